@@ -1,0 +1,104 @@
+"""Brings compiled things up to date: python -m build_native [--variant VARIANT] [--run] TARGET ...
+
+extension        vecadd/_core.*.so in the tree, with the CUDA runtime inside (release only; other variants: in build/)
+double           build/double/_core.abi3.so, the module on the CUDA-runtime double
+ctests           build/tests/*, the programs of tests/c on the double
+conformance      build/conformance/*, the double's rules held against the double
+conformance-gpu  build/conformance-gpu/*, the same held against the CUDA runtime: they need a GPU
+objects          everything compiled, nothing linked
+requirements     prints what to install before building without isolation
+
+The variants are release, werror, asan (AddressSanitizer and UndefinedBehaviorSanitizer), tsan (ThreadSanitizer) and
+aarch64 (the host's C tests by a cross compiler, run by qemu-aarch64); all but release lie in build/VARIANT. --run runs
+the programs that were built; they pass by exit status 0.
+"""
+
+import argparse
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+from build_native import toolkit
+from build_native.flags import VARIANTS, module_suffix
+from build_native.incremental import ROOT, BuildError
+from build_native.targets import Build, install
+
+PROGRAM_SECONDS = 300  # a test that takes longer hangs
+
+
+def _extension(variant: str) -> list[Path]:
+    built = Build(variant).extension()
+    if variant == "release":
+        install(built, ROOT / "vecadd" / f"_core{module_suffix()}")
+    return []
+
+
+def _double(variant: str) -> list[Path]:
+    Build(variant).double()
+    return []
+
+
+def _objects(variant: str) -> list[Path]:
+    Build(variant).objects()
+    return []
+
+
+def _requirements(_variant: str) -> list[Path]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    print(*project["build-system"]["requires"], *toolkit.missing_requirements(), sep="\n")
+    return []
+
+
+# Each takes a variant and gives the programs that --run runs.
+TARGETS: dict[str, Callable[[str], list[Path]]] = {
+    "extension": _extension,
+    "double": _double,
+    "ctests": lambda variant: Build(variant).ctests(),
+    "conformance": lambda variant: Build(variant).conformance(),
+    "conformance-gpu": lambda variant: Build(variant).conformance_gpu(),
+    "objects": _objects,
+    "requirements": _requirements,
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m build_native", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("targets", nargs="+", metavar="TARGET", choices=sorted(TARGETS))
+    parser.add_argument("--variant", choices=sorted(VARIANTS), default="release")
+    parser.add_argument("--run", action="store_true")
+    arguments = parser.parse_args()
+    try:
+        programs = [path for target in arguments.targets for path in TARGETS[target](arguments.variant)]
+    except (BuildError, toolkit.ToolkitError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    return _run(programs, VARIANTS[arguments.variant].emulator) if arguments.run else 0
+
+
+def _run(programs: list[Path], emulator: tuple[str, ...]) -> int:
+    failed = 0
+    for program in programs:
+        started = time.monotonic()
+        verdict, output = _verdict((*emulator, str(program)))
+        print(f"{program.relative_to(ROOT)}: {verdict} ({time.monotonic() - started:.2f} s)", flush=True)
+        if verdict != "passed":
+            failed = 1
+            print(output, flush=True)
+    return failed
+
+
+def _verdict(command: tuple[str, ...]) -> tuple[str, str]:
+    try:
+        run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PROGRAM_SECONDS)
+    except subprocess.TimeoutExpired:
+        return f"FAILED, still running after {PROGRAM_SECONDS} s", ""
+    return f"FAILED, status {run.returncode}" if run.returncode else "passed", run.stdout + run.stderr
+
+
+if __name__ == "__main__":
+    sys.exit(main())

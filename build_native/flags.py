@@ -1,0 +1,145 @@
+"""Which sources there are, and the flags that each is compiled with."""
+
+import os
+import re
+import sysconfig
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from build_native.incremental import ROOT, BuildError
+
+CORE = ("csrc/core/*.c", "csrc/ladder/*.c", "csrc/limits/*.c", "cuda/ladder/*.c")
+MODULE = ("csrc/py/*.c",)
+KERNELS = ("cuda/*.cu", "cuda/ladder/*.cu")
+DOUBLE = ("tests/double/*.cpp",)
+TESTS = ("tests/c/test_*.c",)
+HOST_TESTS = ("tests/c/test_host*.c",)
+CONFORMANCE = ("tests/double/conformance/*.c", "tests/double/conformance/*.cpp", "tests/double/conformance/*.cu")
+
+ONLY_WITH_CUDA = {
+    "csrc/core/device.c",
+    "csrc/core/memory.c",
+    "csrc/core/stream.c",
+    "csrc/core/transfer.c",
+    "csrc/ladder/transfer.c",
+    "csrc/limits/device.c",
+    "csrc/limits/link.c",
+    "cuda/ladder/table.c",
+}
+ONLY_WITHOUT_CUDA = {"csrc/core/no_cuda.c"}
+
+# For "..." alone: as -I, our memory.h and threads.h would stand in for the system's.
+INCLUDES = tuple(f"-iquote{folder}" for folder in ("csrc/core", "csrc/py", "csrc/ladder", "csrc/limits", "cuda"))
+COMMON = (
+    *("-O3", "-ffp-contract=off", "-fPIC", "-fvisibility=hidden", "-pthread", "-D_GNU_SOURCE", "-Wall", "-Wextra"),
+    *INCLUDES,
+)
+C_FLAGS = ("-std=c17", "-fno-math-errno", *COMMON)
+CXX_FLAGS = ("-std=c++17", *COMMON)
+TEST_INCLUDES = ("-iquotetests/double",)
+DOUBLE_FLAGS = ("-DVECADD_DOUBLE=1", *TEST_INCLUDES)
+
+# By the end of a C file's name: the processor that it is for, and its flags.
+SIMD = {
+    "_avx2": ("x86_64", ("-mavx2", "-mf16c")),
+    "_avx512": ("x86_64", ("-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mavx2", "-mf16c")),
+    "_neon": ("aarch64", ()),
+}
+
+ARCHITECTURES = "75,80,86,89,90,100,120"
+NVCC_FLAGS = (
+    *("-std=c++17", "-O3", "-t2", f"-Xcompiler={','.join(INCLUDES)}"),
+    "-compress-mode=size",  # an object of 0.35 MB where nvcc's default makes 5.6
+    # Without exceptions, RTTI and guarded statics the host half of a .cu file needs no libstdc++.
+    "-Xcompiler=-fPIC,-fvisibility=hidden,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics",
+)
+
+# -z now: no symbol is looked up in the middle of a measurement, and a missing one is seen at import.
+MODULE_LINK = ("-shared", "-Wl,-z,now", "-Wl,--as-needed", "-Wl,--exclude-libs,ALL")
+LIBC = ("-lm", "-ldl", "-lpthread", "-lrt")  # all but -lm for the static CUDA runtime; one library since glibc 2.34
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A way to compile everything. Each has a folder of its own, so that going from one to another compiles nothing."""
+
+    name: str
+    compile_flags: tuple[str, ...] = ()
+    nvcc_flags: tuple[str, ...] = ()
+    link_flags: tuple[str, ...] = ()
+    machine: str = ""  # another processor's: by a cross compiler, without CUDA, run by an emulator
+
+    @property
+    def emulator(self) -> tuple[str, ...]:
+        return (f"qemu-{self.machine}",) if self.machine else ()
+
+
+SANITIZED = ("-O1", "-g", "-fno-omit-frame-pointer")
+ADDRESS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+THREAD = ("-fsanitize=thread",)
+VARIANTS = {
+    variant.name: variant
+    for variant in (
+        Variant("release", link_flags=("-Wl,-s",)),
+        Variant("werror", compile_flags=("-Werror",), nvcc_flags=("-Werror=all-warnings",)),
+        Variant("asan", compile_flags=(*SANITIZED, *ADDRESS), link_flags=ADDRESS),
+        Variant("tsan", compile_flags=(*SANITIZED, *THREAD), link_flags=THREAD),
+        Variant("aarch64", link_flags=("-static",), machine="aarch64"),
+    )
+}
+
+
+def sources(patterns: Iterable[str]) -> list[Path]:
+    return [path.relative_to(ROOT) for pattern in patterns for path in sorted(ROOT.glob(pattern))]
+
+
+def core_sources(*, cuda: bool, machine: str) -> list[Path]:
+    """CORE without what belongs to the other kind of build or to other processors."""
+    left_out = ONLY_WITHOUT_CUDA if cuda else ONLY_WITH_CUDA
+    return [source for source in sources(CORE) if str(source) not in left_out and _simd(source)[0] in (machine, "any")]
+
+
+def simd_flags(source: Path) -> tuple[str, ...]:
+    return _simd(source)[1]
+
+
+def _simd(source: Path) -> tuple[str, tuple[str, ...]]:
+    return next((row for ending, row in SIMD.items() if source.stem.endswith(ending)), ("any", ()))
+
+
+def gencode_flags() -> list[str]:
+    """Machine code for each architecture, and PTX of the last for those to come. VECADD_CUDA_ARCHS narrows them."""
+    architectures = os.environ.get("VECADD_CUDA_ARCHS", ARCHITECTURES).split(",")
+    if not all(re.fullmatch(r"\d+[af]?", architecture) for architecture in architectures):
+        raise BuildError(f"VECADD_CUDA_ARCHS={','.join(architectures)!r}: compute capabilities like 90 or 80,90")
+    codes = [(architecture, f"sm_{architecture}") for architecture in architectures]
+    codes.append((architectures[-1], f"compute_{architectures[-1]}"))
+    return [f"-gencode=arch=compute_{architecture},code={code}" for architecture, code in codes]
+
+
+def free_threaded() -> bool:
+    """Whether this interpreter runs without a GIL: it cannot load abi3 modules and gets a build of its own."""
+    return bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
+
+
+def module_suffix() -> str:
+    return str(sysconfig.get_config_var("EXT_SUFFIX")) if free_threaded() else ".abi3.so"
+
+
+def python_flags() -> tuple[str, ...]:
+    """For what includes Python.h and NumPy's headers."""
+    try:
+        import numpy
+    except ImportError as error:
+        raise BuildError("vecadd needs NumPy 2.0 or later to build: pip install 'numpy>=2.0'") from error
+    paths = sysconfig.get_paths()
+    if not Path(paths["include"], "Python.h").is_file():
+        raise BuildError(
+            f"vecadd needs Python's headers, and {paths['include']} has no Python.h: install them, on Debian and "
+            "Ubuntu by `apt install python3-dev`"
+        )
+    limited = () if free_threaded() else ("-DPy_LIMITED_API=0x030B0000",)
+    numpy_api = ("-DNPY_TARGET_VERSION=NPY_2_0_API_VERSION", "-DNPY_NO_DEPRECATED_API=NPY_2_0_API_VERSION")
+    folders = dict.fromkeys((paths["include"], paths["platinclude"], numpy.get_include()))
+    return (*limited, *numpy_api, *(flag for folder in folders for flag in ("-isystem", folder)))

@@ -1,0 +1,49 @@
+/* Adding device memory, and what a device is. Each function restores the thread's current device.
+ *
+ * Everything here, in memory.h, stream.h and transfer.h is compiled a second time without CUDA as no_cuda.c, where each
+ * function fails with STATUS_NO_CUDA_BUILD. */
+#ifndef VECADD_DEVICE_H
+#define VECADD_DEVICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "plan.h"
+#include "status.h"
+
+struct device_facts {
+    char name[256];
+    int cc_major, cc_minor; /* compute capability */
+    int multiprocessors;
+    size_t memory; /* bytes */
+    size_t l2;     /* bytes */
+    int memory_clock_khz, memory_bus_bits;
+    int pci_domain, pci_bus, pci_device;
+};
+
+/* Versions as CUDA counts them, 13000 for 13.0; driver is 0 where there is none. Never fails; initialises nothing. */
+void device_versions(int *driver, int *runtime);
+
+/* How many devices there are; the status tells "no GPU", "driver too old" and "forked" apart. */
+int device_count(int *count, struct status *status);
+
+int device_facts(int device, struct device_facts *facts, struct status *status);
+
+/* The thread's current device, and whether `device` exists (an error that says how many there are). */
+int device_current(int *device, struct status *status);
+int device_check_ordinal(int device, struct status *status);
+
+/* Checks that [pointer, pointer + bytes) lies in memory that the driver knows and that a kernel may use, stepping over
+ * adjacent allocations (caching allocators map segments side by side), and gives its device. `what` names it in the
+ * message: "a", "b", "out". bytes > 0. */
+int device_check_pointer(const void *pointer, size_t bytes, const char *what, int *device, struct status *status);
+
+/* Queues plan's kernel: joins, launch, joins the other way. An `out` that overlaps an input in part goes through a
+ * stream-ordered temporary. Runs ROUTE_DEVICE. */
+int device_add(const struct plan *plan, struct status *status);
+
+/* Sets *status from a cudaError_t: the one table of what each means. `call` names the CUDA function. Always returns -1.
+ */
+int device_status(struct status *status, int cuda_error, const char *call);
+
+#endif

@@ -1,0 +1,43 @@
+/* What each device's entry holds, and how a function gets onto a device and off it again: for the files of core/,
+ * ladder/ and limits/ that call the CUDA runtime. */
+#ifndef VECADD_DEVICE_STATE_H
+#define VECADD_DEVICE_STATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <cuda_runtime_api.h>
+
+#include "status.h"
+
+struct device_state {
+    atomic_bool ready;    /* what follows `preparing` is made */
+    pthread_mutex_t lock; /* held while it is made, and by stream.c from the record of `join` to its wait */
+    cudaMemPool_t pool;   /* ours alone: another library's trims and thresholds do not reach it */
+    cudaEvent_t join;     /* the one event of stream.c */
+};
+
+/* A thread's stay on a device. */
+struct device_scope {
+    struct device_state *state;
+    int device;
+    int previous; /* the thread's current device, to go back to */
+};
+
+/* Makes `device` (-1: the thread's current one) current and, the first time, makes its state. Nothing is to be undone
+ * when it fails. */
+int device_enter(struct device_scope *scope, int device, struct status *status);
+void device_leave(const struct device_scope *scope);
+
+/* Waits for all that the stream holds. Where that fails it waits for the device, so that nothing is left queued that
+ * would write to memory later. Returns the first error. */
+cudaError_t stream_wait(cudaStream_t stream);
+
+/* device_allocate and device_release without the count of what DeviceArrays hold. */
+int pool_allocate(const struct device_scope *scope, cudaStream_t stream, size_t bytes, void **memory,
+                  struct status *status);
+void pool_release(cudaStream_t stream, void *memory);
+
+#endif

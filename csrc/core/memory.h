@@ -1,0 +1,37 @@
+/* Device memory from a private stream-ordered pool, pinned host memory, and copies between the two. */
+#ifndef VECADD_MEMORY_H
+#define VECADD_MEMORY_H
+
+#include <stddef.h>
+
+#include "status.h"
+
+/* Memory that work queued on `stream` after this call may use. 0 bytes gives NULL. Out of memory: the pool is trimmed
+ * and the allocation tried again before it fails with STATUS_MEMORY. */
+int device_allocate(int device, void *stream, size_t bytes, void **memory, struct status *status);
+
+/* Gives it back once everything queued on `stream` so far is done. For destructors: never fails, makes no CUDA call in
+ * a forked child or after the runtime has shut down, and takes NULL. A stream that is gone by now is replaced by the
+ * legacy default stream. */
+void device_release(int device, void *stream, void *memory);
+
+/* Page-locked host memory, usable from every device; zero-filled. 0 bytes gives a valid pointer too. */
+int pinned_allocate(size_t bytes, void **memory, struct status *status);
+void pinned_release(void *memory);
+
+/* Copies between host and device memory on `stream`; copy_out returns when the bytes have arrived, copy_in when the
+ * host memory may be changed again. Both wait, so the caller holds no lock. */
+int device_copy_in(int device, void *stream, void *target, const void *source, size_t bytes, struct status *status);
+int device_copy_out(int device, void *stream, void *target, const void *source, size_t bytes, struct status *status);
+
+/* Within the memory of one device: both return when it is done, as the copies above. */
+int device_copy(int device, void *stream, void *target, const void *source, size_t bytes, struct status *status);
+int device_fill(int device, void *stream, void *target, int byte, size_t bytes, struct status *status);
+
+struct memory_counts {
+    size_t device_bytes, device_blocks; /* held by DeviceArrays now */
+    size_t pinned_bytes, pinned_blocks; /* held by empty_pinned arrays now */
+};
+struct memory_counts memory_counts(void);
+
+#endif

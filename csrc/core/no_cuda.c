@@ -1,0 +1,149 @@
+/* device.h, memory.h, stream.h, transfer.h and the device half of probes.h in a build without CUDA. */
+#include "device.h"
+#include "memory.h"
+#include "probes.h"
+#include "stream.h"
+#include "transfer.h"
+
+/* The signatures are the headers'; here no argument is looked at. */
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
+static int
+no_cuda(struct status *status)
+{
+    return status_set(status, STATUS_NO_CUDA_BUILD,
+                      "this vecadd was built with VECADD_CUDA=0, for the host only: install it again without that "
+                      "variable to use GPUs");
+}
+
+void
+device_versions(int *driver, int *runtime_version)
+{
+    *driver = 0;
+    *runtime_version = 0;
+}
+
+int
+device_count(int *count, struct status *status)
+{
+    return no_cuda(status);
+}
+
+int
+device_facts(int device, struct device_facts *facts, struct status *status)
+{
+    return no_cuda(status);
+}
+
+int
+device_current(int *device, struct status *status)
+{
+    return no_cuda(status);
+}
+
+int
+device_check_ordinal(int device, struct status *status)
+{
+    return no_cuda(status);
+}
+
+int
+device_check_pointer(const void *pointer, size_t bytes, const char *what, int *device, struct status *status)
+{
+    return no_cuda(status);
+}
+
+int
+device_add(const struct plan *plan, struct status *status)
+{
+    return no_cuda(status);
+}
+
+int
+device_status(struct status *status, int cuda_error, const char *call)
+{
+    return no_cuda(status);
+}
+
+int
+device_allocate(int device, void *stream, size_t bytes, void **memory, struct status *status)
+{
+    return no_cuda(status);
+}
+
+void
+device_release(int device, void *stream, void *memory)
+{
+}
+
+int
+pinned_allocate(size_t bytes, void **memory, struct status *status)
+{
+    return no_cuda(status);
+}
+
+void
+pinned_release(void *memory)
+{
+}
+
+int
+device_copy_in(int device, void *stream, void *target, const void *source, size_t bytes, struct status *status)
+{
+    return no_cuda(status);
+}
+
+int
+device_copy_out(int device, void *stream, void *target, const void *source, size_t bytes, struct status *status)
+{
+    return no_cuda(status);
+}
+
+int
+device_copy(int device, void *stream, void *target, const void *source, size_t bytes, struct status *status)
+{
+    return no_cuda(status);
+}
+
+int
+device_fill(int device, void *stream, void *target, int byte, size_t bytes, struct status *status)
+{
+    return no_cuda(status);
+}
+
+struct memory_counts
+memory_counts(void)
+{
+    return (struct memory_counts){0};
+}
+
+int
+stream_join(int device, void *before, void *after, struct status *status)
+{
+    return no_cuda(status);
+}
+
+int
+transfer_add(const struct plan *plan, unsigned *fp_flags, struct status *status)
+{
+    *fp_flags = 0;
+    return no_cuda(status);
+}
+
+void
+transfer_release(void)
+{
+}
+
+int
+limits_device(int device, size_t bytes, int rounds, double *read, double *write, struct status *status)
+{
+    return no_cuda(status);
+}
+
+int
+limits_link(int device, size_t bytes, int rounds, double *to_device, double *to_host, double *both,
+            struct status *status)
+{
+    return no_cuda(status);
+}

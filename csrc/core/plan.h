@@ -1,0 +1,53 @@
+/* The only place that chooses: two operands and an out become a route and all that the route needs. */
+#ifndef VECADD_PLAN_H
+#define VECADD_PLAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "dtype.h"
+#include "host.h"
+#include "operand.h"
+#include "status.h"
+
+enum route { ROUTE_HOST, ROUTE_TRANSFER, ROUTE_DEVICE };
+
+/* What the caller asked for beside the operands. */
+struct plan_request {
+    bool on_device;  /* device="cuda...": host operands go through the GPU */
+    int device;      /* that ordinal, or -1: the thread's current device */
+    bool has_stream; /* stream= was given */
+    void *stream;
+};
+
+struct plan {
+    enum route route;
+    enum lane lane;
+    size_t n; /* lanes, not elements: twice the elements for complex */
+    const void *a, *b;
+    void *c;
+    const struct host_simd *simd;  /* ROUTE_HOST */
+    struct host_schedule schedule; /* ROUTE_HOST */
+    int device;                    /* ROUTE_TRANSFER, ROUTE_DEVICE; -1: the thread's current device */
+    void *stream;                  /* ROUTE_DEVICE: where the kernel runs */
+    void *join[3]; /* ROUTE_DEVICE: the operands' other streams. The kernel waits for what they hold, and
+                    * they wait for the kernel: memory is freed and rewritten in their order */
+    int joins;
+};
+
+/* Plans c = a + b. The operands are of one dtype and one shape; they overlap wholly or, for the device, in any way.
+ * Reads no element and makes no CUDA call: it can be asked without being run. Returns 0, or -1 with *status set. */
+int plan_make(struct plan *plan, const struct operand *a, const struct operand *b, const struct operand *out,
+              const struct plan_request *request, struct status *status);
+
+/* Does it. The device route returns when the work is queued, the others when it is done. *fp_flags gets the
+ * floating-point flags raised (0 on the device route). Returns 0, or -1 with *status set. */
+int plan_run(const struct plan *plan, unsigned *fp_flags, struct status *status);
+
+/* Whether [p, p + bytes) and [q, q + bytes) share some but not all of their bytes. */
+bool plan_overlaps_in_part(const void *p, const void *q, size_t bytes);
+
+/* "host", "transfer", "device". */
+extern const char *const route_name[];
+
+#endif

@@ -1,0 +1,381 @@
+#include "threads.h"
+
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cpus.h"
+#include "fpenv.h"
+#include "runtime.h"
+
+enum {
+    THREADS_MAX = 256,
+    CACHE_LINE = 64,
+    SPIN_NS = 30000, /* about what it costs to sleep and be woken: waiting longer burns more than it can save */
+    PAUSES_A_LOOK_AT_THE_CLOCK = 16,
+};
+
+/* A worker's state is the futex it sleeps on. The caller moves it from IDLE or ASLEEP to CALLED and, when there is
+ * nothing left to do, back; so a worker that is late costs the caller nothing. The worker moves CALLED to WORKING and
+ * WORKING to IDLE. A caller that tires of spinning on WORKING makes it AWAITED and sleeps on the same futex. */
+enum worker_state { IDLE, ASLEEP, CALLED, WORKING, AWAITED, STOPPING };
+
+struct worker {
+    alignas(CACHE_LINE) atomic_uint state;
+    unsigned state_before_call; /* the caller's: IDLE or ASLEEP */
+    int number;
+    struct thread_pool *pool;
+    pthread_t thread;
+};
+
+/* Every thread begins with its own slice of the job, the same one each time, so that what the last job left in its
+ * cache is still there; then it helps the others with theirs. */
+struct slice {
+    alignas(CACHE_LINE) atomic_size_t next;
+    size_t end;
+};
+
+struct job {
+    threads_body *body;
+    void *context;
+    size_t block;
+    int threads;
+    fpenv_word control;
+    atomic_uint flags;
+    int asleep[THREADS_MAX]; /* workers to be woken, by whichever thread comes by */
+    atomic_int asleep_count;
+    atomic_int woken;
+};
+
+struct thread_pool {
+    atomic_bool busy;  /* owned by the thread that set it, with everything below */
+    int started;       /* workers 1 ... started exist; number 0 is the caller */
+    atomic_bool spins; /* there is a processor for every thread */
+    struct job job;
+    struct worker worker[THREADS_MAX];
+    struct slice slice[THREADS_MAX];
+};
+
+static atomic_int usable_cpus; /* 0: not asked yet */
+static atomic_int available;
+
+static int
+usable_cpus_once(void)
+{
+    int count = atomic_load_explicit(&usable_cpus, memory_order_relaxed);
+    if (count == 0) {
+        count = cpus_usable();
+        atomic_store_explicit(&usable_cpus, count, memory_order_relaxed);
+    }
+    return count;
+}
+
+int
+threads_available(void)
+{
+    int count = atomic_load_explicit(&available, memory_order_relaxed);
+    if (count == 0) {
+        const char *wish = getenv("VECADD_NUM_THREADS");
+        char *end = NULL;
+        const long number = wish ? strtol(wish, &end, 10) : 0;
+        count = number > 0 && *end == '\0' ? (number < THREADS_MAX ? (int)number : THREADS_MAX) : usable_cpus_once();
+        atomic_store_explicit(&available, count, memory_order_relaxed);
+    }
+    return count;
+}
+
+static void
+futex_wait(atomic_uint *word, unsigned expected)
+{
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, NULL, NULL, 0);
+}
+
+static void
+futex_wake(atomic_uint *word)
+{
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
+static void
+pause_briefly(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ __volatile__("yield");
+#endif
+}
+
+static long long
+now_ns(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * 1000000000LL + time.tv_nsec;
+}
+
+/* Waits a while for the state to change, in hope. */
+static void
+spin_while(atomic_uint *state, unsigned value)
+{
+    const long long deadline = now_ns() + SPIN_NS;
+    do {
+        for (int i = 0; i < PAUSES_A_LOOK_AT_THE_CLOCK; i++) {
+            if (atomic_load_explicit(state, memory_order_relaxed) != value)
+                return;
+            pause_briefly();
+        }
+    } while (now_ns() < deadline);
+}
+
+/* Two at a time by every thread at every block: a small job is over before it has paid for many wakes, and a large one
+ * has all its threads after a few rounds. */
+static void
+wake_sleepers(struct thread_pool *pool)
+{
+    struct job *job = &pool->job;
+    for (int i = 0; i < 2; i++) {
+        int next = atomic_load_explicit(&job->woken, memory_order_relaxed);
+        if (next >= atomic_load_explicit(&job->asleep_count, memory_order_acquire))
+            return;
+        if (atomic_compare_exchange_strong(&job->woken, &next, next + 1))
+            futex_wake(&pool->worker[job->asleep[next]].state);
+    }
+}
+
+static void
+work(struct thread_pool *pool, int number)
+{
+    struct job *job = &pool->job;
+    for (int i = 0; i < job->threads; i++) {
+        struct slice *slice = &pool->slice[(number + i) % job->threads];
+        while (atomic_load_explicit(&slice->next, memory_order_relaxed) < slice->end) {
+            wake_sleepers(pool);
+            const size_t begin = atomic_fetch_add_explicit(&slice->next, job->block, memory_order_relaxed);
+            if (begin >= slice->end)
+                break;
+            const size_t left = slice->end - begin;
+            job->body(job->context, begin, begin + (left < job->block ? left : job->block), number);
+        }
+    }
+}
+
+/* Returns false when the worker is to end. */
+static bool
+wait_for_call(struct worker *worker)
+{
+    for (;;) {
+        if (worker->pool->spins)
+            spin_while(&worker->state, IDLE);
+        unsigned state = IDLE;
+        if (atomic_compare_exchange_strong(&worker->state, &state, ASLEEP))
+            state = ASLEEP;
+        while (state == ASLEEP) {
+            futex_wait(&worker->state, ASLEEP);
+            state = atomic_load(&worker->state);
+        }
+        if (state == STOPPING)
+            return false;
+        if (state == CALLED && atomic_compare_exchange_strong(&worker->state, &state, WORKING))
+            return true;
+    }
+}
+
+static void *
+worker_main(void *argument)
+{
+    struct worker *worker = argument;
+    struct job *job = &worker->pool->job;
+    while (wait_for_call(worker)) {
+        fpenv_set(job->control);
+        work(worker->pool, worker->number);
+        atomic_fetch_or(&job->flags, fpenv_flags(fpenv_get()));
+        if (atomic_exchange(&worker->state, IDLE) == AWAITED)
+            futex_wake(&worker->state);
+    }
+    return NULL;
+}
+
+static bool
+start_worker(struct thread_pool *pool, int number)
+{
+    struct worker *worker = &pool->worker[number];
+    sigset_t all, before;
+    worker->pool = pool;
+    worker->number = number;
+    atomic_store(&worker->state, IDLE);
+    sigfillset(&all); /* signals are for the threads that the application knows */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const int error = pthread_create(&worker->thread, NULL, worker_main, worker);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error == 0)
+        pthread_setname_np(worker->thread, "vecadd");
+    return error == 0;
+}
+
+static void
+call(struct job *job, struct worker *worker)
+{
+    worker->state_before_call = atomic_exchange(&worker->state, CALLED);
+    if (worker->state_before_call == ASLEEP) {
+        const int count = atomic_load_explicit(&job->asleep_count, memory_order_relaxed);
+        job->asleep[count] = worker->number;
+        atomic_store_explicit(&job->asleep_count, count + 1, memory_order_release);
+    }
+}
+
+static void
+dismiss(struct thread_pool *pool, struct worker *worker)
+{
+    unsigned state = CALLED;
+    if (atomic_compare_exchange_strong(&worker->state, &state, worker->state_before_call))
+        return;
+    if (pool->spins)
+        spin_while(&worker->state, WORKING);
+    state = WORKING;
+    if (atomic_compare_exchange_strong(&worker->state, &state, AWAITED))
+        state = AWAITED;
+    while (state == AWAITED) {
+        futex_wait(&worker->state, AWAITED);
+        state = atomic_load(&worker->state);
+    }
+}
+
+/* The pool, owned by the caller until it lets go of it; NULL when another thread's job has it. */
+static struct thread_pool *
+acquire_pool(void)
+{
+    struct thread_pool *pool = atomic_load_explicit(&runtime.threads, memory_order_acquire);
+    if (pool == NULL) {
+        runtime_start();
+        struct thread_pool *fresh = aligned_alloc(CACHE_LINE, sizeof *fresh);
+        if (fresh == NULL)
+            return NULL;
+        memset(fresh, 0, sizeof *fresh);
+        if (atomic_compare_exchange_strong(&runtime.threads, &pool, fresh))
+            pool = fresh;
+        else
+            free(fresh);
+    }
+    return atomic_exchange_explicit(&pool->busy, true, memory_order_acquire) ? NULL : pool;
+}
+
+static void
+release_pool(struct thread_pool *pool)
+{
+    atomic_store_explicit(&pool->busy, false, memory_order_release);
+}
+
+/* Starts the workers that are missing and returns how many threads there are for the job. */
+static int
+staff_pool(struct thread_pool *pool, int threads)
+{
+    if (threads > THREADS_MAX)
+        threads = THREADS_MAX;
+    while (pool->started < threads - 1 && start_worker(pool, pool->started + 1))
+        pool->started++;
+    atomic_store_explicit(&pool->spins, pool->started < usable_cpus_once(), memory_order_relaxed);
+    return threads <= pool->started ? threads : pool->started + 1;
+}
+
+/* Slices of whole blocks, as even as that allows. */
+static void
+cut_slices(struct thread_pool *pool, size_t n)
+{
+    const struct job *job = &pool->job;
+    const size_t blocks = (n - 1) / job->block + 1;
+    const size_t share = blocks / (size_t)job->threads, rest = blocks % (size_t)job->threads;
+    size_t begin = 0;
+    for (int i = 0; i < job->threads; i++) {
+        const size_t length = (share + ((size_t)i < rest)) * job->block;
+        const size_t end = length < n - begin ? begin + length : n;
+        atomic_store_explicit(&pool->slice[i].next, begin, memory_order_relaxed);
+        pool->slice[i].end = end;
+        begin = end;
+    }
+}
+
+static unsigned
+run_together(struct thread_pool *pool, int threads, size_t n, size_t block, threads_body *body, void *context)
+{
+    struct job *job = &pool->job;
+    job->body = body;
+    job->context = context;
+    job->block = block;
+    job->threads = staff_pool(pool, threads);
+    job->control = fpenv_without_flags(fpenv_get());
+    atomic_store_explicit(&job->flags, 0, memory_order_relaxed);
+    atomic_store_explicit(&job->asleep_count, 0, memory_order_relaxed);
+    atomic_store_explicit(&job->woken, 0, memory_order_relaxed);
+    cut_slices(pool, n);
+
+    for (int i = 1; i < job->threads; i++)
+        call(job, &pool->worker[i]);
+    work(pool, 0);
+    for (int i = 1; i < job->threads; i++)
+        dismiss(pool, &pool->worker[i]);
+    return atomic_load_explicit(&job->flags, memory_order_relaxed);
+}
+
+static void
+run_alone(size_t n, size_t block, threads_body *body, void *context)
+{
+    for (size_t begin = 0; begin < n; begin += block) {
+        const size_t left = n - begin;
+        body(context, begin, begin + (left < block ? left : block), 0);
+        if (left <= block)
+            return;
+    }
+}
+
+unsigned
+threads_run(int threads, size_t n, size_t block, threads_body *body, void *context)
+{
+    struct thread_pool *pool = threads > 1 && n > block ? acquire_pool() : NULL;
+    const fpenv_word environment = fpenv_begin();
+    unsigned flags = 0;
+
+    if (pool) {
+        flags = run_together(pool, threads, n, block, body, context);
+        release_pool(pool);
+    } else {
+        run_alone(n, block, body, context);
+    }
+    return flags | fpenv_end(environment);
+}
+
+void
+threads_stop(void)
+{
+    struct thread_pool *pool = atomic_load(&runtime.threads);
+    if (pool == NULL)
+        return;
+    while (atomic_exchange_explicit(&pool->busy, true, memory_order_acquire))
+        sched_yield();
+    for (int i = 1; i <= pool->started; i++) {
+        if (atomic_exchange(&pool->worker[i].state, STOPPING) == ASLEEP)
+            futex_wake(&pool->worker[i].state);
+        pthread_join(pool->worker[i].thread, NULL);
+    }
+    pool->started = 0;
+    release_pool(pool);
+}
+
+/* The parent's pool may be busy for ever here, and its threads do not exist: it is left where it is. */
+void
+threads_after_fork(void)
+{
+    atomic_store(&runtime.threads, NULL);
+    atomic_store(&usable_cpus, 0);
+    atomic_store(&available, 0);
+}

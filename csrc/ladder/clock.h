@@ -1,0 +1,11 @@
+/* The clock of the device rungs. */
+#ifndef VECADD_CLOCK_H
+#define VECADD_CLOCK_H
+
+#include "rung.h"
+
+/* Launches a device rung on call->device in the order of call->stream, waits for it, and gives the seconds between CUDA
+ * events on both sides of the launch. */
+int rung_time_on_device(const struct rung *rung, const struct rung_call *call, double *seconds, struct status *status);
+
+#endif

@@ -1,0 +1,36 @@
+/* All rungs in order: the host's, the device's, the transfers. */
+#include <string.h>
+
+#include "rung.h"
+
+extern const struct rung *const host_rungs[];
+#if VECADD_CUDA
+extern const struct rung *const device_rungs[], *const transfer_rungs[];
+#endif
+
+static const struct rung *const *const tables[] = {
+    host_rungs,
+#if VECADD_CUDA
+    device_rungs,
+    transfer_rungs,
+#endif
+};
+
+const struct rung *
+rung_at(size_t i)
+{
+    for (size_t table = 0; table < sizeof tables / sizeof *tables; table++)
+        for (const struct rung *const *rung = tables[table]; *rung; rung++)
+            if (i-- == 0)
+                return *rung;
+    return NULL;
+}
+
+const struct rung *
+rung_named(const char *name)
+{
+    for (size_t i = 0; rung_at(i); i++)
+        if (strcmp(rung_at(i)->name, name) == 0)
+            return rung_at(i);
+    return NULL;
+}

@@ -1,0 +1,184 @@
+/* vecadd.add: prepare, allocate the sum, run, report floating-point flags as NumPy does. */
+#include "add.h"
+
+#include "errors.h"
+#include "fpflags.h"
+#include "methods.h"
+#include "prepare.h"
+#include "result.h"
+
+/* Bytes of one array from which a single thread adds without the GIL: some 10 us of work. Giving the GIL up and taking
+ * it back costs 50 ns, and far more where another thread has taken it meanwhile. */
+enum { RELEASE_BYTES = 256 * 1024 };
+
+static bool
+worth_releasing(const struct plan *plan)
+{
+    /* A launch waits while the queue is full, perhaps for a host function of CuPy's that wants the GIL. */
+    if (plan->route != ROUTE_HOST)
+        return true;
+    return plan->schedule.threads > 1 || plan->n * lane_size[plan->lane] >= RELEASE_BYTES;
+}
+
+static int
+run(struct module_state *state, const struct plan *plan)
+{
+    struct status status;
+    unsigned flags;
+    int failed;
+    if (worth_releasing(plan)) {
+        PyThreadState *released = PyEval_SaveThread();
+        failed = plan_run(plan, &flags, &status);
+        PyEval_RestoreThread(released);
+    } else
+        failed = plan_run(plan, &flags, &status);
+
+    if (failed) {
+        status_raise(state, &status);
+        return -1;
+    }
+    if (!flags)
+        return 0;
+    return PyUFunc_GiveFloatingpointErrors("add", (flags & FP_OVERFLOW ? NPY_FPE_OVERFLOW : 0) |
+                                                      (flags & FP_INVALID ? NPY_FPE_INVALID : 0));
+}
+
+/* Exactly the caller's call, less device, to numpy.add. */
+static PyObject *
+add_by_numpy(const struct module_state *state, const struct add_arguments *arguments)
+{
+    PyObject *result = NULL, *keywords = NULL;
+    Py_ssize_t named = arguments->keywords ? PyTuple_Size(arguments->keywords) : 0;
+    PyObject *positional = PyTuple_New(arguments->positional);
+    if (!positional)
+        return NULL;
+    for (Py_ssize_t i = 0; i < arguments->positional; i++)
+        if (PyTuple_SetItem(positional, i, Py_NewRef(arguments->values[i])) < 0)
+            goto done;
+    if (named && !(keywords = PyDict_New()))
+        goto done;
+    for (Py_ssize_t i = 0; i < named; i++) {
+        PyObject *name = PyTuple_GetItem(arguments->keywords, i);
+        bool ours = PyUnicode_Compare(name, state->names[NAME_DEVICE]) == 0 ||
+                    PyUnicode_Compare(name, state->names[NAME_STREAM]) == 0;
+        if (!ours && PyDict_SetItem(keywords, name, arguments->values[arguments->positional + i]) < 0)
+            goto done;
+    }
+    result = PyObject_Call(state->numpy_add, positional, keywords);
+done:
+    Py_DECREF(positional);
+    Py_XDECREF(keywords);
+    return result;
+}
+
+static PyObject *
+add_staged(const struct add_arguments *arguments)
+{
+    PyObject *module = PyImport_ImportModule("vecadd._staged");
+    if (!module)
+        return NULL;
+    PyObject *device =
+        arguments->device < 0 ? PyUnicode_FromString("cuda") : PyUnicode_FromFormat("cuda:%d", arguments->device);
+    PyObject *out = arguments->objects[ROLE_OUT] ? arguments->objects[ROLE_OUT] : Py_None;
+    PyObject *result = device ? PyObject_CallMethod(module, "add", "OOOO", arguments->objects[ROLE_A],
+                                                    arguments->objects[ROLE_B], out, device)
+                              : NULL;
+    Py_XDECREF(device);
+    Py_DECREF(module);
+    return result;
+}
+
+/* A new array for the sum, and its memory into the plan. */
+static PyObject *
+make_sum(struct module_state *state, PyObject *a, struct prepared_call *call)
+{
+    if (call->plan.route != ROUTE_DEVICE) {
+        PyObject *sum = host_result((PyArrayObject *)a);
+        if (sum)
+            call->plan.c = PyArray_DATA((PyArrayObject *)sum);
+        return sum;
+    }
+    struct device_operand *made = &call->devices[ROLE_OUT];
+    PyObject *sum = device_result(state, &call->devices[ROLE_A], call->plan.device, call->plan.stream, made);
+    if (sum) {
+        call->held[ROLE_OUT] = true;
+        call->plan.c = made->operand.data;
+    }
+    return sum;
+}
+
+static PyObject *
+add_planned(struct module_state *state, const struct add_arguments *arguments, struct prepared_call *call)
+{
+    PyObject *out = arguments->objects[ROLE_OUT];
+    PyObject *sum = out ? Py_NewRef(out) : make_sum(state, arguments->objects[ROLE_A], call);
+    if (sum && run(state, &call->plan) < 0)
+        Py_CLEAR(sum);
+    return sum;
+}
+
+static PyObject *
+add_arguments_run(struct module_state *state, const struct add_arguments *arguments)
+{
+    struct prepared_call call;
+    PyObject *sum = NULL;
+    if (call_prepare(state, arguments, &call) < 0)
+        return NULL;
+    switch (call.kind) {
+    case CALL_PLANNED:
+        sum = add_planned(state, arguments, &call);
+        break;
+    case CALL_NUMPY:
+        sum = add_by_numpy(state, arguments);
+        break;
+    case CALL_STAGED:
+        sum = add_staged(arguments);
+        break;
+    }
+    call_clear(&call);
+    return sum;
+}
+
+PyObject *
+add_objects(struct module_state *state, PyObject *a, PyObject *b, PyObject *out)
+{
+    PyObject *values[] = {a, b, out};
+    struct add_arguments arguments;
+    if (add_arguments_parse(state, "add", values, out ? 3 : 2, NULL, &arguments) < 0)
+        return NULL;
+    return add_arguments_run(state, &arguments);
+}
+
+const char add_doc[] = PyDoc_STR(
+    "add($module, a, b, /, out=None, *, device=None, stream=None, **numpy_keywords)\n--\n\n"
+    "a + b.\n\n"
+    "Arrays in host memory give numpy.add's sum: its values, dtype, shape, kind and floating-point\n"
+    "warnings, and every keyword of numpy.add is taken. Contiguous NumPy arrays of one shape and one dtype\n"
+    "(bool, the integers, float16, bfloat16 of ml_dtypes, float32, float64, complex64, complex128) are\n"
+    "added by vecadd's own code, on several threads where that pays; all else by numpy.add itself.\n\n"
+    "Arrays in device memory (vecadd.DeviceArray, CuPy, PyTorch, Numba, anything that has\n"
+    "__cuda_array_interface__) must be C-contiguous, of one shape and one dtype. The sum is an array of a's\n"
+    "library, or a DeviceArray; the call returns when the work is queued.\n\n"
+    "out\n"
+    "    Where the sum goes; it is returned. It may be a or b. An error that is found before the work starts\n"
+    "    leaves it as it was.\n"
+    "device\n"
+    "    'cuda' or 'cuda:N' adds host arrays on that GPU; 'cpu' and None on the host. The sum is a NumPy array.\n"
+    "stream\n"
+    "    For device arrays, the stream to work on: its handle, an int (0 is the legacy default stream), or an\n"
+    "    object with __cuda_stream__, .cuda_stream or .ptr. None: PyTorch's or CuPy's current stream if the\n"
+    "    arrays are theirs, else the stream that an array names, else the legacy default stream.\n\n"
+    "Raises TypeError for device arrays of two dtypes or mixed with host arrays; ValueError for shapes that do not\n"
+    "go together, a read-only out, arrays on two devices and a device that is not there; NotImplementedError for\n"
+    "device arrays that are strided, masked or would have to be broadcast; MemoryError; RuntimeError where CUDA\n"
+    "cannot be used, and for tensors that need their gradient; vecadd.DeviceLostError after a fault on the GPU.");
+
+PyObject *
+py_add(PyObject *module, PyObject *const *values, Py_ssize_t count, PyObject *keywords)
+{
+    struct module_state *state = PyModule_GetState(module);
+    struct add_arguments arguments;
+    if (add_arguments_parse(state, "add", values, count, keywords, &arguments) < 0)
+        return NULL;
+    return add_arguments_run(state, &arguments);
+}

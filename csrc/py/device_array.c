@@ -1,0 +1,240 @@
+#include "device_array.h"
+
+#include "add.h"
+#include "device.h"
+#include "errors.h"
+#include "memory.h"
+#include "operand_from.h"
+
+PyObject *
+device_array_new(struct module_state *state, int device, void *stream, enum dtype dtype, int ndim,
+                 const Py_ssize_t *shape)
+{
+    PyTypeObject *type = state->device_array_type;
+    struct device_array *array = (struct device_array *)PyType_GenericAlloc(type, ndim);
+    if (!array)
+        return NULL;
+    array->data = NULL;
+    array->size = 1;
+    array->dtype = dtype;
+    array->ndim = ndim;
+    array->device = device;
+    array->stream = stream;
+    for (int i = 0; i < ndim; i++)
+        array->size *= (size_t)(array->shape[i] = shape[i]);
+
+    struct status status;
+    /* Out of memory, it waits for the stream, whose work may wait for the GIL (CuPy's host functions take it). */
+    PyThreadState *released = PyEval_SaveThread();
+    int failed = device_allocate(device, stream, device_array_nbytes(array), &array->data, &status);
+    PyEval_RestoreThread(released);
+    if (!failed)
+        return (PyObject *)array;
+    Py_DECREF(array);
+    return status_raise(state, &status);
+}
+
+struct operand
+device_array_operand(const struct device_array *array)
+{
+    return (struct operand){.data = array->data,
+                            .size = array->size,
+                            .dtype = array->dtype,
+                            .place = PLACE_DEVICE,
+                            .device = array->device,
+                            .writable = true,
+                            .has_stream = true,
+                            .stream = array->stream};
+}
+
+static struct module_state *
+state_of(struct device_array *self)
+{
+    return PyType_GetModuleState(Py_TYPE((PyObject *)self));
+}
+
+static void
+device_array_dealloc(struct device_array *self)
+{
+    PyTypeObject *type = Py_TYPE((PyObject *)self);
+    device_release(self->device, self->stream, self->data);
+    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    release(self);
+    Py_DECREF(type);
+}
+
+static PyObject *
+get_shape(struct device_array *self, void *Py_UNUSED(closure))
+{
+    return tuple_of_sizes(self->ndim, self->shape);
+}
+
+static PyObject *
+get_dtype(struct device_array *self, void *Py_UNUSED(closure))
+{
+    return (PyObject *)dtype_descr(state_of(self), self->dtype);
+}
+
+static PyObject *
+get_ndim(struct device_array *self, void *Py_UNUSED(closure))
+{
+    return PyLong_FromLong(self->ndim);
+}
+
+static PyObject *
+get_size(struct device_array *self, void *Py_UNUSED(closure))
+{
+    return PyLong_FromSize_t(self->size);
+}
+
+static PyObject *
+get_itemsize(struct device_array *self, void *Py_UNUSED(closure))
+{
+    return PyLong_FromSize_t(dtype_table[self->dtype].itemsize);
+}
+
+static PyObject *
+get_nbytes(struct device_array *self, void *Py_UNUSED(closure))
+{
+    return PyLong_FromSize_t(device_array_nbytes(self));
+}
+
+static PyObject *
+get_device(struct device_array *self, void *Py_UNUSED(closure))
+{
+    return PyUnicode_FromFormat("cuda:%d", self->device);
+}
+
+static PyObject *
+get_cuda_array_interface(struct device_array *self, void *Py_UNUSED(closure))
+{
+    /* The interface has no 0 for a stream: its name for the legacy default stream is 1. */
+    PyObject *stream = self->stream ? PyLong_FromVoidPtr(self->stream) : PyLong_FromLong(1);
+    PyObject *shape = tuple_of_sizes(self->ndim, self->shape);
+    PyObject *data = PyLong_FromVoidPtr(self->data);
+    PyObject *interface = NULL;
+    if (stream && shape && data)
+        interface =
+            Py_BuildValue("{s:O,s:s,s:(OO),s:O,s:i,s:O}", "shape", shape, "typestr", dtype_table[self->dtype].typestr,
+                          "data", data, Py_False, "strides", Py_None, "version", 3, "stream", stream);
+    Py_XDECREF(stream);
+    Py_XDECREF(shape);
+    Py_XDECREF(data);
+    return interface;
+}
+
+static PyObject *
+device_array_numpy(struct device_array *self, PyObject *Py_UNUSED(none))
+{
+    struct module_state *state = state_of(self);
+    PyArray_Descr *dtype = dtype_descr(state, self->dtype);
+    PyObject *array = dtype ? PyArray_Empty(self->ndim, self->shape, dtype, 0) : NULL;
+    if (!array)
+        return NULL;
+    struct status status;
+    void *target = PyArray_DATA((PyArrayObject *)array);
+    PyThreadState *released = PyEval_SaveThread();
+    int failed = device_copy_out(self->device, self->stream, target, self->data, device_array_nbytes(self), &status);
+    PyEval_RestoreThread(released);
+    if (!failed)
+        return array;
+    Py_DECREF(array);
+    return status_raise(state, &status);
+}
+
+static PyObject *
+device_array_array(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(arguments), PyObject *Py_UNUSED(keywords))
+{
+    PyErr_SetString(PyExc_TypeError, "a DeviceArray is not copied to the host unasked: call its .numpy()");
+    return NULL;
+}
+
+static PyObject *
+device_array_repr(struct device_array *self)
+{
+    PyObject *shape = get_shape(self, NULL);
+    PyObject *text = shape ? PyUnicode_FromFormat("<vecadd.DeviceArray shape=%R dtype=%s cuda:%d>", shape,
+                                                  dtype_table[self->dtype].name, self->device)
+                           : NULL;
+    Py_XDECREF(shape);
+    return text;
+}
+
+static Py_ssize_t
+device_array_length(struct device_array *self)
+{
+    if (self->ndim > 0)
+        return self->shape[0];
+    PyErr_SetString(PyExc_TypeError, "len() of unsized object");
+    return -1;
+}
+
+/* a + b with a DeviceArray on either side; the type is final, so the one whose slot this is has the module's state. */
+static PyObject *
+device_array_add(PyObject *a, PyObject *b)
+{
+    bool mine = PyType_GetSlot(Py_TYPE(a), Py_nb_add) == (void *)device_array_add;
+    return add_objects(PyType_GetModuleState(Py_TYPE(mine ? a : b)), a, b, NULL);
+}
+
+static PyObject *
+device_array_inplace_add(PyObject *self, PyObject *other)
+{
+    return add_objects(PyType_GetModuleState(Py_TYPE(self)), self, other, self);
+}
+
+PyDoc_STRVAR(device_array_doc,
+             "A C-contiguous array in the memory of a GPU, made by vecadd.to_device or vecadd.add.\n\n"
+             "It takes part in +, += and vecadd.add, and other CUDA libraries read it through\n"
+             "__cuda_array_interface__. The memory is freed in the order of the stream that it was\n"
+             "allocated on.");
+
+PyDoc_STRVAR(numpy_doc,
+             "numpy($self, /)\n--\n\nA new NumPy array with a copy of the elements, after all work queued on them so "
+             "far.");
+
+PyTypeObject *
+device_array_make_type(PyObject *module)
+{
+    static PyMethodDef methods[] = {
+        {"numpy", (PyCFunction)device_array_numpy, METH_NOARGS, numpy_doc},
+        {"__array__", (PyCFunction)(void (*)(void))device_array_array, METH_VARARGS | METH_KEYWORDS,
+         PyDoc_STR("Raises TypeError: a copy to the host is asked for by numpy().")},
+        {NULL, NULL, 0, NULL},
+    };
+    static PyGetSetDef properties[] = {
+        {"shape", (getter)get_shape, NULL, PyDoc_STR("The extents, a tuple."), NULL},
+        {"dtype", (getter)get_dtype, NULL, PyDoc_STR("The NumPy dtype of the elements."), NULL},
+        {"ndim", (getter)get_ndim, NULL, PyDoc_STR("How many dimensions."), NULL},
+        {"size", (getter)get_size, NULL, PyDoc_STR("How many elements."), NULL},
+        {"itemsize", (getter)get_itemsize, NULL, PyDoc_STR("Bytes an element."), NULL},
+        {"nbytes", (getter)get_nbytes, NULL, PyDoc_STR("Bytes of all elements."), NULL},
+        {"device", (getter)get_device, NULL, PyDoc_STR("Where the memory is: \"cuda:0\"."), NULL},
+        {"__cuda_array_interface__", (getter)get_cuda_array_interface, NULL,
+         PyDoc_STR("Version 3, with the stream that the array was last written on."), NULL},
+        {NULL, NULL, NULL, NULL, NULL},
+    };
+    static PyType_Slot slots[] = {
+        {Py_tp_doc, (void *)device_array_doc},
+        {Py_tp_dealloc, device_array_dealloc},
+        {Py_tp_repr, device_array_repr},
+        {Py_tp_methods, methods},
+        {Py_tp_getset, properties},
+        {Py_sq_length, device_array_length},
+        {Py_nb_add, device_array_add},
+        {Py_nb_inplace_add, device_array_inplace_add},
+        {0, NULL},
+    };
+    static PyType_Spec spec = {
+        .name = "vecadd.DeviceArray",
+        .basicsize = sizeof(struct device_array),
+        .itemsize = sizeof(Py_ssize_t),
+        .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+        .slots = slots,
+    };
+    PyObject *type = PyType_FromModuleAndSpec(module, &spec, NULL);
+    /* None sends ndarray + DeviceArray to DeviceArray.__radd__, whose error names to_device. */
+    if (type && PyObject_SetAttrString(type, "__array_ufunc__", Py_None) < 0)
+        Py_CLEAR(type);
+    return (PyTypeObject *)type;
+}

@@ -1,0 +1,52 @@
+/* explain_route: what add would do with a call, told without doing it. */
+#include "methods.h"
+#include "prepare.h"
+
+static PyObject *
+explain_plan(const struct plan *plan)
+{
+    const char *route = route_name[plan->route];
+    switch (plan->route) {
+    case ROUTE_HOST:
+        return Py_BuildValue("{s:s,s:s,s:i,s:s}", "route", route, "simd", plan->simd->name, "threads",
+                             plan->schedule.threads, "stores", plan->schedule.streaming ? "streaming" : "ordinary");
+    case ROUTE_TRANSFER:
+        if (plan->device < 0)
+            return Py_BuildValue("{s:s,s:O}", "route", route, "device", Py_None);
+        return Py_BuildValue("{s:s,s:i}", "route", route, "device", plan->device);
+    case ROUTE_DEVICE:
+        break;
+    }
+    return Py_BuildValue("{s:s,s:i,s:N,s:i}", "route", route, "device", plan->device, "stream",
+                         PyLong_FromVoidPtr(plan->stream), "joins", plan->joins);
+}
+
+const char explain_route_doc[] = PyDoc_STR(
+    "explain_route($module, a, b, /, out=None, *, device=None, stream=None, **numpy_keywords)\n--\n\n"
+    "What add would do with these arguments, a dict: 'route' is 'host', 'transfer', 'device' or 'numpy'. Raises\n"
+    "what add would raise before it starts to work.");
+
+PyObject *
+py_explain_route(PyObject *module, PyObject *const *values, Py_ssize_t count, PyObject *keywords)
+{
+    struct module_state *state = PyModule_GetState(module);
+    struct add_arguments arguments;
+    struct prepared_call call;
+    if (add_arguments_parse(state, "explain_route", values, count, keywords, &arguments) < 0 ||
+        call_prepare(state, &arguments, &call) < 0)
+        return NULL;
+    PyObject *result = NULL;
+    switch (call.kind) {
+    case CALL_PLANNED:
+        result = explain_plan(&call.plan);
+        break;
+    case CALL_NUMPY:
+        result = Py_BuildValue("{s:s,s:s}", "route", "numpy", "why", call.why);
+        break;
+    case CALL_STAGED:
+        result = Py_BuildValue("{s:s,s:s}", "route", route_name[ROUTE_TRANSFER], "staged", call.why);
+        break;
+    }
+    call_clear(&call);
+    return result;
+}

@@ -1,0 +1,102 @@
+/* What vecadd.info and the bench ask the core: the host, CUDA's versions, the GPUs, the memory held. */
+#include "device.h"
+#include "errors.h"
+#include "host.h"
+#include "memory.h"
+#include "methods.h"
+#include "threads.h"
+
+static PyObject *
+supported_levels(void)
+{
+    PyObject *names = PyList_New(0);
+    for (const struct host_simd *const *level = host_simd_levels; names && *level; level++) {
+        PyObject *name = (*level)->supported() ? PyUnicode_FromString((*level)->name) : Py_NewRef(Py_None);
+        if (!name || (!Py_IsNone(name) && PyList_Append(names, name) < 0))
+            Py_CLEAR(names);
+        Py_XDECREF(name);
+    }
+    return names;
+}
+
+const char host_facts_doc[] = PyDoc_STR(
+    "host_facts($module, /)\n--\n\n"
+    "The host as the adders see it, a dict: 'simd' (the level in use), 'simd_levels' (those that work here, best\n"
+    "first), 'threads' (that an addition may use), 'l1', 'l2', 'l3' (bytes, 0: unknown). Raises ValueError where\n"
+    "VECADD_SIMD names no level that works.");
+
+PyObject *
+py_host_facts(PyObject *module, PyObject *Py_UNUSED(none))
+{
+    struct status status;
+    const struct host_simd *simd = host_simd_chosen(&status);
+    if (!simd)
+        return status_raise(PyModule_GetState(module), &status);
+    PyObject *levels = supported_levels();
+    if (!levels)
+        return NULL;
+    return Py_BuildValue("{s:s,s:N,s:i,s:n,s:n,s:n}", "simd", simd->name, "simd_levels", levels, "threads",
+                         threads_available(), "l1", (Py_ssize_t)host_cache_bytes(1), "l2",
+                         (Py_ssize_t)host_cache_bytes(2), "l3", (Py_ssize_t)host_cache_bytes(3));
+}
+
+const char cuda_versions_doc[] =
+    PyDoc_STR("cuda_versions($module, /)\n--\n\n"
+              "(driver, runtime) as CUDA counts versions, 13000 for 13.0; 0 where there is none.");
+
+PyObject *
+py_cuda_versions(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
+{
+    int driver, runtime_version;
+    device_versions(&driver, &runtime_version);
+    return Py_BuildValue("(ii)", driver, runtime_version);
+}
+
+static PyObject *
+facts_of_device(struct module_state *state, int device)
+{
+    struct device_facts facts;
+    struct status status;
+    if (device_facts(device, &facts, &status) < 0)
+        return status_raise(state, &status);
+    return Py_BuildValue("{s:s,s:i,s:i,s:i,s:n,s:n,s:i,s:i,s:i,s:i,s:i}", "name", facts.name, "cc_major",
+                         facts.cc_major, "cc_minor", facts.cc_minor, "multiprocessors", facts.multiprocessors, "memory",
+                         (Py_ssize_t)facts.memory, "l2", (Py_ssize_t)facts.l2, "memory_clock_khz",
+                         facts.memory_clock_khz, "memory_bus_bits", facts.memory_bus_bits, "pci_domain",
+                         facts.pci_domain, "pci_bus", facts.pci_bus, "pci_device", facts.pci_device);
+}
+
+const char gpu_facts_doc[] =
+    PyDoc_STR("gpu_facts($module, /)\n--\n\n"
+              "A list of one dict a GPU: the fields of struct device_facts. Raises RuntimeError where there is none.");
+
+PyObject *
+py_gpu_facts(PyObject *module, PyObject *Py_UNUSED(none))
+{
+    struct module_state *state = PyModule_GetState(module);
+    struct status status;
+    int count;
+    if (device_count(&count, &status) < 0)
+        return status_raise(state, &status);
+    PyObject *list = PyList_New(0);
+    for (int device = 0; list && device < count; device++) {
+        PyObject *facts = facts_of_device(state, device);
+        if (!facts || PyList_Append(list, facts) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(facts);
+    }
+    return list;
+}
+
+const char memory_counts_doc[] =
+    PyDoc_STR("memory_counts($module, /)\n--\n\n"
+              "Bytes and blocks that DeviceArrays ('device_...') and empty_pinned arrays ('pinned_...') hold now.");
+
+PyObject *
+py_memory_counts(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
+{
+    const struct memory_counts counts = memory_counts();
+    return Py_BuildValue("{s:n,s:n,s:n,s:n}", "device_bytes", (Py_ssize_t)counts.device_bytes, "device_blocks",
+                         (Py_ssize_t)counts.device_blocks, "pinned_bytes", (Py_ssize_t)counts.pinned_bytes,
+                         "pinned_blocks", (Py_ssize_t)counts.pinned_blocks);
+}

@@ -1,0 +1,86 @@
+#include "foreign.h"
+
+#include <stdatomic.h>
+
+#include "arguments.h"
+
+/* Borrowed: the module's state keeps it. */
+static PyObject *
+library_of_function(struct module_state *state)
+{
+    PyObject *known = state->library_of;
+    if (known)
+        return known;
+    PyObject *module = PyImport_ImportModule("vecadd._foreign");
+    PyObject *function = module ? PyObject_GetAttrString(module, "library_of") : NULL;
+    Py_XDECREF(module);
+    if (function && !atomic_compare_exchange_strong(&state->library_of, &known, function)) {
+        Py_DECREF(function);
+        return known;
+    }
+    return function;
+}
+
+/* Objects that cannot be device arrays, told without a look at their attributes: they are the usual companions of an
+ * ndarray, on their way to numpy.add. */
+static bool
+plainly_on_host(PyObject *object)
+{
+    return PyArray_Check(object) || PyArray_IsAnyScalar(object) || PyList_Check(object) || PyTuple_Check(object);
+}
+
+int
+foreign_export(struct module_state *state, PyObject *object, bool writing, PyObject **library, PyObject **exported)
+{
+    *library = *exported = NULL;
+    if (plainly_on_host(object))
+        return 0;
+    PyObject *library_of = library_of_function(state);
+    *library = library_of ? PyObject_CallFunctionObjArgs(library_of, (PyObject *)Py_TYPE(object), NULL) : NULL;
+    if (!*library)
+        return -1;
+
+    if (Py_IsNone(*library)) {
+        Py_CLEAR(*library);
+        /* NumPy's protocol goes first for everybody whom we do not know: it says how the object wants to be added. */
+        if (PyObject_HasAttr((PyObject *)Py_TYPE(object), state->names[NAME_ARRAY_UFUNC]))
+            return 0;
+        *exported = Py_NewRef(object);
+        return 1;
+    }
+    *exported = PyObject_CallMethod(*library, "export", "OO", object, writing ? Py_True : Py_False);
+    if (*exported && !Py_IsNone(*exported))
+        return 1;
+    int result = *exported ? 0 : -1;
+    Py_CLEAR(*exported);
+    Py_CLEAR(*library);
+    return result;
+}
+
+int
+foreign_current_stream(PyObject *library, int device, void **stream)
+{
+    if (!library)
+        return 0;
+    PyObject *handle = PyObject_CallMethod(library, "current_stream", "i", device);
+    if (!handle)
+        return -1;
+    int result = Py_IsNone(handle) ? 0 : stream_from_handle(handle, "the current stream", stream) < 0 ? -1 : 1;
+    Py_DECREF(handle);
+    return result;
+}
+
+int
+foreign_void2_is_bfloat16(PyObject *library)
+{
+    PyObject *answer = library ? PyObject_GetAttrString(library, "void2_is_bfloat16") : Py_NewRef(Py_False);
+    int result = answer ? PyObject_IsTrue(answer) : -1;
+    Py_XDECREF(answer);
+    return result;
+}
+
+PyObject *
+foreign_empty_like(PyObject *library, PyObject *exported, PyObject *stream)
+{
+    return PyObject_CallMethod(library, "empty_like", "OO", exported, stream ? stream : Py_None);
+}

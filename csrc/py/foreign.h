@@ -1,0 +1,24 @@
+/* What vecadd._foreign knows of an array library beyond __cuda_array_interface__: a row of its table, as C sees it. */
+#ifndef VECADD_FOREIGN_H
+#define VECADD_FOREIGN_H
+
+#include <stdbool.h>
+
+#include "module.h"
+
+/* Finds what the array interface of `object` is to be read from: the object itself, or what its library gives for it.
+ * Returns 1 with new references (*library may be NULL), 0 where the object is not in device memory, -1 with an
+ * exception set. */
+int foreign_export(struct module_state *state, PyObject *object, bool writing, PyObject **library, PyObject **exported);
+
+/* The library's current stream on `device`: 1, 0 where the library has none (or is NULL), or -1. */
+int foreign_current_stream(PyObject *library, int device, void **stream);
+
+/* Whether a two-byte void of this library's arrays is bfloat16: 1, 0 or -1. */
+int foreign_void2_is_bfloat16(PyObject *library);
+
+/* A new array like `exported` that may be written in the order of `stream` (NULL: of the library's current stream); a
+ * new reference to None where the library makes none. */
+PyObject *foreign_empty_like(PyObject *library, PyObject *exported, PyObject *stream);
+
+#endif

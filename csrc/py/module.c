@@ -1,0 +1,166 @@
+/* vecadd._core: what is in it. */
+#include <stdatomic.h>
+
+#define VECADD_IMPORTS_NUMPY
+#include "dtype.h"
+#include "methods.h"
+#include "runtime.h"
+
+#if VECADD_CUDA
+#include <cuda_runtime_api.h>
+#else
+#define CUDART_VERSION 0
+#endif
+
+#define PLAIN(name, flags)                                                                                             \
+    {                                                                                                                  \
+#name, py_##name, flags, name##_doc                                                                            \
+    }
+#define WITH_KEYWORDS(name, flags)                                                                                     \
+    {                                                                                                                  \
+#name, (PyCFunction)(void (*)(void))py_##name, (flags) | METH_KEYWORDS, name##_doc                             \
+    }
+
+static PyMethodDef methods[] = {
+    WITH_KEYWORDS(add, METH_FASTCALL),
+    WITH_KEYWORDS(explain_route, METH_FASTCALL),
+    WITH_KEYWORDS(to_device, METH_VARARGS),
+    WITH_KEYWORDS(empty_pinned, METH_VARARGS),
+
+    PLAIN(host_facts, METH_NOARGS),
+    PLAIN(cuda_versions, METH_NOARGS),
+    PLAIN(gpu_facts, METH_NOARGS),
+    PLAIN(memory_counts, METH_NOARGS),
+
+    PLAIN(rungs, METH_NOARGS),
+    WITH_KEYWORDS(run_rung, METH_VARARGS),
+    PLAIN(poison, METH_O),
+    WITH_KEYWORDS(device_limits, METH_VARARGS),
+    WITH_KEYWORDS(link_limits, METH_VARARGS),
+    {NULL, NULL, 0, NULL},
+};
+
+static const char *const name_text[NAME_COUNT] = {
+    [NAME_OUT] = "out",
+    [NAME_DEVICE] = "device",
+    [NAME_STREAM] = "stream",
+    [NAME_DTYPE] = "dtype",
+    [NAME_ARRAY_UFUNC] = "__array_ufunc__",
+    [NAME_CUDA_ARRAY_INTERFACE] = "__cuda_array_interface__",
+    [NAME_CUDA_STREAM] = "cuda_stream",
+    [NAME_CUDA_STREAM_PROTOCOL] = "__cuda_stream__",
+    [NAME_PTR] = "ptr",
+};
+
+PyDoc_STRVAR(device_lost_doc,
+             "A fault on the GPU has ended every use of CUDA in this process; additions on the host go on.");
+
+static int
+fill_state(PyObject *module, struct module_state *state)
+{
+    for (int name = 0; name < NAME_COUNT; name++)
+        if (!(state->names[name] = PyUnicode_InternFromString(name_text[name])))
+            return -1;
+    PyObject *numpy = PyImport_ImportModule("numpy");
+    state->numpy_add = numpy ? PyObject_GetAttrString(numpy, "add") : NULL;
+    Py_XDECREF(numpy);
+    if (!state->numpy_add)
+        return -1;
+    state->device_lost_error =
+        PyErr_NewExceptionWithDoc("vecadd.DeviceLostError", device_lost_doc, PyExc_RuntimeError, NULL);
+    state->device_array_type = device_array_make_type(module);
+    state->host_limit_type = host_limit_make_type(module);
+    return state->device_lost_error && state->device_array_type && state->host_limit_type ? 0 : -1;
+}
+
+/* "float32" and the rest, in the table's order. */
+static PyObject *
+dtype_names(void)
+{
+    PyObject *names = PyTuple_New(DTYPE_COUNT);
+    for (int dtype = 0; names && dtype < DTYPE_COUNT; dtype++) {
+        PyObject *name = PyUnicode_FromString(dtype_table[dtype].name);
+        if (!name || PyTuple_SetItem(names, dtype, name) < 0)
+            Py_CLEAR(names);
+    }
+    return names;
+}
+
+static int
+module_exec(PyObject *module)
+{
+    struct module_state *state = PyModule_GetState(module);
+    if (PyArray_ImportNumPyAPI() < 0 || PyUFunc_ImportUFuncAPI() < 0 || fill_state(module, state) < 0)
+        return -1;
+    runtime_start();
+    PyObject *dtypes = dtype_names();
+    int failed = PyModule_AddObjectRef(module, "DTYPES", dtypes);
+    Py_XDECREF(dtypes);
+    if (failed || PyModule_AddObjectRef(module, "DeviceLostError", state->device_lost_error) < 0 ||
+        PyModule_AddObjectRef(module, "DeviceArray", (PyObject *)state->device_array_type) < 0 ||
+        PyModule_AddObjectRef(module, "HostLimit", (PyObject *)state->host_limit_type) < 0 ||
+        PyModule_AddObjectRef(module, "CUDA_BUILD", VECADD_CUDA ? Py_True : Py_False) < 0 ||
+        PyModule_AddIntConstant(module, "CUDA_RUNTIME_VERSION", CUDART_VERSION) < 0)
+        return -1;
+    return 0;
+}
+
+static int
+module_traverse(PyObject *module, visitproc visit, void *arg)
+{
+    struct module_state *state = PyModule_GetState(module);
+    Py_VISIT(state->numpy_add);
+    Py_VISIT(state->device_array_type);
+    Py_VISIT(state->host_limit_type);
+    Py_VISIT(state->device_lost_error);
+    PyObject *library_of = state->library_of;
+    Py_VISIT(library_of);
+    return 0;
+}
+
+static int
+module_clear(PyObject *module)
+{
+    struct module_state *state = PyModule_GetState(module);
+    Py_CLEAR(state->numpy_add);
+    Py_CLEAR(state->device_array_type);
+    Py_CLEAR(state->host_limit_type);
+    Py_CLEAR(state->device_lost_error);
+    for (int name = 0; name < NAME_COUNT; name++)
+        Py_CLEAR(state->names[name]);
+    PyObject *library_of = atomic_exchange(&state->library_of, NULL);
+    Py_XDECREF(library_of);
+    return 0;
+}
+
+static void
+module_free(void *module)
+{
+    module_clear(module);
+}
+
+static PyModuleDef_Slot slots[] = {
+    {Py_mod_exec, module_exec},
+#ifdef Py_GIL_DISABLED
+    {Py_mod_gil, Py_MOD_GIL_NOT_USED},
+#endif
+    {0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "vecadd._core",
+    .m_doc = PyDoc_STR("The C extension of vecadd; its public names are in vecadd."),
+    .m_size = sizeof(struct module_state),
+    .m_methods = methods,
+    .m_slots = slots,
+    .m_traverse = module_traverse,
+    .m_clear = module_clear,
+    .m_free = module_free,
+};
+
+PyMODINIT_FUNC
+PyInit__core(void)
+{
+    return PyModuleDef_Init(&definition);
+}

@@ -1,0 +1,312 @@
+/* Device arrays as operands: __cuda_array_interface__, versions 0 to 3, read to the letter for contiguous data. */
+#include <stdint.h>
+#include <string.h>
+
+#include "arguments.h"
+#include "device.h"
+#include "device_array.h"
+#include "errors.h"
+#include "foreign.h"
+#include "operand_from.h"
+
+#define INTERFACE "__cuda_array_interface__"
+
+/* Borrowed. NULL with or without an exception where the key is not there. */
+static PyObject *
+entry(PyObject *interface, const char *key)
+{
+    PyObject *name = PyUnicode_FromString(key);
+    PyObject *value = name ? PyDict_GetItemWithError(interface, name) : NULL;
+    Py_XDECREF(name);
+    return value;
+}
+
+static PyObject *
+required(PyObject *interface, const char *key, const char *what)
+{
+    PyObject *value = entry(interface, key);
+    if (!value && !PyErr_Occurred())
+        PyErr_Format(PyExc_ValueError, "%s: its " INTERFACE " has no '%s'", what, key);
+    return value;
+}
+
+static int
+wrong_type(const char *what, const char *key, const char *due, PyObject *given)
+{
+    PyObject *type = PyType_GetName(Py_TYPE(given));
+    if (type)
+        PyErr_Format(PyExc_TypeError, "%s: '%s' of its " INTERFACE " must be %s, not %U", what, key, due, type);
+    Py_XDECREF(type);
+    return -1;
+}
+
+static int
+read_sizes(PyObject *tuple, const char *what, const char *key, Py_ssize_t *sizes)
+{
+    char entry_of[80];
+    PyOS_snprintf(entry_of, sizeof entry_of, "%s: '%s' of its " INTERFACE, what, key);
+    return sizes_of_tuple(tuple, entry_of, sizes);
+}
+
+/* Every number of elements whose bytes can be counted is fine, and zero of anything is. */
+static int
+read_shape(PyObject *interface, const char *what, struct device_operand *result)
+{
+    PyObject *shape = required(interface, "shape", what);
+    if (!shape)
+        return -1;
+    result->ndim = read_sizes(shape, what, "shape", result->extents);
+    if (result->ndim < 0)
+        return -1;
+    result->shape = result->extents;
+
+    size_t size = 1;
+    bool empty = false, overflow = false;
+    for (int i = 0; i < result->ndim; i++) {
+        Py_ssize_t extent = result->extents[i];
+        if (extent < 0) {
+            PyErr_Format(PyExc_ValueError, "%s: a negative extent in its shape %R", what, shape);
+            return -1;
+        }
+        empty |= extent == 0;
+        overflow |= __builtin_mul_overflow(size, (size_t)extent, &size);
+    }
+    size_t itemsize = dtype_table[result->operand.dtype].itemsize;
+    if (!empty && (overflow || size > (size_t)PY_SSIZE_T_MAX / itemsize)) {
+        PyErr_Format(PyExc_ValueError, "%s: its shape %R is larger than any memory", what, shape);
+        return -1;
+    }
+    result->operand.size = empty ? 0 : size;
+    return 0;
+}
+
+/* Whether a two-byte void is bfloat16: the interface has no name for it, so its library or its dtype has to say. */
+static int
+is_bfloat16(struct module_state *state, const struct device_operand *result)
+{
+    int known = foreign_void2_is_bfloat16(result->library);
+    if (known)
+        return known;
+    PyObject *dtype = PyObject_GetAttr(result->exported, state->names[NAME_DTYPE]);
+    PyErr_Clear();
+    known = dtype && PyArray_DescrCheck(dtype) && dtype_of_descr(state, (PyArray_Descr *)dtype) == DTYPE_BFLOAT16;
+    Py_XDECREF(dtype);
+    return known;
+}
+
+static int
+read_typestr(struct module_state *state, PyObject *interface, const char *what, struct device_operand *result)
+{
+    PyObject *given = required(interface, "typestr", what);
+    if (!given)
+        return -1;
+    if (!PyUnicode_Check(given))
+        return wrong_type(what, "typestr", "a str", given);
+    const char *typestr = PyUnicode_AsUTF8AndSize(given, NULL);
+    if (!typestr)
+        return -1;
+
+    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) {
+        const char *native = dtype_table[dtype].typestr;
+        bool orderless = native[0] == '|' || dtype == DTYPE_BFLOAT16;
+        if (!*typestr || strcmp(typestr + 1, native + 1) != 0 || !strchr(orderless ? "|<=" : "<=", *typestr))
+            continue;
+        int taken = dtype == DTYPE_BFLOAT16 ? is_bfloat16(state, result) : 1;
+        if (taken < 0)
+            return -1;
+        if (!taken)
+            break;
+        result->operand.dtype = (enum dtype)dtype;
+        return 0;
+    }
+    dtype_refuse(what, given);
+    return -1;
+}
+
+static int
+read_data(PyObject *interface, const char *what, struct device_operand *result)
+{
+    PyObject *data = required(interface, "data", what);
+    if (!data)
+        return -1;
+    bool pair = PyTuple_Check(data) && PyTuple_Size(data) == 2;
+    PyObject *pointer = pair ? PyTuple_GetItem(data, 0) : NULL;
+    if (!pair || !PyLong_Check(pointer) || !PyBool_Check(PyTuple_GetItem(data, 1)))
+        return wrong_type(what, "data", "a pair (pointer, read-only) of int and bool", data);
+
+    unsigned long long address = PyLong_AsUnsignedLongLong(pointer);
+    if (PyErr_Occurred()) {
+        PyErr_Clear();
+        PyErr_Format(PyExc_ValueError, "%s: %R is no pointer", what, pointer);
+        return -1;
+    }
+    if (!address && result->operand.size) {
+        PyErr_Format(PyExc_ValueError, "%s: a null pointer for %zu elements", what, result->operand.size);
+        return -1;
+    }
+    if (result->operand.size && address % lane_size[dtype_table[result->operand.dtype].lane]) {
+        PyErr_Format(PyExc_ValueError, "%s: its pointer %p is not aligned to its elements", what,
+                     (void *)(uintptr_t)address);
+        return -1;
+    }
+    result->operand.data = (void *)(uintptr_t)address;
+    result->operand.writable = Py_IsFalse(PyTuple_GetItem(data, 1));
+    return 0;
+}
+
+static int
+check_version(PyObject *interface, const char *what)
+{
+    PyObject *given = required(interface, "version", what);
+    if (!given)
+        return -1;
+    if (!PyLong_Check(given))
+        return wrong_type(what, "version", "an int", given);
+    long version = PyLong_AsLong(given);
+    PyErr_Clear(); /* a number too large for a long is -1 */
+    if (version >= 0 && version <= 3)
+        return 0;
+    PyErr_Format(PyExc_ValueError, "%s: version %R of " INTERFACE "; vecadd knows 0 to 3", what, given);
+    return -1;
+}
+
+/* Strides of C order and none are the same; axes of one element, and arrays of none, may have any. */
+static int
+check_strides(PyObject *interface, const char *what, const struct device_operand *result)
+{
+    Py_ssize_t strides[MAX_DIMENSIONS];
+    PyObject *given = entry(interface, "strides");
+    if (!given || Py_IsNone(given))
+        return PyErr_Occurred() ? -1 : 0;
+    int count = read_sizes(given, what, "strides", strides);
+    if (count < 0)
+        return -1;
+    if (count != result->ndim) {
+        PyErr_Format(PyExc_ValueError, "%s: %d strides for %d dimensions", what, count, result->ndim);
+        return -1;
+    }
+    Py_ssize_t due = (Py_ssize_t)dtype_table[result->operand.dtype].itemsize;
+    for (int i = count; result->operand.size && i-- > 0; due *= result->shape[i])
+        if (result->shape[i] != 1 && strides[i] != due) {
+            PyErr_Format(PyExc_NotImplementedError,
+                         "%s is not C-contiguous, and vecadd adds only contiguous arrays on the device: make a copy "
+                         "with its library's ascontiguousarray() or contiguous()",
+                         what);
+            return -1;
+        }
+    return 0;
+}
+
+static int
+check_mask(PyObject *interface, const char *what)
+{
+    PyObject *mask = entry(interface, "mask");
+    if (!mask || Py_IsNone(mask))
+        return PyErr_Occurred() ? -1 : 0;
+    PyErr_Format(PyExc_NotImplementedError, "%s has a mask, and vecadd does not add masked device arrays", what);
+    return -1;
+}
+
+static int
+read_stream(PyObject *interface, const char *what, struct operand *operand)
+{
+    PyObject *given = entry(interface, "stream");
+    if (!given || Py_IsNone(given))
+        return PyErr_Occurred() ? -1 : 0;
+    if (!PyLong_Check(given) || PyBool_Check(given))
+        return wrong_type(what, "stream", "None or an int", given);
+    int truth = PyObject_IsTrue(given);
+    if (truth == 0)
+        PyErr_Format(PyExc_ValueError,
+                     "%s: stream 0 in " INTERFACE " is ambiguous and not allowed: 1 is the legacy default stream, 2 "
+                     "the per-thread one",
+                     what);
+    if (truth <= 0 || stream_from_handle(given, what, &operand->stream) < 0)
+        return -1;
+    operand->has_stream = true;
+    operand->stream_kind = STREAM_EXPORTED;
+    return 0;
+}
+
+/* Asks the driver whose memory it is; and its library on which stream it works there. */
+static int
+locate(struct module_state *state, const char *what, struct device_operand *result)
+{
+    struct operand *operand = &result->operand;
+    struct status status;
+    if (operand->size == 0)
+        return 0;
+    size_t bytes = operand->size * dtype_table[operand->dtype].itemsize;
+    if (device_check_pointer(operand->data, bytes, what, &operand->device, &status) < 0) {
+        status_raise(state, &status);
+        return -1;
+    }
+    int found = foreign_current_stream(result->library, operand->device, &operand->stream);
+    if (found > 0) {
+        operand->has_stream = true;
+        operand->stream_kind = STREAM_CURRENT;
+    }
+    return found < 0 ? -1 : 0;
+}
+
+static int
+read_interface(struct module_state *state, PyObject *interface, const char *what, struct device_operand *result)
+{
+    if (!PyDict_Check(interface)) {
+        PyErr_Format(PyExc_TypeError, "%s: its " INTERFACE " must be a dict, not %R", what, interface);
+        return -1;
+    }
+    PyObject *copy = PyDict_Copy(interface); /* it keeps the values alive whatever their own code does meanwhile */
+    if (!copy)
+        return -1;
+    int failed = check_version(copy, what) < 0 || read_typestr(state, copy, what, result) < 0 ||
+                 read_shape(copy, what, result) < 0 || check_strides(copy, what, result) < 0 ||
+                 check_mask(copy, what) < 0 || read_data(copy, what, result) < 0 ||
+                 read_stream(copy, what, &result->operand) < 0 || locate(state, what, result) < 0;
+    Py_DECREF(copy);
+    return failed ? -1 : 0;
+}
+
+int
+device_operand_from(struct module_state *state, PyObject *object, enum role role, struct device_operand *result)
+{
+    result->exported = result->library = NULL;
+    if (Py_TYPE(object) == state->device_array_type) {
+        const struct device_array *array = (const struct device_array *)object;
+        result->operand = device_array_operand(array);
+        result->ndim = array->ndim;
+        result->shape = array->shape;
+        return 1;
+    }
+    int found = foreign_export(state, object, role == ROLE_OUT, &result->library, &result->exported);
+    if (found <= 0)
+        return found;
+
+    PyObject *interface = PyObject_GetAttr(result->exported, state->names[NAME_CUDA_ARRAY_INTERFACE]);
+    if (!interface) {
+        found = PyErr_ExceptionMatches(PyExc_AttributeError) ? 0 : -1;
+        if (found == 0)
+            PyErr_Clear();
+    } else {
+        result->operand = (struct operand){.place = PLACE_DEVICE, .device = -1};
+        found = read_interface(state, interface, role_name[role], result) < 0 ? -1 : 1;
+        Py_DECREF(interface);
+    }
+    if (found <= 0)
+        device_operand_clear(result);
+    return found;
+}
+
+void
+device_operand_clear(struct device_operand *operand)
+{
+    Py_CLEAR(operand->library);
+    Py_CLEAR(operand->exported);
+}
+
+bool
+device_operands_match(const struct device_operand *p, const struct device_operand *q)
+{
+    return p->operand.dtype == q->operand.dtype && p->ndim == q->ndim &&
+           memcmp(p->shape, q->shape, (size_t)p->ndim * sizeof *p->shape) == 0;
+}

@@ -1,0 +1,54 @@
+/* What an object becomes in core/'s terms: operand_numpy.c for host memory, operand_cai.c for device memory. */
+#ifndef VECADD_OPERAND_FROM_H
+#define VECADD_OPERAND_FROM_H
+
+#include "dtype.h"
+#include "module.h"
+#include "operand.h"
+#include "sizes.h"
+
+/* The place of an operand in a call: the order of every array of three here. */
+enum role { ROLE_A, ROLE_B, ROLE_OUT, ROLE_COUNT };
+extern const char *const role_name[ROLE_COUNT]; /* "a", "b", "out" */
+
+/* The dtype of a NumPy dtype object, or -1 where it is none of ours: other byte order and metadata included. */
+int dtype_of_descr(struct module_state *state, PyArray_Descr *descr);
+
+/* A new reference to the NumPy dtype object; NULL with an exception where bfloat16's ml_dtypes is not imported. */
+PyArray_Descr *dtype_descr(struct module_state *state, enum dtype dtype);
+
+/* Raises the TypeError of an element type that vecadd does not add, naming those that it does. Returns NULL. */
+void *dtype_refuse(const char *what, PyObject *given);
+
+/* Describes the operands of a host addition, in the order of enum role, if they are plain ndarrays of one of our
+ * dtypes that lie element against element: of one shape and memory order, contiguous and aligned, `out` NULL or
+ * writable and overlapping each input wholly or not at all. operands[ROLE_OUT].data is NULL where out is.
+ * Returns NULL, or in a few words why numpy.add has to do it. */
+const char *host_operands(struct module_state *state, PyObject *const objects[ROLE_COUNT],
+                          struct operand operands[ROLE_COUNT]);
+
+/* The operand of one contiguous, aligned ndarray of our dtypes; false where it is none. */
+bool host_operand(struct module_state *state, PyArrayObject *array, struct operand *operand);
+
+/* An array in device memory, a DeviceArray or anything with __cuda_array_interface__. Not to be moved: `shape` may
+ * point into it. */
+struct device_operand {
+    struct operand operand;
+    int ndim;
+    const Py_ssize_t *shape;
+    Py_ssize_t extents[MAX_DIMENSIONS]; /* where the shape is, for other libraries' arrays */
+    PyObject *exported; /* what the interface was read from, held until the work is queued; NULL for a DeviceArray */
+    PyObject *library;  /* its vecadd._foreign.Library; NULL where there is none */
+};
+
+/* Describes `object` if it is in device memory. Returns 1 (to be cleared), 0 where it is not (nothing to clear), or
+ * -1 with an exception set. A null, unknown or too short pointer is refused; so are a mask, strides and a dtype that
+ * the kernels do not know. */
+int device_operand_from(struct module_state *state, PyObject *object, enum role role, struct device_operand *result);
+
+void device_operand_clear(struct device_operand *operand);
+
+/* Whether two device operands have the same dtype and shape. */
+bool device_operands_match(const struct device_operand *p, const struct device_operand *q);
+
+#endif

@@ -1,0 +1,221 @@
+#include "prepare.h"
+
+#include "device.h"
+#include "errors.h"
+
+static int
+plan_call(struct module_state *state, const struct operand *const operands[ROLE_COUNT],
+          const struct plan_request *request, struct prepared_call *call)
+{
+    struct status status;
+    call->kind = CALL_PLANNED;
+    if (plan_make(&call->plan, operands[ROLE_A], operands[ROLE_B], operands[ROLE_OUT], request, &status) == 0)
+        return 0;
+    status_raise(state, &status);
+    return -1;
+}
+
+static int
+prepare_host(struct module_state *state, const struct add_arguments *arguments, struct prepared_call *call)
+{
+    if (arguments->stream) {
+        PyErr_SetString(PyExc_TypeError, "stream orders work on device arrays, and the operands are in host memory");
+        return -1;
+    }
+    bool on_device = arguments->choice == DEVICE_CUDA;
+    if (on_device && arguments->numpys_own) {
+        PyErr_Format(PyExc_TypeError, "%s= is numpy.add's, for additions on the host: leave it or device out",
+                     arguments->numpys_own);
+        return -1;
+    }
+    struct operand operands[ROLE_COUNT];
+    call->why = arguments->numpys_own ? "a keyword of NumPy's own" : host_operands(state, arguments->objects, operands);
+    if (call->why) {
+        call->kind = on_device ? CALL_STAGED : CALL_NUMPY;
+        return 0;
+    }
+    const struct operand *const pointers[] = {&operands[ROLE_A], &operands[ROLE_B], &operands[ROLE_OUT]};
+    const struct plan_request request = {.on_device = on_device, .device = arguments->device};
+    return plan_call(state, pointers, &request, call);
+}
+
+/* Describes those of the objects that are in device memory. Returns how many they are, or -1. */
+static int
+find_device_operands(struct module_state *state, const struct add_arguments *arguments, struct prepared_call *call)
+{
+    int count = 0;
+    for (int role = 0; role < ROLE_COUNT; role++) {
+        PyObject *object = arguments->objects[role];
+        int found = object ? device_operand_from(state, object, (enum role)role, &call->devices[role]) : 0;
+        if (found < 0)
+            return -1;
+        call->held[role] = found;
+        count += found;
+    }
+    return count;
+}
+
+static int
+refuse_host_operand(PyObject *object, enum role role)
+{
+    const char *name = role_name[role];
+    if (role == ROLE_OUT)
+        PyErr_SetString(PyExc_TypeError, "the operands are in device memory and out is not: make out with "
+                                         "vecadd.to_device, or add first and call the sum's numpy()");
+    else if (PyArray_IsAnyScalar(object))
+        PyErr_Format(PyExc_TypeError,
+                     "%s is a scalar and the other operand a device array; both must be device arrays of one shape "
+                     "and dtype: vecadd.to_device(numpy.full(shape, %s, dtype))",
+                     name, name);
+    else
+        PyErr_Format(PyExc_TypeError,
+                     "%s is in host memory and another operand in device memory: copy it with vecadd.to_device(%s)",
+                     name, name);
+    return -1;
+}
+
+static bool
+broadcasts_to(const struct device_operand *from, const struct device_operand *to)
+{
+    for (int i = 1; i <= from->ndim; i++) {
+        Py_ssize_t extent = from->shape[from->ndim - i];
+        if (extent != 1 && (i > to->ndim || extent != to->shape[to->ndim - i]))
+            return false;
+    }
+    return true;
+}
+
+static bool
+broadcast_together(const struct device_operand *p, const struct device_operand *q)
+{
+    for (int i = 1; i <= p->ndim && i <= q->ndim; i++) {
+        Py_ssize_t x = p->shape[p->ndim - i], y = q->shape[q->ndim - i];
+        if (x != y && x != 1 && y != 1)
+            return false;
+    }
+    return true;
+}
+
+static int
+refuse_shapes(const struct device_operand *p, const struct device_operand *q, bool into_out)
+{
+    PyObject *first = tuple_of_sizes(p->ndim, p->shape), *second = tuple_of_sizes(q->ndim, q->shape);
+    if (first && second) {
+        if (into_out ? broadcasts_to(p, q) : broadcast_together(p, q))
+            PyErr_Format(PyExc_NotImplementedError,
+                         "shapes %R and %R would have to be broadcast, which vecadd does not do for device arrays: "
+                         "give them one shape",
+                         first, second);
+        else if (into_out)
+            PyErr_Format(PyExc_ValueError,
+                         "non-broadcastable output operand with shape %R doesn't match the broadcast shape %R", second,
+                         first);
+        else
+            PyErr_Format(PyExc_ValueError, "operands could not be broadcast together with shapes %R %R ", first,
+                         second);
+    }
+    Py_XDECREF(first);
+    Py_XDECREF(second);
+    return -1;
+}
+
+/* b and out must be as a is. */
+static int
+check_alike(const struct prepared_call *call)
+{
+    const struct device_operand *a = &call->devices[ROLE_A];
+    for (int role = ROLE_B; role < ROLE_COUNT; role++) {
+        const struct device_operand *other = &call->devices[role];
+        if (!call->held[role] || device_operands_match(a, other))
+            continue;
+        if (a->operand.dtype == other->operand.dtype)
+            return refuse_shapes(a, other, role == ROLE_OUT);
+        PyErr_Format(PyExc_TypeError, "a has dtype %s and %s has dtype %s; on the device they must be the same",
+                     dtype_table[a->operand.dtype].name, role_name[role], dtype_table[other->operand.dtype].name);
+        return -1;
+    }
+    if (call->held[ROLE_OUT] && !call->devices[ROLE_OUT].operand.writable) {
+        PyErr_SetString(PyExc_ValueError, "output array is read-only");
+        return -1;
+    }
+    return 0;
+}
+
+/* An array without elements has no pointer to ask about: it is wherever the others are. */
+static int
+settle_devices(struct module_state *state, const struct add_arguments *arguments, struct prepared_call *call)
+{
+    if (call->devices[ROLE_A].operand.size)
+        return 0;
+    int device = arguments->device;
+    for (int role = ROLE_COUNT; role-- > 0;)
+        if (call->held[role] && call->devices[role].operand.device >= 0)
+            device = call->devices[role].operand.device;
+    struct status status;
+    if (device < 0 && device_current(&device, &status) < 0) {
+        status_raise(state, &status);
+        return -1;
+    }
+    for (int role = 0; role < ROLE_COUNT; role++)
+        if (call->held[role] && call->devices[role].operand.device < 0)
+            call->devices[role].operand.device = device;
+    return 0;
+}
+
+static int
+prepare_device(struct module_state *state, const struct add_arguments *arguments, struct prepared_call *call)
+{
+    for (int role = 0; role < ROLE_COUNT; role++)
+        if (arguments->objects[role] && !call->held[role])
+            return refuse_host_operand(arguments->objects[role], (enum role)role);
+    if (arguments->numpys_own) {
+        PyErr_Format(PyExc_TypeError, "%s= is numpy.add's, for additions on the host; device arrays do not take it",
+                     arguments->numpys_own);
+        return -1;
+    }
+    if (arguments->choice == DEVICE_CPU) {
+        PyErr_SetString(PyExc_ValueError, "device is 'cpu', but the operands are in device memory: leave device out");
+        return -1;
+    }
+    struct plan_request request = {.on_device = arguments->choice == DEVICE_CUDA,
+                                   .device = arguments->device,
+                                   .has_stream = arguments->stream != NULL};
+    if (arguments->stream && stream_from_object(state, arguments->stream, &request.stream) < 0)
+        return -1;
+    if (check_alike(call) < 0 || settle_devices(state, arguments, call) < 0)
+        return -1;
+
+    /* A sum that is still to be made will be on a's device, used in the order of whatever stream is chosen. */
+    struct operand sum = call->devices[ROLE_A].operand;
+    sum.data = NULL;
+    sum.has_stream = false;
+    const struct operand *const pointers[] = {&call->devices[ROLE_A].operand, &call->devices[ROLE_B].operand,
+                                              call->held[ROLE_OUT] ? &call->devices[ROLE_OUT].operand : &sum};
+    return plan_call(state, pointers, &request, call);
+}
+
+int
+call_prepare(struct module_state *state, const struct add_arguments *arguments, struct prepared_call *call)
+{
+    PyObject *const *objects = arguments->objects;
+    call->held[ROLE_A] = call->held[ROLE_B] = call->held[ROLE_OUT] = false;
+    if (PyArray_CheckExact(objects[ROLE_A]) && PyArray_CheckExact(objects[ROLE_B]) &&
+        (!objects[ROLE_OUT] || PyArray_CheckExact(objects[ROLE_OUT])))
+        return prepare_host(state, arguments, call);
+
+    int result = -1;
+    int on_device = find_device_operands(state, arguments, call);
+    if (on_device >= 0)
+        result = on_device ? prepare_device(state, arguments, call) : prepare_host(state, arguments, call);
+    if (result < 0)
+        call_clear(call);
+    return result;
+}
+
+void
+call_clear(struct prepared_call *call)
+{
+    for (int role = 0; role < ROLE_COUNT; role++)
+        if (call->held[role])
+            device_operand_clear(&call->devices[role]);
+}

@@ -1,0 +1,28 @@
+/* From a call's arguments to a plan, or to who else is to do it: all that add does before it allocates or computes. */
+#ifndef VECADD_PREPARE_H
+#define VECADD_PREPARE_H
+
+#include "arguments.h"
+#include "operand_from.h"
+#include "plan.h"
+
+enum call_kind {
+    CALL_PLANNED, /* plan is ready; its c is NULL where there is no out */
+    CALL_NUMPY,   /* numpy.add does it */
+    CALL_STAGED,  /* device="cuda" for host operands that have to be broadcast, cast or copied first */
+};
+
+struct prepared_call {
+    enum call_kind kind;
+    const char *why; /* not CALL_PLANNED: why not, in a few words */
+    struct plan plan;
+    struct device_operand devices[ROLE_COUNT]; /* ROUTE_DEVICE: the operands; out's only where there is one */
+    bool held[ROLE_COUNT];                     /* which of them are to be cleared */
+};
+
+/* Returns 0, and call_clear() is due; or -1 with an exception set and nothing held. */
+int call_prepare(struct module_state *state, const struct add_arguments *arguments, struct prepared_call *call);
+
+void call_clear(struct prepared_call *call);
+
+#endif

@@ -1,0 +1,52 @@
+/* How fast the memory can be read, and written, with nothing else to do: the limits that the adders are held against.
+ * Shares no code with them. */
+#include "kernels.h"
+#include "launch.cuh"
+
+/* Four independent loads in flight a thread. */
+enum { UNROLL = 4, BLOCK = 512 };
+
+__global__ static void
+read_only(const uint4 *memory, uint64_t vectors, unsigned *sink)
+{
+    const uint64_t stride = static_cast<uint64_t>(gridDim.x) * blockDim.x;
+    uint4 found[UNROLL] = {};
+    for (uint64_t i = thread_number(); i < vectors; i += UNROLL * stride)
+        for (int k = 0; k < UNROLL; ++k)
+            if (i + k * stride < vectors) {
+                const uint4 v = memory[i + k * stride];
+                found[k].x |= v.x;
+                found[k].y |= v.y;
+                found[k].z |= v.z;
+                found[k].w |= v.w;
+            }
+    unsigned any = 0;
+    for (int k = 0; k < UNROLL; ++k)
+        any |= found[k].x | found[k].y | found[k].z | found[k].w;
+    /* The memory is zero, so nothing is written, but the compiler has to believe that something might be. */
+    if (any)
+        *sink = any;
+}
+
+__global__ static void
+write_only(uint4 *memory, uint64_t vectors, unsigned value)
+{
+    const uint64_t i = thread_number();
+    if (i < vectors)
+        memory[i] = make_uint4(value, value, value, value);
+}
+
+cudaError_t
+limits_read_launch(const void *memory, size_t bytes, unsigned *sink, cudaStream_t stream)
+{
+    const uint64_t vectors = bytes / sizeof(uint4);
+    return launch(read_only, (vectors + UNROLL - 1) / UNROLL, BLOCK, stream, static_cast<const uint4 *>(memory),
+                  vectors, sink);
+}
+
+cudaError_t
+limits_write_launch(void *memory, size_t bytes, unsigned value, cudaStream_t stream)
+{
+    const uint64_t vectors = bytes / sizeof(uint4);
+    return launch(write_only, vectors, BLOCK, stream, static_cast<uint4 *>(memory), vectors, value);
+}

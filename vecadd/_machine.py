@@ -1,0 +1,289 @@
+"""What this machine and this build have, or why they have it not: all of vecadd.info()."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import asdict, dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from vecadd import _core, _host, _nvidia_smi
+from vecadd.info import package_version
+
+PROBE_TIMEOUT = 30.0  # seconds; CUDA takes 0.2 on one GPU, several on eight without persistence mode
+
+_GIGATRANSFERS = {"2.5": 1, "5.0": 2, "8.0": 3, "16.0": 4, "32.0": 5, "64.0": 6}  # of PCIe, by generation
+
+_PCI_DEVICES = Path("/sys/bus/pci/devices")
+
+_SMI_FIELDS = (
+    "pci.bus_id",
+    "driver_version",
+    "ecc.mode.current",
+    "pcie.link.gen.current",
+    "pcie.link.width.current",
+    "pcie.link.gen.max",
+    "pcie.link.width.max",
+)
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """One GPU. ``None`` means that the machine does not say."""
+
+    index: int
+    name: str
+    compute_capability: str
+    multiprocessors: int
+    memory: int  # bytes
+    l2: int  # bytes
+    bandwidth: float | None  # of its memory in theory, bytes a second
+    ecc: bool | None
+    link_generation: int | None  # PCIe, now; an idle GPU may show less than its maximum
+    link_width: int | None
+    link_generation_max: int | None
+    link_width_max: int | None
+
+
+@dataclass(frozen=True)
+class Cpu:
+    """The host. Sizes in bytes."""
+
+    model: str | None
+    threads: int  # that an addition may use
+    simd: str | None  # the level in use; None where VECADD_SIMD names one that is not there
+    simd_levels: tuple[str, ...]
+    l1: int | None
+    l2: int | None
+    l3: int | None
+    memory: int
+
+
+@dataclass(frozen=True)
+class Info:
+    """What ``vecadd.info()`` found. ``str()`` of it is for a terminal, a notebook shows a table."""
+
+    version: str
+    cpu: Cpu
+    gpus: tuple[Gpu, ...]
+    gpu_status: str  # "ok", "built without CUDA", "no driver", "driver too old", "no GPU", "unusable" or "unknown"
+    gpu_reason: str | None  # a sentence, where the status is not "ok"
+    cuda_driver: str | None  # the CUDA version that the driver supports, "13.0"
+    cuda_runtime: str | None  # the one that this build carries
+    driver: str | None  # the driver's own version, "580.95.05"
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same as plain dicts, lists, numbers and strings."""
+        return asdict(self, dict_factory=_with_lists)
+
+    def __str__(self) -> str:
+        rows = _rows(self)
+        width = max(len(name) for name, _ in rows)
+        lines = []
+        for name, values in rows:
+            heads = [name] + [""] * (len(values) - 1)
+            lines += [f"{head:<{width}}  {value}" for head, value in zip(heads, values, strict=True)]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th style='text-align:left;vertical-align:top'>{escape(name)}</th>"
+            f"<td style='text-align:left'>{'<br>'.join(map(escape, values))}</td></tr>"
+            for name, values in _rows(self)
+        )
+        return f"<table>{rows}</table>"
+
+
+def look() -> Info:
+    """See vecadd.info()."""
+    found = _ask_child() if _core.CUDA_BUILD else {}
+    smi = {_pci(row["pci.bus_id"]): row for row in _nvidia_smi.query("gpu", *_SMI_FIELDS) if "pci.bus_id" in row}
+    status, reason = _gpu_status(found)
+    return Info(
+        version=package_version(),
+        cpu=_cpu(),
+        gpus=tuple(_gpu(index, facts, smi) for index, facts in enumerate(found.get("gpus", []))),
+        gpu_status=status,
+        gpu_reason=reason,
+        cuda_driver=cuda_version(found.get("driver", 0)),
+        cuda_runtime=cuda_version(found.get("runtime", _core.CUDA_RUNTIME_VERSION)),
+        driver=next((row["driver_version"] for row in smi.values() if "driver_version" in row), None),
+    )
+
+
+def cuda_version(number: int) -> str | None:
+    """13000 as "13.0"; None for 0."""
+    return f"{number // 1000}.{number % 1000 // 10}" if number else None
+
+
+def _with_lists(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in pairs}
+
+
+def _ask_child() -> dict[str, Any]:
+    """What vecadd._gpu_probe prints; {"failed": why} where it prints nothing of use."""
+    if not sys.executable:
+        return {"failed": "there is no interpreter to ask it from (sys.executable is empty)"}
+    here = str(Path(__file__).parents[1])
+    path = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), here)))
+    try:
+        # -P: a file called numpy.py in the current folder must not break the child. -W: its warnings are not ours.
+        result = subprocess.run(
+            [sys.executable, "-P", "-W", "ignore", "-m", "vecadd._gpu_probe"],
+            env={**os.environ, "PYTHONPATH": path},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=PROBE_TIMEOUT,
+        )
+    except subprocess.TimeoutExpired:
+        return {"failed": f"the driver did not answer within {PROBE_TIMEOUT:g} s"}
+    except OSError as error:
+        return {"failed": f"no process to ask it from could be started: {error}"}
+    if result.returncode < 0:
+        return {"failed": f"the process that asked it was killed by signal {-result.returncode}"}
+    try:
+        found = json.loads(result.stdout)
+    except ValueError:
+        last = result.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        return {"failed": f"the process that asked it failed: {last or f'exit status {result.returncode}'}"}
+    assert isinstance(found, dict)
+    return found
+
+
+def _gpu_status(found: dict[str, Any]) -> tuple[str, str | None]:
+    if not _core.CUDA_BUILD:
+        return "built without CUDA", "this build has no GPU code (VECADD_CUDA=0)"
+    if "failed" in found:
+        return "unknown", found["failed"]
+    if found["gpus"]:
+        return "ok", None
+    driver, runtime = cuda_version(found["driver"]), cuda_version(found["runtime"])
+    if driver is None:
+        return "no driver", "no NVIDIA driver is installed here"
+    if found["driver"] < found["runtime"] and found["error"]:
+        return "driver too old", f"the driver supports CUDA {driver}; this build needs {runtime}"
+    if "no GPU" in (found["error"] or "no GPU"):
+        return "no GPU", "the driver sees no GPU"
+    return "unusable", found["error"]
+
+
+def _gpu(index: int, facts: dict[str, Any], smi: dict[tuple[int, int, int], dict[str, str]]) -> Gpu:
+    address = (facts["pci_domain"], facts["pci_bus"], facts["pci_device"])
+    said = smi.get(address, {})
+    link = _link_of_smi(said) or _link_of_sysfs(address)
+    ecc = said.get("ecc.mode.current")
+    return Gpu(
+        index=index,
+        name=facts["name"],
+        compute_capability=f"{facts['cc_major']}.{facts['cc_minor']}",
+        multiprocessors=facts["multiprocessors"],
+        memory=facts["memory"],
+        l2=facts["l2"],
+        # Two transfers a clock; a driver that hides the clock gives 0.
+        bandwidth=2e3 * facts["memory_clock_khz"] * facts["memory_bus_bits"] / 8 or None,
+        ecc=None if ecc is None else ecc == "Enabled",
+        link_generation=link[0],
+        link_width=link[1],
+        link_generation_max=link[2],
+        link_width_max=link[3],
+    )
+
+
+def _pci(bus_id: str) -> tuple[int, int, int]:
+    """ "00000000:1B:00.0" as (domain, bus, device)."""
+    domain, bus, device = bus_id.partition(".")[0].split(":")
+    return int(domain, 16), int(bus, 16), int(device, 16)
+
+
+Link = tuple[int | None, int | None, int | None, int | None]
+
+
+def _link_of_smi(said: dict[str, str]) -> Link | None:
+    names = [field for field in _SMI_FIELDS if field.startswith("pcie.")]
+    if not any(name in said for name in names):
+        return None
+    a, b, c, d = (int(said[name]) if said.get(name, "").isdigit() else None for name in names)
+    return a, b, c, d
+
+
+def _link_of_sysfs(address: tuple[int, int, int]) -> Link:
+    folder = _PCI_DEVICES / "{:04x}:{:02x}:{:02x}.0".format(*address)
+
+    def read(name: str) -> str:
+        try:
+            return (folder / name).read_text().split()[0]
+        except (OSError, IndexError):
+            return ""
+
+    def width(name: str) -> int | None:
+        text = read(name)
+        return int(text) if text.isdigit() else None
+
+    return (
+        _GIGATRANSFERS.get(read("current_link_speed")),
+        width("current_link_width"),
+        _GIGATRANSFERS.get(read("max_link_speed")),
+        width("max_link_width"),
+    )
+
+
+def _cpu() -> Cpu:
+    facts = _core.host_facts()
+    return Cpu(
+        model=_host.cpu_model(),
+        threads=facts["threads"],
+        simd=facts["simd"],
+        simd_levels=tuple(facts["simd_levels"]),
+        l1=facts["l1"] or None,
+        l2=facts["l2"] or None,
+        l3=facts["l3"] or None,
+        memory=_host.memory_total(),
+    )
+
+
+def _rows(found: Info) -> list[tuple[str, list[str]]]:
+    """The lines of both forms of display: a name and what belongs to it."""
+    cpu = found.cpu
+    gpus = [(f"GPU {gpu.index}", _gpu_lines(gpu)) for gpu in found.gpus]
+    driver = f"driver {found.cuda_driver or 'none'}" + (f" ({found.driver})" if found.driver else "")
+    return [
+        ("vecadd", [found.version]),
+        *(gpus or [("GPU", [f"{found.gpu_status}: {found.gpu_reason}"])]),
+        ("CUDA", [f"{driver}, runtime {found.cuda_runtime or 'none'}"]),
+        ("CPU", [cpu.model or "unknown"]),
+        ("SIMD", [f"{cpu.simd or 'unknown'} (of {', '.join(cpu.simd_levels)})"]),
+        ("threads", [str(cpu.threads)]),
+        ("caches", [", ".join(f"L{i} {_size(x)}" for i, x in enumerate((cpu.l1, cpu.l2, cpu.l3), 1))]),
+        ("memory", [_size(cpu.memory)]),
+    ]
+
+
+def _gpu_lines(gpu: Gpu) -> list[str]:
+    bandwidth = "unknown" if gpu.bandwidth is None else f"{gpu.bandwidth / 1e9:.0f} GB/s"
+    ecc = {None: "unknown", True: "on", False: "off"}[gpu.ecc]
+    return [
+        f"{gpu.name}, compute capability {gpu.compute_capability}, {gpu.multiprocessors} SMs",
+        f"memory {_size(gpu.memory)}, {bandwidth} in theory, ECC {ecc}, L2 {_size(gpu.l2)}",
+        f"{_link(gpu.link_generation, gpu.link_width)} now, "
+        f"{_link(gpu.link_generation_max, gpu.link_width_max)} at most",
+    ]
+
+
+def _link(generation: int | None, width: int | None) -> str:
+    return f"PCIe {'unknown' if generation is None else generation} x{'unknown' if width is None else width}"
+
+
+def _size(count: int | None) -> str:
+    """Bytes in the largest binary unit that gives at least 1; "unknown" for None."""
+    if count is None:
+        return "unknown"
+    size, unit = float(count), "B"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if size < 1024:
+            break
+        size, unit = size / 1024, larger
+    return f"{size:.4g} {unit}"

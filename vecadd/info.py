@@ -1,0 +1,29 @@
+"""vecadd.info(): a door only, so that importing the package stays quick. What lies behind it is vecadd._machine."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from vecadd._machine import Info
+
+__all__ = ["info", "package_version"]
+
+
+def info() -> "Info":
+    """What this machine and this build have: GPUs, driver and runtime versions, processor, SIMD level, threads, memory.
+
+    The GPU is asked by a short-lived child process, so that CUDA stays uninitialised in this one. Never raises because
+    of what the machine lacks: ``gpu_status`` and ``gpu_reason`` of the result say it.
+    """
+    from vecadd._machine import look
+
+    return look()
+
+
+def package_version() -> str:
+    """The installed version of vecadd; "unknown" where it was never installed."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("vecadd")
+    except PackageNotFoundError:
+        return "unknown"

@@ -1,0 +1,57 @@
+"""The ladder: every way to add that vecadd holds, callable by name.
+
+    >>> vecadd.ladder.names("host")
+    >>> vecadd.ladder.run("float4", a, b)  # a and b DeviceArrays
+
+Each rung changes one thing against the one before. Host and transfer rungs take contiguous NumPy arrays, device rungs
+take DeviceArrays; a and b have one dtype and shape.
+"""
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+
+from vecadd import _core
+
+__all__ = ["names", "run", "time"]
+
+
+def names(kind: Literal["host", "device", "transfer"] | None = None) -> list[str]:
+    """The rungs in order, all of them or those of one kind. Raises ValueError for a kind that is none."""
+    if kind not in (None, "host", "device", "transfer"):
+        raise ValueError(f"kind must be 'host', 'device', 'transfer' or None, not {kind!r}")
+    return [rung["name"] for rung in _core.rungs() if kind in (None, rung["kind"])]
+
+
+def run(name: str, a: Any, b: Any, out: Any = None, *, block: int | None = None) -> Any:
+    """Adds a and b by the rung of that name and returns the sum, in ``out`` if that is given.
+
+    ``block`` is a device rung's number of threads a block, a multiple of 32 up to 1024; None leaves it to the rung.
+
+    Raises ValueError for a name that is not in the ladder and for sizes, alignments and blocks that the rung does not
+    take, TypeError for arrays and dtypes that it does not take, and what every call on a GPU raises without one.
+    """
+    target = _like(a) if out is None else out
+    _core.run_rung(name, a, b, target, block=_checked(block))
+    return target
+
+
+def time(name: str, a: Any, b: Any, out: Any = None, *, block: int | None = None) -> float:
+    """The seconds of one ``run``: a device rung's by CUDA events around its launch, others' by the host's clock."""
+    target = _like(a) if out is None else out
+    return _core.run_rung(name, a, b, target, block=_checked(block))
+
+
+def _like(a: Any) -> Any:
+    make: Callable[[Any], Any] = _core.to_device if isinstance(a, _core.DeviceArray) else np.empty_like
+    return make(a)
+
+
+def _checked(block: int | None) -> int:
+    """In the extension 0 stands for the rung's own number."""
+    if block is None:
+        return 0
+    if block <= 0:
+        raise ValueError(f"block must be a multiple of 32 up to 1024, not {block}")
+    return block
