@@ -1,0 +1,79 @@
+/* What the C tests are written with. A test is a function that CHECKs; main RUNs each in a process of its own, so that
+ * each begins with nothing started, and returns check_report(). */
+#ifndef VECADD_CHECK_H
+#define VECADD_CHECK_H
+
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Shared with the tests' processes. */
+struct check_counts {
+    atomic_long passed, failed;
+};
+
+static inline struct check_counts *
+check_counts(void)
+{
+    static struct check_counts *counts;
+    if (!counts) {
+        counts = mmap(NULL, sizeof *counts, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        if (counts == MAP_FAILED)
+            abort();
+    }
+    return counts;
+}
+
+/* Counts the condition, and prints it with a printf-style note where it does not hold. */
+#define CHECK(condition, ...) check_that((condition), __FILE__, __LINE__, #condition, " " __VA_ARGS__)
+#define RUN(test)             check_run(test, #test)
+
+static inline void __attribute__((format(printf, 5, 6)))
+check_that(bool holds, const char *file, int line, const char *condition, const char *note, ...)
+{
+    if (holds) {
+        atomic_fetch_add(&check_counts()->passed, 1);
+        return;
+    }
+    va_list arguments;
+    va_start(arguments, note);
+    fprintf(stderr, "%s:%d: %s ", file, line, condition);
+    vfprintf(stderr, note, arguments);
+    fputc('\n', stderr);
+    va_end(arguments);
+    atomic_fetch_add(&check_counts()->failed, 1);
+}
+
+static inline void
+check_run(void (*test)(void), const char *name)
+{
+    struct check_counts *counts = check_counts();
+    fflush(NULL);
+    const pid_t child = fork();
+    if (child == 0) {
+        test();
+        exit(0);
+    }
+    int how = -1;
+    if (child < 0 || waitpid(child, &how, 0) != child || how != 0) {
+        fprintf(stderr, "%s ended with %#x\n", name, (unsigned)how);
+        atomic_fetch_add(&counts->failed, 1);
+    }
+}
+
+/* main's return value. No check at all is a failure too. */
+static inline int
+check_report(void)
+{
+    const struct check_counts *counts = check_counts();
+    const long passed = atomic_load(&counts->passed), failed = atomic_load(&counts->failed);
+    printf("%ld passed, %ld failed\n", passed, failed);
+    return failed > 0 || passed == 0;
+}
+
+#endif

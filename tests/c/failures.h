@@ -1,0 +1,60 @@
+/* Makes every CUDA call of a piece of work fail, one after the other, and looks at what is left behind. */
+#ifndef VECADD_FAILURES_H
+#define VECADD_FAILURES_H
+
+#include <string.h>
+
+#include "check.h"
+#include "double.h"
+#include "status.h"
+
+struct live {
+    size_t device_blocks, device_bytes, pinned_blocks, streams, events;
+};
+
+static inline struct live
+live_now(void)
+{
+    struct live live;
+    double_live(&live.device_blocks, &live.device_bytes, &live.pinned_blocks, &live.streams, &live.events);
+    return live;
+}
+
+static inline int
+live_same(struct live x, struct live y)
+{
+    return x.device_blocks == y.device_blocks && x.device_bytes == y.device_bytes &&
+           x.pinned_blocks == y.pinned_blocks && x.streams == y.streams && x.events == y.events;
+}
+
+/* Does something and CHECKs its result; 0, or -1 with *status set. */
+typedef int failing_work(struct status *status);
+
+/* Runs `work` with the first, the second, ... call of `call` failing with `error`, until it makes no more of them. Each
+ * time either an error is told or the result is right, nothing is leaked, and the next run succeeds. Returns how many
+ * runs told of an error. */
+static inline int
+fail_each_call(const char *call, int error, failing_work *work)
+{
+    struct status status;
+    CHECK(work(&status) == 0, "%s: %s", call, status.text);
+    const struct live before = live_now();
+    int told = 0, made = 1;
+    for (int nth = 1; made; nth++) {
+        double_reset((unsigned)nth);
+        double_fail(call, nth, error, 0);
+        status = (struct status){0};
+        if (work(&status) < 0) {
+            told++;
+            CHECK(status.code != STATUS_OK && status.text[0], "%s %d", call, nth);
+        }
+        made = double_calls(call) >= nth;
+        double_reset((unsigned)nth + 1000);
+        CHECK(live_same(before, live_now()), "%s %d leaks", call, nth);
+        CHECK(work(&status) == 0, "after %s %d: %s", call, nth, status.text);
+        CHECK(double_faults() == 0, "%s %d", call, nth);
+    }
+    return told;
+}
+
+#endif

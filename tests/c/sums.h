@@ -1,0 +1,86 @@
+/* Operands and the sums that are expected of them, lane by lane and without any of the package's own adders. The values
+ * are small whole numbers, which every lane holds exactly. */
+#ifndef VECADD_SUMS_H
+#define VECADD_SUMS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "dtype.h"
+
+static inline int
+sums_value(size_t i, unsigned salt)
+{
+    return (int)((i * 2654435761u + salt * 40503u) >> 7) & 63;
+}
+
+static inline uint16_t
+sums_bfloat16(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return (uint16_t)(bits >> 16);
+}
+
+/* Of a whole number below 2048; not every compiler has the type. */
+static inline uint16_t
+sums_float16(unsigned value)
+{
+    int exponent = 0;
+    while (value >> exponent > 1)
+        exponent++;
+    return value == 0 ? 0 : (uint16_t)((unsigned)(exponent + 15) << 10 | ((value << 10 >> exponent) & 0x3ff));
+}
+
+static inline void
+sums_put(enum lane lane, void *array, size_t i, int value)
+{
+    switch (lane) {
+    case LANE_BOOL:
+        ((uint8_t *)array)[i] = value != 0;
+        break;
+    case LANE_I8:
+        ((int8_t *)array)[i] = (int8_t)value;
+        break;
+    case LANE_I16:
+        ((int16_t *)array)[i] = (int16_t)value;
+        break;
+    case LANE_I32:
+        ((int32_t *)array)[i] = value;
+        break;
+    case LANE_I64:
+        ((int64_t *)array)[i] = value;
+        break;
+    case LANE_F16:
+        ((uint16_t *)array)[i] = sums_float16((unsigned)value);
+        break;
+    case LANE_BF16:
+        ((uint16_t *)array)[i] = sums_bfloat16((float)value);
+        break;
+    case LANE_F32:
+        ((float *)array)[i] = (float)value;
+        break;
+    default:
+        ((double *)array)[i] = value;
+        break;
+    }
+}
+
+/* One operand; another salt, another operand. */
+static inline void
+sums_fill(enum lane lane, void *array, size_t n, unsigned salt)
+{
+    for (size_t i = 0; i < n; i++)
+        sums_put(lane, array, i, sums_value(i, salt));
+}
+
+/* What the operands of these salts add up to. */
+static inline void
+sums_expect(enum lane lane, void *array, size_t n, unsigned salt_a, unsigned salt_b)
+{
+    for (size_t i = 0; i < n; i++)
+        sums_put(lane, array, i, sums_value(i, salt_a) + sums_value(i, salt_b));
+}
+
+#endif

@@ -1,0 +1,539 @@
+/* The host adders: every level, lane, length, placement and kind of store against a scalar reference, flags included.
+ */
+#include <fenv.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "check.h"
+#include "fpenv.h"
+#include "host.h"
+
+/* ---- the reference ---- */
+
+/* The float whose significand has `digits` bits and whose smallest normal exponent is `least`, nearest to x. */
+static double
+round_to_format(double x, int digits, int least)
+{
+    if (x == 0 || !isfinite(x))
+        return x;
+    const int exponent = ilogb(x) < least ? least : ilogb(x);
+    return ldexp(nearbyint(ldexp(x, digits - 1 - exponent)), exponent - digits + 1);
+}
+
+static double
+f16_value(uint16_t bits)
+{
+    const int exponent = bits >> 10 & 31, mantissa = bits & 1023;
+    const double magnitude = exponent == 31  ? (mantissa ? NAN : INFINITY)
+                             : exponent == 0 ? ldexp(mantissa, -24)
+                                             : ldexp(1024 + mantissa, exponent - 25);
+    return bits & 0x8000 ? -magnitude : magnitude;
+}
+
+static uint16_t
+f16_bits(double value)
+{
+    const uint16_t sign = signbit(value) ? 0x8000 : 0;
+    const double magnitude = fabs(value);
+    if (isnan(value))
+        return 0x7e00;
+    if (magnitude >= 65536)
+        return sign | 0x7c00;
+    if (magnitude < 0x1p-14)
+        return sign | (uint16_t)ldexp(magnitude, 24);
+    const int exponent = ilogb(magnitude);
+    return sign | (uint16_t)((exponent + 14) * 1024 + (int)ldexp(magnitude, 10 - exponent));
+}
+
+static bool
+f16_is_signalling(uint16_t bits)
+{
+    return (bits & 0x7c00) == 0x7c00 && (bits & 0x3ff) != 0 && (bits & 0x200) == 0;
+}
+
+static unsigned
+reference_f16(uint16_t a, uint16_t b, uint16_t *c)
+{
+    const double x = f16_value(a), y = f16_value(b), sum = round_to_format(x + y, 11, -14);
+    *c = f16_bits(sum);
+    const bool invalid = f16_is_signalling(a) || f16_is_signalling(b) || (isinf(x) && isinf(y) && x != y);
+    const bool overflow = isfinite(x) && isfinite(y) && fabs(sum) >= 65536;
+    return (invalid ? FP_INVALID : 0u) | (overflow ? FP_OVERFLOW : 0u);
+}
+
+static float
+float_of(uint32_t bits)
+{
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* The scalar instruction, on bits: a signalling NaN must not pass through a variable that might quieten it. */
+static unsigned
+reference_f32(uint32_t a, uint32_t b, uint32_t *c)
+{
+    volatile float x, y, sum;
+    memcpy((void *)&x, &a, sizeof x);
+    memcpy((void *)&y, &b, sizeof y);
+    const fpenv_word environment = fpenv_begin();
+    sum = x + y;
+    memcpy(c, (const void *)&sum, sizeof sum);
+    return fpenv_end(environment);
+}
+
+static unsigned
+reference_f64(uint64_t a, uint64_t b, uint64_t *c)
+{
+    volatile double x, y, sum;
+    memcpy((void *)&x, &a, sizeof x);
+    memcpy((void *)&y, &b, sizeof y);
+    const fpenv_word environment = fpenv_begin();
+    sum = x + y;
+    memcpy(c, (const void *)&sum, sizeof sum);
+    return fpenv_end(environment);
+}
+
+static unsigned
+reference_bf16(uint16_t a, uint16_t b, uint16_t *c)
+{
+    uint32_t sum, rounded;
+    const unsigned flags = reference_f32((uint32_t)a << 16, (uint32_t)b << 16, &sum);
+    const double nearest = round_to_format(float_of(sum), 8, -126);
+    const float value = fabs(nearest) >= 0x1p128 ? copysignf(INFINITY, (float)nearest) : (float)nearest;
+    memcpy(&rounded, &value, sizeof rounded);
+    *c = isnan(value) ? 0x7fc0 : (uint16_t)(rounded >> 16);
+    return flags;
+}
+
+static unsigned
+reference(enum lane lane, const void *a, const void *b, void *c, size_t n)
+{
+    unsigned flags = 0;
+    for (size_t i = 0; i < n; i++) {
+        switch (lane) {
+        case LANE_BOOL:
+            ((uint8_t *)c)[i] = ((const uint8_t *)a)[i] || ((const uint8_t *)b)[i];
+            break;
+        case LANE_I8:
+            ((uint8_t *)c)[i] = (uint8_t)(((const uint8_t *)a)[i] + ((const uint8_t *)b)[i]);
+            break;
+        case LANE_I16:
+            ((uint16_t *)c)[i] = (uint16_t)(((const uint16_t *)a)[i] + ((const uint16_t *)b)[i]);
+            break;
+        case LANE_I32:
+            ((uint32_t *)c)[i] = ((const uint32_t *)a)[i] + ((const uint32_t *)b)[i];
+            break;
+        case LANE_I64:
+            ((uint64_t *)c)[i] = ((const uint64_t *)a)[i] + ((const uint64_t *)b)[i];
+            break;
+        case LANE_F16:
+            flags |= reference_f16(((const uint16_t *)a)[i], ((const uint16_t *)b)[i], &((uint16_t *)c)[i]);
+            break;
+        case LANE_BF16:
+            flags |= reference_bf16(((const uint16_t *)a)[i], ((const uint16_t *)b)[i], &((uint16_t *)c)[i]);
+            break;
+        case LANE_F32:
+            flags |= reference_f32(((const uint32_t *)a)[i], ((const uint32_t *)b)[i], &((uint32_t *)c)[i]);
+            break;
+        default:
+            flags |= reference_f64(((const uint64_t *)a)[i], ((const uint64_t *)b)[i], &((uint64_t *)c)[i]);
+            break;
+        }
+    }
+    return flags;
+}
+
+/* The same bits, or both a quiet NaN: payload and sign of a NaN are the processor's business. */
+static bool
+same(enum lane lane, const void *x, const void *y)
+{
+    static const uint64_t infinity[] = {
+        [LANE_F16] = 0x7c00, [LANE_BF16] = 0x7f80, [LANE_F32] = 0x7f800000, [LANE_F64] = 0x7ff0000000000000};
+    static const uint64_t quiet[] = {
+        [LANE_F16] = 0x7e00, [LANE_BF16] = 0x7fc0, [LANE_F32] = 0x7fc00000, [LANE_F64] = 0x7ff8000000000000};
+    uint64_t p = 0, q = 0;
+    memcpy(&p, x, lane_size[lane]);
+    memcpy(&q, y, lane_size[lane]);
+    if (p == q)
+        return true;
+    return lane >= LANE_F16 && (p & infinity[lane]) == infinity[lane] && (p & quiet[lane]) == quiet[lane] &&
+           (q & quiet[lane]) == quiet[lane];
+}
+
+static size_t
+first_difference(enum lane lane, const void *x, const void *y, size_t n)
+{
+    const size_t size = lane_size[lane];
+    for (size_t i = 0; i < n; i++)
+        if (!same(lane, (const char *)x + i * size, (const char *)y + i * size))
+            return i;
+    return n;
+}
+
+/* ---- operands ---- */
+
+static uint64_t
+random_bits(void)
+{
+    static uint64_t state = 0x9e3779b97f4a7c15;
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return state * 0x2545f4914f6cdd1d;
+}
+
+/* Random bits reach NaNs of both kinds, infinities and subnormals within a few hundred 16-bit floats; the wider ones
+ * get a sixteenth of theirs from the edges of the format. */
+static uint64_t
+random_lane(enum lane lane)
+{
+    static const uint64_t edges_f32[] = {0,          0x80000000, 1,          0x807fffff, 0x7f7fffff, 0xff7fffff,
+                                         0x7f800000, 0xff800000, 0x7fc00000, 0x7f800001, 0x3f800000, 0x00800000};
+    static const uint64_t edges_f64[] = {0,
+                                         1ull << 63,
+                                         1,
+                                         0x800fffffffffffff,
+                                         0x7fefffffffffffff,
+                                         0xffefffffffffffff,
+                                         0x7ff0000000000000,
+                                         0xfff0000000000000,
+                                         0x7ff8000000000000,
+                                         0x7ff0000000000001,
+                                         0x3ff0000000000000,
+                                         0x0010000000000000};
+    const uint64_t bits = random_bits();
+    const size_t edge = bits >> 40 & 0xff;
+    if (lane == LANE_F32 && edge < 12)
+        return edges_f32[edge];
+    if (lane == LANE_F64 && edge < 12)
+        return edges_f64[edge];
+    if (lane == LANE_BOOL && bits & 1ull << 63)
+        return 0;
+    return bits;
+}
+
+static void
+fill(enum lane lane, void *array, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t bits = random_lane(lane);
+        memcpy((char *)array + i * lane_size[lane], &bits, lane_size[lane]);
+    }
+}
+
+/* A few pages between two that nobody may touch. */
+enum { ROOM = 16 << 10 };
+
+static char *
+guarded_room(void)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *memory = mmap(NULL, ROOM + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED || mprotect(memory + page, ROOM, PROT_READ | PROT_WRITE) != 0)
+        abort();
+    return memory + page;
+}
+
+/* Where an array lies in its room: so many lanes from the beginning, or from the end. */
+struct placement {
+    bool at_end;
+    size_t lanes;
+};
+
+static char *
+place(char *room, struct placement placement, size_t n, size_t size)
+{
+    return placement.at_end ? room + ROOM - (n + placement.lanes) * size : room + placement.lanes * size;
+}
+
+enum alias { APART, C_IS_A, C_IS_B, ALL_ONE, ALIASES };
+
+struct rooms {
+    char *a, *b, *c;
+};
+
+static void
+check_one(const struct rooms *rooms, const struct host_simd *simd, bool streaming, enum lane lane, size_t n,
+          const struct placement *placements, enum alias alias)
+{
+    static char a_before[ROOM], b_before[ROOM], expected[ROOM];
+    const size_t size = lane_size[lane];
+    char *a = place(rooms->a, placements[0], n, size);
+    char *b = alias == ALL_ONE ? a : place(rooms->b, placements[1], n, size);
+    char *c = alias == C_IS_B ? b : alias == APART ? place(rooms->c, placements[2], n, size) : a;
+
+    memset(rooms->a, 0xa5, ROOM);
+    memset(rooms->b, 0xa5, ROOM);
+    memset(rooms->c, 0xa5, ROOM);
+    fill(lane, a, n);
+    fill(lane, b, n);
+    memcpy(a_before, rooms->a, ROOM);
+    memcpy(b_before, rooms->b, ROOM);
+    const unsigned flags = reference(lane, a, b, expected, n);
+
+    const struct host_schedule schedule = {.threads = 1, .streaming = streaming, .block = n};
+    const unsigned raised = host_add(simd, &schedule, lane, a, b, c, n);
+
+    const size_t wrong = first_difference(lane, c, expected, n);
+    CHECK(wrong == n, "%s lane %d n %zu stream %d alias %d: element %zu", simd->name, lane, n, streaming, alias, wrong);
+    CHECK(raised == flags, "%s lane %d n %zu stream %d: %u, not %u", simd->name, lane, n, streaming, raised, flags);
+
+    char *c_room = alias == APART ? rooms->c : alias == C_IS_B ? rooms->b : rooms->a;
+    memset(c, 0xa5, n * size);
+    if (c_room == rooms->a)
+        memset(a_before + (c - rooms->a), 0xa5, n * size);
+    if (c_room == rooms->b)
+        memset(b_before + (c - rooms->b), 0xa5, n * size);
+    bool untouched = memcmp(rooms->a, a_before, ROOM) == 0 && memcmp(rooms->b, b_before, ROOM) == 0;
+    for (size_t i = 0; i < ROOM && c_room == rooms->c; i++)
+        untouched = untouched && (unsigned char)rooms->c[i] == 0xa5;
+    CHECK(untouched, "%s lane %d n %zu stream %d alias %d: bytes beside c", simd->name, lane, n, streaming, alias);
+}
+
+static const struct placement placements[][3] = {
+    {{false, 0}, {false, 0}, {false, 0}}, {{true, 0}, {true, 0}, {true, 0}},  {{false, 0}, {true, 0}, {false, 1}},
+    {{false, 1}, {false, 0}, {true, 0}},  {{true, 3}, {false, 5}, {true, 7}},
+};
+
+/* Bytes of a lane's array: all around one and two vectors of any level, and around the unrolled loop's ends. */
+static bool
+is_interesting(size_t bytes)
+{
+    const size_t beside = (bytes + 2) % 32;
+    return bytes <= 80 || beside <= 4;
+}
+
+static void
+every_level_adds_every_lane_as_the_reference(void)
+{
+    const struct rooms rooms = {guarded_room(), guarded_room(), guarded_room()};
+    for (size_t level = 0; host_simd_levels[level]; level++) {
+        const struct host_simd *simd = host_simd_levels[level];
+        if (!simd->supported())
+            continue;
+        for (enum lane lane = 0; lane < LANE_COUNT; lane++)
+            for (size_t n = 0; n * lane_size[lane] <= 640; n++)
+                for (size_t p = 0; p < sizeof placements / sizeof *placements; p++)
+                    if (is_interesting(n * lane_size[lane]))
+                        for (int which = 0; which < 2 * ALIASES; which++)
+                            check_one(&rooms, simd, which & 1, lane, n, placements[p], which / 2);
+    }
+}
+
+static void
+every_float16_is_added_as_the_reference(void)
+{
+    enum { N = 1 << 16 };
+    static const uint16_t partners[] = {0,      0x8000, 1,      0x8001, 0x03ff, 0x0400, 0x3c00, 0xbc00,
+                                        0x13ff, 0x4c01, 0x7bff, 0xfbff, 0x7c00, 0xfc00, 0x7e00, 0x7d00};
+    static uint16_t a[N], b[N], c[N], expected[N];
+    for (size_t level = 0; host_simd_levels[level]; level++) {
+        const struct host_simd *simd = host_simd_levels[level];
+        for (size_t partner = 0; simd->supported() && partner < sizeof partners / sizeof *partners; partner++) {
+            for (int narrow = 0; narrow < 2; narrow++) {
+                const enum lane lane = narrow ? LANE_F16 : LANE_BF16;
+                for (size_t i = 0; i < N; i++) {
+                    a[i] = (uint16_t)i;
+                    b[i] = partners[partner];
+                }
+                reference(lane, a, b, expected, N);
+                simd->add[lane](a, b, c, N);
+                const size_t wrong = first_difference(lane, c, expected, N);
+                CHECK(wrong == N, "%s lane %d: %#zx + %#x", simd->name, lane, wrong, partners[partner]);
+            }
+        }
+    }
+}
+
+/* Alone in an array, so that its flags are its own and the padding of a short vector could not hide behind them. */
+static void
+one_element_raises_its_own_flags(void)
+{
+    static const uint16_t values[] = {0,      0x8000, 1,      0x03ff, 0x0400, 0x3c00, 0xbc00, 0x7bff,
+                                      0xfbff, 0x4c00, 0x7c00, 0xfc00, 0x7e00, 0x7d00, 0x7f7f, 0x7f80};
+    enum { COUNT = sizeof values / sizeof *values };
+    const struct host_schedule schedule = {.threads = 1, .block = 1};
+    for (size_t level = 0; host_simd_levels[level]; level++)
+        for (int pair = 0; host_simd_levels[level]->supported() && pair < COUNT * COUNT; pair++)
+            for (enum lane lane = LANE_F16; lane <= LANE_BF16; lane++) {
+                const uint16_t a = values[pair % COUNT], b = values[pair / COUNT];
+                uint16_t c, expected;
+                const unsigned flags = reference(lane, &a, &b, &expected, 1);
+                const unsigned raised = host_add(host_simd_levels[level], &schedule, lane, &a, &b, &c, 1);
+                CHECK(raised == flags && same(lane, &c, &expected), "%s lane %d: %#x + %#x = %#x, flags %u not %u",
+                      host_simd_levels[level]->name, lane, a, b, c, raised, flags);
+            }
+}
+
+static void
+the_callers_flags_stay_and_are_not_reported(void)
+{
+    const float a[3] = {1, 2, 3}, big[3] = {3e38f, 3e38f, 3e38f};
+    float c[3];
+    const struct host_schedule schedule = {.threads = 1, .block = 3};
+    feclearexcept(FE_ALL_EXCEPT);
+    feraiseexcept(FE_INVALID);
+    CHECK(host_add(host_simd_levels[0], &schedule, LANE_F32, a, a, c, 3) == 0);
+    CHECK(host_add(host_simd_levels[0], &schedule, LANE_F32, big, big, c, 3) == FP_OVERFLOW);
+    CHECK(fpenv_flags(fpenv_get()) == FP_INVALID);
+}
+
+static void
+the_callers_rounding_is_kept(void)
+{
+    enum { N = 37 };
+    float a[N], b[N], c[N];
+    for (int i = 0; i < N; i++) {
+        a[i] = 1;
+        b[i] = 0x1p-30f;
+    }
+    fesetround(FE_UPWARD);
+    for (size_t level = 0; host_simd_levels[level]; level++) {
+        if (!host_simd_levels[level]->supported())
+            continue;
+        host_simd_levels[level]->add[LANE_F32](a, b, c, N);
+        for (int i = 0; i < N; i++)
+            CHECK(c[i] == 0x1.000002p0f, "%s %d", host_simd_levels[level]->name, i);
+    }
+}
+
+static void
+threads_and_streams_add_blocks_at_any_address(void)
+{
+    enum { N = 300007 };
+    static uint32_t a[N + 64], b[N + 64], c[N + 64], expected[N + 64];
+    fill(LANE_F32, a, N + 64);
+    fill(LANE_F32, b, N + 64);
+    for (size_t level = 0; host_simd_levels[level]; level++)
+        for (int which = 0; host_simd_levels[level]->supported() && which < 16; which++) {
+            const size_t offset = (size_t)which * 5, n = N - (size_t)which;
+            const struct host_schedule schedule = {.threads = 1 + which % 4, .streaming = which & 4, .block = 4096};
+            const unsigned flags = reference(LANE_F32, a + which, b, expected, n);
+            memset(c, 0xa5, sizeof c);
+            const unsigned raised =
+                host_add(host_simd_levels[level], &schedule, LANE_F32, a + which, b, c + offset % 48, n);
+            const size_t wrong = first_difference(LANE_F32, c + offset % 48, expected, n);
+            CHECK(wrong == n, "%s %d: element %zu", host_simd_levels[level]->name, which, wrong);
+            CHECK(raised == flags);
+            CHECK(c[offset % 48 + n] == 0xa5a5a5a5);
+        }
+}
+
+static void
+one_flag_in_a_large_array_is_found(void)
+{
+    enum { N = 1 << 20 };
+    static float a[N], b[N], c[N];
+    const struct host_schedule schedule = {.threads = 3, .streaming = true, .block = 4096};
+    for (size_t where = 0; where < N; where += N / 7) {
+        memset(a, 0, sizeof a);
+        a[where] = b[where] = 3e38f;
+        CHECK(host_add(host_simd_levels[0], &schedule, LANE_F32, a, b, c, N) == FP_OVERFLOW, "at %zu", where);
+        b[where] = 0;
+        CHECK(host_add(host_simd_levels[0], &schedule, LANE_F32, a, b, c, N) == 0, "at %zu", where);
+    }
+}
+
+static void
+nothing_is_read_for_no_elements(void)
+{
+    const struct host_schedule schedule = {.threads = 4, .streaming = true, .block = 1};
+    CHECK(host_add(&host_simd_c, &schedule, LANE_F64, NULL, NULL, NULL, 0) == 0);
+}
+
+static void
+vecadd_simd_names_the_level(void)
+{
+    struct status status;
+    setenv("VECADD_SIMD", "c", 1);
+    CHECK(host_simd_chosen(&status) == &host_simd_c);
+    setenv("VECADD_SIMD", "mmx", 1);
+    CHECK(host_simd_chosen(&status) == &host_simd_c, "chosen once a process");
+}
+
+static void
+an_unknown_level_is_refused_with_those_that_work(void)
+{
+    struct status status = {0};
+    setenv("VECADD_SIMD", "mmx", 1);
+    CHECK(host_simd_chosen(&status) == NULL);
+    CHECK(status.code == STATUS_VALUE && strstr(status.text, "\"mmx\"") && strstr(status.text, "c"), "%s", status.text);
+    unsetenv("VECADD_SIMD");
+    CHECK(host_simd_chosen(&status) != NULL, "a refusal is not remembered");
+}
+
+static void
+small_arrays_stay_on_one_thread_with_ordinary_stores(void)
+{
+    setenv("VECADD_NUM_THREADS", "16", 1);
+    for (enum lane lane = 0; lane < LANE_COUNT; lane++) {
+        const struct host_schedule none = host_schedule_for(lane, 0, false);
+        const struct host_schedule some = host_schedule_for(lane, 4096, false);
+        CHECK(none.threads == 1 && !none.streaming);
+        CHECK(some.threads == 1 && !some.streaming);
+    }
+}
+
+static void
+large_arrays_get_all_threads_and_streaming_stores_unless_in_place(void)
+{
+    setenv("VECADD_NUM_THREADS", "16", 1);
+    const struct host_schedule apart = host_schedule_for(LANE_F32, (size_t)1 << 28, false);
+    const struct host_schedule in_place = host_schedule_for(LANE_F32, (size_t)1 << 28, true);
+    CHECK(apart.threads == 16 && apart.streaming);
+    CHECK(in_place.threads == 16 && !in_place.streaming);
+}
+
+static void
+every_thread_has_a_block(void)
+{
+    setenv("VECADD_NUM_THREADS", "200", 1);
+    for (size_t n = 1 << 14; n <= 1 << 24; n *= 2) {
+        const struct host_schedule schedule = host_schedule_for(LANE_F32, n, false);
+        CHECK((size_t)schedule.threads * schedule.block <= n || schedule.threads == 1, "%d at %zu", schedule.threads,
+              n);
+    }
+    CHECK(host_schedule_for(LANE_F32, 1 << 15, false).threads == 1);
+    CHECK(host_schedule_for(LANE_F32, 1 << 16, false).threads == 16);
+}
+
+static void
+blocks_are_whole_cache_lines_and_divide_addresses(void)
+{
+    for (enum lane lane = 0; lane < LANE_COUNT; lane++)
+        for (size_t n = 1; n < (size_t)1 << 32; n = n * 3 + 1) {
+            const size_t bytes = host_schedule_with(lane, n, 5, false).block * lane_size[lane];
+            CHECK(bytes >= 64 && (bytes & (bytes - 1)) == 0, "%zu", bytes);
+        }
+}
+
+static void
+caches_grow_with_their_level(void)
+{
+    CHECK(host_cache_bytes(0) == 0 && host_cache_bytes(4) == 0);
+    CHECK(host_cache_bytes(2) == 0 || host_cache_bytes(2) > host_cache_bytes(1));
+}
+
+int
+main(void)
+{
+    RUN(every_level_adds_every_lane_as_the_reference);
+    RUN(every_float16_is_added_as_the_reference);
+    RUN(one_element_raises_its_own_flags);
+    RUN(the_callers_flags_stay_and_are_not_reported);
+    RUN(the_callers_rounding_is_kept);
+    RUN(threads_and_streams_add_blocks_at_any_address);
+    RUN(one_flag_in_a_large_array_is_found);
+    RUN(nothing_is_read_for_no_elements);
+    RUN(vecadd_simd_names_the_level);
+    RUN(an_unknown_level_is_refused_with_those_that_work);
+    RUN(small_arrays_stay_on_one_thread_with_ordinary_stores);
+    RUN(large_arrays_get_all_threads_and_streaming_stores_unless_in_place);
+    RUN(every_thread_has_a_block);
+    RUN(blocks_are_whole_cache_lines_and_divide_addresses);
+    RUN(caches_grow_with_their_level);
+    return check_report();
+}

@@ -1,0 +1,423 @@
+/* The kernels, launched directly: every lane, alignment, length and block size; values bit for bit, flags by NumPy's
+ * rules, and no byte touched beside the operands. */
+#include <cuda_runtime_api.h>
+#include <fenv.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "dtype.h"
+#include "fpenv.h"
+#include "host.h"
+#include "kernels.h"
+#include "rung.h"
+#include "sums.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(start, bytes)   ((void)0)
+#define ASAN_UNPOISON_MEMORY_REGION(start, bytes) ((void)0)
+#endif
+
+extern const struct rung *const device_rungs[];
+
+enum { ROOM = 1 << 20, CANARY = 0x5a, MARGIN = 64, VECTOR = 16 };
+
+/* Pinned memory, which kernels reach at the address that the host uses. */
+struct memory {
+    unsigned char *a, *b, *c, *expected;
+    unsigned *flags;
+};
+
+static unsigned char *
+pinned(size_t bytes)
+{
+    void *memory = NULL;
+    CHECK(cudaHostAlloc(&memory, bytes, cudaHostAllocMapped) == cudaSuccess);
+    if (!memory)
+        exit(1);
+    return memory;
+}
+
+static struct memory
+memory_open(size_t room)
+{
+    return (struct memory){pinned(room), pinned(room), pinned(room), calloc(1, room), (unsigned *)pinned(4)};
+}
+
+static void
+memory_close(struct memory *m)
+{
+    cudaFreeHost(m->a);
+    cudaFreeHost(m->b);
+    cudaFreeHost(m->c);
+    cudaFreeHost(m->flags);
+    free(m->expected);
+}
+
+static void
+add_on_device(enum lane lane, const void *a, const void *b, void *c, size_t n, unsigned *flags)
+{
+    const struct add_call call = {.lane = lane, .a = a, .b = b, .c = c, .n = n, .fp_flags = flags};
+    CHECK(add_launch(&call) == cudaSuccess);
+    CHECK(cudaStreamSynchronize(NULL) == cudaSuccess);
+}
+
+/* Under AddressSanitizer a load outside [start, start + bytes) within MARGIN of it stops the test. */
+static void
+fence(const unsigned char *start, size_t bytes)
+{
+    (void)start, (void)bytes; /* without AddressSanitizer */
+    ASAN_POISON_MEMORY_REGION(start - MARGIN, MARGIN);
+    ASAN_POISON_MEMORY_REGION(start + bytes, MARGIN);
+}
+
+static void
+unfence(const unsigned char *start, size_t bytes)
+{
+    (void)start, (void)bytes; /* without AddressSanitizer */
+    ASAN_UNPOISON_MEMORY_REGION(start - MARGIN, MARGIN + bytes + MARGIN);
+}
+
+static bool
+all_canaries(const unsigned char *start, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        if (start[i] != CANARY)
+            return false;
+    return true;
+}
+
+/* One addition of n lanes whose operands begin at these lanes past a 16-byte boundary. */
+static void
+check_placement(struct memory *m, enum lane lane, size_t at_a, size_t at_b, size_t at_c, size_t n)
+{
+    const size_t size = lane_size[lane], bytes = n * size;
+    unsigned char *a = m->a + MARGIN + at_a * size, *b = m->b + MARGIN + at_b * size, *c = m->c + MARGIN + at_c * size;
+    sums_fill(lane, a, n, 1);
+    sums_fill(lane, b, n, 2);
+    sums_expect(lane, m->expected, n, 1, 2);
+    memset(c - MARGIN, CANARY, MARGIN + bytes + MARGIN);
+
+    fence(a, bytes);
+    fence(b, bytes);
+    add_on_device(lane, a, b, c, n, NULL);
+    unfence(a, bytes);
+    unfence(b, bytes);
+    CHECK(memcmp(c, m->expected, bytes) == 0, "lane %d, offsets %zu %zu %zu, n %zu", lane, at_a, at_b, at_c, n);
+    CHECK(all_canaries(c - MARGIN, MARGIN) && all_canaries(c + bytes, MARGIN), "lane %d, offsets %zu %zu %zu, n %zu",
+          lane, at_a, at_b, at_c, n);
+}
+
+static void
+test_every_alignment_and_length(void)
+{
+    struct memory m = memory_open(ROOM);
+    for (enum lane lane = 0; lane < LANE_COUNT; lane++) {
+        const size_t vector = VECTOR / lane_size[lane], step = vector == 16 ? 5 : vector == 8 ? 3 : 1;
+        const size_t lengths[] = {0,          1,          vector - 1,     vector,         vector + 1,
+                                  2 * vector, 3 * vector, 3 * vector + 1, 4 * vector - 1, 70 * vector + 5};
+        for (size_t a = 0; a < vector; a += step)
+            for (size_t b = 0; b < vector; b += step)
+                for (size_t c = 0; c < vector; c += step)
+                    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
+                        check_placement(&m, lane, a, b, c, lengths[i]);
+    }
+    memory_close(&m);
+}
+
+/* 48 MB of operands: the other block size. */
+static void
+test_large_operands(void)
+{
+    enum { N = (16 << 20) + 37 };
+    struct memory m = memory_open(N + 2 * MARGIN);
+    check_placement(&m, LANE_I8, 0, 0, 0, N);
+    check_placement(&m, LANE_I8, 3, 0, 1, N - 3);
+    memory_close(&m);
+}
+
+static void
+test_the_sum_may_replace_an_operand(void)
+{
+    enum { N = 1000 };
+    struct memory m = memory_open(ROOM);
+    for (enum lane lane = 0; lane < LANE_COUNT; lane++) {
+        const size_t size = lane_size[lane];
+        sums_expect(lane, m.expected, N, 1, 2);
+        for (int offset = 0; offset < 2; offset++) {
+            unsigned char *a = m.a + size, *b = m.b + (size_t)offset * size;
+            sums_fill(lane, a, N, 1);
+            sums_fill(lane, b, N, 2);
+            add_on_device(lane, a, b, a, N, NULL);
+            CHECK(memcmp(a, m.expected, N * size) == 0, "lane %d", lane);
+            sums_fill(lane, a, N, 1);
+            add_on_device(lane, a, b, b, N, NULL);
+            CHECK(memcmp(b, m.expected, N * size) == 0, "lane %d", lane);
+        }
+        sums_fill(lane, m.a, N, 1);
+        sums_expect(lane, m.expected, N, 1, 1);
+        add_on_device(lane, m.a, m.a, m.a, N, NULL);
+        CHECK(memcmp(m.a, m.expected, N * size) == 0, "lane %d", lane);
+    }
+    memory_close(&m);
+}
+
+static const struct host_simd *
+plain_c(void)
+{
+    const struct host_simd *const *level = host_simd_levels;
+    while (level[1])
+        level++;
+    return *level;
+}
+
+static bool
+same_or_both_nan(enum lane lane, uint16_t x, uint16_t y)
+{
+    const uint16_t infinity = lane == LANE_F16 ? 0x7c00 : lane == LANE_BF16 ? 0x7f80 : 0xffff;
+    return x == y || ((x & 0x7fff) > infinity && (y & 0x7fff) > infinity);
+}
+
+/* All 65536 patterns of a 16-bit unit against patterns from everywhere, as the host adds them. */
+static void
+check_patterns(enum lane lane)
+{
+    enum { PATTERNS = 1 << 16 };
+    struct memory m = memory_open(ROOM);
+    uint16_t *a = (uint16_t *)m.a, *b = (uint16_t *)m.b, *c = (uint16_t *)m.c, *expected = (uint16_t *)m.expected;
+    const size_t n = PATTERNS * sizeof(uint16_t) / lane_size[lane];
+    for (unsigned salt = 0; salt < 40; salt++) {
+        for (unsigned i = 0; i < PATTERNS; i++) {
+            a[i] = (uint16_t)i;
+            b[i] = (uint16_t)(salt < 8 ? i ^ (1u << (salt + 8)) : i * 40503u * salt + salt);
+        }
+        plain_c()->add[lane](a, b, expected, n);
+        add_on_device(lane, a, b, c, n, NULL);
+        long wrong = 0;
+        for (unsigned i = 0; i < PATTERNS; i++)
+            wrong += !same_or_both_nan(lane, c[i], expected[i]);
+        CHECK(wrong == 0, "lane %d, salt %u: %ld of %d", lane, salt, wrong, PATTERNS);
+    }
+    memory_close(&m);
+}
+
+static void
+test_integers_wrap_and_16_bit_floats_round_as_on_the_host(void)
+{
+    check_patterns(LANE_I8);
+    check_patterns(LANE_I16);
+    check_patterns(LANE_I32);
+    check_patterns(LANE_I64);
+    check_patterns(LANE_F16);
+    check_patterns(LANE_BF16);
+}
+
+static void
+test_any_byte_but_zero_is_true(void)
+{
+    struct memory m = memory_open(ROOM);
+    for (unsigned i = 0; i < 1 << 16; i++) {
+        m.a[i] = (unsigned char)i;
+        m.b[i] = (unsigned char)(i >> 8);
+    }
+    add_on_device(LANE_BOOL, m.a, m.b, m.c, 1 << 16, NULL);
+    long wrong = 0;
+    for (unsigned i = 0; i < 1 << 16; i++)
+        wrong += m.c[i] != (m.a[i] || m.b[i]);
+    CHECK(wrong == 0, "%ld", wrong);
+    memory_close(&m);
+}
+
+/* Where a sum can go wrong: zeros, ones, the subnormals' ends, the largest, infinity, quiet and signalling NaNs. */
+static const struct {
+    enum lane lane;
+    uint64_t patterns[12];
+} special[] = {
+    {LANE_F16, {0, 0x3c00, 1, 0x3ff, 0x400, 0x7bff, 0x5000, 0x4c00, 0x4bff, 0x7c00, 0x7e01, 0x7c01}},
+    {LANE_BF16, {0, 0x3f80, 1, 0x7f, 0x80, 0x7f7f, 0x7c00, 0x7b00, 0x7aff, 0x7f80, 0x7fc1, 0x7f81}},
+    {LANE_F32,
+     {0, 0x3f800000, 1, 0x7fffff, 0x800000, 0x7f7fffff, 0x7f000000, 0x73000000, 0x72ffffff, 0x7f800000, 0x7fc00001,
+      0x7f800001}},
+    {LANE_F64,
+     {0, 0x3ff0000000000000, 1, 0xfffffffffffff, 0x10000000000000, 0x7fefffffffffffff, 0x7fe0000000000000,
+      0x7c90000000000000, 0x7c8fffffffffffff, 0x7ff0000000000000, 0x7ff8000000000001, 0x7ff0000000000001}},
+};
+
+static void
+put(void *target, size_t size, uint64_t pattern, int negative)
+{
+    const uint64_t bits = pattern | (uint64_t)negative << (8 * size - 1);
+    memcpy(target, &bits, size);
+}
+
+static unsigned
+host_flags(enum lane lane, const void *a, const void *b, void *c, size_t n)
+{
+    const fpenv_word callers = fpenv_get();
+    fpenv_set(fpenv_without_flags(callers));
+    plain_c()->add[lane](a, b, c, n);
+    const unsigned flags = fpenv_flags(fpenv_get());
+    fpenv_set(callers);
+    return flags;
+}
+
+/* Each pair of special values at a place of a vector and at one outside of them. */
+static void
+test_flags_are_the_hosts(void)
+{
+    enum { N = 37, PLACES = 2, VALUES = 24 };
+    static const size_t places[PLACES] = {11, 36};
+    struct memory m = memory_open(ROOM);
+    for (size_t row = 0; row < sizeof special / sizeof *special; row++)
+        for (int i = 0; i < VALUES; i++)
+            for (int j = 0; j < VALUES; j++)
+                for (int place = 0; place < PLACES; place++) {
+                    const enum lane lane = special[row].lane;
+                    const size_t size = lane_size[lane];
+                    memset(m.a, 0, N * size);
+                    memset(m.b, 0, N * size);
+                    put(m.a + places[place] * size, size, special[row].patterns[i / 2], i % 2);
+                    put(m.b + places[place] * size, size, special[row].patterns[j / 2], j % 2);
+                    *m.flags = 0;
+                    add_on_device(lane, m.a, m.b, m.c, N, m.flags);
+                    const unsigned expected = host_flags(lane, m.a, m.b, m.expected, N);
+                    CHECK(*m.flags == expected, "lane %d, %#lx + %#lx at %zu: %u, host %u", lane,
+                          (unsigned long)special[row].patterns[i / 2], (unsigned long)special[row].patterns[j / 2],
+                          places[place], *m.flags, expected);
+                }
+    memory_close(&m);
+}
+
+static void
+test_flags_are_added_to_what_the_word_holds(void)
+{
+    struct memory m = memory_open(ROOM);
+    float *a = (float *)m.a;
+    a[0] = 0x1.fffffep127f;
+    *m.flags = FP_INVALID;
+    add_on_device(LANE_F32, a, a, m.c, 1, m.flags);
+    CHECK(*m.flags == (FP_INVALID | FP_OVERFLOW));
+    memory_close(&m);
+}
+
+/* The host's rounding mode and flags are neither used nor changed. */
+static void
+test_the_hosts_floating_point_environment_is_its_own(void)
+{
+    struct memory m = memory_open(ROOM);
+    float *a = (float *)m.a, *b = (float *)m.b, *c = (float *)m.c;
+    a[0] = 1, b[0] = 0x1p-24f;
+    a[1] = b[1] = 0x1.fffffep127f;
+    fesetround(FE_UPWARD);
+    feclearexcept(FE_ALL_EXCEPT);
+    add_on_device(LANE_F32, a, b, c, 2, NULL);
+    CHECK(fegetround() == FE_UPWARD);
+    CHECK(!fetestexcept(FE_OVERFLOW));
+    fesetround(FE_TONEAREST);
+    CHECK(c[0] == 1, "%a", (double)c[0]);
+    memory_close(&m);
+}
+
+static void
+check_rung(const struct rung *rung, struct memory *m, enum lane lane, size_t n, unsigned block)
+{
+    const size_t bytes = n * lane_size[lane];
+    const struct rung_call call = {.lane = lane, .a = m->a, .b = m->b, .c = m->c, .n = n, .block = block};
+    memset(m->c, CANARY, bytes + MARGIN);
+    ASAN_POISON_MEMORY_REGION(m->a + bytes, MARGIN);
+    CHECK(rung->launch(&call) == cudaSuccess);
+    CHECK(cudaStreamSynchronize(NULL) == cudaSuccess);
+    ASAN_UNPOISON_MEMORY_REGION(m->a + bytes, MARGIN);
+    CHECK(memcmp(m->c, m->expected, bytes) == 0, "%s, lane %d, n %zu, block %u", rung->name, lane, n, block);
+    CHECK(all_canaries(m->c + bytes, MARGIN), "%s, lane %d, n %zu, block %u", rung->name, lane, n, block);
+}
+
+static void
+test_every_rung_adds(void)
+{
+    static const size_t lengths[] = {1, 1023, 1024, 1025, 5000};
+    static const unsigned blocks[] = {0, 32, 256, 1024};
+    struct memory m = memory_open(ROOM);
+    for (const struct rung *const *rung = device_rungs; *rung; rung++)
+        for (enum lane lane = 0; lane < LANE_COUNT; lane++) {
+            if (!((*rung)->lanes >> lane & 1))
+                continue;
+            for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+                sums_fill(lane, m.a, lengths[i], 1);
+                sums_fill(lane, m.b, lengths[i], 2);
+                sums_expect(lane, m.expected, lengths[i], 1, 2);
+                for (size_t j = 0; j < ((*rung)->block ? sizeof blocks / sizeof *blocks : 1); j++)
+                    check_rung(*rung, &m, lane, lengths[i], blocks[j]);
+            }
+        }
+    memory_close(&m);
+}
+
+static void
+test_a_grid_too_large_is_refused(void)
+{
+    const struct add_call call = {.lane = LANE_I8, .n = SIZE_MAX / 4};
+    CHECK(add_launch(&call) == cudaErrorInvalidConfiguration);
+}
+
+static void
+test_nothing_is_queued_for_nothing(void)
+{
+    const struct add_call call = {.lane = LANE_F32, .n = 0};
+    CHECK(add_launch(&call) == cudaSuccess);
+    CHECK(cudaStreamSynchronize(NULL) == cudaSuccess);
+}
+
+static void
+test_every_kernel_loads(void)
+{
+    CHECK(add_load() == cudaSuccess);
+}
+
+static void
+test_probes_read_and_write_all_of_the_memory(void)
+{
+    struct memory m = memory_open(ROOM);
+    const size_t bytes = 100 * VECTOR;
+    memset(m.a, CANARY, ROOM);
+    CHECK(limits_write_launch(m.a, bytes, 0, NULL) == cudaSuccess);
+    CHECK(cudaStreamSynchronize(NULL) == cudaSuccess);
+    CHECK(all_canaries(m.a + bytes, ROOM - bytes));
+
+    *m.flags = 0;
+    CHECK(limits_read_launch(m.a, bytes, m.flags, NULL) == cudaSuccess);
+    CHECK(cudaStreamSynchronize(NULL) == cudaSuccess);
+    CHECK(*m.flags == 0);
+    for (size_t i = 0; i < bytes; i++) {
+        m.a[i] = 1;
+        *m.flags = 0;
+        CHECK(limits_read_launch(m.a, bytes, m.flags, NULL) == cudaSuccess);
+        CHECK(cudaStreamSynchronize(NULL) == cudaSuccess);
+        CHECK(*m.flags != 0, "byte %zu", i);
+        m.a[i] = 0;
+    }
+    memory_close(&m);
+}
+
+int
+main(void)
+{
+    RUN(test_every_alignment_and_length);
+    RUN(test_large_operands);
+    RUN(test_the_sum_may_replace_an_operand);
+    RUN(test_integers_wrap_and_16_bit_floats_round_as_on_the_host);
+    RUN(test_any_byte_but_zero_is_true);
+    RUN(test_flags_are_the_hosts);
+    RUN(test_flags_are_added_to_what_the_word_holds);
+    RUN(test_the_hosts_floating_point_environment_is_its_own);
+    RUN(test_every_rung_adds);
+    RUN(test_a_grid_too_large_is_refused);
+    RUN(test_nothing_is_queued_for_nothing);
+    RUN(test_every_kernel_loads);
+    RUN(test_probes_read_and_write_all_of_the_memory);
+    return check_report();
+}

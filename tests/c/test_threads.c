@@ -1,0 +1,415 @@
+/* The host's threads: every index once, floating-point environments, busy pools, forks; and how many there may be. */
+#include <fenv.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "check.h"
+#include "cpus.h"
+#include "fpenv.h"
+#include "threads.h"
+
+enum { MANY = 10000, WORKERS = 8 };
+
+struct visits {
+    atomic_int of[MANY];
+    size_t block;
+    int threads;
+    atomic_int outside; /* blocks too long, workers out of range */
+};
+
+static void
+visit(void *context, size_t begin, size_t end, int worker)
+{
+    struct visits *visits = context;
+    if (end <= begin || end - begin > visits->block || worker < 0 || worker >= visits->threads)
+        atomic_fetch_add(&visits->outside, 1);
+    for (size_t i = begin; i < end; i++)
+        atomic_fetch_add(&visits->of[i], 1);
+}
+
+/* Whether [0, n) is visited once each and nothing beyond. */
+static bool
+visits_each_once(int threads, size_t n, size_t block)
+{
+    struct visits *visits = calloc(1, sizeof *visits);
+    if (visits == NULL)
+        abort();
+    visits->block = block;
+    visits->threads = threads > 1 ? threads : 1;
+    threads_run(threads, n, block, visit, visits);
+    bool right = atomic_load(&visits->outside) == 0;
+    for (size_t i = 0; i < MANY; i++)
+        right = right && atomic_load(&visits->of[i]) == (i < n);
+    free(visits);
+    return right;
+}
+
+static void
+every_index_is_visited_once(void)
+{
+    static const size_t lengths[] = {0, 1, 2, 7, 8, 9, 63, 64, 65, 999, 1000, MANY};
+    static const size_t blocks[] = {1, 3, 64, 999, 1 << 20};
+    for (int threads = 0; threads <= WORKERS; threads++)
+        for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
+            for (size_t j = 0; j < sizeof blocks / sizeof *blocks; j++)
+                CHECK(visits_each_once(threads, lengths[i], blocks[j]), "%d threads, %zu in blocks of %zu", threads,
+                      lengths[i], blocks[j]);
+}
+
+static void
+sleep_us(long us)
+{
+    nanosleep(&(struct timespec){.tv_nsec = us * 1000}, NULL);
+}
+
+static void
+mark_worker(void *context, size_t begin, size_t end, int worker)
+{
+    (void)begin, (void)end;
+    sleep_us(2000);
+    atomic_fetch_or((atomic_uint *)context, 1u << worker);
+}
+
+static void
+all_workers_take_part_awake_or_asleep(void)
+{
+    for (int round = 0; round < 4; round++) {
+        atomic_uint workers = 0;
+        threads_run(4, 64, 1, mark_worker, &workers);
+        CHECK(atomic_load(&workers) == 0xf, "%#x in round %d", atomic_load(&workers), round);
+        sleep_us(5000);
+    }
+}
+
+static void
+run_inside(void *context, size_t begin, size_t end, int worker)
+{
+    (void)begin, (void)end, (void)worker;
+    if (!visits_each_once(4, 100, 3))
+        atomic_fetch_add((atomic_int *)context, 1);
+}
+
+static void
+a_job_may_run_another(void)
+{
+    atomic_int wrong = 0;
+    threads_run(4, 32, 1, run_inside, &wrong);
+    CHECK(atomic_load(&wrong) == 0);
+}
+
+static void *
+run_many(void *argument)
+{
+    (void)argument;
+    for (int i = 0; i < 300; i++)
+        CHECK(visits_each_once(1 + i % WORKERS, (size_t)(i * 37 % MANY), 16));
+    return NULL;
+}
+
+static void
+several_callers_share_one_pool(void)
+{
+    pthread_t callers[4];
+    for (int i = 0; i < 4; i++)
+        pthread_create(&callers[i], NULL, run_many, NULL);
+    for (int i = 0; i < 4; i++)
+        pthread_join(callers[i], NULL);
+}
+
+static void
+jobs_follow_each_other_at_any_pace(void)
+{
+    for (int i = 0; i < 400; i++) {
+        CHECK(visits_each_once(3, 64, 1));
+        if (i % 8 == 0)
+            sleep_us(20 + i % 60);
+    }
+}
+
+struct sums {
+    volatile float a, b;
+    atomic_uint as_expected, others;
+    float expected;
+};
+
+static void
+sum_slowly(void *context, size_t begin, size_t end, int worker)
+{
+    struct sums *sums = context;
+    (void)begin, (void)end, (void)worker;
+    const float sum = sums->a + sums->b;
+    atomic_fetch_add(sum == sums->expected ? &sums->as_expected : &sums->others, 1);
+    sleep_us(500);
+}
+
+static void
+workers_round_as_the_caller_does(void)
+{
+    static const int modes[] = {FE_UPWARD, FE_TONEAREST, FE_DOWNWARD, FE_UPWARD};
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+        struct sums sums = {.a = 1, .b = 0x1p-30f};
+        sums.expected = modes[i] == FE_UPWARD ? 0x1.000002p0f : 1;
+        fesetround(modes[i]);
+        threads_run(4, 32, 1, sum_slowly, &sums);
+        CHECK(fegetround() == modes[i]);
+        CHECK(atomic_load(&sums.as_expected) == 32 && atomic_load(&sums.others) == 0, "mode %#x", modes[i]);
+    }
+}
+
+static void
+overflow_at_one_place(void *context, size_t begin, size_t end, int worker)
+{
+    struct sums *sums = context;
+    (void)end, (void)worker;
+    sleep_us(200);
+    if (begin == (size_t)sums->expected)
+        sums->b = sums->a + sums->a;
+}
+
+static void
+flags_of_every_thread_are_returned_and_the_callers_kept(void)
+{
+    feclearexcept(FE_ALL_EXCEPT);
+    feraiseexcept(FE_INVALID);
+    for (int where = 0; where < 64; where += 9) {
+        struct sums sums = {.a = 3e38f, .expected = (float)where};
+        CHECK(threads_run(4, 64, 1, overflow_at_one_place, &sums) == FP_OVERFLOW, "at %d", where);
+        sums.a = 1;
+        CHECK(threads_run(4, 64, 1, overflow_at_one_place, &sums) == 0, "stale flags after %d", where);
+        CHECK(fpenv_flags(fpenv_get()) == FP_INVALID);
+    }
+}
+
+#if !defined(__SANITIZE_THREAD__) /* it knows no threads in a child of a process that has some */
+
+static atomic_bool pool_is_busy, forking_is_over;
+
+static void
+count(void *context, size_t begin, size_t end, int worker)
+{
+    (void)worker;
+    atomic_fetch_add((atomic_size_t *)context, end - begin);
+}
+
+/* Allocates nothing and, once the pool is busy, starts nothing: AddressSanitizer's own locks do not survive a fork
+ * while another thread holds them. */
+static void *
+keep_the_pool_busy(void *argument)
+{
+    (void)argument;
+    while (!atomic_load(&forking_is_over)) {
+        atomic_size_t counted = 0;
+        threads_run(3, 1000, 10, count, &counted);
+        if (atomic_load(&counted) != 1000)
+            abort();
+        atomic_store(&pool_is_busy, true);
+    }
+    return NULL;
+}
+
+static int
+status_of_child_with_threads(void)
+{
+    const pid_t child = fork();
+    if (child == 0) {
+        alarm(20);
+        atomic_uint workers = 0;
+        threads_run(3, 24, 1, mark_worker, &workers);
+        const bool right = atomic_load(&workers) == 7 && visits_each_once(3, 1000, 10);
+        threads_stop();
+        _exit(right ? 0 : 1);
+    }
+    int how = -1;
+    return waitpid(child, &how, 0) == child ? how : -1;
+}
+
+static void
+a_child_forked_in_the_middle_of_a_job_has_its_own_threads(void)
+{
+    pthread_t other;
+    pthread_create(&other, NULL, keep_the_pool_busy, NULL);
+    while (!atomic_load(&pool_is_busy))
+        sleep_us(100);
+    for (int i = 0; i < 30; i++) {
+        sleep_us(300);
+        const int how = status_of_child_with_threads();
+        CHECK(how == 0, "child %d ended with %#x", i, (unsigned)how);
+    }
+    atomic_store(&forking_is_over, true);
+    pthread_join(other, NULL);
+}
+
+#endif
+
+static int
+threads_of_this_process(void)
+{
+    int count = 0;
+    char line[256];
+    FILE *file = fopen("/proc/self/status", "r");
+    while (file && fgets(line, sizeof line, file))
+        sscanf(line, "Threads: %d", &count);
+    if (file)
+        fclose(file);
+    return count;
+}
+
+/* A thread that has been joined is counted until the kernel has buried it. */
+static bool
+threads_become(int expected)
+{
+    for (int i = 0; i < 1000 && threads_of_this_process() != expected; i++)
+        sleep_us(1000);
+    return threads_of_this_process() == expected;
+}
+
+static void
+stopping_joins_and_the_next_job_starts_again(void)
+{
+    CHECK(visits_each_once(2, 1000, 10)); /* a sanitizer starts a thread of its own with the first one */
+    const int before = threads_of_this_process() - 1;
+    threads_stop();
+    for (int i = 0; i < 20; i++) {
+        CHECK(visits_each_once(4, 1000, 10));
+        CHECK(threads_become(before + 3));
+        threads_stop();
+        CHECK(threads_become(before));
+    }
+}
+
+static void
+nothing_is_started_for_one_thread_or_one_block(void)
+{
+    const int before = threads_of_this_process();
+    CHECK(visits_each_once(1, 1000, 10));
+    CHECK(visits_each_once(8, 10, 10));
+    CHECK(threads_of_this_process() == before);
+}
+
+/* In a process of its own, because the answer is kept. */
+static int
+available_with(const char *wish)
+{
+    const pid_t child = fork();
+    if (child == 0) {
+        setenv("VECADD_NUM_THREADS", wish, 1);
+        _exit(threads_available());
+    }
+    int how = -1;
+    return waitpid(child, &how, 0) == child && WIFEXITED(how) ? WEXITSTATUS(how) : -1;
+}
+
+static void
+vecadd_num_threads_is_obeyed(void)
+{
+    CHECK(available_with("1") == 1);
+    CHECK(available_with("5") == 5);
+}
+
+static void
+a_senseless_vecadd_num_threads_is_ignored(void)
+{
+    static const char *const senseless[] = {"0", "-3", "many", "2x", ""};
+    for (size_t i = 0; i < sizeof senseless / sizeof *senseless; i++)
+        CHECK(available_with(senseless[i]) == cpus_usable(), "\"%s\"", senseless[i]);
+}
+
+static void
+the_affinity_mask_is_obeyed(void)
+{
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    CHECK(sched_setaffinity(0, sizeof one, &one) == 0);
+    CHECK(cpus_usable() == 1);
+    CHECK(visits_each_once(4, 1000, 10), "more threads than processors");
+}
+
+/* ---- control groups, from files made up here ---- */
+
+static char folder[64];
+
+static void
+write_file(const char *path, const char *text)
+{
+    char full[256];
+    snprintf(full, sizeof full, "%s/%s", folder, path);
+    for (char *slash = strchr(full + strlen(folder) + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        mkdir(full, 0700);
+        *slash = '/';
+    }
+    FILE *file = fopen(full, "w");
+    if (file == NULL || fputs(text, file) < 0)
+        abort();
+    fclose(file);
+}
+
+static int
+quota(const char *membership)
+{
+    char path[128];
+    write_file("membership", membership);
+    snprintf(path, sizeof path, "%s/membership", folder);
+    return cpus_quota(path, folder);
+}
+
+static void
+quotas_are_read_from_both_versions_and_all_ancestors(void)
+{
+    strcpy(folder, "/tmp/vecadd-cgroup-XXXXXX");
+    if (mkdtemp(folder) == NULL)
+        abort();
+    CHECK(quota("0::/\n") == 0, "no files, no quota");
+
+    write_file("a/b/cpu.max", "max 100000\n");
+    CHECK(quota("0::/a/b\n") == 0);
+    write_file("a/cpu.max", "250000 100000\n");
+    CHECK(quota("0::/a/b\n") == 3, "rounded up, from the parent");
+    write_file("a/b/cpu.max", "50000 100000\n");
+    CHECK(quota("0::/a/b\n") == 1);
+    CHECK(quota("0::/a\n") == 3);
+    write_file("cpu.max", "200000 100000\n");
+    CHECK(quota("0::/not/in/this/container\n") == 2, "the mount's top is the container's own group");
+
+    write_file("cpu/job/cpu.cfs_quota_us", "-1\n");
+    write_file("cpu/job/cpu.cfs_period_us", "100000\n");
+    CHECK(quota("3:cpuset:/job\n2:cpu,cpuacct:/job\n") == 0);
+    write_file("cpu/job/cpu.cfs_quota_us", "410000\n");
+    CHECK(quota("3:cpuset:/job\n2:cpuacct,cpu:/job\n1:name=systemd:/x\n") == 5);
+    CHECK(quota("2:cpu,cpuacct:/job\n0::/a\n") == 2, "the smaller of two");
+    write_file("unified/u/cpu.max", "100000 100000\n");
+    CHECK(quota("0::/u\n") == 1);
+    CHECK(quota("rubbish\n:\n::\n0:\n") == 0);
+    CHECK(cpus_quota("/nonexistent", folder) == 0);
+
+    char command[96];
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    CHECK(system(command) == 0);
+}
+
+int
+main(void)
+{
+    RUN(every_index_is_visited_once);
+    RUN(all_workers_take_part_awake_or_asleep);
+    RUN(a_job_may_run_another);
+    RUN(several_callers_share_one_pool);
+    RUN(jobs_follow_each_other_at_any_pace);
+    RUN(workers_round_as_the_caller_does);
+    RUN(flags_of_every_thread_are_returned_and_the_callers_kept);
+#if !defined(__SANITIZE_THREAD__)
+    RUN(a_child_forked_in_the_middle_of_a_job_has_its_own_threads);
+#endif
+    RUN(stopping_joins_and_the_next_job_starts_again);
+    RUN(nothing_is_started_for_one_thread_or_one_block);
+    RUN(vecadd_num_threads_is_obeyed);
+    RUN(a_senseless_vecadd_num_threads_is_ignored);
+    RUN(the_affinity_mask_is_obeyed);
+    RUN(quotas_are_read_from_both_versions_and_all_ancestors);
+    return check_report();
+}

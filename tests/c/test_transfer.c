@@ -1,0 +1,471 @@
+/* transfer.h, the transfer rungs and the link probe on the CUDA-runtime double: every mix of pinned and ordinary
+ * memory, under many legal orders of the queued work, and with every CUDA call failing in turn. */
+#include "transfer.h"
+
+#include <cuda_runtime_api.h>
+#include <math.h>
+#include <pthread.h>
+
+#include "check.h"
+#include "double.h"
+#include "failures.h"
+#include "fpflags.h"
+#include "memory.h"
+#include "probes.h"
+#include "rung.h"
+#include "sums.h"
+
+extern const struct rung *const transfer_rungs[];
+
+enum { SALT_A = 1, SALT_B = 2, MIB = 1 << 20 };
+
+struct arrays {
+    void *a, *b, *c, *expected;
+    bool pinned[3];
+    size_t bytes;
+    struct plan plan;
+};
+
+static void *
+array_new(size_t bytes, bool pinned)
+{
+    struct status status;
+    void *memory = NULL;
+    if (pinned)
+        CHECK(pinned_allocate(bytes, &memory, &status) == 0, "%s", status.text);
+    else
+        memory = malloc(bytes);
+    return memory;
+}
+
+static void
+array_free(void *memory, bool pinned)
+{
+    if (pinned)
+        pinned_release(memory);
+    else
+        free(memory);
+}
+
+/* Operands of n lanes; bit i of `pinned` for a, b, c. */
+static struct arrays
+arrays_new(enum lane lane, size_t n, int pinned)
+{
+    struct arrays arrays = {.pinned = {pinned & 1, pinned & 2, pinned & 4}, .bytes = n * lane_size[lane]};
+    arrays.a = array_new(arrays.bytes, arrays.pinned[0]);
+    arrays.b = array_new(arrays.bytes, arrays.pinned[1]);
+    arrays.c = array_new(arrays.bytes, arrays.pinned[2]);
+    arrays.expected = malloc(arrays.bytes);
+    sums_fill(lane, arrays.a, n, SALT_A);
+    sums_fill(lane, arrays.b, n, SALT_B);
+    sums_expect(lane, arrays.expected, n, SALT_A, SALT_B);
+    memset(arrays.c, 0xee, arrays.bytes);
+    arrays.plan = (struct plan){
+        .route = ROUTE_TRANSFER, .lane = lane, .n = n, .a = arrays.a, .b = arrays.b, .c = arrays.c, .device = -1};
+    return arrays;
+}
+
+static void
+arrays_free(const struct arrays *arrays)
+{
+    array_free(arrays->a, arrays->pinned[0]);
+    array_free(arrays->b, arrays->pinned[1]);
+    array_free(arrays->c, arrays->pinned[2]);
+    free(arrays->expected);
+}
+
+static bool
+holds_sum(const struct arrays *arrays)
+{
+    return memcmp(arrays->c, arrays->expected, arrays->bytes) == 0;
+}
+
+static void
+adds_every_lane_in_every_mix_of_memory(void)
+{
+    struct status status;
+    unsigned fp_flags = 99;
+    const size_t sizes[] = {1, 1000, 100001};
+    for (int lane = 0; lane < LANE_COUNT; lane++)
+        for (int pinned = 0; pinned < 8; pinned++)
+            for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+                struct arrays arrays = arrays_new(lane, sizes[s], pinned);
+                CHECK(transfer_add(&arrays.plan, &fp_flags, &status) == 0, "%s", status.text);
+                CHECK(fp_flags == 0 && holds_sum(&arrays), "lane %d n %zu pinned %d", lane, sizes[s], pinned);
+                arrays_free(&arrays);
+            }
+    CHECK(double_faults() == 0 && live_now().device_blocks == 0);
+}
+
+/* Around the chunks of both ways: 128 KiB and 1 MiB staged; 512 KiB doubling to 16 MiB pinned. */
+static void
+chunk_boundaries_are_seamless(void)
+{
+    struct status status;
+    unsigned fp_flags;
+    const size_t bytes[] = {128 << 10, 512 << 10, MIB, 2 * MIB, 20 * MIB};
+    for (size_t i = 0; i < sizeof bytes / sizeof *bytes; i++)
+        for (int pinned = 0; pinned < 8; pinned += 7)
+            for (int more = -1; more <= 1; more++) {
+                struct arrays arrays = arrays_new(LANE_F32, bytes[i] / sizeof(float) + (size_t)more, pinned);
+                CHECK(transfer_add(&arrays.plan, &fp_flags, &status) == 0, "%s", status.text);
+                CHECK(holds_sum(&arrays), "%zu bytes %+d pinned %d", bytes[i], more, pinned);
+                arrays_free(&arrays);
+            }
+}
+
+/* Long enough for chunks that would go on growing, if nothing stopped them at 16 MiB. */
+static void
+chunks_stop_growing(void)
+{
+    struct status status;
+    unsigned fp_flags;
+    struct arrays arrays = arrays_new(LANE_I64, 100 * MIB / sizeof(int64_t), 7);
+    CHECK(transfer_add(&arrays.plan, &fp_flags, &status) == 0, "%s", status.text);
+    CHECK(holds_sum(&arrays) && double_faults() == 0);
+    arrays_free(&arrays);
+}
+
+static void
+any_legal_order_gives_the_sum(void)
+{
+    struct status status;
+    unsigned fp_flags;
+    for (int pinned = 0; pinned < 8; pinned++) {
+        struct arrays arrays = arrays_new(LANE_I16, MIB + 7, pinned);
+        for (unsigned seed = 0; seed < 12; seed++) {
+            double_reset(seed);
+            memset(arrays.c, 0xee, arrays.bytes);
+            CHECK(transfer_add(&arrays.plan, &fp_flags, &status) == 0, "%s", status.text);
+            CHECK(holds_sum(&arrays), "pinned %d seed %u", pinned, seed);
+            CHECK(double_faults() == 0);
+        }
+        arrays_free(&arrays);
+    }
+}
+
+static void
+out_may_be_an_input(void)
+{
+    struct status status;
+    unsigned fp_flags;
+    for (int pinned = 0; pinned < 8; pinned += 7)
+        for (int which = 0; which < 2; which++) {
+            struct arrays arrays = arrays_new(LANE_F64, MIB / 4 + 3, pinned);
+            arrays.plan.c = which ? arrays.b : arrays.a;
+            CHECK(transfer_add(&arrays.plan, &fp_flags, &status) == 0, "%s", status.text);
+            CHECK(memcmp(arrays.plan.c, arrays.expected, arrays.bytes) == 0);
+            arrays_free(&arrays);
+        }
+}
+
+static void
+floating_point_flags_come_back(void)
+{
+    struct status status;
+    for (int pinned = 0; pinned < 8; pinned += 7)
+        for (int which = 0; which < 3; which++) {
+            const unsigned expected = (unsigned[]){FP_OVERFLOW, FP_INVALID, FP_OVERFLOW | FP_INVALID}[which];
+            struct arrays arrays = arrays_new(LANE_F32, MIB, pinned);
+            float *a = arrays.a, *b = arrays.b;
+            unsigned fp_flags = 0;
+            if (expected & FP_OVERFLOW)
+                a[MIB - 1] = b[MIB - 1] = 3e38f;
+            if (expected & FP_INVALID) {
+                a[7] = INFINITY;
+                b[7] = -INFINITY;
+            }
+            CHECK(transfer_add(&arrays.plan, &fp_flags, &status) == 0, "%s", status.text);
+            CHECK(fp_flags == expected, "%u for %u, pinned %d", fp_flags, expected, pinned);
+            sums_fill(LANE_F32, a, MIB, SALT_A);
+            sums_fill(LANE_F32, b, MIB, SALT_B);
+            CHECK(transfer_add(&arrays.plan, &fp_flags, &status) == 0 && fp_flags == 0 && holds_sum(&arrays));
+            arrays_free(&arrays);
+        }
+}
+
+static void
+nothing_is_asked_of_the_device_for_nothing(void)
+{
+    struct status status;
+    unsigned fp_flags = 99;
+    const struct plan plan = {.route = ROUTE_TRANSFER, .lane = LANE_F32, .device = -1};
+    CHECK(transfer_add(&plan, &fp_flags, &status) == 0 && fp_flags == 0);
+    CHECK(double_calls("cudaGetDeviceCount") == 0);
+}
+
+static void
+a_small_transfer_takes_little(void)
+{
+    struct status status;
+    unsigned fp_flags;
+    struct arrays arrays = arrays_new(LANE_F32, 256, 0);
+    CHECK(transfer_add(&arrays.plan, &fp_flags, &status) == 0 && holds_sum(&arrays));
+    CHECK(live_now().streams == 1 && live_now().pinned_blocks == 1);
+    arrays_free(&arrays);
+}
+
+static void
+each_device_is_served_in_turn(void)
+{
+    struct status status;
+    unsigned fp_flags;
+    int current = -1;
+    struct arrays arrays = arrays_new(LANE_I32, MIB, 0);
+    for (int i = 0; i < 6; i++) {
+        arrays.plan.device = i % 2;
+        memset(arrays.c, 0xee, arrays.bytes);
+        CHECK(transfer_add(&arrays.plan, &fp_flags, &status) == 0, "%s", status.text);
+        CHECK(holds_sum(&arrays));
+        CHECK(cudaGetDevice(&current) == cudaSuccess && current == 0);
+    }
+    arrays.plan.device = 2;
+    CHECK(transfer_add(&arrays.plan, &fp_flags, &status) < 0 && status.code == STATUS_VALUE);
+    arrays_free(&arrays);
+}
+
+static void
+a_release_frees_all_and_the_next_transfer_starts_again(void)
+{
+    struct status status;
+    unsigned fp_flags;
+    transfer_release();
+    for (int i = 0; i < 3; i++) {
+        struct arrays arrays = arrays_new(LANE_F32, MIB, 0);
+        CHECK(transfer_add(&arrays.plan, &fp_flags, &status) == 0 && holds_sum(&arrays));
+        arrays_free(&arrays);
+        CHECK(live_now().streams > 0 && live_now().pinned_blocks > 0);
+        transfer_release();
+        CHECK(live_now().streams == 0 && live_now().pinned_blocks == 0 && live_now().device_blocks == 0);
+    }
+}
+
+static void *
+transfer_again_and_again(void *argument)
+{
+    const int pinned = *(const int *)argument;
+    struct status status;
+    unsigned fp_flags;
+    for (int i = 0; i < 10; i++) {
+        struct arrays arrays = arrays_new(LANE_I32, MIB / 4 + 1, pinned);
+        CHECK(transfer_add(&arrays.plan, &fp_flags, &status) == 0 && holds_sum(&arrays));
+        arrays_free(&arrays);
+    }
+    return NULL;
+}
+
+static void
+threads_take_turns(void)
+{
+    pthread_t threads[3];
+    int pinned[3] = {0, 7, 2};
+    for (int i = 0; i < 3; i++)
+        CHECK(pthread_create(&threads[i], NULL, transfer_again_and_again, &pinned[i]) == 0);
+    for (int i = 0; i < 3; i++)
+        pthread_join(threads[i], NULL);
+    CHECK(double_faults() == 0);
+}
+
+static struct arrays failing;
+
+/* After an error nothing writes to the caller's memory any more, and what was refused before the start left it alone.
+ */
+static int
+transfer(struct status *status)
+{
+    unsigned fp_flags;
+    memset(failing.c, 0xee, failing.bytes);
+    if (transfer_add(&failing.plan, &fp_flags, status) == 0) {
+        CHECK(holds_sum(&failing));
+        return 0;
+    }
+    if (!strstr(status->text, "output is undefined"))
+        for (size_t i = 0; i < failing.bytes; i++)
+            if (((unsigned char *)failing.c)[i] != 0xee) {
+                CHECK(false, "%s: byte %zu was written", status->text, i);
+                break;
+            }
+    memset(failing.c, 0x55, failing.bytes);
+    double_synchronize(0);
+    size_t changed = 0;
+    for (size_t i = 0; i < failing.bytes; i++)
+        changed += ((unsigned char *)failing.c)[i] != 0x55;
+    CHECK(changed == 0, "%s: %zu bytes were written later", status->text, changed);
+    return -1;
+}
+
+static int
+transfer_from_nothing(struct status *status)
+{
+    transfer_release();
+    const int result = transfer(status);
+    transfer_release();
+    return result;
+}
+
+static void
+every_failure_is_told_and_leaves_nothing(void)
+{
+    static const char *const calls[] = {
+        "cudaPointerGetAttributes", "cudaStreamCreateWithFlags", "cudaMallocFromPoolAsync", "cudaMemsetAsync",
+        "cudaMemcpyAsync",          "cudaLaunchKernel",          "cudaStreamSynchronize",
+    };
+    for (int pinned = 0; pinned < 8; pinned += 7) {
+        failing = arrays_new(LANE_I32, MIB / 3 + 5, pinned);
+        for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+            CHECK(fail_each_call(calls[i], cudaErrorUnknown, transfer_from_nothing) > 0, "%s", calls[i]);
+        CHECK(fail_each_call("cudaGetDevice", cudaErrorUnknown, transfer) > 0);
+        transfer_release();
+        arrays_free(&failing);
+    }
+    failing = arrays_new(LANE_I32, MIB / 3 + 5, 0);
+    CHECK(fail_each_call("cudaHostAlloc", cudaErrorMemoryAllocation, transfer_from_nothing) > 0);
+    arrays_free(&failing);
+}
+
+static void
+a_full_device_leaves_out_untouched(void)
+{
+    struct status status;
+    failing = arrays_new(LANE_I32, 3 * MIB / 4, 0);
+    double_fail("cudaMallocFromPoolAsync", 2, cudaErrorMemoryAllocation, 1);
+    CHECK(transfer(&status) < 0 && status.code == STATUS_MEMORY, "%s", status.text);
+    CHECK(!strstr(status.text, "undefined"), "%s", status.text);
+    double_reset(0);
+    CHECK(transfer(&status) == 0);
+    arrays_free(&failing);
+}
+
+static void
+a_device_lost_on_the_way_says_that_out_is_undefined(void)
+{
+    struct status status;
+    unsigned fp_flags;
+    for (int pinned = 0; pinned < 8; pinned += 7) {
+        struct arrays arrays = arrays_new(LANE_I32, MIB, pinned);
+        double_fail("cudaLaunchKernel", 2, cudaErrorLaunchFailure, 0);
+        CHECK(transfer_add(&arrays.plan, &fp_flags, &status) < 0 && status.code == STATUS_DEVICE_LOST);
+        CHECK(strstr(status.text, "output is undefined"), "%s", status.text);
+        CHECK(transfer_add(&arrays.plan, &fp_flags, &status) < 0 && status.code == STATUS_DEVICE_LOST);
+        double_reset(1);
+        arrays_free(&arrays);
+    }
+}
+
+static const struct rung *failing_rung;
+
+static int
+run_rung(struct status *status)
+{
+    const struct rung_call call = {
+        .lane = failing.plan.lane, .a = failing.a, .b = failing.b, .c = failing.c, .n = failing.plan.n, .device = 1};
+    memset(failing.c, 0xee, failing.bytes);
+    if (failing_rung->run(&call, status) < 0) {
+        double_synchronize(1);
+        return -1;
+    }
+    CHECK(holds_sum(&failing), "%s", failing_rung->name);
+    return 0;
+}
+
+static void
+rungs_add_and_fail_cleanly(void)
+{
+    static const char *const calls[] = {"cudaGetDevice",    "cudaMalloc",           "cudaMallocFromPoolAsync",
+                                        "cudaMemcpy",       "cudaMemcpyAsync",      "cudaLaunchKernel",
+                                        "cudaStreamCreate", "cudaStreamSynchronize"};
+    for (const struct rung *const *rung = transfer_rungs; *rung; rung++) {
+        failing_rung = *rung;
+        int told = 0;
+        const int pinned = strcmp(failing_rung->name, "pageable") == 0 ? 0 : 7;
+        failing = arrays_new(LANE_F32, 9 * MIB / 2, pinned);
+        for (unsigned seed = 0; seed < 2; seed++) {
+            struct status status;
+            double_reset(seed);
+            CHECK(run_rung(&status) == 0, "%s: %s", failing_rung->name, status.text);
+        }
+        arrays_free(&failing);
+        failing = arrays_new(LANE_F32, 1000, pinned);
+        for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+            told += fail_each_call(calls[i], cudaErrorUnknown, run_rung);
+        CHECK(told >= 5, "%s: %d", failing_rung->name, told);
+        CHECK(cudaGetLastError() == cudaSuccess, "%s", failing_rung->name);
+        arrays_free(&failing);
+    }
+}
+
+static void
+streams2_tells_of_a_failed_wait(void)
+{
+    failing = arrays_new(LANE_F32, 1000, 7);
+    for (const struct rung *const *rung = transfer_rungs; *rung; rung++)
+        if (strcmp((*rung)->name, "streams2") == 0)
+            failing_rung = *rung;
+    CHECK(fail_each_call("cudaStreamSynchronize", cudaErrorUnknown, run_rung) == 2);
+    arrays_free(&failing);
+}
+
+static void
+rungs_on_pinned_memory_refuse_other_memory(void)
+{
+    struct status status;
+    int refused = 0;
+    failing = arrays_new(LANE_F32, 1000, 3);
+    for (const struct rung *const *rung = transfer_rungs; *rung; rung++) {
+        failing_rung = *rung;
+        if (run_rung(&status) < 0) {
+            refused++;
+            CHECK(status.code == STATUS_VALUE && strstr(status.text, "out is not"), "%s", status.text);
+        }
+    }
+    CHECK(refused == 3, "%d", refused);
+    arrays_free(&failing);
+}
+
+static int
+measure_link(struct status *status)
+{
+    double up = 0, down = 0, both = 0;
+    if (limits_link(1, MIB, 1, &up, &down, &both, status) < 0)
+        return -1;
+    CHECK(up > 0 && down > 0 && both > 0);
+    return 0;
+}
+
+static void
+the_link_probe_leaves_nothing(void)
+{
+    static const char *const calls[] = {
+        "cudaStreamCreateWithFlags", "cudaEventCreate",      "cudaHostAlloc",       "cudaMallocFromPoolAsync",
+        "cudaMemsetAsync",           "cudaEventRecord",      "cudaStreamWaitEvent", "cudaMemcpyAsync",
+        "cudaStreamSynchronize",     "cudaEventElapsedTime",
+    };
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        CHECK(fail_each_call(calls[i], cudaErrorUnknown, measure_link) > 0, "%s", calls[i]);
+    CHECK(live_now().streams == 0 && live_now().device_blocks == 0 && live_now().pinned_blocks == 0);
+}
+
+int
+main(void)
+{
+    setenv("VECADD_NUM_THREADS", "3", 1); /* several sets of slots on any machine */
+    RUN(adds_every_lane_in_every_mix_of_memory);
+    RUN(chunk_boundaries_are_seamless);
+    RUN(chunks_stop_growing);
+    RUN(any_legal_order_gives_the_sum);
+    RUN(out_may_be_an_input);
+    RUN(floating_point_flags_come_back);
+    RUN(nothing_is_asked_of_the_device_for_nothing);
+    RUN(a_small_transfer_takes_little);
+    RUN(each_device_is_served_in_turn);
+    RUN(a_release_frees_all_and_the_next_transfer_starts_again);
+    RUN(threads_take_turns);
+    RUN(every_failure_is_told_and_leaves_nothing);
+    RUN(a_full_device_leaves_out_untouched);
+    RUN(a_device_lost_on_the_way_says_that_out_is_undefined);
+    RUN(rungs_add_and_fail_cleanly);
+    RUN(streams2_tells_of_a_failed_wait);
+    RUN(rungs_on_pinned_memory_refuse_other_memory);
+    RUN(the_link_probe_leaves_nothing);
+    return check_report();
+}

@@ -1,0 +1,226 @@
+/* Events: points in a stream that the host and other streams can wait for. */
+#include <cuda_runtime_api.h>
+
+#include "../../c/check.h"
+
+enum { BYTES = 32 << 20, ROUNDS = 8 };
+
+static cudaStream_t
+nonblocking_stream(void)
+{
+    cudaStream_t stream = NULL;
+    CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);
+    return stream;
+}
+
+static cudaEvent_t
+event_without_timing(void)
+{
+    cudaEvent_t event = NULL;
+    CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming) == cudaSuccess);
+    return event;
+}
+
+static unsigned char *
+device_memory(void)
+{
+    unsigned char *memory = NULL;
+    CHECK(cudaMalloc((void **)&memory, BYTES) == cudaSuccess);
+    return memory;
+}
+
+static unsigned char
+last_byte(const unsigned char *device)
+{
+    unsigned char value = 0;
+    CHECK(cudaMemcpy(&value, device + BYTES - 1, 1, cudaMemcpyDeviceToHost) == cudaSuccess);
+    return value;
+}
+
+static void
+test_an_event_never_recorded_is_done(void)
+{
+    cudaEvent_t event = event_without_timing();
+    CHECK(cudaEventQuery(event) == cudaSuccess);
+    CHECK(cudaEventSynchronize(event) == cudaSuccess);
+    CHECK(cudaStreamWaitEvent(NULL, event, 0) == cudaSuccess);
+    CHECK(cudaEventDestroy(event) == cudaSuccess);
+}
+
+static void
+test_a_stream_waits_for_an_event(void)
+{
+    unsigned char *x = device_memory(), *y = device_memory();
+    cudaStream_t before = nonblocking_stream(), after = nonblocking_stream();
+    cudaEvent_t event = event_without_timing();
+    for (int round = 1; round <= ROUNDS; round++) {
+        cudaMemsetAsync(x, round, BYTES, before);
+        CHECK(cudaEventRecord(event, before) == cudaSuccess);
+        CHECK(cudaStreamWaitEvent(after, event, 0) == cudaSuccess);
+        cudaMemcpyAsync(y, x, BYTES, cudaMemcpyDeviceToDevice, after);
+        CHECK(cudaStreamSynchronize(after) == cudaSuccess);
+        CHECK(last_byte(y) == round);
+    }
+    cudaEventDestroy(event);
+    cudaStreamDestroy(before);
+    cudaStreamDestroy(after);
+    cudaFree(x);
+    cudaFree(y);
+}
+
+static void
+test_a_wait_is_for_the_record_before_it(void)
+{
+    unsigned char *x = device_memory(), *y = device_memory();
+    cudaStream_t first = nonblocking_stream(), second = nonblocking_stream(), after = nonblocking_stream();
+    cudaEvent_t event = event_without_timing();
+    for (int round = 1; round <= ROUNDS; round++) {
+        cudaMemsetAsync(x, round, BYTES, first);
+        cudaEventRecord(event, first);
+        cudaStreamWaitEvent(after, event, 0);
+        cudaEventRecord(event, second); /* nothing is queued there: this record is done at once */
+        cudaMemcpyAsync(y, x, BYTES, cudaMemcpyDeviceToDevice, after);
+        CHECK(cudaStreamSynchronize(after) == cudaSuccess);
+        CHECK(last_byte(y) == round);
+    }
+    cudaEventDestroy(event);
+    cudaStreamDestroy(first);
+    cudaStreamDestroy(second);
+    cudaStreamDestroy(after);
+    cudaFree(x);
+    cudaFree(y);
+}
+
+static void
+test_a_wait_outlives_its_event(void)
+{
+    unsigned char *x = device_memory(), *y = device_memory();
+    cudaStream_t before = nonblocking_stream(), after = nonblocking_stream();
+    for (int round = 1; round <= ROUNDS; round++) {
+        cudaEvent_t event = event_without_timing();
+        cudaMemsetAsync(x, round, BYTES, before);
+        cudaEventRecord(event, before);
+        cudaStreamWaitEvent(after, event, 0);
+        CHECK(cudaEventDestroy(event) == cudaSuccess);
+        cudaMemcpyAsync(y, x, BYTES, cudaMemcpyDeviceToDevice, after);
+        CHECK(cudaStreamSynchronize(after) == cudaSuccess);
+        CHECK(last_byte(y) == round);
+    }
+    cudaStreamDestroy(before);
+    cudaStreamDestroy(after);
+    cudaFree(x);
+    cudaFree(y);
+}
+
+static void
+test_an_event_in_the_legacy_stream_is_after_blocking_streams(void)
+{
+    unsigned char *x = device_memory();
+    cudaStream_t stream;
+    cudaEvent_t event = event_without_timing();
+    CHECK(cudaStreamCreate(&stream) == cudaSuccess);
+    for (int round = 1; round <= ROUNDS; round++) {
+        cudaMemsetAsync(x, round, BYTES, stream);
+        CHECK(cudaEventRecord(event, NULL) == cudaSuccess);
+        CHECK(cudaEventSynchronize(event) == cudaSuccess);
+        CHECK(cudaStreamQuery(stream) == cudaSuccess);
+    }
+    cudaEventDestroy(event);
+    cudaStreamDestroy(stream);
+    cudaFree(x);
+}
+
+static void
+test_a_query_says_ready_in_the_end(void)
+{
+    unsigned char *x = device_memory();
+    cudaStream_t stream = nonblocking_stream();
+    cudaEvent_t event = event_without_timing();
+    cudaError_t answer;
+    for (int round = 1; round <= ROUNDS; round++) {
+        cudaMemsetAsync(x, round, BYTES, stream);
+        cudaEventRecord(event, stream);
+        while ((answer = cudaEventQuery(event)) == cudaErrorNotReady)
+            usleep(10);
+        CHECK(answer == cudaSuccess);
+        CHECK(last_byte(x) == round);
+    }
+    cudaEventDestroy(event);
+    cudaStreamDestroy(stream);
+    cudaFree(x);
+}
+
+static void
+test_not_ready_is_no_last_error(void)
+{
+    unsigned char *x = device_memory();
+    cudaStream_t stream = nonblocking_stream();
+    cudaError_t answer = cudaSuccess;
+    for (int round = 1; round <= ROUNDS && answer == cudaSuccess; round++) {
+        cudaMemsetAsync(x, round, BYTES, stream);
+        answer = cudaStreamQuery(stream);
+    }
+    CHECK(answer == cudaErrorNotReady);
+    CHECK(cudaPeekAtLastError() == cudaSuccess);
+    CHECK(cudaStreamSynchronize(stream) == cudaSuccess);
+    cudaStreamDestroy(stream);
+    cudaFree(x);
+}
+
+static void
+test_time_passes_between_events(void)
+{
+    unsigned char *x = device_memory();
+    cudaEvent_t start, end;
+    float milliseconds = -1;
+    CHECK(cudaEventCreate(&start) == cudaSuccess && cudaEventCreate(&end) == cudaSuccess);
+    CHECK(cudaEventElapsedTime(&milliseconds, start, end) == cudaErrorInvalidResourceHandle);
+    cudaEventRecord(start, NULL);
+    cudaMemsetAsync(x, 1, BYTES, NULL);
+    cudaEventRecord(end, NULL);
+    CHECK(cudaEventSynchronize(end) == cudaSuccess);
+    CHECK(cudaEventElapsedTime(&milliseconds, start, end) == cudaSuccess);
+    CHECK(milliseconds > 0, "%g", (double)milliseconds);
+    cudaEventDestroy(start);
+    cudaEventDestroy(end);
+    cudaFree(x);
+}
+
+static void
+test_events_without_timing_have_no_time(void)
+{
+    cudaEvent_t start = event_without_timing(), end = event_without_timing();
+    float milliseconds;
+    cudaEventRecord(start, NULL);
+    cudaEventRecord(end, NULL);
+    CHECK(cudaEventSynchronize(end) == cudaSuccess);
+    CHECK(cudaEventElapsedTime(&milliseconds, start, end) == cudaErrorInvalidResourceHandle);
+    cudaEventDestroy(start);
+    cudaEventDestroy(end);
+}
+
+static void
+test_flags_and_handles_are_checked(void)
+{
+    cudaEvent_t event;
+    CHECK(cudaEventCreateWithFlags(&event, 0x40) == cudaErrorInvalidValue);
+    CHECK(cudaEventRecord(NULL, NULL) == cudaErrorInvalidResourceHandle);
+    CHECK(cudaEventQuery(NULL) == cudaErrorInvalidResourceHandle);
+    CHECK(cudaEventDestroy(NULL) == cudaErrorInvalidResourceHandle);
+}
+
+int
+main(void)
+{
+    RUN(test_an_event_never_recorded_is_done);
+    RUN(test_a_stream_waits_for_an_event);
+    RUN(test_a_wait_is_for_the_record_before_it);
+    RUN(test_a_wait_outlives_its_event);
+    RUN(test_an_event_in_the_legacy_stream_is_after_blocking_streams);
+    RUN(test_a_query_says_ready_in_the_end);
+    RUN(test_not_ready_is_no_last_error);
+    RUN(test_time_passes_between_events);
+    RUN(test_events_without_timing_have_no_time);
+    RUN(test_flags_and_handles_are_checked);
+    return check_report();
+}

@@ -1,0 +1,154 @@
+/* Kernel launches: their order, their limits, and the device they belong to. */
+#include <cuda_runtime_api.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "../../c/check.h"
+#include "kernels.h"
+#include "rung.h"
+
+extern const struct rung rung_naive;
+
+enum { N = 100000, BYTES = N * sizeof(int) };
+
+/* Queues x += y. */
+static cudaError_t
+queue_add(int *x, const int *y, size_t n, cudaStream_t stream)
+{
+    const struct add_call call = {.lane = LANE_I32, .a = x, .b = y, .c = x, .n = n, .stream = stream};
+    return add_launch(&call);
+}
+
+static int *
+device_memory(int byte)
+{
+    void *memory = NULL;
+    CHECK(cudaMalloc(&memory, BYTES) == cudaSuccess);
+    CHECK(cudaMemset(memory, byte, BYTES) == cudaSuccess);
+    return memory;
+}
+
+static void
+test_launches_are_in_stream_order(void)
+{
+    static int received[N];
+    int *x = device_memory(0), *one = device_memory(1);
+    CHECK(queue_add(x, one, N, NULL) == cudaSuccess);
+    CHECK(queue_add(x, x, N / 2, NULL) == cudaSuccess);
+    CHECK(cudaMemset(one, 0, BYTES) == cudaSuccess);
+    CHECK(cudaMemcpy(received, x, BYTES, cudaMemcpyDeviceToHost) == cudaSuccess);
+    long wrong = 0;
+    for (int i = 0; i < N; i++)
+        wrong += received[i] != (i < N / 2 ? 2 * 0x01010101 : 0x01010101);
+    CHECK(wrong == 0, "%ld", wrong);
+    cudaFree(x);
+    cudaFree(one);
+}
+
+static void
+test_kernels_reach_pinned_memory(void)
+{
+    int *x = device_memory(1), *pinned;
+    CHECK(cudaMallocHost((void **)&pinned, BYTES) == cudaSuccess);
+    for (int i = 0; i < N; i++)
+        pinned[i] = i;
+    CHECK(queue_add(pinned, x, N, NULL) == cudaSuccess);
+    CHECK(cudaStreamSynchronize(NULL) == cudaSuccess);
+    CHECK(pinned[0] == 0x01010101 && pinned[N - 1] == 0x01010101 + N - 1);
+    cudaFreeHost(pinned);
+    cudaFree(x);
+}
+
+static void
+test_a_block_too_large_is_refused(void)
+{
+    int *x = device_memory(0);
+    struct rung_call call = {.lane = LANE_I32, .a = x, .b = x, .c = x, .n = N, .block = 2048};
+    CHECK(rung_naive.launch(&call) == cudaErrorInvalidValue);
+    CHECK(cudaGetLastError() == cudaErrorInvalidValue);
+    call.block = 1024;
+    CHECK(rung_naive.launch(&call) == cudaSuccess);
+    CHECK(cudaStreamSynchronize(NULL) == cudaSuccess);
+    cudaFree(x);
+}
+
+/* Needs two devices; with one there is nothing to hold. */
+static bool
+another_device(void)
+{
+    int count = 0;
+    CHECK(cudaGetDeviceCount(&count) == cudaSuccess);
+    return count > 1;
+}
+
+static void
+test_an_event_is_recorded_on_its_own_device(void)
+{
+    cudaStream_t stream;
+    cudaEvent_t event;
+    if (!another_device())
+        return;
+    CHECK(cudaSetDevice(1) == cudaSuccess && cudaStreamCreate(&stream) == cudaSuccess);
+    CHECK(cudaSetDevice(0) == cudaSuccess && cudaEventCreate(&event) == cudaSuccess);
+    CHECK(cudaEventRecord(event, stream) == cudaErrorInvalidResourceHandle);
+    CHECK(cudaEventRecord(event, NULL) == cudaSuccess);
+    CHECK(cudaStreamWaitEvent(stream, event, 0) == cudaSuccess);
+    CHECK(cudaStreamSynchronize(stream) == cudaSuccess);
+    CHECK(cudaStreamDestroy(stream) == cudaSuccess);
+    CHECK(cudaEventDestroy(event) == cudaSuccess);
+}
+
+/* No error where it is launched, and the device is lost: whoever takes a stream from others has to look. */
+static void
+test_a_kernel_runs_on_its_streams_device(void)
+{
+    cudaStream_t stream;
+    if (!another_device())
+        return;
+    int *x = device_memory(0);
+    CHECK(cudaSetDevice(1) == cudaSuccess && cudaStreamCreate(&stream) == cudaSuccess);
+    CHECK(cudaSetDevice(0) == cudaSuccess);
+    CHECK(queue_add(x, x, N, stream) == cudaSuccess);
+    CHECK(cudaStreamSynchronize(stream) != cudaSuccess);
+}
+
+static void
+test_memory_freed_is_an_illegal_address(void)
+{
+    int *x = NULL;
+    CHECK(cudaMalloc((void **)&x, 256 << 20) == cudaSuccess);
+    CHECK(cudaFree(x) == cudaSuccess);
+    CHECK(queue_add(x, x, 32, NULL) == cudaSuccess);
+    CHECK(cudaDeviceSynchronize() == cudaErrorIllegalAddress);
+    /* ... and stays with every later call. */
+    CHECK(cudaDeviceSynchronize() == cudaErrorIllegalAddress);
+    CHECK(cudaMalloc((void **)&x, 16) == cudaErrorIllegalAddress);
+    CHECK(cudaGetLastError() == cudaErrorIllegalAddress);
+    CHECK(cudaGetLastError() == cudaSuccess);
+    CHECK(cudaDeviceSynchronize() == cudaErrorIllegalAddress);
+}
+
+static void
+test_ordinary_memory_is_an_illegal_address(void)
+{
+    int *host = calloc(N, sizeof *host), capable = 0;
+    CHECK(cudaDeviceGetAttribute(&capable, cudaDevAttrPageableMemoryAccess, 0) == cudaSuccess);
+    if (!capable) {
+        CHECK(queue_add(host, host, N, NULL) == cudaSuccess);
+        CHECK(cudaStreamSynchronize(NULL) == cudaErrorIllegalAddress);
+    }
+    free(host);
+}
+
+int
+main(void)
+{
+    RUN(test_launches_are_in_stream_order);
+    RUN(test_kernels_reach_pinned_memory);
+    RUN(test_a_block_too_large_is_refused);
+    RUN(test_an_event_is_recorded_on_its_own_device);
+    RUN(test_a_kernel_runs_on_its_streams_device);
+    RUN(test_memory_freed_is_an_illegal_address);
+    RUN(test_ordinary_memory_is_an_illegal_address);
+    return check_report();
+}

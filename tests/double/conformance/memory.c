@@ -1,0 +1,95 @@
+/* Device memory, pinned memory, and what is refused of them. */
+#include <cuda_runtime_api.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "../../c/check.h"
+
+static void
+test_device_memory_is_aligned(void)
+{
+    void *memory[3];
+    for (int i = 0; i < 3; i++) {
+        CHECK(cudaMalloc(&memory[i], 1 + (size_t)i) == cudaSuccess);
+        CHECK((uintptr_t)memory[i] % 256 == 0);
+    }
+    CHECK(memory[0] != memory[1] && memory[1] != memory[2]);
+    for (int i = 0; i < 3; i++)
+        CHECK(cudaFree(memory[i]) == cudaSuccess);
+}
+
+static void
+test_nothing_is_a_null_pointer(void)
+{
+    void *device = &device, *host = &host;
+    CHECK(cudaMalloc(&device, 0) == cudaSuccess);
+    CHECK(device == NULL);
+    CHECK(cudaMallocHost(&host, 0) == cudaSuccess);
+    CHECK(host == NULL);
+    CHECK(cudaFree(NULL) == cudaSuccess);
+    CHECK(cudaFreeHost(NULL) == cudaSuccess);
+}
+
+static void
+test_too_much_is_out_of_memory(void)
+{
+    void *memory;
+    CHECK(cudaMalloc(&memory, (size_t)1 << 50) == cudaErrorMemoryAllocation);
+    CHECK(cudaHostAlloc(&memory, (size_t)1 << 50, cudaHostAllocDefault) == cudaErrorMemoryAllocation);
+    CHECK(cudaMalloc(&memory, 1 << 20) == cudaSuccess);
+    CHECK(cudaFree(memory) == cudaSuccess);
+}
+
+static void
+test_what_was_not_allocated_cannot_be_freed(void)
+{
+    int host;
+    void *device, *pinned;
+    CHECK(cudaMalloc(&device, 1024) == cudaSuccess);
+    CHECK(cudaMallocHost(&pinned, 1024) == cudaSuccess);
+    CHECK(cudaFree(&host) == cudaErrorInvalidValue);
+    CHECK(cudaFree(pinned) == cudaErrorInvalidValue);
+    CHECK(cudaFreeHost(&host) == cudaErrorInvalidValue);
+    CHECK(cudaFreeHost(device) == cudaErrorInvalidValue);
+    CHECK(cudaFree(device) == cudaSuccess);
+    CHECK(cudaFree(device) == cudaErrorInvalidValue);
+    CHECK(cudaFreeHost(pinned) == cudaSuccess);
+    CHECK(cudaFreeHost(pinned) == cudaErrorInvalidValue);
+}
+
+static void
+test_pinned_memory_is_the_hosts(void)
+{
+    enum { BYTES = 5000 };
+    unsigned char *memory;
+    CHECK(cudaHostAlloc((void **)&memory, BYTES, cudaHostAllocPortable | cudaHostAllocMapped) == cudaSuccess);
+    for (int i = 0; i < BYTES; i++)
+        memory[i] = (unsigned char)i;
+    CHECK(memory[BYTES - 1] == (unsigned char)(BYTES - 1));
+    CHECK(cudaFreeHost(memory) == cudaSuccess);
+    CHECK(cudaHostAlloc((void **)&memory, BYTES, 0x80) == cudaErrorInvalidValue);
+}
+
+static void
+test_memory_is_registered_once(void)
+{
+    enum { BYTES = 1 << 16 };
+    void *memory = aligned_alloc(4096, BYTES);
+    CHECK(cudaHostUnregister(memory) == cudaErrorHostMemoryNotRegistered);
+    CHECK(cudaHostRegister(memory, BYTES, cudaHostRegisterDefault) == cudaSuccess);
+    CHECK(cudaHostRegister(memory, BYTES, cudaHostRegisterDefault) == cudaErrorHostMemoryAlreadyRegistered);
+    CHECK(cudaHostUnregister(memory) == cudaSuccess);
+    free(memory);
+}
+
+int
+main(void)
+{
+    RUN(test_device_memory_is_aligned);
+    RUN(test_nothing_is_a_null_pointer);
+    RUN(test_too_much_is_out_of_memory);
+    RUN(test_what_was_not_allocated_cannot_be_freed);
+    RUN(test_pinned_memory_is_the_hosts);
+    RUN(test_memory_is_registered_once);
+    return check_report();
+}

@@ -1,0 +1,163 @@
+/* What the runtime and the driver say about a pointer. */
+#include <cuda.h>
+#include <cudaTypedefs.h>
+#include <cuda_runtime_api.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "../../c/check.h"
+
+enum { BYTES = 3 << 20 };
+
+struct answer {
+    unsigned type;
+    int device;
+    CUdeviceptr start;
+    size_t bytes;
+    unsigned managed;
+};
+
+static PFN_cuPointerGetAttributes_v7000
+entry_point(void)
+{
+    void *function = NULL;
+    enum cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
+    CHECK(cudaGetDriverEntryPointByVersion("cuPointerGetAttributes", &function, 7000, cudaEnableDefault, &found) ==
+          cudaSuccess);
+    CHECK(function && found == cudaDriverEntryPointSuccess, "%d", found);
+    return (PFN_cuPointerGetAttributes_v7000)function;
+}
+
+static struct answer
+ask(PFN_cuPointerGetAttributes_v7000 function, const void *pointer)
+{
+    struct answer answer = {.type = 99, .device = 99, .start = 99, .bytes = 99, .managed = 99};
+    CUpointer_attribute names[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+                                   CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE,
+                                   CU_POINTER_ATTRIBUTE_IS_MANAGED};
+    void *values[] = {&answer.type, &answer.device, &answer.start, &answer.bytes, &answer.managed};
+    const CUresult result = function(5, names, values, (CUdeviceptr)pointer);
+    CHECK(result == CUDA_SUCCESS, "%d", result);
+    return answer;
+}
+
+static void
+test_a_device_pointer_has_a_range(void)
+{
+    char *memory;
+    CHECK(cudaMalloc((void **)&memory, BYTES) == cudaSuccess);
+    const char *places[] = {memory, memory + 1, memory + BYTES - 1};
+    for (int i = 0; i < 3; i++) {
+        const struct answer answer = ask(entry_point(), places[i]);
+        CHECK(answer.type == CU_MEMORYTYPE_DEVICE && answer.device == 0 && !answer.managed);
+        CHECK(answer.start == (CUdeviceptr)memory && answer.bytes == BYTES, "%zu", answer.bytes);
+    }
+    CHECK(cudaFree(memory) == cudaSuccess);
+}
+
+static void
+test_pool_memory_has_a_range(void)
+{
+    char *memory;
+    CHECK(cudaMallocAsync((void **)&memory, BYTES, NULL) == cudaSuccess);
+    const struct answer answer = ask(entry_point(), memory + 5);
+    CHECK(answer.type == CU_MEMORYTYPE_DEVICE && answer.device == 0);
+    CHECK(answer.start == (CUdeviceptr)memory && answer.bytes >= BYTES, "%zu", answer.bytes);
+    CHECK(cudaFreeAsync(memory, NULL) == cudaSuccess);
+    CHECK(cudaStreamSynchronize(NULL) == cudaSuccess);
+}
+
+static void
+test_pinned_memory_is_host_memory(void)
+{
+    char *memory;
+    CHECK(cudaMallocHost((void **)&memory, BYTES) == cudaSuccess);
+    const struct answer answer = ask(entry_point(), memory + 7);
+    CHECK(answer.type == CU_MEMORYTYPE_HOST && !answer.managed);
+    CHECK(answer.start == (CUdeviceptr)memory && answer.bytes >= BYTES);
+    CHECK(cudaFreeHost(memory) == cudaSuccess);
+}
+
+static void
+test_ordinary_memory_is_unknown(void)
+{
+    int host;
+    CHECK(cudaFree(NULL) == cudaSuccess);
+    const struct answer answer = ask(entry_point(), &host);
+    CHECK(answer.type == 0 && !answer.managed);
+    CHECK(answer.device == -2, "%d", answer.device);
+    CHECK(answer.start == 99 && answer.bytes == 99); /* not written at all */
+    CHECK(ask(entry_point(), NULL).type == 0);
+}
+
+static void
+test_freed_memory_is_unknown(void)
+{
+    void *memory;
+    CHECK(cudaMalloc(&memory, (size_t)256 << 20) == cudaSuccess);
+    CHECK(cudaFree(memory) == cudaSuccess);
+    CHECK(ask(entry_point(), memory).type == 0);
+}
+
+static void *
+ask_here(void *memory)
+{
+    CHECK(ask(entry_point(), memory).type == CU_MEMORYTYPE_DEVICE);
+    return NULL;
+}
+
+static void
+test_any_thread_may_ask(void)
+{
+    void *memory;
+    pthread_t thread;
+    CHECK(cudaMalloc(&memory, BYTES) == cudaSuccess);
+    CHECK(pthread_create(&thread, NULL, ask_here, memory) == 0);
+    pthread_join(thread, NULL);
+    CHECK(cudaFree(memory) == cudaSuccess);
+}
+
+static void
+test_the_runtime_says_the_same(void)
+{
+    int host;
+    void *device, *pinned;
+    struct cudaPointerAttributes attributes;
+    CHECK(cudaMalloc(&device, BYTES) == cudaSuccess && cudaMallocHost(&pinned, BYTES) == cudaSuccess);
+    CHECK(cudaPointerGetAttributes(&attributes, device) == cudaSuccess);
+    CHECK(attributes.type == cudaMemoryTypeDevice && attributes.device == 0 && attributes.devicePointer == device);
+    CHECK(attributes.hostPointer == NULL);
+    CHECK(cudaPointerGetAttributes(&attributes, pinned) == cudaSuccess);
+    CHECK(attributes.type == cudaMemoryTypeHost && attributes.hostPointer == pinned);
+    CHECK(attributes.devicePointer == pinned);
+    CHECK(cudaPointerGetAttributes(&attributes, &host) == cudaSuccess);
+    CHECK(attributes.type == cudaMemoryTypeUnregistered && attributes.devicePointer == NULL);
+    CHECK(attributes.device == cudaInvalidDeviceId, "%d", attributes.device);
+    CHECK(cudaFree(device) == cudaSuccess && cudaFreeHost(pinned) == cudaSuccess);
+}
+
+static void
+test_an_unknown_driver_function_is_not_found(void)
+{
+    void *function = &function;
+    enum cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSuccess;
+    CHECK(cudaGetDriverEntryPointByVersion("cuNoSuchFunction", &function, 7000, cudaEnableDefault, &found) ==
+          cudaSuccess);
+    CHECK(found == cudaDriverEntryPointSymbolNotFound, "%d", found);
+    CHECK(function == NULL);
+}
+
+int
+main(void)
+{
+    RUN(test_a_device_pointer_has_a_range);
+    RUN(test_pool_memory_has_a_range);
+    RUN(test_pinned_memory_is_host_memory);
+    RUN(test_ordinary_memory_is_unknown);
+    RUN(test_freed_memory_is_unknown);
+    RUN(test_any_thread_may_ask);
+    RUN(test_the_runtime_says_the_same);
+    RUN(test_an_unknown_driver_function_is_not_found);
+    return check_report();
+}

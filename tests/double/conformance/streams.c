@@ -1,0 +1,172 @@
+/* Streams: what is ordered with what, and what is refused. A fill of 32 MB ahead of the work that is looked at makes a
+ * wrong order likely to show on a GPU; on the double any order that is not promised shows with some seed. */
+#include <cuda_runtime_api.h>
+#include <stdint.h>
+
+#include "../../c/check.h"
+
+enum { BYTES = 32 << 20, ROUNDS = 8 };
+
+static unsigned char *
+device_memory(void)
+{
+    unsigned char *memory = NULL;
+    CHECK(cudaMalloc((void **)&memory, BYTES) == cudaSuccess);
+    return memory;
+}
+
+static unsigned char
+last_byte(const unsigned char *device)
+{
+    unsigned char value = 0;
+    CHECK(cudaMemcpy(&value, device + BYTES - 1, 1, cudaMemcpyDeviceToHost) == cudaSuccess);
+    return value;
+}
+
+static void
+test_work_of_one_stream_is_in_order(void)
+{
+    unsigned char *x = device_memory(), *y = device_memory();
+    cudaStream_t stream;
+    CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);
+    for (int round = 1; round <= ROUNDS; round++) {
+        cudaMemsetAsync(x, round, BYTES, stream);
+        cudaMemcpyAsync(y, x, BYTES, cudaMemcpyDeviceToDevice, stream);
+        cudaMemsetAsync(x, 0, BYTES, stream);
+        CHECK(cudaStreamSynchronize(stream) == cudaSuccess);
+        CHECK(last_byte(y) == round && last_byte(x) == 0);
+    }
+    cudaStreamDestroy(stream);
+    cudaFree(x);
+    cudaFree(y);
+}
+
+static void
+test_the_legacy_stream_waits_for_blocking_streams(void)
+{
+    unsigned char *x = device_memory(), *y = device_memory();
+    cudaStream_t stream;
+    CHECK(cudaStreamCreate(&stream) == cudaSuccess);
+    for (int round = 1; round <= ROUNDS; round++) {
+        cudaMemsetAsync(x, round, BYTES, stream);
+        cudaMemcpyAsync(y, x, BYTES, cudaMemcpyDeviceToDevice, round % 2 ? NULL : cudaStreamLegacy);
+        CHECK(cudaStreamSynchronize(NULL) == cudaSuccess);
+        CHECK(last_byte(y) == round);
+    }
+    cudaStreamDestroy(stream);
+    cudaFree(x);
+    cudaFree(y);
+}
+
+static void
+test_blocking_streams_wait_for_the_legacy_stream(void)
+{
+    unsigned char *x = device_memory(), *y = device_memory();
+    cudaStream_t stream;
+    CHECK(cudaStreamCreate(&stream) == cudaSuccess);
+    for (int round = 1; round <= ROUNDS; round++) {
+        cudaMemsetAsync(x, round, BYTES, NULL);
+        cudaMemcpyAsync(y, x, BYTES, cudaMemcpyDeviceToDevice, stream);
+        CHECK(cudaStreamSynchronize(stream) == cudaSuccess);
+        CHECK(last_byte(y) == round);
+    }
+    cudaStreamDestroy(stream);
+    cudaFree(x);
+    cudaFree(y);
+}
+
+static void
+test_the_per_thread_stream_is_a_blocking_one(void)
+{
+    unsigned char *x = device_memory(), *y = device_memory();
+    for (int round = 1; round <= ROUNDS; round++) {
+        cudaMemsetAsync(x, round, BYTES, NULL);
+        cudaMemcpyAsync(y, x, BYTES, cudaMemcpyDeviceToDevice, cudaStreamPerThread);
+        CHECK(cudaStreamSynchronize(cudaStreamPerThread) == cudaSuccess);
+        CHECK(last_byte(y) == round);
+    }
+    cudaFree(x);
+    cudaFree(y);
+}
+
+static void
+test_a_query_says_ready_in_the_end(void)
+{
+    unsigned char *x = device_memory();
+    cudaStream_t stream;
+    cudaError_t answer;
+    CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);
+    for (int round = 1; round <= ROUNDS; round++) {
+        cudaMemsetAsync(x, round, BYTES, stream);
+        while ((answer = cudaStreamQuery(stream)) == cudaErrorNotReady)
+            usleep(10);
+        CHECK(answer == cudaSuccess);
+        CHECK(last_byte(x) == round);
+    }
+    cudaStreamDestroy(stream);
+    cudaFree(x);
+}
+
+static void
+test_the_device_waits_for_every_stream(void)
+{
+    unsigned char *x = device_memory();
+    cudaStream_t stream;
+    CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);
+    cudaMemsetAsync(x, 7, BYTES, stream);
+    CHECK(cudaDeviceSynchronize() == cudaSuccess);
+    CHECK(cudaStreamQuery(stream) == cudaSuccess);
+    CHECK(last_byte(x) == 7);
+    cudaStreamDestroy(stream);
+    cudaFree(x);
+}
+
+static void
+test_work_outlives_its_stream(void)
+{
+    unsigned char *x = device_memory();
+    cudaStream_t stream;
+    CHECK(cudaStreamCreate(&stream) == cudaSuccess);
+    cudaMemsetAsync(x, 8, BYTES, stream);
+    CHECK(cudaStreamDestroy(stream) == cudaSuccess);
+    CHECK(cudaDeviceSynchronize() == cudaSuccess);
+    CHECK(last_byte(x) == 8);
+    cudaFree(x);
+}
+
+static void
+test_a_stream_says_what_it_is(void)
+{
+    cudaStream_t stream;
+    unsigned flags = 99;
+    int device = -1;
+    enum cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusActive;
+    CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);
+    CHECK(cudaStreamGetFlags(stream, &flags) == cudaSuccess && flags == cudaStreamNonBlocking);
+    CHECK(cudaStreamGetDevice(stream, &device) == cudaSuccess && device == 0);
+    CHECK(cudaStreamIsCapturing(stream, &capturing) == cudaSuccess && capturing == cudaStreamCaptureStatusNone);
+    CHECK(cudaStreamDestroy(stream) == cudaSuccess);
+}
+
+static void
+test_flags_and_handles_are_checked(void)
+{
+    cudaStream_t stream;
+    CHECK(cudaStreamCreateWithFlags(&stream, 0x40) == cudaErrorInvalidValue);
+    CHECK(cudaStreamDestroy(NULL) == cudaErrorInvalidResourceHandle);
+}
+
+int
+main(void)
+{
+    RUN(test_work_of_one_stream_is_in_order);
+    RUN(test_the_legacy_stream_waits_for_blocking_streams);
+    RUN(test_blocking_streams_wait_for_the_legacy_stream);
+    RUN(test_the_per_thread_stream_is_a_blocking_one);
+    RUN(test_a_query_says_ready_in_the_end);
+    RUN(test_the_device_waits_for_every_stream);
+    RUN(test_work_outlives_its_stream);
+    RUN(test_a_stream_says_what_it_is);
+    RUN(test_flags_and_handles_are_checked);
+    return check_report();
+}

@@ -1,0 +1,214 @@
+#include "double.h"
+
+#include "machine.h"
+
+#include <algorithm>
+#include <cstring>
+
+/* The control interface goes past failures, counts and the state of the driver. */
+static std::unique_lock<std::mutex>
+hold()
+{
+    return std::unique_lock<std::mutex>(the_machine().mutex);
+}
+
+void
+double_reset(unsigned seed)
+{
+    const auto lock = hold();
+    machine &m = the_machine();
+    m.failures.clear();
+    m.calls.clear();
+    m.faults = 0;
+    m.sticky = cudaSuccess;
+    m.random.seed(seed);
+    machine_shape(m);
+    take_last_error(true);
+}
+
+void
+double_fail(const char *call, int nth, int status, int forever)
+{
+    const auto lock = hold();
+    the_machine().failures.push_back({call, nth, static_cast<cudaError_t>(status), forever != 0});
+}
+
+long
+double_calls(const char *call)
+{
+    const auto lock = hold();
+    const auto &calls = the_machine().calls;
+    const auto found = calls.find(call);
+    return found == calls.end() ? 0 : found->second;
+}
+
+long
+double_faults(void)
+{
+    const auto lock = hold();
+    return the_machine().faults;
+}
+
+void
+double_live(size_t *device_blocks, size_t *device_bytes, size_t *pinned_blocks, size_t *streams, size_t *events)
+{
+    const auto lock = hold();
+    const machine &m = the_machine();
+    *device_blocks = *device_bytes = *pinned_blocks = *streams = 0;
+    for (const auto &[address, block] : m.blocks)
+        if (block->kind == memory_kind::pinned) {
+            ++*pinned_blocks;
+        } else if (block->kind == memory_kind::device && !block->released) {
+            ++*device_blocks;
+            *device_bytes += block->bytes;
+        }
+    for (const auto &[handle, stream] : m.stream_handles)
+        *streams += !stream->foreign;
+    *events = m.event_handles.size();
+}
+
+void
+double_devices(int count)
+{
+    const auto lock = hold();
+    the_machine().devices = std::min<int>(count, MAX_DEVICES);
+}
+
+void
+double_driver(int version)
+{
+    const auto lock = hold();
+    the_machine().driver = version;
+}
+
+void *
+double_device_malloc(int device, size_t bytes)
+{
+    const auto lock = hold();
+    return block_new(the_machine(), bytes, memory_kind::foreign, device)->start;
+}
+
+void
+double_device_free(void *memory)
+{
+    const auto lock = hold();
+    machine &m = the_machine();
+    const block_ptr found = block_at(m, memory);
+    if (!found)
+        return;
+    finish_device(m, found->device);
+    block_erase(m, found);
+}
+
+int
+double_device_split(void *memory, size_t bytes)
+{
+    const auto lock = hold();
+    machine &m = the_machine();
+    const block_ptr first = block_at(m, memory);
+    if (!first || first->start != memory || bytes == 0 || bytes >= first->bytes)
+        return -1;
+    const auto second = std::make_shared<block>(*first);
+    second->start += bytes;
+    second->bytes -= bytes;
+    first->bytes = bytes;
+    m.blocks[reinterpret_cast<uintptr_t>(second->start)] = second;
+    return 0;
+}
+
+/* The device memory that the range begins in and ends in, for a copy by the host; null where it is none. */
+static block_ptr
+opened(machine &m, const void *address, size_t bytes)
+{
+    const block_ptr found = block_at(m, address);
+    if (!found || !found->on_device() ||
+        bytes > found->bytes - static_cast<size_t>(static_cast<const char *>(address) - found->start))
+        return nullptr;
+    finish_device(m, found->device);
+    open_memory(m, found->device);
+    return found;
+}
+
+int
+double_device_write(void *device, const void *host, size_t bytes)
+{
+    const auto lock = hold();
+    machine &m = the_machine();
+    if (bytes == 0)
+        return 0;
+    if (!opened(m, device, bytes))
+        return -1;
+    std::memcpy(device, host, bytes);
+    close_memory(m);
+    return 0;
+}
+
+int
+double_device_read(void *host, const void *device, size_t bytes)
+{
+    const auto lock = hold();
+    machine &m = the_machine();
+    if (bytes == 0)
+        return 0;
+    if (!opened(m, device, bytes))
+        return -1;
+    std::memcpy(host, device, bytes);
+    close_memory(m);
+    return 0;
+}
+
+void *
+double_stream_create(int device, int nonblocking)
+{
+    const auto lock = hold();
+    machine &m = the_machine();
+    const stream_ptr made = stream_new(m, device, !nonblocking);
+    made->foreign = true;
+    void *const handle = handle_new<void *>(m);
+    m.stream_handles[reinterpret_cast<uintptr_t>(handle)] = made;
+    return handle;
+}
+
+int
+double_stream_destroy(void *handle)
+{
+    const auto lock = hold();
+    machine &m = the_machine();
+    const auto found = m.stream_handles.find(reinterpret_cast<uintptr_t>(handle));
+    if (found == m.stream_handles.end())
+        return cudaErrorInvalidResourceHandle;
+    found->second->destroyed = true;
+    m.stream_handles.erase(found);
+    return cudaSuccess;
+}
+
+int
+double_stream_synchronize(void *handle)
+{
+    const auto lock = hold();
+    machine &m = the_machine();
+    const stream_ptr stream = stream_of(m, static_cast<cudaStream_t>(handle));
+    if (!stream)
+        return cudaErrorInvalidResourceHandle;
+    finish(m, stream->tail);
+    return m.sticky;
+}
+
+int
+double_copy_async(void *target, const void *source, size_t bytes, void *handle)
+{
+    const auto lock = hold();
+    machine &m = the_machine();
+    const stream_ptr stream = stream_of(m, static_cast<cudaStream_t>(handle));
+    if (!stream)
+        return cudaErrorInvalidResourceHandle;
+    work_ptr queued;
+    return bytes == 0 ? cudaSuccess : copy_queue(m, target, source, bytes, stream, &queued);
+}
+
+void
+double_synchronize(int device)
+{
+    const auto lock = hold();
+    finish_device(the_machine(), device);
+}

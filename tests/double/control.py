@@ -1,0 +1,146 @@
+"""The tests' hold on the CUDA-runtime double: double.h in Python, on the module that is loaded as vecadd._core."""
+
+import ctypes
+import functools
+import os
+import sys
+from typing import Any, NamedTuple
+
+_POINTER, _SIZE, _INT = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
+
+# Name: (result, *arguments), as double.h declares them.
+_FUNCTIONS: dict[str, tuple[Any, ...]] = {
+    "double_reset": (None, ctypes.c_uint),
+    "double_fail": (None, ctypes.c_char_p, _INT, _INT, _INT),
+    "double_calls": (ctypes.c_long, ctypes.c_char_p),
+    "double_faults": (ctypes.c_long,),
+    "double_live": (None, *[ctypes.POINTER(_SIZE)] * 5),
+    "double_devices": (None, _INT),
+    "double_driver": (None, _INT),
+    "double_device_malloc": (_POINTER, _INT, _SIZE),
+    "double_device_free": (None, _POINTER),
+    "double_device_split": (_INT, _POINTER, _SIZE),
+    "double_device_write": (_INT, _POINTER, ctypes.c_char_p, _SIZE),
+    "double_device_read": (_INT, ctypes.c_char_p, _POINTER, _SIZE),
+    "double_stream_create": (_POINTER, _INT, _INT),
+    "double_stream_destroy": (_INT, _POINTER),
+    "double_stream_synchronize": (_INT, _POINTER),
+    "double_copy_async": (_INT, _POINTER, _POINTER, _SIZE, _POINTER),
+    "double_synchronize": (None, _INT),
+}
+
+
+@functools.cache
+def _library() -> ctypes.CDLL:
+    path = sys.modules["vecadd._core"].__file__
+    assert path is not None
+    library = ctypes.CDLL(path)
+    for name, (result, *arguments) in _FUNCTIONS.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+    return library
+
+
+class Live(NamedTuple):
+    """What was made by CUDA calls and not yet given back."""
+
+    device_blocks: int
+    device_bytes: int
+    pinned_blocks: int
+    streams: int
+    events: int
+
+
+def reset(seed: int = 0) -> None:
+    """Forgets failures, faults and counts, gives the machine its first shape, and orders work by `seed` from now on."""
+    os.environ.pop("VECADD_DOUBLE_DEVICES", None)
+    os.environ.pop("VECADD_DOUBLE_DRIVER", None)
+    _library().double_reset(seed)
+
+
+def fail(call: str, nth: int = 1, status: int = 2, forever: bool = False) -> None:
+    """Makes the nth call of this CUDA function from now on return `status`, and all after it too with `forever`."""
+    _library().double_fail(call.encode(), nth, status, forever)
+
+
+def calls(call: str) -> int:
+    """How often this CUDA function was called since the reset."""
+    return int(_library().double_calls(call.encode()))
+
+
+def faults() -> int:
+    """How many faults the double has seen since the reset; each is described on stderr."""
+    return int(_library().double_faults())
+
+
+def live() -> Live:
+    counts = [_SIZE() for _ in Live._fields]
+    _library().double_live(*counts)
+    return Live(*(count.value for count in counts))
+
+
+def devices(count: int) -> None:
+    """How many GPUs there are, for this process and the children it starts; 0 is a driver that sees none."""
+    os.environ["VECADD_DOUBLE_DEVICES"] = str(count)
+    _library().double_devices(count)
+
+
+def driver(version: int) -> None:
+    """The driver's version as CUDA counts it, for this process and the children it starts; 0 is no driver."""
+    os.environ["VECADD_DOUBLE_DRIVER"] = str(version)
+    _library().double_driver(version)
+
+
+def device_malloc(device: int, nbytes: int) -> int:
+    """The address of another library's memory on a device; at its end begins memory that nobody may touch."""
+    pointer = _library().double_device_malloc(device, nbytes)
+    assert pointer is not None
+    return int(pointer)
+
+
+def device_free(pointer: int) -> None:
+    """Frees it after everything that is queued on its device."""
+    _library().double_device_free(pointer)
+
+
+def device_split(pointer: int, nbytes: int) -> None:
+    """Makes two adjacent allocations of one, the second at pointer + nbytes; each is freed by itself."""
+    assert _library().double_device_split(pointer, nbytes) == 0, f"no allocation of more than {nbytes} bytes"
+
+
+def device_write(pointer: int, content: bytes) -> None:
+    """Writes to device memory after everything that is queued on its device."""
+    assert _library().double_device_write(pointer, content, len(content)) == 0, f"{pointer:#x} is no device memory"
+
+
+def device_read(pointer: int, nbytes: int) -> bytes:
+    """Reads device memory after everything that is queued on its device."""
+    host = ctypes.create_string_buffer(nbytes)
+    assert _library().double_device_read(host, pointer, nbytes) == 0, f"{pointer:#x} is no device memory"
+    return host.raw
+
+
+def stream_create(device: int = 0, nonblocking: bool = True) -> int:
+    """The handle of another library's stream."""
+    return int(_library().double_stream_create(device, nonblocking))
+
+
+def stream_destroy(stream: int) -> None:
+    assert _library().double_stream_destroy(stream) == 0, f"{stream:#x} is no stream"
+
+
+def stream_synchronize(stream: int) -> None:
+    """Waits for this stream alone. 0 is the legacy default stream of the current device."""
+    status = _library().double_stream_synchronize(stream)
+    assert status == 0, f"the stream's work ended with CUDA error {status}"
+
+
+def copy_async(target: int, source: int, nbytes: int, stream: int) -> None:
+    """Queues a copy on a stream; a source on the host is read at once."""
+    status = _library().double_copy_async(target, source, nbytes, stream)
+    assert status == 0, f"the copy was refused with CUDA error {status}"
+
+
+def synchronize(device: int = 0) -> None:
+    """Waits for everything that is queued on a device."""
+    _library().double_synchronize(device)

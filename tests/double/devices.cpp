@@ -1,0 +1,165 @@
+#include "machine.h"
+
+#include <cstdio>
+#include <cstring>
+
+static thread_local int current = 0;
+
+enum { CC_MAJOR = 9, CC_MINOR = 0, MEMORY_CLOCK_KHZ = 1000000, MEMORY_BUS_BITS = 128, FIRST_PCI_BUS = 0x41 };
+
+int
+current_device()
+{
+    return current;
+}
+
+/* Needs no driver and works in a forked child, where another thread may have held the lock for ever. */
+static cudaError_t
+give_version(const char *name, int *version, int value)
+{
+    *version = value;
+    if (forked_child())
+        return cudaSuccess;
+    machine &m = the_machine();
+    const std::lock_guard<std::mutex> lock(m.mutex);
+    return call_enter(m, name, false);
+}
+
+cudaError_t
+cudaDriverGetVersion(int *version)
+{
+    return give_version(__func__, version, the_machine().driver);
+}
+
+cudaError_t
+cudaRuntimeGetVersion(int *version)
+{
+    return give_version(__func__, version, CUDART_VERSION);
+}
+
+cudaError_t
+cudaGetDeviceCount(int *count)
+{
+    *count = 0;
+    return cuda_call(__func__, [&](machine &m) {
+        *count = m.devices;
+        return cudaSuccess;
+    });
+}
+
+cudaError_t
+cudaGetDevice(int *device)
+{
+    return cuda_call(__func__, [&](machine &) {
+        *device = current;
+        return cudaSuccess;
+    });
+}
+
+cudaError_t
+cudaSetDevice(int device)
+{
+    return cuda_call(__func__, [&](machine &m) {
+        if (device < 0 || device >= m.devices)
+            return cudaErrorInvalidDevice;
+        current = device;
+        return cudaSuccess;
+    });
+}
+
+cudaError_t
+cudaInitDevice(int device, unsigned, unsigned)
+{
+    return cuda_call(
+        __func__, [&](machine &m) { return device < 0 || device >= m.devices ? cudaErrorInvalidDevice : cudaSuccess; });
+}
+
+cudaError_t
+cudaDeviceSynchronize(void)
+{
+    return cuda_call(__func__, [&](machine &m) {
+        finish_device(m, current);
+        return cudaSuccess;
+    });
+}
+
+cudaError_t
+cudaGetDeviceProperties(cudaDeviceProp *properties, int device)
+{
+    return cuda_call(__func__, [&](machine &m) {
+        if (device < 0 || device >= m.devices)
+            return cudaErrorInvalidDevice;
+        *properties = cudaDeviceProp();
+        std::snprintf(properties->name, sizeof properties->name, "CUDA-runtime double %d", device);
+        std::memset(properties->uuid.bytes, 0xd0 + device, sizeof properties->uuid.bytes);
+        properties->major = CC_MAJOR;
+        properties->minor = CC_MINOR;
+        properties->totalGlobalMem = DEVICE_BYTES;
+        properties->multiProcessorCount = MULTIPROCESSORS;
+        properties->l2CacheSize = L2_BYTES;
+        properties->memoryBusWidth = MEMORY_BUS_BITS;
+        properties->warpSize = 32;
+        properties->maxThreadsPerBlock = 1024;
+        properties->maxThreadsPerMultiProcessor = 2048;
+        properties->asyncEngineCount = 2;
+        properties->unifiedAddressing = 1;
+        properties->canMapHostMemory = 1;
+        properties->canUseHostPointerForRegisteredMem = 1;
+        properties->hostRegisterSupported = 1;
+        properties->memoryPoolsSupported = 1;
+        properties->concurrentKernels = 1;
+        properties->pciBusID = FIRST_PCI_BUS + device;
+        return cudaSuccess;
+    });
+}
+
+cudaError_t
+cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int device)
+{
+    static const std::map<cudaDeviceAttr, int> attributes = {
+        {cudaDevAttrComputeCapabilityMajor, CC_MAJOR},
+        {cudaDevAttrComputeCapabilityMinor, CC_MINOR},
+        {cudaDevAttrMultiProcessorCount, MULTIPROCESSORS},
+        {cudaDevAttrL2CacheSize, L2_BYTES},
+        {cudaDevAttrMemoryClockRate, MEMORY_CLOCK_KHZ},
+        {cudaDevAttrGlobalMemoryBusWidth, MEMORY_BUS_BITS},
+        {cudaDevAttrClockRate, MEMORY_CLOCK_KHZ},
+        {cudaDevAttrWarpSize, 32},
+        {cudaDevAttrMaxThreadsPerBlock, 1024},
+        {cudaDevAttrMaxThreadsPerMultiProcessor, 2048},
+        {cudaDevAttrAsyncEngineCount, 2},
+        {cudaDevAttrUnifiedAddressing, 1},
+        {cudaDevAttrCanMapHostMemory, 1},
+        {cudaDevAttrCanUseHostPointerForRegisteredMem, 1},
+        {cudaDevAttrHostRegisterSupported, 1},
+        {cudaDevAttrMemoryPoolsSupported, 1},
+        {cudaDevAttrPageableMemoryAccess, 0},
+        {cudaDevAttrPciDomainId, 0},
+        {cudaDevAttrPciDeviceId, 0},
+    };
+    return cuda_call(__func__, [&](machine &m) {
+        if (device < 0 || device >= m.devices)
+            return cudaErrorInvalidDevice;
+        const auto found = attributes.find(attribute);
+        if (attribute == cudaDevAttrPciBusId)
+            *value = FIRST_PCI_BUS + device;
+        else if (found != attributes.end())
+            *value = found->second;
+        else
+            return cudaErrorInvalidValue;
+        return cudaSuccess;
+    });
+}
+
+cudaError_t
+cudaDeviceGetPCIBusId(char *id, int room, int device)
+{
+    return cuda_call(__func__, [&](machine &m) {
+        if (device < 0 || device >= m.devices)
+            return cudaErrorInvalidDevice;
+        if (!id || room < 13)
+            return cudaErrorInvalidValue;
+        std::snprintf(id, static_cast<size_t>(room), "0000:%02x:00.0", FIRST_PCI_BUS + device);
+        return cudaSuccess;
+    });
+}

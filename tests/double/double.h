@@ -1,0 +1,67 @@
+/* The tests' hold on the CUDA-runtime double: exported from build/double/_core.abi3.so, called by control.py and by the
+ * C tests.
+ *
+ * The double is a small machine whose rules are those of the CUDA runtime, taken at their strictest. Device memory
+ * cannot be touched by host code. Streams are queues: work runs only when something waits for it, in a random order
+ * among those that the streams and events allow. What the real machine would let pass or answer with garbage (memory
+ * used before its allocation or after its release in stream order, memory of another device, host memory that is not
+ * pinned) is a fault: a line on stderr, a count, and cudaErrorIllegalAddress from every later call. */
+#ifndef VECADD_DOUBLE_H
+#define VECADD_DOUBLE_H
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#pragma GCC visibility push(default)
+
+/* Forgets failures, faults and counts, takes the machine back to its first shape (VECADD_DOUBLE_DEVICES or 2 devices,
+ * VECADD_DOUBLE_DRIVER or the runtime's own version) and draws the order of work from `seed` from now on. Memory,
+ * streams and queued work stay. At start the seed is VECADD_DOUBLE_SEED or 0. */
+void double_reset(unsigned seed);
+
+/* The nth call of this CUDA function from now on (1: the next) returns `status` and does nothing else; with `forever`
+ * all after it do too. A status that the real machine cannot recover from stays for all calls. */
+void double_fail(const char *call, int nth, int status, int forever);
+
+/* How often the function was called since the reset. */
+long double_calls(const char *call);
+
+/* How many faults there were since the reset. */
+long double_faults(void);
+
+/* What was made by CUDA calls and not yet given back. */
+void double_live(size_t *device_blocks, size_t *device_bytes, size_t *pinned_blocks, size_t *streams, size_t *events);
+
+/* How many GPUs there are, at most 8: 0 is a driver that sees none. */
+void double_devices(int count);
+
+/* The driver's version as CUDA counts it: 0 is no driver, below CUDART_VERSION is one too old. */
+void double_driver(int version);
+
+/* Another library's memory: known to the driver, not counted by double_live. A split makes two adjacent allocations
+ * of one, `bytes` from its start; each is freed by itself. */
+void *double_device_malloc(int device, size_t bytes);
+void double_device_free(void *memory);
+int double_device_split(void *memory, size_t bytes);
+
+/* Copies after everything that is queued on the memory's device, and waits. 0, or -1 where it is no device memory. */
+int double_device_write(void *device, const void *host, size_t bytes);
+int double_device_read(void *host, const void *device, size_t bytes);
+
+/* Another library's streams and what it queues on them. A source on the host is read at once, a target on the host is
+ * written when the stream is waited for. 0, or a cudaError_t. */
+void *double_stream_create(int device, int nonblocking);
+int double_stream_destroy(void *stream);
+int double_stream_synchronize(void *stream);
+int double_copy_async(void *target, const void *source, size_t bytes, void *stream);
+void double_synchronize(int device);
+
+#pragma GCC visibility pop
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,131 @@
+#include "machine.h"
+
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+
+static thread_local cudaError_t last_error = cudaSuccess;
+
+static int
+environment(const char *name, int otherwise)
+{
+    const char *value = std::getenv(name);
+    return value ? std::atoi(value) : otherwise;
+}
+
+void
+machine_shape(machine &m)
+{
+    m.devices = environment("VECADD_DOUBLE_DEVICES", 2);
+    m.driver = environment("VECADD_DOUBLE_DRIVER", CUDART_VERSION);
+}
+
+machine::machine() : random(environment("VECADD_DOUBLE_SEED", 0))
+{
+    machine_shape(*this);
+    for (int device = 0; device < MAX_DEVICES; ++device) {
+        default_pools[device].device = device;
+        legacy[device] = stream_new(*this, device, true);
+        legacy[device]->legacy = true;
+    }
+}
+
+machine &
+the_machine()
+{
+    static machine *const m = new machine;
+    return *m;
+}
+
+bool
+forked_child()
+{
+    const pid_t owner = the_machine().owner;
+    return owner != 0 && owner != getpid();
+}
+
+/* Errors after which the real context is lost. */
+bool
+is_sticky(cudaError_t error)
+{
+    switch (error) {
+    case cudaErrorECCUncorrectable:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalAddress:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorLaunchFailure:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorAssert:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static cudaError_t
+injected(machine &m, const char *name)
+{
+    for (failure &f : m.failures) {
+        if (f.call != name || f.countdown <= 0)
+            continue;
+        if (--f.countdown > 0)
+            continue;
+        if (f.forever)
+            f.countdown = 1;
+        if (is_sticky(f.status))
+            m.sticky = f.status;
+        return f.status;
+    }
+    return cudaSuccess;
+}
+
+cudaError_t
+call_enter(machine &m, const char *name, bool needs_driver)
+{
+    ++m.calls[name];
+    const cudaError_t failed = injected(m, name);
+    if (failed != cudaSuccess || !needs_driver)
+        return failed;
+    if (m.driver < CUDART_VERSION)
+        return cudaErrorInsufficientDriver;
+    m.owner = getpid();
+    if (m.devices == 0)
+        return cudaErrorNoDevice;
+    return m.sticky;
+}
+
+cudaError_t
+call_leave(machine &m, cudaError_t error)
+{
+    if (error == cudaSuccess)
+        error = m.sticky; /* work that this call waited for went wrong */
+    if (error != cudaSuccess && error != cudaErrorNotReady)
+        last_error = error;
+    return error;
+}
+
+cudaError_t
+take_last_error(bool clear)
+{
+    const cudaError_t error = last_error;
+    if (clear)
+        last_error = cudaSuccess;
+    return error;
+}
+
+void
+fault(const char *format, ...)
+{
+    machine &m = the_machine();
+    va_list arguments;
+    va_start(arguments, format);
+    std::fputs("CUDA-runtime double: ", stderr);
+    std::vfprintf(stderr, format, arguments);
+    std::fputc('\n', stderr);
+    va_end(arguments);
+    ++m.faults;
+    m.sticky = cudaErrorIllegalAddress;
+}

@@ -1,0 +1,194 @@
+/* The double's inside: one struct that is the whole machine, and what its files offer each other.
+ *
+ * machine.cpp   the entry of every call: counts, failures, forks, sticky errors
+ * queue.cpp     streams as queues of work, and the order in which it runs
+ * memory.cpp    allocations and who may touch them      pools.cpp  stream-ordered memory
+ * devices.cpp, errors.cpp, streams.cpp, events.cpp, copies.cpp, pointers.cpp, launch.cpp: the CUDA calls
+ * control.cpp   the tests' interface (double.h) */
+#ifndef VECADD_MACHINE_H
+#define VECADD_MACHINE_H
+
+#include <cuda_runtime_api.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <string>
+#include <vector>
+
+enum { MAX_DEVICES = 8, MULTIPROCESSORS = 4, L2_BYTES = 1 << 20 };
+constexpr size_t DEVICE_BYTES = size_t(8) << 30, PINNED_BYTES = size_t(4) << 30;
+
+/* A piece of queued work. It may run once everything it comes after is done. */
+struct work {
+    std::vector<std::shared_ptr<work>> after;
+    std::function<void()> run;
+    bool done = false;
+    std::chrono::steady_clock::time_point finished;
+};
+using work_ptr = std::shared_ptr<work>;
+
+struct stream {
+    int device;
+    bool blocking; /* ordered with the legacy default stream, in both directions */
+    bool legacy;
+    bool foreign;           /* another library's */
+    bool destroyed = false; /* the handle is gone; what was queued goes on */
+    work_ptr tail;
+};
+using stream_ptr = std::shared_ptr<stream>;
+
+struct event {
+    int device;
+    bool timing;
+    work_ptr recorded;
+};
+
+/* Pages of the process, without access for the host where they are a device's. Their addresses are never used again. */
+struct mapping {
+    char *base;
+    size_t bytes;
+
+    explicit mapping(size_t bytes, bool device);
+    ~mapping();
+    void allow(bool access) const;
+};
+
+enum class memory_kind { device, foreign, pinned, registered };
+
+struct block {
+    char *start;
+    size_t bytes;
+    memory_kind kind;
+    int device;
+    std::shared_ptr<mapping> pages; /* none where registered */
+    struct pool *pool = nullptr;    /* where stream-ordered */
+    bool allocated = true;          /* its allocation has happened in stream order */
+    bool released = false;          /* cudaFreeAsync was called */
+    bool freed = false;             /* its release has happened in stream order */
+
+    bool
+    on_device() const
+    {
+        return kind == memory_kind::device || kind == memory_kind::foreign;
+    }
+};
+using block_ptr = std::shared_ptr<block>;
+
+struct pool {
+    int device;
+    uint64_t threshold = 0;
+    uint64_t used = 0, used_high = 0;         /* bytes allocated and not freed in stream order */
+    uint64_t reserved = 0, reserved_high = 0; /* used, and kept for later allocations */
+    int reuse[3] = {1, 1, 1};                 /* cudaMemPoolReuse...: the double always gives fresh memory */
+    bool destroyed = false;
+};
+
+struct failure {
+    std::string call;
+    int countdown;
+    cudaError_t status;
+    bool forever;
+};
+
+struct machine {
+    std::mutex mutex;
+    std::atomic<pid_t> owner{0}; /* the process that initialised CUDA */
+
+    int devices;
+    std::atomic<int> driver;
+    std::mt19937 random;
+    std::vector<failure> failures;
+    std::map<std::string, long, std::less<>> calls;
+    long faults = 0;
+    cudaError_t sticky = cudaSuccess;
+
+    std::vector<work_ptr> pending; /* in the order of the calls */
+    stream_ptr legacy[MAX_DEVICES];
+    std::vector<stream_ptr> streams;        /* all with a tail, the legacy ones and the destroyed ones too */
+    uintptr_t next_handle = 0x5ca1ab1e0000; /* handles are never used again: a stale one stays stale */
+    std::map<uintptr_t, stream_ptr> stream_handles;
+    std::map<uintptr_t, std::shared_ptr<event>> event_handles;
+    std::map<uintptr_t, std::unique_ptr<pool>> pool_handles;
+    std::vector<std::unique_ptr<pool>> retired_pools; /* destroyed, perhaps with allocations */
+    pool default_pools[MAX_DEVICES];
+
+    std::map<uintptr_t, block_ptr> blocks; /* by address */
+    size_t device_bytes[MAX_DEVICES] = {}; /* allocated or reserved by pools */
+    size_t pinned_bytes = 0;
+    unsigned open_devices = 0; /* bit d: device d's memory is accessible, because work is running */
+
+    machine();
+    unsigned
+    below(unsigned n)
+    {
+        return std::uniform_int_distribution<unsigned>(0, n - 1)(random);
+    }
+};
+
+/* Never destroyed: calls come from exit handlers too. */
+machine &the_machine();
+void machine_shape(machine &m); /* devices and driver as the environment says */
+
+/* machine.cpp. A CUDA call: under the lock, after what may keep it from happening. */
+bool forked_child();
+cudaError_t call_enter(machine &m, const char *name, bool needs_driver);
+cudaError_t call_leave(machine &m, cudaError_t error);
+cudaError_t take_last_error(bool clear);
+bool is_sticky(cudaError_t error);
+void fault(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+template <typename Body>
+cudaError_t
+cuda_call(const char *name, Body body)
+{
+    if (forked_child())
+        return cudaErrorInitializationError;
+    machine &m = the_machine();
+    const std::lock_guard<std::mutex> lock(m.mutex);
+    cudaError_t error = call_enter(m, name, true);
+    if (error == cudaSuccess)
+        error = body(m);
+    return call_leave(m, error);
+}
+
+/* devices.cpp */
+int current_device();
+
+/* queue.cpp */
+stream_ptr stream_of(machine &m, cudaStream_t handle); /* null: no such stream */
+stream_ptr stream_new(machine &m, int device, bool blocking);
+work_ptr enqueue(machine &m, const stream_ptr &stream, std::function<void()> run, const work_ptr &also = nullptr);
+void finish(machine &m, work_ptr target); /* runs it and what it comes after */
+void finish_device(machine &m, int device);
+bool finished_by_now(machine &m, const work_ptr &target); /* a query: no, some random number of times */
+template <typename Handle>
+Handle
+handle_new(machine &m)
+{
+    return reinterpret_cast<Handle>(m.next_handle += 16);
+}
+
+/* memory.cpp */
+block_ptr block_at(machine &m, const void *address); /* null: memory that CUDA does not know */
+block_ptr block_new(machine &m, size_t bytes, memory_kind kind, int device);
+void block_erase(machine &m, const block_ptr &block);
+void block_release(machine &m, const block_ptr &block);      /* and gives its bytes back to the device or the pool */
+bool may_touch(machine &m, const void *address, int device); /* by work that runs now on this device; else a fault */
+void open_memory(machine &m, int device);
+void close_memory(machine &m);
+
+/* pools.cpp */
+void pool_take_back(machine &m, pool &p, size_t bytes);
+
+/* copies.cpp */
+cudaError_t copy_queue(machine &m, void *target, const void *source, size_t bytes, const stream_ptr &stream,
+                       work_ptr *queued);
+
+#endif

@@ -1,0 +1,212 @@
+/* Stream-ordered memory. A fresh block for every allocation: reuse is a matter of accounts only, so that what is used
+ * before its allocation or after its release in stream order is always found out. */
+#include "machine.h"
+
+#include <algorithm>
+
+static pool *
+pool_of(machine &m, cudaMemPool_t handle)
+{
+    const auto found = m.pool_handles.find(reinterpret_cast<uintptr_t>(handle));
+    return found == m.pool_handles.end() ? nullptr : found->second.get();
+}
+
+static void
+shrink(machine &m, pool &p, uint64_t keep)
+{
+    const uint64_t kept = std::max(p.used, std::min(p.reserved, keep));
+    m.device_bytes[p.device] -= p.reserved - kept;
+    p.reserved = kept;
+}
+
+static cudaError_t
+allocate(machine &m, pool *p, void **memory, size_t bytes, const stream_ptr &stream)
+{
+    if (!stream)
+        return cudaErrorInvalidResourceHandle;
+    if (!p || !memory)
+        return cudaErrorInvalidValue;
+    *memory = nullptr;
+    if (bytes == 0)
+        return cudaSuccess;
+    const uint64_t fresh = p->used + bytes > p->reserved ? p->used + bytes - p->reserved : 0;
+    if (fresh > DEVICE_BYTES - m.device_bytes[p->device])
+        return cudaErrorMemoryAllocation;
+    m.device_bytes[p->device] += fresh;
+    p->used += bytes;
+    p->reserved += fresh;
+    p->used_high = std::max(p->used_high, p->used);
+    p->reserved_high = std::max(p->reserved_high, p->reserved);
+
+    const block_ptr made = block_new(m, bytes, memory_kind::device, p->device);
+    made->pool = p;
+    made->allocated = false;
+    enqueue(m, stream, [made] { made->allocated = true; });
+    *memory = made->start;
+    return cudaSuccess;
+}
+
+void
+pool_take_back(machine &m, pool &p, size_t bytes)
+{
+    p.used -= bytes;
+    shrink(m, p, p.destroyed ? 0 : p.threshold);
+}
+
+cudaError_t
+cudaMallocAsync(void **memory, size_t bytes, cudaStream_t handle)
+{
+    return cuda_call(__func__, [&](machine &m) {
+        const stream_ptr stream = stream_of(m, handle);
+        return allocate(m, stream ? &m.default_pools[stream->device] : nullptr, memory, bytes, stream);
+    });
+}
+
+cudaError_t
+cudaMallocFromPoolAsync(void **memory, size_t bytes, cudaMemPool_t handle, cudaStream_t stream)
+{
+    return cuda_call(__func__,
+                     [&](machine &m) { return allocate(m, pool_of(m, handle), memory, bytes, stream_of(m, stream)); });
+}
+
+cudaError_t
+cudaFreeAsync(void *memory, cudaStream_t handle)
+{
+    return cuda_call(__func__, [&](machine &m) {
+        const stream_ptr stream = stream_of(m, handle);
+        if (!stream)
+            return cudaErrorInvalidResourceHandle;
+        if (!memory)
+            return cudaSuccess;
+        const block_ptr found = block_at(m, memory);
+        if (!found || found->start != memory || found->kind != memory_kind::device || found->released)
+            return cudaErrorInvalidValue;
+        found->released = true;
+        enqueue(m, stream, [&m, found] {
+            if (!found->allocated)
+                fault("%p is freed before its allocation in stream order", static_cast<void *>(found->start));
+            block_release(m, found);
+        });
+        return cudaSuccess;
+    });
+}
+
+cudaError_t
+cudaMemPoolCreate(cudaMemPool_t *handle, const cudaMemPoolProps *properties)
+{
+    return cuda_call(__func__, [&](machine &m) {
+        if (!handle || !properties || properties->allocType != cudaMemAllocationTypePinned ||
+            properties->location.type != cudaMemLocationTypeDevice || properties->location.id < 0 ||
+            properties->location.id >= m.devices)
+            return cudaErrorInvalidValue;
+        *handle = handle_new<cudaMemPool_t>(m);
+        auto made = std::make_unique<pool>();
+        made->device = properties->location.id;
+        m.pool_handles[reinterpret_cast<uintptr_t>(*handle)] = std::move(made);
+        return cudaSuccess;
+    });
+}
+
+/* The pool itself goes on for the allocations that it still has. */
+cudaError_t
+cudaMemPoolDestroy(cudaMemPool_t handle)
+{
+    return cuda_call(__func__, [&](machine &m) {
+        pool *p = pool_of(m, handle);
+        if (!p)
+            return cudaErrorInvalidValue;
+        p->destroyed = true;
+        shrink(m, *p, 0);
+        m.retired_pools.push_back(std::move(m.pool_handles[reinterpret_cast<uintptr_t>(handle)]));
+        m.pool_handles.erase(reinterpret_cast<uintptr_t>(handle));
+        return cudaSuccess;
+    });
+}
+
+cudaError_t
+cudaMemPoolTrimTo(cudaMemPool_t handle, size_t keep)
+{
+    return cuda_call(__func__, [&](machine &m) {
+        pool *p = pool_of(m, handle);
+        if (!p)
+            return cudaErrorInvalidValue;
+        shrink(m, *p, keep);
+        return cudaSuccess;
+    });
+}
+
+/* Where an attribute lives: a 64-bit count or an int. */
+static bool
+attribute_of(pool &p, cudaMemPoolAttr attribute, uint64_t **count, int **number)
+{
+    *count = nullptr;
+    *number = nullptr;
+    switch (attribute) {
+    case cudaMemPoolReuseFollowEventDependencies:
+        *number = &p.reuse[0];
+        return true;
+    case cudaMemPoolReuseAllowOpportunistic:
+        *number = &p.reuse[1];
+        return true;
+    case cudaMemPoolReuseAllowInternalDependencies:
+        *number = &p.reuse[2];
+        return true;
+    case cudaMemPoolAttrReleaseThreshold:
+        *count = &p.threshold;
+        return true;
+    case cudaMemPoolAttrReservedMemCurrent:
+        *count = &p.reserved;
+        return true;
+    case cudaMemPoolAttrReservedMemHigh:
+        *count = &p.reserved_high;
+        return true;
+    case cudaMemPoolAttrUsedMemCurrent:
+        *count = &p.used;
+        return true;
+    case cudaMemPoolAttrUsedMemHigh:
+        *count = &p.used_high;
+        return true;
+    default:
+        return false;
+    }
+}
+
+cudaError_t
+cudaMemPoolGetAttribute(cudaMemPool_t handle, cudaMemPoolAttr attribute, void *value)
+{
+    return cuda_call(__func__, [&](machine &m) {
+        pool *p = pool_of(m, handle);
+        uint64_t *count;
+        int *number;
+        if (!p || !value || !attribute_of(*p, attribute, &count, &number))
+            return cudaErrorInvalidValue;
+        if (count)
+            *static_cast<uint64_t *>(value) = *count;
+        else
+            *static_cast<int *>(value) = *number;
+        return cudaSuccess;
+    });
+}
+
+/* The current counts are read-only; a high-water mark can only be set to zero, which is to its current count. */
+cudaError_t
+cudaMemPoolSetAttribute(cudaMemPool_t handle, cudaMemPoolAttr attribute, void *value)
+{
+    return cuda_call(__func__, [&](machine &m) {
+        pool *p = pool_of(m, handle);
+        uint64_t *count;
+        int *number;
+        if (!p || !value || !attribute_of(*p, attribute, &count, &number) ||
+            attribute == cudaMemPoolAttrReservedMemCurrent || attribute == cudaMemPoolAttrUsedMemCurrent)
+            return cudaErrorInvalidValue;
+        if (number)
+            *number = *static_cast<int *>(value);
+        else if (attribute == cudaMemPoolAttrReleaseThreshold)
+            p->threshold = *static_cast<uint64_t *>(value);
+        else if (*static_cast<uint64_t *>(value) != 0)
+            return cudaErrorInvalidValue;
+        else
+            *count = attribute == cudaMemPoolAttrReservedMemHigh ? p->reserved : p->used;
+        return cudaSuccess;
+    });
+}
