@@ -1,0 +1,98 @@
+"""The axes of a run: which sizes, dtypes and rungs, as the options give them."""
+
+import re
+from argparse import ArgumentTypeError
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from vecadd import _core
+
+DEFAULT_SIZES = tuple(2**power for power in range(10, 29, 2))
+DEFAULT_SECONDS = 2.0  # of timed work a cell: 30 cells with a GPU, and the probes, end within three minutes
+
+_SIZE = re.compile(r"(?:(?P<base>\d+)(?:\^|\*\*)(?P<power>\d+)|(?P<plain>\d+)|(?P<float>\d+(?:\.\d+)?[eE]\+?\d+))")
+
+
+@dataclass(frozen=True)
+class Axes:
+    """What to measure. ``rungs`` is None for all."""
+
+    sizes: tuple[int, ...] = DEFAULT_SIZES
+    dtypes: tuple[str, ...] = ("float32",)
+    rungs: tuple[str, ...] | None = None
+    seconds: float = DEFAULT_SECONDS
+
+    def wants(self, rung: str) -> bool:
+        return self.rungs is None or rung in self.rungs
+
+
+def sizes(text: str) -> tuple[int, ...]:
+    """ "2^10,1e6,1000" as element counts."""
+    return tuple(_size(part) for part in _parts(text))
+
+
+def dtypes(text: str) -> tuple[str, ...]:
+    """ "float32,int8" as names of dtypes that some rung takes."""
+    return _known(text, "dtype", tuple(dict.fromkeys(name for rung in _core.rungs() for name in rung["dtypes"])))
+
+
+def rungs(text: str) -> tuple[str, ...]:
+    """ "numpy,threads" as names of rungs of this build."""
+    from vecadd.bench.contestants import CALLS
+
+    return _known(text, "rung", (*CALLS, *(rung["name"] for rung in _core.rungs())))
+
+
+def seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise ArgumentTypeError(f"{text!r} is not a positive number of seconds")
+    return value
+
+
+def dtype_named(name: str) -> np.dtype[Any]:
+    """NumPy's dtype of that name, ml_dtypes' for bfloat16."""
+    if name != "bfloat16":
+        return np.dtype(name)
+    try:
+        import ml_dtypes
+    except ImportError:
+        raise ArgumentTypeError("bfloat16 needs the package ml_dtypes: pip install ml_dtypes") from None
+    dtype: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+    return dtype
+
+
+def show_size(n: int) -> str:
+    """Powers of two from 2^10 on as such, other sizes in digits."""
+    return f"2^{n.bit_length() - 1}" if n >= 1024 and n & (n - 1) == 0 else str(n)
+
+
+def _parts(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",")]
+
+
+def _size(text: str) -> int:
+    found = _SIZE.fullmatch(text)
+    if found is None:
+        raise ArgumentTypeError(f"{text!r} is not a size; write 1000, 1e6 or 2^20, with commas between")
+    if found["base"]:
+        base, power = int(found["base"]), int(found["power"])
+        value = base**power if power <= 62 else 0
+    else:
+        value = int(found["plain"] or 0) or int(float(found["float"] or 0))
+    if not 1 <= value < 2**48:
+        raise ArgumentTypeError(f"{text!r} is not a size; an array has 1 to 2^48 - 1 elements here")
+    return value
+
+
+def _known(text: str, what: str, known: tuple[str, ...]) -> tuple[str, ...]:
+    names = tuple(_parts(text))
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise ArgumentTypeError(f"no {what} is called {', '.join(map(repr, unknown))}; there are {', '.join(known)}")
+    return names

@@ -1,0 +1,119 @@
+"""Operands to time with: random values, several sets in rotation, and the exact check of a sum."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vecadd import _core
+
+# Inputs repeat after a prime number of elements: no block, vector or chunk boundary falls on the same values twice, and
+# filling a gigabyte costs a copy in place of 3 s of random numbers.
+PERIOD_A, PERIOD_B = 1_000_003, 999_983
+
+CACHES = 4  # the sets together are this many times as large as the cache that must not help
+MOST_SETS = 64  # below some size the sets stay in the cache all the same; more would only cost time to fill
+
+CHECK = 1 << 20  # elements compared at a time, so that a check needs no array of its own size
+
+
+class Buffers(NamedTuple):
+    """One set of operands; ``start`` says where in the random pattern its values begin."""
+
+    a: Any
+    b: Any
+    out: Any
+    start: int
+
+
+@dataclass(frozen=True)
+class Place:
+    """A kind of memory: how a host array gets there and comes back, and how it is overwritten."""
+
+    name: str
+    put: Callable[[NDArray[Any]], Any]
+    get: Callable[[Any], NDArray[Any]]
+    poison: Callable[[Any], object] = lambda x: _core.poison(x)
+    on_gpu: bool = False
+
+
+def _pinned(x: NDArray[Any]) -> NDArray[Any]:
+    copy = _core.empty_pinned(x.shape, x.dtype)
+    copy[...] = x
+    return copy
+
+
+HOST = Place("host", put=lambda x: x, get=lambda x: x)
+PINNED = Place("pinned", put=_pinned, get=lambda x: x)
+DEVICE = Place("device", put=_core.to_device, get=lambda x: x.numpy(), on_gpu=True)
+
+
+class WrongSumError(Exception):
+    """A timed call left something else than the sum in its output."""
+
+
+class Pattern:
+    """The random values of one dtype, from which every operand is filled and every sum is checked."""
+
+    def __init__(self, dtype: np.dtype[Any], seed: int = 0) -> None:
+        random = np.random.default_rng(seed)
+        self.dtype = dtype
+        self._a = _random(random, dtype, PERIOD_A)
+        self._b = _random(random, dtype, PERIOD_B)
+
+    def buffers(self, place: Place, n: int, sets: int) -> list[Buffers]:
+        """``sets`` sets of three arrays of n elements, each with values of its own; outputs are poisoned."""
+        return [self._set(place, n, start=index * 7919) for index in range(sets)]
+
+    def _set(self, place: Place, n: int, start: int) -> Buffers:
+        out = place.put(np.empty(n, self.dtype))
+        place.poison(out)
+        a, b = (place.put(_cut(pattern, start, n)) for pattern in (self._a, self._b))
+        return Buffers(a, b, out, start)
+
+    def check(self, place: Place, used: Buffers) -> None:
+        """Compares every element of the output with numpy.add's, bit for bit; raises WrongSumError."""
+        got = place.get(used.out)
+        for first in range(0, got.size, CHECK):
+            part = got[first : first + CHECK]
+            want = np.add(_cut(self._a, used.start + first, part.size), _cut(self._b, used.start + first, part.size))
+            wrong = np.flatnonzero(_words(part) != _words(want))
+            if wrong.size:
+                at = int(wrong[0]) * _words(part).itemsize // part.itemsize
+                raise WrongSumError(f"element {first + at} is {part[at]}, the sum is {want[at]}")
+
+
+def rotation(set_bytes: int, cache: int, memory: int) -> int:
+    """How many sets of ``set_bytes`` to rotate over: past the cache if that many are allowed and fit in ``memory``."""
+    wanted = math.ceil(CACHES * cache / set_bytes)
+    return max(1, min(wanted, MOST_SETS, memory // set_bytes))
+
+
+def _random(random: np.random.Generator, dtype: np.dtype[Any], n: int) -> NDArray[Any]:
+    """Values whose sums neither overflow nor all share an exponent; integers wrap as they like."""
+    if dtype.kind == "b":
+        return random.integers(0, 2, n).astype(dtype)
+    if dtype.kind in "iu":
+        return np.frombuffer(random.bytes(n * dtype.itemsize), dtype)
+    if dtype.kind == "c":
+        return (random.standard_normal(n) + 1j * random.standard_normal(n)).astype(dtype)
+    return random.standard_normal(n).astype(dtype)
+
+
+def _cut(pattern: NDArray[Any], start: int, n: int) -> NDArray[Any]:
+    """n elements of the endlessly repeated pattern from ``start`` on, as an array of its own."""
+    result = np.empty(n, pattern.dtype)
+    done, at = 0, start % pattern.size
+    while done < n:
+        count = min(pattern.size - at, n - done)
+        result[done : done + count] = pattern[at : at + count]
+        done, at = done + count, 0
+    return result
+
+
+def _words(x: NDArray[Any]) -> NDArray[Any]:
+    """The bits of x as unsigned integers: equal as numbers is not enough."""
+    return x.view(f"u{min(x.itemsize, 8)}")

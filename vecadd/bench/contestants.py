@@ -1,0 +1,81 @@
+"""What is timed: the rungs of the ladder, and the two calls that a user has in their place."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import cycle, islice
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from vecadd import _core
+from vecadd.bench.buffers import DEVICE, HOST, Buffers, Place
+
+CALLS = ("numpy", "add")  # contestants that are no rungs
+
+QUEUED = 20  # device calls timed together: draining the queue costs 10 us, spread over these
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """``time(sets)`` adds each of the sets and returns the mean seconds of one addition."""
+
+    name: str
+    place: Place
+    time: Callable[[Sequence[Buffers]], float]
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+
+def rung_names(kind: str, dtype: str) -> list[str]:
+    """The rungs of that kind that take the dtype, in the ladder's order."""
+    return [rung["name"] for rung in _core.rungs() if rung["kind"] == kind and dtype in rung["dtypes"]]
+
+
+def rung(name: str, place: Place, **params: Any) -> Contestant:
+    """A rung by its own clock: the host's around its C code, or CUDA events around its kernel."""
+
+    def time(sets: Sequence[Buffers]) -> float:
+        return sum(_core.run_rung(name, a, b, out) for a, b, out, _ in sets) / len(sets)
+
+    return Contestant(name, place, time, params)
+
+
+def _call(add: Callable[..., Any], **keywords: Any) -> Callable[[Sequence[Buffers]], float]:
+    def time(sets: Sequence[Buffers]) -> float:
+        begin = perf_counter()
+        for a, b, out, _ in sets:
+            add(a, b, out=out, **keywords)
+        return (perf_counter() - begin) / len(sets)
+
+    return time
+
+
+def numpy_add() -> Contestant:
+    """numpy.add(a, b, out=c)"""
+    return Contestant("numpy", HOST, _call(np.add))
+
+
+def host_add() -> Contestant:
+    """vecadd.add(a, b, out=c)"""
+    return Contestant("add", HOST, _call(_core.add))
+
+
+def transfer_add(place: Place, **params: Any) -> Contestant:
+    """vecadd.add(a, b, out=c, device="cuda")"""
+    return Contestant("add", place, _call(_core.add, device="cuda"), params)
+
+
+def device_add() -> Contestant:
+    """vecadd.add(a, b, out=c) of DeviceArrays by the host's clock: calls are queued, then the queue is drained."""
+    marker = _core.to_device(np.zeros(1, np.uint8))
+
+    def time(sets: Sequence[Buffers]) -> float:
+        calls = max(QUEUED, len(sets))
+        marker.numpy()
+        begin = perf_counter()
+        for a, b, out, _ in islice(cycle(sets), calls):
+            _core.add(a, b, out=out)
+        marker.numpy()
+        return (perf_counter() - begin) / calls
+
+    return Contestant("add", DEVICE, time, {"clock": f"host, at least {QUEUED} queued calls"})

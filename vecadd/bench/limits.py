@@ -1,0 +1,96 @@
+"""What the memory or the link allows at best, from probes in the same process as the rungs they are the limit of."""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from vecadd import _core
+from vecadd.bench.buffers import HOST, Buffers
+
+DEVICE_CACHES = 32  # the device probe's memory in L2 sizes: a full L2 of leftovers would be 3 % of its traffic
+PROBE_ROUNDS = 10
+WORD = 4  # bytes: what the host's probe adds at a time, whatever the dtype
+LINK_BYTES = 64 << 20  # rates of a PCIe 5 x16 link are flat from 16 MiB on
+
+
+class Limit(Protocol):
+    """A bound for one cell. ``round()`` is called among the rounds of the rungs; ``gbps`` is read after the last."""
+
+    def open(self, buffers: Mapping[str, Sequence[Buffers]]) -> None: ...
+    def round(self) -> None: ...
+    def close(self) -> None: ...
+    @property
+    def gbps(self) -> float | None: ...
+
+
+class HostLimit:
+    """The best rate over threads, partitions and kinds of store, on the arrays that the rungs add."""
+
+    def __init__(self) -> None:
+        self._nbytes = 0
+        self._best = float("inf")
+        self._probe: _core.HostLimit | None = None
+
+    def open(self, buffers: Mapping[str, Sequence[Buffers]]) -> None:
+        a, b, out, _ = buffers[HOST.name][0]
+        self._nbytes = 3 * (a.nbytes // WORD * WORD)
+        if self._nbytes:
+            self._probe = _core.HostLimit(a, b, out)
+
+    def round(self) -> None:
+        if self._probe is not None:
+            self._best = min(self._best, self._probe.round())
+
+    def close(self) -> None:
+        self._probe = None
+
+    @property
+    def gbps(self) -> float | None:
+        return self._nbytes / self._best / 1e9 if 0 < self._best < float("inf") else None
+
+
+class FixedLimit:
+    """A bound in GB/s that holds for every cell of its kind, measured once; None where there is none to speak of."""
+
+    def __init__(self, gbps: float | None) -> None:
+        self.gbps = gbps
+
+    def open(self, buffers: Mapping[str, Sequence[Buffers]]) -> None: ...
+    def round(self) -> None: ...
+    def close(self) -> None: ...
+
+
+def device_gbps(read: float, write: float) -> float:
+    """The bound of an addition from the read-only and write-only rates, in bytes a second: two thirds of its bytes are
+    read and one third written, which takes 2 / read + 1 / write for 3, and nothing for turning the memory around."""
+    return 3 / (2 / read + 1 / write) / 1e9
+
+
+def link_gbps(to_device: float, both: float) -> float:
+    """The bound of host → GPU → host in GB/s of 3 arrays, from rates in bytes a second.
+
+    Two arrays go up and one comes down. The download overlaps with the upload of as many bytes, at half of `both` each:
+    2 / both for the two. The other array goes up alone: 1 / to_device. A link whose directions do not disturb each
+    other is bound by its two uploads.
+    """
+    return 3 / max(2 / both + 1 / to_device, 2 / to_device) / 1e9
+
+
+def probe_device(device: int, l2: int, memory: int) -> dict[str, float]:
+    """Read-only and write-only rates of the device's memory and the bound they make, in GB/s."""
+    rates = _core.device_limits(device, min(DEVICE_CACHES * l2, memory // 4), PROBE_ROUNDS)
+    return {
+        "read_gbps": rates["read"] / 1e9,
+        "write_gbps": rates["write"] / 1e9,
+        "gbps": device_gbps(rates["read"], rates["write"]),
+    }
+
+
+def probe_link(device: int) -> dict[str, float]:
+    """Rates of the link each way alone and both in sum and the bound they make, in GB/s."""
+    rates = _core.link_limits(device, LINK_BYTES, PROBE_ROUNDS)
+    return {
+        "to_device_gbps": rates["to_device"] / 1e9,
+        "to_host_gbps": rates["to_host"] / 1e9,
+        "both_gbps": rates["both"] / 1e9,
+        "gbps": link_gbps(rates["to_device"], rates["both"]),
+    }

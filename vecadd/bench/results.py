@@ -1,0 +1,107 @@
+"""Rows and the result file: ``{"meta": {...}, "rows": [...]}``."""
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from vecadd.bench.axes import show_size
+from vecadd.bench.timing import Measurement, Timed, paired_ratio
+
+
+@dataclass(frozen=True)
+class Row:
+    """One contestant at one dtype and size. Rates in GB/s (1e9 bytes a second) count every array once."""
+
+    sweep: str
+    rung: str
+    dtype: str
+    n: int
+    params: dict[str, Any]
+    seconds: float | None  # median; None where it failed
+    spread: tuple[float, float] | None  # p10 and p90 of the seconds
+    bytes: int
+    gbps: float | None
+    limit_gbps: float | None
+    fraction: float | None  # of the limit; above 1 the method is wrong, not the rung fast
+    checked: bool
+    error: str | None = None
+
+    @property
+    def name(self) -> str:
+        """One line's worth of which row this is: "transfer pinned (pinned) float32 2^20"."""
+        return f"{self.sweep} {self.label} {self.dtype} {show_size(self.n)}"
+
+    @property
+    def label(self) -> str:
+        """The rung, with the kind of host memory where that is a choice."""
+        memory = self.params.get("memory")
+        return f"{self.rung} ({memory})" if memory and memory != self.rung else self.rung
+
+    @property
+    def impossible(self) -> bool:
+        return self.fraction is not None and self.fraction > 1
+
+    @property
+    def ok(self) -> bool:
+        return self.error is None and not self.impossible
+
+
+def rows_of(measurement: Measurement) -> list[Row]:
+    """A row for every contestant that was timed and checked, or failed."""
+    return [_row(measurement, timed) for timed in measurement.timed if timed.checks or timed.error]
+
+
+def _row(measurement: Measurement, timed: Timed) -> Row:
+    cell = measurement.cell
+    limit = cell.limit.gbps
+    gbps = None if timed.error else cell.set_bytes / timed.median / 1e9
+    return Row(
+        sweep=cell.sweep,
+        rung=timed.contestant.name,
+        dtype=str(cell.dtype),
+        n=cell.n,
+        params=_params(measurement, timed),
+        seconds=None if timed.error else timed.median,
+        spread=None if timed.error else timed.spread,
+        bytes=cell.set_bytes,
+        gbps=gbps,
+        limit_gbps=limit,
+        fraction=gbps / limit if gbps and limit else None,
+        checked=not timed.error,
+        error=timed.error,
+    )
+
+
+def _params(measurement: Measurement, timed: Timed) -> dict[str, Any]:
+    """The contestant's own, and its paired ratio to the cell's reference where both were measured."""
+    params = dict(timed.contestant.params)
+    reference = next((x for x in measurement.timed if x.contestant.name == measurement.cell.reference), None)
+    if reference is None or reference is timed or timed.error or reference.error or not reference.samples:
+        return params
+    low, median, high = paired_ratio(timed, reference)
+    return params | {"reference": reference.contestant.name, "ratio": median, "ratio_interval": [low, high]}
+
+
+def write(path: Path, meta: Mapping[str, Any], rows: Iterable[Row]) -> None:
+    """Writes the file in one step: a reader finds the old one or the new one."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("w") as file:
+            json.dump({"meta": meta, "rows": [asdict(row) for row in rows]}, file, indent=1)
+            file.write("\n")
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def read(path: Path) -> tuple[dict[str, Any], list[Row]]:
+    """The meta data and the rows of a result file; raises ValueError for a file that is none."""
+    try:
+        content = json.loads(path.read_text())
+        rows = [Row(**{**row, "spread": row["spread"] and tuple(row["spread"])}) for row in content["rows"]]
+        return content["meta"], rows
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path} is not a result file: {error}") from error

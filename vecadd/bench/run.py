@@ -1,0 +1,115 @@
+"""A run: cell after cell, leaving out what does not fit or would take too long, and keeping what is there."""
+
+import random
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from vecadd import _host
+from vecadd._machine import Info
+from vecadd.bench import machine, results
+from vecadd.bench.axes import Axes
+from vecadd.bench.buffers import Pattern
+from vecadd.bench.results import Row
+from vecadd.bench.sweeps import Machine, Sweep
+from vecadd.bench.timing import LONGEST, METHOD, Cell, Measurement, Predictions
+
+USABLE = 0.9  # of the memory that is free: the rest is for copies on the way to a check
+
+Tell = Callable[[str, int, int], object]  # (what is measured now, cells done, cells in all)
+
+
+@dataclass
+class Run:
+    """A run in progress: what it has found so far is whole at any time."""
+
+    axes: Axes
+    machine: Machine = field(default_factory=Machine)
+    rows: list[Row] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)  # of whole sweeps and cells; a rung's own is in its row
+    interrupted: bool = False
+
+    def measure(self, sweeps: Iterable[Sweep], tell: Tell) -> None:
+        """Fills ``rows``; an interrupt ends it, and keeps what was measured."""
+        predictions = Predictions()
+        order = random.Random(0)
+        patterns: dict[str, Pattern] = {}
+        try:
+            cells = [cell for sweep in sweeps for cell in self._cells(sweep)]
+            for done, cell in enumerate(cells):
+                tell(cell.name, done, len(cells))
+                if str(cell.dtype) not in patterns:
+                    patterns[str(cell.dtype)] = Pattern(cell.dtype)
+                self._measure(cell, patterns[str(cell.dtype)], predictions, order)
+        except KeyboardInterrupt:
+            self.interrupted = True
+
+    @property
+    def ok(self) -> bool:
+        """Whether something was measured and nothing was wrong with it."""
+        return bool(self.rows) and not self.failures and all(row.ok for row in self.rows)
+
+    def meta(self, found: Info, conditions: dict[str, Any]) -> dict[str, Any]:
+        """The "meta" of this run's result file."""
+        return machine.meta(
+            found,
+            conditions,
+            method=METHOD,
+            limits=self.machine.probed,
+            skipped=self.skipped,
+            failures=self.failures,
+            interrupted=self.interrupted,
+        )
+
+    def _cells(self, sweep: Sweep) -> list[Cell]:
+        try:
+            return [cell for cell in sweep(self.axes, self.machine) if cell.contestants]
+        except Exception as error:  # a GPU that cannot be probed does not keep the host from being measured
+            self.failures.append(f"{sweep.__name__}: {type(error).__name__}: {error}")
+            return []
+
+    def _measure(self, cell: Cell, pattern: Pattern, predictions: Predictions, order: random.Random) -> None:
+        if not self._fits(cell):
+            return
+        self._leave_out_the_slow(cell, pattern, predictions)
+        if not cell.contestants:
+            return
+        measurement = Measurement(cell, pattern, order)
+        try:
+            measurement.run(self.axes.seconds)
+        except MemoryError as error:
+            self.skipped.append(f"{cell.name}: out of memory: {error}")
+        except Exception as error:
+            self.failures.append(f"{cell.name}: {type(error).__name__}: {error}")
+        finally:
+            self.rows += results.rows_of(measurement)
+        for timed in measurement.timed:
+            if timed.error is None and timed.samples:
+                predictions.note(timed.contestant, cell.dtype, cell.n, timed.median)
+
+    def _fits(self, cell: Cell) -> bool:
+        places = {contestant.place.name: contestant.place for contestant in cell.contestants}.values()
+        rotation = cell.sets * cell.set_bytes
+        on_gpu = rotation * sum(place.on_gpu for place in places)
+        on_host = rotation * sum(not place.on_gpu for place in places)
+        for what, needed, there in (
+            ("host", on_host, _host.memory_available()),
+            ("GPU", on_gpu, self.machine.gpu["memory"] if on_gpu else 0),
+        ):
+            if needed > USABLE * there:
+                self.skipped.append(
+                    f"{cell.name}: needs {needed / 2**30:.1f} GiB of {what} memory, {there / 2**30:.1f} GiB are there"
+                )
+                return False
+        return True
+
+    def _leave_out_the_slow(self, cell: Cell, pattern: Pattern, predictions: Predictions) -> None:
+        for contestant in list(cell.contestants):
+            try:
+                seconds = predictions.seconds(contestant, pattern, cell.n)
+            except Exception:  # it will fail in the same way when it is measured, and be a row then
+                continue
+            if seconds > LONGEST:
+                cell.contestants.remove(contestant)
+                self.skipped.append(f"{contestant.name} of {cell.name}: one addition would take about {seconds:.1f} s")

@@ -1,0 +1,100 @@
+"""The sweeps: which contestants meet at which sizes, against which limit. To add one, write a function and list it.
+
+A sweep takes the axes and the bench's `Machine` and gives its cells, smallest first; nothing is allocated before a cell
+is measured.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from vecadd import _core
+from vecadd.bench import contestants, limits
+from vecadd.bench.axes import Axes, dtype_named
+from vecadd.bench.buffers import DEVICE, HOST, PINNED, Place, rotation
+from vecadd.bench.contestants import Contestant
+from vecadd.bench.timing import Cell
+
+PLACES_OF_TRANSFER = {"pageable": (HOST,), "tuned_transfer": (PINNED, HOST)}  # other rungs: pinned memory
+HOST_SETS = 1  # in the cache where they fit, for the rungs and for the probe, which works on the same arrays
+TRANSFER_SETS = 1  # no cache helps a link, and page-locking costs 0.35 s a GiB
+
+DEVICE_SHARE = 0.5  # of the GPU's memory for the buffer sets together
+
+
+@dataclass
+class Machine:
+    """What the sweeps need to know of it, looked up when first asked. ``probed`` keeps what the probes found."""
+
+    device: int = 0
+    probed: dict[str, dict[str, float]] = field(default_factory=dict)
+
+    @cached_property
+    def gpu(self) -> dict[str, Any]:
+        """Facts of the GPU; raises RuntimeError where there is none. This initialises CUDA."""
+        return _core.gpu_facts()[self.device]
+
+    @cached_property
+    def device_limit(self) -> float:
+        self.probed["device"] = limits.probe_device(self.device, self.gpu["l2"], self.gpu["memory"])
+        return self.probed["device"]["gbps"]
+
+    @cached_property
+    def link_limit(self) -> float:
+        self.probed["link"] = limits.probe_link(self.device)
+        return self.probed["link"]["gbps"]
+
+
+def host(axes: Axes, machine: Machine) -> Iterator[Cell]:
+    """NumPy arrays, added by the processor."""
+    for dtype, n, _ in grid(axes):
+        rungs = [contestants.rung(name, HOST) for name in contestants.rung_names("host", str(dtype))]
+        every = [contestants.numpy_add(), *rungs, contestants.host_add()]
+        yield Cell("host", dtype, n, _wanted(axes, every), limits.HostLimit(), HOST_SETS)
+
+
+def device(axes: Axes, machine: Machine) -> Iterator[Cell]:
+    """Device memory, added by a kernel."""
+    call = contestants.device_add()
+    for dtype, n, set_bytes in grid(axes):
+        rungs = [contestants.rung(name, DEVICE) for name in contestants.rung_names("device", str(dtype))]
+        sets = rotation(set_bytes, machine.gpu["l2"], int(DEVICE_SHARE * machine.gpu["memory"]))
+        limit = limits.FixedLimit(machine.device_limit)
+        yield Cell("device", dtype, n, _wanted(axes, [*rungs, call]), limit, sets)
+
+
+def transfer(axes: Axes, machine: Machine) -> Iterator[Cell]:
+    """NumPy arrays, added by the GPU: up, added, and down again."""
+    for dtype, n, _ in grid(axes):
+        every = [
+            contestants.rung(name, place, memory=_memory(place))
+            for name in contestants.rung_names("transfer", str(dtype))
+            for place in PLACES_OF_TRANSFER.get(name, (PINNED,))
+        ]
+        every += [contestants.transfer_add(place, memory=_memory(place)) for place in (PINNED, HOST)]
+        yield Cell("transfer", dtype, n, _wanted(axes, every), limits.FixedLimit(machine.link_limit), TRANSFER_SETS)
+
+
+Sweep = Callable[[Axes, Machine], Iterator[Cell]]
+
+SWEEPS: dict[str, Sweep] = {"host": host, "device": device, "transfer": transfer}
+NEED_GPU = {"device", "transfer"}
+
+
+def grid(axes: Axes) -> Iterator[tuple[np.dtype[Any], int, int]]:
+    """(dtype, n, bytes of one set of three arrays) of every cell."""
+    for name in axes.dtypes:
+        dtype = dtype_named(name)
+        for n in axes.sizes:
+            yield dtype, n, 3 * n * dtype.itemsize
+
+
+def _wanted(axes: Axes, every: list[Contestant]) -> list[Contestant]:
+    return [contestant for contestant in every if axes.wants(contestant.name)]
+
+
+def _memory(place: Place) -> str:
+    return "pinned" if place is PINNED else "pageable"

@@ -1,0 +1,191 @@
+"""The method: contestants in interleaved rounds, medians with their spread, checks outside of the clock."""
+
+import gc
+import math
+import random
+import time
+from dataclasses import dataclass, field
+from itertools import count, cycle, islice
+from typing import Any
+
+import numpy as np
+
+from vecadd.bench.axes import show_size
+from vecadd.bench.buffers import Buffers, Pattern, Place, WrongSumError
+from vecadd.bench.contestants import Contestant
+from vecadd.bench.limits import Limit
+
+LONGEST = 2.0  # seconds: a single addition that would take longer is skipped
+PROBE_FROM = 1 << 12  # elements of the first addition that a prediction is made from
+TELLING = 10e-3  # seconds from which on a measured time is bytes rather than fixed costs, and scales with n
+
+FEWEST_ROUNDS, MOST_ROUNDS = 5, 400
+SAMPLE = 50e-6  # seconds: shorter additions are timed several at a time, or the clock's 30 ns would show
+MOST_IN_SAMPLE = 500  # additions; the first ones take 40 ns
+SETTLE = 0.3  # seconds: a GPU is up to 11 % slower for 2.7 ms a GiB after memory was freed
+
+METHOD = (
+    "median of interleaved rounds in random order on random values, after a warm-up; device memory rotates past the "
+    "L2, host memory stays the same and is in the cache where it fits; spread is p10 to p90; every sum of the first "
+    "and the last round compared bit for bit with numpy.add after its output was poisoned; limits from probes in the "
+    "same run"
+)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Contestants that meet at one dtype and size.
+
+    ``sets`` is how many buffer sets each place gets, ``reference`` the contestant that the others are compared with.
+    """
+
+    sweep: str
+    dtype: np.dtype[Any]
+    n: int
+    contestants: list[Contestant]
+    limit: Limit
+    sets: int
+    reference: str | None = None
+
+    @property
+    def name(self) -> str:
+        return f"{self.sweep} {self.dtype} {show_size(self.n)}"
+
+    @property
+    def set_bytes(self) -> int:
+        return 3 * self.n * self.dtype.itemsize
+
+
+@dataclass
+class Timed:
+    """What is known of one contestant of a cell: seconds of each round, or what went wrong."""
+
+    contestant: Contestant
+    samples: list[float] = field(default_factory=list)
+    checks: int = 0
+    error: str | None = None
+
+    @property
+    def median(self) -> float:
+        return float(np.median(self.samples))
+
+    @property
+    def spread(self) -> tuple[float, float]:
+        """The 10th and the 90th percentile."""
+        low, high = np.percentile(self.samples, (10, 90))
+        return float(low), float(high)
+
+
+def paired_ratio(timed: Timed, reference: Timed) -> tuple[float, float, float]:
+    """Times of one contestant over the reference's of the same round: the median and its 95 % interval around it.
+
+    The interval is that of the sign test, between two of the sorted ratios: it supposes nothing of how times are
+    distributed. Returns (low, median, high).
+    """
+    ratios = sorted(a / b for a, b in zip(timed.samples, reference.samples, strict=False))
+    reach = 0.98 * math.sqrt(len(ratios))  # 1.96 standard deviations of a fair coin
+    middle = (len(ratios) - 1) / 2
+    low, high = max(0, math.floor(middle - reach)), min(len(ratios) - 1, math.ceil(middle + reach))
+    return ratios[low], float(np.median(ratios)), ratios[high]
+
+
+class Predictions:
+    """How long an addition will take, from the largest one of the same contestant that was timed before."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str, str], dict[int, float]] = {}
+
+    def note(self, contestant: Contestant, dtype: np.dtype[Any], n: int, seconds: float) -> None:
+        self._known.setdefault(self._key(contestant, dtype), {})[n] = seconds
+
+    def seconds(self, contestant: Contestant, pattern: Pattern, n: int) -> float:
+        """Predicts n elements, by timing ever larger additions where those known so far do not tell."""
+        key = self._key(contestant, pattern.dtype)
+        while True:
+            smaller = [(m, t) for m, t in self._known.get(key, {}).items() if m <= n]
+            m, t = max(smaller) if smaller else (0, 0.0)
+            if m and (t >= TELLING or 16 * m >= n):
+                return t * n / m
+            m = min(n, 16 * m or PROBE_FROM)
+            sets = pattern.buffers(contestant.place, m, 1)
+            # The first call may load or compile a kernel.
+            self.note(contestant, pattern.dtype, m, min(contestant.time(sets) for _ in range(2)))
+
+    def _key(self, contestant: Contestant, dtype: np.dtype[Any]) -> tuple[str, str, str]:
+        return contestant.name, contestant.place.name, str(dtype)
+
+
+class Measurement:
+    """One cell. ``timed`` holds what is there so far, also after an interrupt."""
+
+    def __init__(self, cell: Cell, pattern: Pattern, order: random.Random) -> None:
+        self.cell = cell
+        self.timed = [Timed(contestant) for contestant in cell.contestants]
+        self._pattern = pattern
+        self._order = order
+
+    def run(self, seconds: float) -> None:
+        """Measures for about that long. What goes wrong with one contestant is kept in its ``error``."""
+        places = {timed.contestant.place.name: timed.contestant.place for timed in self.timed}
+        sets = {name: self._buffers(place) for name, place in places.items()}
+        if any(place.on_gpu for place in places.values()):
+            time.sleep(SETTLE)
+        self.cell.limit.open(sets)
+        # A collection in the middle of a sample costs it milliseconds.
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            self._rounds(sets, seconds)
+        finally:
+            self.cell.limit.close()
+            if collects:
+                gc.enable()
+
+    def _buffers(self, place: Place) -> list[Buffers]:
+        return self._pattern.buffers(place, self.cell.n, self.cell.sets)
+
+    def _rounds(self, sets: dict[str, list[Buffers]], seconds: float) -> None:
+        warm = [self._sample(timed, sets[timed.contestant.place.name][:1], check=False) for timed in self.timed]
+        fastest = min((sample for sample in warm if sample), default=SAMPLE)
+        batch = max(1, min(MOST_IN_SAMPLE, int(SAMPLE / fastest)))
+        rotations = {name: cycle(group) for name, group in sets.items()}
+        begin = time.perf_counter()
+        for number in count(1):
+            late = time.perf_counter() - begin >= seconds
+            last = number == MOST_ROUNDS or (late and number >= FEWEST_ROUNDS)
+            self._round(rotations, batch, check=number == 1 or last)
+            if last:
+                return
+
+    def _round(self, rotations: dict[str, "cycle[Buffers]"], batch: int, *, check: bool) -> None:
+        turns: list[Timed | None] = [*self.timed, None]  # None is the limit's turn
+        self._order.shuffle(turns)
+        for timed in turns:
+            if timed is None:
+                self.cell.limit.round()
+                continue
+            used = list(islice(rotations[timed.contestant.place.name], batch))
+            sample = self._sample(timed, used, check=check)
+            if sample is not None:
+                timed.samples.append(sample)
+
+    def _sample(self, timed: Timed, used: list[Buffers], *, check: bool) -> float | None:
+        """Seconds of one addition; None if this contestant has failed, now or before."""
+        if timed.error is not None:
+            return None
+        try:
+            if check:
+                for buffers in used[: self.cell.sets]:
+                    timed.contestant.place.poison(buffers.out)
+            sample = timed.contestant.time(used)
+            if check:
+                for buffers in used[: self.cell.sets]:
+                    self._pattern.check(timed.contestant.place, buffers)
+                timed.checks += 1
+        except WrongSumError as error:
+            timed.error = f"wrong result: {error}"
+        except Exception as error:  # one rung's failure is a row of the table, whatever it is
+            timed.error = f"{type(error).__name__}: {error}"
+        else:
+            return sample
+        return None

@@ -1,0 +1,103 @@
+"""The command line: ``vecadd info | bench | add``, also as ``python -m vecadd``.
+
+Exit status: 0, 1 for an error (one line on stderr), 2 for wrong usage, 130 when interrupted.
+"""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from vecadd.bench import command as bench
+from vecadd.files import Progress, add_files
+from vecadd.info import info, package_version
+
+INTERRUPTED = 130
+
+
+@dataclass(frozen=True)
+class Command:
+    name: str
+    help: str
+    add_arguments: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parsed = _parser().parse_args(arguments)
+    command: Command = parsed.command
+    try:
+        status = command.run(parsed)
+        sys.stdout.flush()
+        return status
+    except KeyboardInterrupt:
+        print(f"vecadd {command.name}: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:  # `vecadd info | head`: nobody reads on, and the interpreter must not complain at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except (ArithmeticError, OSError, MemoryError, RuntimeError, TypeError, ValueError) as error:
+        print(f"vecadd {command.name}: {error or type(error).__name__}", file=sys.stderr)
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="vecadd", description="c = a + b at the speed of memory")
+    parser.add_argument("--version", action="version", version=f"vecadd {package_version()}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    for command in COMMANDS:
+        sub = commands.add_parser(command.name, help=command.help, description=command.help)
+        command.add_arguments(sub)
+        sub.set_defaults(command=command)
+    return parser
+
+
+def _info_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="as JSON, sizes in bytes")
+
+
+def _info(arguments: argparse.Namespace) -> int:
+    found = info()
+    print(json.dumps(found.as_dict(), indent=1) if arguments.json else found)
+    return 0
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("a", metavar="A.npy")
+    parser.add_argument("b", metavar="B.npy")
+    parser.add_argument("-o", "--out", metavar="C.npy", required=True, help="may be one of the inputs")
+
+
+def _add(arguments: argparse.Namespace) -> int:
+    with _progress_bar(f"{arguments.a} + {arguments.b}") as progress:
+        add_files(arguments.a, arguments.b, arguments.out, progress=progress)
+    return 0
+
+
+@contextmanager
+def _progress_bar(description: str) -> Iterator[Progress | None]:
+    """A bar on a terminal that rich can draw on, else None."""
+    try:
+        from rich.console import Console
+        from rich.markup import escape
+        from rich.progress import Progress as Bar
+    except ImportError:
+        yield None
+        return
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    with Bar(console=console, transient=True) as bar:
+        task = bar.add_task(escape(description))
+        yield lambda done, size: bar.update(task, completed=done, total=size)
+
+
+COMMANDS = (
+    Command("info", "what this machine and this build have", _info_arguments, _info),
+    Command("bench", "how fast this machine adds, against what its memory allows", bench.add_arguments, bench.run),
+    Command("add", "add two .npy files of any size into a third", _add_arguments, _add),
+)

@@ -1,0 +1,237 @@
+"""Adds two .npy files of any size into a third, in bounded memory, so that no failure spoils what was there.
+
+The sum is written to a file beside the target that takes its name only when it is complete and on the disk. Files are
+read and written through windows, not mapped: an input that shrinks under a mapping is a SIGBUS, here it is an error.
+"""
+
+import errno
+import io
+import math
+import os
+import secrets
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.lib import format as npy
+
+from vecadd._core import add
+
+__all__ = ["add_files"]
+
+WINDOW = 32 << 20  # bytes of each of the three files in memory at a time; larger windows gain nothing on an NVMe disk
+
+# Version 3 differs from 2 only in how names of structured fields are encoded, and structured dtypes are refused.
+_READ_HEADER = {
+    (1, 0): npy.read_array_header_1_0,
+    (2, 0): npy.read_array_header_2_0,
+    (3, 0): npy.read_array_header_2_0,
+}
+
+# What file systems say that have no files without a name, or no way to reserve space.
+_NO_TMPFILE = {errno.EOPNOTSUPP, errno.EISDIR}
+_NO_FALLOCATE = {errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
+
+Name = str | os.PathLike[str]
+Progress = Callable[[int, int], object]
+
+
+@dataclass(frozen=True)
+class _Input:
+    path: Path
+    descriptor: int
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    fortran_order: bool
+    offset: int  # bytes of header
+
+    @property
+    def order(self) -> str:
+        return "Fortran" if self.fortran_order else "C"
+
+
+def add_files(a: Name, b: Name, out: Name, *, window: int = WINDOW, progress: Progress | None = None) -> None:
+    """Writes the sum of the arrays in the .npy files ``a`` and ``b`` to the .npy file ``out``.
+
+    The shapes must be equal and the memory order the same. The dtypes may differ: the sum has the dtype that
+    ``numpy.add`` gives it. ``out`` may be one of the inputs; if it exists it is replaced only once the sum is complete
+    and synced, and keeps its permissions.
+
+    Args:
+        window: bytes of each file held in memory at a time.
+        progress: called with (elements done, elements in all) after each window.
+
+    Raises:
+        ValueError: a file is no .npy file, is cut short or too long, or the two cannot be added; nothing was written.
+        TypeError: ``numpy.add`` has no loop for the two dtypes; nothing was written.
+        OSError: a file cannot be opened, read or written; ``out`` is as it was.
+    """
+    with ExitStack() as stack:
+        x = stack.enter_context(_open_input(Path(a)))
+        y = stack.enter_context(_open_input(Path(b)))
+        dtype = _sum_dtype(x, y)
+        header = _header(dtype, x)
+        size = math.prod(x.shape)
+        target = stack.enter_context(_replacing(Path(out), len(header) + size * dtype.itemsize))
+        _write(target, header, 0)
+        _add_windows(x, y, target, len(header), dtype, size, window, progress)
+
+
+@contextmanager
+def _open_input(path: Path) -> Iterator[_Input]:
+    with path.open("rb", buffering=0) as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise ValueError(f"{path} is not a regular file; it cannot be read through windows")
+        try:
+            version = npy.read_magic(file)
+            if version not in _READ_HEADER:
+                raise ValueError(f"format version {version[0]}.{version[1]} is unknown, 1.0 to 3.0 are read")
+            shape, fortran_order, dtype = _READ_HEADER[version](file)
+        except ValueError as error:
+            raise ValueError(f"{path} is not a .npy file that can be read: {error}") from error
+        if dtype.hasobject:
+            raise ValueError(f"{path} holds Python objects ({dtype}); files are never unpickled")
+        if dtype.kind == "V":
+            raise ValueError(f"{path} holds {dtype}, which is structured or raw bytes; numpy.add has no sum for those")
+        offset = file.tell()
+        expected = offset + math.prod(shape) * dtype.itemsize
+        if status.st_size != expected:
+            wrong = "cut short" if status.st_size < expected else "too long"
+            raise ValueError(
+                f"{path} is {wrong}: {status.st_size} bytes, where {dtype} of shape {shape} makes {expected}"
+            )
+        # A vector is in both orders; numpy.save calls it C.
+        yield _Input(path, file.fileno(), dtype, shape, fortran_order and len(shape) > 1, offset)
+
+
+def _sum_dtype(x: _Input, y: _Input) -> np.dtype[Any]:
+    if x.shape != y.shape:
+        raise ValueError(f"shapes must be equal: {x.path} has {x.shape}, {y.path} has {y.shape}")
+    if x.fortran_order != y.fortran_order:
+        raise ValueError(
+            f"memory orders must be the same: {x.path} is in {x.order} order, {y.path} in {y.order} order; "
+            "save one of them again after numpy.ascontiguousarray or numpy.asfortranarray"
+        )
+    dtype = np.add.resolve_dtypes((x.dtype, y.dtype, None))[2]
+    assert isinstance(dtype, np.dtype)
+    return dtype
+
+
+def _header(dtype: np.dtype[Any], like: _Input) -> bytes:
+    file = io.BytesIO()
+    npy.write_array_header_1_0(
+        file, {"descr": npy.dtype_to_descr(dtype), "fortran_order": like.fortran_order, "shape": like.shape}
+    )
+    return file.getvalue()
+
+
+def _add_windows(
+    x: _Input,
+    y: _Input,
+    target: int,
+    offset: int,
+    dtype: np.dtype[Any],
+    size: int,
+    window: int,
+    progress: Progress | None,
+) -> None:
+    widest = max(x.dtype.itemsize, y.dtype.itemsize, dtype.itemsize, 1)
+    step = max(1, min(size, window // widest))
+    a, b, c = np.empty(step, x.dtype), np.empty(step, y.dtype), np.empty(step, dtype)
+    for start in range(0, size, step):
+        n = min(step, size - start)
+        _read(x, a[:n], start)
+        _read(y, b[:n], start)
+        add(a[:n], b[:n], out=c[:n])
+        _write(target, _bytes(c[:n]), offset + start * dtype.itemsize)
+        if progress is not None:
+            progress(start + n, size)
+
+
+def _bytes(x: np.ndarray[Any, Any]) -> memoryview:
+    return x.view(np.uint8).data if x.nbytes else memoryview(b"")
+
+
+def _read(source: _Input, x: np.ndarray[Any, Any], start: int) -> None:
+    left, offset = _bytes(x), source.offset + start * source.dtype.itemsize
+    while left:
+        got = os.preadv(source.descriptor, [left], offset)
+        if got == 0:
+            raise OSError(f"{source.path} was cut short while it was read")
+        left, offset = left[got:], offset + got
+
+
+def _write(descriptor: int, data: bytes | memoryview, offset: int) -> None:
+    left = memoryview(data)
+    while left:
+        written = os.pwrite(descriptor, left, offset)
+        left, offset = left[written:], offset + written
+
+
+@contextmanager
+def _replacing(path: Path, size: int) -> Iterator[int]:
+    """A descriptor to write ``size`` bytes to; they become the file ``path`` if the block ends without an exception."""
+    path = path.resolve()  # a link stays a link: what it points to is replaced
+    mode = _mode_of(path)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        descriptor, named = _create(temporary)
+        try:
+            if mode is not None:
+                os.fchmod(descriptor, mode)
+            _reserve(descriptor, size)
+            yield descriptor
+            os.fsync(descriptor)
+            if not named:
+                # Only with a dst_dir_fd does Python ask for the link in /proc to be followed.
+                os.link(f"/proc/self/fd/{descriptor}", temporary.name, dst_dir_fd=folder, follow_symlinks=True)
+                named = True
+            temporary.rename(path)
+            named = False
+            os.fsync(folder)
+        finally:
+            os.close(descriptor)
+            if named:
+                temporary.unlink()
+    finally:
+        os.close(folder)
+
+
+def _mode_of(path: Path) -> int | None:
+    """The permissions of the file to replace; None where there is none."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(status.st_mode):
+        raise ValueError(f"{path} exists and is not a regular file; it is not replaced")
+    if not os.access(path, os.W_OK):
+        raise PermissionError(errno.EACCES, "exists and is write-protected", str(path))
+    return stat.S_IMODE(status.st_mode)
+
+
+def _create(temporary: Path) -> tuple[int, bool]:
+    """A new file and whether it has its name yet: one without a name vanishes with a process that is killed."""
+    flags = os.O_RDWR | os.O_CLOEXEC
+    if Path("/proc/self/fd").is_dir():  # the name is given through it
+        try:
+            return os.open(temporary.parent, flags | os.O_TMPFILE, 0o666), False
+        except OSError as error:
+            if error.errno not in _NO_TMPFILE:
+                raise
+    return os.open(temporary, flags | os.O_CREAT | os.O_EXCL, 0o666), True
+
+
+def _reserve(descriptor: int, size: int) -> None:
+    """Takes the disk space first, so that a full disk is known before the work and not after it."""
+    try:
+        os.posix_fallocate(descriptor, 0, size)
+    except OSError as error:
+        if error.errno not in _NO_FALLOCATE:
+            raise
