@@ -1,0 +1,1 @@
+"""Comparisons with other libraries (peers), recorded results, and the tables that README.md makes of them."""

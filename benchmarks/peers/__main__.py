@@ -1,0 +1,80 @@
+"""python -m benchmarks.peers --json-dir DIR [--stage device]: measures, writes a file a stage, prints short tables."""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.peers.stages import NEED_GPU, STAGES
+from vecadd.bench import axes, machine, results
+from vecadd.bench.command import measure_with_progress
+from vecadd.bench.results import Row
+from vecadd.bench.run import Run
+from vecadd.bench.tables import show_seconds
+from vecadd.info import info
+
+DEFAULT_SIZES = {
+    "device": tuple(2**power for power in range(16, 29, 2)),
+    "host": tuple(2**power for power in range(4, 29, 2)),
+}
+
+
+def main() -> int:
+    arguments = _parser().parse_args()
+    conditions = machine.conditions_now()
+    found = info()
+    ok = True
+    rows: list[Row] = []
+    for stage in arguments.stage or STAGES:
+        if stage in NEED_GPU and not found.gpus:
+            print(f"left out: {stage} needs a GPU: {found.gpu_reason}")
+            ok = ok and not arguments.stage
+            continue
+        sizes = arguments.sizes or DEFAULT_SIZES.get(stage, ())
+        running = Run(axes.Axes(sizes, ("float32",), None, arguments.seconds_per_cell))
+        measure_with_progress(running, [STAGES[stage]])
+        for line in [*running.failures, *running.skipped]:
+            print(f"left out: {line}")
+        results.write(arguments.json_dir / f"peer-{stage}.json", running.meta(found, conditions), running.rows)
+        rows += running.rows
+        ok = ok and running.ok
+        if running.interrupted:
+            return 130
+    for line in _lines(rows):
+        print(line)
+    return 0 if ok else 1
+
+
+def _lines(rows: list[Row]) -> Iterator[str]:
+    for row in rows:
+        if row.seconds is None:
+            yield f"{row.name}  failed: {row.error}"
+            continue
+        limit = f"{100 * row.fraction:6.1f} % of limit" if row.fraction else ""
+        yield f"{row.name:<48} {show_seconds(row.seconds):>9} {row.gbps:>9.4g} GB/s {limit} {_ratio(row)}".rstrip()
+
+
+def _ratio(row: Row) -> str:
+    if "ratio" not in row.params:
+        return ""
+    low, high = row.params["ratio_interval"]
+    return f" {row.params['ratio']:.3f} x {row.params['reference']} [{low:.3f}, {high:.3f}]"
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description="vecadd beside its peers")
+    parser.add_argument("--json-dir", type=_folder, required=True, metavar="DIR", help="for the result files")
+    parser.add_argument("--stage", action="append", choices=STAGES, help="may be repeated (default: all)")
+    parser.add_argument("--sizes", type=axes.sizes, metavar="N,...", help="of the device and host stages")
+    parser.add_argument("--seconds-per-cell", type=axes.seconds, default=3.0, metavar="S", help="default: 3")
+    return parser
+
+
+def _folder(text: str) -> Path:
+    path = Path(text)
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,182 @@
+"""The stages: which peers meet at which sizes, and the clock that all of them are timed by."""
+
+from collections.abc import Callable, Iterator, Sequence
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+import vecadd
+from benchmarks.peers import libraries
+from benchmarks.peers.libraries import Add, Library
+from vecadd.bench import contestants, limits
+from vecadd.bench.axes import Axes
+from vecadd.bench.buffers import HOST, PINNED, Buffers, rotation
+from vecadd.bench.contestants import Contestant
+from vecadd.bench.sweeps import Machine, Sweep, grid
+from vecadd.bench.timing import Cell
+
+ASLEEP = 200_000  # GPU cycles, 0.1 ms, that the GPU waits for each queued addition: the slowest call takes 15 us
+
+OVERHEAD_N = 1024
+OVERHEAD_CALLS = 500  # in a round; a GPU's queue holds 1024 launches, and a full one makes the caller wait
+
+TRANSFER_N = 100_000_000
+
+BATCH = 1 << 16  # elements that a host sample adds at least: at 2^4 that is 4096 calls, or 1 ms
+
+
+def device(axes: Axes, machine: Machine) -> Iterator[Cell]:
+    """Device memory → device memory by CUDA events, everything on the legacy default stream."""
+    makers = [
+        libraries.vecadd_device_arrays,
+        libraries.vecadd_torch_tensors,
+        libraries.torch_tensors,
+        libraries.cub_on_tensors,
+        libraries.cupy_arrays,
+    ]
+    peers = [_contestant(peer, _by_events) for peer in libraries.found(makers)]
+    for dtype, n, set_bytes in grid(axes):
+        sets = rotation(set_bytes, machine.gpu["l2"], machine.gpu["memory"] // 10)
+        limit = limits.FixedLimit(machine.device_limit)
+        yield Cell("peer-device", dtype, n, list(peers), limit, sets, reference="vecadd")
+
+
+def overhead(axes: Axes, machine: Machine) -> Iterator[Cell]:
+    """What a call costs its caller: many small additions into `out`, the queue empty before and drained after."""
+    del axes, machine
+    makers = [
+        libraries.vecadd_device_arrays,
+        libraries.vecadd_torch_tensors,
+        libraries.torch_tensors,
+        libraries.cupy_arrays,
+    ]
+    peers = [_contestant(peer, _by_calls) for peer in libraries.found(makers)]
+    yield Cell(
+        "peer-overhead", np.dtype("float32"), OVERHEAD_N, peers, limits.FixedLimit(None), sets=1, reference="vecadd"
+    )
+
+
+def transfer(axes: Axes, machine: Machine) -> Iterator[Cell]:
+    """Host memory → GPU → host memory, by the host's clock; NumPy on the host beside it."""
+    del axes
+    ours = contestants.transfer_add(PINNED, memory="pinned")
+    rungs = [
+        contestants.rung(name, place, memory="pinned" if place is PINNED else "pageable")
+        for name, place in (("pinned_reused", PINNED), ("pinned", PINNED), ("pageable", HOST))
+        if name in contestants.rung_names("transfer", "float32")
+    ]
+    others = [_contestant(peer, _by_host) for peer in libraries.found([_torch_round_trip])]
+    peers = [ours, *rungs, *others]
+    peers += [contestants.transfer_add(HOST, memory="pageable"), contestants.numpy_add()]
+    limit = limits.FixedLimit(machine.link_limit)
+    yield Cell("peer-transfer", np.dtype("float32"), TRANSFER_N, peers, limit, sets=1, reference="add")
+
+
+def host(axes: Axes, machine: Machine) -> Iterator[Cell]:
+    """NumPy arrays on the host, back to back on the same operands; with `out=` and with a new result."""
+    del machine
+    into = [Contestant(f"{peer.name} out=", HOST, _back_to_back(peer.add)) for peer in _HOST_PEERS]
+    fresh = [
+        Contestant("vecadd", HOST, _back_to_back_new(lambda a, b: vecadd.add(a, b))),
+        Contestant("numpy", HOST, _back_to_back_new(lambda a, b: np.add(a, b))),
+    ]
+    for dtype, n, _ in grid(axes):
+        yield Cell("peer-host", dtype, n, into + fresh, limits.FixedLimit(None), sets=1, reference="vecadd out=")
+
+
+STAGES: dict[str, Sweep] = {"device": device, "overhead": overhead, "transfer": transfer, "host": host}
+NEED_GPU = {"device", "overhead", "transfer"}
+
+_HOST_PEERS = [libraries.vecadd_host(), libraries.numpy_host()]
+
+Timer = Callable[[Sequence[Buffers]], float]
+
+
+def _contestant(peer: Library, clock: Callable[[Add], Timer]) -> Contestant:
+    return Contestant(peer.name, peer.place, clock(peer.add))
+
+
+def _by_events(add: Add) -> Timer:
+    """Events around each addition. The GPU sleeps while they are queued, or the caller's time would be between them."""
+    torch = libraries.module("torch")
+
+    def time(sets: Sequence[Buffers]) -> float:
+        pairs = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in sets]
+        torch.cuda.synchronize()
+        torch.cuda._sleep(ASLEEP * len(sets))
+        for (begin, end), (a, b, out, _) in zip(pairs, sets, strict=True):
+            begin.record()
+            add(a, b, out)
+            end.record()
+        torch.cuda.synchronize()
+        milliseconds: float = sum(begin.elapsed_time(end) for begin, end in pairs)
+        return milliseconds / 1e3 / len(sets)
+
+    return time
+
+
+def _by_calls(add: Add) -> Timer:
+    torch = libraries.module("torch")
+
+    def time(sets: Sequence[Buffers]) -> float:
+        a, b, out, _ = sets[0]
+        torch.cuda.synchronize()
+        begin = perf_counter()
+        for _ in range(OVERHEAD_CALLS):
+            add(a, b, out)
+        seconds = perf_counter() - begin
+        torch.cuda.synchronize()
+        return seconds / OVERHEAD_CALLS
+
+    return time
+
+
+def _by_host(add: Add) -> Timer:
+    def time(sets: Sequence[Buffers]) -> float:
+        begin = perf_counter()
+        for a, b, out, _ in sets:
+            add(a, b, out)
+        return (perf_counter() - begin) / len(sets)
+
+    return time
+
+
+def _back_to_back(add: Add) -> Timer:
+    def time(sets: Sequence[Buffers]) -> float:
+        a, b, out, _ = sets[0]
+        calls = max(1, BATCH // len(out))
+        begin = perf_counter()
+        for _ in range(calls):
+            add(a, b, out)
+        return (perf_counter() - begin) / calls
+
+    return time
+
+
+def _back_to_back_new(add: Callable[[Any, Any], Any]) -> Timer:
+    """As _back_to_back; each result is dropped when the next one is there, and the last one is what gets checked."""
+
+    def time(sets: Sequence[Buffers]) -> float:
+        a, b, out, _ = sets[0]
+        calls = max(1, BATCH // len(out))
+        begin = perf_counter()
+        for _ in range(calls):
+            result = add(a, b)
+        seconds = perf_counter() - begin
+        out[...] = result
+        return seconds / calls
+
+    return time
+
+
+def _torch_round_trip() -> Library:
+    """torch from pinned memory and back, everything asynchronous on one stream."""
+    torch = libraries.module("torch")
+
+    def add(a: Any, b: Any, out: Any) -> None:
+        up = [torch.from_numpy(x).to("cuda", non_blocking=True) for x in (a, b)]
+        torch.from_numpy(out).copy_(torch.add(*up), non_blocking=True)
+        torch.cuda.synchronize()
+
+    return Library("torch (pinned)", PINNED, add)
