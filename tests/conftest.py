@@ -1,0 +1,130 @@
+"""What many test files need: the runtime under test, devices, foreign device memory, child processes, leak checks.
+
+VECADD_TEST_RUNTIME=double puts build/double/_core.abi3.so, linked with our own CUDA runtime, in the place of the real
+extension. Without it the real extension is tested: on the GPU where there is one, else what needs a device is skipped.
+"""
+
+import gc
+import importlib
+import os
+import runpy
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+
+import hypothesis
+import pytest
+
+TESTS = Path(__file__).resolve().parent
+ON_DOUBLE = os.environ.get("VECADD_TEST_RUNTIME") == "double"
+
+if ON_DOUBLE:
+    runpy.run_path(str(TESTS / "double" / "preload" / "sitecustomize.py"))
+
+import foreign as foreign_memory  # noqa: E402  what is loaded above must come first
+
+import vecadd  # noqa: E402
+from vecadd import _core  # noqa: E402
+
+# Devices and drivers are shared by a test's examples on purpose.
+ALLOWED = [hypothesis.HealthCheck.function_scoped_fixture, hypothesis.HealthCheck.too_slow]
+hypothesis.settings.register_profile(
+    "default", deadline=None, max_examples=60, derandomize=True, database=None, suppress_health_check=ALLOWED
+)
+hypothesis.settings.register_profile("thorough", deadline=None, max_examples=3000, suppress_health_check=ALLOWED)
+hypothesis.settings.load_profile(os.environ.get("VECADD_HYPOTHESIS", "default"))
+
+
+def child_environment(**changes: str | None) -> dict[str, str]:
+    """This process's environment for a child that imports the same vecadd; None removes a variable."""
+    path = [str(Path(vecadd.__file__).parents[1]), str(TESTS)]
+    if ON_DOUBLE:
+        path.insert(0, str(TESTS / "double" / "preload"))
+    merged: dict[str, str | None] = {**os.environ, "PYTHONPATH": os.pathsep.join(path), **changes}
+    return {name: value for name, value in merged.items() if value is not None}
+
+
+def run_child(code: str, *, check: bool = True, **changes: str | None) -> subprocess.CompletedProcess[str]:
+    """Runs Python code in a process of its own, warnings as errors; `changes` are made to its environment."""
+    result = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        env=child_environment(**changes),
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    assert not check or result.returncode == 0, f"exit status {result.returncode}\n{result.stdout}\n{result.stderr}"
+    return result
+
+
+@pytest.fixture(scope="session")
+def child() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """child(code, check=True, **environment): runs code in a process that has the same vecadd, and gives its output."""
+    return run_child
+
+
+@pytest.fixture(scope="session")
+def runtime() -> str | None:
+    """ "double", "gpu", or None where there is neither. A child looks, so that this process stays without CUDA."""
+    if ON_DOUBLE:
+        return "double"
+    found = run_child("from vecadd import _core; _core.gpu_facts()", check=False).returncode == 0
+    return "gpu" if found else None
+
+
+@pytest.fixture
+def double(runtime: str | None) -> Iterator[ModuleType]:
+    """The control of the CUDA-runtime double, reset before and after; skips on the real runtime."""
+    if runtime != "double":
+        pytest.skip("needs the CUDA-runtime double (make test)")
+    control = importlib.import_module("double.control")
+    control.reset(0)
+    yield control
+    control.reset(0)
+
+
+def memory_grown(before: dict[str, int]) -> dict[str, int]:
+    """What vecadd holds for callers beyond what it held before. Garbage is collected only where there is some, because
+    that takes as long as a test."""
+    if _core.memory_counts() != before:
+        gc.collect()
+    return {name: now - before[name] for name, now in _core.memory_counts().items() if now > before[name]}
+
+
+@pytest.fixture
+def device(runtime: str | None, request: pytest.FixtureRequest) -> Iterator[int]:
+    """The ordinal of a device to test on, 0; skips where there is none. What the test allocated must be gone after it,
+    and the double must have seen nothing that a GPU does not forgive."""
+    if runtime is None:
+        pytest.skip("needs a GPU or the CUDA-runtime double")
+    faults = request.getfixturevalue("double").faults if runtime == "double" else lambda: 0
+    before = _core.memory_counts()
+    yield 0
+    assert memory_grown(before) == {}
+    assert faults() == 0
+
+
+@pytest.fixture
+def second_device(device: int) -> int:
+    """The ordinal of another device, 1; skips where there is only one."""
+    if len(_core.gpu_facts()) < 2:
+        pytest.skip("needs two GPUs")
+    return 1
+
+
+@pytest.fixture
+def driver(device: int, runtime: str | None) -> Iterator[foreign_memory.Driver]:
+    """Another library's way to the device: memory, copies and streams that vecadd did not make."""
+    library = foreign_memory.open_driver(runtime == "double")
+    yield library
+    library.close()
+
+
+@pytest.fixture
+def foreign(driver: foreign_memory.Driver) -> Callable[..., foreign_memory.ForeignArray]:
+    """foreign(x, offset=0, tail=0, device=0, **interface): the NumPy array x in another library's device memory, with
+    that many bytes of its allocation before and after it; keywords replace entries of its __cuda_array_interface__."""
+    return partial(foreign_memory.ForeignArray, driver)

@@ -1,0 +1,261 @@
+"""Another library's device memory, streams and arrays: on a GPU by the driver's own interface, else on the double.
+
+Both sides give the same few calls, so that a test says once what a producer and a consumer do.
+"""
+
+import ctypes
+import importlib
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Driver(ABC):
+    """Memory, copies and streams made without vecadd. Everything goes back in close()."""
+
+    def __init__(self) -> None:
+        self._memory: dict[int, int] = {}
+        self._streams: dict[int, int] = {}
+
+    def allocate(self, nbytes: int, device: int = 0) -> int:
+        """The address of `nbytes` of a device's memory."""
+        pointer = self._allocate(nbytes, device)
+        self._memory[pointer] = device
+        return pointer
+
+    def free(self, pointer: int) -> None:
+        self._free(pointer, self._memory.pop(pointer))
+
+    def stream(self, device: int = 0) -> int:
+        """The handle of a new stream that does not wait for the legacy default stream."""
+        handle = self._stream(device)
+        self._streams[handle] = device
+        return handle
+
+    def close(self) -> None:
+        for device in {*self._streams.values(), *self._memory.values()}:
+            self.synchronize(device)
+        for handle, device in self._streams.items():
+            self._destroy(handle, device)
+        for pointer in [*self._memory]:
+            self.free(pointer)
+        self._streams.clear()
+
+    def write(self, pointer: int, x: NDArray[Any]) -> None:
+        """Copies x to the device after everything that is queued there, and waits."""
+        self.synchronize(self.device_of(pointer))
+        self._write(pointer, np.ascontiguousarray(x))
+
+    def read(self, pointer: int, nbytes: int) -> bytes:
+        """Copies from the device after everything that is queued there."""
+        self.synchronize(self.device_of(pointer))
+        return self._read(pointer, nbytes)
+
+    def device_of(self, pointer: int) -> int:
+        """The device of the allocation that begins at or closest below this address."""
+        return self._memory[max(start for start in self._memory if start <= pointer)]
+
+    @abstractmethod
+    def copy_late(self, stream: int, target: int, source: int, nbytes: int) -> None:
+        """Queues a device-to-device copy on a stream, so that it happens noticeably after this call returns."""
+
+    @abstractmethod
+    def synchronize(self, device: int) -> None:
+        """Waits for everything queued on a device."""
+
+    @abstractmethod
+    def _allocate(self, nbytes: int, device: int) -> int: ...
+
+    @abstractmethod
+    def _free(self, pointer: int, device: int) -> None: ...
+
+    @abstractmethod
+    def _write(self, pointer: int, x: NDArray[Any]) -> None: ...
+
+    @abstractmethod
+    def _read(self, pointer: int, nbytes: int) -> bytes: ...
+
+    @abstractmethod
+    def _stream(self, device: int) -> int: ...
+
+    @abstractmethod
+    def _destroy(self, stream: int, device: int) -> None: ...
+
+
+class GpuDriver(Driver):
+    """libcuda.so.1, in each device's primary context: the one that the CUDA runtime uses."""
+
+    DELAY_BYTES = 1 << 28  # one memset of this takes 0.06 ms or more on any GPU that there is
+    DELAY_MEMSETS = 100
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._cuda = ctypes.CDLL("libcuda.so.1")
+        self._contexts: dict[int, ctypes.c_void_p] = {}
+        self._scratch: dict[int, int] = {}
+        self._call("cuInit", 0)
+
+    def _call(self, name: str, *arguments: Any) -> None:
+        status = getattr(self._cuda, name)(*arguments)
+        assert status == 0, f"{name} gave {status}"
+
+    def _on(self, device: int) -> "_Current":
+        if device not in self._contexts:
+            context, handle = ctypes.c_void_p(), ctypes.c_int()
+            self._call("cuDeviceGet", ctypes.byref(handle), device)
+            self._call("cuDevicePrimaryCtxRetain", ctypes.byref(context), handle)
+            self._contexts[device] = context
+        return _Current(self, self._contexts[device])
+
+    def _allocate(self, nbytes: int, device: int) -> int:
+        pointer = ctypes.c_uint64()
+        with self._on(device):
+            self._call("cuMemAlloc_v2", ctypes.byref(pointer), ctypes.c_size_t(max(nbytes, 1)))
+        return pointer.value
+
+    def _free(self, pointer: int, device: int) -> None:
+        with self._on(device):
+            self._call("cuMemFree_v2", ctypes.c_uint64(pointer))
+
+    def _write(self, pointer: int, x: NDArray[Any]) -> None:
+        with self._on(self.device_of(pointer)):
+            data = ctypes.c_void_p(x.ctypes.data)
+            self._call("cuMemcpyHtoD_v2", ctypes.c_uint64(pointer), data, ctypes.c_size_t(x.nbytes))
+
+    def _read(self, pointer: int, nbytes: int) -> bytes:
+        host = ctypes.create_string_buffer(max(nbytes, 1))
+        with self._on(self.device_of(pointer)):
+            self._call("cuMemcpyDtoH_v2", host, ctypes.c_uint64(pointer), ctypes.c_size_t(nbytes))
+        return host.raw[:nbytes]
+
+    def _stream(self, device: int) -> int:
+        handle = ctypes.c_void_p()
+        with self._on(device):
+            self._call("cuStreamCreate", ctypes.byref(handle), 1)
+        assert handle.value is not None
+        return handle.value
+
+    def _destroy(self, stream: int, device: int) -> None:
+        with self._on(device):
+            self._call("cuStreamDestroy_v2", ctypes.c_void_p(stream))
+
+    def copy_late(self, stream: int, target: int, source: int, nbytes: int) -> None:
+        device = self.device_of(target)
+        if device not in self._scratch:
+            self._scratch[device] = self.allocate(self.DELAY_BYTES, device)
+        with self._on(device):
+            scratch, bytes_ = ctypes.c_uint64(self._scratch[device]), ctypes.c_size_t(self.DELAY_BYTES)
+            for _ in range(self.DELAY_MEMSETS):
+                self._call("cuMemsetD8Async", scratch, ctypes.c_ubyte(0), bytes_, ctypes.c_void_p(stream))
+            pointers = ctypes.c_uint64(target), ctypes.c_uint64(source)
+            self._call("cuMemcpyDtoDAsync_v2", *pointers, ctypes.c_size_t(nbytes), ctypes.c_void_p(stream))
+
+    def synchronize(self, device: int) -> None:
+        with self._on(device):
+            self._call("cuCtxSynchronize")
+
+
+class _Current:
+    """A context that is current inside a with block; what was current before is again after it."""
+
+    def __init__(self, driver: GpuDriver, context: ctypes.c_void_p) -> None:
+        self._driver, self._context, self._before = driver, context, ctypes.c_void_p()
+
+    def __enter__(self) -> None:
+        self._driver._call("cuCtxGetCurrent", ctypes.byref(self._before))
+        self._driver._call("cuCtxSetCurrent", self._context)
+
+    def __exit__(self, *exception: object) -> None:
+        self._driver._call("cuCtxSetCurrent", self._before)
+
+
+class DoubleDriver(Driver):
+    """The double's control interface. Queued work runs when something forces it, in any legal order: always late."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._control: Any = importlib.import_module("double.control")
+
+    def _allocate(self, nbytes: int, device: int) -> int:
+        return int(self._control.device_malloc(device, max(nbytes, 1)))
+
+    def _free(self, pointer: int, device: int) -> None:
+        self._control.device_free(pointer)
+
+    def _write(self, pointer: int, x: NDArray[Any]) -> None:
+        self._control.device_write(pointer, x.tobytes())
+
+    def _read(self, pointer: int, nbytes: int) -> bytes:
+        return bytes(self._control.device_read(pointer, nbytes))
+
+    def _stream(self, device: int) -> int:
+        return int(self._control.stream_create(device))
+
+    def _destroy(self, stream: int, device: int) -> None:
+        self._control.stream_destroy(stream)
+
+    def copy_late(self, stream: int, target: int, source: int, nbytes: int) -> None:
+        self._control.copy_async(target, source, nbytes, stream)
+
+    def synchronize(self, device: int) -> None:
+        self._control.synchronize(device)
+
+
+def open_driver(on_double: bool) -> Driver:
+    return DoubleDriver() if on_double else GpuDriver()
+
+
+class ForeignArray:
+    """A library's device array as vecadd sees it: an object with a __cuda_array_interface__ (version 3) and no more."""
+
+    def __init__(
+        self, driver: Driver, x: NDArray[Any], offset: int = 0, tail: int = 0, device: int = 0, **interface: Any
+    ) -> None:
+        self.driver = driver
+        self.dtype, self.shape, self.nbytes = x.dtype, x.shape, x.nbytes
+        self.offset, self.allocated = offset, offset + x.nbytes + tail
+        self.base = driver.allocate(self.allocated, device)
+        self.pointer = self.base + offset
+        driver.write(self.base, np.full(self.allocated, 0xAB, np.uint8))
+        driver.write(self.pointer, x)
+        self.__cuda_array_interface__: Any = {
+            "shape": x.shape,
+            "typestr": x.dtype.str,
+            "data": (self.pointer if x.size else 0, False),
+            "version": 3,
+            "strides": None,
+            "stream": None,
+            **interface,
+        }
+
+    def numpy(self) -> NDArray[Any]:
+        """What the device holds once everything queued there is done."""
+        content = self.driver.read(self.pointer, self.nbytes)
+        return np.frombuffer(bytearray(content), self.dtype).reshape(self.shape)
+
+    def memory(self) -> bytes:
+        """The whole allocation."""
+        return self.driver.read(self.base, self.allocated)
+
+    def beside(self) -> bytes:
+        """The bytes of the allocation before and after the array: 0xAB as long as nobody wrote there."""
+        whole = self.memory()
+        return whole[: self.offset] + whole[self.offset + self.nbytes :]
+
+    def window(self, start: int, n: int) -> "Window":
+        """n elements of this array's memory from element `start` on, as another array."""
+        return Window(self, start, n)
+
+
+class Window:
+    """A part of a ForeignArray, in its memory."""
+
+    def __init__(self, parent: ForeignArray, start: int, n: int) -> None:
+        self.parent, self.start, self.n = parent, start, n
+        pointer = parent.pointer + start * parent.dtype.itemsize
+        self.__cuda_array_interface__ = {**parent.__cuda_array_interface__, "shape": (n,), "data": (pointer, False)}
+
+    def numpy(self) -> NDArray[Any]:
+        return self.parent.numpy()[self.start : self.start + self.n]

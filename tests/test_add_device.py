@@ -1,0 +1,222 @@
+"""Device addition: numpy.add's values for every dtype, size and alignment, in the right kind of array, on the device
+that the operands are on.
+
+Operands are DeviceArrays and another library's memory behind a __cuda_array_interface__.
+"""
+
+import numpy as np
+import pytest
+from arrays import BFLOAT16, DTYPES, assert_same_values, lane, numpys_sum, values
+from foreign import ForeignArray
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import vecadd
+
+# A typestr cannot say bfloat16: only known libraries' V2 is taken for it.
+INTERFACE_DTYPES = [dtype for dtype in DTYPES if dtype != BFLOAT16]
+
+# Bytes: vectors of 16, a warp's and a block's worth of them, and some of each; met from both sides.
+BLOCKS = [16, 32, 512, 2048, 4096, 16384, 65536]
+
+
+def sizes_around_blocks(dtype):
+    near = {block // dtype.itemsize + step for block in BLOCKS for step in (-1, 0, 1)}
+    return sorted(near | {0, 1, 2, 3, 100003})
+
+
+@pytest.fixture(autouse=True)
+def silent():
+    """numpy.add is asked for values; device operands raise no warnings of their own."""
+    with np.errstate(all="ignore"):
+        yield
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_every_size_is_numpys_sum(device, dtype):
+    for n in sizes_around_blocks(dtype):
+        a, b = values(dtype, n, 1), values(dtype, n, 2)
+        got = vecadd.add(vecadd.to_device(a), vecadd.to_device(b))
+        assert type(got) is vecadd.DeviceArray
+        assert_same_values(got.numpy(), numpys_sum(a, b))
+
+
+@pytest.mark.parametrize("dtype", INTERFACE_DTYPES, ids=str)
+@pytest.mark.parametrize("n", [1, 17, 1000])
+def test_every_alignment_of_every_operand_is_numpys_sum_and_writes_nothing_else(foreign, n, dtype):
+    step = lane(dtype).itemsize
+    a, b = values(dtype, n, 1), values(dtype, n, 2)
+    want = numpys_sum(a, b)
+    for offset in range(0, 32, step):
+        out = foreign(np.zeros_like(a), offset=5 * offset % 32, tail=48)
+        left, right = foreign(a, offset=offset), foreign(b, offset=3 * offset % 32, tail=16)
+        assert vecadd.add(left, right, out) is out
+        assert_same_values(out.numpy(), want)
+        assert set(out.beside()) <= {0xAB}
+        assert left.numpy().tobytes() == a.tobytes()
+
+
+@pytest.mark.parametrize("dtype", INTERFACE_DTYPES, ids=str)
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 5, 8, 13, 100])
+def test_sizes_below_one_vector_per_thread_at_every_alignment(foreign, n, dtype):
+    memory = foreign(values(dtype, n + 64, 1), tail=16)
+    out = foreign(np.zeros(n + 64, dtype), tail=16)
+    for start in range(16 // dtype.itemsize + 1):
+        part, target = memory.window(start, n), out.window((start * 7) % 16, n)
+        vecadd.add(part, memory.window(start + 1, n), target)
+        assert_same_values(target.numpy(), numpys_sum(part.numpy(), memory.window(start + 1, n).numpy()))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("shape", [(), (1,), (0,), (3, 0, 2), (7, 9), (2, 3, 4, 5)], ids=str)
+def test_shape_and_dtype_of_the_result_are_the_operands(device, shape, dtype):
+    a, b = values(dtype, int(np.prod(shape)), 1).reshape(shape), values(dtype, int(np.prod(shape)), 2).reshape(shape)
+    got = vecadd.add(vecadd.to_device(a), vecadd.to_device(b))
+    assert (got.shape, got.dtype) == (shape, dtype)
+    assert_same_values(got.numpy(), np.asarray(numpys_sum(a, b)))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_in_place(device, dtype):
+    a, b = values(dtype, 1003, 1), values(dtype, 1003, 2)
+    left, right = vecadd.to_device(a), vecadd.to_device(b)
+    assert vecadd.add(left, right, left) is left
+    assert_same_values(left.numpy(), numpys_sum(a, b))
+    assert vecadd.add(right, right, right) is right
+    assert_same_values(right.numpy(), numpys_sum(b, b))
+
+
+@pytest.mark.parametrize("dtype", [np.dtype("int8"), np.dtype("float32"), np.dtype("complex128")], ids=str)
+@pytest.mark.parametrize("shift", [-1000, -17, -1, 1, 3, 16, 999])
+def test_out_that_overlaps_an_operand_in_part_gets_the_sum_of_what_was_there(foreign, shift, dtype):
+    n = 1000
+    memory = foreign(values(dtype, 3 * n, 1))
+    other = foreign(values(dtype, n, 2))
+    a, out = memory.window(n, n), memory.window(n + shift, n)
+    want = memory.numpy()
+    want[n + shift : 2 * n + shift] = numpys_sum(a.numpy(), other.numpy())
+    vecadd.add(a, other, out)
+    assert_same_values(memory.numpy(), want)
+
+
+def test_out_that_overlaps_both_operands_in_part(foreign):
+    memory = foreign(np.arange(5000, dtype=np.int32))
+    want = memory.numpy()
+    want[100:4100] = want[0:4000] + want[200:4200]
+    vecadd.add(memory.window(0, 4000), memory.window(200, 4000), memory.window(100, 4000))
+    assert_same_values(memory.numpy(), want)
+
+
+@settings(max_examples=30)
+@given(starts=st.tuples(*[st.integers(0, 70)] * 3), n=st.integers(0, 400))
+def test_any_three_windows_of_one_memory(driver, starts, n):
+    memory = ForeignArray(driver, np.arange(500, dtype=np.int16))
+    a, b, out = (memory.window(start, n) for start in starts)
+    want = memory.numpy()
+    want[starts[2] : starts[2] + n] = a.numpy() + b.numpy()
+    vecadd.add(a, b, out)
+    assert_same_values(memory.numpy(), want)
+
+
+def test_result_of_an_unknown_library_is_a_device_array(foreign):
+    a = np.arange(100.0)
+    got = vecadd.add(foreign(a), foreign(a))
+    assert type(got) is vecadd.DeviceArray
+    assert_same_values(got.numpy(), a + a)
+
+
+def test_device_array_and_foreign_array_add_in_either_order(foreign):
+    a, b = np.arange(100.0), np.ones(100)
+    for got in (vecadd.add(vecadd.to_device(a), foreign(b)), vecadd.add(foreign(b), vecadd.to_device(a))):
+        assert type(got) is vecadd.DeviceArray
+        assert_same_values(got.numpy(), a + b)
+
+
+@pytest.mark.parametrize("strides", [None, (28, 4)], ids=str)
+def test_contiguous_strides_may_be_spelled_out(foreign, strides):
+    a = np.arange(21, dtype=np.float32).reshape(3, 7)
+    assert_same_values(vecadd.add(foreign(a, strides=strides), foreign(a)).numpy(), a + a)
+
+
+def test_strides_of_axes_of_one_element_mean_nothing(foreign):
+    a = np.arange(7, dtype=np.float32).reshape(1, 7)
+    assert_same_values(vecadd.add(foreign(a, strides=(12345, 4)), foreign(a)).numpy(), a + a)
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_interface_of_versions_2_and_3_is_read(foreign, version):
+    a = np.arange(10.0)
+    assert_same_values(vecadd.add(foreign(a, version=version), foreign(a)).numpy(), a + a)
+
+
+def test_interface_of_version_2_may_lack_stream(foreign):
+    a = np.arange(10.0)
+    x = foreign(a, version=2)
+    del x.__cuda_array_interface__["stream"]
+    del x.__cuda_array_interface__["strides"]
+    assert_same_values(vecadd.add(x, foreign(a)).numpy(), a + a)
+
+
+def test_read_only_operands_are_read(foreign):
+    a = np.arange(10.0)
+    x = foreign(a)
+    x.__cuda_array_interface__["data"] = (x.pointer, True)
+    assert_same_values(vecadd.add(x, x).numpy(), a + a)
+
+
+@pytest.mark.parametrize("pointer", [0, 12345])
+def test_pointer_of_an_empty_array_is_not_looked_at(foreign, pointer):
+    empty = foreign(np.zeros(0, np.float32), data=(pointer, False))
+    assert vecadd.add(empty, empty).shape == (0,)
+    assert vecadd.add(empty, empty, empty) is empty
+
+
+def test_out_in_a_tuple(device):
+    a, out = vecadd.to_device(np.arange(10.0)), vecadd.to_device(np.zeros(10))
+    assert vecadd.add(a, a, out=(out,)) is out
+    assert_same_values(out.numpy(), np.arange(0.0, 20, 2))
+
+
+def test_device_sums_raise_no_warnings(device):
+    a = vecadd.to_device(np.full(1000, np.finfo(np.float32).max))
+    with np.errstate(all="raise"):
+        assert np.isinf(vecadd.add(a, a).numpy()).all()
+
+
+@pytest.mark.parametrize("name", [None, "cuda", "cuda:0"])
+def test_device_may_be_named(device, name):
+    a = vecadd.to_device(np.arange(10.0))
+    assert vecadd.add(a, a, device=name).device == "cuda:0"
+
+
+def test_sum_is_made_where_the_operands_are(second_device, foreign):
+    a = np.arange(1000.0)
+    x = vecadd.to_device(a, second_device)
+    got = vecadd.add(x, x)
+    assert got.device == f"cuda:{second_device}"
+    assert_same_values(got.numpy(), a + a)
+    y = foreign(a, device=second_device)
+    assert vecadd.add(y, y).device == f"cuda:{second_device}"
+
+
+def test_current_device_is_as_it_was(second_device):
+    x = vecadd.to_device(np.arange(1000.0), second_device)
+    vecadd.add(x, x).numpy()
+    assert vecadd.to_device(np.arange(3)).device == "cuda:0"
+
+
+def test_kept_result_outlives_its_operands(device):
+    a = vecadd.to_device(np.arange(1000.0))
+    got = vecadd.add(a, a)
+    del a
+    others = [vecadd.to_device(np.full(1000, -1.0)) for _ in range(10)]
+    assert_same_values(got.numpy(), np.arange(0.0, 2000, 2))
+    assert len(others) == 10
+
+
+def test_dropped_temporaries_are_not_reused_too_early(device):
+    a = np.arange(1000.0)
+    total = vecadd.to_device(a)
+    for _ in range(50):
+        total = total + vecadd.to_device(a) + vecadd.to_device(a)
+    assert_same_values(total.numpy(), 101 * a)

@@ -1,0 +1,144 @@
+"""The command line: what it prints, where, and its exit status."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import child_environment
+
+WITHOUT_RICH = "import sys; sys.modules['rich'] = None"
+
+
+def run_cli(*arguments: str, cwd: Path | None = None, before: str = "") -> subprocess.CompletedProcess[str]:
+    """``vecadd ARGUMENTS`` in a process of its own; ``before`` is Python code that runs first."""
+    command: Sequence[str] = ["-m", "vecadd", *arguments]
+    if before:
+        command = ["-c", f"{before}\nfrom vecadd.cli import main\nsys.exit(main())", *arguments]
+    return subprocess.run(
+        [sys.executable, "-W", "error", *command],
+        cwd=cwd,
+        env=child_environment(COLUMNS="120"),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    np.save(tmp_path / "a.npy", np.arange(1000, dtype=np.float32))
+    np.save(tmp_path / "b.npy", np.ones(1000, np.float32))
+    return tmp_path
+
+
+def test_version_is_printed() -> None:
+    result = run_cli("--version")
+    assert (result.returncode, result.stdout.split()[0]) == (0, "vecadd")
+
+
+def test_info_is_printed() -> None:
+    result = run_cli("info")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "SIMD" in result.stdout
+
+
+def test_info_as_json() -> None:
+    assert json.loads(run_cli("info", "--json").stdout)["cpu"]["threads"] >= 1
+
+
+@pytest.mark.parametrize("command", [[], ["info"], ["bench"], ["add"]], ids=str)
+def test_help_lists_what_there_is(command: list[str]) -> None:
+    result = run_cli(*command, "--help", before=WITHOUT_RICH)
+    assert result.returncode == 0
+    assert result.stdout.startswith("usage: vecadd")
+
+
+def test_add_writes_the_sum_and_nothing_else(folder: Path) -> None:
+    result = run_cli("add", "a.npy", "b.npy", "-o", "c.npy", cwd=folder)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+    np.testing.assert_array_equal(np.load(folder / "c.npy"), np.arange(1, 1001, dtype=np.float32))
+
+
+def test_add_works_without_rich(folder: Path) -> None:
+    assert run_cli("add", "a.npy", "b.npy", "-o", "c.npy", cwd=folder, before=WITHOUT_RICH).returncode == 0
+    assert (folder / "c.npy").exists()
+
+
+def test_add_draws_a_bar_on_a_terminal(folder: Path) -> None:
+    master, terminal = pty.openpty()
+    command = [sys.executable, "-m", "vecadd", "add", "a.npy", "b.npy", "-o", "c.npy"]
+    environment = child_environment(TERM="xterm", COLUMNS="80")
+    result = subprocess.run(command, cwd=folder, env=environment, stderr=terminal, timeout=120)
+    drawn = os.read(master, 65536).decode()
+    os.close(terminal)
+    os.close(master)
+    assert result.returncode == 0
+    assert "a.npy + b.npy" in drawn
+
+
+def test_an_error_is_one_line_and_status_1(folder: Path) -> None:
+    np.save(folder / "b.npy", np.ones(999, np.float32))
+    result = run_cli("add", "a.npy", "b.npy", "-o", "c.npy", cwd=folder)
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr == "vecadd add: shapes must be equal: a.npy has (1000,), b.npy has (999,)\n"
+
+
+def test_a_missing_file_is_named(folder: Path) -> None:
+    result = run_cli("add", "a.npy", "nowhere.npy", "-o", "c.npy", cwd=folder)
+    assert result.returncode == 1
+    assert "nowhere.npy" in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+USAGE = {
+    "nothing": ([], "COMMAND"),
+    "unknown command": (["frobnicate"], "frobnicate"),
+    "add without a target": (["add", "a.npy", "b.npy"], "--out"),
+    "size in words": (["bench", "--sizes", "many"], "'many' is not a size; write 1000, 1e6 or 2^20"),
+    "size zero": (["bench", "--sizes", "2^10,0"], "'0' is not a size"),
+    "size beyond memory": (["bench", "--sizes", "2^99"], "'2^99' is not a size"),
+    "no size": (["bench", "--sizes", ""], "'' is not a size"),
+    "unknown dtype": (["bench", "--dtypes", "float31"], "no dtype is called 'float31'; there are "),
+    "unknown rung": (["bench", "--rungs", "numpy,ladder"], "no rung is called 'ladder'; there are numpy, add, "),
+    "unknown sweep": (["bench", "sideways"], "no sweep is called 'sideways'; there are host, device, transfer"),
+    "no time": (["bench", "--seconds-per-cell", "0"], "'0' is not a positive number of seconds"),
+    "time in words": (["bench", "--seconds-per-cell", "soon"], "'soon' is not a positive number of seconds"),
+    "no folder for the result": (["bench", "--json", "/nowhere/x.json"], "there is no folder '/nowhere'"),
+    "a folder for the result": (["bench", "--json", "/tmp"], "'/tmp' is a folder"),
+}
+
+
+@pytest.mark.parametrize("name", USAGE)
+def test_wrong_usage_is_status_2_and_says_what_is_right(name: str) -> None:
+    arguments, text = USAGE[name]
+    result = run_cli(*arguments)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert text in result.stderr
+
+
+def test_bench_without_rich_says_how_to_get_it() -> None:
+    result = run_cli("bench", "--sizes", "1000", before=WITHOUT_RICH)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr == "vecadd bench needs the package rich: pip install 'vecadd[bench]'\n"
+
+
+def test_an_interrupted_add_is_status_130_and_leaves_the_target(folder: Path) -> None:
+    (folder / "c.npy").write_bytes(b"old")
+    interrupt = "import sys, vecadd.files as f\ndef add(*a, **k): raise KeyboardInterrupt\nf.add = add"
+    result = run_cli("add", "a.npy", "b.npy", "-o", "c.npy", cwd=folder, before=interrupt)
+    assert (result.returncode, result.stderr) == (128 + signal.SIGINT, "vecadd add: interrupted\n")
+    assert sorted(path.name for path in folder.iterdir()) == ["a.npy", "b.npy", "c.npy"]
+    assert (folder / "c.npy").read_bytes() == b"old"
+
+
+def test_a_reader_that_leaves_is_no_traceback() -> None:
+    command = f"{sys.executable} -m vecadd info | true"
+    result = subprocess.run(["sh", "-c", command], env=child_environment(), capture_output=True, text=True, timeout=120)
+    assert result.stderr == ""

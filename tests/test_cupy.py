@@ -1,0 +1,97 @@
+"""CuPy's arrays: added where they are, on CuPy's current stream, the sum a CuPy array."""
+
+import numpy as np
+import pytest
+from arrays import BFLOAT16, DTYPES, assert_same_values, numpys_sum, values
+
+import vecadd
+
+cupy = pytest.importorskip("cupy")
+pytestmark = pytest.mark.gpu
+
+CUPY_DTYPES = [dtype for dtype in DTYPES if dtype != BFLOAT16]
+
+
+@pytest.fixture(autouse=True)
+def gpu(runtime):
+    if runtime != "gpu":
+        pytest.skip("needs a GPU")
+
+
+@pytest.mark.parametrize("dtype", CUPY_DTYPES, ids=str)
+@pytest.mark.parametrize("n", [0, 1, 3, 17, 1000, 100_003])
+def test_sum_is_numpys_and_a_cupy_array(n, dtype):
+    a, b = values(dtype, n, 1), values(dtype, n, 2)
+    got = vecadd.add(cupy.asarray(a), cupy.asarray(b))
+    assert type(got) is cupy.ndarray
+    assert_same_values(got.get(), numpys_sum(a, b))
+
+
+@pytest.mark.parametrize("start", range(9))
+def test_views_at_every_alignment(start):
+    whole, out = cupy.arange(1000, dtype=np.int8), cupy.zeros(600, dtype=np.int8)
+    a = whole[start : start + 500]
+    vecadd.add(a, a, out[3 * start : 3 * start + 500])
+    assert_same_values(out[3 * start : 3 * start + 500].get(), a.get() + a.get())
+    assert not out[: 3 * start].any()
+    assert not out[3 * start + 500 :].any()
+
+
+def test_out_and_in_place():
+    a, b, out = cupy.arange(1000.0), cupy.ones(1000), cupy.zeros(1000)
+    assert vecadd.add(a, b, out) is out
+    assert vecadd.add(a, b, a) is a
+    assert_same_values(a.get(), out.get())
+    assert_same_values(out.get(), np.arange(1000.0) + 1)
+
+
+@pytest.mark.parametrize("shape", [(), (3, 4), (2, 0, 3)], ids=str)
+def test_shape_is_kept(shape):
+    a = cupy.ones(shape)
+    assert vecadd.add(a, a).shape == shape
+
+
+def test_sum_runs_on_the_current_stream():
+    host = np.arange(1_000_000.0)
+    with cupy.cuda.Stream(non_blocking=True) as stream:
+        a = cupy.asarray(host)
+        for _ in range(50):
+            a += 1
+        got = vecadd.add(a, a)
+        stream.synchronize()
+    assert_same_values(got.get(), 2 * (host + 50))
+
+
+@pytest.mark.parametrize("spelled", [lambda s: s, lambda s: s.ptr], ids=["object", "handle"])
+def test_stream_may_be_cupys(spelled):
+    stream, a = cupy.cuda.Stream(non_blocking=True), cupy.arange(1000.0)
+    got = vecadd.add(a, a, stream=spelled(stream))
+    stream.synchronize()
+    assert_same_values(got.get(), 2 * np.arange(1000.0))
+
+
+@pytest.mark.parametrize(
+    ("make", "exception"),
+    [
+        (lambda a: (a, a.get()), TypeError),
+        (lambda a: (a, a.astype("f4")), TypeError),
+        (lambda a: (a, a[:-1]), ValueError),
+        (lambda a: (a[::2], a[::2]), (TypeError, ValueError, NotImplementedError)),
+    ],
+)
+def test_what_cannot_be_added_is_refused(make, exception):
+    with pytest.raises(exception):
+        vecadd.add(*make(cupy.arange(10.0)))
+
+
+def test_device_arrays_and_cupy_arrays_mix():
+    a = np.arange(100.0)
+    x, c = vecadd.to_device(a), cupy.asarray(a)
+    assert type(vecadd.add(c, x)) is cupy.ndarray
+    assert type(vecadd.add(x, c)) is vecadd.DeviceArray
+    assert_same_values(vecadd.add(c, x).get(), a + a)
+
+
+def test_cupy_reads_device_arrays():
+    a = np.arange(100.0)
+    assert_same_values(cupy.asarray(vecadd.to_device(a)).get(), a)

@@ -1,0 +1,203 @@
+"""DeviceArray: an array in a GPU's memory that knows its shape and dtype, adds, and goes back to NumPy."""
+
+import copy
+import pickle
+import threading
+
+import numpy as np
+import pytest
+from arrays import DTYPES, assert_same_values, values
+
+import vecadd
+from vecadd import _core
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("shape", [(), (0,), (1,), (1000,), (3, 0, 5), (7, 11), (2, 3, 4, 5)], ids=str)
+def test_every_array_comes_back_as_it_went(device, shape, dtype):
+    a = values(dtype, int(np.prod(shape))).reshape(shape)
+    x = vecadd.to_device(a)
+    back = x.numpy()
+    assert back.tobytes() == a.tobytes()
+    assert (back.dtype, back.shape) == (a.dtype, a.shape)
+    assert back.flags.owndata
+    assert back.flags.writeable
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [np.asfortranarray, lambda a: a[::2, ::3], lambda a: a[::-1], lambda a: np.broadcast_to(a[0], (5, 6))],
+    ids=["Fortran", "every other", "backwards", "broadcast"],
+)
+def test_any_layout_goes_to_the_device_in_c_order(device, layout):
+    a = layout(np.arange(24, dtype=np.float32).reshape(4, 6))
+    back = vecadd.to_device(a).numpy()
+    assert back.flags.c_contiguous
+    assert_same_values(back, a)
+
+
+def test_attributes_are_an_arrays(device):
+    x = vecadd.to_device(np.zeros((3, 4), np.complex64))
+    assert (x.shape, x.dtype, x.ndim, x.size, x.itemsize, x.nbytes) == ((3, 4), np.dtype("complex64"), 2, 12, 8, 96)
+    assert len(x) == 3
+    assert x.device == "cuda:0"
+
+
+def test_array_without_dimensions_has_no_length(device):
+    with pytest.raises(TypeError, match=r"0-d|unsized|dimension"):
+        len(vecadd.to_device(np.float32(1)))
+
+
+@pytest.mark.parametrize("name", ["shape", "dtype", "ndim", "size", "itemsize", "nbytes", "device", "anything"])
+def test_attributes_cannot_be_set(device, name):
+    with pytest.raises(AttributeError):
+        setattr(vecadd.to_device(np.zeros(3)), name, 5)
+
+
+def test_interface_is_version_3_and_describes_the_memory(device):
+    x = vecadd.to_device(np.zeros((3, 4), np.float32))
+    interface = x.__cuda_array_interface__
+    pointer, read_only = interface["data"]
+    assert pointer > 0
+    assert read_only is False
+    assert (interface["shape"], interface["typestr"], interface["version"]) == ((3, 4), "<f4", 3)
+    assert interface.get("strides") is None
+    assert interface["stream"] == 1
+
+
+def test_interface_of_an_empty_array_has_a_null_pointer(device):
+    interface = vecadd.to_device(np.zeros((0, 4))).__cuda_array_interface__
+    assert interface["data"][0] == 0
+    assert interface["shape"] == (0, 4)
+
+
+def test_memory_is_aligned_for_every_vector_load(device):
+    for n in (1, 3, 100):
+        assert vecadd.to_device(np.zeros(n, np.int8)).__cuda_array_interface__["data"][0] % 256 == 0
+
+
+@pytest.mark.parametrize("name", [None, "cuda", "cuda:0", 0])
+def test_device_is_named_as_torch_and_cupy_name_it(device, name):
+    assert vecadd.to_device(np.zeros(3), name).device == "cuda:0"
+
+
+@pytest.mark.parametrize("x", [1.5, [1, 2, 3], [[1.0], [2.0]], np.float32(3), True], ids=repr)
+def test_what_numpy_makes_an_array_of_goes_to_the_device(device, x):
+    assert_same_values(vecadd.to_device(x).numpy(), np.asarray(x))
+
+
+def test_source_may_be_changed_at_once(device):
+    a = np.arange(100_000.0)
+    x = vecadd.to_device(a)
+    a[:] = -1
+    assert_same_values(x.numpy(), np.arange(100_000.0))
+
+
+def test_each_numpy_call_gives_an_array_of_its_own(device):
+    x = vecadd.to_device(np.arange(10))
+    first = x.numpy()
+    first[:] = 0
+    assert_same_values(x.numpy(), np.arange(10))
+
+
+def test_plus_adds(device):
+    a, b = np.arange(10.0), np.ones(10)
+    got = vecadd.to_device(a) + vecadd.to_device(b)
+    assert type(got) is vecadd.DeviceArray
+    assert_same_values(got.numpy(), a + b)
+
+
+def test_plus_equals_adds_in_place(device):
+    a = np.arange(10.0)
+    x = same = vecadd.to_device(a)
+    x += vecadd.to_device(np.ones(10))
+    assert x is same
+    assert_same_values(x.numpy(), a + 1)
+
+
+def test_plus_takes_foreign_arrays(device, foreign):
+    a = np.arange(10.0)
+    assert_same_values((vecadd.to_device(a) + foreign(a)).numpy(), a + a)
+    assert_same_values((foreign(a) + vecadd.to_device(a)).numpy(), a + a)
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        lambda x, a: x + a,
+        lambda x, a: a + x,
+        lambda x, a: x.__iadd__(a),
+        lambda x, a: np.add(a, x),
+        lambda x, a: vecadd.add(a, x),
+        lambda x, a: a.__iadd__(x),
+    ],
+    ids=["x + a", "a + x", "x += a", "np.add", "vecadd.add", "a += x"],
+)
+def test_mixing_with_host_arrays_is_a_type_error(device, operation):
+    with pytest.raises(TypeError):
+        operation(vecadd.to_device(np.zeros(3)), np.zeros(3))
+
+
+@pytest.mark.parametrize(
+    "read", [np.asarray, np.array, lambda x: np.array(x, dtype="f4")], ids=["asarray", "array", "array of dtype"]
+)
+def test_numpy_never_reads_it_behind_ones_back(device, read):
+    with pytest.raises(TypeError, match=r"\.numpy\(\)"):
+        read(vecadd.to_device(np.zeros(3)))
+
+
+@pytest.mark.parametrize("operation", [pickle.dumps, copy.copy, copy.deepcopy, iter, lambda x: x[0], float])
+def test_what_it_cannot_do_is_a_type_error(device, operation):
+    with pytest.raises(TypeError):
+        operation(vecadd.to_device(np.zeros(3)))
+
+
+def test_it_is_not_made_by_hand():
+    with pytest.raises(TypeError):
+        vecadd.DeviceArray()
+    with pytest.raises(TypeError):
+        type("Derived", (vecadd.DeviceArray,), {})
+
+
+def test_repr_names_shape_dtype_and_device(device):
+    text = repr(vecadd.to_device(np.zeros((3, 4), np.float32)))
+    assert "(3, 4)" in text
+    assert "float32" in text
+    assert "cuda:0" in text
+
+
+def test_memory_is_counted_while_it_is_held(device):
+    before = _core.memory_counts()
+    x = vecadd.to_device(np.zeros(1000, np.float32))
+    held = _core.memory_counts()
+    assert held["device_blocks"] == before["device_blocks"] + 1
+    assert held["device_bytes"] >= before["device_bytes"] + 4000
+    del x
+    assert _core.memory_counts() == before
+
+
+def test_it_may_be_dropped_by_another_thread(device):
+    before = _core.memory_counts()
+    held = [vecadd.to_device(np.zeros(1000))]
+    thread = threading.Thread(target=held.clear)
+    thread.start()
+    thread.join()
+    assert _core.memory_counts() == before
+
+
+def test_it_takes_part_in_garbage_collection_of_cycles(device):
+    class Holder:
+        pass
+
+    holder = Holder()
+    holder.itself, holder.array = holder, vecadd.to_device(np.zeros(10))
+    del holder
+    # The device fixture collects garbage and compares what is held.
+
+
+def test_copy_to_a_second_device(second_device):
+    a = np.arange(10.0)
+    x = vecadd.to_device(a, second_device)
+    assert x.device == f"cuda:{second_device}"
+    assert_same_values(x.numpy(), a)
+    assert vecadd.to_device(a).device == "cuda:0"

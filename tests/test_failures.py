@@ -1,0 +1,268 @@
+"""What fails inside CUDA: each call made by each route fails once, early or for ever, and the next call works.
+
+The double lets any call fail. On a machine without a GPU, with a broken one or with an old driver, messages say which.
+"""
+
+import gc
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from arrays import assert_same_values
+
+import vecadd
+from vecadd import _core
+
+ROOT = Path(__file__).parents[1]
+SOURCES = [path for folder in ("csrc/core", "cuda") for path in (ROOT / folder).glob("*.c*")]
+
+# What gives something back cannot be made good by anybody when it fails; the last error is no call that fails.
+GIVES_BACK = r"Free|Destroy|GetLastError|PeekAtLastError|GetErrorString|GetErrorName|TrimTo"
+CUDA_CALLS = sorted(
+    {call for path in SOURCES for call in re.findall(r"\b(cuda[A-Z]\w+)\(", path.read_text())}
+    - {call for path in SOURCES for call in re.findall(rf"\b(cuda\w*(?:{GIVES_BACK})\w*)\(", path.read_text())}
+)
+
+# A release that cannot even learn the current device has nobody to tell, and keeps the memory.
+ASKED_BY_RELEASES = ["cudaGetDevice", "cudaSetDevice"]
+
+LAUNCH = next(call for call in CUDA_CALLS if call.startswith("cudaLaunchKernel"))
+
+INVALID_VALUE, MEMORY_ALLOCATION, UNKNOWN, ILLEGAL_ADDRESS = 1, 2, 999, 700
+N = 70_001  # several chunks of a transfer
+
+
+class Work:
+    """The operands of every route, made before anything fails; each route gives its sum as a NumPy array."""
+
+    def __init__(self):
+        self.host = np.arange(N, dtype=np.float32)
+        self.want = self.host * 2
+        self.pinned = vecadd.empty_pinned(N, np.float32)
+        self.pinned[:] = self.host
+        self.device = vecadd.to_device(self.host)
+        self.out = vecadd.to_device(self.host)
+        self.stream = vecadd.to_device(self.host)
+
+    def new_result(self):
+        return vecadd.add(self.device, self.device).numpy()
+
+    def into_out(self):
+        return vecadd.add(self.device, self.device, self.out).numpy()
+
+    def on_another_stream(self):
+        return vecadd.add(self.device, self.device, stream=2).numpy()
+
+    def through_the_gpu(self):
+        return vecadd.add(self.host, self.host, device="cuda")
+
+    def through_the_gpu_pinned(self):
+        out = vecadd.empty_pinned(N, np.float32)
+        return vecadd.add(self.pinned, self.pinned, out, device="cuda").copy()
+
+    def up_and_down(self):
+        return vecadd.to_device(self.want).numpy()
+
+
+ROUTES = [
+    Work.new_result,
+    Work.into_out,
+    Work.on_another_stream,
+    Work.through_the_gpu,
+    Work.through_the_gpu_pinned,
+    Work.up_and_down,
+]
+
+
+def held(double):
+    return _core.memory_counts(), double.live()
+
+
+def holds_no_more(double, before):
+    """Whether no more is held than before, garbage aside; collecting it takes longer than most tests."""
+    if held(double) != before:
+        gc.collect()
+    return held(double) == before
+
+
+def attempt(route, work):
+    """The exception of one attempt; without one the sum must be right."""
+    try:
+        assert_same_values(route(work), work.want)
+    except (RuntimeError, MemoryError, ValueError) as error:
+        return error.with_traceback(None)  # whose frames would keep a route's arrays
+    return None
+
+
+@pytest.fixture
+def work(double, device):
+    """Emptied at the end, because pytest keeps it until after the device's check of what is left."""
+    made = Work()
+    yield made
+    vars(made).clear()
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.__name__)
+@pytest.mark.parametrize("call", CUDA_CALLS)
+def test_every_call_may_fail_once(call, route, double, work):
+    attempt(route, work)
+    before = held(double)
+    double.reset(0)
+    attempt(route, work)
+    times = double.calls(call)
+    for nth in range(1, times + 1):
+        double.reset(0)
+        double.fail(call, nth, UNKNOWN, False)
+        error = attempt(route, work)
+        assert error is None or "999" in str(error)
+        assert holds_no_more(double, before) or (error is None and call in ASKED_BY_RELEASES)
+        double.reset(0)
+        before = held(double)
+        assert attempt(route, work) is None
+        assert holds_no_more(double, before)
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.__name__)
+def test_some_call_of_every_route_is_seen_to_fail(route, double, work):
+    attempt(route, work)
+    failures = []
+    for call in CUDA_CALLS:
+        double.reset(0)
+        double.fail(call, 1, UNKNOWN, False)
+        failures.append(attempt(route, work))
+    double.reset(0)
+    assert any(isinstance(error, RuntimeError) for error in failures)
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.__name__)
+@pytest.mark.parametrize("status", [INVALID_VALUE, MEMORY_ALLOCATION, UNKNOWN])
+def test_calls_that_fail_for_ever_work_again_when_they_do(status, route, double, work):
+    attempt(route, work)
+    before = held(double)
+    for call in CUDA_CALLS:
+        double.reset(0)
+        double.fail(call, 1, status, True)
+        attempt(route, work)
+        double.reset(0)
+        assert attempt(route, work) is None
+        assert holds_no_more(double, before)
+
+
+def test_out_is_untouched_when_device_memory_is_short(double, work):
+    before = work.out.numpy()
+    double.fail("cudaMallocFromPoolAsync", 1, MEMORY_ALLOCATION, True)
+    with pytest.raises(MemoryError, match=r"room|memory"):
+        vecadd.to_device(work.host)
+    double.reset(0)
+    assert_same_values(work.out.numpy(), before)
+
+
+def test_device_memory_that_is_short_once_is_asked_for_again(double, work):
+    double.fail("cudaMallocFromPoolAsync", 1, MEMORY_ALLOCATION, False)
+    assert_same_values(vecadd.add(work.device, work.device).numpy(), work.want)
+
+
+def test_host_out_is_untouched_when_a_transfer_finds_no_memory(double, work):
+    out = np.full(N, -1, np.float32)
+    double.fail("cudaMallocFromPoolAsync", 1, MEMORY_ALLOCATION, True)
+    with pytest.raises(MemoryError):
+        vecadd.add(work.host, work.host, out, device="cuda")
+    assert (out == -1).all()
+
+
+# Once a process: children. Each prints what it saw.
+
+FIRST_USE = """
+import os, sys
+import numpy as np, vecadd
+from double import control
+calls, statuses = {calls!r}, {{}}
+a = np.arange(10.0)
+for name in calls:
+    for nth in range(1, 50):
+        pid = os.fork()
+        if pid == 0:
+            control.fail(name, nth, {status}, False)
+            failed = False
+            try:
+                vecadd.to_device(a).numpy()
+            except (RuntimeError, MemoryError):
+                failed = True
+            right = ((vecadd.to_device(a) + vecadd.to_device(a)).numpy() == a + a).all()
+            os._exit(0 if not failed and right else 1 if right else 2)
+        status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        statuses[name, nth] = status
+        if status == 0:
+            break
+bad = {{key: status for key, status in statuses.items() if status not in (0, 1)}}
+assert not bad, bad
+assert any(status == 1 for status in statuses.values())
+"""
+
+
+def test_every_call_of_the_first_use_may_fail_once(double, child):
+    child(FIRST_USE.format(calls=CUDA_CALLS, status=UNKNOWN))
+
+
+DEVICE_LOST = """
+import numpy as np, vecadd, pytest
+from double import control
+a = np.arange(100.0)
+x = vecadd.to_device(a)
+y = vecadd.to_device(a)
+control.fail("{call}", 1, {status}, False)
+calls = [lambda: vecadd.add(x, y).numpy(), lambda: vecadd.to_device(a).numpy(),
+         lambda: vecadd.add(a, a, device="cuda"), lambda: x.numpy()]
+for attempt in range(2):
+    for call in calls:
+        with pytest.raises(vecadd.DeviceLostError, match="no device call"):
+            call()
+        assert (vecadd.add(a, a) == a + a).all()
+assert issubclass(vecadd.DeviceLostError, RuntimeError)
+del x, y
+"""
+
+
+@pytest.mark.parametrize("status", [ILLEGAL_ADDRESS, 719, 214])
+@pytest.mark.parametrize("call", [LAUNCH, "cudaMemcpyAsync", "cudaStreamSynchronize"])
+def test_after_an_error_that_stays_only_the_host_adds(double, child, call, status):
+    child(DEVICE_LOST.format(call=call, status=status))
+
+
+WITHOUT_GPU = """
+import numpy as np, vecadd
+from vecadd import _core
+a = np.arange(10.0)
+for call in (lambda: vecadd.add(a, a, device="cuda"), lambda: vecadd.to_device(a), _core.gpu_facts,
+             lambda: vecadd.empty_pinned(3, "f4"), lambda: vecadd.add(a, a, device="cuda:0")):
+    for attempt in range(2):
+        try:
+            call()
+        except RuntimeError as error:
+            print(error)
+        else:
+            raise AssertionError("no error")
+        assert (vecadd.add(a, a) == a + a).all()
+"""
+
+
+@pytest.mark.parametrize(
+    ("devices", "driver", "message"),
+    [
+        ("1", "0", "no NVIDIA driver"),
+        ("0", None, "sees no GPU"),
+        ("1", "12080", r"driver is too old.*12\.8.*13\.\d"),
+    ],
+)
+def test_why_there_is_no_gpu_is_said(double, child, devices, driver, message):
+    output = child(WITHOUT_GPU, VECADD_DOUBLE_DEVICES=devices, VECADD_DOUBLE_DRIVER=driver).stdout.splitlines()
+    assert len(output) == 10
+    assert all(re.search(message, line) for line in output), output
+
+
+def test_versions_tell_an_old_driver_from_none(double, child):
+    code = "from vecadd import _core; print(*_core.cuda_versions())"
+    runtime = _core.CUDA_RUNTIME_VERSION
+    assert child(code, VECADD_DOUBLE_DRIVER="0").stdout.split() == ["0", str(runtime)]
+    assert child(code, VECADD_DOUBLE_DRIVER="12080").stdout.split() == ["12080", str(runtime)]

@@ -1,0 +1,288 @@
+"""Adding .npy files: the sum, in bounded memory, and a target that nothing spoils."""
+
+import errno
+import io
+import os
+import resource
+import signal
+import stat
+import subprocess
+import sys
+import textwrap
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from arrays import tame_values
+from conftest import child_environment
+
+from vecadd import files
+from vecadd.files import add_files
+
+DTYPES = ["bool", "int8", "uint64", "float16", "float32", "float64", "complex64", ">f4", "<M8[s]"]
+
+OLD = b"what was there before"
+
+
+def npy_bytes(x: np.ndarray, version: tuple[int, int] | None = None) -> bytes:
+    """x as numpy.save writes it; an array in Fortran order stays in it."""
+    file = io.BytesIO()
+    np.lib.format.write_array(file, x, version)
+    return file.getvalue()
+
+
+def operands(dtype: str, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    size = int(np.prod(shape))
+    a = tame_values(np.dtype("int64"), size, seed=1).reshape(shape)
+    b = tame_values(np.dtype("int64"), size, seed=2).reshape(shape)
+    second = "m8[s]" if "M8" in dtype else dtype
+    return a.astype(dtype), b.astype(second)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with two summands, a.npy and b.npy, and a target c.npy that holds something else."""
+    a, b = operands("float32", (1000,))
+    (tmp_path / "a.npy").write_bytes(npy_bytes(a))
+    (tmp_path / "b.npy").write_bytes(npy_bytes(b))
+    (tmp_path / "c.npy").write_bytes(OLD)
+    return tmp_path
+
+
+@pytest.fixture(params=["without a name", "with a name"])
+def temporary(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Both kinds of temporary file: the second is for file systems without O_TMPFILE."""
+    real = os.open
+
+    def without_tmpfile(path: Any, flags: int, mode: int = 0o777, **keywords: Any) -> int:
+        if flags & os.O_TMPFILE == os.O_TMPFILE:
+            raise OSError(errno.EOPNOTSUPP, "Operation not supported")
+        return real(path, flags, mode, **keywords)
+
+    if request.param == "with a name":
+        monkeypatch.setattr(os, "open", without_tmpfile)
+    return str(request.param)
+
+
+def assert_untouched(folder: Path) -> None:
+    assert (folder / "c.npy").read_bytes() == OLD
+    assert sorted(path.name for path in folder.iterdir()) == ["a.npy", "b.npy", "c.npy"]
+
+
+@pytest.mark.parametrize("window", [64, 1 << 20])
+@pytest.mark.parametrize("shape", [(), (0,), (1,), (1000,), (7, 11, 13), (3, 0)], ids=str)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_file_is_the_one_that_numpy_would_save(
+    dtype: str, shape: tuple[int, ...], window: int, tmp_path: Path
+) -> None:
+    a, b = operands(dtype, shape)
+    (tmp_path / "a.npy").write_bytes(npy_bytes(a))
+    (tmp_path / "b.npy").write_bytes(npy_bytes(b))
+    add_files(tmp_path / "a.npy", tmp_path / "b.npy", tmp_path / "c.npy", window=window)
+    assert (tmp_path / "c.npy").read_bytes() == npy_bytes(np.asarray(np.add(a, b)))
+
+
+@pytest.mark.parametrize(("first", "second"), [("int8", "float32"), ("float32", "float64"), ("bool", "uint16")])
+def test_mixed_dtypes_give_numpys_dtype(first: str, second: str, tmp_path: Path) -> None:
+    a, b = operands(first, (100,))[0], operands(second, (100,))[1]
+    (tmp_path / "a.npy").write_bytes(npy_bytes(a))
+    (tmp_path / "b.npy").write_bytes(npy_bytes(b))
+    add_files(tmp_path / "a.npy", tmp_path / "b.npy", tmp_path / "c.npy", window=64)
+    assert (tmp_path / "c.npy").read_bytes() == npy_bytes(np.add(a, b))
+
+
+@pytest.mark.parametrize("version", [(1, 0), (2, 0), (3, 0)])
+def test_every_version_of_the_format_is_read(version: tuple[int, int], folder: Path) -> None:
+    a = np.load(folder / "a.npy")
+    (folder / "a.npy").write_bytes(npy_bytes(a, version))
+    add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy")
+    np.testing.assert_array_equal(np.load(folder / "c.npy"), a + np.load(folder / "b.npy"))
+
+
+def test_fortran_order_stays(tmp_path: Path) -> None:
+    a, b = (np.asfortranarray(x) for x in operands("float64", (5, 9)))
+    (tmp_path / "a.npy").write_bytes(npy_bytes(a))
+    (tmp_path / "b.npy").write_bytes(npy_bytes(b))
+    add_files(tmp_path / "a.npy", tmp_path / "b.npy", tmp_path / "c.npy", window=64)
+    assert (tmp_path / "c.npy").read_bytes() == npy_bytes(a + b)
+
+
+@pytest.mark.parametrize("target", ["a.npy", "b.npy"])
+def test_the_target_may_be_an_input(target: str, folder: Path, temporary: str) -> None:
+    want = np.load(folder / "a.npy") + np.load(folder / "b.npy")
+    add_files(folder / "a.npy", folder / "b.npy", folder / target, window=64)
+    np.testing.assert_array_equal(np.load(folder / target), want)
+
+
+def test_progress_is_told_after_each_window(folder: Path) -> None:
+    told: list[tuple[int, int]] = []
+    add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy", window=1600, progress=lambda *at: told.append(at))
+    assert told == [(400, 1000), (800, 1000), (1000, 1000)]
+
+
+def test_an_existing_target_keeps_its_permissions(folder: Path, temporary: str) -> None:
+    (folder / "c.npy").chmod(0o640)
+    add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy")
+    assert stat.S_IMODE((folder / "c.npy").stat().st_mode) == 0o640
+
+
+def test_a_new_target_gets_what_the_umask_leaves(folder: Path, temporary: str) -> None:
+    before = os.umask(0o027)
+    try:
+        add_files(folder / "a.npy", folder / "b.npy", folder / "new.npy")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((folder / "new.npy").stat().st_mode) == 0o640
+
+
+def test_a_link_stays_a_link(folder: Path) -> None:
+    (folder / "link.npy").symlink_to("c.npy")
+    add_files(folder / "a.npy", folder / "b.npy", folder / "link.npy")
+    assert (folder / "link.npy").is_symlink()
+    np.testing.assert_array_equal(np.load(folder / "c.npy"), np.load(folder / "a.npy") + np.load(folder / "b.npy"))
+
+
+def test_memory_is_bounded_by_the_window(tmp_path: Path) -> None:
+    header = npy_bytes(np.broadcast_to(np.float32(0), 1 << 24))[:128]
+    for name in ("a.npy", "b.npy"):
+        with (tmp_path / name).open("wb") as file:
+            file.write(header)
+            file.truncate(len(header) + (4 << 24))
+    tracemalloc.start()
+    add_files(tmp_path / "a.npy", tmp_path / "b.npy", tmp_path / "c.npy", window=1 << 20)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 4 << 20
+    assert (tmp_path / "c.npy").stat().st_size == len(header) + (4 << 24)
+
+
+BAD_INPUTS: dict[str, tuple[Callable[[Path], object], type[Exception], str]] = {
+    "missing": (lambda path: path.unlink(), FileNotFoundError, "a.npy"),
+    "empty": (lambda path: path.write_bytes(b""), ValueError, "not a .npy file"),
+    "text": (lambda path: path.write_text("1, 2, 3\n" * 100), ValueError, "not a .npy file"),
+    "header cut": (lambda path: os.truncate(path, 40), ValueError, "not a .npy file"),
+    "no dict": (lambda path: path.write_bytes(path.read_bytes().replace(b"{", b"[")), ValueError, "not a .npy file"),
+    "version 9": (lambda path: path.write_bytes(b"\x93NUMPY\x09\x00" + bytes(200)), ValueError, "9"),
+    "one byte short": (lambda path: os.truncate(path, path.stat().st_size - 1), ValueError, "cut short"),
+    "one byte long": (lambda path: os.truncate(path, path.stat().st_size + 1), ValueError, "too long"),
+    "other shape": (lambda path: path.write_bytes(npy_bytes(np.zeros(999, np.float32))), ValueError, "shapes"),
+    "same size, other shape": (
+        lambda path: path.write_bytes(npy_bytes(np.zeros((10, 100), np.float32))),
+        ValueError,
+        "shapes",
+    ),
+    "objects": (lambda path: np.save(path, np.array([None] * 1000)), ValueError, "unpickled"),
+    "structured": (lambda path: np.save(path, np.zeros(1000, "i4,f4")), ValueError, "structured"),
+    "text dtype": (lambda path: np.save(path, np.zeros(1000, "U3")), TypeError, "add"),
+    "folder": (lambda path: (path.unlink(), path.mkdir()), OSError, "directory"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_INPUTS)
+def test_a_bad_input_touches_nothing(name: str, folder: Path) -> None:
+    spoil, error, text = BAD_INPUTS[name]
+    spoil(folder / "a.npy")
+    before = sorted(folder.iterdir())
+    with pytest.raises(error, match=text):
+        add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy")
+    assert (folder / "c.npy").read_bytes() == OLD
+    assert sorted(folder.iterdir()) == before
+
+
+def test_a_pipe_is_refused(folder: Path) -> None:
+    os.mkfifo(folder / "pipe")
+    writer = subprocess.Popen([sys.executable, "-c", f"open({str(folder / 'pipe')!r}, 'wb').close()"])
+    with pytest.raises(ValueError, match="regular file"):
+        add_files(folder / "pipe", folder / "b.npy", folder / "c.npy")
+    writer.wait()
+
+
+def test_mixed_memory_orders_are_refused(folder: Path) -> None:
+    (folder / "a.npy").write_bytes(npy_bytes(np.zeros((4, 5))))
+    (folder / "b.npy").write_bytes(npy_bytes(np.zeros((4, 5), order="F")))
+    with pytest.raises(ValueError, match=r"a\.npy is in C order, .*b\.npy in Fortran order"):
+        add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy")
+    assert_untouched(folder)
+
+
+def test_a_target_that_is_no_file_is_refused(folder: Path) -> None:
+    (folder / "d.npy").mkdir()
+    with pytest.raises(ValueError, match="not a regular file"):
+        add_files(folder / "a.npy", folder / "b.npy", folder / "d.npy")
+
+
+def test_a_folder_that_is_not_there_is_named(folder: Path, temporary: str) -> None:
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        add_files(folder / "a.npy", folder / "b.npy", folder / "nowhere" / "c.npy")
+
+
+@pytest.mark.parametrize("failure", [KeyboardInterrupt, MemoryError, OSError])
+def test_a_failure_in_the_middle_touches_nothing(failure: type[BaseException], folder: Path, temporary: str) -> None:
+    def fail(done: int, size: int) -> None:
+        raise failure
+
+    with pytest.raises(failure):
+        add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy", window=64, progress=fail)
+    assert_untouched(folder)
+
+
+def test_an_input_that_shrinks_meanwhile_is_an_error(folder: Path, temporary: str) -> None:
+    def shrink(done: int, size: int) -> None:
+        os.truncate(folder / "a.npy", 1000)
+
+    with pytest.raises(OSError, match=r"a\.npy was cut short"):
+        add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy", window=64, progress=shrink)
+    assert_untouched(folder)
+
+
+@pytest.mark.parametrize("reserves", [True, False])
+def test_a_full_disk_touches_nothing(
+    reserves: bool, folder: Path, temporary: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unsupported(*arguments: int) -> None:
+        raise OSError(errno.EOPNOTSUPP, "Operation not supported")
+
+    monkeypatch.setattr(os, "posix_fallocate", os.posix_fallocate if reserves else unsupported)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2048, before[1]))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy", window=256)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert_untouched(folder)
+
+
+def test_nothing_is_lost_when_the_process_is_killed(folder: Path) -> None:
+    code = """
+        import time
+        from vecadd.files import add_files
+        def stop(done, size):
+            print("half way", flush=True)
+            time.sleep(60)
+        add_files("a.npy", "b.npy", "c.npy", window=64, progress=stop)
+    """
+    child = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        cwd=folder,
+        env=child_environment(),
+        stdout=subprocess.PIPE,
+    )
+    with child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"half way\n"
+        child.kill()
+    assert child.returncode == -signal.SIGKILL
+    assert (folder / "c.npy").read_bytes() == OLD
+
+
+def test_the_target_appears_only_when_it_is_on_the_disk(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[str] = []
+    fsync, rename = os.fsync, Path.rename
+    monkeypatch.setattr(os, "fsync", lambda descriptor: (steps.append("fsync"), fsync(descriptor))[1])
+    monkeypatch.setattr(Path, "rename", lambda path, target: (steps.append("rename"), rename(path, target))[1])
+    files.add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy")
+    assert steps == ["fsync", "rename", "fsync"]

@@ -1,0 +1,111 @@
+"""Forks of a process that used CUDA: the host adds, device calls say what to do, no CUDA call on the way out."""
+
+import pytest
+
+IN_A_FORK = """
+import gc, os, sys, traceback, warnings
+import numpy as np, vecadd
+warnings.simplefilter("ignore", DeprecationWarning)  # Python's own, about forks of processes with threads
+a = np.arange(100_000, dtype=np.float32)
+{before}
+pid = os.fork()
+if pid == 0:
+    try:
+        {inside}
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)
+    {leave}
+status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+assert status == 0, status
+{after}
+"""
+
+USE_CUDA = "x = vecadd.to_device(a); p = vecadd.empty_pinned(10, 'f4'); vecadd.add(a, a, device='cuda')"
+WORKS = "assert ((x + x).numpy() == a + a).all(); assert (vecadd.add(a, a, device='cuda') == a + a).all()"
+
+
+def refused(call):
+    return f"""
+        try:
+            {call}
+        except RuntimeError as error:
+            assert "spawn" in str(error), error
+        else:
+            raise AssertionError("no error")
+"""
+
+
+@pytest.mark.parametrize("leave", ["os._exit(0)", "sys.exit(0)"])
+def test_host_adds_in_a_fork(device, child, leave):
+    inside = "assert (vecadd.add(a, a) == a * 2).all()"
+    child(IN_A_FORK.format(before=USE_CUDA, inside=inside, leave=leave, after=WORKS))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "x + x",
+        "vecadd.add(x, x, x)",
+        "x.numpy()",
+        "vecadd.to_device(a)",
+        "vecadd.to_device(a, 'cuda:0')",
+        "vecadd.add(a, a, device='cuda')",
+        "vecadd.empty_pinned(3, 'f4')",
+        "vecadd._core.gpu_facts()",
+    ],
+)
+def test_device_calls_in_a_fork_name_spawn(device, child, call):
+    child(IN_A_FORK.format(before=USE_CUDA, inside=refused(call), leave="os._exit(0)", after=WORKS))
+
+
+@pytest.mark.parametrize("leave", ["os._exit(0)", "sys.exit(0)"])
+def test_arrays_are_dropped_in_a_fork_without_harm_to_the_parents(device, child, leave):
+    child(IN_A_FORK.format(before=USE_CUDA, inside="del x, p; gc.collect()", leave=leave, after=WORKS))
+
+
+def test_fork_makes_no_cuda_call(double, child):
+    count = "from double import control; before = [control.calls(c) for c in ('cudaFreeAsync', 'cudaFreeHost')]"
+    inside = "del x, p; gc.collect(); assert [control.calls(c) for c in ('cudaFreeAsync', 'cudaFreeHost')] == before"
+    child(IN_A_FORK.format(before=f"{USE_CUDA}; {count}", inside=inside, leave="sys.exit(0)", after=WORKS))
+
+
+def test_fork_before_cuda_was_used_may_use_it(double, child):
+    inside = f"{USE_CUDA}; {WORKS}"
+    child(IN_A_FORK.format(before="vecadd.add(a, a)", inside=inside, leave="sys.exit(0)", after=f"{USE_CUDA}; {WORKS}"))
+
+
+def test_process_that_used_cuda_exits_cleanly(device, child):
+    result = child(f"import numpy as np, vecadd; a = np.arange(10, dtype='f4'); {USE_CUDA}; x = x + x")
+    assert result.stderr == ""
+
+
+def test_arrays_left_in_cycles_at_exit_do_no_harm(device, child):
+    result = child(
+        "import numpy as np, vecadd\n"
+        "a = np.arange(10, dtype='f4')\n"
+        f"{USE_CUDA}\n"
+        "class Holder: pass\n"
+        "h = Holder(); h.itself, h.x, h.p = h, x, p\n"
+        "import sys; sys.vecadd_keep = h, x, p\n"
+    )
+    assert result.stderr == ""
+
+
+SPAWN = """
+def double_of(a):
+    import vecadd
+    return (vecadd.to_device(a) + vecadd.to_device(a)).numpy()
+"""
+
+
+def test_spawned_processes_use_the_gpu(device, child, tmp_path):
+    (tmp_path / "spawned.py").write_text(SPAWN)
+    child(
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
+        "import multiprocessing, numpy as np, vecadd, spawned\n"
+        "a = np.arange(10.0); x = vecadd.to_device(a)\n"
+        "with multiprocessing.get_context('spawn').Pool(1) as pool:\n"
+        "    assert (pool.apply(spawned.double_of, (a,)) == a + a).all()\n"
+        "    pool.close(); pool.join()\n"
+    )

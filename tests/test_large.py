@@ -1,0 +1,62 @@
+"""Arrays of more than 2^31 elements: every index is 64 bits wide."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import vecadd
+
+N = 2**31 + 5
+BLOCK = 2**26
+
+
+def available_bytes():
+    lines = Path("/proc/meminfo").read_text().splitlines()
+    return int(dict(line.split(":") for line in lines)["MemAvailable"].split()[0]) * 1024
+
+
+needs_memory = pytest.mark.skipif(available_bytes() < 3 * N + 2**30, reason="needs 7.5 GB of memory")
+
+
+def filled(seed):
+    """N bytes that repeat after a prime number of elements, so that no block is another's copy."""
+    pattern = np.random.default_rng(seed).integers(-128, 128, 1_000_003, np.int8)
+    return np.resize(pattern, N)
+
+
+def assert_sum(a, b, out):
+    for start in range(0, N, BLOCK):
+        part = slice(start, start + BLOCK)
+        assert np.array_equal(out[part], a[part] + b[part]), f"in the block from element {start} on"
+
+
+@pytest.mark.slow
+@needs_memory
+def test_host_sum_of_more_than_2_to_the_31_elements():
+    a, b = filled(1), filled(2)
+    out = np.zeros(N, np.int8)
+    assert vecadd.add(a, b, out) is out
+    assert_sum(a, b, out)
+
+
+@pytest.mark.slow
+@pytest.mark.gpu
+@needs_memory
+def test_device_sum_of_more_than_2_to_the_31_elements(runtime, device):
+    if runtime != "gpu":
+        pytest.skip("7 GB and 2^31 threads are too much for the double")
+    a, b = filled(1), filled(2)
+    assert_sum(a, b, vecadd.add(vecadd.to_device(a), vecadd.to_device(b)).numpy())
+
+
+@pytest.mark.slow
+@pytest.mark.gpu
+@needs_memory
+def test_transfer_of_more_than_2_to_the_31_elements(runtime, device):
+    if runtime != "gpu":
+        pytest.skip("7 GB are too much for the double")
+    a, b = filled(1), filled(2)
+    out = np.zeros(N, np.int8)
+    vecadd.add(a, b, out, device="cuda")
+    assert_sum(a, b, out)

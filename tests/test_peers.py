@@ -1,0 +1,116 @@
+"""benchmarks.peers: every stage runs, what is missing is named, and a wrong peer does not pass.
+
+CI has no torch with a GPU: a stand-in with the few names that the stages use, on host memory, takes its place.
+"""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import child_environment
+
+from benchmarks.peers import __main__ as peers
+from benchmarks.peers import libraries, stages
+from vecadd.bench.results import Row
+
+
+class Tensor(np.ndarray):
+    """An array with the methods of a tensor; vecadd.add leaves subclasses to numpy.add."""
+
+    def to(self, device: str, non_blocking: bool = False) -> "Tensor":
+        del device, non_blocking
+        return self.copy()
+
+    def cpu(self) -> "Tensor":
+        return self
+
+    def numpy(self) -> np.ndarray:
+        return self.view(np.ndarray)
+
+    def fill_(self, value: int) -> None:
+        self.fill(value)
+
+    def copy_(self, source: np.ndarray, non_blocking: bool = False) -> None:
+        del non_blocking
+        self[...] = source
+
+
+class Event:
+    def __init__(self, enable_timing: bool) -> None:
+        assert enable_timing
+
+    def record(self) -> None:
+        self.at = perf_counter()
+
+    def elapsed_time(self, end: "Event") -> float:
+        return 1e3 * (end.at - self.at)
+
+
+def torch_that_adds_by(add: Callable[..., Any]) -> SimpleNamespace:
+    cuda = SimpleNamespace(Event=Event, synchronize=lambda: None, _sleep=lambda cycles: None)
+    return SimpleNamespace(add=add, cuda=cuda, uint8=np.uint8, from_numpy=lambda x: x.view(Tensor))
+
+
+@pytest.fixture
+def run(device: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, Row]]:
+    """run(stage, torch): the stage's rows by name, on a machine that has that torch and no other library."""
+    monkeypatch.setattr(stages, "OVERHEAD_CALLS", 3)
+    monkeypatch.setattr(stages, "TRANSFER_N", 3000)
+    monkeypatch.setattr(libraries, "_compile_cub", {}.popitem)
+    monkeypatch.setenv("PYTHONPATH", child_environment()["PYTHONPATH"])
+
+    def run_stage(stage: str, torch: SimpleNamespace) -> dict[str, Row]:
+        monkeypatch.setattr(libraries, "module", {"torch": torch}.__getitem__)
+        arguments = ["--json-dir", str(tmp_path), "--stage", stage, "--sizes", "1000", "--seconds-per-cell", "0.01"]
+        monkeypatch.setattr(sys, "argv", ["peers", *arguments])
+        peers.main()
+        rows = json.loads((tmp_path / f"peer-{stage}.json").read_text())["rows"]
+        return {row.label: row for row in (Row(**row) for row in rows)}
+
+    return run_stage
+
+
+@pytest.mark.parametrize("stage", ["device", "overhead"])
+def test_peers_on_the_device_are_compared_with_ours(
+    stage: str, run: Callable[..., dict[str, Row]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = run(stage, torch_that_adds_by(np.add))
+    printed = capsys.readouterr().out
+    assert set(rows) == {"vecadd", "vecadd (torch tensors)", "torch"}
+    assert all(row.checked for row in rows.values())
+    assert rows["torch"].params["reference"] == "vecadd"
+    assert "left out: cupy_arrays: KeyError: 'cupy'" in printed
+    assert f"peer-{stage} torch float32 " in printed
+
+
+def test_a_round_trip_is_compared_with_single_streams(run: Callable[..., dict[str, Row]]) -> None:
+    rows = run("transfer", torch_that_adds_by(np.add))
+    assert {"add (pinned)", "pinned", "pageable", "torch (pinned)", "add (pageable)", "numpy"} <= set(rows)
+    assert all(row.checked for row in rows.values())
+
+
+@pytest.mark.parametrize("stage", ["device", "overhead", "transfer"])
+def test_a_wrong_peer_does_not_pass(stage: str, run: Callable[..., dict[str, Row]]) -> None:
+    rows = run(stage, torch_that_adds_by(np.subtract))
+    wrong = next(row for label, row in rows.items() if label.startswith("torch"))
+    assert str(wrong.error).startswith("wrong result: element ")
+    assert all(row.checked for row in rows.values() if row is not wrong)
+
+
+def test_the_host_stage_runs_anywhere(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "benchmarks.peers", "--stage", "host", "--json-dir", str(tmp_path / "new")]
+    command += ["--sizes", "16,1000", "--seconds-per-cell", "0.01"]
+    result = subprocess.run(
+        command, env=child_environment(), cwd=peers.__file__.rpartition("/benchmarks")[0], timeout=120
+    )
+    rows = json.loads((tmp_path / "new" / "peer-host.json").read_text())["rows"]
+    assert result.returncode == 0
+    assert [row["rung"] for row in rows] == ["vecadd out=", "numpy out=", "vecadd", "numpy"] * 2
+    assert all(row["checked"] for row in rows)

@@ -1,0 +1,105 @@
+"""README.md: its tables are those of the recorded results."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_results import row
+
+from benchmarks import readme_tables
+from vecadd.bench import results
+
+META: dict[str, Any] = {
+    "gpu": [{"name": "NVIDIA H200"}],
+    "cpu": {"model": "Xeon", "threads": 16},
+    "driver": "580.95.05",
+    "date": "2026-01-02T03:04:05+00:00",
+    "revision": "abc",
+    "method": "median of rounds",
+}
+
+EMPTY = "before\n<!-- table: device -->\nstale\n<!-- /table -->\nafter\n"
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Path:
+    """A folder of results: a device sweep on one machine."""
+    rows = [
+        row(sweep="device", rung=rung, n=1 << 28, gbps=gbps, fraction=gbps / 4600)
+        for rung, gbps in (("naive", 3450.0), ("tuned", 4462.0))
+    ]
+    (tmp_path / "h200").mkdir()
+    results.write(tmp_path / "h200" / "device.json", META, rows)
+    return tmp_path
+
+
+def test_the_tables_are_those_of_the_recorded_results() -> None:
+    text = readme_tables.README.read_text()
+    assert readme_tables.fill(text) == text, "run python -m benchmarks.readme_tables"
+
+
+def test_a_table_shows_rates_and_shares_of_the_limit(recorded: Path) -> None:
+    assert readme_tables.fill(EMPTY, recorded, "abc").splitlines() == [
+        "before",
+        "<!-- table: device -->",
+        "",
+        "| n, GB/s (% of limit) | naive | tuned |",
+        "| --- | ---: | ---: |",
+        "| 2^28 | 3450 (75 %) | 4462 (97 %) |",
+        "",
+        "*NVIDIA H200, driver 580.95.05, 2026-01-02, revision abc. Method: median of rounds.*",
+        "",
+        "<!-- /table -->",
+        "after",
+    ]
+
+
+def test_filling_again_changes_nothing(recorded: Path) -> None:
+    once = readme_tables.fill(EMPTY, recorded, "abc")
+    assert readme_tables.fill(once, recorded, "abc") == once
+
+
+def test_a_table_says_when_the_sources_have_moved_on(recorded: Path) -> None:
+    assert "revision abc; the sources have changed since." in readme_tables.fill(EMPTY, recorded, "def")
+
+
+def test_the_newest_record_of_a_machine_counts(recorded: Path) -> None:
+    newer = row(sweep="device", rung="tuned", n=1 << 28, gbps=4500.0, fraction=None)
+    results.write(recorded / "h200" / "later.json", {**META, "date": "2026-02-01T00:00:00+00:00"}, [newer])
+    assert "| 2^28 | 4500 |" in readme_tables.fill(EMPTY, recorded, "abc")
+
+
+def test_several_machines_must_be_told_apart(recorded: Path) -> None:
+    (recorded / "l4").mkdir()
+    (recorded / "l4" / "device.json").write_text((recorded / "h200" / "device.json").read_text())
+    with pytest.raises(ValueError, match="recorded on h200, l4; say which"):
+        readme_tables.fill(EMPTY, recorded, "abc")
+    assert "4462" in readme_tables.fill(EMPTY.replace("device", "device l4"), recorded, "abc")
+
+
+@pytest.mark.parametrize(
+    ("marker", "text"),
+    [("sideways", "no table 'sideways'"), ("host", "no result of this sweep"), ("device l4", "no result .* on l4")],
+)
+def test_a_marker_without_a_result_is_an_error(marker: str, text: str, recorded: Path) -> None:
+    with pytest.raises(ValueError, match=text):
+        readme_tables.fill(EMPTY.replace("device", marker), recorded, "abc")
+
+
+def test_peers_are_shown_as_ratios_by_size(recorded: Path) -> None:
+    ours = row(sweep="peer-device", rung="vecadd", n=1 << 28, seconds=720e-6)
+    params = {"reference": "vecadd", "ratio": 1.023, "ratio_interval": [1.02, 1.03]}
+    torch = replace(ours, rung="torch", seconds=737e-6, params=params)
+    results.write(recorded / "h200" / "peer-device.json", META, [ours, torch])
+    text = readme_tables.fill(EMPTY.replace("device", "peer-device"), recorded, "abc")
+    assert "| n | vecadd: time | torch / ours |\n| --- | ---: | ---: |\n| 2^28 | 720 us | 1.02 |" in text
+
+
+def test_peers_at_one_size_are_shown_with_their_interval(recorded: Path) -> None:
+    ours = row(sweep="peer-overhead", rung="vecadd", n=1024, seconds=2.5e-6, gbps=4.9)
+    params = {"reference": "vecadd", "ratio": 2.28, "ratio_interval": [2.27, 2.31]}
+    torch = replace(ours, rung="torch", seconds=5.7e-6, gbps=2.2, params=params)
+    results.write(recorded / "h200" / "peer-overhead.json", META, [ours, torch])
+    text = readme_tables.fill(EMPTY.replace("device", "peer-overhead"), recorded, "abc")
+    assert "| vecadd | 2.5 us | 4.9 | 1 |\n| torch | 5.7 us | 2.2 | 2.28 (2.27 to 2.31) |" in text

@@ -1,0 +1,78 @@
+"""VECADD_SIMD: every level that this machine has passes the same checks; a level that it has not is an error."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import child_environment
+
+from vecadd import _core
+
+TESTS = Path(__file__).parent
+LEVELS = _core.host_facts()["simd_levels"]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_level_is_used_when_it_is_named(level, child):
+    code = "from vecadd import _core; print(_core.host_facts()['simd'])"
+    assert child(code, VECADD_SIMD=level).stdout.strip() == level
+
+
+def test_best_level_is_used_when_none_is_named(child):
+    code = "from vecadd import _core; print(_core.host_facts()['simd'])"
+    assert child(code, VECADD_SIMD=None).stdout.strip() == LEVELS[0]
+
+
+def test_plain_c_is_always_there():
+    assert LEVELS[-1] == "c"
+
+
+@pytest.mark.parametrize("level", [level for level in LEVELS if level != _core.host_facts()["simd"]])
+@pytest.mark.parametrize("file", ["test_add_host.py", "test_warnings.py"])
+def test_level_passes_the_host_tests(file, level):
+    """The level that is chosen by itself passes them in their own files."""
+    result = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-k", "not transfer", str(TESTS / file)],
+        env=child_environment(VECADD_SIMD=level),
+        capture_output=True,
+        text=True,
+        timeout=280,
+        cwd=TESTS.parent,
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert " passed" in result.stdout
+
+
+@pytest.mark.parametrize("level", ["sse9", "AVX2", "avx2 ", "neon,c", *({"neon", "avx512"} - set(LEVELS))])
+def test_unknown_level_is_an_error_that_lists_those_that_work(level, child):
+    result = child(
+        "import numpy as np, vecadd\n"
+        "a = np.ones(10)\n"
+        "for attempt in range(2):\n"
+        "    try:\n"
+        "        vecadd.add(a, a)\n"
+        "    except ValueError as error:\n"
+        "        print(error)\n"
+        "assert vecadd.add(a, 1).tolist() == [2.0] * 10\n",
+        VECADD_SIMD=level,
+    )
+    lines = result.stdout.splitlines()
+    assert len(lines) == 2
+    assert all("VECADD_SIMD" in line and level in line for line in lines)
+    assert all(name in line for line in lines for name in LEVELS)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_every_level_gives_the_same_bytes(level, child):
+    code = (
+        "import hashlib, numpy as np, vecadd\n"
+        "from arrays import DTYPES, bits, values\n"
+        "digest = hashlib.sha256()\n"
+        "with np.errstate(all='ignore'):\n"
+        "    for dtype in DTYPES:\n"
+        "        for n in (1, 63, 1000, 300_001):\n"
+        "            digest.update(bits(vecadd.add(values(dtype, n, 1), values(dtype, n, 2))))\n"
+        "print(digest.hexdigest())\n"
+    )
+    assert child(code, VECADD_SIMD=level).stdout == child(code, VECADD_SIMD="c").stdout

@@ -1,0 +1,212 @@
+"""Streams: a sum runs after what its operands' producers queued and before what their owners queue next.
+
+On the double, work that nothing orders runs in a random legal order, another one for each seed: a join left out turns
+these tests red for some of them.
+"""
+
+import random
+
+import numpy as np
+import pytest
+from arrays import assert_same_values
+from conftest import ON_DOUBLE
+
+import vecadd
+
+N = 1000
+LEGACY, PER_THREAD = 1, 2  # cudaStreamLegacy, cudaStreamPerThread
+ORDERS = range(40 if ON_DOUBLE else 3)
+
+
+@pytest.fixture(params=ORDERS, ids="order {}".format)
+def order(request, device):
+    """The seed of the double's order of work, and of what a test chooses at random."""
+    if ON_DOUBLE:
+        request.getfixturevalue("double").reset(request.param)
+    return request.param
+
+
+def numbers(seed):
+    return np.random.default_rng(seed).integers(-1000, 1000, N, np.int32)
+
+
+class ForeignStream:
+    """A stream object of the __cuda_stream__ protocol."""
+
+    def __init__(self, handle):
+        self.handle = handle
+
+    def __cuda_stream__(self):
+        return 0, self.handle
+
+
+class CupyLikeStream:
+    def __init__(self, handle):
+        self.ptr = handle
+
+
+class TorchLikeStream:
+    def __init__(self, handle):
+        self.cuda_stream = handle
+
+
+def produced_late(driver, foreign, x, stream):
+    """x as another library gives it away: not there yet, but queued on its stream, which its interface names."""
+    source, target = foreign(x), foreign(np.zeros_like(x), stream=stream)
+    driver.copy_late(stream, target.pointer, source.pointer, x.nbytes)
+    return target
+
+
+def test_sum_comes_after_both_producers(order, driver, foreign):
+    a, b = numbers(1), numbers(2)
+    x = produced_late(driver, foreign, a, driver.stream())
+    y = produced_late(driver, foreign, b, driver.stream())
+    assert_same_values(vecadd.add(x, y).numpy(), a + b)
+
+
+def test_sum_on_a_given_stream_comes_after_both_producers(order, driver, foreign):
+    a, b = numbers(1), numbers(2)
+    x = produced_late(driver, foreign, a, driver.stream())
+    y = produced_late(driver, foreign, b, driver.stream())
+    assert_same_values(vecadd.add(x, y, stream=driver.stream()).numpy(), a + b)
+
+
+def test_sum_comes_after_the_earlier_writer_of_out(order, driver, foreign):
+    a = numbers(1)
+    out = produced_late(driver, foreign, numbers(2), driver.stream())
+    vecadd.add(foreign(a), foreign(a), out)
+    assert_same_values(out.numpy(), a + a)
+
+
+def test_owner_may_overwrite_an_operand_at_once(order, driver, foreign):
+    a, b, stream = numbers(1), numbers(2), driver.stream()
+    x, later = foreign(a, stream=stream), foreign(numbers(3))
+    got = vecadd.add(x, foreign(b), stream=driver.stream())
+    driver.copy_late(stream, x.pointer, later.pointer, a.nbytes)
+    assert_same_values(got.numpy(), a + b)
+
+
+def test_owner_of_out_may_read_it_at_once_on_its_own_stream(order, driver, foreign):
+    a, stream = numbers(1), driver.stream()
+    out, target = foreign(np.zeros_like(a), stream=stream), foreign(np.zeros_like(a))
+    vecadd.add(foreign(a), foreign(a), out, stream=driver.stream())
+    driver.copy_late(stream, target.pointer, out.pointer, a.nbytes)
+    assert_same_values(target.numpy(), a + a)
+
+
+def test_consumer_on_the_results_stream_comes_after_the_sum(order, driver, foreign):
+    a, stream = numbers(1), driver.stream()
+    got = vecadd.add(foreign(a), foreign(a), stream=stream)
+    interface, target = got.__cuda_array_interface__, foreign(np.zeros_like(a))
+    driver.copy_late(stream, target.pointer, interface["data"][0], a.nbytes)
+    assert_same_values(target.numpy(), a + a)
+
+
+def test_sum_of_a_sum_on_another_stream_comes_after_it(order, driver, foreign):
+    a = numbers(1)
+    first = vecadd.add(foreign(a), foreign(a), stream=driver.stream())
+    second = vecadd.add(first, first, stream=driver.stream())
+    third = vecadd.add(second, first, stream=driver.stream())
+    assert_same_values(third.numpy(), 6 * a)
+
+
+def test_partial_overlap_on_streams_keeps_the_order(order, driver, foreign):
+    a, stream = numbers(1), driver.stream()
+    memory = produced_late(driver, foreign, a, stream)
+    want = a.copy()
+    want[10:510] = a[0:500] + a[100:600]
+    vecadd.add(memory.window(0, 500), memory.window(100, 500), memory.window(10, 500), stream=driver.stream())
+    assert_same_values(memory.numpy(), want)
+
+
+def test_freed_memory_is_reused_only_after_its_users(order, driver, foreign):
+    a, other = numbers(1), driver.stream()
+    x = vecadd.to_device(a)
+    got = vecadd.add(x, x, stream=other)
+    del x
+    for seed in range(5):
+        vecadd.to_device(numbers(seed + 10))
+    assert_same_values(got.numpy(), a + a)
+
+
+def test_any_program_of_sums_over_streams_gives_what_it_gives_in_one_order(order, driver, foreign):
+    choose = random.Random(order)
+    streams = [driver.stream() for _ in range(3)] + [None, 0, LEGACY, PER_THREAD]
+    host = [numbers(i) for i in range(6)]
+    device = [vecadd.to_device(x) for x in host[:3]] + [foreign(x, stream=driver.stream()) for x in host[3:]]
+    for _ in range(40):
+        i, j, k = (choose.randrange(6) for _ in range(3))
+        out = choose.choice([None, device[k]])
+        host[k] = host[i] + host[j]
+        device[k] = vecadd.add(device[i], device[j], out, stream=choose.choice(streams))
+    for got, want in zip(device, host, strict=True):
+        assert_same_values(got.numpy(), want)
+
+
+@pytest.mark.parametrize("wrap", [int, ForeignStream, CupyLikeStream, TorchLikeStream])
+def test_stream_may_be_a_handle_or_a_stream_object(wrap, driver, foreign):
+    a, handle = numbers(1), driver.stream()
+    got = vecadd.add(foreign(a), foreign(a), stream=wrap(handle))
+    assert got.__cuda_array_interface__["stream"] == handle
+    assert_same_values(got.numpy(), a + a)
+
+
+@pytest.mark.parametrize("stream", [0, LEGACY, None])
+def test_legacy_default_stream_is_the_default_and_is_named_1_in_the_interface(stream, foreign):
+    a = numbers(1)
+    got = vecadd.add(foreign(a), foreign(a), stream=stream)
+    assert got.__cuda_array_interface__["stream"] == LEGACY
+    assert_same_values(got.numpy(), a + a)
+
+
+def test_per_thread_default_stream_is_2(foreign):
+    a = numbers(1)
+    got = vecadd.add(foreign(a), foreign(a), stream=PER_THREAD)
+    assert got.__cuda_array_interface__["stream"] == PER_THREAD
+    assert_same_values(got.numpy(), a + a)
+
+
+def test_sum_runs_on_the_first_operands_stream(driver, foreign):
+    a, stream = numbers(1), driver.stream()
+    got = vecadd.add(foreign(a, stream=stream), foreign(a, stream=driver.stream()))
+    assert got.__cuda_array_interface__["stream"] == stream
+
+
+def test_sum_runs_on_the_home_stream_of_a_device_array(driver, foreign):
+    a, stream = numbers(1), driver.stream()
+    first = vecadd.add(foreign(a), foreign(a), stream=stream)
+    assert vecadd.add(first, first).__cuda_array_interface__["stream"] == stream
+
+
+def test_home_stream_of_out_is_kept(driver, device):
+    a = vecadd.to_device(numbers(1))
+    home = a.__cuda_array_interface__["stream"]
+    vecadd.add(a, a, a, stream=driver.stream())
+    assert a.__cuda_array_interface__["stream"] == home
+    assert_same_values(a.numpy(), 2 * numbers(1))
+
+
+@pytest.mark.parametrize("stream", [0, 1, 2])
+def test_stream_with_host_operands_is_a_type_error(stream):
+    a = numbers(1)
+    with pytest.raises(TypeError, match="stream"):
+        vecadd.add(a, a, stream=stream)
+
+
+def test_no_stream_with_host_operands_is_fine():
+    a = numbers(1)
+    assert_same_values(vecadd.add(a, a, stream=None), a + a)
+
+
+def test_stream_with_host_operands_through_the_gpu_is_a_type_error(device):
+    a = numbers(1)
+    with pytest.raises(TypeError, match="stream"):
+        vecadd.add(a, a, device="cuda", stream=0)
+
+
+def test_stream_on_a_second_device(second_device, driver, foreign):
+    a, stream = numbers(1), driver.stream(second_device)
+    x = foreign(a, device=second_device, stream=stream)
+    got = vecadd.add(x, x, stream=stream)
+    assert got.device == f"cuda:{second_device}"
+    assert_same_values(got.numpy(), a + a)

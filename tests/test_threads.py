@@ -1,0 +1,217 @@
+"""The host's threads: how many, from several callers at once, across forks, and at the end of the process."""
+
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+from arrays import assert_same_values
+
+import vecadd
+
+N = 2**20
+SUMS = """
+import numpy as np, vecadd
+for n in (0, 1, 1000, 2**18 + 1, 2**22 + 3):
+    a = np.arange(n, dtype=np.int32)
+    assert (vecadd.add(a, a) == a * 2).all()
+    assert (vecadd.add(a, a, np.empty_like(a)) == a * 2).all()
+"""
+
+FORKS = """
+import os, sys, warnings
+import numpy as np, vecadd
+warnings.simplefilter("ignore", DeprecationWarning)  # Python's own, about forks of processes with threads
+a = np.arange(2**22, dtype=np.float32)
+def check():
+    assert (vecadd.add(a, a) == a * 2).all()
+    assert (vecadd.add(a[:100], a[:100]) == a[:100] * 2).all()
+"""
+
+
+@pytest.mark.parametrize("threads", ["1", "2", "3", "7", "64"])
+def test_number_of_threads_may_be_set(threads, child):
+    code = f"{SUMS}\nfrom vecadd import _core; print(_core.host_facts()['threads'])"
+    assert child(code, VECADD_NUM_THREADS=threads).stdout.strip() == threads
+
+
+def test_one_thread_is_no_thread_beside_the_callers(child):
+    code = f"{SUMS}\nimport os; print(len(os.listdir('/proc/self/task')))"
+    assert child(code, VECADD_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1").stdout.strip() == "1"
+
+
+@pytest.mark.parametrize("threads", ["0", "-3", "many", "", "1e3", "99999999999999999999"])
+def test_nonsense_for_the_number_of_threads_does_not_stop_sums(threads, child):
+    code = f"{SUMS}\nfrom vecadd import _core; assert _core.host_facts()['threads'] >= 1"
+    child(code, VECADD_NUM_THREADS=threads)
+
+
+def test_threads_are_no_more_than_the_processors_that_the_process_may_use(child):
+    code = (
+        "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n"
+        f"{SUMS}\nfrom vecadd import _core; assert _core.host_facts()['threads'] == 1"
+    )
+    child(code, VECADD_NUM_THREADS=None)
+
+
+def test_import_and_small_sums_start_no_thread(child):
+    code = (
+        "import os, numpy as np, vecadd\n"
+        "a = np.ones(100); vecadd.add(a, a)\n"
+        "assert len(os.listdir('/proc/self/task')) == 1\n"
+    )
+    child(code, OPENBLAS_NUM_THREADS="1")
+
+
+def together(count, work):
+    """Runs work(0), work(1), ... in as many Python threads, started at one time, and raises what they raised."""
+    start, errors = threading.Barrier(count), []
+
+    def run(i):
+        start.wait()
+        try:
+            work(i)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors, errors
+
+
+@pytest.mark.parametrize("n", [10, 1000, N])
+def test_many_callers_at_once(n):
+    def work(i):
+        a = np.full(n, i, np.int32)
+        for _ in range(20):
+            assert_same_values(vecadd.add(a, a), np.full(n, 2 * i, np.int32))
+
+    together(8, work)
+
+
+def test_callers_of_one_array_at_once():
+    a, want = np.arange(N, dtype=np.float32), 2 * np.arange(N, dtype=np.float32)
+    together(4, lambda i: [assert_same_values(vecadd.add(a, a), want) for _ in range(10)])
+
+
+def test_other_python_threads_go_on_during_a_large_sum():
+    """With a switch interval of a minute, the sleeper wakes up in mid-sum only if the sum gave the GIL away."""
+    a, out, sums, ticks = np.ones(2**24, np.float32), np.empty(2**24, np.float32), 40, 0
+    adder = threading.Thread(target=lambda: [vecadd.add(a, a, out) for _ in range(sums)])
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(60)
+    try:
+        adder.start()
+        while adder.is_alive():
+            time.sleep(0.0001)
+            ticks += 1
+    finally:
+        sys.setswitchinterval(interval)
+    assert ticks > 2 * sums
+
+
+def test_threads_of_the_pool_take_no_signals(child):
+    """A signal that a worker took would not wake the main thread up."""
+    child(
+        f"{SUMS}\n"
+        "import glob\n"
+        "for status in glob.glob('/proc/self/task/*/status'):\n"
+        "    lines = dict(line.split(':', 1) for line in open(status).read().splitlines() if ':' in line)\n"
+        "    main = lines['Pid'].strip() == lines['Tgid'].strip()\n"
+        "    assert main or int(lines['SigBlk'], 16) & (1 << 1), lines['Name']\n",
+        OPENBLAS_NUM_THREADS="1",
+        VECADD_NUM_THREADS="4",
+    )
+
+
+def test_fork_after_use_adds_in_parent_and_child(child):
+    child(
+        f"{FORKS}\n"
+        "check()\n"
+        "for _ in range(5):\n"
+        "    pid = os.fork()\n"
+        "    if pid == 0:\n"
+        "        check(); check(); sys.exit(0)\n"
+        "    check()\n"
+        "    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0\n",
+        VECADD_NUM_THREADS="3",
+    )
+
+
+def test_fork_of_a_fork_adds(child):
+    child(
+        f"{FORKS}\n"
+        "check()\n"
+        "for _ in range(3):\n"
+        "    pid = os.fork()\n"
+        "    if pid:\n"
+        "        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0\n"
+        "        break\n"
+        "    check()\n",
+        VECADD_NUM_THREADS="3",
+    )
+
+
+def test_fork_while_another_thread_adds(child):
+    child(
+        f"{FORKS}\n"
+        "import threading\n"
+        "stop = threading.Event()\n"
+        "def busy():\n"
+        "    while not stop.is_set(): vecadd.add(a, a)\n"
+        "thread = threading.Thread(target=busy); thread.start()\n"
+        "for _ in range(10):\n"
+        "    pid = os.fork()\n"
+        "    if pid == 0:\n"
+        "        check(); os._exit(0)\n"
+        "    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0\n"
+        "stop.set(); thread.join(); check()\n",
+        VECADD_NUM_THREADS="3",
+    )
+
+
+def test_multiprocessing_fork_pool_adds(child):
+    child(
+        f"{FORKS}\n"
+        "import multiprocessing\n"
+        "def work(i):\n"
+        "    check(); return i\n"
+        "check()\n"
+        "with multiprocessing.get_context('fork').Pool(2) as pool:\n"
+        "    assert pool.map(work, range(6)) == list(range(6))\n"
+        "    pool.close(); pool.join()\n",
+        VECADD_NUM_THREADS="3",
+    )
+
+
+def test_process_ends_while_the_pool_is_idle(child):
+    assert child(SUMS, VECADD_NUM_THREADS="4").stderr == ""
+
+
+def test_process_ends_while_a_daemon_thread_adds(child):
+    result = child(
+        "import threading, time, numpy as np, vecadd\n"
+        "a = np.ones(2**22)\n"
+        "def busy():\n"
+        "    while True: vecadd.add(a, a)\n"
+        "for _ in range(3): threading.Thread(target=busy, daemon=True).start()\n"
+        "time.sleep(0.2)\n",
+        VECADD_NUM_THREADS="4",
+    )
+    assert result.stderr == ""
+
+
+def test_sums_at_exit_are_right(child):
+    child(
+        "import atexit, os, numpy as np, vecadd\n"
+        "a = np.arange(2.0**21)\n"
+        "def late():\n"
+        "    if not (vecadd.add(a, a) == a * 2).all(): os._exit(3)\n"
+        "atexit.register(late)\n"
+        "late()\n",
+        VECADD_NUM_THREADS="4",
+    )

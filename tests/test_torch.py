@@ -1,0 +1,151 @@
+"""PyTorch's tensors: added where they are, on PyTorch's own stream, the sum a tensor."""
+
+import numpy as np
+import pytest
+from arrays import numpys_sum, values
+
+import vecadd
+
+torch = pytest.importorskip("torch")
+
+DTYPES = [torch.bool, torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8, torch.float16, torch.bfloat16,
+          torch.float32, torch.float64, torch.complex64, torch.complex128]  # fmt: skip
+
+
+@pytest.fixture
+def cuda(runtime):
+    """PyTorch's name of the GPU."""
+    if runtime != "gpu" or not torch.cuda.is_available():
+        pytest.skip("needs a GPU and a PyTorch that can use it")
+    return "cuda"
+
+
+def small(dtype, n, where):
+    return torch.arange(n, device=where).remainder(50).to(dtype)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("n", [0, 1, 3, 17, 1000, 100_003])
+def test_sum_is_torchs_and_a_tensor(cuda, n, dtype):
+    a, b = small(dtype, n, cuda), small(dtype, n, cuda).flip(0)
+    got = vecadd.add(a, b)
+    assert type(got) is torch.Tensor
+    assert (got.dtype, got.device, got.shape) == (a.dtype, a.device, a.shape)
+    assert torch.equal(got, a + b)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", ["float16", "float32", "int32", "complex64"])
+def test_values_are_numpys(cuda, dtype):
+    a, b = values(np.dtype(dtype), 10_000, 1), values(np.dtype(dtype), 10_000, 2)
+    got = vecadd.add(torch.from_numpy(a).to(cuda), torch.from_numpy(b).to(cuda)).cpu().numpy()
+    np.testing.assert_array_equal(got, numpys_sum(a, b))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("start", range(9))
+def test_views_at_every_alignment(cuda, start):
+    whole = torch.arange(1000, device=cuda, dtype=torch.int16)
+    a, out = whole[start : start + 500], torch.zeros(600, device=cuda, dtype=torch.int16)
+    assert torch.equal(vecadd.add(a, a, out[start * 3 : start * 3 + 500]), 2 * a)
+    assert not out[: start * 3].any()
+    assert not out[start * 3 + 500 :].any()
+
+
+@pytest.mark.gpu
+def test_out_and_in_place(cuda):
+    a, b = torch.arange(1000.0, device=cuda), torch.ones(1000, device=cuda)
+    out = torch.zeros(1000, device=cuda)
+    assert vecadd.add(a, b, out) is out
+    assert torch.equal(out, a + b)
+    want = a + b
+    assert vecadd.add(a, b, a) is a
+    assert torch.equal(a, want)
+
+
+@pytest.mark.gpu
+def test_sum_runs_on_the_current_stream(cuda):
+    side = torch.cuda.Stream()
+    a = torch.zeros(1_000_000, device=cuda)
+    torch.cuda.synchronize()
+    with torch.cuda.stream(side):
+        torch.cuda._sleep(50_000_000)
+        a += 1
+        got = vecadd.add(a, a)
+        want = got.clone()
+    torch.cuda.synchronize()
+    assert (want == 2).all()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("spelled", [lambda s: s, lambda s: s.cuda_stream], ids=["object", "handle"])
+def test_sum_on_a_given_stream_comes_after_the_current_one(cuda, spelled):
+    side = torch.cuda.Stream()
+    a = torch.zeros(1_000_000, device=cuda)
+    torch.cuda.synchronize()
+    torch.cuda._sleep(50_000_000)
+    a += 1
+    got = vecadd.add(a, a, stream=spelled(side))
+    del a
+    other = torch.full((1_000_000,), 7.0, device=cuda)
+    torch.cuda.synchronize()
+    assert (got == 2).all()
+    assert (other == 7).all()
+
+
+@pytest.mark.gpu
+def test_tensor_that_needs_grad_is_refused_with_advice(cuda):
+    a = torch.ones(10, device=cuda, requires_grad=True)
+    with pytest.raises((TypeError, RuntimeError), match=r"detach|no_grad"):
+        vecadd.add(a, a)
+    with torch.no_grad():
+        assert torch.equal(vecadd.add(a, a), torch.full((10,), 2.0, device=cuda))
+    assert torch.equal(vecadd.add(a.detach(), a.detach()), torch.full((10,), 2.0, device=cuda))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(
+    ("make", "exception"),
+    [
+        (lambda a: (a, a.cpu()), TypeError),
+        (lambda a: (a, a.double()), TypeError),
+        (lambda a: (a, a[:-1]), ValueError),
+        (lambda a: (a[::2], a[::2]), (TypeError, ValueError, NotImplementedError)),
+        (lambda a: (a, a.numpy(force=True)), TypeError),
+        (lambda a: (a, a, a.cpu()), TypeError),
+    ],
+)
+def test_what_cannot_be_added_is_refused(cuda, make, exception):
+    with pytest.raises(exception):
+        vecadd.add(*make(torch.arange(10.0, device=cuda)))
+
+
+@pytest.mark.gpu
+def test_conjugated_and_negated_views_are_what_they_mean(cuda):
+    a = torch.tensor([1 + 2j, 3 - 4j], device=cuda)
+    assert torch.equal(vecadd.add(a.conj(), a), a.conj() + a)
+
+
+@pytest.mark.gpu
+def test_device_arrays_and_tensors_mix(cuda):
+    a = np.arange(100.0)
+    x, t = vecadd.to_device(a), torch.from_numpy(a).to(cuda)
+    assert type(vecadd.add(t, x)) is torch.Tensor
+    assert type(vecadd.add(x, t)) is vecadd.DeviceArray
+    np.testing.assert_array_equal(vecadd.add(t, x).cpu().numpy(), a + a)
+
+
+@pytest.mark.gpu
+def test_torch_reads_device_arrays(cuda):
+    a = np.arange(100.0)
+    t = torch.as_tensor(vecadd.to_device(a), device=cuda)
+    np.testing.assert_array_equal(t.cpu().numpy(), a)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.bool, torch.complex64], ids=str)
+def test_cpu_tensors_give_what_numpy_gives(dtype):
+    a = small(dtype, 100, "cpu")
+    got, want = vecadd.add(a, a), np.add(a, a)
+    assert type(got) is type(want)
+    np.testing.assert_array_equal(np.asarray(got), np.asarray(want))

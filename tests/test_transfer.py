@@ -1,0 +1,190 @@
+"""device="cuda" with host arrays: numpy.add's values, kind and warnings, by way of the GPU, pinned memory or not."""
+
+import threading
+
+import numpy as np
+import pytest
+from arrays import DTYPES, assert_same, assert_same_values, at_offset, guards_intact, numpys_sum, offset_empty, values
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import vecadd
+from vecadd import _core
+
+KIB = 1024
+
+# Bytes: chunks are 128 KiB and more of ordinary memory, 512 KiB and more of pinned; sums end before, at and after some.
+CHUNKED = [128 * KIB, 256 * KIB, 384 * KIB, 512 * KIB, 1024 * KIB, 1536 * KIB]
+
+
+@pytest.fixture(autouse=True)
+def silent():
+    """Values are the subject here; warnings on this route are in test_warnings.py."""
+    with np.errstate(all="ignore"):
+        yield
+
+
+def pinned(x):
+    copy = vecadd.empty_pinned(x.shape, x.dtype)
+    copy[...] = x
+    return copy
+
+
+def ordinary(x):
+    return x.copy()
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 17, 1000, 100003])
+def test_sum_is_numpys(device, n, dtype):
+    a, b = values(dtype, n, 1), values(dtype, n, 2)
+    assert_same(vecadd.add(a, b, device="cuda"), numpys_sum(a, b))
+
+
+@pytest.mark.parametrize("dtype", [np.dtype("int8"), np.dtype("float32"), np.dtype("complex128")], ids=str)
+@pytest.mark.parametrize("step", [-1, 0, 1])
+@pytest.mark.parametrize("nbytes", CHUNKED)
+@pytest.mark.parametrize("kind", [pinned, ordinary])
+def test_sizes_around_chunks_are_numpys_sum(device, kind, nbytes, step, dtype):
+    n = nbytes // dtype.itemsize + step
+    a, b = kind(values(dtype, n, 1)), kind(values(dtype, n, 2))
+    assert_same(vecadd.add(a, b, device="cuda"), numpys_sum(a, b))
+
+
+@pytest.mark.parametrize("kinds", [(p, q, r) for p in "op" for q in "op" for r in "op"], ids="".join)
+@pytest.mark.parametrize("n", [1, 1000, 700001])
+def test_pinned_and_ordinary_memory_may_be_mixed(device, n, kinds):
+    a, b, out = ({"o": ordinary, "p": pinned}[kind](values(np.dtype("float32"), n, i)) for i, kind in enumerate(kinds))
+    want = numpys_sum(a, b)
+    assert vecadd.add(a, b, out, device="cuda") is out
+    assert_same_values(out, want)
+
+
+@pytest.mark.parametrize("kind", [pinned, ordinary])
+@pytest.mark.parametrize("n", [100, 3_000_001])
+def test_in_place(device, n, kind):
+    a, b = kind(values(np.dtype("int32"), n, 1)), kind(values(np.dtype("int32"), n, 2))
+    want = a + b
+    assert vecadd.add(a, b, b, device="cuda") is b
+    assert_same_values(b, want)
+    want = a + a
+    vecadd.add(a, a, a, device="cuda")
+    assert_same_values(a, want)
+
+
+@settings(max_examples=40)
+@given(data=st.data(), dtype=st.sampled_from(DTYPES))
+def test_any_size_and_alignment_is_numpys_sum_and_writes_nothing_else(device, data, dtype):
+    n = data.draw(st.integers(0, 300_000) | st.integers(0, 100), "n")
+    offsets = st.integers(0, 64 // dtype.itemsize).map(lambda i: i * dtype.itemsize)
+    a = at_offset(values(dtype, n, 1), data.draw(offsets, "offset of a"))
+    b = at_offset(values(dtype, n, 2), data.draw(offsets, "offset of b"))
+    out = offset_empty(dtype, n, data.draw(offsets, "offset of out"))
+    vecadd.add(a, b, out, device="cuda")
+    assert_same_values(out, numpys_sum(a, b))
+    assert guards_intact(out)
+
+
+@pytest.mark.parametrize("shift", [-1000, -1, 1, 1000, 200_000])
+def test_out_that_overlaps_an_operand_in_part_gets_the_sum_of_what_was_there(device, shift):
+    n = 400_000
+    memory = np.arange(n + 400_000, dtype=np.int32)
+    a, out = memory[200_000 : 200_000 + n], memory[200_000 + shift : 200_000 + shift + n]
+    b = np.arange(n, dtype=np.int32)
+    want = a + b
+    vecadd.add(a, b, out, device="cuda")
+    assert_same_values(out, want)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_shape_and_memory_order_are_numpys(device, order):
+    a = values(np.dtype("float64"), 300).reshape(5, 60).copy(order=order)
+    assert_same(vecadd.add(a, a, device="cuda"), numpys_sum(a, a))
+
+
+def test_out_in_a_tuple(device):
+    a, out = np.arange(100.0), np.empty(100)
+    assert vecadd.add(a, a, out=(out,), device="cuda") is out
+    assert_same_values(out, a + a)
+
+
+@pytest.mark.parametrize("name", ["cuda", "cuda:0"])
+def test_route_is_the_transfer(device, name):
+    a = np.arange(1000.0)
+    assert _core.explain_route(a, a, device=name)["route"] == "transfer"
+    assert_same(vecadd.add(a, a, device=name), a + a)
+
+
+def test_second_device(second_device):
+    a = values(np.dtype("float32"), 300_000)
+    assert_same(vecadd.add(a, a, device=f"cuda:{second_device}"), numpys_sum(a, a))
+    assert vecadd.to_device(a).device == "cuda:0"
+
+
+def test_several_threads_at_once(device):
+    a = [values(np.dtype("int64"), 100_000, i) for i in range(4)]
+    got = [None] * 4
+    start = threading.Barrier(4)
+
+    def work(i):
+        start.wait()
+        for _ in range(5):
+            got[i] = vecadd.add(a[i], a[i], device="cuda")
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for result, x in zip(got, a, strict=True):
+        assert_same(result, x + x)
+
+
+def test_large_bool_sums_are_normalised(device):
+    a = np.resize(np.array([0, 2, 1, 255], np.uint8), 500_001).view(bool)
+    got = vecadd.add(a, a, device="cuda")
+    assert set(np.unique(got.view(np.uint8))) == {0, 1}
+
+
+STAGED = {
+    "lists": lambda: ([1, 2, 3], [4.0, 5.0, 6.0]),
+    "numbers": lambda: (1, 2.5),
+    "array and number": lambda: (np.arange(5, dtype=np.int16), 3),
+    "array and float": lambda: (np.arange(5, dtype=np.int16), 1.5),
+    "0-d": lambda: (np.array(1.5), np.array(2.0)),
+    "two dtypes": lambda: (np.arange(1000, dtype=np.int32), np.arange(1000, dtype=np.float32)),
+    "broadcast": lambda: (np.arange(5.0), np.arange(20.0).reshape(4, 5)),
+    "outer": lambda: (np.arange(5.0), np.arange(4.0).reshape(4, 1)),
+    "empty": lambda: (np.zeros((0, 5)), np.zeros(5)),
+    "strided": lambda: (np.arange(1000.0)[::2], np.arange(500.0)),
+    "backwards": lambda: (np.arange(1000.0)[::-1], np.arange(1000.0)),
+    "byte-swapped": lambda: (np.arange(100).astype(">i4"), np.arange(100).astype(">i4")),
+    "misaligned": lambda: (np.zeros(401, np.uint8)[1:].view("f4"), np.arange(100, dtype="f4")),
+    "NumPy scalar": lambda: (np.float64(2.5), np.arange(5, dtype=np.float32)),
+}
+
+
+@pytest.mark.parametrize("name", STAGED)
+def test_what_is_not_contiguous_or_not_alike_is_added_too(device, name):
+    a, b = STAGED[name]()
+    got, want = vecadd.add(a, b, device="cuda"), np.add(a, b)
+    assert type(got) is type(want)
+    assert_same_values(np.asarray(got), np.asarray(want))
+
+
+@pytest.mark.parametrize(
+    "make_out",
+    [
+        lambda: np.zeros(10)[::2],
+        lambda: np.zeros((3, 5)),
+        lambda: np.zeros(5, ">f8"),
+        lambda: np.zeros(5, "c16"),
+        lambda: np.zeros(5, "f4"),
+    ],
+    ids=["strided", "larger", "byte-swapped", "wider", "narrower"],
+)
+def test_out_may_be_whatever_numpy_takes(device, make_out):
+    a, out, want = np.arange(5.0), make_out(), make_out()
+    assert vecadd.add(a, a, out, device="cuda") is out
+    np.add(a, a, out=want)
+    assert out.tobytes() == want.tobytes()

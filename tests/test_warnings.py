@@ -1,0 +1,322 @@
+"""Floating-point warnings: NumPy's own, once a call, in every errstate mode, on every route, from whichever thread.
+
+Overflow and invalid are all that an addition can raise. bfloat16 overflows only where the float32 sum does, as NumPy
+has it; its rounding to an infinity is silent.
+"""
+
+import ctypes
+import platform
+import threading
+import warnings
+
+import numpy as np
+import pytest
+from arrays import BFLOAT16, DTYPES, NUMPY_FLOATS, assert_same_values, at_offset, fill_guards, lane, tame_values
+
+import vecadd
+
+FLOATS = [*NUMPY_FLOATS, BFLOAT16]
+MODES = ["ignore", "warn", "raise", "call", "print", "log"]
+SIZES = [1, 7, 1000, 2**20 + 3]
+
+
+def host(a, b, **keywords):
+    return vecadd.add(a, b, **keywords)
+
+
+def numpy_route(a, b, **keywords):
+    return vecadd.add(np.repeat(a, 2)[::2], b, **keywords)
+
+
+def transfer(a, b, **keywords):
+    return vecadd.add(a, b, device="cuda", **keywords)
+
+
+@pytest.fixture(params=[host, numpy_route, transfer], ids=lambda route: route.__name__)
+def route(request):
+    """add by one route; the transfer's needs a device."""
+    if request.param is transfer:
+        request.getfixturevalue("device")
+    return request.param
+
+
+def largest(dtype):
+    kind = lane(dtype)
+    return np.array([0x7F7F], np.uint16).view(BFLOAT16)[0] if kind == BFLOAT16 else np.finfo(kind).max
+
+
+def signalling_nan(dtype):
+    """One lane: the NaN with only the lowest payload bit, and so without the quiet bit."""
+    kind = lane(dtype)
+    integer = np.dtype(f"uint{8 * kind.itemsize}")
+    infinity = np.array([np.inf], kind).view(integer)
+    return (infinity + integer.type(1)).view(kind)[0]
+
+
+def smallest_subnormal(dtype):
+    kind = lane(dtype)
+    return np.ones(1, f"uint{8 * kind.itemsize}").view(kind)[0]
+
+
+# name: the two addends of one lane
+TROUBLE = {
+    "overflow": lambda dtype: (largest(dtype), largest(dtype)),
+    "negative overflow": lambda dtype: (-largest(dtype), -largest(dtype)),
+    "invalid": lambda dtype: (lane(dtype).type(np.inf), lane(dtype).type(-np.inf)),
+    "signalling NaN": lambda dtype: (signalling_nan(dtype), lane(dtype).type(1)),
+}
+QUIET = {
+    "infinity": lambda dtype: (lane(dtype).type(np.inf), largest(dtype)),
+    "quiet NaN": lambda dtype: (lane(dtype).type(np.nan), lane(dtype).type(-np.inf)),
+    "subnormal": lambda dtype: (smallest_subnormal(dtype), smallest_subnormal(dtype)),
+    "cancellation": lambda dtype: (largest(dtype), -largest(dtype)),
+}
+
+
+def with_trouble(dtype, n, lane_index, names):
+    """Two vectors of n tame elements, and at lanes lane_index, lane_index + 1, ... the named addends."""
+    a, b = tame_values(dtype, n, 1), tame_values(dtype, n, 2)
+    for step, name in enumerate(names):
+        at = (lane_index + step) % a.view(lane(dtype)).size
+        a.view(lane(dtype))[at], b.view(lane(dtype))[at] = {**TROUBLE, **QUIET}[name](dtype)
+    return a, b
+
+
+class Log:
+    def __init__(self):
+        self.lines = []
+
+    def write(self, line):
+        self.lines.append(line)
+
+
+def events(add, mode, capsys):
+    """What add() does about its flags with errstate at `mode`: everything that is heard, and the result."""
+    called, log, out = [], Log(), None
+    handler = {"call": lambda kind, flag: called.append((kind, flag)), "log": log}.get(mode)
+    capsys.readouterr()
+    with warnings.catch_warnings(record=True) as caught, np.errstate(all=mode, call=handler):
+        warnings.simplefilter("always")
+        try:
+            out = add()
+        except FloatingPointError as error:
+            called.append(str(error))
+    heard = [str(w.message) for w in caught], called, log.lines, capsys.readouterr().err
+    return heard, out
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("names", [[name] for name in TROUBLE] + [["overflow", "invalid"]], ids="+".join)
+def test_flags_are_reported_as_numpy_reports_them(route, names, dtype, mode, capsys):
+    a, b = with_trouble(dtype, 1000, 555, names)
+    heard, got = events(lambda: route(a, b), mode, capsys)
+    numpy_heard, want = events(lambda: np.add(a, b), mode, capsys)
+    assert heard == numpy_heard
+    assert (got is None) == (want is None)
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("name", TROUBLE)
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("where", ["first", "middle", "last"])
+def test_one_lane_anywhere_is_heard_once(route, where, n, name, dtype, capsys):
+    lanes = n * dtype.itemsize // lane(dtype).itemsize
+    at = {"first": 0, "middle": lanes // 2, "last": lanes - 1}[where]
+    a, b = with_trouble(dtype, n, at, [name])
+    heard, _ = events(lambda: route(a, b), "warn", capsys)
+    numpy_heard, _ = events(lambda: np.add(a, b), "warn", capsys)
+    assert heard == numpy_heard
+    assert len(heard[0]) == 1
+
+
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("name", QUIET)
+def test_infinities_quiet_nans_and_subnormals_are_silent(route, name, dtype, n, capsys):
+    a, b = with_trouble(dtype, n, n // 2, [name])
+    heard, _ = events(lambda: route(a, b), "raise", capsys)
+    assert heard == ([], [], [], "")
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_tame_sums_are_silent(route, dtype, capsys):
+    heard, _ = events(lambda: route(tame_values(dtype, 5000, 1), tame_values(dtype, 5000, 2)), "raise", capsys)
+    assert heard == ([], [], [], "")
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_subnormal_float_sums_never_underflow(route, n, capsys):
+    a = np.full(n, np.finfo(np.float32).smallest_normal)
+    b = np.full(n, np.nextafter(-np.finfo(np.float32).smallest_normal, np.float32(0)))
+    heard, got = events(lambda: route(a, b), "raise", capsys)
+    assert heard == ([], [], [], "")
+    assert (got == np.finfo(np.float32).smallest_subnormal).all()
+
+
+def test_bfloat16_rounding_to_infinity_is_silent(route, capsys):
+    a, b = np.full(1000, largest(BFLOAT16)), np.full(1000, 0x7B00, np.uint16).view(BFLOAT16)
+    heard, got = events(lambda: route(a, b), "raise", capsys)
+    assert heard == ([], [], [], "")
+    assert np.isinf(got).all()
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("names", [["overflow"], ["invalid"]], ids=str)
+@pytest.mark.parametrize("n", SIZES)
+def test_floating_point_error_comes_after_the_sum_is_written(route, n, names, dtype):
+    a, b = with_trouble(dtype, n, n - 1, names)
+    out = np.zeros(n, dtype)
+    with np.errstate(all="raise"), pytest.raises(FloatingPointError, match=f"{names[0]}.*encountered in add"):
+        route(a, b, out=out)
+    with np.errstate(all="ignore"):
+        assert_same_values(out, np.add(a, b))
+
+
+def test_warnings_as_errors_come_after_the_sum_is_written(route):
+    a = np.full(100, np.finfo(np.float64).max)
+    out = np.zeros(100)
+    with pytest.raises(RuntimeWarning, match="overflow encountered in add"):
+        route(a, a, out=out)
+    assert np.isinf(out).all()
+
+
+def test_overflow_and_invalid_have_modes_of_their_own(route):
+    a, b = with_trouble(np.dtype("float32"), 100, 50, ["overflow", "invalid"])
+    with np.errstate(over="ignore", invalid="raise"), pytest.raises(FloatingPointError, match="invalid value"):
+        route(a, b)
+    with np.errstate(over="raise", invalid="ignore"), pytest.raises(FloatingPointError, match="overflow"):
+        route(a, b)
+
+
+def test_exception_of_the_errstate_callback_reaches_the_caller(route):
+    def complain(kind, flag):
+        raise ZeroDivisionError(kind)
+
+    a = np.full(100, np.finfo(np.float32).max)
+    with np.errstate(all="call", call=complain), pytest.raises(ZeroDivisionError, match="overflow"):
+        route(a, a)
+
+
+@pytest.mark.parametrize("n", [100, 2**20])
+def test_warning_names_the_line_that_called(n):
+    a = np.full(n, np.finfo(np.float32).max)
+    with pytest.warns(RuntimeWarning, match="overflow encountered in add") as caught:
+        vecadd.add(a, a)
+    assert [w.filename for w in caught] == [__file__]
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_memory_beside_the_operands_raises_no_flags(dtype, capsys):
+    """A vector that reaches over an operand's end would add signalling NaNs there."""
+    snan = np.full(dtype.itemsize // lane(dtype).itemsize, signalling_nan(dtype)).view(dtype)
+    for n in range(80):
+        a = at_offset(tame_values(dtype, n, 1), n * dtype.itemsize % 64)
+        b = at_offset(tame_values(dtype, n, 2), 3 * n * dtype.itemsize % 64)
+        fill_guards(a, snan)
+        fill_guards(b, snan)
+        heard, _ = events(lambda a=a, b=b: vecadd.add(a, b), "raise", capsys)
+        assert heard == ([], [], [], "")
+
+
+@pytest.mark.parametrize("n", [10, 1000, 2**20])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_what_the_caller_computed_before_is_not_reported(route, dtype, n):
+    a = tame_values(dtype, n)
+    huge = float(np.finfo(np.float64).max)
+    assert huge * len("two") == np.inf
+    with np.errstate(all="raise"):
+        route(a, a)
+
+
+def test_error_state_of_each_thread_is_its_own():
+    a = np.full(2**18, np.finfo(np.float32).max)
+    failures = []
+    start = threading.Barrier(2)
+
+    def quiet():
+        start.wait()
+        with np.errstate(all="ignore"):
+            for _ in range(50):
+                vecadd.add(a, a)
+
+    def loud():
+        start.wait()
+        with np.errstate(all="raise"):
+            for _ in range(50):
+                try:
+                    vecadd.add(a, a)
+                except FloatingPointError as error:
+                    failures.append(str(error))
+
+    threads = [threading.Thread(target=quiet), threading.Thread(target=loud)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == ["overflow encountered in add"] * 50
+
+
+# The processor's floating-point environment, through libm: these need a real C library and are the same on every route
+# that stays on the host.
+
+LIBM = ctypes.CDLL(None)
+X86 = platform.machine() == "x86_64"
+FE_OVERFLOW, FE_INVALID = (8, 1) if X86 else (4, 1)
+FE_UPWARD = 0x800 if X86 else 0x400000
+x86_only = pytest.mark.skipif(not X86, reason="writes MXCSR")
+
+
+@pytest.fixture
+def floating_point_environment():
+    """The caller's environment, put back afterwards."""
+    saved = ctypes.create_string_buffer(64)
+    LIBM.fegetenv(saved)
+    yield
+    LIBM.fesetenv(saved)
+
+
+@pytest.mark.parametrize("n", [100, 2**20])
+def test_sticky_flags_of_the_caller_stay_as_they_were(n, floating_point_environment):
+    a, troubled = np.ones(n, np.float32), np.full(n, np.finfo(np.float32).max)
+    out = np.empty(n, np.float32)
+    with np.errstate(all="ignore"):
+        LIBM.feclearexcept(FE_OVERFLOW | FE_INVALID)
+        vecadd.add(troubled, troubled, out)
+        assert LIBM.fetestexcept(FE_OVERFLOW | FE_INVALID) == 0
+        huge = float(np.finfo(np.float64).max)
+        assert huge * len("two") == np.inf
+        vecadd.add(a, a, out)
+        assert LIBM.fetestexcept(FE_OVERFLOW | FE_INVALID) == FE_OVERFLOW
+
+
+@pytest.mark.parametrize("n", [100, 2**20])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_rounding_mode_of_the_caller_is_every_threads(dtype, n, floating_point_environment):
+    a, b = np.ones(n, dtype), np.full(n, 1e-30, dtype)
+    LIBM.fesetround(FE_UPWARD)
+    got, want = vecadd.add(a, b), np.add(a, b)
+    LIBM.fesetround(0)
+    assert_same_values(got, want)
+    assert (got > 1).all()
+
+
+@x86_only
+@pytest.mark.parametrize("n", [100, 2**20])
+def test_flush_to_zero_of_the_caller_is_every_threads(n, floating_point_environment):
+    a = np.full(n, np.finfo(np.float32).smallest_subnormal)
+    environment = ctypes.create_string_buffer(32)
+    LIBM.fegetenv(environment)
+    control = int.from_bytes(environment.raw[28:32], "little") | 0x8040
+    LIBM.fesetenv(ctypes.create_string_buffer(environment.raw[:28] + control.to_bytes(4, "little"), 32))
+    got = vecadd.add(a, a)
+    LIBM.fesetenv(environment)
+    assert (got == 0).all()
+
+
+def test_rounding_mode_of_the_caller_keeps_the_sum_on_the_host(device, floating_point_environment):
+    a, b = np.ones(1000, np.float32), np.full(1000, 1e-30, np.float32)
+    LIBM.fesetround(FE_UPWARD)
+    got = vecadd.add(a, b, device="cuda")
+    LIBM.fesetround(0)
+    assert (got > 1).all()
