@@ -1,0 +1,95 @@
+# make bench      build in .venv and measure c = a + b on what this machine has      ARGS="--sizes 2^20 --json out.json"
+# make test       build, then the C tests and the Python tests on the CUDA-runtime double    ARGS="tests/test_add_host.py"
+# make lint       ruff, mypy, clang-format, compilation without a warning with CUDA and without
+# make sanitize   C tests and Python tests under AddressSanitizer and UndefinedBehaviorSanitizer
+# make tsan       C tests under ThreadSanitizer
+# make aarch64    the host's C tests, NEON among them, by a cross compiler and qemu-user
+# make wheel      dist/*.whl by way of the source distribution, checked by auditwheel and abi3audit
+# make gpu RESULTS=DIR [STAGE=test|sanitize|bench|peers|all]    on a machine with a GPU; needs no network
+# make clean
+#
+# PYTHON chooses the interpreter, 3.11 or later. Every target does only what has not been done.
+
+PYTHON ?= python3
+STAGE ?= all
+RESULTS ?= build/gpu
+ARGS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.PHONY: bench test lint lint-python lint-format lint-warnings sanitize tsan aarch64 wheel gpu clean
+
+# Another interpreter is another stamp, and makes the environment anew.
+TAG := $(shell $(PYTHON) -c 'import sys; print(sys.implementation.cache_tag + getattr(sys, "abiflags", ""))')
+NATIVE := $(BIN)/python -m build_native
+C_FILES := find csrc cuda tests -name '*.[ch]' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh'
+
+bench: $(VENV)/$(TAG).bench
+	$(NATIVE) extension
+	$(BIN)/vecadd bench $(ARGS)
+
+test: $(VENV)/$(TAG).test
+	$(NATIVE) extension double
+	$(NATIVE) --run ctests conformance
+	VECADD_TEST_RUNTIME=double $(BIN)/python -m pytest $(ARGS)
+
+lint: lint-python lint-format lint-warnings
+
+lint-python: $(VENV)/$(TAG).lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+lint-format: $(VENV)/$(TAG).lint
+	$(C_FILES) | xargs $(BIN)/clang-format --dry-run -Werror
+
+# Warnings come from the compilers' front ends: one GPU architecture shows them all.
+lint-warnings: $(VENV)/$(TAG).lint
+	VECADD_CUDA_ARCHS=90 $(NATIVE) --variant werror objects
+	VECADD_CUDA=0 $(NATIVE) --variant werror objects
+
+# PYTHONMALLOC=malloc: Python's own allocator hides use after free. Leaks are the C tests' and the double's business:
+# the interpreter itself leaks at exit. libstdc++ is preloaded so that ASan finds the __cxa_throw that it wraps, and
+# SIGSEGV is left alone because tests kill children by it.
+sanitize: export UBSAN_OPTIONS := print_stacktrace=1
+sanitize: $(VENV)/$(TAG).test
+	$(NATIVE) --variant asan --run ctests conformance
+	$(NATIVE) --variant asan double
+	LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so)" \
+	ASAN_OPTIONS=detect_leaks=0:handle_segv=0 PYTHONMALLOC=malloc \
+	VECADD_TEST_RUNTIME=double VECADD_DOUBLE_CORE=$(CURDIR)/build/asan/double/_core.abi3.so \
+	$(BIN)/python -m pytest -m "not slow" --ignore tests/test_build.py $(ARGS)
+
+tsan: $(VENV)/$(TAG).test
+	$(NATIVE) --variant tsan --run ctests
+
+aarch64: $(VENV)/$(TAG).test
+	$(NATIVE) --variant aarch64 --run ctests
+
+wheel: $(VENV)/$(TAG).lint
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/auditwheel show dist/*.whl
+	$(BIN)/abi3audit --strict --report dist/*.whl
+	test "$$(stat -c %s dist/*.whl)" -lt 1000000
+
+gpu:
+	.ci/gpu "$(PYTHON)" "$(RESULTS)" "$(STAGE)"
+
+clean:
+	rm -rf build dist vecadd.egg-info vecadd/_core*.so $(VENV)
+
+# The compiler's packages are in the list where no nvcc works. Without isolation, objects stay good from build to build.
+$(VENV)/$(TAG): build_backend.py build_native/toolkit.py
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "vecadd needs Python 3.11 or later: make PYTHON=python3.12, say")'
+	$(PYTHON) -m venv --clear $(VENV)
+	$(NATIVE) requirements > $(VENV)/requirements.txt
+	$(BIN)/pip install --disable-pip-version-check -q -r $(VENV)/requirements.txt
+	touch $@
+
+$(VENV)/$(TAG).%: $(VENV)/$(TAG) pyproject.toml setup.py
+	$(BIN)/pip install --disable-pip-version-check -q --no-build-isolation -e '.[$*]'
+	touch $@
