@@ -107,7 +107,7 @@ def _table(found: re.Match[str], folder: Path, revision: str | None) -> str:
     if key not in recorded:
         raise ValueError(f"{found['open'].strip()}: no result of this sweep is recorded{f' on {key}' if key else ''}")
     run = recorded[key]
-    return "\n".join([found["open"], *TABLES[name](run), "", _origin(run, revision), "", found["close"]])
+    return "\n".join([found["open"], *TABLES[name](run), "", _origin(run, name, revision), "", found["close"]])
 
 
 def _recorded(folder: Path, sweep: str) -> dict[str, Recorded]:
@@ -122,14 +122,15 @@ def _recorded(folder: Path, sweep: str) -> dict[str, Recorded]:
     return newest
 
 
-def _origin(run: Recorded, revision: str | None) -> str:
+def _origin(run: Recorded, sweep: str, revision: str | None) -> str:
     meta = run.meta
     cpu = meta["cpu"]
     gpus = [gpu["name"] for gpu in meta["gpu"]]
     where = gpus[0] if gpus else f"{cpu['model'] or 'processor unknown'}, {cpu['threads']} threads"
     moved = "" if meta["revision"] == revision else "; the sources have changed since"
     driver = f", driver {meta['driver']}" if gpus else ""
-    return f"*{where}{driver}, {meta['date'][:10]}, revision {meta['revision']}{moved}. Method: {meta['method']}.*"
+    method = "; ".join(filter(None, (meta["method"], meta.get("clocks", {}).get(sweep))))
+    return f"*{where}{driver}, {meta['date'][:10]}, revision {meta['revision']}{moved}. Method: {method}.*"
 
 
 def _reference(recorded: Recorded) -> str:

@@ -19,6 +19,7 @@ from vecadd.bench.contestants import Contestant, numpy_add
 from vecadd.bench.limits import FixedLimit
 from vecadd.bench.results import Row
 from vecadd.bench.run import Run
+from vecadd.bench.sweeps import Sweep
 from vecadd.bench.timing import Cell, Measurement, Predictions, Timed, paired_ratio
 from vecadd.cli import main
 
@@ -47,7 +48,7 @@ def cell(*contestants: Contestant, n: int = 1000, limit: float | None = None, **
 
 def measured(*cells: Cell, seconds: float = 0.01) -> Run:
     running = Run(Axes(seconds=seconds))
-    running.measure([lambda axes, machine: iter(cells)], lambda *progress: None)
+    running.measure([Sweep("host", lambda axes, machine: iter(cells), "none")], lambda *progress: None)
     return running
 
 
@@ -271,9 +272,8 @@ def test_a_sweep_that_cannot_start_leaves_the_others() -> None:
         raise RuntimeError("the GPU fell off the bus")
 
     running = Run(Axes(seconds=0.01))
-    running.measure(
-        [broken, lambda chosen, machine: iter([cell(contestant("x", add_rightly))])], lambda *progress: None
-    )
+    working = Sweep("working", lambda chosen, machine: iter([cell(contestant("x", add_rightly))]), "none")
+    running.measure([Sweep("broken", broken, "none"), working], lambda *progress: None)
     assert names(running.rows) == ["x"]
     assert running.failures == ["broken: RuntimeError: the GPU fell off the bus"]
     assert not running.ok
@@ -313,7 +313,7 @@ def test_an_interrupt_keeps_what_was_measured() -> None:
 @pytest.mark.parametrize("dtype", ["float32", "int8", "complex128", "bfloat16"])
 def test_the_host_sweep_measures_every_rung_beside_numpy(dtype: str) -> None:
     running = Run(Axes(sizes=(1000, 65536), dtypes=(dtype,), seconds=0.01))
-    running.measure([sweeps.host], lambda *progress: None)
+    running.measure([sweeps.SWEEPS["host"]], lambda *progress: None)
     expected = ["numpy", *(rung["name"] for rung in _core.rungs() if rung["kind"] == "host"), "add"]
     assert names(running.rows) == expected * 2
     assert all(row.checked and row.error is None for row in running.rows)
@@ -334,7 +334,7 @@ def test_the_gpu_sweeps_measure_every_rung(sweep: str, device: int) -> None:
 def test_a_wrong_kernel_is_caught_on_the_device(device: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_core, "run_rung", lambda name, a, b, out: 1e-3)
     running = Run(Axes(sizes=(1000,), rungs=("naive",), seconds=0.01))
-    running.measure([sweeps.device], lambda *progress: None)
+    running.measure([sweeps.SWEEPS["device"]], lambda *progress: None)
     (row,) = running.rows
     assert str(row.error).startswith("wrong result: element 0 is")
 
@@ -350,6 +350,8 @@ def test_the_command_prints_a_table_and_writes_the_file(tmp_path: Path, capsys: 
     printed = capsys.readouterr().out
     assert status == 0, printed
     assert [row["rung"] for row in content["rows"]] == ["numpy", "add"]
+    assert content["meta"]["clocks"] == {"host": sweeps.SWEEPS["host"].clock}
+    assert sweeps.SWEEPS["host"].clock in printed
     assert "% of limit" in printed
     assert "2^16" in printed
 

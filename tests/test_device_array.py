@@ -1,6 +1,7 @@
 """DeviceArray: an array in a GPU's memory that knows its shape and dtype, adds, and goes back to NumPy."""
 
 import copy
+import operator
 import pickle
 import threading
 
@@ -119,6 +120,31 @@ def test_plus_takes_foreign_arrays(device, foreign):
     a = np.arange(10.0)
     assert_same_values((vecadd.to_device(a) + foreign(a)).numpy(), a + a)
     assert_same_values((foreign(a) + vecadd.to_device(a)).numpy(), a + a)
+
+
+class Addend:
+    """Neither an array nor a scalar, but able to add itself to anything."""
+
+    def __radd__(self, other):
+        return "the addend's sum"
+
+
+@pytest.mark.parametrize("add", [operator.add, operator.iadd])
+def test_plus_leaves_what_is_no_array_to_its_own_operator(device, add):
+    x = vecadd.to_device(np.zeros(3))
+    assert add(x, Addend()) == "the addend's sum"
+    with pytest.raises(TypeError, match="unsupported operand"):
+        add(x, object())
+
+
+def test_plus_passes_on_what_an_interface_raises(device):
+    class Broken:
+        @property
+        def __cuda_array_interface__(self):
+            raise LookupError("not now")
+
+    with pytest.raises(LookupError, match="not now"):
+        vecadd.to_device(np.zeros(3)) + Broken()
 
 
 @pytest.mark.parametrize(

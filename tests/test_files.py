@@ -34,6 +34,12 @@ def npy_bytes(x: np.ndarray, version: tuple[int, int] | None = None) -> bytes:
     return file.getvalue()
 
 
+def npy_header(descr: str, shape: str) -> bytes:
+    """The header of a .npy file whose entries NumPy would not write."""
+    text = f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}".encode()
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
+
+
 def operands(dtype: str, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
     size = int(np.prod(shape))
     a = tame_values(np.dtype("int64"), size, seed=1).reshape(shape)
@@ -165,20 +171,22 @@ BAD_INPUTS: dict[str, tuple[Callable[[Path], object], type[Exception], str]] = {
     "text": (lambda path: path.write_text("1, 2, 3\n" * 100), ValueError, "not a .npy file"),
     "header cut": (lambda path: os.truncate(path, 40), ValueError, "not a .npy file"),
     "no dict": (lambda path: path.write_bytes(path.read_bytes().replace(b"{", b"[")), ValueError, "not a .npy file"),
+    "garbage for a header": (
+        lambda path: path.write_bytes(b"\x93NUMPY\x01\x00\x10\x00" + b"(" * 16), ValueError, "not a .npy file"),
+    "dtype of garbage": (lambda path: path.write_bytes(npy_header("('x',)", "(1000,)")), ValueError, "not a .npy file"),
+    "negative extents": (
+        lambda path: path.write_bytes(npy_header("'<f4'", "(-10, -100)") + bytes(4000)), ValueError, "negative"),
     "version 9": (lambda path: path.write_bytes(b"\x93NUMPY\x09\x00" + bytes(200)), ValueError, "9"),
     "one byte short": (lambda path: os.truncate(path, path.stat().st_size - 1), ValueError, "cut short"),
     "one byte long": (lambda path: os.truncate(path, path.stat().st_size + 1), ValueError, "too long"),
     "other shape": (lambda path: path.write_bytes(npy_bytes(np.zeros(999, np.float32))), ValueError, "shapes"),
     "same size, other shape": (
-        lambda path: path.write_bytes(npy_bytes(np.zeros((10, 100), np.float32))),
-        ValueError,
-        "shapes",
-    ),
+        lambda path: path.write_bytes(npy_bytes(np.zeros((10, 100), np.float32))), ValueError, "shapes"),
     "objects": (lambda path: np.save(path, np.array([None] * 1000)), ValueError, "unpickled"),
     "structured": (lambda path: np.save(path, np.zeros(1000, "i4,f4")), ValueError, "structured"),
     "text dtype": (lambda path: np.save(path, np.zeros(1000, "U3")), TypeError, "add"),
     "folder": (lambda path: (path.unlink(), path.mkdir()), OSError, "directory"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", BAD_INPUTS)

@@ -1,22 +1,16 @@
 """Arrays of more than 2^31 elements: every index is 64 bits wide."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 import vecadd
+from vecadd import _host
 
 N = 2**31 + 5
 BLOCK = 2**26
 
 
-def available_bytes():
-    lines = Path("/proc/meminfo").read_text().splitlines()
-    return int(dict(line.split(":") for line in lines)["MemAvailable"].split()[0]) * 1024
-
-
-needs_memory = pytest.mark.skipif(available_bytes() < 3 * N + 2**30, reason="needs 7.5 GB of memory")
+needs_memory = pytest.mark.skipif(_host.memory_available() < 3 * N + 2**30, reason="needs 7.5 GB of memory")
 
 
 def filled(seed):

@@ -17,6 +17,7 @@ META: dict[str, Any] = {
     "date": "2026-01-02T03:04:05+00:00",
     "revision": "abc",
     "method": "median of rounds",
+    "clocks": dict.fromkeys(["device", "peer-device", "peer-overhead"], "CUDA events"),
 }
 
 EMPTY = "before\n<!-- table: device -->\nstale\n<!-- /table -->\nafter\n"
@@ -48,7 +49,7 @@ def test_a_table_shows_rates_and_shares_of_the_limit(recorded: Path) -> None:
         "| --- | ---: | ---: |",
         "| 2^28 | 3450 (75 %) | 4462 (97 %) |",
         "",
-        "*NVIDIA H200, driver 580.95.05, 2026-01-02, revision abc. Method: median of rounds.*",
+        "*NVIDIA H200, driver 580.95.05, 2026-01-02, revision abc. Method: median of rounds; CUDA events.*",
         "",
         "<!-- /table -->",
         "after",

@@ -1,11 +1,13 @@
 """The result file: what is in it, that it is whole, and which sources it belongs to."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from vecadd import _nvidia_smi
 from vecadd.bench import machine, results
 from vecadd.bench.results import Row
 from vecadd.info import info
@@ -80,9 +82,16 @@ def test_another_file_is_refused_by_name(text: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("params", "label"),
-    [({}, "pinned"), ({"memory": "pinned"}, "pinned"), ({"memory": "pageable"}, "pinned (pageable)")],
+    [
+        ({}, "pinned"),
+        ({"memory": "pinned"}, "pinned"),
+        ({"memory": "pageable"}, "pinned (pageable)"),
+        ({"clock": "host clock"}, "pinned (host clock)"),
+    ],
 )
-def test_a_row_is_called_by_its_memory_only_where_that_is_a_choice(params: dict[str, str], label: str) -> None:
+def test_a_row_is_called_by_its_memory_and_its_clock_only_where_others_have_another(
+    params: dict[str, str], label: str
+) -> None:
     assert row(rung="pinned", params=params).label == label
 
 
@@ -92,7 +101,7 @@ def test_more_than_the_limit_is_impossible(fraction: float | None, impossible: b
 
 
 def test_the_meta_data_say_what_a_reader_needs() -> None:
-    meta = machine.meta(info(), machine.conditions_now(), method="as described")
+    meta = machine.meta(info(), machine.conditions_since(machine.conditions_now()), method="as described")
     assert json.loads(json.dumps(meta)) == meta
     assert set(meta) == {
         "machine", "gpu", "driver", "cpu", "versions", "revision", "commit", "date", "contamination", "method"
@@ -127,15 +136,56 @@ def test_an_installed_package_has_no_revision(tmp_path: Path) -> None:
     assert machine.commit(tmp_path) is None
 
 
-def test_conditions_are_one_line() -> None:
-    conditions = {
-        "load_average": 1.5,
-        "cpus": 2,
-        "gpu_processes": 3,
-        "throttled": ["hot", "power cap"],
-        "ecc_errors": 1,
-    }
-    assert machine.describe(conditions) == (
-        "load average 1.5 on 2 CPUs; 3 other processes on the GPU; GPU throttled: hot, power cap; "
-        "1 uncorrected ECC errors"
-    )
+def answering(**tables: list[dict[str, str]]) -> Callable[..., list[dict[str, str]]]:
+    """An nvidia-smi that answers a query of each of these tables, named with _ for -."""
+    return lambda what, *fields: tables.get(what.replace("-", "_"), [])
+
+
+def gpu_saying(microseconds: int, errors: int = 0) -> dict[str, str]:
+    """The answer of a GPU that was throttled for so long for each reason since its driver was loaded."""
+    return {machine.ECC_ERRORS: str(errors), **dict.fromkeys(machine.THROTTLING.values(), str(microseconds))}
+
+
+def test_the_conditions_of_a_run_count_its_own_throttling(monkeypatch: pytest.MonkeyPatch) -> None:
+    processes = [{"pid": "1"}, {"pid": "2"}]
+    monkeypatch.setattr(_nvidia_smi, "query", answering(gpu=[gpu_saying(1_000_000, 3)], compute_apps=processes))
+    before = machine.conditions_now()
+    monkeypatch.setattr(_nvidia_smi, "query", answering(gpu=[gpu_saying(1_250_000, 3)], compute_apps=processes))
+    conditions = machine.conditions_since(before)
+    assert conditions["throttled"] == dict.fromkeys(machine.THROTTLING, 0.25)
+    assert (conditions["gpu_processes"], conditions["ecc_errors"]) == (2, 3)
+
+
+DESCRIBED = {
+    "troubled": (
+        {"throttled": {"power cap": 0.25, "heat": 0.0}, "gpu_processes": 3, "ecc_errors": 1},
+        "other processes on the GPU: 3; GPU throttled: power cap 0.25 s; uncorrected ECC errors: 1",
+    ),
+    "quiet": (
+        {"throttled": {"power cap": 0.0, "heat": 0.0}, "gpu_processes": 0, "ecc_errors": 0},
+        "other processes on the GPU: 0; GPU throttled: never; uncorrected ECC errors: 0",
+    ),
+    "silent": (
+        {"throttled": {"power cap": None, "heat": None}, "gpu_processes": None, "ecc_errors": None},
+        "other processes on the GPU: unknown; GPU throttled: unknown; uncorrected ECC errors: unknown",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DESCRIBED)
+def test_conditions_are_one_line(name: str) -> None:
+    conditions, text = DESCRIBED[name]
+    described = machine.describe({"load_average": 1.5, "cpus": 2, **conditions}, gpu=True)
+    assert described == f"load average 1.5 on 2 CPUs; {text}"
+
+
+def test_conditions_without_a_gpu_do_not_speak_of_one() -> None:
+    assert machine.describe({"load_average": 1.5, "cpus": 2}, gpu=False) == "load average 1.5 on 2 CPUs"
+
+
+def test_what_nobody_says_of_the_gpu_is_unknown_and_not_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_nvidia_smi, "query", answering())
+    conditions = machine.conditions_since(machine.conditions_now())
+    assert conditions["gpu_processes"] is None
+    assert conditions["ecc_errors"] is None
+    assert conditions["throttled"] == dict.fromkeys(machine.THROTTLING)

@@ -204,6 +204,17 @@ def test_stream_with_host_operands_through_the_gpu_is_a_type_error(device):
         vecadd.add(a, a, device="cuda", stream=0)
 
 
+@pytest.mark.parametrize("given", ["stream=", "interface"])
+def test_stream_of_another_device_is_refused_before_any_work(given, second_device, driver, foreign):
+    a, stream = numbers(1), driver.stream(second_device)
+    keywords, interface = ({"stream": stream}, {}) if given == "stream=" else ({}, {"stream": stream})
+    x, out = foreign(a, **interface), foreign(np.zeros_like(a))
+    for target in (None, out):
+        with pytest.raises(ValueError, match=f"stream is on cuda:{second_device} and the arrays are on cuda:0"):
+            vecadd.add(x, x, target, **keywords)
+    assert not out.numpy().any()
+
+
 def test_stream_on_a_second_device(second_device, driver, foreign):
     a, stream = numbers(1), driver.stream(second_device)
     x = foreign(a, device=second_device, stream=stream)

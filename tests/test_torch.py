@@ -95,9 +95,21 @@ def test_sum_on_a_given_stream_comes_after_the_current_one(cuda, spelled):
 
 
 @pytest.mark.gpu
+def test_sum_may_be_captured_into_a_graph(cuda):
+    a, out = torch.arange(1000.0, device=cuda), torch.zeros(1000, device=cuda)
+    vecadd.add(a, a, out)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        vecadd.add(a, a, out)
+    out.zero_()
+    graph.replay()
+    assert torch.equal(out, a + a)
+
+
+@pytest.mark.gpu
 def test_tensor_that_needs_grad_is_refused_with_advice(cuda):
     a = torch.ones(10, device=cuda, requires_grad=True)
-    with pytest.raises((TypeError, RuntimeError), match=r"detach|no_grad"):
+    with pytest.raises(RuntimeError, match=r"detach\(\).*no_grad\(\)"):
         vecadd.add(a, a)
     with torch.no_grad():
         assert torch.equal(vecadd.add(a, a), torch.full((10,), 2.0, device=cuda))
@@ -111,7 +123,7 @@ def test_tensor_that_needs_grad_is_refused_with_advice(cuda):
         (lambda a: (a, a.cpu()), TypeError),
         (lambda a: (a, a.double()), TypeError),
         (lambda a: (a, a[:-1]), ValueError),
-        (lambda a: (a[::2], a[::2]), (TypeError, ValueError, NotImplementedError)),
+        (lambda a: (a[::2], a[::2]), NotImplementedError),
         (lambda a: (a, a.numpy(force=True)), TypeError),
         (lambda a: (a, a, a.cpu()), TypeError),
     ],
@@ -143,6 +155,7 @@ def test_torch_reads_device_arrays(cuda):
     np.testing.assert_array_equal(t.cpu().numpy(), a)
 
 
+@pytest.mark.filterwarnings("ignore:__array_wrap__ must accept:DeprecationWarning")  # torch's own, as numpy.add has it
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.bool, torch.complex64], ids=str)
 def test_cpu_tensors_give_what_numpy_gives(dtype):
     a = small(dtype, 100, "cpu")

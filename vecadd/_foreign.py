@@ -79,7 +79,8 @@ class Torch(Library):
         return array
 
     def current_stream(self, device: int) -> int | None:
-        return int(sys.modules["torch"].cuda.current_stream(device).cuda_stream)
+        # The handle alone, as torch's own compilers take it: 0.07 us. torch.cuda.current_stream() takes 1.8 us.
+        return int(sys.modules["torch"]._C._cuda_getCurrentRawStream(device))
 
     def empty_like(self, array: Any, stream: int | None) -> Any:
         torch = sys.modules["torch"]

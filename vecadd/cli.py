@@ -7,6 +7,7 @@ import argparse
 import json
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -40,8 +41,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except (ArithmeticError, OSError, MemoryError, RuntimeError, TypeError, ValueError) as error:
-        print(f"vecadd {command.name}: {error or type(error).__name__}", file=sys.stderr)
+        print(f"vecadd {command.name}: {_words(error)}", file=sys.stderr)
         return 1
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return str(error) or type(error).__name__
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -72,7 +79,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add(arguments: argparse.Namespace) -> int:
-    with _progress_bar(f"{arguments.a} + {arguments.b}") as progress:
+    with warnings.catch_warnings(), _progress_bar(f"{arguments.a} + {arguments.b}") as progress:
+        # Without the place in our code, which is nothing to whoever runs the command.
+        warnings.showwarning = lambda message, *place: print(f"vecadd add: {message}", file=sys.stderr)
         add_files(arguments.a, arguments.b, arguments.out, progress=progress)
     return 0
 

@@ -23,7 +23,7 @@ from vecadd._core import add
 
 __all__ = ["add_files"]
 
-WINDOW = 32 << 20  # bytes of each of the three files in memory at a time; larger windows gain nothing on an NVMe disk
+WINDOW = 32 << 20  # bytes of each of the three files in memory at a time
 
 # Version 3 differs from 2 only in how names of structured fields are encoded, and structured dtypes are refused.
 _READ_HEADER = {
@@ -92,7 +92,11 @@ def _open_input(path: Path) -> Iterator[_Input]:
             if version not in _READ_HEADER:
                 raise ValueError(f"format version {version[0]}.{version[1]} is unknown, 1.0 to 3.0 are read")
             shape, fortran_order, dtype = _READ_HEADER[version](file)
-        except ValueError as error:
+            if any(extent < 0 for extent in shape):
+                raise ValueError(f"shape {shape} has a negative extent")
+        except OSError:
+            raise
+        except Exception as error:  # NumPy lets through what tokenize, ast and numpy.dtype make of garbage
             raise ValueError(f"{path} is not a .npy file that can be read: {error}") from error
         if dtype.hasobject:
             raise ValueError(f"{path} holds Python objects ({dtype}); files are never unpickled")

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.peers.stages import NEED_GPU, STAGES
+from benchmarks.peers.stages import STAGES
 from vecadd.bench import axes, machine, results
 from vecadd.bench.command import measure_with_progress
 from vecadd.bench.results import Row
@@ -26,7 +26,7 @@ def main() -> int:
     ok = True
     rows: list[Row] = []
     for stage in arguments.stage or STAGES:
-        if stage in NEED_GPU and not found.gpus:
+        if STAGES[stage].needs_gpu and not found.gpus:
             print(f"left out: {stage} needs a GPU: {found.gpu_reason}")
             ok = ok and not arguments.stage
             continue
@@ -35,7 +35,8 @@ def main() -> int:
         measure_with_progress(running, [STAGES[stage]])
         for line in [*running.failures, *running.skipped]:
             print(f"left out: {line}")
-        results.write(arguments.json_dir / f"peer-{stage}.json", running.meta(found, conditions), running.rows)
+        meta = running.meta(found, machine.conditions_since(conditions))
+        results.write(arguments.json_dir / f"peer-{stage}.json", meta, running.rows)
         rows += running.rows
         ok = ok and running.ok
         if running.interrupted:

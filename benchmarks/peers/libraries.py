@@ -2,7 +2,6 @@
 
 import ctypes
 import importlib
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
@@ -13,7 +12,8 @@ from typing import Any
 import numpy as np
 
 import vecadd
-from vecadd.bench.buffers import DEVICE, HOST, Place
+from build_native import toolkit
+from vecadd.bench.buffers import DEVICE, HOST, PINNED, Place
 
 POISON = 0xA5
 
@@ -76,6 +76,18 @@ def cub_on_tensors() -> Library:
     return Library("CUB DeviceTransform", _torch_place(), add)
 
 
+def torch_round_trip() -> Library:
+    """torch from pinned memory to the GPU and back, everything asynchronous on one stream."""
+    torch = module("torch")
+
+    def add(a: Any, b: Any, out: Any) -> None:
+        up = [torch.from_numpy(x).to("cuda", non_blocking=True) for x in (a, b)]
+        torch.from_numpy(out).copy_(torch.add(*up), non_blocking=True)
+        torch.cuda.synchronize()
+
+    return Library("torch (pinned)", PINNED, add)
+
+
 def found(makers: list[Callable[[], Library]]) -> Iterator[Library]:
     """Those that this machine has; each that is missing or broken costs a line, not the others."""
     for make in makers:
@@ -102,7 +114,7 @@ def _torch_place() -> Place:
 
 def _compile_cub() -> Any:
     """cub.cu as a shared library for this machine's GPU. The folder may go once the library is loaded."""
-    nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
+    nvcc = str(toolkit.find().nvcc)
     source = Path(__file__).with_name("cub.cu")
     with tempfile.TemporaryDirectory() as folder:
         library = Path(folder) / "cub.so"

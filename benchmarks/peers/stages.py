@@ -66,7 +66,7 @@ def transfer(axes: Axes, machine: Machine) -> Iterator[Cell]:
         for name, place in (("pinned_reused", PINNED), ("pinned", PINNED), ("pageable", HOST))
         if name in contestants.rung_names("transfer", "float32")
     ]
-    others = [_contestant(peer, _by_host) for peer in libraries.found([_torch_round_trip])]
+    others = [_contestant(peer, contestants.by_host_clock) for peer in libraries.found([libraries.torch_round_trip])]
     peers = [ours, *rungs, *others]
     peers += [contestants.transfer_add(HOST, memory="pageable"), contestants.numpy_add()]
     limit = limits.FixedLimit(machine.link_limit)
@@ -85,8 +85,30 @@ def host(axes: Axes, machine: Machine) -> Iterator[Cell]:
         yield Cell("peer-host", dtype, n, into + fresh, limits.FixedLimit(None), sets=1, reference="vecadd out=")
 
 
-STAGES: dict[str, Sweep] = {"device": device, "overhead": overhead, "transfer": transfer, "host": host}
-NEED_GPU = {"device", "overhead", "transfer"}
+STAGES = {
+    "device": Sweep(
+        "peer-device",
+        device,
+        "timed by CUDA events while the GPU sleeps through the queueing, so that no caller's overhead lies between the "
+        "two events",
+    ),
+    "overhead": Sweep(
+        "peer-overhead",
+        overhead,
+        f"timed by the host over {OVERHEAD_CALLS} queued calls, the queue empty before and drained after",
+    ),
+    "transfer": Sweep(
+        "peer-transfer",
+        transfer,
+        "rungs timed in C, around the whole way there and back; all else around the Python call",
+    ),
+    "host": Sweep(
+        "peer-host",
+        host,
+        f"timed by the host around back-to-back calls on the same operands, at least {BATCH} elements of them",
+        needs_gpu=False,
+    ),
+}
 
 _HOST_PEERS = [libraries.vecadd_host(), libraries.numpy_host()]
 
@@ -132,16 +154,6 @@ def _by_calls(add: Add) -> Timer:
     return time
 
 
-def _by_host(add: Add) -> Timer:
-    def time(sets: Sequence[Buffers]) -> float:
-        begin = perf_counter()
-        for a, b, out, _ in sets:
-            add(a, b, out)
-        return (perf_counter() - begin) / len(sets)
-
-    return time
-
-
 def _back_to_back(add: Add) -> Timer:
     def time(sets: Sequence[Buffers]) -> float:
         a, b, out, _ = sets[0]
@@ -168,15 +180,3 @@ def _back_to_back_new(add: Callable[[Any, Any], Any]) -> Timer:
         return seconds / calls
 
     return time
-
-
-def _torch_round_trip() -> Library:
-    """torch from pinned memory and back, everything asynchronous on one stream."""
-    torch = libraries.module("torch")
-
-    def add(a: Any, b: Any, out: Any) -> None:
-        up = [torch.from_numpy(x).to("cuda", non_blocking=True) for x in (a, b)]
-        torch.from_numpy(out).copy_(torch.add(*up), non_blocking=True)
-        torch.cuda.synchronize()
-
-    return Library("torch (pinned)", PINNED, add)

@@ -168,10 +168,11 @@ device_versions(int *driver, int *runtime_version)
 int
 device_count(int *count, struct status *status)
 {
-    if (!table_get(status))
+    struct device_table *table = table_get(status);
+    if (!table)
         return -1;
-    cudaError_t error = cudaGetDeviceCount(count);
-    return error == cudaSuccess ? 0 : device_status(status, error, "cudaGetDeviceCount");
+    *count = table->count;
+    return 0;
 }
 
 int
@@ -272,7 +273,7 @@ state_make(struct device_state *state, int device, struct status *status)
     }
     error = add_load();
     if (error != cudaSuccess) {
-        device_status(status, error, "add_load");
+        device_status(status, error, "cudaFuncGetAttributes");
         cudaEventDestroy(state->join);
         cudaMemPoolDestroy(state->pool);
         goto done;
@@ -383,7 +384,7 @@ queue_add(const struct device_scope *scope, const struct plan *plan, void *c, bo
         .lane = plan->lane, .a = plan->a, .b = plan->b, .c = c, .n = plan->n, .stream = plan->stream};
     cudaError_t error = add_launch(&call);
     if (error != cudaSuccess)
-        return device_status(status, error, "cudaLaunchKernelExC");
+        return device_status(status, error, "cudaLaunchKernel");
     *queued = true;
 
     if (c != plan->c) {

@@ -13,8 +13,8 @@
 #include "status.h"
 
 struct device_state {
-    atomic_bool ready;    /* what follows `preparing` is made */
-    pthread_mutex_t lock; /* held while it is made, and by stream.c from the record of `join` to its wait */
+    atomic_bool ready;    /* pool and join are made */
+    pthread_mutex_t lock; /* held while they are made, and by stream.c from the record of `join` to its wait */
     cudaMemPool_t pool;   /* ours alone: another library's trims and thresholds do not reach it */
     cudaEvent_t join;     /* the one event of stream.c */
 };

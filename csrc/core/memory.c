@@ -1,73 +1,33 @@
 #include "memory.h"
 
 #include <cuda_runtime_api.h>
-#include <pthread.h>
-#include <search.h>
-#include <stdint.h>
+#include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "device.h"
 #include "device_state.h"
 #include "runtime.h"
 
-/* The blocks that callers hold and how large each is: what a release takes off the counts. */
+/* What callers hold. */
 struct held {
-    pthread_mutex_t lock;
-    void *tree; /* of struct block, search.h */
     atomic_size_t bytes, blocks;
 };
 
-struct block {
-    uintptr_t address;
-    size_t bytes;
-};
+static struct held device_held, pinned_held;
 
-static struct held device_held = {.lock = PTHREAD_MUTEX_INITIALIZER};
-static struct held pinned_held = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-static int
-block_compare(const void *left, const void *right)
+static void
+held_add(struct held *held, size_t bytes)
 {
-    const struct block *l = left, *r = right;
-    return (l->address > r->address) - (l->address < r->address);
-}
-
-static int
-held_add(struct held *held, const void *memory, size_t bytes, struct status *status)
-{
-    struct block *block = malloc(sizeof *block);
-    if (block) {
-        *block = (struct block){(uintptr_t)memory, bytes};
-        pthread_mutex_lock(&held->lock);
-        void *node = tsearch(block, &held->tree, block_compare);
-        pthread_mutex_unlock(&held->lock);
-        if (node) {
-            atomic_fetch_add(&held->bytes, bytes);
-            atomic_fetch_add(&held->blocks, 1);
-            return 0;
-        }
-        free(block);
-    }
-    return status_set(status, STATUS_MEMORY, "there is no memory to keep account of %zu bytes", bytes);
+    atomic_fetch_add(&held->bytes, bytes);
+    atomic_fetch_add(&held->blocks, 1);
 }
 
 static void
-held_remove(struct held *held, const void *memory)
+held_remove(struct held *held, size_t bytes)
 {
-    const struct block key = {.address = (uintptr_t)memory};
-    pthread_mutex_lock(&held->lock);
-    struct block **node = tfind(&key, &held->tree, block_compare);
-    struct block *block = node ? *node : NULL;
-    if (block)
-        tdelete(block, &held->tree, block_compare);
-    pthread_mutex_unlock(&held->lock);
-    if (!block)
-        return;
-    atomic_fetch_sub(&held->bytes, block->bytes);
+    atomic_fetch_sub(&held->bytes, bytes);
     atomic_fetch_sub(&held->blocks, 1);
-    free(block);
 }
 
 struct memory_counts
@@ -124,29 +84,24 @@ device_allocate(int device, void *stream, size_t bytes, void **memory, struct st
     if (device_enter(&scope, device, status) < 0)
         return -1;
 
-    int result = -1;
     void *made = NULL;
-    if (pool_allocate(&scope, stream, bytes, &made, status) < 0)
-        goto done;
-    if (held_add(&device_held, made, bytes, status) < 0) {
-        pool_release(stream, made);
-        goto done;
+    int result = pool_allocate(&scope, stream, bytes, &made, status);
+    if (result == 0) {
+        held_add(&device_held, bytes);
+        *memory = made;
     }
-    *memory = made;
-    result = 0;
-done:
     device_leave(&scope);
     return result;
 }
 
 void
-device_release(int device, void *stream, void *memory)
+device_release(int device, void *stream, void *memory, size_t bytes)
 {
     struct device_scope scope;
     struct status ignored;
     if (!memory || !runtime_cuda_usable())
         return;
-    held_remove(&device_held, memory);
+    held_remove(&device_held, bytes);
     if (device_enter(&scope, device, &ignored) < 0)
         return;
     pool_release(stream, memory);
@@ -161,37 +116,31 @@ pinned_allocate(size_t bytes, void **memory, struct status *status)
     if (device_enter(&scope, -1, status) < 0)
         return -1;
 
-    int result = -1;
     void *made = NULL;
     cudaError_t error = cudaHostAlloc(&made, bytes ? bytes : 1, cudaHostAllocPortable | cudaHostAllocMapped);
-    if (error != cudaSuccess) {
+    if (error == cudaSuccess) {
+        memset(made, 0, bytes);
+        held_add(&pinned_held, bytes);
+        *memory = made;
+    } else {
         device_status(status, error, "cudaHostAlloc");
         if (status->code == STATUS_MEMORY)
             snprintf(status->text, sizeof status->text,
                      "there is no room for %zu bytes of page-locked memory: use ordinary arrays or smaller ones",
                      bytes);
-        goto done;
     }
-    if (held_add(&pinned_held, made, bytes, status) < 0) {
-        cudaFreeHost(made);
-        goto done;
-    }
-    memset(made, 0, bytes);
-    *memory = made;
-    result = 0;
-done:
     device_leave(&scope);
-    return result;
+    return error == cudaSuccess ? 0 : -1;
 }
 
 void
-pinned_release(void *memory)
+pinned_release(void *memory, size_t bytes)
 {
     struct device_scope scope;
     struct status ignored;
     if (!memory || !runtime_cuda_usable())
         return;
-    held_remove(&pinned_held, memory);
+    held_remove(&pinned_held, bytes);
     if (device_enter(&scope, -1, &ignored) < 0)
         return;
     if (cudaFreeHost(memory) != cudaSuccess)

@@ -10,14 +10,14 @@
  * and the allocation tried again before it fails with STATUS_MEMORY. */
 int device_allocate(int device, void *stream, size_t bytes, void **memory, struct status *status);
 
-/* Gives it back once everything queued on `stream` so far is done. For destructors: never fails, makes no CUDA call in
- * a forked child or after the runtime has shut down, and takes NULL. A stream that is gone by now is replaced by the
- * legacy default stream. */
-void device_release(int device, void *stream, void *memory);
+/* Gives `bytes` allocated so back once everything queued on `stream` so far is done; waits while the stream's queue is
+ * full, so the caller holds no lock. For destructors: never fails, makes no CUDA call in a forked child or after the
+ * runtime has shut down, and takes NULL. A stream that is gone by now is replaced by the legacy default stream. */
+void device_release(int device, void *stream, void *memory, size_t bytes);
 
 /* Page-locked host memory, usable from every device; zero-filled. 0 bytes gives a valid pointer too. */
 int pinned_allocate(size_t bytes, void **memory, struct status *status);
-void pinned_release(void *memory);
+void pinned_release(void *memory, size_t bytes);
 
 /* Copies between host and device memory on `stream`; copy_out returns when the bytes have arrived, copy_in when the
  * host memory may be changed again. Both wait, so the caller holds no lock. */

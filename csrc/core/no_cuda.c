@@ -72,7 +72,7 @@ device_allocate(int device, void *stream, size_t bytes, void **memory, struct st
 }
 
 void
-device_release(int device, void *stream, void *memory)
+device_release(int device, void *stream, void *memory, size_t bytes)
 {
 }
 
@@ -83,7 +83,7 @@ pinned_allocate(size_t bytes, void **memory, struct status *status)
 }
 
 void
-pinned_release(void *memory)
+pinned_release(void *memory, size_t bytes)
 {
 }
 
@@ -115,6 +115,12 @@ struct memory_counts
 memory_counts(void)
 {
     return (struct memory_counts){0};
+}
+
+int
+stream_check_device(int device, void *stream, struct status *status)
+{
+    return no_cuda(status);
 }
 
 int

@@ -15,7 +15,7 @@ struct runtime {
     struct transfer_ring *ring;           /* transfer.c */
     atomic_bool cuda_started;             /* device.c: this process has made a CUDA call that initialises */
     atomic_bool forked_after_cuda;        /* runtime.c: set in a child of such a process */
-    atomic_bool shut_down;                /* runtime.c: set at exit, before the CUDA runtime unloads */
+    atomic_bool shut_down;                /* runtime.c: set at exit; no CUDA call is made from then on */
 };
 
 extern struct runtime runtime;

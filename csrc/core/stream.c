@@ -13,6 +13,30 @@ stream_wait(cudaStream_t stream)
 }
 
 int
+stream_check_device(int device, void *stream, struct status *status)
+{
+    if (stream == NULL || stream == cudaStreamLegacy || stream == cudaStreamPerThread) /* the current device's */
+        return 0;
+    int devices, found;
+    if (device_count(&devices, status) < 0)
+        return -1;
+    if (devices == 1)
+        return 0;
+    enum cudaStreamCaptureStatus capturing;
+    cudaError_t error = cudaStreamIsCapturing(stream, &capturing);
+    if (error != cudaSuccess)
+        return device_status(status, error, "cudaStreamIsCapturing");
+    if (capturing != cudaStreamCaptureStatusNone)
+        return 0;
+    error = cudaStreamGetDevice(stream, &found);
+    if (error != cudaSuccess)
+        return device_status(status, error, "cudaStreamGetDevice");
+    if (found == device)
+        return 0;
+    return status_set(status, STATUS_VALUE, "the stream is on cuda:%d and the arrays are on cuda:%d", found, device);
+}
+
+int
 stream_join(int device, void *before, void *after, struct status *status)
 {
     if (before == after)

@@ -158,7 +158,7 @@ slot_queue(struct transfer *job, struct slot *slot, size_t begin, size_t count)
     };
     error = add_launch(&call);
     if (error != cudaSuccess)
-        return cuda_fail(job, error, "add_launch");
+        return cuda_fail(job, error, "cudaLaunchKernel");
     error = cudaMemcpyAsync(c, device_a, bytes, cudaMemcpyDeviceToHost, slot->stream);
     if (error != cudaSuccess)
         return cuda_fail(job, error, "cudaMemcpyAsync");

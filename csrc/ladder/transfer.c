@@ -48,7 +48,7 @@ copy_add_copy(const struct rung_call *call, void *const device[3], struct status
         return device_status(status, error, "cudaMemcpy");
     error = add_launch(&add);
     if (error != cudaSuccess)
-        return device_status(status, error, "add_launch");
+        return device_status(status, error, "cudaLaunchKernel");
     error = cudaMemcpy(call->c, device[2], bytes, cudaMemcpyDeviceToHost);
     return error == cudaSuccess ? 0 : device_status(status, error, "cudaMemcpy");
 }
@@ -142,7 +142,7 @@ stream_slot_queue(const struct stream_slot *slot, const struct rung_call *call, 
         return device_status(status, error, "cudaMemcpyAsync");
     error = add_launch(&add);
     if (error != cudaSuccess)
-        return device_status(status, error, "add_launch");
+        return device_status(status, error, "cudaLaunchKernel");
     error = cudaMemcpyAsync((char *)call->c + offset, slot->c, bytes, cudaMemcpyDeviceToHost, slot->stream);
     return error == cudaSuccess ? 0 : device_status(status, error, "cudaMemcpyAsync");
 }

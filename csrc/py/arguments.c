@@ -121,8 +121,7 @@ stream_from_handle(PyObject *handle, const char *what, void **stream)
     return 0;
 }
 
-/* An attribute that need not be there: 1 with a new reference, 0, or -1. */
-static int
+int
 optional_attribute(PyObject *object, PyObject *name, PyObject **value)
 {
     *value = PyObject_GetAttr(object, name);

@@ -35,4 +35,7 @@ int stream_from_object(const struct module_state *state, PyObject *object, void 
 /* A stream handle as an int; the legacy default stream's two spellings, 0 and 1, become NULL. */
 int stream_from_handle(PyObject *handle, const char *what, void **stream);
 
+/* An attribute that need not be there: 1 with a new reference, 0, or -1 with an exception set. */
+int optional_attribute(PyObject *object, PyObject *name, PyObject **value);
+
 #endif

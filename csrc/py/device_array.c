@@ -3,6 +3,7 @@
 #include "add.h"
 #include "device.h"
 #include "errors.h"
+#include "foreign.h"
 #include "memory.h"
 #include "operand_from.h"
 
@@ -57,7 +58,10 @@ static void
 device_array_dealloc(struct device_array *self)
 {
     PyTypeObject *type = Py_TYPE((PyObject *)self);
-    device_release(self->device, self->stream, self->data);
+    /* While the stream's queue is full the release waits, perhaps for a host function of CuPy's that wants the GIL. */
+    PyThreadState *released = PyEval_SaveThread();
+    device_release(self->device, self->stream, self->data, device_array_nbytes(self));
+    PyEval_RestoreThread(released);
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
     release(self);
     Py_DECREF(type);
@@ -169,18 +173,29 @@ device_array_length(struct device_array *self)
     return -1;
 }
 
-/* a + b with a DeviceArray on either side; the type is final, so the one whose slot this is has the module's state. */
+/* a + b for a DeviceArray and `other`, the one of them that may be anything. */
+static PyObject *
+add_by_operator(PyTypeObject *type, PyObject *a, PyObject *b, PyObject *other, PyObject *out)
+{
+    struct module_state *state = PyType_GetModuleState(type);
+    int taken = Py_TYPE(other) == type ? 1 : foreign_is_operand(state, other);
+    if (taken < 0)
+        return NULL;
+    return taken ? add_objects(state, a, b, out) : Py_NewRef(Py_NotImplemented);
+}
+
+/* The DeviceArray may be on either side; the type is final, so it is the one whose slot this is. */
 static PyObject *
 device_array_add(PyObject *a, PyObject *b)
 {
-    bool mine = PyType_GetSlot(Py_TYPE(a), Py_nb_add) == (void *)device_array_add;
-    return add_objects(PyType_GetModuleState(Py_TYPE(mine ? a : b)), a, b, NULL);
+    bool left = PyType_GetSlot(Py_TYPE(a), Py_nb_add) == (void *)device_array_add;
+    return left ? add_by_operator(Py_TYPE(a), a, b, b, NULL) : add_by_operator(Py_TYPE(b), a, b, a, NULL);
 }
 
 static PyObject *
 device_array_inplace_add(PyObject *self, PyObject *other)
 {
-    return add_objects(PyType_GetModuleState(Py_TYPE(self)), self, other, self);
+    return add_by_operator(Py_TYPE(self), self, other, other, self);
 }
 
 PyDoc_STRVAR(device_array_doc,
@@ -211,7 +226,7 @@ device_array_make_type(PyObject *module)
         {"nbytes", (getter)get_nbytes, NULL, PyDoc_STR("Bytes of all elements."), NULL},
         {"device", (getter)get_device, NULL, PyDoc_STR("Where the memory is: \"cuda:0\"."), NULL},
         {"__cuda_array_interface__", (getter)get_cuda_array_interface, NULL,
-         PyDoc_STR("Version 3, with the stream that the array was last written on."), NULL},
+         PyDoc_STR("Version 3, with the stream that the memory was allocated on."), NULL},
         {NULL, NULL, NULL, NULL, NULL},
     };
     static PyType_Slot slots[] = {

@@ -29,19 +29,42 @@ plainly_on_host(PyObject *object)
     return PyArray_Check(object) || PyArray_IsAnyScalar(object) || PyList_Check(object) || PyTuple_Check(object);
 }
 
+/* A new reference to the library of the object's type, NULL where it is none that we know. Returns 0, or -1. */
+static int
+find_library(struct module_state *state, PyObject *object, PyObject **library)
+{
+    PyObject *library_of = library_of_function(state);
+    *library = library_of ? PyObject_CallFunctionObjArgs(library_of, (PyObject *)Py_TYPE(object), NULL) : NULL;
+    if (!*library)
+        return -1;
+    if (Py_IsNone(*library))
+        Py_CLEAR(*library);
+    return 0;
+}
+
+int
+foreign_is_operand(struct module_state *state, PyObject *object)
+{
+    PyObject *library, *interface = NULL;
+    if (plainly_on_host(object))
+        return 1;
+    if (find_library(state, object, &library) < 0)
+        return -1;
+    int found = library ? 1 : optional_attribute(object, state->names[NAME_CUDA_ARRAY_INTERFACE], &interface);
+    Py_XDECREF(interface);
+    Py_XDECREF(library);
+    return found;
+}
+
 int
 foreign_export(struct module_state *state, PyObject *object, bool writing, PyObject **library, PyObject **exported)
 {
     *library = *exported = NULL;
     if (plainly_on_host(object))
         return 0;
-    PyObject *library_of = library_of_function(state);
-    *library = library_of ? PyObject_CallFunctionObjArgs(library_of, (PyObject *)Py_TYPE(object), NULL) : NULL;
-    if (!*library)
+    if (find_library(state, object, library) < 0)
         return -1;
-
-    if (Py_IsNone(*library)) {
-        Py_CLEAR(*library);
+    if (!*library) {
         /* NumPy's protocol goes first for everybody whom we do not know: it says how the object wants to be added. */
         if (PyObject_HasAttr((PyObject *)Py_TYPE(object), state->names[NAME_ARRAY_UFUNC]))
             return 0;

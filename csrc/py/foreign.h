@@ -6,6 +6,10 @@
 
 #include "module.h"
 
+/* Whether add has something to say of this operand, a sum or why there is none: 1, 0 or -1. Operators leave the rest to
+ * the object's own. */
+int foreign_is_operand(struct module_state *state, PyObject *object);
+
 /* Finds what the array interface of `object` is to be read from: the object itself, or what its library gives for it.
  * Returns 1 with new references (*library may be NULL), 0 where the object is not in device memory, -1 with an
  * exception set. */

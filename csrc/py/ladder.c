@@ -11,6 +11,7 @@
 #include "operand_from.h"
 #include "plan.h"
 #include "rung.h"
+#include "stream.h"
 
 static const char *const kind_name[] = {
     [RUNG_HOST] = "host",
@@ -103,7 +104,7 @@ check_operand(const struct rung *rung, const struct operand *operand, const stru
 }
 
 static int
-check_call(const struct rung *rung, const struct operand operands[ROLE_COUNT], unsigned block)
+check_call(const struct rung *rung, const struct operand operands[ROLE_COUNT], int block)
 {
     const struct operand *a = &operands[ROLE_A], *out = &operands[ROLE_OUT];
     size_t bytes = a->size * dtype_table[a->dtype].itemsize;
@@ -120,11 +121,22 @@ check_call(const struct rung *rung, const struct operand operands[ROLE_COUNT], u
     else if (block && rung->kind != RUNG_DEVICE)
         PyErr_Format(PyExc_ValueError, "block is for device rungs, and %s is a %s rung", rung->name,
                      kind_name[rung->kind]);
-    else if (block % WARP || block > LARGEST_BLOCK)
-        PyErr_Format(PyExc_ValueError, "block must be a multiple of 32 up to 1024, not %u", block);
+    else if (block < 0 || block % WARP || block > LARGEST_BLOCK)
+        PyErr_Format(PyExc_ValueError, "block must be a multiple of 32 up to 1024, not %d", block);
     else
         return 0;
     return -1;
+}
+
+/* On out's stream, after what the streams of a and b hold. It is waited for, so nobody need wait for it. */
+static int
+run_on_device(const struct rung *rung, const struct rung_call *call, const struct operand operands[ROLE_COUNT],
+              double *seconds, struct status *status)
+{
+    for (int role = 0; role < ROLE_OUT; role++)
+        if (stream_join(call->device, operands[role].stream, call->stream, status) < 0)
+            return -1;
+    return rung_time_on_device(rung, call, seconds, status);
 }
 
 static int
@@ -164,7 +176,7 @@ py_run_rung(PyObject *module, PyObject *arguments, PyObject *keywords)
     for (int role = 0; role < ROLE_COUNT; role++)
         if (contiguous_operand(state, objects[role], role_name[role], &operands[role]) < 0)
             return NULL;
-    if (check_call(rung, operands, (unsigned)block) < 0)
+    if (check_call(rung, operands, block) < 0)
         return NULL;
 
     const struct operand *a = &operands[ROLE_A], *out = &operands[ROLE_OUT];
@@ -180,7 +192,7 @@ py_run_rung(PyObject *module, PyObject *arguments, PyObject *keywords)
     struct status status;
     double seconds;
     PyThreadState *released = PyEval_SaveThread();
-    int failed = rung->kind == RUNG_DEVICE ? rung_time_on_device(rung, &call, &seconds, &status)
+    int failed = rung->kind == RUNG_DEVICE ? run_on_device(rung, &call, operands, &seconds, &status)
                                            : run_by_host_clock(rung, &call, &seconds, &status);
     PyEval_RestoreThread(released);
     return failed ? status_raise(state, &status) : PyFloat_FromDouble(seconds);

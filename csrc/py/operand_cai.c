@@ -282,12 +282,9 @@ device_operand_from(struct module_state *state, PyObject *object, enum role role
     if (found <= 0)
         return found;
 
-    PyObject *interface = PyObject_GetAttr(result->exported, state->names[NAME_CUDA_ARRAY_INTERFACE]);
-    if (!interface) {
-        found = PyErr_ExceptionMatches(PyExc_AttributeError) ? 0 : -1;
-        if (found == 0)
-            PyErr_Clear();
-    } else {
+    PyObject *interface;
+    found = optional_attribute(result->exported, state->names[NAME_CUDA_ARRAY_INTERFACE], &interface);
+    if (found > 0) {
         result->operand = (struct operand){.place = PLACE_DEVICE, .device = -1};
         found = read_interface(state, interface, role_name[role], result) < 0 ? -1 : 1;
         Py_DECREF(interface);

@@ -1,4 +1,6 @@
 /* empty_pinned: NumPy arrays in page-locked memory, which GPUs copy from and to at the link's full speed. */
+#include <stdint.h>
+
 #include "errors.h"
 #include "memory.h"
 #include "methods.h"
@@ -11,8 +13,9 @@ static void
 release_capsule(PyObject *capsule)
 {
     void *memory = PyCapsule_GetPointer(capsule, capsule_name);
+    size_t bytes = (uintptr_t)PyCapsule_GetContext(capsule);
     PyThreadState *released = PyEval_SaveThread(); /* CUDA waits here for the work queued on every stream */
-    pinned_release(memory);
+    pinned_release(memory, bytes);
     PyEval_RestoreThread(released);
 }
 
@@ -38,7 +41,7 @@ count_bytes(int ndim, const Py_ssize_t *shape, size_t itemsize)
     return -1;
 }
 
-/* Page-locked memory in a capsule that gives it back. */
+/* That many bytes of page-locked memory in a capsule that gives them back; its context is their number. */
 static PyObject *
 pinned_capsule(struct module_state *state, size_t bytes)
 {
@@ -51,7 +54,9 @@ pinned_capsule(struct module_state *state, size_t bytes)
         return status_raise(state, &status);
     PyObject *capsule = PyCapsule_New(memory, capsule_name, release_capsule);
     if (!capsule)
-        pinned_release(memory);
+        pinned_release(memory, bytes);
+    else
+        PyCapsule_SetContext(capsule, (void *)(uintptr_t)bytes); /* fails for nothing but what is no capsule */
     return capsule;
 }
 
@@ -85,7 +90,7 @@ read_shape(PyObject *object, Py_ssize_t *shape)
 }
 
 const char empty_pinned_doc[] = PyDoc_STR(
-    "empty_pinned($module, shape, dtype=numpy.float64)\n--\n\n"
+    "empty_pinned($module, shape, dtype='float64')\n--\n\n"
     "A C-contiguous numpy.ndarray in page-locked memory: a GPU copies from and to it at the full speed of the\n"
     "link, where ordinary memory goes through buffers.\n\n"
     "shape is an int or a sequence of ints, dtype one that add takes. Page-locked memory is scarce and slow to\n"

@@ -2,6 +2,7 @@
 
 #include "device.h"
 #include "errors.h"
+#include "stream.h"
 
 static int
 plan_call(struct module_state *state, const struct operand *const operands[ROLE_COUNT],
@@ -191,7 +192,13 @@ prepare_device(struct module_state *state, const struct add_arguments *arguments
     sum.has_stream = false;
     const struct operand *const pointers[] = {&call->devices[ROLE_A].operand, &call->devices[ROLE_B].operand,
                                               call->held[ROLE_OUT] ? &call->devices[ROLE_OUT].operand : &sum};
-    return plan_call(state, pointers, &request, call);
+    struct status status;
+    if (plan_call(state, pointers, &request, call) < 0)
+        return -1;
+    if (stream_check_device(call->plan.device, call->plan.stream, &status) == 0)
+        return 0;
+    status_raise(state, &status);
+    return -1;
 }
 
 int

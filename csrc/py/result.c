@@ -1,7 +1,5 @@
 #include "result.h"
 
-#include <stdint.h>
-
 #include "device_array.h"
 #include "foreign.h"
 

@@ -2,8 +2,10 @@
 //
 //   after    naive
 //   changes  a thread owns one 16-byte vector; the n % V lanes left over go one to a thread of the same launch
-//   expects  4x fewer load instructions, 64 KiB in flight an SM against naive's 16: 26 % faster at 2^28 float32 on an
-//   H200 from     founding documents 000, 001, 002 try      vecadd bench --rungs naive,float4
+//   expects  4x fewer load instructions, 64 KiB in flight an SM against naive's 16: 26 % faster at 2^28 float32 on
+//            an H200
+//   from     founding documents 000, 001, 002
+//   try      vecadd bench --rungs naive,float4
 #include "rung.cuh"
 
 enum { BLOCK = 256 };

@@ -273,6 +273,24 @@ a_stream_joins_itself_without_a_call(void)
 }
 
 static void
+a_stream_of_another_device_is_refused(void)
+{
+    struct status status;
+    void *streams[] = {double_stream_create(0, 1), double_stream_create(1, 1)};
+    void *const anywhere[] = {NULL, cudaStreamLegacy, cudaStreamPerThread};
+    for (int device = 0; device < 2; device++) {
+        CHECK(stream_check_device(device, streams[device], &status) == 0, "%s", status.text);
+        CHECK(stream_check_device(device, streams[1 - device], &status) < 0 && status.code == STATUS_VALUE);
+        for (int i = 0; i < 3; i++)
+            CHECK(stream_check_device(device, anywhere[i], &status) == 0, "%s", status.text);
+    }
+    CHECK(double_calls("cudaStreamGetDevice") == 4);
+    for (int device = 0; device < 2; device++)
+        double_stream_destroy(streams[device]);
+    CHECK(stream_check_device(0, streams[0], &status) < 0 && status.code == STATUS_VALUE, "%s", status.text);
+}
+
+static void
 a_stream_that_is_gone_is_a_value_error(void)
 {
     struct status status;
@@ -355,7 +373,7 @@ failure_of_the_starting_call(void)
     CHECK(status.code == STATUS_CUDA && status.cuda == cudaErrorUnknown && memory == NULL);
     CHECK(live_now().events == 0 && live_now().device_blocks == 0);
     CHECK(device_allocate(1, NULL, 64, &memory, &status) == 0, "after %s: %s", starting_call, status.text);
-    device_release(1, NULL, memory);
+    device_release(1, NULL, memory, 64);
     int current;
     CHECK(cudaGetDevice(&current) == cudaSuccess && current == 0);
 }
@@ -407,7 +425,7 @@ a_sticky_error_is_a_lost_device(void)
     CHECK(device_allocate(0, NULL, 64, &second, &status) < 0 && status.code == STATUS_DEVICE_LOST);
     CHECK(device_allocate(0, NULL, 64, &second, &status) < 0 && status.code == STATUS_DEVICE_LOST);
     CHECK(strstr(status.text, "no device call of this process works"), "%s", status.text);
-    device_release(0, NULL, memory);
+    device_release(0, NULL, memory, 64);
 }
 
 static void
@@ -458,14 +476,14 @@ a_forked_child_is_refused_by_name(void)
         CHECK(strstr(status.text, "spawn"), "%s", status.text);
         CHECK(device_allocate(0, NULL, 64, &more, &status) < 0 && status.code == STATUS_FORKED);
         CHECK(pinned_allocate(64, &more, &status) < 0 && status.code == STATUS_FORKED);
-        device_release(0, NULL, memory);
-        pinned_release(pinned);
+        device_release(0, NULL, memory, 64);
+        pinned_release(pinned, 64);
         _exit(0);
     }
     int how = -1;
     CHECK(waitpid(child, &how, 0) == child && how == 0);
-    device_release(0, NULL, memory);
-    pinned_release(pinned);
+    device_release(0, NULL, memory, 64);
+    pinned_release(pinned, 64);
     CHECK(memory_counts().device_blocks == 0 && memory_counts().pinned_blocks == 0);
 }
 
@@ -520,6 +538,7 @@ main(void)
     RUN(minus_one_is_the_current_device);
     RUN(joins_order_the_kernel_both_ways);
     RUN(a_stream_joins_itself_without_a_call);
+    RUN(a_stream_of_another_device_is_refused);
     RUN(a_stream_that_is_gone_is_a_value_error);
     RUN(every_failure_is_told_and_leaves_nothing);
     RUN(a_device_that_did_not_start_is_tried_again);

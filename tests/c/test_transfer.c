@@ -39,10 +39,10 @@ array_new(size_t bytes, bool pinned)
 }
 
 static void
-array_free(void *memory, bool pinned)
+array_free(void *memory, size_t bytes, bool pinned)
 {
     if (pinned)
-        pinned_release(memory);
+        pinned_release(memory, bytes);
     else
         free(memory);
 }
@@ -68,9 +68,9 @@ arrays_new(enum lane lane, size_t n, int pinned)
 static void
 arrays_free(const struct arrays *arrays)
 {
-    array_free(arrays->a, arrays->pinned[0]);
-    array_free(arrays->b, arrays->pinned[1]);
-    array_free(arrays->c, arrays->pinned[2]);
+    array_free(arrays->a, arrays->bytes, arrays->pinned[0]);
+    array_free(arrays->b, arrays->bytes, arrays->pinned[1]);
+    array_free(arrays->c, arrays->bytes, arrays->pinned[2]);
     free(arrays->expected);
 }
 

@@ -84,9 +84,10 @@ def _size(text: str) -> int:
         base, power = int(found["base"]), int(found["power"])
         value = base**power if power <= 62 else 0
     else:
-        value = int(found["plain"] or 0) or int(float(found["float"] or 0))
+        number = float(found["float"] or 0)
+        value = int(found["plain"] or 0) or (int(number) if number.is_integer() else 0)
     if not 1 <= value < 2**48:
-        raise ArgumentTypeError(f"{text!r} is not a size; an array has 1 to 2^48 - 1 elements here")
+        raise ArgumentTypeError(f"{text!r} is not a size; an array has 1 to 2^48 - 1 elements here, all of them whole")
     return value
 
 

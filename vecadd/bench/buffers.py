@@ -36,7 +36,7 @@ class Place:
     name: str
     put: Callable[[NDArray[Any]], Any]
     get: Callable[[Any], NDArray[Any]]
-    poison: Callable[[Any], object] = lambda x: _core.poison(x)
+    poison: Callable[[Any], object] = _core.poison
     on_gpu: bool = False
 
 

@@ -5,12 +5,10 @@ import importlib.util
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
-from vecadd._machine import Info
 from vecadd.bench import axes, machine, results
 from vecadd.bench.run import Run
-from vecadd.bench.sweeps import NEED_GPU, SWEEPS, Sweep
+from vecadd.bench.sweeps import SWEEPS, Sweep
 from vecadd.bench.timing import METHOD
 from vecadd.info import info
 
@@ -46,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 2
     conditions = machine.conditions_now()  # before CUDA starts here, or this process is one of the others on the GPU
     found = info()
-    possible = [name for name in SWEEPS if found.gpus or name not in NEED_GPU]
+    possible = [name for name in SWEEPS if found.gpus or not SWEEPS[name].needs_gpu]
     impossible = [name for name in arguments.sweeps if name not in possible]
     if impossible:
         print(f"vecadd bench: {', '.join(impossible)} needs a GPU: {found.gpu_reason}", file=sys.stderr)
@@ -54,10 +52,16 @@ def run(arguments: argparse.Namespace) -> int:
     sweeps = arguments.sweeps or possible
     running = Run(axes.Axes(arguments.sizes, arguments.dtypes, arguments.rungs, arguments.seconds_per_cell))
     measure_with_progress(running, [SWEEPS[name] for name in sweeps])
-    conditions["throttled"] = sorted({*conditions["throttled"], *machine.conditions_now()["throttled"]})
-    _show(running, found, conditions, sweeps)
+    conditions = machine.conditions_since(conditions)
+    try:  # the file first: whoever reads the tables may have left, and a full disk must not keep them from the others
+        if arguments.json is not None:
+            results.write(arguments.json, running.meta(found, conditions), running.rows)
+    finally:
+        _show(running, sweeps)
+        if not arguments.sweeps and not found.gpus:
+            print(f"no GPU sweeps: {found.gpu_reason}")
+        print(f"conditions: {machine.describe(conditions, gpu=bool(found.gpus))}")
     if arguments.json is not None:
-        results.write(arguments.json, running.meta(found, conditions), running.rows)
         print(f"written to {arguments.json}")
     if running.interrupted:
         return INTERRUPTED
@@ -77,7 +81,7 @@ def measure_with_progress(running: Run, sweeps: Iterable[Sweep]) -> None:
         )
 
 
-def _show(running: Run, found: Info, conditions: dict[str, Any], sweeps: list[str]) -> None:
+def _show(running: Run, sweeps: list[str]) -> None:
     from rich.console import Console
 
     from vecadd.bench import tables
@@ -93,11 +97,10 @@ def _show(running: Run, found: Info, conditions: dict[str, Any], sweeps: list[st
     ]
     lines += [f"failed: {line}" for line in running.failures]
     lines += [f"skipped: {line}" for line in running.skipped]
-    if not found.gpus:
-        lines.append(f"no GPU sweeps: {found.gpu_reason}")
     if not running.rows:
-        lines.append(f"nothing was measured in {', '.join(sweeps)}")
-    lines += [f"method: {METHOD}", f"conditions: {machine.describe(conditions)}"]
+        lines.append(f"nothing was measured: --rungs and --dtypes leave nothing of {', '.join(sweeps)}")
+    lines.append(f"method: {METHOD}")
+    lines += [f"{sweep}: {clock}" for sweep, clock in running.clocks.items()]
     if running.interrupted:
         lines.append("interrupted: the tables hold what was measured until then")
     for line in lines:

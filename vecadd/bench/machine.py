@@ -20,12 +20,18 @@ BUILD_FILES = ("pyproject.toml", "setup.py", "build_backend.py")
 SOURCE_FOLDERS = ("csrc", "cuda", "vecadd", "build_native")
 SOURCES = {".c", ".h", ".cu", ".cuh", ".py", ".pyi"}
 
-# Bits of nvidia-smi's clocks_event_reasons.active that make a GPU slower than it could be.
-THROTTLING = {0x4: "power cap", 0x8: "hardware slowdown", 0x20: "hot", 0x40: "very hot", 0x80: "power brake"}
+# nvidia-smi counts for how long each of these made a GPU slower than it could be.
+THROTTLING = {
+    "power cap": "clocks_event_reasons_counters.sw_power_cap",
+    "heat": "clocks_event_reasons_counters.sw_thermal_slowdown",
+    "great heat": "clocks_event_reasons_counters.hw_thermal_slowdown",
+    "power brake": "clocks_event_reasons_counters.hw_power_brake_slowdown",
+}
+ECC_ERRORS = "ecc.errors.uncorrected.volatile.total"
 
 
 def meta(found: Info, conditions: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """The "meta" of a result file. ``conditions`` is what `conditions_now` gave before the run."""
+    """The "meta" of a result file. ``conditions`` is what `conditions_since` gave after the run."""
     return {
         "machine": name(found),
         "gpu": found.as_dict()["gpus"],
@@ -81,36 +87,52 @@ def commit(root: Path = ROOT) -> str | None:
 
 
 def conditions_now() -> dict[str, Any]:
-    """What else uses this machine. To be asked before this process uses the GPU, or it sees itself."""
-    gpus = _nvidia_smi.query("gpu", "clocks_event_reasons.active", "ecc.errors.uncorrected.volatile.total")
+    """What else uses this machine; None is what nobody says. To be asked before this process uses the GPU, or it sees
+    itself. ``throttled`` holds seconds since the driver was loaded, `conditions_since` makes them the run's."""
+    gpus = _nvidia_smi.query("gpu", ECC_ERRORS, *THROTTLING.values())
     return {
         "load_average": round(os.getloadavg()[0], 2),
         "cpus": len(os.sched_getaffinity(0)),
         "memory_available": _host.memory_available(),
-        "gpu_processes": len(_nvidia_smi.query("compute-apps", "pid")),
-        "throttled": sorted({reason for gpu in gpus for reason in _throttling(gpu)}),
-        "ecc_errors": sum(int(gpu.get("ecc.errors.uncorrected.volatile.total", "0")) for gpu in gpus),
+        # No processes mean nothing where nvidia-smi does not see a GPU either.
+        "gpu_processes": len(_nvidia_smi.query("compute-apps", "pid")) if gpus else None,
+        "throttled": {reason: _total(gpus, field, 1e-6) for reason, field in THROTTLING.items()},
+        "ecc_errors": _total(gpus, ECC_ERRORS),
     }
 
 
-def describe(conditions: dict[str, Any]) -> str:
-    """The conditions in one line."""
+def conditions_since(before: dict[str, Any]) -> dict[str, Any]:
+    """The conditions of a run that began with those, to be asked at its end."""
+    now = conditions_now()["throttled"]
+    throttled = {
+        reason: None if then is None or now[reason] is None else round(now[reason] - then, 6)
+        for reason, then in before["throttled"].items()
+    }
+    return {**before, "throttled": throttled}
+
+
+def describe(conditions: dict[str, Any], *, gpu: bool) -> str:
+    """The conditions in one line, with those of the GPU where there is one."""
     parts = [f"load average {conditions['load_average']} on {conditions['cpus']} CPUs"]
-    if conditions["gpu_processes"]:
-        parts.append(f"{conditions['gpu_processes']} other processes on the GPU")
-    if conditions["throttled"]:
-        parts.append(f"GPU throttled: {', '.join(conditions['throttled'])}")
-    if conditions["ecc_errors"]:
-        parts.append(f"{conditions['ecc_errors']} uncorrected ECC errors")
+    if gpu:
+        throttled = conditions["throttled"]
+        slow = [f"{reason} {seconds:.3g} s" for reason, seconds in throttled.items() if seconds]
+        parts += [
+            f"other processes on the GPU: {_known(conditions['gpu_processes'])}",
+            f"GPU throttled: {', '.join(slow) or ('unknown' if None in throttled.values() else 'never')}",
+            f"uncorrected ECC errors: {_known(conditions['ecc_errors'])}",
+        ]
     return "; ".join(parts)
 
 
-def _throttling(gpu: dict[str, str]) -> list[str]:
-    try:
-        bits = int(gpu.get("clocks_event_reasons.active", "0"), 16)
-    except ValueError:
-        return []
-    return [reason for bit, reason in THROTTLING.items() if bits & bit]
+def _known(count: float | None) -> str:
+    return "unknown" if count is None else str(count)
+
+
+def _total(gpus: list[dict[str, str]], field: str, unit: float = 1) -> float | None:
+    """The sum over all GPUs that give it."""
+    values = [int(gpu[field]) for gpu in gpus if gpu.get(field, "").isdigit()]
+    return unit * sum(values) if values else None
 
 
 def _git(root: Path, *arguments: str) -> str:

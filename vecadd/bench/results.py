@@ -36,9 +36,9 @@ class Row:
 
     @property
     def label(self) -> str:
-        """The rung, with the kind of host memory where that is a choice."""
-        memory = self.params.get("memory")
-        return f"{self.rung} ({memory})" if memory and memory != self.rung else self.rung
+        """The rung, with the kind of host memory or the clock where the rows around it have another."""
+        notes = [self.params[key] for key in ("memory", "clock") if self.params.get(key, self.rung) != self.rung]
+        return f"{self.rung} ({', '.join(notes)})" if notes else self.rung
 
     @property
     def impossible(self) -> bool:

@@ -28,6 +28,7 @@ class Run:
     rows: list[Row] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)  # of whole sweeps and cells; a rung's own is in its row
+    clocks: dict[str, str] = field(default_factory=dict)  # of each sweep that has begun
     interrupted: bool = False
 
     def measure(self, sweeps: Iterable[Sweep], tell: Tell) -> None:
@@ -36,9 +37,10 @@ class Run:
         order = random.Random(0)
         patterns: dict[str, Pattern] = {}
         try:
-            cells = [cell for sweep in sweeps for cell in self._cells(sweep)]
-            for done, cell in enumerate(cells):
+            cells = [(sweep, cell) for sweep in sweeps for cell in self._cells(sweep)]
+            for done, (sweep, cell) in enumerate(cells):
                 tell(cell.name, done, len(cells))
+                self.clocks[sweep.name] = sweep.clock
                 if str(cell.dtype) not in patterns:
                     patterns[str(cell.dtype)] = Pattern(cell.dtype)
                 self._measure(cell, patterns[str(cell.dtype)], predictions, order)
@@ -56,6 +58,7 @@ class Run:
             found,
             conditions,
             method=METHOD,
+            clocks=self.clocks,
             limits=self.machine.probed,
             skipped=self.skipped,
             failures=self.failures,
@@ -64,9 +67,9 @@ class Run:
 
     def _cells(self, sweep: Sweep) -> list[Cell]:
         try:
-            return [cell for cell in sweep(self.axes, self.machine) if cell.contestants]
+            return [cell for cell in sweep.cells(self.axes, self.machine) if cell.contestants]
         except Exception as error:  # a GPU that cannot be probed does not keep the host from being measured
-            self.failures.append(f"{sweep.__name__}: {type(error).__name__}: {error}")
+            self.failures.append(f"{sweep.name}: {type(error).__name__}: {error}")
             return []
 
     def _measure(self, cell: Cell, pattern: Pattern, predictions: Predictions, order: random.Random) -> None:

@@ -1,7 +1,7 @@
 """The sweeps: which contestants meet at which sizes, against which limit. To add one, write a function and list it.
 
-A sweep takes the axes and the bench's `Machine` and gives its cells, smallest first; nothing is allocated before a cell
-is measured.
+A sweep takes the axes and the bench's `Machine` and gives its cells, smallest first; no operand is allocated before its
+cell is measured.
 """
 
 from collections.abc import Callable, Iterator
@@ -78,10 +78,33 @@ def transfer(axes: Axes, machine: Machine) -> Iterator[Cell]:
         yield Cell("transfer", dtype, n, _wanted(axes, every), limits.FixedLimit(machine.link_limit), TRANSFER_SETS)
 
 
-Sweep = Callable[[Axes, Machine], Iterator[Cell]]
+@dataclass(frozen=True)
+class Sweep:
+    """A name, the function that gives the cells, and the clocks of the contestants, which are a part of the method."""
 
-SWEEPS: dict[str, Sweep] = {"host": host, "device": device, "transfer": transfer}
-NEED_GPU = {"device", "transfer"}
+    name: str
+    cells: Callable[[Axes, Machine], Iterator[Cell]]
+    clock: str
+    needs_gpu: bool = True
+
+
+SWEEPS = {
+    sweep.name: sweep
+    for sweep in (
+        Sweep("host", host, "rungs timed in C, around the work alone; numpy and add around the Python call", False),
+        Sweep(
+            "device",
+            device,
+            "rungs timed by CUDA events behind a delay kernel of 20 us, so that the events do not time the host's "
+            f"launch; add (host clock) over at least {contestants.QUEUED} queued calls and until the queue is empty",
+        ),
+        Sweep(
+            "transfer",
+            transfer,
+            "rungs timed in C, around the whole way there and back; add around the Python call",
+        ),
+    )
+}
 
 
 def grid(axes: Axes) -> Iterator[tuple[np.dtype[Any], int, int]]:

@@ -1,0 +1,132 @@
+"""vecadd.ladder: every rung adds, is timed, and says what it does not take."""
+
+import numpy as np
+import pytest
+from arrays import DTYPES, assert_same_values, numpys_sum, values
+from conftest import ON_DOUBLE
+
+import vecadd
+from vecadd import ladder
+
+N = 70_001
+HOST, DEVICE, TRANSFER = ladder.names("host"), ladder.names("device"), ladder.names("transfer")
+
+
+def pinned(x):
+    array = vecadd.empty_pinned(x.shape, x.dtype)
+    array[...] = x
+    return array
+
+
+def numbers(seed, n=N):
+    return np.random.default_rng(seed).integers(-1000, 1000, n, np.int32)
+
+
+def test_names_are_those_of_each_kind_in_one_order():
+    assert ladder.names() == HOST + DEVICE + TRANSFER
+    with pytest.raises(ValueError, match="kind must be 'host', 'device', 'transfer' or None, not 'gpu'"):
+        ladder.names("gpu")
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", HOST)
+@pytest.mark.parametrize("n", [0, 1, N])
+def test_host_rungs_give_numpys_sum(n, name, dtype):
+    a, b = values(dtype, n, 1), values(dtype, n, 2)
+    assert_same_values(ladder.run(name, a, b), numpys_sum(a, b))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", DEVICE)
+@pytest.mark.parametrize("n", [0, 1, N])
+def test_device_rungs_give_numpys_sum(device, n, name, dtype):
+    a, b = values(dtype, n, 1), values(dtype, n, 2)
+    got = ladder.run(name, vecadd.to_device(a), vecadd.to_device(b))
+    assert_same_values(got.numpy(), numpys_sum(a, b))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", TRANSFER)
+@pytest.mark.parametrize("n", [0, 1, N])
+def test_transfer_rungs_give_numpys_sum(device, n, name, dtype):
+    a, b = values(dtype, n, 1), values(dtype, n, 2)
+    out = ladder.run(name, pinned(a), pinned(b), vecadd.empty_pinned(n, dtype))
+    assert_same_values(out, numpys_sum(a, b))
+
+
+@pytest.mark.parametrize("order", range(20 if ON_DOUBLE else 2))
+@pytest.mark.parametrize("name", DEVICE)
+def test_device_rungs_come_after_the_work_on_both_operands(order, name, request, driver, device):
+    if ON_DOUBLE:
+        request.getfixturevalue("double").reset(order)
+    a, b = numbers(1), numbers(2)
+    x, y = vecadd.to_device(a), vecadd.to_device(b)
+    out, twice_x, twice_y = (vecadd.add(z, z, stream=driver.stream()) for z in (x, x, y))
+    ladder.run(name, twice_x, twice_y, out)
+    assert_same_values(out.numpy(), 2 * a + 2 * b)
+
+
+@pytest.mark.parametrize("block", [32, 96, 1024])
+def test_block_is_a_device_rungs_threads_a_block(device, block):
+    a = numbers(1)
+    x = vecadd.to_device(a)
+    assert_same_values(ladder.run("naive", x, x, block=block).numpy(), a + a)
+
+
+def test_time_is_seconds_and_fills_out():
+    a, out = numbers(1), np.empty(N, np.int32)
+    assert 0 < ladder.time("one_thread", a, a, out) < 10
+    assert_same_values(out, a + a)
+
+
+def read_only(x):
+    x.flags.writeable = False
+    return x
+
+
+A = numbers(1, 100)
+HOST_CALLS = {
+    "no such rung": (("nosuch", A, A), {}, ValueError, "there is no rung nosuch"),
+    "a list": (("threads", A, A.tolist()), {}, TypeError, "b must be a DeviceArray, or a contiguous"),
+    "a strided array": (("threads", A[::2], A[::2]), {}, TypeError, "a must be a DeviceArray, or a contiguous"),
+    "two dtypes": (("threads", A, A.astype("f4")), {}, ValueError, "100 elements of float32 where a has 100 of int32"),
+    "two sizes": (("threads", A, A[:-1]), {}, ValueError, "b has 99 elements"),
+    "a read-only out": (("threads", A, A, read_only(A.copy())), {}, ValueError, "read-only"),
+    "an out that overlaps": (("threads", A[1:], A[1:], A[:-1]), {}, ValueError, "overlaps an input in part"),
+    "host arrays on a device rung": (("naive", A, A), {}, TypeError, "a device rung takes DeviceArrays"),
+    "a block on a host rung": (("threads", A, A), {"block": 64}, ValueError, "block is for device rungs"),
+    "no threads a block": (("threads", A, A), {"block": 0}, ValueError, "multiple of 32 up to 1024, not 0"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "keywords", "error", "message"), HOST_CALLS.values(), ids=HOST_CALLS)
+def test_what_a_rung_does_not_take_is_refused(arguments, keywords, error, message):
+    before = A.copy()
+    with pytest.raises(error, match=message):
+        ladder.run(*arguments, **keywords)
+    assert_same_values(A, before)
+
+
+@pytest.mark.parametrize("block", [1, 33, 1056, 2**31 - 32])
+def test_block_that_no_gpu_runs_is_refused(device, block):
+    x = vecadd.to_device(A)
+    with pytest.raises(ValueError, match=f"multiple of 32 up to 1024, not {block}"):
+        ladder.run("naive", x, x, block=block)
+
+
+def test_device_arrays_on_a_host_rung_are_refused(device):
+    x = vecadd.to_device(A)
+    with pytest.raises(TypeError, match="a host rung takes NumPy arrays, and a is none"):
+        ladder.run("threads", x, x)
+
+
+@pytest.mark.parametrize("name", ["pinned", "pinned_reused", "streams2"])
+def test_ordinary_memory_on_a_rung_for_pinned_memory_is_refused(device, name):
+    with pytest.raises(ValueError, match=f"rung {name} takes page-locked memory and a is not: use empty_pinned"):
+        ladder.run(name, A, A)
+
+
+def test_operands_on_two_devices_are_refused(second_device):
+    x, y = vecadd.to_device(A), vecadd.to_device(A, second_device)
+    with pytest.raises(ValueError, match=f"a is on cuda:0 and b on cuda:{second_device}"):
+        ladder.run("naive", x, y)
