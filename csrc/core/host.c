@@ -53,17 +53,18 @@ host_simd_chosen(struct status *status)
 
 /* Measured with float32 on 2 and on 16 cores of Sapphire Rapids, 2 MiB of L2 each.
  *
- * Threads pay from 2^16 elements: 2 give 180 GB/s and 16 give 315 where one gives 110, and after 1 ms of idleness, when
- * the pool has to be woken, 2 still equal NumPy. At 2^15 that wake, 3-15 us, makes them half as fast.
+ * Threads pay from 2^18 elements. In bursts they would from 2^15, but a call by itself has to wake the pool, which
+ * costs 3-15 us, and to move half of what lies in one L2 into others: at 2^16 and 2^17 such calls took 23 and 50 us
+ * with two threads, 8 and 16 with one; at 2^18, 42 with 16 and 143 with one.
  *
  * Streaming stores pay when the arrays are larger than the L2 of all the threads together: from 2^18 with one thread,
  * 2^19 with two (2^20: 46 against 30 GB/s), 2^22 with 16. In place they never do, because the line to be written has
  * been read already: 36 against 81 GB/s at 2^20. */
 enum {
-    THREADS_PAY_FROM = 256 << 10, /* bytes of c, as those below */
-    BLOCK_MIN = 16 << 10,         /* with its share of a and b what an L1 cache holds */
-    BLOCK_MAX = 256 << 10,        /* 16 threads: 64 KiB and 1 MiB give 6 and 3 % less, 16 KiB 8 % */
-    BLOCKS_A_THREAD = 4,          /* at least, where c is large enough for it */
+    THREADS_PAY_FROM = 1 << 20, /* bytes of c, as those below */
+    BLOCK_MIN = 16 << 10,       /* with its share of a and b what an L1 cache holds */
+    BLOCK_MAX = 256 << 10,      /* 16 threads: 64 KiB and 1 MiB give 6 and 3 % less, 16 KiB 8 % */
+    BLOCKS_A_THREAD = 4,        /* at least, where c is large enough for it */
 };
 
 static size_t

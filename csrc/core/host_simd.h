@@ -30,6 +30,14 @@ add_short(vec_add_function *add, const char *a, const char *b, char *c, size_t b
     memcpy(c, &x, bytes);
 }
 
+/* Keeps the compiler from moving stores across it. gcc 12 writes the four 32-byte vectors of a turn as 1, 3, 0, 2, back
+ * and forth between two cache lines: 9.2 us at 2^16 float32, in L2, where 0, 1, 2, 3 takes 6.9. */
+ALWAYS_INLINE void
+in_this_order(void)
+{
+    __asm__ __volatile__("" ::: "memory");
+}
+
 /* At least one vector. The stores of the loop are aligned; the first and the last vector of the array overlap them.
  * These two sums are taken before the loop and written after it, so that c may be a or b. Four vectors a turn keep
  * enough loads in flight; eight gained nothing. */
@@ -47,8 +55,11 @@ add_vectors(vec_add_function *add, vec_store_function *store, const char *a, con
         const vec v2 = add(vec_load(a + i + 2 * step), vec_load(b + i + 2 * step));
         const vec v3 = add(vec_load(a + i + 3 * step), vec_load(b + i + 3 * step));
         store(c + i, v0);
+        in_this_order();
         store(c + i + step, v1);
+        in_this_order();
         store(c + i + 2 * step, v2);
+        in_this_order();
         store(c + i + 3 * step, v3);
     }
     for (; i < last; i += step)

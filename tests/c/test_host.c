@@ -491,13 +491,13 @@ static void
 every_thread_has_a_block(void)
 {
     setenv("VECADD_NUM_THREADS", "200", 1);
-    for (size_t n = 1 << 14; n <= 1 << 24; n *= 2) {
+    for (size_t n = 1 << 16; n <= 1 << 24; n *= 2) {
         const struct host_schedule schedule = host_schedule_for(LANE_F32, n, false);
         CHECK((size_t)schedule.threads * schedule.block <= n || schedule.threads == 1, "%d at %zu", schedule.threads,
               n);
     }
-    CHECK(host_schedule_for(LANE_F32, 1 << 15, false).threads == 1);
-    CHECK(host_schedule_for(LANE_F32, 1 << 16, false).threads == 16);
+    CHECK(host_schedule_for(LANE_F32, 1 << 17, false).threads == 1);
+    CHECK(host_schedule_for(LANE_F32, 1 << 18, false).threads == 64);
 }
 
 static void
