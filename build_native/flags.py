@@ -48,6 +48,8 @@ SIMD = {
 }
 
 ARCHITECTURES = "75,80,86,89,90,100,120"
+# The rungs' are a third smaller: machine code of 80 is also 86's and 89's, whose schedulers differ too little to show.
+LADDER_ARCHITECTURES = "75,80,90,100,120"
 NVCC_FLAGS = (
     *("-std=c++17", "-O3", "-t2", f"-Xcompiler={','.join(INCLUDES)}"),
     "-compress-mode=size",  # an object of 0.35 MB where nvcc's default makes 5.6
@@ -108,9 +110,10 @@ def _simd(source: Path) -> tuple[str, tuple[str, ...]]:
     return next((row for ending, row in SIMD.items() if source.stem.endswith(ending)), ("any", ()))
 
 
-def gencode_flags() -> list[str]:
+def gencode_flags(source: Path) -> list[str]:
     """Machine code for each architecture, and PTX of the last for those to come. VECADD_CUDA_ARCHS narrows them."""
-    architectures = os.environ.get("VECADD_CUDA_ARCHS", ARCHITECTURES).split(",")
+    usual = LADDER_ARCHITECTURES if source.parent.name == "ladder" else ARCHITECTURES
+    architectures = os.environ.get("VECADD_CUDA_ARCHS", usual).split(",")
     if not all(re.fullmatch(r"\d+[af]?", architecture) for architecture in architectures):
         raise BuildError(f"VECADD_CUDA_ARCHS={','.join(architectures)!r}: compute capabilities like 90 or 80,90")
     codes = [(architecture, f"sm_{architecture}") for architecture in architectures]

@@ -111,7 +111,7 @@ class Build:
     def _nvcc(self, source: Path) -> Step:
         # No sanitizer looks into what nvcc makes: those variants share the release's objects.
         folder = self.folder if self.variant.nvcc_flags else Path("build", "release")
-        options = (*flags.NVCC_FLAGS, *flags.gencode_flags(), *self.variant.nvcc_flags)
+        options = (*flags.NVCC_FLAGS, *flags.gencode_flags(source), *self.variant.nvcc_flags)
         return _compile_step((str(_toolkit().nvcc),), source, folder / "obj", options)
 
     def _compile(self, compiler: tuple[str, ...], source: Path, folder: str, *options: str) -> Step:

@@ -1,8 +1,8 @@
 /* What each lane is and how it is added. Additions work on a unit, 32 or 64 bits of packed elements, because a scalar
  * addition for each int8 of a 16-byte vector would take more issue slots than the memory leaves free.
  *
- * A lane has: element, the type of one lane as bits; unit; add(a, b), the packed sum; and where raises_flags is true,
- * flags(a, b, sum), the floating-point flags that the sum raised. */
+ * A lane has: number, its value in enum lane; element, the type of one lane as bits; unit; add(a, b), the packed sum;
+ * and where raises_flags is true, flags(a, b, sum), the floating-point flags that the sum raised. */
 #ifndef VECADD_LANES_CUH
 #define VECADD_LANES_CUH
 
@@ -14,7 +14,8 @@
 
 /* Integers wrap. `Signs` has the top bit of each packed element set: with these bits left out of the addition no carry
  * leaves its element, and the exclusive or puts them back. */
-template <typename Element, typename Unit, Unit Signs> struct integer_lane {
+template <enum lane Number, typename Element, typename Unit, Unit Signs> struct integer_lane {
+    static constexpr enum lane number = Number;
     using element = Element;
     using unit = Unit;
     static constexpr bool raises_flags = false;
@@ -28,6 +29,7 @@ template <typename Element, typename Unit, Unit Signs> struct integer_lane {
 
 /* Logical or. Any byte but 0 is true, and true is written as 1. */
 struct bool_lane {
+    static constexpr enum lane number = LANE_BOOL;
     using element = uint8_t;
     using unit = uint32_t;
     static constexpr bool raises_flags = false;
@@ -42,7 +44,8 @@ struct bool_lane {
 };
 
 /* Whether a floating-point sum raised a flag, read off the bits. `Infinity` is positive infinity's pattern. */
-template <typename Element, typename Unit, Element Infinity> struct float_lane {
+template <enum lane Number, typename Element, typename Unit, Element Infinity> struct float_lane {
+    static constexpr enum lane number = Number;
     using element = Element;
     using unit = Unit;
     static constexpr bool raises_flags = true;
@@ -92,7 +95,7 @@ template <typename Element, typename Unit, Element Infinity> struct float_lane {
     }
 };
 
-struct f16_lane : float_lane<uint16_t, uint32_t, 0x7c00> {
+struct f16_lane : float_lane<LANE_F16, uint16_t, uint32_t, 0x7c00> {
     static __device__ unit
     add(unit a, unit b)
     {
@@ -100,7 +103,7 @@ struct f16_lane : float_lane<uint16_t, uint32_t, 0x7c00> {
     }
 };
 
-struct bf16_lane : float_lane<uint16_t, uint32_t, 0x7f80> {
+struct bf16_lane : float_lane<LANE_BF16, uint16_t, uint32_t, 0x7f80> {
     static __device__ unit
     add(unit a, unit b)
     {
@@ -118,7 +121,7 @@ struct bf16_lane : float_lane<uint16_t, uint32_t, 0x7f80> {
     }
 };
 
-struct f32_lane : float_lane<uint32_t, uint32_t, 0x7f800000u> {
+struct f32_lane : float_lane<LANE_F32, uint32_t, uint32_t, 0x7f800000u> {
     static __device__ unit
     add(unit a, unit b)
     {
@@ -126,7 +129,7 @@ struct f32_lane : float_lane<uint32_t, uint32_t, 0x7f800000u> {
     }
 };
 
-struct f64_lane : float_lane<uint64_t, uint64_t, 0x7ff0000000000000u> {
+struct f64_lane : float_lane<LANE_F64, uint64_t, uint64_t, 0x7ff0000000000000u> {
     static __device__ unit
     add(unit a, unit b)
     {
@@ -134,15 +137,15 @@ struct f64_lane : float_lane<uint64_t, uint64_t, 0x7ff0000000000000u> {
     }
 };
 
-using i8_lane = integer_lane<uint8_t, uint32_t, 0x80808080u>;
-using i16_lane = integer_lane<uint16_t, uint32_t, 0x80008000u>;
-using i32_lane = integer_lane<uint32_t, uint32_t, 0>;
-using i64_lane = integer_lane<uint64_t, uint64_t, 0>;
+using i8_lane = integer_lane<LANE_I8, uint8_t, uint32_t, 0x80808080u>;
+using i16_lane = integer_lane<LANE_I16, uint16_t, uint32_t, 0x80008000u>;
+using i32_lane = integer_lane<LANE_I32, uint32_t, uint32_t, 0>;
+using i64_lane = integer_lane<LANE_I64, uint64_t, uint64_t, 0>;
 
-/* 16 bytes, the widest that a thread loads at once on every architecture. */
-template <typename Lane> struct alignas(16) vector_of {
-    typename Lane::unit units[16 / sizeof(typename Lane::unit)];
-    static constexpr unsigned size = 16 / sizeof(typename Lane::element);
+/* What a thread loads at once: 16 bytes are the most on every architecture. */
+template <typename Lane, unsigned Bytes = 16> struct alignas(Bytes) vector_of {
+    typename Lane::unit units[Bytes / sizeof(typename Lane::unit)];
+    static constexpr unsigned size = Bytes / sizeof(typename Lane::element);
 };
 
 template <typename Lane>
@@ -152,11 +155,11 @@ add_elements(typename Lane::element a, typename Lane::element b)
     return static_cast<typename Lane::element>(Lane::add(a, b));
 }
 
-template <typename Lane>
-__device__ inline vector_of<Lane>
-add_vectors(const vector_of<Lane> &a, const vector_of<Lane> &b)
+template <typename Lane, unsigned Bytes>
+__device__ inline vector_of<Lane, Bytes>
+add_vectors(const vector_of<Lane, Bytes> &a, const vector_of<Lane, Bytes> &b)
 {
-    vector_of<Lane> sum;
+    vector_of<Lane, Bytes> sum;
     for (unsigned i = 0; i < sizeof sum.units / sizeof sum.units[0]; ++i)
         sum.units[i] = Lane::add(a.units[i], b.units[i]);
     return sum;

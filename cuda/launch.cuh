@@ -2,7 +2,8 @@
  *
  * cudaLaunchKernel rather than <<<>>>, whose stubs would make the extension depend on libstdc++. Under g++ the same
  * kernel source runs on the CPU, a loop over blocks and threads, so that its index arithmetic is tested under the
- * sanitizers; kernels with barriers or shared memory cannot run that way. */
+ * sanitizers. A block's threads run there one after the other, thread 0 first, each to its end: shared memory holds
+ * what a thread or one before it has put there, and that is all that a barrier can promise. */
 #ifndef VECADD_LAUNCH_CUH
 #define VECADD_LAUNCH_CUH
 
@@ -13,10 +14,33 @@
 #include "kernel_on_cpu.h"
 #endif
 
+enum { SHARED_WITHOUT_ASKING = 48 << 10 }; /* bytes of shared memory a block that every kernel may have */
+
 /* Keeps T out of deduction: the kernel's parameters decide the types, the arguments convert to them. */
 template <typename T> struct exactly {
     using type = T;
 };
+
+/* Queues kernel(arguments...) on the grid, with that many bytes of shared memory a block. */
+template <typename... Parameters>
+inline cudaError_t
+launch_grid(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared, cudaStream_t stream,
+            typename exactly<Parameters>::type... arguments)
+{
+#if VECADD_DOUBLE
+    return launch_on_cpu(kernel, grid, block, shared, stream, arguments...);
+#else
+    void *pointers[] = {&arguments...};
+    const void *function = reinterpret_cast<const void *>(kernel);
+    if (shared > SHARED_WITHOUT_ASKING) {
+        const cudaError_t error =
+            cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared));
+        if (error != cudaSuccess)
+            return error;
+    }
+    return cudaLaunchKernel(function, grid, block, pointers, shared, stream);
+#endif
+}
 
 /* Queues kernel(arguments...) on `threads` threads, rounded up to whole blocks. No thread: nothing is queued. */
 template <typename... Parameters>
@@ -29,13 +53,7 @@ launch(void (*kernel)(Parameters...), uint64_t threads, unsigned block, cudaStre
         return cudaSuccess;
     if (blocks > INT32_MAX)
         return cudaErrorInvalidConfiguration;
-    const dim3 grid(static_cast<unsigned>(blocks));
-#if VECADD_DOUBLE
-    return launch_on_cpu(kernel, grid, dim3(block), stream, arguments...);
-#else
-    void *pointers[] = {&arguments...};
-    return cudaLaunchKernel(reinterpret_cast<const void *>(kernel), grid, dim3(block), pointers, 0, stream);
-#endif
+    return launch_grid(kernel, dim3(static_cast<unsigned>(blocks)), dim3(block), 0, stream, arguments...);
 }
 
 /* This thread's number in the grid. */
@@ -43,6 +61,18 @@ __device__ inline uint64_t
 thread_number()
 {
     return static_cast<uint64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+}
+
+/* The block's shared memory, as many bytes as the launch asked for. */
+__device__ inline unsigned char *
+shared_memory()
+{
+#if VECADD_DOUBLE
+    return shared_memory_on_cpu;
+#else
+    extern __shared__ __align__(128) unsigned char memory[];
+    return memory;
+#endif
 }
 
 /* Loads a kernel into the current device's context. */

@@ -1,5 +1,5 @@
 /* All inline PTX, each with a C++ twin for the CPU: two 16-bit floating-point numbers a word, added with one rounding
- * to nearest even, subnormals kept. */
+ * to nearest even, subnormals kept; copies into shared memory that run by themselves, which the twins make at once. */
 #ifndef VECADD_PTX_CUH
 #define VECADD_PTX_CUH
 
@@ -94,6 +94,113 @@ cycle_counter()
     return cycles += 1000;
 #else
     return clock64();
+#endif
+}
+
+#if !VECADD_DOUBLE
+__device__ inline uint32_t
+shared_address(const void *shared)
+{
+    return static_cast<uint32_t>(__cvta_generic_to_shared(shared));
+}
+#endif
+
+/* Begins a copy of 4, 8 or 16 bytes, aligned as such, past the L1 where it is 16 and not ThroughL1. From sm_80 on. */
+template <unsigned Bytes, bool ThroughL1>
+__device__ inline void
+copy_async(void *shared, const void *global)
+{
+    static_assert(ThroughL1 || Bytes == 16, "only 16 bytes go past the L1");
+#if VECADD_DOUBLE
+    __builtin_memcpy(shared, global, Bytes);
+#elif __CUDA_ARCH__ >= 800
+    if constexpr (ThroughL1)
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(shared_address(shared)),
+                     "l"(__cvta_generic_to_global(global)), "n"(Bytes)
+                     : "memory");
+    else
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(shared)),
+                     "l"(__cvta_generic_to_global(global))
+                     : "memory");
+#endif
+}
+
+/* Makes a group of the copies that this thread began since the last one. */
+__device__ inline void
+copy_async_commit()
+{
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+
+/* Waits until all but the newest `Groups` groups of this thread have arrived. */
+template <unsigned Groups>
+__device__ inline void
+copy_async_wait()
+{
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_group %0;" ::"n"(Groups) : "memory");
+#endif
+}
+
+/* A barrier in shared memory for `arrivals` arrivals, visible to the copy engine too. What follows it, bulk copies
+ * and their barrier, is from sm_90 on. */
+__device__ inline void
+barrier_init(uint64_t *barrier, unsigned arrivals)
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(arrivals) : "memory");
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#else
+    (void)barrier, (void)arrivals;
+#endif
+}
+
+/* Arrives, and makes the barrier wait for so many bytes of copies too. */
+__device__ inline void
+barrier_expect(uint64_t *barrier, unsigned bytes)
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
+                 : "memory");
+#else
+    (void)barrier, (void)bytes;
+#endif
+}
+
+/* Waits until the phase of that parity is over. */
+__device__ inline void
+barrier_wait(uint64_t *barrier, unsigned parity)
+{
+#if __CUDA_ARCH__ >= 900
+    unsigned over = 0;
+    while (!over)
+        asm volatile("{\n\t"
+                     ".reg .pred p;\n\t"
+                     "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n\t"
+                     "selp.u32 %0, 1, 0, p;\n\t"
+                     "}"
+                     : "=r"(over)
+                     : "r"(shared_address(barrier)), "r"(parity)
+                     : "memory");
+#else
+    (void)barrier, (void)parity;
+#endif
+}
+
+/* Begins a copy that arrives on the barrier; addresses and bytes are multiples of 16. */
+__device__ inline void
+copy_bulk(void *shared, const void *global, unsigned bytes, uint64_t *barrier)
+{
+#if VECADD_DOUBLE
+    (void)barrier;
+    __builtin_memcpy(shared, global, bytes);
+#elif __CUDA_ARCH__ >= 900
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+                     shared_address(shared)),
+                 "l"(__cvta_generic_to_global(global)), "r"(bytes), "r"(shared_address(barrier))
+                 : "memory");
 #endif
 }
 

@@ -1,18 +1,21 @@
 """vecadd bench: what it measures, that nothing wrong passes, and that nothing measured is lost."""
 
+import io
 import itertools
 import json
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from vecadd import _core, _host
-from vecadd.bench import axes, buffers, limits, run, sweeps, timing
+from vecadd.bench import axes, buffers, ladder, limits, recorded, run, sweeps, tables, timing
 from vecadd.bench.axes import Axes
 from vecadd.bench.buffers import HOST, PERIOD_A, Buffers, Pattern, WrongSumError
 from vecadd.bench.contestants import Contestant, numpy_add
@@ -158,6 +161,23 @@ def test_every_round_has_every_contestant_and_the_limit_in_random_order() -> Non
     assert len(rounds) == timing.FEWEST_ROUNDS
     assert {tuple(sorted(turn)) for turn in rounds} == {("limit", "x", "y")}
     assert len(set(rounds)) > 1
+
+
+def test_a_sample_of_a_slow_contestant_is_short() -> None:
+    lengths: dict[str, set[int]] = {"slow": set(), "quick": set()}
+
+    def timed(name: str, seconds: float) -> Contestant:
+        def time(sets: Any) -> float:
+            lengths[name].add(len(sets))
+            for a, b, out, _ in sets:
+                np.add(a, b, out=out)
+            return seconds
+
+        return Contestant(name, HOST, time)
+
+    together = cell(timed("slow", timing.LONGEST_SAMPLE / 2), timed("quick", timing.SAMPLE / 100), n=10)
+    assert measured(together).ok
+    assert (max(lengths["slow"]), max(lengths["quick"])) == (2, 100)
 
 
 def test_median_and_spread_are_of_the_rounds() -> None:
@@ -320,13 +340,17 @@ def test_the_host_sweep_measures_every_rung_beside_numpy(dtype: str) -> None:
     assert all(row.limit_gbps for row in running.rows)
 
 
-@pytest.mark.parametrize("sweep", ["device", "transfer"])
-def test_the_gpu_sweeps_measure_every_rung(sweep: str, device: int) -> None:
+@pytest.mark.parametrize(
+    ("sweep", "rungs"),
+    [
+        ("device", {"naive", "float4", "tuned"}),
+        ("transfer", {rung["name"] for rung in _core.rungs() if rung["kind"] == "transfer"}),
+    ],
+)
+def test_the_gpu_sweeps_measure_their_rungs(sweep: str, rungs: set[str], device: int) -> None:
     running = Run(Axes(sizes=(1000,), seconds=0.01))
     running.measure([sweeps.SWEEPS[sweep]], lambda *progress: None)
-    assert {row.rung for row in running.rows} == {
-        "add", *(rung["name"] for rung in _core.rungs() if rung["kind"] == sweep)
-    }  # fmt: skip
+    assert {row.rung for row in running.rows} == {"add", *rungs}
     assert [row.error for row in running.rows] == [None] * len(running.rows)
     assert all(row.checked for row in running.rows)
 
@@ -337,6 +361,134 @@ def test_a_wrong_kernel_is_caught_on_the_device(device: int, monkeypatch: pytest
     running.measure([sweeps.SWEEPS["device"]], lambda *progress: None)
     (row,) = running.rows
     assert str(row.error).startswith("wrong result: element 0 is")
+
+
+# The ladder
+
+
+def accumulating(times: int, lost: int = 0, **keywords: Any) -> Contestant:
+    """One that adds to its output that often, and loses some of these additions."""
+
+    def time(sets: Any) -> float:
+        for a, b, out, _ in sets:
+            for _ in range(times - lost):
+                np.add(out, a + b, out=out)
+        return 1e-6
+
+    return Contestant("accumulating", HOST, time, adds=times, **keywords)
+
+
+@pytest.mark.parametrize("times", [1, 256])
+def test_an_output_that_is_added_to_begins_at_zero(times: int) -> None:
+    (row,) = measured(cell(accumulating(times), n=100)).rows
+    assert (row.error, row.checked) == (None, True)
+
+
+def test_a_lost_addition_is_a_failed_row() -> None:
+    (row,) = measured(cell(accumulating(256, lost=1), n=100)).rows
+    assert str(row.error).startswith("wrong result: element 0 is")
+
+
+def test_a_race_is_caught_and_no_failure() -> None:
+    running = measured(cell(accumulating(256, lost=1, races=True), n=100))
+    (row,) = running.rows
+    assert running.ok
+    assert (row.error, row.checked, row.seconds) == (None, False, pytest.approx(1e-6))
+    assert row.params["caught"].startswith("element 0 is")
+    assert tables.notes([replace(row, sweep="ladder")])[-1].startswith("ladder accumulating float32 100 is caught: ")
+
+
+def test_rates_count_the_arrays_that_move() -> None:
+    (row,) = measured(cell(accumulating(1, arrays=4), n=1000)).rows
+    assert row.bytes == 16000
+    assert row.gbps == pytest.approx(16)
+
+
+def test_the_ladder_measures_every_rung_and_variant(device: int) -> None:
+    running = Run(Axes(sizes=(1000,), seconds=0.001))
+    running.measure([sweeps.SWEEPS["ladder"]], lambda *progress: None)
+    rungs = [rung["name"] for rung in _core.rungs() if rung["kind"] == "device"]
+    labels = [name for name in rungs for _ in ladder.VARIANTS.get(name, ({},))]
+    assert names(running.rows) == labels
+    assert [row.error for row in running.rows] == [None] * len(labels)
+    assert len({row.label for row in running.rows}) == len(labels)
+
+
+def test_the_ladder_takes_a_block_size(device: int) -> None:
+    running = Run(Axes(sizes=(1000,), rungs=("single_thread", "naive", "atomic"), seconds=0.001, block=64))
+    running.measure([sweeps.SWEEPS["ladder"]], lambda *progress: None)
+    assert [row.error for row in running.rows] == [None] * 3
+    assert [row.params.get("block") for row in running.rows] == [None, 64, 64]
+
+
+def test_a_rung_above_the_gpus_capability_is_left_out(device: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweeps.Machine, "capability", 80)
+    cells = list(sweeps.SWEEPS["ladder"].cells(Axes(sizes=(1000,)), sweeps.Machine()))
+    measured_rungs = {contestant.name for contestant in cells[0].contestants}
+    assert "async_copy" in measured_rungs
+    assert "bulk_copy" not in measured_rungs
+
+
+GPU = {"multiprocessors": 132, "threads_per_multiprocessor": 2048}
+BIG = 2**28
+
+
+@pytest.mark.parametrize(
+    ("rung", "itemsize", "params", "block", "kib"),
+    [
+        ("single_thread", 4, {}, 0, 1 / 128),
+        ("single_block", 4, {}, 0, 3),
+        ("grid_stride", 4, {"blocks_per_sm": 4}, 0, 12),
+        ("grid_stride", 4, {"blocks_per_sm": 32}, 0, 24),
+        ("naive", 4, {}, 0, 16),
+        ("naive", 2, {}, 0, 8),
+        ("naive", 4, {}, 768, 12),
+        ("unroll2", 4, {}, 0, 32),
+        ("float2", 2, {}, 0, 32),
+        ("float4", 4, {}, 0, 64),
+        ("tuned", 1, {}, 0, 64),
+    ],
+)
+def test_bytes_in_flight_are_loads_times_threads(
+    rung: str, itemsize: int, params: dict[str, int], block: int, kib: float
+) -> None:
+    (row,) = (row for row in _core.rungs() if row["name"] == rung)
+    assert ladder.bytes_in_flight(row, GPU, BIG, itemsize, params, block) == kib * 1024
+
+
+def test_no_more_bytes_are_in_flight_than_there_are() -> None:
+    (naive,) = (row for row in _core.rungs() if row["name"] == "naive")
+    assert ladder.bytes_in_flight(naive, GPU, 132 * 100, 4, {}) == 2 * 4 * 100
+
+
+def test_what_the_documents_recorded_is_of_rungs_and_settings_that_exist() -> None:
+    rungs = {rung["name"] for rung in _core.rungs()}
+    assert {*recorded.FIGURES, *recorded.NOTES, *ladder.VARIANTS} <= rungs
+    assert {setting for figures in recorded.FIGURES.values() for setting in figures} == set(recorded.SETTINGS)
+
+
+def test_the_ladders_table_tells_gain_and_documents(device: int) -> None:
+    running = Run(Axes(sizes=(4096,), rungs=("naive", "restrict", "strided"), seconds=0.001))
+    running.measure([sweeps.SWEEPS["ladder"]], lambda *progress: None)
+    with Console(file=io.StringIO(), width=200) as console:
+        console.print(*tables.tables(running.rows), *tables.notes(running.rows), soft_wrap=True)
+    printed = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "4.02 ms (000)" in printed
+    assert "one element a thread" in printed
+    assert "after naive:" in printed
+    assert "  stride 32" in printed
+    assert "the documents: 000 RTX 5060 Ti, 2^27; 001 RTX Titan, 2^20; 002a A100, n unknown" in printed
+
+
+def test_the_default_run_leaves_the_ladder_out() -> None:
+    assert [sweep.name for sweep in sweeps.SWEEPS.values() if sweep.by_default] == ["host", "device", "transfer"]
+
+
+@pytest.mark.parametrize("block", ["31", "0", "2048", "x", "-32"])
+def test_a_block_that_no_gpu_has_is_wrong_usage(block: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["bench", "ladder", f"--block={block}"])
+    assert f"{block!r} is not a block size" in capsys.readouterr().err
 
 
 # The command

@@ -6,10 +6,14 @@ from arrays import DTYPES, assert_same_values, numpys_sum, values
 from conftest import ON_DOUBLE
 
 import vecadd
-from vecadd import ladder
+from vecadd import _core, ladder
 
 N = 70_001
 HOST, DEVICE, TRANSFER = ladder.names("host"), ladder.names("device"), ladder.names("transfer")
+# Rungs that write the sum and nothing else, with the dtypes that each takes; test_device_rungs.py has the others.
+WRITTEN = {
+    rung["name"]: rung["dtypes"] for rung in _core.rungs() if rung["kind"] == "device" and rung["sum"] == "written"
+}
 
 
 def pinned(x):
@@ -36,8 +40,7 @@ def test_host_rungs_give_numpys_sum(n, name, dtype):
     assert_same_values(ladder.run(name, a, b), numpys_sum(a, b))
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("name", DEVICE)
+@pytest.mark.parametrize(("name", "dtype"), [(name, d) for name in WRITTEN for d in DTYPES if str(d) in WRITTEN[name]])
 @pytest.mark.parametrize("n", [0, 1, N])
 def test_device_rungs_give_numpys_sum(device, n, name, dtype):
     a, b = values(dtype, n, 1), values(dtype, n, 2)
@@ -55,7 +58,7 @@ def test_transfer_rungs_give_numpys_sum(device, n, name, dtype):
 
 
 @pytest.mark.parametrize("order", range(20 if ON_DOUBLE else 2))
-@pytest.mark.parametrize("name", DEVICE)
+@pytest.mark.parametrize("name", [name for name in WRITTEN if "int32" in WRITTEN[name]])
 def test_device_rungs_come_after_the_work_on_both_operands(order, name, request, driver, device):
     if ON_DOUBLE:
         request.getfixturevalue("double").reset(order)

@@ -24,28 +24,37 @@ def names(kind: Literal["host", "device", "transfer"] | None = None) -> list[str
     return [rung["name"] for rung in _core.rungs() if kind in (None, rung["kind"])]
 
 
-def run(name: str, a: Any, b: Any, out: Any = None, *, block: int | None = None) -> Any:
+def run(name: str, a: Any, b: Any, out: Any = None, *, block: int | None = None, **params: int) -> Any:
     """Adds a and b by the rung of that name and returns the sum, in ``out`` if that is given.
 
     ``block`` is a device rung's number of threads a block, a multiple of 32 up to 1024; None leaves it to the rung.
+    ``params`` are whole numbers that some rungs have beside it: ``run("strided", a, b, stride=4)``.
 
-    Raises ValueError for a name that is not in the ladder and for sizes, alignments and blocks that the rung does not
-    take, TypeError for arrays and dtypes that it does not take, and what every call on a GPU raises without one.
+    A few rungs accumulate: they add a + b to what ``out`` holds, once or once for each thread of a block. Without
+    ``out`` they begin at 0.
+
+    Raises ValueError for a name that is not in the ladder, for sizes, alignments, blocks and parameters that the rung
+    does not take and for a GPU that it does not run on, TypeError for arrays, dtypes and names of parameters that it
+    does not take, and what every call on a GPU raises without one.
     """
-    target = _like(a) if out is None else out
-    _core.run_rung(name, a, b, target, block=_checked(block))
+    target = _target(name, a, out)
+    _core.run_rung(name, a, b, target, block=_checked(block), params=params)
     return target
 
 
-def time(name: str, a: Any, b: Any, out: Any = None, *, block: int | None = None) -> float:
+def time(name: str, a: Any, b: Any, out: Any = None, *, block: int | None = None, **params: int) -> float:
     """The seconds of one ``run``: a device rung's by CUDA events around its launch, others' by the host's clock."""
-    target = _like(a) if out is None else out
-    return _core.run_rung(name, a, b, target, block=_checked(block))
+    return _core.run_rung(name, a, b, _target(name, a, out), block=_checked(block), params=params)
 
 
-def _like(a: Any) -> Any:
+def _target(name: str, a: Any, out: Any) -> Any:
+    if out is not None:
+        return out
     make: Callable[[Any], Any] = _core.to_device if isinstance(a, _core.DeviceArray) else np.empty_like
-    return make(a)
+    target = make(a)
+    if any(rung["name"] == name and rung["sum"] != "written" for rung in _core.rungs()):
+        _core.clear(target)
+    return target
 
 
 def _checked(block: int | None) -> int:

@@ -214,6 +214,7 @@ device_facts(int device, struct device_facts *facts, struct status *status)
         .cc_major = properties.major,
         .cc_minor = properties.minor,
         .multiprocessors = properties.multiProcessorCount,
+        .threads_per_multiprocessor = properties.maxThreadsPerMultiProcessor,
         .memory = properties.totalGlobalMem,
         .l2 = (size_t)properties.l2CacheSize,
         .memory_bus_bits = properties.memoryBusWidth,

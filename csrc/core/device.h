@@ -14,7 +14,7 @@
 struct device_facts {
     char name[256];
     int cc_major, cc_minor; /* compute capability */
-    int multiprocessors;
+    int multiprocessors, threads_per_multiprocessor;
     size_t memory; /* bytes */
     size_t l2;     /* bytes */
     int memory_clock_khz, memory_bus_bits;

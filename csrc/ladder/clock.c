@@ -2,6 +2,8 @@
 
 #if VECADD_CUDA
 
+#include <stdint.h>
+
 #include <cuda_runtime_api.h>
 
 #include "device.h"
@@ -33,12 +35,46 @@ launch_between(const struct rung *rung, const struct rung_call *call, cudaEvent_
     return cudaEventRecord(end, call->stream);
 }
 
+/* Below it the rung's kernel is empty. */
+static int
+check_capability(const struct rung *rung, int device, struct status *status)
+{
+    int major = 0, minor = 0;
+    cudaError_t error = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+    if (error == cudaSuccess)
+        error = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
+    if (error != cudaSuccess)
+        return device_status(status, error, "cudaDeviceGetAttribute");
+    if ((unsigned)(10 * major + minor) < rung->min_cc)
+        return status_set(status, STATUS_VALUE, "rung %s needs compute capability %u.%u, and cuda:%d has %d.%d",
+                          rung->name, rung->min_cc / 10, rung->min_cc % 10, device, major, minor);
+    return 0;
+}
+
+static int
+check_alignment(const struct rung *rung, const struct rung_call *call, struct status *status)
+{
+    const void *const operands[] = {call->a, call->b, call->c};
+    static const char *const names[] = {"a", "b", "out"};
+    for (int i = 0; i < 3 && rung->alignment; i++)
+        if ((uintptr_t)operands[i] % rung->alignment)
+            return status_set(status, STATUS_VALUE, "rung %s takes memory aligned to %zu bytes, and %s is at %p",
+                              rung->name, rung->alignment, names[i], operands[i]);
+    return 0;
+}
+
 int
 rung_time_on_device(const struct rung *rung, const struct rung_call *call, double *seconds, struct status *status)
 {
     struct device_scope scope;
+    if (check_alignment(rung, call, status) < 0)
+        return -1;
     if (device_enter(&scope, call->device, status) < 0)
         return -1;
+    if (rung->min_cc && check_capability(rung, scope.device, status) < 0) {
+        device_leave(&scope);
+        return -1;
+    }
 
     cudaEvent_t begin = NULL, end = NULL;
     float milliseconds = 0;

@@ -5,7 +5,8 @@
 #include "rung.h"
 
 /* Launches a device rung on call->device in the order of call->stream, waits for it, and gives the seconds between CUDA
- * events on both sides of the launch. */
+ * events on both sides of the launch. Refuses operands less aligned than the rung asks for,
+ * and a device below its compute capability. */
 int rung_time_on_device(const struct rung *rung, const struct rung_call *call, double *seconds, struct status *status);
 
 #endif

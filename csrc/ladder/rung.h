@@ -5,6 +5,7 @@
 #ifndef VECADD_RUNG_H
 #define VECADD_RUNG_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "dtype.h"
@@ -16,26 +17,53 @@ extern "C" {
 
 enum rung_kind { RUNG_HOST, RUNG_DEVICE, RUNG_TRANSFER };
 
+/* What a rung leaves in c. Documents teach by loops that accumulate: those rungs need a c that somebody has set. */
+enum rung_sum {
+    SUM_WRITTEN,              /* c = a + b */
+    SUM_ADDED,                /* c += a + b */
+    SUM_ADDED_BY_EACH_THREAD, /* c += a + b, by each thread of the block */
+    SUM_RACED                 /* the same without atomics: undefined wherever threads run at once */
+};
+
+/* A whole number that a rung can be run with, beside its block. */
+struct rung_param {
+    const char *name; /* NULL: no such parameter */
+    const char *what; /* in one line */
+    int least, usual, most;
+};
+
+enum { RUNG_PARAMS = 3 };
+
 struct rung_call {
     enum lane lane;
     const void *a, *b;
     void *c;
-    size_t n;       /* lanes */
-    unsigned block; /* threads a block; 0: the rung's own */
-    void *stream;   /* device rungs: cudaStream_t on the current device */
-    int device;     /* transfer rungs */
+    size_t n;                /* lanes */
+    unsigned block;          /* threads a block; 0: the rung's own */
+    int params[RUNG_PARAMS]; /* in the order of the rung's own */
+    void *stream;            /* device rungs: cudaStream_t on the current device */
+    int device;              /* transfer rungs */
 };
 
 struct rung {
     const char *name;
     enum rung_kind kind;
-    const char *changes;      /* what this rung changes, in one line, for the table */
-    const char *tested;       /* "double" or "gpu": where its tests run */
-    unsigned bytes_per_load;  /* device rungs, a thread's load of float32; else 0 */
-    unsigned loads_in_flight; /* device rungs, a thread, before the first use; else 0 */
-    unsigned block;           /* device rungs: threads a block by default */
-    size_t alignment;         /* bytes that a, b and c must be aligned to; 0: the lane's own */
-    int lanes;                /* bit 1 << lane set for each lane it takes */
+    const char *after;   /* the rung that it is held against; NULL: none */
+    const char *changes; /* what this rung changes, in one line, for the table */
+    const char *tested;  /* "double", or "gpu": what it shows is seen on a GPU alone */
+    int lanes;           /* bit 1 << lane set for each lane it takes */
+
+    /* Device rungs; else 0. */
+    bool headline;              /* one of the few that a table of results shows */
+    enum rung_sum sum;          /* what it leaves in c */
+    unsigned bytes_per_element; /* of float32 that it moves: 12, or 16 where c is read too */
+    unsigned bytes_per_load;    /* a thread's, of float32 */
+    unsigned loads_in_flight;   /* a thread's, before the first use */
+    unsigned block;             /* threads a block by default; 0 or 1: not to be chosen */
+    unsigned blocks;            /* of its grid; 0: by the number of lanes */
+    unsigned min_cc;            /* compute capability that it needs, 90 for 9.0; 0: any */
+    size_t alignment;           /* bytes that a, b and c must be aligned to; 0: the lane's own */
+    struct rung_param params[RUNG_PARAMS];
 
     /* Device rungs: queue the kernel; 0 or a cudaError_t. */
     int (*launch)(const struct rung_call *call);
@@ -48,6 +76,9 @@ const struct rung *rung_at(size_t i);
 
 /* The rung of that name, or NULL. */
 const struct rung *rung_named(const char *name);
+
+/* Sets the call's parameters to what the rung takes where nobody chooses. */
+void rung_usual_params(const struct rung *rung, struct rung_call *call);
 
 #ifdef __cplusplus
 }

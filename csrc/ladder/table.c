@@ -34,3 +34,10 @@ rung_named(const char *name)
             return rung_at(i);
     return NULL;
 }
+
+void
+rung_usual_params(const struct rung *rung, struct rung_call *call)
+{
+    for (int i = 0; i < RUNG_PARAMS; i++)
+        call->params[i] = rung->params[i].usual;
+}

@@ -1,5 +1,4 @@
 /* The ladder from Python: what rungs there are, one run of one of them, and outputs that no earlier run has filled. */
-#include <stdint.h>
 #include <string.h>
 #include <time.h>
 
@@ -17,6 +16,13 @@ static const char *const kind_name[] = {
     [RUNG_HOST] = "host",
     [RUNG_DEVICE] = "device",
     [RUNG_TRANSFER] = "transfer",
+};
+
+static const char *const sum_name[] = {
+    [SUM_WRITTEN] = "written",
+    [SUM_ADDED] = "added",
+    [SUM_ADDED_BY_EACH_THREAD] = "added by each thread",
+    [SUM_RACED] = "raced",
 };
 
 enum { POISON = 0xa5, WARP = 32, LARGEST_BLOCK = 1024 };
@@ -37,22 +43,44 @@ dtypes_of(const struct rung *rung)
     return names;
 }
 
+/* {name: (least, usual, most)} */
+static PyObject *
+params_of(const struct rung *rung)
+{
+    PyObject *params = PyDict_New();
+    for (int i = 0; params && i < RUNG_PARAMS && rung->params[i].name; i++) {
+        const struct rung_param *param = &rung->params[i];
+        PyObject *bounds = Py_BuildValue("(iii)", param->least, param->usual, param->most);
+        if (!bounds || PyDict_SetItemString(params, param->name, bounds) < 0)
+            Py_CLEAR(params);
+        Py_XDECREF(bounds);
+    }
+    return params;
+}
+
 static PyObject *
 describe(const struct rung *rung)
 {
-    PyObject *dtypes = dtypes_of(rung);
-    if (!dtypes)
+    PyObject *dtypes = dtypes_of(rung), *params = params_of(rung);
+    if (!dtypes || !params) {
+        Py_XDECREF(dtypes);
+        Py_XDECREF(params);
         return NULL;
-    return Py_BuildValue("{s:s,s:s,s:s,s:s,s:I,s:I,s:I,s:n,s:N}", "name", rung->name, "kind", kind_name[rung->kind],
-                         "changes", rung->changes, "tested", rung->tested, "bytes_per_load", rung->bytes_per_load,
-                         "loads_in_flight", rung->loads_in_flight, "block", rung->block, "alignment",
-                         (Py_ssize_t)rung->alignment, "dtypes", dtypes);
+    }
+    return Py_BuildValue("{s:s,s:s,s:z,s:s,s:s,s:N,s:N,s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:n,s:N}", "name", rung->name,
+                         "kind", kind_name[rung->kind], "after", rung->after, "changes", rung->changes, "tested",
+                         rung->tested, "dtypes", dtypes, "headline", PyBool_FromLong(rung->headline), "sum",
+                         sum_name[rung->sum], "bytes_per_element", rung->bytes_per_element, "bytes_per_load",
+                         rung->bytes_per_load, "loads_in_flight", rung->loads_in_flight, "block", rung->block, "blocks",
+                         rung->blocks, "min_cc", rung->min_cc, "alignment", (Py_ssize_t)rung->alignment, "params",
+                         params);
 }
 
-const char rungs_doc[] = PyDoc_STR(
-    "rungs($module, /)\n--\n\n"
-    "One dict a rung, in the ladder's order: name, kind, changes, tested, bytes_per_load, loads_in_flight, block,\n"
-    "alignment (bytes; 0: the lane's own), dtypes.");
+const char rungs_doc[] =
+    PyDoc_STR("rungs($module, /)\n--\n\n"
+              "One dict a rung, in the ladder's order: name, kind, after, changes, tested, dtypes, headline, sum, "
+              "bytes_per_element,\n"
+              "bytes_per_load, loads_in_flight, block, blocks, min_cc, alignment (bytes; 0: the lane's own), params.");
 
 PyObject *
 py_rungs(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
@@ -95,9 +123,6 @@ check_operand(const struct rung *rung, const struct operand *operand, const stru
                      dtype_table[operand->dtype].name, first->size, dtype_table[first->dtype].name);
     else if (operand->device != first->device)
         PyErr_Format(PyExc_ValueError, "a is on cuda:%d and %s on cuda:%d", first->device, what, operand->device);
-    else if (rung->alignment && (uintptr_t)operand->data % rung->alignment)
-        PyErr_Format(PyExc_ValueError, "%s: rung %s takes memory aligned to %zu bytes", what, rung->name,
-                     rung->alignment);
     else
         return 0;
     return -1;
@@ -121,6 +146,8 @@ check_call(const struct rung *rung, const struct operand operands[ROLE_COUNT], i
     else if (block && rung->kind != RUNG_DEVICE)
         PyErr_Format(PyExc_ValueError, "block is for device rungs, and %s is a %s rung", rung->name,
                      kind_name[rung->kind]);
+    else if (block && rung->block <= 1)
+        PyErr_Format(PyExc_ValueError, "rung %s has a block size of its own", rung->name);
     else if (block < 0 || block % WARP || block > LARGEST_BLOCK)
         PyErr_Format(PyExc_ValueError, "block must be a multiple of 32 up to 1024, not %d", block);
     else
@@ -140,6 +167,46 @@ run_on_device(const struct rung *rung, const struct rung_call *call, const struc
 }
 
 static int
+set_param(const struct rung *rung, struct rung_call *call, PyObject *name, PyObject *value)
+{
+    for (int i = 0; i < RUNG_PARAMS && rung->params[i].name; i++) {
+        const struct rung_param *param = &rung->params[i];
+        if (PyUnicode_CompareWithASCIIString(name, param->name) != 0)
+            continue;
+        long chosen = PyLong_AsLong(value);
+        if (chosen == -1 && PyErr_Occurred())
+            return -1;
+        if (chosen < param->least || chosen > param->most) {
+            PyErr_Format(PyExc_ValueError, "rung %s: %s (%s) must be %d to %d, not %ld", rung->name, param->name,
+                         param->what, param->least, param->most, chosen);
+            return -1;
+        }
+        call->params[i] = (int)chosen;
+        return 0;
+    }
+    PyErr_Format(PyExc_TypeError, "rung %s has no parameter %S", rung->name, name);
+    return -1;
+}
+
+/* `chosen` is a dict, or NULL. */
+static int
+set_params(const struct rung *rung, struct rung_call *call, PyObject *chosen)
+{
+    rung_usual_params(rung, call);
+    Py_ssize_t position = 0;
+    PyObject *name, *value;
+    while (chosen && PyDict_Next(chosen, &position, &name, &value)) {
+        if (!PyUnicode_Check(name)) {
+            PyErr_SetString(PyExc_TypeError, "names of parameters are strings");
+            return -1;
+        }
+        if (set_param(rung, call, name, value) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int
 run_by_host_clock(const struct rung *rung, const struct rung_call *call, double *seconds, struct status *status)
 {
     struct timespec begin, end;
@@ -151,24 +218,27 @@ run_by_host_clock(const struct rung *rung, const struct rung_call *call, double 
 }
 
 const char run_rung_doc[] = PyDoc_STR(
-    "run_rung($module, name, a, b, out, /, *, block=0)\n--\n\n"
+    "run_rung($module, name, a, b, out, /, *, block=0, params={})\n--\n\n"
     "Runs a rung once into out and returns its seconds: of a device rung by CUDA events around the launch, of\n"
     "any other by the host's clock. The operands have one dtype and size: DeviceArrays for a device rung,\n"
-    "contiguous NumPy arrays for the others. block is a device rung's threads a block, 0 for its own.\n\n"
-    "Raises ValueError for a name that is not in the ladder, a size, alignment or block that the rung does not\n"
-    "take, and a read-only out; TypeError for arrays and dtypes that it does not take.");
+    "contiguous NumPy arrays for the others. block is a device rung's threads a block, 0 for its own; params\n"
+    "are whole numbers by name, the rung's usual ones where none is given.\n\n"
+    "Raises ValueError for a name that is not in the ladder, a size, alignment, block or parameter that the rung\n"
+    "does not take, a GPU below the compute capability that it needs, and a read-only out; TypeError for arrays,\n"
+    "dtypes and names of parameters that it does not take.");
 
 PyObject *
 py_run_rung(PyObject *module, PyObject *arguments, PyObject *keywords)
 {
-    static char *names[] = {"", "", "", "", "block", NULL};
+    static char *names[] = {"", "", "", "", "block", "params", NULL};
     struct module_state *state = PyModule_GetState(module);
     PyObject *objects[ROLE_COUNT];
     struct operand operands[ROLE_COUNT];
     const char *name;
     int block = 0;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "sOOO|$i:run_rung", names, &name, &objects[ROLE_A],
-                                     &objects[ROLE_B], &objects[ROLE_OUT], &block))
+    PyObject *params = NULL;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "sOOO|$iO!:run_rung", names, &name, &objects[ROLE_A],
+                                     &objects[ROLE_B], &objects[ROLE_OUT], &block, &PyDict_Type, &params))
         return NULL;
     const struct rung *rung = rung_named(name);
     if (!rung)
@@ -181,14 +251,16 @@ py_run_rung(PyObject *module, PyObject *arguments, PyObject *keywords)
 
     const struct operand *a = &operands[ROLE_A], *out = &operands[ROLE_OUT];
     const struct dtype_row *dtype = &dtype_table[a->dtype];
-    const struct rung_call call = {.lane = dtype->lane,
-                                   .a = a->data,
-                                   .b = operands[ROLE_B].data,
-                                   .c = out->data,
-                                   .n = a->size * dtype->lanes,
-                                   .block = (unsigned)block,
-                                   .stream = out->stream,
-                                   .device = out->device};
+    struct rung_call call = {.lane = dtype->lane,
+                             .a = a->data,
+                             .b = operands[ROLE_B].data,
+                             .c = out->data,
+                             .n = a->size * dtype->lanes,
+                             .block = (unsigned)block,
+                             .stream = out->stream,
+                             .device = out->device};
+    if (set_params(rung, &call, params) < 0)
+        return NULL;
     struct status status;
     double seconds;
     PyThreadState *released = PyEval_SaveThread();
@@ -198,13 +270,8 @@ py_run_rung(PyObject *module, PyObject *arguments, PyObject *keywords)
     return failed ? status_raise(state, &status) : PyFloat_FromDouble(seconds);
 }
 
-const char poison_doc[] = PyDoc_STR(
-    "poison($module, x, /)\n--\n\n"
-    "Overwrites the bytes of a contiguous NumPy array or a DeviceArray, so that no check of a result is passed\n"
-    "by an earlier one. Raises TypeError for anything else, ValueError for a read-only array.");
-
-PyObject *
-py_poison(PyObject *module, PyObject *object)
+static PyObject *
+fill(PyObject *module, PyObject *object, int byte)
 {
     struct module_state *state = PyModule_GetState(module);
     struct operand x;
@@ -219,9 +286,30 @@ py_poison(PyObject *module, PyObject *object)
     int failed = 0;
     PyThreadState *released = PyEval_SaveThread();
     if (x.place == PLACE_DEVICE)
-        failed = device_fill(x.device, x.stream, x.data, POISON, bytes, &status);
+        failed = device_fill(x.device, x.stream, x.data, byte, bytes, &status);
     else
-        memset(x.data, POISON, bytes);
+        memset(x.data, byte, bytes);
     PyEval_RestoreThread(released);
     return failed ? status_raise(state, &status) : Py_NewRef(Py_None);
+}
+
+const char poison_doc[] = PyDoc_STR(
+    "poison($module, x, /)\n--\n\n"
+    "Overwrites the bytes of a contiguous NumPy array or a DeviceArray, so that no check of a result is passed\n"
+    "by an earlier one. Raises TypeError for anything else, ValueError for a read-only array.");
+
+PyObject *
+py_poison(PyObject *module, PyObject *object)
+{
+    return fill(module, object, POISON);
+}
+
+const char clear_doc[] =
+    PyDoc_STR("clear($module, x, /)\n--\n\n"
+              "Makes every byte 0, as poison does with another one: for rungs that add to what their output holds.");
+
+PyObject *
+py_clear(PyObject *module, PyObject *object)
+{
+    return fill(module, object, 0);
 }

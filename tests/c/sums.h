@@ -9,10 +9,11 @@
 
 #include "dtype.h"
 
+/* Repeats after a prime number of lanes: a lane taken from a grid, a chunk or a power of two away is another value. */
 static inline int
 sums_value(size_t i, unsigned salt)
 {
-    return (int)((i * 2654435761u + salt * 40503u) >> 7) & 63;
+    return (int)((i % 10007 * 2654435761u + salt * 40503u) >> 7) & 63;
 }
 
 static inline uint16_t

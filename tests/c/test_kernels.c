@@ -12,51 +12,10 @@
 #include "fpenv.h"
 #include "host.h"
 #include "kernels.h"
-#include "rung.h"
+#include "operands.h"
 #include "sums.h"
 
-#if defined(__SANITIZE_ADDRESS__)
-#include <sanitizer/asan_interface.h>
-#else
-#define ASAN_POISON_MEMORY_REGION(start, bytes)   ((void)0)
-#define ASAN_UNPOISON_MEMORY_REGION(start, bytes) ((void)0)
-#endif
-
-extern const struct rung *const device_rungs[];
-
-enum { ROOM = 1 << 20, CANARY = 0x5a, MARGIN = 64, VECTOR = 16 };
-
-/* Pinned memory, which kernels reach at the address that the host uses. */
-struct memory {
-    unsigned char *a, *b, *c, *expected;
-    unsigned *flags;
-};
-
-static unsigned char *
-pinned(size_t bytes)
-{
-    void *memory = NULL;
-    CHECK(cudaHostAlloc(&memory, bytes, cudaHostAllocMapped) == cudaSuccess);
-    if (!memory)
-        exit(1);
-    return memory;
-}
-
-static struct memory
-memory_open(size_t room)
-{
-    return (struct memory){pinned(room), pinned(room), pinned(room), calloc(1, room), (unsigned *)pinned(4)};
-}
-
-static void
-memory_close(struct memory *m)
-{
-    cudaFreeHost(m->a);
-    cudaFreeHost(m->b);
-    cudaFreeHost(m->c);
-    cudaFreeHost(m->flags);
-    free(m->expected);
-}
+enum { ROOM = 1 << 20, VECTOR = 16 };
 
 static void
 add_on_device(enum lane lane, const void *a, const void *b, void *c, size_t n, unsigned *flags)
@@ -64,31 +23,6 @@ add_on_device(enum lane lane, const void *a, const void *b, void *c, size_t n, u
     const struct add_call call = {.lane = lane, .a = a, .b = b, .c = c, .n = n, .fp_flags = flags};
     CHECK(add_launch(&call) == cudaSuccess);
     CHECK(cudaStreamSynchronize(NULL) == cudaSuccess);
-}
-
-/* Under AddressSanitizer a load outside [start, start + bytes) within MARGIN of it stops the test. */
-static void
-fence(const unsigned char *start, size_t bytes)
-{
-    (void)start, (void)bytes; /* without AddressSanitizer */
-    ASAN_POISON_MEMORY_REGION(start - MARGIN, MARGIN);
-    ASAN_POISON_MEMORY_REGION(start + bytes, MARGIN);
-}
-
-static void
-unfence(const unsigned char *start, size_t bytes)
-{
-    (void)start, (void)bytes; /* without AddressSanitizer */
-    ASAN_UNPOISON_MEMORY_REGION(start - MARGIN, MARGIN + bytes + MARGIN);
-}
-
-static bool
-all_canaries(const unsigned char *start, size_t bytes)
-{
-    for (size_t i = 0; i < bytes; i++)
-        if (start[i] != CANARY)
-            return false;
-    return true;
 }
 
 /* One addition of n lanes whose operands begin at these lanes past a 16-byte boundary. */
@@ -323,41 +257,6 @@ test_the_hosts_floating_point_environment_is_its_own(void)
 }
 
 static void
-check_rung(const struct rung *rung, struct memory *m, enum lane lane, size_t n, unsigned block)
-{
-    const size_t bytes = n * lane_size[lane];
-    const struct rung_call call = {.lane = lane, .a = m->a, .b = m->b, .c = m->c, .n = n, .block = block};
-    memset(m->c, CANARY, bytes + MARGIN);
-    ASAN_POISON_MEMORY_REGION(m->a + bytes, MARGIN);
-    CHECK(rung->launch(&call) == cudaSuccess);
-    CHECK(cudaStreamSynchronize(NULL) == cudaSuccess);
-    ASAN_UNPOISON_MEMORY_REGION(m->a + bytes, MARGIN);
-    CHECK(memcmp(m->c, m->expected, bytes) == 0, "%s, lane %d, n %zu, block %u", rung->name, lane, n, block);
-    CHECK(all_canaries(m->c + bytes, MARGIN), "%s, lane %d, n %zu, block %u", rung->name, lane, n, block);
-}
-
-static void
-test_every_rung_adds(void)
-{
-    static const size_t lengths[] = {1, 1023, 1024, 1025, 5000};
-    static const unsigned blocks[] = {0, 32, 256, 1024};
-    struct memory m = memory_open(ROOM);
-    for (const struct rung *const *rung = device_rungs; *rung; rung++)
-        for (enum lane lane = 0; lane < LANE_COUNT; lane++) {
-            if (!((*rung)->lanes >> lane & 1))
-                continue;
-            for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
-                sums_fill(lane, m.a, lengths[i], 1);
-                sums_fill(lane, m.b, lengths[i], 2);
-                sums_expect(lane, m.expected, lengths[i], 1, 2);
-                for (size_t j = 0; j < ((*rung)->block ? sizeof blocks / sizeof *blocks : 1); j++)
-                    check_rung(*rung, &m, lane, lengths[i], blocks[j]);
-            }
-        }
-    memory_close(&m);
-}
-
-static void
 test_a_grid_too_large_is_refused(void)
 {
     const struct add_call call = {.lane = LANE_I8, .n = SIZE_MAX / 4};
@@ -414,7 +313,6 @@ main(void)
     RUN(test_flags_are_the_hosts);
     RUN(test_flags_are_added_to_what_the_word_holds);
     RUN(test_the_hosts_floating_point_environment_is_its_own);
-    RUN(test_every_rung_adds);
     RUN(test_a_grid_too_large_is_refused);
     RUN(test_nothing_is_queued_for_nothing);
     RUN(test_every_kernel_loads);

@@ -11,6 +11,23 @@
 
 inline thread_local uint3 threadIdx, blockIdx, blockDim, gridDim;
 
+/* As much as a block of any GPU can have. */
+enum { MOST_SHARED = 227 << 10 };
+alignas(128) inline thread_local unsigned char shared_memory_on_cpu[MOST_SHARED];
+
+/* Every thread before this one has run to its end. */
+inline void
+__syncthreads()
+{
+}
+
+template <typename Number>
+inline Number
+atomicAdd(Number *address, Number value)
+{
+    return std::exchange(*address, *address + value); /* one thread of the double runs at a time */
+}
+
 inline unsigned
 atomicOr(unsigned *address, unsigned value)
 {
@@ -29,9 +46,21 @@ cudaError_t double_launch(dim3 grid, dim3 block, cudaStream_t stream, std::vecto
                           std::function<void(unsigned first)> run);
 
 template <typename Kernel, typename... Arguments>
-cudaError_t
-launch_on_cpu(Kernel *kernel, dim3 grid, dim3 block, cudaStream_t stream, Arguments... arguments)
+void
+run_block(Kernel *kernel, Arguments... arguments)
 {
+    for (threadIdx.z = 0; threadIdx.z < blockDim.z; ++threadIdx.z)
+        for (threadIdx.y = 0; threadIdx.y < blockDim.y; ++threadIdx.y)
+            for (threadIdx.x = 0; threadIdx.x < blockDim.x; ++threadIdx.x)
+                kernel(arguments...);
+}
+
+template <typename Kernel, typename... Arguments>
+cudaError_t
+launch_on_cpu(Kernel *kernel, dim3 grid, dim3 block, size_t shared, cudaStream_t stream, Arguments... arguments)
+{
+    if (shared > MOST_SHARED)
+        return cudaErrorInvalidValue;
     std::vector<const void *> pointers;
     const auto note = [&pointers](auto argument) {
         if constexpr (std::is_pointer_v<decltype(argument)>)
@@ -40,12 +69,13 @@ launch_on_cpu(Kernel *kernel, dim3 grid, dim3 block, cudaStream_t stream, Argume
     (note(arguments), ...);
 
     return double_launch(grid, block, stream, std::move(pointers), [=](unsigned first) {
-        gridDim = {grid.x, 1, 1};
-        blockDim = {block.x, 1, 1};
-        for (unsigned k = 0; k < grid.x; ++k) {
-            blockIdx.x = k < grid.x - first ? first + k : first + k - grid.x;
-            for (threadIdx.x = 0; threadIdx.x < block.x; ++threadIdx.x)
-                kernel(arguments...);
+        const unsigned blocks = grid.x * grid.y * grid.z;
+        gridDim = {grid.x, grid.y, grid.z};
+        blockDim = {block.x, block.y, block.z};
+        for (unsigned k = 0; k < blocks; ++k) {
+            const unsigned number = k < blocks - first ? first + k : first + k - blocks;
+            blockIdx = {number % grid.x, number / grid.x % grid.y, number / grid.x / grid.y};
+            run_block(kernel, arguments...);
         }
     });
 }

@@ -9,17 +9,20 @@ double_launch(dim3 grid, dim3 block, cudaStream_t handle, std::vector<const void
         const stream_ptr stream = stream_of(m, handle);
         if (!stream)
             return cudaErrorInvalidResourceHandle;
-        if (grid.x == 0 || grid.x > INT32_MAX || block.x == 0 || block.x > 1024)
+        const uint64_t blocks = uint64_t(grid.x) * grid.y * grid.z, threads = uint64_t(block.x) * block.y * block.z;
+        if (blocks == 0 || blocks > INT32_MAX || grid.y > 65535 || grid.z > 65535)
+            return cudaErrorInvalidValue;
+        if (threads == 0 || threads > 1024 || block.z > 64)
             return cudaErrorInvalidValue;
         const int device = stream->device; /* whatever the current device is: the real runtime does not mind either */
-        enqueue(m, stream, [&m, device, grid, pointers = std::move(pointers), run = std::move(run)] {
+        enqueue(m, stream, [&m, device, blocks, pointers = std::move(pointers), run = std::move(run)] {
             if (m.sticky != cudaSuccess)
                 return;
             for (const void *pointer : pointers)
                 if (pointer && !may_touch(m, pointer, device))
                     return;
             open_memory(m, device);
-            run(m.below(grid.x));
+            run(m.below(static_cast<unsigned>(blocks)));
         });
         return cudaSuccess;
     });

@@ -17,12 +17,14 @@ _SIZE = re.compile(r"(?:(?P<base>\d+)(?:\^|\*\*)(?P<power>\d+)|(?P<plain>\d+)|(?
 
 @dataclass(frozen=True)
 class Axes:
-    """What to measure. ``rungs`` is None for all."""
+    """What to measure. ``sizes`` is None for those of the sweep, ``rungs`` for all; ``block`` is the threads a block of
+    the ladder's rungs, 0 for each rung's own."""
 
-    sizes: tuple[int, ...] = DEFAULT_SIZES
+    sizes: tuple[int, ...] | None = None
     dtypes: tuple[str, ...] = ("float32",)
     rungs: tuple[str, ...] | None = None
     seconds: float = DEFAULT_SECONDS
+    block: int = 0
 
     def wants(self, rung: str) -> bool:
         return self.rungs is None or rung in self.rungs
@@ -43,6 +45,14 @@ def rungs(text: str) -> tuple[str, ...]:
     from vecadd.bench.contestants import CALLS
 
     return _known(text, "rung", (*CALLS, *(rung["name"] for rung in _core.rungs())))
+
+
+def block(text: str) -> int:
+    """Threads a block: a multiple of 32 up to 1024."""
+    value = int(text) if text.isdecimal() else 0
+    if not 32 <= value <= 1024 or value % 32:
+        raise ArgumentTypeError(f"{text!r} is not a block size; a multiple of 32 up to 1024 is")
+    return value
 
 
 def seconds(text: str) -> float:

@@ -31,12 +31,13 @@ class Buffers(NamedTuple):
 
 @dataclass(frozen=True)
 class Place:
-    """A kind of memory: how a host array gets there and comes back, and how it is overwritten."""
+    """A kind of memory: how a host array gets there and comes back, and how it is overwritten or made 0."""
 
     name: str
     put: Callable[[NDArray[Any]], Any]
     get: Callable[[Any], NDArray[Any]]
     poison: Callable[[Any], object] = _core.poison
+    clear: Callable[[Any], object] = _core.clear
     on_gpu: bool = False
 
 
@@ -74,12 +75,19 @@ class Pattern:
         a, b = (place.put(_cut(pattern, start, n)) for pattern in (self._a, self._b))
         return Buffers(a, b, out, start)
 
-    def check(self, place: Place, used: Buffers) -> None:
-        """Compares every element of the output with numpy.add's, bit for bit; raises WrongSumError."""
+    def check(self, place: Place, used: Buffers, times: int = 1) -> None:
+        """Compares every element of the output with numpy.add's, bit for bit; raises WrongSumError.
+
+        ``times`` is how often the sum was added to an output of 0: every addition adds the same number, so that their
+        order does not matter, and each is rounded.
+        """
         got = place.get(used.out)
         for first in range(0, got.size, CHECK):
             part = got[first : first + CHECK]
-            want = np.add(_cut(self._a, used.start + first, part.size), _cut(self._b, used.start + first, part.size))
+            once = np.add(_cut(self._a, used.start + first, part.size), _cut(self._b, used.start + first, part.size))
+            want = once.copy()
+            for _ in range(times - 1):
+                want += once
             wrong = np.flatnonzero(_words(part) != _words(want))
             if wrong.size:
                 at = int(wrong[0]) * _words(part).itemsize // part.itemsize

@@ -18,10 +18,14 @@ PIPE_WIDTH = 110  # columns of a table that goes to a file or a pipe
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "sweeps", nargs="*", type=_sweep, metavar="SWEEP", help=f"{', '.join(SWEEPS)} (default: all that can run here)"
+        "sweeps",
+        nargs="*",
+        type=_sweep,
+        metavar="SWEEP",
+        help=f"{', '.join(SWEEPS)} (default: what can run here of {', '.join(_default())})",
     )
     parser.add_argument(
-        "--sizes", type=axes.sizes, default=axes.DEFAULT_SIZES, metavar="N,...", help="elements: 2^20,1e6,1000"
+        "--sizes", type=axes.sizes, metavar="N,...", help="elements: 2^20,1e6,1000 (default: the sweep's own)"
     )
     parser.add_argument(
         "--dtypes", type=axes.dtypes, default=("float32",), metavar="DTYPE,...", help="default: float32"
@@ -33,6 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=axes.DEFAULT_SECONDS,
         metavar="S",
         help="of timed work for all rungs of one dtype and size together (default: %(default)g)",
+    )
+    parser.add_argument(
+        "--block", type=axes.block, default=0, metavar="N", help="threads a block of the ladder's rungs"
     )
     parser.add_argument("--json", type=_target, metavar="FILE", help="write the result file there")
 
@@ -49,8 +56,10 @@ def run(arguments: argparse.Namespace) -> int:
     if impossible:
         print(f"vecadd bench: {', '.join(impossible)} needs a GPU: {found.gpu_reason}", file=sys.stderr)
         return 1
-    sweeps = arguments.sweeps or possible
-    running = Run(axes.Axes(arguments.sizes, arguments.dtypes, arguments.rungs, arguments.seconds_per_cell))
+    sweeps = arguments.sweeps or [name for name in _default() if name in possible]
+    running = Run(
+        axes.Axes(arguments.sizes, arguments.dtypes, arguments.rungs, arguments.seconds_per_cell, arguments.block)
+    )
     measure_with_progress(running, [SWEEPS[name] for name in sweeps])
     conditions = machine.conditions_since(conditions)
     try:  # the file first: whoever reads the tables may have left, and a full disk must not keep them from the others
@@ -89,7 +98,8 @@ def _show(running: Run, sweeps: list[str]) -> None:
     console = Console(width=None if sys.stdout.isatty() else PIPE_WIDTH)
     for table in tables.tables(running.rows):
         console.print(table)
-    lines = [f"{row.name} failed: {row.error}" for row in running.rows if row.error]
+    lines = tables.notes(running.rows)
+    lines += [f"{row.name} failed: {row.error}" for row in running.rows if row.error]
     lines += [
         f"{row.name} is impossible: {row.fraction:.3f} of the limit; the method is wrong, not the rung fast"
         for row in running.rows
@@ -105,6 +115,10 @@ def _show(running: Run, sweeps: list[str]) -> None:
         lines.append("interrupted: the tables hold what was measured until then")
     for line in lines:
         print(line)
+
+
+def _default() -> list[str]:
+    return [name for name, sweep in SWEEPS.items() if sweep.by_default]
 
 
 def _sweep(text: str) -> str:

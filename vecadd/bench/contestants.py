@@ -18,17 +18,29 @@ QUEUED = 20  # device calls timed together: draining the queue costs 10 us, spre
 
 @dataclass(frozen=True)
 class Contestant:
-    """``time(sets)`` adds each of the sets and returns the mean seconds of one addition."""
+    """``time(sets)`` adds each of the sets and returns the mean seconds of one addition.
+
+    ``adds`` is 0 where the sum is written, else how often it is added to what the output holds; ``races`` where some of
+    these additions may be lost; ``arrays`` how many arrays an addition moves.
+    """
 
     name: str
     place: Place
     time: Callable[[Sequence[Buffers]], float]
     params: Mapping[str, Any] = field(default_factory=dict)
+    adds: int = 0
+    races: bool = False
+    arrays: int = 3
 
 
 def rung_names(kind: str, dtype: str) -> list[str]:
     """The rungs of that kind that take the dtype, in the ladder's order."""
     return [rung["name"] for rung in _core.rungs() if rung["kind"] == kind and dtype in rung["dtypes"]]
+
+
+def headline_names(dtype: str) -> list[str]:
+    """The few device rungs that stand for the ladder where it is not the subject."""
+    return [rung["name"] for rung in _core.rungs() if rung["headline"] and dtype in rung["dtypes"]]
 
 
 def rung(name: str, place: Place, **params: Any) -> Contestant:
@@ -38,6 +50,25 @@ def rung(name: str, place: Place, **params: Any) -> Contestant:
         return sum(_core.run_rung(name, a, b, out) for a, b, out, _ in sets) / len(sets)
 
     return Contestant(name, place, time, params)
+
+
+def ladder_rung(rung: Mapping[str, Any], block: int, chosen: Mapping[str, int], **params: Any) -> Contestant:
+    """A device rung with that block (0: its own) and these of its parameters."""
+    block = block if rung["block"] > 1 else 0
+    if chosen:
+        params["parameters"] = dict(chosen)
+    if block:
+        params["block"] = block
+
+    def time(sets: Sequence[Buffers]) -> float:
+        run = (_core.run_rung(rung["name"], a, b, out, block=block, params=dict(chosen)) for a, b, out, _ in sets)
+        return sum(run) / len(sets)
+
+    by_each_thread = rung["sum"] in ("added by each thread", "raced")
+    adds = 0 if rung["sum"] == "written" else (block or rung["block"]) if by_each_thread else 1
+    return Contestant(
+        rung["name"], DEVICE, time, params, adds, rung["sum"] == "raced", arrays=rung["bytes_per_element"] // 4
+    )
 
 
 def by_host_clock(add: Callable[..., Any], **keywords: Any) -> Callable[[Sequence[Buffers]], float]:

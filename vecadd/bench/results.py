@@ -36,8 +36,9 @@ class Row:
 
     @property
     def label(self) -> str:
-        """The rung, with the kind of host memory or the clock where the rows around it have another."""
-        notes = [self.params[key] for key in ("memory", "clock") if self.params.get(key, self.rung) != self.rung]
+        """The rung, with its parameters, and the memory or the clock where the rows around it have another."""
+        notes = [f"{name} {value}" for name, value in self.params.get("parameters", {}).items()]
+        notes += [self.params[key] for key in ("memory", "clock") if self.params.get(key, self.rung) != self.rung]
         return f"{self.rung} ({', '.join(notes)})" if notes else self.rung
 
     @property
@@ -57,7 +58,8 @@ def rows_of(measurement: Measurement) -> list[Row]:
 def _row(measurement: Measurement, timed: Timed) -> Row:
     cell = measurement.cell
     limit = cell.limit.gbps
-    gbps = None if timed.error else cell.set_bytes / timed.median / 1e9
+    nbytes = timed.contestant.arrays * cell.n * cell.dtype.itemsize
+    gbps = None if timed.error else nbytes / timed.median / 1e9
     return Row(
         sweep=cell.sweep,
         rung=timed.contestant.name,
@@ -66,18 +68,19 @@ def _row(measurement: Measurement, timed: Timed) -> Row:
         params=_params(measurement, timed),
         seconds=None if timed.error else timed.median,
         spread=None if timed.error else timed.spread,
-        bytes=cell.set_bytes,
+        bytes=nbytes,
         gbps=gbps,
         limit_gbps=limit,
         fraction=gbps / limit if gbps and limit else None,
-        checked=not timed.error,
+        checked=not timed.error and not timed.caught,
         error=timed.error,
     )
 
 
 def _params(measurement: Measurement, timed: Timed) -> dict[str, Any]:
-    """The contestant's own, and its paired ratio to the cell's reference where both were measured."""
-    params = dict(timed.contestant.params)
+    """The contestant's own, what was caught of a race, and its paired ratio to the cell's reference where both were
+    measured."""
+    params = dict(timed.contestant.params) | ({"caught": timed.caught} if timed.caught else {})
     reference = next((x for x in measurement.timed if x.contestant.name == measurement.cell.reference), None)
     if reference is None or reference is timed or timed.error or reference.error or not reference.samples:
         return params

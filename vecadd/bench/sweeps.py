@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from vecadd import _core
-from vecadd.bench import contestants, limits
-from vecadd.bench.axes import Axes, dtype_named
+from vecadd.bench import contestants, ladder, limits
+from vecadd.bench.axes import DEFAULT_SIZES, Axes, dtype_named
 from vecadd.bench.buffers import DEVICE, HOST, PINNED, Place, rotation
 from vecadd.bench.contestants import Contestant
 from vecadd.bench.timing import Cell
@@ -36,6 +36,11 @@ class Machine:
     def gpu(self) -> dict[str, Any]:
         """Facts of the GPU; raises RuntimeError where there is none. This initialises CUDA."""
         return _core.gpu_facts()[self.device]
+
+    @property
+    def capability(self) -> int:
+        """The GPU's compute capability, 90 for 9.0."""
+        return 10 * int(self.gpu["cc_major"]) + int(self.gpu["cc_minor"])
 
     @cached_property
     def device_limit(self) -> float:
@@ -60,10 +65,31 @@ def device(axes: Axes, machine: Machine) -> Iterator[Cell]:
     """Device memory, added by a kernel."""
     call = contestants.device_add()
     for dtype, n, set_bytes in grid(axes):
-        rungs = [contestants.rung(name, DEVICE) for name in contestants.rung_names("device", str(dtype))]
+        rungs = [contestants.rung(name, DEVICE) for name in contestants.headline_names(str(dtype))]
         sets = rotation(set_bytes, machine.gpu["l2"], int(DEVICE_SHARE * machine.gpu["memory"]))
         limit = limits.FixedLimit(machine.device_limit)
         yield Cell("device", dtype, n, _wanted(axes, [*rungs, call]), limit, sets)
+
+
+def ladder_of_kernels(axes: Axes, machine: Machine) -> Iterator[Cell]:
+    """Device memory, added by every kernel of the ladder in turn."""
+    rungs = [rung for rung in _core.rungs() if rung["kind"] == "device"]
+    for dtype, n, set_bytes in grid(axes, ladder.SIZES):
+        every = [
+            contestants.ladder_rung(
+                rung,
+                axes.block,
+                chosen,
+                bytes_in_flight=ladder.bytes_in_flight(
+                    rung, machine.gpu, n, dtype.itemsize, ladder.usual(rung, chosen), axes.block
+                ),
+            )
+            for rung in rungs
+            if str(dtype) in rung["dtypes"] and rung["min_cc"] <= machine.capability
+            for chosen in ladder.VARIANTS.get(rung["name"], ({},))
+        ]
+        sets = rotation(set_bytes, machine.gpu["l2"], int(DEVICE_SHARE * machine.gpu["memory"]))
+        yield Cell("ladder", dtype, n, _wanted(axes, every), limits.FixedLimit(machine.device_limit), sets)
 
 
 def transfer(axes: Axes, machine: Machine) -> Iterator[Cell]:
@@ -86,6 +112,7 @@ class Sweep:
     cells: Callable[[Axes, Machine], Iterator[Cell]]
     clock: str
     needs_gpu: bool = True
+    by_default: bool = True
 
 
 SWEEPS = {
@@ -103,15 +130,21 @@ SWEEPS = {
             transfer,
             "rungs timed in C, around the whole way there and back; add around the Python call",
         ),
+        Sweep(
+            "ladder",
+            ladder_of_kernels,
+            "rungs timed by CUDA events behind a delay kernel of 20 us",
+            by_default=False,
+        ),
     )
 }
 
 
-def grid(axes: Axes) -> Iterator[tuple[np.dtype[Any], int, int]]:
-    """(dtype, n, bytes of one set of three arrays) of every cell."""
+def grid(axes: Axes, sizes: tuple[int, ...] = DEFAULT_SIZES) -> Iterator[tuple[np.dtype[Any], int, int]]:
+    """(dtype, n, bytes of one set of three arrays) of every cell, of these sizes unless the axes name others."""
     for name in axes.dtypes:
         dtype = dtype_named(name)
-        for n in axes.sizes:
+        for n in axes.sizes or sizes:
             yield dtype, n, 3 * n * dtype.itemsize
 
 

@@ -22,13 +22,14 @@ TELLING = 10e-3  # seconds from which on a measured time is bytes rather than fi
 FEWEST_ROUNDS, MOST_ROUNDS = 6, 400  # the least and the greatest of five ratios hold the median at 94 % only
 SAMPLE = 50e-6  # seconds: shorter additions are timed several at a time, or the clock's 30 ns would show
 MOST_IN_SAMPLE = 500  # additions; the first ones take 40 ns
+LONGEST_SAMPLE = 50e-3  # seconds: one thread beside a whole GPU is not timed several at a time
 SETTLE = 0.3  # seconds: a GPU is up to 11 % slower for 2.7 ms a GiB after memory was freed
 
 METHOD = (
     "median of interleaved rounds in random order on random values, after a warm-up; device memory rotates over four "
     "times the L2 or 64 buffer sets, whichever is less, host memory stays the same and is in the cache where it fits; "
     "spread is p10 to p90; every sum of the first and the last round compared bit for bit with numpy.add after its "
-    "output was poisoned; limits from probes in the same run"
+    "output was poisoned, or made 0 where a rung adds to it; limits from probes in the same run"
 )
 
 
@@ -64,6 +65,7 @@ class Timed:
     samples: list[float] = field(default_factory=list)
     checks: int = 0
     error: str | None = None
+    caught: str | None = None  # what the check found wrong with a contestant that races
 
     @property
     def median(self) -> float:
@@ -112,7 +114,7 @@ class Predictions:
             self.note(contestant, pattern.dtype, m, min(contestant.time(sets) for _ in range(2)))
 
     def _key(self, contestant: Contestant, dtype: np.dtype[Any]) -> tuple[str, str, str]:
-        return contestant.name, contestant.place.name, str(dtype)
+        return f"{contestant.name} {contestant.params.get('parameters', '')}", contestant.place.name, str(dtype)
 
 
 class Measurement:
@@ -145,22 +147,25 @@ class Measurement:
         return self._pattern.buffers(place, self.cell.n, self.cell.sets)
 
     def _rounds(self, sets: dict[str, list[Buffers]], seconds: float) -> None:
-        warm = [self._sample(timed, sets[timed.contestant.place.name][:1], check=False) for timed in self.timed]
+        warm = [self._sample(timed, sets[timed.contestant.place.name][:1], check=False) or 0.0 for timed in self.timed]
         fastest = min((sample for sample in warm if sample), default=SAMPLE)
         batch = max(1, min(MOST_IN_SAMPLE, int(SAMPLE / fastest)))
+        batches = [
+            max(1, int(LONGEST_SAMPLE / sample)) if batch * sample > LONGEST_SAMPLE else batch for sample in warm
+        ]
         rotations = {name: cycle(group) for name, group in sets.items()}
         begin = time.perf_counter()
         for number in count(1):
             late = time.perf_counter() - begin >= seconds
             last = number == MOST_ROUNDS or (late and number >= FEWEST_ROUNDS)
-            self._round(rotations, batch, check=number == 1 or last)
+            self._round(rotations, batches, check=number == 1 or last)
             if last:
                 return
 
-    def _round(self, rotations: dict[str, "cycle[Buffers]"], batch: int, *, check: bool) -> None:
-        turns: list[Timed | None] = [*self.timed, None]  # None is the limit's turn
+    def _round(self, rotations: dict[str, "cycle[Buffers]"], batches: list[int], *, check: bool) -> None:
+        turns: list[tuple[Timed | None, int]] = [*zip(self.timed, batches, strict=True), (None, 0)]  # the limit's turn
         self._order.shuffle(turns)
-        for timed in turns:
+        for timed, batch in turns:
             if timed is None:
                 self.cell.limit.round()
                 continue
@@ -175,13 +180,10 @@ class Measurement:
             return None
         try:
             if check:
-                for buffers in used[: self.cell.sets]:
-                    timed.contestant.place.poison(buffers.out)
+                self._prepare(timed.contestant, used)
             sample = timed.contestant.time(used)
             if check:
-                for buffers in used[: self.cell.sets]:
-                    self._pattern.check(timed.contestant.place, buffers)
-                timed.checks += 1
+                self._check(timed, used)
         except WrongSumError as error:
             timed.error = f"wrong result: {error}"
         except Exception as error:  # one rung's failure is a row of the table, whatever it is
@@ -189,3 +191,19 @@ class Measurement:
         else:
             return sample
         return None
+
+    def _prepare(self, contestant: Contestant, used: list[Buffers]) -> None:
+        for buffers in used[: self.cell.sets]:
+            (contestant.place.clear if contestant.adds else contestant.place.poison)(buffers.out)
+
+    def _check(self, timed: Timed, used: list[Buffers]) -> None:
+        contestant = timed.contestant
+        timed.checks += 1
+        for index, buffers in enumerate(used[: self.cell.sets]):
+            runs = len(range(index, len(used), self.cell.sets))  # of this set, where a sample goes round them
+            try:
+                self._pattern.check(contestant.place, buffers, max(1, contestant.adds * runs))
+            except WrongSumError as error:
+                if not contestant.races:
+                    raise
+                timed.caught = str(error)

@@ -4,7 +4,7 @@
 //   changes  any alignment, and the block size by what was measured for the number of bytes
 //   expects  never behind another rung; 1 % over float4 from 50 MB on
 //   from     our own measurements
-//   try      vecadd bench --rungs float4,tuned
+//   try      vecadd bench ladder --rungs float4,tuned
 #include "kernels.h"
 #include "rung.cuh"
 
@@ -21,13 +21,20 @@ tuned_launch(const struct rung_call *call)
 extern "C" const struct rung rung_tuned = {
     .name = "tuned",
     .kind = RUNG_DEVICE,
+    .after = "float4",
     .changes = "any alignment, block size by bytes",
     .tested = "double",
+    .lanes = ALL_LANES,
+    .headline = true,
+    .sum = SUM_WRITTEN,
+    .bytes_per_element = 12,
     .bytes_per_load = 16,
     .loads_in_flight = 2,
     .block = 0,
+    .blocks = 0,
+    .min_cc = 0,
     .alignment = 0,
-    .lanes = ALL_LANES,
+    .params = {},
     .launch = tuned_launch,
     .run = nullptr,
 };

@@ -1,0 +1,41 @@
+"""The ladder as a sweep: which variants of a rung are run, and what a model says of the bytes it has in flight."""
+
+from collections.abc import Mapping
+from typing import Any
+
+SIZES = (2**12, 2**20, 2**26)  # all rungs end within 2 s at the first; the last is 16 times the largest L2 there is
+
+GAIN = "over the rung that it comes after, at its fastest"
+IN_FLIGHT = "bytes that a multiprocessor waits for at one time, by Little's law's model: loads * bytes * threads"
+
+# The axis of a rung, where it has one; the others are run as they are.
+VARIANTS: Mapping[str, tuple[Mapping[str, int], ...]] = {
+    "grid_stride": tuple({"blocks_per_sm": count} for count in (1, 2, 4, 8, 32)),
+    "async_copy": tuple({"stages": stages, "through_l1": l1} for stages in (2, 3) for l1 in (0, 1)),
+    "strided": tuple({"stride": stride} for stride in (2, 4, 8, 32)),
+    "offset": tuple({"offset": offset} for offset in (1, 8, 16)),
+    "divergent": tuple({"paths": paths} for paths in (2, 8, 32)),
+    "block_shape": tuple({"x": x, "y": 2} for x in (4, 16, 32)),
+}
+
+
+def bytes_in_flight(
+    rung: Mapping[str, Any], gpu: Mapping[str, Any], n: int, itemsize: int, params: Mapping[str, int], block: int = 0
+) -> int:
+    """Bytes that a multiprocessor is waiting for at one time: a thread's loads before the first use, times the threads
+    that it holds. No more than its share of the inputs."""
+    most = gpu["threads_per_multiprocessor"]
+    block = block or rung["block"] or most
+    if rung["blocks"]:
+        threads, multiprocessors = block * rung["blocks"], 1
+    else:
+        blocks_per_sm = params.get("blocks_per_sm", most // block)
+        threads, multiprocessors = min(blocks_per_sm * block, most // block * block), gpu["multiprocessors"]
+    load = itemsize if rung["bytes_per_load"] == 4 else rung["bytes_per_load"]
+    inputs = (rung["bytes_per_element"] // 4 - 1) * n * itemsize
+    return int(min(threads * rung["loads_in_flight"] * load, -(-inputs // multiprocessors)))
+
+
+def usual(rung: Mapping[str, Any], chosen: Mapping[str, int]) -> dict[str, int]:
+    """All parameters of a rung: those chosen, and the usual ones of the others."""
+    return {name: bounds[1] for name, bounds in rung["params"].items()} | dict(chosen)
