@@ -58,7 +58,7 @@ def test_a_race_loses_additions(device: int, runtime: str) -> None:
     assert (result.numpy() < 768).all()
 
 
-@pytest.mark.parametrize("name", RUNGS)
+@pytest.mark.parametrize("name", [name for name in RUNGS if RUNGS[name]["sum"] != "raced"])
 @pytest.mark.parametrize("n", [0, 1, 3])
 def test_a_rung_adds_next_to_nothing(name: str, n: int, device: int) -> None:
     x, y = operands("float32", n)
