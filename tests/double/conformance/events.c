@@ -2,8 +2,9 @@
 #include <cuda_runtime_api.h>
 
 #include "../../c/check.h"
+#include "large_memory.h"
 
-enum { BYTES = 32 << 20, ROUNDS = 8 };
+enum { ROUNDS = 8 };
 
 static cudaStream_t
 nonblocking_stream(void)
@@ -19,22 +20,6 @@ event_without_timing(void)
     cudaEvent_t event = NULL;
     CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming) == cudaSuccess);
     return event;
-}
-
-static unsigned char *
-device_memory(void)
-{
-    unsigned char *memory = NULL;
-    CHECK(cudaMalloc((void **)&memory, BYTES) == cudaSuccess);
-    return memory;
-}
-
-static unsigned char
-last_byte(const unsigned char *device)
-{
-    unsigned char value = 0;
-    CHECK(cudaMemcpy(&value, device + BYTES - 1, 1, cudaMemcpyDeviceToHost) == cudaSuccess);
-    return value;
 }
 
 static void

@@ -4,24 +4,9 @@
 #include <stdint.h>
 
 #include "../../c/check.h"
+#include "large_memory.h"
 
-enum { BYTES = 32 << 20, ROUNDS = 8 };
-
-static unsigned char *
-device_memory(void)
-{
-    unsigned char *memory = NULL;
-    CHECK(cudaMalloc((void **)&memory, BYTES) == cudaSuccess);
-    return memory;
-}
-
-static unsigned char
-last_byte(const unsigned char *device)
-{
-    unsigned char value = 0;
-    CHECK(cudaMemcpy(&value, device + BYTES - 1, 1, cudaMemcpyDeviceToHost) == cudaSuccess);
-    return value;
-}
+enum { ROUNDS = 8 };
 
 static void
 test_work_of_one_stream_is_in_order(void)
