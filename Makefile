@@ -8,12 +8,15 @@
 # make gpu RESULTS=DIR [STAGE=test|sanitize|bench|peers|all]    on a machine with a GPU; needs no network
 # make clean
 #
-# PYTHON chooses the interpreter, 3.11 or later. Every target does only what has not been done.
+# PYTHON chooses the interpreter, 3.11 or later; WORKERS how many processes run the Python tests.
+# Every target does only what has not been done.
 
 PYTHON ?= python3
 STAGE ?= all
 RESULTS ?= build/gpu
 ARGS ?=
+# More than four would wait for memory: some tests add gigabytes.
+WORKERS ?= $(shell n=$$(nproc); echo $$((n < 4 ? n : 4)))
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -34,7 +37,7 @@ bench: $(VENV)/$(TAG).bench
 test: $(VENV)/$(TAG).test
 	$(NATIVE) extension double
 	$(NATIVE) --run ctests conformance
-	VECADD_TEST_RUNTIME=double $(BIN)/python -m pytest $(ARGS)
+	VECADD_TEST_RUNTIME=double $(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
 
 lint: lint-python lint-format lint-warnings
 
@@ -64,7 +67,7 @@ sanitize: $(VENV)/$(TAG).test
 	status=0; LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libstdc++.so)" PYTHONMALLOC=malloc \
 	ASAN_OPTIONS=detect_leaks=0:handle_segv=0:log_path=$(REPORTS) UBSAN_OPTIONS=print_stacktrace=1 \
 	VECADD_TEST_RUNTIME=double VECADD_DOUBLE_CORE=$(CURDIR)/build/asan/double/_core.abi3.so \
-	$(BIN)/python -m pytest --capture=sys -m "not slow" --ignore tests/test_build.py --ignore tests/test_simd_levels.py $(ARGS) || status=$$?; \
+	$(BIN)/python -m pytest -n $(WORKERS) --capture=sys -m "not slow" --ignore tests/test_build.py --ignore tests/test_simd_levels.py $(ARGS) || status=$$?; \
 	! cat $(REPORTS).* 2>/dev/null && exit $$status
 
 tsan: $(VENV)/$(TAG).test
