@@ -25,6 +25,8 @@ enum rung_sum {
     SUM_RACED                 /* the same without atomics: undefined wherever threads run at once */
 };
 
+struct timeline;
+
 /* A whole number that a rung can be run with, beside its block. */
 struct rung_param {
     const char *name; /* NULL: no such parameter */
@@ -43,6 +45,10 @@ struct rung_call {
     int params[RUNG_PARAMS]; /* in the order of the rung's own */
     void *stream;            /* device rungs: cudaStream_t on the current device */
     int device;              /* transfer rungs */
+
+    /* Where a rung that leaves a part of its run out of its time puts the seconds of the rest; NULL: nobody asks. */
+    double *seconds;
+    struct timeline *timeline; /* transfer rungs: is told when each copy and kernel runs; NULL: nobody asks */
 };
 
 struct rung {

@@ -3,20 +3,11 @@
 #include <time.h>
 
 #include "clock.h"
-#include "device_array.h"
 #include "errors.h"
 #include "memory.h"
 #include "methods.h"
-#include "operand_from.h"
-#include "plan.h"
-#include "rung.h"
+#include "rung_arguments.h"
 #include "stream.h"
-
-static const char *const kind_name[] = {
-    [RUNG_HOST] = "host",
-    [RUNG_DEVICE] = "device",
-    [RUNG_TRANSFER] = "transfer",
-};
 
 static const char *const sum_name[] = {
     [SUM_WRITTEN] = "written",
@@ -25,7 +16,7 @@ static const char *const sum_name[] = {
     [SUM_RACED] = "raced",
 };
 
-enum { POISON = 0xa5, WARP = 32, LARGEST_BLOCK = 1024 };
+enum { POISON = 0xa5 };
 
 /* Names of the dtypes whose lane the rung takes. */
 static PyObject *
@@ -68,7 +59,7 @@ describe(const struct rung *rung)
         return NULL;
     }
     return Py_BuildValue("{s:s,s:s,s:z,s:s,s:s,s:N,s:N,s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:n,s:N}", "name", rung->name,
-                         "kind", kind_name[rung->kind], "after", rung->after, "changes", rung->changes, "tested",
+                         "kind", rung_kind_name[rung->kind], "after", rung->after, "changes", rung->changes, "tested",
                          rung->tested, "dtypes", dtypes, "headline", PyBool_FromLong(rung->headline), "sum",
                          sum_name[rung->sum], "bytes_per_element", rung->bytes_per_element, "bytes_per_load",
                          rung->bytes_per_load, "loads_in_flight", rung->loads_in_flight, "block", rung->block, "blocks",
@@ -96,65 +87,6 @@ py_rungs(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
     return list;
 }
 
-/* A contiguous ndarray or a DeviceArray; anything else is a TypeError. */
-static int
-contiguous_operand(struct module_state *state, PyObject *object, const char *what, struct operand *operand)
-{
-    if (Py_TYPE(object) == state->device_array_type) {
-        *operand = device_array_operand((struct device_array *)object);
-        return 0;
-    }
-    if (PyArray_CheckExact(object) && host_operand(state, (PyArrayObject *)object, operand))
-        return 0;
-    PyErr_Format(PyExc_TypeError,
-                 "%s must be a DeviceArray, or a contiguous and aligned NumPy array of a dtype that vecadd adds", what);
-    return -1;
-}
-
-static int
-check_operand(const struct rung *rung, const struct operand *operand, const struct operand *first, const char *what)
-{
-    bool on_device = operand->place == PLACE_DEVICE;
-    if (on_device != (rung->kind == RUNG_DEVICE))
-        PyErr_Format(PyExc_TypeError, "%s: a %s rung takes %s, and %s is none", rung->name, kind_name[rung->kind],
-                     rung->kind == RUNG_DEVICE ? "DeviceArrays" : "NumPy arrays", what);
-    else if (operand->dtype != first->dtype || operand->size != first->size)
-        PyErr_Format(PyExc_ValueError, "%s has %zu elements of %s where a has %zu of %s", what, operand->size,
-                     dtype_table[operand->dtype].name, first->size, dtype_table[first->dtype].name);
-    else if (operand->device != first->device)
-        PyErr_Format(PyExc_ValueError, "a is on cuda:%d and %s on cuda:%d", first->device, what, operand->device);
-    else
-        return 0;
-    return -1;
-}
-
-static int
-check_call(const struct rung *rung, const struct operand operands[ROLE_COUNT], int block)
-{
-    const struct operand *a = &operands[ROLE_A], *out = &operands[ROLE_OUT];
-    size_t bytes = a->size * dtype_table[a->dtype].itemsize;
-    for (int role = 0; role < ROLE_COUNT; role++)
-        if (check_operand(rung, &operands[role], a, role_name[role]) < 0)
-            return -1;
-    if (!(rung->lanes & 1 << dtype_table[a->dtype].lane))
-        PyErr_Format(PyExc_TypeError, "rung %s does not take %s", rung->name, dtype_table[a->dtype].name);
-    else if (!out->writable)
-        PyErr_SetString(PyExc_ValueError, "output array is read-only");
-    else if (plan_overlaps_in_part(a->data, out->data, bytes) ||
-             plan_overlaps_in_part(operands[ROLE_B].data, out->data, bytes))
-        PyErr_SetString(PyExc_ValueError, "out overlaps an input in part");
-    else if (block && rung->kind != RUNG_DEVICE)
-        PyErr_Format(PyExc_ValueError, "block is for device rungs, and %s is a %s rung", rung->name,
-                     kind_name[rung->kind]);
-    else if (block && rung->block <= 1)
-        PyErr_Format(PyExc_ValueError, "rung %s has a block size of its own", rung->name);
-    else if (block < 0 || block % WARP || block > LARGEST_BLOCK)
-        PyErr_Format(PyExc_ValueError, "block must be a multiple of 32 up to 1024, not %d", block);
-    else
-        return 0;
-    return -1;
-}
-
 /* On out's stream, after what the streams of a and b hold. It is waited for, so nobody need wait for it. */
 static int
 run_on_device(const struct rung *rung, const struct rung_call *call, const struct operand operands[ROLE_COUNT],
@@ -166,54 +98,19 @@ run_on_device(const struct rung *rung, const struct rung_call *call, const struc
     return rung_time_on_device(rung, call, seconds, status);
 }
 
+/* A rung that knows better what of its run is to be timed has given its seconds itself. */
 static int
-set_param(const struct rung *rung, struct rung_call *call, PyObject *name, PyObject *value)
-{
-    for (int i = 0; i < RUNG_PARAMS && rung->params[i].name; i++) {
-        const struct rung_param *param = &rung->params[i];
-        if (PyUnicode_CompareWithASCIIString(name, param->name) != 0)
-            continue;
-        long chosen = PyLong_AsLong(value);
-        if (chosen == -1 && PyErr_Occurred())
-            return -1;
-        if (chosen < param->least || chosen > param->most) {
-            PyErr_Format(PyExc_ValueError, "rung %s: %s (%s) must be %d to %d, not %ld", rung->name, param->name,
-                         param->what, param->least, param->most, chosen);
-            return -1;
-        }
-        call->params[i] = (int)chosen;
-        return 0;
-    }
-    PyErr_Format(PyExc_TypeError, "rung %s has no parameter %S", rung->name, name);
-    return -1;
-}
-
-/* `chosen` is a dict, or NULL. */
-static int
-set_params(const struct rung *rung, struct rung_call *call, PyObject *chosen)
-{
-    rung_usual_params(rung, call);
-    Py_ssize_t position = 0;
-    PyObject *name, *value;
-    while (chosen && PyDict_Next(chosen, &position, &name, &value)) {
-        if (!PyUnicode_Check(name)) {
-            PyErr_SetString(PyExc_TypeError, "names of parameters are strings");
-            return -1;
-        }
-        if (set_param(rung, call, name, value) < 0)
-            return -1;
-    }
-    return 0;
-}
-
-static int
-run_by_host_clock(const struct rung *rung, const struct rung_call *call, double *seconds, struct status *status)
+run_by_host_clock(const struct rung *rung, struct rung_call *call, double *seconds, struct status *status)
 {
     struct timespec begin, end;
+    double given = -1;
+    call->seconds = &given;
     clock_gettime(CLOCK_MONOTONIC, &begin);
     int failed = rung->run(call, status);
     clock_gettime(CLOCK_MONOTONIC, &end);
     *seconds = (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9;
+    if (given >= 0)
+        *seconds = given;
     return failed;
 }
 
@@ -233,39 +130,22 @@ py_run_rung(PyObject *module, PyObject *arguments, PyObject *keywords)
     static char *names[] = {"", "", "", "", "block", "params", NULL};
     struct module_state *state = PyModule_GetState(module);
     PyObject *objects[ROLE_COUNT];
-    struct operand operands[ROLE_COUNT];
     const char *name;
     int block = 0;
     PyObject *params = NULL;
     if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "sOOO|$iO!:run_rung", names, &name, &objects[ROLE_A],
                                      &objects[ROLE_B], &objects[ROLE_OUT], &block, &PyDict_Type, &params))
         return NULL;
-    const struct rung *rung = rung_named(name);
-    if (!rung)
-        return PyErr_Format(PyExc_ValueError, "there is no rung %s; vecadd.ladder.names() lists them", name);
-    for (int role = 0; role < ROLE_COUNT; role++)
-        if (contiguous_operand(state, objects[role], role_name[role], &operands[role]) < 0)
-            return NULL;
-    if (check_call(rung, operands, block) < 0)
+    struct rung_arguments given;
+    if (rung_arguments_from(state, name, objects, block, params, &given) < 0)
         return NULL;
 
-    const struct operand *a = &operands[ROLE_A], *out = &operands[ROLE_OUT];
-    const struct dtype_row *dtype = &dtype_table[a->dtype];
-    struct rung_call call = {.lane = dtype->lane,
-                             .a = a->data,
-                             .b = operands[ROLE_B].data,
-                             .c = out->data,
-                             .n = a->size * dtype->lanes,
-                             .block = (unsigned)block,
-                             .stream = out->stream,
-                             .device = out->device};
-    if (set_params(rung, &call, params) < 0)
-        return NULL;
+    const struct rung *rung = given.rung;
     struct status status;
     double seconds;
     PyThreadState *released = PyEval_SaveThread();
-    int failed = rung->kind == RUNG_DEVICE ? run_on_device(rung, &call, operands, &seconds, &status)
-                                           : run_by_host_clock(rung, &call, &seconds, &status);
+    int failed = rung->kind == RUNG_DEVICE ? run_on_device(rung, &given.call, given.operands, &seconds, &status)
+                                           : run_by_host_clock(rung, &given.call, &seconds, &status);
     PyEval_RestoreThread(released);
     return failed ? status_raise(state, &status) : PyFloat_FromDouble(seconds);
 }
@@ -275,7 +155,7 @@ fill(PyObject *module, PyObject *object, int byte)
 {
     struct module_state *state = PyModule_GetState(module);
     struct operand x;
-    if (contiguous_operand(state, object, "x", &x) < 0)
+    if (rung_operand(state, object, "x", &x) < 0)
         return NULL;
     if (!x.writable) {
         PyErr_SetString(PyExc_ValueError, "x is read-only");

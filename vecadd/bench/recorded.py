@@ -32,6 +32,9 @@ SETTINGS: dict[str, Setting] = {
     "004b": Setting("004", "RTX 4060 Ti", 10**6),
 }
 
+# Rows of the transfer sweep that are no rungs.
+NO_RUNGS = ("cold_start",)
+
 # Seconds by setting.
 FIGURES: dict[str, dict[str, float]] = {
     "single_thread": {"004a": 4.984, "004b": 47.249e-3},
@@ -45,6 +48,21 @@ FIGURES: dict[str, dict[str, float]] = {
     "float4_float2": {"002a": 233.46e-6},
     "float4_arg": {"002a": 236.61e-6},
     "chunked": {"000": 2.66e-3},
+    # Host memory, GPU, host memory, end to end.
+    "pageable": {"000": 310.244537e-3, "004a": 523e-3},
+    "pinned": {"000": 140.64e-3, "004a": 97e-3},
+    "streams2": {"000": 119.95e-3},
+    # A whole program, from its start to its end.
+    "cold_start": {"004b": 3.8},
+}
+
+# Document 004's stages at 1e8 elements, seconds by (transfer rung, kernel).
+STAGES: dict[tuple[str, str], dict[str, float]] = {
+    ("pageable", "single_thread"): {"kernel": 4.984, "to_host": 409e-3, "to_device": 134e-3},
+    ("pageable", "single_block"): {"kernel": 104e-3, "to_host": 456e-3, "to_device": 137e-3},
+    ("pageable", "grid_stride"): {"kernel": 6e-3, "to_host": 386e-3, "to_device": 131e-3},
+    ("pinned", "grid_stride"): {"kernel": 6e-3, "to_host": 61e-3, "to_device": 30e-3},
+    ("streams4", "naive"): {"kernel": 4e-3, "to_host": 61e-3, "to_device": 30e-3},
 }
 
 NOTES: dict[str, str] = {
@@ -55,6 +73,13 @@ NOTES: dict[str, str] = {
     "that a block can have",
     "race": "wrong on purpose; document 004 saw some multiple of a + b",
     "atomic": "document 004 adds 1 + 2 by 256 threads and finds 768.00",
+    "pageable": "document 000 with naive; with restrict 310.173401 ms, with float4 310.333466: the kernel does not "
+    "matter; one upload of 512 MiB took 70.519 ms. Document 004 is the sum of its stages with grid_stride",
+    "pinned": "document 000: one upload of 512 MiB took 42.717 ms. Document 004 is the sum of its stages; two arrays "
+    "go up and one comes down, so that its 61 ms down and 30 ms up are probably swapped, and its kernel adds to "
+    "memory that was never cleared",
+    "cold_start": "document 004: the same program on the CPU takes 8 ms; of the GPU's 3800 ms the kernel is 47.249, "
+    "three uploads 1.162, the download 2.347 and the launch 1.919",
 }
 
 

@@ -1,0 +1,25 @@
+/* From Python's arguments to a rung's call: what run_rung and the other functions that run one rung have in common. */
+#ifndef VECADD_RUNG_ARGUMENTS_H
+#define VECADD_RUNG_ARGUMENTS_H
+
+#include "operand_from.h"
+#include "rung.h"
+
+/* "host", "device", ...: by enum rung_kind. */
+extern const char *const rung_kind_name[];
+
+struct rung_arguments {
+    const struct rung *rung;
+    struct operand operands[ROLE_COUNT]; /* borrow the objects' memory */
+    struct rung_call call;
+};
+
+/* The call of the rung of that name on (a, b, out) with a block (0: its own) and params, a dict or NULL. Returns 0, or
+ * -1 with the exception that run_rung documents; no CUDA call is made and nothing is held. */
+int rung_arguments_from(struct module_state *state, const char *name, PyObject *const objects[ROLE_COUNT], int block,
+                        PyObject *params, struct rung_arguments *given);
+
+/* A contiguous ndarray or a DeviceArray as an operand; anything else is a TypeError. */
+int rung_operand(struct module_state *state, PyObject *object, const char *what, struct operand *operand);
+
+#endif
