@@ -1,0 +1,87 @@
+"""Pictures of a run: one figure a sweep, and two that are drawn from several: the timeline and the roofline.
+
+Needs matplotlib: ``pip install 'vecadd[plot]'``. Nothing is changed for others who use it in the same process: no
+figure is known to pyplot, and matplotlib's settings are the caller's again after every call.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from vecadd.bench.plots import bars, blocksize, curves, latency, precision, roofline, style, timeline, transfer
+from vecadd.bench.results import Row
+
+__all__ = ["FORMATS", "figures", "save", "write"]
+
+FORMATS = ("png", "svg")
+
+Draw = Callable[..., None]  # (figure, meta, rows, *, recorded)
+
+# What is drawn of a sweep, and whether in a figure for each dtype.
+SWEEPS: Mapping[str, tuple[Draw, bool]] = {
+    "host": (curves.draw, False),
+    "size": (curves.draw, False),
+    "ladder": (bars.draw, True),
+    "blocksize": (blocksize.draw, True),
+    "precision": (precision.draw, False),
+    "transfer": (transfer.draw, True),
+    "latency": (latency.draw, True),
+}
+
+
+def save(meta: Mapping[str, Any], rows: Sequence[Row], folder: Path | str, *, recorded: bool) -> list[Path]:
+    """Writes each of the run's `figures` as FOLDER/NAME.png and FOLDER/NAME.svg and returns the paths, in that order.
+
+    The same run gives the same files, byte for byte, with one version of matplotlib. ``folder`` is made where it is
+    not there. Raises OSError where it cannot be written.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    return [
+        write(figure, folder / f"{name}.{kind}")
+        for name, figure in figures(meta, rows, recorded=recorded).items()
+        for kind in FORMATS
+    ]
+
+
+def write(figure: Figure, path: Path) -> Path:
+    """One figure as one file, of the kind that the path's suffix says."""
+    with style.applied():
+        # A date would make two files of one figure.
+        figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
+    return path
+
+
+def figures(meta: Mapping[str, Any], rows: Sequence[Row], *, recorded: bool) -> dict[str, Figure]:
+    """The figures of a run by name: that of the sweep, with the dtype behind it where there is one for each.
+
+    ``recorded`` says that the rows come from a file: then the title gives the machine, the date and the revision.
+    Sweeps without a single row that was timed, and those that nobody draws, have no figure.
+    """
+    drawn: dict[str, Figure] = {}
+    for sweep, (draw, by_dtype) in SWEEPS.items():
+        timed = [row for row in rows if row.sweep == sweep]
+        for name, some in _parts(sweep, timed, by_dtype):
+            if any(row.seconds for row in some):
+                drawn[name] = _drawn(draw, meta, some, recorded)
+    for number, page in enumerate(timeline.pages(rows), 1):
+        drawn["timeline" if number == 1 else f"timeline-{number}"] = _drawn(timeline.draw, meta, page, recorded)
+    if several := roofline.chosen(rows):
+        drawn["roofline"] = _drawn(roofline.draw, meta, several, recorded)
+    return drawn
+
+
+def _parts(sweep: str, rows: Sequence[Row], by_dtype: bool) -> Iterable[tuple[str, list[Row]]]:
+    dtypes = list(dict.fromkeys(row.dtype for row in rows))
+    if not by_dtype or len(dtypes) < 2:
+        return [(sweep, list(rows))]
+    return [(f"{sweep}-{dtype}", [row for row in rows if row.dtype == dtype]) for dtype in dtypes]
+
+
+def _drawn(draw: Draw, meta: Mapping[str, Any], rows: Sequence[Row], recorded: bool) -> Figure:
+    with style.applied():
+        figure = Figure(layout="constrained")
+        draw(figure, meta, rows, recorded=recorded)
+    return figure

@@ -1,0 +1,129 @@
+"""The ladder, rung by rung: how near each comes to what the memory allows."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from vecadd import _core
+from vecadd.bench.axes import show_size
+from vecadd.bench.plots import style
+from vecadd.bench.results import Row
+
+MOST_SIZES = 3  # panels beside each other
+BAR = 0.165  # inches of height
+
+_PART = 0.6  # of a panel's width: the bars; the rest is for their figures, in two columns
+_COLUMNS = (0.82, 1.0)
+_LETTERS = 6.5
+
+# By what a thread loads at a time: colour and hatch.
+_LOADS = {
+    4: ("one element a load", style.ORANGE, "///"),
+    8: ("8 bytes a load", style.SKY, "..."),
+    16: ("16 bytes a load", style.GREEN, ""),
+}
+_OTHER = ("copies in bulk, or of a rung not in this build", style.PALE, "\\\\\\")
+_CAUGHT = ("wrong on purpose, and caught", style.VERMILLION, "xxx")
+
+
+def draw(figure: Figure, meta: Mapping[str, Any], rows: Sequence[Row], *, recorded: bool) -> None:
+    """A panel for each size, three at most, that share their rungs; of one dtype."""
+    sizes = _chosen(sorted({row.n for row in rows}))
+    names = list(dict.fromkeys((row.rung, _variant(row)) for row in rows))
+    places = _places(names)
+    figure.set_size_inches(1.7 + 2.1 * len(sizes), 1.4 + BAR * (max(places.values()) + 1))
+    panels = figure.subplots(1, len(sizes), squeeze=False, sharey=True)[0]
+    used: dict[str, Patch] = {}
+    for axes, n in zip(panels, sizes, strict=True):
+        cell = [row for row in rows if row.n == n]
+        here = {(row.rung, _variant(row)): row for row in cell}
+        for name, place in places.items():
+            if name in here:
+                _bar(axes, here[name], place, used)
+            else:
+                _write(axes, place, "not run", "")
+        _limit(axes, cell)
+        axes.set_title(f"{show_size(n)} elements")
+        axes.grid(visible=False, axis="y")
+    first = panels[0]
+    first.set_yticks([places[name] for name in names], _labels(names), fontsize=_LETTERS)
+    first.set_ylim(max(places.values()) + 0.8, -0.8)
+    for axes in panels:
+        axes.tick_params(axis="y", length=0)
+    figure.legend(handles=list(used.values()), loc="outside lower center", ncols=2)
+    style.entitle(figure, f"The ladder, {rows[0].dtype}: each rung against the limit", meta, recorded=recorded)
+
+
+def _chosen(sizes: Sequence[int]) -> list[int]:
+    """The smallest, the one in the middle and the largest."""
+    if len(sizes) <= MOST_SIZES:
+        return list(sizes)
+    return [sizes[0], sizes[len(sizes) // 2], sizes[-1]]
+
+
+def _variant(row: Row) -> str:
+    return ", ".join(f"{name} {value}" for name, value in row.params.get("parameters", {}).items())
+
+
+def _places(names: Sequence[tuple[str, str]]) -> dict[tuple[str, str], float]:
+    """Where each bar is along y: variants of a rung close together, half a bar between two rungs."""
+    place, places, before = 0.0, {}, names[0][0]
+    for rung, variant in names:
+        place += 0.5 * (rung != before)
+        places[rung, variant] = place
+        place, before = place + 1, rung
+    return places
+
+
+def _labels(names: Sequence[tuple[str, str]]) -> list[str]:
+    """The rung stands at the first of its variants."""
+    seen: set[str] = set()
+    labels = []
+    for rung, variant in names:
+        labels.append(variant if rung in seen else f"{rung}  {variant}".rstrip())
+        seen.add(rung)
+    return labels
+
+
+def _bar(axes: Axes, row: Row, place: float, used: dict[str, Patch]) -> None:
+    if row.gbps is None:
+        _write(axes, place, "failed", "")
+        return
+    meaning, color, hatch = _meaning(row)
+    look: dict[str, Any] = {"facecolor": color, "hatch": hatch, "edgecolor": style.BLACK, "linewidth": 0.5}
+    axes.barh(place, row.gbps, height=0.85, **look)
+    _write(axes, place, style.digits(row.gbps), "" if row.fraction is None else _percent(row.fraction))
+    used.setdefault(meaning, Patch(label=meaning, **look))
+
+
+def _write(axes: Axes, place: float, *columns: str) -> None:
+    for x, text in zip(_COLUMNS, columns, strict=True):
+        where: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "ha": "right", "va": "center"}
+        axes.annotate(text, (x, place), fontsize=_LETTERS, **where)
+
+
+def _meaning(row: Row) -> tuple[str, str, str]:
+    if "caught" in row.params:
+        return _CAUGHT
+    rung = next((rung for rung in _core.rungs() if rung["name"] == row.rung), None)
+    return _LOADS.get(rung["bytes_per_load"], _OTHER) if rung else _OTHER
+
+
+def _percent(fraction: float) -> str:
+    percent = 100 * fraction
+    return f"{percent:.0f} %" if percent >= 9.95 else f"{percent:.1f} %" if percent >= 0.095 else "<0.1 %"
+
+
+def _limit(axes: Axes, cell: Sequence[Row]) -> None:
+    """A line where the limit is in reach; its figure in any case."""
+    longest = max((row.gbps for row in cell if row.gbps), default=1.0)
+    limit = next((row.limit_gbps for row in cell if row.limit_gbps), None)
+    if limit and limit < 1.5 * longest:
+        longest = max(longest, limit)
+        axes.axvline(limit, color=style.BLACK, linewidth=2.2, alpha=0.55)
+    axes.set_xlim(0, longest / _PART)
+    axes.set_xticks([tick for tick in axes.get_xticks() if tick <= longest])
+    axes.set_xlabel(f"GB/s, limit {style.digits(limit)}" if limit else "GB/s")

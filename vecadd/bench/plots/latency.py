@@ -1,0 +1,96 @@
+"""Many small adds: what one of them costs, launched in one way or another, and from where on that is all the same."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from vecadd.bench.plots import style
+from vecadd.bench.results import Row
+
+PLAIN = "launch_loop"  # what the others are compared with
+FADED = 1.05  # a gain that is none any more
+
+_KINDS = {0: "independent adds", 1: "a chain: each add needs the one before"}
+
+
+def draw(figure: Figure, meta: Mapping[str, Any], rows: Sequence[Row], *, recorded: bool) -> None:
+    """A column for each kind of set: time per add above the gain over plain launches, both over the size of one add."""
+    kinds = [chain for chain in _KINDS if any(_chain(row) == chain for row in rows)]
+    figure.set_size_inches(0.6 + 3.6 * len(kinds), 5.6)
+    panels = figure.subplots(2, len(kinds), squeeze=False, sharex=True, sharey="row", height_ratios=(3, 2))
+    looks = style.looks(row.rung for row in rows)
+    handles: dict[str, Any] = {}
+    for column, chain in enumerate(kinds):
+        some = [row for row in rows if _chain(row) == chain and row.seconds]
+        times, gains = panels[:, column]
+        for rung, look in looks.items():
+            line = sorted((row for row in some if row.rung == rung), key=lambda row: row.n)
+            if line:
+                times.plot([_size(row) for row in line], [_each(row) for row in line], label=rung, **look.keywords())
+                _gains(gains, line, some, look)
+        _mark(times, gains, fades(some))
+        _axes(times, gains, some, chain)
+        if column:
+            times.set_ylabel("")
+            gains.set_ylabel("")
+        handles |= style.legend_entries(times)
+    figure.legend(handles=list(handles.values()), labels=list(handles), loc="outside lower center", ncols=3)
+    style.entitle(figure, f"Many small adds, {rows[0].dtype}: what one costs", meta, recorded=recorded)
+
+
+def fades(rows: Sequence[Row]) -> int | None:
+    """Bytes of one of the arrays from which on nothing gains 5 % over plain launches, at no size above it either; None
+    where something still does at the largest size."""
+    faded = None
+    for n in sorted({row.n for row in rows}, reverse=True):
+        here = [row for row in rows if row.n == n and row.seconds]
+        plain = [_each(row) for row in here if row.rung == PLAIN]
+        others = [_each(row) for row in here if row.rung != PLAIN]
+        if not plain or not others:
+            continue
+        if plain[0] / min(others) >= FADED:
+            break
+        faded = _size(here[0])
+    return faded
+
+
+def _gains(axes: Axes, line: Sequence[Row], rows: Sequence[Row], look: style.Look) -> None:
+    plain = {row.n: _each(row) for row in rows if row.rung == PLAIN}
+    both = [row for row in line if row.n in plain]
+    axes.plot([_size(row) for row in both], [plain[row.n] / _each(row) for row in both], **look.keywords())
+
+
+def _mark(times: Axes, gains: Axes, size: int | None) -> None:
+    if size is None:
+        return
+    for axes in (times, gains):
+        axes.axvline(size, color=style.GREY, linewidth=1, linestyle=(0, (2, 2)))
+    where: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "ha": "right", "va": "top", "fontsize": style.SMALL}
+    text = f"no gain of 5 % \nfrom {style.in_bytes(size)} on "
+    gains.annotate(text, (size, 0.98), **where)
+
+
+def _axes(times: Axes, gains: Axes, rows: Sequence[Row], chain: int) -> None:
+    exponents = [_size(row).bit_length() - 1 for row in rows]
+    style.powers(gains, range(min(exponents), max(exponents) + 1), style.in_bytes)
+    gains.tick_params(axis="x", labelrotation=45)
+    gains.set_xlabel("bytes of each of the three arrays of one add")
+    gains.set_ylabel(f"gain over {PLAIN}")
+    gains.set_yscale("log")
+    style.plain_logarithm(gains.yaxis)
+    style.seconds_axis(times, "time per add")
+    times.set_title(_KINDS[chain])
+
+
+def _chain(row: Row) -> int:
+    return int(row.params["parameters"].get("chain", 0))
+
+
+def _size(row: Row) -> int:
+    return row.n * style.itemsize(row.dtype)
+
+
+def _each(row: Row) -> float:
+    return float(row.params["seconds_per_add"])

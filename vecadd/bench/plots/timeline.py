@@ -1,0 +1,122 @@
+"""When each chunk of a transfer went up, was added and came down: a lane for each stream and kind of work."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from vecadd.bench.axes import show_size
+from vecadd.bench.plots import style
+from vecadd.bench.results import Row
+
+LANE = 0.17  # inches of height
+PAGE = 9.5
+_HEAD = 0.62  # of a panel's title and axis
+
+# In the order of the lanes of a stream: colour and hatch.
+_KINDS = {
+    "allocate": (style.GREY, "xxx"),
+    "to_device": (style.SKY, "///"),
+    "kernel": (style.VERMILLION, ""),
+    "to_host": (style.GREEN, "\\\\\\"),
+    "free": (style.PALE, "xxx"),
+}
+_OWN_SCALE = 4  # times the shortest: longer than that, and a panel has a scale of its own
+
+
+class Event(NamedTuple):
+    """One copy, kernel or allocation; ``stream`` is -1 where the host's clock timed it."""
+
+    what: str
+    stream: int
+    chunk: int
+    begin: float  # seconds
+    end: float
+
+
+def pages(rows: Sequence[Row]) -> list[list[Row]]:
+    """The rows that have a timeline, as many to a figure as a page holds."""
+    found: list[list[Row]] = []
+    left = 0.0
+    for row in rows:
+        if not row.params.get("timeline"):
+            continue
+        height = _height(_lanes(_events(row)))
+        if height > left:
+            found.append([])
+            left = PAGE
+        found[-1].append(row)
+        left -= height
+    return found
+
+
+def draw(figure: Figure, meta: Mapping[str, Any], rows: Sequence[Row], *, recorded: bool) -> None:
+    """A panel for each row that has a timeline. Those of about the same length share their scale."""
+    timelines = [(row, _events(row)) for row in rows]
+    lanes = [_lanes(events) for _, events in timelines]
+    heights = [_height(names) for names in lanes]
+    figure.set_size_inches(style.WIDTH, 0.9 + sum(heights))
+    panels = figure.subplots(len(rows), squeeze=False, height_ratios=heights)[:, 0]
+    ends = [max(event.end for event in events) for _, events in timelines]
+    shared = max(end for end in ends if end <= _OWN_SCALE * min(ends))
+    for axes, (row, events), names, end in zip(panels, timelines, lanes, ends, strict=True):
+        _panel(axes, events, names)
+        axes.set_title(f"{row.label}, {show_size(row.n)} elements: {style.digits(1e3 * end)} ms{_busy(events)}")
+        axes.set_xlim(0, 1e3 * max(end, shared) * 1.01)
+    panels[-1].set_xlabel("ms since the first event")
+    used = {event.what for _, events in timelines for event in events}
+    handles = [Patch(label=what, **_look(what)) for what in _KINDS if what in used]
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
+    style.entitle(figure, "When each chunk went up, was added and came down", meta, recorded=recorded)
+
+
+def _events(row: Row) -> list[Event]:
+    return [Event(*event) for event in row.params["timeline"]]
+
+
+def _height(lanes: Sequence[tuple[int, str]]) -> float:
+    return _HEAD + LANE * len(lanes)
+
+
+def _lanes(events: Sequence[Event]) -> list[tuple[int, str]]:
+    """(stream, kind) of each lane, stream by stream, in the order in which a chunk passes them."""
+    kinds = list(_KINDS)
+    return sorted({(event.stream, event.what) for event in events}, key=lambda lane: (lane[0], kinds.index(lane[1])))
+
+
+def _panel(axes: Axes, events: Sequence[Event], lanes: Sequence[tuple[int, str]]) -> None:
+    for place, (stream, what) in enumerate(lanes):
+        spans = [
+            (1e3 * event.begin, 1e3 * (event.end - event.begin))
+            for event in events
+            if (event.stream, event.what) == (stream, what)
+        ]
+        axes.broken_barh(spans, (place - 0.42, 0.84), **_look(what))
+        if place and stream != lanes[place - 1][0]:
+            axes.axhline(place - 0.5, color=style.GREY, linewidth=0.5)
+    axes.set_yticks(range(len(lanes)), [_lane(*lane) for lane in lanes], fontsize=style.SMALL)
+    axes.set_ylim(len(lanes) - 0.5, -0.5)
+    axes.grid(visible=False, axis="y")
+    axes.tick_params(axis="y", length=0)
+
+
+def _look(what: str) -> dict[str, Any]:
+    """The edge has the width that keeps a kernel of 10 us visible among copies of 10 ms."""
+    color, hatch = _KINDS[what]
+    edge = color if what == "kernel" else style.BLACK
+    return {"facecolor": color, "hatch": hatch, "edgecolor": edge, "linewidth": 0.6}
+
+
+def _lane(stream: int, what: str) -> str:
+    return f"host  {what}" if stream < 0 else f"stream {stream}  {what}"
+
+
+def _busy(events: Sequence[Event]) -> str:
+    """How long each kind of work took in sum: more than the whole where they overlap."""
+    sums = {
+        what: sum(event.end - event.begin for event in events if event.what == what)
+        for what in ("to_device", "kernel", "to_host")
+    }
+    return "".join(f", {what} {style.digits(1e3 * seconds)}" for what, seconds in sums.items() if seconds)

@@ -1,0 +1,78 @@
+"""Host → GPU → host: how long each rung takes beside what the model of overlap says, and rates over size."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from vecadd.bench.axes import show_size
+from vecadd.bench.plots import curves, style
+from vecadd.bench.results import Row
+
+BAR = 0.2  # inches of height
+_CURVES = 2.6  # inches of height of a panel
+
+# By the host's memory: colour and hatch.
+_MEMORIES = {
+    "pageable": (style.ORANGE, "///"),
+    "pinned": (style.GREEN, ""),
+}
+_OTHER_MEMORY = (style.SKY, "...")
+
+
+def draw(figure: Figure, meta: Mapping[str, Any], rows: Sequence[Row], *, recorded: bool) -> None:
+    """Bars of time at the largest size above rates over size; of one dtype."""
+    largest = [row for row in rows if row.n == max(row.n for row in rows)]
+    portions = curves.in_portions(curves.by_label(rows)) if len({row.n for row in rows}) > 1 else []
+    heights = [0.9 + BAR * len(largest), *[_CURVES] * len(portions)]
+    figure.set_size_inches(style.WIDTH, 0.6 + sum(heights))
+    panels = figure.subplots(len(heights), squeeze=False, height_ratios=heights)[:, 0]
+    _times(panels[0], largest)
+    looks = style.looks(row.label for row in rows)
+    top = 1.05 * max(max(row.gbps or 0, row.limit_gbps or 0) for row in rows)
+    for axes, labels in zip(panels[1:], portions, strict=True):
+        lines = {label: line for label, line in curves.by_label(rows).items() if label in labels}
+        curves.rates(axes, lines, looks)
+        curves.roof(axes, rows)
+        axes.set_ylim(0, top)
+        axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
+    style.entitle(figure, f"Host to GPU to host, {rows[0].dtype}", meta, recorded=recorded)
+
+
+def _times(axes: Axes, rows: Sequence[Row]) -> None:
+    handles: dict[str, Any] = {}
+    marks: dict[str, Any] = {}
+    longest = max((row.seconds for row in rows if row.seconds), default=1e-3)
+    for place, row in enumerate(rows):
+        if row.seconds is None or row.gbps is None:
+            axes.annotate(" failed", (0, place), va="center", fontsize=style.SMALL)
+            continue
+        memory = row.params.get("memory", "other")
+        color, hatch = _MEMORIES.get(memory, _OTHER_MEMORY)
+        look: dict[str, Any] = {"facecolor": color, "hatch": hatch, "edgecolor": style.BLACK, "linewidth": 0.5}
+        axes.barh(place, 1e3 * row.seconds, height=0.8, **look)
+        handles.setdefault(memory, Patch(label=f"{memory} memory", **look))
+        if model := row.params.get("model_seconds"):
+            mark: dict[str, Any] = {"color": style.BLACK, "marker": "D", "markersize": 5, "markerfacecolor": "white"}
+            axes.plot(1e3 * model, place, linestyle="", zorder=4, **mark)
+            marks.setdefault("model", Line2D([], [], linestyle="", label="model of overlap", **mark))
+        share = "" if row.fraction is None else f", {100 * row.fraction:.0f} %"
+        end = 1e3 * max(row.seconds, row.params.get("model_seconds") or 0)
+        text = f" {style.digits(1e3 * row.seconds)} ms, {style.digits(row.gbps)} GB/s{share}"
+        axes.annotate(text, (end + 15 * longest, place), va="center", fontsize=style.SMALL)
+    bound = next((row.bytes / row.limit_gbps / 1e9 for row in rows if row.limit_gbps), None)
+    if bound:
+        line = axes.axvline(1e3 * bound, color=style.BLACK, linewidth=2.2, alpha=0.55)
+        line.set_label(f"limit of the link, {style.digits(1e3 * bound)} ms")
+        marks["limit"] = line
+    axes.set_yticks(range(len(rows)), [row.label for row in rows])
+    axes.set_ylim(len(rows) - 0.4, -0.6)
+    axes.set_xlim(0, 1e3 * longest * 1.6)
+    axes.set_xlabel("ms")
+    axes.set_title(f"{show_size(rows[0].n)} elements: time, GB/s and % of the limit")
+    axes.grid(visible=False, axis="y")
+    axes.tick_params(axis="y", length=0)
+    axes.legend(handles=[*handles.values(), *marks.values()], loc="center left", bbox_to_anchor=(1.01, 0.5))
