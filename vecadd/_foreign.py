@@ -13,6 +13,7 @@ class Library:
     """A library whose arrays are no more than their interface says: sums are DeviceArrays."""
 
     void2_is_bfloat16 = False  # whether the typestr "<V2" means bfloat16
+    has_exchange_table = False  # whether types of its may have the table that operand_torch.c reads
 
     def export(self, array: Any, writing: bool) -> Any:
         """The object whose interface is to be read; None where the array is not in device memory."""
@@ -61,6 +62,7 @@ class CuPy(Library):
 
 class Torch(Library):
     void2_is_bfloat16 = True
+    has_exchange_table = True
 
     def export(self, array: Any, writing: bool) -> Any:
         if not getattr(array, "is_cuda", False):

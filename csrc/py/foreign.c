@@ -94,9 +94,9 @@ foreign_current_stream(PyObject *library, int device, void **stream)
 }
 
 int
-foreign_void2_is_bfloat16(PyObject *library)
+foreign_says(PyObject *library, const char *flag)
 {
-    PyObject *answer = library ? PyObject_GetAttrString(library, "void2_is_bfloat16") : Py_NewRef(Py_False);
+    PyObject *answer = library ? PyObject_GetAttrString(library, flag) : Py_NewRef(Py_False);
     int result = answer ? PyObject_IsTrue(answer) : -1;
     Py_XDECREF(answer);
     return result;

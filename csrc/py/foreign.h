@@ -18,8 +18,8 @@ int foreign_export(struct module_state *state, PyObject *object, bool writing, P
 /* The library's current stream on `device`: 1, 0 where the library has none (or is NULL), or -1. */
 int foreign_current_stream(PyObject *library, int device, void **stream);
 
-/* Whether a two-byte void of this library's arrays is bfloat16: 1, 0 or -1. */
-int foreign_void2_is_bfloat16(PyObject *library);
+/* Whether a flag of the Library class is set: 1, 0 (also without a library) or -1. */
+int foreign_says(PyObject *library, const char *flag);
 
 /* A new array like `exported` that may be written in the order of `stream` (NULL: of the library's current stream); a
  * new reference to None where the library makes none. */

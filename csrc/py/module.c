@@ -51,6 +51,9 @@ static const char *const name_text[NAME_COUNT] = {
     [NAME_CUDA_STREAM] = "cuda_stream",
     [NAME_CUDA_STREAM_PROTOCOL] = "__cuda_stream__",
     [NAME_PTR] = "ptr",
+    [NAME_REQUIRES_GRAD] = "requires_grad",
+    [NAME_IS_CONJ] = "is_conj",
+    [NAME_IS_NEG] = "is_neg",
 };
 
 PyDoc_STRVAR(device_lost_doc,
@@ -71,7 +74,9 @@ fill_state(PyObject *module, struct module_state *state)
         PyErr_NewExceptionWithDoc("vecadd.DeviceLostError", device_lost_doc, PyExc_RuntimeError, NULL);
     state->device_array_type = device_array_make_type(module);
     state->host_limit_type = host_limit_make_type(module);
-    return state->device_lost_error && state->device_array_type && state->host_limit_type ? 0 : -1;
+    state->torch_kinds = PyDict_New();
+    return state->device_lost_error && state->device_array_type && state->host_limit_type && state->torch_kinds ? 0
+                                                                                                                : -1;
 }
 
 /* "float32" and the rest, in the table's order. */
@@ -114,6 +119,7 @@ module_traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->device_array_type);
     Py_VISIT(state->host_limit_type);
     Py_VISIT(state->device_lost_error);
+    Py_VISIT(state->torch_kinds);
     PyObject *library_of = state->library_of;
     Py_VISIT(library_of);
     return 0;
@@ -127,6 +133,7 @@ module_clear(PyObject *module)
     Py_CLEAR(state->device_array_type);
     Py_CLEAR(state->host_limit_type);
     Py_CLEAR(state->device_lost_error);
+    Py_CLEAR(state->torch_kinds);
     for (int name = 0; name < NAME_COUNT; name++)
         Py_CLEAR(state->names[name]);
     PyObject *library_of = atomic_exchange(&state->library_of, NULL);

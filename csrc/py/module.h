@@ -25,6 +25,9 @@ enum name {
     NAME_CUDA_STREAM,
     NAME_CUDA_STREAM_PROTOCOL,
     NAME_PTR,
+    NAME_REQUIRES_GRAD,
+    NAME_IS_CONJ,
+    NAME_IS_NEG,
     NAME_COUNT
 };
 
@@ -35,6 +38,7 @@ struct module_state {
     PyObject *device_lost_error;
     PyObject *names[NAME_COUNT];
     _Atomic(PyObject *) library_of; /* vecadd._foreign.library_of, imported when first needed */
+    PyObject *torch_kinds;          /* types of tensors and what operand_torch.c knows of them */
     _Atomic int bfloat16_type_num;  /* ml_dtypes' bfloat16 in NumPy's numbering; 0 until ml_dtypes is imported */
 };
 

@@ -84,7 +84,7 @@ read_shape(PyObject *interface, const char *what, struct device_operand *result)
 static int
 is_bfloat16(struct module_state *state, const struct device_operand *result)
 {
-    int known = foreign_void2_is_bfloat16(result->library);
+    int known = foreign_says(result->library, "void2_is_bfloat16");
     if (known)
         return known;
     PyObject *dtype = PyObject_GetAttr(result->exported, state->names[NAME_DTYPE]);
@@ -267,6 +267,14 @@ read_interface(struct module_state *state, PyObject *interface, const char *what
     return failed ? -1 : 0;
 }
 
+/* Has the next tensor of this type go by a shorter way. */
+static int
+learn(struct module_state *state, PyObject *object, PyObject *library)
+{
+    int tensor = foreign_says(library, "has_exchange_table");
+    return tensor > 0 ? torch_learn(state, object, library) : tensor;
+}
+
 int
 device_operand_from(struct module_state *state, PyObject *object, enum role role, struct device_operand *result)
 {
@@ -278,7 +286,10 @@ device_operand_from(struct module_state *state, PyObject *object, enum role role
         result->shape = array->shape;
         return 1;
     }
-    int found = foreign_export(state, object, role == ROLE_OUT, &result->library, &result->exported);
+    int found = torch_operand_from(state, object, role, result);
+    if (found != 0)
+        return found;
+    found = foreign_export(state, object, role == ROLE_OUT, &result->library, &result->exported);
     if (found <= 0)
         return found;
 
@@ -289,6 +300,8 @@ device_operand_from(struct module_state *state, PyObject *object, enum role role
         found = read_interface(state, interface, role_name[role], result) < 0 ? -1 : 1;
         Py_DECREF(interface);
     }
+    if (found > 0 && learn(state, object, result->library) < 0)
+        found = -1;
     if (found <= 0)
         device_operand_clear(result);
     return found;

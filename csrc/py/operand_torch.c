@@ -1,0 +1,239 @@
+/* PyTorch's tensors through DLPack's C exchange table, 0.1 us a tensor where __cuda_array_interface__ takes 2.
+ *
+ * Only what is plain goes this way: a C-contiguous, aligned tensor with elements, in device memory, that needs no
+ * gradient and is no conjugated or negated view. All else is left to operand_cai.c, which says what is wrong with it.
+ */
+#include <stdint.h>
+#include <string.h>
+
+#include "device.h"
+#include "dlpack.h"
+#include "errors.h"
+#include "operand_from.h"
+
+#define KIND_CAPSULE "vecadd.torch_kind"
+
+#define LEGACY_STREAM ((void *)1)
+
+enum { MOST_KINDS = 16 }; /* types are kept for good: Tensor, Parameter and a few of the user's own */
+
+/* A type of tensors. */
+struct torch_kind {
+    const struct dl_exchange *exchange; /* lives as long as the process */
+    PyObject *library;                  /* owned */
+    bool allocates;                     /* torch.Tensor itself: what the table makes is of this very type */
+};
+
+static void
+kind_free(PyObject *capsule)
+{
+    struct torch_kind *kind = PyCapsule_GetPointer(capsule, KIND_CAPSULE);
+    Py_XDECREF(kind->library);
+    PyMem_Free(kind);
+}
+
+/* The table of our major version; NULL where the library has none. */
+static const struct dl_exchange *
+exchange_of(PyObject *type)
+{
+    PyObject *capsule = PyObject_GetAttrString(type, "__dlpack_c_exchange_api__");
+    const struct dl_exchange_header *header = capsule && PyCapsule_IsValid(capsule, DL_EXCHANGE_CAPSULE)
+                                                  ? PyCapsule_GetPointer(capsule, DL_EXCHANGE_CAPSULE)
+                                                  : NULL;
+    Py_XDECREF(capsule);
+    PyErr_Clear();
+    while (header && header->version.major != DLPACK_MAJOR)
+        header = header->previous;
+    const struct dl_exchange *exchange = (const struct dl_exchange *)header;
+    return exchange && exchange->tensor_from_object && exchange->current_stream ? exchange : NULL;
+}
+
+static bool
+is_tensor_itself(PyObject *type, const struct dl_exchange *exchange)
+{
+    PyObject *name = PyObject_GetAttrString(type, "__name__"), *module = PyObject_GetAttrString(type, "__module__");
+    bool itself = name && module && PyUnicode_Check(name) && PyUnicode_Check(module) &&
+                  PyUnicode_CompareWithASCIIString(name, "Tensor") == 0 &&
+                  PyUnicode_CompareWithASCIIString(module, "torch") == 0;
+    Py_XDECREF(name);
+    Py_XDECREF(module);
+    PyErr_Clear();
+    return itself && exchange->allocate && exchange->object_from_managed;
+}
+
+int
+torch_learn(struct module_state *state, PyObject *object, PyObject *library)
+{
+    PyObject *type = (PyObject *)Py_TYPE(object);
+    if (PyDict_Size(state->torch_kinds) >= MOST_KINDS)
+        return 0;
+    const struct dl_exchange *exchange = exchange_of(type);
+    struct torch_kind *kind = exchange ? PyMem_Malloc(sizeof *kind) : NULL;
+    if (!kind)
+        return exchange ? (PyErr_NoMemory(), -1) : 0;
+    *kind = (struct torch_kind){.exchange = exchange, .allocates = is_tensor_itself(type, exchange)};
+    PyObject *capsule = PyCapsule_New(kind, KIND_CAPSULE, kind_free);
+    if (!capsule) {
+        PyMem_Free(kind);
+        return -1;
+    }
+    kind->library = Py_NewRef(library);
+    int failed = PyDict_SetItem(state->torch_kinds, type, capsule);
+    Py_DECREF(capsule);
+    return failed;
+}
+
+/* Whether object.method() is false; false as well where it cannot be asked. */
+static bool
+denies(PyObject *object, PyObject *method)
+{
+    PyObject *answer = PyObject_CallMethodObjArgs(object, method, NULL);
+    bool denied = answer && Py_IsFalse(answer);
+    Py_XDECREF(answer);
+    return denied;
+}
+
+static bool
+is_plain(const struct module_state *state, PyObject *tensor)
+{
+    PyObject *grad = PyObject_GetAttr(tensor, state->names[NAME_REQUIRES_GRAD]);
+    bool plain = grad && Py_IsFalse(grad) && denies(tensor, state->names[NAME_IS_NEG]) &&
+                 denies(tensor, state->names[NAME_IS_CONJ]);
+    Py_XDECREF(grad);
+    return plain;
+}
+
+static int
+type_code(const struct dtype_row *row)
+{
+    switch (row->typestr[1]) {
+    case 'b':
+        return DL_BOOL;
+    case 'i':
+        return DL_INT;
+    case 'u':
+        return DL_UINT;
+    case 'f':
+        return DL_FLOAT;
+    case 'c':
+        return DL_COMPLEX;
+    default:
+        return DL_BFLOAT;
+    }
+}
+
+static bool
+read_dtype(const struct dl_tensor *tensor, struct operand *operand)
+{
+    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) {
+        const struct dtype_row *row = &dtype_table[dtype];
+        if (tensor->dtype.code != type_code(row) || tensor->dtype.bits != 8 * row->itemsize || tensor->dtype.lanes != 1)
+            continue;
+        operand->dtype = (enum dtype)dtype;
+        return true;
+    }
+    return false;
+}
+
+/* A tensor of one element or more in C order. */
+static bool
+read_layout(const struct dl_tensor *tensor, struct device_operand *result)
+{
+    if (tensor->ndim < 0 || tensor->ndim > MAX_DIMENSIONS)
+        return false;
+    size_t size = 1;
+    for (int i = tensor->ndim; i-- > 0;) {
+        int64_t extent = tensor->shape[i];
+        if (extent < 1 || (extent > 1 && tensor->strides && tensor->strides[i] != (int64_t)size) ||
+            __builtin_mul_overflow(size, (size_t)extent, &size))
+            return false;
+        result->extents[i] = extent;
+    }
+    result->ndim = tensor->ndim;
+    result->shape = result->extents;
+    result->operand.size = size;
+    return size <= (size_t)PY_SSIZE_T_MAX / dtype_table[result->operand.dtype].itemsize;
+}
+
+static bool
+read_tensor(const struct dl_exchange *exchange, PyObject *object, struct device_operand *result)
+{
+    struct dl_tensor tensor;
+    if (exchange->tensor_from_object(object, &tensor) < 0)
+        return false;
+    struct operand *operand = &result->operand;
+    *operand = (struct operand){.place = PLACE_DEVICE,
+                                .device = tensor.device.id,
+                                .writable = true,
+                                .has_stream = true,
+                                .stream_kind = STREAM_CURRENT};
+    if ((tensor.device.type != DL_CUDA && tensor.device.type != DL_CUDA_MANAGED) || !read_dtype(&tensor, operand) ||
+        !read_layout(&tensor, result))
+        return false;
+    operand->data = (char *)tensor.data + tensor.byte_offset;
+    if ((uintptr_t)operand->data % lane_size[dtype_table[operand->dtype].lane] != 0 ||
+        exchange->current_stream(DL_CUDA, tensor.device.id, &operand->stream) < 0)
+        return false;
+    if (operand->stream == LEGACY_STREAM)
+        operand->stream = NULL;
+    return true;
+}
+
+static const struct torch_kind *
+kind_of(const struct module_state *state, PyObject *object)
+{
+    PyObject *capsule = PyDict_GetItemWithError(state->torch_kinds, (PyObject *)Py_TYPE(object));
+    return capsule ? PyCapsule_GetPointer(capsule, KIND_CAPSULE) : NULL;
+}
+
+int
+torch_operand_from(struct module_state *state, PyObject *object, enum role role, struct device_operand *result)
+{
+    const struct torch_kind *kind = kind_of(state, object);
+    if (!kind || !is_plain(state, object) || !read_tensor(kind->exchange, object, result)) {
+        PyErr_Clear(); /* whatever it is, operand_cai.c meets it again */
+        return 0;
+    }
+    struct status status;
+    struct operand *operand = &result->operand;
+    size_t bytes = operand->size * dtype_table[operand->dtype].itemsize;
+    if (device_check_pointer(operand->data, bytes, role_name[role], &operand->device, &status) < 0) {
+        status_raise(state, &status);
+        return -1;
+    }
+    result->exported = Py_NewRef(object);
+    result->library = Py_NewRef(kind->library);
+    return 1;
+}
+
+/* torch.empty_like says what went wrong in torch's own words. */
+static void
+ignore_error(void *context, const char *kind, const char *message)
+{
+    (void)context, (void)kind, (void)message;
+}
+
+PyObject *
+torch_empty_like(const struct module_state *state, const struct device_operand *like)
+{
+    const struct dtype_row *row = &dtype_table[like->operand.dtype];
+    const struct torch_kind *kind = kind_of(state, like->exported);
+    struct dl_managed_tensor *made = NULL;
+    void *object = NULL;
+    if (!kind || !kind->allocates)
+        return NULL;
+    int64_t shape[MAX_DIMENSIONS];
+    for (int i = 0; i < like->ndim; i++)
+        shape[i] = like->shape[i];
+    struct dl_tensor prototype = {
+        .device = {DL_CUDA, like->operand.device},
+        .ndim = like->ndim,
+        .dtype = {(uint8_t)type_code(row), (uint8_t)(8 * row->itemsize), 1},
+        .shape = shape,
+    };
+    if (kind->exchange->allocate(&prototype, &made, NULL, ignore_error) < 0 || !made ||
+        kind->exchange->object_from_managed(made, &object) < 0)
+        object = NULL;
+    PyErr_Clear();
+    return object;
+}

@@ -1,0 +1,203 @@
+"""DLPack's C exchange table: tensors are read through it where their type has one, and by their interface otherwise.
+
+A stand-in for PyTorch has a table written with ctypes; tests/test_torch.py has the real one.
+"""
+
+import ctypes
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import vecadd
+
+CUDA, CPU = 2, 1
+FLOAT = 2
+CAPSULE = b"dlpack_exchange_api"  # a capsule keeps the address of its name
+
+
+class DLTensor(ctypes.Structure):
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    )
+
+
+FROM_OBJECT = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(DLTensor))
+CURRENT_STREAM = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int32, ctypes.c_int32, ctypes.POINTER(ctypes.c_void_p))
+
+
+class Table(ctypes.Structure):
+    _fields_ = (
+        ("major", ctypes.c_uint32),
+        ("minor", ctypes.c_uint32),
+        ("previous", ctypes.c_void_p),
+        ("allocate", ctypes.c_void_p),
+        ("managed_from_object", ctypes.c_void_p),
+        ("object_from_managed", ctypes.c_void_p),
+        ("tensor_from_object", FROM_OBJECT),
+        ("current_stream", CURRENT_STREAM),
+    )
+
+
+class Tensor:
+    """What _foreign.Torch asks of a tensor, and the fields that its table hands out."""
+
+    is_cuda = True
+    requires_grad = False
+    negated = conjugated = False
+    fields: dict[str, object]
+    reads = 0  # through the table
+
+    def __init__(self, memory, x, **fields):
+        self.memory = memory
+        self.shape = (ctypes.c_int64 * max(x.ndim, 1))(*x.shape)
+        self.fields = {"data": memory.pointer, "device_type": CUDA, "ndim": x.ndim, "code": FLOAT,
+                       "bits": 8 * x.itemsize, "lanes": 1, "shape": self.shape, "strides": None, "byte_offset": 0,
+                       **fields}  # fmt: skip
+
+    @property
+    def __cuda_array_interface__(self):
+        return self.memory.__cuda_array_interface__
+
+    def is_neg(self):
+        return self.negated
+
+    def is_conj(self):
+        return self.conjugated
+
+
+Tensor.__module__ = "torch"
+
+
+@FROM_OBJECT
+def tensor_from_object(tensor, result):
+    type(tensor).reads += 1
+    for name, value in tensor.fields.items():
+        setattr(result.contents, name, value)
+    return 0
+
+
+@CURRENT_STREAM
+def current_stream(device_type, device, result):
+    result[0] = sys.modules["torch"]._C._cuda_getCurrentRawStream(device)
+    return 0
+
+
+OLD = Table(1, 3, None, None, None, None, tensor_from_object, current_stream)
+NEW = Table(2, 0, ctypes.addressof(OLD), None, None, None, FROM_OBJECT(), CURRENT_STREAM())
+capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
+    ("PyCapsule_New", ctypes.pythonapi)
+)
+# Two major versions: the one that vecadd knows stands behind a later one.
+Tensor.__dlpack_c_exchange_api__ = capsule(ctypes.addressof(NEW), CAPSULE, None)
+
+
+@pytest.fixture
+def torch(monkeypatch):
+    """The stand-in for the module; ``stream`` is its current stream."""
+    module = SimpleNamespace(stream=0, is_grad_enabled=lambda: True)
+    module._C = SimpleNamespace(_cuda_getCurrentRawStream=lambda device: module.stream)
+    monkeypatch.setitem(sys.modules, "torch", module)
+    return module
+
+
+@pytest.fixture
+def tensor(torch, foreign):
+    """tensor(x, **fields): the array x as a tensor of a type that vecadd has met."""
+
+    def make(x, **fields):
+        return Tensor(foreign(x), x, **fields)
+
+    x = np.zeros(4, np.float32)
+    vecadd.add(make(x), make(x), make(x))
+    Tensor.reads = 0
+    return make
+
+
+A, B = np.arange(12, dtype=np.float32), np.full(12, 0.5, np.float32)
+
+
+def total(out):
+    return np.frombuffer(out.memory.driver.read(out.memory.pointer, 4 * 12), np.float32)
+
+
+def test_tensors_are_read_through_the_table(tensor):
+    out = tensor(np.zeros_like(A))
+    assert vecadd.add(tensor(A), tensor(B), out) is out
+    assert Tensor.reads == 3
+    np.testing.assert_array_equal(total(out), A + B)
+
+
+def test_addition_runs_on_the_current_stream(tensor, torch, driver):
+    late, a, b, out = driver.stream(), tensor(np.zeros_like(A)), tensor(B), tensor(np.zeros_like(A))
+    source = driver.allocate(A.nbytes)
+    driver.write(source, A)
+    driver.copy_late(late, a.memory.pointer, source, A.nbytes)
+    torch.stream = late
+    vecadd.add(a, b, out)
+    np.testing.assert_array_equal(total(out), A + B)
+    torch.stream = 0
+
+
+def test_byte_offset_and_strides_of_c_order_are_understood(tensor):
+    whole, out = tensor(np.concatenate([B, A])), tensor(np.zeros_like(A))
+    strides = (ctypes.c_int64 * 1)(1)
+    half = Tensor(whole.memory, A, byte_offset=A.nbytes, strides=strides)
+    vecadd.add(half, tensor(B), out)
+    np.testing.assert_array_equal(total(out), A + B)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"strides": (ctypes.c_int64 * 1)(2)},
+        {"device_type": CPU},
+        {"bits": 128},
+        {"lanes": 2},
+        {"ndim": -1},
+        {"ndim": 99},
+    ],
+    ids=["strides", "device", "bits", "lanes", "ndim", "dimensions"],
+)
+def test_what_is_not_plain_is_read_by_the_interface(tensor, fields):
+    out = tensor(np.zeros_like(A))
+    vecadd.add(tensor(A, **fields), tensor(B), out)
+    np.testing.assert_array_equal(total(out), A + B)
+
+
+def test_tensor_that_needs_its_gradient_is_refused(tensor):
+    a = tensor(A)
+    a.requires_grad = True
+    with pytest.raises(RuntimeError, match="detach"):
+        vecadd.add(a, tensor(B), tensor(A))
+
+
+def test_negated_out_is_refused(tensor):
+    out = tensor(A)
+    out.negated = True
+    with pytest.raises(ValueError, match="conjugated or negated"):
+        vecadd.add(tensor(A), tensor(B), out)
+
+
+def test_extent_beyond_the_allocation_is_refused(tensor):
+    shape = (ctypes.c_int64 * 1)(1 << 40)
+    with pytest.raises(ValueError, match="do not fit"):
+        vecadd.add(tensor(A, shape=shape), tensor(B), tensor(A))
+
+
+def test_table_that_raises_is_passed_over(tensor):
+    a, out = tensor(A), tensor(np.zeros_like(A))
+    del a.fields["data"]
+    a.fields["nonsense"] = object()
+    vecadd.add(a, tensor(B), out)
+    np.testing.assert_array_equal(total(out), A + B)
