@@ -9,9 +9,9 @@ from pathlib import Path
 
 from build_native.incremental import ROOT, BuildError
 
-CORE = ("csrc/core/*.c", "csrc/ladder/*.c", "csrc/limits/*.c", "cuda/ladder/*.c")
+CORE = ("csrc/core/*.c", "csrc/ladder/*.c", "csrc/limits/*.c", "cuda/*/*.c")
 MODULE = ("csrc/py/*.c",)
-KERNELS = ("cuda/*.cu", "cuda/ladder/*.cu")
+KERNELS = ("cuda/*.cu", "cuda/*/*.cu")
 DOUBLE = ("tests/double/*.cpp",)
 TESTS = ("tests/c/test_*.c",)
 HOST_TESTS = ("tests/c/test_host*.c",)
@@ -30,7 +30,8 @@ ONLY_WITH_CUDA = {
 ONLY_WITHOUT_CUDA = {"csrc/core/no_cuda.c"}
 
 # For "..." alone: as -I, our memory.h and threads.h would stand in for the system's.
-INCLUDES = tuple(f"-iquote{folder}" for folder in ("csrc/core", "csrc/py", "csrc/ladder", "csrc/limits", "cuda"))
+FOLDERS = ("csrc/core", "csrc/py", "csrc/ladder", "csrc/limits", "cuda", "cuda/ladder")
+INCLUDES = tuple(f"-iquote{folder}" for folder in FOLDERS)
 COMMON = (
     *("-O3", "-ffp-contract=off", "-fPIC", "-fvisibility=hidden", "-pthread", "-D_GNU_SOURCE", "-Wall", "-Wextra"),
     *INCLUDES,
@@ -112,7 +113,7 @@ def _simd(source: Path) -> tuple[str, tuple[str, ...]]:
 
 def gencode_flags(source: Path) -> list[str]:
     """Machine code for each architecture, and PTX of the last for those to come. VECADD_CUDA_ARCHS narrows them."""
-    usual = LADDER_ARCHITECTURES if source.parent.name == "ladder" else ARCHITECTURES
+    usual = LADDER_ARCHITECTURES if source.parent.parent.name == "cuda" else ARCHITECTURES
     architectures = os.environ.get("VECADD_CUDA_ARCHS", usual).split(",")
     if not all(re.fullmatch(r"\d+[af]?", architecture) for architecture in architectures):
         raise BuildError(f"VECADD_CUDA_ARCHS={','.join(architectures)!r}: compute capabilities like 90 or 80,90")

@@ -148,8 +148,8 @@ launch_tuned(const struct add_call *call)
     split.vectors = call->n < split.head + margin ? 0 : (call->n - split.head - margin) / vector;
     split.edges = call->n - split.vectors * vector;
     return launch(tuned_for<Lane>(shifted, call->fp_flags), split.vectors + split.edges, block_for(3 * size * call->n),
-                  call->stream, static_cast<const element *>(call->a), static_cast<const element *>(call->b),
-                  static_cast<element *>(call->c), split, call->fp_flags);
+                  launch_target(call->stream, call->describe), static_cast<const element *>(call->a),
+                  static_cast<const element *>(call->b), static_cast<element *>(call->c), split, call->fp_flags);
 }
 
 cudaError_t

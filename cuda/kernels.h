@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "dtype.h"
+#include "kernel_launch.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -21,6 +22,8 @@ struct add_call {
                          * NumPy's rules: overflow where finite inputs gave an infinity (for bfloat16: where their
                          * float32 sum did), invalid where a NaN appeared or a signalling NaN was read */
     cudaStream_t stream;
+    struct kernel_launch
+        *describe; /* NULL, or what gets the launch's shape in place of the stream getting the kernel */
 };
 
 /* add.cu: `tuned`. */

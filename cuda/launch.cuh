@@ -10,6 +10,8 @@
 #include <cuda_runtime_api.h>
 #include <stdint.h>
 
+#include "kernel_launch.h"
+
 #if VECADD_DOUBLE
 #include "kernel_on_cpu.h"
 #endif
@@ -21,16 +23,29 @@ template <typename T> struct exactly {
     using type = T;
 };
 
+/* Where a launch goes: onto a stream, or into a description alone. */
+struct launch_target {
+    cudaStream_t stream;
+    struct kernel_launch *describe;
+
+    launch_target(cudaStream_t stream, struct kernel_launch *describe = nullptr) : stream(stream), describe(describe)
+    {
+    }
+};
+
+inline void
+describe_launch(struct kernel_launch *launch, const void *function, dim3 grid, dim3 block, size_t shared)
+{
+    if (launch->launches++ == 0)
+        *launch = {function, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared, 1};
+}
+
 /* Queues kernel(arguments...) on the grid, with that many bytes of shared memory a block. */
 template <typename... Parameters>
 inline cudaError_t
-launch_grid(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared, cudaStream_t stream,
+launch_grid(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared, launch_target target,
             typename exactly<Parameters>::type... arguments)
 {
-#if VECADD_DOUBLE
-    return launch_on_cpu(kernel, grid, block, shared, stream, arguments...);
-#else
-    void *pointers[] = {&arguments...};
     const void *function = reinterpret_cast<const void *>(kernel);
     if (shared > SHARED_WITHOUT_ASKING) {
         const cudaError_t error =
@@ -38,14 +53,22 @@ launch_grid(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared,
         if (error != cudaSuccess)
             return error;
     }
-    return cudaLaunchKernel(function, grid, block, pointers, shared, stream);
+    if (target.describe) {
+        describe_launch(target.describe, function, grid, block, shared);
+        return cudaSuccess;
+    }
+#if VECADD_DOUBLE
+    return launch_on_cpu(kernel, grid, block, shared, target.stream, arguments...);
+#else
+    void *pointers[] = {&arguments...};
+    return cudaLaunchKernel(function, grid, block, pointers, shared, target.stream);
 #endif
 }
 
 /* Queues kernel(arguments...) on `threads` threads, rounded up to whole blocks. No thread: nothing is queued. */
 template <typename... Parameters>
 inline cudaError_t
-launch(void (*kernel)(Parameters...), uint64_t threads, unsigned block, cudaStream_t stream,
+launch(void (*kernel)(Parameters...), uint64_t threads, unsigned block, launch_target target,
        typename exactly<Parameters>::type... arguments)
 {
     const uint64_t blocks = (threads + block - 1) / block;
@@ -53,7 +76,7 @@ launch(void (*kernel)(Parameters...), uint64_t threads, unsigned block, cudaStre
         return cudaSuccess;
     if (blocks > INT32_MAX)
         return cudaErrorInvalidConfiguration;
-    return launch_grid(kernel, dim3(static_cast<unsigned>(blocks)), dim3(block), 0, stream, arguments...);
+    return launch_grid(kernel, dim3(static_cast<unsigned>(blocks)), dim3(block), 0, target, arguments...);
 }
 
 /* This thread's number in the grid. */

@@ -67,16 +67,27 @@ def gpu_facts() -> list[dict[str, Any]]: ...
 # {"device_bytes", "device_blocks", "pinned_bytes", "pinned_blocks"} held by DeviceArrays and empty_pinned arrays now.
 def memory_counts() -> dict[str, int]: ...
 
-# One dict a rung, in the ladder's order, the fields of struct rung: name, kind ("host" | "device" | "transfer"), after
-# (a rung or None), changes, tested, dtypes, headline, sum ("written" | "added" | "added by each thread" | "raced"),
-# bytes_per_element, bytes_per_load, loads_in_flight, block, blocks, min_cc, alignment,
-# params {name: (least, usual, most)}.
+# One dict a rung, in the ladder's order, the fields of struct rung: name, kind ("host" | "device" | "transfer"), family
+# ("kernels" | "precision" for device rungs, else ""), after (a rung or None), changes, tested, dtypes, load (the load
+# instruction of the float32 kernel, a precision rung's float16 kernel, on sm_90; "" where there is none), headline,
+# sum ("written" | "added" | "added by each thread" | "raced"), bytes_per_element, bytes_per_load, loads_in_flight,
+# block, blocks, min_cc, alignment, params {name: (least, usual, most)}.
 def rungs() -> list[dict[str, Any]]: ...
 
 # Runs a rung into out and returns seconds: device rungs by CUDA events around the launch (waits for it), the others by
 # the host's monotonic clock. Operands are of one dtype and size, contiguous, in the place that the rung's kind asks
 # for.
 def run_rung(name: str, a: Any, b: Any, out: Any, /, *, block: int = 0, params: dict[str, int] = ...) -> float: ...
+
+# How a device rung would be launched for n elements of that dtype, at aligned addresses, and what its kernel takes; it
+# queues nothing: {"registers": a thread's, "local": bytes a thread, "static_shared", "dynamic_shared": bytes a block,
+# "grid": (x, y, z), "block": (x, y, z), "launches": kernels that a run queues (0 for no element, and all else is 0),
+# "active_blocks": an SM's, from the runtime's occupancy calculator, "occupancy": 0..1 of an SM's warps, theoretical,
+# "waves": blocks / (active_blocks * SMs), "loads_in_flight", "bytes_per_load": a thread's}. Of a rung that queues
+# several kernels it is the first. Raises what run_rung raises, and ValueError for n < 0 and rungs of other kinds.
+def rung_facts(
+    name: str, dtype: str, n: int, /, *, block: int = 0, params: dict[str, int] = ..., device: int = 0
+) -> dict[str, Any]: ...
 
 # Overwrites an array's bytes, host or device: so that a check cannot be passed by an earlier result.
 def poison(x: Any, /) -> None: ...

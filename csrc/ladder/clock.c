@@ -35,11 +35,12 @@ launch_between(const struct rung *rung, const struct rung_call *call, cudaEvent_
     return cudaEventRecord(end, call->stream);
 }
 
-/* Below it the rung's kernel is empty. */
-static int
-check_capability(const struct rung *rung, int device, struct status *status)
+int
+rung_check_capability(const struct rung *rung, int device, struct status *status)
 {
     int major = 0, minor = 0;
+    if (rung->min_cc == 0)
+        return 0;
     cudaError_t error = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
     if (error == cudaSuccess)
         error = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
@@ -71,7 +72,7 @@ rung_time_on_device(const struct rung *rung, const struct rung_call *call, doubl
         return -1;
     if (device_enter(&scope, call->device, status) < 0)
         return -1;
-    if (rung->min_cc && check_capability(rung, scope.device, status) < 0) {
+    if (rung_check_capability(rung, scope.device, status) < 0) {
         device_leave(&scope);
         return -1;
     }

@@ -9,4 +9,7 @@
  * and a device below its compute capability. */
 int rung_time_on_device(const struct rung *rung, const struct rung_call *call, double *seconds, struct status *status);
 
+/* Refuses a device below the rung's compute capability, where its kernel is empty. */
+int rung_check_capability(const struct rung *rung, int device, struct status *status);
+
 #endif

@@ -9,6 +9,7 @@
 #include <stddef.h>
 
 #include "dtype.h"
+#include "kernel_launch.h"
 #include "status.h"
 
 #ifdef __cplusplus
@@ -16,6 +17,13 @@ extern "C" {
 #endif
 
 enum rung_kind { RUNG_HOST, RUNG_DEVICE, RUNG_TRANSFER };
+
+/* Which lesson a device rung belongs to. */
+enum rung_family {
+    FAMILY_NONE,
+    FAMILY_KERNELS,  /* cuda/ladder: how one kernel reaches the memory's speed; float32 and others */
+    FAMILY_PRECISION /* cuda/precision: what 16-bit elements bring */
+};
 
 /* What a rung leaves in c. Documents teach by loops that accumulate: those rungs need a c that somebody has set. */
 enum rung_sum {
@@ -40,11 +48,12 @@ struct rung_call {
     enum lane lane;
     const void *a, *b;
     void *c;
-    size_t n;                /* lanes */
-    unsigned block;          /* threads a block; 0: the rung's own */
-    int params[RUNG_PARAMS]; /* in the order of the rung's own */
-    void *stream;            /* device rungs: cudaStream_t on the current device */
-    int device;              /* transfer rungs */
+    size_t n;                       /* lanes */
+    unsigned block;                 /* threads a block; 0: the rung's own */
+    int params[RUNG_PARAMS];        /* in the order of the rung's own */
+    void *stream;                   /* device rungs: cudaStream_t on the current device */
+    struct kernel_launch *describe; /* device rungs: NULL, or what gets the launch's shape; then nothing is queued */
+    int device;                     /* transfer rungs */
 
     /* Where a rung that leaves a part of its run out of its time puts the seconds of the rest; NULL: nobody asks. */
     double *seconds;
@@ -60,10 +69,13 @@ struct rung {
     int lanes;           /* bit 1 << lane set for each lane it takes */
 
     /* Device rungs; else 0. */
-    bool headline;              /* one of the few that a table of results shows */
-    enum rung_sum sum;          /* what it leaves in c */
-    unsigned bytes_per_element; /* of float32 that it moves: 12, or 16 where c is read too */
-    unsigned bytes_per_load;    /* a thread's, of float32 */
+    enum rung_family family;
+    const char *load;  /* the load instruction of its float32 kernel (of a precision rung's float16 one) on sm_90, as
+                        * cuobjdump shows it; of bulk copies their own instruction; NULL: none of its own */
+    bool headline;     /* one of the few that a table of results shows */
+    enum rung_sum sum; /* what it leaves in c */
+    unsigned bytes_per_element; /* of float32 that it moves, or would: 12, or 16 where c is read too */
+    unsigned bytes_per_load;    /* a thread's, of float32; of float16 in a precision rung */
     unsigned loads_in_flight;   /* a thread's, before the first use */
     unsigned block;             /* threads a block by default; 0 or 1: not to be chosen */
     unsigned blocks;            /* of its grid; 0: by the number of lanes */
@@ -82,6 +94,9 @@ const struct rung *rung_at(size_t i);
 
 /* The rung of that name, or NULL. */
 const struct rung *rung_named(const char *name);
+
+/* What a thread of a device rung loads at once of this lane. */
+unsigned rung_bytes_per_load(const struct rung *rung, enum lane lane);
 
 /* Sets the call's parameters to what the rung takes where nobody chooses. */
 void rung_usual_params(const struct rung *rung, struct rung_call *call);

@@ -9,6 +9,12 @@
 #include "rung_arguments.h"
 #include "stream.h"
 
+static const char *const family_name[] = {
+    [FAMILY_NONE] = "",
+    [FAMILY_KERNELS] = "kernels",
+    [FAMILY_PRECISION] = "precision",
+};
+
 static const char *const sum_name[] = {
     [SUM_WRITTEN] = "written",
     [SUM_ADDED] = "added",
@@ -58,20 +64,20 @@ describe(const struct rung *rung)
         Py_XDECREF(params);
         return NULL;
     }
-    return Py_BuildValue("{s:s,s:s,s:z,s:s,s:s,s:N,s:N,s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:n,s:N}", "name", rung->name,
-                         "kind", rung_kind_name[rung->kind], "after", rung->after, "changes", rung->changes, "tested",
-                         rung->tested, "dtypes", dtypes, "headline", PyBool_FromLong(rung->headline), "sum",
-                         sum_name[rung->sum], "bytes_per_element", rung->bytes_per_element, "bytes_per_load",
-                         rung->bytes_per_load, "loads_in_flight", rung->loads_in_flight, "block", rung->block, "blocks",
-                         rung->blocks, "min_cc", rung->min_cc, "alignment", (Py_ssize_t)rung->alignment, "params",
-                         params);
+    return Py_BuildValue(
+        "{s:s,s:s,s:s,s:z,s:s,s:s,s:N,s:s,s:N,s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:n,s:N}", "name", rung->name, "kind",
+        rung_kind_name[rung->kind], "family", family_name[rung->family], "after", rung->after, "changes", rung->changes,
+        "tested", rung->tested, "dtypes", dtypes, "load", rung->load ? rung->load : "", "headline",
+        PyBool_FromLong(rung->headline), "sum", sum_name[rung->sum], "bytes_per_element", rung->bytes_per_element,
+        "bytes_per_load", rung->bytes_per_load, "loads_in_flight", rung->loads_in_flight, "block", rung->block,
+        "blocks", rung->blocks, "min_cc", rung->min_cc, "alignment", (Py_ssize_t)rung->alignment, "params", params);
 }
 
-const char rungs_doc[] =
-    PyDoc_STR("rungs($module, /)\n--\n\n"
-              "One dict a rung, in the ladder's order: name, kind, after, changes, tested, dtypes, headline, sum, "
-              "bytes_per_element,\n"
-              "bytes_per_load, loads_in_flight, block, blocks, min_cc, alignment (bytes; 0: the lane's own), params.");
+const char rungs_doc[] = PyDoc_STR(
+    "rungs($module, /)\n--\n\n"
+    "One dict a rung, in the ladder's order: name, kind, family, after, changes, tested, dtypes, load, headline,\n"
+    "sum, bytes_per_element, bytes_per_load, loads_in_flight, block, blocks, min_cc, alignment (bytes; 0: the\n"
+    "lane's own), params.");
 
 PyObject *
 py_rungs(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))

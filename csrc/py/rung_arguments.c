@@ -43,7 +43,7 @@ check_operand(const struct rung *rung, const struct operand *operand, const stru
 }
 
 static int
-check_call(const struct rung *rung, const struct operand operands[ROLE_COUNT], int block)
+check_arrays(const struct rung *rung, const struct operand operands[ROLE_COUNT])
 {
     const struct operand *a = &operands[ROLE_A], *out = &operands[ROLE_OUT];
     size_t bytes = a->size * dtype_table[a->dtype].itemsize;
@@ -57,7 +57,15 @@ check_call(const struct rung *rung, const struct operand operands[ROLE_COUNT], i
     else if (plan_overlaps_in_part(a->data, out->data, bytes) ||
              plan_overlaps_in_part(operands[ROLE_B].data, out->data, bytes))
         PyErr_SetString(PyExc_ValueError, "out overlaps an input in part");
-    else if (block && rung->kind != RUNG_DEVICE)
+    else
+        return 0;
+    return -1;
+}
+
+static int
+check_block(const struct rung *rung, int block)
+{
+    if (block && rung->kind != RUNG_DEVICE)
         PyErr_Format(PyExc_ValueError, "block is for device rungs, and %s is a %s rung", rung->name,
                      rung_kind_name[rung->kind]);
     else if (block && rung->block <= 1)
@@ -109,20 +117,36 @@ set_params(const struct rung *rung, struct rung_call *call, PyObject *chosen)
     return 0;
 }
 
+const struct rung *
+rung_from_name(const char *name)
+{
+    const struct rung *rung = rung_named(name);
+    if (!rung)
+        PyErr_Format(PyExc_ValueError, "there is no rung %s; vecadd.ladder.names() lists them", name);
+    return rung;
+}
+
+int
+rung_choices_from(const struct rung *rung, int block, PyObject *params, struct rung_call *call)
+{
+    if (check_block(rung, block) < 0)
+        return -1;
+    call->block = (unsigned)block;
+    return set_params(rung, call, params);
+}
+
 int
 rung_arguments_from(struct module_state *state, const char *name, PyObject *const objects[ROLE_COUNT], int block,
                     PyObject *params, struct rung_arguments *given)
 {
-    const struct rung *rung = given->rung = rung_named(name);
+    const struct rung *rung = given->rung = rung_from_name(name);
     struct operand *operands = given->operands;
-    if (!rung) {
-        PyErr_Format(PyExc_ValueError, "there is no rung %s; vecadd.ladder.names() lists them", name);
+    if (!rung)
         return -1;
-    }
     for (int role = 0; role < ROLE_COUNT; role++)
         if (rung_operand(state, objects[role], role_name[role], &operands[role]) < 0)
             return -1;
-    if (check_call(rung, operands, block) < 0)
+    if (check_arrays(rung, operands) < 0)
         return -1;
 
     const struct operand *a = &operands[ROLE_A], *out = &operands[ROLE_OUT];
@@ -132,8 +156,7 @@ rung_arguments_from(struct module_state *state, const char *name, PyObject *cons
                                      .b = operands[ROLE_B].data,
                                      .c = out->data,
                                      .n = a->size * dtype->lanes,
-                                     .block = (unsigned)block,
                                      .stream = out->stream,
                                      .device = out->device};
-    return set_params(rung, &given->call, params);
+    return rung_choices_from(rung, block, params, &given->call);
 }

@@ -19,6 +19,10 @@ struct rung_arguments {
 int rung_arguments_from(struct module_state *state, const char *name, PyObject *const objects[ROLE_COUNT], int block,
                         PyObject *params, struct rung_arguments *given);
 
+/* The parts of it: the rung, or NULL with a ValueError; a block and params, put into *call. */
+const struct rung *rung_from_name(const char *name);
+int rung_choices_from(const struct rung *rung, int block, PyObject *params, struct rung_call *call);
+
 /* A contiguous ndarray or a DeviceArray as an operand; anything else is a TypeError. */
 int rung_operand(struct module_state *state, PyObject *object, const char *what, struct operand *operand);
 

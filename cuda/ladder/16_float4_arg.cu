@@ -40,9 +40,8 @@ float4_arg_launch(const struct rung_call *call)
     return with_lane_of<LADDER_LANES>(call, [call](auto lane) -> int {
         using vector = vector_of<decltype(lane)>;
         return launch(float4_arg_add<decltype(lane)>, ceil_div(call->n, vector::size), block_of(call, BLOCK),
-                      static_cast<cudaStream_t>(call->stream), static_cast<const vector *>(call->a),
-                      static_cast<const vector *>(call->b), static_cast<typename decltype(lane)::element *>(call->c),
-                      call->n);
+                      target_of(call), static_cast<const vector *>(call->a), static_cast<const vector *>(call->b),
+                      static_cast<typename decltype(lane)::element *>(call->c), call->n);
     });
 }
 
@@ -53,6 +52,8 @@ extern "C" const struct rung rung_float4_arg = {
     .changes = "vectors loaded, scalars stored",
     .tested = "double",
     .lanes = LADDER_LANES,
+    .family = FAMILY_KERNELS,
+    .load = "LDG.E.128",
     .headline = false,
     .sum = SUM_WRITTEN,
     .bytes_per_element = 12,

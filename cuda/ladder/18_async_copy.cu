@@ -74,9 +74,9 @@ async_copy_launch(const struct rung_call *call)
     if (error != cudaSuccess)
         return error;
     const unsigned block = block_of(call, BLOCK);
-    return launch_grid(kernel, dim3(ceil_div(threads, block)), dim3(block), 2 * stages * block * bytes,
-                       static_cast<cudaStream_t>(call->stream), static_cast<const uint32_t *>(call->a),
-                       static_cast<const uint32_t *>(call->b), static_cast<uint32_t *>(call->c), call->n);
+    return launch_grid(kernel, dim3(ceil_div(threads, block)), dim3(block), 2 * stages * block * bytes, target_of(call),
+                       static_cast<const uint32_t *>(call->a), static_cast<const uint32_t *>(call->b),
+                       static_cast<uint32_t *>(call->c), call->n);
 }
 
 extern "C" const struct rung rung_async_copy = {
@@ -86,6 +86,8 @@ extern "C" const struct rung rung_async_copy = {
     .changes = "cp.async into shared memory, a ring of stages",
     .tested = "gpu",
     .lanes = FLOAT32_LANE,
+    .family = FAMILY_KERNELS,
+    .load = "LDGSTS.E.BYPASS.128",
     .headline = false,
     .sum = SUM_WRITTEN,
     .bytes_per_element = 12,

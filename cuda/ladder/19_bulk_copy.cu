@@ -59,7 +59,7 @@ bulk_copy_launch(const struct rung_call *call)
         if (blocks > INT32_MAX)
             return cudaErrorInvalidConfiguration;
         return launch_grid(bulk_copy_add<decltype(lane)>, dim3(blocks), dim3(block),
-                           TILES_AT + 2 * block * sizeof(vector), static_cast<cudaStream_t>(call->stream),
+                           TILES_AT + 2 * block * sizeof(vector), target_of(call),
                            static_cast<const element *>(call->a), static_cast<const element *>(call->b),
                            static_cast<element *>(call->c), call->n, place % 16 == 0);
     });
@@ -72,6 +72,8 @@ extern "C" const struct rung rung_bulk_copy = {
     .changes = "two bulk copies a block, ordered by one thread",
     .tested = "gpu",
     .lanes = LADDER_LANES,
+    .family = FAMILY_KERNELS,
+    .load = "UBLKCP.S.G",
     .headline = false,
     .sum = SUM_WRITTEN,
     .bytes_per_element = 12,

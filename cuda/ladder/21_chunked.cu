@@ -32,8 +32,8 @@ chunked_launch(const struct rung_call *call)
         cudaError_t error = cudaSuccess;
         for (uint64_t at = 0; at < call->n && error == cudaSuccess; at += chunk) {
             const uint64_t count = call->n - at < chunk ? call->n - at : chunk;
-            error = launch(chunked_add<decltype(lane)>, count, block_of(call, BLOCK),
-                           static_cast<cudaStream_t>(call->stream), a + at, b + at, c + at, count);
+            error = launch(chunked_add<decltype(lane)>, count, block_of(call, BLOCK), target_of(call), a + at, b + at,
+                           c + at, count);
         }
         return error;
     });
@@ -46,6 +46,8 @@ extern "C" const struct rung rung_chunked = {
     .changes = "a launch for every 2^22 elements",
     .tested = "double",
     .lanes = LADDER_LANES,
+    .family = FAMILY_KERNELS,
+    .load = "LDG.E.CONSTANT",
     .headline = false,
     .sum = SUM_WRITTEN,
     .bytes_per_element = 12,

@@ -14,7 +14,8 @@ tuned_launch(const struct rung_call *call)
     if (call->block != 0)
         return cudaErrorInvalidConfiguration; /* chooses its block itself */
     const struct add_call add = {
-        call->lane, call->a, call->b, call->c, call->n, nullptr, static_cast<cudaStream_t>(call->stream)};
+        call->lane,    call->a, call->b, call->c, call->n, nullptr, static_cast<cudaStream_t>(call->stream),
+        call->describe};
     return add_launch(&add);
 }
 
@@ -25,6 +26,8 @@ extern "C" const struct rung rung_tuned = {
     .changes = "any alignment, block size by bytes",
     .tested = "double",
     .lanes = ALL_LANES,
+    .family = FAMILY_KERNELS,
+    .load = "LDG.E.128",
     .headline = true,
     .sum = SUM_WRITTEN,
     .bytes_per_element = 12,

@@ -33,6 +33,12 @@ block_of(const struct rung_call *call, unsigned usual)
     return call->block ? call->block : usual;
 }
 
+inline launch_target
+target_of(const struct rung_call *call)
+{
+    return launch_target(static_cast<cudaStream_t>(call->stream), call->describe);
+}
+
 inline uint64_t
 ceil_div(uint64_t n, uint64_t by)
 {
@@ -56,9 +62,9 @@ launch_blocks(const struct rung_call *call, dim3 grid, dim3 block, KernelFor ker
         return cudaSuccess;
     return with_lane_of<Lanes>(call, [&](auto lane) -> int {
         using element = typename decltype(lane)::element;
-        return launch_grid(kernel_for(lane), grid, block, 0, static_cast<cudaStream_t>(call->stream),
-                           static_cast<const element *>(call->a), static_cast<const element *>(call->b),
-                           static_cast<element *>(call->c), call->n, parameters...);
+        return launch_grid(kernel_for(lane), grid, block, 0, target_of(call), static_cast<const element *>(call->a),
+                           static_cast<const element *>(call->b), static_cast<element *>(call->c), call->n,
+                           parameters...);
     });
 }
 
@@ -70,9 +76,9 @@ launch_threads(const struct rung_call *call, unsigned usual_block, ThreadsFor th
 {
     return with_lane_of<Lanes>(call, [&](auto lane) -> int {
         using element = typename decltype(lane)::element;
-        return launch(kernel_for(lane), threads_for(lane), block_of(call, usual_block),
-                      static_cast<cudaStream_t>(call->stream), static_cast<const element *>(call->a),
-                      static_cast<const element *>(call->b), static_cast<element *>(call->c), call->n, parameters...);
+        return launch(kernel_for(lane), threads_for(lane), block_of(call, usual_block), target_of(call),
+                      static_cast<const element *>(call->a), static_cast<const element *>(call->b),
+                      static_cast<element *>(call->c), call->n, parameters...);
     });
 }
 

@@ -99,8 +99,8 @@ cudaGetDeviceProperties(cudaDeviceProp *properties, int device)
         properties->l2CacheSize = L2_BYTES;
         properties->memoryBusWidth = MEMORY_BUS_BITS;
         properties->warpSize = 32;
-        properties->maxThreadsPerBlock = 1024;
-        properties->maxThreadsPerMultiProcessor = 2048;
+        properties->maxThreadsPerBlock = MOST_THREADS_A_BLOCK;
+        properties->maxThreadsPerMultiProcessor = MOST_THREADS_A_MULTIPROCESSOR;
         properties->asyncEngineCount = 2;
         properties->unifiedAddressing = 1;
         properties->canMapHostMemory = 1;
@@ -125,8 +125,12 @@ cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int device)
         {cudaDevAttrGlobalMemoryBusWidth, MEMORY_BUS_BITS},
         {cudaDevAttrClockRate, MEMORY_CLOCK_KHZ},
         {cudaDevAttrWarpSize, 32},
-        {cudaDevAttrMaxThreadsPerBlock, 1024},
-        {cudaDevAttrMaxThreadsPerMultiProcessor, 2048},
+        {cudaDevAttrMaxThreadsPerBlock, MOST_THREADS_A_BLOCK},
+        {cudaDevAttrMaxThreadsPerMultiProcessor, MOST_THREADS_A_MULTIPROCESSOR},
+        {cudaDevAttrMaxBlocksPerMultiprocessor, MOST_BLOCKS_A_MULTIPROCESSOR},
+        {cudaDevAttrMaxRegistersPerMultiprocessor, REGISTERS_A_MULTIPROCESSOR},
+        {cudaDevAttrMaxSharedMemoryPerMultiprocessor, SHARED_A_MULTIPROCESSOR},
+        {cudaDevAttrReservedSharedMemoryPerBlock, RESERVED_SHARED},
         {cudaDevAttrAsyncEngineCount, 2},
         {cudaDevAttrUnifiedAddressing, 1},
         {cudaDevAttrCanMapHostMemory, 1},

@@ -1,6 +1,9 @@
 #include "kernel_on_cpu.h"
 #include "machine.h"
 
+#include <algorithm>
+#include <iterator>
+
 cudaError_t
 double_launch(dim3 grid, dim3 block, cudaStream_t handle, std::vector<const void *> pointers,
               std::function<void(unsigned first)> run)
@@ -12,7 +15,7 @@ double_launch(dim3 grid, dim3 block, cudaStream_t handle, std::vector<const void
         const uint64_t blocks = uint64_t(grid.x) * grid.y * grid.z, threads = uint64_t(block.x) * block.y * block.z;
         if (blocks == 0 || blocks > INT32_MAX || grid.y > 65535 || grid.z > 65535)
             return cudaErrorInvalidValue;
-        if (threads == 0 || threads > 1024 || block.z > 64)
+        if (threads == 0 || threads > MOST_THREADS_A_BLOCK || block.z > 64)
             return cudaErrorInvalidValue;
         const int device = stream->device; /* whatever the current device is: the real runtime does not mind either */
         enqueue(m, stream, [&m, device, blocks, pointers = std::move(pointers), run = std::move(run)] {
@@ -28,6 +31,9 @@ double_launch(dim3 grid, dim3 block, cudaStream_t handle, std::vector<const void
     });
 }
 
+/* What every kernel takes: there is no compiler to ask. */
+enum { REGISTERS_A_THREAD = 32 };
+
 cudaError_t
 cudaFuncGetAttributes(cudaFuncAttributes *attributes, const void *function)
 {
@@ -35,7 +41,39 @@ cudaFuncGetAttributes(cudaFuncAttributes *attributes, const void *function)
         if (!attributes || !function)
             return cudaErrorInvalidDeviceFunction;
         *attributes = {};
-        attributes->maxThreadsPerBlock = 1024;
+        attributes->maxThreadsPerBlock = MOST_THREADS_A_BLOCK;
+        attributes->numRegs = REGISTERS_A_THREAD;
+        return cudaSuccess;
+    });
+}
+
+cudaError_t
+cudaFuncSetAttribute(const void *function, cudaFuncAttribute attribute, int value)
+{
+    return cuda_call(__func__, [&](machine &) {
+        if (!function)
+            return cudaErrorInvalidDeviceFunction;
+        const bool known = attribute == cudaFuncAttributeMaxDynamicSharedMemorySize;
+        return known && value >= 0 && value <= MOST_SHARED ? cudaSuccess : cudaErrorInvalidValue;
+    });
+}
+
+/* As many blocks as find room for their threads, their registers and their shared memory, of which each takes
+ * RESERVED_SHARED more than it asks for. */
+cudaError_t
+cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *function, int threads, size_t shared)
+{
+    return cuda_call(__func__, [&](machine &) {
+        if (!function)
+            return cudaErrorInvalidDeviceFunction;
+        if (!blocks || threads <= 0)
+            return cudaErrorInvalidValue;
+        const size_t rounded = (static_cast<size_t>(threads) + 31) / 32 * 32;
+        const size_t rooms[] = {MOST_BLOCKS_A_MULTIPROCESSOR, MOST_THREADS_A_MULTIPROCESSOR / rounded,
+                                REGISTERS_A_MULTIPROCESSOR / (rounded * REGISTERS_A_THREAD),
+                                SHARED_A_MULTIPROCESSOR / (shared + RESERVED_SHARED)};
+        const bool launches = threads <= MOST_THREADS_A_BLOCK && shared <= MOST_SHARED;
+        *blocks = launches ? static_cast<int>(*std::min_element(std::begin(rooms), std::end(rooms))) : 0;
         return cudaSuccess;
     });
 }

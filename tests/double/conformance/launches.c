@@ -72,6 +72,70 @@ test_a_block_too_large_is_refused(void)
     cudaFree(x);
 }
 
+/* x += y, described and not queued. */
+static struct kernel_launch
+describe_add(size_t n)
+{
+    struct kernel_launch launch = {0};
+    const struct add_call call = {.lane = LANE_I32, .n = n, .describe = &launch};
+    CHECK(add_launch(&call) == cudaSuccess);
+    return launch;
+}
+
+static int
+attribute(enum cudaDeviceAttr which)
+{
+    int value = 0;
+    CHECK(cudaDeviceGetAttribute(&value, which, 0) == cudaSuccess);
+    return value;
+}
+
+static void
+test_a_kernel_says_what_it_takes(void)
+{
+    const struct kernel_launch launch = describe_add(N);
+    struct cudaFuncAttributes attributes;
+    CHECK(cudaFuncGetAttributes(&attributes, launch.function) == cudaSuccess);
+    CHECK(attributes.numRegs > 0 && attributes.numRegs < 256);
+    CHECK(attributes.maxThreadsPerBlock >= 256 && attributes.maxThreadsPerBlock <= 1024);
+    CHECK(attributes.sharedSizeBytes == 0 && attributes.localSizeBytes == 0);
+    CHECK(cudaFuncGetAttributes(&attributes, NULL) == cudaErrorInvalidDeviceFunction);
+    CHECK(cudaGetLastError() == cudaErrorInvalidDeviceFunction);
+}
+
+static int
+active_blocks(const void *function, int threads, size_t shared)
+{
+    int blocks = -1;
+    CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, function, threads, shared) == cudaSuccess);
+    return blocks;
+}
+
+/* By whatever is short first: places for blocks, threads, registers, shared memory. */
+static void
+test_a_multiprocessor_holds_as_many_blocks_as_find_room(void)
+{
+    const void *function = describe_add(N).function;
+    const int most_blocks = attribute(cudaDevAttrMaxBlocksPerMultiprocessor);
+    const int most_threads = attribute(cudaDevAttrMaxThreadsPerMultiProcessor);
+    const int registers = attribute(cudaDevAttrMaxRegistersPerMultiprocessor);
+    const size_t shared = (size_t)attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor);
+    struct cudaFuncAttributes kernel;
+    CHECK(cudaFuncGetAttributes(&kernel, function) == cudaSuccess);
+
+    CHECK(active_blocks(function, 1, 0) == active_blocks(function, 32, 0), "a warp is a warp");
+    CHECK(active_blocks(function, 32, 0) <= most_blocks);
+    for (int threads = 32; threads <= 1024; threads *= 2) {
+        const int blocks = active_blocks(function, threads, 0);
+        CHECK(blocks >= 1 && blocks * threads <= most_threads, "%d blocks of %d", blocks, threads);
+        CHECK(blocks * threads * kernel.numRegs <= registers, "%d blocks of %d", blocks, threads);
+        if (threads * kernel.numRegs * (most_threads / threads) <= registers && most_threads / threads <= most_blocks)
+            CHECK(blocks == most_threads / threads, "%d blocks of %d", blocks, threads);
+    }
+    const size_t reserved = (size_t)attribute(cudaDevAttrReservedSharedMemoryPerBlock);
+    CHECK(active_blocks(function, 32, 48 << 10) == (int)(shared / ((48 << 10) + reserved)));
+}
+
 /* Needs two devices; with one there is nothing to hold. */
 static bool
 another_device(void)
@@ -146,6 +210,8 @@ main(void)
     RUN(test_launches_are_in_stream_order);
     RUN(test_kernels_reach_pinned_memory);
     RUN(test_a_block_too_large_is_refused);
+    RUN(test_a_kernel_says_what_it_takes);
+    RUN(test_a_multiprocessor_holds_as_many_blocks_as_find_room);
     RUN(test_an_event_is_recorded_on_its_own_device);
     RUN(test_a_kernel_runs_on_its_streams_device);
     RUN(test_memory_freed_is_an_illegal_address);
