@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--block", type=axes.block, default=0, metavar="N", help="threads a block of the ladder's rungs"
     )
-    parser.add_argument("--json", type=_target, metavar="FILE", help="write the result file there")
+    parser.add_argument("--json", type=target, metavar="FILE", help="write the result file there")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -127,7 +127,7 @@ def _sweep(text: str) -> str:
     return text
 
 
-def _target(text: str) -> Path:
+def target(text: str) -> Path:
     """A path that can be written: better known before the run than after it."""
     path = Path(text)
     if not path.parent.is_dir():

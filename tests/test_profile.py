@@ -1,0 +1,279 @@
+"""vecadd profile: that a profiler is found, started and read, and that its refusals are one line."""
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import TESTS, child_environment
+
+from vecadd import cli
+from vecadd.profile import child, documents, metrics, ncu, stalls
+from vecadd.profile.spec import Spec
+
+FAKES = TESTS / "profiler"
+GOLDEN = FAKES / "naive-float4.txt"
+
+
+@pytest.fixture
+def profiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
+    """profiler(name): the fake of that name in a folder of its own, first on PATH."""
+
+    def install(name: str) -> Path:
+        folder = tmp_path / "bin"
+        folder.mkdir(exist_ok=True)
+        path = folder / name
+        path.write_text(f'#!/bin/sh\nexec {sys.executable} {FAKES}/fake_{name}.py "$@"\n')
+        path.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+        monkeypatch.setenv("PYTHONPATH", child_environment()["PYTHONPATH"])
+        return path
+
+    return install
+
+
+@pytest.fixture
+def without_profilers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(ncu, "FOLDERS", (f"{tmp_path}/cuda*/bin",))
+
+
+# Found
+
+
+def test_the_newest_profiler_of_the_usual_folders_is_found(
+    tmp_path: Path, without_profilers: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for version in ("12.9", "13.0", "9.2"):
+        tool = tmp_path / f"cuda-{version}" / "bin" / "ncu"
+        tool.parent.mkdir(parents=True)
+        tool.touch()
+    assert ncu.find() == tmp_path / "cuda-13.0" / "bin" / "ncu"
+
+
+def test_the_profiler_on_path_comes_first(profiler: Callable[[str], Path]) -> None:
+    installed = profiler("ncu")
+    assert ncu.find() == installed
+
+
+# Run
+
+
+def test_rungs_stand_side_by_side_with_the_documents_figures(
+    profiler: Callable[[str], Path], device: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    profiler("ncu")
+    assert cli.main(["profile", "naive", "float4", "--n", "1000"]) == 0
+    assert capsys.readouterr().out == GOLDEN.read_text()
+
+
+def test_the_file_holds_all_that_the_profiler_said(
+    profiler: Callable[[str], Path], device: int, tmp_path: Path
+) -> None:
+    profiler("ncu")
+    file = tmp_path / "profile.json"
+    assert cli.main(["profile", "naive", "--n", "1000", "--block", "128", "--json", str(file)]) == 0
+    content = json.loads(file.read_text())
+    assert content["meta"]["method"].startswith("one launch a rung, replayed by Nsight Compute")
+    (profile,) = content["profiles"]
+    assert (profile["rung"], profile["dtype"], profile["n"], profile["block"]) == ("naive", "float32", 1000, 128)
+    assert profile["metrics"]["duration"] == pytest.approx(738.912e-6)
+    assert profile["loads"] == {"LDG.E": 2 * 4_194_304}
+    assert profile["raw"]["gpu__time_duration.sum"] == [738912, "ns"]
+    assert profile["rules"][1]["speedup"] == 23.06
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        Spec("chunked", "float16", 5000, 64, (("chunk", 1024),)),
+        Spec("single_block", "float32", 1000),  # adds to what there is
+        Spec("atomic", "float32", 100, 64),  # each thread does
+        Spec("race", "float32", 100),
+        Spec("tuned", "bfloat16", 1000),
+    ],
+    ids=lambda spec: spec.rung,
+)
+def test_the_child_runs_every_kind_of_rung(spec: Spec, device: int) -> None:
+    assert Spec.of(spec.as_dict()) == spec
+    child.run(spec)
+
+
+# Refused
+
+
+@pytest.mark.parametrize(
+    ("way", "words"),
+    [
+        ("permission", "the driver lets administrators alone read the GPU's counters (ERR_NVGPUCTRPERM): run as root"),
+        ("library", "ncu does not find the driver's profiling libraries (LibraryNotLoaded): install the NVIDIA driver"),
+    ],
+)
+def test_a_refusal_is_one_line_that_says_what_to_do(
+    way: str,
+    words: str,
+    profiler: Callable[[str], Path],
+    device: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    profiler("ncu")
+    monkeypatch.setenv("FAKE_NCU", way)
+    assert cli.main(["profile", "naive", "float4", "--n", "1000"]) == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith(f"vecadd profile: {words}")
+    assert printed.err.count("\n") == 1
+
+
+def test_without_a_profiler_one_line_says_how_to_get_it(
+    device: int, without_profilers: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", child_environment()["PYTHONPATH"])
+    assert cli.main(["profile", "naive"]) == 1
+    printed = capsys.readouterr().err
+    assert printed.startswith("vecadd profile: ncu is neither on PATH nor in /")
+    assert "https://developer.nvidia.com/nsight-compute" in printed
+    assert printed.count("\n") == 1
+
+
+def test_without_a_gpu_no_profiler_is_asked_for(runtime: str | None, capsys: pytest.CaptureFixture[str]) -> None:
+    if runtime is not None:
+        pytest.skip("needs a machine without a GPU")
+    assert cli.main(["profile", "naive"]) == 1
+    assert capsys.readouterr().err.startswith("vecadd profile: there is no GPU to profile: ")
+
+
+@pytest.mark.parametrize(
+    ("way", "words"),
+    [
+        ("nonsense", "ncu gave no report (exit status 3); it said: ==ERROR== The stars are wrong."),
+        ("nothing", "ncu gave no report (exit status 0); it said: ==PROF== Connected"),
+    ],
+)
+def test_what_the_profiler_said_is_kept_where_it_is_not_understood(
+    way: str,
+    words: str,
+    profiler: Callable[[str], Path],
+    device: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    profiler("ncu")
+    monkeypatch.setenv("FAKE_NCU", way)
+    assert cli.main(["profile", "naive", "--n", "1000"]) == 1
+    assert capsys.readouterr().out.startswith(f"naive failed: {words}")
+
+
+def test_a_rung_that_fails_is_named_and_the_others_stay(
+    profiler: Callable[[str], Path], device: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    profiler("ncu")
+    assert cli.main(["profile", "async_copy", "naive", "--n", "1000", "--param", "stages=9"]) == 1
+    printed = capsys.readouterr().out
+    assert "async_copy failed: ValueError: " in printed
+    assert "739 us" in printed
+
+
+USAGE = {
+    "a rung of the host": (["numpy"], "no rung on the device is called 'numpy'; there are single_thread, "),
+    "a dtype that none has": (["naive", "--dtype", "float31"], "no dtype is called 'float31'"),
+    "two sizes": (["naive", "--n", "1,2"], "'1,2' is more than one size"),
+    "a parameter without a value": (["chunked", "--param", "chunk"], "'chunk' is not a parameter; write name=3"),
+}
+
+
+@pytest.mark.parametrize("name", USAGE)
+def test_wrong_usage_is_status_2(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments, words = USAGE[name]
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(["profile", *arguments])
+    assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["atomic", "--dtype", "int8"], "rung atomic takes "),
+        (["naive", "float4", "--param", "chunk=7"], "none of naive, float4 has the parameter chunk"),
+    ],
+)
+def test_what_a_rung_does_not_take_is_said(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["profile", *arguments]) == 1
+    assert capsys.readouterr().err.startswith(f"vecadd profile: {words}")
+
+
+# Read
+
+RAW = """==PROF== Connected to process 4711 (/usr/bin/python3)
+"ID","Kernel Name","Device","gpu__time_duration.sum","launch__grid_size","a.b","made.up"
+"","","","usecond","","%","%"
+"0","wait_cycles(long)","0","1.00","1","1","1"
+"1","void f(int *, int)","0","1,234.50","7","nan","n/a"
+"2","void g(int *, int)","0","2.00","7","1","1"
+"""
+
+
+def test_the_rungs_first_launch_is_read_and_not_the_delay() -> None:
+    launch = ncu.launch(RAW)
+    assert launch is not None
+    assert launch.kernel == "void f(int *, int)"
+    assert metrics.of(launch.raw) == {"duration": pytest.approx(1234.5e-6), "grid": 7}
+
+
+def test_what_is_no_number_is_not_there() -> None:
+    launch = ncu.launch(RAW)
+    assert launch is not None
+    assert {"a.b", "made.up"}.isdisjoint(launch.raw)
+
+
+def test_a_page_without_launches_has_none() -> None:
+    assert ncu.launch('"ID","Kernel Name","x"\n"","","%"\n') is None
+
+
+def test_another_text_is_no_page() -> None:
+    with pytest.raises(ncu.ProfilerError, match="it said: ==ERROR== no"):
+        ncu.launch("==ERROR== no\n")
+
+
+def test_pages_without_rules_or_instructions_are_empty() -> None:
+    assert ncu.rules('"ID","Kernel Name","Metric Name"\n"0","f","x"\n') == ()
+    assert ncu.loads("==WARNING== No source\n") == ({}, None)
+
+
+def test_loads_are_counted_by_kind() -> None:
+    source = """"Kernel Name","f(int)"
+"#","Address","Source","# Samples","Instructions Executed"
+"0","0x00","      @!P0 LDG.E.128.CONSTANT R4, desc[UR4][R2.64] ","7","1,000"
+"1","0x10","      @P1  LDG.E.128.CONSTANT R8, desc[UR4][R2.64] ","7","1,000"
+"2","0x20","      LDGSTS.E.BYPASS.128 [R3], desc[UR4][R2.64] ","7","30"
+"3","0x30","      LDS.128 R4, [R3] ","7","30"
+"4","0x40","      STG.E desc[UR4][R2.64], R4 ","7","5"
+"""
+    assert ncu.loads(source) == ({"LDG.E.128.CONSTANT": 2000, "LDGSTS.E.BYPASS.128": 30}, 2065)
+
+
+def test_samples_serve_where_the_averages_are_missing() -> None:
+    raw = {
+        "smsp__pcsamp_warps_issue_stalled_long_scoreboard": (60.0, ""),
+        "smsp__pcsamp_warps_issue_stalled_long_scoreboard_not_issued": (55.0, ""),
+        "smsp__pcsamp_warps_issue_stalled_selected": (20.0, ""),
+        "smsp__pcsamp_warps_issue_stalled_short_scoreboard": (20.0, ""),
+    }
+    shares = stalls.of(raw)
+    assert shares == {"long_scoreboard": 0.6, "selected": 0.2, "short_scoreboard": 0.2}
+    assert stalls.share(stalls.REASONS[0], shares) == pytest.approx(0.8)
+    assert stalls.of({}) == {}
+
+
+def test_the_documents_reasons_and_rungs_have_their_place() -> None:
+    titles = [reason.title for reason in stalls.REASONS]
+    assert {"all scoreboard", "long scoreboard", "short scoreboard", "execution dependency"} <= set(titles)
+    assert {title for said in documents.STALLS.values() for title in said.values()} <= set(titles)
+    keys = {row.key for row in metrics.ROWS}
+    for figures in documents.FIGURES.values():
+        assert all(set(values) <= keys for values in figures.values())

@@ -1,0 +1,17 @@
+"""vecadd profile: what a profiler says of the rungs, in the founding documents' columns, side by side.
+
+    spec.py       which rung is profiled, and how a profiler is made to watch it
+    child.py      what runs under the profiler: one rung, warmed up, once between the marks, its sum checked
+    ncu.py        Nsight Compute: found, run, and its pages read
+    metrics.py    which of the profiler's metrics make which row of the table
+    stalls.py     why a warp waits, in words
+    documents.py  what the founding documents' profilers said
+    tables.py     the same for a terminal
+    command.py    the command line's `profile`
+
+A figure is what a profiler or the rung's own events gave, or it is not there: nothing is estimated here.
+"""
+
+from vecadd.profile.command import add_arguments, run
+
+__all__ = ["add_arguments", "run"]

@@ -1,0 +1,78 @@
+"""Run by a profiler as ``python -m vecadd.profile.child SPEC``: one rung, warmed up, once between marks, checked.
+
+The marks are the driver's cuProfilerStart and cuProfilerStop: ``ncu --profile-from-start off`` and ``nsys
+--capture-range=cudaProfilerApi`` look at nothing outside of them. Where there is no driver (the tests' double of the
+CUDA runtime) the rung runs without.
+"""
+
+import ctypes
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from vecadd import _core
+from vecadd.bench.axes import dtype_named
+from vecadd.bench.buffers import DEVICE, HOST, PINNED, Pattern, Place
+from vecadd.profile.spec import FAILED, Spec
+
+WARM_UPS = 2  # the first call loads the kernel, the second finds it loaded
+
+
+def run(spec: Spec) -> None:
+    """Runs the rung; raises what it raises, and WrongSumError."""
+    rung, place = spec.facts, _place(spec)
+    pattern = Pattern(dtype_named(spec.dtype))
+    (used,) = pattern.buffers(place, spec.n, 1)
+    accumulates = rung["sum"] != "written"
+
+    def once() -> None:
+        _core.run_rung(spec.rung, used.a, used.b, used.out, block=spec.block, params=dict(spec.params))
+
+    for _ in range(WARM_UPS):
+        once()
+    (place.clear if accumulates else place.poison)(used.out)
+    with _marks():
+        once()
+    if rung["sum"] == "raced":
+        return
+    by_each_thread = rung["sum"] == "added by each thread"
+    pattern.check(place, used, (spec.block or rung["block"]) if by_each_thread else 1)
+
+
+def _place(spec: Spec) -> Place:
+    """Where the operands lie: in pinned memory for a transfer rung that does not take, or slow down for, any other."""
+    if spec.facts["kind"] != "transfer":
+        return DEVICE
+    from vecadd.bench.sweeps import PLACES_OF_TRANSFER
+
+    return HOST if HOST in PLACES_OF_TRANSFER.get(spec.rung, ())[:1] else PINNED
+
+
+@contextmanager
+def _marks() -> Iterator[None]:
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        yield
+        return
+    _mark(driver.cuProfilerStart, "cuProfilerStart")
+    try:
+        yield
+    finally:
+        _mark(driver.cuProfilerStop, "cuProfilerStop")
+
+
+def _mark(function: Any, name: str) -> None:
+    status = function()
+    if status:
+        raise RuntimeError(f"{name}: CUDA driver status {status}")
+
+
+if __name__ == "__main__":
+    try:
+        run(Spec.of(json.loads(sys.argv[1])))
+    except Exception as error:  # one line, which the parent looks for among the profiler's
+        print(f"{FAILED}{type(error).__name__}: {error}", file=sys.stderr)
+        sys.exit(1)

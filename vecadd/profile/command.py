@@ -1,0 +1,149 @@
+"""The command ``vecadd profile``: its options, what it prints, its exit status."""
+
+import argparse
+import importlib.util
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from vecadd import _core
+from vecadd.bench import axes, machine
+from vecadd.bench.command import PIPE_WIDTH, target
+from vecadd.info import info
+from vecadd.profile import ncu
+from vecadd.profile.spec import Spec
+
+ELEMENTS = 1 << 27  # document 000's size: 1.5 GiB of float32, past the L2 of every GPU
+KINDS = ("device", "latency")  # of the rungs that a profiler of kernels has something to say of
+
+METHOD = (
+    "one launch a rung, replayed by Nsight Compute for each group of counters, with the caches flushed before each "
+    "pass and the clocks left alone, after two runs of warm-up; the sum compared bit for bit afterwards; of a rung "
+    "that queues several kernels, the first"
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("rungs", nargs="+", type=_rung, metavar="RUNG", help=f"{', '.join(_names())}")
+    parser.add_argument(
+        "--dtype", type=_dtype, metavar="DTYPE", help="default: float32, or what the rung takes in its place"
+    )
+    parser.add_argument(
+        "--n", type=_size, default=ELEMENTS, metavar="N", help="elements: 2^20, 1e6, 1000 (default: 2^27)"
+    )
+    parser.add_argument(
+        "--block", type=axes.block, default=0, metavar="N", help="threads a block (default: the rung's own)"
+    )
+    parser.add_argument(
+        "--param",
+        type=_param,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        dest="params",
+        help="of those of the rungs that have it; more than once for several",
+    )
+    parser.add_argument("--json", type=target, metavar="FILE", help="write all that the profiler said there")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Profiles, prints, writes; returns the exit status: 0, 1 where a rung could not be profiled, 2 without rich.
+
+    Raises RuntimeError where there is no GPU or no profiler, ValueError for what a rung does not take.
+    """
+    if importlib.util.find_spec("rich") is None:
+        print("vecadd profile needs the package rich: pip install 'vecadd[bench]'", file=sys.stderr)
+        return 2
+    specs = _specs(arguments)
+    conditions = machine.conditions_now()
+    found = info()
+    if not found.gpus:
+        raise RuntimeError(f"there is no GPU to profile: {found.gpu_reason}")
+    launches: dict[Spec, ncu.Launch] = {}
+    failures = []
+    for spec in specs:
+        try:
+            launches[spec] = ncu.profile(spec)
+        except ncu.RefusedError:
+            raise
+        except ncu.ProfilerError as error:
+            failures.append(f"{spec.rung} failed: {error}")
+    if arguments.json is not None:
+        meta = machine.meta(found, machine.conditions_since(conditions), method=METHOD, failures=failures)
+        _write(arguments.json, meta, launches)
+    _show(launches, failures)
+    return 1 if failures else 0
+
+
+def _show(launches: Mapping[Spec, ncu.Launch], failures: Iterable[str]) -> None:
+    from rich.console import Console
+
+    from vecadd.profile import tables
+
+    console = Console()
+    lines = list(failures)
+    if launches:
+        found = tables.tables(launches)
+        if not sys.stdout.isatty():  # a file takes the metrics of any number of rungs
+            console.width = max(
+                PIPE_WIDTH, console.measure(found[0], options=console.options.update(width=1000)).maximum
+            )
+        for table in found:
+            console.print(table)
+        lines = [*tables.notes(launches), *lines, f"method: {METHOD}"]
+    for line in lines:
+        print(line)
+
+
+def _write(path: Path, meta: Mapping[str, Any], launches: Mapping[Spec, ncu.Launch]) -> None:
+    profiles = [spec.as_dict() | launch.as_dict() for spec, launch in launches.items()]
+    path.write_text(json.dumps({"meta": meta, "profiles": profiles}, indent=1) + "\n")
+
+
+def _specs(arguments: argparse.Namespace) -> list[Spec]:
+    """What to profile; raises ValueError for a dtype or a parameter that a rung does not have."""
+    specs = []
+    unused = {name for name, _ in arguments.params}
+    for name in arguments.rungs:
+        rung = next(rung for rung in _core.rungs() if rung["name"] == name)
+        dtypes = rung["dtypes"]
+        dtype = arguments.dtype or ("float32" if "float32" in dtypes else dtypes[0])
+        if dtype not in dtypes:
+            raise ValueError(f"rung {name} takes {', '.join(dtypes)}, not {dtype}")
+        chosen = {key: value for key, value in arguments.params if key in rung["params"]}
+        unused -= set(chosen)
+        specs.append(Spec(name, dtype, arguments.n, arguments.block if rung["block"] > 1 else 0, tuple(chosen.items())))
+    if unused:
+        raise ValueError(f"none of {', '.join(arguments.rungs)} has the parameter {', '.join(sorted(unused))}")
+    return specs
+
+
+def _names() -> list[str]:
+    return [rung["name"] for rung in _core.rungs() if rung["kind"] in KINDS]
+
+
+def _rung(text: str) -> str:
+    if text not in _names():
+        raise argparse.ArgumentTypeError(f"no rung on the device is called {text!r}; there are {', '.join(_names())}")
+    return text
+
+
+def _dtype(text: str) -> str:
+    (name,) = axes.dtypes(text)[:1]
+    return name
+
+
+def _size(text: str) -> int:
+    sizes = axes.sizes(text)
+    if len(sizes) != 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is more than one size")
+    return sizes[0]
+
+
+def _param(text: str) -> tuple[str, int]:
+    name, _, value = text.partition("=")
+    if not name or not value.lstrip("-").isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a parameter; write name=3")
+    return name, int(value)

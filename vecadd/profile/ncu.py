@@ -1,0 +1,299 @@
+"""Nsight Compute: where it is, how it watches one launch, and how its pages are read.
+
+A rung runs in a child process of `ncu`, which replays its one marked launch as often as it has groups of counters to
+read, with the caches flushed before each pass and the clocks left alone. The report is then read page by page:
+
+    raw      metrics by name, one line a launch below a line of units
+    details  the profiler's rules, which are its advice
+    source   the instructions and how often each was executed
+
+Columns are found by their names, others are ignored, and a metric that a version or a GPU lacks is not there.
+"""
+
+import csv
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from io import StringIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from vecadd.profile import metrics, stalls
+from vecadd.profile.spec import Spec, failure, watch
+
+FOLDERS = ("/usr/local/cuda*/bin", "/opt/nvidia/nsight-compute/*", "/usr/local/NVIDIA-Nsight-Compute*")
+SECTIONS = (
+    "SpeedOfLight",
+    "MemoryWorkloadAnalysis",
+    "LaunchStats",
+    "Occupancy",
+    "InstructionStats",
+    "WarpStateStats",
+    "SourceCounters",
+)
+DELAY = "wait_cycles"  # the kernel that a rung's clock begins with
+LAUNCHES = 2  # to look at: the delay, and the first of the rung
+TIMEOUT = 300.0  # seconds; forty passes over 1.5 GiB and the start of Python are 20
+
+GET = "install NVIDIA Nsight Compute (package nsight-compute of NVIDIA's CUDA repository, or its page at \
+https://developer.nvidia.com/nsight-compute), or put its folder on PATH"
+
+# What the profiler refuses with, and how that is mended.
+REFUSALS = (
+    (
+        "ERR_NVGPUCTRPERM",
+        "the driver lets administrators alone read the GPU's counters (ERR_NVGPUCTRPERM): run as root, in a container "
+        "with --cap-add=SYS_ADMIN, or load the driver with NVreg_RestrictProfilingToAdminUsers=0, see "
+        "https://developer.nvidia.com/ERR_NVGPUCTRPERM",
+    ),
+    (
+        "LibraryNotLoaded",
+        "ncu does not find the driver's profiling libraries (LibraryNotLoaded): install the NVIDIA driver whole; in a "
+        "container, ask for NVIDIA_DRIVER_CAPABILITIES=all",
+    ),
+    (
+        "InterprocessLockFailed",
+        "another user's ncu left a lock (InterprocessLockFailed): remove /tmp/nsight-compute-lock, or set TMPDIR to a "
+        "folder of your own",
+    ),
+    (
+        "Driver resource was unavailable",
+        "something else is reading the GPU's counters (driver resource unavailable): stop the other profiler, or DCGM "
+        "by `dcgmi profdev --pause`",
+    ),
+    (
+        "is not supported on device",
+        "this version of ncu does not know the GPU: install a newer one, https://developer.nvidia.com/nsight-compute",
+    ),
+    (
+        "Failed to initialize the profiler",
+        "ncu cannot start its profiler: its version and the driver's have to go together; install the ncu of the "
+        "driver's CUDA version",
+    ),
+)
+
+_LOAD = re.compile(r"(?:@!?U?P\w+\s+)?((?:LDG|LDGSTS|UBLKCP|UTMALDG|LD)(?:\.[\w.]+)?)(?=\s|;|$)")
+
+
+class ProfilerError(RuntimeError):
+    """A rung that a profiler could not look at; the message holds what it said."""
+
+
+class RefusedError(ProfilerError):
+    """A profiler that is missing or that refuses to work for any rung: one line that says how to get it."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A piece of the profiler's advice: ``kind`` as it says, "OPT", "INF" or "WRN"; a speed-up in percent."""
+
+    section: str
+    name: str
+    kind: str
+    message: str
+    speedup: float | None = None
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One launch of a kernel as the profiler saw it.
+
+    ``raw`` is every number of the raw page, (value, unit) by name; ``executed`` how often each kind of load from global
+    memory was executed, by warps; ``instructions`` how often any was, None where the source page does not say.
+    """
+
+    kernel: str
+    raw: Mapping[str, tuple[float, str]]
+    rules: tuple[Rule, ...] = ()
+    executed: Mapping[str, int] = field(default_factory=dict)
+    instructions: int | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it for JSON, with the table's rows and the stall shares worked out: seconds, bytes, percent, 0..1."""
+        return {
+            "kernel": self.kernel,
+            "metrics": metrics.of(self.raw),
+            "stalls": stalls.of(self.raw),
+            "loads": dict(self.executed),
+            "instructions": self.instructions,
+            "rules": [asdict(rule) for rule in self.rules],
+            "raw": {name: [value, unit] for name, (value, unit) in self.raw.items()},
+        }
+
+
+def find() -> Path | None:
+    """ncu on PATH, else the newest of those in the usual folders."""
+    if on_path := shutil.which("ncu"):
+        return Path(on_path)
+    found = [path for folder in FOLDERS for path in Path("/").glob(f"{folder.lstrip('/')}/ncu") if path.is_file()]
+    return max(found, key=_version, default=None)
+
+
+def profile(spec: Spec) -> Launch:
+    """What Nsight Compute says of one launch of the rung, replayed; raises RefusedError and ProfilerError."""
+    tool = find()
+    if tool is None:
+        raise RefusedError(f"ncu is neither on PATH nor in {', '.join(FOLDERS)}: {GET}")
+    with TemporaryDirectory(prefix="vecadd-profile-") as folder:
+        report = Path(folder) / "launch.ncu-rep"
+        try:
+            said = watch(_command(tool, report), spec, TIMEOUT)
+        except subprocess.TimeoutExpired:
+            raise ProfilerError(f"ncu did not end within {TIMEOUT:g} s") from None
+        _raise_refusal(said)
+        if said.returncode or not report.exists():
+            raise ProfilerError(f"ncu gave no report (exit status {said.returncode}); it said: {_words(said)}")
+        raw = _page(tool, report, "raw")
+        first = launch(raw)
+        if first is None:
+            raise ProfilerError(f"ncu saw no launch; it said: {_words(said)}")
+        executed, instructions = loads(_page(tool, report, "source"))
+        return replace(
+            first,
+            rules=rules(_page(tool, report, "details")),
+            executed=executed,
+            instructions=instructions,
+        )
+
+
+def launch(raw: str) -> Launch | None:
+    """The rung's first launch in a raw page in CSV, None where there is none; raises ProfilerError for another text."""
+    rows = _rows(raw)
+    header = next((row for row in rows if "Kernel Name" in row), None)
+    if header is None:
+        raise ProfilerError(f"ncu gave no raw page in CSV; it said: {raw.strip() or 'nothing'}")
+    kernel = header.index("Kernel Name")
+    units = [""] * len(header)
+    for row in rows:
+        if len(row) != len(header):
+            continue
+        if not row[kernel]:
+            units = row
+        elif DELAY not in row[kernel]:
+            cells = ((name, _number(text), unit) for name, text, unit in zip(header, row, units, strict=True))
+            return Launch(row[kernel], {name: (value, unit) for name, value, unit in cells if value is not None})
+    return None
+
+
+def rules(details: str) -> tuple[Rule, ...]:
+    """The advice on the rung's first launch in a details page in CSV; none where the page has none."""
+    rows = _rows(details)
+    header = next((row for row in rows if "Rule Name" in row), None)
+    if header is None:
+        return ()
+    found: dict[Rule, None] = {}
+    first: str | None = None
+    for row in rows:
+        cells = dict(zip(header, row, strict=False))
+        if DELAY in cells.get("Kernel Name", DELAY) or not cells.get("Rule Name"):
+            continue
+        first = first or cells.get("ID", "")
+        if cells.get("ID", "") != first:
+            break
+        rule = Rule(
+            section=cells.get("Section Name", ""),
+            name=cells["Rule Name"],
+            kind=cells.get("Rule Type", ""),
+            message=" ".join(cells.get("Rule Description", "").split()),
+            speedup=_number(cells.get("Estimated Speedup", "")),
+        )
+        found[rule] = None
+    return tuple(found)
+
+
+def loads(source: str) -> tuple[dict[str, int], int | None]:
+    """How often the loads from global memory of the rung's first launch were executed, by their kind and the most
+    frequent first, and how often any instruction was, from a source page in CSV; ({}, None) where there is none."""
+    executed: dict[str, int] = {}
+    instructions: int | None = None
+    columns: list[str] = []
+    inside = False
+    for row in _rows(source):
+        if row and row[0] == "Kernel Name":
+            if inside and columns:
+                break  # the first launch alone
+            inside, columns = len(row) > 1 and DELAY not in row[1], []
+        elif inside and "Source" in row:
+            columns = row
+        elif columns and len(row) > columns.index("Source"):
+            times = int(_cell(row, columns, "Instructions Executed", "# Instructions Executed") or 0)
+            instructions = (instructions or 0) + times
+            found = _LOAD.match(row[columns.index("Source")].strip())
+            if found is not None:
+                executed[found[1]] = executed.get(found[1], 0) + times
+    return dict(sorted(executed.items(), key=lambda item: -item[1])), instructions
+
+
+def _command(tool: Path, report: Path) -> list[str]:
+    sections = [part for section in SECTIONS for part in ("--section", section)]
+    return [
+        str(tool),
+        "--export",
+        str(report),
+        "--force-overwrite",
+        "--clock-control",
+        "none",
+        "--target-processes",
+        "all",
+        "--profile-from-start",
+        "off",
+        "--launch-count",
+        str(LAUNCHES),
+        *sections,
+    ]
+
+
+def _page(tool: Path, report: Path, page: str) -> str:
+    view = ["--print-source", "sass"] if page == "source" else []
+    said = subprocess.run(
+        [str(tool), "--import", str(report), "--csv", "--page", page, "--print-units", "base", *view],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=TIMEOUT,
+    )
+    if said.returncode:
+        raise ProfilerError(f"ncu does not print its report's {page} page; it said: {_words(said)}")
+    return said.stdout
+
+
+def _raise_refusal(said: "subprocess.CompletedProcess[str]") -> None:
+    output = said.stdout + said.stderr
+    for sign, words in REFUSALS:
+        if sign in output:
+            raise RefusedError(words)
+    if wrong := failure(output):
+        raise ProfilerError(wrong)
+
+
+def _words(said: "subprocess.CompletedProcess[str]") -> str:
+    return (said.stdout + said.stderr).strip() or "nothing"
+
+
+def _rows(text: str) -> Iterator[list[str]]:
+    """Of CSV, where a cell may hold line breaks."""
+    return csv.reader(StringIO(text, newline=""))
+
+
+def _number(text: str) -> float | None:
+    """ "1,234.5" as 1234.5; None for what is no number."""
+    try:
+        value = float(text.replace(",", ""))
+    except ValueError:
+        return None
+    return value if value == value else None
+
+
+def _cell(row: list[str], columns: list[str], *names: str) -> float | None:
+    """The number below the first of these headings; a source page may have one twice."""
+    at = next((columns.index(name) for name in names if name in columns), None)
+    return None if at is None or at >= len(row) else _number(row[at])
+
+
+def _version(path: Path) -> tuple[list[int], str]:
+    """Of the folder's name: the greatest is the newest."""
+    return [int(part) for part in re.findall(r"\d+", str(path))], str(path)
