@@ -24,7 +24,10 @@ ONLY_WITH_CUDA = {
     "csrc/core/transfer.c",
     "csrc/ladder/transfer.c",
     "csrc/limits/device.c",
+    "csrc/limits/latency.c",
+    "csrc/limits/launch.c",
     "csrc/limits/link.c",
+    "csrc/limits/probe.c",
     "cuda/ladder/table.c",
 }
 ONLY_WITHOUT_CUDA = {"csrc/core/no_cuda.c"}
@@ -49,7 +52,8 @@ SIMD = {
 }
 
 ARCHITECTURES = "75,80,86,89,90,100,120"
-# The rungs' are a third smaller: machine code of 80 is also 86's and 89's, whose schedulers differ too little to show.
+# All but add.cu's, the rungs' above all: machine code of 80 is also 86's and 89's, whose schedulers differ too little
+# to show, and a third less of it.
 LADDER_ARCHITECTURES = "75,80,90,100,120"
 NVCC_FLAGS = (
     *("-std=c++17", "-O3", "-t2", f"-Xcompiler={','.join(INCLUDES)}"),
@@ -113,7 +117,7 @@ def _simd(source: Path) -> tuple[str, tuple[str, ...]]:
 
 def gencode_flags(source: Path) -> list[str]:
     """Machine code for each architecture, and PTX of the last for those to come. VECADD_CUDA_ARCHS narrows them."""
-    usual = LADDER_ARCHITECTURES if source.parent.parent.name == "cuda" else ARCHITECTURES
+    usual = ARCHITECTURES if source.name == "add.cu" else LADDER_ARCHITECTURES
     architectures = os.environ.get("VECADD_CUDA_ARCHS", usual).split(",")
     if not all(re.fullmatch(r"\d+[af]?", architecture) for architecture in architectures):
         raise BuildError(f"VECADD_CUDA_ARCHS={','.join(architectures)!r}: compute capabilities like 90 or 80,90")

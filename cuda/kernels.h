@@ -37,6 +37,22 @@ cudaError_t add_load(void);
 cudaError_t limits_read_launch(const void *memory, size_t bytes, unsigned *sink, cudaStream_t stream);
 cudaError_t limits_write_launch(void *memory, size_t bytes, unsigned value, cudaStream_t stream);
 
+/* The same so many times in one launch, past the L1. */
+cudaError_t limits_read_again_launch(const void *memory, size_t bytes, unsigned times, unsigned *sink,
+                                     cudaStream_t stream);
+cudaError_t limits_write_again_launch(void *memory, size_t bytes, unsigned times, cudaStream_t stream);
+
+/* limits_latency.cu. A ring of `links` pointers, `distance` bytes apart, each to the next; one thread that follows it
+ * for so many steps, through the L1 or past it, and leaves the last link in *sink; LIMITS_ATOMIC_THREADS threads that
+ * add 0 to the float *sink, so often each. */
+enum { LIMITS_ATOMIC_THREADS = 256 };
+cudaError_t limits_chain_launch(void *memory, unsigned links, unsigned distance, cudaStream_t stream);
+cudaError_t limits_chase_launch(const void *start, unsigned steps, int past_l1, void *sink, cudaStream_t stream);
+cudaError_t limits_atomic_launch(void *sink, unsigned times, cudaStream_t stream);
+
+/* limits_launch.cu: a kernel that does nothing. */
+cudaError_t limits_empty_launch(unsigned blocks, unsigned threads, cudaStream_t stream);
+
 /* delay.cu: keeps the stream busy for that many clock cycles of the GPU. */
 cudaError_t delay_launch(unsigned cycles, cudaStream_t stream);
 

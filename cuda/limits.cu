@@ -2,6 +2,7 @@
  * Shares no code with them. */
 #include "kernels.h"
 #include "launch.cuh"
+#include "ptx.cuh"
 
 /* Four independent loads in flight a thread. */
 enum { UNROLL = 4, BLOCK = 512 };
@@ -36,6 +37,33 @@ write_only(uint4 *memory, uint64_t vectors, unsigned value)
         memory[i] = make_uint4(value, value, value, value);
 }
 
+__global__ static void
+read_again(const uint4 *memory, uint64_t vectors, unsigned times, unsigned *sink)
+{
+    const uint64_t stride = static_cast<uint64_t>(gridDim.x) * blockDim.x;
+    uint4 any = {};
+    for (unsigned time = 0; time < times; ++time)
+        for (int k = 0; k < UNROLL; ++k)
+            if (thread_number() + k * stride < vectors) {
+                const uint4 v = load_past_l1(memory + thread_number() + k * stride);
+                any.x |= v.x;
+                any.y |= v.y;
+                any.z |= v.z;
+                any.w |= v.w;
+            }
+    if (any.x | any.y | any.z | any.w)
+        *sink = any.x | any.y | any.z | any.w;
+}
+
+__global__ static void
+write_again(uint4 *memory, uint64_t vectors, unsigned times)
+{
+    const uint64_t i = thread_number();
+    if (i < vectors)
+        for (unsigned time = 0; time < times; ++time)
+            store_past_l1(memory + i, make_uint4(0, 0, 0, 0));
+}
+
 cudaError_t
 limits_read_launch(const void *memory, size_t bytes, unsigned *sink, cudaStream_t stream)
 {
@@ -49,4 +77,19 @@ limits_write_launch(void *memory, size_t bytes, unsigned value, cudaStream_t str
 {
     const uint64_t vectors = bytes / sizeof(uint4);
     return launch(write_only, vectors, BLOCK, stream, static_cast<uint4 *>(memory), vectors, value);
+}
+
+cudaError_t
+limits_read_again_launch(const void *memory, size_t bytes, unsigned times, unsigned *sink, cudaStream_t stream)
+{
+    const uint64_t vectors = bytes / sizeof(uint4);
+    return launch(read_again, (vectors + UNROLL - 1) / UNROLL, BLOCK, stream, static_cast<const uint4 *>(memory),
+                  vectors, times, sink);
+}
+
+cudaError_t
+limits_write_again_launch(void *memory, size_t bytes, unsigned times, cudaStream_t stream)
+{
+    const uint64_t vectors = bytes / sizeof(uint4);
+    return launch(write_again, vectors, BLOCK, stream, static_cast<uint4 *>(memory), vectors, times);
 }

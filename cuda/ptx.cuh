@@ -85,6 +85,45 @@ funnel_shift(uint32_t low, uint32_t high, unsigned shift)
 #endif
 }
 
+/* Accesses that reach the L2 every time they are made: neither the L1 nor the compiler keeps them. */
+__device__ inline uint4
+load_past_l1(const uint4 *from)
+{
+#if VECADD_DOUBLE
+    return *from;
+#else
+    uint4 v;
+    asm volatile("ld.global.cg.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                 : "l"(__cvta_generic_to_global(from)));
+    return v;
+#endif
+}
+
+__device__ inline const void *
+load_past_l1(const void *const *from)
+{
+#if VECADD_DOUBLE
+    return *from;
+#else
+    const void *pointer;
+    asm volatile("ld.global.cg.u64 %0, [%1];" : "=l"(pointer) : "l"(__cvta_generic_to_global(from)));
+    return pointer;
+#endif
+}
+
+__device__ inline void
+store_past_l1(uint4 *to, uint4 v)
+{
+#if VECADD_DOUBLE
+    *to = v;
+#else
+    asm volatile("st.global.cg.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(to)), "r"(v.x), "r"(v.y),
+                 "r"(v.z), "r"(v.w)
+                 : "memory");
+#endif
+}
+
 /* Clock cycles of this multiprocessor. */
 __device__ inline int64_t
 cycle_counter()

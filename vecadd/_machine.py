@@ -37,6 +37,12 @@ class Gpu:
     name: str
     compute_capability: str
     multiprocessors: int
+    clock: float | None  # of the multiprocessors at most, Hz
+    threads_per_multiprocessor: int
+    blocks_per_multiprocessor: int
+    registers_per_multiprocessor: int
+    shared_per_multiprocessor: int  # bytes
+    shared_reserved: int  # bytes that each block takes beside its own
     memory: int  # bytes
     l2: int  # bytes
     bandwidth: float | None  # of its memory in theory, bytes a second
@@ -181,6 +187,12 @@ def _gpu(index: int, facts: dict[str, Any], smi: dict[tuple[int, int, int], dict
         name=facts["name"],
         compute_capability=f"{facts['cc_major']}.{facts['cc_minor']}",
         multiprocessors=facts["multiprocessors"],
+        clock=1e3 * facts["clock_khz"] or None,
+        threads_per_multiprocessor=facts["threads_per_multiprocessor"],
+        blocks_per_multiprocessor=facts["blocks_per_multiprocessor"],
+        registers_per_multiprocessor=facts["registers_per_multiprocessor"],
+        shared_per_multiprocessor=facts["shared_per_multiprocessor"],
+        shared_reserved=facts["shared_reserved"],
         memory=facts["memory"],
         l2=facts["l2"],
         # Two transfers a clock; a driver that hides the clock gives 0.

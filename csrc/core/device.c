@@ -218,6 +218,10 @@ device_facts(int device, struct device_facts *facts, struct status *status)
         .memory = properties.totalGlobalMem,
         .l2 = (size_t)properties.l2CacheSize,
         .memory_bus_bits = properties.memoryBusWidth,
+        .blocks_per_multiprocessor = properties.maxBlocksPerMultiProcessor,
+        .registers_per_multiprocessor = properties.regsPerMultiprocessor,
+        .shared_per_multiprocessor = properties.sharedMemPerMultiprocessor,
+        .shared_reserved = properties.reservedSharedMemPerBlock,
         .pci_domain = properties.pciDomainID,
         .pci_bus = properties.pciBusID,
         .pci_device = properties.pciDeviceID,
@@ -225,6 +229,8 @@ device_facts(int device, struct device_facts *facts, struct status *status)
     _Static_assert(sizeof facts->name == sizeof properties.name, "a device's name fits");
     memcpy(facts->name, properties.name, sizeof facts->name);
     error = cudaDeviceGetAttribute(&facts->memory_clock_khz, cudaDevAttrMemoryClockRate, device);
+    if (error == cudaSuccess)
+        error = cudaDeviceGetAttribute(&facts->clock_khz, cudaDevAttrClockRate, device);
     return error == cudaSuccess ? 0 : device_status(status, error, "cudaDeviceGetAttribute");
 }
 

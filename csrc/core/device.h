@@ -17,7 +17,10 @@ struct device_facts {
     int multiprocessors, threads_per_multiprocessor;
     size_t memory; /* bytes */
     size_t l2;     /* bytes */
+    int clock_khz; /* of the multiprocessors, at most */
     int memory_clock_khz, memory_bus_bits;
+    int blocks_per_multiprocessor, registers_per_multiprocessor;
+    size_t shared_per_multiprocessor, shared_reserved; /* bytes; those that every block takes beside its own */
     int pci_domain, pci_bus, pci_device;
 };
 

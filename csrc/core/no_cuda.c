@@ -148,6 +148,24 @@ limits_device(int device, size_t bytes, int rounds, double *read, double *write,
 }
 
 int
+limits_l2(int device, size_t bytes, int rounds, double *read, double *write, struct status *status)
+{
+    return no_cuda(status);
+}
+
+int
+limits_latency(int device, int rounds, struct memory_latency *latency, struct status *status)
+{
+    return no_cuda(status);
+}
+
+int
+limits_launch(int device, int rounds, struct launch_limits *limits, struct status *status)
+{
+    return no_cuda(status);
+}
+
+int
 limits_link(int device, size_t bytes, int rounds, double *to_device, double *to_host, double *both,
             struct status *status)
 {

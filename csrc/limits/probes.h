@@ -21,6 +21,23 @@ void limits_host_close(struct limits_host *probe);
 /* Device: read-only and write-only rates over `bytes` (several times the L2), bytes a second, by CUDA events. */
 int limits_device(int device, size_t bytes, int rounds, double *read, double *write, struct status *status);
 
+/* The same of the L2, over `bytes` that fit in it, by accesses past the L1. */
+int limits_l2(int device, size_t bytes, int rounds, double *read, double *write, struct status *status);
+
+/* Seconds of one access in a chain of accesses, each of which waits for the one before; and of one atomic addition to
+ * an address that a block's threads all add to. Best of the rounds. */
+struct memory_latency {
+    double l1, l2, dram, atomic;
+};
+int limits_latency(int device, int rounds, struct memory_latency *latency, struct status *status);
+
+/* Seconds: an empty kernel by the clock of the device rungs (csrc/ladder/clock.h), each block that an empty grid
+ * starts, each further kernel of a queue, and what the host takes to queue one. Medians of the rounds, 64 at most. */
+struct launch_limits {
+    double kernel, block, queued, issued;
+};
+int limits_launch(int device, int rounds, struct launch_limits *limits, struct status *status);
+
 /* Link: pinned host memory, bytes a second each way alone and in sum both at once. */
 int limits_link(int device, size_t bytes, int rounds, double *to_device, double *to_host, double *both,
                 struct status *status);

@@ -59,12 +59,15 @@ facts_of_device(struct module_state *state, int device)
     struct status status;
     if (device_facts(device, &facts, &status) < 0)
         return status_raise(state, &status);
-    return Py_BuildValue("{s:s,s:i,s:i,s:i,s:i,s:n,s:n,s:i,s:i,s:i,s:i,s:i}", "name", facts.name, "cc_major",
-                         facts.cc_major, "cc_minor", facts.cc_minor, "multiprocessors", facts.multiprocessors,
-                         "threads_per_multiprocessor", facts.threads_per_multiprocessor, "memory",
-                         (Py_ssize_t)facts.memory, "l2", (Py_ssize_t)facts.l2, "memory_clock_khz",
-                         facts.memory_clock_khz, "memory_bus_bits", facts.memory_bus_bits, "pci_domain",
-                         facts.pci_domain, "pci_bus", facts.pci_bus, "pci_device", facts.pci_device);
+    return Py_BuildValue(
+        "{s:s,s:i,s:i,s:i,s:i,s:n,s:n,s:i,s:i,s:i,s:i,s:i,s:n,s:n,s:i,s:i,s:i}", "name", facts.name, "cc_major",
+        facts.cc_major, "cc_minor", facts.cc_minor, "multiprocessors", facts.multiprocessors,
+        "threads_per_multiprocessor", facts.threads_per_multiprocessor, "memory", (Py_ssize_t)facts.memory, "l2",
+        (Py_ssize_t)facts.l2, "clock_khz", facts.clock_khz, "memory_clock_khz", facts.memory_clock_khz,
+        "memory_bus_bits", facts.memory_bus_bits, "blocks_per_multiprocessor", facts.blocks_per_multiprocessor,
+        "registers_per_multiprocessor", facts.registers_per_multiprocessor, "shared_per_multiprocessor",
+        (Py_ssize_t)facts.shared_per_multiprocessor, "shared_reserved", (Py_ssize_t)facts.shared_reserved, "pci_domain",
+        facts.pci_domain, "pci_bus", facts.pci_bus, "pci_device", facts.pci_device);
 }
 
 const char gpu_facts_doc[] =

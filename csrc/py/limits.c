@@ -2,6 +2,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "device.h"
 #include "errors.h"
 #include "methods.h"
 #include "operand_from.h"
@@ -132,6 +133,8 @@ host_limit_make_type(PyObject *module)
     return (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
 }
 
+enum { ROUNDS = 7 }; /* of the probes whose rounds nobody chooses */
+
 struct probe_arguments {
     int device;
     Py_ssize_t bytes;
@@ -151,25 +154,43 @@ parse_probe(PyObject *arguments, PyObject *keywords, const char *format, struct 
     return -1;
 }
 
+/* The format is "i:NAME". */
+static int
+parse_device(PyObject *arguments, PyObject *keywords, const char *format, int *device)
+{
+    static char *names[] = {"device", NULL};
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, format, names, device))
+        return -1;
+    if (*device >= 0)
+        return 0;
+    PyErr_Format(PyExc_ValueError, "device must be at least 0, not %d", *device);
+    return -1;
+}
+
 const char device_limits_doc[] = PyDoc_STR(
     "device_limits($module, device, nbytes, rounds)\n--\n\n"
     "The device memory's read-only and write-only rates over nbytes in bytes a second, best of `rounds`: a dict\n"
-    "of 'read' and 'write'.");
+    "of 'read' and 'write', and of 'l2_read' and 'l2_write' over a quarter of the L2.");
 
 PyObject *
 py_device_limits(PyObject *module, PyObject *arguments, PyObject *keywords)
 {
     struct probe_arguments probe;
     struct status status;
-    double read, write;
+    struct device_facts facts;
+    double read, write, l2_read, l2_write;
     if (parse_probe(arguments, keywords, "ini:device_limits", &probe) < 0)
         return NULL;
     PyThreadState *released = PyEval_SaveThread();
-    int failed = limits_device(probe.device, (size_t)probe.bytes, probe.rounds, &read, &write, &status);
+    int failed = device_facts(probe.device, &facts, &status);
+    if (!failed)
+        failed = limits_device(probe.device, (size_t)probe.bytes, probe.rounds, &read, &write, &status);
+    if (!failed)
+        failed = limits_l2(probe.device, facts.l2 / 4, probe.rounds, &l2_read, &l2_write, &status);
     PyEval_RestoreThread(released);
     if (failed)
         return status_raise(PyModule_GetState(module), &status);
-    return Py_BuildValue("{s:d,s:d}", "read", read, "write", write);
+    return Py_BuildValue("{s:d,s:d,s:d,s:d}", "read", read, "write", write, "l2_read", l2_read, "l2_write", l2_write);
 }
 
 const char link_limits_doc[] = PyDoc_STR(
@@ -191,4 +212,48 @@ py_link_limits(PyObject *module, PyObject *arguments, PyObject *keywords)
     if (failed)
         return status_raise(PyModule_GetState(module), &status);
     return Py_BuildValue("{s:d,s:d,s:d}", "to_device", to_device, "to_host", to_host, "both", both);
+}
+
+const char device_latency_doc[] = PyDoc_STR(
+    "device_latency($module, device)\n--\n\n"
+    "Seconds of one load that the next one waits for, a dict: 'l1', 'l2' and 'dram' by where it is found; and\n"
+    "'atomic', seconds of one atomic addition to an address that a block's threads all add to.");
+
+PyObject *
+py_device_latency(PyObject *module, PyObject *arguments, PyObject *keywords)
+{
+    int device;
+    struct status status;
+    struct memory_latency latency;
+    if (parse_device(arguments, keywords, "i:device_latency", &device) < 0)
+        return NULL;
+    PyThreadState *released = PyEval_SaveThread();
+    int failed = limits_latency(device, ROUNDS, &latency, &status);
+    PyEval_RestoreThread(released);
+    if (failed)
+        return status_raise(PyModule_GetState(module), &status);
+    return Py_BuildValue("{s:d,s:d,s:d,s:d}", "l1", latency.l1, "l2", latency.l2, "dram", latency.dram, "atomic",
+                         latency.atomic);
+}
+
+const char launch_limits_doc[] = PyDoc_STR(
+    "launch_limits($module, device)\n--\n\n"
+    "Seconds, a dict: 'kernel', an empty kernel by the clock of the device rungs; 'block', each block that an\n"
+    "empty grid starts; 'queued', each further kernel of a queue; 'issued', what the host takes to queue one.");
+
+PyObject *
+py_launch_limits(PyObject *module, PyObject *arguments, PyObject *keywords)
+{
+    int device;
+    struct status status;
+    struct launch_limits limits;
+    if (parse_device(arguments, keywords, "i:launch_limits", &device) < 0)
+        return NULL;
+    PyThreadState *released = PyEval_SaveThread();
+    int failed = limits_launch(device, 3 * ROUNDS, &limits, &status);
+    PyEval_RestoreThread(released);
+    if (failed)
+        return status_raise(PyModule_GetState(module), &status);
+    return Py_BuildValue("{s:d,s:d,s:d,s:d}", "kernel", limits.kernel, "block", limits.block, "queued", limits.queued,
+                         "issued", limits.issued);
 }

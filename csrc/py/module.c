@@ -39,6 +39,8 @@ static PyMethodDef methods[] = {
     PLAIN(clear, METH_O),
     WITH_KEYWORDS(device_limits, METH_VARARGS),
     WITH_KEYWORDS(link_limits, METH_VARARGS),
+    WITH_KEYWORDS(device_latency, METH_VARARGS),
+    WITH_KEYWORDS(launch_limits, METH_VARARGS),
     {NULL, NULL, 0, NULL},
 };
 

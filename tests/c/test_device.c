@@ -511,15 +511,55 @@ measure_device(struct status *status)
     return 0;
 }
 
-static void
-the_memory_probe_leaves_nothing(void)
+static int
+measure_l2(struct status *status)
 {
+    double read = 0, write = 0;
+    if (limits_l2(1, 1 << 18, 1, &read, &write, status) < 0)
+        return -1;
+    CHECK(read > 0 && write > 0);
+    return 0;
+}
+
+static int
+measure_latency(struct status *status)
+{
+    struct memory_latency latency = {0};
+    if (limits_latency(1, 1, &latency, status) < 0)
+        return -1;
+    CHECK(latency.l1 > 0 && latency.l2 > 0 && latency.dram > 0 && latency.atomic > 0);
+    return 0;
+}
+
+static int
+measure_launches(struct status *status)
+{
+    struct launch_limits limits = {0};
+    if (limits_launch(1, 1, &limits, status) < 0)
+        return -1;
+    CHECK(limits.kernel > 0 && limits.block >= 0 && limits.queued >= 0 && limits.issued > 0);
+    return 0;
+}
+
+static void
+no_probe_leaves_anything(void)
+{
+    static const struct {
+        const char *name;
+        int (*measure)(struct status *status);
+    } probes[] = {
+        {"device", measure_device},
+        {"l2", measure_l2},
+        {"latency", measure_latency},
+        {"launch", measure_launches},
+    };
     static const char *const calls[] = {
         "cudaStreamCreateWithFlags", "cudaEventCreate",       "cudaMallocFromPoolAsync", "cudaEventRecord",
         "cudaLaunchKernel",          "cudaStreamSynchronize", "cudaEventElapsedTime",
     };
-    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
-        CHECK(fail_each_call(calls[i], cudaErrorUnknown, measure_device) > 0, "%s", calls[i]);
+    for (size_t p = 0; p < sizeof probes / sizeof *probes; p++)
+        for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+            CHECK(fail_each_call(calls[i], cudaErrorUnknown, probes[p].measure) > 0, "%s %s", probes[p].name, calls[i]);
     CHECK(live_now().streams == 0 && live_now().device_blocks == 0);
 }
 
@@ -547,6 +587,6 @@ main(void)
     RUN(each_error_has_its_code);
     RUN(a_forked_child_is_refused_by_name);
     RUN(a_child_forked_before_cuda_may_use_it);
-    RUN(the_memory_probe_leaves_nothing);
+    RUN(no_probe_leaves_anything);
     return check_report();
 }

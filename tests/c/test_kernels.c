@@ -302,6 +302,43 @@ test_probes_read_and_write_all_of_the_memory(void)
     memory_close(&m);
 }
 
+/* As above, and the sums of a kernel that reads again and again are those of one that reads once. */
+static void
+test_probes_of_the_l2_read_and_write_all_of_the_memory(void)
+{
+    struct memory m = memory_open(ROOM);
+    const size_t bytes = 100 * VECTOR;
+    memset(m.a, CANARY, ROOM);
+    CHECK(limits_write_again_launch(m.a, bytes, 3, NULL) == cudaSuccess);
+    CHECK(cudaStreamSynchronize(NULL) == cudaSuccess);
+    CHECK(all_canaries(m.a + bytes, ROOM - bytes));
+    for (size_t i = 0; i < bytes + 1; i++) { /* the last one is past the end */
+        *m.flags = 0;
+        m.a[i] = 1;
+        CHECK(limits_read_again_launch(m.a, bytes, 2, m.flags, NULL) == cudaSuccess);
+        CHECK(cudaStreamSynchronize(NULL) == cudaSuccess);
+        CHECK((*m.flags != 0) == (i < bytes), "byte %zu", i);
+        m.a[i] = 0;
+    }
+    memory_close(&m);
+}
+
+static void
+test_a_chain_leads_through_every_link(void)
+{
+    enum { LINKS = 7, DISTANCE = 48 };
+    struct memory m = memory_open(ROOM);
+    CHECK(limits_chain_launch(m.a, LINKS, DISTANCE, NULL) == cudaSuccess);
+    for (unsigned steps = 0; steps < 2 * LINKS; steps++)
+        for (int past_l1 = 0; past_l1 < 2; past_l1++) {
+            void **sink = (void **)m.b;
+            CHECK(limits_chase_launch(m.a, steps, past_l1, sink, NULL) == cudaSuccess);
+            CHECK(cudaStreamSynchronize(NULL) == cudaSuccess);
+            CHECK(*sink == m.a + steps % LINKS * DISTANCE, "%u steps", steps);
+        }
+    memory_close(&m);
+}
+
 int
 main(void)
 {
@@ -317,5 +354,7 @@ main(void)
     RUN(test_nothing_is_queued_for_nothing);
     RUN(test_every_kernel_loads);
     RUN(test_probes_read_and_write_all_of_the_memory);
+    RUN(test_probes_of_the_l2_read_and_write_all_of_the_memory);
+    RUN(test_a_chain_leads_through_every_link);
     return check_report();
 }

@@ -5,7 +5,14 @@
 
 static thread_local int current = 0;
 
-enum { CC_MAJOR = 9, CC_MINOR = 0, MEMORY_CLOCK_KHZ = 1000000, MEMORY_BUS_BITS = 128, FIRST_PCI_BUS = 0x41 };
+enum {
+    CC_MAJOR = 9,
+    CC_MINOR = 0,
+    CLOCK_KHZ = 1000000,
+    MEMORY_CLOCK_KHZ = 1000000,
+    MEMORY_BUS_BITS = 128,
+    FIRST_PCI_BUS = 0x41
+};
 
 int
 current_device()
@@ -101,6 +108,10 @@ cudaGetDeviceProperties(cudaDeviceProp *properties, int device)
         properties->warpSize = 32;
         properties->maxThreadsPerBlock = MOST_THREADS_A_BLOCK;
         properties->maxThreadsPerMultiProcessor = MOST_THREADS_A_MULTIPROCESSOR;
+        properties->maxBlocksPerMultiProcessor = MOST_BLOCKS_A_MULTIPROCESSOR;
+        properties->regsPerMultiprocessor = REGISTERS_A_MULTIPROCESSOR;
+        properties->sharedMemPerMultiprocessor = SHARED_A_MULTIPROCESSOR;
+        properties->reservedSharedMemPerBlock = RESERVED_SHARED;
         properties->asyncEngineCount = 2;
         properties->unifiedAddressing = 1;
         properties->canMapHostMemory = 1;
@@ -123,7 +134,7 @@ cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int device)
         {cudaDevAttrL2CacheSize, L2_BYTES},
         {cudaDevAttrMemoryClockRate, MEMORY_CLOCK_KHZ},
         {cudaDevAttrGlobalMemoryBusWidth, MEMORY_BUS_BITS},
-        {cudaDevAttrClockRate, MEMORY_CLOCK_KHZ},
+        {cudaDevAttrClockRate, CLOCK_KHZ},
         {cudaDevAttrWarpSize, 32},
         {cudaDevAttrMaxThreadsPerBlock, MOST_THREADS_A_BLOCK},
         {cudaDevAttrMaxThreadsPerMultiProcessor, MOST_THREADS_A_MULTIPROCESSOR},

@@ -62,7 +62,7 @@ launch_on_cpu(Kernel *kernel, dim3 grid, dim3 block, size_t shared, cudaStream_t
     if (shared > MOST_SHARED)
         return cudaErrorInvalidValue;
     std::vector<const void *> pointers;
-    const auto note = [&pointers](auto argument) {
+    [[maybe_unused]] const auto note = [&pointers](auto argument) {
         if constexpr (std::is_pointer_v<decltype(argument)>)
             pointers.push_back(argument);
     };

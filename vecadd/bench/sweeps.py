@@ -45,6 +45,8 @@ class Machine:
     @cached_property
     def device_limit(self) -> float:
         self.probed["device"] = limits.probe_device(self.device, self.gpu["l2"], self.gpu["memory"])
+        self.probed["latency"] = limits.probe_latency(self.device)
+        self.probed["launch"] = limits.probe_launch(self.device)
         return self.probed["device"]["gbps"]
 
     @cached_property

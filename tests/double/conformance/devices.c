@@ -47,6 +47,10 @@ test_properties_and_attributes_agree(void)
     CHECK(value == properties.memoryBusWidth && value > 0);
     CHECK(cudaDeviceGetAttribute(&value, cudaDevAttrMemoryClockRate, 0) == cudaSuccess);
     CHECK(value > 0);
+    CHECK(cudaDeviceGetAttribute(&value, cudaDevAttrClockRate, 0) == cudaSuccess);
+    CHECK(value > 0);
+    CHECK(properties.maxBlocksPerMultiProcessor > 0 && properties.regsPerMultiprocessor >= 65536);
+    CHECK(properties.sharedMemPerMultiprocessor > properties.reservedSharedMemPerBlock);
     CHECK(cudaDeviceGetPCIBusId(bus, sizeof bus, 0) == cudaSuccess);
     CHECK(strlen(bus) == 12, "%s", bus);
 }

@@ -1,0 +1,94 @@
+"""The probes of a GPU: what they measure is in order, and a call that fails leaves nothing behind."""
+
+from contextlib import suppress
+
+import pytest
+
+from vecadd import _core
+from vecadd.bench import limits
+from vecadd.bench.sweeps import Machine
+
+UNKNOWN = 999
+MIB = 1 << 20
+
+PROBES = {
+    "device_limits": lambda: _core.device_limits(0, 4 * MIB, 1),
+    "link_limits": lambda: _core.link_limits(0, MIB, 1),
+    "device_latency": lambda: _core.device_latency(0),
+    "launch_limits": lambda: _core.launch_limits(0),
+}
+CALLS = ["cudaStreamCreateWithFlags", "cudaEventCreate", "cudaMallocFromPoolAsync", "cudaEventRecord"]
+CALLS += ["cudaStreamSynchronize", "cudaEventElapsedTime"]
+
+
+@pytest.mark.parametrize("probe", PROBES.values(), ids=PROBES)
+def test_a_probe_gives_rates_and_seconds_that_can_be(probe, device):
+    for name, value in probe().items():
+        assert 0 <= value < 1e15, name
+        assert value > 0 or name in ("block", "queued"), name  # differences, which the double's clock cannot resolve
+
+
+@pytest.mark.parametrize("probe", [_core.device_latency, _core.launch_limits])
+def test_a_probe_names_the_devices_that_there_are(probe, device):
+    with pytest.raises(ValueError, match="at least 0"):
+        probe(-1)
+    with pytest.raises(ValueError, match="this process sees"):
+        probe(99)
+    with pytest.raises(TypeError):
+        probe("cuda:0")
+
+
+@pytest.mark.parametrize("probe", PROBES.values(), ids=PROBES)
+def test_a_probe_that_fails_leaves_nothing_and_works_again(probe, device, double):
+    before = double.live()
+    for call in CALLS:
+        for nth in (1, 2, 5):
+            double.reset(0)
+            double.fail(call, nth, UNKNOWN, False)
+            with suppress(RuntimeError):
+                probe()
+            assert double.live() == before, (call, nth)
+    double.reset(0)
+    assert probe()
+
+
+@pytest.mark.parametrize("probe", PROBES.values(), ids=PROBES)
+def test_every_call_of_a_probe_is_seen_to_fail(probe, device, double):
+    for call in ("cudaStreamCreateWithFlags", "cudaEventRecord", "cudaStreamSynchronize"):
+        double.reset(0)
+        double.fail(call, 1, UNKNOWN, False)
+        with pytest.raises(RuntimeError, match=str(UNKNOWN)):
+            probe()
+
+
+def test_a_run_keeps_what_the_probes_found(device):
+    machine = Machine()
+    assert machine.device_limit == machine.probed["device"]["gbps"]
+    assert set(machine.probed["device"]) == {"read_gbps", "write_gbps", "gbps", "l2_read_gbps", "l2_write_gbps"}
+    assert set(machine.probed["latency"]) == {"l1_seconds", "l2_seconds", "dram_seconds", "atomic_seconds"}
+    assert set(machine.probed["launch"]) == {"kernel_seconds", "block_seconds", "queued_seconds", "issued_seconds"}
+    assert machine.link_limit == machine.probed["link"]["gbps"]
+
+
+@pytest.fixture
+def gpu(device, runtime):
+    """Its ordinal; the double has no memory to be timed."""
+    if runtime != "gpu":
+        pytest.skip("needs a GPU")
+    return device
+
+
+@pytest.mark.gpu
+def test_caches_are_ahead_of_the_memory(gpu):
+    latency = _core.device_latency(gpu)
+    rates = _core.device_limits(gpu, 8 * _core.gpu_facts()[gpu]["l2"], 5)
+    assert latency["l1"] < latency["l2"] < latency["dram"] < 5e-6
+    assert rates["l2_read"] > rates["read"]
+
+
+@pytest.mark.gpu
+def test_a_block_starts_sooner_than_a_kernel(gpu):
+    launch = _core.launch_limits(gpu)
+    assert 0 < launch["block"] < 1e-7
+    assert launch["block"] < launch["queued"] < 2e-5
+    assert limits.probe_launch(gpu)["kernel_seconds"] < 1e-4
