@@ -6,7 +6,7 @@ figure is known to pyplot, and matplotlib's settings are the caller's again afte
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from matplotlib.figure import Figure
 
@@ -40,18 +40,17 @@ def save(meta: Mapping[str, Any], rows: Sequence[Row], folder: Path | str, *, re
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     return [
-        write(figure, folder / f"{name}.{kind}")
+        _write_file(figure, folder / f"{name}.{kind}", kind)
         for name, figure in figures(meta, rows, recorded=recorded).items()
         for kind in FORMATS
     ]
 
 
-def write(figure: Figure, path: Path) -> Path:
-    """One figure as one file, of the kind that the path's suffix says."""
+def write(figure: Figure, target: Path | BinaryIO, kind: str) -> None:
+    """One figure as one file of that kind, "png" or "svg"."""
     with style.applied():
         # A date would make two files of one figure.
-        figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
-    return path
+        figure.savefig(target, format=kind, metadata={"Date": None} if kind == "svg" else None)
 
 
 def figures(meta: Mapping[str, Any], rows: Sequence[Row], *, recorded: bool) -> dict[str, Figure]:
@@ -71,6 +70,11 @@ def figures(meta: Mapping[str, Any], rows: Sequence[Row], *, recorded: bool) -> 
     if several := roofline.chosen(rows):
         drawn["roofline"] = _drawn(roofline.draw, meta, several, recorded)
     return drawn
+
+
+def _write_file(figure: Figure, path: Path, kind: str) -> Path:
+    write(figure, path, kind)
+    return path
 
 
 def _parts(sweep: str, rows: Sequence[Row], by_dtype: bool) -> Iterable[tuple[str, list[Row]]]:

@@ -1,0 +1,135 @@
+"""The notebooks' hand: measured where that is possible, else recorded, and which of the two it was."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pictured
+import pytest
+
+from vecadd import laboratory
+from vecadd.bench import results
+from vecadd.info import info
+from vecadd.laboratory import Measured
+
+
+@pytest.fixture
+def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that says why it has no GPU."""
+    monkeypatch.delenv("VECADD_RECORDED", raising=False)
+    found = replace(info(), gpus=(), gpu_reason="nobody plugged one in")
+    monkeypatch.setattr(laboratory, "_found", lambda: found)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where what is recorded lies: empty."""
+    monkeypatch.setattr(laboratory, "RESULTS", tmp_path)
+    return tmp_path
+
+
+def record(folder: Path, name: str, rows: list[results.Row], **meta: Any) -> None:
+    path = folder / "made-up" / name
+    path.parent.mkdir(exist_ok=True)
+    results.write(path, {**pictured.META, **meta}, rows)
+
+
+@pytest.mark.usefixtures("no_gpu")
+def test_without_a_gpu_the_newest_recorded_rows_are_given(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    record(folder, "a.json", pictured.transfer(), date="2026-03-01T00:00:00+00:00", revision="new")
+    record(folder, "b.json", pictured.transfer(), date="2026-02-01T00:00:00+00:00", revision="old")
+    record(folder, "c.json", pictured.latency(), date="2026-04-01T00:00:00+00:00", revision="other")
+    meta, rows, recorded = laboratory.measure("transfer")
+    assert (meta["revision"], len(rows), recorded) == ("new", len(pictured.transfer()), True)
+    line = "transfer: recorded on Made-up GPU, 2026-03-01, revision new (no GPU here: nobody plugged one in)\n"
+    assert capsys.readouterr().out == line
+
+
+@pytest.mark.usefixtures("no_gpu")
+def test_recorded_rows_are_those_of_the_axes(folder: Path) -> None:
+    record(folder, "a.json", pictured.transfer())
+    rows = laboratory.measure("transfer", sizes=(2**20, 2**26), rungs=("pinned",)).rows
+    assert [(row.rung, row.n) for row in rows] == [("pinned", 2**20), ("pinned", 2**26)]
+
+
+@pytest.mark.usefixtures("no_gpu")
+def test_what_is_not_recorded_is_one_line_and_no_picture(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    measured = laboratory.measure("ladder")
+    assert capsys.readouterr().out == "ladder: not recorded yet, and no GPU here: nobody plugged one in\n"
+    assert (measured.rows, measured.picture(), measured.fastest("naive")) == ([], None, None)
+    assert measured.gain("float4", over="naive") is None
+
+
+@pytest.mark.usefixtures("no_gpu")
+def test_an_installation_without_results_says_where_they_are(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(laboratory, "RESULTS", tmp_path / "none")
+    with pytest.raises(FileNotFoundError, match="source distribution, folder benchmarks/results"):
+        laboratory.measure("ladder")
+
+
+def test_a_sweep_that_is_none_is_refused() -> None:
+    with pytest.raises(ValueError, match="no sweep is called 'laddder'; there are host"):
+        laboratory.measure("laddder")
+
+
+@pytest.mark.usefixtures("no_gpu")
+def test_the_host_is_measured_without_a_gpu(capsys: pytest.CaptureFixture[str]) -> None:
+    measured = laboratory.measure("host", sizes=(1000,), rungs=("numpy", "add"), seconds=0.01)
+    assert [row.rung for row in measured.rows] == ["numpy", "add"]
+    assert not measured.recorded
+    assert capsys.readouterr().out.startswith("host: measured on ")
+    assert json.loads(json.dumps(measured.meta))["revision"]
+
+
+def test_the_environment_can_ask_for_what_is_recorded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VECADD_RECORDED", "1")
+    assert laboratory.measure("host", sizes=(1000,)).rows == []
+
+
+def test_what_a_gpu_measures_is_not_recorded(device: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(laboratory, "_why_not_here", lambda sweep: None)
+    measured = laboratory.measure("ladder", sizes=(1000,), rungs=("naive", "float4"), seconds=0.01)
+    assert {row.rung for row in measured.rows} == {"naive", "float4"}
+    assert not measured.recorded
+
+
+MEASURED = Measured("ladder", pictured.META, pictured.ladder(), recorded=True)
+
+
+def test_the_fastest_row_is_at_the_largest_size_unless_another_is_named() -> None:
+    row = MEASURED.fastest("grid_stride")
+    assert row is not None
+    assert (row.n, row.params["parameters"]) == (2**26, {"blocks_per_sm": 4})
+    named = MEASURED.fastest("grid_stride", 2**12, blocks_per_sm=1)
+    assert named is not None
+    assert (named.n, named.params["parameters"]) == (2**12, {"blocks_per_sm": 1})
+    assert MEASURED.fastest("grid_stride", 2**13) is None
+
+
+def test_a_gain_is_at_a_size_that_both_ran_at() -> None:
+    gain = MEASURED.gain("tuned", over="naive")
+    naive, tuned = MEASURED.fastest("naive"), MEASURED.fastest("tuned")
+    assert naive is not None
+    assert tuned is not None
+    assert gain == pytest.approx((naive.seconds or 0) / (tuned.seconds or 1))
+    race, slow = MEASURED.fastest("race"), MEASURED.fastest("naive", 2**12)
+    assert race is not None
+    assert slow is not None
+    assert MEASURED.gain("race", over="naive") == pytest.approx((slow.seconds or 0) / (race.seconds or 1))
+    assert MEASURED.gain("float4", over="naive") is None  # every row of it failed
+
+
+def test_a_line_says_time_rate_and_share(capsys: pytest.CaptureFixture[str]) -> None:
+    MEASURED.show("naive", "no_such", n=2**20)
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith("naive, float32, 2^20: 7.7")
+    assert first.endswith("% of the limit")
+    assert second == "no_such: no row"
+
+
+def test_a_picture_is_shown_as_png() -> None:
+    picture = MEASURED.picture("roofline")
+    assert picture is not None
+    assert picture._repr_png_().startswith(b"\x89PNG")
+    assert MEASURED.picture("timeline") is None

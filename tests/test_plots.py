@@ -1,0 +1,359 @@
+"""Pictures of a run: what each shows, how it is called, where it says its data come from, and that nothing leaks."""
+
+import io
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import pictured
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from vecadd.bench import plots, results
+from vecadd.bench.plots import latency, precision, style, timeline
+from vecadd.bench.results import Row
+
+RECORDED = sorted((Path(__file__).parents[1] / "benchmarks" / "results").glob("*/*.json"))
+
+
+def figure(name: str, rows: list[Row], *, recorded: bool = True) -> Figure:
+    return plots.figures(pictured.META, rows, recorded=recorded)[name]
+
+
+def labels(axes: Axes) -> list[str]:
+    return [str(line.get_label()) for line in axes.get_lines() if not str(line.get_label()).startswith("_")]
+
+
+def bars(axes: Axes) -> list[Rectangle]:
+    return [patch for patch in axes.patches if isinstance(patch, Rectangle)]
+
+
+def texts(axes: Axes) -> list[str]:
+    return [text.get_text().strip() for text in axes.texts]
+
+
+def title(figure: Figure) -> str:
+    suptitle = figure.get_suptitle()
+    assert isinstance(suptitle, str)
+    return suptitle
+
+
+def drawn_as(kind: str) -> bytes:
+    target = io.BytesIO()
+    plots.write(figure("size", pictured.size()), target, kind)
+    return target.getvalue()
+
+
+# Files
+
+
+@pytest.mark.parametrize("path", RECORDED, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_what_is_recorded_can_be_drawn(path: Path) -> None:
+    meta, rows = results.read(path)
+    drawn = plots.figures(meta, rows, recorded=True)
+    assert {row.sweep for row in rows} & set(plots.SWEEPS) <= set(drawn)
+    assert all(meta["revision"] in title(figure) for figure in drawn.values())
+
+
+def test_each_sweep_is_a_png_and_an_svg(tmp_path: Path) -> None:
+    paths = plots.save(pictured.META, pictured.size() + pictured.ladder(), tmp_path / "new", recorded=True)
+    names = [f"{name}.{kind}" for name in ("size", "ladder", "roofline") for kind in ("png", "svg")]
+    assert [path.name for path in paths] == names
+    assert sorted(tmp_path.joinpath("new").iterdir()) == sorted(paths)
+    assert paths[0].read_bytes().startswith(b"\x89PNG")
+    assert paths[1].read_text().startswith("<?xml")
+
+
+@pytest.mark.parametrize("kind", plots.FORMATS)
+def test_the_same_run_is_the_same_file(kind: str) -> None:
+    assert drawn_as(kind) == drawn_as(kind)
+
+
+def test_a_figure_for_each_dtype_is_called_by_it() -> None:
+    rows = pictured.ladder()
+    both = rows + [replace(row, dtype="float16") for row in rows]
+    assert set(plots.figures(pictured.META, rows, recorded=True)) == {"ladder", "roofline"}
+    assert set(plots.figures(pictured.META, both, recorded=True)) == {"ladder-float32", "ladder-float16", "roofline"}
+
+
+def test_a_sweep_in_which_everything_failed_has_no_figure() -> None:
+    assert plots.figures(pictured.META, [pictured.row("size", "naive", 1024, None)], recorded=True) == {}
+
+
+def test_nothing_is_left_behind_for_others() -> None:
+    before = dict(matplotlib.rcParams)
+    drawn_as("svg")
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_the_callers_settings_change_nothing() -> None:
+    plain = drawn_as("svg")
+    with matplotlib.rc_context({"font.size": 20, "axes.facecolor": "red", "svg.fonttype": "none"}):
+        assert drawn_as("svg") == plain
+
+
+# Titles
+
+
+@pytest.mark.parametrize("sweep", pictured.SWEEPS)
+def test_recorded_data_carry_machine_date_and_revision(sweep: str) -> None:
+    text = title(figure(sweep, pictured.SWEEPS[sweep]()))
+    assert text.endswith("\nrecorded on Made-up GPU, driver 580.1, 2026-01-02, revision 0123456789ab")
+
+
+def test_what_was_just_measured_says_so() -> None:
+    assert title(figure("size", pictured.size(), recorded=False)).endswith("\nmeasured on Made-up GPU")
+
+
+def test_host_figures_name_the_processor() -> None:
+    rows = [replace(row, sweep="host") for row in pictured.size()]
+    assert "recorded on Made-up CPU, 16 threads beside Made-up GPU, 2026-01-02" in title(figure("host", rows))
+    without = {**pictured.META, "gpu": []}
+    assert "recorded on Made-up CPU, 16 threads, 2026" in title(plots.figures(without, rows, recorded=True)["host"])
+
+
+# Looks
+
+
+def test_no_two_lines_differ_in_colour_alone() -> None:
+    looks = list(style.looks(f"rung {index}" for index in range(16)).values())
+    assert len({(look.marker, look.hollow) for look in looks}) == len(looks)
+
+
+def test_no_two_bars_differ_in_colour_alone() -> None:
+    from vecadd.bench.plots import bars, transfer
+
+    load = [hatch for _, _, hatch in (*bars._LOADS.values(), bars._OTHER, bars._CAUGHT)]
+    memory = [hatch for _, hatch in (*transfer._MEMORIES.values(), transfer._OTHER_MEMORY)]
+    for hatches in (load, memory):
+        assert len(set(hatches)) == len(hatches)
+
+
+def test_neighbouring_lanes_differ_in_grey() -> None:
+    def grey(what: str) -> float:
+        return float(np.dot(to_rgb(timeline._KINDS[what][0]), (0.299, 0.587, 0.114)))
+
+    assert abs(grey("to_device") - grey("kernel")) > 0.1
+    assert timeline._KINDS["to_device"][1] != timeline._KINDS["to_host"][1]
+
+
+# Size
+
+
+def test_each_rung_is_a_line_under_the_limit() -> None:
+    (axes,) = figure("size", pictured.size()).axes
+    assert labels(axes) == ["naive", "float4", "tuned", "limit, 4500 GB/s"]
+    assert (axes.get_xscale(), axes.get_xlabel(), axes.get_ylabel()) == ("log", "elements", "GB/s")
+    naive = [row for row in pictured.size() if row.rung == "naive"]
+    np.testing.assert_array_equal(axes.get_lines()[0].get_xdata(), [row.n for row in naive])
+    np.testing.assert_array_equal(axes.get_lines()[0].get_ydata(), [row.gbps for row in naive])
+
+
+def test_a_failed_row_is_a_gap() -> None:
+    rows = [replace(row, gbps=None, seconds=None) if row.n == 2**20 else row for row in pictured.size()]
+    (axes,) = figure("size", rows).axes
+    drawn = np.asarray(axes.get_lines()[0].get_ydata())
+    assert list(np.isnan(drawn)) == [n == 2**20 for n in pictured.SIZES]
+
+
+def test_many_lines_are_spread_over_panels() -> None:
+    rows = [replace(row, rung=f"{row.rung}{copy}") for copy in range(4) for row in pictured.size()]
+    panels = figure("size", rows).axes
+    assert [len(labels(axes)) - 1 for axes in panels] == [6, 6]
+
+
+# Ladder
+
+
+def test_the_ladder_has_a_panel_a_size_and_a_bar_a_rung() -> None:
+    panels = figure("ladder", pictured.ladder()).axes
+    assert [axes.get_title("left") for axes in panels] == ["2^12 elements", "2^20 elements", "2^26 elements"]
+    assert [len(bars(axes)) for axes in panels] == [7, 6, 6]  # of 7 rungs and variants one failed, one raced at 2^12
+    names = [text.get_text() for text in panels[0].get_yticklabels()]
+    assert names == [
+        "naive",
+        "float2",
+        "grid_stride  blocks_per_sm 1",
+        "blocks_per_sm 2",
+        "blocks_per_sm 4",
+        "float4",
+        "tuned",
+        "race",
+    ]
+
+
+def test_bars_are_as_long_as_their_rate_and_say_the_share_of_the_limit() -> None:
+    axes = figure("ladder", pictured.ladder()).axes[2]
+    tuned = next(row for row in pictured.ladder() if (row.rung, row.n) == ("tuned", 2**26))
+    assert tuned.gbps in [bar.get_width() for bar in bars(axes)]
+    assert {"failed", "not run", f"{tuned.gbps:.0f}", f"{100 * (tuned.fraction or 0):.0f} %"} <= set(texts(axes))
+
+
+def test_variants_stand_closer_than_rungs() -> None:
+    ticks = figure("ladder", pictured.ladder()).axes[0].get_yticks()
+    assert list(np.diff(ticks)) == [1.5, 1.5, 1, 1, 1.5, 1.5, 1.5]
+
+
+# Block size
+
+
+def test_block_sizes_have_rates_occupancy_and_waves() -> None:
+    rates, occupancy, waves = figure("blocksize", pictured.blocksize()).axes
+    assert [axes.get_ylabel() for axes in (rates, occupancy, waves)] == ["GB/s", "occupancy", "GB/s"]
+    assert "naive, best at 128 (100 % occupied)" in labels(rates)
+    assert list(waves.get_lines()[0].get_xdata()) == [0.9, 1.0, 1.1, 2.0]
+    assert max(np.asarray(occupancy.get_lines()[0].get_ydata())) == 1.0
+
+
+def test_block_sizes_without_waves_have_no_panel_for_them() -> None:
+    rows = [row for row in pictured.blocksize() if row.rung != "waves"]
+    assert len(figure("blocksize", rows).axes) == 2
+
+
+# Precision
+
+
+def test_precision_has_a_column_a_dtype_and_marks_the_crossover() -> None:
+    panels = figure("precision", pictured.precision()).axes
+    assert [axes.get_title("left") for axes in panels[:3]] == ["float32", "float16", "bfloat16"]
+    assert "GPU ahead\n from 2^14" in texts(panels[0])
+    assert "numpy" in labels(panels[3])
+    assert "numpy" not in labels(panels[0])
+
+
+@pytest.mark.parametrize(
+    ("processor", "gpu", "ahead"),
+    [
+        ((1, 5, 9), (4, 4, 4), 2048),
+        ((5, 3, 9), (4, 4, 4), 4096),
+        ((5, 5, 9), (4, 4, 4), 1024),
+        ((1, 1, 1), (4, 4, 4), None),
+    ],
+)
+def test_the_gpu_is_ahead_from_where_it_stays_ahead(
+    processor: tuple[float, ...], gpu: tuple[float, ...], ahead: int | None
+) -> None:
+    rows = [pictured.row("precision", "numpy", n, s) for n, s in zip((1024, 2048, 4096), processor, strict=True)]
+    rows += [pictured.row("precision", "naive", n, s) for n, s in zip((1024, 2048, 4096), gpu, strict=True)]
+    assert precision.crossover(rows) == ahead
+
+
+# Latency
+
+
+def test_latency_has_a_column_for_each_kind_of_set() -> None:
+    panels = figure("latency", pictured.latency()).axes
+    assert [axes.get_title("left") for axes in panels[:2]] == [
+        "independent adds",
+        "a chain: each add needs the one before",
+    ]
+    assert "batched" in labels(panels[0])
+    assert "batched" not in labels(panels[1])
+    assert "no gain of 5 % \nfrom 10 MiB on" in texts(panels[2])
+
+
+def test_the_gain_has_faded_where_none_is_left_above() -> None:
+    def rows(*seconds: float) -> list[Row]:
+        parameters = {"adds": 10, "chain": 0}
+        return [
+            pictured.row("latency", rung, n, 10 * each, parameters=parameters, seconds_per_add=each)
+            for n, best in zip((256, 512, 1024), seconds, strict=True)
+            for rung, each in (("launch_loop", 1.0), ("graph", best))
+        ]
+
+    assert latency.fades(rows(0.5, 0.5, 0.99)) == 4096
+    assert latency.fades(rows(0.5, 0.99, 0.99)) == 2048
+    assert latency.fades(rows(0.99, 0.5, 0.5)) is None
+
+
+# Transfer
+
+
+def test_transfers_have_a_bar_a_rung_and_a_mark_for_the_model() -> None:
+    times, *rates = figure("transfer", pictured.transfer()).axes
+    rungs = list(dict.fromkeys(row.rung for row in pictured.transfer()))
+    assert len(bars(times)) == len(rungs)
+    assert sum(line.get_marker() == "D" for line in times.get_lines()) == len(rungs)
+    assert times.get_xlabel() == "ms"
+    assert [len(labels(axes)) - 1 for axes in rates] == [8, 8]
+
+
+def test_one_size_alone_has_bars_alone() -> None:
+    assert len(figure("transfer", [row for row in pictured.transfer() if row.n == 2**20]).axes) == 1
+
+
+# Timeline
+
+
+def test_a_timeline_has_a_lane_for_each_stream_and_kind() -> None:
+    panels = {
+        axes.get_title("left").split()[0].strip(","): axes for axes in figure("timeline", pictured.transfer()).axes
+    }
+    assert set(panels) == {"pageable", "pinned", "pinned_reused", "stream1_pinned", "streams2", "streams4"}
+    names = [text.get_text() for text in panels["streams2"].get_yticklabels()]
+    assert names == [f"stream {stream}  {what}" for stream in (0, 1) for what in ("to_device", "kernel", "to_host")]
+    assert panels["pinned"].get_yticklabels()[0].get_text() == "host  allocate"
+
+
+def test_every_chunk_is_in_its_lane() -> None:
+    events = pictured.lanes(2, 16, 0.0027, 0.0001, 0.0014)
+    axes = next(
+        axes for axes in figure("timeline", pictured.transfer()).axes if axes.get_title("left").startswith("streams2")
+    )
+    lanes = [collection.get_paths() for collection in axes.collections]
+    assert [len(paths) for paths in lanes] == [8] * 6
+    begins = sorted(path.vertices[:, 0].min() for path in lanes[0])
+    assert begins == pytest.approx([1e3 * e[3] for e in events if (e[0], e[1]) == ("to_device", 0)])
+
+
+def test_long_timelines_go_on_on_another_page() -> None:
+    rows = [row for row in pictured.transfer() if "timeline" in row.params]
+    drawn = plots.figures(pictured.META, rows * 2, recorded=True)
+    assert "timeline-2" in drawn
+    assert sum(len(drawn[name].axes) for name in drawn if name.startswith("timeline")) == 2 * len(rows)
+
+
+# Roofline
+
+
+def test_the_roofline_puts_each_dtype_at_its_intensity() -> None:
+    (axes,) = figure("roofline", pictured.precision()).axes
+    slope, _, *named = axes.get_lines()
+    left, right = np.asarray(slope.get_xdata()), np.asarray(slope.get_ydata())
+    np.testing.assert_allclose(right / left, pictured.LIMIT)
+    tuned = next(line for line in named if str(line.get_label()).startswith("tuned"))
+    np.testing.assert_allclose(tuned.get_xdata(), [1 / 6, 1 / 6])
+    assert all(y < x * pictured.LIMIT for line in named for x, y in zip(*line.get_data(), strict=True))
+
+
+@pytest.mark.parametrize("sweep", pictured.SWEEPS)
+def test_no_text_of_an_axis_lies_on_another(sweep: str, overlaps: Callable[[Figure], list[str]]) -> None:
+    assert overlaps(figure(sweep, pictured.SWEEPS[sweep]())) == []
+
+
+@pytest.fixture
+def overlaps() -> Callable[[Figure], list[str]]:
+    """overlaps(figure): pairs of tick labels of one axis that lie on each other."""
+
+    def find(figure: Figure) -> list[str]:
+        with style.applied():
+            figure.draw_without_rendering()
+        found = []
+        for axes in figure.axes:
+            for ticks in (axes.get_xticklabels(), axes.get_yticklabels()):
+                shown = [tick for tick in ticks if tick.get_text() and tick.get_visible()]
+                boxes = [(tick.get_text(), tick.get_window_extent()) for tick in shown]
+                found += [
+                    f"{a} on {b}"
+                    for (a, first), (b, second) in pairwise(boxes)
+                    if first.overlaps(second) and not shown[0].get_rotation()
+                ]
+        return found
+
+    return find

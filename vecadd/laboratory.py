@@ -1,0 +1,206 @@
+"""The notebooks' hand: measures a sweep where there is a GPU, else reads what was recorded on one.
+
+    >>> from vecadd import laboratory
+    >>> ladder = laboratory.measure("ladder", dtypes=("float32",))
+    ladder: recorded on NVIDIA H200, 2026-11-20, revision 6191fcc006fe (no GPU here: no CUDA driver is loaded)
+    >>> ladder.picture()
+    >>> meta, rows, recorded = ladder
+
+Needs ``pip install 'vecadd[notebook]'`` for the pictures. With VECADD_RECORDED=1 in the environment nothing is measured
+even where there is a GPU.
+"""
+
+import io
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vecadd._machine import Info
+from vecadd.bench import machine, results
+from vecadd.bench.axes import Axes, show_size
+from vecadd.bench.results import Row
+from vecadd.bench.run import Run
+from vecadd.bench.sweeps import SWEEPS
+from vecadd.info import info
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Measured", "Picture", "measure"]
+
+RESULTS = machine.ROOT / "benchmarks" / "results"
+
+SECONDS = 0.5  # of timed work a cell: a notebook is read while it runs, a recorded run has 2
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a sweep gave, here or when it was recorded; ``meta, rows, recorded = measured`` takes it apart."""
+
+    sweep: str
+    meta: dict[str, Any]
+    rows: list[Row]
+    recorded: bool
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.meta, self.rows, self.recorded))
+
+    def fastest(self, rung: str, n: int | None = None, dtype: str | None = None, **parameters: int) -> Row | None:
+        """The fastest row of a rung: at this size (None: the largest that it ran at), of this dtype and with these of
+        its parameters; None where there is none."""
+        found = [
+            row
+            for row in self.rows
+            if row.rung == rung
+            and row.seconds is not None
+            and n in (None, row.n)
+            and dtype in (None, row.dtype)
+            and parameters.items() <= row.params.get("parameters", {}).items()
+        ]
+        return min(found, key=lambda row: (-row.n, row.seconds or 0.0), default=None)
+
+    def gain(self, rung: str, over: str, n: int | None = None, dtype: str | None = None) -> float | None:
+        """How many times as fast a rung is as another, at the largest size that both ran at or at this one; None where
+        they never met."""
+        sizes = [
+            {row.n for row in self.rows if row.rung == name and row.seconds and dtype in (None, row.dtype)}
+            for name in (rung, over)
+        ]
+        both = {size for size in sizes[0] & sizes[1] if n in (None, size)}
+        if not both:
+            return None
+        mine, other = (self.fastest(name, max(both), dtype) for name in (rung, over))
+        return (other.seconds or 0.0) / mine.seconds if mine and other and mine.seconds else None
+
+    def show(self, *rungs: str, n: int | None = None, dtype: str | None = None) -> None:
+        """Prints time, rate and share of the limit of these rungs, a line each; those without a row say so."""
+        for rung in rungs:
+            row = self.fastest(rung, n, dtype)
+            print(_line(row) if row else f"{rung}: no row")
+
+    def picture(self, name: str | None = None) -> "Picture | None":
+        """The figure of that name: the sweep's own by default, or "roofline", or "timeline". None where there is
+        nothing to draw it from. Raises ImportError without matplotlib."""
+        if not self.rows:
+            return None
+        from vecadd.bench import plots
+
+        figure = plots.figures(self.meta, self.rows, recorded=self.recorded).get(name or self.sweep)
+        return None if figure is None else Picture(figure)
+
+
+class Picture:
+    """A figure that a notebook shows when it is a cell's last value."""
+
+    def __init__(self, figure: "Figure") -> None:
+        self.figure = figure
+
+    def _repr_png_(self) -> bytes:
+        from vecadd.bench import plots
+
+        target = io.BytesIO()
+        plots.write(self.figure, target, "png")
+        return target.getvalue()
+
+
+def measure(
+    sweep: str,
+    *,
+    sizes: Sequence[int] | None = None,
+    dtypes: Sequence[str] = ("float32",),
+    rungs: Sequence[str] | None = None,
+    block: int = 0,
+    seconds: float = SECONDS,
+) -> Measured:
+    """Runs a sweep of ``vecadd bench`` on this machine; where it needs a GPU and there is none, gives the newest
+    recorded rows of it. The axes are those of the command: sizes in elements, names of dtypes and rungs, threads a
+    block, seconds of timed work for each dtype and size.
+
+    One line is printed that says which of the two it was. Where nothing is recorded either, that line says so and the
+    result has no rows. CUDA is initialised in this process only if there is a GPU to measure.
+
+    Raises ValueError for a name that is no sweep, FileNotFoundError where there is no GPU and the package was installed
+    without the recorded results.
+    """
+    if sweep not in SWEEPS:
+        raise ValueError(f"no sweep is called {sweep!r}; there are {', '.join(SWEEPS)}")
+    axes = Axes(
+        tuple(sizes) if sizes is not None else None, tuple(dtypes), tuple(rungs) if rungs else None, seconds, block
+    )
+    why = _why_not_here(sweep)
+    measured = _run(sweep, axes) if why is None else _read(sweep, axes)
+    print(f"{sweep}: {_source(measured, why)}")
+    return measured
+
+
+@cache
+def _found() -> Info:
+    return info()
+
+
+def _why_not_here(sweep: str) -> str | None:
+    """Why this machine does not measure the sweep; None where it does."""
+    if os.environ.get("VECADD_RECORDED") == "1":
+        return "VECADD_RECORDED=1 asks for what is recorded"
+    found = _found()
+    return f"no GPU here: {found.gpu_reason}" if SWEEPS[sweep].needs_gpu and not found.gpus else None
+
+
+def _run(sweep: str, axes: Axes) -> Measured:
+    conditions = machine.conditions_now()
+    running = Run(axes)
+    running.measure([SWEEPS[sweep]], lambda what, done, total: None)
+    for line in (*running.failures, *running.skipped):
+        print(line)
+    return Measured(sweep, running.meta(_found(), machine.conditions_since(conditions)), running.rows, recorded=False)
+
+
+def _read(sweep: str, axes: Axes) -> Measured:
+    """The rows of the newest file that has some for these axes."""
+    best = Measured(sweep, {}, [], recorded=True)
+    for path in _files():
+        meta, rows = results.read(path)
+        wanted = [row for row in rows if row.sweep == sweep and _asked(row, axes)]
+        if wanted and (not best.rows or best.meta["date"] < meta["date"]):
+            best = Measured(sweep, meta, wanted, recorded=True)
+    return best
+
+
+def _files() -> list[Path]:
+    if not RESULTS.is_dir():
+        raise FileNotFoundError(
+            f"{RESULTS} is not there: the package is installed without its recorded results. They are in the source "
+            "distribution, folder benchmarks/results; run the notebook in its unpacked tree, or on a machine with a GPU"
+        )
+    return sorted(RESULTS.glob("*/*.json"))
+
+
+def _asked(row: Row, axes: Axes) -> bool:
+    return (
+        (axes.sizes is None or row.n in axes.sizes)
+        and row.dtype in axes.dtypes
+        and (axes.rungs is None or row.rung in axes.rungs)
+        and (not axes.block or row.params.get("block") == axes.block)
+    )
+
+
+def _source(measured: Measured, why: str | None) -> str:
+    if not measured.rows:
+        return "nothing was measured" if why is None else f"not recorded yet, and {why}"
+    gpus = [gpu["name"] for gpu in measured.meta["gpu"]]
+    cpu = measured.meta["cpu"]
+    host = f"{cpu['model']}, {cpu['threads']} threads"
+    where = gpus[0] if gpus and SWEEPS[measured.sweep].needs_gpu else host
+    if why is None:
+        return f"measured on {where}"
+    return f"recorded on {where}, {measured.meta['date'][:10]}, revision {measured.meta['revision']} ({why})"
+
+
+def _line(row: Row) -> str:
+    share = "" if row.fraction is None else f", {100 * row.fraction:.0f} % of the limit"
+    return (
+        f"{row.label}, {row.dtype}, {show_size(row.n)}: {1e6 * (row.seconds or 0):.4g} us, {row.gbps:.4g} GB/s{share}"
+    )
