@@ -6,6 +6,10 @@
 #include <cuda_runtime_api.h>
 #include <stdint.h>
 
+#if VECADD_DOUBLE
+#include "kernel_on_cpu.h"
+#endif
+
 /* The value's bytes as another type of the same size. */
 template <typename To, typename From>
 __device__ inline To
@@ -240,6 +244,29 @@ copy_bulk(void *shared, const void *global, unsigned bytes, uint64_t *barrier)
                      shared_address(shared)),
                  "l"(__cvta_generic_to_global(global)), "r"(bytes), "r"(shared_address(barrier))
                  : "memory");
+#endif
+}
+
+/* Waits until the kernels that this one was launched to begin ahead of have ended, and what they wrote can be read. No
+ * load, store or end of a thread may come before it. Nothing to wait for without the launch attribute, nor below sm_90.
+ */
+__device__ inline void
+wait_for_prerequisites()
+{
+#if VECADD_DOUBLE
+    wait_for_prerequisites_on_cpu();
+#elif __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+/* Lets the kernels that were launched to begin ahead of this one's end do so once each block has said it or has ended.
+ * The double takes it as said at the start. From sm_90 on. */
+__device__ inline void
+trigger_dependents()
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
 

@@ -9,14 +9,15 @@
 #include "status.h"
 
 struct live {
-    size_t device_blocks, device_bytes, pinned_blocks, streams, events;
+    size_t device_blocks, device_bytes, pinned_blocks, streams, events, graphs;
 };
 
 static inline struct live
 live_now(void)
 {
     struct live live;
-    double_live(&live.device_blocks, &live.device_bytes, &live.pinned_blocks, &live.streams, &live.events);
+    double_live(&live.device_blocks, &live.device_bytes, &live.pinned_blocks, &live.streams, &live.events,
+                &live.graphs);
     return live;
 }
 
@@ -24,7 +25,7 @@ static inline int
 live_same(struct live x, struct live y)
 {
     return x.device_blocks == y.device_blocks && x.device_bytes == y.device_bytes &&
-           x.pinned_blocks == y.pinned_blocks && x.streams == y.streams && x.events == y.events;
+           x.pinned_blocks == y.pinned_blocks && x.streams == y.streams && x.events == y.events && x.graphs == y.graphs;
 }
 
 /* Does something and CHECKs its result; 0, or -1 with *status set. */

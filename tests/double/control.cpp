@@ -50,7 +50,8 @@ double_faults(void)
 }
 
 void
-double_live(size_t *device_blocks, size_t *device_bytes, size_t *pinned_blocks, size_t *streams, size_t *events)
+double_live(size_t *device_blocks, size_t *device_bytes, size_t *pinned_blocks, size_t *streams, size_t *events,
+            size_t *graphs)
 {
     const auto lock = hold();
     const machine &m = the_machine();
@@ -65,6 +66,7 @@ double_live(size_t *device_blocks, size_t *device_bytes, size_t *pinned_blocks, 
     for (const auto &[handle, stream] : m.stream_handles)
         *streams += !stream->foreign;
     *events = m.event_handles.size();
+    *graphs = m.graph_handles.size() + m.graph_exec_handles.size();
 }
 
 void

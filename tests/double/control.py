@@ -14,7 +14,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "double_fail": (None, ctypes.c_char_p, _INT, _INT, _INT),
     "double_calls": (ctypes.c_long, ctypes.c_char_p),
     "double_faults": (ctypes.c_long,),
-    "double_live": (None, *[ctypes.POINTER(_SIZE)] * 5),
+    "double_live": (None, *[ctypes.POINTER(_SIZE)] * 6),
     "double_devices": (None, _INT),
     "double_driver": (None, _INT),
     "double_device_malloc": (_POINTER, _INT, _SIZE),
@@ -49,6 +49,7 @@ class Live(NamedTuple):
     pinned_blocks: int
     streams: int
     events: int
+    graphs: int  # those that are instantiated too
 
 
 def reset(seed: int = 0) -> None:

@@ -93,13 +93,15 @@ copy_queue(machine &m, void *target_start, const void *source_start, size_t byte
 enum class waits { asynchronous, blocking };
 
 static cudaError_t
-copy(machine &m, void *target_start, const void *source_start, size_t bytes, cudaMemcpyKind kind,
-     const stream_ptr &stream, waits call)
+copy(machine &m, void *target_start, const void *source_start, size_t bytes, cudaMemcpyKind kind, cudaStream_t handle,
+     waits call)
 {
+    stream_ptr stream;
     if (static_cast<unsigned>(kind) > cudaMemcpyDefault)
         return cudaErrorInvalidMemcpyDirection;
-    if (!stream)
-        return cudaErrorInvalidResourceHandle;
+    const cudaError_t unusable = usable_stream(m, handle, stream);
+    if (unusable != cudaSuccess)
+        return unusable;
     if (bytes == 0)
         return cudaSuccess;
     end target, source;
@@ -108,6 +110,11 @@ copy(machine &m, void *target_start, const void *source_start, size_t bytes, cud
         return cudaErrorInvalidValue;
 
     work_ptr queued;
+    const bool host_side = !target.on_device() || !source.on_device();
+    if (stream->capturing && host_side) {
+        fault("a copy of host memory in a capture is not in the double yet");
+        return cudaSuccess;
+    }
     const cudaError_t error = copy_queue(m, target_start, source_start, bytes, stream, &queued);
     if (error != cudaSuccess)
         return error;
@@ -122,24 +129,24 @@ copy(machine &m, void *target_start, const void *source_start, size_t bytes, cud
 cudaError_t
 cudaMemcpy(void *target, const void *source, size_t bytes, cudaMemcpyKind kind)
 {
-    return cuda_call(__func__, [&](machine &m) {
-        return copy(m, target, source, bytes, kind, stream_of(m, cudaStreamLegacy), waits::blocking);
-    });
+    return cuda_call(
+        __func__, [&](machine &m) { return copy(m, target, source, bytes, kind, cudaStreamLegacy, waits::blocking); });
 }
 
 cudaError_t
 cudaMemcpyAsync(void *target, const void *source, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream)
 {
-    return cuda_call(__func__, [&](machine &m) {
-        return copy(m, target, source, bytes, kind, stream_of(m, stream), waits::asynchronous);
-    });
+    return cuda_call(__func__,
+                     [&](machine &m) { return copy(m, target, source, bytes, kind, stream, waits::asynchronous); });
 }
 
 static cudaError_t
-fill(machine &m, void *start, int value, size_t bytes, const stream_ptr &stream)
+fill(machine &m, void *start, int value, size_t bytes, cudaStream_t handle)
 {
-    if (!stream)
-        return cudaErrorInvalidResourceHandle;
+    stream_ptr stream;
+    const cudaError_t unusable = usable_stream(m, handle, stream);
+    if (unusable != cudaSuccess)
+        return unusable;
     if (bytes == 0)
         return cudaSuccess;
     end target;
@@ -157,12 +164,11 @@ fill(machine &m, void *start, int value, size_t bytes, const stream_ptr &stream)
 cudaError_t
 cudaMemset(void *start, int value, size_t bytes)
 {
-    return cuda_call(__func__,
-                     [&](machine &m) { return fill(m, start, value, bytes, stream_of(m, cudaStreamLegacy)); });
+    return cuda_call(__func__, [&](machine &m) { return fill(m, start, value, bytes, cudaStreamLegacy); });
 }
 
 cudaError_t
 cudaMemsetAsync(void *start, int value, size_t bytes, cudaStream_t stream)
 {
-    return cuda_call(__func__, [&](machine &m) { return fill(m, start, value, bytes, stream_of(m, stream)); });
+    return cuda_call(__func__, [&](machine &m) { return fill(m, start, value, bytes, stream); });
 }

@@ -33,7 +33,8 @@ long double_calls(const char *call);
 long double_faults(void);
 
 /* What was made by CUDA calls and not yet given back. */
-void double_live(size_t *device_blocks, size_t *device_bytes, size_t *pinned_blocks, size_t *streams, size_t *events);
+void double_live(size_t *device_blocks, size_t *device_bytes, size_t *pinned_blocks, size_t *streams, size_t *events,
+                 size_t *graphs);
 
 /* How many GPUs there are, at most 8: 0 is a driver that sees none. */
 void double_devices(int count);

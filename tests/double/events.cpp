@@ -46,10 +46,15 @@ cudaEventRecord(cudaEvent_t handle, cudaStream_t stream_handle)
 {
     return cuda_call(__func__, [&](machine &m) {
         const auto recorded = event_of(m, handle);
-        const stream_ptr stream = stream_of(m, stream_handle);
-        if (!recorded || !stream || recorded->device != stream->device)
+        stream_ptr stream;
+        const cudaError_t error = usable_stream(m, stream_handle, stream);
+        if (error != cudaSuccess)
+            return error;
+        if (!recorded || recorded->device != stream->device)
             return cudaErrorInvalidResourceHandle;
-        recorded->recorded = enqueue(m, stream, nullptr);
+        recorded->captured = stream->capturing;
+        recorded->captured_after = stream->captured_tail;
+        recorded->recorded = stream->capturing ? nullptr : enqueue(m, stream, nullptr);
         return cudaSuccess;
     });
 }
@@ -61,6 +66,8 @@ cudaEventQuery(cudaEvent_t handle)
         const auto asked = event_of(m, handle);
         if (!asked)
             return cudaErrorInvalidResourceHandle;
+        if (asked->captured)
+            return capture_invalidate(*asked->captured, cudaErrorCapturedEvent);
         return finished_by_now(m, asked->recorded) ? cudaSuccess : cudaErrorNotReady;
     });
 }
@@ -72,6 +79,8 @@ cudaEventSynchronize(cudaEvent_t handle)
         const auto awaited = event_of(m, handle);
         if (!awaited)
             return cudaErrorInvalidResourceHandle;
+        if (awaited->captured)
+            return capture_invalidate(*awaited->captured, cudaErrorCapturedEvent);
         finish(m, awaited->recorded);
         return cudaSuccess;
     });

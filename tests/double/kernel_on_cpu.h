@@ -40,10 +40,28 @@ make_uint4(unsigned x, unsigned y, unsigned z, unsigned w)
     return {x, y, z, w};
 }
 
+/* Whether a kernel begins when the kernel ahead of it in its stream has ended, or may begin before. */
+enum class launch_order { serial, programmatic };
+
 /* launch.cpp. Queues run(first), which runs every block, beginning with that one. `pointers` are the arguments that
  * point to memory: they are held against what is allocated when the kernel runs. */
-cudaError_t double_launch(dim3 grid, dim3 block, cudaStream_t stream, std::vector<const void *> pointers,
-                          std::function<void(unsigned first)> run);
+cudaError_t double_launch(dim3 grid, dim3 block, cudaStream_t stream, launch_order order,
+                          std::vector<const void *> pointers, std::function<void(unsigned first)> run);
+
+/* launch.cpp. In a kernel: runs to their ends those that it was launched to begin ahead of. */
+void double_wait_for_prerequisites();
+
+/* griddepcontrol.wait. Other kernels may run here, in variables that are this one's. */
+inline void
+wait_for_prerequisites_on_cpu()
+{
+    const uint3 variables[] = {threadIdx, blockIdx, blockDim, gridDim};
+    double_wait_for_prerequisites();
+    threadIdx = variables[0];
+    blockIdx = variables[1];
+    blockDim = variables[2];
+    gridDim = variables[3];
+}
 
 template <typename Kernel, typename... Arguments>
 void
@@ -57,7 +75,8 @@ run_block(Kernel *kernel, Arguments... arguments)
 
 template <typename Kernel, typename... Arguments>
 cudaError_t
-launch_on_cpu(Kernel *kernel, dim3 grid, dim3 block, size_t shared, cudaStream_t stream, Arguments... arguments)
+launch_on_cpu(launch_order order, Kernel *kernel, dim3 grid, dim3 block, size_t shared, cudaStream_t stream,
+              Arguments... arguments)
 {
     if (shared > MOST_SHARED)
         return cudaErrorInvalidValue;
@@ -68,7 +87,7 @@ launch_on_cpu(Kernel *kernel, dim3 grid, dim3 block, size_t shared, cudaStream_t
     };
     (note(arguments), ...);
 
-    return double_launch(grid, block, stream, std::move(pointers), [=](unsigned first) {
+    return double_launch(grid, block, stream, order, std::move(pointers), [=](unsigned first) {
         const unsigned blocks = grid.x * grid.y * grid.z;
         gridDim = {grid.x, grid.y, grid.z};
         blockDim = {block.x, block.y, block.z};
@@ -78,6 +97,14 @@ launch_on_cpu(Kernel *kernel, dim3 grid, dim3 block, size_t shared, cudaStream_t
             run_block(kernel, arguments...);
         }
     });
+}
+
+/* Kernels that anyone launches: in stream order. */
+template <typename Kernel, typename... Arguments>
+cudaError_t
+launch_on_cpu(Kernel *kernel, dim3 grid, dim3 block, size_t shared, cudaStream_t stream, Arguments... arguments)
+{
+    return launch_on_cpu(launch_order::serial, kernel, grid, block, shared, stream, arguments...);
 }
 
 #endif

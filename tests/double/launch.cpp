@@ -5,20 +5,22 @@
 #include <iterator>
 
 cudaError_t
-double_launch(dim3 grid, dim3 block, cudaStream_t handle, std::vector<const void *> pointers,
+double_launch(dim3 grid, dim3 block, cudaStream_t handle, launch_order order, std::vector<const void *> pointers,
               std::function<void(unsigned first)> run)
 {
-    return cuda_call("cudaLaunchKernel", [&](machine &m) {
-        const stream_ptr stream = stream_of(m, handle);
-        if (!stream)
-            return cudaErrorInvalidResourceHandle;
+    const bool programmatic = order == launch_order::programmatic;
+    return cuda_call(programmatic ? "cudaLaunchKernelExC" : "cudaLaunchKernel", [&](machine &m) {
+        stream_ptr stream;
+        const cudaError_t unusable = usable_stream(m, handle, stream);
+        if (unusable != cudaSuccess)
+            return unusable;
         const uint64_t blocks = uint64_t(grid.x) * grid.y * grid.z, threads = uint64_t(block.x) * block.y * block.z;
         if (blocks == 0 || blocks > INT32_MAX || grid.y > 65535 || grid.z > 65535)
             return cudaErrorInvalidValue;
         if (threads == 0 || threads > MOST_THREADS_A_BLOCK || block.z > 64)
             return cudaErrorInvalidValue;
         const int device = stream->device; /* whatever the current device is: the real runtime does not mind either */
-        enqueue(m, stream, [&m, device, blocks, pointers = std::move(pointers), run = std::move(run)] {
+        const auto kernel = [&m, device, blocks, pointers = std::move(pointers), run = std::move(run)] {
             if (m.sticky != cudaSuccess)
                 return;
             for (const void *pointer : pointers)
@@ -26,9 +28,16 @@ double_launch(dim3 grid, dim3 block, cudaStream_t handle, std::vector<const void
                     return;
             open_memory(m, device);
             run(m.below(static_cast<unsigned>(blocks)));
-        });
+        };
+        enqueue(m, stream, kernel, nullptr, programmatic ? work_kind::programmatic : work_kind::kernel);
         return cudaSuccess;
     });
+}
+
+void
+double_wait_for_prerequisites()
+{
+    finish_prerequisites(the_machine());
 }
 
 /* What every kernel takes: there is no compiler to ask. */

@@ -3,6 +3,7 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
+#include <set>
 
 static thread_local cudaError_t last_error = cudaSuccess;
 
@@ -82,6 +83,16 @@ injected(machine &m, const char *name)
     return cudaSuccess;
 }
 
+/* Calls that may wait for work on the device. */
+static bool
+may_wait(const std::string &name)
+{
+    static const std::set<std::string> names = {"cudaMalloc",    "cudaFree",     "cudaMallocHost",
+                                                "cudaHostAlloc", "cudaFreeHost", "cudaDeviceSynchronize",
+                                                "cudaMemcpy"};
+    return names.count(name);
+}
+
 cudaError_t
 call_enter(machine &m, const char *name, bool needs_driver)
 {
@@ -94,7 +105,9 @@ call_enter(machine &m, const char *name, bool needs_driver)
     m.owner = getpid();
     if (m.devices == 0)
         return cudaErrorNoDevice;
-    return m.sticky;
+    if (m.sticky != cudaSuccess)
+        return m.sticky;
+    return may_wait(name) ? forbidden_in_capture(m) : cudaSuccess;
 }
 
 cudaError_t

@@ -2,6 +2,7 @@
  *
  * machine.cpp   the entry of every call: counts, failures, forks, sticky errors
  * queue.cpp     streams as queues of work, and the order in which it runs
+ * graphs.cpp    streams that capture, and what becomes of what they captured
  * memory.cpp    allocations and who may touch them      pools.cpp  stream-ordered memory
  * devices.cpp, errors.cpp, streams.cpp, events.cpp, copies.cpp, pointers.cpp, launch.cpp: the CUDA calls
  * control.cpp   the tests' interface (double.h) */
@@ -20,6 +21,7 @@
 #include <mutex>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 enum { MAX_DEVICES = 8, MULTIPROCESSORS = 4, L2_BYTES = 1 << 20 };
@@ -34,14 +36,52 @@ enum {
 };
 constexpr size_t DEVICE_BYTES = size_t(8) << 30, PINNED_BYTES = size_t(4) << 30;
 
-/* A piece of queued work. It may run once everything it comes after is done. */
+/* A programmatic launch may begin before the kernel ahead of it in its stream has ended. */
+enum class work_kind { other, kernel, programmatic };
+
+/* A piece of queued work. It may run once everything it comes after is done. A programmatic kernel may also run while
+ * the kernels in `prerequisites` have not: where it waits for them they are run, and where it does not they are left.
+ * Every kernel is taken to have triggered at once, since nobody may rely on a later trigger. */
 struct work {
     std::vector<std::shared_ptr<work>> after;
+    std::vector<std::shared_ptr<work>> prerequisites;
     std::function<void()> run;
+    work_kind kind = work_kind::other;
     bool done = false;
+    bool ready = false; /* may run, as of the last look */
     std::chrono::steady_clock::time_point finished;
+
+    /* Done, and so is what it began ahead of. */
+    bool settled() const;
 };
 using work_ptr = std::shared_ptr<work>;
+
+/* What a graph runs, in the order of the capture; the numbers are of nodes before. */
+struct graph_node {
+    std::function<void()> run;
+    work_kind kind;
+    std::vector<size_t> after, prerequisites;
+};
+
+struct graph {
+    std::vector<graph_node> nodes;
+};
+
+/* An instantiated graph. Its launches are in the order in which they were made, whatever their streams. */
+struct graph_exec {
+    graph made_of;
+    work_ptr last;
+};
+
+/* What a stream captures into, shared by those that joined it by events. */
+struct capture {
+    graph captured;
+    cudaStreamCaptureMode mode;
+    std::thread::id thread;
+    std::weak_ptr<struct stream> origin;
+    bool invalid = false;
+};
+using capture_ptr = std::shared_ptr<capture>;
 
 struct stream {
     int device;
@@ -50,6 +90,8 @@ struct stream {
     bool foreign;           /* another library's */
     bool destroyed = false; /* the handle is gone; what was queued goes on */
     work_ptr tail;
+    capture_ptr capturing;
+    std::vector<size_t> captured_tail; /* the nodes that the next captured one comes after */
 };
 using stream_ptr = std::shared_ptr<stream>;
 
@@ -57,6 +99,8 @@ struct event {
     int device;
     bool timing;
     work_ptr recorded;
+    capture_ptr captured; /* recorded in a stream that captures: a point in the graph alone */
+    std::vector<size_t> captured_after;
 };
 
 /* Pages of the process, without access for the host where they are a device's. Their addresses are never used again. */
@@ -119,12 +163,15 @@ struct machine {
     cudaError_t sticky = cudaSuccess;
 
     std::vector<work_ptr> pending; /* in the order of the calls */
+    work_ptr running;              /* the kernel or copy that runs now */
     stream_ptr legacy[MAX_DEVICES];
     std::vector<stream_ptr> streams;        /* all with a tail, the legacy ones and the destroyed ones too */
     uintptr_t next_handle = 0x5ca1ab1e0000; /* handles are never used again: a stale one stays stale */
     std::map<uintptr_t, stream_ptr> stream_handles;
     std::map<uintptr_t, std::shared_ptr<event>> event_handles;
     std::map<uintptr_t, std::unique_ptr<pool>> pool_handles;
+    std::map<uintptr_t, std::unique_ptr<graph>> graph_handles;
+    std::map<uintptr_t, std::unique_ptr<graph_exec>> graph_exec_handles;
     std::vector<std::unique_ptr<pool>> retired_pools; /* destroyed, perhaps with allocations */
     pool default_pools[MAX_DEVICES];
 
@@ -173,8 +220,12 @@ int current_device();
 /* queue.cpp */
 stream_ptr stream_of(machine &m, cudaStream_t handle); /* null: no such stream */
 stream_ptr stream_new(machine &m, int device, bool blocking);
-work_ptr enqueue(machine &m, const stream_ptr &stream, std::function<void()> run, const work_ptr &also = nullptr);
-void finish(machine &m, work_ptr target); /* runs it and what it comes after */
+work_ptr enqueue(machine &m, const stream_ptr &stream, std::function<void()> run, const work_ptr &also = nullptr,
+                 work_kind kind = work_kind::other);
+void add_pending(machine &m, const work_ptr &queued); /* after what it comes after */
+void come_after(work &later, const work_ptr &earlier);
+void finish(machine &m, work_ptr target); /* runs it, what it comes after and what it began ahead of */
+void finish_prerequisites(machine &m);    /* of the kernel that runs now */
 void finish_device(machine &m, int device);
 bool finished_by_now(machine &m, const work_ptr &target); /* a query: no, some random number of times */
 template <typename Handle>
@@ -183,6 +234,13 @@ handle_new(machine &m)
 {
     return reinterpret_cast<Handle>(m.next_handle += 16);
 }
+
+/* graphs.cpp */
+cudaError_t usable_stream(machine &m, cudaStream_t handle, stream_ptr &stream); /* for work to be queued on */
+cudaError_t waitable_stream(machine &m, cudaStream_t handle, stream_ptr &stream);
+void capture_node(stream &stream, std::function<void()> run, work_kind kind);
+cudaError_t capture_invalidate(capture &broken, cudaError_t why);
+cudaError_t forbidden_in_capture(machine &m); /* a call that could wait for a stream that captures, on this thread */
 
 /* memory.cpp */
 block_ptr block_at(machine &m, const void *address); /* null: memory that CUDA does not know */

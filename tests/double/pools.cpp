@@ -29,6 +29,8 @@ allocate(machine &m, pool *p, void **memory, size_t bytes, const stream_ptr &str
     *memory = nullptr;
     if (bytes == 0)
         return cudaSuccess;
+    if (stream->capturing)
+        fault("an allocation in a capture is not in the double yet");
     const uint64_t fresh = p->used + bytes > p->reserved ? p->used + bytes - p->reserved : 0;
     if (fresh > DEVICE_BYTES - m.device_bytes[p->device])
         return cudaErrorMemoryAllocation;
@@ -81,6 +83,8 @@ cudaFreeAsync(void *memory, cudaStream_t handle)
         const block_ptr found = block_at(m, memory);
         if (!found || found->start != memory || found->kind != memory_kind::device || found->released)
             return cudaErrorInvalidValue;
+        if (stream->capturing)
+            fault("a release in a capture is not in the double yet");
         found->released = true;
         enqueue(m, stream, [&m, found] {
             if (!found->allocated)

@@ -6,6 +6,7 @@
 #include <cfenv>
 #include <thread>
 #include <unordered_set>
+#include <utility>
 
 /* A real queue holds about a thousand launches and then makes the caller wait; looking for what may run is quadratic.
  */
@@ -38,22 +39,49 @@ stream_of(machine &m, cudaStream_t handle)
     return found == m.stream_handles.end() ? nullptr : found->second;
 }
 
-static void
+bool
+work::settled() const
+{
+    return done &&
+           std::all_of(prerequisites.begin(), prerequisites.end(), [](const work_ptr &w) { return w->settled(); });
+}
+
+/* Whoever comes after a kernel also comes after those that it began ahead of. */
+void
 come_after(work &later, const work_ptr &earlier)
 {
-    if (earlier && !earlier->done)
+    if (!earlier)
+        return;
+    for (const work_ptr &prerequisite : earlier->prerequisites)
+        come_after(later, prerequisite);
+    if (!earlier->done)
         later.after.push_back(earlier);
 }
 
-work_ptr
-enqueue(machine &m, const stream_ptr &stream, std::function<void()> run, const work_ptr &also)
+void
+add_pending(machine &m, const work_ptr &queued)
 {
     while (m.pending.size() >= MOST_PENDING)
         finish(m, m.pending[m.below(MOST_PENDING)]);
+    m.pending.push_back(queued);
+}
 
+/* In a stream that captures nothing is queued and there is nothing to wait for: null. */
+work_ptr
+enqueue(machine &m, const stream_ptr &stream, std::function<void()> run, const work_ptr &also, work_kind kind)
+{
+    if (stream->capturing) {
+        capture_node(*stream, std::move(run), kind);
+        return nullptr;
+    }
     const auto queued = std::make_shared<work>();
     queued->run = std::move(run);
-    come_after(*queued, stream->tail);
+    queued->kind = kind;
+    /* Only a kernel can be begun ahead of, and only in a stream that orders nothing else. */
+    if (kind == work_kind::programmatic && !stream->legacy && stream->tail && stream->tail->kind != work_kind::other)
+        queued->prerequisites.push_back(stream->tail);
+    else
+        come_after(*queued, stream->tail);
     come_after(*queued, also);
     if (stream->legacy) {
         for (const stream_ptr &other : m.streams)
@@ -63,14 +91,19 @@ enqueue(machine &m, const stream_ptr &stream, std::function<void()> run, const w
         come_after(*queued, m.legacy[stream->device]->tail);
     }
     stream->tail = queued;
-    m.pending.push_back(queued);
+    add_pending(m, queued);
     return queued;
 }
 
-static bool
-may_run(const work_ptr &candidate)
+/* Marks what may run. Prerequisites come before what waits for them, here as in the order of the calls. */
+static void
+mark_ready(const machine &m)
 {
-    return std::all_of(candidate->after.begin(), candidate->after.end(), [](const work_ptr &w) { return w->done; });
+    for (const work_ptr &w : m.pending)
+        w->ready =
+            std::all_of(w->after.begin(), w->after.end(), [](const work_ptr &earlier) { return earlier->done; }) &&
+            std::all_of(w->prerequisites.begin(), w->prerequisites.end(),
+                        [](const work_ptr &earlier) { return earlier->done || earlier->ready; });
 }
 
 /* Kernels run as on a GPU: rounding to nearest, subnormals kept, whatever the thread that waits has set. */
@@ -82,13 +115,17 @@ run_one(machine &m, size_t index)
     std::fenv_t callers;
     std::fegetenv(&callers);
     std::fesetenv(FE_DFL_ENV);
+    const work_ptr caller = std::exchange(m.running, chosen);
     if (chosen->run)
         chosen->run();
+    m.running = caller;
     std::fesetenv(&callers);
     chosen->finished = std::chrono::steady_clock::now();
     chosen->done = true;
     chosen->run = nullptr;
     chosen->after.clear();
+    if (chosen->settled())
+        chosen->prerequisites.clear();
 }
 
 static std::unordered_set<const work *>
@@ -99,32 +136,53 @@ ancestry(const work_ptr &target)
     while (!unvisited.empty()) {
         const work *w = unvisited.back();
         unvisited.pop_back();
-        for (const work_ptr &earlier : w->after)
-            if (!earlier->done && found.insert(earlier.get()).second)
-                unvisited.push_back(earlier.get());
+        for (const auto *edges : {&w->after, &w->prerequisites})
+            for (const work_ptr &earlier : *edges)
+                if (!earlier->settled() && found.insert(earlier.get()).second)
+                    unvisited.push_back(earlier.get());
     }
     return found;
+}
+
+/* Runs one piece of work that may run: one that is needed, or any. */
+static void
+run_some(machine &m, const std::unordered_set<const work *> &needed, bool any)
+{
+    std::vector<size_t> ready;
+    mark_ready(m);
+    for (size_t i = 0; i < m.pending.size(); ++i)
+        if (m.pending[i]->ready && (any || needed.count(m.pending[i].get())))
+            ready.push_back(i);
+    run_one(m, ready[m.below(static_cast<unsigned>(ready.size()))]);
 }
 
 /* Mostly what the target needs, in any order; now and then something else that is allowed to run too. */
 void
 finish(machine &m, work_ptr target)
 {
-    if (!target || target->done)
+    if (!target || target->settled())
         return;
     const auto needed = ancestry(target);
-    while (!target->done) {
-        const bool any = m.below(4) == 0;
-        std::vector<size_t> ready;
-        for (size_t i = 0; i < m.pending.size(); ++i)
-            if ((any || needed.count(m.pending[i].get())) && may_run(m.pending[i]))
-                ready.push_back(i);
-        run_one(m, ready[m.below(static_cast<unsigned>(ready.size()))]);
-    }
+    while (!target->settled())
+        run_some(m, needed, m.below(4) == 0);
+    target->prerequisites.clear();
     close_memory(m);
 
     const auto over = [](const stream_ptr &s) { return s->destroyed && (!s->tail || s->tail->done); };
     m.streams.erase(std::remove_if(m.streams.begin(), m.streams.end(), over), m.streams.end());
+}
+
+/* What a kernel's wait is for: that its prerequisites have ended, and not what they themselves began ahead of. Nothing
+ * but what that needs may run in the middle of the kernel. */
+void
+finish_prerequisites(machine &m)
+{
+    const std::vector<work_ptr> prerequisites = m.running->prerequisites;
+    for (const work_ptr &prerequisite : prerequisites) {
+        const auto needed = ancestry(prerequisite);
+        while (!prerequisite->done)
+            run_some(m, needed, false);
+    }
 }
 
 void

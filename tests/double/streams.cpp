@@ -39,20 +39,23 @@ cudaStreamDestroy(cudaStream_t handle)
     });
 }
 
+using stream_rule = cudaError_t(machine &, cudaStream_t, stream_ptr &);
+
 template <typename Body>
 static cudaError_t
-with_stream(const char *name, cudaStream_t handle, Body body)
+with_stream(const char *name, stream_rule *rule, cudaStream_t handle, Body body)
 {
     return cuda_call(name, [&](machine &m) {
-        const stream_ptr stream = stream_of(m, handle);
-        return stream ? body(m, stream) : cudaErrorInvalidResourceHandle;
+        stream_ptr stream;
+        const cudaError_t error = rule(m, handle, stream);
+        return error == cudaSuccess ? body(m, stream) : error;
     });
 }
 
 cudaError_t
 cudaStreamSynchronize(cudaStream_t handle)
 {
-    return with_stream(__func__, handle, [](machine &m, const stream_ptr &stream) {
+    return with_stream(__func__, waitable_stream, handle, [](machine &m, const stream_ptr &stream) {
         finish(m, stream->tail);
         return cudaSuccess;
     });
@@ -61,20 +64,41 @@ cudaStreamSynchronize(cudaStream_t handle)
 cudaError_t
 cudaStreamQuery(cudaStream_t handle)
 {
-    return with_stream(__func__, handle, [](machine &m, const stream_ptr &stream) {
+    return with_stream(__func__, waitable_stream, handle, [](machine &m, const stream_ptr &stream) {
         return finished_by_now(m, stream->tail) ? cudaSuccess : cudaErrorNotReady;
     });
+}
+
+/* A wait for an event of a capture takes a stream into it, or one that is in it to more of its nodes. */
+static cudaError_t
+capture_join(const stream_ptr &stream, const event &captured)
+{
+    if (stream->capturing && stream->capturing != captured.captured) {
+        captured.captured->invalid = true;
+        return capture_invalidate(*stream->capturing, cudaErrorStreamCaptureMerge);
+    }
+    if (!stream->capturing)
+        stream->captured_tail.clear();
+    stream->capturing = captured.captured;
+    for (const size_t node : captured.captured_after)
+        if (std::find(stream->captured_tail.begin(), stream->captured_tail.end(), node) == stream->captured_tail.end())
+            stream->captured_tail.push_back(node);
+    return cudaSuccess;
 }
 
 cudaError_t
 cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned flags)
 {
-    return with_stream(__func__, handle, [&](machine &m, const stream_ptr &stream) {
+    return with_stream(__func__, usable_stream, handle, [&](machine &m, const stream_ptr &stream) {
         const auto found = m.event_handles.find(reinterpret_cast<uintptr_t>(event));
         if (found == m.event_handles.end())
             return cudaErrorInvalidResourceHandle;
         if (flags != cudaEventWaitDefault)
             return cudaErrorInvalidValue;
+        if (found->second->captured)
+            return capture_join(stream, *found->second);
+        if (stream->capturing)
+            return capture_invalidate(*stream->capturing, cudaErrorStreamCaptureIsolation);
         if (found->second->recorded)
             enqueue(m, stream, nullptr, found->second->recorded);
         return cudaSuccess;
@@ -82,18 +106,9 @@ cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned flags)
 }
 
 cudaError_t
-cudaStreamIsCapturing(cudaStream_t handle, cudaStreamCaptureStatus *status)
-{
-    return with_stream(__func__, handle, [&](machine &, const stream_ptr &) {
-        *status = cudaStreamCaptureStatusNone;
-        return cudaSuccess;
-    });
-}
-
-cudaError_t
 cudaStreamGetDevice(cudaStream_t handle, int *device)
 {
-    return with_stream(__func__, handle, [&](machine &, const stream_ptr &stream) {
+    return with_stream(__func__, waitable_stream, handle, [&](machine &, const stream_ptr &stream) {
         *device = stream->device;
         return cudaSuccess;
     });
@@ -102,7 +117,7 @@ cudaStreamGetDevice(cudaStream_t handle, int *device)
 cudaError_t
 cudaStreamGetFlags(cudaStream_t handle, unsigned *flags)
 {
-    return with_stream(__func__, handle, [&](machine &, const stream_ptr &stream) {
+    return with_stream(__func__, usable_stream, handle, [&](machine &, const stream_ptr &stream) {
         *flags = stream->blocking ? cudaStreamDefault : cudaStreamNonBlocking;
         return cudaSuccess;
     });
