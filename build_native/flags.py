@@ -22,6 +22,7 @@ ONLY_WITH_CUDA = {
     "csrc/core/memory.c",
     "csrc/core/stream.c",
     "csrc/core/transfer.c",
+    "csrc/ladder/latency.c",
     "csrc/ladder/transfer.c",
     "csrc/limits/device.c",
     "csrc/limits/latency.c",

@@ -9,7 +9,7 @@ import vecadd
 from vecadd import _core, ladder
 
 N = 70_001
-HOST, DEVICE, TRANSFER = ladder.names("host"), ladder.names("device"), ladder.names("transfer")
+HOST, DEVICE, TRANSFER, LATENCY = (ladder.names(kind) for kind in ("host", "device", "transfer", "latency"))
 # Rungs that write the sum and nothing else, with the dtypes that each takes; test_device_rungs.py has the others.
 WRITTEN = {
     rung["name"]: rung["dtypes"] for rung in _core.rungs() if rung["kind"] == "device" and rung["sum"] == "written"
@@ -27,8 +27,8 @@ def numbers(seed, n=N):
 
 
 def test_names_are_those_of_each_kind_in_one_order():
-    assert ladder.names() == HOST + DEVICE + TRANSFER
-    with pytest.raises(ValueError, match="kind must be 'host', 'device', 'transfer' or None, not 'gpu'"):
+    assert ladder.names() == HOST + DEVICE + TRANSFER + LATENCY
+    with pytest.raises(ValueError, match="kind must be 'host', 'device', 'transfer', 'latency' or None, not 'gpu'"):
         ladder.names("gpu")
 
 

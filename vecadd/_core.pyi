@@ -67,11 +67,11 @@ def gpu_facts() -> list[dict[str, Any]]: ...
 # {"device_bytes", "device_blocks", "pinned_bytes", "pinned_blocks"} held by DeviceArrays and empty_pinned arrays now.
 def memory_counts() -> dict[str, int]: ...
 
-# One dict a rung, in the ladder's order, the fields of struct rung: name, kind ("host" | "device" | "transfer"), family
-# ("kernels" | "precision" for device rungs, else ""), after (a rung or None), changes, tested, dtypes, load (the load
-# instruction of the float32 kernel, a precision rung's float16 kernel, on sm_90; "" where there is none), headline,
-# sum ("written" | "added" | "added by each thread" | "raced"), bytes_per_element, bytes_per_load, loads_in_flight,
-# block, blocks, min_cc, alignment, params {name: (least, usual, most)}.
+# One dict a rung, in the ladder's order, the fields of struct rung: name, kind ("host" | "device" | "transfer" |
+# "latency"), family ("kernels" | "precision" for device rungs, else ""), after (a rung or None), changes, tested,
+# dtypes, load (the load instruction of the float32 kernel, a precision rung's float16 kernel, on sm_90; "" where there
+# is none), headline, sum ("written" | "added" | "added by each thread" | "raced"), bytes_per_element, bytes_per_load,
+# loads_in_flight, block, blocks, min_cc, alignment, params {name: (least, usual, most)}.
 def rungs() -> list[dict[str, Any]]: ...
 
 # Runs a rung into out and returns seconds: device rungs by CUDA events around the launch (waits for it), the others by
@@ -88,6 +88,11 @@ def run_rung(name: str, a: Any, b: Any, out: Any, /, *, block: int = 0, params: 
 def rung_facts(
     name: str, dtype: str, n: int, /, *, block: int = 0, params: dict[str, int] = ..., device: int = 0
 ) -> dict[str, Any]: ...
+
+# Runs a latency rung once and returns the seconds of its stages by the host's clock: {"issue": until all is queued,
+# "total": until all is done, which is what run_rung returns}; of graph rungs also "capture", "instantiate" (its upload
+# to the device included), "destroy", and "launch", the same as "total".
+def latency_stages(name: str, a: Any, b: Any, out: Any, /, *, params: dict[str, int] = ...) -> dict[str, float]: ...
 
 # Overwrites an array's bytes, host or device: so that a check cannot be passed by an earlier result.
 def poison(x: Any, /) -> None: ...

@@ -3,8 +3,8 @@
     >>> vecadd.ladder.names("host")
     >>> vecadd.ladder.run("float4", a, b)  # a and b DeviceArrays
 
-Each rung changes one thing against the one before. Host and transfer rungs take contiguous NumPy arrays, device rungs
-take DeviceArrays; a and b have one dtype and shape.
+Each rung changes one thing against the one before. Host and transfer rungs take contiguous NumPy arrays, device and
+latency rungs take DeviceArrays; a and b have one dtype and shape.
 """
 
 from collections.abc import Callable
@@ -17,10 +17,10 @@ from vecadd import _core
 __all__ = ["names", "run", "time"]
 
 
-def names(kind: Literal["host", "device", "transfer"] | None = None) -> list[str]:
+def names(kind: Literal["host", "device", "transfer", "latency"] | None = None) -> list[str]:
     """The rungs in order, all of them or those of one kind. Raises ValueError for a kind that is none."""
-    if kind not in (None, "host", "device", "transfer"):
-        raise ValueError(f"kind must be 'host', 'device', 'transfer' or None, not {kind!r}")
+    if kind not in (None, "host", "device", "transfer", "latency"):
+        raise ValueError(f"kind must be 'host', 'device', 'transfer', 'latency' or None, not {kind!r}")
     return [rung["name"] for rung in _core.rungs() if kind in (None, rung["kind"])]
 
 

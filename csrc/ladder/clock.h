@@ -1,4 +1,4 @@
-/* The clock of the device rungs. */
+/* The clock of the device rungs, and whether a device can run a rung. */
 #ifndef VECADD_CLOCK_H
 #define VECADD_CLOCK_H
 

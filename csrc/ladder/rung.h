@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-enum rung_kind { RUNG_HOST, RUNG_DEVICE, RUNG_TRANSFER };
+enum rung_kind { RUNG_HOST, RUNG_DEVICE, RUNG_TRANSFER, RUNG_LATENCY };
 
 /* Which lesson a device rung belongs to. */
 enum rung_family {
@@ -34,6 +34,7 @@ enum rung_sum {
 };
 
 struct timeline;
+struct latency_stages;
 
 /* A whole number that a rung can be run with, beside its block. */
 struct rung_param {
@@ -53,11 +54,12 @@ struct rung_call {
     int params[RUNG_PARAMS];        /* in the order of the rung's own */
     void *stream;                   /* device rungs: cudaStream_t on the current device */
     struct kernel_launch *describe; /* device rungs: NULL, or what gets the launch's shape; then nothing is queued */
-    int device;                     /* transfer rungs */
+    int device;                     /* transfer and latency rungs */
 
     /* Where a rung that leaves a part of its run out of its time puts the seconds of the rest; NULL: nobody asks. */
     double *seconds;
-    struct timeline *timeline; /* transfer rungs: is told when each copy and kernel runs; NULL: nobody asks */
+    struct timeline *timeline;     /* transfer rungs: is told when each copy and kernel runs; NULL: nobody asks */
+    struct latency_stages *stages; /* latency rungs: gets the seconds of each stage; NULL: nobody asks */
 };
 
 struct rung {
@@ -85,7 +87,7 @@ struct rung {
 
     /* Device rungs: queue the kernel; 0 or a cudaError_t. */
     int (*launch)(const struct rung_call *call);
-    /* Host and transfer rungs: add and return when it is done; 0, or -1 with *status set. */
+    /* Host, transfer and latency rungs: add and return when it is done; 0, or -1 with *status set. */
     int (*run)(const struct rung_call *call, struct status *status);
 };
 

@@ -1,11 +1,11 @@
-/* All rungs in order: the host's, the device's, the transfers. */
+/* All rungs in order: the host's, the device's, the transfers, those of many small additions. */
 #include <string.h>
 
 #include "rung.h"
 
 extern const struct rung *const host_rungs[];
 #if VECADD_CUDA
-extern const struct rung *const device_rungs[], *const transfer_rungs[];
+extern const struct rung *const device_rungs[], *const transfer_rungs[], *const latency_rungs[];
 #endif
 
 static const struct rung *const *const tables[] = {
@@ -13,6 +13,7 @@ static const struct rung *const *const tables[] = {
 #if VECADD_CUDA
     device_rungs,
     transfer_rungs,
+    latency_rungs,
 #endif
 };
 

@@ -7,7 +7,6 @@
 #include "memory.h"
 #include "methods.h"
 #include "rung_arguments.h"
-#include "stream.h"
 
 static const char *const family_name[] = {
     [FAMILY_NONE] = "",
@@ -93,17 +92,6 @@ py_rungs(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
     return list;
 }
 
-/* On out's stream, after what the streams of a and b hold. It is waited for, so nobody need wait for it. */
-static int
-run_on_device(const struct rung *rung, const struct rung_call *call, const struct operand operands[ROLE_COUNT],
-              double *seconds, struct status *status)
-{
-    for (int role = 0; role < ROLE_OUT; role++)
-        if (stream_join(call->device, operands[role].stream, call->stream, status) < 0)
-            return -1;
-    return rung_time_on_device(rung, call, seconds, status);
-}
-
 /* A rung that knows better what of its run is to be timed has given its seconds itself. */
 static int
 run_by_host_clock(const struct rung *rung, struct rung_call *call, double *seconds, struct status *status)
@@ -120,11 +108,21 @@ run_by_host_clock(const struct rung *rung, struct rung_call *call, double *secon
     return failed;
 }
 
+static int
+run(struct rung_arguments *given, double *seconds, struct status *status)
+{
+    const enum rung_kind kind = given->rung->kind;
+    if ((kind == RUNG_DEVICE || kind == RUNG_LATENCY) && rung_arguments_join(given, status) < 0)
+        return -1;
+    return kind == RUNG_DEVICE ? rung_time_on_device(given->rung, &given->call, seconds, status)
+                               : run_by_host_clock(given->rung, &given->call, seconds, status);
+}
+
 const char run_rung_doc[] = PyDoc_STR(
     "run_rung($module, name, a, b, out, /, *, block=0, params={})\n--\n\n"
     "Runs a rung once into out and returns its seconds: of a device rung by CUDA events around the launch, of\n"
-    "any other by the host's clock. The operands have one dtype and size: DeviceArrays for a device rung,\n"
-    "contiguous NumPy arrays for the others. block is a device rung's threads a block, 0 for its own; params\n"
+    "any other by the host's clock. The operands have one dtype and size: DeviceArrays for device and latency\n"
+    "rungs, contiguous NumPy arrays for the others. block is a device rung's threads a block, 0 for its own; params\n"
     "are whole numbers by name, the rung's usual ones where none is given.\n\n"
     "Raises ValueError for a name that is not in the ladder, a size, alignment, block or parameter that the rung\n"
     "does not take, a GPU below the compute capability that it needs, and a read-only out; TypeError for arrays,\n"
@@ -146,12 +144,10 @@ py_run_rung(PyObject *module, PyObject *arguments, PyObject *keywords)
     if (rung_arguments_from(state, name, objects, block, params, &given) < 0)
         return NULL;
 
-    const struct rung *rung = given.rung;
     struct status status;
     double seconds;
     PyThreadState *released = PyEval_SaveThread();
-    int failed = rung->kind == RUNG_DEVICE ? run_on_device(rung, &given.call, given.operands, &seconds, &status)
-                                           : run_by_host_clock(rung, &given.call, &seconds, &status);
+    int failed = run(&given, &seconds, &status);
     PyEval_RestoreThread(released);
     return failed ? status_raise(state, &status) : PyFloat_FromDouble(seconds);
 }

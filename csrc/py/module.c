@@ -34,6 +34,8 @@ static PyMethodDef methods[] = {
 
     PLAIN(rungs, METH_NOARGS),
     WITH_KEYWORDS(run_rung, METH_VARARGS),
+    WITH_KEYWORDS(latency_stages, METH_VARARGS),
+
     WITH_KEYWORDS(rung_facts, METH_VARARGS),
     PLAIN(poison, METH_O),
     PLAIN(clear, METH_O),

@@ -2,6 +2,7 @@
 
 #include "device_array.h"
 #include "plan.h"
+#include "stream.h"
 
 enum { WARP = 32, LARGEST_BLOCK = 1024 };
 
@@ -9,6 +10,7 @@ const char *const rung_kind_name[] = {
     [RUNG_HOST] = "host",
     [RUNG_DEVICE] = "device",
     [RUNG_TRANSFER] = "transfer",
+    [RUNG_LATENCY] = "latency",
 };
 
 int
@@ -25,13 +27,19 @@ rung_operand(struct module_state *state, PyObject *object, const char *what, str
     return -1;
 }
 
+static bool
+takes_device_arrays(const struct rung *rung)
+{
+    return rung->kind == RUNG_DEVICE || rung->kind == RUNG_LATENCY;
+}
+
 static int
 check_operand(const struct rung *rung, const struct operand *operand, const struct operand *first, const char *what)
 {
     bool on_device = operand->place == PLACE_DEVICE;
-    if (on_device != (rung->kind == RUNG_DEVICE))
+    if (on_device != takes_device_arrays(rung))
         PyErr_Format(PyExc_TypeError, "%s: a %s rung takes %s, and %s is none", rung->name, rung_kind_name[rung->kind],
-                     rung->kind == RUNG_DEVICE ? "DeviceArrays" : "NumPy arrays", what);
+                     takes_device_arrays(rung) ? "DeviceArrays" : "NumPy arrays", what);
     else if (operand->dtype != first->dtype || operand->size != first->size)
         PyErr_Format(PyExc_ValueError, "%s has %zu elements of %s where a has %zu of %s", what, operand->size,
                      dtype_table[operand->dtype].name, first->size, dtype_table[first->dtype].name);
@@ -159,4 +167,13 @@ rung_arguments_from(struct module_state *state, const char *name, PyObject *cons
                                      .stream = out->stream,
                                      .device = out->device};
     return rung_choices_from(rung, block, params, &given->call);
+}
+
+int
+rung_arguments_join(const struct rung_arguments *given, struct status *status)
+{
+    for (int role = 0; role < ROLE_OUT; role++)
+        if (stream_join(given->call.device, given->operands[role].stream, given->call.stream, status) < 0)
+            return -1;
+    return 0;
 }

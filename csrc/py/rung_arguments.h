@@ -4,6 +4,7 @@
 
 #include "operand_from.h"
 #include "rung.h"
+#include "status.h"
 
 /* "host", "device", ...: by enum rung_kind. */
 extern const char *const rung_kind_name[];
@@ -18,6 +19,10 @@ struct rung_arguments {
  * -1 with the exception that run_rung documents; no CUDA call is made and nothing is held. */
 int rung_arguments_from(struct module_state *state, const char *name, PyObject *const objects[ROLE_COUNT], int block,
                         PyObject *params, struct rung_arguments *given);
+
+/* For a rung that takes DeviceArrays: makes out's stream wait for what the streams of a and b hold. The rung waits for
+ * out's stream, so nobody else need wait for it. Returns 0, or -1 with *status set; to be called without the GIL. */
+int rung_arguments_join(const struct rung_arguments *given, struct status *status);
 
 /* The parts of it: the rung, or NULL with a ValueError; a block and params, put into *call. */
 const struct rung *rung_from_name(const char *name);
