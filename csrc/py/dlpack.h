@@ -32,7 +32,13 @@ struct dl_tensor {
     uint64_t byte_offset;
 };
 
-struct dl_managed_tensor; /* passed through, never looked into */
+struct dl_managed_tensor {
+    uint32_t major, minor;
+    void *context;
+    void (*deleter)(struct dl_managed_tensor *);
+    uint64_t flags;
+    struct dl_tensor tensor;
+};
 
 struct dl_exchange_header {
     struct {

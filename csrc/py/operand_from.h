@@ -55,9 +55,10 @@ int torch_operand_from(struct module_state *state, PyObject *object, enum role r
  * is theirs. Returns 0, or -1 with an exception set. */
 int torch_learn(struct module_state *state, PyObject *object, PyObject *library);
 
-/* A new contiguous tensor like a plain torch.Tensor, allocated for torch's current stream. NULL without an exception
- * where torch itself has to be asked. */
-PyObject *torch_empty_like(const struct module_state *state, const struct device_operand *like);
+/* A new contiguous tensor like a plain torch.Tensor, allocated for torch's current stream, and described in *result
+ * (to be cleared). NULL without an exception where torch itself has to be asked. */
+PyObject *torch_empty_like(const struct module_state *state, const struct device_operand *like,
+                           struct device_operand *result);
 
 void device_operand_clear(struct device_operand *operand);
 

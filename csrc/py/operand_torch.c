@@ -93,12 +93,14 @@ denies(PyObject *object, PyObject *method)
     return denied;
 }
 
+/* The imaginary part of a conjugated tensor is a negated real one; only complex tensors are conjugated themselves. */
 static bool
-is_plain(const struct module_state *state, PyObject *tensor)
+is_plain(const struct module_state *state, PyObject *tensor, enum dtype dtype)
 {
+    bool is_complex = dtype_table[dtype].lanes == 2;
     PyObject *grad = PyObject_GetAttr(tensor, state->names[NAME_REQUIRES_GRAD]);
     bool plain = grad && Py_IsFalse(grad) && denies(tensor, state->names[NAME_IS_NEG]) &&
-                 denies(tensor, state->names[NAME_IS_CONJ]);
+                 (!is_complex || denies(tensor, state->names[NAME_IS_CONJ]));
     Py_XDECREF(grad);
     return plain;
 }
@@ -190,7 +192,7 @@ int
 torch_operand_from(struct module_state *state, PyObject *object, enum role role, struct device_operand *result)
 {
     const struct torch_kind *kind = kind_of(state, object);
-    if (!kind || !is_plain(state, object) || !read_tensor(kind->exchange, object, result)) {
+    if (!kind || !read_tensor(kind->exchange, object, result) || !is_plain(state, object, result->operand.dtype)) {
         PyErr_Clear(); /* whatever it is, operand_cai.c meets it again */
         return 0;
     }
@@ -214,10 +216,10 @@ ignore_error(void *context, const char *kind, const char *message)
 }
 
 PyObject *
-torch_empty_like(const struct module_state *state, const struct device_operand *like)
+torch_empty_like(const struct module_state *state, const struct device_operand *like, struct device_operand *result)
 {
     const struct dtype_row *row = &dtype_table[like->operand.dtype];
-    const struct torch_kind *kind = kind_of(state, like->exported);
+    const struct torch_kind *kind = like->exported ? kind_of(state, like->exported) : NULL;
     struct dl_managed_tensor *made = NULL;
     void *object = NULL;
     if (!kind || !kind->allocates)
@@ -231,9 +233,20 @@ torch_empty_like(const struct module_state *state, const struct device_operand *
         .dtype = {(uint8_t)type_code(row), (uint8_t)(8 * row->itemsize), 1},
         .shape = shape,
     };
-    if (kind->exchange->allocate(&prototype, &made, NULL, ignore_error) < 0 || !made ||
-        kind->exchange->object_from_managed(made, &object) < 0)
-        object = NULL;
-    PyErr_Clear();
+    if (kind->exchange->allocate(&prototype, &made, NULL, ignore_error) < 0 || !made) {
+        PyErr_Clear();
+        return NULL;
+    }
+    /* What was asked for is known; only the pointer is new, and a look at the tensor would take as long as the rest. */
+    *result = *like;
+    result->shape = memcpy(result->extents, like->shape, (size_t)like->ndim * sizeof *like->shape);
+    result->operand.data = (char *)made->tensor.data + made->tensor.byte_offset;
+    result->operand.writable = true;
+    if (kind->exchange->object_from_managed(made, &object) < 0 || !object) {
+        PyErr_Clear();
+        return NULL;
+    }
+    result->exported = Py_NewRef(object);
+    result->library = Py_NewRef(kind->library);
     return object;
 }

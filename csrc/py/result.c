@@ -13,13 +13,10 @@ host_result(PyArrayObject *like)
 
 /* The library's own array; a new reference to None where it makes none. */
 static PyObject *
-library_result(const struct module_state *state, const struct device_operand *like, void *stream)
+library_result(const struct device_operand *like, void *stream)
 {
     if (!like->library)
         return Py_NewRef(Py_None);
-    PyObject *tensor = stream == like->operand.stream ? torch_empty_like(state, like) : NULL;
-    if (tensor)
-        return tensor;
     if (stream == like->operand.stream)
         return foreign_empty_like(like->library, like->exported, NULL);
     PyObject *handle = PyLong_FromVoidPtr(stream);
@@ -32,7 +29,10 @@ PyObject *
 device_result(struct module_state *state, const struct device_operand *like, int device, void *stream,
               struct device_operand *result)
 {
-    PyObject *made = library_result(state, like, stream);
+    PyObject *made = stream == like->operand.stream ? torch_empty_like(state, like, result) : NULL;
+    if (made)
+        return made;
+    made = library_result(like, stream);
     if (made && Py_IsNone(made)) {
         Py_DECREF(made);
         made = device_array_new(state, device, stream, like->operand.dtype, like->ndim, like->shape);
