@@ -78,6 +78,12 @@ NOTES: dict[str, str] = {
     "pinned": "document 000: one upload of 512 MiB took 42.717 ms. Document 004 is the sum of its stages; two arrays "
     "go up and one comes down, so that its 61 ms down and 30 ms up are probably swapped, and its kernel adds to "
     "memory that was never cleared",
+    "launch_loop": "document 003 captures 1000 launches; it names no GPU and gives no seconds",
+    "graph": "document 003 has no figure for a graph alone",
+    "pdl": "document 003 has no figure for programmatic dependent launch alone",
+    "pdl_trigger": "document 003 has no figure for an early trigger alone",
+    "graph_pdl_trigger": "document 003: up to 3 times as fast as a launch each at about 10 KB, fading to no gain above "
+    "1 GB, from graph, programmatic launch and trigger together",
     "cold_start": "document 004: the same program on the CPU takes 8 ms; of the GPU's 3800 ms the kernel is 47.249, "
     "three uploads 1.162, the download 2.347 and the launch 1.919",
 }
