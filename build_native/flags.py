@@ -20,6 +20,7 @@ CONFORMANCE = ("tests/double/conformance/*.c", "tests/double/conformance/*.cpp",
 ONLY_WITH_CUDA = {
     "csrc/core/device.c",
     "csrc/core/memory.c",
+    "csrc/core/recipes.c",
     "csrc/core/stream.c",
     "csrc/core/transfer.c",
     "csrc/ladder/latency.c",

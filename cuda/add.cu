@@ -2,24 +2,24 @@
  *
  * Vectors are aligned on c. An operand whose address has another remainder modulo 16 is read by two aligned loads and a
  * shift that is the same for the whole grid: no loss on an H200 where scalar loads cost 30 %. The lanes before the
- * first and after the last vector go one to a thread of the same launch. */
+ * first and after the last vector go one to a thread of the same launch.
+ *
+ * Large operands are loaded with evict_last: 721 us for 731 at 2^28 float32 on an H200. The lines that the L2 would
+ * then hold on to are the caller's to lose (45 MB of his are 7 % slower to work on), so that the end of the inputs is
+ * demoted by the threads that loaded it; demoting all of it would cost 5 %. */
 #include "kernels.h"
 #include "lanes.cuh"
 #include "launch.cuh"
+
+static constexpr unsigned USUAL_BLOCK = 256, WARP = 32;
 
 /* How n lanes are shared out. The first `vectors` threads take a vector each, the next `edges` a lane each. */
 struct split {
     uint64_t head; /* lanes before the first vector */
     uint64_t vectors;
-    uint64_t edges; /* lanes outside the vectors, at both ends */
+    uint64_t edges;       /* lanes outside the vectors, at both ends */
+    uint64_t demote_from; /* the first vector of those that are demoted */
 };
-
-template <typename Lane>
-__device__ static vector_of<Lane>
-load(const typename Lane::element *first, uint64_t vector)
-{
-    return reinterpret_cast<const vector_of<Lane> *>(first)[vector];
-}
 
 /* Bytes past the last 16-byte boundary. */
 __host__ __device__ static unsigned
@@ -28,9 +28,12 @@ phase_of(const void *pointer)
     return reinterpret_cast<uintptr_t>(pointer) % 16;
 }
 
-struct alignas(16) words {
-    uint32_t word[4];
-};
+template <enum add_loads Loads>
+__device__ static words
+load_words(const words *from)
+{
+    return Loads == LOADS_EVICT_LAST ? load_evict_last(from) : *from;
+}
 
 /* The two aligned vectors that hold a misaligned one; twice the same where `first` is aligned. */
 struct straddle {
@@ -38,12 +41,20 @@ struct straddle {
     unsigned phase;
 };
 
+/* The first of them; the second one follows where `first` is misaligned. */
+__device__ static const words *
+low_words(const void *first, uint64_t vector)
+{
+    return reinterpret_cast<const words *>(static_cast<const char *>(first) - phase_of(first)) + vector;
+}
+
+template <enum add_loads Loads>
 __device__ static straddle
 load_straddle(const void *first, uint64_t vector)
 {
     const unsigned phase = phase_of(first);
-    const words *from = reinterpret_cast<const words *>(static_cast<const char *>(first) - phase) + vector;
-    return {from[0], from[phase != 0], phase};
+    const words *low = low_words(first, vector);
+    return {load_words<Loads>(low), load_words<Loads>(low + (phase != 0)), phase};
 }
 
 template <typename Lane>
@@ -78,7 +89,32 @@ vector_flags(const vector_of<Lane> &a, const vector_of<Lane> &b, const vector_of
     return flags;
 }
 
-template <typename Lane, bool Shifted, bool Flags>
+/* Demotes the line around an address, if the operand has all of it. */
+__device__ static void
+demote_around(const void *address, const void *operand, const void *end)
+{
+    const uintptr_t line = reinterpret_cast<uintptr_t>(address) / L2_LINE * L2_LINE;
+    if (line >= reinterpret_cast<uintptr_t>(operand) && line + L2_LINE <= reinterpret_cast<uintptr_t>(end))
+        demote_line(reinterpret_cast<const void *>(line));
+}
+
+/* Demotes what this thread's warp has loaded of an operand: each line by the last of the threads that share it, one of
+ * eight. A line that two warps share is demoted by both, because either may be the later one. */
+template <typename Lane, bool Shifted>
+__device__ static void
+demote(const typename Lane::element *operand, const split &split, uint64_t vector)
+{
+    const void *end = operand + split.vectors * vector_of<Lane>::size + split.edges;
+    const words *low = low_words(operand + split.head, vector);
+    const bool ends_line = reinterpret_cast<uintptr_t>(low + 1) % L2_LINE == 0;
+    const bool ends_warp = threadIdx.x % WARP == WARP - 1 || vector + 1 == split.vectors;
+    if (ends_line || (!Shifted && ends_warp))
+        demote_around(low, operand, end);
+    if (Shifted && ends_warp)
+        demote_around(low + (phase_of(operand + split.head) != 0), operand, end);
+}
+
+template <typename Lane, bool Shifted, enum add_loads Loads, bool Flags>
 __global__ static void
 tuned(const typename Lane::element *a, const typename Lane::element *b, typename Lane::element *c, split split,
       unsigned *fp_flags)
@@ -88,18 +124,25 @@ tuned(const typename Lane::element *a, const typename Lane::element *b, typename
     if (thread < split.vectors) {
         vector_of<Lane> x, y;
         if constexpr (Shifted) {
-            const straddle near_x = load_straddle(a + split.head, thread),
-                           near_y = load_straddle(b + split.head, thread);
+            const straddle near_x = load_straddle<Loads>(a + split.head, thread),
+                           near_y = load_straddle<Loads>(b + split.head, thread);
             x = align<Lane>(near_x);
             y = align<Lane>(near_y);
         } else {
-            x = load<Lane>(a + split.head, thread);
-            y = load<Lane>(b + split.head, thread);
+            const words *from_a = reinterpret_cast<const words *>(a + split.head),
+                        *from_b = reinterpret_cast<const words *>(b + split.head);
+            x = bits_as<vector_of<Lane>>(load_words<Loads>(from_a + thread));
+            y = bits_as<vector_of<Lane>>(load_words<Loads>(from_b + thread));
         }
         const vector_of<Lane> sum = add_vectors<Lane>(x, y);
         reinterpret_cast<vector_of<Lane> *>(c + split.head)[thread] = sum;
         if constexpr (Flags)
             flags = vector_flags<Lane>(x, y, sum);
+        if constexpr (Loads == LOADS_EVICT_LAST)
+            if (thread >= split.demote_from) {
+                demote<Lane, Shifted>(a, split, thread);
+                demote<Lane, Shifted>(b, split, thread);
+            }
     } else if (thread - split.vectors < split.edges) {
         uint64_t i = thread - split.vectors;
         if (i >= split.head)
@@ -116,20 +159,24 @@ tuned(const typename Lane::element *a, const typename Lane::element *b, typename
 
 template <typename Lane>
 static auto
-tuned_for(bool shifted, bool flags)
+tuned_for(bool shifted, enum add_loads loads, bool flags)
 {
     if constexpr (Lane::raises_flags)
         if (flags)
-            return shifted ? tuned<Lane, true, true> : tuned<Lane, false, true>;
-    return shifted ? tuned<Lane, true, false> : tuned<Lane, false, false>;
+            return tuned<Lane, false, LOADS_PLAIN, true>;
+    if (loads == LOADS_EVICT_LAST)
+        return shifted ? tuned<Lane, true, LOADS_EVICT_LAST, false> : tuned<Lane, false, LOADS_EVICT_LAST, false>;
+    return shifted ? tuned<Lane, true, LOADS_PLAIN, false> : tuned<Lane, false, LOADS_PLAIN, false>;
 }
 
-/* Threads a block by the bytes that move, on an H200 with rotating buffers: from 50 MB on 768 is ahead (16.4 us against
- * 16.7 at 2^22 float32, 731 against 734 at 2^28), up to 13 MB 256 is (7.87 against 7.90). */
-static unsigned
-block_for(size_t bytes)
+/* The first vector to demote: a warp's first, because demote() counts on whole warps. */
+static uint64_t
+demoted_from(uint64_t vectors, size_t bytes)
 {
-    return bytes < (size_t)32 << 20 ? 256 : 768;
+    const uint64_t last = bytes / 16;
+    if (bytes == 0)
+        return UINT64_MAX;
+    return vectors <= last ? 0 : (vectors - last) / WARP * WARP;
 }
 
 template <typename Lane>
@@ -139,15 +186,21 @@ launch_tuned(const struct add_call *call)
     using element = typename Lane::element;
     const size_t size = sizeof(element), vector = vector_of<Lane>::size;
     const bool shifted = phase_of(call->a) != phase_of(call->c) || phase_of(call->b) != phase_of(call->c);
+    /* There is no kernel for it with flags, where a link is waited for and operands lie in buffers of our own. */
+    const bool by_lanes = shifted && Lane::raises_flags && call->fp_flags;
     /* The two loads of a shifted vector reach up to a vector beyond it on both sides; a vector's worth of lanes at each
      * end keeps them inside the operand. */
     const size_t margin = shifted ? vector : 0;
 
     split split;
     split.head = (16 - phase_of(call->c)) % 16 / size + margin;
-    split.vectors = call->n < split.head + margin ? 0 : (call->n - split.head - margin) / vector;
+    split.vectors = by_lanes || call->n < split.head + margin ? 0 : (call->n - split.head - margin) / vector;
     split.edges = call->n - split.vectors * vector;
-    return launch(tuned_for<Lane>(shifted, call->fp_flags), split.vectors + split.edges, block_for(3 * size * call->n),
+    split.demote_from = demoted_from(split.vectors, call->demoted);
+    const unsigned block = call->block ? call->block : USUAL_BLOCK;
+    if (block % WARP != 0)
+        return cudaErrorInvalidConfiguration; /* whole warps: demote() counts on them */
+    return launch(tuned_for<Lane>(shifted, call->loads, call->fp_flags), split.vectors + split.edges, block,
                   launch_target(call->stream, call->describe), static_cast<const element *>(call->a),
                   static_cast<const element *>(call->b), static_cast<element *>(call->c), split, call->fp_flags);
 }
@@ -163,8 +216,10 @@ add_load(void)
 {
     cudaError_t error = cudaSuccess;
     for (int lane = 0; lane < LANE_COUNT; ++lane)
-        for (int form = 0; form < 4 && error == cudaSuccess; ++form)
-            error = with_lane(static_cast<enum lane>(lane),
-                              [form](auto each) { return load(tuned_for<decltype(each)>(form & 1, form & 2)); });
+        for (int form = 0; form < 6 && error == cudaSuccess; ++form)
+            error = with_lane(static_cast<enum lane>(lane), [form](auto each) {
+                const enum add_loads loads = form / 2 == 1 ? LOADS_EVICT_LAST : LOADS_PLAIN;
+                return load(tuned_for<decltype(each)>(form % 2, loads, form / 2 == 2));
+            });
     return error;
 }

@@ -13,6 +13,13 @@
 extern "C" {
 #endif
 
+/* How the operands are loaded. */
+enum add_loads {
+    LOADS_PLAIN,
+    LOADS_EVICT_LAST, /* asks the L2 to keep what is read until all else is gone, so that the writes of c go out in
+                       * longer runs; on compute capability 9.0, plain elsewhere */
+};
+
 struct add_call {
     enum lane lane;
     const void *a, *b; /* aligned to the lane; any alignment beyond that */
@@ -24,9 +31,15 @@ struct add_call {
     cudaStream_t stream;
     struct kernel_launch
         *describe; /* NULL, or what gets the launch's shape in place of the stream getting the kernel */
+
+    /* How the bytes are moved: what a recipe (csrc/core/recipes.h) fills in. All 0 is right for any call. */
+    unsigned block;       /* threads a block, a multiple of 32; 0: 256 */
+    enum add_loads loads; /* taken as plain where flags are asked for: that call waits for a link 70 times as slow */
+    size_t demoted;       /* of each input the last so many bytes lose evict_last again once they are added: every
+                           * whole 128-byte line in there, none that reaches beyond the operand */
 };
 
-/* add.cu: `tuned`. */
+/* add.cu: `tuned`. cudaErrorInvalidConfiguration for a block that is not whole warps and a grid that is too large. */
 cudaError_t add_launch(const struct add_call *call);
 
 /* Loads every kernel of add.cu into the current device's context, so that none is loaded lazily inside a capture. */

@@ -1,5 +1,6 @@
 /* All inline PTX, each with a C++ twin for the CPU: two 16-bit floating-point numbers a word, added with one rounding
- * to nearest even, subnormals kept; copies into shared memory that run by themselves, which the twins make at once. */
+ * to nearest even, subnormals kept; loads that tell the L2 what to keep, of which the twins tell the double; copies
+ * into shared memory that run by themselves, which the twins make at once. */
 #ifndef VECADD_PTX_CUH
 #define VECADD_PTX_CUH
 
@@ -125,6 +126,47 @@ store_past_l1(uint4 *to, uint4 v)
     asm volatile("st.global.cg.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(to)), "r"(v.x), "r"(v.y),
                  "r"(v.z), "r"(v.w)
                  : "memory");
+#endif
+}
+
+enum { L2_LINE = 128 }; /* bytes that applypriority takes */
+
+struct alignas(16) words {
+    uint32_t word[4];
+};
+
+/* Loads 16 bytes, and asks the L2 to evict them last: until demote_line() they outlive whatever is loaded plainly. On
+ * sm_90, where it was measured; elsewhere a plain load. It assembles from sm_80 on, but machine code for five more
+ * architectures would add 27 KB to the wheel. */
+__device__ inline words
+load_evict_last(const words *from)
+{
+#if VECADD_DOUBLE
+    l2_holds(from);
+    return *from;
+#elif __CUDA_ARCH__ == 900
+    uint64_t policy;
+    words loaded;
+    asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policy));
+    asm volatile("ld.global.L2::cache_hint.v4.u32 {%0, %1, %2, %3}, [%4], %5;"
+                 : "=r"(loaded.word[0]), "=r"(loaded.word[1]), "=r"(loaded.word[2]), "=r"(loaded.word[3])
+                 : "l"(__cvta_generic_to_global(from)), "l"(policy));
+    return loaded;
+#else
+    return *from;
+#endif
+}
+
+/* Makes a line of the L2 an ordinary one again. `line` is aligned to L2_LINE. */
+__device__ inline void
+demote_line(const void *line)
+{
+#if VECADD_DOUBLE
+    l2_demotes(line);
+#elif __CUDA_ARCH__ == 900
+    asm volatile("applypriority.global.L2::evict_normal [%0], 128;" ::"l"(__cvta_generic_to_global(line)) : "memory");
+#else
+    (void)line;
 #endif
 }
 

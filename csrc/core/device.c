@@ -262,6 +262,21 @@ pool_make(cudaMemPool_t *pool, int device, struct status *status)
 }
 
 static int
+recipes_find(struct recipes *recipes, int device, struct status *status)
+{
+    int major = 0, minor = 0, l2 = 0;
+    cudaError_t error = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+    if (error == cudaSuccess)
+        error = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
+    if (error == cudaSuccess)
+        error = cudaDeviceGetAttribute(&l2, cudaDevAttrL2CacheSize, device);
+    if (error != cudaSuccess)
+        return device_status(status, error, "cudaDeviceGetAttribute");
+    *recipes = recipes_for(10 * major + minor, (size_t)l2);
+    return 0;
+}
+
+static int
 state_make(struct device_state *state, int device, struct status *status)
 {
     int result = -1;
@@ -270,7 +285,7 @@ state_make(struct device_state *state, int device, struct status *status)
         result = 0;
         goto done;
     }
-    if (pool_make(&state->pool, device, status) < 0)
+    if (recipes_find(&state->recipes, device, status) < 0 || pool_make(&state->pool, device, status) < 0)
         goto done;
     cudaError_t error = cudaEventCreateWithFlags(&state->join, cudaEventDisableTiming);
     if (error != cudaSuccess) {
@@ -327,6 +342,18 @@ device_leave(const struct device_scope *scope)
 {
     if (scope->device != scope->previous)
         cudaSetDevice(scope->previous);
+}
+
+cudaError_t
+recipe_choose_on_current_device(struct add_call *call)
+{
+    struct device_scope scope;
+    struct status status = {0};
+    if (device_enter(&scope, -1, &status) < 0)
+        return status.cuda ? (cudaError_t)status.cuda : cudaErrorUnknown;
+    recipe_choose(&scope.state->recipes, call);
+    device_leave(&scope);
+    return cudaSuccess;
 }
 
 struct range {
@@ -387,8 +414,9 @@ queue_add(const struct device_scope *scope, const struct plan *plan, void *c, bo
         if (stream_join(scope->device, plan->join[i], plan->stream, status) < 0)
             return -1;
 
-    const struct add_call call = {
+    struct add_call call = {
         .lane = plan->lane, .a = plan->a, .b = plan->b, .c = c, .n = plan->n, .stream = plan->stream};
+    recipe_choose(&scope->state->recipes, &call);
     cudaError_t error = add_launch(&call);
     if (error != cudaSuccess)
         return device_status(status, error, "cudaLaunchKernel");

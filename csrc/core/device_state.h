@@ -10,13 +10,15 @@
 
 #include <cuda_runtime_api.h>
 
+#include "recipes.h"
 #include "status.h"
 
 struct device_state {
-    atomic_bool ready;    /* pool and join are made */
+    atomic_bool ready;    /* all else but the lock is made */
     pthread_mutex_t lock; /* held while they are made, and by stream.c from the record of `join` to its wait */
     cudaMemPool_t pool;   /* ours alone: another library's trims and thresholds do not reach it */
     cudaEvent_t join;     /* the one event of stream.c */
+    struct recipes recipes;
 };
 
 /* A thread's stay on a device. */

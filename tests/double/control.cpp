@@ -20,6 +20,7 @@ double_reset(unsigned seed)
     m.failures.clear();
     m.calls.clear();
     m.faults = 0;
+    m.evict_last.clear();
     m.sticky = cudaSuccess;
     m.random.seed(seed);
     machine_shape(m);
@@ -67,6 +68,18 @@ double_live(size_t *device_blocks, size_t *device_bytes, size_t *pinned_blocks, 
         *streams += !stream->foreign;
     *events = m.event_handles.size();
     *graphs = m.graph_handles.size() + m.graph_exec_handles.size();
+}
+
+void
+double_l2(const void *start, size_t bytes, size_t *held, size_t *demoted)
+{
+    const auto lock = hold();
+    const auto &lines = the_machine().evict_last;
+    const uintptr_t begin = reinterpret_cast<uintptr_t>(start);
+    *held = *demoted = 0;
+    for (uintptr_t line = begin / 128; bytes && line <= (begin + bytes - 1) / 128; ++line)
+        if (const auto found = lines.find(line); found != lines.end())
+            ++*(found->second ? held : demoted);
 }
 
 void

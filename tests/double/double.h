@@ -36,6 +36,10 @@ long double_faults(void);
 void double_live(size_t *device_blocks, size_t *device_bytes, size_t *pinned_blocks, size_t *streams, size_t *events,
                  size_t *graphs);
 
+/* What kernels asked of the L2 since the reset: how many 128-byte lines with a byte in the range were loaded with
+ * evict_last and are still held so, and how many were demoted after their last such load. */
+void double_l2(const void *start, size_t bytes, size_t *held, size_t *demoted);
+
 /* How many GPUs there are, at most 8: 0 is a driver that sees none. */
 void double_devices(int count);
 

@@ -43,6 +43,10 @@ make_uint4(unsigned x, unsigned y, unsigned z, unsigned w)
 /* Whether a kernel begins when the kernel ahead of it in its stream has ended, or may begin before. */
 enum class launch_order { serial, programmatic };
 
+/* l2.cpp. What cuda/ptx.cuh's twins tell of: 16 bytes were loaded with evict_last; a line of 128 bytes was demoted. */
+void l2_holds(const void *vector);
+void l2_demotes(const void *line);
+
 /* launch.cpp. Queues run(first), which runs every block, beginning with that one. `pointers` are the arguments that
  * point to memory: they are held against what is allocated when the kernel runs. */
 cudaError_t double_launch(dim3 grid, dim3 block, cudaStream_t stream, launch_order order,

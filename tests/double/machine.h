@@ -4,6 +4,7 @@
  * queue.cpp     streams as queues of work, and the order in which it runs
  * graphs.cpp    streams that capture, and what becomes of what they captured
  * memory.cpp    allocations and who may touch them      pools.cpp  stream-ordered memory
+ * l2.cpp        what kernels ask the L2 to keep
  * devices.cpp, errors.cpp, streams.cpp, events.cpp, copies.cpp, pointers.cpp, launch.cpp: the CUDA calls
  * control.cpp   the tests' interface (double.h) */
 #ifndef VECADD_MACHINE_H
@@ -22,6 +23,7 @@
 #include <random>
 #include <string>
 #include <thread>
+#include <unordered_map>
 #include <vector>
 
 enum { MAX_DEVICES = 8, MULTIPROCESSORS = 4, L2_BYTES = 1 << 20 };
@@ -178,6 +180,7 @@ struct machine {
     std::map<uintptr_t, block_ptr> blocks; /* by address */
     size_t device_bytes[MAX_DEVICES] = {}; /* allocated or reserved by pools */
     size_t pinned_bytes = 0;
+    std::unordered_map<uintptr_t, bool> evict_last; /* by line of the L2: loaded so, and not demoted since */
     unsigned open_devices = 0; /* bit d: device d's memory is accessible, because work is running */
 
     machine();

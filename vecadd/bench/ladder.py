@@ -16,6 +16,12 @@ VARIANTS: Mapping[str, tuple[Mapping[str, int], ...]] = {
     "offset": tuple({"offset": offset} for offset in (1, 8, 16)),
     "divergent": tuple({"paths": paths} for paths in (2, 8, 32)),
     "block_shape": tuple({"x": x, "y": 2} for x in (4, 16, 32)),
+    "tuned": (
+        {},  # by its table; then what a row of the table might say
+        *({"loads": 1, "warps": warps} for warps in (4, 8, 16, 24, 32)),
+        {"loads": 2, "warps": 24},
+        *({"loads": 3, "warps": warps} for warps in (8, 24, 32)),
+    ),
 }
 
 
