@@ -12,6 +12,7 @@ from conftest import TESTS, child_environment
 from vecadd import cli
 from vecadd.profile import child, documents, metrics, ncu, stalls
 from vecadd.profile.spec import Spec
+from vecadd.profile.tools import ProfilerError, find
 
 FAKES = TESTS / "profiler"
 GOLDEN = FAKES / "naive-float4.txt"
@@ -50,12 +51,12 @@ def test_the_newest_profiler_of_the_usual_folders_is_found(
         tool = tmp_path / f"cuda-{version}" / "bin" / "ncu"
         tool.parent.mkdir(parents=True)
         tool.touch()
-    assert ncu.find() == tmp_path / "cuda-13.0" / "bin" / "ncu"
+    assert find("ncu", ncu.FOLDERS) == tmp_path / "cuda-13.0" / "bin" / "ncu"
 
 
 def test_the_profiler_on_path_comes_first(profiler: Callable[[str], Path]) -> None:
     installed = profiler("ncu")
-    assert ncu.find() == installed
+    assert find("ncu", ncu.FOLDERS) == installed
 
 
 # Run
@@ -76,7 +77,7 @@ def test_the_file_holds_all_that_the_profiler_said(
     file = tmp_path / "profile.json"
     assert cli.main(["profile", "naive", "--n", "1000", "--block", "128", "--json", str(file)]) == 0
     content = json.loads(file.read_text())
-    assert content["meta"]["method"].startswith("one launch a rung, replayed by Nsight Compute")
+    assert content["meta"]["method"]["kernels"].startswith("one launch a rung, replayed by Nsight Compute")
     (profile,) = content["profiles"]
     assert (profile["rung"], profile["dtype"], profile["n"], profile["block"]) == ("naive", "float32", 1000, 128)
     assert profile["metrics"]["duration"] == pytest.approx(738.912e-6)
@@ -178,7 +179,7 @@ def test_a_rung_that_fails_is_named_and_the_others_stay(
 
 
 USAGE = {
-    "a rung of the host": (["numpy"], "no rung on the device is called 'numpy'; there are single_thread, "),
+    "a rung of the host": (["numpy"], "no rung that uses a GPU is called 'numpy'; there are single_thread, "),
     "a dtype that none has": (["naive", "--dtype", "float31"], "no dtype is called 'float31'"),
     "two sizes": (["naive", "--n", "1,2"], "'1,2' is more than one size"),
     "a parameter without a value": (["chunked", "--param", "chunk"], "'chunk' is not a parameter; write name=3"),
@@ -236,7 +237,7 @@ def test_a_page_without_launches_has_none() -> None:
 
 
 def test_another_text_is_no_page() -> None:
-    with pytest.raises(ncu.ProfilerError, match="it said: ==ERROR== no"):
+    with pytest.raises(ProfilerError, match="it said: ==ERROR== no"):
         ncu.launch("==ERROR== no\n")
 
 

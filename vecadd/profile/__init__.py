@@ -1,11 +1,14 @@
 """vecadd profile: what a profiler says of the rungs, in the founding documents' columns, side by side.
 
-    spec.py       which rung is profiled, and how a profiler is made to watch it
+    spec.py       which rung is profiled
+    tools.py      what the profilers have in common: found, made to watch a child, their CSV read
     child.py      what runs under the profiler: one rung, warmed up, once between the marks, its sum checked
     ncu.py        Nsight Compute: found, run, and its pages read
+    nsys.py       Nsight Systems: found, run, and its summaries read
     metrics.py    which of the profiler's metrics make which row of the table
     stalls.py     why a warp waits, in words
     documents.py  what the founding documents' profilers said
+    transfers.py  shares and rates of the copies and kernels of a transfer rung
     tables.py     the same for a terminal
     command.py    the command line's `profile`
 

@@ -8,20 +8,22 @@ CUDA runtime) the rung runs without.
 import ctypes
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from vecadd import _core
 from vecadd.bench.axes import dtype_named
-from vecadd.bench.buffers import DEVICE, HOST, PINNED, Pattern, Place
-from vecadd.profile.spec import FAILED, Spec
+from vecadd.bench.buffers import DEVICE, HOST, PINNED, Buffers, Pattern, Place
+from vecadd.profile.spec import Spec
+from vecadd.profile.tools import FAILED
 
 WARM_UPS = 2  # the first call loads the kernel, the second finds it loaded
 
 
-def run(spec: Spec) -> None:
-    """Runs the rung; raises what it raises, and WrongSumError."""
+def run(spec: Spec, watched: Callable[[Buffers], object] | None = None) -> None:
+    """Warms the rung up, runs it between the marks, or as ``watched`` does, and checks the sum; raises what it raises,
+    and WrongSumError."""
     rung, place = spec.facts, _place(spec)
     pattern = Pattern(dtype_named(spec.dtype))
     (used,) = pattern.buffers(place, spec.n, 1)
@@ -33,8 +35,11 @@ def run(spec: Spec) -> None:
     for _ in range(WARM_UPS):
         once()
     (place.clear if accumulates else place.poison)(used.out)
-    with _marks():
-        once()
+    if watched is None:
+        with _marks():
+            once()
+    else:
+        watched(used)
     if rung["sum"] == "raced":
         return
     by_each_thread = rung["sum"] == "added by each thread"

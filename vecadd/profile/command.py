@@ -5,23 +5,29 @@ import importlib.util
 import json
 import sys
 from collections.abc import Iterable, Mapping
-from pathlib import Path
-from typing import Any
+from dataclasses import asdict
 
 from vecadd import _core
-from vecadd.bench import axes, machine
+from vecadd._machine import Info, link_bandwidth
+from vecadd.bench import axes, limits, machine
 from vecadd.bench.command import PIPE_WIDTH, target
 from vecadd.info import info
-from vecadd.profile import ncu
+from vecadd.profile import ncu, transfers
 from vecadd.profile.spec import Spec
+from vecadd.profile.tools import ProfilerError, RefusedError
 
 ELEMENTS = 1 << 27  # document 000's size: 1.5 GiB of float32, past the L2 of every GPU
-KINDS = ("device", "latency")  # of the rungs that a profiler of kernels has something to say of
+WIDEST = 1000  # columns of a table in a file
+KINDS = ("device", "latency", "transfer")  # of the rungs that a profiler of GPUs has something to say of
 
 METHOD = (
     "one launch a rung, replayed by Nsight Compute for each group of counters, with the caches flushed before each "
     "pass and the clocks left alone, after two runs of warm-up; the sum compared bit for bit afterwards; of a rung "
     "that queues several kernels, the first"
+)
+METHOD_OF_TRANSFERS = (
+    "one run a rung after two of warm-up; shares are of the seconds of all copies and kernels added up, which overlap "
+    "where the rung lets them; the sum compared bit for bit afterwards"
 )
 
 
@@ -61,45 +67,73 @@ def run(arguments: argparse.Namespace) -> int:
     found = info()
     if not found.gpus:
         raise RuntimeError(f"there is no GPU to profile: {found.gpu_reason}")
+    failures: list[str] = []
     launches: dict[Spec, ncu.Launch] = {}
-    failures = []
+    moved: dict[Spec, transfers.Transfer] = {}
     for spec in specs:
         try:
-            launches[spec] = ncu.profile(spec)
-        except ncu.RefusedError:
+            if spec.facts["kind"] == "transfer":
+                moved[spec] = transfers.profile(spec)
+            else:
+                launches[spec] = ncu.profile(spec)
+        except RefusedError:
             raise
-        except ncu.ProfilerError as error:
+        except ProfilerError as error:
             failures.append(f"{spec.rung} failed: {error}")
+    link = _link(found) if moved else None
     if arguments.json is not None:
-        meta = machine.meta(found, machine.conditions_since(conditions), method=METHOD, failures=failures)
-        _write(arguments.json, meta, launches)
-    _show(launches, failures)
+        meta = machine.meta(
+            found,
+            machine.conditions_since(conditions),
+            method={"kernels": METHOD, "transfers": METHOD_OF_TRANSFERS},
+            limits={"link": asdict(link)} if link else {},
+            failures=failures,
+        )
+        profiles = [spec.as_dict() | launch.as_dict() for spec, launch in launches.items()]
+        profiles += [spec.as_dict() | transfer.as_dict() for spec, transfer in moved.items()]
+        arguments.json.write_text(json.dumps({"meta": meta, "profiles": profiles}, indent=1) + "\n")
+    _show(launches, moved, link, failures)
     return 1 if failures else 0
 
 
-def _show(launches: Mapping[Spec, ncu.Launch], failures: Iterable[str]) -> None:
+def _show(
+    launches: Mapping[Spec, ncu.Launch],
+    moved: Mapping[Spec, transfers.Transfer],
+    link: transfers.Link | None,
+    failures: Iterable[str],
+) -> None:
     from rich.console import Console
 
     from vecadd.profile import tables
 
-    console = Console()
-    lines = list(failures)
+    shown, lines = [], []
     if launches:
-        found = tables.tables(launches)
-        if not sys.stdout.isatty():  # a file takes the metrics of any number of rungs
-            console.width = max(
-                PIPE_WIDTH, console.measure(found[0], options=console.options.update(width=1000)).maximum
-            )
-        for table in found:
-            console.print(table)
-        lines = [*tables.notes(launches), *lines, f"method: {METHOD}"]
-    for line in lines:
+        shown += tables.tables(launches)
+        lines += [*tables.notes(launches), f"method: {METHOD}"]
+    if link:
+        shown += tables.transfer_tables(moved, link)
+        lines += [*tables.transfer_notes(moved, link), f"method: {METHOD_OF_TRANSFERS}"]
+    console = Console()
+    if shown and not sys.stdout.isatty():  # a file takes the columns of any number of rungs
+        options = console.options.update(width=WIDEST)
+        console.width = max(PIPE_WIDTH, console.measure(shown[0], options=options).maximum)
+    for table in shown:
+        console.print(table)
+    for line in [*lines, *failures]:
         print(line)
 
 
-def _write(path: Path, meta: Mapping[str, Any], launches: Mapping[Spec, ncu.Launch]) -> None:
-    profiles = [spec.as_dict() | launch.as_dict() for spec, launch in launches.items()]
-    path.write_text(json.dumps({"meta": meta, "profiles": profiles}, indent=1) + "\n")
+def _link(found: Info) -> transfers.Link:
+    """Probed after the rungs ran: probing makes this process one of those on the GPU."""
+    rates = limits.probe_link(0)
+    gpu = found.gpus[0]
+    theory = link_bandwidth(gpu.link_generation_max, gpu.link_width_max)
+    return transfers.Link(
+        rates["to_device_gbps"],
+        rates["to_host_gbps"],
+        theory / 1e9 if theory else None,
+        f"PCIe {gpu.link_generation_max} x{gpu.link_width_max}",
+    )
 
 
 def _specs(arguments: argparse.Namespace) -> list[Spec]:
@@ -126,7 +160,7 @@ def _names() -> list[str]:
 
 def _rung(text: str) -> str:
     if text not in _names():
-        raise argparse.ArgumentTypeError(f"no rung on the device is called {text!r}; there are {', '.join(_names())}")
+        raise argparse.ArgumentTypeError(f"no rung that uses a GPU is called {text!r}; there are {', '.join(_names())}")
     return text
 
 

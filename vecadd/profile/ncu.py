@@ -10,19 +10,17 @@ read, with the caches flushed before each pass and the clocks left alone. The re
 Columns are found by their names, others are ignored, and a metric that a version or a GPU lacks is not there.
 """
 
-import csv
 import re
-import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from vecadd.profile import metrics, stalls
-from vecadd.profile.spec import Spec, failure, watch
+from vecadd.profile.spec import Spec
+from vecadd.profile.tools import ProfilerError, RefusedError, failure, find, number, rows_of, watch, words
 
 FOLDERS = ("/usr/local/cuda*/bin", "/opt/nvidia/nsight-compute/*", "/usr/local/NVIDIA-Nsight-Compute*")
 SECTIONS = (
@@ -78,14 +76,6 @@ REFUSALS = (
 _LOAD = re.compile(r"(?:@!?U?P\w+\s+)?((?:LDG|LDGSTS|UBLKCP|UTMALDG|LD)(?:\.[\w.]+)?)(?=\s|;|$)")
 
 
-class ProfilerError(RuntimeError):
-    """A rung that a profiler could not look at; the message holds what it said."""
-
-
-class RefusedError(ProfilerError):
-    """A profiler that is missing or that refuses to work for any rung: one line that says how to get it."""
-
-
 @dataclass(frozen=True)
 class Rule:
     """A piece of the profiler's advice: ``kind`` as it says, "OPT", "INF" or "WRN"; a speed-up in percent."""
@@ -124,17 +114,9 @@ class Launch:
         }
 
 
-def find() -> Path | None:
-    """ncu on PATH, else the newest of those in the usual folders."""
-    if on_path := shutil.which("ncu"):
-        return Path(on_path)
-    found = [path for folder in FOLDERS for path in Path("/").glob(f"{folder.lstrip('/')}/ncu") if path.is_file()]
-    return max(found, key=_version, default=None)
-
-
 def profile(spec: Spec) -> Launch:
     """What Nsight Compute says of one launch of the rung, replayed; raises RefusedError and ProfilerError."""
-    tool = find()
+    tool = find("ncu", FOLDERS)
     if tool is None:
         raise RefusedError(f"ncu is neither on PATH nor in {', '.join(FOLDERS)}: {GET}")
     with TemporaryDirectory(prefix="vecadd-profile-") as folder:
@@ -145,11 +127,11 @@ def profile(spec: Spec) -> Launch:
             raise ProfilerError(f"ncu did not end within {TIMEOUT:g} s") from None
         _raise_refusal(said)
         if said.returncode or not report.exists():
-            raise ProfilerError(f"ncu gave no report (exit status {said.returncode}); it said: {_words(said)}")
+            raise ProfilerError(f"ncu gave no report (exit status {said.returncode}); it said: {words(said)}")
         raw = _page(tool, report, "raw")
         first = launch(raw)
         if first is None:
-            raise ProfilerError(f"ncu saw no launch; it said: {_words(said)}")
+            raise ProfilerError(f"ncu saw no launch; it said: {words(said)}")
         executed, instructions = loads(_page(tool, report, "source"))
         return replace(
             first,
@@ -161,7 +143,7 @@ def profile(spec: Spec) -> Launch:
 
 def launch(raw: str) -> Launch | None:
     """The rung's first launch in a raw page in CSV, None where there is none; raises ProfilerError for another text."""
-    rows = _rows(raw)
+    rows = rows_of(raw)
     header = next((row for row in rows if "Kernel Name" in row), None)
     if header is None:
         raise ProfilerError(f"ncu gave no raw page in CSV; it said: {raw.strip() or 'nothing'}")
@@ -173,14 +155,14 @@ def launch(raw: str) -> Launch | None:
         if not row[kernel]:
             units = row
         elif DELAY not in row[kernel]:
-            cells = ((name, _number(text), unit) for name, text, unit in zip(header, row, units, strict=True))
+            cells = ((name, number(text), unit) for name, text, unit in zip(header, row, units, strict=True))
             return Launch(row[kernel], {name: (value, unit) for name, value, unit in cells if value is not None})
     return None
 
 
 def rules(details: str) -> tuple[Rule, ...]:
     """The advice on the rung's first launch in a details page in CSV; none where the page has none."""
-    rows = _rows(details)
+    rows = rows_of(details)
     header = next((row for row in rows if "Rule Name" in row), None)
     if header is None:
         return ()
@@ -198,7 +180,7 @@ def rules(details: str) -> tuple[Rule, ...]:
             name=cells["Rule Name"],
             kind=cells.get("Rule Type", ""),
             message=" ".join(cells.get("Rule Description", "").split()),
-            speedup=_number(cells.get("Estimated Speedup", "")),
+            speedup=number(cells.get("Estimated Speedup", "")),
         )
         found[rule] = None
     return tuple(found)
@@ -211,7 +193,7 @@ def loads(source: str) -> tuple[dict[str, int], int | None]:
     instructions: int | None = None
     columns: list[str] = []
     inside = False
-    for row in _rows(source):
+    for row in rows_of(source):
         if row and row[0] == "Kernel Name":
             if inside and columns:
                 break  # the first launch alone
@@ -257,43 +239,20 @@ def _page(tool: Path, report: Path, page: str) -> str:
         timeout=TIMEOUT,
     )
     if said.returncode:
-        raise ProfilerError(f"ncu does not print its report's {page} page; it said: {_words(said)}")
+        raise ProfilerError(f"ncu does not print its report's {page} page; it said: {words(said)}")
     return said.stdout
 
 
 def _raise_refusal(said: "subprocess.CompletedProcess[str]") -> None:
     output = said.stdout + said.stderr
-    for sign, words in REFUSALS:
+    for sign, line in REFUSALS:
         if sign in output:
-            raise RefusedError(words)
+            raise RefusedError(line)
     if wrong := failure(output):
         raise ProfilerError(wrong)
-
-
-def _words(said: "subprocess.CompletedProcess[str]") -> str:
-    return (said.stdout + said.stderr).strip() or "nothing"
-
-
-def _rows(text: str) -> Iterator[list[str]]:
-    """Of CSV, where a cell may hold line breaks."""
-    return csv.reader(StringIO(text, newline=""))
-
-
-def _number(text: str) -> float | None:
-    """ "1,234.5" as 1234.5; None for what is no number."""
-    try:
-        value = float(text.replace(",", ""))
-    except ValueError:
-        return None
-    return value if value == value else None
 
 
 def _cell(row: list[str], columns: list[str], *names: str) -> float | None:
     """The number below the first of these headings; a source page may have one twice."""
     at = next((columns.index(name) for name in names if name in columns), None)
-    return None if at is None or at >= len(row) else _number(row[at])
-
-
-def _version(path: Path) -> tuple[list[int], str]:
-    """Of the folder's name: the greatest is the newest."""
-    return [int(part) for part in re.findall(r"\d+", str(path))], str(path)
+    return None if at is None or at >= len(row) else number(row[at])

@@ -1,17 +1,12 @@
-"""Which rung is to be profiled, and how a profiler is made to watch it."""
+"""Which rung is to be profiled."""
 
 import json
-import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from os import environ, pathsep
-from pathlib import Path
 from typing import Any
 
 from vecadd import _core
-
-FAILED = "vecadd: "  # before the one line of a child that failed
 
 
 @dataclass(frozen=True)
@@ -41,24 +36,3 @@ class Spec:
     def command(self) -> list[str]:
         """What a profiler is to start. -P: a file called numpy.py in the current folder must not break the child."""
         return [sys.executable, "-P", "-m", "vecadd.profile.child", json.dumps(self.as_dict())]
-
-
-def watch(profiler: Sequence[str], spec: Spec, timeout: float) -> "subprocess.CompletedProcess[str]":
-    """The profiler's output and exit status after it has watched a child; raises subprocess.TimeoutExpired."""
-    here = str(Path(__file__).parents[2])
-    path = pathsep.join(filter(None, (environ.get("PYTHONPATH"), here)))
-    return subprocess.run(
-        [*profiler, *spec.command()],
-        env={**environ, "PYTHONPATH": path},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        timeout=timeout,
-    )
-
-
-def failure(output: str) -> str | None:
-    """What the child says went wrong, among the profiler's own lines; None where it does not say."""
-    lines = (line.partition(FAILED)[2] for line in output.splitlines() if line.startswith(FAILED))
-    return next(lines, None)

@@ -1,6 +1,6 @@
 """Profiles as tables for a terminal: metrics down, rungs across, the documents' figures beside their rung."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
@@ -9,7 +9,9 @@ from vecadd.bench import recorded
 from vecadd.bench.tables import show_seconds
 from vecadd.profile import documents, metrics, stalls
 from vecadd.profile.ncu import Launch, Rule
+from vecadd.profile.nsys import Calls
 from vecadd.profile.spec import Spec
+from vecadd.profile.transfers import TITLES, Link, Transfer
 
 SMALL = 0.01  # of the cycles: a reason below it in every rung is left out
 NOTHING = "-"
@@ -31,6 +33,22 @@ def notes(launches: Mapping[Spec, Launch]) -> list[str]:
     for spec, launch in launches.items():
         lines += [f"{spec.rung}: {_advice(rule)}" for rule in launch.rules]
     return lines
+
+
+def transfer_tables(transfers: Mapping[Spec, Transfer], link: Link) -> list[Table]:
+    """What the copies and kernels of each rung take, and the calls of those that a profiler saw."""
+    seen = {spec: transfer.api for spec, transfer in transfers.items() if transfer.api}
+    return [_parts(transfers, link), *([_calls(seen)] if seen else [])]
+
+
+def transfer_notes(transfers: Mapping[Spec, Transfer], link: Link) -> list[str]:
+    """Whose rates those of the link are, what the documents saw, and why there are no calls where there are none."""
+    lines = [f"the link: {_gbps(link.to_device)} GB/s up and {_gbps(link.to_host)} GB/s down by probes of this run"]
+    if link.theory:
+        lines[0] += f"; {link.theory:.1f} GB/s each way in theory ({link.name})"
+    lines.append(f"the documents: {documents.PROGRAM}")
+    reasons = dict.fromkeys(transfer.why for transfer in transfers.values() if transfer.why)
+    return lines + [f"no API calls, and times from the rungs' own events: {why}" for why in reasons]
 
 
 def show(value: float | None, unit: metrics.Unit) -> str:
@@ -83,6 +101,56 @@ def _stalls(rungs: Sequence[str], shares: Sequence[Mapping[str, float]]) -> Tabl
             table.add_row(reason.title, *map(_percent, values), reason.cause, reason.direction)
     table.add_row("none: issuing", *(_percent(share.get(stalls.WORKING)) for share in shares), "", "")
     return table
+
+
+def _parts(transfers: Mapping[Spec, Transfer], link: Link) -> Table:
+    table = Table(box=SIMPLE_HEAD, title="copies and kernels of one run", title_justify="left", title_style="bold")
+    table.add_column("rung", no_wrap=True)
+    table.add_column("what", no_wrap=True)
+    for name in ("count", "seconds", "share %", "MB", "GB/s", "% of link", "% of theory"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for spec, transfer in transfers.items():
+        for index, part in enumerate(transfer.parts):
+            measured = {"to_device": link.to_device, "to_host": link.to_host}.get(part.what)
+            table.add_row(
+                spec.rung if index == 0 else "",
+                TITLES.get(part.what, part.what),
+                str(part.count),
+                show_seconds(part.seconds),
+                f"{100 * transfer.share(part):.1f}",
+                NOTHING if part.bytes is None else f"{part.bytes / 1e6:,.1f}",
+                _gbps(part.gbps),
+                _percent(part.gbps / measured if part.gbps and measured else None),
+                _percent(part.gbps / link.theory if part.gbps and link.theory else None),
+            )
+        table.add_section()
+    return table
+
+
+def _calls(seen: Mapping[Spec, Iterable[Calls]]) -> Table:
+    """The calls of each rung's run, and those of the document's program."""
+    table = Table(box=SIMPLE_HEAD, title="API calls of one run", title_justify="left", title_style="bold")
+    table.add_column("rung", no_wrap=True)
+    table.add_column("call", overflow="fold")
+    for name in ("calls", "total", "average", "median", "min", "max", "deviation"):
+        table.add_column(name, justify="right", no_wrap=True)
+    rows = [(spec.rung, calls) for spec, calls in seen.items()]
+    for rung, calls in [*rows, ("(004)", [Calls(name, *figures) for name, figures in documents.CALLS.items()])]:
+        for index, call in enumerate(calls):
+            seconds = (call.total, call.average, call.median, call.least, call.most, call.deviation)
+            table.add_row(
+                rung if index == 0 else "",
+                call.name,
+                str(call.count),
+                *map(show_seconds, seconds),
+                style="dim" if rung == "(004)" else None,
+            )
+        table.add_section()
+    return table
+
+
+def _gbps(value: float | None) -> str:
+    return NOTHING if value is None else f"{value:.1f}"
 
 
 def _percent(share: float | None) -> str:

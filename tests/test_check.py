@@ -1,0 +1,343 @@
+"""vecadd check: what it measures, what it holds that against, and that it says what is wrong in words."""
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import child_environment
+
+from vecadd import _machine, cli
+from vecadd.bench import limits, results
+from vecadd.check import expected, findings, measure
+from vecadd.check.measure import Measured
+from vecadd.check.rows import Expected, Row
+from vecadd.info import info
+
+HOST = ["host add 2^14", "host add 2^10"]
+GPU = [
+    "link to the device", "link to the host", "link both ways", "device read", "device write", "device add 2^12",
+    "device add 2^13", "launch empty kernel", "launch queued kernel", "launch call of add",
+]  # fmt: skip
+
+H200 = _machine.Gpu(
+    index=0, name="NVIDIA H200", compute_capability="9.0", multiprocessors=132, clock=1.98e9,
+    threads_per_multiprocessor=2048, blocks_per_multiprocessor=32, registers_per_multiprocessor=65536,
+    shared_per_multiprocessor=233472, shared_reserved=1024, memory=150_110_011_392, l2=62_914_560,
+    bandwidth=4.814304e12, ecc=True, link_generation=5, link_width=16, link_generation_max=5, link_width_max=16,
+)  # fmt: skip
+QUIET: dict[str, Any] = {
+    "load_average": 0.1,
+    "cpus": 16,
+    "gpu_processes": 0,
+    "throttled": {"power cap": 0.0, "heat": 0.0},
+}
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same rows at sizes that the double has time for."""
+    monkeypatch.setattr(measure, "STREAMING", (1 << 14,))
+    monkeypatch.setattr(measure, "DEVICE_SIZES", (1 << 12,))
+    monkeypatch.setattr(measure, "LARGEST", 1 << 13)
+    monkeypatch.setattr(measure, "SECONDS", 1e-3)
+    monkeypatch.setattr(limits, "LINK_BYTES", 1 << 16)
+    monkeypatch.setattr(limits, "PROBE_ROUNDS", 1)
+    monkeypatch.setenv("PYTHONPATH", child_environment()["PYTHONPATH"])  # for the child that looks for GPUs
+
+
+@pytest.fixture
+def without_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = replace(info(), gpus=(), gpu_status="no GPU", gpu_reason="the driver sees no GPU")
+    monkeypatch.setattr("vecadd.check.command.info", lambda: found)
+
+
+@pytest.fixture
+def check(tmp_path: Path) -> Callable[..., tuple[int, dict[str, Any]]]:
+    """check(*options): the exit status and the content of the file."""
+
+    def run(*options: str) -> tuple[int, dict[str, Any]]:
+        file = tmp_path / "check.json"
+        status = cli.main(["check", "--json", str(file), *options])
+        return status, json.loads(file.read_text())
+
+    return run
+
+
+def titles(content: dict[str, Any]) -> list[str]:
+    return [f"{row['kind']} {row['name']}" for row in content["rows"]]
+
+
+def earlier(path: Path, **figures: tuple[str, str, float]) -> Path:
+    """A file of an earlier check: kind, name and figure of its rows."""
+    rows = [{"kind": kind, "name": name, "median": value} for kind, name, value in figures.values()]
+    path.write_text(json.dumps({"meta": {"machine": "elsewhere"}, "rows": rows}))
+    return path
+
+
+EASY = {
+    "streaming": ("host", "add 2^14", 1e-9),
+    "small": ("host", "add 2^10", 1e9),
+}
+
+
+# Rows
+
+
+def test_without_a_gpu_there_are_the_hosts_rows(
+    without_gpu: None, check: Callable[..., tuple[int, dict[str, Any]]], tmp_path: Path, capsys: Any
+) -> None:
+    status, content = check("--expect", str(earlier(tmp_path / "old.json", **EASY)))
+    assert (status, content["verdict"], titles(content)) == (0, "passed", HOST)
+    printed = capsys.readouterr().out
+    assert "host rows only: the driver sees no GPU" in printed
+    assert "old.json is of elsewhere, this machine is " in printed
+    assert printed.endswith("passed\n")
+
+
+def test_with_a_gpu_there_are_all_rows(device: int, check: Callable[..., tuple[int, dict[str, Any]]]) -> None:
+    _, content = check()
+    found = titles(content)
+    assert [title for title in found if title not in ("link generation", "link width")] == HOST + GPU
+    assert all(row["error"] is None and row["value"] > 0 for row in content["rows"])
+    assert content["meta"]["rounds"] == 1
+    assert content["meta"]["tolerances"]["device"] == 0.03
+
+
+def test_minutes_repeat_the_round_and_the_worst_counts(
+    without_gpu: None, check: Callable[..., tuple[int, dict[str, Any]]], tmp_path: Path
+) -> None:
+    _, content = check("--minutes", "0.01", "--expect", str(earlier(tmp_path / "old.json", **EASY)))
+    assert content["meta"]["rounds"] > 1
+    streaming, small = content["rows"]
+    assert len(streaming["rounds"]) == len(small["rounds"]) == content["meta"]["rounds"]
+    assert (streaming["value"], small["value"]) == (min(streaming["rounds"]), max(small["rounds"]))
+    assert streaming["drift"] == pytest.approx(streaming["rounds"][-1] / streaming["rounds"][0] - 1)
+
+
+def test_a_wrong_sum_fails(
+    without_gpu: None,
+    check: Callable[..., tuple[int, dict[str, Any]]],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Any,
+) -> None:
+    monkeypatch.setattr("vecadd.bench.contestants._core.add", lambda a, b, out: out)
+    status, content = check()
+    assert (status, content["verdict"]) == (1, "failed")
+    assert content["rows"][0]["error"].startswith("add: wrong result: element 0 is ")
+    assert "host add 2^14 failed: add: wrong result" in capsys.readouterr().out
+
+
+def test_a_gpu_that_fails_leaves_the_hosts_rows(
+    device: int, double: Any, check: Callable[..., tuple[int, dict[str, Any]]]
+) -> None:
+    double.fail("cudaEventRecord", forever=True)
+    status, content = check()
+    assert status == 1
+    assert titles(content)[:2] == HOST
+    assert any(row["error"] for row in content["rows"][2:])
+    assert not any(row["error"] for row in content["rows"][:2])
+
+
+# Expected
+
+
+def test_an_expectation_that_no_machine_meets_fails_by_name(
+    without_gpu: None, check: Callable[..., tuple[int, dict[str, Any]]], tmp_path: Path, capsys: Any
+) -> None:
+    impossible = earlier(tmp_path / "old.json", **EASY | {"streaming": ("host", "add 2^14", 1e9)})
+    status, content = check("--expect", str(impossible))
+    assert (status, content["verdict"]) == (1, "failed")
+    assert [row["passed"] for row in content["rows"]] == [False, True]
+    assert capsys.readouterr().out.endswith("failed: host add 2^14\n")
+
+
+def test_a_check_meets_its_own_file_again(
+    without_gpu: None, check: Callable[..., tuple[int, dict[str, Any]]], tmp_path: Path
+) -> None:
+    check()
+    kept = (tmp_path / "check.json").rename(tmp_path / "first.json")
+    _, content = check("--expect", str(kept))
+    first = json.loads(kept.read_text())
+    assert [row["expected"] for row in content["rows"]] == [row["median"] for row in first["rows"]]
+    assert [row["share"] for row in content["rows"]] == [0.8, 0.8]
+    assert {row["source"] for row in content["rows"]} == {str(kept)}
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"meta": {}, "rows": []}', '{"meta": {}, "rows": [{"kind": "host"}]}', '{"meta": 1}']
+)
+def test_another_file_is_one_line_and_status_1(text: str, tmp_path: Path, capsys: Any) -> None:
+    (tmp_path / "old.json").write_text(text)
+    assert cli.main(["check", "--expect", str(tmp_path / "old.json")]) == 1
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err.count("\n")) == ("", 1)
+    assert printed.err.startswith(f"vecadd check: {tmp_path}/old.json ")
+
+
+def test_a_missing_file_is_named(capsys: Any) -> None:
+    assert cli.main(["check", "--expect", "/nowhere/x.json"]) == 1
+    assert capsys.readouterr().err == "vecadd check: /nowhere/x.json: No such file or directory\n"
+
+
+def bench_row(sweep: str, rung: str, n: int, seconds: float, **params: Any) -> results.Row:
+    return results.Row(
+        sweep, rung, "float32", n, params, seconds, (seconds, seconds), 12 * n, 12 * n / seconds / 1e9, None, None, True
+    )
+
+
+def test_a_bench_file_gives_the_same_figures(tmp_path: Path) -> None:
+    rows = [
+        bench_row("host", "numpy", 1 << 26, 1e-3),
+        bench_row("host", "add", 1 << 26, 8e-3),
+        bench_row("host", "threads_stream", 1 << 26, 7e-3),
+        bench_row("host", "add", 1 << 10, 3e-7),
+        bench_row("device", "naive", 1 << 28, 9e-4),
+        bench_row("device", "tuned", 1 << 28, 7e-4),
+        bench_row("device", "add", 1 << 10, 7e-6, clock="host clock"),
+    ]
+    probed = {
+        "device": {"read_gbps": 4470.0, "write_gbps": 4642.0, "gbps": 4526.0},
+        "link": {"to_device_gbps": 55.0, "to_host_gbps": 54.0, "both_gbps": 100.0, "gbps": 78.0},
+        "launch": {"kernel_seconds": 2.9e-6, "queued_seconds": 1.1e-6},
+    }
+    results.write(tmp_path / "bench.json", {"machine": "h200", "limits": probed}, rows)
+    file = expected.of_file(tmp_path / "bench.json")
+    assert file.machine == "h200"
+    assert file.figures == {
+        "host add 2^26": 12 * 2**26 / 7e-3 / 1e9,
+        "host add 2^10": 3e-7,
+        "link to the device": 55.0,
+        "link to the host": 54.0,
+        "link both ways": 100.0,
+        "device read": 4470.0,
+        "device write": 4642.0,
+        "device add 2^28": 12 * 2**28 / 7e-4 / 1e9,
+        "launch empty kernel": 2.9e-6,
+        "launch queued kernel": 1.1e-6,
+        "launch call of add": 7e-6,
+    }
+
+
+def test_an_h200s_recorded_figures_pass_by_theory() -> None:
+    recorded = json.loads((Path(__file__).parents[1] / "benchmarks/results/h200/bench.json").read_text())
+    measured = Measured(probes={"device": recorded["meta"]["limits"]["device"]["gbps"], "launch": 2.9e-6})
+    figures = expected.of_file(Path(__file__).parents[1] / "benchmarks/results/h200/bench.json").figures
+    for title, value in figures.items():
+        kind, _, name = title.partition(" ")
+        if kind in ("link", "device") and name not in ("add 2^10", "add 2^12", "add 2^14", "add 2^16", "add 2^18"):
+            measured.add(kind, name, "GB/s", value)  # type: ignore[arg-type]
+    expected.of_machine(H200, measured)
+    verdicts = {title: row.passed for title, row in measured.rows.items()}
+    assert set(verdicts) >= {"device read", "link both ways", "device add 2^20", "device add 2^28"}
+    assert set(verdicts.values()) == {True}
+
+
+def test_theory_is_of_the_link_that_could_be_and_not_of_the_one_that_is() -> None:
+    measured = Measured()
+    for name, unit, value in (
+        ("to the device", "GB/s", 26.0),
+        ("generation", "generation", 5.0),
+        ("width", "lanes", 8.0),
+    ):
+        measured.add("link", name, unit, value)  # type: ignore[arg-type]
+    expected.of_machine(replace(H200, link_width=8), measured)
+    rate, generation, width = measured.rows.values()
+    assert rate.expected is not None
+    assert rate.expected.value == pytest.approx(63.0, abs=0.1)
+    assert [row.passed for row in (rate, generation, width)] == [False, True, False]
+
+
+def test_what_nobody_knows_is_neither_pass_nor_fail() -> None:
+    measured = Measured()
+    measured.add("device", "read", "GB/s", 100.0)
+    measured.add("link", "both ways", "GB/s", 1.0)
+    expected.of_machine(replace(H200, bandwidth=None, link_width_max=None), measured)
+    assert [row.passed for row in measured.rows.values()] == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("unit", "value", "passed"), [("GB/s", 90.0, True), ("GB/s", 89.0, False), ("s", 111.0, True), ("s", 112.0, False)]
+)
+def test_the_share_counts_both_ways(unit: Any, value: float, passed: bool) -> None:
+    assert Row("device", "x", unit, [value], Expected(100.0, 0.9, "")).passed is passed
+
+
+# Findings
+
+
+def said(conditions: dict[str, Any] | None = None, ecc_errors: float | None = 0, rows: list[Row] | None = None) -> Any:
+    found = replace(info(), gpus=(H200,))
+    link = [
+        Row("link", "generation", "generation", [5.0], Expected(5.0, 1.0, "")),
+        Row("link", "width", "lanes", [16.0], Expected(16.0, 1.0, "")),
+    ]
+    noted = findings.of(found, QUIET | (conditions or {}), ecc_errors, link if rows is None else rows)
+    return [(finding.text, finding.fails) for finding in noted]
+
+
+def test_a_quiet_machine_has_no_findings() -> None:
+    assert said() == []
+
+
+@pytest.mark.parametrize(
+    ("conditions", "text", "fails"),
+    [
+        ({"load_average": 9.0}, "host load: 9.0 on 16 CPUs before the run", False),
+        ({"gpu_processes": 2}, "other processes on the GPU: 2", False),
+        ({"throttled": {"power cap": 0.0, "heat": 1.5}}, "throttling: heat for 1.5 s of the run", True),
+        ({"throttled": {"power cap": 2.0, "heat": 0.0}}, "throttling: power cap for 2 s of the run", False),
+        ({"throttled": {"heat": None}}, "unknown: throttling: nvidia-smi does not say", False),
+    ],
+)
+def test_conditions_are_named(conditions: dict[str, Any], text: str, fails: bool) -> None:
+    assert said(conditions) == [(text, fails)]
+
+
+def test_ecc_errors_fail() -> None:
+    assert said(ecc_errors=3) == [("ECC errors: 3 uncorrected since the driver was loaded", True)]
+
+
+def test_a_degraded_link_is_named() -> None:
+    rows = [
+        Row("link", "generation", "generation", [3.0], Expected(5.0, 1.0, "")),
+        Row("link", "width", "lanes", [8.0], Expected(16.0, 1.0, "")),
+    ]
+    assert said(rows=rows) == [("degraded link: PCIe 3 x8 under load, where 5 x16 is possible", True)]
+
+
+def test_drift_is_named() -> None:
+    rows = [Row("host", "add 2^26", "GB/s", [100.0, 95.1, 80.0]), Row("host", "add 2^10", "s", [1.0, 1.04])]
+    text = [text for text, _ in said(rows=rows) if text.startswith("drift")]
+    assert text == ["drift: host add 2^26 was 20 % slower in the last round"]
+
+
+def test_throttling_fails_the_machine(
+    device: int,
+    check: Callable[..., tuple[int, dict[str, Any]]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Any,
+) -> None:
+    """nvidia-smi says at the end that the GPU was hot for two seconds of the run."""
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text(
+        '#!/bin/sh\ncase "$1" in\n--query-compute-apps*) ;;\n'
+        f"*ecc.errors*) n=$(cat {tmp_path}/asked 2>/dev/null || echo 0); echo $((n + 1)) > {tmp_path}/asked\n"
+        'echo "0, 0, $((n > 0 ? 2000000 : 0)), 0, 0" ;;\nesac\n'
+    )
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    status, content = check()
+    assert status == 1
+    assert {"text": "throttling: heat for 2 s of the run", "fails": True} in content["findings"]
+    assert "found: throttling: heat for 2 s of the run" in capsys.readouterr().out
+
+
+def test_wrong_minutes_are_status_2(capsys: Any) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(["check", "--minutes", "soon"])
+    assert "'soon' is not a number of minutes up to a week" in capsys.readouterr().err

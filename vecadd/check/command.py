@@ -1,0 +1,131 @@
+"""The command ``vecadd check``: its options, what it prints, its exit status."""
+
+import argparse
+import importlib.util
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from vecadd._machine import Info
+from vecadd.bench import machine
+from vecadd.bench.command import INTERRUPTED, PIPE_WIDTH, target
+from vecadd.check import expected, findings, measure
+from vecadd.check.findings import Finding
+from vecadd.check.measure import Measured
+from vecadd.check.rows import Row
+from vecadd.info import info
+
+METHOD = (
+    "each figure once a round as vecadd bench measures it, medians of interleaved repeats, every sum of the first and "
+    "the last repeat compared bit for bit with numpy.add's; the worst round counts"
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--expect",
+        type=Path,
+        metavar="FILE",
+        help="an earlier file of vecadd bench --json or vecadd check --json (default: theory, and probes of this run)",
+    )
+    parser.add_argument(
+        "--minutes", type=_minutes, default=0.0, metavar="N", help="repeat for so long (default: one round)"
+    )
+    parser.add_argument("--json", type=target, metavar="FILE", help="write rows, findings and verdict there")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Measures, prints, writes; returns the exit status: 0 for a machine that passes, 1 for one that does not, 2
+    without rich. Raises OSError and ValueError for a file that cannot be read or is another one."""
+    if importlib.util.find_spec("rich") is None:
+        print("vecadd check needs the package rich: pip install 'vecadd[bench]'", file=sys.stderr)
+        return 2
+    file = expected.of_file(arguments.expect) if arguments.expect else None
+    conditions = machine.conditions_now()  # before CUDA starts here, or this process is one of the others on the GPU
+    found = info()
+    measured, rounds, interrupted = Measured(), 0, False
+    end = time.monotonic() + 60 * arguments.minutes
+    try:
+        with _telling() as tell:
+            while rounds == 0 or time.monotonic() < end:
+                measure.round_of(found, measured, tell)
+                rounds += 1
+    except KeyboardInterrupt:  # the rounds before it are worth what they are
+        if rounds == 0:
+            raise
+        interrupted = True
+    if file is not None:
+        file.expect(measured)
+    expected.of_machine(found.gpus[0] if found.gpus else None, measured)
+    rows = list(measured.rows.values())
+    after = machine.conditions_now()
+    conditions = machine.conditions_since(conditions)
+    noted = findings.of(found, conditions, after["ecc_errors"], rows)
+    passed = not any(row.passed is False for row in rows) and not any(finding.fails for finding in noted)
+    if arguments.json is not None:
+        meta = machine.meta(found, conditions, method=METHOD, rounds=rounds, interrupted=interrupted)
+        _write(arguments.json, meta, rows, noted, passed)
+    _show(found, rows, noted, rounds, passed, file)
+    if interrupted:
+        return INTERRUPTED
+    return 0 if passed else 1
+
+
+def _write(path: Path, meta: dict[str, Any], rows: Sequence[Row], noted: Sequence[Finding], passed: bool) -> None:
+    content = {
+        "meta": meta | {"tolerances": dict(expected.TOLERANCES), "shares": dict(expected.SHARES)},
+        "rows": [row.as_dict() for row in rows],
+        "findings": [{"text": finding.text, "fails": finding.fails} for finding in noted],
+        "verdict": "passed" if passed else "failed",
+    }
+    path.write_text(json.dumps(content, indent=1) + "\n")
+
+
+def _show(
+    found: Info,
+    rows: Sequence[Row],
+    noted: Sequence[Finding],
+    rounds: int,
+    passed: bool,
+    file: expected.File | None,
+) -> None:
+    from rich.console import Console
+
+    from vecadd.check import tables
+
+    Console(width=None if sys.stdout.isatty() else PIPE_WIDTH).print(tables.table(rows, rounds))
+    if not found.gpus:
+        print(f"host rows only: {found.gpu_reason}")
+    here = machine.name(found)
+    if file is not None and file.machine != here:
+        print(f"{file.path} is of {file.machine}, this machine is {here}")
+    for row in rows:
+        if row.error:
+            print(f"{row.title} failed: {row.error}")
+    for finding in noted:
+        print(f"{'found' if finding.fails else 'note'}: {finding.text}")
+    failed = [row.title for row in rows if row.passed is False]
+    print("passed" if passed else f"failed: {', '.join(failed) or 'see what was found'}")
+
+
+@contextmanager
+def _telling() -> Iterator[Callable[[str], object]]:
+    """A line on stderr that says what is measured now."""
+    from rich.console import Console
+
+    with Console(stderr=True).status("check") as status:
+        yield lambda what: status.update(f"check: {what}")
+
+
+def _minutes(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value <= 7 * 24 * 60:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of minutes up to a week")
+    return value

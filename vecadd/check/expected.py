@@ -1,0 +1,158 @@
+"""What a figure is held against: an earlier file's, or theory and the probes of the same run.
+
+Theory is what the device says of itself: its memory's clock and bus, and the generation and width that its link can
+have. The share of it that a healthy machine reaches is a table below, with an H200's beside it, which is how it was
+set. What no theory is known of is held against probes of the same run, and launches against an H200's.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from vecadd._machine import Gpu, link_bandwidth
+from vecadd.bench import results
+from vecadd.bench.axes import show_size, sizes
+from vecadd.bench.results import Row as BenchRow
+from vecadd.check.measure import DTYPE, SMALL, STREAMERS, Measured
+from vecadd.check.rows import Expected, Row
+
+# By kind, how much of an earlier figure is due: what two healthy runs of one machine may differ by.
+TOLERANCES: Mapping[str, float] = {"host": 0.20, "link": 0.05, "device": 0.03, "launch": 0.30}
+
+# Of theory or of a probe of the same run, how much is due.
+SHARES: Mapping[str, float] = {
+    "link to the device": 0.80,  # an H200's PCIe 5 x16: 0.88; the rest is packet headers
+    "link to the host": 0.80,  # 0.87
+    "link both ways": 0.70,  # of both directions: 0.80
+    "device read": 0.90,  # 0.93
+    "device write": 0.90,  # 0.96
+    "device add": 0.90,  # from LARGE elements on; 0.97 and more
+    "small device add": 0.75,  # 0.81 at 2^20: starting and draining are no part of the model
+    "host add": 0.60,  # 0.96; 0.77 on two cores of a shared host
+}
+LARGE = 1 << 22
+EMPTY_KERNEL, QUEUED_KERNEL = 3e-6, 2e-6  # seconds, an H200's
+LAUNCH_SHARE = 1 / 3  # of its speed is due: a launch is the driver's and the host's as much as the GPU's
+CALLS = 4  # the host's queueing of an empty kernel that one call of vecadd.add may cost; an H200's is 2
+
+
+def of_machine(gpu: Gpu | None, measured: Measured) -> None:
+    """Sets what theory and probes expect of every row that has no expectation yet."""
+    for row in measured.rows.values():
+        if row.expected is None:
+            row.expected = _of_machine(row, gpu, measured.probes)
+
+
+def of_file(path: Path) -> "File":
+    """Reads a file of ``vecadd bench --json`` or ``vecadd check --json``; raises ValueError for any other."""
+    try:
+        content = json.loads(path.read_text())
+        rows = content["rows"]
+        meta = content["meta"]
+        if not isinstance(meta, dict) or not isinstance(rows, list):
+            raise TypeError("its meta is no object or its rows are no list")
+        if rows and "kind" in rows[0]:
+            figures = {
+                f"{row['kind']} {row['name']}": float(row["median"]) for row in rows if row["median"] is not None
+            }
+        else:
+            figures = _of_bench(meta, results.read(path)[1])
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path} is neither a file of vecadd bench nor of vecadd check: {error}") from error
+    if not figures:
+        raise ValueError(f"{path} has no figure that a machine could be held against")
+    return File(path, str(meta.get("machine", "unknown")), figures)
+
+
+class File:
+    """The figures of an earlier run, by the title of their row."""
+
+    def __init__(self, path: Path, machine: str, figures: Mapping[str, float]) -> None:
+        self.path, self.machine, self.figures = path, machine, figures
+
+    def expect(self, measured: Measured) -> None:
+        """Sets what this file expects of the rows that it has."""
+        for title, row in measured.rows.items():
+            if title in self.figures:
+                row.expected = Expected(self.figures[title], 1 - TOLERANCES[row.kind], f"{self.path}")
+
+
+def _of_bench(meta: Mapping[str, Any], rows: list[BenchRow]) -> dict[str, float]:
+    """A bench's figures under this test's titles."""
+    figures: dict[str, float] = {}
+    for group, names in (
+        ("link", {"to the device": "to_device_gbps", "to the host": "to_host_gbps", "both ways": "both_gbps"}),
+        ("device", {"read": "read_gbps", "write": "write_gbps"}),
+        ("launch", {"empty kernel": "kernel_seconds", "queued kernel": "queued_seconds"}),
+    ):
+        probed = meta.get("limits", {}).get(group, {})
+        figures |= {f"{group} {name}": float(probed[key]) for name, key in names.items() if key in probed}
+    for row in rows:
+        if row.dtype != str(DTYPE) or row.seconds is None or row.gbps is None:
+            continue
+        title = f"add {show_size(row.n)}"
+        if row.sweep == "host" and row.n == SMALL:
+            if row.rung == "add":
+                figures[f"host {title}"] = row.seconds
+        elif row.sweep == "host" and row.rung in ("add", *STREAMERS):
+            figures[f"host {title}"] = max(row.gbps, figures.get(f"host {title}", 0.0))
+        elif row.sweep in ("device", "size") and row.rung == "tuned":
+            figures[f"device {title}"] = row.gbps
+        elif row.sweep in ("device", "size") and row.rung == "add" and row.n == SMALL:
+            figures["launch call of add"] = row.seconds
+    return figures
+
+
+def _of_machine(row: Row, gpu: Gpu | None, probes: Mapping[str, float]) -> Expected | None:
+    makers: Mapping[str, Callable[[], Expected | None]] = {
+        "host": lambda: _of_host(row, probes),
+        "link": lambda: _of_link(row, gpu),
+        "device": lambda: _of_device(row, gpu, probes),
+        "launch": lambda: _of_launch(row, probes),
+    }
+    return makers[row.kind]()
+
+
+def _of_host(row: Row, probes: Mapping[str, float]) -> Expected | None:
+    if row.unit == "s":
+        return Expected(probes["numpy"], 1.0, "numpy.add of the same run") if "numpy" in probes else None
+    if "host" not in probes:
+        return None
+    return Expected(probes["host"], SHARES["host add"], "the best that a probe of the same run reached")
+
+
+def _of_link(row: Row, gpu: Gpu | None) -> Expected | None:
+    if gpu is None or gpu.link_generation_max is None or gpu.link_width_max is None:
+        return None
+    source = f"PCIe {gpu.link_generation_max} x{gpu.link_width_max} in theory"
+    if row.name in ("generation", "width"):
+        most = gpu.link_generation_max if row.name == "generation" else gpu.link_width_max
+        return Expected(most, 1.0, "the most that GPU and slot can have")
+    rate = link_bandwidth(gpu.link_generation_max, gpu.link_width_max)
+    if rate is None:
+        return None
+    ways = 2 if row.name == "both ways" else 1
+    return Expected(ways * rate / 1e9, SHARES[row.title], source)
+
+
+def _of_device(row: Row, gpu: Gpu | None, probes: Mapping[str, float]) -> Expected | None:
+    if row.title in SHARES:
+        if gpu is None or gpu.bandwidth is None:
+            return None
+        return Expected(gpu.bandwidth / 1e9, SHARES[row.title], "the memory's clock and bus in theory")
+    if "device" not in probes or "launch" not in probes:
+        return None
+    (n,) = sizes(row.name.removeprefix("add "))
+    nbytes = 3 * n * DTYPE.itemsize
+    seconds = probes["launch"] + nbytes / (1e9 * probes["device"])
+    share = SHARES["device add" if n >= LARGE else "small device add"]
+    return Expected(nbytes / seconds / 1e9, share, "an empty kernel and the bytes at the rates of the same run")
+
+
+def _of_launch(row: Row, probes: Mapping[str, float]) -> Expected | None:
+    if row.name == "call of add":
+        source = f"{CALLS} times what the host takes to queue an empty kernel, in the same run"
+        return Expected(CALLS * probes["issue"], 1.0, source) if "issue" in probes else None
+    seconds = EMPTY_KERNEL if row.name == "empty kernel" else QUEUED_KERNEL
+    return Expected(seconds, LAUNCH_SHARE, "an H200's")

@@ -1,0 +1,83 @@
+"""What is wrong with a machine, in words: from its conditions over the run and from the rows that failed."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from vecadd._machine import Info
+from vecadd.check.rows import Row
+
+BUSY = 0.5  # of the host's processors, by the load average: more and its figures are not its own
+DRIFT = 0.05  # from the first round to the last: more is said
+HARMLESS = ("power cap",)  # throttling that a healthy GPU at full power may show
+
+
+@dataclass(frozen=True)
+class Finding:
+    """``fails`` where the machine is to blame, and not what else ran on it."""
+
+    text: str
+    fails: bool
+
+
+def of(found: Info, conditions: Mapping[str, Any], ecc_errors: float | None, rows: Iterable[Row]) -> list[Finding]:
+    """``conditions`` as `machine.conditions_since` gives them, ``ecc_errors`` as they are after the run."""
+    rows = list(rows)
+    findings = []
+    if conditions["load_average"] > BUSY * conditions["cpus"]:
+        findings.append(
+            Finding(f"host load: {conditions['load_average']} on {conditions['cpus']} CPUs before the run", fails=False)
+        )
+    if found.gpus:
+        findings += _of_gpu(conditions, ecc_errors)
+        findings += _of_link(found, rows)
+    return findings + [
+        Finding(f"drift: {row.title} was {100 * abs(row.drift):.0f} % slower in the last round", fails=False)
+        for row in rows
+        if row.drift is not None and (row.drift if row.unit == "s" else -row.drift) > DRIFT
+    ]
+
+
+def _of_gpu(conditions: Mapping[str, Any], ecc_errors: float | None) -> list[Finding]:
+    findings = [
+        Finding(f"throttling: {reason} for {seconds:.3g} s of the run", fails=reason not in HARMLESS)
+        for reason, seconds in conditions["throttled"].items()
+        if seconds
+    ]
+    if ecc_errors:
+        findings.append(Finding(f"ECC errors: {ecc_errors:.0f} uncorrected since the driver was loaded", fails=True))
+    if conditions["gpu_processes"]:
+        findings.append(Finding(f"other processes on the GPU: {conditions['gpu_processes']}", fails=False))
+    unknown = [
+        name
+        for name, known in (
+            ("throttling", None not in conditions["throttled"].values()),
+            ("ECC errors", ecc_errors is not None),
+            ("other processes", conditions["gpu_processes"] is not None),
+        )
+        if not known
+    ]
+    if unknown:
+        findings.append(Finding(f"unknown: {', '.join(unknown)}: nvidia-smi does not say", fails=False))
+    return findings
+
+
+def _of_link(found: Info, rows: Iterable[Row]) -> list[Finding]:
+    """A link below what it can be; one that nobody describes is said to be unknown."""
+    gpu = found.gpus[0]
+    link = {row.name: row for row in rows if row.kind == "link" and row.name in ("generation", "width")}
+    if not link:
+        return [
+            Finding("unknown: the link's generation and width: neither nvidia-smi nor the kernel says", fails=False)
+        ]
+    lower = [name for name, row in link.items() if row.passed is False]
+    if not lower:
+        return []
+    now = {name: f"{row.value:.0f}" for name, row in link.items()}
+    return [
+        Finding(
+            f"degraded link: PCIe {now.get('generation', 'unknown')} x{now.get('width', 'unknown')} under load, where "
+            f"{gpu.link_generation_max} x{gpu.link_width_max} is possible",
+            fails=True,
+        )
+    ]

@@ -1,0 +1,146 @@
+"""One round of the acceptance test: every figure once, every timed sum compared bit for bit as `vecadd bench` does."""
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from vecadd import _core, _host
+from vecadd._machine import Gpu, Info
+from vecadd.bench import contestants, limits
+from vecadd.bench.axes import show_size
+from vecadd.bench.buffers import DEVICE, HOST, Pattern, rotation
+from vecadd.bench.contestants import Contestant
+from vecadd.bench.limits import FixedLimit, HostLimit, Limit
+from vecadd.bench.timing import Cell, Measurement, Timed
+from vecadd.check.rows import Kind, Row, Unit
+from vecadd.info import info
+
+DTYPE = np.dtype("float32")
+SMALL = 1 << 10  # elements of an addition that is all overhead
+STREAMING = (1 << 26, 1 << 24, 1 << 22)  # of the host's streaming add, the first that fits: past every cache but one
+DEVICE_SIZES = (1 << 20, 1 << 24, 1 << 28)
+LARGEST = 1 << 29  # and this, where three arrays are a sixteenth of the GPU's memory: 10 s of filling and checking
+SHARE_OF_GPU, SHARE_OF_HOST = 1 / 16, 1 / 4  # of their memory that one set of arrays may take
+SECONDS = 0.5  # of timed work a cell
+STREAMERS = ("threads", "threads_stream")  # rungs beside vecadd.add that the host's best is taken of
+
+
+@dataclass
+class Measured:
+    """The rows of all rounds, and the last round's probes, GB/s and seconds, which theory is not known of."""
+
+    rows: dict[str, Row] = field(default_factory=dict)
+    probes: dict[str, float] = field(default_factory=dict)
+
+    def add(self, kind: Kind, name: str, unit: Unit, value: float | None, error: str | None = None) -> None:
+        """Notes a round's figure, or why there is none."""
+        row = self.rows.setdefault(f"{kind} {name}", Row(kind, name, unit))
+        if value is not None:
+            row.values.append(value)
+        row.error = row.error or error
+
+
+def round_of(found: Info, measured: Measured, tell: Callable[[str], object]) -> None:
+    """Adds a round of every figure that this machine has to ``measured``; what fails is its row's error."""
+    pattern, order = Pattern(DTYPE), random.Random(0)
+
+    def time(n: int, every: list[Contestant], limit: Limit, sets: int) -> list[Timed]:
+        measurement = Measurement(Cell("check", DTYPE, n, every, limit, sets), pattern, order)
+        measurement.run(SECONDS)
+        return measurement.timed
+
+    for kind, rows in ROWS.items():
+        if kind == "host" or found.gpus:
+            tell(kind)
+            try:
+                rows(measured, time)
+            except Exception as error:  # a GPU that cannot be probed does not keep the host from being measured
+                measured.add(kind, "figures", "GB/s", None, f"{type(error).__name__}: {error}")
+
+
+Time = Callable[[int, list[Contestant], Limit, int], list[Timed]]
+
+
+def _host_rows(measured: Measured, time: Time) -> None:
+    free = SHARE_OF_HOST * _host.memory_available()
+    n = next((n for n in STREAMING if _bytes(n) <= free), STREAMING[-1])
+    limit = HostLimit()
+    every = [contestants.host_add(), *(contestants.rung(name, HOST) for name in STREAMERS)]
+    timed = time(n, every, limit, 1)
+    measured.add("host", f"add {show_size(n)}", "GB/s", _best(n, timed), _error(timed))
+    if limit.gbps:
+        measured.probes["host"] = limit.gbps
+    timed = time(SMALL, [contestants.host_add(), contestants.numpy_add()], FixedLimit(None), 1)
+    ours, theirs = timed
+    measured.add("host", f"add {show_size(SMALL)}", "s", None if ours.error else ours.median, ours.error)
+    if not theirs.error:
+        measured.probes["numpy"] = theirs.median
+
+
+def _link_rows(measured: Measured, time: Time) -> None:
+    rates = limits.probe_link(0)
+    for name, key in (("to the device", "to_device_gbps"), ("to the host", "to_host_gbps"), ("both ways", "both_gbps")):
+        measured.add("link", name, "GB/s", rates[key])
+    now = _link_under_load()
+    if now.link_generation is not None:
+        measured.add("link", "generation", "generation", now.link_generation)
+    if now.link_width is not None:
+        measured.add("link", "width", "lanes", now.link_width)
+
+
+def _device_rows(measured: Measured, time: Time) -> None:
+    gpu = _core.gpu_facts()[0]
+    memory, l2 = gpu["memory"], gpu["l2"]
+    rates = limits.probe_device(0, l2, memory)
+    measured.probes["device"] = rates["gbps"]
+    measured.add("device", "read", "GB/s", rates["read_gbps"])
+    measured.add("device", "write", "GB/s", rates["write_gbps"])
+    most = min(SHARE_OF_GPU * memory, SHARE_OF_HOST * _host.memory_available())
+    for n in (*DEVICE_SIZES, LARGEST):
+        if _bytes(n) <= most:
+            sets = rotation(_bytes(n), l2, int(most))
+            timed = time(n, [contestants.rung("tuned", DEVICE)], FixedLimit(None), sets)
+            measured.add("device", f"add {show_size(n)}", "GB/s", _best(n, timed), _error(timed))
+
+
+def _launch_rows(measured: Measured, time: Time) -> None:
+    seconds = limits.probe_launch(0)
+    measured.probes["launch"] = seconds["kernel_seconds"]
+    measured.probes["issue"] = seconds["issued_seconds"]
+    measured.add("launch", "empty kernel", "s", seconds["kernel_seconds"])
+    measured.add("launch", "queued kernel", "s", seconds["queued_seconds"])
+    (timed,) = time(SMALL, [contestants.device_add()], FixedLimit(None), 1)
+    measured.add("launch", "call of add", "s", None if timed.error else timed.median, timed.error)
+
+
+ROWS: Mapping[Kind, Callable[[Measured, Time], None]] = {
+    "host": _host_rows,
+    "link": _link_rows,
+    "device": _device_rows,
+    "launch": _launch_rows,
+}
+
+
+def _link_under_load() -> Gpu:
+    """What the GPU says of itself while its link is busy: an idle link may be at a lower generation than it can."""
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(info)
+        while not asked.done():
+            _core.link_limits(0, limits.LINK_BYTES, limits.PROBE_ROUNDS)
+        return asked.result().gpus[0]
+
+
+def _bytes(n: int) -> int:
+    return 3 * n * DTYPE.itemsize
+
+
+def _best(n: int, timed: Sequence[Timed]) -> float | None:
+    """GB/s of the fastest; None where one of them failed."""
+    return None if _error(timed) else _bytes(n) / min(each.median for each in timed) / 1e9
+
+
+def _error(timed: Sequence[Timed]) -> str | None:
+    return next((f"{each.contestant.name}: {each.error}" for each in timed if each.error), None)

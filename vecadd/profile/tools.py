@@ -1,0 +1,75 @@
+"""What NVIDIA's two profilers have in common: where they are, how they watch a child, and how their CSV is read."""
+
+import csv
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable, Iterator, Sequence
+from io import StringIO
+from os import environ, pathsep
+from pathlib import Path
+
+from vecadd.profile.spec import Spec
+
+FAILED = "vecadd: "  # before the one line of a child that failed
+
+
+class ProfilerError(RuntimeError):
+    """A rung that a profiler could not look at; the message holds what it said."""
+
+
+class RefusedError(ProfilerError):
+    """A profiler that is missing or that refuses to work for any rung: one line that says how to get it."""
+
+
+def find(name: str, folders: Iterable[str]) -> Path | None:
+    """The profiler on PATH, else the newest of those in these folders."""
+    if on_path := shutil.which(name):
+        return Path(on_path)
+    found = [path for folder in folders for path in Path("/").glob(f"{folder.lstrip('/')}/{name}") if path.is_file()]
+    return max(found, key=_version, default=None)
+
+
+def watch(profiler: Sequence[str], spec: Spec, timeout: float) -> "subprocess.CompletedProcess[str]":
+    """The profiler's output and exit status after it has watched a child; raises subprocess.TimeoutExpired."""
+    here = str(Path(__file__).parents[2])
+    path = pathsep.join(filter(None, (environ.get("PYTHONPATH"), here)))
+    return subprocess.run(
+        [*profiler, *spec.command()],
+        env={**environ, "PYTHONPATH": path},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=timeout,
+    )
+
+
+def failure(output: str) -> str | None:
+    """What the child says went wrong, among the profiler's own lines; None where it does not say."""
+    lines = (line.partition(FAILED)[2] for line in output.splitlines() if line.startswith(FAILED))
+    return next(lines, None)
+
+
+def words(said: "subprocess.CompletedProcess[str]") -> str:
+    """All that the profiler said."""
+    return (said.stdout + said.stderr).strip() or "nothing"
+
+
+def rows_of(text: str) -> Iterator[list[str]]:
+    """Of CSV, where a cell may hold line breaks."""
+    return csv.reader(StringIO(text, newline=""))
+
+
+def number(text: str) -> float | None:
+    """ "1,234.5" as 1234.5; None for what is no number."""
+    try:
+        value = float(text.replace(",", ""))
+    except ValueError:
+        return None
+    return value if value == value else None
+
+
+def _version(path: Path) -> tuple[list[int], str]:
+    """Of the folder's name: the greatest is the newest."""
+    return [int(part) for part in re.findall(r"\d+", str(path))], str(path)

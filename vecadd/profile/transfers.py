@@ -1,0 +1,116 @@
+"""What the copies and the kernels of a transfer rung take of its time, and what the copies make of the link.
+
+From Nsight Systems where it is installed; else from the events that the rung itself can put around each copy and
+kernel, which say nothing of the calls.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from vecadd import _core
+from vecadd.bench.axes import dtype_named
+from vecadd.bench.buffers import Buffers
+from vecadd.profile import child, nsys
+from vecadd.profile.spec import Spec
+from vecadd.profile.tools import ProfilerError, RefusedError
+
+Event = tuple[str, int, int, float, float]  # what, stream, chunk, begin, end: seconds
+
+ARRAYS: Mapping[str, int] = {"to_device": 2, "to_host": 1}  # that cross the link each way
+TITLES: Mapping[str, str] = {
+    "to_device": "copies to the device",
+    "kernel": "kernels",
+    "to_host": "copies to the host",
+    "allocate": "allocation",
+    "free": "release",
+}
+
+
+@dataclass(frozen=True)
+class Part:
+    """All copies of one direction, or all kernels: seconds added up, though they may overlap with other parts."""
+
+    what: str
+    count: int
+    seconds: float
+    bytes: float | None = None
+
+    @property
+    def gbps(self) -> float | None:
+        """GB/s while it copies; None for what copies nothing."""
+        return self.bytes / self.seconds / 1e9 if self.bytes and self.seconds else None
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """One run of a rung. ``api`` is empty and ``why`` says why where no profiler saw the calls."""
+
+    parts: tuple[Part, ...]
+    api: tuple[nsys.Calls, ...] = ()
+    why: str | None = None
+
+    def share(self, part: Part) -> float:
+        """Of the seconds of all parts, added up."""
+        return part.seconds / total if (total := sum(each.seconds for each in self.parts)) else 0.0
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same as plain dicts, lists, numbers and strings."""
+        parts = [asdict(part) | {"share": self.share(part), "gbps": part.gbps} for part in self.parts]
+        return {"parts": parts, "api": [asdict(calls) for calls in self.api], "api_missing": self.why}
+
+
+@dataclass(frozen=True)
+class Link:
+    """What the copies are held against, GB/s: rates of probes each way, and the theory of what it is called."""
+
+    to_device: float | None
+    to_host: float | None
+    theory: float | None
+    name: str
+
+
+def profile(spec: Spec) -> Transfer:
+    """One run of the rung; raises ProfilerError where neither profiler nor rung can say what it did when."""
+    try:
+        return of_summary(nsys.profile(spec))
+    except RefusedError as error:
+        return of_events(spec, _timeline(spec), str(error))
+
+
+def of_summary(summary: nsys.Summary) -> Transfer:
+    """From what Nsight Systems said."""
+    parts = []
+    for what in ("to_device", "kernel", "to_host"):
+        of_it = summary.kernels if what == "kernel" else [x for x in summary.copies if nsys.direction(x.name) == what]
+        if of_it:
+            count, seconds = sum(calls.count for calls in of_it), sum(calls.total for calls in of_it)
+            parts.append(Part(what, count, seconds, summary.copied.get(what)))
+    return Transfer(tuple(parts), summary.api)
+
+
+def of_events(spec: Spec, events: Sequence[Event], why: str) -> Transfer:
+    """From the rung's own timeline; ``why`` says why there is no more than that."""
+    array = spec.n * dtype_named(spec.dtype).itemsize
+    parts = []
+    for what in dict.fromkeys(event[0] for event in events):
+        durations = [end - begin for name, _, _, begin, end in events if name == what]
+        crossing = ARRAYS[what] * array if what in ARRAYS else None
+        parts.append(Part(what, len(durations), sum(durations), crossing))
+    return Transfer(tuple(parts), why=why)
+
+
+def _timeline(spec: Spec) -> list[Event]:
+    events: list[Event] = []
+    timeline = getattr(_core, "timeline", None)
+    if timeline is None:
+        raise ProfilerError(f"this build's rungs put no events around their copies; Nsight Systems would: {nsys.GET}")
+
+    def watched(used: Buffers) -> None:
+        events.extend(timeline(spec.rung, used.a, used.b, used.out, params=dict(spec.params)))
+
+    try:
+        child.run(spec, watched)
+    except ValueError as error:
+        raise ProfilerError(f"{error}; Nsight Systems would say more: {nsys.GET}") from error
+    return events
