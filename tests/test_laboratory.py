@@ -46,6 +46,16 @@ def test_without_a_gpu_the_newest_recorded_rows_are_given(folder: Path, capsys: 
     assert capsys.readouterr().out == line
 
 
+def test_rows_of_the_host_too_are_those_of_the_machine_with_the_gpu(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [replace(row, sweep="host") for row in pictured.transfer()]
+    record(folder, "a.json", rows, gpu=[], date="2026-05-01T00:00:00+00:00")
+    record(folder, "b.json", rows, date="2026-02-01T00:00:00+00:00")
+    monkeypatch.setenv("VECADD_RECORDED", "1")
+    assert laboratory.measure("host").meta["date"] == "2026-02-01T00:00:00+00:00"
+
+
 @pytest.mark.usefixtures("no_gpu")
 def test_recorded_rows_are_those_of_the_axes(folder: Path) -> None:
     record(folder, "a.json", pictured.transfer())

@@ -129,7 +129,7 @@ def test_no_two_lines_differ_in_colour_alone() -> None:
 def test_no_two_bars_differ_in_colour_alone() -> None:
     from vecadd.bench.plots import bars, transfer
 
-    load = [hatch for _, _, hatch in (*bars._LOADS.values(), bars._OTHER, bars._CAUGHT)]
+    load = [hatch for _, _, hatch in (*bars._LOADS.values(), bars._COPIED, bars._CAUGHT)]
     memory = [hatch for _, hatch in (*transfer._MEMORIES.values(), transfer._OTHER_MEMORY)]
     for hatches in (load, memory):
         assert len(set(hatches)) == len(hatches)

@@ -12,10 +12,11 @@ even where there is a GPU.
 
 import io
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from vecadd._machine import Info
@@ -29,7 +30,7 @@ from vecadd.info import info
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Measured", "Picture", "measure"]
+__all__ = ["Measured", "Picture", "measure", "percent", "shown", "times"]
 
 RESULTS = machine.ROOT / "benchmarks" / "results"
 
@@ -75,11 +76,29 @@ class Measured:
         mine, other = (self.fastest(name, max(both), dtype) for name in (rung, over))
         return (other.seconds or 0.0) / mine.seconds if mine and other and mine.seconds else None
 
+    def limit(self, kind: str, name: str) -> float | None:
+        """What the run's probes found: `limit("device", "gbps")`, `limit("latency", "dram_seconds")`; None where they
+        did not look."""
+        value = self.meta.get("limits", {}).get(kind, {}).get(name)
+        return None if value is None else float(value)
+
     def show(self, *rungs: str, n: int | None = None, dtype: str | None = None) -> None:
         """Prints time, rate and share of the limit of these rungs, a line each; those without a row say so."""
         for rung in rungs:
             row = self.fastest(rung, n, dtype)
             print(_line(row) if row else f"{rung}: no row")
+
+    def compare(
+        self,
+        *steps: tuple[str, str],
+        n: int | None = None,
+        dtype: str | None = None,
+        documents: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """Prints the gain of each step, (rung, rung before it), a line each; with what the documents found, by rung."""
+        for rung, over in steps:
+            there = f"; in the document {documents[rung]}" if rung in documents else ""
+            print(f"{rung} over {over}: {times(self.gain(rung, over, n, dtype))}{there}")
 
     def picture(self, name: str | None = None) -> "Picture | None":
         """The figure of that name: the sweep's own by default, or "roofline", or "timeline". None where there is
@@ -136,6 +155,23 @@ def measure(
     return measured
 
 
+def times(gain: float | None) -> str:
+    """ "1.26 x", or that there is no such figure."""
+    return "not measured" if gain is None else f"{gain:.3g} x"
+
+
+def percent(share: float | None) -> str:
+    """ "76 %", or that there is no such figure."""
+    return "not measured" if share is None else f"{100 * share:.3g} %"
+
+
+def shown(value: float | None, scale: float = 1) -> str:
+    """The value times the scale in three digits, or that there is no such figure."""
+    return (
+        "not measured" if value is None else f"{value * scale:.0f}" if value * scale >= 100 else f"{value * scale:.3g}"
+    )
+
+
 @cache
 def _found() -> Info:
     return info()
@@ -159,14 +195,16 @@ def _run(sweep: str, axes: Axes) -> Measured:
 
 
 def _read(sweep: str, axes: Axes) -> Measured:
-    """The rows of the newest file that has some for these axes."""
-    best = Measured(sweep, {}, [], recorded=True)
+    """The rows of the newest file that has some for these axes; of a machine with a GPU where there is one, so that a
+    notebook's sweeps are of one machine."""
+    found = []
     for path in _files():
         meta, rows = results.read(path)
         wanted = [row for row in rows if row.sweep == sweep and _asked(row, axes)]
-        if wanted and (not best.rows or best.meta["date"] < meta["date"]):
-            best = Measured(sweep, meta, wanted, recorded=True)
-    return best
+        if wanted:
+            found.append(Measured(sweep, meta, wanted, recorded=True))
+    nothing = Measured(sweep, {}, [], recorded=True)
+    return max(found, key=lambda measured: (bool(measured.meta["gpu"]), measured.meta["date"]), default=nothing)
 
 
 def _files() -> list[Path]:
@@ -200,7 +238,9 @@ def _source(measured: Measured, why: str | None) -> str:
 
 
 def _line(row: Row) -> str:
-    share = "" if row.fraction is None else f", {100 * row.fraction:.0f} % of the limit"
-    return (
-        f"{row.label}, {row.dtype}, {show_size(row.n)}: {1e6 * (row.seconds or 0):.4g} us, {row.gbps:.4g} GB/s{share}"
-    )
+    parts = [f"{1e6 * (row.seconds or 0):.4g} us", f"{row.gbps:.4g} GB/s"]
+    if row.fraction is not None:
+        parts.append(f"{percent(row.fraction)} of the limit")
+    if "bytes_in_flight" in row.params:
+        parts.append(f"{row.params['bytes_in_flight'] / 1024:.3g} KiB in flight an SM")
+    return f"{row.label}, {row.dtype}, {show_size(row.n)}: {', '.join(parts)}"

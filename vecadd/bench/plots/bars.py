@@ -25,7 +25,8 @@ _LOADS = {
     8: ("8 bytes a load", style.SKY, "..."),
     16: ("16 bytes a load", style.GREEN, ""),
 }
-_OTHER = ("copies in bulk, or of a rung not in this build", style.PALE, "\\\\\\")
+_COPIED = ("copied past the registers", style.PURPLE, "\\\\\\")
+_UNKNOWN = ("a rung that this build does not have", style.PALE, "")
 _CAUGHT = ("wrong on purpose, and caught", style.VERMILLION, "xxx")
 
 
@@ -109,7 +110,9 @@ def _meaning(row: Row) -> tuple[str, str, str]:
     if "caught" in row.params:
         return _CAUGHT
     rung = next((rung for rung in _core.rungs() if rung["name"] == row.rung), None)
-    return _LOADS.get(rung["bytes_per_load"], _OTHER) if rung else _OTHER
+    if rung is None:
+        return _UNKNOWN
+    return _LOADS[rung["bytes_per_load"]] if rung["load"].startswith("LDG.") else _COPIED
 
 
 def _percent(fraction: float) -> str:
