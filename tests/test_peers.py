@@ -62,7 +62,8 @@ def torch_that_adds_by(add: Callable[..., Any]) -> SimpleNamespace:
 def run(device: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, Row]]:
     """run(stage, torch): the stage's rows by name, on a machine that has that torch and no other library."""
     monkeypatch.setattr(stages, "OVERHEAD_CALLS", 3)
-    monkeypatch.setattr(stages, "TRANSFER_N", 3000)
+    for name, n in (("TRANSFER_N", 3000), ("LARGE_N", 5000), ("READ_N", 3000), ("RESIDENT_N", 2000)):
+        monkeypatch.setattr(stages, name, n)
     monkeypatch.setattr(libraries, "_compile_cub", {}.popitem)
     monkeypatch.setenv("PYTHONPATH", child_environment()["PYTHONPATH"])
 
@@ -102,6 +103,18 @@ def test_a_wrong_peer_does_not_pass(stage: str, run: Callable[..., dict[str, Row
     wrong = next(row for label, row in rows.items() if label.startswith("torch"))
     assert str(wrong.error).startswith("wrong result: element ")
     assert all(row.checked for row in rows.values() if row is not wrong)
+
+
+def test_kernels_after_an_addition_are_compared_with_those_after_a_plain_one(
+    run: Callable[..., dict[str, Row]],
+) -> None:
+    rows = run("courtesy", torch_that_adds_by(np.add))
+    assert [row.params.get("reference") for row in rows.values()] == [
+        *(None, "45 MB after plain loads", "45 MB after plain loads"),
+        *(None, "reads the sum of plain loads", "reads the sum of plain loads"),
+    ]
+    assert all(row.checked for row in rows.values())
+    assert [row.bytes for row in rows.values()] == [3 * 4 * 2000] * 3 + [2 * 4 * 3000] * 3
 
 
 def test_the_host_stage_runs_anywhere(tmp_path: Path) -> None:
