@@ -50,7 +50,10 @@ cudaError_t add_load(void);
 cudaError_t limits_read_launch(const void *memory, size_t bytes, unsigned *sink, cudaStream_t stream);
 cudaError_t limits_write_launch(void *memory, size_t bytes, unsigned value, cudaStream_t stream);
 
-/* The same so many times in one launch, past the L1. */
+/* Copies the first half of the bytes to the second. */
+cudaError_t limits_copy_launch(void *memory, size_t bytes, cudaStream_t stream);
+
+/* Reading and writing so many times in one launch, past the L1. */
 cudaError_t limits_read_again_launch(const void *memory, size_t bytes, unsigned times, unsigned *sink,
                                      cudaStream_t stream);
 cudaError_t limits_write_again_launch(void *memory, size_t bytes, unsigned times, cudaStream_t stream);
@@ -63,8 +66,8 @@ cudaError_t limits_chain_launch(void *memory, unsigned links, unsigned distance,
 cudaError_t limits_chase_launch(const void *start, unsigned steps, int past_l1, void *sink, cudaStream_t stream);
 cudaError_t limits_atomic_launch(void *sink, unsigned times, cudaStream_t stream);
 
-/* limits_launch.cu: a kernel that does nothing. */
-cudaError_t limits_empty_launch(unsigned blocks, unsigned threads, cudaStream_t stream);
+/* limits_launch.cu: a kernel that does nothing, with so many bytes of shared memory a block. */
+cudaError_t limits_empty_launch(unsigned blocks, unsigned threads, unsigned shared, cudaStream_t stream);
 
 /* delay.cu: keeps the stream busy for that many clock cycles of the GPU. */
 cudaError_t delay_launch(unsigned cycles, cudaStream_t stream);

@@ -38,6 +38,14 @@ write_only(uint4 *memory, uint64_t vectors, unsigned value)
 }
 
 __global__ static void
+copy_only(const uint4 *from, uint4 *to, uint64_t vectors)
+{
+    const uint64_t i = thread_number();
+    if (i < vectors)
+        to[i] = from[i];
+}
+
+__global__ static void
 read_again(const uint4 *memory, uint64_t vectors, unsigned times, unsigned *sink)
 {
     const uint64_t stride = static_cast<uint64_t>(gridDim.x) * blockDim.x;
@@ -77,6 +85,14 @@ limits_write_launch(void *memory, size_t bytes, unsigned value, cudaStream_t str
 {
     const uint64_t vectors = bytes / sizeof(uint4);
     return launch(write_only, vectors, BLOCK, stream, static_cast<uint4 *>(memory), vectors, value);
+}
+
+cudaError_t
+limits_copy_launch(void *memory, size_t bytes, cudaStream_t stream)
+{
+    const uint64_t vectors = bytes / (2 * sizeof(uint4));
+    uint4 *from = static_cast<uint4 *>(memory);
+    return launch(copy_only, vectors, BLOCK, stream, static_cast<const uint4 *>(from), from + vectors, vectors);
 }
 
 cudaError_t

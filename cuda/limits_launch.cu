@@ -8,7 +8,7 @@ empty()
 }
 
 cudaError_t
-limits_empty_launch(unsigned blocks, unsigned threads, cudaStream_t stream)
+limits_empty_launch(unsigned blocks, unsigned threads, unsigned shared, cudaStream_t stream)
 {
-    return launch(empty, static_cast<uint64_t>(blocks) * threads, threads, stream);
+    return launch_grid(empty, dim3(blocks), dim3(threads), shared, stream);
 }

@@ -17,6 +17,8 @@ PROBES = {
     "device_latency": lambda: _core.device_latency(0),
     "launch_limits": lambda: _core.launch_limits(0),
 }
+MORE_RATES = ["copy_gbps", "l2_read_gbps", "l2_write_gbps"]
+LAUNCHES = [f"{what}_seconds" for what in ("kernel", "block", "turnaround", "queued", "issued")]
 CALLS = ["cudaStreamCreateWithFlags", "cudaEventCreate", "cudaMallocFromPoolAsync", "cudaEventRecord"]
 CALLS += ["cudaStreamSynchronize", "cudaEventElapsedTime"]
 
@@ -25,7 +27,9 @@ CALLS += ["cudaStreamSynchronize", "cudaEventElapsedTime"]
 def test_a_probe_gives_rates_and_seconds_that_can_be(probe, device):
     for name, value in probe().items():
         assert 0 <= value < 1e15, name
-        assert value > 0 or name in ("block", "queued"), name  # differences, which the double's clock cannot resolve
+        assert value > 0 or name in ("block", "turnaround", "queued"), (
+            name
+        )  # differences, which the double's clock cannot resolve
 
 
 @pytest.mark.parametrize("probe", [_core.device_latency, _core.launch_limits])
@@ -64,9 +68,9 @@ def test_every_call_of_a_probe_is_seen_to_fail(probe, device, double):
 def test_a_run_keeps_what_the_probes_found(device):
     machine = Machine()
     assert machine.device_limit == machine.probed["device"]["gbps"]
-    assert set(machine.probed["device"]) == {"read_gbps", "write_gbps", "gbps", "l2_read_gbps", "l2_write_gbps"}
+    assert set(machine.probed["device"]) == {"read_gbps", "write_gbps", "gbps", *MORE_RATES}
     assert set(machine.probed["latency"]) == {"l1_seconds", "l2_seconds", "dram_seconds", "atomic_seconds"}
-    assert set(machine.probed["launch"]) == {"kernel_seconds", "block_seconds", "queued_seconds", "issued_seconds"}
+    assert set(machine.probed["launch"]) == {*LAUNCHES}
     assert machine.link_limit == machine.probed["link"]["gbps"]
 
 
@@ -90,5 +94,5 @@ def test_caches_are_ahead_of_the_memory(gpu):
 def test_a_block_starts_sooner_than_a_kernel(gpu):
     launch = _core.launch_limits(gpu)
     assert 0 < launch["block"] < 1e-7
-    assert launch["block"] < launch["queued"] < 2e-5
+    assert launch["block"] < launch["turnaround"] < launch["queued"] < 2e-5
     assert limits.probe_launch(gpu)["kernel_seconds"] < 1e-4

@@ -142,13 +142,13 @@ transfer_release(void)
 }
 
 int
-limits_device(int device, size_t bytes, int rounds, double *read, double *write, struct status *status)
+limits_device(int device, size_t bytes, int rounds, struct memory_rates *rates, struct status *status)
 {
     return no_cuda(status);
 }
 
 int
-limits_l2(int device, size_t bytes, int rounds, double *read, double *write, struct status *status)
+limits_l2(int device, size_t bytes, int rounds, struct memory_rates *rates, struct status *status)
 {
     return no_cuda(status);
 }

@@ -15,10 +15,11 @@ enum {
     HEAD_START_QUEUED = 1200000, /* 0.6 ms: the host queues a launch in 4 us at most */
     BLOCKS = 1 << 15,            /* 20 us on an H200, where each starts in 0.61 ns */
     THREADS = 64,
+    GENERATIONS = 32, /* of blocks that have a multiprocessor to themselves */
 };
 
 struct empties {
-    unsigned blocks, threads, launches;
+    unsigned blocks, threads, shared, launches;
     double *host; /* seconds that the host takes for them; NULL: not asked for */
 };
 
@@ -37,7 +38,7 @@ queue_empties(const struct probe *probe, const void *argument)
     const double begin = now();
     cudaError_t error = cudaSuccess;
     for (unsigned i = 0; i < empties->launches && error == cudaSuccess; i++)
-        error = limits_empty_launch(empties->blocks, empties->threads, probe->stream);
+        error = limits_empty_launch(empties->blocks, empties->threads, empties->shared, probe->stream);
     if (empties->host)
         *empties->host = now() - begin;
     return error;
@@ -73,17 +74,29 @@ limits_launch(int device, int rounds, struct launch_limits *limits, struct statu
 
     int result = -1;
     struct probe probe = {0};
-    double host = 0, blocks = 0, queued = 0;
-    const struct empties one = {1, 1, 1, NULL}, grid = {BLOCKS, THREADS, 1, NULL}, many = {1, 1, QUEUED, &host};
+    double host = 0, blocks = 0, generations = 0, queued = 0;
+    int multiprocessors = 0, shared = 0;
     if (rounds > ROUNDS_MOST)
         rounds = ROUNDS_MOST;
     if (probe_open(&probe, &scope, 0, status) < 0)
         goto done;
+    cudaError_t error = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, scope.device);
+    if (error == cudaSuccess)
+        error = cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerMultiprocessor, scope.device);
+    if (error != cudaSuccess) {
+        device_status(status, error, "cudaDeviceGetAttribute");
+        goto done;
+    }
+    const struct empties one = {1, 1, 0, 1, NULL}, grid = {BLOCKS, THREADS, 0, 1, NULL},
+                         many = {1, 1, 0, QUEUED, &host},
+                         lonely = {(unsigned)multiprocessors * GENERATIONS, THREADS, (unsigned)shared / 2, 1, NULL};
     if (measure(&probe, HEAD_START, &one, rounds, &limits->kernel, status) < 0 ||
         measure(&probe, HEAD_START, &grid, rounds, &blocks, status) < 0 ||
+        measure(&probe, HEAD_START, &lonely, rounds, &generations, status) < 0 ||
         measure(&probe, HEAD_START_QUEUED, &many, rounds, &queued, status) < 0)
         goto done;
     limits->block = at_least_0(blocks - limits->kernel) / (BLOCKS - 1);
+    limits->turnaround = at_least_0(generations - limits->kernel) / (GENERATIONS - 1);
     limits->queued = at_least_0(queued - limits->kernel) / (QUEUED - 1);
     limits->issued = host / QUEUED;
     result = 0;

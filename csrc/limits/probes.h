@@ -18,11 +18,17 @@ struct limits_host *limits_host_open(const void *a, const void *b, void *c, size
 double limits_host_round(struct limits_host *probe); /* best seconds of one pass over all variants */
 void limits_host_close(struct limits_host *probe);
 
-/* Device: read-only and write-only rates over `bytes` (several times the L2), bytes a second, by CUDA events. */
-int limits_device(int device, size_t bytes, int rounds, double *read, double *write, struct status *status);
+/* Bytes a second by CUDA events, best of the rounds: reading alone, writing alone, and copying, where half of the bytes
+ * are read and half written. */
+struct memory_rates {
+    double read, write, copy;
+};
 
-/* The same of the L2, over `bytes` that fit in it, by accesses past the L1. */
-int limits_l2(int device, size_t bytes, int rounds, double *read, double *write, struct status *status);
+/* Of the device's memory, over `bytes`, several times the L2. */
+int limits_device(int device, size_t bytes, int rounds, struct memory_rates *rates, struct status *status);
+
+/* Of the L2, over `bytes` that fit in it, by accesses past the L1; no copy: 0. */
+int limits_l2(int device, size_t bytes, int rounds, struct memory_rates *rates, struct status *status);
 
 /* Seconds of one access in a chain of accesses, each of which waits for the one before; and of one atomic addition to
  * an address that a block's threads all add to. Best of the rounds. */
@@ -32,9 +38,10 @@ struct memory_latency {
 int limits_latency(int device, int rounds, struct memory_latency *latency, struct status *status);
 
 /* Seconds: an empty kernel by the clock of the device rungs (csrc/ladder/clock.h), each block that an empty grid
- * starts, each further kernel of a queue, and what the host takes to queue one. Medians of the rounds, 64 at most. */
+ * starts, from block to block where a multiprocessor holds only one, each further kernel of a queue, and what the host
+ * takes to queue one. Medians of the rounds, 64 at most. */
 struct launch_limits {
-    double kernel, block, queued, issued;
+    double kernel, block, turnaround, queued, issued;
 };
 int limits_launch(int device, int rounds, struct launch_limits *limits, struct status *status);
 

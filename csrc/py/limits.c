@@ -169,8 +169,8 @@ parse_device(PyObject *arguments, PyObject *keywords, const char *format, int *d
 
 const char device_limits_doc[] = PyDoc_STR(
     "device_limits($module, device, nbytes, rounds)\n--\n\n"
-    "The device memory's read-only and write-only rates over nbytes in bytes a second, best of `rounds`: a dict\n"
-    "of 'read' and 'write', and of 'l2_read' and 'l2_write' over a quarter of the L2.");
+    "The device memory's rates over nbytes in bytes a second, best of `rounds`: a dict of 'read' and 'write',\n"
+    "of 'copy', half of whose bytes are read, and of 'l2_read' and 'l2_write' over a quarter of the L2.");
 
 PyObject *
 py_device_limits(PyObject *module, PyObject *arguments, PyObject *keywords)
@@ -178,19 +178,20 @@ py_device_limits(PyObject *module, PyObject *arguments, PyObject *keywords)
     struct probe_arguments probe;
     struct status status;
     struct device_facts facts;
-    double read, write, l2_read, l2_write;
+    struct memory_rates memory, l2;
     if (parse_probe(arguments, keywords, "ini:device_limits", &probe) < 0)
         return NULL;
     PyThreadState *released = PyEval_SaveThread();
     int failed = device_facts(probe.device, &facts, &status);
     if (!failed)
-        failed = limits_device(probe.device, (size_t)probe.bytes, probe.rounds, &read, &write, &status);
+        failed = limits_device(probe.device, (size_t)probe.bytes, probe.rounds, &memory, &status);
     if (!failed)
-        failed = limits_l2(probe.device, facts.l2 / 4, probe.rounds, &l2_read, &l2_write, &status);
+        failed = limits_l2(probe.device, facts.l2 / 4, probe.rounds, &l2, &status);
     PyEval_RestoreThread(released);
     if (failed)
         return status_raise(PyModule_GetState(module), &status);
-    return Py_BuildValue("{s:d,s:d,s:d,s:d}", "read", read, "write", write, "l2_read", l2_read, "l2_write", l2_write);
+    return Py_BuildValue("{s:d,s:d,s:d,s:d,s:d}", "read", memory.read, "write", memory.write, "copy", memory.copy,
+                         "l2_read", l2.read, "l2_write", l2.write);
 }
 
 const char link_limits_doc[] = PyDoc_STR(
@@ -239,7 +240,8 @@ py_device_latency(PyObject *module, PyObject *arguments, PyObject *keywords)
 const char launch_limits_doc[] = PyDoc_STR(
     "launch_limits($module, device)\n--\n\n"
     "Seconds, a dict: 'kernel', an empty kernel by the clock of the device rungs; 'block', each block that an\n"
-    "empty grid starts; 'queued', each further kernel of a queue; 'issued', what the host takes to queue one.");
+    "empty grid starts; 'turnaround', from block to block on a multiprocessor that holds one; 'queued', each further "
+    "kernel of a queue; 'issued', what the host takes to queue one.");
 
 PyObject *
 py_launch_limits(PyObject *module, PyObject *arguments, PyObject *keywords)
@@ -254,6 +256,6 @@ py_launch_limits(PyObject *module, PyObject *arguments, PyObject *keywords)
     PyEval_RestoreThread(released);
     if (failed)
         return status_raise(PyModule_GetState(module), &status);
-    return Py_BuildValue("{s:d,s:d,s:d,s:d}", "kernel", limits.kernel, "block", limits.block, "queued", limits.queued,
-                         "issued", limits.issued);
+    return Py_BuildValue("{s:d,s:d,s:d,s:d,s:d}", "kernel", limits.kernel, "block", limits.block, "turnaround",
+                         limits.turnaround, "queued", limits.queued, "issued", limits.issued);
 }

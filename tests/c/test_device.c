@@ -504,20 +504,20 @@ a_child_forked_before_cuda_may_use_it(void)
 static int
 measure_device(struct status *status)
 {
-    double read = 0, write = 0;
-    if (limits_device(1, 1 << 20, 1, &read, &write, status) < 0)
+    struct memory_rates rates;
+    if (limits_device(1, 1 << 20, 1, &rates, status) < 0)
         return -1;
-    CHECK(read > 0 && write > 0);
+    CHECK(rates.read > 0 && rates.write > 0 && rates.copy > 0);
     return 0;
 }
 
 static int
 measure_l2(struct status *status)
 {
-    double read = 0, write = 0;
-    if (limits_l2(1, 1 << 18, 1, &read, &write, status) < 0)
+    struct memory_rates rates;
+    if (limits_l2(1, 1 << 18, 1, &rates, status) < 0)
         return -1;
-    CHECK(read > 0 && write > 0);
+    CHECK(rates.read > 0 && rates.write > 0);
     return 0;
 }
 
@@ -537,7 +537,7 @@ measure_launches(struct status *status)
     struct launch_limits limits = {0};
     if (limits_launch(1, 1, &limits, status) < 0)
         return -1;
-    CHECK(limits.kernel > 0 && limits.block >= 0 && limits.queued >= 0 && limits.issued > 0);
+    CHECK(limits.kernel > 0 && limits.block >= 0 && limits.turnaround >= 0 && limits.queued >= 0 && limits.issued > 0);
     return 0;
 }
 

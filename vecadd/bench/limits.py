@@ -76,12 +76,13 @@ def link_gbps(to_device: float, both: float) -> float:
 
 
 def probe_device(device: int, l2: int, memory: int) -> dict[str, float]:
-    """Read-only and write-only rates of the device's memory, the bound they make, and its L2's rates, in GB/s."""
+    """The device memory's rates of reading, writing and copying, the bound of an addition, its L2's rates, in GB/s."""
     rates = _core.device_limits(device, min(DEVICE_CACHES * l2, memory // 4), PROBE_ROUNDS)
     return {
         "read_gbps": rates["read"] / 1e9,
         "write_gbps": rates["write"] / 1e9,
         "gbps": device_gbps(rates["read"], rates["write"]),
+        "copy_gbps": rates["copy"] / 1e9,
         "l2_read_gbps": rates["l2_read"] / 1e9,
         "l2_write_gbps": rates["l2_write"] / 1e9,
     }
@@ -93,8 +94,8 @@ def probe_latency(device: int) -> dict[str, float]:
 
 
 def probe_launch(device: int) -> dict[str, float]:
-    """Seconds of an empty kernel by the clock of the device rungs, of each block that a grid starts, of each further
-    kernel of a queue, and of the host for queueing one."""
+    """Seconds of an empty kernel by the clock of the device rungs, of each block that a grid starts, from block
+    to block of a full multiprocessor, of each further kernel of a queue, and of the host for queueing one."""
     return {f"{what}_seconds": seconds for what, seconds in _core.launch_limits(device).items()}
 
 
