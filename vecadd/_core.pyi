@@ -94,6 +94,14 @@ def rung_facts(
 # to the device included), "destroy", and "launch", the same as "total".
 def latency_stages(name: str, a: Any, b: Any, out: Any, /, *, params: dict[str, int] = ...) -> dict[str, float]: ...
 
+# Runs a transfer rung once: (what, stream, chunk, begin, end) of each step in the order in which they were queued,
+# seconds from the first begin. what: "to_device" | "kernel" | "to_host" by CUDA events, stream counted from 0;
+# "allocate" | "free" where the rung allocates inside its timed part, by the host's clock, stream -1 (managed's copies
+# too: the host does them). All transfer rungs have one; hybrid's has what its GPU does.
+def timeline(
+    name: str, a: NDArray[Any], b: NDArray[Any], out: NDArray[Any], /, *, params: dict[str, int] = ...
+) -> list[tuple[str, int, int, float, float]]: ...
+
 # Overwrites an array's bytes, host or device: so that a check cannot be passed by an earlier result.
 def poison(x: Any, /) -> None: ...
 

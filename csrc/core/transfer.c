@@ -47,6 +47,7 @@ struct transfer_ring {
 
 struct transfer {
     const struct plan *plan;
+    const struct transfer_options *options;
     int device;
     size_t width; /* bytes a lane */
     bool a_pinned, b_pinned, c_pinned;
@@ -122,9 +123,36 @@ slot_start(struct transfer *job, struct slot *slot)
     return error == cudaSuccess ? 0 : cuda_fail(job, error, "cudaMemsetAsync");
 }
 
-/* Queues lanes [begin, begin + count): up, sum, down. */
+/* What the observer is told of one step; nothing where there is none. */
+static size_t
+before(const struct transfer *job, const struct slot *slot, enum transfer_step step, size_t chunk)
+{
+    const struct transfer_observer *observer = job->options->observer;
+    return observer ? observer->before(observer->context, step, (int)(slot - job->slots), slot->stream, chunk) : 0;
+}
+
+static void
+after(const struct transfer *job, const struct slot *slot, size_t token)
+{
+    const struct transfer_observer *observer = job->options->observer;
+    if (observer)
+        observer->after(observer->context, token, slot->stream);
+}
+
 static int
-slot_queue(struct transfer *job, struct slot *slot, size_t begin, size_t count)
+slot_copy(struct transfer *job, const struct slot *slot, enum transfer_step step, size_t chunk, void *target,
+          const void *source, size_t bytes)
+{
+    const enum cudaMemcpyKind kind = step == TRANSFER_TO_DEVICE ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost;
+    const size_t token = before(job, slot, step, chunk);
+    const cudaError_t error = cudaMemcpyAsync(target, source, bytes, kind, slot->stream);
+    after(job, slot, token);
+    return error == cudaSuccess ? 0 : cuda_fail(job, error, "cudaMemcpyAsync");
+}
+
+/* Queues chunk number `chunk`, lanes [begin, begin + count): up, sum, down. */
+static int
+slot_queue(struct transfer *job, struct slot *slot, size_t chunk, size_t begin, size_t count)
 {
     const size_t offset = begin * job->width, bytes = count * job->width;
     unsigned char *device_a = (unsigned char *)slot->device + DEVICE_HEADER;
@@ -141,12 +169,9 @@ slot_queue(struct transfer *job, struct slot *slot, size_t begin, size_t count)
     if (!job->c_pinned)
         c = slot->host;
 
-    cudaError_t error = cudaMemcpyAsync(device_a, a, bytes, cudaMemcpyHostToDevice, slot->stream);
-    if (error != cudaSuccess)
-        return cuda_fail(job, error, "cudaMemcpyAsync");
-    error = cudaMemcpyAsync(device_b, b, bytes, cudaMemcpyHostToDevice, slot->stream);
-    if (error != cudaSuccess)
-        return cuda_fail(job, error, "cudaMemcpyAsync");
+    if (slot_copy(job, slot, TRANSFER_TO_DEVICE, chunk, device_a, a, bytes) < 0 ||
+        slot_copy(job, slot, TRANSFER_TO_DEVICE, chunk, device_b, b, bytes) < 0)
+        return -1;
     const struct add_call call = {
         .lane = job->plan->lane,
         .a = device_a,
@@ -156,12 +181,13 @@ slot_queue(struct transfer *job, struct slot *slot, size_t begin, size_t count)
         .fp_flags = slot->device,
         .stream = slot->stream,
     };
-    error = add_launch(&call);
+    const size_t token = before(job, slot, TRANSFER_KERNEL, chunk);
+    const cudaError_t error = add_launch(&call);
+    after(job, slot, token);
     if (error != cudaSuccess)
         return cuda_fail(job, error, "cudaLaunchKernel");
-    error = cudaMemcpyAsync(c, device_a, bytes, cudaMemcpyDeviceToHost, slot->stream);
-    if (error != cudaSuccess)
-        return cuda_fail(job, error, "cudaMemcpyAsync");
+    if (slot_copy(job, slot, TRANSFER_TO_HOST, chunk, c, device_a, bytes) < 0)
+        return -1;
     slot->begin = begin;
     slot->count = count;
     return 0;
@@ -208,7 +234,7 @@ run_pipeline(struct transfer *job)
     for (size_t begin = 0, turn = 0; begin < n && !atomic_load(&job->failed); turn++) {
         const size_t left = n - begin;
         const size_t count = smaller(grown, larger(left / 2 / page * page, smaller(least, left)));
-        slot_queue(job, &job->slots[turn % (size_t)job->depth], begin, count);
+        slot_queue(job, &job->slots[turn % (size_t)job->depth], turn, begin, count);
         begin += count;
         grown = smaller(2 * grown, job->chunk);
     }
@@ -235,7 +261,7 @@ run_staged(struct transfer *job, struct slot *slots)
         const size_t begin = atomic_fetch_add(&job->next, job->chunk);
         if (begin >= job->plan->n)
             break;
-        slot_queue(job, slot, begin, smaller(job->chunk, job->plan->n - begin));
+        slot_queue(job, slot, begin / job->chunk, begin, smaller(job->chunk, job->plan->n - begin));
     }
     for (int i = 0; i < job->depth && !atomic_load(&job->failed); i++)
         slot_drain(job, &slots[i]);
@@ -311,10 +337,12 @@ transfer_run(struct transfer *job, const struct device_scope *scope)
         is_pinned(plan->b, bytes, &job->b_pinned, job->status) < 0 ||
         is_pinned(plan->c, bytes, &job->c_pinned, job->status) < 0)
         return -1;
+    if (job->options->staged)
+        job->a_pinned = job->b_pinned = job->c_pinned = false;
 
     size_t threads = 1, most = PIPELINE_MOST;
     if (!all_pinned(job)) {
-        threads = (size_t)threads_available();
+        threads = (size_t)(job->options->threads ? job->options->threads : threads_available());
         most = smaller(larger(bytes / (2 * threads), STAGED_LEAST), STAGED_MOST);
     }
     job->chunk = smaller(most / job->width, plan->n);
@@ -351,13 +379,31 @@ done:
 int
 transfer_add(const struct plan *plan, unsigned *fp_flags, struct status *status)
 {
+    return transfer_add_with(plan, NULL, fp_flags, status);
+}
+
+size_t
+transfer_most_chunks(size_t bytes)
+{
+    return bytes / STAGED_LEAST + 1;
+}
+
+int
+transfer_add_with(const struct plan *plan, const struct transfer_options *options, unsigned *fp_flags,
+                  struct status *status)
+{
+    static const struct transfer_options none = {0};
     *fp_flags = 0;
     if (plan->n == 0)
         return 0;
     struct device_scope scope;
     if (device_enter(&scope, plan->device, status) < 0)
         return -1;
-    struct transfer job = {.plan = plan, .device = scope.device, .width = lane_size[plan->lane], .status = status};
+    struct transfer job = {.plan = plan,
+                           .options = options ? options : &none,
+                           .device = scope.device,
+                           .width = lane_size[plan->lane],
+                           .status = status};
     pthread_mutex_lock(&transferring);
     int result = transfer_run(&job, &scope);
     pthread_mutex_unlock(&transferring);

@@ -60,7 +60,7 @@ double_live(size_t *device_blocks, size_t *device_bytes, size_t *pinned_blocks, 
     for (const auto &[address, block] : m.blocks)
         if (block->kind == memory_kind::pinned) {
             ++*pinned_blocks;
-        } else if (block->kind == memory_kind::device && !block->released) {
+        } else if ((block->kind == memory_kind::device || block->kind == memory_kind::managed) && !block->released) {
             ++*device_blocks;
             *device_bytes += block->bytes;
         }

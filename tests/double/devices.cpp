@@ -148,6 +148,8 @@ cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int device)
         {cudaDevAttrCanUseHostPointerForRegisteredMem, 1},
         {cudaDevAttrHostRegisterSupported, 1},
         {cudaDevAttrMemoryPoolsSupported, 1},
+        {cudaDevAttrManagedMemory, 1},
+        {cudaDevAttrConcurrentManagedAccess, 1},
         {cudaDevAttrPageableMemoryAccess, 0},
         {cudaDevAttrPciDomainId, 0},
         {cudaDevAttrPciDeviceId, 0},

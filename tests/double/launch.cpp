@@ -4,6 +4,23 @@
 #include <algorithm>
 #include <iterator>
 
+/* The managed memory that the pointers lie in: from the launch until somebody has waited, the host may not touch it. So
+ * it is where the host and the device may not use managed memory at once; where they may, this is only stricter. */
+static std::vector<block_ptr>
+take_from_host(machine &m, const std::vector<const void *> &pointers)
+{
+    std::vector<block_ptr> taken;
+    for (const void *pointer : pointers) {
+        const block_ptr found = block_at(m, pointer);
+        if (!found || found->kind != memory_kind::managed)
+            continue;
+        ++found->kernels;
+        found->pages->allow(false);
+        taken.push_back(found);
+    }
+    return taken;
+}
+
 cudaError_t
 double_launch(dim3 grid, dim3 block, cudaStream_t handle, launch_order order, std::vector<const void *> pointers,
               std::function<void(unsigned first)> run)
@@ -20,14 +37,19 @@ double_launch(dim3 grid, dim3 block, cudaStream_t handle, launch_order order, st
         if (threads == 0 || threads > MOST_THREADS_A_BLOCK || block.z > 64)
             return cudaErrorInvalidValue;
         const int device = stream->device; /* whatever the current device is: the real runtime does not mind either */
-        const auto kernel = [&m, device, blocks, pointers = std::move(pointers), run = std::move(run)] {
-            if (m.sticky != cudaSuccess)
-                return;
+        const std::vector<block_ptr> managed = take_from_host(m, pointers);
+        const auto kernel = [&m, device, blocks, pointers = std::move(pointers), managed, run = std::move(run)] {
+            bool allowed = m.sticky == cudaSuccess;
             for (const void *pointer : pointers)
-                if (pointer && !may_touch(m, pointer, device))
-                    return;
-            open_memory(m, device);
-            run(m.below(static_cast<unsigned>(blocks)));
+                allowed = allowed && (!pointer || may_touch(m, pointer, device));
+            if (allowed) {
+                open_memory(m, device);
+                for (const block_ptr &block : managed)
+                    block->pages->allow(true);
+                run(m.below(static_cast<unsigned>(blocks)));
+            }
+            for (const block_ptr &block : managed)
+                --block->kernels; /* close_memory gives the pages back to the host */
         };
         enqueue(m, stream, kernel, nullptr, programmatic ? work_kind::programmatic : work_kind::kernel);
         return cudaSuccess;

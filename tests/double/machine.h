@@ -115,7 +115,7 @@ struct mapping {
     void allow(bool access) const;
 };
 
-enum class memory_kind { device, foreign, pinned, registered };
+enum class memory_kind { device, foreign, managed, pinned, registered };
 
 struct block {
     char *start;
@@ -127,6 +127,7 @@ struct block {
     bool allocated = true;          /* its allocation has happened in stream order */
     bool released = false;          /* cudaFreeAsync was called */
     bool freed = false;             /* its release has happened in stream order */
+    unsigned kernels = 0; /* managed: that are queued and use it; the host has no access while there are any */
 
     bool
     on_device() const

@@ -118,6 +118,8 @@ close_memory(machine &m)
     for (const auto &[address, block] : m.blocks)
         if (block->on_device() && m.open_devices >> block->device & 1)
             block->pages->allow(false);
+        else if (block->kind == memory_kind::managed)
+            block->pages->allow(block->kernels == 0);
     m.open_devices = 0;
 }
 
@@ -131,8 +133,8 @@ allocate(machine &m, void **memory, size_t bytes, memory_kind kind)
     if (bytes == 0)
         return cudaSuccess;
     const int device = current_device();
-    size_t &used = kind == memory_kind::device ? m.device_bytes[device] : m.pinned_bytes;
-    if (bytes > (kind == memory_kind::device ? DEVICE_BYTES : PINNED_BYTES) - used)
+    size_t &used = kind == memory_kind::pinned ? m.pinned_bytes : m.device_bytes[device];
+    if (bytes > (kind == memory_kind::pinned ? PINNED_BYTES : DEVICE_BYTES) - used)
         return cudaErrorMemoryAllocation;
     used += bytes;
     *memory = block_new(m, bytes, kind, device)->start;
@@ -145,6 +147,17 @@ cudaMalloc(void **memory, size_t bytes)
     return cuda_call(__func__, [&](machine &m) { return allocate(m, memory, bytes, memory_kind::device); });
 }
 
+/* The flags are those of any host and device, or of this device until a stream is attached. */
+cudaError_t
+cudaMallocManaged(void **memory, size_t bytes, unsigned flags)
+{
+    return cuda_call(__func__, [&](machine &m) {
+        if (bytes == 0 || (flags != cudaMemAttachGlobal && flags != cudaMemAttachHost))
+            return cudaErrorInvalidValue;
+        return allocate(m, memory, bytes, memory_kind::managed);
+    });
+}
+
 /* Waits for the device, as the real one does. */
 cudaError_t
 cudaFree(void *memory)
@@ -153,7 +166,8 @@ cudaFree(void *memory)
         if (!memory)
             return cudaSuccess;
         const block_ptr found = block_at(m, memory);
-        if (!found || found->start != memory || found->kind != memory_kind::device || found->released)
+        const bool ours = found && (found->kind == memory_kind::device || found->kind == memory_kind::managed);
+        if (!ours || found->start != memory || found->released)
             return cudaErrorInvalidValue;
         finish_device(m, found->device);
         block_release(m, found);

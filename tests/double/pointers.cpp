@@ -14,12 +14,26 @@ cudaPointerGetAttributes(cudaPointerAttributes *attributes, const void *address)
         const block_ptr found = block_at(m, address);
         void *const pointer = const_cast<void *>(address);
         *attributes = {};
-        attributes->type = !found               ? cudaMemoryTypeUnregistered
-                           : found->on_device() ? cudaMemoryTypeDevice
-                                                : cudaMemoryTypeHost;
+        attributes->type = !found                                ? cudaMemoryTypeUnregistered
+                           : found->on_device()                  ? cudaMemoryTypeDevice
+                           : found->kind == memory_kind::managed ? cudaMemoryTypeManaged
+                                                                 : cudaMemoryTypeHost;
         attributes->device = found ? found->device : cudaInvalidDeviceId;
         attributes->devicePointer = found ? pointer : nullptr;
         attributes->hostPointer = found && !found->on_device() ? pointer : nullptr;
+        return cudaSuccess;
+    });
+}
+
+/* Page-locked memory alone has an address for the device, and here as under unified addressing it is the host's. */
+cudaError_t
+cudaHostGetDevicePointer(void **device, void *host, unsigned flags)
+{
+    return cuda_call(__func__, [&](machine &m) {
+        const block_ptr found = block_at(m, host);
+        if (!device || !host || flags != 0 || !found || found->on_device() || found->kind == memory_kind::managed)
+            return cudaErrorInvalidValue;
+        *device = host;
         return cudaSuccess;
     });
 }
@@ -38,7 +52,9 @@ attribute_of(const block_ptr &found, CUpointer_attribute attribute, CUdeviceptr 
 {
     switch (attribute) {
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-        return put<unsigned>(to, !found ? 0 : found->on_device() ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST);
+        return put<unsigned>(to, !found                                                      ? 0
+                                 : found->on_device() || found->kind == memory_kind::managed ? CU_MEMORYTYPE_DEVICE
+                                                                                             : CU_MEMORYTYPE_HOST);
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
         return put<int>(to, found ? found->device : cudaInvalidDeviceId);
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
@@ -48,7 +64,7 @@ attribute_of(const block_ptr &found, CUpointer_attribute attribute, CUdeviceptr 
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
         return found ? put(to, found->bytes) : CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-        return put<unsigned>(to, 0);
+        return put<unsigned>(to, found && found->kind == memory_kind::managed);
     default:
         return CUDA_ERROR_INVALID_VALUE;
     }

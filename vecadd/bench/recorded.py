@@ -52,6 +52,9 @@ FIGURES: dict[str, dict[str, float]] = {
     "pageable": {"000": 310.244537e-3, "004a": 523e-3},
     "pinned": {"000": 140.64e-3, "004a": 97e-3},
     "streams2": {"000": 119.95e-3},
+    "copy_blocking": {"002a": 3.69951e-3},
+    "copy_async": {"002a": 3.72505e-3},
+    "copy_stream": {"002a": 3.69809e-3},
     # A whole program, from its start to its end.
     "cold_start": {"004b": 3.8},
 }
@@ -84,6 +87,13 @@ NOTES: dict[str, str] = {
     "pdl_trigger": "document 003 has no figure for an early trigger alone",
     "graph_pdl_trigger": "document 003: up to 3 times as fast as a launch each at about 10 KB, fading to no gain above "
     "1 GB, from graph, programmatic launch and trigger together",
+    "streams4": "document 004 gives the stages, 61 ms down and 30 ms up, probably swapped, and never their total",
+    "copy_blocking": "document 002 calls its pointers device pointers: at its speed these copies cannot have crossed "
+    "PCIe, and are not to be compared with pageable",
+    "copy_async": "as copy_blocking",
+    "copy_stream": "as copy_blocking",
+    "malloc_each_call": "document 004 gives the calls alone: three cudaMalloc 140.87 ms, of which 140.30 is the first "
+    "one's context, and three cudaFree 0.725 ms",
     "cold_start": "document 004: the same program on the CPU takes 8 ms; of the GPU's 3800 ms the kernel is 47.249, "
     "three uploads 1.162, the download 2.347 and the launch 1.919",
 }

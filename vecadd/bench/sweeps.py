@@ -18,7 +18,12 @@ from vecadd.bench.buffers import DEVICE, HOST, PINNED, Place, rotation
 from vecadd.bench.contestants import Contestant
 from vecadd.bench.timing import Cell
 
-PLACES_OF_TRANSFER = {"pageable": (HOST,), "tuned_transfer": (PINNED, HOST)}  # other rungs: pinned memory
+# Other transfer rungs run on pinned memory.
+PLACES_OF_TRANSFER = {
+    **dict.fromkeys(("pageable", "streams4_pageable", "copy_blocking", "copy_async", "copy_stream", "staged"), (HOST,)),
+    **dict.fromkeys(("hybrid", "tuned_transfer"), (PINNED, HOST)),
+    "managed": (),  # for those who ask for it by name, on small arrays: nothing bounds its time
+}
 HOST_SETS = 1  # in the cache where they fit, for the rungs and for the probe, which works on the same arrays
 TRANSFER_SETS = 1  # no cache helps a link, and page-locking costs 0.35 s a GiB
 
