@@ -382,10 +382,15 @@ static void
 a_device_that_did_not_start_is_tried_again(void)
 {
     static const char *const calls[] = {
-        "cudaGetDeviceCount",      "cudaGetDriverEntryPointByVersion",
-        "cudaGetDevice",           "cudaSetDevice",
-        "cudaMemGetInfo",          "cudaMemPoolCreate",
-        "cudaMemPoolSetAttribute", "cudaEventCreateWithFlags",
+        "cudaGetDeviceCount",
+        "cudaGetDriverEntryPointByVersion",
+        "cudaGetDevice",
+        "cudaSetDevice",
+        "cudaMemGetInfo",
+        "cudaDeviceGetAttribute",
+        "cudaMemPoolCreate",
+        "cudaMemPoolSetAttribute",
+        "cudaEventCreateWithFlags",
         "cudaFuncGetAttributes",
     };
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {

@@ -15,6 +15,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "double_calls": (ctypes.c_long, ctypes.c_char_p),
     "double_faults": (ctypes.c_long,),
     "double_live": (None, *[ctypes.POINTER(_SIZE)] * 6),
+    "double_l2": (None, _POINTER, _SIZE, *[ctypes.POINTER(_SIZE)] * 2),
     "double_devices": (None, _INT),
     "double_driver": (None, _INT),
     "double_device_malloc": (_POINTER, _INT, _SIZE),
@@ -78,6 +79,13 @@ def live() -> Live:
     counts = [_SIZE() for _ in Live._fields]
     _library().double_live(*counts)
     return Live(*(count.value for count in counts))
+
+
+def l2(pointer: int, nbytes: int) -> tuple[int, int]:
+    """How many 128-byte lines of the range kernels loaded with evict_last since the reset: (held still, demoted)."""
+    held, demoted = _SIZE(), _SIZE()
+    _library().double_l2(pointer, nbytes, held, demoted)
+    return held.value, demoted.value
 
 
 def devices(count: int) -> None:

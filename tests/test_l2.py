@@ -1,0 +1,53 @@
+"""The L2: large additions ask it to keep their operands and give their end back; small ones leave it alone.
+
+What the kernels do line by line is tests/c/test_l2.c; benchmarks/peers measures what it costs others ("courtesy").
+"""
+
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+import vecadd
+from vecadd import _core, ladder
+
+LINE = 128
+LARGE = 34 << 20  # bytes of each of three arrays: 102 MiB
+
+
+def address(x: vecadd.DeviceArray) -> int:
+    return int(x.__cuda_array_interface__["data"][0])
+
+
+def given_back() -> int:
+    """Bytes of the end of each input: 16 of 60 MB on an H200, the same share of any other L2."""
+    return int(_core.gpu_facts()[0]["l2"]) // 60 * 16
+
+
+def test_a_large_addition_holds_its_inputs_and_gives_their_end_back(device: int, double: ModuleType) -> None:
+    a, b = (vecadd.to_device(np.full(LARGE, value, np.int8)) for value in (3, 4))
+    total = vecadd.add(a, b)
+    assert (total.numpy() == 7).all()
+    lines = given_back() // LINE
+    kept = LARGE // LINE - lines
+    for x in (a, b):
+        assert double.l2(address(x) + kept * LINE, lines * LINE) == (0, lines)
+        held, demoted = double.l2(address(x), kept * LINE)
+        assert held + demoted == kept
+        assert demoted <= 32 * 16 // LINE + 1  # a warp's
+    assert double.l2(address(total), LARGE) == (0, 0)
+
+
+def test_a_small_addition_leaves_the_l2_alone(device: int, double: ModuleType) -> None:
+    a = vecadd.to_device(np.ones(100_000, np.float32))
+    assert (vecadd.add(a, a).numpy() == 2).all()
+    assert double.l2(address(a), a.nbytes) == (0, 0)
+
+
+@pytest.mark.parametrize(("loads", "held", "demoted"), [(1, False, False), (2, True, False), (3, True, True)])
+def test_the_rung_moves_bytes_as_it_is_told(
+    loads: int, held: bool, demoted: bool, device: int, double: ModuleType
+) -> None:
+    a = vecadd.to_device(np.ones(1 << 18, np.float32))
+    assert (ladder.run("tuned", a, a, loads=loads, warps=24).numpy() == 2).all()
+    assert tuple(count > 0 for count in double.l2(address(a), a.nbytes)) == (held, demoted)
