@@ -16,7 +16,8 @@ from typing import Any
 from vecadd.bench import machine, results
 from vecadd.bench.axes import show_size
 from vecadd.bench.results import Row
-from vecadd.bench.tables import show_seconds
+from vecadd.bench.show import show_rate, show_seconds
+from vecadd.bench.tables.table import markdown
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
@@ -44,7 +45,7 @@ def rates(recorded: Recorded) -> list[str]:
     for dtype, n in dict.fromkeys((row.dtype, row.n) for row in recorded.rows):
         head = f"{dtype} {show_size(n)}" if several else show_size(n)
         lines.append([head, *(_rate(cells.get((dtype, n, rung))) for rung in rungs)])
-    return _markdown(["n, GB/s (% of limit)", *rungs], lines)
+    return markdown(["n, GB/s (% of limit)", *rungs], lines)
 
 
 def times(recorded: Recorded) -> list[str]:
@@ -55,7 +56,7 @@ def times(recorded: Recorded) -> list[str]:
         for row in recorded.rows
         if row.seconds is not None
     ]
-    return _markdown(["", "time", "GB/s", "time / ours (95 % interval)"], lines)
+    return markdown(["", "time", "GB/s", "time / ours (95 % interval)"], lines)
 
 
 def ratios(recorded: Recorded) -> list[str]:
@@ -71,18 +72,21 @@ def ratios(recorded: Recorded) -> list[str]:
         ]
         for n in sizes
     ]
-    return _markdown(["n", f"{_reference(recorded)}: time", *(f"{rung} / ours" for rung in rungs)], lines)
+    return markdown(["n", f"{_reference(recorded)}: time", *(f"{rung} / ours" for rung in rungs)], lines)
 
 
 TABLES: dict[str, Callable[[Recorded], list[str]]] = {
     "host": rates,
-    "device": rates,
+    "size": rates,
     "transfer": rates,
     "peer-host": ratios,
     "peer-device": ratios,
     "peer-overhead": times,
     "peer-transfer": times,
 }
+
+# Rows that were recorded under the sweep's earlier name.
+EARLIER = {"size": "device"}
 
 
 def fill(text: str, folder: Path = RESULTS, revision: str | None = None) -> str:
@@ -115,7 +119,7 @@ def _recorded(folder: Path, sweep: str) -> dict[str, Recorded]:
     newest: dict[str, Recorded] = {}
     for path in sorted(folder.glob("*/*.json")):
         meta, rows = results.read(path)
-        run = Recorded(meta, [row for row in rows if row.sweep == sweep])
+        run = Recorded(meta, [row for row in rows if row.sweep in (sweep, EARLIER.get(sweep))])
         known = newest.get(path.parent.name)
         if run.rows and (known is None or known.meta["date"] < meta["date"]):
             newest[path.parent.name] = run
@@ -129,7 +133,8 @@ def _origin(run: Recorded, sweep: str, revision: str | None) -> str:
     where = gpus[0] if gpus else f"{cpu['model'] or 'processor unknown'}, {cpu['threads']} threads"
     moved = "" if meta["revision"] == revision else "; the sources have changed since"
     driver = f", driver {meta['driver']}" if gpus else ""
-    method = "; ".join(filter(None, (meta["method"], meta.get("clocks", {}).get(sweep))))
+    clocks = meta.get("clocks", {})
+    method = "; ".join(filter(None, (meta["method"], clocks.get(sweep) or clocks.get(EARLIER.get(sweep)))))
     return f"*{where}{driver}, {meta['date'][:10]}, revision {meta['revision']}{moved}. Method: {method}.*"
 
 
@@ -140,11 +145,7 @@ def _reference(recorded: Recorded) -> str:
 def _rate(row: Row | None) -> str:
     if row is None or row.gbps is None:
         return "-"
-    return _digits(row.gbps) if row.fraction is None else f"{_digits(row.gbps)} ({100 * row.fraction:.0f} %)"
-
-
-def _digits(value: float) -> str:
-    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+    return show_rate(row.gbps) if row.fraction is None else f"{show_rate(row.gbps)} ({100 * row.fraction:.0f} %)"
 
 
 def _seconds(row: Row | None) -> str:
@@ -157,14 +158,9 @@ def _ratio(row: Row | None) -> str:
 
 def _time(row: Row) -> list[str]:
     if "ratio" not in row.params:
-        return [_seconds(row), _digits(row.gbps or 0), "1"]
+        return [_seconds(row), show_rate(row.gbps or 0), "1"]
     low, high = row.params["ratio_interval"]
-    return [_seconds(row), _digits(row.gbps or 0), f"{row.params['ratio']:.3g} ({low:.3g} to {high:.3g})"]
-
-
-def _markdown(head: list[str], lines: list[list[str]]) -> list[str]:
-    rule = ["---", *["---:"] * (len(head) - 1)]
-    return [f"| {' | '.join(cells)} |" for cells in (head, rule, *lines)]
+    return [_seconds(row), show_rate(row.gbps or 0), f"{row.params['ratio']:.3g} ({low:.3g} to {high:.3g})"]
 
 
 def main() -> int:

@@ -17,21 +17,21 @@ META: dict[str, Any] = {
     "date": "2026-01-02T03:04:05+00:00",
     "revision": "abc",
     "method": "median of rounds",
-    "clocks": dict.fromkeys(["device", "peer-device", "peer-overhead"], "CUDA events"),
+    "clocks": dict.fromkeys(["size", "peer-device", "peer-overhead"], "CUDA events"),
 }
 
-EMPTY = "before\n<!-- table: device -->\nstale\n<!-- /table -->\nafter\n"
+EMPTY = "before\n<!-- table: size -->\nstale\n<!-- /table -->\nafter\n"
 
 
 @pytest.fixture
 def recorded(tmp_path: Path) -> Path:
-    """A folder of results: a device sweep on one machine."""
+    """A folder of results: a size sweep on one machine."""
     rows = [
-        row(sweep="device", rung=rung, n=1 << 28, gbps=gbps, fraction=gbps / 4600)
+        row(sweep="size", rung=rung, n=1 << 28, gbps=gbps, fraction=gbps / 4600)
         for rung, gbps in (("naive", 3450.0), ("tuned", 4462.0))
     ]
     (tmp_path / "h200").mkdir()
-    results.write(tmp_path / "h200" / "device.json", META, rows)
+    results.write(tmp_path / "h200" / "size.json", META, rows)
     return tmp_path
 
 
@@ -43,7 +43,7 @@ def test_the_tables_are_those_of_the_recorded_results() -> None:
 def test_a_table_shows_rates_and_shares_of_the_limit(recorded: Path) -> None:
     assert readme_tables.fill(EMPTY, recorded, "abc").splitlines() == [
         "before",
-        "<!-- table: device -->",
+        "<!-- table: size -->",
         "",
         "| n, GB/s (% of limit) | naive | tuned |",
         "| --- | ---: | ---: |",
@@ -66,26 +66,26 @@ def test_a_table_says_when_the_sources_have_moved_on(recorded: Path) -> None:
 
 
 def test_the_newest_record_of_a_machine_counts(recorded: Path) -> None:
-    newer = row(sweep="device", rung="tuned", n=1 << 28, gbps=4500.0, fraction=None)
+    newer = row(sweep="size", rung="tuned", n=1 << 28, gbps=4500.0, fraction=None)
     results.write(recorded / "h200" / "later.json", {**META, "date": "2026-02-01T00:00:00+00:00"}, [newer])
     assert "| 2^28 | 4500 |" in readme_tables.fill(EMPTY, recorded, "abc")
 
 
 def test_several_machines_must_be_told_apart(recorded: Path) -> None:
     (recorded / "l4").mkdir()
-    (recorded / "l4" / "device.json").write_text((recorded / "h200" / "device.json").read_text())
+    (recorded / "l4" / "size.json").write_text((recorded / "h200" / "size.json").read_text())
     with pytest.raises(ValueError, match="recorded on h200, l4; say which"):
         readme_tables.fill(EMPTY, recorded, "abc")
-    assert "4462" in readme_tables.fill(EMPTY.replace("device", "device l4"), recorded, "abc")
+    assert "4462" in readme_tables.fill(EMPTY.replace("size", "size l4"), recorded, "abc")
 
 
 @pytest.mark.parametrize(
     ("marker", "text"),
-    [("sideways", "no table 'sideways'"), ("host", "no result of this sweep"), ("device l4", "no result .* on l4")],
+    [("sideways", "no table 'sideways'"), ("host", "no result of this sweep"), ("size l4", "no result .* on l4")],
 )
 def test_a_marker_without_a_result_is_an_error(marker: str, text: str, recorded: Path) -> None:
     with pytest.raises(ValueError, match=text):
-        readme_tables.fill(EMPTY.replace("device", marker), recorded, "abc")
+        readme_tables.fill(EMPTY.replace("size", marker), recorded, "abc")
 
 
 def test_peers_are_shown_as_ratios_by_size(recorded: Path) -> None:
@@ -93,7 +93,7 @@ def test_peers_are_shown_as_ratios_by_size(recorded: Path) -> None:
     params = {"reference": "vecadd", "ratio": 1.023, "ratio_interval": [1.02, 1.03]}
     torch = replace(ours, rung="torch", seconds=737e-6, params=params)
     results.write(recorded / "h200" / "peer-device.json", META, [ours, torch])
-    text = readme_tables.fill(EMPTY.replace("device", "peer-device"), recorded, "abc")
+    text = readme_tables.fill(EMPTY.replace("size", "peer-device"), recorded, "abc")
     assert "| n | vecadd: time | torch / ours |\n| --- | ---: | ---: |\n| 2^28 | 720 us | 1.02 |" in text
 
 
@@ -102,5 +102,5 @@ def test_peers_at_one_size_are_shown_with_their_interval(recorded: Path) -> None
     params = {"reference": "vecadd", "ratio": 2.28, "ratio_interval": [2.27, 2.31]}
     torch = replace(ours, rung="torch", seconds=5.7e-6, gbps=2.2, params=params)
     results.write(recorded / "h200" / "peer-overhead.json", META, [ours, torch])
-    text = readme_tables.fill(EMPTY.replace("device", "peer-overhead"), recorded, "abc")
+    text = readme_tables.fill(EMPTY.replace("size", "peer-overhead"), recorded, "abc")
     assert "| vecadd | 2.5 us | 4.9 | 1 |\n| torch | 5.7 us | 2.2 | 2.28 (2.27 to 2.31) |" in text

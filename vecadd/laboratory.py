@@ -219,7 +219,7 @@ def _files() -> list[Path]:
 def _asked(row: Row, axes: Axes) -> bool:
     return (
         (axes.sizes is None or row.n in axes.sizes)
-        and row.dtype in axes.dtypes
+        and (axes.dtypes is None or row.dtype in axes.dtypes)
         and (axes.rungs is None or row.rung in axes.rungs)
         and (not axes.block or row.params.get("block") == axes.block)
     )

@@ -10,7 +10,7 @@ from vecadd.bench import axes, machine, results
 from vecadd.bench.command import measure_with_progress
 from vecadd.bench.results import Row
 from vecadd.bench.run import Run
-from vecadd.bench.tables import show_seconds
+from vecadd.bench.show import show_seconds
 from vecadd.info import info
 
 DEFAULT_SIZES = {

@@ -10,24 +10,35 @@ import numpy as np
 from vecadd import _core
 
 DEFAULT_SIZES = tuple(2**power for power in range(10, 29, 2))
-DEFAULT_SECONDS = 2.0  # of timed work a cell: 30 cells with a GPU, and the probes, end within three minutes
+DEFAULT_DTYPES = ("float32",)
+DEFAULT_SECONDS = 2.0  # of timed work a cell
+BRIEF_SECONDS = 0.4  # a cell of a run of all sweeps, which has some 50 of them and half as much again for its checks
 
 _SIZE = re.compile(r"(?:(?P<base>\d+)(?:\^|\*\*)(?P<power>\d+)|(?P<plain>\d+)|(?P<float>\d+(?:\.\d+)?[eE]\+?\d+))")
 
 
 @dataclass(frozen=True)
 class Axes:
-    """What to measure. ``sizes`` is None for those of the sweep, ``rungs`` for all; ``block`` is the threads a block of
-    the ladder's rungs, 0 for each rung's own."""
+    """What to measure. ``sizes`` and ``dtypes`` are None for those of the sweep, ``rungs`` for all; ``block`` is the
+    threads a block of the device rungs, 0 for each rung's own. A ``brief`` run shortens the sweeps' own axes."""
 
     sizes: tuple[int, ...] | None = None
-    dtypes: tuple[str, ...] = ("float32",)
+    dtypes: tuple[str, ...] | None = None
     rungs: tuple[str, ...] | None = None
     seconds: float = DEFAULT_SECONDS
     block: int = 0
+    brief: bool = False
 
     def wants(self, rung: str) -> bool:
         return self.rungs is None or rung in self.rungs
+
+    def names(self, rung: str) -> bool:
+        """Whether the rung was asked for by name: some run only then."""
+        return self.rungs is not None and rung in self.rungs
+
+    def sizes_of(self, own: tuple[int, ...], brief: tuple[int, ...]) -> tuple[int, ...]:
+        """The sizes that were asked for, else the sweep's own, or its few for a brief run."""
+        return self.sizes or (brief if self.brief else own)
 
 
 def sizes(text: str) -> tuple[int, ...]:

@@ -3,17 +3,18 @@
 import argparse
 import importlib.util
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from vecadd.bench import axes, machine, results
+from vecadd.bench import axes, formats, machine, opening, results
+from vecadd.bench.results import Row
 from vecadd.bench.run import Run
 from vecadd.bench.sweeps import SWEEPS, Sweep
-from vecadd.bench.timing import METHOD
 from vecadd.info import info
 
 INTERRUPTED = 130  # exit status, by the shells' convention for SIGINT
-PIPE_WIDTH = 110  # columns of a table that goes to a file or a pipe
+PIPE_WIDTH = 150  # columns of a table that goes to a file or a pipe
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,33 +23,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         type=_sweep,
         metavar="SWEEP",
-        help=f"{', '.join(SWEEPS)} (default: what can run here of {', '.join(_default())})",
+        help=f"{', '.join(SWEEPS)} (default: all that can run here, on few sizes: some minutes)",
     )
     parser.add_argument(
         "--sizes", type=axes.sizes, metavar="N,...", help="elements: 2^20,1e6,1000 (default: the sweep's own)"
     )
-    parser.add_argument(
-        "--dtypes", type=axes.dtypes, default=("float32",), metavar="DTYPE,...", help="default: float32"
-    )
-    parser.add_argument("--rungs", type=axes.rungs, metavar="RUNG,...", help="default: all")
+    parser.add_argument("--dtypes", type=axes.dtypes, metavar="DTYPE,...", help="default: float32, or the sweep's own")
+    parser.add_argument("--rungs", type=axes.rungs, metavar="RUNG,...", help="default: all that need not be named")
     parser.add_argument(
         "--seconds-per-cell",
         type=axes.seconds,
-        default=axes.DEFAULT_SECONDS,
         metavar="S",
-        help="of timed work for all rungs of one dtype and size together (default: %(default)g)",
+        help="of timed work for all rungs of one dtype and size together (default: "
+        f"{axes.DEFAULT_SECONDS:g}, or {axes.BRIEF_SECONDS:g} where no sweep is named)",
     )
-    parser.add_argument(
-        "--block", type=axes.block, default=0, metavar="N", help="threads a block of the ladder's rungs"
-    )
+    parser.add_argument("--block", type=axes.block, default=0, metavar="N", help="threads a block of the device rungs")
     parser.add_argument("--json", type=target, metavar="FILE", help="write the result file there")
+    parser.add_argument("--csv", type=target, metavar="FILE", help="write a line a row there")
+    parser.add_argument("--markdown", type=target, metavar="FILE", help="write the tables there as they are printed")
+    parser.add_argument("--plot", type=Path, metavar="DIR", help="draw a picture of each sweep there")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Measures, prints, writes; returns the exit status: 0, 1 for a failed or impossible row, 130 when interrupted."""
-    if importlib.util.find_spec("rich") is None:
-        print("vecadd bench needs the package rich: pip install 'vecadd[bench]'", file=sys.stderr)
-        return 2
+    for package, extra, needed in (("rich", "bench", True), ("matplotlib", "plot", arguments.plot is not None)):
+        if needed and importlib.util.find_spec(package) is None:
+            print(f"vecadd bench needs the package {package}: pip install 'vecadd[{extra}]'", file=sys.stderr)
+            return 2
     conditions = machine.conditions_now()  # before CUDA starts here, or this process is one of the others on the GPU
     found = info()
     possible = [name for name in SWEEPS if found.gpus or not SWEEPS[name].needs_gpu]
@@ -56,25 +57,52 @@ def run(arguments: argparse.Namespace) -> int:
     if impossible:
         print(f"vecadd bench: {', '.join(impossible)} needs a GPU: {found.gpu_reason}", file=sys.stderr)
         return 1
-    sweeps = arguments.sweeps or [name for name in _default() if name in possible]
-    running = Run(
-        axes.Axes(arguments.sizes, arguments.dtypes, arguments.rungs, arguments.seconds_per_cell, arguments.block)
-    )
+    sweeps = arguments.sweeps or possible
+    running = Run(_axes(arguments))
     measure_with_progress(running, [SWEEPS[name] for name in sweeps])
-    conditions = machine.conditions_since(conditions)
-    try:  # the file first: whoever reads the tables may have left, and a full disk must not keep them from the others
-        if arguments.json is not None:
-            results.write(arguments.json, running.meta(found, conditions), running.rows)
+    meta = running.meta(found, machine.conditions_since(conditions))
+    try:  # the files first: whoever reads the tables may have left, and a full disk must not keep them from the others
+        written = _write(arguments, meta, running.rows)
     finally:
-        _show(running, sweeps)
+        _show(meta, running.rows, sweeps)
         if not arguments.sweeps and not found.gpus:
             print(f"no GPU sweeps: {found.gpu_reason}")
-        print(f"conditions: {machine.describe(conditions, gpu=bool(found.gpus))}")
-    if arguments.json is not None:
-        print(f"written to {arguments.json}")
+    for path in written:
+        print(f"written to {path}")
     if running.interrupted:
         return INTERRUPTED
     return 0 if running.ok else 1
+
+
+def _axes(arguments: argparse.Namespace) -> axes.Axes:
+    brief = not arguments.sweeps
+    return axes.Axes(
+        arguments.sizes,
+        arguments.dtypes,
+        arguments.rungs,
+        arguments.seconds_per_cell or (axes.BRIEF_SECONDS if brief else axes.DEFAULT_SECONDS),
+        arguments.block,
+        brief,
+    )
+
+
+def _write(arguments: argparse.Namespace, meta: Mapping[str, Any], rows: Sequence[Row]) -> list[Path]:
+    """Everything that was asked for, the result file first: the others can be made from it."""
+    if arguments.json is not None:
+        results.write(arguments.json, meta, rows)
+    texts: tuple[tuple[Path | None, Callable[[], str]], ...] = (
+        (arguments.csv, lambda: formats.as_csv(rows)),
+        (arguments.markdown, lambda: formats.as_markdown(meta, rows)),
+    )
+    for path, text in texts:
+        if path is not None:
+            results.replace(path, text())
+    pictures: list[Path] = []
+    if arguments.plot is not None:
+        from vecadd.bench import plots
+
+        pictures = plots.save(meta, rows, arguments.plot, recorded=False)
+    return [path for path in (arguments.json, arguments.csv, arguments.markdown) if path is not None] + pictures
 
 
 def measure_with_progress(running: Run, sweeps: Iterable[Sweep]) -> None:
@@ -90,35 +118,21 @@ def measure_with_progress(running: Run, sweeps: Iterable[Sweep]) -> None:
         )
 
 
-def _show(running: Run, sweeps: list[str]) -> None:
+def _show(meta: Mapping[str, Any], rows: Sequence[Row], sweeps: Sequence[str]) -> None:
     from rich.console import Console
 
-    from vecadd.bench import tables
+    from vecadd.bench import terminal
+    from vecadd.bench.tables import tables
 
-    console = Console(width=None if sys.stdout.isatty() else PIPE_WIDTH)
-    for table in tables.tables(running.rows):
-        console.print(table)
-    lines = tables.notes(running.rows)
-    lines += [f"{row.name} failed: {row.error}" for row in running.rows if row.error]
-    lines += [
-        f"{row.name} is impossible: {row.fraction:.3f} of the limit; the method is wrong, not the rung fast"
-        for row in running.rows
-        if row.impossible
-    ]
-    lines += [f"failed: {line}" for line in running.failures]
-    lines += [f"skipped: {line}" for line in running.skipped]
-    if not running.rows:
-        lines.append(f"nothing was measured: --rungs and --dtypes leave nothing of {', '.join(sweeps)}")
-    lines.append(f"method: {METHOD}")
-    lines += [f"{sweep}: {clock}" for sweep, clock in running.clocks.items()]
-    if running.interrupted:
-        lines.append("interrupted: the tables hold what was measured until then")
-    for line in lines:
+    for line in opening.lines(meta, rows):
         print(line)
-
-
-def _default() -> list[str]:
-    return [name for name, sweep in SWEEPS.items() if sweep.by_default]
+    console = Console(width=None if sys.stdout.isatty() else PIPE_WIDTH)
+    terminal.show(tables(rows), console)
+    lines = opening.findings(meta, rows)
+    if not rows:
+        lines.append(f"nothing was measured: --rungs and --dtypes leave nothing of {', '.join(sweeps)}")
+    for line in [*lines, *formats.method(meta)]:
+        print(line)
 
 
 def _sweep(text: str) -> str:

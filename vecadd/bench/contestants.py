@@ -21,7 +21,10 @@ class Contestant:
     """``time(sets)`` adds each of the sets and returns the mean seconds of one addition.
 
     ``adds`` is 0 where the sum is written, else how often it is added to what the output holds; ``races`` where some of
-    these additions may be lost; ``arrays`` how many arrays an addition moves.
+    these additions may be lost; ``arrays`` how many arrays an addition moves. ``chain`` is how many additions of b
+    follow one another where a rung makes several of them, 1 where it makes one.
+
+    ``inspect(buffers)`` is called once after the last round, outside of the clock: what it returns joins ``params``.
     """
 
     name: str
@@ -31,6 +34,8 @@ class Contestant:
     adds: int = 0
     races: bool = False
     arrays: int = 3
+    chain: int = 1
+    inspect: Callable[[Buffers], Mapping[str, Any]] | None = None
 
 
 def rung_names(kind: str, dtype: str) -> list[str]:
@@ -43,32 +48,54 @@ def headline_names(dtype: str) -> list[str]:
     return [rung["name"] for rung in _core.rungs() if rung["headline"] and dtype in rung["dtypes"]]
 
 
-def rung(name: str, place: Place, **params: Any) -> Contestant:
-    """A rung by its own clock: the host's around its C code, or CUDA events around its kernel."""
-
-    def time(sets: Sequence[Buffers]) -> float:
-        return sum(_core.run_rung(name, a, b, out) for a, b, out, _ in sets) / len(sets)
-
-    return Contestant(name, place, time, params)
-
-
-def ladder_rung(rung: Mapping[str, Any], block: int, chosen: Mapping[str, int], **params: Any) -> Contestant:
-    """A device rung with that block (0: its own) and these of its parameters."""
-    block = block if rung["block"] > 1 else 0
+def rung(name: str, place: Place, chosen: Mapping[str, int] | None = None, **params: Any) -> Contestant:
+    """A rung by its own clock, with these of its parameters: the host's around its C code, or CUDA events around its
+    kernel."""
+    how: dict[str, Any] = {}
     if chosen:
-        params["parameters"] = dict(chosen)
+        params["parameters"] = how["params"] = dict(chosen)
+    return Contestant(name, place, _by_its_clock(name, how), params)
+
+
+def device_rung(
+    rung: Mapping[str, Any], dtype: np.dtype[Any], n: int, block: int, chosen: Mapping[str, int], **params: Any
+) -> Contestant:
+    """A device rung with that block (0: its own) and these of its parameters; its rows tell the kernel's facts."""
+    block = block if rung["block"] > 1 else 0
+    how: dict[str, Any] = {}
+    if chosen:
+        params["parameters"] = how["params"] = dict(chosen)
     if block:
-        params["block"] = block
-
-    def time(sets: Sequence[Buffers]) -> float:
-        run = (_core.run_rung(rung["name"], a, b, out, block=block, params=dict(chosen)) for a, b, out, _ in sets)
-        return sum(run) / len(sets)
-
+        how["block"] = block
     by_each_thread = rung["sum"] in ("added by each thread", "raced")
-    adds = 0 if rung["sum"] == "written" else (block or rung["block"]) if by_each_thread else 1
     return Contestant(
-        rung["name"], DEVICE, time, params, adds, rung["sum"] == "raced", arrays=rung["bytes_per_element"] // 4
+        rung["name"],
+        DEVICE,
+        _by_its_clock(rung["name"], how),
+        {**params, "block": block or rung["block"], "load": rung["load"]},
+        adds=0 if rung["sum"] == "written" else (block or rung["block"]) if by_each_thread else 1,
+        races=rung["sum"] == "raced",
+        arrays=rung["bytes_per_element"] // 4,
+        inspect=lambda used: kernel_facts(rung["name"], str(dtype), n, **how),
     )
+
+
+def kernel_facts(name: str, dtype: str, n: int, **how: Any) -> dict[str, Any]:
+    """What a row tells of a device rung's launch; the block as its number of threads."""
+    facts = _core.rung_facts(name, dtype, n, **how)
+    x, y, z = facts["block"]
+    return {
+        "block": x * y * z,
+        "grid": list(facts["grid"]),
+        **{key: facts[key] for key in ("launches", "registers", "occupancy", "waves")},
+    }
+
+
+def _by_its_clock(name: str, how: Mapping[str, Any]) -> Callable[[Sequence[Buffers]], float]:
+    def time(sets: Sequence[Buffers]) -> float:
+        return sum(_core.run_rung(name, a, b, out, **how) for a, b, out, _ in sets) / len(sets)
+
+    return time
 
 
 def by_host_clock(add: Callable[..., Any], **keywords: Any) -> Callable[[Sequence[Buffers]], float]:

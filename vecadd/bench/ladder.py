@@ -1,12 +1,16 @@
-"""The ladder as a sweep: which variants of a rung are run, and what a model says of the bytes it has in flight."""
+"""The ladder and its block sizes as sweeps: which variants of a rung are run, and what a model says of the bytes it has
+in flight."""
 
 from collections.abc import Mapping
 from typing import Any
 
 SIZES = (2**12, 2**20, 2**26)  # all rungs end within 2 s at the first; the last is 16 times the largest L2 there is
+BRIEF_SIZES = (2**26,)
+BLOCKSIZE_SIZES = (2**26,)
 
-GAIN = "over the rung that it comes after, at its fastest"
-IN_FLIGHT = "bytes that a multiprocessor waits for at one time, by Little's law's model: loads * bytes * threads"
+BLOCKS = (32, 64, 128, 256, 512, 768, 1024)
+BRIEF_BLOCKS = (64, 256, 1024)
+BLOCKSIZE_RUNGS = ("naive", "coarsen2", "coarsen4", "unroll2", "float2", "float4", "float4_unroll2", "tuned")
 
 # The axis of a rung, where it has one; the others are run as they are.
 VARIANTS: Mapping[str, tuple[Mapping[str, int], ...]] = {
@@ -23,6 +27,16 @@ VARIANTS: Mapping[str, tuple[Mapping[str, int], ...]] = {
         *({"loads": 3, "warps": warps} for warps in (8, 24, 32)),
     ),
 }
+
+# The axis of the block-size sweep's rungs that do not walk the block.
+WAVES: Mapping[str, tuple[Mapping[str, int], ...]] = {
+    "waves": tuple({"percent": percent} for percent in (90, 100, 110, 200)),
+}
+
+
+def takes_blocks(rung: Mapping[str, Any]) -> bool:
+    """Whether the rung's block is an axis: it can be chosen, and the sum does not depend on it."""
+    return bool(rung["block"] > 1 and rung["sum"] in ("written", "added") and rung["name"] not in WAVES)
 
 
 def bytes_in_flight(

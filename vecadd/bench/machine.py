@@ -29,6 +29,22 @@ THROTTLING = {
 }
 ECC_ERRORS = "ecc.errors.uncorrected.volatile.total"
 
+# The link to the host, by what it is called here. An idle GPU may show a lower generation than it runs at.
+LINK = {
+    "generation": "pcie.link.gen.current",
+    "width": "pcie.link.width.current",
+    "generation_max": "pcie.link.gen.max",
+    "width_max": "pcie.link.width.max",
+}
+
+# Bytes a second of a PCIe lane each way, by generation: transfers times their share of data, over 8 bits.
+_LANE = {
+    1: 0.25e9,
+    2: 0.5e9,
+    **{generation: 2**generation * 1e9 * 128 / 130 / 8 for generation in (3, 4, 5)},
+    6: 64e9 * 242 / 256 / 8,
+}
+
 
 def meta(found: Info, conditions: dict[str, Any], **more: Any) -> dict[str, Any]:
     """The "meta" of a result file. ``conditions`` is what `conditions_since` gave after the run."""
@@ -89,7 +105,7 @@ def commit(root: Path = ROOT) -> str | None:
 def conditions_now() -> dict[str, Any]:
     """What else uses this machine; None is what nobody says. To be asked before this process uses the GPU, or it sees
     itself. ``throttled`` holds seconds since the driver was loaded, `conditions_since` makes them the run's."""
-    gpus = _nvidia_smi.query("gpu", ECC_ERRORS, *THROTTLING.values())
+    gpus = _nvidia_smi.query("gpu", ECC_ERRORS, *THROTTLING.values(), *LINK.values())
     return {
         "load_average": round(os.getloadavg()[0], 2),
         "cpus": len(os.sched_getaffinity(0)),
@@ -98,17 +114,29 @@ def conditions_now() -> dict[str, Any]:
         "gpu_processes": len(_nvidia_smi.query("compute-apps", "pid")) if gpus else None,
         "throttled": {reason: _total(gpus, field, 1e-6) for reason, field in THROTTLING.items()},
         "ecc_errors": _total(gpus, ECC_ERRORS),
+        "link_width": [{name: _number(gpu, field) for name, field in LINK.items()} for gpu in gpus],
     }
 
 
 def conditions_since(before: dict[str, Any]) -> dict[str, Any]:
     """The conditions of a run that began with those, to be asked at its end."""
-    now = conditions_now()["throttled"]
+    now = conditions_now()
     throttled = {
-        reason: None if then is None or now[reason] is None else round(now[reason] - then, 6)
+        reason: None if then is None or now["throttled"][reason] is None else round(now["throttled"][reason] - then, 6)
         for reason, then in before["throttled"].items()
     }
-    return {**before, "throttled": throttled}
+    return {
+        **before,
+        "throttled": throttled,
+        "ecc_errors": now["ecc_errors"],
+        "link_width": [_busier(*links) for links in zip(before["link_width"], now["link_width"], strict=False)],
+    }
+
+
+def link_theory(generation: int | None, width: int | None) -> float | None:
+    """Bytes a second that a PCIe link carries each way in theory; None where either is unknown."""
+    lane = _LANE.get(generation or 0)
+    return lane * width if lane and width else None
 
 
 def describe(conditions: dict[str, Any], *, gpu: bool) -> str:
@@ -121,8 +149,29 @@ def describe(conditions: dict[str, Any], *, gpu: bool) -> str:
             f"other processes on the GPU: {_known(conditions['gpu_processes'])}",
             f"GPU throttled: {', '.join(slow) or ('unknown' if None in throttled.values() else 'never')}",
             f"uncorrected ECC errors: {_known(conditions['ecc_errors'])}",
+            *(f"link: {_link(link)}" for link in conditions.get("link_width", [])),
         ]
     return "; ".join(parts)
+
+
+def _busier(before: dict[str, int | None], after: dict[str, int | None]) -> dict[str, int | None]:
+    """The link as it was when it had work: at its faster of the two."""
+    return {name: max((x for x in (then, after[name]) if x is not None), default=None) for name, then in before.items()}
+
+
+def _link(link: dict[str, int | None]) -> str:
+    """ "PCIe 5 x16", or "PCIe 4 x8 where 5 x16 is possible"."""
+    now, most = (
+        f"{link[generation] or '?'} x{link[width] or '?'}"
+        for generation, width in (("generation", "width"), ("generation_max", "width_max"))
+    )
+    if "?" in now:
+        return "unknown"
+    return f"PCIe {now}" if now == most or "?" in most else f"PCIe {now} where {most} is possible"
+
+
+def _number(gpu: dict[str, str], field: str) -> int | None:
+    return int(gpu[field]) if gpu.get(field, "").isdigit() else None
 
 
 def _known(count: float | None) -> str:

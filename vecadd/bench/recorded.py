@@ -1,25 +1,42 @@
 """What the founding documents recorded of the rungs they describe, beside which ours are printed.
 
 The documents name no size or no GPU here and there, and contradict themselves in places: what is known is in the
-figure, what cannot be right is in the note. Another GPU's seconds are no goal; the gain from one rung to the next is.
+figure, what cannot be right is in the note. Another GPU's seconds are no goal; the gain from one rung to the next is,
+and `gains.py` sets ours beside theirs.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from vecadd.bench.axes import show_size
+from vecadd.bench.show import show_seconds
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What a document measured on: ``elements`` is None where it does not say."""
+    """What a document measured on: ``gpu`` and ``elements`` are None where it does not say."""
 
     document: str
-    gpu: str
+    gpu: str | None
     elements: int | None
 
     def __str__(self) -> str:
-        return f"{self.gpu}, {show_size(self.elements) if self.elements else 'n unknown'}"
+        return f"{self.gpu or 'GPU unknown'}, {show_size(self.elements) if self.elements else 'n unknown'}"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One time that a document recorded. ``n`` and ``block`` where it walks that axis: other figures are of the
+    setting's size and the rung's own block."""
+
+    rung: str
+    setting: str
+    seconds: float
+    n: int | None = None
+    block: int | None = None
+
+    def __str__(self) -> str:
+        return f"{show_seconds(self.seconds)} ({self.setting})"
 
 
 # By what stands behind a figure: the document, and a letter where it has several settings.
@@ -35,29 +52,64 @@ SETTINGS: dict[str, Setting] = {
 # Rows of the transfer sweep that are no rungs.
 NO_RUNGS = ("cold_start",)
 
-# Seconds by setting.
-FIGURES: dict[str, dict[str, float]] = {
-    "single_thread": {"004a": 4.984, "004b": 47.249e-3},
-    "single_block": {"004a": 104e-3},
-    "grid_stride": {"004a": 6e-3},
-    "naive": {"000": 4.02e-3, "001": 25.0e-6, "002a": 241.97e-6, "002b": 1.57692e-3},
-    "restrict": {"000": 4.02e-3},
-    "coarsen2": {"002a": 237.8e-6, "002b": 1.91419e-3},
-    "coarsen4": {"002a": 277.15e-6},
-    "float4": {"000": 4.00e-3, "001": 23.3e-6, "002a": 235.21e-6},
-    "float4_float2": {"002a": 233.46e-6},
-    "float4_arg": {"002a": 236.61e-6},
-    "chunked": {"000": 2.66e-3},
-    # Host memory, GPU, host memory, end to end.
-    "pageable": {"000": 310.244537e-3, "004a": 523e-3},
-    "pinned": {"000": 140.64e-3, "004a": 97e-3},
-    "streams2": {"000": 119.95e-3},
-    "copy_blocking": {"002a": 3.69951e-3},
-    "copy_async": {"002a": 3.72505e-3},
-    "copy_stream": {"002a": 3.69809e-3},
-    # A whole program, from its start to its end.
-    "cold_start": {"004b": 3.8},
+# Document 001's table, milliseconds: a row a size, a column a rung.
+_PRECISION_RUNGS = ("numpy", "naive", "float4", "half", "half2", "half8", "half8_pack")
+_PRECISION = {
+    2**10: (0.0030, 0.0078, 0.0079, 0.0079, 0.0080, 0.0082, 0.0078),
+    2**12: (0.0120, 0.0060, 0.0059, 0.0077, 0.0077, 0.0081, 0.0080),
+    2**14: (0.0472, 0.0044, 0.0044, 0.0044, 0.0044, 0.0050, 0.0048),
+    2**16: (0.1875, 0.0096, 0.0099, 0.0097, 0.0096, 0.0103, 0.0109),
+    2**18: (0.7488, 0.0111, 0.0105, 0.0108, 0.0101, 0.0107, 0.0109),
+    2**20: (3.0058, 0.0250, 0.0233, 0.0163, 0.0132, 0.0161, 0.0158),
 }
+
+FIGURES: tuple[Figure, ...] = (
+    Figure("single_thread", "004a", 4.984),
+    Figure("single_thread", "004b", 47.249e-3),
+    Figure("single_block", "004a", 104e-3),
+    Figure("grid_stride", "004a", 6e-3),
+    Figure("naive", "000", 4.02e-3),
+    Figure("naive", "002a", 241.97e-6),
+    Figure("naive", "002b", 1.57692e-3),
+    Figure("naive", "004a", 4e-3),
+    Figure("naive", "002a", 241.97e-6, block=256),
+    Figure("naive", "002a", 241.37e-6, block=512),
+    Figure("naive", "002a", 253.51e-6, block=1024),
+    Figure("naive", "002b", 1.57692e-3, block=256),
+    Figure("naive", "002b", 1.57281e-3, block=512),
+    Figure("naive", "002b", 1.57914e-3, block=1024),
+    Figure("restrict", "000", 4.02e-3),
+    Figure("coarsen2", "002a", 237.8e-6),
+    Figure("coarsen2", "002b", 1.91419e-3),
+    Figure("coarsen2", "002a", 239.0e-6, block=128),
+    Figure("coarsen2", "002a", 237.8e-6, block=256),
+    Figure("coarsen2", "002a", 245.63e-6, block=512),
+    Figure("coarsen2", "002b", 1.91706e-3, block=128),
+    Figure("coarsen2", "002b", 1.91419e-3, block=256),
+    Figure("coarsen4", "002a", 277.15e-6),
+    Figure("coarsen4", "002a", 277.15e-6, block=256),
+    Figure("float4", "000", 4.00e-3),
+    Figure("float4", "002a", 235.21e-6),
+    Figure("float4_float2", "002a", 233.46e-6),
+    Figure("float4_arg", "002a", 236.61e-6),
+    Figure("chunked", "000", 2.66e-3),
+    # Host memory, GPU, host memory, end to end.
+    Figure("pageable", "000", 310.244537e-3),
+    Figure("pageable", "004a", 523e-3),
+    Figure("pinned", "000", 140.64e-3),
+    Figure("pinned", "004a", 97e-3),
+    Figure("streams2", "000", 119.95e-3),
+    Figure("copy_blocking", "002a", 3.69951e-3),
+    Figure("copy_async", "002a", 3.72505e-3),
+    Figure("copy_stream", "002a", 3.69809e-3),
+    # A whole program, from its start to its end.
+    Figure("cold_start", "004b", 3.8),
+    *(
+        Figure(rung, "001", milliseconds / 1e3, n=n)
+        for n, row in _PRECISION.items()
+        for rung, milliseconds in zip(_PRECISION_RUNGS, row, strict=True)
+    ),
+)
 
 # Document 004's stages at 1e8 elements, seconds by (transfer rung, kernel).
 STAGES: dict[tuple[str, str], dict[str, float]] = {
@@ -70,6 +122,7 @@ STAGES: dict[tuple[str, str], dict[str, float]] = {
 
 NOTES: dict[str, str] = {
     "grid_stride": "document 004 advises 2 to 4 blocks a multiprocessor, later one element a thread",
+    "naive": "document 004's 4 ms are the sum of four launches of a quarter each",
     "coarsen2": "document 002 saw a gain of 2 % on an A100 and a loss of 21 % on a T4",
     "chunked": "document 000 adds up 32 launches of 83.14 us each, without what lies between them",
     "block_shape": "document 004's shapes, (16, 16, 16), (32, 16, 16) and (64, 8, 8), have more than the 1024 threads "
@@ -96,10 +149,27 @@ NOTES: dict[str, str] = {
     "one's context, and three cudaFree 0.725 ms",
     "cold_start": "document 004: the same program on the CPU takes 8 ms; of the GPU's 3800 ms the kernel is 47.249, "
     "three uploads 1.162, the download 2.347 and the launch 1.919",
+    "half": "document 001 calls its float16 sums wrong because it compares them with float32 sums; ours are compared "
+    "with the correctly rounded float16 sum, and are exact",
+    "half8": "document 001 gives times of half8 and not its listing: four half2 loads are our reading of it",
+    "half8_pack": "document 001's listing loads before it checks the bounds; ours checks first",
 }
 
 
-def legend(rungs: Iterable[str]) -> str:
-    """What the settings are that these rungs have figures of: "000 RTX 5060 Ti, 2^27; ..."."""
-    used = {setting for rung in rungs for setting in FIGURES.get(rung, ())}
+def figures(rung: str, *, n: int | None = None, block: int | None = None) -> list[Figure]:
+    """What is recorded of a rung: at that size where a document walks the sizes, at that block where it walks the
+    blocks, else at each setting's own."""
+    found = [figure for figure in FIGURES if figure.rung == rung]
+    if block is not None:
+        return [figure for figure in found if figure.block == block]
+    if n is not None:
+        return [figure for figure in found if figure.n == n]
+    return [
+        figure for figure in found if figure.block is None and figure.n in (None, SETTINGS[figure.setting].elements)
+    ]
+
+
+def legend(settings: Iterable[str]) -> str:
+    """What these settings are: "000 RTX 5060 Ti, 2^27; ..."."""
+    used = set(settings)
     return "; ".join(f"{name} {setting}" for name, setting in SETTINGS.items() if name in used)

@@ -32,7 +32,8 @@ class Row:
     @property
     def name(self) -> str:
         """One line's worth of which row this is: "transfer pinned (pinned) float32 2^20"."""
-        return f"{self.sweep} {self.label} {self.dtype} {show_size(self.n)}"
+        block = f" block {self.params.get('block')}" if self.sweep == "blocksize" else ""
+        return f"{self.sweep} {self.label}{block} {self.dtype} {show_size(self.n)}"
 
     @property
     def label(self) -> str:
@@ -52,13 +53,14 @@ class Row:
 
 def rows_of(measurement: Measurement) -> list[Row]:
     """A row for every contestant that was timed and checked, or failed."""
-    return [_row(measurement, timed) for timed in measurement.timed if timed.checks or timed.error]
+    rows = [_row(measurement, timed) for timed in measurement.timed if timed.checks or timed.error]
+    return measurement.cell.derive(rows) if measurement.cell.derive else rows
 
 
 def _row(measurement: Measurement, timed: Timed) -> Row:
     cell = measurement.cell
     limit = cell.limit.gbps
-    nbytes = timed.contestant.arrays * cell.n * cell.dtype.itemsize
+    nbytes = timed.contestant.arrays * cell.additions * cell.n * cell.dtype.itemsize
     gbps = None if timed.error else nbytes / timed.median / 1e9
     return Row(
         sweep=cell.sweep,
@@ -80,7 +82,7 @@ def _row(measurement: Measurement, timed: Timed) -> Row:
 def _params(measurement: Measurement, timed: Timed) -> dict[str, Any]:
     """The contestant's own, what was caught of a race, and its paired ratio to the cell's reference where both were
     measured."""
-    params = dict(timed.contestant.params) | ({"caught": timed.caught} if timed.caught else {})
+    params = dict(timed.contestant.params) | timed.found | ({"caught": timed.caught} if timed.caught else {})
     reference = next((x for x in measurement.timed if x.contestant.name == measurement.cell.reference), None)
     if reference is None or reference is timed or timed.error or reference.error or not reference.samples:
         return params
@@ -89,12 +91,15 @@ def _params(measurement: Measurement, timed: Timed) -> dict[str, Any]:
 
 
 def write(path: Path, meta: Mapping[str, Any], rows: Iterable[Row]) -> None:
+    """Writes the result file, whole or not at all."""
+    replace(path, json.dumps({"meta": meta, "rows": [asdict(row) for row in rows]}, indent=1) + "\n")
+
+
+def replace(path: Path, text: str) -> None:
     """Writes the file in one step: a reader finds the old one or the new one."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with temporary.open("w") as file:
-            json.dump({"meta": meta, "rows": [asdict(row) for row in rows]}, file, indent=1)
-            file.write("\n")
+        temporary.write_text(text)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)

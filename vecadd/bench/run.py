@@ -60,7 +60,7 @@ class Run:
             method=METHOD,
             clocks=self.clocks,
             limits=self.machine.probed,
-            skipped=self.skipped,
+            skipped=[*self.machine.missing, *self.skipped],
             failures=self.failures,
             interrupted=self.interrupted,
         )
@@ -89,7 +89,7 @@ class Run:
             self.rows += results.rows_of(measurement)
         for timed in measurement.timed:
             if timed.error is None and timed.samples:
-                predictions.note(timed.contestant, cell.dtype, cell.n, timed.median)
+                predictions.note(timed.contestant, cell.dtype, cell.elements, timed.median)
 
     def _fits(self, cell: Cell) -> bool:
         places = {contestant.place.name: contestant.place for contestant in cell.contestants}.values()
@@ -110,7 +110,7 @@ class Run:
     def _leave_out_the_slow(self, cell: Cell, pattern: Pattern, predictions: Predictions) -> None:
         for contestant in list(cell.contestants):
             try:
-                seconds = predictions.seconds(contestant, pattern, cell.n)
+                seconds = predictions.seconds(contestant, pattern, cell.elements)
             except Exception:  # it will fail in the same way when it is measured, and be a row then
                 continue
             if seconds > LONGEST:

@@ -4,9 +4,10 @@ import gc
 import math
 import random
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count, cycle, islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +15,9 @@ from vecadd.bench.axes import show_size
 from vecadd.bench.buffers import Buffers, Pattern, Place, WrongSumError
 from vecadd.bench.contestants import Contestant
 from vecadd.bench.limits import Limit
+
+if TYPE_CHECKING:
+    from vecadd.bench.results import Row
 
 LONGEST = 2.0  # seconds: a single addition that would take longer is skipped
 PROBE_FROM = 1 << 12  # elements of the first addition that a prediction is made from
@@ -38,6 +42,8 @@ class Cell:
     """Contestants that meet at one dtype and size.
 
     ``sets`` is how many buffer sets each place gets, ``reference`` the contestant that the others are compared with.
+    Where a contestant makes ``additions`` of n elements in one run, its operands have ``length`` elements, else n.
+    ``derive`` adds to the rows of the cell what follows from several of them.
     """
 
     sweep: str
@@ -47,6 +53,14 @@ class Cell:
     limit: Limit
     sets: int
     reference: str | None = None
+    additions: int = 1
+    length: int = 0
+    derive: Callable[[list["Row"]], list["Row"]] | None = None
+
+    @property
+    def elements(self) -> int:
+        """Elements of each operand."""
+        return self.length or self.n
 
     @property
     def name(self) -> str:
@@ -54,7 +68,7 @@ class Cell:
 
     @property
     def set_bytes(self) -> int:
-        return 3 * self.n * self.dtype.itemsize
+        return 3 * self.elements * self.dtype.itemsize
 
 
 @dataclass
@@ -66,6 +80,7 @@ class Timed:
     checks: int = 0
     error: str | None = None
     caught: str | None = None  # what the check found wrong with a contestant that races
+    found: dict[str, Any] = field(default_factory=dict)  # by its own inspection
 
     @property
     def median(self) -> float:
@@ -138,13 +153,14 @@ class Measurement:
         gc.disable()
         try:
             self._rounds(sets, seconds)
+            self._inspect(sets)
         finally:
             self.cell.limit.close()
             if collects:
                 gc.enable()
 
     def _buffers(self, place: Place) -> list[Buffers]:
-        return self._pattern.buffers(place, self.cell.n, self.cell.sets)
+        return self._pattern.buffers(place, self.cell.elements, self.cell.sets)
 
     def _rounds(self, sets: dict[str, list[Buffers]], seconds: float) -> None:
         warm = [self._sample(timed, sets[timed.contestant.place.name][:1], check=False) or 0.0 for timed in self.timed]
@@ -161,6 +177,16 @@ class Measurement:
             self._round(rotations, batches, check=number == 1 or last)
             if last:
                 return
+
+    def _inspect(self, sets: dict[str, list[Buffers]]) -> None:
+        for timed in self.timed:
+            contestant = timed.contestant
+            if contestant.inspect is None or timed.error is not None:
+                continue
+            try:
+                timed.found = dict(contestant.inspect(sets[contestant.place.name][0]))
+            except Exception as error:
+                timed.error = f"{type(error).__name__}: {error}"
 
     def _round(self, rotations: dict[str, "cycle[Buffers]"], batches: list[int], *, check: bool) -> None:
         turns: list[tuple[Timed | None, int]] = [*zip(self.timed, batches, strict=True), (None, 0)]  # the limit's turn
@@ -202,7 +228,7 @@ class Measurement:
         for index, buffers in enumerate(used[: self.cell.sets]):
             runs = len(range(index, len(used), self.cell.sets))  # of this set, where a sample goes round them
             try:
-                self._pattern.check(contestant.place, buffers, max(1, contestant.adds * runs))
+                self._pattern.check(contestant.place, buffers, max(1, contestant.adds * runs), contestant.chain)
             except WrongSumError as error:
                 if not contestant.races:
                     raise

@@ -6,7 +6,7 @@ from itertools import groupby
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from vecadd.bench.tables import show_seconds
+from vecadd.bench.show import show_seconds
 from vecadd.check.rows import Row
 
 NOTHING = "-"

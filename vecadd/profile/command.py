@@ -10,12 +10,13 @@ from dataclasses import asdict
 from vecadd import _core
 from vecadd._machine import Info, link_bandwidth
 from vecadd.bench import axes, limits, machine
-from vecadd.bench.command import PIPE_WIDTH, target
+from vecadd.bench.command import target
 from vecadd.info import info
 from vecadd.profile import ncu, transfers
 from vecadd.profile.spec import Spec
 from vecadd.profile.tools import ProfilerError, RefusedError
 
+PIPE_WIDTH = 110  # columns of a table that goes to a file or a pipe
 ELEMENTS = 1 << 27  # document 000's size: 1.5 GiB of float32, past the L2 of every GPU
 WIDEST = 1000  # columns of a table in a file
 KINDS = ("device", "latency", "transfer")  # of the rungs that a profiler of GPUs has something to say of

@@ -6,7 +6,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from vecadd.bench import recorded
-from vecadd.bench.tables import show_seconds
+from vecadd.bench.show import show_seconds
 from vecadd.profile import documents, metrics, stalls
 from vecadd.profile.ncu import Launch, Rule
 from vecadd.profile.nsys import Calls

@@ -1,0 +1,71 @@
+"""A run's rows as CSV and its tables as Markdown: for spreadsheets, and for pages."""
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from vecadd.bench import opening
+from vecadd.bench.results import Row
+from vecadd.bench.tables import tables
+from vecadd.bench.tables.table import Line, Style, Table, markdown
+
+_FIELDS = ("sweep", "rung", "dtype", "n")
+_FIGURES = ("seconds", "p10", "p90", "bytes", "gbps", "limit_gbps", "fraction", "checked", "error")
+
+
+def as_csv(rows: Iterable[Row]) -> str:
+    """A line a row. The parameters of a row follow its figures, one column each in the order of their first
+    appearance; what is a list or a table in itself is JSON in its cell."""
+    rows = list(rows)
+    params = list(dict.fromkeys(name for row in rows for name in row.params))
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*_FIELDS, *_FIGURES, *params])
+    for row in rows:
+        low, high = row.spread or (None, None)
+        figures = [row.seconds, low, high, row.bytes, row.gbps, row.limit_gbps, row.fraction, row.checked, row.error]
+        identity = [row.sweep, row.rung, row.dtype, row.n]
+        writer.writerow([*identity, *map(_cell, figures), *(_cell(row.params.get(name)) for name in params)])
+    return text.getvalue()
+
+
+def as_markdown(meta: Mapping[str, Any], rows: Iterable[Row]) -> str:
+    """The tables as they are printed, after the machine and its limits and before the method."""
+    rows = list(rows)
+    blocks = ["\n".join(f"- {line}" for line in [*opening.lines(meta, rows), origin(meta)])]
+    for table in tables(rows):
+        blocks += [f"## {table.title}", "\n".join(_markdown(table))]
+        blocks += ["\n".join(f"- {note}" for note in table.notes)] if table.notes else []
+    wrong = opening.findings(meta, rows)
+    blocks += ["\n".join(f"- {line}" for line in wrong)] if wrong else []
+    blocks.append("\n".join(f"- {line}" for line in method(meta)))
+    return "\n\n".join(["# vecadd bench", *blocks]) + "\n"
+
+
+def origin(meta: Mapping[str, Any]) -> str:
+    """When and of which sources the run was."""
+    return f"{meta['date'][:10]}, vecadd {meta['versions']['vecadd']}, revision {meta['revision'] or 'unknown'}"
+
+
+def method(meta: Mapping[str, Any]) -> list[str]:
+    return [f"method: {meta['method']}", *(f"{sweep}: {clock}" for sweep, clock in meta["clocks"].items())]
+
+
+def _markdown(table: Table) -> list[str]:
+    lines = [_line(line) for line in table.lines if line is not None]
+    return markdown([column.name for column in table.columns], lines, [column.right for column in table.columns])
+
+
+def _line(line: Line) -> list[str]:
+    cells = [cell.replace("\n", ",").replace("|", "\\|") for cell in line.cells]
+    if line.style is Style.HEAD:
+        cells[0] = f"**{cells[0]}**"
+    return [" ".join(cell.split()) for cell in cells]
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return json.dumps(value) if isinstance(value, dict | list | tuple) else value

@@ -1,0 +1,33 @@
+"""Rows as tables, one module a sweep's layout; `table.py` says what a table is.
+
+plain.py      seconds, spread and rate of each row: host, size, and the comparisons with other libraries
+ladder.py     what each rung changes, and what that brings over the rung that it comes after
+blocksize.py  a rung a line, a block size a column
+precision.py  every size's contestants and three speed-ups, and document 001's claims tested
+transfer.py   beside the overlap model and the link, and document 004's stages
+latency.py    seconds of one small add, and from how many repeats a graph pays
+"""
+
+from collections.abc import Callable, Iterable
+from itertools import groupby
+
+from vecadd.bench.results import Row
+from vecadd.bench.tables import blocksize, ladder, latency, plain, precision, transfer
+from vecadd.bench.tables.table import Table
+
+_LAYOUTS: dict[str, Callable[[str, list[Row]], list[Table]]] = {
+    "ladder": ladder.tables,
+    "blocksize": blocksize.tables,
+    "precision": precision.tables,
+    "transfer": transfer.tables,
+    "latency": latency.tables,
+}
+
+
+def tables(rows: Iterable[Row]) -> list[Table]:
+    """The tables of each sweep, in the order of the rows."""
+    return [
+        table
+        for sweep, group in groupby(rows, key=lambda row: row.sweep)
+        for table in _LAYOUTS.get(sweep, plain.tables)(sweep, list(group))
+    ]

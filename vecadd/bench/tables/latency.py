@@ -1,0 +1,91 @@
+"""Many small additions: seconds of one, and from how many repeats capturing a graph pays."""
+
+from itertools import groupby
+
+from vecadd.bench import recorded
+from vecadd.bench.axes import show_size
+from vecadd.bench.results import Row
+from vecadd.bench.show import show_gain, show_seconds
+from vecadd.bench.tables import parts
+from vecadd.bench.tables.table import Column, Style, Table, columns
+
+KINDS = ("independent", "chain")
+
+_COLUMNS = columns(
+    "rung",
+    "adds",
+    "one add",
+    "gain",
+    "GB/s",
+    "% limit",
+    "capture",
+    "instantiate",
+    "destroy",
+    "pays after",
+    Column("documents", right=False, share=2),
+    Column("what changed", right=False, share=3),
+)
+
+NOTES = (
+    "independent: as many segments, each added by its own launch; chain: out = a + b, then out + b again and again, "
+    "each waiting for the one before",
+    "one add: the whole set's time over its additions; gain: over launch_loop of the same round",
+    "pays after: repeats from which capture, instantiate and destroy are earned back against launch_loop",
+)
+
+
+def tables(sweep: str, rows: list[Row]) -> list[Table]:
+    table = Table(sweep, _COLUMNS)
+    for (dtype, n, chain), cell in groupby(rows, key=lambda row: (row.dtype, row.n, _chain(row))):
+        table.add(f"{dtype} {show_size(n)} {KINDS[chain]}", style=Style.HEAD)
+        previous = None
+        for row in cell:
+            table.add(
+                row.rung,
+                *_figures(row),
+                parts.documents(recorded.figures(row.rung)),
+                parts.changes(row.rung, previous),
+                style=parts.style(row),
+            )
+            previous = row.rung
+        table.rule()
+    named = dict.fromkeys(row.rung for row in rows)
+    shown = [figure for rung in named for figure in recorded.figures(rung)]
+    table.notes = [*NOTES, *parts.document_notes(named, shown)]
+    return [table]
+
+
+def gain(row: Row) -> float | None:
+    """Over launch_loop in the same rounds; 1 for itself."""
+    if row.rung == "launch_loop" and row.seconds:
+        return 1.0
+    return 1 / row.params["ratio"] if "ratio" in row.params else None
+
+
+def _chain(row: Row) -> int:
+    return int(row.params.get("parameters", {}).get("chain", 0))
+
+
+def _figures(row: Row) -> tuple[str, ...]:
+    one, own_gain = row.params.get("seconds_per_add"), gain(row)
+    return (
+        str(row.params.get("parameters", {}).get("adds", "-")),
+        show_seconds(one) if one and row.seconds else "failed" if row.error else "-",
+        show_gain(own_gain) if own_gain else "-",
+        parts.rate(row),
+        parts.fraction(row),
+        *(_maybe(row, key) for key in ("capture", "instantiate", "destroy")),
+        _break_even(row),
+    )
+
+
+def _maybe(row: Row, key: str) -> str:
+    value = row.params.get(key)
+    return show_seconds(value) if value else "-"
+
+
+def _break_even(row: Row) -> str:
+    if "break_even" not in row.params:
+        return "-"
+    repeats = row.params["break_even"]
+    return "never" if repeats is None else f"{repeats}"

@@ -1,0 +1,73 @@
+"""Cells and notes that several layouts share."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from vecadd import _core
+from vecadd.bench import recorded
+from vecadd.bench.results import Row
+from vecadd.bench.show import show_rate, show_seconds
+from vecadd.bench.tables.table import Style
+
+
+def rung_named(name: str) -> dict[str, Any] | None:
+    """The rung's row; None for numpy and add, which are none."""
+    return next((rung for rung in _core.rungs() if rung["name"] == name), None)
+
+
+def seconds(row: Row) -> str:
+    return "failed" if row.seconds is None else show_seconds(row.seconds)
+
+
+def rate(row: Row) -> str:
+    return "-" if row.gbps is None else show_rate(row.gbps)
+
+
+def fraction(row: Row) -> str:
+    if row.fraction is None:
+        return "-"
+    return f"{100 * row.fraction:.1f}" + (" !" if row.impossible else "")
+
+
+def percent(share: float | None) -> str:
+    return "-" if share is None else f"{100 * share:.0f}"
+
+
+def param(row: Row, name: str) -> str:
+    value = row.params.get(name)
+    return "-" if value is None else str(value)
+
+
+def style(row: Row) -> Style:
+    if not row.ok:
+        return Style.FAILED
+    return Style.CAUGHT if "caught" in row.params else Style.PLAIN
+
+
+def variant(row: Row, *, named: bool = True) -> str:
+    """The rung, its parameters a line each; these alone where a line above names it."""
+    parameters = [f"  {name} {value}" for name, value in row.params.get("parameters", {}).items()]
+    return "\n".join([row.rung, *parameters] if named else parameters or [row.rung])
+
+
+def changes(rung: str, previous: str | None) -> str:
+    """What the rung changes, and against which one where that is not the one before it in the table."""
+    row = rung_named(rung)
+    if row is None:
+        return ""
+    return str(row["changes"]) if row["after"] in (None, previous) else f"after {row['after']}: {row['changes']}"
+
+
+def documents(figures: Iterable[recorded.Figure]) -> str:
+    return ", ".join(map(str, figures))
+
+
+def document_notes(rungs: Iterable[str], figures: Iterable[recorded.Figure]) -> list[str]:
+    """What is to be said of these rungs' figures, and what they were measured on."""
+    notes = [f"{rung}: {recorded.NOTES[rung]}" for rung in dict.fromkeys(rungs) if rung in recorded.NOTES]
+    legend = recorded.legend(figure.setting for figure in figures)
+    return [*notes, f"the documents: {legend}"] if legend else notes
+
+
+def caught(rows: Iterable[Row]) -> list[str]:
+    return [f"{row.name} is caught: {row.params['caught']}" for row in rows if "caught" in row.params]

@@ -1,0 +1,35 @@
+"""Seconds, spread and rate of each row."""
+
+from itertools import groupby
+
+from vecadd.bench.axes import show_size
+from vecadd.bench.results import Row
+from vecadd.bench.show import show_seconds
+from vecadd.bench.tables import parts
+from vecadd.bench.tables.table import Column, Table, columns
+
+_COLUMNS = columns(
+    "rung", Column("dtype", right=False), "n", "seconds", "spread", "GB/s", "% of limit", Column("checked", right=False)
+)
+
+
+def tables(sweep: str, rows: list[Row]) -> list[Table]:
+    table = Table(sweep, _COLUMNS)
+    for _, group in groupby(rows, key=lambda row: (row.dtype, row.n)):
+        for row in group:
+            table.add(row.label, row.dtype, show_size(row.n), *_figures(row), style=parts.style(row))
+        table.rule()
+    return [table]
+
+
+def _figures(row: Row) -> tuple[str, ...]:
+    if row.seconds is None or row.spread is None:
+        return "-", "-", "-", "-", "failed"
+    low, high = row.spread
+    return (
+        show_seconds(row.seconds),
+        f"{100 * (low / row.seconds - 1):+.1f} .. {100 * (high / row.seconds - 1):+.1f} %",
+        parts.rate(row),
+        parts.fraction(row),
+        "yes" if row.checked else "caught",
+    )

@@ -1,0 +1,61 @@
+"""A table as data: for a terminal, for Markdown, for a test."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+class Style(Enum):
+    """What a line is, beside its figures."""
+
+    PLAIN = ""
+    HEAD = "head"  # names the lines below it
+    FAILED = "failed"
+    CAUGHT = "caught"  # wrong on purpose, and found to be
+
+
+@dataclass(frozen=True)
+class Column:
+    """Figures stand on the right; a ``share`` makes a column of prose that may wrap, of so much of the width left."""
+
+    name: str
+    right: bool = True
+    share: int = 0
+
+
+@dataclass(frozen=True)
+class Line:
+    cells: tuple[str, ...]
+    style: Style = Style.PLAIN
+
+
+@dataclass
+class Table:
+    """``lines`` has None where a rule parts two groups; ``notes`` are sentences to stand below."""
+
+    title: str
+    columns: tuple[Column, ...]
+    lines: list[Line | None] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def add(self, *cells: str, style: Style = Style.PLAIN) -> None:
+        """A line; cells that are not given are empty."""
+        self.lines.append(Line((*cells, *[""] * (len(self.columns) - len(cells))), style))
+
+    def rule(self) -> None:
+        if self.lines and self.lines[-1] is not None:
+            self.lines.append(None)
+
+
+def columns(*names: str | Column) -> tuple[Column, ...]:
+    """The first column holds names, the others figures, unless they say otherwise."""
+    return tuple(
+        name if isinstance(name, Column) else Column(name, right=index > 0) for index, name in enumerate(names)
+    )
+
+
+def markdown(head: Sequence[str], lines: Sequence[Sequence[str]], right: Sequence[bool] | None = None) -> list[str]:
+    """A Markdown table, a string a line; the first column stands on the left, the others as ``right`` says."""
+    right = right or [index > 0 for index in range(len(head))]
+    rule = ["---:" if side else "---" for side in right]
+    return [f"| {' | '.join(cells)} |" for cells in (head, rule, *lines)]

@@ -1,0 +1,124 @@
+"""Host arrays through the GPU, beside the overlap model and the link; below it, document 004's stages made again."""
+
+from collections.abc import Mapping
+from itertools import groupby
+
+from vecadd.bench import recorded
+from vecadd.bench.axes import show_size
+from vecadd.bench.results import Row
+from vecadd.bench.show import show_gain, show_seconds
+from vecadd.bench.tables import parts
+from vecadd.bench.tables.ladder import gain_over
+from vecadd.bench.tables.table import Column, Style, Table, columns
+
+_COLUMNS = columns(
+    "rung",
+    "seconds",
+    "GB/s",
+    "% limit",
+    "% link",
+    "model",
+    "of model",
+    "gain",
+    Column("documents", right=False, share=2),
+    Column("what changed", right=False, share=3),
+)
+
+NOTES = (
+    "% limit: of the link's own rates, measured in this run; % link: of what its generation and width give in theory, "
+    "by the two uploads alone",
+    "model: the longest of both uploads, the kernel and the download, as if all three overlapped without a gap; of "
+    "model: how many times as long it took",
+)
+
+
+def tables(sweep: str, rows: list[Row]) -> list[Table]:
+    whole = [row for row in rows if "stage" not in row.params]
+    stages = [row for row in rows if "stage" in row.params]
+    return [table for table in (_round_trips(sweep, whole), _stages(sweep, stages)) if table.lines]
+
+
+def _round_trips(sweep: str, rows: list[Row]) -> Table:
+    table = Table(sweep, _COLUMNS)
+    for (dtype, n), cell in groupby(rows, key=lambda row: (row.dtype, row.n)):
+        table.add(f"{dtype} {show_size(n)}", style=Style.HEAD)
+        fastest: dict[str, float] = {}
+        for rung, group in groupby(cell, key=lambda row: row.rung):
+            told = [
+                parts.documents(recorded.figures(rung)),
+                parts.changes(rung, previous=next(reversed(fastest), None)),
+            ]
+            for row in group:
+                gain = gain_over(row, fastest)
+                table.add(
+                    row.label,
+                    *_figures(row),
+                    show_gain(gain) if gain else "-",
+                    *told,
+                    style=parts.style(row),
+                )
+                told = []
+                if row.seconds:
+                    fastest[rung] = min(row.seconds, fastest.get(rung, row.seconds))
+        table.rule()
+    named = dict.fromkeys(row.rung for row in rows)
+    shown = [figure for rung in named for figure in recorded.figures(rung)]
+    table.notes = [*NOTES, *parts.document_notes(named, shown)]
+    return table
+
+
+def _figures(row: Row) -> tuple[str, ...]:
+    model = row.params.get("model_seconds")
+    return (
+        parts.seconds(row),
+        parts.rate(row),
+        parts.fraction(row),
+        parts.percent(row.params.get("link_fraction")),
+        show_seconds(model) if model else "-",
+        f"{row.seconds / model:.3g} x" if model and row.seconds else "-",
+    )
+
+
+def _stages(sweep: str, rows: list[Row]) -> Table:
+    table = Table(
+        f"{sweep}: document 004's stages",
+        columns(
+            "stage",
+            "whole",
+            "kernel",
+            "to host",
+            "to device",
+            "kernel : memory %",
+            "its kernel",
+            "its to host",
+            "its to device",
+            "its kernel : memory %",
+            Column("made of", right=False),
+        ),
+    )
+    for (dtype, n), cell in groupby(rows, key=lambda row: (row.dtype, row.n)):
+        table.add(f"{dtype} {show_size(n)}", style=Style.HEAD)
+        for row in cell:
+            ours = row.params.get("stages")
+            its = recorded.STAGES.get((row.rung, row.params.get("kernel", "")))
+            table.add(
+                row.params["stage"],
+                parts.seconds(row),
+                *_split(ours),
+                *_split(its),
+                row.label,
+                style=parts.style(row),
+            )
+        table.rule()
+    named = dict.fromkeys(row.rung for row in rows)
+    table.notes = parts.document_notes(named, (figure for figure in recorded.FIGURES if figure.setting == "004a"))
+    return table
+
+
+def _split(stages: Mapping[str, float] | None) -> tuple[str, ...]:
+    """Kernel, download, uploads, and the kernel's share of the three."""
+    if not stages:
+        return ("-",) * 4
+    seconds = [stages[name] for name in ("kernel", "to_host", "to_device")]
+    share = 100 * seconds[0] / sum(seconds) if sum(seconds) else 0.0
+    return *map(show_seconds, seconds), f"{share:.1f} : {100 - share:.1f}"
