@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 from conftest import TESTS, child_environment
 
-from vecadd import cli
-from vecadd.profile import child, documents, metrics, ncu, stalls
+from vecadd import _core, cli
+from vecadd.bench import limits
+from vecadd.profile import child, documents, metrics, ncu, nsys, stalls, transfers
 from vecadd.profile.spec import Spec
-from vecadd.profile.tools import ProfilerError, find
+from vecadd.profile.tools import ProfilerError, RefusedError, find
 
 FAKES = TESTS / "profiler"
 GOLDEN = FAKES / "naive-float4.txt"
@@ -28,6 +29,7 @@ def profiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str],
         path = folder / name
         path.write_text(f'#!/bin/sh\nexec {sys.executable} {FAKES}/fake_{name}.py "$@"\n')
         path.chmod(0o755)
+        monkeypatch.setattr(limits, "LINK_BYTES", 1 << 16)
         monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
         monkeypatch.setenv("PYTHONPATH", child_environment()["PYTHONPATH"])
         return path
@@ -278,3 +280,90 @@ def test_the_documents_reasons_and_rungs_have_their_place() -> None:
     keys = {row.key for row in metrics.ROWS}
     for figures in documents.FIGURES.values():
         assert all(set(values) <= keys for values in figures.values())
+
+
+# Transfer rungs
+
+
+def test_a_transfer_rung_shows_calls_shares_and_rates(
+    profiler: Callable[[str], Path], device: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    profiler("nsys")
+    file = tmp_path / "profile.json"
+    assert cli.main(["profile", "streams2", "--n", "25000", "--json", str(file)]) == 0
+    (profile,) = json.loads(file.read_text())["profiles"]
+    up, kernel, down = profile["parts"]
+    assert (up["what"], up["count"], up["seconds"], up["bytes"]) == ("to_device", 4, pytest.approx(6e-3), 300e6)
+    assert (up["share"], up["gbps"]) == (pytest.approx(0.6), pytest.approx(50))
+    assert (kernel["what"], kernel["count"], kernel["bytes"]) == ("kernel", 2, None)
+    assert (down["what"], down["gbps"]) == ("to_host", pytest.approx(50))
+    assert profile["api"][0] == {
+        "name": "cudaMalloc", "count": 3, "total": 0.140866925, "average": pytest.approx(0.0469556417),
+        "median": pytest.approx(0.307899e-3), "least": pytest.approx(0.257351e-3),
+        "most": pytest.approx(0.140301675), "deviation": pytest.approx(0.0808400402),
+    }  # fmt: skip
+    printed = " ".join(capsys.readouterr().out.split())
+    for words in (
+        "copies and kernels of one run",
+        "copies to the device 4 6 ms 60.0 300.0 50.0",
+        "API calls of one run",
+        "cudaMemcpyAsync",
+    ):
+        assert words in printed
+
+
+def test_the_parts_of_a_timeline_add_up() -> None:
+    events = [
+        ("to_device", 0, 0, 0.0, 2.0),
+        ("to_device", 0, 0, 2.0, 4.0),
+        ("kernel", 0, 0, 4.0, 5.0),
+        ("to_host", 0, 0, 5.0, 8.0),
+    ]
+    transfer = transfers.of_events(Spec("streams2", "float16", 3000), events, "because")
+    assert [(part.what, part.count, part.seconds, part.bytes) for part in transfer.parts] == [
+        ("to_device", 2, 4.0, 12000),
+        ("kernel", 1, 1.0, None),
+        ("to_host", 1, 3.0, 6000),
+    ]
+    assert [transfer.share(part) for part in transfer.parts] == [0.5, 0.125, 0.375]
+    assert (transfer.api, transfer.why) == ((), "because")
+
+
+def test_older_names_of_directions_and_missing_summaries_are_read() -> None:
+    stats = "\n\nTotal (MB),Count,Operation\n1.5,2,[CUDA memcpy HtoD]\n0.5,1,[CUDA memset]\n\nno rows\n"
+    assert nsys.read(stats) == nsys.Summary(copied={"to_device": 1.5e6})
+
+
+def test_the_documents_calls_are_of_whole_programs() -> None:
+    count, total, average, *_ = documents.CALLS["cudaMalloc"]
+    assert total == pytest.approx(count * average, rel=1e-6)
+
+
+# On a GPU
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(
+    ("rung", "load"), [("naive", "LDG.E"), ("restrict", "LDG.E.CONSTANT"), ("float4", "LDG.E.128")]
+)
+def test_a_real_profiler_says_what_the_runtime_says(rung: str, load: str, runtime: str | None) -> None:
+    if runtime != "gpu":
+        pytest.skip("needs a GPU")
+    spec = Spec(rung, "float32", 1 << 22)
+    try:
+        launch = ncu.profile(spec)
+    except RefusedError as error:
+        pytest.skip(f"needs a profiler: {error}")
+    found, facts = metrics.of(launch.raw), _core.rung_facts(rung, "float32", spec.n)
+    assert set(found) == {row.key for row in metrics.ROWS}
+    assert (found["registers"], found["block"], found["grid"]) == (
+        facts["registers"],
+        facts["block"][0],
+        facts["grid"][0],
+    )
+    assert found["occupancy"] == pytest.approx(100 * facts["occupancy"], abs=0.1)
+    assert found["threads"] == found["block"] * found["grid"]
+    assert next(iter(launch.executed)) == spec.facts["load"]
+    shares = stalls.of(launch.raw)
+    assert max(shares, key=lambda name: shares[name]) == "long_scoreboard"
+    assert launch.rules

@@ -18,7 +18,7 @@ from vecadd.profile.tools import ProfilerError, RefusedError
 
 PIPE_WIDTH = 110  # columns of a table that goes to a file or a pipe
 ELEMENTS = 1 << 27  # document 000's size: 1.5 GiB of float32, past the L2 of every GPU
-WIDEST = 1000  # columns of a table in a file
+NARROWEST, WIDEST = 110, 1000  # columns of a table in a file: as many as its metrics need
 KINDS = ("device", "latency", "transfer")  # of the rungs that a profiler of GPUs has something to say of
 
 METHOD = (
@@ -117,7 +117,7 @@ def _show(
     console = Console()
     if shown and not sys.stdout.isatty():  # a file takes the columns of any number of rungs
         options = console.options.update(width=WIDEST)
-        console.width = max(PIPE_WIDTH, console.measure(shown[0], options=options).maximum)
+        console.width = max(NARROWEST, console.measure(shown[0], options=options).maximum)
     for table in shown:
         console.print(table)
     for line in [*lines, *failures]:
@@ -148,6 +148,8 @@ def _specs(arguments: argparse.Namespace) -> list[Spec]:
         if dtype not in dtypes:
             raise ValueError(f"rung {name} takes {', '.join(dtypes)}, not {dtype}")
         chosen = {key: value for key, value in arguments.params if key in rung["params"]}
+        if chosen.get("chain"):
+            raise ValueError("chain=1 launches the kernel of chain=0: profile that, whose sum can be checked")
         unused -= set(chosen)
         specs.append(Spec(name, dtype, arguments.n, arguments.block if rung["block"] > 1 else 0, tuple(chosen.items())))
     if unused:

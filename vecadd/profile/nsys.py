@@ -110,7 +110,7 @@ def read(stats: str) -> Summary:
         if "Name" in row or "Operation" in row:
             columns = row
             continue
-        if len(row) != len(columns):
+        if not row or len(row) != len(columns):  # the end of a summary, or what nsys says between them
             columns = []
             continue
         cells = dict(zip(columns, row, strict=True))
