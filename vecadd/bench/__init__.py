@@ -6,6 +6,8 @@
     limits.py       what the memory or the link allows at best, probed in the same run
     ladder.py       which variants of the device rungs the sweeps run, and their model of bytes in flight
     recorded.py     what the founding documents recorded of the same rungs
+    cold.py         what a program that has just begun pays once, cold_program.py in a process of its own
+    gpudirect.py    what the machine lacks for GPUDirect, in words
     sweeps.py       which contestants meet at which sizes against which limit: a sweep is a function
     timing.py       interleaved rounds, medians, spread
     machine.py      where and under which conditions a run took place

@@ -50,7 +50,7 @@ SETTINGS: dict[str, Setting] = {
 }
 
 # Rows of the transfer sweep that are no rungs.
-NO_RUNGS = ("cold_start",)
+NO_RUNGS = ("cold_start", "gpudirect_storage", "gpudirect_rdma")
 
 # Document 001's table, milliseconds: a row a size, a column a rung.
 _PRECISION_RUNGS = ("numpy", "naive", "float4", "half", "half2", "half8", "half8_pack")
@@ -149,6 +149,8 @@ NOTES: dict[str, str] = {
     "one's context, and three cudaFree 0.725 ms",
     "cold_start": "document 004: the same program on the CPU takes 8 ms; of the GPU's 3800 ms the kernel is 47.249, "
     "three uploads 1.162, the download 2.347 and the launch 1.919",
+    "gpudirect_storage": "document 004 names it and measures nothing",
+    "gpudirect_rdma": "document 004 names it and measures nothing",
     "half": "document 001 calls its float16 sums wrong because it compares them with float32 sums; ours are compared "
     "with the correctly rounded float16 sum, and are exact",
     "half8": "document 001 gives times of half8 and not its listing: four half2 loads are our reading of it",

@@ -1,0 +1,78 @@
+"""A cold start: one addition by a program that has just begun, on the GPU and on the processor alone.
+
+Document 004's row "whole program": at 1e6 elements the kernel is the least of it, and the processor is done before CUDA
+has a context. What a process pays once is in no other row of a sweep.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+ROW = "cold_start"  # what a sweep calls it, and vecadd.bench.recorded
+ELEMENTS = 10**6  # of document 004
+
+TIMEOUT = 120.0  # seconds; several GPUs without persistence mode take some 10
+
+_PROGRAM = Path(__file__).with_name("cold_program.py")
+
+# What is in each stage, in order; the seconds of one are those of its first and only time in its process.
+STAGES: Mapping[str, str] = {
+    "import": "NumPy and vecadd",
+    "operands": "three host arrays, two of them filled",
+    "driver": "the first CUDA call: starts the driver and looks for GPUs",
+    "context": "the first call that needs a context: makes it and the memory pool, loads add's kernels, copies 4 bytes",
+    "upload": "three arrays to the device, allocation included",
+    "launch": "naive for the first time: loads it, launches it, waits for it",
+    "download": "the sum to the host",
+    "add": "the addition by the processor",
+}
+
+
+def measure(n: int = ELEMENTS, device: int = 0) -> dict[str, Any]:
+    """Runs the program twice, each time in a process of its own, and returns seconds::
+
+        {"n": n,
+         "gpu": {"import", "operands", "driver", "context", "upload", "launch", "download",  # see STAGES
+                 "kernel",  # of "launch": by CUDA events
+                 "program",  # from the first line of the program to the last: the sum of the stages
+                 "process",  # from before the process was started until it had ended, interpreter included
+                 "checked"},  # whether the sum was right
+         "cpu": {"import", "operands", "add", "program", "process", "checked"}}
+
+    float32, n elements; ``device`` is a CUDA ordinal. ``result["gpu"]["process"]`` is the figure beside document 004's
+    3.8 s, ``result["cpu"]["process"]`` the one beside its 8 ms (which start no interpreter). This process makes no CUDA
+    call. What the files of Python, CUDA and vecadd cost to read depends on whether an earlier process has read them.
+
+    Raises RuntimeError where there is no GPU or a program fails or takes longer than TIMEOUT, with what it said.
+    """
+    return {"n": n, "gpu": _run("gpu", n, device), "cpu": _run("cpu", n, device)}
+
+
+def _run(where: str, n: int, device: int) -> dict[str, Any]:
+    here = str(Path(__file__).resolve().parents[2])
+    path = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), here)))
+    # -P: the program's own folder holds modules named like others'.
+    command = [sys.executable, "-P", str(_PROGRAM), where, str(n), str(device)]
+    begin = perf_counter()
+    try:
+        result = subprocess.run(
+            command,
+            env={**os.environ, "PYTHONPATH": path},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT,
+        )
+    except subprocess.TimeoutExpired:
+        raise RuntimeError(f"a cold start on the {where} took longer than {TIMEOUT:g} s") from None
+    seconds = perf_counter() - begin
+    if result.returncode:
+        last = result.stderr.strip().rpartition("\n")[2] or f"exit status {result.returncode}"
+        raise RuntimeError(f"a cold start on the {where} failed: {last}")
+    found: dict[str, Any] = json.loads(result.stdout)
+    return {**found, "process": seconds}
