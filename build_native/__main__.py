@@ -4,7 +4,7 @@ extension        vecadd/_core.*.so in the tree, with the CUDA runtime inside (re
 double           build/double/_core.abi3.so, the module on the CUDA-runtime double
 ctests           build/tests/*, the programs of tests/c on the double
 conformance      build/conformance/*, the double's rules held against the double
-conformance-gpu  build/conformance-gpu/*, the same held against the CUDA runtime: they need a GPU
+conformance-gpu  build/conformance-gpu/*, the same held against the CUDA runtime, and the rungs' tests: on a GPU
 objects          everything compiled, nothing linked
 requirements     prints what to install before building without isolation
 

@@ -60,8 +60,9 @@ class Build:
         return self._programs("conformance", flags.CONFORMANCE, self._core() + self._double())
 
     def conformance_gpu(self) -> list[Path]:
-        """The same programs on the real runtime: they need a GPU."""
-        return self._programs("conformance-gpu", flags.CONFORMANCE, self._core() + self._kernels(), gpu=True)
+        """The same programs on the real runtime, and the rungs' own tests: they need a GPU."""
+        patterns = (*flags.CONFORMANCE, *flags.GPU_TESTS)
+        return self._programs("conformance-gpu", patterns, self._core() + self._kernels(), gpu=True)
 
     def objects(self) -> None:
         """Compiles all there is and links nothing: what the warnings are asked of."""

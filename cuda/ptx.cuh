@@ -4,11 +4,13 @@
 #ifndef VECADD_PTX_CUH
 #define VECADD_PTX_CUH
 
+#include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <stdint.h>
 
 #if VECADD_DOUBLE
 #include "kernel_on_cpu.h"
+#include "tensor_map.h"
 #endif
 
 /* The value's bytes as another type of the same size. */
@@ -76,6 +78,35 @@ add_bf16x2(uint32_t a, uint32_t b)
     return sum;
 #else
     return bf16_nearest(bf16_high(a) + bf16_high(b)) << 16 | bf16_nearest(bf16_low(a) + bf16_low(b));
+#endif
+}
+
+/* The same for one number. */
+__device__ inline uint16_t
+add_f16(uint16_t a, uint16_t b)
+{
+#if VECADD_DOUBLE
+    return bits_as<uint16_t>(_Float16(bits_as<_Float16>(a) + bits_as<_Float16>(b)));
+#else
+    uint16_t sum;
+    asm("add.rn.f16 %0, %1, %2;" : "=h"(sum) : "h"(a), "h"(b));
+    return sum;
+#endif
+}
+
+__device__ inline uint16_t
+add_bf16(uint16_t a, uint16_t b)
+{
+#if __CUDA_ARCH__ >= 900
+    uint16_t sum;
+    asm("add.rn.bf16 %0, %1, %2;" : "=h"(sum) : "h"(a), "h"(b));
+    return sum;
+#elif __CUDA_ARCH__ >= 800
+    uint16_t sum;
+    asm("fma.rn.bf16 %0, %1, %2, %3;" : "=h"(sum) : "h"(a), "h"(static_cast<uint16_t>(0x3f80)), "h"(b));
+    return sum;
+#else
+    return static_cast<uint16_t>(bf16_nearest(bf16_low(a) + bf16_low(b)));
 #endif
 }
 
@@ -285,6 +316,22 @@ copy_bulk(void *shared, const void *global, unsigned bytes, uint64_t *barrier)
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
                      shared_address(shared)),
                  "l"(__cvta_generic_to_global(global)), "r"(bytes), "r"(shared_address(barrier))
+                 : "memory");
+#endif
+}
+
+/* Begins a copy of a two-dimensional map's box whose first element is (x, y); it arrives on the barrier as a whole box,
+ * zeros where it reaches beyond the array. `shared` is 128-byte aligned, the map a __grid_constant__ parameter. */
+__device__ inline void
+copy_box(void *shared, const CUtensorMap *map, int x, int y, uint64_t *barrier)
+{
+#if VECADD_DOUBLE
+    (void)barrier;
+    double_copy_box(shared, map, x, y);
+#elif __CUDA_ARCH__ >= 900
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], "
+                 "[%4];" ::"r"(shared_address(shared)),
+                 "l"(map), "r"(x), "r"(y), "r"(shared_address(barrier))
                  : "memory");
 #endif
 }

@@ -410,7 +410,7 @@ def test_rates_count_the_arrays_that_move() -> None:
 def test_the_ladder_measures_every_rung_and_variant(device: int) -> None:
     running = Run(Axes(sizes=(1000,), seconds=0.001))
     running.measure([sweeps.SWEEPS["ladder"]], lambda *progress: None)
-    rungs = [rung["name"] for rung in _core.rungs() if rung["kind"] == "device"]
+    rungs = [rung["name"] for rung in _core.rungs() if rung["family"] == "kernels"]
     labels = [name for name in rungs for _ in ladder.VARIANTS.get(name, ({},))]
     assert names(running.rows) == labels
     assert [row.error for row in running.rows] == [None] * len(labels)

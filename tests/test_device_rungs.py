@@ -25,6 +25,10 @@ def operands(dtype: str, n: int = 1027) -> tuple[np.ndarray[Any, Any], np.ndarra
     return (numbers % 13).astype(dtype), (numbers % 7).astype(dtype)
 
 
+def usual_dtype(name: str) -> str:
+    return "float32" if "float32" in RUNGS[name]["dtypes"] else "float16"
+
+
 def additions(name: str) -> int:
     return RUNGS[name]["block"] if RUNGS[name]["sum"] in ("added by each thread", "raced") else 1
 
@@ -36,9 +40,17 @@ def test_a_rung_adds(name: str, dtype: str, device: int) -> None:
     np.testing.assert_array_equal(result.numpy(), (x + y) * np.dtype(dtype).type(additions(name)))
 
 
+@pytest.mark.parametrize("name", WRITTEN)
+def test_no_element_is_added_twice(name: str, device: int) -> None:
+    x, y = operands(usual_dtype(name), 70_001)
+    a = vecadd.to_device(x)
+    ladder.run(name, a, vecadd.to_device(y), a)
+    np.testing.assert_array_equal(a.numpy(), x + y)
+
+
 @pytest.mark.parametrize("name", ADDED)
 def test_an_accumulating_rung_adds_to_what_out_holds(name: str, device: int) -> None:
-    x, y = operands("float32")
+    x, y = operands(usual_dtype(name))
     out = vecadd.to_device(np.full_like(x, 100))
     ladder.run(name, vecadd.to_device(x), vecadd.to_device(y), out)
     np.testing.assert_array_equal(out.numpy(), 100 + x + y)
@@ -61,7 +73,7 @@ def test_a_race_loses_additions(device: int, runtime: str) -> None:
 @pytest.mark.parametrize("name", [name for name in RUNGS if RUNGS[name]["sum"] != "raced"])
 @pytest.mark.parametrize("n", [0, 1, 3])
 def test_a_rung_adds_next_to_nothing(name: str, n: int, device: int) -> None:
-    x, y = operands("float32", n)
+    x, y = operands(usual_dtype(name), n)
     result = ladder.run(name, vecadd.to_device(x), vecadd.to_device(y))
     np.testing.assert_array_equal(result.numpy(), (x + y) * additions(name))
 
@@ -69,7 +81,7 @@ def test_a_rung_adds_next_to_nothing(name: str, n: int, device: int) -> None:
 @pytest.mark.parametrize("name", [name for name in BLOCKED if RUNGS[name]["sum"] != "raced"])
 @pytest.mark.parametrize("block", [32, 1024])
 def test_a_block_size_changes_no_sum(name: str, block: int, device: int) -> None:
-    x, y = operands("float32")
+    x, y = operands(usual_dtype(name))
     times = block if RUNGS[name]["sum"] == "added by each thread" else 1
     result = ladder.run(name, vecadd.to_device(x), vecadd.to_device(y), block=block)
     np.testing.assert_array_equal(result.numpy(), (x + y) * times)

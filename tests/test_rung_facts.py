@@ -4,7 +4,6 @@ import pytest
 
 from vecadd import _core, ladder
 
-FAMILIES = ("kernels", "precision")
 RUNGS = {rung["name"]: rung for rung in _core.rungs() if rung["kind"] == "device"}
 WIDE = 1 << 20  # elements: more than a block's worth for every rung
 ZERO = {
@@ -62,6 +61,18 @@ def test_shared_memory_is_what_the_launch_asks_for(name, params, block, shared, 
     assert facts["active_blocks"] >= 1
 
 
+@pytest.mark.parametrize("percent", [1, 90, 100, 110, 200])
+def test_waves_are_as_many_as_asked_for(percent, device):
+    facts = _core.rung_facts("waves", "float32", WIDE * 64, params={"percent": percent})
+    held = facts["active_blocks"] * _core.gpu_facts()[0]["multiprocessors"]
+    assert facts["grid"][0] == max(1, (held * percent + 50) // 100)
+    assert facts["waves"] == facts["grid"][0] / held
+
+
+def test_waves_have_no_more_blocks_than_work(device):
+    assert _core.rung_facts("waves", "float32", 1000, params={"percent": 200})["grid"] == (4, 1, 1)
+
+
 @pytest.mark.parametrize(
     ("name", "dtype", "loads", "width"),
     [
@@ -71,6 +82,10 @@ def test_shared_memory_is_what_the_launch_asks_for(name, params, block, shared, 
         ("single_block", "int8", 3, 1),
         ("float2", "float16", 2, 8),
         ("float4_unroll2", "float64", 4, 16),
+        ("half", "bfloat16", 2, 2),
+        ("half2", "float16", 2, 4),
+        ("half8", "float16", 8, 4),
+        ("half8_pack", "bfloat16", 2, 16),
     ],
 )
 def test_loads_are_those_of_the_dtype(name, dtype, loads, width, device):
@@ -95,7 +110,7 @@ def test_nothing_is_queued(double, device):
 
 
 def test_rows_say_their_family_and_their_load():
-    assert {rung["family"] for rung in RUNGS.values()} <= set(FAMILIES)
+    assert {rung["family"] for rung in RUNGS.values()} == {"kernels", "precision"}
     assert {rung["family"] for rung in _core.rungs() if rung["kind"] != "device"} == {""}
     assert all(rung["load"] for rung in RUNGS.values())
 

@@ -1,19 +1,19 @@
-/* All rungs in order: the host's, the device's, the transfers, those of many small additions. */
+/* All rungs in order: the host's, the device's with those of precision, the transfers, those of many small additions.
+ */
 #include <string.h>
 
 #include "rung.h"
 
 extern const struct rung *const host_rungs[];
 #if VECADD_CUDA
-extern const struct rung *const device_rungs[], *const transfer_rungs[], *const latency_rungs[];
+extern const struct rung *const device_rungs[], *const precision_rungs[];
+extern const struct rung *const transfer_rungs[], *const latency_rungs[];
 #endif
 
 static const struct rung *const *const tables[] = {
     host_rungs,
 #if VECADD_CUDA
-    device_rungs,
-    transfer_rungs,
-    latency_rungs,
+    device_rungs, precision_rungs, transfer_rungs, latency_rungs,
 #endif
 };
 

@@ -30,8 +30,9 @@ float4_arg_add(const vector_of<Lane> *a, const vector_of<Lane> *b, typename Lane
     }
     const typename Lane::element *x = reinterpret_cast<const typename Lane::element *>(a);
     const typename Lane::element *y = reinterpret_cast<const typename Lane::element *>(b);
-    for (uint64_t tail = first; tail < n; ++tail)
-        c[tail] = add_elements<Lane>(x[tail], y[tail]);
+    for (unsigned k = 0; k < size; ++k) /* not up to n: the compiler would make 64 loads of that */
+        if (first + k < n)
+            c[first + k] = add_elements<Lane>(x[first + k], y[first + k]);
 }
 
 static int

@@ -21,6 +21,7 @@
     RUNG(float4_unroll2)                                                                                               \
     RUNG(async_copy)                                                                                                   \
     RUNG(bulk_copy)                                                                                                    \
+    RUNG(bulk_tensor_copy)                                                                                             \
     RUNG(chunked)                                                                                                      \
     RUNG(strided)                                                                                                      \
     RUNG(offset)                                                                                                       \
@@ -30,7 +31,8 @@
     RUNG(block_shape)                                                                                                  \
     RUNG(race)                                                                                                         \
     RUNG(atomic)                                                                                                       \
-    RUNG(tuned)
+    RUNG(tuned)                                                                                                        \
+    RUNG(waves)
 
 #define DECLARE(name)  extern const struct rung rung_##name;
 #define POINT_TO(name) &rung_##name,

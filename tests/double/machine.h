@@ -5,7 +5,8 @@
  * graphs.cpp    streams that capture, and what becomes of what they captured
  * memory.cpp    allocations and who may touch them      pools.cpp  stream-ordered memory
  * l2.cpp        what kernels ask the L2 to keep
- * devices.cpp, errors.cpp, streams.cpp, events.cpp, copies.cpp, pointers.cpp, launch.cpp: the CUDA calls
+ * devices.cpp, errors.cpp, streams.cpp, events.cpp, copies.cpp, pointers.cpp, launch.cpp, tensor_map.cpp,
+ * entry_points.cpp: the CUDA calls
  * control.cpp   the tests' interface (double.h) */
 #ifndef VECADD_MACHINE_H
 #define VECADD_MACHINE_H

@@ -81,18 +81,3 @@ cuPointerGetAttributes(unsigned count, CUpointer_attribute *attributes, void **v
         return static_cast<cudaError_t>(result);
     }));
 }
-
-cudaError_t
-cudaGetDriverEntryPointByVersion(const char *symbol, void **function, unsigned, unsigned long long,
-                                 cudaDriverEntryPointQueryResult *status)
-{
-    return cuda_call(__func__, [&](machine &) {
-        if (!symbol || !function)
-            return cudaErrorInvalidValue;
-        const bool known = std::strcmp(symbol, "cuPointerGetAttributes") == 0;
-        *function = known ? reinterpret_cast<void *>(cuPointerGetAttributes) : nullptr;
-        if (status)
-            *status = known ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
-        return cudaSuccess;
-    });
-}

@@ -51,7 +51,8 @@ def bytes_in_flight(
     else:
         blocks_per_sm = params.get("blocks_per_sm", most // block)
         threads, multiprocessors = min(blocks_per_sm * block, most // block * block), gpu["multiprocessors"]
-    load = itemsize if rung["bytes_per_load"] == 4 else rung["bytes_per_load"]
+    by_element = rung["bytes_per_load"] == 4 and rung["family"] == "kernels"
+    load = itemsize if by_element else rung["bytes_per_load"]
     inputs = (rung["bytes_per_element"] // 4 - 1) * n * itemsize
     return int(min(threads * rung["loads_in_flight"] * load, -(-inputs // multiprocessors)))
 
