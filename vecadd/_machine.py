@@ -16,11 +16,6 @@ PROBE_TIMEOUT = 30.0  # seconds; CUDA takes 0.2 on one GPU, several on eight wit
 
 _GIGATRANSFERS = {"2.5": 1, "5.0": 2, "8.0": 3, "16.0": 4, "32.0": 5, "64.0": 6}  # of PCIe, by generation
 
-# Bytes a second of one lane of PCIe each way, by generation: 8 of 10 bits are data, from the third 128 of 130, in the
-# sixth 242 of 256 bytes.
-_LANES = {1: 2.5e9 / 10, 2: 5e9 / 10, 3: 8e9 / 8 * 128 / 130, 4: 16e9 / 8 * 128 / 130, 5: 32e9 / 8 * 128 / 130,
-          6: 64e9 / 8 * 242 / 256}  # fmt: skip
-
 _PCI_DEVICES = Path("/sys/bus/pci/devices")
 
 _SMI_FIELDS = (
@@ -124,12 +119,6 @@ def look() -> Info:
         cuda_runtime=cuda_version(found.get("runtime", _core.CUDA_RUNTIME_VERSION)),
         driver=next((row["driver_version"] for row in smi.values() if "driver_version" in row), None),
     )
-
-
-def link_bandwidth(generation: int | None, width: int | None) -> float | None:
-    """Of a PCIe link each way in theory, bytes a second; None where the machine does not say which link it is."""
-    lane = _LANES.get(generation or 0)
-    return lane * width if lane and width else None
 
 
 def cuda_version(number: int) -> str | None:

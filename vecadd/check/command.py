@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from vecadd._machine import Info
-from vecadd.bench import machine
+from vecadd.bench import machine, results
 from vecadd.bench.command import INTERRUPTED, PIPE_WIDTH, target
 from vecadd.check import expected, findings, measure
 from vecadd.check.findings import Finding
@@ -62,9 +62,8 @@ def run(arguments: argparse.Namespace) -> int:
         file.expect(measured)
     expected.of_machine(found.gpus[0] if found.gpus else None, measured)
     rows = list(measured.rows.values())
-    after = machine.conditions_now()
     conditions = machine.conditions_since(conditions)
-    noted = findings.of(found, conditions, after["ecc_errors"], rows)
+    noted = findings.of(found, conditions, rows)
     passed = not any(row.passed is False for row in rows) and not any(finding.fails for finding in noted)
     if arguments.json is not None:
         meta = machine.meta(found, conditions, method=METHOD, rounds=rounds, interrupted=interrupted)
@@ -82,7 +81,7 @@ def _write(path: Path, meta: dict[str, Any], rows: Sequence[Row], noted: Sequenc
         "findings": [{"text": finding.text, "fails": finding.fails} for finding in noted],
         "verdict": "passed" if passed else "failed",
     }
-    path.write_text(json.dumps(content, indent=1) + "\n")
+    results.replace(path, json.dumps(content, indent=1) + "\n")
 
 
 def _show(

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from vecadd._machine import Gpu, link_bandwidth
-from vecadd.bench import results
+from vecadd._machine import Gpu
+from vecadd.bench import machine, results
 from vecadd.bench.axes import show_size, sizes
 from vecadd.bench.results import Row as BenchRow
 from vecadd.check.measure import DTYPE, SMALL, STREAMERS, Measured
@@ -129,7 +129,7 @@ def _of_link(row: Row, gpu: Gpu | None) -> Expected | None:
     if row.name in ("generation", "width"):
         most = gpu.link_generation_max if row.name == "generation" else gpu.link_width_max
         return Expected(most, 1.0, "the most that GPU and slot can have")
-    rate = link_bandwidth(gpu.link_generation_max, gpu.link_width_max)
+    rate = machine.link_theory(gpu.link_generation_max, gpu.link_width_max)
     if rate is None:
         return None
     ways = 2 if row.name == "both ways" else 1

@@ -20,8 +20,8 @@ class Finding:
     fails: bool
 
 
-def of(found: Info, conditions: Mapping[str, Any], ecc_errors: float | None, rows: Iterable[Row]) -> list[Finding]:
-    """``conditions`` as `machine.conditions_since` gives them, ``ecc_errors`` as they are after the run."""
+def of(found: Info, conditions: Mapping[str, Any], rows: Iterable[Row]) -> list[Finding]:
+    """``conditions`` as `machine.conditions_since` gives them."""
     rows = list(rows)
     findings = []
     if conditions["load_average"] > BUSY * conditions["cpus"]:
@@ -29,7 +29,7 @@ def of(found: Info, conditions: Mapping[str, Any], ecc_errors: float | None, row
             Finding(f"host load: {conditions['load_average']} on {conditions['cpus']} CPUs before the run", fails=False)
         )
     if found.gpus:
-        findings += _of_gpu(conditions, ecc_errors)
+        findings += _of_gpu(conditions)
         findings += _of_link(found, rows)
     return findings + [
         Finding(f"drift: {row.title} was {100 * abs(row.drift):.0f} % slower in the last round", fails=False)
@@ -38,21 +38,23 @@ def of(found: Info, conditions: Mapping[str, Any], ecc_errors: float | None, row
     ]
 
 
-def _of_gpu(conditions: Mapping[str, Any], ecc_errors: float | None) -> list[Finding]:
+def _of_gpu(conditions: Mapping[str, Any]) -> list[Finding]:
     findings = [
         Finding(f"throttling: {reason} for {seconds:.3g} s of the run", fails=reason not in HARMLESS)
         for reason, seconds in conditions["throttled"].items()
         if seconds
     ]
-    if ecc_errors:
-        findings.append(Finding(f"ECC errors: {ecc_errors:.0f} uncorrected since the driver was loaded", fails=True))
+    if conditions["ecc_errors"]:
+        findings.append(
+            Finding(f"ECC errors: {conditions['ecc_errors']:.0f} uncorrected since the driver was loaded", fails=True)
+        )
     if conditions["gpu_processes"]:
         findings.append(Finding(f"other processes on the GPU: {conditions['gpu_processes']}", fails=False))
     unknown = [
         name
         for name, known in (
             ("throttling", None not in conditions["throttled"].values()),
-            ("ECC errors", ecc_errors is not None),
+            ("ECC errors", conditions["ecc_errors"] is not None),
             ("other processes", conditions["gpu_processes"] is not None),
         )
         if not known

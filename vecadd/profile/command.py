@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 
 from vecadd import _core
-from vecadd._machine import Info, link_bandwidth
-from vecadd.bench import axes, limits, machine
+from vecadd._machine import Info
+from vecadd.bench import axes, limits, machine, results
 from vecadd.bench.command import target
 from vecadd.info import info
 from vecadd.profile import ncu, transfers
@@ -92,7 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
         profiles = [spec.as_dict() | launch.as_dict() for spec, launch in launches.items()]
         profiles += [spec.as_dict() | transfer.as_dict() for spec, transfer in moved.items()]
-        arguments.json.write_text(json.dumps({"meta": meta, "profiles": profiles}, indent=1) + "\n")
+        results.replace(arguments.json, json.dumps({"meta": meta, "profiles": profiles}, indent=1) + "\n")
     _show(launches, moved, link, failures)
     return 1 if failures else 0
 
@@ -128,7 +128,7 @@ def _link(found: Info) -> transfers.Link:
     """Probed after the rungs ran: probing makes this process one of those on the GPU."""
     rates = limits.probe_link(0)
     gpu = found.gpus[0]
-    theory = link_bandwidth(gpu.link_generation_max, gpu.link_width_max)
+    theory = machine.link_theory(gpu.link_generation_max, gpu.link_width_max)
     return transfers.Link(
         rates["to_device_gbps"],
         rates["to_host_gbps"],

@@ -133,12 +133,7 @@ def profile(spec: Spec) -> Launch:
         if first is None:
             raise ProfilerError(f"ncu saw no launch; it said: {words(said)}")
         executed, instructions = loads(_page(tool, report, "source"))
-        return replace(
-            first,
-            rules=rules(_page(tool, report, "details")),
-            executed=executed,
-            instructions=instructions,
-        )
+        return replace(first, rules=rules(_page(tool, report, "details")), executed=executed, instructions=instructions)
 
 
 def launch(raw: str) -> Launch | None:
