@@ -15,7 +15,8 @@ import vecadd
 from vecadd import _core
 
 ROOT = Path(__file__).parents[1]
-SOURCES = [path for folder in ("csrc/core", "cuda") for path in (ROOT / folder).glob("*.c*")]
+SOURCES = [path for folder in ("csrc/core", "cuda", "cuda/latency") for path in (ROOT / folder).glob("*.c*")]
+SOURCES.append(ROOT / "csrc/ladder/latency.c")
 
 # What gives something back cannot be made good by anybody when it fails; the last error is no call that fails.
 GIVES_BACK = r"Free|Destroy|GetLastError|PeekAtLastError|GetErrorString|GetErrorName|TrimTo"
@@ -64,6 +65,15 @@ class Work:
     def up_and_down(self):
         return vecadd.to_device(self.want).numpy()
 
+    def in_pieces(self):
+        return vecadd.ladder.run("pdl", self.device, self.device, adds=3).numpy()
+
+    def as_a_graph(self):
+        return vecadd.ladder.run("graph_pdl_trigger", self.device, self.device, adds=3).numpy()
+
+    def batched(self):
+        return vecadd.ladder.run("batched", self.device, self.device, adds=3).numpy()
+
 
 ROUTES = [
     Work.new_result,
@@ -72,6 +82,9 @@ ROUTES = [
     Work.through_the_gpu,
     Work.through_the_gpu_pinned,
     Work.up_and_down,
+    Work.in_pieces,
+    Work.as_a_graph,
+    Work.batched,
 ]
 
 

@@ -1,10 +1,9 @@
-/* What the C tests are written with. A test is a function that CHECKs; main RUNs each in a process of its own, so that
- * each begins with nothing started, and returns check_report(). */
+/* What the C tests, and those that hold kernels, are written with. A test is a function that CHECKs; main RUNs each in
+ * a process of its own, so that each begins with nothing started, and returns check_report(). */
 #ifndef VECADD_CHECK_H
 #define VECADD_CHECK_H
 
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,9 +11,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Shared with the tests' processes. */
+/* Shared with the tests' processes. Counted by the compiler's own atomics: C and C++ differ in theirs. */
 struct check_counts {
-    atomic_long passed, failed;
+    long passed, failed;
 };
 
 static inline struct check_counts *
@@ -22,9 +21,10 @@ check_counts(void)
 {
     static struct check_counts *counts;
     if (!counts) {
-        counts = mmap(NULL, sizeof *counts, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-        if (counts == MAP_FAILED)
+        void *shared = mmap(NULL, sizeof *counts, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        if (shared == MAP_FAILED)
             abort();
+        counts = (struct check_counts *)shared;
     }
     return counts;
 }
@@ -37,7 +37,7 @@ static inline void __attribute__((format(printf, 5, 6)))
 check_that(bool holds, const char *file, int line, const char *condition, const char *note, ...)
 {
     if (holds) {
-        atomic_fetch_add(&check_counts()->passed, 1);
+        __atomic_fetch_add(&check_counts()->passed, 1, __ATOMIC_RELAXED);
         return;
     }
     va_list arguments;
@@ -46,7 +46,7 @@ check_that(bool holds, const char *file, int line, const char *condition, const 
     vfprintf(stderr, note, arguments);
     fputc('\n', stderr);
     va_end(arguments);
-    atomic_fetch_add(&check_counts()->failed, 1);
+    __atomic_fetch_add(&check_counts()->failed, 1, __ATOMIC_RELAXED);
 }
 
 static inline void
@@ -62,7 +62,7 @@ check_run(void (*test)(void), const char *name)
     int how = -1;
     if (child < 0 || waitpid(child, &how, 0) != child || how != 0) {
         fprintf(stderr, "%s ended with %#x\n", name, (unsigned)how);
-        atomic_fetch_add(&counts->failed, 1);
+        __atomic_fetch_add(&counts->failed, 1, __ATOMIC_RELAXED);
     }
 }
 
@@ -71,7 +71,8 @@ static inline int
 check_report(void)
 {
     const struct check_counts *counts = check_counts();
-    const long passed = atomic_load(&counts->passed), failed = atomic_load(&counts->failed);
+    const long passed = __atomic_load_n(&counts->passed, __ATOMIC_RELAXED),
+               failed = __atomic_load_n(&counts->failed, __ATOMIC_RELAXED);
     printf("%ld passed, %ld failed\n", passed, failed);
     return failed > 0 || passed == 0;
 }

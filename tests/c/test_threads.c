@@ -1,6 +1,7 @@
 /* The host's threads: every index once, floating-point environments, busy pools, forks; and how many there may be. */
 #include <fenv.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
