@@ -11,15 +11,10 @@ from vecadd import _core, ladder
 N = 70_001
 HOST, DEVICE, TRANSFER, LATENCY = (ladder.names(kind) for kind in ("host", "device", "transfer", "latency"))
 # Rungs that write the sum and nothing else, with the dtypes that each takes; test_device_rungs.py has the others.
+# The transfer rungs are in test_transfer_rungs.py.
 WRITTEN = {
     rung["name"]: rung["dtypes"] for rung in _core.rungs() if rung["kind"] == "device" and rung["sum"] == "written"
 }
-
-
-def pinned(x):
-    array = vecadd.empty_pinned(x.shape, x.dtype)
-    array[...] = x
-    return array
 
 
 def numbers(seed, n=N):
@@ -46,15 +41,6 @@ def test_device_rungs_give_numpys_sum(device, n, name, dtype):
     a, b = values(dtype, n, 1), values(dtype, n, 2)
     got = ladder.run(name, vecadd.to_device(a), vecadd.to_device(b))
     assert_same_values(got.numpy(), numpys_sum(a, b))
-
-
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("name", TRANSFER)
-@pytest.mark.parametrize("n", [0, 1, N])
-def test_transfer_rungs_give_numpys_sum(device, n, name, dtype):
-    a, b = values(dtype, n, 1), values(dtype, n, 2)
-    out = ladder.run(name, pinned(a), pinned(b), vecadd.empty_pinned(n, dtype))
-    assert_same_values(out, numpys_sum(a, b))
 
 
 @pytest.mark.parametrize("order", range(20 if ON_DOUBLE else 2))
@@ -121,12 +107,6 @@ def test_device_arrays_on_a_host_rung_are_refused(device):
     x = vecadd.to_device(A)
     with pytest.raises(TypeError, match="a host rung takes NumPy arrays, and a is none"):
         ladder.run("threads", x, x)
-
-
-@pytest.mark.parametrize("name", ["pinned", "pinned_reused", "streams2"])
-def test_ordinary_memory_on_a_rung_for_pinned_memory_is_refused(device, name):
-    with pytest.raises(ValueError, match=f"rung {name} takes page-locked memory and a is not: use empty_pinned"):
-        ladder.run(name, A, A)
 
 
 def test_operands_on_two_devices_are_refused(second_device):

@@ -172,6 +172,27 @@ test_time_passes_between_events(void)
 }
 
 static void
+test_time_passes_between_events_of_two_streams(void)
+{
+    unsigned char *x = device_memory();
+    cudaStream_t stream = nonblocking_stream();
+    cudaEvent_t start, end;
+    float milliseconds = -1;
+    CHECK(cudaEventCreate(&start) == cudaSuccess && cudaEventCreate(&end) == cudaSuccess);
+    CHECK(cudaEventRecord(start, NULL) == cudaSuccess);
+    CHECK(cudaEventSynchronize(start) == cudaSuccess);
+    cudaMemsetAsync(x, 1, BYTES, stream);
+    CHECK(cudaEventRecord(end, stream) == cudaSuccess);
+    CHECK(cudaEventSynchronize(end) == cudaSuccess);
+    CHECK(cudaEventElapsedTime(&milliseconds, start, end) == cudaSuccess);
+    CHECK(milliseconds > 0, "%g", (double)milliseconds);
+    cudaEventDestroy(start);
+    cudaEventDestroy(end);
+    cudaStreamDestroy(stream);
+    cudaFree(x);
+}
+
+static void
 test_events_without_timing_have_no_time(void)
 {
     cudaEvent_t start = event_without_timing(), end = event_without_timing();
@@ -205,6 +226,7 @@ main(void)
     RUN(test_a_query_says_ready_in_the_end);
     RUN(test_not_ready_is_no_last_error);
     RUN(test_time_passes_between_events);
+    RUN(test_time_passes_between_events_of_two_streams);
     RUN(test_events_without_timing_have_no_time);
     RUN(test_flags_and_handles_are_checked);
     return check_report();

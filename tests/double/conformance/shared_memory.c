@@ -1,0 +1,137 @@
+/* Memory that host and device share: page-locked memory that a kernel uses where it lies, and managed memory. */
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+#include <string.h>
+
+#include "../../c/check.h"
+#include "kernels.h"
+
+enum { LANES = 1000, BYTES = LANES * sizeof(float) };
+
+static void
+fill(float *a, float *b, float *c)
+{
+    for (int i = 0; i < LANES; i++) {
+        a[i] = (float)i;
+        b[i] = 1;
+        c[i] = -1;
+    }
+}
+
+static void
+check_sums(const float *c)
+{
+    for (int i = 0; i < LANES; i++)
+        CHECK(c[i] == (float)(i + 1), "%d: %g", i, (double)c[i]);
+}
+
+static void
+add_and_wait(const float *a, const float *b, float *c)
+{
+    const struct add_call call = {.lane = LANE_F32, .a = a, .b = b, .c = c, .n = LANES};
+    CHECK(add_launch(&call) == cudaSuccess);
+    CHECK(cudaStreamSynchronize(NULL) == cudaSuccess);
+}
+
+static void
+test_page_locked_memory_has_an_address_for_the_device(void)
+{
+    char *memory, *device = NULL;
+    CHECK(cudaHostAlloc((void **)&memory, BYTES, cudaHostAllocPortable | cudaHostAllocMapped) == cudaSuccess);
+    CHECK(cudaHostGetDevicePointer((void **)&device, memory, 0) == cudaSuccess);
+    CHECK(device == memory); /* under unified addressing */
+    CHECK(cudaHostGetDevicePointer((void **)&device, memory + 8, 0) == cudaSuccess);
+    CHECK(device == memory + 8);
+    CHECK(cudaFreeHost(memory) == cudaSuccess);
+}
+
+static void
+test_memory_that_is_not_page_locked_has_none(void)
+{
+    static char host[BYTES];
+    void *device;
+    CHECK(cudaFree(NULL) == cudaSuccess);
+    CHECK(cudaHostGetDevicePointer(&device, host, 0) == cudaErrorInvalidValue);
+    CHECK(cudaHostGetDevicePointer(&device, NULL, 0) == cudaErrorInvalidValue);
+}
+
+static void
+test_the_address_takes_no_flags(void)
+{
+    void *memory, *device;
+    CHECK(cudaMallocHost(&memory, BYTES) == cudaSuccess);
+    CHECK(cudaHostGetDevicePointer(&device, memory, 0) == cudaSuccess);
+    CHECK(cudaHostGetDevicePointer(&device, memory, 1) == cudaErrorInvalidValue);
+    CHECK(cudaFreeHost(memory) == cudaSuccess);
+}
+
+static void
+test_a_kernel_adds_page_locked_memory_where_it_lies(void)
+{
+    float *host, *device;
+    CHECK(cudaMallocHost((void **)&host, 3 * BYTES) == cudaSuccess);
+    fill(host, host + LANES, host + 2 * LANES);
+    CHECK(cudaHostGetDevicePointer((void **)&device, host, 0) == cudaSuccess);
+    add_and_wait(device, device + LANES, device + 2 * LANES);
+    check_sums(host + 2 * LANES);
+    CHECK(cudaFreeHost(host) == cudaSuccess);
+}
+
+static void
+test_managed_memory_is_the_hosts_before_a_launch_and_after_the_wait(void)
+{
+    float *a, *b, *c;
+    CHECK(cudaMallocManaged((void **)&a, BYTES, cudaMemAttachGlobal) == cudaSuccess);
+    CHECK(cudaMallocManaged((void **)&b, BYTES, cudaMemAttachGlobal) == cudaSuccess);
+    CHECK(cudaMallocManaged((void **)&c, BYTES, cudaMemAttachGlobal) == cudaSuccess);
+    for (int round = 0; round < 3; round++) {
+        fill(a, b, c);
+        add_and_wait(a, b, c);
+        check_sums(c);
+    }
+    CHECK(cudaFree(a) == cudaSuccess && cudaFree(b) == cudaSuccess && cudaFree(c) == cudaSuccess);
+}
+
+static void
+test_managed_memory_says_what_it_is(void)
+{
+    void *memory;
+    struct cudaPointerAttributes attributes;
+    CHECK(cudaMallocManaged(&memory, BYTES, cudaMemAttachGlobal) == cudaSuccess);
+    CHECK(cudaPointerGetAttributes(&attributes, memory) == cudaSuccess);
+    CHECK(attributes.type == cudaMemoryTypeManaged, "%d", (int)attributes.type);
+    CHECK(attributes.devicePointer == memory && attributes.hostPointer == memory);
+    CHECK(cudaFree(memory) == cudaSuccess);
+    CHECK(cudaFree(memory) == cudaErrorInvalidValue);
+}
+
+static void
+test_managed_memory_has_a_size_and_a_flag(void)
+{
+    void *memory;
+    CHECK(cudaMallocManaged(&memory, 0, cudaMemAttachGlobal) == cudaErrorInvalidValue);
+    CHECK(cudaMallocManaged(&memory, BYTES, 0) == cudaErrorInvalidValue);
+}
+
+static void
+test_a_device_says_whether_it_has_managed_memory(void)
+{
+    int managed = -1, concurrent = -1;
+    CHECK(cudaDeviceGetAttribute(&managed, cudaDevAttrManagedMemory, 0) == cudaSuccess && managed == 1);
+    CHECK(cudaDeviceGetAttribute(&concurrent, cudaDevAttrConcurrentManagedAccess, 0) == cudaSuccess);
+    CHECK(concurrent == 0 || concurrent == 1, "%d", concurrent);
+}
+
+int
+main(void)
+{
+    RUN(test_page_locked_memory_has_an_address_for_the_device);
+    RUN(test_memory_that_is_not_page_locked_has_none);
+    RUN(test_the_address_takes_no_flags);
+    RUN(test_a_kernel_adds_page_locked_memory_where_it_lies);
+    RUN(test_managed_memory_is_the_hosts_before_a_launch_and_after_the_wait);
+    RUN(test_managed_memory_says_what_it_is);
+    RUN(test_managed_memory_has_a_size_and_a_flag);
+    RUN(test_a_device_says_whether_it_has_managed_memory);
+    return check_report();
+}

@@ -1,0 +1,172 @@
+"""_core.timeline: when each copy and kernel of a transfer rung ran, on which stream, in an order that can be."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from arrays import assert_same_values
+from conftest import ON_DOUBLE
+
+import vecadd
+from vecadd import _core, ladder
+
+N = 70_001
+RUNGS = {rung["name"]: rung for rung in _core.rungs() if rung["kind"] == "transfer"}
+COPIED = ["to_device", "to_device", "kernel", "to_host"]  # of one chunk: a and b go up
+ALLOCATING = [name for name, rung in RUNGS.items() if rung["params"].get("allocates", (0, 0, 0))[1]]
+ALWAYS_ALLOCATING = ["streams4", "streams4_pageable", "malloc_each_call", "pool"]
+
+
+def pinned(values):
+    array = vecadd.empty_pinned(values.shape, values.dtype)
+    array[...] = values
+    return array
+
+
+@pytest.fixture
+def operands():
+    """Makes page-locked a and b, and an out that holds no sum yet."""
+
+    def make(n=N):
+        a = np.arange(n, dtype=np.float32)
+        return pinned(a), pinned(2 * a), pinned(np.full(n, np.nan, np.float32))
+
+    return make
+
+
+def timeline(name, operands, **params):
+    """The entries of one run, whose sum must be right."""
+    a, b, out = operands
+    entries = _core.timeline(name, a, b, out, params=params)
+    assert_same_values(out, a + b)
+    return entries
+
+
+def chunks(entries):
+    """The entries on streams, by (stream, chunk), in the order of the list."""
+    found = {}
+    for entry in entries:
+        if entry[1] >= 0:
+            found.setdefault(entry[1:3], []).append(entry)
+    return found
+
+
+# With hybrid's one thread the GPU has all the work.
+PARAMS = {"hybrid": {"threads": 1}, "streams2": {"chunk": 8192}, "staged": {"threads": 2}}
+
+
+@pytest.mark.parametrize("order", range(4 if ON_DOUBLE else 1))
+@pytest.mark.parametrize("name", [name for name in RUNGS if name not in ("managed", "zero_copy")])
+def test_each_chunk_goes_up_is_added_and_comes_down(order, name, request, device, operands):
+    if ON_DOUBLE:
+        request.getfixturevalue("double").reset(order)
+    for steps in chunks(timeline(name, operands(), **PARAMS.get(name, {}))).values():
+        assert [what for what, *_ in steps] == COPIED
+        times = [time for step in steps for time in step[3:]]
+        assert times == sorted(times)
+
+
+@pytest.mark.parametrize("name", RUNGS)
+def test_seconds_begin_at_0_and_no_step_ends_before_it_begins(device, name, operands):
+    entries = timeline(name, operands(), **PARAMS.get(name, {}))
+    assert min(begin for *_, begin, _ in entries) == 0
+    assert all(begin <= end for *_, begin, end in entries)
+
+
+CUT = {
+    "pageable": ({}, [(0, 0)]),
+    "stream1_pinned": ({}, [(0, 0)]),
+    "copy_async": ({}, [(0, 0)]),
+    "streams2": ({"chunk": 20_000}, [(0, 0), (1, 1), (0, 2), (1, 3)]),
+    "streams4": ({}, [(0, 0), (1, 1), (2, 2), (3, 3)]),
+    "streams4_pageable": ({}, [(0, 0), (1, 1), (2, 2), (3, 3)]),
+    "staged": ({"threads": 1}, [(0, 0), (1, 1), (0, 2)]),
+    "hybrid": ({"threads": 1}, [(0, 0)]),
+}
+
+
+@pytest.mark.parametrize("name", CUT)
+def test_streams_and_chunks_are_the_rungs_own(device, name, operands):
+    params, want = CUT[name]
+    assert list(chunks(timeline(name, operands(), **params))) == want
+
+
+def test_tuned_transfer_tapers_its_chunks(device, operands):
+    steps = chunks(timeline("tuned_transfer", operands(1_500_000)))
+    assert [number for _, number in steps] == list(range(len(steps)))
+    assert len(steps) > 4
+    assert {stream for stream, _ in steps} == {0, 1}
+
+
+def test_steps_of_one_stream_follow_each_other(device, operands):
+    entries = timeline("streams2", operands(), chunk=4096)
+    for stream in (0, 1):
+        times = [time for step in entries if step[1] == stream for time in step[3:]]
+        assert times == sorted(times)
+
+
+@pytest.mark.parametrize("name", RUNGS)
+def test_allocation_is_there_where_it_is_timed(device, name, operands):
+    whats = Counter(what for what, *_ in timeline(name, operands(), **PARAMS.get(name, {})))
+    times = 1 if name in ALLOCATING or name in ALWAYS_ALLOCATING else 0
+    assert (whats["allocate"], whats["free"]) == (times, times)
+
+
+@pytest.mark.parametrize("allocates", [0, 1])
+@pytest.mark.parametrize("name", [name for name, rung in RUNGS.items() if "allocates" in rung["params"]])
+def test_allocation_is_by_the_hosts_clock(device, name, allocates, operands):
+    entries = timeline(name, operands(), **{**PARAMS.get(name, {}), "allocates": allocates})
+    host = [(what, stream) for what, stream, *_ in entries if what in ("allocate", "free")]
+    wanted = allocates or name in ALWAYS_ALLOCATING
+    assert host == ([("allocate", -1), ("free", -1)] if wanted else [])
+
+
+def test_zero_copy_is_one_kernel(device, operands):
+    assert [entry[:3] for entry in timeline("zero_copy", operands())] == [("kernel", 0, 0)]
+
+
+def test_managed_is_copied_by_the_host(device, operands):
+    entries = timeline("managed", operands())
+    assert [entry[:3] for entry in entries] == [
+        *(("to_device", -1, 0), ("to_device", -1, 0)),
+        *(("kernel", 0, 0), ("to_host", -1, 0)),
+    ]
+
+
+# Document 004's stage table.
+@pytest.mark.parametrize("kernel", [4, 5, 6], ids=["single_thread", "single_block", "grid_stride"])
+@pytest.mark.parametrize("name", ["pageable", "pinned", "streams4"])
+def test_stages_of_every_kernel_can_be_added_up(device, name, kernel, operands):
+    stages = Counter()
+    for what, _, _, begin, end in timeline(name, operands(3001), kernel=kernel):
+        stages[what] += end - begin
+    assert all(stages[what] > 0 for what in ("to_device", "kernel", "to_host"))
+
+
+def test_no_elements_are_no_steps(device, operands):
+    assert all(timeline(name, operands(0)) == [] for name in RUNGS)
+
+
+@pytest.mark.parametrize("name", RUNGS)
+def test_nothing_is_left_behind(double, device, name, operands):
+    arrays = operands()
+    ladder.run(name, *arrays, **PARAMS.get(name, {}))  # makes what the process keeps
+    before = double.live()
+    timeline(name, arrays, **PARAMS.get(name, {}))
+    assert double.live() == before
+
+
+def test_only_transfer_rungs_have_one(device):
+    x = np.zeros(3)
+    with pytest.raises(ValueError, match="threads is a host rung; a timeline is of a transfer rung"):
+        _core.timeline("threads", x, x, x)
+    with pytest.raises(ValueError, match="there is no rung sideways"):
+        _core.timeline("sideways", x, x, x)
+
+
+def test_what_run_rung_refuses_is_refused(device):
+    x = np.zeros(3)
+    with pytest.raises(ValueError, match="rung pinned takes page-locked memory and a is not"):
+        _core.timeline("pinned", x, x, x)
+    with pytest.raises(TypeError, match="rung pinned has no parameter chunk"):
+        _core.timeline("pinned", x, x, x, params={"chunk": 1})
