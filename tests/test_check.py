@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from conftest import child_environment
 
-from vecadd import _machine, cli
-from vecadd.bench import limits, results
+from vecadd import _core, _machine, cli
+from vecadd.bench import limits, results, timing
 from vecadd.check import expected, findings, measure
 from vecadd.check.measure import Measured
 from vecadd.check.rows import Expected, Row
@@ -47,6 +47,8 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measure, "SECONDS", 1e-3)
     monkeypatch.setattr(limits, "LINK_BYTES", 1 << 16)
     monkeypatch.setattr(limits, "PROBE_ROUNDS", 1)
+    monkeypatch.setattr(limits, "DEVICE_CACHES", 1)
+    monkeypatch.setattr(timing, "SETTLE", 0.0)
     monkeypatch.setenv("PYTHONPATH", child_environment()["PYTHONPATH"])  # for the child that looks for GPUs
 
 
@@ -69,12 +71,12 @@ def check(tmp_path: Path) -> Callable[..., tuple[int, dict[str, Any]]]:
 
 
 def titles(content: dict[str, Any]) -> list[str]:
-    return [f"{row['kind']} {row['name']}" for row in content["rows"]]
+    return [Row(row["kind"], row["name"], row["unit"], gpu=row["gpu"]).title for row in content["rows"]]
 
 
 def earlier(path: Path, **figures: tuple[str, str, float]) -> Path:
     """A file of an earlier check: kind, name and figure of its rows."""
-    rows = [{"kind": kind, "name": name, "median": value} for kind, name, value in figures.values()]
+    rows = [{"kind": kind, "name": name, "gpu": 0, "median": value} for kind, name, value in figures.values()]
     path.write_text(json.dumps({"meta": {"machine": "elsewhere"}, "rows": rows}))
     return path
 
@@ -101,8 +103,11 @@ def test_without_a_gpu_there_are_the_hosts_rows(
 
 def test_with_a_gpu_there_are_all_rows(device: int, check: Callable[..., tuple[int, dict[str, Any]]]) -> None:
     _, content = check()
-    found = titles(content)
-    assert [title for title in found if title not in ("link generation", "link width")] == HOST + GPU
+    known = [title for title in titles(content) if "generation" not in title and "width" not in title]
+    assert [title for title in known if "of GPU" not in title] == HOST + GPU
+    others = len(_core.gpu_facts()) - 1
+    for title in GPU[:-1]:  # what a call costs is the host's
+        assert sum(each.startswith(f"{title} of GPU ") for each in known) == others
     assert all(row["error"] is None and row["value"] > 0 for row in content["rows"])
     assert content["meta"]["rounds"] == 1
     assert content["meta"]["tolerances"]["device"] == 0.03
@@ -225,13 +230,13 @@ def test_a_bench_file_gives_the_same_figures(tmp_path: Path) -> None:
 
 def test_an_h200s_recorded_figures_pass_by_theory() -> None:
     recorded = json.loads((Path(__file__).parents[1] / "benchmarks/results/h200/bench.json").read_text())
-    measured = Measured(probes={"device": recorded["meta"]["limits"]["device"]["gbps"], "launch": 2.9e-6})
+    measured = Measured(probes={("device", 0): recorded["meta"]["limits"]["device"]["gbps"], ("launch", 0): 2.9e-6})
     figures = expected.of_file(Path(__file__).parents[1] / "benchmarks/results/h200/bench.json").figures
     for title, value in figures.items():
         kind, _, name = title.partition(" ")
         if kind in ("link", "device") and name not in ("add 2^10", "add 2^12", "add 2^14", "add 2^16", "add 2^18"):
             measured.add(kind, name, "GB/s", value)  # type: ignore[arg-type]
-    expected.of_machine(H200, measured)
+    expected.of_machine([H200], measured)
     verdicts = {title: row.passed for title, row in measured.rows.items()}
     assert set(verdicts) >= {"device read", "link both ways", "device add 2^20", "device add 2^28"}
     assert set(verdicts.values()) == {True}
@@ -245,7 +250,7 @@ def test_theory_is_of_the_link_that_could_be_and_not_of_the_one_that_is() -> Non
         ("width", "lanes", 8.0),
     ):
         measured.add("link", name, unit, value)  # type: ignore[arg-type]
-    expected.of_machine(replace(H200, link_width=8), measured)
+    expected.of_machine([replace(H200, link_width=8)], measured)
     rate, generation, width = measured.rows.values()
     assert rate.expected is not None
     assert rate.expected.value == pytest.approx(63.0, abs=0.1)
@@ -256,7 +261,7 @@ def test_what_nobody_knows_is_neither_pass_nor_fail() -> None:
     measured = Measured()
     measured.add("device", "read", "GB/s", 100.0)
     measured.add("link", "both ways", "GB/s", 1.0)
-    expected.of_machine(replace(H200, bandwidth=None, link_width_max=None), measured)
+    expected.of_machine([replace(H200, bandwidth=None, link_width_max=None)], measured)
     assert [row.passed for row in measured.rows.values()] == [None, None]
 
 
@@ -265,6 +270,17 @@ def test_what_nobody_knows_is_neither_pass_nor_fail() -> None:
 )
 def test_the_share_counts_both_ways(unit: Any, value: float, passed: bool) -> None:
     assert Row("device", "x", unit, [value], Expected(100.0, 0.9, "")).passed is passed
+
+
+def test_another_gpu_is_held_against_its_own_theory_and_the_files_first_gpu(tmp_path: Path) -> None:
+    measured = Measured()
+    for gpu in (0, 1):
+        measured.add("device", "read", "GB/s", 1000.0, gpu=gpu)
+    expected.of_machine([H200, replace(H200, index=1, bandwidth=1.1e12)], measured)
+    assert [row.passed for row in measured.rows.values()] == [False, True]
+    file = expected.of_file(earlier(tmp_path / "old.json", read=("device", "read", 1000.0)))
+    file.expect(measured)
+    assert [row.passed for row in measured.rows.values()] == [True, True]
 
 
 # Findings

@@ -312,6 +312,19 @@ def test_a_transfer_rung_shows_calls_shares_and_rates(
         assert words in printed
 
 
+def test_without_nsight_systems_the_rungs_own_events_serve(
+    device: int, without_profilers: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", child_environment()["PYTHONPATH"])
+    monkeypatch.setattr(nsys, "FOLDERS", ())
+    assert cli.main(["profile", "streams2", "--n", "25000"]) == 0
+    printed = capsys.readouterr().out
+    assert "copies to the device" in printed
+    assert "API calls of one run" not in printed
+    assert "no API calls, and times from the rungs' own events: nsys is neither on PATH" in printed
+    assert "https://developer.nvidia.com/nsight-systems" in printed
+
+
 def test_the_parts_of_a_timeline_add_up() -> None:
     events = [
         ("to_device", 0, 0, 0.0, 2.0),

@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
         interrupted = True
     if file is not None:
         file.expect(measured)
-    expected.of_machine(found.gpus[0] if found.gpus else None, measured)
+    expected.of_machine(found.gpus, measured)
     rows = list(measured.rows.values())
     conditions = machine.conditions_since(conditions)
     noted = findings.of(found, conditions, rows)

@@ -6,7 +6,7 @@ set. What no theory is known of is held against probes of the same run, and laun
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,11 +37,12 @@ LAUNCH_SHARE = 1 / 3  # of its speed is due: a launch is the driver's and the ho
 CALLS = 4  # the host's queueing of an empty kernel that one call of vecadd.add may cost; an H200's is 2
 
 
-def of_machine(gpu: Gpu | None, measured: Measured) -> None:
+def of_machine(gpus: Sequence[Gpu], measured: Measured) -> None:
     """Sets what theory and probes expect of every row that has no expectation yet."""
     for row in measured.rows.values():
         if row.expected is None:
-            row.expected = _of_machine(row, gpu, measured.probes)
+            probes = {name: value for (name, gpu), value in measured.probes.items() if gpu == row.gpu}
+            row.expected = _of_machine(row, gpus[row.gpu] if gpus else None, probes)
 
 
 def of_file(path: Path) -> "File":
@@ -72,10 +73,11 @@ class File:
         self.path, self.machine, self.figures = path, machine, figures
 
     def expect(self, measured: Measured) -> None:
-        """Sets what this file expects of the rows that it has."""
+        """Sets what this file expects of the rows that it has; of a GPU that it has not, what it has of the first."""
         for title, row in measured.rows.items():
-            if title in self.figures:
-                row.expected = Expected(self.figures[title], 1 - TOLERANCES[row.kind], f"{self.path}")
+            figure = self.figures.get(title, self.figures.get(row.figure))
+            if figure is not None:
+                row.expected = Expected(figure, 1 - TOLERANCES[row.kind], str(self.path))
 
 
 def _of_bench(meta: Mapping[str, Any], rows: list[BenchRow]) -> dict[str, float]:
@@ -133,14 +135,14 @@ def _of_link(row: Row, gpu: Gpu | None) -> Expected | None:
     if rate is None:
         return None
     ways = 2 if row.name == "both ways" else 1
-    return Expected(ways * rate / 1e9, SHARES[row.title], source)
+    return Expected(ways * rate / 1e9, SHARES[row.figure], source)
 
 
 def _of_device(row: Row, gpu: Gpu | None, probes: Mapping[str, float]) -> Expected | None:
-    if row.title in SHARES:
+    if row.figure in SHARES:
         if gpu is None or gpu.bandwidth is None:
             return None
-        return Expected(gpu.bandwidth / 1e9, SHARES[row.title], "the memory's clock and bus in theory")
+        return Expected(gpu.bandwidth / 1e9, SHARES[row.figure], "the memory's clock and bus in theory")
     if "device" not in probes or "launch" not in probes:
         return None
     (n,) = sizes(row.name.removeprefix("add "))

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from vecadd._machine import Info
+from vecadd._machine import Gpu, Info
 from vecadd.check.rows import Row
 
 BUSY = 0.5  # of the host's processors, by the load average: more and its figures are not its own
@@ -30,7 +30,8 @@ def of(found: Info, conditions: Mapping[str, Any], rows: Iterable[Row]) -> list[
         )
     if found.gpus:
         findings += _of_gpu(conditions)
-        findings += _of_link(found, rows)
+        for gpu in found.gpus:
+            findings += _of_link(gpu, [row for row in rows if row.kind == "link" and row.gpu == gpu.index])
     return findings + [
         Finding(f"drift: {row.title} was {100 * abs(row.drift):.0f} % slower in the last round", fails=False)
         for row in rows
@@ -64,22 +65,19 @@ def _of_gpu(conditions: Mapping[str, Any]) -> list[Finding]:
     return findings
 
 
-def _of_link(found: Info, rows: Iterable[Row]) -> list[Finding]:
+def _of_link(gpu: Gpu, rows: Iterable[Row]) -> list[Finding]:
     """A link below what it can be; one that nobody describes is said to be unknown."""
-    gpu = found.gpus[0]
-    link = {row.name: row for row in rows if row.kind == "link" and row.name in ("generation", "width")}
+    which = f" of GPU {gpu.index}" if gpu.index else ""
+    link = {row.name: row for row in rows if row.name in ("generation", "width")}
     if not link:
-        return [
-            Finding("unknown: the link's generation and width: neither nvidia-smi nor the kernel says", fails=False)
-        ]
-    lower = [name for name, row in link.items() if row.passed is False]
-    if not lower:
+        return [Finding(f"unknown: the link's generation and width{which}: nobody says", fails=False)]
+    if not any(row.passed is False for row in link.values()):
         return []
     now = {name: f"{row.value:.0f}" for name, row in link.items()}
     return [
         Finding(
-            f"degraded link: PCIe {now.get('generation', 'unknown')} x{now.get('width', 'unknown')} under load, where "
-            f"{gpu.link_generation_max} x{gpu.link_width_max} is possible",
+            f"degraded link{which}: PCIe {now.get('generation', 'unknown')} x{now.get('width', 'unknown')} under load, "
+            f"where {gpu.link_generation_max} x{gpu.link_width_max} is possible",
             fails=True,
         )
     ]

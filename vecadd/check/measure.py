@@ -3,7 +3,7 @@
 import random
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from vecadd import _core, _host
 from vecadd._machine import Gpu, Info
 from vecadd.bench import contestants, limits
 from vecadd.bench.axes import show_size
-from vecadd.bench.buffers import DEVICE, HOST, Pattern, rotation
+from vecadd.bench.buffers import DEVICE, HOST, Pattern, Place, rotation
 from vecadd.bench.contestants import Contestant
 from vecadd.bench.limits import FixedLimit, HostLimit, Limit
 from vecadd.bench.timing import Cell, Measurement, Timed
@@ -30,14 +30,18 @@ STREAMERS = ("threads", "threads_stream")  # rungs beside vecadd.add that the ho
 
 @dataclass
 class Measured:
-    """The rows of all rounds, and the last round's probes, GB/s and seconds, which theory is not known of."""
+    """The rows of all rounds by title, and the last round's probes of what no theory is known of: by name and GPU, GB/s
+    and seconds."""
 
     rows: dict[str, Row] = field(default_factory=dict)
-    probes: dict[str, float] = field(default_factory=dict)
+    probes: dict[tuple[str, int], float] = field(default_factory=dict)
 
-    def add(self, kind: Kind, name: str, unit: Unit, value: float | None, error: str | None = None) -> None:
+    def add(
+        self, kind: Kind, name: str, unit: Unit, value: float | None, error: str | None = None, gpu: int = 0
+    ) -> None:
         """Notes a round's figure, or why there is none."""
-        row = self.rows.setdefault(f"{kind} {name}", Row(kind, name, unit))
+        row = Row(kind, name, unit, gpu=gpu)
+        row = self.rows.setdefault(row.title, row)
         if value is not None:
             row.values.append(value)
         row.error = row.error or error
@@ -53,18 +57,18 @@ def round_of(found: Info, measured: Measured, tell: Callable[[str], object]) -> 
         return measurement.timed
 
     for kind, rows in ROWS.items():
-        if kind == "host" or found.gpus:
-            tell(kind)
+        for gpu in range(len(found.gpus)) if kind != "host" else (0,):
+            tell(f"{kind} of GPU {gpu}" if gpu else kind)
             try:
-                rows(measured, time)
+                rows(measured, time, gpu)
             except Exception as error:  # a GPU that cannot be probed does not keep the host from being measured
-                measured.add(kind, "figures", "GB/s", None, f"{type(error).__name__}: {error}")
+                measured.add(kind, "figures", "GB/s", None, f"{type(error).__name__}: {error}", gpu)
 
 
 Time = Callable[[int, list[Contestant], Limit, int], list[Timed]]
 
 
-def _host_rows(measured: Measured, time: Time) -> None:
+def _host_rows(measured: Measured, time: Time, gpu: int) -> None:
     free = SHARE_OF_HOST * _host.memory_available()
     n = next((n for n in STREAMING if _bytes(n) <= free), STREAMING[-1])
     limit = HostLimit()
@@ -72,51 +76,53 @@ def _host_rows(measured: Measured, time: Time) -> None:
     timed = time(n, every, limit, 1)
     measured.add("host", f"add {show_size(n)}", "GB/s", _best(n, timed), _error(timed))
     if limit.gbps:
-        measured.probes["host"] = limit.gbps
+        measured.probes["host", 0] = limit.gbps
     timed = time(SMALL, [contestants.host_add(), contestants.numpy_add()], FixedLimit(None), 1)
     ours, theirs = timed
     measured.add("host", f"add {show_size(SMALL)}", "s", None if ours.error else ours.median, ours.error)
     if not theirs.error:
-        measured.probes["numpy"] = theirs.median
+        measured.probes["numpy", 0] = theirs.median
 
 
-def _link_rows(measured: Measured, time: Time) -> None:
-    rates = limits.probe_link(0)
+def _link_rows(measured: Measured, time: Time, gpu: int) -> None:
+    rates = limits.probe_link(gpu)
     for name, key in (("to the device", "to_device_gbps"), ("to the host", "to_host_gbps"), ("both ways", "both_gbps")):
-        measured.add("link", name, "GB/s", rates[key])
-    now = _link_under_load()
+        measured.add("link", name, "GB/s", rates[key], gpu=gpu)
+    now = _link_under_load(gpu)
     if now.link_generation is not None:
-        measured.add("link", "generation", "generation", now.link_generation)
+        measured.add("link", "generation", "generation", now.link_generation, gpu=gpu)
     if now.link_width is not None:
-        measured.add("link", "width", "lanes", now.link_width)
+        measured.add("link", "width", "lanes", now.link_width, gpu=gpu)
 
 
-def _device_rows(measured: Measured, time: Time) -> None:
-    gpu = _core.gpu_facts()[0]
-    memory, l2 = gpu["memory"], gpu["l2"]
-    rates = limits.probe_device(0, l2, memory)
-    measured.probes["device"] = rates["gbps"]
-    measured.add("device", "read", "GB/s", rates["read_gbps"])
-    measured.add("device", "write", "GB/s", rates["write_gbps"])
+def _device_rows(measured: Measured, time: Time, gpu: int) -> None:
+    facts = _core.gpu_facts()[gpu]
+    memory, l2 = facts["memory"], facts["l2"]
+    rates = limits.probe_device(gpu, l2, memory)
+    measured.probes["device", gpu] = rates["gbps"]
+    measured.add("device", "read", "GB/s", rates["read_gbps"], gpu=gpu)
+    measured.add("device", "write", "GB/s", rates["write_gbps"], gpu=gpu)
     most = min(SHARE_OF_GPU * memory, SHARE_OF_HOST * _host.memory_available())
     for n in (*DEVICE_SIZES, LARGEST):
         if _bytes(n) <= most:
             sets = rotation(_bytes(n), l2, int(most))
-            timed = time(n, [contestants.rung("tuned", DEVICE)], FixedLimit(None), sets)
-            measured.add("device", f"add {show_size(n)}", "GB/s", _best(n, timed), _error(timed))
+            timed = time(n, [contestants.rung("tuned", _place(gpu))], FixedLimit(None), sets)
+            measured.add("device", f"add {show_size(n)}", "GB/s", _best(n, timed), _error(timed), gpu)
 
 
-def _launch_rows(measured: Measured, time: Time) -> None:
-    seconds = limits.probe_launch(0)
-    measured.probes["launch"] = seconds["kernel_seconds"]
-    measured.probes["issue"] = seconds["issued_seconds"]
-    measured.add("launch", "empty kernel", "s", seconds["kernel_seconds"])
-    measured.add("launch", "queued kernel", "s", seconds["queued_seconds"])
+def _launch_rows(measured: Measured, time: Time, gpu: int) -> None:
+    seconds = limits.probe_launch(gpu)
+    measured.probes["launch", gpu] = seconds["kernel_seconds"]
+    measured.probes["issue", gpu] = seconds["issued_seconds"]
+    measured.add("launch", "empty kernel", "s", seconds["kernel_seconds"], gpu=gpu)
+    measured.add("launch", "queued kernel", "s", seconds["queued_seconds"], gpu=gpu)
+    if gpu:
+        return  # what a call costs is the host's
     (timed,) = time(SMALL, [contestants.device_add()], FixedLimit(None), 1)
     measured.add("launch", "call of add", "s", None if timed.error else timed.median, timed.error)
 
 
-ROWS: Mapping[Kind, Callable[[Measured, Time], None]] = {
+ROWS: Mapping[Kind, Callable[[Measured, Time, int], None]] = {
     "host": _host_rows,
     "link": _link_rows,
     "device": _device_rows,
@@ -124,13 +130,19 @@ ROWS: Mapping[Kind, Callable[[Measured, Time], None]] = {
 }
 
 
-def _link_under_load() -> Gpu:
+def _place(gpu: int) -> Place:
+    if gpu == 0:
+        return DEVICE
+    return replace(DEVICE, name=f"device {gpu}", put=lambda x: _core.to_device(x, gpu))
+
+
+def _link_under_load(index: int) -> Gpu:
     """What the GPU says of itself while its link is busy: an idle link may be at a lower generation than it can."""
     with ThreadPoolExecutor(1) as pool:
         asked = pool.submit(info)
         while not asked.done():
-            _core.link_limits(0, limits.LINK_BYTES, limits.PROBE_ROUNDS)
-        return asked.result().gpus[0]
+            _core.link_limits(index, limits.LINK_BYTES, limits.PROBE_ROUNDS)
+        return asked.result().gpus[index]
 
 
 def _bytes(n: int) -> int:

@@ -27,11 +27,17 @@ class Row:
     values: list[float] = field(default_factory=list)
     expected: Expected | None = None
     error: str | None = None
+    gpu: int = 0  # its index, of all but the host's rows
+
+    @property
+    def figure(self) -> str:
+        """Kind and name, which are the same for every GPU: "device add 2^28"."""
+        return f"{self.kind} {self.name}"
 
     @property
     def title(self) -> str:
-        """Kind and name: "device add 2^28"."""
-        return f"{self.kind} {self.name}"
+        """The figure, and the GPU where it is not the first: "device read of GPU 1"."""
+        return f"{self.figure} of GPU {self.gpu}" if self.gpu else self.figure
 
     @property
     def value(self) -> float | None:
@@ -73,6 +79,7 @@ class Row:
         return {
             "kind": self.kind,
             "name": self.name,
+            "gpu": self.gpu,
             "unit": self.unit,
             "value": self.value,
             "median": self.middle,

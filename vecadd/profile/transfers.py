@@ -10,7 +10,7 @@ from typing import Any
 
 from vecadd import _core
 from vecadd.bench.axes import dtype_named
-from vecadd.bench.buffers import Buffers
+from vecadd.bench.buffers import Buffers, WrongSumError
 from vecadd.profile import child, nsys
 from vecadd.profile.spec import Spec
 from vecadd.profile.tools import ProfilerError, RefusedError
@@ -18,6 +18,7 @@ from vecadd.profile.tools import ProfilerError, RefusedError
 Event = tuple[str, int, int, float, float]  # what, stream, chunk, begin, end: seconds
 
 ARRAYS: Mapping[str, int] = {"to_device": 2, "to_host": 1}  # that cross the link each way
+SHARED = frozenset({"hybrid"})  # rungs that leave a share of the arrays, which they choose, to the host
 TITLES: Mapping[str, str] = {
     "to_device": "copies to the device",
     "kernel": "kernels",
@@ -95,22 +96,19 @@ def of_events(spec: Spec, events: Sequence[Event], why: str) -> Transfer:
     parts = []
     for what in dict.fromkeys(event[0] for event in events):
         durations = [end - begin for name, _, _, begin, end in events if name == what]
-        crossing = ARRAYS[what] * array if what in ARRAYS else None
+        crossing = ARRAYS[what] * array if what in ARRAYS and spec.rung not in SHARED else None
         parts.append(Part(what, len(durations), sum(durations), crossing))
     return Transfer(tuple(parts), why=why)
 
 
 def _timeline(spec: Spec) -> list[Event]:
     events: list[Event] = []
-    timeline = getattr(_core, "timeline", None)
-    if timeline is None:
-        raise ProfilerError(f"this build's rungs put no events around their copies; Nsight Systems would: {nsys.GET}")
 
     def watched(used: Buffers) -> None:
-        events.extend(timeline(spec.rung, used.a, used.b, used.out, params=dict(spec.params)))
+        events.extend(_core.timeline(spec.rung, used.a, used.b, used.out, params=dict(spec.params)))
 
     try:
         child.run(spec, watched)
-    except ValueError as error:
-        raise ProfilerError(f"{error}; Nsight Systems would say more: {nsys.GET}") from error
+    except (MemoryError, RuntimeError, TypeError, ValueError, WrongSumError) as error:
+        raise ProfilerError(f"{type(error).__name__}: {error}") from error
     return events
