@@ -67,6 +67,7 @@ def test_every_call_of_a_probe_is_seen_to_fail(probe, device, double):
 
 def test_a_run_keeps_what_the_probes_found(device):
     machine = Machine()
+    machine.probe()
     assert machine.device_limit == machine.probed["device"]["gbps"]
     assert set(machine.probed["device"]) == {"read_gbps", "write_gbps", "gbps", *MORE_RATES}
     assert set(machine.probed["latency"]) == {"l1_seconds", "l2_seconds", "dram_seconds", "atomic_seconds"}

@@ -14,10 +14,10 @@ from typing import Any
 from vecadd._core import DeviceArray, DeviceLostError, add, empty_pinned, to_device
 from vecadd.info import info
 
-__all__ = ["DeviceArray", "DeviceLostError", "add", "empty_pinned", "info", "ladder", "to_device"]
+__all__ = ["DeviceArray", "DeviceLostError", "add", "empty_pinned", "info", "ladder", "model", "to_device"]
 
 # Submodules that are imported when they are first asked for.
-_LAZY = frozenset({"bench", "ladder"})
+_LAZY = frozenset({"bench", "ladder", "model"})
 
 
 def __getattr__(name: str) -> Any:

@@ -4,6 +4,8 @@ in flight."""
 from collections.abc import Mapping
 from typing import Any
 
+from vecadd.model import bytes_in_flight as bytes_in_flight
+
 SIZES = (2**12, 2**20, 2**26)  # all rungs end within 2 s at the first; the last is 16 times the largest L2 there is
 BRIEF_SIZES = (2**26,)
 BLOCKSIZE_SIZES = (2**26,)
@@ -37,24 +39,6 @@ WAVES: Mapping[str, tuple[Mapping[str, int], ...]] = {
 def takes_blocks(rung: Mapping[str, Any]) -> bool:
     """Whether the rung's block is an axis: it can be chosen, and the sum does not depend on it."""
     return bool(rung["block"] > 1 and rung["sum"] in ("written", "added") and rung["name"] not in WAVES)
-
-
-def bytes_in_flight(
-    rung: Mapping[str, Any], gpu: Mapping[str, Any], n: int, itemsize: int, params: Mapping[str, int], block: int = 0
-) -> int:
-    """Bytes that a multiprocessor is waiting for at one time: a thread's loads before the first use, times the threads
-    that it holds. No more than its share of the inputs."""
-    most = gpu["threads_per_multiprocessor"]
-    block = block or rung["block"] or most
-    if rung["blocks"]:
-        threads, multiprocessors = block * rung["blocks"], 1
-    else:
-        blocks_per_sm = params.get("blocks_per_sm", most // block)
-        threads, multiprocessors = min(blocks_per_sm * block, most // block * block), gpu["multiprocessors"]
-    by_element = rung["bytes_per_load"] == 4 and rung["family"] == "kernels"
-    load = itemsize if by_element else rung["bytes_per_load"]
-    inputs = (rung["bytes_per_element"] // 4 - 1) * n * itemsize
-    return int(min(threads * rung["loads_in_flight"] * load, -(-inputs // multiprocessors)))
 
 
 def usual(rung: Mapping[str, Any], chosen: Mapping[str, int]) -> dict[str, int]:

@@ -1,0 +1,53 @@
+"""What an addition should take, and why: the arithmetic behind the ladder, without a GPU.
+
+    >>> vecadd.model.arithmetic_intensity(4)                    # 1/12: an addition for 12 bytes
+    >>> vecadd.model.bytes_needed(4.8e12, 600e-9) / 132         # Little's law: bytes in flight on each SM of an H200
+    >>> print(vecadd.model.advise(gpu, "float32", 2**26, 16))   # what to try next, in words
+    >>> limits = vecadd.model.Limits.of(meta["limits"])         # of a result file
+    >>> vecadd.model.expected(rung, None, gpu, limits, "float32", 2**26, {})
+
+``gpu`` is a dict of ``vecadd._core.gpu_facts()`` or of a result file's ``meta["gpu"]``; a rung is a row of
+``vecadd._core.rungs()``. Sizes are in bytes, times in seconds, rates in bytes a second, n in elements.
+
+    theory      bytes, roofline, Little's law, waves, overlap
+    gpu         attributes of a GPU, and the occupancy that follows from them
+    limits      what a run's probes measured
+    advice      the decision tree of founding document 003 in words
+    access      how each rung goes through memory, as numbers
+    predict     the expected time of a rung
+"""
+
+from vecadd.model.advice import Advice, advise
+from vecadd.model.gpu import Gpu, Occupancy, occupancy
+from vecadd.model.limits import Limits
+from vecadd.model.predict import Prediction, expected, predict
+from vecadd.model.theory import (
+    arithmetic_intensity,
+    balance,
+    bytes_in_flight,
+    bytes_moved,
+    bytes_needed,
+    overlap,
+    roofline,
+    waves,
+)
+
+__all__ = [
+    "Advice",
+    "Gpu",
+    "Limits",
+    "Occupancy",
+    "Prediction",
+    "advise",
+    "arithmetic_intensity",
+    "balance",
+    "bytes_in_flight",
+    "bytes_moved",
+    "bytes_needed",
+    "expected",
+    "occupancy",
+    "overlap",
+    "predict",
+    "roofline",
+    "waves",
+]

@@ -1,0 +1,267 @@
+"""The expected time of a rung from attributes of the GPU, the rung's row, and what the run's probes measured.
+
+No constant here was fitted to a rung. Where each term comes from:
+
+launch      an empty kernel by the same clock; kernels of a queue follow each other as the probe's empty ones do
+memory      bytes over the rates of reading, writing and turning between them (`Limits.memory_seconds`)
+L2          bytes between it and the multiprocessors over its rates, sectors that are used in part counted whole
+latency     Little's law, closed: a thread's loads take the latency of an idle memory, and half of what all threads
+            that are resident have asked for at the same time: they start a round together, so that a request finds
+            on average half of the others before it. Then the next round, or the next block in the thread's place.
+start       blocks start one after the other
+lookups     the L1 looks up one line a cycle, and sends one sector of a store (chunks of a single block, which nothing
+            else bounds, take 768 cycles of 256 threads' 2 * 256 lines and 256 sectors)
+instructions an instruction that waits for the one before waits 4 cycles (CUDA C++ Programming Guide, "Multiprocessor
+            Level", compute capability 7 and later)
+atomics     the probe's additions to one address
+link        `overlap` of copies at the link's rates with the kernel
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from vecadd import _core
+from vecadd.model.access import GRANULE, LINE, SECTOR, Access, Launch, access
+from vecadd.model.gpu import WARP, Gpu, occupancy
+from vecadd.model.limits import Limits
+from vecadd.model.theory import overlap
+
+DEPENDENT = 4  # cycles from an instruction to one that waits for it
+AN_ADDITION = 4  # instructions that wait for each other from a load to the next: add, count, compare, branch
+L2_PARTS = 2  # from compute capability 8.0 on each half of the L2 keeps a copy of what its multiprocessors read
+
+# Which transfers the model knows: how many parts of the work overlap. The others allocate or copy inside of the timed
+# part by ways whose cost no probe measures.
+_TRANSFERS: Mapping[str, int] = {"pinned_reused": 1, "stream1_pinned": 1, "streams2": 2, "streams4": 4}
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """``seconds`` in all, and the ``terms`` that they were made from, in seconds; those that overlap do not add up.
+    ``dominant`` is the one that decides."""
+
+    seconds: float
+    terms: Mapping[str, float]
+    dominant: str
+
+
+def expected(
+    rung: Mapping[str, Any],
+    facts: Mapping[str, Any] | None,
+    gpu: Mapping[str, Any],
+    limits: Limits,
+    dtype: str,
+    n: int,
+    params: Mapping[str, int],
+    *,
+    block: int = 0,
+    footprint: int | None = None,
+) -> float:
+    """Seconds that a run of the rung is expected to take, on the clock of its kind; see `predict`."""
+    return predict(rung, facts, gpu, limits, dtype, n, params, block=block, footprint=footprint).seconds
+
+
+def predict(
+    rung: Mapping[str, Any],
+    facts: Mapping[str, Any] | None,
+    gpu: Mapping[str, Any],
+    limits: Limits,
+    dtype: str,
+    n: int,
+    params: Mapping[str, int],
+    *,
+    block: int = 0,
+    footprint: int | None = None,
+) -> Prediction:
+    """The expected time of a rung and what it is made of.
+
+    ``rung`` is a row of ``_core.rungs()``, ``facts`` what ``_core.rung_facts`` says of the launch, or None: then its
+    occupancy is reckoned from the block. ``params`` are those of the rung's parameters that are not as usual, ``block``
+    its threads a block, 0 for its own, ``footprint`` the bytes that the runs go round; None: as many as the bench
+    would. What fits in the L2 is found there.
+
+    Raises ValueError for dtypes that the rung does not take, n < 1, limits that were not measured, and rungs whose time
+    no measured limit decides: those of the host, and transfers that allocate or read ordinary memory.
+    """
+    if n < 1:
+        raise ValueError(f"n must be at least 1, not {n!r}")
+    if dtype not in rung["dtypes"]:
+        raise ValueError(f"rung {rung['name']} does not take {dtype}; it takes {', '.join(rung['dtypes'])}")
+    device = Gpu.of(gpu)
+    chosen = {name: bounds[1] for name, bounds in rung["params"].items()} | dict(params)
+    if rung["kind"] == "latency":
+        return _launches(rung, device, limits, dtype, n, chosen)
+    if rung["kind"] == "transfer":
+        return _transfer(rung, device, limits, dtype, n, chosen)
+    if rung["kind"] != "device":
+        raise ValueError(f"the model knows no {rung['kind']} rungs, and {rung['name']} is one")
+    itemsize = _itemsize(dtype)
+    if footprint is None:
+        from vecadd.bench.buffers import rotation
+
+        of_a_set = 3 * n * itemsize
+        footprint = of_a_set * rotation(of_a_set, device.l2, gpu["memory"] // 2)
+    cached = footprint <= device.l2 // (L2_PARTS if device.capability >= 80 else 1)
+    block = block or (facts["block"][0] * facts["block"][1] * facts["block"][2] if facts else rung["block"]) or 256
+    if chosen.get("warps"):  # tuned's own way to choose a block
+        block = WARP * chosen["warps"]
+    if rung["blocks"] == 1:
+        return _one_block(rung, device, limits, itemsize, n, block, cached)
+    return _many_blocks(rung, facts, device, limits, itemsize, n, chosen, block, cached)
+
+
+def _many_blocks(
+    rung: Mapping[str, Any],
+    facts: Mapping[str, Any] | None,
+    gpu: Gpu,
+    limits: Limits,
+    itemsize: int,
+    n: int,
+    params: Mapping[str, int],
+    block: int,
+    cached: bool,
+) -> Prediction:
+    active = facts["active_blocks"] if facts else occupancy(gpu, block).blocks
+    resident = gpu.multiprocessors * active * block
+    launch = Launch(rung, params, n, itemsize, block, gpu.multiprocessors, gpu.multiprocessors * gpu.threads)
+    way = access(launch)
+    reads = rung["bytes_per_element"] // 4 - 1
+    each = min(n, params["chunk"]) if way.launches > 1 else n  # elements of one launch
+    threads = way.threads or -(-each // way.elements)
+    if facts and way.launches == 1:
+        x, y, z = facts["grid"]
+        threads = x * y * z * block
+    blocks = -(-int(threads) // block)
+
+    rounds = max(1.0, each / (blocks * block * way.elements)) if way.threads else 1.0
+    at_once = min(resident, blocks * block)
+    waves = max(1.0, blocks * block / resident)
+    latency, moved = _latency(limits, gpu, way, cached, n * itemsize * 3)
+    crowd = moved(at_once * way.elements * itemsize * reads, at_once * way.elements * itemsize)
+    crowd = min(crowd, moved(each * itemsize * reads, each * itemsize))
+    of_a_step = way.lookups / way.steps * at_once / gpu.multiprocessors / WARP / _clock(gpu)
+    step = max(limits.need("l1") + AN_ADDITION * DEPENDENT / _clock(gpu), of_a_step)
+    dependent = way.instructions * DEPENDENT / _clock(gpu)
+    round_trip = latency + crowd / 2 + (way.steps - 1) * step
+    ends = crowd / 2 + limits.need("l2")  # the last stores arrive
+
+    memory = moved(each * itemsize * reads, each * itemsize)
+    through_l2 = (
+        itemsize
+        * each
+        * max(reads * way.read_waste / limits.need("l2_read"), way.write_waste / limits.need("l2_write"))
+    )
+    terms = {
+        "memory": memory + latency,
+        "L2": through_l2 + latency,
+        "latency": waves * (limits.need("turnaround") + dependent + rounds * round_trip),
+        "start": blocks * limits.need("block") + latency + dependent,
+        "lookups": way.lookups * rounds * blocks * block / WARP / gpu.multiprocessors / _clock(gpu) + latency,
+    }
+    dominant = max(terms, key=lambda name: terms[name])
+    last = ends if dominant == "latency" else limits.need("l2")
+    body = terms[dominant] + last
+    floor = limits.need("kernel")
+    between = (way.launches - 1) * limits.need("queued") if way.launches > 1 else 0.0
+    seconds = floor + between + way.launches * body
+    return Prediction(seconds, {"launch": floor + between, **terms}, "launch" if floor + between > body else dominant)
+
+
+def _latency(limits: Limits, gpu: Gpu, way: Access, cached: bool, arrays: int) -> tuple[float, Any]:
+    """Seconds of a load where nobody else loads, and the function that gives the seconds in which so many bytes of
+    inputs are read and so many of outputs are written.
+
+    Sweeps after the first find in the L2 what fits there. What does not is written a part of a sector at a time: the
+    memory fills in the rest before it writes (its error correction covers whole sectors), which is one read more.
+    """
+    if cached:
+        return limits.need("l2"), lambda read, written: max(
+            way.read_waste * read / limits.need("l2_read"), way.write_waste * written / limits.need("l2_write")
+        )
+    if way.sweeps > 1 and arrays > gpu.l2:
+        waste = way.dram_waste
+        return limits.need("dram"), lambda read, written: limits.memory_seconds(
+            waste * (read + written), waste * written
+        )
+    latency = limits.need("l2") + (limits.need("dram") - limits.need("l2")) / way.sweeps
+    return latency, limits.memory_seconds
+
+
+def _one_block(
+    rung: Mapping[str, Any], gpu: Gpu, limits: Limits, itemsize: int, n: int, block: int, cached: bool
+) -> Prediction:
+    """One block on one multiprocessor: nothing but what it waits for."""
+    floor, l2 = limits.need("kernel"), limits.need("l2")
+    far = l2 if cached else limits.need("dram")
+    arithmetic = AN_ADDITION * DEPENDENT / _clock(gpu)
+    # Neighbours come with an element: the rest of its sector to the L1, of its pair of sectors to the L2.
+    pair, sector = max(1, GRANULE // itemsize), max(1, SECTOR // itemsize)
+    near = (far + (pair / sector - 1) * l2 + (pair - pair / sector) * limits.need("l1")) / pair
+    warps = -(-block // WARP)
+    if rung["name"] == "single_thread":
+        terms = {"latency": n * (near + arithmetic)}
+    elif rung["name"] == "single_block_chunked":
+        run = -(-n // block)
+        apart = run * itemsize  # bytes between the threads of a warp
+        lookups = warps * (2 * min(WARP, max(1, WARP * apart / LINE)) + min(WARP, max(1, WARP * apart / SECTOR)))
+        fetched = (far + (pair / sector - 1) * l2) / pair
+        terms = {
+            "latency": run * (near + arithmetic),
+            "lookups": run * (lookups / _clock(gpu) + fetched),
+        }
+    elif rung["name"] == "atomic":
+        terms = {"atomics": n * block * limits.need("atomic"), "latency": n * (near + arithmetic)}
+    elif rung["name"] == "race":
+        terms = {"latency": n * (near + arithmetic)}
+    else:
+        terms = {"latency": -(-n // block) * (far + arithmetic)}
+    dominant = max(terms, key=lambda name: terms[name])
+    return Prediction(floor + l2 + terms[dominant], {"launch": floor, **terms}, dominant)
+
+
+def _transfer(
+    rung: Mapping[str, Any], gpu: Gpu, limits: Limits, dtype: str, n: int, params: Mapping[str, int]
+) -> Prediction:
+    """Two arrays up, a kernel, one array down, in as many parts as there are streams."""
+    streams = _TRANSFERS.get(rung["name"])
+    if streams is None or params.get("allocates"):
+        raise ValueError(f"no measured limit decides the time of {rung['name']} as it is called")
+    nbytes = n * _itemsize(dtype)
+    up, down = 2 * nbytes / limits.need("to_device"), nbytes / limits.need("to_host")
+    kernel = limits.memory_seconds(2 * nbytes, nbytes)
+    issued = 4 * limits.need("issued") * streams
+    terms = {"to_device": up, "kernel": kernel, "to_host": down, "launch": issued}
+    if streams > 1:  # both ways at once share the link
+        both = 2 * nbytes / limits.need("both") + nbytes / limits.need("to_device")
+        up = max(up, both)
+    return Prediction(
+        issued + limits.need("kernel") + overlap(up, kernel, down, streams), terms, max(terms, key=lambda t: terms[t])
+    )
+
+
+def _launches(
+    rung: Mapping[str, Any], gpu: Gpu, limits: Limits, dtype: str, n: int, params: Mapping[str, int]
+) -> Prediction:
+    """Many small additions, a launch each: the host issues them, the GPU starts them one after the other."""
+    if rung["name"] != "launch_loop":
+        raise ValueError(f"no probe measures how {rung['name']} launches")
+    adds = params["adds"]
+    of_one = n if params["chain"] else -(-n // adds)
+    nbytes = of_one * _itemsize(dtype)
+    far = "l2" if params["chain"] and 3 * nbytes <= gpu.l2 // L2_PARTS else "dram"
+    work = limits.need(far) + limits.need("l2") + limits.memory_seconds(2 * nbytes, nbytes)
+    terms = {"issue": adds * limits.need("issued"), "kernels": adds * (limits.need("queued") + work)}
+    dominant = max(terms, key=lambda name: terms[name])
+    return Prediction(limits.need("kernel") + terms[dominant], terms, dominant)
+
+
+def _clock(gpu: Gpu) -> float:
+    return gpu.cycles(1)
+
+
+def _itemsize(dtype: str) -> int:
+    return _ITEMSIZES[dtype]
+
+
+_ITEMSIZES = {name: int("".join(filter(str.isdigit, name)) or 8) // 8 for name in _core.DTYPES}

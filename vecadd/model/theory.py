@@ -1,0 +1,99 @@
+"""The few formulas that the ladder rests on. None of them knows a rung's name or a GPU's."""
+
+from collections.abc import Mapping
+from typing import Any
+
+ARRAYS = 3  # a, b and c
+
+
+def bytes_moved(n: int, itemsize: int, arrays: int = ARRAYS) -> int:
+    """Bytes that an addition of n elements has to move: each array once. ``arrays`` is 4 where c is read too."""
+    _at_least("n", n, 0)
+    _at_least("itemsize", itemsize, 1)
+    _at_least("arrays", arrays, 1)
+    return arrays * n * itemsize
+
+
+def arithmetic_intensity(itemsize: int, arrays: int = ARRAYS) -> float:
+    """Additions a byte moved: 1/12 for float32, 1/6 for float16 (founding document 003)."""
+    return 1 / bytes_moved(1, itemsize, arrays)
+
+
+def roofline(intensity: float, bandwidth: float, peak: float) -> float:
+    """Operations a second that a kernel can reach at best: min(intensity * bandwidth, peak) (Williams, Waterman and
+    Patterson, "Roofline", 2009). ``intensity`` in operations a byte, ``bandwidth`` in bytes and ``peak`` in operations
+    a second."""
+    for name, value in (("intensity", intensity), ("bandwidth", bandwidth), ("peak", peak)):
+        _positive(name, value)
+    return min(intensity * bandwidth, peak)
+
+
+def balance(bandwidth: float, peak: float) -> float:
+    """Operations a byte from which on the arithmetic and no longer the memory is the bound: the roofline's ridge."""
+    _positive("bandwidth", bandwidth)
+    _positive("peak", peak)
+    return peak / bandwidth
+
+
+def bytes_needed(bandwidth: float, latency: float) -> float:
+    """Bytes that have to be in flight for a bandwidth at a latency: Little's law, bandwidth * latency (Little 1961)."""
+    _positive("bandwidth", bandwidth)
+    _positive("latency", latency)
+    return bandwidth * latency
+
+
+def bytes_in_flight(
+    rung: Mapping[str, Any], gpu: Mapping[str, Any], n: int, itemsize: int, params: Mapping[str, int], block: int = 0
+) -> int:
+    """Bytes that a multiprocessor is waiting for at one time: a thread's loads before the first use, times the threads
+    that it holds: 2 * 4 * 256 * 8 = 16 KiB for `naive` on float32. No more than its share of the inputs.
+
+    ``rung`` is a row of ``_core.rungs()``, ``gpu`` a dict with "multiprocessors" and "threads_per_multiprocessor",
+    ``params`` all parameters of the rung, ``block`` its threads a block, 0 for its own.
+    """
+    most = gpu["threads_per_multiprocessor"]
+    block = block or rung["block"] or most
+    if rung["blocks"]:
+        threads, multiprocessors = block * rung["blocks"], 1
+    else:
+        blocks_per_sm = params.get("blocks_per_sm", most // block)
+        threads, multiprocessors = min(blocks_per_sm * block, most // block * block), gpu["multiprocessors"]
+    load = itemsize if rung["bytes_per_load"] == 4 else rung["bytes_per_load"]
+    inputs = (rung["bytes_per_element"] // 4 - 1) * n * itemsize
+    return int(min(threads * rung["loads_in_flight"] * load, -(-inputs // multiprocessors)))
+
+
+def waves(blocks: int, active_blocks: int, multiprocessors: int) -> float:
+    """How often the GPU is filled with blocks: blocks / (active blocks of a multiprocessor * multiprocessors). Whole
+    numbers are best: a last wave that is nearly empty takes as long as a full one (founding document 003)."""
+    _at_least("blocks", blocks, 0)
+    _at_least("active_blocks", active_blocks, 1)
+    _at_least("multiprocessors", multiprocessors, 1)
+    return blocks / (active_blocks * multiprocessors)
+
+
+def overlap(to_device: float, kernel: float, to_host: float, streams: int) -> float:
+    """Seconds of host → GPU → host where each of ``streams`` streams has an equal part of three stages that take so
+    long in all.
+
+    One stream: their sum. More: the longest stage never stops, and the parts of the others before its first and after
+    its last part are not hidden; with many parts the longest remains, max(100, 10, 100) = 100 in founding document
+    004. Uploads of a and b share one direction: ``to_device`` is for both.
+    """
+    stages = (to_device, kernel, to_host)
+    for name, value in zip(("to_device", "kernel", "to_host"), stages, strict=True):
+        if not value >= 0:
+            raise ValueError(f"{name} must be seconds, at least 0, not {value!r}")
+    _at_least("streams", streams, 1)
+    longest = max(stages)
+    return longest + (sum(stages) - longest) / streams
+
+
+def _at_least(name: str, value: int, least: int) -> None:
+    if not value >= least:
+        raise ValueError(f"{name} must be at least {least}, not {value!r}")
+
+
+def _positive(name: str, value: float) -> None:
+    if not value > 0:
+        raise ValueError(f"{name} must be greater than 0, not {value!r}")
