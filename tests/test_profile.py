@@ -11,7 +11,7 @@ from conftest import TESTS, child_environment
 
 from vecadd import _core, cli
 from vecadd.bench import limits
-from vecadd.profile import child, documents, metrics, ncu, nsys, stalls, transfers
+from vecadd.profile import child, command, documents, metrics, ncu, nsys, stalls, transfers
 from vecadd.profile.spec import Spec
 from vecadd.profile.tools import ProfilerError, RefusedError, find
 
@@ -102,6 +102,15 @@ def test_the_file_holds_all_that_the_profiler_said(
 def test_the_child_runs_every_kind_of_rung(spec: Spec, device: int) -> None:
     assert Spec.of(spec.as_dict()) == spec
     child.run(spec)
+
+
+def test_rungs_of_a_single_block_get_fewer_elements() -> None:
+    parsed = cli._parser().parse_args(["profile", "single_thread", "naive", "half"])
+    assert [(spec.rung, spec.dtype, spec.n) for spec in command._specs(parsed)] == [
+        ("single_thread", "float32", 1 << 20),
+        ("naive", "float32", 1 << 27),
+        ("half", "float16", 1 << 27),
+    ]
 
 
 # Refused

@@ -18,6 +18,7 @@ from vecadd.profile.tools import ProfilerError, RefusedError
 
 PIPE_WIDTH = 110  # columns of a table that goes to a file or a pipe
 ELEMENTS = 1 << 27  # document 000's size: 1.5 GiB of float32, past the L2 of every GPU
+ELEMENTS_OF_A_BLOCK = 1 << 20  # for rungs of a single block: one thread takes 47 ms a pass, and there are forty
 NARROWEST, WIDEST = 110, 1000  # columns of a table in a file: as many as its metrics need
 KINDS = ("device", "latency", "transfer")  # of the rungs that a profiler of GPUs has something to say of
 
@@ -38,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--dtype", type=_dtype, metavar="DTYPE", help="default: float32, or what the rung takes in its place"
     )
     parser.add_argument(
-        "--n", type=_size, default=ELEMENTS, metavar="N", help="elements: 2^20, 1e6, 1000 (default: 2^27)"
+        "--n", type=_size, metavar="N", help="elements: 2^20, 1e6, 1000 (default: 2^27; 2^20 for rungs of one block)"
     )
     parser.add_argument(
         "--block", type=axes.block, default=0, metavar="N", help="threads a block (default: the rung's own)"
@@ -151,7 +152,8 @@ def _specs(arguments: argparse.Namespace) -> list[Spec]:
         if chosen.get("chain"):
             raise ValueError("chain=1 launches the kernel of chain=0: profile that, whose sum can be checked")
         unused -= set(chosen)
-        specs.append(Spec(name, dtype, arguments.n, arguments.block if rung["block"] > 1 else 0, tuple(chosen.items())))
+        n = arguments.n or (ELEMENTS_OF_A_BLOCK if rung["blocks"] else ELEMENTS)
+        specs.append(Spec(name, dtype, n, arguments.block if rung["block"] > 1 else 0, tuple(chosen.items())))
     if unused:
         raise ValueError(f"none of {', '.join(arguments.rungs)} has the parameter {', '.join(sorted(unused))}")
     return specs

@@ -27,6 +27,8 @@ FIGURES: Mapping[str, Mapping[str, Metrics]] = {
     "half8_pack": {"001": {"registers": 22}},
 }
 
+LAUNCHES: Mapping[str, int] = {"chunked": 1 << 22}  # elements a launch, where a run is several
+
 LOADS: Mapping[str, Mapping[str, str]] = {
     "naive": {"000": "LDG.E"},
     "restrict": {"000": "LDG.E.CONSTANT"},

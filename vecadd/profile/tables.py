@@ -6,6 +6,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from vecadd.bench import recorded
+from vecadd.bench.axes import show_size
 from vecadd.bench.show import show_seconds
 from vecadd.profile import documents, metrics, stalls
 from vecadd.profile.ncu import Launch, Rule
@@ -31,6 +32,8 @@ def notes(launches: Mapping[Spec, Launch]) -> list[str]:
         legend = "; ".join(f"{name} {recorded.SETTINGS[name]}" for name in sorted(used))
         lines.append(f"the documents' columns: {legend}; other GPUs and, where they differ, other sizes than here")
     for spec, launch in launches.items():
+        seen = documents.STALLS.get(spec.rung, {}).items()
+        lines += [f"{spec.rung}: document {setting} saw most of its warps wait: {reason}" for setting, reason in seen]
         lines += [f"{spec.rung}: {_advice(rule)}" for rule in launch.rules]
     return lines
 
@@ -66,14 +69,18 @@ def _metrics(launches: Mapping[Spec, Launch]) -> Table:
     table = Table(box=SIMPLE_HEAD, title="metrics", title_justify="left", title_style="bold")
     table.add_column("metric", no_wrap=True)
     columns: list[tuple[Mapping[str, float], str, str]] = []
+    elements: list[str] = []
     for spec, launch in launches.items():
         table.add_column(spec.rung, justify="right", overflow="fold")
+        elements.append(show_size(spec.n))
         executed = launch.executed
         loads = f"{sum(executed.values()):,}" if executed else NOTHING
         columns.append((metrics.of(launch.raw), ", ".join(executed) or NOTHING, loads))
         for setting, figures in documents.FIGURES.get(spec.rung, {}).items():
             table.add_column(f"({setting})", justify="right", style="dim", overflow="fold")
             columns.append((figures, documents.LOADS.get(spec.rung, {}).get(setting, NOTHING), NOTHING))
+            elements.append(show_size(documents.LAUNCHES.get(spec.rung, recorded.SETTINGS[setting].elements or 0)))
+    table.add_row("elements", *elements)
     for row in metrics.ROWS:
         table.add_row(row.title, *(show(figures.get(row.key), row.unit) for figures, _, _ in columns))
     table.add_row("load instructions (of warps)", *(count for _, _, count in columns))
@@ -110,6 +117,8 @@ def _parts(transfers: Mapping[Spec, Transfer], link: Link) -> Table:
     for name in ("count", "seconds", "share %", "MB", "GB/s", "% of link", "% of theory"):
         table.add_column(name, justify="right", no_wrap=True)
     for spec, transfer in transfers.items():
+        if not transfer.parts:
+            table.add_row(spec.rung, "nothing by the GPU")
         for index, part in enumerate(transfer.parts):
             measured = {"to_device": link.to_device, "to_host": link.to_host}.get(part.what)
             table.add_row(
