@@ -11,10 +11,22 @@ The package needs NumPy; everything on a GPU needs an NVIDIA driver besides. Imp
 from importlib import import_module
 from typing import Any
 
-from vecadd._core import DeviceArray, DeviceLostError, add, empty_pinned, to_device
+from vecadd._core import DeviceArray, DeviceLostError, add, empty_pinned, release, to_device
+from vecadd._memory import memory_stats
 from vecadd.info import info
 
-__all__ = ["DeviceArray", "DeviceLostError", "add", "empty_pinned", "info", "ladder", "model", "to_device"]
+__all__ = [
+    "DeviceArray",
+    "DeviceLostError",
+    "add",
+    "empty_pinned",
+    "info",
+    "ladder",
+    "memory_stats",
+    "model",
+    "release",
+    "to_device",
+]
 
 # Submodules that are imported when they are first asked for.
 _LAZY = frozenset({"bench", "ladder", "model"})

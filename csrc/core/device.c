@@ -406,6 +406,15 @@ device_check_pointer(const void *pointer, size_t bytes, const char *what, int *d
     return 0;
 }
 
+void
+device_pools_trim(void)
+{
+    struct device_table *table = runtime_cuda_usable() ? atomic_load(&runtime.devices) : NULL;
+    for (int i = 0; table && i < table->count; i++)
+        if (atomic_load(&table->state[i].ready) && cudaMemPoolTrimTo(table->state[i].pool, 0) != cudaSuccess)
+            cudaGetLastError();
+}
+
 /* Queues the joins and the kernel; true in *queued once the kernel is. */
 static int
 queue_add(const struct device_scope *scope, const struct plan *plan, void *c, bool *queued, struct status *status)

@@ -28,6 +28,10 @@ int device_copy_out(int device, void *stream, void *target, const void *source, 
 int device_copy(int device, void *stream, void *target, const void *source, size_t bytes, struct status *status);
 int device_fill(int device, void *stream, void *target, int byte, size_t bytes, struct status *status);
 
+/* Gives what the devices' pools keep and nobody holds back to the system. Never fails; a device that this process has
+ * not used, and every device in a forked child, is left alone. */
+void device_pools_trim(void);
+
 struct memory_counts {
     size_t device_bytes, device_blocks; /* held by DeviceArrays now */
     size_t pinned_bytes, pinned_blocks; /* held by empty_pinned arrays now */

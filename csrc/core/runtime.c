@@ -13,6 +13,7 @@ in_forked_child(void)
     if (atomic_load(&runtime.cuda_started))
         atomic_store(&runtime.forked_after_cuda, true);
     threads_after_fork();
+    output_pool_after_fork();
 }
 
 static void

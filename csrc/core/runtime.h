@@ -28,5 +28,6 @@ bool runtime_cuda_usable(void);
 
 /* In the forked child, called by runtime.c's handler: forget the parent's threads and locks. */
 void threads_after_fork(void);
+void output_pool_after_fork(void);
 
 #endif

@@ -93,7 +93,7 @@ static PyObject *
 make_sum(struct module_state *state, PyObject *a, struct prepared_call *call)
 {
     if (call->plan.route != ROUTE_DEVICE) {
-        PyObject *sum = host_result((PyArrayObject *)a);
+        PyObject *sum = host_result(state, (PyArrayObject *)a);
         if (sum)
             call->plan.c = PyArray_DATA((PyArrayObject *)sum);
         return sum;

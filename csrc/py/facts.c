@@ -1,8 +1,7 @@
-/* What vecadd.info and the bench ask the core: the host, CUDA's versions, the GPUs, the memory held. */
+/* What vecadd.info and the bench ask the core: the host, CUDA's versions, the GPUs. */
 #include "device.h"
 #include "errors.h"
 #include "host.h"
-#include "memory.h"
 #include "methods.h"
 #include "threads.h"
 
@@ -90,17 +89,4 @@ py_gpu_facts(PyObject *module, PyObject *Py_UNUSED(none))
         Py_XDECREF(facts);
     }
     return list;
-}
-
-const char memory_counts_doc[] =
-    PyDoc_STR("memory_counts($module, /)\n--\n\n"
-              "Bytes and blocks that DeviceArrays ('device_...') and empty_pinned arrays ('pinned_...') hold now.");
-
-PyObject *
-py_memory_counts(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
-{
-    const struct memory_counts counts = memory_counts();
-    return Py_BuildValue("{s:n,s:n,s:n,s:n}", "device_bytes", (Py_ssize_t)counts.device_bytes, "device_blocks",
-                         (Py_ssize_t)counts.device_blocks, "pinned_bytes", (Py_ssize_t)counts.pinned_bytes,
-                         "pinned_blocks", (Py_ssize_t)counts.pinned_blocks);
 }

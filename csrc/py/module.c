@@ -4,6 +4,7 @@
 #define VECADD_IMPORTS_NUMPY
 #include "dtype.h"
 #include "methods.h"
+#include "result.h"
 #include "runtime.h"
 
 #if VECADD_CUDA
@@ -31,6 +32,8 @@ static PyMethodDef methods[] = {
     PLAIN(cuda_versions, METH_NOARGS),
     PLAIN(gpu_facts, METH_NOARGS),
     PLAIN(memory_counts, METH_NOARGS),
+    PLAIN(output_pool_counts, METH_NOARGS),
+    PLAIN(release, METH_NOARGS),
 
     PLAIN(rungs, METH_NOARGS),
     WITH_KEYWORDS(run_rung, METH_VARARGS),
@@ -81,8 +84,11 @@ fill_state(PyObject *module, struct module_state *state)
     state->device_array_type = device_array_make_type(module);
     state->host_limit_type = host_limit_make_type(module);
     state->torch_kinds = PyDict_New();
-    return state->device_lost_error && state->device_array_type && state->host_limit_type && state->torch_kinds ? 0
-                                                                                                                : -1;
+    state->output_handler = output_handler_make();
+    return state->device_lost_error && state->device_array_type && state->host_limit_type && state->torch_kinds &&
+                   state->output_handler
+               ? 0
+               : -1;
 }
 
 /* "float32" and the rest, in the table's order. */
@@ -140,6 +146,7 @@ module_clear(PyObject *module)
     Py_CLEAR(state->host_limit_type);
     Py_CLEAR(state->device_lost_error);
     Py_CLEAR(state->torch_kinds);
+    Py_CLEAR(state->output_handler);
     for (int name = 0; name < NAME_COUNT; name++)
         Py_CLEAR(state->names[name]);
     PyObject *library_of = atomic_exchange(&state->library_of, NULL);

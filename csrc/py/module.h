@@ -38,6 +38,7 @@ struct module_state {
     PyObject *device_lost_error;
     PyObject *names[NAME_COUNT];
     _Atomic(PyObject *) library_of; /* vecadd._foreign.library_of, imported when first needed */
+    PyObject *output_handler;       /* result.c's, for NumPy */
     PyObject *torch_kinds;          /* types of tensors and what operand_torch.c knows of them */
     _Atomic int bfloat16_type_num;  /* ml_dtypes' bfloat16 in NumPy's numbering; 0 until ml_dtypes is imported */
 };

@@ -2,13 +2,69 @@
 
 #include "device_array.h"
 #include "foreign.h"
+#include "output_pool.h"
 
-PyObject *
-host_result(PyArrayObject *like)
+static PyObject *
+empty_like(PyArrayObject *like)
 {
     PyObject *dtype = Py_NewRef((PyObject *)PyArray_DESCR(like)); /* PyArray_Empty takes it */
     return PyArray_Empty(PyArray_NDIM(like), PyArray_DIMS(like), (PyArray_Descr *)dtype,
                          !PyArray_IS_C_CONTIGUOUS(like));
+}
+
+PyObject *
+host_result(const struct module_state *state, PyArrayObject *like)
+{
+    if (PyArray_NBYTES(like) < OUTPUT_POOL_LEAST)
+        return empty_like(like);
+    PyObject *before = PyDataMem_SetHandler(state->output_handler);
+    if (!before)
+        return NULL;
+    PyObject *result = empty_like(like);
+    PyObject *ours = PyDataMem_SetHandler(before);
+    if (!ours)
+        Py_CLEAR(result);
+    Py_XDECREF(ours);
+    Py_DECREF(before);
+    return result;
+}
+
+static void *
+handler_malloc(void *Py_UNUSED(context), size_t bytes)
+{
+    return output_pool_take(bytes);
+}
+
+static void *
+handler_calloc(void *Py_UNUSED(context), size_t count, size_t size)
+{
+    size_t bytes;
+    return __builtin_mul_overflow(count, size, &bytes) ? NULL : output_pool_take_zeroed(bytes);
+}
+
+static void *
+handler_realloc(void *Py_UNUSED(context), void *block, size_t bytes)
+{
+    return block ? output_pool_resize(block, bytes) : output_pool_take(bytes);
+}
+
+static void
+handler_free(void *Py_UNUSED(context), void *block, size_t Py_UNUSED(bytes))
+{
+    output_pool_give(block);
+}
+
+/* An array keeps the handler that made it, so that it owns its data like any other, and NumPy resizes and frees it. */
+static PyDataMem_Handler output_handler = {
+    .name = "vecadd_output_pool",
+    .version = 1,
+    .allocator = {.malloc = handler_malloc, .calloc = handler_calloc, .realloc = handler_realloc, .free = handler_free},
+};
+
+PyObject *
+output_handler_make(void)
+{
+    return PyCapsule_New(&output_handler, "mem_handler", NULL);
 }
 
 /* The library's own array; a new reference to None where it makes none. */

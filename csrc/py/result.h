@@ -4,8 +4,11 @@
 
 #include "operand_from.h"
 
-/* A new ndarray of the dtype, shape and memory order of `like`. */
-PyObject *host_result(PyArrayObject *like);
+/* A new ndarray of the dtype, shape and memory order of `like`; a large one lies in the pool for sums. */
+PyObject *host_result(const struct module_state *state, PyArrayObject *like);
+
+/* NumPy's capsule (NEP 49) of that pool's allocator. */
+PyObject *output_handler_make(void);
 
 /* A new array like `like`, an operand in the library of `like` where that makes one, else a DeviceArray on
  * `device`. It may be written in the order of `stream`. Its operand goes to *result, to be cleared. */

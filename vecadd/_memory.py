@@ -1,0 +1,14 @@
+"""What memory vecadd holds."""
+
+from vecadd import _core
+
+
+def memory_stats() -> dict[str, int]:
+    """Bytes and blocks of memory by who holds them now.
+
+    ``device_...`` is DeviceArrays' and ``pinned_...`` is ``empty_pinned`` arrays'. Large sums on the host lie in a
+    pool: ``output_used_...`` are those that somebody holds; ``output_kept_...`` wait for the next sum, at most
+    ``output_bound`` bytes, which is an eighth of the memory that this process may use, or VECADD_POOL_BYTES of the
+    environment. `vecadd.release` gives back what is kept.
+    """
+    return _core.memory_counts() | {f"output_{name}": count for name, count in _core.output_pool_counts().items()}
