@@ -7,7 +7,8 @@ memory      bytes over the rates of reading, writing and turning between them (`
 L2          bytes between it and the multiprocessors over its rates, sectors that are used in part counted whole
 latency     Little's law, closed: a thread's loads take the latency of an idle memory, and half of what all threads
             that are resident have asked for at the same time: they start a round together, so that a request finds
-            on average half of the others before it. Then the next round, or the next block in the thread's place.
+            on average half of the others before it, and the last one all. Then the next round, or the next block in
+            the thread's place.
 start       blocks start one after the other
 lookups     the L1 looks up one line a cycle, and sends one sector of a store (chunks of a single block, which nothing
             else bounds, take 768 cycles of 256 threads' 2 * 256 lines and 256 sectors)
@@ -144,7 +145,6 @@ def _many_blocks(
     step = max(limits.need("l1") + AN_ADDITION * DEPENDENT / _clock(gpu), of_a_step)
     dependent = way.instructions * DEPENDENT / _clock(gpu)
     round_trip = latency + crowd / 2 + (way.steps - 1) * step
-    ends = crowd / 2 + limits.need("l2")  # the last stores arrive
 
     memory = moved(each * itemsize * reads, each * itemsize)
     through_l2 = (
@@ -155,13 +155,12 @@ def _many_blocks(
     terms = {
         "memory": memory + latency,
         "L2": through_l2 + latency,
-        "latency": waves * (limits.need("turnaround") + dependent + rounds * round_trip),
+        "latency": waves * (limits.need("turnaround") + dependent + rounds * round_trip) + crowd / 2,
         "start": blocks * limits.need("block") + latency + dependent,
         "lookups": way.lookups * rounds * blocks * block / WARP / gpu.multiprocessors / _clock(gpu) + latency,
     }
     dominant = max(terms, key=lambda name: terms[name])
-    last = ends if dominant == "latency" else limits.need("l2")
-    body = terms[dominant] + last
+    body = terms[dominant] + limits.need("l2")  # until the last stores have arrived
     floor = limits.need("kernel")
     between = (way.launches - 1) * limits.need("queued") if way.launches > 1 else 0.0
     seconds = floor + between + way.launches * body
