@@ -15,8 +15,8 @@ import vecadd
 from vecadd import _core
 
 ROOT = Path(__file__).parents[1]
-SOURCES = [path for folder in ("csrc/core", "cuda", "cuda/latency") for path in (ROOT / folder).glob("*.c*")]
-SOURCES.append(ROOT / "csrc/ladder/latency.c")
+FOLDERS = ("csrc/core", "csrc/ladder", "cuda", "cuda/latency")
+SOURCES = [path for folder in FOLDERS for path in (ROOT / folder).glob("*.c*")]
 
 # What gives something back cannot be made good by anybody when it fails; the last error is no call that fails.
 GIVES_BACK = r"Free|Destroy|GetLastError|PeekAtLastError|GetErrorString|GetErrorName|TrimTo"
@@ -42,6 +42,7 @@ class Work:
         self.want = self.host * 2
         self.pinned = vecadd.empty_pinned(N, np.float32)
         self.pinned[:] = self.host
+        self.pinned_out = vecadd.empty_pinned(N, np.float32)
         self.device = vecadd.to_device(self.host)
         self.out = vecadd.to_device(self.host)
         self.stream = vecadd.to_device(self.host)
@@ -88,6 +89,29 @@ ROUTES = [
 ]
 
 
+def transfer(rung, run):
+    """The route through a transfer rung: its usual way, or, to reach more calls, with a timeline and a sum that is
+    cleared first. With one thread hybrid's GPU has all the work."""
+    params = {"threads": 1} if rung["name"] == "hybrid" else {}
+    if run is _core.timeline and "kernel" in rung["params"] and rung["name"] != "zero_copy":
+        params["kernel"] = 6
+
+    def route(work):
+        _core.poison(work.pinned_out)
+        run(rung["name"], work.pinned, work.pinned, work.pinned_out, params=params)
+        return work.pinned_out
+
+    return route
+
+
+TRANSFERS = {
+    f"{run.__name__} {rung['name']}": transfer(rung, run)
+    for rung in _core.rungs()
+    if rung["kind"] == "transfer"
+    for run in (_core.run_rung, _core.timeline)
+}
+
+
 def held(double):
     return _core.memory_counts(), double.live()
 
@@ -132,6 +156,39 @@ def test_every_call_may_fail_once(call, route, double, work):
         assert holds_no_more(double, before) or (error is None and call in ASKED_BY_RELEASES)
         double.reset(0)
         before = held(double)
+        assert attempt(route, work) is None
+        assert holds_no_more(double, before)
+
+
+@pytest.mark.parametrize("route", TRANSFERS.values(), ids=TRANSFERS)
+def test_every_call_of_a_transfer_rung_may_fail_once(route, double, work):
+    attempt(route, work)
+    before = held(double)
+    double.reset(0)
+    attempt(route, work)
+    made = {call: double.calls(call) for call in CUDA_CALLS if double.calls(call)}
+    assert len(made) >= 4
+    for call, times in made.items():
+        for nth in range(1, times + 1):
+            double.reset(0)
+            double.fail(call, nth, UNKNOWN, False)
+            error = attempt(route, work)
+            assert error is None or "999" in str(error)
+            double.reset(0)
+            assert attempt(route, work) is None
+            assert holds_no_more(double, before)
+
+
+@pytest.mark.parametrize("route", TRANSFERS.values(), ids=TRANSFERS)
+def test_a_transfer_rung_that_finds_no_memory_works_again_when_there_is_some(route, double, work):
+    attempt(route, work)
+    before = held(double)
+    for call in ("cudaMalloc", "cudaMallocFromPoolAsync", "cudaMallocManaged", "cudaHostAlloc"):
+        double.reset(0)
+        double.fail(call, 1, MEMORY_ALLOCATION, True)
+        error = attempt(route, work)
+        assert isinstance(error, MemoryError) or double.calls(call) == 0
+        double.reset(0)
         assert attempt(route, work) is None
         assert holds_no_more(double, before)
 

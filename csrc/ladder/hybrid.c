@@ -226,6 +226,8 @@ hybrid_prepare(struct hybrid *job, struct status *status)
     job->add = streaming ? simd->stream[call->lane] : simd->add[call->lane];
     job->block = HOST_BLOCK / width;
     job->chunk = (all_pinned(job) ? PINNED_CHUNK : STAGED_CHUNK) / width;
+    if (job->chunk > call->n)
+        job->chunk = call->n;
     job->back = call->n;
     return 0;
 }
