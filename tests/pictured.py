@@ -10,7 +10,15 @@ LAUNCH = 4e-6
 
 META: dict[str, Any] = {
     "machine": "made-up",
-    "gpu": [{"name": "Made-up GPU", "l2": 60 << 20, "multiprocessors": 132}],
+    "gpu": [
+        {
+            "name": "Made-up GPU",
+            "l2": 60 << 20,
+            "multiprocessors": 132,
+            "compute_capability": "9.0",
+            "clock": 1.98e9,
+        }
+    ],
     "driver": "580.1",
     "cpu": {"model": "Made-up CPU", "threads": 16, "l3": 300 << 20},
     "revision": "0123456789ab",
@@ -189,7 +197,30 @@ def transfer() -> list[Row]:
             if n == max(SIZES) and events:
                 params["timeline"] = events
             rows.append(row("transfer", rung, n, 1e-4 + 12 * n / gbps / 1e9, **params))
-    return rows
+    return rows + stages() + [row("transfer", "cold_start", 2**20, 1.4), row("transfer", "gpudirect_rdma", 0, None)]
+
+
+def stages() -> list[Row]:
+    """What document 004's stages are, and a cold start beside them: rows of the sweep that are no round trips."""
+    parts = {
+        "single_thread": (0.021, 0.9, 0.008),
+        "single_block": (0.021, 0.03, 0.008),
+        "grid_stride": (0.021, 6e-5, 0.008),
+        "pinned": (0.0025, 6e-5, 0.0012),
+        "streams4": (0.0026, 6e-5, 0.0013),
+    }
+    return [
+        row(
+            "transfer",
+            stage if stage in ("pinned", "streams4") else "pageable",
+            2**24,
+            max(sum(seconds), 0.004) if stage != "streams4" else 0.0031,
+            memory="pinned" if stage in ("pinned", "streams4") else "pageable",
+            stage=stage,
+            stages=dict(zip(("to_device", "kernel", "to_host"), seconds, strict=True)),
+        )
+        for stage, seconds in parts.items()
+    ]
 
 
 SWEEPS = {

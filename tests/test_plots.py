@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -277,7 +278,7 @@ def test_the_gain_has_faded_where_none_is_left_above() -> None:
 
 def test_transfers_have_a_bar_a_rung_and_a_mark_for_the_model() -> None:
     times, *rates = figure("transfer", pictured.transfer()).axes
-    rungs = list(dict.fromkeys(row.rung for row in pictured.transfer()))
+    rungs = {row.rung for row in pictured.transfer() if "memory" in row.params}
     assert len(bars(times)) == len(rungs)
     assert sum(line.get_marker() == "D" for line in times.get_lines()) == len(rungs)
     assert times.get_xlabel() == "ms"
@@ -286,6 +287,25 @@ def test_transfers_have_a_bar_a_rung_and_a_mark_for_the_model() -> None:
 
 def test_one_size_alone_has_bars_alone() -> None:
     assert len(figure("transfer", [row for row in pictured.transfer() if row.n == 2**20]).axes) == 1
+
+
+# Stages
+
+
+def test_a_stage_is_a_bar_of_its_parts() -> None:
+    (axes,) = figure("stages", pictured.transfer()).axes
+    names = [text.get_text() for text in axes.get_yticklabels()]
+    assert names == ["single_thread", "single_block", "grid_stride", "pinned", "streams4"]
+    parts = np.array([bar.get_width() for bar in bars(axes)]).reshape(5, 3)
+    np.testing.assert_allclose(parts.sum(axis=1), 1)
+    assert "929 ms in all, kernel 96.9 %" in texts(axes)
+
+
+def test_stages_and_a_cold_start_are_no_round_trips() -> None:
+    times = figure("transfer", pictured.transfer()).axes[0]
+    names = [text.get_text() for text in times.get_yticklabels()]
+    assert len(names) == len(set(names))
+    assert "cold_start" not in names
 
 
 # Timeline
@@ -314,7 +334,8 @@ def test_every_chunk_is_in_its_lane() -> None:
 
 def test_long_timelines_go_on_on_another_page() -> None:
     rows = [row for row in pictured.transfer() if "timeline" in row.params]
-    drawn = plots.figures(pictured.META, rows * 2, recorded=True)
+    others = [replace(row, rung=f"{row.rung}_again") for row in rows]
+    drawn = plots.figures(pictured.META, rows + others + rows, recorded=True)
     assert "timeline-2" in drawn
     assert sum(len(drawn[name].axes) for name in drawn if name.startswith("timeline")) == 2 * len(rows)
 
@@ -322,14 +343,29 @@ def test_long_timelines_go_on_on_another_page() -> None:
 # Roofline
 
 
-def test_the_roofline_puts_each_dtype_at_its_intensity() -> None:
-    (axes,) = figure("roofline", pictured.precision()).axes
-    slope, _, *named = axes.get_lines()
-    left, right = np.asarray(slope.get_xdata()), np.asarray(slope.get_ydata())
-    np.testing.assert_allclose(right / left, pictured.LIMIT)
-    tuned = next(line for line in named if str(line.get_label()).startswith("tuned"))
+def roofline(meta: dict[str, Any]) -> Axes:
+    (axes,) = plots.figures(meta, pictured.precision(), recorded=True)["roofline"].axes
+    return axes
+
+
+WITHOUT_CLOCK = {**pictured.META, "gpu": [{**pictured.META["gpu"][0], "clock": None}]}
+
+
+def test_the_roofline_has_the_memorys_slope_and_the_cores_level() -> None:
+    slope, level = roofline(pictured.META).get_lines()[:2]
+    np.testing.assert_allclose(np.asarray(slope.get_ydata()) / np.asarray(slope.get_xdata()), pictured.LIMIT)
+    peak = 132 * 128 * 1.98e9 / 1e9  # multiprocessors * float32 cores of 9.0 * clock
+    np.testing.assert_allclose(level.get_ydata(), peak)
+    np.testing.assert_allclose(level.get_xdata()[0], peak / pictured.LIMIT)
+
+
+@pytest.mark.parametrize("clock", [True, False], ids=["in the inset", "in the whole"])
+def test_the_roofline_puts_each_dtype_at_its_intensity(clock: bool) -> None:
+    dots = roofline(pictured.META).child_axes[0] if clock else roofline(WITHOUT_CLOCK)
+    lines = [line for line in dots.get_lines() if line.get_linestyle() == "None"]
+    (tuned,) = (line for line in lines if str(line.get_label()).startswith("tuned"))
     np.testing.assert_allclose(tuned.get_xdata(), [1 / 6, 1 / 6])
-    assert all(y < x * pictured.LIMIT for line in named for x, y in zip(*line.get_data(), strict=True))
+    assert all(y < x * pictured.LIMIT for line in lines for x, y in zip(*line.get_data(), strict=True))
 
 
 @pytest.mark.parametrize("sweep", pictured.SWEEPS)

@@ -24,6 +24,7 @@ from vecadd.bench import machine, results
 from vecadd.bench.axes import Axes, show_size
 from vecadd.bench.results import Row
 from vecadd.bench.run import Run
+from vecadd.bench.show import show_gain, show_rate, show_seconds
 from vecadd.bench.sweeps import SWEEPS
 from vecadd.info import info
 
@@ -48,6 +49,11 @@ class Measured:
 
     def __iter__(self) -> Iterator[Any]:
         return iter((self.meta, self.rows, self.recorded))
+
+    @property
+    def gpu(self) -> dict[str, Any] | None:
+        """Facts of the GPU, as `vecadd.model` takes them; None where there was none."""
+        return next(iter(self.meta.get("gpu", [])), None)
 
     def fastest(self, rung: str, n: int | None = None, dtype: str | None = None, **parameters: int) -> Row | None:
         """The fastest row of a rung: at this size (None: the largest that it ran at), of this dtype and with these of
@@ -129,14 +135,14 @@ def measure(
     sweep: str,
     *,
     sizes: Sequence[int] | None = None,
-    dtypes: Sequence[str] = ("float32",),
+    dtypes: Sequence[str] | None = None,
     rungs: Sequence[str] | None = None,
     block: int = 0,
     seconds: float = SECONDS,
 ) -> Measured:
     """Runs a sweep of ``vecadd bench`` on this machine; where it needs a GPU and there is none, gives the newest
-    recorded rows of it. The axes are those of the command: sizes in elements, names of dtypes and rungs, threads a
-    block, seconds of timed work for each dtype and size.
+    recorded rows of it. The axes are those of the command: sizes in elements, names of dtypes and rungs (None: those
+    of the sweep), threads a block, seconds of timed work for each dtype and size.
 
     One line is printed that says which of the two it was. Where nothing is recorded either, that line says so and the
     result has no rows. CUDA is initialised in this process only if there is a GPU to measure.
@@ -147,7 +153,11 @@ def measure(
     if sweep not in SWEEPS:
         raise ValueError(f"no sweep is called {sweep!r}; there are {', '.join(SWEEPS)}")
     axes = Axes(
-        tuple(sizes) if sizes is not None else None, tuple(dtypes), tuple(rungs) if rungs else None, seconds, block
+        sizes=None if sizes is None else tuple(sizes),
+        dtypes=None if dtypes is None else tuple(dtypes),
+        rungs=None if rungs is None else tuple(rungs),
+        seconds=seconds,
+        block=block,
     )
     why = _why_not_here(sweep)
     measured = _run(sweep, axes) if why is None else _read(sweep, axes)
@@ -157,7 +167,7 @@ def measure(
 
 def times(gain: float | None) -> str:
     """ "1.26 x", or that there is no such figure."""
-    return "not measured" if gain is None else f"{gain:.3g} x"
+    return "not measured" if gain is None else show_gain(gain)
 
 
 def percent(share: float | None) -> str:
@@ -165,11 +175,9 @@ def percent(share: float | None) -> str:
     return "not measured" if share is None else f"{100 * share:.3g} %"
 
 
-def shown(value: float | None, scale: float = 1) -> str:
-    """The value times the scale in three digits, or that there is no such figure."""
-    return (
-        "not measured" if value is None else f"{value * scale:.0f}" if value * scale >= 100 else f"{value * scale:.3g}"
-    )
+def shown(value: float | None, unit: str = "", scale: float = 1) -> str:
+    """The value times the scale in three digits and the unit, or that there is no such figure."""
+    return "not measured" if value is None else f"{show_rate(value * scale)} {unit}".rstrip()
 
 
 @cache
@@ -238,7 +246,7 @@ def _source(measured: Measured, why: str | None) -> str:
 
 
 def _line(row: Row) -> str:
-    parts = [f"{1e6 * (row.seconds or 0):.4g} us", f"{row.gbps:.4g} GB/s"]
+    parts = [show_seconds(row.seconds or 0.0), f"{show_rate(row.gbps or 0.0)} GB/s"]
     if row.fraction is not None:
         parts.append(f"{percent(row.fraction)} of the limit")
     if "bytes_in_flight" in row.params:

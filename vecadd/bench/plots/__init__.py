@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 from matplotlib.figure import Figure
 
-from vecadd.bench.plots import bars, blocksize, curves, latency, precision, roofline, style, timeline, transfer
+from vecadd.bench.plots import bars, blocksize, curves, latency, precision, roofline, stages, style, timeline, transfer
 from vecadd.bench.results import Row
 
 __all__ = ["FORMATS", "figures", "save", "write"]
@@ -62,9 +62,12 @@ def figures(meta: Mapping[str, Any], rows: Sequence[Row], *, recorded: bool) -> 
     drawn: dict[str, Figure] = {}
     for sweep, (draw, by_dtype) in SWEEPS.items():
         timed = [row for row in rows if row.sweep == sweep]
+        timed = transfer.chosen(timed) if sweep == "transfer" else timed
         for name, some in _parts(sweep, timed, by_dtype):
             if any(row.seconds for row in some):
                 drawn[name] = _drawn(draw, meta, some, recorded)
+    if parts := stages.chosen(rows):
+        drawn["stages"] = _drawn(stages.draw, meta, parts, recorded)
     for number, page in enumerate(timeline.pages(rows), 1):
         drawn["timeline" if number == 1 else f"timeline-{number}"] = _drawn(timeline.draw, meta, page, recorded)
     if several := roofline.chosen(rows):

@@ -11,6 +11,7 @@ from vecadd import _core
 from vecadd.bench.axes import show_size
 from vecadd.bench.plots import style
 from vecadd.bench.results import Row
+from vecadd.bench.show import show_rate
 
 MOST_SIZES = 3  # panels beside each other
 BAR = 0.165  # inches of height
@@ -96,7 +97,7 @@ def _bar(axes: Axes, row: Row, place: float, used: dict[str, Patch]) -> None:
     meaning, color, hatch = _meaning(row)
     look: dict[str, Any] = {"facecolor": color, "hatch": hatch, "edgecolor": style.BLACK, "linewidth": 0.5}
     axes.barh(place, row.gbps, height=0.85, **look)
-    _write(axes, place, style.digits(row.gbps), "" if row.fraction is None else _percent(row.fraction))
+    _write(axes, place, show_rate(row.gbps), "" if row.fraction is None else _percent(row.fraction))
     used.setdefault(meaning, Patch(label=meaning, **look))
 
 
@@ -129,4 +130,4 @@ def _limit(axes: Axes, cell: Sequence[Row]) -> None:
         axes.axvline(limit, color=style.BLACK, linewidth=2.2, alpha=0.55)
     axes.set_xlim(0, longest / _PART)
     axes.set_xticks([tick for tick in axes.get_xticks() if tick <= longest])
-    axes.set_xlabel(f"GB/s, limit {style.digits(limit)}" if limit else "GB/s")
+    axes.set_xlabel(f"GB/s, limit {show_rate(limit)}" if limit else "GB/s")

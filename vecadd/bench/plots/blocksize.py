@@ -10,6 +10,7 @@ from matplotlib.ticker import FixedLocator, NullLocator, PercentFormatter, Scala
 from vecadd.bench.axes import show_size
 from vecadd.bench.plots import curves, style
 from vecadd.bench.results import Row
+from vecadd.bench.show import show_rate
 
 ADVISED = 0.75  # occupancy, by founding document 002
 
@@ -82,7 +83,7 @@ def _waves(axes: Axes, rows: Sequence[Row]) -> None:
     axes.plot([row.params["waves"] for row in rows], [row.gbps or float("nan") for row in rows], **look.keywords())
     for row in rows:
         if row.gbps:
-            text = f"{style.digits(row.gbps)}"
+            text = f"{show_rate(row.gbps)}"
             axes.annotate(text, (row.params["waves"], row.gbps), (0, 5), textcoords="offset points", ha="center")
     curves.roof_over(axes, rows, [row.params["waves"] for row in rows])
     axes.set_ylim(bottom=0)

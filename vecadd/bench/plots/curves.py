@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from vecadd.bench.plots import style
 from vecadd.bench.results import Row
+from vecadd.bench.show import show_rate
 
 MOST_LINES = 8  # a panel: more of them cannot be told apart
 
@@ -82,7 +83,7 @@ def roof_over(axes: Axes, rows: Sequence[Row], places: Sequence[float]) -> None:
         return
     values = list(limits.values())
     same = max(values) - min(values) < 1e-9 * max(values)
-    label = f"limit, {style.digits(values[0])} GB/s" if same else "limit, at each size"
+    label = f"limit, {show_rate(values[0])} GB/s" if same else "limit, at each size"
     ordered = sorted(limits)
     axes.plot(
         ordered,
@@ -100,13 +101,5 @@ def _mark_cache(axes: Axes, meta: Mapping[str, Any], lines: Mapping[str, Sequenc
     rows = [row for line in lines.values() for row in line]
     elements = (meta["cpu"].get("l3") or 0) * rows[0].n / rows[0].bytes
     if min(row.n for row in rows) < elements < max(row.n for row in rows):
-        axes.axvline(elements, color=style.GREY, linewidth=1, linestyle=(0, (2, 2)))
-        size = style.in_bytes(meta["cpu"]["l3"])
-        axes.annotate(
-            f"three arrays \nfill L3, {size} ",
-            (elements, 0.02),
-            xycoords=("data", "axes fraction"),
-            ha="right",
-            va="bottom",
-            fontsize=style.SMALL,
-        )
+        label = f"three arrays fill\nL3, {style.in_bytes(meta['cpu']['l3'])}"
+        axes.axvline(elements, color=style.GREY, linewidth=1, linestyle=(0, (2, 2)), label=label)

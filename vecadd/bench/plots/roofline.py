@@ -9,13 +9,16 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from vecadd.bench.plots import style
 from vecadd.bench.results import Row
+from vecadd.bench.show import show_rate
+from vecadd.model.gpu import Gpu
 
 SWEEPS = ("ladder", "precision", "size")  # those of device memory
 LEAST = 1 << 20  # elements: below, a launch is measured and not the memory
 
 _PROCESSOR = "numpy"
 _BEYOND = 3  # times the largest intensity: as far as the slope is drawn
-_DRAWN = 0.02  # of the limit: rungs below are named under the figure, for they would squash all others
+_DRAWN = 0.02  # of the limit: rungs below are named beside the figure, for they would squash all others
+_INSET = (0.53, 0.07, 0.46, 0.46)  # of the axes: under the roof, where nothing can be
 
 # The rungs that have a mark of their own; others are grey dots, of which most lie on each other.
 _NAMED = (
@@ -48,24 +51,74 @@ def chosen(rows: Iterable[Row]) -> list[Row]:
 
 
 def draw(figure: Figure, meta: Mapping[str, Any], rows: Sequence[Row], *, recorded: bool) -> None:
-    """Both axes logarithmic; dots above each other for each number of bytes that an addition moves."""
-    figure.set_size_inches(style.WIDTH, 4.4)
+    """Both axes logarithmic; dots above each other for each number of bytes that an addition moves. Where the GPU's
+    clock is known the other roof is there too, and the dots are shown larger below it."""
+    figure.set_size_inches(style.WIDTH, 4.8)
     axes = figure.subplots()
     limit = max((row.limit_gbps or 0 for row in rows), default=0) or max(row.gbps or 0 for row in rows)
-    left = 0.7 * min(_intensity(row) for row in rows)
-    label = f"limit of the memory,\n{style.digits(limit)} GB/s, measured"
-    right = _BEYOND * max(_intensity(row) for row in rows)
-    axes.plot([left, right], [left * limit, right * limit], color=style.BLACK, linewidth=2.2, alpha=0.55, label=label)
     drawn = [row for row in rows if (row.gbps or 0) >= _DRAWN * limit]
-    _dots(axes, drawn)
-    _axes(axes, drawn)
-    axes.set_ylim(0.5 * min(_places(drawn)[1]), 1.3 * right * limit)
-    below = [f"{row.rung} {_share(row)}" for row in rows if row not in drawn]
-    if below:
-        axes.annotate(
-            "\n".join(["far below:", *below]), (0.99, 0.02), xycoords="axes fraction", ha="right", fontsize=style.SMALL
-        )
+    peak = _peak(meta)
+    _roofs(axes, rows, limit, peak)
+    _name_axes(axes)
+    if peak is None:
+        _dots(axes, drawn)
+        _near(axes, drawn, limit)
+    else:
+        axes.plot(*_places(drawn), ".", color=style.GREY)
+        inset = axes.inset_axes(_INSET)
+        _dots(inset, drawn)
+        _roofs(inset, rows, limit, None)
+        _near(inset, drawn, limit)
+        axes.indicate_inset_zoom(inset, edgecolor=style.GREY)
+    entries = style.legend_entries(axes) | (style.legend_entries(inset) if peak else {})
+    axes.legend(entries.values(), entries, loc="center left", bbox_to_anchor=(1.01, 0.5), title=_below(rows, drawn))
     style.entitle(figure, "Roofline: every rung at the largest size that it ran at", meta, recorded=recorded)
+
+
+def _peak(meta: Mapping[str, Any]) -> float | None:
+    """1e9 additions of float32 a second that the GPU's cores make at most; None where the file does not know it."""
+    try:
+        return Gpu.of(meta["gpu"][0]).peak / 1e9
+    except (IndexError, KeyError, ValueError):
+        return None
+
+
+def _roofs(axes: Axes, rows: Sequence[Row], limit: float, peak: float | None) -> None:
+    look: dict[str, Any] = {"color": style.BLACK, "linewidth": 2.2, "alpha": 0.55}
+    left = 0.7 * min(_intensity(row) for row in rows)
+    right = _BEYOND * max(_intensity(row) for row in rows) if peak is None else peak / limit
+    axes.plot([left, right], [left * limit, right * limit], label=f"memory: {show_rate(limit)} GB/s,\nmeasured", **look)
+    if peak is not None:
+        label = f"cores: {show_rate(peak / 1e3)}e12 a second,\nin theory"
+        axes.plot([right, _BEYOND * right], [peak, peak], label=label, linestyle=(0, (4, 1)), **look)
+
+
+def _near(axes: Axes, rows: Sequence[Row], limit: float) -> None:
+    """The axes about the dots."""
+    intensities, rates = _places(rows)
+    ticks = sorted(set(intensities))
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    style.plain_logarithm(axes.yaxis)
+    axes.xaxis.set_major_locator(FixedLocator(ticks))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"1/{1 / value:.0f}"))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xlim(0.7 * ticks[0], 1.5 * ticks[-1])
+    axes.set_ylim(0.7 * min(rates), 1.3 * 1.5 * ticks[-1] * limit)
+
+
+def _name_axes(axes: Axes) -> None:
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel("arithmetic intensity: additions a byte that moves")
+    axes.set_ylabel("1e9 additions a second")
+
+
+def _below(rows: Sequence[Row], drawn: Sequence[Row]) -> str:
+    below = [f"{row.rung} {_share(row)}" for row in rows if row not in drawn]
+    return "\n".join(
+        ["too low to draw:", *below, "", "% of the memory's limit:"] if below else ["% of the memory's limit:"]
+    )
 
 
 def _intensity(row: Row) -> float:
@@ -82,7 +135,6 @@ def _dots(axes: Axes, rows: Sequence[Row]) -> None:
         shares = sorted({_share(row) for row in some}, key=lambda text: (len(text), text))
         label = f"{rung} {' to '.join(dict.fromkeys((shares[0], shares[-1])))}"
         axes.plot(*_places(some), **(look.keywords() | {"linestyle": ""}), label=label)
-    axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), title="% of the limit")
 
 
 def _places(rows: Sequence[Row]) -> tuple[list[float], list[float]]:
@@ -92,15 +144,3 @@ def _places(rows: Sequence[Row]) -> tuple[list[float], list[float]]:
 
 def _share(row: Row) -> str:
     return "" if row.fraction is None else f"{100 * row.fraction:.2g} %"
-
-
-def _axes(axes: Axes, rows: Sequence[Row]) -> None:
-    ticks = sorted({_intensity(row) for row in rows} | {1 / 4})
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    style.plain_logarithm(axes.yaxis)
-    axes.xaxis.set_major_locator(FixedLocator(ticks))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"1/{1 / value:.0f}"))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.set_xlabel("arithmetic intensity: additions a byte that moves")
-    axes.set_ylabel("1e9 additions a second")

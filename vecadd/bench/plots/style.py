@@ -158,11 +158,6 @@ def in_bytes(count: float) -> str:
     return f"{count:.3g} GiB"
 
 
-def digits(value: float) -> str:
-    """Three significant digits, all of those before the point: "4527", "0.0225"."""
-    return f"{value:.0f}" if value >= 99.95 else f"{value:.3g}"
-
-
 def itemsize(dtype: str) -> int:
     """Bytes of an element, by the bits in the name: of bfloat16 too, which NumPy alone does not know."""
     bits = "".join(filter(str.isdecimal, dtype))

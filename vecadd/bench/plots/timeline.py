@@ -10,6 +10,7 @@ from matplotlib.patches import Patch
 from vecadd.bench.axes import show_size
 from vecadd.bench.plots import style
 from vecadd.bench.results import Row
+from vecadd.bench.show import show_rate
 
 LANE = 0.17  # inches of height
 PAGE = 9.5
@@ -37,12 +38,15 @@ class Event(NamedTuple):
 
 
 def pages(rows: Sequence[Row]) -> list[list[Row]]:
-    """The rows that have a timeline, as many to a figure as a page holds."""
+    """The rows that have a timeline, as many to a figure as a page holds; of a rung on one kind of memory the first,
+    with its usual parameters."""
     found: list[list[Row]] = []
     left = 0.0
+    drawn: dict[tuple[str, Any, str], Row] = {}
     for row in rows:
-        if not row.params.get("timeline"):
-            continue
+        if row.params.get("timeline"):
+            drawn.setdefault((row.rung, row.params.get("memory"), row.dtype), row)
+    for row in drawn.values():
         height = _height(_lanes(_events(row)))
         if height > left:
             found.append([])
@@ -63,11 +67,11 @@ def draw(figure: Figure, meta: Mapping[str, Any], rows: Sequence[Row], *, record
     shared = max(end for end in ends if end <= _OWN_SCALE * min(ends))
     for axes, (row, events), names, end in zip(panels, timelines, lanes, ends, strict=True):
         _panel(axes, events, names)
-        axes.set_title(f"{row.label}, {show_size(row.n)} elements: {style.digits(1e3 * end)} ms{_busy(events)}")
+        axes.set_title(f"{row.label}, {show_size(row.n)} elements: {show_rate(1e3 * end)} ms{_busy(events)}")
         axes.set_xlim(0, 1e3 * max(end, shared) * 1.01)
     panels[-1].set_xlabel("ms since the first event")
     used = {event.what for _, events in timelines for event in events}
-    handles = [Patch(label=what, **_look(what)) for what in _KINDS if what in used]
+    handles = [Patch(label=what, **look(what)) for what in _KINDS if what in used]
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
     style.entitle(figure, "When each chunk went up, was added and came down", meta, recorded=recorded)
 
@@ -93,7 +97,7 @@ def _panel(axes: Axes, events: Sequence[Event], lanes: Sequence[tuple[int, str]]
             for event in events
             if (event.stream, event.what) == (stream, what)
         ]
-        axes.broken_barh(spans, (place - 0.42, 0.84), **_look(what))
+        axes.broken_barh(spans, (place - 0.42, 0.84), **look(what))
         if place and stream != lanes[place - 1][0]:
             axes.axhline(place - 0.5, color=style.GREY, linewidth=0.5)
     axes.set_yticks(range(len(lanes)), [_lane(*lane) for lane in lanes], fontsize=style.SMALL)
@@ -102,8 +106,8 @@ def _panel(axes: Axes, events: Sequence[Event], lanes: Sequence[tuple[int, str]]
     axes.tick_params(axis="y", length=0)
 
 
-def _look(what: str) -> dict[str, Any]:
-    """The edge has the width that keeps a kernel of 10 us visible among copies of 10 ms."""
+def look(what: str) -> dict[str, Any]:
+    """How this kind of work is drawn: with an edge that keeps a kernel of 10 us visible among copies of 10 ms."""
     color, hatch = _KINDS[what]
     edge = color if what == "kernel" else style.BLACK
     return {"facecolor": color, "hatch": hatch, "edgecolor": edge, "linewidth": 0.6}
@@ -119,4 +123,4 @@ def _busy(events: Sequence[Event]) -> str:
         what: sum(event.end - event.begin for event in events if event.what == what)
         for what in ("to_device", "kernel", "to_host")
     }
-    return "".join(f", {what} {style.digits(1e3 * seconds)}" for what, seconds in sums.items() if seconds)
+    return "".join(f", {what} {show_rate(1e3 * seconds)}" for what, seconds in sums.items() if seconds)

@@ -11,6 +11,7 @@ from matplotlib.patches import Patch
 from vecadd.bench.axes import show_size
 from vecadd.bench.plots import curves, style
 from vecadd.bench.results import Row
+from vecadd.bench.show import show_rate
 
 BAR = 0.2  # inches of height
 _CURVES = 2.6  # inches of height of a panel
@@ -21,6 +22,11 @@ _MEMORIES = {
     "pinned": (style.GREEN, ""),
 }
 _OTHER_MEMORY = (style.SKY, "...")
+
+
+def chosen(rows: Sequence[Row]) -> list[Row]:
+    """The round trips: not the stages of a document, nor a cold start."""
+    return [row for row in rows if "memory" in row.params and "stage" not in row.params]
 
 
 def draw(figure: Figure, meta: Mapping[str, Any], rows: Sequence[Row], *, recorded: bool) -> None:
@@ -61,12 +67,12 @@ def _times(axes: Axes, rows: Sequence[Row]) -> None:
             marks.setdefault("model", Line2D([], [], linestyle="", label="model of overlap", **mark))
         share = "" if row.fraction is None else f", {100 * row.fraction:.0f} %"
         end = 1e3 * max(row.seconds, row.params.get("model_seconds") or 0)
-        text = f" {style.digits(1e3 * row.seconds)} ms, {style.digits(row.gbps)} GB/s{share}"
+        text = f" {show_rate(1e3 * row.seconds)} ms, {show_rate(row.gbps)} GB/s{share}"
         axes.annotate(text, (end + 15 * longest, place), va="center", fontsize=style.SMALL)
     bound = next((row.bytes / row.limit_gbps / 1e9 for row in rows if row.limit_gbps), None)
     if bound:
         line = axes.axvline(1e3 * bound, color=style.BLACK, linewidth=2.2, alpha=0.55)
-        line.set_label(f"limit of the link, {style.digits(1e3 * bound)} ms")
+        line.set_label(f"limit of the link, {show_rate(1e3 * bound)} ms")
         marks["limit"] = line
     axes.set_yticks(range(len(rows)), [row.label for row in rows])
     axes.set_ylim(len(rows) - 0.4, -0.6)
