@@ -29,6 +29,16 @@ H200 = _machine.Gpu(
     shared_per_multiprocessor=233472, shared_reserved=1024, memory=150_110_011_392, l2=62_914_560,
     bandwidth=4.814304e12, ecc=True, link_generation=5, link_width=16, link_generation_max=5, link_width_max=16,
 )  # fmt: skip
+# Of the order of an H200's, beside what its recorded run has.
+LAUNCH = {
+    "kernel_seconds": 2.9e-6,
+    "block_seconds": 0.6e-9,
+    "turnaround_seconds": 150e-9,
+    "queued_seconds": 1.1e-6,
+    "issued_seconds": 2.2e-6,
+}
+LATENCY = {"l1_seconds": 20e-9, "l2_seconds": 150e-9, "dram_seconds": 400e-9, "atomic_seconds": 3e-9}
+CACHE = {"copy_gbps": 4240.0, "l2_read_gbps": 8000.0, "l2_write_gbps": 6000.0}
 QUIET: dict[str, Any] = {
     "load_average": 0.1,
     "cpus": 16,
@@ -230,7 +240,8 @@ def test_a_bench_file_gives_the_same_figures(tmp_path: Path) -> None:
 
 def test_an_h200s_recorded_figures_pass_by_theory() -> None:
     recorded = json.loads((Path(__file__).parents[1] / "benchmarks/results/h200/bench.json").read_text())
-    measured = Measured(probes={("device", 0): recorded["meta"]["limits"]["device"]["gbps"], ("launch", 0): 2.9e-6})
+    limits = recorded["meta"]["limits"] | {"launch": LAUNCH, "latency": LATENCY}
+    measured = Measured(limits={0: limits | {"device": limits["device"] | CACHE}})
     figures = expected.of_file(Path(__file__).parents[1] / "benchmarks/results/h200/bench.json").figures
     for title, value in figures.items():
         kind, _, name = title.partition(" ")
@@ -262,7 +273,9 @@ def test_what_nobody_knows_is_neither_pass_nor_fail() -> None:
     measured.add("device", "read", "GB/s", 100.0)
     measured.add("link", "both ways", "GB/s", 1.0)
     expected.of_machine([replace(H200, bandwidth=None, link_width_max=None)], measured)
-    assert [row.passed for row in measured.rows.values()] == [None, None]
+    measured.add("device", "add 2^24", "GB/s", 1.0)  # no probe to reckon from
+    expected.of_machine([replace(H200, bandwidth=None, link_width_max=None)], measured)
+    assert [row.passed for row in measured.rows.values()] == [None, None, None]
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,8 @@ def run(arguments: argparse.Namespace) -> int:
     noted = findings.of(found, conditions, rows)
     passed = not any(row.passed is False for row in rows) and not any(finding.fails for finding in noted)
     if arguments.json is not None:
-        meta = machine.meta(found, conditions, method=METHOD, rounds=rounds, interrupted=interrupted)
+        probed = measured.limits.get(0, {})
+        meta = machine.meta(found, conditions, method=METHOD, limits=probed, rounds=rounds, interrupted=interrupted)
         _write(arguments.json, meta, rows, noted, passed)
     _show(found, rows, noted, rounds, passed, file)
     if interrupted:

@@ -30,11 +30,12 @@ STREAMERS = ("threads", "threads_stream")  # rungs beside vecadd.add that the ho
 
 @dataclass
 class Measured:
-    """The rows of all rounds by title, and the last round's probes of what no theory is known of: by name and GPU, GB/s
-    and seconds."""
+    """The rows of all rounds by title, and the last round's probes: of the host, GB/s and seconds by name, and of each
+    GPU what a result file has as its limits."""
 
     rows: dict[str, Row] = field(default_factory=dict)
-    probes: dict[tuple[str, int], float] = field(default_factory=dict)
+    probes: dict[str, float] = field(default_factory=dict)
+    limits: dict[int, dict[str, dict[str, float]]] = field(default_factory=dict)
 
     def add(
         self, kind: Kind, name: str, unit: Unit, value: float | None, error: str | None = None, gpu: int = 0
@@ -76,16 +77,17 @@ def _host_rows(measured: Measured, time: Time, gpu: int) -> None:
     timed = time(n, every, limit, 1)
     measured.add("host", f"add {show_size(n)}", "GB/s", _best(n, timed), _error(timed))
     if limit.gbps:
-        measured.probes["host", 0] = limit.gbps
+        measured.probes["host"] = limit.gbps
     timed = time(SMALL, [contestants.host_add(), contestants.numpy_add()], FixedLimit(None), 1)
     ours, theirs = timed
     measured.add("host", f"add {show_size(SMALL)}", "s", None if ours.error else ours.median, ours.error)
     if not theirs.error:
-        measured.probes["numpy", 0] = theirs.median
+        measured.probes["numpy"] = theirs.median
 
 
 def _link_rows(measured: Measured, time: Time, gpu: int) -> None:
     rates = limits.probe_link(gpu)
+    measured.limits.setdefault(gpu, {})["link"] = rates
     for name, key in (("to the device", "to_device_gbps"), ("to the host", "to_host_gbps"), ("both ways", "both_gbps")):
         measured.add("link", name, "GB/s", rates[key], gpu=gpu)
     now = _link_under_load(gpu)
@@ -99,7 +101,7 @@ def _device_rows(measured: Measured, time: Time, gpu: int) -> None:
     facts = _core.gpu_facts()[gpu]
     memory, l2 = facts["memory"], facts["l2"]
     rates = limits.probe_device(gpu, l2, memory)
-    measured.probes["device", gpu] = rates["gbps"]
+    measured.limits.setdefault(gpu, {}).update(device=rates, latency=limits.probe_latency(gpu))
     measured.add("device", "read", "GB/s", rates["read_gbps"], gpu=gpu)
     measured.add("device", "write", "GB/s", rates["write_gbps"], gpu=gpu)
     most = min(SHARE_OF_GPU * memory, SHARE_OF_HOST * _host.memory_available())
@@ -112,8 +114,7 @@ def _device_rows(measured: Measured, time: Time, gpu: int) -> None:
 
 def _launch_rows(measured: Measured, time: Time, gpu: int) -> None:
     seconds = limits.probe_launch(gpu)
-    measured.probes["launch", gpu] = seconds["kernel_seconds"]
-    measured.probes["issue", gpu] = seconds["issued_seconds"]
+    measured.limits.setdefault(gpu, {})["launch"] = seconds
     measured.add("launch", "empty kernel", "s", seconds["kernel_seconds"], gpu=gpu)
     measured.add("launch", "queued kernel", "s", seconds["queued_seconds"], gpu=gpu)
     if gpu:
