@@ -70,7 +70,7 @@ def test_a_run_keeps_what_the_probes_found(device):
     machine.probe()
     assert machine.device_limit == machine.probed["device"]["gbps"]
     assert set(machine.probed["device"]) == {"read_gbps", "write_gbps", "gbps", *MORE_RATES}
-    assert set(machine.probed["latency"]) == {"l1_seconds", "l2_seconds", "dram_seconds", "atomic_seconds"}
+    assert set(machine.probed["latency"]) == {f"{where}_seconds" for where in ("l1", "l2", "page", "dram", "atomic")}
     assert set(machine.probed["launch"]) == {*LAUNCHES}
     assert machine.link_limit == machine.probed["link"]["gbps"]
 

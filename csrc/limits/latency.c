@@ -16,8 +16,12 @@ enum {
     ADDITIONS = 1024,
 };
 
+/* Bytes from link to link where each is in a page of its own, of 2 MiB; over CACHES times the L2, as the bench's sets
+ * are, so that as many translations are kept as then. */
+enum { PAGE_LINK = (2 << 20) + LINK };
+
 struct chain {
-    unsigned start, steps, links;
+    unsigned start, steps, links, distance;
     bool past_l1;
 };
 
@@ -25,7 +29,7 @@ static cudaError_t
 follow(const struct probe *probe, const void *argument)
 {
     const struct chain *chain = argument;
-    const char *start = (const char *)probe->memory + (size_t)chain->start * LINK;
+    const char *start = (const char *)probe->memory + (size_t)chain->start * chain->distance;
     return limits_chase_launch(start, chain->steps, chain->past_l1, probe->sink, probe->stream);
 }
 
@@ -33,7 +37,7 @@ static cudaError_t
 forge(const struct probe *probe, const void *argument)
 {
     const struct chain *chain = argument;
-    return limits_chain_launch(probe->memory, chain->links, LINK, probe->stream);
+    return limits_chain_launch(probe->memory, chain->links, chain->distance, probe->stream);
 }
 
 static cudaError_t
@@ -45,9 +49,10 @@ add_atomically(const struct probe *probe, const void *argument)
 
 /* Seconds of a step, the best of the rounds after one that fetches what a cache can keep. */
 static int
-measure_chain(const struct probe *probe, unsigned links, bool past_l1, int rounds, double *step, struct status *status)
+measure_chain(const struct probe *probe, unsigned links, unsigned distance, bool past_l1, int rounds, double *step,
+              struct status *status)
 {
-    struct chain chain = {.start = 0, .steps = STEPS, .links = links, .past_l1 = past_l1};
+    struct chain chain = {.start = 0, .steps = STEPS, .links = links, .distance = distance, .past_l1 = past_l1};
     double seconds;
     if (probe_time(probe, 0, forge, &chain, "cudaLaunchKernel", &seconds, status) < 0)
         return -1;
@@ -92,11 +97,15 @@ limits_latency(int device, int rounds, struct memory_latency *latency, struct st
         goto done;
     }
     const unsigned links = (unsigned)((size_t)CACHES * (size_t)l2 / LINK) + L2_LINKS;
-    if (probe_open(&probe, &scope, (size_t)links * LINK, status) < 0)
+    const unsigned pages = (unsigned)((size_t)links * LINK / PAGE_LINK) + 1;
+    const size_t bytes =
+        (size_t)links * LINK > (size_t)pages * PAGE_LINK ? (size_t)links * LINK : (size_t)pages * PAGE_LINK;
+    if (probe_open(&probe, &scope, bytes, status) < 0)
         goto done;
-    if (measure_chain(&probe, links, true, rounds, &latency->dram, status) < 0 ||
-        measure_chain(&probe, L2_LINKS, true, rounds, &latency->l2, status) < 0 ||
-        measure_chain(&probe, L1_LINKS, false, rounds, &latency->l1, status) < 0 ||
+    if (measure_chain(&probe, links, LINK, true, rounds, &latency->dram, status) < 0 ||
+        measure_chain(&probe, L2_LINKS, LINK, true, rounds, &latency->l2, status) < 0 ||
+        measure_chain(&probe, pages, PAGE_LINK, true, rounds, &latency->page, status) < 0 ||
+        measure_chain(&probe, L1_LINKS, LINK, false, rounds, &latency->l1, status) < 0 ||
         measure_atomic(&probe, rounds, &latency->atomic, status) < 0)
         goto done;
     result = 0;

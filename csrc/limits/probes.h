@@ -33,7 +33,7 @@ int limits_l2(int device, size_t bytes, int rounds, struct memory_rates *rates, 
 /* Seconds of one access in a chain of accesses, each of which waits for the one before; and of one atomic addition to
  * an address that a block's threads all add to. Best of the rounds. */
 struct memory_latency {
-    double l1, l2, dram, atomic;
+    double l1, l2, page, dram, atomic; /* page: in the L2, each in a page of its own */
 };
 int limits_latency(int device, int rounds, struct memory_latency *latency, struct status *status);
 

@@ -532,7 +532,7 @@ measure_latency(struct status *status)
     struct memory_latency latency = {0};
     if (limits_latency(1, 1, &latency, status) < 0)
         return -1;
-    CHECK(latency.l1 > 0 && latency.l2 > 0 && latency.dram > 0 && latency.atomic > 0);
+    CHECK(latency.l1 > 0 && latency.page > 0 && latency.l2 > 0 && latency.dram > 0 && latency.atomic > 0);
     return 0;
 }
 

@@ -18,6 +18,7 @@ _PLACES: Mapping[str, tuple[str, str]] = {
     "issued": ("launch", "issued_seconds"),
     "l1": ("latency", "l1_seconds"),
     "l2": ("latency", "l2_seconds"),
+    "page": ("latency", "page_seconds"),
     "dram": ("latency", "dram_seconds"),
     "atomic": ("latency", "atomic_seconds"),
     "to_device": ("link", "to_device_gbps"),
@@ -43,6 +44,7 @@ class Limits:
     issued: float | None = None  # of the host, for a launch
     l1: float | None = None  # of a load that the next waits for
     l2: float | None = None
+    page: float | None = None  # found in the L2, in a page that was not used for long
     dram: float | None = None
     atomic: float | None = None  # of one atomic addition to an address that a block adds to
     to_device: float | None = None  # bytes a second: of the link, alone

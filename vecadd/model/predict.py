@@ -9,6 +9,8 @@ latency     Little's law, closed: a thread's loads take the latency of an idle m
             that are resident have asked for at the same time: they start a round together, so that a request finds
             on average half of the others before it, and the last one all. Then the next round, or the next block in
             the thread's place.
+pages       the first loads of a kernel wait for the translation of their addresses, where the sets that the bench goes
+            round are more than the L2 holds
 start       blocks start one after the other
 lookups     the L1 looks up one line a cycle, and sends one sector of a store (chunks of a single block, which nothing
             else bounds, take 768 cycles of 256 threads' 2 * 256 lines and 256 sectors)
@@ -160,7 +162,9 @@ def _many_blocks(
         "lookups": way.lookups * rounds * blocks * block / WARP / gpu.multiprocessors / _clock(gpu) + latency,
     }
     dominant = max(terms, key=lambda name: terms[name])
-    body = terms[dominant] + limits.need("l2")  # until the last stores have arrived
+    # The first loads of a kernel find no translation of pages that were not used for long; the last stores arrive late.
+    translated = 0.0 if cached or limits.page is None else max(0.0, limits.page - limits.need("l2"))
+    body = terms[dominant] + translated + limits.need("l2")
     floor = limits.need("kernel")
     between = (way.launches - 1) * limits.need("queued") if way.launches > 1 else 0.0
     seconds = floor + between + way.launches * body
