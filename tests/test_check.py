@@ -183,6 +183,15 @@ def test_a_check_meets_its_own_file_again(
     assert {row["source"] for row in content["rows"]} == {str(kept)}
 
 
+def test_a_run_of_several_files_is_one_expectation(
+    without_gpu: None, check: Callable[..., tuple[int, dict[str, Any]]], tmp_path: Path
+) -> None:
+    one = earlier(tmp_path / "one.json", streaming=EASY["streaming"])
+    other = earlier(tmp_path / "other.json", small=EASY["small"])
+    status, content = check("--expect", str(one), "--expect", str(other))
+    assert (status, [row["source"] for row in content["rows"]]) == (0, [str(one), str(other)])
+
+
 @pytest.mark.parametrize(
     "text", ["", "[]", "{}", '{"meta": {}, "rows": []}', '{"meta": {}, "rows": [{"kind": "host"}]}', '{"meta": 1}']
 )

@@ -96,6 +96,9 @@ def test_the_file_holds_all_that_the_profiler_said(
         Spec("atomic", "float32", 100, 64),  # each thread does
         Spec("race", "float32", 100),
         Spec("tuned", "bfloat16", 1000),
+        Spec("half2", "float16", 1001),
+        Spec("launch_loop", "float32", 1000, 0, (("adds", 10),)),
+        Spec("graph", "float32", 1000, 0, (("adds", 10),)),
     ],
     ids=lambda spec: spec.rung,
 )
@@ -209,6 +212,7 @@ def test_wrong_usage_is_status_2(name: str, capsys: pytest.CaptureFixture[str]) 
     ("arguments", "words"),
     [
         (["atomic", "--dtype", "int8"], "rung atomic takes "),
+        (["launch_loop", "--param", "chain=1"], "chain=1 launches the kernel of chain=0: profile that"),
         (["naive", "float4", "--param", "chunk=7"], "none of naive, float4 has the parameter chunk"),
     ],
 )

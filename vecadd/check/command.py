@@ -29,8 +29,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--expect",
         type=Path,
+        action="append",
+        default=[],
         metavar="FILE",
-        help="an earlier file of vecadd bench --json or vecadd check --json (default: theory, and probes of this run)",
+        help="an earlier file of vecadd bench --json or vecadd check --json, more than once for a run of several files "
+        "(what they lack, or default: theory, and probes of this run)",
     )
     parser.add_argument(
         "--minutes", type=_minutes, default=0.0, metavar="N", help="repeat for so long (default: one round)"
@@ -44,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
     if importlib.util.find_spec("rich") is None:
         print("vecadd check needs the package rich: pip install 'vecadd[bench]'", file=sys.stderr)
         return 2
-    file = expected.of_file(arguments.expect) if arguments.expect else None
+    files = [expected.of_file(path) for path in arguments.expect]
     conditions = machine.conditions_now()  # before CUDA starts here, or this process is one of the others on the GPU
     found = info()
     measured, rounds, interrupted = Measured(), 0, False
@@ -58,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
         if rounds == 0:
             raise
         interrupted = True
-    if file is not None:
+    for file in files:
         file.expect(measured)
     expected.of_machine(found.gpus, measured)
     rows = list(measured.rows.values())
@@ -69,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
         probed = measured.limits.get(0, {})
         meta = machine.meta(found, conditions, method=METHOD, limits=probed, rounds=rounds, interrupted=interrupted)
         _write(arguments.json, meta, rows, noted, passed)
-    _show(found, rows, noted, rounds, passed, file)
+    _show(found, rows, noted, rounds, passed, files)
     if interrupted:
         return INTERRUPTED
     return 0 if passed else 1
@@ -91,7 +94,7 @@ def _show(
     noted: Sequence[Finding],
     rounds: int,
     passed: bool,
-    file: expected.File | None,
+    files: Sequence[expected.File],
 ) -> None:
     from rich.console import Console
 
@@ -101,8 +104,9 @@ def _show(
     if not found.gpus:
         print(f"host rows only: {found.gpu_reason}")
     here = machine.name(found)
-    if file is not None and file.machine != here:
-        print(f"{file.path} is of {file.machine}, this machine is {here}")
+    for file in files:
+        if file.machine != here:
+            print(f"{file.path} is of {file.machine}, this machine is {here}")
     for row in rows:
         if row.error:
             print(f"{row.title} failed: {row.error}")

@@ -101,14 +101,19 @@ class Launch:
     executed: Mapping[str, int] = field(default_factory=dict)
     instructions: int | None = None
 
+    @property
+    def found(self) -> dict[str, float]:
+        """The table's rows by key, in base units."""
+        counted = {} if self.instructions is None else {"instructions": float(self.instructions)}
+        return counted | metrics.of(self.raw)
+
     def as_dict(self) -> dict[str, Any]:
         """All of it for JSON, with the table's rows and the stall shares worked out: seconds, bytes, percent, 0..1."""
         return {
             "kernel": self.kernel,
-            "metrics": metrics.of(self.raw),
+            "metrics": self.found,
             "stalls": stalls.of(self.raw),
             "loads": dict(self.executed),
-            "instructions": self.instructions,
             "rules": [asdict(rule) for rule in self.rules],
             "raw": {name: [value, unit] for name, (value, unit) in self.raw.items()},
         }

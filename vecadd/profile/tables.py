@@ -75,7 +75,7 @@ def _metrics(launches: Mapping[Spec, Launch]) -> Table:
         elements.append(show_size(spec.n))
         executed = launch.executed
         loads = f"{sum(executed.values()):,}" if executed else NOTHING
-        columns.append((metrics.of(launch.raw), ", ".join(executed) or NOTHING, loads))
+        columns.append((launch.found, ", ".join(executed) or NOTHING, loads))
         for setting, figures in documents.FIGURES.get(spec.rung, {}).items():
             table.add_column(f"({setting})", justify="right", style="dim", overflow="fold")
             columns.append((figures, documents.LOADS.get(spec.rung, {}).get(setting, NOTHING), NOTHING))
