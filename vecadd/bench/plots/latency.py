@@ -30,8 +30,10 @@ def draw(figure: Figure, meta: Mapping[str, Any], rows: Sequence[Row], *, record
             if line:
                 times.plot([_size(row) for row in line], [_each(row) for row in line], label=rung, **look.keywords())
                 _gains(gains, line, some, look)
-        _mark(times, gains, fades(some))
-        _axes(times, gains, some, chain)
+        faded = fades(some)
+        _mark(times, gains, faded)
+        _axes(times, gains, some)
+        times.set_title(_title(chain, faded))
         if column:
             times.set_ylabel("")
             gains.set_ylabel("")
@@ -67,12 +69,14 @@ def _mark(times: Axes, gains: Axes, size: int | None) -> None:
         return
     for axes in (times, gains):
         axes.axvline(size, color=style.GREY, linewidth=1, linestyle=(0, (2, 2)))
-    where: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "ha": "right", "va": "top", "fontsize": style.SMALL}
-    text = f"no gain of 5 % \nfrom {style.in_bytes(size)} on "
-    gains.annotate(text, (size, 0.98), **where)
 
 
-def _axes(times: Axes, gains: Axes, rows: Sequence[Row], chain: int) -> None:
+def _title(chain: int, faded: int | None) -> str:
+    found = "something gains 5 % at every size" if faded is None else f"no gain of 5 % from {style.in_bytes(faded)} on"
+    return f"{_KINDS[chain]}\n{found}"
+
+
+def _axes(times: Axes, gains: Axes, rows: Sequence[Row]) -> None:
     exponents = [_size(row).bit_length() - 1 for row in rows]
     style.powers(gains, range(min(exponents), max(exponents) + 1), style.in_bytes)
     gains.tick_params(axis="x", labelrotation=45)
@@ -81,7 +85,6 @@ def _axes(times: Axes, gains: Axes, rows: Sequence[Row], chain: int) -> None:
     gains.set_yscale("log")
     style.plain_logarithm(gains.yaxis)
     style.seconds_axis(times, "time per add")
-    times.set_title(_KINDS[chain])
 
 
 def _chain(row: Row) -> int:

@@ -27,8 +27,9 @@ def draw(figure: Figure, meta: Mapping[str, Any], rows: Sequence[Row], *, record
         curves.rates(rates, curves.by_label(row for row in some if row.rung != PROCESSOR), looks)
         curves.roof(rates, [row for row in some if row.rung != PROCESSOR])
         _times(times, some, looks)
-        _mark_crossover(rates, times, crossover(some))
-        rates.set_title(dtype)
+        ahead = crossover(some)
+        _mark_crossover(rates, times, ahead)
+        rates.set_title(f"{dtype}, GPU ahead from {show_size(ahead)}" if ahead else dtype)
         rates.set_xlabel("")
         if column:
             rates.set_ylabel("")
@@ -69,6 +70,3 @@ def _mark_crossover(rates: Axes, times: Axes, n: int | None) -> None:
         return
     for axes in (rates, times):
         axes.axvline(n, color=style.GREY, linewidth=1, linestyle=(0, (2, 2)))
-    text = f" GPU ahead\n from {show_size(n)}"
-    where: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "va": "top", "fontsize": style.SMALL}
-    rates.annotate(text, (n, 0.88), **where)
