@@ -69,6 +69,8 @@ ARCHITECTURES = "75,80,86,89,90,100,120"
 # All but add.cu's, the rungs' above all: machine code of 80 is also 86's and 89's, whose schedulers differ too little
 # to show, and a third less of it.
 LADDER_ARCHITECTURES = "75,80,90,100,120"
+# By source, where it is not the rungs': programmatic launches begin with 90, and their kernels would be empty below.
+ARCHITECTURES_OF = {"cuda/add.cu": ARCHITECTURES, "cuda/latency/trigger.cu": "90,100,120"}
 NVCC_FLAGS = (
     *("-std=c++17", "-O3", "-t2", f"-Xcompiler={','.join(INCLUDES)}"),
     "-compress-mode=size",  # an object of 0.35 MB where nvcc's default makes 5.6
@@ -131,7 +133,7 @@ def _simd(source: Path) -> tuple[str, tuple[str, ...]]:
 
 def gencode_flags(source: Path) -> list[str]:
     """Machine code for each architecture, and PTX of the last for those to come. VECADD_CUDA_ARCHS narrows them."""
-    usual = ARCHITECTURES if source.name == "add.cu" else LADDER_ARCHITECTURES
+    usual = ARCHITECTURES_OF.get(str(source), LADDER_ARCHITECTURES)
     architectures = os.environ.get("VECADD_CUDA_ARCHS", usual).split(",")
     if not all(re.fullmatch(r"\d+[af]?", architecture) for architecture in architectures):
         raise BuildError(f"VECADD_CUDA_ARCHS={','.join(architectures)!r}: compute capabilities like 90 or 80,90")

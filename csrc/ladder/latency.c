@@ -84,7 +84,7 @@ loop(const struct rung_call *call, const struct small_add *how, struct latency_s
         return device_status(status, error, "cudaFuncGetAttributes");
     const double begin = now();
     error = launch_each(call, how);
-    return drain(call, begin, stages, error, "cudaLaunchKernel", status);
+    return drain(call, begin, stages, error, how->call, status);
 }
 
 /* A capture has to be ended even where it broke, or the stream stays lost to everybody. Calls of other threads go on
@@ -96,7 +96,7 @@ capture(const struct rung_call *call, const struct small_add *how, cudaGraph_t *
     cudaError_t error = cudaStreamBeginCapture(call->stream, cudaStreamCaptureModeThreadLocal);
     if (error != cudaSuccess)
         return error;
-    *what = "cudaLaunchKernel";
+    *what = how->call;
     error = launch_each(call, how);
     const cudaError_t ended = cudaStreamEndCapture(call->stream, graph);
     if (error == cudaSuccess && ended != cudaSuccess) {

@@ -19,6 +19,7 @@ enum { LATENCY_LANES = 1 << LANE_F32 | 1 << LANE_F64 | 1 << LANE_F16 | 1 << LANE
 struct small_add {
     int (*launch)(const struct rung_call *call);
     int (*load)(const struct rung_call *call);
+    const char *call; /* the CUDA function that launches, for messages */
 };
 
 extern const struct small_add serial_add;     /* wait.cu: begins when the kernel ahead has ended */

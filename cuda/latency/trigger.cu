@@ -36,4 +36,4 @@ load_triggering(const struct rung_call *call)
     return load_add(call, kernel_for);
 }
 
-extern "C" const struct small_add triggering_add = {launch_triggering, load_triggering};
+extern "C" const struct small_add triggering_add = {launch_triggering, load_triggering, "cudaLaunchKernelExC"};

@@ -40,5 +40,5 @@ load_waiting(const struct rung_call *call)
     return load_add(call, kernel_for);
 }
 
-extern "C" const struct small_add serial_add = {launch_serial, load_waiting};
-extern "C" const struct small_add waiting_add = {launch_waiting, load_waiting};
+extern "C" const struct small_add serial_add = {launch_serial, load_waiting, "cudaLaunchKernel"};
+extern "C" const struct small_add waiting_add = {launch_waiting, load_waiting, "cudaLaunchKernelExC"};
