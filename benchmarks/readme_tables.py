@@ -15,9 +15,18 @@ from typing import Any
 
 from vecadd.bench import machine, results
 from vecadd.bench.axes import show_size
+from vecadd.bench.formats import as_lines
+from vecadd.bench.gains import STEPS, measured
+from vecadd.bench.recorded import figures
 from vecadd.bench.results import Row
-from vecadd.bench.show import show_rate, show_seconds
+from vecadd.bench.show import show_gain, show_rate, show_seconds
+from vecadd.bench.tables import latency as latency_layout
+from vecadd.bench.tables import parts
+from vecadd.bench.tables.blocksize import WAVES
+from vecadd.bench.tables.ladder import gain_over
+from vecadd.bench.tables.precision import speedups
 from vecadd.bench.tables.table import markdown
+from vecadd.bench.tables.transfer import tables as transfer_tables
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
@@ -75,10 +84,114 @@ def ratios(recorded: Recorded) -> list[str]:
     return markdown(["n", f"{_reference(recorded)}: time", *(f"{rung} / ours" for rung in rungs)], lines)
 
 
+def ladder(recorded: Recorded) -> list[str]:
+    """Each rung at the largest size that was recorded: its time, its gain, and the documents' time of it."""
+    lines = []
+    fastest: dict[str, float] = {}
+    for row in _largest(recorded.rows):
+        gain = gain_over(row, fastest)
+        documents = parts.documents(figures(row.rung))
+        lines.append([row.label, *_timed(row), show_gain(gain) if gain else "-", documents or "-"])
+        if row.seconds:
+            fastest[row.rung] = min(row.seconds, fastest.get(row.rung, row.seconds))
+    head = [f"{_what(recorded)}: rung", "time", "GB/s", "% of limit", "gain", "the documents"]
+    return markdown(head, lines)
+
+
+def blocksize(recorded: Recorded) -> list[str]:
+    """GB/s (% of the limit) of each rung by the threads of a block; the waves as lines of their own below."""
+    rows = _largest(recorded.rows)
+    blocks = sorted({row.params["block"] for row in rows if row.rung != WAVES})
+    cells = {(row.rung, row.params["block"]): row for row in rows if row.rung != WAVES}
+    rungs = dict.fromkeys(rung for rung, _ in cells)
+    lines = [[rung, *(_rate(cells.get((rung, block))) for block in blocks)] for rung in rungs]
+    table = markdown([f"{_what(recorded)}, GB/s (% of limit)", *map(str, blocks)], lines)
+    waves = [row for row in rows if row.rung == WAVES]
+    if not waves:
+        return table
+    head = ["`waves`: blocks", *(f"{value} %" for row in waves for value in row.params["parameters"].values())]
+    return [*table, "", *markdown(head, [["GB/s (% of limit)", *map(_rate, waves)]])]
+
+
+def precision(recorded: Recorded) -> list[str]:
+    """Time by size of each rung and dtype; the speed-ups over the processor and over naive float32 at 2^20."""
+    cells = {(row.rung, row.dtype, row.n): row for row in recorded.rows}
+    sizes = sorted({row.n for row in recorded.rows})
+    at = min(sizes, key=lambda n: abs(n - 2**20))
+    times = {(row.rung, row.dtype): row.seconds for row in recorded.rows if row.n == at and row.seconds}
+    lines = []
+    for rung, dtype in dict.fromkeys((row.rung, row.dtype) for row in recorded.rows):
+        cpu, base, _ = speedups(rung, dtype, times)
+        over = [show_gain(gain) if gain else "-" for gain in (cpu, base)]
+        lines.append([f"{rung}, {dtype}", *(_seconds(cells.get((rung, dtype, n))) for n in sizes), *over])
+    at_size = f"at {show_size(at)}"
+    return markdown(["", *map(show_size, sizes), f"CPU / this {at_size}", f"fp32 naive / this {at_size}"], lines)
+
+
+def transfer(recorded: Recorded) -> list[str]:
+    """GB/s (% of the limit) of each rung by size, and at the largest size how long it took against the model."""
+    rows = [row for row in recorded.rows if "stage" not in row.params and row.gbps]
+    sizes = sorted({row.n for row in rows})
+    cells = {(row.label, row.n): row for row in rows}
+    shown = [n for n in sizes if n >= 2**16][:: 2 if len(sizes) > 6 else 1] or sizes
+    lines = [
+        [label, *(_rate(cells.get((label, n))) for n in shown), _of_model(cells.get((label, sizes[-1])))]
+        for label in dict.fromkeys(row.label for row in rows)
+    ]
+    return markdown(["n, GB/s (% of limit)", *map(show_size, shown), "time / model"], lines)
+
+
+def stages(recorded: Recorded) -> list[str]:
+    """Document 004's stages, made again, beside its own."""
+    made = [table for table in transfer_tables("transfer", recorded.rows) if "stages" in table.title]
+    return [line for table in made for line in as_lines(table)]
+
+
+def latency(recorded: Recorded) -> list[str]:
+    """Seconds of one addition by size, with the gain over a loop of launches; a graph's break-even at the smallest."""
+    rows = [row for row in recorded.rows if row.seconds]
+    sizes = sorted({row.n for row in rows})
+    cells = {(row.rung, _chain(row), row.n): row for row in rows}
+    lines = []
+    for rung, chain in dict.fromkeys((row.rung, _chain(row)) for row in rows):
+        pays = cells.get((rung, chain, sizes[0]))
+        repeats = pays.params.get("break_even", "-") if pays else "-"
+        kind = latency_layout.KINDS[chain]
+        times = [_one_add(cells.get((rung, chain, n))) for n in sizes]
+        lines.append([f"{rung}, {kind}", *times, "never" if repeats is None else str(repeats)])
+    return markdown(["one addition (gain)", *map(show_size, sizes), "pays after"], lines)
+
+
+def steps(recorded: Recorded) -> list[str]:
+    """Each step that the documents tell of: the gain they saw, ours, and why they differ."""
+    lines = []
+    for step in STEPS:
+        ours = measured(step, recorded.rows)
+        lines.append(
+            [
+                f"{step.before} → {step.after}",
+                f"{step.document}, {step.where}",
+                show_gain(step.gain),
+                show_gain(ours[1]) if ours else "not recorded",
+                show_size(ours[0]) if ours else "-",
+                step.why,
+            ]
+        )
+    return markdown(
+        ["step", "document", "its gain", "ours", "at", "why"], lines, [False, False, True, True, True, False]
+    )
+
+
 TABLES: dict[str, Callable[[Recorded], list[str]]] = {
     "host": rates,
     "size": rates,
-    "transfer": rates,
+    "ladder": ladder,
+    "blocksize": blocksize,
+    "precision": precision,
+    "transfer": transfer,
+    "stages": stages,
+    "latency": latency,
+    "steps": steps,
     "peer-host": ratios,
     "peer-device": ratios,
     "peer-overhead": times,
@@ -87,6 +200,12 @@ TABLES: dict[str, Callable[[Recorded], list[str]]] = {
 
 # Rows that were recorded under the sweep's earlier name.
 EARLIER = {"size": "device"}
+
+# Tables that are made from other sweeps' rows than those of their own name: the first one dates them.
+SWEEPS_OF = {
+    "stages": ("transfer",),
+    "steps": ("ladder", "blocksize", "precision", "transfer", "latency"),
+}
 
 
 def fill(text: str, folder: Path = RESULTS, revision: str | None = None) -> str:
@@ -111,10 +230,29 @@ def _table(found: re.Match[str], folder: Path, revision: str | None) -> str:
     if key not in recorded:
         raise ValueError(f"{found['open'].strip()}: no result of this sweep is recorded{f' on {key}' if key else ''}")
     run = recorded[key]
-    return "\n".join([found["open"], *TABLES[name](run), "", _origin(run, name, revision), "", found["close"]])
+    return "\n".join(
+        [
+            found["open"],
+            *TABLES[name](run),
+            "",
+            _origin(run, SWEEPS_OF.get(name, (name,)), revision),
+            "",
+            found["close"],
+        ]
+    )
 
 
-def _recorded(folder: Path, sweep: str) -> dict[str, Recorded]:
+def _recorded(folder: Path, table: str) -> dict[str, Recorded]:
+    """The newest recorded run of what a table is made from, on each machine."""
+    found: dict[str, Recorded] = {}
+    for sweep in SWEEPS_OF.get(table, (table,)):
+        for machine_name, run in _newest(folder, sweep).items():
+            known = found.setdefault(machine_name, Recorded(run.meta, []))
+            known.rows.extend(run.rows)
+    return found
+
+
+def _newest(folder: Path, sweep: str) -> dict[str, Recorded]:
     """The newest recorded run of a sweep on each machine."""
     newest: dict[str, Recorded] = {}
     for path in sorted(folder.glob("*/*.json")):
@@ -126,7 +264,7 @@ def _recorded(folder: Path, sweep: str) -> dict[str, Recorded]:
     return newest
 
 
-def _origin(run: Recorded, sweep: str, revision: str | None) -> str:
+def _origin(run: Recorded, sweeps: tuple[str, ...], revision: str | None) -> str:
     meta = run.meta
     cpu = meta["cpu"]
     gpus = [gpu["name"] for gpu in meta["gpu"]]
@@ -134,8 +272,41 @@ def _origin(run: Recorded, sweep: str, revision: str | None) -> str:
     moved = "" if meta["revision"] == revision else "; the sources have changed since"
     driver = f", driver {meta['driver']}" if gpus else ""
     clocks = meta.get("clocks", {})
-    method = "; ".join(filter(None, (meta["method"], clocks.get(sweep) or clocks.get(EARLIER.get(sweep)))))
+    known = [clocks.get(sweep) or clocks.get(EARLIER.get(sweep)) for sweep in sweeps]
+    method = "; ".join(dict.fromkeys(filter(None, (meta["method"], *known))))
     return f"*{where}{driver}, {meta['date'][:10]}, revision {meta['revision']}{moved}. Method: {method}.*"
+
+
+def _largest(rows: list[Row]) -> list[Row]:
+    """The rows of the largest size that has any, a dtype of several left out but the first."""
+    rows = [row for row in rows if row.dtype == rows[0].dtype]
+    return [row for row in rows if row.n == max(other.n for other in rows)]
+
+
+def _what(recorded: Recorded) -> str:
+    row = _largest(recorded.rows)[0]
+    return f"{row.dtype} {show_size(row.n)}"
+
+
+def _timed(row: Row) -> list[str]:
+    return [parts.seconds(row), parts.rate(row), parts.fraction(row)]
+
+
+def _of_model(row: Row | None) -> str:
+    if row is None or not row.seconds or not row.params.get("model_seconds"):
+        return "-"
+    return f"{row.seconds / row.params['model_seconds']:.3g}"
+
+
+def _chain(row: Row) -> int:
+    return int(row.params["parameters"]["chain"])
+
+
+def _one_add(row: Row | None) -> str:
+    if row is None:
+        return "-"
+    gain = latency_layout.gain(row)
+    return show_seconds(row.params["seconds_per_add"]) + (f" ({gain:.2g})" if gain else "")
 
 
 def _reference(recorded: Recorded) -> str:

@@ -52,10 +52,11 @@ def dtypes(text: str) -> tuple[str, ...]:
 
 
 def rungs(text: str) -> tuple[str, ...]:
-    """ "numpy,threads" as names of rungs of this build."""
+    """ "numpy,threads" as names of rungs of this build, and of the rows that are none."""
+    from vecadd.bench import cold, gpudirect
     from vecadd.bench.contestants import CALLS
 
-    return _known(text, "rung", (*CALLS, *(rung["name"] for rung in _core.rungs())))
+    return _known(text, "rung", (*CALLS, *(rung["name"] for rung in _core.rungs()), cold.ROW, *gpudirect.ROWS))
 
 
 def block(text: str) -> int:

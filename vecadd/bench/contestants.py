@@ -22,7 +22,8 @@ class Contestant:
 
     ``adds`` is 0 where the sum is written, else how often it is added to what the output holds; ``races`` where some of
     these additions may be lost; ``arrays`` how many arrays an addition moves. ``chain`` is how many additions of b
-    follow one another where a rung makes several of them, 1 where it makes one.
+    follow one another where a rung makes several of them, 1 where it makes one; ``limited`` whether the cell's limit
+    bounds it.
 
     ``inspect(buffers)`` is called once after the last round, outside of the clock: what it returns joins ``params``.
     """
@@ -35,6 +36,7 @@ class Contestant:
     races: bool = False
     arrays: int = 3
     chain: int = 1
+    limited: bool = True
     inspect: Callable[[Buffers], Mapping[str, Any]] | None = None
 
 
@@ -48,13 +50,22 @@ def headline_names(dtype: str) -> list[str]:
     return [rung["name"] for rung in _core.rungs() if rung["headline"] and dtype in rung["dtypes"]]
 
 
-def rung(name: str, place: Place, chosen: Mapping[str, int] | None = None, **params: Any) -> Contestant:
+def rung(
+    name: str,
+    place: Place,
+    chosen: Mapping[str, int] | None = None,
+    *,
+    chain: int = 1,
+    limited: bool = True,
+    inspect: Callable[[Buffers], Mapping[str, Any]] | None = None,
+    **params: Any,
+) -> Contestant:
     """A rung by its own clock, with these of its parameters: the host's around its C code, or CUDA events around its
-    kernel."""
+    kernel. See `Contestant` for the rest."""
     how: dict[str, Any] = {}
     if chosen:
         params["parameters"] = how["params"] = dict(chosen)
-    return Contestant(name, place, _by_its_clock(name, how), params)
+    return Contestant(name, place, _by_its_clock(name, how), params, chain=chain, limited=limited, inspect=inspect)
 
 
 def device_rung(

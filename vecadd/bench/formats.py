@@ -36,7 +36,7 @@ def as_markdown(meta: Mapping[str, Any], rows: Iterable[Row]) -> str:
     rows = list(rows)
     blocks = ["\n".join(f"- {line}" for line in [*opening.lines(meta, rows), origin(meta)])]
     for table in tables(rows):
-        blocks += [f"## {table.title}", "\n".join(_markdown(table))]
+        blocks += [f"## {table.title}", "\n".join(as_lines(table))]
         blocks += ["\n".join(f"- {note}" for note in table.notes)] if table.notes else []
     wrong = opening.findings(meta, rows)
     blocks += ["\n".join(f"- {line}" for line in wrong)] if wrong else []
@@ -53,7 +53,8 @@ def method(meta: Mapping[str, Any]) -> list[str]:
     return [f"method: {meta['method']}", *(f"{sweep}: {clock}" for sweep, clock in meta["clocks"].items())]
 
 
-def _markdown(table: Table) -> list[str]:
+def as_lines(table: Table) -> list[str]:
+    """One table, a Markdown line each."""
     lines = [_line(line) for line in table.lines if line is not None]
     return markdown([column.name for column in table.columns], lines, [column.right for column in table.columns])
 

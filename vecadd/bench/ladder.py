@@ -10,9 +10,12 @@ SIZES = (2**12, 2**20, 2**26)  # all rungs end within 2 s at the first; the last
 BRIEF_SIZES = (2**26,)
 BLOCKSIZE_SIZES = (2**26,)
 
+PRECISION_DTYPES = ("float32", "float16", "bfloat16")
+PRECISION_BRIEF_SIZES = (2**10, 2**14, 2**20, 2**24)
+
 BLOCKS = (32, 64, 128, 256, 512, 768, 1024)
 BRIEF_BLOCKS = (64, 256, 1024)
-BLOCKSIZE_RUNGS = ("naive", "coarsen2", "coarsen4", "unroll2", "float2", "float4", "float4_unroll2", "tuned")
+BLOCKSIZE_RUNGS = ("naive", "coarsen2", "coarsen4", "unroll2", "float2", "float4", "float4_unroll2")
 
 # The axis of a rung, where it has one; the others are run as they are.
 VARIANTS: Mapping[str, tuple[Mapping[str, int], ...]] = {

@@ -38,7 +38,7 @@ class Row:
     @property
     def label(self) -> str:
         """The rung, with its parameters, and the memory or the clock where the rows around it have another."""
-        notes = [f"{name} {value}" for name, value in self.params.get("parameters", {}).items()]
+        notes = [f"{name} {self.params.get(name, value)}" for name, value in self.params.get("parameters", {}).items()]
         notes += [self.params[key] for key in ("memory", "clock") if self.params.get(key, self.rung) != self.rung]
         return f"{self.rung} ({', '.join(notes)})" if notes else self.rung
 
@@ -53,13 +53,12 @@ class Row:
 
 def rows_of(measurement: Measurement) -> list[Row]:
     """A row for every contestant that was timed and checked, or failed."""
-    rows = [_row(measurement, timed) for timed in measurement.timed if timed.checks or timed.error]
-    return measurement.cell.derive(rows) if measurement.cell.derive else rows
+    return [_row(measurement, timed) for timed in measurement.timed if timed.checks or timed.error]
 
 
 def _row(measurement: Measurement, timed: Timed) -> Row:
     cell = measurement.cell
-    limit = cell.limit.gbps
+    limit = cell.limit.gbps if timed.contestant.limited else None
     nbytes = timed.contestant.arrays * cell.additions * cell.n * cell.dtype.itemsize
     gbps = None if timed.error else nbytes / timed.median / 1e9
     return Row(

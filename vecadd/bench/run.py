@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 from vecadd import _host
@@ -37,13 +38,17 @@ class Run:
         order = random.Random(0)
         patterns: dict[str, Pattern] = {}
         try:
-            cells = [(sweep, cell) for sweep in sweeps for cell in self._cells(sweep)]
-            for done, (sweep, cell) in enumerate(cells):
-                tell(cell.name, done, len(cells))
+            sweeps = list(sweeps)
+            plan = [(sweep, self._cells(sweep)) for sweep in sweeps]
+            total, done = sum(len(cells) for _, cells in plan), count()
+            for sweep, cells in plan:
                 self.clocks[sweep.name] = sweep.clock
-                if str(cell.dtype) not in patterns:
-                    patterns[str(cell.dtype)] = Pattern(cell.dtype)
-                self._measure(cell, patterns[str(cell.dtype)], predictions, order)
+                for cell in cells:
+                    tell(cell.name, next(done), total)
+                    if str(cell.dtype) not in patterns:
+                        patterns[str(cell.dtype)] = Pattern(cell.dtype)
+                    self._measure(cell, patterns[str(cell.dtype)], predictions, order)
+                self._extra(sweep)
         except KeyboardInterrupt:
             self.interrupted = True
 
@@ -72,6 +77,12 @@ class Run:
             self.failures.append(f"{sweep.name}: {type(error).__name__}: {error}")
             return []
 
+    def _extra(self, sweep: Sweep) -> None:
+        try:
+            self.rows += sweep.extra(self.axes, self.machine)
+        except Exception as error:
+            self.failures.append(f"{sweep.name}: {type(error).__name__}: {error}")
+
     def _measure(self, cell: Cell, pattern: Pattern, predictions: Predictions, order: random.Random) -> None:
         if not self._fits(cell):
             return
@@ -86,10 +97,18 @@ class Run:
         except Exception as error:
             self.failures.append(f"{cell.name}: {type(error).__name__}: {error}")
         finally:
-            self.rows += results.rows_of(measurement)
+            self._keep(cell, results.rows_of(measurement))
         for timed in measurement.timed:
             if timed.error is None and timed.samples:
                 predictions.note(timed.contestant, cell.dtype, cell.elements, timed.median)
+
+    def _keep(self, cell: Cell, rows: list[Row]) -> None:
+        self.rows += rows
+        try:
+            if cell.derive is not None:
+                cell.derive(rows)
+        except Exception as error:
+            self.failures.append(f"{cell.name}: {type(error).__name__}: {error}")
 
     def _fits(self, cell: Cell) -> bool:
         places = {contestant.place.name: contestant.place for contestant in cell.contestants}.values()
@@ -108,6 +127,8 @@ class Run:
         return True
 
     def _leave_out_the_slow(self, cell: Cell, pattern: Pattern, predictions: Predictions) -> None:
+        if cell.additions > 1:  # its sweep has seen to that, and a loop of launches does not grow with their elements
+            return
         for contestant in list(cell.contestants):
             try:
                 seconds = predictions.seconds(contestant, pattern, cell.elements)

@@ -4,6 +4,7 @@ A sweep takes the axes and the bench's `Machine` and gives its cells, smallest f
 cell is measured.
 """
 
+from argparse import ArgumentTypeError
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,21 +13,17 @@ from typing import Any
 import numpy as np
 
 from vecadd import _core
-from vecadd.bench import contestants, ladder, limits
+from vecadd.bench import contestants, ladder, latencies, limits, transfers
 from vecadd.bench.axes import DEFAULT_DTYPES, DEFAULT_SIZES, Axes, dtype_named
-from vecadd.bench.buffers import HOST, PINNED, Place, rotation
+from vecadd.bench.buffers import HOST, rotation
 from vecadd.bench.contestants import Contestant
+from vecadd.bench.machine import link_theory
+from vecadd.bench.results import Row
 from vecadd.bench.timing import Cell
+from vecadd.info import info
 
-# Other transfer rungs run on pinned memory.
-PLACES_OF_TRANSFER = {
-    **dict.fromkeys(("pageable", "streams4_pageable", "copy_blocking", "copy_async", "copy_stream", "staged"), (HOST,)),
-    **dict.fromkeys(("hybrid", "tuned_transfer"), (PINNED, HOST)),
-    "managed": (),  # for those who ask for it by name, on small arrays: nothing bounds its time
-}
 BRIEF_SIZES = (2**10, 2**14, 2**18, 2**22, 2**26)  # of a run of all sweeps
 HOST_SETS = 1  # in the cache where they fit, for the rungs and for the probe, which works on the same arrays
-TRANSFER_SETS = 1  # no cache helps a link, and page-locking costs 0.35 s a GiB
 
 DEVICE_SHARE = 0.5  # of the GPU's memory for the buffer sets together
 
@@ -69,6 +66,13 @@ class Machine:
     def link_limit(self) -> float:
         self.probed["link"] = limits.probe_link(self.device)
         return self.probed["link"]["gbps"]
+
+    @cached_property
+    def link_theory(self) -> float | None:
+        """Bytes a second that the link carries each way in theory; None where the machine does not say which it is."""
+        gpus = info().gpus
+        own = gpus[self.device] if self.device < len(gpus) else None
+        return link_theory(own.link_generation_max, own.link_width_max) if own else None
 
     def probe(self) -> None:
         """Asks for every limit, so that whatever a run measures opens with all of them. One that cannot be had is no
@@ -140,17 +144,72 @@ def blocksize(axes: Axes, machine: Machine) -> Iterator[Cell]:
         yield Cell("blocksize", dtype, n, _wanted(axes, every), limit, machine.sets(set_bytes))
 
 
-def transfer(axes: Axes, machine: Machine) -> Iterator[Cell]:
-    """NumPy arrays, added by the GPU: up, added, and down again."""
+def precision(axes: Axes, machine: Machine) -> Iterator[Cell]:
+    """Half the bytes an element, beside the processor, which adds its own arrays: every dtype in turn at each size."""
     machine.probe()
-    for dtype, n, _ in grid(axes):
-        every = [
-            contestants.rung(name, place, memory=_memory(place))
-            for name in contestants.rung_names("transfer", str(dtype))
-            for place in PLACES_OF_TRANSFER.get(name, (PINNED,))
-        ]
-        every += [contestants.transfer_add(place, memory=_memory(place)) for place in (PINNED, HOST)]
-        yield Cell("transfer", dtype, n, _wanted(axes, every), limits.FixedLimit(machine.link_limit), TRANSFER_SETS)
+    dtypes = _precise_dtypes(axes, machine)
+    for n in axes.sizes_of(DEFAULT_SIZES, ladder.PRECISION_BRIEF_SIZES):
+        for dtype in dtypes:
+            processor = _wanted(axes, [contestants.numpy_add()])
+            yield Cell("precision", dtype, n, processor, limits.HostLimit(), HOST_SETS)
+            rungs = sorted(_core.rungs(), key=lambda rung: str(rung["family"]), reverse=True)  # its own, then others
+            every = [
+                _device_rung(axes, machine, rung, dtype, n)
+                for rung in rungs
+                if machine.runs(rung, dtype) and (rung["family"] == "precision" or rung["name"] in _beside(dtype))
+            ]
+            yield Cell(
+                "precision",
+                dtype,
+                n,
+                _wanted(axes, every),
+                limits.FixedLimit(machine.device_limit),
+                machine.sets(3 * n * dtype.itemsize),
+                derive=lambda rows: _add_launch_share(rows, machine.launches["kernel_seconds"]),
+            )
+
+
+def transfer(axes: Axes, machine: Machine) -> Iterator[Cell]:
+    """NumPy arrays, added by the GPU: up, added, and down again; then document 004's stages."""
+    machine.probe()
+    sizes = axes.sizes_of(DEFAULT_SIZES, transfers.BRIEF_SIZES)
+
+    def derive(rows: list[Row]) -> None:
+        transfers.derive(rows, machine.probed, machine.link_theory)
+
+    def cell(n: int, dtype: np.dtype[Any], every: list[Contestant]) -> Cell:
+        limit = limits.FixedLimit(machine.link_limit)
+        return Cell("transfer", dtype, n, _wanted(axes, every), limit, transfers.SETS, derive=derive)
+
+    for name in axes.dtypes or DEFAULT_DTYPES:
+        dtype = dtype_named(name)
+        for n in sizes:
+            yield cell(n, dtype, transfers.round_trips(axes, dtype, last=n == max(sizes)))
+    dtype = dtype_named((axes.dtypes or DEFAULT_DTYPES)[0])
+    yield cell(min(transfers.STAGES_SIZE, max(sizes)), dtype, transfers.stages(dtype))
+
+
+def latency(axes: Axes, machine: Machine) -> Iterator[Cell]:
+    """Many small additions, each by its own launch: independent ones, and a chain in which each waits for the last."""
+    machine.probe()
+    for dtype, n, set_bytes in grid(axes, latencies.SIZES, latencies.BRIEF_SIZES):
+        adds = latencies.adds_of(n, dtype.itemsize)
+        for chain in (0, 1):
+            own_bytes = set_bytes if chain else adds * set_bytes
+            # A chain finds its operands where it left them: the memory bounds it only where the L2 is a trifle.
+            in_cache = chain and own_bytes < limits.DEVICE_CACHES * machine.gpu["l2"]
+            yield Cell(
+                "latency",
+                dtype,
+                n,
+                latencies.small_additions(axes, dtype, adds, chain, machine.capability),
+                limits.FixedLimit(None if in_cache else machine.device_limit),
+                machine.sets(own_bytes),
+                reference=latencies.LOOP,
+                additions=adds,
+                length=n if chain else adds * n,
+                derive=latencies.derive,
+            )
 
 
 @dataclass(frozen=True)
@@ -161,6 +220,7 @@ class Sweep:
     cells: Callable[[Axes, Machine], Iterator[Cell]]
     clock: str
     needs_gpu: bool = True
+    extra: Callable[[Axes, Machine], list[Row]] = lambda axes, machine: []  # rows that no rounds give
 
 
 EVENTS = "rungs timed by CUDA events behind a delay kernel of 20 us, so that the events do not time the host's launch"
@@ -177,9 +237,21 @@ SWEEPS = {
         Sweep("ladder", ladder_of_kernels, EVENTS),
         Sweep("blocksize", blocksize, EVENTS),
         Sweep(
+            "precision",
+            precision,
+            f"{EVENTS}; numpy around the Python call, on the host's own arrays",
+        ),
+        Sweep(
             "transfer",
             transfer,
-            "rungs timed in C, around the whole way there and back; add around the Python call",
+            "rungs timed in C, around the whole way there and back; add around the Python call; timelines and stages "
+            "of one more run, by events; cold_start once, around a process",
+            extra=lambda axes, machine: transfers.extra_rows(axes, machine.device),
+        ),
+        Sweep(
+            "latency",
+            latency,
+            "timed by the host in C, from the first call until the device is done; of graphs the launch alone",
         ),
     )
 }
@@ -221,9 +293,31 @@ def _device_rung(
     return contestants.device_rung(rung, dtype, n, block, chosen, bytes_in_flight=in_flight)
 
 
+def _precise_dtypes(axes: Axes, machine: Machine) -> list[np.dtype[Any]]:
+    """The dtypes asked for, or those of the sweep without the one that needs a package which is not there."""
+    if axes.dtypes is not None:
+        return [dtype_named(name) for name in axes.dtypes]
+    found = []
+    for name in ladder.PRECISION_DTYPES:
+        try:
+            found.append(dtype_named(name))
+        except ArgumentTypeError as error:
+            machine.missing.append(f"precision {name}: {error}")
+    return found
+
+
+def _beside(dtype: np.dtype[Any]) -> tuple[str, ...]:
+    """The rungs that stand beside the precision rungs of a dtype, or in their place where there are none."""
+    name = str(dtype)
+    has_own = any(rung["family"] == "precision" and name in rung["dtypes"] for rung in _core.rungs())
+    return ("tuned",) if has_own else ("naive", "float4")
+
+
+def _add_launch_share(rows: list[Row], empty: float) -> None:
+    for row in rows:
+        if row.seconds:
+            row.params["launch_share"] = empty / row.seconds
+
+
 def _wanted(axes: Axes, every: list[Contestant]) -> list[Contestant]:
     return [contestant for contestant in every if axes.wants(contestant.name)]
-
-
-def _memory(place: Place) -> str:
-    return "pinned" if place is PINNED else "pageable"

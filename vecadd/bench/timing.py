@@ -43,7 +43,7 @@ class Cell:
 
     ``sets`` is how many buffer sets each place gets, ``reference`` the contestant that the others are compared with.
     Where a contestant makes ``additions`` of n elements in one run, its operands have ``length`` elements, else n.
-    ``derive`` adds to the rows of the cell what follows from several of them.
+    ``derive`` adds to the parameters of the cell's rows what follows from them and from the limits.
     """
 
     sweep: str
@@ -55,7 +55,7 @@ class Cell:
     reference: str | None = None
     additions: int = 1
     length: int = 0
-    derive: Callable[[list["Row"]], list["Row"]] | None = None
+    derive: Callable[[list["Row"]], None] | None = None
 
     @property
     def elements(self) -> int:

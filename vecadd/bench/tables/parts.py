@@ -16,7 +16,7 @@ def rung_named(name: str) -> dict[str, Any] | None:
 
 
 def seconds(row: Row) -> str:
-    return "failed" if row.seconds is None else show_seconds(row.seconds)
+    return show_seconds(row.seconds) if row.seconds is not None else "failed" if row.error else "-"
 
 
 def rate(row: Row) -> str:

@@ -63,8 +63,22 @@ def _round_trips(sweep: str, rows: list[Row]) -> Table:
         table.rule()
     named = dict.fromkeys(row.rung for row in rows)
     shown = [figure for rung in named for figure in recorded.figures(rung)]
-    table.notes = [*NOTES, *parts.document_notes(named, shown)]
+    table.notes = [*NOTES, *_told(rows), *parts.document_notes(named, shown)]
     return table
+
+
+def _told(rows: list[Row]) -> list[str]:
+    """What the rows that no rounds gave have to say, a line each."""
+    lines = [f"{row.rung}: {row.params['says']}" for row in rows if "says" in row.params]
+    for row in rows:
+        if "gpu" not in row.params:
+            continue
+        gpu, cpu = (
+            ", ".join(f"{name} {show_seconds(value)}" for name, value in row.params[where].items() if name != "checked")
+            for where in ("gpu", "cpu")
+        )
+        lines += [f"{row.rung} on the GPU: {gpu}", f"{row.rung} on the processor alone: {cpu}"]
+    return lines
 
 
 def _figures(row: Row) -> tuple[str, ...]:
@@ -88,12 +102,12 @@ def _stages(sweep: str, rows: list[Row]) -> Table:
             "kernel",
             "to host",
             "to device",
-            "kernel : memory %",
+            "kernel : memory",
             "its kernel",
             "its to host",
             "its to device",
-            "its kernel : memory %",
-            Column("made of", right=False),
+            "its k : m",
+            Column("made of", right=False, share=1),
         ),
     )
     for (dtype, n), cell in groupby(rows, key=lambda row: (row.dtype, row.n)):
@@ -110,8 +124,7 @@ def _stages(sweep: str, rows: list[Row]) -> Table:
                 style=parts.style(row),
             )
         table.rule()
-    named = dict.fromkeys(row.rung for row in rows)
-    table.notes = parts.document_notes(named, (figure for figure in recorded.FIGURES if figure.setting == "004a"))
+    table.notes = ["kernel : memory: percent of the three; its: document 004's, " + str(recorded.SETTINGS["004a"])]
     return table
 
 

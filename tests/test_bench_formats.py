@@ -1,0 +1,81 @@
+"""The bench's output formats, each as a file in tests/golden/bench: fixed rows in, exactly that text out.
+
+`python tests/test_bench_formats.py` writes the files anew; read what has changed before you keep it."""
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bench_rows import META, ROWS, RUNGS
+from rich.console import Console
+
+from vecadd.bench import command, formats, opening, terminal
+from vecadd.bench.tables import parts, tables
+
+GOLDEN = Path(__file__).parent / "golden" / "bench"
+
+
+def printed(sweep: str) -> str:
+    """The tables of a sweep as a pipe gets them, without the spaces that fill up the lines."""
+    text = io.StringIO()
+    terminal.show(tables(ROWS[sweep]), Console(file=text, width=command.PIPE_WIDTH))
+    return "\n".join(line.rstrip() for line in text.getvalue().splitlines()) + "\n"
+
+
+def lines(texts: list[str]) -> str:
+    return "\n".join(texts) + "\n"
+
+
+EVERY = [row for rows in ROWS.values() for row in rows]
+
+FILES: dict[str, Callable[[], str]] = {
+    **{f"{sweep}.txt": lambda sweep=sweep: printed(sweep) for sweep in ROWS},  # type: ignore[misc]
+    "run.md": lambda: formats.as_markdown(META, EVERY),
+    "run.csv": lambda: formats.as_csv(EVERY),
+    "opening.txt": lambda: lines(opening.lines(META, EVERY)),
+    "findings.txt": lambda: lines(opening.findings(META, EVERY)),
+}
+
+
+@pytest.fixture(autouse=True)
+def fixed_rungs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rungs' own texts are theirs to change."""
+    monkeypatch.setattr(parts, "rung_named", RUNGS.get)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_fixed_rows_give_exactly_the_text_of_the_golden_file(name: str) -> None:
+    assert FILES[name]() == (GOLDEN / name).read_text()
+
+
+@pytest.mark.parametrize("sweep", ROWS)
+def test_no_cell_is_cut_off_in_a_pipe(sweep: str) -> None:
+    assert "…" not in printed(sweep)
+
+
+def test_csv_has_every_row_and_json_for_what_is_no_number() -> None:
+    read = list(csv.DictReader(io.StringIO(formats.as_csv(EVERY))))
+    assert [(row["sweep"], row["rung"], int(row["n"])) for row in read] == [
+        (row.sweep, row.rung, row.n) for row in EVERY
+    ]
+    by_name: dict[str, Any] = {row["rung"]: row for row in read}
+    assert json.loads(by_name["waves"]["grid"]) == [1161, 1, 1]
+    assert by_name["cold_start"]["seconds"] == "1.2"
+
+
+def test_markdown_tables_are_even() -> None:
+    blocks = formats.as_markdown(META, EVERY).split("\n\n")
+    bars = [{line.count("|") for line in block.splitlines()} for block in blocks if block.startswith("|")]
+    assert len(bars) == len(tables(EVERY))
+    assert all(len(counts) == 1 for counts in bars)
+
+
+if __name__ == "__main__":
+    parts.rung_named = RUNGS.get  # type: ignore[assignment]
+    GOLDEN.mkdir(parents=True, exist_ok=True)
+    for name, make in FILES.items():
+        (GOLDEN / name).write_text(make())

@@ -1,0 +1,114 @@
+"""The steps that the founding documents tell of: what each brought them, what it brings in a run of ours, and why not
+the same. Seconds on another GPU say little; the gain of a step says what limits the machine."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from vecadd.bench.results import Row
+
+
+@dataclass(frozen=True)
+class Which:
+    """A row: a rung with these parameters (its fastest where none are given), of a dtype and in a memory where the
+    sweep has several."""
+
+    rung: str
+    dtype: str = "float32"
+    block: int | None = None
+    chain: int | None = None
+
+    def __str__(self) -> str:
+        return self.rung if self.block is None else f"{self.rung}, {self.block} threads"
+
+
+@dataclass(frozen=True)
+class Step:
+    """From one rung to another in a sweep, at ``n`` elements, or at the largest size that both ran at where it is None.
+    ``gain`` is the document's: how many times as fast the second was."""
+
+    document: str
+    where: str  # the document's GPU
+    sweep: str
+    before: Which
+    after: Which
+    gain: float
+    why: str  # where ours differs, in one sentence
+    n: int | None = None
+
+
+_HALF = "float16"
+
+STEPS: Sequence[Step] = (
+    Step("004", "RTX 4060 Ti", "ladder", Which("single_thread"), Which("single_block"), 4.984 / 0.104,
+         "One thread waits for every load in turn, 256 threads for 256 at a time; ours also reads what it adds to, and "
+         "at this size both are bound by latency alone."),
+    Step("004", "RTX 4060 Ti", "ladder", Which("single_block"), Which("grid_stride"), 104 / 6,
+         "The gain is the number of multiprocessors that can be kept busy before the memory is full: 34 on a 288 GB/s "
+         "card, 132 here."),
+    Step("004", "RTX 4060 Ti", "ladder", Which("grid_stride"), Which("naive"), 6 / 4,
+         "A quarter of the bytes is saved, because naive writes where grid_stride adds; the rest is how many bytes the "
+         "two keep in flight."),
+    Step("000", "RTX 5060 Ti", "ladder", Which("naive"), Which("restrict"), 1.0,
+         "The same bytes in flight by another instruction: nothing is to be gained."),
+    Step("000", "RTX 5060 Ti", "ladder", Which("restrict"), Which("float4"), 4.02 / 4.00,
+         "448 GB/s are full with 16 KiB in flight on each multiprocessor; 4.8 TB/s are not, and 16-byte loads keep "
+         "four times as many bytes in flight."),
+    Step("000", "RTX 5060 Ti", "ladder", Which("restrict"), Which("chunked"), 4.02 / 2.66,
+         "The document adds up the kernels that its profiler shows one by one; end to end the launches stand one "
+         "behind the other, and every one starts and drains the whole GPU."),
+    Step("002", "A100", "blocksize", Which("naive", block=256), Which("naive", block=512), 241.97 / 241.37,
+         "Both fill the multiprocessor with 2048 threads."),
+    Step("002", "A100", "blocksize", Which("naive", block=256), Which("naive", block=1024), 241.97 / 253.51,
+         "Two large blocks leave half a multiprocessor idle while one of them drains."),
+    Step("002", "A100", "ladder", Which("naive"), Which("coarsen2"), 241.97 / 237.8,
+         "Neighbouring elements of one thread make each load of a warp touch twice the lines, which costs about what "
+         "the second load in flight brings."),
+    Step("002", "T4", "ladder", Which("naive"), Which("coarsen2"), 1.57692 / 1.91419,
+         "A T4 has a smaller L1 to catch the second half of each line."),
+    Step("002", "A100", "ladder", Which("coarsen2"), Which("coarsen4"), 237.8 / 277.15,
+         "Each load of a warp is spread over four times the lines."),
+    Step("002", "A100", "ladder", Which("naive"), Which("float4"), 241.97 / 235.21,
+         "The more bandwidth a multiprocessor has for itself, the more bytes it must keep in flight."),
+    Step("002", "A100", "ladder", Which("float4"), Which("float4_float2"), 235.21 / 233.46,
+         "The tails are a few elements of millions."),
+    Step("001", "RTX Titan", "precision", Which("naive"), Which("float4"), 25.0 / 23.3,
+         "At this size the launch is a large share, and what fits in the L2 does not wait for the memory.", n=2**20),
+    Step("001", "RTX Titan", "precision", Which("naive"), Which("half", _HALF), 25.0 / 16.3,
+         "Half the bytes, but half the bytes in flight too, and the launch stays.", n=2**20),
+    Step("001", "RTX Titan", "precision", Which("half", _HALF), Which("half2", _HALF), 16.3 / 13.2,
+         "Two elements a load restore the bytes in flight.", n=2**20),
+    Step("001", "RTX Titan", "precision", Which("half2", _HALF), Which("half8", _HALF), 13.2 / 16.1,
+         "Four times fewer threads share 2^20 elements: on a large GPU there are hardly enough of them.", n=2**20),
+    Step("001", "RTX Titan", "precision", Which("half8", _HALF), Which("half8_pack", _HALF), 16.1 / 15.8,
+         "One load in the place of four: fewer instructions, the same bytes.", n=2**20),
+    Step("000", "RTX 5060 Ti", "transfer", Which("pageable"), Which("pinned"), 310.244537 / 140.64,
+         "The driver stages ordinary memory through its own pinned buffer by one processor core, while the faster link "
+         "waits."),
+    Step("000", "RTX 5060 Ti", "transfer", Which("pinned"), Which("streams2"), 140.64 / 119.95,
+         "Overlap saves the download, a third of what crosses the link."),
+    Step("003", "GPU unknown", "latency", Which("launch_loop", chain=0), Which("graph_pdl_trigger", chain=0), 3.0,
+         "Of independent additions of 10 KB only the launches take time, and a graph launches them from the GPU.",
+         n=2560),
+)  # fmt: skip
+
+
+def measured(step: Step, rows: Iterable[Row]) -> tuple[int, float] | None:
+    """The size and the gain of the step in these rows; None where they never ran both of its rungs at one size."""
+    rows = [row for row in rows if row.sweep == step.sweep and row.seconds and "stage" not in row.params]
+    before, after = (_fastest(rows, which) for which in (step.before, step.after))
+    sizes = [n for n in before.keys() & after.keys() if step.n in (None, n)]
+    return (max(sizes), before[max(sizes)] / after[max(sizes)]) if sizes else None
+
+
+def _fastest(rows: Iterable[Row], which: Which) -> dict[int, float]:
+    """The fastest time of the row that is meant, by size."""
+    found: dict[int, float] = {}
+    for row in rows:
+        if (
+            (row.rung, row.dtype) == (which.rung, which.dtype)
+            and which.block in (None, row.params.get("block"))
+            and which.chain in (None, row.params.get("parameters", {}).get("chain"))
+            and row.seconds
+        ):
+            found[row.n] = min(row.seconds, found.get(row.n, row.seconds))
+    return found

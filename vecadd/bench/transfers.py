@@ -1,0 +1,155 @@
+"""Transfers as a sweep: which variants of a rung are run on which memory, the model beside them, and what is looked at
+once outside of the rounds: the steps of a run, a cold start, what GPUDirect would need."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from vecadd import _core
+from vecadd.bench import cold, contestants, gpudirect, recorded
+from vecadd.bench.axes import Axes
+from vecadd.bench.buffers import HOST, PINNED, Buffers, Place
+from vecadd.bench.contestants import Contestant
+from vecadd.bench.results import Row
+
+BRIEF_SIZES = (2**16, 2**20, 2**24)
+STAGES_SIZE = 2**24  # of document 004's stages: one thread takes 1 s for 2^24 elements on an H200, and 6 s for its 1e8
+
+SETS = 1  # no cache helps a link, and page-locking costs 0.35 s a GiB
+
+# Rungs that are not here run on pinned memory.
+PLACES: Mapping[str, tuple[Place, ...]] = {
+    **dict.fromkeys(("pageable", "streams4_pageable", "copy_blocking", "copy_async", "copy_stream", "staged"), (HOST,)),
+    **dict.fromkeys(("hybrid", "tuned_transfer"), (PINNED, HOST)),
+}
+BY_NAME = ("managed",)  # only for those who ask for it, on small arrays: nothing bounds its time
+NOT_BY_THE_LINK = ("hybrid",)  # the processor adds a share of the elements, which crosses no link
+
+# What the parameter `kernel` chooses from.
+KERNELS = ("naive", "restrict", "float4", "tuned", "single_thread", "single_block", "grid_stride")
+
+# Beside the usual parameters, at the largest size of a run: does the kernel matter, does the allocation?
+VARIANTS: Mapping[str, tuple[Mapping[str, int], ...]] = {
+    "pageable": ({}, {"kernel": 1}, {"kernel": 2}, {"allocates": 0}),
+    "streams2": ({}, {"allocates": 0}),
+}
+
+Inspect = Callable[[Buffers], Mapping[str, Any]]
+
+
+def round_trips(axes: Axes, dtype: np.dtype[Any], *, last: bool) -> list[Contestant]:
+    """Every transfer rung on each kind of memory that it takes; ``last`` at the largest size of the run."""
+    found = []
+    for rung in _rungs(dtype):
+        if rung["name"] in BY_NAME and not axes.names(rung["name"]):
+            continue
+        variants = VARIANTS.get(rung["name"], ({},)) if last and not axes.brief else ({},)
+        found += [
+            _contestant(rung, place, chosen, look=("timeline", "stages") if last else ())
+            for place in PLACES.get(rung["name"], (PINNED,))
+            for chosen in variants
+        ]
+    return [*found, *(contestants.transfer_add(place, memory=memory(place)) for place in (PINNED, HOST))]
+
+
+def stages(dtype: np.dtype[Any]) -> list[Contestant]:
+    """What document 004's stages were, one contestant each, in its order."""
+    rungs = {rung["name"]: rung for rung in _rungs(dtype)}
+    return [
+        _contestant(
+            rungs[name],
+            PLACES.get(name, (PINNED,))[0],
+            {"kernel": KERNELS.index(kernel)},
+            look=("stages",),
+            stage=kernel if name == "pageable" else name,
+        )
+        for name, kernel in recorded.STAGES
+        if name in rungs
+    ]
+
+
+def model_seconds(nbytes: int, limits: Mapping[str, Mapping[str, float]]) -> float:
+    """The time of an addition of arrays of so many bytes if uploads, kernel and download overlapped without a gap: the
+    longest of the three (founding document 004). Both uploads share one direction of the link."""
+    link, device = limits["link"], limits["device"]
+    seconds = 2 / link["to_device_gbps"], 3 / device["gbps"], 1 / link["to_host_gbps"]
+    return max(seconds) * nbytes / 1e9
+
+
+def derive(rows: list[Row], limits: Mapping[str, Mapping[str, float]], theory: float | None) -> None:
+    """Adds the model's seconds to the rows, and the share of what the link's generation and width give in theory that
+    the two uploads took. ``theory`` in bytes a second, None where the machine does not say."""
+    for row in rows:
+        nbytes = row.bytes // 3
+        row.params["model_seconds"] = model_seconds(nbytes, limits)
+        if theory and row.seconds and row.rung not in NOT_BY_THE_LINK:
+            row.params["link_fraction"] = 2 * nbytes / theory / row.seconds
+
+
+def extra_rows(axes: Axes, device: int) -> list[Row]:
+    """The rows that no rounds give: a cold start, and GPUDirect's where they are asked for."""
+    rows = []
+    if axes.names(cold.ROW) or (axes.rungs is None and axes.sizes is None):
+        found = cold.measure(device=device)
+        seconds = found["gpu"]["process"]
+        rows.append(
+            _row(cold.ROW, found["n"], {"gpu": found["gpu"], "cpu": found["cpu"]}, seconds, found["gpu"]["checked"])
+        )
+    rows += [_row(name, 0, {"says": gpudirect.describe(name)}) for name in gpudirect.ROWS if axes.names(name)]
+    return rows
+
+
+def memory(place: Place) -> str:
+    return "pinned" if place is PINNED else "pageable"
+
+
+def _rungs(dtype: np.dtype[Any]) -> list[dict[str, Any]]:
+    return [rung for rung in _core.rungs() if rung["kind"] == "transfer" and str(dtype) in rung["dtypes"]]
+
+
+def _contestant(
+    rung: Mapping[str, Any], place: Place, chosen: Mapping[str, int], look: tuple[str, ...], **params: Any
+) -> Contestant:
+    if "kernel" in rung["params"]:
+        params["kernel"] = KERNELS[chosen.get("kernel", rung["params"]["kernel"][1])]
+    return contestants.rung(
+        rung["name"],
+        place,
+        chosen,
+        limited=rung["name"] not in NOT_BY_THE_LINK,
+        inspect=_steps(rung["name"], chosen, look) if look else None,
+        memory=memory(place),
+        **params,
+    )
+
+
+def _steps(name: str, chosen: Mapping[str, int], look: tuple[str, ...]) -> Inspect:
+    """When each copy and kernel of one run began and ended, and the seconds of each kind in sum."""
+
+    def inspect(used: Buffers) -> dict[str, Any]:
+        steps = _core.timeline(name, used.a, used.b, used.out, params=dict(chosen))
+        kinds = ("to_device", "kernel", "to_host")
+        sums = {kind: sum(end - begin for what, _, _, begin, end in steps if what == kind) for kind in kinds}
+        found = {"timeline": [list(step) for step in steps], "stages": sums}
+        return {key: found[key] for key in look}
+
+    return inspect
+
+
+def _row(rung: str, n: int, params: dict[str, Any], seconds: float | None = None, checked: bool = False) -> Row:
+    return Row(
+        sweep="transfer",
+        rung=rung,
+        dtype="float32",
+        n=n,
+        params=params,
+        seconds=seconds,
+        spread=None,
+        bytes=12 * n,
+        gbps=None,
+        limit_gbps=None,
+        fraction=None,
+        checked=checked,
+        error=None if checked or seconds is None else "wrong result",
+    )
