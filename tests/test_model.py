@@ -1,12 +1,14 @@
 """vecadd.model: known values, what grows with what, every branch of the advice, and what it refuses."""
 
-from dataclasses import replace
+import json
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks import model_check
 from vecadd import _core, model
 from vecadd.model import Limits
 
@@ -356,6 +358,21 @@ def test_a_prediction_names_the_term_that_decides():
     assert dominant("grid_stride", 2**26, blocks_per_sm=1) == "latency"
 
 
+def test_transfers_go_from_the_sum_of_their_stages_to_the_links_limit():
+    n = 2**28
+    up, down = 8 * n / LIMITS.to_device, 4 * n / LIMITS.to_host
+    assert expect("pinned_reused", n) == pytest.approx(up + down, rel=0.02)
+    both = 8 * n / LIMITS.both + 4 * n / LIMITS.to_device
+    assert both < expect("streams2", n, allocates=0) < 1.02 * both
+    assert expect("streams2", n, allocates=0) < expect("streams4", n) < expect("stream1_pinned", n)
+
+
+def test_a_loop_of_launches_is_bound_by_who_launches():
+    small = expect("launch_loop", 100, adds=1000)
+    assert small == pytest.approx(1000 * LIMITS.issued, rel=0.1)
+    assert expect("launch_loop", 2**24, adds=10) > 10 * LIMITS.memory_seconds(8 * 2**24, 4 * 2**24)
+
+
 def test_blocks_of_a_warp_wait_for_their_start():
     prediction = model.predict(RUNGS["naive"], None, H200, LIMITS, "float32", 2**26, {}, block=32)
     assert prediction.dominant == "start"
@@ -370,8 +387,50 @@ def test_blocks_of_a_warp_wait_for_their_start():
         ("naive", "float32", 10, Limits(), "did not measure"),
         ("threads", "float32", 10, LIMITS, "no host rungs"),
         ("pageable", "float32", 10, LIMITS, "no measured limit"),
+        ("streams2", "float32", 10, LIMITS, "no measured limit"),  # allocates in the timed part, as its document did
+        ("graph", "float32", 10, LIMITS, "no probe"),
     ],
 )
 def test_what_the_model_does_not_know_is_refused_by_name(name, dtype, n, limits, message):
     with pytest.raises(ValueError, match=message):
         expect(name, n, dtype, limits)
+
+
+# The model beside recorded cells.
+
+
+@pytest.fixture
+def recording(tmp_path):
+    """A result file whose naive cell took what the model expects, and whose float4 cell twice that."""
+    rows = [
+        {"sweep": "ladder", "rung": rung, "dtype": "float32", "n": 2**20, "params": params, "seconds": seconds}
+        for rung, params, seconds in (
+            ("naive", {"bytes_in_flight": 1}, expect("naive", 2**20)),
+            ("float4", {}, 2 * expect("float4", 2**20)),
+            ("float4", {}, None),
+            ("race", {"parameters": {}, "block": [256, 1, 1]}, expect("race", 2**20)),
+        )
+    ]
+    rows.append({**rows[0], "sweep": "host", "rung": "threads"})
+    rows.append({**rows[0], "sweep": "transfer", "rung": "pageable"})
+    path = tmp_path / "ladder.json"
+    path.write_text(json.dumps({"meta": {"gpu": [H200], "limits": {}}, "rows": rows}))
+    return path
+
+
+def test_recorded_cells_are_compared_one_by_one(recording, capsys):
+    assumed = [f"--assume={name}={value}" for name, value in asdict(LIMITS).items()]
+    assert model_check.main([str(recording), *assumed, "--misses"]) == 1
+    said = capsys.readouterr().out
+    assert "2 of 3 cells within 10 %" in said
+    assert "ladder float4 float32 1048576" in said
+    assert "-50.0 %" in said
+    assert "naive" not in said
+    assert "not covered, 1 rows: failed" in said
+    assert "not covered, 1 rows: no measured limit decides the time of pageable" in said
+    assert "assumed, not measured: dram" in said
+
+
+def test_a_recording_without_limits_covers_nothing(recording, capsys):
+    assert model_check.main([str(recording)]) == 1
+    assert "0 of 0 cells" in capsys.readouterr().out

@@ -34,9 +34,11 @@ DEPENDENT = 4  # cycles from an instruction to one that waits for it
 AN_ADDITION = 4  # instructions that wait for each other from a load to the next: add, count, compare, branch
 L2_PARTS = 2  # from compute capability 8.0 on each half of the L2 keeps a copy of what its multiprocessors read
 
-# Which transfers the model knows: how many parts of the work overlap. The others allocate or copy inside of the timed
-# part by ways whose cost no probe measures.
-_TRANSFERS: Mapping[str, int] = {"pinned_reused": 1, "stream1_pinned": 1, "streams2": 2, "streams4": 4}
+# Which transfers the model knows, and how many parts of their work overlap; 0: one a chunk. The others allocate or copy
+# inside of the timed part by ways whose cost no probe measures.
+_TRANSFERS: Mapping[str, int] = {"pinned_reused": 1, "stream1_pinned": 1, "streams2": 0, "streams4": 4}
+# Their parameter `kernel`: what one thread or one block makes of it is a time of its own.
+_SLOW_KERNELS = (4, 5)
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ def predict(
     ``rung`` is a row of ``_core.rungs()``, ``facts`` what ``_core.rung_facts`` says of the launch, or None: then its
     occupancy is reckoned from the block. ``params`` are those of the rung's parameters that are not as usual, ``block``
     its threads a block, 0 for its own, ``footprint`` the bytes that the runs go round; None: as many as the bench
-    would. What fits in the L2 is found there.
+    would. What fits in the L2 is found there. ``n`` is the elements of one addition, of latency rungs too.
 
     Raises ValueError for dtypes that the rung does not take, n < 1, limits that were not measured, and rungs whose time
     no measured limit decides: those of the host, and transfers that allocate or read ordinary memory.
@@ -226,32 +228,32 @@ def _one_block(
 def _transfer(
     rung: Mapping[str, Any], gpu: Gpu, limits: Limits, dtype: str, n: int, params: Mapping[str, int]
 ) -> Prediction:
-    """Two arrays up, a kernel, one array down, in as many parts as there are streams."""
-    streams = _TRANSFERS.get(rung["name"])
-    if streams is None or params.get("allocates"):
+    """Two arrays up, a kernel, one array down, in as many parts as there are streams or chunks."""
+    parts = _TRANSFERS.get(rung["name"])
+    if parts is None or params.get("allocates") or params.get("kernel") in _SLOW_KERNELS:
         raise ValueError(f"no measured limit decides the time of {rung['name']} as it is called")
+    parts = parts or -(-n // params["chunk"])
     nbytes = n * _itemsize(dtype)
     up, down = 2 * nbytes / limits.need("to_device"), nbytes / limits.need("to_host")
     kernel = limits.memory_seconds(2 * nbytes, nbytes)
-    issued = 4 * limits.need("issued") * streams
+    issued = 4 * limits.need("issued")  # of the first part; the others' goes on meanwhile
     terms = {"to_device": up, "kernel": kernel, "to_host": down, "launch": issued}
-    if streams > 1:  # both ways at once share the link
+    if parts > 1:  # both ways at once share the link
         both = 2 * nbytes / limits.need("both") + nbytes / limits.need("to_device")
         up = max(up, both)
     return Prediction(
-        issued + limits.need("kernel") + overlap(up, kernel, down, streams), terms, max(terms, key=lambda t: terms[t])
+        issued + limits.need("kernel") + overlap(up, kernel, down, parts), terms, max(terms, key=lambda t: terms[t])
     )
 
 
 def _launches(
     rung: Mapping[str, Any], gpu: Gpu, limits: Limits, dtype: str, n: int, params: Mapping[str, int]
 ) -> Prediction:
-    """Many small additions, a launch each: the host issues them, the GPU starts them one after the other."""
+    """Many small additions of n elements, a launch each: the host issues them, the GPU starts them one after the
+    other."""
     if rung["name"] != "launch_loop":
         raise ValueError(f"no probe measures how {rung['name']} launches")
-    adds = params["adds"]
-    of_one = n if params["chain"] else -(-n // adds)
-    nbytes = of_one * _itemsize(dtype)
+    adds, nbytes = params["adds"], n * _itemsize(dtype)
     far = "l2" if params["chain"] and 3 * nbytes <= gpu.l2 // L2_PARTS else "dram"
     work = limits.need(far) + limits.need("l2") + limits.memory_seconds(2 * nbytes, nbytes)
     terms = {"issue": adds * limits.need("issued"), "kernels": adds * (limits.need("queued") + work)}
