@@ -27,9 +27,9 @@ TOLERANCES: Mapping[str, float] = {"host": 0.20, "link": 0.05, "device": 0.03, "
 
 # Of theory or of a probe of the same run, how much is due.
 SHARES: Mapping[str, float] = {
-    "link to the device": 0.80,  # an H200's PCIe 5 x16: 0.88; the rest is packet headers
-    "link to the host": 0.80,  # 0.87
-    "link both ways": 0.70,  # of both directions: 0.80
+    "link to the device": 0.75,  # an H200's PCIe 5 x16: 0.81 to 0.88 by its host; the rest is packet headers
+    "link to the host": 0.75,  # 0.87
+    "link both ways": 0.60,  # of both directions: 0.68 to 0.80
     "device read": 0.90,  # 0.93
     "device write": 0.90,  # 0.96
     "device add": 0.80,  # of the model, which is within 10 % of most healthy cells
