@@ -12,8 +12,8 @@ latency     Little's law, closed: a thread's loads take the latency of an idle m
 pages       the first loads of a kernel wait for the translation of their addresses, where the sets that the bench goes
             round are more than the L2 holds
 start       blocks start one after the other
-lookups     the L1 looks up one line a cycle, and sends one sector of a store (chunks of a single block, which nothing
-            else bounds, take 768 cycles of 256 threads' 2 * 256 lines and 256 sectors)
+lookups     the L1 looks up one line of a load and sends one sector of a store in a cycle: what is left of the time of
+            `single_block_chunked`, each of whose requests is for 32 lines, when the latency is taken off
 instructions an instruction that waits for the one before waits 4 cycles (CUDA C++ Programming Guide, "Multiprocessor
             Level", compute capability 7 and later)
 atomics     the probe's additions to one address
@@ -32,7 +32,9 @@ from vecadd.model.theory import overlap
 
 DEPENDENT = 4  # cycles from an instruction to one that waits for it
 AN_ADDITION = 4  # instructions that wait for each other from a load to the next: add, count, compare, branch
-L2_PARTS = 2  # from compute capability 8.0 on each half of the L2 keeps a copy of what its multiprocessors read
+# From compute capability 8.0 on each half of the L2 keeps what the multiprocessors on its side read (NVIDIA A100 Tensor
+# Core GPU Architecture, "A100 L2 Cache").
+L2_PARTS = 2
 
 # Which transfers the model knows, and how many parts of their work overlap; 0: one a chunk. The others allocate or copy
 # inside of the timed part by ways whose cost no probe measures.
