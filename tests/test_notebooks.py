@@ -1,0 +1,142 @@
+"""The notebooks: they run from top to bottom where there is no GPU, hold no output, and speak of what exists."""
+
+import ast
+import importlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import nbformat
+import pytest
+from conftest import child_environment
+from nbclient import NotebookClient
+from nbformat import NotebookNode
+
+from vecadd import _core
+from vecadd.bench.sweeps import SWEEPS
+
+FOLDER = Path(__file__).resolve().parents[1] / "notebooks"
+NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+LIVE = ("01_kernels_and_roofline", "05_from_one_thread_to_streams")  # on a GPU: each takes half a minute there
+
+every = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+
+
+def read(path: Path) -> NotebookNode:
+    notebook = nbformat.read(path, as_version=4)
+    nbformat.validate(notebook)
+    return notebook
+
+
+def cells(path: Path, kind: str) -> list[NotebookNode]:
+    return [cell for cell in read(path).cells if cell.cell_type == kind]
+
+
+def executed(path: Path, monkeypatch: pytest.MonkeyPatch, **environment: str) -> NotebookNode:
+    """The notebook after a kernel of its own has run it, with the tree's vecadd and the warnings that a reader has."""
+    for name, value in child_environment(VECADD_TEST_RUNTIME=None, **environment).items():
+        monkeypatch.setenv(name, value)
+    notebook = read(path)
+    NotebookClient(
+        notebook, timeout=120, kernel_name="python3", resources={"metadata": {"path": str(FOLDER)}}
+    ).execute()
+    return notebook
+
+
+def printed(notebook: NotebookNode) -> str:
+    """All that it printed; there must be nothing on standard error."""
+    streams = [
+        output for cell in notebook.cells for output in cell.get("outputs", []) if output.output_type == "stream"
+    ]
+    assert {output.name for output in streams} <= {"stdout"}, streams
+    return "".join(output.text for output in streams)
+
+
+def pictures(notebook: NotebookNode) -> Iterator[tuple[NotebookNode, str]]:
+    """The cells that show a sweep's own picture, and which sweep that is."""
+    sweeps = {}
+    for cell in notebook.cells:
+        sweeps.update(re.findall(r'^(\w+) = laboratory\.measure\(\s*"(\w+)"', cell.source, re.M))
+        if found := re.search(r"^(\w+)\.picture\(\)$", cell.source, re.M):
+            yield cell, sweeps[found[1]]
+
+
+def test_there_is_one_for_each_founding_document() -> None:
+    assert [path.name[:2] for path in NOTEBOOKS] == ["01", "02", "03", "04", "05"]
+    said = [re.search(r"[Ff]ounding document (\d\d\d)", cells(path, "markdown")[0].source) for path in NOTEBOOKS]
+    assert [found and found[1] for found in said] == ["000", "001", "002", "003", "004"]
+
+
+@every
+def test_no_output_is_committed(path: Path) -> None:
+    for cell in cells(path, "code"):
+        assert (cell.outputs, cell.execution_count) == ([], None)
+    assert read(path).metadata.kernelspec.name == "python3"
+    assert set(read(path).metadata) == {"kernelspec", "language_info"}
+
+
+@every
+def test_it_is_short_and_ends_in_exercises(path: Path) -> None:
+    assert 10 <= len(read(path).cells) <= 20
+    assert read(path).cells[-1].source.startswith("## Exercises")
+
+
+@every
+def test_what_it_names_of_vecadd_exists(path: Path) -> None:
+    modules = {}
+    for cell in cells(path, "code"):
+        for node in ast.walk(ast.parse(cell.source)):
+            if isinstance(node, ast.ImportFrom):
+                assert node.module is not None
+                for alias in node.names:
+                    modules[alias.name] = importlib.import_module(f"{node.module}.{alias.name}")
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in modules:
+                assert hasattr(modules[node.value.id], node.attr)
+    assert "laboratory" in modules
+
+
+@every
+def test_the_sweeps_and_rungs_that_it_names_exist(path: Path) -> None:
+    known = {rung["name"] for rung in _core.rungs()} | {"numpy", "add"}
+    for cell in cells(path, "code"):
+        for node in ast.walk(ast.parse(cell.source)):
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+                continue
+            strings = [argument.value for argument in node.args if isinstance(argument, ast.Constant)]
+            if node.func.attr == "measure":
+                assert set(strings) <= set(SWEEPS)
+                named = [keyword.value for keyword in node.keywords if keyword.arg == "rungs"]
+                assert {
+                    part.value for value in named for part in ast.walk(value) if isinstance(part, ast.Constant)
+                } <= known
+            elif node.func.attr in ("fastest", "show", "gain"):
+                assert {text for text in strings if isinstance(text, str)} <= known | {"float32", "float16", "bfloat16"}
+
+
+@every
+def test_it_runs_without_a_gpu(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    notebook = executed(path, monkeypatch, VECADD_RECORDED="1")
+    text = printed(notebook)
+    assert "measured on" not in text
+    assert all(
+        "VECADD_RECORDED=1 asks for what is recorded" in line for line in text.splitlines() if "recorded on" in line
+    )
+    for cell, sweep in pictures(notebook):
+        drawn = [output for output in cell.outputs if "image/png" in output.get("data", {})]
+        assert len(drawn) == (f"{sweep}: recorded on" in text), cell.source
+
+
+def texts(node: ast.AST) -> set[str]:
+    """The strings written in an expression."""
+    return {part.value for part in ast.walk(node) if isinstance(part, ast.Constant) and isinstance(part.value, str)}
+
+
+@pytest.mark.gpu
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LIVE)
+def test_it_measures_on_a_gpu(name: str, runtime: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    if runtime != "gpu":
+        pytest.skip("needs a GPU")
+    notebook = executed(FOLDER / f"{name}.ipynb", monkeypatch, VECADD_RECORDED="0")
+    assert "measured on" in printed(notebook)
+    assert "recorded" not in printed(notebook)
