@@ -256,6 +256,12 @@ def test_a_device_may_be_given_by_its_number(device):
     assert model.advise(device, "float32", 2**26, 16) == model.advise(_core.gpu_facts()[device], "float32", 2**26, 16)
 
 
+@pytest.mark.parametrize("number", [-1, 99])
+def test_a_device_that_is_not_there_is_a_value_error(device, number):
+    with pytest.raises(ValueError, match="there is no device"):
+        model.advise(number, "float32", 2**26, 16)
+
+
 @pytest.mark.parametrize(
     ("arguments", "options", "error"),
     [

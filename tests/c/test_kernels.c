@@ -324,6 +324,21 @@ test_probes_of_the_l2_read_and_write_all_of_the_memory(void)
 }
 
 static void
+test_the_copying_probe_copies_the_first_half(void)
+{
+    struct memory m = memory_open(ROOM);
+    const size_t bytes = 200 * VECTOR;
+    memset(m.a, CANARY, ROOM);
+    for (size_t i = 0; i < bytes / 2; i++)
+        m.a[i] = (unsigned char)(7 * i);
+    CHECK(limits_copy_launch(m.a, bytes, NULL) == cudaSuccess);
+    CHECK(cudaStreamSynchronize(NULL) == cudaSuccess);
+    CHECK(memcmp(m.a, m.a + bytes / 2, bytes / 2) == 0);
+    CHECK(all_canaries(m.a + bytes, ROOM - bytes));
+    memory_close(&m);
+}
+
+static void
 test_a_chain_leads_through_every_link(void)
 {
     enum { LINKS = 7, DISTANCE = 48 };
@@ -355,6 +370,7 @@ main(void)
     RUN(test_every_kernel_loads);
     RUN(test_probes_read_and_write_all_of_the_memory);
     RUN(test_probes_of_the_l2_read_and_write_all_of_the_memory);
+    RUN(test_the_copying_probe_copies_the_first_half);
     RUN(test_a_chain_leads_through_every_link);
     return check_report();
 }

@@ -55,10 +55,10 @@ def advise(
     loads shall go, ``tile`` the bytes that a block would copy of each input at a time: 16 a thread unless given.
     With ``limits`` of a run its measured rate and latency count, else the bandwidth in theory and 600 ns.
 
-    Raises ValueError for n < 0, alignments that are no power of two, unknown targets, blocks and registers that no
-    kernel has; TypeError for names that are no dtype.
+    Raises ValueError for devices that are not there, n < 0, alignments that are no power of two, unknown targets, blocks
+    and registers that no kernel has; TypeError for names that are no dtype.
     """
-    gpu = Gpu.of(_core.gpu_facts()[device] if isinstance(device, int) else device)
+    gpu = Gpu.of(_facts_of(device) if isinstance(device, int) else device)
     itemsize = 2 if dtype == "bfloat16" else np.dtype(dtype).itemsize
     if n < 0:
         raise ValueError(f"n must be at least 0, not {n!r}")
@@ -107,6 +107,13 @@ def advise(
         else _into_shared_memory(gpu, alignment, tile)
     )
     return Advice("latency", needed, in_flight, rungs, (*steps, *words))
+
+
+def _facts_of(device: int) -> Mapping[str, Any]:
+    there = _core.gpu_facts()
+    if not 0 <= device < len(there):
+        raise ValueError(f"there is no device {device}: this process sees {len(there)} GPUs, counted from 0")
+    return there[device]
 
 
 def _roofline(gpu: Gpu, itemsize: int, bandwidth: float) -> str:
