@@ -88,14 +88,16 @@ def ladder(recorded: Recorded) -> list[str]:
     """Each rung at the largest size that was recorded: its time, its gain, and the documents' time of it."""
     lines = []
     fastest: dict[str, float] = {}
+    previous = None
     for row in _largest(recorded.rows):
         gain = gain_over(row, fastest)
-        documents = parts.documents(figures(row.rung))
-        lines.append([row.label, *_timed(row), show_gain(gain) if gain else "-", documents or "-"])
+        documents = parts.documents(figures(row.rung)) if row.rung != previous else ""
+        previous = row.rung
+        lines.append([row.label, *_timed(row), show_gain(gain) if gain else "-", documents])
         if row.seconds:
             fastest[row.rung] = min(row.seconds, fastest.get(row.rung, row.seconds))
     head = [f"{_what(recorded)}: rung", "time", "GB/s", "% of limit", "gain", "the documents"]
-    return markdown(head, lines)
+    return markdown(head, lines, [False, True, True, True, True, False])
 
 
 def blocksize(recorded: Recorded) -> list[str]:
@@ -130,7 +132,7 @@ def precision(recorded: Recorded) -> list[str]:
 
 def transfer(recorded: Recorded) -> list[str]:
     """GB/s (% of the limit) of each rung by size, and at the largest size how long it took against the model."""
-    rows = [row for row in recorded.rows if "stage" not in row.params and row.gbps]
+    rows = [row for row in recorded.rows if row.params.get("memory") and "stage" not in row.params and row.gbps]
     sizes = sorted({row.n for row in rows})
     cells = {(row.label, row.n): row for row in rows}
     shown = [n for n in sizes if n >= 2**16][:: 2 if len(sizes) > 6 else 1] or sizes
@@ -305,8 +307,10 @@ def _chain(row: Row) -> int:
 def _one_add(row: Row | None) -> str:
     if row is None:
         return "-"
-    gain = latency_layout.gain(row)
-    return show_seconds(row.params["seconds_per_add"]) + (f" ({gain:.2g})" if gain else "")
+    gain, one = latency_layout.gain(row), show_seconds(row.params["seconds_per_add"])
+    if not gain:
+        return one
+    return f"{one} ({gain:.0f} x)" if gain >= 10 else f"{one} ({gain:.2g} x)"
 
 
 def _reference(recorded: Recorded) -> str:

@@ -1,5 +1,6 @@
 """vecadd bench: what it measures, that nothing wrong passes, and that nothing measured is lost."""
 
+import importlib.util
 import io
 import itertools
 import json
@@ -673,6 +674,48 @@ def test_the_command_prints_a_table_and_writes_the_file(tmp_path: Path, capsys: 
     assert sweeps.SWEEPS["host"].clock in printed
     assert "% of limit" in printed
     assert "2^16" in printed
+
+
+def test_the_command_writes_every_format_and_the_pictures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["host", "--sizes", "1000", "--rungs", "numpy,add", "--seconds-per-cell", "0.01"]
+    for name in ("csv", "markdown"):
+        arguments += [f"--{name}", str(tmp_path / name)]
+    assert main(["bench", *arguments, "--plot", str(tmp_path / "pictures")]) in (0, 1)  # 1: beyond a limit in noise
+    assert (tmp_path / "csv").read_text().startswith("sweep,rung,dtype,n,seconds,")
+    assert (tmp_path / "markdown").read_text().startswith("# vecadd bench\n\n- machine: ")
+    assert [path.name for path in sorted((tmp_path / "pictures").iterdir())] == ["host.png", "host.svg"]
+    printed = capsys.readouterr().out
+    assert printed.startswith("machine: ")
+    assert [line for line in printed.splitlines() if line.startswith("written to ")] == [
+        f"written to {tmp_path / name}" for name in ("csv", "markdown", "pictures/host.png", "pictures/host.svg")
+    ]
+
+
+def test_pictures_without_matplotlib_are_refused_before_anything_is_measured(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    real = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "matplotlib" else real(name))
+    monkeypatch.setattr(Run, "measure", lambda *nothing: pytest.fail("measured"))
+    assert main(["bench", "host", "--plot", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == "vecadd bench needs the package matplotlib: pip install 'vecadd[plot]'\n"
+
+
+def test_bench_alone_runs_every_sweep_on_few_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    def measure(self: Run, chosen: Any, tell: Any) -> None:
+        asked.extend([self.axes, [sweep.name for sweep in chosen]])
+
+    monkeypatch.setattr(Run, "measure", measure)
+    main(["bench"])
+    brief, names = asked
+    assert brief.brief
+    assert brief.seconds == axes.BRIEF_SECONDS
+    assert names in (["host"], ["host", *GPU_SWEEPS])
+    machine = sweeps.Machine()
+    cells = list(sweeps.SWEEPS["host"].cells(brief, machine))
+    assert max(cell.n for cell in cells) < max(axes.DEFAULT_SIZES)
 
 
 def test_the_command_fails_when_a_row_does(

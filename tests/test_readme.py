@@ -1,14 +1,19 @@
-"""README.md: its tables are those of the recorded results."""
+"""README.md: its tables are those of the recorded results.
+
+`python tests/test_readme.py` writes the golden files anew; read what has changed before you keep it."""
 
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from bench_rows import META as MADE_UP
+from bench_rows import ROWS, RUNGS
 from test_results import row
 
 from benchmarks import readme_tables
 from vecadd.bench import results
+from vecadd.bench.tables import parts
 
 META: dict[str, Any] = {
     "gpu": [{"name": "NVIDIA H200"}],
@@ -104,3 +109,32 @@ def test_peers_at_one_size_are_shown_with_their_interval(recorded: Path) -> None
     results.write(recorded / "h200" / "peer-overhead.json", META, [ours, torch])
     text = readme_tables.fill(EMPTY.replace("size", "peer-overhead"), recorded, "abc")
     assert "| vecadd | 2.5 us | 4.9 | 1 |\n| torch | 5.7 us | 2.2 | 2.28 (2.27 to 2.31) |" in text
+
+
+GOLDEN = Path(__file__).parent / "golden" / "readme"
+GENERATED = ("ladder", "blocksize", "precision", "transfer", "stages", "latency", "steps")
+
+
+def generated(table: str, folder: Path) -> str:
+    """The table's lines as README.md gets them from the fixed rows of every sweep, a file each."""
+    (folder / "made-up").mkdir(exist_ok=True)
+    for sweep, rows in ROWS.items():
+        results.write(folder / "made-up" / f"{sweep}.json", MADE_UP, rows)
+    return readme_tables.fill(f"<!-- table: {table} -->\n<!-- /table -->\n", folder, MADE_UP["revision"])
+
+
+@pytest.mark.parametrize("table", GENERATED)
+def test_fixed_rows_give_exactly_the_table_of_the_golden_file(
+    table: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parts, "rung_named", RUNGS.get)
+    assert generated(table, tmp_path) == (GOLDEN / f"{table}.md").read_text()
+
+
+if __name__ == "__main__":
+    from tempfile import TemporaryDirectory
+
+    parts.rung_named = RUNGS.get  # type: ignore[assignment]
+    for name in GENERATED:
+        with TemporaryDirectory() as place:
+            (GOLDEN / f"{name}.md").write_text(generated(name, Path(place)))

@@ -40,14 +40,14 @@ _HALF = "float16"
 
 STEPS: Sequence[Step] = (
     Step("004", "RTX 4060 Ti", "ladder", Which("single_thread"), Which("single_block"), 4.984 / 0.104,
-         "One thread waits for every load in turn, 256 threads for 256 at a time; ours also reads what it adds to, and "
-         "at this size both are bound by latency alone."),
+         "One thread waits for each load in turn, 256 threads for 256 at a time; but they share one multiprocessor, "
+         "and read a third array."),
     Step("004", "RTX 4060 Ti", "ladder", Which("single_block"), Which("grid_stride"), 104 / 6,
-         "The gain is the number of multiprocessors that can be kept busy before the memory is full: 34 on a 288 GB/s "
-         "card, 132 here."),
+         "One block has one multiprocessor's bytes in flight. The gain of more of them ends where the memory is full: "
+         "288 GB/s are long before 4.8 TB/s."),
     Step("004", "RTX 4060 Ti", "ladder", Which("grid_stride"), Which("naive"), 6 / 4,
-         "A quarter of the bytes is saved, because naive writes where grid_stride adds; the rest is how many bytes the "
-         "two keep in flight."),
+         "naive saves a quarter of the bytes, because it writes where grid_stride adds; here it loses some of that "
+         "again, with two loads a thread in flight for grid_stride's three."),
     Step("000", "RTX 5060 Ti", "ladder", Which("naive"), Which("restrict"), 1.0,
          "The same bytes in flight by another instruction: nothing is to be gained."),
     Step("000", "RTX 5060 Ti", "ladder", Which("restrict"), Which("float4"), 4.02 / 4.00,
@@ -64,11 +64,13 @@ STEPS: Sequence[Step] = (
          "Neighbouring elements of one thread make each load of a warp touch twice the lines, which costs about what "
          "the second load in flight brings."),
     Step("002", "T4", "ladder", Which("naive"), Which("coarsen2"), 1.57692 / 1.91419,
-         "A T4 has a smaller L1 to catch the second half of each line."),
+         "Probably a T4's L1, 64 KiB at most for an H200's 256, keeps less of each line for its second half."),
     Step("002", "A100", "ladder", Which("coarsen2"), Which("coarsen4"), 237.8 / 277.15,
-         "Each load of a warp is spread over four times the lines."),
+         "Each load of a warp is spread over four times the lines: it costs the more, the less the memory is the "
+         "limit."),
     Step("002", "A100", "ladder", Which("naive"), Which("float4"), 241.97 / 235.21,
-         "The more bandwidth a multiprocessor has for itself, the more bytes it must keep in flight."),
+         "An H200 has 1.9 times an A100's bandwidth for each multiprocessor, and naive's 16 KiB in flight are not "
+         "enough for it."),
     Step("002", "A100", "ladder", Which("float4"), Which("float4_float2"), 235.21 / 233.46,
          "The tails are a few elements of millions."),
     Step("001", "RTX Titan", "precision", Which("naive"), Which("float4"), 25.0 / 23.3,
@@ -82,10 +84,10 @@ STEPS: Sequence[Step] = (
     Step("001", "RTX Titan", "precision", Which("half8", _HALF), Which("half8_pack", _HALF), 16.1 / 15.8,
          "One load in the place of four: fewer instructions, the same bytes.", n=2**20),
     Step("000", "RTX 5060 Ti", "transfer", Which("pageable"), Which("pinned"), 310.244537 / 140.64,
-         "The driver stages ordinary memory through its own pinned buffer by one processor core, while the faster link "
-         "waits."),
+         "The driver stages ordinary memory through a pinned buffer of its own by one processor core: the faster the "
+         "link, the more it waits."),
     Step("000", "RTX 5060 Ti", "transfer", Which("pinned"), Which("streams2"), 140.64 / 119.95,
-         "Overlap saves the download, a third of what crosses the link."),
+         "Overlap hides the download behind the uploads: a third of the time where neither direction slows the other."),
     Step("003", "GPU unknown", "latency", Which("launch_loop", chain=0), Which("graph_pdl_trigger", chain=0), 3.0,
          "Of independent additions of 10 KB only the launches take time, and a graph launches them from the GPU.",
          n=2560),
