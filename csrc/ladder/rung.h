@@ -1,7 +1,7 @@
 /* The ladder: each rung is one way to add, callable by name, described by one `struct rung`.
  *
- * Device rungs stand one a file in cuda/ladder/, transfer and host rungs in csrc/ladder/; cuda/ladder/table.c and
- * csrc/ladder/table.c list them in order. */
+ * Device rungs stand one a file in cuda/ladder/, transfer and host rungs in csrc/ladder/; cuda/ladder/table.c,
+ * csrc/ladder/transfer_table.c and csrc/ladder/table.c list them in order. */
 #ifndef VECADD_RUNG_H
 #define VECADD_RUNG_H
 

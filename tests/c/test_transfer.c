@@ -355,6 +355,7 @@ a_device_lost_on_the_way_says_that_out_is_undefined(void)
 
 static const struct rung *failing_rung;
 static int failing_kernel = -1; /* the rung's usual one */
+static int failing_threads = 1; /* of hybrid: the GPU has all the work */
 static bool failing_with_timeline;
 
 static int
@@ -365,7 +366,9 @@ run_rung(struct status *status)
     rung_usual_params(failing_rung, &call);
     call.params[0] = failing_kernel >= 0 ? failing_kernel : call.params[0];
     if (strcmp(failing_rung->name, "hybrid") == 0)
-        call.params[2] = 1; /* the GPU has all the work */
+        call.params[2] = failing_threads;
+    if (strcmp(failing_rung->name, "streams2") == 0)
+        call.params[2] = 1 << 16; /* lanes a chunk */
     call.timeline = failing_with_timeline ? timeline_new() : NULL;
     memset(failing.c, 0xee, failing.bytes);
     const int result = failing_rung->run(&call, status);
@@ -401,7 +404,7 @@ rungs_add_and_fail_cleanly(void)
         failing_rung = *rung;
         int told = 0;
         const int pinned = strcmp(failing_rung->name, "pageable") == 0 ? 0 : 7;
-        failing = arrays_new(LANE_F32, 9 * MIB / 2, pinned);
+        failing = arrays_new(LANE_F32, 300001, pinned);
         for (unsigned seed = 0; seed < 2; seed++) {
             struct status status;
             double_reset(seed);
@@ -415,6 +418,24 @@ rungs_add_and_fail_cleanly(void)
         CHECK(cudaGetLastError() == cudaSuccess, "%s", failing_rung->name);
         arrays_free(&failing);
     }
+}
+
+static void
+processor_and_gpu_meet(void)
+{
+    struct status status;
+    failing_threads = 0; /* all three */
+    for (const struct rung *const *rung = transfer_rungs; *rung; rung++)
+        if (strcmp((*rung)->name, "hybrid") == 0)
+            failing_rung = *rung;
+    for (int pinned = 0; pinned < 8; pinned += 7)
+        for (unsigned seed = 0; seed < 4; seed++) {
+            double_reset(seed);
+            failing = arrays_new(LANE_F32, 11 * MIB / 4 + seed, pinned);
+            CHECK(run_rung(&status) == 0, "%s", status.text);
+            arrays_free(&failing);
+        }
+    CHECK(double_faults() == 0);
 }
 
 /* A kernel that accumulates, and a timeline: each has calls of its own. */
@@ -510,6 +531,7 @@ main(void)
     RUN(a_full_device_leaves_out_untouched);
     RUN(a_device_lost_on_the_way_says_that_out_is_undefined);
     RUN(rungs_add_and_fail_cleanly);
+    RUN(processor_and_gpu_meet);
     RUN(sums_that_are_cleared_and_timelines_fail_cleanly);
     RUN(streams2_tells_of_a_failed_wait);
     RUN(rungs_on_pinned_memory_refuse_other_memory);
