@@ -138,6 +138,26 @@ def test_a_line_says_time_rate_and_share(capsys: pytest.CaptureFixture[str]) -> 
     assert second == "no_such: no row"
 
 
+def test_a_prediction_stands_beside_what_was_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    gpu = {**pictured.META["gpu"][0], "memory": 140 << 30}
+    probed = {
+        "device": {"read_gbps": 4500, "write_gbps": 4500, "gbps": 4500, "l2_read_gbps": 9000, "l2_write_gbps": 9000},
+        "latency": {"l1_seconds": 2e-8, "l2_seconds": 2e-7, "dram_seconds": 6e-7},
+        "launch": {"kernel_seconds": 2e-6, "block_seconds": 6e-10, "turnaround_seconds": 1e-6},
+    }
+    measured = replace(MEASURED, meta={**pictured.META, "gpu": [gpu], "limits": probed})
+    measured.predict("naive", "float4")
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith("naive, 2^26: expected ")
+    assert "measured 241 us" in first
+    assert second == "float4: no row"
+
+
+def test_a_limit_that_was_not_probed_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    replace(MEASURED, meta={**pictured.META, "gpu": [{**pictured.META["gpu"][0], "memory": 1 << 37}]}).predict("naive")
+    assert capsys.readouterr().out.startswith("naive: this run did not measure ")
+
+
 def test_a_picture_is_shown_as_png() -> None:
     picture = MEASURED.picture("roofline")
     assert picture is not None

@@ -19,6 +19,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from vecadd import _core
 from vecadd._machine import Info
 from vecadd.bench import machine, results
 from vecadd.bench.axes import Axes, show_size
@@ -27,6 +28,7 @@ from vecadd.bench.run import Run
 from vecadd.bench.show import show_gain, show_rate, show_seconds
 from vecadd.bench.sweeps import SWEEPS
 from vecadd.info import info
+from vecadd.model import Limits, predict
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -82,6 +84,11 @@ class Measured:
         mine, other = (self.fastest(name, max(both), dtype) for name in (rung, over))
         return (other.seconds or 0.0) / mine.seconds if mine and other and mine.seconds else None
 
+    @property
+    def limits(self) -> Limits:
+        """What the run's probes found, as `vecadd.model` takes it: what they did not look for is None."""
+        return Limits.of(self.meta.get("limits", {}))
+
     def limit(self, kind: str, name: str) -> float | None:
         """What the run's probes found: `limit("device", "gbps")`, `limit("latency", "dram_seconds")`; None where they
         did not look."""
@@ -105,6 +112,27 @@ class Measured:
         for rung, over in steps:
             there = f"; in the document {documents[rung]}" if rung in documents else ""
             print(f"{rung} over {over}: {times(self.gain(rung, over, n, dtype))}{there}")
+
+    def predict(self, *rungs: str, n: int | None = None, dtype: str | None = None) -> None:
+        """Prints what `vecadd.model` expects of these rungs on this GPU by the run's limits, and what was measured, a
+        line each; or why it expects nothing."""
+        known = {rung["name"]: rung for rung in _core.rungs()}
+        for name in rungs:
+            row = self.fastest(name, n, dtype)
+            if row is None or self.gpu is None:
+                print(f"{name}: no row")
+                continue
+            chosen, block = row.params.get("parameters", {}), row.params.get("block", 0)
+            try:
+                found = predict(known[name], None, self.gpu, self.limits, row.dtype, row.n, chosen, block=block)
+            except ValueError as error:
+                print(f"{name}: {error}")
+                continue
+            measured = row.seconds or 0.0
+            print(
+                f"{row.label}, {show_size(row.n)}: expected {show_seconds(found.seconds)} by its {found.dominant}, "
+                f"measured {show_seconds(measured)}, {100 * (found.seconds / measured - 1):+.0f} %"
+            )
 
     def picture(self, name: str | None = None) -> "Picture | None":
         """The figure of that name: the sweep's own by default, or "roofline", or "timeline". None where there is
