@@ -55,8 +55,8 @@ def advise(
     loads shall go, ``tile`` the bytes that a block would copy of each input at a time: 16 a thread unless given.
     With ``limits`` of a run its measured rate and latency count, else the bandwidth in theory and 600 ns.
 
-    Raises ValueError for devices that are not there, n < 0, alignments that are no power of two, unknown targets, blocks
-    and registers that no kernel has; TypeError for names that are no dtype.
+    Raises ValueError for devices that are not there, n < 0, alignments that are no power of two, unknown targets, and
+    blocks and registers that no kernel has; TypeError for names that are no dtype.
     """
     gpu = Gpu.of(_facts_of(device) if isinstance(device, int) else device)
     itemsize = 2 if dtype == "bfloat16" else np.dtype(dtype).itemsize
