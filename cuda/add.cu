@@ -13,7 +13,8 @@
 
 static constexpr unsigned USUAL_BLOCK = 256, WARP = 32;
 
-/* How n lanes are shared out. The first `vectors` threads take a vector each, the next `edges` a lane each. */
+/* How n lanes are shared out. The first `vectors` threads take a vector each, the next `edges` a lane each. Kernels get
+ * the addresses of the first vector: finding them in each thread took 1 % of a small addition. */
 struct split {
     uint64_t head; /* lanes before the first vector */
     uint64_t vectors;
@@ -102,16 +103,17 @@ demote_around(const void *address, const void *operand, const void *end)
  * eight. A line that two warps share is demoted by both, because either may be the later one. */
 template <typename Lane, bool Shifted>
 __device__ static void
-demote(const typename Lane::element *operand, const split &split, uint64_t vector)
+demote(const typename Lane::element *first, const split &split, uint64_t vector)
 {
+    const typename Lane::element *operand = first - split.head;
     const void *end = operand + split.vectors * vector_of<Lane>::size + split.edges;
-    const words *low = low_words(operand + split.head, vector);
+    const words *low = low_words(first, vector);
     const bool ends_line = reinterpret_cast<uintptr_t>(low + 1) % L2_LINE == 0;
     const bool ends_warp = threadIdx.x % WARP == WARP - 1 || vector + 1 == split.vectors;
     if (ends_line || (!Shifted && ends_warp))
         demote_around(low, operand, end);
     if (Shifted && ends_warp)
-        demote_around(low + (phase_of(operand + split.head) != 0), operand, end);
+        demote_around(low + (phase_of(first) != 0), operand, end);
 }
 
 template <typename Lane, bool Shifted, enum add_loads Loads, bool Flags>
@@ -124,18 +126,15 @@ tuned(const typename Lane::element *a, const typename Lane::element *b, typename
     if (thread < split.vectors) {
         vector_of<Lane> x, y;
         if constexpr (Shifted) {
-            const straddle near_x = load_straddle<Loads>(a + split.head, thread),
-                           near_y = load_straddle<Loads>(b + split.head, thread);
+            const straddle near_x = load_straddle<Loads>(a, thread), near_y = load_straddle<Loads>(b, thread);
             x = align<Lane>(near_x);
             y = align<Lane>(near_y);
         } else {
-            const words *from_a = reinterpret_cast<const words *>(a + split.head),
-                        *from_b = reinterpret_cast<const words *>(b + split.head);
-            x = bits_as<vector_of<Lane>>(load_words<Loads>(from_a + thread));
-            y = bits_as<vector_of<Lane>>(load_words<Loads>(from_b + thread));
+            x = bits_as<vector_of<Lane>>(load_words<Loads>(reinterpret_cast<const words *>(a) + thread));
+            y = bits_as<vector_of<Lane>>(load_words<Loads>(reinterpret_cast<const words *>(b) + thread));
         }
         const vector_of<Lane> sum = add_vectors<Lane>(x, y);
-        reinterpret_cast<vector_of<Lane> *>(c + split.head)[thread] = sum;
+        reinterpret_cast<vector_of<Lane> *>(c)[thread] = sum;
         if constexpr (Flags)
             flags = vector_flags<Lane>(x, y, sum);
         if constexpr (Loads == LOADS_EVICT_LAST)
@@ -144,9 +143,10 @@ tuned(const typename Lane::element *a, const typename Lane::element *b, typename
                 demote<Lane, Shifted>(b, split, thread);
             }
     } else if (thread - split.vectors < split.edges) {
-        uint64_t i = thread - split.vectors;
-        if (i >= split.head)
-            i += split.vectors * vector_of<Lane>::size;
+        const uint64_t edge = thread - split.vectors;
+        int64_t i = static_cast<int64_t>(edge - split.head);
+        if (edge >= split.head)
+            i += static_cast<int64_t>(split.vectors * vector_of<Lane>::size);
         const typename Lane::element x = a[i], y = b[i], sum = add_elements<Lane>(x, y);
         c[i] = sum;
         if constexpr (Flags)
@@ -196,13 +196,16 @@ launch_tuned(const struct add_call *call)
     split.head = (16 - phase_of(call->c)) % 16 / size + margin;
     split.vectors = by_lanes || call->n < split.head + margin ? 0 : (call->n - split.head - margin) / vector;
     split.edges = call->n - split.vectors * vector;
+    if (split.vectors == 0)
+        split.head = 0; /* or the first vector would be beyond the operand */
     split.demote_from = demoted_from(split.vectors, call->demoted);
     const unsigned block = call->block ? call->block : USUAL_BLOCK;
     if (block % WARP != 0)
         return cudaErrorInvalidConfiguration; /* whole warps: demote() counts on them */
     return launch(tuned_for<Lane>(shifted, call->loads, call->fp_flags), split.vectors + split.edges, block,
-                  launch_target(call->stream, call->describe), static_cast<const element *>(call->a),
-                  static_cast<const element *>(call->b), static_cast<element *>(call->c), split, call->fp_flags);
+                  launch_target(call->stream, call->describe), static_cast<const element *>(call->a) + split.head,
+                  static_cast<const element *>(call->b) + split.head, static_cast<element *>(call->c) + split.head,
+                  split, call->fp_flags);
 }
 
 cudaError_t
