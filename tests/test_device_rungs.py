@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import sanitized_rungs
 
 import vecadd
 from vecadd import _core, ladder
@@ -117,3 +118,9 @@ def test_a_rung_refuses_dtypes_that_it_has_no_kernel_for(device: int) -> None:
     x = vecadd.to_device(np.ones(10, np.int8))
     with pytest.raises(TypeError, match="rung atomic does not take int8"):
         ladder.run("atomic", x, x)
+
+
+def test_the_rungs_for_the_sanitizer_are_all_and_right(device: int) -> None:
+    assert sanitized_rungs.main() == 0
+    ran = {rung["name"] for rung, *_ in sanitized_rungs.cases()}
+    assert ran == {*ladder.names("device"), *ladder.names("latency")} - {"race"}

@@ -1,0 +1,76 @@
+"""rungs()["load"]: each kernel loads by the instruction that its row names. Read from the machine code for sm_90."""
+
+import os
+import re
+import shutil
+import subprocess
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from vecadd import _core
+
+ROOT = Path(__file__).resolve().parents[1]
+OBJECTS = ROOT / "build" / "release" / "obj" / "cuda"
+RUNGS = {rung["name"]: rung for rung in _core.rungs() if rung["kind"] == "device"}
+ELSEWHERE = {"tuned": "add"}  # rungs whose kernel is not in their own file
+# The kernel of a rung's usual parameters, by a part of its mangled name, where its file has several for a dtype.
+USUAL = {"async_copy": "Lj16ELb0ELj2E", "tuned": "Lb0EL9add_loads0ELb0E"}
+LOAD = re.compile(r"\b(?:LDG|LDGSTS|UBLKCP|UTMALDG)\b[.\w]*")
+
+
+def tool() -> str | None:
+    """cuobjdump, which calls nvdisasm by way of PATH: a toolkit's, or those of NVIDIA's packages."""
+    packages = Path(sysconfig.get_path("purelib"), "nvidia", "cu13", "bin")
+    folders = os.pathsep.join((os.environ.get("PATH", ""), "/usr/local/cuda/bin", str(packages)))
+    return shutil.which("cuobjdump", path=folders)
+
+
+def machine_code(path: Path) -> str:
+    found = tool()
+    if found is None:
+        pytest.skip("needs cuobjdump and nvdisasm (pip install nvidia-cuda-cuobjdump nvidia-cuda-nvdisasm)")
+    environment = {**os.environ, "PATH": os.pathsep.join((str(Path(found).parent), os.environ.get("PATH", "")))}
+    command = [found, "--dump-sass", "--gpu-architecture", "sm_90", str(path)]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    if run.returncode or "Function : " not in run.stdout:
+        pytest.skip(f"no machine code for sm_90 in {path.relative_to(ROOT)}: {run.stderr.strip()[-200:]}")
+    return run.stdout
+
+
+def loads_of(name: str) -> list[str]:
+    """The load instructions of the rung's kernel, for float32 or, of a precision rung, float16."""
+    stem = ELSEWHERE.get(name, f"*/[0-9][0-9]_{name}")
+    paths = list(OBJECTS.glob(f"{stem}.cu.o"))
+    if not paths:
+        pytest.skip(f"no {stem}.cu.o in {OBJECTS}: the extension was built elsewhere")
+    lane = "f32_lane" if "float32" in RUNGS[name]["dtypes"] else "f16_lane"
+    functions = machine_code(paths[0]).split("Function : ")[1:]
+    kernels = [text for text in functions if lane in text.split()[0] and USUAL.get(name, "") in text.split()[0]]
+    assert kernels, f"{paths[0]} has no kernel for {lane}"
+    return LOAD.findall("\n".join(kernels))
+
+
+def width(load: str) -> int:
+    """Bits of a load from global memory into registers or shared memory; bulk copies are any size."""
+    if load.startswith("U"):
+        return 1 << 20
+    return next((bits for bits in (128, 64, 16, 8) if re.search(rf"\.[US]?{bits}\b", load)), 32)
+
+
+@pytest.mark.parametrize("name", RUNGS)
+def test_a_kernel_loads_by_the_instruction_of_its_row(name: str) -> None:
+    load, found = RUNGS[name]["load"], loads_of(name)
+    assert found.count(load) >= RUNGS[name]["loads_in_flight"]
+    widest = {each for each in found if width(each) >= width(load)}
+    assert widest == {load}, "besides it a kernel has narrower loads alone: those of its tail"
+
+
+@pytest.mark.parametrize("name", RUNGS)
+def test_a_load_is_as_wide_as_the_row_says(name: str) -> None:
+    load = RUNGS[name]["load"]
+    if load.startswith("U"):
+        assert RUNGS[name]["bytes_per_load"] == 16, "a thread's share of a bulk copy"
+    else:
+        assert width(load) == 8 * RUNGS[name]["bytes_per_load"]
