@@ -65,11 +65,11 @@ SIMD = {
     "_neon": ("aarch64", ()),
 }
 
-# Machine code for these architectures, PTX for those, from which a driver makes the machine code of any other GPU when a
+# Machine code for these architectures, PTX for those: of it a driver makes the machine code of any other GPU when a
 # kernel is first used, and keeps it in its cache. The laboratory's kernels have machine code for 9.0 alone, where their
-# figures are recorded: 7.5 is the oldest GPU that we support, 8.0 and 9.0 bring instructions that kernels branch on, and
-# for what is newer 9.0's PTX is right as it is. A rung has 10 KB of GPU code so; with machine code for 7.5, 8.0, 9.0,
-# 10.0 and 12.0 it would have 18.
+# figures are recorded: 7.5 is the oldest GPU that we support, 8.0 and 9.0 bring instructions that kernels branch on,
+# and for what is newer 9.0's PTX is right as it is. A rung has 10 KB of GPU code so; with machine code for 7.5, 8.0,
+# 9.0, 10.0 and 12.0 it would have 18.
 LABORATORY_CODE = ("90", "75,80,90")
 CODE_OF = {
     "cuda/add.cu": ("75,80,86,89,90,100,120", "120"),
@@ -136,8 +136,8 @@ def _simd(source: Path) -> tuple[str, tuple[str, ...]]:
 
 
 def gencode_flags(source: Path) -> list[str]:
-    """What `source` is compiled for. VECADD_CUDA_ARCHS names others for every kernel: machine code for each of them, and
-    PTX of the last."""
+    """What `source` is compiled for. VECADD_CUDA_ARCHS names others for every kernel: machine code for each of them,
+    and PTX of the last."""
     machine, ptx = CODE_OF.get(str(source), LABORATORY_CODE)
     if (chosen := os.environ.get("VECADD_CUDA_ARCHS")) is not None:
         machine, ptx = chosen, chosen.rpartition(",")[2]
