@@ -5,6 +5,7 @@ import io
 import itertools
 import json
 import random
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -452,6 +453,17 @@ def test_precision_meets_the_processor_at_every_size(swept: Callable[..., Run]) 
         for rung in ("numpy", kernel)
     ]
     assert all(row.params["launch_share"] > 0 for row in rows if row.rung != "numpy")
+
+
+def test_precision_without_bfloat16_says_what_it_needs(
+    swept: Callable[..., Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ml_dtypes", None)
+    running = swept("precision", rungs=("numpy",))
+    assert [row.dtype for row in running.rows] == ["float32", "float16"]
+    assert running.machine.missing == [
+        "precision bfloat16: bfloat16 needs the package ml_dtypes: pip install ml_dtypes"
+    ]
 
 
 def test_only_the_largest_transfer_has_a_timeline(swept: Callable[..., Run]) -> None:

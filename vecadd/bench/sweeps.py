@@ -173,9 +173,10 @@ def transfer(axes: Axes, machine: Machine) -> Iterator[Cell]:
     """NumPy arrays, added by the GPU: up, added, and down again; then document 004's stages."""
     machine.probe()
     sizes = axes.sizes_of(DEFAULT_SIZES, transfers.BRIEF_SIZES)
+    theory = machine.link_theory
 
     def derive(rows: list[Row]) -> None:
-        transfers.derive(rows, machine.probed, machine.link_theory)
+        transfers.derive(rows, machine.probed, theory)
 
     def cell(n: int, dtype: np.dtype[Any], every: list[Contestant]) -> Cell:
         limit = limits.FixedLimit(machine.link_limit)
