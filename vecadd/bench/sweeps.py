@@ -25,6 +25,8 @@ from vecadd.info import info
 BRIEF_SIZES = (2**10, 2**14, 2**18, 2**22, 2**26)  # of a run of all sweeps
 HOST_SETS = 1  # in the cache where they fit, for the rungs and for the probe, which works on the same arrays
 
+ON_DEVICE = ("device_limit", "launches", "latencies")  # what bears on a sweep of device memory
+
 DEVICE_SHARE = 0.5  # of the GPU's memory for the buffer sets together
 
 
@@ -74,14 +76,14 @@ class Machine:
         own = gpus[self.device] if self.device < len(gpus) else None
         return link_theory(own.link_generation_max, own.link_width_max) if own else None
 
-    def probe(self) -> None:
-        """Asks for every limit, so that whatever a run measures opens with all of them. One that cannot be had is no
-        failure but of the sweep that needs it."""
-        for what in ("device_limit", "link_limit", "launches", "latencies"):
+    def probe(self, *what: str) -> None:
+        """Asks for these limits, so that a run opens with all that bear on it. One that cannot be had is no failure but
+        of the sweep that needs it."""
+        for name in what:
             try:
-                getattr(self, what)
+                getattr(self, name)
             except Exception as error:
-                self.missing.append(f"the probe of {what.replace('_', ' ')}: {type(error).__name__}: {error}")
+                self.missing.append(f"the probe of {name.replace('_', ' ')}: {type(error).__name__}: {error}")
 
     def sets(self, set_bytes: int) -> int:
         """How many sets of device arrays to rotate over."""
@@ -102,7 +104,7 @@ def host(axes: Axes, machine: Machine) -> Iterator[Cell]:
 
 def size(axes: Axes, machine: Machine) -> Iterator[Cell]:
     """Device memory, added by the kernels that stand for the ladder and by the call that users make."""
-    machine.probe()
+    machine.probe(*ON_DEVICE)
     call = contestants.device_add()
     for dtype, n, set_bytes in grid(axes):
         rungs = [
@@ -114,7 +116,7 @@ def size(axes: Axes, machine: Machine) -> Iterator[Cell]:
 
 def ladder_of_kernels(axes: Axes, machine: Machine) -> Iterator[Cell]:
     """Device memory, added by every kernel of the ladder in turn."""
-    machine.probe()
+    machine.probe(*ON_DEVICE)
     for dtype, n, set_bytes in grid(axes, ladder.SIZES, ladder.BRIEF_SIZES):
         every = [
             _device_rung(axes, machine, rung, dtype, n, chosen)
@@ -127,7 +129,7 @@ def ladder_of_kernels(axes: Axes, machine: Machine) -> Iterator[Cell]:
 
 def blocksize(axes: Axes, machine: Machine) -> Iterator[Cell]:
     """The same kernels in blocks of every size, and one kernel on some share of the blocks that fit at once."""
-    machine.probe()
+    machine.probe(*ON_DEVICE)
     for dtype, n, set_bytes in grid(axes, ladder.BLOCKSIZE_SIZES, ladder.BLOCKSIZE_SIZES):
         every = [
             _device_rung(axes, machine, rung, dtype, n, {}, block)
@@ -146,7 +148,7 @@ def blocksize(axes: Axes, machine: Machine) -> Iterator[Cell]:
 
 def precision(axes: Axes, machine: Machine) -> Iterator[Cell]:
     """Half the bytes an element, beside the processor, which adds its own arrays: every dtype in turn at each size."""
-    machine.probe()
+    machine.probe(*ON_DEVICE)
     dtypes = _precise_dtypes(axes, machine)
     for n in axes.sizes_of(DEFAULT_SIZES, ladder.PRECISION_BRIEF_SIZES):
         for dtype in dtypes:
@@ -171,7 +173,7 @@ def precision(axes: Axes, machine: Machine) -> Iterator[Cell]:
 
 def transfer(axes: Axes, machine: Machine) -> Iterator[Cell]:
     """NumPy arrays, added by the GPU: up, added, and down again; then document 004's stages."""
-    machine.probe()
+    machine.probe("device_limit", "link_limit")
     sizes = axes.sizes_of(DEFAULT_SIZES, transfers.BRIEF_SIZES)
     theory = machine.link_theory
 
@@ -192,7 +194,7 @@ def transfer(axes: Axes, machine: Machine) -> Iterator[Cell]:
 
 def latency(axes: Axes, machine: Machine) -> Iterator[Cell]:
     """Many small additions, each by its own launch: independent ones, and a chain in which each waits for the last."""
-    machine.probe()
+    machine.probe(*ON_DEVICE)
     for dtype, n, set_bytes in grid(axes, latencies.SIZES, latencies.BRIEF_SIZES):
         adds = latencies.adds_of(n, dtype.itemsize)
         for chain in (0, 1):
