@@ -11,7 +11,7 @@
 #include "ptx.cuh"
 #include "rung.cuh"
 
-enum { BLOCK = 256, FLOAT32_LANE = 1 << LANE_F32 };
+enum { BLOCK = 256, FLOAT32_LANE = 1 << LANE_F32 }; /* each lane would be 8 kernels; the copies see bytes alone */
 
 template <typename Lane, unsigned Bytes, bool ThroughL1, unsigned Stages>
 __global__ static void

@@ -5,6 +5,7 @@
 //            because every thread adds the same number
 //   expects  the additions to one address run one after the other in the L2, some 1 ns each: T ns an element at least,
 //            a hundred thousand times what one plain addition takes
+//            Atomic float32 additions in global memory take subnormal numbers for zero (REDG.E.ADD.F32.FTZ).
 //   from     founding document 004
 //   try      vecadd bench ladder --rungs race,atomic --sizes 2^12
 #include "rung.cuh"

@@ -1,7 +1,8 @@
 // half2: two neighbouring elements a thread, loaded as one word and added one after the other.
 //
 //   after    half
-//   changes  4-byte loads and a 4-byte store; still two scalar additions, as the document writes them
+//   changes  4-byte loads and a 4-byte store; still two scalar additions, as the document writes them. nvcc 13.0 makes
+//            one packed addition of the two for sm_90, behind two permutations of bytes.
 //   expects  as many bytes in flight as naive with float32, by half of half's threads: the document saw 1.24 times
 //            half's speed at 2^20, and memory at 87 % in place of 71
 //   from     founding document 001
