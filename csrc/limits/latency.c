@@ -11,8 +11,9 @@ enum {
     LINK = 4608, /* bytes: no two links in one sector, line or pair of lines, and neighbours in different channels */
     L1_LINKS = 8,
     L2_LINKS = 512, /* 2.25 MiB: more than any L1, less than any L2 */
-    STEPS = 16384,  /* 75 MB of links where nothing repeats: more than an H200's L2; 7 ms */
-    CACHES = 4,     /* of the chain through DRAM, so that a chain that comes round finds nothing of itself */
+    STEPS = 16384,  /* 7 ms through DRAM */
+    CACHES = 4,     /* L2s that the chain through DRAM reaches over: more than its translations' caches hold */
+    FLUSH = 2,      /* L2s of other memory that are written before it: a chain of 16384 lines would stay in one */
     ADDITIONS = 1024,
 };
 
@@ -23,6 +24,8 @@ enum { PAGE_LINK = (2 << 20) + LINK };
 struct chain {
     unsigned start, steps, links, distance;
     bool past_l1;
+    void *flush; /* memory to be written before each round, NULL: none */
+    size_t flush_bytes;
 };
 
 static cudaError_t
@@ -41,6 +44,13 @@ forge(const struct probe *probe, const void *argument)
 }
 
 static cudaError_t
+flush(const struct probe *probe, const void *argument)
+{
+    const struct chain *chain = argument;
+    return limits_write_launch(chain->flush, chain->flush_bytes, 0, probe->stream);
+}
+
+static cudaError_t
 add_atomically(const struct probe *probe, const void *argument)
 {
     (void)argument;
@@ -49,15 +59,17 @@ add_atomically(const struct probe *probe, const void *argument)
 
 /* Seconds of a step, the best of the rounds after one that fetches what a cache can keep. */
 static int
-measure_chain(const struct probe *probe, unsigned links, unsigned distance, bool past_l1, int rounds, double *step,
-              struct status *status)
+measure_chain(const struct probe *probe, struct chain chain, int rounds, double *step, struct status *status)
 {
-    struct chain chain = {.start = 0, .steps = STEPS, .links = links, .distance = distance, .past_l1 = past_l1};
+    const unsigned links = chain.links;
     double seconds;
+    chain.steps = STEPS;
     if (probe_time(probe, 0, forge, &chain, "cudaLaunchKernel", &seconds, status) < 0)
         return -1;
     *step = 0;
     for (int round = -1; round < rounds; round++) {
+        if (chain.flush && probe_time(probe, 0, flush, &chain, "cudaLaunchKernel", &seconds, status) < 0)
+            return -1;
         if (probe_time(probe, 0, follow, &chain, "cudaLaunchKernel", &seconds, status) < 0)
             return -1;
         chain.start = (chain.start + STEPS) % links;
@@ -100,12 +112,21 @@ limits_latency(int device, int rounds, struct memory_latency *latency, struct st
     const unsigned pages = (unsigned)((size_t)links * LINK / PAGE_LINK) + 1;
     const size_t bytes =
         (size_t)links * LINK > (size_t)pages * PAGE_LINK ? (size_t)links * LINK : (size_t)pages * PAGE_LINK;
-    if (probe_open(&probe, &scope, bytes, status) < 0)
+    const size_t flushed = FLUSH * (size_t)l2;
+    if (probe_open(&probe, &scope, bytes + flushed, status) < 0)
         goto done;
-    if (measure_chain(&probe, links, LINK, true, rounds, &latency->dram, status) < 0 ||
-        measure_chain(&probe, L2_LINKS, LINK, true, rounds, &latency->l2, status) < 0 ||
-        measure_chain(&probe, pages, PAGE_LINK, true, rounds, &latency->page, status) < 0 ||
-        measure_chain(&probe, L1_LINKS, LINK, false, rounds, &latency->l1, status) < 0 ||
+    const struct chain through_dram = {.links = links,
+                                       .distance = LINK,
+                                       .past_l1 = true,
+                                       .flush = (char *)probe.memory + bytes,
+                                       .flush_bytes = flushed},
+                       in_l2 = {.links = L2_LINKS, .distance = LINK, .past_l1 = true},
+                       over_pages = {.links = pages, .distance = PAGE_LINK, .past_l1 = true},
+                       in_l1 = {.links = L1_LINKS, .distance = LINK};
+    if (measure_chain(&probe, through_dram, rounds, &latency->dram, status) < 0 ||
+        measure_chain(&probe, in_l2, rounds, &latency->l2, status) < 0 ||
+        measure_chain(&probe, over_pages, rounds, &latency->page, status) < 0 ||
+        measure_chain(&probe, in_l1, rounds, &latency->l1, status) < 0 ||
         measure_atomic(&probe, rounds, &latency->atomic, status) < 0)
         goto done;
     result = 0;
