@@ -277,16 +277,28 @@ def test_the_gain_has_faded_where_none_is_left_above() -> None:
 
 
 def test_transfers_have_a_bar_a_rung_and_a_mark_for_the_model() -> None:
-    times, *rates = figure("transfer", pictured.transfer()).axes
+    (times,) = figure("transfer", pictured.transfer()).axes
     rungs = {row.rung for row in pictured.transfer() if "memory" in row.params}
     assert len(bars(times)) == len(rungs)
     assert sum(line.get_marker() == "D" for line in times.get_lines()) == len(rungs)
     assert times.get_xlabel() == "ms"
-    assert [len(labels(axes)) - 1 for axes in rates] == [8, 8]
 
 
-def test_one_size_alone_has_bars_alone() -> None:
-    assert len(figure("transfer", [row for row in pictured.transfer() if row.n == 2**20]).axes) == 1
+def test_transfers_have_lines_over_size() -> None:
+    panels = figure("transfer-size", pictured.transfer()).axes
+    assert [len(labels(axes)) - 1 for axes in panels] == [8, 8]
+    assert len({axes.get_ylim() for axes in panels}) == 1
+
+
+def test_what_ran_at_one_size_alone_is_a_bar_and_no_line() -> None:
+    rows = pictured.transfer()
+    variant = replace(rows[-20], n=2**28, rung="pageable", params={"memory": "pageable", "parameters": {"kernel": 2}})
+    panels = figure("transfer-size", [*rows, variant]).axes
+    assert not [label for axes in panels for label in labels(axes) if "kernel" in label]
+    bars_of = figure("transfer", [*rows, variant]).axes[0]
+    assert "pageable (kernel 2)" in [text.get_text() for text in bars_of.get_yticklabels()]
+    alone = [row for row in rows if row.n == 2**20]
+    assert "transfer-size" not in plots.figures(pictured.META, alone, recorded=True)
 
 
 # Stages
@@ -313,7 +325,7 @@ def test_stages_and_a_cold_start_are_no_round_trips() -> None:
 
 def test_a_timeline_has_a_lane_for_each_stream_and_kind() -> None:
     panels = {
-        axes.get_title("left").split()[0].strip(","): axes for axes in figure("timeline", pictured.transfer()).axes
+        axes.get_title("left").split()[0].strip(":"): axes for axes in figure("timeline", pictured.transfer()).axes
     }
     assert set(panels) == {"pageable", "pinned", "pinned_reused", "stream1_pinned", "streams2", "streams4"}
     names = [text.get_text() for text in panels["streams2"].get_yticklabels()]

@@ -66,6 +66,11 @@ def figures(meta: Mapping[str, Any], rows: Sequence[Row], *, recorded: bool) -> 
         for name, some in _parts(sweep, timed, by_dtype):
             if any(row.seconds for row in some):
                 drawn[name] = _drawn(draw, meta, some, recorded)
+    for name, some in _parts(
+        "transfer-size", transfer.over_size([row for row in rows if row.sweep == "transfer"]), True
+    ):
+        if some:
+            drawn[name] = _drawn(transfer.draw_over_size, meta, some, recorded)
     if parts := stages.chosen(rows):
         drawn["stages"] = _drawn(stages.draw, meta, parts, recorded)
     for number, page in enumerate(timeline.pages(rows), 1):

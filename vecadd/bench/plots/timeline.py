@@ -67,13 +67,15 @@ def draw(figure: Figure, meta: Mapping[str, Any], rows: Sequence[Row], *, record
     shared = max(end for end in ends if end <= _OWN_SCALE * min(ends))
     for axes, (row, events), names, end in zip(panels, timelines, lanes, ends, strict=True):
         _panel(axes, events, names)
-        axes.set_title(f"{row.label}, {show_size(row.n)} elements: {show_rate(1e3 * end)} ms{_busy(events)}")
+        axes.set_title(f"{row.label}: {show_rate(1e3 * end)} ms{_busy(events)}", fontsize=8)
         axes.set_xlim(0, 1e3 * max(end, shared) * 1.01)
     panels[-1].set_xlabel("ms since the first event")
     used = {event.what for _, events in timelines for event in events}
     handles = [Patch(label=what, **look(what)) for what in _KINDS if what in used]
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
-    style.entitle(figure, "When each chunk went up, was added and came down", meta, recorded=recorded)
+    sizes = ", ".join(show_size(n) for n in sorted({row.n for row in rows}))
+    subject = f"When each chunk of {sizes} elements went up, was added and came down"
+    style.entitle(figure, subject, meta, recorded=recorded)
 
 
 def _events(row: Row) -> list[Event]:

@@ -29,23 +29,34 @@ def chosen(rows: Sequence[Row]) -> list[Row]:
     return [row for row in rows if "memory" in row.params and "stage" not in row.params]
 
 
+def over_size(rows: Sequence[Row]) -> list[Row]:
+    """Those of the round trips that were made at several sizes: a line each."""
+    lines = curves.by_label(chosen(rows))
+    return [row for line in lines.values() if len({row.n for row in line}) > 1 for row in line]
+
+
 def draw(figure: Figure, meta: Mapping[str, Any], rows: Sequence[Row], *, recorded: bool) -> None:
-    """Bars of time at the largest size above rates over size; of one dtype."""
+    """Bars of time at the largest size; of one dtype."""
     largest = [row for row in rows if row.n == max(row.n for row in rows)]
-    portions = curves.in_portions(curves.by_label(rows)) if len({row.n for row in rows}) > 1 else []
-    heights = [0.9 + BAR * len(largest), *[_CURVES] * len(portions)]
-    figure.set_size_inches(style.WIDTH, 0.6 + sum(heights))
-    panels = figure.subplots(len(heights), squeeze=False, height_ratios=heights)[:, 0]
-    _times(panels[0], largest)
-    looks = style.looks(row.label for row in rows)
+    figure.set_size_inches(style.WIDTH, 1.5 + BAR * len(largest))
+    _times(figure.subplots(), largest)
+    style.entitle(figure, f"Host to GPU to host, {rows[0].dtype}", meta, recorded=recorded)
+
+
+def draw_over_size(figure: Figure, meta: Mapping[str, Any], rows: Sequence[Row], *, recorded: bool) -> None:
+    """Rates over size under the link's limit, in as many panels as the lines need; of one dtype."""
+    lines = curves.by_label(rows)
+    portions = curves.in_portions(lines)
+    figure.set_size_inches(style.WIDTH, 0.6 + _CURVES * len(portions))
+    panels = figure.subplots(len(portions), squeeze=False)[:, 0]
+    looks = style.looks(lines)
     top = 1.05 * max(max(row.gbps or 0, row.limit_gbps or 0) for row in rows)
-    for axes, labels in zip(panels[1:], portions, strict=True):
-        lines = {label: line for label, line in curves.by_label(rows).items() if label in labels}
-        curves.rates(axes, lines, looks)
+    for axes, labels in zip(panels, portions, strict=True):
+        curves.rates(axes, {label: lines[label] for label in labels}, looks)
         curves.roof(axes, rows)
         axes.set_ylim(0, top)
         axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
-    style.entitle(figure, f"Host to GPU to host, {rows[0].dtype}", meta, recorded=recorded)
+    style.entitle(figure, f"Bandwidth over size: host to GPU to host, {rows[0].dtype}", meta, recorded=recorded)
 
 
 def _times(axes: Axes, rows: Sequence[Row]) -> None:
