@@ -158,6 +158,13 @@ def test_a_limit_that_was_not_probed_is_said(capsys: pytest.CaptureFixture[str])
     assert capsys.readouterr().out.startswith("naive: this run did not measure ")
 
 
+def test_a_few_rungs_alone_have_a_picture_of_their_own() -> None:
+    few = MEASURED.only("naive", "tuned")
+    assert {row.rung for row in few.rows} == {"naive", "tuned"}
+    assert few.meta == MEASURED.meta
+    assert MEASURED.only("no_such").picture() is None
+
+
 def test_a_picture_is_shown_as_png() -> None:
     picture = MEASURED.picture("roofline")
     assert picture is not None

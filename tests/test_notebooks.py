@@ -109,7 +109,7 @@ def test_the_sweeps_and_rungs_that_it_names_exist(path: Path) -> None:
                 assert {
                     part.value for value in named for part in ast.walk(value) if isinstance(part, ast.Constant)
                 } <= known
-            elif node.func.attr in ("fastest", "show", "gain", "predict"):
+            elif node.func.attr in ("fastest", "show", "gain", "only", "predict"):
                 assert {text for text in strings if isinstance(text, str)} <= known | {"float32", "float16", "bfloat16"}
 
 
