@@ -67,7 +67,8 @@ sanitize: $(VENV)/$(TAG).test
 	status=0; LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libstdc++.so)" PYTHONMALLOC=malloc \
 	ASAN_OPTIONS=detect_leaks=0:handle_segv=0:log_path=$(REPORTS) UBSAN_OPTIONS=print_stacktrace=1 \
 	VECADD_TEST_RUNTIME=double VECADD_DOUBLE_CORE=$(CURDIR)/build/asan/double/_core.abi3.so \
-	$(BIN)/python -m pytest -n $(WORKERS) --capture=sys -m "not slow" --ignore tests/test_build.py --ignore tests/test_simd_levels.py $(ARGS) || status=$$?; \
+	$(BIN)/python -m pytest -n $(WORKERS) --capture=sys -m "not slow" --ignore tests/test_build.py --ignore tests/test_simd_levels.py \
+	--ignore tests/test_plots.py --ignore tests/test_notebooks.py $(ARGS) || status=$$?; \
 	! cat $(REPORTS).* 2>/dev/null && exit $$status
 
 tsan: $(VENV)/$(TAG).test

@@ -166,6 +166,7 @@ def test_a_few_rungs_alone_have_a_picture_of_their_own() -> None:
 
 
 def test_a_picture_is_shown_as_png() -> None:
+    pytest.importorskip("matplotlib")
     picture = MEASURED.picture("roofline")
     assert picture is not None
     assert picture._repr_png_().startswith(b"\x89PNG")

@@ -6,14 +6,17 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import nbformat
 import pytest
 from conftest import child_environment
-from nbclient import NotebookClient
-from nbformat import NotebookNode
 
 from vecadd import _core
 from vecadd.bench.sweeps import SWEEPS
+
+nbformat = pytest.importorskip("nbformat")
+nbclient = pytest.importorskip("nbclient")
+pytest.importorskip("matplotlib")
+
+from nbformat import NotebookNode  # noqa: E402  a machine with a GPU may be without it
 
 FOLDER = Path(__file__).resolve().parents[1] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
@@ -37,9 +40,8 @@ def executed(path: Path, monkeypatch: pytest.MonkeyPatch, **environment: str) ->
     for name, value in child_environment(VECADD_TEST_RUNTIME=None, **environment).items():
         monkeypatch.setenv(name, value)
     notebook = read(path)
-    NotebookClient(
-        notebook, timeout=120, kernel_name="python3", resources={"metadata": {"path": str(FOLDER)}}
-    ).execute()
+    resources = {"metadata": {"path": str(FOLDER)}}
+    nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3", resources=resources).execute()
     return notebook
 
 

@@ -1,24 +1,31 @@
 """Pictures of a run: what each shows, how it is called, where it says its data come from, and that nothing leaks."""
 
 import io
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import matplotlib
 import numpy as np
 import pictured
 import pytest
-from matplotlib.axes import Axes
-from matplotlib.colors import to_rgb
-from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
+from conftest import child_environment
 
-from vecadd.bench import plots, results
-from vecadd.bench.plots import latency, precision, style, timeline
+from vecadd.bench import results
 from vecadd.bench.results import Row
+
+matplotlib = pytest.importorskip("matplotlib")
+
+from matplotlib.axes import Axes  # noqa: E402  a machine with a GPU may be without it
+from matplotlib.colors import to_rgb  # noqa: E402
+from matplotlib.figure import Figure  # noqa: E402
+from matplotlib.patches import Rectangle  # noqa: E402
+
+from vecadd.bench import plots  # noqa: E402
+from vecadd.bench.plots import latency, precision, style, timeline  # noqa: E402
 
 RECORDED = sorted((Path(__file__).parents[1] / "benchmarks" / "results").glob("*/*.json"))
 
@@ -97,6 +104,15 @@ def test_the_callers_settings_change_nothing() -> None:
     plain = drawn_as("svg")
     with matplotlib.rc_context({"font.size": 20, "axes.facecolor": "red", "svg.fonttype": "none"}):
         assert drawn_as("svg") == plain
+
+
+def test_recorded_files_are_drawn_by_a_command(tmp_path: Path) -> None:
+    recorded = tmp_path / "size.json"
+    results.write(recorded, pictured.META, pictured.size())
+    command = [sys.executable, "-m", "vecadd.bench.plots", str(recorded), str(tmp_path / "pictures")]
+    done = subprocess.run(command, env=child_environment(), capture_output=True, text=True, check=True)
+    assert [Path(line).name for line in done.stdout.splitlines()] == ["size.png", "size.svg"]
+    assert (tmp_path / "pictures" / "size.png").is_file()
 
 
 # Titles
@@ -356,7 +372,7 @@ def test_long_timelines_go_on_on_another_page() -> None:
 
 
 def roofline(meta: dict[str, Any]) -> Axes:
-    (axes,) = plots.figures(meta, pictured.precision(), recorded=True)["roofline"].axes
+    (axes,) = plots.figures(meta, pictured.precision(), recorded=True)["precision-roofline"].axes
     return axes
 
 

@@ -75,8 +75,9 @@ def figures(meta: Mapping[str, Any], rows: Sequence[Row], *, recorded: bool) -> 
         drawn["stages"] = _drawn(stages.draw, meta, parts, recorded)
     for number, page in enumerate(timeline.pages(rows), 1):
         drawn["timeline" if number == 1 else f"timeline-{number}"] = _drawn(timeline.draw, meta, page, recorded)
-    if several := roofline.chosen(rows):
-        drawn["roofline"] = _drawn(roofline.draw, meta, several, recorded)
+    for sweep, name in roofline.SWEEPS.items():
+        if several := roofline.chosen(rows, sweep):
+            drawn[name] = _drawn(roofline.draw, meta, several, recorded)
     return drawn
 
 

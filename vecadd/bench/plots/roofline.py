@@ -12,7 +12,7 @@ from vecadd.bench.results import Row
 from vecadd.bench.show import show_rate
 from vecadd.model.gpu import Gpu
 
-SWEEPS = ("ladder", "precision", "size")  # those of device memory
+SWEEPS = {"ladder": "roofline", "precision": "precision-roofline"}  # and what the figure of each is called
 LEAST = 1 << 20  # elements: below, a launch is measured and not the memory
 
 _PROCESSOR = "numpy"
@@ -38,11 +38,11 @@ _NAMED = (
 )
 
 
-def chosen(rows: Iterable[Row]) -> list[Row]:
+def chosen(rows: Iterable[Row], sweep: str) -> list[Row]:
     """Of each rung on the device and each dtype the fastest row at the largest size that it ran at."""
     best: dict[tuple[str, str], Row] = {}
     for row in rows:
-        if row.sweep not in SWEEPS or not row.gbps or row.rung in (_PROCESSOR, "add") or row.n < LEAST:
+        if row.sweep != sweep or not row.gbps or row.rung in (_PROCESSOR, "add") or row.n < LEAST:
             continue
         known = best.get((row.rung, row.dtype))
         if known is None or (row.n, row.gbps) > (known.n, known.gbps or 0):

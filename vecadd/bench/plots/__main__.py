@@ -1,0 +1,20 @@
+"""Draws recorded runs: python -m vecadd.bench.plots RESULT.json... FOLDER"""
+
+import argparse
+from pathlib import Path
+
+from vecadd.bench import plots, results
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m vecadd.bench.plots", description="draws recorded runs")
+    parser.add_argument("files", nargs="+", type=Path, metavar="RESULT.json", help="written by vecadd bench --json")
+    parser.add_argument("folder", type=Path, help="for the pictures")
+    arguments = parser.parse_args()
+    for path in arguments.files:
+        meta, rows = results.read(path)
+        print(*plots.save(meta, rows, arguments.folder, recorded=True), sep="\n")
+
+
+if __name__ == "__main__":
+    main()
