@@ -117,6 +117,13 @@ def test_the_fastest_row_is_at_the_largest_size_unless_another_is_named() -> Non
     assert MEASURED.fastest("grid_stride", 2**13) is None
 
 
+def test_a_documents_stage_is_no_row_to_compare_with() -> None:
+    measured = Measured("transfer", pictured.META, pictured.transfer(), recorded=True)
+    row = measured.fastest("pageable", 2**24)
+    assert row is not None
+    assert "stage" not in row.params
+
+
 def test_a_gain_is_at_a_size_that_both_ran_at() -> None:
     gain = MEASURED.gain("tuned", over="naive")
     naive, tuned = MEASURED.fastest("naive"), MEASURED.fastest("tuned")

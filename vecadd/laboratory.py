@@ -69,6 +69,7 @@ class Measured:
             for row in self.rows
             if row.rung == rung
             and row.seconds is not None
+            and "stage" not in row.params  # a document's stage is no round trip to compare with
             and n in (None, row.n)
             and dtype in (None, row.dtype)
             and parameters.items() <= row.params.get("parameters", {}).items()
@@ -171,10 +172,12 @@ def measure(
     rungs: Sequence[str] | None = None,
     block: int = 0,
     seconds: float = SECONDS,
+    brief: bool = False,
 ) -> Measured:
     """Runs a sweep of ``vecadd bench`` on this machine; where it needs a GPU and there is none, gives the newest
     recorded rows of it. The axes are those of the command: sizes in elements, names of dtypes and rungs (None: those
-    of the sweep), threads a block, seconds of timed work for each dtype and size.
+    of the sweep), threads a block, seconds of timed work for each dtype and size. ``brief`` measures at few sizes of
+    the sweep's own, which changes nothing of what is recorded.
 
     One line is printed that says which of the two it was. Where nothing is recorded either, that line says so and the
     result has no rows. CUDA is initialised in this process only if there is a GPU to measure.
@@ -190,6 +193,7 @@ def measure(
         rungs=None if rungs is None else tuple(rungs),
         seconds=seconds,
         block=block,
+        brief=brief,
     )
     why = _why_not_here(sweep)
     measured = _run(sweep, axes) if why is None else _read(sweep, axes)

@@ -1,4 +1,4 @@
-"""Pictures of a run: one figure a sweep, and two that are drawn from several: the timeline and the roofline.
+"""Pictures of a run: a figure a sweep, and beside it the roofline, and the timeline and the stages of transfers.
 
 Needs matplotlib: ``pip install 'vecadd[plot]'``. Nothing is changed for others who use it in the same process: no
 figure is known to pyplot, and matplotlib's settings are the caller's again after every call.
