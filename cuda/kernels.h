@@ -59,11 +59,14 @@ cudaError_t limits_read_again_launch(const void *memory, size_t bytes, unsigned 
 cudaError_t limits_write_again_launch(void *memory, size_t bytes, unsigned times, cudaStream_t stream);
 
 /* limits_latency.cu. A ring of `links` pointers, `distance` bytes apart, each to the next; one thread that follows it
- * for so many steps, through the L1 or past it, and leaves the last link in *sink; LIMITS_ATOMIC_THREADS threads that
- * add 0 to the float *sink, so often each. */
-enum { LIMITS_ATOMIC_THREADS = 256 };
+ * for so many steps, through the L1 or past it, and leaves the last link in *sink; a block of LIMITS_STREAM_THREADS
+ * that goes through a and b side by side, a word a thread and round, in rounds of which each waits for the one before,
+ * within rounds * (LIMITS_STREAM_THREADS + 1) words; LIMITS_ATOMIC_THREADS threads that add 0 to the float *sink, so
+ * often each. */
+enum { LIMITS_ATOMIC_THREADS = 256, LIMITS_STREAM_THREADS = 256 };
 cudaError_t limits_chain_launch(void *memory, unsigned links, unsigned distance, cudaStream_t stream);
 cudaError_t limits_chase_launch(const void *start, unsigned steps, int past_l1, void *sink, cudaStream_t stream);
+cudaError_t limits_stream_launch(const void *a, const void *b, unsigned rounds, void *sink, cudaStream_t into);
 cudaError_t limits_atomic_launch(void *sink, unsigned times, cudaStream_t stream);
 
 /* limits_launch.cu: a kernel that does nothing, with so many bytes of shared memory a block. */

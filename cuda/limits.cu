@@ -63,13 +63,18 @@ read_again(const uint4 *memory, uint64_t vectors, unsigned times, unsigned *sink
         *sink = any.x | any.y | any.z | any.w;
 }
 
+/* Each time another thread's vectors: of stores to one address the assembler keeps one in sixteen, volatile or not. */
 __global__ static void
-write_again(uint4 *memory, uint64_t vectors, unsigned times)
+write_again(uint4 *memory, uint64_t vectors, unsigned times, uint64_t shift)
 {
-    const uint64_t i = thread_number();
+    uint64_t i = thread_number();
     if (i < vectors)
-        for (unsigned time = 0; time < times; ++time)
+        for (unsigned time = 0; time < times; ++time) {
             store_past_l1(memory + i, make_uint4(0, 0, 0, 0));
+            i += shift;
+            if (i >= vectors)
+                i -= vectors;
+        }
 }
 
 cudaError_t
@@ -107,5 +112,5 @@ cudaError_t
 limits_write_again_launch(void *memory, size_t bytes, unsigned times, cudaStream_t stream)
 {
     const uint64_t vectors = bytes / sizeof(uint4);
-    return launch(write_again, vectors, BLOCK, stream, static_cast<uint4 *>(memory), vectors, times);
+    return launch(write_again, vectors, BLOCK, stream, static_cast<uint4 *>(memory), vectors, times, vectors / times);
 }

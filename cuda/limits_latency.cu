@@ -28,6 +28,19 @@ chain(char *memory, unsigned links, unsigned distance)
         *reinterpret_cast<link *>(memory + i * distance) = memory + (i + 1) % links * distance;
 }
 
+/* A block goes through two arrays side by side, as an addition does: each round waits for the one before. What the
+ * words hold does not matter, but the next address depends on them. */
+__global__ static void
+stream(const unsigned *a, const unsigned *b, unsigned rounds, unsigned *sink)
+{
+    uint64_t at = thread_number();
+    for (unsigned round = 0; round < rounds; ++round) {
+        const unsigned found = a[at] ^ b[at];
+        at += blockDim.x + (found == 0x5bd1e995u);
+    }
+    *sink = static_cast<unsigned>(at);
+}
+
 __global__ static void
 add_to_one(float *sink, unsigned times)
 {
@@ -45,6 +58,13 @@ cudaError_t
 limits_chase_launch(const void *start, unsigned steps, int past_l1, void *sink, cudaStream_t stream)
 {
     return launch(past_l1 ? chase<true> : chase<false>, 1, 1, stream, start, steps, static_cast<link *>(sink));
+}
+
+cudaError_t
+limits_stream_launch(const void *a, const void *b, unsigned rounds, void *sink, cudaStream_t into)
+{
+    return launch(stream, LIMITS_STREAM_THREADS, LIMITS_STREAM_THREADS, into, static_cast<const unsigned *>(a),
+                  static_cast<const unsigned *>(b), rounds, static_cast<unsigned *>(sink));
 }
 
 cudaError_t

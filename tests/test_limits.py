@@ -70,7 +70,7 @@ def test_a_run_keeps_what_the_probes_found(device):
     machine.probe()
     assert machine.device_limit == machine.probed["device"]["gbps"]
     assert set(machine.probed["device"]) == {"read_gbps", "write_gbps", "gbps", *MORE_RATES}
-    assert set(machine.probed["latency"]) == {f"{where}_seconds" for where in ("l1", "l2", "page", "dram", "atomic")}
+    assert set(machine.probed["latency"]) == {f"{where}_seconds" for where in ("l1", "l2", "page", "dram", "stream", "atomic")}
     assert set(machine.probed["launch"]) == {*LAUNCHES}
     assert machine.link_limit == machine.probed["link"]["gbps"]
 
@@ -88,6 +88,7 @@ def test_caches_are_ahead_of_the_memory(gpu):
     latency = _core.device_latency(gpu)
     rates = _core.device_limits(gpu, 8 * _core.gpu_facts()[gpu]["l2"], 5)
     assert latency["l1"] < latency["l2"] < latency["dram"] < 5e-6
+    assert latency["dram"] < 1.5 * latency["stream"] < 5e-6
     assert rates["l2_read"] > rates["read"]
 
 

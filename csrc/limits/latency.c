@@ -15,6 +15,7 @@ enum {
     CACHES = 4,     /* L2s that the chain through DRAM reaches over: more than its translations' caches hold */
     FLUSH = 2,      /* L2s of other memory that are written before it: a chain of 16384 lines would stay in one */
     ADDITIONS = 1024,
+    STREAM_ALIGNED = 256, /* bytes, as arrays are */
 };
 
 /* Bytes from link to link where each is in a page of its own, of 2 MiB; over CACHES times the L2, as the bench's sets
@@ -51,6 +52,14 @@ flush(const struct probe *probe, const void *argument)
 }
 
 static cudaError_t
+go_through(const struct probe *probe, const void *argument)
+{
+    const struct chain *chain = argument;
+    const char *a = probe->memory;
+    return limits_stream_launch(a, a + chain->distance, chain->steps, probe->sink, probe->stream);
+}
+
+static cudaError_t
 add_atomically(const struct probe *probe, const void *argument)
 {
     (void)argument;
@@ -75,6 +84,27 @@ measure_chain(const struct probe *probe, struct chain chain, int rounds, double 
         chain.start = (chain.start + STEPS) % links;
         if (round >= 0 && (*step == 0 || seconds / STEPS < *step))
             *step = seconds / STEPS;
+    }
+    return 0;
+}
+
+/* As measure_chain, of a block's rounds through the memory's two halves; the whole ends at chain->flush. */
+static int
+measure_stream(const struct probe *probe, const struct chain *flushed, int rounds, double *step, struct status *status)
+{
+    const size_t half = (size_t)((const char *)flushed->flush - (const char *)probe->memory) / 2;
+    const size_t most = half / sizeof(unsigned) / (LIMITS_STREAM_THREADS + 1);
+    struct chain chain = *flushed;
+    chain.distance = (unsigned)(half / STREAM_ALIGNED * STREAM_ALIGNED);
+    chain.steps = (unsigned)(most < STEPS ? most : STEPS) - STREAM_ALIGNED / LIMITS_STREAM_THREADS;
+    *step = 0;
+    for (int round = -1; round < rounds; round++) {
+        double seconds;
+        if (probe_time(probe, 0, flush, &chain, "cudaLaunchKernel", &seconds, status) < 0 ||
+            probe_time(probe, 0, go_through, &chain, "cudaLaunchKernel", &seconds, status) < 0)
+            return -1;
+        if (round >= 0 && (*step == 0 || seconds / chain.steps < *step))
+            *step = seconds / chain.steps;
     }
     return 0;
 }
@@ -127,6 +157,7 @@ limits_latency(int device, int rounds, struct memory_latency *latency, struct st
         measure_chain(&probe, in_l2, rounds, &latency->l2, status) < 0 ||
         measure_chain(&probe, over_pages, rounds, &latency->page, status) < 0 ||
         measure_chain(&probe, in_l1, rounds, &latency->l1, status) < 0 ||
+        measure_stream(&probe, &through_dram, rounds, &latency->stream, status) < 0 ||
         measure_atomic(&probe, rounds, &latency->atomic, status) < 0)
         goto done;
     result = 0;

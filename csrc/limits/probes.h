@@ -30,10 +30,11 @@ int limits_device(int device, size_t bytes, int rounds, struct memory_rates *rat
 /* Of the L2, over `bytes` that fit in it, by accesses past the L1; no copy: 0. */
 int limits_l2(int device, size_t bytes, int rounds, struct memory_rates *rates, struct status *status);
 
-/* Seconds of one access in a chain of accesses, each of which waits for the one before; and of one atomic addition to
- * an address that a block's threads all add to. Best of the rounds. */
+/* Seconds of one access in a chain of accesses, each of which waits for the one before; of one round
+ * of a block that reads two arrays side by side as an addition does, a word a thread, from DRAM with nobody else there;
+ * and of one atomic addition to an address that a block's threads all add to. Best of the rounds. */
 struct memory_latency {
-    double l1, l2, page, dram, atomic; /* page: in the L2, each in a page of its own */
+    double l1, l2, page, dram, stream, atomic; /* page: in the L2, each in a page of its own */
 };
 int limits_latency(int device, int rounds, struct memory_latency *latency, struct status *status);
 

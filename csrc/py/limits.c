@@ -218,7 +218,8 @@ py_link_limits(PyObject *module, PyObject *arguments, PyObject *keywords)
 const char device_latency_doc[] = PyDoc_STR(
     "device_latency($module, device)\n--\n\n"
     "Seconds of one load that the next one waits for, a dict: 'l1', 'l2' and 'dram' by where it is found; 'page', in\n"
-    "the L2 but in a page that was not used for long; and\n"
+    "the L2 but in a page that was not used for long; 'stream', of a round of a block that reads two arrays side by\n"
+    "side from DRAM, a word a thread; and\n"
     "'atomic', seconds of one atomic addition to an address that a block's threads all add to.");
 
 PyObject *
@@ -234,8 +235,8 @@ py_device_latency(PyObject *module, PyObject *arguments, PyObject *keywords)
     PyEval_RestoreThread(released);
     if (failed)
         return status_raise(PyModule_GetState(module), &status);
-    return Py_BuildValue("{s:d,s:d,s:d,s:d,s:d}", "l1", latency.l1, "l2", latency.l2, "page", latency.page, "dram",
-                         latency.dram, "atomic", latency.atomic);
+    return Py_BuildValue("{s:d,s:d,s:d,s:d,s:d,s:d}", "l1", latency.l1, "l2", latency.l2, "page", latency.page, "dram",
+                         latency.dram, "stream", latency.stream, "atomic", latency.atomic);
 }
 
 const char launch_limits_doc[] = PyDoc_STR(

@@ -89,7 +89,8 @@ def probe_device(device: int, l2: int, memory: int) -> dict[str, float]:
 
 
 def probe_latency(device: int) -> dict[str, float]:
-    """Seconds of a load that the next one waits for, by where it is found, and of an atomic addition to one address."""
+    """Seconds of a load that the next one waits for, by where it is found, of a round of a block's loads from
+    DRAM, and of an atomic addition to one address."""
     return {f"{where}_seconds": seconds for where, seconds in _core.device_latency(device).items()}
 
 

@@ -20,6 +20,7 @@ _PLACES: Mapping[str, tuple[str, str]] = {
     "l2": ("latency", "l2_seconds"),
     "page": ("latency", "page_seconds"),
     "dram": ("latency", "dram_seconds"),
+    "stream": ("latency", "stream_seconds"),
     "atomic": ("latency", "atomic_seconds"),
     "to_device": ("link", "to_device_gbps"),
     "to_host": ("link", "to_host_gbps"),
@@ -46,6 +47,7 @@ class Limits:
     l2: float | None = None
     page: float | None = None  # found in the L2, in a page that was not used for long
     dram: float | None = None
+    stream: float | None = None  # of a round of a block's loads from two arrays side by side, from DRAM
     atomic: float | None = None  # of one atomic addition to an address that a block adds to
     to_device: float | None = None  # bytes a second: of the link, alone
     to_host: float | None = None
