@@ -6,7 +6,7 @@ import pytest
 
 from vecadd import _core
 from vecadd.bench import limits
-from vecadd.bench.sweeps import Machine
+from vecadd.bench.sweeps import ON_DEVICE, Machine
 
 UNKNOWN = 999
 MIB = 1 << 20
@@ -67,10 +67,12 @@ def test_every_call_of_a_probe_is_seen_to_fail(probe, device, double):
 
 def test_a_run_keeps_what_the_probes_found(device):
     machine = Machine()
-    machine.probe()
+    machine.probe(*ON_DEVICE, "link_limit")
     assert machine.device_limit == machine.probed["device"]["gbps"]
     assert set(machine.probed["device"]) == {"read_gbps", "write_gbps", "gbps", *MORE_RATES}
-    assert set(machine.probed["latency"]) == {f"{where}_seconds" for where in ("l1", "l2", "page", "dram", "stream", "atomic")}
+    assert set(machine.probed["latency"]) == {
+        f"{where}_seconds" for where in ("l1", "l2", "page", "dram", "stream", "atomic")
+    }
     assert set(machine.probed["launch"]) == {*LAUNCHES}
     assert machine.link_limit == machine.probed["link"]["gbps"]
 

@@ -124,7 +124,8 @@ def device_limits(
 def link_limits(device: int, nbytes: int, rounds: int) -> dict[Literal["to_device", "to_host", "both"], float]: ...
 
 # Seconds of one load that the next waits for, by where it is found ("page": in the L2, each in a page of its own), of
-# one round of a block that reads two arrays side by side from DRAM ("stream"), and of one atomic addition to an address that a whole block adds to.
+# one round of a block that reads two arrays side by side from DRAM ("stream"), and of one atomic addition to an address
+# that a whole block adds to.
 def device_latency(device: int) -> dict[Literal["l1", "l2", "page", "dram", "stream", "atomic"], float]: ...
 
 # Seconds of an empty kernel by the clock of the device rungs, of each started block of an empty grid, from block to

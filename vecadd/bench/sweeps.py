@@ -173,7 +173,7 @@ def precision(axes: Axes, machine: Machine) -> Iterator[Cell]:
 
 def transfer(axes: Axes, machine: Machine) -> Iterator[Cell]:
     """NumPy arrays, added by the GPU: up, added, and down again; then document 004's stages."""
-    machine.probe("device_limit", "link_limit")
+    machine.probe(*ON_DEVICE, "link_limit")
     sizes = axes.sizes_of(DEFAULT_SIZES, transfers.BRIEF_SIZES)
     theory = machine.link_theory
 
