@@ -383,7 +383,7 @@ def test_a_real_profiler_says_what_the_runtime_says(rung: str, load: str, runtim
     found, facts = metrics.of(launch.raw), _core.rung_facts(rung, "float32", spec.n)
     assert set(found) == {row.key for row in metrics.ROWS}
     assert (found["registers"], found["block"], found["grid"]) == (
-        -(-facts["registers"] // 8) * 8,  # as a thread gets them: by eights
+        max(facts["registers"], 16),  # no thread gets fewer
         facts["block"][0],
         facts["grid"][0],
     )
