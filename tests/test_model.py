@@ -48,6 +48,7 @@ LIMITS = Limits(
     l2=150e-9,
     page=400e-9,
     dram=430e-9,
+    stream=500e-9,
     atomic=1.75e-9,
     to_device=55e9,
     to_host=55e9,
@@ -349,7 +350,7 @@ def test_an_atomic_addition_is_one_of_a_block():
 @given(st.sampled_from([rung["name"] for rung in DEVICE_RUNGS if "float32" in rung["dtypes"]]), st.floats(1, 4))
 def test_a_slower_machine_is_never_expected_to_be_faster(name, factor):
     base = expect(name, 10**6)
-    for limit in ("kernel", "dram", "page", "l1", "block", "turnaround", "atomic"):
+    for limit in ("kernel", "dram", "stream", "page", "l1", "block", "turnaround", "atomic"):
         slower = replace(LIMITS, **{limit: factor * getattr(LIMITS, limit)})
         assert expect(name, 10**6, limits=slower) >= base * (1 - 1e-9), limit
 

@@ -14,6 +14,7 @@ LINE = 128  # bytes of a cache line: what one lookup of the L1 finds (CUDA C++ P
 SECTOR = 32  # bytes: what a request moves at least between a multiprocessor and the L2
 GRANULE = 64  # bytes: what the memory and a slice of the L2 move at least, two sectors: an H200's time over strides
 # doubles from 8 to 32 float32, where each sector is alone in its pair, and grows no further
+WIDTH, HEIGHT = 1024, 256  # elements: of block_shape's volume, as many planes of them as it takes
 DIVISION = 30  # instructions of a 64-bit division, which no GPU has, each waiting for the one before
 
 
@@ -25,7 +26,9 @@ class Access:
     the others find in the L1; ``lookups`` of the L1, in cycles of a multiprocessor, for all of a warp's steps.
     ``sweeps`` over all elements, each of which uses 1/sweeps of every line. ``*_waste``: bytes that move for each that
     is wanted, between memory and L2, and between L2 and multiprocessor. ``threads`` of the grid, 0: as many as there is
-    work for, once; ``instructions`` beyond an addition's that wait for each other.
+    work for, once; ``blocks`` of the grid, 0: as many as the threads make, more where some are idle; ``turns`` of a
+    warp, in each of which it loads and stores before the next; ``instructions`` beyond an addition's that wait for each
+    other.
     """
 
     elements: float = 1
@@ -36,6 +39,8 @@ class Access:
     read_waste: float = 1
     write_waste: float = 1
     threads: int = 0
+    blocks: int = 0
+    turns: int = 1
     launches: int = 1
     instructions: int = 0
 
@@ -110,7 +115,7 @@ def _block_range(launch: Launch, usual: Access) -> Access:
 
 def _waves(launch: Launch, usual: Access) -> Access:
     threads = launch.params["percent"] * launch.resident // 100 // launch.block * launch.block
-    return replace(usual, threads=max(threads, launch.block))
+    return replace(usual, threads=min(max(threads, launch.block), _rounded_up(launch.n, launch.block)))
 
 
 def _coarsened(count: int) -> Callable[[Launch, Access], Access]:
@@ -152,6 +157,7 @@ def _divergent(launch: Launch, usual: Access) -> Access:
     return replace(
         usual,
         steps=paths,
+        turns=paths,
         lookups=paths * (2 * lines + sectors),
         write_waste=max(1, moved / (of_a_path * launch.itemsize)),
     )
@@ -160,11 +166,15 @@ def _divergent(launch: Launch, usual: Access) -> Access:
 def _block_shape(launch: Launch, usual: Access) -> Access:
     """A warp's row is ``x`` elements; rows lie far apart, so that what is used of a pair of sectors is no more."""
     row = min(launch.params["x"], WARP) * launch.itemsize
-    rows = WARP / min(launch.params["x"], WARP)
     waste = max(1, GRANULE / row)
+    x, y = launch.params["x"], launch.params["y"]
+    rows = -(-launch.n // WIDTH)
+    across, down, deep = min(launch.n, WIDTH), min(rows, HEIGHT), -(-rows // HEIGHT)
+    z = max(1, launch.block // (x * y))
     return replace(
         usual,
-        lookups=rows * (2 * max(1, row / LINE) + max(1, row / SECTOR)),
+        blocks=-(-across // x) * -(-down // y) * -(-deep // z),
+        lookups=WARP / min(x, WARP) * (2 * max(1, row / LINE) + max(1, row / SECTOR)),
         read_waste=waste,
         write_waste=waste,
     )

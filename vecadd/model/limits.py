@@ -67,6 +67,12 @@ class Limits:
             raise ValueError(f"this run did not measure {name}: its meta has no limits[{part!r}][{key!r}]")
         return value
 
+    @property
+    def far(self) -> float:
+        """Seconds of a warp's loads from the memory: `stream`, which is of the latest of many sectors; `dram` of one
+        sector where a run did not measure that."""
+        return self.need("dram") if self.stream is None else self.stream
+
     def missing(self) -> list[str]:
         """The names of those that were not measured."""
         return [field.name for field in fields(self) if getattr(self, field.name) is None]

@@ -4,11 +4,15 @@ No constant here was fitted to a rung. Where each term comes from:
 
 launch      an empty kernel by the same clock; kernels of a queue follow each other as the probe's empty ones do
 memory      bytes over the rates of reading, writing and turning between them (`Limits.memory_seconds`)
-L2          bytes between it and the multiprocessors over its rates, sectors that are used in part counted whole
-latency     Little's law, closed: a thread's loads take the latency of an idle memory, and half of what all threads
-            that are resident have asked for at the same time: they start a round together, so that a request finds
-            on average half of the others before it, and the last one all. Then the next round, or the next block in
-            the thread's place.
+L2          bytes between it and the multiprocessors over its rates, sectors that are used in part counted whole; a
+            load that waits finds both loads and stores before it
+latency     Little's law, closed: a thread's loads take what a block's take where nobody else is (`Limits.far`), and a
+            part of what all threads that are resident ask for at the same time. A block that starts alone finds on
+            average half of the others before it, and is not over before the last of its own warps has what it asked
+            for: (1 + its share of the multiprocessor) / 2 of the queue. In a loop all threads go round together, and
+            each waits for the later of its two loads, which of two random places in the queue is at 2/3. Then the next
+            round, or the next block in the thread's place. Loops on more blocks than fit run in generations, the last
+            of which may be small.
 pages       the first loads of a kernel wait for the translation of their addresses, where the sets that the bench goes
             round are more than the L2 holds
 start       blocks start one after the other
@@ -20,6 +24,7 @@ atomics     the probe's additions to one address
 link        `overlap` of copies at the link's rates with the kernel
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -30,6 +35,7 @@ from vecadd.model.gpu import WARP, Gpu, occupancy
 from vecadd.model.limits import Limits
 from vecadd.model.theory import overlap
 
+LATER = 2 / 3  # of a queue: where the later of two loads in random places is on average
 DEPENDENT = 4  # cycles from an instruction to one that waits for it
 AN_ADDITION = 4  # instructions that wait for each other from a load to the next: add, count, compare, branch
 # From compute capability 8.0 on each half of the L2 keeps what the multiprocessors on its side read (NVIDIA A100 Tensor
@@ -39,6 +45,8 @@ L2_PARTS = 2
 # Which transfers the model knows, and how many parts of their work overlap; 0: one a chunk. The others allocate or copy
 # inside of the timed part by ways whose cost no probe measures.
 _TRANSFERS: Mapping[str, int] = {"pinned_reused": 1, "stream1_pinned": 1, "streams2": 0, "streams4": 4}
+# The kernel of the latency rungs: a thread an element, as `naive` has it.
+_SMALL_ADD = {"bytes_per_element": 12, "bytes_per_load": 4, "loads_in_flight": 2, "family": ""}
 # Their parameter `kernel`: what one thread or one block makes of it is a time of its own.
 _SLOW_KERNELS = (4, 5)
 
@@ -141,29 +149,45 @@ def _many_blocks(
         threads = x * y * z * block
     blocks = -(-int(threads) // block)
 
-    rounds = max(1.0, each / (blocks * block * way.elements)) if way.threads else 1.0
-    at_once = min(resident, blocks * block)
-    waves = max(1.0, blocks * block / resident)
+    total = way.blocks * block if way.blocks else blocks * block
+    blocks = total // block
+    elements = min(way.elements, each / total) if way.blocks else way.elements  # of a thread, some of whom are idle
+    rounds = max(1.0, each / (total * elements)) if way.threads else 1.0
     latency, moved = _latency(limits, gpu, way, cached, n * itemsize * 3)
-    crowd = moved(at_once * way.elements * itemsize * reads, at_once * way.elements * itemsize)
-    crowd = min(crowd, moved(each * itemsize * reads, each * itemsize))
-    of_a_step = way.lookups / way.steps * at_once / gpu.multiprocessors / WARP / _clock(gpu)
-    step = max(limits.need("l1") + AN_ADDITION * DEPENDENT / _clock(gpu), of_a_step)
+    read, written = each * itemsize * reads, each * itemsize
+    memory: float = moved(read, written)
+    l2 = (way.read_waste * read / limits.need("l2_read"), way.write_waste * written / limits.need("l2_write"))
     dependent = way.instructions * DEPENDENT / _clock(gpu)
-    round_trip = latency + crowd / 2 + (way.steps - 1) * step
 
-    memory = moved(each * itemsize * reads, each * itemsize)
-    through_l2 = (
-        itemsize
-        * each
-        * max(reads * way.read_waste / limits.need("l2_read"), way.write_waste / limits.need("l2_write"))
-    )
+    def crowd(at_once: float) -> float:
+        """Seconds of what so many threads ask for in a round. A load finds loads and stores in its way."""
+        return max(memory, sum(l2) / way.turns) * min(1.0, at_once * elements / each)
+
+    def round_trip(at_once: float, queue: float) -> float:
+        """Of a round in which so many threads ask at the same time, and wait for that part of the queue."""
+        of_a_step = way.lookups / way.steps * at_once / gpu.multiprocessors / WARP / _clock(gpu)
+        step = max(limits.need("l1") + AN_ADDITION * DEPENDENT / _clock(gpu), of_a_step)
+        return latency + crowd(at_once) * queue + (way.steps - 1) * step
+
+    start = limits.need("turnaround") + dependent
+    at_once = min(resident, total)
+    if way.threads:  # blocks of one length: a generation starts when the one before is over
+        waiting = 0.0
+        for size in [resident] * (total // resident) + [total % resident] * (total % resident > 0):
+            partly = (math.ceil(rounds) - rounds) * latency
+            waiting += start + partly + rounds * max(crowd(size), round_trip(size, LATER))
+    else:
+        together = 1 / active if way.steps == 1 else 0  # warps that go step by step drift apart
+        waiting = max(1.0, total / resident) * (start + round_trip(at_once, (1 + together) / 2))
     terms = {
         "memory": memory + latency,
-        "L2": through_l2 + latency,
-        "latency": waves * (limits.need("turnaround") + dependent + rounds * round_trip) + crowd / 2,
+        # The first sweep brings lines from the memory, whose other parts the others find.
+        "L2": max(l2) + latency
+        if way.sweeps == 1 or n * itemsize * 3 > gpu.l2
+        else memory + max(l2) * (1 - 1 / way.sweeps) + limits.far,
+        "latency": waiting + crowd(at_once) / 2,
         "start": blocks * limits.need("block") + latency + dependent,
-        "lookups": way.lookups * rounds * blocks * block / WARP / gpu.multiprocessors / _clock(gpu) + latency,
+        "lookups": way.lookups * rounds * total / WARP / gpu.multiprocessors / _clock(gpu) + latency,
     }
     dominant = max(terms, key=lambda name: terms[name])
     # The first loads of a kernel find no translation of pages that were not used for long; the last stores arrive late.
@@ -188,10 +212,8 @@ def _latency(limits: Limits, gpu: Gpu, way: Access, cached: bool, arrays: int) -
         )
     if way.sweeps > 1 and arrays > gpu.l2:
         waste = way.dram_waste
-        return limits.need("dram"), lambda read, written: limits.memory_seconds(
-            waste * (read + written), waste * written
-        )
-    latency = limits.need("l2") + (limits.need("dram") - limits.need("l2")) / way.sweeps
+        return limits.far, lambda read, written: limits.memory_seconds(waste * (read + written), waste * written)
+    latency = limits.need("l2") + (limits.far - limits.need("l2")) / way.sweeps
     return latency, limits.memory_seconds
 
 
@@ -200,8 +222,9 @@ def _one_block(
 ) -> Prediction:
     """One block on one multiprocessor: nothing but what it waits for."""
     floor, l2 = limits.need("kernel"), limits.need("l2")
-    far = l2 if cached else limits.need("dram")
-    arithmetic = AN_ADDITION * DEPENDENT / _clock(gpu)
+    far = l2 if cached else limits.far
+    reads = rung["bytes_per_element"] // 4 - 1
+    arithmetic = (AN_ADDITION + reads - 2) * DEPENDENT / _clock(gpu)
     # Neighbours come with an element: the rest of its sector to the L1, of its pair of sectors to the L2.
     pair, sector = max(1, GRANULE // itemsize), max(1, SECTOR // itemsize)
     near = (far + (pair / sector - 1) * l2 + (pair - pair / sector) * limits.need("l1")) / pair
@@ -211,7 +234,8 @@ def _one_block(
     elif rung["name"] == "single_block_chunked":
         run = -(-n // block)
         apart = run * itemsize  # bytes between the threads of a warp
-        lookups = warps * (2 * min(WARP, max(1, WARP * apart / LINE)) + min(WARP, max(1, WARP * apart / SECTOR)))
+        lookups = warps * (reads * min(WARP, max(1, WARP * apart / LINE)) + min(WARP, max(1, WARP * apart / SECTOR)))
+        lookups += reads * block * itemsize / SECTOR  # and the sectors that come in
         fetched = (far + (pair / sector - 1) * l2) / pair
         terms = {
             "latency": run * (near + arithmetic),
@@ -256,8 +280,11 @@ def _launches(
     if rung["name"] != "launch_loop":
         raise ValueError(f"no probe measures how {rung['name']} launches")
     adds, nbytes = params["adds"], n * _itemsize(dtype)
-    far = "l2" if params["chain"] and 3 * nbytes <= gpu.l2 // L2_PARTS else "dram"
-    work = limits.need(far) + limits.need("l2") + limits.memory_seconds(2 * nbytes, nbytes)
+    cached = bool(params["chain"]) and 3 * nbytes <= gpu.l2 // L2_PARTS
+    each = _many_blocks(
+        {**rung, **_SMALL_ADD}, None, gpu, limits, _itemsize(dtype), n, params, rung["block"] or 256, cached
+    )
+    work = each.seconds - limits.need("kernel")
     terms = {"issue": adds * limits.need("issued"), "kernels": adds * (limits.need("queued") + work)}
     dominant = max(terms, key=lambda name: terms[name])
     return Prediction(limits.need("kernel") + terms[dominant], terms, dominant)
