@@ -600,6 +600,12 @@ def test_the_ladder_measures_every_rung_and_variant(swept: Callable[..., Run]) -
     assert len({row.label for row in running.rows}) == len(labels)
 
 
+def test_the_ladder_searches_the_tuned_kernel_where_it_is_named(swept: Callable[..., Run]) -> None:
+    running = swept("ladder", rungs=("tuned",))
+    assert [row.params.get("parameters", {}) for row in running.rows] == list(ladder.RECIPES)
+    assert [row.error for row in running.rows] == [None] * len(ladder.RECIPES)
+
+
 def test_the_ladder_takes_a_block_size(swept: Callable[..., Run]) -> None:
     running = swept("ladder", rungs=("single_thread", "naive", "atomic"), block=64)
     assert [row.error for row in running.rows] == [None] * 3
@@ -682,7 +688,8 @@ def test_the_command_prints_a_table_and_writes_the_file(tmp_path: Path, capsys: 
     status = main(["bench", *arguments])
     content = json.loads(path.read_text())
     printed = capsys.readouterr().out
-    assert status == 0, printed
+    beyond = any(row["fraction"] > 1 for row in content["rows"])  # in noise, or where our code alone is instrumented
+    assert status == int(beyond), printed
     assert [row["rung"] for row in content["rows"]] == ["numpy", "add"]
     assert content["meta"]["clocks"] == {"host": sweeps.SWEEPS["host"].clock}
     assert sweeps.SWEEPS["host"].clock in printed

@@ -25,18 +25,25 @@ VARIANTS: Mapping[str, tuple[Mapping[str, int], ...]] = {
     "offset": tuple({"offset": offset} for offset in (1, 8, 16)),
     "divergent": tuple({"paths": paths} for paths in (2, 8, 32)),
     "block_shape": tuple({"x": x, "y": 2} for x in (4, 16, 32)),
-    "tuned": (
-        {},  # by its table; then what a row of the table might say
-        *({"loads": 1, "warps": warps} for warps in (4, 8, 16, 24, 32)),
-        {"loads": 2, "warps": 24},
-        *({"loads": 3, "warps": warps} for warps in (8, 24, 32)),
-    ),
 }
+
+# What a row of the tuned kernel's table might say: only where the rung is named, because it is a search and no step.
+RECIPES: tuple[Mapping[str, int], ...] = (
+    {},
+    *({"loads": 1, "warps": warps} for warps in (4, 8, 16, 24, 32)),
+    {"loads": 2, "warps": 24},
+    *({"loads": 3, "warps": warps} for warps in (8, 24, 32)),
+)
 
 # The axis of the block-size sweep's rungs that do not walk the block.
 WAVES: Mapping[str, tuple[Mapping[str, int], ...]] = {
     "waves": tuple({"percent": percent} for percent in (90, 100, 110, 200)),
 }
+
+
+def variants(rung: str, *, named: bool) -> tuple[Mapping[str, int], ...]:
+    """The parameters that the ladder runs a rung with; ``named`` says that it was asked for by name."""
+    return RECIPES if rung == "tuned" and named else VARIANTS.get(rung, ({},))
 
 
 def takes_blocks(rung: Mapping[str, Any]) -> bool:

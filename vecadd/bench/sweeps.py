@@ -121,7 +121,7 @@ def ladder_of_kernels(axes: Axes, machine: Machine) -> Iterator[Cell]:
         every = [
             _device_rung(axes, machine, rung, dtype, n, chosen)
             for rung in _device_rungs(machine, dtype)
-            for chosen in ladder.VARIANTS.get(rung["name"], ({},))
+            for chosen in ladder.variants(rung["name"], named=axes.rungs is not None)
         ]
         limit = limits.FixedLimit(machine.device_limit)
         yield Cell("ladder", dtype, n, _wanted(axes, every), limit, machine.sets(set_bytes))
