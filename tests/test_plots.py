@@ -349,6 +349,14 @@ def test_a_timeline_has_a_lane_for_each_stream_and_kind() -> None:
     assert panels["pinned"].get_yticklabels()[0].get_text() == "host  allocate"
 
 
+def test_of_many_streams_a_timeline_shows_the_first() -> None:
+    row = next(row for row in pictured.transfer() if "timeline" in row.params)
+    crowd = replace(row, params={**row.params, "timeline": pictured.lanes(32, 64, 0.0027, 0.0001, 0.0014)})
+    (axes,) = plots.figures(pictured.META, [crowd], recorded=True)["timeline"].axes
+    assert {text.get_text().split("  ")[0] for text in axes.get_yticklabels()} == {f"stream {i}" for i in range(4)}
+    assert axes.get_title("left").endswith(", 4 of 32 streams")
+
+
 def test_every_chunk_is_in_its_lane() -> None:
     events = pictured.lanes(2, 16, 0.0027, 0.0001, 0.0014)
     axes = next(

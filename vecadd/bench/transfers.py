@@ -79,11 +79,14 @@ def model_seconds(nbytes: int, limits: Mapping[str, Mapping[str, float]]) -> flo
 
 def derive(rows: list[Row], limits: Mapping[str, Mapping[str, float]], theory: float | None) -> None:
     """Adds the model's seconds to the rows, and the share of what the link's generation and width give in theory that
-    the two uploads took. ``theory`` in bytes a second, None where the machine does not say."""
+    the two uploads took; neither to rows that the link does not bound. ``theory`` in bytes a second, None where the
+    machine does not say."""
     for row in rows:
+        if row.rung in NOT_BY_THE_LINK:
+            continue
         nbytes = row.bytes // 3
         row.params["model_seconds"] = model_seconds(nbytes, limits)
-        if theory and row.seconds and row.rung not in NOT_BY_THE_LINK:
+        if theory and row.seconds:
             row.params["link_fraction"] = 2 * nbytes / theory / row.seconds
 
 

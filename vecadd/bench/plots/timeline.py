@@ -24,6 +24,8 @@ _KINDS = {
     "to_host": (style.GREEN, "\\\\\\"),
     "free": (style.PALE, "xxx"),
 }
+_STREAMS = 8  # a panel of more, as of the threads that stage ordinary memory, shows its first four
+_SHOWN = 4
 _OWN_SCALE = 4  # times the shortest: longer than that, and a panel has a scale of its own
 
 
@@ -67,7 +69,9 @@ def draw(figure: Figure, meta: Mapping[str, Any], rows: Sequence[Row], *, record
     shared = max(end for end in ends if end <= _OWN_SCALE * min(ends))
     for axes, (row, events), names, end in zip(panels, timelines, lanes, ends, strict=True):
         _panel(axes, events, names)
-        axes.set_title(f"{row.label}: {show_rate(1e3 * end)} ms{_busy(events)}", fontsize=8)
+        streams = {event.stream for event in events}
+        part = f", {_SHOWN} of {len(streams)} streams" if len(streams) > _STREAMS else ""
+        axes.set_title(f"{row.label}: {show_rate(1e3 * end)} ms{_busy(events)}{part}", fontsize=8)
         axes.set_xlim(0, 1e3 * max(end, shared) * 1.01)
     panels[-1].set_xlabel("ms since the first event")
     used = {event.what for _, events in timelines for event in events}
@@ -89,7 +93,12 @@ def _height(lanes: Sequence[tuple[int, str]]) -> float:
 def _lanes(events: Sequence[Event]) -> list[tuple[int, str]]:
     """(stream, kind) of each lane, stream by stream, in the order in which a chunk passes them."""
     kinds = list(_KINDS)
-    return sorted({(event.stream, event.what) for event in events}, key=lambda lane: (lane[0], kinds.index(lane[1])))
+    streams = sorted({event.stream for event in events})
+    shown = streams if len(streams) <= _STREAMS else streams[:_SHOWN]
+    return sorted(
+        {(event.stream, event.what) for event in events if event.stream in shown},
+        key=lambda lane: (lane[0], kinds.index(lane[1])),
+    )
 
 
 def _panel(axes: Axes, events: Sequence[Event], lanes: Sequence[tuple[int, str]]) -> None:
