@@ -121,7 +121,12 @@ class HostLimit:
 def device_limits(
     device: int, nbytes: int, rounds: int
 ) -> dict[Literal["read", "write", "copy", "l2_read", "l2_write"], float]: ...
-def link_limits(device: int, nbytes: int, rounds: int) -> dict[Literal["to_device", "to_host", "both"], float]: ...
+
+# Beside the rates seconds of the host: of a copy of a few bytes that it waits for, of queueing one, and of making and
+# destroying a stream.
+def link_limits(
+    device: int, nbytes: int, rounds: int
+) -> dict[Literal["to_device", "to_host", "both", "copy", "queued_copy", "stream"], float]: ...
 
 # Seconds of one load that the next waits for, by where it is found ("page": in the L2, each in a page of its own), of
 # one round of a block that reads two arrays side by side from DRAM ("stream"), and of one atomic addition to an address

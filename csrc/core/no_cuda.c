@@ -171,8 +171,7 @@ limits_launch(int device, int rounds, struct launch_limits *limits, struct statu
 }
 
 int
-limits_link(int device, size_t bytes, int rounds, double *to_device, double *to_host, double *both,
-            struct status *status)
+limits_link(int device, size_t bytes, int rounds, struct link_limits *limits, struct status *status)
 {
     return no_cuda(status);
 }

@@ -1,10 +1,12 @@
 #include <cuda_runtime_api.h>
+#include <time.h>
 
 #include "device.h"
 #include "device_state.h"
 #include "probes.h"
 
 enum { UP = 1, DOWN = 2 };
+enum { COSTS = 32, SMALL = 4 /* bytes: 0.1 ns of a link's time */ };
 
 struct link_probe {
     cudaStream_t up, down;
@@ -94,9 +96,72 @@ link_pass(const struct link_probe *probe, int ways, size_t bytes, double *second
     return 0;
 }
 
+static double
+now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+/* Both ways in turn, as a sum's copies are. */
+static int
+waited_copies(const struct link_probe *probe, double *seconds, struct status *status)
+{
+    cudaError_t error = cudaSuccess;
+    const double begin = now();
+    for (int i = 0; i < COSTS && error == cudaSuccess; i++)
+        error = i % 2 ? cudaMemcpy(probe->host[1], probe->device[1], SMALL, cudaMemcpyDeviceToHost)
+                      : cudaMemcpy(probe->device[0], probe->host[0], SMALL, cudaMemcpyHostToDevice);
+    *seconds = (now() - begin) / COSTS;
+    return error == cudaSuccess ? 0 : device_status(status, error, "cudaMemcpy");
+}
+
+static int
+queued_copies(const struct link_probe *probe, double *seconds, struct status *status)
+{
+    cudaError_t error = cudaSuccess;
+    const double begin = now();
+    for (int i = 0; i < COSTS && error == cudaSuccess; i++)
+        error = cudaMemcpyAsync(probe->device[0], probe->host[0], SMALL, cudaMemcpyHostToDevice, probe->up);
+    *seconds = (now() - begin) / COSTS;
+    const cudaError_t waited = stream_wait(probe->up);
+    if (error == cudaSuccess)
+        error = waited;
+    return error == cudaSuccess ? 0 : device_status(status, error, "cudaMemcpyAsync");
+}
+
+static int
+made_streams(double *seconds, struct status *status)
+{
+    cudaError_t error = cudaSuccess;
+    const double begin = now();
+    for (int i = 0; i < COSTS && error == cudaSuccess; i++) {
+        cudaStream_t stream;
+        error = cudaStreamCreate(&stream);
+        if (error == cudaSuccess)
+            error = cudaStreamDestroy(stream);
+    }
+    *seconds = (now() - begin) / COSTS;
+    return error == cudaSuccess ? 0 : device_status(status, error, "cudaStreamCreate");
+}
+
+/* Each twice: the first time does not count. The device's memory is there once its stream says so. */
+static int
+measure_costs(const struct link_probe *probe, struct link_limits *limits, struct status *status)
+{
+    const cudaError_t error = stream_wait(probe->up);
+    if (error != cudaSuccess)
+        return device_status(status, error, "cudaStreamSynchronize");
+    for (int round = 0; round < 2; round++)
+        if (waited_copies(probe, &limits->copy, status) < 0 || queued_copies(probe, &limits->queued_copy, status) < 0 ||
+            made_streams(&limits->stream, status) < 0)
+            return -1;
+    return 0;
+}
+
 int
-limits_link(int device, size_t bytes, int rounds, double *to_device, double *to_host, double *both,
-            struct status *status)
+limits_link(int device, size_t bytes, int rounds, struct link_limits *limits, struct status *status)
 {
     struct device_scope scope;
     if (device_enter(&scope, device, status) < 0)
@@ -106,11 +171,13 @@ limits_link(int device, size_t bytes, int rounds, double *to_device, double *to_
         int ways;
         double bytes;
         double *rate;
-    } cases[] = {{UP, (double)bytes, to_device}, {DOWN, (double)bytes, to_host}, {UP | DOWN, 2 * (double)bytes, both}};
+    } cases[] = {{UP, (double)bytes, &limits->to_device},
+                 {DOWN, (double)bytes, &limits->to_host},
+                 {UP | DOWN, 2 * (double)bytes, &limits->both}};
     int result = -1;
     struct link_probe probe = {0};
-    *to_device = *to_host = *both = 0;
-    if (link_open(&probe, &scope, bytes, status) < 0)
+    *limits = (struct link_limits){0};
+    if (link_open(&probe, &scope, bytes, status) < 0 || measure_costs(&probe, limits, status) < 0)
         goto done;
     for (int round = -1; round < rounds; round++)
         for (int i = 0; i < 3; i++) {

@@ -46,8 +46,13 @@ struct launch_limits {
 };
 int limits_launch(int device, int rounds, struct launch_limits *limits, struct status *status);
 
-/* Link: pinned host memory, bytes a second each way alone and in sum both at once. */
-int limits_link(int device, size_t bytes, int rounds, double *to_device, double *to_host, double *both,
-                struct status *status);
+/* Link: pinned host memory, bytes a second each way alone and in sum both at once, best of the rounds. Seconds of the
+ * host, beside what the bytes take: of a copy that it waits for, of queueing one, and of making and destroying a
+ * stream; means of COSTS. */
+struct link_limits {
+    double to_device, to_host, both;
+    double copy, queued_copy, stream;
+};
+int limits_link(int device, size_t bytes, int rounds, struct link_limits *limits, struct status *status);
 
 #endif

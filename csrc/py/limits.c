@@ -197,22 +197,26 @@ py_device_limits(PyObject *module, PyObject *arguments, PyObject *keywords)
 const char link_limits_doc[] = PyDoc_STR(
     "link_limits($module, device, nbytes, rounds)\n--\n\n"
     "The rates of copies of nbytes between page-locked host memory and the device in bytes a second, best of\n"
-    "`rounds`: a dict of 'to_device', 'to_host' and 'both' at once in sum.");
+    "`rounds`: a dict of 'to_device', 'to_host' and 'both' at once in sum. Beside them seconds of the host: 'copy', of "
+    "a\n"
+    "copy of a few bytes that it waits for, 'queued_copy', of queueing one, 'stream', of making and destroying a "
+    "stream.");
 
 PyObject *
 py_link_limits(PyObject *module, PyObject *arguments, PyObject *keywords)
 {
     struct probe_arguments probe;
     struct status status;
-    double to_device, to_host, both;
+    struct link_limits link;
     if (parse_probe(arguments, keywords, "ini:link_limits", &probe) < 0)
         return NULL;
     PyThreadState *released = PyEval_SaveThread();
-    int failed = limits_link(probe.device, (size_t)probe.bytes, probe.rounds, &to_device, &to_host, &both, &status);
+    int failed = limits_link(probe.device, (size_t)probe.bytes, probe.rounds, &link, &status);
     PyEval_RestoreThread(released);
     if (failed)
         return status_raise(PyModule_GetState(module), &status);
-    return Py_BuildValue("{s:d,s:d,s:d}", "to_device", to_device, "to_host", to_host, "both", both);
+    return Py_BuildValue("{s:d,s:d,s:d,s:d,s:d,s:d}", "to_device", link.to_device, "to_host", link.to_host, "both",
+                         link.both, "copy", link.copy, "queued_copy", link.queued_copy, "stream", link.stream);
 }
 
 const char device_latency_doc[] = PyDoc_STR(

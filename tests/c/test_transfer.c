@@ -492,10 +492,11 @@ rungs_on_pinned_memory_refuse_other_memory(void)
 static int
 measure_link(struct status *status)
 {
-    double up = 0, down = 0, both = 0;
-    if (limits_link(1, MIB, 1, &up, &down, &both, status) < 0)
+    struct link_limits found = {0};
+    if (limits_link(1, MIB, 1, &found, status) < 0)
         return -1;
-    CHECK(up > 0 && down > 0 && both > 0);
+    CHECK(found.to_device > 0 && found.to_host > 0 && found.both > 0);
+    CHECK(found.copy > 0 && found.queued_copy > 0 && found.stream > 0);
     return 0;
 }
 
@@ -505,7 +506,7 @@ the_link_probe_leaves_nothing(void)
     static const char *const calls[] = {
         "cudaStreamCreateWithFlags", "cudaEventCreate",      "cudaHostAlloc",       "cudaMallocFromPoolAsync",
         "cudaMemsetAsync",           "cudaEventRecord",      "cudaStreamWaitEvent", "cudaMemcpyAsync",
-        "cudaStreamSynchronize",     "cudaEventElapsedTime",
+        "cudaStreamSynchronize",     "cudaEventElapsedTime", "cudaMemcpy",          "cudaStreamCreate",
     };
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
         CHECK(fail_each_call(calls[i], cudaErrorUnknown, measure_link) > 0, "%s", calls[i]);

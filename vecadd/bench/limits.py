@@ -101,11 +101,15 @@ def probe_launch(device: int) -> dict[str, float]:
 
 
 def probe_link(device: int) -> dict[str, float]:
-    """Rates of the link each way alone and both in sum and the bound they make, in GB/s."""
+    """Rates of the link each way alone and both in sum and the bound they make, in GB/s; seconds of the host for a copy
+    of a few bytes, waited for and queued, and for a stream made and destroyed."""
     rates = _core.link_limits(device, LINK_BYTES, PROBE_ROUNDS)
     return {
         "to_device_gbps": rates["to_device"] / 1e9,
         "to_host_gbps": rates["to_host"] / 1e9,
         "both_gbps": rates["both"] / 1e9,
         "gbps": link_gbps(rates["to_device"], rates["both"]),
+        "copy_seconds": rates["copy"],
+        "queued_copy_seconds": rates["queued_copy"],
+        "stream_seconds": rates["stream"],
     }

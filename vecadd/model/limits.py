@@ -25,6 +25,9 @@ _PLACES: Mapping[str, tuple[str, str]] = {
     "to_device": ("link", "to_device_gbps"),
     "to_host": ("link", "to_host_gbps"),
     "both": ("link", "both_gbps"),
+    "waited_copy": ("link", "copy_seconds"),
+    "queued_copy": ("link", "queued_copy_seconds"),
+    "made_stream": ("link", "stream_seconds"),
 }
 
 
@@ -52,6 +55,9 @@ class Limits:
     to_device: float | None = None  # bytes a second: of the link, alone
     to_host: float | None = None
     both: float | None = None  # both ways at once, in sum
+    waited_copy: float | None = None  # seconds of the host: of a small copy that it waits for
+    queued_copy: float | None = None  # of queueing one
+    made_stream: float | None = None  # of making and destroying a stream
 
     @classmethod
     def of(cls, meta_limits: Mapping[str, Mapping[str, Any]]) -> "Limits":

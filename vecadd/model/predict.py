@@ -262,14 +262,20 @@ def _transfer(
     nbytes = n * _itemsize(dtype)
     up, down = 2 * nbytes / limits.need("to_device"), nbytes / limits.need("to_host")
     kernel = limits.memory_seconds(2 * nbytes, nbytes)
-    issued = 4 * limits.need("issued")  # of the first part; the others' goes on meanwhile
-    terms = {"to_device": up, "kernel": kernel, "to_host": down, "launch": issued}
+    if rung["name"] == "pinned_reused":  # waits for each copy; the kernel is queued
+        issued = tail = 0.0
+        fixed = 3 * limits.need("waited_copy") + limits.need("issued")
+    else:  # the first part has to be queued, and the last one's end to be seen; what is between goes on meanwhile
+        of_a_part = 3 * limits.need("queued_copy") + limits.need("issued")
+        issued, tail = parts * of_a_part, max(0.0, limits.need("waited_copy") - limits.need("queued_copy"))
+        fixed = of_a_part + (parts * limits.need("made_stream") if rung["name"] == "streams4" else 0.0)
+    terms = {"to_device": up, "kernel": kernel, "to_host": down, "launch": max(fixed + tail, issued)}
     if parts > 1:  # both ways at once share the link
         both = 2 * nbytes / limits.need("both") + nbytes / limits.need("to_device")
         up = max(up, both)
-    return Prediction(
-        issued + limits.need("kernel") + overlap(up, kernel, down, parts), terms, max(terms, key=lambda t: terms[t])
-    )
+    going = limits.need("kernel") + overlap(up, kernel, down, parts)
+    later = max(0.0, issued - fixed)
+    return Prediction(fixed + max(later, going) + tail, terms, max(terms, key=lambda t: terms[t]))
 
 
 def _launches(
