@@ -2,9 +2,9 @@
 //
 //   after    grid_stride
 //   changes  the range in place of the grid's stride; c is written and not read
-//   expects  no difference to a grid stride over 12 bytes an element: both keep bursts whole. It is 0.49 of the limit
-//            on an H200 all the same, for grid_stride's 0.88: a block's own threads stride alone, so that it has two
-//            loads a thread in flight and no neighbour that reads on in the same pages of the memory
+//   expects  no difference by bursts, which both keep whole, or by channels, which are interleaved every few hundred
+//            bytes. But c is no longer read: 4 blocks * 256 threads * 2 loads * 4 bytes are 8 KiB in flight on each
+//            multiprocessor for grid_stride's 12, and by Little's law the rate falls with them, to three quarters.
 //   from     founding document 004, in words
 //   try      vecadd bench ladder --rungs grid_stride,block_range
 #include "rung.cuh"
