@@ -57,8 +57,8 @@ STEPS: Sequence[Step] = (
          "The document adds up the kernels that its profiler shows one by one; end to end the launches stand one "
          "behind the other, and every one starts and drains the whole GPU."),
     Step("002", "A100", "blocksize", Which("naive", block=256), Which("naive", block=512), 241.97 / 241.37,
-         "Both fill the multiprocessor with 2048 threads, but a block's place is free only when its last warp has ended, "
-         "and of 512 threads more wait for that than of 256."),
+         "Both fill the multiprocessor with 2048 threads, but a block's place is free only when its last warp has "
+         "ended, and of 512 threads more wait for that than of 256."),
     Step("002", "A100", "blocksize", Which("naive", block=256), Which("naive", block=1024), 241.97 / 253.51,
          "Two large blocks leave half a multiprocessor idle while one of them drains."),
     Step("002", "A100", "ladder", Which("naive"), Which("coarsen2"), 241.97 / 237.8,
@@ -81,8 +81,8 @@ STEPS: Sequence[Step] = (
     Step("001", "RTX Titan", "precision", Which("half", _HALF), Which("half2", _HALF), 16.3 / 13.2,
          "Two elements a load restore the bytes in flight.", n=2**20),
     Step("001", "RTX Titan", "precision", Which("half2", _HALF), Which("half8", _HALF), 13.2 / 16.1,
-         "The document's GPU lost the threads that hid its latency. Here each thread has four times the bytes in flight, "
-         "and all of them fit at once either way.", n=2**20),
+         "The document's GPU lost the threads that hid its latency. Here each thread has four times the bytes in "
+         "flight, and all of them fit at once either way.", n=2**20),
     Step("001", "RTX Titan", "precision", Which("half8", _HALF), Which("half8_pack", _HALF), 16.1 / 15.8,
          "One load in the place of four: fewer instructions, the same bytes.", n=2**20),
     Step("000", "RTX 5060 Ti", "transfer", Which("pageable"), Which("pinned"), 310.244537 / 140.64,
