@@ -26,7 +26,7 @@ WITHIN = 0.10
 # Why a rung is missed where it is: what the model leaves out, seen on an H200. A key is a rung, or a sweep and a rung.
 # "Probably" is what was reasoned and not measured.
 EXPLAINED: Mapping[str, str] = {
-    "race": "probably warps that store to and load from one address hold each other up; no probe has two warps at one address",
+    "race": "probably warps that store to and load from one address hold each other up; no probe has two of them",
     "divergent": "its paths' accesses to sectors in part are slower than whole ones; the L2 is probed with whole ones",
     "strided": "stores of a part of a sector, and lines that come in for one element, as for divergent",
     "coarsen4": "lookups, loads and partial stores are added up where a small or a narrow grid overlaps them",
@@ -34,7 +34,7 @@ EXPLAINED: Mapping[str, str] = {
     "block_shape": "threads without work and its index's instructions are counted at less, or more, than they take",
     "index_dim3": "its index's instructions are not counted, nor the start of a three-dimensional grid",
     "offset": "its compare and subtract before the first load are not counted",
-    "block_range": "probably its blocks, each in a range of its own, meet at DRAM banks; the probes go through memory in order",
+    "block_range": "probably its blocks, in ranges of their own, meet at DRAM banks; the probes go in order",
     "grid_stride": "how far threads of a loop stay in step is not known: from half of the queue to all of it",
     "waves": "as grid_stride",
     "unroll2": "as grid_stride",
@@ -46,7 +46,7 @@ EXPLAINED: Mapping[str, str] = {
     "blocksize float2": "as naive",
     "single_thread": "a store's part of an element's time is not counted",
     "single_block": "as single_thread",
-    "single_block_chunked": "probably stores and fills compete for the L1's lookups in a way that is only roughly counted",
+    "single_block_chunked": "probably stores and fills compete for the L1's lookups, which are roughly counted",
     "chunked": "a kernel that follows another finds the memory busy with its stores",
     "launch_loop": "the host's time for a launch differs by a third from minute to minute; chains of 16 to 50 MB "
     "are kept in the L2 in part",
