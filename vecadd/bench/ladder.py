@@ -22,7 +22,7 @@ VARIANTS: Mapping[str, tuple[Mapping[str, int], ...]] = {
     "grid_stride": tuple({"blocks_per_sm": count} for count in (1, 2, 4, 8, 32)),
     "async_copy": tuple({"stages": stages, "through_l1": l1} for stages in (2, 3) for l1 in (0, 1)),
     "strided": tuple({"stride": stride} for stride in (2, 4, 8, 32)),
-    "offset": tuple({"offset": offset} for offset in (1, 8, 16)),
+    "offset": tuple({"offset": offset} for offset in (1, 8, 16, 32)),  # 4, 32, 64 and 128 bytes of float32
     "divergent": tuple({"paths": paths} for paths in (2, 8, 32)),
     "block_shape": tuple({"x": x, "y": 2} for x in (4, 16, 32)),
 }
