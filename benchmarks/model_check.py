@@ -23,38 +23,31 @@ from vecadd.model import Limits, Prediction, predict
 
 WITHIN = 0.10
 
-# Why a rung is missed where it is: what the model leaves out, seen on an H200. A key is a rung, or a sweep and a rung.
-# "Probably" is what was reasoned and not measured.
-EXPLAINED: Mapping[str, str] = {
-    "race": "probably warps that store to and load from one address hold each other up; no probe has two of them",
-    "divergent": "its paths' accesses to sectors in part are slower than whole ones; the L2 is probed with whole ones",
-    "strided": "stores of a part of a sector, and lines that come in for one element, as for divergent",
-    "coarsen4": "lookups, loads and partial stores are added up where a small or a narrow grid overlaps them",
-    "coarsen2": "as coarsen4",
-    "block_shape": "threads without work and its index's instructions are counted at less, or more, than they take",
-    "index_dim3": "its index's instructions are not counted, nor the start of a three-dimensional grid",
-    "offset": "its compare and subtract before the first load are not counted",
-    "block_range": "probably its blocks, in ranges of their own, meet at DRAM banks; the probes go in order",
-    "grid_stride": "how far threads of a loop stay in step is not known: from half of the queue to all of it",
-    "waves": "as grid_stride",
-    "unroll2": "as grid_stride",
-    "unroll4": "as grid_stride",
-    "float2_unroll2": "as grid_stride",
-    "async_copy": "the steps through shared memory are not counted",
-    "tuned": "blocks of 768 and 1024 threads take longer to start than the probe's, of 64, where nothing else counts",
-    "blocksize naive": "large blocks wait for their last warp by an average, not by the order in which DRAM answers",
-    "blocksize float2": "as naive",
-    "single_thread": "a store's part of an element's time is not counted",
-    "single_block": "as single_thread",
-    "single_block_chunked": "probably stores and fills compete for the L1's lookups, which are roughly counted",
-    "chunked": "a kernel that follows another finds the memory busy with its stores",
-    "launch_loop": "the host's time for a launch differs by a third from minute to minute; chains of 16 to 50 MB "
-    "are kept in the L2 in part",
-    "streams4": "copies on several streams take turns on the link with gaps, of which no probe is made",
-    "streams2": "as streams4",
-    "pinned_reused": "the host waits for each copy, and how long it takes to see its end differs",
-    "stream1_pinned": "as pinned_reused",
-}
+# Why rungs are missed where they are: what the model leaves out, seen on an H200; a name is a rung, or a sweep and a
+# rung. "Probably" is what was reasoned and not measured.
+EXPLAINED: Sequence[tuple[tuple[str, ...], str]] = (
+    (("race",), "probably warps that store to and load from one address hold each other up; no probe has two of them"),
+    (("divergent", "strided"), "accesses to sectors in part are slower than to whole ones, which the L2's probe makes"),
+    (("coarsen2", "coarsen4"), "lookups, loads and partial stores add up, where small or narrow grids overlap them"),
+    (("block_shape", "index_dim3", "offset"), "an index's instructions, and threads without work, are counted roughly"),
+    (("block_range",), "probably its blocks, in ranges of their own, meet at DRAM banks; the probes go in order"),
+    (
+        ("grid_stride", "waves", "unroll2", "unroll4", "float2_unroll2", "float4_unroll2"),
+        "how far threads of a loop stay in step is not known: each waits for half of the queue to all of it",
+    ),
+    (("async_copy", "bulk_copy", "bulk_tensor_copy"), "the steps through shared memory are not counted"),
+    (("tuned",), "blocks of 768 and 1024 threads take longer to start than the probe's, of 64 threads"),
+    (("blocksize naive", "blocksize float2"), "blocks wait for their last warp by an average, not by DRAM's order"),
+    (("single_thread", "single_block"), "a store's part of an element's time is not counted"),
+    (("single_block_chunked",), "probably stores and fills compete for the L1's lookups, which are roughly counted"),
+    (("chunked",), "a kernel that follows another finds the memory busy with its stores"),
+    (
+        ("launch_loop",),
+        "the host's time for a launch differs by a third between minutes; chains of 16 to 50 MB stay in the L2 in part",
+    ),
+    (("streams2", "streams4"), "copies on several streams take turns on the link with gaps that no probe measures"),
+    (("pinned_reused", "stream1_pinned"), "how long the host takes to see a copy's end differs between runs"),
+)
 SWEEPS = ("device", "size", "ladder", "blocksize", "precision", "transfer", "latency")
 
 
@@ -112,8 +105,8 @@ def explanations(misses: Sequence[Compared]) -> dict[str, list[Compared]]:
     found: dict[str, list[Compared]] = {}
     for cell in misses:
         rung = cell.name.split()[1]
-        key = next((name for name in (f"{cell.sweep} {rung}", rung) if name in EXPLAINED), "")
-        found.setdefault(key, []).append(cell)
+        why = (reason for names, reason in EXPLAINED if {rung, f"{cell.sweep} {rung}"} & set(names))
+        found.setdefault(next(why, ""), []).append(cell)
     return found
 
 
@@ -154,9 +147,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         left_out += others
     for why, count in left_out.items():
         print(f"not covered, {count} rows: {why}")
-    for key, cells in explanations([cell for cell in compared if not cell.within]).items():
+    for why, cells in explanations([cell for cell in compared if not cell.within]).items():
+        rungs = ", ".join(dict.fromkeys(cell.name.split()[1] for cell in cells))
         errors = ", ".join(f"{100 * cell.error:+.0f} %" for cell in cells)
-        print(f"missed, {len(cells)} rows ({errors}): {key + ': ' + EXPLAINED[key] if key else 'nothing explains it'}")
+        print(f"missed, {len(cells)} rows of {rungs} ({errors}): {why or 'nothing explains it'}")
     for name, value in chosen.assume:
         print(f"assumed, not measured: {name} = {value:g}")
     for sweep in dict.fromkeys(cell.sweep for cell in compared):

@@ -436,7 +436,7 @@ def test_recorded_cells_are_compared_one_by_one(recording, capsys):
     assert "ladder float4 float32 1048576" in said
     assert "-50.0 %" in said
     assert "ladder naive" not in said
-    assert "missed, 1 rows (-50 %): nothing explains it" in said
+    assert "missed, 1 rows of float4 (-50 %): nothing explains it" in said
     assert "not covered, 1 rows: failed" in said
     assert "not covered, 1 rows: no measured limit decides the time of pageable" in said
     assert "assumed, not measured: dram" in said

@@ -262,20 +262,18 @@ def _transfer(
     nbytes = n * _itemsize(dtype)
     up, down = 2 * nbytes / limits.need("to_device"), nbytes / limits.need("to_host")
     kernel = limits.memory_seconds(2 * nbytes, nbytes)
+    streams = parts * limits.need("made_stream") if rung["name"] == "streams4" else 0.0  # inside of the timed part
     if rung["name"] == "pinned_reused":  # waits for each copy; the kernel is queued
-        issued = tail = 0.0
-        fixed = 3 * limits.need("waited_copy") + limits.need("issued")
+        first, others, tail = 3 * limits.need("waited_copy") + limits.need("issued"), 0.0, 0.0
     else:  # the first part has to be queued, and the last one's end to be seen; what is between goes on meanwhile
-        of_a_part = 3 * limits.need("queued_copy") + limits.need("issued")
-        issued, tail = parts * of_a_part, max(0.0, limits.need("waited_copy") - limits.need("queued_copy"))
-        fixed = of_a_part + (parts * limits.need("made_stream") if rung["name"] == "streams4" else 0.0)
-    terms = {"to_device": up, "kernel": kernel, "to_host": down, "launch": max(fixed + tail, issued)}
+        first = 3 * limits.need("queued_copy") + limits.need("issued")
+        others, tail = (parts - 1) * first, max(0.0, limits.need("waited_copy") - limits.need("queued_copy"))
+    terms = {"to_device": up, "kernel": kernel, "to_host": down, "launch": streams + first + others + tail}
     if parts > 1:  # both ways at once share the link
         both = 2 * nbytes / limits.need("both") + nbytes / limits.need("to_device")
         up = max(up, both)
     going = limits.need("kernel") + overlap(up, kernel, down, parts)
-    later = max(0.0, issued - fixed)
-    return Prediction(fixed + max(later, going) + tail, terms, max(terms, key=lambda t: terms[t]))
+    return Prediction(streams + first + max(others, going) + tail, terms, max(terms, key=lambda t: terms[t]))
 
 
 def _launches(
