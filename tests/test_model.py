@@ -383,6 +383,35 @@ def test_a_loop_of_launches_is_bound_by_who_launches():
     assert expect("launch_loop", 2**24, adds=10) > 10 * LIMITS.memory_seconds(8 * 2**24, 4 * 2**24)
 
 
+def test_a_rest_of_blocks_is_a_generation_of_its_own():
+    full, more, twice = (expect("waves", 2**26, percent=percent) for percent in (100, 110, 200))
+    assert more > 1.15 * full
+    assert twice == pytest.approx(full, rel=0.02)
+
+
+def test_large_blocks_wait_for_their_last_warp():
+    assert expect("naive", 2**26, block=256) < expect("naive", 2**26, block=512) < expect("naive", 2**26, block=1024)
+
+
+def test_threads_without_work_are_started_all_the_same():
+    """Four planes of a volume, in blocks that are 32 and 4 deep."""
+    prediction = model.predict(RUNGS["block_shape"], None, H200, LIMITS, "float32", 2**20, {"x": 4, "y": 2})
+    assert prediction.seconds > 2**15 * LIMITS.block
+    assert prediction.seconds > 2 * expect("block_shape", 2**20, x=32, y=2)
+
+
+def test_a_blocks_loads_stand_in_for_one_where_a_run_probed_them():
+    assert LIMITS.far == LIMITS.stream
+    assert replace(LIMITS, stream=None).far == LIMITS.dram
+
+
+def test_small_transfers_are_their_calls():
+    waited, queued = 3 * LIMITS.waited_copy + LIMITS.issued, 3 * LIMITS.queued_copy + LIMITS.issued
+    assert expect("pinned_reused", 1000) == pytest.approx(waited + LIMITS.kernel, rel=0.02)
+    assert expect("streams4", 1000) > 4 * (queued + LIMITS.made_stream)
+    assert expect("stream1_pinned", 1000) < expect("pinned_reused", 1000)
+
+
 def test_blocks_of_a_warp_wait_for_their_start():
     prediction = model.predict(RUNGS["naive"], None, H200, LIMITS, "float32", 2**26, {}, block=32)
     assert prediction.dominant == "start"
