@@ -42,7 +42,7 @@ EXPLAINED: Sequence[tuple[tuple[str, ...], str]] = (
     (("single_block_chunked",), "probably stores and fills compete for the L1's lookups, which are roughly counted"),
     (("chunked",), "a kernel that follows another finds the memory busy with its stores"),
     (
-        ("launch_loop",),
+        ("launch_loop", "graph"),
         "the host's time for a launch differs by a third between minutes; chains of 16 to 50 MB stay in the L2 in part",
     ),
     (("streams2", "streams4"), "copies on several streams take turns on the link with gaps that no probe measures"),

@@ -18,7 +18,7 @@ PROBES = {
     "launch_limits": lambda: _core.launch_limits(0),
 }
 MORE_RATES = ["copy_gbps", "l2_read_gbps", "l2_write_gbps"]
-LAUNCHES = [f"{what}_seconds" for what in ("kernel", "block", "turnaround", "queued", "issued")]
+LAUNCHES = [f"{what}_seconds" for what in ("kernel", "block", "turnaround", "queued", "node", "issued")]
 CALLS = ["cudaStreamCreateWithFlags", "cudaEventCreate", "cudaMallocFromPoolAsync", "cudaEventRecord"]
 CALLS += ["cudaStreamSynchronize", "cudaEventElapsedTime"]
 
@@ -27,7 +27,7 @@ CALLS += ["cudaStreamSynchronize", "cudaEventElapsedTime"]
 def test_a_probe_gives_rates_and_seconds_that_can_be(probe, device):
     for name, value in probe().items():
         assert 0 <= value < 1e15, name
-        assert value > 0 or name in ("block", "turnaround", "queued"), (
+        assert value > 0 or name in ("block", "turnaround", "queued", "node"), (
             name
         )  # differences, which the double's clock cannot resolve
 
@@ -98,5 +98,6 @@ def test_caches_are_ahead_of_the_memory(gpu):
 def test_a_block_starts_sooner_than_a_kernel(gpu):
     launch = _core.launch_limits(gpu)
     assert 0 < launch["block"] < 1e-7
+    assert 0 < launch["node"] < 2e-5
     assert launch["block"] < launch["turnaround"] < launch["queued"] < 2e-5
     assert limits.probe_launch(gpu)["kernel_seconds"] < 1e-4

@@ -43,6 +43,7 @@ LIMITS = Limits(
     block=0.6e-9,
     turnaround=150e-9,
     queued=1.9e-6,
+    node=0.8e-6,
     issued=3.5e-6,
     l1=20e-9,
     l2=150e-9,
@@ -383,6 +384,11 @@ def test_a_loop_of_launches_is_bound_by_who_launches():
     assert expect("launch_loop", 2**24, adds=10) > 10 * LIMITS.memory_seconds(8 * 2**24, 4 * 2**24)
 
 
+def test_a_graph_is_one_call_and_its_nodes():
+    assert expect("graph", 100, adds=1000) > 1000 * LIMITS.node
+    assert expect("graph", 100, adds=1000) < expect("launch_loop", 100, adds=1000)
+
+
 def test_a_rest_of_blocks_is_a_generation_of_its_own():
     full, more, twice = (expect("waves", 2**26, percent=percent) for percent in (100, 110, 200))
     assert more > 1.15 * full
@@ -427,7 +433,7 @@ def test_blocks_of_a_warp_wait_for_their_start():
         ("threads", "float32", 10, LIMITS, "no host rungs"),
         ("pageable", "float32", 10, LIMITS, "no measured limit"),
         ("streams2", "float32", 10, LIMITS, "no measured limit"),  # allocates in the timed part, as its document did
-        ("graph", "float32", 10, LIMITS, "no probe"),
+        ("pdl", "float32", 10, LIMITS, "no probe"),
     ],
 )
 def test_what_the_model_does_not_know_is_refused_by_name(name, dtype, n, limits, message):

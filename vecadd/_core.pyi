@@ -134,5 +134,8 @@ def link_limits(
 def device_latency(device: int) -> dict[Literal["l1", "l2", "page", "dram", "stream", "atomic"], float]: ...
 
 # Seconds of an empty kernel by the clock of the device rungs, of each started block of an empty grid, from block to
-# block on a multiprocessor that holds one at a time, of each further kernel of a queue, and of the host to queue one.
-def launch_limits(device: int) -> dict[Literal["kernel", "block", "turnaround", "queued", "issued"], float]: ...
+# block on a multiprocessor that holds one at a time, of each further kernel of a queue and node of a graph, and of the
+# host to queue a kernel.
+def launch_limits(
+    device: int,
+) -> dict[Literal["kernel", "block", "turnaround", "queued", "node", "issued"], float]: ...

@@ -12,6 +12,7 @@ enum {
     ROUNDS_MOST = 64,
     HEAD_START = 40000, /* cycles, 20 us: as in csrc/ladder/clock.c */
     QUEUED = 64,
+    NODES = 512,                 /* of a graph: what its launch costs once is 1 % of them */
     HEAD_START_QUEUED = 1200000, /* 0.6 ms: the host queues a launch in 4 us at most */
     BLOCKS = 1 << 15,            /* 20 us on an H200, where each starts in 0.61 ns */
     THREADS = 64,
@@ -59,6 +60,64 @@ measure(const struct probe *probe, unsigned head_start, const struct empties *em
     return 0;
 }
 
+struct graph {
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+};
+
+static cudaError_t
+launch_graph(const struct probe *probe, const void *argument)
+{
+    const struct graph *graph = argument;
+    return cudaGraphLaunch(graph->exec, probe->stream);
+}
+
+/* The stream captures no more when this returns, whatever it returns. */
+static int
+graph_open(struct graph *graph, const struct probe *probe, struct status *status)
+{
+    static const struct empties nodes = {1, 1, 0, NODES, NULL};
+    cudaError_t error = cudaStreamBeginCapture(probe->stream, cudaStreamCaptureModeThreadLocal);
+    if (error != cudaSuccess)
+        return device_status(status, error, "cudaStreamBeginCapture");
+    error = queue_empties(probe, &nodes);
+    const cudaError_t ended = cudaStreamEndCapture(probe->stream, &graph->graph);
+    if (error == cudaSuccess)
+        error = ended;
+    if (error != cudaSuccess)
+        return device_status(status, error, "cudaStreamEndCapture");
+    error = cudaGraphInstantiate(&graph->exec, graph->graph, 0);
+    if (error != cudaSuccess)
+        return device_status(status, error, "cudaGraphInstantiate");
+    error = cudaGraphUpload(graph->exec, probe->stream);
+    return error == cudaSuccess ? 0 : device_status(status, error, "cudaGraphUpload");
+}
+
+static void
+graph_close(const struct graph *graph)
+{
+    if (graph->exec)
+        cudaGraphExecDestroy(graph->exec);
+    if (graph->graph)
+        cudaGraphDestroy(graph->graph);
+}
+
+/* The median of the rounds after a first one. */
+static int
+measure_graph(const struct probe *probe, int rounds, double *seconds, struct status *status)
+{
+    double each[ROUNDS_MOST];
+    struct graph graph = {0};
+    int result = graph_open(&graph, probe, status);
+    for (int round = -1; round < rounds && result == 0; round++)
+        result = probe_time(probe, HEAD_START_QUEUED, launch_graph, &graph, "cudaGraphLaunch",
+                            &each[round < 0 ? 0 : round], status);
+    if (result == 0)
+        *seconds = probe_median(each, rounds);
+    graph_close(&graph);
+    return result;
+}
+
 static double
 at_least_0(double seconds)
 {
@@ -74,7 +133,7 @@ limits_launch(int device, int rounds, struct launch_limits *limits, struct statu
 
     int result = -1;
     struct probe probe = {0};
-    double host = 0, blocks = 0, generations = 0, queued = 0;
+    double host = 0, blocks = 0, generations = 0, queued = 0, graph = 0;
     int multiprocessors = 0, shared = 0;
     if (rounds > ROUNDS_MOST)
         rounds = ROUNDS_MOST;
@@ -93,11 +152,13 @@ limits_launch(int device, int rounds, struct launch_limits *limits, struct statu
     if (measure(&probe, HEAD_START, &one, rounds, &limits->kernel, status) < 0 ||
         measure(&probe, HEAD_START, &grid, rounds, &blocks, status) < 0 ||
         measure(&probe, HEAD_START, &lonely, rounds, &generations, status) < 0 ||
-        measure(&probe, HEAD_START_QUEUED, &many, rounds, &queued, status) < 0)
+        measure(&probe, HEAD_START_QUEUED, &many, rounds, &queued, status) < 0 ||
+        measure_graph(&probe, rounds, &graph, status) < 0)
         goto done;
     limits->block = at_least_0(blocks - limits->kernel) / (BLOCKS - 1);
     limits->turnaround = at_least_0(generations - limits->kernel) / (GENERATIONS - 1);
     limits->queued = at_least_0(queued - limits->kernel) / (QUEUED - 1);
+    limits->node = at_least_0(graph - limits->kernel) / (NODES - 1);
     limits->issued = host / QUEUED;
     result = 0;
 done:

@@ -39,10 +39,10 @@ struct memory_latency {
 int limits_latency(int device, int rounds, struct memory_latency *latency, struct status *status);
 
 /* Seconds: an empty kernel by the clock of the device rungs (csrc/ladder/clock.h), each block that an empty grid
- * starts, from block to block where a multiprocessor holds only one, each further kernel of a queue, and what the host
- * takes to queue one. Medians of the rounds, 64 at most. */
+ * starts, from block to block where a multiprocessor holds only one, each further kernel of a queue, each further node
+ * of a graph of them, and what the host takes to queue one. Medians of the rounds, 64 at most. */
 struct launch_limits {
-    double kernel, block, turnaround, queued, issued;
+    double kernel, block, turnaround, queued, node, issued;
 };
 int limits_launch(int device, int rounds, struct launch_limits *limits, struct status *status);
 

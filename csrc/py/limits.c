@@ -247,7 +247,7 @@ const char launch_limits_doc[] = PyDoc_STR(
     "launch_limits($module, device)\n--\n\n"
     "Seconds, a dict: 'kernel', an empty kernel by the clock of the device rungs; 'block', each block that an\n"
     "empty grid starts; 'turnaround', from block to block on a multiprocessor that holds one; 'queued', each further "
-    "kernel of a queue; 'issued', what the host takes to queue one.");
+    "kernel of a queue; 'node', each further node of a graph; 'issued', what the host takes to queue one.");
 
 PyObject *
 py_launch_limits(PyObject *module, PyObject *arguments, PyObject *keywords)
@@ -262,6 +262,6 @@ py_launch_limits(PyObject *module, PyObject *arguments, PyObject *keywords)
     PyEval_RestoreThread(released);
     if (failed)
         return status_raise(PyModule_GetState(module), &status);
-    return Py_BuildValue("{s:d,s:d,s:d,s:d,s:d}", "kernel", limits.kernel, "block", limits.block, "turnaround",
-                         limits.turnaround, "queued", limits.queued, "issued", limits.issued);
+    return Py_BuildValue("{s:d,s:d,s:d,s:d,s:d,s:d}", "kernel", limits.kernel, "block", limits.block, "turnaround",
+                         limits.turnaround, "queued", limits.queued, "node", limits.node, "issued", limits.issued);
 }

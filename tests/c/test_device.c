@@ -532,7 +532,8 @@ measure_latency(struct status *status)
     struct memory_latency latency = {0};
     if (limits_latency(1, 1, &latency, status) < 0)
         return -1;
-    CHECK(latency.l1 > 0 && latency.page > 0 && latency.l2 > 0 && latency.dram > 0 && latency.atomic > 0);
+    CHECK(latency.l1 > 0 && latency.page > 0 && latency.l2 > 0 && latency.dram > 0 && latency.stream > 0 &&
+          latency.atomic > 0);
     return 0;
 }
 
@@ -542,7 +543,8 @@ measure_launches(struct status *status)
     struct launch_limits limits = {0};
     if (limits_launch(1, 1, &limits, status) < 0)
         return -1;
-    CHECK(limits.kernel > 0 && limits.block >= 0 && limits.turnaround >= 0 && limits.queued >= 0 && limits.issued > 0);
+    CHECK(limits.kernel > 0 && limits.block >= 0 && limits.turnaround >= 0 && limits.queued >= 0 && limits.node >= 0 &&
+          limits.issued > 0);
     return 0;
 }
 
@@ -565,6 +567,11 @@ no_probe_leaves_anything(void)
     for (size_t p = 0; p < sizeof probes / sizeof *probes; p++)
         for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
             CHECK(fail_each_call(calls[i], cudaErrorUnknown, probes[p].measure) > 0, "%s %s", probes[p].name, calls[i]);
+    /* Without cudaStreamEndCapture: what it does not end, nothing ends. */
+    static const char *const of_a_graph[] = {"cudaStreamBeginCapture", "cudaGraphInstantiate", "cudaGraphUpload",
+                                             "cudaGraphLaunch"};
+    for (size_t i = 0; i < sizeof of_a_graph / sizeof *of_a_graph; i++)
+        CHECK(fail_each_call(of_a_graph[i], cudaErrorUnknown, measure_launches) > 0, "%s", of_a_graph[i]);
     CHECK(live_now().streams == 0 && live_now().device_blocks == 0);
 }
 

@@ -96,7 +96,8 @@ def probe_latency(device: int) -> dict[str, float]:
 
 def probe_launch(device: int) -> dict[str, float]:
     """Seconds of an empty kernel by the clock of the device rungs, of each block that a grid starts, from block
-    to block of a full multiprocessor, of each further kernel of a queue, and of the host for queueing one."""
+    to block of a full multiprocessor, of each further kernel of a queue and node of a graph, and of the host
+    for queueing a kernel."""
     return {f"{what}_seconds": seconds for what, seconds in _core.launch_limits(device).items()}
 
 

@@ -15,6 +15,7 @@ _PLACES: Mapping[str, tuple[str, str]] = {
     "block": ("launch", "block_seconds"),
     "turnaround": ("launch", "turnaround_seconds"),
     "queued": ("launch", "queued_seconds"),
+    "node": ("launch", "node_seconds"),
     "issued": ("launch", "issued_seconds"),
     "l1": ("latency", "l1_seconds"),
     "l2": ("latency", "l2_seconds"),
@@ -45,6 +46,7 @@ class Limits:
     block: float | None = None  # for each block that starts
     turnaround: float | None = None  # from the end of a block to the work of the next in its place
     queued: float | None = None  # from kernel to kernel of a queue
+    node: float | None = None  # from kernel to kernel of a graph
     issued: float | None = None  # of the host, for a launch
     l1: float | None = None  # of a load that the next waits for
     l2: float | None = None

@@ -47,6 +47,9 @@ L2_PARTS = 2
 _TRANSFERS: Mapping[str, int] = {"pinned_reused": 1, "stream1_pinned": 1, "streams2": 0, "streams4": 4}
 # The kernel of the latency rungs: a thread an element, as `naive` has it.
 _SMALL_ADD = {"bytes_per_element": 12, "bytes_per_load": 4, "loads_in_flight": 2, "family": ""}
+# Which limit is from kernel to kernel, and how many calls of the host that takes; 0: one a kernel. How programmatic
+# launches follow each other no probe measures.
+_LAUNCHED: Mapping[str, tuple[str, int]] = {"launch_loop": ("queued", 0), "graph": ("node", 1)}
 # Their parameter `kernel`: what one thread or one block makes of it is a time of its own.
 _SLOW_KERNELS = (4, 5)
 
@@ -281,15 +284,16 @@ def _launches(
 ) -> Prediction:
     """Many small additions of n elements, a launch each: the host issues them, the GPU starts them one after the
     other."""
-    if rung["name"] != "launch_loop":
+    if rung["name"] not in _LAUNCHED:
         raise ValueError(f"no probe measures how {rung['name']} launches")
+    between, calls = _LAUNCHED[rung["name"]]
     adds, nbytes = params["adds"], n * _itemsize(dtype)
     cached = bool(params["chain"]) and 3 * nbytes <= gpu.l2 // L2_PARTS
     each = _many_blocks(
         {**rung, **_SMALL_ADD}, None, gpu, limits, _itemsize(dtype), n, params, rung["block"] or 256, cached
     )
     work = each.seconds - limits.need("kernel")
-    terms = {"issue": adds * limits.need("issued"), "kernels": adds * (limits.need("queued") + work)}
+    terms = {"issue": (calls or adds) * limits.need("issued"), "kernels": adds * (limits.need(between) + work)}
     dominant = max(terms, key=lambda name: terms[name])
     return Prediction(limits.need("kernel") + terms[dominant], terms, dominant)
 
