@@ -40,10 +40,10 @@ EXPLAINED: Sequence[tuple[tuple[str, ...], str]] = (
     (("blocksize naive", "blocksize float2"), "blocks wait for their last warp by an average, not by DRAM's order"),
     (("single_thread", "single_block"), "a store's part of an element's time is not counted"),
     (("single_block_chunked",), "probably stores and fills compete for the L1's lookups, which are roughly counted"),
-    (("chunked",), "a kernel that follows another finds the memory busy with its stores"),
+    (("chunked", "graph"), "probably a kernel that follows another finds the memory busy with its stores"),
     (
-        ("launch_loop", "graph"),
-        "the host's time for a launch differs by a third between minutes; chains of 16 to 50 MB stay in the L2 in part",
+        ("launch_loop",),
+        "the host's time for a launch differs by a third between minutes, and the launches' probe is of one moment",
     ),
     (("streams2", "streams4"), "copies on several streams take turns on the link with gaps that no probe measures"),
     (("pinned_reused", "stream1_pinned"), "how long the host takes to see a copy's end differs between runs"),

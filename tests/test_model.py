@@ -389,6 +389,13 @@ def test_a_graph_is_one_call_and_its_nodes():
     assert expect("graph", 100, adds=1000) < expect("launch_loop", 100, adds=1000)
 
 
+def test_a_chain_that_the_l2_keeps_is_sooner_than_pieces_that_it_does_not():
+    assert expect("graph", 2**16, chain=1) < expect("graph", 2**16)
+    assert expect("graph", 2**26, chain=1) == expect("graph", 2**26)
+    times = [expect("graph", n << 20, chain=1) for n in range(1, 12)]
+    assert times == sorted(times)
+
+
 def test_a_rest_of_blocks_is_a_generation_of_its_own():
     full, more, twice = (expect("waves", 2**26, percent=percent) for percent in (100, 110, 200))
     assert more > 1.15 * full

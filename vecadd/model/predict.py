@@ -288,11 +288,14 @@ def _launches(
         raise ValueError(f"no probe measures how {rung['name']} launches")
     between, calls = _LAUNCHED[rung["name"]]
     adds, nbytes = params["adds"], n * _itemsize(dtype)
-    cached = bool(params["chain"]) and 3 * nbytes <= gpu.l2 // L2_PARTS
-    each = _many_blocks(
-        {**rung, **_SMALL_ADD}, None, gpu, limits, _itemsize(dtype), n, params, rung["block"] or 256, cached
+    # A chain goes round b and out. What is a little more than the L2 keeps is found there in part.
+    room = gpu.l2 // L2_PARTS
+    kept = min(1.0, max(0.0, 2 - 2 * nbytes / room)) if params["chain"] else 0.0
+    row, block = {**rung, **_SMALL_ADD}, rung["block"] or 256
+    near, far = (
+        _many_blocks(row, None, gpu, limits, _itemsize(dtype), n, params, block, cached) for cached in (True, False)
     )
-    work = each.seconds - limits.need("kernel")
+    work = kept * near.seconds + (1 - kept) * far.seconds - limits.need("kernel")
     terms = {"issue": (calls or adds) * limits.need("issued"), "kernels": adds * (limits.need(between) + work)}
     dominant = max(terms, key=lambda name: terms[name])
     return Prediction(limits.need("kernel") + terms[dominant], terms, dominant)
