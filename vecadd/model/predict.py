@@ -1,8 +1,9 @@
 """The expected time of a rung from attributes of the GPU, the rung's row, and what the run's probes measured.
 
-No constant here was fitted to a rung. Where each term comes from:
+No constant here was fitted to a rung; which terms there are, and that a load waits for half of a queue or for 2/3, was
+decided with recordings at hand. Where each term comes from:
 
-launch      an empty kernel by the same clock; kernels of a queue follow each other as the probe's empty ones do
+launch      an empty kernel by the same clock; kernels of a queue or a graph follow each other as the probe's empty ones
 memory      bytes over the rates of reading, writing and turning between them (`Limits.memory_seconds`)
 L2          bytes between it and the multiprocessors over its rates, sectors that are used in part counted whole; a
             load that waits finds both loads and stores before it
@@ -17,11 +18,13 @@ pages       the first loads of a kernel wait for the translation of their addres
             round are more than the L2 holds
 start       blocks start one after the other
 lookups     the L1 looks up one line of a load and sends one sector of a store in a cycle: what is left of the time of
-            `single_block_chunked`, each of whose requests is for 32 lines, when the latency is taken off
+            `single_block_chunked`, each of whose requests is for 32 lines, when the latency is taken off; a sector that
+            comes in takes a cycle too
 instructions an instruction that waits for the one before waits 4 cycles (CUDA C++ Programming Guide, "Multiprocessor
             Level", compute capability 7 and later)
 atomics     the probe's additions to one address
-link        `overlap` of copies at the link's rates with the kernel
+link        `overlap` of copies at the link's rates with the kernel; beside it the host's calls: copies waited for or
+            queued, and streams made inside
 """
 
 import math
