@@ -27,6 +27,7 @@ from vecadd.bench.tables.ladder import gain_over
 from vecadd.bench.tables.precision import speedups
 from vecadd.bench.tables.table import markdown
 from vecadd.bench.tables.transfer import tables as transfer_tables
+from vecadd.bench.timing import METHOD
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
@@ -118,7 +119,7 @@ def blocksize(recorded: Recorded) -> list[str]:
 def precision(recorded: Recorded) -> list[str]:
     """Time by size of each rung and dtype; the speed-ups over the processor and over naive float32 at 2^20."""
     cells = {(row.rung, row.dtype, row.n): row for row in recorded.rows}
-    sizes = sorted({row.n for row in recorded.rows})
+    sizes = _shown(recorded.rows, PRECISION_SIZES)
     at = min(sizes, key=lambda n: abs(n - 2**20))
     times = {(row.rung, row.dtype): row.seconds for row in recorded.rows if row.n == at and row.seconds}
     lines = []
@@ -152,7 +153,7 @@ def stages(recorded: Recorded) -> list[str]:
 def latency(recorded: Recorded) -> list[str]:
     """Seconds of one addition by size, with the gain over a loop of launches; a graph's break-even at the smallest."""
     rows = [row for row in recorded.rows if row.seconds]
-    sizes = sorted({row.n for row in rows})
+    sizes = _shown(rows, LATENCY_SIZES)
     cells = {(row.rung, _chain(row), row.n): row for row in rows}
     lines = []
     for rung, chain in dict.fromkeys((row.rung, _chain(row)) for row in rows):
@@ -200,8 +201,15 @@ TABLES: dict[str, Callable[[Recorded], list[str]]] = {
     "peer-transfer": times,
 }
 
-# Rows that were recorded under the sweep's earlier name.
-EARLIER = {"size": "device"}
+# The method of every run, where it is the present one, in the words of a table's foot.
+BRIEFLY = (
+    "medians of interleaved rounds over rotating buffers, sums compared bit for bit after their outputs were poisoned "
+    "([all of it](benchmarks/README.md))"
+)
+
+# Sizes of the wide tables; the files have the others.
+PRECISION_SIZES = (2**10, 2**14, 2**18, 2**20, 2**24, 2**28)
+LATENCY_SIZES = (2560, 2**16, 2**20, 2**24, 2**28)
 
 # Tables that are made from other sweeps' rows than those of their own name: the first one dates them.
 SWEEPS_OF = {
@@ -259,7 +267,7 @@ def _newest(folder: Path, sweep: str) -> dict[str, Recorded]:
     newest: dict[str, Recorded] = {}
     for path in sorted(folder.glob("*/*.json")):
         meta, rows = results.read(path)
-        run = Recorded(meta, [row for row in rows if row.sweep in (sweep, EARLIER.get(sweep))])
+        run = Recorded(meta, [row for row in rows if row.sweep == sweep])
         known = newest.get(path.parent.name)
         if run.rows and (known is None or known.meta["date"] < meta["date"]):
             newest[path.parent.name] = run
@@ -274,8 +282,8 @@ def _origin(run: Recorded, sweeps: tuple[str, ...], revision: str | None) -> str
     moved = "" if meta["revision"] == revision else "; the sources have changed since"
     driver = f", driver {meta['driver']}" if gpus else ""
     clocks = meta.get("clocks", {})
-    known = [clocks.get(sweep) or clocks.get(EARLIER.get(sweep)) for sweep in sweeps]
-    method = "; ".join(dict.fromkeys(filter(None, (meta["method"], *known))))
+    general = BRIEFLY if meta["method"] == METHOD else meta["method"]
+    method = "; ".join(dict.fromkeys(filter(None, (general, *map(clocks.get, sweeps)))))
     return f"*{where}{driver}, {meta['date'][:10]}, revision {meta['revision']}{moved}. Method: {method}.*"
 
 
@@ -283,6 +291,12 @@ def _largest(rows: list[Row]) -> list[Row]:
     """The rows of the largest size that has any, a dtype of several left out but the first."""
     rows = [row for row in rows if row.dtype == rows[0].dtype]
     return [row for row in rows if row.n == max(other.n for other in rows)]
+
+
+def _shown(rows: list[Row], wanted: tuple[int, ...]) -> list[int]:
+    """The sizes that were recorded, of those wanted if any of these was."""
+    sizes = sorted({row.n for row in rows})
+    return [n for n in sizes if n in wanted] or sizes
 
 
 def _what(recorded: Recorded) -> str:

@@ -152,8 +152,12 @@ cudaError_t
 cudaMallocManaged(void **memory, size_t bytes, unsigned flags)
 {
     return cuda_call(__func__, [&](machine &m) {
-        if (bytes == 0 || (flags != cudaMemAttachGlobal && flags != cudaMemAttachHost))
+        if (flags != cudaMemAttachGlobal && flags != cudaMemAttachHost)
             return cudaErrorInvalidValue;
+        if (bytes == 0) {
+            fault("no bytes of managed memory are not in the double yet");
+            return cudaErrorInvalidValue;
+        }
         return allocate(m, memory, bytes, memory_kind::managed);
     });
 }

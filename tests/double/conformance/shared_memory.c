@@ -106,10 +106,9 @@ test_managed_memory_says_what_it_is(void)
 }
 
 static void
-test_managed_memory_has_a_size_and_a_flag(void)
+test_managed_memory_has_a_flag(void)
 {
     void *memory;
-    CHECK(cudaMallocManaged(&memory, 0, cudaMemAttachGlobal) == cudaErrorInvalidValue);
     CHECK(cudaMallocManaged(&memory, BYTES, 0) == cudaErrorInvalidValue);
 }
 
@@ -131,7 +130,7 @@ main(void)
     RUN(test_a_kernel_adds_page_locked_memory_where_it_lies);
     RUN(test_managed_memory_is_the_hosts_before_a_launch_and_after_the_wait);
     RUN(test_managed_memory_says_what_it_is);
-    RUN(test_managed_memory_has_a_size_and_a_flag);
+    RUN(test_managed_memory_has_a_flag);
     RUN(test_a_device_says_whether_it_has_managed_memory);
     return check_report();
 }
