@@ -5,7 +5,7 @@
 # make tsan       C tests under ThreadSanitizer
 # make aarch64    the host's C tests, NEON among them, by a cross compiler and qemu-user
 # make wheel      dist/*.whl by way of the source distribution, checked by auditwheel and abi3audit
-# make gpu RESULTS=DIR [STAGE=test|sanitize|bench|ladder|peers|all]    on a machine with a GPU; needs no network
+# make gpu RESULTS=DIR [STAGE=test|large|sanitize|bench|ladder|peers|all]    on a machine with a GPU; needs no network
 # make clean
 #
 # PYTHON chooses the interpreter, 3.11 or later; WORKERS how many processes run the Python tests.
