@@ -202,6 +202,10 @@ static void *
 keep_the_pool_busy(void *argument)
 {
     (void)argument;
+    /* All workers have begun before anybody forks: a thread that is just starting holds a lock of AddressSanitizer's
+     * own, which its child would wait for. */
+    atomic_uint workers = 0;
+    threads_run(3, 24, 1, mark_worker, &workers);
     while (!atomic_load(&forking_is_over)) {
         atomic_size_t counted = 0;
         threads_run(3, 1000, 10, count, &counted);
