@@ -53,7 +53,7 @@ def test_info_as_json() -> None:
     assert json.loads(run_cli("info", "--json").stdout)["cpu"]["threads"] >= 1
 
 
-@pytest.mark.parametrize("command", [[], ["info"], ["bench"], ["profile"], ["check"], ["add"]], ids=str)
+@pytest.mark.parametrize("command", [[], ["info"], ["bench"], ["profile"], ["check"], ["tune"], ["add"]], ids=str)
 def test_help_lists_what_there_is(command: list[str]) -> None:
     result = run_cli(*command, "--help", before=WITHOUT_RICH)
     assert result.returncode == 0

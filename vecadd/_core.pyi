@@ -8,6 +8,7 @@ from numpy.typing import DTypeLike, NDArray
 
 CUDA_BUILD: Final[bool]
 CUDA_RUNTIME_VERSION: Final[int]
+TUNED_VERSION: Final[int]  # of the format of the files that vecadd tune writes
 DTYPES: Final[tuple[str, ...]]  # the names of the dtypes that add has code of its own for
 
 class DeviceLostError(RuntimeError): ...
@@ -70,6 +71,11 @@ def memory_counts() -> dict[str, int]: ...
 # {"used_bytes", "used_blocks", "kept_bytes", "kept_blocks", "bound"} of the pool that large sums on the host lie in.
 def output_pool_counts() -> dict[str, int]: ...
 def release() -> int: ...
+
+# The file of what vecadd tune found, by kind ("recipes", "host", "routes") and key, and its rows; its form is that of
+# csrc/core/tuned_file.h. None where the environment names no folder; where no file is, or none that is right.
+def tuned_path(kind: str, key: str, /) -> str | None: ...
+def tuned_rows(kind: str, key: str, /) -> list[tuple[str, tuple[float, ...]]] | None: ...
 
 # One dict a rung, in the ladder's order, the fields of struct rung: name, kind ("host" | "device" | "transfer" |
 # "latency"), family ("kernels" | "precision" for device rungs, else ""), after (a rung or None), changes, tested,

@@ -1,4 +1,4 @@
-"""The command line: ``vecadd info | bench | profile | check | add``, also as ``python -m vecadd``.
+"""The command line: ``vecadd info | bench | profile | check | tune | add``, also as ``python -m vecadd``.
 
 Exit status: 0, 1 for an error (one line on stderr), 2 for wrong usage, 130 when interrupted.
 """
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from vecadd import check, profile
+from vecadd import check, profile, tune
 from vecadd.bench import command as bench
 from vecadd.files import Progress, add_files
 from vecadd.info import info, package_version
@@ -111,5 +111,8 @@ COMMANDS = (
     Command("bench", "how fast this machine adds, against what its memory allows", bench.add_arguments, bench.run),
     Command("profile", "what a profiler says of rungs, side by side", profile.add_arguments, profile.run),
     Command("check", "whether this machine does what it should: an acceptance test", check.add_arguments, check.run),
+    Command(
+        "tune", "search for what is fastest on this machine, and keep it for additions", tune.add_arguments, tune.run
+    ),
     Command("add", "add two .npy files of any size into a third", _add_arguments, _add),
 )

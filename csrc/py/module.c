@@ -6,6 +6,7 @@
 #include "methods.h"
 #include "result.h"
 #include "runtime.h"
+#include "tuned_file.h"
 
 #if VECADD_CUDA
 #include <cuda_runtime_api.h>
@@ -34,6 +35,8 @@ static PyMethodDef methods[] = {
     PLAIN(memory_counts, METH_NOARGS),
     PLAIN(output_pool_counts, METH_NOARGS),
     PLAIN(release, METH_NOARGS),
+    PLAIN(tuned_path, METH_VARARGS),
+    PLAIN(tuned_rows, METH_VARARGS),
 
     PLAIN(rungs, METH_NOARGS),
     WITH_KEYWORDS(run_rung, METH_VARARGS),
@@ -118,7 +121,8 @@ module_exec(PyObject *module)
         PyModule_AddObjectRef(module, "DeviceArray", (PyObject *)state->device_array_type) < 0 ||
         PyModule_AddObjectRef(module, "HostLimit", (PyObject *)state->host_limit_type) < 0 ||
         PyModule_AddObjectRef(module, "CUDA_BUILD", VECADD_CUDA ? Py_True : Py_False) < 0 ||
-        PyModule_AddIntConstant(module, "CUDA_RUNTIME_VERSION", CUDART_VERSION) < 0)
+        PyModule_AddIntConstant(module, "CUDA_RUNTIME_VERSION", CUDART_VERSION) < 0 ||
+        PyModule_AddIntConstant(module, "TUNED_VERSION", TUNED_VERSION) < 0)
         return -1;
     return 0;
 }

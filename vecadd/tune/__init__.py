@@ -1,0 +1,10 @@
+"""vecadd tune: searches, on this machine, for what the tables in the code can only guess, and keeps what it finds.
+
+part.py      what a part of the search is, and what it hands back
+store.py     the files: where, and written in one step; csrc/core/tuned_file.c reads them
+command.py   the table of the parts, and the command line's `tune`
+"""
+
+from vecadd.tune.command import add_arguments, run
+
+__all__ = ["add_arguments", "run"]

@@ -1,0 +1,74 @@
+"""The command ``vecadd tune``: which parts there are, what it prints, its exit status."""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from vecadd.info import info
+from vecadd.tune import store
+from vecadd.tune.part import Found, Part, Tell
+
+PARTS: tuple[Part, ...] = ()
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    names = ", ".join(part.name for part in PARTS)
+    parser.add_argument(
+        "parts", nargs="*", type=_part, metavar="PART", help=f"{names} (default: all that can run here)"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="say what would be written, and leave the files alone")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Searches, prints, writes; returns the exit status: 0, or 1 where a part that was named cannot run here.
+
+    Raises OSError for a folder that cannot be written, before anything is measured, and what the searches raise.
+    """
+    if not arguments.dry_run:
+        store.prepare()
+    wanted: list[Part] = arguments.parts or list(PARTS)
+    gpus = info()
+    status = 0
+    for part in wanted:
+        if part.needs_gpu and not gpus.gpus:
+            print(f"{part.name}: left out: {gpus.gpu_reason}")
+            status = 1 if arguments.parts else status
+            continue
+        with _telling(part.name) as tell:
+            results = part.search(tell)
+        for found in results:
+            for line in _settle(found, dry_run=arguments.dry_run):
+                print(f"{part.name}: {line}")
+    return status
+
+
+def _settle(found: Found, *, dry_run: bool) -> Iterator[str]:
+    """Brings the file in line with what was found. A file of an earlier search goes where nothing is worth one now."""
+    yield from found.words
+    if found.rows is None:
+        removed = not dry_run and store.remove(found.kind, found.key)
+        yield "nothing written" + ("; what an earlier search had written is removed" if removed else "")
+    elif dry_run:
+        yield f"would be written to {store.path(found.kind, found.key)}"
+    else:
+        yield f"written to {store.write(found.kind, found.key, found.rows)}; used by processes that start from now on"
+
+
+@contextmanager
+def _telling(name: str) -> Iterator[Tell]:
+    """One line on a terminal's stderr that says what is measured now."""
+    if not sys.stderr.isatty():
+        yield lambda what: None
+        return
+    try:
+        yield lambda what: print(f"\r\x1b[K{name}: {what}", end="", file=sys.stderr, flush=True)
+    finally:
+        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+def _part(text: str) -> Part:
+    for part in PARTS:
+        if part.name == text:
+            return part
+    raise argparse.ArgumentTypeError(f"no part is called {text!r}; there are {', '.join(part.name for part in PARTS)}")

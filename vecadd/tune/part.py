@@ -1,0 +1,30 @@
+"""What a part of ``vecadd tune`` is, and what it hands back."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+Tell = Callable[[str], None]  # what is being measured now, a few words
+TunedRow = tuple[str, Sequence[float]]  # a name and its numbers, as csrc/core/tuned_file.h has them
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search found for one key: a GPU, a processor.
+
+    ``rows`` is the whole file; None where nothing is better than what the build ships with, so that no file is kept.
+    ``words`` are lines for whoever ran it: what was measured, what won, by how much.
+    """
+
+    kind: str
+    key: str
+    rows: Sequence[TunedRow] | None
+    words: Sequence[str] = field(default_factory=tuple)
+
+
+@dataclass(frozen=True)
+class Part:
+    """``search`` measures and gives what it found, one `Found` a key; it writes nothing."""
+
+    name: str
+    search: Callable[[Tell], Sequence[Found]]
+    needs_gpu: bool = True
