@@ -10,6 +10,7 @@
 #include "kernels.h"
 #include "lanes.cuh"
 #include "launch.cuh"
+#include "shifted.cuh"
 
 static constexpr unsigned USUAL_BLOCK = 256, WARP = 32;
 
@@ -21,64 +22,6 @@ struct split {
     uint64_t edges;       /* lanes outside the vectors, at both ends */
     uint64_t demote_from; /* the first vector of those that are demoted */
 };
-
-/* Bytes past the last 16-byte boundary. */
-__host__ __device__ static unsigned
-phase_of(const void *pointer)
-{
-    return reinterpret_cast<uintptr_t>(pointer) % 16;
-}
-
-template <enum add_loads Loads>
-__device__ static words
-load_words(const words *from)
-{
-    return Loads == LOADS_EVICT_LAST ? load_evict_last(from) : *from;
-}
-
-/* The two aligned vectors that hold a misaligned one; twice the same where `first` is aligned. */
-struct straddle {
-    words low, high;
-    unsigned phase;
-};
-
-/* The first of them; the second one follows where `first` is misaligned. */
-__device__ static const words *
-low_words(const void *first, uint64_t vector)
-{
-    return reinterpret_cast<const words *>(static_cast<const char *>(first) - phase_of(first)) + vector;
-}
-
-template <enum add_loads Loads>
-__device__ static straddle
-load_straddle(const void *first, uint64_t vector)
-{
-    const unsigned phase = phase_of(first);
-    const words *low = low_words(first, vector);
-    return {load_words<Loads>(low), load_words<Loads>(low + (phase != 0)), phase};
-}
-
-template <typename Lane>
-__device__ static vector_of<Lane>
-align(const straddle &s)
-{
-    uint32_t w[8];
-    for (int i = 0; i < 4; ++i) {
-        w[i] = s.low.word[i];
-        w[i + 4] = s.high.word[i];
-    }
-    /* Moves by a constant: an array indexed at run time would live in local memory. */
-    if (s.phase & 8)
-        for (int i = 0; i < 6; ++i)
-            w[i] = w[i + 2];
-    if (s.phase & 4)
-        for (int i = 0; i < 5; ++i)
-            w[i] = w[i + 1];
-    words aligned;
-    for (int i = 0; i < 4; ++i)
-        aligned.word[i] = funnel_shift(w[i], w[i + 1], s.phase % 4 * 8);
-    return bits_as<vector_of<Lane>>(aligned);
-}
 
 template <typename Lane>
 __device__ static unsigned
