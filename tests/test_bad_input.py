@@ -216,8 +216,16 @@ BAD_DEVICE_CALLS = {
     "masked": (lambda w: vecadd.add(w.device, w.cai(mask=w.array), w.out), NotImplementedError, "mask"),
     "strides with gaps": (
         lambda w: vecadd.add(*[w.cai(shape=(10,), strides=(8,))] * 2), NotImplementedError, "contiguous"),
-    "strides backwards": (
-        lambda w: vecadd.add(w.device, w.cai(strides=(-4,)), w.out), NotImplementedError, "contiguous"),
+    "strides that lead before the allocation": (
+        lambda w: vecadd.add(w.device, w.cai(strides=(-4,)), w.out), ValueError, "not memory that"),
+    "strides that lead past the allocation": (
+        lambda w: vecadd.add(w.device, w.cai(strides=(8,)), w.out), ValueError, "do not fit"),
+    "strides that lead out of the address space": (
+        lambda w: vecadd.add(w.device, w.cai(strides=(2**62,)), w.out), ValueError, "outside the address space"),
+    "strides that lead below the address space": (
+        lambda w: vecadd.add(w.device, w.cai(strides=(-(2**56),)), w.out), ValueError, "outside the address space"),
+    "strides beyond 64 bits": (
+        lambda w: vecadd.add(w.device, w.cai(strides=(2**64,)), w.out), ValueError, "no memory has"),
     "strides of zero": (lambda w: vecadd.add(w.device, w.cai(strides=(0,)), w.out), NotImplementedError, "contiguous"),
     "too many strides": (lambda w: vecadd.add(w.device, w.cai(strides=(4, 4)), w.out), ValueError, "strides"),
     "strides is a list": (lambda w: vecadd.add(w.device, w.cai(strides=[4]), w.out), TypeError, "strides"),

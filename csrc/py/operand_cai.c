@@ -1,4 +1,4 @@
-/* Device arrays as operands: __cuda_array_interface__, versions 0 to 3, read to the letter for contiguous data. */
+/* Device arrays as operands: __cuda_array_interface__, versions 0 to 3, read to the letter. */
 #include <stdint.h>
 #include <string.h>
 
@@ -7,6 +7,7 @@
 #include "device_array.h"
 #include "errors.h"
 #include "foreign.h"
+#include "layout.h"
 #include "operand_from.h"
 
 #define INTERFACE "__cuda_array_interface__"
@@ -170,30 +171,23 @@ check_version(PyObject *interface, const char *what)
     return -1;
 }
 
-/* Strides of C order and none are the same; axes of one element, and arrays of none, may have any. */
+/* Any int is a stride, of axes of one element and of arrays of none as well, where it means nothing. */
 static int
-check_strides(PyObject *interface, const char *what, const struct device_operand *result)
+read_strides(PyObject *interface, const char *what, struct device_operand *result)
 {
-    Py_ssize_t strides[MAX_DIMENSIONS];
     PyObject *given = entry(interface, "strides");
+    result->strides = NULL;
     if (!given || Py_IsNone(given))
         return PyErr_Occurred() ? -1 : 0;
-    int count = read_sizes(given, what, "strides", strides);
+    int count = read_sizes(given, what, "strides", result->steps);
     if (count < 0)
         return -1;
     if (count != result->ndim) {
         PyErr_Format(PyExc_ValueError, "%s: %d strides for %d dimensions", what, count, result->ndim);
         return -1;
     }
-    Py_ssize_t due = (Py_ssize_t)dtype_table[result->operand.dtype].itemsize;
-    for (int i = count; result->operand.size && i-- > 0; due *= result->shape[i])
-        if (result->shape[i] != 1 && strides[i] != due) {
-            PyErr_Format(PyExc_NotImplementedError,
-                         "%s is not C-contiguous, and vecadd adds only contiguous arrays on the device: make a copy "
-                         "with its library's ascontiguousarray() or contiguous()",
-                         what);
-            return -1;
-        }
+    if (result->operand.size)
+        device_operand_set_strides(result, result->steps);
     return 0;
 }
 
@@ -233,14 +227,10 @@ static int
 locate(struct module_state *state, const char *what, struct device_operand *result)
 {
     struct operand *operand = &result->operand;
-    struct status status;
     if (operand->size == 0)
         return 0;
-    size_t bytes = operand->size * dtype_table[operand->dtype].itemsize;
-    if (device_check_pointer(operand->data, bytes, what, &operand->device, &status) < 0) {
-        status_raise(state, &status);
+    if (device_operand_locate(state, what, result) < 0)
         return -1;
-    }
     int found = foreign_current_stream(result->library, operand->device, &operand->stream);
     if (found > 0) {
         operand->has_stream = true;
@@ -260,7 +250,7 @@ read_interface(struct module_state *state, PyObject *interface, const char *what
     if (!copy)
         return -1;
     int failed = check_version(copy, what) < 0 || read_typestr(state, copy, what, result) < 0 ||
-                 read_shape(copy, what, result) < 0 || check_strides(copy, what, result) < 0 ||
+                 read_shape(copy, what, result) < 0 || read_strides(copy, what, result) < 0 ||
                  check_mask(copy, what) < 0 || read_data(copy, what, result) < 0 ||
                  read_stream(copy, what, &result->operand) < 0 || locate(state, what, result) < 0;
     Py_DECREF(copy);
@@ -284,6 +274,7 @@ device_operand_from(struct module_state *state, PyObject *object, enum role role
         result->operand = device_array_operand(array);
         result->ndim = array->ndim;
         result->shape = array->shape;
+        result->strides = NULL;
         return 1;
     }
     int found = torch_operand_from(state, object, role, result);
@@ -305,6 +296,37 @@ device_operand_from(struct module_state *state, PyObject *object, enum role role
     if (found <= 0)
         device_operand_clear(result);
     return found;
+}
+
+void
+device_operand_set_strides(struct device_operand *result, const Py_ssize_t *strides)
+{
+    const size_t itemsize = dtype_table[result->operand.dtype].itemsize;
+    result->strides = NULL;
+    if (layout_is_contiguous(result->ndim, result->shape, strides, itemsize))
+        return;
+    result->strides = result->steps;
+    if (strides != result->steps)
+        memcpy(result->steps, strides, (size_t)result->ndim * sizeof *strides);
+}
+
+int
+device_operand_locate(struct module_state *state, const char *what, struct device_operand *result)
+{
+    struct operand *operand = &result->operand;
+    const size_t itemsize = dtype_table[operand->dtype].itemsize;
+    struct status status;
+    Py_ssize_t low = 0;
+    size_t bytes = operand->size * itemsize;
+    if (result->strides && (!layout_bounds(result->ndim, result->shape, result->strides, itemsize, &low, &bytes) ||
+                            (uintptr_t)operand->data < (uintptr_t)-low)) {
+        PyErr_Format(PyExc_ValueError, "%s: its strides lead to elements outside the address space", what);
+        return -1;
+    }
+    if (device_check_pointer((const char *)operand->data + low, bytes, what, &operand->device, &status) == 0)
+        return 0;
+    status_raise(state, &status);
+    return -1;
 }
 
 void

@@ -31,20 +31,22 @@ const char *host_operands(struct module_state *state, PyObject *const objects[RO
 /* The operand of one contiguous, aligned ndarray of our dtypes; false where it is none. */
 bool host_operand(struct module_state *state, PyArrayObject *array, struct operand *operand);
 
-/* An array in device memory, a DeviceArray or anything with __cuda_array_interface__. Not to be moved: `shape` may
- * point into it. */
+/* An array in device memory, a DeviceArray or anything with __cuda_array_interface__. Not to be moved: `shape` and
+ * `strides` may point into it. */
 struct device_operand {
-    struct operand operand;
+    struct operand operand; /* its data is the address of the first element */
     int ndim;
     const Py_ssize_t *shape;
+    const Py_ssize_t *strides;          /* bytes; NULL: C-contiguous, as every array of no element is */
     Py_ssize_t extents[MAX_DIMENSIONS]; /* where the shape is, for other libraries' arrays */
+    Py_ssize_t steps[MAX_DIMENSIONS];   /* where their strides are */
     PyObject *exported; /* what the interface was read from, held until the work is queued; NULL for a DeviceArray */
     PyObject *library;  /* its vecadd._foreign.Library; NULL where there is none */
 };
 
 /* Describes `object` if it is in device memory. Returns 1 (to be cleared), 0 where it is not (nothing to clear), or
- * -1 with an exception set. A null, unknown or too short pointer is refused; so are a mask, strides and a dtype that
- * the kernels do not know. */
+ * -1 with an exception set. A null or unknown pointer is refused, and one whose elements, wherever its strides put
+ * them, are not all inside its allocation; so are a mask and a dtype that the kernels do not know. */
 int device_operand_from(struct module_state *state, PyObject *object, enum role role, struct device_operand *result);
 
 /* The same for a tensor of a type that torch_learn knows, in a tenth of the time. Returns 1, 0 where it is to be read
@@ -61,6 +63,14 @@ PyObject *torch_empty_like(const struct module_state *state, const struct device
                            struct device_operand *result);
 
 void device_operand_clear(struct device_operand *operand);
+
+/* Gives an operand of one element or more these strides, in bytes: `result->strides` is NULL after it where they are
+ * those of C order. `strides` may be its own `steps`. */
+void device_operand_set_strides(struct device_operand *result, const Py_ssize_t *strides);
+
+/* Checks that every element lies in memory that the driver knows (device_check_pointer), and finds its device. The
+ * operand has elements. Returns 0, or -1 with an exception set. */
+int device_operand_locate(struct module_state *state, const char *what, struct device_operand *result);
 
 /* Whether two device operands have the same dtype and shape. */
 bool device_operands_match(const struct device_operand *p, const struct device_operand *q);

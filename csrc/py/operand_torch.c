@@ -1,12 +1,11 @@
 /* PyTorch's tensors through DLPack's C exchange table, 0.1 us a tensor where __cuda_array_interface__ takes 2.
  *
- * Only what is plain goes this way: a C-contiguous, aligned tensor with elements, in device memory, that needs no
+ * Only what is plain goes this way: an aligned tensor with elements, in device memory, that needs no
  * gradient and is no conjugated or negated view. All else is left to operand_cai.c, which says what is wrong with it.
  */
 #include <stdint.h>
 #include <string.h>
 
-#include "device.h"
 #include "dlpack.h"
 #include "errors.h"
 #include "operand_from.h"
@@ -137,24 +136,32 @@ read_dtype(const struct dl_tensor *tensor, struct operand *operand)
     return false;
 }
 
-/* A tensor of one element or more in C order. */
+/* A tensor of one element or more; its strides are counted in elements, and are not there in C order. */
 static bool
 read_layout(const struct dl_tensor *tensor, struct device_operand *result)
 {
+    const size_t itemsize = dtype_table[result->operand.dtype].itemsize;
     if (tensor->ndim < 0 || tensor->ndim > MAX_DIMENSIONS)
         return false;
     size_t size = 1;
+    bool contiguous = true;
     for (int i = tensor->ndim; i-- > 0;) {
         int64_t extent = tensor->shape[i];
-        if (extent < 1 || (extent > 1 && tensor->strides && tensor->strides[i] != (int64_t)size) ||
-            __builtin_mul_overflow(size, (size_t)extent, &size))
+        contiguous = contiguous && (extent == 1 || !tensor->strides || tensor->strides[i] == (int64_t)size);
+        if (extent < 1 || __builtin_mul_overflow(size, (size_t)extent, &size))
             return false;
         result->extents[i] = extent;
     }
     result->ndim = tensor->ndim;
     result->shape = result->extents;
+    result->strides = NULL;
     result->operand.size = size;
-    return size <= (size_t)PY_SSIZE_T_MAX / dtype_table[result->operand.dtype].itemsize;
+    for (int i = 0; !contiguous && i < tensor->ndim; i++)
+        if (__builtin_mul_overflow(tensor->strides[i], (int64_t)itemsize, &result->steps[i]))
+            return false;
+    if (!contiguous)
+        result->strides = result->steps;
+    return size <= (size_t)PY_SSIZE_T_MAX / itemsize;
 }
 
 static bool
@@ -196,13 +203,8 @@ torch_operand_from(struct module_state *state, PyObject *object, enum role role,
         PyErr_Clear(); /* whatever it is, operand_cai.c meets it again */
         return 0;
     }
-    struct status status;
-    struct operand *operand = &result->operand;
-    size_t bytes = operand->size * dtype_table[operand->dtype].itemsize;
-    if (device_check_pointer(operand->data, bytes, role_name[role], &operand->device, &status) < 0) {
-        status_raise(state, &status);
+    if (device_operand_locate(state, role_name[role], result) < 0)
         return -1;
-    }
     result->exported = Py_NewRef(object);
     result->library = Py_NewRef(kind->library);
     return 1;
@@ -240,6 +242,7 @@ torch_empty_like(const struct module_state *state, const struct device_operand *
     /* What was asked for is known; only the pointer is new, and a look at the tensor would take as long as the rest. */
     *result = *like;
     result->shape = memcpy(result->extents, like->shape, (size_t)like->ndim * sizeof *like->shape);
+    result->strides = NULL;
     result->operand.data = (char *)made->tensor.data + made->tensor.byte_offset;
     result->operand.writable = true;
     if (kind->exchange->object_from_managed(made, &object) < 0 || !object) {

@@ -124,6 +124,14 @@ refuse_shapes(const struct device_operand *p, const struct device_operand *q, bo
 static int
 check_alike(const struct prepared_call *call)
 {
+    for (int role = 0; role < ROLE_COUNT; role++)
+        if (call->held[role] && call->devices[role].strides) {
+            PyErr_Format(PyExc_NotImplementedError,
+                         "%s is not C-contiguous, and vecadd adds only contiguous arrays on the device: make a copy "
+                         "with its library's ascontiguousarray() or contiguous()",
+                         role_name[role]);
+            return -1;
+        }
     const struct device_operand *a = &call->devices[ROLE_A];
     for (int role = ROLE_B; role < ROLE_COUNT; role++) {
         const struct device_operand *other = &call->devices[role];
