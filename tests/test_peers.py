@@ -17,7 +17,7 @@ import pytest
 from conftest import child_environment
 
 from benchmarks.peers import __main__ as peers
-from benchmarks.peers import libraries, stages
+from benchmarks.peers import courtesy_stage, libraries, overhead_stage, transfer_stage
 from vecadd.bench.results import Row
 
 
@@ -61,9 +61,10 @@ def torch_that_adds_by(add: Callable[..., Any]) -> SimpleNamespace:
 @pytest.fixture
 def run(device: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, Row]]:
     """run(stage, torch): the stage's rows by name, on a machine that has that torch and no other library."""
-    monkeypatch.setattr(stages, "OVERHEAD_CALLS", 3)
-    for name, n in (("TRANSFER_N", 3000), ("LARGE_N", 5000), ("READ_N", 3000), ("RESIDENT_N", 2000)):
-        monkeypatch.setattr(stages, name, n)
+    monkeypatch.setattr(overhead_stage, "CALLS", 3)
+    monkeypatch.setattr(transfer_stage, "N", 3000)
+    for name, n in (("LARGE_N", 5000), ("READ_N", 3000), ("RESIDENT_N", 2000)):
+        monkeypatch.setattr(courtesy_stage, name, n)
     monkeypatch.setattr(libraries, "_compile_cub", {}.popitem)
     monkeypatch.setenv("PYTHONPATH", child_environment()["PYTHONPATH"])
 

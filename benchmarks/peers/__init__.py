@@ -2,7 +2,9 @@
 
     libraries.py   each library: where its arrays lie and how it adds; found or not
     cub.cu         CUB's DeviceTransform behind a C function, compiled when it is needed
-    stages.py      device, overhead, transfer, host: which peers meet, and how they are timed
+    clocks.py      how peers are timed, where several stages do it in the same way
+    *_stage.py     a stage each: which peers meet at which dtypes and sizes, and its clock
+    stages.py      the table of them
     __main__.py    python -m benchmarks.peers --json-dir DIR [--stage device]
 
 The rounds, the checks and the result file are those of vecadd.bench.

@@ -13,11 +13,6 @@ from vecadd.bench.run import Run
 from vecadd.bench.show import show_seconds
 from vecadd.info import info
 
-DEFAULT_SIZES = {
-    "device": tuple(2**power for power in range(16, 29, 2)),
-    "host": tuple(2**power for power in range(4, 29, 2)),
-}
-
 
 def main() -> int:
     arguments = _parser().parse_args()
@@ -30,8 +25,7 @@ def main() -> int:
             print(f"left out: {stage} needs a GPU: {found.gpu_reason}")
             ok = ok and not arguments.stage
             continue
-        sizes = arguments.sizes or DEFAULT_SIZES.get(stage, ())
-        running = Run(axes.Axes(sizes, ("float32",), None, arguments.seconds_per_cell))
+        running = Run(axes.Axes(arguments.sizes, arguments.dtypes, None, arguments.seconds_per_cell))
         measure_with_progress(running, [STAGES[stage]])
         for line in [*running.failures, *running.skipped]:
             print(f"left out: {line}")
@@ -66,7 +60,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description="vecadd beside its peers")
     parser.add_argument("--json-dir", type=_folder, required=True, metavar="DIR", help="for the result files")
     parser.add_argument("--stage", action="append", choices=STAGES, help="may be repeated (default: all)")
-    parser.add_argument("--sizes", type=axes.sizes, metavar="N,...", help="of the device and host stages")
+    parser.add_argument("--sizes", type=axes.sizes, metavar="N,...", help="default: the stage's own, where it has any")
+    parser.add_argument("--dtypes", type=axes.dtypes, metavar="DTYPE,...", help="the same")
     parser.add_argument("--seconds-per-cell", type=axes.seconds, default=3.0, metavar="S", help="default: 3")
     return parser
 

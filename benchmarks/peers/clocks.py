@@ -1,0 +1,54 @@
+"""The clocks that several stages time their peers by."""
+
+from collections.abc import Callable, Sequence
+from time import perf_counter
+
+from benchmarks.peers import libraries
+from benchmarks.peers.libraries import Add, Library
+from vecadd.bench.buffers import Buffers
+from vecadd.bench.contestants import Contestant
+
+ASLEEP = 200_000  # GPU cycles, 0.1 ms, that the GPU waits for each queued addition: the slowest call takes 15 us
+
+Timer = Callable[[Sequence[Buffers]], float]
+
+
+def contestant(peer: Library, clock: Callable[[Add], Timer]) -> Contestant:
+    """The library as what a cell times, by that clock."""
+    return Contestant(peer.name, peer.place, clock(peer.add))
+
+
+def by_events(add: Add) -> Timer:
+    """Events around each addition. The GPU sleeps while they are queued, or the caller's time would be between them."""
+    torch = libraries.module("torch")
+
+    def time(sets: Sequence[Buffers]) -> float:
+        pairs = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in sets]
+        torch.cuda.synchronize()
+        torch.cuda._sleep(ASLEEP * len(sets))
+        for (begin, end), (a, b, out, _) in zip(pairs, sets, strict=True):
+            begin.record()
+            add(a, b, out)
+            end.record()
+        torch.cuda.synchronize()
+        milliseconds: float = sum(begin.elapsed_time(end) for begin, end in pairs)
+        return milliseconds / 1e3 / len(sets)
+
+    return time
+
+
+def by_calls(add: Add, calls: int) -> Timer:
+    """So many queued calls by the host's clock, the queue empty before and drained after."""
+    torch = libraries.module("torch")
+
+    def time(sets: Sequence[Buffers]) -> float:
+        a, b, out, _ = sets[0]
+        torch.cuda.synchronize()
+        begin = perf_counter()
+        for _ in range(calls):
+            add(a, b, out)
+        seconds = perf_counter() - begin
+        torch.cuda.synchronize()
+        return seconds / calls
+
+    return time

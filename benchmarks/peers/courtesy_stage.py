@@ -1,0 +1,76 @@
+"""What an addition costs the kernels after it."""
+
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from benchmarks.peers.clocks import Timer
+from vecadd import _core
+from vecadd.bench import limits
+from vecadd.bench.axes import Axes
+from vecadd.bench.buffers import DEVICE, Buffers, rotation
+from vecadd.bench.contestants import Contestant
+from vecadd.bench.sweeps import Machine, Sweep
+from vecadd.bench.timing import Cell
+
+LARGE_N = 1 << 28  # float32 elements whose addition goes ahead of what is timed
+READ_N = 1 << 24  # the same where the sum is read next: 200 MB, beyond the L2 and what the table holds there
+RESIDENT_N = 3_750_000  # three arrays of them are 45 MB: they stay in an L2 of 60 MB
+RESIDENT_ADDS = 40
+
+
+def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
+    """What an addition costs the kernels after it: those on other memory, in the L2, and those that read its sum."""
+    del axes
+    limit = limits.FixedLimit(None)
+    ways = {"plain loads": {"loads": 1, "warps": 24}, "tuned": {}, "evict_last": {"loads": 2, "warps": 24}}
+    float32 = np.dtype("float32")
+
+    @functools.cache  # to the stage's end: a GPU is slower for a while after memory was freed
+    def kept(which: str, n: int) -> Any:
+        return _core.to_device(np.zeros(n, float32))
+
+    resident = [Contestant(f"45 MB after {name}", DEVICE, _resident_after(way, kept)) for name, way in ways.items()]
+    yield Cell("peer-courtesy", float32, RESIDENT_N, resident, limit, sets=1, reference="45 MB after plain loads")
+    reading = [
+        Contestant(f"reads the sum of {name}", DEVICE, _reading_after(way, kept), arrays=2)
+        for name, way in ways.items()
+    ]
+    sets = rotation(3 * float32.itemsize * READ_N, machine.gpu["l2"], machine.gpu["memory"] // 10)
+    yield Cell("peer-courtesy", float32, READ_N, reading, limit, sets, reference="reads the sum of plain loads")
+
+
+def _resident_after(way: Mapping[str, int], kept: Callable[[str, int], Any]) -> Timer:
+    """A large addition, then some on the sets' memory: the mean of those."""
+
+    def time(sets: Sequence[Buffers]) -> float:
+        a, b, out, _ = sets[0]
+        large = [kept(which, LARGE_N) for which in ("a", "b", "out")]
+        _core.run_rung("tuned", *large, params=dict(way))
+        return sum(_core.run_rung("float4", a, b, out) for _ in range(RESIDENT_ADDS)) / RESIDENT_ADDS
+
+    return time
+
+
+def _reading_after(way: Mapping[str, int], kept: Callable[[str, int], Any]) -> Timer:
+    """The sets' addition, then one that reads its sum: the second one alone."""
+
+    def time(sets: Sequence[Buffers]) -> float:
+        seconds = 0.0
+        for a, b, out, _ in sets:
+            twice = kept("twice", len(out))
+            _core.run_rung("tuned", a, b, out, params=dict(way))
+            seconds += _core.run_rung("float4", out, out, twice)
+        return seconds / len(sets)
+
+    return time
+
+
+STAGE = Sweep(
+    "peer-courtesy",
+    cells,
+    f"timed by CUDA events around each kernel that comes after the addition: the mean of {RESIDENT_ADDS} additions by "
+    "the rung float4 on the same 45 MB, or one that adds the sum to itself",
+)
