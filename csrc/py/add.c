@@ -2,7 +2,7 @@
 #include "add.h"
 
 #include "errors.h"
-#include "fpflags.h"
+#include "floating_errors.h"
 #include "methods.h"
 #include "prepare.h"
 #include "result.h"
@@ -37,10 +37,7 @@ run(struct module_state *state, const struct plan *plan)
         status_raise(state, &status);
         return -1;
     }
-    if (!flags)
-        return 0;
-    return PyUFunc_GiveFloatingpointErrors("add", (flags & FP_OVERFLOW ? NPY_FPE_OVERFLOW : 0) |
-                                                      (flags & FP_INVALID ? NPY_FPE_INVALID : 0));
+    return give_floating_errors(flags);
 }
 
 /* Exactly the caller's call, less device, to numpy.add. */
@@ -93,7 +90,9 @@ static PyObject *
 make_sum(struct module_state *state, PyObject *a, struct prepared_call *call)
 {
     if (call->plan.route != ROUTE_DEVICE) {
-        PyObject *sum = host_result(state, (PyArrayObject *)a);
+        PyArrayObject *like = (PyArrayObject *)a;
+        PyObject *sum = host_result(state, PyArray_DESCR(like), PyArray_NDIM(like), PyArray_DIMS(like),
+                                    !PyArray_IS_C_CONTIGUOUS(like));
         if (sum)
             call->plan.c = PyArray_DATA((PyArrayObject *)sum);
         return sum;
@@ -128,6 +127,9 @@ add_arguments_run(struct module_state *state, const struct add_arguments *argume
     case CALL_PLANNED:
         sum = add_planned(state, arguments, &call);
         break;
+    case CALL_HOST_ROWS:
+        sum = host_rows_call_run(state, &call.host_rows, arguments->objects[ROLE_OUT]);
+        break;
     case CALL_NUMPY:
         sum = add_by_numpy(state, arguments);
         break;
@@ -155,7 +157,9 @@ const char add_doc[] = PyDoc_STR(
     "Arrays in host memory give numpy.add's sum: its values, dtype, shape, kind and floating-point\n"
     "warnings, and every keyword of numpy.add is taken. Contiguous NumPy arrays of one shape and one dtype\n"
     "(bool, the integers, float16, bfloat16 of ml_dtypes, float32, float64, complex64, complex128) are\n"
-    "added by vecadd's own code, on several threads where that pays; all else by numpy.add itself.\n\n"
+    "added by vecadd's own code, on several threads where that pays; so are large slices whose rows lie side\n"
+    "by side, large arrays with a scalar or with what is broadcast along or across their rows, and those of\n"
+    "two dtypes; all else is added by numpy.add itself.\n\n"
     "Arrays in device memory (vecadd.DeviceArray, CuPy, PyTorch, Numba, anything that has\n"
     "__cuda_array_interface__) must be C-contiguous, of one shape and one dtype. The sum is an array of a's\n"
     "library, or a DeviceArray; the call returns when the work is queued.\n\n"

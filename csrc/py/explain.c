@@ -21,6 +21,14 @@ explain_plan(const struct plan *plan)
                          PyLong_FromVoidPtr(plan->stream), "joins", plan->joins);
 }
 
+static PyObject *
+explain_host_rows(const struct host_rows *call)
+{
+    return Py_BuildValue("{s:s,s:s,s:i,s:s,s:s}", "route", route_name[ROUTE_HOST], "simd", call->simd->name, "threads",
+                         call->schedule.threads, "stores", call->schedule.streaming ? "streaming" : "ordinary",
+                         "layout", "rows");
+}
+
 const char explain_route_doc[] = PyDoc_STR(
     "explain_route($module, a, b, /, out=None, *, device=None, stream=None, **numpy_keywords)\n--\n\n"
     "What add would do with these arguments, a dict: 'route' is 'host', 'transfer', 'device' or 'numpy'. Raises\n"
@@ -39,6 +47,9 @@ py_explain_route(PyObject *module, PyObject *const *values, Py_ssize_t count, Py
     switch (call.kind) {
     case CALL_PLANNED:
         result = explain_plan(&call.plan);
+        break;
+    case CALL_HOST_ROWS:
+        result = explain_host_rows(&call.host_rows.core);
         break;
     case CALL_NUMPY:
         result = Py_BuildValue("{s:s,s:s}", "route", "numpy", "why", call.why);

@@ -32,8 +32,10 @@ prepare_host(struct module_state *state, const struct add_arguments *arguments, 
     struct operand operands[ROLE_COUNT];
     call->why = arguments->numpys_own ? "a keyword of NumPy's own" : host_operands(state, arguments->objects, operands);
     if (call->why) {
-        call->kind = on_device ? CALL_STAGED : CALL_NUMPY;
-        return 0;
+        const int found =
+            on_device || arguments->numpys_own ? 0 : host_rows_call_from(state, arguments->objects, &call->host_rows);
+        call->kind = on_device ? CALL_STAGED : found ? CALL_HOST_ROWS : CALL_NUMPY;
+        return found < 0 ? -1 : 0;
     }
     const struct operand *const pointers[] = {&operands[ROLE_A], &operands[ROLE_B], &operands[ROLE_OUT]};
     const struct plan_request request = {.on_device = on_device, .device = arguments->device};
@@ -213,6 +215,7 @@ int
 call_prepare(struct module_state *state, const struct add_arguments *arguments, struct prepared_call *call)
 {
     PyObject *const *objects = arguments->objects;
+    call->kind = CALL_NUMPY;
     call->held[ROLE_A] = call->held[ROLE_B] = call->held[ROLE_OUT] = false;
     if (PyArray_CheckExact(objects[ROLE_A]) && PyArray_CheckExact(objects[ROLE_B]) &&
         (!objects[ROLE_OUT] || PyArray_CheckExact(objects[ROLE_OUT])))
@@ -233,4 +236,6 @@ call_clear(struct prepared_call *call)
     for (int role = 0; role < ROLE_COUNT; role++)
         if (call->held[role])
             device_operand_clear(&call->devices[role]);
+    if (call->kind == CALL_HOST_ROWS)
+        host_rows_call_clear(&call->host_rows);
 }

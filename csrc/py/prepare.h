@@ -3,19 +3,22 @@
 #define VECADD_PREPARE_H
 
 #include "arguments.h"
+#include "host_rows_call.h"
 #include "operand_from.h"
 #include "plan.h"
 
 enum call_kind {
-    CALL_PLANNED, /* plan is ready; its c is NULL where there is no out */
-    CALL_NUMPY,   /* numpy.add does it */
-    CALL_STAGED,  /* device="cuda" for host operands that have to be broadcast, cast or copied first */
+    CALL_PLANNED,   /* plan is ready; its c is NULL where there is no out */
+    CALL_HOST_ROWS, /* host_rows is ready */
+    CALL_NUMPY,     /* numpy.add does it */
+    CALL_STAGED,    /* device="cuda" for host operands that have to be broadcast, cast or copied first */
 };
 
 struct prepared_call {
     enum call_kind kind;
     const char *why; /* not CALL_PLANNED: why not, in a few words */
     struct plan plan;
+    struct host_rows_call host_rows;
     struct device_operand devices[ROLE_COUNT]; /* ROUTE_DEVICE: the operands; out's only where there is one */
     bool held[ROLE_COUNT];                     /* which of them are to be cleared */
 };

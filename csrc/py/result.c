@@ -4,23 +4,19 @@
 #include "foreign.h"
 #include "output_pool.h"
 
-static PyObject *
-empty_like(PyArrayObject *like)
-{
-    PyObject *dtype = Py_NewRef((PyObject *)PyArray_DESCR(like)); /* PyArray_Empty takes it */
-    return PyArray_Empty(PyArray_NDIM(like), PyArray_DIMS(like), (PyArray_Descr *)dtype,
-                         !PyArray_IS_C_CONTIGUOUS(like));
-}
-
 PyObject *
-host_result(const struct module_state *state, PyArrayObject *like)
+host_result(const struct module_state *state, PyArray_Descr *dtype, int ndim, const npy_intp shape[], bool fortran)
 {
-    if (PyArray_NBYTES(like) < OUTPUT_POOL_LEAST)
-        return empty_like(like);
+    const npy_intp bytes = PyArray_MultiplyList(shape, ndim) * PyDataType_ELSIZE(dtype);
+    Py_INCREF((PyObject *)dtype); /* PyArray_Empty takes it */
+    if (bytes < OUTPUT_POOL_LEAST)
+        return PyArray_Empty(ndim, shape, dtype, fortran);
     PyObject *before = PyDataMem_SetHandler(state->output_handler);
-    if (!before)
+    if (!before) {
+        Py_DECREF((PyObject *)dtype);
         return NULL;
-    PyObject *result = empty_like(like);
+    }
+    PyObject *result = PyArray_Empty(ndim, shape, dtype, fortran);
     PyObject *ours = PyDataMem_SetHandler(before);
     if (!ours)
         Py_CLEAR(result);

@@ -4,8 +4,9 @@
 
 #include "operand_from.h"
 
-/* A new ndarray of the dtype, shape and memory order of `like`; a large one lies in the pool for sums. */
-PyObject *host_result(const struct module_state *state, PyArrayObject *like);
+/* A new ndarray; a large one lies in the pool for sums. `dtype` is borrowed. */
+PyObject *host_result(const struct module_state *state, PyArray_Descr *dtype, int ndim, const npy_intp shape[],
+                      bool fortran);
 
 /* NumPy's capsule (NEP 49) of that pool's allocator. */
 PyObject *output_handler_make(void);

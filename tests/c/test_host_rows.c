@@ -1,0 +1,185 @@
+/* Additions row by row, against an element-by-element walk: random shapes, strides, repeats and conversions. */
+#include <stdint.h>
+#include <string.h>
+
+#include "check.h"
+#include "convert.h"
+#include "host_rows.h"
+
+enum { DIMENSIONS = 4, BYTES = 1 << 20, CASES = 400 };
+
+static uint64_t state = 1;
+
+static size_t
+below(size_t limit)
+{
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (size_t)(state >> 33) % limit;
+}
+
+/* The operand's memory, with room for any case on both sides of its middle. */
+struct memory {
+    _Alignas(64) char bytes[2 * BYTES];
+};
+
+static struct memory a, b, c, due;
+
+struct call {
+    int ndim;
+    ssize_t shape[DIMENSIONS];
+    ssize_t strides[3][ROWS_MAX_DIMENSIONS];
+};
+
+static void
+lay_out(struct call *call, int operand, size_t itemsize)
+{
+    ssize_t step = (ssize_t)itemsize;
+    for (int i = call->ndim; i-- > 0;) {
+        const bool repeated = operand < 2 && below(4) == 0;
+        const bool backwards = i + 1 < call->ndim && below(4) == 0;
+        call->strides[operand][i] = repeated ? 0 : backwards ? -step : step;
+        step *= call->shape[i] + (i + 1 < call->ndim && below(3) == 0);
+    }
+}
+
+/* Offsets of element `number` in C order. */
+static void
+walk(const struct call *call, size_t number, ssize_t offset[3])
+{
+    memset(offset, 0, 3 * sizeof *offset);
+    for (int i = call->ndim; i-- > 0;) {
+        const ssize_t index = (ssize_t)(number % (size_t)call->shape[i]);
+        number /= (size_t)call->shape[i];
+        for (int k = 0; k < 3; k++)
+            offset[k] += index * call->strides[k][i];
+    }
+}
+
+static const struct {
+    enum dtype from[2], to;
+} dtypes[] = {
+    {{DTYPE_INT32, DTYPE_INT32}, DTYPE_INT32},
+    {{DTYPE_INT16, DTYPE_INT32}, DTYPE_INT32},
+    {{DTYPE_UINT8, DTYPE_INT8}, DTYPE_INT16},
+    {{DTYPE_INT8, DTYPE_INT8}, DTYPE_INT8},
+    {{DTYPE_INT64, DTYPE_BOOL}, DTYPE_INT64},
+    {{DTYPE_COMPLEX64, DTYPE_FLOAT32}, DTYPE_COMPLEX64},
+    {{DTYPE_FLOAT64, DTYPE_COMPLEX64}, DTYPE_COMPLEX128},
+};
+
+/* One element of the sum, through a conversion and an addition of one element. */
+static void
+add_one(const struct host_rows *rows, const char *x, const char *y, char *to)
+{
+    _Alignas(16) char p[16], q[16];
+    const struct dtype_row *dtype = &dtype_table[rows->dtype];
+    const char *const from[] = {x, y};
+    char *const side[] = {p, q};
+    for (int k = 0; k < 2; k++)
+        if (rows->from[k] == rows->dtype)
+            memcpy(side[k], from[k], dtype->itemsize);
+        else
+            convert_for(rows->from[k], rows->dtype)(from[k], side[k], 1);
+    host_simd_c.add[dtype->lane](p, q, to, dtype->lanes);
+}
+
+static void
+random_rows_are_added_as_element_by_element(void)
+{
+    int taken = 0;
+    for (int i = 0; i < BYTES / 2; i++) /* small numbers, whatever they are read as: no NaN, no two ways to round */
+        ((uint32_t *)(void *)a.bytes)[i] = ((uint32_t *)(void *)b.bytes)[i] = (uint32_t)below(2);
+    for (int number = 0; number < CASES; number++) {
+        struct call call = {.ndim = 1 + (int)below(DIMENSIONS)};
+        for (int i = 0; i < call.ndim; i++)
+            call.shape[i] = i + 1 < call.ndim ? 1 + (ssize_t)below(5) : 1 + (ssize_t)below(700);
+        const size_t which = below(sizeof dtypes / sizeof *dtypes);
+        struct host_rows rows = {.dtype = dtypes[which].to, .from = {dtypes[which].from[0], dtypes[which].from[1]}};
+        for (int k = 0; k < 3; k++)
+            lay_out(&call, k, dtype_table[k < 2 ? rows.from[k] : rows.dtype].itemsize);
+        rows_collapse(&rows.rows, call.ndim, call.shape, call.strides);
+
+        const char *x = a.bytes + BYTES, *y = b.bytes + BYTES;
+        char *z = c.bytes + BYTES;
+        struct status status;
+        if (!host_rows_possible(&rows, x, y, z))
+            continue;
+        taken++;
+        CHECK(host_rows_plan(&rows, &status) == 0);
+        const struct dtype_row *dtype = &dtype_table[rows.dtype];
+        rows.schedule = host_schedule_with(dtype->lane, 1 << 14, 1 + (int)below(3), below(2) == 0);
+        rows.schedule.block = 1 + below(3000);
+
+        memset(c.bytes, 0xab, sizeof c.bytes);
+        memset(due.bytes, 0xab, sizeof due.bytes);
+        size_t n = 1;
+        for (int i = 0; i < call.ndim; i++)
+            n *= (size_t)call.shape[i];
+        for (size_t i = 0; i < n; i++) {
+            ssize_t offset[3];
+            walk(&call, i, offset);
+            add_one(&rows, x + offset[0], y + offset[1], due.bytes + BYTES + offset[2]);
+        }
+        host_rows_add(&rows, x, y, z);
+        CHECK(memcmp(c.bytes, due.bytes, sizeof due.bytes) == 0, "case %d", number);
+    }
+    CHECK(taken > CASES / 4, "only %d of %d cases", taken, CASES);
+}
+
+static struct host_rows
+rows_of(size_t rows, size_t columns, ptrdiff_t step, ptrdiff_t step_of_c)
+{
+    ssize_t shape[] = {(ssize_t)rows, (ssize_t)columns};
+    ssize_t strides[3][ROWS_MAX_DIMENSIONS] = {{step, 4}, {step, 4}, {step_of_c, 4}};
+    struct host_rows call = {.dtype = DTYPE_FLOAT32, .from = {DTYPE_FLOAT32, DTYPE_FLOAT32}};
+    rows_collapse(&call.rows, 2, shape, strides);
+    return call;
+}
+
+static void
+dimensions_collapse_where_all_three_go_on(void)
+{
+    CHECK(rows_of(10, 100, 400, 400).rows.ndim == 1);
+    CHECK(rows_of(10, 100, 400, 400).rows.extent[0] == 1000);
+    CHECK(rows_of(10, 100, 404, 400).rows.ndim == 2);
+    CHECK(rows_of(10, 100, 400, 404).rows.ndim == 2);
+}
+
+static void
+what_would_be_slow_or_wrong_is_left_alone(void)
+{
+    const char *at = a.bytes;
+    const struct host_rows good = rows_of(10, 100, 400, 404);
+    CHECK(host_rows_possible(&good, at, at, at));
+    CHECK(host_rows_possible(&good, at, at, NULL));
+    CHECK(!host_rows_possible(&good, at + 1, at, at), "misaligned");
+    CHECK(!host_rows_possible(&good, at, at, at + 2), "misaligned");
+    const struct host_rows odd = rows_of(10, 100, 401, 400), twice = rows_of(10, 100, 400, 396),
+                           repeated = rows_of(10, 100, 400, 0), brief = rows_of(10, 31, 400, 404);
+    CHECK(!host_rows_possible(&odd, at, at, at), "every other row misaligned");
+    CHECK(!host_rows_possible(&twice, at, at, at), "rows of the sum overlap");
+    CHECK(!host_rows_possible(&repeated, at, at, at), "rows of the sum are one");
+    CHECK(!host_rows_possible(&brief, at, at, at), "short rows");
+    struct host_rows half = good;
+    half.from[0] = DTYPE_FLOAT16;
+    CHECK(!host_rows_possible(&half, at, at, at), "no conversion");
+}
+
+static void
+rows_shorter_than_a_piece_are_not_streamed(void)
+{
+    struct status status;
+    struct host_rows wide = rows_of(10, 1 << 24, 1 << 27, 1 << 27), narrow = rows_of(1 << 22, 40, 400, 400);
+    CHECK(host_rows_plan(&wide, &status) == 0 && wide.schedule.streaming);
+    CHECK(host_rows_plan(&narrow, &status) == 0 && !narrow.schedule.streaming);
+}
+
+int
+main(void)
+{
+    RUN(random_rows_are_added_as_element_by_element);
+    RUN(dimensions_collapse_where_all_three_go_on);
+    RUN(what_would_be_slow_or_wrong_is_left_alone);
+    RUN(rows_shorter_than_a_piece_are_not_streamed);
+    return check_report();
+}
