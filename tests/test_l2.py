@@ -44,10 +44,14 @@ def test_a_small_addition_leaves_the_l2_alone(device: int, double: ModuleType) -
     assert double.l2(address(a), a.nbytes) == (0, 0)
 
 
-@pytest.mark.parametrize(("loads", "held", "demoted"), [(1, False, False), (2, True, False), (3, True, True)])
+@pytest.mark.parametrize(
+    ("chosen", "held", "demoted"),
+    [({"loads": 1}, False, False), ({"loads": 2}, True, False), ({"loads": 2, "demoted": 1}, True, True)],
+    ids=str,
+)
 def test_the_rung_moves_bytes_as_it_is_told(
-    loads: int, held: bool, demoted: bool, device: int, double: ModuleType
+    chosen: dict[str, int], held: bool, demoted: bool, device: int, double: ModuleType
 ) -> None:
-    a = vecadd.to_device(np.ones(1 << 18, np.float32))
-    assert (ladder.run("tuned", a, a, loads=loads, warps=24).numpy() == 2).all()
+    a = vecadd.to_device(np.ones(1 << 19, np.float32))
+    assert (ladder.run("tuned", a, a, **chosen, warps=24).numpy() == 2).all()
     assert tuple(count > 0 for count in double.l2(address(a), a.nbytes)) == (held, demoted)

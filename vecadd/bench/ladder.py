@@ -32,7 +32,7 @@ RECIPES: tuple[Mapping[str, int], ...] = (
     {},
     *({"loads": 1, "warps": warps} for warps in (4, 8, 16, 24, 32)),
     {"loads": 2, "warps": 24},
-    *({"loads": 3, "warps": warps} for warps in (8, 24, 32)),
+    *({"loads": 2, "warps": warps, "demoted": 16} for warps in (8, 24, 32)),
 )
 
 # The axis of the block-size sweep's rungs that do not walk the block.
