@@ -20,10 +20,13 @@ CONFORMANCE = ("tests/double/conformance/*.c", "tests/double/conformance/*.cpp",
 
 ONLY_WITH_CUDA = {
     "csrc/core/device.c",
+    "csrc/core/hybrid.c",
     "csrc/core/memory.c",
     "csrc/core/recipes.c",
     "csrc/core/stream.c",
     "csrc/core/transfer.c",
+    "csrc/core/transfer_slots.c",
+    "csrc/core/zero_copy.c",
     "csrc/ladder/allocation.c",
     "csrc/ladder/copies.c",
     "csrc/ladder/core_transfer.c",

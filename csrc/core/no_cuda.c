@@ -141,6 +141,13 @@ transfer_add(const struct plan *plan, unsigned *fp_flags, struct status *status)
     return no_cuda(status);
 }
 
+int
+hybrid_add(const struct plan *plan, unsigned *fp_flags, struct status *status)
+{
+    *fp_flags = 0;
+    return no_cuda(status);
+}
+
 void
 transfer_release(void)
 {

@@ -9,6 +9,7 @@
 const char *const route_name[] = {
     [ROUTE_HOST] = "host",
     [ROUTE_TRANSFER] = "transfer",
+    [ROUTE_HYBRID] = "hybrid",
     [ROUTE_DEVICE] = "device",
 };
 
@@ -38,6 +39,17 @@ plan_transfer(struct plan *plan, const struct plan_request *request, struct stat
         return plan_host(plan, status);
     plan->route = ROUTE_TRANSFER;
     plan->device = request->device;
+    return 0;
+}
+
+/* The processor's part of it is the host's plan; the GPU's has the same bounds as a transfer. */
+static int
+plan_hybrid(struct plan *plan, struct status *status)
+{
+    if (plan_host(plan, status) < 0)
+        return -1;
+    if (fpenv_is_default(fpenv_get()))
+        plan->route = ROUTE_HYBRID;
     return 0;
 }
 
@@ -88,6 +100,8 @@ plan_make(struct plan *plan, const struct operand *a, const struct operand *b, c
         return plan_device(plan, (const struct operand *const[]){a, b, out}, request, status);
     if (request->on_device)
         return plan_transfer(plan, request, status);
+    if (request->hybrid)
+        return plan_hybrid(plan, status);
     return plan_host(plan, status);
 }
 
@@ -101,6 +115,8 @@ plan_run(const struct plan *plan, unsigned *fp_flags, struct status *status)
         return 0;
     case ROUTE_TRANSFER:
         return transfer_add(plan, fp_flags, status);
+    case ROUTE_HYBRID:
+        return hybrid_add(plan, fp_flags, status);
     case ROUTE_DEVICE:
         return device_add(plan, status);
     }

@@ -10,12 +10,13 @@
 #include "operand.h"
 #include "status.h"
 
-enum route { ROUTE_HOST, ROUTE_TRANSFER, ROUTE_DEVICE };
+enum route { ROUTE_HOST, ROUTE_TRANSFER, ROUTE_HYBRID, ROUTE_DEVICE };
 
 /* What the caller asked for beside the operands. */
 struct plan_request {
     bool on_device;  /* device="cuda...": host operands go through the GPU */
-    int device;      /* that ordinal, or -1: the thread's current device */
+    bool hybrid;     /* device="hybrid": processor and GPU share them */
+    int device;      /* of on_device: that ordinal, or -1: the thread's current device */
     bool has_stream; /* stream= was given */
     void *stream;
 };
@@ -26,9 +27,9 @@ struct plan {
     size_t n; /* lanes, not elements: twice the elements for complex */
     const void *a, *b;
     void *c;
-    const struct host_simd *simd;  /* ROUTE_HOST */
-    struct host_schedule schedule; /* ROUTE_HOST */
-    int device;                    /* ROUTE_TRANSFER, ROUTE_DEVICE; -1: the thread's current device */
+    const struct host_simd *simd;  /* ROUTE_HOST, ROUTE_HYBRID */
+    struct host_schedule schedule; /* ROUTE_HOST, ROUTE_HYBRID */
+    int device;                    /* all but ROUTE_HOST; -1: the thread's current device */
     void *stream;                  /* ROUTE_DEVICE: where the kernel runs */
     void *join[3]; /* ROUTE_DEVICE: the operands' other streams. The kernel waits for what they hold, and
                     * they wait for the kernel: memory is freed and rewritten in their order */
@@ -47,7 +48,7 @@ int plan_run(const struct plan *plan, unsigned *fp_flags, struct status *status)
 /* Whether [p, p + bytes) and [q, q + bytes) share some but not all of their bytes. */
 bool plan_overlaps_in_part(const void *p, const void *q, size_t bytes);
 
-/* "host", "transfer", "device". */
+/* "host", "transfer", "hybrid", "device". */
 extern const char *const route_name[];
 
 #endif

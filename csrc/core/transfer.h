@@ -1,7 +1,7 @@
 /* Host arrays through the GPU and back: chunks on streams, both directions of the link at once.
  *
- * Pinned operands are copied from where they lie; ordinary memory goes through a ring of pinned slots that several
- * threads fill and empty. */
+ * Pinned operands are copied from where they lie, small ones read there by the kernel; ordinary memory goes through a
+ * ring of pinned slots that several threads fill and empty. */
 #ifndef VECADD_TRANSFER_H
 #define VECADD_TRANSFER_H
 
@@ -21,23 +21,50 @@ struct transfer_observer {
     void *context;
 };
 
-/* What only the ladder asks for. */
+enum transfer_way {
+    TRANSFER_BEST,      /* of those below, by where the operands lie and how long they are */
+    TRANSFER_COPIES,    /* never zero-copy */
+    TRANSFER_ZERO_COPY, /* at any size, where the operands are pinned */
+    TRANSFER_STAGED,    /* all through the ring, pinned operands too */
+};
+
+/* What only the ladder and the calibration ask for. */
 struct transfer_options {
-    bool staged;                              /* all through the ring, pinned operands too */
+    enum transfer_way way;
     int threads;                              /* that fill and empty the ring; 0: all there are */
+    bool eager;                               /* hybrid: the GPU takes chunks whether or not that pays: for tests */
     const struct transfer_observer *observer; /* NULL: nobody asks */
 };
 
+/* What transfer_add returns besides 0 and -1: it failed and has written to c, which holds no sum now. */
+enum { TRANSFER_SPOILED = -2 };
+
 /* Runs ROUTE_TRANSFER and returns when the sum has arrived. *fp_flags as in plan_run. c overlaps a and b wholly or not
- * at all. One transfer runs at a time a process; others wait. */
+ * at all. One transfer runs at a time a process; others wait. Returns 0, or with *status set -1, c as it was, or
+ * TRANSFER_SPOILED. */
 int transfer_add(const struct plan *plan, unsigned *fp_flags, struct status *status);
 
 /* The same with options; NULL: none. */
 int transfer_add_with(const struct plan *plan, const struct transfer_options *options, unsigned *fp_flags,
                       struct status *status);
 
+/* Runs ROUTE_HYBRID, whose plan has the host's simd and schedule: processor and GPU take blocks from the two ends until
+ * they meet. Ordinary memory is the processor's alone. Returns as transfer_add does. */
+int hybrid_add(const struct plan *plan, unsigned *fp_flags, struct status *status);
+
+/* The same with options; NULL: none. */
+int hybrid_add_with(const struct plan *plan, const struct transfer_options *options, unsigned *fp_flags,
+                    struct status *status);
+
 /* No transfer of so many bytes an operand is cut into more chunks than this. */
 size_t transfer_most_chunks(size_t bytes);
+
+/* Pinned operands of at most so many bytes each go by zero-copy; routes.c sets it from the calibration. */
+void transfer_set_zero_copy(size_t most_bytes);
+
+/* Whether all of [memory, memory + bytes) looks pinned, by its two ends; false where the driver cannot say. For a
+ * process that uses CUDA. */
+bool transfer_memory_pinned(const void *memory, size_t bytes);
 
 /* Frees the ring, the slots and the streams; the next transfer makes new ones. */
 void transfer_release(void);

@@ -37,7 +37,7 @@ run_by_core(const struct rung_call *call, struct transfer_options options, struc
                               .device = call->device};
     unsigned fp_flags;
     if (!call->timeline || call->n == 0)
-        return transfer_add_with(&plan, &options, &fp_flags, status);
+        return transfer_add_with(&plan, &options, &fp_flags, status) < 0 ? -1 : 0;
 
     struct device_scope scope;
     if (device_enter(&scope, call->device, status) < 0)
@@ -47,7 +47,7 @@ run_by_core(const struct rung_call *call, struct transfer_options options, struc
     int result =
         timeline_open(call->timeline, STEPS_A_CHUNK * transfer_most_chunks(call->n * lane_size[call->lane]), status);
     if (result == 0)
-        result = transfer_add_with(&plan, &options, &fp_flags, status);
+        result = transfer_add_with(&plan, &options, &fp_flags, status) < 0 ? -1 : 0;
     if (timeline_close(call->timeline, result == 0, status) < 0)
         result = -1;
     device_leave(&scope);
@@ -57,13 +57,13 @@ run_by_core(const struct rung_call *call, struct transfer_options options, struc
 static int
 run_staged(const struct rung_call *call, struct status *status)
 {
-    return run_by_core(call, (struct transfer_options){.staged = true, .threads = call->params[0]}, status);
+    return run_by_core(call, (struct transfer_options){.way = TRANSFER_STAGED, .threads = call->params[0]}, status);
 }
 
 static int
 run_tuned_transfer(const struct rung_call *call, struct status *status)
 {
-    return run_by_core(call, (struct transfer_options){0}, status);
+    return run_by_core(call, (struct transfer_options){.way = (enum transfer_way)call->params[0]}, status);
 }
 
 const struct rung rung_staged = {
@@ -84,5 +84,8 @@ const struct rung rung_tuned_transfer = {
     .changes = "what add(device=\"cuda\") does: tapered chunks, kept streams; ordinary memory as staged does it",
     .tested = "double",
     .lanes = EVERY_LANE,
+    .params = {{"way",
+                "0: zero-copy where page-locked arrays are small; 1: never; 2: for page-locked arrays of any size",
+                TRANSFER_BEST, TRANSFER_BEST, TRANSFER_ZERO_COPY}},
     .run = run_tuned_transfer,
 };

@@ -74,8 +74,9 @@ add_staged(const struct add_arguments *arguments)
     PyObject *module = PyImport_ImportModule("vecadd._staged");
     if (!module)
         return NULL;
+    const char *name = arguments->choice == DEVICE_HYBRID ? "hybrid" : "cuda";
     PyObject *device =
-        arguments->device < 0 ? PyUnicode_FromString("cuda") : PyUnicode_FromFormat("cuda:%d", arguments->device);
+        arguments->device < 0 ? PyUnicode_FromString(name) : PyUnicode_FromFormat("cuda:%d", arguments->device);
     PyObject *out = arguments->objects[ROLE_OUT] ? arguments->objects[ROLE_OUT] : Py_None;
     PyObject *result = device ? PyObject_CallMethod(module, "add", "OOOO", arguments->objects[ROLE_A],
                                                     arguments->objects[ROLE_B], out, device)
@@ -167,7 +168,8 @@ const char add_doc[] = PyDoc_STR(
     "    Where the sum goes; it is returned. It may be a or b. An error that is found before the work starts\n"
     "    leaves it as it was.\n"
     "device\n"
-    "    'cuda' or 'cuda:N' adds host arrays on that GPU; 'cpu' and None on the host. The sum is a NumPy array.\n"
+    "    'cuda' or 'cuda:N' adds host arrays on that GPU, 'cpu' on the host, 'hybrid' on both at once where they are\n"
+    "    page-locked, else on the host; None on the host. The sum is a NumPy array.\n"
     "stream\n"
     "    For device arrays, the stream to work on: its handle, an int (0 is the legacy default stream), or an\n"
     "    object with __cuda_stream__, .cuda_stream or .ptr. None: PyTorch's or CuPy's current stream if the\n"

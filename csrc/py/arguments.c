@@ -75,7 +75,7 @@ device_from_object(PyObject *object, enum device_choice *choice, int *device)
     if (Py_IsNone(object))
         return 0;
     if (!PyUnicode_Check(object)) {
-        PyErr_Format(PyExc_TypeError, "device must be None, 'cpu', 'cuda' or 'cuda:N', not %R", object);
+        PyErr_Format(PyExc_TypeError, "device must be None, 'cpu', 'hybrid', 'cuda' or 'cuda:N', not %R", object);
         return -1;
     }
     Py_ssize_t length;
@@ -84,8 +84,8 @@ device_from_object(PyObject *object, enum device_choice *choice, int *device)
         return -1;
     if (strlen(text) != (size_t)length)
         text = "";
-    *choice = strcmp(text, "cpu") == 0 ? DEVICE_CPU : DEVICE_CUDA;
-    if (*choice == DEVICE_CPU || strcmp(text, "cuda") == 0)
+    *choice = strcmp(text, "cpu") == 0 ? DEVICE_CPU : strcmp(text, "hybrid") == 0 ? DEVICE_HYBRID : DEVICE_CUDA;
+    if (*choice != DEVICE_CUDA || strcmp(text, "cuda") == 0)
         return 0;
 
     const char *digits = text + 5;
@@ -96,7 +96,7 @@ device_from_object(PyObject *object, enum device_choice *choice, int *device)
             *device = 10 * *device + (*digits - '0');
         return 0;
     }
-    PyErr_Format(PyExc_ValueError, "device must be None, 'cpu', 'cuda' or 'cuda:N', not %R", object);
+    PyErr_Format(PyExc_ValueError, "device must be None, 'cpu', 'hybrid', 'cuda' or 'cuda:N', not %R", object);
     return -1;
 }
 

@@ -7,7 +7,7 @@
 #include "module.h"
 #include "operand_from.h"
 
-enum device_choice { DEVICE_UNSAID, DEVICE_CPU, DEVICE_CUDA };
+enum device_choice { DEVICE_UNSAID, DEVICE_CPU, DEVICE_HYBRID, DEVICE_CUDA };
 
 struct add_arguments {
     PyObject *objects[ROLE_COUNT]; /* a, b and out; out is NULL where there is none */
@@ -26,7 +26,7 @@ struct add_arguments {
 int add_arguments_parse(const struct module_state *state, const char *function, PyObject *const *values,
                         Py_ssize_t positional, PyObject *keywords, struct add_arguments *arguments);
 
-/* device=: None, "cpu", "cuda" or "cuda:N". */
+/* device=: None, "cpu", "hybrid", "cuda" or "cuda:N". */
 int device_from_object(PyObject *object, enum device_choice *choice, int *device);
 
 /* stream=: an int (0: the legacy default stream), or an object with __cuda_stream__, .cuda_stream or .ptr. */

@@ -10,6 +10,9 @@ explain_plan(const struct plan *plan)
     case ROUTE_HOST:
         return Py_BuildValue("{s:s,s:s,s:i,s:s}", "route", route, "simd", plan->simd->name, "threads",
                              plan->schedule.threads, "stores", plan->schedule.streaming ? "streaming" : "ordinary");
+    case ROUTE_HYBRID:
+        return Py_BuildValue("{s:s,s:s,s:i}", "route", route, "simd", plan->simd->name, "threads",
+                             plan->schedule.threads);
     case ROUTE_TRANSFER:
         if (plan->device < 0)
             return Py_BuildValue("{s:s,s:O}", "route", route, "device", Py_None);
@@ -55,7 +58,9 @@ py_explain_route(PyObject *module, PyObject *const *values, Py_ssize_t count, Py
         result = Py_BuildValue("{s:s,s:s}", "route", "numpy", "why", call.why);
         break;
     case CALL_STAGED:
-        result = Py_BuildValue("{s:s,s:s}", "route", route_name[ROUTE_TRANSFER], "staged", call.why);
+        result = Py_BuildValue("{s:s,s:s}", "route",
+                               route_name[arguments.choice == DEVICE_HYBRID ? ROUTE_HYBRID : ROUTE_TRANSFER], "staged",
+                               call.why);
         break;
     }
     call_clear(&call);

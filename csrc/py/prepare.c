@@ -23,8 +23,8 @@ prepare_host(struct module_state *state, const struct add_arguments *arguments, 
         PyErr_SetString(PyExc_TypeError, "stream orders work on device arrays, and the operands are in host memory");
         return -1;
     }
-    bool on_device = arguments->choice == DEVICE_CUDA;
-    if (on_device && arguments->numpys_own) {
+    bool on_device = arguments->choice == DEVICE_CUDA, hybrid = arguments->choice == DEVICE_HYBRID;
+    if ((on_device || hybrid) && arguments->numpys_own) {
         PyErr_Format(PyExc_TypeError, "%s= is numpy.add's, for additions on the host: leave it or device out",
                      arguments->numpys_own);
         return -1;
@@ -32,13 +32,14 @@ prepare_host(struct module_state *state, const struct add_arguments *arguments, 
     struct operand operands[ROLE_COUNT];
     call->why = arguments->numpys_own ? "a keyword of NumPy's own" : host_operands(state, arguments->objects, operands);
     if (call->why) {
+        const bool staged = on_device || hybrid;
         const int found =
-            on_device || arguments->numpys_own ? 0 : host_rows_call_from(state, arguments->objects, &call->host_rows);
-        call->kind = on_device ? CALL_STAGED : found ? CALL_HOST_ROWS : CALL_NUMPY;
+            staged || arguments->numpys_own ? 0 : host_rows_call_from(state, arguments->objects, &call->host_rows);
+        call->kind = staged ? CALL_STAGED : found ? CALL_HOST_ROWS : CALL_NUMPY;
         return found < 0 ? -1 : 0;
     }
     const struct operand *const pointers[] = {&operands[ROLE_A], &operands[ROLE_B], &operands[ROLE_OUT]};
-    const struct plan_request request = {.on_device = on_device, .device = arguments->device};
+    const struct plan_request request = {.on_device = on_device, .hybrid = hybrid, .device = arguments->device};
     return plan_call(state, pointers, &request, call);
 }
 
@@ -184,8 +185,9 @@ prepare_device(struct module_state *state, const struct add_arguments *arguments
                      arguments->numpys_own);
         return -1;
     }
-    if (arguments->choice == DEVICE_CPU) {
-        PyErr_SetString(PyExc_ValueError, "device is 'cpu', but the operands are in device memory: leave device out");
+    if (arguments->choice == DEVICE_CPU || arguments->choice == DEVICE_HYBRID) {
+        PyErr_Format(PyExc_ValueError, "device is '%s', but the operands are in device memory: leave device out",
+                     arguments->choice == DEVICE_CPU ? "cpu" : "hybrid");
         return -1;
     }
     struct plan_request request = {.on_device = arguments->choice == DEVICE_CUDA,

@@ -22,8 +22,8 @@ ordinal_from_object(struct module_state *state, PyObject *object, int *device)
         *device = (int)ordinal;
     } else if (device_from_object(object, &choice, device) < 0)
         return -1;
-    else if (choice == DEVICE_CPU) {
-        PyErr_SetString(PyExc_ValueError, "device must be None, 'cuda', 'cuda:N' or N, not 'cpu'");
+    else if (choice == DEVICE_CPU || choice == DEVICE_HYBRID) {
+        PyErr_Format(PyExc_ValueError, "device must be None, 'cuda', 'cuda:N' or N, not %R", object);
         return -1;
     }
     if (*device < 0 ? device_current(device, &status) : device_check_ordinal(*device, &status)) {

@@ -10,76 +10,14 @@
 #include "double.h"
 #include "failures.h"
 #include "fpflags.h"
-#include "memory.h"
 #include "probes.h"
 #include "rung.h"
-#include "sums.h"
 #include "timeline.h"
+#include "transfer_arrays.h"
 
 extern const struct rung *const transfer_rungs[];
 
-enum { SALT_A = 1, SALT_B = 2, MIB = 1 << 20 };
-
-struct arrays {
-    void *a, *b, *c, *expected;
-    bool pinned[3];
-    size_t bytes;
-    struct plan plan;
-};
-
-static void *
-array_new(size_t bytes, bool pinned)
-{
-    struct status status;
-    void *memory = NULL;
-    if (pinned)
-        CHECK(pinned_allocate(bytes, &memory, &status) == 0, "%s", status.text);
-    else
-        memory = malloc(bytes);
-    return memory;
-}
-
-static void
-array_free(void *memory, size_t bytes, bool pinned)
-{
-    if (pinned)
-        pinned_release(memory, bytes);
-    else
-        free(memory);
-}
-
-/* Operands of n lanes; bit i of `pinned` for a, b, c. */
-static struct arrays
-arrays_new(enum lane lane, size_t n, int pinned)
-{
-    struct arrays arrays = {.pinned = {pinned & 1, pinned & 2, pinned & 4}, .bytes = n * lane_size[lane]};
-    arrays.a = array_new(arrays.bytes, arrays.pinned[0]);
-    arrays.b = array_new(arrays.bytes, arrays.pinned[1]);
-    arrays.c = array_new(arrays.bytes, arrays.pinned[2]);
-    arrays.expected = malloc(arrays.bytes);
-    sums_fill(lane, arrays.a, n, SALT_A);
-    sums_fill(lane, arrays.b, n, SALT_B);
-    sums_expect(lane, arrays.expected, n, SALT_A, SALT_B);
-    memset(arrays.c, 0xee, arrays.bytes);
-    arrays.plan = (struct plan){
-        .route = ROUTE_TRANSFER, .lane = lane, .n = n, .a = arrays.a, .b = arrays.b, .c = arrays.c, .device = -1};
-    return arrays;
-}
-
-static void
-arrays_free(const struct arrays *arrays)
-{
-    array_free(arrays->a, arrays->bytes, arrays->pinned[0]);
-    array_free(arrays->b, arrays->bytes, arrays->pinned[1]);
-    array_free(arrays->c, arrays->bytes, arrays->pinned[2]);
-    free(arrays->expected);
-}
-
-static bool
-holds_sum(const struct arrays *arrays)
-{
-    return memcmp(arrays->c, arrays->expected, arrays->bytes) == 0;
-}
+enum { MIB = 1 << 20 };
 
 static void
 adds_every_lane_in_every_mix_of_memory(void)
@@ -96,6 +34,50 @@ adds_every_lane_in_every_mix_of_memory(void)
                 arrays_free(&arrays);
             }
     CHECK(double_faults() == 0 && live_now().device_blocks == 0);
+}
+
+/* What is small and pinned is read where it lies, unless copies are asked for. */
+static void
+pinned_memory_is_added_in_every_way(void)
+{
+    struct status status;
+    unsigned fp_flags = 99;
+    const struct {
+        enum transfer_way way;
+        size_t n;
+        long copies; /* at least; -1: none */
+    } cases[] = {
+        {TRANSFER_BEST, 1, -1},        {TRANSFER_BEST, MIB / 4, -1},  {TRANSFER_BEST, MIB / 4 + 1, 3},
+        {TRANSFER_COPIES, 1, 3},       {TRANSFER_COPIES, MIB / 4, 3}, {TRANSFER_ZERO_COPY, 1000, -1},
+        {TRANSFER_ZERO_COPY, MIB, -1}, {TRANSFER_STAGED, MIB / 4, 3},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct arrays arrays = arrays_new(LANE_F32, cases[i].n, 7);
+        const struct transfer_options options = {.way = cases[i].way};
+        double_reset((unsigned)i);
+        CHECK(transfer_add_with(&arrays.plan, &options, &fp_flags, &status) == 0, "%s", status.text);
+        CHECK(fp_flags == 0 && holds_sum(&arrays) && double_faults() == 0, "case %zu", i);
+        const long copies = double_calls("cudaMemcpyAsync");
+        CHECK(cases[i].copies < 0 ? copies == 0 : copies >= cases[i].copies, "case %zu: %ld copies", i, copies);
+        arrays_free(&arrays);
+    }
+}
+
+static void
+the_calibration_says_how_small_is_small(void)
+{
+    struct status status;
+    unsigned fp_flags;
+    struct arrays arrays = arrays_new(LANE_F32, 1000, 7);
+    transfer_set_zero_copy(3999);
+    CHECK(transfer_add(&arrays.plan, &fp_flags, &status) == 0 && holds_sum(&arrays));
+    CHECK(double_calls("cudaMemcpyAsync") > 0);
+    double_reset(1);
+    transfer_set_zero_copy(4000);
+    CHECK(transfer_add(&arrays.plan, &fp_flags, &status) == 0 && holds_sum(&arrays));
+    CHECK(double_calls("cudaMemcpyAsync") == 0);
+    transfer_set_zero_copy(MIB);
+    arrays_free(&arrays);
 }
 
 /* Around the chunks of both ways: 128 KiB and 1 MiB staged; 512 KiB doubling to 16 MiB pinned. */
@@ -183,6 +165,20 @@ floating_point_flags_come_back(void)
             CHECK(transfer_add(&arrays.plan, &fp_flags, &status) == 0 && fp_flags == 0 && holds_sum(&arrays));
             arrays_free(&arrays);
         }
+}
+
+static void
+flags_of_zero_copy_are_of_its_own_call(void)
+{
+    struct status status;
+    unsigned fp_flags;
+    struct arrays arrays = arrays_new(LANE_F32, 100, 7);
+    float *a = arrays.a, *b = arrays.b;
+    a[99] = b[99] = 3e38f;
+    CHECK(transfer_add(&arrays.plan, &fp_flags, &status) == 0 && fp_flags == FP_OVERFLOW);
+    a[99] = b[99] = 1;
+    CHECK(transfer_add(&arrays.plan, &fp_flags, &status) == 0 && fp_flags == 0);
+    arrays_free(&arrays);
 }
 
 static void
@@ -319,6 +315,12 @@ every_failure_is_told_and_leaves_nothing(void)
         transfer_release();
         arrays_free(&failing);
     }
+    static const char *const zero_copys[] = {"cudaPointerGetAttributes", "cudaStreamCreateWithFlags", "cudaHostAlloc",
+                                             "cudaLaunchKernel", "cudaStreamSynchronize"};
+    failing = arrays_new(LANE_I32, 1000, 7);
+    for (size_t i = 0; i < sizeof zero_copys / sizeof *zero_copys; i++)
+        CHECK(fail_each_call(zero_copys[i], cudaErrorUnknown, transfer_from_nothing) > 0, "%s", zero_copys[i]);
+    arrays_free(&failing);
     failing = arrays_new(LANE_I32, MIB / 3 + 5, 0);
     CHECK(fail_each_call("cudaHostAlloc", cudaErrorMemoryAllocation, transfer_from_nothing) > 0);
     arrays_free(&failing);
@@ -518,11 +520,14 @@ main(void)
 {
     setenv("VECADD_NUM_THREADS", "3", 1); /* several sets of slots on any machine */
     RUN(adds_every_lane_in_every_mix_of_memory);
+    RUN(pinned_memory_is_added_in_every_way);
+    RUN(the_calibration_says_how_small_is_small);
     RUN(chunk_boundaries_are_seamless);
     RUN(chunks_stop_growing);
     RUN(any_legal_order_gives_the_sum);
     RUN(out_may_be_an_input);
     RUN(floating_point_flags_come_back);
+    RUN(flags_of_zero_copy_are_of_its_own_call);
     RUN(nothing_is_asked_of_the_device_for_nothing);
     RUN(a_small_transfer_takes_little);
     RUN(each_device_is_served_in_turn);

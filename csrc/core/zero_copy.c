@@ -1,0 +1,55 @@
+/* No copy at all: one kernel reads and writes page-locked host memory over the link.
+ *
+ * For small arrays the calls are the time: 1024 float32 take 12.2 us so and 19.3 by copies, 2^18 take 67.6 and 88; from
+ * 2^20 on copies are ahead, 220 and 237. */
+#include "device.h"
+#include "kernels.h"
+#include "transfer_slots.h"
+
+bool
+zero_copy_possible(const struct transfer *job)
+{
+    return job->a.device && job->b.device && job->c.device;
+}
+
+int
+zero_copy_open(struct transfer_ring *ring, struct status *status)
+{
+    void *made = NULL;
+    if (ring->flags)
+        return 0;
+    cudaError_t error = cudaHostAlloc(&made, sizeof *ring->flags, cudaHostAllocPortable | cudaHostAllocMapped);
+    if (error != cudaSuccess)
+        return device_status(status, error, "cudaHostAlloc");
+    ring->flags = made;
+    return 0;
+}
+
+void
+zero_copy_run(struct transfer *job, struct transfer_ring *ring)
+{
+    struct slot *slot = &ring->slots[0];
+    /* The word is pinned too, so that to clear and to read it takes no call: the kernel touches it only where it has a
+     * flag to raise. */
+    *ring->flags = 0;
+    const struct add_call call = {
+        .lane = job->plan->lane,
+        .a = job->a.device,
+        .b = job->b.device,
+        .c = job->c.device,
+        .n = job->plan->n,
+        .fp_flags = ring->flags,
+        .stream = slot->stream,
+    };
+    const size_t token = slot_before(job, slot, TRANSFER_KERNEL, 0);
+    cudaError_t error = add_launch(&call);
+    slot_after(job, slot, token);
+    if (error != cudaSuccess) {
+        transfer_cuda_fail(job, error, "cudaLaunchKernel");
+        return;
+    }
+    error = stream_wait(slot->stream);
+    if (error != cudaSuccess)
+        transfer_cuda_fail(job, error, "cudaStreamSynchronize");
+    atomic_fetch_or(&job->fp_flags, *ring->flags);
+}

@@ -1,0 +1,115 @@
+"""device="hybrid": processor and GPU share host arrays, and nobody can tell who added what."""
+
+import numpy as np
+import pytest
+from arrays import DTYPES, assert_same, assert_same_values, at_offset, numpys_sum, values
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import vecadd
+from vecadd import _core
+
+LONG = 3_000_001  # float32: beyond what is the processor's alone
+
+
+@pytest.fixture(autouse=True)
+def silent():
+    """Values are the subject here; warnings are in test_warnings.py."""
+    with np.errstate(all="ignore"):
+        yield
+
+
+def pinned(x):
+    copy = vecadd.empty_pinned(x.shape, x.dtype)
+    copy[...] = x
+    return copy
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("n", [0, 1, 1000, 100_003])
+@pytest.mark.parametrize("kind", [pinned, np.copy])
+def test_sum_is_numpys(device, kind, n, dtype):
+    a, b = kind(values(dtype, n, 1)), kind(values(dtype, n, 2))
+    assert_same(vecadd.add(a, b, device="hybrid"), numpys_sum(a, b))
+
+
+@pytest.mark.parametrize("kinds", [(p, q, r) for p in "op" for q in "op" for r in "op"], ids="".join)
+def test_pinned_and_ordinary_memory_may_be_mixed(device, kinds):
+    a, b, out = (
+        {"o": np.copy, "p": pinned}[kind](values(np.dtype("float32"), LONG, i)) for i, kind in enumerate(kinds)
+    )
+    want = numpys_sum(a, b)
+    assert vecadd.add(a, b, out, device="hybrid") is out
+    assert_same_values(out, want)
+
+
+def test_in_place(device):
+    a, b = pinned(values(np.dtype("int32"), LONG, 1)), pinned(values(np.dtype("int32"), LONG, 2))
+    want = a + b
+    assert vecadd.add(a, b, b, device="hybrid") is b
+    assert_same_values(b, want)
+
+
+@settings(max_examples=20)
+@given(n=st.integers(0, 100_000), offsets=st.tuples(*[st.integers(0, 16)] * 3))
+def test_any_size_and_alignment_is_numpys_sum(device, n, offsets):
+    a, b, out = (at_offset(values(np.dtype("float32"), n, i), 4 * offset) for i, offset in enumerate(offsets))
+    vecadd.add(a, b, out, device="hybrid")
+    assert_same_values(out, numpys_sum(a, b))
+
+
+def test_what_has_to_be_broadcast_is(device):
+    a, b = np.arange(12.0).reshape(3, 4), np.arange(4)
+    assert_same(vecadd.add(a, b, device="hybrid"), a + b)
+
+
+def test_route_is_hybrid(device):
+    a = np.arange(1000.0)
+    found = _core.explain_route(a, a, device="hybrid")
+    assert found["route"] == "hybrid"
+    assert found["threads"] >= 1
+
+
+def test_numpys_own_keywords_and_streams_are_refused(device):
+    a = np.arange(10.0)
+    with pytest.raises(TypeError, match="where="):
+        vecadd.add(a, a, device="hybrid", where=True)
+    with pytest.raises(TypeError, match="stream"):
+        vecadd.add(a, a, device="hybrid", stream=0)
+
+
+def test_device_arrays_are_refused(device):
+    x = vecadd.to_device(np.arange(10.0))
+    with pytest.raises(ValueError, match="'hybrid'"):
+        vecadd.add(x, x, device="hybrid")
+    with pytest.raises(ValueError, match="'hybrid'"):
+        vecadd.to_device(np.arange(10.0), device="hybrid")
+
+
+@pytest.mark.parametrize(("top", "category"), [(3e38, "overflow"), (np.inf, "invalid")])
+def test_both_ends_warn_as_numpy_does(device, top, category):
+    a, b = pinned(np.ones(LONG, np.float32)), pinned(np.ones(LONG, np.float32))
+    for at in (0, LONG - 1):
+        a[at], b[at] = top, -top if category == "invalid" else top
+        with np.errstate(all="warn"), pytest.warns(RuntimeWarning, match=category):
+            vecadd.add(a, b, out=a, device="hybrid")
+        a[at] = b[at] = 1
+
+
+def test_a_full_device_leaves_all_to_the_processor(double, device):
+    a = pinned(np.arange(LONG, dtype=np.float32))
+    out = vecadd.empty_pinned(LONG, np.float32)
+    double.fail("cudaMallocFromPoolAsync", 1, 2, True)
+    assert_same_values(vecadd.add(a, a, out, device="hybrid"), a + a)
+
+
+def test_without_a_gpu_it_says_so(double, child):
+    code = """
+import numpy as np, vecadd
+a = np.arange(10.0)
+try:
+    vecadd.add(a, a, device="hybrid")
+except RuntimeError as error:
+    print(error)
+"""
+    assert "no NVIDIA driver" in child(code, VECADD_DOUBLE_DRIVER="0").stdout
