@@ -1,4 +1,4 @@
-"""Where arrays come from and who calls add: dask, xarray, pandas, pyarrow, maps of files, executors, processes, help()."""
+"""Where arrays come from and who calls add: dask, xarray, pandas, pyarrow, maps of files, executors, help()."""
 
 import array
 import concurrent.futures

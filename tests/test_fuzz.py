@@ -1,0 +1,24 @@
+"""A thousand random calls, any dtype, shape, strides, out and scalar, are numpy.add's; fuzz_add.py makes a million."""
+
+import fuzz_add
+import numpy as np
+import pytest
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_calls_give_what_numpy_gives(seed):
+    routes = fuzz_add.run(seed, range(250))
+    assert routes["host"] > 10
+    assert routes["numpy"] > 10
+
+
+def test_a_wrong_sum_is_found(monkeypatch):
+    def wrong(*operands):
+        result = np.add(*operands)
+        if isinstance(result, np.ndarray) and result.size:
+            result[(0,) * result.ndim] = 0
+        return result
+
+    monkeypatch.setattr(fuzz_add.vecadd, "add", wrong)
+    with pytest.raises(AssertionError, match="case"):
+        fuzz_add.run(0, range(20))
