@@ -259,3 +259,103 @@ class Window:
 
     def numpy(self) -> NDArray[Any]:
         return self.parent.numpy()[self.start : self.start + self.n]
+
+
+class _Device(ctypes.Structure):
+    _fields_ = (("type", ctypes.c_int32), ("id", ctypes.c_int32))
+
+
+class _DataType(ctypes.Structure):
+    _fields_ = (("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16))
+
+
+class _Tensor(ctypes.Structure):
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        ("device", _Device),
+        ("ndim", ctypes.c_int32),
+        ("dtype", _DataType),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    )
+
+
+_DELETER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+
+class _Unversioned(ctypes.Structure):
+    _fields_ = (("tensor", _Tensor), ("context", ctypes.c_void_p), ("deleter", _DELETER))
+
+
+class _Versioned(ctypes.Structure):
+    _fields_ = (
+        ("major", ctypes.c_uint32),
+        ("minor", ctypes.c_uint32),
+        ("context", ctypes.c_void_p),
+        ("deleter", _DELETER),
+        ("flags", ctypes.c_uint64),
+        ("tensor", _Tensor),
+    )
+
+
+_CODES = {"b": 6, "i": 0, "u": 1, "f": 2, "c": 5, "V": 4}
+_NEW_CAPSULE = ctypes.pythonapi.PyCapsule_New
+_NEW_CAPSULE.restype = ctypes.py_object
+_NEW_CAPSULE.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+DLPACK_CUDA = 2
+
+
+class DLPackArray:
+    """A ForeignArray that is given away by DLPack and by nothing else.
+
+    `versions` are the forms that its library knows, the newest of which that the consumer knows too is given; without
+    version 1 its __dlpack__ is of the old days and takes `stream` alone. Keywords replace fields of the tensor.
+    """
+
+    def __init__(self, array: ForeignArray, versions: tuple[int, ...] = (0, 1), **fields: Any) -> None:
+        self.array, self.versions, self.fields = array, versions, fields
+        self.asked: list[dict[str, Any]] = []  # the keywords of each __dlpack__
+        self.given = self.deleted = 0  # tensors given away, and deleters called
+        self._alive: list[Any] = []
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        type_, ordinal = self.fields.get("device", (DLPACK_CUDA, 0))
+        return type_, ordinal
+
+    def __dlpack__(self, **keywords: Any) -> Any:
+        if 1 not in self.versions and keywords.keys() != {"stream"}:
+            raise TypeError("__dlpack__() got an unexpected keyword argument")
+        self.asked.append(keywords)
+        self.produce(keywords["stream"])
+        versioned = 1 in self.versions and keywords.get("max_version") is not None
+        return self._capsule(versioned)
+
+    def produce(self, stream: int | None) -> None:
+        """What the producer queues so that the consumer's stream has the elements: nothing, they are there."""
+
+    def _capsule(self, versioned: bool) -> Any:
+        fields, dtype = self.fields, self.array.dtype
+        shape = fields.get("shape", self.array.shape)
+        strides = fields.get("strides")
+        tensor = _Tensor(
+            fields.get("data", self.array.pointer),
+            _Device(*self.__dlpack_device__()),
+            fields.get("ndim", len(shape)),
+            _DataType(*fields.get("dtype", (_CODES[dtype.kind], 8 * dtype.itemsize, 1))),
+            (ctypes.c_int64 * len(shape))(*shape),
+            None if strides is None else (ctypes.c_int64 * len(strides))(*strides),
+            fields.get("byte_offset", 0),
+        )
+        deleter = _DELETER(self._delete)
+        flags, major = fields.get("flags", 0), fields.get("major", 1)
+        managed = (
+            _Versioned(major, 0, None, deleter, flags, tensor) if versioned else _Unversioned(tensor, None, deleter)
+        )
+        self._alive += [managed, deleter, tensor]
+        self.given += 1
+        name = fields.get("name", b"dltensor_versioned" if versioned else b"dltensor")
+        return _NEW_CAPSULE(ctypes.addressof(managed), name, None)
+
+    def _delete(self, managed: int) -> None:
+        self.deleted += 1

@@ -4,6 +4,7 @@ On the double, work that nothing orders runs in a random legal order, another on
 these tests red for some of them.
 """
 
+import ctypes
 import random
 
 import numpy as np
@@ -48,6 +49,11 @@ class CupyLikeStream:
 class TorchLikeStream:
     def __init__(self, handle):
         self.cuda_stream = handle
+
+
+class NumbaLikeStream:
+    def __init__(self, handle):
+        self.handle = ctypes.c_void_p(handle)
 
 
 def produced_late(driver, foreign, x, stream):
@@ -143,7 +149,7 @@ def test_any_program_of_sums_over_streams_gives_what_it_gives_in_one_order(order
         assert_same_values(got.numpy(), want)
 
 
-@pytest.mark.parametrize("wrap", [int, ForeignStream, CupyLikeStream, TorchLikeStream])
+@pytest.mark.parametrize("wrap", [int, ForeignStream, CupyLikeStream, TorchLikeStream, NumbaLikeStream])
 def test_stream_may_be_a_handle_or_a_stream_object(wrap, driver, foreign):
     a, handle = numbers(1), driver.stream()
     got = vecadd.add(foreign(a), foreign(a), stream=wrap(handle))

@@ -1,4 +1,4 @@
-"""What other libraries' arrays have beyond __cuda_array_interface__: a current stream, and new arrays of their kind.
+"""What other libraries' arrays have beyond the array interface and DLPack: a current stream, new arrays of their kind.
 
 The C extension calls ``library_of`` and the methods of what it gives. No library is imported here: whoever hands over
 an array of its has done so.
@@ -14,6 +14,8 @@ class Library:
 
     void2_is_bfloat16 = False  # whether the typestr "<V2" means bfloat16
     has_exchange_table = False  # whether types of its may have the table that operand_torch.c reads
+    by_dlpack_only = False  # whether its __cuda_array_interface__ orders nothing
+    adopts = False  # whether sums are made as DeviceArrays and given to it when their kernel is queued
 
     def export(self, array: Any, writing: bool) -> Any:
         """The object whose interface is to be read; None where the array is not in device memory."""
@@ -26,6 +28,10 @@ class Library:
     def empty_like(self, array: Any, stream: int | None) -> Any:
         """A contiguous array, allocated for use on that stream or on the current one; None: make a DeviceArray."""
         return None
+
+    def adopt(self, array: Any) -> Any:
+        """An array of the library's in the memory of this DeviceArray, which it keeps."""
+        return array
 
 
 class _Handle:
@@ -94,7 +100,37 @@ class Torch(Library):
             return torch.empty_like(array, memory_format=torch.contiguous_format)
 
 
-_LIBRARIES = {"cupy": CuPy(), "numba": Library(), "torch": Torch()}
+class Numba(Library):
+    adopts = True
+
+    def adopt(self, array: Any) -> Any:
+        # The array knows its stream. Asked to synchronize, which is the default, numba would wait for it here.
+        return sys.modules["numba.cuda"].as_cuda_array(array, sync=False)
+
+
+class JAX(Library):
+    """Its arrays never change, and no caller knows the stream that computes them: DLPack orders ours after it."""
+
+    by_dlpack_only = True
+    adopts = True
+
+    def export(self, array: Any, writing: bool) -> Any:
+        jax = sys.modules["jax"]
+        if isinstance(array, jax.core.Tracer):
+            raise TypeError("vecadd.add cannot be traced by JAX: call it outside jax.jit, jax.grad and jax.vmap")
+        if writing:
+            raise TypeError("out is a JAX array, and those do not change: leave out away, the sum is a new one")
+        if not isinstance(array, jax.Array):
+            return None
+        if len(array.devices()) > 1:
+            raise ValueError("the JAX array is sharded over several devices: add its addressable_shards one by one")
+        return array if array.__dlpack_device__()[0] != 1 else None  # 1 is the host, in DLPack's numbers
+
+    def adopt(self, array: Any) -> Any:
+        return sys.modules["jax"].dlpack.from_dlpack(array)
+
+
+_LIBRARIES = {"cupy": CuPy(), "jax": JAX(), "jaxlib": JAX(), "numba": Numba(), "torch": Torch()}
 
 _known: WeakKeyDictionary[type, Library | None] = WeakKeyDictionary()
 

@@ -134,6 +134,23 @@ stream_join(int device, void *before, void *after, struct status *status)
     return no_cuda(status);
 }
 
+void
+stream_join_if_free(int device, void *before, void *after)
+{
+}
+
+void *
+stream_mark(int device, void *stream)
+{
+    return NULL;
+}
+
+bool
+stream_mark_reached(void *mark)
+{
+    return true;
+}
+
 int
 transfer_add(const struct plan *plan, unsigned *fp_flags, struct status *status)
 {

@@ -2,6 +2,7 @@
 
 #include "device.h"
 #include "device_state.h"
+#include "runtime.h"
 
 cudaError_t
 stream_wait(cudaStream_t stream)
@@ -60,4 +61,61 @@ stream_join(int device, void *before, void *after, struct status *status)
         device_status(status, error, call);
     device_leave(&scope);
     return error == cudaSuccess ? 0 : -1;
+}
+
+/* Also false where it cannot be asked: the legacy default stream while another one captures. */
+static bool
+is_free(cudaStream_t stream)
+{
+    enum cudaStreamCaptureStatus capturing;
+    if (cudaStreamIsCapturing(stream, &capturing) == cudaSuccess)
+        return capturing == cudaStreamCaptureStatusNone;
+    cudaGetLastError();
+    return false;
+}
+
+void
+stream_join_if_free(int device, void *before, void *after)
+{
+    struct device_scope scope;
+    struct status ignored;
+    if (before == after || device_enter(&scope, device, &ignored) < 0)
+        return;
+    if (is_free(before) && is_free(after))
+        stream_join(device, before, after, &ignored);
+    device_leave(&scope);
+}
+
+void *
+stream_mark(int device, void *stream)
+{
+    struct device_scope scope;
+    struct status ignored;
+    cudaEvent_t event = NULL;
+    if (device_enter(&scope, device, &ignored) < 0)
+        return NULL;
+    if (is_free(stream) && (cudaEventCreateWithFlags(&event, cudaEventDisableTiming) != cudaSuccess ||
+                            cudaEventRecord(event, stream) != cudaSuccess)) {
+        if (event)
+            cudaEventDestroy(event);
+        event = NULL;
+        stream_wait(stream);
+        cudaGetLastError();
+    }
+    device_leave(&scope);
+    return event;
+}
+
+bool
+stream_mark_reached(void *mark)
+{
+    if (!runtime_cuda_usable())
+        return false;
+    cudaError_t error = cudaEventQuery(mark);
+    if (error != cudaSuccess)
+        cudaGetLastError();
+    if (error == cudaErrorNotReady)
+        return false;
+    cudaEventDestroy(mark);
+    return true;
 }

@@ -3,6 +3,8 @@
 
 #include "errors.h"
 #include "floating_errors.h"
+#include "foreign.h"
+#include "keep.h"
 #include "methods.h"
 #include "prepare.h"
 #include "result.h"
@@ -114,6 +116,10 @@ add_planned(struct module_state *state, const struct add_arguments *arguments, s
     PyObject *sum = out ? Py_NewRef(out) : make_sum(state, arguments->objects[ROLE_A], call);
     if (sum && run(state, &call->plan) < 0)
         Py_CLEAR(sum);
+    if (call->plan.route == ROUTE_DEVICE)
+        keep_lent_operands(call);
+    if (sum && !out && Py_TYPE(sum) == state->device_array_type && call->devices[ROLE_A].library)
+        return foreign_adopt(call->devices[ROLE_A].library, sum);
     return sum;
 }
 

@@ -154,10 +154,22 @@ stream_from_protocol(PyObject *protocol, void **stream)
     return result;
 }
 
+/* Numba's: an int, or a ctypes pointer whose value is None for 0. */
+static int
+stream_from_numba(PyObject *handle, void **stream)
+{
+    if (PyIndex_Check(handle))
+        return stream_from_handle(handle, "stream", stream);
+    PyObject *value = PyObject_GetAttrString(handle, "value");
+    int result = !value ? -1 : Py_IsNone(value) ? (*stream = NULL, 0) : stream_from_handle(value, "stream", stream);
+    Py_XDECREF(value);
+    return result;
+}
+
 int
 stream_from_object(const struct module_state *state, PyObject *object, void **stream)
 {
-    static const enum name attributes[] = {NAME_CUDA_STREAM_PROTOCOL, NAME_CUDA_STREAM, NAME_PTR};
+    static const enum name attributes[] = {NAME_CUDA_STREAM_PROTOCOL, NAME_CUDA_STREAM, NAME_PTR, NAME_HANDLE};
     if (PyIndex_Check(object))
         return stream_from_handle(object, "stream", stream);
 
@@ -169,13 +181,14 @@ stream_from_object(const struct module_state *state, PyObject *object, void **st
         if (!found)
             continue;
         int result = attributes[i] == NAME_CUDA_STREAM_PROTOCOL ? stream_from_protocol(value, stream)
+                     : attributes[i] == NAME_HANDLE             ? stream_from_numba(value, stream)
                                                                 : stream_from_handle(value, "stream", stream);
         Py_DECREF(value);
         return result;
     }
     PyErr_Format(PyExc_TypeError,
-                 "stream must be an int (0: the legacy default stream) or an object with __cuda_stream__, .cuda_stream "
-                 "or .ptr, not %R",
+                 "stream must be an int (0: the legacy default stream) or an object with __cuda_stream__, "
+                 ".cuda_stream, .ptr or .handle, not %R",
                  object);
     return -1;
 }

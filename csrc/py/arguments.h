@@ -29,7 +29,8 @@ int add_arguments_parse(const struct module_state *state, const char *function, 
 /* device=: None, "cpu", "hybrid", "cuda" or "cuda:N". */
 int device_from_object(PyObject *object, enum device_choice *choice, int *device);
 
-/* stream=: an int (0: the legacy default stream), or an object with __cuda_stream__, .cuda_stream or .ptr. */
+/* stream=: an int (0: the legacy default stream), or an object with __cuda_stream__, .cuda_stream, .ptr (CuPy) or
+ * .handle (Numba). */
 int stream_from_object(const struct module_state *state, PyObject *object, void **stream);
 
 /* A stream handle as an int; the legacy default stream's two spellings, 0 and 1, become NULL. */

@@ -15,7 +15,7 @@ device_array_new(struct module_state *state, int device, void *stream, enum dtyp
     struct device_array *array = (struct device_array *)PyType_GenericAlloc(type, ndim);
     if (!array)
         return NULL;
-    array->data = NULL;
+    array->block = NULL;
     array->size = 1;
     array->dtype = dtype;
     array->ndim = ndim;
@@ -27,10 +27,12 @@ device_array_new(struct module_state *state, int device, void *stream, enum dtyp
     struct status status;
     /* Out of memory, it waits for the stream, whose work may wait for the GIL (CuPy's host functions take it). */
     PyThreadState *released = PyEval_SaveThread();
-    int failed = device_allocate(device, stream, device_array_nbytes(array), &array->data, &status);
+    array->block = device_block_make(device, stream, device_array_nbytes(array), &status);
     PyEval_RestoreThread(released);
-    if (!failed)
+    if (array->block) {
+        array->data = device_block_memory(array->block);
         return (PyObject *)array;
+    }
     Py_DECREF(array);
     return status_raise(state, &status);
 }
@@ -60,7 +62,7 @@ device_array_dealloc(struct device_array *self)
     PyTypeObject *type = Py_TYPE((PyObject *)self);
     /* While the stream's queue is full the release waits, perhaps for a host function of CuPy's that wants the GIL. */
     PyThreadState *released = PyEval_SaveThread();
-    device_release(self->device, self->stream, self->data, device_array_nbytes(self));
+    device_block_drop(self->block);
     PyEval_RestoreThread(released);
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
     release(self);
@@ -107,24 +109,6 @@ static PyObject *
 get_device(struct device_array *self, void *Py_UNUSED(closure))
 {
     return PyUnicode_FromFormat("cuda:%d", self->device);
-}
-
-static PyObject *
-get_cuda_array_interface(struct device_array *self, void *Py_UNUSED(closure))
-{
-    /* The interface has no 0 for a stream: its name for the legacy default stream is 1. */
-    PyObject *stream = self->stream ? PyLong_FromVoidPtr(self->stream) : PyLong_FromLong(1);
-    PyObject *shape = tuple_of_sizes(self->ndim, self->shape);
-    PyObject *data = PyLong_FromVoidPtr(self->data);
-    PyObject *interface = NULL;
-    if (stream && shape && data)
-        interface =
-            Py_BuildValue("{s:O,s:s,s:(OO),s:O,s:i,s:O}", "shape", shape, "typestr", dtype_table[self->dtype].typestr,
-                          "data", data, Py_False, "strides", Py_None, "version", 3, "stream", stream);
-    Py_XDECREF(stream);
-    Py_XDECREF(shape);
-    Py_XDECREF(data);
-    return interface;
 }
 
 static PyObject *
@@ -201,7 +185,7 @@ device_array_inplace_add(PyObject *self, PyObject *other)
 PyDoc_STRVAR(device_array_doc,
              "A C-contiguous array in the memory of a GPU, made by vecadd.to_device or vecadd.add.\n\n"
              "It takes part in +, += and vecadd.add, and other CUDA libraries read it through\n"
-             "__cuda_array_interface__. The memory is freed in the order of the stream that it was\n"
+             "__cuda_array_interface__ and DLPack. The memory is freed in the order of the stream that it was\n"
              "allocated on.");
 
 PyDoc_STRVAR(numpy_doc,
@@ -215,6 +199,10 @@ device_array_make_type(PyObject *module)
         {"numpy", (PyCFunction)device_array_numpy, METH_NOARGS, numpy_doc},
         {"__array__", (PyCFunction)(void (*)(void))device_array_array, METH_VARARGS | METH_KEYWORDS,
          PyDoc_STR("Raises TypeError: a copy to the host is asked for by numpy().")},
+        {"__dlpack__", (PyCFunction)(void (*)(void))device_array_dlpack, METH_VARARGS | METH_KEYWORDS,
+         device_array_dlpack_doc},
+        {"__dlpack_device__", (PyCFunction)device_array_dlpack_device, METH_NOARGS,
+         PyDoc_STR("(2, ordinal): memory of CUDA, in DLPack's numbers.")},
         {NULL, NULL, 0, NULL},
     };
     static PyGetSetDef properties[] = {
@@ -225,7 +213,7 @@ device_array_make_type(PyObject *module)
         {"itemsize", (getter)get_itemsize, NULL, PyDoc_STR("Bytes an element."), NULL},
         {"nbytes", (getter)get_nbytes, NULL, PyDoc_STR("Bytes of all elements."), NULL},
         {"device", (getter)get_device, NULL, PyDoc_STR("Where the memory is: \"cuda:0\"."), NULL},
-        {"__cuda_array_interface__", (getter)get_cuda_array_interface, NULL,
+        {"__cuda_array_interface__", (getter)device_array_interface, NULL,
          PyDoc_STR("Version 3, with the stream that the memory was allocated on."), NULL},
         {NULL, NULL, NULL, NULL, NULL},
     };

@@ -2,12 +2,14 @@
 #ifndef VECADD_DEVICE_ARRAY_H
 #define VECADD_DEVICE_ARRAY_H
 
+#include "block.h"
 #include "module.h"
 #include "operand.h"
 
 struct device_array {
     PyObject_VAR_HEAD;
-    void *data; /* NULL where size is 0 */
+    struct device_block *block; /* held once */
+    void *data;                 /* in the block; NULL where size is 0 */
     size_t size;
     enum dtype dtype;
     int ndim, device;
@@ -18,6 +20,12 @@ struct device_array {
 /* A new array of uninitialised memory, to be used in the order of `stream`; NULL with an exception set. */
 PyObject *device_array_new(struct module_state *state, int device, void *stream, enum dtype dtype, int ndim,
                            const Py_ssize_t *shape);
+
+/* Methods of device_array_export.c. */
+PyObject *device_array_interface(struct device_array *self, void *closure);
+PyObject *device_array_dlpack(struct device_array *self, PyObject *arguments, PyObject *keywords);
+PyObject *device_array_dlpack_device(struct device_array *self, PyObject *none);
+extern const char device_array_dlpack_doc[];
 
 struct operand device_array_operand(const struct device_array *array);
 

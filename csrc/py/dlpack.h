@@ -1,13 +1,16 @@
 /* DLPack's C types, as far as they are used here: version 1.x of https://dmlc.github.io/dlpack/latest/c_api.html, whose
- * layout does not change within a major version. */
+ * layout does not change within a major version, and the unversioned one before it. */
 #ifndef VECADD_DLPACK_H
 #define VECADD_DLPACK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
-enum { DLPACK_MAJOR = 1 };
+#include "dtype.h"
 
-enum dl_device_type { DL_CUDA = 2, DL_CUDA_MANAGED = 13 };
+enum { DLPACK_MAJOR = 1, DLPACK_MINOR = 1 };
+
+enum dl_device_type { DL_CPU = 1, DL_CUDA = 2, DL_CUDA_HOST = 3, DL_CUDA_MANAGED = 13 };
 
 enum dl_type_code { DL_INT = 0, DL_UINT = 1, DL_FLOAT = 2, DL_BFLOAT = 4, DL_COMPLEX = 5, DL_BOOL = 6 };
 
@@ -32,13 +35,32 @@ struct dl_tensor {
     uint64_t byte_offset;
 };
 
+enum { DL_READ_ONLY = 1, DL_COPIED = 2 }; /* flags */
+
 struct dl_managed_tensor {
     uint32_t major, minor;
     void *context;
-    void (*deleter)(struct dl_managed_tensor *);
+    void (*deleter)(struct dl_managed_tensor *); /* may be NULL */
     uint64_t flags;
     struct dl_tensor tensor;
 };
+
+struct dl_unversioned_tensor {
+    struct dl_tensor tensor;
+    void *context;
+    void (*deleter)(struct dl_unversioned_tensor *); /* may be NULL */
+};
+
+/* Names of the capsules that __dlpack__ gives, before and after a consumer took the tensor out. */
+#define DL_CAPSULE                  "dltensor_versioned"
+#define DL_CAPSULE_USED             "used_dltensor_versioned"
+#define DL_UNVERSIONED_CAPSULE      "dltensor"
+#define DL_UNVERSIONED_CAPSULE_USED "used_dltensor"
+
+struct dl_data_type dl_type_of_dtype(enum dtype dtype);
+
+/* False where it is none of ours, vectors of several lanes included. */
+bool dtype_of_dl_type(struct dl_data_type type, enum dtype *dtype);
 
 struct dl_exchange_header {
     struct {

@@ -45,14 +45,17 @@ find_library(struct module_state *state, PyObject *object, PyObject **library)
 int
 foreign_is_operand(struct module_state *state, PyObject *object)
 {
-    PyObject *library, *interface = NULL;
+    static const enum name exports[] = {NAME_CUDA_ARRAY_INTERFACE, NAME_DLPACK_DEVICE};
+    PyObject *library, *export;
     if (plainly_on_host(object))
         return 1;
     if (find_library(state, object, &library) < 0)
         return -1;
-    int found = library ? 1 : optional_attribute(object, state->names[NAME_CUDA_ARRAY_INTERFACE], &interface);
-    Py_XDECREF(interface);
+    int found = library != NULL;
     Py_XDECREF(library);
+    for (size_t i = 0; i < sizeof exports / sizeof *exports && found == 0; i++)
+        if ((found = optional_attribute(object, state->names[exports[i]], &export)) > 0)
+            Py_DECREF(export);
     return found;
 }
 
@@ -106,4 +109,15 @@ PyObject *
 foreign_empty_like(PyObject *library, PyObject *exported, PyObject *stream)
 {
     return PyObject_CallMethod(library, "empty_like", "OO", exported, stream ? stream : Py_None);
+}
+
+PyObject *
+foreign_adopt(PyObject *library, PyObject *sum)
+{
+    int adopts = foreign_says(library, "adopts");
+    if (adopts == 0)
+        return sum;
+    PyObject *adopted = adopts > 0 ? PyObject_CallMethod(library, "adopt", "O", sum) : NULL;
+    Py_DECREF(sum);
+    return adopted;
 }

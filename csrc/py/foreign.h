@@ -25,4 +25,8 @@ int foreign_says(PyObject *library, const char *flag);
  * new reference to None where the library makes none. */
 PyObject *foreign_empty_like(PyObject *library, PyObject *exported, PyObject *stream);
 
+/* Turns a sum made as a DeviceArray, its kernel queued, into an array of a library that adopts; any other sum is
+ * returned as it is. Takes the reference to `sum`; NULL with an exception set. */
+PyObject *foreign_adopt(PyObject *library, PyObject *sum);
+
 #endif

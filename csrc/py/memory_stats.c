@@ -1,4 +1,5 @@
 /* What memory vecadd holds, for whom, and its way back to the system. */
+#include "keep.h"
 #include "memory.h"
 #include "methods.h"
 #include "output_pool.h"
@@ -39,6 +40,7 @@ const char release_doc[] =
 PyObject *
 py_release(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
 {
+    keep_sweep();
     PyThreadState *released = PyEval_SaveThread();
     const size_t bytes = output_pool_empty();
     device_pools_trim();

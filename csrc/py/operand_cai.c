@@ -50,6 +50,31 @@ read_sizes(PyObject *tuple, const char *what, const char *key, Py_ssize_t *sizes
 }
 
 /* Every number of elements whose bytes can be counted is fine, and zero of anything is. */
+int
+device_operand_measure(const char *what, struct device_operand *result)
+{
+    size_t size = 1;
+    bool empty = false, overflow = false, negative = false;
+    for (int i = 0; i < result->ndim; i++) {
+        Py_ssize_t extent = result->extents[i];
+        negative |= extent < 0;
+        empty |= extent == 0;
+        overflow |= __builtin_mul_overflow(size, (size_t)extent, &size);
+    }
+    size_t itemsize = dtype_table[result->operand.dtype].itemsize;
+    result->shape = result->extents;
+    result->operand.size = empty ? 0 : size;
+    if (!negative && (empty || (!overflow && size <= (size_t)PY_SSIZE_T_MAX / itemsize)))
+        return 0;
+    PyObject *shape = tuple_of_sizes(result->ndim, result->shape);
+    if (shape)
+        PyErr_Format(PyExc_ValueError,
+                     negative ? "%s: a negative extent in its shape %R" : "%s: its shape %R is larger than any memory",
+                     what, shape);
+    Py_XDECREF(shape);
+    return -1;
+}
+
 static int
 read_shape(PyObject *interface, const char *what, struct device_operand *result)
 {
@@ -57,28 +82,7 @@ read_shape(PyObject *interface, const char *what, struct device_operand *result)
     if (!shape)
         return -1;
     result->ndim = read_sizes(shape, what, "shape", result->extents);
-    if (result->ndim < 0)
-        return -1;
-    result->shape = result->extents;
-
-    size_t size = 1;
-    bool empty = false, overflow = false;
-    for (int i = 0; i < result->ndim; i++) {
-        Py_ssize_t extent = result->extents[i];
-        if (extent < 0) {
-            PyErr_Format(PyExc_ValueError, "%s: a negative extent in its shape %R", what, shape);
-            return -1;
-        }
-        empty |= extent == 0;
-        overflow |= __builtin_mul_overflow(size, (size_t)extent, &size);
-    }
-    size_t itemsize = dtype_table[result->operand.dtype].itemsize;
-    if (!empty && (overflow || size > (size_t)PY_SSIZE_T_MAX / itemsize)) {
-        PyErr_Format(PyExc_ValueError, "%s: its shape %R is larger than any memory", what, shape);
-        return -1;
-    }
-    result->operand.size = empty ? 0 : size;
-    return 0;
+    return result->ndim < 0 ? -1 : device_operand_measure(what, result);
 }
 
 /* Whether a two-byte void is bfloat16: the interface has no name for it, so its library or its dtype has to say. */
@@ -266,9 +270,11 @@ learn(struct module_state *state, PyObject *object, PyObject *library)
 }
 
 int
-device_operand_from(struct module_state *state, PyObject *object, enum role role, struct device_operand *result)
+device_operand_from(struct module_state *state, PyObject *object, enum role role, PyObject *stream,
+                    struct device_operand *result)
 {
     result->exported = result->library = NULL;
+    result->lent = false;
     if (Py_TYPE(object) == state->device_array_type) {
         const struct device_array *array = (const struct device_array *)object;
         result->operand = device_array_operand(array);
@@ -285,8 +291,12 @@ device_operand_from(struct module_state *state, PyObject *object, enum role role
         return found;
 
     PyObject *interface;
-    found = optional_attribute(result->exported, state->names[NAME_CUDA_ARRAY_INTERFACE], &interface);
-    if (found > 0) {
+    found = foreign_says(result->library, "by_dlpack_only");
+    if (found >= 0)
+        found = found ? 0 : optional_attribute(result->exported, state->names[NAME_CUDA_ARRAY_INTERFACE], &interface);
+    if (found == 0)
+        found = dlpack_operand_from(state, result->exported, role_name[role], stream, result);
+    else if (found > 0) {
         result->operand = (struct operand){.place = PLACE_DEVICE, .device = -1};
         found = read_interface(state, interface, role_name[role], result) < 0 ? -1 : 1;
         Py_DECREF(interface);

@@ -42,12 +42,23 @@ struct device_operand {
     Py_ssize_t steps[MAX_DIMENSIONS];   /* where their strides are */
     PyObject *exported; /* what the interface was read from, held until the work is queued; NULL for a DeviceArray */
     PyObject *library;  /* its vecadd._foreign.Library; NULL where there is none */
+    bool lent;          /* its owner does not order its release: `exported` lives until the work is done (keep.h) */
 };
 
 /* Describes `object` if it is in device memory. Returns 1 (to be cleared), 0 where it is not (nothing to clear), or
  * -1 with an exception set. A null or unknown pointer is refused, and one whose elements, wherever its strides put
- * them, are not all inside its allocation; so are a mask and a dtype that the kernels do not know. */
-int device_operand_from(struct module_state *state, PyObject *object, enum role role, struct device_operand *result);
+ * them, are not all inside its allocation; so are a mask and a dtype that the kernels do not know. `stream` is the
+ * caller's stream=, or NULL: producers that order a consumer's stream themselves (DLPack's) are told. */
+int device_operand_from(struct module_state *state, PyObject *object, enum role role, PyObject *stream,
+                        struct device_operand *result);
+
+/* The same for an object whose DLPack tensor is in memory of CUDA; `what` names it in messages. result->exported, which
+ * may be set, becomes the tensor's owner. */
+int dlpack_operand_from(struct module_state *state, PyObject *object, const char *what, PyObject *stream,
+                        struct device_operand *result);
+
+/* Sets shape and operand.size from ndim and extents. Returns 0, or -1 with an exception where no memory holds it. */
+int device_operand_measure(const char *what, struct device_operand *result);
 
 /* The same for a tensor of a type that torch_learn knows, in a tenth of the time. Returns 1, 0 where it is to be read
  * in another way (without an exception), or -1 with an exception set. */

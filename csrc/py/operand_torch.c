@@ -104,38 +104,6 @@ is_plain(const struct module_state *state, PyObject *tensor, enum dtype dtype)
     return plain;
 }
 
-static int
-type_code(const struct dtype_row *row)
-{
-    switch (row->typestr[1]) {
-    case 'b':
-        return DL_BOOL;
-    case 'i':
-        return DL_INT;
-    case 'u':
-        return DL_UINT;
-    case 'f':
-        return DL_FLOAT;
-    case 'c':
-        return DL_COMPLEX;
-    default:
-        return DL_BFLOAT;
-    }
-}
-
-static bool
-read_dtype(const struct dl_tensor *tensor, struct operand *operand)
-{
-    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) {
-        const struct dtype_row *row = &dtype_table[dtype];
-        if (tensor->dtype.code != type_code(row) || tensor->dtype.bits != 8 * row->itemsize || tensor->dtype.lanes != 1)
-            continue;
-        operand->dtype = (enum dtype)dtype;
-        return true;
-    }
-    return false;
-}
-
 /* A tensor of one element or more; its strides are counted in elements, and are not there in C order. */
 static bool
 read_layout(const struct dl_tensor *tensor, struct device_operand *result)
@@ -176,8 +144,8 @@ read_tensor(const struct dl_exchange *exchange, PyObject *object, struct device_
                                 .writable = true,
                                 .has_stream = true,
                                 .stream_kind = STREAM_CURRENT};
-    if ((tensor.device.type != DL_CUDA && tensor.device.type != DL_CUDA_MANAGED) || !read_dtype(&tensor, operand) ||
-        !read_layout(&tensor, result))
+    if ((tensor.device.type != DL_CUDA && tensor.device.type != DL_CUDA_MANAGED) ||
+        !dtype_of_dl_type(tensor.dtype, &operand->dtype) || !read_layout(&tensor, result))
         return false;
     operand->data = (char *)tensor.data + tensor.byte_offset;
     if ((uintptr_t)operand->data % lane_size[dtype_table[operand->dtype].lane] != 0 ||
@@ -220,7 +188,6 @@ ignore_error(void *context, const char *kind, const char *message)
 PyObject *
 torch_empty_like(const struct module_state *state, const struct device_operand *like, struct device_operand *result)
 {
-    const struct dtype_row *row = &dtype_table[like->operand.dtype];
     const struct torch_kind *kind = like->exported ? kind_of(state, like->exported) : NULL;
     struct dl_managed_tensor *made = NULL;
     void *object = NULL;
@@ -232,7 +199,7 @@ torch_empty_like(const struct module_state *state, const struct device_operand *
     struct dl_tensor prototype = {
         .device = {DL_CUDA, like->operand.device},
         .ndim = like->ndim,
-        .dtype = {(uint8_t)type_code(row), (uint8_t)(8 * row->itemsize), 1},
+        .dtype = dl_type_of_dtype(like->operand.dtype),
         .shape = shape,
     };
     if (kind->exchange->allocate(&prototype, &made, NULL, ignore_error) < 0 || !made) {

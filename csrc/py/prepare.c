@@ -50,7 +50,8 @@ find_device_operands(struct module_state *state, const struct add_arguments *arg
     int count = 0;
     for (int role = 0; role < ROLE_COUNT; role++) {
         PyObject *object = arguments->objects[role];
-        int found = object ? device_operand_from(state, object, (enum role)role, &call->devices[role]) : 0;
+        int found =
+            object ? device_operand_from(state, object, (enum role)role, arguments->stream, &call->devices[role]) : 0;
         if (found < 0)
             return -1;
         call->held[role] = found;

@@ -91,7 +91,7 @@ device_result(struct module_state *state, const struct device_operand *like, int
     }
     if (!made)
         return NULL;
-    int found = device_operand_from(state, made, ROLE_OUT, result);
+    int found = device_operand_from(state, made, ROLE_OUT, NULL, result);
     if (found > 0 && device_operands_match(like, result))
         return made;
     if (found > 0)

@@ -1,0 +1,17 @@
+/* What is held until the GPU is done with it.
+ *
+ * A DLPack tensor goes back to its owner by a call that orders nothing: JAX would give the memory to its next result
+ * while our kernel still reads it. So its owner is held until an event behind the kernel has been reached, which later
+ * additions look after; nobody waits. */
+#ifndef VECADD_KEEP_H
+#define VECADD_KEEP_H
+
+#include "prepare.h"
+
+/* Holds the lent operands of a call whose work is queued on its plan's stream; lets go of what is done by now. */
+void keep_lent_operands(const struct prepared_call *call);
+
+/* Lets go of what is done by now. */
+void keep_sweep(void);
+
+#endif

@@ -1,0 +1,361 @@
+"""DLPack: device arrays that have it alone are added where they are, and DeviceArrays are given away by it.
+
+Each tensor is taken with the consumer's stream, never copied, and its deleter is called once: after the kernel that
+reads it, and after every error.
+"""
+
+import ctypes
+import gc
+
+import numpy as np
+import pytest
+from arrays import DTYPES, assert_same_values, numpys_sum, values
+from conftest import ON_DOUBLE
+from foreign import DLPACK_CUDA, DLPackArray
+
+import vecadd
+from vecadd import _core
+
+N = 1000
+LEGACY, PER_THREAD = 1, 2
+MANAGED, PINNED_HOST = 13, 3
+BOTH, OLD = (0, 1), (0,)
+
+
+@pytest.fixture
+def lend(foreign):
+    """lend(x, versions, **fields): the NumPy array x in another library's device memory, behind __dlpack__."""
+    return lambda x, versions=BOTH, **fields: DLPackArray(foreign(x), versions, **fields)
+
+
+def finish(driver):
+    """All work is done, and vecadd has seen that it is."""
+    driver.synchronize(0)
+    _core.release()
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("versions", [BOTH, OLD], ids=["versioned", "unversioned"])
+def test_sum_is_numpys_and_a_device_array(lend, driver, versions, dtype):
+    a, b = values(dtype, N, 1), values(dtype, N, 2)
+    x, y = lend(a, versions), lend(b, versions)
+    got = vecadd.add(x, y)
+    assert type(got) is vecadd.DeviceArray
+    assert_same_values(got.numpy(), numpys_sum(a, b))
+    finish(driver)
+    assert (x.given, x.deleted, y.given, y.deleted) == (1, 1, 1, 1)
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (1,), (3, 4), (2, 0, 3), (1, 5, 1)], ids=str)
+def test_shape_is_kept(lend, driver, shape):
+    a = np.arange(np.prod(shape), dtype="f4").reshape(shape)
+    got = vecadd.add(lend(a), lend(a))
+    assert_same_values(got.numpy(), a + a)
+    finish(driver)
+
+
+def test_producer_is_told_the_legacy_default_stream_as_1_and_that_nothing_is_to_be_copied(lend, driver):
+    x = lend(np.ones(N))
+    vecadd.add(x, x)
+    assert x.asked[0] == {"stream": LEGACY, "max_version": (1, 1), "copy": False}
+    finish(driver)
+
+
+def test_producer_is_told_the_stream_of_the_call(lend, driver):
+    x, stream = lend(np.ones(N)), driver.stream()
+    for given, told in [(stream, stream), (PER_THREAD, PER_THREAD), (0, LEGACY)]:
+        x.asked.clear()
+        vecadd.add(x, x, stream=given)
+        assert [keywords["stream"] for keywords in x.asked] == [told, told]
+    finish(driver)
+
+
+@pytest.mark.parametrize("seed", range(40 if ON_DOUBLE else 3))
+@pytest.mark.parametrize("given", [False, True], ids=["no stream=", "stream="])
+def test_sum_comes_after_what_the_producer_queued_on_the_consumers_stream(request, lend, foreign, driver, seed, given):
+    if ON_DOUBLE:
+        request.getfixturevalue("double").reset(seed)
+    a = np.arange(N, dtype=np.int32)
+    source, other = foreign(a), foreign(a, stream=driver.stream())
+
+    class Late(DLPackArray):
+        def produce(self, stream):
+            driver.copy_late(0 if stream == LEGACY else stream, self.array.pointer, source.pointer, a.nbytes)
+
+    late = Late(foreign(np.zeros_like(a)))
+    got = vecadd.add(other, late, stream=driver.stream() if given else None)
+    assert_same_values(got.numpy(), a + a)
+    finish(driver)
+
+
+def test_tensor_is_held_until_the_kernel_is_done(double, lend, driver):
+    x = lend(np.ones(N))
+    for _ in range(3):
+        vecadd.add(x, x)
+    assert (x.given, x.deleted) == (6, 0)
+    finish(driver)
+    assert x.deleted == 6
+
+
+def test_later_additions_let_go_of_what_is_done(double, lend, driver):
+    x = lend(np.ones(N))
+    vecadd.add(x, x)
+    driver.synchronize(0)
+    y = lend(np.ones(N))
+    vecadd.add(y, y)
+    assert (x.deleted, y.deleted) == (2, 0)
+    finish(driver)
+
+
+def test_offset_in_bytes_is_added_to_the_pointer(lend, driver):
+    a = np.arange(N, dtype=np.float32)
+    x = lend(a, shape=(N - 3,), byte_offset=12)
+    assert_same_values(vecadd.add(x, x).numpy(), a[3:] * 2)
+    finish(driver)
+
+
+@pytest.mark.parametrize(("shape", "strides"), [((3, 4), None), ((3, 4), (4, 1)), ((3, 1), (1, 77))], ids=str)
+def test_strides_of_c_order_are_none(lend, driver, shape, strides):
+    a = np.arange(np.prod(shape), dtype=float).reshape(shape)
+    x = lend(a, strides=strides)
+    assert_same_values(vecadd.add(x, x).numpy(), a + a)
+    finish(driver)
+
+
+def test_managed_memory_is_device_memory(lend, driver):
+    a = np.arange(N)
+    x = lend(a, device=(MANAGED, 0))
+    assert_same_values(vecadd.add(x, x).numpy(), a + a)
+    finish(driver)
+
+
+def test_page_locked_memory_is_read_where_it_is(device, foreign, driver):
+    pinned = vecadd.empty_pinned(N, np.float32)
+    pinned[:] = np.arange(N)
+    x = DLPackArray(foreign(pinned), data=pinned.ctypes.data, device=(PINNED_HOST, 0))
+    got = vecadd.add(x, vecadd.to_device(pinned)).numpy()
+    assert x.asked[0]["stream"] is None
+    assert_same_values(got, pinned * 2)
+    finish(driver)
+
+
+def test_out_may_be_lent(lend, driver):
+    a = np.arange(N)
+    out = lend(np.zeros_like(a))
+    assert vecadd.add(lend(a), lend(a), out) is out
+    assert_same_values(out.array.numpy(), a + a)
+    finish(driver)
+
+
+def test_operators_take_lent_arrays(lend, driver):
+    a = np.arange(N)
+    assert_same_values((vecadd.to_device(a) + lend(a)).numpy(), a + a)
+    finish(driver)
+
+
+class Broken(DLPackArray):
+    def produce(self, stream):
+        raise LookupError("asked")
+
+
+class BrokenDevice(DLPackArray):
+    def __dlpack_device__(self):
+        raise LookupError("asked where")
+
+
+class Wordy(DLPackArray):
+    def __dlpack_device__(self):
+        return "cuda"
+
+
+# name: (fields of the tensor, exception, what its message says, tensors that were given and have to be deleted)
+BAD_TENSORS = {
+    "two lanes": ({"dtype": (2, 32, 2)}, TypeError, "2 lanes", 1),
+    "no lanes": ({"dtype": (2, 32, 0)}, TypeError, "0 lanes", 1),
+    "4-bit integers": ({"dtype": (0, 4, 1)}, TypeError, "4 bits", 1),
+    "opaque handles": ({"dtype": (3, 64, 1)}, TypeError, "code 3", 1),
+    "float8": ({"dtype": (7, 8, 1)}, TypeError, "code 7", 1),
+    "version of the future": ({"major": 2}, BufferError, "version 2", 1),
+    "negative extent": ({"shape": (-N,)}, ValueError, "negative", 1),
+    "huge extents": ({"shape": (2**40, 2**40)}, ValueError, "larger than any memory", 1),
+    "negative number of dimensions": ({"ndim": -1}, ValueError, "-1 dimensions", 1),
+    "65 dimensions": ({"ndim": 65, "shape": (1,) * 65}, ValueError, "65 dimensions", 1),
+    "null pointer": ({"data": 0}, ValueError, "null", 1),
+    "pointer to nowhere": ({"data": 4096}, ValueError, "not memory", 1),
+    "misaligned": ({"byte_offset": 1}, ValueError, "align", 1),
+    "extent beyond the allocation": ({"shape": (2**30,)}, ValueError, "allocation", 1),
+    "offset beyond the allocation": ({"byte_offset": 2**40}, ValueError, "not memory|allocation", 1),
+    "capsule that was consumed": ({"name": b"used_dltensor_versioned"}, TypeError, "capsule", 0),
+    "capsule of another protocol": ({"name": b"arrow_array"}, TypeError, "capsule", 0),
+}
+
+
+@pytest.mark.parametrize("role", ["a", "b", "out"])
+@pytest.mark.parametrize("name", BAD_TENSORS)
+def test_bad_tensor_is_refused_and_deleted_once(name, role, lend, driver):
+    fields, exception, message, given = BAD_TENSORS[name]
+    a = np.ones(N, np.float32)
+    bad, good, out = lend(a, **fields), lend(a), lend(a * 7)
+    operands = {"a": (bad, good, out), "b": (good, bad, out), "out": (good, good, bad)}[role]
+    with pytest.raises(exception, match=message):
+        vecadd.add(*operands)
+    finish(driver)
+    assert bad.deleted == given
+    assert good.deleted == good.given
+    assert_same_values(out.array.numpy(), a * 7)
+    assert_same_values(vecadd.add(good, good).numpy(), a + a)
+    finish(driver)
+
+
+def test_read_only_out_is_refused(lend, driver):
+    out = lend(np.zeros(N), flags=1)
+    with pytest.raises(ValueError, match="read-only"):
+        vecadd.add(lend(np.ones(N)), lend(np.ones(N)), out)
+    assert out.deleted == out.given == 1
+    assert not out.array.numpy().any()
+
+
+def test_read_only_operands_are_added(lend, driver):
+    a = np.ones(N)
+    assert_same_values(vecadd.add(lend(a, flags=1), lend(a, flags=1)).numpy(), a + a)
+    finish(driver)
+
+
+@pytest.mark.parametrize(
+    ("kind", "exception"), [(Broken, LookupError), (BrokenDevice, LookupError), (Wordy, TypeError)]
+)
+def test_what_a_producer_raises_reaches_the_caller(foreign, kind, exception):
+    bad = kind(foreign(np.ones(N)))
+    with pytest.raises(exception, match=r"asked|__dlpack_device__"):
+        vecadd.add(vecadd.to_device(np.ones(N)), bad)
+    assert bad.given == 0
+
+
+def test_arrays_on_the_host_are_not_taken(device):
+    class OnHost:
+        def __init__(self, x):
+            self.x = x
+
+        def __dlpack_device__(self):
+            return self.x.__dlpack_device__()
+
+        def __dlpack__(self, **keywords):
+            raise AssertionError("taken")
+
+    with pytest.raises(TypeError, match="to_device"):
+        vecadd.add(vecadd.to_device(np.ones(3)), OnHost(np.ones(3)))
+
+
+# What DeviceArrays give away.
+
+
+def name_of(capsule):
+    get = ctypes.pythonapi.PyCapsule_GetName
+    get.restype, get.argtypes = ctypes.c_char_p, (ctypes.py_object,)
+    return get(capsule)
+
+
+def pointer_in(capsule):
+    """The address of the elements; it is an unversioned tensor's first field."""
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.POINTER(ctypes.c_uint64), (ctypes.py_object, ctypes.c_char_p)
+    return get(capsule, b"dltensor")[0]
+
+
+class Handed:
+    """A capsule in the hands of a consumer that asks for it with other keywords than vecadd does."""
+
+    def __init__(self, array, **keywords):
+        self.array, self.keywords = array, keywords
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+    def __dlpack__(self, *, stream, max_version, copy):
+        return self.array.__dlpack__(stream=stream, **self.keywords)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("keywords", [{}, {"max_version": (1, 0)}], ids=["unversioned", "versioned"])
+def test_device_array_is_taken_by_its_consumer(device, driver, keywords, dtype):
+    a = values(dtype, N).reshape(10, 100)
+    x = vecadd.to_device(a)
+    assert_same_values(vecadd.add(Handed(x, **keywords), x).numpy(), numpys_sum(a, a))
+    finish(driver)
+
+
+@pytest.mark.parametrize(
+    ("max_version", "name"),
+    [(None, b"dltensor"), ((0, 8), b"dltensor"), ((1, 0), b"dltensor_versioned"), ((7, 3), b"dltensor_versioned")],
+)
+def test_form_is_the_newest_that_the_consumer_knows(device, max_version, name):
+    assert name_of(vecadd.to_device(np.ones(3)).__dlpack__(max_version=max_version)) == name
+
+
+def test_device_is_cuda(device):
+    assert vecadd.to_device(np.ones(3)).__dlpack_device__() == (DLPACK_CUDA, 0)
+
+
+def test_capsule_holds_the_memory_and_lets_go_of_it(device):
+    before = _core.memory_counts()["device_blocks"]
+    x = vecadd.to_device(np.ones(N))
+    capsules = [x.__dlpack__(max_version=(1, 0)), x.__dlpack__()]
+    del x
+    assert _core.memory_counts()["device_blocks"] == before + 1
+    capsules.pop()
+    assert _core.memory_counts()["device_blocks"] == before + 1
+    capsules.pop()
+    assert _core.memory_counts()["device_blocks"] == before
+
+
+@pytest.mark.parametrize("seed", range(40 if ON_DOUBLE else 3))
+def test_consumers_stream_comes_after_the_sum_and_the_release_after_the_consumer(request, driver, foreign, seed):
+    if ON_DOUBLE:
+        request.getfixturevalue("double").reset(seed)
+    a, stream, target = np.arange(N), driver.stream(), foreign(np.zeros(N, int))
+    x = vecadd.to_device(a)
+    capsule = (x + x).__dlpack__(stream=stream)
+    driver.copy_late(stream, target.pointer, pointer_in(capsule), a.nbytes)
+    del capsule
+    for i in range(3):
+        vecadd.to_device(np.full(N, i))
+    assert_same_values(target.numpy(), a + a)
+
+
+@pytest.mark.parametrize(
+    ("keywords", "exception", "message"),
+    [
+        ({"stream": 0}, ValueError, "ambiguous"),
+        ({"stream": -2}, ValueError, "handle"),
+        ({"stream": "1"}, TypeError, "handle"),
+        ({"stream": True}, TypeError, "handle"),
+        ({"max_version": 1}, TypeError, "max_version"),
+        ({"dl_device": (8, 0)}, BufferError, "cuda:0"),
+        ({"dl_device": (2, 5)}, BufferError, "cuda:0"),
+        ({"dl_device": "cpu"}, TypeError, "dl_device"),
+        ({"dl_device": (1, 0), "copy": False}, BufferError, "copy"),
+        ({"colour": 1}, TypeError, "colour"),
+    ],
+    ids=str,
+)
+def test_bad_request_for_a_capsule_is_refused(device, keywords, exception, message):
+    with pytest.raises(exception, match=message):
+        vecadd.to_device(np.ones(3)).__dlpack__(**keywords)
+
+
+@pytest.mark.parametrize("stream", [None, -1, LEGACY, PER_THREAD])
+def test_stream_has_dlpacks_spellings(device, stream):
+    assert name_of(vecadd.to_device(np.ones(3)).__dlpack__(stream=stream)) == b"dltensor"
+
+
+def test_numpy_takes_it_as_a_copy_on_the_host(device):
+    a = np.arange(12.0).reshape(3, 4)
+    assert_same_values(np.from_dlpack(vecadd.to_device(a), device="cpu"), a)
+
+
+def test_nothing_is_left_of_dropped_capsules(device):
+    x = vecadd.to_device(np.ones(N))
+    for _ in range(100):
+        x.__dlpack__(max_version=(1, 0))
+        x.__dlpack__(stream=-1)
+    gc.collect()
