@@ -368,6 +368,9 @@ def swept(device: int, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Run]:
     sets and rounds, ten small additions in the place of a thousand, and the probes of the first such run."""
     for name, probe in PROBES.items():
         monkeypatch.setattr(limits, name, probe)
+    for name in ("ALLOCATED", "MAPPED", "COPIED"):
+        monkeypatch.setattr(limits, name, 1 << 20)
+    monkeypatch.setattr(limits, "HOST_ARRAYS", (1 << 20,))
     monkeypatch.setattr(buffers, "MOST_SETS", 2)
     monkeypatch.setattr(timing, "FEWEST_ROUNDS", 2)
     monkeypatch.setattr(timing, "MOST_IN_SAMPLE", 2)
@@ -392,7 +395,9 @@ def test_the_gpu_sweeps_measure_their_rungs(sweep: str, swept: Callable[..., Run
     assert [row.error for row in running.rows] == [None] * len(running.rows)
     assert all(row.checked or "caught" in row.params for row in running.rows)
     assert running.failures == []
-    bears = {"device", "launch", "latency", *(["link"] if sweep == "transfer" else [])}
+    bears = {"device", "launch", "latency"}
+    if sweep == "transfer":
+        bears |= {"link", "copies", "allocation", "mapped", "crew"}
     assert set(running.machine.probed) == bears
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from vecadd import _core
 from vecadd.bench import limits
-from vecadd.bench.sweeps import ON_DEVICE, Machine
+from vecadd.bench.sweeps import ON_DEVICE, ON_THE_WAY, Machine
 
 UNKNOWN = 999
 MIB = 1 << 20
@@ -16,20 +16,32 @@ PROBES = {
     "link_limits": lambda: _core.link_limits(0, MIB, 1),
     "device_latency": lambda: _core.device_latency(0),
     "launch_limits": lambda: _core.launch_limits(0),
+    "copy_limits": lambda: _core.copy_limits(0, 64 << 10),
+    "allocation_limits": lambda: _core.allocation_limits(0, 64 << 10),
+    "mapped_limits": lambda: _core.mapped_limits(0, MIB),
+    "crew_limits": lambda: _core.crew_limits(0, MIB),
 }
+# Which the double's clock cannot resolve, where nothing takes time.
+DIFFERENCES = ("block", "turnaround", "queued", "node", "job", "kernel_between")
+DIFFERENCES += ("waiting", "triggering", "triggering_node", "triggering_block")
+NO_EVENTS = ("allocation_limits", "crew_limits")
 MORE_RATES = ["copy_gbps", "l2_read_gbps", "l2_write_gbps"]
-LAUNCHES = [f"{what}_seconds" for what in ("kernel", "block", "turnaround", "queued", "node", "issued")]
+LAUNCHES = [f"{what}_seconds" for what in ("kernel", "block", "turnaround", "queued", "node", "issued", "waited")]
+TABLES = ["table_seconds", "job_seconds"]
+PROGRAMMATIC = [
+    f"{what}_seconds"
+    for what in ("waiting", "triggering", "triggering_node", "triggering_block", "programmatic_issued")
+]
 CALLS = ["cudaStreamCreateWithFlags", "cudaEventCreate", "cudaMallocFromPoolAsync", "cudaEventRecord"]
 CALLS += ["cudaStreamSynchronize", "cudaEventElapsedTime"]
 
 
 @pytest.mark.parametrize("probe", PROBES.values(), ids=PROBES)
 def test_a_probe_gives_rates_and_seconds_that_can_be(probe, device):
-    for name, value in probe().items():
-        assert 0 <= value < 1e15, name
-        assert value > 0 or name in ("block", "turnaround", "queued", "node"), (
-            name
-        )  # differences, which the double's clock cannot resolve
+    for name, found in probe().items():
+        for value in found if isinstance(found, list) else [found]:
+            assert 0 <= value < 1e15, name
+            assert value > 0 or name in DIFFERENCES, name
 
 
 @pytest.mark.parametrize("probe", [_core.device_latency, _core.launch_limits])
@@ -58,7 +70,8 @@ def test_a_probe_that_fails_leaves_nothing_and_works_again(probe, device, double
 
 @pytest.mark.parametrize("probe", PROBES.values(), ids=PROBES)
 def test_every_call_of_a_probe_is_seen_to_fail(probe, device, double):
-    for call in ("cudaStreamCreateWithFlags", "cudaEventRecord", "cudaStreamSynchronize"):
+    events = () if probe in [PROBES[name] for name in NO_EVENTS] else ("cudaEventRecord",)
+    for call in ("cudaStreamCreateWithFlags", "cudaStreamSynchronize", *events):
         double.reset(0)
         double.fail(call, 1, UNKNOWN, False)
         with pytest.raises(RuntimeError, match=str(UNKNOWN)):
@@ -73,8 +86,32 @@ def test_a_run_keeps_what_the_probes_found(device):
     assert set(machine.probed["latency"]) == {
         f"{where}_seconds" for where in ("l1", "l2", "page", "dram", "stream", "atomic")
     }
-    assert set(machine.probed["launch"]) == {*LAUNCHES}
+    programmatic = PROGRAMMATIC if machine.capability >= 90 else []
+    assert set(machine.probed["launch"]) == {*LAUNCHES, *TABLES, *programmatic}
     assert machine.link_limit == machine.probed["link"]["gbps"]
+
+
+def test_a_transfers_run_keeps_how_long_copies_take_by_their_size(device, monkeypatch):
+    for name in ("LINK_BYTES", "ALLOCATED", "MAPPED", "COPIED"):
+        monkeypatch.setattr(limits, name, 64 << 10)
+    monkeypatch.setattr(limits, "HOST_ARRAYS", (4 << 10, 16 << 10))
+    machine = Machine()
+    machine.probe(*ON_THE_WAY)
+    assert not machine.missing
+    sizes = [4 << 10, 16 << 10, 64 << 10]
+    assert machine.probed["copies"]["bytes"] == machine.probed["allocation"]["bytes"] == sizes
+    for part in ("copies", "allocation", "crew"):
+        found = machine.probed[part]
+        lists = [value for value in found.values() if isinstance(value, list)]
+        assert {len(value) for value in lists} == {len(found["bytes"])}, part
+    assert machine.probed["crew"]["threads"] >= 1
+
+
+def test_what_is_freed_is_as_large_as_what_is_asked_for(device):
+    assert _core.allocation_limits(0, 1)["bytes"] == [4 << 10]
+    assert len(_core.allocation_limits(0, 17 << 20)["pinned"]) == 6  # 4 KiB to 4 MiB
+    with pytest.raises(ValueError, match="at least 1"):
+        _core.copy_limits(0, 0)
 
 
 @pytest.fixture

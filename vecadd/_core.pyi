@@ -149,8 +149,25 @@ def link_limits(
 def device_latency(device: int) -> dict[Literal["l1", "l2", "page", "dram", "stream", "atomic"], float]: ...
 
 # Seconds of an empty kernel by the clock of the device rungs, of each started block of an empty grid, from block to
-# block on a multiprocessor that holds one at a time, of each further kernel of a queue and node of a graph, and of the
-# host to queue a kernel.
-def launch_limits(
-    device: int,
-) -> dict[Literal["kernel", "block", "turnaround", "queued", "node", "issued"], float]: ...
+# block on a multiprocessor that holds one at a time, of each further kernel of a queue and node of a graph, of the host
+# to queue a kernel and until one is done that nothing is ahead of; of a table of one job written, copied and worked
+# through, and of each further job. From compute capability 9.0 on also "waiting", "triggering", "triggering_node",
+# "triggering_block" and "programmatic_issued", the same of programmatic launches.
+def launch_limits(device: int) -> dict[str, float]: ...
+
+# Seconds of copies of 4 KiB, four times as much, and so on up to nbytes: lists by kind of copy, "bytes" among them, and
+# "kernel_between", what an empty kernel takes between two copies of a stream.
+def copy_limits(device: int, nbytes: int) -> dict[str, Any]: ...
+
+# Seconds of memory of 4 KiB, four times as much, and so on up to nbytes, made and freed: lists "bytes", "malloc" and
+# "pinned", which ends at 4 MiB; and "pool", from a stream-ordered pool.
+def allocation_limits(device: int, nbytes: int) -> dict[str, Any]: ...
+
+# A kernel on nbytes of page-locked host memory: bytes a second, and seconds of a load that the next one waits for.
+def mapped_limits(device: int, nbytes: int) -> dict[Literal["read", "write", "copy", "latency"], float]: ...
+
+# What all threads that an addition may use do together: seconds until they wake, bytes a second that one and all copy
+# into page-locked memory, seconds of a call that queues work when one and when all do.
+def crew_limits(
+    device: int, nbytes: int
+) -> dict[Literal["threads", "wake", "copy_one", "copy_all", "call_one", "call_all"], float]: ...

@@ -199,3 +199,31 @@ limits_link(int device, size_t bytes, int rounds, struct link_limits *limits, st
 {
     return no_cuda(status);
 }
+
+int
+limits_copies(int device, size_t most, struct copy_limits *limits, struct status *status)
+{
+    (void)device, (void)most, (void)limits;
+    return no_cuda(status);
+}
+
+int
+limits_allocation(int device, size_t most, struct allocation_limits *limits, struct status *status)
+{
+    (void)device, (void)most, (void)limits;
+    return no_cuda(status);
+}
+
+int
+limits_mapped(int device, size_t bytes, struct mapped_limits *limits, struct status *status)
+{
+    (void)device, (void)bytes, (void)limits;
+    return no_cuda(status);
+}
+
+int
+limits_crew(int device, int threads, size_t bytes, struct crew_limits *limits, struct status *status)
+{
+    (void)device, (void)threads, (void)bytes, (void)limits;
+    return no_cuda(status);
+}

@@ -1,11 +1,12 @@
-/* What a launch costs before its kernel does anything: by the clock of the device rungs, events behind a kernel that
- * keeps the stream busy until all is queued. */
+/* What a launch costs before its kernel does anything. The GPU's part by the clock of the device rungs, events behind a
+ * kernel that keeps the stream busy until all is queued; the host's part by the host's clock, with nothing queued
+ * ahead, because a host that is behind rings the GPU's bell for each launch. */
 #include <cuda_runtime_api.h>
-#include <time.h>
 
 #include "device.h"
 #include "kernels.h"
 #include "probe.h"
+#include "probe_launches.h"
 #include "probes.h"
 
 enum {
@@ -17,31 +18,29 @@ enum {
     BLOCKS = 1 << 15,            /* 20 us on an H200, where each starts in 0.61 ns */
     THREADS = 64,
     GENERATIONS = 32, /* of blocks that have a multiprocessor to themselves */
+    ISSUED = 256,     /* launches whose time the host is asked for: the first ones find the driver's caches cold */
+    PROGRAMMATIC_CC = 90,
+    TRIGGERING_BLOCKS = 1 << 13, /* 10 us */
+    TRIGGERING_THREADS = 256,    /* a block that triggers starts with all of its warps, or the next may not */
 };
+
+enum order { SERIAL, WAITING, TRIGGERING }; /* the two last are programmatic */
 
 struct empties {
+    enum order order;
     unsigned blocks, threads, shared, launches;
-    double *host; /* seconds that the host takes for them; NULL: not asked for */
 };
-
-static double
-now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 static cudaError_t
 queue_empties(const struct probe *probe, const void *argument)
 {
     const struct empties *empties = argument;
-    const double begin = now();
     cudaError_t error = cudaSuccess;
     for (unsigned i = 0; i < empties->launches && error == cudaSuccess; i++)
-        error = limits_empty_launch(empties->blocks, empties->threads, empties->shared, probe->stream);
-    if (empties->host)
-        *empties->host = now() - begin;
+        error = empties->order == SERIAL
+                    ? limits_empty_launch(empties->blocks, empties->threads, empties->shared, probe->stream)
+                    : limits_programmatic_launch(empties->blocks, empties->threads, empties->order == TRIGGERING,
+                                                 probe->stream);
     return error;
 }
 
@@ -60,6 +59,27 @@ measure(const struct probe *probe, unsigned head_start, const struct empties *em
     return 0;
 }
 
+/* Seconds of the host, the medians of the rounds after a first one: until all is queued, and until all is done. */
+static int
+measure_host(const struct probe *probe, const struct empties *empties, int rounds, double *queued, double *done,
+             struct status *status)
+{
+    double until_queued[ROUNDS_MOST], until_done[ROUNDS_MOST];
+    for (int round = -1; round < rounds; round++) {
+        const int kept = round < 0 ? 0 : round;
+        const double begin = probe_now();
+        const cudaError_t error = queue_empties(probe, empties);
+        until_queued[kept] = probe_now() - begin;
+        const cudaError_t waited = stream_wait(probe->stream);
+        until_done[kept] = probe_now() - begin;
+        if (error != cudaSuccess || waited != cudaSuccess)
+            return device_status(status, error != cudaSuccess ? error : waited, "cudaLaunchKernel");
+    }
+    *queued = probe_median(until_queued, rounds);
+    *done = probe_median(until_done, rounds);
+    return 0;
+}
+
 struct graph {
     cudaGraph_t graph;
     cudaGraphExec_t exec;
@@ -74,13 +94,12 @@ launch_graph(const struct probe *probe, const void *argument)
 
 /* The stream captures no more when this returns, whatever it returns. */
 static int
-graph_open(struct graph *graph, const struct probe *probe, struct status *status)
+graph_open(struct graph *graph, const struct probe *probe, const struct empties *nodes, struct status *status)
 {
-    static const struct empties nodes = {1, 1, 0, NODES, NULL};
     cudaError_t error = cudaStreamBeginCapture(probe->stream, cudaStreamCaptureModeThreadLocal);
     if (error != cudaSuccess)
         return device_status(status, error, "cudaStreamBeginCapture");
-    error = queue_empties(probe, &nodes);
+    error = queue_empties(probe, nodes);
     const cudaError_t ended = cudaStreamEndCapture(probe->stream, &graph->graph);
     if (error == cudaSuccess)
         error = ended;
@@ -104,11 +123,12 @@ graph_close(const struct graph *graph)
 
 /* The median of the rounds after a first one. */
 static int
-measure_graph(const struct probe *probe, int rounds, double *seconds, struct status *status)
+measure_graph(const struct probe *probe, enum order order, int rounds, double *seconds, struct status *status)
 {
+    const struct empties nodes = {order, 1, 1, 0, NODES};
     double each[ROUNDS_MOST];
     struct graph graph = {0};
-    int result = graph_open(&graph, probe, status);
+    int result = graph_open(&graph, probe, &nodes, status);
     for (int round = -1; round < rounds && result == 0; round++)
         result = probe_time(probe, HEAD_START_QUEUED, launch_graph, &graph, "cudaGraphLaunch",
                             &each[round < 0 ? 0 : round], status);
@@ -124,6 +144,56 @@ at_least_0(double seconds)
     return seconds > 0 ? seconds : 0;
 }
 
+static int
+measure_serial(const struct probe *probe, int device, int rounds, struct launch_limits *limits, struct status *status)
+{
+    double blocks = 0, generations = 0, queued = 0, graph = 0, issued = 0, done;
+    int multiprocessors = 0, shared = 0;
+    cudaError_t error = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
+    if (error == cudaSuccess)
+        error = cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device);
+    if (error != cudaSuccess)
+        return device_status(status, error, "cudaDeviceGetAttribute");
+    const struct empties one = {SERIAL, 1, 1, 0, 1}, grid = {SERIAL, BLOCKS, THREADS, 0, 1},
+                         many = {SERIAL, 1, 1, 0, QUEUED}, issue = {SERIAL, 1, 1, 0, ISSUED},
+                         lonely = {SERIAL, (unsigned)multiprocessors * GENERATIONS, THREADS, (unsigned)shared / 2, 1};
+    if (measure(probe, HEAD_START, &one, rounds, &limits->kernel, status) < 0 ||
+        measure(probe, HEAD_START, &grid, rounds, &blocks, status) < 0 ||
+        measure(probe, HEAD_START, &lonely, rounds, &generations, status) < 0 ||
+        measure(probe, HEAD_START_QUEUED, &many, rounds, &queued, status) < 0 ||
+        measure_graph(probe, SERIAL, rounds, &graph, status) < 0 ||
+        measure_host(probe, &one, rounds, &issued, &limits->waited, status) < 0 ||
+        measure_host(probe, &issue, rounds, &issued, &done, status) < 0)
+        return -1;
+    limits->block = at_least_0(blocks - limits->kernel) / (BLOCKS - 1);
+    limits->turnaround = at_least_0(generations - limits->kernel) / (GENERATIONS - 1);
+    limits->queued = at_least_0(queued - limits->kernel) / (QUEUED - 1);
+    limits->node = at_least_0(graph - limits->kernel) / (NODES - 1);
+    limits->issued = issued / ISSUED;
+    return 0;
+}
+
+static int
+measure_programmatic(const struct probe *probe, int rounds, struct launch_limits *limits, struct status *status)
+{
+    double waiting = 0, triggering = 0, graph = 0, blocks = 0, issued = 0, done;
+    const struct empties queue = {WAITING, 1, 1, 0, QUEUED}, triggers = {TRIGGERING, 1, 1, 0, QUEUED},
+                         grid = {TRIGGERING, TRIGGERING_BLOCKS, TRIGGERING_THREADS, 0, 1},
+                         issue = {WAITING, 1, 1, 0, ISSUED};
+    if (measure(probe, HEAD_START_QUEUED, &queue, rounds, &waiting, status) < 0 ||
+        measure(probe, HEAD_START_QUEUED, &triggers, rounds, &triggering, status) < 0 ||
+        measure(probe, HEAD_START, &grid, rounds / 3 + 1, &blocks, status) < 0 ||
+        measure_graph(probe, TRIGGERING, rounds, &graph, status) < 0 ||
+        measure_host(probe, &issue, rounds, &issued, &done, status) < 0)
+        return -1;
+    limits->programmatic.waiting = at_least_0(waiting - limits->kernel) / (QUEUED - 1);
+    limits->programmatic.triggering = at_least_0(triggering - limits->kernel) / (QUEUED - 1);
+    limits->programmatic.node = at_least_0(graph - limits->kernel) / (NODES - 1);
+    limits->programmatic.block = at_least_0(blocks - limits->kernel) / (TRIGGERING_BLOCKS - 1);
+    limits->programmatic.issued = issued / ISSUED;
+    return 0;
+}
+
 int
 limits_launch(int device, int rounds, struct launch_limits *limits, struct status *status)
 {
@@ -133,34 +203,17 @@ limits_launch(int device, int rounds, struct launch_limits *limits, struct statu
 
     int result = -1;
     struct probe probe = {0};
-    double host = 0, blocks = 0, generations = 0, queued = 0, graph = 0;
-    int multiprocessors = 0, shared = 0;
+    struct device_facts facts;
+    *limits = (struct launch_limits){0};
     if (rounds > ROUNDS_MOST)
         rounds = ROUNDS_MOST;
-    if (probe_open(&probe, &scope, 0, status) < 0)
+    if (probe_open(&probe, &scope, 0, status) < 0 || device_facts(scope.device, &facts, status) < 0)
         goto done;
-    cudaError_t error = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, scope.device);
-    if (error == cudaSuccess)
-        error = cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerMultiprocessor, scope.device);
-    if (error != cudaSuccess) {
-        device_status(status, error, "cudaDeviceGetAttribute");
+    limits->has_programmatic = 10 * facts.cc_major + facts.cc_minor >= PROGRAMMATIC_CC;
+    if (measure_serial(&probe, scope.device, rounds, limits, status) < 0 ||
+        (limits->has_programmatic && measure_programmatic(&probe, rounds, limits, status) < 0))
         goto done;
-    }
-    const struct empties one = {1, 1, 0, 1, NULL}, grid = {BLOCKS, THREADS, 0, 1, NULL},
-                         many = {1, 1, 0, QUEUED, &host},
-                         lonely = {(unsigned)multiprocessors * GENERATIONS, THREADS, (unsigned)shared / 2, 1, NULL};
-    if (measure(&probe, HEAD_START, &one, rounds, &limits->kernel, status) < 0 ||
-        measure(&probe, HEAD_START, &grid, rounds, &blocks, status) < 0 ||
-        measure(&probe, HEAD_START, &lonely, rounds, &generations, status) < 0 ||
-        measure(&probe, HEAD_START_QUEUED, &many, rounds, &queued, status) < 0 ||
-        measure_graph(&probe, rounds, &graph, status) < 0)
-        goto done;
-    limits->block = at_least_0(blocks - limits->kernel) / (BLOCKS - 1);
-    limits->turnaround = at_least_0(generations - limits->kernel) / (GENERATIONS - 1);
-    limits->queued = at_least_0(queued - limits->kernel) / (QUEUED - 1);
-    limits->node = at_least_0(graph - limits->kernel) / (NODES - 1);
-    limits->issued = host / QUEUED;
-    result = 0;
+    result = limits_table(&probe, &scope, rounds, &limits->table, &limits->job, status);
 done:
     probe_close(&probe);
     device_leave(&scope);

@@ -1,6 +1,7 @@
 #include "probe.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 #include "device.h"
 #include "kernels.h"
@@ -75,4 +76,12 @@ probe_median(double *figures, int rounds)
 {
     qsort(figures, (size_t)rounds, sizeof *figures, compare);
     return figures[rounds / 2];
+}
+
+double
+probe_now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }

@@ -28,7 +28,15 @@ typedef cudaError_t probe_launch(const struct probe *probe, const void *argument
 int probe_time(const struct probe *probe, unsigned head_start, probe_launch *launch, const void *argument,
                const char *what, double *seconds, struct status *status);
 
+/* table.c: seconds of the host until a table of one job is written, copied, launched for and done, and for each further
+ * job; at most 64 rounds. */
+int limits_table(const struct probe *probe, const struct device_scope *scope, int rounds, double *table, double *job,
+                 struct status *status);
+
 /* The median of `rounds` figures, which it sorts. */
 double probe_median(double *figures, int rounds);
+
+/* The host's clock, in seconds. */
+double probe_now(void);
 
 #endif

@@ -4,6 +4,7 @@
 #ifndef VECADD_PROBES_H
 #define VECADD_PROBES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "status.h"
@@ -40,9 +41,17 @@ int limits_latency(int device, int rounds, struct memory_latency *latency, struc
 
 /* Seconds: an empty kernel by the clock of the device rungs (csrc/ladder/clock.h), each block that an empty grid
  * starts, from block to block where a multiprocessor holds only one, each further kernel of a queue, each further node
- * of a graph of them, and what the host takes to queue one. Medians of the rounds, 64 at most. */
+ * of a graph of them, what the host takes to queue one, and until one that nothing is ahead of is done. Then the same
+ * of programmatic launches, each of which waits for the kernel ahead, `triggering` ones letting the kernel behind begin
+ * then; its graph and its blocks are of these. And of a table of jobs that the host writes, copies and launches a block
+ * a job for: until a table of one is done, and for each further job. Medians of the rounds, 64 at most. */
 struct launch_limits {
-    double kernel, block, turnaround, queued, node, issued;
+    double kernel, block, turnaround, queued, node, issued, waited;
+    bool has_programmatic; /* the device is of compute capability 9.0 or later */
+    struct {
+        double waiting, triggering, node, block, issued;
+    } programmatic;
+    double table, job;
 };
 int limits_launch(int device, int rounds, struct launch_limits *limits, struct status *status);
 
@@ -54,5 +63,53 @@ struct link_limits {
     double copy, queued_copy, stream;
 };
 int limits_link(int device, size_t bytes, int rounds, struct link_limits *limits, struct status *status);
+
+enum { LIMITS_SIZES = 10 }; /* 4 KiB, then four times as many bytes each: 1 GiB is the last */
+
+/* Seconds of a copy of so many bytes, by the host's clock until cudaMemcpy returns, of page-locked and of ordinary
+ * memory; and by the device's, of page-locked memory behind another in a stream. Medians. */
+struct copy_seconds {
+    size_t bytes;
+    double to_device, to_host, pageable_to_device, pageable_to_host, queued_to_device, queued_to_host;
+};
+
+/* Up to `most` bytes, 4 KiB at least; and what an empty kernel takes between two copies of a stream. */
+struct copy_limits {
+    int count;
+    struct copy_seconds sizes[LIMITS_SIZES];
+    double kernel_between;
+};
+int limits_copies(int device, size_t most, struct copy_limits *limits, struct status *status);
+
+/* Seconds of the host for memory of so many bytes made and freed: cudaMalloc's, and page-locked memory of the host,
+ * which is -1 above 4 MiB. Medians. */
+struct allocation_seconds {
+    size_t bytes;
+    double malloc, pinned;
+};
+
+/* Up to `most` bytes; and the same of a stream-ordered pool that has what is asked for. */
+struct allocation_limits {
+    int count;
+    struct allocation_seconds sizes[LIMITS_SIZES];
+    double pool;
+};
+int limits_allocation(int device, size_t most, struct allocation_limits *limits, struct status *status);
+
+/* A kernel on the host's page-locked memory: bytes a second read, written, and half read and half written; seconds of a
+ * load that the next one waits for. Best of the rounds. */
+struct mapped_limits {
+    double read, write, copy, latency;
+};
+int limits_mapped(int device, size_t bytes, struct mapped_limits *limits, struct status *status);
+
+/* What `threads` threads of the host make of it together, the caller among them. Seconds from waking the others, who
+ * were idle, until all have answered; bytes a second that one thread and all together copy into page-locked memory of
+ * STAGE bytes each; seconds of each call that queues a copy or a kernel, when one thread queues and when all do, each
+ * on a stream of its own. Medians. */
+struct crew_limits {
+    double wake, copy_one, copy_all, call_one, call_all;
+};
+int limits_crew(int device, int threads, size_t bytes, struct crew_limits *limits, struct status *status);
 
 #endif

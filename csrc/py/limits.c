@@ -1,6 +1,8 @@
 /* The probes of csrc/limits/ from Python: what the host, the device and the link can do at best. */
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "device.h"
 #include "errors.h"
@@ -243,11 +245,34 @@ py_device_latency(PyObject *module, PyObject *arguments, PyObject *keywords)
                          latency.dram, "stream", latency.stream, "atomic", latency.atomic);
 }
 
+struct figure {
+    const char *name;
+    double value;
+};
+
+/* Adds them to the dict, which it takes and returns; NULL with it released where that fails, and where it is NULL. */
+static PyObject *
+add_figures(PyObject *dict, const struct figure *figures, size_t count)
+{
+    for (size_t i = 0; dict && i < count; i++) {
+        PyObject *value = PyFloat_FromDouble(figures[i].value);
+        if (!value || PyDict_SetItemString(dict, figures[i].name, value) < 0)
+            Py_CLEAR(dict);
+        Py_XDECREF(value);
+    }
+    return dict;
+}
+
 const char launch_limits_doc[] = PyDoc_STR(
     "launch_limits($module, device)\n--\n\n"
     "Seconds, a dict: 'kernel', an empty kernel by the clock of the device rungs; 'block', each block that an\n"
     "empty grid starts; 'turnaround', from block to block on a multiprocessor that holds one; 'queued', each further "
-    "kernel of a queue; 'node', each further node of a graph; 'issued', what the host takes to queue one.");
+    "kernel of a queue; 'node', each further node of a graph; 'issued', what the host takes to queue one; 'waited',\n"
+    "until one is done that nothing is ahead of; 'table', until a table of one job is written, copied and worked\n"
+    "through, and 'job', for each further one. From compute capability 9.0 on also of programmatic launches: "
+    "'waiting',\n"
+    "each further one of a queue, 'triggering', where each lets the next begin early, 'triggering_node', in a graph,\n"
+    "'triggering_block', each block of such a grid, and 'programmatic_issued', what the host takes to queue one.");
 
 PyObject *
 py_launch_limits(PyObject *module, PyObject *arguments, PyObject *keywords)
@@ -262,6 +287,173 @@ py_launch_limits(PyObject *module, PyObject *arguments, PyObject *keywords)
     PyEval_RestoreThread(released);
     if (failed)
         return status_raise(PyModule_GetState(module), &status);
-    return Py_BuildValue("{s:d,s:d,s:d,s:d,s:d,s:d}", "kernel", limits.kernel, "block", limits.block, "turnaround",
-                         limits.turnaround, "queued", limits.queued, "node", limits.node, "issued", limits.issued);
+    PyObject *found =
+        Py_BuildValue("{s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d}", "kernel", limits.kernel, "block", limits.block,
+                      "turnaround", limits.turnaround, "queued", limits.queued, "node", limits.node, "issued",
+                      limits.issued, "waited", limits.waited, "table", limits.table, "job", limits.job);
+    const struct figure programmatic[] = {
+        {"waiting", limits.programmatic.waiting},
+        {"triggering", limits.programmatic.triggering},
+        {"triggering_node", limits.programmatic.node},
+        {"triggering_block", limits.programmatic.block},
+        {"programmatic_issued", limits.programmatic.issued},
+    };
+    return limits.has_programmatic ? add_figures(found, programmatic, sizeof programmatic / sizeof *programmatic)
+                                   : found;
+}
+
+/* A list of the figure at that offset of each of `count` structs of `stride` bytes, up to the first below 0. */
+static PyObject *
+list_of(const void *first, size_t stride, size_t offset, int count)
+{
+    PyObject *list = PyList_New(0);
+    for (int i = 0; list && i < count; i++) {
+        double value;
+        memcpy(&value, (const char *)first + (size_t)i * stride + offset, sizeof value);
+        if (value < 0)
+            break;
+        PyObject *number = PyFloat_FromDouble(value);
+        if (!number || PyList_Append(list, number) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(number);
+    }
+    return list;
+}
+
+static PyObject *
+sizes_of(const void *first, size_t stride, size_t offset, int count)
+{
+    PyObject *list = PyList_New(0);
+    for (int i = 0; list && i < count; i++) {
+        size_t bytes;
+        memcpy(&bytes, (const char *)first + (size_t)i * stride + offset, sizeof bytes);
+        PyObject *number = PyLong_FromSize_t(bytes);
+        if (!number || PyList_Append(list, number) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(number);
+    }
+    return list;
+}
+
+/* The format is "in:NAME". */
+static int
+parse_most(PyObject *arguments, PyObject *keywords, const char *format, int *device, Py_ssize_t *bytes)
+{
+    static char *names[] = {"device", "nbytes", NULL};
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, format, names, device, bytes))
+        return -1;
+    if (*device >= 0 && *bytes > 0)
+        return 0;
+    PyErr_SetString(PyExc_ValueError, "device must be at least 0, nbytes at least 1");
+    return -1;
+}
+
+const char copy_limits_doc[] =
+    PyDoc_STR("copy_limits($module, device, nbytes)\n--\n\n"
+              "Seconds of copies of 4 KiB, four times as much, and so on up to nbytes: a dict of lists. 'bytes' of\n"
+              "each; 'to_device' and 'to_host' from and to page-locked memory, by the host's clock until cudaMemcpy\n"
+              "returns; 'pageable_to_device' and 'pageable_to_host' the same of ordinary memory; 'queued_to_device'\n"
+              "and 'queued_to_host' behind another copy of the stream, by the device's clock. And a float,\n"
+              "'kernel_between', what an empty kernel takes between two copies of a stream.");
+
+PyObject *
+py_copy_limits(PyObject *module, PyObject *arguments, PyObject *keywords)
+{
+    int device;
+    Py_ssize_t bytes;
+    struct status status;
+    struct copy_limits limits;
+    if (parse_most(arguments, keywords, "in:copy_limits", &device, &bytes) < 0)
+        return NULL;
+    PyThreadState *released = PyEval_SaveThread();
+    int failed = limits_copies(device, (size_t)bytes, &limits, &status);
+    PyEval_RestoreThread(released);
+    if (failed)
+        return status_raise(PyModule_GetState(module), &status);
+#define LIST(name) #name, list_of(limits.sizes, sizeof *limits.sizes, offsetof(struct copy_seconds, name), limits.count)
+    return Py_BuildValue(
+        "{s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:d}", "bytes",
+        sizes_of(limits.sizes, sizeof *limits.sizes, offsetof(struct copy_seconds, bytes), limits.count),
+        LIST(to_device), LIST(to_host), LIST(pageable_to_device), LIST(pageable_to_host), LIST(queued_to_device),
+        LIST(queued_to_host), "kernel_between", limits.kernel_between);
+#undef LIST
+}
+
+const char allocation_limits_doc[] =
+    PyDoc_STR("allocation_limits($module, device, nbytes)\n--\n\n"
+              "Seconds of the host for memory of 4 KiB, four times as much, and so on up to nbytes, made and freed: a\n"
+              "dict of lists, 'bytes' of each, 'malloc' by cudaMalloc, 'pinned' page-locked memory of the host, up to\n"
+              "4 MiB. And a float, 'pool', from a stream-ordered pool that has what is asked for.");
+
+PyObject *
+py_allocation_limits(PyObject *module, PyObject *arguments, PyObject *keywords)
+{
+    int device;
+    Py_ssize_t bytes;
+    struct status status;
+    struct allocation_limits limits;
+    if (parse_most(arguments, keywords, "in:allocation_limits", &device, &bytes) < 0)
+        return NULL;
+    PyThreadState *released = PyEval_SaveThread();
+    int failed = limits_allocation(device, (size_t)bytes, &limits, &status);
+    PyEval_RestoreThread(released);
+    if (failed)
+        return status_raise(PyModule_GetState(module), &status);
+#define LIST(name)                                                                                                     \
+#name, list_of(limits.sizes, sizeof *limits.sizes, offsetof(struct allocation_seconds, name), limits.count)
+    return Py_BuildValue(
+        "{s:N,s:N,s:N,s:d}", "bytes",
+        sizes_of(limits.sizes, sizeof *limits.sizes, offsetof(struct allocation_seconds, bytes), limits.count),
+        LIST(malloc), LIST(pinned), "pool", limits.pool);
+#undef LIST
+}
+
+const char mapped_limits_doc[] =
+    PyDoc_STR("mapped_limits($module, device, nbytes)\n--\n\n"
+              "What a kernel does on nbytes of page-locked host memory: a dict of 'read', 'write' and 'copy' in bytes\n"
+              "a second (a copy reads half of them), and 'latency', seconds of a load that the next one waits for.");
+
+PyObject *
+py_mapped_limits(PyObject *module, PyObject *arguments, PyObject *keywords)
+{
+    int device;
+    Py_ssize_t bytes;
+    struct status status;
+    struct mapped_limits limits;
+    if (parse_most(arguments, keywords, "in:mapped_limits", &device, &bytes) < 0)
+        return NULL;
+    PyThreadState *released = PyEval_SaveThread();
+    int failed = limits_mapped(device, (size_t)bytes, &limits, &status);
+    PyEval_RestoreThread(released);
+    if (failed)
+        return status_raise(PyModule_GetState(module), &status);
+    return Py_BuildValue("{s:d,s:d,s:d,s:d}", "read", limits.read, "write", limits.write, "copy", limits.copy,
+                         "latency", limits.latency);
+}
+
+const char crew_limits_doc[] = PyDoc_STR(
+    "crew_limits($module, device, nbytes)\n--\n\n"
+    "What the threads that an addition may use do together, a dict: 'threads', how many; 'wake', seconds until\n"
+    "they have answered after a rest; 'copy_one' and 'copy_all', bytes a second that one of them and all\n"
+    "copy, nbytes each, into page-locked memory that stays in the cache; 'call_one' and 'call_all', seconds\n"
+    "of a call that queues a copy or a kernel, when one of them queues and when all do.");
+
+PyObject *
+py_crew_limits(PyObject *module, PyObject *arguments, PyObject *keywords)
+{
+    int device;
+    Py_ssize_t bytes;
+    struct status status;
+    struct crew_limits limits;
+    if (parse_most(arguments, keywords, "in:crew_limits", &device, &bytes) < 0)
+        return NULL;
+    const int threads = threads_available();
+    PyThreadState *released = PyEval_SaveThread();
+    int failed = limits_crew(device, threads, (size_t)bytes, &limits, &status);
+    PyEval_RestoreThread(released);
+    if (failed)
+        return status_raise(PyModule_GetState(module), &status);
+    return Py_BuildValue("{s:i,s:d,s:d,s:d,s:d,s:d}", "threads", threads, "wake", limits.wake, "copy_one",
+                         limits.copy_one, "copy_all", limits.copy_all, "call_one", limits.call_one, "call_all",
+                         limits.call_all);
 }

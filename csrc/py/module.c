@@ -50,6 +50,10 @@ static PyMethodDef methods[] = {
     WITH_KEYWORDS(link_limits, METH_VARARGS),
     WITH_KEYWORDS(device_latency, METH_VARARGS),
     WITH_KEYWORDS(launch_limits, METH_VARARGS),
+    WITH_KEYWORDS(copy_limits, METH_VARARGS),
+    WITH_KEYWORDS(allocation_limits, METH_VARARGS),
+    WITH_KEYWORDS(mapped_limits, METH_VARARGS),
+    WITH_KEYWORDS(crew_limits, METH_VARARGS),
     {NULL, NULL, 0, NULL},
 };
 

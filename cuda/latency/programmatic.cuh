@@ -5,37 +5,9 @@
 
 #include "ladder/rung.cuh"
 #include "latency/latency.h"
+#include "programmatic_launch.cuh"
 
 enum { SMALL_BLOCK = 256 };
-
-/* As launch(), with the attribute; on devices of compute capability 9.0 and up. */
-template <typename... Parameters>
-inline cudaError_t
-launch_programmatic(void (*kernel)(Parameters...), uint64_t threads, unsigned block, cudaStream_t stream,
-                    typename exactly<Parameters>::type... arguments)
-{
-    const uint64_t blocks = ceil_div(threads, block);
-    if (blocks == 0)
-        return cudaSuccess;
-    if (blocks > INT32_MAX)
-        return cudaErrorInvalidConfiguration;
-    const dim3 grid(static_cast<unsigned>(blocks));
-#if VECADD_DOUBLE
-    return launch_on_cpu(launch_order::programmatic, kernel, grid, dim3(block), 0, stream, arguments...);
-#else
-    cudaLaunchAttribute attribute = {};
-    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attribute.val.programmaticStreamSerializationAllowed = 1;
-    cudaLaunchConfig_t config = {};
-    config.gridDim = grid;
-    config.blockDim = dim3(block);
-    config.stream = stream;
-    config.attrs = &attribute;
-    config.numAttrs = 1;
-    void *pointers[] = {&arguments...};
-    return cudaLaunchKernelExC(&config, reinterpret_cast<const void *>(kernel), pointers);
-#endif
-}
 
 /* One lane a thread. */
 template <typename KernelFor>

@@ -1,7 +1,9 @@
 """What the memory or the link allows at best, from probes in the same process as the rungs they are the limit of."""
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
+
+import numpy as np
 
 from vecadd import _core
 from vecadd.bench.buffers import HOST, Buffers
@@ -10,6 +12,10 @@ DEVICE_CACHES = 32  # the device probe's memory in L2 sizes: a full L2 of leftov
 PROBE_ROUNDS = 10
 WORD = 4  # bytes: what the host's probe adds at a time, whatever the dtype
 LINK_BYTES = 64 << 20  # rates of a PCIe 5 x16 link are flat from 16 MiB on
+ALLOCATED = 1 << 30  # bytes of the largest array that is made and freed
+MAPPED = 32 << 20  # bytes of host memory that a kernel reads and writes: 1 ms
+COPIED = 8 << 20  # bytes that each thread of the host copies: 1 ms
+HOST_ARRAYS = (4 << 20, 16 << 20, 64 << 20, 256 << 20)  # bytes: of three, the last do not fit in a cache of 300 MB
 
 
 class Limit(Protocol):
@@ -96,8 +102,8 @@ def probe_latency(device: int) -> dict[str, float]:
 
 def probe_launch(device: int) -> dict[str, float]:
     """Seconds of an empty kernel by the clock of the device rungs, of each block that a grid starts, from block
-    to block of a full multiprocessor, of each further kernel of a queue and node of a graph, and of the host
-    for queueing a kernel."""
+    to block of a full multiprocessor, of each further kernel of a queue and node of a graph, of the host for queueing a
+    kernel and until one is done, of a table of jobs, and of programmatic launches where the GPU has them."""
     return {f"{what}_seconds": seconds for what, seconds in _core.launch_limits(device).items()}
 
 
@@ -114,3 +120,43 @@ def probe_link(device: int) -> dict[str, float]:
         "queued_copy_seconds": rates["queued_copy"],
         "stream_seconds": rates["stream"],
     }
+
+
+def probe_copies(device: int) -> dict[str, Any]:
+    """Seconds of copies by their size, lists beside that of their ``bytes``; and of an empty kernel between two."""
+    found = _core.copy_limits(device, LINK_BYTES)
+    return {name if name == "bytes" else f"{name}_seconds": value for name, value in found.items()}
+
+
+def probe_allocation(device: int, memory: int) -> dict[str, Any]:
+    """Seconds of memory made and freed by its size, lists beside that of its ``bytes``; and from a pool."""
+    found = _core.allocation_limits(device, min(ALLOCATED, memory // 8))
+    return {name if name == "bytes" else f"{name}_seconds": value for name, value in found.items()}
+
+
+def probe_mapped(device: int) -> dict[str, float]:
+    """GB/s of a kernel on the host's page-locked memory, and seconds of a load there."""
+    found = _core.mapped_limits(device, MAPPED)
+    rates = {f"{way}_gbps": found[way] / 1e9 for way in ("read", "write", "copy")}
+    return {**rates, "latency_seconds": found["latency"]}
+
+
+def probe_crew(device: int) -> dict[str, Any]:
+    """What all threads of the host do together: seconds until they wake and of a call that queues work, GB/s that they
+    copy, and seconds of their best addition of arrays of so many ``bytes``, a list each."""
+    found = _core.crew_limits(device, COPIED)
+    return {
+        "threads": found["threads"],
+        "wake_seconds": found["wake"],
+        "copy_one_gbps": found["copy_one"] / 1e9,
+        "copy_all_gbps": found["copy_all"] / 1e9,
+        "call_one_seconds": found["call_one"],
+        "call_all_seconds": found["call_all"],
+        "bytes": list(HOST_ARRAYS),
+        "add_seconds": [_host_add(nbytes) for nbytes in HOST_ARRAYS],
+    }
+
+
+def _host_add(nbytes: int) -> float:
+    a, b, out = (np.ones(nbytes // WORD, np.uint32) for _ in range(3))
+    return _core.HostLimit(a, b, out).round()

@@ -26,6 +26,7 @@ BRIEF_SIZES = (2**10, 2**14, 2**18, 2**22, 2**26)  # of a run of all sweeps
 HOST_SETS = 1  # in the cache where they fit, for the rungs and for the probe, which works on the same arrays
 
 ON_DEVICE = ("device_limit", "launches", "latencies")  # what bears on a sweep of device memory
+ON_THE_WAY = ("link_limit", "copies", "allocations", "mapped", "crew")  # and on a transfer beside it
 
 DEVICE_SHARE = 0.5  # of the GPU's memory for the buffer sets together
 
@@ -36,7 +37,7 @@ class Machine:
     ``missing`` what they did not, and what a sweep leaves out for want of a package."""
 
     device: int = 0
-    probed: dict[str, dict[str, float]] = field(default_factory=dict)
+    probed: dict[str, dict[str, Any]] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
 
     @cached_property
@@ -51,8 +52,9 @@ class Machine:
 
     @cached_property
     def device_limit(self) -> float:
-        self.probed["device"] = limits.probe_device(self.device, self.gpu["l2"], self.gpu["memory"])
-        return self.probed["device"]["gbps"]
+        found = limits.probe_device(self.device, self.gpu["l2"], self.gpu["memory"])
+        self.probed["device"] = found
+        return found["gbps"]
 
     @cached_property
     def latencies(self) -> dict[str, float]:
@@ -66,8 +68,29 @@ class Machine:
 
     @cached_property
     def link_limit(self) -> float:
-        self.probed["link"] = limits.probe_link(self.device)
-        return self.probed["link"]["gbps"]
+        found = limits.probe_link(self.device)
+        self.probed["link"] = found
+        return found["gbps"]
+
+    @cached_property
+    def copies(self) -> dict[str, Any]:
+        self.probed["copies"] = limits.probe_copies(self.device)
+        return self.probed["copies"]
+
+    @cached_property
+    def allocations(self) -> dict[str, Any]:
+        self.probed["allocation"] = limits.probe_allocation(self.device, self.gpu["memory"])
+        return self.probed["allocation"]
+
+    @cached_property
+    def mapped(self) -> dict[str, float]:
+        self.probed["mapped"] = limits.probe_mapped(self.device)
+        return self.probed["mapped"]
+
+    @cached_property
+    def crew(self) -> dict[str, Any]:
+        self.probed["crew"] = limits.probe_crew(self.device)
+        return self.probed["crew"]
 
     @cached_property
     def link_theory(self) -> float | None:
@@ -173,7 +196,7 @@ def precision(axes: Axes, machine: Machine) -> Iterator[Cell]:
 
 def transfer(axes: Axes, machine: Machine) -> Iterator[Cell]:
     """NumPy arrays, added by the GPU: up, added, and down again; then document 004's stages."""
-    machine.probe(*ON_DEVICE, "link_limit")
+    machine.probe(*ON_DEVICE, *ON_THE_WAY)
     sizes = axes.sizes_of(DEFAULT_SIZES, transfers.BRIEF_SIZES)
     theory = machine.link_theory
 

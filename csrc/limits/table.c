@@ -1,0 +1,58 @@
+/* What a launch over a table costs: the host writes a job after the other, the driver copies them, and each block of
+ * the launch looks one up. */
+#include <cuda_runtime_api.h>
+#include <stdlib.h>
+
+#include "device.h"
+#include "probe.h"
+#include "probe_launches.h"
+
+enum { JOBS = 1024, THREADS = 32, ROUNDS_MOST = 64 };
+
+/* Seconds of the host for a table of so many jobs, its memory included. */
+static int
+table_pass(const struct probe *probe, const struct device_scope *scope, unsigned count, double *seconds,
+           struct status *status)
+{
+    void *device = NULL;
+    int result = -1;
+    const double begin = probe_now();
+    struct limits_job *const jobs = malloc(count * sizeof *jobs);
+    if (!jobs)
+        return status_set(status, STATUS_MEMORY, "there is no memory for a table of %u jobs", count);
+    for (unsigned i = 0; i < count; i++)
+        jobs[i] = (struct limits_job){.from = 2 * (uint64_t)i, .to = 4 * (uint64_t)i, .count = i};
+    if (pool_allocate(scope, probe->stream, count * sizeof *jobs, &device, status) < 0)
+        goto done;
+    cudaError_t error = cudaMemcpyAsync(device, jobs, count * sizeof *jobs, cudaMemcpyHostToDevice, probe->stream);
+    if (error == cudaSuccess)
+        error = limits_table_launch(device, count, THREADS, probe->sink, probe->stream);
+    const cudaError_t waited = stream_wait(probe->stream);
+    *seconds = probe_now() - begin;
+    if (error == cudaSuccess)
+        error = waited;
+    result = error == cudaSuccess ? 0 : device_status(status, error, "cudaMemcpyAsync");
+done:
+    pool_release(probe->stream, device);
+    free(jobs);
+    return result;
+}
+
+int
+limits_table(const struct probe *probe, const struct device_scope *scope, int rounds, double *table, double *job,
+             struct status *status)
+{
+    double one[ROUNDS_MOST], many[ROUNDS_MOST];
+    if (rounds > ROUNDS_MOST)
+        rounds = ROUNDS_MOST;
+    for (int round = -1; round < rounds; round++) {
+        const int kept = round < 0 ? 0 : round;
+        if (table_pass(probe, scope, 1, &one[kept], status) < 0 ||
+            table_pass(probe, scope, JOBS, &many[kept], status) < 0)
+            return -1;
+    }
+    *table = probe_median(one, rounds);
+    const double further = probe_median(many, rounds) - *table;
+    *job = further > 0 ? further / (JOBS - 1) : 0;
+    return 0;
+}
