@@ -1,4 +1,4 @@
-"""python tests/fuzz_add.py [--cases N] [--seed S] [--jobs J] [--json FILE]: random calls of vecadd.add beside numpy.add.
+"""python tests/fuzz_add.py [--cases N] [--seed S] [--jobs J] [--json FILE]: random calls of add beside numpy.add.
 
 A case draws two operands and perhaps an out: dtypes, shapes that broadcast or not, strides of any sign, permuted axes,
 misaligned and repeated memory, scalars of Python and NumPy, an out that overlaps, that is too narrow, too small or
