@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks import nearest_peer
 from vecadd.bench import machine, results
 from vecadd.bench.axes import show_size
 from vecadd.bench.formats import as_lines
@@ -70,7 +71,9 @@ def times(recorded: Recorded) -> list[str]:
 
 
 def ratios(recorded: Recorded) -> list[str]:
-    """Time of each peer over ours by size: above 1 the peer is slower."""
+    """Time of each peer over ours by size: above 1 the peer is slower. Of several dtypes the nearest peer of each."""
+    if len({row.dtype for row in recorded.rows}) > 1:
+        return nearest_peer.table(recorded.rows)
     rungs = [name for name in dict.fromkeys(row.label for row in recorded.rows) if name != _reference(recorded)]
     cells = {(row.n, row.label): row for row in recorded.rows}
     sizes = dict.fromkeys(row.n for row in recorded.rows)

@@ -102,6 +102,28 @@ def test_peers_are_shown_as_ratios_by_size(recorded: Path) -> None:
     assert "| n | vecadd: time | torch / ours |\n| --- | ---: | ---: |\n| 2^28 | 720 us | 1.02 |" in text
 
 
+def test_peers_of_several_dtypes_are_shown_by_the_nearest(recorded: Path) -> None:
+    rows = []
+    for dtype, n, ratio, interval in (
+        ("float32", 1 << 26, 1.023, [1.02, 1.03]),
+        ("int8", 1 << 26, 0.98, [0.97, 0.99]),
+        ("float32", 1 << 10, 1.004, [0.99, 1.02]),
+    ):
+        ours = row(sweep="peer-device", rung="vecadd", dtype=dtype, n=n, seconds=100e-6, params={})
+        params = {"reference": "vecadd", "ratio": ratio, "ratio_interval": interval}
+        rows += [ours, replace(ours, rung="torch", params=params)]
+        rows += [replace(ours, rung="cupy", params={**params, "ratio": 2.0, "ratio_interval": [1.9, 2.1]})]
+        rows += [replace(ours, rung="vecadd (torch tensors)", params={**params, "ratio": 0.5})]
+    results.write(recorded / "h200" / "peer-device.json", META, rows)
+    lines = readme_tables.fill(EMPTY.replace("size", "peer-device"), recorded, "abc").splitlines()
+    assert "| 2^26 | 100 us, torch 1.02 | 100 us, **torch 0.98** |" in lines
+    assert "| 2^10 | 100 us, torch 1 | - |" in lines
+    assert (
+        "Of 3 cells the nearest peer is behind in 1, level in 1 and ahead in 1; our time over its, geometric mean: "
+        "0.998, from 2^26 up 0.999, at most 1.020." in lines
+    )
+
+
 def test_peers_at_one_size_are_shown_with_their_interval(recorded: Path) -> None:
     ours = row(sweep="peer-overhead", rung="vecadd", n=1024, seconds=2.5e-6, gbps=4.9)
     params = {"reference": "vecadd", "ratio": 2.28, "ratio_interval": [2.27, 2.31]}
