@@ -1,7 +1,8 @@
 """vecadd against the libraries that a user has in its place, each at its best setting, called in the same form.
 
     libraries.py   each library: where its arrays lie and how it adds; found or not
-    cub.cu         CUB's DeviceTransform behind a C function, compiled when it is needed
+    tensors.py     memory on the device that all libraries share, filled and checked there
+    device_peers.py, triton_add.py, jax_peer.py, cub.cu   how each library adds in it, by which settings
     clocks.py      how peers are timed, where several stages do it in the same way
     *_stage.py     a stage each: which peers meet at which dtypes and sizes, and its clock
     stages.py      the table of them

@@ -5,13 +5,15 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from benchmarks.peers.stages import STAGES
+from benchmarks.peers.stages import SECONDS, STAGES
 from vecadd.bench import axes, machine, results
 from vecadd.bench.command import measure_with_progress
 from vecadd.bench.results import Row
 from vecadd.bench.run import Run
 from vecadd.bench.show import show_seconds
 from vecadd.info import info
+
+SECONDS_PER_CELL = 3.0
 
 
 def main() -> int:
@@ -25,7 +27,8 @@ def main() -> int:
             print(f"left out: {stage} needs a GPU: {found.gpu_reason}")
             ok = ok and not arguments.stage
             continue
-        running = Run(axes.Axes(arguments.sizes, arguments.dtypes, None, arguments.seconds_per_cell))
+        seconds = arguments.seconds_per_cell or SECONDS.get(stage, SECONDS_PER_CELL)
+        running = Run(axes.Axes(arguments.sizes, arguments.dtypes, None, seconds))
         measure_with_progress(running, [STAGES[stage]])
         for line in [*running.failures, *running.skipped]:
             print(f"left out: {line}")
@@ -62,7 +65,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--stage", action="append", choices=STAGES, help="may be repeated (default: all)")
     parser.add_argument("--sizes", type=axes.sizes, metavar="N,...", help="default: the stage's own, where it has any")
     parser.add_argument("--dtypes", type=axes.dtypes, metavar="DTYPE,...", help="the same")
-    parser.add_argument("--seconds-per-cell", type=axes.seconds, default=3.0, metavar="S", help="default: 3")
+    parser.add_argument(
+        "--seconds-per-cell", type=axes.seconds, metavar="S", help=f"default: {SECONDS_PER_CELL:g}, or the stage's own"
+    )
     return parser
 
 

@@ -2,35 +2,44 @@
 
 from collections.abc import Iterator
 
-from benchmarks.peers import clocks, libraries
+from benchmarks.peers import device_peers, jax_peer, tensors
 from vecadd.bench import limits
 from vecadd.bench.axes import Axes
-from vecadd.bench.buffers import rotation
+from vecadd.bench.buffers import Place, rotation
+from vecadd.bench.contestants import Contestant
 from vecadd.bench.sweeps import Machine, Sweep, grid
 from vecadd.bench.timing import Cell
 
-SIZES = tuple(2**power for power in range(16, 29, 2))
+SIZES = tuple(2**power for power in (10, 14, *range(16, 31, 2)))
+DTYPES = device_peers.DTYPES
 
 
 def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
-    """Device memory → device memory by CUDA events, everything on the legacy default stream."""
-    makers = [
-        libraries.vecadd_device_arrays,
-        libraries.vecadd_torch_tensors,
-        libraries.torch_tensors,
-        libraries.cub_on_tensors,
-        libraries.cupy_arrays,
-    ]
-    peers = [clocks.contestant(peer, clocks.by_events) for peer in libraries.found(makers)]
-    for dtype, n, set_bytes in grid(axes, SIZES):
+    """By dtype and size, everything on the legacy default stream; JAX, which has its own, in cells of its own."""
+    place = tensors.shared()
+    peers = list(device_peers.all_of(axes.dtypes or DTYPES))
+    by_host_clock = _jax(place)
+    limit = limits.FixedLimit(machine.device_limit)
+    for dtype, n, set_bytes in grid(axes, SIZES, dtypes=DTYPES):
         sets = rotation(set_bytes, machine.gpu["l2"], machine.gpu["memory"] // 10)
-        limit = limits.FixedLimit(machine.device_limit)
-        yield Cell("peer-device", dtype, n, list(peers), limit, sets, reference="vecadd")
+        meeting = [peer.contestant(place) for peer in peers if str(dtype) in peer.dtypes]
+        yield Cell("peer-device", dtype, n, meeting, limit, sets, reference="vecadd")
+        if by_host_clock:
+            yield Cell("peer-device", dtype, n, list(by_host_clock), limit, sets, reference="vecadd (new)")
+
+
+def _jax(place: Place) -> list[Contestant]:
+    try:
+        return jax_peer.contestants(place)
+    except Exception as error:
+        print(f"left out: jax: {type(error).__name__}: {error}", flush=True)
+        return []
 
 
 STAGE = Sweep(
     "peer-device",
     cells,
     "timed by CUDA events while the GPU sleeps through the queueing, so that no caller's overhead lies between the two "
-    "events",
+    "events, on the same memory for all; of several settings of a peer the fastest in that cell; those with (new) by "
+    "the host's clock over queued calls that allocate their sum",
 )

@@ -1,18 +1,13 @@
 """The peers: where each library's arrays lie and how it adds into an array that is there already."""
 
-import ctypes
 import importlib
-import subprocess
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import vecadd
-from build_native import toolkit
 from vecadd.bench.buffers import DEVICE, HOST, PINNED, Place
 
 POISON = 0xA5
@@ -65,17 +60,6 @@ def cupy_arrays() -> Library:
     return Library("cupy", place, lambda a, b, out: cupy.add(a, b, out=out))
 
 
-def cub_on_tensors() -> Library:
-    function = _compile_cub()
-
-    def add(a: Any, b: Any, out: Any) -> None:
-        status = function(a.data_ptr(), b.data_ptr(), out.data_ptr(), a.numel(), None)
-        if status:
-            raise RuntimeError(f"CUB's DeviceTransform failed with CUDA error {status}")
-
-    return Library("CUB DeviceTransform", _torch_place(), add)
-
-
 def torch_round_trip() -> Library:
     """torch from pinned memory to the GPU and back, everything asynchronous on one stream."""
     torch = module("torch")
@@ -110,20 +94,3 @@ def _torch_place() -> Place:
         poison=lambda x: x.view(torch.uint8).fill_(POISON),
         on_gpu=True,
     )
-
-
-def _compile_cub() -> Any:
-    """cub.cu as a shared library for this machine's GPU. The folder may go once the library is loaded."""
-    nvcc = str(toolkit.find().nvcc)
-    source = Path(__file__).with_name("cub.cu")
-    with tempfile.TemporaryDirectory() as folder:
-        library = Path(folder) / "cub.so"
-        flags = ["-O3", "-std=c++17", "-arch=native", "-shared", "-Xcompiler=-fPIC"]
-        command = [nvcc, *flags, "-o", str(library), str(source)]
-        result = subprocess.run(command, capture_output=True, text=True, timeout=300)
-        if result.returncode:
-            raise RuntimeError(f"{nvcc} failed: {result.stderr.strip()[-500:]}")
-        function = ctypes.CDLL(str(library)).cub_add_float32
-    function.argtypes = [ctypes.c_void_p] * 3 + [ctypes.c_longlong, ctypes.c_void_p]
-    function.restype = ctypes.c_int
-    return function
