@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "fpenv.h"
+#include "host_thresholds.h"
 #include "threads.h"
 
 const struct host_simd *const host_simd_levels[] = {
@@ -51,61 +52,56 @@ host_simd_chosen(struct status *status)
     return simd;
 }
 
-/* Measured with float32 on 2 and on 16 cores of Sapphire Rapids, 2 MiB of L2 each.
- *
- * Threads pay from 2^18 elements. In bursts they would from 2^15, but a call by itself has to wake the pool, which
- * costs 3-15 us, and to move half of what lies in one L2 into others: at 2^16 and 2^17 such calls took 23 and 50 us
- * with two threads, 8 and 16 with one; at 2^18, 42 with 16 and 143 with one.
- *
- * Streaming stores pay when the arrays are larger than the L2 of all the threads together: from 2^18 with one thread,
- * 2^19 with two (2^20: 46 against 30 GB/s), 2^22 with 16. In place they never do, because the line to be written has
- * been read already: 36 against 81 GB/s at 2^20. */
 enum {
-    THREADS_PAY_FROM = 1 << 20, /* bytes of c, as those below */
-    BLOCK_MIN = 16 << 10,       /* with its share of a and b what an L1 cache holds */
-    BLOCK_MAX = 256 << 10,      /* 16 threads: 64 KiB and 1 MiB give 6 and 3 % less, 16 KiB 8 % */
-    BLOCKS_A_THREAD = 4,        /* at least, where c is large enough for it */
+    BLOCK_MIN = 16 << 10, /* bytes of c; with its share of a and b what an L1 cache holds */
+    BLOCKS_A_THREAD = 4,  /* at least, where c is large enough for it */
 };
 
-static size_t
-l2_bytes(void)
+static struct host_schedule
+cut(enum lane lane, size_t n, int threads, size_t largest)
 {
-    static atomic_size_t known;
-    size_t bytes = atomic_load_explicit(&known, memory_order_relaxed);
-    if (bytes == 0) {
-        bytes = host_cache_bytes(2);
-        if (bytes == 0)
-            bytes = 1 << 20;
-        atomic_store_explicit(&known, bytes, memory_order_relaxed);
-    }
-    return bytes;
+    const size_t size = lane_size[lane], wish = n * size / (size_t)(threads * BLOCKS_A_THREAD);
+    size_t block = BLOCK_MIN;
+    while (block < largest && block < wish)
+        block *= 2;
+    return (struct host_schedule){.threads = threads, .block = block / size};
 }
 
 struct host_schedule
 host_schedule_with(enum lane lane, size_t n, int threads, bool streaming)
 {
-    const size_t size = lane_size[lane], wish = n * size / (size_t)(threads * BLOCKS_A_THREAD);
-    size_t block = BLOCK_MIN;
-    while (block < BLOCK_MAX && block < wish)
-        block *= 2;
-    return (struct host_schedule){.threads = threads, .streaming = streaming, .block = block / size};
+    struct host_schedule schedule = cut(lane, n, threads, host_thresholds()->block);
+    schedule.wakes = true;
+    schedule.streaming = schedule.streaming_alone = streaming;
+    return schedule;
 }
 
 struct host_schedule
 host_schedule_for(enum lane lane, size_t n, bool in_place)
 {
+    const struct host_thresholds *from = host_thresholds();
     const size_t bytes = n * lane_size[lane], most = bytes / BLOCK_MIN;
-    int threads = bytes >= THREADS_PAY_FROM ? threads_available() : 1;
+    const bool streaming = !in_place && bytes >= from->stream_together;
+    int threads = 1;
+    if (bytes >= from->threads_awake || bytes >= from->threads_asleep)
+        threads = threads_available();
+    if (streaming && (size_t)threads > from->threads_streaming)
+        threads = (int)from->threads_streaming;
     if ((size_t)threads > most && threads > 1)
         threads = (int)most;
-    return host_schedule_with(lane, n, threads, !in_place && 3 * bytes > (size_t)threads * l2_bytes());
+    struct host_schedule schedule = cut(lane, n, threads, from->block);
+    schedule.wakes = bytes >= from->threads_asleep;
+    schedule.streaming_alone = !in_place && bytes >= from->stream_alone;
+    schedule.streaming = threads > 1 ? streaming : schedule.streaming_alone;
+    return schedule;
 }
 
 struct host_job {
-    host_add_function *add;
+    host_add_function *add, *alone;
     const char *a, *b;
     char *c;
     size_t size; /* bytes a lane */
+    size_t n;    /* lanes */
     size_t skip; /* lanes of the block grid before the first of c */
 };
 
@@ -118,6 +114,14 @@ add_block(void *context, size_t begin, size_t end, int worker)
     end = end > job->skip ? end - job->skip : 0;
     if (begin < end)
         job->add(job->a + begin * job->size, job->b + begin * job->size, job->c + begin * job->size, end - begin);
+}
+
+static void
+add_all(void *context, size_t begin, size_t end, int worker)
+{
+    const struct host_job *job = context;
+    (void)begin, (void)end, (void)worker;
+    job->alone(job->a, job->b, job->c, job->n);
 }
 
 static unsigned
@@ -136,15 +140,24 @@ unsigned
 host_add(const struct host_simd *simd, const struct host_schedule *schedule, enum lane lane, const void *a,
          const void *b, void *c, size_t n)
 {
-    host_add_function *add = schedule->streaming ? simd->stream[lane] : simd->add[lane];
+    host_add_function *alone = schedule->streaming_alone ? simd->stream[lane] : simd->add[lane];
     if (n == 0)
         return 0;
     if (schedule->threads <= 1)
-        return add_alone(add, lane >= LANE_F16, a, b, c, n);
+        return add_alone(alone, lane >= LANE_F16, a, b, c, n);
 
     /* Blocks begin where c's address is a multiple of their size: no cache line is written by two threads, and a fresh
      * huge page is touched first by one. */
     const size_t size = lane_size[lane], skip = (uintptr_t)c % (schedule->block * size) / size;
-    struct host_job job = {.add = add, .a = a, .b = b, .c = c, .size = size, .skip = skip};
-    return threads_run(schedule->threads, n + skip, schedule->block, add_block, &job);
+    struct host_job job = {.add = schedule->streaming ? simd->stream[lane] : simd->add[lane],
+                           .alone = alone,
+                           .a = a,
+                           .b = b,
+                           .c = c,
+                           .size = size,
+                           .n = n,
+                           .skip = skip};
+    if (schedule->wakes)
+        return threads_run(schedule->threads, n + skip, schedule->block, add_block, &job);
+    return threads_run_short(schedule->threads, n + skip, schedule->block, add_block, add_all, &job);
 }

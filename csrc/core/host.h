@@ -29,17 +29,20 @@ extern const struct host_simd *const host_simd_levels[];
  * those that work. Chosen once a process; the first call is not on any hot path. */
 const struct host_simd *host_simd_chosen(struct status *status);
 
-/* How one host addition is run; plan.c fills it from n and the thresholds below. */
+/* How one host addition is run; plan.c fills it from n and the machine's thresholds (host_thresholds.h). */
 struct host_schedule {
-    int threads;
-    bool streaming;
-    size_t block; /* lanes a thread takes at a time */
+    int threads;          /* at most, the caller among them */
+    bool wakes;           /* sleeping workers are woken; else those take part that are awake */
+    bool streaming;       /* the stores of several threads */
+    bool streaming_alone; /* and of one, where no other takes part */
+    size_t block;         /* lanes a thread takes at a time */
 };
 
-/* The schedule for n lanes by measured thresholds. In place means that c is a or b. */
+/* The schedule for n lanes by this machine's thresholds. In place means that c is a or b. */
 struct host_schedule host_schedule_for(enum lane lane, size_t n, bool in_place);
 
-/* The same with the threads and the kind of store given: for the ladder's rungs, which compare them. */
+/* The same with the threads and the kind of store given, and every thread woken: for the ladder's rungs, which compare
+ * them. */
 struct host_schedule host_schedule_with(enum lane lane, size_t n, int threads, bool streaming);
 
 /* Adds n lanes and returns the floating-point flags raised (fpenv.h). Waits for nothing but its own threads. */

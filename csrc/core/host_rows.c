@@ -252,5 +252,8 @@ host_rows_add(const struct host_rows *call, const void *a, const void *b, void *
                       .add = (call->schedule.streaming ? call->simd->stream : call->simd->add)[dtype->lane],
                       .itemsize = dtype->itemsize,
                       .lanes = dtype->lanes};
-    return threads_run(call->schedule.threads, elements(&call->rows), call->schedule.block, add_range, &job);
+    const struct host_schedule *schedule = &call->schedule;
+    if (schedule->wakes)
+        return threads_run(schedule->threads, elements(&call->rows), schedule->block, add_range, &job);
+    return threads_run_short(schedule->threads, elements(&call->rows), schedule->block, add_range, add_range, &job);
 }

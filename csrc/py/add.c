@@ -19,7 +19,7 @@ worth_releasing(const struct plan *plan)
     /* A launch waits while the queue is full, perhaps for a host function of CuPy's that wants the GIL. */
     if (plan->route != ROUTE_HOST)
         return true;
-    return plan->schedule.threads > 1 || plan->n * lane_size[plan->lane] >= RELEASE_BYTES;
+    return plan->schedule.wakes || plan->n * lane_size[plan->lane] >= RELEASE_BYTES;
 }
 
 static int

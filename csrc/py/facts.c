@@ -2,6 +2,7 @@
 #include "device.h"
 #include "errors.h"
 #include "host.h"
+#include "host_thresholds.h"
 #include "methods.h"
 #include "threads.h"
 
@@ -18,11 +19,21 @@ supported_levels(void)
     return names;
 }
 
+static PyObject *
+thresholds_dict(const struct host_thresholds *from)
+{
+    return Py_BuildValue("{s:n,s:n,s:n,s:n,s:n,s:n}", "threads_awake", (Py_ssize_t)from->threads_awake,
+                         "threads_asleep", (Py_ssize_t)from->threads_asleep, "stream_alone",
+                         (Py_ssize_t)from->stream_alone, "stream_together", (Py_ssize_t)from->stream_together, "block",
+                         (Py_ssize_t)from->block, "threads_streaming", (Py_ssize_t)from->threads_streaming);
+}
+
 const char host_facts_doc[] = PyDoc_STR(
     "host_facts($module, /)\n--\n\n"
     "The host as the adders see it, a dict: 'simd' (the level in use), 'simd_levels' (those that work here, best\n"
-    "first), 'threads' (that an addition may use), 'l1', 'l2', 'l3' (bytes, 0: unknown). Raises ValueError where\n"
-    "VECADD_SIMD names no level that works.");
+    "first), 'threads' (that an addition may use), 'l1', 'l2', 'l3' (bytes, 0: unknown), 'thresholds' (a dict: the\n"
+    "fields of struct host_thresholds, sizes in bytes of the sum), 'tuned' (whether `vecadd tune` found them), 'key'\n"
+    "(of the file that it writes). Raises ValueError where VECADD_SIMD names no level that works.");
 
 PyObject *
 py_host_facts(PyObject *module, PyObject *Py_UNUSED(none))
@@ -31,12 +42,18 @@ py_host_facts(PyObject *module, PyObject *Py_UNUSED(none))
     const struct host_simd *simd = host_simd_chosen(&status);
     if (!simd)
         return status_raise(PyModule_GetState(module), &status);
-    PyObject *levels = supported_levels();
-    if (!levels)
+    const struct host_thresholds *thresholds = host_thresholds();
+    char key[HOST_KEY];
+    host_key(key, sizeof key);
+    PyObject *levels = supported_levels(), *sizes = levels ? thresholds_dict(thresholds) : NULL;
+    if (!sizes) {
+        Py_XDECREF(levels);
         return NULL;
-    return Py_BuildValue("{s:s,s:N,s:i,s:n,s:n,s:n}", "simd", simd->name, "simd_levels", levels, "threads",
+    }
+    return Py_BuildValue("{s:s,s:N,s:i,s:n,s:n,s:n,s:N,s:N,s:s}", "simd", simd->name, "simd_levels", levels, "threads",
                          threads_available(), "l1", (Py_ssize_t)host_cache_bytes(1), "l2",
-                         (Py_ssize_t)host_cache_bytes(2), "l3", (Py_ssize_t)host_cache_bytes(3));
+                         (Py_ssize_t)host_cache_bytes(2), "l3", (Py_ssize_t)host_cache_bytes(3), "thresholds", sizes,
+                         "tuned", PyBool_FromLong(thresholds->tuned), "key", key);
 }
 
 const char cuda_versions_doc[] =

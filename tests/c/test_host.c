@@ -410,7 +410,11 @@ threads_and_streams_add_blocks_at_any_address(void)
     for (size_t level = 0; host_simd_levels[level]; level++)
         for (int which = 0; host_simd_levels[level]->supported() && which < 16; which++) {
             const size_t offset = (size_t)which * 5, n = N - (size_t)which;
-            const struct host_schedule schedule = {.threads = 1 + which % 4, .streaming = which & 4, .block = 4096};
+            const struct host_schedule schedule = {.threads = 1 + which % 4,
+                                                   .wakes = which & 8,
+                                                   .streaming = which & 4,
+                                                   .streaming_alone = which & 2,
+                                                   .block = 4096};
             const unsigned flags = reference(LANE_F32, a + which, b, expected, n);
             memset(c, 0xa5, sizeof c);
             const unsigned raised =
@@ -427,7 +431,7 @@ one_flag_in_a_large_array_is_found(void)
 {
     enum { N = 1 << 20 };
     static float a[N], b[N], c[N];
-    const struct host_schedule schedule = {.threads = 3, .streaming = true, .block = 4096};
+    const struct host_schedule schedule = {.threads = 3, .wakes = true, .streaming = true, .block = 4096};
     for (size_t where = 0; where < N; where += N / 7) {
         memset(a, 0, sizeof a);
         a[where] = b[where] = 3e38f;
@@ -440,7 +444,7 @@ one_flag_in_a_large_array_is_found(void)
 static void
 nothing_is_read_for_no_elements(void)
 {
-    const struct host_schedule schedule = {.threads = 4, .streaming = true, .block = 1};
+    const struct host_schedule schedule = {.threads = 4, .wakes = true, .streaming = true, .block = 1};
     CHECK(host_add(&host_simd_c, &schedule, LANE_F64, NULL, NULL, NULL, 0) == 0);
 }
 
@@ -465,58 +469,6 @@ an_unknown_level_is_refused_with_those_that_work(void)
     CHECK(host_simd_chosen(&status) != NULL, "a refusal is not remembered");
 }
 
-static void
-small_arrays_stay_on_one_thread_with_ordinary_stores(void)
-{
-    setenv("VECADD_NUM_THREADS", "16", 1);
-    for (enum lane lane = 0; lane < LANE_COUNT; lane++) {
-        const struct host_schedule none = host_schedule_for(lane, 0, false);
-        const struct host_schedule some = host_schedule_for(lane, 4096, false);
-        CHECK(none.threads == 1 && !none.streaming);
-        CHECK(some.threads == 1 && !some.streaming);
-    }
-}
-
-static void
-large_arrays_get_all_threads_and_streaming_stores_unless_in_place(void)
-{
-    setenv("VECADD_NUM_THREADS", "16", 1);
-    const struct host_schedule apart = host_schedule_for(LANE_F32, (size_t)1 << 28, false);
-    const struct host_schedule in_place = host_schedule_for(LANE_F32, (size_t)1 << 28, true);
-    CHECK(apart.threads == 16 && apart.streaming);
-    CHECK(in_place.threads == 16 && !in_place.streaming);
-}
-
-static void
-every_thread_has_a_block(void)
-{
-    setenv("VECADD_NUM_THREADS", "200", 1);
-    for (size_t n = 1 << 16; n <= 1 << 24; n *= 2) {
-        const struct host_schedule schedule = host_schedule_for(LANE_F32, n, false);
-        CHECK((size_t)schedule.threads * schedule.block <= n || schedule.threads == 1, "%d at %zu", schedule.threads,
-              n);
-    }
-    CHECK(host_schedule_for(LANE_F32, 1 << 17, false).threads == 1);
-    CHECK(host_schedule_for(LANE_F32, 1 << 18, false).threads == 64);
-}
-
-static void
-blocks_are_whole_cache_lines_and_divide_addresses(void)
-{
-    for (enum lane lane = 0; lane < LANE_COUNT; lane++)
-        for (size_t n = 1; n < (size_t)1 << 32; n = n * 3 + 1) {
-            const size_t bytes = host_schedule_with(lane, n, 5, false).block * lane_size[lane];
-            CHECK(bytes >= 64 && (bytes & (bytes - 1)) == 0, "%zu", bytes);
-        }
-}
-
-static void
-caches_grow_with_their_level(void)
-{
-    CHECK(host_cache_bytes(0) == 0 && host_cache_bytes(4) == 0);
-    CHECK(host_cache_bytes(2) == 0 || host_cache_bytes(2) > host_cache_bytes(1));
-}
-
 int
 main(void)
 {
@@ -530,10 +482,5 @@ main(void)
     RUN(nothing_is_read_for_no_elements);
     RUN(vecadd_simd_names_the_level);
     RUN(an_unknown_level_is_refused_with_those_that_work);
-    RUN(small_arrays_stay_on_one_thread_with_ordinary_stores);
-    RUN(large_arrays_get_all_threads_and_streaming_stores_unless_in_place);
-    RUN(every_thread_has_a_block);
-    RUN(blocks_are_whole_cache_lines_and_divide_addresses);
-    RUN(caches_grow_with_their_level);
     return check_report();
 }

@@ -86,6 +86,114 @@ all_workers_take_part_awake_or_asleep(void)
     }
 }
 
+struct counted {
+    atomic_uint workers; /* a bit each */
+    atomic_int alone;    /* calls of mark_alone */
+    size_t from, to;     /* of the last one */
+};
+
+static void
+mark_briefly(void *context, size_t begin, size_t end, int worker)
+{
+    struct counted *counted = context;
+    (void)begin, (void)end;
+    sleep_us(100);
+    atomic_fetch_or(&counted->workers, 1u << worker);
+}
+
+static void
+mark_alone(void *context, size_t begin, size_t end, int worker)
+{
+    struct counted *counted = context;
+    CHECK(worker == 0);
+    counted->from = begin;
+    counted->to = end;
+    atomic_fetch_add(&counted->alone, 1);
+}
+
+static void
+a_short_job_is_done_by_the_caller_while_the_workers_sleep(void)
+{
+    struct counted counted = {0};
+    for (int i = 0; i < 3; i++) {
+        const int before = atomic_load(&counted.alone);
+        threads_run_short(4, 64, 1, mark_briefly, mark_alone, &counted);
+        CHECK(atomic_load(&counted.alone) == before + 1 && counted.from == 0 && counted.to == 64);
+        atomic_uint workers = 0;
+        threads_run(4, 64, 1, mark_worker, &workers);
+        sleep_us(20000);
+    }
+    CHECK(atomic_load(&counted.workers) == 0);
+}
+
+static void
+a_short_job_has_the_workers_that_are_awake(void)
+{
+    unsigned seen = 0;
+    if (cpus_usable() < 2)
+        return; /* where a worker would spin on the caller's processor it sleeps at once */
+    for (int i = 0; i < 2000 && !(seen & 2); i++) { /* it may be kept from its own processor for a while */
+        struct counted counted = {0};
+        threads_run(2, 8, 1, mark_briefly, &counted);
+        atomic_store(&counted.workers, 0);
+        threads_run_short(2, 8, 1, mark_briefly, mark_alone, &counted);
+        CHECK(atomic_load(&counted.alone) == (atomic_load(&counted.workers) == 0));
+        seen |= atomic_load(&counted.workers);
+    }
+    CHECK(seen & 2);
+}
+
+static void
+a_burst_of_short_jobs_wakes_the_workers(void)
+{
+    struct counted counted = {0};
+    for (int i = 0; i < 1000000 && (atomic_load(&counted.workers) & ~1u) == 0; i++)
+        threads_run_short(2, 64, 1, mark_briefly, mark_alone, &counted);
+    CHECK(atomic_load(&counted.workers) & 2, "%d alone", atomic_load(&counted.alone));
+    CHECK(atomic_load(&counted.alone) > 0, "the first ones are done alone");
+}
+
+struct slow {
+    atomic_int done, by_slow, waited;
+    atomic_bool slow_has_begun;
+};
+
+static void
+wait_for(atomic_int *count, int value, atomic_int *waited)
+{
+    for (int i = 0; i < 100000 && atomic_load(count) < value; i++)
+        sleep_us(100);
+    if (atomic_load(count) < value)
+        atomic_fetch_add(waited, 1);
+}
+
+enum { SLOW_BLOCKS = 60 };
+
+/* Worker 1 finishes its first block when all the others are done; nobody else begins before it has one. */
+static void
+work_slowly(void *context, size_t begin, size_t end, int worker)
+{
+    struct slow *slow = context;
+    (void)begin, (void)end;
+    if (worker == 1) {
+        atomic_fetch_add(&slow->by_slow, 1);
+        wait_for(&slow->done, SLOW_BLOCKS - 1, &slow->waited);
+    } else {
+        wait_for(&slow->by_slow, 1, &slow->waited);
+    }
+    atomic_fetch_add(&slow->done, 1);
+}
+
+static void
+a_slow_worker_holds_up_only_its_own_block(void)
+{
+    struct slow slow = {0};
+    threads_run(3, SLOW_BLOCKS, 1, work_slowly, &slow);
+    CHECK(atomic_load(&slow.waited) == 0, "somebody waited for blocks that nobody took");
+    CHECK(atomic_load(&slow.by_slow) == 1 && atomic_load(&slow.done) == SLOW_BLOCKS, "%d by the slow one",
+          atomic_load(&slow.by_slow));
+}
+
 static void
 run_inside(void *context, size_t begin, size_t end, int worker)
 {
@@ -402,6 +510,10 @@ main(void)
 {
     RUN(every_index_is_visited_once);
     RUN(all_workers_take_part_awake_or_asleep);
+    RUN(a_short_job_is_done_by_the_caller_while_the_workers_sleep);
+    RUN(a_short_job_has_the_workers_that_are_awake);
+    RUN(a_burst_of_short_jobs_wakes_the_workers);
+    RUN(a_slow_worker_holds_up_only_its_own_block);
     RUN(a_job_may_run_another);
     RUN(several_callers_share_one_pool);
     RUN(jobs_follow_each_other_at_any_pace);

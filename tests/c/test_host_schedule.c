@@ -1,0 +1,167 @@
+/* How many threads a host addition has, which stores and which blocks: as shipped, and as a tuned file says. */
+#include <stdint.h>
+#include <string.h>
+
+#include "check.h"
+#include "host.h"
+#include "host_thresholds.h"
+#include "tuned_file.h"
+
+/* What this machine has been tuned to is not the subject here. */
+static void
+as_shipped(const char *threads)
+{
+    setenv("VECADD_CACHE_DIR", "/nonexistent", 1);
+    setenv("VECADD_NUM_THREADS", threads, 1);
+}
+
+static void
+small_arrays_stay_on_one_thread_with_ordinary_stores(void)
+{
+    as_shipped("16");
+    for (enum lane lane = 0; lane < LANE_COUNT; lane++) {
+        const struct host_schedule none = host_schedule_for(lane, 0, false);
+        const struct host_schedule some = host_schedule_for(lane, 4096, false);
+        CHECK(none.threads == 1 && !none.streaming);
+        CHECK(some.threads == 1 && !some.streaming);
+    }
+}
+
+static void
+large_arrays_get_all_threads_and_streaming_stores_unless_in_place(void)
+{
+    as_shipped("16");
+    const struct host_schedule apart = host_schedule_for(LANE_F32, (size_t)1 << 28, false);
+    const struct host_schedule in_place = host_schedule_for(LANE_F32, (size_t)1 << 28, true);
+    CHECK(apart.threads == 16 && apart.wakes && apart.streaming && apart.streaming_alone);
+    CHECK(in_place.threads == 16 && in_place.wakes && !in_place.streaming && !in_place.streaming_alone);
+}
+
+static void
+what_the_caches_hold_has_ordinary_stores(void)
+{
+    as_shipped("1");
+    for (size_t n = 1; 3 * n * sizeof(float) < (size_t)16 << 20; n = n * 5 / 4 + 1)
+        CHECK(!host_schedule_for(LANE_F32, n, false).streaming, "%zu", n);
+}
+
+static void
+arrays_between_have_the_threads_that_are_awake(void)
+{
+    as_shipped("16");
+    const struct host_schedule smallest = host_schedule_for(LANE_F32, 1 << 15, false);
+    const struct host_schedule largest = host_schedule_for(LANE_F32, (1 << 20) - 1, false);
+    CHECK(smallest.threads == 8 && !smallest.wakes, "%d", smallest.threads);
+    CHECK(largest.threads == 16 && !largest.wakes, "%d", largest.threads);
+    CHECK(host_schedule_for(LANE_F32, (1 << 15) - 1, false).threads == 1);
+    CHECK(host_schedule_for(LANE_F32, 1 << 20, false).wakes);
+}
+
+static void
+every_thread_has_a_block(void)
+{
+    as_shipped("200");
+    for (size_t n = 1 << 13; n <= 1 << 24; n *= 2) {
+        const struct host_schedule schedule = host_schedule_for(LANE_F32, n, false);
+        CHECK((size_t)schedule.threads * schedule.block <= n || schedule.threads == 1, "%d at %zu", schedule.threads,
+              n);
+    }
+    CHECK(host_schedule_for(LANE_F32, 1 << 18, false).threads == 64);
+}
+
+/* Writes a tuned file of this host with these rows into a folder of its own, and has it read. */
+static void
+tuned_to(const char *rows)
+{
+    char folder[] = "/tmp/vecadd-host-XXXXXX", key[HOST_KEY], path[256];
+    setenv("VECADD_NUM_THREADS", "16", 1);
+    host_key(key, sizeof key);
+    if (mkdtemp(folder) == NULL || setenv("VECADD_CACHE_DIR", folder, 1) != 0 ||
+        !tuned_file_path("host", key, path, sizeof path))
+        abort();
+    FILE *file = fopen(path, "w");
+    if (file == NULL || fprintf(file, "vecadd %d %s\n%s", TUNED_VERSION, key, rows) < 0 || fclose(file) != 0)
+        abort();
+    host_thresholds();
+    remove(path);
+    remove(folder);
+}
+
+static void
+thresholds_are_those_that_were_tuned(void)
+{
+    tuned_to("threads_awake 65536\nthreads_asleep 1000000\nstream_alone 3000000\nstream_together 1152921504606846976\n"
+             "block 1048576\nthreads_streaming 5\nend 6\n");
+    CHECK(host_thresholds()->tuned && host_thresholds()->stream_together == HOST_NEVER);
+    CHECK(host_schedule_for(LANE_I8, 65535, false).threads == 1 &&
+          host_schedule_for(LANE_I8, 65536, false).threads == 4);
+    CHECK(!host_schedule_for(LANE_I8, 999999, false).wakes && host_schedule_for(LANE_I8, 1000000, false).wakes);
+    const struct host_schedule largest = host_schedule_for(LANE_I8, (size_t)1 << 40, false);
+    CHECK(largest.block == 1 << 20 && !largest.streaming && largest.streaming_alone && largest.threads == 16);
+}
+
+static void
+threads_that_stream_are_as_many_as_were_tuned(void)
+{
+    tuned_to("stream_together 1000000\nthreads_streaming 5\nend 2\n");
+    CHECK(host_schedule_for(LANE_I8, 1000000, false).threads == 5);
+    CHECK(host_schedule_for(LANE_I8, 999999, false).threads == 16);
+    CHECK(host_schedule_for(LANE_I8, 1000000, true).threads == 16, "in place nothing streams");
+}
+
+static void
+a_file_that_makes_no_sense_changes_nothing(void)
+{
+    static const char *const rows[] = {
+        "threads_awake 65536\n",
+        "threads_awake 65536\nend 2\n",
+        "threads_awake 65536 7\nend 1\n",
+        "threads_awake 0\nend 1\n",
+        "threads_awake 1e30\nend 1\n",
+        "threads_awake 65536\nhow_long 3\nend 2\n",
+        "threads_awake 65536\nblock 1000000\nend 2\n",
+        "threads_awake 65536\nblock 4096\nend 2\n",
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const pid_t child = fork(); /* thresholds are found once a process */
+        if (child == 0) {
+            tuned_to(rows[i]);
+            _exit(host_thresholds()->tuned || host_thresholds()->threads_awake != 128 << 10);
+        }
+        int how = -1;
+        CHECK(waitpid(child, &how, 0) == child && how == 0, "%zu", i);
+    }
+}
+
+static void
+blocks_are_whole_cache_lines_and_divide_addresses(void)
+{
+    for (enum lane lane = 0; lane < LANE_COUNT; lane++)
+        for (size_t n = 1; n < (size_t)1 << 32; n = n * 3 + 1) {
+            const size_t bytes = host_schedule_with(lane, n, 5, false).block * lane_size[lane];
+            CHECK(bytes >= 64 && (bytes & (bytes - 1)) == 0, "%zu", bytes);
+        }
+}
+
+static void
+caches_grow_with_their_level(void)
+{
+    CHECK(host_cache_bytes(0) == 0 && host_cache_bytes(4) == 0);
+    CHECK(host_cache_bytes(2) == 0 || host_cache_bytes(2) > host_cache_bytes(1));
+}
+
+int
+main(void)
+{
+    RUN(small_arrays_stay_on_one_thread_with_ordinary_stores);
+    RUN(large_arrays_get_all_threads_and_streaming_stores_unless_in_place);
+    RUN(what_the_caches_hold_has_ordinary_stores);
+    RUN(arrays_between_have_the_threads_that_are_awake);
+    RUN(every_thread_has_a_block);
+    RUN(thresholds_are_those_that_were_tuned);
+    RUN(threads_that_stream_are_as_many_as_were_tuned);
+    RUN(a_file_that_makes_no_sense_changes_nothing);
+    RUN(blocks_are_whole_cache_lines_and_divide_addresses);
+    RUN(caches_grow_with_their_level);
+    return check_report();
+}
