@@ -19,15 +19,18 @@ GPU_TESTS = ("tests/c/test_device_rungs.c",)  # not of the double's rules, but o
 CONFORMANCE = ("tests/double/conformance/*.c", "tests/double/conformance/*.cpp", "tests/double/conformance/*.cu")
 
 ONLY_WITH_CUDA = {
+    "csrc/core/add_graph.c",
     "csrc/core/device.c",
     "csrc/core/hybrid.c",
     "csrc/core/memory.c",
+    "csrc/core/plan_graph.c",
     "csrc/core/recipes.c",
     "csrc/core/stream.c",
     "csrc/core/transfer.c",
     "csrc/core/transfer_slots.c",
     "csrc/core/zero_copy.c",
     "csrc/ladder/allocation.c",
+    "csrc/ladder/bare.c",
     "csrc/ladder/copies.c",
     "csrc/ladder/core_transfer.c",
     "csrc/ladder/hybrid.c",

@@ -64,6 +64,7 @@ __global__ static void
 tuned(const typename Lane::element *a, const typename Lane::element *b, typename Lane::element *c, split split,
       unsigned *fp_flags)
 {
+    wait_for_prerequisites();
     const uint64_t thread = thread_number();
     unsigned flags = 0;
     if (thread < split.vectors) {
@@ -146,7 +147,8 @@ launch_tuned(const struct add_call *call)
     if (block % WARP != 0)
         return cudaErrorInvalidConfiguration; /* whole warps: demote() counts on them */
     return launch(tuned_for<Lane>(shifted, call->loads, call->fp_flags), split.vectors + split.edges, block,
-                  launch_target(call->stream, call->describe), static_cast<const element *>(call->a) + split.head,
+                  launch_target(call->stream, call->describe, call->programmatic),
+                  static_cast<const element *>(call->a) + split.head,
                   static_cast<const element *>(call->b) + split.head, static_cast<element *>(call->c) + split.head,
                   split, call->fp_flags);
 }

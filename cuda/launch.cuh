@@ -23,12 +23,16 @@ template <typename T> struct exactly {
     using type = T;
 };
 
-/* Where a launch goes: onto a stream, or into a description alone. */
+/* Where a launch goes: onto a stream, or into a description alone. `programmatic` lets the kernel begin before the one
+ * ahead of it in the stream has ended, on compute capability 9.0 and up: its threads' first act is then
+ * wait_for_prerequisites (cuda/ptx.cuh), before they load, store or leave. */
 struct launch_target {
     cudaStream_t stream;
     struct kernel_launch *describe;
+    bool programmatic;
 
-    launch_target(cudaStream_t stream, struct kernel_launch *describe = nullptr) : stream(stream), describe(describe)
+    launch_target(cudaStream_t stream, struct kernel_launch *describe = nullptr, bool programmatic = false)
+        : stream(stream), describe(describe), programmatic(programmatic)
     {
     }
 };
@@ -58,10 +62,23 @@ launch_grid(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared,
         return cudaSuccess;
     }
 #if VECADD_DOUBLE
-    return launch_on_cpu(kernel, grid, block, shared, target.stream, arguments...);
+    const launch_order order = target.programmatic ? launch_order::programmatic : launch_order::serial;
+    return launch_on_cpu(order, kernel, grid, block, shared, target.stream, arguments...);
 #else
     void *pointers[] = {&arguments...};
-    return cudaLaunchKernel(function, grid, block, pointers, shared, target.stream);
+    if (!target.programmatic)
+        return cudaLaunchKernel(function, grid, block, pointers, shared, target.stream);
+    cudaLaunchAttribute attribute = {};
+    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attribute.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = grid;
+    config.blockDim = block;
+    config.dynamicSmemBytes = shared;
+    config.stream = target.stream;
+    config.attrs = &attribute;
+    config.numAttrs = 1;
+    return cudaLaunchKernelExC(&config, function, pointers);
 #endif
 }
 

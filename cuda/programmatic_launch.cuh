@@ -10,27 +10,7 @@ inline cudaError_t
 launch_programmatic(void (*kernel)(Parameters...), uint64_t threads, unsigned block, cudaStream_t stream,
                     typename exactly<Parameters>::type... arguments)
 {
-    const uint64_t blocks = (threads + block - 1) / block;
-    if (blocks == 0)
-        return cudaSuccess;
-    if (blocks > INT32_MAX)
-        return cudaErrorInvalidConfiguration;
-    const dim3 grid(static_cast<unsigned>(blocks));
-#if VECADD_DOUBLE
-    return launch_on_cpu(launch_order::programmatic, kernel, grid, dim3(block), 0, stream, arguments...);
-#else
-    cudaLaunchAttribute attribute = {};
-    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attribute.val.programmaticStreamSerializationAllowed = 1;
-    cudaLaunchConfig_t config = {};
-    config.gridDim = grid;
-    config.blockDim = dim3(block);
-    config.stream = stream;
-    config.attrs = &attribute;
-    config.numAttrs = 1;
-    void *pointers[] = {&arguments...};
-    return cudaLaunchKernelExC(&config, reinterpret_cast<const void *>(kernel), pointers);
-#endif
+    return launch(kernel, threads, block, launch_target(stream, nullptr, true), arguments...);
 }
 
 #endif

@@ -56,6 +56,9 @@ class Work:
     def on_another_stream(self):
         return vecadd.add(self.device, self.device, stream=2).numpy()
 
+    def planned(self):
+        return vecadd.plan(self.device, self.device, self.out)().numpy()
+
     def through_the_gpu(self):
         return vecadd.add(self.host, self.host, device="cuda")
 
@@ -80,6 +83,7 @@ ROUTES = [
     Work.new_result,
     Work.into_out,
     Work.on_another_stream,
+    Work.planned,
     Work.through_the_gpu,
     Work.through_the_gpu_pinned,
     Work.up_and_down,

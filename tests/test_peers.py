@@ -62,6 +62,7 @@ def torch_that_adds_by(add: Callable[..., Any]) -> SimpleNamespace:
 def run(device: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, Row]]:
     """run(stage, torch): the stage's rows by name, on a machine that has that torch and no other library."""
     monkeypatch.setattr(overhead_stage, "CALLS", 3)
+    monkeypatch.setattr(overhead_stage, "SUSTAINED", 7)
     monkeypatch.setattr(transfer_stage, "N", 3000)
     for name, n in (("LARGE_N", 5000), ("READ_N", 3000), ("RESIDENT_N", 2000)):
         monkeypatch.setattr(courtesy_stage, name, n)
@@ -86,11 +87,20 @@ def test_peers_on_the_device_are_compared_with_ours(
 ) -> None:
     rows = run(stage, torch_that_adds_by(np.add))
     printed = capsys.readouterr().out
-    assert {"vecadd", "torch"} <= set(rows) <= {"vecadd", "vecadd (torch tensors)", "torch"}
-    assert all(row.checked for row in rows.values())
-    assert rows["torch"].params["reference"] == "vecadd"
+    assert {"vecadd", "torch"} <= set(rows)
+    assert [label for label, row in rows.items() if not row.checked] == []
+    assert rows["torch"].params["reference"] == {"device": "vecadd", "overhead": overhead_stage.REFERENCE}[stage]
     assert "left out: cupy" in printed
     assert f"peer-{stage} torch float32 " in printed
+
+
+def test_overhead_is_held_against_bare_launches_and_told_by_stages(run: Callable[..., dict[str, Row]]) -> None:
+    rows = run("overhead", torch_that_adds_by(np.add))
+    bare = {overhead_stage.REFERENCE, "vecadd (bare programmatic launch from C)", "vecadd (bare graph launch from C)"}
+    stages = {f"vecadd stage: {stage}" for stage in ("parse", "describe", "plan", "allocate", "launch")}
+    own = {"vecadd +=", "vecadd Plan()", "vecadd Plan(), 7 in a row and done", "vecadd a + b", "torch a + b"}
+    assert bare | stages | own <= set(rows)
+    assert all(row.checked and row.seconds for row in rows.values())
 
 
 def test_a_round_trip_is_compared_with_single_streams(run: Callable[..., dict[str, Row]]) -> None:

@@ -11,19 +11,21 @@ The package needs NumPy; everything on a GPU needs an NVIDIA driver besides. Imp
 from importlib import import_module
 from typing import Any
 
-from vecadd._core import DeviceArray, DeviceLostError, add, empty_pinned, release, to_device
+from vecadd._core import DeviceArray, DeviceLostError, Plan, add, empty_pinned, plan, release, to_device
 from vecadd._memory import memory_stats
 from vecadd.info import info
 
 __all__ = [
     "DeviceArray",
     "DeviceLostError",
+    "Plan",
     "add",
     "empty_pinned",
     "info",
     "ladder",
     "memory_stats",
     "model",
+    "plan",
     "release",
     "to_device",
 ]

@@ -50,14 +50,11 @@ def torch_tensors() -> Library:
 
 def cupy_arrays() -> Library:
     cupy = module("cupy")
-    place = Place(
-        "cupy",
-        put=cupy.asarray,
-        get=cupy.asnumpy,
-        poison=lambda x: x.view(cupy.uint8).fill(POISON),
-        on_gpu=True,
-    )
-    return Library("cupy", place, lambda a, b, out: cupy.add(a, b, out=out))
+    return Library("cupy", _cupy_place(), lambda a, b, out: cupy.add(a, b, out=out))
+
+
+def vecadd_cupy_arrays() -> Library:
+    return Library("vecadd (CuPy arrays)", _cupy_place(), _vecadd_add)
 
 
 def torch_round_trip() -> Library:
@@ -92,5 +89,16 @@ def _torch_place() -> Place:
         put=lambda x: torch.from_numpy(x).to("cuda"),
         get=lambda x: x.cpu().numpy(),
         poison=lambda x: x.view(torch.uint8).fill_(POISON),
+        on_gpu=True,
+    )
+
+
+def _cupy_place() -> Place:
+    cupy = module("cupy")
+    return Place(
+        "cupy",
+        put=cupy.asarray,
+        get=cupy.asnumpy,
+        poison=lambda x: x.view(cupy.uint8).fill(POISON),
         on_gpu=True,
     )

@@ -1,36 +1,181 @@
-"""What a call costs its caller."""
+"""What a call costs its caller, from the Python call to its return, and where the nanoseconds go."""
 
-from collections.abc import Iterator
+import operator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from time import perf_counter
+from typing import Any
 
 import numpy as np
 
+import vecadd
 from benchmarks.peers import clocks, libraries
+from vecadd import _core
 from vecadd.bench import limits
 from vecadd.bench.axes import Axes
+from vecadd.bench.buffers import DEVICE, Buffers
+from vecadd.bench.contestants import Contestant
 from vecadd.bench.sweeps import Machine, Sweep
 from vecadd.bench.timing import Cell
 
 N = 1024
 CALLS = 500  # in a round; a GPU's queue holds 1024 launches, and a full one makes the caller wait
+SUSTAINED = 3000  # calls in a row, until the GPU is done: the queue fills
+REFERENCE = "vecadd (bare launch from C)"  # what a call is held against
+
+Timer = Callable[[Sequence[Buffers]], float]
 
 
 def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
-    """What a call costs its caller: many small additions into `out`, the queue empty before and drained after."""
-    del axes, machine
-    makers = [
+    """Many small additions, the queue empty before and drained after: into `out`, into a new array, planned."""
+    del axes
+    into = [
         libraries.vecadd_device_arrays,
         libraries.vecadd_torch_tensors,
         libraries.torch_tensors,
+        libraries.vecadd_cupy_arrays,
         libraries.cupy_arrays,
     ]
     clock = partial(clocks.by_calls, calls=CALLS)
-    peers = [clocks.contestant(peer, clock) for peer in libraries.found(makers)]
-    yield Cell("peer-overhead", np.dtype("float32"), N, peers, limits.FixedLimit(None), sets=1, reference="vecadd")
+    found = list(libraries.found(into))
+    peers = [clocks.contestant(peer, clock) for peer in found]
+    fresh = [_allocating(peer) for peer in found if peer.name in _FRESH]
+    float32 = np.dtype("float32")
+    contestants = [*_bare(machine), *peers, *fresh, *_own(), *_stages()]
+    yield Cell("peer-overhead", float32, N, contestants, limits.FixedLimit(None), sets=1, reference=REFERENCE)
+
+
+def _bare(machine: Machine) -> Iterator[Contestant]:
+    """The kernel of vecadd.add launched from C, on the stream and the memory that the Python calls have."""
+    yield Contestant(REFERENCE, DEVICE, lambda sets: _core.bare_launches(*sets[0][:3], calls=CALLS))
+    if machine.capability >= 90:
+        yield Contestant(
+            "vecadd (bare programmatic launch from C)",
+            DEVICE,
+            lambda sets: _core.bare_launches(*sets[0][:3], calls=CALLS, way="programmatic"),
+        )
+    yield Contestant(
+        "vecadd (bare graph launch from C)",
+        DEVICE,
+        lambda sets: _core.bare_launches(*sets[0][:3], calls=CALLS, way="graph"),
+    )
+
+
+def _own() -> Iterator[Contestant]:
+    """What only DeviceArrays and plans have."""
+    yield Contestant("vecadd +=", DEVICE, _in_place)
+    yield Contestant("vecadd Plan()", DEVICE, _planned(CALLS, until_done=False))
+    yield Contestant(f"vecadd Plan(), {SUSTAINED} in a row and done", DEVICE, _planned(SUSTAINED, until_done=True))
+    yield Contestant(f"vecadd, {SUSTAINED} in a row and done", DEVICE, _sustained)
+
+
+def _stages() -> Iterator[Contestant]:
+    """The stages of vecadd.add(a, b, out) by themselves, timed in C: they add up to the call, less the interpreter."""
+    for stage in ("parse", "describe", "plan", "allocate", "launch"):
+        yield Contestant(f"vecadd stage: {stage}", DEVICE, partial(_stage, stage))
+
+
+def _stage(stage: str, sets: Sequence[Buffers]) -> float:
+    _drain(sets)
+    seconds = _core.call_stages(*sets[0][:3], calls=CALLS)[stage]
+    _drain(sets)
+    return seconds
+
+
+def _drain(sets: Sequence[Buffers]) -> None:
+    """Waits for the legacy default stream, on which all of this is."""
+    sets[0].out.numpy()
+
+
+def _set_to(out: Any, x: Any) -> None:
+    """DeviceArrays have no assignment; no sum of random numbers is -0, which alone 0 would not keep."""
+    _core.clear(out)
+    vecadd.add(out, x, out)
+
+
+def _assign(out: Any, x: Any) -> None:
+    out[...] = x
+
+
+# How each library makes a new sum, and how that is copied into out for the check.
+_FRESH: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Any, Any], None]]] = {
+    "vecadd": (operator.add, _set_to),
+    "vecadd (torch tensors)": (vecadd.add, _assign),
+    "torch": (operator.add, _assign),
+    "vecadd (CuPy arrays)": (vecadd.add, _assign),
+    "cupy": (operator.add, _assign),
+}
+
+
+def _allocating(peer: libraries.Library) -> Contestant:
+    """a + b, a new array each time, the one before dropped when it is there."""
+    torch = libraries.module("torch")
+    add, copy = _FRESH[peer.name]
+
+    def time(sets: Sequence[Buffers]) -> float:
+        a, b, out, _ = sets[0]
+        result = add(a, b)
+        torch.cuda.synchronize()
+        begin = perf_counter()
+        for _ in range(CALLS):
+            result = add(a, b)
+        seconds = perf_counter() - begin
+        torch.cuda.synchronize()
+        copy(out, result)
+        return seconds / CALLS
+
+    return Contestant(f"{peer.name} a + b", peer.place, time)
+
+
+def _in_place(sets: Sequence[Buffers]) -> float:
+    """out += b; then out is made 0 and both operands are added to it, for the check."""
+    a, b, out, _ = sets[0]
+    _core.clear(out)
+    begin = perf_counter()
+    for _ in range(CALLS):
+        out += b
+    seconds = perf_counter() - begin
+    _core.clear(out)
+    out += a
+    out += b
+    return seconds / CALLS
+
+
+def _planned(calls: int, until_done: bool) -> Timer:
+    kept: dict[int, Any] = {}
+
+    def time(sets: Sequence[Buffers]) -> float:
+        a, b, out, _ = sets[0]
+        if id(out) not in kept:
+            kept.clear()
+            kept[id(out)] = vecadd.plan(a, b, out)
+        plan = kept[id(out)]
+        _drain(sets)
+        begin = perf_counter()
+        for _ in range(calls):
+            plan()
+        if until_done:
+            _drain(sets)
+        seconds = perf_counter() - begin
+        _drain(sets)
+        return seconds / calls
+
+    return time
+
+
+def _sustained(sets: Sequence[Buffers]) -> float:
+    a, b, out, _ = sets[0]
+    _drain(sets)
+    begin = perf_counter()
+    for _ in range(SUSTAINED):
+        vecadd.add(a, b, out)
+    _drain(sets)
+    return (perf_counter() - begin) / SUSTAINED
 
 
 STAGE = Sweep(
     "peer-overhead",
     cells,
-    f"timed by the host over {CALLS} queued calls, the queue empty before and drained after",
+    f"timed by the host over {CALLS} queued calls, the queue empty before and drained after; rows that are called "
+    "'stage' repeat one stage of vecadd.add(a, b, out) alone",
 )

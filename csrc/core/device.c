@@ -262,7 +262,7 @@ pool_make(cudaMemPool_t *pool, int device, struct status *status)
 }
 
 static int
-recipes_find(struct recipes *recipes, int device, struct status *status)
+kernels_find(struct device_state *state, int device, struct status *status)
 {
     int major = 0, minor = 0, l2 = 0;
     cudaError_t error = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
@@ -272,7 +272,8 @@ recipes_find(struct recipes *recipes, int device, struct status *status)
         error = cudaDeviceGetAttribute(&l2, cudaDevAttrL2CacheSize, device);
     if (error != cudaSuccess)
         return device_status(status, error, "cudaDeviceGetAttribute");
-    *recipes = recipes_for(10 * major + minor, (size_t)l2);
+    state->recipes = recipes_for(10 * major + minor, (size_t)l2);
+    state->programmatic = major >= 9;
     return 0;
 }
 
@@ -285,7 +286,7 @@ state_make(struct device_state *state, int device, struct status *status)
         result = 0;
         goto done;
     }
-    if (recipes_find(&state->recipes, device, status) < 0 || pool_make(&state->pool, device, status) < 0)
+    if (kernels_find(state, device, status) < 0 || pool_make(&state->pool, device, status) < 0)
         goto done;
     cudaError_t error = cudaEventCreateWithFlags(&state->join, cudaEventDisableTiming);
     if (error != cudaSuccess) {
@@ -415,24 +416,38 @@ device_pools_trim(void)
             cudaGetLastError();
 }
 
-/* Queues the joins and the kernel; true in *queued once the kernel is. */
 static int
-queue_add(const struct device_scope *scope, const struct plan *plan, void *c, bool *queued, struct status *status)
+queue_kernel(const struct device_scope *scope, const struct plan *plan, void *c, struct status *status)
 {
-    for (int i = 0; i < plan->joins; i++)
-        if (stream_join(scope->device, plan->join[i], plan->stream, status) < 0)
-            return -1;
-
     struct add_call call = {
         .lane = plan->lane, .a = plan->a, .b = plan->b, .c = c, .n = plan->n, .stream = plan->stream};
     recipe_choose(&scope->state->recipes, &call);
     cudaError_t error = add_launch(&call);
-    if (error != cudaSuccess)
-        return device_status(status, error, "cudaLaunchKernel");
+    return error == cudaSuccess ? 0 : device_status(status, error, "cudaLaunchKernel");
+}
+
+static int
+queue_graph(const struct plan *plan, cudaGraphExec_t graph, struct status *status)
+{
+    cudaError_t error = cudaGraphLaunch(graph, plan->stream);
+    return error == cudaSuccess ? 0 : device_status(status, error, "cudaGraphLaunch");
+}
+
+/* Queues the joins and the addition, into c, or the graph if there is one; true in *queued once that is. */
+static int
+queue_joined(const struct device_scope *scope, const struct plan *plan, void *c, cudaGraphExec_t graph, bool *queued,
+             struct status *status)
+{
+    for (int i = 0; i < plan->joins; i++)
+        if (stream_join(scope->device, plan->join[i], plan->stream, status) < 0)
+            return -1;
+    if ((graph ? queue_graph(plan, graph, status) : queue_kernel(scope, plan, c, status)) < 0)
+        return -1;
     *queued = true;
 
     if (c != plan->c) {
-        error = cudaMemcpyAsync(plan->c, c, plan->n * lane_size[plan->lane], cudaMemcpyDeviceToDevice, plan->stream);
+        cudaError_t error =
+            cudaMemcpyAsync(plan->c, c, plan->n * lane_size[plan->lane], cudaMemcpyDeviceToDevice, plan->stream);
         if (error != cudaSuccess)
             return device_status(status, error, "cudaMemcpyAsync");
     }
@@ -440,6 +455,24 @@ queue_add(const struct device_scope *scope, const struct plan *plan, void *c, bo
         if (stream_join(scope->device, plan->stream, plan->join[i], status) < 0)
             return -1;
     return 0;
+}
+
+static int
+queue_add(const struct device_scope *scope, const struct plan *plan, void *c, cudaGraphExec_t graph,
+          struct status *status)
+{
+    bool queued = false;
+    int result = queue_joined(scope, plan, c, graph, &queued, status);
+    /* Half a set of joins orders nothing: the operands' owners may free them at once. */
+    if (result < 0 && queued)
+        stream_wait(plan->stream);
+    return result;
+}
+
+int
+device_queue(const struct device_scope *scope, const struct plan *plan, cudaGraphExec_t graph, struct status *status)
+{
+    return queue_add(scope, plan, plan->c, graph, status);
 }
 
 int
@@ -452,17 +485,13 @@ device_add(const struct plan *plan, struct status *status)
         return -1;
 
     int result = -1;
-    bool queued = false;
     void *temporary = NULL;
     const size_t bytes = plan->n * lane_size[plan->lane];
     if ((plan_overlaps_in_part(plan->a, plan->c, bytes) || plan_overlaps_in_part(plan->b, plan->c, bytes)) &&
         pool_allocate(&scope, plan->stream, bytes, &temporary, status) < 0)
         goto done;
 
-    result = queue_add(&scope, plan, temporary ? temporary : plan->c, &queued, status);
-    /* Half a set of joins orders nothing: the operands' owners may free them at once. */
-    if (result < 0 && queued)
-        stream_wait(plan->stream);
+    result = queue_add(&scope, plan, temporary ? temporary : plan->c, NULL, status);
 done:
     pool_release(plan->stream, temporary);
     device_leave(&scope);

@@ -19,6 +19,7 @@ struct device_state {
     cudaMemPool_t pool;   /* ours alone: another library's trims and thresholds do not reach it */
     cudaEvent_t join;     /* the one event of stream.c */
     struct recipes recipes;
+    bool programmatic; /* whether kernels may be launched to begin before the one ahead has ended: from 9.0 on */
 };
 
 /* A thread's stay on a device. */
@@ -32,6 +33,11 @@ struct device_scope {
  * when it fails. */
 int device_enter(struct device_scope *scope, int device, struct status *status);
 void device_leave(const struct device_scope *scope);
+
+/* Queues a plan that is one kernel, with its joins: the kernel, or its graph (NULL: there is none). */
+struct plan;
+int device_queue(const struct device_scope *scope, const struct plan *plan, cudaGraphExec_t graph,
+                 struct status *status);
 
 /* Waits for all that the stream holds. Where that fails it waits for the device, so that nothing is left queued that
  * would write to memory later. Returns the first error. */

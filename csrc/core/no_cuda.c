@@ -1,6 +1,8 @@
 /* device.h, memory.h, stream.h, transfer.h and the device half of probes.h in a build without CUDA. */
+#include "bare.h"
 #include "device.h"
 #include "memory.h"
+#include "plan_graph.h"
 #include "probes.h"
 #include "stream.h"
 #include "transfer.h"
@@ -129,6 +131,12 @@ stream_check_device(int device, void *stream, struct status *status)
 }
 
 int
+stream_captures(void *stream, bool *captures, struct status *status)
+{
+    return no_cuda(status);
+}
+
+int
 stream_join(int device, void *before, void *after, struct status *status)
 {
     return no_cuda(status);
@@ -225,5 +233,28 @@ int
 limits_crew(int device, int threads, size_t bytes, struct crew_limits *limits, struct status *status)
 {
     (void)device, (void)threads, (void)bytes, (void)limits;
+    return no_cuda(status);
+}
+
+int
+plan_graph_open(struct plan_graph **graph, const struct plan *plan, struct status *status)
+{
+    return no_cuda(status);
+}
+
+int
+plan_graph_run(struct plan_graph *graph, struct status *status)
+{
+    return no_cuda(status);
+}
+
+void
+plan_graph_close(struct plan_graph *graph)
+{
+}
+
+int
+bare_launches(const struct plan *plan, enum bare_way way, int calls, double *seconds, struct status *status)
+{
     return no_cuda(status);
 }

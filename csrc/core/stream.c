@@ -38,6 +38,20 @@ stream_check_device(int device, void *stream, struct status *status)
 }
 
 int
+stream_captures(void *stream, bool *captures, struct status *status)
+{
+    *captures = false;
+    if (stream == NULL || stream == cudaStreamLegacy)
+        return 0;
+    enum cudaStreamCaptureStatus capturing;
+    cudaError_t error = cudaStreamIsCapturing(stream, &capturing);
+    if (error != cudaSuccess)
+        return device_status(status, error, "cudaStreamIsCapturing");
+    *captures = capturing != cudaStreamCaptureStatusNone;
+    return 0;
+}
+
+int
 stream_join(int device, void *before, void *after, struct status *status)
 {
     if (before == after)

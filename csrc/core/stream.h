@@ -10,6 +10,10 @@
  * there is one device. A stream that captures passes: to ask for its device would end the capture (measured). */
 int stream_check_device(int device, void *stream, struct status *status);
 
+/* Whether work on the stream is captured into a graph at present. No CUDA call for the legacy default stream, which is
+ * never captured. */
+int stream_captures(void *stream, bool *captures, struct status *status);
+
 /* Makes work queued on `after` from now on wait for what `before` holds now, without a host synchronise. The same
  * stream twice is a no-op. */
 int stream_join(int device, void *before, void *after, struct status *status);

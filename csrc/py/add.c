@@ -22,8 +22,8 @@ worth_releasing(const struct plan *plan)
     return plan->schedule.wakes || plan->n * lane_size[plan->lane] >= RELEASE_BYTES;
 }
 
-static int
-run(struct module_state *state, const struct plan *plan)
+int
+add_run(struct module_state *state, const struct plan *plan)
 {
     struct status status;
     unsigned flags;
@@ -114,7 +114,7 @@ add_planned(struct module_state *state, const struct add_arguments *arguments, s
 {
     PyObject *out = arguments->objects[ROLE_OUT];
     PyObject *sum = out ? Py_NewRef(out) : make_sum(state, arguments->objects[ROLE_A], call);
-    if (sum && run(state, &call->plan) < 0)
+    if (sum && add_run(state, &call->plan) < 0)
         Py_CLEAR(sum);
     if (call->plan.route == ROUTE_DEVICE)
         keep_lent_operands(call);

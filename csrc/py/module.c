@@ -26,6 +26,7 @@
 static PyMethodDef methods[] = {
     WITH_KEYWORDS(add, METH_FASTCALL),
     WITH_KEYWORDS(explain_route, METH_FASTCALL),
+    WITH_KEYWORDS(plan, METH_FASTCALL),
     WITH_KEYWORDS(to_device, METH_VARARGS),
     WITH_KEYWORDS(empty_pinned, METH_VARARGS),
 
@@ -54,6 +55,8 @@ static PyMethodDef methods[] = {
     WITH_KEYWORDS(allocation_limits, METH_VARARGS),
     WITH_KEYWORDS(mapped_limits, METH_VARARGS),
     WITH_KEYWORDS(crew_limits, METH_VARARGS),
+    WITH_KEYWORDS(bare_launches, METH_VARARGS),
+    WITH_KEYWORDS(call_stages, METH_VARARGS),
     {NULL, NULL, 0, NULL},
 };
 
@@ -93,10 +96,11 @@ fill_state(PyObject *module, struct module_state *state)
         PyErr_NewExceptionWithDoc("vecadd.DeviceLostError", device_lost_doc, PyExc_RuntimeError, NULL);
     state->device_array_type = device_array_make_type(module);
     state->host_limit_type = host_limit_make_type(module);
+    state->plan_type = plan_make_type(module);
     state->torch_kinds = PyDict_New();
     state->output_handler = output_handler_make();
-    return state->device_lost_error && state->device_array_type && state->host_limit_type && state->torch_kinds &&
-                   state->output_handler
+    return state->device_lost_error && state->device_array_type && state->host_limit_type && state->plan_type &&
+                   state->torch_kinds && state->output_handler
                ? 0
                : -1;
 }
@@ -126,6 +130,7 @@ module_exec(PyObject *module)
     Py_XDECREF(dtypes);
     if (failed || PyModule_AddObjectRef(module, "DeviceLostError", state->device_lost_error) < 0 ||
         PyModule_AddObjectRef(module, "DeviceArray", (PyObject *)state->device_array_type) < 0 ||
+        PyModule_AddObjectRef(module, "Plan", (PyObject *)state->plan_type) < 0 ||
         PyModule_AddObjectRef(module, "HostLimit", (PyObject *)state->host_limit_type) < 0 ||
         PyModule_AddObjectRef(module, "CUDA_BUILD", VECADD_CUDA ? Py_True : Py_False) < 0 ||
         PyModule_AddIntConstant(module, "CUDA_RUNTIME_VERSION", CUDART_VERSION) < 0 ||
@@ -141,6 +146,7 @@ module_traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->numpy_add);
     Py_VISIT(state->device_array_type);
     Py_VISIT(state->host_limit_type);
+    Py_VISIT(state->plan_type);
     Py_VISIT(state->device_lost_error);
     Py_VISIT(state->torch_kinds);
     PyObject *library_of = state->library_of;
@@ -155,6 +161,7 @@ module_clear(PyObject *module)
     Py_CLEAR(state->numpy_add);
     Py_CLEAR(state->device_array_type);
     Py_CLEAR(state->host_limit_type);
+    Py_CLEAR(state->plan_type);
     Py_CLEAR(state->device_lost_error);
     Py_CLEAR(state->torch_kinds);
     Py_CLEAR(state->output_handler);

@@ -38,6 +38,7 @@ struct module_state {
     PyObject *numpy_add;
     PyTypeObject *device_array_type;
     PyTypeObject *host_limit_type;
+    PyTypeObject *plan_type;
     PyObject *device_lost_error;
     PyObject *names[NAME_COUNT];
     _Atomic(PyObject *) library_of; /* vecadd._foreign.library_of, imported when first needed */
@@ -48,5 +49,6 @@ struct module_state {
 
 PyTypeObject *device_array_make_type(PyObject *module);
 PyTypeObject *host_limit_make_type(PyObject *module);
+PyTypeObject *plan_make_type(PyObject *module);
 
 #endif

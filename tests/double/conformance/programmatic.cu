@@ -4,6 +4,7 @@
  * The kernel ahead lets others begin at once, is busy for a while, and then writes a and b and reads c: every order in
  * which the addition behind it could touch the three shows. */
 #include "../../c/check.h"
+#include "kernels.h"
 #include "latency/programmatic.cuh"
 
 /* Few enough blocks that the kernel behind finds room; 2^20 cycles are half a millisecond. */
@@ -210,6 +211,84 @@ queue_wait_after_store(const struct arrays *x)
     return behind(x, wait_after_store);
 }
 
+/* What vecadd.add launches. */
+static int
+queue_tuned(const struct arrays *x)
+{
+    struct add_call call = {};
+    call.lane = LANE_F32;
+    call.a = x->a;
+    call.b = x->b;
+    call.c = x->c;
+    call.n = N;
+    call.stream = x->stream;
+    call.programmatic = true;
+    return add_launch(&call);
+}
+
+/* The same with one-element shifts, so that each vector is put together of two. */
+static int
+queue_tuned_misaligned(const struct arrays *x)
+{
+    struct add_call call = {};
+    call.lane = LANE_F32;
+    call.a = x->a;
+    call.b = x->b + 1;
+    call.c = x->c;
+    call.n = N - 1;
+    call.stream = x->stream;
+    call.programmatic = true;
+    const cudaError_t error = add_launch(&call);
+    if (error != cudaSuccess)
+        return error;
+    call.a = x->a + N - 1;
+    call.b = x->b + N - 1;
+    call.c = x->c + N - 1;
+    call.n = 1;
+    return add_launch(&call);
+}
+
+static void
+test_tuned_comes_after_the_one_ahead(void)
+{
+    if (!supported())
+        return;
+    CHECK(add_load() == cudaSuccess);
+    for (bool legacy : {false, true})
+        for (queue_behind *queue : {queue_tuned, queue_tuned_misaligned}) {
+            struct arrays x = arrays_open();
+            const cudaStream_t created = x.stream;
+            x.stream = legacy ? nullptr : created;
+            CHECK(rounds_wrong(&x, queue) == 0, "legacy %d, misaligned %d", legacy, queue == queue_tuned_misaligned);
+            x.stream = created;
+            arrays_close(&x);
+        }
+}
+
+/* The legacy default stream is also behind what the blocking streams hold, and they are behind it. */
+static void
+test_tuned_on_the_legacy_stream_comes_after_the_blocking_streams_and_before_what_they_do_next(void)
+{
+    if (!supported())
+        return;
+    CHECK(add_load() == cudaSuccess);
+    struct arrays legacy = arrays_open(), blocking = legacy;
+    legacy.stream = nullptr;
+    CHECK(cudaStreamCreate(&blocking.stream) == cudaSuccess);
+    for (int round = 1; round <= ROUNDS; round++) {
+        const float value = static_cast<float>(round);
+        CHECK(queue_tuned(&legacy) == cudaSuccess);
+        CHECK(ahead(&blocking, value) == cudaSuccess);
+        CHECK(queue_tuned(&legacy) == cudaSuccess);
+        CHECK(ahead(&blocking, -value) == cudaSuccess);
+        CHECK(cudaDeviceSynchronize() == cudaSuccess);
+        CHECK(others(legacy.c, 3 * value) == 0 && others(legacy.seen, 3 * value) == 0, "round %d", round);
+    }
+    CHECK(cudaStreamDestroy(blocking.stream) == cudaSuccess);
+    CHECK(cudaFree(legacy.a) == cudaSuccess && cudaFree(legacy.b) == cudaSuccess);
+    CHECK(cudaFree(legacy.c) == cudaSuccess && cudaFree(legacy.seen) == cudaSuccess);
+}
+
 static void
 test_a_kernel_that_waits_comes_after_the_one_ahead(void)
 {
@@ -377,6 +456,8 @@ main(void)
 {
     RUN(test_a_kernel_that_waits_comes_after_the_one_ahead);
     RUN(test_a_kernel_that_triggers_comes_after_the_one_ahead);
+    RUN(test_tuned_comes_after_the_one_ahead);
+    RUN(test_tuned_on_the_legacy_stream_comes_after_the_blocking_streams_and_before_what_they_do_next);
     RUN(test_a_kernel_without_the_attribute_comes_after_the_one_ahead);
     RUN(test_a_kernel_that_does_not_wait_is_there_too_early);
     RUN(test_a_kernel_that_waits_after_its_loads_has_old_values);

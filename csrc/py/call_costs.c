@@ -1,0 +1,182 @@
+/* Where the nanoseconds of a call of add go: its stages, and the bare launches that it is held against. */
+#include <string.h>
+#include <time.h>
+
+#include "bare.h"
+#include "errors.h"
+#include "methods.h"
+#include "prepare.h"
+#include "result.h"
+
+static double
+now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+/* Three device arrays, a positive number of calls and, unless `way` is NULL, how they are made. */
+static int
+parse_calls(PyObject *arguments, PyObject *keywords, const char *format, PyObject *objects[ROLE_COUNT], int *calls,
+            const char **way)
+{
+    *calls = 0; /* it is not optional, but named alone */
+    static char *names[] = {"", "", "", "calls", "way", NULL};
+    static char *without_way[] = {"", "", "", "calls", NULL};
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, format, way ? names : without_way, &objects[ROLE_A],
+                                     &objects[ROLE_B], &objects[ROLE_OUT], calls, way))
+        return -1;
+    if (*calls > 0)
+        return 0;
+    PyErr_Format(PyExc_ValueError, "calls must be at least 1, not %d", *calls);
+    return -1;
+}
+
+/* The plan of add(a, b, out) for device arrays; to be cleared. */
+static int
+prepare_device_call(struct module_state *state, PyObject *const objects[ROLE_COUNT], struct add_arguments *arguments,
+                    struct prepared_call *call)
+{
+    if (add_arguments_parse(state, "add", objects, ROLE_COUNT, NULL, arguments) < 0 ||
+        call_prepare(state, arguments, call) < 0)
+        return -1;
+    if (call->kind == CALL_PLANNED && call->plan.route == ROUTE_DEVICE && call->plan.joins == 0 && call->plan.n > 0)
+        return 0;
+    call_clear(call);
+    PyErr_SetString(PyExc_ValueError, "a, b and out must be device arrays with elements, on one stream");
+    return -1;
+}
+
+static int
+way_of(const char *name, enum bare_way *way)
+{
+    static const char *const names[] = {
+        [BARE_PLAIN] = "plain", [BARE_PROGRAMMATIC] = "programmatic", [BARE_GRAPH] = "graph"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(name, names[i]) == 0) {
+            *way = (enum bare_way)i;
+            return 0;
+        }
+    PyErr_Format(PyExc_ValueError, "way must be 'plain', 'programmatic' or 'graph', not '%s'", name);
+    return -1;
+}
+
+const char bare_launches_doc[] = PyDoc_STR(
+    "bare_launches($module, a, b, out, /, *, calls, way='plain')\n--\n\n"
+    "Launches add's kernel for these device arrays `calls` times from C and returns the host's seconds of one launch,\n"
+    "the stream empty before and drained after. way: 'plain', 'programmatic' (compute capability 9.0) or 'graph', a\n"
+    "CUDA graph with that kernel alone. Raises what add raises, ValueError for another way and arrays of other "
+    "places.");
+
+PyObject *
+py_bare_launches(PyObject *module, PyObject *arguments, PyObject *keywords)
+{
+    struct module_state *state = PyModule_GetState(module);
+    PyObject *objects[ROLE_COUNT];
+    struct add_arguments parsed;
+    struct prepared_call call;
+    struct status status;
+    const char *name = "plain";
+    enum bare_way way;
+    int calls;
+    double seconds;
+    if (parse_calls(arguments, keywords, "OOO|$is:bare_launches", objects, &calls, &name) < 0 ||
+        way_of(name, &way) < 0 || prepare_device_call(state, objects, &parsed, &call) < 0)
+        return NULL;
+    PyThreadState *released = PyEval_SaveThread();
+    int failed = bare_launches(&call.plan, way, calls, &seconds, &status);
+    PyEval_RestoreThread(released);
+    call_clear(&call);
+    return failed ? status_raise(state, &status) : PyFloat_FromDouble(seconds);
+}
+
+struct stages {
+    double parse, describe, plan, allocate, launch;
+};
+
+/* Each stage by itself, in the order of a call. Returns 0, or -1 with an exception set. */
+static int
+time_stages(struct module_state *state, PyObject *const objects[ROLE_COUNT], int calls, struct stages *stages)
+{
+    struct add_arguments arguments;
+    struct prepared_call call;
+    struct device_operand operand, made;
+    struct status status;
+    unsigned flags;
+    double begin = now();
+    for (int i = 0; i < calls; i++)
+        if (add_arguments_parse(state, "add", objects, ROLE_COUNT, NULL, &arguments) < 0)
+            return -1;
+    stages->parse = now() - begin;
+
+    begin = now();
+    for (int i = 0; i < calls; i++)
+        for (int role = 0; role < ROLE_COUNT; role++) {
+            if (device_operand_from(state, objects[role], (enum role)role, NULL, &operand) <= 0)
+                return -1;
+            device_operand_clear(&operand);
+        }
+    stages->describe = now() - begin;
+
+    begin = now();
+    for (int i = 0; i < calls; i++) {
+        if (call_prepare(state, &arguments, &call) < 0)
+            return -1;
+        call_clear(&call);
+    }
+    stages->plan = now() - begin - stages->describe;
+
+    if (call_prepare(state, &arguments, &call) < 0)
+        return -1;
+    int failed = 0;
+    begin = now();
+    for (int i = 0; i < calls && !failed; i++) {
+        PyObject *sum = device_result(state, &call.devices[ROLE_A], call.plan.device, call.plan.stream, &made);
+        failed = sum ? 0 : -1;
+        if (sum)
+            device_operand_clear(&made);
+        Py_XDECREF(sum);
+    }
+    stages->allocate = now() - begin;
+
+    begin = now();
+    for (int i = 0; i < calls && !failed; i++) {
+        PyThreadState *released = PyEval_SaveThread();
+        failed = plan_run(&call.plan, &flags, &status);
+        PyEval_RestoreThread(released);
+        if (failed)
+            status_raise(state, &status);
+    }
+    stages->launch = now() - begin;
+    call_clear(&call);
+    return failed;
+}
+
+const char call_stages_doc[] = PyDoc_STR(
+    "call_stages($module, a, b, out, /, *, calls)\n--\n\n"
+    "What the stages of add(a, b, out) take for these device arrays, each repeated `calls` times by itself: a dict of\n"
+    "seconds a call. 'parse' sorts the arguments out, 'describe' looks at the three arrays, 'plan' checks them "
+    "against\n"
+    "each other and chooses the stream, 'allocate' makes an array like a and drops it (what a + b has in place of\n"
+    "out), 'launch' queues the kernel. Leaves the sum in out. Raises what add raises.");
+
+PyObject *
+py_call_stages(PyObject *module, PyObject *arguments, PyObject *keywords)
+{
+    struct module_state *state = PyModule_GetState(module);
+    PyObject *objects[ROLE_COUNT];
+    struct add_arguments parsed;
+    struct prepared_call call;
+    struct stages stages;
+    int calls;
+    if (parse_calls(arguments, keywords, "OOO|$i:call_stages", objects, &calls, NULL) < 0 ||
+        prepare_device_call(state, objects, &parsed, &call) < 0)
+        return NULL;
+    call_clear(&call);
+    if (time_stages(state, objects, calls, &stages) < 0)
+        return NULL;
+    return Py_BuildValue("{s:d,s:d,s:d,s:d,s:d}", "parse", stages.parse / calls, "describe", stages.describe / calls,
+                         "plan", stages.plan / calls, "allocate", stages.allocate / calls, "launch",
+                         stages.launch / calls);
+}

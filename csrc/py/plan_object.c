@@ -1,0 +1,263 @@
+/* vecadd.plan and what it gives: an addition checked once and made again and again. */
+#include <string.h>
+
+#include "add.h"
+#include "errors.h"
+#include "keep.h"
+#include "methods.h"
+#include "plan_graph.h"
+#include "prepare.h"
+
+struct plan_object {
+    PyObject_HEAD PyObject *objects[ROLE_COUNT]; /* the caller's; NULL once the garbage collector has been here */
+    struct prepared_call call;                   /* holds what keeps the memory of device operands */
+    struct plan_graph *graph;                    /* ROUTE_DEVICE; else NULL */
+};
+
+static struct module_state *
+state_of(struct plan_object *self)
+{
+    return PyType_GetModuleState(Py_TYPE((PyObject *)self));
+}
+
+static PyObject *
+run_device(struct plan_object *self)
+{
+    struct status status;
+    PyThreadState *released = PyEval_SaveThread(); /* a launch may wait, as in add.c, and so may the graph's lock */
+    int failed = plan_graph_run(self->graph, &status);
+    PyEval_RestoreThread(released);
+    return failed ? status_raise(state_of(self), &status) : Py_NewRef(self->objects[ROLE_OUT]);
+}
+
+/* NumPy's arrays can be resized, and made read-only, under our feet. */
+static bool
+moved(struct plan_object *self)
+{
+    const struct plan *plan = &self->call.plan;
+    struct operand now[ROLE_COUNT];
+    if (host_operands(state_of(self), self->objects, now))
+        return true;
+    return now[ROLE_A].data != plan->a || now[ROLE_B].data != plan->b || now[ROLE_OUT].data != plan->c ||
+           now[ROLE_A].size * dtype_table[now[ROLE_A].dtype].lanes != plan->n ||
+           dtype_table[now[ROLE_A].dtype].lane != plan->lane;
+}
+
+static PyObject *
+run_host(struct plan_object *self)
+{
+    if (moved(self)) {
+        PyErr_SetString(PyExc_ValueError, "an array of the plan has been resized, changed its dtype or become "
+                                          "read-only since: make a new plan");
+        return NULL;
+    }
+    return add_run(state_of(self), &self->call.plan) < 0 ? NULL : Py_NewRef(self->objects[ROLE_OUT]);
+}
+
+static PyObject *
+plan_call(struct plan_object *self, PyObject *arguments, PyObject *keywords)
+{
+    if (PyTuple_Size(arguments) != 0 || (keywords && PyDict_Size(keywords) != 0)) {
+        PyErr_SetString(PyExc_TypeError, "a Plan takes no arguments: its operands are those that it was made with");
+        return NULL;
+    }
+    if (!self->objects[ROLE_OUT]) {
+        PyErr_SetString(PyExc_RuntimeError, "the plan has been taken apart by the garbage collector");
+        return NULL;
+    }
+    if (self->graph)
+        return run_device(self);
+    if (self->call.kind == CALL_PLANNED)
+        return run_host(self);
+    return PyObject_CallFunctionObjArgs(state_of(self)->numpy_add, self->objects[ROLE_A], self->objects[ROLE_B],
+                                        self->objects[ROLE_OUT], NULL);
+}
+
+static int
+plan_traverse(struct plan_object *self, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE((PyObject *)self));
+    for (int role = 0; role < ROLE_COUNT; role++) {
+        Py_VISIT(self->objects[role]);
+        if (!self->call.held[role])
+            continue;
+        Py_VISIT(self->call.devices[role].exported);
+        Py_VISIT(self->call.devices[role].library);
+    }
+    return 0;
+}
+
+/* The graph first: what it works on may go with its last owner here. */
+static int
+plan_clear(struct plan_object *self)
+{
+    struct plan_graph *graph = self->graph;
+    self->graph = NULL;
+    if (graph)
+        keep_lent_operands(&self->call);
+    plan_graph_close(graph);
+    for (int role = 0; role < ROLE_COUNT; role++)
+        Py_CLEAR(self->objects[role]);
+    call_clear(&self->call);
+    memset(self->call.held, 0, sizeof self->call.held);
+    return 0;
+}
+
+static void
+plan_dealloc(struct plan_object *self)
+{
+    PyTypeObject *type = Py_TYPE((PyObject *)self);
+    PyObject_GC_UnTrack(self);
+    plan_clear(self);
+    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    release(self);
+    Py_DECREF(type);
+}
+
+static const char *
+route_of(const struct plan_object *self)
+{
+    return self->call.kind == CALL_PLANNED ? route_name[self->call.plan.route] : "numpy";
+}
+
+static PyObject *
+get_route(struct plan_object *self, void *Py_UNUSED(closure))
+{
+    return PyUnicode_FromString(route_of(self));
+}
+
+static PyObject *
+plan_repr(struct plan_object *self)
+{
+    PyObject *out = self->objects[ROLE_OUT];
+    PyObject *shape = out ? PyObject_GetAttrString(out, "shape") : NULL;
+    PyObject *dtype = shape ? PyObject_GetAttr(out, state_of(self)->names[NAME_DTYPE]) : NULL;
+    PyObject *text =
+        dtype ? PyUnicode_FromFormat("<vecadd.Plan route=%s shape=%S dtype=%S>", route_of(self), shape, dtype) : NULL;
+    Py_XDECREF(shape);
+    Py_XDECREF(dtype);
+    if (text)
+        return text;
+    PyErr_Clear();
+    return PyUnicode_FromFormat("<vecadd.Plan route=%s>", route_of(self));
+}
+
+/* Memory that is another one at each look, as that of a conjugated view of PyTorch's is, cannot be planned with. */
+static int
+check_memory_stays(struct module_state *state, const struct add_arguments *arguments, const struct plan *plan)
+{
+    struct prepared_call again;
+    if (call_prepare(state, arguments, &again) < 0)
+        return -1;
+    bool same = again.plan.a == plan->a && again.plan.b == plan->b && again.plan.c == plan->c;
+    call_clear(&again);
+    if (same)
+        return 0;
+    PyErr_SetString(PyExc_ValueError,
+                    "an operand is a view whose values are computed anew for each addition (conjugated "
+                    "or negated): plan with a tensor of its own, as resolve_conj().resolve_neg() "
+                    "gives it");
+    return -1;
+}
+
+/* Of a plan that call_prepare has filled in. */
+static int
+open_graph(struct plan_object *self, struct module_state *state, const struct add_arguments *arguments)
+{
+    if (self->call.kind != CALL_PLANNED || self->call.plan.route != ROUTE_DEVICE)
+        return 0;
+    if (check_memory_stays(state, arguments, &self->call.plan) < 0)
+        return -1;
+    struct status status;
+    PyThreadState *released = PyEval_SaveThread();
+    int failed = plan_graph_open(&self->graph, &self->call.plan, &status);
+    PyEval_RestoreThread(released);
+    if (failed)
+        status_raise(state, &status);
+    return failed;
+}
+
+static int
+check_arguments(const struct add_arguments *arguments)
+{
+    if (!arguments->objects[ROLE_OUT])
+        PyErr_SetString(PyExc_TypeError, "plan() needs out: the array that each call writes the sum to");
+    else if (arguments->numpys_own)
+        PyErr_Format(PyExc_TypeError, "plan() takes a, b, out and stream, not %s", arguments->numpys_own);
+    else if (arguments->choice != DEVICE_UNSAID)
+        PyErr_SetString(PyExc_TypeError,
+                        "plan() takes a, b, out and stream, not device: the plan is made for where the "
+                        "operands are");
+    else
+        return 0;
+    return -1;
+}
+
+const char plan_doc[] = PyDoc_STR(
+    "plan($module, a, b, /, out, *, stream=None)\n--\n\n"
+    "add(a, b, out, stream=stream) as an object: checked once, then done by each call of it.\n\n"
+    "A call of the Plan takes no arguments and returns out. Device arrays are added by a CUDA graph of one kernel,\n"
+    "which takes the host half of a launch; the call returns when the work is queued, behind the plan's own earlier\n"
+    "calls. Threads may share a Plan. While its stream captures, the kernel is launched in the graph's place. NumPy\n"
+    "arrays are added as by add, warnings included.\n\n"
+    "out\n"
+    "    Where the sums go. It may be a or b: then each call adds once more.\n"
+    "stream\n"
+    "    As add's. None: the stream that add would take now; a later change of the library's current stream does not\n"
+    "    move the plan.\n\n"
+    "The Plan holds its operands. Their memory must stay where it is: PyTorch's resize_ and set_ move it unseen.\n"
+    "Raises what add raises for its operands, TypeError without out, and ValueError for a conjugated or negated view\n"
+    "of PyTorch's; a call raises ValueError once a NumPy array has been resized or made read-only.");
+
+PyObject *
+py_plan(PyObject *module, PyObject *const *values, Py_ssize_t count, PyObject *keywords)
+{
+    struct module_state *state = PyModule_GetState(module);
+    struct add_arguments arguments;
+    if (add_arguments_parse(state, "plan", values, count, keywords, &arguments) < 0 || check_arguments(&arguments) < 0)
+        return NULL;
+    struct plan_object *self = (struct plan_object *)PyType_GenericAlloc(state->plan_type, 0);
+    if (!self)
+        return NULL;
+    if (call_prepare(state, &arguments, &self->call) < 0) {
+        memset(self->call.held, 0, sizeof self->call.held); /* call_prepare has cleared them */
+        Py_DECREF(self);
+        return NULL;
+    }
+    for (int role = 0; role < ROLE_COUNT; role++)
+        self->objects[role] = Py_NewRef(arguments.objects[role]);
+    if (open_graph(self, state, &arguments) == 0)
+        return (PyObject *)self;
+    Py_DECREF(self);
+    return NULL;
+}
+
+PyDoc_STRVAR(plan_type_doc, "An addition that vecadd.plan has checked: calling it adds. `route` says how, as\n"
+                            "'device', 'host' or 'numpy'.");
+
+PyTypeObject *
+plan_make_type(PyObject *module)
+{
+    static PyGetSetDef properties[] = {
+        {"route", (getter)get_route, NULL,
+         PyDoc_STR("Which way the addition goes: 'device', 'host', or 'numpy' for what is left to numpy.add."), NULL},
+        {NULL, NULL, NULL, NULL, NULL},
+    };
+    static PyType_Slot slots[] = {
+        {Py_tp_doc, (void *)plan_type_doc},
+        {Py_tp_dealloc, plan_dealloc},
+        {Py_tp_traverse, plan_traverse},
+        {Py_tp_clear, plan_clear},
+        {Py_tp_call, plan_call},
+        {Py_tp_repr, plan_repr},
+        {Py_tp_getset, properties},
+        {0, NULL},
+    };
+    static PyType_Spec spec = {
+        .name = "vecadd.Plan",
+        .basicsize = sizeof(struct plan_object),
+        .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_HAVE_GC,
+        .slots = slots,
+    };
+    return (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
+}

@@ -1,0 +1,220 @@
+/* plan_graph.h on the CUDA-runtime double: when the graph is launched and when the kernel is, and in which order. */
+#include <cuda_runtime_api.h>
+
+#include "check.h"
+#include "device.h"
+#include "double.h"
+#include "failures.h"
+#include "plan_graph.h"
+
+enum { N = 100, TIMES = 20 };
+
+static void *
+numbers(int32_t first, int32_t step)
+{
+    int32_t host[N];
+    for (int i = 0; i < N; i++)
+        host[i] = first + step * i;
+    void *memory = double_device_malloc(0, sizeof host);
+    CHECK(double_device_write(memory, host, sizeof host) == 0);
+    return memory;
+}
+
+static int
+holds(const void *memory, int32_t first, int32_t step)
+{
+    int32_t host[N];
+    int same = double_device_read(host, memory, sizeof host) == 0;
+    for (int i = 0; i < N; i++)
+        same = same && host[i] == first + step * i;
+    return same;
+}
+
+/* c = a + b on that stream; c may be a. */
+static struct plan
+addition(void *a, void *b, void *c, void *stream)
+{
+    return (struct plan){
+        .route = ROUTE_DEVICE, .lane = LANE_I32, .n = N, .a = a, .b = b, .c = c, .device = 0, .stream = stream};
+}
+
+static struct plan_graph *
+opened(const struct plan *plan)
+{
+    struct plan_graph *graph;
+    struct status status;
+    CHECK(plan_graph_open(&graph, plan, &status) == 0, "%s", status.text);
+    return graph;
+}
+
+static void
+run(struct plan_graph *graph)
+{
+    struct status status;
+    CHECK(plan_graph_run(graph, &status) == 0, "%s", status.text);
+}
+
+static void
+runs_come_one_after_the_other(void)
+{
+    for (unsigned seed = 0; seed < 20; seed++) {
+        double_reset(seed);
+        void *x = numbers(0, 0), *one = numbers(1, 0), *stream = double_stream_create(0, 1);
+        const struct plan plan = addition(x, one, x, stream);
+        struct plan_graph *graph = opened(&plan);
+        for (int i = 0; i < TIMES; i++)
+            run(graph);
+        plan_graph_close(graph); /* what is queued goes on */
+        CHECK(double_calls("cudaGraphLaunch") == TIMES);
+        CHECK(holds(x, TIMES, 0), "seed %u", seed);
+    }
+    CHECK(double_faults() == 0);
+}
+
+static void
+a_run_comes_after_the_operands_streams_and_before_what_they_do_next(void)
+{
+    for (unsigned seed = 0; seed < 40; seed++) {
+        double_reset(seed);
+        void *a = numbers(0, 0), *b = numbers(5, 1), *c = numbers(0, 0), *late = numbers(7, 2), *later = numbers(9, 9);
+        void *stream = double_stream_create(0, 1), *owner = double_stream_create(0, 1);
+        struct plan plan = addition(a, b, c, stream);
+        plan.join[0] = owner;
+        plan.joins = 1;
+        struct plan_graph *graph = opened(&plan);
+        double_copy_async(a, late, N * sizeof(int32_t), owner);
+        run(graph);
+        double_copy_async(a, later, N * sizeof(int32_t), owner);
+        CHECK(holds(c, 12, 3), "seed %u", seed);
+        plan_graph_close(graph);
+    }
+}
+
+/* The double knows no graph launched into a capture: it would be a fault. */
+static void
+a_stream_that_captures_gets_the_kernel(void)
+{
+    void *x = numbers(0, 0), *one = numbers(1, 0), *stream = double_stream_create(0, 1);
+    const struct plan plan = addition(x, one, x, stream);
+    struct plan_graph *graph = opened(&plan);
+    cudaGraph_t captured;
+    cudaGraphExec_t exec;
+    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal) == cudaSuccess);
+    run(graph);
+    run(graph);
+    CHECK(cudaStreamEndCapture(stream, &captured) == cudaSuccess);
+    CHECK(cudaGraphInstantiate(&exec, captured, 0) == cudaSuccess);
+    CHECK(holds(x, 0, 0));
+    CHECK(cudaGraphLaunch(exec, stream) == cudaSuccess);
+    run(graph);
+    CHECK(holds(x, 3, 0));
+    CHECK(cudaGraphExecDestroy(exec) == cudaSuccess && cudaGraphDestroy(captured) == cudaSuccess);
+    plan_graph_close(graph);
+    CHECK(double_faults() == 0);
+}
+
+static void
+a_plan_made_in_a_capture_launches_kernels(void)
+{
+    void *x = numbers(0, 0), *one = numbers(1, 0), *stream = double_stream_create(0, 1);
+    const struct plan plan = addition(x, one, x, stream);
+    cudaGraph_t captured;
+    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal) == cudaSuccess);
+    struct plan_graph *graph = opened(&plan);
+    run(graph);
+    CHECK(cudaStreamEndCapture(stream, &captured) == cudaSuccess);
+    CHECK(cudaGraphDestroy(captured) == cudaSuccess);
+    double_reset(0);
+    run(graph);
+    CHECK(holds(x, 1, 0));
+    CHECK(double_calls("cudaGraphLaunch") == 0 && double_calls("cudaLaunchKernel") == 1);
+    plan_graph_close(graph);
+    CHECK(double_faults() == 0);
+}
+
+static void
+what_is_no_single_kernel_is_added_as_ever(void)
+{
+    void *x = numbers(0, 1), *one = numbers(1, 0);
+    struct plan plan = addition(x, one, (char *)x + 4 * sizeof(int32_t), NULL);
+    plan.n = N - 4;
+    struct plan_graph *graph = opened(&plan);
+    run(graph);
+    int32_t host[N];
+    CHECK(double_device_read(host, x, sizeof host) == 0);
+    CHECK(host[3] == 3 && host[4] == 1 && host[N - 1] == N - 4);
+    plan_graph_close(graph);
+
+    plan.n = 0;
+    graph = opened(&plan);
+    run(graph);
+    plan_graph_close(graph);
+    CHECK(double_calls("cudaGraphLaunch") == 0);
+}
+
+static void
+leaves_the_current_device_as_it_was(void)
+{
+    int current = -1;
+    CHECK(cudaSetDevice(1) == cudaSuccess);
+    void *x = numbers(0, 0), *one = numbers(1, 0);
+    const struct plan plan = addition(x, one, x, NULL);
+    struct plan_graph *graph = opened(&plan);
+    CHECK(cudaGetDevice(&current) == cudaSuccess && current == 1);
+    run(graph);
+    CHECK(cudaGetDevice(&current) == cudaSuccess && current == 1);
+    plan_graph_close(graph);
+    CHECK(cudaGetDevice(&current) == cudaSuccess && current == 1);
+    CHECK(holds(x, 1, 0));
+}
+
+static int
+plan_and_run(struct status *status)
+{
+    static void *a, *b, *c, *stream, *owner;
+    if (!a) {
+        a = numbers(1, 2);
+        b = numbers(3, 4);
+        stream = double_stream_create(0, 1);
+        owner = double_stream_create(0, 1);
+        c = numbers(0, 0);
+    }
+    struct plan plan = addition(a, b, c, stream);
+    plan.join[0] = owner;
+    plan.joins = 1;
+    struct plan_graph *graph;
+    if (plan_graph_open(&graph, &plan, status) < 0) {
+        CHECK(graph == NULL);
+        return -1;
+    }
+    int failed = plan_graph_run(graph, status);
+    plan_graph_close(graph);
+    if (!failed)
+        CHECK(holds(c, 4, 6));
+    return failed;
+}
+
+/* But for cudaGetDevice: a release that cannot even learn the current device keeps what it has. */
+static void
+every_call_may_fail_once(void)
+{
+    static const char *const calls[] = {
+        "cudaStreamIsCapturing", "cudaStreamCreateWithFlags", "cudaStreamBeginCapture", "cudaLaunchKernel",
+        "cudaStreamEndCapture",  "cudaGraphInstantiate",      "cudaGraphUpload",        "cudaStreamSynchronize",
+        "cudaEventRecord",       "cudaStreamWaitEvent",       "cudaGraphLaunch"};
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        CHECK(fail_each_call(calls[i], cudaErrorUnknown, plan_and_run) > 0, "%s", calls[i]);
+}
+
+int
+main(void)
+{
+    RUN(runs_come_one_after_the_other);
+    RUN(a_run_comes_after_the_operands_streams_and_before_what_they_do_next);
+    RUN(a_stream_that_captures_gets_the_kernel);
+    RUN(a_plan_made_in_a_capture_launches_kernels);
+    RUN(what_is_no_single_kernel_is_added_as_ever);
+    RUN(leaves_the_current_device_as_it_was);
+    RUN(every_call_may_fail_once);
+    return check_report();
+}

@@ -1,0 +1,356 @@
+"""vecadd.plan: an addition that is checked once and made again by each call; what add refuses, it refuses."""
+
+import gc
+import re
+import threading
+import weakref
+
+import numpy as np
+import pytest
+from arrays import assert_same_values
+
+import vecadd
+from vecadd import _core
+
+N = 1000
+UNKNOWN, MEMORY_ALLOCATION = 999, 2
+
+
+def numbers(seed, n=N, dtype=np.int32):
+    return np.random.default_rng(seed).integers(-100, 100, n).astype(dtype)
+
+
+@pytest.fixture
+def operands(device):
+    """a, b and out as DeviceArrays, and the sum's values. Emptied at the end, because pytest keeps it until after the
+    device's check of what is left."""
+    a, b = numbers(1), numbers(2)
+    made = [vecadd.to_device(a), vecadd.to_device(b), vecadd.to_device(np.zeros_like(a)), a + b]
+    yield made
+    made.clear()
+
+
+def test_each_call_adds_and_returns_out(operands):
+    a, b, out, want = operands
+    plan = vecadd.plan(a, b, out)
+    for _ in range(3):
+        _core.poison(out)
+        assert plan() is out
+        assert_same_values(out.numpy(), want)
+
+
+def test_a_call_sees_what_the_operands_hold_by_then(operands):
+    a, b, out, want = operands
+    plan = vecadd.plan(a, b, out)
+    vecadd.add(a, b, a)
+    assert_same_values(plan().numpy(), want + b.numpy())
+
+
+def test_out_may_be_an_operand_and_calls_come_one_after_the_other(device):
+    a, b = vecadd.to_device(numbers(1)), vecadd.to_device(numbers(2))
+    plan = vecadd.plan(a, b, a)
+    for _ in range(2000):
+        plan()
+    assert_same_values(a.numpy(), numbers(1) + 2000 * numbers(2))
+
+
+def test_plans_and_additions_on_one_stream_keep_their_order(device):
+    x, y, one = (vecadd.to_device(np.full(N, value, np.int32)) for value in (0, 0, 1))
+    up, over = vecadd.plan(x, one, x), vecadd.plan(x, y, y)
+    for _ in range(500):
+        up()
+        over()
+        x += one
+        vecadd.add(x, y, y)
+    want_x = want_y = 0
+    for _ in range(500):
+        want_y += want_x + 1
+        want_x += 2
+        want_y += want_x
+    assert_same_values(x.numpy(), np.full(N, want_x, np.int32))
+    assert_same_values(y.numpy(), np.full(N, want_y, np.int64).astype(np.int32))
+
+
+@pytest.mark.parametrize("n", [0, 1, 3, 17, 4099])
+@pytest.mark.parametrize("dtype", _core.DTYPES)
+def test_every_dtype_and_length(dtype, n, device):
+    if dtype == "bfloat16":
+        dtype = pytest.importorskip("ml_dtypes").bfloat16
+    a = numbers(1, n, dtype)
+    x, out = vecadd.to_device(a), vecadd.to_device(np.zeros_like(a))
+    assert_same_values(vecadd.plan(x, x, out)().numpy(), np.add(a, a))
+
+
+def test_the_route_is_told(operands):
+    a, b, out, _ = operands
+    host = numbers(1)
+    assert vecadd.plan(a, b, out).route == "device"
+    assert vecadd.plan(host, host, np.empty_like(host)).route == "host"
+    assert vecadd.plan(host, host[:1], np.empty_like(host)).route == "numpy"
+
+
+def test_repr_says_what_is_planned(operands):
+    a, b, out, _ = operands
+    assert repr(vecadd.plan(a, b, out)) == f"<vecadd.Plan route=device shape=({N},) dtype=int32>"
+
+
+def test_device_plans_are_launched_as_graphs(operands, double):
+    a, b, out, _ = operands
+    plan = vecadd.plan(a, b, out)
+    double.reset(0)
+    plan()
+    assert (double.calls("cudaGraphLaunch"), double.calls("cudaLaunchKernel")) == (1, 0)
+
+
+def test_out_that_overlaps_in_part_is_planned_as_it_is_added(driver, foreign):
+    a = numbers(1)
+    memory, want = foreign(a), a.copy()
+    want[10:510] = a[0:500] + a[100:600]
+    vecadd.plan(memory.window(0, 500), memory.window(100, 500), memory.window(10, 500))()
+    assert_same_values(memory.numpy(), want)
+
+
+def test_a_plan_on_a_given_stream_comes_after_its_operands_producers(driver, foreign):
+    a, b = numbers(1), numbers(2)
+    late, out, source = foreign(np.zeros_like(a), stream=driver.stream()), foreign(np.zeros_like(a)), foreign(a)
+    plan = vecadd.plan(late, foreign(b), out, stream=driver.stream())
+    driver.copy_late(late.__cuda_array_interface__["stream"], late.pointer, source.pointer, a.nbytes)
+    plan()
+    assert_same_values(out.numpy(), a + b)
+
+
+def test_owner_may_overwrite_an_operand_at_once(driver, foreign):
+    a, b, stream = numbers(1), numbers(2), driver.stream()
+    x, later, out = foreign(a, stream=stream), foreign(numbers(3)), foreign(np.zeros_like(a))
+    plan = vecadd.plan(x, foreign(b), out, stream=driver.stream())
+    plan()
+    driver.copy_late(stream, x.pointer, later.pointer, a.nbytes)
+    assert_same_values(out.numpy(), a + b)
+
+
+# Host operands.
+
+
+@pytest.mark.parametrize("n", [0, 1, 17, 4099, 200_000])
+def test_numpy_arrays_are_added_on_the_host(n):
+    a, b = numbers(1, n, np.float32), numbers(2, n, np.float32)
+    out = np.empty_like(a)
+    plan = vecadd.plan(a, b, out)
+    assert plan() is out
+    assert_same_values(out, a + b)
+    a += 1
+    assert_same_values(plan(), a + b)
+
+
+def test_what_is_numpys_to_add_is_left_to_it():
+    a, out = np.arange(12.0).reshape(3, 4), np.empty((4, 3))
+    assert_same_values(vecadd.plan(a.T, 1, out)(), a.T + 1)
+
+
+def test_warnings_come_with_each_call():
+    a = np.full(10, np.finfo(np.float32).max)
+    plan = vecadd.plan(a, a, np.empty_like(a))
+    for _ in range(2):
+        with pytest.warns(RuntimeWarning, match="overflow"):
+            plan()
+
+
+def read_only(a):
+    a.flags.writeable = False
+
+
+@pytest.mark.parametrize(
+    "change", [read_only, lambda a: a.resize(10 * N, refcheck=False)], ids=["read-only", "resized"]
+)
+def test_a_numpy_array_that_changed_since_is_refused(change):
+    a, out = numbers(1), np.zeros(N, np.int32)
+    plan = vecadd.plan(a, a, out)
+    change(out)
+    before = out.copy()
+    with pytest.raises(ValueError, match="make a new plan"):
+        plan()
+    assert_same_values(out, before)
+
+
+# What is refused.
+
+
+def test_out_is_needed(operands):
+    a, b, *_ = operands
+    for arguments in ((a, b), (a, b, None)):
+        with pytest.raises(TypeError, match="needs out"):
+            vecadd.plan(*arguments)
+
+
+@pytest.mark.parametrize("keyword", [{"device": "cuda"}, {"dtype": "f4"}, {"where": True}], ids=str)
+def test_keywords_of_add_that_a_plan_has_not(keyword, operands):
+    a, b, out, _ = operands
+    with pytest.raises(TypeError, match=re.escape(f"not {next(iter(keyword))}")):
+        vecadd.plan(a, b, out, **keyword)
+
+
+def test_what_add_refuses_a_plan_refuses_and_out_is_untouched(operands, foreign):
+    a, b, out, _ = operands
+    before = out.numpy()
+    short, other = vecadd.to_device(numbers(1, 10)), vecadd.to_device(numbers(1, N, np.float32))
+    sealed = foreign(numbers(1), data=(foreign(numbers(2)).pointer, True))
+    for bad, exception in (
+        ((a, short, out), ValueError),
+        ((a, other, out), TypeError),
+        ((a, numbers(1), out), TypeError),
+        ((a, b, numbers(1)), TypeError),
+        ((a, b, sealed), ValueError),
+        ((a, b, out, "stream"), TypeError),
+    ):
+        with pytest.raises(exception):
+            vecadd.plan(*bad)
+    assert_same_values(out.numpy(), before)
+
+
+def test_a_call_takes_no_arguments(operands):
+    a, b, out, _ = operands
+    plan = vecadd.plan(a, b, out)
+    for call in (lambda: plan(1), lambda: plan(out=out)):
+        with pytest.raises(TypeError, match="takes no arguments"):
+            call()
+
+
+def test_plans_are_made_by_plan_alone():
+    with pytest.raises(TypeError, match="cannot create"):
+        _core.Plan()
+
+
+# What it holds.
+
+
+def test_operands_live_as_long_as_the_plan(operands):
+    a, b, out, want = operands
+    plan = vecadd.plan(a, b, out)
+    operands.clear()
+    del a, b, out
+    for seed in range(5):
+        vecadd.to_device(numbers(seed + 10))
+    assert_same_values(plan().numpy(), want)
+
+
+def test_what_a_plan_held_is_given_back(device):
+    before = _core.memory_counts()
+    x = vecadd.to_device(numbers(1))
+    plan = vecadd.plan(x, x, vecadd.to_device(numbers(1)))
+    plan()
+    del x, plan
+    assert _core.memory_counts() == before
+
+
+def test_a_plan_in_a_cycle_is_collected():
+    class Holder(np.ndarray):
+        pass
+
+    a = numbers(1).view(Holder)
+    a.plan = vecadd.plan(a, a, a)
+    gone = weakref.ref(a)
+    del a
+    gc.collect()
+    assert gone() is None
+
+
+def test_a_dropped_plans_launches_go_on(operands):
+    a, b, out, want = operands
+    vecadd.plan(a, b, out)()
+    assert_same_values(out.numpy(), want)
+
+
+def test_no_graph_stays(operands, double):
+    a, b, out, _ = operands
+    before = double.live()
+    for _ in range(3):
+        vecadd.plan(a, b, out)()
+    assert double.live() == before
+
+
+# Threads, captures, forks.
+
+
+def test_threads_share_a_plan(device):
+    x, one = vecadd.to_device(np.zeros(N, np.int32)), vecadd.to_device(np.ones(N, np.int32))
+    plan = vecadd.plan(x, one, x)
+    threads = [threading.Thread(target=lambda: [plan() for _ in range(250)]) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert_same_values(x.numpy(), np.full(N, 1000, np.int32))
+
+
+FORKED = """
+import os
+import numpy as np, vecadd
+a = np.arange(10, dtype='i4')
+x = vecadd.to_device(a)
+plan, host = vecadd.plan(x, x, x), vecadd.plan(a, a, np.empty_like(a))
+pid = os.fork()
+if pid == 0:
+    try:
+        plan()
+    except RuntimeError as error:
+        assert "spawn" in str(error), error
+        assert (host() == a + a).all()
+        del plan
+        os._exit(0)
+    os._exit(1)
+assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+assert (plan().numpy() == a + a).all()
+"""
+
+
+def test_in_a_fork_device_plans_name_spawn_and_host_plans_add(device, child):
+    child(FORKED)
+
+
+# What fails inside CUDA.
+
+
+@pytest.mark.parametrize("call", ["cudaGraphLaunch", "cudaEventRecord", "cudaStreamWaitEvent", "cudaStreamIsCapturing"])
+def test_every_call_of_a_run_may_fail_once(call, driver, foreign, double):
+    a, b = numbers(1), numbers(2)
+    out = foreign(np.zeros_like(a))
+    plan = vecadd.plan(foreign(a, stream=driver.stream()), foreign(b), out, stream=driver.stream())
+    plan()
+    made = double.calls(call)
+    assert made > 0
+    double.reset(0)
+    plan()
+    for nth in range(1, double.calls(call) + 1):
+        double.fail(call, nth, UNKNOWN, False)
+        with pytest.raises(RuntimeError, match="999"):
+            plan()
+        double.reset(0)
+        plan()
+        assert_same_values(out.numpy(), a + b)
+
+
+LOST = """
+import numpy as np, pytest, vecadd
+from double import control
+a = np.arange(10, dtype='i4')
+x = vecadd.to_device(a)
+plan, host = vecadd.plan(x, x, x), vecadd.plan(a, a, np.empty_like(a))
+control.fail("cudaGraphLaunch", 1, 700, False)
+for _ in range(2):
+    with pytest.raises(vecadd.DeviceLostError, match="no device call"):
+        plan()
+    assert (host() == a + a).all()
+del plan, x
+"""
+
+
+def test_after_an_error_that_stays_only_host_plans_add(double, child):
+    child(LOST)
+
+
+def test_a_plan_finds_no_memory(operands, double):
+    a, b, out, want = operands
+    double.fail("cudaGraphInstantiate", 1, MEMORY_ALLOCATION, False)
+    with pytest.raises(MemoryError):
+        vecadd.plan(a, b, out)
+    assert_same_values(vecadd.plan(a, b, out)().numpy(), want)
