@@ -20,6 +20,7 @@ CONFORMANCE = ("tests/double/conformance/*.c", "tests/double/conformance/*.cpp",
 
 ONLY_WITH_CUDA = {
     "csrc/core/add_graph.c",
+    "csrc/core/batch.c",
     "csrc/core/device.c",
     "csrc/core/hybrid.c",
     "csrc/core/memory.c",
@@ -84,6 +85,7 @@ SIMD = {
 LABORATORY_CODE = ("90", "75,80,90")
 CODE_OF = {
     "cuda/add.cu": ("75,80,86,89,90,100,120", "120"),
+    "cuda/batch.cu": ("75,80,90,100,120", "120"),  # 8.6 and 8.9 run 8.0's
     "cuda/latency/trigger.cu": ("90", "90"),  # programmatic launches begin with 9.0, the kernel would be empty below
 }
 NVCC_FLAGS = (

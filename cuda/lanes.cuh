@@ -165,9 +165,12 @@ add_vectors(const vector_of<Lane, Bytes> &a, const vector_of<Lane, Bytes> &b)
     return sum;
 }
 
-/* visit(lane) with the one that `lane` names: the only switch over lanes. */
+/* visit(lane) with the one that `lane` names: the only switch over lanes, on the host and in a kernel. */
+#if defined(__CUDACC__)
+#pragma nv_exec_check_disable
+#endif
 template <typename Visit>
-inline auto
+__host__ __device__ inline auto
 with_lane(enum lane lane, Visit visit)
 {
     switch (lane) {

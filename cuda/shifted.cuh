@@ -44,9 +44,8 @@ load_straddle(const void *first, uint64_t vector)
     return {load_words<Loads>(low), load_words<Loads>(low + (phase != 0)), phase};
 }
 
-template <typename Lane>
-__device__ inline vector_of<Lane>
-align(const straddle &s)
+__device__ inline words
+align_words(const straddle &s)
 {
     uint32_t w[8];
     for (int i = 0; i < 4; ++i) {
@@ -63,7 +62,14 @@ align(const straddle &s)
     words aligned;
     for (int i = 0; i < 4; ++i)
         aligned.word[i] = funnel_shift(w[i], w[i + 1], s.phase % 4 * 8);
-    return bits_as<vector_of<Lane>>(aligned);
+    return aligned;
+}
+
+template <typename Lane>
+__device__ inline vector_of<Lane>
+align(const straddle &s)
+{
+    return bits_as<vector_of<Lane>>(align_words(s));
 }
 
 #endif

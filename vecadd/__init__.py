@@ -11,7 +11,7 @@ The package needs NumPy; everything on a GPU needs an NVIDIA driver besides. Imp
 from importlib import import_module
 from typing import Any
 
-from vecadd._core import DeviceArray, DeviceLostError, Plan, add, empty_pinned, plan, release, to_device
+from vecadd._core import DeviceArray, DeviceLostError, Plan, add, add_many, empty_pinned, plan, release, to_device
 from vecadd._memory import memory_stats
 from vecadd.info import info
 
@@ -20,6 +20,7 @@ __all__ = [
     "DeviceLostError",
     "Plan",
     "add",
+    "add_many",
     "empty_pinned",
     "info",
     "ladder",

@@ -1,6 +1,6 @@
 """The C extension. `vecadd` re-exports what is public; the rest serves vecadd.ladder, vecadd.bench and vecadd.info."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, Literal, final
 
 import numpy as np
@@ -63,6 +63,9 @@ def add(
     **numpy_keywords: Any,
 ) -> Any: ...
 def plan(a: Any, b: Any, /, out: Any, *, stream: Any = None) -> Plan: ...
+def add_many(
+    xs: Iterable[Any], ys: Iterable[Any], /, out: Iterable[Any] | None = None, *, stream: Any = None
+) -> list[Any]: ...
 def to_device(x: Any, device: str | int | None = None) -> DeviceArray: ...
 def empty_pinned(shape: int | Sequence[int], dtype: DTypeLike = ...) -> NDArray[Any]: ...
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "batch_kernel.h"
 #include "device_state.h"
 #include "kernels.h"
 #include "runtime.h"
@@ -295,6 +296,8 @@ state_make(struct device_state *state, int device, struct status *status)
         goto done;
     }
     error = add_load();
+    if (error == cudaSuccess)
+        error = batch_load();
     if (error != cudaSuccess) {
         device_status(status, error, "cudaFuncGetAttributes");
         cudaEventDestroy(state->join);

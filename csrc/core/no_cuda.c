@@ -1,5 +1,6 @@
 /* device.h, memory.h, stream.h, transfer.h and the device half of probes.h in a build without CUDA. */
 #include "bare.h"
+#include "batch.h"
 #include "device.h"
 #include "memory.h"
 #include "plan_graph.h"
@@ -57,6 +58,12 @@ device_check_pointer(const void *pointer, size_t bytes, const char *what, int *d
 
 int
 device_add(const struct plan *plan, struct status *status)
+{
+    return no_cuda(status);
+}
+
+int
+device_add_many(const struct device_batch *batch, struct status *status)
 {
     return no_cuda(status);
 }

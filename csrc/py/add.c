@@ -9,10 +9,6 @@
 #include "prepare.h"
 #include "result.h"
 
-/* Bytes of one array from which a single thread adds without the GIL: some 10 us of work. Giving the GIL up and taking
- * it back costs 50 ns, and far more where another thread has taken it meanwhile. */
-enum { RELEASE_BYTES = 256 * 1024 };
-
 static bool
 worth_releasing(const struct plan *plan)
 {

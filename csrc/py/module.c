@@ -25,6 +25,7 @@
 
 static PyMethodDef methods[] = {
     WITH_KEYWORDS(add, METH_FASTCALL),
+    WITH_KEYWORDS(add_many, METH_FASTCALL),
     WITH_KEYWORDS(explain_route, METH_FASTCALL),
     WITH_KEYWORDS(plan, METH_FASTCALL),
     WITH_KEYWORDS(to_device, METH_VARARGS),

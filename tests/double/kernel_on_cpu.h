@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#define __launch_bounds__(...) /* of registers, which a CPU has no say in */
+
 inline thread_local uint3 threadIdx, blockIdx, blockDim, gridDim;
 
 /* As much as a block of any GPU can have. */

@@ -1,0 +1,99 @@
+#include "batch.h"
+
+#include <stdlib.h>
+
+#include <cuda_runtime_api.h>
+
+#include "batch_kernel.h"
+#include "device.h"
+#include "device_state.h"
+#include "stream.h"
+
+/* What is still to be launched. */
+struct launcher {
+    struct batch_segment *segments; /* BATCH_MOST */
+    size_t count;
+    cudaStream_t stream;
+    bool queued; /* something is */
+};
+
+static cudaError_t
+launch_collected(struct launcher *launcher)
+{
+    if (launcher->count == 0)
+        return cudaSuccess;
+    const cudaError_t error = batch_launch(launcher->segments, launcher->count, launcher->stream);
+    launcher->count = 0;
+    launcher->queued |= error == cudaSuccess;
+    return error;
+}
+
+/* In pieces that the table has bits for: their bytes are a multiple of 16, so that all have the alignments of the
+ * whole. */
+static cudaError_t
+collect(struct launcher *launcher, const struct batch_add *add)
+{
+    const size_t bytes = add->n * lane_size[add->lane];
+    cudaError_t error = cudaSuccess;
+    for (size_t done = 0; done < bytes && error == cudaSuccess; done += BATCH_MOST_BYTES) {
+        const size_t left = bytes - done;
+        launcher->segments[launcher->count++] =
+            (struct batch_segment){.a = (const char *)add->a + done,
+                                   .b = (const char *)add->b + done,
+                                   .c = (char *)add->c + done,
+                                   .bytes = (uint32_t)(left < BATCH_MOST_BYTES ? left : BATCH_MOST_BYTES),
+                                   .lane = add->lane};
+        if (launcher->count == BATCH_MOST)
+            error = launch_collected(launcher);
+    }
+    return error;
+}
+
+/* The operands' streams wait for `stream`, or it for them. */
+static int
+join_all(const struct device_batch *batch, int device, bool before, struct status *status)
+{
+    for (size_t i = 0; i < batch->joins; i++) {
+        void *const other = batch->join[i];
+        if (stream_join(device, before ? other : batch->stream, before ? batch->stream : other, status) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int
+queue_all(const struct device_batch *batch, struct launcher *launcher, int device, struct status *status)
+{
+    if (join_all(batch, device, true, status) < 0)
+        return -1;
+    cudaError_t error = cudaSuccess;
+    for (size_t i = 0; i < batch->count && error == cudaSuccess; i++)
+        error = collect(launcher, &batch->adds[i]);
+    if (error == cudaSuccess)
+        error = launch_collected(launcher);
+    if (error != cudaSuccess)
+        return device_status(status, error, "cudaLaunchKernel");
+    return join_all(batch, device, false, status);
+}
+
+int
+device_add_many(const struct device_batch *batch, struct status *status)
+{
+    struct device_scope scope;
+    if (batch->count == 0)
+        return 0;
+    struct launcher launcher = {.stream = batch->stream};
+    launcher.segments = malloc(BATCH_MOST * sizeof *launcher.segments);
+    if (!launcher.segments)
+        return status_set(status, STATUS_MEMORY, "there is no memory for a table of %d additions", BATCH_MOST);
+    int result = -1;
+    if (device_enter(&scope, batch->device, status) == 0) {
+        result = queue_all(batch, &launcher, scope.device, status);
+        /* Half a set of joins orders nothing: the operands' owners may free them at once. */
+        if (result < 0 && launcher.queued)
+            stream_wait(batch->stream);
+        device_leave(&scope);
+    }
+    free(launcher.segments);
+    return result;
+}

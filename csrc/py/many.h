@@ -1,0 +1,44 @@
+/* From lists of arrays to one piece of work: what add_many does before it computes, and the computing. */
+#ifndef VECADD_MANY_H
+#define VECADD_MANY_H
+
+#include "batch.h"
+#include "operand_from.h"
+
+/* A list of pairs, looked at and checked. The pairs that are plain (contiguous arrays of one dtype and shape) are
+ * `adds`; each of the others is for add itself. */
+struct many_call {
+    Py_ssize_t count;
+    PyObject *lists[ROLE_COUNT]; /* owned tuples of the operands; out's is NULL where there is none */
+    PyObject *result;            /* owned: the list of sums */
+    PyObject *held;              /* owned: a list of what else has to live until the work is queued, or NULL */
+
+    struct batch_add *adds;
+    size_t add_count;
+    Py_ssize_t *add_pair; /* the pair that each is of */
+    Py_ssize_t *others;   /* pairs for add itself */
+    size_t other_count;
+
+    enum place place; /* of all pairs */
+    int device;       /* on the device: of all pairs, and the stream that all run on */
+    void *stream;
+    PyObject *stream_object; /* owned: that stream for add; NULL on the host */
+    void **join;
+    size_t joins, join_room;
+};
+
+/* What add_many was given. Borrowed; out and stream are NULL where they are not. */
+struct many_arguments {
+    PyObject *xs, *ys, *out, *stream;
+};
+
+/* Looks at every pair, chooses the stream, and makes the sums that have no out. Returns 0, and many_clear() is due; or
+ * -1 with an exception set that begins with the pair it is about, and nothing written. */
+int many_prepare(struct module_state *state, const struct many_arguments *arguments, struct many_call *call);
+
+/* Adds; may be repeated where every pair has an out. `module` is ours. Returns 0, or -1 with an exception set. */
+int many_run(PyObject *module, struct many_call *call);
+
+void many_clear(struct many_call *call);
+
+#endif
