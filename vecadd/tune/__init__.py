@@ -1,6 +1,7 @@
 """vecadd tune: searches, on this machine, for what the tables in the code can only guess, and keeps what it finds.
 
 part.py      what a part of the search is, and what it hands back
+host.py      the host: threads, streaming stores, blocks
 store.py     the files: where, and written in one step; csrc/core/tuned_file.c reads them
 command.py   the table of the parts, and the command line's `tune`
 """

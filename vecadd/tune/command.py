@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from vecadd.info import info
-from vecadd.tune import store
+from vecadd.tune import host, store
 from vecadd.tune.part import Found, Part, Tell
 
-PARTS: tuple[Part, ...] = ()
+PARTS: tuple[Part, ...] = (host.PART,)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

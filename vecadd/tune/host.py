@@ -1,0 +1,186 @@
+"""The host's part of ``vecadd tune``: from which sizes threads and streaming stores pay on this machine.
+
+Every comparison is of two schedules on the same float32 operands in interleaved rounds: the median of paired ratios.
+csrc/core/host_thresholds.h says what each number decides.
+"""
+
+import math
+import random
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vecadd import _core
+from vecadd.tune.part import Found, Part, Tell
+
+KIB, MIB = 1 << 10, 1 << 20
+
+SIZES = tuple(1 << power for power in range(15, 27))  # bytes of the sum: 2^13 to 2^24 float32
+NEVER = 1 << 60  # csrc/core/host_thresholds.h
+BLOCKS = tuple(64 * KIB << step for step in range(6))
+SHIPPED_BLOCK = 256 * KIB
+
+ROUNDS = 7
+IDLE = 1e-3  # seconds after which the workers sleep
+ENOUGH = 200e-6  # seconds of calls that a sample back to back has at least
+MOST_CALLS = 15
+LONG = 1e-3  # seconds of a call that needs no other beside it
+
+PAYS = 0.97  # of the other's time: what is less is within what two runs differ by
+HARMLESS = 1.02
+
+Array = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """One way to add on the host, as the rungs ``threads`` and ``threads_stream`` take it. 0: their own choice."""
+
+    threads: int
+    streaming: bool = False
+    block: int = 0  # bytes
+
+    def seconds(self, operands: tuple[Array, Array, Array]) -> float:
+        rung = "threads_stream" if self.streaming else "threads"
+        params = {"threads": self.threads, "block_kb": self.block // KIB}
+        return _core.run_rung(rung, *operands, params=params)
+
+
+Sample = Callable[[Schedule, tuple[Array, Array, Array]], float]
+
+
+def back_to_back(schedule: Schedule, operands: tuple[Array, Array, Array]) -> float:
+    """The median of calls that follow each other, when the workers are awake and the caches hold what they left."""
+    first = schedule.seconds(operands)
+    if first >= LONG:
+        return schedule.seconds(operands)
+    first = min(first, schedule.seconds(operands), schedule.seconds(operands))
+    calls = max(3, min(MOST_CALLS, math.ceil(ENOUGH / first)))
+    return float(np.median([schedule.seconds(operands) for _ in range(calls)]))
+
+
+def after_idling(schedule: Schedule, operands: tuple[Array, Array, Array]) -> float:
+    """One call, the workers asleep, the operands where one thread has left them."""
+    Schedule(threads=1).seconds(operands)
+    time.sleep(IDLE)
+    return schedule.seconds(operands)
+
+
+def search(tell: Tell) -> Sequence[Found]:
+    """Measures for some seconds. Raises MemoryError where 192 MiB cannot be had."""
+    facts = _core.host_facts()
+    threads = facts["threads"]
+    operands = _operands(max(SIZES))
+    one, all_ = Schedule(1), Schedule(threads)
+    rows: dict[str, int] = {}
+    words = [f"{facts['key']}, {facts['simd']}; sizes are bytes of the sum"]
+
+    def compare(name: str, what: str, challenger: Schedule, holder: Schedule, sample: Sample) -> None:
+        ratios = []
+        for size in SIZES:
+            tell(f"{what}, {show(size)}")
+            ratios.append(ratio(challenger, holder, cut(operands, size), sample))
+        rows[name] = pays_from(SIZES, ratios)
+        words.append(f"{what}: {told(rows[name], SIZES, ratios)}")
+
+    compare("stream_alone", "streaming stores of one thread", Schedule(1, streaming=True), one, back_to_back)
+    if threads > 1:
+        compare("threads_awake", f"{threads} threads that are awake", all_, one, back_to_back)
+        compare("threads_asleep", f"{threads} threads that sleep", all_, one, after_idling)
+        rows["threads_asleep"] = max(rows["threads_awake"], rows["threads_asleep"])
+        streaming = Schedule(threads, streaming=True)
+        compare("stream_together", f"streaming stores of {threads} threads", streaming, all_, back_to_back)
+
+        tell("threads that stream")
+        counts = thread_counts(threads)
+        times = medians([Schedule(count, streaming=True) for count in counts], operands)
+        rows["threads_streaming"] = fewest(counts, times)
+        words.append(
+            f"threads that stream {show(max(SIZES))}: {listed(counts, times)}; {rows['threads_streaming']} taken"
+        )
+
+        tell("blocks")
+        block_times = medians([Schedule(threads, streaming=True, block=block) for block in BLOCKS], operands)
+        rows["block"] = best_block(BLOCKS, block_times)
+        shown = listed([show(block) for block in BLOCKS], block_times)
+        words.append(f"blocks of {shown}; {show(rows['block'])} taken")
+    return [Found("host", facts["key"], [(name, (number,)) for name, number in rows.items()], words)]
+
+
+def ratio(challenger: Schedule, holder: Schedule, operands: tuple[Array, Array, Array], sample: Sample) -> float:
+    """The median of the challenger's time over the holder's of the same round."""
+    ratios = []
+    for number in range(ROUNDS):
+        pair = [challenger, holder]
+        times = {schedule: sample(schedule, operands) for schedule in (pair if number % 2 else pair[::-1])}
+        ratios.append(times[challenger] / times[holder])
+    return float(np.median(ratios))
+
+
+def medians(schedules: Sequence[Schedule], operands: tuple[Array, Array, Array]) -> list[float]:
+    """Seconds of each schedule, by interleaved rounds."""
+    order = random.Random(0)
+    samples: dict[Schedule, list[float]] = {schedule: [] for schedule in schedules}
+    for _ in range(ROUNDS):
+        for schedule in order.sample(list(schedules), len(schedules)):
+            samples[schedule].append(schedule.seconds(operands))
+    return [float(np.median(samples[schedule])) for schedule in schedules]
+
+
+def pays_from(sizes: Sequence[int], ratios: Sequence[float]) -> int:
+    """The smallest size from which the challenger pays and beyond which it never harms; NEVER where it pays nowhere."""
+    found = NEVER
+    for size, value in sorted(zip(sizes, ratios, strict=True), reverse=True):
+        if value > HARMLESS:
+            break
+        if value <= PAYS:
+            found = size
+    return found
+
+
+def thread_counts(threads: int) -> list[int]:
+    """A quarter, a half and three quarters of the threads, one less than all and all."""
+    return sorted({max(1, threads * part // 4) for part in (1, 2, 3, 4)} | {max(1, threads - 1)})
+
+
+def fewest(counts: Sequence[int], times: Sequence[float]) -> int:
+    """The fewest threads that are as quick as any, within what two runs differ by."""
+    return min(count for count, seconds in zip(counts, times, strict=True) if seconds <= HARMLESS * min(times))
+
+
+def best_block(blocks: Sequence[int], times: Sequence[float]) -> int:
+    """The quickest, where it is quicker than what ships by more than two runs differ by."""
+    by_block = dict(zip(blocks, times, strict=True))
+    best = min(blocks, key=by_block.__getitem__)
+    return best if by_block[best] <= PAYS * by_block[SHIPPED_BLOCK] else SHIPPED_BLOCK
+
+
+def told(size: int, sizes: Sequence[int], ratios: Sequence[float]) -> str:
+    measured = ", ".join(f"{show(each)} {value:.2f}" for each, value in zip(sizes, ratios, strict=True))
+    return f"{'at no size' if size == NEVER else f'from {show(size)}'} (time over the other's: {measured})"
+
+
+def listed(names: Iterable[object], times: Sequence[float]) -> str:
+    return ", ".join(f"{name} {seconds * 1e3:.2f} ms" for name, seconds in zip(names, times, strict=True))
+
+
+def show(size: int) -> str:
+    return f"{size // MIB} MiB" if size >= MIB else f"{size // KIB} KiB"
+
+
+def cut(operands: tuple[Array, Array, Array], size: int) -> tuple[Array, Array, Array]:
+    """The first `size` bytes of each."""
+    a, b, out = (x[: size // x.itemsize] for x in operands)
+    return a, b, out
+
+
+def _operands(size: int) -> tuple[Array, Array, Array]:
+    n = size // 4
+    a = np.linspace(-1, 1, n, dtype=np.float32)
+    return a, a[::-1].copy(), np.zeros(n, np.float32)
+
+
+PART = Part("host", search, needs_gpu=False)
