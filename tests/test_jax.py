@@ -108,3 +108,72 @@ def test_out_of_jax_is_refused(gpu):
 def test_traced_arrays_are_refused():
     with pytest.raises(TypeError, match=r"jax\.jit"):
         jax.jit(lambda x: vecadd.add(x, x))(jnp.ones(3))
+
+
+# On the host.
+
+
+@pytest.fixture
+def cpu():
+    return jax.devices("cpu")[0]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("n", [0, 1, 17, 1000])
+def test_sum_on_the_host_is_numpys_and_a_jax_array(cpu, n, dtype):
+    a, b = values(dtype, n, 1), values(dtype, n, 2)
+    x, y = jax.device_put(a, cpu), jax.device_put(b, cpu)
+    with np.errstate(all="ignore"):
+        got = vecadd.add(x, y)
+        assert isinstance(got, jax.Array)
+        assert got.devices() == {cpu}
+        assert_same_values(np.asarray(got), numpys_sum(a, b))
+        assert_same_values(np.asarray(x), a)
+
+
+def test_addition_on_the_host_is_vecadds_own(cpu):
+    x = jax.device_put(np.ones((30, 40)), cpu)
+    assert _core.explain_route(x, x)["route"] == "host"
+
+
+def test_large_sum_on_the_host_is_read_back_right(cpu):
+    a = np.arange(1_000_000.0)
+    x = jax.device_put(a, cpu)
+    total = vecadd.add(x, x)
+    del x
+    assert_same_values(np.asarray(vecadd.add(total, total)), a * 4)
+
+
+def test_sum_on_the_host_waits_for_what_jax_still_computes(cpu):
+    a = jax.device_put(np.zeros(100_000, np.int32), cpu)
+    late = jax.jit(lambda x: jax.lax.fori_loop(0, 500, lambda i, y: y + 1, x))(a)
+    assert int(vecadd.add(late, late).min()) == 1000
+
+
+@pytest.mark.parametrize(
+    "call",
+    [lambda add, x: add(x, 1.5), lambda add, x: add(2, x), lambda add, x: add(x, x[:1]), lambda add, x: add(x, x > 1)],
+    ids=["number", "number first", "broadcast", "two dtypes"],
+)
+def test_what_is_broadcast_or_cast_is_jaxs_own_sum(cpu, call):
+    x = jax.device_put(np.arange(3, dtype=np.float32), cpu)
+    got, want = call(vecadd.add, x), call(jnp.add, x)
+    assert type(got) is type(want)
+    assert_same_values(np.asarray(got), np.asarray(want))
+
+
+def test_out_of_jax_on_the_host_is_refused(cpu):
+    x = jax.device_put(np.ones(3), cpu)
+    with pytest.raises(TypeError, match="JAX array"):
+        vecadd.add(x, x, x)
+
+
+def test_jax_and_numpy_on_the_host_are_numpys(cpu):
+    x = jax.device_put(np.ones(3), cpu)
+    assert_same_values(np.asarray(vecadd.add(x, np.ones(3))), np.full(3, 2.0))
+
+
+def test_overflow_on_the_host_warns_as_numpy_does(cpu):
+    x = jax.device_put(np.full(10, 3e38, np.float32), cpu)
+    with pytest.warns(RuntimeWarning, match="overflow encountered in add"):
+        vecadd.add(x, x)

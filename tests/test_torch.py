@@ -5,6 +5,7 @@ import pytest
 from arrays import numpys_sum, values
 
 import vecadd
+from vecadd import _core
 
 torch = pytest.importorskip("torch")
 
@@ -155,10 +156,115 @@ def test_torch_reads_device_arrays(cuda):
     np.testing.assert_array_equal(t.cpu().numpy(), a)
 
 
-@pytest.mark.filterwarnings("ignore:__array_wrap__ must accept:DeprecationWarning")  # torch's own, as numpy.add has it
-@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.bool, torch.complex64], ids=str)
-def test_cpu_tensors_give_what_numpy_gives(dtype):
-    a = small(dtype, 100, "cpu")
-    got, want = vecadd.add(a, a), np.add(a, a)
+@pytest.mark.gpu
+def test_tensors_of_a_third_stream_outlive_a_sum_on_a_given_stream(cuda):
+    made_on, run_on, n = torch.cuda.Stream(), torch.cuda.Stream(), 4_000_000
+    for i in range(20):
+        with torch.cuda.stream(made_on):
+            a = torch.full((n,), i, device=cuda, dtype=torch.int32)
+        torch.cuda.current_stream().wait_stream(made_on)
+        with torch.cuda.stream(run_on):
+            torch.cuda._sleep(2_000_000)
+        total = vecadd.add(a, a, stream=run_on)
+        del a
+        with torch.cuda.stream(made_on):  # takes a's memory, unless torch knows that run_on still reads it
+            torch.full((n,), -7, device=cuda, dtype=torch.int32)
+        torch.cuda.synchronize()
+        assert bool((total == 2 * i).all())
+
+
+@pytest.mark.gpu
+def test_capture_is_replayed_with_the_values_of_then(cuda):
+    a, b, out = (torch.zeros(100_000, device=cuda) for _ in range(3))
+    vecadd.add(a, b, out)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        total = vecadd.add(a, b)
+        vecadd.add(total, total, out)
+    for i in range(3):
+        a.fill_(i)
+        b.fill_(10 * i)
+        graph.replay()
+        assert torch.equal(total, a + b)
+        assert torch.equal(out, 2 * (a + b))
+
+
+@pytest.mark.gpu
+def test_torch_takes_device_arrays_by_dlpack_both_ways(cuda):
+    a = np.arange(1000.0)
+    x = vecadd.to_device(a)
+    t = torch.from_dlpack(x + x)
+    assert t.device.type == "cuda"
+    np.testing.assert_array_equal(vecadd.add(t, t).cpu().numpy(), a * 4)
+
+
+# On the host.
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("n", [1, 17, 1000, 300_000])
+def test_sum_on_the_host_is_torchs_and_a_tensor(n, dtype):
+    a, b = small(dtype, n, "cpu"), small(dtype, n, "cpu").flip(0)
+    got = vecadd.add(a, b)
+    assert type(got) is torch.Tensor
+    assert (got.dtype, got.device, got.shape) == (a.dtype, a.device, a.shape)
+    assert torch.equal(got, a + b)
+
+
+def test_addition_on_the_host_is_vecadds_own():
+    a = torch.ones(30, 40)
+    assert _core.explain_route(a, a)["route"] == "host"
+
+
+def test_out_on_the_host_is_written_where_it_is():
+    a, out = torch.arange(1000.0), torch.zeros(1000)
+    pointer = out.data_ptr()
+    assert vecadd.add(a, a, out) is out
+    assert out.data_ptr() == pointer
+    assert torch.equal(out, a + a)
+    assert vecadd.add(a, a, a) is a
+    assert torch.equal(a, out)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [lambda add, x: add(x, 1.5), lambda add, x: add(x, x[:1]), lambda add, x: add(x, x.to(torch.int64)),
+     lambda add, x: add(x[0], x[1])],
+    ids=["number", "broadcast", "two dtypes", "no dimension"],
+)  # fmt: skip
+def test_what_is_broadcast_or_cast_is_torchs_own_sum(call):
+    x = torch.arange(3, dtype=torch.float32)
+    got, want = call(vecadd.add, x), call(torch.add, x)
     assert type(got) is type(want)
-    np.testing.assert_array_equal(np.asarray(got), np.asarray(want))
+    assert got.dtype == want.dtype
+    assert torch.equal(got, want)
+
+
+@pytest.mark.parametrize("view", [lambda t: t[::2], lambda t: t.flip(0), lambda t: t.reshape(10, 100).T], ids=range(3))
+def test_views_on_the_host(view):
+    a = torch.arange(1000.0)
+    assert torch.equal(vecadd.add(view(a), view(a)), view(a) * 2)
+
+
+def test_conjugated_and_negated_views_on_the_host_are_what_they_mean():
+    a = torch.tensor([1 + 2j, 3 - 4j])
+    assert torch.equal(vecadd.add(a.conj(), a), a.conj() + a)
+    assert torch.equal(vecadd.add(a.conj().imag, a.imag), a.conj().imag + a.imag)
+
+
+def test_tensor_on_the_host_that_needs_its_gradient_is_refused():
+    a = torch.ones(3, requires_grad=True)
+    with pytest.raises(RuntimeError, match=r"detach\(\)"):
+        vecadd.add(a, a)
+    with torch.no_grad():
+        assert torch.equal(vecadd.add(a, a), torch.full((3,), 2.0))
+
+
+def test_tensors_and_numpy_on_the_host_give_what_numpy_gives():
+    a = torch.ones(3)
+    np.testing.assert_array_equal(np.asarray(vecadd.add(np.ones(3), a)), np.full(3, 2.0))
+
+
+def test_stream_with_tensors_on_the_host_is_a_type_error():
+    with pytest.raises(TypeError, match="stream"):
+        vecadd.add(torch.ones(3), torch.ones(3), stream=0)

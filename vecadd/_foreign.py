@@ -8,6 +8,9 @@ import sys
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import numpy as np
+from numpy.typing import NDArray
+
 
 class Library:
     """A library whose arrays are no more than their interface says: sums are DeviceArrays."""
@@ -16,6 +19,8 @@ class Library:
     has_exchange_table = False  # whether types of its may have the table that operand_torch.c reads
     by_dlpack_only = False  # whether its __cuda_array_interface__ orders nothing
     adopts = False  # whether sums are made as DeviceArrays and given to it when their kernel is queued
+    has_host_arrays = False  # whether arrays that `export` does not take are on the host, for vecadd._tensors
+    records_streams = False  # whether it is to be told of other streams than its current one that use an array
 
     def export(self, array: Any, writing: bool) -> Any:
         """The object whose interface is to be read; None where the array is not in device memory."""
@@ -32,6 +37,21 @@ class Library:
     def adopt(self, array: Any) -> Any:
         """An array of the library's in the memory of this DeviceArray, which it keeps."""
         return array
+
+    def record_stream(self, array: Any, stream: int) -> None:
+        """Has the array's memory not used again before what this stream holds now is done."""
+
+    def on_host(self, array: Any, writing: bool) -> Any:
+        """The array as its __dlpack__ is to be asked for; raises where it is not to be added."""
+        return array
+
+    def from_host(self, total: NDArray[Any], like: Any) -> Any:
+        """An array of the library's, where `like` is, in the memory of this NumPy array or with its elements."""
+        return total
+
+    def add(self, a: Any, b: Any, out: Any) -> Any:
+        """Its own addition, for arrays on the host that have to be broadcast or cast."""
+        raise NotImplementedError
 
 
 class _Handle:
@@ -70,9 +90,13 @@ class Torch(Library):
     void2_is_bfloat16 = True
     has_exchange_table = True
 
+    has_host_arrays = True
+    records_streams = True
+
     def export(self, array: Any, writing: bool) -> Any:
-        if not getattr(array, "is_cuda", False):
-            return None
+        return self.on_host(array, writing) if getattr(array, "is_cuda", False) else None
+
+    def on_host(self, array: Any, writing: bool) -> Any:
         if array.requires_grad:
             if sys.modules["torch"].is_grad_enabled():
                 raise RuntimeError(
@@ -99,6 +123,20 @@ class Torch(Library):
         with torch.cuda.stream(external or torch.cuda.default_stream(array.device)):
             return torch.empty_like(array, memory_format=torch.contiguous_format)
 
+    def record_stream(self, array: Any, stream: int) -> None:
+        torch = sys.modules["torch"]
+        external = torch.cuda.ExternalStream(stream, array.device) if stream else None
+        array.record_stream(external or torch.cuda.default_stream(array.device))
+
+    def from_host(self, total: NDArray[Any], like: Any) -> Any:
+        torch = sys.modules["torch"]
+        if total.dtype.name == "bfloat16":  # not among the dtypes that NumPy gives away
+            return torch.from_dlpack(total.view(np.int16)).view(torch.bfloat16)
+        return torch.from_dlpack(total)
+
+    def add(self, a: Any, b: Any, out: Any) -> Any:
+        return sys.modules["torch"].add(a, b, out=out)
+
 
 class Numba(Library):
     adopts = True
@@ -113,6 +151,7 @@ class JAX(Library):
 
     by_dlpack_only = True
     adopts = True
+    has_host_arrays = True
 
     def export(self, array: Any, writing: bool) -> Any:
         jax = sys.modules["jax"]
@@ -128,6 +167,15 @@ class JAX(Library):
 
     def adopt(self, array: Any) -> Any:
         return sys.modules["jax"].dlpack.from_dlpack(array)
+
+    def from_host(self, total: NDArray[Any], like: Any) -> Any:
+        jax = sys.modules["jax"]
+        if total.dtype.name == "bfloat16":  # not among the dtypes that NumPy gives away
+            return jax.device_put(total, like.sharding)
+        return jax.dlpack.from_dlpack(total)
+
+    def add(self, a: Any, b: Any, out: Any) -> Any:
+        return sys.modules["jax"].numpy.add(a, b)
 
 
 _LIBRARIES = {"cupy": CuPy(), "jax": JAX(), "jaxlib": JAX(), "numba": Numba(), "torch": Torch()}

@@ -66,19 +66,21 @@ done:
     return result;
 }
 
-static PyObject *
-add_staged(const struct add_arguments *arguments)
+PyObject *
+call_in_python(const char *module_name, const char *function, PyObject *library, const struct add_arguments *arguments)
 {
-    PyObject *module = PyImport_ImportModule("vecadd._staged");
+    static const char *const choices[] = {
+        [DEVICE_UNSAID] = NULL, [DEVICE_CPU] = "cpu", [DEVICE_HYBRID] = "hybrid", [DEVICE_CUDA] = "cuda"};
+    PyObject *module = PyImport_ImportModule(module_name);
     if (!module)
         return NULL;
-    const char *name = arguments->choice == DEVICE_HYBRID ? "hybrid" : "cuda";
-    PyObject *device =
-        arguments->device < 0 ? PyUnicode_FromString(name) : PyUnicode_FromFormat("cuda:%d", arguments->device);
+    PyObject *device = arguments->device < 0 ? Py_BuildValue("z", choices[arguments->choice])
+                                             : PyUnicode_FromFormat("cuda:%d", arguments->device);
+    PyObject *a = arguments->objects[ROLE_A], *b = arguments->objects[ROLE_B];
     PyObject *out = arguments->objects[ROLE_OUT] ? arguments->objects[ROLE_OUT] : Py_None;
-    PyObject *result = device ? PyObject_CallMethod(module, "add", "OOOO", arguments->objects[ROLE_A],
-                                                    arguments->objects[ROLE_B], out, device)
-                              : NULL;
+    PyObject *result = !device   ? NULL
+                       : library ? PyObject_CallMethod(module, function, "OOOOO", library, a, b, out, device)
+                                 : PyObject_CallMethod(module, function, "OOOO", a, b, out, device);
     Py_XDECREF(device);
     Py_DECREF(module);
     return result;
@@ -112,8 +114,8 @@ add_planned(struct module_state *state, const struct add_arguments *arguments, s
     PyObject *sum = out ? Py_NewRef(out) : make_sum(state, arguments->objects[ROLE_A], call);
     if (sum && add_run(state, &call->plan) < 0)
         Py_CLEAR(sum);
-    if (call->plan.route == ROUTE_DEVICE)
-        keep_lent_operands(call);
+    if (call->plan.route == ROUTE_DEVICE && keep_operands(call) < 0)
+        Py_CLEAR(sum);
     if (sum && !out && Py_TYPE(sum) == state->device_array_type && call->devices[ROLE_A].library)
         return foreign_adopt(call->devices[ROLE_A].library, sum);
     return sum;
@@ -133,11 +135,14 @@ add_arguments_run(struct module_state *state, const struct add_arguments *argume
     case CALL_HOST_ROWS:
         sum = host_rows_call_run(state, &call.host_rows, arguments->objects[ROLE_OUT]);
         break;
+    case CALL_TENSORS:
+        sum = call_in_python("vecadd._tensors", "add", call.library, arguments);
+        break;
     case CALL_NUMPY:
         sum = add_by_numpy(state, arguments);
         break;
     case CALL_STAGED:
-        sum = add_staged(arguments);
+        sum = call_in_python("vecadd._staged", "add", NULL, arguments);
         break;
     }
     call_clear(&call);

@@ -2,6 +2,7 @@
 #ifndef VECADD_ADD_H
 #define VECADD_ADD_H
 
+#include "arguments.h"
 #include "module.h"
 #include "plan.h"
 
@@ -15,5 +16,9 @@ enum { RELEASE_BYTES = 256 * 1024 };
 
 /* add(a, b, out=out) without any keyword; out may be NULL. A new reference, or NULL with an exception set. */
 PyObject *add_objects(struct module_state *state, PyObject *a, PyObject *b, PyObject *out);
+
+/* What Python sees to: function(a, b, out, device) of a module of vecadd's, behind `library` where that is not NULL. */
+PyObject *call_in_python(const char *module, const char *function, PyObject *library,
+                         const struct add_arguments *arguments);
 
 #endif

@@ -1,4 +1,5 @@
 /* explain_route: what add would do with a call, told without doing it. */
+#include "add.h"
 #include "methods.h"
 #include "prepare.h"
 
@@ -53,6 +54,9 @@ py_explain_route(PyObject *module, PyObject *const *values, Py_ssize_t count, Py
         break;
     case CALL_HOST_ROWS:
         result = explain_host_rows(&call.host_rows.core);
+        break;
+    case CALL_TENSORS:
+        result = call_in_python("vecadd._tensors", "explain", call.library, &arguments);
         break;
     case CALL_NUMPY:
         result = Py_BuildValue("{s:s,s:s}", "route", "numpy", "why", call.why);

@@ -111,6 +111,58 @@ foreign_empty_like(PyObject *library, PyObject *exported, PyObject *stream)
     return PyObject_CallMethod(library, "empty_like", "OO", exported, stream ? stream : Py_None);
 }
 
+/* Python's own numbers, which every library adds to its arrays by its own rules. */
+static bool
+is_number(PyObject *object)
+{
+    return PyLong_Check(object) || PyFloat_CheckExact(object) || PyComplex_CheckExact(object);
+}
+
+int
+foreign_host_library(struct module_state *state, PyObject *const objects[ROLE_COUNT], PyObject **library)
+{
+    *library = NULL;
+    for (int role = 0; role < ROLE_COUNT; role++) {
+        PyObject *found, *object = objects[role];
+        if (!object || (role != ROLE_OUT && is_number(object)))
+            continue;
+        if (plainly_on_host(object))
+            goto none;
+        if (find_library(state, object, &found) < 0)
+            goto failed;
+        if (!found || (*library && found != *library)) {
+            Py_XDECREF(found);
+            goto none;
+        }
+        Py_XDECREF(*library);
+        *library = found;
+    }
+    int has_host_arrays = foreign_says(*library, "has_host_arrays");
+    if (has_host_arrays > 0)
+        return 1;
+    if (has_host_arrays < 0)
+        goto failed;
+none:
+    Py_CLEAR(*library);
+    return 0;
+failed:
+    Py_CLEAR(*library);
+    return -1;
+}
+
+int
+foreign_record_stream(PyObject *library, PyObject *exported, void *stream)
+{
+    int wants = foreign_says(library, "records_streams");
+    if (wants <= 0)
+        return wants;
+    PyObject *handle = PyLong_FromVoidPtr(stream);
+    PyObject *done = handle ? PyObject_CallMethod(library, "record_stream", "OO", exported, handle) : NULL;
+    Py_XDECREF(handle);
+    Py_XDECREF(done);
+    return done ? 0 : -1;
+}
+
 PyObject *
 foreign_adopt(PyObject *library, PyObject *sum)
 {

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "module.h"
+#include "operand_from.h"
 
 /* Whether add has something to say of this operand, a sum or why there is none: 1, 0 or -1. Operators leave the rest to
  * the object's own. */
@@ -24,6 +25,14 @@ int foreign_says(PyObject *library, const char *flag);
 /* A new array like `exported` that may be written in the order of `stream` (NULL: of the library's current stream); a
  * new reference to None where the library makes none. */
 PyObject *foreign_empty_like(PyObject *library, PyObject *exported, PyObject *stream);
+
+/* Finds the library whose arrays on the host a call's operands are: at least one of a and b, the other perhaps one of
+ * Python's own numbers, and `out` where there is one. Returns 1 with a new reference, 0, or -1 with an exception set.
+ */
+int foreign_host_library(struct module_state *state, PyObject *const objects[ROLE_COUNT], PyObject **library);
+
+/* Tells the library that work queued on `stream` uses the array, where it wants to know. Returns 0, or -1. */
+int foreign_record_stream(PyObject *library, PyObject *exported, void *stream);
 
 /* Turns a sum made as a DeviceArray, its kernel queued, into an array of a library that adopts; any other sum is
  * returned as it is. Takes the reference to `sum`; NULL with an exception set. */

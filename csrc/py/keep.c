@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <stdlib.h>
 
+#include "foreign.h"
 #include "stream.h"
 
 struct kept {
@@ -73,13 +74,28 @@ keep(const struct plan *plan, PyObject *owner)
     return true;
 }
 
-void
-keep_lent_operands(const struct prepared_call *call)
+static bool
+holds(const struct prepared_call *call, int role)
+{
+    return call->held[role] && call->devices[role].exported && call->plan.n > 0;
+}
+
+int
+keep_operands(const struct prepared_call *call)
 {
     bool kept = false;
     for (int role = 0; role < ROLE_COUNT; role++)
-        if (call->held[role] && call->devices[role].lent && call->plan.n > 0)
+        if (holds(call, role) && call->devices[role].lent)
             kept |= keep(&call->plan, call->devices[role].exported);
     if (kept) /* else the stream captures, which a query would end */
         keep_sweep();
+    if (PyErr_Occurred())
+        return -1;
+    for (int role = 0; role < ROLE_COUNT; role++) {
+        const struct device_operand *operand = &call->devices[role];
+        if (holds(call, role) && operand->library && operand->operand.stream != call->plan.stream &&
+            foreign_record_stream(operand->library, operand->exported, call->plan.stream) < 0)
+            return -1;
+    }
+    return 0;
 }

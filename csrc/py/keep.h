@@ -1,4 +1,6 @@
-/* What is held until the GPU is done with it.
+/* Operands whose memory must not be used for anything else before the GPU is done with it.
+ *
+ * PyTorch looks after its memory itself, once it is told of a stream that it does not work on.
  *
  * A DLPack tensor goes back to its owner by a call that orders nothing: JAX would give the memory to its next result
  * while our kernel still reads it. So its owner is held until an event behind the kernel has been reached, which later
@@ -8,8 +10,9 @@
 
 #include "prepare.h"
 
-/* Holds the lent operands of a call whose work is queued on its plan's stream; lets go of what is done by now. */
-void keep_lent_operands(const struct prepared_call *call);
+/* Sees to the operands of a call whose work is queued on its plan's stream; lets go of what is done by now. Returns 0,
+ * or -1 with an exception set, which may be one that was set before. */
+int keep_operands(const struct prepared_call *call);
 
 /* Lets go of what is done by now. */
 void keep_sweep(void);

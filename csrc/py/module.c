@@ -46,6 +46,7 @@ static PyMethodDef methods[] = {
 
     WITH_KEYWORDS(rung_facts, METH_VARARGS),
     WITH_KEYWORDS(timeline, METH_VARARGS),
+    PLAIN(host_view, METH_O),
     PLAIN(poison, METH_O),
     PLAIN(clear, METH_O),
     WITH_KEYWORDS(device_limits, METH_VARARGS),

@@ -2,6 +2,7 @@
 
 #include "device.h"
 #include "errors.h"
+#include "foreign.h"
 #include "stream.h"
 
 static int
@@ -32,6 +33,11 @@ prepare_host(struct module_state *state, const struct add_arguments *arguments, 
     struct operand operands[ROLE_COUNT];
     call->why = arguments->numpys_own ? "a keyword of NumPy's own" : host_operands(state, arguments->objects, operands);
     if (call->why) {
+        const int tensors = arguments->numpys_own ? 0 : foreign_host_library(state, arguments->objects, &call->library);
+        if (tensors) {
+            call->kind = CALL_TENSORS;
+            return tensors < 0 ? -1 : 0;
+        }
         const bool staged = on_device || hybrid;
         const int found =
             staged || arguments->numpys_own ? 0 : host_rows_call_from(state, arguments->objects, &call->host_rows);
@@ -219,6 +225,7 @@ call_prepare(struct module_state *state, const struct add_arguments *arguments, 
 {
     PyObject *const *objects = arguments->objects;
     call->kind = CALL_NUMPY;
+    call->library = NULL;
     call->held[ROLE_A] = call->held[ROLE_B] = call->held[ROLE_OUT] = false;
     if (PyArray_CheckExact(objects[ROLE_A]) && PyArray_CheckExact(objects[ROLE_B]) &&
         (!objects[ROLE_OUT] || PyArray_CheckExact(objects[ROLE_OUT])))
@@ -239,6 +246,7 @@ call_clear(struct prepared_call *call)
     for (int role = 0; role < ROLE_COUNT; role++)
         if (call->held[role])
             device_operand_clear(&call->devices[role]);
+    Py_CLEAR(call->library);
     if (call->kind == CALL_HOST_ROWS)
         host_rows_call_clear(&call->host_rows);
 }

@@ -10,13 +10,15 @@
 enum call_kind {
     CALL_PLANNED,   /* plan is ready; its c is NULL where there is no out */
     CALL_HOST_ROWS, /* host_rows is ready */
+    CALL_TENSORS,   /* arrays on the host of another library than NumPy: `library` adds them */
     CALL_NUMPY,     /* numpy.add does it */
     CALL_STAGED,    /* device="cuda" for host operands that have to be broadcast, cast or copied first */
 };
 
 struct prepared_call {
     enum call_kind kind;
-    const char *why; /* not CALL_PLANNED: why not, in a few words */
+    PyObject *library; /* CALL_TENSORS: the vecadd._foreign.Library, held */
+    const char *why;   /* not CALL_PLANNED: why not, in a few words */
     struct plan plan;
     struct host_rows_call host_rows;
     struct device_operand devices[ROLE_COUNT]; /* ROUTE_DEVICE: the operands; out's only where there is one */
