@@ -131,8 +131,8 @@ def timeline(
     name: str, a: NDArray[Any], b: NDArray[Any], out: NDArray[Any], /, *, params: dict[str, int] = ...
 ) -> list[tuple[str, int, int, float, float]]: ...
 
-# The NumPy array in the memory of what the object's __dlpack__ gives, which is on the host. Raises what that raises, and
-# BufferError or TypeError where NumPy or add does not know its kind.
+# The NumPy array in the memory of what the object's __dlpack__ gives, which is on the host. Raises what that raises,
+# BufferError for memory elsewhere and for a dtype that add does not take.
 def host_view(x: Any, /) -> NDArray[Any]: ...
 
 # Overwrites an array's bytes, host or device: so that a check cannot be passed by an earlier result.

@@ -114,7 +114,9 @@ add_planned(struct module_state *state, const struct add_arguments *arguments, s
     PyObject *sum = out ? Py_NewRef(out) : make_sum(state, arguments->objects[ROLE_A], call);
     if (sum && add_run(state, &call->plan) < 0)
         Py_CLEAR(sum);
-    if (call->plan.route == ROUTE_DEVICE && keep_operands(call) < 0)
+    if (call->plan.route == ROUTE_DEVICE)
+        keep_lent_operands(call);
+    if (sum && call->plan.route == ROUTE_DEVICE && record_operands(call) < 0)
         Py_CLEAR(sum);
     if (sum && !out && Py_TYPE(sum) == state->device_array_type && call->devices[ROLE_A].library)
         return foreign_adopt(call->devices[ROLE_A].library, sum);

@@ -80,8 +80,8 @@ holds(const struct prepared_call *call, int role)
     return call->held[role] && call->devices[role].exported && call->plan.n > 0;
 }
 
-int
-keep_operands(const struct prepared_call *call)
+void
+keep_lent_operands(const struct prepared_call *call)
 {
     bool kept = false;
     for (int role = 0; role < ROLE_COUNT; role++)
@@ -89,8 +89,11 @@ keep_operands(const struct prepared_call *call)
             kept |= keep(&call->plan, call->devices[role].exported);
     if (kept) /* else the stream captures, which a query would end */
         keep_sweep();
-    if (PyErr_Occurred())
-        return -1;
+}
+
+int
+record_operands(const struct prepared_call *call)
+{
     for (int role = 0; role < ROLE_COUNT; role++) {
         const struct device_operand *operand = &call->devices[role];
         if (holds(call, role) && operand->library && operand->operand.stream != call->plan.stream &&

@@ -10,9 +10,12 @@
 
 #include "prepare.h"
 
-/* Sees to the operands of a call whose work is queued on its plan's stream; lets go of what is done by now. Returns 0,
- * or -1 with an exception set, which may be one that was set before. */
-int keep_operands(const struct prepared_call *call);
+/* Holds the lent operands of a call whose work is queued on its plan's stream; lets go of what is done by now. */
+void keep_lent_operands(const struct prepared_call *call);
+
+/* Tells the operands' libraries of the plan's stream where they work on another one. Returns 0, or -1 with an exception
+ * set. */
+int record_operands(const struct prepared_call *call);
 
 /* Lets go of what is done by now. */
 void keep_sweep(void);
