@@ -5,9 +5,9 @@
 
 Prints a line a cell, the share of cells within 10 %, and of the others why they are not, where that is known;
 ``--misses`` leaves out the lines of cells that are within. Rows that the model
-does not cover (host rungs, calls, transfers that allocate) are counted apart. ``--assume NAME=VALUE`` stands in for
-what a recording lacks, with the names of `vecadd.model.Limits`, in seconds and bytes a second, or clock in Hz; what was
-assumed is said.
+does not cover (host rungs, calls, limits that were not probed) are counted apart. ``--assume NAME=VALUE`` stands in for
+what a recording lacks, with the names of `vecadd.model.Limits`, in seconds and bytes a second, or clock in Hz; for one
+that is by size NAME=SECONDS+RATE, a start and bytes a second. What was assumed is said.
 """
 
 import argparse
@@ -16,10 +16,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 from vecadd import _core
-from vecadd.model import Limits, Prediction, predict
+from vecadd.model import Curve, Limits, Prediction, predict
 
 WITHIN = 0.10
 
@@ -48,6 +48,7 @@ EXPLAINED: Sequence[tuple[tuple[str, ...], str]] = (
     (("streams2", "streams4"), "copies on several streams take turns on the link with gaps that no probe measures"),
     (("pinned_reused", "stream1_pinned"), "how long the host takes to see a copy's end differs between runs"),
 )
+CURVES = {name for name, kind in get_type_hints(Limits).items() if kind == Curve | None}
 SWEEPS = ("device", "size", "ladder", "blocksize", "precision", "transfer", "latency")
 
 
@@ -76,13 +77,14 @@ class Compared:
         )
 
 
-def compare(file: Mapping[str, Any], assumed: Mapping[str, float]) -> tuple[list[Compared], Counter[str]]:
+def compare(file: Mapping[str, Any], assumed: Mapping[str, float | Curve]) -> tuple[list[Compared], Counter[str]]:
     """The cells of a result file that the model covers, and how many it does not, by why."""
     meta = file["meta"]
     gpu = dict(meta["gpu"][0]) if meta["gpu"] else {}
     limits = Limits.of(meta["limits"])
     of_limits = {field.name for field in fields(Limits)}
-    limits = replace(limits, **{name: value for name, value in assumed.items() if name in of_limits})
+    instead: dict[str, Any] = {name: value for name, value in assumed.items() if name in of_limits}
+    limits = replace(limits, **instead)
     if "clock" in assumed:
         gpu["clock"] = assumed["clock"]
     rungs = {rung["name"]: rung for rung in _core.rungs()}
@@ -115,18 +117,27 @@ def _compared(row: Mapping[str, Any], rung: Mapping[str, Any], gpu: Mapping[str,
     chosen = params.get("parameters", {})
     block = params.get("block", 0)
     threads = block[0] * block[1] * block[2] if isinstance(block, list) else block
-    prediction = predict(rung, None, gpu, limits, row["dtype"], row["n"], chosen, block=threads)
+    memory = params.get("memory")
+    prediction = predict(rung, None, gpu, limits, row["dtype"], row["n"], chosen, block=threads, memory=memory)
     shown = " ".join(f"{name}={value}" for name, value in {**chosen, "block": threads}.items() if value)
+    shown = f"{shown} {memory}" if memory else shown
     return Compared(
         row["sweep"], f"{row['sweep']} {row['rung']} {row['dtype']} {row['n']} {shown}", row["seconds"], prediction
     )
 
 
-def _assumption(text: str) -> tuple[str, float]:
+def _assumption(text: str) -> tuple[str, float | Curve]:
     name, _, value = text.partition("=")
     if name not in {field.name for field in fields(Limits)} | {"clock"}:
         raise argparse.ArgumentTypeError(f"{name} is no limit")
-    return name, float(value)
+    try:
+        if name not in CURVES:
+            return name, float(value)
+        start, rate = (float(part) for part in value.split("+"))
+    except ValueError:
+        form = "SECONDS+RATE, a start and bytes a second" if name in CURVES else "a number"
+        raise argparse.ArgumentTypeError(f"{name} must be {form}, not {value!r}") from None
+    return name, Curve.line(start, rate)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -152,7 +163,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         errors = ", ".join(f"{100 * cell.error:+.0f} %" for cell in cells)
         print(f"missed, {len(cells)} rows of {rungs} ({errors}): {why or 'nothing explains it'}")
     for name, value in chosen.assume:
-        print(f"assumed, not measured: {name} = {value:g}")
+        print(f"assumed, not measured: {name} = {value if isinstance(value, Curve) else f'{value:g}'}")
     for sweep in dict.fromkeys(cell.sweep for cell in compared):
         cells = [cell for cell in compared if cell.sweep == sweep]
         print(f"{sweep}: {sum(cell.within for cell in cells)} of {len(cells)} cells within 10 %")

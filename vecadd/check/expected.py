@@ -35,7 +35,7 @@ SHARES: Mapping[str, float] = {
     "device add": 0.80,  # of the model, which is within 10 % of most healthy cells
     "host add": 0.60,  # 0.96; 0.77 on two cores of a shared host
 }
-EMPTY_KERNEL, QUEUED_KERNEL = 3e-6, 2e-6  # seconds, an H200's
+EMPTY_KERNEL, QUEUED_KERNEL = 2.9e-6, 1.6e-6  # seconds, an H200's: 2.8 to 2.9 and 1.4 to 1.6 in recorded runs
 LAUNCH_SHARE = 1 / 3  # of its speed is due: a launch is the driver's and the host's as much as the GPU's
 CALLS = 4  # the host's queueing of an empty kernel that one call of vecadd.add may cost; an H200's is 2
 

@@ -19,8 +19,9 @@
 
 from vecadd.model.advice import Advice, advise
 from vecadd.model.gpu import Gpu, Occupancy, occupancy
-from vecadd.model.limits import Limits
-from vecadd.model.predict import Prediction, expected, predict
+from vecadd.model.limits import Curve, Limits
+from vecadd.model.predict import expected, predict
+from vecadd.model.prediction import Prediction
 from vecadd.model.theory import (
     arithmetic_intensity,
     balance,
@@ -34,6 +35,7 @@ from vecadd.model.theory import (
 
 __all__ = [
     "Advice",
+    "Curve",
     "Gpu",
     "Limits",
     "Occupancy",

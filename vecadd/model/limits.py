@@ -1,7 +1,8 @@
-"""What the probes of a run measured, as the model wants it: seconds, and bytes a second."""
+"""What the probes of a run measured, as the model wants it: seconds, bytes a second, and seconds by bytes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from itertools import pairwise
 from typing import Any
 
 # Where each stands in the "limits" of a result file's meta; rates are kept there in GB/s.
@@ -29,7 +30,60 @@ _PLACES: Mapping[str, tuple[str, str]] = {
     "waited_copy": ("link", "copy_seconds"),
     "queued_copy": ("link", "queued_copy_seconds"),
     "made_stream": ("link", "stream_seconds"),
+    "waited": ("launch", "waited_seconds"),
+    "table": ("launch", "table_seconds"),
+    "job": ("launch", "job_seconds"),
+    "waiting": ("launch", "waiting_seconds"),
+    "triggering": ("launch", "triggering_seconds"),
+    "triggering_node": ("launch", "triggering_node_seconds"),
+    "triggering_block": ("launch", "triggering_block_seconds"),
+    "programmatic_issued": ("launch", "programmatic_issued_seconds"),
+    "kernel_between": ("copies", "kernel_between_seconds"),
+    "pool": ("allocation", "pool_seconds"),
+    "mapped_read": ("mapped", "read_gbps"),
+    "mapped_write": ("mapped", "write_gbps"),
+    "mapped_copy": ("mapped", "copy_gbps"),
+    "mapped_latency": ("mapped", "latency_seconds"),
+    "threads": ("crew", "threads"),
+    "wake": ("crew", "wake_seconds"),
+    "copy_one": ("crew", "copy_one_gbps"),
+    "copy_all": ("crew", "copy_all_gbps"),
+    "call_one": ("crew", "call_one_seconds"),
+    "call_all": ("crew", "call_all_seconds"),
 }
+
+# Lists of seconds, each beside the list "bytes" of its part.
+_CURVES: Mapping[str, tuple[str, str]] = {
+    "up": ("copies", "to_device_seconds"),
+    "down": ("copies", "to_host_seconds"),
+    "pageable_up": ("copies", "pageable_to_device_seconds"),
+    "pageable_down": ("copies", "pageable_to_host_seconds"),
+    "queued_up": ("copies", "queued_to_device_seconds"),
+    "queued_down": ("copies", "queued_to_host_seconds"),
+    "malloc": ("allocation", "malloc_seconds"),
+    "pinned": ("allocation", "pinned_seconds"),
+    "host_add": ("crew", "add_seconds"),
+}
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Seconds by bytes, as probed at some sizes, smallest first: ``points`` of (bytes, seconds). Straight lines lie
+    between them; what is smaller takes what the smallest takes, what is larger goes on at the rate of the last two."""
+
+    points: tuple[tuple[float, float], ...]
+
+    @classmethod
+    def line(cls, start: float, rate: float) -> "Curve":
+        """``start`` seconds and bytes at ``rate`` bytes a second."""
+        return cls(((0.0, start), (rate, start + 1)))
+
+    def seconds(self, nbytes: float) -> float:
+        (size, least), *_ = self.points
+        if nbytes <= size or len(self.points) == 1:
+            return least
+        (x, y), (to_x, to_y) = next((pair for pair in pairwise(self.points) if nbytes <= pair[1][0]), self.points[-2:])
+        return y + (nbytes - x) * max(0.0, to_y - y) / (to_x - x)
 
 
 @dataclass(frozen=True)
@@ -60,12 +114,43 @@ class Limits:
     waited_copy: float | None = None  # seconds of the host: of a small copy that it waits for
     queued_copy: float | None = None  # of queueing one
     made_stream: float | None = None  # of making and destroying a stream
+    waited: float | None = None  # seconds of the host: of a kernel that nothing is ahead of, until it is done
+    table: float | None = None  # of a table of one job that is written, copied and launched for
+    job: float | None = None  # of each further job
+    waiting: float | None = None  # from kernel to kernel of a queue of programmatic launches
+    triggering: float | None = None  # where each lets the next begin early
+    triggering_node: float | None = None  # in a graph
+    triggering_block: float | None = None  # for each block of them that starts
+    programmatic_issued: float | None = None  # of the host, for a programmatic launch
+    kernel_between: float | None = None  # of an empty kernel between two copies of a stream
+    pool: float | None = None  # of memory taken from a pool and given back
+    mapped_read: float | None = None  # bytes a second: a kernel on page-locked memory of the host
+    mapped_write: float | None = None
+    mapped_copy: float | None = None  # half read, half written
+    mapped_latency: float | None = None  # seconds of a load there
+    threads: float | None = None  # of the host, that an addition may use
+    wake: float | None = None  # seconds until they all answer after a rest
+    copy_one: float | None = None  # bytes a second that one of them copies into page-locked memory
+    copy_all: float | None = None  # all of them
+    call_one: float | None = None  # seconds of a call that queues work, when one of them queues
+    call_all: float | None = None  # when all do
+    up: Curve | None = None  # copies from page-locked memory that the host waits for
+    down: Curve | None = None
+    pageable_up: Curve | None = None  # from ordinary memory
+    pageable_down: Curve | None = None
+    queued_up: Curve | None = None  # from page-locked memory behind another copy of the stream, by the device's clock
+    queued_down: Curve | None = None
+    malloc: Curve | None = None  # cudaMalloc and cudaFree
+    pinned: Curve | None = None  # page-locked memory of the host made and freed
+    host_add: Curve | None = None  # by bytes of an array: the host's best addition of three
 
     @classmethod
     def of(cls, meta_limits: Mapping[str, Mapping[str, Any]]) -> "Limits":
         """From the "limits" of a result file's meta."""
         found = {name: meta_limits.get(part, {}).get(key) for name, (part, key) in _PLACES.items()}
-        return cls(**{name: _unit(name) * value for name, value in found.items() if value is not None})
+        known: dict[str, Any] = {name: _unit(name) * value for name, value in found.items() if value is not None}
+        known |= {name: _curve(meta_limits.get(part, {}), key) for name, (part, key) in _CURVES.items()}
+        return cls(**known)
 
     def need(self, name: str) -> float:
         """That limit; raises ValueError where the run did not measure it."""
@@ -74,6 +159,14 @@ class Limits:
             part, key = _PLACES[name]
             raise ValueError(f"this run did not measure {name}: its meta has no limits[{part!r}][{key!r}]")
         return value
+
+    def seconds(self, name: str, nbytes: float) -> float:
+        """What that curve says of so many bytes; raises ValueError where the run did not measure it."""
+        curve: Curve | None = getattr(self, name)
+        if curve is None:
+            part, key = _CURVES[name]
+            raise ValueError(f"this run did not measure {name}: its meta has no limits[{part!r}][{key!r}]")
+        return curve.seconds(nbytes)
 
     @property
     def far(self) -> float:
@@ -99,3 +192,8 @@ class Limits:
 
 def _unit(name: str) -> float:
     return 1e9 if _PLACES[name][1].endswith("gbps") else 1.0
+
+
+def _curve(part: Mapping[str, Sequence[float]], key: str) -> Curve | None:
+    seconds = part.get(key)
+    return Curve(tuple(zip(part["bytes"], seconds, strict=False))) if seconds else None

@@ -1,0 +1,83 @@
+"""The expected time of many small additions: who launches them, and how they follow each other.
+
+issue       the host's calls: one a kernel, or one for a graph
+kernels     each behind the one before, as the probe's empty ones of that kind are, with the time that its own loads
+            and stores take; where a kernel lets the next begin early, each of its blocks takes as long to start as the
+            probe's do that trigger
+table       of a batch: its jobs written, copied and looked up, then one kernel over all of them
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from vecadd.model import kernels
+from vecadd.model.gpu import Gpu
+from vecadd.model.limits import Limits
+from vecadd.model.prediction import Prediction, longest
+
+# The kernel of the latency rungs: a thread an element, as `naive` has it. batched's threads take up to four, in a loop.
+_SMALL_ADD = {"bytes_per_element": 12, "bytes_per_load": 4, "loads_in_flight": 2, "family": "", "name": "small add"}
+BATCHED_LANES = 4  # a thread: LANES_A_THREAD of cuda/latency/batched.cu
+
+
+@dataclass(frozen=True)
+class _Way:
+    """The names of limits: of a call of the host, from kernel to kernel, and of a block that starts, "" where blocks
+    start as any do; and whether one call launches all."""
+
+    issued: str
+    spacing: str
+    block: str = ""
+    graph: bool = False
+
+
+_WAYS: Mapping[str, _Way] = {
+    "launch_loop": _Way("issued", "queued"),
+    "graph": _Way("issued", "node", graph=True),
+    "pdl": _Way("programmatic_issued", "waiting"),
+    "pdl_trigger": _Way("programmatic_issued", "triggering", "triggering_block"),
+    "graph_pdl_trigger": _Way("issued", "triggering_node", "triggering_block", graph=True),
+}
+
+
+def predict(
+    rung: Mapping[str, Any], gpu: Gpu, limits: Limits, itemsize: int, n: int, params: Mapping[str, int]
+) -> Prediction:
+    """Of a latency rung; see `vecadd.model.predict`. ``params`` are all of its parameters."""
+    adds, block = params["adds"], rung["block"] or 256
+    if rung["name"] == "batched":
+        return _batched(rung, gpu, limits, itemsize, n, adds, block)
+    way = _WAYS[rung["name"]]
+    # A chain goes round b and out. What is a little more than the L2 keeps is found there in part.
+    room = gpu.l2 // kernels.L2_PARTS
+    kept = min(1.0, max(0.0, 2 - 2 * n * itemsize / room)) if params["chain"] else 0.0
+    near, far = (
+        kernels.many_blocks({**rung, **_SMALL_ADD}, None, gpu, limits, itemsize, n, params, block, cached).seconds
+        for cached in (True, False)
+    )
+    work = kept * near + (1 - kept) * far - limits.need("kernel")
+    if way.block:
+        work = max(work, -(-n // block) * limits.need(way.block))
+    # What is there of the first call and the last kernel, whoever the others wait for: a kernel alone, seen to its end.
+    alone = limits.need("issued") + limits.need("kernel") if limits.waited is None else limits.waited
+    terms = {
+        "issue": (0 if way.graph else adds - 1) * limits.need(way.issued),
+        "kernels": (adds - 1) * (limits.need(way.spacing) + work),
+    }
+    return longest(alone + work + max(terms.values()), terms)
+
+
+def _batched(
+    rung: Mapping[str, Any], gpu: Gpu, limits: Limits, itemsize: int, n: int, adds: int, block: int
+) -> Prediction:
+    """One launch over all, whose blocks first look up which addition is theirs."""
+    blocks = adds * -(-n // (block * BATCHED_LANES))
+    row = {**rung, **_SMALL_ADD, "name": "grid_stride"}
+    loop = {"blocks_per_sm": -(-blocks // gpu.multiprocessors)}
+    body = kernels.many_blocks(row, None, gpu, limits, itemsize, adds * n, loop, block, False).seconds
+    terms = {
+        "table": limits.need("table") + (adds - 1) * limits.need("job"),
+        "kernels": body - limits.need("kernel") + limits.need("l2"),
+    }
+    return longest(sum(terms.values()), terms)

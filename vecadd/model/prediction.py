@@ -1,0 +1,29 @@
+"""What every part of the model gives, and what each needs of a dtype."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from vecadd import _core
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """``seconds`` in all, and the ``terms`` that they were made from, in seconds; those that overlap do not add up.
+    ``dominant`` is the one that decides."""
+
+    seconds: float
+    terms: Mapping[str, float]
+    dominant: str
+
+
+def longest(seconds: float, terms: Mapping[str, float]) -> Prediction:
+    """A prediction that its longest term decides."""
+    return Prediction(seconds, terms, max(terms, key=lambda name: terms[name]))
+
+
+def itemsize(dtype: str) -> int:
+    """Bytes of an element; KeyError for a dtype that vecadd does not add."""
+    return _ITEMSIZES[dtype]
+
+
+_ITEMSIZES = {name: int("".join(filter(str.isdigit, name)) or 8) // 8 for name in _core.DTYPES}
