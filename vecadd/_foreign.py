@@ -16,6 +16,7 @@ class Library:
     """A library whose arrays are no more than their interface says: sums are DeviceArrays."""
 
     void2_is_bfloat16 = False  # whether the typestr "<V2" means bfloat16
+    has_attributes = False  # whether arrays of its `array_type` may be read as operand_cupy.c does
     has_exchange_table = False  # whether types of its may have the table that operand_torch.c reads
     by_dlpack_only = False  # whether its __cuda_array_interface__ orders nothing
     adopts = False  # whether sums are made as DeviceArrays and given to it when their kernel is queued
@@ -65,6 +66,18 @@ class _Handle:
 
 
 class CuPy(Library):
+    has_attributes = True
+
+    @property
+    def array_type(self) -> Any:
+        """The type whose attributes operand_cupy.c reads; what is derived from it may mean something else by them."""
+        return sys.modules["cupy"].ndarray
+
+    @property
+    def stream_of(self) -> Any:
+        """The function that gives a device's current stream, an object with `ptr`."""
+        return sys.modules["cupy"].cuda.get_current_stream
+
     def current_stream(self, device: int) -> int | None:
         return int(sys.modules["cupy"].cuda.get_current_stream(device).ptr)
 

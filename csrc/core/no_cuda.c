@@ -125,6 +125,16 @@ device_pools_trim(void)
 {
 }
 
+void
+device_held_add(size_t bytes)
+{
+}
+
+void
+device_held_remove(size_t bytes)
+{
+}
+
 struct memory_counts
 memory_counts(void)
 {

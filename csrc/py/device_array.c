@@ -25,10 +25,13 @@ device_array_new(struct module_state *state, int device, void *stream, enum dtyp
         array->size *= (size_t)(array->shape[i] = shape[i]);
 
     struct status status;
-    /* Out of memory, it waits for the stream, whose work may wait for the GIL (CuPy's host functions take it). */
-    PyThreadState *released = PyEval_SaveThread();
-    array->block = device_block_make(device, stream, device_array_nbytes(array), &status);
-    PyEval_RestoreThread(released);
+    array->block = device_block_reuse(device, stream, device_array_nbytes(array));
+    if (!array->block) {
+        /* Out of memory, it waits for the stream, whose work may wait for the GIL (CuPy's host functions take it). */
+        PyThreadState *released = PyEval_SaveThread();
+        array->block = device_block_make(device, stream, device_array_nbytes(array), &status);
+        PyEval_RestoreThread(released);
+    }
     if (array->block) {
         array->data = device_block_memory(array->block);
         return (PyObject *)array;
@@ -60,10 +63,13 @@ static void
 device_array_dealloc(struct device_array *self)
 {
     PyTypeObject *type = Py_TYPE((PyObject *)self);
-    /* While the stream's queue is full the release waits, perhaps for a host function of CuPy's that wants the GIL. */
-    PyThreadState *released = PyEval_SaveThread();
-    device_block_drop(self->block);
-    PyEval_RestoreThread(released);
+    if (!device_block_drop_at_once(self->block)) {
+        /* While the stream's queue is full the release waits, perhaps for a host function of CuPy's that wants the GIL.
+         */
+        PyThreadState *released = PyEval_SaveThread();
+        device_block_drop(self->block);
+        PyEval_RestoreThread(released);
+    }
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
     release(self);
     Py_DECREF(type);

@@ -1,4 +1,5 @@
 /* What memory vecadd holds, for whom, and its way back to the system. */
+#include "block.h"
 #include "keep.h"
 #include "memory.h"
 #include "methods.h"
@@ -43,6 +44,7 @@ py_release(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
     keep_sweep();
     PyThreadState *released = PyEval_SaveThread();
     const size_t bytes = output_pool_empty();
+    device_blocks_release();
     device_pools_trim();
     PyEval_RestoreThread(released);
     return PyLong_FromSize_t(bytes);

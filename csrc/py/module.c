@@ -75,6 +75,9 @@ static const char *const name_text[NAME_COUNT] = {
     [NAME_DLPACK_DEVICE] = "__dlpack_device__",
     [NAME_PTR] = "ptr",
     [NAME_HANDLE] = "handle",
+    [NAME_C_CONTIGUOUS] = "_c_contiguous",
+    [NAME_DATA] = "data",
+    [NAME_SHAPE] = "shape",
     [NAME_REQUIRES_GRAD] = "requires_grad",
     [NAME_IS_CONJ] = "is_conj",
     [NAME_IS_NEG] = "is_neg",
@@ -151,6 +154,9 @@ module_traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->plan_type);
     Py_VISIT(state->device_lost_error);
     Py_VISIT(state->torch_kinds);
+    Py_VISIT(state->cupy_type);
+    Py_VISIT(state->cupy_library);
+    Py_VISIT(state->cupy_current_stream);
     PyObject *library_of = state->library_of;
     Py_VISIT(library_of);
     return 0;
@@ -166,6 +172,9 @@ module_clear(PyObject *module)
     Py_CLEAR(state->plan_type);
     Py_CLEAR(state->device_lost_error);
     Py_CLEAR(state->torch_kinds);
+    Py_CLEAR(state->cupy_type);
+    Py_CLEAR(state->cupy_library);
+    Py_CLEAR(state->cupy_current_stream);
     Py_CLEAR(state->output_handler);
     for (int name = 0; name < NAME_COUNT; name++)
         Py_CLEAR(state->names[name]);

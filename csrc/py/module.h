@@ -28,6 +28,9 @@ enum name {
     NAME_DLPACK_DEVICE,
     NAME_PTR,
     NAME_HANDLE,
+    NAME_C_CONTIGUOUS,
+    NAME_DATA,
+    NAME_SHAPE,
     NAME_REQUIRES_GRAD,
     NAME_IS_CONJ,
     NAME_IS_NEG,
@@ -43,8 +46,10 @@ struct module_state {
     PyObject *names[NAME_COUNT];
     _Atomic(PyObject *) library_of; /* vecadd._foreign.library_of, imported when first needed */
     PyObject *output_handler;       /* result.c's, for NumPy */
-    PyObject *torch_kinds;          /* types of tensors and what operand_torch.c knows of them */
-    _Atomic int bfloat16_type_num;  /* ml_dtypes' bfloat16 in NumPy's numbering; 0 until ml_dtypes is imported */
+    PyObject *cupy_type;            /* cupy.ndarray, its library and cupy.cuda.get_current_stream; NULL until met */
+    PyObject *cupy_library, *cupy_current_stream;
+    PyObject *torch_kinds;         /* types of tensors and what operand_torch.c knows of them */
+    _Atomic int bfloat16_type_num; /* ml_dtypes' bfloat16 in NumPy's numbering; 0 until ml_dtypes is imported */
 };
 
 PyTypeObject *device_array_make_type(PyObject *module);

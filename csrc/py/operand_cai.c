@@ -265,8 +265,11 @@ read_interface(struct module_state *state, PyObject *interface, const char *what
 static int
 learn(struct module_state *state, PyObject *object, PyObject *library)
 {
-    int tensor = foreign_says(library, "has_exchange_table");
-    return tensor > 0 ? torch_learn(state, object, library) : tensor;
+    int known = foreign_says(library, "has_exchange_table");
+    if (known != 0)
+        return known > 0 ? torch_learn(state, object, library) : -1;
+    known = foreign_says(library, "has_attributes");
+    return known > 0 ? cupy_learn(state, object, library) : known;
 }
 
 int
@@ -284,6 +287,8 @@ device_operand_from(struct module_state *state, PyObject *object, enum role role
         return 1;
     }
     int found = torch_operand_from(state, object, role, result);
+    if (found == 0)
+        found = cupy_operand_from(state, object, role, result);
     if (found != 0)
         return found;
     found = foreign_export(state, object, role == ROLE_OUT, &result->library, &result->exported);

@@ -73,6 +73,11 @@ int torch_learn(struct module_state *state, PyObject *object, PyObject *library)
 PyObject *torch_empty_like(const struct module_state *state, const struct device_operand *like,
                            struct device_operand *result);
 
+/* The same for a cupy.ndarray, once cupy_learn has met one: 1, 0 or -1. */
+int cupy_operand_from(struct module_state *state, PyObject *object, enum role role, struct device_operand *result);
+int cupy_learn(struct module_state *state, PyObject *object, PyObject *library);
+PyObject *cupy_empty_like(struct module_state *state, const struct device_operand *like, struct device_operand *result);
+
 void device_operand_clear(struct device_operand *operand);
 
 /* Gives an operand of one element or more these strides, in bytes: `result->strides` is NULL after it where they are

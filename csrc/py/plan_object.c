@@ -132,7 +132,7 @@ static PyObject *
 plan_repr(struct plan_object *self)
 {
     PyObject *out = self->objects[ROLE_OUT];
-    PyObject *shape = out ? PyObject_GetAttrString(out, "shape") : NULL;
+    PyObject *shape = out ? PyObject_GetAttr(out, state_of(self)->names[NAME_SHAPE]) : NULL;
     PyObject *dtype = shape ? PyObject_GetAttr(out, state_of(self)->names[NAME_DTYPE]) : NULL;
     PyObject *text =
         dtype ? PyUnicode_FromFormat("<vecadd.Plan route=%s shape=%S dtype=%S>", route_of(self), shape, dtype) : NULL;

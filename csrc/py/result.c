@@ -81,9 +81,14 @@ PyObject *
 device_result(struct module_state *state, const struct device_operand *like, int device, void *stream,
               struct device_operand *result)
 {
-    PyObject *made = stream == like->operand.stream ? torch_empty_like(state, like, result) : NULL;
-    if (made)
-        return made;
+    PyObject *made = NULL;
+    if (like->library && stream == like->operand.stream) {
+        made = torch_empty_like(state, like, result);
+        if (!made)
+            made = cupy_empty_like(state, like, result);
+        if (made)
+            return made;
+    }
     made = library_result(like, stream);
     if (made && Py_IsNone(made)) {
         Py_DECREF(made);

@@ -1,0 +1,140 @@
+"""CuPy's arrays are read by their attributes, and by their interface where that is not enough.
+
+A stand-in with the attributes of CuPy's types takes its place, so that it runs without CuPy and on the double.
+"""
+
+import contextlib
+import sys
+from types import ModuleType, SimpleNamespace
+
+import numpy as np
+import pytest
+from arrays import assert_same_values
+
+import vecadd
+
+N = 1000
+
+
+class FakeArray:
+    """What operand_cupy.c reads of a cupy.ndarray, and its interface, whose reads are counted."""
+
+    interface_reads = 0
+    strides: "tuple[int, ...] | None" = None
+    _c_contiguous = True
+
+    def __init__(self, shape, dtype=np.float64):
+        self.shape, self.dtype = tuple(shape), np.dtype(dtype)
+        self.memory = _fake.foreign(np.zeros(self.shape, self.dtype))
+        self.data = SimpleNamespace(ptr=self.memory.pointer)
+        self.device = SimpleNamespace(id=0, __enter__=None)
+
+    @property
+    def __cuda_array_interface__(self):
+        type(self).interface_reads += 1
+        return {
+            "shape": self.shape,
+            "typestr": self.dtype.str,
+            "data": (self.data.ptr, False),
+            "strides": self.strides,
+            "version": 3,
+            "stream": _fake.stream or 1,
+        }
+
+    def numpy(self):
+        return self.memory.numpy()
+
+
+FakeArray.__module__, FakeArray.__name__ = "cupy", "ndarray"
+_fake = SimpleNamespace(foreign=None, stream=0, streams_asked=0)
+
+
+def current_stream(device):
+    _fake.streams_asked += 1
+    return SimpleNamespace(ptr=_fake.stream)
+
+
+@pytest.fixture
+def cupy(foreign, monkeypatch):
+    """A module `cupy` whose arrays are in the driver's memory; array(x) makes one."""
+    module = ModuleType("cupy")
+    module.ndarray = FakeArray
+    module.cuda = SimpleNamespace(get_current_stream=current_stream)
+    monkeypatch.setitem(sys.modules, "cupy", module)
+    monkeypatch.setattr(_fake, "foreign", foreign)
+    monkeypatch.setattr(_fake, "stream", 0)
+
+    def array(x):
+        made = FakeArray(x.shape, x.dtype)
+        made.memory = foreign(x)
+        made.data = SimpleNamespace(ptr=made.memory.pointer)
+        return made
+
+    first = array(np.ones(3))
+    vecadd.add(first, first, first)  # the type is learnt from the first one
+    monkeypatch.setattr(FakeArray, "interface_reads", 0)
+    return array
+
+
+@pytest.mark.parametrize("dtype", ["i1", "f2", "f4", "f8", "c8", "?"])
+@pytest.mark.parametrize("shape", [(), (1,), (N,), (3, 4, 5)], ids=str)
+def test_plain_arrays_are_read_by_their_attributes(shape, dtype, cupy):
+    a = np.ones(shape, dtype)
+    out = cupy(np.zeros(shape, dtype))
+    assert vecadd.add(cupy(a), cupy(a), out) is out
+    assert FakeArray.interface_reads == 0
+    assert_same_values(out.numpy(), np.asarray(np.add(a, a)))
+
+
+def test_the_sum_is_an_array_of_its_own_made_by_its_type(cupy):
+    a = np.arange(N, dtype=np.float32)
+    got = vecadd.add(cupy(a), cupy(a))
+    assert type(got) is FakeArray
+    assert FakeArray.interface_reads == 0
+    assert_same_values(got.numpy(), a + a)
+
+
+def test_the_sum_is_on_the_current_stream(cupy, driver):
+    a, late = np.arange(N, dtype=np.float32), cupy(np.zeros(N, np.float32))
+    source, out = cupy(a), cupy(np.zeros(N, np.float32))
+    _fake.stream = driver.stream()
+    driver.copy_late(_fake.stream, late.data.ptr, source.data.ptr, a.nbytes)
+    vecadd.add(late, late, out)
+    assert_same_values(out.numpy(), a + a)
+
+
+def test_what_is_not_plain_goes_by_the_interface(cupy):
+    strided, plain = cupy(np.arange(2.0 * N)), cupy(np.ones(N))
+    strided.shape, strided.strides, strided._c_contiguous = (N,), (16,), False
+    with contextlib.suppress(NotImplementedError):
+        vecadd.add(strided, plain, plain)
+    assert FakeArray.interface_reads > 0
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value", "exception"),
+    [
+        ("dtype", np.dtype(object), TypeError),
+        ("data", SimpleNamespace(ptr=0), ValueError),
+        ("data", SimpleNamespace(ptr=64), ValueError),
+        ("shape", (1 << 40,), ValueError),
+        ("shape", (-1,), ValueError),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_added_is_refused_in_the_interfaces_words(attribute, value, exception, cupy):
+    bad, good = cupy(np.ones(N)), cupy(np.ones(N))
+    setattr(bad, attribute, value)
+    with pytest.raises(exception):
+        vecadd.add(good, bad, good)
+    assert FakeArray.interface_reads > 0
+    assert_same_values(good.numpy(), np.ones(N))
+
+
+def test_types_derived_from_cupys_go_by_the_interface(cupy):
+    class Derived(FakeArray):
+        interface_reads = 0
+
+    x = Derived((N,), np.float64)
+    vecadd.add(x, x, x)
+    assert Derived.interface_reads > 0
