@@ -21,6 +21,7 @@ CONFORMANCE = ("tests/double/conformance/*.c", "tests/double/conformance/*.cpp",
 ONLY_WITH_CUDA = {
     "csrc/core/add_graph.c",
     "csrc/core/batch.c",
+    "csrc/core/batch_graph.c",
     "csrc/core/device.c",
     "csrc/core/hybrid.c",
     "csrc/core/memory.c",

@@ -59,6 +59,9 @@ class Work:
     def planned(self):
         return vecadd.plan(self.device, self.device, self.out)().numpy()
 
+    def many(self):
+        return vecadd.add_many([self.device] * 2, [self.device] * 2, stream=2)[1].numpy()
+
     def through_the_gpu(self):
         return vecadd.add(self.host, self.host, device="cuda")
 
@@ -84,6 +87,7 @@ ROUTES = [
     Work.into_out,
     Work.on_another_stream,
     Work.planned,
+    Work.many,
     Work.through_the_gpu,
     Work.through_the_gpu_pinned,
     Work.up_and_down,

@@ -62,6 +62,8 @@ def add(
     stream: Any = None,
     **numpy_keywords: Any,
 ) -> Any: ...
+
+# Of three arrays, or of three lists or tuples of arrays: a planned add_many.
 def plan(a: Any, b: Any, /, out: Any, *, stream: Any = None) -> Plan: ...
 def add_many(
     xs: Iterable[Any], ys: Iterable[Any], /, out: Iterable[Any] | None = None, *, stream: Any = None

@@ -5,13 +5,13 @@
 
 /* The capture ends whatever happens in it. It is of this thread alone: other threads' calls go on meanwhile. */
 static int
-capture(cudaGraph_t *graph, struct add_call *call, struct status *status)
+capture(cudaGraph_t *graph, cudaStream_t stream, graph_launches *launches, const void *context, struct status *status)
 {
-    cudaError_t error = cudaStreamBeginCapture(call->stream, cudaStreamCaptureModeThreadLocal);
+    cudaError_t error = cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
     if (error != cudaSuccess)
         return device_status(status, error, "cudaStreamBeginCapture");
-    error = add_launch(call);
-    const cudaError_t ended = cudaStreamEndCapture(call->stream, graph);
+    error = launches(context, stream);
+    const cudaError_t ended = cudaStreamEndCapture(stream, graph);
     if (error != cudaSuccess)
         return device_status(status, error, "cudaLaunchKernel");
     return ended == cudaSuccess ? 0 : device_status(status, ended, "cudaStreamEndCapture");
@@ -34,27 +34,41 @@ instantiate(cudaGraphExec_t *exec, cudaGraph_t graph, cudaStream_t stream, struc
 }
 
 int
-add_graph_make(cudaGraphExec_t *exec, const struct add_call *call, struct status *status)
+graph_make(cudaGraphExec_t *exec, graph_launches *launches, const void *context, struct status *status)
 {
-    struct add_call captured = *call;
     cudaGraph_t graph = NULL;
+    cudaStream_t stream;
     int result = -1;
     *exec = NULL;
-    captured.programmatic = false; /* alone in its graph it has nothing to begin ahead of */
-    cudaError_t error = cudaStreamCreateWithFlags(&captured.stream, cudaStreamNonBlocking);
+    cudaError_t error = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
     if (error != cudaSuccess)
         return device_status(status, error, "cudaStreamCreateWithFlags");
-    if (capture(&graph, &captured, status) == 0)
-        result = instantiate(exec, graph, captured.stream, status);
+    if (capture(&graph, stream, launches, context, status) == 0)
+        result = instantiate(exec, graph, stream, status);
     if (result < 0) {
         add_graph_free(*exec);
         *exec = NULL;
     }
     if (graph && cudaGraphDestroy(graph) != cudaSuccess)
         cudaGetLastError();
-    if (cudaStreamDestroy(captured.stream) != cudaSuccess)
+    if (cudaStreamDestroy(stream) != cudaSuccess)
         cudaGetLastError();
     return result;
+}
+
+static cudaError_t
+launch_call(const void *context, cudaStream_t stream)
+{
+    struct add_call call = *(const struct add_call *)context;
+    call.programmatic = false; /* alone in its graph it has nothing to begin ahead of */
+    call.stream = stream;
+    return add_launch(&call);
+}
+
+int
+add_graph_make(cudaGraphExec_t *exec, const struct add_call *call, struct status *status)
+{
+    return graph_make(exec, launch_call, call, status);
 }
 
 void

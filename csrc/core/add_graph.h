@@ -14,6 +14,12 @@
  * with *status set and *graph NULL. */
 int add_graph_make(cudaGraphExec_t *graph, const struct add_call *call, struct status *status);
 
+/* Queues kernels on the stream, which captures: no other call is made. */
+typedef cudaError_t graph_launches(const void *context, cudaStream_t stream);
+
+/* The same of whatever `launches` queues. */
+int graph_make(cudaGraphExec_t *graph, graph_launches *launches, const void *context, struct status *status);
+
 /* Launches that were made go on. Takes NULL; never fails. */
 void add_graph_free(cudaGraphExec_t graph);
 

@@ -5,8 +5,8 @@
 #include <cuda_runtime_api.h>
 
 #include "batch_kernel.h"
+#include "batch_queue.h"
 #include "device.h"
-#include "device_state.h"
 #include "stream.h"
 
 /* What is still to be launched. */
@@ -61,19 +61,46 @@ join_all(const struct device_batch *batch, int device, bool before, struct statu
     return 0;
 }
 
+cudaError_t
+batch_launch_all(const struct device_batch *batch, cudaStream_t stream, bool *queued)
+{
+    struct launcher launcher = {.stream = stream};
+    launcher.segments = malloc(BATCH_MOST * sizeof *launcher.segments);
+    if (!launcher.segments)
+        return cudaErrorMemoryAllocation;
+    cudaError_t error = cudaSuccess;
+    for (size_t i = 0; i < batch->count && error == cudaSuccess; i++)
+        error = collect(&launcher, &batch->adds[i]);
+    if (error == cudaSuccess)
+        error = launch_collected(&launcher);
+    free(launcher.segments);
+    *queued = launcher.queued;
+    return error;
+}
+
 static int
-queue_all(const struct device_batch *batch, struct launcher *launcher, int device, struct status *status)
+queue_joined(const struct device_batch *batch, int device, cudaGraphExec_t graph, bool *queued, struct status *status)
 {
     if (join_all(batch, device, true, status) < 0)
         return -1;
-    cudaError_t error = cudaSuccess;
-    for (size_t i = 0; i < batch->count && error == cudaSuccess; i++)
-        error = collect(launcher, &batch->adds[i]);
-    if (error == cudaSuccess)
-        error = launch_collected(launcher);
+    const cudaError_t error =
+        graph ? cudaGraphLaunch(graph, batch->stream) : batch_launch_all(batch, batch->stream, queued);
     if (error != cudaSuccess)
-        return device_status(status, error, "cudaLaunchKernel");
+        return device_status(status, error, graph ? "cudaGraphLaunch" : "cudaLaunchKernel");
+    *queued = true;
     return join_all(batch, device, false, status);
+}
+
+int
+batch_queue(const struct device_scope *scope, const struct device_batch *batch, cudaGraphExec_t graph,
+            struct status *status)
+{
+    bool queued = false;
+    const int result = queue_joined(batch, scope->device, graph, &queued, status);
+    /* Half a set of joins orders nothing: the operands' owners may free them at once. */
+    if (result < 0 && queued)
+        stream_wait(batch->stream);
+    return result;
 }
 
 int
@@ -82,18 +109,9 @@ device_add_many(const struct device_batch *batch, struct status *status)
     struct device_scope scope;
     if (batch->count == 0)
         return 0;
-    struct launcher launcher = {.stream = batch->stream};
-    launcher.segments = malloc(BATCH_MOST * sizeof *launcher.segments);
-    if (!launcher.segments)
-        return status_set(status, STATUS_MEMORY, "there is no memory for a table of %d additions", BATCH_MOST);
-    int result = -1;
-    if (device_enter(&scope, batch->device, status) == 0) {
-        result = queue_all(batch, &launcher, scope.device, status);
-        /* Half a set of joins orders nothing: the operands' owners may free them at once. */
-        if (result < 0 && launcher.queued)
-            stream_wait(batch->stream);
-        device_leave(&scope);
-    }
-    free(launcher.segments);
+    if (device_enter(&scope, batch->device, status) < 0)
+        return -1;
+    const int result = batch_queue(&scope, batch, NULL, status);
+    device_leave(&scope);
     return result;
 }

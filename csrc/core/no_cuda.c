@@ -69,6 +69,23 @@ device_add_many(const struct device_batch *batch, struct status *status)
 }
 
 int
+batch_graph_open(struct batch_graph **graph, const struct device_batch *batch, struct status *status)
+{
+    return no_cuda(status);
+}
+
+int
+batch_graph_run(struct batch_graph *graph, struct status *status)
+{
+    return no_cuda(status);
+}
+
+void
+batch_graph_close(struct batch_graph *graph)
+{
+}
+
+int
 device_status(struct status *status, int cuda_error, const char *call)
 {
     return no_cuda(status);

@@ -60,7 +60,7 @@ py_add_many(PyObject *module, PyObject *const *values, Py_ssize_t count, PyObjec
     struct many_call call;
     if (parse(state, values, count, keywords, &arguments) < 0 || many_prepare(state, &arguments, &call) < 0)
         return NULL;
-    PyObject *result = many_run(module, &call) < 0 ? NULL : Py_NewRef(call.result);
+    PyObject *result = many_run(module, &call, NULL) < 0 ? NULL : Py_NewRef(call.result);
     many_clear(&call);
     return result;
 }

@@ -459,18 +459,24 @@ done:
     return result;
 }
 
-static int
-run_on_device(struct module_state *state, const struct many_call *call)
+struct device_batch
+many_batch(const struct many_call *call)
 {
-    const struct device_batch batch = {.adds = call->adds,
-                                       .count = call->add_count,
-                                       .device = call->device,
-                                       .stream = call->stream,
-                                       .join = call->join,
-                                       .joins = call->joins};
+    return (struct device_batch){.adds = call->adds,
+                                 .count = call->add_count,
+                                 .device = call->device,
+                                 .stream = call->stream,
+                                 .join = call->join,
+                                 .joins = call->joins};
+}
+
+static int
+run_on_device(struct module_state *state, const struct many_call *call, struct batch_graph *graph)
+{
+    const struct device_batch batch = many_batch(call);
     struct status status;
-    PyThreadState *released = PyEval_SaveThread();
-    int failed = device_add_many(&batch, &status);
+    PyThreadState *released = PyEval_SaveThread(); /* a launch may wait, as in add.c, and so may the graph's lock */
+    int failed = graph ? batch_graph_run(graph, &status) : device_add_many(&batch, &status);
     PyEval_RestoreThread(released);
     if (failed)
         status_raise(state, &status);
@@ -521,12 +527,12 @@ run_others(PyObject *module, const struct many_call *call)
 }
 
 int
-many_run(PyObject *module, struct many_call *call)
+many_run(PyObject *module, struct many_call *call, struct batch_graph *graph)
 {
     struct module_state *state = PyModule_GetState(module);
     unsigned flags = 0;
     if (call->add_count &&
-        (call->place == PLACE_HOST ? run_on_host(state, call, &flags) : run_on_device(state, call)) < 0)
+        (call->place == PLACE_HOST ? run_on_host(state, call, &flags) : run_on_device(state, call, graph)) < 0)
         return -1;
     /* After them: a warning may be an error, and comes when all sums are written. */
     return run_others(module, call) < 0 ? -1 : give_floating_errors(flags);

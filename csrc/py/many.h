@@ -36,8 +36,12 @@ struct many_arguments {
  * -1 with an exception set that begins with the pair it is about, and nothing written. */
 int many_prepare(struct module_state *state, const struct many_arguments *arguments, struct many_call *call);
 
-/* Adds; may be repeated where every pair has an out. `module` is ours. Returns 0, or -1 with an exception set. */
-int many_run(PyObject *module, struct many_call *call);
+/* What is queued on the device: it points into the call. */
+struct device_batch many_batch(const struct many_call *call);
+
+/* Adds; may be repeated where every pair has an out. `module` is ours; `graph` is of many_batch, or NULL. Returns 0, or
+ * -1 with an exception set. */
+int many_run(PyObject *module, struct many_call *call, struct batch_graph *graph);
 
 void many_clear(struct many_call *call);
 

@@ -6,12 +6,14 @@
 #include "keep.h"
 #include "methods.h"
 #include "plan_graph.h"
+#include "plan_many.h"
 #include "prepare.h"
 
 struct plan_object {
     PyObject_HEAD PyObject *objects[ROLE_COUNT]; /* the caller's; NULL once the garbage collector has been here */
     struct prepared_call call;                   /* holds what keeps the memory of device operands */
     struct plan_graph *graph;                    /* ROUTE_DEVICE; else NULL */
+    struct many_plan *many;                      /* of lists of arrays, and then all else is empty; else NULL */
 };
 
 static struct module_state *
@@ -61,6 +63,8 @@ plan_call(struct plan_object *self, PyObject *arguments, PyObject *keywords)
         PyErr_SetString(PyExc_TypeError, "a Plan takes no arguments: its operands are those that it was made with");
         return NULL;
     }
+    if (self->many)
+        return many_plan_run(self->many, PyType_GetModule(Py_TYPE((PyObject *)self)));
     if (!self->objects[ROLE_OUT]) {
         PyErr_SetString(PyExc_RuntimeError, "the plan has been taken apart by the garbage collector");
         return NULL;
@@ -79,6 +83,9 @@ static int
 plan_traverse(struct plan_object *self, visitproc visit, void *arg)
 {
     Py_VISIT(Py_TYPE((PyObject *)self));
+    int visited = self->many ? many_plan_traverse(self->many, visit, arg) : 0;
+    if (visited)
+        return visited;
     for (int role = 0; role < ROLE_COUNT; role++) {
         Py_VISIT(self->objects[role]);
         if (!self->call.held[role])
@@ -94,7 +101,10 @@ static int
 plan_clear(struct plan_object *self)
 {
     struct plan_graph *graph = self->graph;
+    struct many_plan *many = self->many;
     self->graph = NULL;
+    self->many = NULL;
+    many_plan_close(many);
     if (graph)
         keep_lent_operands(&self->call);
     plan_graph_close(graph);
@@ -119,6 +129,8 @@ plan_dealloc(struct plan_object *self)
 static const char *
 route_of(const struct plan_object *self)
 {
+    if (self->many)
+        return many_plan_route(self->many);
     return self->call.kind == CALL_PLANNED ? route_name[self->call.plan.route] : "numpy";
 }
 
@@ -131,6 +143,8 @@ get_route(struct plan_object *self, void *Py_UNUSED(closure))
 static PyObject *
 plan_repr(struct plan_object *self)
 {
+    if (self->many)
+        return PyUnicode_FromFormat("<vecadd.Plan route=%s pairs=%zd>", route_of(self), many_plan_count(self->many));
     PyObject *out = self->objects[ROLE_OUT];
     PyObject *shape = out ? PyObject_GetAttr(out, state_of(self)->names[NAME_SHAPE]) : NULL;
     PyObject *dtype = shape ? PyObject_GetAttr(out, state_of(self)->names[NAME_DTYPE]) : NULL;
@@ -207,6 +221,8 @@ const char plan_doc[] = PyDoc_STR(
     "stream\n"
     "    As add's. None: the stream that add would take now; a later change of the library's current stream does not\n"
     "    move the plan.\n\n"
+    "Lists or tuples of arrays in place of all three give a planned add_many: its launches as one graph, and pairs\n"
+    "that need add by itself added so in each call.\n\n"
     "The Plan holds its operands. Their memory must stay where it is: PyTorch's resize_ and set_ move it unseen.\n"
     "Raises what add raises for its operands, TypeError without out, and ValueError for a conjugated or negated view\n"
     "of PyTorch's; a call raises ValueError once a NumPy array has been resized or made read-only.");
@@ -221,6 +237,11 @@ py_plan(PyObject *module, PyObject *const *values, Py_ssize_t count, PyObject *k
     struct plan_object *self = (struct plan_object *)PyType_GenericAlloc(state->plan_type, 0);
     if (!self)
         return NULL;
+    if (many_plan_meant(&arguments)) {
+        if (!(self->many = many_plan_open(module, &arguments)))
+            Py_CLEAR(self);
+        return (PyObject *)self;
+    }
     if (call_prepare(state, &arguments, &self->call) < 0) {
         memset(self->call.held, 0, sizeof self->call.held); /* call_prepare has cleared them */
         Py_DECREF(self);

@@ -1,0 +1,175 @@
+/* batch.h's half of the device on the CUDA-runtime double: sums, launches, the order of streams, and what is left when
+ * a CUDA call fails. */
+#include <cuda_runtime_api.h>
+
+#include "batch.h"
+#include "check.h"
+#include "device.h"
+#include "double.h"
+#include "failures.h"
+#include "sums.h"
+
+enum { ADDS = 40, SALT_A = 1, SALT_B = 2, SEEDS = 20 };
+
+static size_t
+size_of(int i)
+{
+    static const size_t sizes[] = {1, 3, 17, 64, 1000, 5001, 40000};
+    return sizes[(size_t)i * 3 % (sizeof sizes / sizeof *sizes)];
+}
+
+static char *
+filled(enum lane lane, size_t n, size_t skip, unsigned salt)
+{
+    const size_t bytes = (n + skip) * lane_size[lane];
+    char *host = calloc(1, bytes), *memory = double_device_malloc(0, bytes);
+    if (salt)
+        sums_fill(lane, host + skip * lane_size[lane], n, salt);
+    CHECK(double_device_write(memory, host, bytes) == 0);
+    free(host);
+    return memory;
+}
+
+/* Additions of every lane, each operand at an alignment of its own. */
+static void
+open_adds(struct batch_add *adds, char **memory)
+{
+    for (int i = 0; i < ADDS; i++) {
+        const enum lane lane = (enum lane)(i % LANE_COUNT);
+        const size_t n = size_of(i), skip[] = {(size_t)i % 5, (size_t)i % 3, (size_t)i % 2};
+        char *operands[3];
+        for (int k = 0; k < 3; k++) {
+            memory[3 * i + k] = filled(lane, n, skip[k], k == 2 ? 0 : (unsigned)(k ? SALT_B : SALT_A));
+            operands[k] = memory[3 * i + k] + skip[k] * lane_size[lane];
+        }
+        adds[i] = (struct batch_add){.a = operands[0], .b = operands[1], .c = operands[2], .n = n, .lane = lane};
+    }
+}
+
+static void
+close_adds(char **memory)
+{
+    for (int i = 0; i < 3 * ADDS; i++)
+        double_device_free(memory[i]);
+}
+
+static bool
+holds_sum(const struct batch_add *add)
+{
+    const size_t bytes = add->n * lane_size[add->lane];
+    void *expected = malloc(bytes), *found = malloc(bytes);
+    sums_expect(add->lane, expected, add->n, SALT_A, SALT_B);
+    const bool same = double_device_read(found, add->c, bytes) == 0 && memcmp(expected, found, bytes) == 0;
+    free(expected);
+    free(found);
+    return same;
+}
+
+static void
+adds_every_lane_size_and_alignment_in_one_launch(void)
+{
+    struct batch_add adds[ADDS];
+    char *memory[3 * ADDS];
+    struct status status;
+    open_adds(adds, memory);
+    const struct device_batch batch = {.adds = adds, .count = ADDS};
+    CHECK(device_add_many(&batch, &status) == 0, "%s", status.text);
+    for (int i = 0; i < ADDS; i++)
+        CHECK(holds_sum(&adds[i]), "addition %d", i);
+    CHECK(double_calls("cudaLaunchKernel") == 1);
+    CHECK(double_faults() == 0);
+    close_adds(memory);
+}
+
+static void
+nothing_is_queued_for_nothing(void)
+{
+    struct status status;
+    const struct device_batch batch = {.count = 0};
+    CHECK(device_add_many(&batch, &status) == 0);
+    CHECK(double_calls("cudaLaunchKernel") == 0 && double_calls("cudaGetDevice") == 0);
+}
+
+static void
+runs_after_and_before_every_other_stream(void)
+{
+    enum { N = 100, STREAMS = 3 };
+    int32_t ones[N], host[N];
+    struct status status;
+    for (int i = 0; i < N; i++)
+        ones[i] = 1;
+    for (unsigned seed = 0; seed < SEEDS; seed++) {
+        double_reset(seed);
+        struct batch_add adds[STREAMS];
+        void *late[STREAMS], *streams[STREAMS], *source = double_device_malloc(0, sizeof ones);
+        void *stream = double_stream_create(0, 1);
+        CHECK(double_device_write(source, ones, sizeof ones) == 0);
+        for (int i = 0; i < STREAMS; i++) {
+            streams[i] = double_stream_create(0, 1);
+            late[i] = double_device_malloc(0, sizeof ones);
+            CHECK(double_copy_async(late[i], source, sizeof ones, streams[i]) == 0);
+            adds[i] = (struct batch_add){.a = late[i], .b = late[i], .c = late[i], .n = N, .lane = LANE_I32};
+        }
+        const struct device_batch batch = {
+            .adds = adds, .count = STREAMS, .stream = stream, .join = streams, .joins = STREAMS};
+        struct batch_graph *graph = NULL;
+        CHECK(batch_graph_open(&graph, &batch, &status) == 0, "%s", status.text);
+        CHECK(device_add_many(&batch, &status) == 0, "%s", status.text);
+        CHECK(batch_graph_run(graph, &status) == 0, "%s", status.text);
+        for (int i = 0; i < STREAMS; i++) {
+            CHECK(double_copy_async(host, late[i], sizeof host, streams[i]) == 0);
+            CHECK(double_stream_synchronize(streams[i]) == 0);
+            CHECK(host[0] == 4 && host[N - 1] == 4, "seed %u stream %d: %d", seed, i, (int)host[0]);
+        }
+        batch_graph_close(graph);
+    }
+    CHECK(double_faults() == 0);
+}
+
+static struct device_batch failing;
+
+static int
+add_once(struct status *status)
+{
+    return device_add_many(&failing, status);
+}
+
+static int
+plan_and_add(struct status *status)
+{
+    struct batch_graph *graph;
+    if (batch_graph_open(&graph, &failing, status) < 0)
+        return -1;
+    const int result = batch_graph_run(graph, status);
+    batch_graph_close(graph);
+    return result;
+}
+
+static void
+a_failing_call_is_told_and_leaks_nothing(void)
+{
+    static const char *const calls[] = {"cudaLaunchKernel", "cudaEventRecord", "cudaStreamWaitEvent", "cudaGetDevice"};
+    static const char *const planned[] = {"cudaStreamBeginCapture", "cudaStreamEndCapture",
+                                          "cudaGraphInstantiate",   "cudaGraphUpload",
+                                          "cudaGraphLaunch",        "cudaStreamCreateWithFlags"};
+    struct batch_add adds[ADDS];
+    char *memory[3 * ADDS];
+    open_adds(adds, memory);
+    void *stream = double_stream_create(0, 1), *other = double_stream_create(0, 1);
+    failing = (struct device_batch){.adds = adds, .count = ADDS, .stream = stream, .join = &other, .joins = 1};
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        CHECK(fail_each_call(calls[i], cudaErrorUnknown, add_once) > 0, "%s", calls[i]);
+    for (size_t i = 0; i < sizeof planned / sizeof *planned; i++)
+        CHECK(fail_each_call(planned[i], cudaErrorUnknown, plan_and_add) > 0, "%s", planned[i]);
+    close_adds(memory);
+}
+
+int
+main(void)
+{
+    RUN(adds_every_lane_size_and_alignment_in_one_launch);
+    RUN(nothing_is_queued_for_nothing);
+    RUN(runs_after_and_before_every_other_stream);
+    RUN(a_failing_call_is_told_and_leaks_nothing);
+    return check_report();
+}
