@@ -3,25 +3,42 @@
     >>> import numpy, vecadd
     >>> vecadd.add(a, b)                    # NumPy arrays: numpy.add's sum, on several threads
     >>> vecadd.add(a, b, device="cuda")     # the same by way of the GPU
+    >>> vecadd.explain(a, b)                # which way it goes, and why
     >>> vecadd.add(x, y)                    # arrays of CuPy, PyTorch, Numba or vecadd on the GPU: there, on its stream
 
 The package needs NumPy; everything on a GPU needs an NVIDIA driver besides. Importing it does not touch CUDA.
 """
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from vecadd._core import DeviceArray, DeviceLostError, Plan, add, add_many, empty_pinned, plan, release, to_device
+from vecadd._core import (
+    DeviceArray,
+    DeviceLostError,
+    Plan,
+    add,
+    add_many,
+    empty_pinned,
+    plan,
+    release,
+    to_device,
+    use_gpu,
+)
 from vecadd._memory import memory_stats
 from vecadd.info import info
+
+if TYPE_CHECKING:
+    from vecadd._explain import Explanation, explain
 
 __all__ = [
     "DeviceArray",
     "DeviceLostError",
+    "Explanation",
     "Plan",
     "add",
     "add_many",
     "empty_pinned",
+    "explain",
     "info",
     "ladder",
     "memory_stats",
@@ -29,15 +46,19 @@ __all__ = [
     "plan",
     "release",
     "to_device",
+    "use_gpu",
 ]
 
-# Submodules that are imported when they are first asked for.
+# Submodules, and names of submodules, that are imported when they are first asked for.
 _LAZY = frozenset({"bench", "ladder", "model"})
+_LAZY_NAMES = {"Explanation": "_explain", "explain": "_explain"}
 
 
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
         return import_module(f"vecadd.{name}")
+    if name in _LAZY_NAMES:
+        return getattr(import_module(f"vecadd.{_LAZY_NAMES[name]}"), name)
     if name == "__version__":
         from vecadd.info import package_version
 
@@ -46,4 +67,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY, "__version__"})
+    return sorted({*globals(), *_LAZY, *_LAZY_NAMES, "__version__"})

@@ -71,11 +71,20 @@ def add_many(
 def to_device(x: Any, device: str | int | None = None) -> DeviceArray: ...
 def empty_pinned(shape: int | Sequence[int], dtype: DTypeLike = ...) -> NDArray[Any]: ...
 
-# What would be done, without doing it: {"route": "host" | "transfer" | "device" | "numpy", ...}; host routes add
-# "threads", "stores" ("ordinary" | "streaming"), "simd"; "numpy" adds "why".
+# What would be done, without doing it: {"route": "host" | "transfer" | "hybrid" | "device" | "numpy", ...}; host
+# routes add "threads", "stores" ("ordinary" | "streaming"), "simd"; "numpy" adds "why". Of contiguous host operands
+# also "reason" ("asked" | "no CUDA" | "forbidden" | "untuned" | "failed" | "rounding" | "tuned"), "memory" ("pinned" |
+# "ordinary", which is only asked about where CUDA is in play), "predicted": seconds by route, empty without a
+# calibration, and after a failure "failure": what was said of it.
 def explain_route(
     a: Any, b: Any, /, out: Any = None, *, device: str | None = None, stream: Any = None, **numpy_keywords: Any
 ) -> dict[str, Any]: ...
+
+# Whether additions of host arrays that name no device may go through the GPU; True starts CUDA.
+def use_gpu(wanted: object = True, /) -> None: ...
+
+# What the calibration of the routes is kept under; None where the driver does not say.
+def routes_key() -> str | None: ...
 
 # Host: {"simd", "simd_levels", "threads", "l1", "l2", "l3"}; caches in bytes.
 def host_facts() -> dict[str, Any]: ...

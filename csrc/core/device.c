@@ -3,14 +3,17 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "batch_kernel.h"
 #include "device_state.h"
 #include "kernels.h"
+#include "routes.h"
 #include "runtime.h"
 #include "stream.h"
+#include "threads.h"
 
 typedef CUresult pointer_attributes(unsigned count, CUpointer_attribute *names, void **values, CUdeviceptr pointer);
 
@@ -278,6 +281,32 @@ kernels_find(struct device_state *state, int device, struct status *status)
     return 0;
 }
 
+int
+device_routes_key(int device, char *key, size_t size)
+{
+    struct cudaDeviceProp properties;
+    int driver = 0;
+    if (cudaGetDeviceProperties(&properties, device) != cudaSuccess || cudaDriverGetVersion(&driver) != cudaSuccess) {
+        cudaGetLastError();
+        return -1;
+    }
+    size_t used = 0;
+    for (size_t i = 0; i < sizeof properties.uuid.bytes && used < size; i++)
+        used += (size_t)snprintf(key + used, size - used, "%02x", (unsigned char)properties.uuid.bytes[i]);
+    if (used < size)
+        snprintf(key + used, size - used, " driver %d, %d threads", driver, threads_available());
+    return 0;
+}
+
+/* Without its key a device has no calibration, which is no error. */
+static void
+find_routes(int device)
+{
+    char key[DEVICE_KEY];
+    if (device_routes_key(device, key, sizeof key) == 0)
+        routes_device_in_use(device, key);
+}
+
 static int
 state_make(struct device_state *state, int device, struct status *status)
 {
@@ -304,6 +333,7 @@ state_make(struct device_state *state, int device, struct status *status)
         cudaMemPoolDestroy(state->pool);
         goto done;
     }
+    find_routes(device);
     atomic_store(&state->ready, true);
     result = 0;
 done:
@@ -340,6 +370,16 @@ device_enter(struct device_scope *scope, int device, struct status *status)
         return 0;
     device_leave(scope);
     return -1;
+}
+
+int
+device_start(int device, struct status *status)
+{
+    struct device_scope scope;
+    if (device_enter(&scope, device, status) < 0)
+        return -1;
+    device_leave(&scope);
+    return 0;
 }
 
 void

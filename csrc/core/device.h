@@ -32,6 +32,14 @@ int device_count(int *count, struct status *status);
 
 int device_facts(int device, struct device_facts *facts, struct status *status);
 
+/* What a calibration of the routes is kept under: the GPU, its driver, and how many threads the host adds by. Returns
+ * 0, or -1 where the driver does not say; no status, because nobody needs it. For a device that was counted. */
+enum { DEVICE_KEY = 96 };
+int device_routes_key(int device, char *key, size_t size);
+
+/* Makes `device` (-1: the thread's current one) ready to be used, which the first use of it does otherwise. */
+int device_start(int device, struct status *status);
+
 /* The thread's current device, and whether `device` exists (an error that says how many there are). */
 int device_current(int *device, struct status *status);
 int device_check_ordinal(int device, struct status *status);

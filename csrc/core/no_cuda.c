@@ -39,6 +39,18 @@ device_facts(int device, struct device_facts *facts, struct status *status)
 }
 
 int
+device_routes_key(int device, char *key, size_t size)
+{
+    return -1;
+}
+
+int
+device_start(int device, struct status *status)
+{
+    return no_cuda(status);
+}
+
+int
 device_current(int *device, struct status *status)
 {
     return no_cuda(status);
@@ -205,6 +217,17 @@ hybrid_add(const struct plan *plan, unsigned *fp_flags, struct status *status)
 {
     *fp_flags = 0;
     return no_cuda(status);
+}
+
+void
+transfer_set_zero_copy(size_t most_bytes)
+{
+}
+
+bool
+transfer_memory_pinned(const void *memory, size_t bytes)
+{
+    return false;
 }
 
 void

@@ -4,6 +4,7 @@
 
 #include "device.h"
 #include "fpenv.h"
+#include "routes.h"
 #include "transfer.h"
 
 const char *const route_name[] = {
@@ -50,6 +51,18 @@ plan_hybrid(struct plan *plan, struct status *status)
         return -1;
     if (fpenv_is_default(fpenv_get()))
         plan->route = ROUTE_HYBRID;
+    return 0;
+}
+
+static int
+plan_open(struct plan *plan, struct status *status)
+{
+    if (plan_host(plan, status) < 0)
+        return -1;
+    if (!routes_may_leave_host(plan->n * lane_size[plan->lane]) || !fpenv_is_default(fpenv_get()))
+        return 0;
+    plan->route = routes_choose(plan, &plan->device);
+    plan->chosen = plan->route != ROUTE_HOST;
     return 0;
 }
 
@@ -102,7 +115,33 @@ plan_make(struct plan *plan, const struct operand *a, const struct operand *b, c
         return plan_transfer(plan, request, status);
     if (request->hybrid)
         return plan_hybrid(plan, status);
+    if (request->open)
+        return plan_open(plan, status);
     return plan_host(plan, status);
+}
+
+static unsigned
+run_on_host(const struct plan *plan)
+{
+    return host_add(plan->simd, &plan->schedule, plan->lane, plan->a, plan->b, plan->c, plan->n);
+}
+
+typedef int gpu_add(const struct plan *plan, unsigned *fp_flags, struct status *status);
+
+/* What was routed to the GPU for speed alone fails for no reason of the caller's: the host adds, unless an operand is
+ * already overwritten. */
+static int
+run_on_gpu(gpu_add *add, const struct plan *plan, unsigned *fp_flags, struct status *status)
+{
+    const int result = add(plan, fp_flags, status);
+    if (result == 0)
+        return 0;
+    const bool in_place = plan->c == plan->a || plan->c == plan->b;
+    if (!plan->chosen || (result == TRANSFER_SPOILED && in_place))
+        return -1;
+    routes_failed(status);
+    *fp_flags = run_on_host(plan);
+    return 0;
 }
 
 int
@@ -111,12 +150,12 @@ plan_run(const struct plan *plan, unsigned *fp_flags, struct status *status)
     *fp_flags = 0;
     switch (plan->route) {
     case ROUTE_HOST:
-        *fp_flags = host_add(plan->simd, &plan->schedule, plan->lane, plan->a, plan->b, plan->c, plan->n);
+        *fp_flags = run_on_host(plan);
         return 0;
     case ROUTE_TRANSFER:
-        return transfer_add(plan, fp_flags, status);
+        return run_on_gpu(transfer_add, plan, fp_flags, status);
     case ROUTE_HYBRID:
-        return hybrid_add(plan, fp_flags, status);
+        return run_on_gpu(hybrid_add, plan, fp_flags, status);
     case ROUTE_DEVICE:
         return device_add(plan, status);
     }

@@ -16,6 +16,7 @@ enum route { ROUTE_HOST, ROUTE_TRANSFER, ROUTE_HYBRID, ROUTE_DEVICE };
 struct plan_request {
     bool on_device;  /* device="cuda...": host operands go through the GPU */
     bool hybrid;     /* device="hybrid": processor and GPU share them */
+    bool open;       /* neither, nor device="cpu": the fastest that was measured */
     int device;      /* of on_device: that ordinal, or -1: the thread's current device */
     bool has_stream; /* stream= was given */
     void *stream;
@@ -29,15 +30,17 @@ struct plan {
     void *c;
     const struct host_simd *simd;  /* ROUTE_HOST, ROUTE_HYBRID */
     struct host_schedule schedule; /* ROUTE_HOST, ROUTE_HYBRID */
-    int device;                    /* all but ROUTE_HOST; -1: the thread's current device */
-    void *stream;                  /* ROUTE_DEVICE: where the kernel runs */
+    bool chosen; /* ROUTE_TRANSFER and ROUTE_HYBRID, of the caller's leave: the host makes good what the GPU fails at */
+    int device;  /* all but ROUTE_HOST; -1: the thread's current device */
+    void *stream;  /* ROUTE_DEVICE: where the kernel runs */
     void *join[3]; /* ROUTE_DEVICE: the operands' other streams. The kernel waits for what they hold, and
                     * they wait for the kernel: memory is freed and rewritten in their order */
     int joins;
 };
 
 /* Plans c = a + b. The operands are of one dtype and one shape; they overlap wholly or, for the device, in any way.
- * Reads no element and makes no CUDA call: it can be asked without being run. Returns 0, or -1 with *status set. */
+ * Reads no element, and where the route is given makes no CUDA call; where it is open and CUDA in play it may ask the
+ * driver what memory the operands lie in. It can be asked without being run. Returns 0, or -1 with *status set. */
 int plan_make(struct plan *plan, const struct operand *a, const struct operand *b, const struct operand *out,
               const struct plan_request *request, struct status *status);
 

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "routes.h"
 #include "threads.h"
 
 struct runtime runtime;
@@ -12,6 +13,7 @@ in_forked_child(void)
 {
     if (atomic_load(&runtime.cuda_started))
         atomic_store(&runtime.forked_after_cuda, true);
+    routes_after_fork(atomic_load(&runtime.cuda_started));
     threads_after_fork();
     output_pool_after_fork();
 }
@@ -20,6 +22,7 @@ static void
 at_exit(void)
 {
     atomic_store(&runtime.shut_down, true);
+    routes_forget();
     threads_stop();
 }
 

@@ -2,6 +2,7 @@
 #include "add.h"
 #include "methods.h"
 #include "prepare.h"
+#include "route_facts.h"
 
 static PyObject *
 explain_plan(const struct plan *plan)
@@ -33,10 +34,10 @@ explain_host_rows(const struct host_rows *call)
                          "layout", "rows");
 }
 
-const char explain_route_doc[] = PyDoc_STR(
-    "explain_route($module, a, b, /, out=None, *, device=None, stream=None, **numpy_keywords)\n--\n\n"
-    "What add would do with these arguments, a dict: 'route' is 'host', 'transfer', 'device' or 'numpy'. Raises\n"
-    "what add would raise before it starts to work.");
+const char explain_route_doc[] =
+    PyDoc_STR("explain_route($module, a, b, /, out=None, *, device=None, stream=None, **numpy_keywords)\n--\n\n"
+              "What add would do with these arguments, a dict: 'route' is 'host', 'transfer', 'hybrid', 'device' or\n"
+              "'numpy'. Raises what add would raise before it starts to work.");
 
 PyObject *
 py_explain_route(PyObject *module, PyObject *const *values, Py_ssize_t count, PyObject *keywords)
@@ -51,6 +52,9 @@ py_explain_route(PyObject *module, PyObject *const *values, Py_ssize_t count, Py
     switch (call.kind) {
     case CALL_PLANNED:
         result = explain_plan(&call.plan);
+        if (result && call.plan.route != ROUTE_DEVICE &&
+            route_facts_add(result, &call.plan, arguments.choice != DEVICE_UNSAID) < 0)
+            Py_CLEAR(result);
         break;
     case CALL_HOST_ROWS:
         result = explain_host_rows(&call.host_rows.core);

@@ -28,6 +28,8 @@ static PyMethodDef methods[] = {
     WITH_KEYWORDS(add_many, METH_FASTCALL),
     WITH_KEYWORDS(explain_route, METH_FASTCALL),
     WITH_KEYWORDS(plan, METH_FASTCALL),
+    {"use_gpu", (PyCFunction)(void (*)(void))py_use_gpu, METH_FASTCALL, use_gpu_doc},
+    PLAIN(routes_key, METH_NOARGS),
     WITH_KEYWORDS(to_device, METH_VARARGS),
     WITH_KEYWORDS(empty_pinned, METH_VARARGS),
 

@@ -45,7 +45,10 @@ prepare_host(struct module_state *state, const struct add_arguments *arguments, 
         return found < 0 ? -1 : 0;
     }
     const struct operand *const pointers[] = {&operands[ROLE_A], &operands[ROLE_B], &operands[ROLE_OUT]};
-    const struct plan_request request = {.on_device = on_device, .hybrid = hybrid, .device = arguments->device};
+    const struct plan_request request = {.on_device = on_device,
+                                         .hybrid = hybrid,
+                                         .open = arguments->choice == DEVICE_UNSAID,
+                                         .device = arguments->device};
     return plan_call(state, pointers, &request, call);
 }
 

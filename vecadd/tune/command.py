@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from vecadd.info import info
-from vecadd.tune import host, store
+from vecadd.tune import host, routes, store
 from vecadd.tune.part import Found, Part, Tell
 
-PARTS: tuple[Part, ...] = (host.PART,)
+PARTS: tuple[Part, ...] = (host.PART, routes.PART)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
