@@ -28,6 +28,7 @@ ONLY_WITH_CUDA = {
     "csrc/core/plan_graph.c",
     "csrc/core/recipes.c",
     "csrc/core/stream.c",
+    "csrc/core/strided.c",
     "csrc/core/transfer.c",
     "csrc/core/transfer_slots.c",
     "csrc/core/zero_copy.c",
@@ -87,6 +88,7 @@ LABORATORY_CODE = ("90", "75,80,90")
 CODE_OF = {
     "cuda/add.cu": ("75,80,86,89,90,100,120", "120"),
     "cuda/batch.cu": ("75,80,90,100,120", "120"),  # 8.6 and 8.9 run 8.0's
+    "cuda/strided.cu": ("75,80,90,100,120", "120"),  # the same
     "cuda/latency/trigger.cu": ("90", "90"),  # programmatic launches begin with 9.0, the kernel would be empty below
 }
 NVCC_FLAGS = (

@@ -9,6 +9,7 @@
 
 #include "dtype.h"
 #include "kernel_launch.h"
+#include "strided.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -47,6 +48,12 @@ cudaError_t add_launch(const struct add_call *call);
 
 /* Loads every kernel of add.cu into the current device's context, so that none is loaded lazily inside a capture. */
 cudaError_t add_load(void);
+
+/* strided.cu: any layout, any dtypes. a, b and c are the addresses of first elements, of any alignment; those of
+ * scalars are not looked at. c overlaps neither input unless each of its elements takes the place of its operand, and
+ * not itself. Sums of more than 2^31 elements are queued in pieces. */
+cudaError_t strided_launch(const struct strided *add, const void *a, const void *b, void *c, cudaStream_t stream);
+cudaError_t strided_load(void);
 
 /* limits.cu: the probes that measure the memory; no code in common with the kernels they are the limit of. What is read
  * is all zero, which leaves *sink as it is; a byte that is not is seen there. */

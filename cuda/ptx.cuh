@@ -110,6 +110,43 @@ add_bf16(uint16_t a, uint16_t b)
 #endif
 }
 
+__device__ inline float
+f16_value(uint16_t half)
+{
+#if VECADD_DOUBLE
+    return bits_as<_Float16>(half);
+#else
+    float value;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(half));
+    return value;
+#endif
+}
+
+/* The nearest float16, ties to even; a NaN stays one. */
+__device__ inline uint16_t
+f16_nearest(float x)
+{
+#if VECADD_DOUBLE
+    return bits_as<uint16_t>(static_cast<_Float16>(x));
+#else
+    uint16_t half;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(half) : "f"(x));
+    return half;
+#endif
+}
+
+__device__ inline uint16_t
+f16_nearest(double x)
+{
+#if VECADD_DOUBLE
+    return bits_as<uint16_t>(static_cast<_Float16>(x));
+#else
+    uint16_t half;
+    asm("cvt.rn.f16.f64 %0, %1;" : "=h"(half) : "d"(x));
+    return half;
+#endif
+}
+
 /* 32 bits of `high:low` from bit `shift` on; 0 <= shift < 32. */
 __device__ inline uint32_t
 funnel_shift(uint32_t low, uint32_t high, unsigned shift)

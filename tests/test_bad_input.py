@@ -132,19 +132,30 @@ BAD_DEVICE_CALLS = {
     "device with host": (lambda w: vecadd.add(w.device, w.host, w.out), TypeError, "to_device"),
     "host with foreign": (lambda w: vecadd.add(w.host, w.array, w.foreign_out), TypeError, "to_device"),
     "device with a list": (lambda w: vecadd.add(w.device, [1.0] * N, w.out), TypeError, "to_device"),
-    "device with a NumPy scalar": (lambda w: vecadd.add(w.device, np.float32(1), w.out), TypeError, "to_device"),
-    "device with a number": (lambda w: vecadd.add(w.device, 1.0, w.out), TypeError, "to_device"),
+    "device with a word": (lambda w: vecadd.add(w.device, "1", w.out), TypeError, "to_device"),
+    "device with a scalar of another kind": (
+        lambda w: vecadd.add(w.device, np.longdouble(1), w.out), TypeError, "b has dtype"),
+    "numbers, device out": (lambda w: vecadd.add(1.0, 2.0, w.out), TypeError, "to_device"),
     "device with None": (lambda w: vecadd.add(w.device, None, w.out), TypeError, "to_device"),
     "device operands, host out": (lambda w: vecadd.add(w.device, w.device, w.host_out), TypeError, "to_device|out"),
     "host operands, device out": (lambda w: vecadd.add(w.host, w.host, w.out), TypeError, "to_device"),
     "host operands through the GPU, device out": (
         lambda w: vecadd.add(w.host, w.host, w.out, device="cuda"), TypeError, "to_device"),
     # Dtypes and shapes on the device
-    "two dtypes": (lambda w: vecadd.add(w.device, dev(N, "f8"), w.out), TypeError, "dtype|float64"),
-    "signed and unsigned": (lambda w: vecadd.add(dev(N, "i4"), dev(N, "u4")), TypeError, "dtype|uint32"),
-    "out of another dtype": (lambda w: vecadd.add(w.device, w.device, dev(N, "f8")), TypeError, "dtype|float64"),
+    "out of a dtype of another kind": (lambda w: vecadd.add(w.device, w.device, dev(N, "i4")), TypeError, "same_kind"),
+    "out that the sum's sign does not fit": (
+        lambda w: vecadd.add(dev(N, "i4"), dev(N, "i4"), dev(N, "u4")), TypeError, "same_kind"),
+    "Python int beyond the dtype": (lambda w: vecadd.add(dev(N, "i1"), 128), OverflowError, "128 out of bounds"),
+    "negative Python int with unsigned": (lambda w: vecadd.add(-1, dev(N, "u8")), OverflowError, "-1 out of bounds"),
+    "Python int beyond float64": (lambda w: vecadd.add(w.device, 10**400, w.out), OverflowError, "too large"),
+    "out with stride 0": (lambda w: vecadd.add(w.device, w.device, w.cai(strides=(0,))), ValueError, "overlaps itself"),
+    "out with interleaved axes": (
+        lambda w: vecadd.add(w.cai(shape=(3, 2)), 1, w.cai(shape=(3, 2), strides=(8, 12))),
+        ValueError, "overlaps itself"),
+    "sum larger than any memory": (
+        lambda w: vecadd.add(w.cai(shape=(2**40, 1), strides=(0, 0)), w.cai(shape=(1, 2**40), strides=(0, 0))),
+        ValueError, "larger than any memory"),
     "no common shape on the device": (lambda w: vecadd.add(w.device, dev(N - 1), w.out), ValueError, "shape"),
-    "shapes that would broadcast": (lambda w: vecadd.add(w.device, dev(1), w.out), NotImplementedError, "shape"),
     "same size, other shape": (lambda w: vecadd.add(w.device, dev((10, 10)), w.out), ValueError, "shape"),
     "small out on the device": (lambda w: vecadd.add(dev(N + 1), dev(N + 1), w.out), ValueError, "shape"),
     "out in a tuple of two": (lambda w: vecadd.add(w.device, w.device, out=(w.out, None)), TypeError, "out"),
@@ -201,8 +212,6 @@ BAD_DEVICE_CALLS = {
     "pointer to host memory": (
         lambda w: vecadd.add(w.device, w.cai(data=(w.host.ctypes.data, False)), w.out), ValueError, "not memory that"),
     "pointer to nowhere": (lambda w: vecadd.add(w.device, w.cai(data=(4096, False)), w.out), ValueError, "not memory"),
-    "pointer misaligned for its dtype": (
-        lambda w: vecadd.add(w.device, w.cai(data=(w.array.pointer + 1, False)), w.out), ValueError, "align"),
     "read-only out on the device": (
         lambda w: vecadd.add(w.device, w.device, w.cai(data=(w.foreign_out.pointer, True))), ValueError, "read-only"),
     "typestr is bytes": (lambda w: vecadd.add(w.device, w.cai(typestr=b"<f4"), w.out), TypeError, "typestr"),
@@ -214,8 +223,6 @@ BAD_DEVICE_CALLS = {
     "typestr of dates": (lambda w: vecadd.add(w.device, w.cai(typestr="<M8[D]"), w.out), TypeError, "M8|datetime"),
     "other byte order": (lambda w: vecadd.add(w.device, w.cai(typestr=">f4"), w.out), TypeError, ">f4|byte order"),
     "masked": (lambda w: vecadd.add(w.device, w.cai(mask=w.array), w.out), NotImplementedError, "mask"),
-    "strides with gaps": (
-        lambda w: vecadd.add(*[w.cai(shape=(10,), strides=(8,))] * 2), NotImplementedError, "contiguous"),
     "strides that lead before the allocation": (
         lambda w: vecadd.add(w.device, w.cai(strides=(-4,)), w.out), ValueError, "not memory that"),
     "strides that lead past the allocation": (
@@ -226,7 +233,6 @@ BAD_DEVICE_CALLS = {
         lambda w: vecadd.add(w.device, w.cai(strides=(-(2**56),)), w.out), ValueError, "outside the address space"),
     "strides beyond 64 bits": (
         lambda w: vecadd.add(w.device, w.cai(strides=(2**64,)), w.out), ValueError, "no memory has"),
-    "strides of zero": (lambda w: vecadd.add(w.device, w.cai(strides=(0,)), w.out), NotImplementedError, "contiguous"),
     "too many strides": (lambda w: vecadd.add(w.device, w.cai(strides=(4, 4)), w.out), ValueError, "strides"),
     "strides is a list": (lambda w: vecadd.add(w.device, w.cai(strides=[4]), w.out), TypeError, "strides"),
     "strides of words": (lambda w: vecadd.add(w.device, w.cai(strides=("4",)), w.out), TypeError, "strides"),

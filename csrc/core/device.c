@@ -13,6 +13,7 @@
 #include "routes.h"
 #include "runtime.h"
 #include "stream.h"
+#include "strided_queue.h"
 #include "threads.h"
 
 typedef CUresult pointer_attributes(unsigned count, CUpointer_attribute *names, void **values, CUdeviceptr pointer);
@@ -327,6 +328,8 @@ state_make(struct device_state *state, int device, struct status *status)
     error = add_load();
     if (error == cudaSuccess)
         error = batch_load();
+    if (error == cudaSuccess)
+        error = strided_load();
     if (error != cudaSuccess) {
         device_status(status, error, "cudaFuncGetAttributes");
         cudaEventDestroy(state->join);
@@ -460,41 +463,58 @@ device_pools_trim(void)
             cudaGetLastError();
 }
 
+/* `tuned`, into c; where that is not out, from there to out. */
 static int
-queue_kernel(const struct device_scope *scope, const struct plan *plan, void *c, struct status *status)
+queue_run(const struct device_scope *scope, const struct plan *plan, void *c, bool *queued, struct status *status)
 {
     struct add_call call = {
         .lane = plan->lane, .a = plan->a, .b = plan->b, .c = c, .n = plan->n, .stream = plan->stream};
     recipe_choose(&scope->state->recipes, &call);
     cudaError_t error = add_launch(&call);
+    if (error != cudaSuccess)
+        return device_status(status, error, "cudaLaunchKernel");
+    *queued = true;
+    if (c == plan->c)
+        return 0;
+    error = cudaMemcpyAsync(plan->c, c, plan->n * lane_size[plan->lane], cudaMemcpyDeviceToDevice, plan->stream);
+    return error == cudaSuccess ? 0 : device_status(status, error, "cudaMemcpyAsync");
+}
+
+/* Of several launches some may be queued when one fails. */
+static int
+queue_strided(const struct plan *plan, void *temporary, bool *queued, struct status *status)
+{
+    *queued = true;
+    const cudaError_t error = strided_queue(plan, temporary);
     return error == cudaSuccess ? 0 : device_status(status, error, "cudaLaunchKernel");
 }
 
 static int
-queue_graph(const struct plan *plan, cudaGraphExec_t graph, struct status *status)
+queue_graph(const struct plan *plan, cudaGraphExec_t graph, bool *queued, struct status *status)
 {
     cudaError_t error = cudaGraphLaunch(graph, plan->stream);
+    *queued = error == cudaSuccess;
     return error == cudaSuccess ? 0 : device_status(status, error, "cudaGraphLaunch");
 }
 
-/* Queues the joins and the addition, into c, or the graph if there is one; true in *queued once that is. */
+/* Queues the joins and the addition, by way of `temporary` where that is not NULL, or the graph if there is one; true
+ * in *queued once something is. */
 static int
-queue_joined(const struct device_scope *scope, const struct plan *plan, void *c, cudaGraphExec_t graph, bool *queued,
-             struct status *status)
+queue_joined(const struct device_scope *scope, const struct plan *plan, void *temporary, cudaGraphExec_t graph,
+             bool *queued, struct status *status)
 {
     for (int i = 0; i < plan->joins; i++)
         if (stream_join(scope->device, plan->join[i], plan->stream, status) < 0)
             return -1;
-    if ((graph ? queue_graph(plan, graph, status) : queue_kernel(scope, plan, c, status)) < 0)
+    int failed;
+    if (graph)
+        failed = queue_graph(plan, graph, queued, status);
+    else if (plan->strided)
+        failed = queue_strided(plan, temporary, queued, status);
+    else
+        failed = queue_run(scope, plan, temporary ? temporary : plan->c, queued, status);
+    if (failed)
         return -1;
-    *queued = true;
-
-    if (c != plan->c) {
-        cudaError_t error =
-            cudaMemcpyAsync(plan->c, c, plan->n * lane_size[plan->lane], cudaMemcpyDeviceToDevice, plan->stream);
-        if (error != cudaSuccess)
-            return device_status(status, error, "cudaMemcpyAsync");
-    }
     for (int i = 0; i < plan->joins; i++)
         if (stream_join(scope->device, plan->stream, plan->join[i], status) < 0)
             return -1;
@@ -502,11 +522,11 @@ queue_joined(const struct device_scope *scope, const struct plan *plan, void *c,
 }
 
 static int
-queue_add(const struct device_scope *scope, const struct plan *plan, void *c, cudaGraphExec_t graph,
+queue_add(const struct device_scope *scope, const struct plan *plan, void *temporary, cudaGraphExec_t graph,
           struct status *status)
 {
     bool queued = false;
-    int result = queue_joined(scope, plan, c, graph, &queued, status);
+    int result = queue_joined(scope, plan, temporary, graph, &queued, status);
     /* Half a set of joins orders nothing: the operands' owners may free them at once. */
     if (result < 0 && queued)
         stream_wait(plan->stream);
@@ -516,7 +536,17 @@ queue_add(const struct device_scope *scope, const struct plan *plan, void *c, cu
 int
 device_queue(const struct device_scope *scope, const struct plan *plan, cudaGraphExec_t graph, struct status *status)
 {
-    return queue_add(scope, plan, plan->c, graph, status);
+    return queue_add(scope, plan, NULL, graph, status);
+}
+
+/* Bytes of the temporary that an out which overlaps an input in part has to go through; 0: none. */
+static size_t
+temporary_bytes(const struct plan *plan)
+{
+    if (plan->strided)
+        return strided_temporary(plan);
+    const size_t bytes = plan->n * lane_size[plan->lane];
+    return plan_overlaps_in_part(plan->a, plan->c, bytes) || plan_overlaps_in_part(plan->b, plan->c, bytes) ? bytes : 0;
 }
 
 int
@@ -530,12 +560,11 @@ device_add(const struct plan *plan, struct status *status)
 
     int result = -1;
     void *temporary = NULL;
-    const size_t bytes = plan->n * lane_size[plan->lane];
-    if ((plan_overlaps_in_part(plan->a, plan->c, bytes) || plan_overlaps_in_part(plan->b, plan->c, bytes)) &&
-        pool_allocate(&scope, plan->stream, bytes, &temporary, status) < 0)
+    const size_t bytes = temporary_bytes(plan);
+    if (bytes && pool_allocate(&scope, plan->stream, bytes, &temporary, status) < 0)
         goto done;
 
-    result = queue_add(&scope, plan, temporary ? temporary : plan->c, NULL, status);
+    result = queue_add(&scope, plan, temporary, NULL, status);
 done:
     pool_release(plan->stream, temporary);
     device_leave(&scope);

@@ -9,6 +9,7 @@
 #include "host.h"
 #include "operand.h"
 #include "status.h"
+#include "strided.h"
 
 enum route { ROUTE_HOST, ROUTE_TRANSFER, ROUTE_HYBRID, ROUTE_DEVICE };
 
@@ -31,8 +32,10 @@ struct plan {
     const struct host_simd *simd;  /* ROUTE_HOST, ROUTE_HYBRID */
     struct host_schedule schedule; /* ROUTE_HOST, ROUTE_HYBRID */
     bool chosen; /* ROUTE_TRANSFER and ROUTE_HYBRID, of the caller's leave: the host makes good what the GPU fails at */
-    int device;  /* all but ROUTE_HOST; -1: the thread's current device */
-    void *stream;  /* ROUTE_DEVICE: where the kernel runs */
+    const struct strided *strided; /* ROUTE_DEVICE: NULL for one run of lanes; else a, b and c are the addresses of
+                                    * first elements, n counts elements, and lane means nothing. Borrowed */
+    int device;                    /* all but ROUTE_HOST; -1: the thread's current device */
+    void *stream;                  /* ROUTE_DEVICE: where the kernel runs */
     void *join[3]; /* ROUTE_DEVICE: the operands' other streams. The kernel waits for what they hold, and
                     * they wait for the kernel: memory is freed and rewritten in their order */
     int joins;

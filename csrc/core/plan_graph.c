@@ -20,7 +20,7 @@ static bool
 one_kernel(const struct plan *plan)
 {
     const size_t bytes = plan->n * lane_size[plan->lane];
-    return plan->n > 0 && !plan_overlaps_in_part(plan->a, plan->c, bytes) &&
+    return plan->n > 0 && !plan->strided && !plan_overlaps_in_part(plan->a, plan->c, bytes) &&
            !plan_overlaps_in_part(plan->b, plan->c, bytes);
 }
 

@@ -99,7 +99,8 @@ make_sum(struct module_state *state, PyObject *a, struct prepared_call *call)
         return sum;
     }
     struct device_operand *made = &call->devices[ROLE_OUT];
-    PyObject *sum = device_result(state, &call->devices[ROLE_A], call->plan.device, call->plan.stream, made);
+    PyObject *sum =
+        device_result(state, &call->devices[call->sum.like], &call->sum, call->plan.device, call->plan.stream, made);
     if (sum) {
         call->held[ROLE_OUT] = true;
         call->plan.c = made->operand.data;
@@ -171,7 +172,8 @@ const char add_doc[] = PyDoc_STR(
     "by side, large arrays with a scalar or with what is broadcast along or across their rows, and those of\n"
     "two dtypes; all else is added by numpy.add itself.\n\n"
     "Arrays in device memory (vecadd.DeviceArray, CuPy, PyTorch, Numba, anything that has\n"
-    "__cuda_array_interface__) must be C-contiguous, of one shape and one dtype. The sum is an array of a's\n"
+    "__cuda_array_interface__) may have any strides and are broadcast; one of the two may be a number. The sum\n"
+    "has the dtype of numpy.add's, PyTorch's where both are its own. It is a C-contiguous array of the first array's\n"
     "library, or a DeviceArray; the call returns when the work is queued.\n\n"
     "out\n"
     "    Where the sum goes; it is returned. It may be a or b. An error that is found before the work starts\n"
@@ -184,9 +186,11 @@ const char add_doc[] = PyDoc_STR(
     "    For device arrays, the stream to work on: its handle, an int (0 is the legacy default stream), or an\n"
     "    object with __cuda_stream__, .cuda_stream or .ptr. None: PyTorch's or CuPy's current stream if the\n"
     "    arrays are theirs, else the stream that an array names, else the legacy default stream.\n\n"
-    "Raises TypeError for device arrays of two dtypes or mixed with host arrays; ValueError for shapes that do not\n"
-    "go together, a read-only out, arrays on two devices and a device that is not there; NotImplementedError for\n"
-    "device arrays that are strided, masked or would have to be broadcast; MemoryError; RuntimeError where CUDA\n"
+    "Raises TypeError for dtypes that have no sum or one that out does not take (casting=\"same_kind\"), and for "
+    "device\n"
+    "arrays mixed with host arrays; OverflowError for a Python int beyond the sum's dtype; ValueError for shapes that\n"
+    "do not go together, an out that is read-only or overlaps itself, arrays on two devices and a device that is not\n"
+    "there; NotImplementedError for device arrays with a mask; MemoryError; RuntimeError where CUDA\n"
     "cannot be used, and for tensors that need their gradient; vecadd.DeviceLostError after a fault on the GPU.");
 
 PyObject *

@@ -22,8 +22,8 @@ explain_plan(const struct plan *plan)
     case ROUTE_DEVICE:
         break;
     }
-    return Py_BuildValue("{s:s,s:i,s:N,s:i}", "route", route, "device", plan->device, "stream",
-                         PyLong_FromVoidPtr(plan->stream), "joins", plan->joins);
+    return Py_BuildValue("{s:s,s:s,s:i,s:N,s:i}", "route", route, "kernel", plan->strided ? "strided" : "tuned",
+                         "device", plan->device, "stream", PyLong_FromVoidPtr(plan->stream), "joins", plan->joins);
 }
 
 static PyObject *

@@ -106,9 +106,18 @@ foreign_says(PyObject *library, const char *flag)
 }
 
 PyObject *
-foreign_empty_like(PyObject *library, PyObject *exported, PyObject *stream)
+foreign_result_dtype(PyObject *library, PyObject *a, PyObject *b)
 {
-    return PyObject_CallMethod(library, "empty_like", "OO", exported, stream ? stream : Py_None);
+    return PyObject_CallMethod(library, "result_dtype", "OO", a, b);
+}
+
+PyObject *
+foreign_empty_like(PyObject *library, PyObject *exported, PyObject *stream, PyObject *shape, const char *dtype)
+{
+    stream = stream ? stream : Py_None;
+    if (!shape)
+        return PyObject_CallMethod(library, "empty_like", "OO", exported, stream);
+    return PyObject_CallMethod(library, "empty_like", "OOOs", exported, stream, shape, dtype);
 }
 
 /* Python's own numbers, which every library adds to its arrays by its own rules. */

@@ -22,9 +22,15 @@ int foreign_current_stream(PyObject *library, int device, void **stream);
 /* Whether a flag of the Library class is set: 1, 0 (also without a library) or -1. */
 int foreign_says(PyObject *library, const char *flag);
 
-/* A new array like `exported` that may be written in the order of `stream` (NULL: of the library's current stream); a
- * new reference to None where the library makes none. */
-PyObject *foreign_empty_like(PyObject *library, PyObject *exported, PyObject *stream);
+/* The dtype's name that the library itself gives a + b, of which one may be a number; a new reference to None where it
+ * follows NumPy's rules. */
+PyObject *foreign_result_dtype(PyObject *library, PyObject *a, PyObject *b);
+
+/* A new array beside `exported` that may be written in the order of `stream` (NULL: of the library's current stream); a
+ * new reference to None where the library makes none. `shape`, a tuple, and `dtype`, a name, are NULL where they are
+ * those of `exported`. */
+PyObject *foreign_empty_like(PyObject *library, PyObject *exported, PyObject *stream, PyObject *shape,
+                             const char *dtype);
 
 /* Finds the library whose arrays on the host a call's operands are: at least one of a and b, the other perhaps one of
  * Python's own numbers, and `out` where there is one. Returns 1 with a new reference, 0, or -1 with an exception set.

@@ -198,8 +198,8 @@ is_plain(const struct device_operand devices[ROLE_COUNT], const bool there[ROLE_
 {
     const struct device_operand *a = &devices[ROLE_A], *out = &devices[ROLE_OUT];
     for (int role = 0; role < ROLE_COUNT; role++)
-        if (there[role] &&
-            (devices[role].strides || devices[role].operand.size == 0 || !device_operands_match(a, &devices[role])))
+        if (there[role] && (devices[role].strides || devices[role].operand.size == 0 ||
+                            !device_operand_is(&devices[role], a->operand.dtype, a->ndim, a->shape)))
             return false;
     if (!there[ROLE_OUT])
         return true;
@@ -402,7 +402,8 @@ make_sum(struct module_state *state, struct many_call *call, struct batch_add *a
     PyObject *sum = NULL;
     int found = device_operand_from(state, a, ROLE_A, call->stream_object, &like);
     if (found > 0) {
-        sum = device_result(state, &like, call->device, call->stream, &made);
+        const struct device_shape due = {like.operand.dtype, like.ndim, like.shape, ROLE_A};
+        sum = device_result(state, &like, &due, call->device, call->stream, &made);
         device_operand_clear(&like);
     } else if (found == 0)
         PyErr_SetString(PyExc_RuntimeError, "x is no device array any more");

@@ -48,7 +48,9 @@ struct module_state {
     PyObject *output_handler;       /* result.c's, for NumPy */
     PyObject *cupy_type;            /* cupy.ndarray, its library and cupy.cuda.get_current_stream; NULL until met */
     PyObject *cupy_library, *cupy_current_stream;
-    PyObject *torch_kinds;         /* types of tensors and what operand_torch.c knows of them */
+    PyObject *torch_kinds; /* types of tensors and what operand_torch.c knows of them */
+    /* promotion.c's table: one more than the sum's dtype, 0 until it is asked for. */
+    _Atomic signed char promoted[18][18];
     _Atomic int bfloat16_type_num; /* ml_dtypes' bfloat16 in NumPy's numbering; 0 until ml_dtypes is imported */
 };
 

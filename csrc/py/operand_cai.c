@@ -149,11 +149,6 @@ read_data(PyObject *interface, const char *what, struct device_operand *result)
         PyErr_Format(PyExc_ValueError, "%s: a null pointer for %zu elements", what, result->operand.size);
         return -1;
     }
-    if (result->operand.size && address % lane_size[dtype_table[result->operand.dtype].lane]) {
-        PyErr_Format(PyExc_ValueError, "%s: its pointer %p is not aligned to its elements", what,
-                     (void *)(uintptr_t)address);
-        return -1;
-    }
     result->operand.data = (void *)(uintptr_t)address;
     result->operand.writable = Py_IsFalse(PyTuple_GetItem(data, 1));
     return 0;
@@ -181,8 +176,11 @@ read_strides(PyObject *interface, const char *what, struct device_operand *resul
 {
     PyObject *given = entry(interface, "strides");
     result->strides = NULL;
-    if (!given || Py_IsNone(given))
+    if (!given || Py_IsNone(given)) {
+        if (result->operand.size)
+            device_operand_set_strides(result, NULL);
         return PyErr_Occurred() ? -1 : 0;
+    }
     int count = read_sizes(given, what, "strides", result->steps);
     if (count < 0)
         return -1;
@@ -254,8 +252,8 @@ read_interface(struct module_state *state, PyObject *interface, const char *what
     if (!copy)
         return -1;
     int failed = check_version(copy, what) < 0 || read_typestr(state, copy, what, result) < 0 ||
-                 read_shape(copy, what, result) < 0 || read_strides(copy, what, result) < 0 ||
-                 check_mask(copy, what) < 0 || read_data(copy, what, result) < 0 ||
+                 read_shape(copy, what, result) < 0 || read_data(copy, what, result) < 0 ||
+                 read_strides(copy, what, result) < 0 || check_mask(copy, what) < 0 ||
                  read_stream(copy, what, &result->operand) < 0 || locate(state, what, result) < 0;
     Py_DECREF(copy);
     return failed ? -1 : 0;
@@ -316,13 +314,17 @@ device_operand_from(struct module_state *state, PyObject *object, enum role role
 void
 device_operand_set_strides(struct device_operand *result, const Py_ssize_t *strides)
 {
-    const size_t itemsize = dtype_table[result->operand.dtype].itemsize;
+    const struct dtype_row *row = &dtype_table[result->operand.dtype];
+    const bool aligned = (uintptr_t)result->operand.data % lane_size[row->lane] == 0;
     result->strides = NULL;
-    if (layout_is_contiguous(result->ndim, result->shape, strides, itemsize))
+    if (aligned && (!strides || layout_is_contiguous(result->ndim, result->shape, strides, row->itemsize)))
         return;
     result->strides = result->steps;
-    if (strides != result->steps)
+    if (strides && strides != result->steps)
         memcpy(result->steps, strides, (size_t)result->ndim * sizeof *strides);
+    Py_ssize_t step = (Py_ssize_t)row->itemsize;
+    for (int i = result->ndim; !strides && i-- > 0; step *= result->shape[i])
+        result->steps[i] = step;
 }
 
 int
@@ -352,8 +354,8 @@ device_operand_clear(struct device_operand *operand)
 }
 
 bool
-device_operands_match(const struct device_operand *p, const struct device_operand *q)
+device_operand_is(const struct device_operand *operand, enum dtype dtype, int ndim, const Py_ssize_t *shape)
 {
-    return p->operand.dtype == q->operand.dtype && p->ndim == q->ndim &&
-           memcmp(p->shape, q->shape, (size_t)p->ndim * sizeof *p->shape) == 0;
+    return operand->operand.dtype == dtype && operand->ndim == ndim && !operand->strides &&
+           memcmp(operand->shape, shape, (size_t)ndim * sizeof *shape) == 0;
 }

@@ -37,12 +37,20 @@ struct device_operand {
     struct operand operand; /* its data is the address of the first element */
     int ndim;
     const Py_ssize_t *shape;
-    const Py_ssize_t *strides;          /* bytes; NULL: C-contiguous, as every array of no element is */
+    const Py_ssize_t *strides;          /* bytes; NULL: C-contiguous and aligned, as every array of no element is */
     Py_ssize_t extents[MAX_DIMENSIONS]; /* where the shape is, for other libraries' arrays */
     Py_ssize_t steps[MAX_DIMENSIONS];   /* where their strides are */
     PyObject *exported; /* what the interface was read from, held until the work is queued; NULL for a DeviceArray */
     PyObject *library;  /* its vecadd._foreign.Library; NULL where there is none */
     bool lent;          /* its owner does not order its release: `exported` lives until the work is done (keep.h) */
+};
+
+/* What a new device array is to be, and of which operand's library. */
+struct device_shape {
+    enum dtype dtype;
+    int ndim;
+    const Py_ssize_t *shape;
+    enum role like;
 };
 
 /* Describes `object` if it is in device memory. Returns 1 (to be cleared), 0 where it is not (nothing to clear), or
@@ -68,10 +76,10 @@ int torch_operand_from(struct module_state *state, PyObject *object, enum role r
  * is theirs. Returns 0, or -1 with an exception set. */
 int torch_learn(struct module_state *state, PyObject *object, PyObject *library);
 
-/* A new contiguous tensor like a plain torch.Tensor, allocated for torch's current stream, and described in *result
+/* A new contiguous tensor where a plain torch.Tensor is, allocated for torch's current stream, and described in *result
  * (to be cleared). NULL without an exception where torch itself has to be asked. */
 PyObject *torch_empty_like(const struct module_state *state, const struct device_operand *like,
-                           struct device_operand *result);
+                           const struct device_shape *shape, struct device_operand *result);
 
 /* The same for a cupy.ndarray, once cupy_learn has met one: 1, 0 or -1. */
 int cupy_operand_from(struct module_state *state, PyObject *object, enum role role, struct device_operand *result);
@@ -80,15 +88,15 @@ PyObject *cupy_empty_like(struct module_state *state, const struct device_operan
 
 void device_operand_clear(struct device_operand *operand);
 
-/* Gives an operand of one element or more these strides, in bytes: `result->strides` is NULL after it where they are
- * those of C order. `strides` may be its own `steps`. */
+/* Gives an operand of one element or more these strides, in bytes; NULL are those of C order. `result->strides` is NULL
+ * after it where they are these and the data is aligned. `strides` may be its own `steps`. */
 void device_operand_set_strides(struct device_operand *result, const Py_ssize_t *strides);
 
 /* Checks that every element lies in memory that the driver knows (device_check_pointer), and finds its device. The
  * operand has elements. Returns 0, or -1 with an exception set. */
 int device_operand_locate(struct module_state *state, const char *what, struct device_operand *result);
 
-/* Whether two device operands have the same dtype and shape. */
-bool device_operands_match(const struct device_operand *p, const struct device_operand *q);
+/* Whether an operand is C-contiguous and aligned, of this dtype and shape. */
+bool device_operand_is(const struct device_operand *operand, enum dtype dtype, int ndim, const Py_ssize_t *shape);
 
 #endif

@@ -186,7 +186,8 @@ ignore_error(void *context, const char *kind, const char *message)
 }
 
 PyObject *
-torch_empty_like(const struct module_state *state, const struct device_operand *like, struct device_operand *result)
+torch_empty_like(const struct module_state *state, const struct device_operand *like, const struct device_shape *due,
+                 struct device_operand *result)
 {
     const struct torch_kind *kind = like->exported ? kind_of(state, like->exported) : NULL;
     struct dl_managed_tensor *made = NULL;
@@ -194,12 +195,12 @@ torch_empty_like(const struct module_state *state, const struct device_operand *
     if (!kind || !kind->allocates)
         return NULL;
     int64_t shape[MAX_DIMENSIONS];
-    for (int i = 0; i < like->ndim; i++)
-        shape[i] = like->shape[i];
+    for (int i = 0; i < due->ndim; i++)
+        shape[i] = due->shape[i];
     struct dl_tensor prototype = {
         .device = {DL_CUDA, like->operand.device},
-        .ndim = like->ndim,
-        .dtype = dl_type_of_dtype(like->operand.dtype),
+        .ndim = due->ndim,
+        .dtype = dl_type_of_dtype(due->dtype),
         .shape = shape,
     };
     if (kind->exchange->allocate(&prototype, &made, NULL, ignore_error) < 0 || !made) {
@@ -207,11 +208,13 @@ torch_empty_like(const struct module_state *state, const struct device_operand *
         return NULL;
     }
     /* What was asked for is known; only the pointer is new, and a look at the tensor would take as long as the rest. */
-    *result = *like;
-    result->shape = memcpy(result->extents, like->shape, (size_t)like->ndim * sizeof *like->shape);
-    result->strides = NULL;
+    result->operand = like->operand;
+    result->operand.dtype = due->dtype;
     result->operand.data = (char *)made->tensor.data + made->tensor.byte_offset;
     result->operand.writable = true;
+    result->ndim = due->ndim;
+    result->shape = memcpy(result->extents, due->shape, (size_t)due->ndim * sizeof *due->shape);
+    result->strides = NULL;
     if (kind->exchange->object_from_managed(made, &object) < 0 || !object) {
         PyErr_Clear();
         return NULL;

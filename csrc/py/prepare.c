@@ -3,6 +3,8 @@
 #include "device.h"
 #include "errors.h"
 #include "foreign.h"
+#include "prepare_layout.h"
+#include "promotion.h"
 #include "stream.h"
 
 static int
@@ -70,17 +72,12 @@ find_device_operands(struct module_state *state, const struct add_arguments *arg
 }
 
 static int
-refuse_host_operand(PyObject *object, enum role role)
+refuse_host_operand(enum role role)
 {
     const char *name = role_name[role];
     if (role == ROLE_OUT)
         PyErr_SetString(PyExc_TypeError, "the operands are in device memory and out is not: make out with "
                                          "vecadd.to_device, or add first and call the sum's numpy()");
-    else if (PyArray_IsAnyScalar(object))
-        PyErr_Format(PyExc_TypeError,
-                     "%s is a scalar and the other operand a device array; both must be device arrays of one shape "
-                     "and dtype: vecadd.to_device(numpy.full(shape, %s, dtype))",
-                     name, name);
     else
         PyErr_Format(PyExc_TypeError,
                      "%s is in host memory and another operand in device memory: copy it with vecadd.to_device(%s)",
@@ -88,91 +85,33 @@ refuse_host_operand(PyObject *object, enum role role)
     return -1;
 }
 
+/* Whether each operand is one run of memory, and all are of one dtype and shape: what most calls are. */
 static bool
-broadcasts_to(const struct device_operand *from, const struct device_operand *to)
+are_alike(const struct prepared_call *call)
 {
-    for (int i = 1; i <= from->ndim; i++) {
-        Py_ssize_t extent = from->shape[from->ndim - i];
-        if (extent != 1 && (i > to->ndim || extent != to->shape[to->ndim - i]))
-            return false;
-    }
-    return true;
-}
-
-static bool
-broadcast_together(const struct device_operand *p, const struct device_operand *q)
-{
-    for (int i = 1; i <= p->ndim && i <= q->ndim; i++) {
-        Py_ssize_t x = p->shape[p->ndim - i], y = q->shape[q->ndim - i];
-        if (x != y && x != 1 && y != 1)
-            return false;
-    }
-    return true;
-}
-
-static int
-refuse_shapes(const struct device_operand *p, const struct device_operand *q, bool into_out)
-{
-    PyObject *first = tuple_of_sizes(p->ndim, p->shape), *second = tuple_of_sizes(q->ndim, q->shape);
-    if (first && second) {
-        if (into_out ? broadcasts_to(p, q) : broadcast_together(p, q))
-            PyErr_Format(PyExc_NotImplementedError,
-                         "shapes %R and %R would have to be broadcast, which vecadd does not do for device arrays: "
-                         "give them one shape",
-                         first, second);
-        else if (into_out)
-            PyErr_Format(PyExc_ValueError,
-                         "non-broadcastable output operand with shape %R doesn't match the broadcast shape %R", second,
-                         first);
-        else
-            PyErr_Format(PyExc_ValueError, "operands could not be broadcast together with shapes %R %R ", first,
-                         second);
-    }
-    Py_XDECREF(first);
-    Py_XDECREF(second);
-    return -1;
-}
-
-/* b and out must be as a is. */
-static int
-check_alike(const struct prepared_call *call)
-{
-    for (int role = 0; role < ROLE_COUNT; role++)
-        if (call->held[role] && call->devices[role].strides) {
-            PyErr_Format(PyExc_NotImplementedError,
-                         "%s is not C-contiguous, and vecadd adds only contiguous arrays on the device: make a copy "
-                         "with its library's ascontiguousarray() or contiguous()",
-                         role_name[role]);
-            return -1;
-        }
-    const struct device_operand *a = &call->devices[ROLE_A];
-    for (int role = ROLE_B; role < ROLE_COUNT; role++) {
-        const struct device_operand *other = &call->devices[role];
-        if (!call->held[role] || device_operands_match(a, other))
-            continue;
-        if (a->operand.dtype == other->operand.dtype)
-            return refuse_shapes(a, other, role == ROLE_OUT);
-        PyErr_Format(PyExc_TypeError, "a has dtype %s and %s has dtype %s; on the device they must be the same",
-                     dtype_table[a->operand.dtype].name, role_name[role], dtype_table[other->operand.dtype].name);
-        return -1;
-    }
-    if (call->held[ROLE_OUT] && !call->devices[ROLE_OUT].operand.writable) {
-        PyErr_SetString(PyExc_ValueError, "output array is read-only");
-        return -1;
-    }
-    return 0;
+    const struct device_operand *a = &call->devices[ROLE_A], *out = &call->devices[ROLE_OUT];
+    const enum dtype dtype = a->operand.dtype;
+    return call->held[ROLE_A] && call->held[ROLE_B] && !a->strides &&
+           device_operand_is(&call->devices[ROLE_B], dtype, a->ndim, a->shape) &&
+           (!call->held[ROLE_OUT] || (device_operand_is(out, dtype, a->ndim, a->shape) && out->operand.writable));
 }
 
 /* An array without elements has no pointer to ask about: it is wherever the others are. */
 static int
 settle_devices(struct module_state *state, const struct add_arguments *arguments, struct prepared_call *call)
 {
-    if (call->devices[ROLE_A].operand.size)
-        return 0;
     int device = arguments->device;
-    for (int role = ROLE_COUNT; role-- > 0;)
-        if (call->held[role] && call->devices[role].operand.device >= 0)
+    bool settled = true;
+    for (int role = ROLE_COUNT; role-- > 0;) {
+        if (!call->held[role])
+            continue;
+        if (call->devices[role].operand.device >= 0)
             device = call->devices[role].operand.device;
+        else
+            settled = false;
+    }
+    if (settled)
+        return 0;
     struct status status;
     if (device < 0 && device_current(&device, &status) < 0) {
         status_raise(state, &status);
@@ -184,12 +123,27 @@ settle_devices(struct module_state *state, const struct add_arguments *arguments
     return 0;
 }
 
+/* A sum that is still to be made will be on a's device, used in the order of whatever stream is chosen. */
+static int
+prepare_run(struct module_state *state, const struct plan_request *request, struct prepared_call *call)
+{
+    const struct device_operand *a = &call->devices[ROLE_A];
+    struct operand sum = a->operand;
+    sum.data = NULL;
+    sum.has_stream = false;
+    const struct operand *const pointers[] = {&a->operand, &call->devices[ROLE_B].operand,
+                                              call->held[ROLE_OUT] ? &call->devices[ROLE_OUT].operand : &sum};
+    call->sum = (struct device_shape){a->operand.dtype, a->ndim, a->shape, ROLE_A};
+    return plan_call(state, pointers, request, call);
+}
+
 static int
 prepare_device(struct module_state *state, const struct add_arguments *arguments, struct prepared_call *call)
 {
     for (int role = 0; role < ROLE_COUNT; role++)
-        if (arguments->objects[role] && !call->held[role])
-            return refuse_host_operand(arguments->objects[role], (enum role)role);
+        if (arguments->objects[role] && !call->held[role] &&
+            (role == ROLE_OUT || !scalar_is(arguments->objects[role]) || !(call->held[ROLE_A] || call->held[ROLE_B])))
+            return refuse_host_operand((enum role)role);
     if (arguments->numpys_own) {
         PyErr_Format(PyExc_TypeError, "%s= is numpy.add's, for additions on the host; device arrays do not take it",
                      arguments->numpys_own);
@@ -205,18 +159,13 @@ prepare_device(struct module_state *state, const struct add_arguments *arguments
                                    .has_stream = arguments->stream != NULL};
     if (arguments->stream && stream_from_object(state, arguments->stream, &request.stream) < 0)
         return -1;
-    if (check_alike(call) < 0 || settle_devices(state, arguments, call) < 0)
+    if (settle_devices(state, arguments, call) < 0)
         return -1;
-
-    /* A sum that is still to be made will be on a's device, used in the order of whatever stream is chosen. */
-    struct operand sum = call->devices[ROLE_A].operand;
-    sum.data = NULL;
-    sum.has_stream = false;
-    const struct operand *const pointers[] = {&call->devices[ROLE_A].operand, &call->devices[ROLE_B].operand,
-                                              call->held[ROLE_OUT] ? &call->devices[ROLE_OUT].operand : &sum};
+    int failed =
+        are_alike(call) ? prepare_run(state, &request, call) : prepare_layout(state, arguments, &request, call);
+    if (failed)
+        return -1;
     struct status status;
-    if (plan_call(state, pointers, &request, call) < 0)
-        return -1;
     if (stream_check_device(call->plan.device, call->plan.stream, &status) == 0)
         return 0;
     status_raise(state, &status);

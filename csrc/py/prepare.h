@@ -15,6 +15,7 @@ enum call_kind {
     CALL_STAGED,    /* device="cuda" for host operands that have to be broadcast, cast or copied first */
 };
 
+/* Not to be moved: it points into itself. */
 struct prepared_call {
     enum call_kind kind;
     PyObject *library; /* CALL_TENSORS: the vecadd._foreign.Library, held */
@@ -23,6 +24,9 @@ struct prepared_call {
     struct host_rows_call host_rows;
     struct device_operand devices[ROLE_COUNT]; /* ROUTE_DEVICE: the operands; out's only where there is one */
     bool held[ROLE_COUNT];                     /* which of them are to be cleared */
+    struct device_shape sum;                   /* ROUTE_DEVICE: what an array for the sum is to be */
+    struct strided strided;                    /* what plan.strided points to */
+    Py_ssize_t sum_extents[MAX_DIMENSIONS];
 };
 
 /* Returns 0, and call_clear() is due; or -1 with an exception set and nothing held. */

@@ -1,5 +1,7 @@
 #include "result.h"
 
+#include <string.h>
+
 #include "device_array.h"
 #include "foreign.h"
 #include "output_pool.h"
@@ -63,47 +65,57 @@ output_handler_make(void)
     return PyCapsule_New(&output_handler, "mem_handler", NULL);
 }
 
+static bool
+is_like(const struct device_shape *due, const struct device_operand *like)
+{
+    return due->dtype == like->operand.dtype && due->ndim == like->ndim &&
+           memcmp(due->shape, like->shape, (size_t)due->ndim * sizeof *due->shape) == 0;
+}
+
 /* The library's own array; a new reference to None where it makes none. */
 static PyObject *
-library_result(const struct device_operand *like, void *stream)
+library_result(const struct device_operand *like, const struct device_shape *due, void *stream)
 {
     if (!like->library)
         return Py_NewRef(Py_None);
-    if (stream == like->operand.stream)
-        return foreign_empty_like(like->library, like->exported, NULL);
-    PyObject *handle = PyLong_FromVoidPtr(stream);
-    PyObject *made = handle ? foreign_empty_like(like->library, like->exported, handle) : NULL;
+    const bool same = is_like(due, like);
+    PyObject *handle = stream == like->operand.stream ? Py_NewRef(Py_None) : PyLong_FromVoidPtr(stream);
+    PyObject *shape = same || !handle ? NULL : tuple_of_sizes(due->ndim, due->shape);
+    PyObject *made = !handle || (!same && !shape) ? NULL
+                                                  : foreign_empty_like(like->library, like->exported, handle, shape,
+                                                                       dtype_table[due->dtype].name);
     Py_XDECREF(handle);
+    Py_XDECREF(shape);
     return made;
 }
 
 PyObject *
-device_result(struct module_state *state, const struct device_operand *like, int device, void *stream,
-              struct device_operand *result)
+device_result(struct module_state *state, const struct device_operand *like, const struct device_shape *due, int device,
+              void *stream, struct device_operand *result)
 {
     PyObject *made = NULL;
     if (like->library && stream == like->operand.stream) {
-        made = torch_empty_like(state, like, result);
-        if (!made)
+        made = torch_empty_like(state, like, due, result);
+        if (!made && is_like(due, like))
             made = cupy_empty_like(state, like, result);
         if (made)
             return made;
     }
-    made = library_result(like, stream);
+    made = library_result(like, due, stream);
     if (made && Py_IsNone(made)) {
         Py_DECREF(made);
-        made = device_array_new(state, device, stream, like->operand.dtype, like->ndim, like->shape);
+        made = device_array_new(state, device, stream, due->dtype, due->ndim, due->shape);
     }
     if (!made)
         return NULL;
     int found = device_operand_from(state, made, ROLE_OUT, NULL, result);
-    if (found > 0 && device_operands_match(like, result))
+    if (found > 0 && device_operand_is(result, due->dtype, due->ndim, due->shape))
         return made;
     if (found > 0)
         device_operand_clear(result);
     if (found >= 0)
         PyErr_SetString(PyExc_RuntimeError,
-                        "the operands' library made no contiguous device array of their shape and dtype for the sum");
+                        "the operands' library made no contiguous device array of the sum's shape and dtype");
     Py_DECREF(made);
     return NULL;
 }
