@@ -129,13 +129,28 @@ def test_kernels_after_an_addition_are_compared_with_those_after_a_plain_one(
     assert [row.bytes for row in rows.values()] == [3 * 4 * 2000] * 3 + [2 * 4 * 3000] * 3
 
 
+HOST_FORMS = ["out=", "a + b", "a + b, kept", "out= after 1 ms"]
+
+
 def test_the_host_stage_runs_anywhere(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "benchmarks.peers", "--stage", "host", "--json-dir", str(tmp_path / "new")]
-    command += ["--sizes", "16,1000", "--seconds-per-cell", "0.01"]
+    command += ["--sizes", "16,1000", "--dtypes", "float32,int8", "--seconds-per-cell", "0.01"]
     result = subprocess.run(
         command, env=child_environment(), cwd=peers.__file__.rpartition("/benchmarks")[0], timeout=120
     )
-    rows = json.loads((tmp_path / "new" / "peer-host.json").read_text())["rows"]
+    rows = [
+        row
+        for row in json.loads((tmp_path / "new" / "peer-host.json").read_text())["rows"]
+        if not row["rung"].startswith("torch")
+    ]
     assert result.returncode == 0
-    assert [row["rung"] for row in rows] == ["vecadd out=", "numpy out=", "vecadd", "numpy"] * 2
+    assert [row["rung"] for row in rows] == [f"{who} {form}" for form in HOST_FORMS for who in ("vecadd", "numpy")] * 4
     assert all(row["checked"] for row in rows)
+    ratios = [row for row in rows if row["rung"].startswith("numpy")]
+    assert [row["params"]["reference"] for row in ratios] == [f"vecadd {form}" for form in HOST_FORMS] * 4
+
+
+def test_torch_on_the_host_is_timed_where_it_writes_into_an_array(run: Callable[..., dict[str, Row]]) -> None:
+    rows = run("host", torch_that_adds_by(np.add))
+    assert [label for label in rows if label.startswith("torch")] == ["torch out=", "torch out= after 1 ms"]
+    assert all(row.checked for row in rows.values())

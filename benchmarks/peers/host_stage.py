@@ -1,6 +1,10 @@
-"""NumPy arrays on the host, back to back."""
+"""NumPy arrays on the host: into `out=`, a new sum that is dropped or kept, and after a pause."""
 
-from collections.abc import Callable, Iterator, Sequence
+import functools
+import time
+from argparse import ArgumentTypeError
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
@@ -9,63 +13,164 @@ import numpy as np
 import vecadd
 from benchmarks.peers import libraries
 from benchmarks.peers.clocks import Timer
-from benchmarks.peers.libraries import Add
 from vecadd.bench import limits
-from vecadd.bench.axes import Axes
+from vecadd.bench.axes import Axes, dtype_named
 from vecadd.bench.buffers import HOST, Buffers
 from vecadd.bench.contestants import Contestant
-from vecadd.bench.sweeps import Machine, Sweep, grid
+from vecadd.bench.sweeps import Machine, Sweep
 from vecadd.bench.timing import Cell
 
-SIZES = tuple(2**power for power in range(4, 29, 2))
-BATCH = 1 << 16  # elements that a sample adds at least: at 2^4 that is 4096 calls, or 1 ms
+SIZES = (*(2**power for power in range(4, 25, 2)), 2**27)
+DTYPES = (
+    *("float32", "float64", "float16", "bfloat16", "complex64", "complex128"),
+    *("int8", "int16", "int32", "int64"),
+)
+# Beyond these a default run would last for minutes: NumPy takes 13 ns a float16, 2 a bfloat16.
+LARGEST = {"float32": 2**27, "float16": 2**18, "bfloat16": 2**20}
+LARGEST_OF_OTHERS = 2**22
 
-_PEERS = [libraries.vecadd_host(), libraries.numpy_host()]
+ENOUGH = 300e-6  # seconds of calls that follow each other, after two that nobody times
+MOST_CALLS = 2048
+IDLE = 1e-3  # seconds: longer than any thread spins
+IDLES = 5  # pauses in a sample of additions that are shorter than that
+KEPT_BYTES = 64 << 20  # of sums that are alive at once
+MOST_KEPT = 256
+
+New = Callable[[Any, Any], Any]
+Into = Callable[[Any, Any, Any], object]
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A library: how it adds into an array that is there, and into a new one; ``put`` makes its array of NumPy's."""
+
+    name: str
+    into: Into
+    new: New | None = None
+    put: Callable[[Any], Any] = lambda x: x
+
+
+VECADD = Peer("vecadd", lambda a, b, out: vecadd.add(a, b, out=out), lambda a, b: vecadd.add(a, b))
+NUMPY = Peer("numpy", lambda a, b, out: np.add(a, b, out=out), lambda a, b: np.add(a, b))
 
 
 def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
-    """NumPy arrays on the host, back to back on the same operands; with `out=` and with a new result."""
-    del machine
-    into = [Contestant(f"{peer.name} out=", HOST, _back_to_back(peer.add)) for peer in _PEERS]
-    fresh = [
-        Contestant("vecadd", HOST, _back_to_back_new(lambda a, b: vecadd.add(a, b))),
-        Contestant("numpy", HOST, _back_to_back_new(lambda a, b: np.add(a, b))),
-    ]
-    for dtype, n, _ in grid(axes, SIZES):
-        yield Cell("peer-host", dtype, n, into + fresh, limits.FixedLimit(None), sets=1, reference="vecadd out=")
+    """A cell a form, so that every library is held against ours in the same form."""
+    torch = _torch()
+    for dtype, n in _grid(axes, machine):
+        peers = [VECADD, NUMPY]
+        if torch and str(dtype) != "bfloat16":  # torch.from_numpy does not know ml_dtypes
+            peers.append(torch)
+        for form, clock in FORMS.items():
+            meeting = [
+                Contestant(f"{peer.name} {form}", HOST, clock(peer)) for peer in peers if form in INTO or peer.new
+            ]
+            yield Cell("peer-host", dtype, n, meeting, limits.FixedLimit(None), sets=1, reference=f"vecadd {form}")
 
 
-def _back_to_back(add: Add) -> Timer:
-    def time(sets: Sequence[Buffers]) -> float:
+def _grid(axes: Axes, machine: Machine) -> Iterator[tuple[np.dtype[Any], int]]:
+    for name in axes.dtypes or DTYPES:
+        try:
+            dtype = dtype_named(name)
+        except ArgumentTypeError as error:
+            machine.missing.append(f"peer-host {name}: {error}")
+            continue
+        for n in axes.sizes or SIZES:
+            if axes.sizes or n <= LARGEST.get(name, LARGEST_OF_OTHERS):
+                yield dtype, n
+
+
+def _torch() -> Peer | None:
+    """torch on the CPU, on as many threads as it takes by itself."""
+    try:
+        torch = libraries.module("torch")
+    except Exception as error:
+        print(f"left out: torch on the host: {type(error).__name__}: {error}", flush=True)
+        return None
+    return Peer("torch", lambda a, b, out: torch.add(a, b, out=out), put=torch.from_numpy)
+
+
+def _mean(call: Callable[[], object]) -> float:
+    """Seconds of a call among others that follow each other: the workers are awake, and the caches hold what they may.
+    A long call is timed once."""
+    call()
+    begin = perf_counter()
+    call()
+    once = perf_counter() - begin
+    calls = max(1, min(MOST_CALLS, int(ENOUGH / once)))
+    begin = perf_counter()
+    for _ in range(calls):
+        call()
+    return (perf_counter() - begin) / calls
+
+
+def _into(peer: Peer) -> Timer:
+    def timer(sets: Sequence[Buffers]) -> float:
+        return _mean(functools.partial(peer.into, *map(peer.put, sets[0][:3])))
+
+    return timer
+
+
+def _dropped(peer: Peer) -> Timer:
+    """Each sum is dropped before the next one is made."""
+
+    def timer(sets: Sequence[Buffers]) -> float:
         a, b, out, _ = sets[0]
-        calls = max(1, BATCH // len(out))
-        begin = perf_counter()
-        for _ in range(calls):
-            add(a, b, out)
-        return (perf_counter() - begin) / calls
+        seconds = _mean(functools.partial(_new(peer), a, b))
+        out[...] = _new(peer)(a, b)
+        return seconds
 
-    return time
+    return timer
 
 
-def _back_to_back_new(add: Callable[[Any, Any], Any]) -> Timer:
-    """As _back_to_back; each result is dropped when the next one is there, and the last one is what gets checked."""
+def _kept(peer: Peer) -> Timer:
+    """All sums stay alive until the clock has stopped; what was kept for them before has gone back to the system."""
 
-    def time(sets: Sequence[Buffers]) -> float:
+    def timer(sets: Sequence[Buffers]) -> float:
         a, b, out, _ = sets[0]
-        calls = max(1, BATCH // len(out))
+        new = _new(peer)
+        vecadd.release()
+        count: int = max(1, min(MOST_KEPT, KEPT_BYTES // a.nbytes))
         begin = perf_counter()
-        for _ in range(calls):
-            result = add(a, b)
-        seconds = perf_counter() - begin
-        out[...] = result
-        return seconds / calls
+        sums = [new(a, b) for _ in range(count)]
+        seconds: float = perf_counter() - begin
+        out[...] = sums[-1]
+        return seconds / count
 
-    return time
+    return timer
 
+
+def _after_a_pause(peer: Peer) -> Timer:
+    def timer(sets: Sequence[Buffers]) -> float:
+        call = functools.partial(peer.into, *map(peer.put, sets[0][:3]))
+        samples: list[float] = []
+        while len(samples) < IDLES and sum(samples) < IDLE:
+            time.sleep(IDLE)
+            begin = perf_counter()
+            call()
+            samples.append(perf_counter() - begin)
+        return float(np.median(samples))
+
+    return timer
+
+
+def _new(peer: Peer) -> New:
+    assert peer.new is not None
+    return peer.new
+
+
+FORMS: Mapping[str, Callable[[Peer], Timer]] = {
+    "out=": _into,
+    "a + b": _dropped,
+    "a + b, kept": _kept,
+    "out= after 1 ms": _after_a_pause,
+}
+INTO = ("out=", "out= after 1 ms")
 
 STAGE = Sweep(
     "peer-host",
     cells,
-    f"timed by the host around back-to-back calls on the same operands, at least {BATCH} elements of them",
+    f"timed by the host: calls that follow each other on the same operands for {ENOUGH * 1e6:g} us, after two that "
+    "warm up; sums that are kept, until there are 64 MB of them; single calls after a pause of 1 ms",
     needs_gpu=False,
 )

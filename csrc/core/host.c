@@ -57,6 +57,12 @@ enum {
     BLOCKS_A_THREAD = 4,  /* at least, where c is large enough for it */
 };
 
+static size_t
+larger(size_t x, size_t y)
+{
+    return x > y ? x : y;
+}
+
 static struct host_schedule
 cut(enum lane lane, size_t n, int threads, size_t largest)
 {
@@ -80,7 +86,7 @@ struct host_schedule
 host_schedule_for(enum lane lane, size_t n, bool in_place)
 {
     const struct host_thresholds *from = host_thresholds();
-    const size_t bytes = n * lane_size[lane], most = bytes / BLOCK_MIN;
+    const size_t bytes = n * lane_size[lane], most = bytes / larger(from->share, BLOCK_MIN);
     const bool streaming = !in_place && bytes >= from->stream_together;
     int threads = 1;
     if (bytes >= from->threads_awake || bytes >= from->threads_asleep)
@@ -88,7 +94,7 @@ host_schedule_for(enum lane lane, size_t n, bool in_place)
     if (streaming && (size_t)threads > from->threads_streaming)
         threads = (int)from->threads_streaming;
     if ((size_t)threads > most && threads > 1)
-        threads = (int)most;
+        threads = most > 1 ? (int)most : 1;
     struct host_schedule schedule = cut(lane, n, threads, from->block);
     schedule.wakes = bytes >= from->threads_asleep;
     schedule.streaming_alone = !in_place && bytes >= from->stream_alone;

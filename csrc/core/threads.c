@@ -214,7 +214,9 @@ worker_main(void *argument)
     while (wait_for_call(worker)) {
         fpenv_set(job->control);
         work(worker->pool, worker->part);
-        atomic_fetch_or(&job->flags, fpenv_flags(fpenv_get()));
+        const unsigned flags = fpenv_flags(fpenv_get());
+        if (flags) /* else the line would go from worker to worker for nothing */
+            atomic_fetch_or(&job->flags, flags);
         if (atomic_exchange(&worker->state, IDLE) == AWAITED)
             futex_wake(&worker->state);
     }

@@ -51,7 +51,7 @@ arrays_between_have_the_threads_that_are_awake(void)
     as_shipped("16");
     const struct host_schedule smallest = host_schedule_for(LANE_F32, 1 << 15, false);
     const struct host_schedule largest = host_schedule_for(LANE_F32, (1 << 20) - 1, false);
-    CHECK(smallest.threads == 8 && !smallest.wakes, "%d", smallest.threads);
+    CHECK(smallest.threads == 2 && !smallest.wakes, "%d", smallest.threads);
     CHECK(largest.threads == 16 && !largest.wakes, "%d", largest.threads);
     CHECK(host_schedule_for(LANE_F32, (1 << 15) - 1, false).threads == 1);
     CHECK(host_schedule_for(LANE_F32, 1 << 20, false).wakes);
@@ -66,7 +66,7 @@ every_thread_has_a_block(void)
         CHECK((size_t)schedule.threads * schedule.block <= n || schedule.threads == 1, "%d at %zu", schedule.threads,
               n);
     }
-    CHECK(host_schedule_for(LANE_F32, 1 << 18, false).threads == 64);
+    CHECK(host_schedule_for(LANE_F32, 1 << 18, false).threads == (1 << 20) / (48 << 10));
 }
 
 /* Writes a tuned file of this host with these rows into a folder of its own, and has it read. */
@@ -91,7 +91,7 @@ static void
 thresholds_are_those_that_were_tuned(void)
 {
     tuned_to("threads_awake 65536\nthreads_asleep 1000000\nstream_alone 3000000\nstream_together 1152921504606846976\n"
-             "block 1048576\nthreads_streaming 5\nend 6\n");
+             "share 16384\nblock 1048576\nthreads_streaming 5\nend 7\n");
     CHECK(host_thresholds()->tuned && host_thresholds()->stream_together == HOST_NEVER);
     CHECK(host_schedule_for(LANE_I8, 65535, false).threads == 1 &&
           host_schedule_for(LANE_I8, 65536, false).threads == 4);
@@ -117,7 +117,7 @@ a_file_that_makes_no_sense_changes_nothing(void)
         "threads_awake 65536\nend 2\n",
         "threads_awake 65536 7\nend 1\n",
         "threads_awake 0\nend 1\n",
-        "threads_awake 1e30\nend 1\n",
+        "threads_asleep 1e30\nend 1\n",
         "threads_awake 65536\nhow_long 3\nend 2\n",
         "threads_awake 65536\nblock 1000000\nend 2\n",
         "threads_awake 65536\nblock 4096\nend 2\n",

@@ -8,7 +8,7 @@ import math
 import random
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,8 @@ KIB, MIB = 1 << 10, 1 << 20
 
 SIZES = tuple(1 << power for power in range(15, 27))  # bytes of the sum: 2^13 to 2^24 float32
 NEVER = 1 << 60  # csrc/core/host_thresholds.h
+SMALL = 256 * KIB  # bytes of the sum by which the threads' own cost is weighed
+LEAST_SHARE = 16 * KIB
 BLOCKS = tuple(64 * KIB << step for step in range(6))
 SHIPPED_BLOCK = 256 * KIB
 
@@ -42,6 +44,11 @@ class Schedule:
     threads: int
     streaming: bool = False
     block: int = 0  # bytes
+
+    def at(self, size: int, share: int) -> "Schedule":
+        """The same with no more threads than have that many bytes each, but two where it has two."""
+        most = max(2, size // share) if share else self.threads
+        return replace(self, threads=min(self.threads, most))
 
     def seconds(self, operands: tuple[Array, Array, Array]) -> float:
         rung = "threads_stream" if self.streaming else "threads"
@@ -82,12 +89,18 @@ def search(tell: Tell) -> Sequence[Found]:
         ratios = []
         for size in SIZES:
             tell(f"{what}, {show(size)}")
-            ratios.append(ratio(challenger, holder, cut(operands, size), sample))
+            pair = [schedule.at(size, rows.get("share", 0)) for schedule in (challenger, holder)]
+            ratios.append(ratio(pair[0], pair[1], cut(operands, size), sample))
         rows[name] = pays_from(SIZES, ratios)
         words.append(f"{what}: {told(rows[name], SIZES, ratios)}")
 
     compare("stream_alone", "streaming stores of one thread", Schedule(1, streaming=True), one, back_to_back)
     if threads > 1:
+        tell("threads for a small sum")
+        few = sorted({min(threads, count) for count in (2, 3, 4, 6, 8, 16)})
+        few_times = medians([Schedule(count) for count in few], cut(operands, SMALL), back_to_back)
+        rows["share"] = max(LEAST_SHARE, SMALL // fewest(few, few_times))
+        words.append(f"threads for {show(SMALL)}: {listed(few, few_times)}; {show(rows['share'])} for each at least")
         compare("threads_awake", f"{threads} threads that are awake", all_, one, back_to_back)
         compare("threads_asleep", f"{threads} threads that sleep", all_, one, after_idling)
         rows["threads_asleep"] = max(rows["threads_awake"], rows["threads_asleep"])
@@ -120,13 +133,15 @@ def ratio(challenger: Schedule, holder: Schedule, operands: tuple[Array, Array, 
     return float(np.median(ratios))
 
 
-def medians(schedules: Sequence[Schedule], operands: tuple[Array, Array, Array]) -> list[float]:
+def medians(
+    schedules: Sequence[Schedule], operands: tuple[Array, Array, Array], sample: Sample = Schedule.seconds
+) -> list[float]:
     """Seconds of each schedule, by interleaved rounds."""
     order = random.Random(0)
     samples: dict[Schedule, list[float]] = {schedule: [] for schedule in schedules}
     for _ in range(ROUNDS):
         for schedule in order.sample(list(schedules), len(schedules)):
-            samples[schedule].append(schedule.seconds(operands))
+            samples[schedule].append(sample(schedule, operands))
     return [float(np.median(samples[schedule])) for schedule in schedules]
 
 
@@ -164,7 +179,7 @@ def told(size: int, sizes: Sequence[int], ratios: Sequence[float]) -> str:
 
 
 def listed(names: Iterable[object], times: Sequence[float]) -> str:
-    return ", ".join(f"{name} {seconds * 1e3:.2f} ms" for name, seconds in zip(names, times, strict=True))
+    return ", ".join(f"{name} {seconds * 1e6:.4g} us" for name, seconds in zip(names, times, strict=True))
 
 
 def show(size: int) -> str:
