@@ -249,6 +249,28 @@ class ForeignArray:
         return Window(self, start, n)
 
 
+class View:
+    """A view of a ForeignArray's memory: `like` is the NumPy view that does the same to `x`, the array it was made of.
+
+    Strides of any sign, repeated elements, other dtypes and any alignment are the view's own.
+    """
+
+    def __init__(self, parent: ForeignArray, x: NDArray[Any], like: NDArray[Any]) -> None:
+        self.parent, self.dtype, self.shape = parent, like.dtype, like.shape
+        self._start, self._strides = like.ctypes.data - x.ctypes.data, like.strides
+        self.__cuda_array_interface__ = {
+            **parent.__cuda_array_interface__,
+            "shape": like.shape,
+            "typestr": like.dtype.str,
+            "data": (parent.pointer + self._start, False),
+            "strides": like.strides,
+        }
+
+    def numpy(self) -> NDArray[Any]:
+        memory = bytearray(self.parent.driver.read(self.parent.pointer, self.parent.nbytes))
+        return np.ndarray(self.shape, self.dtype, memory, self._start, self._strides)
+
+
 class Window:
     """A part of a ForeignArray, in its memory."""
 

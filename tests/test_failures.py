@@ -6,6 +6,7 @@ The double lets any call fail. On a machine without a GPU, with a broken one or 
 import gc
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -46,12 +47,29 @@ class Work:
         self.device = vecadd.to_device(self.host)
         self.out = vecadd.to_device(self.host)
         self.stream = vecadd.to_device(self.host)
+        self.integers = vecadd.to_device(self.host.astype(np.int32))
+        self.zeros = vecadd.to_device(np.zeros_like(self.host))
+        self.long = vecadd.to_device(np.zeros(N + 1, np.float32))
 
     def new_result(self):
         return vecadd.add(self.device, self.device).numpy()
 
     def into_out(self):
         return vecadd.add(self.device, self.device, self.out).numpy()
+
+    def of_two_dtypes(self):
+        return vecadd.add(self.device, self.integers, self.out).numpy()
+
+    def of_two_dtypes_through_a_temporary(self):
+        vecadd.add(self.integers, 0, self.window(0))
+        vecadd.add(self.window(0), self.integers, self.window(1))
+        return vecadd.add(self.window(1), self.zeros).numpy()
+
+    def window(self, start):
+        """N elements of the long array from element `start` on."""
+        interface = self.long.__cuda_array_interface__
+        pointer = interface["data"][0] + start * self.host.itemsize
+        return SimpleNamespace(__cuda_array_interface__={**interface, "shape": (N,), "data": (pointer, False)})
 
     def on_another_stream(self):
         return vecadd.add(self.device, self.device, stream=2).numpy()
@@ -85,6 +103,8 @@ class Work:
 ROUTES = [
     Work.new_result,
     Work.into_out,
+    Work.of_two_dtypes,
+    Work.of_two_dtypes_through_a_temporary,
     Work.on_another_stream,
     Work.planned,
     Work.many,

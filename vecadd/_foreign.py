@@ -200,6 +200,9 @@ class JAX(Library):
             raise ValueError("the JAX array is sharded over several devices: add its addressable_shards one by one")
         return array if array.__dlpack_device__()[0] != 1 else None  # 1 is the host, in DLPack's numbers
 
+    def result_dtype(self, a: Any, b: Any) -> str | None:
+        return str(sys.modules["jax"].numpy.result_type(a, b).name)
+
     def adopt(self, array: Any) -> Any:
         return sys.modules["jax"].dlpack.from_dlpack(array)
 

@@ -7,26 +7,48 @@
 #include "foreign.h"
 #include "promotion.h"
 
-static bool
-broadcasts_to(const struct device_operand *from, int ndim, const Py_ssize_t *shape)
+/* As NumPy writes a shape in its errors: "(2,3)", "(3,)", "()". A new reference. */
+static PyObject *
+text_of(int ndim, const Py_ssize_t *shape)
 {
-    for (int i = 1; i <= from->ndim; i++) {
-        Py_ssize_t extent = from->shape[from->ndim - i];
-        if (extent != 1 && (i > ndim || extent != shape[ndim - i]))
-            return false;
-    }
-    return true;
+    char text[MAX_DIMENSIONS * 21 + 4] = "(";
+    size_t length = 1;
+    for (int i = 0; i < ndim; i++)
+        length += (size_t)PyOS_snprintf(text + length, sizeof text - length, "%s%zd", i ? "," : "", shape[i]);
+    PyOS_snprintf(text + length, sizeof text - length, ndim == 1 ? ",)" : ")");
+    return PyUnicode_FromString(text);
 }
 
-/* Raises what NumPy does, `format` with the two shapes. */
+/* Numbers have no dimension. */
 static int
-refuse_shapes(const char *format, int first_ndim, const Py_ssize_t *first, int second_ndim, const Py_ssize_t *second)
+refuse_together(const struct prepared_call *call)
 {
-    PyObject *one = tuple_of_sizes(first_ndim, first), *other = tuple_of_sizes(second_ndim, second);
-    if (one && other)
-        PyErr_Format(PyExc_ValueError, format, one, other);
-    Py_XDECREF(one);
-    Py_XDECREF(other);
+    PyObject *all = PyUnicode_FromString("");
+    for (int role = 0; all && role < ROLE_COUNT; role++) {
+        if (role == ROLE_OUT && !call->held[role])
+            break;
+        PyObject *text = text_of(call->held[role] ? call->devices[role].ndim : 0,
+                                 call->held[role] ? call->devices[role].shape : NULL);
+        PyObject *longer = text ? PyUnicode_FromFormat("%U%U ", all, text) : NULL;
+        Py_XDECREF(text);
+        Py_DECREF(all);
+        all = longer;
+    }
+    if (all)
+        PyErr_Format(PyExc_ValueError, "operands could not be broadcast together with shapes %U", all);
+    Py_XDECREF(all);
+    return -1;
+}
+
+static int
+refuse_out(const struct device_operand *out, const struct device_shape *sum)
+{
+    PyObject *given = text_of(out->ndim, out->shape), *due = text_of(sum->ndim, sum->shape);
+    if (given && due)
+        PyErr_Format(PyExc_ValueError,
+                     "non-broadcastable output operand with shape %U doesn't match the broadcast shape %U", given, due);
+    Py_XDECREF(given);
+    Py_XDECREF(due);
     return -1;
 }
 
@@ -52,28 +74,21 @@ widen(struct prepared_call *call, const struct device_operand *operand)
     return true;
 }
 
-/* An out may be larger than what the inputs broadcast to, as NumPy has it: they are broadcast to it. */
+/* An out is broadcast with the inputs, as NumPy has it, but never repeated: it may only be larger than they are. */
 static int
 find_shape(struct prepared_call *call)
 {
-    const struct device_operand *a = &call->devices[ROLE_A], *b = &call->devices[ROLE_B],
-                                *out = &call->devices[ROLE_OUT];
-    call->sum.ndim = 0;
-    call->sum.shape = call->sum_extents;
-    if (call->held[ROLE_A])
-        widen(call, a);
-    if (call->held[ROLE_B] && !widen(call, b))
-        return refuse_shapes("operands could not be broadcast together with shapes %R %R ", a->ndim, a->shape, b->ndim,
-                             b->shape);
-    if (!call->held[ROLE_OUT])
+    const struct device_operand *out = &call->devices[ROLE_OUT];
+    struct device_shape *sum = &call->sum;
+    sum->ndim = 0;
+    sum->shape = call->sum_extents;
+    for (int role = 0; role < ROLE_COUNT; role++)
+        if (call->held[role] && !widen(call, &call->devices[role]))
+            return refuse_together(call);
+    if (!call->held[ROLE_OUT] ||
+        (out->ndim == sum->ndim && memcmp(out->shape, sum->shape, (size_t)sum->ndim * sizeof *sum->shape) == 0))
         return 0;
-    for (int role = ROLE_A; role < ROLE_OUT; role++)
-        if (call->held[role] && !broadcasts_to(&call->devices[role], out->ndim, out->shape))
-            return refuse_shapes("non-broadcastable output operand with shape %R doesn't match the broadcast shape %R",
-                                 out->ndim, out->shape, call->sum.ndim, call->sum.shape);
-    call->sum.ndim = out->ndim;
-    call->sum.shape = out->shape;
-    return 0;
+    return refuse_out(out, sum);
 }
 
 /* Elements of the sum, 0 where an extent is 0; -1 with an exception for more bytes than there are addresses. */

@@ -1,0 +1,183 @@
+/* layout.h: random layouts of three operands beside an odometer that goes through every element as the shape has it. */
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "layout.h"
+
+enum { CASES = 20000, MOST_AXES = 5, MOST_ELEMENTS = 4096 };
+
+/* The offsets of one element of each operand, in bytes from their first elements. */
+struct element {
+    ssize_t at[LAYOUT_OPERANDS];
+};
+
+static unsigned
+below(unsigned limit)
+{
+    return (unsigned)rand() % limit;
+}
+
+static int
+by_the_sum(const void *x, const void *y)
+{
+    const ssize_t p = ((const struct element *)x)->at[LAYOUT_SUM], q = ((const struct element *)y)->at[LAYOUT_SUM];
+    return (p > q) - (p < q);
+}
+
+/* Lists the elements of axes in any order: of a shape and its strides, or of a layout. */
+static size_t
+list_elements(struct element *elements, int ndim, const ssize_t *extent, const ssize_t *const stride[LAYOUT_OPERANDS],
+              const ssize_t *offset)
+{
+    ssize_t index[LAYOUT_DIMENSIONS] = {0};
+    for (size_t count = 0;; count++) {
+        for (int k = 0; k < LAYOUT_OPERANDS; k++) {
+            elements[count].at[k] = offset ? offset[k] : 0;
+            for (int i = 0; i < ndim; i++)
+                elements[count].at[k] += index[i] * stride[k][i];
+        }
+        int axis = 0;
+        while (axis < ndim && ++index[axis] == extent[axis])
+            index[axis++] = 0;
+        if (axis == ndim)
+            return count + 1;
+    }
+}
+
+/* An operand whose axes lie in a random order of memory, backwards and with gaps at random. */
+static void
+draw_strides(ssize_t *strides, int ndim, const ssize_t *shape, ssize_t itemsize, bool packed)
+{
+    bool done[MOST_AXES] = {false};
+    ssize_t step = itemsize;
+    for (int i = 0; i < ndim; i++) {
+        int axis = packed && below(4) ? ndim - 1 - i : (int)below((unsigned)ndim);
+        while (done[axis])
+            axis = (axis + 1) % ndim;
+        done[axis] = true;
+        step *= packed || below(3) ? 1 : 2;
+        strides[axis] = below(4) ? step : -step;
+        step *= shape[axis];
+    }
+}
+
+static void
+test_a_walk_meets_the_elements_that_the_shape_has(void)
+{
+    static struct element due[MOST_ELEMENTS], met[MOST_ELEMENTS];
+    for (int number = 0; number < CASES; number++) {
+        const int ndim = (int)below(MOST_AXES + 1);
+        const bool packed = below(2);
+        ssize_t shape[MOST_AXES], own[LAYOUT_OPERANDS][MOST_AXES], all[LAYOUT_OPERANDS][MOST_AXES];
+        ssize_t extents[LAYOUT_OPERANDS][MOST_AXES];
+        for (int i = 0; i < ndim; i++)
+            shape[i] = 1 + (ssize_t)below(5);
+        struct layout_view views[LAYOUT_OPERANDS];
+        const ssize_t *strides[LAYOUT_OPERANDS], *walked[LAYOUT_OPERANDS];
+        for (int k = 0; k < LAYOUT_OPERANDS; k++) {
+            const int missing = k == LAYOUT_SUM || below(3) ? 0 : (int)below((unsigned)ndim + 1);
+            for (int i = missing; i < ndim; i++)
+                extents[k][i - missing] = k != LAYOUT_SUM && below(5) == 0 ? 1 : shape[i];
+            draw_strides(own[k], ndim - missing, extents[k], 1 << k, packed);
+            for (int i = 0; i < ndim; i++)
+                all[k][i] = i < missing || extents[k][i - missing] == 1 ? 0 : own[k][i - missing];
+            views[k] = (struct layout_view){ndim - missing, extents[k], own[k], (size_t)1 << k};
+            strides[k] = all[k];
+        }
+        struct layout layout;
+        layout_make(&layout, ndim, shape, views);
+        for (int k = 0; k < LAYOUT_OPERANDS; k++)
+            walked[k] = layout.stride[k];
+        const size_t size = list_elements(due, ndim, shape, strides, NULL);
+        CHECK(layout_size(&layout) == size);
+        list_elements(met, layout.ndim, layout.extent, walked, layout.offset);
+        for (int i = 0; i < layout.ndim; i++)
+            CHECK(layout.extent[i] > 1 && layout.stride[LAYOUT_SUM][i] > 0 &&
+                  (i == 0 || layout.stride[LAYOUT_SUM][i] >= layout.stride[LAYOUT_SUM][i - 1]));
+        qsort(due, size, sizeof *due, by_the_sum);
+        qsort(met, size, sizeof *met, by_the_sum);
+        CHECK(memcmp(due, met, size * sizeof *due) == 0, "case %d", number);
+        CHECK(layout_laps_itself(ndim, shape, all[LAYOUT_SUM], 4) == false, "case %d", number);
+    }
+}
+
+static struct layout
+layout_of(int ndim, const ssize_t *shape, const ssize_t *a, const ssize_t *b, const ssize_t *c)
+{
+    const struct layout_view views[] = {{ndim, shape, a, 4}, {ndim, shape, b, 4}, {ndim, shape, c, 4}};
+    struct layout layout;
+    layout_make(&layout, ndim, shape, views);
+    return layout;
+}
+
+static void
+test_what_is_one_run_becomes_one_axis(void)
+{
+    static const ssize_t shape[] = {3, 4, 5}, orders[][3] = {{80, 20, 4}, {4, 12, 48}, {-80, -20, -4}, {20, -60, 4}};
+    for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
+        const struct layout layout = layout_of(3, shape, orders[i], orders[i], orders[i]);
+        CHECK(layout.ndim == 1 && layout.extent[0] == 60, "order %zu", i);
+        for (int k = 0; k < LAYOUT_OPERANDS; k++)
+            CHECK(layout_is_dense(&layout, k, 4), "order %zu", i);
+    }
+    const struct layout other = layout_of(3, shape, orders[0], orders[1], orders[0]);
+    CHECK(other.ndim > 1 && !layout_is_dense(&other, 1, 4) && layout_is_dense(&other, 0, 4));
+}
+
+static void
+test_overlap_is_told_by_the_lowest_and_the_highest_address(void)
+{
+    static const ssize_t shape[] = {10}, forwards[] = {4}, backwards[] = {-4};
+    const struct layout same = layout_of(1, shape, forwards, forwards, forwards);
+    const char *memory = (const char *)4096;
+    CHECK(!layout_overlaps(&same, 0, memory, 4, memory, 4));
+    CHECK(layout_overlaps(&same, 0, memory, 4, memory + 4, 4));
+    CHECK(layout_overlaps(&same, 0, memory, 4, memory + 39, 4));
+    CHECK(!layout_overlaps(&same, 0, memory, 4, memory + 40, 4));
+    CHECK(!layout_overlaps(&same, 0, memory + 40, 4, memory, 4));
+    CHECK(layout_overlaps(&same, 0, memory, 2, memory, 4));
+    const struct layout against = layout_of(1, shape, backwards, forwards, forwards);
+    CHECK(layout_overlaps(&against, 0, memory + 36, 4, memory, 4));
+    CHECK(!layout_overlaps(&against, 0, memory + 36, 4, memory + 40, 4));
+    CHECK(layout_overlaps(&against, 0, memory + 36, 4, memory - 36, 4));
+}
+
+static void
+test_an_array_that_laps_itself_is_told(void)
+{
+    static const struct {
+        ssize_t shape[2], strides[2];
+        bool laps;
+    } cases[] = {
+        {{3, 4}, {16, 4}, false}, {{3, 4}, {0, 4}, true},    {{1, 4}, {0, 4}, false},   {{3, 4}, {12, 4}, true},
+        {{3, 2}, {8, 12}, true},  {{3, 4}, {-16, 4}, false}, {{3, 4}, {4, -12}, false}, {{3, 4}, {2, 100}, true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        CHECK(layout_laps_itself(2, cases[i].shape, cases[i].strides, 4) == cases[i].laps, "case %zu", i);
+}
+
+static void
+test_bounds_are_counted_or_refused(void)
+{
+    static const ssize_t shape[] = {3, 4}, strides[] = {-100, 8}, far[] = {SSIZE_MAX / 2, 8},
+                         least[] = {-SSIZE_MAX - 1, 8};
+    ssize_t low;
+    size_t bytes;
+    CHECK(layout_bounds(2, shape, strides, 4, &low, &bytes) && low == -200 && bytes == 228);
+    CHECK(layout_bounds(0, NULL, NULL, 4, &low, &bytes) && low == 0 && bytes == 4);
+    CHECK(!layout_bounds(2, shape, far, 4, &low, &bytes));
+    CHECK(!layout_bounds(2, shape, least, 4, &low, &bytes));
+}
+
+int
+main(void)
+{
+    RUN(test_a_walk_meets_the_elements_that_the_shape_has);
+    RUN(test_what_is_one_run_becomes_one_axis);
+    RUN(test_overlap_is_told_by_the_lowest_and_the_highest_address);
+    RUN(test_an_array_that_laps_itself_is_told);
+    RUN(test_bounds_are_counted_or_refused);
+    return check_report();
+}
