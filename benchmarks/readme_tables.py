@@ -1,4 +1,6 @@
-"""Fills the tables of README.md from the recorded results: python -m benchmarks.readme_tables [--check].
+"""Fills the tables of README.md and benchmarks/README.md from the recorded results.
+
+    python -m benchmarks.readme_tables [--check]
 
 A table stands between <!-- table: NAME --> and <!-- /table -->. NAME is one of TABLES; where several machines have
 recorded it, <!-- table: NAME MACHINE --> says which. Under each table stands how, where and when it was measured, and
@@ -13,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks import nearest_peer
+from benchmarks import call_costs, nearest_peer
 from vecadd.bench import machine, results
 from vecadd.bench.axes import show_size
 from vecadd.bench.formats import as_lines
@@ -32,6 +34,7 @@ from vecadd.bench.timing import METHOD
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
+DOCUMENTS = (README, ROOT / "benchmarks" / "README.md")
 RESULTS = ROOT / "benchmarks" / "results"
 
 _MARKED = re.compile(
@@ -200,14 +203,15 @@ TABLES: dict[str, Callable[[Recorded], list[str]]] = {
     "steps": steps,
     "peer-host": ratios,
     "peer-device": ratios,
-    "peer-overhead": times,
+    "peer-overhead": call_costs.forms,
+    "call-stages": call_costs.stages,
     "peer-transfer": times,
 }
 
 # The method of every run, where it is the present one, in the words of a table's foot.
 BRIEFLY = (
     "medians of interleaved rounds over rotating buffers, sums compared bit for bit after their outputs were poisoned "
-    "([all of it](benchmarks/README.md))"
+    "([all of it]({}))"
 )
 
 # Sizes of the wide tables; the files have the others.
@@ -217,8 +221,13 @@ LATENCY_SIZES = (2560, 2**16, 2**20, 2**24, 2**28)
 # Tables that are made from other sweeps' rows than those of their own name: the first one dates them.
 SWEEPS_OF = {
     "stages": ("transfer",),
+    "call-stages": ("peer-overhead",),
     "steps": ("ladder", "blocksize", "precision", "transfer", "latency"),
 }
+
+
+# Where the method is told, as seen from a table's document: README.md's tables are not named.
+METHOD_AT = {"call-stages": "#how-vecadd-is-measured"}
 
 
 def fill(text: str, folder: Path = RESULTS, revision: str | None = None) -> str:
@@ -248,7 +257,7 @@ def _table(found: re.Match[str], folder: Path, revision: str | None) -> str:
             found["open"],
             *TABLES[name](run),
             "",
-            _origin(run, SWEEPS_OF.get(name, (name,)), revision),
+            _origin(run, SWEEPS_OF.get(name, (name,)), revision, METHOD_AT.get(name, "benchmarks/README.md")),
             "",
             found["close"],
         ]
@@ -277,7 +286,7 @@ def _newest(folder: Path, sweep: str) -> dict[str, Recorded]:
     return newest
 
 
-def _origin(run: Recorded, sweeps: tuple[str, ...], revision: str | None) -> str:
+def _origin(run: Recorded, sweeps: tuple[str, ...], revision: str | None, method_at: str) -> str:
     meta = run.meta
     cpu = meta["cpu"]
     gpus = [gpu["name"] for gpu in meta["gpu"]]
@@ -285,7 +294,7 @@ def _origin(run: Recorded, sweeps: tuple[str, ...], revision: str | None) -> str
     moved = "" if meta["revision"] == revision else "; the sources have changed since"
     driver = f", driver {meta['driver']}" if gpus else ""
     clocks = meta.get("clocks", {})
-    general = BRIEFLY if meta["method"] == METHOD else meta["method"]
+    general = BRIEFLY.format(method_at) if meta["method"] == METHOD else meta["method"]
     method = "; ".join(dict.fromkeys(filter(None, (general, *map(clocks.get, sweeps)))))
     return f"*{where}{driver}, {meta['date'][:10]}, revision {meta['revision']}{moved}. Method: {method}.*"
 
@@ -356,18 +365,27 @@ def _time(row: Row) -> list[str]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.readme_tables", description="fills README.md's tables")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.readme_tables", description="fills the tables of README.md and benchmarks/README.md"
+    )
     parser.add_argument("--check", action="store_true", help="change nothing; exit status 1 where it would change")
     check = parser.parse_args().check
-    old = README.read_text()
-    new = fill(old)
-    if new == old:
-        return 0
-    if check:
-        print("README.md differs from the recorded results: run python -m benchmarks.readme_tables", file=sys.stderr)
-        return 1
-    README.write_text(new)
-    return 0
+    differ = False
+    for document in DOCUMENTS:
+        old = document.read_text()
+        new = fill(old)
+        if new == old:
+            continue
+        differ = True
+        if check:
+            print(
+                f"{document.relative_to(ROOT)} differs from the recorded results: run python -m "
+                "benchmarks.readme_tables",
+                file=sys.stderr,
+            )
+        else:
+            document.write_text(new)
+    return 1 if check and differ else 0
 
 
 if __name__ == "__main__":

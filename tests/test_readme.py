@@ -40,8 +40,9 @@ def recorded(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_tables_are_those_of_the_recorded_results() -> None:
-    text = readme_tables.README.read_text()
+@pytest.mark.parametrize("document", readme_tables.DOCUMENTS, ids=lambda path: path.parent.name)
+def test_the_tables_are_those_of_the_recorded_results(document: Path) -> None:
+    text = document.read_text()
     assert readme_tables.fill(text) == text, "run python -m benchmarks.readme_tables"
 
 
@@ -125,12 +126,51 @@ def test_peers_of_several_dtypes_are_shown_by_the_nearest(recorded: Path) -> Non
 
 
 def test_peers_at_one_size_are_shown_with_their_interval(recorded: Path) -> None:
-    ours = row(sweep="peer-overhead", rung="vecadd", n=1024, seconds=2.5e-6, gbps=4.9)
+    ours = row(sweep="peer-transfer", rung="vecadd", n=1024, seconds=2.5e-6, gbps=4.9)
     params = {"reference": "vecadd", "ratio": 2.28, "ratio_interval": [2.27, 2.31]}
     torch = replace(ours, rung="torch", seconds=5.7e-6, gbps=2.2, params=params)
-    results.write(recorded / "h200" / "peer-overhead.json", META, [ours, torch])
-    text = readme_tables.fill(EMPTY.replace("size", "peer-overhead"), recorded, "abc")
+    results.write(recorded / "h200" / "peer-transfer.json", META, [ours, torch])
+    text = readme_tables.fill(EMPTY.replace("size", "peer-transfer"), recorded, "abc")
     assert "| vecadd | 2.5 us | 4.9 | 1 |\n| torch | 5.7 us | 2.2 | 2.28 (2.27 to 2.31) |" in text
+
+
+@pytest.fixture
+def calls(recorded: Path) -> Path:
+    """The same folder with what calls cost: a bare launch, a call of two libraries, and the stages of ours."""
+    bare = row(sweep="peer-overhead", rung="vecadd (bare launch from C)", n=1024, seconds=4e-6)
+    params = {"reference": bare.label, "ratio": 1.05, "ratio_interval": [1.04, 1.06]}
+    seconds = {"parse": 10e-9, "describe": 40e-9, "plan": 30e-9, "allocate": 150e-9, "launch": 3.9e-6}
+    rows = [bare, replace(bare, rung="vecadd", seconds=4.2e-6, params=params)]
+    rows += [replace(bare, rung="torch", seconds=8e-6, params={**params, "ratio": 2.0, "ratio_interval": [1.9, 2.1]})]
+    rows += [replace(bare, rung=f"vecadd stage: {name}", seconds=each) for name, each in seconds.items()]
+    results.write(recorded / "h200" / "peer-overhead.json", META, rows)
+    return recorded
+
+
+def test_calls_are_shown_beside_a_bare_launch(calls: Path) -> None:
+    lines = readme_tables.fill(EMPTY.replace("size", "peer-overhead"), calls, "abc").splitlines()
+    assert lines[3:8] == [
+        "|  | time | time / vecadd (bare launch from C) (95 % interval) |",
+        "| --- | ---: | ---: |",
+        "| vecadd (bare launch from C) | 4 us | 1 |",
+        "| vecadd | 4.2 us | 1.05 (1.04 to 1.06) |",
+        "| torch | 8 us | 2 (1.9 to 2.1) |",
+    ]
+    assert not any("stage" in line for line in lines)
+
+
+def test_the_stages_of_a_call_add_up_to_it(calls: Path) -> None:
+    lines = readme_tables.fill(EMPTY.replace("size", "call-stages"), calls, "abc").splitlines()
+    shown = {line.split(" | ")[0].strip("| "): line.split(" | ")[-1].strip("| ") for line in lines[5:13]}
+    assert shown == {"parse": "10", "describe": "40", "plan": "30", "launch": "3900", "rest": "220", "call": "4200",
+                     "bare": "4000", "allocate": "150"}  # fmt: skip
+
+
+def test_stages_that_were_not_recorded_are_no_numbers(calls: Path) -> None:
+    bare = row(sweep="peer-overhead", rung="vecadd (bare launch from C)", n=1024, seconds=4e-6)
+    results.write(calls / "h200" / "peer-overhead.json", META, [bare])
+    lines = readme_tables.fill(EMPTY.replace("size", "call-stages"), calls, "abc").splitlines()
+    assert sum(line.endswith("| - |") for line in lines) == 7
 
 
 GOLDEN = Path(__file__).parent / "golden" / "readme"

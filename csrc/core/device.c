@@ -463,16 +463,23 @@ device_pools_trim(void)
             cudaGetLastError();
 }
 
-/* `tuned`, into c; where that is not out, from there to out. */
+/* `tuned`, into c; where that is not out, from there to out. Programmatic launches take the host 3.45 us where plain
+ * ones take 4.04 (H200). The kernel waits for the one ahead before it does anything, and that one ends after all before
+ * it, whether it waited or not, on the legacy default stream too: tests/double/conformance/programmatic.cu. */
 static int
 queue_run(const struct device_scope *scope, const struct plan *plan, void *c, bool *queued, struct status *status)
 {
-    struct add_call call = {
-        .lane = plan->lane, .a = plan->a, .b = plan->b, .c = c, .n = plan->n, .stream = plan->stream};
+    struct add_call call = {.lane = plan->lane,
+                            .a = plan->a,
+                            .b = plan->b,
+                            .c = c,
+                            .n = plan->n,
+                            .stream = plan->stream,
+                            .programmatic = scope->state->programmatic};
     recipe_choose(&scope->state->recipes, &call);
     cudaError_t error = add_launch(&call);
     if (error != cudaSuccess)
-        return device_status(status, error, "cudaLaunchKernel");
+        return device_status(status, error, call.programmatic ? "cudaLaunchKernelExC" : "cudaLaunchKernel");
     *queued = true;
     if (c == plan->c)
         return 0;

@@ -193,7 +193,7 @@ nothing_is_queued_for_nothing(void)
     struct status status;
     const struct plan plan = {.route = ROUTE_DEVICE, .lane = LANE_F32, .device = 0};
     CHECK(device_add(&plan, &status) == 0);
-    CHECK(double_calls("cudaLaunchKernel") == 0 && double_calls("cudaGetDevice") == 0);
+    CHECK(double_calls("cudaLaunchKernelExC") == 0 && double_calls("cudaGetDevice") == 0);
 }
 
 static void
@@ -206,7 +206,7 @@ the_thread_keeps_its_current_device(void)
     CHECK(device_add(&plan, &status) == 0);
     CHECK(cudaGetDevice(&current) == cudaSuccess && current == 0);
     CHECK(holds_sum(a, LANE_F32, 64, SALT_A, SALT_B));
-    double_fail("cudaLaunchKernel", 1, cudaErrorUnknown, 0);
+    double_fail("cudaLaunchKernelExC", 1, cudaErrorUnknown, 0);
     CHECK(device_add(&plan, &status) < 0 && status.code == STATUS_CUDA);
     CHECK(cudaGetDevice(&current) == cudaSuccess && current == 0);
     CHECK(device_check_pointer(a, 256, "a", &current, &status) == 0 && current == 1);
@@ -349,7 +349,7 @@ every_failure_is_told_and_leaves_nothing(void)
         {"cudaEventRecord", cudaErrorInvalidResourceHandle},
         {"cudaStreamWaitEvent", cudaErrorInvalidResourceHandle},
         {"cudaMallocFromPoolAsync", cudaErrorUnknown},
-        {"cudaLaunchKernel", cudaErrorInvalidConfiguration},
+        {"cudaLaunchKernelExC", cudaErrorInvalidConfiguration},
         {"cudaMemcpyAsync", cudaErrorUnknown},
     };
     failing_memory = double_device_malloc(1, 501 * sizeof(int32_t));

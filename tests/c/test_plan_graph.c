@@ -127,7 +127,7 @@ a_plan_made_in_a_capture_launches_kernels(void)
     double_reset(0);
     run(graph);
     CHECK(holds(x, 1, 0));
-    CHECK(double_calls("cudaGraphLaunch") == 0 && double_calls("cudaLaunchKernel") == 1);
+    CHECK(double_calls("cudaGraphLaunch") == 0 && double_calls("cudaLaunchKernelExC") == 1);
     plan_graph_close(graph);
     CHECK(double_faults() == 0);
 }

@@ -265,6 +265,43 @@ test_tuned_comes_after_the_one_ahead(void)
         }
 }
 
+#if !VECADD_DOUBLE
+/* Neither waits nor touches what tuned does. */
+__global__ static void
+pass_by(float *elsewhere, bool trigger)
+{
+    if (trigger)
+        trigger_dependents();
+    if (thread_number() == 0)
+        *elsewhere = 1;
+}
+#endif
+
+/* A kernel's wait is for the one ahead, which has not ended before all ahead of it have: also where it did not wait for
+ * them, as other libraries' kernels may. The double does not promise that; a GPU keeps it. */
+static void
+test_tuned_comes_after_all_that_is_ahead_of_a_kernel_that_waits_for_nothing(void)
+{
+#if !VECADD_DOUBLE
+    if (!supported())
+        return;
+    CHECK(add_load() == cudaSuccess && load(pass_by) == cudaSuccess);
+    struct arrays x = arrays_open();
+    const cudaStream_t created = x.stream;
+    for (int round = 1; round <= 2 * ROUNDS; round++) {
+        const float value = static_cast<float>(round);
+        x.stream = round % 2 ? created : nullptr;
+        CHECK(ahead(&x, value) == cudaSuccess);
+        CHECK(launch_programmatic(pass_by, 1, 32, x.stream, x.seen, round % 4 < 2) == cudaSuccess);
+        CHECK(queue_tuned(&x) == cudaSuccess);
+        CHECK(cudaStreamSynchronize(x.stream) == cudaSuccess);
+        CHECK(others(x.c, 3 * value) == 0, "round %d", round);
+    }
+    x.stream = created;
+    arrays_close(&x);
+#endif
+}
+
 /* The legacy default stream is also behind what the blocking streams hold, and they are behind it. */
 static void
 test_tuned_on_the_legacy_stream_comes_after_the_blocking_streams_and_before_what_they_do_next(void)
@@ -457,6 +494,7 @@ main(void)
     RUN(test_a_kernel_that_waits_comes_after_the_one_ahead);
     RUN(test_a_kernel_that_triggers_comes_after_the_one_ahead);
     RUN(test_tuned_comes_after_the_one_ahead);
+    RUN(test_tuned_comes_after_all_that_is_ahead_of_a_kernel_that_waits_for_nothing);
     RUN(test_tuned_on_the_legacy_stream_comes_after_the_blocking_streams_and_before_what_they_do_next);
     RUN(test_a_kernel_without_the_attribute_comes_after_the_one_ahead);
     RUN(test_a_kernel_that_does_not_wait_is_there_too_early);
