@@ -5,6 +5,7 @@ import pytest
 from arrays import BFLOAT16, DTYPES, assert_same_values, numpys_sum, values
 
 import vecadd
+import vecadd._foreign
 
 cupy = pytest.importorskip("cupy")
 pytestmark = pytest.mark.gpu
@@ -60,6 +61,24 @@ def test_sum_runs_on_the_current_stream():
         got = vecadd.add(a, a)
         stream.synchronize()
     assert_same_values(got.get(), 2 * (host + 50))
+
+
+def test_plans_add_at_each_call():
+    a, one = cupy.zeros(1000), cupy.ones(1000)
+    plan = vecadd.plan(a, one, a)
+    for _ in range(2000):
+        plan()
+    assert plan.route == "device"
+    assert_same_values(a.get(), np.full(1000, 2000.0))
+
+
+def test_arrays_are_read_without_their_interface(monkeypatch):
+    a = cupy.arange(1000.0)
+    vecadd.add(a, a, a)
+    calls = []
+    monkeypatch.setattr(vecadd._foreign.CuPy, "export", lambda self, array, writing: calls.append(array))
+    assert_same_values(vecadd.add(a, a).get(), 4 * np.arange(1000.0))
+    assert calls == []
 
 
 @pytest.mark.parametrize("spelled", [lambda s: s, lambda s: s.ptr], ids=["object", "handle"])

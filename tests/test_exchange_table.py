@@ -140,6 +140,21 @@ def test_tensors_are_read_through_the_table(tensor):
     np.testing.assert_array_equal(total(out), A + B)
 
 
+def test_a_sum_of_its_own_is_made_by_torch_and_read_through_the_table(tensor, torch, foreign):
+    class Met(Tensor):  # a type that was not met before: what a type's sums are made by is learnt at its first
+        pass
+
+    Met.__name__, Met.__module__ = "Tensor", "torch"
+    torch.empty_like = lambda like: Met(foreign(np.zeros_like(A)), A)
+    a, b = Met(foreign(A), A), Met(foreign(B), B)
+    vecadd.add(a, b, a)
+    Met.reads = 0
+    got = vecadd.add(b, b)
+    assert type(got) is Met
+    assert Met.reads == 3
+    np.testing.assert_array_equal(total(got), B + B)
+
+
 def test_addition_runs_on_the_current_stream(tensor, torch, driver):
     late, a, b, out = driver.stream(), tensor(np.zeros_like(A)), tensor(B), tensor(np.zeros_like(A))
     source = driver.allocate(A.nbytes)

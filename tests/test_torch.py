@@ -108,6 +108,41 @@ def test_sum_may_be_captured_into_a_graph(cuda):
 
 
 @pytest.mark.gpu
+def test_sum_of_its_own_is_a_tensor_like_any(cuda):
+    a = torch.arange(1000.0, device=cuda)
+    got = vecadd.add(a, a)
+    assert type(got) is torch.Tensor
+    assert not got.requires_grad
+    assert got._base is None
+    assert torch.equal(got, a + a)
+
+
+@pytest.mark.gpu
+def test_plans_of_tensors_add_at_each_call_and_in_captures(cuda):
+    a, one, out = torch.zeros(1000, device=cuda), torch.ones(1000, device=cuda), torch.zeros(1000, device=cuda)
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        plan = vecadd.plan(a, one, a)
+        for _ in range(2000):
+            plan()
+    side.synchronize()
+    assert (a == 2000).all()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        vecadd.plan(a, one, out)()
+    out.zero_()
+    graph.replay()
+    assert (out == 2001).all()
+
+
+@pytest.mark.gpu
+def test_a_conjugated_view_cannot_be_planned(cuda):
+    a, out = torch.ones(10, dtype=torch.complex64, device=cuda), torch.zeros(10, dtype=torch.complex64, device=cuda)
+    with pytest.raises(ValueError, match="resolve_conj"):
+        vecadd.plan(a.conj(), a, out)
+
+
+@pytest.mark.gpu
 def test_tensor_that_needs_grad_is_refused_with_advice(cuda):
     a = torch.ones(10, device=cuda, requires_grad=True)
     with pytest.raises(RuntimeError, match=r"detach\(\).*no_grad\(\)"):

@@ -113,6 +113,11 @@ class Torch(Library):
     void2_is_bfloat16 = True
     has_exchange_table = True
 
+    @property
+    def torch_empty_like(self) -> Any:
+        """The function itself, for operand_torch.c."""
+        return sys.modules["torch"].empty_like
+
     has_host_arrays = True
     records_streams = True
 

@@ -14,20 +14,26 @@ from vecadd.bench.contestants import QUEUED, Contestant
 MOST_BATCHED = 1 << 26  # bytes of a sum: larger ones are not made QUEUED at a time
 
 
-def contestants(place: Place) -> list[Contestant]:
-    """Both, vecadd first; raises what importing JAX raises, RuntimeError where it has no GPU."""
+def compiled() -> tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]:
+    """A tensor as JAX's array, and a + b under jax.jit; raises what importing JAX raises, RuntimeError where it has no
+    GPU."""
     # Or it takes three quarters of the GPU's memory for itself.
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     jax = libraries.module("jax")
     dlpack = libraries.module("jax.dlpack")
-    torch = libraries.module("torch")
     if jax.default_backend() != "gpu":
         raise RuntimeError(f"its backend is {jax.default_backend()}")
     jax.config.update("jax_enable_x64", True)
-    compiled = jax.jit(lambda a, b: a + b)
+    return dlpack.from_dlpack, jax.jit(lambda a, b: a + b)
+
+
+def contestants(place: Place) -> list[Contestant]:
+    """Both, vecadd first; raises what `compiled` raises."""
+    take, add = compiled()
+    torch = libraries.module("torch")
     return [
         Contestant("vecadd (new)", place, _by_batches(vecadd.add, lambda x: x, lambda c: torch.cuda.synchronize())),
-        Contestant("jax (new)", place, _by_batches(compiled, dlpack.from_dlpack, lambda c: c.block_until_ready())),
+        Contestant("jax (new)", place, _by_batches(add, take, lambda c: c.block_until_ready())),
     ]
 
 

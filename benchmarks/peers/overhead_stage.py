@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import vecadd
-from benchmarks.peers import libraries
+from benchmarks.peers import clocks, device_peers, jax_peer, libraries, tensors
 from vecadd import _core
 from vecadd.bench import limits
 from vecadd.bench.axes import Axes
@@ -40,7 +40,7 @@ def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
     peers = [_into_out(peer) for peer in found]
     fresh = [_allocating(peer) for peer in found]
     float32 = np.dtype("float32")
-    contestants = [*_bare(machine), *peers, *fresh, *_own(), *_stages()]
+    contestants = [*_bare(machine), *peers, *fresh, *_own(), *_compilers(), *_stages()]
     yield Cell("peer-overhead", float32, N, contestants, limits.FixedLimit(None), sets=1, reference=REFERENCE)
 
 
@@ -70,6 +70,41 @@ def _into_out(peer: libraries.Library) -> Contestant:
         return seconds / CALLS
 
     return Contestant(peer.name, peer.place, time)
+
+
+def _compilers() -> Iterator[Contestant]:
+    """Triton and numba into out, JAX into a new array; one that is missing costs a line."""
+    for make in (_triton, _numba, _jax):
+        try:
+            yield make()
+        except Exception as error:
+            print(f"left out: {make.__name__[1:]}: {type(error).__name__}: {error}", flush=True)
+
+
+def _triton() -> Contestant:
+    add = device_peers.triton().settings["block 1024, 4 warps"]
+    return Contestant("triton", tensors.shared(), clocks.by_calls(add, CALLS))
+
+
+def _numba() -> Contestant:
+    add = device_peers.numba().settings["block 256"]
+    return Contestant("numba", tensors.shared(), clocks.by_calls(add, CALLS))
+
+
+def _jax() -> Contestant:
+    torch, take, add = libraries.module("torch"), *jax_peer.compiled()
+
+    def time(sets: Sequence[Buffers]) -> float:
+        a, b = (take(x) for x in sets[0][:2])
+        result = add(a, b).block_until_ready()
+        begin = perf_counter()
+        for _ in range(CALLS):
+            result = add(a, b)
+        seconds = perf_counter() - begin
+        sets[0].out.copy_(torch.from_dlpack(result.block_until_ready()))
+        return seconds / CALLS
+
+    return Contestant("jax.jit a + b", tensors.shared(), time)
 
 
 def _bare(machine: Machine) -> Iterator[Contestant]:

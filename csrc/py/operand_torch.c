@@ -21,6 +21,7 @@ struct torch_kind {
     const struct dl_exchange *exchange; /* lives as long as the process */
     PyObject *library;                  /* owned */
     bool allocates;                     /* torch.Tensor itself: what the table makes is of this very type */
+    PyObject *empty_like;               /* torch.empty_like, owned; NULL where the type is not torch.Tensor itself */
 };
 
 static void
@@ -28,6 +29,7 @@ kind_free(PyObject *capsule)
 {
     struct torch_kind *kind = PyCapsule_GetPointer(capsule, KIND_CAPSULE);
     Py_XDECREF(kind->library);
+    Py_XDECREF(kind->empty_like);
     PyMem_Free(kind);
 }
 
@@ -48,7 +50,7 @@ exchange_of(PyObject *type)
 }
 
 static bool
-is_tensor_itself(PyObject *type, const struct dl_exchange *exchange)
+is_tensor_itself(PyObject *type)
 {
     PyObject *name = PyObject_GetAttrString(type, "__name__"), *module = PyObject_GetAttrString(type, "__module__");
     bool itself = name && module && PyUnicode_Check(name) && PyUnicode_Check(module) &&
@@ -57,7 +59,7 @@ is_tensor_itself(PyObject *type, const struct dl_exchange *exchange)
     Py_XDECREF(name);
     Py_XDECREF(module);
     PyErr_Clear();
-    return itself && exchange->allocate && exchange->object_from_managed;
+    return itself;
 }
 
 int
@@ -70,9 +72,14 @@ torch_learn(struct module_state *state, PyObject *object, PyObject *library)
     struct torch_kind *kind = exchange ? PyMem_Malloc(sizeof *kind) : NULL;
     if (!kind)
         return exchange ? (PyErr_NoMemory(), -1) : 0;
-    *kind = (struct torch_kind){.exchange = exchange, .allocates = is_tensor_itself(type, exchange)};
+    const bool itself = is_tensor_itself(type);
+    *kind = (struct torch_kind){.exchange = exchange,
+                                .allocates = itself && exchange->allocate && exchange->object_from_managed,
+                                .empty_like = itself ? PyObject_GetAttrString(library, "torch_empty_like") : NULL};
+    PyErr_Clear();
     PyObject *capsule = PyCapsule_New(kind, KIND_CAPSULE, kind_free);
     if (!capsule) {
+        Py_XDECREF(kind->empty_like);
         PyMem_Free(kind);
         return -1;
     }
@@ -185,6 +192,22 @@ ignore_error(void *context, const char *kind, const char *message)
     (void)context, (void)kind, (void)message;
 }
 
+/* torch.empty_like itself: the table's way makes two tensors, of which one holds the other's memory. */
+static PyObject *
+another(const struct torch_kind *kind, const struct device_operand *like, struct device_operand *result)
+{
+    PyObject *made = PyObject_CallFunctionObjArgs(kind->empty_like, like->exported, NULL);
+    if (made && Py_TYPE(made) == Py_TYPE(like->exported) && read_tensor(kind->exchange, made, result) &&
+        device_operand_is(result, like->operand.dtype, like->ndim, like->shape)) {
+        result->exported = Py_NewRef(made);
+        result->library = Py_NewRef(kind->library);
+        return made;
+    }
+    Py_XDECREF(made);
+    PyErr_Clear();
+    return NULL;
+}
+
 PyObject *
 torch_empty_like(const struct module_state *state, const struct device_operand *like, const struct device_shape *due,
                  struct device_operand *result)
@@ -192,6 +215,11 @@ torch_empty_like(const struct module_state *state, const struct device_operand *
     const struct torch_kind *kind = like->exported ? kind_of(state, like->exported) : NULL;
     struct dl_managed_tensor *made = NULL;
     void *object = NULL;
+    if (kind && kind->empty_like && device_operand_is(like, due->dtype, due->ndim, due->shape)) {
+        PyObject *tensor = another(kind, like, result);
+        if (tensor)
+            return tensor;
+    }
     if (!kind || !kind->allocates)
         return NULL;
     int64_t shape[MAX_DIMENSIONS];
