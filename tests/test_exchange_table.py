@@ -198,8 +198,18 @@ def test_tensor_that_needs_its_gradient_is_refused(tensor):
         vecadd.add(a, tensor(B), tensor(A))
 
 
+def test_tensor_that_needs_its_gradient_is_read_through_the_table_where_none_is_kept(tensor, torch):
+    torch.is_grad_enabled = lambda: False
+    a, out = tensor(A), tensor(np.zeros_like(A))
+    a.requires_grad = out.requires_grad = True
+    vecadd.add(a, tensor(B), out)
+    assert Tensor.reads == 3
+    np.testing.assert_array_equal(total(out), A + B)
+
+
 def test_negated_out_is_refused(tensor):
-    out = tensor(A)
+    """One where an imaginary part lies: an element behind where a complex number may begin."""
+    out = Tensor(tensor(np.append(A, A)).memory, A, byte_offset=A.itemsize)
     out.negated = True
     with pytest.raises(ValueError, match="conjugated or negated"):
         vecadd.add(tensor(A), tensor(B), out)

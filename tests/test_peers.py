@@ -17,7 +17,7 @@ import pytest
 from conftest import child_environment
 
 from benchmarks.peers import __main__ as peers
-from benchmarks.peers import courtesy_stage, device_peers, libraries, overhead_stage, transfer_stage
+from benchmarks.peers import courtesy_stage, device_peers, libraries, many_stage, overhead_stage, transfer_stage
 from vecadd.bench.results import Row
 
 
@@ -55,7 +55,15 @@ class Event:
 
 def torch_that_adds_by(add: Callable[..., Any]) -> SimpleNamespace:
     cuda = SimpleNamespace(Event=Event, synchronize=lambda: None, _sleep=lambda cycles: None)
-    return SimpleNamespace(add=add, cuda=cuda, uint8=np.uint8, from_numpy=lambda x: x.view(Tensor))
+    return SimpleNamespace(
+        add=add,
+        cuda=cuda,
+        uint8=np.uint8,
+        from_numpy=lambda x: x.view(Tensor),
+        _foreach_add=lambda xs, ys: [add(x, y) for x, y in zip(xs, ys, strict=True)],
+        _foreach_add_=lambda xs, ys: [add(x, y, out=x) for x, y in zip(xs, ys, strict=True)],
+        _foreach_copy_=lambda xs, ys: [x.copy_(y) for x, y in zip(xs, ys, strict=True)],
+    )
 
 
 @pytest.fixture
@@ -66,6 +74,8 @@ def run(device: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callabl
     monkeypatch.setattr(transfer_stage, "N", 3000)
     for name, n in (("LARGE_N", 5000), ("READ_N", 3000), ("RESIDENT_N", 2000)):
         monkeypatch.setattr(courtesy_stage, name, n)
+    for name, n in (("PAIRS", 5), ("N", 100), ("WIDTH", 3), ("WORDS", 700), ("POSITIONS", 4)):
+        monkeypatch.setattr(many_stage, name, n)
     monkeypatch.setattr(device_peers, "_compile_cub", lambda dtypes: {}.popitem())
     monkeypatch.setenv("PYTHONPATH", child_environment()["PYTHONPATH"])
 
@@ -101,6 +111,23 @@ def test_overhead_is_held_against_bare_launches_and_told_by_stages(run: Callable
     own = {"vecadd +=", "vecadd Plan()", "vecadd Plan(), 7 in a row and done", "vecadd a + b", "torch a + b"}
     assert bare | stages | own <= set(rows)
     assert all(row.checked and row.seconds for row in rows.values())
+
+
+def test_lists_are_compared_with_loops_and_with_one_array(run: Callable[..., dict[str, Row]]) -> None:
+    rows = run("many", torch_that_adds_by(np.add))
+    assert [label for label, row in rows.items() if not (row.checked and row.seconds)] == []
+    loops = {"vecadd, a loop", "torch, a loop", "numpy, a loop", many_stage.REFERENCE}
+    lists = {"vecadd.add_many", "vecadd.plan", "vecadd.add_many (NumPy arrays)", "vecadd.add_many (torch tensors)"}
+    assert loops | lists | {"torch._foreach_add_ in place", "torch._foreach_add, new sums"} <= set(rows)
+    assert {rows[label].bytes for label in loops | lists} == {3 * 4 * 5 * 100}
+    parameters = rows["vecadd.add_many (GPT-2's parameters)"]
+    assert parameters.params["reference"] == many_stage.ONE_ARRAY
+    assert parameters.bytes == 3 * 4 * sum(int(np.prod(shape)) for shape in many_stage.gpt2_shapes())
+
+
+def test_gpt2_has_148_parameters_of_124_million_numbers() -> None:
+    shapes = many_stage.gpt2_shapes()
+    assert (len(shapes), sum(int(np.prod(shape)) for shape in shapes)) == (148, 124_439_808)
 
 
 def test_a_round_trip_is_compared_with_single_streams(run: Callable[..., dict[str, Row]]) -> None:

@@ -171,6 +171,10 @@ def test_what_cannot_be_added_is_refused(cuda, make, exception):
 def test_conjugated_and_negated_views_are_what_they_mean(cuda):
     a = torch.tensor([1 + 2j, 3 - 4j], device=cuda)
     assert torch.equal(vecadd.add(a.conj(), a), a.conj() + a)
+    for x in (a.conj().imag, a.conj().imag[1:], a.conj().imag[:1]):
+        assert x.is_neg()
+        assert torch.equal(vecadd.add(x.clone(), x), x + x)
+        assert torch.equal(vecadd.add_many([x], [x])[0], x + x)
 
 
 @pytest.mark.gpu

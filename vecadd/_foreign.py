@@ -124,9 +124,13 @@ class Torch(Library):
     def export(self, array: Any, writing: bool) -> Any:
         return self.on_host(array, writing) if getattr(array, "is_cuda", False) else None
 
+    def keeps_gradients(self) -> bool:
+        """Whether an addition of a tensor that needs its gradient has to keep one."""
+        return bool(sys.modules["torch"].is_grad_enabled())
+
     def on_host(self, array: Any, writing: bool) -> Any:
         if array.requires_grad:
-            if sys.modules["torch"].is_grad_enabled():
+            if self.keeps_gradients():
                 raise RuntimeError(
                     "a tensor needs its gradient, and vecadd.add does not keep one: pass tensor.detach(), or call it "
                     "under torch.no_grad()"

@@ -424,6 +424,19 @@ range_of(const struct device_table *table, uintptr_t at, struct range *range)
 int
 device_check_pointer(const void *pointer, size_t bytes, const char *what, int *device, struct status *status)
 {
+    struct device_range unknown = {0};
+    return device_check_pointer_near(pointer, bytes, what, &unknown, device, status);
+}
+
+int
+device_check_pointer_near(const void *pointer, size_t bytes, const char *what, struct device_range *known, int *device,
+                          struct status *status)
+{
+    if ((uintptr_t)pointer >= known->begin && (uintptr_t)pointer < known->end &&
+        bytes <= known->end - (uintptr_t)pointer) {
+        *device = known->device;
+        return 0;
+    }
     struct device_table *table = table_get(status);
     if (!table)
         return -1;
@@ -439,17 +452,19 @@ device_check_pointer(const void *pointer, size_t bytes, const char *what, int *d
         CUresult error = range_of(table, at, &range);
         if (error != CUDA_SUCCESS)
             return device_status(status, (int)error, "cuPointerGetAttributes");
-        bool known = range.type != 0 && at - range.begin < range.bytes;
-        if (!known && at == begin)
+        bool is_known = range.type != 0 && at - range.begin < range.bytes;
+        if (!is_known && at == begin)
             return status_set(status, STATUS_VALUE,
                               "%s: %p is not memory that CUDA knows: it is ordinary host memory or has been freed",
                               what, pointer);
-        if (!known || (at != begin && range.device != *device))
+        if (!is_known || (at != begin && range.device != *device))
             return status_set(status, STATUS_VALUE,
                               "%s: %zu bytes from %p do not fit: its allocation ends after %zu bytes", what, bytes,
                               pointer, (size_t)(at - begin));
-        *device = range.device;
-        at = range.begin + range.bytes;
+        if (at == begin)
+            known->begin = range.begin;
+        known->device = *device = range.device;
+        known->end = at = range.begin + range.bytes;
     }
     return 0;
 }

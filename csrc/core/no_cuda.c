@@ -69,6 +69,13 @@ device_check_pointer(const void *pointer, size_t bytes, const char *what, int *d
 }
 
 int
+device_check_pointer_near(const void *pointer, size_t bytes, const char *what, struct device_range *known, int *device,
+                          struct status *status)
+{
+    return no_cuda(status);
+}
+
+int
 device_add(const struct plan *plan, struct status *status)
 {
     return no_cuda(status);

@@ -18,6 +18,7 @@ struct survey {
     bool placed; /* there was a pair that says where all are */
     bool led;    /* there was an operand with a stream, of this kind: the last one rules */
     enum stream_kind leader;
+    struct operand_reader reader;
 };
 
 /* Puts the pair's number before the message of the exception that is set. */
@@ -64,7 +65,8 @@ take_list(struct many_call *call, enum role role, PyObject *given)
         PyErr_Clear();
         PyErr_Format(PyExc_TypeError, "%s must be a list of arrays, not %R", names[role], Py_TYPE(given));
     }
-    call->lists[role] = iterator ? PySequence_Tuple(PyList_Check(given) ? given : iterator) : NULL;
+    call->lists[role] =
+        iterator ? PySequence_Tuple(PyList_Check(given) || PyTuple_Check(given) ? given : iterator) : NULL;
     Py_XDECREF(iterator);
     if (!call->lists[role])
         return -1;
@@ -198,7 +200,7 @@ is_plain(const struct device_operand devices[ROLE_COUNT], const bool there[ROLE_
 {
     const struct device_operand *a = &devices[ROLE_A], *out = &devices[ROLE_OUT];
     for (int role = 0; role < ROLE_COUNT; role++)
-        if (there[role] && (devices[role].strides || devices[role].operand.size == 0 ||
+        if (there[role] && (devices[role].lent || devices[role].operand.size == 0 ||
                             !device_operand_is(&devices[role], a->operand.dtype, a->ndim, a->shape)))
             return false;
     if (!there[ROLE_OUT])
@@ -247,6 +249,23 @@ note_device_pair(PyObject *const objects[ROLE_COUNT], const struct device_operan
     return 0;
 }
 
+/* Of an out that is the pair's x: what was read of that; false where it was read from another object in its place. */
+static bool
+read_as_x(PyObject *const objects[ROLE_COUNT], struct device_operand devices[ROLE_COUNT])
+{
+    const struct device_operand *x = &devices[ROLE_A];
+    struct device_operand *out = &devices[ROLE_OUT];
+    if (objects[ROLE_OUT] != objects[ROLE_A] || (x->exported && x->exported != objects[ROLE_A]))
+        return false;
+    out->operand = x->operand;
+    out->ndim = x->ndim;
+    out->shape = x->shape;
+    out->strides = x->strides;
+    out->lent = x->lent;
+    out->exported = out->library = NULL; /* x holds them */
+    return true;
+}
+
 static int
 look_at_pair(struct module_state *state, Py_ssize_t pair, struct many_call *call, struct survey *survey)
 {
@@ -267,8 +286,12 @@ look_at_pair(struct module_state *state, Py_ssize_t pair, struct many_call *call
     bool there[ROLE_COUNT] = {false, false, false};
     int result = -1, found = 0;
     for (int role = 0; role < ROLE_COUNT && found >= 0; role++) {
-        found = objects[role] ? device_operand_from(state, objects[role], (enum role)role, survey->arguments->stream,
-                                                    &devices[role])
+        if (role == ROLE_OUT && there[ROLE_A] && read_as_x(objects, devices)) {
+            there[ROLE_OUT] = true;
+            continue;
+        }
+        found = objects[role] ? device_operand_read(state, objects[role], (enum role)role, survey->arguments->stream,
+                                                    &survey->reader, &devices[role])
                               : 0;
         there[role] = found > 0;
     }

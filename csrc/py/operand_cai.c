@@ -231,7 +231,8 @@ locate(struct module_state *state, const char *what, struct device_operand *resu
     struct operand *operand = &result->operand;
     if (operand->size == 0)
         return 0;
-    if (device_operand_locate(state, what, result) < 0)
+    struct device_range unknown = {0};
+    if (device_operand_locate(state, what, &unknown, result) < 0)
         return -1;
     int found = foreign_current_stream(result->library, operand->device, &operand->stream);
     if (found > 0) {
@@ -274,6 +275,14 @@ int
 device_operand_from(struct module_state *state, PyObject *object, enum role role, PyObject *stream,
                     struct device_operand *result)
 {
+    struct operand_reader reader = {0};
+    return device_operand_read(state, object, role, stream, &reader, result);
+}
+
+int
+device_operand_read(struct module_state *state, PyObject *object, enum role role, PyObject *stream,
+                    struct operand_reader *reader, struct device_operand *result)
+{
     result->exported = result->library = NULL;
     result->lent = false;
     if (Py_TYPE(object) == state->device_array_type) {
@@ -284,9 +293,9 @@ device_operand_from(struct module_state *state, PyObject *object, enum role role
         result->strides = NULL;
         return 1;
     }
-    int found = torch_operand_from(state, object, role, result);
+    int found = torch_operand_from(state, object, role, reader, result);
     if (found == 0)
-        found = cupy_operand_from(state, object, role, result);
+        found = cupy_operand_from(state, object, role, reader, result);
     if (found != 0)
         return found;
     found = foreign_export(state, object, role == ROLE_OUT, &result->library, &result->exported);
@@ -328,7 +337,8 @@ device_operand_set_strides(struct device_operand *result, const Py_ssize_t *stri
 }
 
 int
-device_operand_locate(struct module_state *state, const char *what, struct device_operand *result)
+device_operand_locate(struct module_state *state, const char *what, struct device_range *known,
+                      struct device_operand *result)
 {
     struct operand *operand = &result->operand;
     const size_t itemsize = dtype_table[operand->dtype].itemsize;
@@ -340,7 +350,8 @@ device_operand_locate(struct module_state *state, const char *what, struct devic
         PyErr_Format(PyExc_ValueError, "%s: its strides lead to elements outside the address space", what);
         return -1;
     }
-    if (device_check_pointer((const char *)operand->data + low, bytes, what, &operand->device, &status) == 0)
+    if (device_check_pointer_near((const char *)operand->data + low, bytes, what, known, &operand->device, &status) ==
+        0)
         return 0;
     status_raise(state, &status);
     return -1;

@@ -88,8 +88,12 @@ read_data(const struct module_state *state, PyObject *array, struct operand *ope
 
 /* CuPy's stream of this thread. */
 static bool
-read_stream(const struct module_state *state, struct operand *operand)
+read_stream(const struct module_state *state, struct known_stream *known, struct operand *operand)
 {
+    if (known->device == operand->device + 1) {
+        operand->stream = known->stream;
+        return true;
+    }
     PyObject *device = PyLong_FromLong(operand->device);
     PyObject *stream = device ? PyObject_CallFunctionObjArgs(state->cupy_current_stream, device, NULL) : NULL;
     size_t handle;
@@ -99,11 +103,13 @@ read_stream(const struct module_state *state, struct operand *operand)
     if (!found)
         return false;
     operand->stream = handle == 1 ? NULL : (void *)(uintptr_t)handle; /* the legacy default stream's two spellings */
+    *known = (struct known_stream){operand->device + 1, operand->stream};
     return true;
 }
 
 int
-cupy_operand_from(struct module_state *state, PyObject *object, enum role role, struct device_operand *result)
+cupy_operand_from(struct module_state *state, PyObject *object, enum role role, struct operand_reader *reader,
+                  struct device_operand *result)
 {
     if ((PyObject *)Py_TYPE(object) != state->cupy_type)
         return 0;
@@ -113,9 +119,9 @@ cupy_operand_from(struct module_state *state, PyObject *object, enum role role, 
         .place = PLACE_DEVICE, .device = -1, .writable = true, .has_stream = true, .stream_kind = STREAM_CURRENT};
     if (!is_contiguous(state, object) || !read_dtype(state, object, operand) || !read_shape(state, object, result) ||
         !read_data(state, object, operand) ||
-        device_check_pointer(operand->data, operand->size * dtype_table[operand->dtype].itemsize, role_name[role],
-                             &operand->device, &status) < 0 ||
-        !read_stream(state, operand)) {
+        device_check_pointer_near(operand->data, operand->size * dtype_table[operand->dtype].itemsize, role_name[role],
+                                  &reader->range[role], &operand->device, &status) < 0 ||
+        !read_stream(state, &reader->cupy_stream, operand)) {
         PyErr_Clear(); /* whatever it is, operand_cai.c meets it again */
         return 0;
     }

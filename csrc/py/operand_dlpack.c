@@ -71,7 +71,8 @@ read_data(struct module_state *state, const struct dl_tensor *tensor, const char
         PyErr_Format(PyExc_ValueError, "%s: its pointer %p is not aligned to its elements", what, operand->data);
         return -1;
     }
-    return device_operand_locate(state, what, result);
+    struct device_range unknown = {0};
+    return device_operand_locate(state, what, &unknown, result);
 }
 
 int

@@ -3,6 +3,7 @@
 #ifndef VECADD_OPERAND_FROM_H
 #define VECADD_OPERAND_FROM_H
 
+#include "device.h"
 #include "dtype.h"
 #include "module.h"
 #include "operand.h"
@@ -53,12 +54,29 @@ struct device_shape {
     enum role like;
 };
 
+/* What the arrays of one call have in common, so that it is asked once. Begins as {0}, nothing known; for a call in
+ * which no stream becomes another library's current one. */
+struct operand_reader {
+    struct device_range range[ROLE_COUNT]; /* where the last array of each role lay */
+    PyTypeObject *torch_type;              /* of the last tensor, and what is known of the type: borrowed */
+    const struct torch_kind *torch_kind;
+    struct known_stream {
+        int device; /* one more than the ordinal; 0: not known */
+        void *stream;
+    } torch_stream, cupy_stream;
+    int keeps_gradients; /* PyTorch's grad mode: 1 or 0, one more than each; 0: not known */
+};
+
 /* Describes `object` if it is in device memory. Returns 1 (to be cleared), 0 where it is not (nothing to clear), or
  * -1 with an exception set. A null or unknown pointer is refused, and one whose elements, wherever its strides put
  * them, are not all inside its allocation; so are a mask and a dtype that the kernels do not know. `stream` is the
  * caller's stream=, or NULL: producers that order a consumer's stream themselves (DLPack's) are told. */
 int device_operand_from(struct module_state *state, PyObject *object, enum role role, PyObject *stream,
                         struct device_operand *result);
+
+/* The same for one of a call's many arrays. */
+int device_operand_read(struct module_state *state, PyObject *object, enum role role, PyObject *stream,
+                        struct operand_reader *reader, struct device_operand *result);
 
 /* The same for an object whose DLPack tensor is in memory of CUDA; `what` names it in messages. result->exported, which
  * may be set, becomes the tensor's owner. */
@@ -70,7 +88,8 @@ int device_operand_measure(const char *what, struct device_operand *result);
 
 /* The same for a tensor of a type that torch_learn knows, in a tenth of the time. Returns 1, 0 where it is to be read
  * in another way (without an exception), or -1 with an exception set. */
-int torch_operand_from(struct module_state *state, PyObject *object, enum role role, struct device_operand *result);
+int torch_operand_from(struct module_state *state, PyObject *object, enum role role, struct operand_reader *reader,
+                       struct device_operand *result);
 
 /* Has further objects of this one's type go by torch_operand_from, if the type has DLPack's C exchange table; `library`
  * is theirs. Returns 0, or -1 with an exception set. */
@@ -82,7 +101,8 @@ PyObject *torch_empty_like(const struct module_state *state, const struct device
                            const struct device_shape *shape, struct device_operand *result);
 
 /* The same for a cupy.ndarray, once cupy_learn has met one: 1, 0 or -1. */
-int cupy_operand_from(struct module_state *state, PyObject *object, enum role role, struct device_operand *result);
+int cupy_operand_from(struct module_state *state, PyObject *object, enum role role, struct operand_reader *reader,
+                      struct device_operand *result);
 int cupy_learn(struct module_state *state, PyObject *object, PyObject *library);
 PyObject *cupy_empty_like(struct module_state *state, const struct device_operand *like, struct device_operand *result);
 
@@ -92,9 +112,10 @@ void device_operand_clear(struct device_operand *operand);
  * after it where they are these and the data is aligned. `strides` may be its own `steps`. */
 void device_operand_set_strides(struct device_operand *result, const Py_ssize_t *strides);
 
-/* Checks that every element lies in memory that the driver knows (device_check_pointer), and finds its device. The
+/* Checks that every element lies in memory that the driver knows (device_check_pointer_near), and finds its device. The
  * operand has elements. Returns 0, or -1 with an exception set. */
-int device_operand_locate(struct module_state *state, const char *what, struct device_operand *result);
+int device_operand_locate(struct module_state *state, const char *what, struct device_range *known,
+                          struct device_operand *result);
 
 /* Whether an operand is C-contiguous and aligned, of this dtype and shape. */
 bool device_operand_is(const struct device_operand *operand, enum dtype dtype, int ndim, const Py_ssize_t *shape);

@@ -99,16 +99,39 @@ denies(PyObject *object, PyObject *method)
     return denied;
 }
 
-/* The imaginary part of a conjugated tensor is a negated real one; only complex tensors are conjugated themselves. */
+/* Whether no gradient would be lost: integers have none, and in no_grad mode nobody asks for one. */
 static bool
-is_plain(const struct module_state *state, PyObject *tensor, enum dtype dtype)
+needs_no_gradient(const struct module_state *state, PyObject *tensor, const struct torch_kind *kind,
+                  struct operand_reader *reader)
 {
-    bool is_complex = dtype_table[dtype].lanes == 2;
-    PyObject *grad = PyObject_GetAttr(tensor, state->names[NAME_REQUIRES_GRAD]);
-    bool plain = grad && Py_IsFalse(grad) && denies(tensor, state->names[NAME_IS_NEG]) &&
-                 (!is_complex || denies(tensor, state->names[NAME_IS_CONJ]));
-    Py_XDECREF(grad);
-    return plain;
+    PyObject *wanted = PyObject_GetAttr(tensor, state->names[NAME_REQUIRES_GRAD]);
+    const bool none = wanted && Py_IsFalse(wanted);
+    Py_XDECREF(wanted);
+    if (none || !wanted)
+        return none;
+    if (!reader->keeps_gradients) {
+        PyObject *kept = PyObject_CallMethod(kind->library, "keeps_gradients", NULL);
+        reader->keeps_gradients = kept && Py_IsFalse(kept) ? 1 : 2;
+        Py_XDECREF(kept);
+    }
+    return reader->keeps_gradients == 1;
+}
+
+/* Only complex tensors are conjugated, and only a real one that is a complex one's imaginary part is negated. Such a
+ * part begins an element behind where a complex number may, as long as nobody moves it there by as_strided(): so that
+ * is_neg(), 0.18 us because PyTorch gives up the GIL in it, is called for few tensors. */
+static bool
+is_plain(const struct module_state *state, PyObject *tensor, const struct torch_kind *kind,
+         struct operand_reader *reader, const struct operand *operand)
+{
+    const struct dtype_row *row = &dtype_table[operand->dtype];
+    if (row->typestr[1] != 'f' && row->typestr[1] != 'c' && operand->dtype != DTYPE_BFLOAT16)
+        return true;
+    if (!needs_no_gradient(state, tensor, kind, reader))
+        return false;
+    if (row->lanes == 2)
+        return denies(tensor, state->names[NAME_IS_CONJ]);
+    return (uintptr_t)operand->data % (2 * row->itemsize) == 0 || denies(tensor, state->names[NAME_IS_NEG]);
 }
 
 /* A tensor of one element or more; its strides are counted in elements, and are not there in C order. */
@@ -140,7 +163,21 @@ read_layout(const struct dl_tensor *tensor, struct device_operand *result)
 }
 
 static bool
-read_tensor(const struct dl_exchange *exchange, PyObject *object, struct device_operand *result)
+read_stream(const struct dl_exchange *exchange, struct known_stream *known, struct operand *operand)
+{
+    if (known->device != operand->device + 1) {
+        void *stream;
+        if (exchange->current_stream(DL_CUDA, operand->device, &stream) < 0)
+            return false;
+        *known = (struct known_stream){operand->device + 1, stream == LEGACY_STREAM ? NULL : stream};
+    }
+    operand->stream = known->stream;
+    return true;
+}
+
+static bool
+read_tensor(const struct dl_exchange *exchange, PyObject *object, struct operand_reader *reader,
+            struct device_operand *result)
 {
     struct dl_tensor tensor;
     if (exchange->tensor_from_object(object, &tensor) < 0)
@@ -155,12 +192,8 @@ read_tensor(const struct dl_exchange *exchange, PyObject *object, struct device_
         !dtype_of_dl_type(tensor.dtype, &operand->dtype) || !read_layout(&tensor, result))
         return false;
     operand->data = (char *)tensor.data + tensor.byte_offset;
-    if ((uintptr_t)operand->data % lane_size[dtype_table[operand->dtype].lane] != 0 ||
-        exchange->current_stream(DL_CUDA, tensor.device.id, &operand->stream) < 0)
-        return false;
-    if (operand->stream == LEGACY_STREAM)
-        operand->stream = NULL;
-    return true;
+    return (uintptr_t)operand->data % lane_size[dtype_table[operand->dtype].lane] == 0 &&
+           read_stream(exchange, &reader->torch_stream, operand);
 }
 
 static const struct torch_kind *
@@ -171,15 +204,20 @@ kind_of(const struct module_state *state, PyObject *object)
 }
 
 int
-torch_operand_from(struct module_state *state, PyObject *object, enum role role, struct device_operand *result)
+torch_operand_from(struct module_state *state, PyObject *object, enum role role, struct operand_reader *reader,
+                   struct device_operand *result)
 {
-    const struct torch_kind *kind = kind_of(state, object);
-    if (!kind || !read_tensor(kind->exchange, object, result) || !is_plain(state, object, result->operand.dtype)) {
+    const bool again = Py_TYPE(object) == reader->torch_type;
+    const struct torch_kind *kind = again ? reader->torch_kind : kind_of(state, object);
+    if (!kind || !read_tensor(kind->exchange, object, reader, result) ||
+        !is_plain(state, object, kind, reader, &result->operand)) {
         PyErr_Clear(); /* whatever it is, operand_cai.c meets it again */
         return 0;
     }
-    if (device_operand_locate(state, role_name[role], result) < 0)
+    if (device_operand_locate(state, role_name[role], &reader->range[role], result) < 0)
         return -1;
+    reader->torch_type = Py_TYPE(object);
+    reader->torch_kind = kind;
     result->exported = Py_NewRef(object);
     result->library = Py_NewRef(kind->library);
     return 1;

@@ -1,0 +1,231 @@
+"""Many small additions: each library's way with two lists of arrays, beside a loop over their pairs.
+
+And lists shaped like GPT-2's parameters beside one array of the same bytes.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import vecadd
+from benchmarks.peers import libraries
+from vecadd.bench import limits
+from vecadd.bench.axes import Axes
+from vecadd.bench.buffers import DEVICE, HOST, Buffers, Place
+from vecadd.bench.contestants import Contestant
+from vecadd.bench.sweeps import Machine, Sweep
+from vecadd.bench.timing import Cell
+
+PAIRS, N = 1000, 2560  # float32: 10 KB each
+REFERENCE = "vecadd, a loop (torch tensors)"
+
+WIDTH, WORDS, POSITIONS, LAYERS = 768, 50257, 1024, 12  # of the smallest GPT-2
+ONE_ARRAY = "vecadd, one array of the same bytes"
+ASLEEP = 4_000_000  # GPU cycles, 2 ms, that the GPU waits while a list is looked at
+
+Shape = tuple[int, ...]
+Add = Callable[[Any, Any, Any], object]
+Timer = Callable[[Sequence[Buffers]], float]
+
+
+def gpt2_shapes() -> list[Shape]:
+    """Of its 148 parameters, in the model's order."""
+    norm: list[Shape] = [(WIDTH,), (WIDTH,)]
+    attention: list[Shape] = [(WIDTH, 3 * WIDTH), (3 * WIDTH,), (WIDTH, WIDTH), (WIDTH,)]
+    mlp: list[Shape] = [(WIDTH, 4 * WIDTH), (4 * WIDTH,), (4 * WIDTH, WIDTH), (WIDTH,)]
+    return [(WORDS, WIDTH), (POSITIONS, WIDTH), *(LAYERS * (norm + attention + norm + mlp)), *norm]
+
+
+def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
+    """Pairs of 10 KB by the host's clock, then GPT-2's parameters by the GPU's."""
+    del axes
+    float32 = np.dtype("float32")
+    contestants = [*_torch_lists(), *_cupy_lists(), *_own_lists(), *_host_lists()]
+    nothing = limits.FixedLimit(None)
+    yield Cell("peer-many", float32, N, contestants, nothing, 1, REFERENCE, additions=PAIRS, length=PAIRS * N)
+    shapes = gpt2_shapes()
+    total = sum(math.prod(shape) for shape in shapes)
+    limit = limits.FixedLimit(machine.device_limit)
+    yield Cell("peer-many", float32, total, list(_parameters(shapes)), limit, 1, ONE_ARRAY)
+
+
+def _torch_lists() -> Iterator[Contestant]:
+    torch = libraries.module("torch")
+    place = _lists_of(libraries.vecadd_torch_tensors().place)
+    yield Contestant(REFERENCE, place, _by_call(_loop(vecadd.add)))
+    yield Contestant("vecadd.add_many (torch tensors)", place, _by_call(vecadd.add_many))
+    yield Contestant(
+        "vecadd.add_many in place (torch tensors)", place, _in_place(lambda x, y: vecadd.add_many(x, y, x))
+    )
+    yield Contestant("vecadd.add_many, new sums (torch tensors)", place, _fresh(vecadd.add_many))
+    yield Contestant("vecadd.plan (torch tensors)", place, _planned())
+    yield Contestant("torch, a loop", place, _by_call(_loop(libraries.torch_tensors().add)))
+    yield Contestant("torch._foreach_add_ in place", place, _in_place(torch._foreach_add_))
+    yield Contestant("torch._foreach_add, new sums", place, _fresh(torch._foreach_add))
+
+
+def _cupy_lists() -> Iterator[Contestant]:
+    for peer in libraries.found([libraries.cupy_arrays]):
+        place = _lists_of(peer.place)
+        yield Contestant("vecadd, a loop (CuPy arrays)", place, _by_call(_loop(vecadd.add)))
+        yield Contestant("vecadd.add_many (CuPy arrays)", place, _by_call(vecadd.add_many))
+        yield Contestant("vecadd.plan (CuPy arrays)", place, _planned())
+        yield Contestant("cupy, a loop", place, _by_call(_loop(peer.add)))
+
+
+def _own_lists() -> Iterator[Contestant]:
+    place = _lists_of(DEVICE)
+    yield Contestant("vecadd, a loop", place, _by_call(_loop(vecadd.add)))
+    yield Contestant("vecadd.add_many", place, _by_call(vecadd.add_many))
+    yield Contestant("vecadd.plan", place, _planned())
+
+
+def _host_lists() -> Iterator[Contestant]:
+    place = _lists_of(HOST)
+    yield Contestant("numpy, a loop", place, _by_call(_loop(libraries.numpy_host().add)))
+    yield Contestant("vecadd, a loop (NumPy arrays)", place, _by_call(_loop(vecadd.add)))
+    yield Contestant("vecadd.add_many (NumPy arrays)", place, _by_call(vecadd.add_many))
+
+
+def _parameters(shapes: list[Shape]) -> Iterator[Contestant]:
+    tensors = libraries.vecadd_torch_tensors().place
+    torch, place = libraries.module("torch"), _lists_of(tensors, shapes)
+    yield Contestant(ONE_ARRAY, tensors, _by_events(vecadd.add))
+    yield Contestant("vecadd.add_many (GPT-2's parameters)", place, _by_events(vecadd.add_many))
+    yield Contestant("torch._foreach_add_ in place (GPT-2's parameters)", place, _foreach_by_events(torch))
+
+
+def _lists_of(place: Place, shapes: Sequence[Shape] | None = None) -> Place:
+    """Lists of arrays in that place, of those shapes; None: stretches of N elements. What is shorter has fewer."""
+
+    def cut(x: NDArray[Any]) -> Iterator[NDArray[Any]]:
+        at = 0
+        for shape in shapes or [(N,)] * -(-x.size // N):
+            part = x[at : at + math.prod(shape)]
+            at += part.size
+            if part.size:
+                yield part.reshape(shape) if part.size == math.prod(shape) else part
+
+    return Place(
+        f"lists ({place.name}{'' if shapes is None else ', shaped'})",
+        put=lambda x: [place.put(np.ascontiguousarray(part)) for part in cut(x)],
+        get=lambda xs: np.concatenate([place.get(x).reshape(-1) for x in xs]),
+        poison=lambda xs: [place.poison(x) for x in xs],
+        on_gpu=place.on_gpu,
+    )
+
+
+def _loop(add: Add) -> Add:
+    def over_pairs(xs: Any, ys: Any, outs: Any) -> None:
+        for x, y, out in zip(xs, ys, outs, strict=True):
+            add(x, y, out)
+
+    return over_pairs
+
+
+def _timed(run: Callable[[], object]) -> float:
+    """From an empty queue until all is done, by the host's clock."""
+    torch = libraries.module("torch")
+    torch.cuda.synchronize()
+    begin = perf_counter()
+    run()
+    torch.cuda.synchronize()
+    return perf_counter() - begin
+
+
+def _by_call(add: Add) -> Timer:
+    def time(sets: Sequence[Buffers]) -> float:
+        return sum(_timed(partial(add, one.a, one.b, one.out)) for one in sets) / len(sets)
+
+    return time
+
+
+def _in_place(add: Callable[[Any, Any], object]) -> Timer:
+    """Into copies of the first operands, made outside of the clock."""
+    torch = libraries.module("torch")
+
+    def time(sets: Sequence[Buffers]) -> float:
+        seconds = 0.0
+        for one in sets:
+            torch._foreach_copy_(one.out, one.a)
+            seconds += _timed(partial(add, one.out, one.b))
+        return seconds / len(sets)
+
+    return time
+
+
+def _fresh(add: Callable[[Any, Any], Any]) -> Timer:
+    """New sums, the ones before dropped when these are there; copied into out for the check."""
+    torch = libraries.module("torch")
+    kept: list[Any] = [None]
+
+    def make(one: Buffers) -> None:
+        kept[0] = add(one.a, one.b)
+
+    def time(sets: Sequence[Buffers]) -> float:
+        seconds = sum(_timed(partial(make, one)) for one in sets)
+        torch._foreach_copy_(sets[-1].out, kept[0])
+        return seconds / len(sets)
+
+    return time
+
+
+def _planned() -> Timer:
+    kept: dict[int, Any] = {}
+
+    def plan(one: Buffers) -> Any:
+        if id(one.out) not in kept:
+            kept.clear()
+            kept[id(one.out)] = vecadd.plan(one.a, one.b, one.out)
+        return kept[id(one.out)]
+
+    def time(sets: Sequence[Buffers]) -> float:
+        plans = [plan(one) for one in sets]
+        return sum(_timed(one) for one in plans) / len(plans)
+
+    return time
+
+
+def _by_events(add: Add) -> Timer:
+    """CUDA events around each; the GPU sleeps while the caller looks at the list."""
+    torch = libraries.module("torch")
+
+    def time(sets: Sequence[Buffers]) -> float:
+        milliseconds = 0.0
+        for one in sets:
+            begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            torch.cuda.synchronize()
+            torch.cuda._sleep(ASLEEP)
+            begin.record()
+            add(one.a, one.b, one.out)
+            end.record()
+            torch.cuda.synchronize()
+            milliseconds += begin.elapsed_time(end)
+        return milliseconds / 1e3 / len(sets)
+
+    return time
+
+
+def _foreach_by_events(torch: Any) -> Timer:
+    clock = _by_events(lambda x, y, out: torch._foreach_add_(out, y))
+
+    def time(sets: Sequence[Buffers]) -> float:
+        for one in sets:
+            torch._foreach_copy_(one.out, one.a)
+        return clock(sets)
+
+    return time
+
+
+STAGE = Sweep(
+    "peer-many",
+    cells,
+    f"{PAIRS} pairs of {N} elements timed by the host, from an empty queue until all is done; GPT-2's parameters by "
+    "CUDA events while the GPU sleeps through the queueing; what an addition in place starts from is copied outside of "
+    "the clock",
+)
