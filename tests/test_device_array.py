@@ -1,8 +1,6 @@
 """DeviceArray: an array in a GPU's memory that knows its shape and dtype, adds, and goes back to NumPy."""
 
-import copy
 import operator
-import pickle
 import threading
 
 import numpy as np
@@ -172,7 +170,7 @@ def test_numpy_never_reads_it_behind_ones_back(device, read):
         read(vecadd.to_device(np.zeros(3)))
 
 
-@pytest.mark.parametrize("operation", [pickle.dumps, copy.copy, copy.deepcopy, iter, lambda x: x[0], float])
+@pytest.mark.parametrize("operation", [float, int, bool, operator.index, lambda x: x - x, lambda x: -x])
 def test_what_it_cannot_do_is_a_type_error(device, operation):
     with pytest.raises(TypeError):
         operation(vecadd.to_device(np.zeros(3)))

@@ -48,7 +48,9 @@ def test_sum_comes_after_what_is_queued_on_the_arrays_stream():
         assert_same_values(vecadd.add(y, y).copy_to_host(), a + a)
 
 
-@pytest.mark.parametrize("spelled", [lambda s: s, lambda s: s.handle.value or 0], ids=["object", "handle"])
+@pytest.mark.parametrize(
+    "spelled", [lambda s: s, lambda s: int(getattr(s.handle, "value", s.handle) or 0)], ids=["object", "handle"]
+)
 def test_stream_may_be_numbas(spelled):
     a, stream = np.arange(1000.0), cuda.stream()
     x = cuda.to_device(a)

@@ -297,6 +297,7 @@ def test_tensor_on_the_host_that_needs_its_gradient_is_refused():
         assert torch.equal(vecadd.add(a, a), torch.full((3,), 2.0))
 
 
+@pytest.mark.filterwarnings("ignore:__array_wrap__ must accept:DeprecationWarning")  # torch's own, as numpy.add has it
 def test_tensors_and_numpy_on_the_host_give_what_numpy_gives():
     a = torch.ones(3)
     np.testing.assert_array_equal(np.asarray(vecadd.add(np.ones(3), a)), np.full(3, 2.0))

@@ -162,7 +162,7 @@ pinned_release(void *memory, size_t bytes)
 
 static int
 copy(int device, cudaStream_t stream, void *target, const void *source, size_t bytes, enum cudaMemcpyKind kind,
-     struct status *status)
+     bool wait, struct status *status)
 {
     if (bytes == 0)
         return 0;
@@ -171,7 +171,7 @@ copy(int device, cudaStream_t stream, void *target, const void *source, size_t b
         return -1;
     const char *call = "cudaMemcpyAsync";
     cudaError_t error = cudaMemcpyAsync(target, source, bytes, kind, stream);
-    if (error == cudaSuccess) {
+    if (error == cudaSuccess && wait) {
         call = "cudaStreamSynchronize";
         error = stream_wait(stream);
     }
@@ -184,19 +184,19 @@ copy(int device, cudaStream_t stream, void *target, const void *source, size_t b
 int
 device_copy_in(int device, void *stream, void *target, const void *source, size_t bytes, struct status *status)
 {
-    return copy(device, stream, target, source, bytes, cudaMemcpyHostToDevice, status);
+    return copy(device, stream, target, source, bytes, cudaMemcpyHostToDevice, true, status);
 }
 
 int
 device_copy_out(int device, void *stream, void *target, const void *source, size_t bytes, struct status *status)
 {
-    return copy(device, stream, target, source, bytes, cudaMemcpyDeviceToHost, status);
+    return copy(device, stream, target, source, bytes, cudaMemcpyDeviceToHost, true, status);
 }
 
 int
 device_copy(int device, void *stream, void *target, const void *source, size_t bytes, struct status *status)
 {
-    return copy(device, stream, target, source, bytes, cudaMemcpyDeviceToDevice, status);
+    return copy(device, stream, target, source, bytes, cudaMemcpyDeviceToDevice, false, status);
 }
 
 int

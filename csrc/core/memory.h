@@ -28,9 +28,11 @@ void pinned_release(void *memory, size_t bytes);
 int device_copy_in(int device, void *stream, void *target, const void *source, size_t bytes, struct status *status);
 int device_copy_out(int device, void *stream, void *target, const void *source, size_t bytes, struct status *status);
 
-/* Within the memory of one device: both return when it is done, as the copies above. */
-int device_copy(int device, void *stream, void *target, const void *source, size_t bytes, struct status *status);
+/* Within the memory of one device; returns when it is done, as the copies above. */
 int device_fill(int device, void *stream, void *target, int byte, size_t bytes, struct status *status);
+
+/* The same, queued: it waits only while the stream's queue is full. */
+int device_copy(int device, void *stream, void *target, const void *source, size_t bytes, struct status *status);
 
 /* Gives what the devices' pools keep and nobody holds back to the system. Never fails; a device that this process has
  * not used, and every device in a forked child, is left alone. */

@@ -154,13 +154,15 @@ stream_from_protocol(PyObject *protocol, void **stream)
     return result;
 }
 
-/* Numba's: an int, or a ctypes pointer whose value is None for 0. */
+/* Numba's: a ctypes pointer whose value is None for 0, or what has an int() of its own. */
 static int
 stream_from_numba(PyObject *handle, void **stream)
 {
-    if (PyIndex_Check(handle))
-        return stream_from_handle(handle, "stream", stream);
     PyObject *value = PyObject_GetAttrString(handle, "value");
+    if (!value) {
+        PyErr_Clear();
+        value = PyUnicode_Check(handle) || PyFloat_Check(handle) ? Py_NewRef(handle) : PyNumber_Long(handle);
+    }
     int result = !value ? -1 : Py_IsNone(value) ? (*stream = NULL, 0) : stream_from_handle(value, "stream", stream);
     Py_XDECREF(value);
     return result;

@@ -4,25 +4,42 @@
 #include "device.h"
 #include "errors.h"
 #include "foreign.h"
+#include "layout.h"
 #include "memory.h"
 #include "operand_from.h"
 
-PyObject *
-device_array_new(struct module_state *state, int device, void *stream, enum dtype dtype, int ndim,
-                 const Py_ssize_t *shape)
+/* An array without memory. `strides` may be NULL for those of C order. */
+static struct device_array *
+array_alloc(PyTypeObject *type, int device, void *stream, enum dtype dtype, int ndim, const Py_ssize_t *shape,
+            const Py_ssize_t *strides)
 {
-    PyTypeObject *type = state->device_array_type;
-    struct device_array *array = (struct device_array *)PyType_GenericAlloc(type, ndim);
+    struct device_array *array = (struct device_array *)PyType_GenericAlloc(type, 2 * (Py_ssize_t)ndim);
     if (!array)
         return NULL;
     array->block = NULL;
+    array->data = NULL;
     array->size = 1;
     array->dtype = dtype;
     array->ndim = ndim;
     array->device = device;
     array->stream = stream;
-    for (int i = 0; i < ndim; i++)
-        array->size *= (size_t)(array->shape[i] = shape[i]);
+    const size_t itemsize = dtype_table[dtype].itemsize;
+    for (int i = ndim; i-- > 0;) {
+        array->shape[i] = shape[i];
+        device_array_strides(array)[i] = strides ? strides[i] : (Py_ssize_t)(array->size * itemsize);
+        array->size *= (size_t)shape[i];
+    }
+    array->contiguous = !strides || layout_is_contiguous(ndim, shape, strides, itemsize);
+    return array;
+}
+
+PyObject *
+device_array_new(struct module_state *state, int device, void *stream, enum dtype dtype, int ndim,
+                 const Py_ssize_t *shape)
+{
+    struct device_array *array = array_alloc(state->device_array_type, device, stream, dtype, ndim, shape, NULL);
+    if (!array)
+        return NULL;
 
     struct status status;
     array->block = device_block_reuse(device, stream, device_array_nbytes(array));
@@ -38,6 +55,20 @@ device_array_new(struct module_state *state, int device, void *stream, enum dtyp
     }
     Py_DECREF(array);
     return status_raise(state, &status);
+}
+
+PyObject *
+device_array_view(struct device_array *base, enum dtype dtype, void *data, int ndim, const Py_ssize_t *shape,
+                  const Py_ssize_t *strides)
+{
+    PyTypeObject *type = Py_TYPE((PyObject *)base);
+    struct device_array *view = array_alloc(type, base->device, base->stream, dtype, ndim, shape, strides);
+    if (!view)
+        return NULL;
+    view->block = base->block;
+    view->data = view->size ? data : NULL;
+    device_block_hold(view->block);
+    return (PyObject *)view;
 }
 
 struct operand
@@ -82,6 +113,12 @@ get_shape(struct device_array *self, void *Py_UNUSED(closure))
 }
 
 static PyObject *
+get_strides(struct device_array *self, void *Py_UNUSED(closure))
+{
+    return tuple_of_sizes(self->ndim, device_array_strides(self));
+}
+
+static PyObject *
 get_dtype(struct device_array *self, void *Py_UNUSED(closure))
 {
     return (PyObject *)dtype_descr(state_of(self), self->dtype);
@@ -115,43 +152,6 @@ static PyObject *
 get_device(struct device_array *self, void *Py_UNUSED(closure))
 {
     return PyUnicode_FromFormat("cuda:%d", self->device);
-}
-
-static PyObject *
-device_array_numpy(struct device_array *self, PyObject *Py_UNUSED(none))
-{
-    struct module_state *state = state_of(self);
-    PyArray_Descr *dtype = dtype_descr(state, self->dtype);
-    PyObject *array = dtype ? PyArray_Empty(self->ndim, self->shape, dtype, 0) : NULL;
-    if (!array)
-        return NULL;
-    struct status status;
-    void *target = PyArray_DATA((PyArrayObject *)array);
-    PyThreadState *released = PyEval_SaveThread();
-    int failed = device_copy_out(self->device, self->stream, target, self->data, device_array_nbytes(self), &status);
-    PyEval_RestoreThread(released);
-    if (!failed)
-        return array;
-    Py_DECREF(array);
-    return status_raise(state, &status);
-}
-
-static PyObject *
-device_array_array(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(arguments), PyObject *Py_UNUSED(keywords))
-{
-    PyErr_SetString(PyExc_TypeError, "a DeviceArray is not copied to the host unasked: call its .numpy()");
-    return NULL;
-}
-
-static PyObject *
-device_array_repr(struct device_array *self)
-{
-    PyObject *shape = get_shape(self, NULL);
-    PyObject *text = shape ? PyUnicode_FromFormat("<vecadd.DeviceArray shape=%R dtype=%s cuda:%d>", shape,
-                                                  dtype_table[self->dtype].name, self->device)
-                           : NULL;
-    Py_XDECREF(shape);
-    return text;
 }
 
 static Py_ssize_t
@@ -189,20 +189,24 @@ device_array_inplace_add(PyObject *self, PyObject *other)
 }
 
 PyDoc_STRVAR(device_array_doc,
-             "A C-contiguous array in the memory of a GPU, made by vecadd.to_device or vecadd.add.\n\n"
+             "An array in the memory of a GPU, made by vecadd.to_device or vecadd.add, or a view of one: x[key] with\n"
+             "ints, slices, ... and None, and reshape. Nothing is copied to the host but by numpy().\n\n"
              "It takes part in +, += and vecadd.add, and other CUDA libraries read it through\n"
              "__cuda_array_interface__ and DLPack. The memory is freed in the order of the stream that it was\n"
              "allocated on.");
-
-PyDoc_STRVAR(numpy_doc,
-             "numpy($self, /)\n--\n\nA new NumPy array with a copy of the elements, after all work queued on them so "
-             "far.");
 
 PyTypeObject *
 device_array_make_type(PyObject *module)
 {
     static PyMethodDef methods[] = {
-        {"numpy", (PyCFunction)device_array_numpy, METH_NOARGS, numpy_doc},
+        {"numpy", (PyCFunction)(void (*)(void))device_array_numpy, METH_VARARGS | METH_KEYWORDS,
+         device_array_numpy_doc},
+        {"copy", (PyCFunction)device_array_copy, METH_NOARGS,
+         PyDoc_STR("copy($self, /)\n--\n\nA C-contiguous copy on the same GPU, in the order of the array's stream.")},
+        {"reshape", (PyCFunction)device_array_reshape, METH_VARARGS, device_array_reshape_doc},
+        {"__copy__", (PyCFunction)device_array_copy, METH_NOARGS, PyDoc_STR("copy()")},
+        {"__deepcopy__", (PyCFunction)device_array_copy, METH_O, PyDoc_STR("copy()")},
+        {"__reduce__", (PyCFunction)device_array_reduce, METH_NOARGS, PyDoc_STR("By way of the host.")},
         {"__array__", (PyCFunction)(void (*)(void))device_array_array, METH_VARARGS | METH_KEYWORDS,
          PyDoc_STR("Raises TypeError: a copy to the host is asked for by numpy().")},
         {"__dlpack__", (PyCFunction)(void (*)(void))device_array_dlpack, METH_VARARGS | METH_KEYWORDS,
@@ -213,6 +217,7 @@ device_array_make_type(PyObject *module)
     };
     static PyGetSetDef properties[] = {
         {"shape", (getter)get_shape, NULL, PyDoc_STR("The extents, a tuple."), NULL},
+        {"strides", (getter)get_strides, NULL, PyDoc_STR("Bytes from one element to the next along each axis."), NULL},
         {"dtype", (getter)get_dtype, NULL, PyDoc_STR("The NumPy dtype of the elements."), NULL},
         {"ndim", (getter)get_ndim, NULL, PyDoc_STR("How many dimensions."), NULL},
         {"size", (getter)get_size, NULL, PyDoc_STR("How many elements."), NULL},
@@ -230,6 +235,11 @@ device_array_make_type(PyObject *module)
         {Py_tp_methods, methods},
         {Py_tp_getset, properties},
         {Py_sq_length, device_array_length},
+        {Py_sq_item, device_array_item},
+        {Py_mp_length, device_array_length},
+        {Py_mp_subscript, device_array_subscript},
+        {Py_mp_ass_subscript, device_array_assign},
+        {Py_nb_bool, device_array_truth},
         {Py_nb_add, device_array_add},
         {Py_nb_inplace_add, device_array_inplace_add},
         {0, NULL},

@@ -15,14 +15,16 @@ device_array_interface(struct device_array *self, void *Py_UNUSED(closure))
     PyObject *stream = self->stream ? PyLong_FromVoidPtr(self->stream) : PyLong_FromLong(1);
     PyObject *shape = tuple_of_sizes(self->ndim, self->shape);
     PyObject *data = PyLong_FromVoidPtr(self->data);
+    PyObject *strides = self->contiguous ? Py_NewRef(Py_None) : tuple_of_sizes(self->ndim, device_array_strides(self));
     PyObject *interface = NULL;
-    if (stream && shape && data)
+    if (stream && shape && data && strides)
         interface =
             Py_BuildValue("{s:O,s:s,s:(OO),s:O,s:i,s:O}", "shape", shape, "typestr", dtype_table[self->dtype].typestr,
-                          "data", data, Py_False, "strides", Py_None, "version", 3, "stream", stream);
+                          "data", data, Py_False, "strides", strides, "version", 3, "stream", stream);
     Py_XDECREF(stream);
     Py_XDECREF(shape);
     Py_XDECREF(data);
+    Py_XDECREF(strides);
     return interface;
 }
 
@@ -69,16 +71,15 @@ capsule_free(PyObject *capsule)
 }
 
 static struct export *
-export_make(const struct device_array *array, void *stream, bool versioned, bool copied)
+export_make(struct device_array *array, void *stream, bool versioned, bool copied)
 {
     struct export *export = malloc(sizeof *export + 2 * (size_t)array->ndim * sizeof *export->sizes);
     if (!export)
         return NULL;
     int64_t *shape = export->sizes, *strides = export->sizes + array->ndim;
-    int64_t stride = 1;
-    for (int i = array->ndim; i-- > 0; stride *= shape[i]) {
+    for (int i = 0; i < array->ndim; i++) {
         shape[i] = array->shape[i];
-        strides[i] = stride;
+        strides[i] = device_array_strides(array)[i] / (Py_ssize_t)dtype_table[array->dtype].itemsize;
     }
     const struct dl_tensor tensor = {
         .data = array->data,
@@ -105,7 +106,7 @@ export_make(const struct device_array *array, void *stream, bool versioned, bool
 }
 
 static PyObject *
-capsule_make(const struct device_array *array, void *stream, bool versioned, bool copied)
+capsule_make(struct device_array *array, void *stream, bool versioned, bool copied)
 {
     struct export *export = export_make(array, stream, versioned, copied);
     if (!export)

@@ -286,11 +286,11 @@ device_operand_read(struct module_state *state, PyObject *object, enum role role
     result->exported = result->library = NULL;
     result->lent = false;
     if (Py_TYPE(object) == state->device_array_type) {
-        const struct device_array *array = (const struct device_array *)object;
+        struct device_array *array = (struct device_array *)object;
         result->operand = device_array_operand(array);
         result->ndim = array->ndim;
         result->shape = array->shape;
-        result->strides = NULL;
+        result->strides = array->contiguous ? NULL : device_array_strides(array);
         return 1;
     }
     int found = torch_operand_from(state, object, role, reader, result);

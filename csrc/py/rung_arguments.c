@@ -16,14 +16,16 @@ const char *const rung_kind_name[] = {
 int
 rung_operand(struct module_state *state, PyObject *object, const char *what, struct operand *operand)
 {
-    if (Py_TYPE(object) == state->device_array_type) {
+    if (Py_TYPE(object) == state->device_array_type && ((struct device_array *)object)->contiguous) {
         *operand = device_array_operand((struct device_array *)object);
         return 0;
     }
     if (PyArray_CheckExact(object) && host_operand(state, (PyArrayObject *)object, operand))
         return 0;
-    PyErr_Format(PyExc_TypeError,
-                 "%s must be a DeviceArray, or a contiguous and aligned NumPy array of a dtype that vecadd adds", what);
+    PyErr_Format(
+        PyExc_TypeError,
+        "%s must be a contiguous DeviceArray, or a contiguous and aligned NumPy array of a dtype that vecadd adds",
+        what);
     return -1;
 }
 

@@ -33,22 +33,17 @@ ordinal_from_object(struct module_state *state, PyObject *object, int *device)
     return 0;
 }
 
-enum direction { FROM_HOST, FROM_DEVICE };
-
-/* A new array with the bytes of `source`; on the device, those after all work queued on `stream` so far. */
+/* A new array with the elements of `source`. */
 static PyObject *
-copy_of(struct module_state *state, int device, void *stream, enum dtype dtype, int ndim, const Py_ssize_t *shape,
-        const void *source, enum direction direction)
+copy_of(struct module_state *state, int device, enum dtype dtype, PyArrayObject *source)
 {
-    PyObject *copy = device_array_new(state, device, stream, dtype, ndim, shape);
+    PyObject *copy = device_array_new(state, device, NULL, dtype, PyArray_NDIM(source), PyArray_DIMS(source));
     if (!copy)
         return NULL;
     const struct device_array *array = (const struct device_array *)copy;
-    size_t bytes = device_array_nbytes(array);
     struct status status;
     PyThreadState *released = PyEval_SaveThread();
-    int failed = direction == FROM_HOST ? device_copy_in(device, stream, array->data, source, bytes, &status)
-                                        : device_copy(device, stream, array->data, source, bytes, &status);
+    int failed = device_copy_in(device, NULL, array->data, PyArray_DATA(source), device_array_nbytes(array), &status);
     PyEval_RestoreThread(released);
     if (!failed)
         return copy;
@@ -57,11 +52,10 @@ copy_of(struct module_state *state, int device, void *stream, enum dtype dtype, 
 }
 
 static PyObject *
-copy_from_device(struct module_state *state, const struct device_array *array, bool any_device, int device)
+copy_from_device(struct device_array *array, bool any_device, int device)
 {
     if (any_device || device == array->device)
-        return copy_of(state, array->device, array->stream, array->dtype, array->ndim, array->shape, array->data,
-                       FROM_DEVICE);
+        return device_array_copy(array, NULL);
     PyErr_Format(PyExc_ValueError, "the array is on cuda:%d: copy it to cuda:%d by way of its numpy()", array->device,
                  device);
     return NULL;
@@ -79,8 +73,7 @@ copy_from_host(struct module_state *state, PyObject *object, int device)
     if (dtype < 0)
         dtype_refuse("x", (PyObject *)PyArray_DESCR(array));
     else
-        result = copy_of(state, device, NULL, (enum dtype)dtype, PyArray_NDIM(array), PyArray_DIMS(array),
-                         PyArray_DATA(array), FROM_HOST);
+        result = copy_of(state, device, (enum dtype)dtype, array);
     Py_DECREF(array);
     return result;
 }
@@ -90,7 +83,7 @@ const char to_device_doc[] = PyDoc_STR(
     "A DeviceArray with a C-contiguous copy of x: anything that numpy.asarray takes and whose dtype add takes,\n"
     "or a DeviceArray.\n\n"
     "device is None (the thread's current device; a DeviceArray's own), 'cuda', 'cuda:N' or N. Returns when the\n"
-    "elements have arrived.\n\n"
+    "elements of a host array have arrived, and for a DeviceArray when the copy is queued.\n\n"
     "Raises TypeError for other dtypes, ValueError for a device that is not there, MemoryError, and RuntimeError\n"
     "where CUDA cannot be used.");
 
@@ -105,6 +98,6 @@ py_to_device(PyObject *module, PyObject *arguments, PyObject *keywords)
         ordinal_from_object(state, device_object, &device) < 0)
         return NULL;
     if (Py_TYPE(object) == state->device_array_type)
-        return copy_from_device(state, (struct device_array *)object, Py_IsNone(device_object), device);
+        return copy_from_device((struct device_array *)object, Py_IsNone(device_object), device);
     return copy_from_host(state, object, device);
 }
