@@ -234,8 +234,9 @@ ignore_error(void *context, const char *kind, const char *message)
 static PyObject *
 another(const struct torch_kind *kind, const struct device_operand *like, struct device_operand *result)
 {
+    struct operand_reader reader = {0};
     PyObject *made = PyObject_CallFunctionObjArgs(kind->empty_like, like->exported, NULL);
-    if (made && Py_TYPE(made) == Py_TYPE(like->exported) && read_tensor(kind->exchange, made, result) &&
+    if (made && Py_TYPE(made) == Py_TYPE(like->exported) && read_tensor(kind->exchange, made, &reader, result) &&
         device_operand_is(result, like->operand.dtype, like->ndim, like->shape)) {
         result->exported = Py_NewRef(made);
         result->library = Py_NewRef(kind->library);
