@@ -225,3 +225,12 @@ def test_copy_to_a_second_device(second_device):
     assert x.device == f"cuda:{second_device}"
     assert_same_values(x.numpy(), a)
     assert vecadd.to_device(a).device == "cuda:0"
+
+
+def test_a_chain_of_2000_dependent_additions_is_exact(device):
+    a, b = np.arange(1024, dtype=np.float32), np.ones(1024, np.float32)
+    x, y = vecadd.to_device(a), vecadd.to_device(b)
+    for _ in range(1000):
+        x += y
+        x = x + y
+    assert_same_values(x.numpy(), a + 2000)
