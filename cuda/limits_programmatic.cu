@@ -6,16 +6,21 @@
 
 template <bool Triggers>
 __global__ static void
-empty_in_turn()
+idle_in_turn(int64_t cycles)
 {
     wait_for_prerequisites();
     if (Triggers)
         trigger_dependents();
+    if (cycles) {
+        const int64_t begin = cycle_counter();
+        while (cycle_counter() - begin < cycles)
+            ;
+    }
 }
 
 cudaError_t
-limits_programmatic_launch(unsigned blocks, unsigned threads, int triggers, cudaStream_t stream)
+limits_programmatic_launch(unsigned blocks, unsigned threads, int triggers, unsigned cycles, cudaStream_t stream)
 {
-    return launch_programmatic(triggers ? empty_in_turn<true> : empty_in_turn<false>,
-                               static_cast<uint64_t>(blocks) * threads, threads, stream);
+    return launch_programmatic(triggers ? idle_in_turn<true> : idle_in_turn<false>,
+                               static_cast<uint64_t>(blocks) * threads, threads, stream, static_cast<int64_t>(cycles));
 }

@@ -57,10 +57,11 @@ LIMITS = Limits(
     triggering_block=1.2e-9,
     programmatic_issued=2.9e-6,
     kernel_between=4e-6,
-    pool=1e-6,
+    pool_again=1e-6,
+    released=0.4e-6,
     mapped_read=52e9,
     mapped_write=52e9,
-    mapped_copy=95e9,
+    mapped_mixed=74e9,
     mapped_latency=1.2e-6,
     threads=16,
     wake=30e-6,
@@ -74,9 +75,12 @@ LIMITS = Limits(
     pageable_down=Curve.line(12e-6, 12e9),
     queued_up=Curve.line(1.5e-6, 55e9),
     queued_down=Curve.line(1.5e-6, 55e9),
+    staged_up=Curve.line(3e-6, 9e9),
     malloc=Curve.line(70e-6, 1e12),
+    pool=Curve.line(15e-6, 1e12),
     pinned=Curve.line(10e-6, 3e9),
     host_add=Curve.line(20e-6, 50e9),
+    host_add_one=Curve.line(1e-6, 5e9),
 )
 
 

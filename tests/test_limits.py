@@ -23,14 +23,14 @@ PROBES = {
 }
 # Which the double's clock cannot resolve, where nothing takes time.
 DIFFERENCES = ("block", "turnaround", "queued", "node", "job", "kernel_between")
-DIFFERENCES += ("waiting", "triggering", "triggering_node", "triggering_block")
+DIFFERENCES += ("waiting", "triggering", "triggering_node", "triggering_block", "released")
 NO_EVENTS = ("allocation_limits", "crew_limits")
 MORE_RATES = ["copy_gbps", "l2_read_gbps", "l2_write_gbps"]
 LAUNCHES = [f"{what}_seconds" for what in ("kernel", "block", "turnaround", "queued", "node", "issued", "waited")]
 TABLES = ["table_seconds", "job_seconds"]
 PROGRAMMATIC = [
     f"{what}_seconds"
-    for what in ("waiting", "triggering", "triggering_node", "triggering_block", "programmatic_issued")
+    for what in ("waiting", "triggering", "triggering_node", "triggering_block", "programmatic_issued", "released")
 ]
 CALLS = ["cudaStreamCreateWithFlags", "cudaEventCreate", "cudaMallocFromPoolAsync", "cudaEventRecord"]
 CALLS += ["cudaStreamSynchronize", "cudaEventElapsedTime"]

@@ -186,19 +186,19 @@ def device_latency(device: int) -> dict[Literal["l1", "l2", "page", "dram", "str
 # block on a multiprocessor that holds one at a time, of each further kernel of a queue and node of a graph, of the host
 # to queue a kernel and until one is done that nothing is ahead of; of a table of one job written, copied and worked
 # through, and of each further job. From compute capability 9.0 on also "waiting", "triggering", "triggering_node",
-# "triggering_block" and "programmatic_issued", the same of programmatic launches.
+# "triggering_block", "programmatic_issued" and "released", the same of programmatic launches.
 def launch_limits(device: int) -> dict[str, float]: ...
 
 # Seconds of copies of 4 KiB, four times as much, and so on up to nbytes: lists by kind of copy, "bytes" among them, and
 # "kernel_between", what an empty kernel takes between two copies of a stream.
 def copy_limits(device: int, nbytes: int) -> dict[str, Any]: ...
 
-# Seconds of memory of 4 KiB, four times as much, and so on up to nbytes, made and freed: lists "bytes", "malloc" and
-# "pinned", which ends at 4 MiB; and "pool", from a stream-ordered pool.
+# Seconds of three arrays of 4 KiB, four times as much, and so on up to nbytes, made and freed: lists "bytes", "malloc",
+# "pool", from a stream-ordered pool, which ends at 64 MiB, and "pinned", of one, which ends at 4 MiB; and "pool_again".
 def allocation_limits(device: int, nbytes: int) -> dict[str, Any]: ...
 
 # A kernel on nbytes of page-locked host memory: bytes a second, and seconds of a load that the next one waits for.
-def mapped_limits(device: int, nbytes: int) -> dict[Literal["read", "write", "copy", "latency"], float]: ...
+def mapped_limits(device: int, nbytes: int) -> dict[Literal["read", "write", "mixed", "latency"], float]: ...
 
 # What all threads that an addition may use do together: seconds until they wake, bytes a second that one and all copy
 # into page-locked memory, seconds of a call that queues work when one and when all do.

@@ -19,14 +19,16 @@ enum {
     QUEUED = 8, /* copies behind one another, of large ones fewer */
     QUEUED_BYTES = 32 << 20,
     ALTERNATIONS = 32,
+    KEPT = 6, /* buffers of each kind that are copied in turn: as many arrays as a bench of transfers goes round, whose
+               * caches keep of each what they keep there */
     HEAD_START = 800000, /* cycles, 0.4 ms: the host queues a copy or a launch in 4 us at most */
     HUGE_FROM = 4 << 20, /* as NumPy asks for its arrays */
     HUGE_PAGE = 2 << 20,
 };
 
 struct copies {
-    struct probe probe; /* `memory` is the device's end */
-    void *pinned, *ordinary;
+    struct probe probe;      /* `memory` is the device's end */
+    char *pinned, *ordinary; /* KEPT buffers of the most bytes */
 };
 
 struct queue {
@@ -52,15 +54,15 @@ copies_open(struct copies *copies, const struct device_scope *scope, size_t byte
 {
     if (probe_open(&copies->probe, scope, bytes, status) < 0)
         return -1;
-    const cudaError_t error = cudaHostAlloc(&copies->pinned, bytes, cudaHostAllocDefault);
+    const cudaError_t error = cudaHostAlloc((void **)&copies->pinned, KEPT * bytes, cudaHostAllocDefault);
     if (error != cudaSuccess) {
         copies->pinned = NULL;
         return device_status(status, error, "cudaHostAlloc");
     }
-    copies->ordinary = ordinary_memory(bytes);
+    copies->ordinary = ordinary_memory(KEPT * bytes);
     if (!copies->ordinary)
-        return status_set(status, STATUS_MEMORY, "there is no memory for a probe of %zu bytes", bytes);
-    memset(copies->pinned, 0, bytes);
+        return status_set(status, STATUS_MEMORY, "there is no memory for a probe of %zu bytes", KEPT * bytes);
+    memset(copies->pinned, 0, KEPT * bytes);
     const cudaError_t waited = stream_wait(copies->probe.stream);
     return waited == cudaSuccess ? 0 : device_status(status, waited, "cudaStreamSynchronize");
 }
@@ -82,18 +84,39 @@ rounds_of(size_t bytes)
 
 /* Seconds of the host until cudaMemcpy returns; the median. */
 static int
-waited_copy(const struct copies *copies, void *host, enum cudaMemcpyKind kind, size_t bytes, double *seconds,
+waited_copy(const struct copies *copies, char *hosts, enum cudaMemcpyKind kind, size_t bytes, double *seconds,
             struct status *status)
 {
     double each[ROUNDS];
     void *device = copies->probe.memory;
     const bool up = kind == cudaMemcpyHostToDevice;
-    for (int round = -1; round < rounds_of(bytes); round++) {
+    for (int round = -KEPT; round < rounds_of(bytes); round++) {
+        void *host = hosts + (size_t)(round + KEPT) % KEPT * bytes;
         const double begin = probe_now();
         const cudaError_t error = cudaMemcpy(up ? device : host, up ? host : device, bytes, kind);
         each[round < 0 ? 0 : round] = probe_now() - begin;
         if (error != cudaSuccess)
             return device_status(status, error, "cudaMemcpy");
+    }
+    *seconds = probe_median(each, rounds_of(bytes));
+    return 0;
+}
+
+/* Seconds of the host for each of some copies from ordinary memory, called as if it need not wait; the median. */
+static int
+staged_copy(const struct copies *copies, int count, size_t bytes, double *seconds, struct status *status)
+{
+    double each[ROUNDS];
+    for (int round = -1; round < rounds_of(bytes); round++) {
+        const double begin = probe_now();
+        cudaError_t error = cudaSuccess;
+        for (int i = 0; i < count && error == cudaSuccess; i++)
+            error = cudaMemcpyAsync(copies->probe.memory, copies->ordinary + (size_t)i % KEPT * bytes, bytes,
+                                    cudaMemcpyHostToDevice, copies->probe.stream);
+        each[round < 0 ? 0 : round] = (probe_now() - begin) / count;
+        const cudaError_t waited = stream_wait(copies->probe.stream);
+        if (error != cudaSuccess || waited != cudaSuccess)
+            return device_status(status, error != cudaSuccess ? error : waited, "cudaMemcpyAsync");
     }
     *seconds = probe_median(each, rounds_of(bytes));
     return 0;
@@ -137,6 +160,7 @@ measure_size(const struct copies *copies, size_t bytes, struct copy_seconds *fou
         waited_copy(copies, copies->pinned, cudaMemcpyDeviceToHost, bytes, &found->to_host, status) < 0 ||
         waited_copy(copies, copies->ordinary, cudaMemcpyHostToDevice, bytes, &found->pageable_to_device, status) < 0 ||
         waited_copy(copies, copies->ordinary, cudaMemcpyDeviceToHost, bytes, &found->pageable_to_host, status) < 0 ||
+        staged_copy(copies, queue.count, bytes, &found->staged_to_device, status) < 0 ||
         queued_copy(&queue, &found->queued_to_device, status) < 0)
         return -1;
     queue.kind = cudaMemcpyDeviceToHost;

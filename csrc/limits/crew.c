@@ -23,14 +23,14 @@ enum {
     MOST_THREADS = 256,
 };
 
-enum task { ANSWER, COPY, QUEUE, END };
+enum task { ANSWER, FILL, COPY, QUEUE, END };
 
 struct member {
     struct crew *crew;
     int number;
     struct probe probe; /* a stream, and SMALL bytes of the device */
     void *stage;        /* page-locked */
-    void *source;       /* ordinary, crew->bytes */
+    void *source;       /* ordinary, crew->bytes: a part of what all have */
     cudaError_t error;
 };
 
@@ -67,6 +67,8 @@ static void
 do_task(struct member *member, enum task task)
 {
     const struct crew *crew = member->crew;
+    if (task == FILL)
+        memset(member->source, 1, crew->bytes);
     if (task == COPY)
         for (size_t at = 0; at + STAGE <= crew->bytes; at += STAGE)
             memcpy(member->stage, (const char *)member->source + at, STAGE);
@@ -164,10 +166,9 @@ crew_open(struct crew *crew, const struct device_scope *scope, struct status *st
             member->stage = NULL;
             return device_status(status, error, "cudaHostAlloc");
         }
-        member->source = calloc(1, crew->bytes);
+        member->source = malloc(crew->bytes);
         if (!member->source)
             return status_set(status, STATUS_MEMORY, "there is no memory for a probe of %zu bytes", crew->bytes);
-        memset(member->source, 1, crew->bytes);
     }
     while (crew->started < crew->threads - 1 &&
            pthread_create(&crew->handles[crew->started], NULL, member_main, &crew->member[crew->started + 1]) == 0)
@@ -209,12 +210,14 @@ limits_crew(int device, int threads, size_t bytes, struct crew_limits *limits, s
     }
     crew->device = scope.device;
     crew->threads = threads;
-    crew->bytes = bytes < STAGE ? STAGE : bytes / STAGE * STAGE;
+    const size_t each = bytes / (size_t)threads;
+    crew->bytes = each < STAGE ? STAGE : each / STAGE * STAGE;
     pthread_mutex_init(&crew->lock, NULL);
     pthread_cond_init(&crew->changed, NULL);
-    double one = 0, all = 0;
-    if (crew_open(crew, &scope, status) < 0 || measure(crew, ANSWER, crew->threads, &limits->wake, status) < 0 ||
-        measure(crew, COPY, 1, &one, status) < 0 || measure(crew, COPY, crew->threads, &all, status) < 0 ||
+    double one = 0, all = 0, filled;
+    if (crew_open(crew, &scope, status) < 0 || run_task(crew, FILL, crew->threads, &filled, status) < 0 ||
+        measure(crew, ANSWER, crew->threads, &limits->wake, status) < 0 || measure(crew, COPY, 1, &one, status) < 0 ||
+        measure(crew, COPY, crew->threads, &all, status) < 0 ||
         measure(crew, QUEUE, 1, &limits->call_one, status) < 0 ||
         measure(crew, QUEUE, crew->threads, &limits->call_all, status) < 0)
         goto done;

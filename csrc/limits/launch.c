@@ -18,8 +18,9 @@ enum {
     BLOCKS = 1 << 15,            /* 20 us on an H200, where each starts in 0.61 ns */
     THREADS = 64,
     GENERATIONS = 32, /* of blocks that have a multiprocessor to themselves */
-    ISSUED = 256,     /* launches whose time the host is asked for: the first ones find the driver's caches cold */
+    ISSUED = 1000,    /* launches whose time the host is asked for: as many as it makes when it makes many */
     PROGRAMMATIC_CC = 90,
+    BUSY = 2000,                 /* cycles, 1 us: more than what a kernel's launch takes beside it */
     TRIGGERING_BLOCKS = 1 << 13, /* 10 us */
     TRIGGERING_THREADS = 256,    /* a block that triggers starts with all of its warps, or the next may not */
 };
@@ -29,6 +30,7 @@ enum order { SERIAL, WAITING, TRIGGERING }; /* the two last are programmatic */
 struct empties {
     enum order order;
     unsigned blocks, threads, shared, launches;
+    unsigned cycles; /* that each takes; programmatic ones */
 };
 
 static cudaError_t
@@ -40,7 +42,7 @@ queue_empties(const struct probe *probe, const void *argument)
         error = empties->order == SERIAL
                     ? limits_empty_launch(empties->blocks, empties->threads, empties->shared, probe->stream)
                     : limits_programmatic_launch(empties->blocks, empties->threads, empties->order == TRIGGERING,
-                                                 probe->stream);
+                                                 empties->cycles, probe->stream);
     return error;
 }
 
@@ -123,9 +125,10 @@ graph_close(const struct graph *graph)
 
 /* The median of the rounds after a first one. */
 static int
-measure_graph(const struct probe *probe, enum order order, int rounds, double *seconds, struct status *status)
+measure_graph(const struct probe *probe, enum order order, unsigned cycles, int rounds, double *seconds,
+              struct status *status)
 {
-    const struct empties nodes = {order, 1, 1, 0, NODES};
+    const struct empties nodes = {order, 1, 1, 0, NODES, cycles};
     double each[ROUNDS_MOST];
     struct graph graph = {0};
     int result = graph_open(&graph, probe, &nodes, status);
@@ -154,14 +157,15 @@ measure_serial(const struct probe *probe, int device, int rounds, struct launch_
         error = cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device);
     if (error != cudaSuccess)
         return device_status(status, error, "cudaDeviceGetAttribute");
-    const struct empties one = {SERIAL, 1, 1, 0, 1}, grid = {SERIAL, BLOCKS, THREADS, 0, 1},
-                         many = {SERIAL, 1, 1, 0, QUEUED}, issue = {SERIAL, 1, 1, 0, ISSUED},
-                         lonely = {SERIAL, (unsigned)multiprocessors * GENERATIONS, THREADS, (unsigned)shared / 2, 1};
+    const struct empties one = {SERIAL, 1, 1, 0, 1, 0}, grid = {SERIAL, BLOCKS, THREADS, 0, 1, 0},
+                         many = {SERIAL, 1, 1, 0, QUEUED, 0}, issue = {SERIAL, 1, 1, 0, ISSUED, 0},
+                         lonely = {SERIAL, (unsigned)multiprocessors * GENERATIONS, THREADS, (unsigned)shared / 2, 1,
+                                   0};
     if (measure(probe, HEAD_START, &one, rounds, &limits->kernel, status) < 0 ||
         measure(probe, HEAD_START, &grid, rounds, &blocks, status) < 0 ||
         measure(probe, HEAD_START, &lonely, rounds, &generations, status) < 0 ||
         measure(probe, HEAD_START_QUEUED, &many, rounds, &queued, status) < 0 ||
-        measure_graph(probe, SERIAL, rounds, &graph, status) < 0 ||
+        measure_graph(probe, SERIAL, 0, rounds, &graph, status) < 0 ||
         measure_host(probe, &one, rounds, &issued, &limits->waited, status) < 0 ||
         measure_host(probe, &issue, rounds, &issued, &done, status) < 0)
         return -1;
@@ -176,20 +180,24 @@ measure_serial(const struct probe *probe, int device, int rounds, struct launch_
 static int
 measure_programmatic(const struct probe *probe, int rounds, struct launch_limits *limits, struct status *status)
 {
-    double waiting = 0, triggering = 0, graph = 0, blocks = 0, issued = 0, done;
-    const struct empties queue = {WAITING, 1, 1, 0, QUEUED}, triggers = {TRIGGERING, 1, 1, 0, QUEUED},
-                         grid = {TRIGGERING, TRIGGERING_BLOCKS, TRIGGERING_THREADS, 0, 1},
-                         issue = {WAITING, 1, 1, 0, ISSUED};
+    double waiting = 0, triggering = 0, graph = 0, blocks = 0, issued = 0, busy = 0, twice = 0, done;
+    const struct empties queue = {WAITING, 1, 1, 0, QUEUED, 0}, triggers = {TRIGGERING, 1, 1, 0, QUEUED, 0},
+                         grid = {TRIGGERING, TRIGGERING_BLOCKS, TRIGGERING_THREADS, 0, 1, 0},
+                         issue = {WAITING, 1, 1, 0, ISSUED, 0};
     if (measure(probe, HEAD_START_QUEUED, &queue, rounds, &waiting, status) < 0 ||
         measure(probe, HEAD_START_QUEUED, &triggers, rounds, &triggering, status) < 0 ||
         measure(probe, HEAD_START, &grid, rounds / 3 + 1, &blocks, status) < 0 ||
-        measure_graph(probe, TRIGGERING, rounds, &graph, status) < 0 ||
+        measure_graph(probe, TRIGGERING, 0, rounds, &graph, status) < 0 ||
+        measure_graph(probe, TRIGGERING, BUSY, rounds, &busy, status) < 0 ||
+        measure_graph(probe, TRIGGERING, 2 * BUSY, rounds, &twice, status) < 0 ||
         measure_host(probe, &issue, rounds, &issued, &done, status) < 0)
         return -1;
     limits->programmatic.waiting = at_least_0(waiting - limits->kernel) / (QUEUED - 1);
     limits->programmatic.triggering = at_least_0(triggering - limits->kernel) / (QUEUED - 1);
     limits->programmatic.node = at_least_0(graph - limits->kernel) / (NODES - 1);
     limits->programmatic.block = at_least_0(blocks - limits->kernel) / (TRIGGERING_BLOCKS - 1);
+    /* Busy kernels hide what does not wait for them: of one, what is not its own time. */
+    limits->programmatic.released = at_least_0(2 * busy - twice - limits->kernel) / (NODES - 1);
     limits->programmatic.issued = issued / ISSUED;
     return 0;
 }

@@ -6,6 +6,7 @@
 #include "device.h"
 #include "kernels.h"
 #include "probe.h"
+#include "probe_launches.h"
 #include "probes.h"
 
 enum { LINK = 4608, STEPS = 1024, ROUNDS = 5 }; /* LINK in bytes, as in latency.c; a step takes 1 us */
@@ -55,10 +56,10 @@ write_all(const struct probe *probe, const void *argument)
 }
 
 static cudaError_t
-copy_half(const struct probe *probe, const void *argument)
+merge_thirds(const struct probe *probe, const void *argument)
 {
     const struct mapped *mapped = argument;
-    return limits_copy_launch(mapped->device, mapped->bytes, probe->stream);
+    return limits_merge_launch(mapped->device, mapped->bytes, probe->stream);
 }
 
 static cudaError_t
@@ -99,16 +100,16 @@ limits_mapped(int device, size_t bytes, struct mapped_limits *limits, struct sta
 
     int result = -1;
     struct mapped mapped = {0};
-    double read = 0, write = 0, copy = 0, chase = 0, forged;
+    double read = 0, write = 0, mixed = 0, chase = 0, forged;
     *limits = (struct mapped_limits){0};
     if (mapped_open(&mapped, &scope, bytes < LINK ? LINK : bytes, status) < 0 ||
         best(&mapped, read_all, &read, status) < 0 || best(&mapped, write_all, &write, status) < 0 ||
-        best(&mapped, copy_half, &copy, status) < 0 || best(&mapped, forge, &forged, status) < 0 ||
+        best(&mapped, merge_thirds, &mixed, status) < 0 || best(&mapped, forge, &forged, status) < 0 ||
         best(&mapped, follow, &chase, status) < 0)
         goto done;
     limits->read = read > 0 ? (double)mapped.bytes / read : 0;
     limits->write = write > 0 ? (double)mapped.bytes / write : 0;
-    limits->copy = copy > 0 ? (double)mapped.bytes / copy : 0;
+    limits->mixed = mixed > 0 ? (double)mapped.bytes / mixed : 0;
     limits->latency = chase / STEPS;
     result = 0;
 done:

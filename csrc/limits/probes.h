@@ -50,6 +50,7 @@ struct launch_limits {
     bool has_programmatic; /* the device is of compute capability 9.0 or later */
     struct {
         double waiting, triggering, node, block, issued;
+        double released; /* from the end of a kernel of that graph to the work of the next */
     } programmatic;
     double table, job;
 };
@@ -67,10 +68,12 @@ int limits_link(int device, size_t bytes, int rounds, struct link_limits *limits
 enum { LIMITS_SIZES = 10 }; /* 4 KiB, then four times as many bytes each: 1 GiB is the last */
 
 /* Seconds of a copy of so many bytes, by the host's clock until cudaMemcpy returns, of page-locked and of ordinary
- * memory; and by the device's, of page-locked memory behind another in a stream. Medians. */
+ * memory; `staged`: until cudaMemcpyAsync of ordinary memory returns, which waits for the driver to have read it; and
+ * by the device's clock, of page-locked memory behind another in a stream. Host memory goes round six buffers. Medians.
+ */
 struct copy_seconds {
     size_t bytes;
-    double to_device, to_host, pageable_to_device, pageable_to_host, queued_to_device, queued_to_host;
+    double to_device, to_host, pageable_to_device, pageable_to_host, staged_to_device, queued_to_device, queued_to_host;
 };
 
 /* Up to `most` bytes, 4 KiB at least; and what an empty kernel takes between two copies of a stream. */
@@ -81,32 +84,33 @@ struct copy_limits {
 };
 int limits_copies(int device, size_t most, struct copy_limits *limits, struct status *status);
 
-/* Seconds of the host for memory of so many bytes made and freed: cudaMalloc's, and page-locked memory of the host,
- * which is -1 above 4 MiB. Medians. */
+/* Seconds of the host for three arrays of so many bytes made and freed, used between: by cudaMalloc, and from a
+ * stream-ordered pool for a stream that is new, -1 above 64 MiB; and for one of the host's page-locked memory, -1 above
+ * 4 MiB. Medians. */
 struct allocation_seconds {
     size_t bytes;
-    double malloc, pinned;
+    double malloc, pool, pinned;
 };
 
-/* Up to `most` bytes; and the same of a stream-ordered pool that has what is asked for. */
+/* Up to `most` bytes; and, from the pool, for a stream that has had memory before. */
 struct allocation_limits {
     int count;
     struct allocation_seconds sizes[LIMITS_SIZES];
-    double pool;
+    double pool_again;
 };
 int limits_allocation(int device, size_t most, struct allocation_limits *limits, struct status *status);
 
-/* A kernel on the host's page-locked memory: bytes a second read, written, and half read and half written; seconds of a
+/* A kernel on the host's page-locked memory: bytes a second read, written, and both at once; seconds of a
  * load that the next one waits for. Best of the rounds. */
 struct mapped_limits {
-    double read, write, copy, latency;
+    double read, write, mixed, latency; /* mixed: two thirds read */
 };
 int limits_mapped(int device, size_t bytes, struct mapped_limits *limits, struct status *status);
 
 /* What `threads` threads of the host make of it together, the caller among them. Seconds from waking the others, who
  * were idle, until all have answered; bytes a second that one thread and all together copy into page-locked memory of
- * STAGE bytes each; seconds of each call that queues a copy or a kernel, when one thread queues and when all do, each
- * on a stream of its own. Medians. */
+ * their own, `bytes` in all; seconds of each call that queues a copy or a kernel, when one thread queues and when all
+ * do, each on a stream of its own. Medians. */
 struct crew_limits {
     double wake, copy_one, copy_all, call_one, call_all;
 };

@@ -9,10 +9,10 @@
 
 enum { JOBS = 1024, THREADS = 32, ROUNDS_MOST = 64 };
 
-/* Seconds of the host for a table of so many jobs, its memory included. */
+/* Seconds of the host for a table of so many jobs, its memory included, on a stream that has had none before. */
 static int
-table_pass(const struct probe *probe, const struct device_scope *scope, unsigned count, double *seconds,
-           struct status *status)
+table_pass(const struct probe *probe, cudaStream_t stream, const struct device_scope *scope, unsigned count,
+           double *seconds, struct status *status)
 {
     void *device = NULL;
     int result = -1;
@@ -22,19 +22,32 @@ table_pass(const struct probe *probe, const struct device_scope *scope, unsigned
         return status_set(status, STATUS_MEMORY, "there is no memory for a table of %u jobs", count);
     for (unsigned i = 0; i < count; i++)
         jobs[i] = (struct limits_job){.from = 2 * (uint64_t)i, .to = 4 * (uint64_t)i, .count = i};
-    if (pool_allocate(scope, probe->stream, count * sizeof *jobs, &device, status) < 0)
+    if (pool_allocate(scope, stream, count * sizeof *jobs, &device, status) < 0)
         goto done;
-    cudaError_t error = cudaMemcpyAsync(device, jobs, count * sizeof *jobs, cudaMemcpyHostToDevice, probe->stream);
+    cudaError_t error = cudaMemcpyAsync(device, jobs, count * sizeof *jobs, cudaMemcpyHostToDevice, stream);
     if (error == cudaSuccess)
-        error = limits_table_launch(device, count, THREADS, probe->sink, probe->stream);
-    const cudaError_t waited = stream_wait(probe->stream);
+        error = limits_table_launch(device, count, THREADS, probe->sink, stream);
+    const cudaError_t waited = stream_wait(stream);
     *seconds = probe_now() - begin;
     if (error == cudaSuccess)
         error = waited;
     result = error == cudaSuccess ? 0 : device_status(status, error, "cudaMemcpyAsync");
 done:
-    pool_release(probe->stream, device);
+    pool_release(stream, device);
     free(jobs);
+    return result;
+}
+
+static int
+table_on_new_stream(const struct probe *probe, const struct device_scope *scope, unsigned count, double *seconds,
+                    struct status *status)
+{
+    cudaStream_t stream;
+    const cudaError_t error = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    if (error != cudaSuccess)
+        return device_status(status, error, "cudaStreamCreateWithFlags");
+    const int result = table_pass(probe, stream, scope, count, seconds, status);
+    cudaStreamDestroy(stream);
     return result;
 }
 
@@ -47,8 +60,8 @@ limits_table(const struct probe *probe, const struct device_scope *scope, int ro
         rounds = ROUNDS_MOST;
     for (int round = -1; round < rounds; round++) {
         const int kept = round < 0 ? 0 : round;
-        if (table_pass(probe, scope, 1, &one[kept], status) < 0 ||
-            table_pass(probe, scope, JOBS, &many[kept], status) < 0)
+        if (table_on_new_stream(probe, scope, 1, &one[kept], status) < 0 ||
+            table_on_new_stream(probe, scope, JOBS, &many[kept], status) < 0)
             return -1;
     }
     *table = probe_median(one, rounds);

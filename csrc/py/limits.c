@@ -272,7 +272,8 @@ const char launch_limits_doc[] = PyDoc_STR(
     "through, and 'job', for each further one. From compute capability 9.0 on also of programmatic launches: "
     "'waiting',\n"
     "each further one of a queue, 'triggering', where each lets the next begin early, 'triggering_node', in a graph,\n"
-    "'triggering_block', each block of such a grid, and 'programmatic_issued', what the host takes to queue one.");
+    "'triggering_block', each block of such a grid, 'programmatic_issued', what the host takes to queue one,\n"
+    "and 'released', in that graph, from the end of a kernel to the work of the next.");
 
 PyObject *
 py_launch_limits(PyObject *module, PyObject *arguments, PyObject *keywords)
@@ -297,6 +298,7 @@ py_launch_limits(PyObject *module, PyObject *arguments, PyObject *keywords)
         {"triggering_node", limits.programmatic.node},
         {"triggering_block", limits.programmatic.block},
         {"programmatic_issued", limits.programmatic.issued},
+        {"released", limits.programmatic.released},
     };
     return limits.has_programmatic ? add_figures(found, programmatic, sizeof programmatic / sizeof *programmatic)
                                    : found;
@@ -352,7 +354,8 @@ const char copy_limits_doc[] =
     PyDoc_STR("copy_limits($module, device, nbytes)\n--\n\n"
               "Seconds of copies of 4 KiB, four times as much, and so on up to nbytes: a dict of lists. 'bytes' of\n"
               "each; 'to_device' and 'to_host' from and to page-locked memory, by the host's clock until cudaMemcpy\n"
-              "returns; 'pageable_to_device' and 'pageable_to_host' the same of ordinary memory; 'queued_to_device'\n"
+              "returns; 'pageable_to_device' and 'pageable_to_host' the same of ordinary memory; 'staged_to_device'\n"
+              "of ordinary memory until cudaMemcpyAsync returns; 'queued_to_device'\n"
               "and 'queued_to_host' behind another copy of the stream, by the device's clock. And a float,\n"
               "'kernel_between', what an empty kernel takes between two copies of a stream.");
 
@@ -372,18 +375,19 @@ py_copy_limits(PyObject *module, PyObject *arguments, PyObject *keywords)
         return status_raise(PyModule_GetState(module), &status);
 #define LIST(name) #name, list_of(limits.sizes, sizeof *limits.sizes, offsetof(struct copy_seconds, name), limits.count)
     return Py_BuildValue(
-        "{s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:d}", "bytes",
+        "{s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:d}", "bytes",
         sizes_of(limits.sizes, sizeof *limits.sizes, offsetof(struct copy_seconds, bytes), limits.count),
-        LIST(to_device), LIST(to_host), LIST(pageable_to_device), LIST(pageable_to_host), LIST(queued_to_device),
-        LIST(queued_to_host), "kernel_between", limits.kernel_between);
+        LIST(to_device), LIST(to_host), LIST(pageable_to_device), LIST(pageable_to_host), LIST(staged_to_device),
+        LIST(queued_to_device), LIST(queued_to_host), "kernel_between", limits.kernel_between);
 #undef LIST
 }
 
-const char allocation_limits_doc[] =
-    PyDoc_STR("allocation_limits($module, device, nbytes)\n--\n\n"
-              "Seconds of the host for memory of 4 KiB, four times as much, and so on up to nbytes, made and freed: a\n"
-              "dict of lists, 'bytes' of each, 'malloc' by cudaMalloc, 'pinned' page-locked memory of the host, up to\n"
-              "4 MiB. And a float, 'pool', from a stream-ordered pool that has what is asked for.");
+const char allocation_limits_doc[] = PyDoc_STR(
+    "allocation_limits($module, device, nbytes)\n--\n\n"
+    "Seconds of the host for three arrays of 4 KiB, four times as much, and so on up to nbytes, made and\n"
+    "freed: a dict of lists, 'bytes' of each, 'malloc' by cudaMalloc, 'pool' from a stream-ordered pool for a\n"
+    "stream that is new, up to 64 MiB, and 'pinned', one of page-locked memory of the host, up to 4 MiB. And a\n"
+    "float, 'pool_again', one from the pool for a stream that has had memory before.");
 
 PyObject *
 py_allocation_limits(PyObject *module, PyObject *arguments, PyObject *keywords)
@@ -402,16 +406,16 @@ py_allocation_limits(PyObject *module, PyObject *arguments, PyObject *keywords)
 #define LIST(name)                                                                                                     \
 #name, list_of(limits.sizes, sizeof *limits.sizes, offsetof(struct allocation_seconds, name), limits.count)
     return Py_BuildValue(
-        "{s:N,s:N,s:N,s:d}", "bytes",
+        "{s:N,s:N,s:N,s:N,s:d}", "bytes",
         sizes_of(limits.sizes, sizeof *limits.sizes, offsetof(struct allocation_seconds, bytes), limits.count),
-        LIST(malloc), LIST(pinned), "pool", limits.pool);
+        LIST(malloc), LIST(pool), LIST(pinned), "pool_again", limits.pool_again);
 #undef LIST
 }
 
-const char mapped_limits_doc[] =
-    PyDoc_STR("mapped_limits($module, device, nbytes)\n--\n\n"
-              "What a kernel does on nbytes of page-locked host memory: a dict of 'read', 'write' and 'copy' in bytes\n"
-              "a second (a copy reads half of them), and 'latency', seconds of a load that the next one waits for.");
+const char mapped_limits_doc[] = PyDoc_STR(
+    "mapped_limits($module, device, nbytes)\n--\n\n"
+    "What a kernel does on nbytes of page-locked host memory: a dict of 'read', 'write' and 'mixed' in bytes\n"
+    "a second (two thirds of these are read), and 'latency', seconds of a load that the next one waits for.");
 
 PyObject *
 py_mapped_limits(PyObject *module, PyObject *arguments, PyObject *keywords)
@@ -427,7 +431,7 @@ py_mapped_limits(PyObject *module, PyObject *arguments, PyObject *keywords)
     PyEval_RestoreThread(released);
     if (failed)
         return status_raise(PyModule_GetState(module), &status);
-    return Py_BuildValue("{s:d,s:d,s:d,s:d}", "read", limits.read, "write", limits.write, "copy", limits.copy,
+    return Py_BuildValue("{s:d,s:d,s:d,s:d}", "read", limits.read, "write", limits.write, "mixed", limits.mixed,
                          "latency", limits.latency);
 }
 
@@ -435,7 +439,7 @@ const char crew_limits_doc[] = PyDoc_STR(
     "crew_limits($module, device, nbytes)\n--\n\n"
     "What the threads that an addition may use do together, a dict: 'threads', how many; 'wake', seconds until\n"
     "they have answered after a rest; 'copy_one' and 'copy_all', bytes a second that one of them and all\n"
-    "copy, nbytes each, into page-locked memory that stays in the cache; 'call_one' and 'call_all', seconds\n"
+    "copy, nbytes in all, into page-locked memory that stays in the cache; 'call_one' and 'call_all', seconds\n"
     "of a call that queues a copy or a kernel, when one of them queues and when all do.");
 
 PyObject *

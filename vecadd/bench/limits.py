@@ -14,8 +14,9 @@ WORD = 4  # bytes: what the host's probe adds at a time, whatever the dtype
 LINK_BYTES = 64 << 20  # rates of a PCIe 5 x16 link are flat from 16 MiB on
 ALLOCATED = 1 << 30  # bytes of the largest array that is made and freed
 MAPPED = 32 << 20  # bytes of host memory that a kernel reads and writes: 1 ms
-COPIED = 8 << 20  # bytes that each thread of the host copies: 1 ms
-HOST_ARRAYS = (4 << 20, 16 << 20, 64 << 20, 256 << 20)  # bytes: of three, the last do not fit in a cache of 300 MB
+COPIED = 512 << 20  # bytes that all threads of the host copy together: past a cache of 300 MB
+ONE_THREADS = 64 << 20  # bytes of the largest arrays that one thread adds: 10 ms
+HOST_ARRAYS = (1 << 20, 4 << 20, 16 << 20, 64 << 20, 256 << 20)  # bytes; the last do not fit there
 
 
 class Limit(Protocol):
@@ -122,14 +123,16 @@ def probe_link(device: int) -> dict[str, float]:
     }
 
 
-def probe_copies(device: int) -> dict[str, Any]:
-    """Seconds of copies by their size, lists beside that of their ``bytes``; and of an empty kernel between two."""
-    found = _core.copy_limits(device, LINK_BYTES)
+def probe_copies(device: int, memory: int) -> dict[str, Any]:
+    """Seconds of copies by their size, lists beside that of their ``bytes``; and of an empty kernel between two.
+    ``memory`` is what the host has."""
+    found = _core.copy_limits(device, min(LINK_BYTES, memory // 64))
     return {name if name == "bytes" else f"{name}_seconds": value for name, value in found.items()}
 
 
 def probe_allocation(device: int, memory: int) -> dict[str, Any]:
-    """Seconds of memory made and freed by its size, lists beside that of its ``bytes``; and from a pool."""
+    """Seconds of three arrays made and freed by their size, lists beside that of their ``bytes``, and of one from a
+    pool. ``memory`` is what the device has."""
     found = _core.allocation_limits(device, min(ALLOCATED, memory // 8))
     return {name if name == "bytes" else f"{name}_seconds": value for name, value in found.items()}
 
@@ -137,14 +140,16 @@ def probe_allocation(device: int, memory: int) -> dict[str, Any]:
 def probe_mapped(device: int) -> dict[str, float]:
     """GB/s of a kernel on the host's page-locked memory, and seconds of a load there."""
     found = _core.mapped_limits(device, MAPPED)
-    rates = {f"{way}_gbps": found[way] / 1e9 for way in ("read", "write", "copy")}
+    rates = {f"{way}_gbps": found[way] / 1e9 for way in ("read", "write", "mixed")}
     return {**rates, "latency_seconds": found["latency"]}
 
 
-def probe_crew(device: int) -> dict[str, Any]:
+def probe_crew(device: int, memory: int) -> dict[str, Any]:
     """What all threads of the host do together: seconds until they wake and of a call that queues work, GB/s that they
-    copy, and seconds of their best addition of arrays of so many ``bytes``, a list each."""
-    found = _core.crew_limits(device, COPIED)
+    copy, and seconds of the best addition of arrays of so many ``bytes`` by all and by one, a list each. ``memory`` is
+    what the host has."""
+    found = _core.crew_limits(device, min(COPIED, memory // 16))
+    sizes = [nbytes for nbytes in HOST_ARRAYS if nbytes <= memory // 16]
     return {
         "threads": found["threads"],
         "wake_seconds": found["wake"],
@@ -152,11 +157,12 @@ def probe_crew(device: int) -> dict[str, Any]:
         "copy_all_gbps": found["copy_all"] / 1e9,
         "call_one_seconds": found["call_one"],
         "call_all_seconds": found["call_all"],
-        "bytes": list(HOST_ARRAYS),
-        "add_seconds": [_host_add(nbytes) for nbytes in HOST_ARRAYS],
+        "bytes": sizes,
+        "add_seconds": [_host_add(nbytes, 0) for nbytes in sizes],
+        "add_one_seconds": [_host_add(nbytes, 1) for nbytes in sizes if nbytes <= ONE_THREADS],
     }
 
 
-def _host_add(nbytes: int) -> float:
+def _host_add(nbytes: int, threads: int) -> float:
     a, b, out = (np.ones(nbytes // WORD, np.uint32) for _ in range(3))
-    return _core.HostLimit(a, b, out).round()
+    return _core.HostLimit(a, b, out, threads).round()

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from vecadd import _core
+from vecadd._host import memory_available
 from vecadd.bench import contestants, ladder, latencies, limits, transfers
 from vecadd.bench.axes import DEFAULT_DTYPES, DEFAULT_SIZES, Axes, dtype_named
 from vecadd.bench.buffers import HOST, rotation
@@ -74,7 +75,7 @@ class Machine:
 
     @cached_property
     def copies(self) -> dict[str, Any]:
-        self.probed["copies"] = limits.probe_copies(self.device)
+        self.probed["copies"] = limits.probe_copies(self.device, memory_available())
         return self.probed["copies"]
 
     @cached_property
@@ -89,7 +90,7 @@ class Machine:
 
     @cached_property
     def crew(self) -> dict[str, Any]:
-        self.probed["crew"] = limits.probe_crew(self.device)
+        self.probed["crew"] = limits.probe_crew(self.device, memory_available())
         return self.probed["crew"]
 
     @cached_property

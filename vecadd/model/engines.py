@@ -18,9 +18,10 @@ ROUNDING = 1e-13  # seconds: sums of times that are the same may differ by less
 
 @dataclass(frozen=True)
 class Spend:
-    """Seconds of the thread."""
+    """Seconds of the thread; ``idle``: nobody waits for it, if it finds nothing to do then."""
 
     seconds: float
+    idle: bool = False
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,8 @@ class _Busy:
     resumes: dict[int, float] = field(default_factory=dict)
     waits: dict[int, Wait] = field(default_factory=dict)
     calls: dict[int, Queue] = field(default_factory=dict)  # that threads are in
+    idle: set[int] = field(default_factory=set)  # threads that have been idle
+    ended: float = 0  # when the last thread or work was done
     streams: dict[int, deque[_Work]] = field(default_factory=dict)
     ready: dict[str, deque[_Work]] = field(default_factory=lambda: {"up": deque(), "down": deque(), "kernel": deque()})
 
@@ -118,6 +121,7 @@ class _Busy:
                 self.finish(self.ready[engine].popleft())
 
     def finish(self, work: _Work) -> None:
+        self.ended = self.now
         works = self.streams[work.stream]
         works.popleft()
         if works:
@@ -142,19 +146,24 @@ def run(threads: Iterable[Thread], link: Link) -> float:
         busy.waits_end()
         if not due and (busy.resumes or any(busy.ready.values())):
             busy.step()
-    return busy.now
+    return busy.ended
 
 
 def _advance(busy: _Busy, number: int, thread: Thread) -> None:
     """One step of a thread whose time has come. What it queued is there when the call returns."""
     if number in busy.calls:
         busy.queue(busy.calls.pop(number))
+    if number not in busy.idle:
+        busy.ended = busy.now
+    busy.idle.discard(number)
     step = next(thread, None)
     del busy.resumes[number]
     if isinstance(step, Wait):
         busy.waits[number] = step
     elif isinstance(step, Spend):
         busy.resumes[number] = busy.now + step.seconds
+        if step.idle:
+            busy.idle.add(number)
     elif isinstance(step, Queue):
         busy.resumes[number] = busy.now + step.call
         busy.calls[number] = step

@@ -57,14 +57,17 @@ def predict(
         for cached in (True, False)
     )
     work = kept * near + (1 - kept) * far - limits.need("kernel")
-    if way.block:
-        work = max(work, -(-n // block) * limits.need(way.block))
     # What is there of the first call and the last kernel, whoever the others wait for: a kernel alone, seen to its end.
     alone = limits.need("issued") + limits.need("kernel") if limits.waited is None else limits.waited
     terms = {
         "issue": (0 if way.graph else adds - 1) * limits.need(way.issued),
         "kernels": (adds - 1) * (limits.need(way.spacing) + work),
     }
+    if way.block:  # the next is there when a kernel ends: its blocks that fit have started
+        released = limits.need("released") + work - limits.need("turnaround")
+        starts = -(-n // block) * limits.need(way.block)
+        terms["kernels"] = (adds - 1) * max(limits.need(way.spacing), released, limits.need("released") + starts)
+        work = max(work, starts)
     return longest(alone + work + max(terms.values()), terms)
 
 

@@ -39,10 +39,11 @@ _PLACES: Mapping[str, tuple[str, str]] = {
     "triggering_block": ("launch", "triggering_block_seconds"),
     "programmatic_issued": ("launch", "programmatic_issued_seconds"),
     "kernel_between": ("copies", "kernel_between_seconds"),
-    "pool": ("allocation", "pool_seconds"),
+    "pool_again": ("allocation", "pool_again_seconds"),
+    "released": ("launch", "released_seconds"),
     "mapped_read": ("mapped", "read_gbps"),
     "mapped_write": ("mapped", "write_gbps"),
-    "mapped_copy": ("mapped", "copy_gbps"),
+    "mapped_mixed": ("mapped", "mixed_gbps"),
     "mapped_latency": ("mapped", "latency_seconds"),
     "threads": ("crew", "threads"),
     "wake": ("crew", "wake_seconds"),
@@ -60,9 +61,12 @@ _CURVES: Mapping[str, tuple[str, str]] = {
     "pageable_down": ("copies", "pageable_to_host_seconds"),
     "queued_up": ("copies", "queued_to_device_seconds"),
     "queued_down": ("copies", "queued_to_host_seconds"),
+    "staged_up": ("copies", "staged_to_device_seconds"),
     "malloc": ("allocation", "malloc_seconds"),
+    "pool": ("allocation", "pool_seconds"),
     "pinned": ("allocation", "pinned_seconds"),
     "host_add": ("crew", "add_seconds"),
+    "host_add_one": ("crew", "add_one_seconds"),
 }
 
 
@@ -78,7 +82,13 @@ class Curve:
         """``start`` seconds and bytes at ``rate`` bytes a second."""
         return cls(((0.0, start), (rate, start + 1)))
 
+    def rate(self, nbytes: float) -> float:
+        """Bytes a second at that size; at the smallest that was probed for less."""
+        most = max(nbytes, self.points[0][0])
+        return most / self.seconds(most)
+
     def seconds(self, nbytes: float) -> float:
+        """What so many bytes take."""
         (size, least), *_ = self.points
         if nbytes <= size or len(self.points) == 1:
             return least
@@ -123,10 +133,11 @@ class Limits:
     triggering_block: float | None = None  # for each block of them that starts
     programmatic_issued: float | None = None  # of the host, for a programmatic launch
     kernel_between: float | None = None  # of an empty kernel between two copies of a stream
-    pool: float | None = None  # of memory taken from a pool and given back
+    pool_again: float | None = None  # of memory from a pool for a stream that has had some, and given back
+    released: float | None = None  # from the end of a kernel of a graph to the next's, that waited for it
     mapped_read: float | None = None  # bytes a second: a kernel on page-locked memory of the host
     mapped_write: float | None = None
-    mapped_copy: float | None = None  # half read, half written
+    mapped_mixed: float | None = None  # two thirds read, one third written
     mapped_latency: float | None = None  # seconds of a load there
     threads: float | None = None  # of the host, that an addition may use
     wake: float | None = None  # seconds until they all answer after a rest
@@ -140,9 +151,12 @@ class Limits:
     pageable_down: Curve | None = None
     queued_up: Curve | None = None  # from page-locked memory behind another copy of the stream, by the device's clock
     queued_down: Curve | None = None
-    malloc: Curve | None = None  # cudaMalloc and cudaFree
+    staged_up: Curve | None = None  # from ordinary memory, until the call returns
+    malloc: Curve | None = None  # three arrays of so many bytes: cudaMalloc and cudaFree
+    pool: Curve | None = None  # from a pool for a new stream
     pinned: Curve | None = None  # page-locked memory of the host made and freed
-    host_add: Curve | None = None  # by bytes of an array: the host's best addition of three
+    host_add: Curve | None = None  # by bytes of an array: the best addition of the host's threads
+    host_add_one: Curve | None = None  # of one of them
 
     @classmethod
     def of(cls, meta_limits: Mapping[str, Mapping[str, Any]]) -> "Limits":
@@ -156,17 +170,20 @@ class Limits:
         """That limit; raises ValueError where the run did not measure it."""
         value: float | None = getattr(self, name)
         if value is None:
-            part, key = _PLACES[name]
-            raise ValueError(f"this run did not measure {name}: its meta has no limits[{part!r}][{key!r}]")
+            raise ValueError(self.lack(name))
         return value
 
     def seconds(self, name: str, nbytes: float) -> float:
         """What that curve says of so many bytes; raises ValueError where the run did not measure it."""
         curve: Curve | None = getattr(self, name)
         if curve is None:
-            part, key = _CURVES[name]
-            raise ValueError(f"this run did not measure {name}: its meta has no limits[{part!r}][{key!r}]")
+            raise ValueError(self.lack(name))
         return curve.seconds(nbytes)
+
+    def lack(self, name: str) -> str:
+        """That this limit was not measured, in words."""
+        part, key = ({**_PLACES, **_CURVES})[name]
+        return f"this run did not measure {name}: its meta has no limits[{part!r}][{key!r}]"
 
     @property
     def far(self) -> float:

@@ -25,6 +25,7 @@ from vecadd.model.limits import Limits
 from vecadd.model.prediction import Prediction, itemsize, longest
 
 MAPPED_AT_ONCE = 2 << 20  # bytes that cudaMalloc maps: the granularity of the driver's virtual memory
+PROBED_ARRAYS = 3  # that the probes of allocation hold at once
 PART = 256  # bytes that parts of an array are multiples of, as in csrc/ladder/copies.c
 
 # As in csrc/core/transfer.c and csrc/core/transfer_slots.h: bytes of a chunk of one array.
@@ -93,7 +94,7 @@ _COPIES: Mapping[str, Copies] = {
     "malloc_each_call": Copies(streams=1, arrays="malloc"),
     "pool": Copies(streams=1, arrays="pool"),
 }
-_PAGEABLE = ("pageable", "streams4_pageable", "copy_blocking", "copy_async", "copy_stream", "staged", "managed")
+_PAGEABLE = ("pageable", "streams4_pageable", "copy_blocking", "copy_async", "copy_stream", "staged")
 _EITHER = ("hybrid", "tuned_transfer")
 
 
@@ -108,6 +109,8 @@ def predict(
 ) -> Prediction:
     """Of a transfer rung; see `vecadd.model.predict`. ``params`` are all of its parameters."""
     name = rung["name"]
+    if name == "managed":
+        raise ValueError("no probe measures how the driver moves the pages of managed")
     usual = "pageable" if name in _PAGEABLE else "pinned"
     if memory not in (None, usual) and name not in _EITHER:
         raise ValueError(f"rung {name} is expected on {usual} memory, not on {memory!r}")
@@ -158,10 +161,17 @@ def _waited_copy(call: Call, stream: int, way: str, nbytes: int) -> Iterator[Ste
         yield from _pageable_copy(call, stream, way, nbytes)
 
 
-def _pageable_copy(call: Call, stream: int, way: str, nbytes: int) -> Iterator[Step]:
-    """The driver waits for what is ahead, and copies a part of it at a time through memory of its own."""
-    yield Wait(stream)
-    yield Spend(call.seconds(f"pageable_{way}", nbytes))
+def _pageable_copy(call: Call, stream: int, way: str, nbytes: int, blocking: bool = True) -> Iterator[Step]:
+    """The driver waits for what is ahead, and copies a part at a time through memory of its own. A copy up that is not
+    to wait returns when all of it has been read. Parts come as fast as their array: caches keep as much of them."""
+    curve = f"pageable_{way}" if blocking or way == "down" else "staged_up"
+    seconds = max(call.seconds(curve, nbytes), call.seconds(curve, call.nbytes) * nbytes / call.nbytes)
+    if curve == "staged_up":
+        least = call.limits.queued_up.points[0][0] if call.limits.queued_up else 0
+        yield Queue(stream, "up", seconds, call.seconds("queued_up", min(nbytes, least)))
+    else:
+        yield Wait(stream)
+        yield Spend(seconds)
 
 
 def _kernel(call: Call, stream: int, lanes: int, issued: float) -> Queue:
@@ -176,9 +186,12 @@ def _cleared(call: Call, stream: int, lanes: int, issued: float) -> Iterator[Ste
 
 def allocated(limits: Limits, arrays: int, nbytes: int) -> float:
     """Seconds of so many arrays of the device by cudaMalloc, made and freed."""
-    if nbytes >= MAPPED_AT_ONCE:
-        return arrays * limits.seconds("malloc", nbytes)
-    return -(-arrays * nbytes // MAPPED_AT_ONCE) * limits.seconds("malloc", nbytes)
+    return limits.seconds("malloc", nbytes) * _maps(arrays, nbytes) / _maps(PROBED_ARRAYS, nbytes)
+
+
+def _maps(arrays: int, nbytes: int) -> int:
+    """How often so many arrays make the driver map memory."""
+    return arrays if nbytes >= MAPPED_AT_ONCE else -(-arrays * nbytes // MAPPED_AT_ONCE)
 
 
 # Copies and kernels on streams.
@@ -194,7 +207,7 @@ def _by_copies(call: Call, how: Copies) -> Prediction:
     if asked or how.arrays == "malloc":
         made += allocated(call.limits, arrays, of_array)
     elif how.arrays == "pool":
-        made += arrays * call.need("pool")
+        made += call.seconds("pool", of_array)
     way = run([_chunks(call, how, lanes)], link(call))
     return _told(call, made + way, {"memory and streams": made})
 
@@ -208,7 +221,7 @@ def _chunk(call: Call, how: Copies) -> int:
 
 def _chunks(call: Call, how: Copies, lanes: int) -> Thread:
     streams, used = max(1, how.streams), set()
-    issued = call.need("queued_copy")
+    issued = call.need("call_one")
     for number, begin in enumerate(range(0, call.n, lanes)):
         stream, here = number % streams, min(lanes, call.n - begin)
         nbytes = here * call.itemsize
@@ -216,13 +229,13 @@ def _chunks(call: Call, how: Copies, lanes: int) -> Thread:
         yield from _cleared(call, stream, here, issued)
         for way in ("up", "up", "kernel", "down"):
             if way == "kernel":
-                yield _kernel(call, stream, here, call.need("issued"))
+                yield _kernel(call, stream, here, issued)
             elif how.blocking:
                 yield from _waited_copy(call, stream, way, nbytes)
             elif call.pinned:
                 yield _copy(call, stream, way, nbytes, issued)
             else:
-                yield from _pageable_copy(call, stream, way, nbytes)
+                yield from _pageable_copy(call, stream, way, nbytes, blocking=False)
     if call.pinned and not how.blocking:
         # The first wait sees what it took to get to the device; the others find their streams at their ends.
         for position, stream in enumerate(sorted(used)):
@@ -249,8 +262,8 @@ def _zero_copy(call: Call) -> Prediction:
     last = min(call.nbytes, call.gpu.multiprocessors * call.gpu.threads * _lanes_a_thread(call) * call.itemsize)
     beside = call.nbytes - last
     terms = {
-        "loads": (2 * call.nbytes - beside) / call.need("mapped_read"),
-        "both ways": 2 * beside / call.need("mapped_copy"),
+        "loads": 2 * last / call.need("mapped_read"),
+        "both ways": 3 * beside / call.need("mapped_mixed"),
         "stores": last / call.need("mapped_write"),
         "launch": call.need("waited") + call.need("mapped_latency"),
     }
@@ -279,7 +292,7 @@ def _pipeline(call: Call) -> Prediction:
     depth = 2 if call.nbytes > PIPELINE_LEAST else 1
 
     def thread() -> Thread:
-        yield Spend(depth * call.need("pool"))
+        yield Spend(depth * call.need("pool_again"))
         yield from _slots_start(call, range(depth), 1.0)
         for turn, here in enumerate(_tapered(call, lanes)):
             yield from _slot_queue(call, turn % depth, here, 1.0)
@@ -301,14 +314,14 @@ def _tapered(call: Call, lanes: int) -> Iterator[int]:
 def _slots_start(call: Call, streams: range, slower: float) -> Iterator[Step]:
     """A flag word is cleared."""
     for stream in streams:
-        yield Queue(stream, "kernel", slower * call.need("issued"), call.need("queued"))
+        yield Queue(stream, "kernel", slower * call.need("call_one"), call.need("queued"))
 
 
 def _slot_queue(call: Call, stream: int, lanes: int, slower: float) -> Iterator[Step]:
-    nbytes, issued = lanes * call.itemsize, slower * call.need("queued_copy")
+    nbytes, issued = lanes * call.itemsize, slower * call.need("call_one")
     yield _copy(call, stream, "up", nbytes, issued)
     yield _copy(call, stream, "up", nbytes, issued)
-    yield _kernel(call, stream, lanes, slower * call.need("issued"))
+    yield _kernel(call, stream, lanes, issued)
     yield _copy(call, stream, "down", nbytes, issued)
 
 
@@ -329,11 +342,13 @@ def _staged(call: Call) -> Prediction:
     depth = 2 if chunks > threads else 1
     slower = _slower(call, threads)
     rate = _copy_rate(call, threads)
-    begin = threads * depth * call.need("pool")
+    begin = threads * depth * call.need("pool_again")
     taken = count(0, lanes)
 
     def thread(number: int) -> Thread:
-        yield Spend(begin + (call.need("wake") if number else 0.0))
+        yield Spend(begin)
+        if number:
+            yield Spend(call.need("wake"), idle=True)
         streams = range(number * depth, (number + 1) * depth)
         yield from _slots_start(call, streams, slower)
         flying = dict.fromkeys(streams, 0)
@@ -382,11 +397,10 @@ def _hybrid(call: Call) -> Prediction:
     chunk = min((HYBRID_PINNED if call.pinned else HYBRID_STAGED) // call.itemsize, call.n)
     left = [0, call.n]
     rate = _copy_rate(call, threads)
-    # Each thread's part of what all of them add together.
-    an_element = call.seconds("host_add", call.nbytes) * max(1, int(call.need("threads"))) / call.n
+    an_element = call.itemsize / _add_rate(call, min(threads - 1, -(-call.n // block)))
     made = 0.0
     if call.params.get("allocates"):
-        made = HYBRID_SLOTS * (call.need("made_stream") + 3 * call.need("pool"))
+        made = HYBRID_SLOTS * (call.need("made_stream") + 3 * call.need("pool_again"))
         if not call.pinned:
             made += 2 * HYBRID_SLOTS * call.seconds("pinned", chunk * call.itemsize)
 
@@ -411,12 +425,21 @@ def _hybrid(call: Call) -> Prediction:
             yield from _hybrid_drain(call, stream, flying[stream], rate)
 
     def adding() -> Thread:
-        yield Spend(call.need("wake"))
+        yield Spend(call.need("wake"), idle=True)
         while here := take(block, False):
             yield Spend(here * an_element)
 
     going = run([feeding(), *(adding() for _ in range(threads - 1))], link(call))
     return _told(call, made + going, {"memory and streams": made})
+
+
+def _add_rate(call: Call, threads: int) -> float:
+    """Bytes of an array a second that each of so many threads adds: what one does, or its part of what all do."""
+    if call.limits.host_add is None or call.limits.host_add_one is None:
+        missing = "host_add" if call.limits.host_add is None else "host_add_one"
+        raise ValueError(call.limits.lack(missing))
+    all_rate, one = call.limits.host_add.rate(call.nbytes), call.limits.host_add_one.rate(call.nbytes)
+    return min(one, all_rate / max(1, threads))
 
 
 def _hybrid_drain(call: Call, stream: int, lanes: int, rate: float) -> Iterator[Step]:
