@@ -111,12 +111,14 @@ time_stages(struct module_state *state, PyObject *const objects[ROLE_COUNT], int
     stages->parse = now() - begin;
 
     begin = now();
-    for (int i = 0; i < calls; i++)
+    for (int i = 0; i < calls; i++) {
+        struct operand_reader reader = {0};
         for (int role = 0; role < ROLE_COUNT; role++) {
-            if (device_operand_from(state, objects[role], (enum role)role, NULL, &operand) <= 0)
+            if (device_operand_read(state, objects[role], (enum role)role, NULL, &reader, &operand) <= 0)
                 return -1;
             device_operand_clear(&operand);
         }
+    }
     stages->describe = now() - begin;
 
     begin = now();

@@ -58,11 +58,13 @@ prepare_host(struct module_state *state, const struct add_arguments *arguments, 
 static int
 find_device_operands(struct module_state *state, const struct add_arguments *arguments, struct prepared_call *call)
 {
+    struct operand_reader reader = {0};
     int count = 0;
     for (int role = 0; role < ROLE_COUNT; role++) {
         PyObject *object = arguments->objects[role];
-        int found =
-            object ? device_operand_from(state, object, (enum role)role, arguments->stream, &call->devices[role]) : 0;
+        int found = object ? device_operand_read(state, object, (enum role)role, arguments->stream, &reader,
+                                                 &call->devices[role])
+                           : 0;
         if (found < 0)
             return -1;
         call->held[role] = found;
