@@ -63,6 +63,12 @@ larger(size_t x, size_t y)
     return x > y ? x : y;
 }
 
+static size_t
+smaller(size_t x, size_t y)
+{
+    return x < y ? x : y;
+}
+
 static struct host_schedule
 cut(enum lane lane, size_t n, int threads, size_t largest)
 {
@@ -86,7 +92,8 @@ struct host_schedule
 host_schedule_for(enum lane lane, size_t n, bool in_place)
 {
     const struct host_thresholds *from = host_thresholds();
-    const size_t bytes = n * lane_size[lane], most = bytes / larger(from->share, BLOCK_MIN);
+    const size_t bytes = n * lane_size[lane], blocks = bytes / BLOCK_MIN;
+    const size_t most = smaller(larger(bytes / from->share, 2), blocks); /* two, where threads pay at all */
     const bool streaming = !in_place && bytes >= from->stream_together;
     int threads = 1;
     if (bytes >= from->threads_awake || bytes >= from->threads_asleep)

@@ -101,6 +101,14 @@ thresholds_are_those_that_were_tuned(void)
 }
 
 static void
+two_threads_need_no_share_of_that_size(void)
+{
+    tuned_to("threads_awake 65536\nshare 131072\nend 2\n");
+    CHECK(host_schedule_for(LANE_I8, 65536, false).threads == 2);
+    CHECK(host_schedule_for(LANE_I8, 1 << 19, false).threads == 4);
+}
+
+static void
 threads_that_stream_are_as_many_as_were_tuned(void)
 {
     tuned_to("stream_together 1000000\nthreads_streaming 5\nend 2\n");
@@ -159,6 +167,7 @@ main(void)
     RUN(arrays_between_have_the_threads_that_are_awake);
     RUN(every_thread_has_a_block);
     RUN(thresholds_are_those_that_were_tuned);
+    RUN(two_threads_need_no_share_of_that_size);
     RUN(threads_that_stream_are_as_many_as_were_tuned);
     RUN(a_file_that_makes_no_sense_changes_nothing);
     RUN(blocks_are_whole_cache_lines_and_divide_addresses);

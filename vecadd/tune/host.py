@@ -96,11 +96,14 @@ def search(tell: Tell) -> Sequence[Found]:
 
     compare("stream_alone", "streaming stores of one thread", Schedule(1, streaming=True), one, back_to_back)
     if threads > 1:
-        tell("threads for a small sum")
-        few = sorted({min(threads, count) for count in (2, 3, 4, 6, 8, 16)})
-        few_times = medians([Schedule(count) for count in few], cut(operands, SMALL), back_to_back)
-        rows["share"] = max(LEAST_SHARE, SMALL // fewest(few, few_times))
-        words.append(f"threads for {show(SMALL)}: {listed(few, few_times)}; {show(rows['share'])} for each at least")
+        if threads > 2:
+            tell("threads for a small sum")
+            few = sorted({min(threads, count) for count in (2, 3, 4, 6, 8, 16)})
+            few_times = medians([Schedule(count) for count in few], cut(operands, SMALL), back_to_back)
+            rows["share"] = max(LEAST_SHARE, SMALL // fewest(few, few_times))
+            words.append(
+                f"threads for {show(SMALL)}: {listed(few, few_times)}; {show(rows['share'])} for each at least"
+            )
         compare("threads_awake", f"{threads} threads that are awake", all_, one, back_to_back)
         compare("threads_asleep", f"{threads} threads that sleep", all_, one, after_idling)
         rows["threads_asleep"] = max(rows["threads_awake"], rows["threads_asleep"])
