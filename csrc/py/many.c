@@ -411,7 +411,8 @@ check_others(struct module_state *state, const struct many_call *call)
 
 /* A sum for an addition that has none yet. */
 static PyObject *
-make_sum(struct module_state *state, struct many_call *call, struct batch_add *add, PyObject *a)
+make_sum(struct module_state *state, struct many_call *call, struct operand_reader *reader, struct batch_add *add,
+         PyObject *a)
 {
     if (call->place == PLACE_HOST) {
         PyArrayObject *like = (PyArrayObject *)a;
@@ -423,7 +424,7 @@ make_sum(struct module_state *state, struct many_call *call, struct batch_add *a
     }
     struct device_operand like, made;
     PyObject *sum = NULL;
-    int found = device_operand_from(state, a, ROLE_A, call->stream_object, &like);
+    int found = device_operand_read(state, a, ROLE_A, call->stream_object, reader, &like);
     if (found > 0) {
         const struct device_shape due = {like.operand.dtype, like.ndim, like.shape, ROLE_A};
         sum = device_result(state, &like, &due, call->device, call->stream, &made);
@@ -440,6 +441,7 @@ make_sum(struct module_state *state, struct many_call *call, struct batch_add *a
 static int
 make_result(struct module_state *state, struct many_call *call, PyObject *out)
 {
+    struct operand_reader reader = {0};
     call->result = out && PyList_Check(out) ? Py_NewRef(out) : PyList_New(call->count);
     if (!call->result)
         return -1;
@@ -451,7 +453,7 @@ make_result(struct module_state *state, struct many_call *call, PyObject *out)
         Py_ssize_t pair = call->add_pair[i];
         if (object_of(call, ROLE_OUT, pair))
             continue;
-        PyObject *sum = make_sum(state, call, &call->adds[i], PyTuple_GetItem(call->lists[ROLE_A], pair));
+        PyObject *sum = make_sum(state, call, &reader, &call->adds[i], PyTuple_GetItem(call->lists[ROLE_A], pair));
         if (!sum)
             name_pair(pair);
         if (!sum || PyList_SetItem(call->result, pair, sum) < 0)

@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 
 #include "batch.h"
+#include "batch_kernel.h"
 #include "check.h"
 #include "device.h"
 #include "double.h"
@@ -126,6 +127,29 @@ runs_after_and_before_every_other_stream(void)
     CHECK(double_faults() == 0);
 }
 
+/* More bytes than the kernel's table has bits for. */
+static void
+a_long_addition_is_cut_into_pieces(void)
+{
+    const size_t n = (size_t)BATCH_MOST_BYTES + 1000;
+    struct status status;
+    uint8_t *host = malloc(n), *memory = double_device_malloc(0, n);
+    for (size_t i = 0; i < n; i++)
+        host[i] = (uint8_t)(i % 251);
+    CHECK(double_device_write(memory, host, n) == 0);
+    const struct batch_add add = {.a = memory, .b = memory, .c = memory, .n = n, .lane = LANE_I8};
+    const struct device_batch batch = {.adds = &add, .count = 1};
+    CHECK(device_add_many(&batch, &status) == 0, "%s", status.text);
+    CHECK(double_device_read(host, memory, n) == 0);
+    size_t wrong = 0;
+    for (size_t i = 0; i < n; i++)
+        wrong += host[i] != (uint8_t)(2 * (i % 251));
+    CHECK(wrong == 0, "%zu", wrong);
+    CHECK(double_calls("cudaLaunchKernel") == 1);
+    double_device_free(memory);
+    free(host);
+}
+
 static struct device_batch failing;
 
 static int
@@ -170,6 +194,7 @@ main(void)
     RUN(adds_every_lane_size_and_alignment_in_one_launch);
     RUN(nothing_is_queued_for_nothing);
     RUN(runs_after_and_before_every_other_stream);
+    RUN(a_long_addition_is_cut_into_pieces);
     RUN(a_failing_call_is_told_and_leaks_nothing);
     return check_report();
 }
