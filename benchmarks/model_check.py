@@ -42,11 +42,29 @@ EXPLAINED: Sequence[tuple[tuple[str, ...], str]] = (
     (("single_block_chunked",), "probably stores and fills compete for the L1's lookups, which are roughly counted"),
     (("chunked", "graph"), "probably a kernel that follows another finds the memory busy with its stores"),
     (
-        ("launch_loop",),
+        ("launch_loop", "pdl", "pdl_trigger"),
         "the host's time for a launch differs by a third between minutes, and the launches' probe is of one moment",
     ),
+    (("graph_pdl_trigger",), "as graph: probably a kernel that follows another finds the memory busy with its stores"),
+    (("batched",), "the rung fills its table through a description of each addition, which no probe has"),
+    (
+        ("hybrid",),
+        "the processor and the link use the same memory at once, which no probe does, and where the arrays are in the "
+        "caches is the bench's",
+    ),
+    (
+        ("staged", "tuned_transfer"),
+        "threads call the driver, copy and wait in turns that the probes do all at once; chunks on two streams follow "
+        "each other with gaps that no probe measures",
+    ),
     (("streams2", "streams4"), "copies on several streams take turns on the link with gaps that no probe measures"),
+    (
+        ("pageable", "copy_blocking", "copy_async", "copy_stream", "streams4_pageable"),
+        "the driver's copies of ordinary memory go as fast as the caches and the host's other traffic let them",
+    ),
+    (("pinned", "malloc_each_call", "pool"), "what memory costs depends on what else the driver holds at the time"),
     (("pinned_reused", "stream1_pinned"), "how long the host takes to see a copy's end differs between runs"),
+    (("zero_copy",), "how far the loads of small grids are under way together is not known"),
 )
 CURVES = {name for name, kind in get_type_hints(Limits).items() if kind == Curve | None}
 SWEEPS = ("device", "size", "ladder", "blocksize", "precision", "transfer", "latency")

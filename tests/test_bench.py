@@ -368,7 +368,7 @@ def swept(device: int, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Run]:
     sets and rounds, ten small additions in the place of a thousand, and the probes of the first such run."""
     for name, probe in PROBES.items():
         monkeypatch.setattr(limits, name, probe)
-    for name in ("ALLOCATED", "MAPPED", "COPIED"):
+    for name in ("LINK_BYTES", "ALLOCATED", "MAPPED", "COPIED"):
         monkeypatch.setattr(limits, name, 1 << 20)
     monkeypatch.setattr(limits, "HOST_ARRAYS", (1 << 20,))
     monkeypatch.setattr(buffers, "MOST_SETS", 2)
