@@ -23,6 +23,7 @@ ONLY_WITH_CUDA = {
     "csrc/core/batch.c",
     "csrc/core/batch_graph.c",
     "csrc/core/device.c",
+    "csrc/core/device_recipes.c",
     "csrc/core/hybrid.c",
     "csrc/core/memory.c",
     "csrc/core/plan_graph.c",

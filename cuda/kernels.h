@@ -9,18 +9,12 @@
 
 #include "dtype.h"
 #include "kernel_launch.h"
+#include "recipes.h"
 #include "strided.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* How the operands are loaded. */
-enum add_loads {
-    LOADS_PLAIN,
-    LOADS_EVICT_LAST, /* asks the L2 to keep what is read until all else is gone, so that the writes of c go out in
-                       * longer runs; on compute capability 9.0, plain elsewhere */
-};
 
 struct add_call {
     enum lane lane;

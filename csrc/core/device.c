@@ -269,17 +269,12 @@ pool_make(cudaMemPool_t *pool, int device, struct status *status)
 static int
 kernels_find(struct device_state *state, int device, struct status *status)
 {
-    int major = 0, minor = 0, l2 = 0;
-    cudaError_t error = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
-    if (error == cudaSuccess)
-        error = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
-    if (error == cudaSuccess)
-        error = cudaDeviceGetAttribute(&l2, cudaDevAttrL2CacheSize, device);
+    int major = 0;
+    const cudaError_t error = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
     if (error != cudaSuccess)
         return device_status(status, error, "cudaDeviceGetAttribute");
-    state->recipes = recipes_for(10 * major + minor, (size_t)l2);
     state->programmatic = major >= 9;
-    return 0;
+    return recipes_find(&state->recipes, device, status);
 }
 
 int
@@ -390,18 +385,6 @@ device_leave(const struct device_scope *scope)
 {
     if (scope->device != scope->previous)
         cudaSetDevice(scope->previous);
-}
-
-cudaError_t
-recipe_choose_on_current_device(struct add_call *call)
-{
-    struct device_scope scope;
-    struct status status = {0};
-    if (device_enter(&scope, -1, &status) < 0)
-        return status.cuda ? (cudaError_t)status.cuda : cudaErrorUnknown;
-    recipe_choose(&scope.state->recipes, call);
-    device_leave(&scope);
-    return cudaSuccess;
 }
 
 struct range {

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "plan.h"
+#include "recipes.h"
 #include "status.h"
 
 struct device_facts {
@@ -44,6 +45,16 @@ int device_start(int device, struct status *status);
 /* The thread's current device, and whether `device` exists (an error that says how many there are). */
 int device_current(int *device, struct status *status);
 int device_check_ordinal(int device, struct status *status);
+
+/* What an addition on a device goes by, and what `vecadd tune` writes its file for. */
+enum { TUNED_KEY = 80 };
+struct device_recipes {
+    char key[TUNED_KEY]; /* "GPU-<UUID> driver 13000" */
+    struct recipes shipped, used;
+};
+
+/* Starts the device. */
+int device_recipes(int device, struct device_recipes *recipes, struct status *status);
 
 /* Checks that [pointer, pointer + bytes) lies in memory that the driver knows and that a kernel may use, stepping over
  * adjacent allocations (caching allocators map segments side by side), and gives its device. `what` names it in the

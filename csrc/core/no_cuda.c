@@ -76,6 +76,12 @@ device_check_pointer_near(const void *pointer, size_t bytes, const char *what, s
 }
 
 int
+device_recipes(int device, struct device_recipes *recipes, struct status *status)
+{
+    return no_cuda(status);
+}
+
+int
 device_add(const struct plan *plan, struct status *status)
 {
     return no_cuda(status);

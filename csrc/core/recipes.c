@@ -1,5 +1,11 @@
 #include "recipes.h"
 
+#include <math.h>
+#include <string.h>
+
+#include "kernels.h"
+#include "tuned_file.h"
+
 #define MIB ((size_t)1 << 20)
 
 /* Compute capability 9.0: an H200, buffers rotating, nothing flushed; us by 256 threads, by 1024, and by 1024 with
@@ -30,12 +36,52 @@ static const struct {
 };
 
 struct recipes
-recipes_for(int capability, size_t l2)
+recipes_shipped(int capability, size_t l2)
 {
     int i = 0;
     while (tables[i].capability != 0 && tables[i].capability != capability)
         i++;
-    return (struct recipes){tables[i].row, tables[i].count, tables[i].capability != 0, l2};
+    struct recipes recipes = {
+        .count = tables[i].count,
+        .source = tables[i].capability != 0 ? RECIPES_MEASURED : RECIPES_INHERITED,
+        .l2 = l2,
+    };
+    memcpy(recipes.row, tables[i].row, (size_t)tables[i].count * sizeof *recipes.row);
+    return recipes;
+}
+
+/* Whole, from 0 to `most`. */
+static bool
+is_count(double number, double most)
+{
+    return number >= 0 && number <= most && number == floor(number);
+}
+
+/* Appends a row that a kernel can follow: whole warps, and thresholds that grow from 0. */
+static bool
+take_row(void *context, const char *name, const double *number, int count)
+{
+    struct recipes *recipes = context;
+    if (strcmp(name, "recipe") != 0 || count != 4 || recipes->count == RECIPES_MOST)
+        return false;
+    if (!is_count(number[0], 0x1p53) || !is_count(number[1], 1024) || !is_count(number[2], LOADS_EVICT_LAST) ||
+        !is_count(number[3], 60))
+        return false;
+    const struct recipe row = {(size_t)number[0], (unsigned)number[1], (enum add_loads)number[2], (unsigned)number[3]};
+    const bool first = recipes->count == 0;
+    if (row.block == 0 || row.block % 32 != 0 || (first && row.min_bytes != 0) ||
+        (!first && row.min_bytes <= recipes->row[recipes->count - 1].min_bytes))
+        return false;
+    recipes->row[recipes->count++] = row;
+    return true;
+}
+
+void
+recipes_read_tuned(struct recipes *recipes, const char *key)
+{
+    struct recipes tuned = {.source = RECIPES_TUNED, .l2 = recipes->l2};
+    if (tuned_file_read("recipes", key, take_row, &tuned) && tuned.count > 0)
+        *recipes = tuned;
 }
 
 void

@@ -39,6 +39,7 @@ static PyMethodDef methods[] = {
     PLAIN(memory_counts, METH_NOARGS),
     PLAIN(output_pool_counts, METH_NOARGS),
     PLAIN(release, METH_NOARGS),
+    PLAIN(device_recipes, METH_VARARGS),
     PLAIN(tuned_path, METH_VARARGS),
     PLAIN(tuned_rows, METH_VARARGS),
 

@@ -7,6 +7,7 @@
 //   expects  never behind another rung; from 96 MiB on 1.4 % over float4 by evict_last, on an H200
 //   from     our own measurements
 //   try      vecadd bench ladder --rungs float4,tuned
+#include "kernels.h"
 #include "recipes.h"
 #include "rung.cuh"
 
@@ -25,7 +26,7 @@ tuned_launch(const struct rung_call *call)
     add.n = call->n;
     add.stream = static_cast<cudaStream_t>(call->stream);
     add.describe = call->describe;
-    cudaError_t error = recipe_choose_on_current_device(&add);
+    auto error = static_cast<cudaError_t>(recipe_choose_on_current_device(&add));
     if (error != cudaSuccess)
         return error;
 

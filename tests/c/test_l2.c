@@ -7,6 +7,7 @@
 #include "check.h"
 #include "double.h"
 #include "dtype.h"
+#include "kernels.h"
 #include "operands.h"
 #include "recipes.h"
 #include "sums.h"
@@ -204,7 +205,7 @@ test_a_block_of_part_of_a_warp_is_refused(void)
 static struct add_call
 chosen(int capability, enum lane lane, size_t n)
 {
-    const struct recipes recipes = recipes_for(capability, 60 * MIB);
+    const struct recipes recipes = recipes_shipped(capability, 60 * MIB);
     struct add_call call = {.lane = lane, .n = n};
     recipe_choose(&recipes, &call);
     return call;
@@ -216,7 +217,7 @@ test_large_calls_hold_and_demote_where_that_was_measured(void)
     const struct add_call small = chosen(90, LANE_F32, 1 << 20), large = chosen(90, LANE_F32, 1 << 28);
     CHECK(small.loads == LOADS_PLAIN && small.demoted == 0 && small.block == 256);
     CHECK(large.loads == LOADS_EVICT_LAST && large.demoted == 16 * MIB && large.block == 1024);
-    CHECK(recipes_for(90, 60 * MIB).measured);
+    CHECK(recipes_shipped(90, 60 * MIB).source == RECIPES_MEASURED);
 }
 
 static void
@@ -234,7 +235,7 @@ test_other_capabilities_load_plainly(void)
 {
     static const int others[] = {75, 80, 86, 89, 100, 120, 130};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        CHECK(!recipes_for(others[i], 60 * MIB).measured, "%d", others[i]);
+        CHECK(recipes_shipped(others[i], 60 * MIB).source == RECIPES_INHERITED, "%d", others[i]);
         for (size_t n = 1; n <= (size_t)1 << 32; n *= 16) {
             const struct add_call call = chosen(others[i], LANE_I8, n);
             CHECK(call.loads == LOADS_PLAIN && call.demoted == 0 && call.block == 256, "%d, %zu", others[i], n);
@@ -247,7 +248,7 @@ test_every_row_of_a_table_can_be_launched_and_comes_in_order(void)
 {
     static const int capabilities[] = {75, 90};
     for (int i = 0; i < 2; i++) {
-        const struct recipes recipes = recipes_for(capabilities[i], 60 * MIB);
+        const struct recipes recipes = recipes_shipped(capabilities[i], 60 * MIB);
         CHECK(recipes.count > 0 && recipes.row[0].min_bytes == 0);
         for (int row = 0; row < recipes.count; row++) {
             CHECK(recipes.row[row].block % 32 == 0 && recipes.row[row].block <= 1024);

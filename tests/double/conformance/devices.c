@@ -36,6 +36,8 @@ test_properties_and_attributes_agree(void)
     int value;
     char bus[32] = "";
     CHECK(cudaGetDeviceProperties(&properties, 0) == cudaSuccess);
+    static const struct CUuuid_st none;
+    CHECK(memcmp(&properties.uuid, &none, sizeof none) != 0);
     CHECK(properties.name[0] != '\0');
     CHECK(cudaDeviceGetAttribute(&value, cudaDevAttrMultiProcessorCount, 0) == cudaSuccess);
     CHECK(value == properties.multiProcessorCount && value > 0);
