@@ -17,7 +17,16 @@ import pytest
 from conftest import child_environment
 
 from benchmarks.peers import __main__ as peers
-from benchmarks.peers import courtesy_stage, device_peers, libraries, many_stage, overhead_stage, transfer_stage
+from benchmarks.peers import (
+    courtesy_stage,
+    device_peers,
+    libraries,
+    many_stage,
+    misaligned_stage,
+    overhead_stage,
+    scaling_stage,
+    transfer_stage,
+)
 from vecadd.bench.results import Row
 
 
@@ -33,6 +42,15 @@ class Tensor(np.ndarray):
 
     def numpy(self) -> np.ndarray:
         return self.view(np.ndarray)
+
+    def data_ptr(self) -> int:
+        return self.ctypes.data
+
+    def numel(self) -> int:
+        return self.size
+
+    def new_empty(self, n: int) -> "Tensor":
+        return np.empty(n, self.dtype).view(Tensor)
 
     def fill_(self, value: int) -> None:
         self.fill(value)
@@ -154,6 +172,24 @@ def test_kernels_after_an_addition_are_compared_with_those_after_a_plain_one(
     ]
     assert all(row.checked for row in rows.values())
     assert [row.bytes for row in rows.values()] == [3 * 4 * 2000] * 3 + [2 * 4 * 3000] * 3
+
+
+def test_an_addition_at_once_is_compared_with_its_pieces(
+    run: Callable[..., dict[str, Row]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scaling_stage, "PIECE", 1000)
+    monkeypatch.setattr(scaling_stage, "WHOLE", {"float32": 2500, "int8": 3005})
+    rows = run("scaling", torch_that_adds_by(np.add))
+    assert set(rows) == {"vecadd in pieces of 2^28", "vecadd at once"}
+    assert all(row.checked for row in rows.values())
+
+
+def test_misaligned_views_are_compared_with_aligned_ones(run: Callable[..., dict[str, Row]]) -> None:
+    rows = run("misaligned", torch_that_adds_by(np.add))
+    assert {f"vecadd {form}" for form in misaligned_stage.FORMS} <= set(rows)
+    assert {f"torch {form}" for form in misaligned_stage.PEERS_FORMS} <= set(rows)
+    assert all(row.checked for row in rows.values())
+    assert rows["vecadd a"].params["reference"] == "vecadd aligned"
 
 
 HOST_FORMS = ["out=", "a + b", "a + b, kept", "out= after 1 ms"]

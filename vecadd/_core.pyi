@@ -105,8 +105,8 @@ def cuda_versions() -> tuple[int, int]: ...
 def gpu_facts() -> list[dict[str, Any]]: ...
 
 # What additions on a device go by: {"key": of its tuned file, "l2": bytes, "source": "shipped" | "inherited" (from
-# another compute capability) | "tuned", "rows", "shipped": the build's own}; a row is (bytes of a, b and c from which on
-# it holds, threads a block, loads: 0 plain, 1 evict_last, sixtieths of the L2 demoted at each input end).
+# another compute capability) | "tuned", "rows", "shipped": the build's own}. A row is (bytes of a, b and c from which
+# it holds, threads a block, loads: 0 plain, 1 evict_last, sixtieths of the L2 demoted at each input's end).
 def device_recipes(device: int, /) -> dict[str, Any]: ...
 
 # {"device_bytes", "device_blocks", "pinned_bytes", "pinned_blocks"} held by DeviceArrays and empty_pinned arrays now.

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.peers import libraries
 from benchmarks.peers.clocks import Timer
 from vecadd import _core
 from vecadd.bench import limits
@@ -34,6 +35,13 @@ def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
 
     resident = [Contestant(f"45 MB after {name}", DEVICE, _resident_after(way, kept)) for name, way in ways.items()]
     yield Cell("peer-courtesy", float32, RESIDENT_N, resident, limit, sets=1, reference="45 MB after plain loads")
+    on_another = [
+        Contestant(f"45 MB on another stream after {name}", DEVICE, _resident_on_another_stream(way, kept))
+        for name, way in ways.items()
+        if _has_streams()
+    ]
+    reference = "45 MB on another stream after plain loads"
+    yield Cell("peer-courtesy", float32, RESIDENT_N, on_another, limit, sets=1, reference=reference)
     reading = [
         Contestant(f"reads the sum of {name}", DEVICE, _reading_after(way, kept), arrays=2)
         for name, way in ways.items()
@@ -50,6 +58,37 @@ def _resident_after(way: Mapping[str, int], kept: Callable[[str, int], Any]) -> 
         large = [kept(which, LARGE_N) for which in ("a", "b", "out")]
         _core.run_rung("tuned", *large, params=dict(way))
         return sum(_core.run_rung("float4", a, b, out) for _ in range(RESIDENT_ADDS)) / RESIDENT_ADDS
+
+    return time
+
+
+def _has_streams() -> bool:
+    try:
+        libraries.module("torch").cuda.Stream()
+    except Exception as error:
+        print(f"left out: 45 MB on another stream: {type(error).__name__}: {error}", flush=True)
+        return False
+    return True
+
+
+def _resident_on_another_stream(way: Mapping[str, int], kept: Callable[[str, int], Any]) -> Timer:
+    """The same by torch, on a stream of its own."""
+
+    def time(sets: Sequence[Buffers]) -> float:
+        torch = libraries.module("torch")
+        a, b, out = (torch.as_tensor(x, device="cuda") for x in sets[0][:3])
+        large = [kept(which, LARGE_N) for which in ("a", "b", "out")]
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        stream = torch.cuda.Stream()
+        _core.run_rung("tuned", *large, params=dict(way))
+        with torch.cuda.stream(stream):
+            begin.record()
+            for _ in range(RESIDENT_ADDS):
+                torch.add(a, b, out=out)
+            end.record()
+        end.synchronize()
+        milliseconds: float = begin.elapsed_time(end)
+        return milliseconds / 1e3 / RESIDENT_ADDS
 
     return time
 
@@ -72,5 +111,5 @@ STAGE = Sweep(
     "peer-courtesy",
     cells,
     f"timed by CUDA events around each kernel that comes after the addition: the mean of {RESIDENT_ADDS} additions by "
-    "the rung float4 on the same 45 MB, or one that adds the sum to itself",
+    "the rung float4 on the same 45 MB, by torch on another stream, or one that adds the sum to itself",
 )

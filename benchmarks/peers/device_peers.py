@@ -60,7 +60,12 @@ def _fastest(timers: Mapping[str, clocks.Timer], sets: Sequence[Buffers]) -> str
 
 def all_of(dtypes: Sequence[str]) -> Iterator[DevicePeer]:
     """Those that this machine has, vecadd first; one that is missing costs a line."""
-    for make in (ours, torch, functools.partial(cub, dtypes), cupy, triton, numba):
+    return found((ours, torch, functools.partial(cub, dtypes), cupy, triton, numba))
+
+
+def found(makers: Sequence[Callable[[], DevicePeer]]) -> Iterator[DevicePeer]:
+    """The same of these."""
+    for make in makers:
         try:
             yield make()
         except Exception as error:
@@ -112,6 +117,8 @@ def triton() -> DevicePeer:
 
 
 def numba() -> DevicePeer:
+    if not hasattr(np, "row_stack"):
+        np.row_stack = np.vstack  # type: ignore[attr-defined]  # gone in NumPy 2.5; numba 0.6x still names it
     cuda = libraries.module("numba.cuda")
     libraries.module("numba").config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
     view = _views(lambda x: cuda.as_cuda_array(x, sync=False))

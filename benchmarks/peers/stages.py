@@ -1,12 +1,23 @@
 """The table of the stages. Each is a file of its own: which peers meet at which sizes, and how they are timed."""
 
-from benchmarks.peers import courtesy_stage, device_stage, host_stage, many_stage, overhead_stage, transfer_stage
+from benchmarks.peers import (
+    courtesy_stage,
+    device_stage,
+    host_stage,
+    many_stage,
+    misaligned_stage,
+    overhead_stage,
+    scaling_stage,
+    transfer_stage,
+)
 
 # Of timed work a cell: of the device's 132 within 5 minutes, and of the host's 250 within 2.
 SECONDS = {"device": 0.6, "host": 0.04}
 
 STAGES = {
     "device": device_stage.STAGE,
+    "misaligned": misaligned_stage.STAGE,
+    "scaling": scaling_stage.STAGE,
     "overhead": overhead_stage.STAGE,
     "many": many_stage.STAGE,
     "courtesy": courtesy_stage.STAGE,

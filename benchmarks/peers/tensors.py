@@ -31,7 +31,7 @@ def shared() -> Place:
     def repeat(period: NDArray[Any], n: int) -> Any:
         result = _empty(torch, period.dtype, n)
         done = period.size
-        words(result)[:done].copy_(torch.from_numpy(period.view(_integers(period.dtype))))
+        words(result)[:done].copy_(torch.from_numpy(period.view(_integers(period.dtype)).copy()))
         while done < n:
             count = min(done, n - done)
             words(result)[done : done + count].copy_(words(result)[:count])

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from vecadd.info import info
-from vecadd.tune import host, routes, store
+from vecadd.tune import device, host, routes, store
 from vecadd.tune.part import Found, Part, Tell
 
-PARTS: tuple[Part, ...] = (host.PART, routes.PART)
+PARTS: tuple[Part, ...] = (device.PART, host.PART, routes.PART)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,0 +1,91 @@
+"""Views that begin an element past where vectors do, alone or against each other, beside aligned ones."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from benchmarks.peers import clocks, device_peers, tensors
+from benchmarks.peers.libraries import Add
+from vecadd.bench import limits
+from vecadd.bench.axes import Axes
+from vecadd.bench.buffers import Buffers, rotation
+from vecadd.bench.contestants import Contestant
+from vecadd.bench.sweeps import Machine, Sweep, grid
+from vecadd.bench.timing import Cell
+
+BYTES = (4 << 26, 4 << 28)  # of an array: as many elements of float32 as in the other tables
+
+# By how many elements a, b and out begin past an aligned address.
+FORMS = {
+    "aligned": (0, 0, 0),
+    "a": (1, 0, 0),
+    "b": (0, 1, 0),
+    "a and b": (1, 1, 0),
+    "out": (0, 0, 1),
+    "all alike": (1, 1, 1),
+    "a against b": (1, 2, 0),
+    "all against each other": (1, 2, 3),
+}
+PEERS_FORMS = ("aligned", "a", "all against each other")
+
+Views = dict[tuple[int, int], tuple[Any, Any]]  # by address and offset: the array that lies there, and its view
+
+
+def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
+    """The operands' bytes are the same in all forms: an aligned set is copied once into views of each offset."""
+    place = tensors.shared()
+    makers = (device_peers.ours, device_peers.torch, device_peers.cupy)
+    peers = list(device_peers.found(makers))
+    for dtype, _, _ in grid(axes, (1,), dtypes=device_peers.DTYPES):
+        for n in axes.sizes or tuple(size // dtype.itemsize for size in BYTES):
+            sets = rotation(3 * n * dtype.itemsize, machine.gpu["l2"], machine.gpu["memory"] // 10)
+            views: Views = {}
+            meeting = [
+                Contestant(
+                    f"{peer.name} {form}",
+                    place,
+                    _timer(peer.settings[""], FORMS[form], views),
+                    inspect=lambda used, views=views: views.clear() or {},  # type: ignore[misc]
+                )
+                for peer in peers
+                if str(dtype) in peer.dtypes
+                for form in (FORMS if peer.name == "vecadd" else PEERS_FORMS)
+            ]
+            yield Cell("peer-misaligned", dtype, n, meeting, limits.FixedLimit(None), sets, reference="vecadd aligned")
+
+
+def _timer(add: Add, offsets: Sequence[int], views: Views) -> Callable[[Sequence[Buffers]], float]:
+    by_events = clocks.by_events(add)
+
+    def time(sets: Sequence[Buffers]) -> float:
+        used = [
+            Buffers(*(_view(x, offset, views) for x, offset in zip(each[:3], offsets, strict=True)), each.start)
+            for each in sets
+        ]
+        seconds = by_events(used)
+        for each, moved in zip(sets, used, strict=True):
+            if moved.out is not each.out:
+                each.out.copy_(moved.out)  # what is checked
+                moved.out.fill_(0)
+        return seconds
+
+    return time
+
+
+def _view(x: Any, offset: int, views: Views) -> Any:
+    """x, or its values so many elements past an aligned address: copied once a cell."""
+    if offset == 0:
+        return x
+    key = x.data_ptr(), offset
+    if key not in views or views[key][0] is not x:  # memory of an earlier array, given back and taken again
+        moved = x.new_empty(x.numel() + offset)[offset:]
+        moved.copy_(x)
+        views[key] = x, moved
+    return views[key][1]
+
+
+STAGE = Sweep(
+    "peer-misaligned",
+    cells,
+    "timed by CUDA events as the device stage's; a view's name says which operands begin how many elements past an "
+    "aligned address",
+)

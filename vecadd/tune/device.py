@@ -1,0 +1,183 @@
+"""``vecadd tune device``: which block, loads and demotion the kernel is fastest with, by the bytes that a call moves.
+
+The rounds are those of vecadd bench: interleaved, over rotating buffers, sums checked after their output was poisoned.
+The best of many is the luckiest too, so that it meets the build's recipe once more in rounds of its own, and has won
+where the 95 % interval of its paired ratio there lies below 1. It must not lose in another dtype at the same bytes.
+Calls beyond the L2 are timed together with a kernel that reads their sum: what evict_last gains an addition of 200 MB
+it takes from that one. Copies in bulk are not searched: 16 KB tiles gain 0.2 % from 12 GB on, by a second kernel.
+"""
+
+import itertools
+import random
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from vecadd import _core
+from vecadd.bench.buffers import Buffers, Pattern, Place, rotation
+from vecadd.bench.contestants import Contestant
+from vecadd.bench.limits import FixedLimit
+from vecadd.bench.timing import Cell, Measurement, Timed, paired_ratio
+from vecadd.tune.part import Found, Part, Tell
+
+BYTES = tuple(3 << power for power in (16, 20, 22, 24, 26, 28, 30))  # of a, b and c together
+DTYPES = ("float32", "int8", "float16", "float64")  # the first is searched with, the others must agree
+
+BLOCKS = (128, 256, 512, 768, 1024)
+HELD_FROM = 2  # L2 sizes that a call moves at least where lines are held: smaller ones stay in the L2 by themselves
+HELD_BLOCKS = (512, 768, 1024)
+DEMOTED = (16, 24, 30)  # sixtieths of the L2; with fewer whoever uses the L2 next is more than 1.5 % slower on an H200
+HOLDS = 90  # the compute capability whose kernel has evict_last: on others these would be plain loads once more
+
+READER = {"warps": 24, "loads": 1}
+
+SEARCH_SECONDS, DECIDE_SECONDS, AGREE_SECONDS = 1.0, 0.8, 0.3
+SHARE = 4  # of the device's memory at most one in so many bytes is used
+
+
+class Recipe(NamedTuple):
+    """How a call's bytes are moved, as csrc/core/recipes.h has it."""
+
+    block: int
+    loads: int
+    demoted: int
+
+    def __str__(self) -> str:
+        held = f", evict_last, {self.demoted}/60 of the L2 demoted" if self.loads else ""
+        return f"{self.block} threads{held}"
+
+    @property
+    def params(self) -> dict[str, int]:
+        """Those of the rung `tuned`."""
+        return {"warps": self.block // 32, "loads": 1 + self.loads, "demoted": self.demoted}
+
+
+class Won(NamedTuple):
+    """A recipe that is faster than the build's for calls of about so many bytes."""
+
+    size: int
+    recipe: Recipe
+
+
+def search(tell: Tell) -> list[Found]:
+    """What is fastest on each device that the process sees, one `Found` a device. Raises RuntimeError where a kernel
+    fails or a sum is wrong, and what device calls raise."""
+    return [_search_device(device, facts, tell) for device, facts in enumerate(_core.gpu_facts())]
+
+
+def _search_device(device: int, facts: dict[str, Any], tell: Tell) -> Found:
+    known = _core.device_recipes(device)
+    shipped = [(row[0], Recipe(*row[1:])) for row in known["shipped"]]
+    bench = _Bench(device, facts)
+    sizes = [size for size in BYTES if size <= bench.memory]
+    won, words = [], []
+    for size in sizes:
+        tell(f"{size / 2**20:.4g} MiB")
+        line, winner = _search_size(bench, size, recipe_for(shipped, size))
+        words.append(f"{facts['name']}, {size / 2**20:.4g} MiB: {line}")
+        if winner is not None:
+            won.append(Won(size, winner))
+    rows = [("recipe", (start, *recipe)) for start, recipe in table(shipped, sizes, won)] if won else None
+    return Found("recipes", known["key"], rows, words)
+
+
+def _search_size(bench: "_Bench", size: int, ours: Recipe) -> tuple[str, Recipe | None]:
+    """In words what was found for that many bytes, and the recipe where it is to take the place of ours."""
+    others = [recipe for recipe in candidates(size, bench.l2, bench.capability) if recipe != ours]
+    ratios = bench.ratios("float32", size, ours, others, SEARCH_SECONDS)
+    best = min(ratios, key=lambda recipe: ratios[recipe][1])
+    low, ratio, high = bench.ratios("float32", size, ours, [best], DECIDE_SECONDS)[best]
+    told = f"{best} takes {ratio:.4f} [{low:.4f}, {high:.4f}] of the time of {ours}"
+    if high >= 1:
+        return f"{ours} stays: {told}", None
+    for dtype in DTYPES[1:]:
+        low, ratio, _ = bench.ratios(dtype, size, ours, [best], AGREE_SECONDS)[best]
+        if low > 1:
+            return f"{ours} stays: {told}, but {ratio:.4f} with {dtype}", None
+    return told, best
+
+
+def candidates(size: int, l2: int, capability: int) -> Iterator[Recipe]:
+    """All that a search for calls of so many bytes looks at."""
+    for block in BLOCKS:
+        yield Recipe(block, 0, 0)
+    if capability == HOLDS and size >= HELD_FROM * l2:
+        for block, demoted in itertools.product(HELD_BLOCKS, DEMOTED):
+            yield Recipe(block, 1, demoted)
+
+
+def recipe_for(rows: Sequence[tuple[int, Recipe]], size: int) -> Recipe:
+    """The last of the rows, by growing bytes, that begins at no more than that many."""
+    return [recipe for start, recipe in rows if start <= size][-1]
+
+
+def table(shipped: Sequence[tuple[int, Recipe]], sizes: Sequence[int], won: Sequence[Won]) -> list[tuple[int, Recipe]]:
+    """The build's rows with those that won put in: each from half-way, on a logarithmic scale, between the size that
+    it was found at and the next smaller one, to half-way to the next larger one."""
+    edges = [0, *(int((below * above) ** 0.5) for below, above in itertools.pairwise(sizes)), None]
+    spans = {size: (edges[at], edges[at + 1]) for at, size in enumerate(sizes)}
+    winners = [(*spans[size], recipe) for size, recipe in won]
+
+    def at(size: int) -> Recipe:
+        inside = [recipe for low, high, recipe in winners if low <= size and (high is None or size < high)]
+        return inside[0] if inside else recipe_for(shipped, size)
+
+    starts = {start for start, _ in shipped} | {edge for low, high, _ in winners for edge in (low, high) if edge}
+    rows: list[tuple[int, Recipe]] = []
+    for start in sorted(starts | {0}):
+        if not rows or rows[-1][1] != at(start):
+            rows.append((start, at(start)))
+    return rows
+
+
+class _Bench:
+    """Rounds of recipes on one device."""
+
+    def __init__(self, device: int, facts: dict[str, Any]) -> None:
+        self.l2: int = facts["l2"]
+        self.memory: int = facts["memory"] // SHARE
+        self.capability: int = 10 * facts["cc_major"] + facts["cc_minor"]
+        self._order = random.Random(device)
+        self._patterns = {name: Pattern(np.dtype(name)) for name in DTYPES}
+        self._place = Place("device", put=partial(_core.to_device, device=device), get=lambda x: x.numpy(), on_gpu=True)
+
+    def ratios(
+        self, dtype: str, size: int, reference: Recipe, others: Sequence[Recipe], seconds: float
+    ) -> dict[Recipe, tuple[float, float, float]]:
+        """Of each recipe its times over the reference's of the same rounds: (low, median, high)."""
+        recipes = [reference, *others]
+        n = size // 3 // np.dtype(dtype).itemsize
+        read_into = self._place.put(np.empty(n, dtype)) if size >= HELD_FROM * self.l2 else None
+        meeting = [Contestant(str(recipe), self._place, _timer(recipe, read_into)) for recipe in recipes]
+        sets = rotation(size, self.l2, self.memory)
+        cell = Cell("tune", np.dtype(dtype), n, meeting, FixedLimit(None), sets)
+        measurement = Measurement(cell, self._patterns[dtype], self._order)
+        measurement.run(seconds)
+        for timed in measurement.timed:
+            _refuse_failed(timed)
+        first, *rest = measurement.timed
+        return {recipe: paired_ratio(timed, first) for recipe, timed in zip(others, rest, strict=True)}
+
+
+def _timer(recipe: Recipe, read_into: Any) -> Callable[[Sequence[Buffers]], float]:
+    """An addition, and where there is an array for it a plain kernel that reads the sum."""
+
+    def time(sets: Sequence[Buffers]) -> float:
+        seconds = 0.0
+        for a, b, out, _ in sets:
+            seconds += _core.run_rung("tuned", a, b, out, params=recipe.params)
+            if read_into is not None:
+                seconds += _core.run_rung("tuned", out, out, read_into, params=READER)
+        return seconds / len(sets)
+
+    return time
+
+
+def _refuse_failed(timed: Timed) -> None:
+    if timed.error is not None:
+        raise RuntimeError(f"the kernel with {timed.contestant.name} failed: {timed.error}")
+
+
+PART = Part("device", search)
