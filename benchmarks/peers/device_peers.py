@@ -118,7 +118,7 @@ def triton() -> DevicePeer:
 
 def numba() -> DevicePeer:
     if not hasattr(np, "row_stack"):
-        np.row_stack = np.vstack  # type: ignore[attr-defined]  # gone in NumPy 2.5; numba 0.6x still names it
+        np.row_stack = np.vstack  # gone in NumPy 2.5; numba 0.6x still names it
     cuda = libraries.module("numba.cuda")
     libraries.module("numba").config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
     view = _views(lambda x: cuda.as_cuda_array(x, sync=False))

@@ -58,7 +58,12 @@ def _timer(add: Add, offsets: Sequence[int], views: Views) -> Callable[[Sequence
 
     def time(sets: Sequence[Buffers]) -> float:
         used = [
-            Buffers(*(_view(x, offset, views) for x, offset in zip(each[:3], offsets, strict=True)), each.start)
+            Buffers(
+                _view(each.a, offsets[0], views),
+                _view(each.b, offsets[1], views),
+                _view(each.out, offsets[2], views),
+                each.start,
+            )
             for each in sets
         ]
         seconds = by_events(used)

@@ -116,12 +116,12 @@ def recipe_for(rows: Sequence[tuple[int, Recipe]], size: int) -> Recipe:
 def table(shipped: Sequence[tuple[int, Recipe]], sizes: Sequence[int], won: Sequence[Won]) -> list[tuple[int, Recipe]]:
     """The build's rows with those that won put in: each from half-way, on a logarithmic scale, between the size that
     it was found at and the next smaller one, to half-way to the next larger one."""
-    edges = [0, *(int((below * above) ** 0.5) for below, above in itertools.pairwise(sizes)), None]
+    edges: list[int | None] = [0, *(int((below * above) ** 0.5) for below, above in itertools.pairwise(sizes)), None]
     spans = {size: (edges[at], edges[at + 1]) for at, size in enumerate(sizes)}
     winners = [(*spans[size], recipe) for size, recipe in won]
 
     def at(size: int) -> Recipe:
-        inside = [recipe for low, high, recipe in winners if low <= size and (high is None or size < high)]
+        inside = [recipe for low, high, recipe in winners if (low or 0) <= size and (high is None or size < high)]
         return inside[0] if inside else recipe_for(shipped, size)
 
     starts = {start for start, _ in shipped} | {edge for low, high, _ in winners for edge in (low, high) if edge}
