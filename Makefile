@@ -4,6 +4,7 @@
 # make sanitize   C tests and Python tests under AddressSanitizer and UndefinedBehaviorSanitizer
 # make tsan       C tests under ThreadSanitizer
 # make aarch64    the host's C tests, NEON among them, by a cross compiler and qemu-user
+# make mutants  one trap after another taken out of the code, on the double: does its test turn red
 # make wheel      dist/*.whl by way of the source distribution, checked by auditwheel and abi3audit
 # make gpu RESULTS=DIR [STAGE=test|large|sanitize|bench|ladder|peers|all]    on a machine with a GPU; needs no network
 # make clean
@@ -23,7 +24,7 @@ BIN := $(VENV)/bin
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
-.PHONY: bench test lint lint-python lint-format lint-warnings sanitize tsan aarch64 wheel gpu clean
+.PHONY: bench test lint lint-python lint-format lint-warnings sanitize tsan aarch64 mutants wheel gpu clean
 
 # Another interpreter is another stamp, and makes the environment anew.
 TAG := $(shell $(PYTHON) -c 'import sys; print(sys.implementation.cache_tag + getattr(sys, "abiflags", ""))')
@@ -76,6 +77,10 @@ tsan: $(VENV)/$(TAG).test
 
 aarch64: $(VENV)/$(TAG).test
 	$(NATIVE) --variant aarch64 --run ctests
+
+mutants: $(VENV)/$(TAG).test
+	$(NATIVE) extension double ctests
+	$(BIN)/python -m tests.mutants $(ARGS)
 
 wheel: $(VENV)/$(TAG).lint
 	rm -rf dist
