@@ -1,9 +1,12 @@
-"""python tests/fuzz_add.py [--cases N] [--seed S] [--jobs J] [--json FILE]: random calls of add beside numpy.add.
+"""python tests/fuzz_add.py [--cases N] [--seed S] [--jobs J] [--device] [--json FILE]: random calls beside numpy.add.
 
 A case draws two operands and perhaps an out: dtypes, shapes that broadcast or not, strides of any sign, permuted axes,
 misaligned and repeated memory, scalars of Python and NumPy, an out that overlaps, that is too narrow, too small or
 read-only. Both adds get the same call on equal memory; result, memory and warnings must agree bit for bit, errors in
 type and words. A case is drawn from (seed, number) alone, so that one that fails can be made again by itself.
+
+With --device the arrays lie in device memory, strides and all, and come as __cuda_array_interface__. There the sum is a
+DeviceArray in C order, nothing warns, and errors agree in that there is one.
 """
 
 import argparse
@@ -20,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from arrays import DTYPES, bits, values
+from arrays import BFLOAT16, DTYPES, bits, values
 from numpy.typing import NDArray
 
 import vecadd
@@ -31,6 +34,21 @@ LARGE = 0.02  # the share of cases with rows long enough for our own way through
 NUMBERS = (0, 1, -1, 7, 300, 70_000, 2**40, 2**80, True, 0.5, -1e6, 1e300, float("inf"), float("nan"), 1j, 2 + 0.5j)
 
 Add = Callable[..., Any]
+
+
+class OnDevice:
+    """A view, of any strides, of a NumPy array's copy in device memory."""
+
+    def __init__(self, memory: vecadd.DeviceArray, view: NDArray[Any], offset: int) -> None:
+        self.memory = memory
+        data = memory.__cuda_array_interface__["data"][0] + offset
+        self.__cuda_array_interface__ = {
+            "shape": view.shape,
+            "strides": view.strides,
+            "typestr": view.dtype.str,
+            "data": (data if view.size else 0, not view.flags.writeable),
+            "version": 3,
+        }
 
 
 class Cases:
@@ -136,11 +154,67 @@ def _copied_together(operands: tuple[Any, ...]) -> tuple[Any, ...]:
             base = base.base
         if id(base) not in copies:
             copies[id(base)] = np.frombuffer(bytearray(base.tobytes("K")) + bytearray(64), np.uint8)
-        offset = x.__array_interface__["data"][0] - base.__array_interface__["data"][0]
-        view = np.ndarray(x.shape, x.dtype, copies[id(base)], offset, x.strides)
+        strides, offset = (x.strides, _offset(x, base)) if x.size else (None, 0)
+        view: NDArray[Any] = np.ndarray(x.shape, x.dtype, copies[id(base)], offset, strides)
         view.flags.writeable = x.flags.writeable
         made.append(view)
     return tuple(made)
+
+
+def on_device(operands: tuple[Any, ...]) -> Any:
+    """What vecadd.add gives for the operands' copies on the device, and leaves there."""
+    made, given = _copied_together(operands), []
+    memories: dict[int, vecadd.DeviceArray] = {}
+    for x in made:
+        if isinstance(x, np.ndarray):
+            memory = memories.setdefault(id(x.base), vecadd.to_device(x.base))
+            given.append(OnDevice(memory, x, _offset(x, x.base)))
+        else:
+            given.append(x)
+    try:
+        result = vecadd.add(*given)
+    except (TypeError, ValueError, OverflowError):
+        return "refused"
+    for x in made:  # what is on the device comes back to where it was copied from
+        if isinstance(x, np.ndarray):
+            x.base[...] = memories[id(x.base)].numpy()
+    return _left(made, None if len(made) == 3 else result.numpy())
+
+
+def on_host(operands: tuple[Any, ...]) -> Any:
+    """The same of numpy.add."""
+    made = _copied_together(operands)
+    try:
+        with np.errstate(all="ignore"):
+            result = np.add(*made)
+    except (TypeError, ValueError, OverflowError):
+        return "refused"
+    return _left(made, None if len(made) == 3 else result)
+
+
+def _left(made: tuple[Any, ...], result: Any) -> Any:
+    """The sum's dtype, shape and bits, and the bytes around it where it is an operand."""
+    total = np.asarray(made[2] if result is None else result)
+    told = total.dtype, total.shape, bits(total).tobytes()
+    if result is None:
+        made[2][...] = 0  # compared by its values: a NaN's sign and payload are nobody's promise
+    return told, [x.base.tobytes() for x in made if isinstance(x, np.ndarray)]
+
+
+def _offset(x: NDArray[Any], base: NDArray[Any]) -> int:
+    return int(x.__array_interface__["data"][0] - base.__array_interface__["data"][0])
+
+
+def suits_devices(operands: tuple[Any, ...]) -> bool:
+    """Whether the rules are the same there: an array at least, no bfloat16, which the interface cannot name, elements
+    at their own alignment, and an out of the sum's own shape that no two elements share."""
+    arrays = [x for x in operands if isinstance(x, np.ndarray)]
+    inputs = [x for x in operands[:2] if isinstance(x, np.ndarray)]
+    if not inputs or any(isinstance(x, np.ndarray | np.generic) and x.dtype == BFLOAT16 for x in operands):
+        return False
+    if any(not x.flags.aligned for x in arrays):
+        return False
+    return len(operands) < 3 or operands[2].shape == np.broadcast_shapes(*(np.shape(x) for x in operands[:2]))
 
 
 def outcome(call: Callable[[Add], Any], add: Add) -> Any:
@@ -161,6 +235,27 @@ def _plain(x: Any) -> Any:
         known = array.dtype in DTYPES
         return type(x), x.dtype, x.shape, array.strides, bits(array).tobytes() if known else repr(array.tolist())
     return type(x), repr(x)
+
+
+def run_on_device(seed: int, numbers: Iterable[int]) -> Counter[str]:
+    """As run, with the arrays on the device; cases whose rules differ there are left out, and counted."""
+    cases = Cases(seed)
+    counts: Counter[str] = Counter()
+    for number in numbers:
+        _, operands = cases.call(number)
+        try:
+            suits = suits_devices(operands)
+        except ValueError:  # shapes that do not go together
+            suits = False
+        if not suits:
+            counts["left out"] += 1
+            continue
+        got, want = on_device(operands), on_host(operands)
+        if got != want:
+            shown = [(x.dtype, x.shape, x.strides) if isinstance(x, np.ndarray) else x for x in operands]
+            raise AssertionError(f"seed {seed}, case {number}: {shown}\ngot  {got!r:.2000}\nwant {want!r:.2000}")
+        counts["refused" if got == "refused" else "device"] += 1
+    return counts
 
 
 def run(seed: int, numbers: Iterable[int]) -> Counter[str]:
@@ -189,13 +284,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--device", action="store_true", help="arrays in device memory")
     parser.add_argument("--jobs", type=int, default=1, help="processes that share the cases")
     parser.add_argument("--json", type=Path, help="where the counts go")
     arguments = parser.parse_args()
     begin = time.perf_counter()
     parts = [range(job, arguments.cases, arguments.jobs) for job in range(arguments.jobs)]
     with ProcessPoolExecutor(arguments.jobs, mp_context=multiprocessing.get_context("spawn")) as executor:
-        routes = sum(executor.map(run, repeat(arguments.seed), parts), Counter[str]())
+        routes = sum(
+            executor.map(run_on_device if arguments.device else run, repeat(arguments.seed), parts), Counter[str]()
+        )
     seconds = time.perf_counter() - begin
     print(f"{arguments.cases} cases of seed {arguments.seed} as numpy.add's in {seconds:.0f} s: {dict(routes)}")
     if arguments.json:

@@ -1,4 +1,4 @@
-"""A thousand random calls, any dtype, shape, strides, out and scalar, are numpy.add's; fuzz_add.py makes a million."""
+"""A thousand random calls, any dtype, shape, strides, out and scalar, are numpy.add's; fuzz_add.py makes more."""
 
 import fuzz_add
 import numpy as np
@@ -22,3 +22,10 @@ def test_a_wrong_sum_is_found(monkeypatch):
     monkeypatch.setattr(fuzz_add.vecadd, "add", wrong)
     with pytest.raises(AssertionError, match="case"):
         fuzz_add.run(0, range(20))
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_random_calls_on_the_device_give_what_numpy_gives(seed, device):
+    counts = fuzz_add.run_on_device(seed, range(150))
+    assert counts["device"] > 50
+    assert counts["refused"] > 3
