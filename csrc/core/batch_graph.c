@@ -81,10 +81,9 @@ void
 batch_graph_close(struct batch_graph *graph)
 {
     struct device_scope scope;
-    struct status ignored;
     if (!graph)
         return;
-    if (graph->exec && runtime_cuda_usable() && device_enter(&scope, graph->batch.device, &ignored) == 0) {
+    if (graph->exec && runtime_cuda_usable() && device_enter_to_release(&scope, graph->batch.device)) {
         add_graph_free(graph->exec);
         device_leave(&scope);
     }

@@ -380,6 +380,13 @@ device_start(int device, struct status *status)
     return 0;
 }
 
+bool
+device_enter_to_release(struct device_scope *scope, int device)
+{
+    struct status ignored;
+    return device_enter(scope, device, &ignored) == 0 || device_enter(scope, device, &ignored) == 0;
+}
+
 void
 device_leave(const struct device_scope *scope)
 {

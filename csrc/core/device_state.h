@@ -32,6 +32,11 @@ struct device_scope {
 /* Makes `device` (-1: the thread's current one) current and, the first time, makes its state. Nothing is to be undone
  * when it fails. */
 int device_enter(struct device_scope *scope, int device, struct status *status);
+
+/* The same for releases, which have nobody to tell: what fails for a moment, as the question for the current device
+ * may, is tried a second time rather than keeping the memory for good. */
+bool device_enter_to_release(struct device_scope *scope, int device);
+
 void device_leave(const struct device_scope *scope);
 
 /* Queues a plan that is one kernel, with its joins: the kernel, or its graph (NULL: there is none). */

@@ -110,11 +110,10 @@ void
 device_release(int device, void *stream, void *memory, size_t bytes)
 {
     struct device_scope scope;
-    struct status ignored;
     if (!memory || !runtime_cuda_usable())
         return;
     held_remove(&device_held, bytes);
-    if (device_enter(&scope, device, &ignored) < 0)
+    if (!device_enter_to_release(&scope, device))
         return;
     pool_release(stream, memory);
     device_leave(&scope);
@@ -149,11 +148,10 @@ void
 pinned_release(void *memory, size_t bytes)
 {
     struct device_scope scope;
-    struct status ignored;
     if (!memory || !runtime_cuda_usable())
         return;
     held_remove(&pinned_held, bytes);
-    if (device_enter(&scope, -1, &ignored) < 0)
+    if (!device_enter_to_release(&scope, -1))
         return;
     if (cudaFreeHost(memory) != cudaSuccess)
         cudaGetLastError();

@@ -89,10 +89,9 @@ void
 plan_graph_close(struct plan_graph *graph)
 {
     struct device_scope scope;
-    struct status ignored;
     if (!graph)
         return;
-    if (graph->exec && runtime_cuda_usable() && device_enter(&scope, graph->plan.device, &ignored) == 0) {
+    if (graph->exec && runtime_cuda_usable() && device_enter_to_release(&scope, graph->plan.device)) {
         add_graph_free(graph->exec);
         device_leave(&scope);
     }
