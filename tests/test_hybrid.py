@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import vecadd
 from vecadd import _core
 
-LONG = 3_000_001  # float32: beyond what is the processor's alone
+LONG = 4_200_001  # float32: beyond what is the processor's alone
 
 
 @pytest.fixture(autouse=True)
@@ -64,10 +64,15 @@ def test_what_has_to_be_broadcast_is(device):
 
 
 def test_route_is_hybrid(device):
-    a = np.arange(1000.0)
+    a = np.zeros(LONG, np.float32)
     found = _core.explain_route(a, a, device="hybrid")
     assert found["route"] == "hybrid"
     assert found["threads"] >= 1
+
+
+def test_what_the_processor_adds_before_a_chunk_is_back_stays_there(device):
+    a = np.zeros(LONG // 2, np.float32)
+    assert _core.explain_route(a, a, device="hybrid")["route"] == "host"
 
 
 def test_numpys_own_keywords_and_streams_are_refused(device):
@@ -106,7 +111,7 @@ def test_a_full_device_leaves_all_to_the_processor(double, device):
 def test_without_a_gpu_it_says_so(double, child):
     code = """
 import numpy as np, vecadd
-a = np.arange(10.0)
+a = np.zeros(4_200_001, np.float32)
 try:
     vecadd.add(a, a, device="hybrid")
 except RuntimeError as error:

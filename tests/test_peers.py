@@ -154,6 +154,21 @@ def test_a_round_trip_is_compared_with_single_streams(run: Callable[..., dict[st
     assert all(row.checked for row in rows.values())
 
 
+def test_the_chosen_route_is_compared_with_each_that_it_chooses_from(run: Callable[..., dict[str, Row]]) -> None:
+    rows = run("transfer", torch_that_adds_by(np.add))
+    assert {"add as routed (pinned)", "add on the host (pinned)", "add by hybrid (pinned)"} <= set(rows)
+    assert {"add as routed (pageable)", "add by transfer (pageable)"} <= set(rows)
+
+
+def test_numpy_in_numpy_out_is_compared_with_what_others_move(run: Callable[..., dict[str, Row]]) -> None:
+    rows = run("end_to_end", torch_that_adds_by(np.add))
+    assert {"vecadd", "vecadd (host)", "vecadd (cuda)", "numpy", "torch (cuda)", "torch (host)"} <= set(rows)
+    assert all(row.checked for row in rows.values())
+    assert rows["numpy"].params["reference"] == "vecadd"
+    rows = run("end_to_end", torch_that_adds_by(np.subtract))
+    assert {label for label, row in rows.items() if not row.checked} == {"torch (cuda)", "torch (host)"}
+
+
 @pytest.mark.parametrize("stage", ["device", "overhead", "transfer"])
 def test_a_wrong_peer_does_not_pass(stage: str, run: Callable[..., dict[str, Row]]) -> None:
     rows = run(stage, torch_that_adds_by(np.subtract))

@@ -131,7 +131,7 @@ def test_what_is_asked_for_is_done(choosing: Choosing) -> None:
         vecadd.use_gpu()
         a, b, out = arrays(1024)
         assert route(a, b, out, device="cpu") == "host"
-        assert route(a, b, out, device="hybrid") == "hybrid"
+        assert route(a, b, out, device="cuda") == "transfer"
         assert "device=" in vecadd.explain(a, b, out, device="cpu").why
         assert vecadd._core.explain_route(a, b, out, where=True)["route"] in ("numpy", "host")
         assert route(a[::2], b[::2], out[::2]) in ("numpy", "host")

@@ -10,20 +10,25 @@ import math
 import os
 import secrets
 import stat
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from contextvars import copy_context
 from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
 from numpy.lib import format as npy
 
-from vecadd._core import add
+from vecadd._core import add, host_facts
 
 __all__ = ["add_files"]
 
-WINDOW = 32 << 20  # bytes of each of the three files in memory at a time
+WINDOW = 1 << 20  # bytes of each of the three files that a thread holds: what it reads is in its cache as it adds
+FEWEST_THREADS, MOST_THREADS = 4, 16  # reading and writing wait for the disk, so that they may be more than processors
 
 # Version 3 differs from 2 only in how names of structured fields are encoded, and structured dtypes are refused.
 _READ_HEADER = {
@@ -37,6 +42,7 @@ _NO_TMPFILE = {errno.EOPNOTSUPP, errno.EISDIR}
 _NO_FALLOCATE = {errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
 
 Name = str | os.PathLike[str]
+_Buffers = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]
 Progress = Callable[[int, int], object]
 
 
@@ -62,8 +68,9 @@ def add_files(a: Name, b: Name, out: Name, *, window: int = WINDOW, progress: Pr
     and synced, and keeps its permissions.
 
     Args:
-        window: bytes of each file held in memory at a time.
-        progress: called with (elements done, elements in all) after each window.
+        window: bytes of each file that one of the threads holds in memory; they are as many as additions use, at
+            least 4 and at most 16.
+        progress: called in this thread with (elements done, elements in all) after each window, in their order.
 
     Raises:
         ValueError: a file is no .npy file, is cut short or too long, or the two cannot be added; nothing was written.
@@ -144,17 +151,51 @@ def _add_windows(
     window: int,
     progress: Progress | None,
 ) -> None:
+    """Windows in flight, one a thread: while one is read another is added and a third written."""
     widest = max(x.dtype.itemsize, y.dtype.itemsize, dtype.itemsize, 1)
     step = max(1, min(size, window // widest))
-    a, b, c = np.empty(step, x.dtype), np.empty(step, y.dtype), np.empty(step, dtype)
-    for start in range(0, size, step):
+    starts = range(0, size, step)
+    threads = min(len(starts), max(FEWEST_THREADS, min(MOST_THREADS, host_facts()["threads"])))
+    free: SimpleQueue[_Buffers] = SimpleQueue()
+    for _ in range(threads):
+        free.put((np.empty(step, x.dtype), np.empty(step, y.dtype), np.empty(step, dtype)))
+
+    def add_window(start: int) -> int:
         n = min(step, size - start)
-        _read(x, a[:n], start)
-        _read(y, b[:n], start)
-        add(a[:n], b[:n], out=c[:n])
-        _write(target, _bytes(c[:n]), offset + start * dtype.itemsize)
+        buffers = free.get()
+        try:
+            a, b, c = (buffer[:n] for buffer in buffers)
+            _read(x, a, start)
+            _read(y, b, start)
+            add(a, b, out=c)
+            _write(target, _bytes(c), offset + start * dtype.itemsize)
+        finally:
+            free.put(buffers)  # or the threads behind a failed one would wait for ever
+        return start + n
+
+    for done in _in_turn(add_window, starts, threads):
         if progress is not None:
-            progress(start + n, size)
+            progress(done, size)
+
+
+def _in_turn(work: Callable[[int], int], starts: Sequence[int], threads: int) -> Iterator[int]:
+    """The results of ``work`` in the order of ``starts``; nothing is at work when it ends, by an exception too."""
+    if threads <= 1:
+        yield from map(work, starts)
+        return
+    pending: deque[Future[int]] = deque()
+    with ThreadPoolExecutor(threads, "vecadd-files") as pool:
+        try:
+            for start in starts:
+                if len(pending) == 2 * threads:
+                    yield pending.popleft().result()
+                # numpy.errstate is the context's: what the caller has set holds for its threads.
+                pending.append(pool.submit(copy_context().run, work, start))
+            while pending:
+                yield pending.popleft().result()
+        finally:
+            for future in pending:
+                future.cancel()
 
 
 def _bytes(x: np.ndarray[Any, Any]) -> memoryview:

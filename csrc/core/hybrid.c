@@ -22,7 +22,6 @@ enum {
     GRAINS_A_BLOCK = 4,  /* 256 KiB: the host's own block of streaming stores */
     GRAINS_A_CHUNK = 64, /* 4 MiB go over the link at 53.5 of 55 GB/s */
     LEAST_CHUNK = 16,    /* grains; 1 MiB goes at 49 */
-    LEAST = 8 << 20,     /* below, the processor has added all before the first chunk is back */
     DEPTH = 2,           /* chunks in flight */
 };
 
@@ -231,8 +230,7 @@ hybrid_run(struct transfer *job, const struct device_scope *scope)
 {
     const struct plan *plan = job->plan;
     const struct host_schedule *schedule = &plan->schedule;
-    const bool worth = job->options->eager || plan->n * job->width >= LEAST;
-    if (!worth || !transfer_all_pinned(job)) {
+    if (!transfer_all_pinned(job)) {
         atomic_store(&job->fp_flags, host_add(plan->simd, schedule, plan->lane, plan->a, plan->b, plan->c, plan->n));
         return 0;
     }

@@ -49,7 +49,7 @@ plan_hybrid(struct plan *plan, struct status *status)
 {
     if (plan_host(plan, status) < 0)
         return -1;
-    if (fpenv_is_default(fpenv_get()))
+    if (plan->n * lane_size[plan->lane] >= HYBRID_LEAST && fpenv_is_default(fpenv_get()))
         plan->route = ROUTE_HYBRID;
     return 0;
 }

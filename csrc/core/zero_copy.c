@@ -1,7 +1,7 @@
 /* No copy at all: one kernel reads and writes page-locked host memory over the link.
  *
- * For small arrays the calls are the time: 1024 float32 take 12.2 us so and 19.3 by copies, 2^18 take 67.6 and 88; from
- * 2^20 on copies are ahead, 220 and 237. */
+ * For small arrays the calls are the time: 1024 float32 take 12.2 us so and 19.3 by copies, 2^18 take 67.6 and 88, 2^19
+ * 135 and 155; at 2^20 it was 237 and 220 on one day, 253 and 297 on another. */
 #include "device.h"
 #include "kernels.h"
 #include "transfer_slots.h"

@@ -180,7 +180,7 @@ const char add_doc[] = PyDoc_STR(
     "    leaves it as it was.\n"
     "device\n"
     "    'cuda' or 'cuda:N' adds host arrays on that GPU, 'cpu' on the host, 'hybrid' on both at once where they are\n"
-    "    page-locked, else on the host. None: on the host, or by what\n"
+    "    page-locked and 16 MiB or more each, else on the host. None: on the host, or by what\n"
     "    `vecadd tune routes` has measured where CUDA is in play (see explain). The sum is a NumPy array.\n"
     "stream\n"
     "    For device arrays, the stream to work on: its handle, an int (0 is the legacy default stream), or an\n"

@@ -127,19 +127,6 @@ ordinary_memory_is_the_processors_alone(void)
     }
 }
 
-static void
-what_is_over_before_a_chunk_is_back_is_the_processors_too(void)
-{
-    struct status status;
-    unsigned fp_flags;
-    struct arrays arrays = arrays_new(LANE_F32, MIB, 7);
-    const struct plan plan = hybrid_plan(&arrays, 3);
-    double_reset(0);
-    CHECK(hybrid_add(&plan, &fp_flags, &status) == 0 && holds_sum(&arrays));
-    CHECK(double_calls("cudaLaunchKernel") == 0);
-    arrays_free(&arrays);
-}
-
 /* Whether and when the GPU gets a chunk is the clock's doing here. */
 static void
 a_long_addition_is_right_whoever_adds(void)
@@ -227,7 +214,6 @@ main(void)
     RUN(out_may_be_an_input);
     RUN(flags_come_from_both_ends);
     RUN(ordinary_memory_is_the_processors_alone);
-    RUN(what_is_over_before_a_chunk_is_back_is_the_processors_too);
     RUN(a_long_addition_is_right_whoever_adds);
     RUN(a_full_device_leaves_all_to_the_processor);
     RUN(every_failure_is_told_or_made_good_and_leaves_nothing);

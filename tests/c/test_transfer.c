@@ -47,7 +47,7 @@ pinned_memory_is_added_in_every_way(void)
         size_t n;
         long copies; /* at least; -1: none */
     } cases[] = {
-        {TRANSFER_BEST, 1, -1},        {TRANSFER_BEST, MIB / 4, -1},  {TRANSFER_BEST, MIB / 4 + 1, 3},
+        {TRANSFER_BEST, 1, -1},        {TRANSFER_BEST, MIB / 2, -1},  {TRANSFER_BEST, MIB / 2 + 1, 3},
         {TRANSFER_COPIES, 1, 3},       {TRANSFER_COPIES, MIB / 4, 3}, {TRANSFER_ZERO_COPY, 1000, -1},
         {TRANSFER_ZERO_COPY, MIB, -1}, {TRANSFER_STAGED, MIB / 4, 3},
     };
@@ -76,7 +76,7 @@ the_calibration_says_how_small_is_small(void)
     transfer_set_zero_copy(4000);
     CHECK(transfer_add(&arrays.plan, &fp_flags, &status) == 0 && holds_sum(&arrays));
     CHECK(double_calls("cudaMemcpyAsync") == 0);
-    transfer_set_zero_copy(MIB);
+    transfer_set_zero_copy(2 * MIB);
     arrays_free(&arrays);
 }
 
@@ -308,7 +308,7 @@ every_failure_is_told_and_leaves_nothing(void)
         "cudaMemcpyAsync",          "cudaLaunchKernel",          "cudaStreamSynchronize",
     };
     for (int pinned = 0; pinned < 8; pinned += 7) {
-        failing = arrays_new(LANE_I32, MIB / 3 + 5, pinned);
+        failing = arrays_new(LANE_I32, 2 * MIB / 3 + 5, pinned);
         for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
             CHECK(fail_each_call(calls[i], cudaErrorUnknown, transfer_from_nothing) > 0, "%s", calls[i]);
         CHECK(fail_each_call("cudaGetDevice", cudaErrorUnknown, transfer) > 0);
