@@ -1,10 +1,11 @@
 # make bench      build in .venv and measure c = a + b on what this machine has      ARGS="--sizes 2^20 --json out.json"
+# make peers      the same beside every other library that .venv has, a result file and a picture a stage; RESULTS=DIR
 # make test       build, then the C tests and the Python tests on the CUDA-runtime double    ARGS="tests/test_add_host.py"
 # make lint       ruff, mypy, clang-format, compilation without a warning with CUDA and without
 # make sanitize   C tests and Python tests under AddressSanitizer and UndefinedBehaviorSanitizer
 # make tsan       C tests under ThreadSanitizer
 # make aarch64    the host's C tests, NEON among them, by a cross compiler and qemu-user
-# make mutants  one trap after another taken out of the code, on the double: does its test turn red
+# make mutants    one trap after another taken out of the code, on the double: does its test turn red
 # make wheel      dist/*.whl by way of the source distribution, checked by auditwheel and abi3audit
 # make gpu RESULTS=DIR [STAGE=test|large|sanitize|bench|ladder|peers|all]    on a machine with a GPU; needs no network
 # make clean
@@ -24,7 +25,7 @@ BIN := $(VENV)/bin
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
-.PHONY: bench test lint lint-python lint-format lint-warnings sanitize tsan aarch64 mutants wheel gpu clean
+.PHONY: bench peers test lint lint-python lint-format lint-warnings sanitize tsan aarch64 mutants wheel gpu clean
 
 # Another interpreter is another stamp, and makes the environment anew.
 TAG := $(shell $(PYTHON) -c 'import sys; print(sys.implementation.cache_tag + getattr(sys, "abiflags", ""))')
@@ -34,6 +35,10 @@ C_FILES := find csrc cuda tests -name '*.[ch]' -o -name '*.cpp' -o -name '*.cu' 
 bench: $(VENV)/$(TAG).bench
 	$(NATIVE) extension
 	$(BIN)/vecadd bench $(ARGS)
+
+peers: $(VENV)/$(TAG).bench $(VENV)/$(TAG).plot
+	$(NATIVE) extension
+	$(BIN)/python -m benchmarks.peers --json-dir $(RESULTS) --plot $(RESULTS) $(ARGS)
 
 test: $(VENV)/$(TAG).test
 	$(NATIVE) extension double

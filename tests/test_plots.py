@@ -429,3 +429,25 @@ def overlaps() -> Callable[[Figure], list[str]]:
         return found
 
     return find
+
+
+def test_peers_are_lines_over_the_size_in_a_panel_for_each_dtype() -> None:
+    panels = figure("peer-device", pictured.peers()).axes
+    assert [axes.get_title(loc="left") for axes in panels] == ["float32", "float16"]
+    for axes in panels:
+        torch, cupy = (container.lines[0] for container in axes.containers)
+        assert list(torch.get_ydata()) == [1.02] * 3
+        assert list(cupy.get_ydata()) == [1.6] * 3
+        assert list(cupy.get_xdata()) == [2**16, 2**20, 2**24]
+
+
+def test_peers_at_one_size_are_bars_from_where_both_take_the_same_time() -> None:
+    (axes,) = figure("peer-overhead", pictured.peers()).axes
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["torch", "Plan()"]
+    assert [(bar.get_x(), round(bar.get_width(), 9)) for bar in bars(axes)] == [(1, 0.5), (1, -0.5)]
+    assert axes.get_xlabel() == "time over that of vecadd"
+
+
+def test_ours_alone_is_no_comparison() -> None:
+    alone = [row for row in pictured.peers() if "ratio" not in row.params]
+    assert not plots.figures(pictured.META, alone, recorded=True)

@@ -56,8 +56,7 @@ MUTANTS = (
         "csrc/core/runtime.c",
         "pthread_atfork(NULL, NULL, in_forked_child);",
         "(void)in_forked_child;",
-        "tests/test_fork_cuda.py",
-        "name_spawn",
+        "test_threads",
     ),
     Mutant(
         "floating-point control of the workers",

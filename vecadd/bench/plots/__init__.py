@@ -1,4 +1,4 @@
-"""Pictures of a run: a figure a sweep, and beside it the roofline, and the timeline and the stages of transfers.
+"""Pictures of a run: a figure a sweep or comparison, the roofline, and the timeline and the stages of transfers.
 
 Needs matplotlib: ``pip install 'vecadd[plot]'``. Nothing is changed for others who use it in the same process: no
 figure is known to pyplot, and matplotlib's settings are the caller's again after every call.
@@ -10,7 +10,19 @@ from typing import Any, BinaryIO
 
 from matplotlib.figure import Figure
 
-from vecadd.bench.plots import bars, blocksize, curves, latency, precision, roofline, stages, style, timeline, transfer
+from vecadd.bench.plots import (
+    bars,
+    blocksize,
+    curves,
+    latency,
+    peers,
+    precision,
+    roofline,
+    stages,
+    style,
+    timeline,
+    transfer,
+)
 from vecadd.bench.results import Row
 
 __all__ = ["FORMATS", "figures", "save", "write"]
@@ -75,6 +87,8 @@ def figures(meta: Mapping[str, Any], rows: Sequence[Row], *, recorded: bool) -> 
         drawn["stages"] = _drawn(stages.draw, meta, parts, recorded)
     for number, page in enumerate(timeline.pages(rows), 1):
         drawn["timeline" if number == 1 else f"timeline-{number}"] = _drawn(timeline.draw, meta, page, recorded)
+    for sweep, compared in peers.chosen(rows).items():
+        drawn[sweep] = _drawn(peers.draw, meta, compared, recorded)
     for sweep, name in roofline.SWEEPS.items():
         if several := roofline.chosen(rows, sweep):
             drawn[name] = _drawn(roofline.draw, meta, several, recorded)
