@@ -41,7 +41,8 @@ struct batch_graph;
 int batch_graph_open(struct batch_graph **graph, const struct device_batch *batch, struct status *status);
 
 /* As device_add_many, behind its own earlier runs; from any thread, one at a time: the others wait, so the caller holds
- * no lock. A graph is no part of a capture: where the stream captures, the kernels are launched. */
+ * no lock. A graph is no part of a capture: where the stream captures, the kernels are launched, ordered with
+ * those of the other streams that capture too. */
 int batch_graph_run(struct batch_graph *graph, struct status *status);
 
 /* What is queued goes on. For destructors: never fails, makes no CUDA call in a forked child or after the runtime has

@@ -1,5 +1,6 @@
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "add_graph.h"
 #include "batch_queue.h"
@@ -56,18 +57,38 @@ done:
     return result;
 }
 
+static int
+add_in_capture(const struct batch_graph *graph, struct status *status)
+{
+    struct device_batch batch = graph->batch;
+    const size_t bytes = batch.joins * sizeof *batch.join;
+    void **const join = malloc(bytes + 1);
+    if (!join)
+        return status_set(status, STATUS_MEMORY, "there is no memory for %zu streams", batch.joins);
+    if (bytes)
+        memcpy(join, batch.join, bytes);
+    const int kept = stream_keep_capturing(join, (int)batch.joins, status);
+    batch.join = join;
+    batch.joins = (size_t)kept;
+    const int result = kept < 0 ? -1 : device_add_many(&batch, status);
+    free(join);
+    return result;
+}
+
 int
 batch_graph_run(struct batch_graph *graph, struct status *status)
 {
-    if (!graph->exec)
-        return device_add_many(&graph->batch, status);
     struct device_scope scope;
+    if (graph->batch.count == 0)
+        return 0;
     if (device_enter(&scope, graph->batch.device, status) < 0)
         return -1;
     bool captures;
     int result = stream_captures(graph->batch.stream, &captures, status);
     if (result == 0 && captures)
-        result = batch_queue(&scope, &graph->batch, NULL, status);
+        result = add_in_capture(graph, status);
+    else if (result == 0 && !graph->exec)
+        result = device_add_many(&graph->batch, status);
     else if (result == 0) {
         pthread_mutex_lock(&graph->lock);
         result = batch_queue(&scope, &graph->batch, graph->exec, status);

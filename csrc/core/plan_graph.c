@@ -64,18 +64,26 @@ done:
     return result;
 }
 
+static int
+add_in_capture(const struct plan_graph *graph, struct status *status)
+{
+    struct plan plan = graph->plan;
+    plan.joins = stream_keep_capturing(plan.join, plan.joins, status);
+    return plan.joins < 0 ? -1 : device_add(&plan, status);
+}
+
 int
 plan_graph_run(struct plan_graph *graph, struct status *status)
 {
-    if (!graph->exec)
-        return device_add(&graph->plan, status);
     struct device_scope scope;
     if (device_enter(&scope, graph->plan.device, status) < 0)
         return -1;
     bool captures;
     int result = stream_captures(graph->plan.stream, &captures, status);
     if (result == 0 && captures)
-        result = device_queue(&scope, &graph->plan, NULL, status);
+        result = add_in_capture(graph, status);
+    else if (result == 0 && !graph->exec)
+        result = device_add(&graph->plan, status);
     else if (result == 0) {
         pthread_mutex_lock(&graph->lock);
         result = device_queue(&scope, &graph->plan, graph->exec, status);

@@ -52,6 +52,20 @@ stream_captures(void *stream, bool *captures, struct status *status)
 }
 
 int
+stream_keep_capturing(void **streams, int count, struct status *status)
+{
+    int kept = 0;
+    for (int i = 0; i < count; i++) {
+        bool captures;
+        if (stream_captures(streams[i], &captures, status) < 0)
+            return -1;
+        if (captures)
+            streams[kept++] = streams[i];
+    }
+    return kept;
+}
+
+int
 stream_join(int device, void *before, void *after, struct status *status)
 {
     if (before == after)

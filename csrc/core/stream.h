@@ -14,6 +14,11 @@ int stream_check_device(int device, void *stream, struct status *status);
  * never captured. */
 int stream_captures(void *stream, bool *captures, struct status *status);
 
+/* Leaves in place those of `streams` that capture now, and returns how many they are, or -1 with *status set. For what
+ * was planned before a capture: nothing in one can wait for a stream outside of it, which would end it, or hold it up.
+ */
+int stream_keep_capturing(void **streams, int count, struct status *status);
+
 /* Makes work queued on `after` from now on wait for what `before` holds now, without a host synchronise. The same
  * stream twice is a no-op. */
 int stream_join(int device, void *before, void *after, struct status *status);

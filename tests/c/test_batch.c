@@ -127,6 +127,28 @@ runs_after_and_before_every_other_stream(void)
     CHECK(double_faults() == 0);
 }
 
+/* As tests/c/test_plan_graph.c has it for one addition. */
+static void
+a_capture_leaves_out_the_streams_that_are_no_part_of_it(void)
+{
+    struct batch_add adds[ADDS];
+    char *memory[3 * ADDS];
+    struct status status;
+    open_adds(adds, memory);
+    void *stream = double_stream_create(0, 1), *others[] = {double_stream_create(0, 1), NULL};
+    const struct device_batch batch = {.adds = adds, .count = ADDS, .stream = stream, .join = others, .joins = 2};
+    struct batch_graph *graph = NULL;
+    cudaGraph_t captured = NULL;
+    CHECK(batch_graph_open(&graph, &batch, &status) == 0, "%s", status.text);
+    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal) == cudaSuccess);
+    CHECK(batch_graph_run(graph, &status) == 0, "%s", status.text);
+    CHECK(cudaStreamEndCapture(stream, &captured) == cudaSuccess);
+    CHECK(cudaGraphDestroy(captured) == cudaSuccess);
+    CHECK(double_calls("cudaGraphLaunch") == 0 && double_faults() == 0);
+    batch_graph_close(graph);
+    close_adds(memory);
+}
+
 /* More bytes than the kernel's table has bits for. */
 static void
 a_long_addition_is_cut_into_pieces(void)
@@ -194,6 +216,7 @@ main(void)
     RUN(adds_every_lane_size_and_alignment_in_one_launch);
     RUN(nothing_is_queued_for_nothing);
     RUN(runs_after_and_before_every_other_stream);
+    RUN(a_capture_leaves_out_the_streams_that_are_no_part_of_it);
     RUN(a_long_addition_is_cut_into_pieces);
     RUN(a_failing_call_is_told_and_leaks_nothing);
     return check_report();

@@ -6,6 +6,7 @@
 #include "double.h"
 #include "failures.h"
 #include "plan_graph.h"
+#include "stream.h"
 
 enum { N = 100, TIMES = 20 };
 
@@ -113,6 +114,39 @@ a_stream_that_captures_gets_the_kernel(void)
     CHECK(double_faults() == 0);
 }
 
+/* To wait for a stream outside of it, or to have one wait for it, would end the capture. */
+static void
+a_capture_leaves_out_the_streams_that_are_no_part_of_it(void)
+{
+    for (int inside = 0; inside < 2; inside++) {
+        double_reset(0);
+        void *x = numbers(0, 0), *one = numbers(1, 0);
+        void *stream = double_stream_create(0, 1), *owner = double_stream_create(0, 1);
+        struct plan plan = addition(x, one, x, stream);
+        plan.join[0] = owner;
+        plan.join[1] = NULL;
+        plan.joins = 2;
+        struct plan_graph *graph = opened(&plan);
+        struct status status;
+        cudaGraph_t captured;
+        size_t nodes = 0;
+        CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal) == cudaSuccess);
+        if (inside) {
+            CHECK(stream_join(0, stream, owner, &status) == 0, "%s", status.text);
+            run(graph);
+            CHECK(stream_join(0, owner, stream, &status) == 0, "%s", status.text);
+        } else
+            run(graph);
+        CHECK(cudaStreamEndCapture(stream, &captured) == cudaSuccess);
+        CHECK(cudaGraphGetNodes(captured, NULL, &nodes) == cudaSuccess && nodes == 1);
+        CHECK(cudaGraphDestroy(captured) == cudaSuccess);
+        run(graph);
+        CHECK(holds(x, 1, 0));
+        plan_graph_close(graph);
+    }
+    CHECK(double_faults() == 0);
+}
+
 static void
 a_plan_made_in_a_capture_launches_kernels(void)
 {
@@ -212,6 +246,7 @@ main(void)
     RUN(runs_come_one_after_the_other);
     RUN(a_run_comes_after_the_operands_streams_and_before_what_they_do_next);
     RUN(a_stream_that_captures_gets_the_kernel);
+    RUN(a_capture_leaves_out_the_streams_that_are_no_part_of_it);
     RUN(a_plan_made_in_a_capture_launches_kernels);
     RUN(what_is_no_single_kernel_is_added_as_ever);
     RUN(leaves_the_current_device_as_it_was);
