@@ -61,7 +61,7 @@ class Tensor:
     def __init__(self, memory, x, **fields):
         self.memory = memory
         self.shape = (ctypes.c_int64 * max(x.ndim, 1))(*x.shape)
-        self.fields = {"data": memory.pointer, "device_type": CUDA, "ndim": x.ndim, "code": FLOAT,
+        self.fields = {"data": memory.pointer, "device_type": CUDA, "device_id": 0, "ndim": x.ndim, "code": FLOAT,
                        "bits": 8 * x.itemsize, "lanes": 1, "shape": self.shape, "strides": None, "byte_offset": 0,
                        **fields}  # fmt: skip
 
@@ -145,12 +145,20 @@ def test_a_sum_of_its_own_is_made_by_torch_and_read_through_the_table(tensor, to
         pass
 
     Met.__name__, Met.__module__ = "Tensor", "torch"
-    torch.empty_like = lambda like: Met(foreign(np.zeros_like(A)), A)
+    Met.dtype = "float32"
+    asked = []
+
+    def empty_strided(*arguments):
+        asked.append(arguments)
+        return Met(foreign(np.zeros_like(A)), A)
+
+    torch._C._dynamo = SimpleNamespace(guards=SimpleNamespace(_empty_strided_cuda=empty_strided))
     a, b = Met(foreign(A), A), Met(foreign(B), B)
     vecadd.add(a, b, a)
     Met.reads = 0
     got = vecadd.add(b, b)
     assert type(got) is Met
+    assert asked == [((12,), (1,), "float32")]
     assert Met.reads == 3
     np.testing.assert_array_equal(total(got), B + B)
 

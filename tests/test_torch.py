@@ -1,5 +1,7 @@
 """PyTorch's tensors: added where they are, on PyTorch's own stream, the sum a tensor."""
 
+import math
+
 import numpy as np
 import pytest
 from arrays import numpys_sum, values
@@ -115,6 +117,21 @@ def test_sum_of_its_own_is_a_tensor_like_any(cuda):
     assert not got.requires_grad
     assert got._base is None
     assert torch.equal(got, a + a)
+    got.untyped_storage().resize_(8000)  # only memory of torch's own can be
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("shape", [(1000,), (), (3, 1, 5), (1, 7)], ids=str)
+def test_sums_of_their_own_are_contiguous_and_of_the_broadcast_shape(cuda, shape):
+    a, row = (
+        torch.arange(math.prod(shape), device=cuda).reshape(shape),
+        torch.arange(shape[-1] if shape else 1, device=cuda),
+    )
+    for b in (a, row):
+        got = vecadd.add(a, b)
+        assert got.shape == (a + b).shape
+        assert got.is_contiguous()
+        assert torch.equal(got, a + b)
 
 
 @pytest.mark.gpu

@@ -113,13 +113,16 @@ class Torch(Library):
     void2_is_bfloat16 = True
     has_exchange_table = True
 
-    @property
-    def torch_empty_like(self) -> Any:
-        """The function itself, for operand_torch.c."""
-        return sys.modules["torch"].empty_like
-
     has_host_arrays = True
     records_streams = True
+
+    @property
+    def empty_strided(self) -> Any:
+        """What torch's own compiled code makes tensors by, called with sizes, strides and a dtype; None: there is none.
+
+        It takes plain tuples, and allocates on the current device for the current stream."""
+        guards = getattr(sys.modules["torch"]._C, "_dynamo", None)
+        return getattr(getattr(guards, "guards", None), "_empty_strided_cuda", None)
 
     def export(self, array: Any, writing: bool) -> Any:
         return self.on_host(array, writing) if getattr(array, "is_cuda", False) else None

@@ -30,8 +30,8 @@ bool
 dtype_of_dl_type(struct dl_data_type type, enum dtype *dtype)
 {
     for (int candidate = 0; candidate < DTYPE_COUNT; candidate++) {
-        const struct dl_data_type due = dl_type_of_dtype((enum dtype)candidate);
-        if (type.code != due.code || type.bits != due.bits || type.lanes != due.lanes)
+        const struct dtype_row *row = &dtype_table[candidate];
+        if (type.bits != 8 * row->itemsize || type.lanes != 1 || type.code != type_code(row))
             continue;
         *dtype = (enum dtype)candidate;
         return true;

@@ -4,8 +4,8 @@
  * gradient and is no conjugated or negated view. All else is left to operand_cai.c, which says what is wrong with it.
  */
 #include <stdint.h>
-#include <string.h>
 
+#include "device.h"
 #include "dlpack.h"
 #include "errors.h"
 #include "operand_from.h"
@@ -20,8 +20,7 @@ enum { MOST_KINDS = 16 }; /* types are kept for good: Tensor, Parameter and a fe
 struct torch_kind {
     const struct dl_exchange *exchange; /* lives as long as the process */
     PyObject *library;                  /* owned */
-    bool allocates;                     /* torch.Tensor itself: what the table makes is of this very type */
-    PyObject *empty_like;               /* torch.empty_like, owned; NULL where the type is not torch.Tensor itself */
+    PyObject *empty_strided;            /* makes tensors of this very type, owned; NULL: vecadd._foreign has to */
 };
 
 static void
@@ -29,7 +28,7 @@ kind_free(PyObject *capsule)
 {
     struct torch_kind *kind = PyCapsule_GetPointer(capsule, KIND_CAPSULE);
     Py_XDECREF(kind->library);
-    Py_XDECREF(kind->empty_like);
+    Py_XDECREF(kind->empty_strided);
     PyMem_Free(kind);
 }
 
@@ -72,14 +71,14 @@ torch_learn(struct module_state *state, PyObject *object, PyObject *library)
     struct torch_kind *kind = exchange ? PyMem_Malloc(sizeof *kind) : NULL;
     if (!kind)
         return exchange ? (PyErr_NoMemory(), -1) : 0;
-    const bool itself = is_tensor_itself(type);
-    *kind = (struct torch_kind){.exchange = exchange,
-                                .allocates = itself && exchange->allocate && exchange->object_from_managed,
-                                .empty_like = itself ? PyObject_GetAttrString(library, "torch_empty_like") : NULL};
+    PyObject *make = is_tensor_itself(type) ? PyObject_GetAttrString(library, "empty_strided") : NULL;
+    if (make && Py_IsNone(make))
+        Py_CLEAR(make);
+    *kind = (struct torch_kind){.exchange = exchange, .empty_strided = make};
     PyErr_Clear();
     PyObject *capsule = PyCapsule_New(kind, KIND_CAPSULE, kind_free);
     if (!capsule) {
-        Py_XDECREF(kind->empty_like);
+        Py_XDECREF(kind->empty_strided);
         PyMem_Free(kind);
         return -1;
     }
@@ -223,28 +222,24 @@ torch_operand_from(struct module_state *state, PyObject *object, enum role role,
     return 1;
 }
 
-/* torch.empty_like says what went wrong in torch's own words. */
-static void
-ignore_error(void *context, const char *kind, const char *message)
-{
-    (void)context, (void)kind, (void)message;
-}
-
-/* torch.empty_like itself: the table's way makes two tensors, of which one holds the other's memory. */
+/* By the function that torch's compiled code calls: 1 us, where torch.empty_like parses arguments and dispatches for
+ * 4.8 on an H200's host. The exchange table's allocator wraps one tensor in another, whose memory record_stream() does
+ * not know. */
 static PyObject *
-another(const struct torch_kind *kind, const struct device_operand *like, struct device_operand *result)
+make_tensor(const struct module_state *state, const struct torch_kind *kind, const struct device_operand *like,
+            const struct device_shape *due)
 {
-    struct operand_reader reader = {0};
-    PyObject *made = PyObject_CallFunctionObjArgs(kind->empty_like, like->exported, NULL);
-    if (made && Py_TYPE(made) == Py_TYPE(like->exported) && read_tensor(kind->exchange, made, &reader, result) &&
-        device_operand_is(result, like->operand.dtype, like->ndim, like->shape)) {
-        result->exported = Py_NewRef(made);
-        result->library = Py_NewRef(kind->library);
-        return made;
-    }
-    Py_XDECREF(made);
-    PyErr_Clear();
-    return NULL;
+    Py_ssize_t strides[MAX_DIMENSIONS], step = 1;
+    for (int i = due->ndim; i-- > 0; step *= due->shape[i])
+        strides[i] = step;
+    PyObject *sizes = tuple_of_sizes(due->ndim, due->shape), *steps = tuple_of_sizes(due->ndim, strides);
+    PyObject *dtype = PyObject_GetAttr(like->exported, state->names[NAME_DTYPE]);
+    PyObject *made =
+        sizes && steps && dtype ? PyObject_CallFunctionObjArgs(kind->empty_strided, sizes, steps, dtype, NULL) : NULL;
+    Py_XDECREF(sizes);
+    Py_XDECREF(steps);
+    Py_XDECREF(dtype);
+    return made;
 }
 
 PyObject *
@@ -252,41 +247,21 @@ torch_empty_like(const struct module_state *state, const struct device_operand *
                  struct device_operand *result)
 {
     const struct torch_kind *kind = like->exported ? kind_of(state, like->exported) : NULL;
-    struct dl_managed_tensor *made = NULL;
-    void *object = NULL;
-    if (kind && kind->empty_like && device_operand_is(like, due->dtype, due->ndim, due->shape)) {
-        PyObject *tensor = another(kind, like, result);
-        if (tensor)
-            return tensor;
-    }
-    if (!kind || !kind->allocates)
+    const struct operand *operand = &like->operand;
+    struct operand_reader reader = {.torch_stream = {operand->device + 1, operand->stream}};
+    struct status status;
+    int device;
+    if (!kind || !kind->empty_strided || due->dtype != operand->dtype || operand->size == 0 ||
+        device_current(&device, &status) < 0 || device != operand->device)
         return NULL;
-    int64_t shape[MAX_DIMENSIONS];
-    for (int i = 0; i < due->ndim; i++)
-        shape[i] = due->shape[i];
-    struct dl_tensor prototype = {
-        .device = {DL_CUDA, like->operand.device},
-        .ndim = due->ndim,
-        .dtype = dl_type_of_dtype(due->dtype),
-        .shape = shape,
-    };
-    if (kind->exchange->allocate(&prototype, &made, NULL, ignore_error) < 0 || !made) {
-        PyErr_Clear();
-        return NULL;
+    PyObject *made = make_tensor(state, kind, like, due);
+    if (made && Py_TYPE(made) == Py_TYPE(like->exported) && read_tensor(kind->exchange, made, &reader, result) &&
+        result->operand.device == device && device_operand_is(result, due->dtype, due->ndim, due->shape)) {
+        result->exported = Py_NewRef(made);
+        result->library = Py_NewRef(kind->library);
+        return made;
     }
-    /* What was asked for is known; only the pointer is new, and a look at the tensor would take as long as the rest. */
-    result->operand = like->operand;
-    result->operand.dtype = due->dtype;
-    result->operand.data = (char *)made->tensor.data + made->tensor.byte_offset;
-    result->operand.writable = true;
-    result->ndim = due->ndim;
-    result->shape = memcpy(result->extents, due->shape, (size_t)due->ndim * sizeof *due->shape);
-    result->strides = NULL;
-    if (kind->exchange->object_from_managed(made, &object) < 0 || !object) {
-        PyErr_Clear();
-        return NULL;
-    }
-    result->exported = Py_NewRef(object);
-    result->library = Py_NewRef(kind->library);
-    return object;
+    Py_XDECREF(made);
+    PyErr_Clear(); /* vecadd._foreign makes one, or says in torch's words why there is none */
+    return NULL;
 }
