@@ -67,6 +67,19 @@ def test_sum_owns_its_data_and_begins_on_a_huge_page():
     assert x.ctypes.data % (2 * MIB) == 0
 
 
+def test_smaller_sums_of_the_c_librarys_memory_come_back_too():
+    a, b = pair(MIB)
+    x = vecadd.add(a, b)
+    where = x.ctypes.data
+    del x
+    assert kept() == (1, MIB)
+    x = vecadd.add(a, b)
+    assert x.ctypes.data == where
+    np.testing.assert_array_equal(x, a + b)
+    x.resize(2 * a.size, refcheck=False)
+    assert not x[a.size :].any()
+
+
 @pytest.mark.parametrize("nbytes", [MIB, 3 * MIB, 64 * MIB])
 def test_sum_can_be_resized_like_any_array(nbytes):
     a, b = pair(LARGE)

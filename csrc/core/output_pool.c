@@ -18,12 +18,18 @@ enum {
     GRANULE = 64 << 10,
     STEPS =
         16, /* block sizes to a doubling: a sum that is up to a sixteenth larger than the last one finds its block */
-    USUAL_SHARE = 8 /* of the memory, as the bound */
+    USUAL_SHARE = 8, /* of the memory, as the bound */
+    CACHE_LINE = 64,
+
+    /* Smaller blocks are the C library's: huge pages do not make up for a mapping each. On two cores of Cascade Lake
+     * sums that are all kept take, of NumPy's time, 0.73 on blocks of the heap and 1.5 on mappings at 1 MiB, 0.83 and
+     * 0.92 at 2 MiB, 0.64 and 0.53 at 4 MiB. */
+    MAPPED_LEAST = 4 << 20,
 };
 
 /* On the page before the caller's bytes. */
 struct block {
-    void *mapping;
+    void *mapping; /* NULL: of the C library */
     size_t mapped, capacity;
     struct block *newer, *older; /* of the blocks that are kept */
 };
@@ -114,6 +120,26 @@ block_map(size_t capacity)
     return block;
 }
 
+static struct block *
+block_make(size_t capacity)
+{
+    if (capacity >= MAPPED_LEAST)
+        return block_map(capacity);
+    struct block *block = aligned_alloc(CACHE_LINE, PAGE + capacity);
+    if (block)
+        *block = (struct block){.capacity = capacity};
+    return block;
+}
+
+static void
+block_destroy(struct block *block)
+{
+    if (block->mapping)
+        munmap(block->mapping, block->mapped);
+    else
+        free(block);
+}
+
 static void
 unlink_kept(struct block *block)
 {
@@ -134,7 +160,7 @@ link_kept(struct block *block)
     pool.counts.kept_blocks++;
 }
 
-/* Takes blocks out until no more than `bytes` are kept: a list by `older`, for unmap_all without the lock. */
+/* Takes blocks out until no more than `bytes` are kept: a list by `older`, for destroy_all without the lock. */
 static struct block *
 take_oldest(size_t bytes)
 {
@@ -149,13 +175,13 @@ take_oldest(size_t bytes)
 }
 
 static size_t
-unmap_all(struct block *block)
+destroy_all(struct block *block)
 {
     size_t bytes = 0;
     while (block) {
         struct block *next = block->older;
         bytes += block->capacity;
-        munmap(block->mapping, block->mapped);
+        block_destroy(block);
         block = next;
     }
     return bytes;
@@ -186,9 +212,9 @@ uncount_used(const struct block *block)
     pool.counts.used_blocks--;
 }
 
-/* *fresh: whether it is all zeros. */
+/* *zeros: whether it is all zeros. */
 static struct block *
-take(size_t bytes, bool *fresh)
+take(size_t bytes, bool *zeros)
 {
     const size_t capacity = capacity_for(bytes);
     if (capacity == 0)
@@ -198,15 +224,16 @@ take(size_t bytes, bool *fresh)
     if (block)
         count_used(block);
     unlock();
-    *fresh = block == NULL;
+    *zeros = false;
     if (block)
         return block;
 
-    block = block_map(capacity);
+    block = block_make(capacity);
     if (block == NULL && output_pool_empty() > 0)
-        block = block_map(capacity);
+        block = block_make(capacity);
     if (block == NULL)
         return NULL;
+    *zeros = block->mapping != NULL;
     lock();
     count_used(block);
     unlock();
@@ -216,17 +243,17 @@ take(size_t bytes, bool *fresh)
 void *
 output_pool_take(size_t bytes)
 {
-    bool fresh;
-    struct block *block = take(bytes, &fresh);
+    bool zeros;
+    struct block *block = take(bytes, &zeros);
     return block ? bytes_of(block) : NULL;
 }
 
 void *
 output_pool_take_zeroed(size_t bytes)
 {
-    bool fresh;
-    struct block *block = take(bytes, &fresh);
-    if (block && !fresh)
+    bool zeros;
+    struct block *block = take(bytes, &zeros);
+    if (block && !zeros)
         memset(bytes_of(block), 0, bytes);
     return block ? bytes_of(block) : NULL;
 }
@@ -242,7 +269,7 @@ output_pool_give(void *bytes)
     link_kept(block);
     struct block *taken = take_oldest(pool.counts.bound);
     unlock();
-    unmap_all(taken);
+    destroy_all(taken);
 }
 
 void *
@@ -265,7 +292,7 @@ output_pool_empty(void)
     lock();
     struct block *taken = take_oldest(0);
     unlock();
-    return unmap_all(taken);
+    return destroy_all(taken);
 }
 
 struct output_pool_counts

@@ -1,4 +1,4 @@
-/* Memory for the sums that are made for a caller: blocks of huge pages that come back when he drops the sum, so that
+/* Memory for the sums that are made for a caller: blocks, the large ones of huge pages, that come back when he drops the sum, so that
  * the next one writes to pages that are there. A fresh page costs a fault and its zeros, 1.5 to 2.5 times the addition.
  *
  * Any thread may call any of these; none of them makes a CUDA call. */
@@ -7,10 +7,10 @@
 
 #include <stddef.h>
 
-/* Smaller blocks are the C library's business: it keeps what is dropped below 32 MiB too, but without huge pages. */
+/* Smaller blocks are the C library's business: it keeps what is dropped too. */
 enum { OUTPUT_POOL_LEAST = 1 << 20 };
 
-/* A block of at least `bytes`, aligned to a huge page, whose content is anything; NULL where there is no memory, after
+/* A block of at least `bytes`, aligned to a cache line, whose content is anything; NULL where there is no memory, after
  * everything that the pool keeps has been given back. Owned by the caller. */
 void *output_pool_take(size_t bytes);
 
