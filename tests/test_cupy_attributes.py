@@ -30,6 +30,14 @@ class FakeArray:
         self.device = SimpleNamespace(id=0, __enter__=None)
 
     @property
+    def ndim(self):
+        return len(self.shape)
+
+    @property
+    def size(self):
+        return int(np.prod(self.shape))
+
+    @property
     def __cuda_array_interface__(self):
         type(self).interface_reads += 1
         return {

@@ -81,6 +81,8 @@ static const char *const name_text[NAME_COUNT] = {
     [NAME_C_CONTIGUOUS] = "_c_contiguous",
     [NAME_DATA] = "data",
     [NAME_SHAPE] = "shape",
+    [NAME_NDIM] = "ndim",
+    [NAME_SIZE] = "size",
     [NAME_REQUIRES_GRAD] = "requires_grad",
     [NAME_IS_CONJ] = "is_conj",
     [NAME_IS_NEG] = "is_neg",
@@ -157,9 +159,7 @@ module_traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->plan_type);
     Py_VISIT(state->device_lost_error);
     Py_VISIT(state->torch_kinds);
-    Py_VISIT(state->cupy_type);
-    Py_VISIT(state->cupy_library);
-    Py_VISIT(state->cupy_current_stream);
+    Py_VISIT(state->cupy_owner);
     PyObject *library_of = state->library_of;
     Py_VISIT(library_of);
     return 0;
@@ -175,9 +175,8 @@ module_clear(PyObject *module)
     Py_CLEAR(state->plan_type);
     Py_CLEAR(state->device_lost_error);
     Py_CLEAR(state->torch_kinds);
-    Py_CLEAR(state->cupy_type);
-    Py_CLEAR(state->cupy_library);
-    Py_CLEAR(state->cupy_current_stream);
+    state->cupy = NULL;
+    Py_CLEAR(state->cupy_owner);
     Py_CLEAR(state->output_handler);
     for (int name = 0; name < NAME_COUNT; name++)
         Py_CLEAR(state->names[name]);

@@ -31,6 +31,8 @@ enum name {
     NAME_C_CONTIGUOUS,
     NAME_DATA,
     NAME_SHAPE,
+    NAME_NDIM,
+    NAME_SIZE,
     NAME_REQUIRES_GRAD,
     NAME_IS_CONJ,
     NAME_IS_NEG,
@@ -46,8 +48,8 @@ struct module_state {
     PyObject *names[NAME_COUNT];
     _Atomic(PyObject *) library_of; /* vecadd._foreign.library_of, imported when first needed */
     PyObject *output_handler;       /* result.c's, for NumPy */
-    PyObject *cupy_type;            /* cupy.ndarray, its library and cupy.cuda.get_current_stream; NULL until met */
-    PyObject *cupy_library, *cupy_current_stream;
+    const struct cupy_kind *cupy;   /* what operand_cupy.c knows of CuPy, in the capsule below; NULL until met */
+    PyObject *cupy_owner;
     PyObject *torch_kinds; /* types of tensors and what operand_torch.c knows of them */
     /* promotion.c's table: one more than the sum's dtype, 0 until it is asked for. */
     _Atomic signed char promoted[18][18];

@@ -5,41 +5,96 @@
 #include <stdint.h>
 
 #include "arguments.h"
+#include "descriptor.h"
 #include "device.h"
 #include "operand_from.h"
+
+#define KIND_CAPSULE "vecadd.cupy_kind"
+
+enum attribute { CONTIGUOUS, DTYPE, NDIM, SIZE, SHAPE, DATA, PTR, ATTRIBUTES };
+
+static const enum name attribute_name[ATTRIBUTES] = {
+    [CONTIGUOUS] = NAME_C_CONTIGUOUS,
+    [DTYPE] = NAME_DTYPE,
+    [NDIM] = NAME_NDIM,
+    [SIZE] = NAME_SIZE,
+    [SHAPE] = NAME_SHAPE,
+    [DATA] = NAME_DATA,
+    [PTR] = NAME_PTR,
+};
+
+struct cupy_kind {
+    PyObject *type, *library,
+        *current_stream;                     /* cupy.ndarray, its vecadd._foreign.Library, get_current_stream: owned */
+    struct descriptor attribute[ATTRIBUTES]; /* of cupy.ndarray; PTR of what DATA gives */
+};
+
+static void
+kind_free(PyObject *capsule)
+{
+    struct cupy_kind *kind = PyCapsule_GetPointer(capsule, KIND_CAPSULE);
+    Py_XDECREF(kind->type);
+    Py_XDECREF(kind->library);
+    Py_XDECREF(kind->current_stream);
+    for (int i = 0; i < ATTRIBUTES; i++)
+        descriptor_clear(&kind->attribute[i]);
+    PyMem_Free(kind);
+}
+
+static int
+find_attributes(const struct module_state *state, PyObject *array, struct cupy_kind *kind)
+{
+    for (int i = 0; i < PTR; i++)
+        kind->attribute[i] = descriptor_find(kind->type, state->names[attribute_name[i]]);
+    PyObject *data = descriptor_get(&kind->attribute[DATA], array);
+    if (!data)
+        return -1;
+    kind->attribute[PTR] = descriptor_find((PyObject *)Py_TYPE(data), state->names[NAME_PTR]);
+    Py_DECREF(data);
+    return 0;
+}
 
 int
 cupy_learn(struct module_state *state, PyObject *object, PyObject *library)
 {
-    if (state->cupy_type)
+    if (state->cupy)
         return 0;
-    PyObject *known = PyObject_GetAttrString(library, "array_type");
-    PyObject *current_stream = known ? PyObject_GetAttrString(library, "stream_of") : NULL;
-    const int result = current_stream ? 0 : -1;
-    if (current_stream && known == (PyObject *)Py_TYPE(object)) {
-        state->cupy_library = Py_NewRef(library);
-        state->cupy_current_stream = Py_NewRef(current_stream);
-        state->cupy_type = Py_NewRef(known);
+    struct cupy_kind *kind = PyMem_Calloc(1, sizeof *kind);
+    PyObject *capsule = kind ? PyCapsule_New(kind, KIND_CAPSULE, kind_free) : NULL;
+    if (!capsule) {
+        PyMem_Free(kind);
+        return kind ? -1 : (PyErr_NoMemory(), -1);
     }
-    Py_XDECREF(current_stream);
-    Py_XDECREF(known);
+    int result = -1;
+    kind->library = Py_NewRef(library);
+    kind->type = PyObject_GetAttrString(library, "array_type");
+    kind->current_stream = kind->type ? PyObject_GetAttrString(library, "stream_of") : NULL;
+    if (!kind->current_stream)
+        goto done;
+    result = 0;
+    if (kind->type == (PyObject *)Py_TYPE(object) && find_attributes(state, object, kind) == 0) {
+        state->cupy = kind;
+        state->cupy_owner = Py_NewRef(capsule);
+    }
+    PyErr_Clear(); /* arrays without data: none of the CuPy that is known here */
+done:
+    Py_DECREF(capsule);
     return result;
 }
 
-/* The number that an attribute of `object` is; false where it is none. */
+/* The number that `value`, a reference that is taken, is; false where it is none. */
 static bool
-read_number(PyObject *object, PyObject *name, size_t *number)
+take_number(PyObject *value, size_t *number)
 {
-    PyObject *value = PyObject_GetAttr(object, name);
     *number = value ? PyLong_AsSize_t(value) : 0;
     Py_XDECREF(value);
-    return !PyErr_Occurred();
+    return *number != (size_t)-1 && (*number || !PyErr_Occurred());
 }
 
 static bool
-is_contiguous(const struct module_state *state, PyObject *array)
+is_contiguous(const struct cupy_kind *kind, PyObject *array)
 {
-    PyObject *flag = PyObject_GetAttr(array, state->names[NAME_C_CONTIGUOUS]);
+    PyObject *flag = descriptor_get(&kind->attribute[CONTIGUOUS], array);
     const bool contiguous = flag && Py_IsTrue(flag);
     Py_XDECREF(flag);
     return contiguous;
@@ -48,7 +103,7 @@ is_contiguous(const struct module_state *state, PyObject *array)
 static bool
 read_dtype(struct module_state *state, PyObject *array, struct operand *operand)
 {
-    PyObject *dtype = PyObject_GetAttr(array, state->names[NAME_DTYPE]);
+    PyObject *dtype = descriptor_get(&state->cupy->attribute[DTYPE], array);
     const int found = dtype && PyArray_DescrCheck(dtype) ? dtype_of_descr(state, (PyArray_Descr *)dtype) : -1;
     Py_XDECREF(dtype);
     operand->dtype = (enum dtype)found;
@@ -56,29 +111,48 @@ read_dtype(struct module_state *state, PyObject *array, struct operand *operand)
 }
 
 static bool
-read_shape(const struct module_state *state, PyObject *array, struct device_operand *result)
+read_extents(const struct cupy_kind *kind, PyObject *array, int ndim, Py_ssize_t *extents)
 {
-    PyObject *shape = PyObject_GetAttr(array, state->names[NAME_SHAPE]);
-    result->ndim = shape && PyTuple_CheckExact(shape) ? (int)PyTuple_Size(shape) : MAX_DIMENSIONS + 1;
-    size_t size = 1;
-    bool fits = result->ndim <= MAX_DIMENSIONS;
-    for (int i = 0; fits && i < result->ndim; i++) {
-        result->extents[i] = PyLong_AsSsize_t(PyTuple_GetItem(shape, i));
-        fits = result->extents[i] >= 1 && !__builtin_mul_overflow(size, (size_t)result->extents[i], &size);
-    }
+    PyObject *shape = descriptor_get(&kind->attribute[SHAPE], array);
+    const bool found = shape && PyTuple_CheckExact(shape) && PyTuple_Size(shape) == ndim;
+    for (int i = 0; found && i < ndim; i++)
+        extents[i] = PyLong_AsSsize_t(PyTuple_GetItem(shape, i));
     Py_XDECREF(shape);
+    return found;
+}
+
+/* CuPy makes the tuple that `shape` is of a list that it makes of a vector: of one dimension the size says as much in
+ * half the time. */
+static bool
+read_shape(const struct cupy_kind *kind, PyObject *array, struct device_operand *result)
+{
+    size_t ndim, size;
+    if (!take_number(descriptor_get(&kind->attribute[NDIM], array), &ndim) || ndim > MAX_DIMENSIONS ||
+        !take_number(descriptor_get(&kind->attribute[SIZE], array), &size))
+        return false;
+    size_t product = size;
+    if (ndim == 1)
+        result->extents[0] = (Py_ssize_t)size;
+    else if (read_extents(kind, array, (int)ndim, result->extents)) {
+        product = 1;
+        for (size_t i = 0; i < ndim; i++)
+            if (result->extents[i] < 1 || __builtin_mul_overflow(product, (size_t)result->extents[i], &product))
+                return false;
+    } else
+        return false;
+    result->ndim = (int)ndim;
     result->shape = result->extents;
     result->strides = NULL;
     result->operand.size = size;
-    return fits && size <= (size_t)PY_SSIZE_T_MAX / dtype_table[result->operand.dtype].itemsize;
+    return size == product && size >= 1 && size <= (size_t)PY_SSIZE_T_MAX / dtype_table[result->operand.dtype].itemsize;
 }
 
 static bool
-read_data(const struct module_state *state, PyObject *array, struct operand *operand)
+read_data(const struct cupy_kind *kind, PyObject *array, struct operand *operand)
 {
-    PyObject *data = PyObject_GetAttr(array, state->names[NAME_DATA]);
+    PyObject *data = descriptor_get(&kind->attribute[DATA], array);
     size_t address;
-    const bool found = data && read_number(data, state->names[NAME_PTR], &address);
+    const bool found = data && take_number(descriptor_get(&kind->attribute[PTR], data), &address);
     Py_XDECREF(data);
     if (!found || address % lane_size[dtype_table[operand->dtype].lane] != 0)
         return false;
@@ -95,9 +169,9 @@ read_stream(const struct module_state *state, struct known_stream *known, struct
         return true;
     }
     PyObject *device = PyLong_FromLong(operand->device);
-    PyObject *stream = device ? PyObject_CallFunctionObjArgs(state->cupy_current_stream, device, NULL) : NULL;
+    PyObject *stream = device ? PyObject_CallFunctionObjArgs(state->cupy->current_stream, device, NULL) : NULL;
     size_t handle;
-    const bool found = stream && read_number(stream, state->names[NAME_PTR], &handle);
+    const bool found = stream && take_number(PyObject_GetAttr(stream, state->names[NAME_PTR]), &handle);
     Py_XDECREF(stream);
     Py_XDECREF(device);
     if (!found)
@@ -111,14 +185,15 @@ int
 cupy_operand_from(struct module_state *state, PyObject *object, enum role role, struct operand_reader *reader,
                   struct device_operand *result)
 {
-    if ((PyObject *)Py_TYPE(object) != state->cupy_type)
+    const struct cupy_kind *kind = state->cupy;
+    if (!kind || (PyObject *)Py_TYPE(object) != kind->type)
         return 0;
     struct operand *operand = &result->operand;
     struct status status;
     *operand = (struct operand){
         .place = PLACE_DEVICE, .device = -1, .writable = true, .has_stream = true, .stream_kind = STREAM_CURRENT};
-    if (!is_contiguous(state, object) || !read_dtype(state, object, operand) || !read_shape(state, object, result) ||
-        !read_data(state, object, operand) ||
+    if (!is_contiguous(kind, object) || !read_dtype(state, object, operand) || !read_shape(kind, object, result) ||
+        !read_data(kind, object, operand) ||
         device_check_pointer_near(operand->data, operand->size * dtype_table[operand->dtype].itemsize, role_name[role],
                                   &reader->range[role], &operand->device, &status) < 0 ||
         !read_stream(state, &reader->cupy_stream, operand)) {
@@ -126,31 +201,32 @@ cupy_operand_from(struct module_state *state, PyObject *object, enum role role, 
         return 0;
     }
     result->exported = Py_NewRef(object);
-    result->library = Py_NewRef(state->cupy_library);
+    result->library = Py_NewRef(kind->library);
     return 1;
 }
 
 PyObject *
 cupy_empty_like(struct module_state *state, const struct device_operand *like, struct device_operand *result)
 {
+    const struct cupy_kind *kind = state->cupy;
     struct status status;
     int device;
-    if (!like->exported || (PyObject *)Py_TYPE(like->exported) != state->cupy_type || like->strides ||
+    if (!kind || !like->exported || (PyObject *)Py_TYPE(like->exported) != kind->type || like->strides ||
         device_current(&device, &status) < 0 || device != like->operand.device)
         return NULL;
-    PyObject *shape = PyObject_GetAttr(like->exported, state->names[NAME_SHAPE]);
-    PyObject *dtype = shape ? PyObject_GetAttr(like->exported, state->names[NAME_DTYPE]) : NULL;
-    PyObject *made = dtype ? PyObject_CallFunctionObjArgs(state->cupy_type, shape, dtype, NULL) : NULL;
+    PyObject *shape = descriptor_get(&kind->attribute[SHAPE], like->exported);
+    PyObject *dtype = shape ? descriptor_get(&kind->attribute[DTYPE], like->exported) : NULL;
+    PyObject *made = dtype ? PyObject_CallFunctionObjArgs(kind->type, shape, dtype, NULL) : NULL;
     Py_XDECREF(shape);
     Py_XDECREF(dtype);
-    if (made && (PyObject *)Py_TYPE(made) == state->cupy_type) {
+    if (made && (PyObject *)Py_TYPE(made) == kind->type) {
         /* What was asked for is known; only the pointer is new. */
         *result = *like;
         for (int i = 0; i < like->ndim; i++)
             result->extents[i] = like->shape[i];
         result->shape = result->extents;
         result->operand.writable = true;
-        if (read_data(state, made, &result->operand)) {
+        if (read_data(kind, made, &result->operand)) {
             result->exported = Py_NewRef(made);
             result->library = Py_NewRef(like->library);
             return made;

@@ -5,6 +5,7 @@
  */
 #include <stdint.h>
 
+#include "descriptor.h"
 #include "device.h"
 #include "dlpack.h"
 #include "errors.h"
@@ -20,7 +21,8 @@ enum { MOST_KINDS = 16 }; /* types are kept for good: Tensor, Parameter and a fe
 struct torch_kind {
     const struct dl_exchange *exchange; /* lives as long as the process */
     PyObject *library;                  /* owned */
-    PyObject *empty_strided;            /* makes tensors of this very type, owned; NULL: vecadd._foreign has to */
+    struct descriptor requires_grad;
+    PyObject *empty_strided; /* makes tensors of this very type, owned; NULL: vecadd._foreign has to */
 };
 
 static void
@@ -29,6 +31,7 @@ kind_free(PyObject *capsule)
     struct torch_kind *kind = PyCapsule_GetPointer(capsule, KIND_CAPSULE);
     Py_XDECREF(kind->library);
     Py_XDECREF(kind->empty_strided);
+    descriptor_clear(&kind->requires_grad);
     PyMem_Free(kind);
 }
 
@@ -74,15 +77,17 @@ torch_learn(struct module_state *state, PyObject *object, PyObject *library)
     PyObject *make = is_tensor_itself(type) ? PyObject_GetAttrString(library, "empty_strided") : NULL;
     if (make && Py_IsNone(make))
         Py_CLEAR(make);
-    *kind = (struct torch_kind){.exchange = exchange, .empty_strided = make};
     PyErr_Clear();
     PyObject *capsule = PyCapsule_New(kind, KIND_CAPSULE, kind_free);
     if (!capsule) {
-        Py_XDECREF(kind->empty_strided);
+        Py_XDECREF(make);
         PyMem_Free(kind);
         return -1;
     }
-    kind->library = Py_NewRef(library);
+    *kind = (struct torch_kind){.exchange = exchange,
+                                .library = Py_NewRef(library),
+                                .empty_strided = make,
+                                .requires_grad = descriptor_find(type, state->names[NAME_REQUIRES_GRAD])};
     int failed = PyDict_SetItem(state->torch_kinds, type, capsule);
     Py_DECREF(capsule);
     return failed;
@@ -100,10 +105,9 @@ denies(PyObject *object, PyObject *method)
 
 /* Whether no gradient would be lost: integers have none, and in no_grad mode nobody asks for one. */
 static bool
-needs_no_gradient(const struct module_state *state, PyObject *tensor, const struct torch_kind *kind,
-                  struct operand_reader *reader)
+needs_no_gradient(PyObject *tensor, const struct torch_kind *kind, struct operand_reader *reader)
 {
-    PyObject *wanted = PyObject_GetAttr(tensor, state->names[NAME_REQUIRES_GRAD]);
+    PyObject *wanted = descriptor_get(&kind->requires_grad, tensor);
     const bool none = wanted && Py_IsFalse(wanted);
     Py_XDECREF(wanted);
     if (none || !wanted)
@@ -126,7 +130,7 @@ is_plain(const struct module_state *state, PyObject *tensor, const struct torch_
     const struct dtype_row *row = &dtype_table[operand->dtype];
     if (row->typestr[1] != 'f' && row->typestr[1] != 'c' && operand->dtype != DTYPE_BFLOAT16)
         return true;
-    if (!needs_no_gradient(state, tensor, kind, reader))
+    if (!needs_no_gradient(tensor, kind, reader))
         return false;
     if (row->lanes == 2)
         return denies(tensor, state->names[NAME_IS_CONJ]);
