@@ -263,6 +263,7 @@ torch_empty_like(const struct module_state *state, const struct device_operand *
         result->operand.device == device && device_operand_is(result, due->dtype, due->ndim, due->shape)) {
         result->exported = Py_NewRef(made);
         result->library = Py_NewRef(kind->library);
+        result->lent = false;
         return made;
     }
     Py_XDECREF(made);
