@@ -42,6 +42,11 @@ hypothesis.settings.register_profile("thorough", deadline=None, max_examples=300
 hypothesis.settings.load_profile(os.environ.get("VECADD_HYPOTHESIS", "default"))
 
 
+def pytest_collection_finish() -> None:
+    """What is loaded by now stays: a collection in a test then looks at that test's objects, a hundredth of all."""
+    gc.freeze()
+
+
 def child_environment(**changes: str | None) -> dict[str, str]:
     """This process's environment for a child that imports the same vecadd; None removes a variable."""
     path = [str(Path(vecadd.__file__).parents[1]), str(TESTS)]

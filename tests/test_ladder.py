@@ -76,8 +76,13 @@ def read_only(x):
 A = numbers(1, 100)
 HOST_CALLS = {
     "no such rung": (("nosuch", A, A), {}, ValueError, "there is no rung nosuch"),
-    "a list": (("threads", A, A.tolist()), {}, TypeError, "b must be a DeviceArray, or a contiguous"),
-    "a strided array": (("threads", A[::2], A[::2]), {}, TypeError, "a must be a DeviceArray, or a contiguous"),
+    "a list": (("threads", A, A.tolist()), {}, TypeError, "b must be a contiguous DeviceArray, or a contiguous"),
+    "a strided array": (
+        ("threads", A[::2], A[::2]),
+        {},
+        TypeError,
+        "a must be a contiguous DeviceArray, or a contiguous",
+    ),
     "two dtypes": (("threads", A, A.astype("f4")), {}, ValueError, "100 elements of float32 where a has 100 of int32"),
     "two sizes": (("threads", A, A[:-1]), {}, ValueError, "b has 99 elements"),
     "a read-only out": (("threads", A, A, read_only(A.copy())), {}, ValueError, "read-only"),
