@@ -85,6 +85,11 @@ class CuPy(Library):
         """The function that gives a device's current stream, an object with `ptr`."""
         return sys.modules["cupy"].cuda.get_current_stream
 
+    @property
+    def pooled_type(self) -> Any:
+        """The type of the memory that CuPy's pool has allocated, whose `ptr`, `size` and `device_id` hold; or None."""
+        return getattr(getattr(sys.modules["cupy"].cuda, "memory", None), "PooledMemory", None)
+
     def current_stream(self, device: int) -> int | None:
         return int(sys.modules["cupy"].cuda.get_current_stream(device).ptr)
 

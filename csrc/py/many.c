@@ -1,5 +1,7 @@
 #include "many.h"
 
+#include <string.h>
+
 #include "add.h"
 #include "device.h"
 #include "errors.h"
@@ -13,8 +15,10 @@
 /* While the pairs are looked at. */
 struct survey {
     const struct many_arguments *arguments;
-    struct interval *intervals; /* with room for as many again; NULL where there is no out */
-    size_t interval_count;
+    /* By role, each list's one after the other: these grow in few runs, which overlap_find sorts in as few passes. With
+     * room for as many again; NULL where there is no out. */
+    struct interval *intervals;
+    size_t interval_count[ROLE_COUNT];
     bool placed; /* there was a pair that says where all are */
     bool led;    /* there was an operand with a stream, of this kind: the last one rules */
     enum stream_kind leader;
@@ -96,11 +100,12 @@ make_room(struct many_call *call, struct survey *survey)
 }
 
 static void
-note_interval(struct survey *survey, Py_ssize_t pair, enum role role, const void *data, size_t bytes)
+note_interval(const struct many_call *call, struct survey *survey, Py_ssize_t pair, enum role role, const void *data,
+              size_t bytes)
 {
     if (!survey->intervals || bytes == 0)
         return;
-    survey->intervals[survey->interval_count++] = (struct interval){
+    survey->intervals[(size_t)role * (size_t)call->count + survey->interval_count[role]++] = (struct interval){
         .begin = (uintptr_t)data, .end = (uintptr_t)data + bytes, .group = (size_t)pair, .written = role == ROLE_OUT};
 }
 
@@ -145,7 +150,7 @@ look_at_host_pair(struct module_state *state, PyObject *const objects[ROLE_COUNT
         PyArrayObject *array = (PyArrayObject *)objects[role];
         if (array && PyArray_Check(objects[role]) &&
             PyArray_CHKFLAGS(array, NPY_ARRAY_C_CONTIGUOUS) | PyArray_CHKFLAGS(array, NPY_ARRAY_F_CONTIGUOUS))
-            note_interval(survey, pair, (enum role)role, PyArray_DATA(array), (size_t)PyArray_NBYTES(array));
+            note_interval(call, survey, pair, (enum role)role, PyArray_DATA(array), (size_t)PyArray_NBYTES(array));
     }
     return 0;
 }
@@ -235,8 +240,8 @@ note_device_pair(PyObject *const objects[ROLE_COUNT], const struct device_operan
             continue;
         if (note_operand(call, survey, operand) < 0)
             return -1;
-        if (!devices[role].strides)
-            note_interval(survey, pair, (enum role)role, operand->data,
+        if (!devices[role].strides && (role != ROLE_A || objects[ROLE_A] != objects[ROLE_OUT]))
+            note_interval(call, survey, pair, (enum role)role, operand->data,
                           operand->size * dtype_table[operand->dtype].itemsize);
         if (plain && (note_join(call, operand) < 0 || hold_exported(call, objects[role], &devices[role]) < 0))
             return -1;
@@ -308,9 +313,15 @@ look_at_pair(struct module_state *state, Py_ssize_t pair, struct many_call *call
 static int
 check_overlap(const struct many_call *call, const struct survey *survey)
 {
-    size_t found[2];
-    if (!survey->intervals ||
-        !overlap_find(survey->intervals, survey->intervals + ROLE_COUNT * call->count, survey->interval_count, found))
+    size_t found[2], count = 0;
+    if (!survey->intervals)
+        return 0;
+    for (int role = 0; role < ROLE_COUNT; role++) {
+        memmove(survey->intervals + count, survey->intervals + role * call->count,
+                survey->interval_count[role] * sizeof *survey->intervals);
+        count += survey->interval_count[role];
+    }
+    if (!overlap_find(survey->intervals, survey->intervals + ROLE_COUNT * call->count, count, found))
         return 0;
     PyErr_Format(PyExc_ValueError,
                  "pair %zu: its out overlaps an array of pair %zu, and the additions of one call are made in any "

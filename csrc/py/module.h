@@ -33,6 +33,8 @@ enum name {
     NAME_SHAPE,
     NAME_NDIM,
     NAME_SIZE,
+    NAME_MEM,
+    NAME_DEVICE_ID,
     NAME_REQUIRES_GRAD,
     NAME_IS_CONJ,
     NAME_IS_NEG,

@@ -2,6 +2,7 @@
  *
  * Only what is plain goes this way: a cupy.ndarray itself, C-contiguous and aligned, with elements. All else, and
  * whatever surprises here, is left to operand_cai.c, which says what is wrong with it. */
+#include <limits.h>
 #include <stdint.h>
 
 #include "arguments.h"
@@ -11,7 +12,8 @@
 
 #define KIND_CAPSULE "vecadd.cupy_kind"
 
-enum attribute { CONTIGUOUS, DTYPE, NDIM, SIZE, SHAPE, DATA, PTR, ATTRIBUTES };
+/* Of cupy.ndarray, from PTR on of the MemoryPointer that DATA gives, from BEGIN on of the memory that MEM gives. */
+enum attribute { CONTIGUOUS, DTYPE, NDIM, SIZE, SHAPE, DATA, PTR, MEM, BEGIN, BYTES, DEVICE, ATTRIBUTES };
 
 static const enum name attribute_name[ATTRIBUTES] = {
     [CONTIGUOUS] = NAME_C_CONTIGUOUS,
@@ -21,12 +23,17 @@ static const enum name attribute_name[ATTRIBUTES] = {
     [SHAPE] = NAME_SHAPE,
     [DATA] = NAME_DATA,
     [PTR] = NAME_PTR,
+    [MEM] = NAME_MEM,
+    [BEGIN] = NAME_PTR,
+    [BYTES] = NAME_SIZE,
+    [DEVICE] = NAME_DEVICE_ID,
 };
 
 struct cupy_kind {
     PyObject *type, *library,
-        *current_stream;                     /* cupy.ndarray, its vecadd._foreign.Library, get_current_stream: owned */
-    struct descriptor attribute[ATTRIBUTES]; /* of cupy.ndarray; PTR of what DATA gives */
+        *current_stream; /* cupy.ndarray, its vecadd._foreign.Library, get_current_stream: owned */
+    PyObject *pooled;    /* the type of memory from CuPy's own pool, owned; None: there is none */
+    struct descriptor attribute[ATTRIBUTES];
 };
 
 static void
@@ -36,6 +43,7 @@ kind_free(PyObject *capsule)
     Py_XDECREF(kind->type);
     Py_XDECREF(kind->library);
     Py_XDECREF(kind->current_stream);
+    Py_XDECREF(kind->pooled);
     for (int i = 0; i < ATTRIBUTES; i++)
         descriptor_clear(&kind->attribute[i]);
     PyMem_Free(kind);
@@ -44,12 +52,13 @@ kind_free(PyObject *capsule)
 static int
 find_attributes(const struct module_state *state, PyObject *array, struct cupy_kind *kind)
 {
-    for (int i = 0; i < PTR; i++)
-        kind->attribute[i] = descriptor_find(kind->type, state->names[attribute_name[i]]);
-    PyObject *data = descriptor_get(&kind->attribute[DATA], array);
+    PyObject *data = PyObject_GetAttr(array, state->names[NAME_DATA]);
     if (!data)
         return -1;
-    kind->attribute[PTR] = descriptor_find((PyObject *)Py_TYPE(data), state->names[NAME_PTR]);
+    for (int i = 0; i < ATTRIBUTES; i++) {
+        PyObject *type = i < PTR ? kind->type : i < BEGIN ? (PyObject *)Py_TYPE(data) : kind->pooled;
+        kind->attribute[i] = descriptor_find(type, state->names[attribute_name[i]]);
+    }
     Py_DECREF(data);
     return 0;
 }
@@ -69,7 +78,8 @@ cupy_learn(struct module_state *state, PyObject *object, PyObject *library)
     kind->library = Py_NewRef(library);
     kind->type = PyObject_GetAttrString(library, "array_type");
     kind->current_stream = kind->type ? PyObject_GetAttrString(library, "stream_of") : NULL;
-    if (!kind->current_stream)
+    kind->pooled = kind->current_stream ? PyObject_GetAttrString(library, "pooled_type") : NULL;
+    if (!kind->pooled)
         goto done;
     result = 0;
     if (kind->type == (PyObject *)Py_TYPE(object) && find_attributes(state, object, kind) == 0) {
@@ -147,12 +157,32 @@ read_shape(const struct cupy_kind *kind, PyObject *array, struct device_operand 
     return size == product && size >= 1 && size <= (size_t)PY_SSIZE_T_MAX / dtype_table[result->operand.dtype].itemsize;
 }
 
+/* A block of CuPy's pool is an allocation of its own, so that the driver would be asked for each array of a list, and
+ * it takes longer to find one of thousands: the pool knows where its block is. Other memory is another library's word.
+ */
+static void
+know_block(const struct cupy_kind *kind, PyObject *data, struct device_range *known)
+{
+    PyObject *memory = descriptor_get(&kind->attribute[MEM], data);
+    size_t begin, bytes, device;
+    if (memory && (PyObject *)Py_TYPE(memory) == kind->pooled &&
+        take_number(descriptor_get(&kind->attribute[BEGIN], memory), &begin) &&
+        take_number(descriptor_get(&kind->attribute[BYTES], memory), &bytes) &&
+        take_number(descriptor_get(&kind->attribute[DEVICE], memory), &device) && begin && device < INT_MAX)
+        *known = (struct device_range){begin, begin + bytes, (int)device};
+    Py_XDECREF(memory);
+    PyErr_Clear();
+}
+
+/* `known`: where the array before lay, and then this one, where that is known; NULL: it is not asked. */
 static bool
-read_data(const struct cupy_kind *kind, PyObject *array, struct operand *operand)
+read_data(const struct cupy_kind *kind, PyObject *array, struct device_range *known, struct operand *operand)
 {
     PyObject *data = descriptor_get(&kind->attribute[DATA], array);
     size_t address;
     const bool found = data && take_number(descriptor_get(&kind->attribute[PTR], data), &address);
+    if (found && known && (address < known->begin || address >= known->end))
+        know_block(kind, data, known);
     Py_XDECREF(data);
     if (!found || address % lane_size[dtype_table[operand->dtype].lane] != 0)
         return false;
@@ -193,7 +223,7 @@ cupy_operand_from(struct module_state *state, PyObject *object, enum role role, 
     *operand = (struct operand){
         .place = PLACE_DEVICE, .device = -1, .writable = true, .has_stream = true, .stream_kind = STREAM_CURRENT};
     if (!is_contiguous(kind, object) || !read_dtype(state, object, operand) || !read_shape(kind, object, result) ||
-        !read_data(kind, object, operand) ||
+        !read_data(kind, object, &reader->range[role], operand) ||
         device_check_pointer_near(operand->data, operand->size * dtype_table[operand->dtype].itemsize, role_name[role],
                                   &reader->range[role], &operand->device, &status) < 0 ||
         !read_stream(state, &reader->cupy_stream, operand)) {
@@ -226,7 +256,7 @@ cupy_empty_like(struct module_state *state, const struct device_operand *like, s
             result->extents[i] = like->shape[i];
         result->shape = result->extents;
         result->operand.writable = true;
-        if (read_data(kind, made, &result->operand)) {
+        if (read_data(kind, made, NULL, &result->operand)) {
             result->exported = Py_NewRef(made);
             result->library = Py_NewRef(like->library);
             return made;
