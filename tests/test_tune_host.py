@@ -21,7 +21,13 @@ SIZES = (1, 2, 4, 8)
     ],
 )
 def test_a_size_pays_where_it_gains_and_nothing_above_it_loses(ratios, size):
-    assert host.pays_from(SIZES, ratios) == size
+    assert host.pays_from(SIZES, [(ratio,) for ratio in ratios]) == size
+
+
+def test_a_gain_is_one_of_most_rounds():
+    assert host.pays_from((1, 2), [(0.5, 0.5, 0.5, 1.0), (0.5,) * 4]) == 1
+    assert host.pays_from((1, 2), [(0.5, 0.5, 1.0, 1.0), (0.5,) * 4]) == 2
+    assert host.pays_from((1, 2), [(0.9,) * 4, (0.5,) * 4], pays=0.85) == 2
 
 
 def test_the_fewest_threads_that_are_as_quick_are_taken():
@@ -45,6 +51,7 @@ def test_additions_use_what_was_found(tmp_path, monkeypatch, capsys, child):
     monkeypatch.setenv("VECADD_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(host, "SIZES", (32 << 10, 2 << 20))
     monkeypatch.setattr(host, "ROUNDS", 1)
+    monkeypatch.setattr(host, "ROUNDS_SHORT", 1)
     assert cli.main(["tune", "host"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert all(line.startswith("host: ") for line in lines)

@@ -91,10 +91,16 @@ host_schedule_with(enum lane lane, size_t n, int threads, bool streaming)
 struct host_schedule
 host_schedule_for(enum lane lane, size_t n, bool in_place)
 {
+    return host_schedule_moving(lane, n, in_place, 3 * n * lane_size[lane]);
+}
+
+struct host_schedule
+host_schedule_moving(enum lane lane, size_t n, bool in_place, size_t moved)
+{
     const struct host_thresholds *from = host_thresholds();
     const size_t bytes = n * lane_size[lane], blocks = bytes / BLOCK_MIN;
     const size_t most = smaller(larger(bytes / from->share, 2), blocks); /* two, where threads pay at all */
-    const bool streaming = !in_place && bytes >= from->stream_together;
+    const bool streaming = !in_place && moved / 3 >= from->stream_together;
     int threads = 1;
     if (bytes >= from->threads_awake || bytes >= from->threads_asleep)
         threads = threads_available();
@@ -104,7 +110,7 @@ host_schedule_for(enum lane lane, size_t n, bool in_place)
         threads = most > 1 ? (int)most : 1;
     struct host_schedule schedule = cut(lane, n, threads, from->block);
     schedule.wakes = bytes >= from->threads_asleep;
-    schedule.streaming_alone = !in_place && bytes >= from->stream_alone;
+    schedule.streaming_alone = !in_place && moved / 3 >= from->stream_alone;
     schedule.streaming = threads > 1 ? streaming : schedule.streaming_alone;
     return schedule;
 }

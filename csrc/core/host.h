@@ -41,6 +41,9 @@ struct host_schedule {
 /* The schedule for n lanes by this machine's thresholds. In place means that c is a or b. */
 struct host_schedule host_schedule_for(enum lane lane, size_t n, bool in_place);
 
+/* The same where the three arrays together have `moved` bytes, each counted once: what is repeated stays in a cache. */
+struct host_schedule host_schedule_moving(enum lane lane, size_t n, bool in_place, size_t moved);
+
 /* The same with the threads and the kind of store given, and every thread woken: for the ladder's rungs, which compare
  * them. */
 struct host_schedule host_schedule_with(enum lane lane, size_t n, int threads, bool streaming);

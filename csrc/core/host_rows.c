@@ -32,7 +32,7 @@ struct row_operand {
 struct job {
     const struct host_rows *call;
     const void *base[3];
-    host_add_function *add;
+    host_add_function *add, *alone; /* of several threads, and of one where no other takes part */
     size_t itemsize, lanes;
 };
 
@@ -82,6 +82,26 @@ elements(const struct rows *rows)
     return n;
 }
 
+static enum dtype
+dtype_of(const struct host_rows *call, int operand)
+{
+    return operand < 2 ? call->from[operand] : call->dtype;
+}
+
+/* Bytes of the three arrays, an element that is repeated counted once. */
+static size_t
+bytes_moved(const struct host_rows *call)
+{
+    size_t bytes = 0;
+    for (int k = 0; k < 3; k++) {
+        size_t n = 1;
+        for (int i = 0; i < call->rows.ndim; i++)
+            n *= call->rows.stride[k][i] ? call->rows.extent[i] : 1;
+        bytes += n * dtype_table[dtype_of(call, k)].itemsize;
+    }
+    return bytes;
+}
+
 int
 host_rows_plan(struct host_rows *call, struct status *status)
 {
@@ -89,18 +109,12 @@ host_rows_plan(struct host_rows *call, struct status *status)
     call->simd = host_simd_chosen(status);
     if (!call->simd)
         return -1;
-    call->schedule = host_schedule_for(dtype->lane, elements(&call->rows) * dtype->lanes, false);
+    call->schedule = host_schedule_moving(dtype->lane, elements(&call->rows) * dtype->lanes, false, bytes_moved(call));
     call->schedule.block /= dtype->lanes;
     /* A streaming store of part of a line costs the whole line twice. */
     if (row_length(&call->rows) * dtype->itemsize < PIECE)
-        call->schedule.streaming = false;
+        call->schedule.streaming = call->schedule.streaming_alone = false;
     return 0;
-}
-
-static enum dtype
-dtype_of(const struct host_rows *call, int operand)
-{
-    return operand < 2 ? call->from[operand] : call->dtype;
 }
 
 /* Every row at an address that is right for its elements. */
@@ -176,7 +190,8 @@ bring(struct row_operand *operand, const char *p, size_t n, size_t itemsize)
 
 /* Adds n elements of one row. */
 static void
-add_in_row(const struct job *job, struct row_operand operand[2], const char *a, const char *b, char *c, size_t n)
+add_in_row(const struct job *job, host_add_function *add, struct row_operand operand[2], const char *a, const char *b,
+           char *c, size_t n)
 {
     const bool whole = operand[0].way == WAY_DIRECT && operand[1].way == WAY_DIRECT;
     const size_t most = whole ? n : PIECE / job->itemsize;
@@ -184,7 +199,7 @@ add_in_row(const struct job *job, struct row_operand operand[2], const char *a, 
         const size_t m = n - done < most ? n - done : most;
         const void *x = bring(&operand[0], a + (ptrdiff_t)done * operand[0].stride, m, job->itemsize);
         const void *y = bring(&operand[1], b + (ptrdiff_t)done * operand[1].stride, m, job->itemsize);
-        job->add(x, y, c + done * job->itemsize, m * job->lanes);
+        add(x, y, c + done * job->itemsize, m * job->lanes);
         done += m;
     }
 }
@@ -204,14 +219,12 @@ row_operand_of(const struct host_rows *call, int operand, char *buffer)
 
 /* Elements begin ... end in C order of the rows. */
 static void
-add_range(void *context, size_t begin, size_t end, int worker)
+add_range(const struct job *job, host_add_function *add, size_t begin, size_t end)
 {
     alignas(64) char buffers[2][PIECE];
-    const struct job *job = context;
     const struct rows *rows = &job->call->rows;
     const int inner = rows->ndim - 1;
     struct row_operand operand[] = {row_operand_of(job->call, 0, buffers[0]), row_operand_of(job->call, 1, buffers[1])};
-    (void)worker;
 
     size_t index[ROWS_MAX_DIMENSIONS];
     const char *at[] = {job->base[0], job->base[1], job->base[2]};
@@ -226,7 +239,7 @@ add_range(void *context, size_t begin, size_t end, int worker)
     while (begin < end) {
         const size_t in_row = rows->extent[inner] - index[inner];
         const size_t n = in_row < end - begin ? in_row : end - begin;
-        add_in_row(job, operand, at[0], at[1], (char *)at[2], n);
+        add_in_row(job, add, operand, at[0], at[1], (char *)at[2], n);
         begin += n;
         /* To the start of the next row: carry through the outer dimensions. */
         for (int k = 0; k < 3; k++)
@@ -243,17 +256,36 @@ add_range(void *context, size_t begin, size_t end, int worker)
     }
 }
 
+static void
+add_block(void *context, size_t begin, size_t end, int worker)
+{
+    const struct job *job = context;
+    (void)worker;
+    add_range(job, job->add, begin, end);
+}
+
+static void
+add_all(void *context, size_t begin, size_t end, int worker)
+{
+    const struct job *job = context;
+    (void)worker;
+    add_range(job, job->alone, begin, end);
+}
+
 unsigned
 host_rows_add(const struct host_rows *call, const void *a, const void *b, void *c)
 {
     const struct dtype_row *dtype = &dtype_table[call->dtype];
+    const struct host_schedule *schedule = &call->schedule;
+    const bool apart = c != a && c != b; /* what is added to has been read: a streaming store reads it no less */
     struct job job = {.call = call,
                       .base = {a, b, c},
-                      .add = (call->schedule.streaming ? call->simd->stream : call->simd->add)[dtype->lane],
+                      .add = (apart && schedule->streaming ? call->simd->stream : call->simd->add)[dtype->lane],
+                      .alone = (apart && schedule->streaming_alone ? call->simd->stream : call->simd->add)[dtype->lane],
                       .itemsize = dtype->itemsize,
                       .lanes = dtype->lanes};
-    const struct host_schedule *schedule = &call->schedule;
-    if (schedule->wakes)
-        return threads_run(schedule->threads, elements(&call->rows), schedule->block, add_range, &job);
-    return threads_run_short(schedule->threads, elements(&call->rows), schedule->block, add_range, add_range, &job);
+    const size_t n = elements(&call->rows);
+    if (schedule->wakes && schedule->threads > 1)
+        return threads_run(schedule->threads, n, schedule->block, add_block, &job);
+    return threads_run_short(schedule->threads, n, schedule->block, add_block, add_all, &job);
 }

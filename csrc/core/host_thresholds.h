@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Sizes are bytes of the sum; HOST_NEVER and more: at no size. */
+/* Sizes are bytes of the sum, those of streaming a third of the three arrays'; HOST_NEVER and more: at no size. */
 struct host_thresholds {
     size_t threads_awake;     /* workers that still spin after an earlier sum take part */
     size_t threads_asleep;    /* sleeping workers are woken */

@@ -46,14 +46,24 @@ what_the_caches_hold_has_ordinary_stores(void)
 }
 
 static void
+what_is_repeated_needs_no_room_in_a_cache(void)
+{
+    as_shipped("1");
+    const size_t n = (size_t)6 << 20;
+    CHECK(host_schedule_for(LANE_I8, n, false).streaming);
+    CHECK(host_schedule_moving(LANE_I8, n, false, 3 * n).streaming);
+    CHECK(!host_schedule_moving(LANE_I8, n, false, 2 * n + 1).streaming);
+}
+
+static void
 arrays_between_have_the_threads_that_are_awake(void)
 {
     as_shipped("16");
-    const struct host_schedule smallest = host_schedule_for(LANE_F32, 1 << 15, false);
+    const struct host_schedule smallest = host_schedule_for(LANE_F32, 1 << 16, false);
     const struct host_schedule largest = host_schedule_for(LANE_F32, (1 << 20) - 1, false);
-    CHECK(smallest.threads == 2 && !smallest.wakes, "%d", smallest.threads);
+    CHECK(smallest.threads == 4 && !smallest.wakes, "%d", smallest.threads);
     CHECK(largest.threads == 16 && !largest.wakes, "%d", largest.threads);
-    CHECK(host_schedule_for(LANE_F32, (1 << 15) - 1, false).threads == 1);
+    CHECK(host_schedule_for(LANE_F32, (1 << 16) - 1, false).threads == 1);
     CHECK(host_schedule_for(LANE_F32, 1 << 20, false).wakes);
 }
 
@@ -66,7 +76,7 @@ every_thread_has_a_block(void)
         CHECK((size_t)schedule.threads * schedule.block <= n || schedule.threads == 1, "%d at %zu", schedule.threads,
               n);
     }
-    CHECK(host_schedule_for(LANE_F32, 1 << 18, false).threads == (1 << 20) / (48 << 10));
+    CHECK(host_schedule_for(LANE_F32, 1 << 18, false).threads == (1 << 20) / (64 << 10));
 }
 
 /* Writes a tuned file of this host with these rows into a folder of its own, and has it read. */
@@ -111,10 +121,10 @@ two_threads_need_no_share_of_that_size(void)
 static void
 threads_that_stream_are_as_many_as_were_tuned(void)
 {
-    tuned_to("stream_together 1000000\nthreads_streaming 5\nend 2\n");
-    CHECK(host_schedule_for(LANE_I8, 1000000, false).threads == 5);
-    CHECK(host_schedule_for(LANE_I8, 999999, false).threads == 16);
-    CHECK(host_schedule_for(LANE_I8, 1000000, true).threads == 16, "in place nothing streams");
+    tuned_to("stream_together 1048576\nthreads_streaming 5\nend 2\n");
+    CHECK(host_schedule_for(LANE_I8, 1048576, false).threads == 5);
+    CHECK(host_schedule_for(LANE_I8, 1048575, false).threads == 15);
+    CHECK(host_schedule_for(LANE_I8, 1048576, true).threads == 16, "in place nothing streams");
 }
 
 static void
@@ -134,7 +144,7 @@ a_file_that_makes_no_sense_changes_nothing(void)
         const pid_t child = fork(); /* thresholds are found once a process */
         if (child == 0) {
             tuned_to(rows[i]);
-            _exit(host_thresholds()->tuned || host_thresholds()->threads_awake != 128 << 10);
+            _exit(host_thresholds()->tuned || host_thresholds()->threads_awake != 256 << 10);
         }
         int how = -1;
         CHECK(waitpid(child, &how, 0) == child && how == 0, "%zu", i);
@@ -164,6 +174,7 @@ main(void)
     RUN(small_arrays_stay_on_one_thread_with_ordinary_stores);
     RUN(large_arrays_get_all_threads_and_streaming_stores_unless_in_place);
     RUN(what_the_caches_hold_has_ordinary_stores);
+    RUN(what_is_repeated_needs_no_room_in_a_cache);
     RUN(arrays_between_have_the_threads_that_are_awake);
     RUN(every_thread_has_a_block);
     RUN(thresholds_are_those_that_were_tuned);

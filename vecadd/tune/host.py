@@ -1,7 +1,8 @@
 """The host's part of ``vecadd tune``: from which sizes threads and streaming stores pay on this machine.
 
-Every comparison is of two schedules on the same float32 operands in interleaved rounds: the median of paired ratios.
-csrc/core/host_thresholds.h says what each number decides.
+Every comparison is of two schedules on the same float32 operands in interleaved rounds, by the paired ratios of their
+times: a gain counts where three of four rounds have it, a loss where two have it. csrc/core/host_thresholds.h says what
+each number decides.
 """
 
 import math
@@ -26,13 +27,18 @@ BLOCKS = tuple(64 * KIB << step for step in range(6))
 SHIPPED_BLOCK = 256 * KIB
 
 ROUNDS = 7
+ROUNDS_SHORT = 21  # of what takes microseconds, and gains or loses some tenths of one
 IDLE = 1e-3  # seconds after which the workers sleep
 ENOUGH = 200e-6  # seconds of calls that a sample back to back has at least
 MOST_CALLS = 15
 LONG = 1e-3  # seconds of a call that needs no other beside it
 
 PAYS = 0.97  # of the other's time: what is less is within what two runs differ by
+PAYS_THREADS = 0.85  # threads take processors from others, and a caller's own work between sums slows them
 HARMLESS = 1.02
+LEAST_ASLEEP = (
+    1 * MIB
+)  # to wake a worker depends on how deeply its processor sleeps, which a pause of 1 ms does not show
 
 Array = NDArray[np.float32]
 
@@ -85,14 +91,16 @@ def search(tell: Tell) -> Sequence[Found]:
     rows: dict[str, int] = {}
     words = [f"{facts['key']}, {facts['simd']}; sizes are bytes of the sum"]
 
-    def compare(name: str, what: str, challenger: Schedule, holder: Schedule, sample: Sample) -> None:
-        ratios = []
+    def compare(
+        name: str, what: str, challenger: Schedule, holder: Schedule, sample: Sample, pays: float = PAYS
+    ) -> None:
+        found = []
         for size in SIZES:
             tell(f"{what}, {show(size)}")
             pair = [schedule.at(size, rows.get("share", 0)) for schedule in (challenger, holder)]
-            ratios.append(ratio(pair[0], pair[1], cut(operands, size), sample))
-        rows[name] = pays_from(SIZES, ratios)
-        words.append(f"{what}: {told(rows[name], SIZES, ratios)}")
+            found.append(ratios(pair[0], pair[1], cut(operands, size), sample))
+        rows[name] = pays_from(SIZES, found, pays)
+        words.append(f"{what}: {told(rows[name], SIZES, [float(np.median(each)) for each in found])}")
 
     compare("stream_alone", "streaming stores of one thread", Schedule(1, streaming=True), one, back_to_back)
     if threads > 1:
@@ -104,9 +112,9 @@ def search(tell: Tell) -> Sequence[Found]:
             words.append(
                 f"threads for {show(SMALL)}: {listed(few, few_times)}; {show(rows['share'])} for each at least"
             )
-        compare("threads_awake", f"{threads} threads that are awake", all_, one, back_to_back)
-        compare("threads_asleep", f"{threads} threads that sleep", all_, one, after_idling)
-        rows["threads_asleep"] = max(rows["threads_awake"], rows["threads_asleep"])
+        compare("threads_awake", f"{threads} threads that are awake", all_, one, back_to_back, PAYS_THREADS)
+        compare("threads_asleep", f"{threads} threads that sleep", all_, one, after_idling, PAYS_THREADS)
+        rows["threads_asleep"] = max(rows["threads_awake"], rows["threads_asleep"], LEAST_ASLEEP)
         streaming = Schedule(threads, streaming=True)
         compare("stream_together", f"streaming stores of {threads} threads", streaming, all_, back_to_back)
 
@@ -126,14 +134,15 @@ def search(tell: Tell) -> Sequence[Found]:
     return [Found("host", facts["key"], [(name, (number,)) for name, number in rows.items()], words)]
 
 
-def ratio(challenger: Schedule, holder: Schedule, operands: tuple[Array, Array, Array], sample: Sample) -> float:
-    """The median of the challenger's time over the holder's of the same round."""
-    ratios = []
-    for number in range(ROUNDS):
+def ratios(challenger: Schedule, holder: Schedule, operands: tuple[Array, Array, Array], sample: Sample) -> list[float]:
+    """The challenger's times over the holder's of the same round."""
+    short = operands[0].nbytes <= MIB and sample is back_to_back
+    found = []
+    for number in range(ROUNDS_SHORT if short else ROUNDS):
         pair = [challenger, holder]
         times = {schedule: sample(schedule, operands) for schedule in (pair if number % 2 else pair[::-1])}
-        ratios.append(times[challenger] / times[holder])
-    return float(np.median(ratios))
+        found.append(times[challenger] / times[holder])
+    return found
 
 
 def medians(
@@ -148,13 +157,16 @@ def medians(
     return [float(np.median(samples[schedule])) for schedule in schedules]
 
 
-def pays_from(sizes: Sequence[int], ratios: Sequence[float]) -> int:
-    """The smallest size from which the challenger pays and beyond which it never harms; NEVER where it pays nowhere."""
+def pays_from(sizes: Sequence[int], ratios: Sequence[Sequence[float]], pays: float = PAYS) -> int:
+    """The smallest size from which the challenger pays and beyond which it never harms; NEVER where it pays nowhere.
+
+    It pays where three of four rounds took no more than ``pays`` of the holder's time.
+    """
     found = NEVER
-    for size, value in sorted(zip(sizes, ratios, strict=True), reverse=True):
-        if value > HARMLESS:
+    for size, values in sorted(zip(sizes, ratios, strict=True), reverse=True):
+        if np.median(values) > HARMLESS:
             break
-        if value <= PAYS:
+        if np.percentile(values, 75) <= pays:
             found = size
     return found
 
