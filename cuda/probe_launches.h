@@ -17,7 +17,7 @@ extern "C" {
 cudaError_t limits_programmatic_launch(unsigned blocks, unsigned threads, int triggers, unsigned cycles,
                                        cudaStream_t stream);
 
-/* limits_merge.cu: reads the first two thirds of the bytes and writes the last. */
+/* limits_merge.cu: reads the first two thirds of the bytes and writes the last, a word a thread. */
 cudaError_t limits_merge_launch(void *memory, size_t bytes, cudaStream_t stream);
 
 /* limits_table.cu: a block a job of a table in device memory, none of which is all ones: *sink stays as it is. */

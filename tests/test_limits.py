@@ -18,16 +18,17 @@ PROBES = {
     "launch_limits": lambda: _core.launch_limits(0),
     "copy_limits": lambda: _core.copy_limits(0, 64 << 10),
     "allocation_limits": lambda: _core.allocation_limits(0, 64 << 10),
-    "mapped_limits": lambda: _core.mapped_limits(0, MIB),
+    "mapped_limits": lambda: _core.mapped_limits(0, 64 << 10),
+    "managed_limits": lambda: _core.managed_limits(0, 64 << 10),
     "crew_limits": lambda: _core.crew_limits(0, MIB),
 }
 # Which the double's clock cannot resolve, where nothing takes time.
-DIFFERENCES = ("block", "turnaround", "queued", "node", "job", "kernel_between")
+DIFFERENCES = ("block", "turnaround", "queued", "node", "job", "kernel_between", "fresh_node", "malloc", "pool")
 DIFFERENCES += ("waiting", "triggering", "triggering_node", "triggering_block", "released")
-NO_EVENTS = ("allocation_limits", "crew_limits")
+NO_EVENTS = ("allocation_limits", "mapped_limits", "managed_limits", "crew_limits")
 MORE_RATES = ["copy_gbps", "l2_read_gbps", "l2_write_gbps"]
 LAUNCHES = [f"{what}_seconds" for what in ("kernel", "block", "turnaround", "queued", "node", "issued", "waited")]
-TABLES = ["table_seconds", "job_seconds"]
+TABLES = ["table_seconds", "job_seconds", "bytes", "fresh_node_seconds"]
 PROGRAMMATIC = [
     f"{what}_seconds"
     for what in ("waiting", "triggering", "triggering_node", "triggering_block", "programmatic_issued", "released")
@@ -92,15 +93,17 @@ def test_a_run_keeps_what_the_probes_found(device):
 
 
 def test_a_transfers_run_keeps_how_long_copies_take_by_their_size(device, monkeypatch):
-    for name in ("LINK_BYTES", "ALLOCATED", "MAPPED", "COPIED"):
+    for name in ("LINK_BYTES", "ALLOCATED", "MAPPED", "MANAGED", "COPIED"):
         monkeypatch.setattr(limits, name, 64 << 10)
     monkeypatch.setattr(limits, "HOST_ARRAYS", (4 << 10, 16 << 10))
     machine = Machine()
     machine.probe(*ON_THE_WAY)
     assert not machine.missing
     sizes = [4 << 10, 16 << 10, 64 << 10]
-    assert machine.probed["copies"]["bytes"] == machine.probed["allocation"]["bytes"] == sizes
-    for part in ("copies", "allocation", "crew"):
+    for part in ("copies", "mapped", "managed"):
+        assert machine.probed[part]["bytes"] == sizes, part
+    assert machine.probed["allocation"]["bytes"] == [2 << 10, 8 << 10, 32 << 10]
+    for part in ("copies", "allocation", "mapped", "managed", "crew"):
         found = machine.probed[part]
         lists = [value for value in found.values() if isinstance(value, list)]
         assert {len(value) for value in lists} == {len(found["bytes"])}, part
@@ -108,8 +111,8 @@ def test_a_transfers_run_keeps_how_long_copies_take_by_their_size(device, monkey
 
 
 def test_what_is_freed_is_as_large_as_what_is_asked_for(device):
-    assert _core.allocation_limits(0, 1)["bytes"] == [4 << 10]
-    assert len(_core.allocation_limits(0, 17 << 20)["pinned"]) == 6  # 4 KiB to 4 MiB
+    assert _core.allocation_limits(0, 1)["bytes"] == [2 << 10]
+    assert len(_core.allocation_limits(0, 9 << 20)["pinned"]) == 6  # 2 KiB to 2 MiB
     with pytest.raises(ValueError, match="at least 1"):
         _core.copy_limits(0, 0)
 

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from modelled import H200, LIMITS, RUNGS, expect
 
+import vecadd.ladder
 from vecadd import _core, model
 from vecadd.model import Limits
 
@@ -128,6 +129,26 @@ def test_programmatic_launches_are_sooner_until_blocks_are_many():
     assert expect("pdl_trigger", n, adds=4) > 4 * n / 256 * LIMITS.triggering_block > expect("pdl", n, adds=4)
 
 
+@pytest.mark.parametrize("name", vecadd.ladder.names())
+def test_every_rung_has_an_expectation_from_a_full_set_of_limits(name):
+    assert not LIMITS.missing()
+    for dtype in RUNGS[name]["dtypes"]:
+        assert 0 < expect(name, 10**5, dtype) < 10
+
+
+def test_processors_together_are_ahead_of_one_once_they_have_woken():
+    assert expect("threads_stream", 10**8) < expect("threads", 10**8) < expect("one_thread", 10**8)
+    assert expect("threads", 1000) == expect("one_thread", 1000)
+    assert expect("threads", 10**8, threads=2) == pytest.approx(expect("one_thread", 10**8) / 2, rel=0.01)
+
+
+def test_kernels_of_a_graph_that_find_nothing_in_a_cache_take_what_the_probes_did():
+    adds, n = 1000, 2**13
+    spacing = expect("graph", n, adds=adds) / adds
+    assert spacing == pytest.approx(LIMITS.fresh_node.seconds(12 * n), rel=0.02)
+    assert expect("graph", n, adds=adds, chain=1) < adds * spacing
+
+
 def test_a_batch_is_its_table_and_one_kernel():
     small, large = (expect("batched", 100, adds=adds) for adds in (1, 1001))
     assert small > LIMITS.table
@@ -142,7 +163,7 @@ def test_a_batch_is_its_table_and_one_kernel():
         ("naive", "float32", 0, LIMITS, "n must be"),
         ("async_copy", "int8", 10, LIMITS, "does not take int8"),
         ("naive", "float32", 10, Limits(), "did not measure"),
-        ("threads", "float32", 10, LIMITS, "no host rungs"),
+        ("threads", "float32", 10, replace(LIMITS, host_add=None), "did not measure host_add"),
         ("pdl", "float32", 10, replace(LIMITS, programmatic_issued=None), "did not measure programmatic_issued"),
         ("batched", "float32", 10, replace(LIMITS, table=None), "did not measure table"),
     ],

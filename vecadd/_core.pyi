@@ -192,24 +192,29 @@ def device_latency(device: int) -> dict[Literal["l1", "l2", "page", "dram", "str
 # to queue a kernel and until one is done that nothing is ahead of; of a table of one job written, copied and worked
 # through, and of each further job. From compute capability 9.0 on also "waiting", "triggering", "triggering_node",
 # "triggering_block", "programmatic_issued" and "released", the same of programmatic launches.
-def launch_limits(device: int) -> dict[str, float]: ...
+def launch_limits(device: int) -> dict[str, Any]: ...
 
 # Seconds of copies of 4 KiB, four times as much, and so on up to nbytes: lists by kind of copy, "bytes" among them, and
 # "kernel_between", what an empty kernel takes between two copies of a stream.
 def copy_limits(device: int, nbytes: int) -> dict[str, Any]: ...
 
-# Seconds of three arrays of 4 KiB, four times as much, and so on up to nbytes, made and freed: lists "bytes", "malloc",
+# Seconds of three arrays of 2 KiB, four times as much, and so on up to nbytes, made and freed: lists "bytes", "malloc",
 # "pool", from a stream-ordered pool, which ends at 64 MiB, and "pinned", of one, which ends at 4 MiB; and "pool_again".
 def allocation_limits(device: int, nbytes: int) -> dict[str, Any]: ...
 
-# A kernel on nbytes of page-locked host memory: bytes a second, and seconds of a load that the next one waits for.
-def mapped_limits(device: int, nbytes: int) -> dict[Literal["read", "write", "mixed", "latency"], float]: ...
+# Seconds of a kernel that reads two arrays of page-locked host memory and writes a third, of 4 KiB, four times as much,
+# and so on up to nbytes each.
+def mapped_limits(device: int, nbytes: int) -> dict[Literal["bytes", "merged"], list[Any]]: ...
+
+# Seconds of three such arrays of memory that host and device share, "touched" by both, and "made" and freed; empty
+# lists where the device has none.
+def managed_limits(device: int, nbytes: int) -> dict[Literal["bytes", "touched", "made"], list[Any]]: ...
 
 # What all threads that an addition may use do together: seconds until they wake, bytes a second that one and all copy
 # into page-locked memory, seconds of a call that queues work when one and when all do.
 def crew_limits(
     device: int, nbytes: int
-) -> dict[Literal["threads", "wake", "copy_one", "copy_all", "call_one", "call_all"], float]: ...
+) -> dict[Literal["threads", "wake", "wake_one", "copy_one", "copy_all", "call_one", "call_all"], float]: ...
 
 # Seconds of the host for one launch of add's kernel from C, "programmatic" on compute capability 9.0 and up; the stream
 # is empty before and drained after.

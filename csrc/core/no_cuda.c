@@ -293,9 +293,16 @@ limits_allocation(int device, size_t most, struct allocation_limits *limits, str
 }
 
 int
-limits_mapped(int device, size_t bytes, struct mapped_limits *limits, struct status *status)
+limits_mapped(int device, size_t most, struct mapped_limits *limits, struct status *status)
 {
-    (void)device, (void)bytes, (void)limits;
+    (void)device, (void)most, (void)limits;
+    return no_cuda(status);
+}
+
+int
+limits_managed(int device, size_t most, struct managed_limits *limits, struct status *status)
+{
+    (void)device, (void)most, (void)limits;
     return no_cuda(status);
 }
 

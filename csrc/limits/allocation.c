@@ -1,4 +1,4 @@
-/* What memory costs where it is made and given back each time: the device's by cudaMalloc, which maps it, and from a
+/* What memory costs where it is made, used once and given back: the device's by cudaMalloc, which maps it, and from a
  * stream-ordered pool, which keeps it; the host's page-locked. */
 #include <cuda_runtime_api.h>
 
@@ -7,7 +7,7 @@
 #include "probes.h"
 
 enum {
-    SMALLEST = 4 << 10,
+    SMALLEST = 2 << 10, /* so that one size is 2 MiB, from which on cudaMalloc maps memory for each array */
     STEP = 4,
     ARRAYS = 3, /* held at once, as an addition holds them */
     ROUNDS = 9,
@@ -15,11 +15,24 @@ enum {
     LARGE = 64 << 20,      /* also the largest that the pool is asked for, which keeps it */
     PINNED_MOST = 4 << 20, /* 2 ms */
     POOLED = 32,
+    COPIED = 64 << 20, /* of larger arrays a part is used */
 };
 
 typedef int make(const struct device_scope *scope, cudaStream_t stream, size_t bytes, void **memory,
                  struct status *status);
 typedef void give_back(cudaStream_t stream, void *memory);
+
+struct way {
+    make *make;
+    give_back *give_back;
+    bool new_stream; /* each time: a pool knows which stream had its memory before */
+};
+
+struct allocation {
+    const struct device_scope *scope;
+    cudaStream_t stream;
+    void *host; /* page-locked, COPIED bytes, or as many as there are of an array */
+};
 
 static int
 make_by_malloc(const struct device_scope *scope, cudaStream_t stream, size_t bytes, void **memory,
@@ -40,51 +53,71 @@ give_back_malloc(cudaStream_t stream, void *memory)
     cudaFree(memory);
 }
 
-/* Seconds of making all arrays, and of giving them back; what is done with them between is outside of the clock. */
+/* What is done with arrays, up to COPIED bytes of each: what an addition does, waited for. */
 static int
-made_once(const struct device_scope *scope, cudaStream_t stream, make *make, give_back *give_back, size_t bytes,
+use(void *const memory[ARRAYS], void *host, size_t bytes, cudaStream_t stream, struct status *status)
+{
+    const size_t copied = bytes < COPIED ? bytes : COPIED;
+    cudaError_t error = cudaSuccess;
+    for (int i = 0; i < ARRAYS - 1 && error == cudaSuccess; i++)
+        error = cudaMemcpyAsync(memory[i], host, copied, cudaMemcpyHostToDevice, stream);
+    if (error == cudaSuccess)
+        error = cudaMemsetAsync(memory[ARRAYS - 1], 0, copied, stream);
+    if (error == cudaSuccess)
+        error = cudaMemcpyAsync(host, memory[ARRAYS - 1], copied, cudaMemcpyDeviceToHost, stream);
+    const cudaError_t waited = stream_wait(stream);
+    if (error == cudaSuccess)
+        error = waited;
+    return error == cudaSuccess ? 0 : device_status(status, error, "cudaMemcpyAsync");
+}
+
+/* Seconds of making all arrays and of giving them back, and by how much longer their first use takes than the next: the
+ * first copies into new memory are slower. */
+static int
+made_once(const struct device_scope *scope, cudaStream_t stream, const struct way *way, void *host, size_t bytes,
           double *seconds, struct status *status)
 {
     void *memory[ARRAYS] = {NULL};
     int result = 0;
-    double begin = probe_now();
+    const double begin = probe_now();
     for (int i = 0; i < ARRAYS && result == 0; i++)
-        result = make(scope, stream, bytes, &memory[i], status);
-    *seconds = probe_now() - begin;
-    for (int i = 0; i < ARRAYS && result == 0; i++) {
-        const cudaError_t error = cudaMemsetAsync(memory[i], 0, bytes, stream);
-        if (error != cudaSuccess)
-            result = device_status(status, error, "cudaMemsetAsync");
-    }
-    const cudaError_t waited = stream_wait(stream);
-    if (waited != cudaSuccess && result == 0)
-        result = device_status(status, waited, "cudaStreamSynchronize");
-    begin = probe_now();
+        result = way->make(scope, stream, bytes, &memory[i], status);
+    if (result == 0)
+        result = use(memory, host, bytes, stream, status);
+    const double used = probe_now();
+    if (result == 0)
+        result = use(memory, host, bytes, stream, status);
+    const double used_again = probe_now();
     for (int i = 0; i < ARRAYS; i++)
         if (memory[i])
-            give_back(stream, memory[i]);
-    *seconds += probe_now() - begin;
+            way->give_back(stream, memory[i]);
+    *seconds = used - begin - (used_again - used) + (probe_now() - used_again);
     return result;
 }
 
-/* The median of the rounds after a first one, each with a stream of its own. */
+/* The median of the rounds after a first one. */
 static int
-made(const struct device_scope *scope, make *make, give_back *give_back, size_t bytes, double *seconds,
-     struct status *status)
+made(const struct allocation *probe, const struct way *way, size_t bytes, double *seconds, struct status *status)
 {
     double each[ROUNDS];
     const int rounds = bytes > LARGE ? ROUNDS_OF_LARGE : ROUNDS;
     for (int round = -1; round < rounds; round++) {
-        cudaStream_t stream;
-        const cudaError_t error = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
-        if (error != cudaSuccess)
-            return device_status(status, error, "cudaStreamCreateWithFlags");
-        const int result = made_once(scope, stream, make, give_back, bytes, &each[round < 0 ? 0 : round], status);
-        cudaStreamDestroy(stream);
+        cudaStream_t stream = probe->stream;
+        if (way->new_stream) {
+            const cudaError_t error = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+            if (error != cudaSuccess)
+                return device_status(status, error, "cudaStreamCreateWithFlags");
+        }
+        const int result =
+            made_once(probe->scope, stream, way, probe->host, bytes, &each[round < 0 ? 0 : round], status);
+        if (way->new_stream)
+            cudaStreamDestroy(stream);
         if (result < 0)
             return -1;
     }
     *seconds = probe_median(each, rounds);
+    if (*seconds < 0)
+        *seconds = 0;
     return 0;
 }
 
@@ -130,21 +163,51 @@ done:
     return result;
 }
 
+static int
+allocation_open(struct allocation *probe, size_t most, struct status *status)
+{
+    cudaError_t error = cudaStreamCreateWithFlags(&probe->stream, cudaStreamNonBlocking);
+    if (error != cudaSuccess) {
+        probe->stream = NULL;
+        return device_status(status, error, "cudaStreamCreateWithFlags");
+    }
+    most = most < SMALLEST ? SMALLEST : most;
+    error = cudaHostAlloc(&probe->host, most < COPIED ? most : COPIED, cudaHostAllocDefault);
+    if (error == cudaSuccess)
+        return 0;
+    probe->host = NULL;
+    return device_status(status, error, "cudaHostAlloc");
+}
+
+static void
+allocation_close(const struct allocation *probe)
+{
+    if (probe->host)
+        cudaFreeHost(probe->host);
+    if (probe->stream)
+        cudaStreamDestroy(probe->stream);
+}
+
 int
 limits_allocation(int device, size_t most, struct allocation_limits *limits, struct status *status)
 {
+    static const struct way by_malloc = {make_by_malloc, give_back_malloc, false},
+                            by_pool = {pool_allocate, pool_release, true};
     struct device_scope scope;
     if (device_enter(&scope, device, status) < 0)
         return -1;
 
     int result = -1;
+    struct allocation probe = {.scope = &scope};
     *limits = (struct allocation_limits){0};
+    if (allocation_open(&probe, most, status) < 0)
+        goto done;
     size_t bytes = SMALLEST;
     do {
         struct allocation_seconds *found = &limits->sizes[limits->count];
         *found = (struct allocation_seconds){bytes, 0, -1, -1};
-        if (made(&scope, make_by_malloc, give_back_malloc, bytes, &found->malloc, status) < 0 ||
-            (bytes <= LARGE && made(&scope, pool_allocate, pool_release, bytes, &found->pool, status) < 0) ||
+        if (made(&probe, &by_malloc, bytes, &found->malloc, status) < 0 ||
+            (bytes <= LARGE && made(&probe, &by_pool, bytes, &found->pool, status) < 0) ||
             (bytes <= PINNED_MOST && pin_and_free(bytes, &found->pinned, status) < 0))
             goto done;
         limits->count++;
@@ -152,6 +215,7 @@ limits_allocation(int device, size_t most, struct allocation_limits *limits, str
     } while (bytes <= most && limits->count < LIMITS_SIZES);
     result = from_the_pool_again(&scope, &limits->pool_again, status);
 done:
+    allocation_close(&probe);
     device_leave(&scope);
     return result;
 }

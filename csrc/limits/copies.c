@@ -107,11 +107,12 @@ static int
 staged_copy(const struct copies *copies, int count, size_t bytes, double *seconds, struct status *status)
 {
     double each[ROUNDS];
+    size_t turn = 0;
     for (int round = -1; round < rounds_of(bytes); round++) {
         const double begin = probe_now();
         cudaError_t error = cudaSuccess;
         for (int i = 0; i < count && error == cudaSuccess; i++)
-            error = cudaMemcpyAsync(copies->probe.memory, copies->ordinary + (size_t)i % KEPT * bytes, bytes,
+            error = cudaMemcpyAsync(copies->probe.memory, copies->ordinary + turn++ % KEPT * bytes, bytes,
                                     cudaMemcpyHostToDevice, copies->probe.stream);
         each[round < 0 ? 0 : round] = (probe_now() - begin) / count;
         const cudaError_t waited = stream_wait(copies->probe.stream);

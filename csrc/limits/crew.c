@@ -216,6 +216,7 @@ limits_crew(int device, int threads, size_t bytes, struct crew_limits *limits, s
     pthread_cond_init(&crew->changed, NULL);
     double one = 0, all = 0, filled;
     if (crew_open(crew, &scope, status) < 0 || run_task(crew, FILL, crew->threads, &filled, status) < 0 ||
+        measure(crew, ANSWER, crew->threads > 1 ? 2 : 1, &limits->wake_one, status) < 0 ||
         measure(crew, ANSWER, crew->threads, &limits->wake, status) < 0 || measure(crew, COPY, 1, &one, status) < 0 ||
         measure(crew, COPY, crew->threads, &all, status) < 0 ||
         measure(crew, QUEUE, 1, &limits->call_one, status) < 0 ||

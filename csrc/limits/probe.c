@@ -1,6 +1,7 @@
 #include "probe.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "device.h"
@@ -76,6 +77,15 @@ probe_median(double *figures, int rounds)
 {
     qsort(figures, (size_t)rounds, sizeof *figures, compare);
     return figures[rounds / 2];
+}
+
+void
+probe_disturb(void)
+{
+    static char others[4 << 20]; /* twice the largest L2 of a core */
+    static unsigned char value;
+    memset(others, ++value, sizeof others);
+    __asm__ volatile("" : : "r"(others) : "memory");
 }
 
 double

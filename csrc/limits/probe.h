@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "device_state.h"
+#include "probes.h"
 #include "status.h"
 
 struct probe {
@@ -33,8 +34,15 @@ int probe_time(const struct probe *probe, unsigned head_start, probe_launch *lau
 int limits_table(const struct probe *probe, const struct device_scope *scope, int rounds, double *table, double *job,
                  struct status *status);
 
+/* fresh.c: fills in `sizes`; `kernel` is what an empty kernel takes. */
+int limits_fresh(const struct device_scope *scope, double kernel, struct fresh_seconds sizes[LIMITS_FRESH],
+                 struct status *status);
+
 /* The median of `rounds` figures, which it sorts. */
 double probe_median(double *figures, int rounds);
+
+/* Leaves nothing in the caches that a processor has for itself. */
+void probe_disturb(void);
 
 /* The host's clock, in seconds. */
 double probe_now(void);

@@ -39,6 +39,15 @@ struct memory_latency {
 };
 int limits_latency(int device, int rounds, struct memory_latency *latency, struct status *status);
 
+enum { LIMITS_FRESH = 5 };
+
+/* Seconds from kernel to kernel of a graph, each of which moves so many bytes that are in no cache, two thirds of them
+ * read: 12 KiB, then four times as many each. */
+struct fresh_seconds {
+    size_t bytes;
+    double seconds;
+};
+
 /* Seconds: an empty kernel by the clock of the device rungs (csrc/ladder/clock.h), each block that an empty grid
  * starts, from block to block where a multiprocessor holds only one, each further kernel of a queue, each further node
  * of a graph of them, what the host takes to queue one, and until one that nothing is ahead of is done. Then the same
@@ -53,6 +62,7 @@ struct launch_limits {
         double released; /* from the end of a kernel of that graph to the work of the next */
     } programmatic;
     double table, job;
+    struct fresh_seconds fresh[LIMITS_FRESH];
 };
 int limits_launch(int device, int rounds, struct launch_limits *limits, struct status *status);
 
@@ -84,15 +94,15 @@ struct copy_limits {
 };
 int limits_copies(int device, size_t most, struct copy_limits *limits, struct status *status);
 
-/* Seconds of the host for three arrays of so many bytes made and freed, used between: by cudaMalloc, and from a
- * stream-ordered pool for a stream that is new, -1 above 64 MiB; and for one of the host's page-locked memory, -1 above
- * 4 MiB. Medians. */
+/* Seconds of the host for three arrays of so many bytes made and freed, and by how much longer their first use takes
+ * than the next: by cudaMalloc, and from a stream-ordered pool for a stream that is new, -1 above 64 MiB; and for one
+ * of the host's page-locked memory, -1 above 4 MiB. Medians. */
 struct allocation_seconds {
     size_t bytes;
     double malloc, pool, pinned;
 };
 
-/* Up to `most` bytes; and, from the pool, for a stream that has had memory before. */
+/* From 2 KiB up to `most` bytes; and, from the pool, for a stream that has had memory before. */
 struct allocation_limits {
     int count;
     struct allocation_seconds sizes[LIMITS_SIZES];
@@ -100,19 +110,39 @@ struct allocation_limits {
 };
 int limits_allocation(int device, size_t most, struct allocation_limits *limits, struct status *status);
 
-/* A kernel on the host's page-locked memory: bytes a second read, written, and both at once; seconds of a
- * load that the next one waits for. Best of the rounds. */
-struct mapped_limits {
-    double read, write, mixed, latency; /* mixed: two thirds read */
+/* Seconds of the host until a kernel has read two arrays of so many bytes of the host's page-locked memory and written
+ * a third. Medians, up to `most` bytes an array. */
+struct mapped_seconds {
+    size_t bytes;
+    double seconds;
 };
-int limits_mapped(int device, size_t bytes, struct mapped_limits *limits, struct status *status);
+
+struct mapped_limits {
+    int count;
+    struct mapped_seconds sizes[LIMITS_SIZES];
+};
+int limits_mapped(int device, size_t most, struct mapped_limits *limits, struct status *status);
+
+/* Seconds of the host for three arrays of so many bytes of memory that host and device share: `touched`, two filled by
+ * the host, all worked on by a kernel, and the third copied by the host; `made`, made and freed. Medians, up to `most`
+ * bytes an array; none where the device cannot share memory with a host that works at the same time. */
+struct managed_seconds {
+    size_t bytes;
+    double touched, made;
+};
+
+struct managed_limits {
+    int count;
+    struct managed_seconds sizes[LIMITS_SIZES];
+};
+int limits_managed(int device, size_t most, struct managed_limits *limits, struct status *status);
 
 /* What `threads` threads of the host make of it together, the caller among them. Seconds from waking the others, who
- * were idle, until all have answered; bytes a second that one thread and all together copy into page-locked memory of
- * their own, `bytes` in all; seconds of each call that queues a copy or a kernel, when one thread queues and when all
- * do, each on a stream of its own. Medians. */
+ * were idle, until all have answered, and until a single one has; bytes a second that one thread and all together copy
+ * into page-locked memory of their own, `bytes` in all; seconds of each call that queues a copy or a kernel, when one
+ * thread queues and when all do, each on a stream of its own. Medians. */
 struct crew_limits {
-    double wake, copy_one, copy_all, call_one, call_all;
+    double wake, wake_one, copy_one, copy_all, call_one, call_all;
 };
 int limits_crew(int device, int threads, size_t bytes, struct crew_limits *limits, struct status *status);
 

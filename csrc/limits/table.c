@@ -1,5 +1,5 @@
 /* What a launch over a table costs: the host writes a job after the other, the driver copies them, and each block of
- * the launch looks one up. */
+ * the launch looks one up. Once among other work, as a batch is: code and memory of the driver have left the caches. */
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
 
@@ -8,6 +8,9 @@
 #include "probe_launches.h"
 
 enum { JOBS = 1024, THREADS = 32, ROUNDS_MOST = 64 };
+
+/* What the jobs share; for each it is divided by their number, as by somebody who cuts an array. */
+static volatile uint64_t lanes = 1000003;
 
 /* Seconds of the host for a table of so many jobs, its memory included, on a stream that has had none before. */
 static int
@@ -20,8 +23,12 @@ table_pass(const struct probe *probe, cudaStream_t stream, const struct device_s
     struct limits_job *const jobs = malloc(count * sizeof *jobs);
     if (!jobs)
         return status_set(status, STATUS_MEMORY, "there is no memory for a table of %u jobs", count);
-    for (unsigned i = 0; i < count; i++)
-        jobs[i] = (struct limits_job){.from = 2 * (uint64_t)i, .to = 4 * (uint64_t)i, .count = i};
+    uint64_t at = 0;
+    for (unsigned i = 0; i < count; i++) {
+        const uint64_t length = lanes / count + (i < lanes % count);
+        jobs[i] = (struct limits_job){.from = 2 * at, .to = 4 * at, .count = length};
+        at += length;
+    }
     if (pool_allocate(scope, stream, count * sizeof *jobs, &device, status) < 0)
         goto done;
     cudaError_t error = cudaMemcpyAsync(device, jobs, count * sizeof *jobs, cudaMemcpyHostToDevice, stream);
@@ -60,8 +67,11 @@ limits_table(const struct probe *probe, const struct device_scope *scope, int ro
         rounds = ROUNDS_MOST;
     for (int round = -1; round < rounds; round++) {
         const int kept = round < 0 ? 0 : round;
-        if (table_on_new_stream(probe, scope, 1, &one[kept], status) < 0 ||
-            table_on_new_stream(probe, scope, JOBS, &many[kept], status) < 0)
+        probe_disturb();
+        if (table_on_new_stream(probe, scope, 1, &one[kept], status) < 0)
+            return -1;
+        probe_disturb();
+        if (table_on_new_stream(probe, scope, JOBS, &many[kept], status) < 0)
             return -1;
     }
     *table = probe_median(one, rounds);

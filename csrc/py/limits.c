@@ -245,65 +245,6 @@ py_device_latency(PyObject *module, PyObject *arguments, PyObject *keywords)
                          latency.dram, "stream", latency.stream, "atomic", latency.atomic);
 }
 
-struct figure {
-    const char *name;
-    double value;
-};
-
-/* Adds them to the dict, which it takes and returns; NULL with it released where that fails, and where it is NULL. */
-static PyObject *
-add_figures(PyObject *dict, const struct figure *figures, size_t count)
-{
-    for (size_t i = 0; dict && i < count; i++) {
-        PyObject *value = PyFloat_FromDouble(figures[i].value);
-        if (!value || PyDict_SetItemString(dict, figures[i].name, value) < 0)
-            Py_CLEAR(dict);
-        Py_XDECREF(value);
-    }
-    return dict;
-}
-
-const char launch_limits_doc[] = PyDoc_STR(
-    "launch_limits($module, device)\n--\n\n"
-    "Seconds, a dict: 'kernel', an empty kernel by the clock of the device rungs; 'block', each block that an\n"
-    "empty grid starts; 'turnaround', from block to block on a multiprocessor that holds one; 'queued', each further "
-    "kernel of a queue; 'node', each further node of a graph; 'issued', what the host takes to queue one; 'waited',\n"
-    "until one is done that nothing is ahead of; 'table', until a table of one job is written, copied and worked\n"
-    "through, and 'job', for each further one. From compute capability 9.0 on also of programmatic launches: "
-    "'waiting',\n"
-    "each further one of a queue, 'triggering', where each lets the next begin early, 'triggering_node', in a graph,\n"
-    "'triggering_block', each block of such a grid, 'programmatic_issued', what the host takes to queue one,\n"
-    "and 'released', in that graph, from the end of a kernel to the work of the next.");
-
-PyObject *
-py_launch_limits(PyObject *module, PyObject *arguments, PyObject *keywords)
-{
-    int device;
-    struct status status;
-    struct launch_limits limits;
-    if (parse_device(arguments, keywords, "i:launch_limits", &device) < 0)
-        return NULL;
-    PyThreadState *released = PyEval_SaveThread();
-    int failed = limits_launch(device, 3 * ROUNDS, &limits, &status);
-    PyEval_RestoreThread(released);
-    if (failed)
-        return status_raise(PyModule_GetState(module), &status);
-    PyObject *found =
-        Py_BuildValue("{s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d}", "kernel", limits.kernel, "block", limits.block,
-                      "turnaround", limits.turnaround, "queued", limits.queued, "node", limits.node, "issued",
-                      limits.issued, "waited", limits.waited, "table", limits.table, "job", limits.job);
-    const struct figure programmatic[] = {
-        {"waiting", limits.programmatic.waiting},
-        {"triggering", limits.programmatic.triggering},
-        {"triggering_node", limits.programmatic.node},
-        {"triggering_block", limits.programmatic.block},
-        {"programmatic_issued", limits.programmatic.issued},
-        {"released", limits.programmatic.released},
-    };
-    return limits.has_programmatic ? add_figures(found, programmatic, sizeof programmatic / sizeof *programmatic)
-                                   : found;
-}
-
 /* A list of the figure at that offset of each of `count` structs of `stride` bytes, up to the first below 0. */
 static PyObject *
 list_of(const void *first, size_t stride, size_t offset, int count)
@@ -335,6 +276,68 @@ sizes_of(const void *first, size_t stride, size_t offset, int count)
         Py_XDECREF(number);
     }
     return list;
+}
+
+struct figure {
+    const char *name;
+    double value;
+};
+
+/* Adds them to the dict, which it takes and returns; NULL with it released where that fails, and where it is NULL. */
+static PyObject *
+add_figures(PyObject *dict, const struct figure *figures, size_t count)
+{
+    for (size_t i = 0; dict && i < count; i++) {
+        PyObject *value = PyFloat_FromDouble(figures[i].value);
+        if (!value || PyDict_SetItemString(dict, figures[i].name, value) < 0)
+            Py_CLEAR(dict);
+        Py_XDECREF(value);
+    }
+    return dict;
+}
+
+const char launch_limits_doc[] = PyDoc_STR(
+    "launch_limits($module, device)\n--\n\n"
+    "Seconds, a dict: 'kernel', an empty kernel by the clock of the device rungs; 'block', each block that an\n"
+    "empty grid starts; 'turnaround', from block to block on a multiprocessor that holds one; 'queued', each further "
+    "kernel of a queue; 'node', each further node of a graph; 'issued', what the host takes to queue one; 'waited',\n"
+    "until one is done that nothing is ahead of; lists 'bytes' and 'fresh_node', each further node of a graph whose\n"
+    "kernels move so many bytes that are in no cache; 'table', until a table of one job is written, copied and worked\n"
+    "through, and 'job', for each further one. From compute capability 9.0 on also of programmatic launches: "
+    "'waiting',\n"
+    "each further one of a queue, 'triggering', where each lets the next begin early, 'triggering_node', in a graph,\n"
+    "'triggering_block', each block of such a grid, 'programmatic_issued', what the host takes to queue one,\n"
+    "and 'released', in that graph, from the end of a kernel to the work of the next.");
+
+PyObject *
+py_launch_limits(PyObject *module, PyObject *arguments, PyObject *keywords)
+{
+    int device;
+    struct status status;
+    struct launch_limits limits;
+    if (parse_device(arguments, keywords, "i:launch_limits", &device) < 0)
+        return NULL;
+    PyThreadState *released = PyEval_SaveThread();
+    int failed = limits_launch(device, 3 * ROUNDS, &limits, &status);
+    PyEval_RestoreThread(released);
+    if (failed)
+        return status_raise(PyModule_GetState(module), &status);
+    PyObject *found = Py_BuildValue(
+        "{s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:N,s:N}", "kernel", limits.kernel, "block", limits.block, "turnaround",
+        limits.turnaround, "queued", limits.queued, "node", limits.node, "issued", limits.issued, "waited",
+        limits.waited, "table", limits.table, "job", limits.job, "bytes",
+        sizes_of(limits.fresh, sizeof *limits.fresh, offsetof(struct fresh_seconds, bytes), LIMITS_FRESH), "fresh_node",
+        list_of(limits.fresh, sizeof *limits.fresh, offsetof(struct fresh_seconds, seconds), LIMITS_FRESH));
+    const struct figure programmatic[] = {
+        {"waiting", limits.programmatic.waiting},
+        {"triggering", limits.programmatic.triggering},
+        {"triggering_node", limits.programmatic.node},
+        {"triggering_block", limits.programmatic.block},
+        {"programmatic_issued", limits.programmatic.issued},
+        {"released", limits.programmatic.released},
+    };
+    return limits.has_programmatic ? add_figures(found, programmatic, sizeof programmatic / sizeof *programmatic)
+                                   : found;
 }
 
 /* The format is "in:NAME". */
@@ -384,7 +387,7 @@ py_copy_limits(PyObject *module, PyObject *arguments, PyObject *keywords)
 
 const char allocation_limits_doc[] = PyDoc_STR(
     "allocation_limits($module, device, nbytes)\n--\n\n"
-    "Seconds of the host for three arrays of 4 KiB, four times as much, and so on up to nbytes, made and\n"
+    "Seconds of the host for three arrays of 2 KiB, four times as much, and so on up to nbytes, made and\n"
     "freed: a dict of lists, 'bytes' of each, 'malloc' by cudaMalloc, 'pool' from a stream-ordered pool for a\n"
     "stream that is new, up to 64 MiB, and 'pinned', one of page-locked memory of the host, up to 4 MiB. And a\n"
     "float, 'pool_again', one from the pool for a stream that has had memory before.");
@@ -414,8 +417,8 @@ py_allocation_limits(PyObject *module, PyObject *arguments, PyObject *keywords)
 
 const char mapped_limits_doc[] = PyDoc_STR(
     "mapped_limits($module, device, nbytes)\n--\n\n"
-    "What a kernel does on nbytes of page-locked host memory: a dict of 'read', 'write' and 'mixed' in bytes\n"
-    "a second (two thirds of these are read), and 'latency', seconds of a load that the next one waits for.");
+    "Seconds of a kernel that reads two arrays of page-locked host memory and writes a third, of 4 KiB, four\n"
+    "times as much, and so on up to nbytes each: a dict of lists, 'bytes' and 'merged'.");
 
 PyObject *
 py_mapped_limits(PyObject *module, PyObject *arguments, PyObject *keywords)
@@ -431,14 +434,44 @@ py_mapped_limits(PyObject *module, PyObject *arguments, PyObject *keywords)
     PyEval_RestoreThread(released);
     if (failed)
         return status_raise(PyModule_GetState(module), &status);
-    return Py_BuildValue("{s:d,s:d,s:d,s:d}", "read", limits.read, "write", limits.write, "mixed", limits.mixed,
-                         "latency", limits.latency);
+    const size_t stride = sizeof *limits.sizes;
+    return Py_BuildValue("{s:N,s:N}", "bytes",
+                         sizes_of(limits.sizes, stride, offsetof(struct mapped_seconds, bytes), limits.count), "merged",
+                         list_of(limits.sizes, stride, offsetof(struct mapped_seconds, seconds), limits.count));
+}
+
+const char managed_limits_doc[] = PyDoc_STR(
+    "managed_limits($module, device, nbytes)\n--\n\n"
+    "Seconds of memory that host and device share, three arrays of 4 KiB, four times as much, and so on up to\n"
+    "nbytes each: a dict of lists, 'bytes', 'touched', filled by the host, added by a kernel and copied by the\n"
+    "host, and 'made', made and freed. They are empty where the device has no such memory.");
+
+PyObject *
+py_managed_limits(PyObject *module, PyObject *arguments, PyObject *keywords)
+{
+    int device;
+    Py_ssize_t bytes;
+    struct status status;
+    struct managed_limits limits;
+    if (parse_most(arguments, keywords, "in:managed_limits", &device, &bytes) < 0)
+        return NULL;
+    PyThreadState *released = PyEval_SaveThread();
+    int failed = limits_managed(device, (size_t)bytes, &limits, &status);
+    PyEval_RestoreThread(released);
+    if (failed)
+        return status_raise(PyModule_GetState(module), &status);
+    const size_t stride = sizeof *limits.sizes;
+    return Py_BuildValue(
+        "{s:N,s:N,s:N}", "bytes", sizes_of(limits.sizes, stride, offsetof(struct managed_seconds, bytes), limits.count),
+        "touched", list_of(limits.sizes, stride, offsetof(struct managed_seconds, touched), limits.count), "made",
+        list_of(limits.sizes, stride, offsetof(struct managed_seconds, made), limits.count));
 }
 
 const char crew_limits_doc[] = PyDoc_STR(
     "crew_limits($module, device, nbytes)\n--\n\n"
     "What the threads that an addition may use do together, a dict: 'threads', how many; 'wake', seconds until\n"
-    "they have answered after a rest; 'copy_one' and 'copy_all', bytes a second that one of them and all\n"
+    "they have answered after a rest, 'wake_one', until one has; 'copy_one' and 'copy_all', bytes a second that one of "
+    "them and all\n"
     "copy, nbytes in all, into page-locked memory that stays in the cache; 'call_one' and 'call_all', seconds\n"
     "of a call that queues a copy or a kernel, when one of them queues and when all do.");
 
@@ -457,7 +490,7 @@ py_crew_limits(PyObject *module, PyObject *arguments, PyObject *keywords)
     PyEval_RestoreThread(released);
     if (failed)
         return status_raise(PyModule_GetState(module), &status);
-    return Py_BuildValue("{s:i,s:d,s:d,s:d,s:d,s:d}", "threads", threads, "wake", limits.wake, "copy_one",
-                         limits.copy_one, "copy_all", limits.copy_all, "call_one", limits.call_one, "call_all",
-                         limits.call_all);
+    return Py_BuildValue("{s:i,s:d,s:d,s:d,s:d,s:d,s:d}", "threads", threads, "wake", limits.wake, "wake_one",
+                         limits.wake_one, "copy_one", limits.copy_one, "copy_all", limits.copy_all, "call_one",
+                         limits.call_one, "call_all", limits.call_all);
 }

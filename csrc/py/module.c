@@ -59,6 +59,7 @@ static PyMethodDef methods[] = {
     WITH_KEYWORDS(copy_limits, METH_VARARGS),
     WITH_KEYWORDS(allocation_limits, METH_VARARGS),
     WITH_KEYWORDS(mapped_limits, METH_VARARGS),
+    WITH_KEYWORDS(managed_limits, METH_VARARGS),
     WITH_KEYWORDS(crew_limits, METH_VARARGS),
     WITH_KEYWORDS(bare_launches, METH_VARARGS),
     WITH_KEYWORDS(call_stages, METH_VARARGS),

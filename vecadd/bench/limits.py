@@ -13,10 +13,11 @@ PROBE_ROUNDS = 10
 WORD = 4  # bytes: what the host's probe adds at a time, whatever the dtype
 LINK_BYTES = 64 << 20  # rates of a PCIe 5 x16 link are flat from 16 MiB on
 ALLOCATED = 1 << 30  # bytes of the largest array that is made and freed
-MAPPED = 32 << 20  # bytes of host memory that a kernel reads and writes: 1 ms
+MAPPED = 16 << 20  # bytes of the largest array of the host that a kernel goes through: 0.7 ms for three
+MANAGED = 16 << 20  # bytes of the largest whose pages move: some ms
 COPIED = 512 << 20  # bytes that all threads of the host copy together: past a cache of 300 MB
 ONE_THREADS = 64 << 20  # bytes of the largest arrays that one thread adds: 10 ms
-HOST_ARRAYS = (1 << 20, 4 << 20, 16 << 20, 64 << 20, 256 << 20)  # bytes; the last do not fit there
+HOST_ARRAYS = (1 << 20, 4 << 20, 16 << 20, 64 << 20, 128 << 20)  # bytes; the last do not fit there
 
 
 class Limit(Protocol):
@@ -101,11 +102,13 @@ def probe_latency(device: int) -> dict[str, float]:
     return {f"{where}_seconds": seconds for where, seconds in _core.device_latency(device).items()}
 
 
-def probe_launch(device: int) -> dict[str, float]:
+def probe_launch(device: int) -> dict[str, Any]:
     """Seconds of an empty kernel by the clock of the device rungs, of each block that a grid starts, from block
     to block of a full multiprocessor, of each further kernel of a queue and node of a graph, of the host for queueing a
-    kernel and until one is done, of a table of jobs, and of programmatic launches where the GPU has them."""
-    return {f"{what}_seconds": seconds for what, seconds in _core.launch_limits(device).items()}
+    kernel and until one is done, of a table of jobs, and of programmatic launches where the GPU has them; and of each
+    further node of a graph whose kernels move so many ``bytes`` that are in no cache, a list of them."""
+    found = _core.launch_limits(device)
+    return {what if what == "bytes" else f"{what}_seconds": seconds for what, seconds in found.items()}
 
 
 def probe_link(device: int) -> dict[str, float]:
@@ -137,11 +140,18 @@ def probe_allocation(device: int, memory: int) -> dict[str, Any]:
     return {name if name == "bytes" else f"{name}_seconds": value for name, value in found.items()}
 
 
-def probe_mapped(device: int) -> dict[str, float]:
-    """GB/s of a kernel on the host's page-locked memory, and seconds of a load there."""
-    found = _core.mapped_limits(device, MAPPED)
-    rates = {f"{way}_gbps": found[way] / 1e9 for way in ("read", "write", "mixed")}
-    return {**rates, "latency_seconds": found["latency"]}
+def probe_mapped(device: int, memory: int) -> dict[str, Any]:
+    """Seconds of a kernel on three arrays of the host's page-locked memory by their size, a list beside that of their
+    ``bytes``. ``memory`` is what the host has."""
+    found = _core.mapped_limits(device, min(MAPPED, memory // 64))
+    return {"bytes": found["bytes"], "merged_seconds": found["merged"]}
+
+
+def probe_managed(device: int, memory: int) -> dict[str, Any]:
+    """Seconds of three arrays that host and device share, touched by both and made, by their size, lists beside that of
+    their ``bytes``. ``memory`` is what the host has."""
+    found = _core.managed_limits(device, min(MANAGED, memory // 64))
+    return {"bytes": found["bytes"], "touched_seconds": found["touched"], "made_seconds": found["made"]}
 
 
 def probe_crew(device: int, memory: int) -> dict[str, Any]:
@@ -153,6 +163,7 @@ def probe_crew(device: int, memory: int) -> dict[str, Any]:
     return {
         "threads": found["threads"],
         "wake_seconds": found["wake"],
+        "wake_one_seconds": found["wake_one"],
         "copy_one_gbps": found["copy_one"] / 1e9,
         "copy_all_gbps": found["copy_all"] / 1e9,
         "call_one_seconds": found["call_one"],

@@ -27,7 +27,7 @@ BRIEF_SIZES = (2**10, 2**14, 2**18, 2**22, 2**26)  # of a run of all sweeps
 HOST_SETS = 1  # in the cache where they fit, for the rungs and for the probe, which works on the same arrays
 
 ON_DEVICE = ("device_limit", "launches", "latencies")  # what bears on a sweep of device memory
-ON_THE_WAY = ("link_limit", "copies", "allocations", "mapped", "crew")  # and on a transfer beside it
+ON_THE_WAY = ("link_limit", "copies", "allocations", "mapped", "managed", "crew")  # and on a transfer beside it
 
 DEVICE_SHARE = 0.5  # of the GPU's memory for the buffer sets together
 
@@ -63,7 +63,7 @@ class Machine:
         return self.probed["latency"]
 
     @cached_property
-    def launches(self) -> dict[str, float]:
+    def launches(self) -> dict[str, Any]:
         self.probed["launch"] = limits.probe_launch(self.device)
         return self.probed["launch"]
 
@@ -84,9 +84,14 @@ class Machine:
         return self.probed["allocation"]
 
     @cached_property
-    def mapped(self) -> dict[str, float]:
-        self.probed["mapped"] = limits.probe_mapped(self.device)
+    def mapped(self) -> dict[str, Any]:
+        self.probed["mapped"] = limits.probe_mapped(self.device, memory_available())
         return self.probed["mapped"]
+
+    @cached_property
+    def managed(self) -> dict[str, Any]:
+        self.probed["managed"] = limits.probe_managed(self.device, memory_available())
+        return self.probed["managed"]
 
     @cached_property
     def crew(self) -> dict[str, Any]:

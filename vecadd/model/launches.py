@@ -2,7 +2,8 @@
 
 issue       the host's calls: one a kernel, or one for a graph
 kernels     each behind the one before, as the probe's empty ones of that kind are, with the time that its own loads
-            and stores take; where a kernel lets the next begin early, each of its blocks takes as long to start as the
+            and stores take: from memory that no cache holds what a graph's kernels of as many bytes take beyond empty
+            ones; where a kernel lets the next begin early, each of its blocks takes as long to start as the
             probe's do that trigger
 table       of a batch: its jobs written, copied and looked up, then one kernel over all of them
 """
@@ -56,6 +57,7 @@ def predict(
         kernels.many_blocks({**rung, **_SMALL_ADD}, None, gpu, limits, itemsize, n, params, block, cached).seconds
         for cached in (True, False)
     )
+    far = _fresh(limits, 3 * n * itemsize, far)
     work = kept * near + (1 - kept) * far - limits.need("kernel")
     # What is there of the first call and the last kernel, whoever the others wait for: a kernel alone, seen to its end.
     alone = limits.need("issued") + limits.need("kernel") if limits.waited is None else limits.waited
@@ -69,6 +71,13 @@ def predict(
         terms["kernels"] = (adds - 1) * max(limits.need(way.spacing), released, limits.need("released") + starts)
         work = max(work, starts)
     return longest(alone + work + max(terms.values()), terms)
+
+
+def _fresh(limits: Limits, nbytes: int, reckoned: float) -> float:
+    """Of a kernel that finds nothing in the L2: as the probe's that move so many bytes, where it had such ones."""
+    if limits.fresh_node is None or nbytes > limits.fresh_node.points[-1][0]:
+        return reckoned
+    return limits.need("kernel") + max(0.0, limits.seconds("fresh_node", nbytes) - limits.need("node"))
 
 
 def _batched(

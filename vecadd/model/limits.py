@@ -41,12 +41,9 @@ _PLACES: Mapping[str, tuple[str, str]] = {
     "kernel_between": ("copies", "kernel_between_seconds"),
     "pool_again": ("allocation", "pool_again_seconds"),
     "released": ("launch", "released_seconds"),
-    "mapped_read": ("mapped", "read_gbps"),
-    "mapped_write": ("mapped", "write_gbps"),
-    "mapped_mixed": ("mapped", "mixed_gbps"),
-    "mapped_latency": ("mapped", "latency_seconds"),
     "threads": ("crew", "threads"),
     "wake": ("crew", "wake_seconds"),
+    "wake_one": ("crew", "wake_one_seconds"),
     "copy_one": ("crew", "copy_one_gbps"),
     "copy_all": ("crew", "copy_all_gbps"),
     "call_one": ("crew", "call_one_seconds"),
@@ -65,6 +62,10 @@ _CURVES: Mapping[str, tuple[str, str]] = {
     "malloc": ("allocation", "malloc_seconds"),
     "pool": ("allocation", "pool_seconds"),
     "pinned": ("allocation", "pinned_seconds"),
+    "fresh_node": ("launch", "fresh_node_seconds"),
+    "mapped": ("mapped", "merged_seconds"),
+    "managed": ("managed", "touched_seconds"),
+    "managed_made": ("managed", "made_seconds"),
     "host_add": ("crew", "add_seconds"),
     "host_add_one": ("crew", "add_one_seconds"),
 }
@@ -135,16 +136,19 @@ class Limits:
     kernel_between: float | None = None  # of an empty kernel between two copies of a stream
     pool_again: float | None = None  # of memory from a pool for a stream that has had some, and given back
     released: float | None = None  # from the end of a kernel of a graph to the next's, that waited for it
-    mapped_read: float | None = None  # bytes a second: a kernel on page-locked memory of the host
-    mapped_write: float | None = None
-    mapped_mixed: float | None = None  # two thirds read, one third written
-    mapped_latency: float | None = None  # seconds of a load there
     threads: float | None = None  # of the host, that an addition may use
     wake: float | None = None  # seconds until they all answer after a rest
+    wake_one: float | None = None  # until a single one does
     copy_one: float | None = None  # bytes a second that one of them copies into page-locked memory
     copy_all: float | None = None  # all of them
     call_one: float | None = None  # seconds of a call that queues work, when one of them queues
     call_all: float | None = None  # when all do
+    fresh_node: Curve | None = (
+        None  # from kernel to kernel of a graph, by the bytes that each moves, in no cache before
+    )
+    mapped: Curve | None = None  # a kernel on three arrays of so many bytes of the host's page-locked memory
+    managed: Curve | None = None  # three arrays of memory that host and device share: there, added, and back
+    managed_made: Curve | None = None  # made and freed
     up: Curve | None = None  # copies from page-locked memory that the host waits for
     down: Curve | None = None
     pageable_up: Curve | None = None  # from ordinary memory

@@ -2,14 +2,14 @@
 
 No constant here was fitted to a rung; which terms there are, and that a load waits for half of a queue or for 2/3, was
 decided with recordings at hand. Where each term comes from is said in the file of its kind: `kernels` for the device
-rungs, `launches` for the latency rungs, `transfers` for the transfer rungs, whose calls and copies `engines` goes
-through one by one.
+rungs, `launches` for the latency rungs, `hosts` for the host rungs, `transfers` for the transfer rungs, whose calls and
+copies `engines` goes through one by one.
 """
 
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from vecadd.model import kernels, launches, transfers
+from vecadd.model import hosts, kernels, launches, transfers
 from vecadd.model.gpu import WARP, Gpu
 from vecadd.model.limits import Limits
 from vecadd.model.prediction import Prediction, itemsize
@@ -55,21 +55,20 @@ def predict(
     would. What fits in the L2 is found there. ``n`` is the elements of one addition, of latency rungs too. ``memory``
     is what a transfer's arrays lie in; None: page-locked memory where the rung takes it.
 
-    Raises ValueError for dtypes and memory that the rung does not take, n < 1, limits that were not measured, and rungs
-    of the host, whose time none of these limits decides.
+    Raises ValueError for dtypes and memory that the rung does not take, n < 1, and limits that were not measured.
     """
     if n < 1:
         raise ValueError(f"n must be at least 1, not {n!r}")
     if dtype not in rung["dtypes"]:
         raise ValueError(f"rung {rung['name']} does not take {dtype}; it takes {', '.join(rung['dtypes'])}")
-    device = Gpu.of(gpu)
     chosen = {name: bounds[1] for name, bounds in rung["params"].items()} | dict(params)
+    if rung["kind"] == "host":
+        return hosts.predict(rung, limits, itemsize(dtype), n, chosen)
+    device = Gpu.of(gpu)
     if rung["kind"] == "latency":
         return launches.predict(rung, device, limits, itemsize(dtype), n, chosen)
     if rung["kind"] == "transfer":
         return transfers.predict(rung, device, limits, dtype, n, chosen, memory)
-    if rung["kind"] != "device":
-        raise ValueError(f"the model knows no {rung['kind']} rungs, and {rung['name']} is one")
     if footprint is None:
         from vecadd.bench.buffers import rotation
 

@@ -8,8 +8,8 @@ memory      made in the timed part: cudaMalloc maps 2 MiB at a time, which small
 streams     made and destroyed in the timed part
 threads     of the host that stage or add: waking them, what they copy and add together, and calls of the driver, which
             all of them make at the same time
-zero-copy   a kernel's loads go up at the rate of the probe's, its stores come down beside the loads of later blocks;
-            those of the last blocks that the GPU holds have nothing beside them
+zero-copy   as long as the probe's kernel takes from launch to end for arrays of that size
+managed     as long as the probe's pages take for arrays of that size
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -18,7 +18,7 @@ from itertools import count
 from typing import Any
 
 from vecadd import _core
-from vecadd.model import kernels
+from vecadd.model import hosts, kernels
 from vecadd.model.engines import Link, Queue, Spend, Step, Thread, Wait, run
 from vecadd.model.gpu import Gpu
 from vecadd.model.limits import Limits
@@ -31,10 +31,11 @@ PART = 256  # bytes that parts of an array are multiples of, as in csrc/ladder/c
 # As in csrc/core/transfer.c and csrc/core/transfer_slots.h: bytes of a chunk of one array.
 PIPELINE_LEAST, PIPELINE_MOST = 512 << 10, 16 << 20
 STAGED_LEAST, STAGED_MOST = 128 << 10, 1 << 20
-ZERO_COPY_MOST = 1 << 20
+ZERO_COPY_MOST = 2 << 20
 PAGE = 4096
 # As in csrc/ladder/hybrid.c.
 HOST_BLOCK, HYBRID_PINNED, HYBRID_STAGED, HYBRID_SLOTS = 1 << 20, 4 << 20, 1 << 20, 2
+MEMORIES = 2  # page-locked and ordinary: a bench of transfers goes round arrays of both
 
 KERNELS = ("naive", "restrict", "float4", "tuned", "single_thread", "single_block", "grid_stride")
 
@@ -109,8 +110,6 @@ def predict(
 ) -> Prediction:
     """Of a transfer rung; see `vecadd.model.predict`. ``params`` are all of its parameters."""
     name = rung["name"]
-    if name == "managed":
-        raise ValueError("no probe measures how the driver moves the pages of managed")
     usual = "pageable" if name in _PAGEABLE else "pinned"
     if memory not in (None, usual) and name not in _EITHER:
         raise ValueError(f"rung {name} is expected on {usual} memory, not on {memory!r}")
@@ -259,21 +258,14 @@ def _told(call: Call, seconds: float, others: Mapping[str, float]) -> Prediction
 
 def _zero_copy(call: Call) -> Prediction:
     """Loads over the link, and stores the other way beside the loads of blocks behind them."""
-    last = min(call.nbytes, call.gpu.multiprocessors * call.gpu.threads * _lanes_a_thread(call) * call.itemsize)
-    beside = call.nbytes - last
-    terms = {
-        "loads": 2 * last / call.need("mapped_read"),
-        "both ways": 3 * beside / call.need("mapped_mixed"),
-        "stores": last / call.need("mapped_write"),
-        "launch": call.need("waited") + call.need("mapped_latency"),
-    }
-    return longest(sum(terms.values()), terms)
+    return _told(call, call.seconds("mapped", call.nbytes), {})
 
 
-def _lanes_a_thread(call: Call) -> float:
-    row = _ROWS[KERNELS[call.params.get("kernel", KERNELS.index("tuned"))]]
-    load: int = row["bytes_per_load"]
-    return 1 if load == 4 else max(1, load // call.itemsize)
+def _managed(call: Call) -> Prediction:
+    """Pages go to whoever touches them, as the probe's do."""
+    touched = call.seconds("managed", call.nbytes)
+    made = call.seconds("managed_made", call.nbytes) if call.params.get("allocates") else 0.0
+    return _told(call, touched + made, {"memory and streams": made})
 
 
 # The package's own way.
@@ -343,13 +335,17 @@ def _staged(call: Call) -> Prediction:
     slower = _slower(call, threads)
     rate = _copy_rate(call, threads)
     begin = threads * depth * call.need("pool_again")
-    taken = count(0, lanes)
+    taken, sets = count(0, lanes), count()
 
     def thread(number: int) -> Thread:
-        yield Spend(begin)
+        """Whoever is awake takes the next set of slots."""
+        yield Spend(begin, idle=number > 0)
         if number:
-            yield Spend(call.need("wake"), idle=True)
-        streams = range(number * depth, (number + 1) * depth)
+            yield Spend(hosts.wake(call.limits, number), idle=True)
+        while (own := next(sets)) < threads:
+            yield from work(range(own * depth, (own + 1) * depth))
+
+    def work(streams: range) -> Thread:
         yield from _slots_start(call, streams, slower)
         flying = dict.fromkeys(streams, 0)
         while True:
@@ -396,8 +392,8 @@ def _hybrid(call: Call) -> Prediction:
     block = HOST_BLOCK // call.itemsize
     chunk = min((HYBRID_PINNED if call.pinned else HYBRID_STAGED) // call.itemsize, call.n)
     left = [0, call.n]
-    rate = _copy_rate(call, threads)
-    an_element = call.itemsize / _add_rate(call, min(threads - 1, -(-call.n // block)))
+    awake = [1]  # threads, the one that feeds among them
+    adding_together = _add_rate(call)
     made = 0.0
     if call.params.get("allocates"):
         made = HYBRID_SLOTS * (call.need("made_stream") + 3 * call.need("pool_again"))
@@ -414,32 +410,35 @@ def _hybrid(call: Call) -> Prediction:
         flying = dict.fromkeys(range(HYBRID_SLOTS), 0)
         for turn in count():
             stream = turn % HYBRID_SLOTS
-            yield from _hybrid_drain(call, stream, flying[stream], rate)
+            yield from _hybrid_drain(call, stream, flying[stream], _copy_rate(call, awake[0]))
             flying[stream] = take(chunk, True)
             if not flying[stream]:
                 break
             if not call.pinned:
-                yield Spend(2 * flying[stream] * call.itemsize / rate)
+                yield Spend(2 * flying[stream] * call.itemsize / _copy_rate(call, awake[0]))
             yield from _slot_queue(call, stream, flying[stream], 1.0)
         for stream in range(HYBRID_SLOTS):
-            yield from _hybrid_drain(call, stream, flying[stream], rate)
+            yield from _hybrid_drain(call, stream, flying[stream], _copy_rate(call, awake[0]))
 
-    def adding() -> Thread:
-        yield Spend(call.need("wake"), idle=True)
+    def adding(number: int) -> Thread:
+        yield Spend(hosts.wake(call.limits, number), idle=True)
         while here := take(block, False):
-            yield Spend(here * an_element)
+            awake[0] += 1
+            yield Spend(
+                here * call.itemsize / min(hosts.rate_alone(call.limits, call.nbytes), adding_together / awake[0])
+            )
+            awake[0] -= 1
 
-    going = run([feeding(), *(adding() for _ in range(threads - 1))], link(call))
+    going = run([feeding(), *(adding(number) for number in range(1, threads))], link(call))
     return _told(call, made + going, {"memory and streams": made})
 
 
-def _add_rate(call: Call, threads: int) -> float:
-    """Bytes of an array a second that each of so many threads adds: what one does, or its part of what all do."""
-    if call.limits.host_add is None or call.limits.host_add_one is None:
-        missing = "host_add" if call.limits.host_add is None else "host_add_one"
-        raise ValueError(call.limits.lack(missing))
-    all_rate, one = call.limits.host_add.rate(call.nbytes), call.limits.host_add_one.rate(call.nbytes)
-    return min(one, all_rate / max(1, threads))
+def _add_rate(call: Call) -> float:
+    """Bytes of an array a second that all threads add. Each kind of memory has its arrays, between which the caches are
+    divided; and of what comes from the memory, the link takes its part."""
+    held = MEMORIES * call.nbytes
+    alone = hosts.rate_together(call.limits, held)
+    return max(alone / 2, alone - hosts.from_memory(call.limits, held) * call.need("both") / 3)
 
 
 def _hybrid_drain(call: Call, stream: int, lanes: int, rate: float) -> Iterator[Step]:
@@ -451,6 +450,7 @@ def _hybrid_drain(call: Call, stream: int, lanes: int, rate: float) -> Iterator[
 
 _WAYS: Mapping[str, Callable[[Call], Prediction]] = {
     "zero_copy": _zero_copy,
+    "managed": _managed,
     "staged": _staged,
     "tuned_transfer": _tuned_transfer,
     "hybrid": _hybrid,
