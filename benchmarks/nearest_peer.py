@@ -28,8 +28,11 @@ class Meeting:
 
 
 def nearest_peers(rows: Sequence[Row]) -> dict[tuple[str, int], tuple[Row, Meeting]]:
-    """By (dtype, n): our own row, which the others are compared with, and the fastest peer."""
-    ours = {(row.dtype, row.n): row for row in rows if row.seconds and "reference" not in row.params}
+    """By (dtype, n): our own row, the first that others are compared with, and the peer that comes nearest to ours."""
+    ours: dict[tuple[str, int], Row] = {}
+    for row in rows:
+        if row.seconds and "reference" not in row.params:
+            ours.setdefault((row.dtype, row.n), row)
     found: dict[tuple[str, int], tuple[Row, Meeting]] = {}
     for row in rows:
         if not row.seconds or "ratio" not in row.params or row.rung.startswith("vecadd"):

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks import call_costs, nearest_peer
+from benchmarks import call_costs, nearest_peer, peer_tables
 from vecadd.bench import machine, results
 from vecadd.bench.axes import show_size
 from vecadd.bench.formats import as_lines
@@ -60,17 +60,6 @@ def rates(recorded: Recorded) -> list[str]:
         head = f"{dtype} {show_size(n)}" if several else show_size(n)
         lines.append([head, *(_rate(cells.get((dtype, n, rung))) for rung in rungs)])
     return markdown(["n, GB/s (% of limit)", *rungs], lines)
-
-
-def times(recorded: Recorded) -> list[str]:
-    """Seconds of each contestant and the paired ratio to the reference; one line a row."""
-    several = len({(row.dtype, row.n) for row in recorded.rows}) > 1
-    lines = [
-        [f"{row.label}, {show_size(row.n)}" if several else row.label, *_time(row)]
-        for row in recorded.rows
-        if row.seconds is not None
-    ]
-    return markdown(["", "time", "GB/s", "time / ours (95 % interval)"], lines)
 
 
 def ratios(recorded: Recorded) -> list[str]:
@@ -201,11 +190,18 @@ TABLES: dict[str, Callable[[Recorded], list[str]]] = {
     "stages": stages,
     "latency": latency,
     "steps": steps,
-    "peer-host": ratios,
+    "peer-host": peer_tables.host_forms,
+    "peer-host-dtypes": peer_tables.host_dtypes,
     "peer-device": ratios,
+    "peer-misaligned": peer_tables.misaligned,
+    "peer-scaling": peer_tables.compared,
+    "peer-courtesy": peer_tables.compared,
+    "peer-many": peer_tables.compared,
+    "peer-end-to-end": ratios,
     "peer-overhead": call_costs.forms,
     "call-stages": call_costs.stages,
-    "peer-transfer": times,
+    "peer-transfer": peer_tables.one_size,
+    "peer-routes": peer_tables.routes,
 }
 
 # The method of every run, where it is the present one, in the words of a table's foot.
@@ -222,6 +218,8 @@ LATENCY_SIZES = (2560, 2**16, 2**20, 2**24, 2**28)
 SWEEPS_OF = {
     "stages": ("transfer",),
     "call-stages": ("peer-overhead",),
+    "peer-host-dtypes": ("peer-host",),
+    "peer-routes": ("peer-transfer",),
     "steps": ("ladder", "blocksize", "precision", "transfer", "latency"),
 }
 
@@ -355,13 +353,6 @@ def _seconds(row: Row | None) -> str:
 
 def _ratio(row: Row | None) -> str:
     return "-" if row is None or "ratio" not in row.params else f"{row.params['ratio']:.3g}"
-
-
-def _time(row: Row) -> list[str]:
-    if "ratio" not in row.params:
-        return [_seconds(row), show_rate(row.gbps or 0), "1"]
-    low, high = row.params["ratio_interval"]
-    return [_seconds(row), show_rate(row.gbps or 0), f"{row.params['ratio']:.3g} ({low:.3g} to {high:.3g})"]
 
 
 def main() -> int:

@@ -125,13 +125,44 @@ def test_peers_of_several_dtypes_are_shown_by_the_nearest(recorded: Path) -> Non
     )
 
 
-def test_peers_at_one_size_are_shown_with_their_interval(recorded: Path) -> None:
-    ours = row(sweep="peer-transfer", rung="vecadd", n=1024, seconds=2.5e-6, gbps=4.9)
-    params = {"reference": "vecadd", "ratio": 2.28, "ratio_interval": [2.27, 2.31]}
-    torch = replace(ours, rung="torch", seconds=5.7e-6, gbps=2.2, params=params)
-    results.write(recorded / "h200" / "peer-transfer.json", META, [ours, torch])
-    text = readme_tables.fill(EMPTY.replace("size", "peer-transfer"), recorded, "abc")
-    assert "| vecadd | 2.5 us | 4.9 | 1 |\n| torch | 5.7 us | 2.2 | 2.28 (2.27 to 2.31) |" in text
+def test_a_comparison_says_what_with_and_how_surely(recorded: Path) -> None:
+    ours = row(sweep="peer-many", rung="a loop", n=1024, seconds=2.5e-6, params={})
+    params = {"reference": "a loop", "ratio": 2.28, "ratio_interval": [2.27, 2.31]}
+    torch = replace(ours, rung="torch", seconds=5.7e-6, params=params)
+    results.write(recorded / "h200" / "peer-many.json", META, [ours, torch])
+    text = readme_tables.fill(EMPTY.replace("size", "peer-many"), recorded, "abc")
+    assert "| a loop | 2.5 us | 1 |\n| torch | 5.7 us | 2.28 (2.27 to 2.31) x a loop |" in text
+
+
+def test_forms_on_the_host_are_columns_and_sizes_lines(recorded: Path) -> None:
+    rows = []
+    for dtype, n, ratio in (("float32", 16, 2.5), ("float32", 1024, 0.9), ("int8", 16, 2.0)):
+        for form in ("out=", "a + b"):
+            ours = row(sweep="peer-host", rung=f"vecadd {form}", dtype=dtype, n=n, seconds=1e-7, params={})
+            params = {"reference": ours.rung, "ratio": ratio, "ratio_interval": [0.99 * ratio, 1.01 * ratio]}
+            rows += [ours, replace(ours, rung=f"numpy {form}", params=params)]
+    results.write(recorded / "h200" / "peer-host.json", META, rows)
+    lines = readme_tables.fill(EMPTY.replace("size", "peer-host"), recorded, "abc").splitlines()
+    assert "|  | out=: time | numpy out= / ours | a + b: time | numpy a + b / ours |" in lines
+    assert "| 16 | 100 ns | 2.5 | 100 ns | 2.5 |" in lines
+    assert "| 2^10 | 100 ns | **0.9** | 100 ns | **0.9** |" in lines
+    others = readme_tables.fill(EMPTY.replace("size", "peer-host-dtypes"), recorded, "abc").splitlines()
+    assert "| int8 16 | 100 ns | 2 | 100 ns | 2 |" in others
+
+
+def test_a_chosen_route_stands_beside_those_that_it_was_chosen_from(recorded: Path) -> None:
+    here: dict[str, Any] = {"memory": "pinned"}
+    ours = row(sweep="peer-transfer", rung="add as routed", n=1 << 20, seconds=1e-4, params=here)
+    params = {**here, "reference": "add as routed", "ratio": 3.0, "ratio_interval": [2.9, 3.1]}
+    whole = row(sweep="peer-transfer", rung="add", n=10**8, seconds=1.5e-2, params=here)
+    results.write(
+        recorded / "h200" / "peer-transfer.json",
+        META,
+        [whole, ours, replace(ours, rung="add by transfer", params=params)],
+    )
+    routes = readme_tables.fill(EMPTY.replace("size", "peer-routes"), recorded, "abc").splitlines()
+    assert "| float32 2^20, pinned | 100 us | 3 |" in routes
+    assert "15 ms" in readme_tables.fill(EMPTY.replace("size", "peer-transfer"), recorded, "abc")
 
 
 @pytest.fixture

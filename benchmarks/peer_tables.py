@@ -1,0 +1,92 @@
+"""README.md's tables of the peers: every library's time over ours, by what a stage varies."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from vecadd.bench.axes import show_size
+from vecadd.bench.results import Row
+from vecadd.bench.show import show_seconds
+from vecadd.bench.tables.table import markdown
+
+if TYPE_CHECKING:
+    from benchmarks.readme_tables import Recorded
+
+MAIN = "float32"
+
+
+def host_forms(recorded: "Recorded") -> list[str]:
+    """float32 on the host: our time in each form and the others' over it, a line a size."""
+    rows = [row for row in recorded.rows if row.dtype == MAIN]
+    return _forms(rows, lambda row: show_size(row.n), strip="vecadd ")
+
+
+def host_dtypes(recorded: "Recorded") -> list[str]:
+    """The other dtypes on the host, at the sizes that they were measured at."""
+    rows = [row for row in recorded.rows if row.dtype != MAIN]
+    return _forms(rows, lambda row: f"{row.dtype} {show_size(row.n)}", strip="vecadd ")
+
+
+def routes(recorded: "Recorded") -> list[str]:
+    """The route that was chosen beside each that it was chosen from, by dtype, memory and size."""
+    compared = [row for row in recorded.rows if row.params.get("reference", row.rung) == "add as routed"]
+    return _forms(compared, lambda row: f"{row.dtype} {show_size(row.n)}, {row.params['memory']}", strip="add ")
+
+
+def one_size(recorded: "Recorded") -> list[str]:
+    """The comparison at the size that each library's own way there and back was measured at."""
+    rows = [row for row in recorded.rows if row.params.get("reference", row.rung) == "add"]
+    return plain(rows)
+
+
+def misaligned(recorded: "Recorded") -> list[str]:
+    """Seconds of aligned operands, and each other view's over them."""
+    return _forms(recorded.rows, lambda row: f"{row.dtype} {show_size(row.n)}", strip="vecadd ")
+
+
+def compared(recorded: "Recorded") -> list[str]:
+    """A line a row: seconds, and the ratio with its interval to the one that it was compared with."""
+    return plain(recorded.rows)
+
+
+def plain(rows: Sequence[Row]) -> list[str]:
+    several = len({row.n for row in rows}) > 1
+    lines = []
+    for row in rows:
+        if row.seconds is None:
+            continue
+        name = f"{row.label}, {row.dtype} {show_size(row.n)}" if several else row.label
+        lines.append([name, show_seconds(row.seconds), _interval(row)])
+    return markdown(["", "time", "time / that of (95 % interval)"], lines)
+
+
+def _forms(rows: Iterable[Row], key: Callable[[Row], str], strip: str = "") -> list[str]:
+    """A line for each key, a column for each label: seconds of what others are compared with, else the ratio."""
+    rows = [row for row in rows if row.seconds is not None]
+    labels = list(dict.fromkeys(_name(row) for row in rows))
+    references = {_name(row) for row in rows if "ratio" not in row.params}
+    cells = {(key(row), _name(row)): row for row in rows}
+    heads = [f"{name.removeprefix(strip)}: time" if name in references else f"{name} / ours" for name in labels]
+    lines = [[line, *(_cell(cells.get((line, name))) for name in labels)] for line in dict.fromkeys(map(key, rows))]
+    return markdown(["", *heads], lines)
+
+
+def _name(row: Row) -> str:
+    """What it is called in every line: memory is the line's own."""
+    return row.label.replace(f" ({row.params['memory']})", "") if "memory" in row.params else row.label
+
+
+def _cell(row: Row | None) -> str:
+    if row is None:
+        return "-"
+    if "ratio" not in row.params:
+        return show_seconds(row.seconds or 0)
+    ahead = row.params["ratio_interval"][1] < 1
+    ratio = f"{row.params['ratio']:.3g}"
+    return f"**{ratio}**" if ahead else ratio
+
+
+def _interval(row: Row) -> str:
+    if "ratio" not in row.params:
+        return "1"
+    low, high = row.params["ratio_interval"]
+    return f"{row.params['ratio']:.3g} ({low:.3g} to {high:.3g}) x {row.params['reference']}"
