@@ -1,8 +1,9 @@
 /* Elements whose dtype is known only at run time: a few neighbours in registers, and what they are as numbers.
  *
- * Additions work on one of five kinds of value: integers of 64 bits, of which every width is a part, float (in which
- * sums of float16 and bfloat16 are rounded once as well: 24 bits are at least 2 * 11 + 2), double, and complex numbers
- * of either. A kernel for each pair of dtypes would be 225 of them. */
+ * Additions work on one of four kinds of value: integers of 64 bits, of which every width is a part, float, double, and
+ * complex numbers of two doubles. A kernel for each pair of dtypes would be 225 of them. Sums of float16 and bfloat16
+ * in float, and of complex64 in doubles, are rounded to what they would be by themselves: 24 bits are at least
+ * 2 * 11 + 2, and 53 at least 2 * 24 + 2. */
 #ifndef VECADD_ELEMENTS_CUH
 #define VECADD_ELEMENTS_CUH
 
@@ -237,6 +238,14 @@ nearest_of(enum dtype sum, float x)
     return sum == DTYPE_FLOAT16 ? f16_value(f16_nearest(x)) : sum == DTYPE_BFLOAT16 ? bf16_low(bf16_nearest(x)) : x;
 }
 
+/* Of a complex number of dtype `sum`. */
+template <typename Number>
+__device__ inline double
+part_of(enum dtype sum, Number x)
+{
+    return sum == DTYPE_COMPLEX64 ? static_cast<double>(static_cast<float>(x)) : static_cast<double>(x);
+}
+
 /* As a value of the kind that additions are done in. A double becomes a float16 in one rounding, as in NumPy; integers
  * come by way of float, which keeps those that a float16 can come near, and doubles by the same way to bfloat16, as
  * ml_dtypes goes it. */
@@ -246,11 +255,10 @@ value_of(enum dtype sum, T element)
 {
     const auto x = number_of(element);
     if constexpr (is_complex<Value>::value) {
-        using part = decltype(Value().re);
         if constexpr (is_complex<T>::value)
-            return {static_cast<part>(x.re), static_cast<part>(x.im)};
+            return {part_of(sum, x.re), part_of(sum, x.im)};
         else
-            return {static_cast<part>(x), 0};
+            return {part_of(sum, x), 0};
     } else if constexpr (std::is_same_v<Value, float> && std::is_same_v<T, double>)
         return sum == DTYPE_FLOAT16 ? f16_value(f16_nearest(x)) : static_cast<float>(x);
     else

@@ -4,6 +4,8 @@ Operands are views of another library's memory, made by the same slicing in NumP
 tests run on the double and on a GPU; those with arrays of CuPy and PyTorch need one.
 """
 
+import ctypes
+import platform
 import warnings
 from dataclasses import dataclass
 from itertools import product
@@ -13,7 +15,7 @@ import numpy as np
 import pytest
 from arrays import BFLOAT16, DTYPES, assert_same_values, lane, tame_values, values
 from foreign import ForeignArray, View
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import vecadd
@@ -22,6 +24,9 @@ from vecadd import _core
 NUMBERS = [True, 0, -3, 7, 1.1, -0.0, float("inf"), 1e300, 2 - 0.5j, 2**40,
            np.bool_(True), np.int8(-7), np.uint64(2**63), np.float16(0.1), np.float32(1.1), np.float64(1.1),
            np.complex64(1 - 2j), BFLOAT16.type(1.1)]  # fmt: skip
+
+LIBM = ctypes.CDLL(None)
+FE_UPWARD = 0x800 if platform.machine() == "x86_64" else 0x400000
 
 
 @pytest.fixture(autouse=True)
@@ -188,6 +193,34 @@ def test_numbers_are_as_weak_or_strong_as_in_numpy(device, number):
         assert kernel(on_device, number) == "strided"
         assert_same_values(vecadd.add(on_device, number).numpy(), want)
         assert_same_values(vecadd.add(number, on_device).numpy(), np.add(number, x))
+
+
+@given(number=st.floats() | st.floats(-70000, 70000) | st.floats(-1e-7, 1e-7) | st.floats(-1e-38, 1e-38))
+@example(number=65520.0)  # the least that float16 rounds to infinity
+@example(number=2.0**-25)  # half of its least number: to even, and that is 0
+def test_numbers_are_rounded_to_the_nearest_whatever_the_caller_rounds_to(driver, number):
+    for dtype in (np.dtype("float16"), BFLOAT16, np.dtype("float32"), np.dtype("complex64")):
+        zeros = np.zeros(3, dtype)  # to which the kernel adds without rounding
+        x, want = vecadd.to_device(zeros), zeros + number
+        LIBM.fesetround(FE_UPWARD)
+        got = vecadd.add(x, number)
+        LIBM.fesetround(0)
+        assert_same_values(got.numpy(), want)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_short_axes_and_rows_of_any_alignment_give_numpys_sum(driver, dtype):
+    x = memory_of(driver, values(dtype, 4096, 1))
+    y = memory_of(driver, values(dtype, 4096, 2))
+    cases = [
+        (x.host[: 3 * 341].reshape(341, 3), y.host[:3]),
+        (x.host[1 : 1 + 5 * 67].reshape(67, 5), y.host[: 5 * 67].reshape(67, 5)[:, ::-1]),
+        (x.host[:2310].reshape(11, 30, 7), y.host[3:333].reshape(11, 30, 1)),
+        (x.host[1:3601].reshape(36, 100)[:, :90], y.host[: 40 * 91].reshape(40, 91)[:36, 1:]),
+        (x.host[: 64 * 63].reshape(63, 64).T, y.host[: 64 * 63].reshape(64, 63)),
+    ]
+    for a, b in cases:
+        assert_same_values(vecadd.add(x.on_device(a), y.on_device(b)).numpy(), np.add(a, b))
 
 
 def test_numbers_are_added_by_the_operators(device):

@@ -5,6 +5,7 @@
 
 #include "errors.h"
 #include "foreign.h"
+#include "number.h"
 #include "promotion.h"
 
 /* As NumPy writes a shape in its errors: "(2,3)", "(3,)", "()". A new reference. */
@@ -206,8 +207,11 @@ describe(const struct scalar scalars[], struct prepared_call *call)
     }
     for (int role = ROLE_A; role < ROLE_OUT; role++) {
         add->is_scalar[role] = !call->held[role];
-        if (add->is_scalar[role])
-            memcpy(add->scalar[role], scalars[role].value, MOST_ITEMSIZE);
+        if (!add->is_scalar[role])
+            continue;
+        memcpy(add->scalar[role], scalars[role].value, MOST_ITEMSIZE);
+        if (number_convert(add->scalar[role], add->dtype[role], add->sum))
+            add->dtype[role] = add->sum;
     }
     layout_make(&add->layout, call->sum.ndim, call->sum.shape, views);
 }

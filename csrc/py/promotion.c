@@ -91,7 +91,7 @@ scalar_settle(PyObject *object, enum dtype sum, struct scalar *scalar)
             PyErr_Format(PyExc_OverflowError, "Python integer %R out of bounds for %s", object, row->name);
             return -1;
         }
-        scalar->dtype = DTYPE_UINT64; /* of which the kernel takes the sum's bits */
+        scalar->dtype = sum; /* whose bytes are the first ones */
         memcpy(scalar->value, &bits, sizeof bits);
         return 0;
     }

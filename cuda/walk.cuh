@@ -1,0 +1,201 @@
+/* How a grid finds its way through operands of any layout. Threads go through the sum in its own order; each takes runs
+ * of one element, or of a few that are neighbours along the innermost axis. */
+#ifndef VECADD_WALK_CUH
+#define VECADD_WALK_CUH
+
+#include <stdint.h>
+
+#include "launch.cuh"
+#include "layout.h"
+#include "strided.h"
+
+#if VECADD_DOUBLE
+#define UNROLLED
+#define ROLLED
+#else
+#define UNROLLED _Pragma("unroll")   /* or what the runs hold would be in local memory */
+#define ROLLED   _Pragma("unroll 1") /* four times the loop in place: 60 KB more of GPU code in the wheel */
+#endif
+
+static constexpr unsigned BLOCK = 256;
+
+struct axis {
+    uint32_t extent;
+    uint32_t magic, shift; /* n / extent == (n * magic / 2^32 + n) >> shift for every n below 2^31 */
+    int64_t stride[LAYOUT_OPERANDS];
+};
+
+/* An operand of a grid. */
+struct side {
+    enum dtype dtype;
+    unsigned itemsize;
+    bool whole;   /* its runs are aligned, to their length or to 16 bytes */
+    bool spread;  /* every element of a run is the first one */
+    bool dense;   /* its elements follow one another as the sum's do, the first one aligned to 16 bytes */
+    bool rounded; /* to the sum's dtype, which has fewer bits than the values that are added */
+};
+
+/* What a grid needs to know: 2.7 KB, of the 4 that a kernel's parameters may have. */
+struct walk {
+    uint32_t runs;  /* in all; a run is up to Count elements of the innermost axis */
+    uint32_t last;  /* elements of an innermost axis' last run */
+    int dimensions; /* 1 or more */
+    enum dtype sum;
+    enum lane lane;
+    unsigned wrap; /* integers: bits to the left of the sum's own */
+    bool is_signed;
+    side sides[LAYOUT_OPERANDS];
+    alignas(MOST_ITEMSIZE) unsigned char scalar[LAYOUT_SUM][MOST_ITEMSIZE];
+    struct axis axes[LAYOUT_DIMENSIONS];
+};
+
+struct run {
+    int64_t at[LAYOUT_OPERANDS];
+    unsigned count;
+};
+
+__device__ inline uint32_t
+divided(uint32_t number, const struct axis &axis)
+{
+    const uint32_t high = static_cast<uint32_t>(static_cast<uint64_t>(number) * axis.magic >> 32);
+    return (high + number) >> axis.shift;
+}
+
+template <unsigned Count>
+__device__ inline run
+find_run(const walk &walk, uint32_t number)
+{
+    run run = {{0, 0, 0}, Count};
+    ROLLED
+    for (int i = 0; i < walk.dimensions; ++i) {
+        const struct axis &axis = walk.axes[i];
+        uint32_t index = number;
+        if (i + 1 < walk.dimensions) {
+            number = divided(number, axis);
+            index -= number * axis.extent;
+        }
+        if (Count > 1 && i == 0 && index + 1 == axis.extent)
+            run.count = walk.last;
+        for (int k = 0; k < LAYOUT_OPERANDS; ++k)
+            run.at[k] += static_cast<int64_t>(index) * axis.stride[k];
+    }
+    return run;
+}
+
+/* Where an operand has the element of this number. */
+__device__ inline int64_t
+offset_of(const walk &walk, int operand, uint32_t number)
+{
+    int64_t offset = 0;
+    ROLLED
+    for (int i = 0; i < walk.dimensions; ++i) {
+        const struct axis &axis = walk.axes[i];
+        uint32_t index = number;
+        if (i + 1 < walk.dimensions) {
+            number = divided(number, axis);
+            index -= number * axis.extent;
+        }
+        offset += static_cast<int64_t>(index) * axis.stride[operand];
+    }
+    return offset;
+}
+
+inline bool
+is_aligned(const struct layout *layout, int operand, const char *at, unsigned count, size_t itemsize)
+{
+    const size_t bytes = count * itemsize, due = bytes < 16 ? bytes : 16;
+    uint64_t all = reinterpret_cast<uintptr_t>(at);
+    for (int i = 0; i < layout->ndim; ++i)
+        all |= static_cast<uint64_t>(layout->stride[operand][i]) * (i == 0 && count > 1 ? count : 1);
+    return all % due == 0;
+}
+
+inline bool
+is_spread(const struct layout *layout, int operand)
+{
+    return layout->ndim == 0 || layout->stride[operand][0] == 0;
+}
+
+/* A run that is cut short goes element by element: worth it where few are. */
+enum { LONG_AXIS = 64 };
+static constexpr unsigned MOST_RUN_BYTES = 32;
+
+/* Whether the form that gives a thread `count` neighbours does it. Inputs that are not `aligned` may begin anywhere. */
+inline bool
+takes_runs(const struct strided *add, const struct layout *layout, const char *const at[], unsigned count, bool aligned)
+{
+    if (layout->ndim == 0 || (layout->extent[0] % count != 0 && layout->extent[0] < LONG_AXIS))
+        return false;
+    for (int k = 0; k < LAYOUT_OPERANDS; ++k) {
+        const size_t itemsize = dtype_table[add->dtype[k]].itemsize;
+        if (k != LAYOUT_SUM && is_spread(layout, k))
+            continue;
+        if (layout->stride[k][0] != static_cast<ssize_t>(itemsize) || count * itemsize > MOST_RUN_BYTES)
+            return false;
+        if ((aligned || k == LAYOUT_SUM) && !is_aligned(layout, k, at[k], count, itemsize))
+            return false;
+    }
+    return true;
+}
+
+/* floor(n / extent) by a product and a shift (Granlund and Montgomery, 1994): exact for n below 2^31. */
+inline void
+set_extent(struct axis *axis, uint32_t extent)
+{
+    axis->extent = extent;
+    axis->shift = 0;
+    while ((uint64_t(1) << axis->shift) < extent)
+        ++axis->shift;
+    const uint64_t over = (uint64_t(1) << axis->shift) - extent;
+    axis->magic = static_cast<uint32_t>((over << 32) / extent + 1);
+}
+
+inline walk
+walk_of(const struct strided *add, const struct layout *layout, const char *const at[], unsigned count)
+{
+    walk walk;
+    const unsigned sum_bits = 8 * static_cast<unsigned>(dtype_table[add->sum].itemsize);
+    const bool is_short = add->sum == DTYPE_FLOAT16 || add->sum == DTYPE_BFLOAT16 || add->sum == DTYPE_COMPLEX64;
+    walk.sum = add->sum;
+    walk.lane = dtype_table[add->sum].lane;
+    walk.wrap = sum_bits < 64 ? 64 - sum_bits : 0;
+    walk.is_signed = dtype_table[add->sum].typestr[1] == 'i';
+    for (int k = 0; k < LAYOUT_OPERANDS; ++k) {
+        side &side = walk.sides[k];
+        side.dtype = add->dtype[k];
+        side.itemsize = static_cast<unsigned>(dtype_table[side.dtype].itemsize);
+        side.spread = k != LAYOUT_SUM && is_spread(layout, k);
+        side.whole = is_aligned(layout, k, at[k], side.spread ? 1 : count, side.itemsize);
+        side.dense = reinterpret_cast<uintptr_t>(at[k]) % 16 == 0 && layout_is_dense(layout, k, side.itemsize);
+        side.rounded = is_short && (k == LAYOUT_SUM || side.dtype != add->sum);
+    }
+    for (int k = 0; k < LAYOUT_SUM; ++k)
+        __builtin_memcpy(walk.scalar[k], add->scalar[k], MOST_ITEMSIZE);
+
+    walk.dimensions = layout->ndim;
+    uint64_t runs = 1;
+    for (int i = 0; i < layout->ndim; ++i) {
+        const uint64_t extent = static_cast<uint64_t>(layout->extent[i]), step = i == 0 ? count : 1;
+        set_extent(&walk.axes[i], static_cast<uint32_t>((extent + step - 1) / step));
+        for (int k = 0; k < LAYOUT_OPERANDS; ++k)
+            walk.axes[i].stride[k] = layout->stride[k][i] * static_cast<int64_t>(step);
+        runs *= walk.axes[i].extent;
+    }
+    walk.runs = static_cast<uint32_t>(runs);
+    const uint64_t extent = layout->ndim ? static_cast<uint64_t>(layout->extent[0]) : 1;
+    walk.last = extent % count ? static_cast<uint32_t>(extent % count) : count;
+    return walk;
+}
+
+using kernel = void(const char *, const char *, char *, walk);
+
+inline cudaError_t
+launch_form(kernel *form, unsigned count, unsigned runs, const struct strided *add, const struct layout *layout,
+            const char *const at[], cudaStream_t stream)
+{
+    const walk walk = walk_of(add, layout, at, count);
+    return launch(form, (uint64_t(walk.runs) + runs - 1) / runs, BLOCK, stream, add->is_scalar[0] ? nullptr : at[0],
+                  add->is_scalar[1] ? nullptr : at[1], const_cast<char *>(at[LAYOUT_SUM]), walk);
+}
+
+#endif
