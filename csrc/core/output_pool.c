@@ -27,10 +27,11 @@ enum {
     MAPPED_LEAST = 4 << 20,
 };
 
-/* On the page before the caller's bytes. */
+/* On the cache line before the caller's bytes. */
 struct block {
-    void *mapping; /* NULL: of the C library */
-    size_t mapped, capacity;
+    void *memory;
+    size_t mapped; /* bytes; 0: memory is the C library's */
+    size_t capacity;
     struct block *newer, *older; /* of the blocks that are kept */
 };
 
@@ -40,16 +41,18 @@ static struct pool {
     struct output_pool_counts counts;
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .counts.bound = SIZE_MAX};
 
+_Static_assert(sizeof(struct block) <= CACHE_LINE, "a block's head must fit the line before its bytes");
+
 static void *
 bytes_of(struct block *block)
 {
-    return (char *)block + PAGE;
+    return (char *)block + CACHE_LINE;
 }
 
 static struct block *
 block_of(void *bytes)
 {
-    return (struct block *)((char *)bytes - PAGE);
+    return (struct block *)((char *)bytes - CACHE_LINE);
 }
 
 static long long
@@ -116,7 +119,7 @@ block_map(size_t capacity)
     const uintptr_t begin = ((uintptr_t)mapping + PAGE + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
     madvise((void *)begin, capacity, MADV_HUGEPAGE); /* where the system does not do it by itself */
     struct block *block = block_of((void *)begin);
-    *block = (struct block){.mapping = mapping, .mapped = mapped, .capacity = capacity};
+    *block = (struct block){.memory = mapping, .mapped = mapped, .capacity = capacity};
     return block;
 }
 
@@ -125,19 +128,21 @@ block_make(size_t capacity)
 {
     if (capacity >= MAPPED_LEAST)
         return block_map(capacity);
-    struct block *block = aligned_alloc(CACHE_LINE, PAGE + capacity);
-    if (block)
-        *block = (struct block){.capacity = capacity};
+    void *memory = malloc(capacity + 2 * CACHE_LINE); /* aligned_alloc would leave gaps, and touch more of the heap */
+    if (memory == NULL)
+        return NULL;
+    struct block *block = block_of((void *)(((uintptr_t)memory + 2 * CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE));
+    *block = (struct block){.memory = memory, .capacity = capacity};
     return block;
 }
 
 static void
 block_destroy(struct block *block)
 {
-    if (block->mapping)
-        munmap(block->mapping, block->mapped);
+    if (block->mapped)
+        munmap(block->memory, block->mapped);
     else
-        free(block);
+        free(block->memory);
 }
 
 static void
@@ -233,7 +238,7 @@ take(size_t bytes, bool *zeros)
         block = block_make(capacity);
     if (block == NULL)
         return NULL;
-    *zeros = block->mapping != NULL;
+    *zeros = block->mapped > 0;
     lock();
     count_used(block);
     unlock();
