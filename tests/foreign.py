@@ -3,9 +3,11 @@
 Both sides give the same few calls, so that a test says once what a producer and a consumer do.
 """
 
+import contextlib
 import ctypes
 import importlib
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -58,6 +60,14 @@ class Driver(ABC):
         return self._memory[max(start for start in self._memory if start <= pointer)]
 
     @abstractmethod
+    def current_device(self) -> int:
+        """The calling thread's current device."""
+
+    @abstractmethod
+    def on(self, device: int) -> contextlib.AbstractContextManager[None]:
+        """Another current device for the calling thread, within a with block."""
+
+    @abstractmethod
     def copy_late(self, stream: int, target: int, source: int, nbytes: int) -> None:
         """Queues a device-to-device copy on a stream, so that it happens noticeably after this call returns."""
 
@@ -100,6 +110,14 @@ class GpuDriver(Driver):
     def _call(self, name: str, *arguments: Any) -> None:
         status = getattr(self._cuda, name)(*arguments)
         assert status == 0, f"{name} gave {status}"
+
+    def current_device(self) -> int:
+        device = ctypes.c_int()
+        self._call("cuCtxGetDevice", ctypes.byref(device))
+        return device.value
+
+    def on(self, device: int) -> "_Current":
+        return self._on(device)
 
     def _on(self, device: int) -> "_Current":
         if device not in self._contexts:
@@ -177,6 +195,17 @@ class DoubleDriver(Driver):
     def __init__(self) -> None:
         super().__init__()
         self._control: Any = importlib.import_module("double.control")
+
+    def current_device(self) -> int:
+        return int(self._control.current_device())
+
+    @contextlib.contextmanager
+    def on(self, device: int) -> Iterator[None]:
+        before = self._control.current_device(device)
+        try:
+            yield
+        finally:
+            self._control.current_device(before)
 
     def _allocate(self, nbytes: int, device: int) -> int:
         return int(self._control.device_malloc(device, max(nbytes, 1)))
@@ -326,6 +355,7 @@ _NEW_CAPSULE = ctypes.pythonapi.PyCapsule_New
 _NEW_CAPSULE.restype = ctypes.py_object
 _NEW_CAPSULE.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
 DLPACK_CUDA = 2
+_LENT: list[Any] = []  # for good: a tensor lives until its deleter has run, whoever has let go of its producer
 
 
 class DLPackArray:
@@ -339,7 +369,6 @@ class DLPackArray:
         self.array, self.versions, self.fields = array, versions, fields
         self.asked: list[dict[str, Any]] = []  # the keywords of each __dlpack__
         self.given = self.deleted = 0  # tensors given away, and deleters called
-        self._alive: list[Any] = []
 
     def __dlpack_device__(self) -> tuple[int, int]:
         type_, ordinal = self.fields.get("device", (DLPACK_CUDA, 0))
@@ -374,7 +403,7 @@ class DLPackArray:
         managed = (
             _Versioned(major, 0, None, deleter, flags, tensor) if versioned else _Unversioned(tensor, None, deleter)
         )
-        self._alive += [managed, deleter, tensor]
+        _LENT.append((managed, deleter, tensor))
         self.given += 1
         name = fields.get("name", b"dltensor_versioned" if versioned else b"dltensor")
         return _NEW_CAPSULE(ctypes.addressof(managed), name, None)

@@ -143,10 +143,18 @@ def test_strides_of_axes_of_one_element_mean_nothing(foreign):
     assert_same_values(vecadd.add(foreign(a, strides=(12345, 4)), foreign(a)).numpy(), a + a)
 
 
-@pytest.mark.parametrize("version", [2, 3])
-def test_interface_of_versions_2_and_3_is_read(foreign, version):
+@pytest.mark.parametrize("version", range(4))
+def test_interface_of_every_version_is_read(foreign, version):
     a = np.arange(10.0)
-    assert_same_values(vecadd.add(foreign(a, version=version), foreign(a)).numpy(), a + a)
+    x = foreign(a, version=version, descr=[("", a.dtype.str)])
+    assert_same_values(vecadd.add(x, foreign(a)).numpy(), a + a)
+
+
+@pytest.mark.parametrize("version", range(3))
+@pytest.mark.parametrize("stream", [0, "word", 12345])
+def test_stream_means_nothing_before_version_3(foreign, version, stream):
+    a = np.arange(10.0)
+    assert_same_values(vecadd.add(foreign(a, version=version, stream=stream), foreign(a)).numpy(), a + a)
 
 
 def test_interface_of_version_2_may_lack_stream(foreign):

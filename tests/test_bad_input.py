@@ -222,6 +222,21 @@ BAD_DEVICE_CALLS = {
     "typestr of an unknown library's V2": (lambda w: vecadd.add(*[w.cai(typestr="<V2")] * 2), TypeError, "V2"),
     "typestr of dates": (lambda w: vecadd.add(w.device, w.cai(typestr="<M8[D]"), w.out), TypeError, "M8|datetime"),
     "other byte order": (lambda w: vecadd.add(w.device, w.cai(typestr=">f4"), w.out), TypeError, ">f4|byte order"),
+    "descr of a structure": (
+        lambda w: vecadd.add(w.device, w.cai(descr=[("x", "<f2"), ("y", "<f2")]), w.out), TypeError, "structures"),
+    "descr of a named field": (lambda w: vecadd.add(w.device, w.cai(descr=[("x", "<f4")]), w.out), TypeError, "descr"),
+    "descr of another type": (lambda w: vecadd.add(w.device, w.cai(descr=[("", "<i4")]), w.out), TypeError, "'<i4'"),
+    "descr is empty": (lambda w: vecadd.add(w.device, w.cai(descr=[]), w.out), TypeError, "descr"),
+    "descr of fields that are none": (lambda w: vecadd.add(w.device, w.cai(descr=[3]), w.out), TypeError, "descr"),
+    "descr is a word": (lambda w: vecadd.add(w.device, w.cai(descr="<f4"), w.out), TypeError, "list of fields"),
+    "version is a fraction": (lambda w: vecadd.add(w.device, w.cai(version=3.0), w.out), TypeError, "version"),
+    "version beyond 64 bits": (lambda w: vecadd.add(w.device, w.cai(version=2**70), w.out), ValueError, "version"),
+    "shape is None": (lambda w: vecadd.add(w.device, w.cai(shape=None), w.out), TypeError, "shape"),
+    "data is empty": (lambda w: vecadd.add(w.device, w.cai(data=()), w.out), TypeError, "data"),
+    "data is a list": (lambda w: vecadd.add(w.device, w.cai(data=[w.array.pointer, False]), w.out), TypeError, "data"),
+    "read-only flag is a number": (
+        lambda w: vecadd.add(w.device, w.cai(data=(w.array.pointer, 0)), w.out), TypeError, "data"),
+    "too few strides": (lambda w: vecadd.add(w.device, w.cai(strides=()), w.out), ValueError, "0 strides for 1 dim"),
     "masked": (lambda w: vecadd.add(w.device, w.cai(mask=w.array), w.out), NotImplementedError, "mask"),
     "strides that lead before the allocation": (
         lambda w: vecadd.add(w.device, w.cai(strides=(-4,)), w.out), ValueError, "not memory that"),
@@ -240,6 +255,12 @@ BAD_DEVICE_CALLS = {
     "negative stream in the interface": (lambda w: vecadd.add(w.device, w.cai(stream=-1), w.out), ValueError, "stream"),
     "word for a stream in the interface": (
         lambda w: vecadd.add(w.device, w.cai(stream="1"), w.out), TypeError, "stream"),
+    "bool for a stream in the interface": (
+        lambda w: vecadd.add(w.device, w.cai(stream=True), w.out), TypeError, "stream"),
+    "fraction for a stream in the interface": (
+        lambda w: vecadd.add(w.device, w.cai(stream=1.0), w.out), TypeError, "stream"),
+    "stream beyond 64 bits in the interface": (
+        lambda w: vecadd.add(w.device, w.cai(stream=2**64), w.out), ValueError, "stream"),
 }  # fmt: skip
 
 

@@ -81,6 +81,22 @@ def test_arrays_are_read_without_their_interface(monkeypatch):
     assert calls == []
 
 
+def test_sums_may_be_captured_into_a_graph():
+    a, b, out = cupy.arange(1000.0), cupy.ones(1000), cupy.zeros(1000)
+    vecadd.add(a, b, out)
+    with cupy.cuda.Stream(non_blocking=True) as stream:
+        total = cupy.empty_like(a)
+        stream.begin_capture()
+        vecadd.add(a, b, total)
+        vecadd.add(total, vecadd.add(total, 1), out)
+        graph = stream.end_capture()
+        for i in range(3):
+            a.fill(i)
+            graph.launch(stream)
+            stream.synchronize()
+            assert_same_values(out.get(), np.full(1000, 2.0 * (i + 1) + 1))
+
+
 @pytest.mark.parametrize("spelled", [lambda s: s, lambda s: s.ptr], ids=["object", "handle"])
 def test_stream_may_be_cupys(spelled):
     stream, a = cupy.cuda.Stream(non_blocking=True), cupy.arange(1000.0)

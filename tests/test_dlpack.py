@@ -70,6 +70,17 @@ def test_producer_is_told_the_stream_of_the_call(lend, driver):
     finish(driver)
 
 
+def test_producer_is_told_the_stream_that_another_operand_leads_to(lend, foreign, driver):
+    """So that nothing reaches the legacy default stream from a stream that captures."""
+    x, stream = lend(np.ones(N)), driver.stream()
+    other = foreign(np.ones(N), stream=stream)
+    vecadd.add(x, other)
+    vecadd.add(other, x)
+    vecadd.add(x, x, other)
+    assert [keywords["stream"] for keywords in x.asked] == [stream] * 4
+    finish(driver)
+
+
 @pytest.mark.parametrize("seed", range(40 if ON_DOUBLE else 3))
 @pytest.mark.parametrize("given", [False, True], ids=["no stream=", "stream="])
 def test_sum_comes_after_what_the_producer_queued_on_the_consumers_stream(request, lend, foreign, driver, seed, given):

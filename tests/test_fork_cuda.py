@@ -61,13 +61,8 @@ def test_device_calls_in_a_fork_name_spawn(device, child, call):
 
 @pytest.mark.parametrize("leave", ["os._exit(0)", "sys.exit(0)"])
 def test_arrays_are_dropped_in_a_fork_without_harm_to_the_parents(device, child, leave):
-    child(IN_A_FORK.format(before=USE_CUDA, inside="del x, p; gc.collect()", leave=leave, after=WORKS))
-
-
-def test_fork_makes_no_cuda_call(double, child):
-    count = "from double import control; before = [control.calls(c) for c in ('cudaFreeAsync', 'cudaFreeHost')]"
-    inside = "del x, p; gc.collect(); assert [control.calls(c) for c in ('cudaFreeAsync', 'cudaFreeHost')] == before"
-    child(IN_A_FORK.format(before=f"{USE_CUDA}; {count}", inside=inside, leave="sys.exit(0)", after=WORKS))
+    result = child(IN_A_FORK.format(before=USE_CUDA, inside="del x, p; gc.collect()", leave=leave, after=WORKS))
+    assert result.stderr == ""  # the double says there what CUDA calls a child makes
 
 
 def test_fork_before_cuda_was_used_may_use_it(double, child):

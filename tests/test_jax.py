@@ -103,6 +103,22 @@ def test_device_arrays_and_jax_arrays_mix(gpu):
 
 
 @pytest.mark.gpu
+def test_jax_array_in_a_capture_of_torchs(gpu):
+    """The array is ordered before torch's stream: the legacy default stream would end the capture."""
+    torch = pytest.importorskip("torch")
+    x = jnp.arange(1000.0, device=gpu).block_until_ready()
+    a, out = torch.ones(1000, dtype=torch.float64, device="cuda"), torch.zeros(1000, dtype=torch.float64, device="cuda")
+    vecadd.add(x, a, out)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        vecadd.add(x, a, out)
+        vecadd.add(out, x, out)
+    out.zero_()
+    graph.replay()
+    np.testing.assert_array_equal(out.cpu().numpy(), 2 * np.arange(1000.0) + 1)
+
+
+@pytest.mark.gpu
 def test_out_of_jax_is_refused(gpu):
     x = jnp.ones(3, device=gpu)
     with pytest.raises(TypeError, match="JAX array"):

@@ -194,8 +194,11 @@ class Numba(Library):
     adopts = True
 
     def adopt(self, array: Any) -> Any:
-        # The array knows its stream. Asked to synchronize, which is the default, numba would wait for it here.
-        return sys.modules["numba.cuda"].as_cuda_array(array, sync=False)
+        cuda = sys.modules["numba.cuda"]
+        # In the context of the array's device, which becomes the new one's own. The array knows its stream: asked to
+        # synchronize, which is the default, numba would wait for it here.
+        with cuda.gpus[int(array.device.removeprefix("cuda:"))]:
+            return cuda.as_cuda_array(array, sync=False)
 
 
 class JAX(Library):

@@ -390,8 +390,26 @@ device_enter_to_release(struct device_scope *scope, int device)
 void
 device_leave(const struct device_scope *scope)
 {
-    if (scope->device != scope->previous)
-        cudaSetDevice(scope->previous);
+    if (scope->device != scope->previous && cudaSetDevice(scope->previous) != cudaSuccess) {
+        cudaGetLastError();
+        cudaSetDevice(scope->previous); /* what fails for a moment: the caller must not be left elsewhere */
+    }
+}
+
+int
+device_make_current(int device, int *previous, struct status *status)
+{
+    struct device_scope scope;
+    if (device_enter(&scope, device, status) < 0)
+        return -1;
+    *previous = scope.previous;
+    return 0;
+}
+
+void
+device_make_current_again(int previous, int device)
+{
+    device_leave(&(struct device_scope){.device = device, .previous = previous});
 }
 
 struct range {

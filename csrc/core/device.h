@@ -46,6 +46,12 @@ int device_start(int device, struct status *status);
 int device_current(int *device, struct status *status);
 int device_check_ordinal(int device, struct status *status);
 
+/* Makes `device` the thread's current one for a call of another library, which means the current device's legacy
+ * default stream by that name, and gives the one that was. device_make_current_again undoes it; nothing is to be undone
+ * when it fails. */
+int device_make_current(int device, int *previous, struct status *status);
+void device_make_current_again(int previous, int device);
+
 /* What an addition on a device goes by, and what `vecadd tune` writes its file for. */
 enum { TUNED_KEY = 80 };
 struct device_recipes {

@@ -57,6 +57,17 @@ device_current(int *device, struct status *status)
 }
 
 int
+device_make_current(int device, int *previous, struct status *status)
+{
+    return no_cuda(status);
+}
+
+void
+device_make_current_again(int previous, int device)
+{
+}
+
+int
 device_check_ordinal(int device, struct status *status)
 {
     return no_cuda(status);

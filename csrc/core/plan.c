@@ -77,6 +77,16 @@ plan_join(struct plan *plan, void *stream)
     plan->join[plan->joins++] = stream;
 }
 
+const struct operand *
+plan_leader(const struct operand *const operands[3])
+{
+    const struct operand *leader = NULL;
+    for (int i = 0; i < 3; i++)
+        if (operands[i] && operands[i]->has_stream && (!leader || operands[i]->stream_kind > leader->stream_kind))
+            leader = operands[i];
+    return leader;
+}
+
 static int
 plan_device(struct plan *plan, const struct operand *const operands[3], const struct plan_request *request,
             struct status *status)
@@ -84,14 +94,11 @@ plan_device(struct plan *plan, const struct operand *const operands[3], const st
     static const char *const names[] = {"a", "b", "out"};
     plan->route = ROUTE_DEVICE;
     plan->device = operands[0]->device;
-    const struct operand *leader = NULL;
-    for (int i = 0; i < 3; i++) {
+    const struct operand *leader = plan_leader(operands);
+    for (int i = 0; i < 3; i++)
         if (operands[i]->device != plan->device)
             return status_set(status, STATUS_VALUE, "a is on cuda:%d and %s on cuda:%d; copy one to the other's device",
                               plan->device, names[i], operands[i]->device);
-        if (operands[i]->has_stream && (!leader || operands[i]->stream_kind > leader->stream_kind))
-            leader = operands[i];
-    }
     plan->stream = request->has_stream ? request->stream : leader ? leader->stream : NULL;
     if (request->on_device && request->device >= 0 && request->device != plan->device)
         return status_set(status, STATUS_VALUE, "device is cuda:%d, but the operands are on cuda:%d; leave device out",

@@ -47,6 +47,9 @@ struct plan {
 int plan_make(struct plan *plan, const struct operand *a, const struct operand *b, const struct operand *out,
               const struct plan_request *request, struct status *status);
 
+/* The operand on whose stream a device addition runs without stream=; NULL where none has one. Entries may be NULL. */
+const struct operand *plan_leader(const struct operand *const operands[3]);
+
 /* Does it. The device route returns when the work is queued, the others when it is done. *fp_flags gets the
  * floating-point flags raised (0 on the device route). Returns 0, or -1 with *status set. */
 int plan_run(const struct plan *plan, unsigned *fp_flags, struct status *status);

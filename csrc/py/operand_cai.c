@@ -128,6 +128,28 @@ read_typestr(struct module_state *state, PyObject *interface, const char *what, 
     return -1;
 }
 
+/* Fields that are not what typestr says: elements of a structure, which only a list of them describes. */
+static int
+check_descr(PyObject *interface, const char *what)
+{
+    PyObject *given = entry(interface, "descr"), *typestr = entry(interface, "typestr");
+    if (!given || Py_IsNone(given))
+        return PyErr_Occurred() ? -1 : 0;
+    if (!PyList_Check(given))
+        return wrong_type(what, "descr", "a list of fields", given);
+    PyObject *field = PyList_Size(given) == 1 ? PyList_GetItem(given, 0) : NULL;
+    const bool pair = field && PyTuple_Check(field) && PyTuple_Size(field) == 2;
+    PyObject *name = pair ? PyTuple_GetItem(field, 0) : NULL, *type = pair ? PyTuple_GetItem(field, 1) : NULL;
+    if (pair && PyUnicode_Check(name) && PyUnicode_GetLength(name) == 0 && PyUnicode_Check(type) &&
+        PyUnicode_Compare(type, typestr) == 0)
+        return 0;
+    PyErr_Format(PyExc_TypeError,
+                 "%s: 'descr' of its " INTERFACE " is %R, which is not one element of its typestr %R; vecadd does not "
+                 "add structures",
+                 what, given, typestr);
+    return -1;
+}
+
 static int
 read_data(PyObject *interface, const char *what, struct device_operand *result)
 {
@@ -154,8 +176,9 @@ read_data(PyObject *interface, const char *what, struct device_operand *result)
     return 0;
 }
 
+/* Returns it, or -1 with an exception set. */
 static int
-check_version(PyObject *interface, const char *what)
+read_version(PyObject *interface, const char *what)
 {
     PyObject *given = required(interface, "version", what);
     if (!given)
@@ -165,7 +188,7 @@ check_version(PyObject *interface, const char *what)
     long version = PyLong_AsLong(given);
     PyErr_Clear(); /* a number too large for a long is -1 */
     if (version >= 0 && version <= 3)
-        return 0;
+        return (int)version;
     PyErr_Format(PyExc_ValueError, "%s: version %R of " INTERFACE "; vecadd knows 0 to 3", what, given);
     return -1;
 }
@@ -252,10 +275,11 @@ read_interface(struct module_state *state, PyObject *interface, const char *what
     PyObject *copy = PyDict_Copy(interface); /* it keeps the values alive whatever their own code does meanwhile */
     if (!copy)
         return -1;
-    int failed = check_version(copy, what) < 0 || read_typestr(state, copy, what, result) < 0 ||
+    const int version = read_version(copy, what);
+    int failed = version < 0 || read_typestr(state, copy, what, result) < 0 || check_descr(copy, what) < 0 ||
                  read_shape(copy, what, result) < 0 || read_data(copy, what, result) < 0 ||
                  read_strides(copy, what, result) < 0 || check_mask(copy, what) < 0 ||
-                 read_stream(copy, what, &result->operand) < 0 || locate(state, what, result) < 0;
+                 (version >= 3 && read_stream(copy, what, &result->operand) < 0) || locate(state, what, result) < 0;
     Py_DECREF(copy);
     return failed ? -1 : 0;
 }
@@ -269,6 +293,16 @@ learn(struct module_state *state, PyObject *object, PyObject *library)
         return known > 0 ? torch_learn(state, object, library) : -1;
     known = foreign_says(library, "has_attributes");
     return known > 0 ? cupy_learn(state, object, library) : known;
+}
+
+static int
+read_finish(struct module_state *state, PyObject *object, int found, struct device_operand *result)
+{
+    if (found > 0 && learn(state, object, result->library) < 0)
+        found = -1;
+    if (found <= 0)
+        device_operand_clear(result);
+    return found;
 }
 
 int
@@ -306,18 +340,27 @@ device_operand_read(struct module_state *state, PyObject *object, enum role role
     found = foreign_says(result->library, "by_dlpack_only");
     if (found >= 0)
         found = found ? 0 : optional_attribute(result->exported, state->names[NAME_CUDA_ARRAY_INTERFACE], &interface);
-    if (found == 0)
-        found = dlpack_operand_from(state, result->exported, role_name[role], stream, result);
-    else if (found > 0) {
+    if (found == 0) {
+        void *handle = NULL;
+        if (reader->defers)
+            return DEVICE_OPERAND_DEFERRED;
+        if (!stream || stream_from_object(state, stream, &handle) == 0)
+            return device_operand_read_deferred(state, object, role, handle, result);
+        found = -1;
+    } else if (found > 0) {
         result->operand = (struct operand){.place = PLACE_DEVICE, .device = -1};
         found = read_interface(state, interface, role_name[role], result) < 0 ? -1 : 1;
         Py_DECREF(interface);
     }
-    if (found > 0 && learn(state, object, result->library) < 0)
-        found = -1;
-    if (found <= 0)
-        device_operand_clear(result);
-    return found;
+    return read_finish(state, object, found, result);
+}
+
+int
+device_operand_read_deferred(struct module_state *state, PyObject *object, enum role role, void *stream,
+                             struct device_operand *result)
+{
+    int found = dlpack_operand_from(state, result->exported, role_name[role], stream, result);
+    return read_finish(state, object, found, result);
 }
 
 void

@@ -2,7 +2,9 @@
 #include <stdint.h>
 
 #include "arguments.h"
+#include "device.h"
 #include "dlpack_import.h"
+#include "errors.h"
 #include "operand_from.h"
 
 static bool
@@ -75,22 +77,37 @@ read_data(struct module_state *state, const struct dl_tensor *tensor, const char
     return device_operand_locate(state, what, &unknown, result);
 }
 
+/* dlpack_import with the tensor's device current: of a stream it gets a handle alone, and the legacy default stream's
+ * is every device's. */
+static int
+import_on(struct module_state *state, int device, PyObject *object, const char *what, void *stream,
+          struct dlpack_import *import)
+{
+    struct status status;
+    int previous;
+    if (device_make_current(device, &previous, &status) < 0) {
+        status_raise(state, &status);
+        return -1;
+    }
+    int result = dlpack_import(state, object, what, true, stream, import);
+    device_make_current_again(previous, device);
+    return result;
+}
+
 int
-dlpack_operand_from(struct module_state *state, PyObject *object, const char *what, PyObject *run_stream,
+dlpack_operand_from(struct module_state *state, PyObject *object, const char *what, void *stream,
                     struct device_operand *result)
 {
     struct dl_device device;
     struct dlpack_import import;
-    void *stream = NULL;
     int found = dlpack_device_of(state, object, what, &device);
     if (found <= 0)
         return found;
     if (!is_of_cuda(device.type))
         return 0;
-    if (run_stream && stream_from_object(state, run_stream, &stream) < 0)
-        return -1;
     bool ordered = device.type != DL_CUDA_HOST; /* what the host writes is there */
-    if (dlpack_import(state, object, what, ordered, stream, &import) < 0)
+    if ((ordered ? import_on(state, device.id, object, what, stream, &import)
+                 : dlpack_import(state, object, what, false, NULL, &import)) < 0)
         return -1;
     result->operand = (struct operand){.place = PLACE_DEVICE,
                                        .device = -1,

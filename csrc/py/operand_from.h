@@ -64,6 +64,7 @@ struct operand_reader {
         int device; /* one more than the ordinal; 0: not known */
         void *stream;
     } torch_stream, cupy_stream;
+    bool defers;         /* see DEVICE_OPERAND_DEFERRED */
     int keeps_gradients; /* PyTorch's grad mode: 1 or 0, one more than each; 0: not known */
 };
 
@@ -74,13 +75,21 @@ struct operand_reader {
 int device_operand_from(struct module_state *state, PyObject *object, enum role role, PyObject *stream,
                         struct device_operand *result);
 
+/* A producer that orders the consumer's stream itself has to be told it, and where nobody gave one it is another
+ * operand's. A reader that defers has device_operand_read give this for an object that may be such a producer's (to be
+ * cleared), and device_operand_read_deferred go on when the stream is known. */
+enum { DEVICE_OPERAND_DEFERRED = 2 };
+
 /* The same for one of a call's many arrays. */
 int device_operand_read(struct module_state *state, PyObject *object, enum role role, PyObject *stream,
                         struct operand_reader *reader, struct device_operand *result);
+int device_operand_read_deferred(struct module_state *state, PyObject *object, enum role role, void *stream,
+                                 struct device_operand *result);
 
 /* The same for an object whose DLPack tensor is in memory of CUDA; `what` names it in messages. result->exported, which
- * may be set, becomes the tensor's owner. */
-int dlpack_operand_from(struct module_state *state, PyObject *object, const char *what, PyObject *stream,
+ * may be set, becomes the tensor's owner. The producer orders its work before what is queued on `stream` from now on.
+ */
+int dlpack_operand_from(struct module_state *state, PyObject *object, const char *what, void *stream,
                         struct device_operand *result);
 
 /* Sets shape and operand.size from ndim and extents. Returns 0, or -1 with an exception where no memory holds it. */

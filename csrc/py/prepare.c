@@ -54,12 +54,33 @@ prepare_host(struct module_state *state, const struct add_arguments *arguments, 
     return plan_call(state, pointers, &request, call);
 }
 
+/* Reads the operands that wait for the stream that the others lead to. */
+static int
+read_deferred(struct module_state *state, const struct add_arguments *arguments, bool deferred[ROLE_COUNT],
+              struct prepared_call *call)
+{
+    const struct operand *known[ROLE_COUNT];
+    int result = 0;
+    for (int role = 0; role < ROLE_COUNT; role++)
+        known[role] = call->held[role] && !deferred[role] ? &call->devices[role].operand : NULL;
+    const struct operand *leader = plan_leader(known);
+    for (int role = 0; role < ROLE_COUNT && result == 0; role++) {
+        if (!deferred[role])
+            continue;
+        int found = device_operand_read_deferred(state, arguments->objects[role], (enum role)role,
+                                                 leader ? leader->stream : NULL, &call->devices[role]);
+        call->held[role] = found > 0;
+        result = found < 0 ? -1 : 0;
+    }
+    return result;
+}
+
 /* Describes those of the objects that are in device memory. Returns how many they are, or -1. */
 static int
 find_device_operands(struct module_state *state, const struct add_arguments *arguments, struct prepared_call *call)
 {
-    struct operand_reader reader = {0};
-    int count = 0;
+    struct operand_reader reader = {.defers = !arguments->stream};
+    bool deferred[ROLE_COUNT] = {false, false, false}, any = false;
     for (int role = 0; role < ROLE_COUNT; role++) {
         PyObject *object = arguments->objects[role];
         int found = object ? device_operand_read(state, object, (enum role)role, arguments->stream, &reader,
@@ -67,10 +88,12 @@ find_device_operands(struct module_state *state, const struct add_arguments *arg
                            : 0;
         if (found < 0)
             return -1;
-        call->held[role] = found;
-        count += found;
+        call->held[role] = found > 0;
+        any |= deferred[role] = found == DEVICE_OPERAND_DEFERRED;
     }
-    return count;
+    if (any && read_deferred(state, arguments, deferred, call) < 0)
+        return -1;
+    return call->held[ROLE_A] + call->held[ROLE_B] + call->held[ROLE_OUT];
 }
 
 static int

@@ -18,6 +18,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "double_l2": (None, _POINTER, _SIZE, *[ctypes.POINTER(_SIZE)] * 2),
     "double_devices": (None, _INT),
     "double_driver": (None, _INT),
+    "double_current_device": (_INT, _INT),
     "double_device_malloc": (_POINTER, _INT, _SIZE),
     "double_device_free": (None, _POINTER),
     "double_device_split": (_INT, _POINTER, _SIZE),
@@ -92,6 +93,11 @@ def devices(count: int) -> None:
     """How many GPUs there are, for this process and the children it starts; 0 is a driver that sees none."""
     os.environ["VECADD_DOUBLE_DEVICES"] = str(count)
     _library().double_devices(count)
+
+
+def current_device(device: int = -1) -> int:
+    """This thread's current device until now; from now on it is `device`, where that is not -1."""
+    return int(_library().double_current_device(device))
 
 
 def driver(version: int) -> None:

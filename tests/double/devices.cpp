@@ -1,3 +1,5 @@
+#include "double.h"
+
 #include "machine.h"
 
 #include <cstdio>
@@ -18,6 +20,15 @@ int
 current_device()
 {
     return current;
+}
+
+int
+double_current_device(int device)
+{
+    const int before = current;
+    if (device != -1)
+        current = device;
+    return before;
 }
 
 /* Needs no driver and works in a forked child, where another thread may have held the lock for ever. */

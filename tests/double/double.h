@@ -43,6 +43,9 @@ void double_l2(const void *start, size_t bytes, size_t *held, size_t *demoted);
 /* How many GPUs there are, at most 8: 0 is a driver that sees none. */
 void double_devices(int count);
 
+/* The calling thread's current device; another one from now on where `device` is not -1. Gives the one until now. */
+int double_current_device(int device);
+
 /* The driver's version as CUDA counts it: 0 is no driver, below CUDART_VERSION is one too old. */
 void double_driver(int version);
 

@@ -82,7 +82,7 @@ static cudaError_t
 last_error_of(const char *name, bool clear)
 {
     if (forked_child())
-        return cudaErrorInitializationError;
+        return refuse_in_child(name);
     machine &m = the_machine();
     const std::lock_guard<std::mutex> lock(m.mutex);
     ++m.calls[name];

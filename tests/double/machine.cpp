@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <set>
+#include <unistd.h>
 
 static thread_local cudaError_t last_error = cudaSuccess;
 
@@ -43,6 +44,14 @@ forked_child()
 {
     const pid_t owner = the_machine().owner;
     return owner != 0 && owner != getpid();
+}
+
+/* Nothing is counted, because another thread of the parent's may have held the lock for ever. */
+cudaError_t
+refuse_in_child(const char *name)
+{
+    dprintf(STDERR_FILENO, "double: %s in a forked child\n", name);
+    return cudaErrorInitializationError;
 }
 
 /* Errors after which the real context is lost. */

@@ -199,6 +199,7 @@ void machine_shape(machine &m); /* devices and driver as the environment says */
 
 /* machine.cpp. A CUDA call: under the lock, after what may keep it from happening. */
 bool forked_child();
+cudaError_t refuse_in_child(const char *name); /* on stderr: nobody may make a CUDA call there */
 cudaError_t call_enter(machine &m, const char *name, bool needs_driver);
 cudaError_t call_leave(machine &m, cudaError_t error);
 cudaError_t take_last_error(bool clear);
@@ -210,7 +211,7 @@ cudaError_t
 cuda_call(const char *name, Body body)
 {
     if (forked_child())
-        return cudaErrorInitializationError;
+        return refuse_in_child(name);
     machine &m = the_machine();
     const std::lock_guard<std::mutex> lock(m.mutex);
     cudaError_t error = call_enter(m, name, true);
