@@ -8,10 +8,10 @@
 #include "probe_launches.h"
 
 enum {
-    SMALLEST = 12 << 10,
+    SMALLEST = 24 << 10,
     STEP = 4,
-    NODES = 256,
-    ROUNDS = 7,
+    NODES = 64,
+    ROUNDS = 5,
     HEAD_START = 1200000, /* cycles, 0.6 ms: the host launches a graph of so many nodes in less */
 };
 

@@ -15,6 +15,7 @@ enum {
     QUEUED = 64,
     NODES = 512,                 /* of a graph: what its launch costs once is 1 % of them */
     ROUNDS_OF_MANY = 9,          /* of queues and graphs, whose kernels are many figures each */
+    ROUNDS_OF_GRIDS = 5,         /* of many blocks, likewise */
     HEAD_START_QUEUED = 1200000, /* 0.6 ms: the host queues a launch in 4 us at most */
     BLOCKS = 1 << 15,            /* 20 us on an H200, where each starts in 0.61 ns */
     THREADS = 64,
@@ -164,8 +165,8 @@ measure_serial(const struct probe *probe, int device, int rounds, struct launch_
                          lonely = {SERIAL, (unsigned)multiprocessors * GENERATIONS, THREADS, (unsigned)shared / 2, 1,
                                    0};
     if (measure(probe, HEAD_START, &one, rounds, &limits->kernel, status) < 0 ||
-        measure(probe, HEAD_START, &grid, rounds, &blocks, status) < 0 ||
-        measure(probe, HEAD_START, &lonely, rounds, &generations, status) < 0 ||
+        measure(probe, HEAD_START, &grid, ROUNDS_OF_GRIDS, &blocks, status) < 0 ||
+        measure(probe, HEAD_START, &lonely, few, &generations, status) < 0 ||
         measure(probe, HEAD_START_QUEUED, &many, few, &queued, status) < 0 ||
         measure_graph(probe, SERIAL, 0, few, &graph, status) < 0 ||
         measure_host(probe, &one, rounds, &issued, &limits->waited, status) < 0 ||
@@ -189,7 +190,7 @@ measure_programmatic(const struct probe *probe, int rounds, struct launch_limits
                          issue = {WAITING, 1, 1, 0, ISSUED, 0};
     if (measure(probe, HEAD_START_QUEUED, &queue, few, &waiting, status) < 0 ||
         measure(probe, HEAD_START_QUEUED, &triggers, few, &triggering, status) < 0 ||
-        measure(probe, HEAD_START, &grid, few, &blocks, status) < 0 ||
+        measure(probe, HEAD_START, &grid, ROUNDS_OF_GRIDS, &blocks, status) < 0 ||
         measure_graph(probe, TRIGGERING, 0, few, &graph, status) < 0 ||
         measure_graph(probe, TRIGGERING, BUSY, few, &busy, status) < 0 ||
         measure_graph(probe, TRIGGERING, 2 * BUSY, few, &twice, status) < 0 ||

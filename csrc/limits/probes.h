@@ -39,10 +39,10 @@ struct memory_latency {
 };
 int limits_latency(int device, int rounds, struct memory_latency *latency, struct status *status);
 
-enum { LIMITS_FRESH = 5 };
+enum { LIMITS_FRESH = 4 };
 
 /* Seconds from kernel to kernel of a graph, each of which moves so many bytes that are in no cache, two thirds of them
- * read: 12 KiB, then four times as many each. */
+ * read: 24 KiB, then four times as many each. */
 struct fresh_seconds {
     size_t bytes;
     double seconds;
