@@ -27,7 +27,12 @@ def test_a_size_pays_where_it_gains_and_nothing_above_it_loses(ratios, size):
 def test_a_gain_is_one_of_most_rounds():
     assert host.pays_from((1, 2), [(0.5, 0.5, 0.5, 1.0), (0.5,) * 4]) == 1
     assert host.pays_from((1, 2), [(0.5, 0.5, 1.0, 1.0), (0.5,) * 4]) == 2
-    assert host.pays_from((1, 2), [(0.9,) * 4, (0.5,) * 4], pays=0.85) == 2
+
+
+def test_a_gain_below_4_mib_is_a_clear_one():
+    large = host.CLEARLY_BELOW
+    assert host.pays_from((1, 2, large), [(0.9,), (0.7,), (0.7,)], clearly=0.75) == 2
+    assert host.pays_from((1, 2, large), [(0.9,), (0.9,), (0.9,)], clearly=0.75) == large
 
 
 def test_the_fewest_threads_that_are_as_quick_are_taken():

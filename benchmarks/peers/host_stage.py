@@ -42,7 +42,7 @@ RESTING = 0.05  # of that time, at most
 LONGEST_REST = 0.4  # seconds: on 16 cores libgomp's workers spin for 7 ms, libiomp's by default for 200
 IDLE = 1e-3  # seconds: longer than any thread spins
 IDLES = 5  # pauses in a sample of additions that are shorter than that
-KEPT_BYTES = 64 << 20  # of sums that are alive at once
+KEPT_BYTES = 32 << 20  # of sums that are alive at once
 MOST_KEPT = 256
 
 New = Callable[[Any, Any], Any]
@@ -212,7 +212,7 @@ STAGE = Sweep(
     "peer-host",
     cells,
     f"timed by the host: calls that follow each other on the same operands for {ENOUGH * 1e6:g} us, after "
-    f"{WARM * 1e6:g} us of calls that warm up; sums that are kept, until there are 64 MB of them; single calls after a "
+    f"{WARM * 1e6:g} us of calls that warm up; sums that are kept, until there are 32 MB of them; single calls after a "
     "pause of 1 ms, in which torch's workers go on spinning; after torch's turn a rest until they sleep",
     needs_gpu=False,
 )
