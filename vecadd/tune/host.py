@@ -37,9 +37,7 @@ PAYS = 0.97  # of the other's time: what is less is within what two runs differ 
 PAYS_CLEARLY = 0.75  # threads take processors from others, and a caller's own work between sums slows them
 CLEARLY_BELOW = 4 * MIB  # of the sum; what is larger comes from memory, where few threads gain little, but surely
 HARMLESS = 1.02
-LEAST_ASLEEP = (
-    1 * MIB
-)  # to wake a worker depends on how deeply its processor sleeps, which a pause of 1 ms does not show
+LEAST_ASLEEP = 1 * MIB  # what a wake costs depends on how deeply a processor sleeps: a pause of 1 ms shows the least
 
 Array = NDArray[np.float32]
 
