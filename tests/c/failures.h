@@ -2,6 +2,7 @@
 #ifndef VECADD_FAILURES_H
 #define VECADD_FAILURES_H
 
+#include <limits.h>
 #include <string.h>
 
 #include "check.h"
@@ -35,13 +36,13 @@ typedef int failing_work(struct status *status);
  * time either an error is told or the result is right, nothing is leaked, and the next run succeeds. Returns how many
  * runs told of an error. */
 static inline int
-fail_each_call(const char *call, int error, failing_work *work)
+fail_calls(const char *call, int error, failing_work *work, int each)
 {
     struct status status;
     CHECK(work(&status) == 0, "%s: %s", call, status.text);
     const struct live before = live_now();
     int told = 0, made = 1;
-    for (int nth = 1; made; nth++) {
+    for (int nth = 1; made; nth = nth < each ? nth + 1 : 2 * nth) {
         double_reset((unsigned)nth);
         double_fail(call, nth, error, 0);
         status = (struct status){0};
@@ -56,6 +57,19 @@ fail_each_call(const char *call, int error, failing_work *work)
         CHECK(double_faults() == 0, "%s %d", call, nth);
     }
     return told;
+}
+
+static inline int
+fail_each_call(const char *call, int error, failing_work *work)
+{
+    return fail_calls(call, error, work, INT_MAX / 2);
+}
+
+/* The same for work that makes hundreds of them in loops: the first, the second, the fourth, ... */
+static inline int
+fail_some_calls(const char *call, int error, failing_work *work)
+{
+    return fail_calls(call, error, work, 2);
 }
 
 #endif

@@ -566,12 +566,13 @@ no_probe_leaves_anything(void)
     };
     for (size_t p = 0; p < sizeof probes / sizeof *probes; p++)
         for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
-            CHECK(fail_each_call(calls[i], cudaErrorUnknown, probes[p].measure) > 0, "%s %s", probes[p].name, calls[i]);
+            CHECK(fail_some_calls(calls[i], cudaErrorUnknown, probes[p].measure) > 0, "%s %s", probes[p].name,
+                  calls[i]);
     /* Without cudaStreamEndCapture: what it does not end, nothing ends. */
     static const char *const of_a_graph[] = {"cudaStreamBeginCapture", "cudaGraphInstantiate", "cudaGraphUpload",
                                              "cudaGraphLaunch"};
     for (size_t i = 0; i < sizeof of_a_graph / sizeof *of_a_graph; i++)
-        CHECK(fail_each_call(of_a_graph[i], cudaErrorUnknown, measure_launches) > 0, "%s", of_a_graph[i]);
+        CHECK(fail_some_calls(of_a_graph[i], cudaErrorUnknown, measure_launches) > 0, "%s", of_a_graph[i]);
     CHECK(live_now().streams == 0 && live_now().device_blocks == 0);
 }
 
