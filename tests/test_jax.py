@@ -1,5 +1,6 @@
 """JAX's arrays: taken by DLPack in the order of JAX's own work, the sum a JAX array in vecadd's memory."""
 
+import gc
 import os
 import time
 
@@ -70,6 +71,7 @@ def test_sums_of_sums_are_right_and_their_memory_comes_back(gpu):
     del total
     for _ in range(200):  # JAX gives memory back on threads of its own
         _core.release()
+        gc.collect()  # what JAX has lent and got back it drops in Python's next collection
         if _core.memory_counts() == before:
             break
         time.sleep(0.05)
@@ -104,7 +106,7 @@ def test_device_arrays_and_jax_arrays_mix(gpu):
 
 @pytest.mark.gpu
 def test_jax_array_in_a_capture_of_torchs(gpu):
-    """The array is ordered before torch's stream: the legacy default stream would end the capture."""
+    """A wait for JAX's own stream, or for the legacy default one, would end the capture: the array is to be ready."""
     torch = pytest.importorskip("torch")
     x = jnp.arange(1000.0, device=gpu).block_until_ready()
     a, out = torch.ones(1000, dtype=torch.float64, device="cuda"), torch.zeros(1000, dtype=torch.float64, device="cuda")

@@ -6,6 +6,7 @@
 #include "dlpack_import.h"
 #include "errors.h"
 #include "operand_from.h"
+#include "stream.h"
 
 static bool
 is_of_cuda(int32_t type)
@@ -84,12 +85,15 @@ import_on(struct module_state *state, int device, PyObject *object, const char *
           struct dlpack_import *import)
 {
     struct status status;
+    bool captures;
     int previous;
-    if (device_make_current(device, &previous, &status) < 0) {
+    if (stream_captures(stream, &captures, &status) < 0 || device_make_current(device, &previous, &status) < 0) {
         status_raise(state, &status);
         return -1;
     }
-    int result = dlpack_import(state, object, what, true, stream, import);
+    /* A capture ends when its stream is to wait for work outside: JAX, told no stream, leaves the order to the caller.
+     */
+    int result = dlpack_import(state, object, what, !captures, stream, import);
     device_make_current_again(previous, device);
     return result;
 }
