@@ -1,5 +1,6 @@
-/* Memory for the sums that are made for a caller: blocks, the large ones of huge pages, that come back when he drops the sum, so that
- * the next one writes to pages that are there. A fresh page costs a fault and its zeros, 1.5 to 2.5 times the addition.
+/* Memory for the sums that are made for a caller: blocks, the large ones of huge pages, that come back when he drops
+ * the sum, so that the next one writes to pages that are there. A fresh page costs a fault and its zeros, 1.5 to 2.5
+ * times the addition.
  *
  * Any thread may call any of these; none of them makes a CUDA call. */
 #ifndef VECADD_OUTPUT_POOL_H
