@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import vecadd
 from vecadd import _core
 
-LONG = 4_200_001  # float32: beyond what is the processor's alone
+LONG = 8_400_001  # float32: beyond what is the processor's alone
 
 
 @pytest.fixture(autouse=True)
@@ -111,7 +111,7 @@ def test_a_full_device_leaves_all_to_the_processor(double, device):
 def test_without_a_gpu_it_says_so(double, child):
     code = """
 import numpy as np, vecadd
-a = np.zeros(4_200_001, np.float32)
+a = np.zeros(8_400_001, np.float32)
 try:
     vecadd.add(a, a, device="hybrid")
 except RuntimeError as error:

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.lib import format as npy
 
-from vecadd._core import add, host_facts
+from vecadd._core import add, add_alone, host_facts
 
 __all__ = ["add_files"]
 
@@ -184,7 +184,7 @@ def _in_turn(work: Callable[[int], int], starts: Sequence[int], threads: int) ->
         yield from map(work, starts)
         return
     pending: deque[Future[int]] = deque()
-    with ThreadPoolExecutor(threads, "vecadd-files") as pool:
+    with ThreadPoolExecutor(threads, "vecadd-files", add_alone, (True,)) as pool:
         try:
             for start in starts:
                 if len(pending) == 2 * threads:

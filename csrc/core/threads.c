@@ -91,6 +91,20 @@ usable_cpus_once(void)
     return count;
 }
 
+static _Thread_local bool stays_alone;
+
+void
+threads_set_alone(bool alone)
+{
+    stays_alone = alone;
+}
+
+bool
+threads_alone(void)
+{
+    return stays_alone;
+}
+
 int
 threads_available(void)
 {

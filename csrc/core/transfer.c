@@ -25,7 +25,7 @@ enum {
 };
 
 /* Until a calibration says more: an H200's. See zero_copy.c. */
-static atomic_size_t zero_copy_most = 2 << 20;
+static atomic_size_t zero_copy_most = 16 << 20;
 
 static pthread_mutex_t transferring = PTHREAD_MUTEX_INITIALIZER;
 

@@ -8,6 +8,7 @@
 #include "methods.h"
 #include "prepare.h"
 #include "result.h"
+#include "threads.h"
 
 static bool
 worth_releasing(const struct plan *plan)
@@ -180,7 +181,7 @@ const char add_doc[] = PyDoc_STR(
     "    leaves it as it was.\n"
     "device\n"
     "    'cuda' or 'cuda:N' adds host arrays on that GPU, 'cpu' on the host, 'hybrid' on both at once where they are\n"
-    "    page-locked and 16 MiB or more each, else on the host. None: on the host, or by what\n"
+    "    page-locked and 32 MiB or more each, else on the host. None: on the host, or by what\n"
     "    `vecadd tune routes` has measured where CUDA is in play (see explain). The sum is a NumPy array.\n"
     "stream\n"
     "    For device arrays, the stream to work on: its handle, an int (0 is the legacy default stream), or an\n"
@@ -201,4 +202,18 @@ py_add(PyObject *module, PyObject *const *values, Py_ssize_t count, PyObject *ke
     if (add_arguments_parse(state, "add", values, count, keywords, &arguments) < 0)
         return NULL;
     return add_arguments_run(state, &arguments);
+}
+
+const char add_alone_doc[] = PyDoc_STR("add_alone($module, alone, /)\n--\n\n"
+                                       "Whether additions of host arrays in the calling thread run on it alone, as it\n"
+                                       "should where several threads add at once.");
+
+PyObject *
+py_add_alone(PyObject *Py_UNUSED(module), PyObject *wanted)
+{
+    const int alone = PyObject_IsTrue(wanted);
+    if (alone < 0)
+        return NULL;
+    threads_set_alone(alone);
+    Py_RETURN_NONE;
 }

@@ -31,7 +31,7 @@ PART = 256  # bytes that parts of an array are multiples of, as in csrc/ladder/c
 # As in csrc/core/transfer.c and csrc/core/transfer_slots.h: bytes of a chunk of one array.
 PIPELINE_LEAST, PIPELINE_MOST = 512 << 10, 16 << 20
 STAGED_LEAST, STAGED_MOST = 128 << 10, 1 << 20
-ZERO_COPY_MOST = 2 << 20
+ZERO_COPY_MOST = 16 << 20
 PAGE = 4096
 # As in csrc/ladder/hybrid.c.
 HOST_BLOCK, HYBRID_PINNED, HYBRID_STAGED, HYBRID_SLOTS = 1 << 20, 4 << 20, 1 << 20, 2
