@@ -42,21 +42,55 @@ typedef double FLOAT64;
     X(BOOL, INT8)                                                                                                      \
     X(BOOL, INT16)                                                                                                     \
     X(BOOL, INT32)                                                                                                     \
-    X(BOOL, INT64) X(BOOL, UINT8) X(BOOL, UINT16) X(BOOL, UINT32) X(BOOL, UINT64) X(BOOL, FLOAT32) X(BOOL, FLOAT64)    \
-        X(INT8, INT16) X(INT8, INT32) X(INT8, INT64) X(INT8, FLOAT32) X(INT8, FLOAT64) X(INT16, INT32) X(INT16, INT64) \
-            X(INT16, FLOAT32) X(INT16, FLOAT64) X(INT32, INT64) X(INT32, FLOAT64) X(INT64, FLOAT64) X(UINT8, INT16)    \
-                X(UINT8, INT32) X(UINT8, INT64) X(UINT8, UINT16) X(UINT8, UINT32) X(UINT8, UINT64) X(UINT8, FLOAT32)   \
-                    X(UINT8, FLOAT64) X(UINT16, INT32) X(UINT16, INT64) X(UINT16, UINT32) X(UINT16, UINT64)            \
-                        X(UINT16, FLOAT32) X(UINT16, FLOAT64) X(UINT32, INT64) X(UINT32, UINT64) X(UINT32, FLOAT64)    \
-                            X(UINT64, FLOAT64) X(FLOAT32, FLOAT64)
+    X(BOOL, INT64)                                                                                                     \
+    X(BOOL, UINT8)                                                                                                     \
+    X(BOOL, UINT16)                                                                                                    \
+    X(BOOL, UINT32)                                                                                                    \
+    X(BOOL, UINT64)                                                                                                    \
+    X(BOOL, FLOAT32)                                                                                                   \
+    X(BOOL, FLOAT64)                                                                                                   \
+    X(INT8, INT16)                                                                                                     \
+    X(INT8, INT32)                                                                                                     \
+    X(INT8, INT64)                                                                                                     \
+    X(INT8, FLOAT32)                                                                                                   \
+    X(INT8, FLOAT64)                                                                                                   \
+    X(INT16, INT32)                                                                                                    \
+    X(INT16, INT64)                                                                                                    \
+    X(INT16, FLOAT32)                                                                                                  \
+    X(INT16, FLOAT64)                                                                                                  \
+    X(INT32, INT64)                                                                                                    \
+    X(INT32, FLOAT64)                                                                                                  \
+    X(INT64, FLOAT64)                                                                                                  \
+    X(UINT8, INT16)                                                                                                    \
+    X(UINT8, INT32)                                                                                                    \
+    X(UINT8, INT64)                                                                                                    \
+    X(UINT8, UINT16)                                                                                                   \
+    X(UINT8, UINT32)                                                                                                   \
+    X(UINT8, UINT64)                                                                                                   \
+    X(UINT8, FLOAT32)                                                                                                  \
+    X(UINT8, FLOAT64)                                                                                                  \
+    X(UINT16, INT32)                                                                                                   \
+    X(UINT16, INT64)                                                                                                   \
+    X(UINT16, UINT32)                                                                                                  \
+    X(UINT16, UINT64)                                                                                                  \
+    X(UINT16, FLOAT32)                                                                                                 \
+    X(UINT16, FLOAT64) X(UINT32, INT64) X(UINT32, UINT64) X(UINT32, FLOAT64) X(UINT64, FLOAT64) X(FLOAT32, FLOAT64)
 #define CONVERSIONS_TO_COMPLEX(X)                                                                                      \
     X(BOOL, COMPLEX64, float)                                                                                          \
     X(INT8, COMPLEX64, float)                                                                                          \
-    X(INT16, COMPLEX64, float) X(UINT8, COMPLEX64, float) X(UINT16, COMPLEX64, float) X(FLOAT32, COMPLEX64, float)     \
-        X(BOOL, COMPLEX128, double) X(INT8, COMPLEX128, double) X(INT16, COMPLEX128, double)                           \
-            X(INT32, COMPLEX128, double) X(INT64, COMPLEX128, double) X(UINT8, COMPLEX128, double)                     \
-                X(UINT16, COMPLEX128, double) X(UINT32, COMPLEX128, double) X(UINT64, COMPLEX128, double)              \
-                    X(FLOAT32, COMPLEX128, double) X(FLOAT64, COMPLEX128, double)
+    X(INT16, COMPLEX64, float)                                                                                         \
+    X(UINT8, COMPLEX64, float)                                                                                         \
+    X(UINT16, COMPLEX64, float)                                                                                        \
+    X(FLOAT32, COMPLEX64, float)                                                                                       \
+    X(BOOL, COMPLEX128, double)                                                                                        \
+    X(INT8, COMPLEX128, double)                                                                                        \
+    X(INT16, COMPLEX128, double)                                                                                       \
+    X(INT32, COMPLEX128, double)                                                                                       \
+    X(INT64, COMPLEX128, double)                                                                                       \
+    X(UINT8, COMPLEX128, double)                                                                                       \
+    X(UINT16, COMPLEX128, double)                                                                                      \
+    X(UINT32, COMPLEX128, double)                                                                                      \
+    X(UINT64, COMPLEX128, double) X(FLOAT32, COMPLEX128, double) X(FLOAT64, COMPLEX128, double)
 
 CONVERSIONS(CONVERT)
 CONVERSIONS_TO_COMPLEX(CONVERT_TO_COMPLEX)
