@@ -64,7 +64,8 @@ EXPLAINED: Sequence[tuple[tuple[str, ...], str]] = (
     ),
     (("pinned", "malloc_each_call", "pool"), "what memory costs depends on what else the driver holds at the time"),
     (("pinned_reused", "stream1_pinned"), "how long the host takes to see a copy's end differs between runs"),
-    (("zero_copy",), "how far the loads of small grids are under way together is not known"),
+    (("zero_copy",), "a kernel of another block and of other loads than the probe's, which goes a word a thread"),
+    (("managed",), "the driver moves pages by what it has seen of others, which differs from run to run"),
 )
 CURVES = {name for name, kind in get_type_hints(Limits).items() if kind == Curve | None}
 SWEEPS = ("device", "size", "ladder", "blocksize", "precision", "transfer", "latency")

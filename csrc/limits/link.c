@@ -146,6 +146,7 @@ made_streams(const struct link_probe *probe, double *seconds, struct status *sta
     *seconds = 0;
     for (int i = 0; i < COSTS / STREAMS && error == cudaSuccess; i++) {
         int made = 0;
+        probe_disturb();
         double begin = probe_now();
         while (made < STREAMS && (error = cudaStreamCreate(&streams[made])) == cudaSuccess)
             made++;
