@@ -1,6 +1,5 @@
 #include "device.h"
 
-#include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -12,15 +11,11 @@
 #include "kernels.h"
 #include "routes.h"
 #include "runtime.h"
-#include "stream.h"
-#include "strided_queue.h"
 #include "threads.h"
-
-typedef CUresult pointer_attributes(unsigned count, CUpointer_attribute *names, void **values, CUdeviceptr pointer);
 
 struct device_table {
     int count;
-    pointer_attributes *attributes; /* one call for what the runtime's own asks three for */
+    device_pointer_attributes *attributes;
     struct device_state state[];
 };
 
@@ -130,7 +125,7 @@ table_make(struct device_table **made, struct status *status)
     if (!table)
         return status_set(status, STATUS_MEMORY, "there is no memory for the table of %d GPUs", count);
     table->count = count;
-    table->attributes = (pointer_attributes *)attributes;
+    table->attributes = (device_pointer_attributes *)attributes;
     for (int i = 0; i < count; i++)
         pthread_mutex_init(&table->state[i].lock, NULL);
     *made = table;
@@ -412,69 +407,11 @@ device_make_current_again(int previous, int device)
     device_leave(&(struct device_scope){.device = device, .previous = previous});
 }
 
-struct range {
-    unsigned type; /* CUmemorytype, 0 for memory that the driver does not know */
-    int device;
-    CUdeviceptr begin;
-    size_t bytes;
-};
-
-static CUresult
-range_of(const struct device_table *table, uintptr_t at, struct range *range)
+device_pointer_attributes *
+device_attributes_of_pointers(struct status *status)
 {
-    CUpointer_attribute names[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
-                                   CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE};
-    void *values[] = {&range->type, &range->device, &range->begin, &range->bytes};
-    *range = (struct range){.device = -1};
-    return table->attributes(sizeof names / sizeof *names, names, values, at);
-}
-
-int
-device_check_pointer(const void *pointer, size_t bytes, const char *what, int *device, struct status *status)
-{
-    struct device_range unknown = {0};
-    return device_check_pointer_near(pointer, bytes, what, &unknown, device, status);
-}
-
-int
-device_check_pointer_near(const void *pointer, size_t bytes, const char *what, struct device_range *known, int *device,
-                          struct status *status)
-{
-    if ((uintptr_t)pointer >= known->begin && (uintptr_t)pointer < known->end &&
-        bytes <= known->end - (uintptr_t)pointer) {
-        *device = known->device;
-        return 0;
-    }
-    struct device_table *table = table_get(status);
-    if (!table)
-        return -1;
-    if (!pointer)
-        return status_set(status, STATUS_VALUE, "%s: the pointer is null, for %zu bytes", what, bytes);
-    const uintptr_t begin = (uintptr_t)pointer;
-    if (bytes > UINTPTR_MAX - begin)
-        return status_set(status, STATUS_VALUE, "%s: %zu bytes from %p pass the end of the address space", what, bytes,
-                          pointer);
-
-    for (uintptr_t at = begin; at - begin < bytes;) {
-        struct range range;
-        CUresult error = range_of(table, at, &range);
-        if (error != CUDA_SUCCESS)
-            return device_status(status, (int)error, "cuPointerGetAttributes");
-        bool is_known = range.type != 0 && at - range.begin < range.bytes;
-        if (!is_known && at == begin)
-            return status_set(status, STATUS_VALUE,
-                              "%s: %p is not memory that CUDA knows: it is ordinary host memory or has been freed",
-                              what, pointer);
-        if (!is_known || (at != begin && range.device != *device))
-            return status_set(status, STATUS_VALUE,
-                              "%s: %zu bytes from %p do not fit: its allocation ends after %zu bytes", what, bytes,
-                              pointer, (size_t)(at - begin));
-        if (at == begin)
-            known->begin = range.begin;
-        known->device = *device = range.device;
-        known->end = at = range.begin + range.bytes;
-    }
-    return 0;
+    const struct device_table *table = table_get(status);
+    return table ? table->attributes : NULL;
 }
 
 void
@@ -484,119 +421,4 @@ device_pools_trim(void)
     for (int i = 0; table && i < table->count; i++)
         if (atomic_load(&table->state[i].ready) && cudaMemPoolTrimTo(table->state[i].pool, 0) != cudaSuccess)
             cudaGetLastError();
-}
-
-/* `tuned`, into c; where that is not out, from there to out. Programmatic launches take the host 3.45 us where plain
- * ones take 4.04 (H200). The kernel waits for the one ahead before it does anything, and that one ends after all before
- * it, whether it waited or not, on the legacy default stream too: tests/double/conformance/programmatic.cu. */
-static int
-queue_run(const struct device_scope *scope, const struct plan *plan, void *c, bool *queued, struct status *status)
-{
-    struct add_call call = {.lane = plan->lane,
-                            .a = plan->a,
-                            .b = plan->b,
-                            .c = c,
-                            .n = plan->n,
-                            .stream = plan->stream,
-                            .programmatic = scope->state->programmatic};
-    recipe_choose(&scope->state->recipes, &call);
-    cudaError_t error = add_launch(&call);
-    if (error != cudaSuccess)
-        return device_status(status, error, call.programmatic ? "cudaLaunchKernelExC" : "cudaLaunchKernel");
-    *queued = true;
-    if (c == plan->c)
-        return 0;
-    error = cudaMemcpyAsync(plan->c, c, plan->n * lane_size[plan->lane], cudaMemcpyDeviceToDevice, plan->stream);
-    return error == cudaSuccess ? 0 : device_status(status, error, "cudaMemcpyAsync");
-}
-
-/* Of several launches some may be queued when one fails. */
-static int
-queue_strided(const struct plan *plan, void *temporary, bool *queued, struct status *status)
-{
-    *queued = true;
-    const cudaError_t error = strided_queue(plan, temporary);
-    return error == cudaSuccess ? 0 : device_status(status, error, "cudaLaunchKernel");
-}
-
-static int
-queue_graph(const struct plan *plan, cudaGraphExec_t graph, bool *queued, struct status *status)
-{
-    cudaError_t error = cudaGraphLaunch(graph, plan->stream);
-    *queued = error == cudaSuccess;
-    return error == cudaSuccess ? 0 : device_status(status, error, "cudaGraphLaunch");
-}
-
-/* Queues the joins and the addition, by way of `temporary` where that is not NULL, or the graph if there is one; true
- * in *queued once something is. */
-static int
-queue_joined(const struct device_scope *scope, const struct plan *plan, void *temporary, cudaGraphExec_t graph,
-             bool *queued, struct status *status)
-{
-    for (int i = 0; i < plan->joins; i++)
-        if (stream_join(scope->device, plan->join[i], plan->stream, status) < 0)
-            return -1;
-    int failed;
-    if (graph)
-        failed = queue_graph(plan, graph, queued, status);
-    else if (plan->strided)
-        failed = queue_strided(plan, temporary, queued, status);
-    else
-        failed = queue_run(scope, plan, temporary ? temporary : plan->c, queued, status);
-    if (failed)
-        return -1;
-    for (int i = 0; i < plan->joins; i++)
-        if (stream_join(scope->device, plan->stream, plan->join[i], status) < 0)
-            return -1;
-    return 0;
-}
-
-static int
-queue_add(const struct device_scope *scope, const struct plan *plan, void *temporary, cudaGraphExec_t graph,
-          struct status *status)
-{
-    bool queued = false;
-    int result = queue_joined(scope, plan, temporary, graph, &queued, status);
-    /* Half a set of joins orders nothing: the operands' owners may free them at once. */
-    if (result < 0 && queued)
-        stream_wait(plan->stream);
-    return result;
-}
-
-int
-device_queue(const struct device_scope *scope, const struct plan *plan, cudaGraphExec_t graph, struct status *status)
-{
-    return queue_add(scope, plan, NULL, graph, status);
-}
-
-/* Bytes of the temporary that an out which overlaps an input in part has to go through; 0: none. */
-static size_t
-temporary_bytes(const struct plan *plan)
-{
-    if (plan->strided)
-        return strided_temporary(plan);
-    const size_t bytes = plan->n * lane_size[plan->lane];
-    return plan_overlaps_in_part(plan->a, plan->c, bytes) || plan_overlaps_in_part(plan->b, plan->c, bytes) ? bytes : 0;
-}
-
-int
-device_add(const struct plan *plan, struct status *status)
-{
-    if (plan->n == 0)
-        return 0;
-    struct device_scope scope;
-    if (device_enter(&scope, plan->device, status) < 0)
-        return -1;
-
-    int result = -1;
-    void *temporary = NULL;
-    const size_t bytes = temporary_bytes(plan);
-    if (bytes && pool_allocate(&scope, plan->stream, bytes, &temporary, status) < 0)
-        goto done;
-
-    result = queue_add(&scope, plan, temporary, NULL, status);
-done:
-    pool_release(plan->stream, temporary);
-    device_leave(&scope);
-    return result;
 }

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include <cuda.h>
 #include <cuda_runtime_api.h>
 
 #include "recipes.h"
@@ -38,6 +39,11 @@ int device_enter(struct device_scope *scope, int device, struct status *status);
 bool device_enter_to_release(struct device_scope *scope, int device);
 
 void device_leave(const struct device_scope *scope);
+
+/* The driver's cuPointerGetAttributes, one call for what the runtime's own asks three for; NULL with *status set. */
+typedef CUresult device_pointer_attributes(unsigned count, CUpointer_attribute *names, void **values,
+                                           CUdeviceptr pointer);
+device_pointer_attributes *device_attributes_of_pointers(struct status *status);
 
 /* Queues a plan that is one kernel, with its joins: the kernel, or its graph (NULL: there is none). */
 struct plan;

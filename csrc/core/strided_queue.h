@@ -1,4 +1,4 @@
-/* Queueing an addition of any layout: for device.c. */
+/* Queueing an addition of any layout: for device_queue.c. */
 #ifndef VECADD_STRIDED_QUEUE_H
 #define VECADD_STRIDED_QUEUE_H
 

@@ -6,7 +6,7 @@
 #include "device.h"
 #include "errors.h"
 #include "floating_errors.h"
-#include "methods.h"
+#include "many_others.h"
 #include "overlap.h"
 #include "prepare.h"
 #include "result.h"
@@ -24,38 +24,6 @@ struct survey {
     enum stream_kind leader;
     struct operand_reader reader;
 };
-
-/* Puts the pair's number before the message of the exception that is set. */
-static void
-name_pair(Py_ssize_t pair)
-{
-    PyObject *type, *value, *traceback;
-    if (!PyErr_ExceptionMatches(PyExc_Exception))
-        return;
-    PyErr_Fetch(&type, &value, &traceback);
-    PyErr_NormalizeException(&type, &value, &traceback);
-    PyObject *arguments = value ? PyObject_GetAttrString(value, "args") : NULL;
-    PyObject *text =
-        arguments && PyTuple_Check(arguments) && PyTuple_Size(arguments) == 1 ? PyTuple_GetItem(arguments, 0) : NULL;
-    PyObject *named = NULL;
-    if (text && PyUnicode_Check(text)) {
-        named = Py_BuildValue("(N)", PyUnicode_FromFormat("pair %zd: %U", pair, text));
-        if (named)
-            PyObject_SetAttrString(value, "args", named);
-    } else if (value) /* NumPy's own classes keep what their message is made of */
-        named = PyObject_CallMethod(value, "add_note", "N", PyUnicode_FromFormat("pair %zd", pair));
-    Py_XDECREF(named);
-    Py_XDECREF(arguments);
-    PyErr_Clear();
-    PyErr_Restore(type, value, traceback);
-}
-
-static PyObject *
-object_of(const struct many_call *call, enum role role, Py_ssize_t pair)
-{
-    PyObject *object = call->lists[role] ? PyTuple_GetItem(call->lists[role], pair) : NULL;
-    return object && !Py_IsNone(object) ? object : NULL;
-}
 
 /* The operands of a list, whatever it is, as a tuple that nobody changes meanwhile. */
 static int
@@ -277,7 +245,7 @@ look_at_pair(struct module_state *state, Py_ssize_t pair, struct many_call *call
     PyObject *objects[ROLE_COUNT];
     bool arrays = true;
     for (int role = 0; role < ROLE_COUNT; role++) {
-        objects[role] = object_of(call, (enum role)role, pair);
+        objects[role] = many_object(call, (enum role)role, pair);
         arrays = arrays && (!objects[role] || PyArray_CheckExact(objects[role]));
     }
     if (!objects[ROLE_A] || !objects[ROLE_B]) {
@@ -358,68 +326,6 @@ failed:
     return -1;
 }
 
-/* The arguments of add for a pair of its own: positional, then what `names` has. */
-static PyObject *
-names_of(const struct module_state *state, const struct many_call *call)
-{
-    return call->stream_object ? Py_BuildValue("(O)", state->names[NAME_STREAM]) : PyTuple_New(0);
-}
-
-static void
-values_of(const struct many_call *call, Py_ssize_t pair, PyObject *values[ROLE_COUNT + 1])
-{
-    for (int role = 0; role < ROLE_COUNT; role++) {
-        PyObject *object = object_of(call, (enum role)role, pair);
-        values[role] = object ? object : Py_None;
-    }
-    values[ROLE_COUNT] = call->stream_object;
-}
-
-/* Has NumPy say what is wrong with a pair before another one is written: an addition that leaves every element out. */
-static int
-check_by_numpy(const struct module_state *state, PyObject *const values[ROLE_COUNT])
-{
-    if (!PyArray_CheckExact(values[ROLE_A]) || !PyArray_CheckExact(values[ROLE_B]) ||
-        !PyArray_CheckExact(values[ROLE_OUT]))
-        return 0;
-    PyObject *positional = PyTuple_Pack(ROLE_COUNT, values[ROLE_A], values[ROLE_B], values[ROLE_OUT]);
-    PyObject *keywords = Py_BuildValue("{s:O}", "where", Py_False);
-    PyObject *sum = positional && keywords ? PyObject_Call(state->numpy_add, positional, keywords) : NULL;
-    Py_XDECREF(positional);
-    Py_XDECREF(keywords);
-    Py_XDECREF(sum);
-    return sum ? 0 : -1;
-}
-
-static int
-check_by_add(struct module_state *state, PyObject *const values[], PyObject *names)
-{
-    struct add_arguments arguments;
-    struct prepared_call prepared;
-    if (add_arguments_parse(state, "add_many", values, ROLE_COUNT, names, &arguments) < 0 ||
-        call_prepare(state, &arguments, &prepared) < 0)
-        return -1;
-    call_clear(&prepared);
-    return 0;
-}
-
-static int
-check_others(struct module_state *state, const struct many_call *call)
-{
-    if (call->other_count == 0)
-        return 0;
-    PyObject *values[ROLE_COUNT + 1], *names = names_of(state, call);
-    int failed = !names;
-    for (size_t i = 0; i < call->other_count && !failed; i++) {
-        values_of(call, call->others[i], values);
-        failed = (call->place == PLACE_HOST ? check_by_numpy(state, values) : check_by_add(state, values, names)) < 0;
-        if (failed)
-            name_pair(call->others[i]);
-    }
-    Py_XDECREF(names);
-    return failed ? -1 : 0;
-}
-
 /* A sum for an addition that has none yet. */
 static PyObject *
 make_sum(struct module_state *state, struct many_call *call, struct operand_reader *reader, struct batch_add *add,
@@ -457,16 +363,16 @@ make_result(struct module_state *state, struct many_call *call, PyObject *out)
     if (!call->result)
         return -1;
     for (Py_ssize_t pair = 0; call->result != out && pair < call->count; pair++) {
-        PyObject *object = object_of(call, ROLE_OUT, pair);
+        PyObject *object = many_object(call, ROLE_OUT, pair);
         PyList_SetItem(call->result, pair, Py_NewRef(object ? object : Py_None));
     }
     for (size_t i = 0; i < call->add_count; i++) {
         Py_ssize_t pair = call->add_pair[i];
-        if (object_of(call, ROLE_OUT, pair))
+        if (many_object(call, ROLE_OUT, pair))
             continue;
         PyObject *sum = make_sum(state, call, &reader, &call->adds[i], PyTuple_GetItem(call->lists[ROLE_A], pair));
         if (!sum)
-            name_pair(pair);
+            many_name_pair(pair);
         if (!sum || PyList_SetItem(call->result, pair, sum) < 0)
             return -1;
     }
@@ -484,10 +390,11 @@ many_prepare(struct module_state *state, const struct many_arguments *arguments,
         goto done;
     for (Py_ssize_t pair = 0; pair < call->count; pair++)
         if (look_at_pair(state, pair, call, &survey) < 0) {
-            name_pair(pair);
+            many_name_pair(pair);
             goto done;
         }
-    if (check_overlap(call, &survey) == 0 && choose_stream(state, call, &survey) == 0 && check_others(state, call) == 0)
+    if (check_overlap(call, &survey) == 0 && choose_stream(state, call, &survey) == 0 &&
+        many_check_others(state, call) == 0)
         result = make_result(state, call, arguments->out);
 done:
     PyMem_Free(survey.intervals);
@@ -542,27 +449,6 @@ run_on_host(struct module_state *state, const struct many_call *call, unsigned *
     return failed;
 }
 
-/* One after the other, each as add does it. */
-static int
-run_others(PyObject *module, const struct many_call *call)
-{
-    if (call->other_count == 0)
-        return 0;
-    PyObject *values[ROLE_COUNT + 1], *names = names_of(PyModule_GetState(module), call);
-    int failed = !names;
-    for (size_t i = 0; i < call->other_count && !failed; i++) {
-        Py_ssize_t pair = call->others[i];
-        values_of(call, pair, values);
-        PyObject *sum = py_add(module, values, ROLE_COUNT, names);
-        if (!sum)
-            name_pair(pair);
-        failed = !sum ||
-                 (Py_IsNone(values[ROLE_OUT]) ? PyList_SetItem(call->result, pair, sum) < 0 : (Py_DECREF(sum), false));
-    }
-    Py_XDECREF(names);
-    return failed ? -1 : 0;
-}
-
 int
 many_run(PyObject *module, struct many_call *call, struct batch_graph *graph)
 {
@@ -572,7 +458,7 @@ many_run(PyObject *module, struct many_call *call, struct batch_graph *graph)
         (call->place == PLACE_HOST ? run_on_host(state, call, &flags) : run_on_device(state, call, graph)) < 0)
         return -1;
     /* After them: a warning may be an error, and comes when all sums are written. */
-    return run_others(module, call) < 0 ? -1 : give_floating_errors(flags);
+    return many_run_others(module, call) < 0 ? -1 : give_floating_errors(flags);
 }
 
 void
