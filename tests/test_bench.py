@@ -397,7 +397,7 @@ def test_the_gpu_sweeps_measure_their_rungs(sweep: str, swept: Callable[..., Run
     assert running.failures == []
     bears = {"device", "launch", "latency"}
     if sweep == "transfer":
-        bears |= {"link", "copies", "allocation", "mapped", "crew"}
+        bears |= {"link", "copies", "allocation", "mapped", "managed", "crew"}
     assert set(running.machine.probed) == bears
 
 
