@@ -47,7 +47,7 @@ pinned_memory_is_added_in_every_way(void)
         size_t n;
         long copies; /* at least; -1: none */
     } cases[] = {
-        {TRANSFER_BEST, 1, -1},        {TRANSFER_BEST, MIB / 2, -1},  {TRANSFER_BEST, MIB / 2 + 1, 3},
+        {TRANSFER_BEST, 1, -1},        {TRANSFER_BEST, 4 * MIB, -1},  {TRANSFER_BEST, 4 * MIB + 1, 3},
         {TRANSFER_COPIES, 1, 3},       {TRANSFER_COPIES, MIB / 4, 3}, {TRANSFER_ZERO_COPY, 1000, -1},
         {TRANSFER_ZERO_COPY, MIB, -1}, {TRANSFER_STAGED, MIB / 4, 3},
     };
@@ -307,6 +307,7 @@ every_failure_is_told_and_leaves_nothing(void)
         "cudaPointerGetAttributes", "cudaStreamCreateWithFlags", "cudaMallocFromPoolAsync", "cudaMemsetAsync",
         "cudaMemcpyAsync",          "cudaLaunchKernel",          "cudaStreamSynchronize",
     };
+    transfer_set_zero_copy(2 * MIB); /* so that 2.7 MB of pinned memory go by copies */
     for (int pinned = 0; pinned < 8; pinned += 7) {
         failing = arrays_new(LANE_I32, 2 * MIB / 3 + 5, pinned);
         for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
@@ -344,6 +345,7 @@ a_device_lost_on_the_way_says_that_out_is_undefined(void)
 {
     struct status status;
     unsigned fp_flags;
+    transfer_set_zero_copy(2 * MIB); /* so that 4 MiB of pinned memory go by copies */
     for (int pinned = 0; pinned < 8; pinned += 7) {
         struct arrays arrays = arrays_new(LANE_I32, MIB, pinned);
         double_fail("cudaLaunchKernel", 2, cudaErrorLaunchFailure, 0);
