@@ -225,7 +225,10 @@ SWEEPS_OF = {
 
 
 # Where the method is told, as seen from a table's document: README.md's tables are not named.
-METHOD_AT = {"call-stages": "#how-vecadd-is-measured"}
+METHOD_AT = dict.fromkeys(
+    ("call-stages", "peer-misaligned", "peer-routes", "peer-host-dtypes", "peer-many", "peer-end-to-end"),
+    "#how-vecadd-is-measured",
+)
 
 
 def fill(text: str, folder: Path = RESULTS, revision: str | None = None) -> str:
