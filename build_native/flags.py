@@ -19,13 +19,13 @@ GPU_TESTS = ("tests/c/test_device_rungs.c",)  # not of the double's rules, but o
 CONFORMANCE = ("tests/double/conformance/*.c", "tests/double/conformance/*.cpp", "tests/double/conformance/*.cu")
 
 ONLY_WITH_CUDA = {
-    "csrc/core/add_graph.c",
     "csrc/core/batch.c",
     "csrc/core/batch_graph.c",
     "csrc/core/device.c",
     "csrc/core/device_pointers.c",
     "csrc/core/device_queue.c",
     "csrc/core/device_recipes.c",
+    "csrc/core/graph.c",
     "csrc/core/hybrid.c",
     "csrc/core/memory.c",
     "csrc/core/plan_graph.c",

@@ -1,9 +1,9 @@
-/* device.h, memory.h, stream.h, transfer.h and the device half of probes.h in a build without CUDA. */
+/* device.h, graph.h, memory.h, stream.h, transfer.h and the device half of probes.h in a build without CUDA. */
 #include "bare.h"
 #include "batch.h"
 #include "device.h"
+#include "graph.h"
 #include "memory.h"
-#include "plan_graph.h"
 #include "probes.h"
 #include "stream.h"
 #include "transfer.h"
@@ -102,23 +102,6 @@ int
 device_add_many(const struct device_batch *batch, struct status *status)
 {
     return no_cuda(status);
-}
-
-int
-batch_graph_open(struct batch_graph **graph, const struct device_batch *batch, struct status *status)
-{
-    return no_cuda(status);
-}
-
-int
-batch_graph_run(struct batch_graph *graph, struct status *status)
-{
-    return no_cuda(status);
-}
-
-void
-batch_graph_close(struct batch_graph *graph)
-{
 }
 
 int
@@ -325,19 +308,25 @@ limits_crew(int device, int threads, size_t bytes, struct crew_limits *limits, s
 }
 
 int
-plan_graph_open(struct plan_graph **graph, const struct plan *plan, struct status *status)
+graph_of_plan(struct graph **graph, const struct plan *plan, struct status *status)
 {
     return no_cuda(status);
 }
 
 int
-plan_graph_run(struct plan_graph *graph, struct status *status)
+graph_of_batch(struct graph **graph, const struct device_batch *batch, struct status *status)
+{
+    return no_cuda(status);
+}
+
+int
+graph_run(struct graph *graph, struct status *status)
 {
     return no_cuda(status);
 }
 
 void
-plan_graph_close(struct plan_graph *graph)
+graph_close(struct graph *graph)
 {
 }
 

@@ -1,23 +1,24 @@
-#include "plan_graph.h"
-
-#include <pthread.h>
-#include <stdlib.h>
-
-#include "add_graph.h"
 #include "device.h"
-#include "device_state.h"
-#include "runtime.h"
+#include "graph_kind.h"
 #include "stream.h"
 
-struct plan_graph {
-    struct plan plan;
-    pthread_mutex_t lock; /* held while `exec` is launched: two threads may not do that at once */
-    cudaGraphExec_t exec; /* NULL where the addition is no single kernel, or was planned in a capture */
-};
+static cudaError_t
+launch(const void *context, cudaStream_t stream)
+{
+    struct add_call call = *(const struct add_call *)context;
+    call.programmatic = false; /* alone in its graph it has nothing to begin ahead of */
+    call.stream = stream;
+    return add_launch(&call);
+}
 
-/* Whether the plan is one kernel, so that it can be launched as a graph. */
+int
+graph_capture_add(cudaGraphExec_t *graph, const struct add_call *call, struct status *status)
+{
+    return graph_capture(graph, launch, call, status);
+}
+
 static bool
-one_kernel(const struct plan *plan)
+is_one_kernel(const struct plan *plan)
 {
     const size_t bytes = plan->n * lane_size[plan->lane];
     return plan->n > 0 && !plan->strided && !plan_overlaps_in_part(plan->a, plan->c, bytes) &&
@@ -25,83 +26,34 @@ one_kernel(const struct plan *plan)
 }
 
 static int
-make_graph(struct plan_graph *graph, const struct device_scope *scope, struct status *status)
+capture(cudaGraphExec_t *graph, const struct device_scope *scope, const void *work, struct status *status)
 {
-    const struct plan *plan = &graph->plan;
-    bool captures;
-    if (stream_captures(plan->stream, &captures, status) < 0)
-        return -1;
-    if (captures)
+    const struct plan *plan = work;
+    if (!is_one_kernel(plan))
         return 0;
     struct add_call call = {.lane = plan->lane, .a = plan->a, .b = plan->b, .c = plan->c, .n = plan->n};
     recipe_choose(&scope->state->recipes, &call);
-    return add_graph_make(&graph->exec, &call, status);
-}
-
-int
-plan_graph_open(struct plan_graph **opened, const struct plan *plan, struct status *status)
-{
-    *opened = NULL;
-    struct device_scope scope;
-    if (device_enter(&scope, plan->device, status) < 0)
-        return -1;
-    int result = -1;
-    struct plan_graph *graph = malloc(sizeof *graph);
-    if (!graph) {
-        status_set(status, STATUS_MEMORY, "there is no memory for a plan");
-        goto done;
-    }
-    *graph = (struct plan_graph){.plan = *plan};
-    if (one_kernel(plan) && make_graph(graph, &scope, status) < 0) {
-        free(graph);
-        goto done;
-    }
-    pthread_mutex_init(&graph->lock, NULL);
-    *opened = graph;
-    result = 0;
-done:
-    device_leave(&scope);
-    return result;
+    return graph_capture_add(graph, &call, status);
 }
 
 static int
-add_in_capture(const struct plan_graph *graph, struct status *status)
+queue(const struct device_scope *scope, const void *work, cudaGraphExec_t graph, struct status *status)
 {
-    struct plan plan = graph->plan;
-    plan.joins = stream_keep_capturing(plan.join, plan.joins, status);
+    return device_queue(scope, work, graph, status);
+}
+
+static int
+add(const void *work, bool in_capture, struct status *status)
+{
+    struct plan plan = *(const struct plan *)work;
+    if (in_capture)
+        plan.joins = stream_keep_capturing(plan.join, plan.joins, status);
     return plan.joins < 0 ? -1 : device_add(&plan, status);
 }
 
 int
-plan_graph_run(struct plan_graph *graph, struct status *status)
+graph_of_plan(struct graph **graph, const struct plan *plan, struct status *status)
 {
-    struct device_scope scope;
-    if (device_enter(&scope, graph->plan.device, status) < 0)
-        return -1;
-    bool captures;
-    int result = stream_captures(graph->plan.stream, &captures, status);
-    if (result == 0 && captures)
-        result = add_in_capture(graph, status);
-    else if (result == 0 && !graph->exec)
-        result = device_add(&graph->plan, status);
-    else if (result == 0) {
-        pthread_mutex_lock(&graph->lock);
-        result = device_queue(&scope, &graph->plan, graph->exec, status);
-        pthread_mutex_unlock(&graph->lock);
-    }
-    device_leave(&scope);
-    return result;
-}
-
-void
-plan_graph_close(struct plan_graph *graph)
-{
-    struct device_scope scope;
-    if (!graph)
-        return;
-    if (graph->exec && runtime_cuda_usable() && device_enter_to_release(&scope, graph->plan.device)) {
-        add_graph_free(graph->exec);
-        device_leave(&scope);
-    }
-    free(graph);
+    static const struct graph_kind kind = {.size = sizeof *plan, .capture = capture, .queue = queue, .add = add};
+    return graph_open(graph, &kind, plan, plan->device, plan->stream, status);
 }

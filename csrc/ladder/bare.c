@@ -3,9 +3,9 @@
 #include <cuda_runtime_api.h>
 #include <time.h>
 
-#include "add_graph.h"
 #include "device.h"
 #include "device_state.h"
+#include "graph_kind.h"
 #include "kernels.h"
 
 static double
@@ -52,7 +52,7 @@ bare_launches(const struct plan *plan, enum bare_way way, int calls, double *sec
         status_set(status, STATUS_VALUE, "programmatic launches need compute capability 9.0");
         goto done;
     }
-    if ((way == BARE_GRAPH && add_graph_make(&graph, &call, status) < 0) || wait(plan->stream, status) < 0)
+    if ((way == BARE_GRAPH && graph_capture_add(&graph, &call, status) < 0) || wait(plan->stream, status) < 0)
         goto done;
     const double begin = now();
     result = queue(&call, graph, calls, status);
@@ -62,7 +62,7 @@ bare_launches(const struct plan *plan, enum bare_way way, int calls, double *sec
     else
         stream_wait(plan->stream);
 done:
-    add_graph_free(graph);
+    graph_free(graph);
     device_leave(&scope);
     return result;
 }

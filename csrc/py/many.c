@@ -415,12 +415,12 @@ many_batch(const struct many_call *call)
 }
 
 static int
-run_on_device(struct module_state *state, const struct many_call *call, struct batch_graph *graph)
+run_on_device(struct module_state *state, const struct many_call *call, struct graph *graph)
 {
     const struct device_batch batch = many_batch(call);
     struct status status;
     PyThreadState *released = PyEval_SaveThread(); /* a launch may wait, as in add.c, and so may the graph's lock */
-    int failed = graph ? batch_graph_run(graph, &status) : device_add_many(&batch, &status);
+    int failed = graph ? graph_run(graph, &status) : device_add_many(&batch, &status);
     PyEval_RestoreThread(released);
     if (failed)
         status_raise(state, &status);
@@ -450,7 +450,7 @@ run_on_host(struct module_state *state, const struct many_call *call, unsigned *
 }
 
 int
-many_run(PyObject *module, struct many_call *call, struct batch_graph *graph)
+many_run(PyObject *module, struct many_call *call, struct graph *graph)
 {
     struct module_state *state = PyModule_GetState(module);
     unsigned flags = 0;

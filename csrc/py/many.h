@@ -2,7 +2,7 @@
 #ifndef VECADD_MANY_H
 #define VECADD_MANY_H
 
-#include "batch.h"
+#include "graph.h"
 #include "operand_from.h"
 
 /* A list of pairs, looked at and checked. The pairs that are plain (contiguous arrays of one dtype and shape) are
@@ -41,7 +41,7 @@ struct device_batch many_batch(const struct many_call *call);
 
 /* Adds; may be repeated where every pair has an out. `module` is ours; `graph` is of many_batch, or NULL. Returns 0, or
  * -1 with an exception set. */
-int many_run(PyObject *module, struct many_call *call, struct batch_graph *graph);
+int many_run(PyObject *module, struct many_call *call, struct graph *graph);
 
 void many_clear(struct many_call *call);
 

@@ -8,7 +8,7 @@
 
 struct many_plan {
     struct many_call call;
-    struct batch_graph *graph; /* of device arrays; else NULL */
+    struct graph *graph; /* of device arrays; else NULL */
 };
 
 static bool
@@ -72,7 +72,7 @@ open_graph(struct module_state *state, const struct many_arguments *arguments, s
     const struct device_batch batch = many_batch(&plan->call);
     struct status status;
     PyThreadState *released = PyEval_SaveThread();
-    int failed = batch_graph_open(&plan->graph, &batch, &status);
+    int failed = graph_of_batch(&plan->graph, &batch, &status);
     PyEval_RestoreThread(released);
     if (failed)
         status_raise(state, &status);
@@ -147,7 +147,7 @@ many_plan_close(struct many_plan *plan)
 {
     if (!plan)
         return;
-    batch_graph_close(plan->graph);
+    graph_close(plan->graph);
     many_clear(&plan->call);
     PyMem_Free(plan);
 }

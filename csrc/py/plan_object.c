@@ -3,16 +3,16 @@
 
 #include "add.h"
 #include "errors.h"
+#include "graph.h"
 #include "keep.h"
 #include "methods.h"
-#include "plan_graph.h"
 #include "plan_many.h"
 #include "prepare.h"
 
 struct plan_object {
     PyObject_HEAD PyObject *objects[ROLE_COUNT]; /* the caller's; NULL once the garbage collector has been here */
     struct prepared_call call;                   /* holds what keeps the memory of device operands */
-    struct plan_graph *graph;                    /* ROUTE_DEVICE; else NULL */
+    struct graph *graph;                         /* ROUTE_DEVICE; else NULL */
     struct many_plan *many;                      /* of lists of arrays, and then all else is empty; else NULL */
 };
 
@@ -27,7 +27,7 @@ run_device(struct plan_object *self)
 {
     struct status status;
     PyThreadState *released = PyEval_SaveThread(); /* a launch may wait, as in add.c, and so may the graph's lock */
-    int failed = plan_graph_run(self->graph, &status);
+    int failed = graph_run(self->graph, &status);
     PyEval_RestoreThread(released);
     return failed ? status_raise(state_of(self), &status) : Py_NewRef(self->objects[ROLE_OUT]);
 }
@@ -100,14 +100,14 @@ plan_traverse(struct plan_object *self, visitproc visit, void *arg)
 static int
 plan_clear(struct plan_object *self)
 {
-    struct plan_graph *graph = self->graph;
+    struct graph *graph = self->graph;
     struct many_plan *many = self->many;
     self->graph = NULL;
     self->many = NULL;
     many_plan_close(many);
     if (graph)
         keep_lent_operands(&self->call);
-    plan_graph_close(graph);
+    graph_close(graph);
     for (int role = 0; role < ROLE_COUNT; role++)
         Py_CLEAR(self->objects[role]);
     call_clear(&self->call);
@@ -186,7 +186,7 @@ open_graph(struct plan_object *self, struct module_state *state, const struct ad
         return -1;
     struct status status;
     PyThreadState *released = PyEval_SaveThread();
-    int failed = plan_graph_open(&self->graph, &self->call.plan, &status);
+    int failed = graph_of_plan(&self->graph, &self->call.plan, &status);
     PyEval_RestoreThread(released);
     if (failed)
         status_raise(state, &status);

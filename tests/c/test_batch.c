@@ -2,12 +2,12 @@
  * a CUDA call fails. */
 #include <cuda_runtime_api.h>
 
-#include "batch.h"
 #include "batch_kernel.h"
 #include "check.h"
 #include "device.h"
 #include "double.h"
 #include "failures.h"
+#include "graph.h"
 #include "sums.h"
 
 enum { ADDS = 40, SALT_A = 1, SALT_B = 2, SEEDS = 20 };
@@ -113,21 +113,21 @@ runs_after_and_before_every_other_stream(void)
         }
         const struct device_batch batch = {
             .adds = adds, .count = STREAMS, .stream = stream, .join = streams, .joins = STREAMS};
-        struct batch_graph *graph = NULL;
-        CHECK(batch_graph_open(&graph, &batch, &status) == 0, "%s", status.text);
+        struct graph *graph = NULL;
+        CHECK(graph_of_batch(&graph, &batch, &status) == 0, "%s", status.text);
         CHECK(device_add_many(&batch, &status) == 0, "%s", status.text);
-        CHECK(batch_graph_run(graph, &status) == 0, "%s", status.text);
+        CHECK(graph_run(graph, &status) == 0, "%s", status.text);
         for (int i = 0; i < STREAMS; i++) {
             CHECK(double_copy_async(host, late[i], sizeof host, streams[i]) == 0);
             CHECK(double_stream_synchronize(streams[i]) == 0);
             CHECK(host[0] == 4 && host[N - 1] == 4, "seed %u stream %d: %d", seed, i, (int)host[0]);
         }
-        batch_graph_close(graph);
+        graph_close(graph);
     }
     CHECK(double_faults() == 0);
 }
 
-/* As tests/c/test_plan_graph.c has it for one addition. */
+/* As tests/c/test_graph.c has it for one addition. */
 static void
 a_capture_leaves_out_the_streams_that_are_no_part_of_it(void)
 {
@@ -137,15 +137,15 @@ a_capture_leaves_out_the_streams_that_are_no_part_of_it(void)
     open_adds(adds, memory);
     void *stream = double_stream_create(0, 1), *others[] = {double_stream_create(0, 1), NULL};
     const struct device_batch batch = {.adds = adds, .count = ADDS, .stream = stream, .join = others, .joins = 2};
-    struct batch_graph *graph = NULL;
+    struct graph *graph = NULL;
     cudaGraph_t captured = NULL;
-    CHECK(batch_graph_open(&graph, &batch, &status) == 0, "%s", status.text);
+    CHECK(graph_of_batch(&graph, &batch, &status) == 0, "%s", status.text);
     CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal) == cudaSuccess);
-    CHECK(batch_graph_run(graph, &status) == 0, "%s", status.text);
+    CHECK(graph_run(graph, &status) == 0, "%s", status.text);
     CHECK(cudaStreamEndCapture(stream, &captured) == cudaSuccess);
     CHECK(cudaGraphDestroy(captured) == cudaSuccess);
     CHECK(double_calls("cudaGraphLaunch") == 0 && double_faults() == 0);
-    batch_graph_close(graph);
+    graph_close(graph);
     close_adds(memory);
 }
 
@@ -183,11 +183,11 @@ add_once(struct status *status)
 static int
 plan_and_add(struct status *status)
 {
-    struct batch_graph *graph;
-    if (batch_graph_open(&graph, &failing, status) < 0)
+    struct graph *graph;
+    if (graph_of_batch(&graph, &failing, status) < 0)
         return -1;
-    const int result = batch_graph_run(graph, status);
-    batch_graph_close(graph);
+    const int result = graph_run(graph, status);
+    graph_close(graph);
     return result;
 }
 

@@ -1,11 +1,11 @@
-/* plan_graph.h on the CUDA-runtime double: when the graph is launched and when the kernel is, and in which order. */
+/* graph.h on the CUDA-runtime double: when the graph is launched and when the kernel is, and in which order. */
 #include <cuda_runtime_api.h>
 
 #include "check.h"
 #include "device.h"
 #include "double.h"
 #include "failures.h"
-#include "plan_graph.h"
+#include "graph.h"
 #include "stream.h"
 
 enum { N = 100, TIMES = 20 };
@@ -39,20 +39,20 @@ addition(void *a, void *b, void *c, void *stream)
         .route = ROUTE_DEVICE, .lane = LANE_I32, .n = N, .a = a, .b = b, .c = c, .device = 0, .stream = stream};
 }
 
-static struct plan_graph *
+static struct graph *
 opened(const struct plan *plan)
 {
-    struct plan_graph *graph;
+    struct graph *graph;
     struct status status;
-    CHECK(plan_graph_open(&graph, plan, &status) == 0, "%s", status.text);
+    CHECK(graph_of_plan(&graph, plan, &status) == 0, "%s", status.text);
     return graph;
 }
 
 static void
-run(struct plan_graph *graph)
+run(struct graph *graph)
 {
     struct status status;
-    CHECK(plan_graph_run(graph, &status) == 0, "%s", status.text);
+    CHECK(graph_run(graph, &status) == 0, "%s", status.text);
 }
 
 static void
@@ -62,10 +62,10 @@ runs_come_one_after_the_other(void)
         double_reset(seed);
         void *x = numbers(0, 0), *one = numbers(1, 0), *stream = double_stream_create(0, 1);
         const struct plan plan = addition(x, one, x, stream);
-        struct plan_graph *graph = opened(&plan);
+        struct graph *graph = opened(&plan);
         for (int i = 0; i < TIMES; i++)
             run(graph);
-        plan_graph_close(graph); /* what is queued goes on */
+        graph_close(graph); /* what is queued goes on */
         CHECK(double_calls("cudaGraphLaunch") == TIMES);
         CHECK(holds(x, TIMES, 0), "seed %u", seed);
     }
@@ -82,12 +82,12 @@ a_run_comes_after_the_operands_streams_and_before_what_they_do_next(void)
         struct plan plan = addition(a, b, c, stream);
         plan.join[0] = owner;
         plan.joins = 1;
-        struct plan_graph *graph = opened(&plan);
+        struct graph *graph = opened(&plan);
         double_copy_async(a, late, N * sizeof(int32_t), owner);
         run(graph);
         double_copy_async(a, later, N * sizeof(int32_t), owner);
         CHECK(holds(c, 12, 3), "seed %u", seed);
-        plan_graph_close(graph);
+        graph_close(graph);
     }
 }
 
@@ -97,7 +97,7 @@ a_stream_that_captures_gets_the_kernel(void)
 {
     void *x = numbers(0, 0), *one = numbers(1, 0), *stream = double_stream_create(0, 1);
     const struct plan plan = addition(x, one, x, stream);
-    struct plan_graph *graph = opened(&plan);
+    struct graph *graph = opened(&plan);
     cudaGraph_t captured;
     cudaGraphExec_t exec;
     CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal) == cudaSuccess);
@@ -110,7 +110,7 @@ a_stream_that_captures_gets_the_kernel(void)
     run(graph);
     CHECK(holds(x, 3, 0));
     CHECK(cudaGraphExecDestroy(exec) == cudaSuccess && cudaGraphDestroy(captured) == cudaSuccess);
-    plan_graph_close(graph);
+    graph_close(graph);
     CHECK(double_faults() == 0);
 }
 
@@ -126,7 +126,7 @@ a_capture_leaves_out_the_streams_that_are_no_part_of_it(void)
         plan.join[0] = owner;
         plan.join[1] = NULL;
         plan.joins = 2;
-        struct plan_graph *graph = opened(&plan);
+        struct graph *graph = opened(&plan);
         struct status status;
         cudaGraph_t captured;
         size_t nodes = 0;
@@ -142,7 +142,7 @@ a_capture_leaves_out_the_streams_that_are_no_part_of_it(void)
         CHECK(cudaGraphDestroy(captured) == cudaSuccess);
         run(graph);
         CHECK(holds(x, 1, 0));
-        plan_graph_close(graph);
+        graph_close(graph);
     }
     CHECK(double_faults() == 0);
 }
@@ -154,7 +154,7 @@ a_plan_made_in_a_capture_launches_kernels(void)
     const struct plan plan = addition(x, one, x, stream);
     cudaGraph_t captured;
     CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal) == cudaSuccess);
-    struct plan_graph *graph = opened(&plan);
+    struct graph *graph = opened(&plan);
     run(graph);
     CHECK(cudaStreamEndCapture(stream, &captured) == cudaSuccess);
     CHECK(cudaGraphDestroy(captured) == cudaSuccess);
@@ -162,7 +162,7 @@ a_plan_made_in_a_capture_launches_kernels(void)
     run(graph);
     CHECK(holds(x, 1, 0));
     CHECK(double_calls("cudaGraphLaunch") == 0 && double_calls("cudaLaunchKernelExC") == 1);
-    plan_graph_close(graph);
+    graph_close(graph);
     CHECK(double_faults() == 0);
 }
 
@@ -172,17 +172,17 @@ what_is_no_single_kernel_is_added_as_ever(void)
     void *x = numbers(0, 1), *one = numbers(1, 0);
     struct plan plan = addition(x, one, (char *)x + 4 * sizeof(int32_t), NULL);
     plan.n = N - 4;
-    struct plan_graph *graph = opened(&plan);
+    struct graph *graph = opened(&plan);
     run(graph);
     int32_t host[N];
     CHECK(double_device_read(host, x, sizeof host) == 0);
     CHECK(host[3] == 3 && host[4] == 1 && host[N - 1] == N - 4);
-    plan_graph_close(graph);
+    graph_close(graph);
 
     plan.n = 0;
     graph = opened(&plan);
     run(graph);
-    plan_graph_close(graph);
+    graph_close(graph);
     CHECK(double_calls("cudaGraphLaunch") == 0);
 }
 
@@ -193,11 +193,11 @@ leaves_the_current_device_as_it_was(void)
     CHECK(cudaSetDevice(1) == cudaSuccess);
     void *x = numbers(0, 0), *one = numbers(1, 0);
     const struct plan plan = addition(x, one, x, NULL);
-    struct plan_graph *graph = opened(&plan);
+    struct graph *graph = opened(&plan);
     CHECK(cudaGetDevice(&current) == cudaSuccess && current == 1);
     run(graph);
     CHECK(cudaGetDevice(&current) == cudaSuccess && current == 1);
-    plan_graph_close(graph);
+    graph_close(graph);
     CHECK(cudaGetDevice(&current) == cudaSuccess && current == 1);
     CHECK(holds(x, 1, 0));
 }
@@ -216,13 +216,13 @@ plan_and_run(struct status *status)
     struct plan plan = addition(a, b, c, stream);
     plan.join[0] = owner;
     plan.joins = 1;
-    struct plan_graph *graph;
-    if (plan_graph_open(&graph, &plan, status) < 0) {
+    struct graph *graph;
+    if (graph_of_plan(&graph, &plan, status) < 0) {
         CHECK(graph == NULL);
         return -1;
     }
-    int failed = plan_graph_run(graph, status);
-    plan_graph_close(graph);
+    int failed = graph_run(graph, status);
+    graph_close(graph);
     if (!failed)
         CHECK(holds(c, 4, 6));
     return failed;
