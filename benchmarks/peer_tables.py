@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from benchmarks import route_summary
 from vecadd.bench.axes import show_size
 from vecadd.bench.results import Row
 from vecadd.bench.show import show_seconds
@@ -29,13 +30,14 @@ def host_dtypes(recorded: "Recorded") -> list[str]:
 def routes(recorded: "Recorded") -> list[str]:
     """The route that was chosen beside each that it was chosen from, by dtype, memory and size."""
     compared = [row for row in recorded.rows if row.params.get("reference", row.rung) == "add as routed"]
-    return _forms(compared, lambda row: f"{row.dtype} {show_size(row.n)}, {row.params['memory']}", strip="add ")
+    table = _forms(compared, lambda row: f"{row.dtype} {show_size(row.n)}, {row.params['memory']}", strip="add ")
+    return [*table, "", route_summary.of_choice(compared)]
 
 
 def one_size(recorded: "Recorded") -> list[str]:
     """The comparison at the size that each library's own way there and back was measured at."""
     rows = [row for row in recorded.rows if row.params.get("reference", row.rung) == "add"]
-    return plain(rows)
+    return [*plain(rows), "", route_summary.of_link(rows)]
 
 
 def misaligned(recorded: "Recorded") -> list[str]:

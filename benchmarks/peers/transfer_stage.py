@@ -1,6 +1,6 @@
 """Host memory → GPU → host memory, and whether the route that is chosen is the fastest."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,55 +9,109 @@ import vecadd
 from benchmarks.peers import clocks, libraries
 from vecadd.bench import contestants, limits
 from vecadd.bench.axes import Axes
-from vecadd.bench.buffers import HOST, PINNED, Place
+from vecadd.bench.buffers import DEVICE, HOST, PINNED, Buffers, Place
 from vecadd.bench.contestants import Contestant
 from vecadd.bench.sweeps import Machine, Sweep, grid
 from vecadd.bench.timing import Cell
 
 N = 100_000_000
 SIZES = tuple(2**power for power in range(10, 29, 2))
+ON_DEVICE_SIZES = tuple(2**power for power in (10, 17, 24))
 DTYPES = ("float32", "float16", "float64")
+MOST_BYTES = 1 << 30  # of an operand: filling and checking three of 2 GiB takes longer than timing them
 CHOSEN = "add as routed"
+
+# Two thirds of the rounds of one operand past the caches differ by 4 %: the median of 6 by as much, of 16 by 1.5.
+ROUNDS = 16
+
+MEMORY: Mapping[Place, str] = {PINNED: "pinned", HOST: "pageable", DEVICE: "device"}
 
 
 def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
-    """Host memory → GPU → host memory, by the host's clock; NumPy on the host beside it."""
-    ours = contestants.transfer_add(PINNED, memory="pinned")
+    """One size with every way there and back beside the host, then the routes by memory, dtype and size."""
+    vecadd.use_gpu()
+    limit = limits.FixedLimit(machine.link_limit)
+    yield Cell("peer-transfer", np.dtype("float32"), N, _ways(), limit, sets=1, reference="add", fewest=ROUNDS)
+    for dtype, n, _ in grid(axes, SIZES, dtypes=DTYPES):
+        for place in (PINNED, HOST):
+            yield _routes_cell(dtype, min(n, MOST_BYTES // dtype.itemsize), list(_routes(place, str(dtype))))
+    for dtype, n, _ in grid(axes, ON_DEVICE_SIZES, dtypes=DTYPES):
+        yield _routes_cell(dtype, n, list(_on_device()))
+
+
+def _ways() -> list[Contestant]:
+    """By the host's clock: the link alone, its rungs, the host alone, both together; others' own way there and back."""
     rungs = [
-        contestants.rung(name, place, memory="pinned" if place is PINNED else "pageable")
+        contestants.rung(name, place, memory=MEMORY[place])
         for name, place in (("pinned_reused", PINNED), ("pinned", PINNED), ("pageable", HOST))
         if name in contestants.rung_names("transfer", "float32")
     ]
     others = [
         clocks.contestant(peer, contestants.by_host_clock) for peer in libraries.found([libraries.torch_round_trip])
     ]
-    peers = [ours, *rungs, *others]
-    peers += [contestants.transfer_add(HOST, memory="pageable"), contestants.numpy_add()]
-    limit = limits.FixedLimit(machine.link_limit)
-    yield Cell("peer-transfer", np.dtype("float32"), N, peers, limit, sets=1, reference="add")
-    vecadd.use_gpu()
-    for dtype, n, _ in grid(axes, SIZES, dtypes=DTYPES):
-        for place in (PINNED, HOST):
-            routes = list(_routes(place, str(dtype)))
-            yield Cell("peer-transfer", dtype, n, routes, limits.FixedLimit(None), sets=1, reference=CHOSEN)
+    ways = [contestants.transfer_add(PINNED, memory="pinned"), *rungs, *others]
+    ways.append(contestants.transfer_add(HOST, memory="pageable"))
+    for place in (PINNED, HOST):
+        for name, device in {CHOSEN: None, "add on the host": "cpu", "add by hybrid": "hybrid"}.items():
+            time = contestants.by_host_clock(vecadd.add, device=device)
+            ways.append(Contestant(name, place, time, {"memory": MEMORY[place]}, limited=False))
+    numpy = Contestant("numpy", HOST, contestants.by_host_clock(np.add), limited=False)
+    return [*ways, numpy]
+
+
+def _routes_cell(dtype: np.dtype[Any], n: int, routes: list[Contestant]) -> Cell:
+    limit = limits.FixedLimit(None)
+    return Cell("peer-transfer", dtype, n, routes, limit, sets=1, reference=CHOSEN, fewest=ROUNDS)
 
 
 def _routes(place: Place, dtype: str) -> Iterator[Contestant]:
-    """The route that add chooses, by `vecadd tune routes` where it was run, beside each that it chooses from."""
-    memory = "pinned" if place is PINNED else "pageable"
-    for name, device in {CHOSEN: None, "add on the host": "cpu", "add by transfer": "cuda"}.items():
-        yield Contestant(name, place, contestants.by_host_clock(vecadd.add, device=device), {"memory": memory})
-    if place is not PINNED:
-        return
-    hybrid: dict[str, Any] = {"device": "hybrid"}
-    yield Contestant("add by hybrid", place, contestants.by_host_clock(vecadd.add, **hybrid), {"memory": memory})
-    if "tuned_transfer" in contestants.rung_names("transfer", dtype):
+    """The route that add chooses, by `vecadd tune routes` where it was run, beside each that it chooses from.
+
+    The choice meets itself too: how far the two differ is what the comparison can tell apart.
+    """
+    memory = MEMORY[place]
+    yield Contestant(CHOSEN, place, _settled(device=None), {"memory": memory}, inspect=_route)
+    yield Contestant(f"{CHOSEN}, again", place, _settled(device=None), {"memory": memory})
+    for name, device in {"add on the host": "cpu", "add by transfer": "cuda", "add by hybrid": "hybrid"}.items():
+        if device != "hybrid" or place is PINNED:  # ordinary memory is the host's alone
+            yield Contestant(name, place, _settled(device=device), {"memory": memory})
+    if place is PINNED and dtype == "float32" and "tuned_transfer" in contestants.rung_names("transfer", dtype):
         for way, number in (("copies", 1), ("zero-copy", 2)):
             yield contestants.rung("tuned_transfer", place, {"way": number}, memory=memory, way=way)
+
+
+def _on_device() -> Iterator[Contestant]:
+    """Operands on the GPU: the only route there is, with nothing said and by name."""
+    for name, device in {CHOSEN: None, f"{CHOSEN}, again": None, "add on the device": "cuda"}.items():
+        time = contestants.device_add(device=device).time
+        yield Contestant(name, DEVICE, time, {"memory": MEMORY[DEVICE]}, inspect=_route if name == CHOSEN else None)
+
+
+def _settled(**keywords: Any) -> Callable[[Sequence[Buffers]], float]:
+    """The host's clock around calls that the same call goes before.
+
+    Each route then finds caches and threads as it leaves them itself: the host adds 1 MiB from its caches in 19 us, and
+    in 90 where the GPU has written the sum before, so that it is the order of a round that would be timed.
+    """
+    timed = contestants.by_host_clock(vecadd.add, **keywords)
+
+    def time(sets: Sequence[Buffers]) -> float:
+        a, b, out, _ = sets[0]
+        vecadd.add(a, b, out=out, **keywords)
+        return timed(sets)
+
+    return time
+
+
+def _route(buffers: Buffers) -> Mapping[str, Any]:
+    """The route that was taken."""
+    a, b, out, _ = buffers
+    return {"route": vecadd.explain(a, b, out).route}
 
 
 STAGE = Sweep(
     "peer-transfer",
     cells,
-    "rungs timed in C, around the whole way there and back; all else around the Python call",
+    "rungs timed in C, around the whole way there and back; all else around the Python call, routes after the same "
+    "call; device arrays until a queue of calls is done",
 )

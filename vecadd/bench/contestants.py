@@ -136,8 +136,8 @@ def transfer_add(place: Place, **params: Any) -> Contestant:
     return Contestant("add", place, by_host_clock(_core.add, device="cuda"), params)
 
 
-def device_add() -> Contestant:
-    """vecadd.add(a, b, out=c) of DeviceArrays by the host's clock: calls are queued, then the queue is drained."""
+def device_add(**keywords: Any) -> Contestant:
+    """vecadd.add(a, b, out=c, **keywords) of DeviceArrays by the host's clock: calls are queued, then it is drained."""
     marker = _core.to_device(np.zeros(1, np.uint8))
 
     def time(sets: Sequence[Buffers]) -> float:
@@ -145,7 +145,7 @@ def device_add() -> Contestant:
         marker.numpy()
         begin = perf_counter()
         for a, b, out, _ in islice(cycle(sets), calls):
-            _core.add(a, b, out=out)
+            _core.add(a, b, out=out, **keywords)
         marker.numpy()
         return (perf_counter() - begin) / calls
 

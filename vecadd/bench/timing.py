@@ -43,7 +43,8 @@ class Cell:
 
     ``sets`` is how many buffer sets each place gets, ``reference`` the contestant that the others are compared with.
     Where a contestant makes ``additions`` of n elements in one run, its operands have ``length`` elements, else n.
-    ``derive`` adds to the parameters of the cell's rows what follows from them and from the limits.
+    ``derive`` adds to the parameters of the cell's rows what follows from them and from the limits. ``fewest`` rounds
+    are made even where they take longer than a cell should.
     """
 
     sweep: str
@@ -56,6 +57,7 @@ class Cell:
     additions: int = 1
     length: int = 0
     derive: Callable[[list["Row"]], None] | None = None
+    fewest: int = FEWEST_ROUNDS
 
     @property
     def elements(self) -> int:
@@ -173,7 +175,7 @@ class Measurement:
         begin = time.perf_counter()
         for number in count(1):
             late = time.perf_counter() - begin >= seconds
-            last = number == MOST_ROUNDS or (late and number >= FEWEST_ROUNDS)
+            last = number == MOST_ROUNDS or (late and number >= self.cell.fewest)
             self._round(rotations, batches, check=number == 1 or last)
             if last:
                 return
