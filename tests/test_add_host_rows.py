@@ -127,6 +127,14 @@ def test_out_takes_the_sum_and_nothing_else():
     assert_same_values(whole, want)
 
 
+def test_out_may_run_backwards_as_its_operands_do():
+    a, b, out = (matrix("i4", seed)[::-1, ::-1] for seed in range(3))
+    want = np.add(a, b)
+    assert route(a, b, out)["route"] == "host"
+    assert vecadd.add(a, b, out) is out
+    assert_same_values(out, want)
+
+
 def test_in_place():
     a = matrix()[:, :-3]
     want = a.copy()

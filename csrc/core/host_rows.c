@@ -31,55 +31,21 @@ struct row_operand {
 
 struct job {
     const struct host_rows *call;
-    const void *base[3];
-    host_add_function *add, *alone; /* of several threads, and of one where no other takes part */
+    const char *base[LAYOUT_OPERANDS]; /* where the walk begins */
+    host_add_function *add, *alone;    /* of several threads, and of one where no other takes part */
     size_t itemsize, lanes;
 };
 
-void
-rows_collapse(struct rows *rows, int ndim, const ssize_t shape[], ssize_t strides[3][ROWS_MAX_DIMENSIONS])
-{
-    int order[ROWS_MAX_DIMENSIONS], count = 0; /* of the dimensions that are left, by c's steps */
-    for (int i = 0; i < ndim; i++) {
-        if (shape[i] == 1)
-            continue;
-        int at = count++;
-        for (; at > 0 && llabs(strides[2][order[at - 1]]) < llabs(strides[2][i]); at--)
-            order[at] = order[at - 1];
-        order[at] = i;
-    }
-    rows->ndim = 0;
-    for (int i = 0; i < count; i++) {
-        const int from = order[i], last = rows->ndim - 1;
-        bool goes_on = last >= 0; /* the dimension before steps over just this one, in all three */
-        for (int k = 0; k < 3 && goes_on; k++)
-            goes_on = rows->stride[k][last] == strides[k][from] * shape[from];
-        const int to = goes_on ? last : rows->ndim++;
-        rows->extent[to] = (goes_on ? rows->extent[to] : 1) * (size_t)shape[from];
-        for (int k = 0; k < 3; k++)
-            rows->stride[k][to] = strides[k][from];
-    }
-}
-
 static size_t
-row_length(const struct rows *rows)
+row_length(const struct layout *layout)
 {
-    return rows->ndim ? rows->extent[rows->ndim - 1] : 1;
+    return layout->ndim ? (size_t)layout->extent[0] : 1;
 }
 
-static ptrdiff_t
-row_stride(const struct rows *rows, int operand)
+static ssize_t
+row_stride(const struct layout *layout, int operand)
 {
-    return rows->ndim ? rows->stride[operand][rows->ndim - 1] : 0;
-}
-
-static size_t
-elements(const struct rows *rows)
-{
-    size_t n = 1;
-    for (int i = 0; i < rows->ndim; i++)
-        n *= rows->extent[i];
-    return n;
+    return layout->ndim ? layout->stride[operand][0] : 0;
 }
 
 static enum dtype
@@ -95,8 +61,8 @@ bytes_moved(const struct host_rows *call)
     size_t bytes = 0;
     for (int k = 0; k < 3; k++) {
         size_t n = 1;
-        for (int i = 0; i < call->rows.ndim; i++)
-            n *= call->rows.stride[k][i] ? call->rows.extent[i] : 1;
+        for (int i = 0; i < call->layout.ndim; i++)
+            n *= call->layout.stride[k][i] ? (size_t)call->layout.extent[i] : 1;
         bytes += n * dtype_table[dtype_of(call, k)].itemsize;
     }
     return bytes;
@@ -109,10 +75,11 @@ host_rows_plan(struct host_rows *call, struct status *status)
     call->simd = host_simd_chosen(status);
     if (!call->simd)
         return -1;
-    call->schedule = host_schedule_moving(dtype->lane, elements(&call->rows) * dtype->lanes, false, bytes_moved(call));
+    const size_t lanes = layout_size(&call->layout) * dtype->lanes;
+    call->schedule = host_schedule_moving(dtype->lane, lanes, false, bytes_moved(call));
     call->schedule.block /= dtype->lanes;
     /* A streaming store of part of a line costs the whole line twice. */
-    if (row_length(&call->rows) * dtype->itemsize < PIECE)
+    if (row_length(&call->layout) * dtype->itemsize < PIECE)
         call->schedule.streaming = call->schedule.streaming_alone = false;
     return 0;
 }
@@ -122,36 +89,22 @@ static bool
 aligned(const struct host_rows *call, int operand, const void *base)
 {
     uintptr_t all = (uintptr_t)base;
-    for (int i = 0; i < call->rows.ndim; i++)
-        all |= (uintptr_t)call->rows.stride[operand][i];
+    for (int i = 0; i < call->layout.ndim; i++)
+        all |= (uintptr_t)call->layout.stride[operand][i];
     return all % lane_size[dtype_table[dtype_of(call, operand)].lane] == 0;
-}
-
-/* No element of the sum is written twice: each dimension steps over all of the next. */
-static bool
-distinct(const struct rows *rows, size_t itemsize)
-{
-    size_t next = itemsize;
-    for (int i = rows->ndim - 1; i >= 0; i--) {
-        const size_t step = (size_t)llabs(rows->stride[2][i]);
-        if (step < next)
-            return false;
-        next = step * rows->extent[i];
-    }
-    return true;
 }
 
 bool
 host_rows_possible(const struct host_rows *call, const void *a, const void *b, const void *c)
 {
-    const struct rows *rows = &call->rows;
+    const struct layout *layout = &call->layout;
     const void *const base[] = {a, b, c};
-    if (row_length(rows) < ROW_LEAST || !distinct(rows, dtype_table[call->dtype].itemsize))
+    if (row_length(layout) < ROW_LEAST || layout_sum_laps_itself(layout, dtype_table[call->dtype].itemsize))
         return false;
     for (int i = 0; i < 3; i++) {
         const enum dtype dtype = dtype_of(call, i);
-        const bool side_by_side = row_stride(rows, i) == (ptrdiff_t)dtype_table[dtype].itemsize;
-        if (!aligned(call, i, base[i]) || !(side_by_side || (i < 2 && row_stride(rows, i) == 0)) ||
+        const bool side_by_side = row_stride(layout, i) == (ssize_t)dtype_table[dtype].itemsize;
+        if (!aligned(call, i, base[i]) || !(side_by_side || (i < 2 && row_stride(layout, i) == 0)) ||
             (dtype != call->dtype && !convert_for(dtype, call->dtype)))
             return false;
     }
@@ -207,7 +160,7 @@ add_in_row(const struct job *job, host_add_function *add, struct row_operand ope
 static struct row_operand
 row_operand_of(const struct host_rows *call, int operand, char *buffer)
 {
-    const ptrdiff_t stride = row_stride(&call->rows, operand);
+    const ptrdiff_t stride = row_stride(&call->layout, operand);
     const bool same = call->from[operand] == call->dtype;
     return (struct row_operand){.way = stride == 0 ? WAY_ONE
                                        : same      ? WAY_DIRECT
@@ -217,38 +170,37 @@ row_operand_of(const struct host_rows *call, int operand, char *buffer)
                                 .buffer = buffer};
 }
 
-/* Elements begin ... end in C order of the rows. */
+/* Elements begin ... end of the walk. */
 static void
 add_range(const struct job *job, host_add_function *add, size_t begin, size_t end)
 {
     alignas(64) char buffers[2][PIECE];
-    const struct rows *rows = &job->call->rows;
-    const int inner = rows->ndim - 1;
+    const struct layout *layout = &job->call->layout;
     struct row_operand operand[] = {row_operand_of(job->call, 0, buffers[0]), row_operand_of(job->call, 1, buffers[1])};
 
-    size_t index[ROWS_MAX_DIMENSIONS];
+    ssize_t index[LAYOUT_DIMENSIONS];
     const char *at[] = {job->base[0], job->base[1], job->base[2]};
     size_t left = begin;
-    for (int i = inner; i >= 0; i--) {
-        index[i] = left % rows->extent[i];
-        left /= rows->extent[i];
-        for (int k = 0; k < 3; k++)
-            at[k] += (ptrdiff_t)index[i] * rows->stride[k][i];
+    for (int i = 0; i < layout->ndim; i++) {
+        index[i] = (ssize_t)(left % (size_t)layout->extent[i]);
+        left /= (size_t)layout->extent[i];
+        for (int k = 0; k < LAYOUT_OPERANDS; k++)
+            at[k] += index[i] * layout->stride[k][i];
     }
 
     while (begin < end) {
-        const size_t in_row = rows->extent[inner] - index[inner];
+        const size_t in_row = (size_t)(layout->extent[0] - index[0]);
         const size_t n = in_row < end - begin ? in_row : end - begin;
         add_in_row(job, add, operand, at[0], at[1], (char *)at[2], n);
         begin += n;
-        /* To the start of the next row: carry through the outer dimensions. */
-        for (int k = 0; k < 3; k++)
-            at[k] -= (ptrdiff_t)index[inner] * rows->stride[k][inner];
-        index[inner] = 0;
-        for (int i = inner - 1; i >= 0; i--) {
-            const bool carry = ++index[i] == rows->extent[i];
-            for (int k = 0; k < 3; k++)
-                at[k] += carry ? -(ptrdiff_t)(rows->extent[i] - 1) * rows->stride[k][i] : rows->stride[k][i];
+        /* To the start of the next row: carry through the outer axes. */
+        for (int k = 0; k < LAYOUT_OPERANDS; k++)
+            at[k] -= index[0] * layout->stride[k][0];
+        index[0] = 0;
+        for (int i = 1; i < layout->ndim; i++) {
+            const bool carry = ++index[i] == layout->extent[i];
+            for (int k = 0; k < LAYOUT_OPERANDS; k++)
+                at[k] += carry ? -(layout->extent[i] - 1) * layout->stride[k][i] : layout->stride[k][i];
             if (!carry)
                 break;
             index[i] = 0;
@@ -276,15 +228,17 @@ unsigned
 host_rows_add(const struct host_rows *call, const void *a, const void *b, void *c)
 {
     const struct dtype_row *dtype = &dtype_table[call->dtype];
+    const struct layout *layout = &call->layout;
     const struct host_schedule *schedule = &call->schedule;
     const bool apart = c != a && c != b; /* what is added to has been read: a streaming store reads it no less */
     struct job job = {.call = call,
-                      .base = {a, b, c},
+                      .base = {(const char *)a + layout->offset[0], (const char *)b + layout->offset[1],
+                               (const char *)c + layout->offset[LAYOUT_SUM]},
                       .add = (apart && schedule->streaming ? call->simd->stream : call->simd->add)[dtype->lane],
                       .alone = (apart && schedule->streaming_alone ? call->simd->stream : call->simd->add)[dtype->lane],
                       .itemsize = dtype->itemsize,
                       .lanes = dtype->lanes};
-    const size_t n = elements(&call->rows);
+    const size_t n = layout_size(layout);
     if (schedule->wakes && schedule->threads > 1)
         return threads_run(schedule->threads, n, schedule->block, add_block, &job);
     return threads_run_short(schedule->threads, n, schedule->block, add_block, add_all, &job);

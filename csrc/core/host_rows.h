@@ -5,27 +5,15 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <sys/types.h>
 
 #include "dtype.h"
 #include "host.h"
-
-enum { ROWS_MAX_DIMENSIONS = 32 };
-
-/* A shape in as few dimensions as a, b and c allow, c's steps from long to short: the last dimension is the row. */
-struct rows {
-    int ndim;
-    size_t extent[ROWS_MAX_DIMENSIONS];
-    ptrdiff_t stride[3][ROWS_MAX_DIMENSIONS]; /* bytes; of a, b, c */
-};
-
-/* Collapses a shape of at least one element, whose strides are 0 where an operand is repeated. */
-void rows_collapse(struct rows *rows, int ndim, const ssize_t shape[], ssize_t strides[3][ROWS_MAX_DIMENSIONS]);
+#include "layout.h"
 
 struct host_rows {
     enum dtype dtype; /* of the sum and of c: what NumPy promotes the operands to */
     enum dtype from[2];
-    struct rows rows;
+    struct layout layout; /* its first axis is the row */
     const struct host_simd *simd;
     struct host_schedule schedule; /* its block in elements */
 };

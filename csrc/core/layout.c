@@ -192,17 +192,24 @@ layout_overlaps(const struct layout *layout, int operand, const void *x, size_t 
 }
 
 bool
+layout_sum_laps_itself(const struct layout *layout, size_t itemsize)
+{
+    const ssize_t *strides = layout->stride[LAYOUT_SUM];
+    ssize_t span = (ssize_t)itemsize;
+    for (int i = 0; i < layout->ndim; i++) {
+        if (strides[i] < span)
+            return true;
+        span += (layout->extent[i] - 1) * strides[i];
+    }
+    return false;
+}
+
+bool
 layout_laps_itself(int ndim, const ssize_t *shape, const ssize_t *strides, size_t itemsize)
 {
     const struct layout_view view = {ndim, shape, strides, itemsize};
     const struct layout_view views[] = {view, view, view};
     struct layout layout;
     layout_make(&layout, ndim, shape, views);
-    ssize_t span = (ssize_t)itemsize;
-    for (int i = 0; i < layout.ndim; i++) {
-        if (layout.stride[LAYOUT_SUM][i] < span)
-            return true;
-        span += (layout.extent[i] - 1) * layout.stride[LAYOUT_SUM][i];
-    }
-    return false;
+    return layout_sum_laps_itself(&layout, itemsize);
 }

@@ -119,7 +119,7 @@ broadcast(const struct side side[2], struct host_rows_call *call)
 {
     const int ndim[] = {PyArray_NDIM(side[0].array), PyArray_NDIM(side[1].array)};
     call->ndim = ndim[0] > ndim[1] ? ndim[0] : ndim[1];
-    if (call->ndim == 0 || call->ndim > ROWS_MAX_DIMENSIONS)
+    if (call->ndim == 0 || call->ndim > LAYOUT_DIMENSIONS)
         return false;
     for (int i = 0; i < call->ndim; i++) {
         npy_intp extent = 1;
@@ -165,7 +165,7 @@ in_order(const struct host_rows_call *call, const npy_intp strides[], bool fortr
 /* The strides of a sum that is to be made, in the order that numpy.add would give it; false where that is neither C nor
  * Fortran order, or not plain to see. */
 static bool
-new_strides(struct host_rows_call *call, npy_intp strides[ROLE_COUNT][ROWS_MAX_DIMENSIONS])
+new_strides(struct host_rows_call *call, npy_intp strides[ROLE_COUNT][LAYOUT_DIMENSIONS])
 {
     if (in_order(call, strides[ROLE_A], false) && in_order(call, strides[ROLE_B], false))
         call->fortran = false;
@@ -202,7 +202,7 @@ extent_of(PyArrayObject *array)
  * element by element or nowhere near. */
 static bool
 out_suits(struct module_state *state, PyObject *object, const struct side side[2], const struct host_rows_call *call,
-          npy_intp strides[ROLE_COUNT][ROWS_MAX_DIMENSIONS])
+          npy_intp strides[ROLE_COUNT][LAYOUT_DIMENSIONS])
 {
     PyArrayObject *out = (PyArrayObject *)object;
     if (!PyArray_CheckExact(object) || !(PyArray_FLAGS(out) & NPY_ARRAY_WRITEABLE) ||
@@ -265,7 +265,7 @@ describe(struct module_state *state, PyObject *const objects[ROLE_COUNT], struct
     const bool converts = side[0].dtype != call->core.dtype || side[1].dtype != call->core.dtype;
     if (size < (npy_intp)((converts ? CONVERTED_PAYS_FROM : PAYS_FROM) / itemsize))
         return 0;
-    npy_intp strides[ROLE_COUNT][ROWS_MAX_DIMENSIONS];
+    npy_intp strides[ROLE_COUNT][LAYOUT_DIMENSIONS];
     for (int k = 0; k < 2; k++)
         strides_of(side[k].array, call, strides[k]);
     if (objects[ROLE_OUT] ? !out_suits(state, objects[ROLE_OUT], side, call, strides) : !new_strides(call, strides))
@@ -275,7 +275,10 @@ describe(struct module_state *state, PyObject *const objects[ROLE_COUNT], struct
     call->b = PyArray_DATA(side[1].array);
     call->core.from[0] = side[0].dtype;
     call->core.from[1] = side[1].dtype;
-    rows_collapse(&call->core.rows, call->ndim, call->shape, strides);
+    struct layout_view views[LAYOUT_OPERANDS];
+    for (int k = 0; k < LAYOUT_OPERANDS; k++)
+        views[k] = (struct layout_view){.ndim = call->ndim, .shape = call->shape, .strides = strides[k]};
+    layout_make(&call->core.layout, call->ndim, call->shape, views);
     PyArrayObject *out = (PyArrayObject *)objects[ROLE_OUT];
     if (!host_rows_possible(&call->core, call->a, call->b, out ? PyArray_DATA(out) : NULL))
         return 0;

@@ -10,7 +10,7 @@ struct host_rows_call {
     const void *a, *b;
     PyObject *scalars[2]; /* arrays made of the operands that were scalars; else NULL */
     int ndim;             /* of the sum, as its shape */
-    npy_intp shape[ROWS_MAX_DIMENSIONS];
+    npy_intp shape[LAYOUT_DIMENSIONS];
     bool fortran; /* the order of a sum without out, where NumPy's would be in it too */
 };
 
