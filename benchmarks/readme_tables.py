@@ -193,6 +193,7 @@ TABLES: dict[str, Callable[[Recorded], list[str]]] = {
     "peer-host": peer_tables.host_forms,
     "peer-host-dtypes": peer_tables.host_dtypes,
     "peer-device": ratios,
+    "peer-queued": ratios,
     "peer-misaligned": peer_tables.misaligned,
     "peer-scaling": peer_tables.compared,
     "peer-courtesy": peer_tables.compared,
@@ -226,7 +227,15 @@ SWEEPS_OF = {
 
 # Where the method is told, as seen from a table's document: README.md's tables are not named.
 METHOD_AT = dict.fromkeys(
-    ("call-stages", "peer-misaligned", "peer-routes", "peer-host-dtypes", "peer-many", "peer-end-to-end"),
+    (
+        "call-stages",
+        "peer-queued",
+        "peer-misaligned",
+        "peer-routes",
+        "peer-host-dtypes",
+        "peer-many",
+        "peer-end-to-end",
+    ),
     "#how-vecadd-is-measured",
 )
 

@@ -18,6 +18,7 @@ from conftest import child_environment
 
 from benchmarks.peers import __main__ as peers
 from benchmarks.peers import (
+    clocks,
     courtesy_stage,
     device_peers,
     libraries,
@@ -27,6 +28,7 @@ from benchmarks.peers import (
     scaling_stage,
     transfer_stage,
 )
+from vecadd.bench.buffers import Buffers
 from vecadd.bench.results import Row
 
 
@@ -86,7 +88,8 @@ def torch_that_adds_by(add: Callable[..., Any]) -> SimpleNamespace:
 
 @pytest.fixture
 def run(device: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, Row]]:
-    """run(stage, torch): the stage's rows by name, on a machine that has that torch and no other library."""
+    """run(stage, torch): the stage's rows by name, with the sweep before it where that is not the stage's first, on a
+    machine that has that torch and no other library."""
     monkeypatch.setattr(overhead_stage, "CALLS", 3)
     monkeypatch.setattr(overhead_stage, "SUSTAINED", 7)
     monkeypatch.setattr(transfer_stage, "N", 3000)
@@ -104,7 +107,9 @@ def run(device: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callabl
         monkeypatch.setattr(sys, "argv", ["peers", *arguments])
         peers.main()
         rows = json.loads((tmp_path / f"peer-{stage}.json").read_text())["rows"]
-        return {row.label: row for row in (Row(**row) for row in rows)}
+        first = rows[0]["sweep"]
+        named = [Row(**row) for row in rows]
+        return {row.label if row.sweep == first else f"{row.sweep} {row.label}": row for row in named}
 
     return run_stage
 
@@ -120,6 +125,30 @@ def test_peers_on_the_device_are_compared_with_ours(
     assert rows["torch"].params["reference"] == {"device": "vecadd", "overhead": overhead_stage.REFERENCE}[stage]
     assert "left out: cupy" in printed
     assert f"peer-{stage} torch float32 " in printed
+
+
+def test_additions_one_behind_the_other_are_compared_in_rows_of_their_own(run: Callable[..., dict[str, Row]]) -> None:
+    rows = run("device", torch_that_adds_by(np.add))
+    assert [label for label in rows if label.startswith("peer-queued")] == ["peer-queued vecadd", "peer-queued torch"]
+    assert rows["peer-queued torch"].params["reference"] == "vecadd"
+    assert rows["peer-queued torch"].checked
+
+
+def test_queued_additions_are_timed_so_many_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+    event = SimpleNamespace(record=lambda: seen.append("event"), elapsed_time=lambda end: 32.0)
+    cuda = SimpleNamespace(
+        Event=lambda enable_timing: event, synchronize=lambda: None, _sleep=lambda cycles: seen.append("sleep")
+    )
+    monkeypatch.setattr(libraries, "module", {"torch": SimpleNamespace(cuda=cuda)}.__getitem__)
+    time = clocks.by_events_in_a_row(lambda a, b, out: seen.append(out))
+    sets = [Buffers(None, None, f"out {i}", 0) for i in range(clocks.IN_A_ROW + 1)]
+    assert time(sets) == 32e-3 / clocks.IN_A_ROW
+    outs = [used.out for used in sets]
+    assert seen == [
+        *("sleep", "event", *outs[: clocks.IN_A_ROW], "event"),
+        *("event", *outs[clocks.IN_A_ROW :], *outs[: clocks.IN_A_ROW - 1], "event"),
+    ]
 
 
 def test_overhead_is_held_against_bare_launches_and_told_by_stages(run: Callable[..., dict[str, Row]]) -> None:
@@ -173,8 +202,9 @@ def test_numpy_in_numpy_out_is_compared_with_what_others_move(run: Callable[...,
 def test_a_wrong_peer_does_not_pass(stage: str, run: Callable[..., dict[str, Row]]) -> None:
     rows = run(stage, torch_that_adds_by(np.subtract))
     wrong = next(row for label, row in rows.items() if label.startswith("torch"))
-    assert str(wrong.error).startswith("wrong result: element ")
-    assert all(row.checked for row in rows.values() if row is not wrong)
+    queued = rows.get("peer-queued torch", wrong)
+    assert all(str(row.error).startswith("wrong result: element ") for row in (wrong, queued))
+    assert all(row.checked for row in rows.values() if row not in (wrong, queued))
 
 
 def test_kernels_after_an_addition_are_compared_with_those_after_a_plain_one(

@@ -125,6 +125,25 @@ def test_peers_of_several_dtypes_are_shown_by_the_nearest(recorded: Path) -> Non
     )
 
 
+def test_additions_one_behind_the_other_have_a_table_of_their_own(recorded: Path) -> None:
+    rows = []
+    for sweep, dtype, seconds, ratio in (
+        ("peer-device", "float32", 3.5e-6, 0.995),
+        ("peer-device", "int8", 3.4e-6, 0.99),
+        ("peer-queued", "float32", 1.1e-6, 1.7),
+        ("peer-queued", "int8", 1.2e-6, 1.6),
+    ):
+        ours = row(sweep=sweep, rung="vecadd", dtype=dtype, n=1 << 10, seconds=seconds, params={})
+        params = {"reference": "vecadd", "ratio": ratio, "ratio_interval": [ratio - 0.001, ratio + 0.001]}
+        rows += [ours, replace(ours, rung="triton", params=params)]
+    results.write(recorded / "h200" / "peer-device.json", META, rows)
+    alone = readme_tables.fill(EMPTY.replace("size", "peer-device"), recorded, "abc")
+    queued = readme_tables.fill(EMPTY.replace("size", "peer-queued"), recorded, "abc")
+    assert "| 2^10 | 3.5 us, **triton 0.995** | 3.4 us, **triton 0.99** |" in alone
+    assert "| 2^10 | 1.1 us, triton 1.7 | 1.2 us, triton 1.6 |" in queued
+    assert "Of 2 cells the nearest peer is behind in 2" in queued
+
+
 def test_a_comparison_says_what_with_and_how_surely(recorded: Path) -> None:
     ours = row(sweep="peer-many", rung="a loop", n=1024, seconds=2.5e-6, params={})
     params = {"reference": "a loop", "ratio": 2.28, "ratio_interval": [2.27, 2.31]}

@@ -23,13 +23,13 @@ def main() -> int:
     ok = True
     rows: list[Row] = []
     for stage in arguments.stage or STAGES:
-        if STAGES[stage].needs_gpu and not found.gpus:
+        if any(sweep.needs_gpu for sweep in STAGES[stage]) and not found.gpus:
             print(f"left out: {stage} needs a GPU: {found.gpu_reason}")
             ok = ok and not arguments.stage
             continue
         seconds = arguments.seconds_per_cell or SECONDS.get(stage, SECONDS_PER_CELL)
         running = Run(axes.Axes(arguments.sizes, arguments.dtypes, None, seconds))
-        measure_with_progress(running, [STAGES[stage]])
+        measure_with_progress(running, STAGES[stage])
         for line in [*running.failures, *running.skipped]:
             print(f"left out: {line}")
         meta = running.meta(found, machine.conditions_since(conditions))

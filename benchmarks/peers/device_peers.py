@@ -33,9 +33,9 @@ class DevicePeer:
     settings: Mapping[str, Add]
     dtypes: tuple[str, ...] = DTYPES
 
-    def contestant(self, place: Place) -> Contestant:
+    def contestant(self, place: Place, clock: Callable[[Add], clocks.Timer] = clocks.by_events) -> Contestant:
         """For one cell: the setting that is fastest there is found by the first call, before the rounds."""
-        timers = {name: clocks.by_events(add) for name, add in self.settings.items()}
+        timers = {name: clock(add) for name, add in self.settings.items()}
         chosen, chosen_by = "", 0
 
         def time(sets: Sequence[Buffers]) -> float:
@@ -58,9 +58,10 @@ def _fastest(timers: Mapping[str, clocks.Timer], sets: Sequence[Buffers]) -> str
     return min(timers, key=lambda name: float(np.median([taken[name] for taken in rounds])))
 
 
-def all_of(dtypes: Sequence[str]) -> Iterator[DevicePeer]:
-    """Those that this machine has, vecadd first; one that is missing costs a line."""
-    return found((ours, torch, functools.partial(cub, dtypes), cupy, triton, numba))
+def all_of(dtypes: Sequence[str], in_a_row: bool = False) -> Iterator[DevicePeer]:
+    """Those that this machine has, vecadd first; one that is missing costs a line. ``in_a_row``: for additions that are
+    queued one behind the other."""
+    return found((ours, torch, functools.partial(cub, dtypes), cupy, functools.partial(triton, in_a_row), numba))
 
 
 def found(makers: Sequence[Callable[[], DevicePeer]]) -> Iterator[DevicePeer]:
@@ -86,7 +87,7 @@ def torch() -> DevicePeer:
 
 
 def cub(dtypes: Sequence[str]) -> DevicePeer:
-    functions = _compile_cub([name for name in dtypes if name in _CUB_TYPES])
+    functions = _compile_cub(tuple(name for name in dtypes if name in _CUB_TYPES))
 
     def add(a: Any, b: Any, out: Any) -> None:
         status = functions[name_of(a)](a.data_ptr(), b.data_ptr(), out.data_ptr(), a.numel(), None)
@@ -102,18 +103,23 @@ def cupy() -> DevicePeer:
     return DevicePeer("cupy", {"": lambda a, b, out: library.add(view(a), view(b), out=view(out))}, _WITHOUT_BFLOAT16)
 
 
-def triton() -> DevicePeer:
+def triton(in_a_row: bool = False) -> DevicePeer:
+    """``in_a_row``: also launched programmatically, which gains nothing where nothing is queued ahead."""
     kernels = libraries.module("benchmarks.peers.triton_add")
 
-    def setting(block: int, warps: int) -> tuple[str, Add]:
+    def setting(launch: str, queue: Callable[..., None], block: int, warps: int) -> tuple[str, Add]:
         def add(a: Any, b: Any, out: Any) -> None:
             if a.is_complex():
                 a, b, out = (_as_floats(x) for x in (a, b, out))
-            kernels.add(a, b, out, block, warps)
+            queue(a, b, out, block, warps)
 
-        return f"block {block}, {warps} warps", add
+        return f"block {block}, {warps} warps{launch}", add
 
-    return DevicePeer("triton", dict(setting(*pair) for pair in ((512, 4), (1024, 4), (2048, 8), (4096, 8))))
+    settings = [("", kernels.add, *shape) for shape in ((512, 4), (1024, 4), (2048, 8), (4096, 8))]
+    if in_a_row and kernels.PROGRAMMATIC and libraries.module("torch").cuda.get_device_capability() >= (9, 0):
+        ways = {", programmatic": kernels.add_programmatically, ", early trigger": kernels.add_with_an_early_trigger}
+        settings += [(name, queue, *shape) for name, queue in ways.items() for shape in ((512, 4), (1024, 4))]
+    return DevicePeer("triton", dict(setting(*each) for each in settings))
 
 
 def numba() -> DevicePeer:
@@ -170,7 +176,8 @@ _CUB_TYPES = {
 }
 
 
-def _compile_cub(dtypes: Sequence[str]) -> dict[str, Any]:
+@functools.cache
+def _compile_cub(dtypes: tuple[str, ...]) -> dict[str, Any]:
     """cub.cu as a shared library for each dtype and this machine's GPU, side by side: one takes 15 s and more."""
     nvcc = str(toolkit.find().nvcc)
     source = Path(__file__).with_name("cub.cu")

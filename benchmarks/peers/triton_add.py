@@ -7,6 +7,13 @@ from typing import Any
 import triton
 import triton.language as tl
 
+try:
+    from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
+
+    PROGRAMMATIC = True
+except ImportError:
+    PROGRAMMATIC = False
+
 
 @triton.jit
 def _add(a, b, c, n, BLOCK: tl.constexpr):
@@ -15,9 +22,34 @@ def _add(a, b, c, n, BLOCK: tl.constexpr):
     tl.store(c + i, tl.load(a + i, mask=inside) + tl.load(b + i, mask=inside), mask=inside)
 
 
+@triton.jit
+def _add_after_wait(a, b, c, n, BLOCK: tl.constexpr, TRIGGER: tl.constexpr):
+    # The kernel ahead may still be at work when this one begins: nothing is touched before it has ended.
+    gdc_wait()
+    if TRIGGER:
+        gdc_launch_dependents()
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = i < n
+    tl.store(c + i, tl.load(a + i, mask=inside) + tl.load(b + i, mask=inside), mask=inside)
+
+
 def add(a: Any, b: Any, c: Any, block: int, warps: int) -> None:
     """Queues c = a + b on torch's current stream."""
+    _add[_grid(c, block)](a, b, c, c.numel(), BLOCK=block, num_warps=warps)
+
+
+def add_programmatically(a: Any, b: Any, c: Any, block: int, warps: int) -> None:
+    """The same, begun before the kernel ahead has ended. Needs PROGRAMMATIC and compute capability 9.0."""
+    _add_after_wait[_grid(c, block)](a, b, c, c.numel(), BLOCK=block, TRIGGER=False, num_warps=warps, launch_pdl=True)
+
+
+def add_with_an_early_trigger(a: Any, b: Any, c: Any, block: int, warps: int) -> None:
+    """The same, and the kernel behind may begin as soon as this one's blocks have, as in Triton's own example."""
+    _add_after_wait[_grid(c, block)](a, b, c, c.numel(), BLOCK=block, TRIGGER=True, num_warps=warps, launch_pdl=True)
+
+
+def _grid(c: Any, block: int) -> tuple[int]:
     n = c.numel()
     if n + block > 2**31:
         raise ValueError(f"{n} elements are more than this kernel counts, 2^31")
-    _add[(triton.cdiv(n, block),)](a, b, c, n, BLOCK=block, num_warps=warps)
+    return (triton.cdiv(n, block),)

@@ -1,0 +1,39 @@
+"""Device memory → device memory, small additions one behind the other: what a stream that is kept full takes for each.
+
+A kernel by itself between two events says nothing of what lies between one kernel and the next, which is more than
+small additions take. Here a launch that begins before the kernel ahead has ended pays: Triton's is tried so too.
+"""
+
+from collections.abc import Iterator
+
+from benchmarks.peers import clocks, device_peers, tensors
+from benchmarks.peers.device_stage import SPREAD
+from vecadd.bench import limits
+from vecadd.bench.axes import Axes
+from vecadd.bench.buffers import rotation
+from vecadd.bench.sweeps import Machine, Sweep, grid
+from vecadd.bench.timing import Cell
+
+SIZES = tuple(2**power for power in (10, 14, 16, 18, 20))  # beyond, an addition takes longer than its launch
+DTYPES = ("int8", "float16", "float32", "float64")  # the others move the same bytes
+
+
+def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
+    """By dtype and size, those of the device stage, on the same memory and on the same stream; JAX has its own."""
+    place = tensors.shared()
+    peers = list(device_peers.all_of(axes.dtypes or DTYPES, in_a_row=True))
+    limit = limits.FixedLimit(machine.device_limit)
+    for dtype, n, set_bytes in grid(axes, SIZES, dtypes=DTYPES):
+        if n > max(SIZES):
+            continue
+        sets = rotation(set_bytes, SPREAD * machine.gpu["l2"], machine.gpu["memory"] // 10)
+        meeting = [peer.contestant(place, clocks.by_events_in_a_row) for peer in peers if str(dtype) in peer.dtypes]
+        yield Cell("peer-queued", dtype, n, meeting, limit, sets, reference="vecadd")
+
+
+STAGE = Sweep(
+    "peer-queued",
+    cells,
+    f"timed by CUDA events around {clocks.IN_A_ROW} additions in a row, each on its own memory, while the GPU sleeps "
+    "through the queueing: the mean of them; of several settings of a peer the fastest in that cell",
+)
