@@ -1,6 +1,9 @@
 """vecadd.model: known values, what grows with what, every branch of the advice, and what it refuses."""
 
-from dataclasses import replace
+import json
+from dataclasses import fields, replace
+from pathlib import Path
+from statistics import median
 
 import pytest
 from hypothesis import given
@@ -9,6 +12,7 @@ from modelled import A100, H200, LIMITS, RUNGS, T4
 
 from vecadd import _core, model
 from vecadd.model import Curve, Limits
+from vecadd.model.limits import RECORDED
 
 # Formulas, with the founding documents' figures.
 
@@ -242,6 +246,14 @@ def test_limits_are_read_from_a_result_files_meta_in_si_units():
     assert "dram" in limits.missing()
     with pytest.raises(ValueError, match="did not measure dram"):
         limits.need("dram")
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(Limits) if getattr(RECORDED, field.name) is not None])
+def test_what_stands_in_for_a_run_is_what_the_recorded_runs_measured(name):
+    files = (Path(__file__).parents[1] / "benchmarks/results/h200").glob("*.json")
+    runs = [Limits.of(json.loads(file.read_text())["meta"].get("limits", {})) for file in files]
+    measured = [value for run in runs if (value := getattr(run, name)) is not None]
+    assert getattr(RECORDED, name) == pytest.approx(median(measured), rel=0.1)
 
 
 def test_memory_takes_its_turns_from_what_a_copy_takes():

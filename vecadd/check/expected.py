@@ -19,6 +19,7 @@ from vecadd.bench.axes import show_size, sizes
 from vecadd.bench.results import Row as BenchRow
 from vecadd.check.measure import DTYPE, SMALL, STREAMERS, Measured
 from vecadd.check.rows import Expected, Row
+from vecadd.model.limits import RECORDED
 
 Limits = Mapping[str, Mapping[str, float]]  # of one GPU, as in the meta of a result file
 
@@ -35,7 +36,6 @@ SHARES: Mapping[str, float] = {
     "device add": 0.80,  # of the model, which is within 10 % of most healthy cells
     "host add": 0.60,  # 0.96; 0.77 on two cores of a shared host
 }
-EMPTY_KERNEL, QUEUED_KERNEL = 2.9e-6, 1.6e-6  # seconds, an H200's: 2.8 to 2.9 and 1.4 to 1.6 in recorded runs
 LAUNCH_SHARE = 1 / 3  # of its speed is due: a launch is the driver's and the host's as much as the GPU's
 CALLS = 4  # the host's queueing of an empty kernel that one call of vecadd.add may cost; an H200's is 2
 
@@ -163,5 +163,5 @@ def _of_launch(row: Row, limits: Limits) -> Expected | None:
             return None
         source = f"{CALLS} times what the host takes to queue an empty kernel, in the same run"
         return Expected(CALLS * limits["launch"]["issued_seconds"], 1.0, source)
-    seconds = EMPTY_KERNEL if row.name == "empty kernel" else QUEUED_KERNEL
+    seconds = RECORDED.need("kernel" if row.name == "empty kernel" else "queued")
     return Expected(seconds, LAUNCH_SHARE, "an H200's")

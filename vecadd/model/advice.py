@@ -8,11 +8,10 @@ import numpy as np
 
 from vecadd import _core
 from vecadd.model.gpu import WARP, Gpu, occupancy
-from vecadd.model.limits import Limits
+from vecadd.model.limits import RECORDED, Limits
 from vecadd.model.theory import ARRAYS, arithmetic_intensity, balance, bytes_moved, bytes_needed
 
 LOADED_LATENCY = 600e-9  # seconds, where no run measured it: the order of what large GPUs have under load
-A_LAUNCH = 3e-6  # seconds, where no run measured it
 THEORY = 0.92  # of the bandwidth in theory is what memories give, where no run measured it
 SMALL_TILE, LARGE_TILE = 1 << 10, 2 << 10  # bytes of a block's copy: asynchronous below, bulk above (document 003)
 WIDEST = 16  # bytes of the widest load
@@ -77,7 +76,7 @@ def advise(
 
     steps = [_roofline(gpu, itemsize, bandwidth)]
     moved = bytes_moved(n, itemsize)
-    launch = limits.kernel or A_LAUNCH
+    launch = limits.kernel or RECORDED.need("kernel")
     if moved / bandwidth < launch:
         steps.append(
             f"{moved} bytes take {1e6 * moved / bandwidth:.2g} us at {bandwidth / 1e12:.3g} TB/s, a launch "
