@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from itertools import cycle, islice
-from time import perf_counter
+from time import perf_counter, process_time, sleep
 
 from benchmarks.peers import libraries
 from benchmarks.peers.libraries import Add, Library
@@ -12,6 +12,11 @@ from vecadd.bench.contestants import Contestant
 IN_A_ROW = 16  # additions, each ready to begin when the one before it ends
 
 ASLEEP = 200_000  # GPU cycles, 0.1 ms, that the GPU waits for each queued addition: the slowest call takes 15 us
+
+WARM = 400e-6  # seconds of calls that nobody times: ours wake their workers when calls have followed for 200 us
+LOOK = 5e-3  # seconds of sleep in which a process that rests uses no processor: longer than the kernel's tick of 4 ms
+RESTING = 0.05  # of that time, at most
+LONGEST_REST = 0.4  # seconds: on 16 cores libgomp's workers spin for 7 ms, libiomp's by default for 200
 
 Timer = Callable[[Sequence[Buffers]], float]
 
@@ -77,3 +82,24 @@ def by_calls(add: Add, calls: int) -> Timer:
         return seconds / calls
 
     return time
+
+
+def then_resting(timer: Timer) -> Timer:
+    """The timer for a library whose workers spin on after its call: whoever comes next finds every processor free."""
+
+    def timed(sets: Sequence[Buffers]) -> float:
+        seconds = timer(sets)
+        rest()
+        return seconds
+
+    return timed
+
+
+def rest() -> None:
+    """Sleeps until no thread of this process runs any more."""
+    end = perf_counter() + LONGEST_REST
+    while perf_counter() < end:
+        used = process_time()
+        sleep(LOOK)
+        if process_time() - used <= RESTING * LOOK:
+            return

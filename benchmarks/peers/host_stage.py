@@ -10,14 +10,14 @@ import time
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from time import perf_counter, process_time
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 import vecadd
 from benchmarks.peers import libraries
-from benchmarks.peers.clocks import Timer
+from benchmarks.peers.clocks import WARM, Timer, then_resting
 from vecadd.bench import limits
 from vecadd.bench.axes import Axes, dtype_named
 from vecadd.bench.buffers import HOST, Buffers
@@ -34,12 +34,8 @@ DTYPES = (
 OTHER_SIZES = (2**4, 2**10, 2**16, 2**18, 2**20)
 LARGEST = {"float16": 2**16, "bfloat16": 2**18}
 
-WARM = 400e-6  # seconds of calls that nobody times: ours wake their workers when calls have followed for 200 us
 ENOUGH = 300e-6  # seconds of calls that are timed after them
 MOST_CALLS = 2048
-LOOK = 5e-3  # seconds of sleep in which a process that rests uses no processor: longer than the kernel's tick of 4 ms
-RESTING = 0.05  # of that time, at most
-LONGEST_REST = 0.4  # seconds: on 16 cores libgomp's workers spin for 7 ms, libiomp's by default for 200
 IDLE = 1e-3  # seconds: longer than any thread spins
 IDLES = 5  # pauses in a sample of additions that are shorter than that
 KEPT_BYTES = 32 << 20  # of sums that are alive at once
@@ -76,7 +72,7 @@ def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
             peers.append(torch)
         for form, clock in FORMS.items():
             meeting = [
-                Contestant(f"{peer.name} {form}", HOST, _then_resting(clock(peer)) if peer.spins else clock(peer))
+                Contestant(f"{peer.name} {form}", HOST, then_resting(clock(peer)) if peer.spins else clock(peer))
                 for peer in peers
                 if form in INTO or peer.new
             ]
@@ -103,27 +99,6 @@ def _torch() -> Peer | None:
         print(f"left out: torch on the host: {type(error).__name__}: {error}", flush=True)
         return None
     return Peer("torch", lambda a, b, out: torch.add(a, b, out=out), put=torch.from_numpy, spins=True)
-
-
-def _then_resting(timer: Timer) -> Timer:
-    """Whoever comes next finds every processor free."""
-
-    def timed(sets: Sequence[Buffers]) -> float:
-        seconds = timer(sets)
-        rest()
-        return seconds
-
-    return timed
-
-
-def rest() -> None:
-    """Sleeps until no thread of this process runs any more."""
-    end = perf_counter() + LONGEST_REST
-    while perf_counter() < end:
-        used = process_time()
-        time.sleep(LOOK)
-        if process_time() - used <= RESTING * LOOK:
-            return
 
 
 def _mean(call: Callable[[], object]) -> float:
