@@ -45,6 +45,15 @@ def misaligned(recorded: "Recorded") -> list[str]:
     return _forms(recorded.rows, lambda row: f"{row.dtype} {show_size(row.n)}", strip="vecadd ")
 
 
+def layouts(recorded: "Recorded") -> list[str]:
+    """Our seconds in each form and the others' over them, a line a form and dtype."""
+    return _forms(
+        recorded.rows,
+        lambda row: row.params["form"] + ("" if row.dtype in row.params["form"] else f", {row.dtype}"),
+        name=lambda row: row.rung.partition(" ")[0],
+    )
+
+
 def compared(recorded: "Recorded") -> list[str]:
     """A line a row: seconds, and the ratio with its interval to the one that it was compared with."""
     return plain(recorded.rows)
@@ -61,14 +70,17 @@ def plain(rows: Sequence[Row]) -> list[str]:
     return markdown(["", "time", "time / that of (95 % interval)"], lines)
 
 
-def _forms(rows: Iterable[Row], key: Callable[[Row], str], strip: str = "") -> list[str]:
-    """A line for each key, a column for each label: seconds of what others are compared with, else the ratio."""
+def _forms(
+    rows: Iterable[Row], key: Callable[[Row], str], strip: str = "", name: Callable[[Row], str] | None = None
+) -> list[str]:
+    """A line for each key, a column for each name: seconds of what others are compared with, else the ratio."""
     rows = [row for row in rows if row.seconds is not None]
-    labels = list(dict.fromkeys(_name(row) for row in rows))
-    references = {_name(row) for row in rows if "ratio" not in row.params}
-    cells = {(key(row), _name(row)): row for row in rows}
-    heads = [f"{name.removeprefix(strip)}: time" if name in references else f"{name} / ours" for name in labels]
-    lines = [[line, *(_cell(cells.get((line, name))) for name in labels)] for line in dict.fromkeys(map(key, rows))]
+    called = name or _name
+    labels = list(dict.fromkeys(called(row) for row in rows))
+    references = {called(row) for row in rows if "ratio" not in row.params}
+    cells = {(key(row), called(row)): row for row in rows}
+    heads = [f"{label.removeprefix(strip)}: time" if label in references else f"{label} / ours" for label in labels]
+    lines = [[line, *(_cell(cells.get((line, label))) for label in labels)] for line in dict.fromkeys(map(key, rows))]
     return markdown(["", *heads], lines)
 
 

@@ -16,11 +16,13 @@ import numpy as np
 import pytest
 from conftest import child_environment
 
+from benchmarks import peer_tables
 from benchmarks.peers import __main__ as peers
 from benchmarks.peers import (
     clocks,
     courtesy_stage,
     device_peers,
+    layouts_stage,
     libraries,
     many_stage,
     misaligned_stage,
@@ -28,6 +30,8 @@ from benchmarks.peers import (
     scaling_stage,
     transfer_stage,
 )
+from benchmarks.readme_tables import Recorded
+from vecadd.bench import timing
 from vecadd.bench.buffers import Buffers
 from vecadd.bench.results import Row
 
@@ -235,6 +239,34 @@ def test_misaligned_views_are_compared_with_aligned_ones(run: Callable[..., dict
     assert {f"torch {form}" for form in misaligned_stage.PEERS_FORMS} <= set(rows)
     assert all(row.checked for row in rows.values())
     assert rows["vecadd a"].params["reference"] == "vecadd aligned"
+
+
+def test_every_layout_is_compared_with_numpys_sum(
+    run: Callable[..., dict[str, Row]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(timing, "SETTLE", 0)  # nothing was freed on a GPU
+    rows = run("layouts", torch_that_adds_by(np.add))
+    forms = [form for form in layouts_stage.FORMS if form.dtype == "float32"]
+    assert set(rows) == {f"{peer} {form.name}" for peer in ("vecadd", "torch") for form in forms}
+    assert all(row.checked for row in rows.values())
+    assert rows["torch a.T + b"].params["reference"] == "vecadd a.T + b"
+    assert rows["vecadd a + 2.0"].bytes == 2 * 4 * 1000
+    wrong = run("layouts", torch_that_adds_by(np.subtract))
+    assert all(row.checked == label.startswith("vecadd") for label, row in wrong.items())
+    assert "not numpy.add's" in str(wrong["torch (N, 3) + (3,)"].error)
+
+
+def test_layouts_are_shown_a_line_a_form_and_dtype() -> None:
+    def row(name: str, form: str, dtype: str, **params: Any) -> Row:
+        return Row("peer-layouts", name, dtype, 8, {"form": form, **params}, 1e-3, None, 24, 1, None, None, True)
+
+    behind = {"ratio": 1.5, "ratio_interval": [1.4, 1.6], "reference": "vecadd a.T + b"}
+    rows = [row("vecadd a.T + b", "a.T + b", "int8"), row("torch a.T + b", "a.T + b", "int8", **behind)]
+    rows += [row("vecadd int32 + int8", "int32 + int8", "int32")]
+    lines = peer_tables.layouts(Recorded({}, rows))
+    assert [line.split("|")[1].strip() for line in lines[2:]] == ["a.T + b, int8", "int32 + int8"]
+    assert lines[0].split("|")[2].strip() == "vecadd: time"
+    assert lines[2].split("|")[3].strip() == "1.5"
 
 
 HOST_FORMS = ["out=", "a + b", "a + b, kept", "out= after 1 ms"]

@@ -5,6 +5,7 @@ from benchmarks.peers import (
     device_stage,
     end_to_end_stage,
     host_stage,
+    layouts_stage,
     many_stage,
     misaligned_stage,
     overhead_stage,
@@ -14,11 +15,12 @@ from benchmarks.peers import (
 )
 
 # Of timed work a cell. The device's 140 take 160 s; of the host's 220, 60 take 17 s on 16 cores.
-SECONDS = {"device": 0.6, "host": 0.04, "transfer": 0.4, "end_to_end": 0.6}
+SECONDS = {"device": 0.6, "layouts": 0.4, "host": 0.04, "transfer": 0.4, "end_to_end": 0.6}
 
 STAGES = {
     "device": (device_stage.STAGE, queued_stage.STAGE),
     "misaligned": (misaligned_stage.STAGE,),
+    "layouts": (layouts_stage.STAGE,),
     "scaling": (scaling_stage.STAGE,),
     "overhead": (overhead_stage.STAGE,),
     "many": (many_stage.STAGE,),

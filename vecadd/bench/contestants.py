@@ -26,6 +26,7 @@ class Contestant:
     bounds it.
 
     ``inspect(buffers)`` is called once after the last round, outside of the clock: what it returns joins ``params``.
+    ``check(buffers)`` raises WrongSumError, in place of the comparison with a + b, where something else is added.
     """
 
     name: str
@@ -34,10 +35,11 @@ class Contestant:
     params: Mapping[str, Any] = field(default_factory=dict)
     adds: int = 0
     races: bool = False
-    arrays: int = 3
+    arrays: float = 3
     chain: int = 1
     limited: bool = True
     inspect: Callable[[Buffers], Mapping[str, Any]] | None = None
+    check: Callable[[Buffers], None] | None = None
 
 
 def rung_names(kind: str, dtype: str) -> list[str]:

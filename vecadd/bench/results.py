@@ -59,7 +59,7 @@ def rows_of(measurement: Measurement) -> list[Row]:
 def _row(measurement: Measurement, timed: Timed) -> Row:
     cell = measurement.cell
     limit = cell.limit.gbps if timed.contestant.limited else None
-    nbytes = timed.contestant.arrays * cell.additions * cell.n * cell.dtype.itemsize
+    nbytes = round(timed.contestant.arrays * cell.additions * cell.n * cell.dtype.itemsize)
     gbps = None if timed.error else nbytes / timed.median / 1e9
     return Row(
         sweep=cell.sweep,

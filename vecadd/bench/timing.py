@@ -228,6 +228,9 @@ class Measurement:
         contestant = timed.contestant
         timed.checks += 1
         for index, buffers in enumerate(used[: self.cell.sets]):
+            if contestant.check is not None:
+                contestant.check(buffers)
+                continue
             runs = len(range(index, len(used), self.cell.sets))  # of this set, where a sample goes round them
             try:
                 self._pattern.check(contestant.place, buffers, max(1, contestant.adds * runs), contestant.chain)

@@ -1,0 +1,183 @@
+"""What people add besides runs of memory alike: transposed, broadcast and sliced arrays, numbers, two dtypes."""
+
+import functools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import vecadd
+from benchmarks.peers import clocks, libraries, tensors
+from benchmarks.peers.libraries import Add
+from vecadd.bench import limits
+from vecadd.bench.axes import Axes
+from vecadd.bench.buffers import Buffers, Place, WrongSumError, rotation
+from vecadd.bench.contestants import Contestant
+from vecadd.bench.sweeps import Machine, Sweep
+from vecadd.bench.timing import Cell
+
+N = 1 << 26  # elements of an array: 268 MB of float32, beyond any L2
+
+Operands = tuple[Any, Any, Any]  # x, y and the sum's array
+
+
+@dataclass(frozen=True)
+class Form:
+    """``cut(a, b, out, kept)`` gives what is added, views of a set's arrays, of which an addition moves ``arrays``."""
+
+    name: str
+    dtype: str  # of the sum
+    cut: Callable[[Any, Any, Any, "Kept"], Operands]
+    arrays: float = 3
+
+
+class Kept:
+    """What a cell makes of its arrays, once for each: operands of another dtype, and the sums that are due."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._made: dict[tuple[int, int, str], tuple[Any, Any]] = {}
+
+    def of(self, x: Any, what: str, make: Callable[[], Any]) -> Any:
+        key = x.data_ptr(), x.numel(), what
+        if key not in self._made or self._made[key][0] is not x:  # memory of an earlier array, taken again
+            self._made[key] = x, make()
+        return self._made[key][1]
+
+    def converted(self, x: Any, dtype: str) -> Any:
+        """x as an array of its own of that dtype; the real parts of complex numbers."""
+        return self.of(x, dtype, lambda: self._place.put(self._place.get(x).real.astype(dtype)))
+
+    def clear(self) -> None:
+        self._made.clear()
+
+
+def _square(x: Any) -> Any:
+    edge = math.isqrt(x.numel())
+    return x[: edge * edge].reshape(edge, edge)
+
+
+def _squares(cut: Callable[[Any, Any, Any], Operands]) -> Callable[[Any, Any, Any, Kept], Operands]:
+    return lambda a, b, out, kept: cut(_square(a), _square(b), _square(out))
+
+
+def _triples(a: Any, b: Any, out: Any, kept: Kept) -> Operands:
+    del kept
+    rows = a.numel() // 3
+    return a[: 3 * rows].reshape(rows, 3), b[:3], out[: 3 * rows].reshape(rows, 3)
+
+
+def _with(dtype: str) -> Callable[[Any, Any, Any, Kept], Operands]:
+    return lambda a, b, out, kept: (a, kept.converted(b, dtype), out)
+
+
+_TRANSPOSED = _squares(lambda a, b, out: (a.T, b, out))
+
+FORMS = (
+    Form("a.T + b", "float32", _TRANSPOSED),
+    Form("a.T + b", "float16", _TRANSPOSED),
+    Form("a.T + b", "int8", _TRANSPOSED),
+    Form("a.T + b", "complex64", _TRANSPOSED),
+    Form("(N, 3) + (3,)", "float32", _triples, 2),
+    Form("a + row", "float32", _squares(lambda a, b, out: (a, b[0], out)), 2),
+    Form("a + column", "float32", _squares(lambda a, b, out: (a, b[:, :1], out)), 2),
+    Form("a[:, 1:] + b[:, 1:]", "float32", _squares(lambda a, b, out: (a[:, 1:], b[:, 1:], out[:, 1:]))),
+    Form("a[:, ::2] + b[:, ::2]", "float32", _squares(lambda a, b, out: (a[:, ::2], b[:, ::2], out[:, ::2])), 1.5),
+    Form("a + 2.0", "float16", lambda a, b, out, kept: (a, 2.0, out), 2),
+    Form("a + 2.0", "float32", lambda a, b, out, kept: (a, 2.0, out), 2),
+    Form("complex64 + float32", "complex64", _with("float32"), 2.5),
+    Form("int32 + int8", "int32", _with("int8"), 2.25),
+    Form("float32 + float16", "float32", _with("float16"), 2.5),
+    Form("float64 + float32", "float64", _with("float32"), 2.5),
+)
+
+
+def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
+    """A cell a form, on the same memory for all, whose sum NumPy gives."""
+    place = tensors.shared()
+    peers = dict(_found(_vecadd, _torch, _cupy))
+    for form in FORMS:
+        if axes.dtypes and form.dtype not in axes.dtypes:
+            continue
+        dtype = np.dtype(form.dtype)
+        for n in axes.sizes or (N,):
+            sets = rotation(3 * n * dtype.itemsize, machine.gpu["l2"], machine.gpu["memory"] // 10)
+            kept = Kept(place)
+            meeting = [_contestant(f"{name} {form.name}", place, form, add, kept) for name, add in peers.items()]
+            limit = limits.FixedLimit(None)
+            yield Cell("peer-layouts", dtype, n, meeting, limit, sets, reference=f"vecadd {form.name}")
+
+
+def _contestant(name: str, place: Place, form: Form, add: Add, kept: Kept) -> Contestant:
+    by_events = clocks.by_events(add)
+
+    def cut(used: Buffers) -> Operands:
+        return form.cut(used.a, used.b, used.out, kept)
+
+    def time(sets: Sequence[Buffers]) -> float:
+        return by_events([Buffers(*cut(used), used.start) for used in sets])
+
+    def check(used: Buffers) -> None:
+        x, y, got = cut(used)
+        want = kept.of(used.a, "sum", lambda: place.put(np.add(*(_host(place, operand) for operand in (x, y)))))
+        torch = libraries.module("torch")
+        wrong = got.reshape(-1).view(torch.uint8) != want.reshape(-1).view(torch.uint8)
+        if bool(wrong.any()):
+            raise WrongSumError(f"{int(wrong.sum())} bytes of the sum are not numpy.add's")
+
+    def inspect(used: Buffers) -> dict[str, Any]:
+        del used
+        kept.clear()
+        return {}
+
+    return Contestant(name, place, time, {"form": form.name}, arrays=form.arrays, inspect=inspect, check=check)
+
+
+def _host(place: Place, operand: Any) -> Any:
+    return operand if isinstance(operand, float) else place.get(operand)
+
+
+def _found(*makers: Callable[[], Add]) -> Iterator[tuple[str, Add]]:
+    for maker in makers:
+        name = maker.__name__.removeprefix("_")
+        try:
+            yield name, maker()
+        except Exception as error:
+            print(f"left out: {name}: {type(error).__name__}: {error}", flush=True)
+
+
+def _vecadd() -> Add:
+    return lambda x, y, out: vecadd.add(x, y, out)
+
+
+def _torch() -> Add:
+    add = libraries.module("torch").add
+    return lambda x, y, out: add(x, y, out=out)
+
+
+def _cupy() -> Add:
+    cupy = libraries.module("cupy")
+
+    @functools.lru_cache(maxsize=64)
+    def wrapped(pointer: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: str) -> Any:
+        interface = {"shape": shape, "strides": strides, "data": (pointer, False), "typestr": dtype, "version": 3}
+        return cupy.asarray(type("Borrowed", (), {"__cuda_array_interface__": interface})())
+
+    def view(x: Any) -> Any:
+        if isinstance(x, float):
+            return x
+        dtype = np.dtype(tensors.name_of(x))
+        strides = tuple(step * dtype.itemsize for step in x.stride())
+        return wrapped(x.data_ptr(), tuple(x.shape), strides, dtype.str)
+
+    return lambda x, y, out: cupy.add(view(x), view(y), out=view(out))
+
+
+STAGE = Sweep(
+    "peer-layouts",
+    cells,
+    "timed by CUDA events as the device stage's, into an array that is there; a and b are square where they are "
+    "transposed, sliced or broadcast; every sum compared with numpy.add's byte by byte",
+)
