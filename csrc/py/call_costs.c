@@ -16,37 +16,13 @@ now(void)
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-/* Three device arrays, a positive number of calls and, unless `way` is NULL, how they are made. */
-static int
-parse_calls(PyObject *arguments, PyObject *keywords, const char *format, PyObject *objects[ROLE_COUNT], int *calls,
-            const char **way)
-{
-    *calls = 0; /* it is not optional, but named alone */
-    static char *names[] = {"", "", "", "calls", "way", NULL};
-    static char *without_way[] = {"", "", "", "calls", NULL};
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, format, way ? names : without_way, &objects[ROLE_A],
-                                     &objects[ROLE_B], &objects[ROLE_OUT], calls, way))
-        return -1;
-    if (*calls > 0)
-        return 0;
-    PyErr_Format(PyExc_ValueError, "calls must be at least 1, not %d", *calls);
-    return -1;
-}
-
-/* The plan of add(a, b, out) for device arrays; to be cleared. */
-static int
-prepare_device_call(struct module_state *state, PyObject *const objects[ROLE_COUNT], struct add_arguments *arguments,
-                    struct prepared_call *call)
-{
-    if (add_arguments_parse(state, "add", objects, ROLE_COUNT, NULL, arguments) < 0 ||
-        call_prepare(state, arguments, call) < 0)
-        return -1;
-    if (call->kind == CALL_PLANNED && call->plan.route == ROUTE_DEVICE && call->plan.joins == 0 && call->plan.n > 0)
-        return 0;
-    call_clear(call);
-    PyErr_SetString(PyExc_ValueError, "a, b and out must be device arrays with elements, on one stream");
-    return -1;
-}
+/* A call of add for three device arrays that is to be made `calls` times. */
+struct repeated_call {
+    PyObject *objects[ROLE_COUNT]; /* borrowed */
+    int calls;
+    enum bare_way way;
+    struct prepared_call prepared;
+};
 
 static int
 way_of(const char *name, enum bare_way *way)
@@ -62,32 +38,63 @@ way_of(const char *name, enum bare_way *way)
     return -1;
 }
 
+/* The arguments of "OOO|$i:NAME" or, with a way, of "OOO|$is:NAME". */
+static int
+parse(PyObject *arguments, PyObject *keywords, const char *format, struct repeated_call *call)
+{
+    static char *names[] = {"", "", "", "calls", "way", NULL}, *without_way[] = {"", "", "", "calls", NULL};
+    const bool takes_way = format[strcspn(format, ":") - 1] == 's';
+    const char *way = "plain";
+    call->calls = 0; /* it is not optional, but named alone */
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, format, takes_way ? names : without_way,
+                                     &call->objects[ROLE_A], &call->objects[ROLE_B], &call->objects[ROLE_OUT],
+                                     &call->calls, &way))
+        return -1;
+    if (call->calls > 0)
+        return way_of(way, &call->way);
+    PyErr_Format(PyExc_ValueError, "calls must be at least 1, not %d", call->calls);
+    return -1;
+}
+
+/* Sorts the arguments out and plans the call. Returns 0, and call_clear(&call->prepared) is due; or -1 with an
+ * exception set. */
+static int
+prepare(struct module_state *state, PyObject *arguments, PyObject *keywords, const char *format,
+        struct repeated_call *call)
+{
+    struct add_arguments parsed;
+    if (parse(arguments, keywords, format, call) < 0 ||
+        add_arguments_parse(state, "add", call->objects, ROLE_COUNT, NULL, &parsed) < 0 ||
+        call_prepare(state, &parsed, &call->prepared) < 0)
+        return -1;
+    const struct plan *plan = &call->prepared.plan;
+    if (call->prepared.kind == CALL_PLANNED && plan->route == ROUTE_DEVICE && plan->joins == 0 && plan->n > 0)
+        return 0;
+    call_clear(&call->prepared);
+    PyErr_SetString(PyExc_ValueError, "a, b and out must be device arrays with elements, on one stream");
+    return -1;
+}
+
 const char bare_launches_doc[] = PyDoc_STR(
     "bare_launches($module, a, b, out, /, *, calls, way='plain')\n--\n\n"
-    "Launches add's kernel for these device arrays `calls` times from C and returns the host's seconds of one launch,\n"
-    "the stream empty before and drained after. way: 'plain', 'programmatic' (compute capability 9.0) or 'graph', a\n"
-    "CUDA graph with that kernel alone. Raises what add raises, ValueError for another way and arrays of other "
-    "places.");
+    "Launches add's kernel for these device arrays `calls` times from C and returns the host's seconds of one\n"
+    "launch, the stream empty before and drained after. way: 'plain', 'programmatic' (compute capability 9.0)\n"
+    "or 'graph', a CUDA graph with that kernel alone. Raises what add raises, ValueError for another way and\n"
+    "arrays of other places.");
 
 PyObject *
 py_bare_launches(PyObject *module, PyObject *arguments, PyObject *keywords)
 {
     struct module_state *state = PyModule_GetState(module);
-    PyObject *objects[ROLE_COUNT];
-    struct add_arguments parsed;
-    struct prepared_call call;
+    struct repeated_call call;
     struct status status;
-    const char *name = "plain";
-    enum bare_way way;
-    int calls;
     double seconds;
-    if (parse_calls(arguments, keywords, "OOO|$is:bare_launches", objects, &calls, &name) < 0 ||
-        way_of(name, &way) < 0 || prepare_device_call(state, objects, &parsed, &call) < 0)
+    if (prepare(state, arguments, keywords, "OOO|$is:bare_launches", &call) < 0)
         return NULL;
     PyThreadState *released = PyEval_SaveThread();
-    int failed = bare_launches(&call.plan, way, calls, &seconds, &status);
+    const int failed = bare_launches(&call.prepared.plan, call.way, call.calls, &seconds, &status);
     PyEval_RestoreThread(released);
-    call_clear(&call);
+    call_clear(&call.prepared);
     return failed ? status_raise(state, &status) : PyFloat_FromDouble(seconds);
 }
 
@@ -158,26 +165,23 @@ time_stages(struct module_state *state, PyObject *const objects[ROLE_COUNT], int
 
 const char call_stages_doc[] = PyDoc_STR(
     "call_stages($module, a, b, out, /, *, calls)\n--\n\n"
-    "What the stages of add(a, b, out) take for these device arrays, each repeated `calls` times by itself: a dict of\n"
-    "seconds a call. 'parse' sorts the arguments out, 'describe' looks at the three arrays, 'plan' checks them "
-    "against\n"
-    "each other and chooses the stream, 'allocate' makes an array like a and drops it (what a + b has in place of\n"
-    "out), 'launch' queues the kernel. Leaves the sum in out. Raises what add raises.");
+    "What the stages of add(a, b, out) take for these device arrays, each repeated `calls` times by itself: a\n"
+    "dict of seconds a call. 'parse' sorts the arguments out, 'describe' looks at the three arrays, 'plan'\n"
+    "checks them against each other and chooses the stream, 'allocate' makes an array like a and drops it\n"
+    "(what a + b has in place of out), 'launch' queues the kernel. Leaves the sum in out. Raises what add\n"
+    "raises.");
 
 PyObject *
 py_call_stages(PyObject *module, PyObject *arguments, PyObject *keywords)
 {
     struct module_state *state = PyModule_GetState(module);
-    PyObject *objects[ROLE_COUNT];
-    struct add_arguments parsed;
-    struct prepared_call call;
+    struct repeated_call call;
     struct stages stages;
-    int calls;
-    if (parse_calls(arguments, keywords, "OOO|$i:call_stages", objects, &calls, NULL) < 0 ||
-        prepare_device_call(state, objects, &parsed, &call) < 0)
+    if (prepare(state, arguments, keywords, "OOO|$i:call_stages", &call) < 0)
         return NULL;
-    call_clear(&call);
-    if (time_stages(state, objects, calls, &stages) < 0)
+    call_clear(&call.prepared);
+    const int calls = call.calls;
+    if (time_stages(state, call.objects, calls, &stages) < 0)
         return NULL;
     return Py_BuildValue("{s:d,s:d,s:d,s:d,s:d}", "parse", stages.parse / calls, "describe", stages.describe / calls,
                          "plan", stages.plan / calls, "allocate", stages.allocate / calls, "launch",

@@ -1,46 +1,34 @@
 /* The probes of csrc/limits/ from Python: what the device, the link and the host beside them can do at best. */
-#include <stddef.h>
-#include <string.h>
-
 #include "device.h"
-#include "errors.h"
 #include "methods.h"
-#include "probes.h"
+#include "probe_call.h"
 #include "threads.h"
 
 enum { ROUNDS = 7 }; /* of the probes whose rounds nobody chooses */
 
-struct probe_arguments {
-    int device;
-    Py_ssize_t bytes;
-    int rounds;
+/* clang-format off */
+#define FIGURE(name, member) {name, offsetof(union found, member)}
+#define COLUMN(name, type, member) {name, offsetof(struct type, member)}
+#define END {0}
+/* clang-format on */
+
+static int
+measure_device(const struct request *request, union found *found, struct status *status)
+{
+    struct device_facts facts;
+    if (device_facts(request->device, &facts, status) < 0 ||
+        limits_device(request->device, (size_t)request->bytes, request->rounds, &found->device.memory, status) < 0)
+        return -1;
+    return limits_l2(request->device, facts.l2 / 4, request->rounds, &found->device.l2, status);
+}
+
+static const struct probe device_probe = {
+    .format = "ini:device_limits",
+    .measure = measure_device,
+    .figures = (const struct figure[]){FIGURE("read", device.memory.read), FIGURE("write", device.memory.write),
+                                       FIGURE("copy", device.memory.copy), FIGURE("l2_read", device.l2.read),
+                                       FIGURE("l2_write", device.l2.write), END},
 };
-
-static int
-parse_probe(PyObject *arguments, PyObject *keywords, const char *format, struct probe_arguments *parsed)
-{
-    static char *names[] = {"device", "nbytes", "rounds", NULL};
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, format, names, &parsed->device, &parsed->bytes,
-                                     &parsed->rounds))
-        return -1;
-    if (parsed->device >= 0 && parsed->bytes > 0 && parsed->rounds > 0)
-        return 0;
-    PyErr_SetString(PyExc_ValueError, "device must be at least 0, nbytes and rounds at least 1");
-    return -1;
-}
-
-/* The format is "i:NAME". */
-static int
-parse_device(PyObject *arguments, PyObject *keywords, const char *format, int *device)
-{
-    static char *names[] = {"device", NULL};
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, format, names, device))
-        return -1;
-    if (*device >= 0)
-        return 0;
-    PyErr_Format(PyExc_ValueError, "device must be at least 0, not %d", *device);
-    return -1;
-}
 
 const char device_limits_doc[] = PyDoc_STR(
     "device_limits($module, device, nbytes, rounds)\n--\n\n"
@@ -50,213 +38,167 @@ const char device_limits_doc[] = PyDoc_STR(
 PyObject *
 py_device_limits(PyObject *module, PyObject *arguments, PyObject *keywords)
 {
-    struct probe_arguments probe;
-    struct status status;
-    struct device_facts facts;
-    struct memory_rates memory, l2;
-    if (parse_probe(arguments, keywords, "ini:device_limits", &probe) < 0)
-        return NULL;
-    PyThreadState *released = PyEval_SaveThread();
-    int failed = device_facts(probe.device, &facts, &status);
-    if (!failed)
-        failed = limits_device(probe.device, (size_t)probe.bytes, probe.rounds, &memory, &status);
-    if (!failed)
-        failed = limits_l2(probe.device, facts.l2 / 4, probe.rounds, &l2, &status);
-    PyEval_RestoreThread(released);
-    if (failed)
-        return status_raise(PyModule_GetState(module), &status);
-    return Py_BuildValue("{s:d,s:d,s:d,s:d,s:d}", "read", memory.read, "write", memory.write, "copy", memory.copy,
-                         "l2_read", l2.read, "l2_write", l2.write);
+    return probe_run(module, arguments, keywords, &device_probe);
 }
+
+static int
+measure_link(const struct request *request, union found *found, struct status *status)
+{
+    return limits_link(request->device, (size_t)request->bytes, request->rounds, &found->link, status);
+}
+
+static const struct probe link_probe = {
+    .format = "ini:link_limits",
+    .measure = measure_link,
+    .figures = (const struct figure[]){FIGURE("to_device", link.to_device), FIGURE("to_host", link.to_host),
+                                       FIGURE("both", link.both), FIGURE("copy", link.copy),
+                                       FIGURE("queued_copy", link.queued_copy), FIGURE("stream", link.stream), END},
+};
 
 const char link_limits_doc[] = PyDoc_STR(
     "link_limits($module, device, nbytes, rounds)\n--\n\n"
     "The rates of copies of nbytes between page-locked host memory and the device in bytes a second, best of\n"
-    "`rounds`: a dict of 'to_device', 'to_host' and 'both' at once in sum. Beside them seconds of the host: 'copy', of "
-    "a\n"
-    "copy of a few bytes that it waits for, 'queued_copy', of queueing one, 'stream', of making and destroying a "
-    "stream.");
+    "`rounds`: a dict of 'to_device', 'to_host' and 'both' at once in sum. Beside them seconds of the host:\n"
+    "'copy', of a copy of a few bytes that it waits for, 'queued_copy', of queueing one, 'stream', of making\n"
+    "and destroying a stream.");
 
 PyObject *
 py_link_limits(PyObject *module, PyObject *arguments, PyObject *keywords)
 {
-    struct probe_arguments probe;
-    struct status status;
-    struct link_limits link;
-    if (parse_probe(arguments, keywords, "ini:link_limits", &probe) < 0)
-        return NULL;
-    PyThreadState *released = PyEval_SaveThread();
-    int failed = limits_link(probe.device, (size_t)probe.bytes, probe.rounds, &link, &status);
-    PyEval_RestoreThread(released);
-    if (failed)
-        return status_raise(PyModule_GetState(module), &status);
-    return Py_BuildValue("{s:d,s:d,s:d,s:d,s:d,s:d}", "to_device", link.to_device, "to_host", link.to_host, "both",
-                         link.both, "copy", link.copy, "queued_copy", link.queued_copy, "stream", link.stream);
+    return probe_run(module, arguments, keywords, &link_probe);
 }
 
-const char device_latency_doc[] = PyDoc_STR(
-    "device_latency($module, device)\n--\n\n"
-    "Seconds of one load that the next one waits for, a dict: 'l1', 'l2' and 'dram' by where it is found; 'page', in\n"
-    "the L2 but in a page that was not used for long; 'stream', of a round of a block that reads two arrays side by\n"
-    "side from DRAM, a word a thread; and\n"
-    "'atomic', seconds of one atomic addition to an address that a block's threads all add to.");
+static int
+measure_latency(const struct request *request, union found *found, struct status *status)
+{
+    return limits_latency(request->device, ROUNDS, &found->latency, status);
+}
+
+static const struct probe latency_probe = {
+    .format = "i:device_latency",
+    .measure = measure_latency,
+    .figures = (const struct figure[]){FIGURE("l1", latency.l1), FIGURE("l2", latency.l2), FIGURE("page", latency.page),
+                                       FIGURE("dram", latency.dram), FIGURE("stream", latency.stream),
+                                       FIGURE("atomic", latency.atomic), END},
+};
+
+const char device_latency_doc[] =
+    PyDoc_STR("device_latency($module, device)\n--\n\n"
+              "Seconds of one load that the next one waits for, a dict: 'l1', 'l2' and 'dram' by where it is found;\n"
+              "'page', in the L2 but in a page that was not used for long; 'stream', of a round of a block that reads\n"
+              "two arrays side by side from DRAM, a word a thread; and 'atomic', seconds of one atomic addition to an\n"
+              "address that a block's threads all add to.");
 
 PyObject *
 py_device_latency(PyObject *module, PyObject *arguments, PyObject *keywords)
 {
-    int device;
-    struct status status;
-    struct memory_latency latency;
-    if (parse_device(arguments, keywords, "i:device_latency", &device) < 0)
-        return NULL;
-    PyThreadState *released = PyEval_SaveThread();
-    int failed = limits_latency(device, ROUNDS, &latency, &status);
-    PyEval_RestoreThread(released);
-    if (failed)
-        return status_raise(PyModule_GetState(module), &status);
-    return Py_BuildValue("{s:d,s:d,s:d,s:d,s:d,s:d}", "l1", latency.l1, "l2", latency.l2, "page", latency.page, "dram",
-                         latency.dram, "stream", latency.stream, "atomic", latency.atomic);
+    return probe_run(module, arguments, keywords, &latency_probe);
 }
 
-/* A list of the figure at that offset of each of `count` structs of `stride` bytes, up to the first below 0. */
-static PyObject *
-list_of(const void *first, size_t stride, size_t offset, int count)
+static int
+measure_launch(const struct request *request, union found *found, struct status *status)
 {
-    PyObject *list = PyList_New(0);
-    for (int i = 0; list && i < count; i++) {
-        double value;
-        memcpy(&value, (const char *)first + (size_t)i * stride + offset, sizeof value);
-        if (value < 0)
-            break;
-        PyObject *number = PyFloat_FromDouble(value);
-        if (!number || PyList_Append(list, number) < 0)
-            Py_CLEAR(list);
-        Py_XDECREF(number);
-    }
-    return list;
+    return limits_launch(request->device, 3 * ROUNDS, &found->launch, status);
 }
 
-static PyObject *
-sizes_of(const void *first, size_t stride, size_t offset, int count)
-{
-    PyObject *list = PyList_New(0);
-    for (int i = 0; list && i < count; i++) {
-        size_t bytes;
-        memcpy(&bytes, (const char *)first + (size_t)i * stride + offset, sizeof bytes);
-        PyObject *number = PyLong_FromSize_t(bytes);
-        if (!number || PyList_Append(list, number) < 0)
-            Py_CLEAR(list);
-        Py_XDECREF(number);
-    }
-    return list;
-}
-
-struct figure {
-    const char *name;
-    double value;
+static const struct probe launch_probe = {
+    .format = "i:launch_limits",
+    .measure = measure_launch,
+    .figures = (const struct figure[]){FIGURE("kernel", launch.kernel), FIGURE("block", launch.block),
+                                       FIGURE("turnaround", launch.turnaround), FIGURE("queued", launch.queued),
+                                       FIGURE("node", launch.node), FIGURE("issued", launch.issued),
+                                       FIGURE("waited", launch.waited), FIGURE("table", launch.table),
+                                       FIGURE("job", launch.job), END},
+    .columns = (const struct figure[]){COLUMN("fresh_node", fresh_seconds, seconds), END},
+    .array = offsetof(union found, launch.fresh),
+    .stride = sizeof(struct fresh_seconds),
+    .most = LIMITS_FRESH,
 };
-
-/* Adds them to the dict, which it takes and returns; NULL with it released where that fails, and where it is NULL. */
-static PyObject *
-add_figures(PyObject *dict, const struct figure *figures, size_t count)
-{
-    for (size_t i = 0; dict && i < count; i++) {
-        PyObject *value = PyFloat_FromDouble(figures[i].value);
-        if (!value || PyDict_SetItemString(dict, figures[i].name, value) < 0)
-            Py_CLEAR(dict);
-        Py_XDECREF(value);
-    }
-    return dict;
-}
 
 const char launch_limits_doc[] = PyDoc_STR(
     "launch_limits($module, device)\n--\n\n"
     "Seconds, a dict: 'kernel', an empty kernel by the clock of the device rungs; 'block', each block that an\n"
-    "empty grid starts; 'turnaround', from block to block on a multiprocessor that holds one; 'queued', each further "
-    "kernel of a queue; 'node', each further node of a graph; 'issued', what the host takes to queue one; 'waited',\n"
-    "until one is done that nothing is ahead of; lists 'bytes' and 'fresh_node', each further node of a graph whose\n"
-    "kernels move so many bytes that are in no cache; 'table', until a table of one job is written, copied and worked\n"
-    "through, and 'job', for each further one. From compute capability 9.0 on also of programmatic launches: "
-    "'waiting',\n"
-    "each further one of a queue, 'triggering', where each lets the next begin early, 'triggering_node', in a graph,\n"
-    "'triggering_block', each block of such a grid, 'programmatic_issued', what the host takes to queue one,\n"
-    "and 'released', in that graph, from the end of a kernel to the work of the next.");
+    "empty grid starts; 'turnaround', from block to block on a multiprocessor that holds one; 'queued', each\n"
+    "further kernel of a queue; 'node', each further node of a graph; 'issued', what the host takes to queue\n"
+    "one; 'waited', until one is done that nothing is ahead of; lists 'bytes' and 'fresh_node', each further\n"
+    "node of a graph whose kernels move so many bytes that are in no cache; 'table', until a table of one job\n"
+    "is written, copied and worked through, and 'job', for each further one. From compute capability 9.0 on\n"
+    "also of programmatic launches: 'waiting', each further one of a queue, 'triggering', where each lets the\n"
+    "next begin early, 'triggering_node', in a graph, 'triggering_block', each block of such a grid,\n"
+    "'programmatic_issued', what the host takes to queue one, and 'released', in that graph, from the end of a\n"
+    "kernel to the work of the next.");
 
 PyObject *
 py_launch_limits(PyObject *module, PyObject *arguments, PyObject *keywords)
 {
-    int device;
-    struct status status;
-    struct launch_limits limits;
-    if (parse_device(arguments, keywords, "i:launch_limits", &device) < 0)
+    static const struct figure programmatic[] = {FIGURE("waiting", launch.programmatic.waiting),
+                                                 FIGURE("triggering", launch.programmatic.triggering),
+                                                 FIGURE("triggering_node", launch.programmatic.node),
+                                                 FIGURE("triggering_block", launch.programmatic.block),
+                                                 FIGURE("programmatic_issued", launch.programmatic.issued),
+                                                 FIGURE("released", launch.programmatic.released),
+                                                 END};
+    union found found;
+    if (probe_measure(module, arguments, keywords, &launch_probe, &found) < 0)
         return NULL;
-    PyThreadState *released = PyEval_SaveThread();
-    int failed = limits_launch(device, 3 * ROUNDS, &limits, &status);
-    PyEval_RestoreThread(released);
-    if (failed)
-        return status_raise(PyModule_GetState(module), &status);
-    PyObject *found = Py_BuildValue(
-        "{s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:N,s:N}", "kernel", limits.kernel, "block", limits.block, "turnaround",
-        limits.turnaround, "queued", limits.queued, "node", limits.node, "issued", limits.issued, "waited",
-        limits.waited, "table", limits.table, "job", limits.job, "bytes",
-        sizes_of(limits.fresh, sizeof *limits.fresh, offsetof(struct fresh_seconds, bytes), LIMITS_FRESH), "fresh_node",
-        list_of(limits.fresh, sizeof *limits.fresh, offsetof(struct fresh_seconds, seconds), LIMITS_FRESH));
-    const struct figure programmatic[] = {
-        {"waiting", limits.programmatic.waiting},
-        {"triggering", limits.programmatic.triggering},
-        {"triggering_node", limits.programmatic.node},
-        {"triggering_block", limits.programmatic.block},
-        {"programmatic_issued", limits.programmatic.issued},
-        {"released", limits.programmatic.released},
-    };
-    return limits.has_programmatic ? add_figures(found, programmatic, sizeof programmatic / sizeof *programmatic)
-                                   : found;
+    PyObject *dict = probe_dict(&launch_probe, &found);
+    return found.launch.has_programmatic ? probe_add_figures(dict, programmatic, &found) : dict;
 }
 
-/* The format is "in:NAME". */
 static int
-parse_most(PyObject *arguments, PyObject *keywords, const char *format, int *device, Py_ssize_t *bytes)
+measure_copies(const struct request *request, union found *found, struct status *status)
 {
-    static char *names[] = {"device", "nbytes", NULL};
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, format, names, device, bytes))
-        return -1;
-    if (*device >= 0 && *bytes > 0)
-        return 0;
-    PyErr_SetString(PyExc_ValueError, "device must be at least 0, nbytes at least 1");
-    return -1;
+    return limits_copies(request->device, (size_t)request->bytes, &found->copies, status);
 }
 
-const char copy_limits_doc[] =
-    PyDoc_STR("copy_limits($module, device, nbytes)\n--\n\n"
-              "Seconds of copies of 4 KiB, four times as much, and so on up to nbytes: a dict of lists. 'bytes' of\n"
-              "each; 'to_device' and 'to_host' from and to page-locked memory, by the host's clock until cudaMemcpy\n"
-              "returns; 'pageable_to_device' and 'pageable_to_host' the same of ordinary memory; 'staged_to_device'\n"
-              "of ordinary memory until cudaMemcpyAsync returns; 'queued_to_device'\n"
-              "and 'queued_to_host' behind another copy of the stream, by the device's clock. And a float,\n"
-              "'kernel_between', what an empty kernel takes between two copies of a stream.");
+static const struct probe copies_probe = {
+    .format = "in:copy_limits",
+    .measure = measure_copies,
+    .figures = (const struct figure[]){FIGURE("kernel_between", copies.kernel_between), END},
+    .columns =
+        (const struct figure[]){COLUMN("to_device", copy_seconds, to_device), COLUMN("to_host", copy_seconds, to_host),
+                                COLUMN("pageable_to_device", copy_seconds, pageable_to_device),
+                                COLUMN("pageable_to_host", copy_seconds, pageable_to_host),
+                                COLUMN("staged_to_device", copy_seconds, staged_to_device),
+                                COLUMN("queued_to_device", copy_seconds, queued_to_device),
+                                COLUMN("queued_to_host", copy_seconds, queued_to_host), END},
+    .array = offsetof(union found, copies.sizes),
+    .stride = sizeof(struct copy_seconds),
+    .count = offsetof(union found, copies.count),
+};
+
+const char copy_limits_doc[] = PyDoc_STR(
+    "copy_limits($module, device, nbytes)\n--\n\n"
+    "Seconds of copies of 4 KiB, four times as much, and so on up to nbytes: a dict of lists. 'bytes' of each;\n"
+    "'to_device' and 'to_host' from and to page-locked memory, by the host's clock until cudaMemcpy returns;\n"
+    "'pageable_to_device' and 'pageable_to_host' the same of ordinary memory; 'staged_to_device' of ordinary\n"
+    "memory until cudaMemcpyAsync returns; 'queued_to_device' and 'queued_to_host' behind another copy of the\n"
+    "stream, by the device's clock. And a float, 'kernel_between', what an empty kernel takes between two\n"
+    "copies of a stream.");
 
 PyObject *
 py_copy_limits(PyObject *module, PyObject *arguments, PyObject *keywords)
 {
-    int device;
-    Py_ssize_t bytes;
-    struct status status;
-    struct copy_limits limits;
-    if (parse_most(arguments, keywords, "in:copy_limits", &device, &bytes) < 0)
-        return NULL;
-    PyThreadState *released = PyEval_SaveThread();
-    int failed = limits_copies(device, (size_t)bytes, &limits, &status);
-    PyEval_RestoreThread(released);
-    if (failed)
-        return status_raise(PyModule_GetState(module), &status);
-#define LIST(name) #name, list_of(limits.sizes, sizeof *limits.sizes, offsetof(struct copy_seconds, name), limits.count)
-    return Py_BuildValue(
-        "{s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:N,s:d}", "bytes",
-        sizes_of(limits.sizes, sizeof *limits.sizes, offsetof(struct copy_seconds, bytes), limits.count),
-        LIST(to_device), LIST(to_host), LIST(pageable_to_device), LIST(pageable_to_host), LIST(staged_to_device),
-        LIST(queued_to_device), LIST(queued_to_host), "kernel_between", limits.kernel_between);
-#undef LIST
+    return probe_run(module, arguments, keywords, &copies_probe);
 }
+
+static int
+measure_allocation(const struct request *request, union found *found, struct status *status)
+{
+    return limits_allocation(request->device, (size_t)request->bytes, &found->allocation, status);
+}
+
+static const struct probe allocation_probe = {
+    .format = "in:allocation_limits",
+    .measure = measure_allocation,
+    .figures = (const struct figure[]){FIGURE("pool_again", allocation.pool_again), END},
+    .columns =
+        (const struct figure[]){COLUMN("malloc", allocation_seconds, malloc), COLUMN("pool", allocation_seconds, pool),
+                                COLUMN("pinned", allocation_seconds, pinned), END},
+    .array = offsetof(union found, allocation.sizes),
+    .stride = sizeof(struct allocation_seconds),
+    .count = offsetof(union found, allocation.count),
+};
 
 const char allocation_limits_doc[] = PyDoc_STR(
     "allocation_limits($module, device, nbytes)\n--\n\n"
@@ -268,25 +210,23 @@ const char allocation_limits_doc[] = PyDoc_STR(
 PyObject *
 py_allocation_limits(PyObject *module, PyObject *arguments, PyObject *keywords)
 {
-    int device;
-    Py_ssize_t bytes;
-    struct status status;
-    struct allocation_limits limits;
-    if (parse_most(arguments, keywords, "in:allocation_limits", &device, &bytes) < 0)
-        return NULL;
-    PyThreadState *released = PyEval_SaveThread();
-    int failed = limits_allocation(device, (size_t)bytes, &limits, &status);
-    PyEval_RestoreThread(released);
-    if (failed)
-        return status_raise(PyModule_GetState(module), &status);
-#define LIST(name)                                                                                                     \
-#name, list_of(limits.sizes, sizeof *limits.sizes, offsetof(struct allocation_seconds, name), limits.count)
-    return Py_BuildValue(
-        "{s:N,s:N,s:N,s:N,s:d}", "bytes",
-        sizes_of(limits.sizes, sizeof *limits.sizes, offsetof(struct allocation_seconds, bytes), limits.count),
-        LIST(malloc), LIST(pool), LIST(pinned), "pool_again", limits.pool_again);
-#undef LIST
+    return probe_run(module, arguments, keywords, &allocation_probe);
 }
+
+static int
+measure_mapped(const struct request *request, union found *found, struct status *status)
+{
+    return limits_mapped(request->device, (size_t)request->bytes, &found->mapped, status);
+}
+
+static const struct probe mapped_probe = {
+    .format = "in:mapped_limits",
+    .measure = measure_mapped,
+    .columns = (const struct figure[]){COLUMN("merged", mapped_seconds, seconds), END},
+    .array = offsetof(union found, mapped.sizes),
+    .stride = sizeof(struct mapped_seconds),
+    .count = offsetof(union found, mapped.count),
+};
 
 const char mapped_limits_doc[] = PyDoc_STR(
     "mapped_limits($module, device, nbytes)\n--\n\n"
@@ -296,22 +236,24 @@ const char mapped_limits_doc[] = PyDoc_STR(
 PyObject *
 py_mapped_limits(PyObject *module, PyObject *arguments, PyObject *keywords)
 {
-    int device;
-    Py_ssize_t bytes;
-    struct status status;
-    struct mapped_limits limits;
-    if (parse_most(arguments, keywords, "in:mapped_limits", &device, &bytes) < 0)
-        return NULL;
-    PyThreadState *released = PyEval_SaveThread();
-    int failed = limits_mapped(device, (size_t)bytes, &limits, &status);
-    PyEval_RestoreThread(released);
-    if (failed)
-        return status_raise(PyModule_GetState(module), &status);
-    const size_t stride = sizeof *limits.sizes;
-    return Py_BuildValue("{s:N,s:N}", "bytes",
-                         sizes_of(limits.sizes, stride, offsetof(struct mapped_seconds, bytes), limits.count), "merged",
-                         list_of(limits.sizes, stride, offsetof(struct mapped_seconds, seconds), limits.count));
+    return probe_run(module, arguments, keywords, &mapped_probe);
 }
+
+static int
+measure_managed(const struct request *request, union found *found, struct status *status)
+{
+    return limits_managed(request->device, (size_t)request->bytes, &found->managed, status);
+}
+
+static const struct probe managed_probe = {
+    .format = "in:managed_limits",
+    .measure = measure_managed,
+    .columns = (const struct figure[]){COLUMN("touched", managed_seconds, touched),
+                                       COLUMN("made", managed_seconds, made), END},
+    .array = offsetof(union found, managed.sizes),
+    .stride = sizeof(struct managed_seconds),
+    .count = offsetof(union found, managed.count),
+};
 
 const char managed_limits_doc[] = PyDoc_STR(
     "managed_limits($module, device, nbytes)\n--\n\n"
@@ -322,48 +264,34 @@ const char managed_limits_doc[] = PyDoc_STR(
 PyObject *
 py_managed_limits(PyObject *module, PyObject *arguments, PyObject *keywords)
 {
-    int device;
-    Py_ssize_t bytes;
-    struct status status;
-    struct managed_limits limits;
-    if (parse_most(arguments, keywords, "in:managed_limits", &device, &bytes) < 0)
-        return NULL;
-    PyThreadState *released = PyEval_SaveThread();
-    int failed = limits_managed(device, (size_t)bytes, &limits, &status);
-    PyEval_RestoreThread(released);
-    if (failed)
-        return status_raise(PyModule_GetState(module), &status);
-    const size_t stride = sizeof *limits.sizes;
-    return Py_BuildValue(
-        "{s:N,s:N,s:N}", "bytes", sizes_of(limits.sizes, stride, offsetof(struct managed_seconds, bytes), limits.count),
-        "touched", list_of(limits.sizes, stride, offsetof(struct managed_seconds, touched), limits.count), "made",
-        list_of(limits.sizes, stride, offsetof(struct managed_seconds, made), limits.count));
+    return probe_run(module, arguments, keywords, &managed_probe);
 }
+
+static int
+measure_crew(const struct request *request, union found *found, struct status *status)
+{
+    return limits_crew(request->device, threads_available(), (size_t)request->bytes, &found->crew, status);
+}
+
+static const struct probe crew_probe = {
+    .format = "in:crew_limits",
+    .measure = measure_crew,
+    .figures = (const struct figure[]){FIGURE("wake", crew.wake), FIGURE("wake_one", crew.wake_one),
+                                       FIGURE("copy_one", crew.copy_one), FIGURE("copy_all", crew.copy_all),
+                                       FIGURE("call_one", crew.call_one), FIGURE("call_all", crew.call_all), END},
+};
 
 const char crew_limits_doc[] = PyDoc_STR(
     "crew_limits($module, device, nbytes)\n--\n\n"
     "What the threads that an addition may use do together, a dict: 'threads', how many; 'wake', seconds until\n"
-    "they have answered after a rest, 'wake_one', until one has; 'copy_one' and 'copy_all', bytes a second that one of "
-    "them and all\n"
-    "copy, nbytes in all, into page-locked memory that stays in the cache; 'call_one' and 'call_all', seconds\n"
-    "of a call that queues a copy or a kernel, when one of them queues and when all do.");
+    "they have answered after a rest, 'wake_one', until one has; 'copy_one' and 'copy_all', bytes a second\n"
+    "that one of them and all copy, nbytes in all, into page-locked memory that stays in the cache; 'call_one'\n"
+    "and 'call_all', seconds of a call that queues a copy or a kernel, when one of them queues and when all\n"
+    "do.");
 
 PyObject *
 py_crew_limits(PyObject *module, PyObject *arguments, PyObject *keywords)
 {
-    int device;
-    Py_ssize_t bytes;
-    struct status status;
-    struct crew_limits limits;
-    if (parse_most(arguments, keywords, "in:crew_limits", &device, &bytes) < 0)
-        return NULL;
-    const int threads = threads_available();
-    PyThreadState *released = PyEval_SaveThread();
-    int failed = limits_crew(device, threads, (size_t)bytes, &limits, &status);
-    PyEval_RestoreThread(released);
-    if (failed)
-        return status_raise(PyModule_GetState(module), &status);
-    return Py_BuildValue("{s:i,s:d,s:d,s:d,s:d,s:d,s:d}", "threads", threads, "wake", limits.wake, "wake_one",
-                         limits.wake_one, "copy_one", limits.copy_one, "copy_all", limits.copy_all, "call_one",
-                         limits.call_one, "call_all", limits.call_all);
+    PyObject *dict = probe_run(module, arguments, keywords, &crew_probe);
+    return dict ? probe_add(dict, "threads", PyLong_FromLong(threads_available())) : NULL;
 }
