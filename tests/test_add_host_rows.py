@@ -74,6 +74,27 @@ def test_large_sum_is_ours_and_numpys(name):
     assert_as_numpy(*operands[::-1])
 
 
+LONGS = ("b", "B", "?", "l", "L", "q", "Q")
+
+
+@pytest.mark.parametrize("first", "qQ")
+@pytest.mark.parametrize("second", LONGS)
+def test_long_and_long_long_are_told_apart_as_numpy_does(first, second):
+    a, row = matrix(first)[:, 3:], values(np.dtype(second), COLUMNS - 3, 1)
+    for operands in ((a, row), (row, a), (a, row[0]), (a, 1)):
+        want = np.add(*operands).dtype
+        assert want == np.float64 or route(*operands)["route"] == "host"
+        assert vecadd.add(*operands).dtype.char == want.char
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "u2", "i4", "u8", "f4", "f8", "c8", "c16"])
+def test_bools_that_are_views_of_other_bytes_are_zero_or_one(dtype):
+    bools = np.random.default_rng(0).integers(0, 256, (4 * ROWS, COLUMNS), np.uint8).view(bool)
+    row = values(np.dtype(dtype), COLUMNS, 1)
+    assert route(bools, row)["route"] == "host"
+    assert_as_numpy(bools, row)
+
+
 NUMPYS = {
     "small": lambda: (matrix(rows=3), 1.5),
     "short rows": lambda: (matrix(rows=200_000, columns=3), np.ones(3, "f4")),

@@ -61,6 +61,17 @@ def into(out, *inputs, **keywords):
     return call
 
 
+def into_broadcast(shape, *inputs):
+    """A call whose out comes from numpy.broadcast_arrays: NumPy warns before it writes there, once."""
+
+    def call(add):
+        target = np.broadcast_arrays(np.ones(shape[1:], "f4"), np.ones(shape, "f4"))[0]
+        result = add(*inputs, target)
+        return result is target, target, add(*inputs, target)
+
+    return call
+
+
 def itself_in_part(start, stop, out_start):
     """a = memory[start:stop], out = as much memory from out_start on."""
 
@@ -136,6 +147,9 @@ CALLS = {
     "longlong": lambda add: add(i16(9).astype("q"), i16(9).astype("q")),
     "ulonglong": lambda add: add(i16(9).astype("Q"), i16(9).astype("Q")),
     "long and longlong": lambda add: add(i16(9).astype("l"), i16(9).astype("q")),
+    "longlong and long": lambda add: add(i16(9).astype("q"), i16(9).astype("l")),
+    "bools of other bytes": lambda add: add(np.arange(9, dtype="u1").view(bool), np.zeros(9, bool)),
+    "bools of other bytes and integers": lambda add: add(np.arange(9, dtype="u1").view(bool), i16(9)),
     "objects": lambda add: add(np.array([1, Fraction(1, 3), "a"], object), np.array([2, 3, "b"], object)),
     "objects that cannot": lambda add: add(np.array([1, None], object), np.array([2, 3], object)),
     "datetime and timedelta": lambda add: add(np.array(["2020-01-01"], "M8[D]"), np.array([3], "m8[h]")),
@@ -197,6 +211,8 @@ CALLS = {
     "larger out": into(lambda: np.zeros((4, 6), "f4"), f32(6), f32(6)),
     "smaller out": into(lambda: np.zeros(1, "f4"), f32(6), f32(6)),
     "out of subclass": into(lambda: np.zeros(6, "f4").view(Subclass), f32(6), f32(6)),
+    "out of broadcast_arrays": into_broadcast((1, 4), f32(1, 4), f32(1, 4)),
+    "out of broadcast_arrays and a number": into_broadcast((1, 100_000), f32(1, 100_000), 1),
     "0-d out": into(lambda: np.zeros((), "f4"), f32(), f32()),
     "0-d out of scalars": into(lambda: np.zeros((), "f4"), 1, 2),
     "out is a list": lambda add: add(f32(3), f32(3), out=[0, 0, 0]),
@@ -226,7 +242,7 @@ def plain(x):
     if isinstance(x, np.ndarray):
         flags = x.flags.c_contiguous, x.flags.f_contiguous, x.flags.writeable
         content = x.tobytes() if x.dtype in DTYPES else repr(x.tolist())
-        return type(x), x.dtype, x.dtype.byteorder, x.shape, flags, content, getattr(x, "note", None)
+        return type(x), x.dtype, x.dtype.char, x.dtype.byteorder, x.shape, flags, content, getattr(x, "note", None)
     if isinstance(x, np.generic):
         return type(x), x.tobytes()
     if isinstance(x, tuple | list):

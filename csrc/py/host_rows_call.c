@@ -85,32 +85,33 @@ side_from(struct module_state *state, PyObject *object, struct side *side, PyObj
     return dtype >= 0;
 }
 
+/* Finds the sum's dtype, and makes an array of a side that is a number. */
 static bool
-promote(struct module_state *state, struct side side[2], PyObject *held[2], enum dtype *promoted)
+promote(struct module_state *state, struct side side[2], struct host_rows_call *call)
 {
     if (side[0].weak && side[1].weak)
         return false;
     for (int i = 0; i < 2; i++) {
         if (!side[i].weak)
             continue;
-        *promoted = side[i].dtype = side[1 - i].dtype;
-        if (!number_fits(side[i].weak, *promoted))
+        side[i].dtype = side[1 - i].dtype;
+        if (!number_fits(side[i].weak, side[i].dtype))
             return false;
-        side[i].array = array_of_number(state, side[i].weak, *promoted);
-        held[i] = (PyObject *)side[i].array;
-        return side[i].array != NULL;
+        side[i].array = array_of_number(state, side[i].weak, side[i].dtype);
+        call->scalars[i] = (PyObject *)side[i].array;
+        if (!side[i].array)
+            return false;
     }
-    *promoted = side[0].dtype;
-    if (side[0].dtype == side[1].dtype)
-        return true;
-    PyArray_Descr *common = PyArray_PromoteTypes(PyArray_DESCR(side[0].array), PyArray_DESCR(side[1].array));
-    if (!common) {
+    PyArray_Descr *of[] = {PyArray_DESCR(side[0].array), PyArray_DESCR(side[1].array)};
+    const bool weak = side[0].weak || side[1].weak;
+    call->descr =
+        weak ? (PyArray_Descr *)Py_NewRef((PyObject *)of[side[0].weak != NULL]) : PyArray_PromoteTypes(of[0], of[1]);
+    if (!call->descr) {
         PyErr_Clear();
         return false;
     }
-    const int dtype = dtype_of_descr(state, common);
-    Py_DECREF(common);
-    *promoted = (enum dtype)dtype;
+    const int dtype = dtype_of_descr(state, call->descr);
+    call->core.dtype = (enum dtype)dtype;
     return dtype >= 0;
 }
 
@@ -205,7 +206,7 @@ out_suits(struct module_state *state, PyObject *object, const struct side side[2
           npy_intp strides[ROLE_COUNT][LAYOUT_DIMENSIONS])
 {
     PyArrayObject *out = (PyArrayObject *)object;
-    if (!PyArray_CheckExact(object) || !(PyArray_FLAGS(out) & NPY_ARRAY_WRITEABLE) ||
+    if (!PyArray_CheckExact(object) || !written_silently(out) ||
         dtype_of_descr(state, PyArray_DESCR(out)) != (int)call->core.dtype || PyArray_NDIM(out) != call->ndim ||
         !PyArray_CompareLists(PyArray_DIMS(out), call->shape, call->ndim))
         return false;
@@ -257,7 +258,7 @@ describe(struct module_state *state, PyObject *const objects[ROLE_COUNT], struct
     for (int k = 0; k < 2; k++)
         if (!side_from(state, objects[k], &side[k], &call->scalars[k]))
             return 0;
-    if (!promote(state, side, call->scalars, &call->core.dtype) || !broadcast(side, call))
+    if (!promote(state, side, call) || !broadcast(side, call))
         return 0;
 
     const size_t itemsize = dtype_table[call->core.dtype].itemsize;
@@ -293,6 +294,7 @@ int
 host_rows_call_from(struct module_state *state, PyObject *const objects[ROLE_COUNT], struct host_rows_call *call)
 {
     call->scalars[0] = call->scalars[1] = NULL;
+    call->descr = NULL;
     const int found = describe(state, objects, call);
     if (found <= 0)
         host_rows_call_clear(call);
@@ -304,16 +306,13 @@ host_rows_call_clear(struct host_rows_call *call)
 {
     Py_CLEAR(call->scalars[0]);
     Py_CLEAR(call->scalars[1]);
+    Py_CLEAR(call->descr);
 }
 
 PyObject *
 host_rows_call_run(struct module_state *state, const struct host_rows_call *call, PyObject *out)
 {
-    PyArray_Descr *descr = out ? NULL : dtype_descr(state, call->core.dtype);
-    if (!out && !descr)
-        return NULL;
-    PyObject *sum = out ? Py_NewRef(out) : host_result(state, descr, call->ndim, call->shape, call->fortran);
-    Py_XDECREF((PyObject *)descr);
+    PyObject *sum = out ? Py_NewRef(out) : host_result(state, call->descr, call->ndim, call->shape, call->fortran);
     if (!sum)
         return NULL;
     void *c = PyArray_DATA((PyArrayObject *)sum);

@@ -16,6 +16,10 @@ extern const char *const role_name[ROLE_COUNT]; /* "a", "b", "out" */
 /* The dtype of a NumPy dtype object, or -1 where it is none of ours: other byte order and metadata included. */
 int dtype_of_descr(struct module_state *state, PyArray_Descr *descr);
 
+/* Whether the array may be written, and without the warning that NumPy gives before it writes to an array that
+ * numpy.broadcast_arrays made. */
+bool written_silently(PyArrayObject *array);
+
 /* A new reference to the NumPy dtype object; NULL with an exception where bfloat16's ml_dtypes is not imported. */
 PyArray_Descr *dtype_descr(struct module_state *state, enum dtype dtype);
 

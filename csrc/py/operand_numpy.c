@@ -92,6 +92,13 @@ dtype_refuse(const char *what, PyObject *given)
     return NULL;
 }
 
+bool
+written_silently(PyArrayObject *array)
+{
+    const int flags = PyArray_FLAGS(array);
+    return flags & NPY_ARRAY_WRITEABLE && flags >= 0; /* the sign is NPY_ARRAY_WARN_ON_WRITE, which no header has */
+}
+
 /* Why numpy.add has to look after `out`; NULL where it need not. */
 static const char *
 out_refusal(const struct operand operands[ROLE_COUNT])
@@ -99,7 +106,7 @@ out_refusal(const struct operand operands[ROLE_COUNT])
     const struct operand *a = &operands[ROLE_A], *b = &operands[ROLE_B], *c = &operands[ROLE_OUT];
     size_t bytes = c->size * dtype_table[c->dtype].itemsize;
     if (!c->writable)
-        return "out is read-only";
+        return "out is read-only, or writing to it warns";
     if (plan_overlaps_in_part(a->data, c->data, bytes) || plan_overlaps_in_part(b->data, c->data, bytes))
         return "out overlaps an input in part";
     return NULL;
@@ -114,7 +121,7 @@ operand_of(PyArrayObject *array, int dtype)
                             .dtype = (enum dtype)dtype,
                             .place = PLACE_HOST,
                             .device = -1,
-                            .writable = PyArray_FLAGS(array) & NPY_ARRAY_WRITEABLE};
+                            .writable = written_silently(array)};
 }
 
 bool
