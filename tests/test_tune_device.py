@@ -50,6 +50,15 @@ def test_lines_are_held_only_where_the_kernel_can_and_the_l2_is_passed() -> None
     assert {recipe.demoted for recipe in large if recipe.loads} == set(tuning.DEMOTED)
 
 
+def test_every_recipe_of_the_build_is_met_where_it_rules_and_is_among_those_searched(device: int) -> None:
+    known = _core.device_recipes(device)
+    shipped = [(row[0], Recipe(*row[1:])) for row in known["shipped"]]
+    met = {size: recipe_for(shipped, size) for size in tuning.BYTES}
+    assert set(met.values()) == {recipe for _, recipe in shipped}
+    for size, recipe in met.items():
+        assert recipe in candidates(size, known["l2"], tuning.HOLDS)
+
+
 class Rounds:
     """In the place of measurements: each dtype's paired ratios, by recipe, over the build's."""
 

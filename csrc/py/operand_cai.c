@@ -410,6 +410,8 @@ device_operand_clear(struct device_operand *operand)
 bool
 device_operand_is(const struct device_operand *operand, enum dtype dtype, int ndim, const Py_ssize_t *shape)
 {
-    return operand->operand.dtype == dtype && operand->ndim == ndim && !operand->strides &&
-           memcmp(operand->shape, shape, (size_t)ndim * sizeof *shape) == 0;
+    bool is = operand->operand.dtype == dtype && operand->ndim == ndim && !operand->strides;
+    for (int i = 0; i < ndim && is; i++)
+        is = operand->shape[i] == shape[i];
+    return is;
 }

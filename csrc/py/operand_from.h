@@ -4,6 +4,7 @@
 #define VECADD_OPERAND_FROM_H
 
 #include "device.h"
+#include "dlpack.h"
 #include "dtype.h"
 #include "module.h"
 #include "operand.h"
@@ -68,6 +69,10 @@ struct operand_reader {
         int device; /* one more than the ordinal; 0: not known */
         void *stream;
     } torch_stream, cupy_stream;
+    struct known_dtype {
+        struct dl_data_type type; /* of the last tensor; no lanes: not known */
+        enum dtype dtype;
+    } torch_dtype;
     bool defers;         /* see DEVICE_OPERAND_DEFERRED */
     int keeps_gradients; /* PyTorch's grad mode: 1 or 0, one more than each; 0: not known */
 };

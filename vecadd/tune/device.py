@@ -22,7 +22,7 @@ from vecadd.bench.limits import FixedLimit
 from vecadd.bench.timing import Cell, Measurement, Timed, paired_ratio
 from vecadd.tune.part import Found, Part, Tell
 
-BYTES = tuple(3 << power for power in (16, 20, 22, 24, 26, 28, 30))  # of a, b and c together
+BYTES = tuple(3 << power for power in (16, 20, 22, 24, 26, 27, 28, 30))  # of a, b and c together
 DTYPES = ("float32", "int8", "float16", "float64")  # the first is searched with, the others must agree
 
 BLOCKS = (128, 256, 512, 768, 1024)
