@@ -22,6 +22,7 @@ ONLY_WITH_CUDA = {
     "csrc/core/batch.c",
     "csrc/core/batch_graph.c",
     "csrc/core/device.c",
+    "csrc/core/device_errors.c",
     "csrc/core/device_pointers.c",
     "csrc/core/device_queue.c",
     "csrc/core/device_recipes.c",

@@ -1,7 +1,5 @@
 #include "threads.h"
 
-#include <limits.h>
-#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -10,20 +8,14 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "cpus.h"
 #include "fpenv.h"
+#include "futex.h"
 #include "runtime.h"
+#include "threads_count.h"
 
 enum {
-    THREADS_MAX = 256,
     CACHE_LINE = 64,
-    SPIN_NS = 50000, /* to sleep and be woken costs 10 to 50 us: waiting longer burns more than it can save */
-    PAUSES_A_LOOK_AT_THE_CLOCK = 16,
-
     /* Short jobs that follow each other as closely as this, for as long as that, have workers woken for them: the wake
      * costs the caller 2-5 us, a fiftieth of the time that has passed, and saves more if the burst goes on as long. */
     BURST_GAP_NS = 25000,
@@ -76,92 +68,6 @@ struct thread_pool {
     struct worker worker[THREADS_MAX];
     struct slice slice[THREADS_MAX];
 };
-
-static atomic_int usable_cpus; /* 0: not asked yet */
-static atomic_int available;
-
-static int
-usable_cpus_once(void)
-{
-    int count = atomic_load_explicit(&usable_cpus, memory_order_relaxed);
-    if (count == 0) {
-        count = cpus_usable();
-        atomic_store_explicit(&usable_cpus, count, memory_order_relaxed);
-    }
-    return count;
-}
-
-static _Thread_local bool stays_alone;
-
-void
-threads_set_alone(bool alone)
-{
-    stays_alone = alone;
-}
-
-bool
-threads_alone(void)
-{
-    return stays_alone;
-}
-
-int
-threads_available(void)
-{
-    int count = atomic_load_explicit(&available, memory_order_relaxed);
-    if (count == 0) {
-        const char *wish = getenv("VECADD_NUM_THREADS");
-        char *end = NULL;
-        const long number = wish ? strtol(wish, &end, 10) : 0;
-        count = number > 0 && *end == '\0' ? (number < THREADS_MAX ? (int)number : THREADS_MAX) : usable_cpus_once();
-        atomic_store_explicit(&available, count, memory_order_relaxed);
-    }
-    return count;
-}
-
-static void
-futex_wait(atomic_uint *word, unsigned expected)
-{
-    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, NULL, NULL, 0);
-}
-
-static void
-futex_wake(atomic_uint *word)
-{
-    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
-}
-
-static void
-pause_briefly(void)
-{
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ __volatile__("yield");
-#endif
-}
-
-static long long
-now_ns(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return time.tv_sec * 1000000000LL + time.tv_nsec;
-}
-
-/* Waits a while for the state to change, in hope. */
-static void
-spin_while(atomic_uint *state, unsigned value)
-{
-    const long long deadline = now_ns() + SPIN_NS;
-    do {
-        for (int i = 0; i < PAUSES_A_LOOK_AT_THE_CLOCK; i++) {
-            if (atomic_load_explicit(state, memory_order_relaxed) != value)
-                return;
-            pause_briefly();
-        }
-    } while (now_ns() < deadline);
-}
 
 /* Two at a time by every thread at every block: a small job is over before it has paid for many wakes, and a large one
  * has all its threads after a few rounds. */
@@ -341,7 +247,7 @@ staff_pool(struct thread_pool *pool, int threads)
         threads = THREADS_MAX;
     while (pool->started < threads - 1 && start_worker(pool, pool->started + 1))
         pool->started++;
-    atomic_store_explicit(&pool->spins, pool->started < usable_cpus_once(), memory_order_relaxed);
+    atomic_store_explicit(&pool->spins, pool->started < threads_usable_cpus(), memory_order_relaxed);
     return threads <= pool->started ? threads : pool->started + 1;
 }
 
@@ -500,6 +406,5 @@ void
 threads_after_fork(void)
 {
     atomic_store(&runtime.threads, NULL);
-    atomic_store(&usable_cpus, 0);
-    atomic_store(&available, 0);
+    threads_count_forget();
 }

@@ -1,4 +1,4 @@
-/* From lists of arrays to one piece of work: what add_many does before it computes, and the computing. */
+/* From lists of arrays to one piece of work: many.c does what add_many does before it computes, many_run.c computes. */
 #ifndef VECADD_MANY_H
 #define VECADD_MANY_H
 

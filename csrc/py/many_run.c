@@ -1,0 +1,64 @@
+/* The computing: one launch, or one pass of the threads, and what is left to add itself. */
+#include "add.h"
+#include "errors.h"
+#include "floating_errors.h"
+#include "many.h"
+#include "many_others.h"
+
+struct device_batch
+many_batch(const struct many_call *call)
+{
+    return (struct device_batch){.adds = call->adds,
+                                 .count = call->add_count,
+                                 .device = call->device,
+                                 .stream = call->stream,
+                                 .join = call->join,
+                                 .joins = call->joins};
+}
+
+static int
+run_on_device(struct module_state *state, const struct many_call *call, struct graph *graph)
+{
+    const struct device_batch batch = many_batch(call);
+    struct status status;
+    PyThreadState *released = PyEval_SaveThread(); /* a launch may wait, as in add.c, and so may the graph's lock */
+    int failed = graph ? graph_run(graph, &status) : device_add_many(&batch, &status);
+    PyEval_RestoreThread(released);
+    if (failed)
+        status_raise(state, &status);
+    return failed;
+}
+
+static int
+run_on_host(struct module_state *state, const struct many_call *call, unsigned *flags)
+{
+    struct status status;
+    const struct host_simd *simd = host_simd_chosen(&status);
+    if (!simd) {
+        status_raise(state, &status);
+        return -1;
+    }
+    size_t bytes = 0;
+    for (size_t i = 0; i < call->add_count; i++)
+        bytes += call->adds[i].n * lane_size[call->adds[i].lane];
+    const struct host_schedule schedule = host_add_many_schedule(bytes);
+    PyThreadState *released = schedule.threads > 1 || bytes >= RELEASE_BYTES ? PyEval_SaveThread() : NULL;
+    int failed = host_add_many(simd, &schedule, call->adds, call->add_count, flags, &status);
+    if (released)
+        PyEval_RestoreThread(released);
+    if (failed)
+        status_raise(state, &status);
+    return failed;
+}
+
+int
+many_run(PyObject *module, struct many_call *call, struct graph *graph)
+{
+    struct module_state *state = PyModule_GetState(module);
+    unsigned flags = 0;
+    if (call->add_count &&
+        (call->place == PLACE_HOST ? run_on_host(state, call, &flags) : run_on_device(state, call, graph)) < 0)
+        return -1;
+    /* After them: a warning may be an error, and comes when all sums are written. */
+    return many_run_others(module, call) < 0 ? -1 : give_floating_errors(flags);
+}
