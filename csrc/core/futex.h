@@ -7,8 +7,9 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "now.h"
 
 enum {
     SPIN_NS = 50000, /* to sleep and be woken costs 10 to 50 us: waiting longer burns more than it can save */
@@ -36,14 +37,6 @@ pause_briefly(void)
 #elif defined(__aarch64__)
     __asm__ __volatile__("yield");
 #endif
-}
-
-static inline long long
-now_ns(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return time.tv_sec * 1000000000LL + time.tv_nsec;
 }
 
 /* Waits a while for the state to change, in hope. */

@@ -1,20 +1,12 @@
 #include "bare.h"
 
 #include <cuda_runtime_api.h>
-#include <time.h>
 
 #include "device.h"
 #include "device_state.h"
 #include "graph_kind.h"
 #include "kernels.h"
-
-static double
-now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
+#include "now.h"
 
 static int
 queue(const struct add_call *call, cudaGraphExec_t graph, int calls, struct status *status)
@@ -54,9 +46,9 @@ bare_launches(const struct plan *plan, enum bare_way way, int calls, double *sec
     }
     if ((way == BARE_GRAPH && graph_capture_add(&graph, &call, status) < 0) || wait(plan->stream, status) < 0)
         goto done;
-    const double begin = now();
+    const double begin = now_seconds();
     result = queue(&call, graph, calls, status);
-    *seconds = (now() - begin) / calls;
+    *seconds = (now_seconds() - begin) / calls;
     if (result == 0)
         result = wait(plan->stream, status);
     else

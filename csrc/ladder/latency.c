@@ -6,13 +6,13 @@
  * waits for the new stream, because it is drained before the rung returns. Making it (4 us) is not timed. */
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "clock.h"
 #include "device.h"
 #include "device_state.h"
 #include "latency/latency.h"
 #include "latency_stages.h"
+#include "now.h"
 #include "stream.h"
 
 enum { PARAM_ADDS, PARAM_CHAIN, MOST_ADDS = 1 << 20 };
@@ -20,14 +20,6 @@ enum { PARAM_ADDS, PARAM_CHAIN, MOST_ADDS = 1 << 20 };
 /* One rung's way through a call whose stream is the rung's own and idle. */
 typedef int queue_and_wait(const struct rung_call *call, const struct small_add *add, struct latency_stages *stages,
                            struct status *status);
-
-static double
-now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
-}
 
 /* The i-th addition, given the one before it; a stretch of no lanes where there are more additions than lanes. */
 static void
@@ -66,9 +58,9 @@ static int
 drain(const struct rung_call *call, double begin, struct latency_stages *stages, cudaError_t error, const char *what,
       struct status *status)
 {
-    stages->issue = now() - begin;
+    stages->issue = now_seconds() - begin;
     const cudaError_t waited = stream_wait(call->stream);
-    stages->total = now() - begin;
+    stages->total = now_seconds() - begin;
     if (error == cudaSuccess && waited != cudaSuccess) {
         error = waited;
         what = "cudaStreamSynchronize";
@@ -82,7 +74,7 @@ loop(const struct rung_call *call, const struct small_add *how, struct latency_s
     cudaError_t error = (cudaError_t)how->load(call);
     if (error != cudaSuccess)
         return device_status(status, error, "cudaFuncGetAttributes");
-    const double begin = now();
+    const double begin = now_seconds();
     error = launch_each(call, how);
     return drain(call, begin, stages, error, how->call, status);
 }
@@ -137,31 +129,31 @@ as_graph(const struct rung_call *call, const struct small_add *how, struct laten
     if (error != cudaSuccess)
         goto failed;
 
-    double begin = now();
+    double begin = now_seconds();
     error = capture(call, how, &graph, &what);
-    stages->capture = now() - begin;
+    stages->capture = now_seconds() - begin;
     if (error != cudaSuccess)
         goto failed;
 
-    begin = now();
+    begin = now_seconds();
     error = instantiate(graph, call->stream, &exec, &what);
-    stages->instantiate = now() - begin;
+    stages->instantiate = now_seconds() - begin;
     if (error != cudaSuccess)
         goto failed;
 
-    begin = now();
+    begin = now_seconds();
     error = cudaGraphLaunch(exec, call->stream);
     result = drain(call, begin, stages, error, "cudaGraphLaunch", status);
     goto done;
 failed:
     device_status(status, error, what);
 done:
-    begin = now();
+    begin = now_seconds();
     if (exec)
         cudaGraphExecDestroy(exec);
     if (graph)
         cudaGraphDestroy(graph);
-    stages->destroy = now() - begin;
+    stages->destroy = now_seconds() - begin;
     return result;
 }
 
@@ -216,7 +208,7 @@ as_batch(const struct rung_call *call, const struct small_add *how, struct laten
     int result = -1;
     void *device = NULL;
     size_t longest;
-    const double begin = now();
+    const double begin = now_seconds();
     struct segment *const table = segments_of(call, &longest);
     const size_t bytes = (size_t)call->params[PARAM_ADDS] * sizeof *table;
     if (!table)

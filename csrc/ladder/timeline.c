@@ -2,12 +2,12 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <time.h>
 
 #if VECADD_CUDA
 #include <cuda_runtime_api.h>
 
 #include "device.h"
+#include "now.h"
 #else
 typedef struct CUevent_st *cudaEvent_t;
 #endif
@@ -51,14 +51,6 @@ timeline_entries(const struct timeline *timeline, const struct timeline_entry **
 
 #if VECADD_CUDA
 
-static double
-host_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
 static int
 take_origin(struct timeline *timeline, struct status *status)
 {
@@ -71,7 +63,7 @@ take_origin(struct timeline *timeline, struct status *status)
     error = cudaEventSynchronize(timeline->origin);
     if (error != cudaSuccess)
         return device_status(status, error, "cudaEventSynchronize");
-    timeline->host_origin = host_now();
+    timeline->host_origin = now_seconds();
     return 0;
 }
 
@@ -138,7 +130,7 @@ timeline_begin_host(struct timeline *timeline, enum timeline_what what)
         return 0;
     const size_t entry = new_entry(timeline, what, TIMELINE_HOST, 0);
     if (entry < timeline->room)
-        timeline->entries[entry].begin = host_now() - timeline->host_origin;
+        timeline->entries[entry].begin = now_seconds() - timeline->host_origin;
     return entry;
 }
 
@@ -146,7 +138,7 @@ void
 timeline_end_host(struct timeline *timeline, size_t entry)
 {
     if (timeline && entry < timeline->room)
-        timeline->entries[entry].end = host_now() - timeline->host_origin;
+        timeline->entries[entry].end = now_seconds() - timeline->host_origin;
 }
 
 /* Seconds of every entry, the earliest at 0. */

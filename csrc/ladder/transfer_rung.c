@@ -1,9 +1,9 @@
 #include "transfer_rung.h"
 
 #include <stdint.h>
-#include <time.h>
 
 #include "device.h"
+#include "now.h"
 
 extern const struct rung rung_naive, rung_restrict, rung_float4, rung_tuned, rung_single_thread, rung_single_block,
     rung_grid_stride;
@@ -22,14 +22,6 @@ const char transfer_kernel_what[] =
     "0 naive, 1 restrict, 2 float4, 3 tuned, 4 single_thread; 5 single_block and 6 grid_stride add to a sum that is "
     "cleared first";
 const char transfer_allocates_what[] = "1: arrays and streams are made and freed inside the timed part";
-
-static double
-now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
-}
 
 int
 transfer_is_pinned(const void *memory, size_t bytes, bool *pinned, struct status *status)
@@ -97,13 +89,13 @@ transfer_run_leave(struct transfer_run *run, int result, struct status *status)
 void
 transfer_clock_start(struct transfer_run *run)
 {
-    run->begin = now();
+    run->begin = now_seconds();
 }
 
 void
 transfer_clock_stop(struct transfer_run *run)
 {
-    run->seconds = now() - run->begin;
+    run->seconds = now_seconds() - run->begin;
 }
 
 bool

@@ -80,19 +80,19 @@ made_once(const struct device_scope *scope, cudaStream_t stream, const struct wa
     void *memory[ARRAYS] = {NULL};
     int result = 0;
     probe_disturb(); /* as additions are, among other work */
-    const double begin = probe_now();
+    const double begin = now_seconds();
     for (int i = 0; i < ARRAYS && result == 0; i++)
         result = way->make(scope, stream, bytes, &memory[i], status);
     if (result == 0)
         result = use(memory, host, bytes, stream, status);
-    const double used = probe_now();
+    const double used = now_seconds();
     if (result == 0)
         result = use(memory, host, bytes, stream, status);
-    const double used_again = probe_now();
+    const double used_again = now_seconds();
     for (int i = 0; i < ARRAYS; i++)
         if (memory[i])
             way->give_back(stream, memory[i]);
-    *seconds = used - begin - (used_again - used) + (probe_now() - used_again);
+    *seconds = used - begin - (used_again - used) + (now_seconds() - used_again);
     return result;
 }
 
@@ -128,11 +128,11 @@ pin_and_free(size_t bytes, double *seconds, struct status *status)
     double each[ROUNDS_OF_LARGE];
     for (int round = -1; round < ROUNDS_OF_LARGE; round++) {
         void *memory;
-        const double begin = probe_now();
+        const double begin = now_seconds();
         cudaError_t error = cudaHostAlloc(&memory, bytes, cudaHostAllocPortable);
         if (error == cudaSuccess)
             error = cudaFreeHost(memory);
-        each[round < 0 ? 0 : round] = probe_now() - begin;
+        each[round < 0 ? 0 : round] = now_seconds() - begin;
         if (error != cudaSuccess)
             return device_status(status, error, "cudaHostAlloc");
     }
@@ -148,14 +148,14 @@ from_the_pool_again(const struct device_scope *scope, double *seconds, struct st
     if (probe_open(&probe, scope, 0, status) < 0)
         goto done;
     for (int round = 0; round < 2; round++) { /* the first time does not count */
-        const double begin = probe_now();
+        const double begin = now_seconds();
         for (int i = 0; i < POOLED; i++) {
             void *memory = NULL;
             if (pool_allocate(scope, probe.stream, SMALLEST, &memory, status) < 0)
                 goto done;
             pool_release(probe.stream, memory);
         }
-        *seconds = (probe_now() - begin) / POOLED;
+        *seconds = (now_seconds() - begin) / POOLED;
     }
     const cudaError_t error = stream_wait(probe.stream);
     result = error == cudaSuccess ? 0 : device_status(status, error, "cudaStreamSynchronize");

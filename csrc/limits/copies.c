@@ -92,9 +92,9 @@ waited_copy(const struct copies *copies, char *hosts, enum cudaMemcpyKind kind, 
     const bool up = kind == cudaMemcpyHostToDevice;
     for (int round = -KEPT; round < rounds_of(bytes); round++) {
         void *host = hosts + (size_t)(round + KEPT) % KEPT * bytes;
-        const double begin = probe_now();
+        const double begin = now_seconds();
         const cudaError_t error = cudaMemcpy(up ? device : host, up ? host : device, bytes, kind);
-        each[round < 0 ? 0 : round] = probe_now() - begin;
+        each[round < 0 ? 0 : round] = now_seconds() - begin;
         if (error != cudaSuccess)
             return device_status(status, error, "cudaMemcpy");
     }
@@ -109,12 +109,12 @@ staged_copy(const struct copies *copies, int count, size_t bytes, double *second
     double each[ROUNDS];
     size_t turn = 0;
     for (int round = -1; round < rounds_of(bytes); round++) {
-        const double begin = probe_now();
+        const double begin = now_seconds();
         cudaError_t error = cudaSuccess;
         for (int i = 0; i < count && error == cudaSuccess; i++)
             error = cudaMemcpyAsync(copies->probe.memory, copies->ordinary + turn++ % KEPT * bytes, bytes,
                                     cudaMemcpyHostToDevice, copies->probe.stream);
-        each[round < 0 ? 0 : round] = (probe_now() - begin) / count;
+        each[round < 0 ? 0 : round] = (now_seconds() - begin) / count;
         const cudaError_t waited = stream_wait(copies->probe.stream);
         if (error != cudaSuccess || waited != cudaSuccess)
             return device_status(status, error != cudaSuccess ? error : waited, "cudaMemcpyAsync");

@@ -118,12 +118,12 @@ give_out(struct crew *crew, enum task task, int members)
 static int
 run_task(struct crew *crew, enum task task, int members, double *seconds, struct status *status)
 {
-    const double begin = probe_now();
+    const double begin = now_seconds();
     give_out(crew, task, members);
     do_task(&crew->member[0], task);
     while (atomic_load(&crew->working) > 0)
         sched_yield();
-    *seconds = probe_now() - begin;
+    *seconds = now_seconds() - begin;
     int result = 0;
     for (int i = 0; i < members && task == QUEUE; i++) {
         cudaError_t error = crew->member[i].error;

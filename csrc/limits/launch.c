@@ -71,11 +71,11 @@ measure_host(const struct probe *probe, const struct empties *empties, int round
     double until_queued[ROUNDS_MOST], until_done[ROUNDS_MOST];
     for (int round = -1; round < rounds; round++) {
         const int kept = round < 0 ? 0 : round;
-        const double begin = probe_now();
+        const double begin = now_seconds();
         const cudaError_t error = queue_empties(probe, empties);
-        until_queued[kept] = probe_now() - begin;
+        until_queued[kept] = now_seconds() - begin;
         const cudaError_t waited = stream_wait(probe->stream);
-        until_done[kept] = probe_now() - begin;
+        until_done[kept] = now_seconds() - begin;
         if (error != cudaSuccess || waited != cudaSuccess)
             return device_status(status, error != cudaSuccess ? error : waited, "cudaLaunchKernel");
     }

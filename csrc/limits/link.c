@@ -101,11 +101,11 @@ static int
 waited_copies(const struct link_probe *probe, double *seconds, struct status *status)
 {
     cudaError_t error = cudaSuccess;
-    const double begin = probe_now();
+    const double begin = now_seconds();
     for (int i = 0; i < COSTS && error == cudaSuccess; i++)
         error = i % 2 ? cudaMemcpy(probe->host[1], probe->device[1], SMALL, cudaMemcpyDeviceToHost)
                       : cudaMemcpy(probe->device[0], probe->host[0], SMALL, cudaMemcpyHostToDevice);
-    *seconds = (probe_now() - begin) / COSTS;
+    *seconds = (now_seconds() - begin) / COSTS;
     return error == cudaSuccess ? 0 : device_status(status, error, "cudaMemcpy");
 }
 
@@ -113,10 +113,10 @@ static int
 queued_copies(const struct link_probe *probe, double *seconds, struct status *status)
 {
     cudaError_t error = cudaSuccess;
-    const double begin = probe_now();
+    const double begin = now_seconds();
     for (int i = 0; i < COSTS && error == cudaSuccess; i++)
         error = cudaMemcpyAsync(probe->device[0], probe->host[0], SMALL, cudaMemcpyHostToDevice, probe->up);
-    *seconds = (probe_now() - begin) / COSTS;
+    *seconds = (now_seconds() - begin) / COSTS;
     const cudaError_t waited = stream_wait(probe->up);
     if (error == cudaSuccess)
         error = waited;
@@ -147,16 +147,16 @@ made_streams(const struct link_probe *probe, double *seconds, struct status *sta
     for (int i = 0; i < COSTS / STREAMS && error == cudaSuccess; i++) {
         int made = 0;
         probe_disturb();
-        double begin = probe_now();
+        double begin = now_seconds();
         while (made < STREAMS && (error = cudaStreamCreate(&streams[made])) == cudaSuccess)
             made++;
-        *seconds += probe_now() - begin;
+        *seconds += now_seconds() - begin;
         for (int k = 0; k < made && error == cudaSuccess; k++)
             error = use_stream(probe, streams[k]);
-        begin = probe_now();
+        begin = now_seconds();
         for (int k = 0; k < made; k++)
             cudaStreamDestroy(streams[k]);
-        *seconds += probe_now() - begin;
+        *seconds += now_seconds() - begin;
     }
     *seconds /= COSTS;
     return error == cudaSuccess ? 0 : device_status(status, error, "cudaStreamCreate");

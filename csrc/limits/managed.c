@@ -17,11 +17,11 @@ shared_once(const struct probe *probe, char *ordinary, size_t bytes, double *tou
             struct status *status)
 {
     char *memory;
-    const double begin = probe_now();
+    const double begin = now_seconds();
     cudaError_t error = cudaMallocManaged((void **)&memory, ARRAYS * bytes, cudaMemAttachGlobal);
     if (error != cudaSuccess)
         return device_status(status, error, "cudaMallocManaged");
-    const double there = probe_now();
+    const double there = now_seconds();
     for (int i = 0; i < ARRAYS - 1; i++)
         memcpy(memory + (size_t)i * bytes, ordinary, bytes);
     error = limits_merge_launch(memory, ARRAYS * bytes, probe->stream);
@@ -30,10 +30,10 @@ shared_once(const struct probe *probe, char *ordinary, size_t bytes, double *tou
         error = waited;
     if (error == cudaSuccess)
         memcpy(ordinary, memory + (ARRAYS - 1) * bytes, bytes);
-    const double done = probe_now();
+    const double done = now_seconds();
     cudaFree(memory);
     *touched = done - there;
-    *made = there - begin + probe_now() - done;
+    *made = there - begin + now_seconds() - done;
     return error == cudaSuccess ? 0 : device_status(status, error, "cudaLaunchKernel");
 }
 

@@ -44,10 +44,10 @@ merged(const struct mapped *mapped, size_t bytes, double *seconds, struct status
 {
     double each[ROUNDS];
     for (int round = -1; round < ROUNDS; round++) {
-        const double begin = probe_now();
+        const double begin = now_seconds();
         const cudaError_t error = limits_merge_launch(mapped->device, ARRAYS * bytes, mapped->probe.stream);
         const cudaError_t waited = stream_wait(mapped->probe.stream);
-        each[round < 0 ? 0 : round] = probe_now() - begin;
+        each[round < 0 ? 0 : round] = now_seconds() - begin;
         if (error != cudaSuccess || waited != cudaSuccess)
             return device_status(status, error != cudaSuccess ? error : waited, "cudaLaunchKernel");
     }

@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "device.h"
 #include "kernels.h"
@@ -86,12 +85,4 @@ probe_disturb(void)
     static unsigned char value;
     memset(others, ++value, sizeof others);
     __asm__ volatile("" : : "r"(others) : "memory");
-}
-
-double
-probe_now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "device_state.h"
+#include "now.h"
 #include "probes.h"
 #include "status.h"
 
@@ -43,8 +44,5 @@ double probe_median(double *figures, int rounds);
 
 /* Leaves nothing in the caches that a processor has for itself. */
 void probe_disturb(void);
-
-/* The host's clock, in seconds. */
-double probe_now(void);
 
 #endif

@@ -19,7 +19,7 @@ table_pass(const struct probe *probe, cudaStream_t stream, const struct device_s
 {
     void *device = NULL;
     int result = -1;
-    const double begin = probe_now();
+    const double begin = now_seconds();
     struct limits_job *const jobs = malloc(count * sizeof *jobs);
     if (!jobs)
         return status_set(status, STATUS_MEMORY, "there is no memory for a table of %u jobs", count);
@@ -35,7 +35,7 @@ table_pass(const struct probe *probe, cudaStream_t stream, const struct device_s
     if (error == cudaSuccess)
         error = limits_table_launch(device, count, THREADS, probe->sink, stream);
     const cudaError_t waited = stream_wait(stream);
-    *seconds = probe_now() - begin;
+    *seconds = now_seconds() - begin;
     if (error == cudaSuccess)
         error = waited;
     result = error == cudaSuccess ? 0 : device_status(status, error, "cudaMemcpyAsync");

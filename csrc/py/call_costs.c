@@ -1,20 +1,12 @@
 /* Where the nanoseconds of a call of add go: its stages, and the bare launches that it is held against. */
 #include <string.h>
-#include <time.h>
 
 #include "bare.h"
 #include "errors.h"
 #include "methods.h"
+#include "now.h"
 #include "prepare.h"
 #include "result.h"
-
-static double
-now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 /* A call of add for three device arrays that is to be made `calls` times. */
 struct repeated_call {
@@ -111,13 +103,13 @@ time_stages(struct module_state *state, PyObject *const objects[ROLE_COUNT], int
     struct device_operand operand, made;
     struct status status;
     unsigned flags;
-    double begin = now();
+    double begin = now_seconds();
     for (int i = 0; i < calls; i++)
         if (add_arguments_parse(state, "add", objects, ROLE_COUNT, NULL, &arguments) < 0)
             return -1;
-    stages->parse = now() - begin;
+    stages->parse = now_seconds() - begin;
 
-    begin = now();
+    begin = now_seconds();
     for (int i = 0; i < calls; i++) {
         struct operand_reader reader = {0};
         for (int role = 0; role < ROLE_COUNT; role++) {
@@ -126,20 +118,20 @@ time_stages(struct module_state *state, PyObject *const objects[ROLE_COUNT], int
             device_operand_clear(&operand);
         }
     }
-    stages->describe = now() - begin;
+    stages->describe = now_seconds() - begin;
 
-    begin = now();
+    begin = now_seconds();
     for (int i = 0; i < calls; i++) {
         if (call_prepare(state, &arguments, &call) < 0)
             return -1;
         call_clear(&call);
     }
-    stages->plan = now() - begin - stages->describe;
+    stages->plan = now_seconds() - begin - stages->describe;
 
     if (call_prepare(state, &arguments, &call) < 0)
         return -1;
     int failed = 0;
-    begin = now();
+    begin = now_seconds();
     for (int i = 0; i < calls && !failed; i++) {
         PyObject *sum =
             device_result(state, &call.devices[call.sum.like], &call.sum, call.plan.device, call.plan.stream, &made);
@@ -148,9 +140,9 @@ time_stages(struct module_state *state, PyObject *const objects[ROLE_COUNT], int
             device_operand_clear(&made);
         Py_XDECREF(sum);
     }
-    stages->allocate = now() - begin;
+    stages->allocate = now_seconds() - begin;
 
-    begin = now();
+    begin = now_seconds();
     for (int i = 0; i < calls && !failed; i++) {
         PyThreadState *released = PyEval_SaveThread();
         failed = plan_run(&call.plan, &flags, &status);
@@ -158,7 +150,7 @@ time_stages(struct module_state *state, PyObject *const objects[ROLE_COUNT], int
         if (failed)
             status_raise(state, &status);
     }
-    stages->launch = now() - begin;
+    stages->launch = now_seconds() - begin;
     call_clear(&call);
     return failed;
 }

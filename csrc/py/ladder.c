@@ -1,11 +1,11 @@
 /* The ladder from Python: what rungs there are, one run of one of them, and outputs that no earlier run has filled. */
 #include <string.h>
-#include <time.h>
 
 #include "clock.h"
 #include "errors.h"
 #include "memory.h"
 #include "methods.h"
+#include "now.h"
 #include "rung_arguments.h"
 
 static const char *const family_name[] = {
@@ -96,13 +96,11 @@ py_rungs(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
 static int
 run_by_host_clock(const struct rung *rung, struct rung_call *call, double *seconds, struct status *status)
 {
-    struct timespec begin, end;
     double given = -1;
     call->seconds = &given;
-    clock_gettime(CLOCK_MONOTONIC, &begin);
+    const double begin = now_seconds();
     int failed = rung->run(call, status);
-    clock_gettime(CLOCK_MONOTONIC, &end);
-    *seconds = (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9;
+    *seconds = now_seconds() - begin;
     if (given >= 0)
         *seconds = given;
     return failed;
