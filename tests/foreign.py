@@ -20,6 +20,7 @@ class Driver(ABC):
     def __init__(self) -> None:
         self._memory: dict[int, int] = {}
         self._streams: dict[int, int] = {}
+        self._graphs: list[int] = []
 
     def allocate(self, nbytes: int, device: int = 0) -> int:
         """The address of `nbytes` of a device's memory."""
@@ -39,11 +40,25 @@ class Driver(ABC):
     def close(self) -> None:
         for device in {*self._streams.values(), *self._memory.values()}:
             self.synchronize(device)
+        for graph in self._graphs:
+            self._destroy_graph(graph)
         for handle, device in self._streams.items():
             self._destroy(handle, device)
         for pointer in [*self._memory]:
             self.free(pointer)
         self._streams.clear()
+        self._graphs.clear()
+
+    @contextlib.contextmanager
+    def capture(self, stream: int) -> Iterator[list[int]]:
+        """Captures what is queued on the stream within a with block, into the graph that the list holds after it."""
+        captured: list[int] = []
+        self._begin_capture(stream)
+        try:
+            yield captured
+        finally:
+            captured.append(self._end_capture(stream))
+        self._graphs += captured
 
     def write(self, pointer: int, x: NDArray[Any]) -> None:
         """Copies x to the device after everything that is queued there, and waits."""
@@ -67,9 +82,23 @@ class Driver(ABC):
     def on(self, device: int) -> contextlib.AbstractContextManager[None]:
         """Another current device for the calling thread, within a with block."""
 
-    @abstractmethod
     def copy_late(self, stream: int, target: int, source: int, nbytes: int) -> None:
         """Queues a device-to-device copy on a stream, so that it happens noticeably after this call returns."""
+        device = self.device_of(target)
+        self.delay(stream, device)
+        self.copy(stream, target, source, nbytes, device)
+
+    @abstractmethod
+    def delay(self, stream: int, device: int = 0) -> None:
+        """Queues work on a stream that takes noticeable time: on a GPU 6 ms or more."""
+
+    @abstractmethod
+    def copy(self, stream: int, target: int, source: int, nbytes: int, device: int = 0) -> None:
+        """Queues a device-to-device copy on a stream, of anybody's memory on that device."""
+
+    @abstractmethod
+    def launch(self, graph: int, stream: int) -> None:
+        """Queues what was captured."""
 
     @abstractmethod
     def synchronize(self, device: int) -> None:
@@ -92,6 +121,15 @@ class Driver(ABC):
 
     @abstractmethod
     def _destroy(self, stream: int, device: int) -> None: ...
+
+    @abstractmethod
+    def _begin_capture(self, stream: int) -> None: ...
+
+    @abstractmethod
+    def _end_capture(self, stream: int) -> int: ...
+
+    @abstractmethod
+    def _destroy_graph(self, graph: int) -> None: ...
 
 
 class GpuDriver(Driver):
@@ -159,16 +197,39 @@ class GpuDriver(Driver):
         with self._on(device):
             self._call("cuStreamDestroy_v2", ctypes.c_void_p(stream))
 
-    def copy_late(self, stream: int, target: int, source: int, nbytes: int) -> None:
-        device = self.device_of(target)
+    def delay(self, stream: int, device: int = 0) -> None:
         if device not in self._scratch:
             self._scratch[device] = self.allocate(self.DELAY_BYTES, device)
         with self._on(device):
             scratch, bytes_ = ctypes.c_uint64(self._scratch[device]), ctypes.c_size_t(self.DELAY_BYTES)
             for _ in range(self.DELAY_MEMSETS):
                 self._call("cuMemsetD8Async", scratch, ctypes.c_ubyte(0), bytes_, ctypes.c_void_p(stream))
+
+    def copy(self, stream: int, target: int, source: int, nbytes: int, device: int = 0) -> None:
+        with self._on(device):
             pointers = ctypes.c_uint64(target), ctypes.c_uint64(source)
             self._call("cuMemcpyDtoDAsync_v2", *pointers, ctypes.c_size_t(nbytes), ctypes.c_void_p(stream))
+
+    def launch(self, graph: int, stream: int) -> None:
+        with self._on(0):
+            self._call("cuGraphLaunch", ctypes.c_void_p(graph), ctypes.c_void_p(stream))
+
+    def _begin_capture(self, stream: int) -> None:
+        with self._on(0):
+            self._call("cuStreamBeginCapture_v2", ctypes.c_void_p(stream), 0)
+
+    def _end_capture(self, stream: int) -> int:
+        captured, ready = ctypes.c_void_p(), ctypes.c_void_p()
+        with self._on(0):
+            self._call("cuStreamEndCapture", ctypes.c_void_p(stream), ctypes.byref(captured))
+            self._call("cuGraphInstantiateWithFlags", ctypes.byref(ready), captured, ctypes.c_ulonglong(0))
+            self._call("cuGraphDestroy", captured)
+        assert ready.value is not None
+        return ready.value
+
+    def _destroy_graph(self, graph: int) -> None:
+        with self._on(0):
+            self._call("cuGraphExecDestroy", ctypes.c_void_p(graph))
 
     def synchronize(self, device: int) -> None:
         with self._on(device):
@@ -225,8 +286,23 @@ class DoubleDriver(Driver):
     def _destroy(self, stream: int, device: int) -> None:
         self._control.stream_destroy(stream)
 
-    def copy_late(self, stream: int, target: int, source: int, nbytes: int) -> None:
+    def delay(self, stream: int, device: int = 0) -> None:
+        """Everything is late."""
+
+    def copy(self, stream: int, target: int, source: int, nbytes: int, device: int = 0) -> None:
         self._control.copy_async(target, source, nbytes, stream)
+
+    def launch(self, graph: int, stream: int) -> None:
+        self._control.graph_launch(graph, stream)
+
+    def _begin_capture(self, stream: int) -> None:
+        self._control.capture_begin(stream)
+
+    def _end_capture(self, stream: int) -> int:
+        return int(self._control.capture_end(stream))
+
+    def _destroy_graph(self, graph: int) -> None:
+        self._control.graph_destroy(graph)
 
     def synchronize(self, device: int) -> None:
         self._control.synchronize(device)

@@ -81,6 +81,33 @@ def test_producer_is_told_the_stream_that_another_operand_leads_to(lend, foreign
     finish(driver)
 
 
+def test_producers_in_lists_are_told_the_stream_that_another_pair_leads_to(lend, foreign, driver):
+    x, stream = lend(np.ones(N)), driver.stream()
+    other, outs = foreign(np.ones(N), stream=stream), [foreign(np.zeros(N)) for _ in range(3)]
+    vecadd.add_many([x, x, other], [x, other, other], outs)
+    assert {keywords["stream"] for keywords in x.asked} == {stream}
+    assert all((out.numpy() == 2).all() for out in outs)
+    finish(driver)
+    assert x.deleted == x.given
+
+
+def test_producers_in_lists_are_read_where_no_array_leads_to_a_stream(lend, driver):
+    x = lend(np.ones(N))
+    got = vecadd.add_many([x, x], [x, vecadd.to_device(np.ones(N))])
+    assert {keywords["stream"] for keywords in x.asked} == {LEGACY}
+    assert all((total.numpy() == 2).all() for total in got)
+    finish(driver)
+    assert x.deleted == x.given
+
+
+def test_an_out_in_a_lists_producers_memory_is_refused(lend, driver):
+    x, y = lend(np.ones(N)), vecadd.to_device(np.ones(N))
+    with pytest.raises(ValueError, match="overlaps"):
+        vecadd.add_many([x, y], [y, y], [x.array, x])
+    finish(driver)
+    assert x.deleted == x.given
+
+
 @pytest.mark.parametrize("seed", range(40 if ON_DOUBLE else 3))
 @pytest.mark.parametrize("given", [False, True], ids=["no stream=", "stream="])
 def test_sum_comes_after_what_the_producer_queued_on_the_consumers_stream(request, lend, foreign, driver, seed, given):
@@ -338,6 +365,7 @@ def test_consumers_stream_comes_after_the_sum_and_the_release_after_the_consumer
     [
         ({"stream": 0}, ValueError, "ambiguous"),
         ({"stream": -2}, ValueError, "handle"),
+        ({"stream": 3}, ValueError, "handle"),
         ({"stream": "1"}, TypeError, "handle"),
         ({"stream": True}, TypeError, "handle"),
         ({"max_version": 1}, TypeError, "max_version"),

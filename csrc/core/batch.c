@@ -49,18 +49,6 @@ collect(struct launcher *launcher, const struct batch_add *add)
     return error;
 }
 
-/* The operands' streams wait for `stream`, or it for them. */
-static int
-join_all(const struct device_batch *batch, int device, bool before, struct status *status)
-{
-    for (size_t i = 0; i < batch->joins; i++) {
-        void *const other = batch->join[i];
-        if (stream_join(device, before ? other : batch->stream, before ? batch->stream : other, status) < 0)
-            return -1;
-    }
-    return 0;
-}
-
 cudaError_t
 batch_launch_all(const struct device_batch *batch, cudaStream_t stream, bool *queued)
 {
@@ -81,14 +69,21 @@ batch_launch_all(const struct device_batch *batch, cudaStream_t stream, bool *qu
 static int
 queue_joined(const struct device_batch *batch, int device, cudaGraphExec_t graph, bool *queued, struct status *status)
 {
-    if (join_all(batch, device, true, status) < 0)
+    bool in_capture;
+    if (stream_any_captures(batch->stream, batch->join, batch->joins, &in_capture, status) < 0)
         return -1;
+    for (size_t i = 0; i < batch->joins; i++)
+        if (stream_come_after(device, batch->stream, batch->join[i], in_capture, status) < 0)
+            return -1;
     const cudaError_t error =
         graph ? cudaGraphLaunch(graph, batch->stream) : batch_launch_all(batch, batch->stream, queued);
     if (error != cudaSuccess)
         return device_status(status, error, graph ? "cudaGraphLaunch" : "cudaLaunchKernel");
     *queued = true;
-    return join_all(batch, device, false, status);
+    for (size_t i = 0; i < batch->joins; i++)
+        if (stream_come_before(device, batch->stream, batch->join[i], in_capture, status) < 0)
+            return -1;
+    return 0;
 }
 
 int

@@ -1,9 +1,5 @@
-#include <stdlib.h>
-#include <string.h>
-
 #include "batch_queue.h"
 #include "graph_kind.h"
-#include "stream.h"
 
 static cudaError_t
 launch(const void *context, cudaStream_t stream)
@@ -27,27 +23,9 @@ queue(const struct device_scope *scope, const void *work, cudaGraphExec_t graph,
 }
 
 static int
-add_in_capture(struct device_batch batch, struct status *status)
+add(const void *work, struct status *status)
 {
-    const size_t bytes = batch.joins * sizeof *batch.join;
-    void **const join = malloc(bytes + 1);
-    if (!join)
-        return status_set(status, STATUS_MEMORY, "there is no memory for %zu streams", batch.joins);
-    if (bytes)
-        memcpy(join, batch.join, bytes);
-    const int kept = stream_keep_capturing(join, (int)batch.joins, status);
-    batch.join = join;
-    batch.joins = (size_t)kept;
-    const int result = kept < 0 ? -1 : device_add_many(&batch, status);
-    free(join);
-    return result;
-}
-
-static int
-add(const void *work, bool in_capture, struct status *status)
-{
-    const struct device_batch *batch = work;
-    return in_capture ? add_in_capture(*batch, status) : device_add_many(batch, status);
+    return device_add_many(work, status);
 }
 
 int

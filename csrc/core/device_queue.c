@@ -54,8 +54,11 @@ static int
 queue_joined(const struct device_scope *scope, const struct plan *plan, void *temporary, cudaGraphExec_t graph,
              bool *queued, struct status *status)
 {
+    bool in_capture;
+    if (stream_any_captures(plan->stream, plan->join, (size_t)plan->joins, &in_capture, status) < 0)
+        return -1;
     for (int i = 0; i < plan->joins; i++)
-        if (stream_join(scope->device, plan->join[i], plan->stream, status) < 0)
+        if (stream_come_after(scope->device, plan->stream, plan->join[i], in_capture, status) < 0)
             return -1;
     int failed;
     if (graph)
@@ -67,7 +70,7 @@ queue_joined(const struct device_scope *scope, const struct plan *plan, void *te
     if (failed)
         return -1;
     for (int i = 0; i < plan->joins; i++)
-        if (stream_join(scope->device, plan->stream, plan->join[i], status) < 0)
+        if (stream_come_before(scope->device, plan->stream, plan->join[i], in_capture, status) < 0)
             return -1;
     return 0;
 }

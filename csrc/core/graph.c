@@ -127,7 +127,7 @@ graph_run(struct graph *graph, struct status *status)
     bool captures;
     int result = stream_captures(graph->stream, &captures, status);
     if (result == 0 && (captures || !graph->exec))
-        result = graph->kind->add(graph->work, captures, status);
+        result = graph->kind->add(graph->work, status);
     else if (result == 0) {
         pthread_mutex_lock(&graph->lock);
         result = graph->kind->queue(&scope, graph->work, graph->exec, status);

@@ -18,8 +18,8 @@ struct graph_kind {
     /* Queues the graph between the joins of the work's streams. */
     int (*queue)(const struct device_scope *scope, const void *work, cudaGraphExec_t graph, struct status *status);
 
-    /* Does the work without a graph. In a capture it joins only those streams that capture too. */
-    int (*add)(const void *work, bool in_capture, struct status *status);
+    /* Does the work without a graph. */
+    int (*add)(const void *work, struct status *status);
 };
 
 /* graph_of_plan and graph_of_batch, given their kind. */

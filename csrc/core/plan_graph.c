@@ -1,6 +1,5 @@
 #include "device.h"
 #include "graph_kind.h"
-#include "stream.h"
 
 static cudaError_t
 launch(const void *context, cudaStream_t stream)
@@ -43,12 +42,9 @@ queue(const struct device_scope *scope, const void *work, cudaGraphExec_t graph,
 }
 
 static int
-add(const void *work, bool in_capture, struct status *status)
+add(const void *work, struct status *status)
 {
-    struct plan plan = *(const struct plan *)work;
-    if (in_capture)
-        plan.joins = stream_keep_capturing(plan.join, plan.joins, status);
-    return plan.joins < 0 ? -1 : device_add(&plan, status);
+    return device_add(work, status);
 }
 
 int

@@ -52,17 +52,15 @@ stream_captures(void *stream, bool *captures, struct status *status)
 }
 
 int
-stream_keep_capturing(void **streams, int count, struct status *status)
+stream_any_captures(void *stream, void *const *others, size_t count, bool *captures, struct status *status)
 {
-    int kept = 0;
-    for (int i = 0; i < count; i++) {
-        bool captures;
-        if (stream_captures(streams[i], &captures, status) < 0)
+    *captures = false;
+    if (count > 0 && stream_captures(stream, captures, status) < 0)
+        return -1;
+    for (size_t i = 0; i < count && !*captures; i++)
+        if (stream_captures(others[i], captures, status) < 0)
             return -1;
-        if (captures)
-            streams[kept++] = streams[i];
-    }
-    return kept;
+    return 0;
 }
 
 int
@@ -89,6 +87,27 @@ stream_join(int device, void *before, void *after, struct status *status)
         device_status(status, error, call);
     device_leave(&scope);
     return error == cudaSuccess ? 0 : -1;
+}
+
+static int
+join_in(int device, void *before, void *after, void *other, bool in_capture, struct status *status)
+{
+    bool takes_part = true;
+    if (in_capture && stream_captures(other, &takes_part, status) < 0)
+        return -1;
+    return takes_part ? stream_join(device, before, after, status) : 0;
+}
+
+int
+stream_come_after(int device, void *stream, void *other, bool in_capture, struct status *status)
+{
+    return join_in(device, other, stream, other, in_capture, status);
+}
+
+int
+stream_come_before(int device, void *stream, void *other, bool in_capture, struct status *status)
+{
+    return join_in(device, stream, other, other, in_capture, status);
 }
 
 /* Also false where it cannot be asked: the legacy default stream while another one captures. */

@@ -3,6 +3,7 @@
 #define VECADD_STREAM_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "status.h"
 
@@ -14,17 +15,22 @@ int stream_check_device(int device, void *stream, struct status *status);
  * never captured. */
 int stream_captures(void *stream, bool *captures, struct status *status);
 
-/* Leaves in place those of `streams` that capture now, and returns how many they are, or -1 with *status set. For what
- * was planned before a capture: nothing in one can wait for a stream outside of it, which would end it, or hold it up.
- */
-int stream_keep_capturing(void **streams, int count, struct status *status);
-
 /* Makes work queued on `after` from now on wait for what `before` holds now, without a host synchronise. The same
  * stream twice is a no-op. */
 int stream_join(int device, void *before, void *after, struct status *status);
 
-/* The same, or nothing where one of the two captures or is gone: for destructors, which must not become part of a graph
- * and have nobody to tell. */
+/* Whether work on `stream` that is ordered with that on `others` becomes part of a capture. No CUDA call where there
+ * are no others. */
+int stream_any_captures(void *stream, void *const *others, size_t count, bool *captures, struct status *status);
+
+/* Has an addition on `stream` come after what an operand's stream `other` holds; or has that wait for the addition. In
+ * a capture a stream that is not part of it is passed over: to wait for it would end the capture, and arrays are to be
+ * ready for one. */
+int stream_come_after(int device, void *stream, void *other, bool in_capture, struct status *status);
+int stream_come_before(int device, void *stream, void *other, bool in_capture, struct status *status);
+
+/* stream_join, or nothing where one of the two captures or is gone: for destructors, which must not become part of a
+ * graph and have nobody to tell. */
 void stream_join_if_free(int device, void *before, void *after);
 
 /* A point in a stream's work, for what has to live until it is reached. NULL where nothing needs to live on: the stream

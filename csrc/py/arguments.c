@@ -100,6 +100,10 @@ device_from_object(PyObject *object, enum device_choice *choice, int *device)
     return -1;
 }
 
+/* 0 to 2 name the default streams. Every other handle is an address, which the driver follows without a look: a 3 ended
+ * the process (driver 580), so what lies in the first page, where nothing is, is refused here. */
+enum { LAST_NAMED_STREAM = 2, LEAST_POINTER = 4096 };
+
 int
 stream_from_handle(PyObject *handle, const char *what, void **stream)
 {
@@ -110,11 +114,11 @@ stream_from_handle(PyObject *handle, const char *what, void **stream)
     PyObject *number = PyNumber_Index(handle);
     unsigned long long value = number ? PyLong_AsUnsignedLongLong(number) : 0;
     Py_XDECREF(number);
-    if (PyErr_Occurred()) {
-        if (PyErr_ExceptionMatches(PyExc_OverflowError)) {
-            PyErr_Clear();
-            PyErr_Format(PyExc_ValueError, "%s: %R is no stream handle", what, handle);
-        }
+    if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_OverflowError))
+        return -1;
+    if (PyErr_Occurred() || (value > LAST_NAMED_STREAM && value < LEAST_POINTER)) {
+        PyErr_Clear();
+        PyErr_Format(PyExc_ValueError, "%s: %R is no stream handle", what, handle);
         return -1;
     }
     *stream = value == 1 ? NULL : (void *)(uintptr_t)value;

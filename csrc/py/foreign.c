@@ -29,9 +29,8 @@ plainly_on_host(PyObject *object)
     return PyArray_Check(object) || PyArray_IsAnyScalar(object) || PyList_Check(object) || PyTuple_Check(object);
 }
 
-/* A new reference to the library of the object's type, NULL where it is none that we know. Returns 0, or -1. */
-static int
-find_library(struct module_state *state, PyObject *object, PyObject **library)
+int
+foreign_library(struct module_state *state, PyObject *object, PyObject **library)
 {
     PyObject *library_of = library_of_function(state);
     *library = library_of ? PyObject_CallFunctionObjArgs(library_of, (PyObject *)Py_TYPE(object), NULL) : NULL;
@@ -49,7 +48,7 @@ foreign_is_operand(struct module_state *state, PyObject *object)
     PyObject *library, *export;
     if (plainly_on_host(object))
         return 1;
-    if (find_library(state, object, &library) < 0)
+    if (foreign_library(state, object, &library) < 0)
         return -1;
     int found = library != NULL;
     Py_XDECREF(library);
@@ -65,7 +64,7 @@ foreign_export(struct module_state *state, PyObject *object, bool writing, PyObj
     *library = *exported = NULL;
     if (plainly_on_host(object))
         return 0;
-    if (find_library(state, object, library) < 0)
+    if (foreign_library(state, object, library) < 0)
         return -1;
     if (!*library) {
         /* NumPy's protocol goes first for everybody whom we do not know: it says how the object wants to be added. */
@@ -137,7 +136,7 @@ foreign_host_library(struct module_state *state, PyObject *const objects[ROLE_CO
             continue;
         if (plainly_on_host(object))
             goto none;
-        if (find_library(state, object, &found) < 0)
+        if (foreign_library(state, object, &found) < 0)
             goto failed;
         if (!found || (*library && found != *library)) {
             Py_XDECREF(found);

@@ -11,6 +11,10 @@
  * the object's own. */
 int foreign_is_operand(struct module_state *state, PyObject *object);
 
+/* A new reference to the library of the object's type, NULL where it is none that we know. Returns 0, or -1 with an
+ * exception set. */
+int foreign_library(struct module_state *state, PyObject *object, PyObject **library);
+
 /* Finds what the array interface of `object` is to be read from: the object itself, or what its library gives for it.
  * Returns 1 with new references (*library may be NULL), 0 where the object is not in device memory, -1 with an
  * exception set. */

@@ -102,3 +102,19 @@ record_operands(const struct prepared_call *call)
     }
     return 0;
 }
+
+int
+record_objects(struct module_state *state, PyObject *objects, void *stream)
+{
+    const Py_ssize_t count = objects ? PySequence_Size(objects) : 0;
+    int result = count < 0 ? -1 : 0;
+    for (Py_ssize_t i = 0; i < count && result == 0; i++) {
+        PyObject *library = NULL, *object = PySequence_GetItem(objects, i);
+        result = object ? foreign_library(state, object, &library) : -1;
+        if (result == 0 && library)
+            result = foreign_record_stream(library, object, stream);
+        Py_XDECREF(library);
+        Py_XDECREF(object);
+    }
+    return result;
+}

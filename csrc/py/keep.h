@@ -17,6 +17,10 @@ void keep_lent_operands(const struct prepared_call *call);
  * set. */
 int record_operands(const struct prepared_call *call);
 
+/* The same for what is in a list or tuple: tensors that work queued on `stream` uses, and anything else, which is
+ * passed over. */
+int record_objects(struct module_state *state, PyObject *objects, void *stream);
+
 /* Lets go of what is done by now. */
 void keep_sweep(void);
 

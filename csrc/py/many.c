@@ -21,6 +21,9 @@ struct survey {
     bool led;    /* there was an operand with a stream, of this kind: the last one rules */
     enum stream_kind leader;
     struct operand_reader reader;
+    PyObject *stream;     /* borrowed: what producers that order a consumer's stream themselves are told */
+    Py_ssize_t *deferred; /* pairs with such a producer, looked at when the stream is known */
+    size_t deferred_count;
 };
 
 /* The operands of a list, whatever it is, as a tuple that nobody changes meanwhile. */
@@ -57,9 +60,11 @@ make_room(struct many_call *call, struct survey *survey)
     call->adds = PyMem_New(struct batch_add, count);
     call->add_pair = PyMem_New(Py_ssize_t, count);
     call->others = PyMem_New(Py_ssize_t, count);
+    survey->deferred = PyMem_New(Py_ssize_t, count);
     if (call->lists[ROLE_OUT])
         survey->intervals = PyMem_New(struct interval, 2 * ROLE_COUNT * count);
-    if (call->adds && call->add_pair && call->others && (survey->intervals || !call->lists[ROLE_OUT]))
+    if (call->adds && call->add_pair && call->others && survey->deferred &&
+        (survey->intervals || !call->lists[ROLE_OUT]))
         return 0;
     PyErr_NoMemory();
     return -1;
@@ -220,6 +225,18 @@ note_device_pair(PyObject *const objects[ROLE_COUNT], const struct device_operan
     return 0;
 }
 
+/* Puts a pair off until the stream is known, to which its other operands may lead. */
+static int
+defer_pair(const struct device_operand devices[ROLE_COUNT], const bool there[ROLE_COUNT], Py_ssize_t pair,
+           struct many_call *call, struct survey *survey)
+{
+    survey->deferred[survey->deferred_count++] = pair;
+    for (int role = 0; role < ROLE_COUNT; role++)
+        if (there[role] && note_operand(call, survey, &devices[role].operand) < 0)
+            return -1;
+    return 0;
+}
+
 /* Of an out that is the pair's x: what was read of that; false where it was read from another object in its place. */
 static bool
 read_as_x(PyObject *const objects[ROLE_COUNT], struct device_operand devices[ROLE_COUNT])
@@ -254,25 +271,61 @@ look_at_pair(struct module_state *state, Py_ssize_t pair, struct many_call *call
         return look_at_host_pair(state, objects, pair, call, survey);
 
     struct device_operand devices[ROLE_COUNT];
-    bool there[ROLE_COUNT] = {false, false, false};
+    bool there[ROLE_COUNT] = {false, false, false}, deferred = false;
     int result = -1, found = 0;
     for (int role = 0; role < ROLE_COUNT && found >= 0; role++) {
         if (role == ROLE_OUT && there[ROLE_A] && read_as_x(objects, devices)) {
             there[ROLE_OUT] = true;
             continue;
         }
-        found = objects[role] ? device_operand_read(state, objects[role], (enum role)role, survey->arguments->stream,
+        found = objects[role] ? device_operand_read(state, objects[role], (enum role)role, survey->stream,
                                                     &survey->reader, &devices[role])
                               : 0;
-        there[role] = found > 0;
+        there[role] = found == 1;
+        if (found != DEVICE_OPERAND_DEFERRED)
+            continue;
+        deferred = true;
+        device_operand_clear(&devices[role]);
     }
     if (found >= 0)
-        result = there[ROLE_A] || there[ROLE_B] || there[ROLE_OUT]
+        result = deferred ? defer_pair(devices, there, pair, call, survey)
+                 : there[ROLE_A] || there[ROLE_B] || there[ROLE_OUT]
                      ? note_device_pair(objects, devices, there, pair, call, survey)
                      : look_at_host_pair(state, objects, pair, call, survey);
     for (int role = 0; role < ROLE_COUNT; role++)
         if (there[role])
             device_operand_clear(&devices[role]);
+    return result;
+}
+
+static int
+look_at_named_pair(struct module_state *state, Py_ssize_t pair, struct many_call *call, struct survey *survey)
+{
+    int result = look_at_pair(state, pair, call, survey);
+    if (result < 0)
+        many_name_pair(pair);
+    return result;
+}
+
+/* Those that were put off come last: nobody sees in which order sums are made. */
+static int
+look_at_pairs(struct module_state *state, struct many_call *call, struct survey *survey)
+{
+    survey->stream = survey->arguments->stream;
+    survey->reader.defers = !survey->stream;
+    for (Py_ssize_t pair = 0; pair < call->count; pair++)
+        if (look_at_named_pair(state, pair, call, survey) < 0)
+            return -1;
+    if (survey->deferred_count == 0)
+        return 0;
+    PyObject *stream = PyLong_FromVoidPtr(call->stream);
+    survey->stream = stream;
+    survey->reader.defers = false;
+    int result = stream ? 0 : -1;
+    for (size_t i = 0; i < survey->deferred_count && result == 0; i++)
+        result = look_at_named_pair(state, survey->deferred[i], call, survey);
+    survey->stream = NULL;
+    Py_XDECREF(stream);
     return result;
 }
 
@@ -386,16 +439,12 @@ many_prepare(struct module_state *state, const struct many_arguments *arguments,
     if (take_list(call, ROLE_A, arguments->xs) < 0 || take_list(call, ROLE_B, arguments->ys) < 0 ||
         take_list(call, ROLE_OUT, arguments->out) < 0 || make_room(call, &survey) < 0)
         goto done;
-    for (Py_ssize_t pair = 0; pair < call->count; pair++)
-        if (look_at_pair(state, pair, call, &survey) < 0) {
-            many_name_pair(pair);
-            goto done;
-        }
-    if (check_overlap(call, &survey) == 0 && choose_stream(state, call, &survey) == 0 &&
-        many_check_others(state, call) == 0)
+    if (look_at_pairs(state, call, &survey) == 0 && check_overlap(call, &survey) == 0 &&
+        choose_stream(state, call, &survey) == 0 && many_check_others(state, call) == 0)
         result = make_result(state, call, arguments->out);
 done:
     PyMem_Free(survey.intervals);
+    PyMem_Free(survey.deferred);
     if (result < 0)
         many_clear(call);
     return result;

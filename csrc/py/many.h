@@ -43,6 +43,10 @@ struct device_batch many_batch(const struct many_call *call);
  * -1 with an exception set. */
 int many_run(PyObject *module, struct many_call *call, struct graph *graph);
 
+/* Tells the arrays' libraries of the call's stream where one of them works on another. Returns 0, or -1 with an
+ * exception set. */
+int many_record(struct module_state *state, const struct many_call *call);
+
 void many_clear(struct many_call *call);
 
 #endif

@@ -2,6 +2,7 @@
 #include "add.h"
 #include "errors.h"
 #include "floating_errors.h"
+#include "keep.h"
 #include "many.h"
 #include "many_others.h"
 
@@ -27,6 +28,15 @@ run_on_device(struct module_state *state, const struct many_call *call, struct g
     if (failed)
         status_raise(state, &status);
     return failed;
+}
+
+int
+many_record(struct module_state *state, const struct many_call *call)
+{
+    for (int role = 0; role < ROLE_COUNT && call->joins; role++)
+        if (record_objects(state, call->lists[role], call->stream) < 0)
+            return -1;
+    return call->joins ? record_objects(state, call->held, call->stream) : 0;
 }
 
 static int
@@ -58,6 +68,8 @@ many_run(PyObject *module, struct many_call *call, struct graph *graph)
     unsigned flags = 0;
     if (call->add_count &&
         (call->place == PLACE_HOST ? run_on_host(state, call, &flags) : run_on_device(state, call, graph)) < 0)
+        return -1;
+    if (!graph && many_record(state, call) < 0) /* a plan has told them */
         return -1;
     /* After them: a warning may be an error, and comes when all sums are written. */
     return many_run_others(module, call) < 0 ? -1 : give_floating_errors(flags);

@@ -69,6 +69,8 @@ open_graph(struct module_state *state, const struct many_arguments *arguments, s
         return 0;
     if (plan->call.held && check_memory_stays(state, arguments, &plan->call) < 0)
         return -1;
+    if (many_record(state, &plan->call) < 0) /* for all runs: it holds whenever the memory is freed */
+        return -1;
     const struct device_batch batch = many_batch(&plan->call);
     struct status status;
     PyThreadState *released = PyEval_SaveThread();

@@ -182,7 +182,8 @@ open_graph(struct plan_object *self, struct module_state *state, const struct ad
 {
     if (self->call.kind != CALL_PLANNED || self->call.plan.route != ROUTE_DEVICE)
         return 0;
-    if (check_memory_stays(state, arguments, &self->call.plan) < 0)
+    if (check_memory_stays(state, arguments, &self->call.plan) < 0 ||
+        record_operands(&self->call) < 0) /* for all runs: it holds whenever the memory is freed */
         return -1;
     struct status status;
     PyThreadState *released = PyEval_SaveThread();

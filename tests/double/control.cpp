@@ -227,3 +227,33 @@ double_synchronize(int device)
     const auto lock = hold();
     finish_device(the_machine(), device);
 }
+
+int
+double_capture_begin(void *stream)
+{
+    return cudaStreamBeginCapture(static_cast<cudaStream_t>(stream), cudaStreamCaptureModeGlobal);
+}
+
+void *
+double_capture_end(void *stream)
+{
+    cudaGraph_t captured = nullptr;
+    cudaGraphExec_t ready = nullptr;
+    if (cudaStreamEndCapture(static_cast<cudaStream_t>(stream), &captured) != cudaSuccess)
+        return nullptr;
+    cudaGraphInstantiate(&ready, captured, 0);
+    cudaGraphDestroy(captured);
+    return ready;
+}
+
+int
+double_graph_launch(void *graph, void *stream)
+{
+    return cudaGraphLaunch(static_cast<cudaGraphExec_t>(graph), static_cast<cudaStream_t>(stream));
+}
+
+int
+double_graph_destroy(void *graph)
+{
+    return cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(graph));
+}

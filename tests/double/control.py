@@ -29,6 +29,10 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "double_stream_synchronize": (_INT, _POINTER),
     "double_copy_async": (_INT, _POINTER, _POINTER, _SIZE, _POINTER),
     "double_synchronize": (None, _INT),
+    "double_capture_begin": (_INT, _POINTER),
+    "double_capture_end": (_POINTER, _POINTER),
+    "double_graph_launch": (_INT, _POINTER, _POINTER),
+    "double_graph_destroy": (_INT, _POINTER),
 }
 
 
@@ -159,3 +163,25 @@ def copy_async(target: int, source: int, nbytes: int, stream: int) -> None:
 def synchronize(device: int = 0) -> None:
     """Waits for everything that is queued on a device."""
     _library().double_synchronize(device)
+
+
+def capture_begin(stream: int) -> None:
+    """Begins a capture of another library's, in the mode in which any thread's wait or allocation ends it."""
+    status = _library().double_capture_begin(stream)
+    assert status == 0, f"the capture did not begin: CUDA error {status}"
+
+
+def capture_end(stream: int) -> int:
+    """The graph, ready to be launched; fails where the capture was ended by what it met."""
+    graph = _library().double_capture_end(stream)
+    assert graph, "the capture has failed"
+    return int(graph)
+
+
+def graph_launch(graph: int, stream: int) -> None:
+    status = _library().double_graph_launch(graph, stream)
+    assert status == 0, f"the graph was refused with CUDA error {status}"
+
+
+def graph_destroy(graph: int) -> None:
+    assert _library().double_graph_destroy(graph) == 0

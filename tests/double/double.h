@@ -67,6 +67,13 @@ int double_stream_synchronize(void *stream);
 int double_copy_async(void *target, const void *source, size_t bytes, void *stream);
 void double_synchronize(int device);
 
+/* What another library captures of a stream in the strictest mode. 0 or a cudaError_t; the graph is ready to be launched,
+ * or NULL where the capture has failed. */
+int double_capture_begin(void *stream);
+void *double_capture_end(void *stream);
+int double_graph_launch(void *graph, void *stream);
+int double_graph_destroy(void *graph);
+
 #pragma GCC visibility pop
 
 #ifdef __cplusplus

@@ -1,0 +1,171 @@
+"""Sums captured into another library's graph: nothing in them ends the capture, and replays add what is there then.
+
+The capture is of the strictest mode, in which a wait, an allocation or a query of any thread ends it. What PyTorch and
+CuPy capture is in test_torch.py and test_cupy.py.
+"""
+
+import numpy as np
+import pytest
+from arrays import assert_same_values
+from foreign import DLPackArray
+
+import vecadd
+from vecadd import _core
+
+N = 1000
+A, B = np.arange(N, dtype=np.int32), np.full(N, 7, np.int32)
+
+
+@pytest.fixture
+def stream(driver):
+    return driver.stream()
+
+
+@pytest.fixture
+def replayed(driver, foreign, stream):
+    """replayed(make, call, sum_of): captures call(x, y, out), whose operands are of that kind, and replays it."""
+
+    def replay(make, call, sum_of):
+        x, y, out = make(A), foreign(B, stream=stream), foreign(np.zeros_like(A), stream=stream)
+        call(x, y, out)  # before a capture, as PyTorch asks of everything: modules are loaded then
+        with driver.capture(stream) as graph:
+            call(x, y, out)
+        pointer = x.array.pointer if isinstance(x, DLPackArray) else x.__cuda_array_interface__["data"][0]
+        changed = foreign(A * 3)
+        for left in (A, A * 3):
+            driver.launch(graph[0], stream)
+            assert_same_values(out.numpy(), sum_of(left))
+            driver.copy(stream, pointer, changed.pointer, A.nbytes)
+
+    yield replay
+    driver.synchronize(0)
+    _core.release()
+
+
+@pytest.fixture(params=["interface", "DeviceArray", "DLPack", "older DLPack"])
+def make(request, foreign, driver, stream):
+    def device_array(x):
+        made = vecadd.add(foreign(x), 0, stream=stream)
+        driver.synchronize(0)
+        return made
+
+    return {
+        "interface": lambda x: foreign(x, stream=stream),
+        "DeviceArray": device_array,
+        "DLPack": lambda x: DLPackArray(foreign(x)),
+        "older DLPack": lambda x: DLPackArray(foreign(x), versions=(0,)),
+    }[request.param]
+
+
+def in_place(x, y, out):
+    vecadd.add(x, y, out)
+    vecadd.add(out, out, out)
+
+
+def new_sums(x, y, out):
+    total = vecadd.add(x, y, stream=out.__cuda_array_interface__["stream"])
+    vecadd.add(total, vecadd.add(total, y), out)
+
+
+def strided(x, y, out):
+    vecadd.add(x, 2, out)
+    vecadd.add(out, y.window(0, 1), out)
+
+
+def overlapping(x, y, out):
+    vecadd.add(x, y, out)
+    vecadd.add(out.window(0, N - 1), out.window(1, N - 1), out.window(0, N - 1))
+
+
+def lists(x, y, out):
+    vecadd.add_many([x], [y], [out])
+
+
+def lists_led_by_a_later_pair(x, y, out):
+    vecadd.add_many([x, out.window(0, 0)], [x, y.window(0, 0)], [out, out.window(0, 0)])
+
+
+def new_lists(x, y, out):
+    totals = vecadd.add_many([x, y], [y, y])
+    vecadd.add(*totals, out)
+
+
+def shifted(total):
+    return np.append(total[:-1] + total[1:], total[-1])
+
+
+CALLS = [
+    (lambda x, y, out: vecadd.add(x, y, out), lambda a: a + B),
+    (in_place, lambda a: 2 * (a + B)),
+    (new_sums, lambda a: 2 * (a + B) + B),
+    (strided, lambda a: a + 2 + B),
+    (overlapping, lambda a: shifted(a + B)),
+    (lists, lambda a: a + B),
+    (lists_led_by_a_later_pair, lambda a: a + a),
+    (new_lists, lambda a: a + 3 * B),
+]
+
+
+@pytest.mark.parametrize(("call", "sum_of"), CALLS, ids=["out", *(call.__name__ for call, _ in CALLS[1:])])
+def test_replays_add_what_is_there_then(replayed, runtime, make, call, sum_of):
+    if call in (new_sums, overlapping, new_lists) and runtime == "double":
+        pytest.skip("the double has no allocation in a capture")
+    replayed(make, call, sum_of)
+
+
+def test_plans_are_captured(driver, foreign, stream):
+    x, y, out = (foreign(a, stream=stream) for a in (A, B, np.zeros_like(A)))
+    one, many = vecadd.plan(x, y, out), vecadd.plan([out, y], [out, y], [out, x])
+    one()
+    many()
+    driver.write(x.pointer, A)
+    with driver.capture(stream) as graph:
+        one()
+        many()
+    driver.launch(graph[0], stream)
+    assert_same_values(out.numpy(), 2 * (A + B))
+    assert_same_values(x.numpy(), 2 * B)
+
+
+def test_producer_is_told_no_stream_in_a_capture(driver, foreign, stream):
+    """It would have the capturing stream wait for its own, which is not captured."""
+    x, y = DLPackArray(foreign(A)), foreign(B, stream=stream)
+    vecadd.add(x, y, y)
+    vecadd.add_many([x], [y], [y])
+    x.asked.clear()
+    with driver.capture(stream):
+        vecadd.add(x, y, y)
+        vecadd.add_many([x], [y], [y])
+    assert x.asked
+    assert {keywords["stream"] for keywords in x.asked} == {None}
+    _core.release()
+
+
+@pytest.mark.parametrize("many", [False, True], ids=["add", "add_many"])
+def test_streams_outside_of_a_capture_are_left_out(driver, foreign, stream, many):
+    """An array whose own stream is another one is to be ready; a wait for that stream would end the capture."""
+    x, y, out = vecadd.to_device(A), foreign(B, stream=driver.stream()), foreign(np.zeros_like(A), stream=stream)
+    with driver.capture(stream) as graph:
+        if many:
+            vecadd.add_many([x], [y], [out], stream=stream)
+        else:
+            vecadd.add(x, y, out, stream=stream)
+    driver.launch(graph[0], stream)
+    assert_same_values(out.numpy(), A + B)
+
+
+@pytest.mark.parametrize("many", [False, True], ids=["add", "add_many"])
+def test_a_stream_that_the_capture_leads_to_becomes_part_of_it(driver, foreign, stream, many):
+    """A sum on another stream than its operands', which capture, comes after what is captured there, and before."""
+    run_on = driver.stream()
+    x, y, out = (foreign(a, stream=stream) for a in (A, B, np.zeros_like(A)))
+    outside = foreign(B, stream=driver.stream())
+    with driver.capture(stream) as graph:
+        vecadd.add(x, y, out)
+        if many:
+            vecadd.add_many([out], [outside], [out], stream=run_on)
+        else:
+            vecadd.add(out, outside, out, stream=run_on)
+        vecadd.add(out, y, out)
+    driver.launch(graph[0], stream)
+    assert_same_values(out.numpy(), A + 3 * B)

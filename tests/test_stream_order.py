@@ -1,0 +1,357 @@
+"""Each library's order: its arrays are read when its stream has made them, and it reads and reuses memory in its order.
+
+What a sum has to come after, or before, takes its time: on a GPU a delay of some milliseconds is queued before it, on
+the double work that nothing orders runs in a random legal order, another one for each seed. A sum without its order is
+wrong in each of these tests.
+"""
+
+import contextlib
+import gc
+
+import numpy as np
+import pytest
+from arrays import assert_same_values
+from conftest import ON_DOUBLE
+from foreign import Driver, ForeignArray
+
+import vecadd
+from vecadd import _foreign
+
+N = 100_000
+ORDERS = range(10 if ON_DOUBLE else 2)
+A, B, OTHER = (np.random.default_rng(seed).integers(-1000, 1000, N, np.int32) for seed in range(3))
+ZEROS = np.zeros_like(A)
+
+
+@pytest.fixture(params=ORDERS, ids="order {}".format)
+def order(request, device):
+    if ON_DOUBLE:
+        request.getfixturevalue("double").reset(request.param)
+
+
+class Interface:
+    """Arrays whose interface names the stream that their owner works on."""
+
+    def __init__(self, driver):
+        self.driver = driver
+
+    def stream(self):
+        return self.driver.stream()
+
+    def on(self, stream):
+        """Makes it the library's current stream, where it has such a thing."""
+        return contextlib.nullcontext()
+
+    def make(self, x, stream):
+        """x as an array of the library's, used on that stream."""
+        return ForeignArray(self.driver, x, stream=stream)
+
+    def pointer(self, array):
+        return array.__cuda_array_interface__["data"][0]
+
+    def order_of(self, total, stream):
+        """The stream on which its next reader, who works on `stream`, finds a sum."""
+        return total.__cuda_array_interface__["stream"]
+
+    def host(self, array):
+        return array.numpy()
+
+
+class DeviceArray(Interface):
+    def make(self, x, stream):
+        made = vecadd.add(ForeignArray(self.driver, x), ForeignArray(self.driver, ZEROS), stream=stream)
+        self.driver.synchronize(0)
+        return made
+
+
+class Pool(_foreign.Library):
+    """The library "pooled": a current stream, and memory that is used again at once in the order of the stream that it
+    was made on, unless another one's use was recorded. So do PyTorch's allocator and CuPy's."""
+
+    records_streams = True
+
+    def __init__(self, driver: Driver) -> None:
+        self.driver, self.current = driver, 0
+        self.free: dict[int, list[int]] = {}
+
+    def take(self, stream):
+        free = self.free.setdefault(stream, [])
+        return free.pop() if free else self.driver.allocate(ZEROS.nbytes)
+
+    def current_stream(self, device):
+        return self.current
+
+    def record_stream(self, array, stream):
+        array.recorded.append(stream)
+
+    def empty_like(self, array, stream, shape=None, dtype=None):
+        return Pooled(self, self.current if stream is None else stream)
+
+
+class Pooled:
+    __module__ = "pooled"
+
+    def __init__(self, pool, stream):
+        self.pool, self.stream, self.memory, self.recorded = pool, stream, pool.take(stream), []
+        self.__cuda_array_interface__ = {
+            "shape": A.shape, "typestr": A.dtype.str, "data": (self.memory, False), "version": 2
+        }  # fmt: skip
+
+    def __del__(self):
+        if not set(self.recorded) - {self.stream}:
+            self.pool.free[self.stream].append(self.memory)
+
+
+class StandIn(Interface):
+    def __init__(self, driver):
+        super().__init__(driver)
+        self.library = _foreign._LIBRARIES["pooled"] = Pool(driver)
+        self.sources = {id(x): ForeignArray(driver, x) for x in (A, OTHER, ZEROS)}
+
+    @contextlib.contextmanager
+    def on(self, stream):
+        before, self.library.current = self.library.current, stream
+        yield
+        self.library.current = before
+
+    def make(self, x, stream):
+        made = Pooled(self.library, stream)
+        self.driver.copy(stream, made.memory, self.sources[id(x)].pointer, x.nbytes)
+        return made
+
+    def order_of(self, total, stream):
+        return stream
+
+    def host(self, array):
+        return np.frombuffer(self.driver.read(array.memory, A.nbytes), A.dtype)
+
+
+class Torch(Interface):
+    def __init__(self, driver):
+        super().__init__(driver)
+        self.torch = pytest.importorskip("torch")
+        self.made = {}
+        self.sources = {id(x): self.torch.from_numpy(x).pin_memory() for x in (A, OTHER, ZEROS)}
+
+    def stream(self):
+        made = self.torch.cuda.Stream()
+        self.made[made.cuda_stream] = made
+        return made.cuda_stream
+
+    def on(self, stream):
+        return self.torch.cuda.stream(self.made[stream])
+
+    def make(self, x, stream):
+        with self.on(stream):
+            return self.sources[id(x)].to("cuda", non_blocking=True)
+
+    def order_of(self, total, stream):
+        return stream
+
+    def host(self, array):
+        return array.cpu().numpy()
+
+
+class CuPy(Interface):
+    def __init__(self, driver):
+        super().__init__(driver)
+        self.cupy = pytest.importorskip("cupy")
+        self.made = {}
+
+    def stream(self):
+        made = self.cupy.cuda.Stream(non_blocking=True)
+        self.made[made.ptr] = made
+        return made.ptr
+
+    def on(self, stream):
+        return self.made[stream]
+
+    def make(self, x, stream):
+        with self.on(stream):
+            return self.cupy.asarray(x)
+
+    def order_of(self, total, stream):
+        return stream
+
+    def host(self, array):
+        return array.get()
+
+
+class Numba(Interface):
+    def __init__(self, driver):
+        super().__init__(driver)
+        self.cuda = pytest.importorskip("numba.cuda")
+
+    def make(self, x, stream):
+        return self.cuda.to_device(x, stream=self.cuda.external_stream(stream))
+
+    def host(self, array):
+        return array.copy_to_host()
+
+
+EVERYWHERE, ON_GPU = [Interface, DeviceArray, StandIn], [Torch, CuPy, Numba]
+
+
+@pytest.fixture(params=EVERYWHERE + [pytest.param(kind, marks=pytest.mark.gpu) for kind in ON_GPU])
+def kind(request, order, driver, runtime):
+    """A library, its memory settled."""
+    if request.param in ON_GPU and runtime != "gpu":
+        pytest.skip("needs a GPU")
+    yield request.param(driver)
+    _foreign._LIBRARIES.pop("pooled", None)
+    _foreign._known.pop(Pooled, None)
+    gc.collect()
+
+
+def made_late(kind, driver, foreign, x, stream):
+    """x as its library gives it away: not there yet, but queued on its stream. To make an array after it would wait."""
+    source, late = foreign(x), kind.make(ZEROS, stream)
+    driver.synchronize(0)
+    driver.delay(stream)
+    driver.copy(stream, kind.pointer(late), source.pointer, x.nbytes)
+    return late
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["a", "b"])
+def test_sum_comes_after_its_producers_write(kind, driver, foreign, first):
+    stream, other, out = kind.stream(), foreign(B), foreign(ZEROS)
+    late = made_late(kind, driver, foreign, A, stream)
+    with kind.on(stream):
+        vecadd.add(*((late, other) if first else (other, late)), out)
+    assert_same_values(out.numpy(), A + B)
+
+
+def test_sum_on_another_stream_comes_after_its_producers_write(kind, driver, foreign):
+    stream, other, out = kind.stream(), foreign(B), foreign(ZEROS)
+    late = made_late(kind, driver, foreign, A, stream)
+    with kind.on(stream):
+        vecadd.add(late, other, out, stream=driver.stream())
+    assert_same_values(out.numpy(), A + B)
+
+
+def test_sum_comes_after_the_writes_of_two_producers(kind, driver, foreign):
+    stream, out, its_stream, source = kind.stream(), foreign(ZEROS), driver.stream(), foreign(B)
+    other = foreign(ZEROS, stream=its_stream)
+    late = made_late(kind, driver, foreign, A, stream)
+    driver.delay(its_stream)
+    driver.copy(its_stream, other.pointer, source.pointer, B.nbytes)
+    with kind.on(stream):
+        vecadd.add(late, other, out)
+    assert_same_values(out.numpy(), A + B)
+
+
+def test_sums_of_lists_come_after_their_producers_writes(kind, driver, foreign):
+    stream, other, out = kind.stream(), foreign(B), [foreign(ZEROS), foreign(ZEROS)]
+    late = made_late(kind, driver, foreign, A, stream)
+    with kind.on(stream):
+        vecadd.add_many([other, late], [late, late], out, stream=driver.stream())
+    assert_same_values(out[0].numpy(), A + B)
+    assert_same_values(out[1].numpy(), A + A)
+
+
+def test_owner_may_overwrite_an_operand_at_once(kind, driver, foreign):
+    stream, run_on, later = kind.stream(), driver.stream(), foreign(OTHER)
+    x, other, out = kind.make(A, stream), foreign(B), foreign(ZEROS)
+    driver.synchronize(0)
+    driver.delay(run_on)
+    with kind.on(stream):
+        vecadd.add(x, other, out, stream=run_on)
+    driver.copy(stream, kind.pointer(x), later.pointer, A.nbytes)
+    assert_same_values(out.numpy(), A + B)
+
+
+def test_out_is_written_after_its_owners_earlier_read(kind, driver, foreign):
+    stream, run_on, target = kind.stream(), driver.stream(), foreign(ZEROS)
+    x, out = foreign(A), kind.make(OTHER, stream)
+    driver.synchronize(0)
+    driver.delay(stream)
+    driver.copy(stream, target.pointer, kind.pointer(out), A.nbytes)
+    with kind.on(stream):
+        vecadd.add(x, x, out, stream=run_on)
+    assert_same_values(target.numpy(), OTHER)
+    assert_same_values(kind.host(out), A + A)
+
+
+def test_owner_of_out_may_read_it_at_once(kind, driver, foreign):
+    stream, run_on, target = kind.stream(), driver.stream(), foreign(ZEROS)
+    x, out = foreign(A), kind.make(ZEROS, stream)
+    driver.synchronize(0)
+    driver.delay(run_on)
+    with kind.on(stream):
+        vecadd.add(x, x, out, stream=run_on)
+    driver.copy(stream, target.pointer, kind.pointer(out), A.nbytes)
+    assert_same_values(target.numpy(), A + A)
+
+
+def test_reader_of_a_new_sum_comes_after_it(kind, driver, foreign):
+    stream, run_on, target = kind.stream(), driver.stream(), foreign(ZEROS)
+    x = kind.make(A, stream)
+    driver.synchronize(0)
+    driver.delay(run_on)
+    with kind.on(stream):
+        total = vecadd.add(x, x, stream=run_on)
+    driver.copy(kind.order_of(total, stream), target.pointer, kind.pointer(total), A.nbytes)
+    assert_same_values(target.numpy(), A + A)
+
+
+def test_operand_may_be_dropped_and_its_memory_used_at_once(kind, driver, foreign):
+    stream, run_on, out = kind.stream(), driver.stream(), foreign(ZEROS)
+    x = kind.make(A, stream)
+    driver.synchronize(0)
+    driver.delay(run_on)
+    with kind.on(stream):
+        vecadd.add(x, x, out, stream=run_on)
+    del x
+    again = kind.make(OTHER, stream)
+    assert_same_values(out.numpy(), A + A)
+    del again
+
+
+def add(x, out, stream):
+    vecadd.add(x, x, out, stream=stream)
+
+
+def add_many(x, out, stream):
+    vecadd.add_many([x], [x], [out], stream=stream)
+
+
+def plan(x, out, stream):
+    vecadd.plan(x, x, out, stream=stream)()
+
+
+def plan_many(x, out, stream):
+    vecadd.plan([x], [x], [out], stream=stream)()
+
+
+@pytest.mark.parametrize("call", [add, add_many, plan, plan_many])
+@pytest.mark.parametrize("kind", [StandIn, pytest.param(Torch, marks=pytest.mark.gpu)], indirect=True)
+def test_memory_of_a_third_stream_is_not_used_again_before_the_sum(kind, driver, foreign, call):
+    """Made on one stream, which nobody has wait for the sum, while another one is current: the allocator is told."""
+    made_on, stream, run_on, out = kind.stream(), kind.stream(), driver.stream(), foreign(ZEROS)
+    x = kind.make(A, made_on)
+    driver.synchronize(0)
+    driver.delay(run_on)
+    with kind.on(stream):
+        call(x, out, run_on)
+    del x
+    again = kind.make(OTHER, made_on)
+    assert_same_values(out.numpy(), A + A)
+    del again
+
+
+def test_consumer_by_dlpack_comes_after_the_sum(order, driver, foreign):
+    run_on, stream, x, target = driver.stream(), driver.stream(), foreign(A), foreign(ZEROS)
+    driver.synchronize(0)
+    driver.delay(run_on)
+    total = vecadd.add(x, x, stream=run_on)
+    capsule = total.__dlpack__(stream=stream)
+    driver.copy(stream, target.pointer, total.__cuda_array_interface__["data"][0], A.nbytes)
+    assert_same_values(target.numpy(), A + A)
+    del capsule
+
+
+def test_numpy_comes_after_the_sum_on_any_stream(order, driver, foreign):
+    run_on, x = driver.stream(), foreign(A)
+    driver.delay(run_on)
+    total = vecadd.add(x, x, stream=run_on)
+    assert_same_values(total.numpy(stream=driver.stream()), A + A)
