@@ -6,6 +6,8 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
+import vecadd
+
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
 DTYPES = [
@@ -96,6 +98,13 @@ def at_offset(x: NDArray[Any], offset: int, alignment: int = 64) -> NDArray[Any]
     """A copy of the vector x that begins `offset` bytes after a multiple of `alignment`, guard bytes on both sides."""
     copy = offset_empty(x.dtype, x.size, offset, alignment)
     copy[:] = x
+    return copy
+
+
+def pinned(x: NDArray[Any]) -> NDArray[Any]:
+    """A copy in page-locked memory."""
+    copy = vecadd.empty_pinned(x.shape, x.dtype)
+    copy[...] = x
     return copy
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from types import ModuleType
 
 import hypothesis
+import numpy as np
 import pytest
 
 TESTS = Path(__file__).resolve().parent
@@ -93,6 +94,13 @@ def double(runtime: str | None) -> Iterator[ModuleType]:
     control.reset(0)
     yield control
     control.reset(0)
+
+
+@pytest.fixture
+def silent() -> Iterator[None]:
+    """For tests of values: NumPy keeps quiet. Those of warnings are in test_warnings.py."""
+    with np.errstate(all="ignore"):
+        yield
 
 
 def memory_grown(before: dict[str, int]) -> dict[str, int]:

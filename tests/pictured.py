@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import bench_rows
+
 from vecadd.bench.results import Row
 
 LIMIT = 4500.0
@@ -27,27 +29,9 @@ META: dict[str, Any] = {
 }
 
 
-def row(sweep: str, rung: str, n: int, seconds: float | None, *, dtype: str = "float32", **params: Any) -> Row:
+def row(sweep: str, rung: str, n: int, seconds: float | None, **keywords: Any) -> Row:
     """A row that took so long; None for one that failed."""
-    itemsize = {"float32": 4, "float16": 2, "bfloat16": 2}[dtype]
-    nbytes = 3 * n * itemsize * params.pop("times", 1)
-    limit = LINK if sweep == "transfer" else LIMIT
-    gbps = nbytes / seconds / 1e9 if seconds else None
-    return Row(
-        sweep=sweep,
-        rung=rung,
-        dtype=dtype,
-        n=n,
-        params=params,
-        seconds=seconds,
-        spread=(0.99 * seconds, 1.02 * seconds) if seconds else None,
-        bytes=nbytes,
-        gbps=gbps,
-        limit_gbps=limit,
-        fraction=gbps / limit if gbps else None,
-        checked=seconds is not None,
-        error=None if seconds else "wrong result: element 0 is 1, not 2",
-    )
+    return bench_rows.row(sweep, rung, n, seconds, LINK if sweep == "transfer" else LIMIT, **keywords)
 
 
 def at(gbps: float, n: int, itemsize: int = 4) -> float:

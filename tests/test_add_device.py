@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 import vecadd
 
+pytestmark = pytest.mark.usefixtures("silent")
+
 # A typestr cannot say bfloat16: only known libraries' V2 is taken for it.
 INTERFACE_DTYPES = [dtype for dtype in DTYPES if dtype != BFLOAT16]
 
@@ -23,13 +25,6 @@ BLOCKS = [16, 32, 512, 2048, 4096, 16384, 65536]
 def sizes_around_blocks(dtype):
     near = {block // dtype.itemsize + step for block in BLOCKS for step in (-1, 0, 1)}
     return sorted(near | {0, 1, 2, 3, 100003})
-
-
-@pytest.fixture(autouse=True)
-def silent():
-    """numpy.add is asked for values; device operands raise no warnings of their own."""
-    with np.errstate(all="ignore"):
-        yield
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)

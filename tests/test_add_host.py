@@ -22,6 +22,8 @@ from hypothesis import strategies as st
 import vecadd
 from vecadd import _core
 
+pytestmark = pytest.mark.usefixtures("silent")
+
 # Bytes: one element, SSE, AVX2 and AVX-512 vectors, two, four and eight of them, pages; each met from both sides.
 BLOCKS = [16, 32, 64, 128, 256, 512, 4096, 65536]
 
@@ -50,13 +52,6 @@ def schedule_changes(dtype: np.dtype, largest: int) -> list[int]:
         return between(low, middle) + between(middle, high)
 
     return between(1, largest)
-
-
-@pytest.fixture(autouse=True)
-def silent():
-    """Values are the subject here; warnings are test_warnings.py's."""
-    with np.errstate(all="ignore"):
-        yield
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)

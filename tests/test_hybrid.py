@@ -2,27 +2,16 @@
 
 import numpy as np
 import pytest
-from arrays import DTYPES, assert_same, assert_same_values, at_offset, numpys_sum, values
+from arrays import DTYPES, assert_same, assert_same_values, at_offset, numpys_sum, pinned, values
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import vecadd
 from vecadd import _core
 
+pytestmark = pytest.mark.usefixtures("silent")
+
 LONG = 8_400_001  # float32: beyond what is the processor's alone
-
-
-@pytest.fixture(autouse=True)
-def silent():
-    """Values are the subject here; warnings are in test_warnings.py."""
-    with np.errstate(all="ignore"):
-        yield
-
-
-def pinned(x):
-    copy = vecadd.empty_pinned(x.shape, x.dtype)
-    copy[...] = x
-    return copy
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)

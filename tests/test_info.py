@@ -8,6 +8,7 @@ from dataclasses import FrozenInstanceError
 from pathlib import Path
 from typing import Any
 
+import modelled
 import pytest
 from conftest import child_environment
 
@@ -15,25 +16,7 @@ import vecadd
 from vecadd import _core, _machine
 from vecadd._machine import Info
 
-H200 = {
-    "name": "NVIDIA H200",
-    "cc_major": 9,
-    "cc_minor": 0,
-    "multiprocessors": 132,
-    "threads_per_multiprocessor": 2048,
-    "blocks_per_multiprocessor": 32,
-    "registers_per_multiprocessor": 65536,
-    "shared_per_multiprocessor": 233_472,
-    "shared_reserved": 1024,
-    "clock_khz": 1_980_000,
-    "memory": 150_110_011_392,
-    "l2": 62_914_560,
-    "memory_clock_khz": 3_201_000,
-    "memory_bus_bits": 6016,
-    "pci_domain": 0,
-    "pci_bus": 0x1B,
-    "pci_device": 0,
-}
+H200 = modelled.H200 | {"name": "NVIDIA H200", "pci_domain": 0, "pci_bus": 0x1B, "pci_device": 0}
 
 SMI_ROW = "00000000:1B:00.0, 580.95.05, Enabled, 4, 16, 5, 16"
 

@@ -4,10 +4,9 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from arrays import assert_same_values
+from arrays import assert_same_values, pinned
 from conftest import ON_DOUBLE
 
-import vecadd
 from vecadd import _core, ladder
 
 N = 70_001
@@ -15,12 +14,6 @@ RUNGS = {rung["name"]: rung for rung in _core.rungs() if rung["kind"] == "transf
 COPIED = ["to_device", "to_device", "kernel", "to_host"]  # of one chunk: a and b go up
 ALLOCATING = [name for name, rung in RUNGS.items() if rung["params"].get("allocates", (0, 0, 0))[1]]
 ALWAYS_ALLOCATING = ["streams4", "streams4_pageable", "malloc_each_call", "pool"]
-
-
-def pinned(values):
-    array = vecadd.empty_pinned(values.shape, values.dtype)
-    array[...] = values
-    return array
 
 
 @pytest.fixture

@@ -4,30 +4,29 @@ import threading
 
 import numpy as np
 import pytest
-from arrays import DTYPES, assert_same, assert_same_values, at_offset, guards_intact, numpys_sum, offset_empty, values
+from arrays import (
+    DTYPES,
+    assert_same,
+    assert_same_values,
+    at_offset,
+    guards_intact,
+    numpys_sum,
+    offset_empty,
+    pinned,
+    values,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import vecadd
 from vecadd import _core
 
+pytestmark = pytest.mark.usefixtures("silent")
+
 KIB = 1024
 
 # Bytes: chunks are 128 KiB and more of ordinary memory, 512 KiB and more of pinned; sums end before, at and after some.
 CHUNKED = [128 * KIB, 256 * KIB, 384 * KIB, 512 * KIB, 1024 * KIB, 1536 * KIB]
-
-
-@pytest.fixture(autouse=True)
-def silent():
-    """Values are the subject here; warnings on this route are in test_warnings.py."""
-    with np.errstate(all="ignore"):
-        yield
-
-
-def pinned(x):
-    copy = vecadd.empty_pinned(x.shape, x.dtype)
-    copy[...] = x
-    return copy
 
 
 def ordinary(x):
