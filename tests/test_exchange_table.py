@@ -140,27 +140,47 @@ def test_tensors_are_read_through_the_table(tensor):
     np.testing.assert_array_equal(total(out), A + B)
 
 
-def test_a_sum_of_its_own_is_made_by_torch_and_read_through_the_table(tensor, torch, foreign):
-    class Met(Tensor):  # a type that was not met before: what a type's sums are made by is learnt at its first
-        pass
+@pytest.fixture
+def made(tensor, torch, foreign):
+    """What torch's allocating function was asked for, and a type of tensors that it makes: one that was not met before,
+    because what a type's sums are made by is learnt at its first."""
+
+    class Met(Tensor):
+        dtype = "float32"
 
     Met.__name__, Met.__module__ = "Tensor", "torch"
-    Met.dtype = "float32"
     asked = []
 
     def empty_strided(*arguments):
         asked.append(arguments)
-        return Met(foreign(np.zeros_like(A)), A)
+        zeros = np.zeros(arguments[0], np.float32)
+        return Met(foreign(zeros), zeros)
 
     torch._C._dynamo = SimpleNamespace(guards=SimpleNamespace(_empty_strided_cuda=empty_strided))
-    a, b = Met(foreign(A), A), Met(foreign(B), B)
-    vecadd.add(a, b, a)
+    a = Met(foreign(A), A)
+    vecadd.add(a, a, a)
     Met.reads = 0
+    return asked, Met
+
+
+def test_a_sum_of_its_own_is_made_by_torch_and_read_through_the_table(made, foreign):
+    asked, met = made
+    b = met(foreign(B), B)
     got = vecadd.add(b, b)
-    assert type(got) is Met
+    assert type(got) is met
     assert asked == [((12,), (1,), "float32")]
-    assert Met.reads == 3
+    assert met.reads == 3
     np.testing.assert_array_equal(total(got), B + B)
+
+
+def test_the_sums_of_a_list_have_their_own_pairs_shapes(made, foreign):
+    asked, met = made
+    xs = [met(foreign(x), x) for x in (A, B, A.reshape(3, 4), B.reshape(2, 6), A)]
+    got = vecadd.add_many(xs, xs)
+    line = ((12,), (1,), "float32")
+    assert asked == [line, line, ((3, 4), (4, 1), "float32"), ((2, 6), (6, 1), "float32"), line]
+    for sum_, x in zip(got, (A, B, A, B, A), strict=True):
+        np.testing.assert_array_equal(total(sum_), x + x)
 
 
 def test_addition_runs_on_the_current_stream(tensor, torch, driver):

@@ -100,8 +100,8 @@ make_sum(struct module_state *state, PyObject *a, struct prepared_call *call)
         return sum;
     }
     struct device_operand *made = &call->devices[ROLE_OUT];
-    PyObject *sum =
-        device_result(state, &call->devices[call->sum.like], &call->sum, call->plan.device, call->plan.stream, made);
+    PyObject *sum = device_result(state, &call->devices[call->sum.like], &call->sum, call->plan.device,
+                                  call->plan.stream, NULL, made);
     if (sum) {
         call->held[ROLE_OUT] = true;
         call->plan.c = made->operand.data;

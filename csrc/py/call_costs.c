@@ -133,8 +133,8 @@ time_stages(struct module_state *state, PyObject *const objects[ROLE_COUNT], int
     int failed = 0;
     begin = now_seconds();
     for (int i = 0; i < calls && !failed; i++) {
-        PyObject *sum =
-            device_result(state, &call.devices[call.sum.like], &call.sum, call.plan.device, call.plan.stream, &made);
+        PyObject *sum = device_result(state, &call.devices[call.sum.like], &call.sum, call.plan.device,
+                                      call.plan.stream, NULL, &made);
         failed = sum ? 0 : -1;
         if (sum)
             device_operand_clear(&made);

@@ -379,8 +379,8 @@ failed:
 
 /* A sum for an addition that has none yet. */
 static PyObject *
-make_sum(struct module_state *state, struct many_call *call, struct operand_reader *reader, struct batch_add *add,
-         PyObject *a)
+make_sum(struct module_state *state, struct many_call *call, struct operand_reader *reader, struct tensor_form *form,
+         struct batch_add *add, PyObject *a)
 {
     if (call->place == PLACE_HOST) {
         PyArrayObject *like = (PyArrayObject *)a;
@@ -395,7 +395,7 @@ make_sum(struct module_state *state, struct many_call *call, struct operand_read
     int found = device_operand_read(state, a, ROLE_A, call->stream_object, reader, &like);
     if (found > 0) {
         const struct device_shape due = {like.operand.dtype, like.ndim, like.shape, ROLE_A};
-        sum = device_result(state, &like, &due, call->device, call->stream, &made);
+        sum = device_result(state, &like, &due, call->device, call->stream, form, &made);
         device_operand_clear(&like);
     } else if (found == 0)
         PyErr_SetString(PyExc_RuntimeError, "x is no device array any more");
@@ -410,6 +410,8 @@ static int
 make_result(struct module_state *state, struct many_call *call, PyObject *out)
 {
     struct operand_reader reader = {0};
+    struct tensor_form form = {0};
+    bool failed = false;
     call->result = out && PyList_Check(out) ? Py_NewRef(out) : PyList_New(call->count);
     if (!call->result)
         return -1;
@@ -417,17 +419,18 @@ make_result(struct module_state *state, struct many_call *call, PyObject *out)
         PyObject *object = many_object(call, ROLE_OUT, pair);
         PyList_SetItem(call->result, pair, Py_NewRef(object ? object : Py_None));
     }
-    for (size_t i = 0; i < call->add_count; i++) {
+    for (size_t i = 0; i < call->add_count && !failed; i++) {
         Py_ssize_t pair = call->add_pair[i];
         if (many_object(call, ROLE_OUT, pair))
             continue;
-        PyObject *sum = make_sum(state, call, &reader, &call->adds[i], PyTuple_GetItem(call->lists[ROLE_A], pair));
+        PyObject *x = PyTuple_GetItem(call->lists[ROLE_A], pair);
+        PyObject *sum = make_sum(state, call, &reader, &form, &call->adds[i], x);
         if (!sum)
             many_name_pair(pair);
-        if (!sum || PyList_SetItem(call->result, pair, sum) < 0)
-            return -1;
+        failed = !sum || PyList_SetItem(call->result, pair, sum) < 0;
     }
-    return 0;
+    tensor_form_clear(&form);
+    return failed ? -1 : 0;
 }
 
 int

@@ -113,10 +113,20 @@ int torch_operand_from(struct module_state *state, PyObject *object, enum role r
  * is theirs. Returns 0, or -1 with an exception set. */
 int torch_learn(struct module_state *state, PyObject *object, PyObject *library);
 
+/* What torch makes tensors of one dtype and shape by. Whoever makes many keeps it, so that each tensor like the one
+ * before is made by the same objects: 0.2 us of 1.6. Begins as {0}. */
+struct tensor_form {
+    PyObject *sizes, *strides, *dtype; /* owned; NULL: none yet */
+    enum dtype of;
+    int ndim;
+    Py_ssize_t shape[MAX_DIMENSIONS];
+};
+void tensor_form_clear(struct tensor_form *form);
+
 /* A new contiguous tensor where a plain torch.Tensor is, allocated for torch's current stream, and described in *result
- * (to be cleared). NULL without an exception where torch itself has to be asked. */
+ * (to be cleared). `form` may be NULL. NULL without an exception where torch itself has to be asked. */
 PyObject *torch_empty_like(const struct module_state *state, const struct device_operand *like,
-                           const struct device_shape *shape, struct device_operand *result);
+                           const struct device_shape *shape, struct tensor_form *form, struct device_operand *result);
 
 /* The same for a cupy.ndarray, once cupy_learn has met one: 1, 0 or -1. */
 int cupy_operand_from(struct module_state *state, PyObject *object, enum role role, struct operand_reader *reader,

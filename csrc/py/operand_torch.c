@@ -4,6 +4,7 @@
  * gradient and is no conjugated or negated view. All else is left to operand_cai.c, which says what is wrong with it.
  */
 #include <stdint.h>
+#include <string.h>
 
 #include "descriptor.h"
 #include "device.h"
@@ -246,39 +247,71 @@ torch_operand_from(struct module_state *state, PyObject *object, enum role role,
     return 1;
 }
 
+void
+tensor_form_clear(struct tensor_form *form)
+{
+    Py_CLEAR(form->sizes);
+    Py_CLEAR(form->strides);
+    Py_CLEAR(form->dtype);
+}
+
+static bool
+form_is(const struct tensor_form *form, const struct device_shape *due)
+{
+    return form->dtype && form->of == due->dtype && form->ndim == due->ndim &&
+           memcmp(form->shape, due->shape, (size_t)due->ndim * sizeof *due->shape) == 0;
+}
+
+/* Returns 0, or -1 with an exception set and nothing held. */
+static int
+form_fill(const struct module_state *state, struct tensor_form *form, const struct device_operand *like,
+          const struct device_shape *due)
+{
+    Py_ssize_t strides[MAX_DIMENSIONS], step = 1;
+    tensor_form_clear(form);
+    for (int i = due->ndim; i-- > 0; step *= due->shape[i])
+        strides[i] = step;
+    form->sizes = tuple_of_sizes(due->ndim, due->shape);
+    form->strides = tuple_of_sizes(due->ndim, strides);
+    form->dtype = PyObject_GetAttr(like->exported, state->names[NAME_DTYPE]);
+    if (!form->sizes || !form->strides || !form->dtype) {
+        tensor_form_clear(form);
+        return -1;
+    }
+    form->of = due->dtype;
+    form->ndim = due->ndim;
+    memcpy(form->shape, due->shape, (size_t)due->ndim * sizeof *due->shape);
+    return 0;
+}
+
 /* By the function that torch's compiled code calls: 1 us, where torch.empty_like parses arguments and dispatches for
  * 4.8 on an H200's host. The exchange table's allocator wraps one tensor in another, whose memory record_stream() does
  * not know. */
 static PyObject *
 make_tensor(const struct module_state *state, const struct torch_kind *kind, const struct device_operand *like,
-            const struct device_shape *due)
+            const struct device_shape *due, struct tensor_form *form)
 {
-    Py_ssize_t strides[MAX_DIMENSIONS], step = 1;
-    for (int i = due->ndim; i-- > 0; step *= due->shape[i])
-        strides[i] = step;
-    PyObject *sizes = tuple_of_sizes(due->ndim, due->shape), *steps = tuple_of_sizes(due->ndim, strides);
-    PyObject *dtype = PyObject_GetAttr(like->exported, state->names[NAME_DTYPE]);
-    PyObject *made =
-        sizes && steps && dtype ? PyObject_CallFunctionObjArgs(kind->empty_strided, sizes, steps, dtype, NULL) : NULL;
-    Py_XDECREF(sizes);
-    Py_XDECREF(steps);
-    Py_XDECREF(dtype);
-    return made;
+    if (!form_is(form, due) && form_fill(state, form, like, due) < 0)
+        return NULL;
+    return PyObject_CallFunctionObjArgs(kind->empty_strided, form->sizes, form->strides, form->dtype, NULL);
 }
 
 PyObject *
 torch_empty_like(const struct module_state *state, const struct device_operand *like, const struct device_shape *due,
-                 struct device_operand *result)
+                 struct tensor_form *form, struct device_operand *result)
 {
     const struct torch_kind *kind = like->exported ? kind_of(state, like->exported) : NULL;
     const struct operand *operand = &like->operand;
     struct operand_reader reader = {.torch_stream = {operand->device + 1, operand->stream}};
+    struct tensor_form own;
     struct status status;
     int device;
     if (!kind || !kind->empty_strided || due->dtype != operand->dtype || operand->size == 0 ||
         device_current(&device, &status) < 0 || device != operand->device)
         return NULL;
-    PyObject *made = make_tensor(state, kind, like, due);
+    own.sizes = own.strides = own.dtype = NULL;
+    PyObject *made = make_tensor(state, kind, like, due, form ? form : &own);
+    tensor_form_clear(&own);
     if (made && Py_TYPE(made) == Py_TYPE(like->exported) && read_tensor(kind->exchange, made, &reader, result) &&
         result->operand.device == device && device_operand_is(result, due->dtype, due->ndim, due->shape)) {
         result->exported = Py_NewRef(made);

@@ -91,11 +91,11 @@ library_result(const struct device_operand *like, const struct device_shape *due
 
 PyObject *
 device_result(struct module_state *state, const struct device_operand *like, const struct device_shape *due, int device,
-              void *stream, struct device_operand *result)
+              void *stream, struct tensor_form *form, struct device_operand *result)
 {
     PyObject *made = NULL;
     if (like->library && stream == like->operand.stream) {
-        made = torch_empty_like(state, like, due, result);
+        made = torch_empty_like(state, like, due, form, result);
         if (!made && is_like(due, like))
             made = cupy_empty_like(state, like, result);
         if (made)
