@@ -16,9 +16,10 @@ MAIN = "float32"
 
 
 def host_forms(recorded: "Recorded") -> list[str]:
-    """float32 on the host: our time in each form and the others' over it, a line a size."""
+    """float32 on the host: our time in each form and the others' over it, a line a size; our share of the machine's own
+    limit where it was measured beside us."""
     rows = [row for row in recorded.rows if row.dtype == MAIN]
-    return _forms(rows, lambda row: show_size(row.n), strip="vecadd ")
+    return _forms(rows, lambda row: show_size(row.n), strip="vecadd ", shares=True)
 
 
 def host_dtypes(recorded: "Recorded") -> list[str]:
@@ -71,17 +72,30 @@ def plain(rows: Sequence[Row]) -> list[str]:
 
 
 def _forms(
-    rows: Iterable[Row], key: Callable[[Row], str], strip: str = "", name: Callable[[Row], str] | None = None
+    rows: Iterable[Row],
+    key: Callable[[Row], str],
+    strip: str = "",
+    name: Callable[[Row], str] | None = None,
+    shares: bool = False,
 ) -> list[str]:
-    """A line for each key, a column for each name: seconds of what others are compared with, else the ratio."""
+    """A line for each key, a column for each name: seconds of what others are compared with, else the ratio.
+    ``shares``: a second column of what others are compared with, where some of its rows have a limit."""
     rows = [row for row in rows if row.seconds is not None]
     called = name or _name
-    labels = list(dict.fromkeys(called(row) for row in rows))
     references = {called(row) for row in rows if "ratio" not in row.params}
+    limited = {called(row) for row in rows if row.fraction is not None} & references
+    columns: list[tuple[str, str, Callable[[Row | None], str]]] = []
+    for label in dict.fromkeys(map(called, rows)):
+        own = label.removeprefix(strip)
+        columns.append((label, f"{own}: time" if label in references else f"{label} / ours", _cell))
+        if shares and label in limited:
+            columns.append((label, f"{own}: % of limit", _share))
     cells = {(key(row), called(row)): row for row in rows}
-    heads = [f"{label.removeprefix(strip)}: time" if label in references else f"{label} / ours" for label in labels]
-    lines = [[line, *(_cell(cells.get((line, label))) for label in labels)] for line in dict.fromkeys(map(key, rows))]
-    return markdown(["", *heads], lines)
+    lines = [
+        [line, *(show(cells.get((line, label))) for label, _, show in columns)]
+        for line in dict.fromkeys(map(key, rows))
+    ]
+    return markdown(["", *(head for _, head, _ in columns)], lines)
 
 
 def _name(row: Row) -> str:
@@ -97,6 +111,10 @@ def _cell(row: Row | None) -> str:
     ahead = row.params["ratio_interval"][1] < 1
     ratio = f"{row.params['ratio']:.3g}"
     return f"**{ratio}**" if ahead else ratio
+
+
+def _share(row: Row | None) -> str:
+    return "-" if row is None or row.fraction is None else f"{100 * row.fraction:.0f} %"
 
 
 def _interval(row: Row) -> str:

@@ -22,6 +22,7 @@ from benchmarks.peers import (
     clocks,
     courtesy_stage,
     device_peers,
+    host_stage,
     layouts_stage,
     libraries,
     many_stage,
@@ -288,6 +289,15 @@ def test_the_host_stage_runs_anywhere(tmp_path: Path) -> None:
     assert all(row["checked"] for row in rows)
     ratios = [row for row in rows if row["rung"].startswith("numpy")]
     assert [row["params"]["reference"] for row in ratios] == [f"vecadd {form}" for form in HOST_FORMS] * 4
+
+
+def test_a_large_addition_on_the_host_has_its_share_of_the_limit(
+    run: Callable[..., dict[str, Row]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host_stage, "STREAMED", 1)
+    rows = run("host", torch_that_adds_by(np.add))
+    assert 0 < (rows["vecadd out="].fraction or 0) <= 1
+    assert rows["vecadd a + b"].limit_gbps is None
 
 
 def test_torch_on_the_host_is_timed_where_it_writes_into_an_array(run: Callable[..., dict[str, Row]]) -> None:

@@ -157,7 +157,9 @@ def test_forms_on_the_host_are_columns_and_sizes_lines(recorded: Path) -> None:
     rows = []
     for dtype, n, ratio in (("float32", 16, 2.5), ("float32", 1024, 0.9), ("int8", 16, 2.0)):
         for form in ("out=", "a + b"):
-            ours = row(sweep="peer-host", rung=f"vecadd {form}", dtype=dtype, n=n, seconds=1e-7, params={})
+            ours = row(
+                sweep="peer-host", rung=f"vecadd {form}", dtype=dtype, n=n, seconds=1e-7, params={}, fraction=None
+            )
             params = {"reference": ours.rung, "ratio": ratio, "ratio_interval": [0.99 * ratio, 1.01 * ratio]}
             rows += [ours, replace(ours, rung=f"numpy {form}", params=params)]
     results.write(recorded / "h200" / "peer-host.json", META, rows)
@@ -167,6 +169,19 @@ def test_forms_on_the_host_are_columns_and_sizes_lines(recorded: Path) -> None:
     assert "| 2^10 | 100 ns | **0.9** | 100 ns | **0.9** |" in lines
     others = readme_tables.fill(EMPTY.replace("size", "peer-host-dtypes"), recorded, "abc").splitlines()
     assert "| int8 16 | 100 ns | 2 | 100 ns | 2 |" in others
+
+
+def test_a_size_that_was_held_against_the_machines_limit_shows_its_share(recorded: Path) -> None:
+    rows = []
+    for n, fraction in ((1024, None), (1 << 24, 0.957)):
+        ours = row(sweep="peer-host", rung="vecadd out=", n=n, seconds=1e-7, params={}, fraction=fraction)
+        params = {"reference": "vecadd out=", "ratio": 2.5, "ratio_interval": [2.4, 2.6]}
+        rows += [ours, replace(ours, rung="numpy out=", params=params, fraction=fraction and fraction / 2.5)]
+    results.write(recorded / "h200" / "peer-host.json", META, rows)
+    lines = readme_tables.fill(EMPTY.replace("size", "peer-host h200"), recorded, "abc").splitlines()
+    assert "|  | out=: time | out=: % of limit | numpy out= / ours |" in lines
+    assert "| 2^10 | 100 ns | - | 2.5 |" in lines
+    assert "| 2^24 | 100 ns | 96 % | 2.5 |" in lines
 
 
 def test_a_chosen_route_stands_beside_those_that_it_was_chosen_from(recorded: Path) -> None:

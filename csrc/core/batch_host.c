@@ -11,7 +11,7 @@ struct batch_job {
     const struct batch_add *adds;
     const size_t *first; /* the number of each addition's first unit, and one more for the end */
     size_t count;
-    bool streaming;
+    const struct host_schedule *schedule;
 };
 
 static size_t
@@ -40,8 +40,8 @@ static void
 add_piece(const struct batch_job *job, const struct batch_add *add, size_t begin, size_t end)
 {
     const size_t size = lane_size[add->lane], from = begin * UNIT, to = end * UNIT, bytes = add->n * size;
-    const bool streaming = job->streaming && add->c != add->a && add->c != add->b;
-    host_add_function *function = streaming ? job->simd->stream[add->lane] : job->simd->add[add->lane];
+    const bool streaming = job->schedule->streaming && add->c != add->a && add->c != add->b;
+    host_add_function *function = host_loop(job->simd, job->schedule, add->lane, streaming);
     function((const char *)add->a + from, (const char *)add->b + from, (char *)add->c + from,
              ((to < bytes ? to : bytes) - from) / size);
 }
@@ -77,8 +77,7 @@ host_add_many(const struct host_simd *simd, const struct host_schedule *schedule
     for (size_t i = 0; i < count; i++)
         first[i + 1] = first[i] + units_of(&adds[i]);
 
-    struct batch_job job = {
-        .simd = simd, .adds = adds, .first = first, .count = count, .streaming = schedule->streaming};
+    struct batch_job job = {.simd = simd, .adds = adds, .first = first, .count = count, .schedule = schedule};
     const size_t block = schedule->block / UNIT;
     if (first[count])
         *flags = threads_run(schedule->threads, first[count], block ? block : 1, add_units, &job);

@@ -17,6 +17,7 @@ struct host_simd {
     bool (*supported)(void);               /* by this processor and operating system */
     host_add_function *add[LANE_COUNT];    /* ordinary stores */
     host_add_function *stream[LANE_COUNT]; /* non-temporal stores, fenced; the same as add where there are none */
+    const struct host_simd *narrower;      /* vectors of half the length, or NULL */
 };
 
 /* The levels, a file each; a build holds those of its processor. */
@@ -35,6 +36,7 @@ struct host_schedule {
     bool wakes;           /* sleeping workers are woken; else those take part that are awake */
     bool streaming;       /* the stores of several threads */
     bool streaming_alone; /* and of one, where no other takes part */
+    bool narrow;          /* by simd->narrower where there is one and the lane gains by it */
     size_t block;         /* lanes a thread takes at a time */
 };
 
@@ -47,6 +49,10 @@ struct host_schedule host_schedule_moving(enum lane lane, size_t n, bool in_plac
 /* The same with the threads and the kind of store given, and every thread woken: for the ladder's rungs, which compare
  * them. */
 struct host_schedule host_schedule_with(enum lane lane, size_t n, int threads, bool streaming);
+
+/* The loop of a schedule's vectors, with streaming stores or ordinary ones. */
+host_add_function *host_loop(const struct host_simd *simd, const struct host_schedule *schedule, enum lane lane,
+                             bool streaming);
 
 /* Adds n lanes and returns the floating-point flags raised (fpenv.h). Waits for nothing but its own threads. */
 unsigned host_add(const struct host_simd *simd, const struct host_schedule *schedule, enum lane lane, const void *a,

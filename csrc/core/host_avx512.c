@@ -113,9 +113,10 @@ static bool
 avx512_supported(void)
 {
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") && host_simd_avx2.supported();
 }
 
-const struct host_simd host_simd_avx512 = {.name = "avx512", .supported = avx512_supported, HOST_SIMD_FUNCTIONS};
+const struct host_simd host_simd_avx512 = {
+    .name = "avx512", .supported = avx512_supported, HOST_SIMD_FUNCTIONS, .narrower = &host_simd_avx2};
 
 #endif

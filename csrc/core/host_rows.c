@@ -234,8 +234,8 @@ host_rows_add(const struct host_rows *call, const void *a, const void *b, void *
     struct job job = {.call = call,
                       .base = {(const char *)a + layout->offset[0], (const char *)b + layout->offset[1],
                                (const char *)c + layout->offset[LAYOUT_SUM]},
-                      .add = (apart && schedule->streaming ? call->simd->stream : call->simd->add)[dtype->lane],
-                      .alone = (apart && schedule->streaming_alone ? call->simd->stream : call->simd->add)[dtype->lane],
+                      .add = host_loop(call->simd, schedule, dtype->lane, apart && schedule->streaming),
+                      .alone = host_loop(call->simd, schedule, dtype->lane, apart && schedule->streaming_alone),
                       .itemsize = dtype->itemsize,
                       .lanes = dtype->lanes};
     const size_t n = layout_size(layout);

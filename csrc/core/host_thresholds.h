@@ -14,6 +14,7 @@ struct host_thresholds {
     size_t stream_together;   /* several do */
     size_t share;             /* bytes that each thread has at least where there are more than two */
     size_t block;             /* the largest block that a thread takes at a time, a power of two */
+    size_t narrow;            /* where there is a choice, the shorter vectors are taken */
     size_t threads_streaming; /* at most, where several stream: fewer than all may fill the memory */
     bool tuned;               /* read from a file of `vecadd tune host` */
 };

@@ -244,7 +244,7 @@ hybrid_run(struct transfer *job, const struct device_scope *scope)
     struct hybrid hybrid = {
         .job = job,
         .scope = scope,
-        .add = schedule->streaming ? plan->simd->stream[plan->lane] : plan->simd->add[plan->lane],
+        .add = host_loop(plan->simd, schedule, plan->lane, schedule->streaming),
         .grain = GRAIN / job->width,
         .skip = (uintptr_t)plan->c % GRAIN / job->width,
         .threads = schedule->threads,

@@ -222,8 +222,8 @@ hybrid_prepare(struct hybrid *job, struct status *status)
         transfer_is_pinned(call->c, bytes, &job->c_pinned, status) < 0)
         return -1;
     const bool in_place = call->c == call->a || call->c == call->b;
-    const bool streaming = host_schedule_for(call->lane, call->n, in_place).streaming;
-    job->add = streaming ? simd->stream[call->lane] : simd->add[call->lane];
+    const struct host_schedule schedule = host_schedule_for(call->lane, call->n, in_place);
+    job->add = host_loop(simd, &schedule, call->lane, schedule.streaming);
     job->block = HOST_BLOCK / width;
     job->chunk = (all_pinned(job) ? PINNED_CHUNK : STAGED_CHUNK) / width;
     if (job->chunk > call->n)

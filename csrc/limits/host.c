@@ -18,8 +18,9 @@
 enum {
     GRAIN = 16,       /* words: parts are whole cache lines long */
     BLOCK = 64 << 10, /* words that a thread takes at a time of what is shared out as it comes */
-    VARIANTS_MAX = 64,
+    VARIANTS_MAX = 128,
     REST = VARIANTS_MAX,
+    LOOPS_MAX = 4,
     SPINS_BEFORE_YIELD = 1000, /* another thread may need this processor */
 };
 
@@ -28,6 +29,9 @@ static const double hopeless = 1.25;
 
 /* Seconds: what a variant's batches take together at least, and what makes a batch long enough for a clock of 30 ns. */
 static const double least_spent = 500e-6, long_batch = 50e-6;
+
+/* Seconds of a first pass that no wake of the threads explains: twice the best known is hopeless then. */
+static const double long_pass = 10e-3;
 
 /* Adds words: the limit is the memory's, and random bits taken for floats would make some subnormal, which are slow. */
 typedef void add_loop(const uint32_t *a, const uint32_t *b, uint32_t *c, size_t n);
@@ -84,14 +88,24 @@ X86_LOOP(streaming_avx2, "avx2", __m256i, 8, _mm256_loadu_si256, _mm256_add_epi3
 X86_LOOP(ordinary_loop, "sse2", __m128i, 4, _mm_loadu_si128, _mm_add_epi32, _mm_store_si128)
 X86_LOOP(streaming_loop, "sse2", __m128i, 4, _mm_loadu_si128, _mm_add_epi32, _mm_stream_si128)
 
-static add_loop *
-best_loop(bool streaming)
+/* The best two instruction sets: the longest vectors cost some processors a step of their clock. */
+static int
+find_loops(add_loop *loops[LOOPS_MAX])
 {
-    if (__builtin_cpu_supports("avx512f"))
-        return streaming ? streaming_avx512 : ordinary_avx512;
-    if (__builtin_cpu_supports("avx2"))
-        return streaming ? streaming_avx2 : ordinary_avx2;
-    return streaming ? streaming_loop : ordinary_loop;
+    int count = 0;
+    if (__builtin_cpu_supports("avx512f")) {
+        loops[count++] = ordinary_avx512;
+        loops[count++] = streaming_avx512;
+    }
+    if (__builtin_cpu_supports("avx2")) {
+        loops[count++] = ordinary_avx2;
+        loops[count++] = streaming_avx2;
+    }
+    if (count == 0) {
+        loops[count++] = ordinary_loop;
+        loops[count++] = streaming_loop;
+    }
+    return count;
 }
 
 #else
@@ -103,10 +117,11 @@ plain_loop(const uint32_t *restrict a, const uint32_t *restrict b, uint32_t *res
         c[i] = a[i] + b[i];
 }
 
-static add_loop *
-best_loop(bool streaming)
+static int
+find_loops(add_loop *loops[LOOPS_MAX])
 {
-    return streaming ? NULL : plain_loop;
+    loops[0] = plain_loop;
+    return 1;
 }
 
 #endif
@@ -114,15 +129,13 @@ best_loop(bool streaming)
 static void
 add_variants(struct limits_host *probe, int threads)
 {
-    for (int kind = 0; kind < 2 * PARTITIONS; kind++) {
-        const enum partition partition = (enum partition)(kind / 2);
-        add_loop *add = best_loop(kind % 2);
-        const bool whole = threads == 1 || probe->n <= BLOCK; /* nothing to share out as it comes */
-        if (add == NULL || (whole && partition != STATIC) || probe->variant_count == VARIANTS_MAX)
-            continue;
-        probe->variants[probe->variant_count++] =
-            (struct variant){.threads = threads, .partition = partition, .add = add, .best = 0};
-    }
+    const bool whole = threads == 1 || probe->n <= BLOCK; /* nothing to share out as it comes */
+    add_loop *loops[LOOPS_MAX];
+    const int count = find_loops(loops);
+    for (int partition = 0; partition < (whole ? 1 : PARTITIONS); partition++)
+        for (int i = 0; i < count && probe->variant_count < VARIANTS_MAX; i++)
+            probe->variants[probe->variant_count++] =
+                (struct variant){.threads = threads, .partition = (enum partition)partition, .add = loops[i]};
 }
 
 static double
@@ -233,9 +246,10 @@ run_pass(struct limits_host *probe, unsigned index)
         spin(&spins);
 }
 
-/* Seconds a pass, the best of some batches: two at least, because the first wakes the threads. */
+/* Seconds a pass, the best of some batches: two at least, because the first wakes the threads, but where there is no
+ * hope of `known`, 0: none yet. */
 static double
-time_variant(struct limits_host *probe, unsigned index)
+time_variant(struct limits_host *probe, unsigned index, double known)
 {
     double best = 0, spent = 0;
     for (size_t passes = 1, batch = 0; batch < 2 || spent < least_spent; batch++) {
@@ -248,6 +262,8 @@ time_variant(struct limits_host *probe, unsigned index)
         spent += seconds;
         if (seconds < long_batch)
             passes *= 2;
+        if (batch == 0 && known > 0 && seconds > 2 * known && seconds > long_pass)
+            break;
     }
     return best;
 }
@@ -283,7 +299,7 @@ limits_host_round(struct limits_host *probe)
         struct variant *variant = &probe->variants[i];
         if (variant->best > hopeless * before && before > 0)
             continue;
-        const double seconds = time_variant(probe, (unsigned)i);
+        const double seconds = time_variant(probe, (unsigned)i, best > 0 ? best : before);
         if (variant->best == 0 || seconds < variant->best)
             variant->best = seconds;
         if (best == 0 || seconds < best)
@@ -319,9 +335,9 @@ limits_host_open(const void *a, const void *b, void *c, size_t n, int threads, s
     probe->b = b;
     probe->c = c;
     start_workers(probe, threads - 1);
+    add_variants(probe, probe->workers + 1); /* first: the others are held against them */
     for (int count = 1; count <= probe->workers; count *= 2)
         add_variants(probe, count);
-    add_variants(probe, probe->workers + 1);
     return probe;
 }
 

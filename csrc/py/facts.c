@@ -22,11 +22,11 @@ supported_levels(void)
 static PyObject *
 thresholds_dict(const struct host_thresholds *from)
 {
-    return Py_BuildValue("{s:n,s:n,s:n,s:n,s:n,s:n,s:n}", "threads_awake", (Py_ssize_t)from->threads_awake,
+    return Py_BuildValue("{s:n,s:n,s:n,s:n,s:n,s:n,s:n,s:n}", "threads_awake", (Py_ssize_t)from->threads_awake,
                          "threads_asleep", (Py_ssize_t)from->threads_asleep, "stream_alone",
                          (Py_ssize_t)from->stream_alone, "stream_together", (Py_ssize_t)from->stream_together, "share",
-                         (Py_ssize_t)from->share, "block", (Py_ssize_t)from->block, "threads_streaming",
-                         (Py_ssize_t)from->threads_streaming);
+                         (Py_ssize_t)from->share, "block", (Py_ssize_t)from->block, "narrow", (Py_ssize_t)from->narrow,
+                         "threads_streaming", (Py_ssize_t)from->threads_streaming);
 }
 
 const char host_facts_doc[] = PyDoc_STR(

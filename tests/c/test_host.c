@@ -408,12 +408,13 @@ threads_and_streams_add_blocks_at_any_address(void)
     fill(LANE_F32, a, N + 64);
     fill(LANE_F32, b, N + 64);
     for (size_t level = 0; host_simd_levels[level]; level++)
-        for (int which = 0; host_simd_levels[level]->supported() && which < 16; which++) {
+        for (int which = 0; host_simd_levels[level]->supported() && which < 32; which++) {
             const size_t offset = (size_t)which * 5, n = N - (size_t)which;
             const struct host_schedule schedule = {.threads = 1 + which % 4,
                                                    .wakes = which & 8,
                                                    .streaming = which & 4,
                                                    .streaming_alone = which & 2,
+                                                   .narrow = which & 16,
                                                    .block = 4096};
             const unsigned flags = reference(LANE_F32, a + which, b, expected, n);
             memset(c, 0xa5, sizeof c);
@@ -423,6 +424,21 @@ threads_and_streams_add_blocks_at_any_address(void)
             CHECK(wrong == n, "%s %d: element %zu", host_simd_levels[level]->name, which, wrong);
             CHECK(raised == flags);
             CHECK(c[offset % 48 + n] == 0xa5a5a5a5);
+        }
+}
+
+static void
+shorter_vectors_are_the_next_levels_but_for_what_is_converted(void)
+{
+    const struct host_schedule narrow = {.narrow = true}, wide = {.narrow = false};
+    for (size_t level = 0; host_simd_levels[level]; level++)
+        for (enum lane lane = 0; lane < LANE_COUNT; lane++) {
+            const struct host_simd *simd = host_simd_levels[level], *less = simd->narrower;
+            const bool stays = less == NULL || lane == LANE_F16 || lane == LANE_BF16;
+            CHECK(less == NULL || less == host_simd_levels[level + 1]);
+            CHECK(host_loop(simd, &narrow, lane, false) == (stays ? simd : less)->add[lane]);
+            CHECK(host_loop(simd, &narrow, lane, true) == (stays ? simd : less)->stream[lane]);
+            CHECK(host_loop(simd, &wide, lane, true) == simd->stream[lane]);
         }
 }
 
@@ -478,6 +494,7 @@ main(void)
     RUN(the_callers_flags_stay_and_are_not_reported);
     RUN(the_callers_rounding_is_kept);
     RUN(threads_and_streams_add_blocks_at_any_address);
+    RUN(shorter_vectors_are_the_next_levels_but_for_what_is_converted);
     RUN(one_flag_in_a_large_array_is_found);
     RUN(nothing_is_read_for_no_elements);
     RUN(vecadd_simd_names_the_level);

@@ -68,6 +68,23 @@ arrays_between_have_the_threads_that_are_awake(void)
 }
 
 static void
+sums_that_leave_the_first_cache_have_the_shorter_vectors(void)
+{
+    as_shipped("1");
+    unsetenv("VECADD_SIMD");
+    CHECK(!host_schedule_for(LANE_I8, (64 << 10) - 1, false).narrow);
+    CHECK(host_schedule_for(LANE_I8, 64 << 10, false).narrow && host_schedule_with(LANE_I8, 64 << 10, 1, false).narrow);
+}
+
+static void
+a_level_that_is_named_is_that_of_every_size(void)
+{
+    as_shipped("1");
+    setenv("VECADD_SIMD", host_simd_levels[0]->name, 1);
+    CHECK(!host_schedule_for(LANE_I8, (size_t)1 << 40, false).narrow);
+}
+
+static void
 every_thread_has_a_block(void)
 {
     as_shipped("200");
@@ -101,8 +118,9 @@ static void
 thresholds_are_those_that_were_tuned(void)
 {
     tuned_to("threads_awake 65536\nthreads_asleep 1000000\nstream_alone 3000000\nstream_together 1152921504606846976\n"
-             "share 16384\nblock 1048576\nthreads_streaming 5\nend 7\n");
+             "share 16384\nblock 1048576\nnarrow 3000\nthreads_streaming 5\nend 8\n");
     CHECK(host_thresholds()->tuned && host_thresholds()->stream_together == HOST_NEVER);
+    CHECK(host_schedule_for(LANE_I8, 3000, false).narrow && !host_schedule_for(LANE_I8, 2999, false).narrow);
     CHECK(host_schedule_for(LANE_I8, 65535, false).threads == 1 &&
           host_schedule_for(LANE_I8, 65536, false).threads == 4);
     CHECK(!host_schedule_for(LANE_I8, 999999, false).wakes && host_schedule_for(LANE_I8, 1000000, false).wakes);
@@ -176,6 +194,8 @@ main(void)
     RUN(what_the_caches_hold_has_ordinary_stores);
     RUN(what_is_repeated_needs_no_room_in_a_cache);
     RUN(arrays_between_have_the_threads_that_are_awake);
+    RUN(sums_that_leave_the_first_cache_have_the_shorter_vectors);
+    RUN(a_level_that_is_named_is_that_of_every_size);
     RUN(every_thread_has_a_block);
     RUN(thresholds_are_those_that_were_tuned);
     RUN(two_threads_need_no_share_of_that_size);
