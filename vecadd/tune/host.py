@@ -34,7 +34,8 @@ MOST_CALLS = 15
 LONG = 1e-3  # seconds of a call that needs no other beside it
 
 PAYS = 0.97  # of the other's time: what is less is within what two runs differ by
-PAYS_CLEARLY = 0.75  # threads take processors from others, and a caller's own work between sums slows them
+PAYS_AWAKE = 0.85  # threads take processors from others, and a caller's own work between sums slows them
+PAYS_ASLEEP = 0.75  # and who has just slept may wake on a processor that is busy
 CLEARLY_BELOW = 4 * MIB  # of the sum; what is larger comes from memory, where few threads gain little, but surely
 HARMLESS = 1.02
 LEAST_ASLEEP = 1 * MIB  # what a wake costs depends on how deeply a processor sleeps: a pause of 1 ms shows the least
@@ -111,8 +112,8 @@ def search(tell: Tell) -> Sequence[Found]:
             words.append(
                 f"threads for {show(SMALL)}: {listed(few, few_times)}; {show(rows['share'])} for each at least"
             )
-        compare("threads_awake", f"{threads} threads that are awake", all_, one, back_to_back, PAYS_CLEARLY)
-        compare("threads_asleep", f"{threads} threads that sleep", all_, one, after_idling, PAYS_CLEARLY)
+        compare("threads_awake", f"{threads} threads that are awake", all_, one, back_to_back, PAYS_AWAKE)
+        compare("threads_asleep", f"{threads} threads that sleep", all_, one, after_idling, PAYS_ASLEEP)
         rows["threads_asleep"] = max(rows["threads_awake"], rows["threads_asleep"], LEAST_ASLEEP)
         streaming = Schedule(threads, streaming=True)
         compare("stream_together", f"streaming stores of {threads} threads", streaming, all_, back_to_back)
