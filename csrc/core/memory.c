@@ -158,6 +158,21 @@ pinned_release(void *memory, size_t bytes)
     device_leave(&scope);
 }
 
+/* Leaves the device once what was queued by `call` is done, or at once where nothing is to be waited for. */
+static int
+finish(const struct device_scope *scope, cudaStream_t stream, cudaError_t error, const char *call, bool wait,
+       struct status *status)
+{
+    if (error == cudaSuccess && wait) {
+        call = "cudaStreamSynchronize";
+        error = stream_wait(stream);
+    }
+    if (error != cudaSuccess)
+        device_status(status, error, call);
+    device_leave(scope);
+    return error == cudaSuccess ? 0 : -1;
+}
+
 static int
 copy(int device, cudaStream_t stream, void *target, const void *source, size_t bytes, enum cudaMemcpyKind kind,
      bool wait, struct status *status)
@@ -167,16 +182,8 @@ copy(int device, cudaStream_t stream, void *target, const void *source, size_t b
     struct device_scope scope;
     if (device_enter(&scope, device, status) < 0)
         return -1;
-    const char *call = "cudaMemcpyAsync";
-    cudaError_t error = cudaMemcpyAsync(target, source, bytes, kind, stream);
-    if (error == cudaSuccess && wait) {
-        call = "cudaStreamSynchronize";
-        error = stream_wait(stream);
-    }
-    if (error != cudaSuccess)
-        device_status(status, error, call);
-    device_leave(&scope);
-    return error == cudaSuccess ? 0 : -1;
+    const cudaError_t error = cudaMemcpyAsync(target, source, bytes, kind, stream);
+    return finish(&scope, stream, error, "cudaMemcpyAsync", wait, status);
 }
 
 int
@@ -205,14 +212,6 @@ device_fill(int device, void *stream, void *target, int byte, size_t bytes, stru
     struct device_scope scope;
     if (device_enter(&scope, device, status) < 0)
         return -1;
-    const char *call = "cudaMemsetAsync";
-    cudaError_t error = cudaMemsetAsync(target, byte, bytes, stream);
-    if (error == cudaSuccess) {
-        call = "cudaStreamSynchronize";
-        error = stream_wait(stream);
-    }
-    if (error != cudaSuccess)
-        device_status(status, error, call);
-    device_leave(&scope);
-    return error == cudaSuccess ? 0 : -1;
+    const cudaError_t error = cudaMemsetAsync(target, byte, bytes, stream);
+    return finish(&scope, stream, error, "cudaMemsetAsync", true, status);
 }

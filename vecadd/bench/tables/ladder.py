@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from itertools import groupby
 
-from vecadd.bench import recorded
 from vecadd.bench.axes import show_size
 from vecadd.bench.results import Row
 from vecadd.bench.show import show_gain
@@ -37,22 +36,18 @@ def tables(sweep: str, rows: list[Row]) -> list[Table]:
         table.add(f"{dtype} {show_size(n)}", style=Style.HEAD)
         fastest: dict[str, float] = {}
         for rung, variants in groupby(cell, key=lambda row: row.rung):
-            told = [
-                parts.documents(recorded.figures(rung)),
-                parts.changes(rung, previous=next(reversed(fastest), None)),
-            ]
+            told: tuple[str, ...] = parts.told(rung, previous=next(reversed(fastest), None))
             for index, row in enumerate(variants):
                 table.add(parts.variant(row, named=index == 0), *_figures(row, fastest), *told, style=parts.style(row))
-                told = []
+                told = ()
                 if row.seconds:
                     fastest[rung] = min(row.seconds, fastest.get(rung, row.seconds))
         table.rule()
-    named = dict.fromkeys(row.rung for row in rows)
     table.notes = [
         GAIN,
         IN_FLIGHT,
         OCCUPANCY,
-        *parts.document_notes(named, [figure for rung in named for figure in recorded.figures(rung)]),
+        *parts.document_notes(rows),
         *parts.caught(rows),
     ]
     return [table]

@@ -2,7 +2,6 @@
 
 from itertools import groupby
 
-from vecadd.bench import recorded
 from vecadd.bench.axes import show_size
 from vecadd.bench.results import Row
 from vecadd.bench.show import show_gain, show_seconds
@@ -43,15 +42,12 @@ def tables(sweep: str, rows: list[Row]) -> list[Table]:
             table.add(
                 row.rung,
                 *_figures(row),
-                parts.documents(recorded.figures(row.rung)),
-                parts.changes(row.rung, previous),
+                *parts.told(row.rung, previous),
                 style=parts.style(row),
             )
             previous = row.rung
         table.rule()
-    named = dict.fromkeys(row.rung for row in rows)
-    shown = [figure for rung in named for figure in recorded.figures(rung)]
-    table.notes = [*NOTES, *parts.document_notes(named, shown)]
+    table.notes = [*NOTES, *parts.document_notes(rows)]
     return [table]
 
 

@@ -62,9 +62,17 @@ def documents(figures: Iterable[recorded.Figure]) -> str:
     return ", ".join(map(str, figures))
 
 
-def document_notes(rungs: Iterable[str], figures: Iterable[recorded.Figure]) -> list[str]:
-    """What is to be said of these rungs' figures, and what they were measured on."""
-    notes = [f"{rung}: {recorded.NOTES[rung]}" for rung in dict.fromkeys(rungs) if rung in recorded.NOTES]
+def told(rung: str, previous: str | None) -> tuple[str, str]:
+    """The last two cells of a rung's first line: the documents' figures, and what the rung changes."""
+    return documents(recorded.figures(rung)), changes(rung, previous)
+
+
+def document_notes(rows: Iterable[Row], figures: Iterable[recorded.Figure] | None = None) -> list[str]:
+    """What is to be said of these rows' rungs, and what the figures were measured on: by default those of `told`."""
+    rungs = dict.fromkeys(row.rung for row in rows)
+    if figures is None:
+        figures = [figure for rung in rungs for figure in recorded.figures(rung)]
+    notes = [f"{rung}: {recorded.NOTES[rung]}" for rung in rungs if rung in recorded.NOTES]
     legend = recorded.legend(figure.setting for figure in figures)
     return [*notes, f"the documents: {legend}"] if legend else notes
 

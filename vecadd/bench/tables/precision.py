@@ -51,9 +51,9 @@ def tables(sweep: str, rows: list[Row]) -> list[Table]:
         for row in group:
             table.add(row.rung, row.dtype, *_figures(row, times, documents), style=parts.style(row))
         table.rule()
-    named = dict.fromkeys(row.rung for row in rows)
-    shown = [figure for rung in named for figure in recorded.FIGURES if figure.n and figure.rung == rung]
-    table.notes = [*NOTES, *crossovers(rows), *claims(rows), *parts.document_notes(named, shown)]
+    rungs = dict.fromkeys(row.rung for row in rows)
+    shown = [figure for rung in rungs for figure in recorded.FIGURES if figure.n and figure.rung == rung]
+    table.notes = [*NOTES, *crossovers(rows), *claims(rows), *parts.document_notes(rows, shown)]
     return [table]
 
 

@@ -44,10 +44,7 @@ def _round_trips(sweep: str, rows: list[Row]) -> Table:
         table.add(f"{dtype} {show_size(n)}", style=Style.HEAD)
         fastest: dict[str, float] = {}
         for rung, group in groupby(cell, key=lambda row: row.rung):
-            told = [
-                parts.documents(recorded.figures(rung)),
-                parts.changes(rung, previous=next(reversed(fastest), None)),
-            ]
+            told: tuple[str, ...] = parts.told(rung, previous=next(reversed(fastest), None))
             for row in group:
                 gain = gain_over(row, fastest)
                 table.add(
@@ -57,13 +54,11 @@ def _round_trips(sweep: str, rows: list[Row]) -> Table:
                     *told,
                     style=parts.style(row),
                 )
-                told = []
+                told = ()
                 if row.seconds:
                     fastest[rung] = min(row.seconds, fastest.get(rung, row.seconds))
         table.rule()
-    named = dict.fromkeys(row.rung for row in rows)
-    shown = [figure for rung in named for figure in recorded.figures(rung)]
-    table.notes = [*NOTES, *_told(rows), *parts.document_notes(named, shown)]
+    table.notes = [*NOTES, *_told(rows), *parts.document_notes(rows)]
     return table
 
 
