@@ -10,8 +10,9 @@ import subprocess
 import sys
 import textwrap
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -123,9 +124,9 @@ def test_the_target_may_be_an_input(target: str, folder: Path, temporary: str) -
     np.testing.assert_array_equal(np.load(folder / target), want)
 
 
-def test_progress_is_told_after_each_window(folder: Path) -> None:
+def test_progress_is_told_after_every_eight_windows(folder: Path) -> None:
     told: list[tuple[int, int]] = []
-    add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy", window=1600, progress=lambda *at: told.append(at))
+    add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy", window=200, progress=lambda *at: told.append(at))
     assert told == [(400, 1000), (800, 1000), (1000, 1000)]
 
 
@@ -243,12 +244,12 @@ def test_an_input_that_shrinks_meanwhile_is_an_error(folder: Path, temporary: st
         os.truncate(folder / "a.npy", 1000)
 
     with pytest.raises(OSError, match=r"a\.npy was cut short"):
-        add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy", window=64, progress=shrink)
+        add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy", window=4, progress=shrink)
     assert_untouched(folder)
 
 
 @pytest.mark.parametrize("reserves", [True, False])
-def test_a_full_disk_touches_nothing(
+def test_a_limit_on_files_touches_nothing(
     reserves: bool, folder: Path, temporary: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def unsupported(*arguments: int) -> None:
@@ -263,6 +264,91 @@ def test_a_full_disk_touches_nothing(
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert_untouched(folder)
+
+
+def test_a_disk_without_room_is_known_before_the_work(
+    folder: Path, temporary: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room = os.statvfs_result([4096, 4096, 1000, 0, 0, 9, 9, 9, 0, 255])
+    monkeypatch.setattr(os, "fstatvfs", lambda descriptor: room)
+    told: list[object] = []
+    with pytest.raises(OSError, match="No space left on device") as raised:
+        add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy", progress=lambda *at: told.append(at))
+    assert raised.value.errno == errno.ENOSPC
+    assert told == []
+    assert_untouched(folder)
+
+
+def test_a_disk_that_fills_meanwhile_touches_nothing(
+    folder: Path, temporary: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.pwrite
+
+    def full(descriptor: int, data: bytes, offset: int) -> int:
+        if offset > 2000:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return real(descriptor, data, offset)
+
+    monkeypatch.setattr(os, "pwrite", full)
+    with pytest.raises(OSError, match="No space left on device"):
+        add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy", window=64)
+    assert_untouched(folder)
+
+
+@pytest.fixture
+def in_memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder as `folder`, on tmpfs, where sums are added into the pages of their file however few processors."""
+    monkeypatch.setattr(files, "MAPPED_FROM", 1)
+    try:
+        place = TemporaryDirectory(dir="/dev/shm")
+    except OSError as error:
+        pytest.skip(f"there is no tmpfs: {error}")
+    with place as name:
+        folder = Path(name)
+        for file, x in zip(("a.npy", "b.npy"), operands("float32", (1000,)), strict=True):
+            (folder / file).write_bytes(npy_bytes(x))
+        (folder / "c.npy").write_bytes(OLD)
+        yield folder
+
+
+@pytest.mark.parametrize("window", [64, 1 << 20])
+@pytest.mark.parametrize(("first", "second"), [("float32", "float32"), ("int8", "float64"), (">f4", ">f4")])
+@pytest.mark.parametrize("n", [0, 1, 5001])
+def test_a_file_in_memory_is_the_one_that_numpy_would_save(
+    n: int, first: str, second: str, window: int, in_memory: Path
+) -> None:
+    a, b = operands(first, (n,))[0], operands(second, (n,))[1]
+    (in_memory / "a.npy").write_bytes(npy_bytes(a))
+    (in_memory / "b.npy").write_bytes(npy_bytes(b))
+    add_files(in_memory / "a.npy", in_memory / "b.npy", in_memory / "c.npy", window=window)
+    assert (in_memory / "c.npy").read_bytes() == npy_bytes(np.add(a, b))
+
+
+def test_a_file_in_memory_is_not_written(in_memory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, written = os.pwrite, []
+
+    def note(descriptor: int, data: bytes, offset: int) -> int:
+        written.append(offset)
+        return real(descriptor, data, offset)
+
+    monkeypatch.setattr(os, "pwrite", note)
+    add_files(in_memory / "a.npy", in_memory / "b.npy", in_memory / "c.npy", window=64)
+    assert written == [0]  # the header
+    np.testing.assert_array_equal(np.load(in_memory / "c.npy"), sum(np.load(in_memory / f"{x}.npy") for x in "ab"))
+
+
+def test_memory_that_fills_meanwhile_touches_nothing(in_memory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = os.posix_fallocate
+
+    def full(descriptor: int, offset: int, size: int) -> None:
+        if offset > 2000:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        real(descriptor, offset, size)
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(OSError, match="No space left on device"):
+        add_files(in_memory / "a.npy", in_memory / "b.npy", in_memory / "c.npy", window=64)
+    assert_untouched(in_memory)
 
 
 def test_nothing_is_lost_when_the_process_is_killed(folder: Path) -> None:
