@@ -39,7 +39,8 @@ def test_sum_is_numpys_and_a_jax_array(gpu, n, dtype):
 
 
 @pytest.mark.gpu
-def test_sum_comes_after_what_jax_still_computes(gpu):
+@pytest.mark.parametrize("given", [False, True], ids=["no stream=", "stream="])
+def test_sum_comes_after_what_jax_still_computes(gpu, driver, given):
     @jax.jit
     def slowly(x):
         return jax.lax.fori_loop(0, 2000, lambda i, y: y + 1, x)
@@ -48,16 +49,24 @@ def test_sum_comes_after_what_jax_still_computes(gpu):
     slowly(a).block_until_ready()
     for _ in range(5):
         late = slowly(a)
-        assert int(vecadd.add(late, late).min()) == 4000
+        assert int(vecadd.add(late, late, stream=driver.stream() if given else None).min()) == 4000
 
 
 @pytest.mark.gpu
-def test_operands_may_be_dropped_at_once_and_their_memory_reused(gpu):
-    n = 4_000_000
-    for i in range(50):
-        total = vecadd.add(jnp.full(n, i, jnp.int32, device=gpu), jnp.full(n, 1, jnp.int32, device=gpu))
+def test_operands_may_be_dropped_at_once_and_their_memory_reused(gpu, driver):
+    n, run_on = 4_000_000, driver.stream()
+    for i in range(10):
+        driver.delay(run_on)
+        total = vecadd.add(jnp.full(n, i, jnp.int32, device=gpu), jnp.full(n, 1, jnp.int32, device=gpu), stream=run_on)
         jnp.full(n, -5, jnp.int32, device=gpu).block_until_ready()
         assert bool((total == i + 1).all())
+
+
+@pytest.mark.gpu
+def test_jax_reads_a_sum_when_it_is_there(gpu, driver):
+    x, run_on = jnp.arange(1_000_000, device=gpu).block_until_ready(), driver.stream()
+    driver.delay(run_on)
+    assert bool((vecadd.add(x, x, stream=run_on) == 2 * x).all())
 
 
 @pytest.mark.gpu
@@ -118,6 +127,23 @@ def test_jax_array_in_a_capture_of_torchs(gpu):
     out.zero_()
     graph.replay()
     np.testing.assert_array_equal(out.cpu().numpy(), 2 * np.arange(1000.0) + 1)
+
+
+@pytest.mark.gpu
+def test_jax_arrays_of_a_list_in_a_capture_of_cupys(gpu):
+    cupy = pytest.importorskip("cupy")
+    x = jnp.arange(1000.0, device=gpu).block_until_ready()
+    a, out = cupy.ones(1000), [cupy.zeros(1000), cupy.zeros(1000)]
+    vecadd.add_many([x, a], [a, a], out)
+    with cupy.cuda.Stream(non_blocking=True) as stream:
+        stream.begin_capture()
+        vecadd.add_many([x, a], [a, a], out)
+        graph = stream.end_capture()
+        a.fill(5)
+        graph.launch(stream)
+        stream.synchronize()
+    np.testing.assert_array_equal(out[0].get(), np.arange(1000.0) + 5)
+    assert (out[1] == 10).all()
 
 
 @pytest.mark.gpu

@@ -1,6 +1,6 @@
 """Each mutant: a text that stands once in a file, what takes its place, and the test that must fail then."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -8,7 +8,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True)
 class Mutant:
-    """``test`` is a Python test file, run on the double with ``only`` as its -k, or the name of a C test's program."""
+    """``test`` is a Python test file, run on the double with ``only`` as its -k, or the name of a C test's program.
+
+    With ``libraries`` it is run on the GPU, and a test of each of them has to fail."""
 
     name: str
     path: str
@@ -16,6 +18,7 @@ class Mutant:
     new: str
     test: str
     only: str = ""
+    libraries: tuple[str, ...] = ()
 
     def applied_to(self, root: Path) -> str:
         """The file's text with the mutation. Raises ValueError where the old text does not stand there exactly once:
@@ -25,6 +28,41 @@ class Mutant:
             raise ValueError(f"{self.name}: {self.old!r} stands {text.count(self.old)} times in {self.path}, not once")
         return text.replace(self.old, self.new)
 
+
+ORDER = "tests/test_stream_order.py"
+
+AFTER = Mutant(
+    "after its producers",
+    "csrc/core/device_queue.c",
+    "stream_come_after(scope->device, plan->stream, plan->join[i], in_capture, status) < 0",
+    "false",
+    ORDER,
+    "on_another_stream",
+)
+BEFORE = Mutant(
+    "before its readers",
+    "csrc/core/device_queue.c",
+    "stream_come_before(scope->device, plan->stream, plan->join[i], in_capture, status) < 0",
+    "false",
+    ORDER,
+    "read_it_at_once",
+)
+RECORD = Mutant(
+    "record_stream",
+    "csrc/py/keep.c",
+    "foreign_record_stream(operand->library, operand->exported, call->plan.stream) < 0",
+    "false",
+    ORDER,
+    "third_stream",
+)
+LENT = Mutant(
+    "lent operands",
+    "csrc/py/keep.c",
+    "kept |= keep(&call->plan, call->devices[role].exported);",
+    "kept = false;",
+    "tests/test_dlpack.py",
+    "held_until",
+)
 
 MUTANTS = (
     Mutant("programmatic wait", "cuda/add.cu", "    wait_for_prerequisites();\n", "", "tests/test_streams.py"),
@@ -65,13 +103,61 @@ MUTANTS = (
         "",
         "test_threads",
     ),
-    # PyTorch's own allocator is the one that minds: on a machine without a GPU the test is skipped, which is said.
     Mutant(
-        "record_stream",
-        "csrc/py/keep.c",
-        "foreign_record_stream(operand->library, operand->exported, call->plan.stream) < 0",
-        "false",
-        "tests/test_torch.py",
-        "outlive_a_sum",
+        "the first operand's stream",
+        "csrc/core/plan.c",
+        "leader ? leader->stream : NULL",
+        "NULL",
+        "tests/test_streams.py",
+        "runs_on_the_first_operands_stream",
     ),
+    AFTER,
+    BEFORE,
+    Mutant(
+        "lists after their producers",
+        "csrc/core/batch.c",
+        "stream_come_after(device, batch->stream, batch->join[i], in_capture, status) < 0",
+        "false",
+        ORDER,
+        "sums_of_lists",
+    ),
+    Mutant(
+        "a consumer by DLPack",
+        "csrc/py/device_array_export.c",
+        "stream_join(array->device, array->stream, stream, &status) < 0",
+        "false",
+        ORDER,
+        "consumer_by_dlpack",
+    ),
+    Mutant(
+        "streams outside of a capture",
+        "csrc/core/stream.c",
+        "if (in_capture && stream_captures(other, &takes_part, status) < 0)",
+        "if (false)",
+        "tests/test_captures.py",
+        "left_out",
+    ),
+    Mutant(
+        "producers in lists",
+        "csrc/py/many.c",
+        "survey->reader.defers = !survey->stream;",
+        "survey->reader.defers = false;",
+        "tests/test_captures.py",
+        "told_no_stream",
+    ),
+    RECORD,
+    Mutant(
+        "record_stream of lists",
+        "csrc/py/keep.c",
+        "foreign_record_stream(library, object, stream)",
+        "0",
+        ORDER,
+        "third_stream",
+    ),
+    LENT,
+    # The same on a GPU, with each library's own streams and allocator.
+    replace(AFTER, name="after, on a GPU", libraries=("Torch", "CuPy", "Numba")),
+    replace(BEFORE, name="before, on a GPU", libraries=("Torch", "CuPy")),
+    replace(RECORD, name="record_stream, on a GPU", libraries=("Torch",)),
+    replace(LENT, name="lent, on a GPU", test="tests/test_jax.py", only="dropped_at_once", libraries=("test_jax",)),
 )
