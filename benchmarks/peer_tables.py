@@ -61,6 +61,7 @@ def compared(recorded: "Recorded") -> list[str]:
 
 
 def plain(rows: Sequence[Row]) -> list[str]:
+    """A line a row: name, seconds, and the ratio with its interval."""
     several = len({row.n for row in rows}) > 1
     lines = []
     for row in rows:

@@ -370,6 +370,7 @@ def _ratio(row: Row | None) -> str:
 
 
 def main() -> int:
+    """Fills the tables, or with --check says which differ; exit status 1 where some do."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.readme_tables", description="fills the tables of README.md and benchmarks/README.md"
     )

@@ -65,6 +65,7 @@ TARGETS: dict[str, Callable[[str], list[Path]]] = {
 
 
 def main() -> int:
+    """Builds what is named, and with --run runs it; exit status 1 where a build or a program fails."""
     parser = argparse.ArgumentParser(
         prog="python -m build_native", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

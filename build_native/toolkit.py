@@ -14,6 +14,8 @@ USUAL_PLACE = Path("/usr/local/cuda")
 
 @dataclass(frozen=True)
 class Toolkit:
+    """A CUDA compiler that works: where it is, and what is compiled and linked with it."""
+
     nvcc: Path
     version: tuple[int, int]
     include: Path

@@ -73,6 +73,8 @@ class _Handle:
 
 
 class CuPy(Library):
+    """Arrays of CuPy, read by their attributes."""
+
     has_attributes = True
 
     @property
@@ -115,6 +117,8 @@ class CuPy(Library):
 
 
 class Torch(Library):
+    """Tensors of PyTorch, on a GPU or on the host."""
+
     void2_is_bfloat16 = True
     has_exchange_table = True
 
@@ -191,6 +195,8 @@ class Torch(Library):
 
 
 class Numba(Library):
+    """Device arrays of Numba's CUDA target, whose sums are DeviceArrays that Numba adopts."""
+
     adopts = True
 
     def adopt(self, array: Any) -> Any:

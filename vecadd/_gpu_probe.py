@@ -10,6 +10,7 @@ from vecadd import _core
 
 
 def look() -> dict[str, object]:
+    """Versions, facts of every GPU, and why there are none."""
     driver, runtime = _core.cuda_versions()
     found: dict[str, object] = {"driver": driver, "runtime": runtime, "gpus": [], "error": None}
     if _core.CUDA_BUILD:

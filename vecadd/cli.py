@@ -22,6 +22,8 @@ INTERRUPTED = 130
 
 @dataclass(frozen=True)
 class Command:
+    """A subcommand: ``run`` gives the exit status."""
+
     name: str
     help: str
     add_arguments: Callable[[argparse.ArgumentParser], None]
@@ -29,6 +31,7 @@ class Command:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command that the arguments name and gives its exit status. An error is one line on stderr, and 1."""
     parsed = _parser().parse_args(arguments)
     command: Command = parsed.command
     try:

@@ -17,6 +17,8 @@ Add = Callable[[Any, Any, Any], object]  # add(a, b, out); on a GPU it queues th
 
 @dataclass(frozen=True)
 class Library:
+    """A way to add, and where its arrays lie."""
+
     name: str
     place: Place
     add: Add

@@ -30,6 +30,7 @@ class Axes:
     brief: bool = False
 
     def wants(self, rung: str) -> bool:
+        """Whether the rung is to be run: all are where none was named."""
         return self.rungs is None or rung in self.rungs
 
     def names(self, rung: str) -> bool:
@@ -68,6 +69,7 @@ def block(text: str) -> int:
 
 
 def seconds(text: str) -> float:
+    """An argument in seconds, above 0; raises ArgumentTypeError for any other."""
     try:
         value = float(text)
     except ValueError:

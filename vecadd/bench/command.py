@@ -18,6 +18,7 @@ PIPE_WIDTH = 150  # columns of a table that goes to a file or a pipe
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What `vecadd bench` takes."""
     parser.add_argument(
         "sweeps",
         nargs="*",

@@ -50,6 +50,7 @@ def origin(meta: Mapping[str, Any]) -> str:
 
 
 def method(meta: Mapping[str, Any]) -> list[str]:
+    """How the run timed and what each sweep's clock was, a line each."""
     return [f"method: {meta['method']}", *(f"{sweep}: {clock}" for sweep, clock in meta["clocks"].items())]
 
 

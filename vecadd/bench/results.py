@@ -44,10 +44,12 @@ class Row:
 
     @property
     def impossible(self) -> bool:
+        """Above its limit, which says that the method is wrong."""
         return self.fraction is not None and self.fraction > 1
 
     @property
     def ok(self) -> bool:
+        """Neither failed nor impossible."""
         return self.error is None and not self.impossible
 
 

@@ -53,48 +53,57 @@ class Machine:
 
     @cached_property
     def device_limit(self) -> float:
+        """GB/s of an addition by the memory's own rates."""
         found = limits.probe_device(self.device, self.gpu["l2"], self.gpu["memory"])
         self.probed["device"] = found
         return found["gbps"]
 
     @cached_property
     def latencies(self) -> dict[str, float]:
+        """Seconds of one access, by where it is found."""
         self.probed["latency"] = limits.probe_latency(self.device)
         return self.probed["latency"]
 
     @cached_property
     def launches(self) -> dict[str, Any]:
+        """Seconds of empty kernels, however they are launched."""
         self.probed["launch"] = limits.probe_launch(self.device)
         return self.probed["launch"]
 
     @cached_property
     def link_limit(self) -> float:
+        """GB/s of two arrays up while one comes down, by the link's own rates."""
         found = limits.probe_link(self.device)
         self.probed["link"] = found
         return found["gbps"]
 
     @cached_property
     def copies(self) -> dict[str, Any]:
+        """Seconds of copies by their size."""
         self.probed["copies"] = limits.probe_copies(self.device, memory_available())
         return self.probed["copies"]
 
     @cached_property
     def allocations(self) -> dict[str, Any]:
+        """Seconds of memory made and freed, by its size."""
         self.probed["allocation"] = limits.probe_allocation(self.device, self.gpu["memory"])
         return self.probed["allocation"]
 
     @cached_property
     def mapped(self) -> dict[str, Any]:
+        """Seconds of a kernel on the host's page-locked memory, by size."""
         self.probed["mapped"] = limits.probe_mapped(self.device, memory_available())
         return self.probed["mapped"]
 
     @cached_property
     def managed(self) -> dict[str, Any]:
+        """Seconds of memory that host and device share, by size."""
         self.probed["managed"] = limits.probe_managed(self.device, memory_available())
         return self.probed["managed"]
 
     @cached_property
     def crew(self) -> dict[str, Any]:
+        """What the host's threads do together."""
         self.probed["crew"] = limits.probe_crew(self.device, memory_available())
         return self.probed["crew"]
 

@@ -13,6 +13,7 @@ _STYLES = {Style.PLAIN: None, Style.HEAD: "bold", Style.FAILED: "red", Style.CAU
 
 
 def show(tables: Iterable[Table], console: Console) -> None:
+    """Prints the tables as wide as the terminal allows."""
     for table in tables:
         console.print(_drawn(table))
         for note in table.notes:

@@ -66,10 +66,12 @@ class Cell:
 
     @property
     def name(self) -> str:
+        """Which cell it is: "size float32 2^20"."""
         return f"{self.sweep} {self.dtype} {show_size(self.n)}"
 
     @property
     def set_bytes(self) -> int:
+        """Bytes of a, b and out together."""
         return 3 * self.elements * self.dtype.itemsize
 
 
@@ -86,6 +88,7 @@ class Timed:
 
     @property
     def median(self) -> float:
+        """Seconds; there has to be a sample."""
         return float(np.median(self.samples))
 
     @property
@@ -115,6 +118,7 @@ class Predictions:
         self._known: dict[tuple[str, str, str], dict[int, float]] = {}
 
     def note(self, contestant: Contestant, dtype: np.dtype[Any], n: int, seconds: float) -> None:
+        """Remembers that the contestant took so many seconds for n elements."""
         self._known.setdefault(self._key(contestant, dtype), {})[n] = seconds
 
     def seconds(self, contestant: Contestant, pattern: Pattern, n: int) -> float:

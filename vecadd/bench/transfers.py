@@ -104,6 +104,7 @@ def extra_rows(axes: Axes, device: int) -> list[Row]:
 
 
 def memory(place: Place) -> str:
+    """ "pinned" or "pageable", as rows call it."""
     return "pinned" if place is PINNED else "pageable"
 
 

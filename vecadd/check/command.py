@@ -26,6 +26,7 @@ METHOD = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What `vecadd check` takes."""
     parser.add_argument(
         "--expect",
         type=Path,

@@ -54,6 +54,7 @@ class Call:
 
     @property
     def itemsize(self) -> int:
+        """Bytes of an element."""
         return itemsize(self.dtype)
 
     @property
@@ -62,9 +63,11 @@ class Call:
         return self.n * self.itemsize
 
     def need(self, name: str) -> float:
+        """That limit; raises ValueError where the run did not measure it."""
         return self.limits.need(name)
 
     def seconds(self, name: str, nbytes: float) -> float:
+        """What that curve says of so many bytes; raises ValueError likewise."""
         return self.limits.seconds(name, nbytes)
 
 
@@ -120,6 +123,7 @@ def predict(
 
 
 def link(call: Call) -> Link:
+    """The link's engines at the rates of that run."""
     return Link(call.need("to_device"), call.need("to_host"), call.need("both"))
 
 

@@ -34,6 +34,7 @@ METHOD_OF_TRANSFERS = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What `vecadd profile` takes."""
     parser.add_argument("rungs", nargs="+", type=_rung, metavar="RUNG", help=f"{', '.join(_names())}")
     parser.add_argument(
         "--dtype", type=_dtype, metavar="DTYPE", help="default: float32, or what the rung takes in its place"

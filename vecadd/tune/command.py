@@ -13,6 +13,7 @@ PARTS: tuple[Part, ...] = (device.PART, host.PART, routes.PART)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What `vecadd tune` takes."""
     names = ", ".join(part.name for part in PARTS)
     parser.add_argument(
         "parts", nargs="*", type=_part, metavar="PART", help=f"{names} (default: all that can run here)"

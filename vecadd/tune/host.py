@@ -57,6 +57,7 @@ class Schedule:
         return replace(self, threads=min(self.threads, most))
 
     def seconds(self, operands: tuple[Array, Array, Array]) -> float:
+        """Of one addition by the rung that runs so."""
         rung = "threads_stream" if self.streaming else "threads"
         params = {"threads": self.threads, "block_kb": self.block // KIB}
         return _core.run_rung(rung, *operands, params=params)
@@ -190,15 +191,18 @@ def best_block(blocks: Sequence[int], times: Sequence[float]) -> int:
 
 
 def told(size: int, sizes: Sequence[int], ratios: Sequence[float]) -> str:
+    """From which size it pays, with what was measured, for the terminal."""
     measured = ", ".join(f"{show(each)} {value:.2f}" for each, value in zip(sizes, ratios, strict=True))
     return f"{'at no size' if size == NEVER else f'from {show(size)}'} (time over the other's: {measured})"
 
 
 def listed(names: Iterable[object], times: Sequence[float]) -> str:
+    """Names and their times, for the terminal."""
     return ", ".join(f"{name} {seconds * 1e6:.4g} us" for name, seconds in zip(names, times, strict=True))
 
 
 def show(size: int) -> str:
+    """Bytes in KiB or MiB."""
     return f"{size // MIB} MiB" if size >= MIB else f"{size // KIB} KiB"
 
 

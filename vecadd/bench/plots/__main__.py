@@ -7,6 +7,7 @@ from vecadd.bench import plots, results
 
 
 def main() -> None:
+    """Draws every file's pictures into the folder."""
     parser = argparse.ArgumentParser(prog="python -m vecadd.bench.plots", description="draws recorded runs")
     parser.add_argument("files", nargs="+", type=Path, metavar="RESULT.json", help="written by vecadd bench --json")
     parser.add_argument("folder", type=Path, help="for the pictures")

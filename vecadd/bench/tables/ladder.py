@@ -31,6 +31,7 @@ OCCUPANCY = "occ. %: threads that a multiprocessor holds at once, of the most it
 
 
 def tables(sweep: str, rows: list[Row]) -> list[Table]:
+    """Every rung beside its document's figure and the gain over the one before."""
     table = Table(sweep, _COLUMNS)
     for (dtype, n), cell in groupby(rows, key=lambda row: (row.dtype, row.n)):
         table.add(f"{dtype} {show_size(n)}", style=Style.HEAD)

@@ -34,6 +34,7 @@ NOTES = (
 
 
 def tables(sweep: str, rows: list[Row]) -> list[Table]:
+    """Small additions by how they are launched, and when a graph pays."""
     table = Table(sweep, _COLUMNS)
     for (dtype, n, chain), cell in groupby(rows, key=lambda row: (row.dtype, row.n, _chain(row))):
         table.add(f"{dtype} {show_size(n)} {KINDS[chain]}", style=Style.HEAD)

@@ -16,29 +16,35 @@ def rung_named(name: str) -> dict[str, Any] | None:
 
 
 def seconds(row: Row) -> str:
+    """The median, "failed", or "-" where nothing was timed."""
     return show_seconds(row.seconds) if row.seconds is not None else "failed" if row.error else "-"
 
 
 def rate(row: Row) -> str:
+    """GB/s; "-" where there is none."""
     return "-" if row.gbps is None else show_rate(row.gbps)
 
 
 def fraction(row: Row) -> str:
+    """Percent of the limit, marked where the method must be wrong."""
     if row.fraction is None:
         return "-"
     return f"{100 * row.fraction:.1f}" + (" !" if row.impossible else "")
 
 
 def percent(share: float | None) -> str:
+    """A share of 1 in whole percent."""
     return "-" if share is None else f"{100 * share:.0f}"
 
 
 def param(row: Row, name: str) -> str:
+    """A parameter of the row's; "-" where it has none."""
     value = row.params.get(name)
     return "-" if value is None else str(value)
 
 
 def style(row: Row) -> Style:
+    """What stands out: a row that failed, and a race that was caught."""
     if not row.ok:
         return Style.FAILED
     return Style.CAUGHT if "caught" in row.params else Style.PLAIN
@@ -59,6 +65,7 @@ def changes(rung: str, previous: str | None) -> str:
 
 
 def documents(figures: Iterable[recorded.Figure]) -> str:
+    """The figures, in the order given."""
     return ", ".join(map(str, figures))
 
 
@@ -78,4 +85,5 @@ def document_notes(rows: Iterable[Row], figures: Iterable[recorded.Figure] | Non
 
 
 def caught(rows: Iterable[Row]) -> list[str]:
+    """What the check found in rungs that are wrong on purpose."""
     return [f"{row.name} is caught: {row.params['caught']}" for row in rows if "caught" in row.params]

@@ -14,6 +14,7 @@ _COLUMNS = columns(
 
 
 def tables(sweep: str, rows: list[Row]) -> list[Table]:
+    """The sweeps that have no layout of their own."""
     table = Table(sweep, _COLUMNS)
     for _, group in groupby(rows, key=lambda row: (row.dtype, row.n)):
         for row in group:

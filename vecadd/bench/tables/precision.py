@@ -38,6 +38,7 @@ Times = dict[tuple[str, str], float]
 
 
 def tables(sweep: str, rows: list[Row]) -> list[Table]:
+    """16 bits beside 32, and both beside the document's steps."""
     table = Table(sweep, _COLUMNS)
     for n in dict.fromkeys(row.n for row in rows):
         group = [row for row in rows if row.n == n]

@@ -25,6 +25,8 @@ class Column:
 
 @dataclass(frozen=True)
 class Line:
+    """A cell a column."""
+
     cells: tuple[str, ...]
     style: Style = Style.PLAIN
 
@@ -43,6 +45,7 @@ class Table:
         self.lines.append(Line((*cells, *[""] * (len(self.columns) - len(cells))), style))
 
     def rule(self) -> None:
+        """Parts what comes from what stands above; nothing where nothing does."""
         if self.lines and self.lines[-1] is not None:
             self.lines.append(None)
 

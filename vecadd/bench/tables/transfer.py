@@ -33,6 +33,7 @@ NOTES = (
 
 
 def tables(sweep: str, rows: list[Row]) -> list[Table]:
+    """The round trips, and the stages that they have where they were asked for."""
     whole = [row for row in rows if "stage" not in row.params]
     stages = [row for row in rows if "stage" in row.params]
     return [table for table in (_round_trips(sweep, whole), _stages(sweep, stages)) if table.lines]
