@@ -87,6 +87,18 @@ def test_long_and_long_long_are_told_apart_as_numpy_does(first, second):
         assert vecadd.add(*operands).dtype.char == want.char
 
 
+@pytest.mark.parametrize("shape", [(COLUMNS, ROWS, 1), (COLUMNS, 1, ROWS), (1, COLUMNS, ROWS), (COLUMNS, 2, 1, 200)])
+def test_axes_of_one_element_have_numpys_strides(shape):
+    a = np.zeros((*shape[:0:-1], shape[0] + 1), "f4")[..., :-1].T
+    for other in (a, a[:, ::-1], np.float32(1), a.astype("f8")):
+        assert vecadd.add(a, other).strides == np.add(a, other).strides
+
+
+def test_axes_that_no_operand_walks_through_together_have_numpys_strides():
+    a, b = np.zeros((3, 3, COLUMNS * 30), "i1").T[..., None], np.zeros((3, 1, 3, 1), "i8").T
+    assert vecadd.add(a, b).strides == np.add(a, b).strides
+
+
 @pytest.mark.parametrize("dtype", ["?", "i1", "u2", "i4", "u8", "f4", "f8", "c8", "c16"])
 def test_bools_that_are_views_of_other_bytes_are_zero_or_one(dtype):
     bools = np.random.default_rng(0).integers(0, 256, (4 * ROWS, COLUMNS), np.uint8).view(bool)

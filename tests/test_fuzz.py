@@ -7,8 +7,9 @@ import pytest
 
 @pytest.mark.parametrize("seed", range(4))
 def test_random_calls_give_what_numpy_gives(seed):
-    routes = fuzz_add.run(seed, range(250))
-    assert routes["host"] > 10
+    routes = fuzz_add.run(seed, range(400))
+    assert routes["host, as due"] > 10
+    assert routes["host rows"] + routes["host rows, as due"] > 0
     assert routes["numpy"] > 10
 
 
@@ -24,8 +25,15 @@ def test_a_wrong_sum_is_found(monkeypatch):
         fuzz_add.run(0, range(20))
 
 
+def test_an_unexpected_fallback_is_found(monkeypatch):
+    monkeypatch.setattr(fuzz_add, "_route", lambda operands: "numpy")
+    with pytest.raises(AssertionError, match="went by numpy, not by host"):
+        fuzz_add.run(0, range(100))
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_random_calls_on_the_device_give_what_numpy_gives(seed, device):
     counts = fuzz_add.run_on_device(seed, range(150))
     assert counts["device"] > 50
+    assert counts["through the GPU"] > 15
     assert counts["refused"] > 3

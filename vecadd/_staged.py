@@ -11,12 +11,17 @@ from vecadd import _core
 def add(a: Any, b: Any, out: Any, device: str) -> Any:
     """add(a, b, out, device=device) with numpy.add's values, dtype and shape, for whatever numpy.asarray takes."""
     x, y = _operand(a, "a"), _operand(b, "b")
-    dtype = np.dtype(np.result_type(x, y).type)  # in native byte order, without metadata
+    dtype = np.dtype(_dtype_of_sum(x, y).type)  # in native byte order, without metadata
     if dtype.name not in _core.DTYPES:
         raise TypeError(f"the sum has dtype {dtype}; on the GPU vecadd adds {', '.join(_core.DTYPES)}")
-    shape = np.broadcast_shapes(np.shape(x), np.shape(y))
+    x, y = (np.asarray(v, dtype) if np.ndim(v) == 0 else v for v in (x, y))
     if out is not None:
-        _check_out(out, dtype, shape)
+        _check_out(out, dtype)
+    shape = np.broadcast_shapes(np.shape(x), np.shape(y))
+    if out is not None and np.broadcast_shapes(shape, out.shape) != out.shape:
+        raise ValueError(
+            f"non-broadcastable output operand with shape {out.shape} doesn't match the broadcast shape {shape}"
+        )
 
     total = _core.add(_flat(x, dtype, shape), _flat(y, dtype, shape), device=device).reshape(shape)
     if out is None:
@@ -37,15 +42,19 @@ def _operand(x: Any, name: str) -> Any:
     return np.asarray(x)
 
 
-def _check_out(out: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
+def _dtype_of_sum(x: Any, y: Any) -> np.dtype[Any]:
+    """What numpy.add itself says: numpy.result_type differs for bfloat16 and a Python number."""
+    kinds = [type(v) if type(v) in (int, float, complex) else np.asarray(v).dtype for v in (x, y)]
+    if all(isinstance(kind, type) for kind in kinds):
+        kinds = [np.asarray(v).dtype for v in (x, y)]
+    return np.add.resolve_dtypes((kinds[0], kinds[1], None))[2]
+
+
+def _check_out(out: Any, dtype: np.dtype[Any]) -> None:
     if not isinstance(out, np.ndarray):
         raise TypeError("return arrays must be of ArrayType")
     if not out.flags.writeable:
         raise ValueError("output array is read-only")
-    if np.broadcast_shapes(shape, out.shape) != out.shape:
-        raise ValueError(
-            f"non-broadcastable output operand with shape {out.shape} doesn't match the broadcast shape {shape}"
-        )
     if not np.can_cast(dtype, out.dtype, "same_kind"):
         raise TypeError(f"cannot cast the sum from {dtype} to {out.dtype} with casting rule 'same_kind'")
 

@@ -146,16 +146,15 @@ strides_of(PyArrayObject *array, const struct host_rows_call *call, npy_intp str
         strides[i] = i < missing || PyArray_DIM(array, i - missing) == 1 ? 0 : PyArray_STRIDE(array, i - missing);
 }
 
-/* Whether walking through the dimensions in this order, last one fastest or first one fastest, never goes back. */
+/* Whether walking through the dimensions, last one fastest, never goes back. */
 static bool
-in_order(const struct host_rows_call *call, const npy_intp strides[], bool fortran)
+in_order(const struct host_rows_call *call, const npy_intp strides[])
 {
     npy_intp before = 0;
-    for (int i = 0; i < call->ndim; i++) {
-        const int at = fortran ? i : call->ndim - 1 - i;
-        if (call->shape[at] == 1 || strides[at] == 0)
+    for (int i = call->ndim - 1; i >= 0; i--) {
+        if (call->shape[i] == 1 || strides[i] == 0)
             continue;
-        const npy_intp step = llabs(strides[at]); /* NumPy's sum of reversed arrays is not reversed */
+        const npy_intp step = llabs(strides[i]); /* NumPy's sum of reversed arrays is not reversed */
         if (step < before)
             return false;
         before = step;
@@ -163,16 +162,32 @@ in_order(const struct host_rows_call *call, const npy_intp strides[], bool fortr
     return true;
 }
 
+/* Whether each dimension is surely faster than the next one: NumPy leaves two that no operand walks through in C order,
+ * and then the sum is in neither. */
+static bool
+surely_fortran(const struct host_rows_call *call, npy_intp strides[ROLE_COUNT][LAYOUT_DIMENSIONS])
+{
+    for (int i = 0; i + 1 < call->ndim; i++) {
+        bool faster = false;
+        for (int k = 0; k < 2; k++) {
+            const npy_intp step = llabs(strides[k][i]), next = llabs(strides[k][i + 1]);
+            if (step && next && step >= next)
+                return false;
+            faster = faster || (step && next);
+        }
+        if (!faster)
+            return false;
+    }
+    return true;
+}
+
 /* The strides of a sum that is to be made, in the order that numpy.add would give it; false where that is neither C nor
- * Fortran order, or not plain to see. */
+ * Fortran order. */
 static bool
 new_strides(struct host_rows_call *call, npy_intp strides[ROLE_COUNT][LAYOUT_DIMENSIONS])
 {
-    if (in_order(call, strides[ROLE_A], false) && in_order(call, strides[ROLE_B], false))
-        call->fortran = false;
-    else if (in_order(call, strides[ROLE_A], true) && in_order(call, strides[ROLE_B], true))
-        call->fortran = true;
-    else
+    call->fortran = !in_order(call, strides[ROLE_A]) || !in_order(call, strides[ROLE_B]);
+    if (call->fortran && !surely_fortran(call, strides))
         return false;
     npy_intp next = (npy_intp)dtype_table[call->core.dtype].itemsize;
     for (int i = 0; i < call->ndim; i++) {
