@@ -1,0 +1,123 @@
+"""vecadd bench on the command line: what it takes, prints and writes."""
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from vecadd import _core
+from vecadd.bench import axes, run, sweeps
+from vecadd.bench.axes import Axes
+from vecadd.bench.run import Run
+from vecadd.bench.timing import Cell
+from vecadd.cli import main
+
+
+@pytest.mark.parametrize("block", ["31", "0", "2048", "x", "-32"])
+def test_a_block_that_no_gpu_has_is_wrong_usage(block: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["bench", "ladder", f"--block={block}"])
+    assert f"{block!r} is not a block size" in capsys.readouterr().err
+
+
+def test_the_command_prints_a_table_and_writes_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "host.json"
+    arguments = ["host", "--sizes", "2^16", "--rungs", "numpy,add", "--seconds-per-cell", "0.05", "--json", str(path)]
+    status = main(["bench", *arguments])
+    content = json.loads(path.read_text())
+    printed = capsys.readouterr().out
+    beyond = any(row["fraction"] > 1 for row in content["rows"])  # in noise, or where our code alone is instrumented
+    assert status == int(beyond), printed
+    assert [row["rung"] for row in content["rows"]] == ["numpy", "add"]
+    assert content["meta"]["clocks"] == {"host": sweeps.SWEEPS["host"].clock}
+    assert sweeps.SWEEPS["host"].clock in printed
+    assert "% of limit" in printed
+    assert "2^16" in printed
+
+
+def test_the_command_writes_every_format_and_the_pictures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["host", "--sizes", "1000", "--rungs", "numpy,add", "--seconds-per-cell", "0.01"]
+    for name in ("csv", "markdown"):
+        arguments += [f"--{name}", str(tmp_path / name)]
+    assert main(["bench", *arguments, "--plot", str(tmp_path / "pictures")]) in (0, 1)  # 1: beyond a limit in noise
+    assert (tmp_path / "csv").read_text().startswith("sweep,rung,dtype,n,seconds,")
+    assert (tmp_path / "markdown").read_text().startswith("# vecadd bench\n\n- machine: ")
+    assert [path.name for path in sorted((tmp_path / "pictures").iterdir())] == ["host.png", "host.svg"]
+    printed = capsys.readouterr().out
+    assert printed.startswith("machine: ")
+    assert [line for line in printed.splitlines() if line.startswith("written to ")] == [
+        f"written to {tmp_path / name}" for name in ("csv", "markdown", "pictures/host.png", "pictures/host.svg")
+    ]
+
+
+def test_pictures_without_matplotlib_are_refused_before_anything_is_measured(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    real = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "matplotlib" else real(name))
+    monkeypatch.setattr(Run, "measure", lambda *nothing: pytest.fail("measured"))
+    assert main(["bench", "host", "--plot", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == "vecadd bench needs the package matplotlib: pip install 'vecadd[plot]'\n"
+
+
+def test_bench_alone_runs_every_sweep_on_few_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    def measure(self: Run, chosen: Any, tell: Any) -> None:
+        asked.extend([self.axes, [sweep.name for sweep in chosen]])
+
+    monkeypatch.setattr(Run, "measure", measure)
+    main(["bench"])
+    brief, names = asked
+    assert brief.brief
+    assert brief.seconds == axes.BRIEF_SECONDS
+    assert names in (["host"], list(sweeps.SWEEPS))
+    machine = sweeps.Machine()
+    cells = list(sweeps.SWEEPS["host"].cells(brief, machine))
+    assert max(cell.n for cell in cells) < max(axes.DEFAULT_SIZES)
+
+
+def test_the_command_fails_when_a_row_does(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(_core, "run_rung", lambda name, a, b, out, **how: 1e-3)
+    path = tmp_path / "host.json"
+    arguments = ["host", "--sizes", "1000", "--seconds-per-cell", "0.01", "--json", str(path)]
+    assert main(["bench", *arguments]) == 1
+    rows = {row["rung"]: row for row in json.loads(path.read_text())["rows"]}
+    assert not rows["threads"]["checked"]
+    assert rows["numpy"]["checked"]
+    assert "host threads float32 1000 failed: wrong result" in capsys.readouterr().out
+
+
+def test_the_command_writes_what_it_has_when_interrupted(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    real = Run._measure
+
+    def interrupt(self: Run, cell: Cell, *rest: Any) -> None:
+        if cell.n == 2000:
+            raise KeyboardInterrupt
+        real(self, cell, *rest)
+
+    monkeypatch.setattr(run.Run, "_measure", interrupt)
+    path = tmp_path / "host.json"
+    arguments = ["host", "--sizes", "1000,2000,3000", "--seconds-per-cell", "0.01", "--json", str(path)]
+    assert main(["bench", *arguments]) == 130
+    assert {row["n"] for row in json.loads(path.read_text())["rows"]} == {1000}
+    assert "interrupted" in capsys.readouterr().out
+
+
+def test_a_gpu_sweep_without_a_gpu_is_status_1(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.executable", "")
+    assert main(["bench", "size", "--sizes", "1000"]) == 1
+    assert "size needs a GPU: " in capsys.readouterr().err
+
+
+def test_the_default_sweep_is_the_one_that_is_promised() -> None:
+    assert (min(axes.DEFAULT_SIZES), max(axes.DEFAULT_SIZES)) == (1 << 10, 1 << 28)
+    assert {str(cell.dtype) for cell in sweeps.SWEEPS["host"].cells(Axes(), sweeps.Machine())} == {"float32"}

@@ -1,0 +1,373 @@
+"""vecadd bench: rounds, checks and limits. Nothing wrong passes, and nothing measured is lost."""
+
+import itertools
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from vecadd import _core, _host
+from vecadd.bench import axes, buffers, limits, sweeps, timing
+from vecadd.bench.axes import Axes
+from vecadd.bench.buffers import HOST, PERIOD_A, Buffers, Pattern, WrongSumError
+from vecadd.bench.contestants import Contestant, numpy_add
+from vecadd.bench.limits import FixedLimit
+from vecadd.bench.results import Row
+from vecadd.bench.run import Run
+from vecadd.bench.sweeps import Sweep
+from vecadd.bench.tables import tables
+from vecadd.bench.timing import Cell, Measurement, Predictions, Timed, paired_ratio
+
+FLOAT32 = np.dtype("float32")
+HOST_DTYPES = sorted({dtype for rung in _core.rungs() if rung["kind"] == "host" for dtype in rung["dtypes"]})
+
+
+def contestant(name: str, add: Callable[[Any, Any, Any], object], seconds: float = 1e-3) -> Contestant:
+    """One that does what `add` does and says that it took that long."""
+
+    def time(sets: Any) -> float:
+        for a, b, out, _ in sets:
+            add(a, b, out)
+        return seconds
+
+    return Contestant(name, HOST, time)
+
+
+def add_rightly(a: Any, b: Any, out: Any) -> None:
+    np.add(a, b, out=out)
+
+
+def cell(*contestants: Contestant, n: int = 1000, limit: float | None = None, **keywords: Any) -> Cell:
+    return Cell("host", FLOAT32, n, list(contestants), FixedLimit(limit), sets=1, **keywords)
+
+
+def measured(*cells: Cell, seconds: float = 0.01) -> Run:
+    running = Run(Axes(seconds=seconds))
+    running.measure([Sweep("host", lambda axes, machine: iter(cells), "none")], lambda *progress: None)
+    return running
+
+
+def names(rows: list[Row]) -> list[str]:
+    return [row.rung for row in rows]
+
+
+# Axes
+
+
+@pytest.mark.parametrize(
+    ("text", "sizes"), [("2^10", (1024,)), ("2**3,1e6", (8, 10**6)), (" 7 , 1.5e3", (7, 1500)), ("1e9", (10**9,))]
+)
+def test_sizes_are_read_as_people_write_them(text: str, sizes: tuple[int, ...]) -> None:
+    assert axes.sizes(text) == sizes
+
+
+@pytest.mark.parametrize(("n", "text"), [(1024, "2^10"), (1 << 28, "2^28"), (1000, "1000"), (16, "16"), (1025, "1025")])
+def test_sizes_are_shown_as_people_write_them(n: int, text: str) -> None:
+    assert axes.show_size(n) == text
+
+
+# Operands and their check
+
+
+@pytest.mark.parametrize("dtype", HOST_DTYPES)
+def test_the_check_takes_numpys_sum_and_finds_one_wrong_bit(dtype: str) -> None:
+    pattern = Pattern(axes.dtype_named(dtype))
+    (used,) = pattern.buffers(HOST, 1001, 1)
+    np.add(used.a, used.b, out=used.out)
+    pattern.check(HOST, used)
+    used.out.view(np.uint8)[-1] ^= 1
+    with pytest.raises(WrongSumError, match="element 1000 is"):
+        pattern.check(HOST, used)
+
+
+def test_an_output_that_nobody_wrote_is_found() -> None:
+    pattern = Pattern(FLOAT32)
+    (used,) = pattern.buffers(HOST, 1000, 1)
+    with pytest.raises(WrongSumError, match="element 0 is"):
+        pattern.check(HOST, used)
+
+
+def test_minus_zero_is_not_zero() -> None:
+    pattern = Pattern(FLOAT32)
+    (used,) = pattern.buffers(HOST, 1000, 1)
+    pattern._a[:], pattern._b[:] = 0.0, 0.0
+    used.out[:] = -0.0
+    with pytest.raises(WrongSumError):
+        pattern.check(HOST, used)
+
+
+def test_sets_hold_different_values_and_patterns_go_on_past_their_period() -> None:
+    first, second = Pattern(FLOAT32).buffers(HOST, PERIOD_A + 10, 2)
+    assert not np.array_equal(first.a, second.a)
+    np.testing.assert_array_equal(first.a[:10], first.a[PERIOD_A:])
+
+
+@pytest.mark.parametrize(
+    ("set_bytes", "cache", "memory", "sets"),
+    [
+        (12 << 10, 2 << 20, 1 << 30, buffers.MOST_SETS),
+        (1 << 20, 2 << 20, 1 << 30, 8),
+        (100 << 20, 2 << 20, 1 << 30, 1),
+        (1 << 20, 2 << 20, 3 << 20, 3),
+        (1 << 20, 2 << 20, 0, 1),
+    ],
+)
+def test_sets_rotate_past_the_cache_within_memory(set_bytes: int, cache: int, memory: int, sets: int) -> None:
+    assert buffers.rotation(set_bytes, cache, memory) == sets
+
+
+# Limits
+
+
+def test_the_device_bound_reads_two_thirds_and_writes_one() -> None:
+    assert limits.device_gbps(read=4e12, write=4e12) == pytest.approx(4000)
+    assert limits.device_gbps(read=4e12, write=2e12) == pytest.approx(3000)
+
+
+def test_the_link_bound_overlaps_the_download_with_one_upload() -> None:
+    seconds = 3 * 400e6 / (limits.link_gbps(to_device=55.4e9, both=100e9) * 1e9)
+    assert seconds == pytest.approx(400e6 / 50e9 + 400e6 / 55.4e9)
+
+
+def test_a_link_with_independent_directions_is_bound_by_its_uploads() -> None:
+    assert limits.link_gbps(to_device=50e9, both=200e9) == pytest.approx(75)
+
+
+# Rounds
+
+
+def test_every_round_has_every_contestant_and_the_limit_in_random_order() -> None:
+    turns: list[str] = []
+
+    class Watched(FixedLimit):
+        def round(self) -> None:
+            turns.append("limit")
+
+    def watched(name: str) -> Contestant:
+        return contestant(name, lambda a, b, out: (turns.append(name), add_rightly(a, b, out)))
+
+    watching = Cell("host", FLOAT32, 10, [watched("x"), watched("y")], Watched(None), sets=1)
+    measurement = Measurement(watching, Pattern(FLOAT32), random.Random(1))
+    measurement.run(seconds=1e-9)
+    rounds = [tuple(turns[at : at + 3]) for at in range(2, len(turns), 3)]  # after the two warm-ups
+    assert len(rounds) == timing.FEWEST_ROUNDS
+    assert {tuple(sorted(turn)) for turn in rounds} == {("limit", "x", "y")}
+    assert len(set(rounds)) > 1
+
+
+def test_rounds_go_on_until_their_time_is_spent(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = itertools.count()  # a second passes from look to look
+    monkeypatch.setattr(timing, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    measurement = Measurement(cell(contestant("x", add_rightly)), Pattern(FLOAT32), random.Random(0))
+    measurement.run(20)
+    assert len(measurement.timed[0].samples) == 20
+
+
+def test_a_sample_of_a_slow_contestant_is_short() -> None:
+    lengths: dict[str, set[int]] = {"slow": set(), "quick": set()}
+
+    def timed(name: str, seconds: float) -> Contestant:
+        def time(sets: Any) -> float:
+            lengths[name].add(len(sets))
+            for a, b, out, _ in sets:
+                np.add(a, b, out=out)
+            return seconds
+
+        return Contestant(name, HOST, time)
+
+    together = cell(timed("slow", timing.LONGEST_SAMPLE / 2), timed("quick", timing.SAMPLE / 100), n=10)
+    assert measured(together).ok
+    assert (max(lengths["slow"]), max(lengths["quick"])) == (2, 100)
+
+
+def test_median_and_spread_are_of_the_rounds() -> None:
+    timed = Timed(numpy_add(), samples=[float(x) for x in range(1, 12)])
+    assert timed.median == 6
+    assert timed.spread == (2, 10)
+
+
+def test_a_paired_ratio_sees_through_a_machine_that_slows_down() -> None:
+    slow = np.linspace(1, 3, 101)
+    ours, theirs = Timed(numpy_add(), samples=list(slow)), Timed(numpy_add(), samples=list(1.1 * slow))
+    assert paired_ratio(theirs, ours) == pytest.approx((1.1, 1.1, 1.1))
+
+
+def test_the_interval_of_a_paired_ratio_holds_the_median() -> None:
+    generator = np.random.default_rng(0)
+    ours = Timed(numpy_add(), samples=[1.0] * 100)
+    hits = 0
+    for _ in range(200):
+        theirs = Timed(numpy_add(), samples=list(generator.lognormal(0, 0.2, 100)))
+        low, median, high = paired_ratio(theirs, ours)
+        assert low <= median <= high
+        hits += low <= 1 <= high
+    assert hits >= 180
+
+
+def test_ratios_are_to_the_cells_reference() -> None:
+    twice = cell(contestant("ours", add_rightly, 1e-3), contestant("peer", add_rightly, 2e-3), reference="ours")
+    ours, peer = measured(twice).rows
+    assert "ratio" not in ours.params
+    assert (peer.params["reference"], peer.params["ratio"]) == ("ours", pytest.approx(2))
+
+
+# What goes wrong
+
+
+WRONG: dict[str, Callable[[Any, Any, Any], object]] = {
+    "nothing written": lambda a, b, out: None,
+    "the tail forgotten": lambda a, b, out: np.add(a[:-1], b[:-1], out=out[:-1]),
+    "the last bit": lambda a, b, out: np.add(a, b * np.float32(1 + 2**-23), out=out),
+    "subtracted": lambda a, b, out: np.subtract(a, b, out=out),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_sum_is_a_failed_row_and_the_others_stay(name: str) -> None:
+    wrong, right = measured(cell(contestant("wrong", WRONG[name]), contestant("right", add_rightly))).rows
+    assert (wrong.checked, wrong.seconds, wrong.gbps) == (False, None, None)
+    assert str(wrong.error).startswith("wrong result: element ")
+    assert right.ok
+    assert right.checked
+
+
+def test_a_rung_that_is_right_only_at_first_is_caught() -> None:
+    sizes = itertools.chain([1000] * 6, itertools.repeat(999))
+
+    def tire(a: Any, b: Any, out: Any) -> None:
+        n = next(sizes)
+        np.add(a[:n], b[:n], out=out[:n])
+
+    (row,) = measured(cell(contestant("tired", tire))).rows
+    assert str(row.error).startswith("wrong result: element 999 is")
+
+
+def test_a_failing_rung_is_a_row_and_the_others_stay() -> None:
+    def fail(a: Any, b: Any, out: Any) -> None:
+        raise RuntimeError("no more")
+
+    failed, right = measured(cell(contestant("failing", fail), contestant("right", add_rightly))).rows
+    assert failed.error == "RuntimeError: no more"
+    assert right.ok
+
+
+def test_a_fraction_above_1_is_impossible() -> None:
+    exact = 12 * 1000 / 1e-3 / 1e9
+    possible, impossible = measured(
+        cell(contestant("fits", add_rightly), limit=exact), cell(contestant("beats", add_rightly), limit=exact * 0.99)
+    ).rows
+    assert possible.ok
+    assert impossible.impossible
+    assert not impossible.ok
+
+
+def test_a_slow_addition_is_left_out_and_named() -> None:
+    slow = contestant("slow", add_rightly, seconds=timing.LONGEST)
+    running = measured(cell(slow, contestant("quick", add_rightly), n=1 << 14))
+    assert names(running.rows) == ["quick"]
+    assert running.skipped == ["slow of host float32 2^14: one addition would take about 8.0 s"]
+
+
+def test_predictions_do_not_scale_fixed_costs() -> None:
+    calls: list[int] = []
+
+    def time(sets: Any) -> float:
+        calls.append(len(sets[0].out))
+        return 1e-3 + len(sets[0].out) * 1e-8
+
+    predicted = Predictions().seconds(Contestant("x", HOST, time), Pattern(FLOAT32), 1 << 24)
+    assert predicted == pytest.approx((1 << 24) * 1e-8, rel=0.2)
+    assert max(calls) <= 1 << 20
+
+
+def test_a_cell_that_does_not_fit_is_left_out_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_host, "memory_available", lambda: 10_000)
+    running = measured(cell(contestant("x", add_rightly)))
+    assert running.rows == []
+    assert running.skipped == ["host float32 1000: needs 0.0 GiB of host memory, 0.0 GiB are there"]
+
+
+def test_a_sweep_that_cannot_start_leaves_the_others() -> None:
+    def broken(chosen: Axes, machine: sweeps.Machine) -> Iterator[Cell]:
+        raise RuntimeError("the GPU fell off the bus")
+
+    running = Run(Axes(seconds=0.01))
+    working = Sweep("working", lambda chosen, machine: iter([cell(contestant("x", add_rightly))]), "none")
+    running.measure([Sweep("broken", broken, "none"), working], lambda *progress: None)
+    assert names(running.rows) == ["x"]
+    assert running.failures == ["broken: RuntimeError: the GPU fell off the bus"]
+    assert not running.ok
+
+
+def test_a_cell_whose_limit_fails_leaves_the_others() -> None:
+    class Broken(FixedLimit):
+        def open(self, buffers: Mapping[str, Sequence[Buffers]]) -> None:
+            raise RuntimeError("no probe")
+
+    without = Cell("host", FLOAT32, 10, [contestant("lost", add_rightly)], Broken(None), sets=1)
+    running = measured(without, cell(contestant("x", add_rightly)))
+    assert names(running.rows) == ["x"]
+    assert running.failures == ["host float32 10: RuntimeError: no probe"]
+
+
+def test_an_interrupt_keeps_what_was_measured() -> None:
+    calls = itertools.count()
+
+    def interrupt(a: Any, b: Any, out: Any) -> None:
+        if next(calls) == 20:
+            raise KeyboardInterrupt
+        add_rightly(a, b, out)
+
+    running = measured(
+        cell(contestant("first", add_rightly)),
+        cell(contestant("second", interrupt)),
+        cell(contestant("x", add_rightly)),
+    )
+    assert running.interrupted
+    assert names(running.rows) == ["first", "second"]
+
+
+# Outputs that are added to
+
+
+def accumulating(times: int, lost: int = 0, **keywords: Any) -> Contestant:
+    """One that adds to its output that often, and loses some of these additions."""
+
+    def time(sets: Any) -> float:
+        for a, b, out, _ in sets:
+            for _ in range(times - lost):
+                np.add(out, a + b, out=out)
+        return 1e-6
+
+    return Contestant("accumulating", HOST, time, adds=times, **keywords)
+
+
+@pytest.mark.parametrize("times", [1, 256])
+def test_an_output_that_is_added_to_begins_at_zero(times: int) -> None:
+    (row,) = measured(cell(accumulating(times), n=100)).rows
+    assert (row.error, row.checked) == (None, True)
+
+
+def test_a_lost_addition_is_a_failed_row() -> None:
+    (row,) = measured(cell(accumulating(256, lost=1), n=100)).rows
+    assert str(row.error).startswith("wrong result: element 0 is")
+
+
+def test_a_race_is_caught_and_no_failure() -> None:
+    running = measured(cell(accumulating(256, lost=1, races=True), n=100))
+    (row,) = running.rows
+    assert running.ok
+    assert (row.error, row.checked, row.seconds) == (None, False, pytest.approx(1e-6))
+    assert row.params["caught"].startswith("element 0 is")
+    (table,) = tables([replace(row, sweep="ladder")])
+    assert table.notes[-1].startswith("ladder accumulating float32 100 is caught: ")
+
+
+def test_rates_count_the_arrays_that_move() -> None:
+    (row,) = measured(cell(accumulating(1, arrays=4), n=1000)).rows
+    assert row.bytes == 16000
+    assert row.gbps == pytest.approx(16)
