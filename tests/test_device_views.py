@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from collections.abc import Iterable
 
 import numpy as np
 import pytest
@@ -176,8 +177,9 @@ def test_iteration_gives_views(arrays):
     assert len(rows) == len(a)
     for row, want in zip(rows, a, strict=True):
         assert_same_values(row.numpy(), want)
+    assert isinstance(x, Iterable)
     with pytest.raises(TypeError, match="0-d"):
-        iter(x[0, 0, 0]).__next__()
+        iter(x[0, 0, 0])
 
 
 def test_its_truth_is_refused(arrays):

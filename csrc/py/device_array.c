@@ -234,6 +234,7 @@ device_array_make_type(PyObject *module)
         {Py_tp_repr, device_array_repr},
         {Py_tp_methods, methods},
         {Py_tp_getset, properties},
+        {Py_tp_iter, device_array_iterate},
         {Py_sq_length, device_array_length},
         {Py_sq_item, device_array_item},
         {Py_mp_length, device_array_length},

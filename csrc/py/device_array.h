@@ -47,6 +47,7 @@ struct operand device_array_operand(const struct device_array *array);
 /* Parts of the type, by file: device_array_views.c, */
 PyObject *device_array_subscript(struct device_array *self, PyObject *key);
 PyObject *device_array_item(struct device_array *self, Py_ssize_t index);
+PyObject *device_array_iterate(struct device_array *self);
 int device_array_assign(struct device_array *self, PyObject *key, PyObject *value);
 PyObject *device_array_reshape(struct device_array *self, PyObject *arguments);
 extern const char device_array_reshape_doc[];

@@ -124,14 +124,19 @@ device_array_subscript(struct device_array *self, PyObject *key)
     return view;
 }
 
+PyObject *
+device_array_iterate(struct device_array *self)
+{
+    if (self->ndim > 0)
+        return PySeqIter_New((PyObject *)self);
+    PyErr_SetString(PyExc_TypeError, "iteration over a 0-d array");
+    return NULL;
+}
+
 /* For iteration, which ends at the IndexError. */
 PyObject *
 device_array_item(struct device_array *self, Py_ssize_t index)
 {
-    if (self->ndim == 0) {
-        PyErr_SetString(PyExc_TypeError, "iteration over a 0-d array");
-        return NULL;
-    }
     PyObject *key = PyLong_FromSsize_t(index);
     PyObject *view = key ? device_array_subscript(self, key) : NULL;
     Py_XDECREF(key);

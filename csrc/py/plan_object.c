@@ -57,12 +57,8 @@ run_host(struct plan_object *self)
 }
 
 static PyObject *
-plan_call(struct plan_object *self, PyObject *arguments, PyObject *keywords)
+run(struct plan_object *self)
 {
-    if (PyTuple_Size(arguments) != 0 || (keywords && PyDict_Size(keywords) != 0)) {
-        PyErr_SetString(PyExc_TypeError, "a Plan takes no arguments: its operands are those that it was made with");
-        return NULL;
-    }
     if (self->many)
         return many_plan_run(self->many, PyType_GetModule(Py_TYPE((PyObject *)self)));
     if (!self->objects[ROLE_OUT]) {
@@ -77,6 +73,21 @@ plan_call(struct plan_object *self, PyObject *arguments, PyObject *keywords)
         return add_objects(state_of(self), self->objects[ROLE_A], self->objects[ROLE_B], self->objects[ROLE_OUT]);
     return PyObject_CallFunctionObjArgs(state_of(self)->numpy_add, self->objects[ROLE_A], self->objects[ROLE_B],
                                         self->objects[ROLE_OUT], NULL);
+}
+
+static PyObject *
+plan_call(struct plan_object *self, PyObject *arguments, PyObject *keywords)
+{
+    if (PyTuple_Size(arguments) == 0 && (!keywords || PyDict_Size(keywords) == 0))
+        return run(self);
+    PyErr_SetString(PyExc_TypeError, "a Plan takes no arguments: its operands are those that it was made with");
+    return NULL;
+}
+
+static PyObject *
+plan_method(PyObject *self, PyObject *Py_UNUSED(none))
+{
+    return run((struct plan_object *)self);
 }
 
 static int
@@ -267,8 +278,15 @@ plan_make_type(PyObject *module)
          PyDoc_STR("Which way the addition goes: 'device', 'host', or 'numpy' for what is left to numpy.add."), NULL},
         {NULL, NULL, NULL, NULL, NULL},
     };
+    /* Beside the slot, for help() and signature(): a slot's own is (*args, **kwargs). */
+    static PyMethodDef methods[] = {
+        {"__call__", plan_method, METH_NOARGS | METH_COEXIST,
+         PyDoc_STR("__call__($self, /)\n--\n\nAdds, and gives out back; on a device when the work is queued.")},
+        {NULL, NULL, 0, NULL},
+    };
     static PyType_Slot slots[] = {
         {Py_tp_doc, (void *)plan_type_doc},
+        {Py_tp_methods, methods},
         {Py_tp_dealloc, plan_dealloc},
         {Py_tp_traverse, plan_traverse},
         {Py_tp_clear, plan_clear},
