@@ -7,7 +7,7 @@
 #include "elements.cuh"
 #include "kernels.h"
 #include "lanes.cuh"
-#include "strided_alike.cuh"
+#include "strided_forms.cuh"
 #include "walk.cuh"
 
 /* Bytes of a run: one element of any dtype, or vectors of at most two times 16. */
@@ -138,11 +138,23 @@ with_value(enum dtype sum, Visit visit)
 template <typename Value> static constexpr unsigned RUN = is_complex<Value>::value ? 1 : 4;
 enum { RUNS_OF_ONE = 2, RUNS_OF_MORE = 1 };
 
+/* The quicker forms; the first that takes the operands adds them. */
+static const struct strided_form *const FORMS[] = {&strided_tiles, &strided_alike, &strided_mixed};
+
+static const struct strided_form *
+form_of(const struct strided *add, const struct layout *layout, const char *const at[])
+{
+    for (const struct strided_form *form : FORMS)
+        if (form->takes(add, layout, at))
+            return form;
+    return nullptr;
+}
+
 static cudaError_t
 launch_piece(const struct strided *add, const struct layout *layout, const char *const at[], cudaStream_t stream)
 {
-    if (strided_alike_takes(add, layout, at))
-        return strided_alike_launch(add, layout, at, stream);
+    if (const struct strided_form *form = form_of(add, layout, at))
+        return form->launch(add, layout, at, stream);
     return with_value(add->sum, [=](auto value) {
         using type = decltype(value);
         if constexpr (RUN < type >> 1)
@@ -177,20 +189,39 @@ launch_pieces(const struct strided *add, const struct layout *layout, const char
     return launch_pieces(add, &half, rest, stream);
 }
 
+/* Where the walk begins in each operand; NULL for a scalar. */
+struct beginning {
+    const char *at[LAYOUT_OPERANDS];
+
+    beginning(const struct strided *add, const void *a, const void *b, const void *c)
+        : at{static_cast<const char *>(a), static_cast<const char *>(b), static_cast<const char *>(c)}
+    {
+        for (int k = 0; k < LAYOUT_OPERANDS; ++k)
+            at[k] = k < LAYOUT_SUM && add->is_scalar[k] ? nullptr : at[k] + add->layout.offset[k];
+    }
+};
+
 cudaError_t
 strided_launch(const struct strided *add, const void *a, const void *b, void *c, cudaStream_t stream)
 {
-    const char *at[] = {static_cast<const char *>(a), static_cast<const char *>(b), static_cast<const char *>(c)};
-    for (int k = 0; k < LAYOUT_OPERANDS; ++k)
-        at[k] = k < LAYOUT_SUM && add->is_scalar[k] ? nullptr : at[k] + add->layout.offset[k];
-    return launch_pieces(add, &add->layout, at, stream);
+    return launch_pieces(add, &add->layout, beginning(add, a, b, c).at, stream);
+}
+
+const char *
+strided_form_name(const struct strided *add, const void *a, const void *b, const void *c)
+{
+    const struct strided_form *form = form_of(add, &add->layout, beginning(add, a, b, c).at);
+    return form ? form->name : "general";
 }
 
 cudaError_t
 strided_load(void)
 {
     static constexpr enum dtype sums[] = {DTYPE_INT64, DTYPE_FLOAT32, DTYPE_FLOAT64, DTYPE_COMPLEX128};
-    cudaError_t error = strided_alike_load();
+    cudaError_t error = cudaSuccess;
+    for (const struct strided_form *form : FORMS)
+        if (error == cudaSuccess)
+            error = form->load();
     for (enum dtype sum : sums)
         if (error == cudaSuccess)
             error = with_value(sum, [](auto value) {

@@ -45,7 +45,7 @@ struct walk {
     unsigned wrap; /* integers: bits to the left of the sum's own */
     bool is_signed;
     side sides[LAYOUT_OPERANDS];
-    alignas(MOST_ITEMSIZE) unsigned char scalar[LAYOUT_SUM][MOST_ITEMSIZE];
+    alignas(MOST_ITEMSIZE) unsigned char scalar[LAYOUT_SUM][MOST_ITEMSIZE]; /* repeated as often as it goes in */
     struct axis axes[LAYOUT_DIMENSIONS];
 };
 
@@ -150,8 +150,10 @@ set_extent(struct axis *axis, uint32_t extent)
     axis->magic = static_cast<uint32_t>((over << 32) / extent + 1);
 }
 
+/* Through runs of `count` elements along axis 0, and of `rows` along axis 1. */
 inline walk
-walk_of(const struct strided *add, const struct layout *layout, const char *const at[], unsigned count)
+walk_of(const struct strided *add, const struct layout *layout, const char *const at[], unsigned count,
+        unsigned rows = 1)
 {
     walk walk;
     const unsigned sum_bits = 8 * static_cast<unsigned>(dtype_table[add->sum].itemsize);
@@ -170,12 +172,13 @@ walk_of(const struct strided *add, const struct layout *layout, const char *cons
         side.rounded = is_short && (k == LAYOUT_SUM || side.dtype != add->sum);
     }
     for (int k = 0; k < LAYOUT_SUM; ++k)
-        __builtin_memcpy(walk.scalar[k], add->scalar[k], MOST_ITEMSIZE);
+        for (unsigned i = 0; i < MOST_ITEMSIZE; ++i)
+            walk.scalar[k][i] = add->scalar[k][i % walk.sides[k].itemsize];
 
     walk.dimensions = layout->ndim;
     uint64_t runs = 1;
     for (int i = 0; i < layout->ndim; ++i) {
-        const uint64_t extent = static_cast<uint64_t>(layout->extent[i]), step = i == 0 ? count : 1;
+        const uint64_t extent = static_cast<uint64_t>(layout->extent[i]), step = i == 0 ? count : i == 1 ? rows : 1;
         set_extent(&walk.axes[i], static_cast<uint32_t>((extent + step - 1) / step));
         for (int k = 0; k < LAYOUT_OPERANDS; ++k)
             walk.axes[i].stride[k] = layout->stride[k][i] * static_cast<int64_t>(step);

@@ -21,6 +21,8 @@ class Library:
     by_dlpack_only = False  # whether its __cuda_array_interface__ orders nothing
     adopts = False  # whether sums are made as DeviceArrays and given to it when their kernel is queued
     has_host_arrays = False  # whether arrays that `export` does not take are on the host, for vecadd._tensors
+    sums_in_c_order = False  # whether its sums are in C order whatever its arrays are; else by NumPy's rule, order="K",
+    sums_as_first = False  # or in the order of the first array whose strides say one, as torch's iterator has it
     records_streams = False  # whether it is to be told of other streams than its current one that use an array
 
     def export(self, array: Any, writing: bool) -> Any:
@@ -36,10 +38,15 @@ class Library:
         return None
 
     def empty_like(
-        self, array: Any, stream: int | None, shape: tuple[int, ...] | None = None, dtype: str | None = None
+        self,
+        array: Any,
+        stream: int | None,
+        shape: tuple[int, ...] | None = None,
+        dtype: str | None = None,
+        axes: tuple[int, ...] | None = None,
     ) -> Any:
         """A contiguous array, of the array's own shape and dtype or of others, allocated for use on that stream or on
-        the current one; None: make a DeviceArray."""
+        the current one; None: make a DeviceArray. ``axes`` has the axis of the largest stride first; None: C order."""
         return None
 
     def adopt(self, array: Any) -> Any:
@@ -60,6 +67,16 @@ class Library:
     def add(self, a: Any, b: Any, out: Any) -> Any:
         """Its own addition, for arrays on the host that have to be broadcast or cast."""
         raise NotImplementedError
+
+
+def _in_memory(shape: tuple[int, ...], axes: tuple[int, ...] | None) -> tuple[int, ...]:
+    """The extents, that of the largest stride first."""
+    return shape if axes is None else tuple(shape[axis] for axis in axes)
+
+
+def _back(axes: tuple[int, ...]) -> tuple[int, ...]:
+    """The axes that undo a transposition."""
+    return tuple(axes.index(axis) for axis in range(len(axes)))
 
 
 class _Handle:
@@ -96,15 +113,22 @@ class CuPy(Library):
         return int(sys.modules["cupy"].cuda.get_current_stream(device).ptr)
 
     def empty_like(
-        self, array: Any, stream: int | None, shape: tuple[int, ...] | None = None, dtype: str | None = None
+        self,
+        array: Any,
+        stream: int | None,
+        shape: tuple[int, ...] | None = None,
+        dtype: str | None = None,
+        axes: tuple[int, ...] | None = None,
     ) -> Any:
         cupy = sys.modules["cupy"]
-        due = array.shape if shape is None else shape, dtype or array.dtype
+        due = array.shape if shape is None else _in_memory(shape, axes), dtype or array.dtype
         with array.device:
             if stream is None:
-                return cupy.empty(*due)
-            with self._stream(stream, array.device.id):
-                return cupy.empty(*due)
+                made = cupy.empty(*due)
+            else:
+                with self._stream(stream, array.device.id):
+                    made = cupy.empty(*due)
+        return made if axes is None else made.transpose(_back(axes))
 
     @staticmethod
     def _stream(handle: int, device: int) -> Any:
@@ -123,6 +147,7 @@ class Torch(Library):
     has_exchange_table = True
 
     has_host_arrays = True
+    sums_as_first = True
     records_streams = True
 
     @property
@@ -163,14 +188,20 @@ class Torch(Library):
         return str(sys.modules["torch"].result_type(a, b)).partition(".")[2]
 
     def empty_like(
-        self, array: Any, stream: int | None, shape: tuple[int, ...] | None = None, dtype: str | None = None
+        self,
+        array: Any,
+        stream: int | None,
+        shape: tuple[int, ...] | None = None,
+        dtype: str | None = None,
+        axes: tuple[int, ...] | None = None,
     ) -> Any:
         torch = sys.modules["torch"]
 
         def make() -> Any:
             if shape is None:
                 return torch.empty_like(array, memory_format=torch.contiguous_format)
-            return torch.empty(shape, dtype=getattr(torch, str(dtype)), device=array.device)
+            made = torch.empty(_in_memory(shape, axes), dtype=getattr(torch, str(dtype)), device=array.device)
+            return made if axes is None else made.permute(_back(axes))
 
         if stream is None:
             return make()
@@ -213,6 +244,7 @@ class JAX(Library):
     by_dlpack_only = True
     adopts = True
     has_host_arrays = True
+    sums_in_c_order = True
 
     def export(self, array: Any, writing: bool) -> Any:
         jax = sys.modules["jax"]

@@ -1,4 +1,4 @@
-/* device.h, graph.h, memory.h, stream.h, transfer.h and the device half of probes.h in a build without CUDA. */
+/* device.h, graph.h, memory.h, stream.h, strided.h, transfer.h and the device half of probes.h in a build without CUDA. */
 #include "bare.h"
 #include "batch.h"
 #include "device.h"
@@ -6,6 +6,7 @@
 #include "memory.h"
 #include "probes.h"
 #include "stream.h"
+#include "strided.h"
 #include "transfer.h"
 
 /* The signatures are the headers'; here no argument is looked at. */
@@ -42,6 +43,12 @@ int
 device_routes_key(int device, char *key, size_t size)
 {
     return -1;
+}
+
+const char *
+strided_form_name(const struct strided *add, const void *a, const void *b, const void *c)
+{
+    return NULL;
 }
 
 int

@@ -18,4 +18,16 @@ struct strided {
     struct layout layout;
 };
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Which kernel of cuda/strided*.cu adds it, the first one where it takes several launches: "tiles", "alike", "mixed" or
+ * "general". Addresses of first elements; NULL is as well aligned as new memory. */
+const char *strided_form_name(const struct strided *add, const void *a, const void *b, const void *c);
+
+#ifdef __cplusplus
+}
+#endif
+
 #endif

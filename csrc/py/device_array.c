@@ -35,9 +35,9 @@ array_alloc(PyTypeObject *type, int device, void *stream, enum dtype dtype, int 
 
 PyObject *
 device_array_new(struct module_state *state, int device, void *stream, enum dtype dtype, int ndim,
-                 const Py_ssize_t *shape)
+                 const Py_ssize_t *shape, const Py_ssize_t *strides)
 {
-    struct device_array *array = array_alloc(state->device_array_type, device, stream, dtype, ndim, shape, NULL);
+    struct device_array *array = array_alloc(state->device_array_type, device, stream, dtype, ndim, shape, strides);
     if (!array)
         return NULL;
 

@@ -30,9 +30,10 @@ device_array_nbytes(const struct device_array *array)
     return array->size * dtype_table[array->dtype].itemsize;
 }
 
-/* A new C-contiguous array of uninitialised memory, to be used in the order of `stream`; NULL with an exception set. */
+/* A new array of uninitialised memory, to be used in the order of `stream`; NULL with an exception set. `strides`, in
+ * bytes, are those of contiguous memory, NULL of C order. */
 PyObject *device_array_new(struct module_state *state, int device, void *stream, enum dtype dtype, int ndim,
-                           const Py_ssize_t *shape);
+                           const Py_ssize_t *shape, const Py_ssize_t *strides);
 
 /* A new array in the memory of `base`: `data` is its first element, strides are in bytes, NULL for C order. */
 PyObject *device_array_view(struct device_array *base, enum dtype dtype, void *data, int ndim, const Py_ssize_t *shape,

@@ -181,31 +181,31 @@ bits_view(struct device_array *self)
     return device_array_view(self, bits_of(self->dtype), self->data, ndim, shape, strides);
 }
 
-/* Gathers a view's elements by an addition of 0 to their bits. */
+/* Gathers a view's elements into `copy` by an addition of 0 to their bits. Takes the reference to it; NULL with an
+ * exception set. */
 static PyObject *
-gather(struct device_array *self)
+gather(struct device_array *self, PyObject *copy)
 {
-    PyObject *bits = bits_view(self), *zero = PyLong_FromLong(0);
-    PyObject *sum = bits && zero ? add_objects(state_of(self), bits, zero, NULL) : NULL;
-    PyObject *result = NULL;
-    if (sum)
-        result = device_array_view((struct device_array *)sum, self->dtype, ((struct device_array *)sum)->data,
-                                   self->ndim, self->shape, NULL);
-    Py_XDECREF(sum);
+    PyObject *bits = bits_view(self), *out = bits_view((struct device_array *)copy), *zero = PyLong_FromLong(0);
+    PyObject *sum = bits && out && zero ? add_objects(state_of(self), bits, zero, out) : NULL;
     Py_XDECREF(zero);
+    Py_XDECREF(out);
     Py_XDECREF(bits);
-    return result;
+    if (!sum)
+        Py_CLEAR(copy);
+    Py_XDECREF(sum);
+    return copy;
 }
 
 PyObject *
 device_array_copy(struct device_array *self, PyObject *Py_UNUSED(none))
 {
     struct module_state *state = state_of(self);
-    if (!self->contiguous)
-        return gather(self);
-    PyObject *copy = device_array_new(state, self->device, self->stream, self->dtype, self->ndim, self->shape);
+    PyObject *copy = device_array_new(state, self->device, self->stream, self->dtype, self->ndim, self->shape, NULL);
     if (!copy)
         return NULL;
+    if (!self->contiguous)
+        return gather(self, copy);
     struct status status;
     PyThreadState *released = PyEval_SaveThread();
     int failed = device_copy(self->device, self->stream, ((struct device_array *)copy)->data, self->data,

@@ -104,6 +104,15 @@ foreign_says(PyObject *library, const char *flag)
     return result;
 }
 
+int
+foreign_order(PyObject *library, enum order_rule *rule)
+{
+    const int in_c_order = foreign_says(library, "sums_in_c_order");
+    const int by_first = in_c_order == 0 ? foreign_says(library, "sums_as_first") : 0;
+    *rule = in_c_order ? ORDER_C : by_first ? ORDER_TORCH : ORDER_NUMPY;
+    return in_c_order < 0 || by_first < 0 ? -1 : 0;
+}
+
 PyObject *
 foreign_result_dtype(PyObject *library, PyObject *a, PyObject *b)
 {
@@ -111,12 +120,13 @@ foreign_result_dtype(PyObject *library, PyObject *a, PyObject *b)
 }
 
 PyObject *
-foreign_empty_like(PyObject *library, PyObject *exported, PyObject *stream, PyObject *shape, const char *dtype)
+foreign_empty_like(PyObject *library, PyObject *exported, PyObject *stream, PyObject *shape, const char *dtype,
+                   PyObject *axes)
 {
     stream = stream ? stream : Py_None;
     if (!shape)
         return PyObject_CallMethod(library, "empty_like", "OO", exported, stream);
-    return PyObject_CallMethod(library, "empty_like", "OOOs", exported, stream, shape, dtype);
+    return PyObject_CallMethod(library, "empty_like", "OOOsO", exported, stream, shape, dtype, axes);
 }
 
 /* Python's own numbers, which every library adds to its arrays by its own rules. */

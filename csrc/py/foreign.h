@@ -6,6 +6,7 @@
 
 #include "module.h"
 #include "operand_from.h"
+#include "sum_order.h"
 
 /* Whether add has something to say of this operand, a sum or why there is none: 1, 0 or -1. Operators leave the rest to
  * the object's own. */
@@ -26,15 +27,18 @@ int foreign_current_stream(PyObject *library, int device, void **stream);
 /* Whether a flag of the Library class is set: 1, 0 (also without a library) or -1. */
 int foreign_says(PyObject *library, const char *flag);
 
+/* The order of memory that the library gives its sums (NULL: NumPy's). Returns 0, or -1 with an exception set. */
+int foreign_order(PyObject *library, enum order_rule *rule);
+
 /* The dtype's name that the library itself gives a + b, of which one may be a number; a new reference to None where it
  * follows NumPy's rules. */
 PyObject *foreign_result_dtype(PyObject *library, PyObject *a, PyObject *b);
 
 /* A new array beside `exported` that may be written in the order of `stream` (NULL: of the library's current stream); a
  * new reference to None where the library makes none. `shape`, a tuple, and `dtype`, a name, are NULL where they are
- * those of `exported`. */
+ * those of `exported`; `axes` says which come first in memory, None for C order. */
 PyObject *foreign_empty_like(PyObject *library, PyObject *exported, PyObject *stream, PyObject *shape,
-                             const char *dtype);
+                             const char *dtype, PyObject *axes);
 
 /* Finds the library whose arrays on the host a call's operands are: at least one of a and b, the other perhaps one of
  * Python's own numbers, and `out` where there is one. Returns 1 with a new reference, 0, or -1 with an exception set.

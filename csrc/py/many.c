@@ -394,7 +394,7 @@ make_sum(struct module_state *state, struct many_call *call, struct operand_read
     PyObject *sum = NULL;
     int found = device_operand_read(state, a, ROLE_A, call->stream_object, reader, &like);
     if (found > 0) {
-        const struct device_shape due = {like.operand.dtype, like.ndim, like.shape, ROLE_A};
+        const struct device_shape due = {like.operand.dtype, like.ndim, like.shape, ROLE_A, NULL};
         sum = device_result(state, &like, &due, call->device, call->stream, form, &made);
         device_operand_clear(&like);
     } else if (found == 0)

@@ -415,3 +415,14 @@ device_operand_is(const struct device_operand *operand, enum dtype dtype, int nd
         is = operand->shape[i] == shape[i];
     return is;
 }
+
+bool
+device_operand_is_due(const struct device_operand *operand, const struct device_shape *due)
+{
+    if (!due->strides)
+        return device_operand_is(operand, due->dtype, due->ndim, due->shape);
+    bool is = operand->operand.dtype == due->dtype && operand->ndim == due->ndim && operand->strides;
+    for (int i = 0; is && i < due->ndim; i++)
+        is = operand->shape[i] == due->shape[i] && (due->shape[i] == 1 || operand->strides[i] == due->strides[i]);
+    return is;
+}

@@ -57,6 +57,7 @@ struct device_shape {
     int ndim;
     const Py_ssize_t *shape;
     enum role like;
+    const Py_ssize_t *strides; /* bytes, of contiguous memory in another order than C's; NULL: C order */
 };
 
 /* What the arrays of one call have in common, so that it is asked once. Begins as {0}, nothing known; for a call in
@@ -147,5 +148,8 @@ int device_operand_locate(struct module_state *state, const char *what, struct d
 
 /* Whether an operand is C-contiguous and aligned, of this dtype and shape. */
 bool device_operand_is(const struct device_operand *operand, enum dtype dtype, int ndim, const Py_ssize_t *shape);
+
+/* Whether an operand is what was due: of that dtype, shape and order of memory. */
+bool device_operand_is_due(const struct device_operand *operand, const struct device_shape *due);
 
 #endif

@@ -258,7 +258,7 @@ tensor_form_clear(struct tensor_form *form)
 static bool
 form_is(const struct tensor_form *form, const struct device_shape *due)
 {
-    return form->dtype && form->of == due->dtype && form->ndim == due->ndim &&
+    return form->dtype && !due->strides && form->of == due->dtype && form->ndim == due->ndim &&
            memcmp(form->shape, due->shape, (size_t)due->ndim * sizeof *due->shape) == 0;
 }
 
@@ -270,7 +270,7 @@ form_fill(const struct module_state *state, struct tensor_form *form, const stru
     Py_ssize_t strides[MAX_DIMENSIONS], step = 1;
     tensor_form_clear(form);
     for (int i = due->ndim; i-- > 0; step *= due->shape[i])
-        strides[i] = step;
+        strides[i] = due->strides ? due->strides[i] / (Py_ssize_t)dtype_table[due->dtype].itemsize : step;
     form->sizes = tuple_of_sizes(due->ndim, due->shape);
     form->strides = tuple_of_sizes(due->ndim, strides);
     form->dtype = PyObject_GetAttr(like->exported, state->names[NAME_DTYPE]);
@@ -279,7 +279,7 @@ form_fill(const struct module_state *state, struct tensor_form *form, const stru
         return -1;
     }
     form->of = due->dtype;
-    form->ndim = due->ndim;
+    form->ndim = due->strides ? -1 : due->ndim; /* only one in C order is another's as well */
     memcpy(form->shape, due->shape, (size_t)due->ndim * sizeof *due->shape);
     return 0;
 }
@@ -313,7 +313,7 @@ torch_empty_like(const struct module_state *state, const struct device_operand *
     PyObject *made = make_tensor(state, kind, like, due, form ? form : &own);
     tensor_form_clear(&own);
     if (made && Py_TYPE(made) == Py_TYPE(like->exported) && read_tensor(kind->exchange, made, &reader, result) &&
-        result->operand.device == device && device_operand_is(result, due->dtype, due->ndim, due->shape)) {
+        result->operand.device == device && device_operand_is_due(result, due)) {
         result->exported = Py_NewRef(made);
         result->library = Py_NewRef(kind->library);
         result->lent = false;

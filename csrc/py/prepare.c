@@ -158,7 +158,7 @@ prepare_run(struct module_state *state, const struct plan_request *request, stru
     sum.has_stream = false;
     const struct operand *const pointers[] = {&a->operand, &call->devices[ROLE_B].operand,
                                               call->held[ROLE_OUT] ? &call->devices[ROLE_OUT].operand : &sum};
-    call->sum = (struct device_shape){a->operand.dtype, a->ndim, a->shape, ROLE_A};
+    call->sum = (struct device_shape){a->operand.dtype, a->ndim, a->shape, ROLE_A, NULL};
     return plan_call(state, pointers, request, call);
 }
 

@@ -27,6 +27,7 @@ struct prepared_call {
     struct device_shape sum;                   /* ROUTE_DEVICE: what an array for the sum is to be */
     struct strided strided;                    /* what plan.strided points to */
     Py_ssize_t sum_extents[MAX_DIMENSIONS];
+    Py_ssize_t sum_steps[MAX_DIMENSIONS];
 };
 
 /* Returns 0, and call_clear() is due; or -1 with an exception set and nothing held. */

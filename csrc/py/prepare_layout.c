@@ -83,6 +83,7 @@ find_shape(struct prepared_call *call)
     struct device_shape *sum = &call->sum;
     sum->ndim = 0;
     sum->shape = call->sum_extents;
+    sum->strides = NULL;
     for (int role = 0; role < ROLE_COUNT; role++)
         if (call->held[role] && !widen(call, &call->devices[role]))
             return refuse_together(call);
@@ -186,6 +187,41 @@ find_dtype(struct module_state *state, const struct add_arguments *arguments, st
     return call->held[ROLE_OUT] ? check_cast(state, call->sum.dtype, call->devices[ROLE_OUT].operand.dtype) : 0;
 }
 
+/* A number has no dimension, and the sum is that of its role. */
+static struct layout_view
+view_of(const struct prepared_call *call, enum role role, enum dtype dtype)
+{
+    const struct device_operand *operand = &call->devices[role];
+    struct layout_view view = {.itemsize = dtype_table[dtype].itemsize};
+    if (call->held[role])
+        view = (struct layout_view){operand->ndim, operand->shape, operand->strides, view.itemsize};
+    else if (role == ROLE_OUT)
+        view = (struct layout_view){call->sum.ndim, call->sum.shape, call->sum.strides, view.itemsize};
+    return view;
+}
+
+/* The order of a sum that is still to be made. Operands in C order give C order by every rule. */
+static int
+order_sum(struct prepared_call *call)
+{
+    struct device_shape *sum = &call->sum;
+    struct layout_view views[ROLE_OUT];
+    bool any = false;
+    for (int role = ROLE_A; role < ROLE_OUT; role++) {
+        const enum dtype dtype = call->held[role] ? call->devices[role].operand.dtype : sum->dtype;
+        views[role] = view_of(call, (enum role)role, dtype);
+        any |= views[role].strides != NULL;
+    }
+    enum order_rule rule;
+    if (call->held[ROLE_OUT] || !any)
+        return 0;
+    if (foreign_order(call->devices[sum->like].library, &rule) < 0)
+        return -1;
+    if (sum_order(rule, sum->ndim, sum->shape, views, dtype_table[sum->dtype].itemsize, call->sum_steps))
+        sum->strides = call->sum_steps;
+    return 0;
+}
+
 /* What the elements are and where they lie, from which it is seen whether they are runs of memory. */
 static void
 describe(const struct scalar scalars[], struct prepared_call *call)
@@ -198,12 +234,7 @@ describe(const struct scalar scalars[], struct prepared_call *call)
         add->dtype[role] = call->held[role]   ? operand->operand.dtype
                            : role == ROLE_OUT ? call->sum.dtype
                                               : scalars[role].dtype;
-        views[role] = (struct layout_view){.itemsize = dtype_table[add->dtype[role]].itemsize};
-        if (call->held[role] || role == ROLE_OUT) {
-            views[role].ndim = call->held[role] ? operand->ndim : call->sum.ndim;
-            views[role].shape = call->held[role] ? operand->shape : call->sum.shape;
-            views[role].strides = call->held[role] ? operand->strides : NULL;
-        }
+        views[role] = view_of(call, (enum role)role, add->dtype[role]);
     }
     for (int role = ROLE_A; role < ROLE_OUT; role++) {
         add->is_scalar[role] = !call->held[role];
@@ -282,6 +313,8 @@ prepare_layout(struct module_state *state, const struct add_arguments *arguments
     call->kind = CALL_PLANNED;
     call->plan.n = 0;
     if (size) {
+        if (order_sum(call) < 0)
+            return -1;
         describe(scalars, call);
         plan_elements(call, size);
     }

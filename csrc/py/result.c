@@ -68,8 +68,22 @@ output_handler_make(void)
 static bool
 is_like(const struct device_shape *due, const struct device_operand *like)
 {
-    return due->dtype == like->operand.dtype && due->ndim == like->ndim &&
+    return due->dtype == like->operand.dtype && due->ndim == like->ndim && !due->strides &&
            memcmp(due->shape, like->shape, (size_t)due->ndim * sizeof *due->shape) == 0;
+}
+
+/* The axes of what is due, a new tuple: the one with the largest steps through memory first. */
+static PyObject *
+axes_of(const struct device_shape *due)
+{
+    Py_ssize_t axes[MAX_DIMENSIONS];
+    for (int i = 0; i < due->ndim; i++) {
+        int at = i;
+        for (; at > 0 && due->strides[axes[at - 1]] < due->strides[i]; at--)
+            axes[at] = axes[at - 1];
+        axes[at] = i;
+    }
+    return tuple_of_sizes(due->ndim, axes);
 }
 
 /* The library's own array; a new reference to None where it makes none. */
@@ -81,11 +95,13 @@ library_result(const struct device_operand *like, const struct device_shape *due
     const bool same = is_like(due, like);
     PyObject *handle = stream == like->operand.stream ? Py_NewRef(Py_None) : PyLong_FromVoidPtr(stream);
     PyObject *shape = same || !handle ? NULL : tuple_of_sizes(due->ndim, due->shape);
-    PyObject *made = !handle || (!same && !shape) ? NULL
-                                                  : foreign_empty_like(like->library, like->exported, handle, shape,
-                                                                       dtype_table[due->dtype].name);
+    PyObject *axes = !shape ? NULL : due->strides ? axes_of(due) : Py_NewRef(Py_None);
+    PyObject *made = NULL;
+    if (handle && (same || axes))
+        made = foreign_empty_like(like->library, like->exported, handle, shape, dtype_table[due->dtype].name, axes);
     Py_XDECREF(handle);
     Py_XDECREF(shape);
+    Py_XDECREF(axes);
     return made;
 }
 
@@ -104,18 +120,18 @@ device_result(struct module_state *state, const struct device_operand *like, con
     made = library_result(like, due, stream);
     if (made && Py_IsNone(made)) {
         Py_DECREF(made);
-        made = device_array_new(state, device, stream, due->dtype, due->ndim, due->shape);
+        made = device_array_new(state, device, stream, due->dtype, due->ndim, due->shape, due->strides);
     }
     if (!made)
         return NULL;
     int found = device_operand_from(state, made, ROLE_OUT, NULL, result);
-    if (found > 0 && device_operand_is(result, due->dtype, due->ndim, due->shape))
+    if (found > 0 && device_operand_is_due(result, due))
         return made;
     if (found > 0)
         device_operand_clear(result);
     if (found >= 0)
         PyErr_SetString(PyExc_RuntimeError,
-                        "the operands' library made no contiguous device array of the sum's shape and dtype");
+                        "the operands' library made no contiguous device array of the sum's shape, dtype and order");
     Py_DECREF(made);
     return NULL;
 }

@@ -11,7 +11,7 @@ PyObject *host_result(const struct module_state *state, PyArray_Descr *dtype, in
 /* NumPy's capsule (NEP 49) of that pool's allocator. */
 PyObject *output_handler_make(void);
 
-/* A new C-contiguous array of the dtype and shape that are due, in the library of the operand `like` where that makes
+/* A new array of the dtype, shape and order that are due, in the library of the operand `like` where that makes
  * one, else a DeviceArray on `device`. It may be written in the order of `stream`. `form` is kept by who makes many,
  * else NULL. Its operand goes to *result, to be cleared. */
 PyObject *device_result(struct module_state *state, const struct device_operand *like, const struct device_shape *due,

@@ -1,0 +1,118 @@
+/* A few neighbours in registers whose dtype is the sum's own: loaded, added as their lane has it, and stored. */
+#ifndef VECADD_ALIKE_CUH
+#define VECADD_ALIKE_CUH
+
+#include <type_traits>
+
+#include "elements.cuh"
+#include "lanes.cuh"
+#include "walk.cuh"
+
+template <unsigned Size>
+__device__ inline void
+load_element(packed<16> &to, unsigned i, const char *from)
+{
+    if constexpr (Size == 1)
+        put_element(to, i, *reinterpret_cast<const uint8_t *>(from));
+    else if constexpr (Size == 2)
+        put_element(to, i, *reinterpret_cast<const uint16_t *>(from));
+    else if constexpr (Size == 4)
+        put_element(to, i, *reinterpret_cast<const uint32_t *>(from));
+    else if constexpr (Size == 8)
+        put_element(to, i, *reinterpret_cast<const uint2 *>(from));
+    else
+        put_element(to, i, *reinterpret_cast<const uint4 *>(from));
+}
+
+template <unsigned Size, unsigned Count>
+__device__ inline packed<16>
+load_alike(const char *from, const side &side, unsigned count)
+{
+    packed<16> elements = {};
+    if (Count == 1 || side.spread)
+        for (unsigned i = 0; i < Count; ++i)
+            load_element<Size>(elements, i, from);
+    else if (side.whole && count == Count)
+        load_element<16>(elements, 0, from);
+    else
+        for (unsigned i = 0; i < Count; ++i)
+            if (i < count)
+                load_element<Size>(elements, i, from + i * Size);
+    return elements;
+}
+
+template <unsigned Size, unsigned Count>
+__device__ inline void
+store_alike(char *to, const packed<16> &elements, unsigned count)
+{
+    constexpr unsigned RUN = Size * Count;
+    if (count == Count)
+        return store_packed(to, elements, RUN, true);
+    for (unsigned i = 0; i < Count; ++i)
+        if (i < count)
+            for (unsigned k = 0; k < Size; ++k)
+                to[i * Size + k] = static_cast<char>(element_of<uint8_t>(elements, i * Size + k));
+}
+
+template <typename Lane>
+__device__ inline packed<16>
+add_units(const packed<16> &x, const packed<16> &y)
+{
+    using unit = typename Lane::unit;
+    packed<16> sum = {};
+    for (unsigned i = 0; i < sizeof sum / sizeof(unit); ++i)
+        put_element(sum, i, Lane::add(element_of<unit>(x, i), element_of<unit>(y, i)));
+    return sum;
+}
+
+template <unsigned Size>
+__device__ inline packed<16>
+add_alike(enum lane lane, const packed<16> &x, const packed<16> &y)
+{
+    if constexpr (Size == 1)
+        return lane == LANE_BOOL ? add_units<bool_lane>(x, y) : add_units<i8_lane>(x, y);
+    else if constexpr (Size == 2)
+        return lane == LANE_F16    ? add_units<f16_lane>(x, y)
+               : lane == LANE_BF16 ? add_units<bf16_lane>(x, y)
+                                   : add_units<i16_lane>(x, y);
+    else if constexpr (Size == 4)
+        return lane == LANE_F32 ? add_units<f32_lane>(x, y) : add_units<i32_lane>(x, y);
+    else if constexpr (Size == 8)
+        return lane == LANE_F32   ? add_units<f32_lane>(x, y)
+               : lane == LANE_F64 ? add_units<f64_lane>(x, y)
+                                  : add_units<i64_lane>(x, y);
+    else
+        return add_units<f64_lane>(x, y);
+}
+
+/* visit(std::integral_constant) with an element's bytes. */
+template <typename Visit>
+inline auto
+with_size(size_t itemsize, Visit visit)
+{
+    switch (itemsize) {
+    case 1:
+        return visit(std::integral_constant<unsigned, 1>());
+    case 2:
+        return visit(std::integral_constant<unsigned, 2>());
+    case 4:
+        return visit(std::integral_constant<unsigned, 4>());
+    case 8:
+        return visit(std::integral_constant<unsigned, 8>());
+    default:
+        return visit(std::integral_constant<unsigned, 16>());
+    }
+}
+
+/* Loads what load(std::integral_constant) gives for every such size. */
+template <typename Load>
+inline cudaError_t
+load_sizes(Load load)
+{
+    cudaError_t error = cudaSuccess;
+    for (size_t itemsize = 1; itemsize <= MOST_ITEMSIZE && error == cudaSuccess; itemsize *= 2)
+        error = with_size(itemsize, load);
+    return error;
+}
+
+#endif

@@ -1,0 +1,27 @@
+/* The forms of the strided addition that are quicker than the general one, for strided.cu: each says what it takes. */
+#ifndef VECADD_STRIDED_FORMS_CUH
+#define VECADD_STRIDED_FORMS_CUH
+
+#include <cuda_runtime_api.h>
+
+#include "strided.h"
+
+struct strided_form {
+    const char *name;
+
+    /* Whether it adds these operands, of first elements at[]. */
+    bool (*takes)(const struct strided *add, const struct layout *layout, const char *const at[]);
+
+    /* Queues them, 2^31 - 1 elements at most. */
+    cudaError_t (*launch)(const struct strided *add, const struct layout *layout, const char *const at[],
+                          cudaStream_t stream);
+
+    /* Loads its kernels into the current device's context. */
+    cudaError_t (*load)(void);
+};
+
+extern const struct strided_form strided_tiles; /* one dtype; an input runs along another axis than the sum */
+extern const struct strided_form strided_alike; /* one dtype */
+extern const struct strided_form strided_mixed; /* two dtypes, in runs along the innermost axis */
+
+#endif

@@ -1,0 +1,127 @@
+/* Additions of two dtypes in vectors: what is narrower is converted to the sum's dtype in registers, and the sum added
+ * as one of like operands.
+ *
+ * The general kernel adds 64-bit integers and complex numbers of doubles, whatever the sum is, and complex numbers one
+ * by one: 0.78 of torch's speed for complex64 + float32, 0.92 for int32 + int8 (H200). */
+#include "alike.cuh"
+#include "strided_forms.cuh"
+
+/* An element's number in a sum of this type. */
+template <typename Sum, typename T>
+__device__ static Sum
+in_sum(T element)
+{
+    const auto x = number_of(element);
+    if constexpr (is_complex<Sum>::value)
+        return {static_cast<float>(x), 0};
+    else
+        return static_cast<Sum>(x);
+}
+
+/* visit(Sum()) with the type of sums of so many bytes. */
+template <unsigned Size, typename Visit>
+__device__ static void
+with_sum(const walk &walk, Visit visit)
+{
+    if constexpr (Size == 4)
+        return walk.lane == LANE_F32 ? visit(float()) : visit(uint32_t());
+    else
+        return walk.lane == LANE_F32   ? visit(complex_of<float>())
+               : walk.lane == LANE_F64 ? visit(double())
+                                       : visit(uint64_t());
+}
+
+template <unsigned Size, unsigned Count>
+__device__ static packed<16>
+converted_run(const walk &walk, const side &side, const packed<16> &run)
+{
+    if (side.dtype == walk.sum)
+        return run;
+    packed<16> result = {};
+    with_dtype<INTEGERS | FLOATS>(side.dtype, [&](auto element) {
+        using type = decltype(element);
+        if constexpr (sizeof(type) <= Size)
+            with_sum<Size>(walk, [&](auto sum) {
+                using sum_type = decltype(sum);
+                if constexpr (!std::is_integral_v<sum_type> || std::is_integral_v<decltype(number_of(element))>)
+                    for (unsigned i = 0; i < Count; ++i)
+                        put_element(result, i, in_sum<sum_type>(element_of<type>(run, i)));
+            });
+    });
+    return result;
+}
+
+/* Every element the first one. */
+template <unsigned Size>
+__device__ static void
+spread(packed<16> &elements)
+{
+    UNROLLED
+    for (unsigned k = Size / 4; k < 4; ++k)
+        elements.word[k] = elements.word[k % (Size / 4)];
+}
+
+template <unsigned Size>
+__device__ static packed<16>
+load_mixed(const walk &walk, int operand, const char *from, unsigned count)
+{
+    const side &side = walk.sides[operand];
+    const unsigned loaded = side.spread ? 1 : count;
+    return load_packed<16>(from, side.itemsize * loaded, side.whole && (side.spread || count == 16 / Size));
+}
+
+template <unsigned Size>
+__global__ static void
+add_mixed(const char *a, const char *b, char *c, const __grid_constant__ walk walk)
+{
+    constexpr unsigned COUNT = 16 / Size;
+    const uint32_t number = blockIdx.x * blockDim.x + threadIdx.x;
+    if (number >= walk.runs)
+        return;
+    if (!a)
+        a = reinterpret_cast<const char *>(walk.scalar[0]);
+    if (!b)
+        b = reinterpret_cast<const char *>(walk.scalar[1]);
+    const run run = find_run<COUNT>(walk, number);
+    packed<16> x = load_mixed<Size>(walk, 0, a + run.at[0], run.count),
+               y = load_mixed<Size>(walk, 1, b + run.at[1], run.count);
+    x = converted_run<Size, COUNT>(walk, walk.sides[0], x);
+    y = converted_run<Size, COUNT>(walk, walk.sides[1], y);
+    if (walk.sides[0].spread)
+        spread<Size>(x);
+    if (walk.sides[1].spread)
+        spread<Size>(y);
+    store_alike<Size, COUNT>(c + run.at[LAYOUT_SUM], add_alike<Size>(walk.lane, x, y), run.count);
+}
+
+/* A sum of 4 or 8 bytes an element, and elements that become its own without being cut. */
+static bool
+takes(const struct strided *add, const struct layout *layout, const char *const at[])
+{
+    const struct dtype_row *sum = &dtype_table[add->sum];
+    if (add->dtype[LAYOUT_SUM] != add->sum || (sum->itemsize != 4 && sum->itemsize != 8))
+        return false;
+    for (int k = 0; k < LAYOUT_SUM; ++k) {
+        const struct dtype_row *own = &dtype_table[add->dtype[k]];
+        if (add->dtype[k] != add->sum && (own->itemsize > sum->itemsize || own->lanes > 1))
+            return false;
+    }
+    return takes_runs(add, layout, at, 16 / static_cast<unsigned>(sum->itemsize), true);
+}
+
+static cudaError_t
+launch_any(const struct strided *add, const struct layout *layout, const char *const at[], cudaStream_t stream)
+{
+    if (dtype_table[add->sum].itemsize == 4)
+        return launch_form(add_mixed<4>, 4, 1, add, layout, at, stream);
+    return launch_form(add_mixed<8>, 2, 1, add, layout, at, stream);
+}
+
+static cudaError_t
+load_all(void)
+{
+    const cudaError_t error = load(add_mixed<4>);
+    return error == cudaSuccess ? load(add_mixed<8>) : error;
+}
+
+const struct strided_form strided_mixed = {"mixed", takes, launch_any, load_all};

@@ -1,0 +1,198 @@
+/* Additions of like operands of which one runs through memory along another axis than the sum: a.T + b.
+ *
+ * Element by element, a warp takes 32 sectors for 32 elements of such an operand. Here a thread takes a square of a few
+ * elements, an operand's vectors along the axis that it runs along, and turns it over in registers; a warp's squares
+ * are 8 along that axis and 4 along the sum's, a block's 16 by 16, so that every sector is used whole by one load. It
+ * needs neither shared memory nor a barrier. */
+#include <utility>
+
+#include "alike.cuh"
+#include "strided_forms.cuh"
+
+enum { SQUARES = 16 }; /* of a block, along either axis */
+static_assert(SQUARES * SQUARES == BLOCK, "one a thread");
+
+/* Elements of a square's edge: a vector's; 8 at most, because a thread has two squares in registers. */
+template <unsigned Size> static constexpr unsigned EDGE = Size == 1 ? 8 : 16 / Size;
+
+struct tiles {
+    struct walk walk;   /* through tiles of a block's squares: along axes 0 and 1 its extents and strides are theirs */
+    uint32_t extent[2]; /* elements along these axes */
+    int64_t stride[LAYOUT_OPERANDS][2];
+    bool turned[LAYOUT_SUM]; /* runs along axis 1, where the sum runs along axis 0 */
+    bool whole;              /* every vector is aligned */
+};
+
+__device__ static int64_t
+offset_in(const tiles &tiles, int operand, uint32_t i, uint32_t j)
+{
+    return i * tiles.stride[operand][0] + j * tiles.stride[operand][1];
+}
+
+template <unsigned Size>
+using element_of_size = std::conditional_t<
+    Size == 1, uint8_t,
+    std::conditional_t<Size == 2, uint16_t,
+                       std::conditional_t<Size == 4, uint32_t, std::conditional_t<Size == 8, uint2, uint4>>>>;
+
+/* A square as its rows along axis 0. */
+template <unsigned Size>
+__device__ static void
+load_square(packed<16> (&rows)[EDGE<Size>], const char *from, const tiles &tiles, int operand)
+{
+    using element = element_of_size<Size>;
+    constexpr unsigned BYTES = EDGE<Size> * Size;
+    const int64_t *stride = tiles.stride[operand];
+    if (tiles.turned[operand]) {
+        packed<16> columns[EDGE<Size>];
+        UNROLLED
+        for (unsigned i = 0; i < EDGE<Size>; ++i)
+            columns[i] = load_packed<16>(from + i * stride[0], BYTES, true);
+        UNROLLED
+        for (unsigned j = 0; j < EDGE<Size>; ++j) {
+            rows[j] = {};
+            UNROLLED
+            for (unsigned i = 0; i < EDGE<Size>; ++i)
+                put_element(rows[j], i, element_of<element>(columns[i], j));
+        }
+        return;
+    }
+    UNROLLED
+    for (unsigned j = 0; j < EDGE<Size>; ++j)
+        if (stride[0] != 0)
+            rows[j] = load_packed<16>(from + j * stride[1], BYTES, true);
+        else
+            rows[j] = load_alike<Size, EDGE<Size>>(from + j * stride[1], tiles.walk.sides[operand], EDGE<Size>);
+}
+
+template <unsigned Size>
+__global__ static void
+add_tiles(const char *a, const char *b, char *c, const __grid_constant__ tiles tiles)
+{
+    const walk &walk = tiles.walk;
+    const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const uint32_t own[] = {(lane / 8 + warp / 2 * 4) * EDGE<Size>, (lane % 8 + warp % 2 * 8) * EDGE<Size>};
+    const uint32_t tile = blockIdx.x, above = divided(tile, walk.axes[0]), outside = divided(above, walk.axes[1]);
+    const uint32_t first[] = {
+        (tile - above * walk.axes[0].extent) * SQUARES * EDGE<Size> + own[0],
+        (above - outside * walk.axes[1].extent) * SQUARES * EDGE<Size> + own[1],
+    };
+    if (first[0] >= tiles.extent[0] || first[1] >= tiles.extent[1])
+        return;
+    const run run = find_run<1>(walk, tile);
+    if (!a)
+        a = reinterpret_cast<const char *>(walk.scalar[0]);
+    if (!b)
+        b = reinterpret_cast<const char *>(walk.scalar[1]);
+    a += run.at[0] + offset_in(tiles, 0, own[0], own[1]);
+    b += run.at[1] + offset_in(tiles, 1, own[0], own[1]);
+    c += run.at[LAYOUT_SUM] + offset_in(tiles, LAYOUT_SUM, own[0], own[1]);
+
+    const uint32_t left[] = {tiles.extent[0] - first[0], tiles.extent[1] - first[1]};
+    if (tiles.whole && left[0] >= EDGE<Size> && left[1] >= EDGE<Size>) {
+        packed<16> x[EDGE<Size>], y[EDGE<Size>];
+        load_square<Size>(x, a, tiles, 0);
+        load_square<Size>(y, b, tiles, 1);
+        UNROLLED
+        for (unsigned j = 0; j < EDGE<Size>; ++j)
+            store_packed(c + j * tiles.stride[LAYOUT_SUM][1], add_alike<Size>(walk.lane, x[j], y[j]), EDGE<Size> * Size,
+                         true);
+        return;
+    }
+    ROLLED
+    for (uint32_t j = 0; j < EDGE<Size> && j < left[1]; ++j)
+        ROLLED
+    for (uint32_t i = 0; i < EDGE<Size> && i < left[0]; ++i) {
+        const packed<16> x = load_alike<Size, 1>(a + offset_in(tiles, 0, i, j), walk.sides[0], 1),
+                         y = load_alike<Size, 1>(b + offset_in(tiles, 1, i, j), walk.sides[1], 1);
+        store_alike<Size, 1>(c + offset_in(tiles, LAYOUT_SUM, i, j), add_alike<Size>(walk.lane, x, y), 1);
+    }
+}
+
+/* Below a sector's length along either axis, one element a thread wastes no more. */
+enum { SECTOR = 32 };
+
+static bool
+is_long(const struct layout *layout, int axis, size_t itemsize)
+{
+    return layout->extent[axis] * itemsize >= SECTOR;
+}
+
+/* The axis that one input runs along, and the other one as well or as the sum does; 0: there is none. */
+static int
+other_axis(const struct strided *add, const struct layout *layout)
+{
+    const ssize_t itemsize = static_cast<ssize_t>(dtype_table[add->sum].itemsize);
+    const auto runs = [=](int operand, int axis) { return layout->stride[operand][axis] == itemsize; };
+    if (layout->ndim < 2 || !runs(LAYOUT_SUM, 0) || !is_long(layout, 0, itemsize))
+        return 0;
+    for (int axis = 1; axis < layout->ndim; ++axis) {
+        bool any = false, all = true;
+        for (int k = 0; k < LAYOUT_SUM; ++k) {
+            const bool straight = runs(k, 0) || layout->stride[k][0] == 0;
+            any |= !straight && runs(k, axis);
+            all &= straight || runs(k, axis);
+        }
+        if (any && all && is_long(layout, axis, itemsize))
+            return axis;
+    }
+    return 0;
+}
+
+static bool
+takes(const struct strided *add, const struct layout *layout, const char *const at[])
+{
+    return strided_alike.takes(add, layout, at) && other_axis(add, layout) > 0;
+}
+
+static void
+swap_axes(struct layout *layout, int one, int other)
+{
+    std::swap(layout->extent[one], layout->extent[other]);
+    for (int k = 0; k < LAYOUT_OPERANDS; ++k)
+        std::swap(layout->stride[k][one], layout->stride[k][other]);
+}
+
+template <unsigned Size>
+static cudaError_t
+launch_tiles(const struct strided *add, const struct layout *layout, const char *const at[], cudaStream_t stream)
+{
+    struct layout walked = *layout;
+    swap_axes(&walked, 1, other_axis(add, layout));
+    struct layout turned = walked;
+    swap_axes(&turned, 0, 1);
+
+    tiles tiles;
+    tiles.walk = walk_of(add, &walked, at, SQUARES * EDGE<Size>, SQUARES * EDGE<Size>);
+    tiles.whole = true;
+    for (int axis = 0; axis < 2; ++axis) {
+        tiles.extent[axis] = static_cast<uint32_t>(walked.extent[axis]);
+        for (int k = 0; k < LAYOUT_OPERANDS; ++k)
+            tiles.stride[k][axis] = walked.stride[k][axis];
+    }
+    for (int k = 0; k < LAYOUT_OPERANDS; ++k) {
+        const bool is_turned = k != LAYOUT_SUM && walked.stride[k][0] != 0 && walked.stride[k][0] != Size;
+        if (k != LAYOUT_SUM)
+            tiles.turned[k] = is_turned;
+        if (walked.stride[k][0] != 0)
+            tiles.whole &= is_aligned(is_turned ? &turned : &walked, k, at[k], EDGE<Size>, Size);
+    }
+    return launch(add_tiles<Size>, uint64_t(tiles.walk.runs) * BLOCK, BLOCK, stream,
+                  add->is_scalar[0] ? nullptr : at[0], add->is_scalar[1] ? nullptr : at[1],
+                  const_cast<char *>(at[LAYOUT_SUM]), tiles);
+}
+
+static cudaError_t
+launch_any(const struct strided *add, const struct layout *layout, const char *const at[], cudaStream_t stream)
+{
+    return with_size(dtype_table[add->sum].itemsize,
+                     [=](auto size) { return launch_tiles<decltype(size)::value>(add, layout, at, stream); });
+}
+
+static cudaError_t
+load_all(void)
+{
+    return load_sizes([](auto size) { return load(add_tiles<decltype(size)::value>); });
+}
+
+const struct strided_form strided_tiles = {"tiles", takes, launch_any, load_all};
