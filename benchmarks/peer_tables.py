@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from benchmarks import route_summary
 from vecadd.bench.axes import show_size
 from vecadd.bench.results import Row
-from vecadd.bench.show import show_seconds
+from vecadd.bench.show import show_rate, show_seconds
 from vecadd.bench.tables.table import markdown
 
 if TYPE_CHECKING:
@@ -39,6 +39,21 @@ def one_size(recorded: "Recorded") -> list[str]:
     """The comparison at the size that each library's own way there and back was measured at."""
     rows = [row for row in recorded.rows if row.params.get("reference", row.rung) == "add"]
     return [*plain(rows), "", route_summary.of_link(rows)]
+
+
+def files(recorded: "Recorded") -> list[str]:
+    """By where the files lie: seconds, the rate of all three, its share of what moving them allows, and over ours."""
+    lines = [
+        [
+            f"{row.label}, {row.dtype} {show_size(row.n)}",
+            show_seconds(row.seconds),
+            f"{show_rate(row.gbps)} ({100 * row.fraction:.0f} %)" if row.gbps and row.fraction else "-",
+            _interval(row),
+        ]
+        for row in recorded.rows
+        if row.seconds
+    ]
+    return markdown(["", "time", "GB/s (% of limit)", "time / that of (95 % interval)"], lines)
 
 
 def misaligned(recorded: "Recorded") -> list[str]:

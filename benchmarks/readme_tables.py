@@ -200,6 +200,7 @@ TABLES: dict[str, Callable[[Recorded], list[str]]] = {
     "peer-courtesy": peer_tables.compared,
     "peer-many": peer_tables.compared,
     "peer-end-to-end": ratios,
+    "peer-files": peer_tables.files,
     "peer-overhead": call_costs.forms,
     "call-stages": call_costs.stages,
     "peer-transfer": peer_tables.one_size,

@@ -22,6 +22,7 @@ from benchmarks.peers import (
     clocks,
     courtesy_stage,
     device_peers,
+    files_stage,
     host_stage,
     layouts_stage,
     libraries,
@@ -268,6 +269,16 @@ def test_layouts_are_shown_a_line_a_form_and_dtype() -> None:
     assert [line.split("|")[1].strip() for line in lines[2:]] == ["a.T + b, int8", "int32 + int8"]
     assert lines[0].split("|")[2].strip() == "vecadd: time"
     assert lines[2].split("|")[3].strip() == "1.5"
+
+
+def test_files_are_compared_with_numpys_two_ways(run: Callable[..., dict[str, Row]]) -> None:
+    rows = run("files", torch_that_adds_by(np.add))
+    places = {row.params["memory"] for row in rows.values()}
+    assert {f"{name} ({place})" for place in places for name in ("vecadd.add_files", "numpy.memmap")} <= set(rows)
+    assert places & set(files_stage.FOLDERS)
+    for label, row in rows.items():
+        assert row.checked
+        assert (row.limit_gbps is not None) == label.startswith("vecadd")
 
 
 HOST_FORMS = ["out=", "a + b", "a + b, kept", "out= after 1 ms"]

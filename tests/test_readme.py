@@ -208,6 +208,17 @@ def test_a_chosen_route_stands_beside_those_that_it_was_chosen_from(recorded: Pa
     assert "15 ms" in readme_tables.fill(EMPTY.replace("size", "peer-transfer"), recorded, "abc")
 
 
+def test_files_are_shown_with_their_rate_and_its_share(recorded: Path) -> None:
+    here: dict[str, Any] = {"memory": "on disk"}
+    ours = row(sweep="peer-files", rung="vecadd.add_files", n=1 << 25, seconds=0.25, params=here)
+    params = {**here, "reference": "vecadd.add_files", "ratio": 1.6, "ratio_interval": [1.5, 1.7]}
+    other = replace(ours, rung="numpy.memmap", params=params, fraction=None)
+    results.write(recorded / "h200" / "peer-files.json", META, [replace(ours, gbps=1.61, fraction=0.94), other])
+    lines = readme_tables.fill(EMPTY.replace("size", "peer-files"), recorded, "abc").splitlines()
+    assert "| vecadd.add_files (on disk), float32 2^25 | 250 ms | 1.61 (94 %) | 1 |" in lines
+    assert any(line.endswith("| - | 1.6 (1.5 to 1.7) x vecadd.add_files |") for line in lines)
+
+
 @pytest.fixture
 def calls(recorded: Path) -> Path:
     """The same folder with what calls cost: a bare launch, a call of two libraries, and the stages of ours."""
