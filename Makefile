@@ -19,6 +19,8 @@ RESULTS ?= build/gpu
 ARGS ?=
 # More than four would wait for memory: some tests add gigabytes.
 WORKERS ?= $(shell n=$$(nproc); echo $$((n < 4 ? n : 4)))
+# Each worker begins with a stretch of its own, so that what a file's tests share is made once.
+XDIST := -n $(WORKERS) --dist worksteal
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -43,7 +45,7 @@ peers: $(VENV)/$(TAG).bench $(VENV)/$(TAG).plot
 test: $(VENV)/$(TAG).test
 	$(NATIVE) extension double
 	$(NATIVE) --run ctests conformance
-	VECADD_TEST_RUNTIME=double $(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
+	VECADD_TEST_RUNTIME=double $(BIN)/python -m pytest $(XDIST) $(ARGS)
 
 lint: lint-python lint-format lint-warnings
 
@@ -55,10 +57,10 @@ lint-python: $(VENV)/$(TAG).lint
 lint-format: $(VENV)/$(TAG).lint
 	$(C_FILES) | xargs $(BIN)/clang-format --dry-run -Werror
 
-# Warnings come from the compilers' front ends: one GPU architecture shows them all.
+# Of the very objects that the extension and the tests are linked of.
 lint-warnings: $(VENV)/$(TAG).lint
-	VECADD_CUDA_ARCHS=90 $(NATIVE) --variant werror objects
-	VECADD_CUDA=0 $(NATIVE) --variant werror objects
+	$(NATIVE) warnings
+	VECADD_CUDA=0 $(NATIVE) warnings
 
 # PYTHONMALLOC=malloc: Python's own allocator hides use after free. Leaks are the C tests' and the double's business:
 # the interpreter itself leaks at exit. The C tests have every SIMD level here, so that Python's need not. libstdc++ is
@@ -66,15 +68,17 @@ lint-warnings: $(VENV)/$(TAG).lint
 # ASan reports to files, those of child processes included; UBSan knows none beside ASan, and pytest would swallow what
 # it writes to standard error.
 REPORTS := $(CURDIR)/build/asan/report
+# Files that ask Python alone, compilers, or in child processes what other files ask in theirs.
+NOT_NATIVE := bench_formats build check cli laboratory load_instructions model model_check model_times \
+	model_transfers mutants notebooks peers plots profile readme results simd_levels
 sanitize: $(VENV)/$(TAG).test
 	UBSAN_OPTIONS=print_stacktrace=1 $(NATIVE) --variant asan --run ctests conformance
 	$(NATIVE) --variant asan double
 	rm -f $(REPORTS).*
 	status=0; LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libstdc++.so)" PYTHONMALLOC=malloc \
 	ASAN_OPTIONS=detect_leaks=0:handle_segv=0:log_path=$(REPORTS) UBSAN_OPTIONS=print_stacktrace=1 \
-	VECADD_TEST_RUNTIME=double VECADD_DOUBLE_CORE=$(CURDIR)/build/asan/double/_core.abi3.so \
-	$(BIN)/python -m pytest -n $(WORKERS) --capture=sys -m "not slow" --ignore tests/test_build.py --ignore tests/test_simd_levels.py \
-	--ignore tests/test_plots.py --ignore tests/test_notebooks.py $(ARGS) || status=$$?; \
+	VECADD_HYPOTHESIS=brief VECADD_TEST_RUNTIME=double VECADD_DOUBLE_CORE=$(CURDIR)/build/asan/double/_core.abi3.so \
+	$(BIN)/python -m pytest $(XDIST) --capture=sys -m "not slow" $(patsubst %,--ignore tests/test_%.py,$(NOT_NATIVE)) $(ARGS) || status=$$?; \
 	! cat $(REPORTS).* 2>/dev/null && exit $$status
 
 tsan: $(VENV)/$(TAG).test
@@ -87,9 +91,15 @@ mutants: $(VENV)/$(TAG).test
 	$(NATIVE) extension double ctests
 	$(BIN)/python -m tests.mutants $(ARGS)
 
+# The source distribution's tree has the objects that are there: each is looked at for whether it is of its sources.
+UNPACKED := build/unpacked
 wheel: $(VENV)/$(TAG).lint
-	rm -rf dist
-	$(BIN)/python -m build
+	rm -rf dist $(UNPACKED)
+	$(BIN)/python -m build --sdist
+	mkdir -p $(UNPACKED)/build
+	tar -xzf dist/*.tar.gz -C $(UNPACKED) --strip-components 1
+	! test -d build/release || cp -r build/release $(UNPACKED)/build
+	$(BIN)/python -m build --wheel --outdir dist $(UNPACKED)
 	$(BIN)/auditwheel show dist/*.whl
 	$(BIN)/abi3audit --strict --report dist/*.whl
 	test "$$(stat -c %s dist/*.whl)" -lt 1000000

@@ -5,10 +5,10 @@ double           build/double/_core.abi3.so, the module on the CUDA-runtime doub
 ctests           build/tests/*, the programs of tests/c on the double
 conformance      build/conformance/*, the double's rules held against the double
 conformance-gpu  build/conformance-gpu/*, the same held against the CUDA runtime, and the rungs' tests: on a GPU
-objects          everything compiled, nothing linked
+warnings         everything compiled, nothing linked; an error where a compiler warned, now or when it last ran
 requirements     prints what to install before building without isolation
 
-The variants are release, werror, asan (AddressSanitizer and UndefinedBehaviorSanitizer), tsan (ThreadSanitizer) and
+The variants are release, asan (AddressSanitizer and UndefinedBehaviorSanitizer), tsan (ThreadSanitizer) and
 aarch64 (the host's C tests by a cross compiler, run by qemu-aarch64); all but release lie in build/VARIANT. --run runs
 the programs that were built; they pass by exit status 0.
 """
@@ -19,11 +19,12 @@ import sys
 import time
 import tomllib
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from build_native import toolkit
 from build_native.flags import VARIANTS, module_suffix
-from build_native.incremental import ROOT, BuildError
+from build_native.incremental import ROOT, BuildError, processors
 from build_native.targets import Build, install
 
 PROGRAM_SECONDS = 300  # a test that takes longer hangs
@@ -41,8 +42,9 @@ def _double(variant: str) -> list[Path]:
     return []
 
 
-def _objects(variant: str) -> list[Path]:
-    Build(variant).objects()
+def _warnings(variant: str) -> list[Path]:
+    if said := Build(variant).warnings():
+        raise BuildError("\n".join([*said, f"warnings: {len(said)} files"]))
     return []
 
 
@@ -59,8 +61,8 @@ TARGETS: dict[str, Callable[[str], list[Path]]] = {
     "ctests": lambda variant: Build(variant).ctests(),
     "conformance": lambda variant: Build(variant).conformance(),
     "conformance-gpu": lambda variant: Build(variant).conformance_gpu(),
-    "objects": _objects,
     "requirements": _requirements,
+    "warnings": _warnings,
 }
 
 
@@ -78,19 +80,26 @@ def main() -> int:
     except (BuildError, toolkit.ToolkitError) as error:
         print(error, file=sys.stderr)
         return 1
-    return _run(programs, VARIANTS[arguments.variant].emulator) if arguments.run else 0
+    if not arguments.run:
+        return 0
+    # On a GPU one after the other: what they hold of concurrent kernels, others would disturb.
+    at_once = 1 if "conformance-gpu" in arguments.targets else processors()
+    return _run(programs, VARIANTS[arguments.variant].emulator, at_once)
 
 
-def _run(programs: list[Path], emulator: tuple[str, ...]) -> int:
-    failed = 0
-    for program in programs:
+def _run(programs: list[Path], emulator: tuple[str, ...], at_once: int) -> int:
+    """As many at once as that; each is told of when it ends."""
+
+    def run(program: Path) -> bool:
         started = time.monotonic()
         verdict, output = _verdict((*emulator, str(program)))
-        print(f"{program.relative_to(ROOT)}: {verdict} ({time.monotonic() - started:.2f} s)", flush=True)
-        if verdict != "passed":
-            failed = 1
-            print(output, flush=True)
-    return failed
+        line = f"{program.relative_to(ROOT)}: {verdict} ({time.monotonic() - started:.2f} s)\n"
+        sys.stdout.write(line if verdict == "passed" else f"{line}{output}\n")
+        sys.stdout.flush()
+        return verdict == "passed"
+
+    with ThreadPoolExecutor(at_once) as pool:
+        return 0 if all(list(pool.map(run, programs))) else 1
 
 
 def _verdict(command: tuple[str, ...]) -> tuple[str, str]:

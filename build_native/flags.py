@@ -122,7 +122,6 @@ class Variant:
 
     name: str
     compile_flags: tuple[str, ...] = ()
-    nvcc_flags: tuple[str, ...] = ()
     link_flags: tuple[str, ...] = ()
     machine: str = ""  # another processor's: by a cross compiler, without CUDA, run by an emulator
 
@@ -138,7 +137,6 @@ VARIANTS = {
     variant.name: variant
     for variant in (
         Variant("release", compile_flags=(NO_UNWINDING,), link_flags=("-Wl,-s",)),
-        Variant("werror", compile_flags=("-Werror",), nvcc_flags=("-Werror=all-warnings",)),
         Variant("asan", compile_flags=(*SANITIZED, *ADDRESS), link_flags=ADDRESS),
         Variant("tsan", compile_flags=(*SANITIZED, *THREAD), link_flags=THREAD),
         Variant("aarch64", link_flags=("-static",), machine="aarch64"),

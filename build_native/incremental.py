@@ -1,4 +1,4 @@
-"""Runs the compiler commands whose result is not already there.
+"""Runs the compiler commands whose result is not already there, and keeps what they said.
 
 A step is up to date while its command, its compiler and all that it read are what they were at its last run. What lies
 in the tree is compared by content, so a fresh checkout beside a kept build folder costs nothing; what lies outside
@@ -41,18 +41,34 @@ class Step:
 
     @property
     def stamp(self) -> Path:
+        """What the step was made of, in its first line; after it what its command said."""
         return ROOT / f"{self.output}.stamp"
 
 
 def run(steps: Iterable[Step]) -> None:
     """Runs the steps that are out of date, as many at once as there are processors; none depends on another."""
-    with _alone(), ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+    with _alone(), ThreadPoolExecutor(processors()) as pool:
         futures = [pool.submit(_run, step) for step in steps if not _up_to_date(step)]
         wait(futures, return_when=FIRST_EXCEPTION)
         pool.shutdown(cancel_futures=True)
     for future in futures:
         if not future.cancelled():
             future.result()
+
+
+def warnings(steps: Iterable[Step]) -> list[str]:
+    """What the commands of steps said when they last ran, each under its label: compilers say nothing but warnings."""
+    said = []
+    for step in steps:
+        if not step.stamp.is_file():
+            raise BuildError(f"{step.label}: a file that it reads was edited meanwhile: build again")
+        if text := step.stamp.read_text().partition("\n")[2]:
+            said.append(f"{step.label}\n{text}")
+    return said
+
+
+def processors() -> int:
+    return len(os.sched_getaffinity(0))
 
 
 @contextlib.contextmanager
@@ -78,12 +94,12 @@ def _run(step: Step) -> None:
     sys.stdout.flush()
     # A file that was edited while the compiler ran may have been read before or after: no stamp, so it runs again.
     if all((ROOT / path).stat().st_mtime_ns < started for path in _read_by(step)):
-        step.stamp.write_text(_state(step))
+        step.stamp.write_text(f"{_state(step)}\n{process.stdout}")
 
 
 def _up_to_date(step: Step) -> bool:
     try:
-        return (ROOT / step.output).is_file() and step.stamp.read_text() == _state(step)
+        return (ROOT / step.output).is_file() and step.stamp.read_text().partition("\n")[0] == _state(step)
     except OSError:
         return False
 

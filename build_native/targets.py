@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from build_native import flags, toolkit
-from build_native.incremental import ROOT, BuildError, Step, run
+from build_native.incremental import ROOT, BuildError, Step, run, warnings
 
 
 class Build:
@@ -64,13 +64,14 @@ class Build:
         patterns = (*flags.CONFORMANCE, *flags.GPU_TESTS)
         return self._programs("conformance-gpu", patterns, self._core() + self._kernels(), gpu=True)
 
-    def objects(self) -> None:
-        """Compiles all there is and links nothing: what the warnings are asked of."""
+    def warnings(self) -> list[str]:
+        """Compiles all there is and links nothing; gives what the compilers said of it, now or when they last ran."""
         steps = self._core() + self._module()
         if self.cuda:
             programs = flags.sources((*flags.TESTS, *flags.CONFORMANCE))
             steps += self._kernels() + self._double() + [self._program(source) for source in programs]
         run(steps)
+        return warnings(steps)
 
     def _core(self) -> list[Step]:
         return [self._c(source) for source in flags.core_sources(cuda=self.cuda, machine=_machine(self.cc))]
@@ -111,9 +112,8 @@ class Build:
 
     def _nvcc(self, source: Path) -> Step:
         # No sanitizer looks into what nvcc makes: those variants share the release's objects.
-        folder = self.folder if self.variant.nvcc_flags else Path("build", "release")
-        options = (*flags.NVCC_FLAGS, *flags.gencode_flags(source), *self.variant.nvcc_flags)
-        return _compile_step((str(_toolkit().nvcc),), source, folder / "obj", options)
+        options = (*flags.NVCC_FLAGS, *flags.gencode_flags(source))
+        return _compile_step((str(_toolkit().nvcc),), source, Path("build", "release", "obj"), options)
 
     def _compile(self, compiler: tuple[str, ...], source: Path, folder: str, *options: str) -> Step:
         cuda = ("-DVECADD_CUDA=1", "-isystem", str(_toolkit().include)) if self.cuda else ("-DVECADD_CUDA=0",)

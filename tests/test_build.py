@@ -145,7 +145,7 @@ def compiled(tree: Path, **environment: str) -> set[str]:
 
 def build(tree: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "build_native", "objects"],
+        [sys.executable, "-m", "build_native", "warnings"],
         cwd=tree,
         env={**os.environ, "PYTHONPATH": "", "VECADD_CUDA": "0", **environment},
         stdout=subprocess.PIPE,
@@ -184,6 +184,17 @@ def test_a_file_that_does_not_compile_is_shown_with_its_command_and_tried_again(
     assert first.returncode == second.returncode == 1
     assert "-c csrc/core/without.c" in first.stdout
     assert "error: expected expression" in second.stdout
+
+
+def test_a_warning_is_an_error_until_its_file_is_mended(small_tree: Path) -> None:
+    (small_tree / "csrc/core/without.c").write_text("static int unused;\n")
+    first, second = build(small_tree), build(small_tree)
+    assert first.returncode == second.returncode == 1
+    assert first.stdout.count(" csrc/core/without.c\n") == 2, "when it was compiled, and in the list of warnings"
+    assert second.stdout.count(" csrc/core/without.c\n") == 1, "it is not compiled again"
+    assert "[-Wunused-variable]" in second.stdout
+    (small_tree / "csrc/core/without.c").write_text("int used;\n")
+    assert build(small_tree).returncode == 0
 
 
 def test_a_host_only_build_says_so(small_tree: Path) -> None:
