@@ -54,6 +54,8 @@ def _verdict(mutant: Mutant, tree: Path) -> str:
         return "SURVIVED"
     failed = [line for line in test.stdout.splitlines() if line.startswith("FAILED")]
     blind = [name for name in mutant.libraries if not any(re.search(rf"\b{name}\b", line) for line in failed)]
+    if blind:
+        print(test.stdout[-2000:])
     with_all = f" with {', '.join(mutant.libraries)}" if mutant.libraries else ""
     return f"SURVIVED with {', '.join(blind)}" if blind else f"found by {mutant.test}{with_all}"
 
