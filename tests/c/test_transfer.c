@@ -1,4 +1,4 @@
-/* transfer.h, the transfer rungs and the link probe on the CUDA-runtime double: every mix of pinned and ordinary
+/* transfer.h and the transfer rungs on the CUDA-runtime double: every mix of pinned and ordinary
  * memory, under many legal orders of the queued work, and with every CUDA call failing in turn. */
 #include "transfer.h"
 
@@ -10,7 +10,6 @@
 #include "double.h"
 #include "failures.h"
 #include "fpflags.h"
-#include "probes.h"
 #include "rung.h"
 #include "timeline.h"
 #include "transfer_arrays.h"
@@ -493,30 +492,6 @@ rungs_on_pinned_memory_refuse_other_memory(void)
     arrays_free(&failing);
 }
 
-static int
-measure_link(struct status *status)
-{
-    struct link_limits found = {0};
-    if (limits_link(1, MIB, 1, &found, status) < 0)
-        return -1;
-    CHECK(found.to_device > 0 && found.to_host > 0 && found.both > 0);
-    CHECK(found.copy > 0 && found.queued_copy > 0 && found.stream > 0);
-    return 0;
-}
-
-static void
-the_link_probe_leaves_nothing(void)
-{
-    static const char *const calls[] = {
-        "cudaStreamCreateWithFlags", "cudaEventCreate",      "cudaHostAlloc",       "cudaMallocFromPoolAsync",
-        "cudaMemsetAsync",           "cudaEventRecord",      "cudaStreamWaitEvent", "cudaMemcpyAsync",
-        "cudaStreamSynchronize",     "cudaEventElapsedTime", "cudaMemcpy",          "cudaStreamCreate",
-    };
-    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
-        CHECK(fail_each_call(calls[i], cudaErrorUnknown, measure_link) > 0, "%s", calls[i]);
-    CHECK(live_now().streams == 0 && live_now().device_blocks == 0 && live_now().pinned_blocks == 0);
-}
-
 int
 main(void)
 {
@@ -543,6 +518,5 @@ main(void)
     RUN(sums_that_are_cleared_and_timelines_fail_cleanly);
     RUN(streams2_tells_of_a_failed_wait);
     RUN(rungs_on_pinned_memory_refuse_other_memory);
-    RUN(the_link_probe_leaves_nothing);
     return check_report();
 }

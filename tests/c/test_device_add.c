@@ -1,0 +1,300 @@
+/* device_add and the streams that it joins on the CUDA-runtime double: what is added, in which order, and what is left
+ * when a CUDA call fails. */
+#include <cuda_runtime_api.h>
+
+#include "check.h"
+#include "device.h"
+#include "double.h"
+#include "failures.h"
+#include "stream.h"
+#include "sums.h"
+
+enum { SEEDS = 100, SALT_A = 1, SALT_B = 2, SALT_OTHER = 3 };
+
+static void *
+foreign_copy(int device, const void *host, size_t bytes)
+{
+    void *memory = double_device_malloc(device, bytes);
+    CHECK(double_device_write(memory, host, bytes) == 0);
+    return memory;
+}
+
+/* A device array of n lanes, with its host copy's content. */
+static void *
+foreign_operand(int device, enum lane lane, size_t n, unsigned salt)
+{
+    void *host = malloc(n * lane_size[lane]);
+    sums_fill(lane, host, n, salt);
+    void *memory = foreign_copy(device, host, n * lane_size[lane]);
+    free(host);
+    return memory;
+}
+
+static int
+holds_sum(const void *memory, enum lane lane, size_t n, unsigned salt_a, unsigned salt_b)
+{
+    const size_t bytes = n * lane_size[lane];
+    void *expected = malloc(bytes), *found = malloc(bytes);
+    sums_expect(lane, expected, n, salt_a, salt_b);
+    int same = double_device_read(found, memory, bytes) == 0 && memcmp(expected, found, bytes) == 0;
+    free(expected);
+    free(found);
+    return same;
+}
+
+static void
+adds_every_lane_at_every_alignment(void)
+{
+    struct status status;
+    const size_t sizes[] = {1, 3, 17, 255, 1024, 5001};
+    for (int lane = 0; lane < LANE_COUNT; lane++)
+        for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+            for (size_t offset = 0; offset < 3; offset++) {
+                const size_t n = sizes[s], skip = offset * lane_size[lane];
+                char *host = calloc(n + 2, lane_size[lane]);
+                sums_fill(lane, host + skip, n, SALT_A);
+                char *a = foreign_copy(0, host, (n + 2) * lane_size[lane]);
+                char *b = foreign_operand(0, lane, n, SALT_B), *c = double_device_malloc(0, n * lane_size[lane]);
+                const struct plan plan = {
+                    .route = ROUTE_DEVICE, .lane = lane, .n = n, .a = a + skip, .b = b, .c = c, .device = 0};
+                CHECK(device_add(&plan, &status) == 0, "%s", status.text);
+                CHECK(holds_sum(c, lane, n, SALT_A, SALT_B), "lane %d n %zu offset %zu", lane, n, offset);
+                double_device_free(a);
+                double_device_free(b);
+                double_device_free(c);
+                free(host);
+            }
+    CHECK(double_faults() == 0);
+}
+
+static void
+out_may_be_an_input(void)
+{
+    struct status status;
+    void *a = foreign_operand(0, LANE_F32, 1000, SALT_A), *b = foreign_operand(0, LANE_F32, 1000, SALT_B);
+    const struct plan plan = {.route = ROUTE_DEVICE, .lane = LANE_F32, .n = 1000, .a = a, .b = b, .c = a, .device = 0};
+    CHECK(device_add(&plan, &status) == 0);
+    CHECK(holds_sum(a, LANE_F32, 1000, SALT_A, SALT_B));
+    CHECK(double_calls("cudaMallocFromPoolAsync") == 0);
+}
+
+static void
+partial_overlap_is_as_if_the_inputs_were_read_first(void)
+{
+    struct status status;
+    enum { N = 3000, ROOM = 100 };
+    int32_t host[N + ROOM], expected[N], found[N];
+    for (int shift = 1; shift <= ROOM; shift += 33)
+        for (int down = 0; down < 2; down++)
+            for (unsigned seed = 0; seed < 10; seed++) {
+                double_reset(seed);
+                sums_fill(LANE_I32, host, N + ROOM, SALT_A);
+                const int from = down ? shift : 0, to = down ? 0 : shift;
+                for (int i = 0; i < N; i++)
+                    expected[i] = host[from + i] + host[from + i];
+                int32_t *memory = foreign_copy(0, host, sizeof host);
+                const struct plan plan = {.route = ROUTE_DEVICE,
+                                          .lane = LANE_I32,
+                                          .n = N,
+                                          .a = memory + from,
+                                          .b = memory + from,
+                                          .c = memory + to,
+                                          .device = 0};
+                CHECK(device_add(&plan, &status) == 0, "%s", status.text);
+                CHECK(double_device_read(found, memory + to, sizeof found) == 0);
+                CHECK(memcmp(found, expected, sizeof found) == 0, "shift %d down %d", shift, down);
+                double_device_free(memory);
+            }
+    CHECK(live_now().device_blocks == 0);
+}
+
+static void
+nothing_is_queued_for_nothing(void)
+{
+    struct status status;
+    const struct plan plan = {.route = ROUTE_DEVICE, .lane = LANE_F32, .device = 0};
+    CHECK(device_add(&plan, &status) == 0);
+    CHECK(double_calls("cudaLaunchKernelExC") == 0 && double_calls("cudaGetDevice") == 0);
+}
+
+static void
+the_thread_keeps_its_current_device(void)
+{
+    struct status status;
+    int current = -1;
+    void *a = foreign_operand(1, LANE_F32, 64, SALT_A), *b = foreign_operand(1, LANE_F32, 64, SALT_B);
+    const struct plan plan = {.route = ROUTE_DEVICE, .lane = LANE_F32, .n = 64, .a = a, .b = b, .c = a, .device = 1};
+    CHECK(device_add(&plan, &status) == 0);
+    CHECK(cudaGetDevice(&current) == cudaSuccess && current == 0);
+    CHECK(holds_sum(a, LANE_F32, 64, SALT_A, SALT_B));
+    double_fail("cudaLaunchKernelExC", 1, cudaErrorUnknown, 0);
+    CHECK(device_add(&plan, &status) < 0 && status.code == STATUS_CUDA);
+    CHECK(cudaGetDevice(&current) == cudaSuccess && current == 0);
+    CHECK(device_check_pointer(a, 256, "a", &current, &status) == 0 && current == 1);
+}
+
+static void
+minus_one_is_the_current_device(void)
+{
+    struct status status;
+    void *a = foreign_operand(1, LANE_F32, 64, SALT_A), *b = foreign_operand(1, LANE_F32, 64, SALT_B);
+    const struct plan plan = {.route = ROUTE_DEVICE, .lane = LANE_F32, .n = 64, .a = a, .b = b, .c = a, .device = -1};
+    CHECK(cudaSetDevice(1) == cudaSuccess);
+    CHECK(device_add(&plan, &status) == 0, "%s", status.text);
+    CHECK(holds_sum(a, LANE_F32, 64, SALT_A, SALT_B));
+}
+
+/* a and b are written late on streams of their own, and a is overwritten right after the call on its own stream. */
+static void
+joins_order_the_kernel_both_ways(void)
+{
+    enum { N = 2000 };
+    struct status status;
+    float a_host[N], b_host[N], other[N];
+    sums_fill(LANE_F32, a_host, N, SALT_A);
+    sums_fill(LANE_F32, b_host, N, SALT_B);
+    sums_fill(LANE_F32, other, N, SALT_OTHER);
+    void *streams[3];
+    for (int i = 0; i < 3; i++)
+        streams[i] = double_stream_create(0, 1);
+    for (unsigned seed = 0; seed < SEEDS; seed++) {
+        double_reset(seed);
+        void *a = double_device_malloc(0, sizeof a_host), *b = double_device_malloc(0, sizeof b_host);
+        void *c = double_device_malloc(0, sizeof a_host);
+        CHECK(double_copy_async(a, a_host, sizeof a_host, streams[1]) == 0);
+        CHECK(double_copy_async(b, b_host, sizeof b_host, streams[2]) == 0);
+        const struct plan plan = {.route = ROUTE_DEVICE,
+                                  .lane = LANE_F32,
+                                  .n = N,
+                                  .a = a,
+                                  .b = b,
+                                  .c = c,
+                                  .device = 0,
+                                  .stream = streams[0],
+                                  .join = {streams[1], streams[2]},
+                                  .joins = 2};
+        CHECK(device_add(&plan, &status) == 0, "%s", status.text);
+        CHECK(double_copy_async(a, other, sizeof other, streams[1]) == 0);
+        CHECK(double_copy_async(b, other, sizeof other, streams[2]) == 0);
+        CHECK(holds_sum(c, LANE_F32, N, SALT_A, SALT_B), "seed %u", seed);
+        double_device_free(a);
+        double_device_free(b);
+        double_device_free(c);
+    }
+    CHECK(double_faults() == 0);
+}
+
+static void
+a_stream_joins_itself_without_a_call(void)
+{
+    struct status status;
+    void *stream = double_stream_create(0, 1);
+    CHECK(stream_join(0, stream, stream, &status) == 0);
+    CHECK(double_calls("cudaEventRecord") == 0);
+}
+
+static void
+a_stream_of_another_device_is_refused(void)
+{
+    struct status status;
+    void *streams[] = {double_stream_create(0, 1), double_stream_create(1, 1)};
+    void *const anywhere[] = {NULL, cudaStreamLegacy, cudaStreamPerThread};
+    for (int device = 0; device < 2; device++) {
+        CHECK(stream_check_device(device, streams[device], &status) == 0, "%s", status.text);
+        CHECK(stream_check_device(device, streams[1 - device], &status) < 0 && status.code == STATUS_VALUE);
+        for (int i = 0; i < 3; i++)
+            CHECK(stream_check_device(device, anywhere[i], &status) == 0, "%s", status.text);
+    }
+    CHECK(double_calls("cudaStreamGetDevice") == 4);
+    for (int device = 0; device < 2; device++)
+        double_stream_destroy(streams[device]);
+    CHECK(stream_check_device(0, streams[0], &status) < 0 && status.code == STATUS_VALUE, "%s", status.text);
+}
+
+static void
+a_stream_that_is_gone_is_a_value_error(void)
+{
+    struct status status;
+    void *gone = double_stream_create(0, 1), *stream = double_stream_create(0, 1);
+    CHECK(double_stream_destroy(gone) == 0);
+    CHECK(stream_join(0, gone, stream, &status) < 0 && status.code == STATUS_VALUE, "%s", status.text);
+    CHECK(stream_join(0, stream, gone, &status) < 0 && status.code == STATUS_VALUE);
+    CHECK(cudaGetLastError() == cudaSuccess);
+}
+
+static void *failing_memory;
+static void *failing_streams[3];
+
+/* An overlapping add with a join: every call that device_add can make. */
+static int
+overlapping_add(struct status *status)
+{
+    enum { N = 500 };
+    int32_t host[N + 1], expected[N], found[N];
+    sums_fill(LANE_I32, host, N + 1, SALT_A);
+    for (int i = 0; i < N; i++)
+        expected[i] = 2 * host[i];
+    CHECK(double_device_write(failing_memory, host, sizeof host) == 0);
+    const struct plan plan = {.route = ROUTE_DEVICE,
+                              .lane = LANE_I32,
+                              .n = N,
+                              .a = failing_memory,
+                              .b = failing_memory,
+                              .c = (int32_t *)failing_memory + 1,
+                              .device = 1,
+                              .stream = failing_streams[0],
+                              .join = {failing_streams[1]},
+                              .joins = 1};
+    if (device_add(&plan, status) < 0) {
+        /* The operands' owner may use them again at once, on a stream that knows nothing of ours. */
+        int32_t other[N + 1], kept[N + 1];
+        sums_fill(LANE_I32, other, N + 1, SALT_OTHER);
+        CHECK(double_copy_async(failing_memory, other, sizeof other, failing_streams[2]) == 0);
+        CHECK(double_device_read(kept, failing_memory, sizeof kept) == 0);
+        CHECK(memcmp(kept, other, sizeof kept) == 0, "%s", status->text);
+        return -1;
+    }
+    CHECK(double_device_read(found, (int32_t *)failing_memory + 1, sizeof found) == 0);
+    CHECK(memcmp(found, expected, sizeof found) == 0);
+    return 0;
+}
+
+static void
+every_failure_is_told_and_leaves_nothing(void)
+{
+    static const struct {
+        const char *call;
+        int error;
+    } failures[] = {
+        {"cudaGetDevice", cudaErrorUnknown},
+        {"cudaEventRecord", cudaErrorInvalidResourceHandle},
+        {"cudaStreamWaitEvent", cudaErrorInvalidResourceHandle},
+        {"cudaMallocFromPoolAsync", cudaErrorUnknown},
+        {"cudaLaunchKernelExC", cudaErrorInvalidConfiguration},
+        {"cudaMemcpyAsync", cudaErrorUnknown},
+    };
+    failing_memory = double_device_malloc(1, 501 * sizeof(int32_t));
+    failing_streams[0] = double_stream_create(1, 1);
+    failing_streams[1] = double_stream_create(1, 1);
+    failing_streams[2] = double_stream_create(1, 1);
+    for (size_t i = 0; i < sizeof failures / sizeof *failures; i++)
+        CHECK(fail_each_call(failures[i].call, failures[i].error, overlapping_add) > 0, "%s", failures[i].call);
+    CHECK(cudaGetLastError() == cudaSuccess);
+}
+
+int
+main(void)
+{
+    RUN(adds_every_lane_at_every_alignment);
+    RUN(out_may_be_an_input);
+    RUN(partial_overlap_is_as_if_the_inputs_were_read_first);
+    RUN(nothing_is_queued_for_nothing);
+    RUN(the_thread_keeps_its_current_device);
+    RUN(minus_one_is_the_current_device);
+    RUN(joins_order_the_kernel_both_ways);
+    RUN(a_stream_joins_itself_without_a_call);
+    RUN(a_stream_of_another_device_is_refused);
+    RUN(a_stream_that_is_gone_is_a_value_error);
+    RUN(every_failure_is_told_and_leaves_nothing);
+    return check_report();
+}
