@@ -99,13 +99,13 @@ def _forms(
     rows = [row for row in rows if row.seconds is not None]
     called = name or _name
     references = {called(row) for row in rows if "ratio" not in row.params}
-    limited = {called(row) for row in rows if row.fraction is not None} & references
+    limited = {called(row) for row in rows if "limit_share" in row.params} & references
     columns: list[tuple[str, str, Callable[[Row | None], str]]] = []
     for label in dict.fromkeys(map(called, rows)):
         own = label.removeprefix(strip)
         columns.append((label, f"{own}: time" if label in references else f"{label} / ours", _cell))
         if shares and label in limited:
-            columns.append((label, f"{own}: % of limit", _share))
+            columns.append((label, f"{own}: % of streaming limit", _share))
     cells = {(key(row), called(row)): row for row in rows}
     lines = [
         [line, *(show(cells.get((line, label))) for label, _, show in columns)]
@@ -130,7 +130,7 @@ def _cell(row: Row | None) -> str:
 
 
 def _share(row: Row | None) -> str:
-    return "-" if row is None or row.fraction is None else f"{100 * row.fraction:.0f} %"
+    return "-" if row is None or "limit_share" not in row.params else f"{100 * row.params['limit_share']:.0f} %"
 
 
 def _interval(row: Row) -> str:

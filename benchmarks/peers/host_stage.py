@@ -24,6 +24,7 @@ from vecadd.bench import limits
 from vecadd.bench.axes import Axes, dtype_named
 from vecadd.bench.buffers import HOST, Buffers
 from vecadd.bench.contestants import Contestant
+from vecadd.bench.results import Row
 from vecadd.bench.sweeps import Machine, Sweep
 from vecadd.bench.timing import Cell
 
@@ -79,8 +80,23 @@ def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
                 for peer in peers
                 if form in INTO or peer.new
             ]
-            limit = limits.HostLimit() if form == LIMITED and n >= STREAMED else limits.FixedLimit(None)
-            yield Cell("peer-host", dtype, n, meeting, limit, sets=1, reference=f"vecadd {form}")
+            if form == LIMITED and n >= STREAMED:
+                limit = limits.HostLimit()
+                yield Cell(
+                    *("peer-host", dtype, n, meeting, limit),
+                    sets=1,
+                    reference=f"vecadd {form}",
+                    derive=functools.partial(_shares, limit),
+                )
+            else:
+                yield Cell("peer-host", dtype, n, meeting, limits.FixedLimit(None), 1, f"vecadd {form}")
+
+
+def _shares(limit: limits.HostLimit, rows: list[Row]) -> None:
+    """Of each row the limit's median over its own; ``fraction`` is that of the limit's best."""
+    for row in rows:
+        if row.seconds and limit.typical:
+            row.params["limit_share"] = limit.typical / row.seconds
 
 
 def _grid(axes: Axes, machine: Machine) -> Iterator[tuple[np.dtype[Any], int]]:

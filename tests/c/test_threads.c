@@ -86,6 +86,52 @@ all_workers_take_part_awake_or_asleep(void)
     }
 }
 
+enum { HELD_BLOCKS = 64, PATIENCE_US = 10000000 };
+
+struct holding {
+    int worker;        /* that is held in its first block until all other blocks are done */
+    atomic_bool begun; /* it is in there; no other block begins before */
+    atomic_int done;   /* blocks */
+    int done_meanwhile;
+};
+
+static bool
+wait_until(const struct holding *holding, int done)
+{
+    for (long waited = 0; waited < PATIENCE_US; waited += 100) {
+        if (atomic_load(&holding->begun) && atomic_load(&holding->done) >= done)
+            return true;
+        sleep_us(100);
+    }
+    return false;
+}
+
+static void
+hold_one(void *context, size_t begin, size_t end, int worker)
+{
+    struct holding *holding = context;
+    (void)begin, (void)end;
+    if (worker == holding->worker && !atomic_exchange(&holding->begun, true)) {
+        wait_until(holding, HELD_BLOCKS - 1);
+        holding->done_meanwhile = atomic_load(&holding->done);
+    } else {
+        wait_until(holding, 0);
+    }
+    atomic_fetch_add(&holding->done, 1);
+}
+
+/* As a slow processor would be: it has one block, the others all the rest of its slice. */
+static void
+one_thread_that_is_held_up_holds_up_only_its_block(void)
+{
+    for (int worker = 0; worker < 4; worker++) {
+        struct holding holding = {.worker = worker};
+        threads_run(4, HELD_BLOCKS, 1, hold_one, &holding);
+        CHECK(atomic_load(&holding.begun), "worker %d took no part", worker);
+        CHECK(holding.done_meanwhile == HELD_BLOCKS - 1, "worker %d: %d blocks", worker, holding.done_meanwhile);
+    }
+}
+
 struct counted {
     atomic_uint workers; /* a bit each */
     atomic_int alone;    /* calls of mark_alone */
@@ -510,6 +556,7 @@ main(void)
 {
     RUN(every_index_is_visited_once);
     RUN(all_workers_take_part_awake_or_asleep);
+    RUN(one_thread_that_is_held_up_holds_up_only_its_block);
     RUN(a_short_job_is_done_by_the_caller_while_the_workers_sleep);
     RUN(a_short_job_has_the_workers_that_are_awake);
     RUN(a_burst_of_short_jobs_wakes_the_workers);

@@ -1,5 +1,6 @@
 """What the memory or the link allows at best, from probes in the same process as the rungs they are the limit of."""
 
+import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
@@ -35,7 +36,7 @@ class HostLimit:
 
     def __init__(self) -> None:
         self._nbytes = 0
-        self._best = float("inf")
+        self._rounds: list[float] = []
         self._probe: _core.HostLimit | None = None
 
     def open(self, buffers: Mapping[str, Sequence[Buffers]]) -> None:
@@ -46,14 +47,19 @@ class HostLimit:
 
     def round(self) -> None:
         if self._probe is not None:
-            self._best = min(self._best, self._probe.round())
+            self._rounds.append(self._probe.round())
 
     def close(self) -> None:
         self._probe = None
 
     @property
     def gbps(self) -> float | None:
-        return self._nbytes / self._best / 1e9 if 0 < self._best < float("inf") else None
+        return self._nbytes / min(self._rounds) / 1e9 if self._rounds and min(self._rounds) > 0 else None
+
+    @property
+    def typical(self) -> float | None:
+        """Seconds of the best way in the median round: what a median of others is fairly held against."""
+        return statistics.median(self._rounds) if self._rounds else None
 
 
 class FixedLimit:
