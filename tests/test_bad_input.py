@@ -32,6 +32,13 @@ class RaisingStream:
         raise LookupError("asked")
 
 
+class Stream:
+    """A stream object whose protocol says this."""
+
+    def __init__(self, says):
+        self.__cuda_stream__ = says
+
+
 class World:
     """What a bad call may need, and what it must not change."""
 
@@ -174,6 +181,12 @@ BAD_DEVICE_CALLS = {
     "stream is huge": (lambda w: vecadd.add(w.device, w.device, w.out, stream=2**64), ValueError, "stream"),
     "stream object that raises": (
         lambda w: vecadd.add(w.device, w.device, w.out, stream=RaisingStream()), LookupError, "asked"),
+    "stream of a newer protocol": (
+        lambda w: vecadd.add(w.device, w.device, w.out, stream=Stream((1, 0))), ValueError, "newer than 0"),
+    "stream whose protocol is a handle": (
+        lambda w: vecadd.add(w.device, w.device, w.out, stream=Stream(0)), TypeError, "version, handle"),
+    "stream whose protocol gives a word": (
+        lambda w: vecadd.add(w.device, w.device, w.out, stream=Stream((0, "1"))), TypeError, "handle"),
     # __cuda_array_interface__
     "interface raises": (lambda w: vecadd.add(w.device, RaisingInterface(), w.out), LookupError, "asked"),
     "interface is None": (lambda w: vecadd.add(w.device, Interface(None), w.out), TypeError, "dict"),

@@ -346,6 +346,29 @@ def test_capsule_holds_the_memory_and_lets_go_of_it(device):
     assert _core.memory_counts()["device_blocks"] == before
 
 
+COPIED = 2  # a flag of the tensor
+
+
+def flags_of(capsule):
+    """Of a versioned tensor: after two numbers of 4 bytes and two pointers."""
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.POINTER(ctypes.c_uint64), (ctypes.py_object, ctypes.c_char_p)
+    return get(capsule, b"dltensor_versioned")[3]
+
+
+def test_copy_is_memory_of_its_own_and_says_so(device):
+    a = np.arange(N)
+    x = vecadd.to_device(a)
+    assert flags_of(x.__dlpack__(max_version=(1, 0))) == flags_of(x.__dlpack__(max_version=(1, 0), copy=False)) == 0
+    assert flags_of(x.__dlpack__(max_version=(1, 0), copy=True)) == COPIED
+    assert pointer_in(x.__dlpack__()) == x.__cuda_array_interface__["data"][0]
+    copied = x.__dlpack__(copy=True)
+    assert pointer_in(copied) != x.__cuda_array_interface__["data"][0]
+    before = _core.memory_counts()["device_blocks"]
+    del copied
+    assert _core.memory_counts()["device_blocks"] == before - 1
+
+
 @pytest.mark.parametrize("seed", range(40 if ON_DOUBLE else 3))
 def test_consumers_stream_comes_after_the_sum_and_the_release_after_the_consumer(request, driver, foreign, seed):
     if ON_DOUBLE:

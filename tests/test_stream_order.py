@@ -49,6 +49,10 @@ class Interface:
     def pointer(self, array):
         return array.__cuda_array_interface__["data"][0]
 
+    def empty(self, stream):
+        """The address that its allocator gives for an array that is used on that stream."""
+        raise NotImplementedError
+
     def order_of(self, total, stream):
         """The stream on which its next reader, who works on `stream`, finds a sum."""
         return total.__cuda_array_interface__["stream"]
@@ -125,6 +129,9 @@ class StandIn(Interface):
     def host(self, array):
         return np.frombuffer(self.driver.read(array.memory, A.nbytes), A.dtype)
 
+    def empty(self, stream):
+        return Pooled(self.library, stream).memory
+
 
 class Torch(Interface):
     def __init__(self, driver):
@@ -151,6 +158,10 @@ class Torch(Interface):
     def host(self, array):
         return array.cpu().numpy()
 
+    def empty(self, stream):
+        with self.torch.cuda.stream(self.torch.cuda.ExternalStream(stream)):
+            return self.torch.empty(N, dtype=self.torch.int32, device="cuda").data_ptr()
+
 
 class CuPy(Interface):
     def __init__(self, driver):
@@ -175,6 +186,10 @@ class CuPy(Interface):
 
     def host(self, array):
         return array.get()
+
+    def empty(self, stream):
+        with _foreign.CuPy._stream(stream, 0):
+            return self.cupy.empty(N, np.int32).data.ptr
 
 
 class Numba(Interface):
@@ -305,6 +320,22 @@ def test_operand_may_be_dropped_and_its_memory_used_at_once(kind, driver, foreig
     again = kind.make(OTHER, stream)
     assert_same_values(out.numpy(), A + A)
     del again
+
+
+@pytest.mark.parametrize(
+    "kind", [StandIn, *(pytest.param(kind, marks=pytest.mark.gpu) for kind in (Torch, CuPy))], indirect=True
+)
+@pytest.mark.parametrize("many", [False, True], ids=["add", "add_many"])
+def test_new_sum_is_allocated_by_its_library_for_the_stream_that_it_runs_on(kind, driver, many):
+    """Given back, it is what the library's allocator gives next on that stream, which had nothing before."""
+    stream, run_on = kind.stream(), driver.stream()
+    x = kind.make(A, stream)
+    with kind.on(stream):
+        total = vecadd.add_many([x], [x], stream=run_on)[0] if many else vecadd.add(x, x, stream=run_on)
+    pointer = kind.pointer(total)
+    driver.synchronize(0)
+    del total
+    assert kind.empty(run_on) == pointer
 
 
 def add(x, out, stream):

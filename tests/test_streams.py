@@ -16,6 +16,7 @@ import vecadd
 
 N = 1000
 LEGACY, PER_THREAD = 1, 2  # cudaStreamLegacy, cudaStreamPerThread
+WAITS = ["cudaStreamSynchronize", "cudaDeviceSynchronize", "cudaEventSynchronize", "cudaEventQuery", "cudaStreamQuery"]
 ORDERS = range(40 if ON_DOUBLE else 3)
 
 
@@ -39,6 +40,13 @@ class ForeignStream:
 
     def __cuda_stream__(self):
         return 0, self.handle
+
+
+class PropertyStream:
+    """The protocol as an attribute, which cuda.core had first."""
+
+    def __init__(self, handle):
+        self.__cuda_stream__ = (0, handle)
 
 
 class CupyLikeStream:
@@ -149,7 +157,7 @@ def test_any_program_of_sums_over_streams_gives_what_it_gives_in_one_order(order
         assert_same_values(got.numpy(), want)
 
 
-@pytest.mark.parametrize("wrap", [int, ForeignStream, CupyLikeStream, TorchLikeStream, NumbaLikeStream])
+@pytest.mark.parametrize("wrap", [int, ForeignStream, PropertyStream, CupyLikeStream, TorchLikeStream, NumbaLikeStream])
 def test_stream_may_be_a_handle_or_a_stream_object(wrap, driver, foreign):
     a, handle = numbers(1), driver.stream()
     got = vecadd.add(foreign(a), foreign(a), stream=wrap(handle))
@@ -170,6 +178,28 @@ def test_per_thread_default_stream_is_2(foreign):
     got = vecadd.add(foreign(a), foreign(a), stream=PER_THREAD)
     assert got.__cuda_array_interface__["stream"] == PER_THREAD
     assert_same_values(got.numpy(), a + a)
+
+
+@pytest.mark.parametrize("stream", [LEGACY, PER_THREAD])
+def test_interfaces_names_of_the_default_streams_are_understood(stream, driver, foreign):
+    a = numbers(1)
+    got = vecadd.add(foreign(a), foreign(a, stream=stream))
+    assert got.__cuda_array_interface__["stream"] == stream
+    assert_same_values(got.numpy(), a + a)
+
+
+def test_the_host_waits_for_nothing(double, driver, foreign):
+    """However many streams there are to order."""
+    a, late = numbers(1), foreign(np.zeros(N, np.int32), stream=driver.stream())
+    source, out = foreign(a), foreign(np.zeros(N, np.int32), stream=driver.stream())
+    x = vecadd.to_device(a)
+    driver.copy_late(late.__cuda_array_interface__["stream"], late.pointer, source.pointer, a.nbytes)
+    before = [double.calls(call) for call in WAITS]
+    vecadd.add(late, x, out, stream=driver.stream())
+    vecadd.add_many([late, x], [x, x], stream=driver.stream())
+    vecadd.add(out, x).__dlpack__(stream=driver.stream())
+    assert [double.calls(call) for call in WAITS] == before
+    assert_same_values(out.numpy(), a + a)
 
 
 def test_sum_runs_on_the_first_operands_stream(driver, foreign):
