@@ -19,9 +19,10 @@ SIZES = tuple(2**power for power in range(10, 29, 2))
 ON_DEVICE_SIZES = tuple(2**power for power in (10, 17, 24))
 DTYPES = ("float32", "float16", "float64")
 MOST_BYTES = 1 << 30  # of an operand: filling and checking three of 2 GiB takes longer than timing them
+WAYS_TO = 2**24  # elements: zero-copy is ahead up to there, and level beyond
 CHOSEN = "add as routed"
 
-# Two thirds of the rounds of one operand past the caches differ by 4 %: the median of 6 by as much, of 16 by 1.5.
+# Past the caches four rounds of five lie within 5 % of their median: 6 leave it unsure by 4 %, 16 by 2.
 ROUNDS = 16
 
 MEMORY: Mapping[Place, str] = {PINNED: "pinned", HOST: "pageable", DEVICE: "device"}
@@ -34,7 +35,9 @@ def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
     yield Cell("peer-transfer", np.dtype("float32"), N, _ways(), limit, sets=1, reference="add", fewest=ROUNDS)
     for dtype, n, _ in grid(axes, SIZES, dtypes=DTYPES):
         for place in (PINNED, HOST):
-            yield _routes_cell(dtype, min(n, MOST_BYTES // dtype.itemsize), list(_routes(place, str(dtype))))
+            ways = place is PINNED and str(dtype) == "float32" and n <= WAYS_TO
+            routes = [*_routes(place), *(_link_ways() if ways else [])]
+            yield _routes_cell(dtype, min(n, MOST_BYTES // dtype.itemsize), routes)
     for dtype, n, _ in grid(axes, ON_DEVICE_SIZES, dtypes=DTYPES):
         yield _routes_cell(dtype, n, list(_on_device()))
 
@@ -64,7 +67,7 @@ def _routes_cell(dtype: np.dtype[Any], n: int, routes: list[Contestant]) -> Cell
     return Cell("peer-transfer", dtype, n, routes, limit, sets=1, reference=CHOSEN, fewest=ROUNDS)
 
 
-def _routes(place: Place, dtype: str) -> Iterator[Contestant]:
+def _routes(place: Place) -> Iterator[Contestant]:
     """The route that add chooses, by `vecadd tune routes` where it was run, beside each that it chooses from.
 
     The choice meets itself too: how far the two differ is what the comparison can tell apart.
@@ -75,9 +78,13 @@ def _routes(place: Place, dtype: str) -> Iterator[Contestant]:
     for name, device in {"add on the host": "cpu", "add by transfer": "cuda", "add by hybrid": "hybrid"}.items():
         if device != "hybrid" or place is PINNED:  # ordinary memory is the host's alone
             yield Contestant(name, place, _settled(device=device), {"memory": memory})
-    if place is PINNED and dtype == "float32" and "tuned_transfer" in contestants.rung_names("transfer", dtype):
+
+
+def _link_ways() -> Iterator[Contestant]:
+    """The two ways over the link that a transfer of pinned memory chooses from."""
+    if "tuned_transfer" in contestants.rung_names("transfer", "float32"):
         for way, number in (("copies", 1), ("zero-copy", 2)):
-            yield contestants.rung("tuned_transfer", place, {"way": number}, memory=memory, way=way)
+            yield contestants.rung("tuned_transfer", PINNED, {"way": number}, memory=MEMORY[PINNED], way=way)
 
 
 def _on_device() -> Iterator[Contestant]:
