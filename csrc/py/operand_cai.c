@@ -1,13 +1,11 @@
-/* Device arrays as operands: __cuda_array_interface__, versions 0 to 3, read to the letter. */
+/* __cuda_array_interface__, versions 0 to 3, read to the letter. */
 #include <stdint.h>
 #include <string.h>
 
 #include "arguments.h"
 #include "device.h"
-#include "device_array.h"
 #include "errors.h"
 #include "foreign.h"
-#include "layout.h"
 #include "operand_from.h"
 
 #define INTERFACE "__cuda_array_interface__"
@@ -47,32 +45,6 @@ read_sizes(PyObject *tuple, const char *what, const char *key, Py_ssize_t *sizes
     char entry_of[80];
     PyOS_snprintf(entry_of, sizeof entry_of, "%s: '%s' of its " INTERFACE, what, key);
     return sizes_of_tuple(tuple, entry_of, sizes);
-}
-
-/* Every number of elements whose bytes can be counted is fine, and zero of anything is. */
-int
-device_operand_measure(const char *what, struct device_operand *result)
-{
-    size_t size = 1;
-    bool empty = false, overflow = false, negative = false;
-    for (int i = 0; i < result->ndim; i++) {
-        Py_ssize_t extent = result->extents[i];
-        negative |= extent < 0;
-        empty |= extent == 0;
-        overflow |= __builtin_mul_overflow(size, (size_t)extent, &size);
-    }
-    size_t itemsize = dtype_table[result->operand.dtype].itemsize;
-    result->shape = result->extents;
-    result->operand.size = empty ? 0 : size;
-    if (!negative && (empty || (!overflow && size <= (size_t)PY_SSIZE_T_MAX / itemsize)))
-        return 0;
-    PyObject *shape = tuple_of_sizes(result->ndim, result->shape);
-    if (shape)
-        PyErr_Format(PyExc_ValueError,
-                     negative ? "%s: a negative extent in its shape %R" : "%s: its shape %R is larger than any memory",
-                     what, shape);
-    Py_XDECREF(shape);
-    return -1;
 }
 
 static int
@@ -265,13 +237,14 @@ locate(struct module_state *state, const char *what, struct device_operand *resu
     return found < 0 ? -1 : 0;
 }
 
-static int
-read_interface(struct module_state *state, PyObject *interface, const char *what, struct device_operand *result)
+int
+cai_operand_from(struct module_state *state, PyObject *interface, const char *what, struct device_operand *result)
 {
     if (!PyDict_Check(interface)) {
         PyErr_Format(PyExc_TypeError, "%s: its " INTERFACE " must be a dict, not %R", what, interface);
         return -1;
     }
+    result->operand = (struct operand){.place = PLACE_DEVICE, .device = -1};
     PyObject *copy = PyDict_Copy(interface); /* it keeps the values alive whatever their own code does meanwhile */
     if (!copy)
         return -1;
@@ -282,147 +255,4 @@ read_interface(struct module_state *state, PyObject *interface, const char *what
                  (version >= 3 && read_stream(copy, what, &result->operand) < 0) || locate(state, what, result) < 0;
     Py_DECREF(copy);
     return failed ? -1 : 0;
-}
-
-/* Has the next tensor of this type go by a shorter way. */
-static int
-learn(struct module_state *state, PyObject *object, PyObject *library)
-{
-    int known = foreign_says(library, "has_exchange_table");
-    if (known != 0)
-        return known > 0 ? torch_learn(state, object, library) : -1;
-    known = foreign_says(library, "has_attributes");
-    return known > 0 ? cupy_learn(state, object, library) : known;
-}
-
-static int
-read_finish(struct module_state *state, PyObject *object, int found, struct device_operand *result)
-{
-    if (found > 0 && learn(state, object, result->library) < 0)
-        found = -1;
-    if (found <= 0)
-        device_operand_clear(result);
-    return found;
-}
-
-int
-device_operand_from(struct module_state *state, PyObject *object, enum role role, PyObject *stream,
-                    struct device_operand *result)
-{
-    struct operand_reader reader = {0};
-    return device_operand_read(state, object, role, stream, &reader, result);
-}
-
-int
-device_operand_read(struct module_state *state, PyObject *object, enum role role, PyObject *stream,
-                    struct operand_reader *reader, struct device_operand *result)
-{
-    result->exported = result->library = NULL;
-    result->lent = false;
-    if (Py_TYPE(object) == state->device_array_type) {
-        struct device_array *array = (struct device_array *)object;
-        result->operand = device_array_operand(array);
-        result->ndim = array->ndim;
-        result->shape = array->shape;
-        result->strides = array->contiguous ? NULL : device_array_strides(array);
-        return 1;
-    }
-    int found = torch_operand_from(state, object, role, reader, result);
-    if (found == 0)
-        found = cupy_operand_from(state, object, role, reader, result);
-    if (found != 0)
-        return found;
-    found = foreign_export(state, object, role == ROLE_OUT, &result->library, &result->exported);
-    if (found <= 0)
-        return found;
-
-    PyObject *interface;
-    found = foreign_says(result->library, "by_dlpack_only");
-    if (found >= 0)
-        found = found ? 0 : optional_attribute(result->exported, state->names[NAME_CUDA_ARRAY_INTERFACE], &interface);
-    if (found == 0) {
-        void *handle = NULL;
-        if (reader->defers)
-            return DEVICE_OPERAND_DEFERRED;
-        if (!stream || stream_from_object(state, stream, &handle) == 0)
-            return device_operand_read_deferred(state, object, role, handle, result);
-        found = -1;
-    } else if (found > 0) {
-        result->operand = (struct operand){.place = PLACE_DEVICE, .device = -1};
-        found = read_interface(state, interface, role_name[role], result) < 0 ? -1 : 1;
-        Py_DECREF(interface);
-    }
-    return read_finish(state, object, found, result);
-}
-
-int
-device_operand_read_deferred(struct module_state *state, PyObject *object, enum role role, void *stream,
-                             struct device_operand *result)
-{
-    int found = dlpack_operand_from(state, result->exported, role_name[role], stream, result);
-    return read_finish(state, object, found, result);
-}
-
-void
-device_operand_set_strides(struct device_operand *result, const Py_ssize_t *strides)
-{
-    const struct dtype_row *row = &dtype_table[result->operand.dtype];
-    const bool aligned = (uintptr_t)result->operand.data % lane_size[row->lane] == 0;
-    result->strides = NULL;
-    if (aligned && (!strides || layout_is_contiguous(result->ndim, result->shape, strides, row->itemsize)))
-        return;
-    result->strides = result->steps;
-    if (strides && strides != result->steps)
-        memcpy(result->steps, strides, (size_t)result->ndim * sizeof *strides);
-    Py_ssize_t step = (Py_ssize_t)row->itemsize;
-    for (int i = result->ndim; !strides && i-- > 0; step *= result->shape[i])
-        result->steps[i] = step;
-}
-
-int
-device_operand_locate(struct module_state *state, const char *what, struct device_range *known,
-                      struct device_operand *result)
-{
-    struct operand *operand = &result->operand;
-    const size_t itemsize = dtype_table[operand->dtype].itemsize;
-    struct status status;
-    Py_ssize_t low = 0;
-    size_t bytes = operand->size * itemsize;
-    if (result->strides && (!layout_bounds(result->ndim, result->shape, result->strides, itemsize, &low, &bytes) ||
-                            (uintptr_t)operand->data < (uintptr_t)-low)) {
-        PyErr_Format(PyExc_ValueError, "%s: its strides lead to elements outside the address space", what);
-        return -1;
-    }
-    if (device_check_pointer_near((const char *)operand->data + low, bytes, what, known, &operand->device, &status) ==
-        0)
-        return 0;
-    status_raise(state, &status);
-    return -1;
-}
-
-void
-device_operand_clear(struct device_operand *operand)
-{
-    Py_CLEAR(operand->library);
-    Py_CLEAR(operand->exported);
-}
-
-bool
-device_operand_is(const struct device_operand *operand, enum dtype dtype, int ndim, const Py_ssize_t *shape)
-{
-    bool is = operand->operand.dtype == dtype && operand->ndim == ndim && !operand->strides;
-    for (int i = 0; i < ndim && is; i++)
-        is = operand->shape[i] == shape[i];
-    return is;
-}
-
-bool
-device_operand_is_due(const struct device_operand *operand, const struct device_shape *due)
-{
-    if (!due->strides)
-        return device_operand_is(operand, due->dtype, due->ndim, due->shape);
-    bool is = operand->operand.dtype == due->dtype && operand->ndim == due->ndim && operand->strides;
-    for (int i = 0; is && i < due->ndim; i++)
-        is = operand->shape[i] == due->shape[i] && (due->shape[i] == 1 || operand->strides[i] == due->strides[i]);
-    return is;
 }

@@ -1,7 +1,7 @@
 /* CuPy's arrays by their attributes, 0.3 us an array where __cuda_array_interface__ makes a dict of it in 2.
  *
  * Only what is plain goes this way: a cupy.ndarray itself, C-contiguous and aligned, with elements. All else, and
- * whatever surprises here, is left to operand_cai.c, which says what is wrong with it. */
+ * whatever surprises here, is left to operand_device.c, which says what is wrong with it. */
 #include <limits.h>
 #include <stdint.h>
 
@@ -227,7 +227,7 @@ cupy_operand_from(struct module_state *state, PyObject *object, enum role role, 
         device_check_pointer_near(operand->data, operand->size * dtype_table[operand->dtype].itemsize, role_name[role],
                                   &reader->range[role], &operand->device, &status) < 0 ||
         !read_stream(state, &reader->cupy_stream, operand)) {
-        PyErr_Clear(); /* whatever it is, operand_cai.c meets it again */
+        PyErr_Clear(); /* whatever it is, operand_device.c meets it again */
         return 0;
     }
     result->exported = Py_NewRef(object);

@@ -1,5 +1,5 @@
-/* What an object becomes in core/'s terms: operand_numpy.c for host memory, operand_cai.c and
- * operand_torch.c for device memory. */
+/* What an object becomes in core/'s terms: operand_numpy.c for host memory, operand_device.c for device memory, by way
+ * of operand_cai.c, operand_dlpack.c, operand_torch.c and operand_cupy.c. */
 #ifndef VECADD_OPERAND_FROM_H
 #define VECADD_OPERAND_FROM_H
 
@@ -101,6 +101,10 @@ int device_operand_read_deferred(struct module_state *state, PyObject *object, e
  */
 int dlpack_operand_from(struct module_state *state, PyObject *object, const char *what, void *stream,
                         struct device_operand *result);
+
+/* The same for what an object has as its __cuda_array_interface__; result->exported and library are set. Returns 0, or
+ * -1 with an exception set. */
+int cai_operand_from(struct module_state *state, PyObject *interface, const char *what, struct device_operand *result);
 
 /* Sets shape and operand.size from ndim and extents. Returns 0, or -1 with an exception where no memory holds it. */
 int device_operand_measure(const char *what, struct device_operand *result);

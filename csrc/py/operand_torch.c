@@ -1,7 +1,8 @@
 /* PyTorch's tensors through DLPack's C exchange table, 0.1 us a tensor where __cuda_array_interface__ takes 2.
  *
  * Only what is plain goes this way: an aligned tensor with elements, in device memory, that needs no
- * gradient and is no conjugated or negated view. All else is left to operand_cai.c, which says what is wrong with it.
+ * gradient and is no conjugated or negated view. All else is left to operand_device.c, which says what is wrong with
+ * it.
  */
 #include <stdint.h>
 #include <string.h>
@@ -235,7 +236,7 @@ torch_operand_from(struct module_state *state, PyObject *object, enum role role,
     const struct torch_kind *kind = again ? reader->torch_kind : kind_of(state, object);
     if (!kind || !read_tensor(kind->exchange, object, reader, result) ||
         !is_plain(state, object, kind, reader, &result->operand)) {
-        PyErr_Clear(); /* whatever it is, operand_cai.c meets it again */
+        PyErr_Clear(); /* whatever it is, operand_device.c meets it again */
         return 0;
     }
     if (device_operand_locate(state, role_name[role], &reader->range[role], result) < 0)
