@@ -36,6 +36,7 @@ class Interface:
         self.driver = driver
 
     def stream(self):
+        """A stream that its allocator may remember for longer than a test that fails."""
         return self.driver.stream()
 
     def on(self, stream):
@@ -240,12 +241,12 @@ def test_sum_on_another_stream_comes_after_its_producers_write(kind, driver, for
     stream, other, out = kind.stream(), foreign(B), foreign(ZEROS)
     late = made_late(kind, driver, foreign, A, stream)
     with kind.on(stream):
-        vecadd.add(late, other, out, stream=driver.stream())
+        vecadd.add(late, other, out, stream=kind.stream())
     assert_same_values(out.numpy(), A + B)
 
 
 def test_sum_comes_after_the_writes_of_two_producers(kind, driver, foreign):
-    stream, out, its_stream, source = kind.stream(), foreign(ZEROS), driver.stream(), foreign(B)
+    stream, out, its_stream, source = kind.stream(), foreign(ZEROS), kind.stream(), foreign(B)
     other = foreign(ZEROS, stream=its_stream)
     late = made_late(kind, driver, foreign, A, stream)
     driver.delay(its_stream)
@@ -259,13 +260,13 @@ def test_sums_of_lists_come_after_their_producers_writes(kind, driver, foreign):
     stream, other, out = kind.stream(), foreign(B), [foreign(ZEROS), foreign(ZEROS)]
     late = made_late(kind, driver, foreign, A, stream)
     with kind.on(stream):
-        vecadd.add_many([other, late], [late, late], out, stream=driver.stream())
+        vecadd.add_many([other, late], [late, late], out, stream=kind.stream())
     assert_same_values(out[0].numpy(), A + B)
     assert_same_values(out[1].numpy(), A + A)
 
 
 def test_owner_may_overwrite_an_operand_at_once(kind, driver, foreign):
-    stream, run_on, later = kind.stream(), driver.stream(), foreign(OTHER)
+    stream, run_on, later = kind.stream(), kind.stream(), foreign(OTHER)
     x, other, out = kind.make(A, stream), foreign(B), foreign(ZEROS)
     driver.synchronize(0)
     driver.delay(run_on)
@@ -276,7 +277,7 @@ def test_owner_may_overwrite_an_operand_at_once(kind, driver, foreign):
 
 
 def test_out_is_written_after_its_owners_earlier_read(kind, driver, foreign):
-    stream, run_on, target = kind.stream(), driver.stream(), foreign(ZEROS)
+    stream, run_on, target = kind.stream(), kind.stream(), foreign(ZEROS)
     x, out = foreign(A), kind.make(OTHER, stream)
     driver.synchronize(0)
     driver.delay(stream)
@@ -288,7 +289,7 @@ def test_out_is_written_after_its_owners_earlier_read(kind, driver, foreign):
 
 
 def test_owner_of_out_may_read_it_at_once(kind, driver, foreign):
-    stream, run_on, target = kind.stream(), driver.stream(), foreign(ZEROS)
+    stream, run_on, target = kind.stream(), kind.stream(), foreign(ZEROS)
     x, out = foreign(A), kind.make(ZEROS, stream)
     driver.synchronize(0)
     driver.delay(run_on)
@@ -299,7 +300,7 @@ def test_owner_of_out_may_read_it_at_once(kind, driver, foreign):
 
 
 def test_reader_of_a_new_sum_comes_after_it(kind, driver, foreign):
-    stream, run_on, target = kind.stream(), driver.stream(), foreign(ZEROS)
+    stream, run_on, target = kind.stream(), kind.stream(), foreign(ZEROS)
     x = kind.make(A, stream)
     driver.synchronize(0)
     driver.delay(run_on)
@@ -310,7 +311,7 @@ def test_reader_of_a_new_sum_comes_after_it(kind, driver, foreign):
 
 
 def test_operand_may_be_dropped_and_its_memory_used_at_once(kind, driver, foreign):
-    stream, run_on, out = kind.stream(), driver.stream(), foreign(ZEROS)
+    stream, run_on, out = kind.stream(), kind.stream(), foreign(ZEROS)
     x = kind.make(A, stream)
     driver.synchronize(0)
     driver.delay(run_on)
@@ -358,7 +359,7 @@ def plan_many(x, out, stream):
 @pytest.mark.parametrize("kind", [StandIn, pytest.param(Torch, marks=pytest.mark.gpu)], indirect=True)
 def test_memory_of_a_third_stream_is_not_used_again_before_the_sum(kind, driver, foreign, call):
     """Made on one stream, which nobody has wait for the sum, while another one is current: the allocator is told."""
-    made_on, stream, run_on, out = kind.stream(), kind.stream(), driver.stream(), foreign(ZEROS)
+    made_on, stream, run_on, out = kind.stream(), kind.stream(), kind.stream(), foreign(ZEROS)
     x = kind.make(A, made_on)
     driver.synchronize(0)
     driver.delay(run_on)
