@@ -112,6 +112,8 @@ NVCC_FLAGS = (
 )
 
 # -z now: no symbol is looked up in the middle of a measurement, and a missing one is seen at import.
+# The double decides which allocations find memory: tests/double/allocations.cpp.
+DOUBLE_LINK = tuple(f"-Wl,--wrap={name}" for name in ("malloc", "calloc", "realloc", "aligned_alloc"))
 MODULE_LINK = ("-shared", "-Wl,-z,now", "-Wl,--as-needed", "-Wl,--exclude-libs,ALL")
 LIBC = ("-lm", "-ldl", "-lpthread", "-lrt")  # all but -lm for the static CUDA runtime; one library since glibc 2.34
 

@@ -45,7 +45,9 @@ class Build:
         """The module on the CUDA-runtime double."""
         objects = self._core() + self._module() + self._double()
         run(objects)
-        link = self._link(self.cxx, self._place("double/_core.abi3.so"), objects, *flags.MODULE_LINK)
+        link = self._link(
+            self.cxx, self._place("double/_core.abi3.so"), objects, *flags.MODULE_LINK, *flags.DOUBLE_LINK
+        )
         run([link])
         return ROOT / link.output
 
@@ -92,8 +94,9 @@ class Build:
         sources = flags.sources(patterns)
         mains = [self._program(source, gpu=gpu) for source in sources]
         run([*objects, *mains])
+        options = flags.DOUBLE_LINK if self.cuda and not gpu else ()
         links = [
-            self._link(self.cxx, self._place(kind) / source.stem, [main, *objects], cudart=gpu)
+            self._link(self.cxx, self._place(kind) / source.stem, [main, *objects], *options, cudart=gpu)
             for source, main in zip(sources, mains, strict=True)
         ]
         run(links)

@@ -264,6 +264,28 @@ def test_what_was_lent_is_let_go_whatever_call_fails(route, double, work):
             assert _core.memory_counts() == before
 
 
+NAMED = {route.__name__: route for route in ROUTES} | OTHERS | LENT | TRANSFERS
+
+
+@pytest.mark.parametrize("route", NAMED.values(), ids=NAMED)
+def test_every_allocation_in_c_may_find_no_memory_once(route, double, work):
+    assert attempt(route, work) is None
+    vecadd.release()
+    double.reset(0)
+    attempt(route, work)
+    times = double.allocations()
+    vecadd.release()
+    before = _core.memory_counts()
+    for nth in range(1, times + 1):
+        double.fail_allocation(nth)
+        assert isinstance(attempt(route, work), MemoryError | None)
+        double.reset(0)
+        assert attempt(route, work) is None
+        vecadd.release()
+        gc.collect()
+        assert _core.memory_counts() == before
+
+
 @pytest.mark.parametrize("route", TRANSFERS.values(), ids=TRANSFERS)
 def test_a_transfer_rung_that_finds_no_memory_works_again_when_there_is_some(route, double, work):
     attempt(route, work)
@@ -358,6 +380,47 @@ assert any(status == 1 for status in statuses.values())
 
 def test_every_call_of_the_first_use_may_fail_once(double, child):
     child(FIRST_USE.format(calls=CUDA_CALLS, status=UNKNOWN))
+
+
+FIRST_ALLOCATIONS = """
+import os
+import numpy as np, vecadd
+from double import control
+a, large = np.arange(10.0), np.arange(2.0**20)
+statuses = []
+while statuses[-3:] != [0, 0, 0]:
+    pid = os.fork()
+    if pid == 0:
+        failed = 0
+        control.fail_allocation(len(statuses) + 1)
+        try:
+            {work}
+        except MemoryError:
+            failed = 1
+        control.fail_allocation(0)
+        assert (vecadd.add(large, large) == large + large).all()
+        assert ((vecadd.to_device(a) + vecadd.to_device(a)).numpy() == a + a).all()
+        os._exit(2 * failed)
+    statuses.append(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+    assert statuses[-1] in (0, 2), statuses
+    assert len(statuses) < 200
+print(statuses.count(2))
+"""
+
+
+@pytest.mark.parametrize(
+    ("work", "least"),
+    [
+        ("vecadd.add(large, large)", 0),
+        ("vecadd.add(large.reshape(1024, -1), 1.0)", 0),
+        ("vecadd.add_many([a] * 9, [a] * 9)", 1),
+        ("vecadd.to_device(a).numpy()", 1),
+        ("vecadd.add(large, large, device='cuda')", 1),
+        ("vecadd.use_gpu(), vecadd.add(large, large)", 0),
+    ],
+)
+def test_every_allocation_of_the_first_use_may_find_no_memory(work, least, double, child):
+    assert int(child(FIRST_ALLOCATIONS.format(work=work)).stdout) >= least
 
 
 DEVICE_LOST = """

@@ -15,6 +15,7 @@ hold()
 void
 double_reset(unsigned seed)
 {
+    double_fail_allocation(0);
     const auto lock = hold();
     machine &m = the_machine();
     m.failures.clear();

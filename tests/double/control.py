@@ -11,6 +11,8 @@ _POINTER, _SIZE, _INT = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
 # Name: (result, *arguments), as double.h declares them.
 _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "double_reset": (None, ctypes.c_uint),
+    "double_allocations": (ctypes.c_long,),
+    "double_fail_allocation": (None, _INT),
     "double_fail": (None, ctypes.c_char_p, _INT, _INT, _INT),
     "double_calls": (ctypes.c_long, ctypes.c_char_p),
     "double_faults": (ctypes.c_long,),
@@ -68,6 +70,16 @@ def reset(seed: int = 0) -> None:
 def fail(call: str, nth: int = 1, status: int = 2, forever: bool = False) -> None:
     """Makes the nth call of this CUDA function from now on return `status`, and all after it too with `forever`."""
     _library().double_fail(call.encode(), nth, status, forever)
+
+
+def fail_allocation(nth: int = 1) -> None:
+    """Makes the nth allocation in C from now on find no memory."""
+    _library().double_fail_allocation(nth)
+
+
+def allocations() -> int:
+    """How many allocations in C there were since the reset, or since fail_allocation."""
+    return int(_library().double_allocations())
 
 
 def calls(call: str) -> int:

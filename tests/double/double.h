@@ -26,6 +26,12 @@ void double_reset(unsigned seed);
  * all after it do too. A status that the real machine cannot recover from stays for all calls. */
 void double_fail(const char *call, int nth, int status, int forever);
 
+/* Makes the nth allocation from now on that our objects ask the C library for find no memory; 0: none. */
+void double_fail_allocation(int nth);
+
+/* How many they have asked for since. */
+long double_allocations(void);
+
 /* How often the function was called since the reset. */
 long double_calls(const char *call);
 
@@ -67,8 +73,8 @@ int double_stream_synchronize(void *stream);
 int double_copy_async(void *target, const void *source, size_t bytes, void *stream);
 void double_synchronize(int device);
 
-/* What another library captures of a stream in the strictest mode. 0 or a cudaError_t; the graph is ready to be launched,
- * or NULL where the capture has failed. */
+/* What another library captures of a stream in the strictest mode. 0 or a cudaError_t; the graph is ready to be
+ * launched, or NULL where the capture has failed. */
 int double_capture_begin(void *stream);
 void *double_capture_end(void *stream);
 int double_graph_launch(void *graph, void *stream);
