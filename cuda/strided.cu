@@ -1,26 +1,16 @@
 /* strided: any layout, any dtypes, for what `tuned` (add.cu) does not take.
  *
- * Threads go through the sum in its own order. One form gives each of them a few elements at a block's distance, so
- * that a warp's loads of one element each lie side by side whatever the alignment; the other one a run of neighbours
- * along the innermost axis, in vectors, where every operand has that axis contiguous or is broadcast along it. What
- * dtypes the operands have is asked in each thread: all of a grid go the same way. */
+ * Threads go through the sum in its own order. This kernel is the general one: it gives each of them two elements at a
+ * block's distance, so that a warp's loads of one element each lie side by side whatever the alignment, and asks in
+ * each thread what dtypes the operands have: all of a grid go the same way. What people add most goes to a quicker
+ * form. */
 #include "elements.cuh"
 #include "kernels.h"
 #include "lanes.cuh"
 #include "strided_forms.cuh"
 #include "walk.cuh"
 
-/* Bytes of a run: one element of any dtype, or vectors of at most two times 16. */
-template <unsigned Count> static constexpr unsigned RUN_BYTES = Count == 1 ? unsigned(MOST_ITEMSIZE) : MOST_RUN_BYTES;
-
-template <unsigned Count>
-__device__ static packed<RUN_BYTES<Count>>
-load_run(const char *from, const side &side, unsigned count)
-{
-    if (side.spread)
-        return load_packed<RUN_BYTES<Count>>(from, side.itemsize, side.whole);
-    return load_packed<RUN_BYTES<Count>>(from, side.itemsize * count, side.whole && count == Count);
-}
+using element_bytes = packed<MOST_ITEMSIZE>;
 
 template <typename Value>
 static constexpr unsigned input_kinds = std::is_integral_v<Value>  ? INTEGERS
@@ -29,21 +19,17 @@ static constexpr unsigned input_kinds = std::is_integral_v<Value>  ? INTEGERS
 template <typename Value>
 static constexpr unsigned output_kinds = std::is_integral_v<Value> ? INTEGERS | FLOATS | COMPLEXES : FLOATS | COMPLEXES;
 
-template <typename Value, unsigned Count>
-__device__ static void
-unpack(const walk &walk, const side &side, const packed<RUN_BYTES<Count>> &elements, Value (&values)[Count])
+template <typename Value>
+__device__ static Value
+unpack(const walk &walk, const side &side, const element_bytes &bytes)
 {
-    with_dtype<input_kinds<Value>>(side.dtype, [&](auto element) {
-        for (unsigned i = 0; i < Count; ++i)
-            values[i] = value_of<Value>(walk.sum, element_of<decltype(element)>(elements, i));
-    });
+    Value value = {};
+    with_dtype<input_kinds<Value>>(
+        side.dtype, [&](auto element) { value = value_of<Value>(walk.sum, element_of<decltype(element)>(bytes, 0)); });
     if constexpr (std::is_same_v<Value, float>)
         if (side.rounded)
-            for (unsigned i = 0; i < Count; ++i)
-                values[i] = nearest_of(walk.sum, values[i]);
-    if (Count > 1 && side.spread)
-        for (unsigned i = 1; i < Count; ++i)
-            values[i] = values[0];
+            value = nearest_of(walk.sum, value);
+    return value;
 }
 
 template <typename Value>
@@ -66,21 +52,18 @@ add_values(const walk &walk, Value x, Value y)
         return x + y;
 }
 
-template <typename Value, unsigned Count>
-__device__ static packed<RUN_BYTES<Count>>
-pack(const walk &walk, const Value (&values)[Count])
+template <typename Value>
+__device__ static element_bytes
+pack(const walk &walk, Value value)
 {
-    packed<RUN_BYTES<Count>> elements = {};
+    element_bytes bytes = {};
     with_dtype<output_kinds<Value>>(walk.sides[LAYOUT_SUM].dtype, [&](auto element) {
-        using type = decltype(element);
-        for (unsigned i = 0; i < Count; ++i)
-            if constexpr (Count * sizeof(type) <= sizeof elements)
-                put_element(elements, i, converted<type>(walk.sum, values[i]));
+        put_element(bytes, 0, converted<decltype(element)>(walk.sum, value));
     });
-    return elements;
+    return bytes;
 }
 
-template <typename Value, unsigned Count, unsigned Runs>
+template <typename Value, unsigned Runs>
 __global__ static void
 strided(const char *a, const char *b, char *c, const __grid_constant__ walk walk)
 {
@@ -89,28 +72,24 @@ strided(const char *a, const char *b, char *c, const __grid_constant__ walk walk
         a = reinterpret_cast<const char *>(walk.scalar[0]);
     if (!b)
         b = reinterpret_cast<const char *>(walk.scalar[1]);
-    run run[Runs];
-    packed<RUN_BYTES<Count>> x[Runs], y[Runs];
+    int64_t at[Runs];
+    element_bytes x[Runs], y[Runs];
     UNROLLED
     for (unsigned r = 0; r < Runs; ++r) {
         if (first + r * blockDim.x >= walk.runs)
             break;
-        run[r] = find_run<Count>(walk, first + r * blockDim.x);
-        x[r] = load_run<Count>(a + run[r].at[0], walk.sides[0], run[r].count);
-        y[r] = load_run<Count>(b + run[r].at[1], walk.sides[1], run[r].count);
+        const run run = find_run<1>(walk, first + r * blockDim.x);
+        x[r] = load_packed<MOST_ITEMSIZE>(a + run.at[0], walk.sides[0].itemsize, walk.sides[0].whole);
+        y[r] = load_packed<MOST_ITEMSIZE>(b + run.at[1], walk.sides[1].itemsize, walk.sides[1].whole);
+        at[r] = run.at[LAYOUT_SUM];
     }
     UNROLLED
     for (unsigned r = 0; r < Runs; ++r) {
         if (first + r * blockDim.x >= walk.runs)
             break;
-        Value left[Count] = {}, right[Count] = {};
-        unpack(walk, walk.sides[0], x[r], left);
-        unpack(walk, walk.sides[1], y[r], right);
-        for (unsigned i = 0; i < Count; ++i)
-            left[i] = add_values(walk, left[i], right[i]);
+        const Value left = unpack<Value>(walk, walk.sides[0], x[r]), right = unpack<Value>(walk, walk.sides[1], y[r]);
         const side &side = walk.sides[LAYOUT_SUM];
-        store_packed(c + run[r].at[LAYOUT_SUM], pack(walk, left), side.itemsize * run[r].count,
-                     side.whole && run[r].count == Count);
+        store_packed(c + at[r], pack(walk, add_values(walk, left, right)), side.itemsize, side.whole);
     }
 }
 
@@ -134,9 +113,7 @@ with_value(enum dtype sum, Visit visit)
     }
 }
 
-/* Elements of a run in vectors, and runs of a thread in either form. A complex number has 16 bytes by itself. */
-template <typename Value> static constexpr unsigned RUN = is_complex<Value>::value ? 1 : 4;
-enum { RUNS_OF_ONE = 2, RUNS_OF_MORE = 1 };
+enum { RUNS = 2 }; /* of a thread */
 
 /* The quicker forms; the first that takes the operands adds them. */
 static const struct strided_form *const FORMS[] = {&strided_tiles, &strided_alike, &strided_mixed};
@@ -156,12 +133,7 @@ launch_piece(const struct strided *add, const struct layout *layout, const char 
     if (const struct strided_form *form = form_of(add, layout, at))
         return form->launch(add, layout, at, stream);
     return with_value(add->sum, [=](auto value) {
-        using type = decltype(value);
-        if constexpr (RUN < type >> 1)
-            if (takes_runs(add, layout, at, RUN<type>, true))
-                return launch_form(strided<type, RUN<type>, RUNS_OF_MORE>, RUN<type>, RUNS_OF_MORE, add, layout, at,
-                                   stream);
-        return launch_form(strided<type, 1, RUNS_OF_ONE>, 1, RUNS_OF_ONE, add, layout, at, stream);
+        return launch_form(strided<decltype(value), RUNS>, 1, RUNS, add, layout, at, stream);
     });
 }
 
@@ -224,13 +196,6 @@ strided_load(void)
             error = form->load();
     for (enum dtype sum : sums)
         if (error == cudaSuccess)
-            error = with_value(sum, [](auto value) {
-                using type = decltype(value);
-                cudaError_t found = load(strided<type, 1, RUNS_OF_ONE>);
-                if constexpr (RUN < type >> 1)
-                    if (found == cudaSuccess)
-                        found = load(strided<type, RUN<type>, RUNS_OF_MORE>);
-                return found;
-            });
+            error = with_value(sum, [](auto value) { return load(strided<decltype(value), RUNS>); });
     return error;
 }

@@ -37,12 +37,28 @@ add_alikes(const char *a, const char *b, char *c, const __grid_constant__ walk w
     }
 }
 
+/* The i-th element of a word; a word or more at once where elements have as much. */
+template <unsigned Size>
+__device__ static void
+load_into_word(packed<16> &to, unsigned word, unsigned i, const char *from)
+{
+    if constexpr (Size >= 4)
+        load_element<Size>(to, word, from);
+    else {
+        packed<16> element = {};
+        load_element<Size>(element, 0, from);
+        to.word[word] |= element.word[0] << 8 * Size * i;
+    }
+}
+
 /* A few neighbours of a dense sum, across as many axes as there are: where an innermost axis of a few elements, 3 say,
- * would leave most runs cut short. Inputs are dense as well, or come one by one. */
+ * would leave most runs cut short. Inputs are dense as well, or come one by one: a loop over the elements of a word,
+ * which in place would be 30 KB of int8's kernel. */
 template <unsigned Size, unsigned Count>
 __device__ static packed<16>
 gather(const walk &walk, int operand, const char *from, uint32_t first, unsigned count)
 {
+    constexpr unsigned A_WORD = Size < 4 ? 4 / Size : 1;
     const side &side = walk.sides[operand];
     if (side.dense)
         return load_alike<Size, Count>(from + static_cast<uint64_t>(first) * Size, side, count);
@@ -53,9 +69,11 @@ gather(const walk &walk, int operand, const char *from, uint32_t first, unsigned
     const char *at = from + offset_of(walk, operand, first);
     packed<16> elements = {};
     UNROLLED
-    for (unsigned i = 0; i < Count; ++i) {
+    for (unsigned word = 0; word < Count / A_WORD; ++word)
+        ROLLED
+    for (unsigned i = word * A_WORD; i < (word + 1) * A_WORD; ++i) {
         if (i < count)
-            load_element<Size>(elements, i, at);
+            load_into_word<Size>(elements, word, i % A_WORD, at);
         if (++column < inner.extent)
             at += inner.stride[operand];
         else if (++rows < outer.extent || walk.dimensions == 2) {

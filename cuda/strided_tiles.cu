@@ -19,8 +19,7 @@ struct tiles {
     struct walk walk;   /* through tiles of a block's squares: along axes 0 and 1 its extents and strides are theirs */
     uint32_t extent[2]; /* elements along these axes */
     int64_t stride[LAYOUT_OPERANDS][2];
-    bool turned[LAYOUT_SUM]; /* runs along axis 1, where the sum runs along axis 0 */
-    bool whole;              /* every vector is aligned */
+    bool whole; /* every vector is aligned */
 };
 
 __device__ static int64_t
@@ -35,34 +34,38 @@ using element_of_size = std::conditional_t<
     std::conditional_t<Size == 2, uint16_t,
                        std::conditional_t<Size == 4, uint32_t, std::conditional_t<Size == 8, uint2, uint4>>>>;
 
-/* A square as its rows along axis 0. */
+/* A square of the operand that runs along axis 1, as rows along axis 0. */
 template <unsigned Size>
 __device__ static void
-load_square(packed<16> (&rows)[EDGE<Size>], const char *from, const tiles &tiles, int operand)
+load_turned(packed<16> (&rows)[EDGE<Size>], const char *from, const tiles &tiles)
 {
     using element = element_of_size<Size>;
-    constexpr unsigned BYTES = EDGE<Size> * Size;
-    const int64_t *stride = tiles.stride[operand];
-    if (tiles.turned[operand]) {
-        packed<16> columns[EDGE<Size>];
+    packed<16> columns[EDGE<Size>];
+    UNROLLED
+    for (unsigned i = 0; i < EDGE<Size>; ++i)
+        columns[i] = load_packed<16>(from + i * tiles.stride[0][0], EDGE<Size> * Size, true);
+    UNROLLED
+    for (unsigned j = 0; j < EDGE<Size>; ++j) {
+        rows[j] = {};
         UNROLLED
         for (unsigned i = 0; i < EDGE<Size>; ++i)
-            columns[i] = load_packed<16>(from + i * stride[0], BYTES, true);
-        UNROLLED
-        for (unsigned j = 0; j < EDGE<Size>; ++j) {
-            rows[j] = {};
-            UNROLLED
-            for (unsigned i = 0; i < EDGE<Size>; ++i)
-                put_element(rows[j], i, element_of<element>(columns[i], j));
-        }
-        return;
+            put_element(rows[j], i, element_of<element>(columns[i], j));
     }
+}
+
+/* Of the other one, which runs along axis 0 or is broadcast along it. */
+template <unsigned Size>
+__device__ static void
+load_straight(packed<16> (&rows)[EDGE<Size>], const char *from, const tiles &tiles)
+{
     UNROLLED
-    for (unsigned j = 0; j < EDGE<Size>; ++j)
-        if (stride[0] != 0)
-            rows[j] = load_packed<16>(from + j * stride[1], BYTES, true);
+    for (unsigned j = 0; j < EDGE<Size>; ++j) {
+        const char *row = from + j * tiles.stride[1][1];
+        if (tiles.stride[1][0] != 0)
+            rows[j] = load_packed<16>(row, EDGE<Size> * Size, true);
         else
-            rows[j] = load_alike<Size, EDGE<Size>>(from + j * stride[1], tiles.walk.sides[operand], EDGE<Size>);
+            rows[j] = load_alike<Size, EDGE<Size>>(row, tiles.walk.sides[1], EDGE<Size>);
+    }
 }
 
 template <unsigned Size>
@@ -80,8 +83,6 @@ add_tiles(const char *a, const char *b, char *c, const __grid_constant__ tiles t
     if (first[0] >= tiles.extent[0] || first[1] >= tiles.extent[1])
         return;
     const run run = find_run<1>(walk, tile);
-    if (!a)
-        a = reinterpret_cast<const char *>(walk.scalar[0]);
     if (!b)
         b = reinterpret_cast<const char *>(walk.scalar[1]);
     a += run.at[0] + offset_in(tiles, 0, own[0], own[1]);
@@ -91,8 +92,8 @@ add_tiles(const char *a, const char *b, char *c, const __grid_constant__ tiles t
     const uint32_t left[] = {tiles.extent[0] - first[0], tiles.extent[1] - first[1]};
     if (tiles.whole && left[0] >= EDGE<Size> && left[1] >= EDGE<Size>) {
         packed<16> x[EDGE<Size>], y[EDGE<Size>];
-        load_square<Size>(x, a, tiles, 0);
-        load_square<Size>(y, b, tiles, 1);
+        load_turned<Size>(x, a, tiles);
+        load_straight<Size>(y, b, tiles);
         UNROLLED
         for (unsigned j = 0; j < EDGE<Size>; ++j)
             store_packed(c + j * tiles.stride[LAYOUT_SUM][1], add_alike<Size>(walk.lane, x[j], y[j]), EDGE<Size> * Size,
@@ -118,24 +119,29 @@ is_long(const struct layout *layout, int axis, size_t itemsize)
     return layout->extent[axis] * itemsize >= SECTOR;
 }
 
-/* The axis that one input runs along, and the other one as well or as the sum does; 0: there is none. */
+/* The one input that neither runs along axis 0 nor is broadcast along it; -1: none or both. */
+static int
+turned_input(const struct layout *layout, ssize_t itemsize)
+{
+    bool turned[LAYOUT_SUM];
+    for (int k = 0; k < LAYOUT_SUM; ++k)
+        turned[k] = layout->stride[k][0] != 0 && layout->stride[k][0] != itemsize;
+    return turned[0] == turned[1] ? -1 : turned[1];
+}
+
+/* The axis that one input alone runs along, while the other one goes as the sum does; 0: there is none. */
 static int
 other_axis(const struct strided *add, const struct layout *layout)
 {
     const ssize_t itemsize = static_cast<ssize_t>(dtype_table[add->sum].itemsize);
-    const auto runs = [=](int operand, int axis) { return layout->stride[operand][axis] == itemsize; };
-    if (layout->ndim < 2 || !runs(LAYOUT_SUM, 0) || !is_long(layout, 0, itemsize))
+    if (layout->ndim < 2 || layout->stride[LAYOUT_SUM][0] != itemsize || !is_long(layout, 0, itemsize))
         return 0;
-    for (int axis = 1; axis < layout->ndim; ++axis) {
-        bool any = false, all = true;
-        for (int k = 0; k < LAYOUT_SUM; ++k) {
-            const bool straight = runs(k, 0) || layout->stride[k][0] == 0;
-            any |= !straight && runs(k, axis);
-            all &= straight || runs(k, axis);
-        }
-        if (any && all && is_long(layout, axis, itemsize))
+    const int turned = turned_input(layout, itemsize);
+    if (turned < 0)
+        return 0;
+    for (int axis = 1; axis < layout->ndim; ++axis)
+        if (layout->stride[turned][axis] == itemsize && is_long(layout, axis, itemsize))
             return axis;
-    }
     return 0;
 }
 
@@ -153,33 +159,42 @@ swap_axes(struct layout *layout, int one, int other)
         std::swap(layout->stride[k][one], layout->stride[k][other]);
 }
 
+static void
+swap_inputs(struct strided *add, struct layout *layout, const char **at)
+{
+    std::swap(at[0], at[1]);
+    std::swap(add->is_scalar[0], add->is_scalar[1]);
+    std::swap(add->scalar[0], add->scalar[1]);
+    std::swap(layout->stride[0], layout->stride[1]);
+}
+
+/* The turned input goes first: a sum of like operands is the same either way round. */
 template <unsigned Size>
 static cudaError_t
 launch_tiles(const struct strided *add, const struct layout *layout, const char *const at[], cudaStream_t stream)
 {
+    struct strided ordered = *add;
     struct layout walked = *layout;
+    const char *first[] = {at[0], at[1], at[LAYOUT_SUM]};
     swap_axes(&walked, 1, other_axis(add, layout));
+    if (turned_input(layout, Size) == 1)
+        swap_inputs(&ordered, &walked, first);
     struct layout turned = walked;
     swap_axes(&turned, 0, 1);
 
     tiles tiles;
-    tiles.walk = walk_of(add, &walked, at, SQUARES * EDGE<Size>, SQUARES * EDGE<Size>);
+    tiles.walk = walk_of(&ordered, &walked, first, SQUARES * EDGE<Size>, SQUARES * EDGE<Size>);
     tiles.whole = true;
-    for (int axis = 0; axis < 2; ++axis) {
+    for (int axis = 0; axis < 2; ++axis)
         tiles.extent[axis] = static_cast<uint32_t>(walked.extent[axis]);
-        for (int k = 0; k < LAYOUT_OPERANDS; ++k)
-            tiles.stride[k][axis] = walked.stride[k][axis];
-    }
     for (int k = 0; k < LAYOUT_OPERANDS; ++k) {
-        const bool is_turned = k != LAYOUT_SUM && walked.stride[k][0] != 0 && walked.stride[k][0] != Size;
-        if (k != LAYOUT_SUM)
-            tiles.turned[k] = is_turned;
+        for (int axis = 0; axis < 2; ++axis)
+            tiles.stride[k][axis] = walked.stride[k][axis];
         if (walked.stride[k][0] != 0)
-            tiles.whole &= is_aligned(is_turned ? &turned : &walked, k, at[k], EDGE<Size>, Size);
+            tiles.whole &= is_aligned(k == 0 ? &turned : &walked, k, first[k], EDGE<Size>, Size);
     }
-    return launch(add_tiles<Size>, uint64_t(tiles.walk.runs) * BLOCK, BLOCK, stream,
-                  add->is_scalar[0] ? nullptr : at[0], add->is_scalar[1] ? nullptr : at[1],
-                  const_cast<char *>(at[LAYOUT_SUM]), tiles);
+    return launch(add_tiles<Size>, uint64_t(tiles.walk.runs) * BLOCK, BLOCK, stream, first[0], first[1],
+                  const_cast<char *>(first[LAYOUT_SUM]), tiles);
 }
 
 static cudaError_t

@@ -372,14 +372,21 @@ def test_an_operand_along_another_axis_is_added_by_tiles(driver, how, dtype):
         assert_same_values(vecadd.add(left, right, out).numpy(), want)
 
 
-@pytest.mark.parametrize("number", [2, None])
-def test_tiles_turn_over_both_operands_and_leave_numbers_as_they_are(driver, number):
+@pytest.mark.parametrize("turned", [lambda x: (x, 2), lambda x: (2, x)], ids=["first", "second"])
+def test_tiles_turn_over_either_operand_and_leave_numbers_as_they_are(driver, turned):
     host = numbered((70, 90))
-    a = memory_of(driver, host).on_device(host.T)
-    b, y = (number, number) if number else (a, host.T)
+    on_device = memory_of(driver, host).on_device(host.T)
     out = vecadd.to_device(np.zeros((90, 70), "f4"))
-    assert form(a, b, out) == "tiles"
-    assert_same_values(vecadd.add(a, b, out).numpy(), host.T + y)
+    assert form(*turned(on_device), out) == "tiles"
+    assert_same_values(vecadd.add(*turned(on_device), out).numpy(), np.add(*turned(host.T)))
+
+
+def test_two_operands_along_another_axis_than_out_are_added_one_by_one(driver):
+    host = numbered((70, 90))
+    on_device = memory_of(driver, host).on_device(host.T)
+    out = vecadd.to_device(np.zeros((90, 70), "f4"))
+    assert form(on_device, on_device, out) == "alike"
+    assert_same_values(vecadd.add(on_device, on_device, out).numpy(), host.T + host.T)
 
 
 MIXED = [("c8", "f4"), ("c8", "i2"), ("i4", "i1"), ("i4", "?"), ("u4", "u2"), ("i8", "i4"), ("u8", "?"), ("f4", "f2"),
