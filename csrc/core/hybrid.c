@@ -9,10 +9,10 @@
  * Ordinary memory is left to the processor: to copy a chunk into pinned memory and its sum back takes a thread longer
  * than to add it. 15 threads and one that feeds the GPU took 7.94 ms, 16 that add 7.79. */
 #include <stdint.h>
-#include <time.h>
 
 #include "device.h"
 #include "host.h"
+#include "now.h"
 #include "threads.h"
 #include "transfer_slots.h"
 
@@ -26,8 +26,8 @@ enum {
 };
 
 /* Until the first chunk is back: three times 4 MiB at 20 GB/s. */
-#define FIRST_GUESS_NS 10e3 /* a grain */
-#define MARGIN         1.2  /* on what the last chunk took: they differ by a tenth */
+#define FIRST_GUESS 10e-6 /* a grain */
+#define MARGIN      1.2   /* on what the last chunk took: they differ by a tenth */
 
 struct hybrid {
     struct transfer *job;
@@ -38,16 +38,8 @@ struct hybrid {
     int threads;
     _Atomic uint64_t free; /* grains [front, back) are nobody's yet: front in the low half, back in the high one */
     atomic_size_t added;   /* grains that the processor has done with */
-    double begin;          /* ns */
+    double begin;          /* seconds */
 };
-
-static double
-now_ns(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return 1e9 * (double)time.tv_sec + (double)time.tv_nsec;
-}
 
 static size_t
 front_of(uint64_t free_grains)
@@ -102,7 +94,7 @@ add_some(struct hybrid *hybrid, size_t most)
 }
 
 /* How many grains the GPU should take now; 0: none, which later may be otherwise. `each` is what a grain of the last
- * chunk took, in ns. */
+ * chunk took, in seconds. */
 static size_t
 gpu_share(const struct hybrid *hybrid, double each)
 {
@@ -112,7 +104,7 @@ gpu_share(const struct hybrid *hybrid, double each)
         return left < 2 * GRAINS_A_CHUNK ? (left + 1) / 2 : GRAINS_A_CHUNK;
     if (added < 2 * GRAINS_A_BLOCK * (size_t)hybrid->threads) /* the threads are still waking */
         return 0;
-    const double host_needs = (double)left * (now_ns() - hybrid->begin) / (double)added;
+    const double host_needs = (double)left * (now_seconds() - hybrid->begin) / (double)added;
     for (size_t count = GRAINS_A_CHUNK; count >= LEAST_CHUNK; count /= 2)
         if (count <= left && MARGIN * each * (double)count <= host_needs)
             return count;
@@ -159,7 +151,7 @@ static int
 feed_and_add(struct hybrid *hybrid)
 {
     struct transfer *job = hybrid->job;
-    double each = FIRST_GUESS_NS, queued_at[DEPTH] = {0};
+    double each = FIRST_GUESS, queued_at[DEPTH] = {0};
     size_t grains[DEPTH] = {0};
     int open = 0;
     bool feeding = true;
@@ -175,13 +167,13 @@ feed_and_add(struct hybrid *hybrid)
             if (is_free < 0)
                 break;
             if (is_free && flew) {
-                each = (now_ns() - queued_at[at]) / (double)grains[at];
+                each = (now_seconds() - queued_at[at]) / (double)grains[at];
                 continue; /* with a better guess */
             }
             size_t begin, first;
             if (is_free && (grains[at] = take(hybrid, true, share, &begin)) > 0) {
                 const size_t lanes = lanes_of(hybrid, begin, grains[at], &first);
-                queued_at[at] = now_ns();
+                queued_at[at] = now_seconds();
                 if (slot_queue(job, slot, turn, first, lanes) < 0)
                     break;
                 turn++;
@@ -248,7 +240,7 @@ hybrid_run(struct transfer *job, const struct device_scope *scope)
         .grain = GRAIN / job->width,
         .skip = (uintptr_t)plan->c % GRAIN / job->width,
         .threads = schedule->threads,
-        .begin = now_ns(),
+        .begin = now_seconds(),
     };
     const size_t grains = (plan->n + hybrid.skip + hybrid.grain - 1) / hybrid.grain;
     job->chunk = hybrid.grain * (grains < GRAINS_A_CHUNK ? grains : GRAINS_A_CHUNK);

@@ -7,12 +7,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <time.h>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
 
+#include "now.h"
 #include "probes.h"
 
 enum {
@@ -138,14 +138,6 @@ add_variants(struct limits_host *probe, int threads)
                 (struct variant){.threads = threads, .partition = (enum partition)partition, .add = loops[i]};
 }
 
-static double
-now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
 static void
 spin(unsigned *spins)
 {
@@ -253,10 +245,10 @@ time_variant(struct limits_host *probe, unsigned index, double known)
 {
     double best = 0, spent = 0;
     for (size_t passes = 1, batch = 0; batch < 2 || spent < least_spent; batch++) {
-        const double begin = now();
+        const double begin = now_seconds();
         for (size_t i = 0; i < passes; i++)
             run_pass(probe, index);
-        const double seconds = now() - begin;
+        const double seconds = now_seconds() - begin;
         if (batch == 0 || seconds / (double)passes < best)
             best = seconds / (double)passes;
         spent += seconds;
