@@ -28,6 +28,11 @@ def host_dtypes(recorded: "Recorded") -> list[str]:
     return _forms(rows, lambda row: f"{row.dtype} {show_size(row.n)}", strip="vecadd ")
 
 
+def queued(recorded: "Recorded") -> list[str]:
+    """Seconds of one of our additions among others in a row, and each peer's over them."""
+    return _forms(recorded.rows, lambda row: f"{row.dtype} {show_size(row.n)}")
+
+
 def routes(recorded: "Recorded") -> list[str]:
     """The route that was chosen beside each that it was chosen from, by dtype, memory and size."""
     compared = [row for row in recorded.rows if row.params.get("reference", row.rung) == "add as routed"]

@@ -193,7 +193,7 @@ TABLES: dict[str, Callable[[Recorded], list[str]]] = {
     "peer-host": peer_tables.host_forms,
     "peer-host-dtypes": peer_tables.host_dtypes,
     "peer-device": ratios,
-    "peer-queued": ratios,
+    "peer-queued": peer_tables.queued,
     "peer-misaligned": peer_tables.misaligned,
     "peer-layouts": peer_tables.layouts,
     "peer-scaling": peer_tables.compared,

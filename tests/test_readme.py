@@ -140,8 +140,8 @@ def test_additions_one_behind_the_other_have_a_table_of_their_own(recorded: Path
     alone = readme_tables.fill(EMPTY.replace("size", "peer-device"), recorded, "abc")
     queued = readme_tables.fill(EMPTY.replace("size", "peer-queued"), recorded, "abc")
     assert "| 2^10 | 3.5 us, **triton 0.995** | 3.4 us, **triton 0.99** |" in alone
-    assert "| 2^10 | 1.1 us, triton 1.7 | 1.2 us, triton 1.6 |" in queued
-    assert "Of 2 cells the nearest peer is behind in 2" in queued
+    assert "|  | vecadd: time | triton / ours |" in queued
+    assert "| float32 2^10 | 1.1 us | 1.7 |\n| int8 2^10 | 1.2 us | 1.6 |" in queued
 
 
 def test_a_comparison_says_what_with_and_how_surely(recorded: Path) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from benchmarks.peers import libraries
 from benchmarks.peers.clocks import Timer
+from benchmarks.peers.libraries import Add
 from vecadd import _core
 from vecadd.bench import limits
 from vecadd.bench.axes import Axes
@@ -35,16 +36,20 @@ def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
 
     resident = [Contestant(f"45 MB after {name}", DEVICE, _resident_after(way, kept)) for name, way in ways.items()]
     yield Cell("peer-courtesy", float32, RESIDENT_N, resident, limit, sets=1, reference="45 MB after plain loads")
+    with_torch = _has_streams()
     on_another = [
         Contestant(f"45 MB on another stream after {name}", DEVICE, _resident_on_another_stream(way, kept))
         for name, way in ways.items()
-        if _has_streams()
+        if with_torch
     ]
     reference = "45 MB on another stream after plain loads"
     yield Cell("peer-courtesy", float32, RESIDENT_N, on_another, limit, sets=1, reference=reference)
+    adds: dict[str, Add] = {name: functools.partial(_add_by, way) for name, way in ways.items()}
+    if with_torch:
+        adds["torch"] = _add_by_torch
     reading = [
-        Contestant(f"reads the sum of {name}", DEVICE, _reading_after(way, kept), arrays=2)
-        for name, way in ways.items()
+        Contestant(f"reads the sum of {name}", DEVICE, _reading_after(add, kept), arrays=2)
+        for name, add in adds.items()
     ]
     sets = rotation(3 * float32.itemsize * READ_N, machine.gpu["l2"], machine.gpu["memory"] // 10)
     yield Cell("peer-courtesy", float32, READ_N, reading, limit, sets, reference="reads the sum of plain loads")
@@ -93,14 +98,25 @@ def _resident_on_another_stream(way: Mapping[str, int], kept: Callable[[str, int
     return time
 
 
-def _reading_after(way: Mapping[str, int], kept: Callable[[str, int], Any]) -> Timer:
+def _add_by(way: Mapping[str, int], a: Any, b: Any, out: Any) -> None:
+    _core.run_rung("tuned", a, b, out, params=dict(way))
+
+
+def _add_by_torch(a: Any, b: Any, out: Any) -> None:
+    torch = libraries.module("torch")
+    x, y, z = (torch.as_tensor(array, device="cuda") for array in (a, b, out))
+    torch.add(x, y, out=z)
+    torch.cuda.synchronize()
+
+
+def _reading_after(add: Add, kept: Callable[[str, int], Any]) -> Timer:
     """The sets' addition, then one that reads its sum: the second one alone."""
 
     def time(sets: Sequence[Buffers]) -> float:
         seconds = 0.0
         for a, b, out, _ in sets:
             twice = kept("twice", len(out))
-            _core.run_rung("tuned", a, b, out, params=dict(way))
+            add(a, b, out)
             seconds += _core.run_rung("float4", out, out, twice)
         return seconds / len(sets)
 

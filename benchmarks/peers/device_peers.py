@@ -61,7 +61,15 @@ def _fastest(timers: Mapping[str, clocks.Timer], sets: Sequence[Buffers]) -> str
 def all_of(dtypes: Sequence[str], in_a_row: bool = False) -> Iterator[DevicePeer]:
     """Those that this machine has, vecadd first; one that is missing costs a line. ``in_a_row``: for additions that are
     queued one behind the other."""
-    return found((ours, torch, functools.partial(cub, dtypes), cupy, functools.partial(triton, in_a_row), numba))
+    makers: list[Callable[[], DevicePeer]] = [
+        ours,
+        torch,
+        functools.partial(cub, dtypes),
+        cupy,
+        functools.partial(triton, in_a_row),
+        numba,
+    ]
+    return found([*makers, triton_early] if in_a_row else makers)
 
 
 def found(makers: Sequence[Callable[[], DevicePeer]]) -> Iterator[DevicePeer]:
@@ -106,20 +114,38 @@ def cupy() -> DevicePeer:
 def triton(in_a_row: bool = False) -> DevicePeer:
     """``in_a_row``: also launched programmatically, which gains nothing where nothing is queued ahead."""
     kernels = libraries.module("benchmarks.peers.triton_add")
+    settings = _triton_settings("", kernels.add, ((512, 4), (1024, 4), (2048, 8), (4096, 8)))
+    if in_a_row and kernels.PROGRAMMATIC and _launches_programmatically():
+        settings |= _triton_settings(", programmatic", kernels.add_programmatically, ((512, 4), (1024, 4)))
+    return DevicePeer("triton", settings)
 
-    def setting(launch: str, queue: Callable[..., None], block: int, warps: int) -> tuple[str, Add]:
+
+def triton_early() -> DevicePeer:
+    """Launched programmatically, and letting what is queued behind begin at once. Not a setting among the others: what
+    follows such a kernel must not look at its memory before it has waited, which a library cannot promise."""
+    kernels = libraries.module("benchmarks.peers.triton_add")
+    if not (kernels.PROGRAMMATIC and _launches_programmatically()):
+        raise RuntimeError("needs a Triton with gdc_launch_dependents and compute capability 9.0")
+    settings = _triton_settings(", early trigger", kernels.add_with_an_early_trigger, ((512, 4), (1024, 4)))
+    return DevicePeer("triton, early trigger", settings)
+
+
+def _launches_programmatically() -> bool:
+    return bool(libraries.module("torch").cuda.get_device_capability() >= (9, 0))
+
+
+def _triton_settings(
+    launch: str, queue: Callable[[Any, Any, Any, int, int], None], shapes: Sequence[tuple[int, int]]
+) -> dict[str, Add]:
+    def setting(block: int, warps: int) -> Add:
         def add(a: Any, b: Any, out: Any) -> None:
             if a.is_complex():
                 a, b, out = (_as_floats(x) for x in (a, b, out))
             queue(a, b, out, block, warps)
 
-        return f"block {block}, {warps} warps{launch}", add
+        return add
 
-    settings = [("", kernels.add, *shape) for shape in ((512, 4), (1024, 4), (2048, 8), (4096, 8))]
-    if in_a_row and kernels.PROGRAMMATIC and libraries.module("torch").cuda.get_device_capability() >= (9, 0):
-        ways = {", programmatic": kernels.add_programmatically, ", early trigger": kernels.add_with_an_early_trigger}
-        settings += [(name, queue, *shape) for name, queue in ways.items() for shape in ((512, 4), (1024, 4))]
-    return DevicePeer("triton", dict(setting(*each) for each in settings))
+    return {f"block {block}, {warps} warps{launch}": setting(block, warps) for block, warps in shapes}
 
 
 def numba() -> DevicePeer:

@@ -214,8 +214,11 @@ chosen(int capability, enum lane lane, size_t n)
 static void
 test_large_calls_hold_and_demote_where_that_was_measured(void)
 {
-    const struct add_call small = chosen(90, LANE_F32, 1 << 20), large = chosen(90, LANE_F32, 1 << 28);
+    const struct add_call small = chosen(90, LANE_F32, 1 << 20), medium = chosen(90, LANE_F32, 1 << 24);
+    const struct add_call twice = chosen(90, LANE_F32, 1 << 25), large = chosen(90, LANE_F32, 1 << 28);
     CHECK(small.loads == LOADS_PLAIN && small.demoted == 0 && small.block == 256);
+    CHECK(medium.loads == LOADS_PLAIN && medium.demoted == 0 && medium.block == 1024);
+    CHECK(twice.loads == LOADS_EVICT_LAST && twice.demoted == 30 * MIB && twice.block == 1024);
     CHECK(large.loads == LOADS_EVICT_LAST && large.demoted == 24 * MIB && large.block == 768);
     CHECK(recipes_shipped(90, 60 * MIB).source == RECIPES_MEASURED);
 }
