@@ -1,6 +1,7 @@
 """Host memory → GPU → host memory, and whether the route that is chosen is the fastest."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,12 @@ ON_DEVICE_SIZES = tuple(2**power for power in (10, 17, 24))
 DTYPES = ("float32", "float16", "float64")
 MOST_BYTES = 1 << 30  # of an operand: filling and checking three of 2 GiB takes longer than timing them
 WAYS_TO = 2**24  # elements: zero-copy is ahead up to there, and level beyond
+CACHED = 64 << 20  # bytes of an operand up to which a part of all three may be in the caches
 CHOSEN = "add as routed"
 
 # Past the caches four rounds of five lie within 5 % of their median: 6 leave it unsure by 4 %, 16 by 2.
 ROUNDS = 16
+WAYS_ROUNDS = 10  # of 0.9 s: the driver's own way takes 0.12, and each way is taken twice
 
 MEMORY: Mapping[Place, str] = {PINNED: "pinned", HOST: "pageable", DEVICE: "device"}
 
@@ -32,11 +35,13 @@ def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
     """One size with every way there and back beside the host, then the routes by memory, dtype and size."""
     vecadd.use_gpu()
     limit = limits.FixedLimit(machine.link_limit)
-    yield Cell("peer-transfer", np.dtype("float32"), N, _ways(), limit, sets=1, reference="add", fewest=ROUNDS)
+    yield Cell("peer-transfer", np.dtype("float32"), N, _ways(), limit, sets=1, reference="add", fewest=WAYS_ROUNDS)
     for dtype, n, _ in grid(axes, SIZES, dtypes=DTYPES):
         for place in (PINNED, HOST):
             ways = place is PINNED and str(dtype) == "float32" and n <= WAYS_TO
-            routes = [*_routes(place), *(_link_ways() if ways else [])]
+            routes = [*_routes(place), *(_link_ways() if ways else ())]
+            if n * dtype.itemsize <= CACHED:
+                routes = list(map(_settled, routes))
             yield _routes_cell(dtype, min(n, MOST_BYTES // dtype.itemsize), routes)
     for dtype, n, _ in grid(axes, ON_DEVICE_SIZES, dtypes=DTYPES):
         yield _routes_cell(dtype, n, list(_on_device()))
@@ -59,7 +64,7 @@ def _ways() -> list[Contestant]:
             time = contestants.by_host_clock(vecadd.add, device=device)
             ways.append(Contestant(name, place, time, {"memory": MEMORY[place]}, limited=False))
     numpy = Contestant("numpy", HOST, contestants.by_host_clock(np.add), limited=False)
-    return [*ways, numpy]
+    return list(map(_settled, (*ways, numpy)))
 
 
 def _routes_cell(dtype: np.dtype[Any], n: int, routes: list[Contestant]) -> Cell:
@@ -72,12 +77,12 @@ def _routes(place: Place) -> Iterator[Contestant]:
 
     The choice meets itself too: how far the two differ is what the comparison can tell apart.
     """
-    memory = MEMORY[place]
-    yield Contestant(CHOSEN, place, _settled(device=None), {"memory": memory}, inspect=_route)
-    yield Contestant(f"{CHOSEN}, again", place, _settled(device=None), {"memory": memory})
+    params = {"memory": MEMORY[place]}
+    yield Contestant(CHOSEN, place, contestants.by_host_clock(vecadd.add), params, inspect=_route)
+    yield Contestant(f"{CHOSEN}, again", place, contestants.by_host_clock(vecadd.add), params)
     for name, device in {"add on the host": "cpu", "add by transfer": "cuda", "add by hybrid": "hybrid"}.items():
         if device != "hybrid" or place is PINNED:  # ordinary memory is the host's alone
-            yield Contestant(name, place, _settled(device=device), {"memory": memory})
+            yield Contestant(name, place, contestants.by_host_clock(vecadd.add, device=device), params)
 
 
 def _link_ways() -> Iterator[Contestant]:
@@ -94,20 +99,18 @@ def _on_device() -> Iterator[Contestant]:
         yield Contestant(name, DEVICE, time, {"memory": MEMORY[DEVICE]}, inspect=_route if name == CHOSEN else None)
 
 
-def _settled(**keywords: Any) -> Callable[[Sequence[Buffers]], float]:
-    """The host's clock around calls that the same call goes before.
+def _settled(contestant: Contestant) -> Contestant:
+    """Timed after a call of its own that nobody times.
 
-    Each route then finds caches and threads as it leaves them itself: the host adds 1 MiB from its caches in 19 us, and
+    Each way then finds caches and threads as it leaves them itself: the host adds 1 MiB from its caches in 19 us, and
     in 90 where the GPU has written the sum before, so that it is the order of a round that would be timed.
     """
-    timed = contestants.by_host_clock(vecadd.add, **keywords)
 
     def time(sets: Sequence[Buffers]) -> float:
-        a, b, out, _ = sets[0]
-        vecadd.add(a, b, out=out, **keywords)
-        return timed(sets)
+        contestant.time(sets[:1])
+        return contestant.time(sets)
 
-    return time
+    return replace(contestant, time=time)
 
 
 def _route(buffers: Buffers) -> Mapping[str, Any]:
@@ -119,6 +122,6 @@ def _route(buffers: Buffers) -> Mapping[str, Any]:
 STAGE = Sweep(
     "peer-transfer",
     cells,
-    "rungs timed in C, around the whole way there and back; all else around the Python call, routes after the same "
-    "call; device arrays until a queue of calls is done",
+    "rungs timed in C, around the whole way there and back, all else around the Python call, operands of up to "
+    "64 MiB and those of 1e8 after a call of the same that is not timed; device arrays until a queue of calls is done",
 )
