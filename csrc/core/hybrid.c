@@ -26,7 +26,7 @@ enum {
 };
 
 /* Until the first chunk is back: three times 4 MiB at 20 GB/s. */
-#define FIRST_GUESS 10e-6 /* a grain */
+#define FIRST_GUESS 10e-6 /* seconds a grain */
 #define MARGIN      1.2   /* on what the last chunk took: they differ by a tenth */
 
 struct hybrid {
