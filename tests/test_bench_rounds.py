@@ -167,6 +167,13 @@ def test_rounds_go_on_until_their_time_is_spent(monkeypatch: pytest.MonkeyPatch)
     assert len(measurement.timed[0].samples) == 20
 
 
+def test_a_cell_may_ask_for_more_rounds_than_its_time_allows() -> None:
+    asking = replace(cell(contestant("x", add_rightly)), fewest=timing.FEWEST_ROUNDS + 3)
+    measurement = Measurement(asking, Pattern(FLOAT32), random.Random(0))
+    measurement.run(1e-9)
+    assert len(measurement.timed[0].samples) == timing.FEWEST_ROUNDS + 3
+
+
 def test_a_sample_of_a_slow_contestant_is_short() -> None:
     lengths: dict[str, set[int]] = {"slow": set(), "quick": set()}
 

@@ -57,7 +57,7 @@ class Cell:
     additions: int = 1
     length: int = 0
     derive: Callable[[list["Row"]], None] | None = None
-    fewest: int = FEWEST_ROUNDS
+    fewest: int = 0
 
     @property
     def elements(self) -> int:
@@ -179,7 +179,7 @@ class Measurement:
         begin = time.perf_counter()
         for number in count(1):
             late = time.perf_counter() - begin >= seconds
-            last = number == MOST_ROUNDS or (late and number >= self.cell.fewest)
+            last = number == MOST_ROUNDS or (late and number >= max(FEWEST_ROUNDS, self.cell.fewest))
             self._round(rotations, batches, check=number == 1 or last)
             if last:
                 return
