@@ -409,7 +409,7 @@ make_sum(struct module_state *state, struct many_call *call, struct operand_read
 static int
 make_result(struct module_state *state, struct many_call *call, PyObject *out)
 {
-    struct operand_reader reader = {0};
+    struct operand_reader reader = {.again = true};
     struct tensor_form form = {0};
     bool failed = false;
     call->result = out && PyList_Check(out) ? Py_NewRef(out) : PyList_New(call->count);

@@ -75,6 +75,7 @@ struct operand_reader {
         enum dtype dtype;
     } torch_dtype;
     bool defers;         /* see DEVICE_OPERAND_DEFERRED */
+    bool again;          /* tensors were read and checked in this call before: their shape is what is asked for */
     int keeps_gradients; /* PyTorch's grad mode: 1 or 0, one more than each; 0: not known */
 };
 
@@ -121,8 +122,8 @@ int torch_learn(struct module_state *state, PyObject *object, PyObject *library)
 /* What torch makes tensors of one dtype and shape by. Whoever makes many keeps it, so that each tensor like the one
  * before is made by the same objects: 0.2 us of 1.6. Begins as {0}. */
 struct tensor_form {
-    PyObject *sizes, *strides, *dtype; /* owned; NULL: none yet */
-    enum dtype of;
+    PyObject *arguments; /* owned: sizes, strides and dtype; NULL: none yet */
+    enum dtype dtype;
     int ndim;
     Py_ssize_t shape[MAX_DIMENSIONS];
 };

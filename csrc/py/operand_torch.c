@@ -235,11 +235,11 @@ torch_operand_from(struct module_state *state, PyObject *object, enum role role,
     const bool again = Py_TYPE(object) == reader->torch_type;
     const struct torch_kind *kind = again ? reader->torch_kind : kind_of(state, object);
     if (!kind || !read_tensor(kind->exchange, object, reader, result) ||
-        !is_plain(state, object, kind, reader, &result->operand)) {
+        !(reader->again || is_plain(state, object, kind, reader, &result->operand))) {
         PyErr_Clear(); /* whatever it is, operand_device.c meets it again */
         return 0;
     }
-    if (device_operand_locate(state, role_name[role], &reader->range[role], result) < 0)
+    if (!reader->again && device_operand_locate(state, role_name[role], &reader->range[role], result) < 0)
         return -1;
     reader->torch_type = Py_TYPE(object);
     reader->torch_kind = kind;
@@ -251,15 +251,13 @@ torch_operand_from(struct module_state *state, PyObject *object, enum role role,
 void
 tensor_form_clear(struct tensor_form *form)
 {
-    Py_CLEAR(form->sizes);
-    Py_CLEAR(form->strides);
-    Py_CLEAR(form->dtype);
+    Py_CLEAR(form->arguments);
 }
 
 static bool
 form_is(const struct tensor_form *form, const struct device_shape *due)
 {
-    return form->dtype && !due->strides && form->of == due->dtype && form->ndim == due->ndim &&
+    return form->arguments && form->dtype == due->dtype && form->ndim == due->ndim &&
            memcmp(form->shape, due->shape, (size_t)due->ndim * sizeof *due->shape) == 0;
 }
 
@@ -271,18 +269,17 @@ form_fill(const struct module_state *state, struct tensor_form *form, const stru
     Py_ssize_t strides[MAX_DIMENSIONS], step = 1;
     tensor_form_clear(form);
     for (int i = due->ndim; i-- > 0; step *= due->shape[i])
-        strides[i] = due->strides ? due->strides[i] / (Py_ssize_t)dtype_table[due->dtype].itemsize : step;
-    form->sizes = tuple_of_sizes(due->ndim, due->shape);
-    form->strides = tuple_of_sizes(due->ndim, strides);
-    form->dtype = PyObject_GetAttr(like->exported, state->names[NAME_DTYPE]);
-    if (!form->sizes || !form->strides || !form->dtype) {
-        tensor_form_clear(form);
-        return -1;
-    }
-    form->of = due->dtype;
-    form->ndim = due->strides ? -1 : due->ndim; /* only one in C order is another's as well */
+        strides[i] = step;
+    PyObject *sizes = tuple_of_sizes(due->ndim, due->shape), *steps = tuple_of_sizes(due->ndim, strides);
+    PyObject *dtype = PyObject_GetAttr(like->exported, state->names[NAME_DTYPE]);
+    form->arguments = sizes && steps && dtype ? PyTuple_Pack(3, sizes, steps, dtype) : NULL;
+    Py_XDECREF(sizes);
+    Py_XDECREF(steps);
+    Py_XDECREF(dtype);
+    form->dtype = due->dtype;
+    form->ndim = due->ndim;
     memcpy(form->shape, due->shape, (size_t)due->ndim * sizeof *due->shape);
-    return 0;
+    return form->arguments ? 0 : -1;
 }
 
 /* By the function that torch's compiled code calls: 1 us, where torch.empty_like parses arguments and dispatches for
@@ -294,7 +291,7 @@ make_tensor(const struct module_state *state, const struct torch_kind *kind, con
 {
     if (!form_is(form, due) && form_fill(state, form, like, due) < 0)
         return NULL;
-    return PyObject_CallFunctionObjArgs(kind->empty_strided, form->sizes, form->strides, form->dtype, NULL);
+    return PyObject_Call(kind->empty_strided, form->arguments, NULL);
 }
 
 PyObject *
@@ -310,7 +307,7 @@ torch_empty_like(const struct module_state *state, const struct device_operand *
     if (!kind || !kind->empty_strided || due->dtype != operand->dtype || operand->size == 0 ||
         device_current(&device, &status) < 0 || device != operand->device)
         return NULL;
-    own.sizes = own.strides = own.dtype = NULL;
+    own.arguments = NULL;
     PyObject *made = make_tensor(state, kind, like, due, form ? form : &own);
     tensor_form_clear(&own);
     if (made && Py_TYPE(made) == Py_TYPE(like->exported) && read_tensor(kind->exchange, made, &reader, result) &&
