@@ -127,6 +127,24 @@ def test_plans_are_captured(driver, foreign, stream):
     assert_same_values(x.numpy(), 2 * B)
 
 
+def test_arrays_from_before_may_be_dropped_in_a_capture(driver, foreign, stream):
+    """A capture frees only what was allocated in it: their memory goes back when it has ended."""
+    x, y, out = (foreign(a, stream=stream) for a in (A, B, np.zeros_like(A)))
+    before = _core.memory_counts()
+    total = vecadd.add(x, y, stream=stream)
+    held = vecadd.memory_stats()
+    with driver.capture(stream) as graph:
+        vecadd.add(x, y, out)
+        del total
+        vecadd.add(out, y, out)
+    driver.launch(graph[0], stream)
+    assert_same_values(out.numpy(), A + 2 * B)
+    assert _core.memory_counts() == before
+    again = vecadd.add(x, y, stream=stream)
+    assert vecadd.memory_stats() == held
+    assert_same_values(again.numpy(), A + B)
+
+
 def test_producer_is_told_no_stream_in_a_capture(driver, foreign, stream):
     """It would have the capturing stream wait for its own, which is not captured."""
     x, y = DLPackArray(foreign(A)), foreign(B, stream=stream)

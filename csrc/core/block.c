@@ -1,5 +1,6 @@
 #include "block.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -13,7 +14,60 @@ struct device_block {
     size_t bytes;
     void *stream;
     int device;
+    bool captured;             /* allocated by a graph */
+    struct device_block *next; /* of `waiting` */
 };
+
+/* Blocks that were dropped while their stream captured: in a capture only that can be freed which was allocated in it.
+ * They go back once it has ended, when the next block is made. */
+static struct {
+    pthread_mutex_t lock;
+    struct device_block *first;
+    atomic_size_t count;
+} waiting = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static bool
+captures_now(void *stream)
+{
+    bool captures;
+    struct status ignored;
+    return stream_captures(stream, &captures, &ignored) == 0 && captures;
+}
+
+/* Of a block that nobody holds any more. */
+static void
+give_back(struct device_block *block)
+{
+    if (block->memory && !block->captured && runtime_cuda_usable() && captures_now(block->stream)) {
+        device_held_remove(block->bytes);
+        pthread_mutex_lock(&waiting.lock);
+        block->next = waiting.first;
+        waiting.first = block;
+        atomic_fetch_add(&waiting.count, 1);
+        pthread_mutex_unlock(&waiting.lock);
+        return;
+    }
+    device_release(block->device, block->stream, block->memory, block->bytes);
+    free(block);
+}
+
+static void
+give_back_waiting(void)
+{
+    if (atomic_load_explicit(&waiting.count, memory_order_relaxed) == 0 || !runtime_cuda_usable())
+        return;
+    pthread_mutex_lock(&waiting.lock);
+    struct device_block *block = waiting.first;
+    waiting.first = NULL;
+    atomic_store(&waiting.count, 0);
+    pthread_mutex_unlock(&waiting.lock);
+    while (block) {
+        struct device_block *const next = block->next;
+        device_held_add(block->bytes);
+        give_back(block);
+        block = next;
+    }
+}
 
 /* Small blocks that nobody holds, for the next array of their size: cudaMallocFromPoolAsync and cudaFreeAsync take 0.25
  * and 0.35 us, a quarter of what a small addition costs its caller. Only of the legacy default stream, which is never
@@ -75,6 +129,7 @@ keep(struct device_block *block)
 void
 device_blocks_release(void)
 {
+    give_back_waiting();
     for (int i = 0; i < KEPT_BLOCKS; i++) {
         if (!kept_open(NULL, 1))
             return;
@@ -97,9 +152,11 @@ device_block_make(int device, void *stream, size_t bytes, struct status *status)
         status_set(status, STATUS_MEMORY, "there is no memory for an array's %zu bytes", sizeof *block);
         return NULL;
     }
+    give_back_waiting();
     block->bytes = bytes;
     block->stream = stream;
     block->device = device;
+    block->captured = captures_now(stream);
     atomic_init(&block->holders, 1);
     if (device_allocate(device, stream, bytes, &block->memory, status) == 0)
         return block;
@@ -139,8 +196,7 @@ device_block_drop(struct device_block *block)
 {
     if (!block || atomic_fetch_sub_explicit(&block->holders, 1, memory_order_acq_rel) > 1)
         return;
-    device_release(block->device, block->stream, block->memory, block->bytes);
-    free(block);
+    give_back(block);
 }
 
 void

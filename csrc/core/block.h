@@ -19,8 +19,8 @@ void *device_block_memory(const struct device_block *block); /* NULL where it ha
 
 void device_block_hold(struct device_block *block);
 
-/* The last holder gives the memory back in the order of the block's stream; takes NULL. From any thread, with or
- * without Python, in a forked child and at exit too. */
+/* The last holder gives the memory back in the order of the block's stream, once that captures nothing; takes NULL.
+ * From any thread, with or without Python, in a forked child and at exit too. */
 void device_block_drop(struct device_block *block);
 
 /* The same where it takes neither a CUDA call nor a wait, so that it may be done under a lock; else false, and the
