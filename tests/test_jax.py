@@ -39,6 +39,18 @@ def test_sum_is_numpys_and_a_jax_array(gpu, n, dtype):
 
 
 @pytest.mark.gpu
+@pytest.mark.parametrize(
+    ("a", "b"), [("int32", "float16"), ("uint8", "bfloat16"), ("int64", "float32"), ("bool", "int8")]
+)
+def test_sums_of_two_dtypes_and_transposed_arrays_are_jaxs(gpu, a, b):
+    x, y = (jnp.arange(6).reshape(2, 3).astype(dtype) for dtype in (a, b))
+    for p, q in ((x, y), (x.T, y.T), (x, y[0]), (y, 2), (x.T, y.reshape(3, 2))):
+        got, want = vecadd.add(p, q), jnp.add(p, q)
+        assert got.dtype == want.dtype
+        assert bool((got == want).all())
+
+
+@pytest.mark.gpu
 @pytest.mark.parametrize("given", [False, True], ids=["no stream=", "stream="])
 def test_sum_comes_after_what_jax_still_computes(gpu, driver, given):
     @jax.jit

@@ -266,6 +266,16 @@ def test_shapes_are_broadcast(device, a, b):
     assert_same_values(vecadd.add(vecadd.to_device(x), vecadd.to_device(y)).numpy(), want)
 
 
+def test_axes_that_cannot_be_joined_are_walked_one_by_one_up_to_32(driver):
+    host = numbered((2,) * 12 + (1,) * 20)
+    axes = np.random.default_rng(1).permutation(32)
+    a, b = host.transpose(axes), host[::-1, :, ::-1]
+    memory = memory_of(driver, host)
+    x, y = memory.on_device(a), memory.on_device(b)
+    assert kernel(x, x) == "tuned"
+    assert_same_values(vecadd.add(x, y).numpy(), np.add(a, b))
+
+
 def test_operands_are_broadcast_to_a_larger_out(device):
     out = vecadd.to_device(np.zeros((3, 4)))
     assert vecadd.add(vecadd.to_device(np.arange(4.0)), 1, out) is out
@@ -533,3 +543,22 @@ def test_strided_sums_of_more_than_2_to_the_32_elements(runtime):
     assert torch.equal(vecadd.add(a.flip(0), a[:1], out), a.flip(0) + a[0])
     wide = vecadd.add(a.view(1, -1).expand(2, n)[:, ::3], a[:2].view(2, 1))
     assert torch.equal(wide[1], a[::3] + a[1])
+
+
+@pytest.mark.slow
+@pytest.mark.gpu
+def test_every_second_of_2_to_the_33_bytes_and_a_transposed_array_of_2_to_the_32(runtime):
+    torch = on_gpu(runtime, "torch")
+    n = 2**33 + 6
+    if torch.cuda.mem_get_info()[0] < 4 * n:
+        pytest.skip("needs 34 GB of device memory")
+    a = torch.arange(251, device="cuda", dtype=torch.uint8).repeat(n // 251 + 1)[:n]
+    every_second = vecadd.add(a[::2], a[1::2])
+    assert torch.equal(every_second, a[::2] + a[1::2])
+    del every_second
+    edge = 2**16 + 8
+    square = a[: edge * edge].view(edge, edge)
+    out = torch.empty_like(square)
+    assert form(square.T, square, out) == "tiles"
+    vecadd.add(square.T, square, out)
+    assert torch.equal(out, square.T + square)
