@@ -18,7 +18,7 @@ from vecadd.bench.contestants import Contestant
 from vecadd.bench.sweeps import Machine, Sweep
 from vecadd.bench.timing import Cell
 
-N = 1 << 26  # elements of an array: 268 MB of float32, beyond any L2
+N = 1 << 25  # elements of an array: 134 MB of float32, a set of three beyond any L2
 
 Operands = tuple[Any, Any, Any]  # x, y and the sum's array
 
