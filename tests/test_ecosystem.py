@@ -2,6 +2,7 @@
 
 import array
 import concurrent.futures
+import operator
 import pickle
 import pydoc
 
@@ -117,6 +118,15 @@ def test_help_shows_the_call_and_what_it_is_for(name):
     assert name in text
     assert len(text.splitlines()) > 4
     assert "(...)" not in text.splitlines()[2]
+
+
+FALLIBLE = ["add", "add_many", "empty_pinned", "explain", "plan", "to_device", "use_gpu", "Plan.__call__"]
+FALLIBLE += [f"DeviceArray.{name}" for name in ("copy", "numpy", "reshape", "__array__", "__dlpack__")]
+
+
+@pytest.mark.parametrize("name", FALLIBLE)
+def test_help_names_what_is_raised(name):
+    assert "Raises" in pydoc.plain(pydoc.render_doc(operator.attrgetter(name)(vecadd)))
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)

@@ -202,7 +202,9 @@ device_array_make_type(PyObject *module)
         {"numpy", (PyCFunction)(void (*)(void))device_array_numpy, METH_VARARGS | METH_KEYWORDS,
          device_array_numpy_doc},
         {"copy", (PyCFunction)device_array_copy, METH_NOARGS,
-         PyDoc_STR("copy($self, /)\n--\n\nA C-contiguous copy on the same GPU, in the order of the array's stream.")},
+         PyDoc_STR("copy($self, /)\n--\n\n"
+                   "A C-contiguous copy on the same GPU, in the order of the array's stream. Raises MemoryError;\n"
+                   "RuntimeError where CUDA cannot be used; vecadd.DeviceLostError after a fault on the GPU.")},
         {"reshape", (PyCFunction)device_array_reshape, METH_VARARGS, device_array_reshape_doc},
         {"__copy__", (PyCFunction)device_array_copy, METH_NOARGS, PyDoc_STR("copy()")},
         {"__deepcopy__", (PyCFunction)device_array_copy, METH_O, PyDoc_STR("copy()")},

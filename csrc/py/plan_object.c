@@ -281,7 +281,10 @@ plan_make_type(PyObject *module)
     /* Beside the slot, for help() and signature(): a slot's own is (*args, **kwargs). */
     static PyMethodDef methods[] = {
         {"__call__", plan_method, METH_NOARGS | METH_COEXIST,
-         PyDoc_STR("__call__($self, /)\n--\n\nAdds, and gives out back; on a device when the work is queued.")},
+         PyDoc_STR("__call__($self, /)\n--\n\n"
+                   "Adds, and gives out back; on a device when the work is queued. Raises RuntimeError where CUDA\n"
+                   "cannot be used, and vecadd.DeviceLostError after a fault on the GPU; sums on the host warn as\n"
+                   "numpy.add's do, and raise FloatingPointError where numpy.errstate asks for it.")},
         {NULL, NULL, 0, NULL},
     };
     static PyType_Slot slots[] = {
