@@ -1,4 +1,4 @@
-/* device.h, graph.h, memory.h, stream.h, strided.h, transfer.h and the device half of probes.h in a build without CUDA. */
+/* device.h, graph.h, memory.h, stream.h, strided.h, transfer.h and the device half of probes.h, without CUDA. */
 #include "bare.h"
 #include "batch.h"
 #include "device.h"
