@@ -89,7 +89,7 @@ with_dtype(enum dtype dtype, Visit visit)
         }
 }
 
-/* Elements that lie side by side, 16 or 32 bytes of them at most. */
+/* Elements that lie side by side, 16 bytes of them at most. */
 template <unsigned Bytes> struct packed {
     uint32_t word[Bytes / 4];
 };

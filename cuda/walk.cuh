@@ -118,7 +118,6 @@ is_spread(const struct layout *layout, int operand)
 
 /* A run that is cut short goes element by element: worth it where few are. */
 enum { LONG_AXIS = 64 };
-static constexpr unsigned MOST_RUN_BYTES = 32;
 
 /* Whether the form that gives a thread `count` neighbours does it. Inputs that are not `aligned` may begin anywhere. */
 inline bool
@@ -130,7 +129,7 @@ takes_runs(const struct strided *add, const struct layout *layout, const char *c
         const size_t itemsize = dtype_table[add->dtype[k]].itemsize;
         if (k != LAYOUT_SUM && is_spread(layout, k))
             continue;
-        if (layout->stride[k][0] != static_cast<ssize_t>(itemsize) || count * itemsize > MOST_RUN_BYTES)
+        if (layout->stride[k][0] != static_cast<ssize_t>(itemsize))
             return false;
         if ((aligned || k == LAYOUT_SUM) && !is_aligned(layout, k, at[k], count, itemsize))
             return false;
