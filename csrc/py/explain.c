@@ -22,8 +22,8 @@ explain_plan(const struct plan *plan)
     case ROUTE_DEVICE:
         break;
     }
-    const char *form = plan->strided && plan->n ? strided_form_name(plan->strided, plan->a, plan->b, plan->c) : NULL;
-    return Py_BuildValue("{s:s,s:s,s:z,s:i,s:N,s:i}", "route", route, "kernel", plan->strided ? "strided" : "tuned",
+    const char *form = plan->strided ? strided_form_name(plan->strided, plan->a, plan->b, plan->c) : "run";
+    return Py_BuildValue("{s:s,s:s,s:s,s:i,s:N,s:i}", "route", route, "kernel", plan->strided ? "strided" : "tuned",
                          "layout", form, "device", plan->device, "stream", PyLong_FromVoidPtr(plan->stream), "joins",
                          plan->joins);
 }
