@@ -1,5 +1,5 @@
-/* Streams that capture, and graphs. A capture is of kernels, fills, copies within a device, and events that lead from
- * stream to stream; what else could be captured is a fault, because nobody has asked for it yet. */
+/* Streams that capture, and graphs. A capture is of kernels, fills, copies within a device, memory, and events that
+ * lead from stream to stream; what else could be captured is a fault, because nobody has asked for it yet. */
 #include "machine.h"
 
 #include <algorithm>

@@ -128,6 +128,7 @@ struct block {
     bool allocated = true;          /* its allocation has happened in stream order */
     bool released = false;          /* cudaFreeAsync was called */
     bool freed = false;             /* its release has happened in stream order */
+    bool of_graph = false;          /* allocated in a capture: there between two nodes of each launch */
     unsigned kernels = 0; /* managed: that are queued and use it; the host has no access while there are any */
 
     bool

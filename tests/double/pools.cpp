@@ -19,6 +19,34 @@ shrink(machine &m, pool &p, uint64_t keep)
     p.reserved = kept;
 }
 
+/* One block for all launches, in no pool's accounts; it goes with the last of the nodes' copies. */
+static void
+allocate_in_graph(machine &m, stream &capturing, void **memory, size_t bytes)
+{
+    const block_ptr made = block_new(m, bytes, memory_kind::device, capturing.device);
+    made->of_graph = true;
+    made->allocated = false;
+    const std::shared_ptr<void> owner(made->start, [&m, made](void *) { block_erase(m, made); });
+    capture_node(
+        capturing,
+        [made, owner] {
+            if (made->allocated)
+                fault("a graph is launched again while memory of its own is not freed: not in the double yet");
+            made->allocated = true;
+        },
+        work_kind::other);
+    *memory = made->start;
+}
+
+/* Nobody has asked what comes of memory that is freed on the other side of the capture than it was allocated on. */
+static void
+release_in_graph(stream &capturing, const block_ptr &block)
+{
+    block->released = true;
+    capture_node(
+        capturing, [block] { block->allocated = false; }, work_kind::other);
+}
+
 static cudaError_t
 allocate(machine &m, pool *p, void **memory, size_t bytes, const stream_ptr &stream)
 {
@@ -29,8 +57,10 @@ allocate(machine &m, pool *p, void **memory, size_t bytes, const stream_ptr &str
     *memory = nullptr;
     if (bytes == 0)
         return cudaSuccess;
-    if (stream->capturing)
-        fault("an allocation in a capture is not in the double yet");
+    if (stream->capturing) {
+        allocate_in_graph(m, *stream, memory, bytes);
+        return cudaSuccess;
+    }
     const uint64_t fresh = p->used + bytes > p->reserved ? p->used + bytes - p->reserved : 0;
     if (fresh > DEVICE_BYTES - m.device_bytes[p->device])
         return cudaErrorMemoryAllocation;
@@ -83,8 +113,12 @@ cudaFreeAsync(void *memory, cudaStream_t handle)
         const block_ptr found = block_at(m, memory);
         if (!found || found->start != memory || found->kind != memory_kind::device || found->released)
             return cudaErrorInvalidValue;
-        if (stream->capturing)
-            fault("a release in a capture is not in the double yet");
+        if (!stream->capturing != !found->of_graph)
+            fault("a capture's memory is freed outside, or other memory in it: not in the double yet");
+        if (stream->capturing) {
+            release_in_graph(*stream, found);
+            return cudaSuccess;
+        }
         found->released = true;
         enqueue(m, stream, [&m, found] {
             if (!found->allocated)

@@ -179,6 +179,27 @@ test_launches_of_one_graph_are_in_order_on_any_streams(void)
 }
 
 static void
+test_memory_of_a_capture_is_there_in_every_launch(void)
+{
+    int *x = device_memory(0);
+    void *memory = NULL;
+    cudaStream_t stream = new_stream(cudaStreamNonBlocking);
+    begin(stream);
+    CHECK(cudaMallocAsync(&memory, BYTES, stream) == cudaSuccess);
+    CHECK(cudaMemsetAsync(memory, 1, BYTES, stream) == cudaSuccess);
+    CHECK(queue_add(x, memory, stream) == cudaSuccess);
+    CHECK(cudaFreeAsync(memory, stream) == cudaSuccess);
+    cudaGraphExec_t exec = end(stream);
+    for (int i = 0; i < LAUNCHES; i++)
+        CHECK(cudaGraphLaunch(exec, stream) == cudaSuccess);
+    CHECK(cudaStreamSynchronize(stream) == cudaSuccess);
+    CHECK(last_of(x) == LAUNCHES * 0x01010101, "%#x", (unsigned)last_of(x));
+    CHECK(cudaGraphExecDestroy(exec) == cudaSuccess);
+    cudaStreamDestroy(stream);
+    cudaFree(x);
+}
+
+static void
 test_a_graph_of_nothing_can_be_launched(void)
 {
     cudaStream_t stream = new_stream(cudaStreamNonBlocking);
@@ -415,6 +436,7 @@ main(void)
     RUN(test_a_launch_is_in_stream_order);
     RUN(test_a_launch_outlives_its_graph);
     RUN(test_launches_of_one_graph_are_in_order_on_any_streams);
+    RUN(test_memory_of_a_capture_is_there_in_every_launch);
     RUN(test_a_graph_of_nothing_can_be_launched);
     RUN(test_events_take_other_streams_into_a_capture_and_back);
     RUN(test_a_stream_that_does_not_come_back_is_an_error);
