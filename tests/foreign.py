@@ -8,7 +8,7 @@ import ctypes
 import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -137,6 +137,7 @@ class GpuDriver(Driver):
 
     DELAY_BYTES = 1 << 28  # one memset of this takes 0.06 ms or more on any GPU that there is
     DELAY_MEMSETS = 100
+    _idle: ClassVar[dict[int, list[int]]] = {}  # streams without work, by device
 
     def __init__(self) -> None:
         super().__init__()
@@ -187,6 +188,9 @@ class GpuDriver(Driver):
         return host.raw[:nbytes]
 
     def _stream(self, device: int) -> int:
+        idle = self._idle.setdefault(device, [])
+        if idle:
+            return idle.pop()
         handle = ctypes.c_void_p()
         with self._on(device):
             self._call("cuStreamCreate", ctypes.byref(handle), 1)
@@ -194,8 +198,8 @@ class GpuDriver(Driver):
         return handle.value
 
     def _destroy(self, stream: int, device: int) -> None:
-        with self._on(device):
-            self._call("cuStreamDestroy_v2", ctypes.c_void_p(stream))
+        """Kept for the next test: what a failed one holds is freed on it later, and a dead one would crash."""
+        self._idle[device].append(stream)
 
     def delay(self, stream: int, device: int = 0) -> None:
         if device not in self._scratch:
