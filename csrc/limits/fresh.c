@@ -11,7 +11,7 @@ enum {
     SMALLEST = 24 << 10,
     STEP = 4,
     NODES = 64,
-    ROUNDS = 5,
+    ROUNDS_MOST = 5,
     HEAD_START = 1200000, /* cycles, 0.6 ms: the host launches a graph of so many nodes in less */
 };
 
@@ -81,30 +81,32 @@ stretch_time(const struct stretch *stretch, double *seconds, struct status *stat
 
 /* The median of the rounds after a first one. */
 static int
-measure(const struct fresh *fresh, double kernel, struct fresh_seconds *found, struct status *status)
+measure(const struct fresh *fresh, int rounds, double kernel, struct fresh_seconds *found, struct status *status)
 {
-    double each[ROUNDS];
+    double each[ROUNDS_MOST];
     const size_t fit = fresh->l2 / 2 / found->bytes;
     struct stretch stretch = {fresh, found->bytes, fit < NODES ? (unsigned)fit : NODES, NULL};
     int result = stretch_open(&stretch, status);
-    for (int round = -1; round < ROUNDS && result == 0; round++)
+    for (int round = -1; round < rounds && result == 0; round++)
         result = stretch_time(&stretch, &each[round < 0 ? 0 : round], status);
     if (stretch.exec)
         cudaGraphExecDestroy(stretch.exec);
     if (result < 0)
         return -1;
-    const double beyond = probe_median(each, ROUNDS) - kernel;
+    const double beyond = probe_median(each, rounds) - kernel;
     found->seconds = beyond > 0 && stretch.nodes > 0 ? beyond / stretch.nodes : 0;
     return 0;
 }
 
 int
-limits_fresh(const struct device_scope *scope, double kernel, struct fresh_seconds sizes[LIMITS_FRESH],
+limits_fresh(const struct device_scope *scope, int rounds, double kernel, struct fresh_seconds sizes[LIMITS_FRESH],
              struct status *status)
 {
     struct fresh fresh = {0};
     struct device_facts facts;
     int result = -1;
+    if (rounds > ROUNDS_MOST)
+        rounds = ROUNDS_MOST;
     if (device_facts(scope->device, &facts, status) < 0)
         return -1;
     fresh.l2 = facts.l2 / sizeof(uint64_t) * sizeof(uint64_t);
@@ -113,7 +115,7 @@ limits_fresh(const struct device_scope *scope, double kernel, struct fresh_secon
     size_t bytes = SMALLEST;
     for (int i = 0; i < LIMITS_FRESH; i++, bytes *= STEP) {
         sizes[i].bytes = bytes;
-        if (measure(&fresh, kernel, &sizes[i], status) < 0)
+        if (measure(&fresh, rounds, kernel, &sizes[i], status) < 0)
             goto done;
     }
     result = 0;

@@ -14,8 +14,8 @@ enum {
     HEAD_START = 40000, /* cycles, 20 us: as in csrc/ladder/clock.c */
     QUEUED = 64,
     NODES = 512,                 /* of a graph: what its launch costs once is 1 % of them */
-    ROUNDS_OF_MANY = 9,          /* of queues and graphs, whose kernels are many figures each */
-    ROUNDS_OF_GRIDS = 5,         /* of many blocks, likewise */
+    ROUNDS_OF_MANY = 9,          /* at most, of queues and graphs, whose kernels are many figures each */
+    ROUNDS_OF_GRIDS = 5,         /* at most, of many blocks, likewise */
     HEAD_START_QUEUED = 1200000, /* 0.6 ms: the host queues a launch in 4 us at most */
     BLOCKS = 1 << 15,            /* 20 us on an H200, where each starts in 0.61 ns */
     THREADS = 64,
@@ -143,6 +143,12 @@ measure_graph(const struct probe *probe, enum order order, unsigned cycles, int 
     return result;
 }
 
+static int
+fewer(int rounds, int most)
+{
+    return rounds < most ? rounds : most;
+}
+
 static double
 at_least_0(double seconds)
 {
@@ -152,7 +158,7 @@ at_least_0(double seconds)
 static int
 measure_serial(const struct probe *probe, int device, int rounds, struct launch_limits *limits, struct status *status)
 {
-    const int few = rounds < ROUNDS_OF_MANY ? rounds : ROUNDS_OF_MANY;
+    const int few = fewer(rounds, ROUNDS_OF_MANY), fewest = fewer(rounds, ROUNDS_OF_GRIDS);
     double blocks = 0, generations = 0, queued = 0, graph = 0, issued = 0, done;
     int multiprocessors = 0, shared = 0;
     cudaError_t error = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
@@ -165,7 +171,7 @@ measure_serial(const struct probe *probe, int device, int rounds, struct launch_
                          lonely = {SERIAL, (unsigned)multiprocessors * GENERATIONS, THREADS, (unsigned)shared / 2, 1,
                                    0};
     if (measure(probe, HEAD_START, &one, rounds, &limits->kernel, status) < 0 ||
-        measure(probe, HEAD_START, &grid, ROUNDS_OF_GRIDS, &blocks, status) < 0 ||
+        measure(probe, HEAD_START, &grid, fewest, &blocks, status) < 0 ||
         measure(probe, HEAD_START, &lonely, few, &generations, status) < 0 ||
         measure(probe, HEAD_START_QUEUED, &many, few, &queued, status) < 0 ||
         measure_graph(probe, SERIAL, 0, few, &graph, status) < 0 ||
@@ -183,14 +189,14 @@ measure_serial(const struct probe *probe, int device, int rounds, struct launch_
 static int
 measure_programmatic(const struct probe *probe, int rounds, struct launch_limits *limits, struct status *status)
 {
-    const int few = rounds < ROUNDS_OF_MANY ? rounds : ROUNDS_OF_MANY;
+    const int few = fewer(rounds, ROUNDS_OF_MANY), fewest = fewer(rounds, ROUNDS_OF_GRIDS);
     double waiting = 0, triggering = 0, graph = 0, blocks = 0, issued = 0, busy = 0, twice = 0, done;
     const struct empties queue = {WAITING, 1, 1, 0, QUEUED, 0}, triggers = {TRIGGERING, 1, 1, 0, QUEUED, 0},
                          grid = {TRIGGERING, TRIGGERING_BLOCKS, TRIGGERING_THREADS, 0, 1, 0},
                          issue = {WAITING, 1, 1, 0, ISSUED, 0};
     if (measure(probe, HEAD_START_QUEUED, &queue, few, &waiting, status) < 0 ||
         measure(probe, HEAD_START_QUEUED, &triggers, few, &triggering, status) < 0 ||
-        measure(probe, HEAD_START, &grid, ROUNDS_OF_GRIDS, &blocks, status) < 0 ||
+        measure(probe, HEAD_START, &grid, fewest, &blocks, status) < 0 ||
         measure_graph(probe, TRIGGERING, 0, few, &graph, status) < 0 ||
         measure_graph(probe, TRIGGERING, BUSY, few, &busy, status) < 0 ||
         measure_graph(probe, TRIGGERING, 2 * BUSY, few, &twice, status) < 0 ||
@@ -225,7 +231,7 @@ limits_launch(int device, int rounds, struct launch_limits *limits, struct statu
     if (measure_serial(&probe, scope.device, rounds, limits, status) < 0 ||
         (limits->has_programmatic && measure_programmatic(&probe, rounds, limits, status) < 0))
         goto done;
-    if (limits_fresh(&scope, limits->kernel, limits->fresh, status) == 0)
+    if (limits_fresh(&scope, rounds, limits->kernel, limits->fresh, status) == 0)
         result = limits_table(&probe, &scope, rounds, &limits->table, &limits->job, status);
 done:
     probe_close(&probe);

@@ -35,8 +35,8 @@ int probe_time(const struct probe *probe, unsigned head_start, probe_launch *lau
 int limits_table(const struct probe *probe, const struct device_scope *scope, int rounds, double *table, double *job,
                  struct status *status);
 
-/* fresh.c: fills in `sizes`; `kernel` is what an empty kernel takes. */
-int limits_fresh(const struct device_scope *scope, double kernel, struct fresh_seconds sizes[LIMITS_FRESH],
+/* fresh.c: fills in `sizes`; `kernel` is what an empty kernel takes. At most 5 rounds. */
+int limits_fresh(const struct device_scope *scope, int rounds, double kernel, struct fresh_seconds sizes[LIMITS_FRESH],
                  struct status *status);
 
 /* The median of `rounds` figures, which it sorts. */

@@ -80,7 +80,7 @@ static int
 measure_link(struct status *status)
 {
     struct link_limits found = {0};
-    if (limits_link(1, 1 << 20, 1, &found, status) < 0)
+    if (limits_link(1, 1 << 16, 1, &found, status) < 0)
         return -1;
     CHECK(found.to_device > 0 && found.to_host > 0 && found.both > 0);
     CHECK(found.copy > 0 && found.queued_copy > 0 && found.stream > 0);
