@@ -241,8 +241,8 @@ def _rises(steps: list[int]) -> bool:
 
 def _told_apart(views: list[NDArray[Any]]) -> bool:
     """Whether an input walks through each axis and its neighbour."""
-    pairs = range(views[0].ndim - 1)
-    return all(any(x.strides[axis] and x.strides[axis + 1] and x.shape[axis + 1] > 1 for x in views) for axis in pairs)
+    walked = [[step != 0 and side > 1 for step, side in zip(x.strides, x.shape, strict=True)] for x in views]
+    return all(any(x[axis] and x[axis + 1] for x in walked) for axis in range(views[0].ndim - 1))
 
 
 def _apart(a: NDArray[Any], b: NDArray[Any], out: NDArray[Any]) -> bool:
