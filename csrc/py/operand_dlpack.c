@@ -124,6 +124,8 @@ dlpack_operand_from(struct module_state *state, PyObject *object, const char *wh
         Py_DECREF(import.owner);
         return -1;
     }
+    if (result->operand.device < 0 && ordered)
+        result->operand.device = device.id; /* no element tells: JAX leaves its last GPU current, not the tensor's */
     Py_XDECREF(result->exported);
     result->exported = import.owner;
     result->lent = true;
