@@ -31,7 +31,7 @@ def told(call):
             error = raised
         finally:
             _testcapi.remove_mem_hooks()
-        assert error is None or type(error) is MemoryError, (nth, error)
+        assert error is None or isinstance(error, MemoryError), (nth, error)
         well = 0 if error else well + 1
         failures += error is not None
         call()

@@ -64,8 +64,9 @@ class Interface:
 
 class DeviceArray(Interface):
     def make(self, x, stream):
-        made = vecadd.add(ForeignArray(self.driver, x), ForeignArray(self.driver, ZEROS), stream=stream)
-        self.driver.synchronize(0)
+        a, zeros = ForeignArray(self.driver, x), ForeignArray(self.driver, ZEROS)
+        made = vecadd.add(a, zeros, stream=stream)
+        self.driver.synchronize(0)  # before the operands' memory is given back
         return made
 
 

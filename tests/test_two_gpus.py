@@ -57,6 +57,13 @@ def test_sum_is_made_where_the_operands_are(make, driver, kind):
     finish(driver)
 
 
+@pytest.mark.parametrize("kind", ["DeviceArray", "DLPack"])
+def test_empty_sum_is_made_where_the_empty_operands_are(make, kind):
+    for device in (SECOND, FIRST):
+        x = make[kind](A[:0], device)
+        assert vecadd.add(x, x).device == f"cuda:{device}"
+
+
 def test_out_and_in_place(make):
     x, out = make["DeviceArray"](A, SECOND), make["interface"](A, SECOND)
     assert vecadd.add(x, x, out) is out
@@ -336,6 +343,7 @@ def test_sum_of_jax_arrays_comes_after_what_jax_still_computes_there(second_devi
 def test_torchs_streams_and_captures_on_the_second_device(second_device, runtime):
     library = Torch() if runtime == "gpu" else pytest.skip("needs two GPUs")
     torch = library.torch
+    before = library.current()
     a, out = library.make(A, SECOND), library.make(np.zeros_like(A), SECOND)
     with torch.cuda.stream(torch.cuda.Stream(SECOND)):
         b = a + 1
@@ -350,4 +358,4 @@ def test_torchs_streams_and_captures_on_the_second_device(second_device, runtime
         graph.replay()
     torch.cuda.synchronize(SECOND)
     assert torch.equal(out, a + a)
-    assert torch.cuda.current_device() == FIRST
+    assert library.current() == before
