@@ -35,6 +35,13 @@ def test_a_gain_below_4_mib_is_a_clear_one():
     assert host.pays_from((1, 2, large), [(0.9,), (0.9,), (0.9,)], clearly=0.75) == large
 
 
+def test_from_some_size_on_it_is_enough_to_lose_little():
+    found = [(1.0,), (1.0,), (1.05,), (1.04,)]
+    assert host.pays_from(SIZES, found) == host.NEVER
+    assert host.pays_from(SIZES, found, level=4) == 4
+    assert host.pays_from(SIZES, [*found[:3], (1.5,)], level=4) == host.NEVER
+
+
 def test_the_fewest_threads_that_are_as_quick_are_taken():
     assert host.fewest([4, 8, 15, 16], [1.0, 0.51, 0.5, 0.505]) == 8
     assert host.fewest([1, 2], [1.0, 0.9]) == 2

@@ -15,11 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vecadd import _core
+from vecadd._host import memory_available
 from vecadd.tune.part import Found, Part, Tell
 
 KIB, MIB = 1 << 10, 1 << 20
 
 SIZES = tuple(1 << power for power in range(15, 27))  # bytes of the sum: 2^13 to 2^24 float32
+# As well, for the stores of all threads. Two cores lost 5 % there in one run and gained 27 % in the next, by the pages
+# that the operands had: streaming reads nothing that it then overwrites, so it is taken unless it loses more than that.
+LARGE = tuple(1 << power for power in range(27, 30))
+HARMLESS_LARGE = 1.06
+MEMORY_SHARE = 8  # three arrays within that part of the free memory
 NEVER = 1 << 60  # csrc/core/host_thresholds.h
 SMALL = 256 * KIB  # bytes of the sum by which the threads' own cost is weighed
 LEAST_SHARE = 16 * KIB
@@ -88,20 +94,29 @@ def search(tell: Tell) -> Sequence[Found]:
     facts = _core.host_facts()
     threads = facts["threads"]
     operands = _operands(max(SIZES))
+    large = tuple(size for size in LARGE if 3 * size <= memory_available() // MEMORY_SHARE)
     one, all_ = Schedule(1), Schedule(threads)
     rows: dict[str, int] = {}
     words = [f"{facts['key']}, {facts['simd']}; sizes are bytes of the sum"]
 
     def compare(
-        name: str, what: str, challenger: Schedule, holder: Schedule, sample: Sample, clearly: float = PAYS
+        name: str,
+        what: str,
+        challenger: Schedule,
+        holder: Schedule,
+        sample: Sample,
+        clearly: float = PAYS,
+        more: tuple[int, ...] = (),
     ) -> None:
         found = []
-        for size in SIZES:
+        sizes = SIZES + more
+        widest = _operands(max(more)) if more else operands
+        for size in sizes:
             tell(f"{what}, {show(size)}")
             pair = [schedule.at(size, rows.get("share", 0)) for schedule in (challenger, holder)]
-            found.append(ratios(pair[0], pair[1], cut(operands, size), sample))
-        rows[name] = pays_from(SIZES, found, clearly)
-        words.append(f"{what}: {told(rows[name], SIZES, [float(np.median(each)) for each in found])}")
+            found.append(ratios(pair[0], pair[1], cut(operands if size in SIZES else widest, size), sample))
+        rows[name] = pays_from(sizes, found, clearly, level=min(more, default=NEVER))
+        words.append(f"{what}: {told(rows[name], sizes, [float(np.median(each)) for each in found])}")
 
     compare("stream_alone", "streaming stores of one thread", Schedule(1, streaming=True), one, back_to_back)
     if threads > 1:
@@ -117,7 +132,8 @@ def search(tell: Tell) -> Sequence[Found]:
         compare("threads_asleep", f"{threads} threads that sleep", all_, one, after_idling, PAYS_ASLEEP)
         rows["threads_asleep"] = max(rows["threads_awake"], rows["threads_asleep"], LEAST_ASLEEP)
         streaming = Schedule(threads, streaming=True)
-        compare("stream_together", f"streaming stores of {threads} threads", streaming, all_, back_to_back)
+        what = f"streaming stores of {threads} threads"
+        compare("stream_together", what, streaming, all_, back_to_back, more=large)
 
         tell("threads that stream")
         counts = thread_counts(threads)
@@ -158,17 +174,19 @@ def medians(
     return [float(np.median(samples[schedule])) for schedule in schedules]
 
 
-def pays_from(sizes: Sequence[int], ratios: Sequence[Sequence[float]], clearly: float = PAYS) -> int:
+def pays_from(
+    sizes: Sequence[int], ratios: Sequence[Sequence[float]], clearly: float = PAYS, level: int = NEVER
+) -> int:
     """The smallest size from which the challenger pays and beyond which it never harms; NEVER where it pays nowhere.
 
     It pays where three of four rounds took no more than PAYS of the holder's time, and ``clearly`` of it below
-    CLEARLY_BELOW.
+    CLEARLY_BELOW. From the size ``level`` on it pays unless it loses more than HARMLESS_LARGE says.
     """
     found = NEVER
     for size, values in sorted(zip(sizes, ratios, strict=True), reverse=True):
-        if np.median(values) > HARMLESS:
+        if np.median(values) > (HARMLESS_LARGE if size >= level else HARMLESS):
             break
-        if np.percentile(values, 75) <= (clearly if size < CLEARLY_BELOW else PAYS):
+        if size >= level or np.percentile(values, 75) <= (clearly if size < CLEARLY_BELOW else PAYS):
             found = size
     return found
 
