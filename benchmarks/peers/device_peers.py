@@ -134,6 +134,9 @@ def _launches_programmatically() -> bool:
     return bool(libraries.module("torch").cuda.get_device_capability() >= (9, 0))
 
 
+_MOST_OF_TRITONS = 2**30  # elements of a launch: its kernel counts them in 32 bits, and complex64 has two floats each
+
+
 def _triton_settings(
     launch: str, queue: Callable[[Any, Any, Any, int, int], None], shapes: Sequence[tuple[int, int]]
 ) -> dict[str, Add]:
@@ -141,7 +144,8 @@ def _triton_settings(
         def add(a: Any, b: Any, out: Any) -> None:
             if a.is_complex():
                 a, b, out = (_as_floats(x) for x in (a, b, out))
-            queue(a, b, out, block, warps)
+            for part in zip(*(x.split(_MOST_OF_TRITONS) for x in (a, b, out)), strict=True):
+                queue(*part, block, warps)
 
         return add
 
