@@ -144,8 +144,9 @@ def _triton_settings(
         def add(a: Any, b: Any, out: Any) -> None:
             if a.is_complex():
                 a, b, out = (_as_floats(x) for x in (a, b, out))
-            for part in zip(*(x.split(_MOST_OF_TRITONS) for x in (a, b, out)), strict=True):
-                queue(*part, block, warps)
+            parts = (x.split(_MOST_OF_TRITONS) for x in (a, b, out))
+            for some_a, some_b, some_out in zip(*parts, strict=True):
+                queue(some_a, some_b, some_out, block, warps)
 
         return add
 
