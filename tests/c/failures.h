@@ -32,9 +32,9 @@ live_same(struct live x, struct live y)
 /* Does something and CHECKs its result; 0, or -1 with *status set. */
 typedef int failing_work(struct status *status);
 
-/* Runs `work` with the first, the second, ... call of `call` failing with `error`, up to `each`, then with one four
- * times as far, and so on, until it makes no more of them. Each time either an error is told or the result is right,
- * nothing is leaked, and the next run succeeds. Returns how many runs told of an error. */
+/* Runs `work` with the first, the second, ... call of `call` failing with `error`, up to `each`, then with one
+ * sixteen times as far, and so on, until it makes no more of them. Each time either an error is told or the result is
+ * right, nothing is leaked, and the next run succeeds. Returns how many runs told of an error. */
 static inline int
 fail_calls(const char *call, int error, failing_work *work, int each)
 {
@@ -42,7 +42,7 @@ fail_calls(const char *call, int error, failing_work *work, int each)
     CHECK(work(&status) == 0, "%s: %s", call, status.text);
     const struct live before = live_now();
     int told = 0, made = 1;
-    for (int nth = 1; made; nth = nth < each ? nth + 1 : 4 * nth) {
+    for (int nth = 1; made; nth = nth < each ? nth + 1 : 16 * nth) {
         double_reset((unsigned)nth);
         double_fail(call, nth, error, 0);
         status = (struct status){0};
@@ -65,7 +65,7 @@ fail_each_call(const char *call, int error, failing_work *work)
     return fail_calls(call, error, work, INT_MAX / 2);
 }
 
-/* The same for work that makes hundreds of them in loops: the first, the second, the eighth, ... */
+/* The same for work that makes hundreds of them in loops: the first, the second, the 32nd, ... */
 static inline int
 fail_some_calls(const char *call, int error, failing_work *work)
 {

@@ -96,7 +96,7 @@ the_link_probe_leaves_nothing(void)
         "cudaStreamSynchronize",     "cudaEventElapsedTime", "cudaMemcpy",          "cudaStreamCreate",
     };
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
-        CHECK(fail_each_call(calls[i], cudaErrorUnknown, measure_link) > 0, "%s", calls[i]);
+        CHECK(fail_some_calls(calls[i], cudaErrorUnknown, measure_link) > 0, "%s", calls[i]);
     CHECK(live_now().streams == 0 && live_now().device_blocks == 0 && live_now().pinned_blocks == 0);
 }
 

@@ -178,8 +178,10 @@ a_short_job_has_the_workers_that_are_awake(void)
     unsigned seen = 0;
     if (cpus_usable() < 2)
         return; /* where a worker would spin on the caller's processor it sleeps at once */
-    for (int i = 0; i < 2000 && !(seen & 2); i++) { /* it may be kept from its own processor for a while */
+    for (int i = 0; i < 20000 && !(seen & 2); i++) { /* it may be kept from its own processor for a while */
         struct counted counted = {0};
+        if (i >= 1000)
+            sleep_us(500); /* by other programs: their time comes to an end */
         threads_run(2, 8, 1, mark_briefly, &counted);
         atomic_store(&counted.workers, 0);
         threads_run_short(2, 8, 1, mark_briefly, mark_alone, &counted);
