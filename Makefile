@@ -68,9 +68,10 @@ lint-warnings: $(VENV)/$(TAG).lint
 # ASan reports to files, those of child processes included; UBSan knows none beside ASan, and pytest would swallow what
 # it writes to standard error.
 REPORTS := $(CURDIR)/build/asan/report
-# Files that ask Python alone, compilers, or in child processes what other files ask in theirs.
-NOT_NATIVE := bench_formats build check cli laboratory load_instructions model model_check model_times \
-	model_transfers mutants notebooks peers plots profile readme results simd_levels
+# Files that ask Python alone or compilers, or ask of C what other files or the C tests ask of it here.
+NOT_NATIVE := bench_command bench_formats bench_rounds bench_sweeps build check cli cold ecosystem laboratory limits \
+	load_instructions model model_check model_times model_transfers mutants notebooks peers plots profile readme \
+	results simd_levels tune tune_device tune_host
 sanitize: $(VENV)/$(TAG).test
 	UBSAN_OPTIONS=print_stacktrace=1 $(NATIVE) --variant asan --run ctests conformance
 	$(NATIVE) --variant asan double
