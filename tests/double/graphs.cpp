@@ -3,6 +3,7 @@
 #include "machine.h"
 
 #include <algorithm>
+#include <utility>
 
 cudaError_t
 capture_invalidate(capture &broken, cudaError_t why)
@@ -15,8 +16,8 @@ capture_invalidate(capture &broken, cudaError_t why)
 static capture *
 implied(const machine &m, const stream &legacy)
 {
-    for (const auto &[handle, other] : m.stream_handles)
-        if (other->capturing && other->blocking && other->device == legacy.device)
+    for (const stream_ptr &other : m.streams)
+        if (other->capturing && other->blocking && !other->destroyed && other->device == legacy.device)
             return other->capturing.get();
     return nullptr;
 }
@@ -45,16 +46,39 @@ waitable_stream(machine &m, cudaStream_t handle, stream_ptr &stream)
     return error;
 }
 
+static thread_local cudaStreamCaptureMode thread_mode = cudaStreamCaptureModeGlobal;
+
+cudaError_t
+cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode *mode)
+{
+    return cuda_call(__func__, [&](machine &) {
+        if (!mode || static_cast<unsigned>(*mode) > cudaStreamCaptureModeRelaxed)
+            return cudaErrorInvalidValue;
+        std::swap(*mode, thread_mode);
+        return cudaSuccess;
+    });
+}
+
 cudaError_t
 forbidden_in_capture(machine &m)
 {
-    for (const auto &[handle, stream] : m.stream_handles) {
-        capture *const open = stream->capturing.get();
-        if (!open || open->mode == cudaStreamCaptureModeRelaxed)
+    for (const stream_ptr &stream : m.streams) {
+        capture *const open = stream->destroyed ? nullptr : stream->capturing.get();
+        if (!open || open->mode == cudaStreamCaptureModeRelaxed || thread_mode == cudaStreamCaptureModeRelaxed)
             continue;
-        if (open->mode == cudaStreamCaptureModeGlobal || open->thread == std::this_thread::get_id())
+        if ((open->mode == cudaStreamCaptureModeGlobal && thread_mode == cudaStreamCaptureModeGlobal) ||
+            open->thread == std::this_thread::get_id())
             return capture_invalidate(*open, cudaErrorStreamCaptureUnsupported);
     }
+    return cudaSuccess;
+}
+
+cudaError_t
+forbidden_beside_captures(machine &m)
+{
+    for (const stream_ptr &stream : m.streams)
+        if (stream->capturing && !stream->destroyed)
+            return capture_invalidate(*stream->capturing, cudaErrorStreamCaptureUnsupported);
     return cudaSuccess;
 }
 

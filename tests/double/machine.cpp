@@ -92,13 +92,17 @@ injected(machine &m, const char *name)
     return cudaSuccess;
 }
 
-/* Calls that may wait for work on the device. */
+/* Calls that end a capture of global mode from any thread, and one of its own from the capturing thread. */
 static bool
-may_wait(const std::string &name)
+is_unsafe(const std::string &name)
 {
-    static const std::set<std::string> names = {"cudaMalloc",    "cudaFree",     "cudaMallocHost",
-                                                "cudaHostAlloc", "cudaFreeHost", "cudaDeviceSynchronize",
-                                                "cudaMemcpy"};
+    static const std::set<std::string> names = {
+        "cudaMalloc",           "cudaMallocManaged",      "cudaFree",
+        "cudaMallocHost",       "cudaHostAlloc",          "cudaFreeHost",
+        "cudaHostRegister",     "cudaHostUnregister",     "cudaEventQuery",
+        "cudaEventSynchronize", "cudaStreamQuery",        "cudaStreamSynchronize",
+        "cudaMemPoolCreate",    "cudaMemPoolTrimTo",      "cudaGraphInstantiate",
+        "cudaGraphExecDestroy", "cudaMemPoolSetAttribute"};
     return names.count(name);
 }
 
@@ -116,7 +120,9 @@ call_enter(machine &m, const char *name, bool needs_driver)
         return cudaErrorNoDevice;
     if (m.sticky != cudaSuccess)
         return m.sticky;
-    return may_wait(name) ? forbidden_in_capture(m) : cudaSuccess;
+    if (std::string(name) == "cudaDeviceSynchronize")
+        return forbidden_beside_captures(m);
+    return is_unsafe(name) ? forbidden_in_capture(m) : cudaSuccess;
 }
 
 cudaError_t

@@ -248,6 +248,7 @@ cudaError_t waitable_stream(machine &m, cudaStream_t handle, stream_ptr &stream)
 void capture_node(stream &stream, std::function<void()> run, work_kind kind);
 cudaError_t capture_invalidate(capture &broken, cudaError_t why);
 cudaError_t forbidden_in_capture(machine &m); /* a call that could wait for a stream that captures, on this thread */
+cudaError_t forbidden_beside_captures(machine &m); /* a call that waits for every stream, in any mode of the thread */
 
 /* memory.cpp */
 block_ptr block_at(machine &m, const void *address); /* null: memory that CUDA does not know */

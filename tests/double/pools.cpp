@@ -50,10 +50,13 @@ release_in_graph(stream &capturing, const block_ptr &block)
 static cudaError_t
 allocate(machine &m, pool *p, void **memory, size_t bytes, const stream_ptr &stream)
 {
-    if (!stream)
-        return cudaErrorInvalidResourceHandle;
     if (!p || !memory)
         return cudaErrorInvalidValue;
+    if (!stream->capturing) {
+        const cudaError_t error = forbidden_in_capture(m);
+        if (error != cudaSuccess)
+            return error;
+    }
     *memory = nullptr;
     if (bytes == 0)
         return cudaSuccess;
@@ -89,25 +92,32 @@ cudaError_t
 cudaMallocAsync(void **memory, size_t bytes, cudaStream_t handle)
 {
     return cuda_call(__func__, [&](machine &m) {
-        const stream_ptr stream = stream_of(m, handle);
-        return allocate(m, stream ? &m.default_pools[stream->device] : nullptr, memory, bytes, stream);
+        stream_ptr stream;
+        const cudaError_t error = usable_stream(m, handle, stream);
+        return error == cudaSuccess ? allocate(m, &m.default_pools[stream->device], memory, bytes, stream) : error;
     });
 }
 
 cudaError_t
-cudaMallocFromPoolAsync(void **memory, size_t bytes, cudaMemPool_t handle, cudaStream_t stream)
+cudaMallocFromPoolAsync(void **memory, size_t bytes, cudaMemPool_t pool_handle, cudaStream_t handle)
 {
-    return cuda_call(__func__,
-                     [&](machine &m) { return allocate(m, pool_of(m, handle), memory, bytes, stream_of(m, stream)); });
+    return cuda_call(__func__, [&](machine &m) {
+        stream_ptr stream;
+        const cudaError_t error = usable_stream(m, handle, stream);
+        return error == cudaSuccess ? allocate(m, pool_of(m, pool_handle), memory, bytes, stream) : error;
+    });
 }
 
 cudaError_t
 cudaFreeAsync(void *memory, cudaStream_t handle)
 {
     return cuda_call(__func__, [&](machine &m) {
-        const stream_ptr stream = stream_of(m, handle);
-        if (!stream)
-            return cudaErrorInvalidResourceHandle;
+        stream_ptr stream;
+        cudaError_t error = usable_stream(m, handle, stream);
+        if (error == cudaSuccess && !stream->capturing)
+            error = forbidden_in_capture(m);
+        if (error != cudaSuccess)
+            return error;
         if (!memory)
             return cudaSuccess;
         const block_ptr found = block_at(m, memory);
