@@ -31,6 +31,8 @@ ONLY_WITH_CUDA = {
     "csrc/core/memory.c",
     "csrc/core/plan_graph.c",
     "csrc/core/recipes.c",
+    "csrc/core/capture_mode.c",
+    "csrc/core/events.c",
     "csrc/core/stream.c",
     "csrc/core/strided.c",
     "csrc/core/transfer.c",

@@ -4,9 +4,13 @@ The capture is of the strictest mode, in which a wait, an allocation or a query 
 CuPy capture is in test_torch.py and test_cupy.py.
 """
 
+import gc
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from arrays import assert_same_values
+from conftest import ON_DOUBLE
 from foreign import DLPackArray
 
 import vecadd
@@ -185,3 +189,95 @@ def test_a_stream_that_the_capture_leads_to_becomes_part_of_it(driver, foreign, 
         vecadd.add(out, y, out)
     driver.launch(graph[0], stream)
     assert_same_values(out.numpy(), A + 3 * B)
+
+
+# Beside a capture of global mode, which a query, a wait or an allocation of any other thread would end.
+
+LARGE = np.arange(100_000, dtype=np.int32)
+
+
+def one_of_a_library(work):
+    """DLPack's arrays are held until an event has been reached, which later additions ask for."""
+    for _ in range(3):
+        vecadd.add(DLPackArray(work.x), DLPackArray(work.x), work.out)
+
+
+def use_a_plan(work):
+    vecadd.plan(work.x, work.x, work.out)()
+    vecadd.plan([work.x], [work.x], [work.out])()
+
+
+def copy_to_the_host(work):
+    assert_same_values((work.ours + work.ours).numpy(), LARGE + LARGE)
+
+
+BESIDE = [
+    one_of_a_library,
+    use_a_plan,
+    copy_to_the_host,
+    lambda work: vecadd.add(work.ours, work.ours, stream=work.stream),
+    lambda work: vecadd.add_many([work.ours], [work.ours]),
+    lambda work: vecadd.to_device(LARGE),
+    lambda work: (work.ours[::2] + work.ours[1::2]).numpy(),
+    lambda work: work.ours.copy(),
+    lambda work: work.ours.__dlpack__(stream=work.stream),
+    lambda work: vecadd.empty_pinned(100),
+    lambda work: vecadd.add(LARGE, LARGE, device="cuda"),
+    lambda work: vecadd.add(*work.pinned, device="cuda"),
+    lambda work: vecadd.add(work.huge, work.huge, work.huge, device="hybrid"),
+    lambda work: vecadd.release(),
+    lambda work: vecadd.memory_stats(),
+]
+NAMES = ["of a library", "plans", "numpy", "add", "add_many", "to_device", "views", "copy", "__dlpack__", "empty_pinned",
+         "staged", "pinned", "hybrid", "release", "memory_stats"]  # fmt: skip
+
+
+class Work:
+    """What a call beside a capture needs; to make it would end the capture."""
+
+    def __init__(self, driver, foreign):
+        self.stream = driver.stream()
+        self.x, self.out = foreign(LARGE), foreign(LARGE)
+        self.ours = vecadd.to_device(LARGE)
+        self.pinned = [vecadd.empty_pinned(LARGE.shape, "i4") for _ in range(3)]
+        self.huge = vecadd.empty_pinned(9 << 20, "i4")
+        for array in (*self.pinned, self.huge):
+            array[...] = 1
+
+
+def in_another_thread(work):
+    """Its result, or what it raises."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(work).result(60)
+
+
+@pytest.mark.parametrize("call", BESIDE, ids=NAMES)
+def test_a_capture_goes_on_while_another_thread_calls(driver, foreign, stream, call):
+    x, y, out = (foreign(a, stream=stream) for a in (A, B, np.zeros_like(A)))
+    work = Work(driver, foreign)
+    call(work)
+    with driver.capture(stream) as graph:
+        vecadd.add(x, y, out)
+        in_another_thread(lambda: call(work) is None)
+        gc.collect()
+        vecadd.add(out, y, out)
+    driver.launch(graph[0], stream)
+    assert_same_values(out.numpy(), A + 2 * B)
+    del work
+    vecadd.release()
+
+
+@pytest.mark.parametrize("first", ["device", "transfer"])
+def test_a_device_may_be_used_for_the_first_time_beside_a_capture(device, child, first):
+    child(f"""
+import numpy as np, vecadd, foreign
+from concurrent.futures import ThreadPoolExecutor
+driver = foreign.open_driver({ON_DOUBLE})
+a, stream = np.arange(1000.0), driver.stream()
+with driver.capture(stream), ThreadPoolExecutor(1) as pool:
+    if {first!r} == "device":
+        assert (pool.submit(lambda: vecadd.to_device(a).numpy()).result() == a).all()
+    else:
+        assert (pool.submit(lambda: vecadd.add(a, a, device="cuda")).result() == a + a).all()
+driver.close()
+""")

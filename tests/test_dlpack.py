@@ -145,6 +145,71 @@ def test_later_additions_let_go_of_what_is_done(double, lend, driver):
     finish(driver)
 
 
+@pytest.mark.parametrize(
+    ("call", "status"),
+    [("cudaEventQuery", 900), ("cudaEventQuery", 999), ("cudaStreamIsCapturing", 906), ("cudaStreamIsCapturing", 999)],
+)
+def test_an_error_of_the_question_does_not_give_a_tensor_back_early(double, lend, driver, call, status):
+    """A capture of another thread's, or the legacy default stream that cannot be used beside one, is no answer."""
+    x = lend(np.ones(N))
+    double.fail(call, 1, status)
+    vecadd.add(x, x)
+    assert x.deleted == 0
+    finish(driver)
+    assert x.deleted == 2
+
+
+def test_a_tensor_is_held_where_the_kernel_can_neither_be_marked_nor_waited_for(double, lend, driver):
+    x = lend(np.ones(N))
+    vecadd.to_device(np.ones(N))
+    for call in ("cudaEventRecord", "cudaStreamSynchronize", "cudaDeviceSynchronize"):
+        double.fail(call, 1, 999)
+    vecadd.add(x, x)
+    double.fail("cudaEventQuery", 1, 600)
+    vecadd.memory_stats()
+    assert x.deleted == 0
+    finish(driver)
+    assert x.deleted == 2
+
+
+def test_a_slow_stream_holds_up_nothing_of_the_others(double, lend, driver):
+    x, y, slow, quick = lend(np.ones(N)), lend(np.ones(N)), driver.stream(), driver.stream()
+    double.fail("cudaEventQuery", 1, 600)  # the one of x, which each addition asks for first
+    vecadd.add(x, x, stream=slow)
+    double.fail("cudaEventQuery", 1, 600)
+    double.fail("cudaEventQuery", 1, 600)
+    vecadd.add(y, y, stream=quick)
+    double.stream_synchronize(quick)
+    double.fail("cudaEventQuery", 1, 600)
+    _core.release()
+    assert (x.deleted, y.deleted) == (0, 2)
+    finish(driver)
+    assert x.deleted == 2
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        lambda x: vecadd.add(x, x),
+        lambda x: vecadd.add_many([x], [x]),
+        lambda x: vecadd.plan(x, x, x)(),
+        lambda x: vecadd.to_device(np.ones(N)),
+        lambda x: x.numpy(),
+        lambda x: vecadd.memory_stats(),
+        lambda x: vecadd.release(),
+    ],
+    ids=["add", "add_many", "plan", "to_device", "numpy", "memory_stats", "release"],
+)
+def test_any_later_call_gives_back_what_is_done(double, lend, driver, later):
+    x, ours = lend(np.ones(N)), vecadd.to_device(np.ones(N))
+    double.fail("cudaEventQuery", 1, 600)
+    vecadd.add(x, x)
+    driver.synchronize(0)
+    assert x.deleted == 0
+    later(ours)
+    assert x.deleted == 2
+
+
 def test_offset_in_bytes_is_added_to_the_pointer(lend, driver):
     a = np.arange(N, dtype=np.float32)
     x = lend(a, shape=(N - 3,), byte_offset=12)

@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "batch_kernel.h"
+#include "capture_mode.h"
 #include "device_state.h"
+#include "events.h"
 #include "kernels.h"
 #include "routes.h"
 #include "runtime.h"
@@ -229,13 +231,15 @@ state_make(struct device_state *state, int device, struct status *status)
 {
     int result = -1;
     pthread_mutex_lock(&state->lock);
+    const enum cudaStreamCaptureMode before = capture_mode_relax();
     if (atomic_load(&state->ready)) {
         result = 0;
         goto done;
     }
     if (kernels_find(state, device, status) < 0 || pool_make(&state->pool, device, status) < 0)
         goto done;
-    cudaError_t error = cudaEventCreateWithFlags(&state->join, cudaEventDisableTiming);
+    cudaEvent_t event;
+    cudaError_t error = event_take(state, &event);
     if (error != cudaSuccess) {
         device_status(status, error, "cudaEventCreateWithFlags");
         cudaMemPoolDestroy(state->pool);
@@ -248,14 +252,16 @@ state_make(struct device_state *state, int device, struct status *status)
         error = strided_load();
     if (error != cudaSuccess) {
         device_status(status, error, "cudaFuncGetAttributes");
-        cudaEventDestroy(state->join);
+        cudaEventDestroy(event);
         cudaMemPoolDestroy(state->pool);
         goto done;
     }
+    event_give(state, event);
     find_routes(device);
     atomic_store(&state->ready, true);
     result = 0;
 done:
+    capture_mode_restore(before);
     pthread_mutex_unlock(&state->lock);
     return result;
 }
@@ -344,7 +350,11 @@ void
 device_pools_trim(void)
 {
     struct device_table *table = runtime_cuda_usable() ? atomic_load(&runtime.devices) : NULL;
-    for (int i = 0; table && i < table->count; i++)
+    if (!table)
+        return;
+    const enum cudaStreamCaptureMode before = capture_mode_relax();
+    for (int i = 0; i < table->count; i++)
         if (atomic_load(&table->state[i].ready) && cudaMemPoolTrimTo(table->state[i].pool, 0) != cudaSuccess)
             cudaGetLastError();
+    capture_mode_restore(before);
 }

@@ -82,6 +82,9 @@ int device_check_pointer_near(const void *pointer, size_t bytes, const char *wha
  * stream-ordered temporary. Runs ROUTE_DEVICE. */
 int device_add(const struct plan *plan, struct status *status);
 
+/* Whether nothing runs on the device any more, and nothing ever will. */
+bool device_is_lost(int cuda_error);
+
 /* Sets *status from a cudaError_t: the one table of what each means. `call` names the CUDA function. Always returns -1.
  */
 int device_status(struct status *status, int cuda_error, const char *call);

@@ -3,7 +3,7 @@
 
 #include "device.h"
 
-static const struct {
+static const struct error_row {
     cudaError_t error;
     enum status_code code;
     const char *sentence;
@@ -56,16 +56,28 @@ insufficient_driver(struct status *status)
                       driver / 1000, driver % 1000 / 10, runtime_version / 1000, runtime_version % 1000 / 10);
 }
 
+static const struct error_row *
+row_of(int cuda_error)
+{
+    for (size_t i = 0; i < sizeof error_table / sizeof *error_table; i++)
+        if ((int)error_table[i].error == cuda_error)
+            return &error_table[i];
+    return NULL;
+}
+
+bool
+device_is_lost(int cuda_error)
+{
+    const struct error_row *row = row_of(cuda_error);
+    return row && row->code == STATUS_DEVICE_LOST;
+}
+
 int
 device_status(struct status *status, int cuda_error, const char *call)
 {
-    enum status_code code = STATUS_CUDA;
-    const char *sentence = cudaGetErrorString(cuda_error);
-    for (size_t i = 0; i < sizeof error_table / sizeof *error_table; i++)
-        if ((int)error_table[i].error == cuda_error) {
-            code = error_table[i].code;
-            sentence = error_table[i].sentence;
-        }
+    const struct error_row *row = row_of(cuda_error);
+    const enum status_code code = row ? row->code : STATUS_CUDA;
+    const char *sentence = row ? row->sentence : cudaGetErrorString(cuda_error);
     if (cuda_error == cudaErrorInsufficientDriver)
         insufficient_driver(status);
     else

@@ -14,11 +14,13 @@
 #include "recipes.h"
 #include "status.h"
 
+enum { SPARE_EVENTS = 16 };
+
 struct device_state {
-    atomic_bool ready;    /* all else but the lock is made */
-    pthread_mutex_t lock; /* held while they are made, and by stream.c from the record of `join` to its wait */
-    cudaMemPool_t pool;   /* ours alone: another library's trims and thresholds do not reach it */
-    cudaEvent_t join;     /* the one event of stream.c */
+    atomic_bool ready;                        /* all else but the lock and `home` is made */
+    pthread_mutex_t lock;                     /* held while they are made */
+    cudaMemPool_t pool;                       /* ours alone: another library's trims and thresholds do not reach it */
+    _Atomic(cudaEvent_t) spare[SPARE_EVENTS]; /* events.c; NULL where there is none */
     struct recipes recipes;
     bool programmatic; /* whether kernels may be launched to begin before the one ahead has ended: from 9.0 on */
 };

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "capture_mode.h"
 #include "device.h"
 #include "graph_kind.h"
 #include "runtime.h"
@@ -57,9 +58,12 @@ graph_capture(cudaGraphExec_t *exec, graph_launches *launches, const void *conte
     cudaStream_t stream;
     int result = -1;
     *exec = NULL;
+    const enum cudaStreamCaptureMode before = capture_mode_relax();
     cudaError_t error = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
-    if (error != cudaSuccess)
-        return device_status(status, error, "cudaStreamCreateWithFlags");
+    if (error != cudaSuccess) {
+        device_status(status, error, "cudaStreamCreateWithFlags");
+        goto done;
+    }
     if (capture(&graph, stream, launches, context, status) == 0)
         result = instantiate(exec, graph, stream, status);
     if (result < 0) {
@@ -70,14 +74,20 @@ graph_capture(cudaGraphExec_t *exec, graph_launches *launches, const void *conte
         cudaGetLastError();
     if (cudaStreamDestroy(stream) != cudaSuccess)
         cudaGetLastError();
+done:
+    capture_mode_restore(before);
     return result;
 }
 
 void
 graph_free(cudaGraphExec_t graph)
 {
-    if (graph && cudaGraphExecDestroy(graph) != cudaSuccess)
+    if (!graph)
+        return;
+    const enum cudaStreamCaptureMode before = capture_mode_relax();
+    if (cudaGraphExecDestroy(graph) != cudaSuccess)
         cudaGetLastError();
+    capture_mode_restore(before);
 }
 
 /* A stream that captures already cannot be captured from anew. */

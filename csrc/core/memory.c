@@ -5,9 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "capture_mode.h"
 #include "device.h"
 #include "device_state.h"
 #include "runtime.h"
+#include "stream.h"
 
 /* What callers hold. */
 struct held {
@@ -57,13 +59,17 @@ int
 pool_allocate(const struct device_scope *scope, cudaStream_t stream, size_t bytes, void **memory, struct status *status)
 {
     const cudaMemPool_t pool = scope->state->pool;
+    const enum cudaStreamCaptureMode before = capture_mode_relax();
     cudaError_t error = cudaMallocFromPoolAsync(memory, bytes, pool, stream);
     if (error == cudaErrorMemoryAllocation) {
         cudaGetLastError();
-        cudaStreamSynchronize(stream); /* what was released on it is only now back in the pool */
-        cudaMemPoolTrimTo(pool, 0);
-        error = cudaMallocFromPoolAsync(memory, bytes, pool, stream);
+        if (!stream_is_busy(stream)) {     /* else the wait would end a capture */
+            cudaStreamSynchronize(stream); /* what was released on it is only now back in the pool */
+            cudaMemPoolTrimTo(pool, 0);
+            error = cudaMallocFromPoolAsync(memory, bytes, pool, stream);
+        }
     }
+    capture_mode_restore(before);
     if (error == cudaSuccess)
         return 0;
     device_status(status, error, "cudaMallocFromPoolAsync");
@@ -78,12 +84,13 @@ pool_release(cudaStream_t stream, void *memory)
 {
     if (!memory)
         return;
+    const enum cudaStreamCaptureMode before = capture_mode_relax();
     cudaError_t error = cudaFreeAsync(memory, stream);
-    if (error == cudaSuccess)
-        return;
     if (error == cudaErrorInvalidResourceHandle || error == cudaErrorContextIsDestroyed)
         cudaFreeAsync(memory, cudaStreamLegacy);
-    cudaGetLastError();
+    if (error != cudaSuccess)
+        cudaGetLastError();
+    capture_mode_restore(before);
 }
 
 int
@@ -128,7 +135,9 @@ pinned_allocate(size_t bytes, void **memory, struct status *status)
         return -1;
 
     void *made = NULL;
+    const enum cudaStreamCaptureMode before = capture_mode_relax();
     cudaError_t error = cudaHostAlloc(&made, bytes ? bytes : 1, cudaHostAllocPortable | cudaHostAllocMapped);
+    capture_mode_restore(before);
     if (error == cudaSuccess) {
         memset(made, 0, bytes);
         held_add(&pinned_held, bytes);
@@ -153,8 +162,10 @@ pinned_release(void *memory, size_t bytes)
     held_remove(&pinned_held, bytes);
     if (!device_enter_to_release(&scope, -1))
         return;
+    const enum cudaStreamCaptureMode before = capture_mode_relax();
     if (cudaFreeHost(memory) != cudaSuccess)
         cudaGetLastError();
+    capture_mode_restore(before);
     device_leave(&scope);
 }
 

@@ -202,19 +202,27 @@ stream_join(int device, void *before, void *after, struct status *status)
     return no_cuda(status);
 }
 
-void
+bool
 stream_join_if_free(int device, void *before, void *after)
 {
-}
-
-void *
-stream_mark(int device, void *stream)
-{
-    return NULL;
+    return true;
 }
 
 bool
-stream_mark_reached(void *mark)
+stream_is_busy(void *stream)
+{
+    return false;
+}
+
+enum stream_marked
+stream_mark(int device, void *stream, void **mark)
+{
+    *mark = NULL;
+    return STREAM_DONE;
+}
+
+bool
+stream_mark_reached(int device, void *mark)
 {
     return true;
 }

@@ -1,16 +1,30 @@
 #include "stream.h"
 
+#include "capture_mode.h"
 #include "device.h"
 #include "device_state.h"
+#include "events.h"
 #include "runtime.h"
+
+/* A wait for the device ends every capture on it in every mode, so it is not tried where a capture is why the stream
+ * could not be waited for: it would fail too. */
+static cudaError_t
+wait_for(cudaStream_t stream, bool *done)
+{
+    const enum cudaStreamCaptureMode before = capture_mode_relax();
+    const cudaError_t error = cudaStreamSynchronize(stream);
+    *done = error == cudaSuccess;
+    if (error != cudaSuccess && !capture_is_why(error))
+        *done = cudaDeviceSynchronize() == cudaSuccess;
+    capture_mode_restore(before);
+    return error;
+}
 
 cudaError_t
 stream_wait(cudaStream_t stream)
 {
-    cudaError_t error = cudaStreamSynchronize(stream);
-    if (error != cudaSuccess)
-        cudaDeviceSynchronize();
-    return error;
+    bool done;
+    return wait_for(stream, &done);
 }
 
 int
@@ -63,6 +77,41 @@ stream_any_captures(void *stream, void *const *others, size_t count, bool *captu
     return 0;
 }
 
+/* The legacy default stream cannot be used while a blocking stream captures, and to try ends that capture. */
+static cudaError_t
+ask_legacy(cudaStream_t stream)
+{
+    enum cudaStreamCaptureStatus capturing;
+    if (stream != NULL && stream != cudaStreamLegacy)
+        return cudaSuccess;
+    return cudaStreamIsCapturing(stream, &capturing);
+}
+
+/* A wait takes the event as it was last recorded, so that the event may be recorded anew once the wait is queued. */
+static cudaError_t
+join(struct device_state *state, cudaStream_t before, cudaStream_t after, const char **call)
+{
+    cudaEvent_t event;
+    *call = "cudaStreamIsCapturing";
+    cudaError_t error = ask_legacy(before);
+    if (error == cudaSuccess)
+        error = ask_legacy(after);
+    if (error != cudaSuccess)
+        return error;
+    *call = "cudaEventCreateWithFlags";
+    error = event_take(state, &event);
+    if (error != cudaSuccess)
+        return error;
+    *call = "cudaEventRecord";
+    error = cudaEventRecord(event, before);
+    if (error == cudaSuccess) {
+        *call = "cudaStreamWaitEvent";
+        error = cudaStreamWaitEvent(after, event, cudaEventWaitDefault);
+    }
+    event_give(state, event);
+    return error;
+}
+
 int
 stream_join(int device, void *before, void *after, struct status *status)
 {
@@ -71,18 +120,8 @@ stream_join(int device, void *before, void *after, struct status *status)
     struct device_scope scope;
     if (device_enter(&scope, device, status) < 0)
         return -1;
-
-    /* A wait takes the event as it was last recorded, so one event serves every join as long as no other thread records
-     * it in between: 0.4 us under the lock, where an event a call costs 0.2 us more. */
-    pthread_mutex_lock(&scope.state->lock);
-    const char *call = "cudaEventRecord";
-    cudaError_t error = cudaEventRecord(scope.state->join, before);
-    if (error == cudaSuccess) {
-        call = "cudaStreamWaitEvent";
-        error = cudaStreamWaitEvent(after, scope.state->join, cudaEventWaitDefault);
-    }
-    pthread_mutex_unlock(&scope.state->lock);
-
+    const char *call;
+    const cudaError_t error = join(scope.state, before, after, &call);
     if (error != cudaSuccess)
         device_status(status, error, call);
     device_leave(&scope);
@@ -110,59 +149,102 @@ stream_come_before(int device, void *stream, void *other, bool in_capture, struc
     return join_in(device, stream, other, other, in_capture, status);
 }
 
-/* Also false where it cannot be asked: the legacy default stream while another one captures. */
-static bool
-is_free(cudaStream_t stream)
+/* What may be queued on a stream by a caller that must not become part of a graph. */
+enum stream_state {
+    STREAM_FREE,
+    STREAM_BUSY, /* it captures; or it is the legacy default stream, and a blocking one captures */
+    STREAM_GONE, /* no such stream, or no such device any more */
+};
+
+static enum stream_state
+state_of(cudaStream_t stream)
 {
     enum cudaStreamCaptureStatus capturing;
-    if (cudaStreamIsCapturing(stream, &capturing) == cudaSuccess)
-        return capturing == cudaStreamCaptureStatusNone;
+    const cudaError_t error = cudaStreamIsCapturing(stream, &capturing);
+    if (error == cudaSuccess)
+        return capturing == cudaStreamCaptureStatusNone ? STREAM_FREE : STREAM_BUSY;
     cudaGetLastError();
-    return false;
+    return capture_is_why(error) ? STREAM_BUSY : STREAM_GONE;
 }
 
-void
+bool
+stream_is_busy(void *stream)
+{
+    return state_of(stream) == STREAM_BUSY;
+}
+
+bool
 stream_join_if_free(int device, void *before, void *after)
 {
     struct device_scope scope;
     struct status ignored;
-    if (before == after || device_enter(&scope, device, &ignored) < 0)
-        return;
-    if (is_free(before) && is_free(after))
+    if (before == after || !device_enter_to_release(&scope, device))
+        return true;
+    const enum stream_state first = state_of(before), second = state_of(after);
+    const bool later = first == STREAM_BUSY || second == STREAM_BUSY;
+    if (first == STREAM_FREE && second == STREAM_FREE)
         stream_join(device, before, after, &ignored);
     device_leave(&scope);
+    return !later;
 }
 
-void *
-stream_mark(int device, void *stream)
+/* The mark of a stream that is free. */
+static enum stream_marked
+mark_free(struct device_state *state, cudaStream_t stream, void **mark)
+{
+    cudaEvent_t event;
+    bool done;
+    cudaError_t error = event_take(state, &event);
+    if (error == cudaSuccess) {
+        error = cudaEventRecord(event, stream);
+        if (error == cudaSuccess) {
+            *mark = event;
+            return STREAM_MARKED;
+        }
+        event_give(state, event);
+    }
+    error = wait_for(stream, &done);
+    cudaGetLastError();
+    return done || device_is_lost(error) ? STREAM_DONE : STREAM_UNMARKED;
+}
+
+enum stream_marked
+stream_mark(int device, void *stream, void **mark)
 {
     struct device_scope scope;
-    struct status ignored;
-    cudaEvent_t event = NULL;
-    if (device_enter(&scope, device, &ignored) < 0)
-        return NULL;
-    if (is_free(stream) && (cudaEventCreateWithFlags(&event, cudaEventDisableTiming) != cudaSuccess ||
-                            cudaEventRecord(event, stream) != cudaSuccess)) {
-        if (event)
-            cudaEventDestroy(event);
-        event = NULL;
-        stream_wait(stream);
+    enum cudaStreamCaptureStatus capturing;
+    enum stream_marked result = STREAM_UNMARKED;
+    *mark = NULL;
+    if (!runtime_cuda_usable() || !device_enter_to_release(&scope, device))
+        return STREAM_UNMARKED;
+    const cudaError_t error = cudaStreamIsCapturing(stream, &capturing);
+    if (error != cudaSuccess) {
         cudaGetLastError();
-    }
+        result = device_is_lost(error) ? STREAM_DONE : STREAM_UNMARKED;
+    } else if (capturing != cudaStreamCaptureStatusNone)
+        result = STREAM_CAPTURED;
+    else
+        result = mark_free(scope.state, stream, mark);
     device_leave(&scope);
-    return event;
+    return result;
 }
 
 bool
-stream_mark_reached(void *mark)
+stream_mark_reached(int device, void *mark)
 {
+    struct device_scope scope;
     if (!runtime_cuda_usable())
         return false;
-    cudaError_t error = cudaEventQuery(mark);
+    const enum cudaStreamCaptureMode before = capture_mode_relax();
+    const cudaError_t error = cudaEventQuery(mark);
+    capture_mode_restore(before);
     if (error != cudaSuccess)
         cudaGetLastError();
-    if (error == cudaErrorNotReady)
+    if (error != cudaSuccess && !device_is_lost(error))
         return false;
-    cudaEventDestroy(mark);
+    if (device_enter_to_release(&scope, device)) {
+        event_give(scope.state, mark);
+        device_leave(&scope);
+    }
     return true;
 }

@@ -29,17 +29,28 @@ int stream_any_captures(void *stream, void *const *others, size_t count, bool *c
 int stream_come_after(int device, void *stream, void *other, bool in_capture, struct status *status);
 int stream_come_before(int device, void *stream, void *other, bool in_capture, struct status *status);
 
-/* stream_join, or nothing where one of the two captures or is gone: for destructors, which must not become part of a
- * graph and have nobody to tell. */
-void stream_join_if_free(int device, void *before, void *after);
+/* stream_join for destructors, which must not become part of a graph and have nobody to tell: false where one of the
+ * two cannot be used as long as a stream captures, and the join is to be tried again later. A stream that is gone is
+ * passed over. */
+bool stream_join_if_free(int device, void *before, void *after);
 
-/* A point in a stream's work, for what has to live until it is reached. NULL where nothing needs to live on: the stream
- * captures, and what a graph uses has to live as long as the graph; or no event could be had, and the stream was waited
- * for. Waits while the stream's queue is full, so the caller holds no lock. */
-void *stream_mark(int device, void *stream);
+/* Whether nothing may be queued on the stream as long as some stream captures: it captures itself, or it is the legacy
+ * default stream and a blocking stream captures. */
+bool stream_is_busy(void *stream);
 
-/* Whether it is reached, or can be asked no more; it is freed then. No CUDA call where CUDA is no longer usable: false.
- */
-bool stream_mark_reached(void *mark);
+/* What is known of the work that a stream holds, for what has to live until it is done. */
+enum stream_marked {
+    STREAM_MARKED,   /* *mark is a point behind it */
+    STREAM_DONE,     /* no event could be had, and the stream was waited for; or the device is lost */
+    STREAM_CAPTURED, /* the stream captures: what a graph uses has to live as long as the graph */
+    STREAM_UNMARKED, /* it may be under way, and could neither be marked nor waited for: to be tried again later */
+};
+
+/* Waits while the stream's queue is full, so the caller holds no lock. */
+enum stream_marked stream_mark(int device, void *stream, void **mark);
+
+/* Whether the GPU has reached the mark, which is freed then. An error of the question is no answer: only a device that
+ * is lost runs nothing any more. No CUDA call where CUDA is no longer usable: false. May wait where it frees. */
+bool stream_mark_reached(int device, void *mark);
 
 #endif

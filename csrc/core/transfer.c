@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "capture_mode.h"
 #include "host.h"
 #include "runtime.h"
 #include "threads.h"
@@ -71,6 +72,7 @@ run_staged(struct transfer *job, struct slot *slots)
         transfer_fail(job, &status);
         return;
     }
+    const enum cudaStreamCaptureMode before = capture_mode_relax();
     for (int i = 0; i < job->depth; i++)
         slot_start(job, &slots[i]);
     for (size_t turn = 0; !atomic_load(&job->failed); turn++) {
@@ -86,6 +88,7 @@ run_staged(struct transfer *job, struct slot *slots)
         slot_drain(job, &slots[i]);
     for (int i = 0; i < job->depth; i++)
         slot_finish(job, &slots[i]);
+    capture_mode_restore(before);
     device_leave(&scope);
 }
 
@@ -187,9 +190,11 @@ transfer_by(transfer_body *body, const struct plan *plan, const struct transfer_
                            .device = scope.device,
                            .width = lane_size[plan->lane],
                            .status = status};
+    const enum cudaStreamCaptureMode before = capture_mode_relax();
     pthread_mutex_lock(&transferring);
     int result = transfer_find_memory(&job) < 0 ? -1 : body(&job, &scope);
     pthread_mutex_unlock(&transferring);
+    capture_mode_restore(before);
     if (result == 0 && atomic_load(&job.failed))
         result = spoiled(status);
     *fp_flags = atomic_load(&job.fp_flags);
@@ -245,7 +250,9 @@ transfer_release(void)
     pthread_mutex_lock(&transferring);
     struct transfer_ring *ring = runtime.ring;
     if (ring && device_enter(&scope, ring->device, &ignored) == 0) {
+        const enum cudaStreamCaptureMode before = capture_mode_relax();
         transfer_ring_free(ring);
+        capture_mode_restore(before);
         runtime.ring = NULL;
         device_leave(&scope);
     }

@@ -4,6 +4,7 @@
 #include "device.h"
 #include "device_array.h"
 #include "errors.h"
+#include "keep.h"
 #include "memory.h"
 #include "operand_from.h"
 #include "stream.h"
@@ -96,6 +97,7 @@ device_array_numpy(struct device_array *self, PyObject *arguments, PyObject *key
     PyArray_Descr *dtype = dtype_descr(state, self->dtype);
     if (!dtype)
         return NULL;
+    keep_sweep();
     PyObject *array = NULL;
     if (Py_IsNone(out)) {
         Py_INCREF((PyObject *)dtype); /* PyArray_Empty takes it */

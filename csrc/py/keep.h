@@ -3,14 +3,19 @@
  * PyTorch looks after its memory itself, once it is told of a stream that it does not work on.
  *
  * A DLPack tensor goes back to its owner by a call that orders nothing: JAX would give the memory to its next result
- * while our kernel still reads it. So its owner is held until an event behind the kernel has been reached, which later
- * additions look after; nobody waits. */
+ * while our kernel still reads it. So its owner is held until an event behind the kernel has been reached. Every later
+ * addition on a GPU asks for it, and so do release(), memory_stats() and Python itself once a sum of ours that another
+ * library has adopted is dropped; no thread waits. */
 #ifndef VECADD_KEEP_H
 #define VECADD_KEEP_H
 
 #include "prepare.h"
 
-/* Holds the lent operands of a call whose work is queued on its plan's stream; lets go of what is done by now. */
+/* Once, when the module is made: the list outlives forks. */
+void keep_start(void);
+
+/* Holds the lent operands of a call whose work is queued on its plan's stream; lets go of what is done by now. Without
+ * any it costs one look at a counter. */
 void keep_lent_operands(const struct prepared_call *call);
 
 /* Tells the operands' libraries of the plan's stream where they work on another one. Returns 0, or -1 with an exception
@@ -21,7 +26,7 @@ int record_operands(const struct prepared_call *call);
  * passed over. */
 int record_objects(struct module_state *state, PyObject *objects, void *stream);
 
-/* Lets go of what is done by now. */
+/* Lets go of what is done by now, which may run Python code. */
 void keep_sweep(void);
 
 #endif

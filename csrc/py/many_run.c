@@ -27,6 +27,8 @@ run_on_device(struct module_state *state, const struct many_call *call, struct g
     PyEval_RestoreThread(released);
     if (failed)
         status_raise(state, &status);
+    else
+        keep_sweep();
     return failed;
 }
 

@@ -12,6 +12,7 @@ const char memory_counts_doc[] =
 PyObject *
 py_memory_counts(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
 {
+    keep_sweep();
     const struct memory_counts counts = memory_counts();
     return Py_BuildValue("{s:n,s:n,s:n,s:n}", "device_bytes", (Py_ssize_t)counts.device_bytes, "device_blocks",
                          (Py_ssize_t)counts.device_blocks, "pinned_bytes", (Py_ssize_t)counts.pinned_bytes,

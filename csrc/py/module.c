@@ -3,6 +3,7 @@
 
 #define VECADD_IMPORTS_NUMPY
 #include "dtype.h"
+#include "keep.h"
 #include "methods.h"
 #include "result.h"
 #include "runtime.h"
@@ -139,6 +140,7 @@ module_exec(PyObject *module)
     if (PyArray_ImportNumPyAPI() < 0 || PyUFunc_ImportUFuncAPI() < 0 || fill_state(module, state) < 0)
         return -1;
     runtime_start();
+    keep_start();
     PyObject *dtypes = dtype_names();
     int failed = PyModule_AddObjectRef(module, "DTYPES", dtypes);
     Py_XDECREF(dtypes);

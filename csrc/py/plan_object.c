@@ -29,7 +29,11 @@ run_device(struct plan_object *self)
     PyThreadState *released = PyEval_SaveThread(); /* a launch may wait, as in add.c, and so may the graph's lock */
     int failed = graph_run(self->graph, &status);
     PyEval_RestoreThread(released);
-    return failed ? status_raise(state_of(self), &status) : Py_NewRef(self->objects[ROLE_OUT]);
+    if (failed)
+        return status_raise(state_of(self), &status);
+    PyObject *out = Py_NewRef(self->objects[ROLE_OUT]);
+    keep_sweep();
+    return out;
 }
 
 /* NumPy's arrays can be resized, and made read-only, under our feet. */
