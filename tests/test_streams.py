@@ -4,8 +4,11 @@ On the double, work that nothing orders runs in a random legal order, another on
 these tests red for some of them.
 """
 
+import contextlib
 import ctypes
 import random
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -173,10 +176,11 @@ def test_legacy_default_stream_is_the_default_and_is_named_1_in_the_interface(st
     assert_same_values(got.numpy(), a + a)
 
 
-def test_per_thread_default_stream_is_2(foreign):
+def test_per_thread_default_stream_is_2_and_no_arrays_home(foreign):
+    """Its handle names another stream in each thread, and an array goes from thread to thread."""
     a = numbers(1)
     got = vecadd.add(foreign(a), foreign(a), stream=PER_THREAD)
-    assert got.__cuda_array_interface__["stream"] == PER_THREAD
+    assert got.__cuda_array_interface__["stream"] not in (0, LEGACY, PER_THREAD)
     assert_same_values(got.numpy(), a + a)
 
 
@@ -184,8 +188,110 @@ def test_per_thread_default_stream_is_2(foreign):
 def test_interfaces_names_of_the_default_streams_are_understood(stream, driver, foreign):
     a = numbers(1)
     got = vecadd.add(foreign(a), foreign(a, stream=stream))
-    assert got.__cuda_array_interface__["stream"] == stream
+    assert (got.__cuda_array_interface__["stream"] == LEGACY) == (stream == LEGACY)
     assert_same_values(got.numpy(), a + a)
+
+
+# The per-thread default stream, and arrays that go from thread to thread.
+
+
+def in_another_thread(work):
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(work).result(60)
+
+
+@pytest.fixture(params=[None, True, False], ids=["no capture", "blocking capture", "non-blocking capture"])
+def captures(request, driver):
+    """What a third thread captures meanwhile: nothing, a blocking stream, beside which the legacy default stream cannot
+    be used, or another stream."""
+    if request.param is None:
+        yield contextlib.nullcontext
+        return
+    if not request.param:
+        stream = driver.stream()
+        yield lambda: driver.capture(stream)
+        return
+    double = request.getfixturevalue("double")
+    stream = double.stream_create(0, nonblocking=False)
+    yield lambda: driver.capture(stream)
+    double.stream_destroy(stream)
+
+
+@contextlib.contextmanager
+def captured_by_a_third_thread(captures):
+    begun, over = threading.Event(), threading.Event()
+
+    def capture():
+        with captures():
+            begun.set()
+            over.wait(60)
+
+    with ThreadPoolExecutor(1) as pool:
+        result = pool.submit(capture)
+        try:
+            begun.wait(60)
+            yield
+        finally:
+            over.set()
+        result.result(60)
+
+
+@pytest.mark.parametrize("many", [False, True], ids=["add", "add_many"])
+def test_sums_on_the_per_thread_stream_are_used_in_any_thread(order, driver, foreign, captures, many):
+    a, stream = numbers(1), driver.stream()
+    x, y = (produced_late(driver, foreign, a, s) for s in (PER_THREAD, driver.stream()))
+
+    def add(p, q, **keywords):
+        return vecadd.add_many([p], [q], **keywords)[0] if many else vecadd.add(p, q, **keywords)
+
+    with captured_by_a_third_thread(captures):
+        first = add(x, y, stream=PER_THREAD)
+        second = in_another_thread(lambda: add(first, first))
+        third = in_another_thread(lambda: add(first, second, stream=PER_THREAD))
+        fourth = in_another_thread(lambda: add(third, first, stream=stream))
+        del first, second
+        del third
+        got = in_another_thread(lambda: fourth.numpy())
+    assert_same_values(got, 8 * a)
+
+
+def test_memory_of_the_per_thread_stream_goes_back_after_its_users(order, driver, foreign, captures):
+    a = numbers(1)
+    x, out = produced_late(driver, foreign, a, PER_THREAD), foreign(np.zeros_like(a))
+    held = []
+    with captured_by_a_third_thread(captures):
+        held.append(vecadd.add(x, x, stream=PER_THREAD))
+        vecadd.add(held[0], x, out, stream=PER_THREAD)
+        in_another_thread(held.clear)
+        for i in range(3):
+            in_another_thread(lambda i=i: vecadd.add(x, x, stream=PER_THREAD) is None)
+    assert_same_values(out.numpy(), 3 * a)
+
+
+def test_consumer_on_the_per_thread_stream_may_drop_its_capsule_in_any_thread(order, driver, foreign, captures):
+    a = numbers(1)
+    x, target = produced_late(driver, foreign, a, PER_THREAD), foreign(np.zeros_like(a))
+    capsules = []
+    with captured_by_a_third_thread(captures):
+        total = vecadd.add(x, x, stream=PER_THREAD)
+        pointer = total.__cuda_array_interface__["data"][0]
+        capsules.append(total.__dlpack__(stream=PER_THREAD))
+        del total
+        driver.copy(PER_THREAD, target.pointer, pointer, a.nbytes)
+        in_another_thread(capsules.clear)
+        again = in_another_thread(lambda: vecadd.add(x, x, stream=PER_THREAD))
+    assert_same_values(target.numpy(), a + a)
+    del again
+
+
+@pytest.mark.parametrize("many", [False, True], ids=["plan", "plan of lists"])
+def test_a_plan_on_the_per_thread_stream_runs_in_any_thread(order, driver, foreign, captures, many):
+    a = numbers(1)
+    x, out = foreign(a), vecadd.to_device(np.zeros_like(a))
+    plan = vecadd.plan([out], [x], [out], stream=PER_THREAD) if many else vecadd.plan(out, x, out, stream=PER_THREAD)
+    for i in range(3):
+        in_another_thread(plan) if i % 2 else plan()
+    assert_same_values(in_another_thread(out.numpy), 3 * a)
 
 
 def test_the_host_waits_for_nothing(double, driver, foreign):

@@ -1,6 +1,5 @@
 #include "block.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -9,63 +8,78 @@
 #include "stream.h"
 
 struct device_block {
+    struct device_drop drop; /* of the block itself: first, so that it begins the block's memory */
     atomic_size_t holders;
     void *memory;
     size_t bytes;
     void *stream;
     int device;
-    bool captured;             /* allocated by a graph */
-    struct device_block *next; /* of `waiting` */
+    bool captured; /* allocated by a graph */
 };
 
-/* Blocks that were dropped while their stream captured: in a capture only that can be freed which was allocated in it.
- * They go back once it has ended, when the next block is made. */
-static struct {
-    pthread_mutex_t lock;
-    struct device_block *first;
-    atomic_size_t count;
-} waiting = {.lock = PTHREAD_MUTEX_INITIALIZER};
+/* What could not be done when it was due: in a capture only that can be freed which was allocated in it, and a deleter
+ * does not know whether its caller holds the GIL, with which no CUDA call may wait. Without a lock, so that a deleter
+ * waits for no thread, and a fork finds none held. */
+static _Atomic(struct device_drop *) waiting;
 
-static bool
-captures_now(void *stream)
+static void
+put_off(struct device_drop *drop)
 {
-    bool captures;
-    struct status ignored;
-    return stream_captures(stream, &captures, &ignored) == 0 && captures;
+    drop->next = atomic_load_explicit(&waiting, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak(&waiting, &drop->next, drop))
+        ;
 }
 
-/* Of a block that nobody holds any more. */
-static void
+/* Of a block that nobody holds and no count has any more; false where its stream may not be used now. */
+static bool
 give_back(struct device_block *block)
 {
-    if (block->memory && !block->captured && runtime_cuda_usable() && captures_now(block->stream)) {
-        device_held_remove(block->bytes);
-        pthread_mutex_lock(&waiting.lock);
-        block->next = waiting.first;
-        waiting.first = block;
-        atomic_fetch_add(&waiting.count, 1);
-        pthread_mutex_unlock(&waiting.lock);
-        return;
-    }
-    device_release(block->device, block->stream, block->memory, block->bytes);
+    if (block->memory && !block->captured && runtime_cuda_usable() && stream_is_busy(block->stream))
+        return false;
+    device_free(block->device, block->stream, block->memory);
     free(block);
+    return true;
 }
 
-static void
-give_back_waiting(void)
+/* Takes one holder away; true for the last one. */
+static bool
+leave(struct device_block *block)
 {
-    if (atomic_load_explicit(&waiting.count, memory_order_relaxed) == 0 || !runtime_cuda_usable())
+    if (atomic_fetch_sub_explicit(&block->holders, 1, memory_order_acq_rel) > 1)
+        return false;
+    if (block->memory && runtime_cuda_usable())
+        device_held_remove(block->bytes);
+    return true;
+}
+
+static bool
+settle(struct device_drop *drop)
+{
+    struct device_block *const block = drop->block;
+    if ((void *)drop == (void *)block)
+        return give_back(block);
+    if (block->memory && !stream_join_if_free(block->device, drop->stream, block->stream))
+        return false;
+    free(drop);
+    device_block_drop(block);
+    return true;
+}
+
+bool
+device_blocks_wait(void)
+{
+    return atomic_load_explicit(&waiting, memory_order_relaxed) != NULL;
+}
+
+void
+device_blocks_settle(void)
+{
+    if (!device_blocks_wait() || !runtime_cuda_usable())
         return;
-    pthread_mutex_lock(&waiting.lock);
-    struct device_block *block = waiting.first;
-    waiting.first = NULL;
-    atomic_store(&waiting.count, 0);
-    pthread_mutex_unlock(&waiting.lock);
-    while (block) {
-        struct device_block *const next = block->next;
-        device_held_add(block->bytes);
-        give_back(block);
-        block = next;
+    for (struct device_drop *drop = atomic_exchange(&waiting, NULL), *next; drop; drop = next) {
+        next = drop->next;
+        if (!settle(drop))
+            put_off(drop);
     }
 }
 
@@ -129,7 +143,7 @@ keep(struct device_block *block)
 void
 device_blocks_release(void)
 {
-    give_back_waiting();
+    device_blocks_settle();
     for (int i = 0; i < KEPT_BLOCKS; i++) {
         if (!kept_open(NULL, 1))
             return;
@@ -138,10 +152,17 @@ device_blocks_release(void)
         kept_close();
         if (!block)
             continue;
-        device_held_add(block->bytes);
-        device_release(block->device, block->stream, block->memory, block->bytes);
-        free(block);
+        if (!give_back(block))
+            put_off(&block->drop);
     }
+}
+
+static bool
+captures_now(void *stream)
+{
+    bool captures;
+    struct status ignored;
+    return stream_captures(stream, &captures, &ignored) == 0 && captures;
 }
 
 struct device_block *
@@ -152,7 +173,8 @@ device_block_make(int device, void *stream, size_t bytes, struct status *status)
         status_set(status, STATUS_MEMORY, "there is no memory for an array's %zu bytes", sizeof *block);
         return NULL;
     }
-    give_back_waiting();
+    device_blocks_settle();
+    block->drop = (struct device_drop){.block = block, .stream = stream};
     block->bytes = bytes;
     block->stream = stream;
     block->device = device;
@@ -194,15 +216,38 @@ device_block_drop_at_once(struct device_block *block)
 void
 device_block_drop(struct device_block *block)
 {
-    if (!block || atomic_fetch_sub_explicit(&block->holders, 1, memory_order_acq_rel) > 1)
-        return;
-    give_back(block);
+    if (block && leave(block) && !give_back(block))
+        put_off(&block->drop);
 }
 
 void
-device_block_drop_after(struct device_block *block, void *stream)
+device_block_drop_after(struct device_drop *drop)
 {
-    if (block->memory && runtime_cuda_usable())
-        stream_join_if_free(block->device, stream, block->stream);
-    device_block_drop(block);
+    if (!runtime_cuda_usable() || !settle(drop))
+        put_off(drop);
+}
+
+/* Takes one holder away where there are others. */
+static bool
+leave_to_others(struct device_block *block)
+{
+    size_t holders = atomic_load_explicit(&block->holders, memory_order_relaxed);
+    while (holders > 1)
+        if (atomic_compare_exchange_weak_explicit(&block->holders, &holders, holders - 1, memory_order_acq_rel,
+                                                  memory_order_relaxed))
+            return true;
+    return false;
+}
+
+bool
+device_block_drop_later(struct device_drop *drop)
+{
+    struct device_block *const block = drop->block;
+    const bool ordered = !block->memory || drop->stream == block->stream;
+    if (ordered && (leave_to_others(block) || device_block_drop_at_once(block))) {
+        free(drop);
+        return true;
+    }
+    put_off(drop);
+    return false;
 }

@@ -116,11 +116,17 @@ device_allocate(int device, void *stream, size_t bytes, void **memory, struct st
 void
 device_release(int device, void *stream, void *memory, size_t bytes)
 {
-    struct device_scope scope;
     if (!memory || !runtime_cuda_usable())
         return;
     held_remove(&device_held, bytes);
-    if (!device_enter_to_release(&scope, device))
+    device_free(device, stream, memory);
+}
+
+void
+device_free(int device, void *stream, void *memory)
+{
+    struct device_scope scope;
+    if (!memory || !runtime_cuda_usable() || !device_enter_to_release(&scope, device))
         return;
     pool_release(stream, memory);
     device_leave(&scope);

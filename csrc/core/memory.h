@@ -15,6 +15,9 @@ int device_allocate(int device, void *stream, size_t bytes, void **memory, struc
  * runtime has shut down, and takes NULL. A stream that is gone by now is replaced by the legacy default stream. */
 void device_release(int device, void *stream, void *memory, size_t bytes);
 
+/* The same without the count. */
+void device_free(int device, void *stream, void *memory);
+
 /* What callers hold beside what device_allocate and device_release count, for memory that is kept between the two. */
 void device_held_add(size_t bytes);
 void device_held_remove(size_t bytes);

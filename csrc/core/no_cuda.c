@@ -128,6 +128,11 @@ device_release(int device, void *stream, void *memory, size_t bytes)
 {
 }
 
+void
+device_free(int device, void *stream, void *memory)
+{
+}
+
 int
 pinned_allocate(size_t bytes, void **memory, struct status *status)
 {
@@ -192,6 +197,12 @@ stream_check_device(int device, void *stream, struct status *status)
 
 int
 stream_captures(void *stream, bool *captures, struct status *status)
+{
+    return no_cuda(status);
+}
+
+int
+stream_home(int device, void *stream, void **home, struct status *status)
 {
     return no_cuda(status);
 }

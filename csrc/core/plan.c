@@ -66,7 +66,7 @@ plan_open(struct plan *plan, struct status *status)
     return 0;
 }
 
-static void
+void
 plan_join(struct plan *plan, void *stream)
 {
     if (stream == plan->stream)

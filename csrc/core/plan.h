@@ -47,6 +47,10 @@ struct plan {
 int plan_make(struct plan *plan, const struct operand *a, const struct operand *b, const struct operand *out,
               const struct plan_request *request, struct status *status);
 
+/* Has the plan's kernel, of ROUTE_DEVICE, come after what `stream` holds when it is run, and that after the kernel. For
+ * each of the three operands once. */
+void plan_join(struct plan *plan, void *stream);
+
 /* The operand on whose stream a device addition runs without stream=; NULL where none has one. Entries may be NULL. */
 const struct operand *plan_leader(const struct operand *const operands[3]);
 

@@ -77,6 +77,43 @@ stream_any_captures(void *stream, void *const *others, size_t count, bool *captu
     return 0;
 }
 
+/* Kept for good: arrays and their consumers name it. */
+static cudaError_t
+home_of(struct device_state *state, void **home)
+{
+    cudaStream_t made, known = atomic_load(&state->home);
+    if (!known) {
+        const cudaError_t error = cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking);
+        if (error != cudaSuccess)
+            return error;
+        if (atomic_compare_exchange_strong(&state->home, &known, made))
+            known = made;
+        else if (cudaStreamDestroy(made) != cudaSuccess)
+            cudaGetLastError();
+    }
+    *home = known;
+    return cudaSuccess;
+}
+
+int
+stream_home(int device, void *stream, void **home, struct status *status)
+{
+    struct device_scope scope;
+    bool captures;
+    *home = stream;
+    if (stream != STREAM_PER_THREAD)
+        return 0;
+    if (device_enter(&scope, device, status) < 0)
+        return -1;
+    int result = stream_captures(stream, &captures, status);
+    if (result == 0 && !captures) {
+        const cudaError_t error = home_of(scope.state, home);
+        result = error == cudaSuccess ? 0 : device_status(status, error, "cudaStreamCreateWithFlags");
+    }
+    device_leave(&scope);
+    return result;
+}
+
 /* The legacy default stream cannot be used while a blocking stream captures, and to try ends that capture. */
 static cudaError_t
 ask_legacy(cudaStream_t stream)

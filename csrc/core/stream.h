@@ -15,6 +15,24 @@ int stream_check_device(int device, void *stream, struct status *status);
  * never captured. */
 int stream_captures(void *stream, bool *captures, struct status *status);
 
+/* The per-thread default stream's handle, cudaStreamPerThread, names another stream in each thread: only the thread
+ * that was given it may use it, at once. What is kept for later, or for another thread, is kept by one of these.
+ *
+ * stream_of_all_threads gives in its place the legacy default stream, behind whose work nothing has to be queued to
+ * come after every thread's; it cannot be used while a blocking stream captures. stream_home gives a stream of our own,
+ * which always can, and which the caller orders by joins; in a capture of the per-thread stream, where memory is the
+ * graph's, it gives that stream itself. Both give any other stream back as it is. stream_home returns 0, or -1 with
+ * *status set. */
+#define STREAM_PER_THREAD ((void *)2)
+
+static inline void *
+stream_of_all_threads(void *stream)
+{
+    return stream == STREAM_PER_THREAD ? NULL : stream;
+}
+
+int stream_home(int device, void *stream, void **home, struct status *status);
+
 /* Makes work queued on `after` from now on wait for what `before` holds now, without a host synchronise. The same
  * stream twice is a no-op. */
 int stream_join(int device, void *before, void *after, struct status *status);

@@ -105,6 +105,8 @@ make_sum(struct module_state *state, PyObject *a, struct prepared_call *call)
     if (sum) {
         call->held[ROLE_OUT] = true;
         call->plan.c = made->operand.data;
+        if (made->operand.has_stream)
+            plan_join(&call->plan, made->operand.stream);
     }
     return sum;
 }

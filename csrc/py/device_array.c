@@ -7,6 +7,7 @@
 #include "layout.h"
 #include "memory.h"
 #include "operand_from.h"
+#include "stream.h"
 
 /* An array without memory. `strides` may be NULL for those of C order. */
 static struct device_array *
@@ -46,7 +47,8 @@ device_array_new(struct module_state *state, int device, void *stream, enum dtyp
     if (!array->block) {
         /* Out of memory, it waits for the stream, whose work may wait for the GIL (CuPy's host functions take it). */
         PyThreadState *released = PyEval_SaveThread();
-        array->block = device_block_make(device, stream, device_array_nbytes(array), &status);
+        if (stream_home(device, stream, &array->stream, &status) == 0)
+            array->block = device_block_make(device, array->stream, device_array_nbytes(array), &status);
         PyEval_RestoreThread(released);
     }
     if (array->block) {

@@ -30,7 +30,8 @@ device_array_nbytes(const struct device_array *array)
     return array->size * dtype_table[array->dtype].itemsize;
 }
 
-/* A new array of uninitialised memory, to be used in the order of `stream`; NULL with an exception set. `strides`, in
+/* A new array of uninitialised memory, to be used in the order of its home, which is `stream` or, for one that another
+ * thread knows by another name, what stream_home gives; NULL with an exception set. `strides`, in
  * bytes, are those of contiguous memory, NULL of C order. */
 PyObject *device_array_new(struct module_state *state, int device, void *stream, enum dtype dtype, int ndim,
                            const Py_ssize_t *shape, const Py_ssize_t *strides);

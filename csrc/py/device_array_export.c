@@ -5,6 +5,7 @@
 #include "device_array.h"
 #include "dlpack.h"
 #include "errors.h"
+#include "keep.h"
 #include "sizes.h"
 #include "stream.h"
 
@@ -32,32 +33,41 @@ device_array_interface(struct device_array *self, void *Py_UNUSED(closure))
  * the interpreter has gone. */
 struct export
 {
+    struct device_drop drop; /* first: it frees the export. Its stream is the consumer's */
     union {
         struct dl_managed_tensor versioned;
         struct dl_unversioned_tensor unversioned;
     };
-    struct device_block *block;
-    void *stream;    /* the consumer's: the memory goes back after what it holds then */
     int64_t sizes[]; /* shape, then strides */
 };
 
+/* Called by a consumer, in any thread, with the GIL or without it, which cannot be told: nothing may wait here. */
 static void
-export_free(struct export *export)
+export_delete(struct export *export)
 {
-    device_block_drop_after(export->block, export->stream);
-    free(export);
+    if (!device_block_drop_later(&export->drop))
+        keep_sweep_soon();
 }
 
 static void
 delete_versioned(struct dl_managed_tensor *tensor)
 {
-    export_free(tensor->context);
+    export_delete(tensor->context);
 }
 
 static void
 delete_unversioned(struct dl_unversioned_tensor *tensor)
 {
-    export_free(tensor->context);
+    export_delete(tensor->context);
+}
+
+/* With the GIL, which is given up: to order streams waits while one of their queues is full. */
+static void
+export_free(struct export *export)
+{
+    PyThreadState *released = PyEval_SaveThread();
+    device_block_drop_after(&export->drop);
+    PyEval_RestoreThread(released);
 }
 
 /* Of a capsule that nobody has consumed. */
@@ -65,9 +75,9 @@ static void
 capsule_free(PyObject *capsule)
 {
     if (PyCapsule_IsValid(capsule, DL_CAPSULE))
-        delete_versioned(PyCapsule_GetPointer(capsule, DL_CAPSULE));
+        export_free(((struct dl_managed_tensor *)PyCapsule_GetPointer(capsule, DL_CAPSULE))->context);
     else if (PyCapsule_IsValid(capsule, DL_UNVERSIONED_CAPSULE))
-        delete_unversioned(PyCapsule_GetPointer(capsule, DL_UNVERSIONED_CAPSULE));
+        export_free(((struct dl_unversioned_tensor *)PyCapsule_GetPointer(capsule, DL_UNVERSIONED_CAPSULE))->context);
 }
 
 static struct export *
@@ -99,9 +109,8 @@ export_make(struct device_array *array, void *stream, bool versioned, bool copie
     else
         export->unversioned =
             (struct dl_unversioned_tensor){.tensor = tensor, .context = export, .deleter = delete_unversioned};
-    export->block = array->block;
-    export->stream = stream;
-    device_block_hold(export->block);
+    export->drop = (struct device_drop){.block = array->block, .stream = stream_of_all_threads(stream)};
+    device_block_hold(array->block);
     return export;
 }
 
@@ -111,7 +120,8 @@ capsule_make(struct device_array *array, void *stream, bool versioned, bool copi
     struct export *export = export_make(array, stream, versioned, copied);
     if (!export)
         return PyErr_NoMemory();
-    PyObject *capsule = PyCapsule_New(export, versioned ? DL_CAPSULE : DL_UNVERSIONED_CAPSULE, capsule_free);
+    PyObject *capsule = versioned ? PyCapsule_New(&export->versioned, DL_CAPSULE, capsule_free)
+                                  : PyCapsule_New(&export->unversioned, DL_UNVERSIONED_CAPSULE, capsule_free);
     if (!capsule)
         export_free(export);
     return capsule;
@@ -229,8 +239,14 @@ device_array_dlpack(struct device_array *self, PyObject *arguments, PyObject *ke
         return NULL;
     struct device_array *array = (struct device_array *)made;
     PyObject *capsule = NULL;
+    int failed = 0;
     /* Nothing to order in no memory, whose device may not have been used yet. */
-    if (ordered && array->size && stream_join(array->device, array->stream, stream, &status) < 0)
+    if (ordered && array->size && stream != array->stream) {
+        PyThreadState *released = PyEval_SaveThread();
+        failed = stream_join(array->device, array->stream, stream, &status);
+        PyEval_RestoreThread(released);
+    }
+    if (failed)
         status_raise(PyType_GetModuleState(Py_TYPE((PyObject *)self)), &status);
     else
         capsule = capsule_make(array, ordered ? stream : array->stream, versioned, made != (PyObject *)self);

@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 
 #include "arguments.h"
+#include "stream.h"
 
 /* Borrowed: the module's state keeps it. */
 static PyObject *
@@ -174,7 +175,7 @@ foreign_record_stream(PyObject *library, PyObject *exported, void *stream)
     int wants = foreign_says(library, "records_streams");
     if (wants <= 0)
         return wants;
-    PyObject *handle = PyLong_FromVoidPtr(stream);
+    PyObject *handle = PyLong_FromVoidPtr(stream_of_all_threads(stream)); /* it is used when the memory is freed */
     PyObject *done = handle ? PyObject_CallMethod(library, "record_stream", "OO", exported, handle) : NULL;
     Py_XDECREF(handle);
     Py_XDECREF(done);

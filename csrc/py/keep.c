@@ -5,7 +5,9 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "block.h"
 #include "foreign.h"
+#include "runtime.h"
 #include "stream.h"
 
 /* What one call was lent. */
@@ -151,9 +153,10 @@ let_go(struct kept *entry)
 void
 keep_sweep(void)
 {
-    if (atomic_load_explicit(&list.count, memory_order_relaxed) == 0)
+    if (atomic_load_explicit(&list.count, memory_order_relaxed) == 0 && !device_blocks_wait())
         return;
-    PyThreadState *released = PyEval_SaveThread(); /* an event that is given back may wait */
+    PyThreadState *released = PyEval_SaveThread(); /* to free and to order may wait */
+    device_blocks_settle();
     struct kept *done = take_done();
     PyEval_RestoreThread(released);
     for (struct kept *next; done; done = next) {
@@ -161,6 +164,25 @@ keep_sweep(void)
         atomic_fetch_sub(&list.count, 1);
         let_go(done);
     }
+}
+
+static atomic_bool asked;
+
+static int
+sweep_when_asked(void *Py_UNUSED(nothing))
+{
+    atomic_store(&asked, false);
+    keep_sweep();
+    return 0;
+}
+
+void
+keep_sweep_soon(void)
+{
+    if (!Py_IsInitialized() || !runtime_cuda_usable() || atomic_exchange(&asked, true))
+        return;
+    if (Py_AddPendingCall(sweep_when_asked, NULL) < 0)
+        atomic_store(&asked, false); /* Python's list is full: the next call of ours sweeps */
 }
 
 /* The owners of the call's lent operands, borrowed; false where there are none. */
@@ -185,18 +207,21 @@ wait_without_entry(const struct prepared_call *call, enum stream_marked marked, 
     return marked != STREAM_UNMARKED;
 }
 
+/* `in_graph`: where the stream captures, all that the call has queued on it is captured. */
 static void
-keep(const struct prepared_call *call, PyObject *const owners[ROLE_COUNT])
+keep(const struct prepared_call *call, void *stream, bool in_graph, PyObject *const owners[ROLE_COUNT])
 {
     struct kept *entry = malloc(sizeof *entry);
     void *mark;
     bool done = false;
     PyThreadState *released = PyEval_SaveThread();
-    const enum stream_marked marked = stream_mark(call->plan.device, call->plan.stream, &mark);
+    enum stream_marked marked = stream_mark(call->plan.device, stream, &mark);
+    if (marked == STREAM_CAPTURED)
+        marked = in_graph ? STREAM_DONE : STREAM_UNMARKED;
     if (!entry)
         done = wait_without_entry(call, marked, mark);
     PyEval_RestoreThread(released);
-    if (done || marked == STREAM_DONE || marked == STREAM_CAPTURED) {
+    if (done || marked == STREAM_DONE) {
         free(entry);
         return;
     }
@@ -204,7 +229,9 @@ keep(const struct prepared_call *call, PyObject *const owners[ROLE_COUNT])
         Py_XINCREF(owners[role]);
     if (!entry)
         return;
-    *entry = (struct kept){.device = call->plan.device, .stream = call->plan.stream, .mark = mark};
+    /* To be marked later, perhaps by another thread, whose per-thread stream is another one. */
+    *entry = (struct kept){
+        .device = call->plan.device, .stream = mark ? stream : stream_of_all_threads(stream), .mark = mark};
     for (int role = 0; role < ROLE_COUNT; role++)
         entry->owners[role] = owners[role];
     append(entry);
@@ -215,8 +242,16 @@ keep_lent_operands(const struct prepared_call *call)
 {
     PyObject *owners[ROLE_COUNT];
     if (find_lent(call, owners))
-        keep(call, owners);
+        keep(call, call->plan.stream, true, owners);
     keep_sweep();
+}
+
+void
+keep_lent_to_plan(const struct prepared_call *call)
+{
+    PyObject *owners[ROLE_COUNT];
+    if (find_lent(call, owners))
+        keep(call, stream_of_all_threads(call->plan.stream), false, owners);
 }
 
 int

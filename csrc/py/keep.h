@@ -18,6 +18,9 @@ void keep_start(void);
  * any it costs one look at a counter. */
 void keep_lent_operands(const struct prepared_call *call);
 
+/* The same for a plan that goes, in any thread, and whose runs may be of other threads. */
+void keep_lent_to_plan(const struct prepared_call *call);
+
 /* Tells the operands' libraries of the plan's stream where they work on another one. Returns 0, or -1 with an exception
  * set. */
 int record_operands(const struct prepared_call *call);
@@ -26,7 +29,11 @@ int record_operands(const struct prepared_call *call);
  * passed over. */
 int record_objects(struct module_state *state, PyObject *objects, void *stream);
 
-/* Lets go of what is done by now, which may run Python code. */
+/* Lets go of what is done by now, and gives blocks back that could not be before. May run Python code, and give the GIL
+ * up meanwhile. */
 void keep_sweep(void);
+
+/* Has Python's main thread do it soon: for deleters, in any thread, with or without the GIL. */
+void keep_sweep_soon(void);
 
 #endif

@@ -401,6 +401,8 @@ make_sum(struct module_state *state, struct many_call *call, struct operand_read
         PyErr_SetString(PyExc_RuntimeError, "x is no device array any more");
     if (sum) {
         add->c = made.operand.data;
+        if (made.operand.stream != call->stream && note_join(call, &made.operand) < 0)
+            Py_CLEAR(sum);
         device_operand_clear(&made);
     }
     return sum;

@@ -53,9 +53,11 @@ pinned_capsule(struct module_state *state, size_t bytes)
     if (failed)
         return status_raise(state, &status);
     PyObject *capsule = PyCapsule_New(memory, capsule_name, release_capsule);
-    if (!capsule)
+    if (!capsule) {
+        released = PyEval_SaveThread();
         pinned_release(memory, bytes);
-    else
+        PyEval_RestoreThread(released);
+    } else
         PyCapsule_SetContext(capsule, (void *)(uintptr_t)bytes); /* fails for nothing but what is no capsule */
     return capsule;
 }

@@ -149,7 +149,11 @@ many_plan_close(struct many_plan *plan)
 {
     if (!plan)
         return;
-    graph_close(plan->graph);
+    if (plan->graph) {
+        PyThreadState *released = PyEval_SaveThread(); /* to destroy a graph waits while a stream's queue is full */
+        graph_close(plan->graph);
+        PyEval_RestoreThread(released);
+    }
     many_clear(&plan->call);
     PyMem_Free(plan);
 }

@@ -120,9 +120,12 @@ plan_clear(struct plan_object *self)
     self->graph = NULL;
     self->many = NULL;
     many_plan_close(many);
-    if (graph)
-        keep_lent_operands(&self->call);
-    graph_close(graph);
+    if (graph) {
+        keep_lent_to_plan(&self->call);
+        PyThreadState *released = PyEval_SaveThread(); /* to destroy a graph waits while a stream's queue is full */
+        graph_close(graph);
+        PyEval_RestoreThread(released);
+    }
     for (int role = 0; role < ROLE_COUNT; role++)
         Py_CLEAR(self->objects[role]);
     call_clear(&self->call);

@@ -5,6 +5,7 @@
 #include "device_array.h"
 #include "foreign.h"
 #include "output_pool.h"
+#include "stream.h"
 
 PyObject *
 host_result(const struct module_state *state, PyArray_Descr *dtype, int ndim, const npy_intp shape[], bool fortran)
@@ -93,7 +94,9 @@ library_result(const struct device_operand *like, const struct device_shape *due
     if (!like->library)
         return Py_NewRef(Py_None);
     const bool same = is_like(due, like);
-    PyObject *handle = stream == like->operand.stream ? Py_NewRef(Py_None) : PyLong_FromVoidPtr(stream);
+    /* Its allocator keeps the handle with the memory. */
+    PyObject *handle =
+        stream == like->operand.stream ? Py_NewRef(Py_None) : PyLong_FromVoidPtr(stream_of_all_threads(stream));
     PyObject *shape = same || !handle ? NULL : tuple_of_sizes(due->ndim, due->shape);
     PyObject *axes = !shape ? NULL : due->strides ? axes_of(due) : Py_NewRef(Py_None);
     PyObject *made = NULL;

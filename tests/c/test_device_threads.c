@@ -61,6 +61,15 @@ take(const struct worker *worker, void *stream, size_t bytes)
 }
 
 /* An operand whose elements come on a stream of its own. */
+static void
+drop_after(struct device_block *block, void *stream)
+{
+    struct device_drop *drop = malloc(sizeof *drop);
+    CHECK(drop != NULL);
+    *drop = (struct device_drop){.block = block, .stream = stream};
+    device_block_drop_after(drop);
+}
+
 static struct device_block *
 operand(const struct worker *worker, void *stream, const int32_t *host, size_t n)
 {
@@ -110,7 +119,7 @@ add_twice(struct worker *worker)
     plan.b = plan.c;
     CHECK(device_add(&plan, &status) == 0, "%s", status.text);
     device_block_drop(blocks[0]);
-    device_block_drop_after(blocks[1], run);
+    drop_after(blocks[1], run);
     CHECK(device_copy_out(worker->device, streams[2], got, plan.c, n * sizeof *got, &status) == 0, "%s", status.text);
     bool right = true;
     for (size_t i = 0; i < n; i++)
