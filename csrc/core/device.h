@@ -89,4 +89,8 @@ bool device_is_lost(int cuda_error);
  */
 int device_status(struct status *status, int cuda_error, const char *call);
 
+/* For a call whose failure changes nothing: takes its cudaError_t out of the thread's last error, where torch and
+ * others would take it for theirs. */
+void device_ignore(int cuda_error);
+
 #endif

@@ -88,3 +88,10 @@ device_status(struct status *status, int cuda_error, const char *call)
     cudaGetLastError(); /* it is reported here; torch and others must not find it as theirs */
     return -1;
 }
+
+void
+device_ignore(int cuda_error)
+{
+    if (cuda_error != cudaSuccess)
+        cudaGetLastError();
+}

@@ -119,10 +119,8 @@ slot_is_free(struct transfer *job, struct slot *slot)
     if (slot->count == 0)
         return 1;
     const cudaError_t error = cudaStreamQuery(slot->stream);
-    if (error == cudaErrorNotReady) {
-        cudaGetLastError(); /* it is no error, but torch would find it */
+    if (error == cudaErrorNotReady)
         return 0;
-    }
     if (error != cudaSuccess)
         return transfer_cuda_fail(job, error, "cudaStreamQuery");
     slot->count = 0;

@@ -214,7 +214,7 @@ ring_free_streams(struct transfer_ring *ring)
 {
     for (int i = 0; i < ring->size; i++) {
         if (ring->slots[i].stream)
-            cudaStreamDestroy(ring->slots[i].stream);
+            device_ignore(cudaStreamDestroy(ring->slots[i].stream));
         ring->slots[i].stream = NULL;
     }
 }
@@ -249,8 +249,8 @@ transfer_ring_free(struct transfer_ring *ring)
     ring_free_streams(ring);
     for (int i = 0; i < ring->size; i++)
         if (ring->slots[i].host)
-            cudaFreeHost(ring->slots[i].host);
+            device_ignore(cudaFreeHost(ring->slots[i].host));
     if (ring->flags)
-        cudaFreeHost(ring->flags);
+        device_ignore(cudaFreeHost(ring->flags));
     free(ring);
 }

@@ -101,9 +101,9 @@ done:
     if (error != cudaSuccess)
         device_status(status, error, what);
     if (begin)
-        cudaEventDestroy(begin);
+        device_ignore(cudaEventDestroy(begin));
     if (end)
-        cudaEventDestroy(end);
+        device_ignore(cudaEventDestroy(end));
     device_leave(&scope);
     return error == cudaSuccess ? 0 : -1;
 }

@@ -62,7 +62,7 @@ close_streams(struct copies_state *state)
 {
     for (int i = 0; i < state->how->streams; i++) {
         if (state->sets[i].stream)
-            cudaStreamDestroy(state->sets[i].stream);
+            device_ignore(cudaStreamDestroy(state->sets[i].stream));
         state->sets[i].stream = NULL;
     }
 }
@@ -98,7 +98,7 @@ close_arrays(struct copies_state *state)
             if (!state->cuda_malloc)
                 pool_release(set->stream, set->device[j]);
             else if (set->device[j])
-                cudaFree(set->device[j]);
+                device_ignore(cudaFree(set->device[j]));
             set->device[j] = NULL;
         }
 }

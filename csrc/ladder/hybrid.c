@@ -109,9 +109,9 @@ slot_close(struct hybrid_slot *slot)
         pool_release(slot->stream, slot->device[i]);
     for (int i = 0; i < 2; i++)
         if (slot->host[i])
-            cudaFreeHost(slot->host[i]);
+            device_ignore(cudaFreeHost(slot->host[i]));
     if (slot->stream)
-        cudaStreamDestroy(slot->stream);
+        device_ignore(cudaStreamDestroy(slot->stream));
     *slot = (struct hybrid_slot){0};
 }
 

@@ -150,9 +150,9 @@ failed:
 done:
     begin = now_seconds();
     if (exec)
-        cudaGraphExecDestroy(exec);
+        device_ignore(cudaGraphExecDestroy(exec));
     if (graph)
-        cudaGraphDestroy(graph);
+        device_ignore(cudaGraphDestroy(graph));
     stages->destroy = now_seconds() - begin;
     return result;
 }
@@ -256,7 +256,7 @@ time_on_own_stream(const struct rung *rung, const struct rung_call *given, queue
         *given->stages = stages;
 done:
     if (stream)
-        cudaStreamDestroy(stream);
+        device_ignore(cudaStreamDestroy(stream));
     device_leave(&scope);
     return result;
 }

@@ -50,7 +50,7 @@ close_arrays(void *managed[3])
 {
     for (int i = 0; i < 3; i++) {
         if (managed[i])
-            cudaFree(managed[i]);
+            device_ignore(cudaFree(managed[i]));
         managed[i] = NULL;
     }
 }

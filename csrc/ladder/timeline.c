@@ -183,9 +183,9 @@ timeline_close(struct timeline *timeline, bool read, struct status *status)
         cudaGetLastError();
     for (size_t i = 0; i < 2 * timeline->room; i++)
         if (timeline->events[i])
-            cudaEventDestroy(timeline->events[i]);
+            device_ignore(cudaEventDestroy(timeline->events[i]));
     if (timeline->origin)
-        cudaEventDestroy(timeline->origin);
+        device_ignore(cudaEventDestroy(timeline->origin));
     free(timeline->events);
     timeline->events = NULL;
     timeline->origin = NULL;

@@ -50,7 +50,7 @@ static void
 give_back_malloc(cudaStream_t stream, void *memory)
 {
     (void)stream;
-    cudaFree(memory);
+    device_ignore(cudaFree(memory));
 }
 
 /* What is done with arrays, up to COPIED bytes of each: what an addition does, waited for. */
@@ -112,7 +112,7 @@ made(const struct allocation *probe, const struct way *way, size_t bytes, double
         const int result =
             made_once(probe->scope, stream, way, probe->host, bytes, &each[round < 0 ? 0 : round], status);
         if (way->new_stream)
-            cudaStreamDestroy(stream);
+            device_ignore(cudaStreamDestroy(stream));
         if (result < 0)
             return -1;
     }
@@ -184,9 +184,9 @@ static void
 allocation_close(const struct allocation *probe)
 {
     if (probe->host)
-        cudaFreeHost(probe->host);
+        device_ignore(cudaFreeHost(probe->host));
     if (probe->stream)
-        cudaStreamDestroy(probe->stream);
+        device_ignore(cudaStreamDestroy(probe->stream));
 }
 
 int

@@ -71,7 +71,7 @@ static void
 copies_close(const struct copies *copies)
 {
     if (copies->pinned)
-        cudaFreeHost(copies->pinned);
+        device_ignore(cudaFreeHost(copies->pinned));
     free(copies->ordinary);
     probe_close(&copies->probe);
 }

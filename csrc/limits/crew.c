@@ -187,7 +187,7 @@ crew_close(struct crew *crew, int members)
     for (int i = 0; i < members; i++) {
         struct member *member = &crew->member[i];
         if (member->stage)
-            cudaFreeHost(member->stage);
+            device_ignore(cudaFreeHost(member->stage));
         free(member->source);
         probe_close(&member->probe);
     }

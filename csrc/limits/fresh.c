@@ -52,7 +52,7 @@ stretch_open(struct stretch *stretch, struct status *status)
     if (error == cudaSuccess)
         error = cudaGraphInstantiate(&stretch->exec, graph, 0);
     if (graph)
-        cudaGraphDestroy(graph);
+        device_ignore(cudaGraphDestroy(graph));
     if (error != cudaSuccess)
         return device_status(status, error, "cudaGraphInstantiate");
     error = cudaGraphUpload(stretch->exec, stream);
@@ -90,7 +90,7 @@ measure(const struct fresh *fresh, int rounds, double kernel, struct fresh_secon
     for (int round = -1; round < rounds && result == 0; round++)
         result = stretch_time(&stretch, &each[round < 0 ? 0 : round], status);
     if (stretch.exec)
-        cudaGraphExecDestroy(stretch.exec);
+        device_ignore(cudaGraphExecDestroy(stretch.exec));
     if (result < 0)
         return -1;
     const double beyond = probe_median(each, rounds) - kernel;

@@ -120,9 +120,9 @@ static void
 graph_close(const struct graph *graph)
 {
     if (graph->exec)
-        cudaGraphExecDestroy(graph->exec);
+        device_ignore(cudaGraphExecDestroy(graph->exec));
     if (graph->graph)
-        cudaGraphDestroy(graph->graph);
+        device_ignore(cudaGraphDestroy(graph->graph));
 }
 
 /* The median of the rounds after a first one. */

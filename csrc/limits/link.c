@@ -46,15 +46,15 @@ link_close(const struct link_probe *probe)
     for (int i = 0; i < 2; i++) {
         pool_release(probe->up, probe->device[i]);
         if (probe->host[i])
-            cudaFreeHost(probe->host[i]);
+            device_ignore(cudaFreeHost(probe->host[i]));
     }
     for (int i = 0; i < 4; i++)
         if (events[i])
-            cudaEventDestroy(events[i]);
+            device_ignore(cudaEventDestroy(events[i]));
     if (probe->up)
-        cudaStreamDestroy(probe->up);
+        device_ignore(cudaStreamDestroy(probe->up));
     if (probe->down)
-        cudaStreamDestroy(probe->down);
+        device_ignore(cudaStreamDestroy(probe->down));
 }
 
 static cudaError_t
@@ -155,7 +155,7 @@ made_streams(const struct link_probe *probe, double *seconds, struct status *sta
             error = use_stream(probe, streams[k]);
         begin = now_seconds();
         for (int k = 0; k < made; k++)
-            cudaStreamDestroy(streams[k]);
+            device_ignore(cudaStreamDestroy(streams[k]));
         *seconds += now_seconds() - begin;
     }
     *seconds /= COSTS;

@@ -31,7 +31,7 @@ shared_once(const struct probe *probe, char *ordinary, size_t bytes, double *tou
     if (error == cudaSuccess)
         memcpy(ordinary, memory + (ARRAYS - 1) * bytes, bytes);
     const double done = now_seconds();
-    cudaFree(memory);
+    device_ignore(cudaFree(memory));
     *touched = done - there;
     *made = there - begin + now_seconds() - done;
     return error == cudaSuccess ? 0 : device_status(status, error, "cudaLaunchKernel");

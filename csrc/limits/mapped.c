@@ -35,7 +35,7 @@ mapped_close(const struct mapped *mapped)
 {
     probe_close(&mapped->probe);
     if (mapped->host)
-        cudaFreeHost(mapped->host);
+        device_ignore(cudaFreeHost(mapped->host));
 }
 
 /* Seconds of the host until the kernel is done; the median of the rounds after a first one. */

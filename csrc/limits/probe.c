@@ -29,11 +29,11 @@ probe_close(const struct probe *probe)
     pool_release(probe->stream, probe->memory);
     pool_release(probe->stream, probe->sink);
     if (probe->begin)
-        cudaEventDestroy(probe->begin);
+        device_ignore(cudaEventDestroy(probe->begin));
     if (probe->end)
-        cudaEventDestroy(probe->end);
+        device_ignore(cudaEventDestroy(probe->end));
     if (probe->stream)
-        cudaStreamDestroy(probe->stream);
+        device_ignore(cudaStreamDestroy(probe->stream));
 }
 
 static cudaError_t

@@ -54,7 +54,7 @@ table_on_new_stream(const struct probe *probe, const struct device_scope *scope,
     if (error != cudaSuccess)
         return device_status(status, error, "cudaStreamCreateWithFlags");
     const int result = table_pass(probe, stream, scope, count, seconds, status);
-    cudaStreamDestroy(stream);
+    device_ignore(cudaStreamDestroy(stream));
     return result;
 }
 
