@@ -87,10 +87,14 @@ table_get(struct status *status)
 void
 device_versions(int *driver, int *runtime_version)
 {
-    if (cudaDriverGetVersion(driver) != cudaSuccess)
+    if (cudaDriverGetVersion(driver) != cudaSuccess) {
         *driver = 0;
-    if (cudaRuntimeGetVersion(runtime_version) != cudaSuccess)
+        cudaGetLastError();
+    }
+    if (cudaRuntimeGetVersion(runtime_version) != cudaSuccess) {
         *runtime_version = CUDART_VERSION;
+        cudaGetLastError();
+    }
 }
 
 int
@@ -185,7 +189,7 @@ pool_make(cudaMemPool_t *pool, int device, struct status *status)
     error = cudaMemPoolSetAttribute(*pool, cudaMemPoolAttrReleaseThreshold, &threshold);
     if (error == cudaSuccess)
         return 0;
-    cudaMemPoolDestroy(*pool);
+    device_ignore(cudaMemPoolDestroy(*pool));
     return device_status(status, error, "cudaMemPoolSetAttribute");
 }
 
@@ -242,7 +246,7 @@ state_make(struct device_state *state, int device, struct status *status)
     cudaError_t error = event_take(state, &event);
     if (error != cudaSuccess) {
         device_status(status, error, "cudaEventCreateWithFlags");
-        cudaMemPoolDestroy(state->pool);
+        device_ignore(cudaMemPoolDestroy(state->pool));
         goto done;
     }
     error = add_load();
@@ -252,8 +256,8 @@ state_make(struct device_state *state, int device, struct status *status)
         error = strided_load();
     if (error != cudaSuccess) {
         device_status(status, error, "cudaFuncGetAttributes");
-        cudaEventDestroy(event);
-        cudaMemPoolDestroy(state->pool);
+        device_ignore(cudaEventDestroy(event));
+        device_ignore(cudaMemPoolDestroy(state->pool));
         goto done;
     }
     event_give(state, event);
@@ -285,7 +289,7 @@ device_enter(struct device_scope *scope, int device, struct status *status)
         error = cudaSetDevice(scope->device);
         if (error != cudaSuccess) {
             device_status(status, error, "cudaSetDevice");
-            cudaSetDevice(scope->previous);
+            device_ignore(cudaSetDevice(scope->previous));
             return -1;
         }
     }
@@ -318,8 +322,8 @@ void
 device_leave(const struct device_scope *scope)
 {
     if (scope->device != scope->previous && cudaSetDevice(scope->previous) != cudaSuccess) {
-        cudaGetLastError();
         cudaSetDevice(scope->previous); /* what fails for a moment: the caller must not be left elsewhere */
+        cudaGetLastError();
     }
 }
 
@@ -354,7 +358,7 @@ device_pools_trim(void)
         return;
     const enum cudaStreamCaptureMode before = capture_mode_relax();
     for (int i = 0; i < table->count; i++)
-        if (atomic_load(&table->state[i].ready) && cudaMemPoolTrimTo(table->state[i].pool, 0) != cudaSuccess)
-            cudaGetLastError();
+        if (atomic_load(&table->state[i].ready))
+            device_ignore(cudaMemPoolTrimTo(table->state[i].pool, 0));
     capture_mode_restore(before);
 }

@@ -62,12 +62,12 @@ pool_allocate(const struct device_scope *scope, cudaStream_t stream, size_t byte
     const enum cudaStreamCaptureMode before = capture_mode_relax();
     cudaError_t error = cudaMallocFromPoolAsync(memory, bytes, pool, stream);
     if (error == cudaErrorMemoryAllocation) {
-        cudaGetLastError();
         if (!stream_is_busy(stream)) {     /* else the wait would end a capture */
             cudaStreamSynchronize(stream); /* what was released on it is only now back in the pool */
             cudaMemPoolTrimTo(pool, 0);
             error = cudaMallocFromPoolAsync(memory, bytes, pool, stream);
         }
+        cudaGetLastError();
     }
     capture_mode_restore(before);
     if (error == cudaSuccess)

@@ -16,6 +16,8 @@ wait_for(cudaStream_t stream, bool *done)
     *done = error == cudaSuccess;
     if (error != cudaSuccess && !capture_is_why(error))
         *done = cudaDeviceSynchronize() == cudaSuccess;
+    if (error != cudaSuccess)
+        cudaGetLastError(); /* the caller has it by value */
     capture_mode_restore(before);
     return error;
 }
