@@ -99,6 +99,15 @@ def double(runtime: str | None) -> Iterator[ModuleType]:
     control.reset(0)
 
 
+@pytest.fixture(autouse=True)
+def no_error_is_left() -> Iterator[None]:
+    """On the double: no test leaves a CUDA error in any thread, where the next library would take it for its own. Begun
+    before the test's own fixtures, it looks when they have ended."""
+    yield
+    if ON_DOUBLE:
+        assert importlib.import_module("double.control").take_errors() == 0
+
+
 @pytest.fixture
 def silent() -> Iterator[None]:
     """For tests of values: NumPy keeps quiet. Those of warnings are in test_warnings.py."""

@@ -267,6 +267,29 @@ NAMED = {route.__name__: route for route in ROUTES} | OTHERS | LENT | TRANSFERS
 
 
 @pytest.mark.parametrize("route", NAMED.values(), ids=NAMED)
+def test_no_failure_is_left_for_the_next_library_to_find(route, double, work):
+    """Nor one of a wait or a release, whose results have no other reader."""
+    attempt(route, work)
+    double.reset(0)
+    attempt(route, work)
+    made = {call: double.calls(call) for call in CUDA_CALLS if double.calls(call)}
+    assert len(made) >= 2
+    double.take_errors()
+    for call, times in made.items():
+        for nth in {1, times}:
+            double.reset(0)
+            double.report_earlier(UNKNOWN)
+            double.fail(call, nth, UNKNOWN, False)
+            attempt(route, work)
+            assert double.take_errors() == 0, (call, nth)
+            vecadd.release()
+            assert double.take_errors() == 0, (call, nth)
+    double.reset(0)
+    assert attempt(route, work) is None
+    vecadd.release()
+
+
+@pytest.mark.parametrize("route", NAMED.values(), ids=NAMED)
 def test_every_allocation_in_c_may_find_no_memory_once(route, double, work):
     assert attempt(route, work) is None
     vecadd.release()

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 /* The control interface goes past failures, counts and the state of the driver. */
 static std::unique_lock<std::mutex>
@@ -22,10 +23,9 @@ double_reset(unsigned seed)
     m.calls.clear();
     m.faults = 0;
     m.evict_last.clear();
-    m.sticky = cudaSuccess;
+    m.sticky = m.earlier = cudaSuccess;
     m.random.seed(seed);
     machine_shape(m);
-    take_last_error(true);
 }
 
 void
@@ -33,6 +33,22 @@ double_fail(const char *call, int nth, int status, int forever)
 {
     const auto lock = hold();
     the_machine().failures.push_back({call, nth, static_cast<cudaError_t>(status), forever != 0});
+}
+
+void
+double_report_earlier(int status)
+{
+    const auto lock = hold();
+    the_machine().earlier = static_cast<cudaError_t>(status);
+}
+
+int
+double_take_errors(void)
+{
+    const auto lock = hold();
+    machine &m = the_machine();
+    ++m.era;
+    return std::exchange(m.threads_with_errors, 0);
 }
 
 long
@@ -240,8 +256,10 @@ double_capture_end(void *stream)
 {
     cudaGraph_t captured = nullptr;
     cudaGraphExec_t ready = nullptr;
-    if (cudaStreamEndCapture(static_cast<cudaStream_t>(stream), &captured) != cudaSuccess)
+    if (cudaStreamEndCapture(static_cast<cudaStream_t>(stream), &captured) != cudaSuccess) {
+        cudaGetLastError(); /* it is the other library's */
         return nullptr;
+    }
     cudaGraphInstantiate(&ready, captured, 0);
     cudaGraphDestroy(captured);
     return ready;

@@ -14,6 +14,8 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "double_allocations": (ctypes.c_long,),
     "double_fail_allocation": (None, _INT),
     "double_fail": (None, ctypes.c_char_p, _INT, _INT, _INT),
+    "double_report_earlier": (None, _INT),
+    "double_take_errors": (_INT,),
     "double_calls": (ctypes.c_long, ctypes.c_char_p),
     "double_faults": (ctypes.c_long,),
     "double_live": (None, *[ctypes.POINTER(_SIZE)] * 6),
@@ -70,6 +72,17 @@ def reset(seed: int = 0) -> None:
 def fail(call: str, nth: int = 1, status: int = 2, forever: bool = False) -> None:
     """Makes the nth call of this CUDA function from now on return `status`, and all after it too with `forever`."""
     _library().double_fail(call.encode(), nth, status, forever)
+
+
+def report_earlier(status: int = 999) -> None:
+    """Makes every call from now on that waits or gives something back do so and return `status` all the same, as CUDA's
+    do that report what earlier work has come to."""
+    _library().double_report_earlier(status)
+
+
+def take_errors() -> int:
+    """In how many threads cudaGetLastError would find an error that was left there; none has one afterwards."""
+    return int(_library().double_take_errors())
 
 
 def fail_allocation(nth: int = 1) -> None:

@@ -40,7 +40,8 @@ give_version(const char *name, int *version, int value)
         return cudaSuccess;
     machine &m = the_machine();
     const std::lock_guard<std::mutex> lock(m.mutex);
-    return call_enter(m, name, false);
+    const cudaError_t error = call_enter(m, name, false);
+    return error == cudaSuccess ? error : call_leave(m, name, error);
 }
 
 cudaError_t

@@ -19,12 +19,19 @@ extern "C" {
 
 /* Forgets failures, faults and counts, takes the machine back to its first shape (VECADD_DOUBLE_DEVICES or 2 devices,
  * VECADD_DOUBLE_DRIVER or the runtime's own version) and draws the order of work from `seed` from now on. Memory,
- * streams and queued work stay. At start the seed is VECADD_DOUBLE_SEED or 0. */
+ * streams, queued work and each thread's last error stay. At start the seed is VECADD_DOUBLE_SEED or 0. */
 void double_reset(unsigned seed);
 
 /* The nth call of this CUDA function from now on (1: the next) returns `status` and does nothing else; with `forever`
  * all after it do too. A status that the real machine cannot recover from stays for all calls. */
 void double_fail(const char *call, int nth, int status, int forever);
+
+/* From now on every call that waits or gives something back does so and returns `status` all the same, as CUDA's do
+ * that report what earlier work has come to; 0: none does. */
+void double_report_earlier(int status);
+
+/* In how many threads cudaGetLastError would find an error that our code has left there; none has one afterwards. */
+int double_take_errors(void);
 
 /* Makes the nth allocation from now on that our objects ask the C library for find no memory; 0: none. */
 void double_fail_allocation(int nth);

@@ -86,7 +86,7 @@ last_error_of(const char *name, bool clear)
     machine &m = the_machine();
     const std::lock_guard<std::mutex> lock(m.mutex);
     ++m.calls[name];
-    return take_last_error(clear);
+    return take_last_error(m, clear);
 }
 
 cudaError_t

@@ -6,7 +6,11 @@
 #include <set>
 #include <unistd.h>
 
-static thread_local cudaError_t last_error = cudaSuccess;
+/* This thread's, as long as the machine has not forgotten all threads' errors since. */
+static thread_local struct {
+    cudaError_t error = cudaSuccess;
+    unsigned era = 0;
+} last;
 
 static int
 environment(const char *name, int otherwise)
@@ -125,22 +129,48 @@ call_enter(machine &m, const char *name, bool needs_driver)
     return is_unsafe(name) ? forbidden_in_capture(m) : cudaSuccess;
 }
 
+/* Calls that report errors of earlier work although they have done what they are for. */
+static bool
+waits_or_gives_back(const std::string &name)
+{
+    static const std::set<std::string> names = {
+        "cudaStreamSynchronize", "cudaDeviceSynchronize", "cudaEventSynchronize", "cudaFree",
+        "cudaFreeAsync",         "cudaFreeHost",          "cudaHostUnregister",   "cudaStreamDestroy",
+        "cudaEventDestroy",      "cudaGraphDestroy",      "cudaGraphExecDestroy", "cudaMemPoolDestroy",
+        "cudaMemPoolTrimTo"};
+    return names.count(name);
+}
+
+static cudaError_t &
+last_error(machine &m)
+{
+    if (last.era != m.era)
+        last = {cudaSuccess, m.era};
+    return last.error;
+}
+
 cudaError_t
-call_leave(machine &m, cudaError_t error)
+call_leave(machine &m, const char *name, cudaError_t error)
 {
     if (error == cudaSuccess)
         error = m.sticky; /* work that this call waited for went wrong */
-    if (error != cudaSuccess && error != cudaErrorNotReady)
-        last_error = error;
+    if (error == cudaSuccess && m.earlier != cudaSuccess && waits_or_gives_back(name))
+        error = m.earlier;
+    if (error != cudaSuccess && error != cudaErrorNotReady) {
+        m.threads_with_errors += last_error(m) == cudaSuccess;
+        last_error(m) = error;
+    }
     return error;
 }
 
 cudaError_t
-take_last_error(bool clear)
+take_last_error(machine &m, bool clear)
 {
-    const cudaError_t error = last_error;
-    if (clear)
-        last_error = cudaSuccess;
+    const cudaError_t error = last_error(m);
+    if (clear && error != cudaSuccess) {
+        --m.threads_with_errors;
+        last_error(m) = cudaSuccess;
+    }
     return error;
 }
 

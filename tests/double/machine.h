@@ -166,6 +166,9 @@ struct machine {
     std::map<std::string, long, std::less<>> calls;
     long faults = 0;
     cudaError_t sticky = cudaSuccess;
+    cudaError_t earlier = cudaSuccess; /* what calls that wait or give back report of work before them */
+    int threads_with_errors = 0;       /* that cudaGetLastError would tell of */
+    unsigned era = 0;                  /* one more each time that the tests forget all threads' errors */
 
     std::vector<work_ptr> pending; /* in the order of the calls */
     work_ptr running;              /* the kernel or copy that runs now */
@@ -202,8 +205,8 @@ void machine_shape(machine &m); /* devices and driver as the environment says */
 bool forked_child();
 cudaError_t refuse_in_child(const char *name); /* on stderr: nobody may make a CUDA call there */
 cudaError_t call_enter(machine &m, const char *name, bool needs_driver);
-cudaError_t call_leave(machine &m, cudaError_t error);
-cudaError_t take_last_error(bool clear);
+cudaError_t call_leave(machine &m, const char *name, cudaError_t error);
+cudaError_t take_last_error(machine &m, bool clear);
 bool is_sticky(cudaError_t error);
 void fault(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
@@ -218,7 +221,7 @@ cuda_call(const char *name, Body body)
     cudaError_t error = call_enter(m, name, true);
     if (error == cudaSuccess)
         error = body(m);
-    return call_leave(m, error);
+    return call_leave(m, name, error);
 }
 
 /* devices.cpp */

@@ -155,6 +155,22 @@ MUTANTS = (
         "third_stream",
     ),
     LENT,
+    Mutant(
+        "errors told are not left",
+        "csrc/core/device_errors.c",
+        "    cudaGetLastError(); /* it is reported here; torch and others must not find it as theirs */\n",
+        "",
+        "tests/test_failures.py",
+        "left_for_the_next",
+    ),
+    Mutant(
+        "errors of releases are not left",
+        "csrc/core/device_errors.c",
+        "if (cuda_error != cudaSuccess)",
+        "if (false)",
+        "tests/test_failures.py",
+        "left_for_the_next",
+    ),
     # The same on a GPU, with each library's own streams and allocator.
     replace(AFTER, name="after, on a GPU", libraries=("Torch", "CuPy", "Numba")),
     replace(BEFORE, name="before, on a GPU", libraries=("Torch", "CuPy")),
