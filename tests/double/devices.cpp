@@ -97,8 +97,10 @@ cudaError_t
 cudaDeviceSynchronize(void)
 {
     return cuda_call(__func__, [&](machine &m) {
-        finish_device(m, current);
-        return cudaSuccess;
+        const cudaError_t error = forbidden_beside_captures(m, current);
+        if (error == cudaSuccess)
+            finish_device(m, current);
+        return error;
     });
 }
 

@@ -68,6 +68,9 @@ cudaEventQuery(cudaEvent_t handle)
             return cudaErrorInvalidResourceHandle;
         if (asked->captured)
             return capture_invalidate(*asked->captured, cudaErrorCapturedEvent);
+        const cudaError_t error = forbidden_in_capture(m);
+        if (error != cudaSuccess)
+            return error;
         return finished_by_now(m, asked->recorded) ? cudaSuccess : cudaErrorNotReady;
     });
 }
@@ -81,8 +84,10 @@ cudaEventSynchronize(cudaEvent_t handle)
             return cudaErrorInvalidResourceHandle;
         if (awaited->captured)
             return capture_invalidate(*awaited->captured, cudaErrorCapturedEvent);
-        finish(m, awaited->recorded);
-        return cudaSuccess;
+        const cudaError_t error = forbidden_in_capture(m);
+        if (error == cudaSuccess)
+            finish(m, awaited->recorded);
+        return error;
     });
 }
 

@@ -1,5 +1,6 @@
 /* Streams that capture, and graphs. A capture is of kernels, fills, copies within a device, memory, and events that
- * lead from stream to stream; what else could be captured is a fault, because nobody has asked for it yet. */
+ * lead from stream to stream; what else could be captured is a fault, because nobody has asked for it yet. What ends a
+ * capture is conformance/captures.c's table. */
 #include "machine.h"
 
 #include <algorithm>
@@ -17,7 +18,7 @@ static capture *
 implied(const machine &m, const stream &legacy)
 {
     for (const stream_ptr &other : m.streams)
-        if (other->capturing && other->blocking && !other->destroyed && other->device == legacy.device)
+        if (other->capturing && !other->destroyed && other->blocking && other->device == legacy.device)
             return other->capturing.get();
     return nullptr;
 }
@@ -36,7 +37,7 @@ usable_stream(machine &m, cudaStream_t handle, stream_ptr &stream)
     return cudaSuccess;
 }
 
-/* Nothing of a capture runs, so that waiting for it would never end. */
+/* For calls that are no part of a graph, a wait that would never end or a question about the stream. */
 cudaError_t
 waitable_stream(machine &m, cudaStream_t handle, stream_ptr &stream)
 {
@@ -59,27 +60,34 @@ cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode *mode)
     });
 }
 
-cudaError_t
-forbidden_in_capture(machine &m)
+/* Ends every capture that forbids the call. */
+template <typename Forbids>
+static cudaError_t
+forbidden_where(const machine &m, Forbids forbids)
 {
-    for (const stream_ptr &stream : m.streams) {
-        capture *const open = stream->destroyed ? nullptr : stream->capturing.get();
-        if (!open || open->mode == cudaStreamCaptureModeRelaxed || thread_mode == cudaStreamCaptureModeRelaxed)
-            continue;
-        if ((open->mode == cudaStreamCaptureModeGlobal && thread_mode == cudaStreamCaptureModeGlobal) ||
-            open->thread == std::this_thread::get_id())
-            return capture_invalidate(*open, cudaErrorStreamCaptureUnsupported);
-    }
-    return cudaSuccess;
+    cudaError_t error = cudaSuccess;
+    for (const stream_ptr &stream : m.streams)
+        if (stream->capturing && !stream->destroyed && forbids(*stream))
+            error = capture_invalidate(*stream->capturing, cudaErrorStreamCaptureUnsupported);
+    return error;
 }
 
 cudaError_t
-forbidden_beside_captures(machine &m)
+forbidden_in_capture(machine &m)
 {
-    for (const stream_ptr &stream : m.streams)
-        if (stream->capturing && !stream->destroyed)
-            return capture_invalidate(*stream->capturing, cudaErrorStreamCaptureUnsupported);
-    return cudaSuccess;
+    return forbidden_where(m, [](const stream &capturing) {
+        const capture &open = *capturing.capturing;
+        if (open.mode == cudaStreamCaptureModeRelaxed || thread_mode == cudaStreamCaptureModeRelaxed)
+            return false;
+        const bool global = open.mode == cudaStreamCaptureModeGlobal && thread_mode == cudaStreamCaptureModeGlobal;
+        return global || open.thread == std::this_thread::get_id();
+    });
+}
+
+cudaError_t
+forbidden_beside_captures(machine &m, int device)
+{
+    return forbidden_where(m, [device](const stream &capturing) { return capturing.device == device; });
 }
 
 void
@@ -109,6 +117,8 @@ cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode mode)
         const stream_ptr stream = stream_of(m, handle);
         if (!stream)
             return cudaErrorInvalidResourceHandle;
+        if (capture *const other = stream->legacy ? implied(m, *stream) : nullptr)
+            return capture_invalidate(*other, cudaErrorStreamCaptureImplicit);
         if (stream->legacy)
             return cudaErrorStreamCaptureUnsupported;
         if (static_cast<unsigned>(mode) > cudaStreamCaptureModeRelaxed)
@@ -244,14 +254,10 @@ cudaGraphLaunch(cudaGraphExec_t handle, cudaStream_t stream_handle)
         stream_ptr stream;
         if (!found)
             return cudaErrorInvalidValue;
-        const cudaError_t error = usable_stream(m, stream_handle, stream);
-        if (error != cudaSuccess)
-            return error;
-        if (stream->capturing)
-            fault("a graph launched into a capture is not in the double yet");
-        else
+        const cudaError_t error = waitable_stream(m, stream_handle, stream);
+        if (error == cudaSuccess)
             queue_graph(m, *found, stream);
-        return cudaSuccess;
+        return error;
     });
 }
 

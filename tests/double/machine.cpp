@@ -96,17 +96,17 @@ injected(machine &m, const char *name)
     return cudaSuccess;
 }
 
-/* Calls that end a capture of global mode from any thread, and one of its own from the capturing thread. */
+/* Calls that could wait for work on the device, whatever they are made on. Those that are made on a stream or an event
+ * ask forbidden_in_capture themselves, after what that stream or event has to say. */
 static bool
-is_unsafe(const std::string &name)
+could_wait(const std::string &name)
 {
     static const std::set<std::string> names = {
-        "cudaMalloc",           "cudaMallocManaged",      "cudaFree",
-        "cudaMallocHost",       "cudaHostAlloc",          "cudaFreeHost",
-        "cudaHostRegister",     "cudaHostUnregister",     "cudaEventQuery",
-        "cudaEventSynchronize", "cudaStreamQuery",        "cudaStreamSynchronize",
-        "cudaMemPoolCreate",    "cudaMemPoolTrimTo",      "cudaGraphInstantiate",
-        "cudaGraphExecDestroy", "cudaMemPoolSetAttribute"};
+        "cudaMalloc",          "cudaMallocManaged",       "cudaFree",
+        "cudaMallocHost",      "cudaHostAlloc",           "cudaFreeHost",
+        "cudaHostRegister",    "cudaHostUnregister",      "cudaMemPoolCreate",
+        "cudaMemPoolTrimTo",   "cudaMemPoolSetAttribute", "cudaGraphInstantiate",
+        "cudaGraphExecDestroy"};
     return names.count(name);
 }
 
@@ -124,9 +124,7 @@ call_enter(machine &m, const char *name, bool needs_driver)
         return cudaErrorNoDevice;
     if (m.sticky != cudaSuccess)
         return m.sticky;
-    if (std::string(name) == "cudaDeviceSynchronize")
-        return forbidden_beside_captures(m);
-    return is_unsafe(name) ? forbidden_in_capture(m) : cudaSuccess;
+    return could_wait(name) ? forbidden_in_capture(m) : cudaSuccess;
 }
 
 /* Calls that report errors of earlier work although they have done what they are for. */
@@ -174,16 +172,29 @@ take_last_error(machine &m, bool clear)
     return error;
 }
 
-void
-fault(const char *format, ...)
+static void __attribute__((format(printf, 1, 0))) say(const char *format, va_list arguments)
 {
-    machine &m = the_machine();
-    va_list arguments;
-    va_start(arguments, format);
     std::fputs("CUDA-runtime double: ", stderr);
     std::vfprintf(stderr, format, arguments);
     std::fputc('\n', stderr);
+    ++the_machine().faults;
+}
+
+void
+fault(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    say(format, arguments);
     va_end(arguments);
-    ++m.faults;
-    m.sticky = cudaErrorIllegalAddress;
+    the_machine().sticky = cudaErrorIllegalAddress;
+}
+
+void
+misuse(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    say(format, arguments);
+    va_end(arguments);
 }

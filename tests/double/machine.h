@@ -209,6 +209,8 @@ cudaError_t call_leave(machine &m, const char *name, cudaError_t error);
 cudaError_t take_last_error(machine &m, bool clear);
 bool is_sticky(cudaError_t error);
 void fault(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* A fault after which the machine goes on: CUDA tells the caller, or breaks a promise now and then. */
+void misuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 template <typename Body>
 cudaError_t
@@ -250,8 +252,8 @@ cudaError_t usable_stream(machine &m, cudaStream_t handle, stream_ptr &stream); 
 cudaError_t waitable_stream(machine &m, cudaStream_t handle, stream_ptr &stream);
 void capture_node(stream &stream, std::function<void()> run, work_kind kind);
 cudaError_t capture_invalidate(capture &broken, cudaError_t why);
-cudaError_t forbidden_in_capture(machine &m); /* a call that could wait for a stream that captures, on this thread */
-cudaError_t forbidden_beside_captures(machine &m); /* a call that waits for every stream, in any mode of the thread */
+cudaError_t forbidden_in_capture(machine &m); /* a call that could wait, by the modes of the captures and the thread */
+cudaError_t forbidden_beside_captures(machine &m, int device); /* one that waits for every stream, in any mode */
 
 /* memory.cpp */
 block_ptr block_at(machine &m, const void *address); /* null: memory that CUDA does not know */

@@ -38,7 +38,6 @@ allocate_in_graph(machine &m, stream &capturing, void **memory, size_t bytes)
     *memory = made->start;
 }
 
-/* Nobody has asked what comes of memory that is freed on the other side of the capture than it was allocated on. */
 static void
 release_in_graph(stream &capturing, const block_ptr &block)
 {
@@ -61,6 +60,8 @@ allocate(machine &m, pool *p, void **memory, size_t bytes, const stream_ptr &str
     if (bytes == 0)
         return cudaSuccess;
     if (stream->capturing) {
+        if (bytes > DEVICE_BYTES)
+            return cudaErrorMemoryAllocation;
         allocate_in_graph(m, *stream, memory, bytes);
         return cudaSuccess;
     }
@@ -123,8 +124,12 @@ cudaFreeAsync(void *memory, cudaStream_t handle)
         const block_ptr found = block_at(m, memory);
         if (!found || found->start != memory || found->kind != memory_kind::device || found->released)
             return cudaErrorInvalidValue;
-        if (!stream->capturing != !found->of_graph)
-            fault("a capture's memory is freed outside, or other memory in it: not in the double yet");
+        if (stream->capturing && !found->of_graph) {
+            misuse("%p was allocated outside of the capture that frees it", memory);
+            return cudaErrorInvalidValue;
+        }
+        if (!stream->capturing && found->of_graph)
+            fault("a capture's memory is freed outside: not in the double yet");
         if (stream->capturing) {
             release_in_graph(*stream, found);
             return cudaSuccess;

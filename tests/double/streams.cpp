@@ -56,8 +56,10 @@ cudaError_t
 cudaStreamSynchronize(cudaStream_t handle)
 {
     return with_stream(__func__, waitable_stream, handle, [](machine &m, const stream_ptr &stream) {
-        finish(m, stream->tail);
-        return cudaSuccess;
+        const cudaError_t error = forbidden_in_capture(m);
+        if (error == cudaSuccess)
+            finish(m, stream->tail);
+        return error;
     });
 }
 
@@ -65,6 +67,9 @@ cudaError_t
 cudaStreamQuery(cudaStream_t handle)
 {
     return with_stream(__func__, waitable_stream, handle, [](machine &m, const stream_ptr &stream) {
+        const cudaError_t error = forbidden_in_capture(m);
+        if (error != cudaSuccess)
+            return error;
         return finished_by_now(m, stream->tail) ? cudaSuccess : cudaErrorNotReady;
     });
 }
@@ -117,7 +122,7 @@ cudaStreamGetDevice(cudaStream_t handle, int *device)
 cudaError_t
 cudaStreamGetFlags(cudaStream_t handle, unsigned *flags)
 {
-    return with_stream(__func__, usable_stream, handle, [&](machine &, const stream_ptr &stream) {
+    return with_stream(__func__, waitable_stream, handle, [&](machine &, const stream_ptr &stream) {
         *flags = stream->blocking ? cudaStreamDefault : cudaStreamNonBlocking;
         return cudaSuccess;
     });

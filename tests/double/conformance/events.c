@@ -140,6 +140,7 @@ test_not_ready_is_no_last_error(void)
 {
     unsigned char *x = device_memory();
     cudaStream_t stream = nonblocking_stream();
+    cudaEvent_t event = event_without_timing();
     cudaError_t answer = cudaSuccess;
     for (int round = 1; round <= ROUNDS && answer == cudaSuccess; round++) {
         cudaMemsetAsync(x, round, BYTES, stream);
@@ -147,7 +148,16 @@ test_not_ready_is_no_last_error(void)
     }
     CHECK(answer == cudaErrorNotReady);
     CHECK(cudaPeekAtLastError() == cudaSuccess);
+    answer = cudaSuccess;
+    for (int round = 1; round <= ROUNDS && answer == cudaSuccess; round++) {
+        cudaMemsetAsync(x, round, BYTES, stream);
+        cudaEventRecord(event, stream);
+        answer = cudaEventQuery(event);
+    }
+    CHECK(answer == cudaErrorNotReady);
+    CHECK(cudaPeekAtLastError() == cudaSuccess);
     CHECK(cudaStreamSynchronize(stream) == cudaSuccess);
+    cudaEventDestroy(event);
     cudaStreamDestroy(stream);
     cudaFree(x);
 }

@@ -362,6 +362,35 @@ test_the_legacy_stream_is_not_to_be_used_while_a_blocking_stream_captures(void)
 }
 
 static void *
+use_own_stream(void *given)
+{
+    int *x = given;
+    CHECK(capture_status(cudaStreamPerThread) == cudaStreamCaptureStatusNone);
+    CHECK(queue_add(x, x, cudaStreamPerThread) == cudaSuccess);
+    return NULL;
+}
+
+/* While one thread's is captured, another thread's runs what it is given; and it is a blocking one. */
+static void
+test_the_per_thread_stream_is_another_one_in_each_thread(void)
+{
+    int *x = device_memory(1);
+    pthread_t thread;
+    begin(cudaStreamPerThread);
+    CHECK(pthread_create(&thread, NULL, use_own_stream, x) == 0);
+    pthread_join(thread, NULL);
+    CHECK(capture_status(cudaStreamPerThread) == cudaStreamCaptureStatusActive);
+    CHECK(queue_add(x, x, cudaStreamPerThread) == cudaSuccess);
+    CHECK(cudaGraphExecDestroy(end(cudaStreamPerThread)) == cudaSuccess);
+    CHECK(cudaDeviceSynchronize() == cudaSuccess);
+    CHECK(last_of(x) == 0x02020202);
+    begin(cudaStreamPerThread);
+    CHECK(queue_add(x, x, NULL) == cudaErrorStreamCaptureImplicit);
+    check_invalidated(cudaStreamPerThread);
+    cudaFree(x);
+}
+
+static void *
 allocate_elsewhere(void *result)
 {
     void *memory = NULL;
@@ -447,6 +476,7 @@ main(void)
     RUN(test_events_of_a_capture_cannot_be_waited_for_outside);
     RUN(test_a_capture_cannot_wait_for_what_is_outside);
     RUN(test_the_legacy_stream_is_not_to_be_used_while_a_blocking_stream_captures);
+    RUN(test_the_per_thread_stream_is_another_one_in_each_thread);
     RUN(test_the_mode_says_whose_calls_may_break_a_capture);
     RUN(test_a_capture_is_ended_by_the_thread_that_began_it);
     return check_report();

@@ -1,6 +1,7 @@
 /* Streams: what is ordered with what, and what is refused. A fill of 32 MB ahead of the work that is looked at makes a
  * wrong order likely to show on a GPU; on the double any order that is not promised shows with some seed. */
 #include <cuda_runtime_api.h>
+#include <pthread.h>
 #include <stdint.h>
 
 #include "../../c/check.h"
@@ -72,6 +73,39 @@ test_the_per_thread_stream_is_a_blocking_one(void)
     }
     cudaFree(x);
     cudaFree(y);
+}
+
+struct filling {
+    unsigned char *x, *y;
+    int value;
+};
+
+static void *
+fill_and_copy_on_the_threads_own(void *given)
+{
+    const struct filling *filling = given;
+    cudaMemsetAsync(filling->x, filling->value, BYTES, cudaStreamPerThread);
+    cudaMemcpyAsync(filling->y, filling->x, BYTES, cudaMemcpyDeviceToDevice, cudaStreamPerThread);
+    return NULL;
+}
+
+/* Although the thread has ended. */
+static void
+test_the_legacy_stream_waits_for_other_threads_streams(void)
+{
+    unsigned char *x = device_memory(), *y = device_memory(), *z = device_memory();
+    for (int round = 1; round <= ROUNDS; round++) {
+        struct filling filling = {x, y, round};
+        pthread_t thread;
+        CHECK(pthread_create(&thread, NULL, fill_and_copy_on_the_threads_own, &filling) == 0);
+        pthread_join(thread, NULL);
+        cudaMemcpyAsync(z, y, BYTES, cudaMemcpyDeviceToDevice, NULL);
+        CHECK(cudaStreamSynchronize(NULL) == cudaSuccess);
+        CHECK(last_byte(z) == round);
+    }
+    cudaFree(x);
+    cudaFree(y);
+    cudaFree(z);
 }
 
 static void
@@ -148,6 +182,7 @@ main(void)
     RUN(test_the_legacy_stream_waits_for_blocking_streams);
     RUN(test_blocking_streams_wait_for_the_legacy_stream);
     RUN(test_the_per_thread_stream_is_a_blocking_one);
+    RUN(test_the_legacy_stream_waits_for_other_threads_streams);
     RUN(test_a_query_says_ready_in_the_end);
     RUN(test_the_device_waits_for_every_stream);
     RUN(test_work_outlives_its_stream);
