@@ -173,11 +173,44 @@ a_long_addition_is_cut_into_pieces(void)
 }
 
 static struct device_batch failing;
+static void *elsewhere;
+
+static size_t
+first_bytes(size_t i)
+{
+    const size_t bytes = failing.adds[i].n * lane_size[failing.adds[i].lane];
+    return bytes < 4000 ? bytes : 4000;
+}
+
+/* After an error the sums' owner may use their memory again at once, on a stream that knows nothing of the batch's. */
+static void
+check_nothing_is_written_later(void)
+{
+    static unsigned char filler[4000], found[4000];
+    for (size_t i = 0; i < failing.count; i++) {
+        memset(filler, (int)i + 1, sizeof filler);
+        CHECK(double_copy_async(failing.adds[i].c, filler, first_bytes(i), elsewhere) == 0);
+    }
+    for (size_t i = 0; i < failing.count; i++) {
+        memset(filler, (int)i + 1, sizeof filler);
+        CHECK(double_device_read(found, failing.adds[i].c, first_bytes(i)) == 0);
+        CHECK(memcmp(found, filler, first_bytes(i)) == 0, "addition %zu", i);
+    }
+}
+
+static int
+looked_at(int result)
+{
+    if (result < 0)
+        check_nothing_is_written_later();
+    double_synchronize(0);
+    return result;
+}
 
 static int
 add_once(struct status *status)
 {
-    return device_add_many(&failing, status);
+    return looked_at(device_add_many(&failing, status));
 }
 
 static int
@@ -186,7 +219,7 @@ plan_and_add(struct status *status)
     struct graph *graph;
     if (graph_of_batch(&graph, &failing, status) < 0)
         return -1;
-    const int result = graph_run(graph, status);
+    const int result = looked_at(graph_run(graph, status));
     graph_close(graph);
     return result;
 }
@@ -202,6 +235,7 @@ a_failing_call_is_told_and_leaks_nothing(void)
     char *memory[3 * ADDS];
     open_adds(adds, memory);
     void *stream = double_stream_create(0, 1), *other = double_stream_create(0, 1);
+    elsewhere = double_stream_create(0, 1);
     failing = (struct device_batch){.adds = adds, .count = ADDS, .stream = stream, .join = &other, .joins = 1};
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
         CHECK(fail_each_call(calls[i], cudaErrorUnknown, add_once) > 0, "%s", calls[i]);

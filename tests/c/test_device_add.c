@@ -1,6 +1,7 @@
 /* device_add and the streams that it joins on the CUDA-runtime double: what is added, in which order, and what is left
  * when a CUDA call fails. */
 #include <cuda_runtime_api.h>
+#include <pthread.h>
 
 #include "check.h"
 #include "device.h"
@@ -193,6 +194,65 @@ a_stream_joins_itself_without_a_call(void)
     CHECK(double_calls("cudaEventRecord") == 0);
 }
 
+/* A thread's operand, and the streams on which it is made and read. */
+struct joiner {
+    void *source, *x, *y, *before, *after;
+    pthread_barrier_t *start;
+};
+
+static void *
+join_and_copy(void *given)
+{
+    const struct joiner *joiner = given;
+    struct status status;
+    CHECK(double_copy_async(joiner->x, joiner->source, 4, joiner->before) == 0);
+    pthread_barrier_wait(joiner->start);
+    CHECK(stream_join(0, joiner->before, joiner->after, &status) == 0, "%s", status.text);
+    CHECK(double_copy_async(joiner->y, joiner->x, 4, joiner->after) == 0);
+    return NULL;
+}
+
+/* Each stream waits for the thread's own other one, although another thread joins two streams between the record of an
+ * event and the wait for it. */
+static void
+threads_may_join_streams_at_once(void)
+{
+    enum { JOINERS = 3, ROUNDS = 15 };
+    struct joiner joiners[JOINERS];
+    pthread_t threads[JOINERS];
+    const int32_t value = 7;
+    pthread_barrier_t start;
+    CHECK(pthread_barrier_init(&start, NULL, JOINERS) == 0);
+    for (int i = 0; i < JOINERS; i++) {
+        joiners[i] = (struct joiner){.source = double_device_malloc(0, 4),
+                                     .before = double_stream_create(0, 1),
+                                     .after = double_stream_create(0, 1),
+                                     .start = &start};
+        CHECK(double_device_write(joiners[i].source, &value, 4) == 0);
+    }
+    for (unsigned seed = 0; seed < ROUNDS; seed++) {
+        double_reset(seed);
+        double_delay("cudaStreamWaitEvent", 300);
+        for (int i = 0; i < JOINERS; i++) {
+            joiners[i].x = double_device_malloc(0, 4);
+            joiners[i].y = double_device_malloc(0, 4);
+            CHECK(pthread_create(&threads[i], NULL, join_and_copy, &joiners[i]) == 0);
+        }
+        for (int i = 0; i < JOINERS; i++)
+            pthread_join(threads[i], NULL);
+        for (int i = 0; i < JOINERS; i++) {
+            int32_t found = 0;
+            CHECK(double_copy_async(&found, joiners[i].y, 4, joiners[i].after) == 0);
+            CHECK(double_stream_synchronize(joiners[i].after) == 0 && found == value, "seed %u: %d", seed, found);
+        }
+        for (int i = 0; i < JOINERS; i++) {
+            double_device_free(joiners[i].x);
+            double_device_free(joiners[i].y);
+        }
+    }
+    CHECK(double_faults() == 0);
+}
+
 static void
 a_stream_of_another_device_is_refused(void)
 {
@@ -293,6 +353,7 @@ main(void)
     RUN(minus_one_is_the_current_device);
     RUN(joins_order_the_kernel_both_ways);
     RUN(a_stream_joins_itself_without_a_call);
+    RUN(threads_may_join_streams_at_once);
     RUN(a_stream_of_another_device_is_refused);
     RUN(a_stream_that_is_gone_is_a_value_error);
     RUN(every_failure_is_told_and_leaves_nothing);

@@ -1,5 +1,6 @@
 /* graph.h on the CUDA-runtime double: when the graph is launched and when the kernel is, and in which order. */
 #include <cuda_runtime_api.h>
+#include <pthread.h>
 
 #include "check.h"
 #include "device.h"
@@ -91,7 +92,7 @@ a_run_comes_after_the_operands_streams_and_before_what_they_do_next(void)
     }
 }
 
-/* The double knows no graph launched into a capture: it would be a fault. */
+/* A graph that is launched into a capture ends it. */
 static void
 a_stream_that_captures_gets_the_kernel(void)
 {
@@ -186,6 +187,32 @@ what_is_no_single_kernel_is_added_as_ever(void)
     CHECK(double_calls("cudaGraphLaunch") == 0);
 }
 
+static void *
+run_times(void *graph)
+{
+    for (int i = 0; i < TIMES; i++)
+        run(graph);
+    return NULL;
+}
+
+/* CUDA launches a graph for one thread at a time and does not say so to two: the double counts them as a fault. */
+static void
+threads_may_run_one_graph_at_once(void)
+{
+    void *x = numbers(0, 0), *one = numbers(1, 0), *stream = double_stream_create(0, 1);
+    const struct plan plan = addition(x, one, x, stream);
+    struct graph *graph = opened(&plan);
+    pthread_t threads[2];
+    double_delay("cudaGraphLaunch", 200);
+    for (int i = 0; i < 2; i++)
+        CHECK(pthread_create(&threads[i], NULL, run_times, graph) == 0);
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    CHECK(double_faults() == 0);
+    CHECK(holds(x, 2 * TIMES, 0));
+    graph_close(graph);
+}
+
 static void
 leaves_the_current_device_as_it_was(void)
 {
@@ -249,6 +276,7 @@ main(void)
     RUN(a_capture_leaves_out_the_streams_that_are_no_part_of_it);
     RUN(a_plan_made_in_a_capture_launches_kernels);
     RUN(what_is_no_single_kernel_is_added_as_ever);
+    RUN(threads_may_run_one_graph_at_once);
     RUN(leaves_the_current_device_as_it_was);
     RUN(every_call_may_fail_once);
     return check_report();

@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "check.h"
+#include "device.h"
 #include "double.h"
 #include "failures.h"
 #include "sums.h"
@@ -124,6 +125,24 @@ what_was_released_is_trimmed_before_an_allocation_fails(void)
     device_release(0, NULL, memory, 64);
 }
 
+/* A device of 1 MiB, three quarters of which were released on the stream and not yet waited for. */
+static void
+what_was_released_is_waited_for_before_an_allocation_fails(void)
+{
+    enum { BYTES = 768 << 10 };
+    struct status status;
+    void *memory, *stream = double_stream_create(0, 1);
+    CHECK(device_start(0, &status) == 0, "%s", status.text);
+    double_capacity(1 << 20);
+    for (int i = 0; i < 5; i++) {
+        CHECK(device_allocate(0, stream, BYTES, &memory, &status) == 0, "%s", status.text);
+        device_release(0, stream, memory, BYTES);
+    }
+    CHECK(double_calls("cudaMallocFromPoolAsync") > 5);
+    double_synchronize(0);
+    CHECK(live_now().device_blocks == 0 && counts_are(0, 0, 0, 0) && cudaGetLastError() == cudaSuccess);
+}
+
 static void
 a_release_outlives_its_stream(void)
 {
@@ -225,6 +244,7 @@ main(void)
     RUN(copies_arrive_before_they_return);
     RUN(a_full_device_is_a_memory_error);
     RUN(what_was_released_is_trimmed_before_an_allocation_fails);
+    RUN(what_was_released_is_waited_for_before_an_allocation_fails);
     RUN(a_release_outlives_its_stream);
     RUN(a_release_never_fails);
     RUN(every_failure_is_told_and_leaves_nothing);

@@ -20,6 +20,9 @@ double_reset(unsigned seed)
     const auto lock = hold();
     machine &m = the_machine();
     m.failures.clear();
+    m.delays.clear();
+    m.delayed = false;
+    m.capacity = DEVICE_BYTES;
     m.calls.clear();
     m.faults = 0;
     m.evict_last.clear();
@@ -33,6 +36,21 @@ double_fail(const char *call, int nth, int status, int forever)
 {
     const auto lock = hold();
     the_machine().failures.push_back({call, nth, static_cast<cudaError_t>(status), forever != 0});
+}
+
+void
+double_delay(const char *call, int microseconds)
+{
+    const auto lock = hold();
+    the_machine().delays[call] = std::chrono::microseconds(microseconds);
+    the_machine().delayed = true;
+}
+
+void
+double_capacity(size_t bytes)
+{
+    const auto lock = hold();
+    the_machine().capacity = bytes;
 }
 
 void

@@ -17,9 +17,9 @@ extern "C" {
 
 #pragma GCC visibility push(default)
 
-/* Forgets failures, faults and counts, takes the machine back to its first shape (VECADD_DOUBLE_DEVICES or 2 devices,
- * VECADD_DOUBLE_DRIVER or the runtime's own version) and draws the order of work from `seed` from now on. Memory,
- * streams, queued work and each thread's last error stay. At start the seed is VECADD_DOUBLE_SEED or 0. */
+/* Forgets failures, delays, faults and counts, takes the machine back to its first shape (VECADD_DOUBLE_DEVICES or 2
+ * devices, VECADD_DOUBLE_DRIVER or the runtime's own version) and draws the order of work from `seed` from now on.
+ * Memory, streams, queued work and each thread's last error stay. At start the seed is VECADD_DOUBLE_SEED or 0. */
 void double_reset(unsigned seed);
 
 /* The nth call of this CUDA function from now on (1: the next) returns `status` and does nothing else; with `forever`
@@ -29,6 +29,13 @@ void double_fail(const char *call, int nth, int status, int forever);
 /* From now on every call that waits or gives something back does so and returns `status` all the same, as CUDA's do
  * that report what earlier work has come to; 0: none does. */
 void double_report_earlier(int status);
+
+/* Every call of this CUDA function from now on begins so much later, and other threads' calls go on meanwhile. */
+void double_delay(const char *call, int microseconds);
+
+/* How many bytes each device has for allocations, those that there are included: 8 GiB after a reset. What is freed in
+ * stream order is room again when the free has run, which is when something waits for it. */
+void double_capacity(size_t bytes);
 
 /* In how many threads cudaGetLastError would find an error that our code has left there; none has one afterwards. */
 int double_take_errors(void);

@@ -246,10 +246,24 @@ queue_graph(machine &m, graph_exec &exec, const stream_ptr &stream)
     stream->tail = exec.last = end;
 }
 
-cudaError_t
-cudaGraphLaunch(cudaGraphExec_t handle, cudaStream_t stream_handle)
+/* Counts a thread in or out of a launch of the graph. CUDA leaves it to its callers that one thread launches at a time,
+ * and does not tell those that forget. */
+static void
+launching(cudaGraphExec_t handle, int change)
 {
-    return cuda_call(__func__, [&](machine &m) {
+    machine &m = the_machine();
+    if (forked_child())
+        return;
+    const std::lock_guard<std::mutex> lock(m.mutex);
+    graph_exec *const launched = find(m.graph_exec_handles, handle);
+    if (launched && (launched->launching += change) > 1)
+        misuse("two threads launch one graph at once");
+}
+
+static cudaError_t
+launch(cudaGraphExec_t handle, cudaStream_t stream_handle)
+{
+    return cuda_call("cudaGraphLaunch", [&](machine &m) {
         graph_exec *const found = find(m.graph_exec_handles, handle);
         stream_ptr stream;
         if (!found)
@@ -259,6 +273,15 @@ cudaGraphLaunch(cudaGraphExec_t handle, cudaStream_t stream_handle)
             queue_graph(m, *found, stream);
         return error;
     });
+}
+
+cudaError_t
+cudaGraphLaunch(cudaGraphExec_t handle, cudaStream_t stream)
+{
+    launching(handle, 1);
+    const cudaError_t error = launch(handle, stream);
+    launching(handle, -1);
+    return error;
 }
 
 cudaError_t

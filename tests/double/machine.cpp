@@ -50,6 +50,22 @@ forked_child()
     return owner != 0 && owner != getpid();
 }
 
+void
+delay(machine &m, const char *name)
+{
+    std::chrono::microseconds time{0};
+    if (!m.delayed)
+        return;
+    {
+        const std::lock_guard<std::mutex> lock(m.mutex);
+        const auto found = m.delays.find(name);
+        if (found != m.delays.end())
+            time = found->second;
+    }
+    if (time.count())
+        std::this_thread::sleep_for(time);
+}
+
 /* Nothing is counted, because another thread of the parent's may have held the lock for ever. */
 cudaError_t
 refuse_in_child(const char *name)

@@ -74,6 +74,7 @@ struct graph {
 struct graph_exec {
     graph made_of;
     work_ptr last;
+    int launching = 0; /* threads, of which there may be one at a time */
 };
 
 /* What a stream captures into, shared by those that joined it by events. */
@@ -164,6 +165,8 @@ struct machine {
     std::mt19937 random;
     std::vector<failure> failures;
     std::map<std::string, long, std::less<>> calls;
+    std::map<std::string, std::chrono::microseconds, std::less<>> delays;
+    std::atomic<bool> delayed{false}; /* there are some */
     long faults = 0;
     cudaError_t sticky = cudaSuccess;
     cudaError_t earlier = cudaSuccess; /* what calls that wait or give back report of work before them */
@@ -185,6 +188,7 @@ struct machine {
 
     std::map<uintptr_t, block_ptr> blocks; /* by address */
     size_t device_bytes[MAX_DEVICES] = {}; /* allocated or reserved by pools */
+    size_t capacity = DEVICE_BYTES;        /* of each device */
     size_t pinned_bytes = 0;
     std::unordered_map<uintptr_t, bool> evict_last; /* by line of the L2: loaded so, and not demoted since */
     unsigned open_devices = 0; /* bit d: device d's memory is accessible, because work is running */
@@ -203,6 +207,7 @@ void machine_shape(machine &m); /* devices and driver as the environment says */
 
 /* machine.cpp. A CUDA call: under the lock, after what may keep it from happening. */
 bool forked_child();
+void delay(machine &m, const char *name);      /* without the lock: other threads' calls go on */
 cudaError_t refuse_in_child(const char *name); /* on stderr: nobody may make a CUDA call there */
 cudaError_t call_enter(machine &m, const char *name, bool needs_driver);
 cudaError_t call_leave(machine &m, const char *name, cudaError_t error);
@@ -219,6 +224,7 @@ cuda_call(const char *name, Body body)
     if (forked_child())
         return refuse_in_child(name);
     machine &m = the_machine();
+    delay(m, name);
     const std::lock_guard<std::mutex> lock(m.mutex);
     cudaError_t error = call_enter(m, name, true);
     if (error == cudaSuccess)

@@ -3,6 +3,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 
@@ -134,7 +135,8 @@ allocate(machine &m, void **memory, size_t bytes, memory_kind kind)
         return cudaSuccess;
     const int device = current_device();
     size_t &used = kind == memory_kind::pinned ? m.pinned_bytes : m.device_bytes[device];
-    if (bytes > (kind == memory_kind::pinned ? PINNED_BYTES : DEVICE_BYTES) - used)
+    const size_t capacity = kind == memory_kind::pinned ? PINNED_BYTES : m.capacity;
+    if (used > capacity || bytes > capacity - used)
         return cudaErrorMemoryAllocation;
     used += bytes;
     *memory = block_new(m, bytes, kind, device)->start;
@@ -245,8 +247,8 @@ cudaError_t
 cudaMemGetInfo(size_t *free, size_t *total)
 {
     return cuda_call(__func__, [&](machine &m) {
-        *total = DEVICE_BYTES;
-        *free = DEVICE_BYTES - m.device_bytes[current_device()];
+        *total = m.capacity;
+        *free = m.capacity - std::min(m.capacity, m.device_bytes[current_device()]);
         return cudaSuccess;
     });
 }

@@ -60,13 +60,13 @@ allocate(machine &m, pool *p, void **memory, size_t bytes, const stream_ptr &str
     if (bytes == 0)
         return cudaSuccess;
     if (stream->capturing) {
-        if (bytes > DEVICE_BYTES)
+        if (bytes > m.capacity)
             return cudaErrorMemoryAllocation;
         allocate_in_graph(m, *stream, memory, bytes);
         return cudaSuccess;
     }
     const uint64_t fresh = p->used + bytes > p->reserved ? p->used + bytes - p->reserved : 0;
-    if (fresh > DEVICE_BYTES - m.device_bytes[p->device])
+    if (m.device_bytes[p->device] + fresh > m.capacity || fresh > DEVICE_BYTES)
         return cudaErrorMemoryAllocation;
     m.device_bytes[p->device] += fresh;
     p->used += bytes;
