@@ -93,7 +93,10 @@ failure_of_the_starting_call(void)
     struct status status;
     void *memory = NULL;
     double_fail(starting_call, 1, cudaErrorUnknown, 0);
+    double_report_earlier(cudaErrorUnknown);
     CHECK(device_allocate(1, NULL, 64, &memory, &status) < 0, "%s", starting_call);
+    CHECK(double_take_errors() == 0, "%s", starting_call);
+    double_report_earlier(0);
     CHECK(status.code == STATUS_CUDA && status.cuda == cudaErrorUnknown && memory == NULL);
     CHECK(live_now().events == 0 && live_now().device_blocks == 0);
     CHECK(device_allocate(1, NULL, 64, &memory, &status) == 0, "after %s: %s", starting_call, status.text);
@@ -121,6 +124,17 @@ a_device_that_did_not_start_is_tried_again(void)
         starting_call = calls[i];
         RUN(failure_of_the_starting_call);
     }
+}
+
+static void
+versions_that_are_not_told_leave_no_error(void)
+{
+    int driver = -1, runtime_version = -1;
+    double_fail("cudaDriverGetVersion", 1, cudaErrorUnknown, 0);
+    double_fail("cudaRuntimeGetVersion", 1, cudaErrorUnknown, 0);
+    device_versions(&driver, &runtime_version);
+    CHECK(driver == 0 && runtime_version == CUDART_VERSION);
+    CHECK(double_take_errors() == 0);
 }
 
 static void
@@ -238,6 +252,7 @@ main(void)
     RUN(accepts_pointers_inside_allocations);
     RUN(refuses_pointers_that_no_kernel_may_use);
     RUN(a_device_that_did_not_start_is_tried_again);
+    RUN(versions_that_are_not_told_leave_no_error);
     RUN(no_gpu_is_told_from_an_old_driver);
     RUN(a_sticky_error_is_a_lost_device);
     RUN(each_error_has_its_code);
