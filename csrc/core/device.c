@@ -312,6 +312,15 @@ device_start(int device, struct status *status)
 }
 
 bool
+device_is_started(int device)
+{
+    struct device_table *table = atomic_load_explicit(&runtime.devices, memory_order_acquire);
+    if (!table)
+        return false;
+    return device < 0 || device >= table->count || atomic_load(&table->state[device].ready);
+}
+
+bool
 device_enter_to_release(struct device_scope *scope, int device)
 {
     struct status ignored;

@@ -42,6 +42,9 @@ int device_routes_key(int device, char *key, size_t size);
 /* Makes `device` (-1: the thread's current one) ready to be used, which the first use of it does otherwise. */
 int device_start(int device, struct status *status);
 
+/* Whether it is ready, or does not exist. No CUDA call, no wait. */
+bool device_is_started(int device);
+
 /* The thread's current device, and whether `device` exists (an error that says how many there are). */
 int device_current(int *device, struct status *status);
 int device_check_ordinal(int device, struct status *status);

@@ -16,7 +16,7 @@ struct graph {
     const struct graph_kind *kind;
     int device;
     void *stream;
-    pthread_mutex_t lock; /* held while `exec` is launched: two threads may not do that at once */
+    pthread_mutex_t lock; /* held while `exec` is launched, which two threads may not do at once */
     cudaGraphExec_t exec; /* NULL where the work cannot be a graph, or the graph was opened in a capture */
     alignas(max_align_t) char work[];
 };
@@ -128,6 +128,17 @@ done:
     return result;
 }
 
+/* Takes the lock; false where another thread launches the graph now, perhaps into a full queue that waits for this
+ * thread. The kernels are as good, because the stream keeps the order of both. The per-thread default stream does not:
+ * each thread's is another one, and only the graph's own launches are in order. */
+static bool
+take_graph(struct graph *graph)
+{
+    if (graph->stream == STREAM_PER_THREAD)
+        return pthread_mutex_lock(&graph->lock) == 0;
+    return pthread_mutex_trylock(&graph->lock) == 0;
+}
+
 int
 graph_run(struct graph *graph, struct status *status)
 {
@@ -136,13 +147,11 @@ graph_run(struct graph *graph, struct status *status)
         return -1;
     bool captures;
     int result = stream_captures(graph->stream, &captures, status);
-    if (result == 0 && (captures || !graph->exec))
-        result = graph->kind->add(graph->work, status);
-    else if (result == 0) {
-        pthread_mutex_lock(&graph->lock);
+    if (result == 0 && !captures && graph->exec && take_graph(graph)) {
         result = graph->kind->queue(&scope, graph->work, graph->exec, status);
         pthread_mutex_unlock(&graph->lock);
-    }
+    } else if (result == 0)
+        result = graph->kind->add(graph->work, status);
     device_leave(&scope);
     return result;
 }

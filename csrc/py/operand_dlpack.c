@@ -78,6 +78,18 @@ read_data(struct module_state *state, const struct dl_tensor *tensor, const char
     return device_operand_locate(state, what, &unknown, result);
 }
 
+/* To start a device waits while a stream's queue is full, perhaps for a host function of CuPy's that wants the GIL. */
+static int
+start_device(int device, struct status *status)
+{
+    if (device_is_started(device))
+        return 0;
+    PyThreadState *released = PyEval_SaveThread();
+    int failed = device_start(device, status);
+    PyEval_RestoreThread(released);
+    return failed;
+}
+
 /* dlpack_import with the tensor's device current: of a stream it gets a handle alone, and the legacy default stream's
  * is every device's. */
 static int
@@ -87,7 +99,8 @@ import_on(struct module_state *state, int device, PyObject *object, const char *
     struct status status;
     bool captures;
     int previous;
-    if (stream_captures(stream, &captures, &status) < 0 || device_make_current(device, &previous, &status) < 0) {
+    if (start_device(device, &status) < 0 || stream_captures(stream, &captures, &status) < 0 ||
+        device_make_current(device, &previous, &status) < 0) {
         status_raise(state, &status);
         return -1;
     }

@@ -69,6 +69,18 @@ double_take_errors(void)
     return std::exchange(m.threads_with_errors, 0);
 }
 
+void
+double_fill_queues(int full)
+{
+    fill_queues(full != 0);
+}
+
+int
+double_waiting(void)
+{
+    return waiting_for_room();
+}
+
 long
 double_calls(const char *call)
 {

@@ -16,6 +16,8 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "double_fail": (None, ctypes.c_char_p, _INT, _INT, _INT),
     "double_report_earlier": (None, _INT),
     "double_take_errors": (_INT,),
+    "double_fill_queues": (None, _INT),
+    "double_waiting": (_INT,),
     "double_calls": (ctypes.c_long, ctypes.c_char_p),
     "double_faults": (ctypes.c_long,),
     "double_live": (None, *[ctypes.POINTER(_SIZE)] * 6),
@@ -93,6 +95,16 @@ def fail_allocation(nth: int = 1) -> None:
 def allocations() -> int:
     """How many allocations in C there were since the reset, or since fail_allocation."""
     return int(_library().double_allocations())
+
+
+def fill_queues(full: bool = True) -> None:
+    """Makes every call wait that would while a stream's queue is full, or lets all of them go on."""
+    _library().double_fill_queues(full)
+
+
+def waiting() -> int:
+    """How many calls wait for room in a queue."""
+    return int(_library().double_waiting())
 
 
 def calls(call: str) -> int:

@@ -46,6 +46,13 @@ void double_fail_allocation(int nth);
 /* How many they have asked for since. */
 long double_allocations(void);
 
+/* While the queues are full (1), a call that queues work, or takes the lock of the context that a launch into a full
+ * queue holds, waits: those that did on an H200, whatever the stream. 0 lets them go on. */
+void double_fill_queues(int full);
+
+/* How many calls wait so now. */
+int double_waiting(void);
+
 /* How often the function was called since the reset. */
 long double_calls(const char *call);
 

@@ -1,5 +1,6 @@
 #include "machine.h"
 
+#include <condition_variable>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -124,6 +125,59 @@ could_wait(const std::string &name)
         "cudaMemPoolTrimTo",   "cudaMemPoolSetAttribute", "cudaGraphInstantiate",
         "cudaGraphExecDestroy"};
     return names.count(name);
+}
+
+/* Calls that did not return on an H200 while one thread was launching into a full queue. The others did. */
+static bool
+needs_room(const std::string &name)
+{
+    static const std::set<std::string> names = {"cudaLaunchKernel",     "cudaLaunchKernelExC",
+                                                "cudaGraphLaunch",      "cudaGraphUpload",
+                                                "cudaEventRecord",      "cudaStreamWaitEvent",
+                                                "cudaFreeAsync",        "cudaMemcpyAsync",
+                                                "cudaMemsetAsync",      "cudaEventCreate",
+                                                "cudaEventDestroy",     "cudaEventCreateWithFlags",
+                                                "cudaStreamCreate",     "cudaStreamCreateWithFlags",
+                                                "cudaStreamDestroy",    "cudaGraphInstantiate",
+                                                "cudaGraphExecDestroy", "cudaHostAlloc",
+                                                "cudaFreeHost",         "cudaMallocHost",
+                                                "cudaMalloc",           "cudaFree",
+                                                "cudaHostRegister",     "cudaHostUnregister",
+                                                "cudaStreamQuery",      "cudaStreamSynchronize",
+                                                "cudaDeviceSynchronize"};
+    return names.count(name);
+}
+
+static struct {
+    std::mutex mutex;
+    std::condition_variable room;
+    std::atomic<bool> full{false};
+    std::atomic<int> waiting{0};
+} queues;
+
+void
+wait_for_room(const char *name)
+{
+    if (!queues.full || !needs_room(name))
+        return;
+    std::unique_lock<std::mutex> lock(queues.mutex);
+    ++queues.waiting;
+    queues.room.wait(lock, [] { return !queues.full; });
+    --queues.waiting;
+}
+
+void
+fill_queues(bool full)
+{
+    const std::lock_guard<std::mutex> lock(queues.mutex);
+    queues.full = full;
+    queues.room.notify_all();
+}
+
+int
+waiting_for_room()
+{
+    return queues.waiting;
 }
 
 cudaError_t

@@ -217,12 +217,17 @@ void fault(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* A fault after which the machine goes on: CUDA tells the caller, or breaks a promise now and then. */
 void misuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+void wait_for_room(const char *name); /* as a call does while a queue is full; without the machine's lock */
+void fill_queues(bool full);
+int waiting_for_room();
+
 template <typename Body>
 cudaError_t
 cuda_call(const char *name, Body body)
 {
     if (forked_child())
         return refuse_in_child(name);
+    wait_for_room(name);
     machine &m = the_machine();
     delay(m, name);
     const std::lock_guard<std::mutex> lock(m.mutex);
