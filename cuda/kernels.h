@@ -45,8 +45,12 @@ cudaError_t add_load(void);
 
 /* strided.cu: any layout, any dtypes. a, b and c are the addresses of first elements, of any alignment; those of
  * scalars are not looked at. c overlaps neither input unless each of its elements takes the place of its operand, and
- * not itself. Sums of more than 2^31 elements are queued in pieces. */
+ * not itself. Sums of 2^31 elements or more are queued in pieces. */
 cudaError_t strided_launch(const struct strided *add, const void *a, const void *b, void *c, cudaStream_t stream);
+
+/* strided_launch in pieces of `most` elements at most, 1 to 2^31 - 1: a small sum shows how a large one is cut. */
+cudaError_t strided_launch_pieces(const struct strided *add, const void *a, const void *b, void *c, size_t most,
+                                  cudaStream_t stream);
 cudaError_t strided_load(void);
 
 /* limits.cu: the probes that measure the memory; no code in common with the kernels they are the limit of. What is read

@@ -140,25 +140,35 @@ launch_piece(const struct strided *add, const struct layout *layout, const char 
 /* A launch has: thread numbers are divided as 32 bits. */
 static constexpr uint64_t MOST_ELEMENTS = INT32_MAX;
 
+/* One part of a layout that is cut along its outermost axis. */
+static struct layout
+part_of(const struct layout *layout, ssize_t extent)
+{
+    struct layout part = *layout;
+    part.extent[layout->ndim - 1] = extent;
+    if (extent == 1)
+        --part.ndim; /* a layout has no axis of one element: the next one is cut then */
+    return part;
+}
+
 /* Halves what is too large along its outermost axis, at a multiple of 4096 where there is one. */
 static cudaError_t
-launch_pieces(const struct strided *add, const struct layout *layout, const char *const at[], cudaStream_t stream)
+launch_pieces(const struct strided *add, const struct layout *layout, const char *const at[], uint64_t most,
+              cudaStream_t stream)
 {
-    if (layout_size(layout) <= MOST_ELEMENTS)
+    if (layout_size(layout) <= most)
         return launch_piece(add, layout, at, stream);
-    struct layout half = *layout;
     const int outer = layout->ndim - 1;
     const ssize_t extent = layout->extent[outer], grain = extent > 8192 ? 4096 : 1;
     const ssize_t first = (extent / 2 + grain - 1) / grain * grain;
-    half.extent[outer] = first;
-    const cudaError_t error = launch_pieces(add, &half, at, stream);
+    const struct layout front = part_of(layout, first), back = part_of(layout, extent - first);
+    const cudaError_t error = launch_pieces(add, &front, at, most, stream);
     if (error != cudaSuccess)
         return error;
     const char *rest[LAYOUT_OPERANDS];
     for (int k = 0; k < LAYOUT_OPERANDS; ++k)
         rest[k] = at[k] + first * layout->stride[k][outer];
-    half.extent[outer] = extent - first;
-    return launch_pieces(add, &half, rest, stream);
+    return launch_pieces(add, &back, rest, most, stream);
 }
 
 /* Where the walk begins in each operand; NULL for a scalar. */
@@ -176,7 +186,14 @@ struct beginning {
 cudaError_t
 strided_launch(const struct strided *add, const void *a, const void *b, void *c, cudaStream_t stream)
 {
-    return launch_pieces(add, &add->layout, beginning(add, a, b, c).at, stream);
+    return strided_launch_pieces(add, a, b, c, MOST_ELEMENTS, stream);
+}
+
+cudaError_t
+strided_launch_pieces(const struct strided *add, const void *a, const void *b, void *c, size_t most,
+                      cudaStream_t stream)
+{
+    return launch_pieces(add, &add->layout, beginning(add, a, b, c).at, most, stream);
 }
 
 const char *

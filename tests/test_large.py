@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import vecadd
-from vecadd import _host
+from vecadd import _core, _host
 
 N = 2**31 + 5
 BLOCK = 2**26
@@ -54,3 +54,23 @@ def test_transfer_of_more_than_2_to_the_31_elements(runtime, device):
     out = np.zeros(N, np.int8)
     vecadd.add(a, b, out, device="cuda")
     assert_sum(a, b, out)
+
+
+@pytest.mark.slow
+@pytest.mark.gpu
+def test_device_sum_of_views_with_more_than_2_to_the_31_elements_in_each_row(runtime, device):
+    if runtime != "gpu":
+        pytest.skip("17 GB and 2^33 threads are too much for the double")
+    shape, most = (2, 65537, 65536), 18 * 10**9
+    if _core.gpu_facts()[device]["memory"] < most:
+        pytest.skip(f"needs {most / 1e9:.0f} GB of memory on the GPU")
+    row = np.resize(np.arange(251, dtype=np.uint8) * 7, shape[:2])
+    column = np.resize(np.arange(241, dtype=np.uint8) * 11, shape[2:])
+    a = vecadd.add(vecadd.to_device(row[:, :, None]), vecadd.to_device(column))
+    total = vecadd.add(a[:, :-1], a[:, 1:])
+    assert total.shape == (2, 65536, 65536)
+    step = 1024  # rows: 134 MB of both halves come to the host at a time
+    for start in range(0, 65536, step):
+        rows = slice(start, start + step)
+        expected = (row[:, :-1] + row[:, 1:])[:, rows, None] + (column + column)
+        assert np.array_equal(total[:, rows].numpy(), expected), f"in the rows from {start} on"

@@ -211,4 +211,5 @@ MUTANTS = (
     replace(BEFORE, name="before, on a GPU", libraries=("Torch", "CuPy")),
     replace(RECORD, name="record_stream, on a GPU", libraries=("Torch",)),
     replace(LENT, name="lent, on a GPU", test="tests/test_jax.py", only="dropped_at_once", libraries=("test_jax",)),
+    Mutant("cut along the next axis", "cuda/strided.cu", "if (extent == 1)", "if (false)", "test_strided"),
 )
