@@ -96,9 +96,14 @@ def add_files(a: Name, b: Name, out: Name, *, window: int = WINDOW, progress: Pr
         _add_windows(x, y, target, len(header), dtype, size, window, progress)
 
 
+def _open_at_once(path: str, flags: int) -> int:
+    """Does not wait for the writer of a pipe, which is then refused; to a regular file it makes no difference."""
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
 @contextmanager
 def _open_input(path: Path) -> Iterator[_Input]:
-    with path.open("rb", buffering=0) as file:
+    with open(path, "rb", buffering=0, opener=_open_at_once) as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):
             raise ValueError(f"{path} is not a regular file; it cannot be read through windows")

@@ -1,12 +1,16 @@
 #include "tuned_file.h"
 
 #include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* Characters of a key that a file's name may show; the head has the key as it is. */
 static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-";
@@ -98,24 +102,55 @@ parse(const char *at, const char *end, locale_t numbers, tuned_row_function *tak
     return false;
 }
 
+/* Reads to the end of the file, at most `most` bytes. Returns how many, or -1. */
+static ssize_t
+read_all(int descriptor, char *into, size_t most)
+{
+    size_t length = 0;
+    while (length < most) {
+        const ssize_t count = read(descriptor, into + length, most - length);
+        if (count == 0)
+            break;
+        if (count > 0)
+            length += (size_t)count;
+        else if (errno != EINTR)
+            return -1;
+    }
+    return (ssize_t)length;
+}
+
+/* What is no regular file is not opened for good: the writer of a FIFO, or a device, may let a reader wait for ever. */
+static int
+open_regular(const char *path)
+{
+    struct stat found;
+    const int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (descriptor < 0)
+        return -1;
+    if (fstat(descriptor, &found) == 0 && S_ISREG(found.st_mode) && found.st_size <= TUNED_BYTES)
+        return descriptor;
+    close(descriptor);
+    return -1;
+}
+
 /* All of the file, ended by a 0, in *length bytes: the caller's to free. NULL where there is none, or too much. */
 static char *
 contents(const char *path, size_t *length)
 {
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return NULL;
-    char *text = malloc(TUNED_BYTES + 1);
+    const int descriptor = open_regular(path);
+    char *text = descriptor < 0 ? NULL : malloc(TUNED_BYTES + 1);
     if (text) {
-        *length = fread(text, 1, TUNED_BYTES + 1, file);
-        if (*length > TUNED_BYTES || ferror(file)) {
+        const ssize_t count = read_all(descriptor, text, TUNED_BYTES + 1); /* it may have grown meanwhile */
+        if (count < 0 || count > TUNED_BYTES) {
             free(text);
             text = NULL;
         } else {
-            text[*length] = '\0';
+            *length = (size_t)count;
+            text[count] = '\0';
         }
     }
-    fclose(file);
+    if (descriptor >= 0)
+        close(descriptor);
     return text;
 }
 

@@ -23,10 +23,10 @@ typedef bool tuned_row_function(void *context, const char *name, const double *n
 
 /* Hands over the rows of the file of that kind ("recipes", "host", "routes") and key, a line without its end.
  *
- * False where there is no file, where it belongs to another key or version, where any line of it is not as above, and
- * where `row` refused one. All lines are parsed before the first is handed over, so that only in the last case some
- * were: rows are best collected, and used when this returns true. Opens one file and waits for the disk: for a first
- * use, never inside of an addition after that. */
+ * False where there is no regular file, where it belongs to another key or version, where any line of it is not as
+ * above, and where `row` refused one. All lines are parsed before the first is handed over, so that only in the last
+ * case some were: rows are best collected, and used when this returns true. Opens one file and waits for the disk: for
+ * a first use, never inside of an addition after that. */
 bool tuned_file_read(const char *kind, const char *key, tuned_row_function *row, void *context);
 
 /* The path of that file, whether it exists or not; false where the environment names no folder, for a key that is no

@@ -185,6 +185,73 @@ a_file_that_is_too_long_is_no_file(void)
     remove_folder();
 }
 
+/* A reader that waited for a FIFO's writer would wait for ever: the alarm ends the test then. */
+static void
+what_is_no_regular_file_is_no_file(void)
+{
+    struct seen seen;
+    char path[256];
+    make_folder();
+    CHECK(tuned_file_path("recipes", KEY, path, sizeof path));
+    alarm(20);
+    CHECK(mkfifo(path, 0600) == 0);
+    CHECK(!reads(&seen), "a FIFO");
+    CHECK(remove(path) == 0 && mkdir(path, 0700) == 0);
+    CHECK(!reads(&seen), "a folder");
+    static const char *const targets[] = {"/dev/zero", "/dev/tty", "/nowhere/at/all"};
+    CHECK(remove(path) == 0);
+    for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
+        CHECK(symlink(targets[i], path) == 0);
+        CHECK(!reads(&seen), "a link to %s", targets[i]);
+        CHECK(remove(path) == 0);
+    }
+    CHECK(symlink(path, path) == 0);
+    CHECK(!reads(&seen), "a link to itself");
+    alarm(0);
+    remove_folder();
+}
+
+static void
+a_link_to_a_whole_file_is_followed(void)
+{
+    struct seen seen;
+    char path[256], target[300];
+    make_folder();
+    write_text(HEAD "end 0\n");
+    CHECK(tuned_file_path("recipes", KEY, path, sizeof path));
+    snprintf(target, sizeof target, "%s.elsewhere", path);
+    CHECK(rename(path, target) == 0 && symlink(target, path) == 0);
+    CHECK(reads(&seen) && seen.rows == 0);
+    remove(target);
+    remove_folder();
+}
+
+/* root reads it all the same, and then it is a whole one. */
+static void
+a_file_that_may_not_be_read_is_no_file(void)
+{
+    struct seen seen;
+    char path[256];
+    make_folder();
+    write_text(HEAD "end 0\n");
+    CHECK(tuned_file_path("recipes", KEY, path, sizeof path) && chmod(path, 0) == 0);
+    CHECK(reads(&seen) == (access(path, R_OK) == 0));
+    remove_folder();
+}
+
+static void
+a_file_of_a_terabyte_is_refused_by_its_size(void)
+{
+    struct seen seen;
+    char path[256];
+    make_folder();
+    write_text(HEAD "end 0\n");
+    CHECK(tuned_file_path("recipes", KEY, path, sizeof path));
+    if (truncate(path, 1LL << 40) == 0) /* all of it a hole; not every file system has room for the number */
+        CHECK(!reads(&seen) && seen.rows == 0);
+    remove_folder();
+}
+
 static void
 a_reader_may_refuse_a_row(void)
 {
@@ -238,6 +305,10 @@ main(void)
     RUN(a_file_cut_off_anywhere_is_no_file);
     RUN(a_file_of_another_key_or_version_is_no_file);
     RUN(a_file_that_is_too_long_is_no_file);
+    RUN(what_is_no_regular_file_is_no_file);
+    RUN(a_link_to_a_whole_file_is_followed);
+    RUN(a_file_that_may_not_be_read_is_no_file);
+    RUN(a_file_of_a_terabyte_is_refused_by_its_size);
     RUN(a_reader_may_refuse_a_row);
     RUN(a_locale_with_commas_changes_nothing);
     RUN(folders_are_taken_in_order);
