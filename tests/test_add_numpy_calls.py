@@ -93,6 +93,9 @@ CALLS = {
     "0-d and 0-d": lambda add: add(f32(), f32()),
     "one element and one element": lambda add: add(f32(1), f32(1)),
     "shapes that do not broadcast": lambda add: add(f32(4), f32(5)),
+    "a sum whose elements wrap around to 2^43": lambda add: add(
+        np.broadcast_to(np.int8(1), (2**33, 1)), np.broadcast_to(np.int8(1), (1, 2**31 + 2**10))
+    ),
     # Scalars and sequences
     "int scalar": lambda add: add(f32(7), 1),
     "scalar first": lambda add: add(1.5, f32(7)),

@@ -213,6 +213,12 @@ BAD_DEVICE_CALLS = {
         lambda w: vecadd.add(*[w.cai(shape=(2**40, 2**40))] * 2), ValueError, "larger than any memory"),
     "product of extents wraps around to 0": (
         lambda w: vecadd.add(*[w.cai(shape=(2**32, 2**32))] * 2), ValueError, "larger than any memory"),
+    "no element, and other extents beyond any memory": (
+        lambda w: vecadd.add(*[w.cai(shape=(0, 2**62), data=(0, False))] * 2), ValueError, "larger than any memory"),
+    "sum of no element, and other extents beyond any memory": (
+        lambda w: vecadd.add(dev((0, 2**40, 1)), dev((0, 1, 2**40))), ValueError, "larger than any memory"),
+    "sum of no element, of larger elements than the operands": (
+        lambda w: vecadd.add(dev((0, 2**62), "int8"), dev((), "float32")), ValueError, "larger than any memory"),
     "65 dimensions": (lambda w: vecadd.add(w.device, w.cai(shape=(1,) * 65), w.out), ValueError, "65 dim"),
     "extent beyond the allocation": (
         lambda w: vecadd.add(w.cai(shape=(2**30,)), w.cai(shape=(2**30,))), ValueError, "allocation"),

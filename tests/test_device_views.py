@@ -165,6 +165,34 @@ def test_reshape_to_another_size_is_refused(arrays, shape):
         arrays[1].reshape(shape)
 
 
+INVERSE = pow(7, -1, 2**64)  # 7 * INVERSE is 1 in 64 bits
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [(2**32, 2**32), (2**32, 2**32, 0), (0, 2**32, 2**32), (2**32, 0, 2**32), (0, 2**62), (2**61, 0), (2**60, 0),
+     (0, 2**60), (-1, 2**32), (2**32, 2**32, -1), (-1, 0)],
+    ids=str,
+)  # fmt: skip
+def test_reshape_of_no_element_takes_the_shapes_that_numpy_takes(device, shape):
+    empty = np.empty(0, np.float32)
+    x = vecadd.to_device(empty)
+    try:
+        expected = empty.reshape(shape).shape
+    except ValueError as error:
+        with pytest.raises(ValueError, match="array is too big" if "too big" in str(error) else "cannot reshape"):
+            x.reshape(shape)
+    else:
+        assert x.reshape(shape).shape == expected
+
+
+@pytest.mark.parametrize("shape", [(7, INVERSE, -1), (-1, 7, INVERSE), (7, INVERSE, 120)], ids=str)
+def test_reshape_to_extents_whose_product_wraps_around_is_refused(arrays, shape):
+    assert max(shape) < 2**63, "or it would be refused as an extent"
+    with pytest.raises(ValueError, match="cannot reshape"):
+        arrays[1].reshape(shape)
+
+
 @pytest.mark.parametrize("shape", [1.5, "12", (4.0, 30)], ids=str)
 def test_reshape_takes_ints(arrays, shape):
     with pytest.raises((TypeError, ValueError)):

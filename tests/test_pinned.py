@@ -61,6 +61,7 @@ def test_memory_starts_on_a_cache_line(device):
         (3, "nonsense", TypeError),
         (3, object, TypeError),
         ((2**40, 2**40), "f4", ValueError),
+        ((0, 2**62), "f4", ValueError),
         ((1,) * 65, "f4", ValueError),
         (2**50, "i1", MemoryError),
     ],

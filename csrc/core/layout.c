@@ -19,6 +19,20 @@ layout_is_contiguous(int ndim, const ssize_t *shape, const ssize_t *strides, siz
 }
 
 bool
+layout_count(int ndim, const ssize_t *shape, size_t itemsize, size_t *elements)
+{
+    ssize_t bytes = (ssize_t)itemsize;
+    bool empty = false;
+    for (int i = 0; i < ndim; i++) {
+        empty = empty || shape[i] == 0;
+        if (shape[i] < 0 || (shape[i] > 0 && __builtin_mul_overflow(bytes, shape[i], &bytes)))
+            return false;
+    }
+    *elements = empty ? 0 : (size_t)bytes / itemsize;
+    return true;
+}
+
+bool
 layout_bounds(int ndim, const ssize_t *shape, const ssize_t *strides, size_t itemsize, ssize_t *low, size_t *bytes)
 {
     ssize_t first = 0, last = 0, end;

@@ -18,6 +18,11 @@ enum { LAYOUT_DIMENSIONS = 64, LAYOUT_OPERANDS = 3, LAYOUT_SUM = 2 };
  * strides. */
 bool layout_is_contiguous(int ndim, const ssize_t *shape, const ssize_t *strides, size_t itemsize);
 
+/* Elements of an array of that shape. False where no array has it: an extent is negative, or the bytes of all extents
+ * but those of 0 are more than can be counted. NumPy too refuses such an array, though it have no element, and so
+ * every stride in C order can be counted. */
+bool layout_count(int ndim, const ssize_t *shape, size_t itemsize, size_t *elements);
+
 /* The bytes that the elements lie in: from `*low` <= 0, counted from the first element's address, `*bytes` on. No
  * extent is 0. False where they cannot be counted: no memory is so large. */
 bool layout_bounds(int ndim, const ssize_t *shape, const ssize_t *strides, size_t itemsize, ssize_t *low,

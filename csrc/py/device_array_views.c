@@ -1,6 +1,7 @@
 /* Views of a DeviceArray: basic indexing as NumPy has it, and reshape. No element is read or moved. */
 #include "arguments.h"
 #include "device_array.h"
+#include "layout.h"
 #include "sizes.h"
 
 /* A view under construction. */
@@ -185,16 +186,14 @@ read_shape(const struct device_array *self, PyObject *arguments, Py_ssize_t *sha
     PyObject *tuple = PySequence_Tuple(given);
     int ndim = tuple ? sizes_of_tuple(tuple, "shape", shape) : -1;
     Py_XDECREF(tuple);
-    size_t known = 1;
+    size_t known = 1, elements;
     int unknown = -1;
-    bool wrong = false, overflow = false;
+    bool wrong = false;
     for (int i = 0; i < ndim; i++) {
         if (shape[i] == -1 && unknown < 0)
             unknown = i;
-        else if (shape[i] < 0)
-            wrong = true;
         else
-            overflow |= __builtin_mul_overflow(known, (size_t)shape[i], &known);
+            wrong = wrong || shape[i] < 0 || __builtin_mul_overflow(known, (size_t)shape[i], &known);
     }
     if (ndim < 0)
         return -1;
@@ -203,8 +202,12 @@ read_shape(const struct device_array *self, PyObject *arguments, Py_ssize_t *sha
         known = self->size;
     } else if (unknown >= 0)
         wrong = true;
-    if (!wrong && (!overflow || known == 0) && known == self->size)
-        return ndim;
+    if (!wrong && known == self->size) {
+        if (layout_count(ndim, shape, dtype_table[self->dtype].itemsize, &elements))
+            return ndim;
+        PyErr_SetString(PyExc_ValueError, "array is too big; its bytes are more than can be counted");
+        return -1;
+    }
     PyErr_Format(PyExc_ValueError, "cannot reshape array of size %zu into shape %R", self->size, given);
     return -1;
 }

@@ -277,9 +277,11 @@ describe(struct module_state *state, PyObject *const objects[ROLE_COUNT], struct
         return 0;
 
     const size_t itemsize = dtype_table[call->core.dtype].itemsize;
-    const npy_intp size = PyArray_MultiplyList(call->shape, call->ndim);
     const bool converts = side[0].dtype != call->core.dtype || side[1].dtype != call->core.dtype;
-    if (size < (npy_intp)((converts ? CONVERTED_PAYS_FROM : PAYS_FROM) / itemsize))
+    size_t size;
+    if (!layout_count(call->ndim, call->shape, itemsize, &size)) /* NumPy has words of its own for it */
+        return 0;
+    if (size < (converts ? CONVERTED_PAYS_FROM : PAYS_FROM) / itemsize)
         return 0;
     npy_intp strides[ROLE_COUNT][LAYOUT_DIMENSIONS];
     for (int k = 0; k < 2; k++)

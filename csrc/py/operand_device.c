@@ -152,23 +152,15 @@ device_operand_is_due(const struct device_operand *operand, const struct device_
     return is;
 }
 
-/* Every number of elements whose bytes can be counted is fine, and zero of anything is. */
 int
 device_operand_measure(const char *what, struct device_operand *result)
 {
-    size_t size = 1;
-    bool empty = false, overflow = false, negative = false;
-    for (int i = 0; i < result->ndim; i++) {
-        Py_ssize_t extent = result->extents[i];
-        negative |= extent < 0;
-        empty |= extent == 0;
-        overflow |= __builtin_mul_overflow(size, (size_t)extent, &size);
-    }
-    size_t itemsize = dtype_table[result->operand.dtype].itemsize;
+    bool negative = false;
     result->shape = result->extents;
-    result->operand.size = empty ? 0 : size;
-    if (!negative && (empty || (!overflow && size <= (size_t)PY_SSIZE_T_MAX / itemsize)))
+    if (layout_count(result->ndim, result->shape, dtype_table[result->operand.dtype].itemsize, &result->operand.size))
         return 0;
+    for (int i = 0; i < result->ndim; i++)
+        negative = negative || result->extents[i] < 0;
     PyObject *shape = tuple_of_sizes(result->ndim, result->shape);
     if (shape)
         PyErr_Format(PyExc_ValueError,

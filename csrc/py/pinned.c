@@ -2,6 +2,7 @@
 #include <stdint.h>
 
 #include "errors.h"
+#include "layout.h"
 #include "memory.h"
 #include "methods.h"
 #include "operand_from.h"
@@ -23,20 +24,14 @@ release_capsule(PyObject *capsule)
 static Py_ssize_t
 count_bytes(int ndim, const Py_ssize_t *shape, size_t itemsize)
 {
-    size_t bytes = itemsize;
-    bool empty = false, overflow = false;
-    for (int i = 0; i < ndim; i++) {
+    size_t elements;
+    for (int i = 0; i < ndim; i++)
         if (shape[i] < 0) {
             PyErr_SetString(PyExc_ValueError, "negative dimensions are not allowed");
             return -1;
         }
-        empty |= shape[i] == 0;
-        overflow |= __builtin_mul_overflow(bytes, (size_t)shape[i], &bytes);
-    }
-    if (empty)
-        return 0;
-    if (!overflow && bytes <= (size_t)PY_SSIZE_T_MAX)
-        return (Py_ssize_t)bytes;
+    if (layout_count(ndim, shape, itemsize, &elements))
+        return (Py_ssize_t)(elements * itemsize);
     PyErr_SetString(PyExc_ValueError, "array is too big; its bytes are more than can be counted");
     return -1;
 }

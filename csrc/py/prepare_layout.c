@@ -93,19 +93,13 @@ find_shape(struct prepared_call *call)
     return refuse_out(out, sum);
 }
 
-/* Elements of the sum, 0 where an extent is 0; -1 with an exception for more bytes than there are addresses. */
+/* Elements of the sum; -1 with an exception for more bytes than can be counted. */
 static Py_ssize_t
 size_of(const struct device_shape *sum)
 {
-    Py_ssize_t size = 1;
-    bool overflow = false;
-    for (int i = 0; i < sum->ndim; i++)
-        if (sum->shape[i] == 0)
-            return 0;
-    for (int i = 0; i < sum->ndim; i++)
-        overflow |= __builtin_mul_overflow(size, sum->shape[i], &size);
-    if (!overflow && size <= PY_SSIZE_T_MAX / MOST_ITEMSIZE)
-        return size;
+    size_t size;
+    if (layout_count(sum->ndim, sum->shape, dtype_table[sum->dtype].itemsize, &size))
+        return (Py_ssize_t)size;
     PyObject *shape = tuple_of_sizes(sum->ndim, sum->shape);
     if (shape)
         PyErr_Format(PyExc_ValueError, "the sum's shape %R is larger than any memory", shape);
@@ -293,8 +287,10 @@ prepare_layout(struct module_state *state, const struct add_arguments *arguments
     struct scalar scalars[ROLE_OUT];
     if (find_shape(call) < 0 || (call->held[ROLE_OUT] && check_out(&call->devices[ROLE_OUT]) < 0))
         return -1;
+    if (find_dtype(state, arguments, scalars, call) < 0)
+        return -1;
     const Py_ssize_t size = size_of(&call->sum);
-    if (size < 0 || find_dtype(state, arguments, scalars, call) < 0)
+    if (size < 0)
         return -1;
 
     /* A number, and a sum that is still to be made, are where the array is, and have no stream of their own. */

@@ -171,6 +171,38 @@ test_bounds_are_counted_or_refused(void)
     CHECK(!layout_bounds(2, shape, least, 4, &low, &bytes));
 }
 
+static void
+test_elements_are_counted_or_the_shape_is_refused(void)
+{
+    static const struct {
+        ssize_t shape[3];
+        size_t itemsize;
+        bool fine;
+        size_t elements;
+    } cases[] = {
+        {{3, 4, 5}, 8, true, 60},
+        {{3, 0, 5}, 8, true, 0},
+        {{1, 1, SSIZE_MAX}, 1, true, SSIZE_MAX},
+        {{1, 1, SSIZE_MAX}, 2, false, 0},
+        {{1, 1, SSIZE_MAX / 16}, 16, true, SSIZE_MAX / 16},
+        {{1, 1, SSIZE_MAX / 16 + 1}, 16, false, 0},
+        {{1LL << 32, 1LL << 32, 1}, 1, false, 0}, /* wraps around to 0 */
+        {{1LL << 32, 1LL << 32, 0}, 1, false, 0},
+        {{0, 1LL << 32, 1LL << 32}, 1, false, 0},
+        {{0, 1LL << 32, 1LL << 30}, 1, true, 0},
+        {{3, -4, 5}, 1, false, 0},
+        {{-3, -4, 5}, 1, false, 0},
+        {{0, -4, 5}, 1, false, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        size_t elements = 0;
+        CHECK(layout_count(3, cases[i].shape, cases[i].itemsize, &elements) == cases[i].fine, "case %zu", i);
+        CHECK(elements == cases[i].elements, "case %zu", i);
+    }
+    size_t one;
+    CHECK(layout_count(0, NULL, 16, &one) && one == 1);
+}
+
 int
 main(void)
 {
@@ -179,5 +211,6 @@ main(void)
     RUN(test_overlap_is_told_by_the_lowest_and_the_highest_address);
     RUN(test_an_array_that_laps_itself_is_told);
     RUN(test_bounds_are_counted_or_refused);
+    RUN(test_elements_are_counted_or_the_shape_is_refused);
     return check_report();
 }
