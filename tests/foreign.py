@@ -442,7 +442,8 @@ class DLPackArray:
     """A ForeignArray that is given away by DLPack and by nothing else.
 
     `versions` are the forms that its library knows, the newest of which that the consumer knows too is given; without
-    version 1 its __dlpack__ is of the old days and takes `stream` alone. Keywords replace fields of the tensor.
+    version 1 its __dlpack__ is of the old days and takes `stream` alone. Keywords replace fields of the tensor;
+    `shapeless` has a null pointer in the shape's place, `says` is what __dlpack_device__ gives.
     """
 
     def __init__(self, array: ForeignArray, versions: tuple[int, ...] = (0, 1), **fields: Any) -> None:
@@ -450,9 +451,8 @@ class DLPackArray:
         self.asked: list[dict[str, Any]] = []  # the keywords of each __dlpack__
         self.given = self.deleted = 0  # tensors given away, and deleters called
 
-    def __dlpack_device__(self) -> tuple[int, int]:
-        type_, ordinal = self.fields.get("device", (DLPACK_CUDA, 0))
-        return type_, ordinal
+    def __dlpack_device__(self) -> Any:
+        return self.fields.get("says", self.fields.get("device", (DLPACK_CUDA, 0)))
 
     def __dlpack__(self, **keywords: Any) -> Any:
         if 1 not in self.versions and keywords.keys() != {"stream"}:
@@ -471,10 +471,10 @@ class DLPackArray:
         strides = fields.get("strides")
         tensor = _Tensor(
             fields.get("data", self.array.pointer),
-            _Device(*self.__dlpack_device__()),
+            _Device(*fields.get("device", (DLPACK_CUDA, 0))),
             fields.get("ndim", len(shape)),
             _DataType(*fields.get("dtype", (_CODES[dtype.kind], 8 * dtype.itemsize, 1))),
-            (ctypes.c_int64 * len(shape))(*shape),
+            None if fields.get("shapeless") else (ctypes.c_int64 * len(shape))(*shape),
             None if strides is None else (ctypes.c_int64 * len(strides))(*strides),
             fields.get("byte_offset", 0),
         )

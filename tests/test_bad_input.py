@@ -2,11 +2,13 @@
 
 import gc
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from arrays import assert_same_values
 from conftest import memory_grown
+from foreign import DLPackArray
 
 import vecadd
 from vecadd import _core
@@ -37,6 +39,25 @@ class Stream:
 
     def __init__(self, says):
         self.__cuda_stream__ = says
+
+
+class RaisingIndex:
+    def __index__(self):
+        raise LookupError("asked for its index")
+
+
+class RaisingHandle:
+    """A stream object like Numba's, whose handle says nothing."""
+
+    class handle:
+        @property
+        def value(self):
+            raise LookupError("asked")
+
+        def __int__(self):
+            return 1
+
+    handle = handle()
 
 
 class World:
@@ -166,6 +187,39 @@ BAD_DEVICE_CALLS = {
     "same size, other shape": (lambda w: vecadd.add(w.device, dev((10, 10)), w.out), ValueError, "shape"),
     "small out on the device": (lambda w: vecadd.add(dev(N + 1), dev(N + 1), w.out), ValueError, "shape"),
     "out in a tuple of two": (lambda w: vecadd.add(w.device, w.device, out=(w.out, None)), TypeError, "out"),
+    "stream's handle raises": (
+        lambda w: vecadd.add(w.device, w.device, w.out, stream=RaisingHandle()), LookupError, "asked"),
+    "version of DLPack that raises": (
+        lambda w: w.device.__dlpack__(max_version=(RaisingIndex(), 0)), LookupError, "asked for its index"),
+    "version of DLPack is no number": (
+        lambda w: w.device.__dlpack__(max_version=("1", 0)), TypeError, "max_version"),
+    "consumer's stream raises": (
+        lambda w: w.device.__dlpack__(stream=RaisingIndex()), LookupError, "asked for its index"),
+    "consumer's device raises": (
+        lambda w: w.device.__dlpack__(dl_device=(RaisingIndex(), 0)), LookupError, "asked for its index"),
+    "DLPack's device type raises": (
+        lambda w: vecadd.add(w.device, DLPackArray(w.array, says=(RaisingIndex(), RaisingIndex())), w.out),
+        LookupError, "asked for its index"),
+    "DLPack's ordinal raises": (
+        lambda w: vecadd.add(w.device, DLPackArray(w.array, says=(2, RaisingIndex())), w.out),
+        LookupError, "asked for its index"),
+    "DLPack's device type beyond 32 bits": (
+        lambda w: vecadd.add(w.device, DLPackArray(w.array, says=(2**32 + 2, 0)), w.out), ValueError, "4294967298"),
+    "DLPack's ordinal beyond 32 bits": (
+        lambda w: vecadd.add(w.device, DLPackArray(w.array, says=(2, 2**32)), w.out), ValueError, "4294967296"),
+    "DLPack's ordinal beyond any int": (
+        lambda w: vecadd.add(w.device, DLPackArray(w.array, says=(2, 2**80)), w.out), ValueError, "device"),
+    "index that raises": (lambda w: w.device[RaisingIndex()], LookupError, "asked for its index"),
+    "slice that raises": (lambda w: w.device[: RaisingIndex()], LookupError, "asked for its index"),
+    "reshape that raises": (lambda w: w.device.reshape(RaisingIndex()), LookupError, "asked for its index"),
+    "extent that raises": (
+        lambda w: vecadd.add(w.device, w.cai(shape=(RaisingIndex(),)), w.out), LookupError, "asked for its index"),
+    "stride that raises": (
+        lambda w: vecadd.add(w.device, w.cai(strides=(RaisingIndex(),)), w.out), LookupError, "asked for its index"),
+    "stream whose index raises": (
+        lambda w: vecadd.add(w.device, w.device, w.out, stream=RaisingIndex()), LookupError, "asked for its index"),
+    "shape of pinned memory that raises": (
+        lambda w: vecadd.empty_pinned((3, RaisingIndex())), LookupError, "asked for its index"),
     "to_device of objects": (lambda w: vecadd.to_device(np.array([None])), TypeError, "object"),
     "to_device of strings": (lambda w: vecadd.to_device(np.array(["a"])), TypeError, "U1"),
     "to_device of longdouble": (lambda w: vecadd.to_device(np.zeros(3, "g")), TypeError, "float128|longdouble|float96"),
@@ -378,3 +432,69 @@ def test_without_a_gpu_the_error_says_why(runtime, call):
     with pytest.raises(RuntimeError, match=r"driver|GPU|CUDA"):
         call()
     assert vecadd.add([1], [2]).tolist() == [3]
+
+
+CPU, CUDA = 1, 2
+# name: (fields of the tensor, what the message says)
+BAD_HOST_TENSORS = {
+    "no shape": ({"shapeless": True}, "shape"),
+    "no shape of many dimensions": ({"shapeless": True, "ndim": 64}, "shape"),
+    "negative number of dimensions": ({"ndim": -1}, "-1 dimensions"),
+    "65 dimensions": ({"ndim": 65, "shape": (1,) * 65}, "65 dimensions"),
+    "negative extent": ({"shape": (-N,)}, "shape"),
+    "two negative extents": ({"shape": (-10, -10)}, "shape"),
+    "huge extent": ({"shape": (2**62,)}, "shape"),
+    "product of extents wraps around to 0": ({"shape": (2**32, 2**32)}, "shape"),
+    "no element, and other extents beyond any memory": ({"shape": (0, 2**62)}, "shape"),
+    "stride beyond 64 bits in bytes": ({"strides": (2**62,)}, "stride"),
+    "stride that wraps around to 0": ({"strides": (-(2**62),)}, "stride"),
+    "strides that lead out of the address space": ({"strides": (2**60,)}, "stride"),
+    "strides that lead below the address 0": ({"strides": (-(2**58),), "shape": (9,)}, "stride"),
+    "null pointer": ({"data": 0}, "null"),
+    "null pointer with strides": ({"data": 0, "strides": (2**20,)}, "null"),
+    "offset beyond the address space": ({"byte_offset": 2**64 - 4096}, "offset"),
+    "memory that its capsule has on a GPU": ({"device": (CUDA, 0), "says": (CPU, 0)}, "on the host"),
+    "two lanes": ({"dtype": (2, 32, 2)}, "2 lanes"),
+    "version of the future": ({"major": 2}, "version 2"),
+}
+
+
+def on_host(x, **fields):
+    """The NumPy array x behind __dlpack__, as memory of the host, with fields of its tensor replaced."""
+    array = SimpleNamespace(pointer=x.ctypes.data, dtype=x.dtype, shape=x.shape)
+    return DLPackArray(array, **{"device": (CPU, 0), **fields})
+
+
+@pytest.mark.parametrize("name", BAD_HOST_TENSORS)
+def test_bad_tensor_on_the_host_is_refused_and_deleted_once(name):
+    fields, message = BAD_HOST_TENSORS[name]
+    bad = on_host(np.ones(N, np.float32), **fields)
+    with pytest.raises(BufferError, match=message):
+        _core.host_view(bad)
+    assert (bad.given, bad.deleted) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    "says", [(2**32 + CPU, 0), (CPU, 2**32), (RaisingIndex(), 0), (CPU, RaisingIndex())], ids=range(4)
+)
+def test_tensor_of_no_device_is_not_asked_for(says):
+    bad = on_host(np.ones(N), says=says)
+    with pytest.raises((ValueError, LookupError), match=r"device|index"):
+        _core.host_view(bad)
+    assert bad.given == 0
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"shape": (0,), "data": 0}, {"shape": (3, 0), "data": 0, "strides": (2**62, 1)},
+     {"shape": (1,), "strides": (2**59,)}, {"shape": (), "ndim": 0, "shapeless": True}],
+    ids=["no element and no memory", "no element and any stride", "one element and any stride", "no dimension"],
+)  # fmt: skip
+def test_fields_of_a_tensor_on_the_host_that_mean_nothing_may_be_anything(fields):
+    lent = on_host(np.full(N, 7.0), **fields)
+    view = _core.host_view(lent)
+    assert view.shape == fields["shape"]
+    assert view.tolist() == np.full(fields["shape"], 7.0).tolist()
+    del view
+    gc.collect()
+    assert lent.deleted == 1

@@ -163,7 +163,7 @@ static int
 stream_from_numba(PyObject *handle, void **stream)
 {
     PyObject *value = PyObject_GetAttrString(handle, "value");
-    if (!value) {
+    if (!value && PyErr_ExceptionMatches(PyExc_AttributeError)) {
         PyErr_Clear();
         value = PyUnicode_Check(handle) || PyFloat_Check(handle) ? Py_NewRef(handle) : PyNumber_Long(handle);
     }

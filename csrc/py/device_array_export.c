@@ -134,15 +134,16 @@ consumer_stream(PyObject *object, void **stream)
     *stream = NULL;
     if (Py_IsNone(object))
         return 1;
-    Py_ssize_t number = PyIndex_Check(object) && !PyBool_Check(object) ? PyNumber_AsSsize_t(object, NULL) : -2;
-    if (number == -1 && !PyErr_Occurred())
-        return 0;
-    PyErr_Clear();
-    if (number == 0) {
-        PyErr_SetString(PyExc_ValueError,
-                        "stream 0 is ambiguous in DLPack and not allowed: 1 is the legacy default stream, 2 the "
-                        "per-thread one, -1 asks for no order");
-        return -1;
+    if (PyIndex_Check(object) && !PyBool_Check(object)) {
+        const Py_ssize_t number = PyNumber_AsSsize_t(object, NULL);
+        if (number == -1)
+            return PyErr_Occurred() ? -1 : 0;
+        if (number == 0) {
+            PyErr_SetString(PyExc_ValueError,
+                            "stream 0 is ambiguous in DLPack and not allowed: 1 is the legacy default stream, 2 the "
+                            "per-thread one, -1 asks for no order");
+            return -1;
+        }
     }
     return stream_from_handle(object, "stream", stream) < 0 ? -1 : 1;
 }
@@ -158,7 +159,8 @@ knows_versions(PyObject *object)
         PyErr_Format(PyExc_TypeError, "max_version must be None or a tuple (major, minor), not %R", object);
         return -1;
     }
-    return PyNumber_AsSsize_t(major, NULL) >= DLPACK_MAJOR;
+    const Py_ssize_t number = PyNumber_AsSsize_t(major, NULL);
+    return number == -1 && PyErr_Occurred() ? -1 : number >= DLPACK_MAJOR;
 }
 
 /* dl_device=: 1 where it is this array's own or None, 0 for the host, -1 with BufferError for any other. */

@@ -28,6 +28,21 @@ unversioned_owner_free(PyObject *owner)
     PyErr_Restore(type, value, traceback);
 }
 
+/* One of the two numbers of a device, as DLPack has it in C. */
+static int
+read_number(PyObject *pair, Py_ssize_t at, const char *what, int32_t *number)
+{
+    const Py_ssize_t found = PyNumber_AsSsize_t(PyTuple_GetItem(pair, at), NULL);
+    if (found == -1 && PyErr_Occurred())
+        return -1;
+    *number = (int32_t)found;
+    if (found == *number)
+        return 0;
+    PyErr_Format(PyExc_ValueError,
+                 "%s: __dlpack_device__() gives %R, which is no DLPack device: its numbers have 32 bits", what, pair);
+    return -1;
+}
+
 int
 dlpack_device_of(struct module_state *state, PyObject *object, const char *what, struct dl_device *device)
 {
@@ -44,14 +59,8 @@ dlpack_device_of(struct module_state *state, PyObject *object, const char *what,
     if (!PyTuple_Check(pair) || PyTuple_Size(pair) != 2 || !PyIndex_Check(PyTuple_GetItem(pair, 0)) ||
         !PyIndex_Check(PyTuple_GetItem(pair, 1)))
         PyErr_Format(PyExc_TypeError, "%s: __dlpack_device__() must give (device type, ordinal), not %R", what, pair);
-    else {
-        Py_ssize_t type = PyNumber_AsSsize_t(PyTuple_GetItem(pair, 0), NULL);
-        Py_ssize_t id = PyNumber_AsSsize_t(PyTuple_GetItem(pair, 1), NULL);
-        if (!PyErr_Occurred()) {
-            *device = (struct dl_device){(int32_t)type, (int32_t)id};
-            found = 1;
-        }
-    }
+    else if (read_number(pair, 0, what, &device->type) == 0 && read_number(pair, 1, what, &device->id) == 0)
+        found = 1;
     Py_DECREF(pair);
     return found;
 }

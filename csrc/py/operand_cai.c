@@ -64,8 +64,9 @@ is_bfloat16(struct module_state *state, const struct device_operand *result)
     int known = foreign_says(result->library, "void2_is_bfloat16");
     if (known)
         return known;
-    PyObject *dtype = PyObject_GetAttr(result->exported, state->names[NAME_DTYPE]);
-    PyErr_Clear();
+    PyObject *dtype;
+    if (optional_attribute(result->exported, state->names[NAME_DTYPE], &dtype) < 0)
+        return -1;
     known = dtype && PyArray_DescrCheck(dtype) && dtype_of_descr(state, (PyArray_Descr *)dtype) == DTYPE_BFLOAT16;
     Py_XDECREF(dtype);
     return known;

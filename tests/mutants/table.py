@@ -212,4 +212,20 @@ MUTANTS = (
     replace(RECORD, name="record_stream, on a GPU", libraries=("Torch",)),
     replace(LENT, name="lent, on a GPU", test="tests/test_jax.py", only="dropped_at_once", libraries=("test_jax",)),
     Mutant("cut along the next axis", "cuda/strided.cu", "if (extent == 1)", "if (false)", "test_strided"),
+    Mutant(
+        "an error of __index__",
+        "csrc/py/device_array_export.c",
+        "number == -1 && PyErr_Occurred() ? -1 : number >= DLPACK_MAJOR",
+        "number >= DLPACK_MAJOR",
+        "tests/test_bad_input.py",
+        "raises",
+    ),
+    Mutant(
+        "a tensor without a shape",
+        "csrc/py/host_view.c",
+        " || (tensor->ndim > 0 && !tensor->shape)",
+        "",
+        "tests/test_bad_input.py",
+        "on_the_host",
+    ),
 )
