@@ -139,6 +139,46 @@ def test_several_threads_at_once(device):
         assert_same(result, x + x)
 
 
+def kept():
+    stats = vecadd.memory_stats()
+    return stats["transfer_bytes"], stats["transfer_blocks"]
+
+
+@pytest.mark.parametrize("kind", [ordinary, pinned])
+def test_page_locked_memory_of_transfers_is_counted_and_given_back(device, kind):
+    a, b = kind(values(np.dtype("float32"), 100_000, 1)), kind(values(np.dtype("float32"), 100_000, 2))
+    vecadd.release()
+    assert kept() == (0, 0)
+    for _ in range(2):
+        vecadd.add(a, b, kind(a), device="cuda")
+        held = kept()
+        assert held[0] > 0
+        vecadd.add(a, b, kind(a), device="cuda")
+        assert kept() == held, "the same memory serves the next transfer"
+        assert vecadd.release() == held[0]
+        assert kept() == (0, 0)
+
+
+def test_a_release_beside_transfers_of_other_threads_takes_nothing_from_them(device):
+    a = values(np.dtype("int64"), 100_000, 1)
+    done = threading.Event()
+
+    def release():
+        while not done.is_set():
+            vecadd.release()
+
+    releaser = threading.Thread(target=release)
+    releaser.start()
+    try:
+        for _ in range(20):
+            assert_same(vecadd.add(a, a, device="cuda"), a + a)
+    finally:
+        done.set()
+        releaser.join()
+    vecadd.release()
+    assert kept() == (0, 0)
+
+
 def test_large_bool_sums_are_normalised(device):
     a = np.resize(np.array([0, 2, 1, 255], np.uint8), 500_001).view(bool)
     got = vecadd.add(a, a, device="cuda")

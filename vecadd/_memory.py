@@ -9,6 +9,11 @@ def memory_stats() -> dict[str, int]:
     ``device_...`` is DeviceArrays' and ``pinned_...`` is ``empty_pinned`` arrays'. Large sums on the host lie in a
     pool: ``output_used_...`` are those that somebody holds; ``output_kept_...`` wait for the next sum, at most
     ``output_bound`` bytes, which is an eighth of the memory that this process may use, or VECADD_POOL_BYTES of the
-    environment. `vecadd.release` gives back what is kept.
+    environment. ``transfer_...`` is page-locked memory that waits for the next host arrays that go through a GPU: up to
+    4 MiB a thread. `vecadd.release` gives back what is kept.
     """
-    return _core.memory_counts() | {f"output_{name}": count for name, count in _core.output_pool_counts().items()}
+    return (
+        _core.memory_counts()
+        | {f"output_{name}": count for name, count in _core.output_pool_counts().items()}
+        | {f"transfer_{name}": count for name, count in _core.transfer_counts().items()}
+    )

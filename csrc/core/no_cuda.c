@@ -269,9 +269,16 @@ transfer_memory_pinned(const void *memory, size_t bytes)
     return false;
 }
 
-void
+size_t
 transfer_release(void)
 {
+    return 0;
+}
+
+struct transfer_counts
+transfer_counts(void)
+{
+    return (struct transfer_counts){0};
 }
 
 int

@@ -240,21 +240,23 @@ transfer_set_zero_copy(size_t most_bytes)
     atomic_store(&zero_copy_most, most_bytes);
 }
 
-void
+/* The ring is taken from its place under the lock and freed without it: to free page-locked memory is to wait. */
+size_t
 transfer_release(void)
 {
     struct device_scope scope;
-    struct status ignored;
-    if (!runtime_cuda_usable())
-        return;
-    pthread_mutex_lock(&transferring);
+    if (!runtime_cuda_usable() || pthread_mutex_trylock(&transferring) != 0)
+        return 0;
     struct transfer_ring *ring = runtime.ring;
-    if (ring && device_enter(&scope, ring->device, &ignored) == 0) {
-        const enum cudaStreamCaptureMode before = capture_mode_relax();
-        transfer_ring_free(ring);
-        capture_mode_restore(before);
+    const bool entered = ring && device_enter_to_release(&scope, ring->device);
+    if (entered)
         runtime.ring = NULL;
-        device_leave(&scope);
-    }
     pthread_mutex_unlock(&transferring);
+    if (!entered)
+        return 0;
+    const enum cudaStreamCaptureMode before = capture_mode_relax();
+    const size_t bytes = transfer_ring_free(ring);
+    capture_mode_restore(before);
+    device_leave(&scope);
+    return bytes;
 }

@@ -70,7 +70,15 @@ void transfer_set_zero_copy(size_t most_bytes);
  * process that uses CUDA. */
 bool transfer_memory_pinned(const void *memory, size_t bytes);
 
-/* Frees the ring, the slots and the streams; the next transfer makes new ones. */
-void transfer_release(void);
+/* Frees the ring, the slots and the streams, and returns the bytes of their page-locked memory; the next transfer makes
+ * new ones. A ring that a transfer in another thread works with stays. Waits for the work of every stream, so the
+ * caller holds no lock. */
+size_t transfer_release(void);
+
+/* The page-locked memory that the ring keeps from transfer to transfer: up to 2 * threads * 2 MiB. */
+struct transfer_counts {
+    size_t bytes, blocks;
+};
+struct transfer_counts transfer_counts(void);
 
 #endif

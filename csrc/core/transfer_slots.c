@@ -7,7 +7,10 @@
 #include "kernels.h"
 #include "runtime.h"
 
-enum { DEVICE_HEADER = 256 /* the flag word's room: what follows keeps the allocation's alignment */ };
+enum {
+    DEVICE_HEADER = 256, /* the flag word's room: what follows keeps the allocation's alignment */
+    SLOT_BYTES = 2 * SLOT_HOST_BYTES,
+};
 
 bool
 transfer_all_pinned(const struct transfer *job)
@@ -84,18 +87,47 @@ slot_open_stream(struct slot *slot, struct status *status)
     return device_status(status, error, "cudaStreamCreateWithFlags");
 }
 
+static atomic_size_t ring_bytes, ring_blocks;
+
+struct transfer_counts
+transfer_counts(void)
+{
+    return (struct transfer_counts){atomic_load(&ring_bytes), atomic_load(&ring_blocks)};
+}
+
+int
+ring_memory_make(void **memory, size_t bytes, unsigned flags, struct status *status)
+{
+    void *made = NULL;
+    const cudaError_t error = cudaHostAlloc(&made, bytes, flags);
+    if (error != cudaSuccess)
+        return device_status(status, error, "cudaHostAlloc");
+    *memory = made;
+    atomic_fetch_add(&ring_bytes, bytes);
+    atomic_fetch_add(&ring_blocks, 1);
+    return 0;
+}
+
+/* Returns the bytes; 0 for NULL. */
+static size_t
+ring_memory_free(void *memory, size_t bytes)
+{
+    if (!memory)
+        return 0;
+    device_ignore(cudaFreeHost(memory));
+    atomic_fetch_sub(&ring_bytes, bytes);
+    atomic_fetch_sub(&ring_blocks, 1);
+    return bytes;
+}
+
 int
 slot_open(struct transfer *job, struct slot *slot, const struct device_scope *scope, struct status *status)
 {
     if (slot_open_stream(slot, status) < 0)
         return -1;
-    if (!slot->host && !transfer_all_pinned(job)) {
-        cudaError_t error = cudaHostAlloc(&slot->host, 2 * (size_t)SLOT_HOST_BYTES, cudaHostAllocPortable);
-        if (error != cudaSuccess) {
-            slot->host = NULL;
-            return device_status(status, error, "cudaHostAlloc");
-        }
-    }
+    if (!slot->host && !transfer_all_pinned(job) &&
+        ring_memory_make(&slot->host, SLOT_BYTES, cudaHostAllocPortable, status) < 0)
+        return -1;
     return pool_allocate(scope, slot->stream, DEVICE_HEADER + 2 * job->chunk * job->width, &slot->device, status);
 }
 
@@ -243,14 +275,13 @@ transfer_ring_get(int device, int size, struct status *status)
     return ring;
 }
 
-void
+size_t
 transfer_ring_free(struct transfer_ring *ring)
 {
+    size_t bytes = ring_memory_free(ring->flags, sizeof *ring->flags);
     ring_free_streams(ring);
     for (int i = 0; i < ring->size; i++)
-        if (ring->slots[i].host)
-            device_ignore(cudaFreeHost(ring->slots[i].host));
-    if (ring->flags)
-        device_ignore(cudaFreeHost(ring->flags));
+        bytes += ring_memory_free(ring->slots[i].host, SLOT_BYTES);
     free(ring);
+    return bytes;
 }

@@ -65,8 +65,11 @@ int transfer_cuda_fail(struct transfer *job, cudaError_t error, const char *call
 /* The ring with at least `size` slots, its streams on `device`; NULL with *status set. */
 struct transfer_ring *transfer_ring_get(int device, int size, struct status *status);
 
-/* On the ring's device; nothing is in flight. */
-void transfer_ring_free(struct transfer_ring *ring);
+/* On the ring's device; nothing is in flight. Returns the bytes of its page-locked memory. */
+size_t transfer_ring_free(struct transfer_ring *ring);
+
+/* Page-locked memory of the ring, which transfer_counts counts until transfer_ring_free. */
+int ring_memory_make(void **memory, size_t bytes, unsigned flags, struct status *status);
 
 /* Makes what the slot lacks, or its stream alone; slot_close gives back what is only this transfer's. Nothing is in
  * flight. */

@@ -15,12 +15,9 @@ zero_copy_possible(const struct transfer *job)
 int
 zero_copy_open(struct transfer_ring *ring, struct status *status)
 {
-    void *made = NULL;
-    if (ring->flags)
-        return 0;
-    cudaError_t error = cudaHostAlloc(&made, sizeof *ring->flags, cudaHostAllocPortable | cudaHostAllocMapped);
-    if (error != cudaSuccess)
-        return device_status(status, error, "cudaHostAlloc");
+    void *made = ring->flags;
+    if (!made && ring_memory_make(&made, sizeof *ring->flags, cudaHostAllocPortable | cudaHostAllocMapped, status) < 0)
+        return -1;
     ring->flags = made;
     return 0;
 }

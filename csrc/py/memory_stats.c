@@ -4,6 +4,7 @@
 #include "memory.h"
 #include "methods.h"
 #include "output_pool.h"
+#include "transfer.h"
 
 const char memory_counts_doc[] =
     PyDoc_STR("memory_counts($module, /)\n--\n\n"
@@ -33,18 +34,30 @@ py_output_pool_counts(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
                          (Py_ssize_t)counts.kept_blocks, "bound", (Py_ssize_t)counts.bound);
 }
 
-const char release_doc[] =
-    PyDoc_STR("release($module, /)\n--\n\n"
-              "Gives memory that is kept for later additions, and that nobody holds, back to the system: the pool of\n"
-              "large sums in host memory, and the pools of the GPUs that this process has used. Returns the bytes of\n"
-              "host memory. A GPU is slower for some milliseconds a gigabyte after it.");
+const char transfer_counts_doc[] = PyDoc_STR(
+    "transfer_counts($module, /)\n--\n\n"
+    "Bytes and blocks of page-locked memory that is kept for the next transfer of host arrays through a GPU.");
+
+PyObject *
+py_transfer_counts(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
+{
+    const struct transfer_counts counts = transfer_counts();
+    return Py_BuildValue("{s:n,s:n}", "bytes", (Py_ssize_t)counts.bytes, "blocks", (Py_ssize_t)counts.blocks);
+}
+
+const char release_doc[] = PyDoc_STR(
+    "release($module, /)\n--\n\n"
+    "Gives memory that is kept for later additions back to the system: the pool of large sums in host memory,\n"
+    "the page-locked memory that host arrays go to a GPU through, and the pools of the GPUs that this process\n"
+    "has used. What an addition in another thread works with stays. Returns the bytes of host memory,\n"
+    "page-locked or not. A GPU is slower for some milliseconds a gigabyte after it.");
 
 PyObject *
 py_release(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
 {
     keep_sweep();
     PyThreadState *released = PyEval_SaveThread();
-    const size_t bytes = output_pool_empty();
+    const size_t bytes = output_pool_empty() + transfer_release();
     device_blocks_release();
     device_pools_trim();
     PyEval_RestoreThread(released);

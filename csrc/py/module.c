@@ -40,6 +40,7 @@ static PyMethodDef methods[] = {
     PLAIN(gpu_facts, METH_NOARGS),
     PLAIN(memory_counts, METH_NOARGS),
     PLAIN(output_pool_counts, METH_NOARGS),
+    PLAIN(transfer_counts, METH_NOARGS),
     PLAIN(release, METH_NOARGS),
     PLAIN(device_recipes, METH_VARARGS),
     PLAIN(tuned_path, METH_VARARGS),

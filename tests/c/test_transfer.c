@@ -230,10 +230,59 @@ a_release_frees_all_and_the_next_transfer_starts_again(void)
         struct arrays arrays = arrays_new(LANE_F32, MIB, 0);
         CHECK(transfer_add(&arrays.plan, &fp_flags, &status) == 0 && holds_sum(&arrays));
         arrays_free(&arrays);
+        const struct transfer_counts kept = transfer_counts();
         CHECK(live_now().streams > 0 && live_now().pinned_blocks > 0);
-        transfer_release();
+        CHECK(kept.blocks == live_now().pinned_blocks && kept.bytes == kept.blocks * 2 * MIB);
+        CHECK(transfer_release() == kept.bytes);
         CHECK(live_now().streams == 0 && live_now().pinned_blocks == 0 && live_now().device_blocks == 0);
+        CHECK(transfer_counts().bytes == 0 && transfer_counts().blocks == 0 && transfer_release() == 0);
     }
+}
+
+static void
+what_cannot_be_made_is_not_counted(void)
+{
+    struct status status;
+    unsigned fp_flags;
+    struct arrays arrays = arrays_new(LANE_F32, MIB, 0);
+    double_fail("cudaHostAlloc", 2, cudaErrorMemoryAllocation, 1);
+    CHECK(transfer_add(&arrays.plan, &fp_flags, &status) < 0);
+    CHECK(transfer_counts().blocks == 1 && transfer_counts().blocks == live_now().pinned_blocks);
+    double_reset(0);
+    CHECK(transfer_release() == 2 * MIB && live_now().pinned_blocks == 0);
+    arrays_free(&arrays);
+}
+
+static size_t
+release_meanwhile(void *context, enum transfer_step step, int slot, void *stream, size_t chunk)
+{
+    size_t *released = context;
+    (void)step, (void)slot, (void)stream, (void)chunk;
+    *released += transfer_release();
+    return 0;
+}
+
+static void
+nothing_is_left_to_do(void *context, size_t token, void *stream)
+{
+    (void)context, (void)token, (void)stream;
+}
+
+/* A release that waited for the transfer would wait for itself: the alarm ends the test then. */
+static void
+a_release_leaves_the_ring_of_a_transfer_that_runs(void)
+{
+    struct status status;
+    unsigned fp_flags;
+    size_t released = 0;
+    const struct transfer_observer observer = {release_meanwhile, nothing_is_left_to_do, &released};
+    const struct transfer_options options = {.threads = 1, .observer = &observer};
+    struct arrays arrays = arrays_new(LANE_F32, MIB, 0);
+    alarm(20);
+    CHECK(transfer_add_with(&arrays.plan, &options, &fp_flags, &status) == 0 && holds_sum(&arrays));
+    alarm(0);
+    CHECK(released == 0 && transfer_release() > 0 && transfer_release() == 0 && double_faults() == 0);
+    arrays_free(&arrays);
 }
 
 static void *
@@ -250,16 +299,31 @@ transfer_again_and_again(void *argument)
     return NULL;
 }
 
+static void *
+release_again_and_again(void *argument)
+{
+    (void)argument;
+    for (int i = 0; i < 100; i++) {
+        transfer_release();
+        transfer_counts();
+        usleep(100);
+    }
+    return NULL;
+}
+
 static void
 threads_take_turns(void)
 {
-    pthread_t threads[3];
+    pthread_t threads[4];
     int pinned[3] = {0, 7, 2};
     for (int i = 0; i < 3; i++)
         CHECK(pthread_create(&threads[i], NULL, transfer_again_and_again, &pinned[i]) == 0);
-    for (int i = 0; i < 3; i++)
+    CHECK(pthread_create(&threads[3], NULL, release_again_and_again, NULL) == 0);
+    for (int i = 0; i < 4; i++)
         pthread_join(threads[i], NULL);
     CHECK(double_faults() == 0);
+    transfer_release();
+    CHECK(transfer_counts().bytes == 0 && live_now().pinned_blocks == 0 && live_now().streams == 0);
 }
 
 static struct arrays failing;
@@ -509,6 +573,8 @@ main(void)
     RUN(a_small_transfer_takes_little);
     RUN(each_device_is_served_in_turn);
     RUN(a_release_frees_all_and_the_next_transfer_starts_again);
+    RUN(what_cannot_be_made_is_not_counted);
+    RUN(a_release_leaves_the_ring_of_a_transfer_that_runs);
     RUN(threads_take_turns);
     RUN(every_failure_is_told_and_leaves_nothing);
     RUN(a_full_device_leaves_out_untouched);

@@ -228,4 +228,19 @@ MUTANTS = (
         "tests/test_bad_input.py",
         "on_the_host",
     ),
+    Mutant(
+        "a release beside a transfer",
+        "csrc/core/transfer.c",
+        "pthread_mutex_trylock(&transferring) != 0",
+        "pthread_mutex_lock(&transferring) != 0",
+        "test_transfer",
+    ),
+    Mutant(
+        "the ring in release",
+        "csrc/py/memory_stats.c",
+        " + transfer_release()",
+        "",
+        "tests/test_transfer.py",
+        "given_back",
+    ),
 )
