@@ -167,6 +167,72 @@ def test_an_unusual_rounding_stays_on_the_host(choosing: Choosing) -> None:
     """)
 
 
+# One call of a Plan whose route is the GPU's, in a floating-point environment of the calling thread.
+PLANNED = """
+import ctypes, ctypes.util, struct
+libm = ctypes.CDLL(ctypes.util.find_library("m"))
+place, flush = {"x86_64": (28, 0x8040), "aarch64": (0, 1 << 24)}[os.uname().machine]
+upward = {"x86_64": 0x800, "aarch64": 0x400000}[os.uname().machine]
+
+def flushing(environment):
+    changed = ctypes.create_string_buffer(environment.raw, 64)
+    control, = struct.unpack_from("I", changed, place)
+    struct.pack_into("I", changed, place, control | flush)
+    return changed
+
+vecadd.use_gpu()
+a, b, out = arrays(1024)
+b[...] = 2.0 ** -25
+tiny = np.full_like(a, 2.0 ** -140)
+sums, zeros = vecadd.plan(a, b, out), vecadd.plan(tiny, tiny, np.ones_like(out))
+assert sums.route == zeros.route == "transfer"
+usual = ctypes.create_string_buffer(64)
+libm.fegetenv(usual)
+"""
+
+
+def test_a_plan_rounds_and_flushes_as_its_caller_does_at_each_call(choosing: Choosing) -> None:
+    choosing(
+        PLANNED
+        + textwrap.dedent("""
+        for _ in range(2):
+            assert (sums() == 1).all()
+            libm.fesetround(upward)
+            try:
+                sums()
+            finally:
+                libm.fesetround(0)
+            assert (out == np.nextafter(np.float32(1), np.float32(2))).all()
+            assert (zeros() == 2.0 ** -139).all()
+            libm.fesetenv(flushing(usual))
+            try:
+                found = zeros().tobytes()
+            finally:
+                libm.fesetenv(usual)
+            assert found == bytes(len(found))
+    """)
+    )
+
+
+def test_a_plan_of_the_gpus_route_stays_on_the_host_where_add_does(choosing: Choosing) -> None:
+    choosing("""
+        from double import control
+        vecadd.use_gpu()
+        a, b, out = arrays(1024)
+        plan = vecadd.plan(a, b, out)
+        def launches():
+            out[...] = 0
+            before = control.calls("cudaLaunchKernel")
+            assert (plan() == 2).all()
+            return control.calls("cudaLaunchKernel") - before
+        assert plan.route == "transfer" and launches() > 0
+        vecadd.use_gpu(False)
+        assert route(a, b, out) == "host" and launches() == 0
+        vecadd.use_gpu(True)
+        assert launches() > 0
+    """)
+
+
 def test_what_fails_on_the_gpu_is_added_by_the_host(choosing: Choosing) -> None:
     choosing("""
         from double import control

@@ -54,12 +54,19 @@ plan_hybrid(struct plan *plan, struct status *status)
     return 0;
 }
 
+/* Whether the route that is open may be the GPU's, in this thread and at this time. */
+static bool
+may_leave_host(const struct plan *plan)
+{
+    return routes_may_leave_host(plan->n * lane_size[plan->lane]) && fpenv_is_default(fpenv_get());
+}
+
 static int
 plan_open(struct plan *plan, struct status *status)
 {
     if (plan_host(plan, status) < 0)
         return -1;
-    if (!routes_may_leave_host(plan->n * lane_size[plan->lane]) || !fpenv_is_default(fpenv_get()))
+    if (!may_leave_host(plan))
         return 0;
     plan->route = routes_choose(plan, &plan->device);
     plan->chosen = plan->route != ROUTE_HOST;
@@ -136,10 +143,15 @@ run_on_host(const struct plan *plan)
 typedef int gpu_add(const struct plan *plan, unsigned *fp_flags, struct status *status);
 
 /* What was routed to the GPU for speed alone fails for no reason of the caller's: the host adds, unless an operand is
- * already overwritten. */
+ * already overwritten. The host adds as well where a plan that is kept was made under another rounding mode, or before
+ * use_gpu(False). */
 static int
 run_on_gpu(gpu_add *add, const struct plan *plan, unsigned *fp_flags, struct status *status)
 {
+    if (plan->chosen && !may_leave_host(plan)) {
+        *fp_flags = run_on_host(plan);
+        return 0;
+    }
     const int result = add(plan, fp_flags, status);
     if (result == 0)
         return 0;

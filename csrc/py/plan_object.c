@@ -234,7 +234,8 @@ const char plan_doc[] = PyDoc_STR(
     "A call of the Plan takes no arguments and returns out. Device arrays are added by a CUDA graph of one kernel,\n"
     "which takes the host half of a launch; the call returns when the work is queued, behind the plan's own earlier\n"
     "calls. Threads may share a Plan. While its stream captures, the kernel is launched in the graph's place, and\n"
-    "waits for no stream outside of the capture. NumPy arrays are added as by add, warnings included.\n\n"
+    "waits for no stream outside of the capture. NumPy arrays are added as by add, warnings included: a route that\n"
+    "leads through a GPU is left where the calling thread rounds or flushes otherwise, and after use_gpu(False).\n\n"
     "out\n"
     "    Where the sums go. It may be a or b: then each call adds once more.\n"
     "stream\n"
@@ -275,14 +276,16 @@ py_plan(PyObject *module, PyObject *const *values, Py_ssize_t count, PyObject *k
 }
 
 PyDoc_STRVAR(plan_type_doc, "An addition that vecadd.plan has checked: calling it adds. `route` says how, as\n"
-                            "'device', 'host' or 'numpy'.");
+                            "'device', 'host', 'transfer', 'hybrid' or 'numpy'.");
 
 PyTypeObject *
 plan_make_type(PyObject *module)
 {
     static PyGetSetDef properties[] = {
         {"route", (getter)get_route, NULL,
-         PyDoc_STR("Which way the addition goes: 'device', 'host', or 'numpy' for what is left to numpy.add."), NULL},
+         PyDoc_STR("Which way the addition goes: 'device'; 'host', or 'transfer' and 'hybrid' through a GPU, of NumPy\n"
+                   "arrays; or 'numpy' for what is left to numpy.add."),
+         NULL},
         {NULL, NULL, NULL, NULL, NULL},
     };
     /* Beside the slot, for help() and signature(): a slot's own is (*args, **kwargs). */

@@ -243,4 +243,12 @@ MUTANTS = (
         "tests/test_transfer.py",
         "given_back",
     ),
+    Mutant(
+        "a plan's rounding at its call",
+        "csrc/core/plan.c",
+        "plan->chosen && !may_leave_host(plan)",
+        "false",
+        "tests/test_route_choice.py",
+        "rounds_and_flushes",
+    ),
 )
