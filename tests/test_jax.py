@@ -44,8 +44,9 @@ def test_sum_is_numpys_and_a_jax_array(gpu, n, dtype):
 )
 def test_sums_of_two_dtypes_and_transposed_arrays_are_jaxs(gpu, a, b):
     x, y = (jnp.arange(6).reshape(2, 3).astype(dtype) for dtype in (a, b))
-    for p, q in ((x, y), (x.T, y.T), (x, y[0]), (y, 2), (x.T, y.reshape(3, 2))):
+    for p, q in ((x, y), (x.T, y.T), (x, y[0]), (y, 2), (2, y), (np.float64(1), y), (x.T, y.reshape(3, 2))):
         got, want = vecadd.add(p, q), jnp.add(p, q)
+        assert type(got) is type(want)
         assert got.dtype == want.dtype
         assert bool((got == want).all())
 

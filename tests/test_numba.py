@@ -28,6 +28,15 @@ def test_sum_is_numpys_and_a_numba_array(n, dtype):
     assert_same_values(got.copy_to_host(), numpys_sum(a, b))
 
 
+def test_sums_with_a_number_first_and_of_lists_are_numba_arrays():
+    a = np.arange(1000.0)
+    x = cuda.to_device(a)
+    got = [vecadd.add(1, x), vecadd.add(x, 1), *vecadd.add_many([x, 1, x], [x, x, 1])]
+    for total, want in zip(got, [a + 1, a + 1, a + a, a + 1, a + 1], strict=True):
+        assert type(total) is type(x)
+        assert_same_values(total.copy_to_host(), want)
+
+
 def test_out_and_in_place():
     a = np.arange(1000.0)
     x, out = cuda.to_device(a), cuda.device_array(1000)

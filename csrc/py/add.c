@@ -122,8 +122,8 @@ add_planned(struct module_state *state, const struct add_arguments *arguments, s
         keep_lent_operands(call);
     if (sum && call->plan.route == ROUTE_DEVICE && record_operands(call) < 0)
         Py_CLEAR(sum);
-    if (sum && !out && Py_TYPE(sum) == state->device_array_type && call->devices[ROLE_A].library)
-        return foreign_adopt(call->devices[ROLE_A].library, sum);
+    if (sum && !out && Py_TYPE(sum) == state->device_array_type && call->devices[call->sum.like].library)
+        return foreign_adopt(call->devices[call->sum.like].library, sum);
     return sum;
 }
 

@@ -2,6 +2,7 @@
 #include "add.h"
 #include "errors.h"
 #include "floating_errors.h"
+#include "foreign.h"
 #include "keep.h"
 #include "many.h"
 #include "many_others.h"
@@ -63,6 +64,41 @@ run_on_host(struct module_state *state, const struct many_call *call, unsigned *
     return failed;
 }
 
+/* A sum made as a DeviceArray, of whose x the library may adopt it. Takes the reference to `sum`. */
+static PyObject *
+adopt_sum(struct module_state *state, PyObject *x, PyObject *sum)
+{
+    PyObject *library;
+    if (foreign_library(state, x, &library) < 0) {
+        Py_DECREF(sum);
+        return NULL;
+    }
+    sum = library ? foreign_adopt(library, sum) : sum;
+    Py_XDECREF(library);
+    return sum;
+}
+
+/* The kernels are queued: libraries that adopt sums take those of their own pairs. */
+static int
+adopt_sums(struct module_state *state, const struct many_call *call)
+{
+    for (size_t i = 0; i < call->add_count; i++) {
+        const Py_ssize_t pair = call->add_pair[i];
+        PyObject *x = many_object(call, ROLE_A, pair);
+        if (many_object(call, ROLE_OUT, pair) || Py_TYPE(x) == state->device_array_type)
+            continue;
+        PyObject *sum = PyList_GetItem(call->result, pair);
+        if (sum && Py_TYPE(sum) != state->device_array_type)
+            continue;
+        sum = sum ? adopt_sum(state, x, Py_NewRef(sum)) : NULL;
+        if (!sum)
+            many_name_pair(pair);
+        if (!sum || PyList_SetItem(call->result, pair, sum) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 int
 many_run(PyObject *module, struct many_call *call, struct graph *graph)
 {
@@ -72,6 +108,8 @@ many_run(PyObject *module, struct many_call *call, struct graph *graph)
         (call->place == PLACE_HOST ? run_on_host(state, call, &flags) : run_on_device(state, call, graph)) < 0)
         return -1;
     if (!graph && many_record(state, call) < 0) /* a plan has told them */
+        return -1;
+    if (call->place == PLACE_DEVICE && adopt_sums(state, call) < 0)
         return -1;
     /* After them: a warning may be an error, and comes when all sums are written. */
     return many_run_others(module, call) < 0 ? -1 : give_floating_errors(flags);

@@ -250,5 +250,20 @@ MUTANTS = (
         "false",
         "tests/test_route_choice.py",
         "rounds_and_flushes",
+    Mutant(
+        "the kind of a sum with a number first",
+        "csrc/py/add.c",
+        "&& call->devices[call->sum.like].library)",
+        "&& call->sum.like == ROLE_A && call->devices[ROLE_A].library)",
+        "tests/test_result_kinds.py",
+        "number_on_either_side",
+    ),
+    Mutant(
+        "adopted sums of lists",
+        "csrc/py/many_run.c",
+        "call->place == PLACE_DEVICE && adopt_sums(state, call) < 0",
+        "false && adopt_sums(state, call) < 0",
+        "tests/test_result_kinds.py",
+        "own_pairs_kind",
     ),
 )
