@@ -19,8 +19,9 @@ RESULTS ?= build/gpu
 ARGS ?=
 # More than four would wait for memory: some tests add gigabytes.
 WORKERS ?= $(shell n=$$(nproc); echo $$((n < 4 ? n : 4)))
-# Each worker begins with a stretch of its own, so that what a file's tests share is made once.
-XDIST := -n $(WORKERS) --dist worksteal
+# Each worker begins with a stretch of its own, so that what a file's tests share is made once. A worker that dies fails
+# the run at once: of a deadlock that many tests meet, each would take its five minutes.
+XDIST := -n $(WORKERS) --dist worksteal --max-worker-restart 0
 
 VENV := .venv
 BIN := $(VENV)/bin

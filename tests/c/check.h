@@ -1,8 +1,10 @@
 /* What the C tests, and those that hold kernels, are written with. A test is a function that CHECKs; main RUNs each in
- * a process of its own, so that each begins with nothing started, and returns check_report(). */
+ * a process of its own, so that each begins with nothing started, and returns check_report(). A test that runs longer
+ * than VECADD_CHECK_SECONDS fails and is ended; without that variable, in a debugger say, a test has all the time. */
 #ifndef VECADD_CHECK_H
 #define VECADD_CHECK_H
 
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -53,15 +55,21 @@ static inline void
 check_run(void (*test)(void), const char *name)
 {
     struct check_counts *counts = check_counts();
+    const char *limit = getenv("VECADD_CHECK_SECONDS");
     fflush(NULL);
     const pid_t child = fork();
     if (child == 0) {
+        if (limit)
+            alarm((unsigned)atoi(limit));
         test();
         exit(0);
     }
     int how = -1;
     if (child < 0 || waitpid(child, &how, 0) != child || how != 0) {
-        fprintf(stderr, "%s ended with %#x\n", name, (unsigned)how);
+        if (limit && WIFSIGNALED(how) && WTERMSIG(how) == SIGALRM)
+            fprintf(stderr, "%s was still running after %s s\n", name, limit);
+        else
+            fprintf(stderr, "%s ended with %#x\n", name, (unsigned)how);
         __atomic_fetch_add(&counts->failed, 1, __ATOMIC_RELAXED);
     }
 }

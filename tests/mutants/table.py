@@ -265,5 +265,12 @@ MUTANTS = (
         "false && adopt_sums(state, call) < 0",
         "tests/test_result_kinds.py",
         "own_pairs_kind",
+    Mutant(
+        "the end of a test that hangs",
+        "pyproject.toml",
+        "faulthandler_exit_on_timeout = true\n",
+        "",
+        "tests/test_hangs.py",
+        "fails_the_run",
     ),
 )
