@@ -132,7 +132,6 @@ def assert_only_the_view_differs(memory, want):
     assert got.tobytes() == expected.tobytes()
 
 
-@settings(max_examples=100)
 @given(data=st.data(), shape=shapes())
 def test_any_layouts_and_dtypes_give_numpys_sum(driver, data, shape):
     (left, a), (right, b) = (data.draw(operands(driver, shape, seed)) for seed in (1, 2))
@@ -141,7 +140,6 @@ def test_any_layouts_and_dtypes_give_numpys_sum(driver, data, shape):
     assert left.device.memory() == left.host.tobytes()
 
 
-@settings(max_examples=100)
 @given(data=st.data(), shape=shapes())
 def test_out_of_any_layout_and_dtype_gets_the_sum_and_nothing_else_is_written(driver, data, shape):
     (left, a), (right, b) = (data.draw(operands(driver, shape, seed)) for seed in (1, 2))
@@ -160,7 +158,6 @@ def test_out_of_any_layout_and_dtype_gets_the_sum_and_nothing_else_is_written(dr
     assert_only_the_view_differs(memory, out)
 
 
-@settings(max_examples=100)
 @given(data=st.data(), shape=shapes())
 def test_out_that_overlaps_its_operands_in_any_way_gets_the_sum_of_what_was_there(driver, data, shape):
     dtype = data.draw(st.sampled_from(DTYPES))
