@@ -43,6 +43,12 @@ fpenv_is_default(fpenv_word word)
     return (word & 0xffc0u) == 0x1f80u;
 }
 
+static inline int
+fpenv_rounds_to_nearest(fpenv_word word)
+{
+    return (word & 0x6000u) == 0;
+}
+
 #elif defined(__aarch64__)
 #include <stdint.h>
 
@@ -78,6 +84,12 @@ static inline int
 fpenv_is_default(fpenv_word word)
 {
     return ((word >> 32) & 0x07c09f00u) == 0;
+}
+
+static inline int
+fpenv_rounds_to_nearest(fpenv_word word)
+{
+    return ((word >> 32) & 0x00c00000u) == 0;
 }
 
 #else

@@ -97,7 +97,21 @@ vec_add_f64(vec a, vec b)
     return vreinterpretq_u8_f64(vaddq_f64(vreinterpretq_f64_u8(a), vreinterpretq_f64_u8(b)));
 }
 
+#include "fpenv.h"
 #include "host_simd.h"
+
+/* NEON's conversion to float16 rounds as the caller does; float16 is rounded to nearest even whatever that is. */
+static void
+add_f16_to_nearest(const void *a, const void *b, void *c, size_t n)
+{
+    (fpenv_rounds_to_nearest(fpenv_get()) ? add_f16 : host_simd_c.add[LANE_F16])(a, b, c, n);
+}
+
+static void
+stream_f16_to_nearest(const void *a, const void *b, void *c, size_t n)
+{
+    (fpenv_rounds_to_nearest(fpenv_get()) ? stream_f16 : host_simd_c.stream[LANE_F16])(a, b, c, n);
+}
 
 static bool
 neon_supported(void)
@@ -105,6 +119,9 @@ neon_supported(void)
     return true;
 }
 
-const struct host_simd host_simd_neon = {.name = "neon", .supported = neon_supported, HOST_SIMD_FUNCTIONS};
+const struct host_simd host_simd_neon = {.name = "neon",
+                                         .supported = neon_supported,
+                                         .add = EACH_LANE(add, add_f16_to_nearest),
+                                         .stream = EACH_LANE(stream, stream_f16_to_nearest)};
 
 #endif

@@ -98,12 +98,12 @@ DEFINE_LANE(LANE_BF16, bf16)
 DEFINE_LANE(LANE_F32, f32)
 DEFINE_LANE(LANE_F64, f64)
 
-#define EACH_LANE(kind)                                                                                                \
+#define EACH_LANE(kind, f16)                                                                                           \
     {                                                                                                                  \
         [LANE_BOOL] = kind##_bool, [LANE_I8] = kind##_i8, [LANE_I16] = kind##_i16, [LANE_I32] = kind##_i32,            \
-        [LANE_I64] = kind##_i64, [LANE_F16] = kind##_f16, [LANE_BF16] = kind##_bf16, [LANE_F32] = kind##_f32,          \
+        [LANE_I64] = kind##_i64, [LANE_F16] = (f16), [LANE_BF16] = kind##_bf16, [LANE_F32] = kind##_f32,               \
         [LANE_F64] = kind##_f64,                                                                                       \
     }
-#define HOST_SIMD_FUNCTIONS .add = EACH_LANE(add), .stream = EACH_LANE(stream)
+#define HOST_SIMD_FUNCTIONS .add = EACH_LANE(add, add_f16), .stream = EACH_LANE(stream, stream_f16)
 
 #endif

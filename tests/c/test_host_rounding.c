@@ -1,0 +1,329 @@
+/* The host adders under every rounding mode of the caller, at every level: float16 and bfloat16 are rounded to nearest
+ * even in each of them, float32 and float64 as the scalar instruction rounds. Values and flags.
+ *
+ * The reference adds and rounds 16-bit floats in integers, which have no rounding mode. */
+#include <fenv.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "check.h"
+#include "fpenv.h"
+#include "host.h"
+
+static const int modes[] = {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO};
+enum { MODES = sizeof modes / sizeof *modes };
+
+/* ---- the reference ---- */
+
+struct format {
+    enum lane lane;
+    int fraction; /* bits */
+    uint32_t infinity;
+};
+
+static const struct format f16 = {LANE_F16, 10, 0x7c00}, bf16 = {LANE_BF16, 7, 0x7f80};
+
+/* `cancels`: a zero that is the sum of unlike numbers, and -0 where the caller rounds downwards. */
+struct expected {
+    uint16_t bits;
+    unsigned flags;
+    bool cancels;
+};
+
+static bool
+is_nan(const struct format *format, uint16_t x)
+{
+    return (x & 0x7fffu) > format->infinity;
+}
+
+static bool
+is_signalling(const struct format *format, uint16_t x)
+{
+    return is_nan(format, x) && !(x >> (format->fraction - 1) & 1);
+}
+
+static bool
+is_infinite(const struct format *format, uint16_t x)
+{
+    return (x & 0x7fffu) == format->infinity;
+}
+
+/* A finite number is significand * 2^exponent least places. */
+static int
+exponent_of(const struct format *format, uint16_t x)
+{
+    const int exponent = (x & 0x7fff) >> format->fraction;
+    return exponent ? exponent - 1 : 0;
+}
+
+static int64_t
+significand_of(const struct format *format, uint16_t x)
+{
+    const int64_t one = INT64_C(1) << format->fraction, fraction = x & (one - 1);
+    const int64_t magnitude = (x & 0x7fff) >> format->fraction ? one + fraction : fraction;
+    return x & 0x8000 ? -magnitude : magnitude;
+}
+
+/* To nearest even: magnitude * 2^exponent least places, or infinity. */
+static uint16_t
+nearest(const struct format *format, uint64_t magnitude, int exponent)
+{
+    while (magnitude && magnitude < UINT64_C(1) << format->fraction && exponent > 0) {
+        magnitude <<= 1;
+        exponent--;
+    }
+    int up = 0; /* by how many bits the significand is too long */
+    while (magnitude >> up >= UINT64_C(2) << format->fraction)
+        up++;
+    if (up) {
+        const uint64_t rest = magnitude & ((UINT64_C(1) << up) - 1), half = UINT64_C(1) << (up - 1);
+        magnitude >>= up;
+        magnitude += rest > half || (rest == half && (magnitude & 1));
+    }
+    /* The leading bit counts one on the exponent, as a significand that is rounded up to a power of two does. */
+    uint64_t bits = magnitude;
+    if (magnitude)
+        bits += (uint64_t)(exponent + up) << format->fraction;
+    return (uint16_t)(bits > format->infinity ? format->infinity : bits);
+}
+
+/* float16 overflows where the rounded sum does, bfloat16 where the float32 sum does. `top` is the place above the
+ * exact sum's leading one. */
+static bool
+overflows(const struct format *format, uint16_t bits, int top)
+{
+    return format->lane == LANE_F16 ? bits == format->infinity : top > 128 + 133;
+}
+
+enum { FAR = 40 }; /* places: of what is so much less, one at that distance says which way to round */
+
+static struct expected
+sum_of_finite(const struct format *format, uint16_t a, uint16_t b)
+{
+    if (exponent_of(format, a) < exponent_of(format, b))
+        return sum_of_finite(format, b, a);
+    int64_t x = significand_of(format, a), y = significand_of(format, b);
+    const int high = exponent_of(format, a);
+    int low = exponent_of(format, b);
+    if (high - low > FAR) {
+        low = high - FAR;
+        y = (y > 0) - (y < 0);
+    }
+    const int64_t sum = x * (INT64_C(1) << (high - low)) + y;
+    const uint64_t magnitude = (uint64_t)(sum < 0 ? -sum : sum);
+    const bool negative = sum ? sum < 0 : (a & b & 0x8000) != 0;
+    const uint16_t bits = nearest(format, magnitude, low);
+    const int top = magnitude ? 64 - __builtin_clzll(magnitude) + low : 0;
+    return (struct expected){.bits = (uint16_t)(bits | (negative ? 0x8000 : 0)),
+                             .flags = overflows(format, bits, top) ? FP_OVERFLOW : 0,
+                             .cancels = sum == 0 && ((a ^ b) & 0x8000)};
+}
+
+static struct expected
+sum_of(const struct format *format, uint16_t a, uint16_t b)
+{
+    const uint16_t quiet = (uint16_t)(format->infinity | 1u << (format->fraction - 1));
+    const bool infinite = is_infinite(format, a) || is_infinite(format, b);
+    const bool opposite = is_infinite(format, a) && is_infinite(format, b) && a != b;
+    if (is_nan(format, a) || is_nan(format, b) || opposite)
+        return (struct expected){
+            quiet, is_signalling(format, a) || is_signalling(format, b) || opposite ? FP_INVALID : 0, false};
+    if (infinite)
+        return (struct expected){is_infinite(format, a) ? a : b, 0, false};
+    return sum_of_finite(format, a, b);
+}
+
+/* ---- 16-bit floats ---- */
+
+/* Both zeros, the least and the greatest subnormals, the least normal, 1 and what is beside it, half a last place of 1
+ * and beside it, half a last place of the greatest and beside it, the greatest, infinity, NaNs: both signs. */
+static size_t
+partners_of(const struct format *format, uint16_t partners[])
+{
+    const uint32_t one_place = 1u << format->fraction, infinity = format->infinity;
+    const uint32_t one = (infinity >> format->fraction) / 2 << format->fraction;
+    const uint32_t half_of_one = one - (((uint32_t)format->fraction + 1) << format->fraction);
+    const uint32_t half_of_greatest = infinity - (((uint32_t)format->fraction + 2) << format->fraction);
+    const uint32_t positive[] = {0,
+                                 1,
+                                 2,
+                                 3,
+                                 one_place - 1,
+                                 one_place,
+                                 one_place + 1,
+                                 half_of_one - 1,
+                                 half_of_one,
+                                 half_of_one + 1,
+                                 one - 1,
+                                 one,
+                                 one + 1,
+                                 one + one_place * 5 + 3,
+                                 half_of_greatest - 1,
+                                 half_of_greatest,
+                                 half_of_greatest + 1,
+                                 infinity - 1,
+                                 infinity,
+                                 infinity + 1,
+                                 infinity | one_place / 2};
+    const size_t count = sizeof positive / sizeof *positive;
+    for (size_t i = 0; i < count; i++) {
+        partners[i] = (uint16_t)positive[i];
+        partners[count + i] = (uint16_t)(positive[i] | 0x8000);
+    }
+    return 2 * count;
+}
+
+enum { EVERY = 1 << 16, BLOCK = 32 }; /* a block is the longest vector: its flags are those of its own elements */
+
+static bool
+same(const struct format *format, uint16_t x, uint16_t y)
+{
+    return x == y || (is_nan(format, x) && is_nan(format, y) && !is_signalling(format, x));
+}
+
+static void
+check_blocks(const struct host_simd *simd, const struct format *format, int mode, uint16_t partner,
+             const struct expected expected[EVERY])
+{
+    const struct host_schedule schedule = {.threads = 1, .block = BLOCK};
+    size_t wrong = 0, wrong_flags = 0, kept = 0;
+    for (unsigned block = 0; block < EVERY; block += BLOCK) {
+        uint16_t a[BLOCK], b[BLOCK], c[BLOCK];
+        unsigned flags = 0;
+        for (unsigned i = 0; i < BLOCK; i++) {
+            a[i] = (uint16_t)(block + i);
+            b[i] = partner;
+            flags |= expected[block + i].flags;
+        }
+        wrong_flags += host_add(simd, &schedule, format->lane, a, b, c, BLOCK) != flags;
+        kept += fegetround() == mode;
+        for (unsigned i = 0; i < BLOCK; i++) {
+            const struct expected *due = &expected[block + i];
+            wrong += !same(format, c[i], due->bits | (due->cancels && mode == FE_DOWNWARD ? 0x8000 : 0));
+        }
+    }
+    CHECK(wrong == 0, "%s lane %d mode %#x partner %#x: %zu sums", simd->name, format->lane, (unsigned)mode, partner,
+          wrong);
+    CHECK(wrong_flags == 0, "%s lane %d mode %#x partner %#x: flags of %zu blocks", simd->name, format->lane,
+          (unsigned)mode, partner, wrong_flags);
+    CHECK(kept == EVERY / BLOCK);
+}
+
+static void
+sixteen_bit_floats_are_rounded_to_nearest_even_in_every_mode(void)
+{
+    static struct expected expected[EVERY];
+    const struct format *const formats[] = {&f16, &bf16};
+    for (int which = 0; which < 2; which++) {
+        uint16_t partners[64];
+        const size_t count = partners_of(formats[which], partners);
+        for (size_t partner = 0; partner < count; partner++) {
+            for (unsigned i = 0; i < EVERY; i++)
+                expected[i] = sum_of(formats[which], (uint16_t)i, partners[partner]);
+            for (size_t level = 0; host_simd_levels[level]; level++)
+                for (int mode = 0; mode < MODES && host_simd_levels[level]->supported(); mode++) {
+                    fesetround(modes[mode]);
+                    check_blocks(host_simd_levels[level], formats[which], modes[mode], partners[partner], expected);
+                    fesetround(FE_TONEAREST);
+                }
+        }
+    }
+}
+
+/* ---- float32 and float64 ---- */
+
+/* The scalar instruction, on bits: a signalling NaN must not pass through a variable that might quieten it. */
+static unsigned
+scalar_f32(const void *a, const void *b, void *c)
+{
+    volatile float x, y, sum;
+    memcpy((void *)&x, a, sizeof x);
+    memcpy((void *)&y, b, sizeof y);
+    const fpenv_word environment = fpenv_begin();
+    sum = x + y;
+    memcpy(c, (const void *)&sum, sizeof sum);
+    return fpenv_end(environment);
+}
+
+static unsigned
+scalar_f64(const void *a, const void *b, void *c)
+{
+    volatile double x, y, sum;
+    memcpy((void *)&x, a, sizeof x);
+    memcpy((void *)&y, b, sizeof y);
+    const fpenv_word environment = fpenv_begin();
+    sum = x + y;
+    memcpy(c, (const void *)&sum, sizeof sum);
+    return fpenv_end(environment);
+}
+
+static const uint32_t values_f32[] = {0,          0x80000000, 1,          0x80000001, 0x007fffff, 0x00800000,
+                                      0x80800000, 0x33800000, 0x33800001, 0xb3800000, 0x3f800000, 0xbf800000,
+                                      0x3f800001, 0x72ffffff, 0x73000000, 0xf3000000, 0x7f7fffff, 0xff7fffff,
+                                      0x7f800000, 0xff800000, 0x7fc00000, 0x7f800001};
+static const uint64_t values_f64[] = {
+    0,
+    0x8000000000000000,
+    1,
+    0x8000000000000001,
+    0x000fffffffffffff,
+    0x0010000000000000,
+    0x8010000000000000,
+    0x3ca0000000000000,
+    0x3ca0000000000001,
+    0xbca0000000000000,
+    0x3ff0000000000000,
+    0xbff0000000000000,
+    0x3ff0000000000001,
+    0x7c8fffffffffffff,
+    0x7c90000000000000,
+    0xfc90000000000000,
+    0x7fefffffffffffff,
+    0xffefffffffffffff,
+    0x7ff0000000000000,
+    0xfff0000000000000,
+    0x7ff8000000000000,
+    0x7ff0000000000001,
+};
+
+/* Every pair of the values alone in an array, so that its flags are its own. */
+static void
+check_pairs(const struct host_simd *simd, enum lane lane, const char *values, size_t count,
+            unsigned (*scalar)(const void *, const void *, void *))
+{
+    const struct host_schedule schedule = {.threads = 1, .block = 1};
+    const size_t size = lane_size[lane];
+    const uint64_t quiet = lane == LANE_F32 ? 0x7fc00000 : 0x7ff8000000000000;
+    for (int mode = 0; mode < MODES; mode++)
+        for (size_t pair = 0; pair < count * count; pair++) {
+            const char *a = values + pair % count * size, *b = values + pair / count * size;
+            uint64_t c = 0, due = 0;
+            fesetround(modes[mode]);
+            const unsigned flags = scalar(a, b, &due), raised = host_add(simd, &schedule, lane, a, b, &c, 1);
+            fesetround(FE_TONEAREST);
+            const bool both_nan = (c & quiet) == quiet && (due & quiet) == quiet;
+            CHECK((c == due || both_nan) && raised == flags, "%s lane %d mode %#x: values %zu and %zu", simd->name,
+                  lane, (unsigned)modes[mode], pair % count, pair / count);
+        }
+}
+
+static void
+wider_floats_are_rounded_as_the_caller_rounds(void)
+{
+    for (size_t level = 0; host_simd_levels[level]; level++) {
+        const struct host_simd *simd = host_simd_levels[level];
+        if (!simd->supported())
+            continue;
+        check_pairs(simd, LANE_F32, (const char *)values_f32, sizeof values_f32 / sizeof *values_f32, scalar_f32);
+        check_pairs(simd, LANE_F64, (const char *)values_f64, sizeof values_f64 / sizeof *values_f64, scalar_f64);
+    }
+}
+
+int
+main(void)
+{
+    RUN(sixteen_bit_floats_are_rounded_to_nearest_even_in_every_mode);
+    RUN(wider_floats_are_rounded_as_the_caller_rounds);
+    return check_report();
+}
