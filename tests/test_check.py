@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import pytest
 from conftest import child_environment
 
 from vecadd import _core, _machine, cli
-from vecadd.bench import limits, results, timing
+from vecadd.bench import limits, machine, results, timing
 from vecadd.check import expected, findings, measure
 from vecadd.check.measure import Measured
 from vecadd.check.rows import Expected, Row
@@ -355,27 +355,139 @@ def test_drift_is_named() -> None:
     assert text == ["drift: host add 2^26 was 20 % slower in the last round"]
 
 
-def test_throttling_fails_the_machine(
-    device: int,
-    check: Callable[..., tuple[int, dict[str, Any]]],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: Any,
+@dataclass
+class Healthy:
+    """A machine with an H200 whose rows all pass, and what the test changes about it."""
+
+    before: dict[str, int] = field(default_factory=dict)  # what nvidia-smi says of the GPU first, beside HEALTHY
+    after: dict[str, int] = field(default_factory=dict)  # and from then on
+    processes: str = ""
+    load: float = 0.1
+    generation: float = 5.0
+    width: float = 16.0
+
+
+HEALTHY = dict.fromkeys((machine.ECC_ERRORS, *machine.THROTTLING.values()), 0) | dict(
+    zip(machine.LINK.values(), (5, 16, 5, 16), strict=True)
+)
+
+
+@pytest.fixture
+def checked(
+    check: Callable[..., tuple[int, dict[str, Any]]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[Healthy], tuple[int, dict[str, Any]]]:
+    """checked(Healthy(...)): what the check says of it."""
+
+    def run(found: Healthy) -> tuple[int, dict[str, Any]]:
+        def link(measured: Measured, time: Any, gpu: int) -> None:
+            measured.add("link", "generation", "generation", found.generation)
+            measured.add("link", "width", "lanes", found.width)
+
+        answers = [", ".join(map(str, (HEALTHY | said).values())) for said in (found.before, found.after)]
+        tool = tmp_path / "nvidia-smi"
+        tool.write_text(
+            f'#!/bin/sh\ncase "$1" in\n--query-compute-apps*) printf "{found.processes}" ;;\n'
+            f"*ecc.errors*) [ -e {tmp_path}/asked ] && echo '{answers[1]}' || echo '{answers[0]}'; "
+            f"touch {tmp_path}/asked ;;\nesac\n"
+        )
+        tool.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+        monkeypatch.setattr("os.getloadavg", lambda: (found.load, 0.0, 0.0))
+        monkeypatch.setattr("vecadd.check.command.info", lambda: replace(info(), gpus=(H200,)))
+        monkeypatch.setattr(measure, "ROWS", {"host": measure.ROWS["host"], "link": link})
+        return check("--expect", str(earlier(tmp_path / "old.json", **EASY)))
+
+    return run
+
+
+def test_a_healthy_machine_passes_without_a_finding(checked: Callable[[Healthy], tuple[int, dict[str, Any]]]) -> None:
+    status, content = checked(Healthy())
+    assert (status, content["verdict"], content["findings"]) == (0, "passed", [])
+    assert [row["passed"] for row in content["rows"]] == [True] * 4
+
+
+THROTTLED = machine.THROTTLING
+BLAMED = {
+    "heat": (Healthy(after={THROTTLED["heat"]: 2_000_000}), "throttling: heat for 2 s of the run"),
+    "great heat": (Healthy(after={THROTTLED["great heat"]: 500_000}), "throttling: great heat for 0.5 s of the run"),
+    "power brake": (
+        Healthy({THROTTLED["power brake"]: 1_000_000}, {THROTTLED["power brake"]: 4_000_000}),
+        "throttling: power brake for 3 s of the run",
+    ),
+    "ECC": (
+        Healthy({machine.ECC_ERRORS: 3}, {machine.ECC_ERRORS: 3}),
+        "ECC errors: 3 uncorrected since the driver was loaded",
+    ),
+    "ECC during the run": (
+        Healthy(after={machine.ECC_ERRORS: 1}),
+        "ECC errors: 1 uncorrected since the driver was loaded",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BLAMED)
+def test_a_finding_alone_fails_the_machine(
+    checked: Callable[[Healthy], tuple[int, dict[str, Any]]], name: str, capsys: Any
 ) -> None:
-    """nvidia-smi says at the end that the GPU was hot for two seconds of the run."""
-    monkeypatch.setattr(measure, "ROWS", {"host": measure.ROWS["host"]})
-    tool = tmp_path / "nvidia-smi"
-    tool.write_text(
-        '#!/bin/sh\ncase "$1" in\n--query-compute-apps*) ;;\n'
-        f"*ecc.errors*) n=$(cat {tmp_path}/asked 2>/dev/null || echo 0); echo $((n + 1)) > {tmp_path}/asked\n"
-        'echo "0, 0, $((n > 0 ? 2000000 : 0)), 0, 0, 5, 16, 5, 16" ;;\nesac\n'
-    )
-    tool.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    status, content = check()
-    assert status == 1
-    assert {"text": "throttling: heat for 2 s of the run", "fails": True} in content["findings"]
-    assert "found: throttling: heat for 2 s of the run" in capsys.readouterr().out
+    found, text = BLAMED[name]
+    status, content = checked(found)
+    assert [row["passed"] for row in content["rows"]] == [True] * 4
+    assert content["findings"] == [{"text": text, "fails": True}]
+    assert (status, content["verdict"]) == (1, "failed")
+    assert capsys.readouterr().out.endswith(f"found: {text}\nfailed: see what was found\n")
+
+
+@pytest.mark.parametrize(
+    ("found", "now", "failed"),
+    [
+        (Healthy(generation=3.0), "3 x16", "link generation"),
+        (Healthy(width=8.0), "5 x8", "link width"),
+        (Healthy(generation=4.0, width=4.0), "4 x4", "link generation, link width"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_slow_or_narrow_link_alone_fails_the_machine(
+    checked: Callable[[Healthy], tuple[int, dict[str, Any]]], found: Healthy, now: str, failed: str, capsys: Any
+) -> None:
+    status, content = checked(found)
+    text = f"degraded link: PCIe {now} under load, where 5 x16 is possible"
+    assert content["findings"] == [{"text": text, "fails": True}]
+    assert (status, content["verdict"]) == (1, "failed")
+    assert capsys.readouterr().out.endswith(f"found: {text}\nfailed: {failed}\n")
+
+
+NOTED = {
+    "load": (Healthy(load=1e4), "host load: 10000.0 on {cpus} CPUs before the run"),
+    "processes": (Healthy(processes="11\\n12\\n"), "other processes on the GPU: 2"),
+    "power cap": (
+        Healthy({THROTTLED["power cap"]: 1_000_000}, {THROTTLED["power cap"]: 3_500_000}),
+        "throttling: power cap for 2.5 s of the run",
+    ),
+    "unknown": (
+        Healthy({machine.ECC_ERRORS: -1}, {machine.ECC_ERRORS: -1}),
+        "unknown: ECC errors: nvidia-smi does not say",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NOTED)
+def test_what_the_machine_is_not_to_blame_for_is_told_and_passes(
+    checked: Callable[[Healthy], tuple[int, dict[str, Any]]], name: str, capsys: Any
+) -> None:
+    found, text = NOTED[name]
+    status, content = checked(found)
+    text = text.format(cpus=len(os.sched_getaffinity(0)))
+    assert content["findings"] == [{"text": text, "fails": False}]
+    assert (status, content["verdict"]) == (0, "passed")
+    assert capsys.readouterr().out.endswith(f"note: {text}\npassed\n")
+
+
+def test_throttling_of_before_the_run_is_no_finding(
+    checked: Callable[[Healthy], tuple[int, dict[str, Any]]],
+) -> None:
+    long_ago = {THROTTLED["heat"]: 9_000_000}
+    status, content = checked(Healthy(long_ago, long_ago))
+    assert (status, content["findings"]) == (0, [])
 
 
 def test_wrong_minutes_are_status_2(capsys: Any) -> None:

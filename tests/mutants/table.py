@@ -58,8 +58,8 @@ RECORD = Mutant(
 LENT = Mutant(
     "lent operands",
     "csrc/py/keep.c",
-    "kept |= keep(&call->plan, call->devices[role].exported);",
-    "kept = false;",
+    "keep(call, call->plan.stream, true, owners);",
+    "(void)owners;",
     "tests/test_dlpack.py",
     "held_until",
 )
@@ -69,7 +69,7 @@ MUTANTS = (
     Mutant(
         "stream join",
         "csrc/core/stream.c",
-        "error = cudaStreamWaitEvent(after, scope.state->join, cudaEventWaitDefault);",
+        "error = cudaStreamWaitEvent(after, event, cudaEventWaitDefault);",
         "(void)after;",
         "tests/test_streams.py",
         "producers",
@@ -124,8 +124,8 @@ MUTANTS = (
     Mutant(
         "a consumer by DLPack",
         "csrc/py/device_array_export.c",
-        "stream_join(array->device, array->stream, stream, &status) < 0",
-        "false",
+        "failed = stream_join(array->device, array->stream, stream, &status);",
+        "failed = 0;",
         ORDER,
         "consumer_by_dlpack",
     ),
@@ -181,8 +181,8 @@ MUTANTS = (
     Mutant(
         "one thread launches a graph",
         "csrc/core/graph.c",
-        "pthread_mutex_lock(&graph->lock);",
-        "pthread_mutex_trylock(&graph->lock);",
+        "return pthread_mutex_trylock(&graph->lock) == 0;",
+        "return pthread_mutex_trylock(&graph->lock) >= 0;",
         "test_graph",
     ),
     Mutant(
@@ -250,6 +250,7 @@ MUTANTS = (
         "false",
         "tests/test_route_choice.py",
         "rounds_and_flushes",
+    ),
     Mutant(
         "the kind of a sum with a number first",
         "csrc/py/add.c",
@@ -265,6 +266,7 @@ MUTANTS = (
         "false && adopt_sums(state, call) < 0",
         "tests/test_result_kinds.py",
         "own_pairs_kind",
+    ),
     Mutant(
         "the end of a test that hangs",
         "pyproject.toml",
