@@ -187,6 +187,98 @@ def test_host_outs_are_untouched_by_an_error_of_a_later_pair(wrong):
     assert_same_values(out, before)
 
 
+# A pair whose last array changes an earlier one when it is looked at, and what add_many then says.
+CHANGING = """
+import numpy as np, vecadd
+
+class Changes:
+    def __init__(self, change):
+        self.change = change
+
+    @property
+    def __cuda_array_interface__(self):
+        self.change()
+        raise AttributeError
+
+    def __array__(self, dtype=None, copy=None):
+        return np.ones(3)
+
+def many(n=4_000_000):
+    return np.ones(n), np.ones(n), np.full(n, 7.0)
+
+def refused(change, x, y, out=None):
+    last = None if out is None else [out, np.zeros(3)]
+    try:
+        vecadd.add_many([x, Changes(change)], [y, np.ones(3)], last)
+    except ValueError as error:
+        assert str(error).startswith("pair 0: ") and "resized" in str(error), error
+    else:
+        raise AssertionError("added")
+    assert last is None or not last[1].any()
+"""
+
+
+@pytest.mark.parametrize("role", ["x", "y", "out"])
+@pytest.mark.parametrize("n", [1, 8_000_000], ids=["smaller", "larger"])
+@pytest.mark.parametrize("given", [False, True], ids=["no out", "out"])
+def test_an_array_that_a_later_pair_resizes_is_not_touched(child, role, n, given):
+    if role == "out" and not given:
+        pytest.skip("there is no out to resize")
+    child(f"""{CHANGING}
+x, y, out = many()
+refused(lambda: {role}.resize({n}, refcheck=False), x, y, out if {given} else None)
+assert (out[:1] == 7).all() and (x[:1] == 1).all() and (y[:1] == 1).all()
+""")
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["x.shape = (4, -1)", "x.dtype = 'int64'", "out.flags.writeable = False", "y.strides = (0,)"],
+)
+def test_an_array_that_a_later_pair_changes_is_refused(child, change):
+    child(f"""{CHANGING}
+import warnings
+x, y, out = many(1000)
+
+def change():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # NumPy would have it done by other calls
+        {change}
+
+refused(change, x, y, out)
+assert (out == 7).all()
+""")
+
+
+@pytest.mark.parametrize("after", ["vecadd.add(x, y)", "vecadd.add(x, z)", "vecadd.add_many([x], [y])[0]"])
+def test_an_array_that_a_finalizer_resizes_is_not_touched(child, after):
+    """Before Python 3.12 a collection begins where an object is made, and so between a look and the work."""
+    child(f"""{CHANGING}
+import gc
+
+class Cycle:
+    def __init__(self):
+        self.own = self
+
+    def __del__(self):
+        x.resize(1, refcheck=False)
+
+x, y, _ = many()
+z, total = y.astype("f4"), None
+gc.collect()
+gc.disable()
+Cycle()
+gc.set_threshold(1)
+gc.enable()
+try:
+    total = {after}
+except ValueError as error:
+    assert "resized" in str(error) or "shape" in str(error) or "broadcast" in str(error), error
+gc.disable()
+assert total is None or (total == 2).all()
+""")
+
+
 @given(data=st.data())
 def test_an_out_in_another_pairs_memory_is_refused_and_nothing_else(data):
     """Windows of one vector, against a look at every two of them."""

@@ -1,11 +1,13 @@
 /* vecadd.add: prepare, allocate the sum, run, report floating-point flags as NumPy does. */
 #include "add.h"
 
+#include "batch.h"
 #include "errors.h"
 #include "floating_errors.h"
 #include "foreign.h"
 #include "keep.h"
 #include "methods.h"
+#include "output_pool.h"
 #include "prepare.h"
 #include "result.h"
 #include "threads.h"
@@ -87,18 +89,32 @@ call_in_python(const char *module_name, const char *function, PyObject *library,
     return result;
 }
 
+/* Before Python 3.12 a collection may begin where host_result takes large memory, and a finalizer may then resize an
+ * operand. Small memory is taken without an object that is collected. */
+static PyObject *
+make_host_sum(struct module_state *state, PyObject *const objects[ROLE_COUNT], struct plan *plan)
+{
+    PyArrayObject *like = (PyArrayObject *)objects[ROLE_A];
+    PyObject *sum =
+        host_result(state, PyArray_DESCR(like), PyArray_NDIM(like), PyArray_DIMS(like), !PyArray_IS_C_CONTIGUOUS(like));
+    if (!sum)
+        return NULL;
+    plan->c = PyArray_DATA((PyArrayObject *)sum);
+    PyObject *const with_sum[] = {objects[ROLE_A], objects[ROLE_B], sum};
+    const struct batch_add planned = {plan->a, plan->b, plan->c, plan->n, plan->lane};
+    if (plan->n * lane_size[plan->lane] < OUTPUT_POOL_LEAST || host_operands_are(state, with_sum, &planned))
+        return sum;
+    PyErr_SetString(PyExc_ValueError, "an operand has been resized while the sum was made");
+    Py_DECREF(sum);
+    return NULL;
+}
+
 /* A new array for the sum, and its memory into the plan. */
 static PyObject *
-make_sum(struct module_state *state, PyObject *a, struct prepared_call *call)
+make_sum(struct module_state *state, PyObject *const objects[ROLE_COUNT], struct prepared_call *call)
 {
-    if (call->plan.route != ROUTE_DEVICE) {
-        PyArrayObject *like = (PyArrayObject *)a;
-        PyObject *sum = host_result(state, PyArray_DESCR(like), PyArray_NDIM(like), PyArray_DIMS(like),
-                                    !PyArray_IS_C_CONTIGUOUS(like));
-        if (sum)
-            call->plan.c = PyArray_DATA((PyArrayObject *)sum);
-        return sum;
-    }
+    if (call->plan.route != ROUTE_DEVICE)
+        return make_host_sum(state, objects, &call->plan);
     struct device_operand *made = &call->devices[ROLE_OUT];
     PyObject *sum = device_result(state, &call->devices[call->sum.like], &call->sum, call->plan.device,
                                   call->plan.stream, NULL, made);
@@ -115,7 +131,7 @@ static PyObject *
 add_planned(struct module_state *state, const struct add_arguments *arguments, struct prepared_call *call)
 {
     PyObject *out = arguments->objects[ROLE_OUT];
-    PyObject *sum = out ? Py_NewRef(out) : make_sum(state, arguments->objects[ROLE_A], call);
+    PyObject *sum = out ? Py_NewRef(out) : make_sum(state, arguments->objects, call);
     if (sum && add_run(state, &call->plan) < 0)
         Py_CLEAR(sum);
     if (call->plan.route == ROUTE_DEVICE)

@@ -291,6 +291,10 @@ describe(struct module_state *state, PyObject *const objects[ROLE_COUNT], struct
 
     call->a = PyArray_DATA(side[0].array);
     call->b = PyArray_DATA(side[1].array);
+    for (int k = 0; k < 2; k++) {
+        call->sides[k] = side[k].array;
+        call->sizes[k] = PyArray_SIZE(side[k].array);
+    }
     call->core.from[0] = side[0].dtype;
     call->core.from[1] = side[1].dtype;
     struct layout_view views[LAYOUT_OPERANDS];
@@ -326,10 +330,25 @@ host_rows_call_clear(struct host_rows_call *call)
     Py_CLEAR(call->descr);
 }
 
+/* As in add.c: a finalizer may have run where the sum was made. */
+static bool
+was_resized(const struct host_rows_call *call)
+{
+    const void *const before[] = {call->a, call->b};
+    for (int k = 0; k < 2; k++)
+        if (PyArray_DATA(call->sides[k]) != before[k] || PyArray_SIZE(call->sides[k]) != call->sizes[k])
+            return true;
+    return false;
+}
+
 PyObject *
 host_rows_call_run(struct module_state *state, const struct host_rows_call *call, PyObject *out)
 {
     PyObject *sum = out ? Py_NewRef(out) : host_result(state, call->descr, call->ndim, call->shape, call->fortran);
+    if (sum && was_resized(call)) {
+        PyErr_SetString(PyExc_ValueError, "an operand has been resized while the sum was made");
+        Py_CLEAR(sum);
+    }
     if (!sum)
         return NULL;
     void *c = PyArray_DATA((PyArrayObject *)sum);

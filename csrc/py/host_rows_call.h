@@ -8,9 +8,11 @@
 struct host_rows_call {
     struct host_rows core;
     const void *a, *b;
-    PyObject *scalars[2]; /* arrays made of the operands that were scalars; else NULL */
-    PyArray_Descr *descr; /* of the sum, owned: of long and long long, which are one to our code, NumPy's choice */
-    int ndim;             /* of the sum, as its shape */
+    PyArrayObject *sides[2]; /* the arrays that they are of, borrowed: an operand, or what `scalars` has */
+    npy_intp sizes[2];       /* elements that they had then */
+    PyObject *scalars[2];    /* arrays made of the operands that were scalars; else NULL */
+    PyArray_Descr *descr;    /* of the sum, owned: of long and long long, which are one to our code, NumPy's choice */
+    int ndim;                /* of the sum, as its shape */
     npy_intp shape[LAYOUT_DIMENSIONS];
     bool fortran; /* the order of a sum without out, where NumPy's would be in it too */
 };

@@ -42,10 +42,39 @@ many_record(struct module_state *state, const struct many_call *call)
     return call->joins ? record_objects(state, call->held, call->stream) : 0;
 }
 
+/* A sum that was made for the pair is its out. */
+static bool
+is_as_looked_at(struct module_state *state, const struct many_call *call, size_t i)
+{
+    const Py_ssize_t pair = call->add_pair[i];
+    PyObject *objects[ROLE_COUNT];
+    for (int role = 0; role < ROLE_COUNT; role++)
+        objects[role] = many_object(call, (enum role)role, pair);
+    if (!objects[ROLE_OUT])
+        objects[ROLE_OUT] = PyList_GetItem(call->result, pair);
+    return host_operands_are(state, objects, &call->adds[i]);
+}
+
+/* Nothing runs between this and the work. */
+static int
+check_unchanged(struct module_state *state, const struct many_call *call)
+{
+    for (size_t i = 0; i < call->add_count; i++)
+        if (!is_as_looked_at(state, call, i)) {
+            PyErr_SetString(PyExc_ValueError, "one of its arrays has been resized or changed in another way while the "
+                                              "lists were looked at");
+            many_name_pair(call->add_pair[i]);
+            return -1;
+        }
+    return 0;
+}
+
 static int
 run_on_host(struct module_state *state, const struct many_call *call, unsigned *flags)
 {
     struct status status;
+    if (check_unchanged(state, call) < 0)
+        return -1;
     const struct host_simd *simd = host_simd_chosen(&status);
     if (!simd) {
         status_raise(state, &status);

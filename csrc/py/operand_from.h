@@ -34,6 +34,11 @@ void *dtype_refuse(const char *what, PyObject *given);
 const char *host_operands(struct module_state *state, PyObject *const objects[ROLE_COUNT],
                           struct operand operands[ROLE_COUNT]);
 
+/* Whether these arrays, looked at again, are still what `add` was made of: Python code that runs between a look and the
+ * work, an object's interface or a finalizer, may resize an array or change its shape. All three are there. */
+struct batch_add;
+bool host_operands_are(struct module_state *state, PyObject *const objects[ROLE_COUNT], const struct batch_add *add);
+
 /* The operand of one contiguous, aligned ndarray of our dtypes; false where it is none. */
 bool host_operand(struct module_state *state, PyArrayObject *array, struct operand *operand);
 

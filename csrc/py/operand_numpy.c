@@ -1,4 +1,5 @@
 /* NumPy arrays as operands: which of them our own adders take, and what they are then. */
+#include "batch.h"
 #include "operand_from.h"
 #include "plan.h"
 
@@ -169,4 +170,15 @@ host_operands(struct module_state *state, PyObject *const objects[ROLE_COUNT], s
     if (!(flags & CONTIGUOUS))
         return "the operands are not contiguous in one order";
     return objects[ROLE_OUT] ? out_refusal(operands) : NULL;
+}
+
+bool
+host_operands_are(struct module_state *state, PyObject *const objects[ROLE_COUNT], const struct batch_add *add)
+{
+    struct operand now[ROLE_COUNT];
+    if (host_operands(state, objects, now))
+        return false;
+    const struct dtype_row *dtype = &dtype_table[now[ROLE_A].dtype];
+    return now[ROLE_A].data == add->a && now[ROLE_B].data == add->b && now[ROLE_OUT].data == add->c &&
+           now[ROLE_A].size * dtype->lanes == add->n && dtype->lane == add->lane;
 }

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "add.h"
+#include "batch.h"
 #include "errors.h"
 #include "graph.h"
 #include "keep.h"
@@ -36,28 +37,17 @@ run_device(struct plan_object *self)
     return out;
 }
 
-/* NumPy's arrays can be resized, and made read-only, under our feet. */
-static bool
-moved(struct plan_object *self)
-{
-    const struct plan *plan = &self->call.plan;
-    struct operand now[ROLE_COUNT];
-    if (host_operands(state_of(self), self->objects, now))
-        return true;
-    return now[ROLE_A].data != plan->a || now[ROLE_B].data != plan->b || now[ROLE_OUT].data != plan->c ||
-           now[ROLE_A].size * dtype_table[now[ROLE_A].dtype].lanes != plan->n ||
-           dtype_table[now[ROLE_A].dtype].lane != plan->lane;
-}
-
 static PyObject *
 run_host(struct plan_object *self)
 {
-    if (moved(self)) {
+    const struct plan *plan = &self->call.plan;
+    const struct batch_add planned = {plan->a, plan->b, plan->c, plan->n, plan->lane};
+    if (!host_operands_are(state_of(self), self->objects, &planned)) {
         PyErr_SetString(PyExc_ValueError, "an array of the plan has been resized, changed its dtype or become "
                                           "read-only since: make a new plan");
         return NULL;
     }
-    return add_run(state_of(self), &self->call.plan) < 0 ? NULL : Py_NewRef(self->objects[ROLE_OUT]);
+    return add_run(state_of(self), plan) < 0 ? NULL : Py_NewRef(self->objects[ROLE_OUT]);
 }
 
 static PyObject *

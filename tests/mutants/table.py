@@ -274,5 +274,11 @@ MUTANTS = (
         "",
         "tests/test_hangs.py",
         "fails_the_run",
+        "lists looked at again",
+        "csrc/py/many_run.c",
+        "if (!is_as_looked_at(state, call, i))",
+        "if (i > call->add_count)",
+        "tests/test_add_many.py",
+        "later_pair",
     ),
 )
