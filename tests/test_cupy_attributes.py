@@ -148,3 +148,50 @@ def test_types_derived_from_cupys_go_by_the_interface(cupy):
     x = Derived((N,), np.float64)
     vecadd.add(x, x, x)
     assert Derived.interface_reads > 0
+
+
+LEARNING = """
+import gc, sys
+from types import ModuleType, SimpleNamespace
+import numpy as np, vecadd
+from vecadd import _core, _foreign
+
+class ndarray:
+    strides = None
+    _c_contiguous = True
+
+    def __init__(self):
+        self.memory = vecadd.to_device(np.ones(3))
+        self.__cuda_array_interface__ = self.memory.__cuda_array_interface__
+        self.shape, self.dtype, self.ndim, self.size = (3,), np.dtype(float), 1, 3
+        self.data = SimpleNamespace(ptr=self.__cuda_array_interface__["data"][0])
+
+ndarray.__module__ = "cupy"
+cupy = sys.modules["cupy"] = ModuleType("cupy")
+cupy.ndarray = ndarray
+cupy.cuda = SimpleNamespace(get_current_stream=lambda device: SimpleNamespace(ptr=0))
+
+def kinds():
+    return [known for known in gc.get_referents(_core) if type(known).__name__ == "PyCapsule"]
+
+met = []
+
+class Meeting(_foreign.CuPy):
+    @property
+    def pooled_type(self):
+        if not met:
+            met.append(None)
+            vecadd.add(ndarray(), ndarray(), ndarray())  # as another thread may, while this one learns the type
+            met[:] = kinds()
+        return None
+
+_foreign._LIBRARIES["cupy"] = Meeting()
+out = ndarray()
+vecadd.add(ndarray(), ndarray(), out)
+assert len(met) == 1 and kinds()[0] is met[0], (met, kinds())
+assert out.memory.numpy().tolist() == [2, 2, 2]
+"""
+
+
+def test_a_type_that_two_threads_learn_at_once_is_known_by_the_first_for_good(device, child):
+    child(LEARNING)

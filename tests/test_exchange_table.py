@@ -4,6 +4,7 @@ A stand-in for PyTorch has a table written with ctypes; tests/test_torch.py has 
 """
 
 import ctypes
+import gc
 import sys
 from types import SimpleNamespace
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import vecadd
+from vecadd import _core
 
 CUDA, CPU = 2, 1
 FLOAT = 2
@@ -258,4 +260,18 @@ def test_tensor_that_the_table_cannot_read_is_read_by_the_interface(tensor):
     a, out = tensor(A), tensor(np.zeros_like(A))
     a.breaks = True
     vecadd.add(a, tensor(B), out)
+    np.testing.assert_array_equal(total(out), A + B)
+
+
+def test_what_is_known_of_a_type_stays_when_a_tensor_of_it_is_read_by_the_interface(tensor):
+    """The other tensors of the call, and those of other threads, are being read by it."""
+
+    def known():
+        return next(kinds[Tensor] for kinds in gc.get_referents(_core) if isinstance(kinds, dict) and Tensor in kinds)
+
+    before = known()
+    a, out = tensor(A), tensor(np.zeros_like(A))
+    a.breaks = True
+    vecadd.add(tensor(B), a, out)
+    assert known() is before
     np.testing.assert_array_equal(total(out), A + B)

@@ -166,9 +166,9 @@ module_traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->plan_type);
     Py_VISIT(state->device_lost_error);
     Py_VISIT(state->torch_kinds);
-    Py_VISIT(state->cupy_owner);
-    PyObject *library_of = state->library_of;
+    PyObject *library_of = state->library_of, *cupy_owner = state->cupy_owner;
     Py_VISIT(library_of);
+    Py_VISIT(cupy_owner);
     return 0;
 }
 
@@ -183,12 +183,13 @@ module_clear(PyObject *module)
     Py_CLEAR(state->device_lost_error);
     Py_CLEAR(state->torch_kinds);
     state->cupy = NULL;
-    Py_CLEAR(state->cupy_owner);
     Py_CLEAR(state->output_handler);
     for (int name = 0; name < NAME_COUNT; name++)
         Py_CLEAR(state->names[name]);
     PyObject *library_of = atomic_exchange(&state->library_of, NULL);
+    PyObject *cupy_owner = atomic_exchange(&state->cupy_owner, NULL);
     Py_XDECREF(library_of);
+    Py_XDECREF(cupy_owner);
     return 0;
 }
 

@@ -50,8 +50,10 @@ struct module_state {
     PyObject *names[NAME_COUNT];
     _Atomic(PyObject *) library_of; /* vecadd._foreign.library_of, imported when first needed */
     PyObject *output_handler;       /* result.c's, for NumPy */
-    const struct cupy_kind *cupy;   /* what operand_cupy.c knows of CuPy, in the capsule below; NULL until met */
-    PyObject *cupy_owner;
+    /* What operand_cupy.c knows of CuPy, in a capsule that the first thread to meet it keeps for good; NULL until met.
+     */
+    _Atomic(const struct cupy_kind *) cupy;
+    _Atomic(PyObject *) cupy_owner;
     PyObject *torch_kinds; /* types of tensors and what operand_torch.c knows of them */
     /* promotion.c's table: one more than the sum's dtype, 0 until it is asked for. */
     _Atomic signed char promoted[18][18];

@@ -3,6 +3,7 @@
  * Only what is plain goes this way: a cupy.ndarray itself, C-contiguous and aligned, with elements. All else, and
  * whatever surprises here, is left to operand_device.c, which says what is wrong with it. */
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "arguments.h"
@@ -63,6 +64,17 @@ find_attributes(const struct module_state *state, PyObject *array, struct cupy_k
     return 0;
 }
 
+/* Has the kind used from now on, unless another thread has met CuPy meanwhile: readers hold no reference to theirs. */
+static void
+keep_kind(struct module_state *state, const struct cupy_kind *kind, PyObject *capsule)
+{
+    PyObject *nothing = NULL;
+    if (atomic_compare_exchange_strong(&state->cupy_owner, &nothing, capsule)) {
+        Py_INCREF(capsule);
+        atomic_store(&state->cupy, kind);
+    }
+}
+
 int
 cupy_learn(struct module_state *state, PyObject *object, PyObject *library)
 {
@@ -82,10 +94,8 @@ cupy_learn(struct module_state *state, PyObject *object, PyObject *library)
     if (!kind->pooled)
         goto done;
     result = 0;
-    if (kind->type == (PyObject *)Py_TYPE(object) && find_attributes(state, object, kind) == 0) {
-        state->cupy = kind;
-        state->cupy_owner = Py_NewRef(capsule);
-    }
+    if (kind->type == (PyObject *)Py_TYPE(object) && find_attributes(state, object, kind) == 0)
+        keep_kind(state, kind, capsule);
     PyErr_Clear(); /* arrays without data: none of the CuPy that is known here */
 done:
     Py_DECREF(capsule);

@@ -70,6 +70,8 @@ int
 torch_learn(struct module_state *state, PyObject *object, PyObject *library)
 {
     PyObject *type = (PyObject *)Py_TYPE(object);
+    if (PyDict_GetItemWithError(state->torch_kinds, type) || PyErr_Occurred())
+        return PyErr_Occurred() ? -1 : 0;
     if (PyDict_Size(state->torch_kinds) >= MOST_KINDS)
         return 0;
     const struct dl_exchange *exchange = exchange_of(type);
@@ -90,9 +92,11 @@ torch_learn(struct module_state *state, PyObject *object, PyObject *library)
                                 .library = Py_NewRef(library),
                                 .empty_strided = make,
                                 .requires_grad = descriptor_find(type, state->names[NAME_REQUIRES_GRAD])};
-    int failed = PyDict_SetItem(state->torch_kinds, type, capsule);
+    /* One that another thread has put there meanwhile stays: readers hold no reference to what they read by. */
+    PyObject *kept = PyObject_CallMethod(state->torch_kinds, "setdefault", "OO", type, capsule);
     Py_DECREF(capsule);
-    return failed;
+    Py_XDECREF(kept);
+    return kept ? 0 : -1;
 }
 
 /* Whether object.method() is false; false as well where it cannot be asked. */

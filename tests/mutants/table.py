@@ -281,4 +281,12 @@ MUTANTS = (
         "tests/test_add_many.py",
         "later_pair",
     ),
+    Mutant(
+        "one kind for good",
+        "csrc/py/operand_cupy.c",
+        "if (atomic_compare_exchange_strong(&state->cupy_owner, &nothing, capsule)) {",
+        "if (atomic_exchange(&state->cupy_owner, capsule) != capsule || nothing) {",
+        "tests/test_cupy_attributes.py",
+        "two_threads",
+    ),
 )
