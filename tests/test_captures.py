@@ -191,6 +191,26 @@ def test_a_stream_that_the_capture_leads_to_becomes_part_of_it(driver, foreign, 
     assert_same_values(out.numpy(), A + 3 * B)
 
 
+@pytest.mark.parametrize("call", ["a new sum", "by way of a temporary"])
+def test_no_room_in_a_capture_is_a_memory_error_and_ends_nothing(double, driver, foreign, stream, call):
+    """Outside of one the stream is waited for, which gives back what was released on it, and the pool is trimmed."""
+    x, y, out = (foreign(a, stream=stream) for a in (A, B, np.zeros_like(A)))
+    work = {
+        "a new sum": lambda: vecadd.add(x, y),
+        "by way of a temporary": lambda: vecadd.add(x.window(0, N - 1), x.window(1, N - 1), x.window(0, N - 1)),
+    }[call]
+    with driver.capture(stream) as graph:
+        vecadd.add(x, y, out)
+        waits = [double.calls(name) for name in ("cudaStreamSynchronize", "cudaMemPoolTrimTo")]
+        double.fail("cudaMallocFromPoolAsync", 1, 2)
+        with pytest.raises(MemoryError):
+            work()
+        assert [double.calls(name) for name in ("cudaStreamSynchronize", "cudaMemPoolTrimTo")] == waits
+        vecadd.add(out, y, out)
+    driver.launch(graph[0], stream)
+    assert_same_values(out.numpy(), A + 2 * B)
+
+
 # Beside a capture of global mode, which a query, a wait or an allocation of any other thread would end.
 
 LARGE = np.arange(100_000, dtype=np.int32)

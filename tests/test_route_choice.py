@@ -253,6 +253,35 @@ def test_what_fails_on_the_gpu_is_added_by_the_host(choosing: Choosing) -> None:
     """)
 
 
+def test_a_capture_in_the_way_is_no_reason_to_leave_the_gpu(choosing: Choosing) -> None:
+    choosing("""
+        from double import control
+        vecadd.use_gpu()
+        a, b, out = arrays(3000)
+        for status in (900, 901, 906):
+            control.fail("cudaMallocFromPoolAsync", 1, status)
+            assert (vecadd.add(a, b, out) == 2).all()
+            assert route(a, b, out) == "transfer"
+    """)
+
+
+def test_a_sum_through_the_gpu_leaves_another_threads_capture_alone(choosing: Choosing) -> None:
+    """Whoever calls add does not know that it goes through the GPU, and the thread that captures has not called it."""
+    choosing("""
+        from concurrent.futures import ThreadPoolExecutor
+        import foreign
+        driver = foreign.open_driver(True)
+        vecadd.use_gpu()
+        stream, kinds = driver.stream(), [arrays(3000), arrays(1024, memory="pinned"), arrays(256, memory="pinned")]
+        with driver.capture(stream), ThreadPoolExecutor(1) as pool:  # the first use of each: buffers are made
+            for (a, b, out), want in zip(kinds, ["transfer", "transfer", "hybrid"]):
+                assert route(a, b, out) == want
+                assert (pool.submit(vecadd.add, a, b, out).result() == 2).all()
+                assert route(a, b, out) == want
+        driver.close()
+    """)
+
+
 def test_what_fails_in_place_says_that_the_output_is_undefined(choosing: Choosing) -> None:
     choosing("""
         from double import control

@@ -236,7 +236,7 @@ routes_use_gpu(bool wanted)
 void
 routes_failed(const struct status *status)
 {
-    if (status->code == STATUS_MEMORY)
+    if (status->code == STATUS_MEMORY || status->code == STATUS_CAPTURE) /* of the moment */
         return;
     pthread_mutex_lock(&lock);
     failed = true;

@@ -40,7 +40,8 @@ routes_may_leave_host(size_t bytes)
  * memory they lie in where that matters. *device gets the GPU that was measured. Only where routes_may_leave_host. */
 enum route routes_choose(const struct plan *plan, int *device);
 
-/* An automatic route has failed and the host has added instead: from now on it adds all, unless memory was short. */
+/* An automatic route has failed and the host has added instead: from now on it adds all, unless memory was short or a
+ * stream captured. */
 void routes_failed(const struct status *status);
 
 /* use_gpu(True) and use_gpu(False). Makes no CUDA call; True forgets failures. */

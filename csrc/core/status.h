@@ -15,6 +15,7 @@ enum status_code {
     STATUS_DRIVER_TOO_OLD, /* a driver older than the CUDA runtime this build carries */
     STATUS_FORKED,         /* CUDA was initialised before this process was forked */
     STATUS_DEVICE_LOST,    /* a sticky error: no device call of this process works any more */
+    STATUS_CAPTURE,        /* a stream captures, and the call cannot be made beside that */
     STATUS_CUDA,           /* any other error of the CUDA runtime */
     STATUS_CODE_COUNT
 };

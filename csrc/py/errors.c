@@ -4,11 +4,11 @@
 
 /* NULL: vecadd.DeviceLostError, which lives in the module's state. */
 static PyObject **const exception_types[STATUS_CODE_COUNT] = {
-    [STATUS_OK] = &PyExc_SystemError,      [STATUS_VALUE] = &PyExc_ValueError,
-    [STATUS_MEMORY] = &PyExc_MemoryError,  [STATUS_NO_CUDA_BUILD] = &PyExc_RuntimeError,
-    [STATUS_NO_GPU] = &PyExc_RuntimeError, [STATUS_DRIVER_TOO_OLD] = &PyExc_RuntimeError,
-    [STATUS_FORKED] = &PyExc_RuntimeError, [STATUS_DEVICE_LOST] = NULL,
-    [STATUS_CUDA] = &PyExc_RuntimeError,
+    [STATUS_OK] = &PyExc_SystemError,       [STATUS_VALUE] = &PyExc_ValueError,
+    [STATUS_MEMORY] = &PyExc_MemoryError,   [STATUS_NO_CUDA_BUILD] = &PyExc_RuntimeError,
+    [STATUS_NO_GPU] = &PyExc_RuntimeError,  [STATUS_DRIVER_TOO_OLD] = &PyExc_RuntimeError,
+    [STATUS_FORKED] = &PyExc_RuntimeError,  [STATUS_DEVICE_LOST] = NULL,
+    [STATUS_CAPTURE] = &PyExc_RuntimeError, [STATUS_CUDA] = &PyExc_RuntimeError,
 };
 
 void *
