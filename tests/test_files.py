@@ -3,15 +3,19 @@
 import errno
 import io
 import os
+import random
 import resource
 import signal
 import stat
 import subprocess
 import sys
 import textwrap
+import threading
+import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from queue import SimpleQueue
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -21,6 +25,7 @@ from arrays import tame_values
 from conftest import child_environment
 
 from vecadd import _core, files
+from vecadd._uninterrupted import run_uninterrupted
 from vecadd.files import add_files
 
 DTYPES = ["bool", "int8", "uint64", "float16", "float32", "float64", "complex64", ">f4", "<M8[s]"]
@@ -202,23 +207,11 @@ def test_a_bad_input_touches_nothing(name: str, folder: Path) -> None:
     assert sorted(folder.iterdir()) == before
 
 
-def test_a_pipe_is_refused(folder: Path, child: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+def test_a_pipe_is_refused(folder: Path) -> None:
+    """And not waited for: it has no writer."""
     os.mkfifo(folder / "pipe")
-    code = """
-    import os, signal
-    from vecadd.files import add_files
-    signal.alarm(20)  # to open the pipe as any file is opened would wait for its writer for ever
-    os.chdir({!r})
-    try:
-        add_files("pipe", "b.npy", "c.npy")
-    except ValueError as error:
-        assert "regular file" in str(error), error
-    else:
-        raise AssertionError("added")
-    """
-    child(textwrap.dedent(code.format(str(folder))))
-    (folder / "pipe").unlink()
-    assert_untouched(folder)
+    with pytest.raises(ValueError, match="regular file"):
+        add_files(folder / "pipe", folder / "b.npy", folder / "c.npy")
 
 
 def test_mixed_memory_orders_are_refused(folder: Path) -> None:
@@ -383,6 +376,110 @@ def test_nothing_is_lost_when_the_process_is_killed(folder: Path) -> None:
         child.kill()
     assert child.returncode == -signal.SIGKILL
     assert (folder / "c.npy").read_bytes() == OLD
+
+
+INTERRUPTED = """
+    import errno, os, signal, sys, threading, time
+    from vecadd import files
+    write, make = os.pwrite, os.open
+
+    def slowly(descriptor, data, offset):
+        if offset > 0:  # behind the header
+            os.write(1, b"writing\\n")  # at once, beside those of other threads
+            time.sleep(0.03)
+        return write(descriptor, data, offset)
+
+    def with_a_name(path, flags, *rest, **keywords):
+        if flags & os.O_TMPFILE == os.O_TMPFILE:
+            raise OSError(errno.EOPNOTSUPP, "Operation not supported")
+        return make(path, flags, *rest, **keywords)
+
+    os.pwrite, files.MAPPED_FROM = slowly, 1 << 30
+    if sys.argv[1] == "with a name":
+        os.open = with_a_name
+    started = False
+    while True:
+        try:
+            if not started:
+                started = True
+                os.write(1, b"ready\\n")
+                files.add_files("a.npy", "b.npy", "c.npy", window=64)
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            break
+        except KeyboardInterrupt:
+            pass
+    next_files = [open(f"next{i}", "wb", buffering=0) for i in range(20)]
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread():
+            thread.join()
+    print(*(os.fstat(file.fileno()).st_size for file in next_files))
+"""
+
+
+@pytest.mark.parametrize("kind", ["without a name", "with a name"])
+@pytest.mark.parametrize(("begin", "interrupts"), [("writing", 2), ("writing", 10), ("ready", 10)])
+def test_interrupts_at_any_moment_spoil_no_file(begin: str, interrupts: int, kind: str, folder: Path) -> None:
+    """The second comes while the first is handled. Files that are opened next get the numbers that are free then."""
+    whole = npy_bytes(np.load(folder / "a.npy") + np.load(folder / "b.npy"))
+    moments = random.Random(interrupts)
+    child = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(INTERRUPTED), kind],
+        cwd=folder,
+        env=child_environment(),
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with child:
+        assert child.stdout is not None
+        assert begin in iter(lambda: child.stdout.readline().strip(), "")
+        for _ in range(interrupts):
+            child.send_signal(signal.SIGINT)
+            time.sleep(moments.uniform(0, 0.01))
+        *_, sizes = child.stdout.read().splitlines()
+    assert child.returncode == 0
+    assert sizes.split() == ["0"] * 20
+    assert (folder / "c.npy").read_bytes() in (OLD, whole)
+    assert sorted(path.name for path in folder.iterdir() if "next" not in path.name) == ["a.npy", "b.npy", "c.npy"]
+
+
+def test_the_work_has_ended_when_several_interrupts_are_raised() -> None:
+    arrived: SimpleQueue[None] = SimpleQueue()
+    steps: list[str] = []
+
+    def interrupt(*signal_and_frame: object) -> None:
+        arrived.put(None)
+        raise KeyboardInterrupt
+
+    def work(check: Callable[[], None], tell: object) -> None:
+        for _ in range(3):
+            signal.raise_signal(signal.SIGINT)
+            arrived.get(timeout=60)
+            time.sleep(0.02)  # the caller's thread gets behind its except clause
+        steps.append("at work")
+        try:
+            check()
+        finally:
+            steps.append("closed")
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run_uninterrupted(work, None)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert steps == ["at work", "closed"]
+
+
+def test_an_interrupt_is_raised_when_nothing_is_at_work_any_more(folder: Path, temporary: str) -> None:
+    before = threading.active_count()
+
+    def interrupt(done: int, size: int) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy", window=64, progress=interrupt)
+    assert threading.active_count() == before
+    assert_untouched(folder)
 
 
 def test_the_target_appears_only_when_it_is_on_the_disk(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,8 +26,9 @@ import numpy as np
 from numpy.lib import format as npy
 
 from vecadd._core import add, add_alone, host_facts
+from vecadd._uninterrupted import Check, Progress, run_uninterrupted
 
-__all__ = ["add_files"]
+__all__ = ["Progress", "add_files"]
 
 # Bytes of each input that a thread holds: two in 1 MiB of L2, where the sum takes the first operand's place.
 WINDOW = 512 << 10
@@ -51,7 +52,6 @@ _NO_FALLOCATE = {errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
 
 Name = str | os.PathLike[str]
 _Buffers = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]
-Progress = Callable[[int, int], object]
 
 
 @dataclass(frozen=True)
@@ -85,15 +85,24 @@ def add_files(a: Name, b: Name, out: Name, *, window: int = WINDOW, progress: Pr
         TypeError: ``numpy.add`` has no loop for the two dtypes; nothing was written.
         OSError: a file cannot be opened, read or written; ``out`` is as it was.
     """
-    with ExitStack() as stack:
-        x = stack.enter_context(_open_input(Path(a)))
-        y = stack.enter_context(_open_input(Path(b)))
-        dtype = _sum_dtype(x, y)
-        header = _header(dtype, x)
-        size = math.prod(x.shape)
-        target = stack.enter_context(_replacing(Path(out), len(header) + size * dtype.itemsize))
-        _write(target, header, 0)
-        _add_windows(x, y, target, len(header), dtype, size, window, progress)
+
+    def work(check: Check, tell: Progress | None) -> None:
+        with ExitStack() as stack:
+            x = stack.enter_context(_open_input(Path(a)))
+            y = stack.enter_context(_open_input(Path(b)))
+            dtype = _sum_dtype(x, y)
+            header = _header(dtype, x)
+            size = math.prod(x.shape)
+            target = stack.enter_context(_replacing(Path(out), len(header) + size * dtype.itemsize, check))
+            _write(target, header, 0)
+            _add_windows(x, y, target, len(header), dtype, size, window, check, tell)
+
+    run_uninterrupted(work, progress)
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """Without O_NONBLOCK, the opening of a pipe waits for its writer."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _open_at_once(path: str, flags: int) -> int:
@@ -162,6 +171,7 @@ def _add_windows(
     dtype: np.dtype[Any],
     size: int,
     window: int,
+    check: Check,
     progress: Progress | None,
 ) -> None:
     """Stretches of windows in flight, one a thread: while one is read another is added and a third written."""
@@ -187,6 +197,7 @@ def _add_windows(
         try:
             with _pages(target, where(begin), where(end)) if mapped else nullcontext() as pages:
                 for start in range(begin, end, step):
+                    check()
                     a, b, c = (buffer[: end - start] for buffer in buffers)
                     _read(x, a, start)
                     _read(y, b, start)
@@ -262,8 +273,9 @@ def _write(descriptor: int, data: bytes | memoryview, offset: int) -> None:
 
 
 @contextmanager
-def _replacing(path: Path, size: int) -> Iterator[int]:
-    """A descriptor to write ``size`` bytes to; they become the file ``path`` if the block ends without an exception."""
+def _replacing(path: Path, size: int, check: Check) -> Iterator[int]:
+    """A descriptor to write ``size`` bytes to; they become the file ``path`` if the block ends without an exception,
+    and ``check``, called when they are on the disk, raises none."""
     path = path.resolve()  # a link stays a link: what it points to is replaced
     mode = _mode_of(path)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
@@ -276,6 +288,7 @@ def _replacing(path: Path, size: int) -> Iterator[int]:
             _reserve(descriptor, size)
             yield descriptor
             os.fsync(descriptor)
+            check()
             if not named:
                 # Only with a dst_dir_fd does Python ask for the link in /proc to be followed.
                 os.link(f"/proc/self/fd/{descriptor}", temporary.name, dst_dir_fd=folder, follow_symlinks=True)

@@ -1,0 +1,91 @@
+"""Work on files that no KeyboardInterrupt tears apart, however many come."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from contextvars import copy_context
+from queue import Empty, SimpleQueue
+from threading import Event, Thread
+
+Check = Callable[[], None]
+Progress = Callable[[int, int], object]
+
+
+class _Stopped(Exception):
+    """The caller was interrupted: the work has to end."""
+
+
+def run_uninterrupted(work: Callable[[Check, Progress | None], None], progress: Progress | None) -> None:
+    """Runs ``work(check, tell)`` in a thread of its own, and waits until it has ended.
+
+    Python raises KeyboardInterrupt in the main thread, and a second one may come while the first is handled. If the
+    main thread opened the files, the second would have it close them under the threads that write them, and what these
+    write next would go to the next file that gets the number. In a thread of its own, work closes what it has opened.
+
+    The work calls ``check`` now and then, and ``tell`` where the caller's thread is to call ``progress``, for which it
+    waits. What is raised in the caller's thread, by ``progress`` or by a signal, makes both raise in the work, and is
+    raised here when the work has ended.
+    """
+    stop, ended = Event(), Event()
+    told: list[tuple[int, int]] = []
+    errors: list[BaseException] = []
+    wake: SimpleQueue[None] = SimpleQueue()  # for the caller's thread
+    proceed: SimpleQueue[None] = SimpleQueue()  # for the work
+
+    def check() -> None:
+        if stop.is_set():
+            raise _Stopped
+
+    def tell(done: int, size: int) -> None:
+        told.append((done, size))
+        wake.put(None)
+        proceed.get()
+        check()
+
+    def run() -> None:
+        proceed.get()  # not before the caller waits for the end
+        try:
+            check()
+            work(check, tell if progress else None)
+        except BaseException as error:
+            errors.append(error)
+        ended.set()
+        wake.put(None)
+
+    def call_progress() -> None:
+        if told and progress is not None and not stop.is_set():
+            progress(*told.pop())
+            proceed.put(None)
+
+    def give_up() -> None:
+        stop.set()
+        proceed.put(None)
+
+    begun = False
+    raised: BaseException | None = None
+    thread = Thread(target=copy_context().run, args=(run,), name="vecadd-files")
+    try:
+        thread.start()
+        while True:
+            try:
+                if not begun:
+                    begun = True
+                    proceed.put(None)
+                while not ended.is_set():
+                    if raised:
+                        give_up()
+                    with suppress(Empty):
+                        wake.get(timeout=0.1)  # an interrupt may have taken the message
+                    call_progress()
+                break
+            except BaseException as error:
+                raised = raised or error  # and no call, in which another interrupt would be raised
+        thread.join()
+    finally:
+        give_up()
+    raised = raised or (errors[0] if errors else None)
+    errors.clear()
+    try:
+        if raised is not None:
+            raise raised
+    finally:
+        raised = None  # its traceback holds this frame
