@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import vecadd
-from vecadd import _core
+from vecadd import _core, _foreign
 
 CUDA, CPU = 2, 1
 FLOAT = 2
@@ -106,11 +106,16 @@ capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, 
 Tensor.__dlpack_c_exchange_api__ = capsule(ctypes.addressof(NEW), CAPSULE, None)
 
 
+WRITTEN = []  # outs, in the order in which they were counted: what a type's writes are counted by is learnt once
+
+
 @pytest.fixture
 def torch(monkeypatch):
     """The stand-in for the module; ``stream`` is its current stream."""
-    module = SimpleNamespace(stream=0, is_grad_enabled=lambda: True)
-    module._C = SimpleNamespace(_cuda_getCurrentRawStream=lambda device: module.stream)
+    module = SimpleNamespace(stream=0, is_grad_enabled=lambda: True, result_type=lambda a, b: "torch.float32")
+    module._C = SimpleNamespace(
+        _cuda_getCurrentRawStream=lambda device: module.stream, _increment_version=WRITTEN.extend
+    )
     monkeypatch.setitem(sys.modules, "torch", module)
     return module
 
@@ -125,6 +130,7 @@ def tensor(torch, foreign):
     x = np.zeros(4, np.float32)
     vecadd.add(make(x), make(x), make(x))
     Tensor.reads = 0
+    WRITTEN.clear()
     return make
 
 
@@ -183,6 +189,74 @@ def test_the_sums_of_a_list_have_their_own_pairs_shapes(made, foreign):
     assert asked == [line, line, ((3, 4), (4, 1), "float32"), ((2, 6), (6, 1), "float32"), line]
     for sum_, x in zip(got, (A, B, A, B, A), strict=True):
         np.testing.assert_array_equal(total(sum_), x + x)
+
+
+def written(*outs):
+    """Whether just these were counted, in this order."""
+    found = len(WRITTEN) == len(outs) and all(x is y for x, y in zip(WRITTEN, outs, strict=True))
+    WRITTEN.clear()
+    return found
+
+
+def test_an_out_is_counted_as_written(tensor):
+    a, out = tensor(A), tensor(np.zeros_like(A))
+    vecadd.add(a, a, out)
+    assert written(out)
+    vecadd.add(a, 1, a)
+    assert written(a)
+    vecadd.add(vecadd.to_device(A), vecadd.to_device(B), out)
+    assert written(out)
+
+
+def test_an_out_that_is_read_by_the_interface_is_counted(tensor):
+    out = tensor(np.zeros_like(A))
+    out.breaks = True
+    vecadd.add(tensor(A), tensor(B), out)
+    assert written(out)
+
+
+def test_the_outs_of_a_list_are_counted(tensor):
+    a, x = tensor(A), tensor(A)
+    strides = (ctypes.c_int64 * 1)(2)
+    wide = Tensor(tensor(np.append(A, A)).memory, A, strides=strides)
+    out = tensor(np.zeros_like(A))
+    vecadd.add_many([a, a, x], [a, a, a], [out, wide, x])
+    assert written(out, x, wide)  # the pair that add has to add comes last
+    vecadd.add_many([vecadd.to_device(A), a], [a, a], [None, out])
+    assert written(out)
+
+
+def test_each_call_of_a_plan_counts_its_outs(tensor):
+    a, first, second = tensor(A), tensor(np.zeros_like(A)), tensor(np.zeros_like(A))
+    one, list_ = vecadd.plan(a, a, first), vecadd.plan([a, second], [a, a], [first, second])
+    assert written()
+    one()
+    one()
+    assert written(first, first)
+    list_()
+    assert written(first, second)
+
+
+def test_what_is_not_written_is_not_counted(tensor, double):
+    a, out = tensor(A), tensor(np.zeros_like(A))
+    x = vecadd.to_device(A)
+    vecadd.add(x, a)
+    vecadd.add_many([x], [a])
+    vecadd.add(a, a, x)
+    with pytest.raises(ValueError, match="broadcast"):
+        vecadd.add(a, tensor(A[:-1]), out)
+    double.fail("cudaLaunchKernelExC")
+    with pytest.raises(MemoryError):
+        vecadd.add(a, a, out)
+    assert written()
+
+
+def test_a_torch_that_counts_one_tensor_a_call_is_called_for_each(torch):
+    torch._C._increment_version = None
+    torch.autograd = SimpleNamespace(graph=SimpleNamespace(increment_version=WRITTEN.append))
+    WRITTEN.clear()
+    _foreign.Torch().count_writes((A, B))
+    assert written(A, B)
 
 
 def test_addition_runs_on_the_current_stream(tensor, torch, driver):

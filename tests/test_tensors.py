@@ -65,11 +65,38 @@ def test_out_is_written_where_it_is():
     assert_same_values(out.x, a.x * 2)
 
 
-def test_read_only_out_is_refused():
+@pytest.fixture
+def written(monkeypatch):
+    """The outs that the library was told of."""
+    counted = []
+    monkeypatch.setattr(Tensors, "count_writes", staticmethod(counted.extend))
+    return counted
+
+
+def test_the_library_counts_what_is_written(written):
+    a, out, tensor = Tensor(np.arange(10.0)), Tensor(np.zeros(10)), Tensor(np.zeros(10))
+    vecadd.add(a, a)
+    vecadd.add(a, a, out)
+    vecadd.plan(a, a, tensor)()
+    vecadd.add_many([a], [a], [out])
+    assert written == [out, tensor, out]
+
+
+def test_a_sum_that_is_written_before_an_error_is_counted(written):
+    a, out = Tensor(np.full(10, 3e38, np.float32)), Tensor(np.zeros(10, np.float32))
+    with np.errstate(over="raise"), pytest.raises(FloatingPointError):
+        vecadd.add(a, a, out)
+    with pytest.raises(RuntimeWarning, match="overflow"):  # warnings are errors here
+        vecadd.add(a, a, out)
+    assert written == [out, out]
+
+
+def test_read_only_out_is_refused(written):
     a, out = Tensor(np.arange(10.0)), np.zeros(10)
     out.flags.writeable = False
     with pytest.raises(ValueError, match="read-only"):
         vecadd.add(a, a, Tensor(out))
+    assert written == []
 
 
 @pytest.mark.parametrize("view", [lambda x: x[::2], lambda x: x[::-1], lambda x: x.reshape(5, 20).T], ids=range(3))

@@ -67,6 +67,48 @@ def test_out_and_in_place(cuda):
     assert torch.equal(a, want)
 
 
+WRITES = {
+    "add": lambda a, out: vecadd.add(a, a, out),
+    "in place": lambda a, out: vecadd.add(out, a, out),
+    "number": lambda a, out: vecadd.add(a, 1, out),
+    "add_many": lambda a, out: vecadd.add_many([a, a], [a, a], [torch.empty_like(a), out]),
+    "plan": lambda a, out: vecadd.plan(a, a, out)(),
+    "plan of a list": lambda a, out: vecadd.plan([a], [a], [out])(),
+    "torch": lambda a, out: torch.add(a, a, out=out),
+}
+
+
+def backward_after(write, where):
+    """Writes over a tensor that was saved for backward, and calls it."""
+    weight = torch.ones(1000, device=where, requires_grad=True)
+    a, saved = torch.arange(1000.0, device=where), torch.ones(1000, device=where)
+    total = (weight * saved).sum()
+    with torch.no_grad():
+        write(a, saved)
+    total.backward()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+def test_backward_knows_that_a_saved_tensor_was_written(cuda, write):
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        backward_after(write, cuda)
+    backward_after(lambda a, out: vecadd.add(out, a), cuda)
+
+
+@pytest.mark.gpu
+def test_a_view_counts_writes_with_its_base_and_inference_tensors_count_none(cuda):
+    base = torch.zeros(1000, device=cuda)
+    before = base._version
+    vecadd.add(base[500:], 1, base[500:])
+    assert base._version == before + 1
+    with torch.inference_mode():
+        out = torch.zeros(1000, device=cuda)
+        vecadd.add(base, base, out)
+    vecadd.add(base, base, out)
+    assert torch.equal(out, base + base)
+
+
 @pytest.mark.gpu
 def test_sum_runs_on_the_current_stream(cuda):
     side = torch.cuda.Stream()
@@ -278,6 +320,13 @@ def test_out_on_the_host_is_written_where_it_is():
     assert torch.equal(out, a + a)
     assert vecadd.add(a, a, a) is a
     assert torch.equal(a, out)
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+def test_backward_knows_that_a_saved_tensor_on_the_host_was_written(write):
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        backward_after(write, "cpu")
+    backward_after(lambda a, out: vecadd.add(out, a), "cpu")
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,20 @@ def add(library: Library, a: Any, b: Any, out: Any, device: str | None) -> Any:
     views = _views(library, a, b, out)
     if views is None:
         return library.add(a, b, out)
-    total = _core.add(*views, device=device)
+    try:
+        total = _core.add(*views, device=device)
+    except (MemoryError, TypeError, ValueError):  # found before the work
+        raise
+    except BaseException:  # after it: a warning that is an error, a floating-point error
+        _written(library, out)
+        raise
+    _written(library, out)
     return library.from_host(total, a) if out is None else out
+
+
+def _written(library: Library, out: Any) -> None:
+    if out is not None and library.count_writes is not None:
+        library.count_writes((out,))
 
 
 def explain(library: Library, a: Any, b: Any, out: Any, device: str | None) -> dict[str, Any]:

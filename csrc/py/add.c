@@ -127,6 +127,18 @@ make_sum(struct module_state *state, PyObject *const objects[ROLE_COUNT], struct
     return sum;
 }
 
+int
+count_write(const struct prepared_call *call, PyObject *out)
+{
+    PyObject *count_writes = call->devices[ROLE_OUT].count_writes;
+    if (!count_writes)
+        return 0;
+    PyObject *outs = PyTuple_Pack(1, out);
+    const int failed = foreign_written(count_writes, outs);
+    Py_XDECREF(outs);
+    return failed;
+}
+
 static PyObject *
 add_planned(struct module_state *state, const struct add_arguments *arguments, struct prepared_call *call)
 {
@@ -137,6 +149,8 @@ add_planned(struct module_state *state, const struct add_arguments *arguments, s
     if (call->plan.route == ROUTE_DEVICE)
         keep_lent_operands(call);
     if (sum && call->plan.route == ROUTE_DEVICE && record_operands(call) < 0)
+        Py_CLEAR(sum);
+    if (sum && out && call->plan.route == ROUTE_DEVICE && count_write(call, out) < 0)
         Py_CLEAR(sum);
     if (sum && !out && Py_TYPE(sum) == state->device_array_type && call->devices[call->sum.like].library)
         return foreign_adopt(call->devices[call->sum.like].library, sum);

@@ -5,6 +5,7 @@
 #include "arguments.h"
 #include "module.h"
 #include "plan.h"
+#include "prepare.h"
 
 /* Runs a plan, without the GIL where that pays or it may wait, and reports floating-point flags as NumPy does. Returns
  * 0, or -1 with an exception set. */
@@ -13,6 +14,9 @@ int add_run(struct module_state *state, const struct plan *plan);
 /* Bytes of one array from which a single thread adds without the GIL: some 10 us of work. Giving the GIL up and taking
  * it back costs 50 ns, and far more where another thread has taken it meanwhile. */
 enum { RELEASE_BYTES = 256 * 1024 };
+
+/* Tells the library of `out`, where the call's kernel was queued to write its sum, that it did. Returns 0, or -1. */
+int count_write(const struct prepared_call *call, PyObject *out);
 
 /* add(a, b, out=out) without any keyword; out may be NULL. A new reference, or NULL with an exception set. */
 PyObject *add_objects(struct module_state *state, PyObject *a, PyObject *b, PyObject *out);

@@ -182,6 +182,14 @@ foreign_record_stream(PyObject *library, PyObject *exported, void *stream)
     return done ? 0 : -1;
 }
 
+int
+foreign_written(PyObject *count_writes, PyObject *arrays)
+{
+    PyObject *done = arrays ? PyObject_CallFunctionObjArgs(count_writes, arrays, NULL) : NULL;
+    Py_XDECREF(done);
+    return done ? 0 : -1;
+}
+
 PyObject *
 foreign_adopt(PyObject *library, PyObject *sum)
 {

@@ -48,6 +48,10 @@ int foreign_host_library(struct module_state *state, PyObject *const objects[ROL
 /* Tells the library that work queued on `stream` uses the array, where it wants to know. Returns 0, or -1. */
 int foreign_record_stream(PyObject *library, PyObject *exported, void *stream);
 
+/* Tells the library that `arrays`, a tuple or a list, were written; `count_writes` is its device_operand's. Returns 0,
+ * or -1. */
+int foreign_written(PyObject *count_writes, PyObject *arrays);
+
 /* Turns a sum made as a DeviceArray, its kernel queued, into an array of a library that adopts; any other sum is
  * returned as it is. Takes the reference to `sum`; NULL with an exception set. */
 PyObject *foreign_adopt(PyObject *library, PyObject *sum);

@@ -198,6 +198,18 @@ hold_exported(struct many_call *call, PyObject *object, const struct device_oper
 }
 
 static int
+note_written(struct many_call *call, PyObject *out, const struct device_operand *operand)
+{
+    if (!operand->count_writes)
+        return 0;
+    if (!call->written && !(call->written = PyList_New(0)))
+        return -1;
+    if (!call->count_writes)
+        call->count_writes = Py_NewRef(operand->count_writes);
+    return PyList_Append(call->written, out);
+}
+
+static int
 note_device_pair(PyObject *const objects[ROLE_COUNT], const struct device_operand devices[ROLE_COUNT],
                  const bool there[ROLE_COUNT], Py_ssize_t pair, struct many_call *call, struct survey *survey)
 {
@@ -217,6 +229,8 @@ note_device_pair(PyObject *const objects[ROLE_COUNT], const struct device_operan
         if (plain && (note_join(call, operand) < 0 || hold_exported(call, objects[role], &devices[role]) < 0))
             return -1;
     }
+    if (plain && there[ROLE_OUT] && note_written(call, objects[ROLE_OUT], &devices[ROLE_OUT]) < 0)
+        return -1;
     if (plain)
         note_add(call, pair, &devices[ROLE_A].operand, devices[ROLE_B].operand.data,
                  there[ROLE_OUT] ? devices[ROLE_OUT].operand.data : NULL);
@@ -251,6 +265,7 @@ read_as_x(PyObject *const objects[ROLE_COUNT], struct device_operand devices[ROL
     out->strides = x->strides;
     out->lent = x->lent;
     out->exported = out->library = NULL; /* x holds them */
+    out->count_writes = Py_XNewRef(x->count_writes);
     return true;
 }
 
@@ -462,6 +477,8 @@ many_clear(struct many_call *call)
         Py_CLEAR(call->lists[role]);
     Py_CLEAR(call->result);
     Py_CLEAR(call->held);
+    Py_CLEAR(call->count_writes);
+    Py_CLEAR(call->written);
     Py_CLEAR(call->stream_object);
     PyMem_Free(call->adds);
     PyMem_Free(call->add_pair);

@@ -13,6 +13,9 @@ struct many_call {
     PyObject *result;            /* owned: the list of sums */
     PyObject *held;              /* owned: a list of what else has to live until the work is queued, or NULL */
 
+    PyObject *count_writes; /* owned: the function that counts a write to each of `written`; NULL: there is none */
+    PyObject *written;      /* owned: a list of those outs of `adds` whose library counts, or NULL */
+
     struct batch_add *adds;
     size_t add_count;
     Py_ssize_t *add_pair; /* the pair that each is of */

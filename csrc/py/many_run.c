@@ -138,6 +138,8 @@ many_run(PyObject *module, struct many_call *call, struct graph *graph)
         return -1;
     if (!graph && many_record(state, call) < 0) /* a plan has told them */
         return -1;
+    if (call->written && foreign_written(call->count_writes, call->written) < 0)
+        return -1;
     if (call->place == PLACE_DEVICE && adopt_sums(state, call) < 0)
         return -1;
     /* After them: a warning may be an error, and comes when all sums are written. */

@@ -12,9 +12,12 @@
 
 /* Has the next tensor of this type go by a shorter way. */
 static int
-learn(struct module_state *state, PyObject *object, PyObject *library)
+learn(struct module_state *state, PyObject *object, struct device_operand *result)
 {
+    PyObject *library = result->library;
     int known = foreign_says(library, "has_exchange_table");
+    if (known > 0)
+        result->count_writes = torch_count_writes(library);
     if (known != 0)
         return known > 0 ? torch_learn(state, object, library) : -1;
     known = foreign_says(library, "has_attributes");
@@ -24,7 +27,7 @@ learn(struct module_state *state, PyObject *object, PyObject *library)
 static int
 read_finish(struct module_state *state, PyObject *object, int found, struct device_operand *result)
 {
-    if (found > 0 && learn(state, object, result->library) < 0)
+    if (found > 0 && learn(state, object, result) < 0)
         found = -1;
     if (found <= 0)
         device_operand_clear(result);
@@ -43,7 +46,7 @@ int
 device_operand_read(struct module_state *state, PyObject *object, enum role role, PyObject *stream,
                     struct operand_reader *reader, struct device_operand *result)
 {
-    result->exported = result->library = NULL;
+    result->exported = result->library = result->count_writes = NULL;
     result->lent = false;
     if (Py_TYPE(object) == state->device_array_type) {
         struct device_array *array = (struct device_array *)object;
@@ -128,6 +131,7 @@ device_operand_locate(struct module_state *state, const char *what, struct devic
 void
 device_operand_clear(struct device_operand *operand)
 {
+    Py_CLEAR(operand->count_writes);
     Py_CLEAR(operand->library);
     Py_CLEAR(operand->exported);
 }

@@ -53,7 +53,8 @@ struct device_operand {
     Py_ssize_t steps[MAX_DIMENSIONS];   /* where their strides are */
     PyObject *exported; /* what the interface was read from, held until the work is queued; NULL for a DeviceArray */
     PyObject *library;  /* its vecadd._foreign.Library; NULL where there is none */
-    bool lent;          /* its owner does not order its release: `exported` lives until the work is done (keep.h) */
+    PyObject *count_writes; /* the library's, held, for foreign_written; NULL where it counts none */
+    bool lent;              /* its owner does not order its release: `exported` lives until the work is done (keep.h) */
 };
 
 /* What a new device array is to be, and of which operand's library. */
@@ -123,6 +124,9 @@ int torch_operand_from(struct module_state *state, PyObject *object, enum role r
 /* Has further objects of this one's type go by torch_operand_from, if the type has DLPack's C exchange table; `library`
  * is theirs. Returns 0, or -1 with an exception set. */
 int torch_learn(struct module_state *state, PyObject *object, PyObject *library);
+
+/* A new reference to the function that counts writes to the library's tensors; NULL without an exception: none does. */
+PyObject *torch_count_writes(PyObject *library);
 
 /* What torch makes tensors of one dtype and shape by. Whoever makes many keeps it, so that each tensor like the one
  * before is made by the same objects: 0.2 us of 1.6. Begins as {0}. */

@@ -24,6 +24,7 @@ struct torch_kind {
     const struct dl_exchange *exchange; /* lives as long as the process */
     PyObject *library;                  /* owned */
     struct descriptor requires_grad;
+    PyObject *count_writes;  /* owned; NULL: this torch has none */
     PyObject *empty_strided; /* makes tensors of this very type, owned; NULL: vecadd._foreign has to */
 };
 
@@ -32,6 +33,7 @@ kind_free(PyObject *capsule)
 {
     struct torch_kind *kind = PyCapsule_GetPointer(capsule, KIND_CAPSULE);
     Py_XDECREF(kind->library);
+    Py_XDECREF(kind->count_writes);
     Py_XDECREF(kind->empty_strided);
     descriptor_clear(&kind->requires_grad);
     PyMem_Free(kind);
@@ -66,6 +68,16 @@ is_tensor_itself(PyObject *type)
     return itself;
 }
 
+PyObject *
+torch_count_writes(PyObject *library)
+{
+    PyObject *function = PyObject_GetAttrString(library, "count_writes");
+    if (function && Py_IsNone(function))
+        Py_CLEAR(function);
+    PyErr_Clear();
+    return function;
+}
+
 int
 torch_learn(struct module_state *state, PyObject *object, PyObject *library)
 {
@@ -90,6 +102,7 @@ torch_learn(struct module_state *state, PyObject *object, PyObject *library)
     }
     *kind = (struct torch_kind){.exchange = exchange,
                                 .library = Py_NewRef(library),
+                                .count_writes = torch_count_writes(library),
                                 .empty_strided = make,
                                 .requires_grad = descriptor_find(type, state->names[NAME_REQUIRES_GRAD])};
     /* One that another thread has put there meanwhile stays: readers hold no reference to what they read by. */
@@ -249,6 +262,7 @@ torch_operand_from(struct module_state *state, PyObject *object, enum role role,
     reader->torch_kind = kind;
     result->exported = Py_NewRef(object);
     result->library = Py_NewRef(kind->library);
+    result->count_writes = Py_XNewRef(kind->count_writes);
     return 1;
 }
 
@@ -318,6 +332,7 @@ torch_empty_like(const struct module_state *state, const struct device_operand *
         result->operand.device == device && device_operand_is_due(result, due)) {
         result->exported = Py_NewRef(made);
         result->library = Py_NewRef(kind->library);
+        result->count_writes = NULL; /* nothing was in it before */
         result->lent = false;
         return made;
     }

@@ -140,6 +140,8 @@ many_plan_traverse(const struct many_plan *plan, visitproc visit, void *arg)
         Py_VISIT(plan->call.lists[role]);
     Py_VISIT(plan->call.result);
     Py_VISIT(plan->call.held);
+    Py_VISIT(plan->call.count_writes);
+    Py_VISIT(plan->call.written);
     return 0;
 }
 

@@ -33,7 +33,10 @@ run_device(struct plan_object *self)
     if (failed)
         return status_raise(state_of(self), &status);
     PyObject *out = Py_NewRef(self->objects[ROLE_OUT]);
+    const int counted = count_write(&self->call, out);
     keep_sweep();
+    if (counted < 0)
+        Py_CLEAR(out);
     return out;
 }
 
@@ -97,6 +100,7 @@ plan_traverse(struct plan_object *self, visitproc visit, void *arg)
             continue;
         Py_VISIT(self->call.devices[role].exported);
         Py_VISIT(self->call.devices[role].library);
+        Py_VISIT(self->call.devices[role].count_writes);
     }
     return 0;
 }
