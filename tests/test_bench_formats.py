@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from rich.console import Console
 
 from vecadd.bench import command, formats, opening, terminal
 from vecadd.bench.tables import parts, tables
+from vecadd.bench.tables.table import Table, columns, markdown
 
 GOLDEN = Path(__file__).parent / "golden" / "bench"
 
@@ -72,6 +74,21 @@ def test_markdown_tables_are_even() -> None:
     bars = [{line.count("|") for line in block.splitlines()} for block in blocks if block.startswith("|")]
     assert len(bars) == len(tables(EVERY))
     assert all(len(counts) == 1 for counts in bars)
+
+
+def test_a_bar_in_a_cell_of_markdown_does_not_part_it() -> None:
+    assert markdown(["a|b", "c"], [["|d|", "e"]]) == ["| a\\|b | c |", "| --- | ---: |", "| \\|d\\| | e |"]
+    table = Table("x", columns("rung", "what|changed"))
+    table.add("abs|x|", "1")
+    assert formats.as_lines(table) == ["| rung | what\\|changed |", "| --- | ---: |", "| abs\\|x\\| | 1 |"]
+
+
+def test_a_bar_in_a_rows_name_leaves_the_markdown_of_a_run_even() -> None:
+    rows = [replace(row, rung=f"{row.rung}|x") for row in ROWS["host"]]
+    blocks = formats.as_markdown(META, rows).split("\n\n")
+    (table,) = (block.splitlines() for block in blocks if block.startswith("|"))
+    assert len({line.replace("\\|", "").count("|") for line in table}) == 1
+    assert all("\\|x" in line for line in table[2:])
 
 
 if __name__ == "__main__":

@@ -195,12 +195,33 @@ def test_median_and_spread_are_of_the_rounds() -> None:
     timed = Timed(numpy_add(), samples=[float(x) for x in range(1, 12)])
     assert timed.median == 6
     assert timed.spread == (2, 10)
+    assert Timed(numpy_add(), samples=[9.0, 1.0, 2.0]).median == 2
 
 
 def test_a_paired_ratio_sees_through_a_machine_that_slows_down() -> None:
     slow = np.linspace(1, 3, 101)
     ours, theirs = Timed(numpy_add(), samples=list(slow)), Timed(numpy_add(), samples=list(1.1 * slow))
     assert paired_ratio(theirs, ours) == pytest.approx((1.1, 1.1, 1.1))
+
+
+def test_a_paired_ratio_is_of_times_of_the_same_round() -> None:
+    """Times that rise and fall, each of them the other's own: sorted, all ratios would be 1."""
+    ours, theirs = [1.0, 8.0, 2.0, 4.0], [8.0, 1.0, 4.0, 2.0]
+    assert paired_ratio(Timed(numpy_add(), samples=theirs), Timed(numpy_add(), samples=ours)) == (0.125, 1.25, 8.0)
+    late = paired_ratio(
+        Timed(numpy_add(), samples=theirs[:2]), Timed(numpy_add(), samples=ours)
+    )  # it failed in round 3
+    assert late == (0.125, (8 + 0.125) / 2, 8.0)
+
+
+@pytest.mark.parametrize(
+    ("rounds", "low", "high"), [(1, 1, 1), (6, 1, 6), (9, 2, 8), (25, 8, 18), (100, 40, 61), (400, 180, 221)]
+)
+def test_the_interval_of_a_paired_ratio_is_the_sign_tests(rounds: int, low: int, high: int) -> None:
+    """Ratios 1, 2, 3, ... in any order: the ones between which the median is with 95 %."""
+    ratios = [float(ratio) for ratio in np.random.default_rng(0).permutation(rounds) + 1]
+    ours = Timed(numpy_add(), samples=[1.0] * rounds)
+    assert paired_ratio(Timed(numpy_add(), samples=ratios), ours) == (low, (rounds + 1) / 2, high)
 
 
 def test_the_interval_of_a_paired_ratio_holds_the_median() -> None:

@@ -48,10 +48,17 @@ def test_bytes_in_flight_are_loads_times_bytes_times_threads(rung, kib):
     assert model.bytes_in_flight(RUNGS[rung], H200, 2**26, 4, {}) == kib * 1024
 
 
+@pytest.mark.parametrize(("n", "share"), [(132 * 100, 800), (132 * 100 + 1, 801), (132 * 100 - 1, 800), (1, 1), (0, 0)])
+def test_bytes_in_flight_are_at_most_an_uneven_share_of_the_inputs(n, share):
+    """132 multiprocessors wait for 8 bytes an element between them: the one with the most of it rounds up."""
+    assert model.bytes_in_flight(RUNGS["naive"], H200, n, 4, {}) == share
+
+
 def test_waves_are_whole_where_the_last_one_is_full():
     assert model.waves(132 * 8, 8, 132) == 1
     assert model.waves(132 * 8 * 2, 8, 132) == 2
     assert model.waves(132 * 8 + 66 * 8, 8, 132) == 1.5
+    assert model.waves(1, 8, 132) == pytest.approx(1 / 1056)
 
 
 def test_overlap_goes_from_the_sum_to_the_longest_stage():

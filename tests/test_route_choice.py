@@ -382,6 +382,54 @@ def test_the_search_finds_what_the_choice_reads(
     child(code, VECADD_CACHE_DIR=str(tmp_path))
 
 
+@pytest.mark.parametrize(
+    ("ratios", "most"),
+    [
+        ((0.5, 0.9, 1.0, 1.02, 1.03, 1.1), 128),
+        ((0.5, 0.5, 1.03, 0.5, 0.5, 0.5), 32),  # what is ahead again beyond a gap does not count
+        ((1.03, 0.5, 0.5, 0.5, 0.5, 0.5), 0),
+        ((0.5, 0.5, 0.5, 0.5, 0.5, 0.5), 512),
+    ],
+)
+def test_zero_copys_bound_is_the_last_size_before_it_falls_behind(
+    monkeypatch: pytest.MonkeyPatch, ratios: tuple[float, ...], most: int
+) -> None:
+    sizes = (16, 32, 64, 128, 256, 512)
+    ratio = dict(zip(sizes, ratios, strict=True))
+
+    def turns(calls: dict[str, int], again: bool) -> dict[str, float]:
+        return {"copies": 1.0, "zero-copy": ratio[calls["copies"]]}
+
+    monkeypatch.setattr(routes, "ZERO_COPY_SIZES", sizes)
+    monkeypatch.setattr(routes, "_arrays", lambda memory, dtype, size: (np.empty(size // 4, dtype),) * 3)
+    monkeypatch.setattr(routes, "_rung", lambda parts, way: parts[0].nbytes)
+    monkeypatch.setattr(routes, "_turns", turns)
+    assert routes._zero_copy_most(lambda text: None) == most
+
+
+def test_the_search_says_from_where_on_each_route_is_the_fastest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(routes, "SIZES", (1 * KIB, 2 * KIB, 4 * KIB, 8 * KIB))
+    seconds = {"host": [1.0, 3.0, 2.0, 9.0], "transfer": [2.0, 2.0, 3.0, 8.0]}
+    assert list(routes._wins(seconds)) == [
+        "host from 1 KiB", "transfer from 2 KiB", "host from 4 KiB", "transfer from 8 KiB"
+    ]  # fmt: skip
+
+
+def test_a_route_that_falls_behind_in_between_is_left_there(choosing: Choosing) -> None:
+    """Measured ahead at 64 KiB and at 1 MiB, and behind at 256 KiB."""
+    gap = {
+        "ordinary_wide_host": (1.0, 3.0, 1.0, 3.0),
+        "ordinary_wide_transfer": (3.0, 1.0, 3.0, 1.0),
+    }
+    code = """
+        vecadd.use_gpu()
+        for kib, want in {16: "host", 64: "transfer", 256: "host", 1024: "transfer", 4096: "transfer"}.items():
+            a, b, out = arrays(kib)
+            assert route(a, b, out) == want, (kib, route(a, b, out))
+    """
+    choosing(code, [(name, gap.get(name, seconds)) for name, seconds in ROWS])
+
+
 def test_explain_refuses_what_add_refuses() -> None:
     a = np.ones(10)
     with pytest.raises(ValueError, match="device"):

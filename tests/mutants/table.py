@@ -30,6 +30,7 @@ class Mutant:
 
 
 ORDER = "tests/test_stream_order.py"
+EXTREMES = "tests/test_extremes.py"
 
 AFTER = Mutant(
     "after its producers",
@@ -354,6 +355,8 @@ MUTANTS = (
         "",
         "tests/test_hangs.py",
         "fails_the_run",
+    ),
+    Mutant(
         "lists looked at again",
         "csrc/py/many_run.c",
         "if (!is_as_looked_at(state, call, i))",
@@ -414,5 +417,115 @@ MUTANTS = (
         "                raise  # and",
         "tests/test_files.py",
         "several_interrupts",
+    # What no test minded until it was asked for: extreme values, verdicts, and figures that people read.
+    Mutant(
+        "the neutral element of bfloat16",
+        "csrc/core/strided.c",
+        'strchr("fcV", row->typestr[1])',
+        'strchr("fc", row->typestr[1])',
+        EXTREMES,
+        "temporary",
+    ),
+    Mutant(
+        "2^63 and above as a floating-point number",
+        "cuda/elements.cuh",
+        "sum == DTYPE_UINT64 ? element_from<T>(x) : element_from<T>(static_cast<int64_t>(x))",
+        "element_from<T>(static_cast<int64_t>(x))",
+        EXTREMES,
+        "contiguous_sums_on_the_device",
+    ),
+    Mutant(
+        "one rounding from float64 to float16",
+        "cuda/elements.cuh",
+        "std::conditional_t<std::is_integral_v<Number>, float, Number>",
+        "float",
+        EXTREMES,
+        "contiguous_sums_on_the_device",
+    ),
+    Mutant(
+        "the least integer of a dtype",
+        "csrc/py/promotion.c",
+        "value >= INT64_MIN >> shift",
+        "value > INT64_MIN >> shift",
+        EXTREMES,
+        "pythons_integers",
+    ),
+    Mutant(
+        "the greatest unsigned integer of a dtype",
+        "csrc/py/promotion.c",
+        "*bits <= UINT64_MAX >> shift",
+        "*bits < UINT64_MAX >> shift",
+        EXTREMES,
+        "pythons_integers",
+    ),
+    Mutant(
+        "float16 to nearest by AVX2",
+        "csrc/core/host_avx2.c",
+        "_MM_FROUND_TO_NEAREST_INT",
+        "_MM_FROUND_CUR_DIRECTION",
+        "test_host_rounding",
+    ),
+    Mutant(
+        "float16 to nearest by AVX-512",
+        "csrc/core/host_avx512.c",
+        "_MM_FROUND_TO_NEAREST_INT",
+        "_MM_FROUND_CUR_DIRECTION",
+        "test_host_rounding",
+    ),
+    Mutant(
+        "findings in the verdict",
+        "vecadd/check/command.py",
+        " and not any(finding.fails for finding in noted)",
+        "",
+        "tests/test_check.py",
+        "alone_fails",
+    ),
+    Mutant(
+        "what got faster is no drift",
+        "vecadd/check/findings.py",
+        '(row.drift if row.unit == "s" else -row.drift) > DRIFT',
+        "abs(row.drift) > DRIFT",
+        "tests/test_check.py",
+        "got_slower",
+    ),
+    Mutant(
+        "the best of a file's rows",
+        "vecadd/check/expected.py",
+        'max(row.gbps, figures.get(f"host {title}", 0.0))',
+        "row.gbps",
+        "tests/test_check_expected.py",
+        "wherever_it_stands",
+    ),
+    Mutant(
+        "ratios within a round",
+        "vecadd/bench/timing.py",
+        "zip(timed.samples, reference.samples, strict=False)",
+        "zip(sorted(timed.samples), sorted(reference.samples), strict=False)",
+        "tests/test_bench_rounds.py",
+        "same_round",
+    ),
+    Mutant(
+        "a bar in Markdown",
+        "vecadd/bench/tables/table.py",
+        'cell.replace("|", "\\\\|")',
+        "cell",
+        "tests/test_bench_formats.py",
+        "a_bar",
+    ),
+    Mutant(
+        "a gap before zero-copy's bound",
+        "vecadd/tune/routes.py",
+        "            break\n        most = size",
+        "            continue\n        most = size",
+        "tests/test_route_choice.py",
+        "zero_copys_bound",
+    ),
+    Mutant(
+        "an uneven share",
+        "vecadd/model/theory.py",
+        "-(-inputs // multiprocessors)",
+        "inputs // multiprocessors",
+        "tests/test_model.py",
+        "uneven_share",
     ),
 )

@@ -61,7 +61,7 @@ def as_lines(table: Table) -> list[str]:
 
 
 def _line(line: Line) -> list[str]:
-    cells = [cell.replace("\n", ",").replace("|", "\\|") for cell in line.cells]
+    cells = [cell.replace("\n", ",") for cell in line.cells]
     if line.style is Style.HEAD:
         cells[0] = f"**{cells[0]}**"
     return [" ".join(cell.split()) for cell in cells]

@@ -58,7 +58,9 @@ def columns(*names: str | Column) -> tuple[Column, ...]:
 
 
 def markdown(head: Sequence[str], lines: Sequence[Sequence[str]], right: Sequence[bool] | None = None) -> list[str]:
-    """A Markdown table, a string a line; the first column stands on the left, the others as ``right`` says."""
+    """A Markdown table, a string a line; the first column stands on the left, the others as ``right`` says. A bar
+    within a cell is escaped, or it would part the cell in two."""
     right = right or [index > 0 for index in range(len(head))]
     rule = ["---:" if side else "---" for side in right]
-    return [f"| {' | '.join(cells)} |" for cells in (head, rule, *lines)]
+    escaped = ([cell.replace("|", "\\|") for cell in cells] for cells in (head, rule, *lines))
+    return [f"| {' | '.join(cells)} |" for cells in escaped]

@@ -1,0 +1,144 @@
+"""What vecadd check holds a figure against: an earlier file's, theory, or a probe of the same run."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from checks import H200, earlier
+
+from vecadd.bench import results
+from vecadd.bench.contestants import numpy_add
+from vecadd.bench.timing import Timed
+from vecadd.check import expected, measure
+from vecadd.check.measure import Measured
+from vecadd.check.rows import Expected, Row
+
+# Of the order of an H200's, beside what its recorded run has.
+LAUNCH = {
+    "kernel_seconds": 2.9e-6,
+    "block_seconds": 0.6e-9,
+    "turnaround_seconds": 150e-9,
+    "queued_seconds": 1.1e-6,
+    "issued_seconds": 2.2e-6,
+}
+LATENCY = {"l1_seconds": 20e-9, "l2_seconds": 150e-9, "dram_seconds": 400e-9, "atomic_seconds": 3e-9}
+CACHE = {"copy_gbps": 4240.0, "l2_read_gbps": 8000.0, "l2_write_gbps": 6000.0}
+
+
+def bench_row(sweep: str, rung: str, n: int, seconds: float, **params: Any) -> results.Row:
+    return results.Row(
+        sweep, rung, "float32", n, params, seconds, (seconds, seconds), 12 * n, 12 * n / seconds / 1e9, None, None, True
+    )
+
+
+def test_a_bench_file_gives_the_same_figures(tmp_path: Path) -> None:
+    rows = [
+        bench_row("host", "numpy", 1 << 26, 1e-3),
+        bench_row("host", "add", 1 << 26, 8e-3),
+        bench_row("host", "threads_stream", 1 << 26, 7e-3),
+        bench_row("host", "add", 1 << 10, 3e-7),
+        bench_row("device", "naive", 1 << 28, 9e-4),
+        bench_row("device", "tuned", 1 << 28, 7e-4),
+        bench_row("device", "add", 1 << 10, 7e-6, clock="host clock"),
+    ]
+    probed = {
+        "device": {"read_gbps": 4470.0, "write_gbps": 4642.0, "gbps": 4526.0},
+        "link": {"to_device_gbps": 55.0, "to_host_gbps": 54.0, "both_gbps": 100.0, "gbps": 78.0},
+        "launch": {"kernel_seconds": 2.9e-6, "queued_seconds": 1.1e-6},
+    }
+    results.write(tmp_path / "bench.json", {"machine": "h200", "limits": probed}, rows)
+    file = expected.of_file(tmp_path / "bench.json")
+    assert file.machine == "h200"
+    assert file.figures == {
+        "host add 2^26": 12 * 2**26 / 7e-3 / 1e9,
+        "host add 2^10": 3e-7,
+        "link to the device": 55.0,
+        "link to the host": 54.0,
+        "link both ways": 100.0,
+        "device read": 4470.0,
+        "device write": 4642.0,
+        "device add 2^28": 12 * 2**28 / 7e-4 / 1e9,
+        "launch empty kernel": 2.9e-6,
+        "launch queued kernel": 1.1e-6,
+        "launch call of add": 7e-6,
+    }
+
+
+@pytest.mark.parametrize("best", range(3))
+def test_the_best_of_a_bench_files_rows_is_due_wherever_it_stands(best: int, tmp_path: Path) -> None:
+    rows = [
+        bench_row("host", rung, 1 << 26, 7e-3 if at == best else 8e-3)
+        for at, rung in enumerate(("threads", "add", "threads_stream"))
+    ]
+    results.write(tmp_path / "bench.json", {}, [*rows, bench_row("host", "numpy", 1 << 26, 1e-3)])
+    assert expected.of_file(tmp_path / "bench.json").figures == {"host add 2^26": 12 * 2**26 / 7e-3 / 1e9}
+
+
+@pytest.mark.parametrize("best", range(3))
+def test_the_best_way_of_the_same_run_is_a_rows_figure(best: int) -> None:
+    timed = [Timed(numpy_add(), samples=[2e-3, 9.0, 1e-3] if at == best else [3e-3] * 3) for at in range(3)]
+    assert measure._best(1000, timed) == pytest.approx(12 * 1000 / 2e-3 / 1e9)
+
+
+def test_an_h200s_recorded_figures_pass_by_theory() -> None:
+    figures: dict[str, float] = {}
+    probed: dict[str, dict[str, float]] = {"launch": LAUNCH, "latency": LATENCY, "device": CACHE}
+    for file in (Path(__file__).parents[1] / "benchmarks/results/h200").glob("*.json"):
+        limits = json.loads(file.read_text())["meta"].get("limits") or {}
+        if {"device", "link"} & set(limits):
+            probed |= {name: probed.get(name, {}) | found for name, found in limits.items()}
+            figures |= expected.of_file(file).figures
+    measured = Measured(limits={0: probed})
+    for title, value in figures.items():
+        kind, _, name = title.partition(" ")
+        if kind in ("link", "device") and name not in ("add 2^10", "add 2^12", "add 2^14", "add 2^16", "add 2^18"):
+            measured.add(kind, name, "GB/s", value)  # type: ignore[arg-type]
+    expected.of_machine([H200], measured)
+    verdicts = {title: row.passed for title, row in measured.rows.items()}
+    assert set(verdicts) >= {"device read", "link both ways", "device add 2^20", "device add 2^28"}
+    assert set(verdicts.values()) == {True}
+
+
+def test_theory_is_of_the_link_that_could_be_and_not_of_the_one_that_is() -> None:
+    measured = Measured()
+    for name, unit, value in (
+        ("to the device", "GB/s", 26.0),
+        ("generation", "generation", 5.0),
+        ("width", "lanes", 8.0),
+    ):
+        measured.add("link", name, unit, value)  # type: ignore[arg-type]
+    expected.of_machine([replace(H200, link_width=8)], measured)
+    rate, generation, width = measured.rows.values()
+    assert rate.expected is not None
+    assert rate.expected.value == pytest.approx(63.0, abs=0.1)
+    assert [row.passed for row in (rate, generation, width)] == [False, True, False]
+
+
+def test_what_nobody_knows_is_neither_pass_nor_fail() -> None:
+    measured = Measured()
+    measured.add("device", "read", "GB/s", 100.0)
+    measured.add("link", "both ways", "GB/s", 1.0)
+    expected.of_machine([replace(H200, bandwidth=None, link_width_max=None)], measured)
+    measured.add("device", "add 2^24", "GB/s", 1.0)  # no probe to reckon from
+    expected.of_machine([replace(H200, bandwidth=None, link_width_max=None)], measured)
+    assert [row.passed for row in measured.rows.values()] == [None, None, None]
+
+
+@pytest.mark.parametrize(
+    ("unit", "value", "passed"), [("GB/s", 90.0, True), ("GB/s", 89.0, False), ("s", 111.0, True), ("s", 112.0, False)]
+)
+def test_the_share_counts_both_ways(unit: Any, value: float, passed: bool) -> None:
+    assert Row("device", "x", unit, [value], Expected(100.0, 0.9, "")).passed is passed
+
+
+def test_another_gpu_is_held_against_its_own_theory_and_the_files_first_gpu(tmp_path: Path) -> None:
+    measured = Measured()
+    for gpu in (0, 1):
+        measured.add("device", "read", "GB/s", 1000.0, gpu=gpu)
+    expected.of_machine([H200, replace(H200, index=1, bandwidth=1.1e12)], measured)
+    assert [row.passed for row in measured.rows.values()] == [False, True]
+    file = expected.of_file(earlier(tmp_path / "old.json", read=("device", "read", 1000.0)))
+    file.expect(measured)
+    assert [row.passed for row in measured.rows.values()] == [True, True]
