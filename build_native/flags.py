@@ -91,8 +91,8 @@ SIMD = {
 # Machine code for these architectures, PTX for those: of it a driver makes the machine code of any other GPU when a
 # kernel is first used, and keeps it in its cache. 7.5 is the oldest GPU that we support. All but `tuned` have machine
 # code for 9.0 alone, where their figures are recorded, and PTX for 7.5, or for the first GPU that has the instructions
-# that they are about. A wheel may have 1.0 MB: PTX for 7.5, 8.0 and 9.0 took 120 KB more of it for the laboratory's
-# kernels, machine code for four more architectures 25 KB for batch.cu and 350 KB for strided.cu.
+# that they are about. A wheel has 1 MB, and may have 3: PTX for 7.5, 8.0 and 9.0 took 120 KB more of it for the
+# laboratory's kernels, machine code for four more architectures 25 KB for batch.cu and 350 KB for strided.cu.
 OTHER_CODE = ("90", "75")
 CODE_OF = {
     "cuda/add.cu": ("75,80,90,100,120", "120"),  # 8.6 and 8.9 run 8.0's
