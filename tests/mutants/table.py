@@ -417,6 +417,7 @@ MUTANTS = (
         "                raise  # and",
         "tests/test_files.py",
         "several_interrupts",
+    ),
     # What no test minded until it was asked for: extreme values, verdicts, and figures that people read.
     Mutant(
         "the neutral element of bfloat16",
