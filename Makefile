@@ -3,7 +3,8 @@
 # make test       build, then the C tests and the Python tests on the CUDA-runtime double    ARGS="tests/test_add_host.py"
 # make lint       ruff, mypy, clang-format, compilation without a warning with CUDA and without
 # make sanitize   C tests and Python tests under AddressSanitizer and UndefinedBehaviorSanitizer
-# make tsan       C tests under ThreadSanitizer; VECADD_TEST_SECONDS=60: sixteen threads add for so long, in place of two seconds
+# make tsan       C tests under ThreadSanitizer, or those named in PROGRAMS="threads device_threads"
+#                 VECADD_TEST_SECONDS=60: sixteen threads add for so long, in place of two seconds
 # make aarch64    the host's C tests, NEON among them, by a cross compiler and qemu-user
 # make mutants    one trap after another taken out of the code, on the double: does its test turn red
 # make wheel      dist/*.whl by way of the source distribution, checked by auditwheel and abi3audit
@@ -17,6 +18,7 @@ PYTHON ?= python3
 STAGE ?= all
 RESULTS ?= build/gpu
 ARGS ?=
+PROGRAMS ?=
 # More than four would wait for memory: some tests add gigabytes.
 WORKERS ?= $(shell n=$$(nproc); echo $$((n < 4 ? n : 4)))
 # Each worker begins with a stretch of its own, so that what a file's tests share is made once. A worker that dies fails
@@ -84,7 +86,7 @@ sanitize: $(VENV)/$(TAG).test
 	! cat $(REPORTS).* 2>/dev/null && exit $$status
 
 tsan: $(VENV)/$(TAG).test
-	$(NATIVE) --variant tsan --run ctests
+	$(NATIVE) --variant tsan --run --only "$(PROGRAMS)" ctests
 
 aarch64: $(VENV)/$(TAG).test
 	$(NATIVE) --variant aarch64 --run ctests

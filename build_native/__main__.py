@@ -1,4 +1,4 @@
-"""Brings compiled things up to date: python -m build_native [--variant VARIANT] [--run] TARGET ...
+"""Brings compiled things up to date: python -m build_native [--variant VARIANT] [--run] [--only NAMES] TARGET ...
 
 extension        vecadd/_core.*.so in the tree, with the CUDA runtime inside (release only; other variants: in build/)
 double           build/double/_core.abi3.so, the module on the CUDA-runtime double
@@ -10,7 +10,7 @@ requirements     prints what to install before building without isolation
 
 The variants are release, asan (AddressSanitizer and UndefinedBehaviorSanitizer), tsan (ThreadSanitizer) and
 aarch64 (the host's C tests by a cross compiler, run by qemu-aarch64); all but release lie in build/VARIANT. --run runs
-the programs that were built; they pass by exit status 0.
+the programs that were built; they pass by exit status 0. --only "threads memory": of the C tests, those alone.
 """
 
 import argparse
@@ -20,7 +20,7 @@ import subprocess
 import sys
 import time
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -45,6 +45,10 @@ def _double(variant: str) -> list[Path]:
     return []
 
 
+def _ctests(variant: str, only: Sequence[str] = ()) -> list[Path]:
+    return Build(variant).ctests(only)
+
+
 def _warnings(variant: str) -> list[Path]:
     if said := Build(variant).warnings():
         raise BuildError("\n".join([*said, f"warnings: {len(said)} files"]))
@@ -61,7 +65,7 @@ def _requirements(_variant: str) -> list[Path]:
 TARGETS: dict[str, Callable[[str], list[Path]]] = {
     "extension": _extension,
     "double": _double,
-    "ctests": lambda variant: Build(variant).ctests(),
+    "ctests": _ctests,
     "conformance": lambda variant: Build(variant).conformance(),
     "conformance-gpu": lambda variant: Build(variant).conformance_gpu(),
     "requirements": _requirements,
@@ -77,9 +81,15 @@ def main() -> int:
     parser.add_argument("targets", nargs="+", metavar="TARGET", choices=sorted(TARGETS))
     parser.add_argument("--variant", choices=sorted(VARIANTS), default="release")
     parser.add_argument("--run", action="store_true")
+    parser.add_argument("--only", type=str.split, metavar="NAMES")
     arguments = parser.parse_args()
+    if arguments.only and arguments.targets != ["ctests"]:
+        parser.error("--only is for ctests alone")
     try:
-        programs = [path for target in arguments.targets for path in TARGETS[target](arguments.variant)]
+        if arguments.only:
+            programs = _ctests(arguments.variant, arguments.only)
+        else:
+            programs = [path for target in arguments.targets for path in TARGETS[target](arguments.variant)]
     except (BuildError, toolkit.ToolkitError) as error:
         print(error, file=sys.stderr)
         return 1

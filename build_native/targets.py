@@ -53,11 +53,15 @@ class Build:
         run([link])
         return ROOT / link.output
 
-    def ctests(self) -> list[Path]:
-        """One program a file of tests/c: the core without Python, on the double. Without CUDA those of the host."""
-        if self.cuda:
-            return self._programs("tests", flags.TESTS, self._core() + self._double())
-        return self._programs("tests", flags.HOST_TESTS, self._core())
+    def ctests(self, names: Iterable[str] = ()) -> list[Path]:
+        """One program a file of tests/c: the core without Python, on the double. Without CUDA those of the host.
+        With names, those alone: "threads" is tests/c/test_threads.c."""
+        patterns = flags.TESTS if self.cuda else flags.HOST_TESTS
+        if names:
+            patterns = tuple(f"tests/c/test_{name}.c" for name in names)
+        if missing := [pattern for pattern in patterns if not flags.sources([pattern])]:
+            raise BuildError(f"there is no {', no '.join(missing)}")
+        return self._programs("tests", patterns, self._core() + (self._double() if self.cuda else []))
 
     def conformance(self) -> list[Path]:
         """The double's rules, one program a file, held against the double."""

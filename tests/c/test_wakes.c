@@ -1,0 +1,235 @@
+/* The host's threads sleep on futexes, whose waits may end without a wake: by a signal, or for no reason. This file's
+ * syscall() stands in for the C library's, so that waits can be made to end early; all else goes to the kernel. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "check.h"
+#include "cpus.h"
+#include "threads.h"
+
+enum { ALL_LIE = 1, ARGUMENTS = 6 };
+
+static atomic_uint lies;      /* one wait in so many ends at once; 0: none */
+static atomic_int lied, real; /* waits */
+static _Thread_local unsigned waits;
+
+/* A call of the kernel's has six arguments at most; what the caller did not give, it does not read. */
+long
+syscall(long number, ...)
+{
+    long argument[ARGUMENTS];
+    va_list arguments;
+    va_start(arguments, number);
+    for (int i = 0; i < ARGUMENTS; i++)
+        argument[i] = va_arg(arguments, long);
+    va_end(arguments);
+    if (number == SYS_futex && argument[1] == FUTEX_WAIT_PRIVATE) {
+        static const int errors[] = {0, EINTR, EAGAIN};
+        const unsigned lie = atomic_load(&lies);
+        if (lie && ++waits % lie == 0) {
+            atomic_fetch_add(&lied, 1);
+            errno = errors[waits / lie % 3];
+            return errno ? -1 : 0;
+        }
+        atomic_fetch_add(&real, 1);
+    }
+    long (*const real_syscall)(long, ...) = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
+    return real_syscall(number, argument[0], argument[1], argument[2], argument[3], argument[4], argument[5]);
+}
+
+static void
+sleep_us(long us)
+{
+    nanosleep(&(struct timespec){.tv_nsec = us * 1000}, NULL);
+}
+
+/* ---- signals */
+
+enum { BLOCKS = 8, SIGNALS = 50 };
+
+struct held {
+    pthread_t caller;
+    atomic_int done; /* blocks */
+    atomic_bool begun;
+};
+
+static atomic_int signals_seen;
+
+static void
+see_signal(int number)
+{
+    (void)number;
+    atomic_fetch_add(&signals_seen, 1);
+}
+
+/* Worker 1 has one block, and sends the caller signals for 20 ms. The caller begins no block before, and has nothing
+ * left to do but to wait for that one. */
+static void
+signal_the_caller(void *context, size_t begin, size_t end, int worker)
+{
+    struct held *held = context;
+    (void)begin, (void)end;
+    if (worker == 1 && !atomic_exchange(&held->begun, true))
+        for (int i = 0; i < SIGNALS; i++) {
+            sleep_us(400);
+            pthread_kill(held->caller, SIGUSR1);
+        }
+    for (int i = 0; i < 100000 && !atomic_load(&held->begun); i++)
+        sleep_us(100);
+    atomic_fetch_add(&held->done, 1);
+}
+
+static void
+a_caller_that_signals_wake_waits_on_for_its_workers(void)
+{
+    const struct sigaction no_restart = {.sa_handler = see_signal};
+    CHECK(sigaction(SIGUSR1, &no_restart, NULL) == 0);
+    for (int i = 0; i < 10; i++) {
+        struct held held = {.caller = pthread_self()};
+        threads_run(2, BLOCKS, 1, signal_the_caller, &held);
+        CHECK(atomic_load(&held.done) == BLOCKS, "returned after %d blocks", atomic_load(&held.done));
+        threads_stop(); /* a worker that is still in its block ends it before `held` is gone */
+    }
+    CHECK(atomic_load(&signals_seen) > 10, "%d", atomic_load(&signals_seen));
+    CHECK(atomic_load(&real) > 0, "no thread slept");
+}
+
+/* ---- waits that end for no reason */
+
+enum { MANY = 300, WORKERS = 4 };
+
+struct visits {
+    atomic_int of[MANY];
+    atomic_bool over;
+    atomic_int late; /* blocks that began after their job had ended */
+    atomic_uint workers;
+};
+
+static void
+visit(void *context, size_t begin, size_t end, int worker)
+{
+    struct visits *visits = context;
+    if (atomic_load(&visits->over))
+        atomic_fetch_add(&visits->late, 1);
+    for (size_t i = begin; i < end; i++)
+        atomic_fetch_add(&visits->of[i], 1);
+    atomic_fetch_or(&visits->workers, 1u << worker);
+    if (begin % 16 == 0)
+        sleep_us(100);
+}
+
+/* Jobs one after the other, with pauses in which workers fall asleep. Returns which workers took part in any. */
+static unsigned
+run_jobs(int jobs)
+{
+    static struct visits visits; /* not on the stack: a worker that is late would write there */
+    unsigned workers = 0;
+    for (int job = 0; job < jobs; job++) {
+        for (int i = 0; i < MANY; i++)
+            atomic_store(&visits.of[i], 0);
+        atomic_store(&visits.workers, 0);
+        atomic_store(&visits.over, false);
+        threads_run(WORKERS, MANY, 1, visit, &visits);
+        atomic_store(&visits.over, true);
+        if (job % 3 == 0)
+            sleep_us(300);
+        bool once = true;
+        for (int i = 0; i < MANY; i++)
+            once = once && atomic_load(&visits.of[i]) == 1;
+        CHECK(once, "job %d", job);
+        workers |= atomic_load(&visits.workers);
+    }
+    CHECK(atomic_load(&visits.late) == 0, "%d", atomic_load(&visits.late));
+    return workers;
+}
+
+static void
+jobs_are_done_once_where_waits_end_for_no_reason(void)
+{
+    static const unsigned shares[] = {ALL_LIE, 2, 3, 7};
+    for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
+        atomic_store(&lies, shares[i]);
+        atomic_store(&lied, 0);
+        CHECK(run_jobs(40) == (1u << WORKERS) - 1, "all take part");
+        CHECK(atomic_load(&lied) > 0);
+    }
+}
+
+static void
+mark(void *context, size_t begin, size_t end, int worker)
+{
+    (void)begin, (void)end;
+    sleep_us(100);
+    atomic_fetch_or((atomic_uint *)context, 1u << worker);
+}
+
+static void
+mark_nothing(void *context, size_t begin, size_t end, int worker)
+{
+    (void)context, (void)begin, (void)end, (void)worker;
+}
+
+/* Who takes part in a short job, right after a long one or some time later. */
+static unsigned
+workers_of_a_short_job(long after_us)
+{
+    atomic_uint workers = 0;
+    threads_run(2, 8, 1, mark, &workers);
+    if (after_us)
+        sleep_us(after_us);
+    atomic_store(&workers, 0);
+    threads_run_short(2, 8, 1, mark, mark_nothing, &workers);
+    return atomic_load(&workers);
+}
+
+/* Short jobs go to the workers that are awake, and are the caller's alone where none is. */
+static void
+workers_that_woke_for_nothing_are_counted_right(void)
+{
+    atomic_store(&lies, 2);
+    run_jobs(20);
+    atomic_store(&lies, 0);
+    run_jobs(1);
+    sleep_us(50000);
+    CHECK(workers_of_a_short_job(50000) == 0, "all sleep");
+
+    atomic_uint workers = 0;
+    sleep_us(50000);
+    for (int i = 0; i < 100000 && !(atomic_load(&workers) & 2); i++)
+        threads_run_short(2, 64, 1, mark, mark_nothing, &workers);
+    CHECK(atomic_load(&workers) & 2, "a burst wakes one");
+
+    unsigned seen = 0;
+    for (int i = 0; i < 5000 && !(seen & 2); i++)
+        seen |= workers_of_a_short_job(0);
+    CHECK(seen & 2 || cpus_usable() < 2, "one that spins takes part");
+}
+
+static void
+workers_end_where_waits_end_for_no_reason(void)
+{
+    atomic_store(&lies, ALL_LIE);
+    for (int i = 0; i < 10; i++) {
+        run_jobs(2);
+        threads_stop();
+    }
+    CHECK(atomic_load(&lied) > 0);
+}
+
+int
+main(void)
+{
+    RUN(a_caller_that_signals_wake_waits_on_for_its_workers);
+    RUN(jobs_are_done_once_where_waits_end_for_no_reason);
+    RUN(workers_that_woke_for_nothing_are_counted_right);
+    RUN(workers_end_where_waits_end_for_no_reason);
+    return check_report();
+}
