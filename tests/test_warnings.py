@@ -12,6 +12,7 @@ import warnings
 import numpy as np
 import pytest
 from arrays import BFLOAT16, DTYPES, NUMPY_FLOATS, assert_same_values, at_offset, fill_guards, lane, tame_values
+from covering import covering
 
 import vecadd
 
@@ -32,7 +33,15 @@ def transfer(a, b, **keywords):
     return vecadd.add(a, b, device="cuda", **keywords)
 
 
-@pytest.fixture(params=[host, numpy_route, transfer], ids=lambda route: route.__name__)
+ROUTES = [host, numpy_route, transfer]
+
+
+def label(value):
+    """A parameter's part of a test's name."""
+    return "+".join(value) if isinstance(value, list) else getattr(value, "__name__", str(value))
+
+
+@pytest.fixture(params=ROUTES, ids=label)
 def route(request):
     """add by one route; the transfer's needs a device."""
     if request.param is transfer:
@@ -105,9 +114,12 @@ def events(add, mode, capsys):
     return heard, out
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("dtype", FLOATS, ids=str)
-@pytest.mark.parametrize("names", [[name] for name in TROUBLE] + [["overflow", "invalid"]], ids="+".join)
+@pytest.mark.parametrize(
+    ("route", "names", "dtype", "mode"),
+    covering(2, ROUTES, [[name] for name in TROUBLE] + [["overflow", "invalid"]], FLOATS, MODES),
+    indirect=["route"],
+    ids=label,
+)
 def test_flags_are_reported_as_numpy_reports_them(route, names, dtype, mode, capsys):
     a, b = with_trouble(dtype, 1000, 555, names)
     heard, got = events(lambda: route(a, b), mode, capsys)
@@ -116,10 +128,12 @@ def test_flags_are_reported_as_numpy_reports_them(route, names, dtype, mode, cap
     assert (got is None) == (want is None)
 
 
-@pytest.mark.parametrize("dtype", FLOATS, ids=str)
-@pytest.mark.parametrize("name", TROUBLE)
-@pytest.mark.parametrize("n", SIZES)
-@pytest.mark.parametrize("where", ["first", "middle", "last"])
+@pytest.mark.parametrize(
+    ("route", "where", "n", "name", "dtype"),
+    covering(3, ROUTES, ["first", "middle", "last"], SIZES, list(TROUBLE), FLOATS),
+    indirect=["route"],
+    ids=label,
+)
 def test_one_lane_anywhere_is_heard_once(route, where, n, name, dtype, capsys):
     lanes = n * dtype.itemsize // lane(dtype).itemsize
     at = {"first": 0, "middle": lanes // 2, "last": lanes - 1}[where]
@@ -130,9 +144,9 @@ def test_one_lane_anywhere_is_heard_once(route, where, n, name, dtype, capsys):
     assert len(heard[0]) == 1
 
 
-@pytest.mark.parametrize("n", SIZES)
-@pytest.mark.parametrize("dtype", FLOATS, ids=str)
-@pytest.mark.parametrize("name", QUIET)
+@pytest.mark.parametrize(
+    ("route", "name", "dtype", "n"), covering(2, ROUTES, list(QUIET), FLOATS, SIZES), indirect=["route"], ids=label
+)
 def test_infinities_quiet_nans_and_subnormals_are_silent(route, name, dtype, n, capsys):
     a, b = with_trouble(dtype, n, n // 2, [name])
     heard, _ = events(lambda: route(a, b), "raise", capsys)
@@ -161,9 +175,12 @@ def test_bfloat16_rounding_to_infinity_is_silent(route, capsys):
     assert np.isinf(got).all()
 
 
-@pytest.mark.parametrize("dtype", FLOATS, ids=str)
-@pytest.mark.parametrize("names", [["overflow"], ["invalid"]], ids=str)
-@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize(
+    ("route", "n", "names", "dtype"),
+    covering(2, ROUTES, SIZES, [["overflow"], ["invalid"]], FLOATS),
+    indirect=["route"],
+    ids=label,
+)
 def test_floating_point_error_comes_after_the_sum_is_written(route, n, names, dtype):
     a, b = with_trouble(dtype, n, n - 1, names)
     out = np.zeros(n, dtype)
@@ -219,8 +236,9 @@ def test_memory_beside_the_operands_raises_no_flags(dtype, capsys):
         assert heard == ([], [], [], "")
 
 
-@pytest.mark.parametrize("n", [10, 1000, 2**20])
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize(
+    ("route", "dtype", "n"), covering(2, ROUTES, DTYPES, [10, 1000, 2**20]), indirect=["route"], ids=label
+)
 def test_what_the_caller_computed_before_is_not_reported(route, dtype, n):
     a = tame_values(dtype, n)
     huge = float(np.finfo(np.float64).max)
