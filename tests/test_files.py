@@ -228,6 +228,52 @@ def test_a_target_that_is_no_file_is_refused(folder: Path) -> None:
         add_files(folder / "a.npy", folder / "b.npy", folder / "d.npy")
 
 
+WITHOUT_PRIVILEGES = """
+    import os, sys
+    from vecadd.files import add_files
+    if os.geteuid() == 0:
+        os.setgroups([])
+        os.setgid(65534)
+        os.setuid(65534)
+    try:
+        add_files(*sys.argv[1:])
+    except PermissionError as error:
+        print(error.filename, error.strerror)
+"""
+
+
+@pytest.fixture
+def open_folder(folder: Path) -> Iterator[Path]:
+    """A folder as `folder`, in which every user may make and rename files."""
+    with TemporaryDirectory() as name:
+        place = Path(name)
+        place.chmod(0o777)
+        for file in folder.iterdir():
+            (place / file.name).write_bytes(file.read_bytes())
+            (place / file.name).chmod(0o644)
+        yield place
+
+
+@pytest.mark.parametrize(("name", "mode"), [("c.npy", 0o444), ("c.npy", 0o000), ("a.npy", 0o000), ("b.npy", 0o200)])
+def test_a_write_protected_target_and_a_read_protected_input_are_refused(
+    name: str, mode: int, open_folder: Path
+) -> None:
+    """The folder would let the target be replaced."""
+    before = {path.name: path.read_bytes() for path in open_folder.iterdir()}
+    (open_folder / name).chmod(mode)
+    result = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(WITHOUT_PRIVILEGES), *(str(open_folder / x) for x in sorted(before))],
+        env=child_environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert str(open_folder / name) in result.stdout
+    assert stat.S_IMODE((open_folder / name).stat().st_mode) == mode
+    (open_folder / name).chmod(0o644)
+    assert {path.name: path.read_bytes() for path in open_folder.iterdir()} == before
+
+
 def test_a_folder_that_is_not_there_is_named(folder: Path, temporary: str) -> None:
     with pytest.raises(FileNotFoundError, match="nowhere"):
         add_files(folder / "a.npy", folder / "b.npy", folder / "nowhere" / "c.npy")

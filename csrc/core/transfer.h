@@ -66,8 +66,8 @@ size_t transfer_most_chunks(size_t bytes);
 /* Pinned operands of at most so many bytes each go by zero-copy; routes.c sets it from the calibration. */
 void transfer_set_zero_copy(size_t most_bytes);
 
-/* Whether all of [memory, memory + bytes) looks pinned, by its two ends; false where the driver cannot say. For a
- * process that uses CUDA. */
+/* Whether all of [memory, memory + bytes) is pinned, as one allocation or registration; false where the driver cannot
+ * say. For a process that uses CUDA. */
 bool transfer_memory_pinned(const void *memory, size_t bytes);
 
 /* Frees the ring, the slots and the streams, and returns the bytes of their page-locked memory; the next transfer makes

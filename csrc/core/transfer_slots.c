@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "device.h"
+#include "device_state.h"
 #include "kernels.h"
 #include "runtime.h"
 
@@ -34,7 +35,23 @@ transfer_cuda_fail(struct transfer *job, cudaError_t error, const char *call)
     return transfer_fail(job, &status);
 }
 
-/* What lies between the two ends is taken for granted. */
+/* Whether memory with two pinned ends is one allocation or registration. A copy fails that leaves one, into another or
+ * into ordinary memory between two. Where the driver tells no range, the ends answer for what lies between them. */
+static bool
+is_one_range(const void *memory, size_t bytes)
+{
+    struct status status;
+    CUdeviceptr begin = 0;
+    size_t size = 0;
+    CUpointer_attribute names[] = {CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE};
+    void *values[] = {&begin, &size};
+    const uintptr_t at = (uintptr_t)memory;
+    device_pointer_attributes *const attributes = device_attributes_of_pointers(&status);
+    if (!attributes || attributes(2, names, values, at) != CUDA_SUCCESS || size == 0)
+        return true;
+    return at - begin < size && bytes <= size - (at - begin);
+}
+
 static cudaError_t
 find_memory(const void *memory, size_t bytes, struct transfer_memory *found)
 {
@@ -44,8 +61,8 @@ find_memory(const void *memory, size_t bytes, struct transfer_memory *found)
         error = cudaPointerGetAttributes(&last, (const unsigned char *)memory + bytes - 1);
     if (error != cudaSuccess)
         return error;
-    found->pinned = first.type == cudaMemoryTypeHost && last.type == cudaMemoryTypeHost;
-    /* Memory that was registered in two pieces need not be one piece to a kernel. */
+    found->pinned = first.type == cudaMemoryTypeHost && last.type == cudaMemoryTypeHost && is_one_range(memory, bytes);
+    /* What is registered in two pieces need not be one piece to a kernel. */
     const bool whole = found->pinned && first.devicePointer && last.devicePointer &&
                        (size_t)((char *)last.devicePointer - (char *)first.devicePointer) == bytes - 1;
     found->device = whole ? first.devicePointer : NULL;

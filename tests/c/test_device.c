@@ -55,6 +55,39 @@ accepts_pointers_inside_allocations(void)
     CHECK(double_calls("cudaGetDevice") == 0);
 }
 
+/* What the driver has said of a first pointer answers for the next ones that lie in it, and for no byte beside it. */
+static void
+a_known_range_answers_for_what_lies_in_it_alone(void)
+{
+    struct status status;
+    int device = -1;
+    char *memory = double_device_malloc(1, 4096);
+    struct device_range known = {0};
+    CHECK(device_check_pointer_near(memory + 16, 16, "a", &known, &device, &status) == 0, "%s", status.text);
+    CHECK(known.begin == (uintptr_t)memory && known.end == (uintptr_t)memory + 4096 && known.device == 1);
+
+    const struct {
+        long offset;
+        size_t bytes;
+    } inside[] = {{0, 4096}, {0, 1}, {4095, 1}, {1, 4095}},
+      beyond[] = {{0, 4097}, {1, 4096}, {4095, 2}, {4096, 1}, {-1, 2}, {-1, 1}, {-1, 4098}, {1, SIZE_MAX}};
+    const long asked = double_calls("cuPointerGetAttributes");
+    for (size_t i = 0; i < sizeof inside / sizeof *inside; i++) {
+        device = -1;
+        CHECK(device_check_pointer_near(memory + inside[i].offset, inside[i].bytes, "a", &known, &device, &status) ==
+              0);
+        CHECK(device == 1, "case %zu", i);
+    }
+    CHECK(double_calls("cuPointerGetAttributes") == asked);
+    for (size_t i = 0; i < sizeof beyond / sizeof *beyond; i++) {
+        struct device_range near = known;
+        CHECK(device_check_pointer_near(memory + beyond[i].offset, beyond[i].bytes, "b", &near, &device, &status) < 0,
+              "case %zu", i);
+        CHECK(status.code == STATUS_VALUE && strncmp(status.text, "b: ", 3) == 0, "%s", status.text);
+    }
+    double_device_free(memory);
+}
+
 static void
 refuses_pointers_that_no_kernel_may_use(void)
 {
@@ -250,6 +283,7 @@ main(void)
     RUN(describes_the_devices);
     RUN(refuses_ordinals_that_do_not_exist);
     RUN(accepts_pointers_inside_allocations);
+    RUN(a_known_range_answers_for_what_lies_in_it_alone);
     RUN(refuses_pointers_that_no_kernel_may_use);
     RUN(a_device_that_did_not_start_is_tried_again);
     RUN(versions_that_are_not_told_leave_no_error);

@@ -62,6 +62,56 @@ pinned_memory_is_added_in_every_way(void)
     }
 }
 
+/* Adds with an array whose first and last bytes are page-locked, so many of each. */
+static void
+add_registered(size_t first, size_t second, enum transfer_way way, bool pinned)
+{
+    struct status status;
+    unsigned fp_flags = 99;
+    enum { N = 4096, BYTES = N * sizeof(float) };
+    struct arrays arrays = arrays_new(LANE_F32, N, 6);
+    const struct transfer_options options = {.way = way};
+    char *memory = arrays.a;
+    double_reset(3);
+    CHECK(cudaHostRegister(memory, first, cudaHostRegisterPortable) == cudaSuccess);
+    CHECK(!second || cudaHostRegister(memory + BYTES - second, second, cudaHostRegisterPortable) == cudaSuccess);
+    CHECK(transfer_memory_pinned(memory, BYTES) == pinned, "%zu and %zu bytes", first, second);
+    CHECK(transfer_add_with(&arrays.plan, &options, &fp_flags, &status) == 0, "%s", status.text);
+    CHECK(holds_sum(&arrays) && double_faults() == 0, "%zu and %zu bytes", first, second);
+    CHECK((double_calls("cudaMemcpyAsync") == 0) == (pinned && way == TRANSFER_BEST), "%zu and %zu", first, second);
+    CHECK(cudaHostUnregister(memory) == cudaSuccess);
+    CHECK(!second || cudaHostUnregister(memory + BYTES - second) == cudaSuccess);
+    arrays_free(&arrays);
+}
+
+static void
+registered_memory_is_pinned_where_it_is_one_piece(void)
+{
+    enum { BYTES = 4096 * sizeof(float) };
+    const enum transfer_way ways[] = {TRANSFER_BEST, TRANSFER_COPIES};
+    for (int i = 0; i < 2; i++) {
+        add_registered(BYTES, 0, ways[i], true);
+        add_registered(BYTES - 1, 0, ways[i], false);
+        add_registered(BYTES / 2, 0, ways[i], false);
+        add_registered(BYTES / 2, BYTES / 2, ways[i], false); /* side by side */
+        add_registered(BYTES - 1, 1, ways[i], false);
+        add_registered(BYTES / 4, BYTES / 4, ways[i], false); /* ordinary memory between them */
+    }
+}
+
+static void
+a_part_of_pinned_memory_is_pinned(void)
+{
+    struct status status;
+    char *memory = NULL;
+    CHECK(pinned_allocate(4096, (void **)&memory, &status) == 0, "%s", status.text);
+    CHECK(transfer_memory_pinned(memory, 4096) && transfer_memory_pinned(memory, 1));
+    CHECK(transfer_memory_pinned(memory + 1, 4095) && transfer_memory_pinned(memory + 4095, 1));
+    CHECK(!transfer_memory_pinned(memory + 4095, 2) && !transfer_memory_pinned(memory, 4097));
+    CHECK(!transfer_memory_pinned(memory - 1, 2) && !transfer_memory_pinned(memory + 4096, 1));
+    pinned_release(memory, 4096);
+}
+
 static void
 the_calibration_says_how_small_is_small(void)
 {
@@ -562,6 +612,8 @@ main(void)
     setenv("VECADD_NUM_THREADS", "3", 1); /* several sets of slots on any machine */
     RUN(adds_every_lane_in_every_mix_of_memory);
     RUN(pinned_memory_is_added_in_every_way);
+    RUN(registered_memory_is_pinned_where_it_is_one_piece);
+    RUN(a_part_of_pinned_memory_is_pinned);
     RUN(the_calibration_says_how_small_is_small);
     RUN(chunk_boundaries_are_seamless);
     RUN(chunks_stop_growing);

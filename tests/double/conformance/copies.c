@@ -127,6 +127,29 @@ test_pinned_copies_are_done_when_their_stream_is(void)
 }
 
 static void
+test_a_copy_that_leaves_registered_memory_is_refused(void)
+{
+    enum { PAGE = 4096 };
+    char *host = aligned_alloc(PAGE, 4 * PAGE);
+    void *device;
+    cudaStream_t stream;
+    memset(host, 5, 4 * PAGE);
+    CHECK(cudaMalloc(&device, 4 * PAGE) == cudaSuccess && cudaStreamCreate(&stream) == cudaSuccess);
+    CHECK(cudaHostRegister(host, PAGE, cudaHostRegisterPortable) == cudaSuccess);
+    CHECK(cudaHostRegister(host + 3 * PAGE, PAGE, cudaHostRegisterPortable) == cudaSuccess);
+    CHECK(cudaMemcpyAsync(device, host, PAGE, cudaMemcpyHostToDevice, stream) == cudaSuccess);
+    CHECK(cudaMemcpyAsync(device, host, 2 * PAGE, cudaMemcpyHostToDevice, stream) == cudaErrorInvalidValue);
+    CHECK(cudaMemcpyAsync(device, host, 4 * PAGE, cudaMemcpyHostToDevice, stream) == cudaErrorInvalidValue);
+    CHECK(cudaMemcpyAsync(host, device, 4 * PAGE, cudaMemcpyDeviceToHost, stream) == cudaErrorInvalidValue);
+    cudaGetLastError();
+    CHECK(cudaStreamSynchronize(stream) == cudaSuccess);
+    CHECK(cudaHostUnregister(host) == cudaSuccess && cudaHostUnregister(host + 3 * PAGE) == cudaSuccess);
+    cudaStreamDestroy(stream);
+    cudaFree(device);
+    free(host);
+}
+
+static void
 test_a_blocking_copy_to_pinned_memory_has_arrived(void)
 {
     unsigned char *received;
@@ -151,6 +174,7 @@ main(void)
     RUN(test_a_kind_that_does_not_fit_is_refused);
     RUN(test_a_pageable_source_may_change_at_once);
     RUN(test_pinned_copies_are_done_when_their_stream_is);
+    RUN(test_a_copy_that_leaves_registered_memory_is_refused);
     RUN(test_a_blocking_copy_to_pinned_memory_has_arrived);
     return check_report();
 }

@@ -79,6 +79,23 @@ test_pinned_memory_is_host_memory(void)
     CHECK(cudaFreeHost(memory) == cudaSuccess);
 }
 
+/* Each registration is a range of its own, also beside another one. */
+static void
+test_registered_memory_has_a_range(void)
+{
+    char *memory = aligned_alloc(4096, 4 * 4096);
+    CHECK(cudaHostRegister(memory, 2 * 4096, cudaHostRegisterPortable) == cudaSuccess);
+    CHECK(cudaHostRegister(memory + 2 * 4096, 4096, cudaHostRegisterPortable) == cudaSuccess);
+    const struct answer first = ask(entry_point(), memory + 2 * 4096 - 1);
+    const struct answer second = ask(entry_point(), memory + 2 * 4096);
+    CHECK(first.type == CU_MEMORYTYPE_HOST && second.type == CU_MEMORYTYPE_HOST);
+    CHECK(first.start == (CUdeviceptr)memory && first.bytes == 2 * 4096, "%zu", first.bytes);
+    CHECK(second.start == (CUdeviceptr)memory + 2 * 4096 && second.bytes == 4096, "%zu", second.bytes);
+    CHECK(ask(entry_point(), memory + 3 * 4096).type == 0);
+    CHECK(cudaHostUnregister(memory) == cudaSuccess && cudaHostUnregister(memory + 2 * 4096) == cudaSuccess);
+    free(memory);
+}
+
 static void
 test_ordinary_memory_is_unknown(void)
 {
@@ -154,6 +171,7 @@ main(void)
     RUN(test_a_device_pointer_has_a_range);
     RUN(test_pool_memory_has_a_range);
     RUN(test_pinned_memory_is_host_memory);
+    RUN(test_registered_memory_has_a_range);
     RUN(test_ordinary_memory_is_unknown);
     RUN(test_freed_memory_is_unknown);
     RUN(test_any_thread_may_ask);
