@@ -56,7 +56,7 @@ class Build:
     def ctests(self, names: Iterable[str] = ()) -> list[Path]:
         """One program a file of tests/c: the core without Python, on the double. Without CUDA those of the host.
         With names, those alone: "threads" is tests/c/test_threads.c."""
-        patterns = flags.TESTS if self.cuda else flags.HOST_TESTS
+        patterns: tuple[str, ...] = flags.TESTS if self.cuda else flags.HOST_TESTS
         if names:
             patterns = tuple(f"tests/c/test_{name}.c" for name in names)
         if missing := [pattern for pattern in patterns if not flags.sources([pattern])]:

@@ -1,7 +1,7 @@
 """While a stream's queue is full, no call keeps the GIL: the queue may hold a Python function that wants it.
 
-CuPy's launch_host_func queues such functions, and the queue empties only when they have run. On an H200 a call that waits
-for room keeps others waiting, on any stream, that make or destroy an event, a stream or a graph, or allocate.
+CuPy's launch_host_func queues such functions, and the queue empties only when they have run. On an H200 a call that
+waits for room keeps others waiting, on any stream, that make or destroy an event, a stream or a graph, or allocate.
 """
 
 import pytest

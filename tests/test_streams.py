@@ -245,12 +245,11 @@ def test_sums_on_the_per_thread_stream_are_used_in_any_thread(order, driver, for
         return vecadd.add_many([p], [q], **keywords)[0] if many else vecadd.add(p, q, **keywords)
 
     with captured_by_a_third_thread(captures):
-        first = add(x, y, stream=PER_THREAD)
-        second = in_another_thread(lambda: add(first, first))
-        third = in_another_thread(lambda: add(first, second, stream=PER_THREAD))
-        fourth = in_another_thread(lambda: add(third, first, stream=stream))
-        del first, second
-        del third
+        sums = [add(x, y, stream=PER_THREAD)]
+        sums.append(in_another_thread(lambda: add(sums[0], sums[0])))
+        sums.append(in_another_thread(lambda: add(sums[0], sums[1], stream=PER_THREAD)))
+        fourth = in_another_thread(lambda: add(sums[2], sums[0], stream=stream))
+        sums.clear()
         got = in_another_thread(lambda: fourth.numpy())
     assert_same_values(got, 8 * a)
 

@@ -166,7 +166,7 @@ class Torch(Library):
         torch.autograd.graph.increment_version(x) takes 0.4 us, 0.2 of them in the function of torch._C that it calls.
         """
         torch = sys.modules["torch"]
-        count = getattr(torch._C, "_increment_version", None)
+        count: Any = getattr(torch._C, "_increment_version", None)
         try:
             count(())  # an older PyTorch's takes one tensor
         except (RuntimeError, TypeError):

@@ -101,11 +101,6 @@ def add_files(a: Name, b: Name, out: Name, *, window: int = WINDOW, progress: Pr
 
 
 def _open_at_once(path: str, flags: int) -> int:
-    """Without O_NONBLOCK, the opening of a pipe waits for its writer."""
-    return os.open(path, flags | os.O_NONBLOCK)
-
-
-def _open_at_once(path: str, flags: int) -> int:
     """Does not wait for the writer of a pipe, which is then refused; to a regular file it makes no difference."""
     return os.open(path, flags | os.O_NONBLOCK)
 

@@ -391,8 +391,8 @@ MUTANTS = (
     Mutant(
         "writes of a plan that torch counts",
         "csrc/py/plan_object.c",
-        "count_write(&self->call, self->objects[ROLE_OUT]) < 0",
-        "false && count_write(&self->call, self->objects[ROLE_OUT]) < 0",
+        "counted = count_write(&self->call, out)",
+        "counted = 0",
         "tests/test_exchange_table.py",
         "counts_its_outs",
     ),
@@ -559,6 +559,8 @@ MUTANTS = (
         "inputs // multiprocessors",
         "tests/test_model.py",
         "uneven_share",
+    ),
+    Mutant(
         "a caller that a signal wakes",
         "csrc/core/threads.c",
         "    while (state == AWAITED) {",
