@@ -52,11 +52,15 @@ def pytest_collection_finish() -> None:
 
 
 def child_environment(**changes: str | None) -> dict[str, str]:
-    """This process's environment for a child that imports the same vecadd; None removes a variable."""
+    """This process's environment for a child that imports the same vecadd; None removes a variable. A child that runs
+    pytest does it with pytest's own plugins and options, whatever this one was started with and is a worker of."""
     path = [str(Path(vecadd.__file__).parents[1]), str(TESTS)]
     if ON_DOUBLE:
         path.insert(0, str(TESTS / "double" / "preload"))
-    merged: dict[str, str | None] = {**os.environ, "PYTHONPATH": os.pathsep.join(path), **changes}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    merged: dict[str, str | None] = {
+        **inherited, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": os.pathsep.join(path), **changes
+    }  # fmt: skip
     return {name: value for name, value in merged.items() if value is not None}
 
 

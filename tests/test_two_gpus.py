@@ -292,7 +292,9 @@ class Numba:
         return x.gpu_data.context.device.id if hasattr(x.gpu_data, "context") else SECOND
 
     def host(self, x):
-        return x.copy_to_host()
+        # Numba copies in its current context, which reads no stream-ordered memory of another device.
+        with self.cuda.gpus[self.device(x)]:
+            return x.copy_to_host()
 
 
 LIBRARIES = [Torch, CuPy, JAX, Numba]
