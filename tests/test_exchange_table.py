@@ -311,12 +311,36 @@ def test_tensor_that_needs_its_gradient_is_read_through_the_table_where_none_is_
     np.testing.assert_array_equal(total(out), A + B)
 
 
-def test_negated_out_is_refused(tensor):
-    """One where an imaginary part lies: an element behind where a complex number may begin."""
-    out = Tensor(tensor(np.append(A, A)).memory, A, byte_offset=A.itemsize)
-    out.negated = True
+@pytest.mark.parametrize("start", [0, 1])
+@pytest.mark.parametrize(
+    ("shape", "strides"),
+    [((12,), (2,)), ((1,), (1,)), ((), ()), ((3, 2), (4, 2)), ((3, 1), (4, 1)), ((1, 6), (1, 4))],
+    ids=str,
+)
+def test_a_negated_view_is_found_wherever_it_begins(tensor, shape, strides, start):
+    """An imaginary part's elements are two apart. Others' complex numbers need not be aligned to their size."""
+    x = np.zeros(shape, np.float32)
+    view = Tensor(
+        tensor(np.zeros(30, np.float32)).memory, x, strides=(ctypes.c_int64 * 2)(*strides), byte_offset=4 * start
+    )
+    vecadd.add(tensor(x), tensor(x), view)
+    view.negated = True
     with pytest.raises(ValueError, match="conjugated or negated"):
-        vecadd.add(tensor(A), tensor(B), out)
+        vecadd.add(tensor(x), tensor(x), view)
+
+
+@pytest.mark.parametrize("start", [0, 1])
+@pytest.mark.parametrize(
+    ("shape", "strides"), [((12,), (1,)), ((3, 2), (2, 1)), ((3, 4), (1, 3)), ((3,), (5,))], ids=str
+)
+def test_tensors_that_cannot_be_negated_are_not_asked(tensor, shape, strides, start, monkeypatch):
+    """The question takes as long as all else that is read of a tensor."""
+    monkeypatch.setattr(Tensor, "is_neg", None)
+    x = np.zeros(shape, np.float32)
+    memory = tensor(np.zeros(30, np.float32)).memory
+    view = Tensor(memory, x, strides=(ctypes.c_int64 * 2)(*strides), byte_offset=4 * start)
+    vecadd.add(tensor(x), tensor(x), view)
+    assert Tensor.reads == 3
 
 
 def test_extent_beyond_the_allocation_is_refused(tensor):

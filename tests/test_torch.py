@@ -230,7 +230,7 @@ def test_what_cannot_be_added_is_refused(cuda, make, exception):
 def test_conjugated_and_negated_views_are_what_they_mean(cuda):
     a = torch.tensor([1 + 2j, 3 - 4j], device=cuda)
     assert torch.equal(vecadd.add(a.conj(), a), a.conj() + a)
-    for x in (a.conj().imag, a.conj().imag[1:], a.conj().imag[:1]):
+    for x in (a.conj().imag, a.conj().imag[1:], a.conj().imag[:1], a.conj().imag[1], a.conj().imag.expand(3, 2)):
         assert x.is_neg()
         assert torch.equal(vecadd.add(x.clone(), x), x + x)
         assert torch.equal(vecadd.add_many([x], [x])[0], x + x)
@@ -347,6 +347,43 @@ def test_what_is_broadcast_or_cast_is_torchs_own_sum(call):
 def test_views_on_the_host(view):
     a = torch.arange(1000.0)
     assert torch.equal(vecadd.add(view(a), view(a)), view(a) * 2)
+
+
+VIEWS = [
+    lambda x: x,
+    lambda x: x[1:, ::3],
+    lambda x: x.T,
+    lambda x: x.reshape(-1),
+    lambda x: x.reshape(2, 3, 4, 1),
+    lambda x: x.unfold(1, 3, 1),
+    lambda x: x.diagonal(),
+    lambda x: x.expand(5, *x.shape),
+    lambda x: x[:, None].squeeze(),
+    lambda x: x.unflatten(1, (2, 2)),
+    lambda x: x.narrow(1, 1, 2).movedim(0, 1),
+    lambda x: x.split(2)[1],
+    lambda x: x.detach().requires_grad_().detach(),
+    lambda x: x.view_as(x),
+    lambda x: x.swapaxes(0, 1)[2],
+]
+
+
+@pytest.mark.parametrize("base", [lambda z: z.conj(), lambda z: z.conj()[:, 1:].T, lambda z: z.T.conj()[::2]])
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128], ids=str)
+def test_elements_of_negated_views_are_an_even_number_apart(dtype, base):
+    """By which operand_torch.c knows most tensors for none without asking."""
+    x = base(torch.zeros(6, 4, dtype=dtype)).imag
+    asked = 0
+    for view in VIEWS:
+        try:
+            y = view(x)
+        except (IndexError, RuntimeError):  # a shape that is not this base's
+            continue
+        asked += y.is_neg()
+        assert not y.is_neg() or all(
+            stride % 2 == 0 for stride, extent in zip(y.stride(), y.shape, strict=True) if extent > 1
+        )
+    assert asked > 8
 
 
 def test_conjugated_and_negated_views_on_the_host_are_what_they_mean():
