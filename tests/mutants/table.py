@@ -588,4 +588,12 @@ MUTANTS = (
         "    if (whole)",
         "test_host_output_pool",
     ),
+    Mutant(
+        "negated views",
+        "csrc/py/operand_torch.c",
+        "return has_odd_stride(result) || denies",
+        "return true || denies",
+        "tests/test_exchange_table.py",
+        "negated_view",
+    ),
 )
