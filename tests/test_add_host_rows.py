@@ -131,6 +131,15 @@ def test_the_rest_is_numpys(name):
     assert_as_numpy(*operands)
 
 
+@pytest.mark.parametrize("dtype", ["f2", "f4", "c8"])
+def test_the_largest_float_is_the_last_that_no_warning_is_due_for(dtype):
+    """65504 and 3.4e38: what is beyond them is for NumPy to turn into an infinity, and to warn of."""
+    largest = float(np.finfo(dtype).max)
+    for number in (largest, -largest, float(np.nextafter(largest, np.inf)), float(np.nextafter(-largest, -np.inf))):
+        assert route(matrix(dtype), number)["route"] == ("host" if abs(number) == largest else "numpy")
+        assert_as_numpy(matrix(dtype), number)
+
+
 @pytest.mark.parametrize("number", [70_000, -1, 2**80])
 def test_int_that_does_not_fit_is_refused_in_numpys_words(number):
     a = matrix("u2")

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench_rows import META, ROWS, RUNGS
+from bench_rows import META, ROWS, RUNGS, row
 from rich.console import Console
 
-from vecadd.bench import command, formats, opening, terminal
+from vecadd.bench import command, formats, gains, opening, terminal
 from vecadd.bench.tables import parts, tables
 from vecadd.bench.tables.table import Table, columns, markdown
 
@@ -32,6 +32,7 @@ def lines(texts: list[str]) -> str:
     return "\n".join(texts) + "\n"
 
 
+ONE = {"name": "one", "after": None, "changes": ""}
 EVERY = [row for rows in ROWS.values() for row in rows]
 
 FILES: dict[str, Callable[[], str]] = {
@@ -74,6 +75,26 @@ def test_markdown_tables_are_even() -> None:
     bars = [{line.count("|") for line in block.splitlines()} for block in blocks if block.startswith("|")]
     assert len(bars) == len(tables(EVERY))
     assert all(len(counts) == 1 for counts in bars)
+
+
+@pytest.mark.parametrize("fastest", range(3))
+def test_gains_are_over_the_fastest_variant_wherever_it_stands(fastest: int) -> None:
+    step = next(step for step in gains.STEPS if (step.before.rung, step.after.rung) == ("naive", "float4"))
+    variants = [row("ladder", "naive", 1 << 20, 1e-3 if at == fastest else 2e-3) for at in range(3)]
+    rows = [*variants, row("ladder", "float4", 1 << 20, 5e-4)]
+    assert gains.measured(step, rows) == (1 << 20, 2.0)
+    assert gains.measured(step, [replace(rows[-1], seconds=None), *variants]) is None
+
+
+@pytest.mark.parametrize("fastest", range(3))
+def test_the_ladders_gain_is_over_the_fastest_variant_wherever_it_stands(
+    fastest: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parts, "rung_named", {"one": ONE, "two": {**ONE, "after": "one"}}.get)
+    variants = [row("ladder", "one", 1 << 20, 1e-3 if at == fastest else 2e-3) for at in range(3)]
+    (table,) = tables([*variants, row("ladder", "two", 1 << 20, 5e-4)])
+    at = [column.name for column in table.columns].index("gain")
+    assert [line.cells[at] for line in table.lines if line and line.cells[0] == "two"] == ["2 x"]
 
 
 def test_a_bar_in_a_cell_of_markdown_does_not_part_it() -> None:

@@ -137,6 +137,22 @@ def test_a_link_with_independent_directions_is_bound_by_its_uploads() -> None:
     assert limits.link_gbps(to_device=50e9, both=200e9) == pytest.approx(75)
 
 
+@pytest.mark.parametrize("best", range(3))
+def test_the_hosts_bound_is_its_probes_best_round_and_its_typical_way_the_median(
+    best: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds = [4e-6, 3e-6]
+    seconds.insert(best, 1e-6)
+    monkeypatch.setattr(_core, "HostLimit", lambda *arrays: SimpleNamespace(round=iter(seconds).__next__))
+    limit = limits.HostLimit()
+    limit.open({HOST.name: Pattern(FLOAT32).buffers(HOST, 1000, 1)})
+    for _ in seconds:
+        limit.round()
+    limit.close()
+    assert limit.gbps == pytest.approx(12.0)
+    assert limit.typical == 3e-6
+
+
 # Rounds
 
 

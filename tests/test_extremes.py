@@ -48,8 +48,8 @@ def silent() -> Iterator[None]:
 
 
 def halfway(wide: Dtype, narrow: Dtype) -> list[Any]:
-    """Numbers of `wide` in the middle of two neighbours of `narrow`, and the numbers of `wide` beside them. A sum that
-    is rounded twice, to a format in between first, goes wrong beside the middle."""
+    """Numbers of `wide` in the middle of two neighbours of `narrow`, and the numbers of `wide` beside them, where a sum
+    goes wrong that is rounded twice, to a format in between first; and one that is clearly too large."""
     fraction, exponent = FORMAT[narrow]
     one, largest = (2**exponent // 2 - 1) << fraction, ((2**exponent - 1) << fraction) - 1
     found = []
@@ -59,7 +59,8 @@ def halfway(wide: Dtype, narrow: Dtype) -> list[Any]:
             above = 2 * below - np.float64(np.array([pattern - 1], f"u{narrow.itemsize}").view(narrow)[0])
         middle = wide.type((below + above) / 2)
         found += [middle, np.nextafter(middle, wide.type(0)), np.nextafter(middle, wide.type(np.inf))]
-    return found
+    too_large = 1.5 * (above - below) * 2 ** (fraction + 1)
+    return [*found, wide.type(too_large)] if too_large < np.finfo(wide).max else found
 
 
 def extreme_floats(dtype: Dtype) -> Array:
@@ -85,7 +86,7 @@ def extreme_floats(dtype: Dtype) -> Array:
 def extreme_integers(dtype: Dtype) -> Array:
     """The limits, and what lies halfway between two neighbours of a floating-point format of so many digits."""
     limits, width = np.iinfo(dtype), 8 * dtype.itemsize
-    found = {0, 1, 2, limits.max // 2, limits.max // 2 + 1, limits.max - 1, limits.max, 65504, 65519, 65520}
+    found = {0, 1, 2, limits.max // 2, limits.max // 2 + 1, limits.max - 1, limits.max, 65504, 65519, 65520, 98304}
     for digits in (8, 11, 24, 53):
         found |= {2**digits + step for step in (-1, 0, 1, 3)}
         for top in (2 ** (width - 1), 2**63):
@@ -415,8 +416,9 @@ def weak_integers(dtype: Dtype) -> list[int]:
         limits = np.iinfo(dtype)
         return [limits.min - 1, limits.min, -1, 0, 1, limits.max, limits.max + 1, 2**63, 2**64 - 1, 2**64, 10**400]
     largest = 2**128 - 2**103  # halfway between the largest float32 and what comes after it
-    found = [0, 257, 2049, 2051, 65519, 65520, 2**24 + 1, 2**53 + 1, 2**63 - 1, 2**63, 2**64 - 1, 2**64, largest - 1,
-             largest, 2**1023, 2**1024 - 2**970 - 1, 2**1024 - 2**970, 2**1024, 10**400]  # fmt: skip
+    found = [0, 257, 2049, 2051, 65519, 65520, 98304, 2**24 + 1, 2**30 + 2**22 + 1, 2**53 + 1, 2**63 - 1, 2**63,
+             2**64 - 1, 2**64, 3 * 2**127, largest - 1, largest, 2**1023, 2**1024 - 2**970 - 1, 2**1024 - 2**970,
+             2**1024, 10**400]  # fmt: skip
     return found + [-number for number in found]
 
 
