@@ -105,15 +105,18 @@ def test_theory_is_of_the_link_that_could_be_and_not_of_the_one_that_is() -> Non
     measured = Measured()
     for name, unit, value in (
         ("to the device", "GB/s", 26.0),
+        ("both ways", "GB/s", 80.0),
         ("generation", "generation", 5.0),
         ("width", "lanes", 8.0),
     ):
         measured.add("link", name, unit, value)  # type: ignore[arg-type]
     expected.of_machine([replace(H200, link_width=8)], measured)
-    rate, generation, width = measured.rows.values()
+    rate, both, generation, width = measured.rows.values()
     assert rate.expected is not None
+    assert both.expected is not None
     assert rate.expected.value == pytest.approx(63.0, abs=0.1)
-    assert [row.passed for row in (rate, generation, width)] == [False, True, False]
+    assert both.expected.value == pytest.approx(126.0, abs=0.2)
+    assert [row.passed for row in (rate, both, generation, width)] == [False, True, True, False]
 
 
 def test_what_nobody_knows_is_neither_pass_nor_fail() -> None:

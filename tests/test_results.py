@@ -156,6 +156,34 @@ def test_the_conditions_of_a_run_count_its_own_throttling(monkeypatch: pytest.Mo
     assert (conditions["gpu_processes"], conditions["ecc_errors"]) == (2, 3)
 
 
+@pytest.mark.parametrize("first", [True, False])
+def test_one_gpu_in_trouble_is_seen_whichever_it_is(first: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    quiet, troubled = gpu_saying(0), gpu_saying(500_000, 2)
+    monkeypatch.setattr(_nvidia_smi, "query", answering(gpu=[quiet, quiet]))
+    before = machine.conditions_now()
+    monkeypatch.setattr(_nvidia_smi, "query", answering(gpu=[troubled, quiet] if first else [quiet, troubled]))
+    conditions = machine.conditions_since(before)
+    assert conditions["throttled"] == dict.fromkeys(machine.THROTTLING, 0.5)
+    assert conditions["ecc_errors"] == 2
+
+
+@pytest.mark.parametrize(("before", "after", "kept"), [(1, 5, 5), (5, 1, 5), (None, 4, 4), (3, None, 3)])
+def test_a_link_is_as_it_was_when_it_had_work(
+    before: int | None, after: int | None, kept: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An idle GPU's link may go down to generation 1."""
+
+    def saying(generation: int | None) -> list[dict[str, str]]:
+        link = dict.fromkeys(machine.LINK.values(), "16") | {machine.LINK["generation"]: str(generation)}
+        return [{field: value for field, value in link.items() if value != "None"}]
+
+    monkeypatch.setattr(_nvidia_smi, "query", answering(gpu=saying(before)))
+    conditions = machine.conditions_now()
+    monkeypatch.setattr(_nvidia_smi, "query", answering(gpu=saying(after)))
+    (link,) = machine.conditions_since(conditions)["link_width"]
+    assert link == {"generation": kept, "width": 16, "generation_max": 16, "width_max": 16}
+
+
 DESCRIBED = {
     "troubled": (
         {"throttled": {"power cap": 0.25, "heat": 0.0}, "gpu_processes": 3, "ecc_errors": 1},
