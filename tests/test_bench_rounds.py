@@ -328,6 +328,18 @@ def test_predictions_do_not_scale_fixed_costs() -> None:
     assert max(calls) <= 1 << 20
 
 
+def test_predictions_leave_out_the_first_call_which_may_load_a_kernel() -> None:
+    seen: set[int] = set()
+
+    def time(sets: Any) -> float:
+        n = len(sets[0].out)
+        loading = 0.0 if n in seen else 1.0
+        seen.add(n)
+        return loading + n * 1e-6
+
+    assert Predictions().seconds(Contestant("x", HOST, time), Pattern(FLOAT32), 1 << 16) == pytest.approx(0.065536)
+
+
 def test_a_cell_that_does_not_fit_is_left_out_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_host, "memory_available", lambda: 10_000)
     running = measured(cell(contestant("x", add_rightly)))

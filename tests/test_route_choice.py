@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import vecadd
-from vecadd import _core
+from vecadd import _core, _explain
 from vecadd.tune import routes, store
 
 KIB = 1024
@@ -39,7 +39,7 @@ ROWS = [
 HEAD = """
 import os
 import numpy as np, vecadd
-from vecadd import _core
+from vecadd import _core, _explain
 
 def arrays(kib, dtype="float32", memory="ordinary"):
     n = kib * 1024 // np.dtype(dtype).itemsize
@@ -407,6 +407,27 @@ def test_zero_copys_bound_is_the_last_size_before_it_falls_behind(
     assert routes._zero_copy_most(lambda text: None) == most
 
 
+@pytest.mark.parametrize("again", [True, False])
+def test_a_routes_seconds_are_the_median_of_its_turns(monkeypatch: pytest.MonkeyPatch, again: bool) -> None:
+    """Two calls warm each up; where a turn calls twice, the second call is timed."""
+    clock, seconds = [0.0], {"host": [9.0, 9.0], "transfer": [8.0, 8.0]}
+    for taken, turns in ((seconds["host"], (1, 100, 2, 3, 2)), (seconds["transfer"], (4, 1, 5, 50, 6))):
+        for turn in turns:
+            taken += [70.0, turn] if again else [turn]
+
+    def call(name: str) -> Callable[[], None]:
+        taken = iter(seconds[name])
+
+        def run() -> None:
+            clock[0] += next(taken)
+
+        return run
+
+    monkeypatch.setattr(routes, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(routes, "SECONDS_A_SIZE", 0.0)
+    assert routes._turns({name: call(name) for name in seconds}, again) == {"host": 2.0, "transfer": 5.0}
+
+
 def test_the_search_says_from_where_on_each_route_is_the_fastest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(routes, "SIZES", (1 * KIB, 2 * KIB, 4 * KIB, 8 * KIB))
     seconds = {"host": [1.0, 3.0, 2.0, 9.0], "transfer": [2.0, 2.0, 3.0, 8.0]}
@@ -428,6 +449,12 @@ def test_a_route_that_falls_behind_in_between_is_left_there(choosing: Choosing) 
             assert route(a, b, out) == want, (kib, route(a, b, out))
     """
     choosing(code, [(name, gap.get(name, seconds)) for name, seconds in ROWS])
+
+
+def test_a_choice_is_compared_with_the_next_best_route() -> None:
+    predicted = {"host": 4e-3, "transfer": 1e-3, "hybrid": 2e-3}
+    assert "hybrid takes 2.00 x as long" in _explain._measured("transfer", "pinned", predicted)
+    assert "transfer is not ahead by enough to be sure of (0.25 x)" in _explain._measured("host", "ordinary", predicted)
 
 
 def test_explain_refuses_what_add_refuses() -> None:
