@@ -1,6 +1,7 @@
 """The notebooks: they run from top to bottom where there is no GPU, hold no output, and speak of what exists."""
 
 import ast
+import contextlib
 import importlib
 import re
 from collections.abc import Iterator
@@ -16,7 +17,9 @@ nbformat = pytest.importorskip("nbformat")
 nbclient = pytest.importorskip("nbclient")
 pytest.importorskip("matplotlib")
 
-from nbformat import NotebookNode  # noqa: E402  a machine with a GPU may be without it
+from jupyter_client import KernelManager  # noqa: E402  a machine with a GPU may be without it
+from nbformat import NotebookNode  # noqa: E402
+from nbformat.v4 import new_code_cell  # noqa: E402
 
 FOLDER = Path(__file__).resolve().parents[1] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
@@ -35,13 +38,35 @@ def cells(path: Path, kind: str) -> list[NotebookNode]:
     return [cell for cell in read(path).cells if cell.cell_type == kind]
 
 
-def executed(path: Path, monkeypatch: pytest.MonkeyPatch, **environment: str) -> NotebookNode:
-    """The notebook after a kernel of its own has run it, with the tree's vecadd and the warnings that a reader has."""
-    for name, value in child_environment(VECADD_TEST_RUNTIME=None, **environment).items():
-        monkeypatch.setenv(name, value)
+@contextlib.contextmanager
+def started_kernel(recorded: str) -> Iterator[KernelManager]:
+    """A kernel with the tree's vecadd and the warnings that a reader has."""
+    kernel = KernelManager(kernel_name="python3")
+    environment = child_environment(VECADD_TEST_RUNTIME=None, VECADD_RECORDED=recorded)
+    kernel.start_kernel(env=environment, cwd=str(FOLDER))
+    try:
+        yield kernel
+    finally:
+        kernel.shutdown_kernel(now=True)
+
+
+@pytest.fixture(scope="module")
+def kernel() -> Iterator[KernelManager]:
+    """Shared, because a kernel takes two seconds to start and to import what all notebooks import."""
+    with started_kernel(recorded="1") as kernel:
+        yield kernel
+
+
+def executed(path: Path, kernel: KernelManager) -> NotebookNode:
+    """The notebook after the kernel has run it, without a name that an earlier one has left there."""
     notebook = read(path)
-    resources = {"metadata": {"path": str(FOLDER)}}
-    nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3", resources=resources).execute()
+    notebook.cells.insert(0, new_code_cell("%reset -f"))
+    client = nbclient.NotebookClient(notebook, km=kernel, timeout=120)
+    try:
+        client.execute()
+    finally:
+        client.kc.stop_channels()
+    del notebook.cells[0]
     return notebook
 
 
@@ -116,8 +141,8 @@ def test_the_sweeps_and_rungs_that_it_names_exist(path: Path) -> None:
 
 
 @every
-def test_it_runs_without_a_gpu(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    notebook = executed(path, monkeypatch, VECADD_RECORDED="1")
+def test_it_runs_without_a_gpu(path: Path, kernel: KernelManager) -> None:
+    notebook = executed(path, kernel)
     text = printed(notebook)
     assert "measured on" not in text
     assert all(
@@ -136,9 +161,10 @@ def texts(node: ast.AST) -> set[str]:
 @pytest.mark.gpu
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LIVE)
-def test_it_measures_on_a_gpu(name: str, runtime: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_measures_on_a_gpu(name: str, runtime: str | None) -> None:
     if runtime != "gpu":
         pytest.skip("needs a GPU")
-    notebook = executed(FOLDER / f"{name}.ipynb", monkeypatch, VECADD_RECORDED="0")
+    with started_kernel(recorded="0") as kernel:
+        notebook = executed(FOLDER / f"{name}.ipynb", kernel)
     assert "measured on" in printed(notebook)
     assert "recorded" not in printed(notebook)

@@ -31,7 +31,9 @@ RECORDED = sorted((Path(__file__).parents[1] / "benchmarks" / "results").glob("*
 
 
 def figure(name: str, rows: list[Row], *, recorded: bool = True) -> Figure:
-    return plots.figures(pictured.META, rows, recorded=recorded)[name]
+    drawn = plots.figure(pictured.META, rows, name, recorded=recorded)
+    assert drawn is not None
+    return drawn
 
 
 def labels(axes: Axes) -> list[str]:

@@ -149,7 +149,7 @@ class Measured:
             return None
         from vecadd.bench import plots
 
-        figure = plots.figures(self.meta, self.rows, recorded=self.recorded).get(name or self.sweep)
+        figure = plots.figure(self.meta, self.rows, name or self.sweep, recorded=self.recorded)
         return None if figure is None else Picture(figure)
 
 

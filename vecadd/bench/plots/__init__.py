@@ -5,6 +5,7 @@ figure is known to pyplot, and matplotlib's settings are the caller's again afte
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -71,27 +72,40 @@ def figures(meta: Mapping[str, Any], rows: Sequence[Row], *, recorded: bool) -> 
     ``recorded`` says that the rows come from a file: then the title gives the machine, the date and the revision.
     Sweeps without a single row that was timed, and those that nobody draws, have no figure.
     """
-    drawn: dict[str, Figure] = {}
+    return {name: draw() for name, draw in _draws(meta, rows, recorded).items()}
+
+
+def figure(meta: Mapping[str, Any], rows: Sequence[Row], name: str, *, recorded: bool) -> Figure | None:
+    """The one of `figures` that has that name, drawn alone: all of the transfers' take eight seconds."""
+    draw = _draws(meta, rows, recorded).get(name)
+    return draw() if draw else None
+
+
+def _draws(meta: Mapping[str, Any], rows: Sequence[Row], recorded: bool) -> dict[str, Callable[[], Figure]]:
+    """What draws each figure, by its name."""
+    drawn: dict[str, Callable[[], Figure]] = {}
     for sweep, (draw, by_dtype) in SWEEPS.items():
         timed = [row for row in rows if row.sweep == sweep]
         timed = transfer.chosen(timed) if sweep == "transfer" else timed
         for name, some in _parts(sweep, timed, by_dtype):
             if any(row.seconds for row in some):
-                drawn[name] = _drawn(draw, meta, some, recorded)
+                drawn[name] = partial(_drawn, draw, meta, some, recorded)
     for name, some in _parts(
         "transfer-size", transfer.over_size([row for row in rows if row.sweep == "transfer"]), True
     ):
         if some:
-            drawn[name] = _drawn(transfer.draw_over_size, meta, some, recorded)
+            drawn[name] = partial(_drawn, transfer.draw_over_size, meta, some, recorded)
     if parts := stages.chosen(rows):
-        drawn["stages"] = _drawn(stages.draw, meta, parts, recorded)
+        drawn["stages"] = partial(_drawn, stages.draw, meta, parts, recorded)
     for number, page in enumerate(timeline.pages(rows), 1):
-        drawn["timeline" if number == 1 else f"timeline-{number}"] = _drawn(timeline.draw, meta, page, recorded)
+        drawn["timeline" if number == 1 else f"timeline-{number}"] = partial(
+            _drawn, timeline.draw, meta, page, recorded
+        )
     for sweep, compared in peers.chosen(rows).items():
-        drawn[sweep] = _drawn(peers.draw, meta, compared, recorded)
+        drawn[sweep] = partial(_drawn, peers.draw, meta, compared, recorded)
     for sweep, name in roofline.SWEEPS.items():
         if several := roofline.chosen(rows, sweep):
-            drawn[name] = _drawn(roofline.draw, meta, several, recorded)
+            drawn[name] = partial(_drawn, roofline.draw, meta, several, recorded)
     return drawn
 
 
