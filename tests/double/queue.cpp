@@ -177,6 +177,9 @@ finish(machine &m, work_ptr target)
 void
 finish_prerequisites(machine &m)
 {
+    const auto has_ended = [](const work_ptr &prerequisite) { return prerequisite->done; };
+    if (std::all_of(m.running->prerequisites.begin(), m.running->prerequisites.end(), has_ended))
+        return; /* as every thread of the kernel but the first finds them */
     const std::vector<work_ptr> prerequisites = m.running->prerequisites;
     for (const work_ptr &prerequisite : prerequisites) {
         const auto needed = ancestry(prerequisite);
