@@ -1,5 +1,9 @@
 """Arrays of more than 2^31 elements: every index is 64 bits wide."""
 
+import ctypes
+import mmap
+import os
+
 import numpy as np
 import pytest
 
@@ -7,21 +11,32 @@ import vecadd
 from vecadd import _core, _host
 
 N = 2**31 + 5
-BLOCK = 2**26
-
+PERIOD = 1009 * mmap.PAGESIZE  # a prime number of pages, so that no block of a power of two is another's copy
 
 needs_memory = pytest.mark.skipif(_host.memory_available() < 3 * N + 2**30, reason="needs 7.5 GB of memory")
 
+LIBC = ctypes.CDLL(None, use_errno=True)
+LIBC.mmap.restype = ctypes.c_void_p
+LIBC.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+MAP_FIXED = 0x10
+
 
 def filled(seed):
-    """N bytes that repeat after a prime number of elements, so that no block is another's copy."""
-    pattern = np.random.default_rng(seed).integers(-128, 128, 1_000_003, np.int8)
-    return np.resize(pattern, N)
+    """N bytes that repeat, in memory that does too: one file's pages again and again. Gigabytes of memory of its own
+    would take a virtual machine ten seconds to find."""
+    file = os.memfd_create("pattern")
+    os.write(file, np.random.default_rng(seed).integers(-128, 128, PERIOD, np.int8))
+    x = np.frombuffer(mmap.mmap(-1, N, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS), np.int8)
+    for start in range(0, N, PERIOD):
+        address, nbytes = x.ctypes.data + start, min(PERIOD, N - start)
+        assert LIBC.mmap(address, nbytes, mmap.PROT_READ, mmap.MAP_SHARED | MAP_FIXED, file, 0) == address
+    os.close(file)
+    return x
 
 
 def assert_sum(a, b, out):
-    for start in range(0, N, BLOCK):
-        part = slice(start, start + BLOCK)
+    for start in range(0, N, PERIOD):
+        part = slice(start, start + PERIOD)
         assert np.array_equal(out[part], a[part] + b[part]), f"in the block from element {start} on"
 
 
