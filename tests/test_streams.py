@@ -195,9 +195,20 @@ def test_interfaces_names_of_the_default_streams_are_understood(stream, driver, 
 # The per-thread default stream, and arrays that go from thread to thread.
 
 
-def in_another_thread(work):
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(work).result(60)
+@pytest.fixture
+def in_another_thread(driver):
+    """Gives what work() gives in a thread of its own. The threads end once the device is done: CUDA (driver 580, on an
+    H200) hangs in the next thread's first call where one ends while its per-thread default stream holds work."""
+    pools = []
+
+    def run(work):
+        pools.append(ThreadPoolExecutor(1))
+        return pools[-1].submit(work).result(60)
+
+    yield run
+    driver.synchronize(0)
+    for pool in pools:
+        pool.shutdown()
 
 
 @pytest.fixture(params=[None, True, False], ids=["no capture", "blocking capture", "non-blocking capture"])
@@ -237,7 +248,9 @@ def captured_by_a_third_thread(captures):
 
 
 @pytest.mark.parametrize("many", [False, True], ids=["add", "add_many"])
-def test_sums_on_the_per_thread_stream_are_used_in_any_thread(order, driver, foreign, captures, many):
+def test_sums_on_the_per_thread_stream_are_used_in_any_thread(
+    order, driver, foreign, captures, many, in_another_thread
+):
     a, stream = numbers(1), driver.stream()
     x, y = (produced_late(driver, foreign, a, s) for s in (PER_THREAD, driver.stream()))
 
@@ -254,7 +267,7 @@ def test_sums_on_the_per_thread_stream_are_used_in_any_thread(order, driver, for
     assert_same_values(got, 8 * a)
 
 
-def test_memory_of_the_per_thread_stream_goes_back_after_its_users(order, driver, foreign, captures):
+def test_memory_of_the_per_thread_stream_goes_back_after_its_users(order, driver, foreign, captures, in_another_thread):
     a = numbers(1)
     x, out = produced_late(driver, foreign, a, PER_THREAD), foreign(np.zeros_like(a))
     held = []
@@ -267,7 +280,9 @@ def test_memory_of_the_per_thread_stream_goes_back_after_its_users(order, driver
     assert_same_values(out.numpy(), 3 * a)
 
 
-def test_consumer_on_the_per_thread_stream_may_drop_its_capsule_in_any_thread(order, driver, foreign, captures):
+def test_consumer_on_the_per_thread_stream_may_drop_its_capsule_in_any_thread(
+    order, driver, foreign, captures, in_another_thread
+):
     a = numbers(1)
     x, target = produced_late(driver, foreign, a, PER_THREAD), foreign(np.zeros_like(a))
     capsules = []
@@ -284,7 +299,7 @@ def test_consumer_on_the_per_thread_stream_may_drop_its_capsule_in_any_thread(or
 
 
 @pytest.mark.parametrize("many", [False, True], ids=["plan", "plan of lists"])
-def test_a_plan_on_the_per_thread_stream_runs_in_any_thread(order, driver, foreign, captures, many):
+def test_a_plan_on_the_per_thread_stream_runs_in_any_thread(order, driver, foreign, captures, many, in_another_thread):
     a = numbers(1)
     x, out = foreign(a), vecadd.to_device(np.zeros_like(a))
     plan = vecadd.plan([out], [x], [out], stream=PER_THREAD) if many else vecadd.plan(out, x, out, stream=PER_THREAD)

@@ -370,6 +370,18 @@ make_call(void *given)
     return NULL;
 }
 
+/* In a thread of its own, which ends once its per-thread stream is done: where one ends while that holds work, CUDA may
+ * hang in another thread's next call (driver 580, on an H200). A wait in relaxed mode ends no capture. */
+static void *
+make_call_elsewhere(void *given)
+{
+    enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+    make_call(given);
+    CHECK(cudaThreadExchangeStreamCaptureMode(&mode) == cudaSuccess);
+    CHECK(cudaStreamSynchronize(cudaStreamPerThread) == cudaSuccess);
+    return NULL;
+}
+
 static cudaError_t
 status_of(const struct row *row, struct scene *scene, bool elsewhere, enum cudaStreamCaptureMode mode)
 {
@@ -377,7 +389,7 @@ status_of(const struct row *row, struct scene *scene, bool elsewhere, enum cudaS
     pthread_t thread;
     if (!elsewhere)
         make_call(&caller);
-    else if (pthread_create(&thread, NULL, make_call, &caller) == 0)
+    else if (pthread_create(&thread, NULL, make_call_elsewhere, &caller) == 0)
         pthread_join(thread, NULL);
     return caller.status;
 }
