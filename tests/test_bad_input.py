@@ -315,7 +315,7 @@ BAD_DEVICE_CALLS = {
     "too few strides": (lambda w: vecadd.add(w.device, w.cai(strides=()), w.out), ValueError, "0 strides for 1 dim"),
     "masked": (lambda w: vecadd.add(w.device, w.cai(mask=w.array), w.out), NotImplementedError, "mask"),
     "strides that lead before the allocation": (
-        lambda w: vecadd.add(w.device, w.cai(strides=(-4,)), w.out), ValueError, "not memory that"),
+        lambda w: vecadd.add(w.device, w.cai(strides=(-(2**36),)), w.out), ValueError, "not memory that"),
     "strides that lead past the allocation": (
         lambda w: vecadd.add(w.device, w.cai(strides=(8,)), w.out), ValueError, "do not fit"),
     "strides that lead out of the address space": (
