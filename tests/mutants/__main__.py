@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.mutants.table import MUTANTS, ROOT, Mutant
 
-BUILD_TIMEOUT, TEST_TIMEOUT = 900, 300  # seconds
+BUILD_TIMEOUT, TEST_TIMEOUT, CHECK_SECONDS = 900, 300, 30
 
 
 def main() -> int:
@@ -69,7 +69,8 @@ def _command(mutant: Mutant, tree: Path) -> list[str]:
 
 
 def _run(command: list[str], tree: Path, timeout: int, runtime: str = "") -> "subprocess.CompletedProcess[str]":
-    environment = {**os.environ, "PYTHONPATH": str(tree), "VECADD_TEST_RUNTIME": runtime}
+    limits = {"VECADD_CHECK_SECONDS": str(CHECK_SECONDS)}  # of one test of a C program, many of which hang
+    environment = {**os.environ, **limits, "PYTHONPATH": str(tree), "VECADD_TEST_RUNTIME": runtime}
     return subprocess.run(
         command, cwd=tree, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=timeout
     )
