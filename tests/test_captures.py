@@ -248,9 +248,17 @@ BESIDE = [
     lambda work: vecadd.add(work.huge, work.huge, work.huge, device="hybrid"),
     lambda work: vecadd.release(),
     lambda work: vecadd.memory_stats(),
+    lambda work: vecadd.ladder.run("grid_stride", work.ours, work.ours),
+    lambda work: vecadd.ladder.run("streams2", *work.pinned),
+    lambda work: vecadd.ladder.run("graph", work.ours, work.ours, adds=10),
+    lambda work: _core.device_limits(0, 1 << 16, 2),
+    lambda work: _core.link_limits(0, 1 << 16, 2),
+    lambda work: _core.launch_limits(0),
+    lambda work: _core.allocation_limits(0, 1 << 16),
 ]
 NAMES = ["of a library", "plans", "numpy", "add", "add_many", "to_device", "views", "copy", "__dlpack__",
-         "empty_pinned", "staged", "pinned", "hybrid", "release", "memory_stats"]  # fmt: skip
+         "empty_pinned", "staged", "pinned", "hybrid", "release", "memory_stats", "a rung", "a transfer rung",
+         "a latency rung", "rates", "the link", "launches", "allocations"]  # fmt: skip
 
 
 class Work:

@@ -276,6 +276,7 @@ device_enter(struct device_scope *scope, int device, struct status *status)
     struct device_table *table = table_get(status);
     if (!table)
         return -1;
+    scope->relaxed = false;
     scope->previous = 0; /* where there is one device, it is current: to ask takes 20 to 34 ns */
     cudaError_t error = table->count == 1 ? cudaSuccess : cudaGetDevice(&scope->previous);
     if (error != cudaSuccess)
@@ -330,10 +331,22 @@ device_enter_to_release(struct device_scope *scope, int device)
 void
 device_leave(const struct device_scope *scope)
 {
+    if (scope->relaxed)
+        capture_mode_restore(scope->mode);
     if (scope->device != scope->previous && cudaSetDevice(scope->previous) != cudaSuccess) {
         cudaSetDevice(scope->previous); /* what fails for a moment: the caller must not be left elsewhere */
         cudaGetLastError();
     }
+}
+
+int
+device_enter_relaxed(struct device_scope *scope, int device, struct status *status)
+{
+    if (device_enter(scope, device, status) < 0)
+        return -1;
+    scope->relaxed = true;
+    scope->mode = capture_mode_relax();
+    return 0;
 }
 
 int

@@ -31,14 +31,20 @@ struct device_scope {
     struct device_state *state;
     int device;
     int previous; /* the thread's current device, to go back to */
+    bool relaxed; /* device_enter_relaxed: `mode` is the thread's, to go back to */
+    enum cudaStreamCaptureMode mode;
 };
 
 /* Makes `device` (-1: the thread's current one) current and, the first time, makes its state. Nothing is to be undone
  * when it fails. */
 int device_enter(struct device_scope *scope, int device, struct status *status);
 
-/* The same for releases, which have nobody to tell: what fails for a moment, as the question for the current device
- * may, is tried a second time rather than keeping the memory for good. */
+/* The same for the laboratory: what the thread allocates, queries and waits for until device_leave ends no capture of
+ * another thread (capture_mode.h). */
+int device_enter_relaxed(struct device_scope *scope, int device, struct status *status);
+
+/* The same as device_enter for releases, which have nobody to tell: what fails for a moment, as the question for the
+ * current device may, is tried a second time rather than keeping the memory for good. */
 bool device_enter_to_release(struct device_scope *scope, int device);
 
 void device_leave(const struct device_scope *scope);

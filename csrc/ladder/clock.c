@@ -70,7 +70,7 @@ rung_time_on_device(const struct rung *rung, const struct rung_call *call, doubl
     struct device_scope scope;
     if (check_alignment(rung, call, status) < 0)
         return -1;
-    if (device_enter(&scope, call->device, status) < 0)
+    if (device_enter_relaxed(&scope, call->device, status) < 0)
         return -1;
     if (rung_check_capability(rung, scope.device, status) < 0) {
         device_leave(&scope);

@@ -40,7 +40,7 @@ run_by_core(const struct rung_call *call, struct transfer_options options, struc
         return transfer_add_with(&plan, &options, &fp_flags, status) < 0 ? -1 : 0;
 
     struct device_scope scope;
-    if (device_enter(&scope, call->device, status) < 0)
+    if (device_enter_relaxed(&scope, call->device, status) < 0)
         return -1;
     const struct transfer_observer observer = {before, after, call->timeline};
     options.observer = &observer;

@@ -166,7 +166,7 @@ feed_gpu(struct hybrid *job)
 {
     struct device_scope scope;
     struct status status;
-    if (device_enter(&scope, job->run.scope.device, &status) < 0) {
+    if (device_enter_relaxed(&scope, job->run.scope.device, &status) < 0) {
         fail(job, &status);
         return;
     }

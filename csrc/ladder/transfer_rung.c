@@ -67,7 +67,7 @@ transfer_run_enter(struct transfer_run *run, const char *name, const struct rung
             status, STATUS_VALUE,
             "rung %s: the kernel %s does not take elements of this dtype; naive, float4 and tuned take all", name,
             kernel->name);
-    if (device_enter(&run->scope, call->device, status) < 0)
+    if (device_enter_relaxed(&run->scope, call->device, status) < 0)
         return -1;
     run->entered = true;
     return pinned ? require_pinned(run, status) : 0;

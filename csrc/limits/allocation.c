@@ -195,7 +195,7 @@ limits_allocation(int device, size_t most, struct allocation_limits *limits, str
     static const struct way by_malloc = {make_by_malloc, give_back_malloc, false},
                             by_pool = {pool_allocate, pool_release, true};
     struct device_scope scope;
-    if (device_enter(&scope, device, status) < 0)
+    if (device_enter_relaxed(&scope, device, status) < 0)
         return -1;
 
     int result = -1;

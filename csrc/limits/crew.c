@@ -197,7 +197,7 @@ int
 limits_crew(int device, int threads, size_t bytes, struct crew_limits *limits, struct status *status)
 {
     struct device_scope scope;
-    if (device_enter(&scope, device, status) < 0)
+    if (device_enter_relaxed(&scope, device, status) < 0)
         return -1;
 
     int result = -1;

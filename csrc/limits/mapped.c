@@ -59,7 +59,7 @@ int
 limits_mapped(int device, size_t most, struct mapped_limits *limits, struct status *status)
 {
     struct device_scope scope;
-    if (device_enter(&scope, device, status) < 0)
+    if (device_enter_relaxed(&scope, device, status) < 0)
         return -1;
 
     int result = -1;
