@@ -266,7 +266,7 @@ def test_a_capture_in_the_way_is_no_reason_to_leave_the_gpu(choosing: Choosing) 
 
 
 def test_a_sum_through_the_gpu_leaves_another_threads_capture_alone(choosing: Choosing) -> None:
-    """Whoever calls add does not know that it goes through the GPU, and the thread that captures has not called it."""
+    """The caller of add does not know that it goes through the GPU, and the thread that captures has not called it."""
     choosing("""
         from concurrent.futures import ThreadPoolExecutor
         import foreign

@@ -30,7 +30,7 @@ put_off(struct device_drop *drop)
         ;
 }
 
-/* Of a block that nobody holds and no count has any more; false where its stream may not be used now. */
+/* Frees a block without holders, which the counts have left out. False where its stream may not be used now. */
 static bool
 give_back(struct device_block *block)
 {

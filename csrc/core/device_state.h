@@ -43,7 +43,7 @@ int device_enter(struct device_scope *scope, int device, struct status *status);
  * another thread (capture_mode.h). */
 int device_enter_relaxed(struct device_scope *scope, int device, struct status *status);
 
-/* The same as device_enter for releases, which have nobody to tell: what fails for a moment, as the question for the
+/* The same as device_enter for releases, which cannot report an error: what fails for a moment, as the question for the
  * current device may, is tried a second time rather than keeping the memory for good. */
 bool device_enter_to_release(struct device_scope *scope, int device);
 

@@ -47,9 +47,9 @@ int stream_any_captures(void *stream, void *const *others, size_t count, bool *c
 int stream_come_after(int device, void *stream, void *other, bool in_capture, struct status *status);
 int stream_come_before(int device, void *stream, void *other, bool in_capture, struct status *status);
 
-/* stream_join for destructors, which must not become part of a graph and have nobody to tell: false where one of the
- * two cannot be used as long as a stream captures, and the join is to be tried again later. A stream that is gone is
- * passed over. */
+/* stream_join for destructors, which must not become part of a graph and cannot report an error. False where one of the
+ * two cannot be used as long as a stream captures: the caller tries again later. A stream that is gone is passed over.
+ */
 bool stream_join_if_free(int device, void *before, void *after);
 
 /* Whether nothing may be queued on the stream as long as some stream captures: it captures itself, or it is the legacy

@@ -198,7 +198,8 @@ find_lent(const struct prepared_call *call, PyObject *owners[ROLE_COUNT])
     return any;
 }
 
-/* Without room to note them down the owners are held here, until the GPU is done or for good where nobody can tell. */
+/* Where there is no memory for an entry, waits here until the GPU is done. False where that cannot be known: the owners
+ * are then held for good. */
 static bool
 wait_without_entry(const struct prepared_call *call, enum stream_marked marked, void *mark)
 {
