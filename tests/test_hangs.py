@@ -88,16 +88,18 @@ def test_a_c_test_that_hangs_is_ended_and_named(
     source = tmp_path / "test_made_up.c"
     source.write_text(
         '#include "check.h"\n'
-        "static void waits_for_ever(void) { for (;;) pause(); }\n"
+        "static void waits_for_ever(void) { fork(); for (;;) pause(); }\n"
         'static void is_run_all_the_same(void) { CHECK(false, "the test after it"); }\n'
         "int main(void) { RUN(waits_for_ever); RUN(is_run_all_the_same); return check_report(); }\n"
     )
     program = tmp_path / "test_made_up"
     subprocess.run(["cc", "-D_GNU_SOURCE", "-I", ROOT / "tests" / "c", source, "-o", program], check=True)
     monkeypatch.setattr(build_native, "TEST_SECONDS", 1)
+    monkeypatch.setattr(build_native, "PROGRAM_SECONDS", 20)
     monkeypatch.setattr(build_native, "ROOT", tmp_path)
     assert build_native._run([program], (), 1) == 1
     said = capsys.readouterr().out
+    assert "test_made_up: FAILED, status 1" in said, "what the test forked does not keep the program's output open"
     assert "waits_for_ever was still running after 1 s" in said
     assert "the test after it" in said
 

@@ -1,6 +1,7 @@
 /* What the C tests, and those that hold kernels, are written with. A test is a function that CHECKs; main RUNs each in
  * a process of its own, so that each begins with nothing started, and returns check_report(). A test that runs longer
- * than VECADD_CHECK_SECONDS fails and is ended; without that variable, in a debugger say, a test has all the time. */
+ * than VECADD_CHECK_SECONDS fails and is ended; without that variable, in a debugger say, a test has all the time.
+ * Processes that a test leaves behind end with it. */
 #ifndef VECADD_CHECK_H
 #define VECADD_CHECK_H
 
@@ -59,6 +60,7 @@ check_run(void (*test)(void), const char *name)
     fflush(NULL);
     const pid_t child = fork();
     if (child == 0) {
+        setpgid(0, 0);
         if (limit)
             alarm((unsigned)atoi(limit));
         test();
@@ -72,6 +74,8 @@ check_run(void (*test)(void), const char *name)
             fprintf(stderr, "%s ended with %#x\n", name, (unsigned)how);
         __atomic_fetch_add(&counts->failed, 1, __ATOMIC_RELAXED);
     }
+    if (child > 0)
+        kill(-child, SIGKILL);
 }
 
 /* main's return value. No check at all is a failure too. */
