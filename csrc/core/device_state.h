@@ -39,8 +39,8 @@ struct device_scope {
  * when it fails. */
 int device_enter(struct device_scope *scope, int device, struct status *status);
 
-/* The same for the laboratory: what the thread allocates, queries and waits for until device_leave ends no capture of
- * another thread (capture_mode.h). */
+/* The same where much is allocated, queried and waited for, by transfers and the laboratory: nothing that the thread
+ * does until device_leave ends a capture of another thread (capture_mode.h). */
 int device_enter_relaxed(struct device_scope *scope, int device, struct status *status);
 
 /* The same as device_enter for releases, which cannot report an error: what fails for a moment, as the question for the

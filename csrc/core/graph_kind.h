@@ -31,8 +31,7 @@ typedef cudaError_t graph_launches(const void *context, cudaStream_t stream);
 
 /* Makes the graph of what `launches` queues, for any stream of the current device. Nothing of it has run, and the
  * caller frees it. Launches of one graph are never concurrent: each comes after the one before, and two threads may not
- * launch it at once. Returns 0, or -1 with *status set and
- * *graph NULL. */
+ * launch it at once. Returns 0, or -1 with *status set and *graph NULL. */
 int graph_capture(cudaGraphExec_t *graph, graph_launches *launches, const void *context, struct status *status);
 
 /* The same of one kernel; call->stream is not looked at. */

@@ -68,11 +68,10 @@ run_staged(struct transfer *job, struct slot *slots)
 {
     struct device_scope scope;
     struct status status;
-    if (device_enter(&scope, job->device, &status) < 0) {
+    if (device_enter_relaxed(&scope, job->device, &status) < 0) {
         transfer_fail(job, &status);
         return;
     }
-    const enum cudaStreamCaptureMode before = capture_mode_relax();
     for (int i = 0; i < job->depth; i++)
         slot_start(job, &slots[i]);
     for (size_t turn = 0; !atomic_load(&job->failed); turn++) {
@@ -88,7 +87,6 @@ run_staged(struct transfer *job, struct slot *slots)
         slot_drain(job, &slots[i]);
     for (int i = 0; i < job->depth; i++)
         slot_finish(job, &slots[i]);
-    capture_mode_restore(before);
     device_leave(&scope);
 }
 
@@ -183,18 +181,16 @@ transfer_by(transfer_body *body, const struct plan *plan, const struct transfer_
     if (plan->n == 0)
         return 0;
     struct device_scope scope;
-    if (device_enter(&scope, plan->device, status) < 0)
+    if (device_enter_relaxed(&scope, plan->device, status) < 0)
         return -1;
     struct transfer job = {.plan = plan,
                            .options = options ? options : &none,
                            .device = scope.device,
                            .width = lane_size[plan->lane],
                            .status = status};
-    const enum cudaStreamCaptureMode before = capture_mode_relax();
     pthread_mutex_lock(&transferring);
     int result = transfer_find_memory(&job) < 0 ? -1 : body(&job, &scope);
     pthread_mutex_unlock(&transferring);
-    capture_mode_restore(before);
     if (result == 0 && atomic_load(&job.failed))
         result = spoiled(status);
     *fp_flags = atomic_load(&job.fp_flags);
