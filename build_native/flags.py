@@ -9,67 +9,20 @@ from pathlib import Path
 
 from build_native.incremental import ROOT, BuildError
 
-CORE = ("csrc/core/*.c", "csrc/ladder/*.c", "csrc/limits/*.c", "cuda/*/*.c")
-MODULE = ("csrc/py/*.c",)
-KERNELS = ("cuda/*.cu", "cuda/*/*.cu")
+CORE = ("csrc/*/*.c", "csrc/lab/*/*.c", "cuda/lab/*/*.c")
+MODULE = ("csrc/py/*.c", "csrc/py/*/*.c")
+KERNELS = ("cuda/*.cu", "cuda/lab/*.cu", "cuda/lab/*/*.cu")
 DOUBLE = ("tests/double/*.cpp",)
 TESTS = ("tests/c/test_*.c",)
 HOST_TESTS = ("tests/c/test_host*.c",)
 GPU_TESTS = ("tests/c/test_device_rungs.c",)  # not of the double's rules, but of what it cannot show of kernels
 CONFORMANCE = ("tests/double/conformance/*.c", "tests/double/conformance/*.cpp", "tests/double/conformance/*.cu")
 
-ONLY_WITH_CUDA = {
-    "csrc/core/batch.c",
-    "csrc/core/batch_graph.c",
-    "csrc/core/device.c",
-    "csrc/core/device_errors.c",
-    "csrc/core/device_pointers.c",
-    "csrc/core/device_queue.c",
-    "csrc/core/device_recipes.c",
-    "csrc/core/graph.c",
-    "csrc/core/hybrid.c",
-    "csrc/core/memory.c",
-    "csrc/core/plan_graph.c",
-    "csrc/core/recipes.c",
-    "csrc/core/capture_mode.c",
-    "csrc/core/events.c",
-    "csrc/core/stream.c",
-    "csrc/core/strided.c",
-    "csrc/core/transfer.c",
-    "csrc/core/transfer_slots.c",
-    "csrc/core/zero_copy.c",
-    "csrc/ladder/allocation.c",
-    "csrc/ladder/bare.c",
-    "csrc/ladder/copies.c",
-    "csrc/ladder/core_transfer.c",
-    "csrc/ladder/hybrid.c",
-    "csrc/ladder/latency.c",
-    "csrc/ladder/managed.c",
-    "csrc/ladder/one_stream.c",
-    "csrc/ladder/streams.c",
-    "csrc/ladder/transfer_rung.c",
-    "csrc/ladder/transfer_table.c",
-    "csrc/ladder/zero_copy.c",
-    "csrc/limits/allocation.c",
-    "csrc/limits/copies.c",
-    "csrc/limits/crew.c",
-    "csrc/limits/device.c",
-    "csrc/limits/latency.c",
-    "csrc/limits/fresh.c",
-    "csrc/limits/launch.c",
-    "csrc/limits/link.c",
-    "csrc/limits/managed.c",
-    "csrc/limits/mapped.c",
-    "csrc/limits/probe.c",
-    "csrc/limits/table.c",
-    "cuda/ladder/table.c",
-    "cuda/precision/table.c",
-}
-ONLY_WITHOUT_CUDA = {"csrc/core/no_cuda.c"}
+# A folder of csrc with this file calls CUDA. Built without CUDA, the folder is this file alone: its functions say so.
+WITHOUT_CUDA = "none.c"
 
-# For "..." alone: as -I, our memory.h and threads.h would stand in for the system's.
-FOLDERS = ("csrc/core", "csrc/py", "csrc/ladder", "csrc/limits", "cuda", "cuda/ladder")
-INCLUDES = tuple(f"-iquote{folder}" for folder in FOLDERS)
+# For "..." alone: as -I, csrc would offer our folders in place of the system's.
+INCLUDES = ("-iquotecsrc", "-iquote.")
 COMMON = (
     *("-O3", "-ffp-contract=off", "-fPIC", "-fvisibility=hidden", "-pthread", "-D_GNU_SOURCE", "-Wall", "-Wextra"),
     *INCLUDES,
@@ -96,12 +49,12 @@ SIMD = {
 OTHER_CODE = ("90", "75")
 CODE_OF = {
     "cuda/add.cu": ("75,80,90,100,120", "120"),  # 8.6 and 8.9 run 8.0's
-    "cuda/limits_programmatic.cu": ("90", "75,90"),  # programmatic launches begin with 9.0
-    "cuda/latency/trigger.cu": ("90", "90"),  # below, the kernel would be empty
-    "cuda/latency/wait.cu": ("90", "75,90"),
-    "cuda/ladder/18_async_copy.cu": ("90", "80"),
-    "cuda/ladder/19_bulk_copy.cu": ("90", "90"),
-    "cuda/ladder/20_bulk_tensor_copy.cu": ("90", "90"),
+    "cuda/lab/limits/programmatic.cu": ("90", "75,90"),  # programmatic launches begin with 9.0
+    "cuda/lab/latency/trigger.cu": ("90", "90"),  # below, the kernel would be empty
+    "cuda/lab/latency/wait.cu": ("90", "75,90"),
+    "cuda/lab/ladder/18_async_copy.cu": ("90", "80"),
+    "cuda/lab/ladder/19_bulk_copy.cu": ("90", "90"),
+    "cuda/lab/ladder/20_bulk_tensor_copy.cu": ("90", "90"),
 }
 # Nothing is thrown through C or the kernels' launches: their tables for unwinding would be 27 KB of a wheel. C++ keeps
 # its own, the sanitizers' builds keep all for their backtraces, and CFLAGS=-g puts them where a debugger looks.
@@ -156,9 +109,16 @@ def sources(patterns: Iterable[str]) -> list[Path]:
 
 
 def core_sources(*, cuda: bool, machine: str) -> list[Path]:
-    """CORE without what belongs to the other kind of build or to other processors."""
-    left_out = ONLY_WITHOUT_CUDA if cuda else ONLY_WITH_CUDA
-    return [source for source in sources(CORE) if str(source) not in left_out and _simd(source)[0] in (machine, "any")]
+    """CORE without Python's half, and without what belongs to the other kind of build or to other processors."""
+    found = [source for source in sources(CORE) if source.parts[1] != "py"]
+    return [source for source in found if _is_built(source, cuda=cuda) and _simd(source)[0] in (machine, "any")]
+
+
+def _is_built(source: Path, *, cuda: bool) -> bool:
+    if source.parts[0] == "cuda":
+        return cuda
+    calls_cuda = Path(ROOT, source.parent, WITHOUT_CUDA).exists()
+    return not calls_cuda or cuda != (source.name == WITHOUT_CUDA)
 
 
 def simd_flags(source: Path) -> tuple[str, ...]:

@@ -7,10 +7,10 @@
  * Large operands are loaded with evict_last: 721 us for 731 at 2^28 float32 on an H200. The lines that the L2 would
  * then hold on to are the caller's to lose (45 MB of his are 7 % slower to work on), so that the end of the inputs is
  * demoted by the threads that loaded it; demoting all of it would cost 5 %. */
-#include "kernels.h"
-#include "lanes.cuh"
-#include "launch.cuh"
-#include "shifted.cuh"
+#include "cuda/kernels.h"
+#include "cuda/lanes.cuh"
+#include "cuda/launch.cuh"
+#include "cuda/shifted.cuh"
 
 static constexpr unsigned USUAL_BLOCK = 256, WARP = 32;
 

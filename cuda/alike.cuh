@@ -1,12 +1,12 @@
 /* A few neighbours in registers whose dtype is the sum's own: loaded, added as their lane has it, and stored. */
-#ifndef VECADD_ALIKE_CUH
-#define VECADD_ALIKE_CUH
+#ifndef VECADD_CUDA_ALIKE_CUH
+#define VECADD_CUDA_ALIKE_CUH
 
 #include <type_traits>
 
-#include "elements.cuh"
-#include "lanes.cuh"
-#include "walk.cuh"
+#include "cuda/elements.cuh"
+#include "cuda/lanes.cuh"
+#include "cuda/walk.cuh"
 
 template <unsigned Size>
 __device__ inline void

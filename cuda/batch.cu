@@ -8,10 +8,10 @@
  *
  * Which lane a tile has is decided at run time, the same way by a whole block: one kernel in place of one a lane, and
  * one launch for a list of several dtypes. */
-#include "batch_kernel.h"
-#include "lanes.cuh"
-#include "launch.cuh"
-#include "shifted.cuh"
+#include "cuda/batch_kernel.h"
+#include "cuda/lanes.cuh"
+#include "cuda/launch.cuh"
+#include "cuda/shifted.cuh"
 
 /* Four vectors of each operand in flight a thread: a block waits for its addition's pointers before it loads, and the
  * others of its multiprocessor have enough in flight meanwhile. */

@@ -1,12 +1,12 @@
 /* Many additions in one launch, as plain C sees it. Nothing is checked here and nothing waits. */
-#ifndef VECADD_BATCH_KERNEL_H
-#define VECADD_BATCH_KERNEL_H
+#ifndef VECADD_CUDA_BATCH_KERNEL_H
+#define VECADD_CUDA_BATCH_KERNEL_H
 
 #include <cuda_runtime_api.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "dtype.h"
+#include "base/dtype.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -4,15 +4,15 @@
  * complex numbers of two doubles. A kernel for each pair of dtypes would be 225 of them. Sums of float16 and bfloat16
  * in float, and of complex64 in doubles, are rounded to what they would be by themselves: 24 bits are at least
  * 2 * 11 + 2, and 53 at least 2 * 24 + 2. */
-#ifndef VECADD_ELEMENTS_CUH
-#define VECADD_ELEMENTS_CUH
+#ifndef VECADD_CUDA_ELEMENTS_CUH
+#define VECADD_CUDA_ELEMENTS_CUH
 
 #include <stdint.h>
 
 #include <type_traits>
 
-#include "dtype.h"
-#include "ptx.cuh"
+#include "base/dtype.h"
+#include "cuda/ptx.cuh"
 
 /* Element types that C++ has none for. */
 struct truth {

@@ -1,6 +1,6 @@
 /* What a launch is, where it is described and not made. */
-#ifndef VECADD_KERNEL_LAUNCH_H
-#define VECADD_KERNEL_LAUNCH_H
+#ifndef VECADD_CUDA_KERNEL_LAUNCH_H
+#define VECADD_CUDA_KERNEL_LAUNCH_H
 
 #include <stddef.h>
 

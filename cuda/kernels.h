@@ -1,16 +1,16 @@
 /* The kernels, as plain C sees them. Every pointer is device-accessible memory of the current device; nothing is
- * checked here, nothing waits, and n counts lanes (csrc/core/dtype.h). */
-#ifndef VECADD_KERNELS_H
-#define VECADD_KERNELS_H
+ * checked here, nothing waits, and n counts lanes (csrc/base/dtype.h). */
+#ifndef VECADD_CUDA_KERNELS_H
+#define VECADD_CUDA_KERNELS_H
 
 #include <cuda_runtime_api.h>
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "dtype.h"
-#include "kernel_launch.h"
-#include "recipes.h"
-#include "strided.h"
+#include "base/dtype.h"
+#include "cuda/kernel_launch.h"
+#include "gpu/launch_configs.h"
+#include "gpu/strided.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -21,7 +21,7 @@ struct add_call {
     const void *a, *b; /* aligned to the lane; any alignment beyond that */
     void *c;           /* may be a or b; overlaps neither in part */
     size_t n;
-    unsigned *fp_flags; /* NULL, or a word that gets FP_OVERFLOW and FP_INVALID (csrc/core/fpflags.h) OR-ed in, by
+    unsigned *fp_flags; /* NULL, or a word that gets FP_OVERFLOW and FP_INVALID (csrc/base/fpflags.h) OR-ed in, by
                          * NumPy's rules: overflow where finite inputs gave an infinity (for bfloat16: where their
                          * float32 sum did), invalid where a NaN appeared or a signalling NaN was read */
     cudaStream_t stream;
@@ -30,7 +30,7 @@ struct add_call {
     struct kernel_launch
         *describe; /* NULL, or what gets the launch's shape in place of the stream getting the kernel */
 
-    /* How the bytes are moved: what a recipe (csrc/core/recipes.h) fills in. All 0 is right for any call. */
+    /* How the bytes are moved: what a recipe (csrc/gpu/launch_configs.h) fills in. All 0 is right for any call. */
     unsigned block;       /* threads a block, a multiple of 32; 0: 256 */
     enum add_loads loads; /* taken as plain where flags are asked for: that call waits for a link 70 times as slow */
     size_t demoted;       /* of each input the last so many bytes lose evict_last again once they are added: every

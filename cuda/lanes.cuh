@@ -3,14 +3,14 @@
  *
  * A lane has: number, its value in enum lane; element, the type of one lane as bits; unit; add(a, b), the packed sum;
  * and where raises_flags is true, flags(a, b, sum), the floating-point flags that the sum raised. */
-#ifndef VECADD_LANES_CUH
-#define VECADD_LANES_CUH
+#ifndef VECADD_CUDA_LANES_CUH
+#define VECADD_CUDA_LANES_CUH
 
 #include <stdint.h>
 
-#include "dtype.h"
-#include "fpflags.h"
-#include "ptx.cuh"
+#include "base/dtype.h"
+#include "base/fpflags.h"
+#include "cuda/ptx.cuh"
 
 /* Integers wrap. `Signs` has the top bit of each packed element set: with these bits left out of the addition no carry
  * leaves its element, and the exclusive or puts them back. */

@@ -4,13 +4,13 @@
  * kernel source runs on the CPU, a loop over blocks and threads, so that its index arithmetic is tested under the
  * sanitizers. A block's threads run there one after the other, thread 0 first, each to its end: shared memory holds
  * what a thread or one before it has put there, and that is all that a barrier can promise. */
-#ifndef VECADD_LAUNCH_CUH
-#define VECADD_LAUNCH_CUH
+#ifndef VECADD_CUDA_LAUNCH_CUH
+#define VECADD_CUDA_LAUNCH_CUH
 
 #include <cuda_runtime_api.h>
 #include <stdint.h>
 
-#include "kernel_launch.h"
+#include "cuda/kernel_launch.h"
 
 #if VECADD_DOUBLE
 #include "kernel_on_cpu.h"

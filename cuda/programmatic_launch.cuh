@@ -1,8 +1,8 @@
 /* How a kernel is launched that may begin before the kernel ahead of it in its stream has ended. */
-#ifndef VECADD_PROGRAMMATIC_LAUNCH_CUH
-#define VECADD_PROGRAMMATIC_LAUNCH_CUH
+#ifndef VECADD_CUDA_PROGRAMMATIC_LAUNCH_CUH
+#define VECADD_CUDA_PROGRAMMATIC_LAUNCH_CUH
 
-#include "launch.cuh"
+#include "cuda/launch.cuh"
 
 /* As launch(), with the attribute; on devices of compute capability 9.0 and up. */
 template <typename... Parameters>

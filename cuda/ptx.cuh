@@ -1,8 +1,8 @@
 /* All inline PTX, each with a C++ twin for the CPU: two 16-bit floating-point numbers a word, added with one rounding
  * to nearest even, subnormals kept; loads that tell the L2 what to keep, of which the twins tell the double; copies
  * into shared memory that run by themselves, which the twins make at once. */
-#ifndef VECADD_PTX_CUH
-#define VECADD_PTX_CUH
+#ifndef VECADD_CUDA_PTX_CUH
+#define VECADD_CUDA_PTX_CUH
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>

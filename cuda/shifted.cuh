@@ -1,12 +1,12 @@
 /* 16-byte vectors of an operand at any alignment: one aligned load, or two and a shift that is the same for the whole
  * operand. No loss on an H200 where scalar loads cost 30 %. */
-#ifndef VECADD_SHIFTED_CUH
-#define VECADD_SHIFTED_CUH
+#ifndef VECADD_CUDA_SHIFTED_CUH
+#define VECADD_CUDA_SHIFTED_CUH
 
 #include <stdint.h>
 
-#include "kernels.h"
-#include "lanes.cuh"
+#include "cuda/kernels.h"
+#include "cuda/lanes.cuh"
 
 /* Bytes past the last 16-byte boundary. */
 __host__ __device__ inline unsigned

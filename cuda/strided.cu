@@ -4,11 +4,11 @@
  * block's distance, so that a warp's loads of one element each lie side by side whatever the alignment, and asks in
  * each thread what dtypes the operands have: all of a grid go the same way. What people add most goes to a quicker
  * form. */
-#include "elements.cuh"
-#include "kernels.h"
-#include "lanes.cuh"
-#include "strided_forms.cuh"
-#include "walk.cuh"
+#include "cuda/elements.cuh"
+#include "cuda/kernels.h"
+#include "cuda/lanes.cuh"
+#include "cuda/strided_forms.cuh"
+#include "cuda/walk.cuh"
 
 using element_bytes = packed<MOST_ITEMSIZE>;
 

@@ -1,10 +1,10 @@
 /* The forms of the strided addition that are quicker than the general one, for strided.cu: each says what it takes. */
-#ifndef VECADD_STRIDED_FORMS_CUH
-#define VECADD_STRIDED_FORMS_CUH
+#ifndef VECADD_CUDA_STRIDED_FORMS_CUH
+#define VECADD_CUDA_STRIDED_FORMS_CUH
 
 #include <cuda_runtime_api.h>
 
-#include "strided.h"
+#include "gpu/strided.h"
 
 struct strided_form {
     const char *name;

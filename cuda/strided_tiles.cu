@@ -6,8 +6,8 @@
  * needs neither shared memory nor a barrier. */
 #include <utility>
 
-#include "alike.cuh"
-#include "strided_forms.cuh"
+#include "cuda/alike.cuh"
+#include "cuda/strided_forms.cuh"
 
 enum { SQUARES = 16 }; /* of a block, along either axis */
 static_assert(SQUARES * SQUARES == BLOCK, "one a thread");

@@ -1,13 +1,13 @@
 /* How a grid finds its way through operands of any layout. Threads go through the sum in its own order; each takes runs
  * of one element, or of a few that are neighbours along the innermost axis. */
-#ifndef VECADD_WALK_CUH
-#define VECADD_WALK_CUH
+#ifndef VECADD_CUDA_WALK_CUH
+#define VECADD_CUDA_WALK_CUH
 
 #include <stdint.h>
 
-#include "launch.cuh"
-#include "layout.h"
-#include "strided.h"
+#include "base/layout.h"
+#include "cuda/launch.cuh"
+#include "gpu/strided.h"
 
 #if VECADD_DOUBLE
 #define UNROLLED

@@ -128,7 +128,7 @@ def test_the_toolkit_goes_with_the_c_library(
 def small_tree(tmp_path: Path) -> Path:
     """Two C files, a header that one of them includes, and the build."""
     shutil.copytree(ROOT / "build_native", tmp_path / "build_native", ignore=shutil.ignore_patterns("__pycache__"))
-    core = tmp_path / "csrc" / "core"
+    core = tmp_path / "csrc" / "base"
     core.mkdir(parents=True)
     (core / "with.c").write_text('#include "shared.h"\nint one = SHARED;\n')
     (core / "without.c").write_text("int two = 2;\n")
@@ -140,7 +140,7 @@ def compiled(tree: Path, **environment: str) -> set[str]:
     """Builds the tree's objects and returns the names of the files that were compiled."""
     result = build(tree, **environment)
     assert result.returncode == 0, result.stdout
-    return set(re.findall(r"^\S+ csrc/core/(\S+\.c)$", result.stdout, re.MULTILINE))
+    return set(re.findall(r"^\S+ csrc/base/(\S+\.c)$", result.stdout, re.MULTILINE))
 
 
 def build(tree: Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -162,13 +162,13 @@ def test_a_second_build_compiles_nothing(small_tree: Path) -> None:
 
 def test_a_changed_header_compiles_the_files_that_include_it(small_tree: Path) -> None:
     compiled(small_tree)
-    (small_tree / "csrc/core/shared.h").write_text("#define SHARED 3\n")
+    (small_tree / "csrc/base/shared.h").write_text("#define SHARED 3\n")
     assert compiled(small_tree) == {"with.c"}
 
 
 def test_a_new_time_on_the_same_contents_compiles_nothing(small_tree: Path) -> None:
     compiled(small_tree)
-    (small_tree / "csrc/core/shared.h").touch()
+    (small_tree / "csrc/base/shared.h").touch()
     assert compiled(small_tree) == set()
 
 
@@ -179,21 +179,21 @@ def test_other_flags_compile_everything(small_tree: Path) -> None:
 
 def test_a_file_that_does_not_compile_is_shown_with_its_command_and_tried_again(small_tree: Path) -> None:
     compiled(small_tree)
-    (small_tree / "csrc/core/without.c").write_text("int two = ;\n")
+    (small_tree / "csrc/base/without.c").write_text("int two = ;\n")
     first, second = build(small_tree), build(small_tree)
     assert first.returncode == second.returncode == 1
-    assert "-c csrc/core/without.c" in first.stdout
+    assert "-c csrc/base/without.c" in first.stdout
     assert "error: expected expression" in second.stdout
 
 
 def test_a_warning_is_an_error_until_its_file_is_mended(small_tree: Path) -> None:
-    (small_tree / "csrc/core/without.c").write_text("static int unused;\n")
+    (small_tree / "csrc/base/without.c").write_text("static int unused;\n")
     first, second = build(small_tree), build(small_tree)
     assert first.returncode == second.returncode == 1
-    assert first.stdout.count(" csrc/core/without.c\n") == 2, "when it was compiled, and in the list of warnings"
-    assert second.stdout.count(" csrc/core/without.c\n") == 1, "it is not compiled again"
+    assert first.stdout.count(" csrc/base/without.c\n") == 2, "when it was compiled, and in the list of warnings"
+    assert second.stdout.count(" csrc/base/without.c\n") == 1, "it is not compiled again"
     assert "[-Wunused-variable]" in second.stdout
-    (small_tree / "csrc/core/without.c").write_text("int used;\n")
+    (small_tree / "csrc/base/without.c").write_text("int used;\n")
     assert build(small_tree).returncode == 0
 
 

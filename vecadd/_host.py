@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-# As in csrc/core/cgroup.h.
+# As in csrc/base/cgroup.h.
 _MEMBERSHIP = "/proc/self/cgroup"
 _MOUNT = Path("/sys/fs/cgroup")
 

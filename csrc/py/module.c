@@ -2,12 +2,12 @@
 #include <stdatomic.h>
 
 #define VECADD_IMPORTS_NUMPY
-#include "dtype.h"
-#include "keep.h"
-#include "methods.h"
-#include "result.h"
-#include "runtime.h"
-#include "tuned_file.h"
+#include "base/dtype.h"
+#include "base/runtime.h"
+#include "base/tuned_file.h"
+#include "py/base/methods.h"
+#include "py/calls/deferred_release.h"
+#include "py/calls/result.h"
 
 #if VECADD_CUDA
 #include <cuda_runtime_api.h>

@@ -5,9 +5,9 @@
 #include <limits.h>
 #include <string.h>
 
+#include "base/status.h"
 #include "check.h"
 #include "double.h"
-#include "status.h"
 
 struct live {
     size_t device_blocks, device_bytes, pinned_blocks, streams, events, graphs;

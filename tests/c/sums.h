@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "dtype.h"
+#include "base/dtype.h"
 
 /* Repeats after a prime number of lanes: a lane taken from a grid, a chunk or a power of two away is another value. */
 static inline int

@@ -2,12 +2,12 @@
  * a CUDA call fails. */
 #include <cuda_runtime_api.h>
 
-#include "batch_kernel.h"
 #include "check.h"
-#include "device.h"
+#include "cuda/batch_kernel.h"
 #include "double.h"
 #include "failures.h"
-#include "graph.h"
+#include "gpu/device.h"
+#include "gpu/graph.h"
 #include "sums.h"
 
 enum { ADDS = 40, SALT_A = 1, SALT_B = 2, SEEDS = 20 };

@@ -2,12 +2,12 @@
  * error means. */
 #include <cuda_runtime_api.h>
 
+#include "base/runtime.h"
 #include "check.h"
-#include "device.h"
 #include "double.h"
 #include "failures.h"
-#include "memory.h"
-#include "runtime.h"
+#include "gpu/device.h"
+#include "gpu/memory.h"
 
 static void
 describes_the_devices(void)

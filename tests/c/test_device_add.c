@@ -4,10 +4,10 @@
 #include <pthread.h>
 
 #include "check.h"
-#include "device.h"
 #include "double.h"
 #include "failures.h"
-#include "stream.h"
+#include "gpu/device.h"
+#include "gpu/stream.h"
 #include "sums.h"
 
 enum { SEEDS = 100, SALT_A = 1, SALT_B = 2, SALT_OTHER = 3 };

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "check.h"
-#include "clock.h"
+#include "lab/ladder/clock.h"
+#include "lab/rung.h"
 #include "operands.h"
-#include "rung.h"
 #include "sums.h"
 
 enum { LONGEST = 100003, ROOM = LONGEST * 8 + 4 * MARGIN, SLOWEST = 1025 };

@@ -7,12 +7,12 @@
 #include <string.h>
 #include <time.h>
 
-#include "block.h"
 #include "check.h"
-#include "device.h"
 #include "double.h"
 #include "failures.h"
-#include "memory.h"
+#include "gpu/buffer.h"
+#include "gpu/device.h"
+#include "gpu/memory.h"
 
 enum { THREADS = 16, DEVICES = 2, MOST = 300, LEAST_ROUNDS = 3 };
 

@@ -3,11 +3,11 @@
 #include <pthread.h>
 
 #include "check.h"
-#include "device.h"
 #include "double.h"
 #include "failures.h"
-#include "graph.h"
-#include "stream.h"
+#include "gpu/device.h"
+#include "gpu/graph.h"
+#include "gpu/stream.h"
 
 enum { N = 100, TIMES = 20 };
 

@@ -6,9 +6,9 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/fpenv.h"
 #include "check.h"
-#include "fpenv.h"
-#include "host.h"
+#include "host/add.h"
 
 /* ---- the reference ---- */
 

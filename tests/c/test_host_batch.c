@@ -3,10 +3,10 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "batch.h"
+#include "base/fpflags.h"
+#include "base/overlap.h"
 #include "check.h"
-#include "fpflags.h"
-#include "overlap.h"
+#include "gpu/batch.h"
 #include "sums.h"
 
 enum { ADDS = 200, MOST = 20000, ROOM = 64, SALT_A = 1, SALT_B = 2 };

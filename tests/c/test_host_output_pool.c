@@ -5,9 +5,9 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/runtime.h"
 #include "check.h"
-#include "output_pool.h"
-#include "runtime.h"
+#include "host/output_pool.h"
 #if VECADD_CUDA
 #include "double.h"
 #endif

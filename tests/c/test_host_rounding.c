@@ -7,9 +7,9 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/fpenv.h"
 #include "check.h"
-#include "fpenv.h"
-#include "host.h"
+#include "host/add.h"
 
 static const int modes[] = {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO};
 enum { MODES = sizeof modes / sizeof *modes };

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "check.h"
-#include "convert.h"
-#include "host_rows.h"
+#include "host/convert.h"
+#include "host/strided.h"
 
 enum { DIMENSIONS = 4, BYTES = 1 << 20, CASES = 400 };
 

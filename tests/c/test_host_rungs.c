@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "check.h"
-#include "probes.h"
-#include "rung.h"
+#include "lab/probes.h"
+#include "lab/rung.h"
 #include "sums.h"
 
 static void

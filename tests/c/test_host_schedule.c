@@ -2,10 +2,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/tuned_file.h"
 #include "check.h"
-#include "host.h"
-#include "host_thresholds.h"
-#include "tuned_file.h"
+#include "host/add.h"
+#include "host/thresholds.h"
 
 /* What this machine has been tuned to is not the subject here. */
 static void

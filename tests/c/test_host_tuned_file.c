@@ -4,8 +4,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/tuned_file.h"
 #include "check.h"
-#include "tuned_file.h"
 
 #define KEY  "GPU-01 driver 13000"
 #define HEAD "vecadd 1 " KEY "\n"

@@ -3,12 +3,12 @@
 #include <cuda_runtime_api.h>
 #include <math.h>
 
+#include "base/fpflags.h"
 #include "check.h"
 #include "double.h"
 #include "failures.h"
-#include "fpflags.h"
-#include "host.h"
-#include "transfer.h"
+#include "host/add.h"
+#include "transfer/transfer.h"
 #include "transfer_arrays.h"
 
 enum { MIB = 1 << 20, GRAIN = 64 << 10 };

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/dtype.h"
+#include "base/fpenv.h"
 #include "check.h"
-#include "dtype.h"
-#include "fpenv.h"
-#include "host.h"
-#include "kernels.h"
+#include "cuda/kernels.h"
+#include "host/add.h"
 #include "operands.h"
 #include "sums.h"
 

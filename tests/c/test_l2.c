@@ -1,15 +1,15 @@
-/* What `tuned` asks of the L2 (csrc/core/recipes.h): that large inputs stay in it until their end is added, and that
- * their end is then given back, line by line, without a line of anybody else. */
+/* What `tuned` asks of the L2 (csrc/gpu/launch_configs.h): that large inputs stay in it until their end is added, and
+ * that their end is then given back, line by line, without a line of anybody else. */
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/dtype.h"
 #include "check.h"
+#include "cuda/kernels.h"
 #include "double.h"
-#include "dtype.h"
-#include "kernels.h"
+#include "gpu/launch_configs.h"
 #include "operands.h"
-#include "recipes.h"
 #include "sums.h"
 
 enum { LINE = 128, ROOM = 1 << 20, MIB = 1 << 20 };

@@ -4,9 +4,9 @@
 
 #include "check.h"
 #include "double.h"
-#include "latency_stages.h"
+#include "lab/ladder/latency_stages.h"
+#include "lab/rung.h"
 #include "operands.h"
-#include "rung.h"
 #include "sums.h"
 
 extern const struct rung *const latency_rungs[];

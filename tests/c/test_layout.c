@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/layout.h"
 #include "check.h"
-#include "layout.h"
 
 enum { CASES = 20000, MOST_AXES = 5, MOST_ELEMENTS = 4096 };
 

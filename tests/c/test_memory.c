@@ -1,13 +1,13 @@
 /* memory.h on the CUDA-runtime double: what is held, what is given back, and what happens where there is no room. */
-#include "memory.h"
+#include "gpu/memory.h"
 
 #include <cuda_runtime_api.h>
 #include <pthread.h>
 
 #include "check.h"
-#include "device.h"
 #include "double.h"
 #include "failures.h"
+#include "gpu/device.h"
 #include "sums.h"
 
 static bool

@@ -2,9 +2,9 @@
 #include <fenv.h>
 #include <string.h>
 
+#include "base/addition.h"
+#include "base/fpenv.h"
 #include "check.h"
-#include "fpenv.h"
-#include "plan.h"
 
 static float x[64], y[64], z[64];
 

@@ -2,11 +2,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/tuned_file.h"
 #include "check.h"
-#include "device.h"
-#include "kernels.h"
-#include "recipes.h"
-#include "tuned_file.h"
+#include "cuda/kernels.h"
+#include "gpu/device.h"
+#include "gpu/launch_configs.h"
 
 #define KEY   "GPU-d0d0d0d0-d0d0-d0d0-d0d0-d0d0d0d0d0d0 driver 13000"
 #define WHOLE "recipe 0 128 0 0\nrecipe 1000000 512 1 30\n"

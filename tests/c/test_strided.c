@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "check.h"
-#include "kernels.h"
+#include "cuda/kernels.h"
 #include "operands.h"
 
 enum { MOST_AXES = 4, ROOM = 1 << 20 };

@@ -1,6 +1,6 @@
 /* sum_order.h: the strides of a new sum, as NumPy and PyTorch give them to theirs. */
+#include "base/output_order.h"
 #include "check.h"
-#include "sum_order.h"
 
 enum { MOST_AXES = 4 };
 

@@ -8,10 +8,10 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/cpus.h"
+#include "base/fpenv.h"
 #include "check.h"
-#include "cpus.h"
-#include "fpenv.h"
-#include "threads.h"
+#include "host/threads.h"
 
 enum { MANY = 10000, WORKERS = 8 };
 

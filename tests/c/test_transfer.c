@@ -1,17 +1,17 @@
 /* transfer.h and the transfer rungs on the CUDA-runtime double: every mix of pinned and ordinary
  * memory, under many legal orders of the queued work, and with every CUDA call failing in turn. */
-#include "transfer.h"
+#include "transfer/transfer.h"
 
 #include <cuda_runtime_api.h>
 #include <math.h>
 #include <pthread.h>
 
+#include "base/fpflags.h"
 #include "check.h"
 #include "double.h"
 #include "failures.h"
-#include "fpflags.h"
-#include "rung.h"
-#include "timeline.h"
+#include "lab/ladder/timeline.h"
+#include "lab/rung.h"
 #include "transfer_arrays.h"
 
 extern const struct rung *const transfer_rungs[];

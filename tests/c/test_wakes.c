@@ -11,9 +11,9 @@
 #include <sys/syscall.h>
 #include <time.h>
 
+#include "base/cpus.h"
 #include "check.h"
-#include "cpus.h"
-#include "threads.h"
+#include "host/threads.h"
 
 enum { ALL_LIE = 1, ARGUMENTS = 6 };
 

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/addition.h"
 #include "check.h"
-#include "memory.h"
-#include "plan.h"
+#include "gpu/memory.h"
 #include "sums.h"
 
 enum { SALT_A = 1, SALT_B = 2 };

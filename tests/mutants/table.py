@@ -34,7 +34,7 @@ EXTREMES = "tests/test_extremes.py"
 
 AFTER = Mutant(
     "after its producers",
-    "csrc/core/device_queue.c",
+    "csrc/gpu/queue.c",
     "stream_come_after(scope->device, plan->stream, plan->join[i], in_capture, status) < 0",
     "false",
     ORDER,
@@ -42,7 +42,7 @@ AFTER = Mutant(
 )
 BEFORE = Mutant(
     "before its readers",
-    "csrc/core/device_queue.c",
+    "csrc/gpu/queue.c",
     "stream_come_before(scope->device, plan->stream, plan->join[i], in_capture, status) < 0",
     "false",
     ORDER,
@@ -50,7 +50,7 @@ BEFORE = Mutant(
 )
 RECORD = Mutant(
     "record_stream",
-    "csrc/py/keep.c",
+    "csrc/py/calls/deferred_release.c",
     "foreign_record_stream(operand->library, operand->exported, call->plan.stream) < 0",
     "false",
     ORDER,
@@ -58,7 +58,7 @@ RECORD = Mutant(
 )
 LENT = Mutant(
     "lent operands",
-    "csrc/py/keep.c",
+    "csrc/py/calls/deferred_release.c",
     "keep(call, call->plan.stream, true, owners);",
     "(void)owners;",
     "tests/test_dlpack.py",
@@ -69,7 +69,7 @@ MUTANTS = (
     Mutant("programmatic wait", "cuda/add.cu", "    wait_for_prerequisites();\n", "", "tests/test_streams.py"),
     Mutant(
         "stream join",
-        "csrc/core/stream.c",
+        "csrc/gpu/stream.c",
         "error = cudaStreamWaitEvent(after, event, cudaEventWaitDefault);",
         "(void)after;",
         "tests/test_streams.py",
@@ -92,21 +92,21 @@ MUTANTS = (
     ),
     Mutant(
         "fork handler",
-        "csrc/core/runtime.c",
+        "csrc/base/runtime.c",
         "pthread_atfork(NULL, NULL, in_forked_child);",
         "(void)in_forked_child;",
         "test_threads",
     ),
     Mutant(
         "floating-point control of the workers",
-        "csrc/core/threads.c",
+        "csrc/host/threads.c",
         "        fpenv_set(job->control);\n",
         "",
         "test_threads",
     ),
     Mutant(
         "the first operand's stream",
-        "csrc/core/plan.c",
+        "csrc/choose/plan.c",
         "leader ? leader->stream : NULL",
         "NULL",
         "tests/test_streams.py",
@@ -116,7 +116,7 @@ MUTANTS = (
     BEFORE,
     Mutant(
         "lists after their producers",
-        "csrc/core/batch.c",
+        "csrc/gpu/batch.c",
         "stream_come_after(device, batch->stream, batch->join[i], in_capture, status) < 0",
         "false",
         ORDER,
@@ -124,7 +124,7 @@ MUTANTS = (
     ),
     Mutant(
         "a consumer by DLPack",
-        "csrc/py/device_array_export.c",
+        "csrc/py/array/export.c",
         "failed = stream_join(array->device, array->stream, stream, &status);",
         "failed = 0;",
         ORDER,
@@ -132,7 +132,7 @@ MUTANTS = (
     ),
     Mutant(
         "streams outside of a capture",
-        "csrc/core/stream.c",
+        "csrc/gpu/stream.c",
         "if (in_capture && stream_captures(other, &takes_part, status) < 0)",
         "if (false)",
         "tests/test_captures.py",
@@ -140,7 +140,7 @@ MUTANTS = (
     ),
     Mutant(
         "producers in lists",
-        "csrc/py/many.c",
+        "csrc/py/calls/batch.c",
         "survey->reader.defers = !survey->stream;",
         "survey->reader.defers = false;",
         "tests/test_captures.py",
@@ -149,7 +149,7 @@ MUTANTS = (
     RECORD,
     Mutant(
         "record_stream of lists",
-        "csrc/py/keep.c",
+        "csrc/py/calls/deferred_release.c",
         "foreign_record_stream(library, object, stream)",
         "0",
         ORDER,
@@ -158,7 +158,7 @@ MUTANTS = (
     LENT,
     Mutant(
         "errors told are not left",
-        "csrc/core/device_errors.c",
+        "csrc/gpu/errors.c",
         "    cudaGetLastError(); /* it is reported here; torch and others must not find it as theirs */\n",
         "",
         "tests/test_failures.py",
@@ -166,7 +166,7 @@ MUTANTS = (
     ),
     Mutant(
         "errors of releases are not left",
-        "csrc/core/device_errors.c",
+        "csrc/gpu/errors.c",
         "if (cuda_error != cudaSuccess)",
         "if (false)",
         "tests/test_failures.py",
@@ -174,42 +174,42 @@ MUTANTS = (
     ),
     Mutant(
         "an event for each join",
-        "csrc/core/events.c",
+        "csrc/gpu/events.c",
         "*event && (*event = atomic_exchange(&state->spare[i], NULL))",
         "*event",
         "test_device_add",
     ),
     Mutant(
         "one thread launches a graph",
-        "csrc/core/graph.c",
+        "csrc/gpu/graph.c",
         "return pthread_mutex_trylock(&graph->lock) == 0;",
         "return pthread_mutex_trylock(&graph->lock) >= 0;",
         "test_graph",
     ),
     Mutant(
         "lists that failed are waited for",
-        "csrc/core/batch.c",
+        "csrc/gpu/batch.c",
         "stream_wait(batch->stream);",
         ";",
         "test_batch",
     ),
     Mutant(
         "a full device is waited for",
-        "csrc/core/memory.c",
+        "csrc/gpu/memory.c",
         "cudaStreamSynchronize(stream); /* what was released",
         "/* what was released",
         "test_memory",
     ),
     Mutant(
         "errors of waits are not left",
-        "csrc/core/stream.c",
+        "csrc/gpu/stream.c",
         "cudaGetLastError(); /* the caller has it by value */",
         ";",
         "test_batch",
     ),
     Mutant(
         "a query in relaxed mode",
-        "csrc/core/capture_mode.c",
+        "csrc/gpu/capture_mode.c",
         "enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;",
         "enum cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;",
         "tests/test_captures.py",
@@ -217,7 +217,7 @@ MUTANTS = (
     ),
     Mutant(
         "an error is no answer",
-        "csrc/core/stream.c",
+        "csrc/gpu/stream.c",
         "if (error != cudaSuccess && !device_is_lost(error))",
         "if (error == cudaErrorNotReady)",
         "tests/test_dlpack.py",
@@ -225,7 +225,7 @@ MUTANTS = (
     ),
     Mutant(
         "a slow stream",
-        "csrc/py/keep.c",
+        "csrc/py/calls/deferred_release.c",
         "if (slow->stream[i] == stream)",
         "if (slow->stream[i] == stream || true)",
         "tests/test_dlpack.py",
@@ -233,7 +233,7 @@ MUTANTS = (
     ),
     Mutant(
         "a home for the per-thread stream's sums",
-        "csrc/core/stream.c",
+        "csrc/gpu/stream.c",
         "if (stream != STREAM_PER_THREAD)",
         "if (true)",
         "tests/test_streams.py",
@@ -241,7 +241,7 @@ MUTANTS = (
     ),
     Mutant(
         "a consumer on the per-thread stream",
-        "csrc/py/device_array_export.c",
+        "csrc/py/array/export.c",
         ".stream = stream_of_all_threads(stream)}",
         ".stream = stream}",
         "tests/test_streams.py",
@@ -249,7 +249,7 @@ MUTANTS = (
     ),
     Mutant(
         "a drop without its join",
-        "csrc/core/stream.c",
+        "csrc/gpu/stream.c",
         "    return !later;\n",
         "    return true || later;\n",
         "tests/test_streams.py",
@@ -257,7 +257,7 @@ MUTANTS = (
     ),
     Mutant(
         "a deleter that waits",
-        "csrc/py/device_array_export.c",
+        "csrc/py/array/export.c",
         "if (!device_block_drop_later(&export->drop))",
         "device_block_drop_after(&export->drop);\n    if (false)",
         "tests/test_full_queues.py",
@@ -265,7 +265,7 @@ MUTANTS = (
     ),
     Mutant(
         "a plan that waits for another thread's launch",
-        "csrc/core/graph.c",
+        "csrc/gpu/graph.c",
         "if (graph->stream == STREAM_PER_THREAD)",
         "if (true)",
         "tests/test_full_queues.py",
@@ -273,7 +273,7 @@ MUTANTS = (
     ),
     Mutant(
         "no room in a capture",
-        "csrc/core/memory.c",
+        "csrc/gpu/memory.c",
         "if (!stream_is_busy(stream)) {",
         "if (true) {",
         "tests/test_captures.py",
@@ -281,7 +281,7 @@ MUTANTS = (
     ),
     Mutant(
         "a capture turns the route off",
-        "csrc/core/routes.c",
+        "csrc/choose/routes.c",
         "if (status->code == STATUS_MEMORY || status->code == STATUS_CAPTURE)",
         "if (status->code == STATUS_MEMORY)",
         "tests/test_route_choice.py",
@@ -295,7 +295,7 @@ MUTANTS = (
     Mutant("cut along the next axis", "cuda/strided.cu", "if (extent == 1)", "if (false)", "test_strided"),
     Mutant(
         "an error of __index__",
-        "csrc/py/device_array_export.c",
+        "csrc/py/array/export.c",
         "number == -1 && PyErr_Occurred() ? -1 : number >= DLPACK_MAJOR",
         "number >= DLPACK_MAJOR",
         "tests/test_bad_input.py",
@@ -303,7 +303,7 @@ MUTANTS = (
     ),
     Mutant(
         "a tensor without a shape",
-        "csrc/py/host_view.c",
+        "csrc/py/operands/host_view.c",
         " || (tensor->ndim > 0 && !tensor->shape)",
         "",
         "tests/test_bad_input.py",
@@ -311,14 +311,14 @@ MUTANTS = (
     ),
     Mutant(
         "a release beside a transfer",
-        "csrc/core/transfer.c",
+        "csrc/transfer/transfer.c",
         "pthread_mutex_trylock(&transferring) != 0",
         "pthread_mutex_lock(&transferring) != 0",
         "test_transfer",
     ),
     Mutant(
         "the ring in release",
-        "csrc/py/memory_stats.c",
+        "csrc/py/calls/memory_stats.c",
         " + transfer_release()",
         "",
         "tests/test_transfer.py",
@@ -326,7 +326,7 @@ MUTANTS = (
     ),
     Mutant(
         "a plan's rounding at its call",
-        "csrc/core/plan.c",
+        "csrc/choose/plan.c",
         "plan->chosen && !may_leave_host(plan)",
         "false",
         "tests/test_route_choice.py",
@@ -334,7 +334,7 @@ MUTANTS = (
     ),
     Mutant(
         "the kind of a sum with a number first",
-        "csrc/py/add.c",
+        "csrc/py/calls/add.c",
         "&& call->devices[call->sum.like].library)",
         "&& call->sum.like == ROLE_A && call->devices[ROLE_A].library)",
         "tests/test_result_kinds.py",
@@ -342,7 +342,7 @@ MUTANTS = (
     ),
     Mutant(
         "adopted sums of lists",
-        "csrc/py/many_run.c",
+        "csrc/py/calls/batch_run.c",
         "call->place == PLACE_DEVICE && adopt_sums(state, call) < 0",
         "false && adopt_sums(state, call) < 0",
         "tests/test_result_kinds.py",
@@ -358,7 +358,7 @@ MUTANTS = (
     ),
     Mutant(
         "lists looked at again",
-        "csrc/py/many_run.c",
+        "csrc/py/calls/batch_run.c",
         "if (!is_as_looked_at(state, call, i))",
         "if (i > call->add_count)",
         "tests/test_add_many.py",
@@ -366,7 +366,7 @@ MUTANTS = (
     ),
     Mutant(
         "one kind for good",
-        "csrc/py/operand_cupy.c",
+        "csrc/py/operands/cupy.c",
         "if (atomic_compare_exchange_strong(&state->cupy_owner, &nothing, capsule)) {",
         "if (atomic_exchange(&state->cupy_owner, capsule) != capsule || nothing) {",
         "tests/test_cupy_attributes.py",
@@ -374,7 +374,7 @@ MUTANTS = (
     ),
     Mutant(
         "a write that torch counts",
-        "csrc/py/add.c",
+        "csrc/py/calls/add.c",
         "call->plan.route == ROUTE_DEVICE && count_write(call, out) < 0",
         "false && count_write(call, out) < 0",
         "tests/test_exchange_table.py",
@@ -382,7 +382,7 @@ MUTANTS = (
     ),
     Mutant(
         "writes of a list that torch counts",
-        "csrc/py/many_run.c",
+        "csrc/py/calls/batch_run.c",
         "call->written && foreign_written(call->count_writes, call->written) < 0",
         "false && foreign_written(call->count_writes, call->written) < 0",
         "tests/test_exchange_table.py",
@@ -390,7 +390,7 @@ MUTANTS = (
     ),
     Mutant(
         "writes of a plan that torch counts",
-        "csrc/py/plan_object.c",
+        "csrc/py/calls/plan_object.c",
         "counted = count_write(&self->call, out)",
         "counted = 0",
         "tests/test_exchange_table.py",
@@ -406,21 +406,21 @@ MUTANTS = (
     ),
     Mutant(
         "registrations that are not one piece",
-        "csrc/core/transfer_slots.c",
+        "csrc/transfer/slots.c",
         "return at - begin < size && bytes <= size - (at - begin);",
         "return true;",
         "test_transfer",
     ),
     Mutant(
         "an end that is not registered",
-        "csrc/core/transfer_slots.c",
+        "csrc/transfer/slots.c",
         "first.type == cudaMemoryTypeHost && last.type == cudaMemoryTypeHost && is_one_range(memory, bytes);",
         "first.type == cudaMemoryTypeHost;",
         "test_transfer",
     ),
     Mutant(
         "the end of a known range",
-        "csrc/core/device_pointers.c",
+        "csrc/gpu/pointers.c",
         "bytes <= known->end - (uintptr_t)pointer) {",
         "true) {",
         "test_device",
@@ -452,7 +452,7 @@ MUTANTS = (
     # What no test minded until it was asked for: extreme values, verdicts, and figures that people read.
     Mutant(
         "the neutral element of bfloat16",
-        "csrc/core/strided.c",
+        "csrc/gpu/strided.c",
         'strchr("fcV", row->typestr[1])',
         'strchr("fc", row->typestr[1])',
         EXTREMES,
@@ -476,7 +476,7 @@ MUTANTS = (
     ),
     Mutant(
         "the least integer of a dtype",
-        "csrc/py/promotion.c",
+        "csrc/py/operands/promotion.c",
         "value >= INT64_MIN >> shift",
         "value > INT64_MIN >> shift",
         EXTREMES,
@@ -484,7 +484,7 @@ MUTANTS = (
     ),
     Mutant(
         "the greatest unsigned integer of a dtype",
-        "csrc/py/promotion.c",
+        "csrc/py/operands/promotion.c",
         "*bits <= UINT64_MAX >> shift",
         "*bits < UINT64_MAX >> shift",
         EXTREMES,
@@ -492,14 +492,14 @@ MUTANTS = (
     ),
     Mutant(
         "float16 to nearest by AVX2",
-        "csrc/core/host_avx2.c",
+        "csrc/host/add_avx2.c",
         "_MM_FROUND_TO_NEAREST_INT",
         "_MM_FROUND_CUR_DIRECTION",
         "test_host_rounding",
     ),
     Mutant(
         "float16 to nearest by AVX-512",
-        "csrc/core/host_avx512.c",
+        "csrc/host/add_avx512.c",
         "_MM_FROUND_TO_NEAREST_INT",
         "_MM_FROUND_CUR_DIRECTION",
         "test_host_rounding",
@@ -562,35 +562,35 @@ MUTANTS = (
     ),
     Mutant(
         "a caller that a signal wakes",
-        "csrc/core/threads.c",
+        "csrc/host/threads.c",
         "    while (state == AWAITED) {",
         "    if (state == AWAITED) {",
         "test_wakes",
     ),
     Mutant(
         "a worker that wakes for nothing",
-        "csrc/core/threads.c",
+        "csrc/host/threads.c",
         "if (atomic_compare_exchange_strong(&worker->state, &state, IDLE))\n                continue;",
         "if (atomic_compare_exchange_strong(&worker->state, &state, CALLED))\n                state = CALLED;",
         "test_wakes",
     ),
     Mutant(
         "zeros in a block that was used",
-        "csrc/core/output_pool.c",
+        "csrc/host/output_pool.c",
         "    *zeros = false;\n",
         "    *zeros = true;\n",
         "test_host_output_pool",
     ),
     Mutant(
         "the pool's lock in a forked child",
-        "csrc/core/output_pool.c",
+        "csrc/host/output_pool.c",
         "    pool.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;\n    if (whole)",
         "    if (whole)",
         "test_host_output_pool",
     ),
     Mutant(
         "negated views",
-        "csrc/py/operand_torch.c",
+        "csrc/py/operands/torch.c",
         "return has_odd_stride(result) || denies",
         "return true || denies",
         "tests/test_exchange_table.py",

@@ -26,14 +26,14 @@ from vecadd.model.prediction import Prediction, itemsize, longest
 
 MAPPED_AT_ONCE = 2 << 20  # bytes that cudaMalloc maps: the granularity of the driver's virtual memory
 PROBED_ARRAYS = 3  # that the probes of allocation hold at once
-PART = 256  # bytes that parts of an array are multiples of, as in csrc/ladder/copies.c
+PART = 256  # bytes that parts of an array are multiples of, as in csrc/lab/ladder/copies.c
 
-# As in csrc/core/transfer.c and csrc/core/transfer_slots.h: bytes of a chunk of one array.
+# As in csrc/transfer/transfer.c and csrc/transfer/slots.h: bytes of a chunk of one array.
 PIPELINE_LEAST, PIPELINE_MOST = 512 << 10, 16 << 20
 STAGED_LEAST, STAGED_MOST = 128 << 10, 1 << 20
 ZERO_COPY_MOST = 16 << 20
 PAGE = 4096
-# As in csrc/ladder/hybrid.c.
+# As in csrc/lab/ladder/hybrid.c.
 HOST_BLOCK, HYBRID_PINNED, HYBRID_STAGED, HYBRID_SLOTS = 1 << 20, 4 << 20, 1 << 20, 2
 MEMORIES = 2  # page-locked and ordinary: a bench of transfers goes round arrays of both
 
@@ -73,7 +73,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Copies:
-    """How a rung of csrc/ladder/copies.c copies: streams that it makes, whether in the timed part; whether copies wait;
+    """How a rung of csrc/lab/ladder/copies.c copies: streams that it makes, whether in the timed part; whether copies wait;
     whether its chunks are a parameter; and where its arrays come from: "asked" by a parameter, "kept", "malloc",
     "pool"."""
 

@@ -38,7 +38,7 @@ SHARE = 4  # of the device's memory at most one in so many bytes is used
 
 
 class Recipe(NamedTuple):
-    """How a call's bytes are moved, as csrc/core/recipes.h has it."""
+    """How a call's bytes are moved, as csrc/gpu/launch_configs.h has it."""
 
     block: int
     loads: int

@@ -1,7 +1,7 @@
 """The host's part of ``vecadd tune``: from which sizes threads and streaming stores pay on this machine.
 
 Every comparison is of two schedules on the same float32 operands in interleaved rounds, by the paired ratios of their
-times: a gain counts where three of four rounds have it, a loss where two have it. csrc/core/host_thresholds.h says what
+times: a gain counts where three of four rounds have it, a loss where two have it. csrc/host/thresholds.h says what
 each number decides.
 """
 
@@ -26,7 +26,7 @@ SIZES = tuple(1 << power for power in range(15, 27))  # bytes of the sum: 2^13 t
 LARGE = tuple(1 << power for power in range(27, 30))
 HARMLESS_LARGE = 1.06
 MEMORY_SHARE = 8  # three arrays within that part of the free memory
-NEVER = 1 << 60  # csrc/core/host_thresholds.h
+NEVER = 1 << 60  # csrc/host/thresholds.h
 SMALL = 256 * KIB  # bytes of the sum by which the threads' own cost is weighed
 LEAST_SHARE = 16 * KIB
 BLOCKS = tuple(64 * KIB << step for step in range(6))

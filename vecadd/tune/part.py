@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 Tell = Callable[[str], None]  # what is being measured now, a few words
-TunedRow = tuple[str, Sequence[float]]  # a name and its numbers, as csrc/core/tuned_file.h has them
+TunedRow = tuple[str, Sequence[float]]  # a name and its numbers, as csrc/base/tuned_file.h has them
 
 
 @dataclass(frozen=True)

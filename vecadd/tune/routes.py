@@ -1,6 +1,6 @@
 """The part ``routes``: how long host, transfer and hybrid take on this machine, by size, memory and kind of element.
 
-csrc/core/routes.c reads what is found and picks the fastest between the sizes by interpolation. Some seconds in all:
+csrc/choose/routes.c reads what is found and picks the fastest between the sizes by interpolation. Some seconds in all:
 the routes take turns, so that a change of the clock meets all of them.
 """
 

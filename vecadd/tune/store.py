@@ -1,4 +1,4 @@
-"""The files of ``vecadd tune``: csrc/core/tuned_file.h says where they lie and what is in them."""
+"""The files of ``vecadd tune``: csrc/base/tuned_file.h says where they lie and what is in them."""
 
 import math
 import os

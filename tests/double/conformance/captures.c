@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "../../c/check.h"
-#include "kernels.h"
+#include "cuda/kernels.h"
 
 enum { N = 1000, BYTES = N * sizeof(int), PAGE = 4096 };
 

@@ -4,7 +4,7 @@
 #include <pthread.h>
 
 #include "../../c/check.h"
-#include "kernels.h"
+#include "cuda/kernels.h"
 
 enum { N = 10000, BYTES = N * sizeof(int), LAUNCHES = 5, ROUNDS = 8 };
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "../../c/check.h"
-#include "kernels.h"
-#include "rung.h"
+#include "cuda/kernels.h"
+#include "lab/rung.h"
 #include "sanitizer.h"
 
 extern const struct rung rung_naive;

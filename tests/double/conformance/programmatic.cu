@@ -4,9 +4,9 @@
  * The kernel ahead lets others begin at once, is busy for a while, and then writes a and b and reads c: every order in
  * which the addition behind it could touch the three shows. */
 #include "../../c/check.h"
+#include "cuda/kernels.h"
+#include "cuda/lab/latency/programmatic.cuh"
 #include "sanitizer.h"
-#include "kernels.h"
-#include "latency/programmatic.cuh"
 
 /* Few enough blocks that the kernel behind finds room; 2^20 cycles are half a millisecond. */
 enum { N = 1000, ROUNDS = 32, BUSY_CYCLES = 1 << 20 };

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "../../c/check.h"
-#include "kernels.h"
+#include "cuda/kernels.h"
 
 enum { LANES = 1000, BYTES = LANES * sizeof(float) };
 

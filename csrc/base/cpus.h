@@ -1,0 +1,12 @@
+/* How many processors this process may use at once. */
+#ifndef VECADD_BASE_CPUS_H
+#define VECADD_BASE_CPUS_H
+
+/* min(affinity mask, control group's cpu quota rounded up), at least 1. Reads files: ask once and remember. */
+int cpus_usable(void);
+
+/* The quota alone, rounded up to whole processors; 0 where there is none. `membership` is this process's list of
+ * control groups (/proc/self/cgroup), `mount` where version 1 and 2 hierarchies are mounted (/sys/fs/cgroup). */
+int cpus_quota(const char *membership, const char *mount);
+
+#endif

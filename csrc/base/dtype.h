@@ -1,0 +1,51 @@
+/* The element types, one row each: add a dtype by adding a row to dtype.c and to the enum here.
+ *
+ * A dtype is what the caller names; a lane is what the adders see. Signed and unsigned integers of one width share a
+ * lane, because two's complement addition is the same bits, and a complex number is two floating-point lanes. */
+#ifndef VECADD_BASE_DTYPE_H
+#define VECADD_BASE_DTYPE_H
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum lane { LANE_BOOL, LANE_I8, LANE_I16, LANE_I32, LANE_I64, LANE_F16, LANE_BF16, LANE_F32, LANE_F64, LANE_COUNT };
+
+enum dtype {
+    DTYPE_BOOL,
+    DTYPE_INT8,
+    DTYPE_INT16,
+    DTYPE_INT32,
+    DTYPE_INT64,
+    DTYPE_UINT8,
+    DTYPE_UINT16,
+    DTYPE_UINT32,
+    DTYPE_UINT64,
+    DTYPE_FLOAT16,
+    DTYPE_BFLOAT16,
+    DTYPE_FLOAT32,
+    DTYPE_FLOAT64,
+    DTYPE_COMPLEX64,
+    DTYPE_COMPLEX128,
+    DTYPE_COUNT
+};
+
+struct dtype_row {
+    const char *name;    /* NumPy's name, "float32"; ml_dtypes' name for bfloat16 */
+    const char *typestr; /* the array interface's, native byte order: "<f4"; "<V2" for bfloat16 */
+    size_t itemsize;     /* bytes an element */
+    enum lane lane;
+    size_t lanes; /* lanes an element: 2 for complex, else 1 */
+};
+
+extern const struct dtype_row dtype_table[DTYPE_COUNT];
+
+/* Bytes of one lane. */
+extern const size_t lane_size[LANE_COUNT];
+
+#ifdef __cplusplus
+}
+#endif
+#endif

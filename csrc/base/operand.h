@@ -1,0 +1,28 @@
+/* One side of an addition as plain data: what py/operand_*.c make of an object, and all that core/ knows of it. */
+#ifndef VECADD_BASE_OPERAND_H
+#define VECADD_BASE_OPERAND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/dtype.h"
+
+enum place { PLACE_HOST, PLACE_DEVICE };
+
+/* What an operand's stream is. Without stream= an addition runs on the last of these that an operand has: where the
+ * user works now comes before where the data was last written, and that before where it was allocated. */
+enum stream_kind { STREAM_HOME, STREAM_EXPORTED, STREAM_CURRENT };
+
+struct operand {
+    void *data;  /* borrowed from the object; may be NULL only where size is 0 */
+    size_t size; /* elements; C-contiguous in this version */
+    enum dtype dtype;
+    enum place place;
+    int device; /* CUDA ordinal of the memory; -1 on the host */
+    bool writable;
+    bool has_stream; /* its producer ordered it on `stream` */
+    void *stream;    /* cudaStream_t; NULL is the legacy default stream */
+    enum stream_kind stream_kind;
+};
+
+#endif

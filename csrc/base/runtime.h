@@ -1,0 +1,33 @@
+/* Everything that lives as long as the process, in one struct; each part belongs to the file that its comment names. */
+#ifndef VECADD_BASE_RUNTIME_H
+#define VECADD_BASE_RUNTIME_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+struct thread_pool;
+struct device_table;
+struct transfer_ring;
+
+struct runtime {
+    struct thread_pool *_Atomic threads;  /* threads.c: made on first use, forgotten in a forked child */
+    struct device_table *_Atomic devices; /* device.c: one entry a device, made on first use */
+    struct transfer_ring *ring;           /* transfer.c */
+    atomic_bool cuda_started;             /* device.c: this process has made a CUDA call that initialises */
+    atomic_bool forked_after_cuda;        /* runtime.c: set in a child of such a process */
+    atomic_bool shut_down;                /* runtime.c: set at exit; no CUDA call is made from then on */
+};
+
+extern struct runtime runtime;
+
+/* Registers the fork and exit handlers, once; cheap to call again. No CUDA call, no thread started. */
+void runtime_start(void);
+
+/* Whether a CUDA call may be made from here: not in a forked child of a process that used CUDA, not after shutdown. */
+bool runtime_cuda_usable(void);
+
+/* In the forked child, called by runtime.c's handler: forget the parent's threads and locks. */
+void threads_after_fork(void);
+void output_pool_after_fork(void);
+
+#endif

@@ -1,0 +1,189 @@
+#include "base/tuned_file.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <locale.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Characters of a key that a file's name may show; the head has the key as it is. */
+static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-";
+
+enum { KEY_IN_NAME = 128 }; /* bytes: a file's name has 255 at most */
+
+/* The folder's two parts, or false where there is none. Relative paths of XDG's and HOME are none, as XDG's base
+ * directory specification has it: they would be another folder in another working directory. */
+static bool
+folder(const char **first, const char **second)
+{
+    static const struct {
+        const char *variable, *below;
+        bool absolute;
+    } places[] = {
+        {"VECADD_CACHE_DIR", "", false},
+        {"XDG_CACHE_HOME", "/vecadd", true},
+        {"HOME", "/.cache/vecadd", true},
+    };
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        const char *value = getenv(places[i].variable);
+        if (value && *value && (!places[i].absolute || *value == '/')) {
+            *first = value;
+            *second = places[i].below;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool
+tuned_file_path(const char *kind, const char *key, char *path, size_t size)
+{
+    const char *first, *second;
+    char shown[KEY_IN_NAME + 1];
+    if (*key == '\0' || strchr(key, '\n') || !folder(&first, &second))
+        return false;
+    size_t length = 0;
+    for (; key[length] && length < KEY_IN_NAME; length++)
+        shown[length] = strchr(plain, key[length]) ? key[length] : '_';
+    shown[length] = '\0';
+    const int written = snprintf(path, size, "%s%s/%s-%s.txt", first, second, kind, shown);
+    return written > 0 && (size_t)written < size;
+}
+
+struct row {
+    char name[TUNED_NAME];
+    double number[TUNED_NUMBERS];
+    int count;
+};
+
+/* Parses the line at `at`. Returns where the next one begins, or NULL. */
+static const char *
+parse_line(const char *at, locale_t numbers, struct row *row)
+{
+    size_t length = 0;
+    while (islower((unsigned char)at[length]) || isdigit((unsigned char)at[length]) || at[length] == '_')
+        length++;
+    if (length == 0 || length >= TUNED_NAME)
+        return NULL;
+    memcpy(row->name, at, length);
+    row->name[length] = '\0';
+    at += length;
+
+    for (row->count = 0; *at == ' ' && row->count < TUNED_NUMBERS; row->count++) {
+        char *end;
+        at++;
+        if (!strchr("+-.0123456789", *at) || *at == '\0') /* strtod would step over white space, and take "inf" */
+            return NULL;
+        row->number[row->count] = strtod_l(at, &end, numbers);
+        if (end == at || !isfinite(row->number[row->count]))
+            return NULL;
+        at = end;
+    }
+    return row->count > 0 && *at == '\n' ? at + 1 : NULL;
+}
+
+/* Parses all lines after the head, and hands them over where `take` is given. False for what is no whole file. */
+static bool
+parse(const char *at, const char *end, locale_t numbers, tuned_row_function *take, void *context)
+{
+    struct row row;
+    for (int rows = 0; (at = parse_line(at, numbers, &row)) != NULL; rows++) {
+        if (strcmp(row.name, "end") == 0)
+            return at == end && row.count == 1 && row.number[0] == rows;
+        if (take && !take(context, row.name, row.number, row.count))
+            return false;
+    }
+    return false;
+}
+
+/* Reads to the end of the file, at most `most` bytes. Returns how many, or -1. */
+static ssize_t
+read_all(int descriptor, char *into, size_t most)
+{
+    size_t length = 0;
+    while (length < most) {
+        const ssize_t count = read(descriptor, into + length, most - length);
+        if (count == 0)
+            break;
+        if (count > 0)
+            length += (size_t)count;
+        else if (errno != EINTR)
+            return -1;
+    }
+    return (ssize_t)length;
+}
+
+/* What is no regular file is not opened for good: the writer of a FIFO, or a device, may let a reader wait for ever. */
+static int
+open_regular(const char *path)
+{
+    struct stat found;
+    const int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (descriptor < 0)
+        return -1;
+    if (fstat(descriptor, &found) == 0 && S_ISREG(found.st_mode) && found.st_size <= TUNED_BYTES)
+        return descriptor;
+    close(descriptor);
+    return -1;
+}
+
+/* All of the file, ended by a 0, in *length bytes: the caller's to free. NULL where there is none, or too much. */
+static char *
+contents(const char *path, size_t *length)
+{
+    const int descriptor = open_regular(path);
+    char *text = descriptor < 0 ? NULL : malloc(TUNED_BYTES + 1);
+    if (text) {
+        const ssize_t count = read_all(descriptor, text, TUNED_BYTES + 1); /* it may have grown meanwhile */
+        if (count < 0 || count > TUNED_BYTES) {
+            free(text);
+            text = NULL;
+        } else {
+            *length = (size_t)count;
+            text[count] = '\0';
+        }
+    }
+    if (descriptor >= 0)
+        close(descriptor);
+    return text;
+}
+
+/* The first line's end, or NULL where it is another file's. */
+static const char *
+after_head(const char *text, const char *key)
+{
+    char head[32];
+    const int length = snprintf(head, sizeof head, "vecadd %d ", TUNED_VERSION);
+    const size_t key_length = strlen(key);
+    if (strncmp(text, head, (size_t)length) != 0 || strncmp(text + length, key, key_length) != 0)
+        return NULL;
+    text += (size_t)length + key_length;
+    return *text == '\n' ? text + 1 : NULL;
+}
+
+bool
+tuned_file_read(const char *kind, const char *key, tuned_row_function *row, void *context)
+{
+    char path[PATH_MAX];
+    size_t length;
+    if (!tuned_file_path(kind, key, path, sizeof path))
+        return false;
+    char *text = contents(path, &length);
+    if (!text)
+        return false;
+    /* The process's own locale may write numbers with a comma. */
+    const locale_t numbers = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
+    const char *first = numbers ? after_head(text, key) : NULL;
+    const bool read =
+        first && parse(first, text + length, numbers, NULL, NULL) && parse(first, text + length, numbers, row, context);
+    if (numbers)
+        freelocale(numbers);
+    free(text);
+    return read;
+}

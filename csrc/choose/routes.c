@@ -1,0 +1,317 @@
+#include "choose/routes.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/fpenv.h"
+#include "base/tuned_file.h"
+#include "transfer/transfer.h"
+
+enum {
+    MOST_SIZES = TUNED_NUMBERS,
+    FEWEST_SIZES = 2,
+    STEPS_A_SIZE = 8, /* between two measured sizes the fastest route is looked for at so many */
+    MOST_STEPS = MOST_SIZES * STEPS_A_SIZE,
+};
+
+/* What is not clearly faster stays on the host, which takes neither the link nor the device from anybody. */
+#define CLEARLY 0.97
+
+/* The host converts 16-bit floats; all else takes the time of its bytes. */
+enum lane_class { CLASS_WIDE, CLASS_HALF, CLASSES };
+
+static const char *const memory_name[] = {[MEMORY_ORDINARY] = "ordinary", [MEMORY_PINNED] = "pinned"};
+static const char *const class_name[] = {[CLASS_WIDE] = "wide", [CLASS_HALF] = "half"};
+
+const char *const routes_reason_name[] = {
+    [ROUTES_ASKED] = "asked",      [ROUTES_NO_CUDA] = "no CUDA", [ROUTES_FORBIDDEN] = "forbidden",
+    [ROUTES_UNTUNED] = "untuned",  [ROUTES_FAILED] = "failed",   [ROUTES_ROUNDING] = "rounding",
+    [ROUTES_CALIBRATED] = "tuned",
+};
+
+struct step {
+    size_t bytes; /* from these on */
+    enum route route;
+};
+
+/* One kind of memory and of lane. */
+struct curve {
+    double seconds[ROUTE_DEVICE][MOST_SIZES]; /* by route; 0 where a route was not measured */
+    struct step step[MOST_STEPS];
+    int steps;
+};
+
+struct calibration {
+    int sizes;
+    double bytes[MOST_SIZES]; /* of an operand, growing */
+    double zero_copy;         /* bytes up to which zero-copy is ahead of copies; below 0: not said */
+    struct curve curve[MEMORY_KINDS][CLASSES];
+};
+
+atomic_size_t routes_from = SIZE_MAX;
+
+/* All below is behind the lock, but for `calibration` once `calibrated` is set: it never changes again. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct calibration calibration;
+static atomic_bool calibrated;
+static int calibrated_device;
+static bool in_use, forbidden, forgotten;
+static bool failed;
+static char failure[sizeof((struct status *)0)->text];
+
+static enum lane_class
+class_of(enum lane lane)
+{
+    return lane == LANE_F16 || lane == LANE_BF16 ? CLASS_HALF : CLASS_WIDE;
+}
+
+static double
+interpolate(const struct calibration *found, const double *seconds, double bytes)
+{
+    int i = 1;
+    while (i < found->sizes - 1 && bytes > found->bytes[i])
+        i++;
+    const double x0 = log(found->bytes[i - 1]), x1 = log(found->bytes[i]);
+    const double y0 = log(seconds[i - 1]), y1 = log(seconds[i]);
+    return exp(y0 + (y1 - y0) * (log(bytes) - x0) / (x1 - x0));
+}
+
+static enum route
+fastest(const struct calibration *found, const struct curve *curve, double bytes)
+{
+    enum route best = ROUTE_HOST;
+    double least = CLEARLY * interpolate(found, curve->seconds[ROUTE_HOST], bytes);
+    for (enum route route = ROUTE_TRANSFER; route < ROUTE_DEVICE; route++) {
+        if (curve->seconds[route][0] == 0)
+            continue;
+        const double seconds = interpolate(found, curve->seconds[route], bytes);
+        if (seconds < least) {
+            least = seconds;
+            best = route;
+        }
+    }
+    return best;
+}
+
+/* The host adds what is smaller than anything measured. */
+static void
+find_steps(const struct calibration *found, struct curve *curve)
+{
+    enum route before = ROUTE_HOST;
+    curve->steps = 0;
+    for (int i = 0; i < found->sizes; i++)
+        for (int part = 0; part < (i + 1 < found->sizes ? STEPS_A_SIZE : 1); part++) {
+            const double ratio = part ? found->bytes[i + 1] / found->bytes[i] : 1;
+            const double bytes = found->bytes[i] * pow(ratio, (double)part / STEPS_A_SIZE);
+            const enum route route = fastest(found, curve, bytes);
+            if (route != before)
+                curve->step[curve->steps++] = (struct step){(size_t)bytes, route};
+            before = route;
+        }
+}
+
+static enum route
+route_at(const struct curve *curve, size_t bytes)
+{
+    enum route route = ROUTE_HOST;
+    for (int i = 0; i < curve->steps && bytes >= curve->step[i].bytes; i++)
+        route = curve->step[i].route;
+    return route;
+}
+
+static bool
+take_seconds(struct calibration *found, const char *name, const double *number, int count)
+{
+    for (int memory = 0; memory < MEMORY_KINDS; memory++)
+        for (int lanes = 0; lanes < CLASSES; lanes++)
+            for (enum route route = ROUTE_HOST; route < ROUTE_DEVICE; route++) {
+                char row[TUNED_NAME];
+                snprintf(row, sizeof row, "%s_%s_%s", memory_name[memory], class_name[lanes], route_name[route]);
+                if (strcmp(row, name) != 0)
+                    continue;
+                for (int i = 0; i < count; i++) {
+                    if (!(number[i] > 0))
+                        return false;
+                    found->curve[memory][lanes].seconds[route][i] = number[i];
+                }
+                return count == found->sizes;
+            }
+    return false;
+}
+
+/* tuned_row_function: `bytes` first, `zero_copy`, and a row for each memory, class and route. */
+static bool
+take_row(void *context, const char *name, const double *number, int count)
+{
+    struct calibration *found = context;
+    if (strcmp(name, "bytes") == 0) {
+        if (found->sizes || count < FEWEST_SIZES)
+            return false;
+        for (int i = 0; i < count; i++) {
+            if (!(number[i] > (i ? number[i - 1] : 0)) || number[i] > 0x1p60)
+                return false;
+            found->bytes[i] = number[i];
+        }
+        found->sizes = count;
+        return true;
+    }
+    if (strcmp(name, "zero_copy") == 0) {
+        found->zero_copy = number[0];
+        return count == 1 && number[0] >= 0 && number[0] <= 0x1p60;
+    }
+    return take_seconds(found, name, number, count);
+}
+
+/* Whether the host was measured for every memory and class, without which there is nothing to compare with. */
+static bool
+complete(const struct calibration *found)
+{
+    if (!found->sizes)
+        return false;
+    for (int memory = 0; memory < MEMORY_KINDS; memory++)
+        for (int lanes = 0; lanes < CLASSES; lanes++)
+            if (found->curve[memory][lanes].seconds[ROUTE_HOST][0] == 0)
+                return false;
+    return true;
+}
+
+/* With the lock. */
+static bool
+read_calibration(const char *key)
+{
+    memset(&calibration, 0, sizeof calibration);
+    calibration.zero_copy = -1;
+    if (!tuned_file_read("routes", key, take_row, &calibration) || !complete(&calibration))
+        return false;
+    for (int memory = 0; memory < MEMORY_KINDS; memory++)
+        for (int lanes = 0; lanes < CLASSES; lanes++)
+            find_steps(&calibration, &calibration.curve[memory][lanes]);
+    if (calibration.zero_copy >= 0)
+        transfer_set_zero_copy((size_t)calibration.zero_copy);
+    return true;
+}
+
+/* With the lock: what routes_from follows from. */
+static void
+settle(void)
+{
+    size_t least = SIZE_MAX;
+    if (atomic_load(&calibrated) && in_use && !forbidden && !failed && !forgotten)
+        for (int memory = 0; memory < MEMORY_KINDS; memory++)
+            for (int lanes = 0; lanes < CLASSES; lanes++) {
+                const struct curve *curve = &calibration.curve[memory][lanes];
+                if (curve->steps && curve->step[0].bytes < least)
+                    least = curve->step[0].bytes;
+            }
+    atomic_store_explicit(&routes_from, least, memory_order_relaxed);
+}
+
+void
+routes_device_in_use(int device, const char *key)
+{
+    pthread_mutex_lock(&lock);
+    in_use = true;
+    if (!atomic_load(&calibrated) && read_calibration(key)) {
+        calibrated_device = device;
+        atomic_store(&calibrated, true);
+    }
+    settle();
+    pthread_mutex_unlock(&lock);
+}
+
+void
+routes_use_gpu(bool wanted)
+{
+    pthread_mutex_lock(&lock);
+    forbidden = !wanted;
+    if (wanted)
+        failed = false;
+    settle();
+    pthread_mutex_unlock(&lock);
+}
+
+void
+routes_failed(const struct status *status)
+{
+    if (status->code == STATUS_MEMORY || status->code == STATUS_CAPTURE) /* of the moment */
+        return;
+    pthread_mutex_lock(&lock);
+    failed = true;
+    snprintf(failure, sizeof failure, "%s", status->text);
+    settle();
+    pthread_mutex_unlock(&lock);
+}
+
+void
+routes_forget(void)
+{
+    pthread_mutex_lock(&lock);
+    forgotten = true;
+    settle();
+    pthread_mutex_unlock(&lock);
+}
+
+/* Another thread of the parent may have held the lock. */
+void
+routes_after_fork(bool used_cuda)
+{
+    pthread_mutex_init(&lock, NULL);
+    forgotten |= used_cuda;
+    settle();
+}
+
+static size_t
+bytes_of(const struct plan *plan)
+{
+    return plan->n * lane_size[plan->lane];
+}
+
+static enum memory_kind
+memory_of(const struct plan *plan)
+{
+    const size_t bytes = bytes_of(plan);
+    const bool pinned = plan->c && bytes && transfer_memory_pinned(plan->c, bytes) &&
+                        transfer_memory_pinned(plan->a, bytes) && transfer_memory_pinned(plan->b, bytes);
+    return pinned ? MEMORY_PINNED : MEMORY_ORDINARY;
+}
+
+enum route
+routes_choose(const struct plan *plan, int *device)
+{
+    if (!atomic_load_explicit(&calibrated, memory_order_acquire))
+        return ROUTE_HOST;
+    const size_t bytes = bytes_of(plan);
+    const enum lane_class lanes = class_of(plan->lane);
+    const enum route ordinary = route_at(&calibration.curve[MEMORY_ORDINARY][lanes], bytes);
+    const enum route pinned = route_at(&calibration.curve[MEMORY_PINNED][lanes], bytes);
+    *device = calibrated_device;
+    /* Three questions to the driver take 0.3 us. */
+    return ordinary != pinned && memory_of(plan) == MEMORY_PINNED ? pinned : ordinary;
+}
+
+void
+routes_explain(const struct plan *plan, bool asked, struct routes_explanation *explanation)
+{
+    *explanation = (struct routes_explanation){.memory = MEMORY_ORDINARY};
+    pthread_mutex_lock(&lock);
+    const bool live = in_use && !forgotten, known = live && atomic_load(&calibrated);
+    explanation->reason = asked                            ? ROUTES_ASKED
+                          : !live                          ? ROUTES_NO_CUDA
+                          : forbidden                      ? ROUTES_FORBIDDEN
+                          : failed                         ? ROUTES_FAILED
+                          : !known                         ? ROUTES_UNTUNED
+                          : !fpenv_is_default(fpenv_get()) ? ROUTES_ROUNDING
+                                                           : ROUTES_CALIBRATED;
+    snprintf(explanation->failure, sizeof explanation->failure, "%s", failure);
+    pthread_mutex_unlock(&lock);
+    if (live)
+        explanation->memory = memory_of(plan);
+    const double bytes = (double)bytes_of(plan);
+    const struct curve *curve = &calibration.curve[explanation->memory][class_of(plan->lane)];
+    for (enum route route = ROUTE_HOST; known && bytes > 0 && route < ROUTE_DEVICE; route++)
+        if (curve->seconds[route][0] > 0)
+            explanation->seconds[route] = interpolate(&calibration, curve->seconds[route], bytes);
+}

@@ -1,0 +1,112 @@
+#include "gpu/batch.h"
+
+#include <stdlib.h>
+
+#include <cuda_runtime_api.h>
+
+#include "cuda/batch_kernel.h"
+#include "gpu/batch_queue.h"
+#include "gpu/device.h"
+#include "gpu/stream.h"
+
+/* What is still to be launched. */
+struct launcher {
+    struct batch_segment *segments; /* BATCH_MOST */
+    size_t count;
+    cudaStream_t stream;
+    bool queued; /* something is */
+};
+
+static cudaError_t
+launch_collected(struct launcher *launcher)
+{
+    if (launcher->count == 0)
+        return cudaSuccess;
+    const cudaError_t error = batch_launch(launcher->segments, launcher->count, launcher->stream);
+    launcher->count = 0;
+    launcher->queued |= error == cudaSuccess;
+    return error;
+}
+
+/* In pieces that the table has bits for: their bytes are a multiple of 16, so that all have the alignments of the
+ * whole. */
+static cudaError_t
+collect(struct launcher *launcher, const struct batch_add *add)
+{
+    const size_t bytes = add->n * lane_size[add->lane];
+    cudaError_t error = cudaSuccess;
+    for (size_t done = 0; done < bytes && error == cudaSuccess; done += BATCH_MOST_BYTES) {
+        const size_t left = bytes - done;
+        launcher->segments[launcher->count++] =
+            (struct batch_segment){.a = (const char *)add->a + done,
+                                   .b = (const char *)add->b + done,
+                                   .c = (char *)add->c + done,
+                                   .bytes = (uint32_t)(left < BATCH_MOST_BYTES ? left : BATCH_MOST_BYTES),
+                                   .lane = add->lane};
+        if (launcher->count == BATCH_MOST)
+            error = launch_collected(launcher);
+    }
+    return error;
+}
+
+cudaError_t
+batch_launch_all(const struct device_batch *batch, cudaStream_t stream, bool *queued)
+{
+    struct launcher launcher = {.stream = stream};
+    launcher.segments = malloc(BATCH_MOST * sizeof *launcher.segments);
+    if (!launcher.segments)
+        return cudaErrorMemoryAllocation;
+    cudaError_t error = cudaSuccess;
+    for (size_t i = 0; i < batch->count && error == cudaSuccess; i++)
+        error = collect(&launcher, &batch->adds[i]);
+    if (error == cudaSuccess)
+        error = launch_collected(&launcher);
+    free(launcher.segments);
+    *queued = launcher.queued;
+    return error;
+}
+
+static int
+queue_joined(const struct device_batch *batch, int device, cudaGraphExec_t graph, bool *queued, struct status *status)
+{
+    bool in_capture;
+    if (stream_any_captures(batch->stream, batch->join, batch->joins, &in_capture, status) < 0)
+        return -1;
+    for (size_t i = 0; i < batch->joins; i++)
+        if (stream_come_after(device, batch->stream, batch->join[i], in_capture, status) < 0)
+            return -1;
+    const cudaError_t error =
+        graph ? cudaGraphLaunch(graph, batch->stream) : batch_launch_all(batch, batch->stream, queued);
+    if (error != cudaSuccess)
+        return device_status(status, error, graph ? "cudaGraphLaunch" : "cudaLaunchKernel");
+    *queued = true;
+    for (size_t i = 0; i < batch->joins; i++)
+        if (stream_come_before(device, batch->stream, batch->join[i], in_capture, status) < 0)
+            return -1;
+    return 0;
+}
+
+int
+batch_queue(const struct device_scope *scope, const struct device_batch *batch, cudaGraphExec_t graph,
+            struct status *status)
+{
+    bool queued = false;
+    const int result = queue_joined(batch, scope->device, graph, &queued, status);
+    /* Half a set of joins orders nothing: the operands' owners may free them at once. */
+    if (result < 0 && queued)
+        stream_wait(batch->stream);
+    return result;
+}
+
+int
+device_add_many(const struct device_batch *batch, struct status *status)
+{
+    struct device_scope scope;
+    if (batch->count == 0)
+        return 0;
+    if (device_enter(&scope, batch->device, status) < 0)
+        return -1;
+    const int result = batch_queue(&scope, batch, NULL, status);
+    device_leave(&scope);
+    return result;
+}

@@ -1,0 +1,15 @@
+/* What batch.c has for batch_graph.c: the launches of a batch, and these or their graph between its joins. */
+#ifndef VECADD_GPU_BATCH_QUEUE_H
+#define VECADD_GPU_BATCH_QUEUE_H
+
+#include "gpu/batch.h"
+#include "gpu/state.h"
+
+/* Queues the launches alone, on a stream of the current device; *queued says whether any was. */
+cudaError_t batch_launch_all(const struct device_batch *batch, cudaStream_t stream, bool *queued);
+
+/* Queues the joins and the launches, or their graph where it is not NULL. Returns 0, or -1 with *status set. */
+int batch_queue(const struct device_scope *scope, const struct device_batch *batch, cudaGraphExec_t graph,
+                struct status *status);
+
+#endif

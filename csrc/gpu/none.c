@@ -1,0 +1,320 @@
+/* This folder in a build without CUDA: its functions say so, or have nothing to do. */
+#include "gpu/batch.h"
+#include "gpu/buffer.h"
+#include "gpu/device.h"
+#include "gpu/graph.h"
+#include "gpu/memory.h"
+#include "gpu/stream.h"
+#include "gpu/strided.h"
+
+/* The headers give the parameters; none is read here. */
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
+void
+device_versions(int *driver, int *runtime_version)
+{
+    *driver = 0;
+    *runtime_version = 0;
+}
+
+int
+device_count(int *count, struct status *status)
+{
+    return status_no_cuda(status);
+}
+
+int
+device_facts(int device, struct device_facts *facts, struct status *status)
+{
+    return status_no_cuda(status);
+}
+
+int
+device_routes_key(int device, char *key, size_t size)
+{
+    return -1;
+}
+
+const char *
+strided_form_name(const struct strided *add, const void *a, const void *b, const void *c)
+{
+    return NULL;
+}
+
+int
+device_start(int device, struct status *status)
+{
+    return status_no_cuda(status);
+}
+
+bool
+device_is_started(int device)
+{
+    return true;
+}
+
+int
+device_current(int *device, struct status *status)
+{
+    return status_no_cuda(status);
+}
+
+int
+device_make_current(int device, int *previous, struct status *status)
+{
+    return status_no_cuda(status);
+}
+
+void
+device_make_current_again(int previous, int device)
+{
+}
+
+int
+device_check_ordinal(int device, struct status *status)
+{
+    return status_no_cuda(status);
+}
+
+int
+device_check_pointer(const void *pointer, size_t bytes, const char *what, int *device, struct status *status)
+{
+    return status_no_cuda(status);
+}
+
+int
+device_check_pointer_near(const void *pointer, size_t bytes, const char *what, struct device_range *known, int *device,
+                          struct status *status)
+{
+    return status_no_cuda(status);
+}
+
+int
+device_recipes(int device, struct device_recipes *recipes, struct status *status)
+{
+    return status_no_cuda(status);
+}
+
+int
+device_add(const struct plan *plan, struct status *status)
+{
+    return status_no_cuda(status);
+}
+
+int
+device_add_many(const struct device_batch *batch, struct status *status)
+{
+    return status_no_cuda(status);
+}
+
+int
+device_status(struct status *status, int cuda_error, const char *call)
+{
+    return status_no_cuda(status);
+}
+
+int
+device_allocate(int device, void *stream, size_t bytes, void **memory, struct status *status)
+{
+    return status_no_cuda(status);
+}
+
+void
+device_release(int device, void *stream, void *memory, size_t bytes)
+{
+}
+
+void
+device_free(int device, void *stream, void *memory)
+{
+}
+
+int
+pinned_allocate(size_t bytes, void **memory, struct status *status)
+{
+    return status_no_cuda(status);
+}
+
+void
+pinned_release(void *memory, size_t bytes)
+{
+}
+
+int
+device_copy_in(int device, void *stream, void *target, const void *source, size_t bytes, struct status *status)
+{
+    return status_no_cuda(status);
+}
+
+int
+device_copy_out(int device, void *stream, void *target, const void *source, size_t bytes, struct status *status)
+{
+    return status_no_cuda(status);
+}
+
+int
+device_copy(int device, void *stream, void *target, const void *source, size_t bytes, struct status *status)
+{
+    return status_no_cuda(status);
+}
+
+int
+device_fill(int device, void *stream, void *target, int byte, size_t bytes, struct status *status)
+{
+    return status_no_cuda(status);
+}
+
+void
+device_pools_trim(void)
+{
+}
+
+void
+device_held_add(size_t bytes)
+{
+}
+
+void
+device_held_remove(size_t bytes)
+{
+}
+
+struct memory_counts
+memory_counts(void)
+{
+    return (struct memory_counts){0};
+}
+
+int
+stream_check_device(int device, void *stream, struct status *status)
+{
+    return status_no_cuda(status);
+}
+
+int
+stream_captures(void *stream, bool *captures, struct status *status)
+{
+    return status_no_cuda(status);
+}
+
+int
+stream_home(int device, void *stream, void **home, struct status *status)
+{
+    return status_no_cuda(status);
+}
+
+int
+stream_join(int device, void *before, void *after, struct status *status)
+{
+    return status_no_cuda(status);
+}
+
+bool
+stream_join_if_free(int device, void *before, void *after)
+{
+    return true;
+}
+
+bool
+stream_is_busy(void *stream)
+{
+    return false;
+}
+
+enum stream_marked
+stream_mark(int device, void *stream, void **mark)
+{
+    *mark = NULL;
+    return STREAM_DONE;
+}
+
+bool
+stream_mark_reached(int device, void *mark)
+{
+    return true;
+}
+
+int
+graph_of_plan(struct graph **graph, const struct plan *plan, struct status *status)
+{
+    return status_no_cuda(status);
+}
+
+int
+graph_of_batch(struct graph **graph, const struct device_batch *batch, struct status *status)
+{
+    return status_no_cuda(status);
+}
+
+int
+graph_run(struct graph *graph, struct status *status)
+{
+    return status_no_cuda(status);
+}
+
+void
+graph_close(struct graph *graph)
+{
+}
+
+struct device_block *
+device_block_make(int device, void *stream, size_t bytes, struct status *status)
+{
+    status_no_cuda(status);
+    return NULL;
+}
+
+struct device_block *
+device_block_reuse(int device, void *stream, size_t bytes)
+{
+    return NULL;
+}
+
+void *
+device_block_memory(const struct device_block *block)
+{
+    return NULL;
+}
+
+void
+device_block_hold(struct device_block *block)
+{
+}
+
+void
+device_block_drop(struct device_block *block)
+{
+}
+
+bool
+device_block_drop_at_once(struct device_block *block)
+{
+    return true;
+}
+
+void
+device_blocks_release(void)
+{
+}
+
+void
+device_block_drop_after(struct device_drop *drop)
+{
+}
+
+bool
+device_block_drop_later(struct device_drop *drop)
+{
+    return true;
+}
+
+bool
+device_blocks_wait(void)
+{
+    return false;
+}
+
+void
+device_blocks_settle(void)
+{
+}

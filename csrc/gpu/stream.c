@@ -1,0 +1,289 @@
+#include "gpu/stream.h"
+
+#include "base/runtime.h"
+#include "gpu/capture_mode.h"
+#include "gpu/device.h"
+#include "gpu/events.h"
+#include "gpu/state.h"
+
+/* A wait for the device ends every capture on it in every mode, so it is not tried where a capture is why the stream
+ * could not be waited for: it would fail too. */
+static cudaError_t
+wait_for(cudaStream_t stream, bool *done)
+{
+    const enum cudaStreamCaptureMode before = capture_mode_relax();
+    const cudaError_t error = cudaStreamSynchronize(stream);
+    *done = error == cudaSuccess;
+    if (error != cudaSuccess && !capture_is_why(error))
+        *done = cudaDeviceSynchronize() == cudaSuccess;
+    if (error != cudaSuccess)
+        cudaGetLastError(); /* the caller has it by value */
+    capture_mode_restore(before);
+    return error;
+}
+
+cudaError_t
+stream_wait(cudaStream_t stream)
+{
+    bool done;
+    return wait_for(stream, &done);
+}
+
+int
+stream_check_device(int device, void *stream, struct status *status)
+{
+    if (stream == NULL || stream == cudaStreamLegacy || stream == cudaStreamPerThread) /* the current device's */
+        return 0;
+    int devices, found;
+    if (device_count(&devices, status) < 0)
+        return -1;
+    if (devices == 1)
+        return 0;
+    enum cudaStreamCaptureStatus capturing;
+    cudaError_t error = cudaStreamIsCapturing(stream, &capturing);
+    if (error != cudaSuccess)
+        return device_status(status, error, "cudaStreamIsCapturing");
+    if (capturing != cudaStreamCaptureStatusNone)
+        return 0;
+    error = cudaStreamGetDevice(stream, &found);
+    if (error != cudaSuccess)
+        return device_status(status, error, "cudaStreamGetDevice");
+    if (found == device)
+        return 0;
+    return status_set(status, STATUS_VALUE, "the stream is on cuda:%d and the arrays are on cuda:%d", found, device);
+}
+
+int
+stream_captures(void *stream, bool *captures, struct status *status)
+{
+    *captures = false;
+    if (stream == NULL || stream == cudaStreamLegacy)
+        return 0;
+    enum cudaStreamCaptureStatus capturing;
+    cudaError_t error = cudaStreamIsCapturing(stream, &capturing);
+    if (error != cudaSuccess)
+        return device_status(status, error, "cudaStreamIsCapturing");
+    *captures = capturing != cudaStreamCaptureStatusNone;
+    return 0;
+}
+
+int
+stream_any_captures(void *stream, void *const *others, size_t count, bool *captures, struct status *status)
+{
+    *captures = false;
+    if (count > 0 && stream_captures(stream, captures, status) < 0)
+        return -1;
+    for (size_t i = 0; i < count && !*captures; i++)
+        if (stream_captures(others[i], captures, status) < 0)
+            return -1;
+    return 0;
+}
+
+/* Kept for good: arrays and their consumers name it. */
+static cudaError_t
+home_of(struct device_state *state, void **home)
+{
+    cudaStream_t made, known = atomic_load(&state->home);
+    if (!known) {
+        const cudaError_t error = cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking);
+        if (error != cudaSuccess)
+            return error;
+        if (atomic_compare_exchange_strong(&state->home, &known, made))
+            known = made;
+        else if (cudaStreamDestroy(made) != cudaSuccess)
+            cudaGetLastError();
+    }
+    *home = known;
+    return cudaSuccess;
+}
+
+int
+stream_home(int device, void *stream, void **home, struct status *status)
+{
+    struct device_scope scope;
+    bool captures;
+    *home = stream;
+    if (stream != STREAM_PER_THREAD)
+        return 0;
+    if (device_enter(&scope, device, status) < 0)
+        return -1;
+    int result = stream_captures(stream, &captures, status);
+    if (result == 0 && !captures) {
+        const cudaError_t error = home_of(scope.state, home);
+        result = error == cudaSuccess ? 0 : device_status(status, error, "cudaStreamCreateWithFlags");
+    }
+    device_leave(&scope);
+    return result;
+}
+
+/* The legacy default stream cannot be used while a blocking stream captures, and to try ends that capture. */
+static cudaError_t
+ask_legacy(cudaStream_t stream)
+{
+    enum cudaStreamCaptureStatus capturing;
+    if (stream != NULL && stream != cudaStreamLegacy)
+        return cudaSuccess;
+    return cudaStreamIsCapturing(stream, &capturing);
+}
+
+/* A wait takes the event as it was last recorded, so that the event may be recorded anew once the wait is queued. */
+static cudaError_t
+join(struct device_state *state, cudaStream_t before, cudaStream_t after, const char **call)
+{
+    cudaEvent_t event;
+    *call = "cudaStreamIsCapturing";
+    cudaError_t error = ask_legacy(before);
+    if (error == cudaSuccess)
+        error = ask_legacy(after);
+    if (error != cudaSuccess)
+        return error;
+    *call = "cudaEventCreateWithFlags";
+    error = event_take(state, &event);
+    if (error != cudaSuccess)
+        return error;
+    *call = "cudaEventRecord";
+    error = cudaEventRecord(event, before);
+    if (error == cudaSuccess) {
+        *call = "cudaStreamWaitEvent";
+        error = cudaStreamWaitEvent(after, event, cudaEventWaitDefault);
+    }
+    event_give(state, event);
+    return error;
+}
+
+int
+stream_join(int device, void *before, void *after, struct status *status)
+{
+    if (before == after)
+        return 0;
+    struct device_scope scope;
+    if (device_enter(&scope, device, status) < 0)
+        return -1;
+    const char *call;
+    const cudaError_t error = join(scope.state, before, after, &call);
+    if (error != cudaSuccess)
+        device_status(status, error, call);
+    device_leave(&scope);
+    return error == cudaSuccess ? 0 : -1;
+}
+
+static int
+join_in(int device, void *before, void *after, void *other, bool in_capture, struct status *status)
+{
+    bool takes_part = true;
+    if (in_capture && stream_captures(other, &takes_part, status) < 0)
+        return -1;
+    return takes_part ? stream_join(device, before, after, status) : 0;
+}
+
+int
+stream_come_after(int device, void *stream, void *other, bool in_capture, struct status *status)
+{
+    return join_in(device, other, stream, other, in_capture, status);
+}
+
+int
+stream_come_before(int device, void *stream, void *other, bool in_capture, struct status *status)
+{
+    return join_in(device, stream, other, other, in_capture, status);
+}
+
+/* What may be queued on a stream by a caller that must not become part of a graph. */
+enum stream_state {
+    STREAM_FREE,
+    STREAM_BUSY, /* it captures; or it is the legacy default stream, and a blocking one captures */
+    STREAM_GONE, /* no such stream, or no such device any more */
+};
+
+static enum stream_state
+state_of(cudaStream_t stream)
+{
+    enum cudaStreamCaptureStatus capturing;
+    const cudaError_t error = cudaStreamIsCapturing(stream, &capturing);
+    if (error == cudaSuccess)
+        return capturing == cudaStreamCaptureStatusNone ? STREAM_FREE : STREAM_BUSY;
+    cudaGetLastError();
+    return capture_is_why(error) ? STREAM_BUSY : STREAM_GONE;
+}
+
+bool
+stream_is_busy(void *stream)
+{
+    return state_of(stream) == STREAM_BUSY;
+}
+
+bool
+stream_join_if_free(int device, void *before, void *after)
+{
+    struct device_scope scope;
+    struct status ignored;
+    if (before == after || !device_enter_to_release(&scope, device))
+        return true;
+    const enum stream_state first = state_of(before), second = state_of(after);
+    const bool later = first == STREAM_BUSY || second == STREAM_BUSY;
+    if (first == STREAM_FREE && second == STREAM_FREE)
+        stream_join(device, before, after, &ignored);
+    device_leave(&scope);
+    return !later;
+}
+
+/* The mark of a stream that is free. */
+static enum stream_marked
+mark_free(struct device_state *state, cudaStream_t stream, void **mark)
+{
+    cudaEvent_t event;
+    bool done;
+    cudaError_t error = event_take(state, &event);
+    if (error == cudaSuccess) {
+        error = cudaEventRecord(event, stream);
+        if (error == cudaSuccess) {
+            *mark = event;
+            return STREAM_MARKED;
+        }
+        event_give(state, event);
+    }
+    error = wait_for(stream, &done);
+    cudaGetLastError();
+    return done || device_is_lost(error) ? STREAM_DONE : STREAM_UNMARKED;
+}
+
+enum stream_marked
+stream_mark(int device, void *stream, void **mark)
+{
+    struct device_scope scope;
+    enum cudaStreamCaptureStatus capturing;
+    enum stream_marked result = STREAM_UNMARKED;
+    *mark = NULL;
+    if (!runtime_cuda_usable() || !device_enter_to_release(&scope, device))
+        return STREAM_UNMARKED;
+    const cudaError_t error = cudaStreamIsCapturing(stream, &capturing);
+    if (error != cudaSuccess) {
+        cudaGetLastError();
+        result = device_is_lost(error) ? STREAM_DONE : STREAM_UNMARKED;
+    } else if (capturing != cudaStreamCaptureStatusNone)
+        result = STREAM_CAPTURED;
+    else
+        result = mark_free(scope.state, stream, mark);
+    device_leave(&scope);
+    return result;
+}
+
+bool
+stream_mark_reached(int device, void *mark)
+{
+    struct device_scope scope;
+    if (!runtime_cuda_usable())
+        return false;
+    const enum cudaStreamCaptureMode before = capture_mode_relax();
+    const cudaError_t error = cudaEventQuery(mark);
+    capture_mode_restore(before);
+    if (error != cudaSuccess)
+        cudaGetLastError();
+    if (error != cudaSuccess && !device_is_lost(error))
+        return false;
+    if (device_enter_to_release(&scope, device)) {
+        event_give(scope.state, mark);
+        device_leave(&scope);
+    }
+    return true;
+}

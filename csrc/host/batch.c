@@ -1,0 +1,86 @@
+#include <stdlib.h>
+
+#include "gpu/batch.h"
+#include "host/threads.h"
+
+/* What the threads share out: the bytes of all sums, one after the other, in units that no lane lies across. */
+enum { UNIT = 16 };
+
+struct batch_job {
+    const struct host_simd *simd;
+    const struct batch_add *adds;
+    const size_t *first; /* the number of each addition's first unit, and one more for the end */
+    size_t count;
+    const struct host_schedule *schedule;
+};
+
+static size_t
+units_of(const struct batch_add *add)
+{
+    return (add->n * lane_size[add->lane] + UNIT - 1) / UNIT;
+}
+
+/* The addition that the unit is of; it has units. */
+static size_t
+find_add(const struct batch_job *job, size_t unit)
+{
+    size_t low = 0, high = job->count;
+    while (high - low > 1) {
+        const size_t middle = low + (high - low) / 2;
+        if (job->first[middle] <= unit)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* In place the line to be written has been read already: a streaming store gains nothing there (host.c). */
+static void
+add_piece(const struct batch_job *job, const struct batch_add *add, size_t begin, size_t end)
+{
+    const size_t size = lane_size[add->lane], from = begin * UNIT, to = end * UNIT, bytes = add->n * size;
+    const bool streaming = job->schedule->streaming && add->c != add->a && add->c != add->b;
+    host_add_function *function = host_loop(job->simd, job->schedule, add->lane, streaming);
+    function((const char *)add->a + from, (const char *)add->b + from, (char *)add->c + from,
+             ((to < bytes ? to : bytes) - from) / size);
+}
+
+static void
+add_units(void *context, size_t begin, size_t end, int worker)
+{
+    const struct batch_job *job = context;
+    (void)worker;
+    for (size_t i = find_add(job, begin); begin < end; i++) {
+        const size_t stop = job->first[i + 1] < end ? job->first[i + 1] : end;
+        if (begin < stop)
+            add_piece(job, &job->adds[i], begin - job->first[i], stop - job->first[i]);
+        begin = stop;
+    }
+}
+
+struct host_schedule
+host_add_many_schedule(size_t bytes)
+{
+    return host_schedule_for(LANE_I8, bytes, false);
+}
+
+int
+host_add_many(const struct host_simd *simd, const struct host_schedule *schedule, const struct batch_add *adds,
+              size_t count, unsigned *flags, struct status *status)
+{
+    *flags = 0;
+    size_t *first = malloc((count + 1) * sizeof *first);
+    if (!first)
+        return status_set(status, STATUS_MEMORY, "there is no memory for a table of %zu additions", count);
+    first[0] = 0;
+    for (size_t i = 0; i < count; i++)
+        first[i + 1] = first[i] + units_of(&adds[i]);
+
+    struct batch_job job = {.simd = simd, .adds = adds, .first = first, .count = count, .schedule = schedule};
+    const size_t block = schedule->block / UNIT;
+    if (first[count])
+        *flags = threads_run(schedule->threads, first[count], block ? block : 1, add_units, &job);
+    free(first);
+    return 0;
+}

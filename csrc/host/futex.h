@@ -1,0 +1,56 @@
+/* Waiting for a word of shared memory to change: spinning for a while, or asleep until another thread wakes. */
+#ifndef VECADD_HOST_FUTEX_H
+#define VECADD_HOST_FUTEX_H
+
+#include <limits.h>
+#include <linux/futex.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/now.h"
+
+enum {
+    SPIN_NS = 50000, /* to sleep and be woken costs 10 to 50 us: waiting longer burns more than it can save */
+    PAUSES_A_LOOK_AT_THE_CLOCK = 16,
+};
+
+/* Returns at once where the word is not `expected`, and now and then without a wake. */
+static inline void
+futex_wait(atomic_uint *word, unsigned expected)
+{
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, NULL, NULL, 0);
+}
+
+static inline void
+futex_wake(atomic_uint *word)
+{
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
+static inline void
+pause_briefly(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ __volatile__("yield");
+#endif
+}
+
+/* Waits a while for the state to change, in hope. */
+static inline void
+spin_while(atomic_uint *state, unsigned value)
+{
+    const long long deadline = now_ns() + SPIN_NS;
+    do {
+        for (int i = 0; i < PAUSES_A_LOOK_AT_THE_CLOCK; i++) {
+            if (atomic_load_explicit(state, memory_order_relaxed) != value)
+                return;
+            pause_briefly();
+        }
+    } while (now_ns() < deadline);
+}
+
+#endif

@@ -1,0 +1,322 @@
+#include "host/output_pool.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/cgroup.h"
+#include "base/runtime.h"
+
+enum {
+    PAGE = 4096,
+    HUGE_PAGE = 2 << 20,
+    GRANULE = 64 << 10,
+    STEPS =
+        16, /* block sizes to a doubling: a sum that is up to a sixteenth larger than the last one finds its block */
+    USUAL_SHARE = 8, /* of the memory, as the bound */
+    CACHE_LINE = 64,
+
+    /* Smaller blocks are the C library's: huge pages do not make up for a mapping each. On two cores of Cascade Lake
+     * sums that are all kept take, of NumPy's time, 0.73 on blocks of the heap and 1.5 on mappings at 1 MiB, 0.83 and
+     * 0.92 at 2 MiB, 0.64 and 0.53 at 4 MiB. */
+    MAPPED_LEAST = 4 << 20,
+};
+
+/* On the cache line before the caller's bytes. */
+struct block {
+    void *memory;
+    size_t mapped; /* bytes; 0: memory is the C library's */
+    size_t capacity;
+    struct block *newer, *older; /* of the blocks that are kept */
+};
+
+static struct pool {
+    pthread_mutex_t lock;
+    struct block *newest, *oldest;
+    struct output_pool_counts counts;
+} pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .counts.bound = SIZE_MAX};
+
+_Static_assert(sizeof(struct block) <= CACHE_LINE, "a block's head must fit the line before its bytes");
+
+static void *
+bytes_of(struct block *block)
+{
+    return (char *)block + CACHE_LINE;
+}
+
+static struct block *
+block_of(void *bytes)
+{
+    return (struct block *)((char *)bytes - CACHE_LINE);
+}
+
+static long long
+memory_v1(const char *folder)
+{
+    return cgroup_number(folder, "memory.limit_in_bytes");
+}
+
+static long long
+memory_v2(const char *folder)
+{
+    return cgroup_number(folder, "memory.max");
+}
+
+/* An eighth of the machine, or of what the control group allows. VECADD_POOL_BYTES goes first; 0 keeps nothing. */
+static size_t
+usual_bound(void)
+{
+    static const struct cgroup_limit limit = {.controller = "memory", .v1 = memory_v1, .v2 = memory_v2};
+    const char *wish = getenv("VECADD_POOL_BYTES");
+    char *end = NULL;
+    errno = 0;
+    const unsigned long long wished = wish ? strtoull(wish, &end, 10) : 0;
+    if (wish && *wish >= '0' && *wish <= '9' && *end == '\0' && errno == 0)
+        return wished < SIZE_MAX ? (size_t)wished : SIZE_MAX - 1;
+    const long long machine = (long long)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+    const long long group = cgroup_smallest(&limit, CGROUP_MEMBERSHIP, CGROUP_MOUNT);
+    return (size_t)((group > 0 && group < machine ? group : machine) / USUAL_SHARE);
+}
+
+static void
+lock(void)
+{
+    pthread_mutex_lock(&pool.lock);
+    if (pool.counts.bound == SIZE_MAX)
+        pool.counts.bound = usual_bound();
+}
+
+static void
+unlock(void)
+{
+    pthread_mutex_unlock(&pool.lock);
+}
+
+/* 0 where no block can be so large. */
+static size_t
+capacity_for(size_t bytes)
+{
+    size_t step = GRANULE;
+    while (step < bytes / STEPS)
+        step *= 2;
+    if (bytes > PTRDIFF_MAX - step - HUGE_PAGE - PAGE)
+        return 0;
+    return (bytes + step - 1) / step * step;
+}
+
+static struct block *
+block_map(size_t capacity)
+{
+    const size_t mapped = capacity + HUGE_PAGE + PAGE;
+    void *mapping = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mapping == MAP_FAILED)
+        return NULL;
+    const uintptr_t begin = ((uintptr_t)mapping + PAGE + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    madvise((void *)begin, capacity, MADV_HUGEPAGE); /* where the system does not do it by itself */
+    struct block *block = block_of((void *)begin);
+    *block = (struct block){.memory = mapping, .mapped = mapped, .capacity = capacity};
+    return block;
+}
+
+static struct block *
+block_make(size_t capacity)
+{
+    if (capacity >= MAPPED_LEAST)
+        return block_map(capacity);
+    void *memory = malloc(capacity + 2 * CACHE_LINE); /* aligned_alloc would leave gaps, and touch more of the heap */
+    if (memory == NULL)
+        return NULL;
+    struct block *block = block_of((void *)(((uintptr_t)memory + 2 * CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE));
+    *block = (struct block){.memory = memory, .capacity = capacity};
+    return block;
+}
+
+static void
+block_destroy(struct block *block)
+{
+    if (block->mapped)
+        munmap(block->memory, block->mapped);
+    else
+        free(block->memory);
+}
+
+static void
+unlink_kept(struct block *block)
+{
+    *(block->newer ? &block->newer->older : &pool.newest) = block->older;
+    *(block->older ? &block->older->newer : &pool.oldest) = block->newer;
+    pool.counts.kept_bytes -= block->capacity;
+    pool.counts.kept_blocks--;
+}
+
+static void
+link_kept(struct block *block)
+{
+    block->newer = NULL;
+    block->older = pool.newest;
+    *(pool.newest ? &pool.newest->newer : &pool.oldest) = block;
+    pool.newest = block;
+    pool.counts.kept_bytes += block->capacity;
+    pool.counts.kept_blocks++;
+}
+
+/* Takes blocks out until no more than `bytes` are kept: a list by `older`, for destroy_all without the lock. */
+static struct block *
+take_oldest(size_t bytes)
+{
+    struct block *taken = NULL;
+    while (pool.counts.kept_bytes > bytes) {
+        struct block *block = pool.oldest;
+        unlink_kept(block);
+        block->older = taken;
+        taken = block;
+    }
+    return taken;
+}
+
+static size_t
+destroy_all(struct block *block)
+{
+    size_t bytes = 0;
+    while (block) {
+        struct block *next = block->older;
+        bytes += block->capacity;
+        block_destroy(block);
+        block = next;
+    }
+    return bytes;
+}
+
+static struct block *
+find_kept(size_t capacity)
+{
+    struct block *block = pool.newest; /* its bytes are the likeliest to be in a cache */
+    while (block && block->capacity != capacity)
+        block = block->older;
+    if (block)
+        unlink_kept(block);
+    return block;
+}
+
+static void
+count_used(const struct block *block)
+{
+    pool.counts.used_bytes += block->capacity;
+    pool.counts.used_blocks++;
+}
+
+static void
+uncount_used(const struct block *block)
+{
+    pool.counts.used_bytes -= block->capacity;
+    pool.counts.used_blocks--;
+}
+
+/* *zeros: whether it is all zeros. */
+static struct block *
+take(size_t bytes, bool *zeros)
+{
+    const size_t capacity = capacity_for(bytes);
+    if (capacity == 0)
+        return NULL;
+    lock();
+    struct block *block = find_kept(capacity);
+    if (block)
+        count_used(block);
+    unlock();
+    *zeros = false;
+    if (block)
+        return block;
+
+    block = block_make(capacity);
+    if (block == NULL && output_pool_empty() > 0)
+        block = block_make(capacity);
+    if (block == NULL)
+        return NULL;
+    *zeros = block->mapped > 0;
+    lock();
+    count_used(block);
+    unlock();
+    return block;
+}
+
+void *
+output_pool_take(size_t bytes)
+{
+    bool zeros;
+    struct block *block = take(bytes, &zeros);
+    return block ? bytes_of(block) : NULL;
+}
+
+void *
+output_pool_take_zeroed(size_t bytes)
+{
+    bool zeros;
+    struct block *block = take(bytes, &zeros);
+    if (block && !zeros)
+        memset(bytes_of(block), 0, bytes);
+    return block ? bytes_of(block) : NULL;
+}
+
+void
+output_pool_give(void *bytes)
+{
+    if (bytes == NULL)
+        return;
+    struct block *block = block_of(bytes);
+    lock();
+    uncount_used(block);
+    link_kept(block);
+    struct block *taken = take_oldest(pool.counts.bound);
+    unlock();
+    destroy_all(taken);
+}
+
+void *
+output_pool_resize(void *bytes, size_t wanted)
+{
+    const size_t capacity = block_of(bytes)->capacity;
+    if (capacity_for(wanted) == capacity)
+        return bytes;
+    void *moved = output_pool_take(wanted);
+    if (moved) {
+        memcpy(moved, bytes, wanted < capacity ? wanted : capacity);
+        output_pool_give(bytes);
+    }
+    return moved;
+}
+
+size_t
+output_pool_empty(void)
+{
+    lock();
+    struct block *taken = take_oldest(0);
+    unlock();
+    return destroy_all(taken);
+}
+
+struct output_pool_counts
+output_pool_counts(void)
+{
+    lock();
+    const struct output_pool_counts counts = pool.counts;
+    unlock();
+    return counts;
+}
+
+/* A lock that was held at the fork guards a list that may be half changed: what it keeps is then forgotten. */
+void
+output_pool_after_fork(void)
+{
+    const bool whole = pthread_mutex_trylock(&pool.lock) == 0;
+    pool.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    if (whole)
+        return;
+    pool.newest = pool.oldest = NULL;
+    pool.counts.kept_bytes = pool.counts.kept_blocks = 0;
+}

@@ -1,0 +1,109 @@
+/* The loops that all instruction sets share. A level file (host_avx512.c, ...) defines
+ *
+ *     vec                       a register full of lanes of any type
+ *     vec_load, vec_store       from and to any address
+ *     vec_stream, vec_fence     a non-temporal store to a multiple of sizeof(vec), and what makes it visible
+ *     vec_add_bool ... _f64     one addition per lane, NumPy's values and floating-point flags
+ *
+ * then includes this file and defines its struct host_simd with HOST_SIMD_FUNCTIONS. */
+#ifndef VECADD_HOST_SIMD_H
+#define VECADD_HOST_SIMD_H
+
+#include <stdint.h>
+#include <string.h>
+
+#include "host/add.h"
+
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+
+typedef vec vec_add_function(vec a, vec b);
+typedef void vec_store_function(void *target, vec value);
+
+/* Less than one vector: the lanes beyond the end are zeros, which add up without raising a flag. */
+static inline void
+add_short(vec_add_function *add, const char *a, const char *b, char *c, size_t bytes)
+{
+    vec x = {0}, y = {0};
+    memcpy(&x, a, bytes);
+    memcpy(&y, b, bytes);
+    x = add(x, y);
+    memcpy(c, &x, bytes);
+}
+
+/* Keeps the compiler from moving stores across it. gcc 12 writes the four 32-byte vectors of a turn as 1, 3, 0, 2, back
+ * and forth between two cache lines: 9.2 us at 2^16 float32, in L2, where 0, 1, 2, 3 takes 6.9. */
+ALWAYS_INLINE void
+in_this_order(void)
+{
+    __asm__ __volatile__("" ::: "memory");
+}
+
+/* At least one vector. The stores of the loop are aligned; the first and the last vector of the array overlap them.
+ * These two sums are taken before the loop and written after it, so that c may be a or b. Four vectors a turn keep
+ * enough loads in flight; eight gained nothing. */
+ALWAYS_INLINE void
+add_vectors(vec_add_function *add, vec_store_function *store, const char *a, const char *b, char *c, size_t bytes)
+{
+    const size_t step = sizeof(vec), last = bytes - step;
+    const vec head = add(vec_load(a), vec_load(b));
+    const vec tail = add(vec_load(a + last), vec_load(b + last));
+    size_t i = step - (uintptr_t)c % step;
+
+    for (; i + 3 * step <= last; i += 4 * step) {
+        const vec v0 = add(vec_load(a + i), vec_load(b + i));
+        const vec v1 = add(vec_load(a + i + step), vec_load(b + i + step));
+        const vec v2 = add(vec_load(a + i + 2 * step), vec_load(b + i + 2 * step));
+        const vec v3 = add(vec_load(a + i + 3 * step), vec_load(b + i + 3 * step));
+        store(c + i, v0);
+        in_this_order();
+        store(c + i + step, v1);
+        in_this_order();
+        store(c + i + 2 * step, v2);
+        in_this_order();
+        store(c + i + 3 * step, v3);
+    }
+    for (; i < last; i += step)
+        store(c + i, add(vec_load(a + i), vec_load(b + i)));
+    vec_store(c, head);
+    vec_store(c + last, tail);
+}
+
+ALWAYS_INLINE void
+add_array(vec_add_function *add, vec_store_function *store, const void *a, const void *b, void *c, size_t bytes)
+{
+    if (bytes < sizeof(vec))
+        add_short(add, a, b, c, bytes);
+    else
+        add_vectors(add, store, a, b, c, bytes);
+}
+
+#define DEFINE_LANE(LANE, lane)                                                                                        \
+    static void add_##lane(const void *a, const void *b, void *c, size_t n)                                            \
+    {                                                                                                                  \
+        add_array(vec_add_##lane, vec_store, a, b, c, lane_size[LANE] * n);                                            \
+    }                                                                                                                  \
+    static void stream_##lane(const void *a, const void *b, void *c, size_t n)                                         \
+    {                                                                                                                  \
+        add_array(vec_add_##lane, vec_stream, a, b, c, lane_size[LANE] * n);                                           \
+        vec_fence();                                                                                                   \
+    }
+
+DEFINE_LANE(LANE_BOOL, bool)
+DEFINE_LANE(LANE_I8, i8)
+DEFINE_LANE(LANE_I16, i16)
+DEFINE_LANE(LANE_I32, i32)
+DEFINE_LANE(LANE_I64, i64)
+DEFINE_LANE(LANE_F16, f16)
+DEFINE_LANE(LANE_BF16, bf16)
+DEFINE_LANE(LANE_F32, f32)
+DEFINE_LANE(LANE_F64, f64)
+
+#define EACH_LANE(kind, f16)                                                                                           \
+    {                                                                                                                  \
+        [LANE_BOOL] = kind##_bool, [LANE_I8] = kind##_i8, [LANE_I16] = kind##_i16, [LANE_I32] = kind##_i32,            \
+        [LANE_I64] = kind##_i64, [LANE_F16] = (f16), [LANE_BF16] = kind##_bf16, [LANE_F32] = kind##_f32,               \
+        [LANE_F64] = kind##_f64,                                                                                       \
+    }
+#define HOST_SIMD_FUNCTIONS .add = EACH_LANE(add, add_f16), .stream = EACH_LANE(stream, stream_f16)
+
+#endif

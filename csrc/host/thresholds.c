@@ -1,0 +1,179 @@
+#include "host/thresholds.h"
+
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+#include "base/tuned_file.h"
+#include "host/add.h"
+#include "host/threads.h"
+
+/* Where nothing has been tuned. Float32, on 2 cores of Cascade Lake and of an EPYC (1 MiB of L2 each), and on 2 and 16
+ * of Sapphire Rapids (2 MiB):
+ *
+ * Workers that are awake pay clearly from 256 KiB of the sum: two take 0.53 of one thread's time on Cascade Lake, four
+ * 0.47 on Sapphire Rapids. At 128 KiB two take 0.7 to 1.1 and 0.71, of which the caller's own work between two sums may
+ * take what is gained. A sleeping one costs 3-15 us to wake, and more where half of what lies in one L2 has to move
+ * into another: there calls by themselves took 198 us against 126 at 2^17, 606 against 533 at 2^19, 1053 against 1216
+ * at 2^20.
+ *
+ * Streaming stores pay when the arrays are larger than the caches of all the threads together. What caches there are
+ * beside the L2 a virtual machine does not say, or says too much of: on the EPYC two threads took 1.2 times as long
+ * with them for 3 MiB of arrays, as long for 12 and half as long for 48. In place they never pay, because the line to
+ * be written has been read already: 36 against 81 GB/s at 2^20.
+ *
+ * On Cascade Lake AVX-512 costs a step of the clock, and some microseconds after a rest: AVX2 takes, of its time, 0.93
+ * to 0.95 for sums on fresh pages, 0.86 after a pause from 512 KiB on, 0.87 back to back from 4 MiB on (0.93
+ * streaming), 1.00 to 1.03 in an L2 and twice as long in an L1. On Sapphire Rapids it takes 0.97 to 1.03, 1.02
+ * to 1.8, 1.00 to 1.07 and 1.06. */
+enum {
+    THREADS_AWAKE = 256 << 10,
+    THREADS_ASLEEP = 4 << 20,
+    NARROW = 64 << 10,
+    CACHED = 16 << 20, /* bytes of the three arrays that some cache holds */
+    L2_AT_LEAST = 1 << 20,
+    SHARE = 64 << 10,  /* 256 KiB on Sapphire Rapids: 2, 3, 4, 8 and 16 take 0.60, 0.49, 0.47, 0.58 and 0.87 */
+    BLOCK = 256 << 10, /* 16 threads: 64 KiB and 1 MiB give 6 and 3 % less, 16 KiB 8 % */
+    BLOCK_LEAST = 16 << 10,
+    BLOCK_MOST = 64 << 20,
+};
+
+enum { MODEL = 128 };
+
+/* x86 names its processors, Arm numbers them. */
+static void
+read_model(char model[MODEL])
+{
+    char line[256];
+    FILE *file = fopen("/proc/cpuinfo", "re");
+    strcpy(model, "unknown processor");
+    while (file && fgets(line, sizeof line, file)) {
+        const char *colon = strstr(line, ": ");
+        if (colon && (strncmp(line, "model name", 10) == 0 || strncmp(line, "CPU part", 8) == 0)) {
+            snprintf(model, MODEL, "%.*s", (int)strcspn(colon + 2, "\n"), colon + 2);
+            break;
+        }
+    }
+    if (file)
+        fclose(file);
+}
+
+void
+host_key(char *key, size_t size)
+{
+    char model[MODEL];
+    read_model(model);
+    snprintf(key, size, "%s, %d threads", model, threads_available());
+}
+
+static size_t
+larger(size_t x, size_t y)
+{
+    return x > y ? x : y;
+}
+
+/* Whether the longest vectors cost a step of the clock: on all x86 processors that have them up to Ice Lake. Sapphire
+ * Rapids is the first with AVX512-FP16. */
+static bool
+long_vectors_cost(void)
+{
+#if defined(__x86_64__)
+    enum { AVX512_FP16 = 1 << 23 };
+    unsigned a, b, c, d;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & AVX512_FP16) == 0;
+#else
+    return false;
+#endif
+}
+
+/* Whoever names a level of instructions has it at every size. */
+static size_t
+narrow_from(void)
+{
+    const char *wish = getenv("VECADD_SIMD");
+    const bool named = wish && *wish;
+    return !named && long_vectors_cost() ? NARROW : HOST_NEVER;
+}
+
+static struct host_thresholds
+shipped(void)
+{
+    const size_t l2 = larger(host_cache_bytes(2), L2_AT_LEAST);
+    return (struct host_thresholds){.threads_awake = THREADS_AWAKE,
+                                    .threads_asleep = THREADS_ASLEEP,
+                                    .stream_alone = larger(l2, CACHED) / 3,
+                                    .stream_together = larger((size_t)threads_available() * l2, CACHED) / 3,
+                                    .share = SHARE,
+                                    .block = BLOCK,
+                                    .narrow = narrow_from(),
+                                    .threads_streaming = SIZE_MAX};
+}
+
+static bool
+take_row(void *context, const char *name, const double *number, int count)
+{
+    struct host_thresholds *found = context;
+    const struct {
+        const char *name;
+        size_t *place;
+    } rows[] = {
+        {"threads_awake", &found->threads_awake},
+        {"threads_asleep", &found->threads_asleep},
+        {"stream_alone", &found->stream_alone},
+        {"stream_together", &found->stream_together},
+        {"share", &found->share},
+        {"block", &found->block},
+        {"narrow", &found->narrow},
+        {"threads_streaming", &found->threads_streaming},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (strcmp(name, rows[i].name) == 0 && count == 1 && *number >= 1 && *number <= (double)HOST_NEVER) {
+            *rows[i].place = (size_t)*number;
+            return true;
+        }
+    return false;
+}
+
+static bool
+makes_sense(const struct host_thresholds *found)
+{
+    return found->block >= BLOCK_LEAST && found->block <= BLOCK_MOST && (found->block & (found->block - 1)) == 0;
+}
+
+const struct host_thresholds *
+host_thresholds(void)
+{
+    static struct host_thresholds *_Atomic known;
+    static const struct host_thresholds without_memory = {.threads_awake = HOST_NEVER,
+                                                          .threads_asleep = HOST_NEVER,
+                                                          .stream_alone = HOST_NEVER,
+                                                          .stream_together = HOST_NEVER,
+                                                          .share = SHARE,
+                                                          .block = BLOCK,
+                                                          .narrow = HOST_NEVER,
+                                                          .threads_streaming = SIZE_MAX};
+    struct host_thresholds *thresholds = atomic_load_explicit(&known, memory_order_acquire);
+    if (thresholds)
+        return thresholds;
+    thresholds = malloc(sizeof *thresholds);
+    if (thresholds == NULL)
+        return &without_memory;
+    char key[HOST_KEY];
+    struct host_thresholds found = *thresholds = shipped();
+    host_key(key, sizeof key);
+    if (tuned_file_read("host", key, take_row, &found) && makes_sense(&found)) {
+        *thresholds = found;
+        thresholds->tuned = true;
+    }
+    struct host_thresholds *first = NULL;
+    if (atomic_compare_exchange_strong(&known, &first, thresholds))
+        return thresholds;
+    free(thresholds);
+    return first;
+}

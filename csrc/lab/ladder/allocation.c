@@ -1,0 +1,40 @@
+/* The same transfer with its device arrays made in each call: by cudaMalloc, which maps and unmaps memory and waits for
+ * the device, and from a stream-ordered pool, which keeps what is freed. */
+#include "lab/ladder/copies.h"
+
+static int
+run_malloc_each_call(const struct rung_call *call, struct status *status)
+{
+    static const struct copies how = {
+        .name = "malloc_each_call", .pinned = true, .streams = 1, .arrays = ARRAYS_MALLOC_EACH_CALL};
+    return copies_run(&how, call, status);
+}
+
+static int
+run_pool(const struct rung_call *call, struct status *status)
+{
+    static const struct copies how = {.name = "pool", .pinned = true, .streams = 1, .arrays = ARRAYS_POOL_EACH_CALL};
+    return copies_run(&how, call, status);
+}
+
+const struct rung rung_malloc_each_call = {
+    .name = "malloc_each_call",
+    .kind = RUNG_TRANSFER,
+    .after = "stream1_pinned",
+    .changes = "cudaMalloc and cudaFree of three arrays around every addition",
+    .tested = "double",
+    .lanes = EVERY_LANE,
+    .params = {KERNEL_PARAM(KERNEL_NAIVE)},
+    .run = run_malloc_each_call,
+};
+
+const struct rung rung_pool = {
+    .name = "pool",
+    .kind = RUNG_TRANSFER,
+    .after = "malloc_each_call",
+    .changes = "the three arrays from a stream-ordered pool, which keeps what is freed for the next call",
+    .tested = "double",
+    .lanes = EVERY_LANE,
+    .params = {KERNEL_PARAM(KERNEL_NAIVE)},
+    .run = run_pool,
+};

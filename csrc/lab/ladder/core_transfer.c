@@ -1,0 +1,92 @@
+/* The package's own way as two rungs: what csrc/transfer/transfer.c does with page-locked memory and with ordinary
+ * memory.
+ */
+#include <time.h>
+
+#include "gpu/device.h"
+#include "lab/ladder/transfer_rung.h"
+#include "transfer/transfer.h"
+
+enum { STEPS_A_CHUNK = 4, MOST_THREADS = 256 };
+
+static size_t
+before(void *context, enum transfer_step step, int slot, void *stream, size_t chunk)
+{
+    static const enum timeline_what what[] = {
+        [TRANSFER_TO_DEVICE] = TIMELINE_TO_DEVICE,
+        [TRANSFER_KERNEL] = TIMELINE_KERNEL,
+        [TRANSFER_TO_HOST] = TIMELINE_TO_HOST,
+    };
+    return timeline_begin(context, what[step], slot, stream, chunk);
+}
+
+static void
+after(void *context, size_t token, void *stream)
+{
+    timeline_end(context, token, stream);
+}
+
+static int
+run_by_core(const struct rung_call *call, struct transfer_options options, struct status *status)
+{
+    const struct plan plan = {.route = ROUTE_TRANSFER,
+                              .lane = call->lane,
+                              .n = call->n,
+                              .a = call->a,
+                              .b = call->b,
+                              .c = call->c,
+                              .device = call->device};
+    unsigned fp_flags;
+    if (!call->timeline || call->n == 0)
+        return transfer_add_with(&plan, &options, &fp_flags, status) < 0 ? -1 : 0;
+
+    struct device_scope scope;
+    if (device_enter_relaxed(&scope, call->device, status) < 0)
+        return -1;
+    const struct transfer_observer observer = {before, after, call->timeline};
+    options.observer = &observer;
+    int result =
+        timeline_open(call->timeline, STEPS_A_CHUNK * transfer_most_chunks(call->n * lane_size[call->lane]), status);
+    if (result == 0)
+        result = transfer_add_with(&plan, &options, &fp_flags, status) < 0 ? -1 : 0;
+    if (timeline_close(call->timeline, result == 0, status) < 0)
+        result = -1;
+    device_leave(&scope);
+    return result;
+}
+
+static int
+run_staged(const struct rung_call *call, struct status *status)
+{
+    return run_by_core(call, (struct transfer_options){.way = TRANSFER_STAGED, .threads = call->params[0]}, status);
+}
+
+static int
+run_tuned_transfer(const struct rung_call *call, struct status *status)
+{
+    return run_by_core(call, (struct transfer_options){.way = (enum transfer_way)call->params[0]}, status);
+}
+
+const struct rung rung_staged = {
+    .name = "staged",
+    .kind = RUNG_TRANSFER,
+    .after = "pageable",
+    .changes = "ordinary memory through a page-locked ring that is kept and that several threads fill and empty",
+    .tested = "double",
+    .lanes = EVERY_LANE,
+    .params = {{"threads", "that fill and empty the ring; 0: as many as there are", 0, 0, MOST_THREADS}},
+    .run = run_staged,
+};
+
+const struct rung rung_tuned_transfer = {
+    .name = "tuned_transfer",
+    .kind = RUNG_TRANSFER,
+    .after = "streams2",
+    .changes = "what add(device=\"cuda\") does: tapered chunks, kept streams; ordinary memory as staged does it",
+    .tested = "double",
+    .lanes = EVERY_LANE,
+    .params = {{"way",
+                "0: zero-copy where page-locked arrays are small; 1: never; 2: for page-locked arrays of any size",
+                TRANSFER_BEST, TRANSFER_BEST, TRANSFER_ZERO_COPY}},
+    .run = run_tuned_transfer,
+};

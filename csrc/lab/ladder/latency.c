@@ -1,0 +1,381 @@
+/* The latency rungs: many small additions of device memory, where the launch is what takes the time. Of one array cut
+ * into `adds` pieces, or in a chain where each needs the result of the one before.
+ *
+ * They run on a stream of their own. The operands' own stream may be the legacy default stream, in which nothing can be
+ * captured and which a programmatic launch would have to be shown to be safe in; an event orders the two. Nobody else
+ * waits for the new stream, because it is drained before the rung returns. Making it (4 us) is not timed. */
+#include <cuda_runtime_api.h>
+#include <stdlib.h>
+
+#include "base/now.h"
+#include "cuda/lab/latency/latency.h"
+#include "gpu/device.h"
+#include "gpu/state.h"
+#include "gpu/stream.h"
+#include "lab/ladder/clock.h"
+#include "lab/ladder/latency_stages.h"
+
+enum { PARAM_ADDS, PARAM_CHAIN, MOST_ADDS = 1 << 20 };
+
+/* One rung's way through a call whose stream is the rung's own and idle. */
+typedef int queue_and_wait(const struct rung_call *call, const struct small_add *add, struct latency_stages *stages,
+                           struct status *status);
+
+/* The i-th addition, given the one before it; a stretch of no lanes where there are more additions than lanes. */
+static void
+next_add(const struct rung_call *call, size_t i, struct rung_call *add)
+{
+    const size_t adds = (size_t)call->params[PARAM_ADDS], width = lane_size[call->lane];
+    if (call->params[PARAM_CHAIN]) {
+        *add = *call;
+        if (i > 0)
+            add->a = call->c;
+        return;
+    }
+    const size_t before = i == 0 ? 0 : add->n;
+    if (i == 0)
+        *add = *call;
+    add->a = (const char *)add->a + before * width;
+    add->b = (const char *)add->b + before * width;
+    add->c = (char *)add->c + before * width;
+    add->n = call->n / adds + (i < call->n % adds);
+}
+
+static cudaError_t
+launch_each(const struct rung_call *call, const struct small_add *how)
+{
+    cudaError_t error = cudaSuccess;
+    struct rung_call add;
+    for (size_t i = 0; i < (size_t)call->params[PARAM_ADDS] && error == cudaSuccess; i++) {
+        next_add(call, i, &add);
+        error = (cudaError_t)how->launch(&add);
+    }
+    return error;
+}
+
+/* Until what is queued is done, also where something could not be queued: the caller may free the arrays. */
+static int
+drain(const struct rung_call *call, double begin, struct latency_stages *stages, cudaError_t error, const char *what,
+      struct status *status)
+{
+    stages->issue = now_seconds() - begin;
+    const cudaError_t waited = stream_wait(call->stream);
+    stages->total = now_seconds() - begin;
+    if (error == cudaSuccess && waited != cudaSuccess) {
+        error = waited;
+        what = "cudaStreamSynchronize";
+    }
+    return error == cudaSuccess ? 0 : device_status(status, error, what);
+}
+
+static int
+loop(const struct rung_call *call, const struct small_add *how, struct latency_stages *stages, struct status *status)
+{
+    cudaError_t error = (cudaError_t)how->load(call);
+    if (error != cudaSuccess)
+        return device_status(status, error, "cudaFuncGetAttributes");
+    const double begin = now_seconds();
+    error = launch_each(call, how);
+    return drain(call, begin, stages, error, how->call, status);
+}
+
+/* A capture has to be ended even where it broke, or the stream stays lost to everybody. Calls of other threads go on
+ * meanwhile: the mode is this thread's own. */
+static cudaError_t
+capture(const struct rung_call *call, const struct small_add *how, cudaGraph_t *graph, const char **what)
+{
+    *what = "cudaStreamBeginCapture";
+    cudaError_t error = cudaStreamBeginCapture(call->stream, cudaStreamCaptureModeThreadLocal);
+    if (error != cudaSuccess)
+        return error;
+    *what = how->call;
+    error = launch_each(call, how);
+    const cudaError_t ended = cudaStreamEndCapture(call->stream, graph);
+    if (error == cudaSuccess && ended != cudaSuccess) {
+        *what = "cudaStreamEndCapture";
+        error = ended;
+    }
+    return error;
+}
+
+/* The upload is a stage of its own for the driver; without it the first launch would pay for it. */
+static cudaError_t
+instantiate(cudaGraph_t graph, cudaStream_t stream, cudaGraphExec_t *exec, const char **what)
+{
+    *what = "cudaGraphInstantiate";
+    cudaError_t error = cudaGraphInstantiate(exec, graph, 0);
+    if (error != cudaSuccess)
+        return error;
+    *what = "cudaGraphUpload";
+    error = cudaGraphUpload(*exec, stream);
+    const cudaError_t waited = stream_wait(stream);
+    if (error == cudaSuccess && waited != cudaSuccess) {
+        *what = "cudaStreamSynchronize";
+        error = waited;
+    }
+    return error;
+}
+
+static int
+as_graph(const struct rung_call *call, const struct small_add *how, struct latency_stages *stages,
+         struct status *status)
+{
+    cudaGraph_t graph = NULL;
+    cudaGraphExec_t exec = NULL;
+    const char *what = "cudaFuncGetAttributes";
+    int result = -1;
+    stages->graph = true;
+    cudaError_t error = (cudaError_t)how->load(call);
+    if (error != cudaSuccess)
+        goto failed;
+
+    double begin = now_seconds();
+    error = capture(call, how, &graph, &what);
+    stages->capture = now_seconds() - begin;
+    if (error != cudaSuccess)
+        goto failed;
+
+    begin = now_seconds();
+    error = instantiate(graph, call->stream, &exec, &what);
+    stages->instantiate = now_seconds() - begin;
+    if (error != cudaSuccess)
+        goto failed;
+
+    begin = now_seconds();
+    error = cudaGraphLaunch(exec, call->stream);
+    result = drain(call, begin, stages, error, "cudaGraphLaunch", status);
+    goto done;
+failed:
+    device_status(status, error, what);
+done:
+    begin = now_seconds();
+    if (exec)
+        device_ignore(cudaGraphExecDestroy(exec));
+    if (graph)
+        device_ignore(cudaGraphDestroy(graph));
+    stages->destroy = now_seconds() - begin;
+    return result;
+}
+
+/* The table, in the host's memory; the caller frees it. */
+static struct segment *
+segments_of(const struct rung_call *call, size_t *longest)
+{
+    const size_t adds = (size_t)call->params[PARAM_ADDS];
+    struct segment *const segments = malloc(adds * sizeof *segments);
+    struct rung_call add;
+    *longest = 0;
+    for (size_t i = 0; segments && i < adds; i++) {
+        next_add(call, i, &add);
+        segments[i] = (struct segment){.a = add.a, .b = add.b, .c = add.c, .n = add.n};
+        if (add.n > *longest)
+            *longest = add.n;
+    }
+    return segments;
+}
+
+static int
+queue_batch(const struct rung_call *call, const struct segment *table, void *device, size_t longest,
+            struct latency_stages *stages, double begin, struct status *status)
+{
+    const size_t adds = (size_t)call->params[PARAM_ADDS];
+    const char *what = "cudaMemcpyAsync";
+    cudaError_t error =
+        cudaMemcpyAsync(device, table, adds * sizeof *table, cudaMemcpyHostToDevice, (cudaStream_t)call->stream);
+    if (error == cudaSuccess) {
+        what = "cudaLaunchKernel";
+        error = (cudaError_t)batched_launch(call, device, (unsigned)adds, longest);
+    }
+    return drain(call, begin, stages, error, what, status);
+}
+
+/* What somebody with a list of pairs has to do is timed: the table, its memory, its copy and the launch. */
+static int
+as_batch(const struct rung_call *call, const struct small_add *how, struct latency_stages *stages,
+         struct status *status)
+{
+    (void)how;
+    if (call->params[PARAM_CHAIN])
+        return status_set(status, STATUS_VALUE,
+                          "rung batched makes all additions at once: chain must be 0, where none needs another's sum");
+    cudaError_t error = (cudaError_t)batched_load(call);
+    if (error != cudaSuccess)
+        return device_status(status, error, "cudaFuncGetAttributes");
+    struct device_scope scope;
+    if (device_enter_relaxed(&scope, call->device, status) < 0)
+        return -1;
+
+    int result = -1;
+    void *device = NULL;
+    size_t longest;
+    const double begin = now_seconds();
+    struct segment *const table = segments_of(call, &longest);
+    const size_t bytes = (size_t)call->params[PARAM_ADDS] * sizeof *table;
+    if (!table)
+        status_set(status, STATUS_MEMORY, "there is no memory for a table of %d additions", call->params[PARAM_ADDS]);
+    else if (pool_allocate(&scope, call->stream, bytes, &device, status) == 0)
+        result = queue_batch(call, table, device, longest, stages, begin, status);
+    pool_release(call->stream, device);
+    free(table);
+    device_leave(&scope);
+    return result;
+}
+
+/* Begins when what the operands' stream holds is done, so that only the rung is timed. */
+static int
+time_on_own_stream(const struct rung *rung, const struct rung_call *given, queue_and_wait *run,
+                   const struct small_add *how, struct status *status)
+{
+    struct device_scope scope;
+    if (device_enter_relaxed(&scope, given->device, status) < 0)
+        return -1;
+
+    int result = -1;
+    struct rung_call call = *given;
+    struct latency_stages stages = {0};
+    cudaStream_t stream = NULL;
+    if (rung_check_capability(rung, scope.device, status) < 0)
+        goto done;
+    cudaError_t error = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    if (error != cudaSuccess) {
+        device_status(status, error, "cudaStreamCreateWithFlags");
+        goto done;
+    }
+    call.stream = stream;
+    if (stream_join(scope.device, given->stream, stream, status) < 0)
+        goto done;
+    error = cudaStreamSynchronize(stream);
+    if (error != cudaSuccess) {
+        device_status(status, error, "cudaStreamSynchronize");
+        goto done;
+    }
+    result = run(&call, how, &stages, status);
+    if (given->seconds)
+        *given->seconds = stages.total;
+    if (given->stages)
+        *given->stages = stages;
+done:
+    if (stream)
+        device_ignore(cudaStreamDestroy(stream));
+    device_leave(&scope);
+    return result;
+}
+
+static const struct rung launch_loop, graph, pdl, pdl_trigger, graph_pdl_trigger, batched;
+
+static int
+run_launch_loop(const struct rung_call *call, struct status *status)
+{
+    return time_on_own_stream(&launch_loop, call, loop, &serial_add, status);
+}
+
+static int
+run_graph(const struct rung_call *call, struct status *status)
+{
+    return time_on_own_stream(&graph, call, as_graph, &serial_add, status);
+}
+
+static int
+run_pdl(const struct rung_call *call, struct status *status)
+{
+    return time_on_own_stream(&pdl, call, loop, &waiting_add, status);
+}
+
+static int
+run_pdl_trigger(const struct rung_call *call, struct status *status)
+{
+    return time_on_own_stream(&pdl_trigger, call, loop, &triggering_add, status);
+}
+
+static int
+run_graph_pdl_trigger(const struct rung_call *call, struct status *status)
+{
+    return time_on_own_stream(&graph_pdl_trigger, call, as_graph, &triggering_add, status);
+}
+
+static int
+run_batched(const struct rung_call *call, struct status *status)
+{
+    return time_on_own_stream(&batched, call, as_batch, NULL, status);
+}
+
+/* clang-format off */
+#define PARAMS                                                                                                         \
+    {                                                                                                                  \
+        [PARAM_ADDS] = {"adds", "how many additions", 1, 1000, MOST_ADDS},                                             \
+        [PARAM_CHAIN] = {"chain", "1: each adds b to the sum before it, over all elements; 0: each its own elements", 0, 0, 1}, \
+    }
+/* clang-format on */
+
+enum { PROGRAMMATIC_CC = 90 };
+
+static const struct rung launch_loop = {
+    .name = "launch_loop",
+    .kind = RUNG_LATENCY,
+    .changes = "many small additions, a launch each",
+    .tested = "double",
+    .lanes = LATENCY_LANES,
+    .params = PARAMS,
+    .run = run_launch_loop,
+};
+
+static const struct rung graph = {
+    .name = "graph",
+    .kind = RUNG_LATENCY,
+    .after = "launch_loop",
+    .changes = "the launches captured into a graph and launched by one call; capture and instantiation are not timed",
+    .tested = "double",
+    .lanes = LATENCY_LANES,
+    .params = PARAMS,
+    .run = run_graph,
+};
+
+static const struct rung pdl = {
+    .name = "pdl",
+    .kind = RUNG_LATENCY,
+    .after = "launch_loop",
+    .changes = "programmatic dependent launch: a kernel is begun before the one ahead has ended, and waits for it",
+    .tested = "double",
+    .lanes = LATENCY_LANES,
+    .min_cc = PROGRAMMATIC_CC,
+    .params = PARAMS,
+    .run = run_pdl,
+};
+
+static const struct rung pdl_trigger = {
+    .name = "pdl_trigger",
+    .kind = RUNG_LATENCY,
+    .after = "pdl",
+    .changes = "each kernel lets the next begin when it has waited, not when its blocks end",
+    .tested = "double",
+    .lanes = LATENCY_LANES,
+    .min_cc = PROGRAMMATIC_CC,
+    .params = PARAMS,
+    .run = run_pdl_trigger,
+};
+
+static const struct rung graph_pdl_trigger = {
+    .name = "graph_pdl_trigger",
+    .kind = RUNG_LATENCY,
+    .after = "graph",
+    .changes = "the launches of pdl_trigger in a graph",
+    .tested = "double",
+    .lanes = LATENCY_LANES,
+    .min_cc = PROGRAMMATIC_CC,
+    .params = PARAMS,
+    .run = run_graph_pdl_trigger,
+};
+
+static const struct rung batched = {
+    .name = "batched",
+    .kind = RUNG_LATENCY,
+    .after = "launch_loop",
+    .changes = "one launch over a table of all additions, which is made and copied in the timed part",
+    .tested = "double",
+    .lanes = LATENCY_LANES,
+    .params = PARAMS,
+    .run = run_batched,
+};
+
+const struct rung *const latency_rungs[] = {&launch_loop,       &graph,   &pdl, &pdl_trigger,
+                                            &graph_pdl_trigger, &batched, NULL};

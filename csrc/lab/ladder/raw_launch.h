@@ -1,0 +1,19 @@
+/* What the launches of an addition cost their caller from C: what vecadd.add and Plan are held against. */
+#ifndef VECADD_LAB_LADDER_RAW_LAUNCH_H
+#define VECADD_LAB_LADDER_RAW_LAUNCH_H
+
+#include "base/addition.h"
+#include "base/status.h"
+
+enum bare_way {
+    BARE_PLAIN,        /* cudaLaunchKernel */
+    BARE_PROGRAMMATIC, /* cudaLaunchKernelExC with the attribute of a programmatic launch; compute capability 9.0 */
+    BARE_GRAPH         /* cudaGraphLaunch of a graph with that kernel alone */
+};
+
+/* Queues the kernel of the plan, of ROUTE_DEVICE and without joins, `calls` times on its stream and nothing else; the
+ * stream is empty before, and drained after. *seconds gets the host's time of one call. Waits: the caller holds no
+ * lock. Returns 0, or -1 with *status set. */
+int bare_launches(const struct plan *plan, enum bare_way way, int calls, double *seconds, struct status *status);
+
+#endif

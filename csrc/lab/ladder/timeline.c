@@ -1,0 +1,187 @@
+#include "lab/ladder/timeline.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include <cuda_runtime_api.h>
+
+#include "base/now.h"
+#include "gpu/device.h"
+
+const char *const timeline_what_name[TIMELINE_WHATS] = {
+    [TIMELINE_TO_DEVICE] = "to_device", [TIMELINE_KERNEL] = "kernel", [TIMELINE_TO_HOST] = "to_host",
+    [TIMELINE_ALLOCATE] = "allocate",   [TIMELINE_FREE] = "free",
+};
+
+struct timeline {
+    struct timeline_entry *entries;
+    cudaEvent_t *events; /* two an entry; NULL where they are still to be made */
+    size_t room;
+    atomic_size_t count; /* entries begun, more than there is room for if the rung said too few */
+    cudaEvent_t origin;  /* done before the first entry begins */
+    double host_origin;  /* the host's clock then */
+    atomic_int error;    /* the first cudaError_t of a record */
+};
+
+struct timeline *
+timeline_new(void)
+{
+    return calloc(1, sizeof(struct timeline));
+}
+
+void
+timeline_free(struct timeline *timeline)
+{
+    if (!timeline)
+        return;
+    free(timeline->entries);
+    free(timeline);
+}
+
+size_t
+timeline_entries(const struct timeline *timeline, const struct timeline_entry **entries)
+{
+    *entries = timeline->entries;
+    return atomic_load(&timeline->count);
+}
+
+static int
+take_origin(struct timeline *timeline, struct status *status)
+{
+    cudaError_t error = cudaEventCreate(&timeline->origin);
+    if (error != cudaSuccess)
+        return device_status(status, error, "cudaEventCreate");
+    error = cudaEventRecord(timeline->origin, NULL);
+    if (error != cudaSuccess)
+        return device_status(status, error, "cudaEventRecord");
+    error = cudaEventSynchronize(timeline->origin);
+    if (error != cudaSuccess)
+        return device_status(status, error, "cudaEventSynchronize");
+    timeline->host_origin = now_seconds();
+    return 0;
+}
+
+int
+timeline_open(struct timeline *timeline, size_t steps, struct status *status)
+{
+    if (!timeline)
+        return 0;
+    timeline->entries = calloc(steps + 1, sizeof *timeline->entries);
+    timeline->events = calloc(2 * steps + 1, sizeof *timeline->events);
+    if (!timeline->entries || !timeline->events)
+        return status_set(status, STATUS_MEMORY, "there is no memory for a timeline of %zu steps", steps);
+    for (; timeline->room < steps; timeline->room++)
+        for (size_t i = 0; i < 2; i++) {
+            cudaError_t error = cudaEventCreate(&timeline->events[2 * timeline->room + i]);
+            if (error == cudaSuccess)
+                continue;
+            timeline->events[2 * timeline->room + i] = NULL;
+            timeline->room++;
+            return device_status(status, error, "cudaEventCreate");
+        }
+    return take_origin(timeline, status);
+}
+
+static void
+keep_error(struct timeline *timeline, cudaError_t error)
+{
+    int none = cudaSuccess;
+    if (error != cudaSuccess)
+        atomic_compare_exchange_strong(&timeline->error, &none, (int)error);
+}
+
+static size_t
+new_entry(struct timeline *timeline, enum timeline_what what, int number, size_t chunk)
+{
+    const size_t entry = atomic_fetch_add(&timeline->count, 1);
+    if (entry < timeline->room)
+        timeline->entries[entry] = (struct timeline_entry){.what = what, .stream = number, .chunk = chunk};
+    return entry;
+}
+
+size_t
+timeline_begin(struct timeline *timeline, enum timeline_what what, int number, void *stream, size_t chunk)
+{
+    if (!timeline)
+        return 0;
+    const size_t entry = new_entry(timeline, what, number, chunk);
+    if (entry < timeline->room)
+        keep_error(timeline, cudaEventRecord(timeline->events[2 * entry], stream));
+    return entry;
+}
+
+void
+timeline_end(struct timeline *timeline, size_t entry, void *stream)
+{
+    if (timeline && entry < timeline->room)
+        keep_error(timeline, cudaEventRecord(timeline->events[2 * entry + 1], stream));
+}
+
+size_t
+timeline_begin_host(struct timeline *timeline, enum timeline_what what)
+{
+    if (!timeline)
+        return 0;
+    const size_t entry = new_entry(timeline, what, TIMELINE_HOST, 0);
+    if (entry < timeline->room)
+        timeline->entries[entry].begin = now_seconds() - timeline->host_origin;
+    return entry;
+}
+
+void
+timeline_end_host(struct timeline *timeline, size_t entry)
+{
+    if (timeline && entry < timeline->room)
+        timeline->entries[entry].end = now_seconds() - timeline->host_origin;
+}
+
+/* Seconds of every entry, the earliest at 0. */
+static int
+read_events(struct timeline *timeline, struct status *status)
+{
+    const size_t count = atomic_load(&timeline->count);
+    if (atomic_load(&timeline->error) != cudaSuccess)
+        return device_status(status, atomic_load(&timeline->error), "cudaEventRecord");
+    if (count > timeline->room)
+        return status_set(status, STATUS_CUDA, "a timeline of %zu steps has no room for %zu", timeline->room, count);
+    double first = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct timeline_entry *entry = &timeline->entries[i];
+        if (entry->stream != TIMELINE_HOST) {
+            float begin = 0, end = 0;
+            cudaError_t error = cudaEventElapsedTime(&begin, timeline->origin, timeline->events[2 * i]);
+            if (error == cudaSuccess)
+                error = cudaEventElapsedTime(&end, timeline->origin, timeline->events[2 * i + 1]);
+            if (error != cudaSuccess)
+                return device_status(status, error, "cudaEventElapsedTime");
+            entry->begin = begin / 1e3;
+            entry->end = end / 1e3;
+        }
+        if (i == 0 || entry->begin < first)
+            first = entry->begin;
+    }
+    for (size_t i = 0; i < count; i++) {
+        timeline->entries[i].begin -= first;
+        timeline->entries[i].end -= first;
+    }
+    return 0;
+}
+
+int
+timeline_close(struct timeline *timeline, bool read, struct status *status)
+{
+    if (!timeline)
+        return 0;
+    const int result = read ? read_events(timeline, status) : 0;
+    if (!read && atomic_load(&timeline->error) != cudaSuccess)
+        cudaGetLastError();
+    for (size_t i = 0; i < 2 * timeline->room; i++)
+        if (timeline->events[i])
+            device_ignore(cudaEventDestroy(timeline->events[i]));
+    if (timeline->origin)
+        device_ignore(cudaEventDestroy(timeline->origin));
+    free(timeline->events);
+    timeline->events = NULL;
+    timeline->origin = NULL;
+    return result;
+}

@@ -1,0 +1,240 @@
+/* What a launch costs before its kernel does anything. The GPU's part by the clock of the device rungs, events behind a
+ * kernel that keeps the stream busy until all is queued; the host's part by the host's clock, with nothing queued
+ * ahead, because a host that is behind rings the GPU's bell for each launch. */
+#include <cuda_runtime_api.h>
+
+#include "cuda/kernels.h"
+#include "cuda/lab/limits/probe_launches.h"
+#include "gpu/device.h"
+#include "lab/limits/probe.h"
+#include "lab/probes.h"
+
+enum {
+    ROUNDS_MOST = 64,
+    HEAD_START = 40000, /* cycles, 20 us: as in csrc/lab/ladder/clock.c */
+    QUEUED = 64,
+    NODES = 512,                 /* of a graph: what its launch costs once is 1 % of them */
+    ROUNDS_OF_MANY = 9,          /* at most, of queues and graphs, whose kernels are many figures each */
+    ROUNDS_OF_GRIDS = 5,         /* at most, of many blocks, likewise */
+    HEAD_START_QUEUED = 1200000, /* 0.6 ms: the host queues a launch in 4 us at most */
+    BLOCKS = 1 << 15,            /* 20 us on an H200, where each starts in 0.61 ns */
+    THREADS = 64,
+    GENERATIONS = 32, /* of blocks that have a multiprocessor to themselves */
+    ISSUED = 1000,    /* launches whose time the host is asked for: as many as it makes when it makes many */
+    PROGRAMMATIC_CC = 90,
+    BUSY = 2000,                 /* cycles, 1 us: more than what a kernel's launch takes beside it */
+    TRIGGERING_BLOCKS = 1 << 13, /* 10 us */
+    TRIGGERING_THREADS = 256,    /* a block that triggers starts with all of its warps, or the next may not */
+};
+
+enum order { SERIAL, WAITING, TRIGGERING }; /* the two last are programmatic */
+
+struct empties {
+    enum order order;
+    unsigned blocks, threads, shared, launches;
+    unsigned cycles; /* that each takes; programmatic ones */
+};
+
+static cudaError_t
+queue_empties(const struct probe *probe, const void *argument)
+{
+    const struct empties *empties = argument;
+    cudaError_t error = cudaSuccess;
+    for (unsigned i = 0; i < empties->launches && error == cudaSuccess; i++)
+        error = empties->order == SERIAL
+                    ? limits_empty_launch(empties->blocks, empties->threads, empties->shared, probe->stream)
+                    : limits_programmatic_launch(empties->blocks, empties->threads, empties->order == TRIGGERING,
+                                                 empties->cycles, probe->stream);
+    return error;
+}
+
+/* The median of the rounds after a first one. */
+static int
+measure(const struct probe *probe, unsigned head_start, const struct empties *empties, int rounds, double *seconds,
+        struct status *status)
+{
+    double each[ROUNDS_MOST], first;
+    if (probe_time(probe, head_start, queue_empties, empties, "cudaLaunchKernel", &first, status) < 0)
+        return -1;
+    for (int round = 0; round < rounds; round++)
+        if (probe_time(probe, head_start, queue_empties, empties, "cudaLaunchKernel", &each[round], status) < 0)
+            return -1;
+    *seconds = probe_median(each, rounds);
+    return 0;
+}
+
+/* Seconds of the host, the medians of the rounds after a first one: until all is queued, and until all is done. */
+static int
+measure_host(const struct probe *probe, const struct empties *empties, int rounds, double *queued, double *done,
+             struct status *status)
+{
+    double until_queued[ROUNDS_MOST], until_done[ROUNDS_MOST];
+    for (int round = -1; round < rounds; round++) {
+        const int kept = round < 0 ? 0 : round;
+        const double begin = now_seconds();
+        const cudaError_t error = queue_empties(probe, empties);
+        until_queued[kept] = now_seconds() - begin;
+        const cudaError_t waited = stream_wait(probe->stream);
+        until_done[kept] = now_seconds() - begin;
+        if (error != cudaSuccess || waited != cudaSuccess)
+            return device_status(status, error != cudaSuccess ? error : waited, "cudaLaunchKernel");
+    }
+    *queued = probe_median(until_queued, rounds);
+    *done = probe_median(until_done, rounds);
+    return 0;
+}
+
+struct graph {
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+};
+
+static cudaError_t
+launch_graph(const struct probe *probe, const void *argument)
+{
+    const struct graph *graph = argument;
+    return cudaGraphLaunch(graph->exec, probe->stream);
+}
+
+/* The stream captures no more when this returns, whatever it returns. */
+static int
+graph_open(struct graph *graph, const struct probe *probe, const struct empties *nodes, struct status *status)
+{
+    cudaError_t error = cudaStreamBeginCapture(probe->stream, cudaStreamCaptureModeThreadLocal);
+    if (error != cudaSuccess)
+        return device_status(status, error, "cudaStreamBeginCapture");
+    error = queue_empties(probe, nodes);
+    const cudaError_t ended = cudaStreamEndCapture(probe->stream, &graph->graph);
+    if (error == cudaSuccess)
+        error = ended;
+    if (error != cudaSuccess)
+        return device_status(status, error, "cudaStreamEndCapture");
+    error = cudaGraphInstantiate(&graph->exec, graph->graph, 0);
+    if (error != cudaSuccess)
+        return device_status(status, error, "cudaGraphInstantiate");
+    error = cudaGraphUpload(graph->exec, probe->stream);
+    return error == cudaSuccess ? 0 : device_status(status, error, "cudaGraphUpload");
+}
+
+static void
+graph_close(const struct graph *graph)
+{
+    if (graph->exec)
+        device_ignore(cudaGraphExecDestroy(graph->exec));
+    if (graph->graph)
+        device_ignore(cudaGraphDestroy(graph->graph));
+}
+
+/* The median of the rounds after a first one. */
+static int
+measure_graph(const struct probe *probe, enum order order, unsigned cycles, int rounds, double *seconds,
+              struct status *status)
+{
+    const struct empties nodes = {order, 1, 1, 0, NODES, cycles};
+    double each[ROUNDS_MOST];
+    struct graph graph = {0};
+    int result = graph_open(&graph, probe, &nodes, status);
+    for (int round = -1; round < rounds && result == 0; round++)
+        result = probe_time(probe, HEAD_START_QUEUED, launch_graph, &graph, "cudaGraphLaunch",
+                            &each[round < 0 ? 0 : round], status);
+    if (result == 0)
+        *seconds = probe_median(each, rounds);
+    graph_close(&graph);
+    return result;
+}
+
+static int
+fewer(int rounds, int most)
+{
+    return rounds < most ? rounds : most;
+}
+
+static double
+at_least_0(double seconds)
+{
+    return seconds > 0 ? seconds : 0;
+}
+
+static int
+measure_serial(const struct probe *probe, int device, int rounds, struct launch_limits *limits, struct status *status)
+{
+    const int few = fewer(rounds, ROUNDS_OF_MANY), fewest = fewer(rounds, ROUNDS_OF_GRIDS);
+    double blocks = 0, generations = 0, queued = 0, graph = 0, issued = 0, done;
+    int multiprocessors = 0, shared = 0;
+    cudaError_t error = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
+    if (error == cudaSuccess)
+        error = cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device);
+    if (error != cudaSuccess)
+        return device_status(status, error, "cudaDeviceGetAttribute");
+    const struct empties one = {SERIAL, 1, 1, 0, 1, 0}, grid = {SERIAL, BLOCKS, THREADS, 0, 1, 0},
+                         many = {SERIAL, 1, 1, 0, QUEUED, 0}, issue = {SERIAL, 1, 1, 0, ISSUED, 0},
+                         lonely = {SERIAL, (unsigned)multiprocessors * GENERATIONS, THREADS, (unsigned)shared / 2, 1,
+                                   0};
+    if (measure(probe, HEAD_START, &one, rounds, &limits->kernel, status) < 0 ||
+        measure(probe, HEAD_START, &grid, fewest, &blocks, status) < 0 ||
+        measure(probe, HEAD_START, &lonely, few, &generations, status) < 0 ||
+        measure(probe, HEAD_START_QUEUED, &many, few, &queued, status) < 0 ||
+        measure_graph(probe, SERIAL, 0, few, &graph, status) < 0 ||
+        measure_host(probe, &one, rounds, &issued, &limits->waited, status) < 0 ||
+        measure_host(probe, &issue, few, &issued, &done, status) < 0)
+        return -1;
+    limits->block = at_least_0(blocks - limits->kernel) / (BLOCKS - 1);
+    limits->turnaround = at_least_0(generations - limits->kernel) / (GENERATIONS - 1);
+    limits->queued = at_least_0(queued - limits->kernel) / (QUEUED - 1);
+    limits->node = at_least_0(graph - limits->kernel) / (NODES - 1);
+    limits->issued = issued / ISSUED;
+    return 0;
+}
+
+static int
+measure_programmatic(const struct probe *probe, int rounds, struct launch_limits *limits, struct status *status)
+{
+    const int few = fewer(rounds, ROUNDS_OF_MANY), fewest = fewer(rounds, ROUNDS_OF_GRIDS);
+    double waiting = 0, triggering = 0, graph = 0, blocks = 0, issued = 0, busy = 0, twice = 0, done;
+    const struct empties queue = {WAITING, 1, 1, 0, QUEUED, 0}, triggers = {TRIGGERING, 1, 1, 0, QUEUED, 0},
+                         grid = {TRIGGERING, TRIGGERING_BLOCKS, TRIGGERING_THREADS, 0, 1, 0},
+                         issue = {WAITING, 1, 1, 0, ISSUED, 0};
+    if (measure(probe, HEAD_START_QUEUED, &queue, few, &waiting, status) < 0 ||
+        measure(probe, HEAD_START_QUEUED, &triggers, few, &triggering, status) < 0 ||
+        measure(probe, HEAD_START, &grid, fewest, &blocks, status) < 0 ||
+        measure_graph(probe, TRIGGERING, 0, few, &graph, status) < 0 ||
+        measure_graph(probe, TRIGGERING, BUSY, few, &busy, status) < 0 ||
+        measure_graph(probe, TRIGGERING, 2 * BUSY, few, &twice, status) < 0 ||
+        measure_host(probe, &issue, few, &issued, &done, status) < 0)
+        return -1;
+    limits->programmatic.waiting = at_least_0(waiting - limits->kernel) / (QUEUED - 1);
+    limits->programmatic.triggering = at_least_0(triggering - limits->kernel) / (QUEUED - 1);
+    limits->programmatic.node = at_least_0(graph - limits->kernel) / (NODES - 1);
+    limits->programmatic.block = at_least_0(blocks - limits->kernel) / (TRIGGERING_BLOCKS - 1);
+    /* Busy kernels hide what does not wait for them: of one, what is not its own time. */
+    limits->programmatic.released = at_least_0(2 * busy - twice - limits->kernel) / (NODES - 1);
+    limits->programmatic.issued = issued / ISSUED;
+    return 0;
+}
+
+int
+limits_launch(int device, int rounds, struct launch_limits *limits, struct status *status)
+{
+    struct device_scope scope;
+    if (device_enter_relaxed(&scope, device, status) < 0)
+        return -1;
+
+    int result = -1;
+    struct probe probe = {0};
+    struct device_facts facts;
+    *limits = (struct launch_limits){0};
+    if (rounds > ROUNDS_MOST)
+        rounds = ROUNDS_MOST;
+    if (probe_open(&probe, &scope, 0, status) < 0 || device_facts(scope.device, &facts, status) < 0)
+        goto done;
+    limits->has_programmatic = 10 * facts.cc_major + facts.cc_minor >= PROGRAMMATIC_CC;
+    if (measure_serial(&probe, scope.device, rounds, limits, status) < 0 ||
+        (limits->has_programmatic && measure_programmatic(&probe, rounds, limits, status) < 0))
+        goto done;
+    if (limits_fresh(&scope, rounds, limits->kernel, limits->fresh, status) == 0)
+        result = limits_table(&probe, &scope, rounds, &limits->table, &limits->job, status);
+done:
+    probe_close(&probe);
+    device_leave(&scope);
+    return result;
+}

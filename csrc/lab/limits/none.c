@@ -1,0 +1,65 @@
+/* This folder in a build without CUDA: its functions say so, or have nothing to do. */
+#include "lab/probes.h"
+
+/* The headers give the parameters; none is read here. */
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
+int
+limits_device(int device, size_t bytes, int rounds, struct memory_rates *rates, struct status *status)
+{
+    return status_no_cuda(status);
+}
+
+int
+limits_l2(int device, size_t bytes, int rounds, struct memory_rates *rates, struct status *status)
+{
+    return status_no_cuda(status);
+}
+
+int
+limits_latency(int device, int rounds, struct memory_latency *latency, struct status *status)
+{
+    return status_no_cuda(status);
+}
+
+int
+limits_launch(int device, int rounds, struct launch_limits *limits, struct status *status)
+{
+    return status_no_cuda(status);
+}
+
+int
+limits_link(int device, size_t bytes, int rounds, struct link_limits *limits, struct status *status)
+{
+    return status_no_cuda(status);
+}
+
+int
+limits_copies(int device, size_t most, struct copy_limits *limits, struct status *status)
+{
+    return status_no_cuda(status);
+}
+
+int
+limits_allocation(int device, size_t most, struct allocation_limits *limits, struct status *status)
+{
+    return status_no_cuda(status);
+}
+
+int
+limits_mapped(int device, size_t most, struct mapped_limits *limits, struct status *status)
+{
+    return status_no_cuda(status);
+}
+
+int
+limits_managed(int device, size_t most, struct managed_limits *limits, struct status *status)
+{
+    return status_no_cuda(status);
+}
+
+int
+limits_crew(int device, int threads, size_t bytes, struct crew_limits *limits, struct status *status)
+{
+    return status_no_cuda(status);
+}

@@ -1,0 +1,81 @@
+/* What a launch over a table costs: the host writes a job after the other, the driver copies them, and each block of
+ * the launch looks one up. Once among other work, as a batch is: code and memory of the driver have left the caches. */
+#include <cuda_runtime_api.h>
+#include <stdlib.h>
+
+#include "cuda/lab/limits/probe_launches.h"
+#include "gpu/device.h"
+#include "lab/limits/probe.h"
+
+enum { JOBS = 1024, THREADS = 32, ROUNDS_MOST = 64 };
+
+/* What the jobs share; for each it is divided by their number, as by somebody who cuts an array. */
+static volatile uint64_t lanes = 1000003;
+
+/* Seconds of the host for a table of so many jobs, its memory included, on a stream that has had none before. */
+static int
+table_pass(const struct probe *probe, cudaStream_t stream, const struct device_scope *scope, unsigned count,
+           double *seconds, struct status *status)
+{
+    void *device = NULL;
+    int result = -1;
+    const double begin = now_seconds();
+    struct limits_job *const jobs = malloc(count * sizeof *jobs);
+    if (!jobs)
+        return status_set(status, STATUS_MEMORY, "there is no memory for a table of %u jobs", count);
+    uint64_t at = 0;
+    for (unsigned i = 0; i < count; i++) {
+        const uint64_t length = lanes / count + (i < lanes % count);
+        jobs[i] = (struct limits_job){.from = 2 * at, .to = 4 * at, .count = length};
+        at += length;
+    }
+    if (pool_allocate(scope, stream, count * sizeof *jobs, &device, status) < 0)
+        goto done;
+    cudaError_t error = cudaMemcpyAsync(device, jobs, count * sizeof *jobs, cudaMemcpyHostToDevice, stream);
+    if (error == cudaSuccess)
+        error = limits_table_launch(device, count, THREADS, probe->sink, stream);
+    const cudaError_t waited = stream_wait(stream);
+    *seconds = now_seconds() - begin;
+    if (error == cudaSuccess)
+        error = waited;
+    result = error == cudaSuccess ? 0 : device_status(status, error, "cudaMemcpyAsync");
+done:
+    pool_release(stream, device);
+    free(jobs);
+    return result;
+}
+
+static int
+table_on_new_stream(const struct probe *probe, const struct device_scope *scope, unsigned count, double *seconds,
+                    struct status *status)
+{
+    cudaStream_t stream;
+    const cudaError_t error = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    if (error != cudaSuccess)
+        return device_status(status, error, "cudaStreamCreateWithFlags");
+    const int result = table_pass(probe, stream, scope, count, seconds, status);
+    device_ignore(cudaStreamDestroy(stream));
+    return result;
+}
+
+int
+limits_table(const struct probe *probe, const struct device_scope *scope, int rounds, double *table, double *job,
+             struct status *status)
+{
+    double one[ROUNDS_MOST], many[ROUNDS_MOST];
+    if (rounds > ROUNDS_MOST)
+        rounds = ROUNDS_MOST;
+    for (int round = -1; round < rounds; round++) {
+        const int kept = round < 0 ? 0 : round;
+        probe_disturb();
+        if (table_on_new_stream(probe, scope, 1, &one[kept], status) < 0)
+            return -1;
+        probe_disturb();
+        if (table_on_new_stream(probe, scope, JOBS, &many[kept], status) < 0)
+            return -1;
+    }
+    *table = probe_median(one, rounds);
+    const double further = probe_median(many, rounds) - *table;
+    *job = further > 0 ? further / (JOBS - 1) : 0;
+    return 0;
+}

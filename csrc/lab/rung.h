@@ -1,0 +1,109 @@
+/* The ladder: each rung is one way to add, callable by name, described by one `struct rung`.
+ *
+ * Device rungs stand one a file in cuda/lab/ladder/, transfer and host rungs in csrc/lab/; cuda/lab/ladder/table.c,
+ * csrc/lab/ladder/transfer_table.c and csrc/lab/table.c list them in order. */
+#ifndef VECADD_LAB_RUNG_H
+#define VECADD_LAB_RUNG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/dtype.h"
+#include "base/status.h"
+#include "cuda/kernel_launch.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum rung_kind { RUNG_HOST, RUNG_DEVICE, RUNG_TRANSFER, RUNG_LATENCY };
+
+/* Which lesson a device rung belongs to. */
+enum rung_family {
+    FAMILY_NONE,
+    FAMILY_KERNELS,  /* cuda/lab/ladder: how one kernel reaches the memory's speed; float32 and others */
+    FAMILY_PRECISION /* cuda/lab/precision: what 16-bit elements bring */
+};
+
+/* What a rung leaves in c. Documents teach by loops that accumulate: those rungs need a c that somebody has set. */
+enum rung_sum {
+    SUM_WRITTEN,              /* c = a + b */
+    SUM_ADDED,                /* c += a + b */
+    SUM_ADDED_BY_EACH_THREAD, /* c += a + b, by each thread of the block */
+    SUM_RACED                 /* the same without atomics: undefined wherever threads run at once */
+};
+
+struct timeline;
+struct latency_stages;
+
+/* A whole number that a rung can be run with, beside its block. */
+struct rung_param {
+    const char *name; /* NULL: no such parameter */
+    const char *what; /* in one line */
+    int least, usual, most;
+};
+
+enum { RUNG_PARAMS = 3 };
+
+struct rung_call {
+    enum lane lane;
+    const void *a, *b;
+    void *c;
+    size_t n;                       /* lanes */
+    unsigned block;                 /* threads a block; 0: the rung's own */
+    int params[RUNG_PARAMS];        /* in the order of the rung's own */
+    void *stream;                   /* device rungs: cudaStream_t on the current device */
+    struct kernel_launch *describe; /* device rungs: NULL, or what gets the launch's shape; then nothing is queued */
+    int device;                     /* transfer and latency rungs */
+
+    /* Where a rung that leaves a part of its run out of its time puts the seconds of the rest; NULL: nobody asks. */
+    double *seconds;
+    struct timeline *timeline;     /* transfer rungs: is told when each copy and kernel runs; NULL: nobody asks */
+    struct latency_stages *stages; /* latency rungs: gets the seconds of each stage; NULL: nobody asks */
+};
+
+struct rung {
+    const char *name;
+    enum rung_kind kind;
+    const char *after;   /* the rung that it is held against; NULL: none */
+    const char *changes; /* what this rung changes, in one line, for the table */
+    const char *tested;  /* "double", or "gpu": what it shows is seen on a GPU alone */
+    int lanes;           /* bit 1 << lane set for each lane it takes */
+
+    /* Device rungs; else 0. */
+    enum rung_family family;
+    const char *load;  /* the load instruction of its float32 kernel (of a precision rung's float16 one) on sm_90, as
+                        * cuobjdump shows it; of bulk copies their own instruction; NULL: none of its own */
+    bool headline;     /* one of the few that a table of results shows */
+    enum rung_sum sum; /* what it leaves in c */
+    unsigned bytes_per_element; /* of float32 that it moves, or would: 12, or 16 where c is read too */
+    unsigned bytes_per_load;    /* a thread's, of float32; of float16 in a precision rung */
+    unsigned loads_in_flight;   /* a thread's, before the first use */
+    unsigned block;             /* threads a block by default; 0 or 1: not to be chosen */
+    unsigned blocks;            /* of its grid; 0: by the number of lanes */
+    unsigned min_cc;            /* compute capability that it needs, 90 for 9.0; 0: any */
+    size_t alignment;           /* bytes that a, b and c must be aligned to; 0: the lane's own */
+    struct rung_param params[RUNG_PARAMS];
+
+    /* Device rungs: queue the kernel; 0 or a cudaError_t. */
+    int (*launch)(const struct rung_call *call);
+    /* Host, transfer and latency rungs: add and return when it is done; 0, or -1 with *status set. */
+    int (*run)(const struct rung_call *call, struct status *status);
+};
+
+/* The i-th rung of this build in the ladder's order, NULL past the last. */
+const struct rung *rung_at(size_t i);
+
+/* The rung of that name, or NULL. */
+const struct rung *rung_named(const char *name);
+
+/* What a thread of a device rung loads at once of this lane. */
+unsigned rung_bytes_per_load(const struct rung *rung, enum lane lane);
+
+/* Sets the call's parameters to what the rung takes where nobody chooses. */
+void rung_usual_params(const struct rung *rung, struct rung_call *call);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

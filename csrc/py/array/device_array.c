@@ -1,0 +1,264 @@
+#include "py/array/device_array.h"
+
+#include "base/layout.h"
+#include "gpu/device.h"
+#include "gpu/memory.h"
+#include "gpu/stream.h"
+#include "py/base/errors.h"
+#include "py/calls/add.h"
+#include "py/operands/interop.h"
+#include "py/operands/operand_from.h"
+
+/* An array without memory. `strides` may be NULL for those of C order. */
+static struct device_array *
+array_alloc(PyTypeObject *type, int device, void *stream, enum dtype dtype, int ndim, const Py_ssize_t *shape,
+            const Py_ssize_t *strides)
+{
+    struct device_array *array = (struct device_array *)PyType_GenericAlloc(type, 2 * (Py_ssize_t)ndim);
+    if (!array)
+        return NULL;
+    array->block = NULL;
+    array->data = NULL;
+    array->size = 1;
+    array->dtype = dtype;
+    array->ndim = ndim;
+    array->device = device;
+    array->stream = stream;
+    const size_t itemsize = dtype_table[dtype].itemsize;
+    for (int i = ndim; i-- > 0;) {
+        array->shape[i] = shape[i];
+        device_array_strides(array)[i] = strides ? strides[i] : (Py_ssize_t)(array->size * itemsize);
+        array->size *= (size_t)shape[i];
+    }
+    array->contiguous = !strides || layout_is_contiguous(ndim, shape, strides, itemsize);
+    return array;
+}
+
+PyObject *
+device_array_new(struct module_state *state, int device, void *stream, enum dtype dtype, int ndim,
+                 const Py_ssize_t *shape, const Py_ssize_t *strides)
+{
+    struct device_array *array = array_alloc(state->device_array_type, device, stream, dtype, ndim, shape, strides);
+    if (!array)
+        return NULL;
+
+    struct status status;
+    array->block = device_block_reuse(device, stream, device_array_nbytes(array));
+    if (!array->block) {
+        /* Out of memory, it waits for the stream, whose work may wait for the GIL (CuPy's host functions take it). */
+        PyThreadState *released = PyEval_SaveThread();
+        if (stream_home(device, stream, &array->stream, &status) == 0)
+            array->block = device_block_make(device, array->stream, device_array_nbytes(array), &status);
+        PyEval_RestoreThread(released);
+    }
+    if (array->block) {
+        array->data = device_block_memory(array->block);
+        return (PyObject *)array;
+    }
+    Py_DECREF(array);
+    return status_raise(state, &status);
+}
+
+PyObject *
+device_array_view(struct device_array *base, enum dtype dtype, void *data, int ndim, const Py_ssize_t *shape,
+                  const Py_ssize_t *strides)
+{
+    PyTypeObject *type = Py_TYPE((PyObject *)base);
+    struct device_array *view = array_alloc(type, base->device, base->stream, dtype, ndim, shape, strides);
+    if (!view)
+        return NULL;
+    view->block = base->block;
+    view->data = view->size ? data : NULL;
+    device_block_hold(view->block);
+    return (PyObject *)view;
+}
+
+struct operand
+device_array_operand(const struct device_array *array)
+{
+    return (struct operand){.data = array->data,
+                            .size = array->size,
+                            .dtype = array->dtype,
+                            .place = PLACE_DEVICE,
+                            .device = array->device,
+                            .writable = true,
+                            .has_stream = true,
+                            .stream = array->stream};
+}
+
+static struct module_state *
+state_of(struct device_array *self)
+{
+    return PyType_GetModuleState(Py_TYPE((PyObject *)self));
+}
+
+static void
+device_array_dealloc(struct device_array *self)
+{
+    PyTypeObject *type = Py_TYPE((PyObject *)self);
+    if (!device_block_drop_at_once(self->block)) {
+        /* While the stream's queue is full the release waits, perhaps for a host function of CuPy's that wants the GIL.
+         */
+        PyThreadState *released = PyEval_SaveThread();
+        device_block_drop(self->block);
+        PyEval_RestoreThread(released);
+    }
+    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    release(self);
+    Py_DECREF(type);
+}
+
+static PyObject *
+get_shape(struct device_array *self, void *Py_UNUSED(closure))
+{
+    return tuple_of_sizes(self->ndim, self->shape);
+}
+
+static PyObject *
+get_strides(struct device_array *self, void *Py_UNUSED(closure))
+{
+    return tuple_of_sizes(self->ndim, device_array_strides(self));
+}
+
+static PyObject *
+get_dtype(struct device_array *self, void *Py_UNUSED(closure))
+{
+    return (PyObject *)dtype_descr(state_of(self), self->dtype);
+}
+
+static PyObject *
+get_ndim(struct device_array *self, void *Py_UNUSED(closure))
+{
+    return PyLong_FromLong(self->ndim);
+}
+
+static PyObject *
+get_size(struct device_array *self, void *Py_UNUSED(closure))
+{
+    return PyLong_FromSize_t(self->size);
+}
+
+static PyObject *
+get_itemsize(struct device_array *self, void *Py_UNUSED(closure))
+{
+    return PyLong_FromSize_t(dtype_table[self->dtype].itemsize);
+}
+
+static PyObject *
+get_nbytes(struct device_array *self, void *Py_UNUSED(closure))
+{
+    return PyLong_FromSize_t(device_array_nbytes(self));
+}
+
+static PyObject *
+get_device(struct device_array *self, void *Py_UNUSED(closure))
+{
+    return PyUnicode_FromFormat("cuda:%d", self->device);
+}
+
+static Py_ssize_t
+device_array_length(struct device_array *self)
+{
+    if (self->ndim > 0)
+        return self->shape[0];
+    PyErr_SetString(PyExc_TypeError, "len() of unsized object");
+    return -1;
+}
+
+/* a + b for a DeviceArray and `other`, the one of them that may be anything. */
+static PyObject *
+add_by_operator(PyTypeObject *type, PyObject *a, PyObject *b, PyObject *other, PyObject *out)
+{
+    struct module_state *state = PyType_GetModuleState(type);
+    int taken = Py_TYPE(other) == type ? 1 : foreign_is_operand(state, other);
+    if (taken < 0)
+        return NULL;
+    return taken ? add_objects(state, a, b, out) : Py_NewRef(Py_NotImplemented);
+}
+
+/* The DeviceArray may be on either side; the type is final, so it is the one whose slot this is. */
+static PyObject *
+device_array_add(PyObject *a, PyObject *b)
+{
+    bool left = PyType_GetSlot(Py_TYPE(a), Py_nb_add) == (void *)device_array_add;
+    return left ? add_by_operator(Py_TYPE(a), a, b, b, NULL) : add_by_operator(Py_TYPE(b), a, b, a, NULL);
+}
+
+static PyObject *
+device_array_inplace_add(PyObject *self, PyObject *other)
+{
+    return add_by_operator(Py_TYPE(self), self, other, other, self);
+}
+
+PyDoc_STRVAR(device_array_doc,
+             "An array in the memory of a GPU, made by vecadd.to_device or vecadd.add, or a view of one: x[key] with\n"
+             "ints, slices, ... and None, and reshape. Nothing is copied to the host but by numpy().\n\n"
+             "It takes part in +, += and vecadd.add, and other CUDA libraries read it through\n"
+             "__cuda_array_interface__ and DLPack. The memory is freed in the order of the stream that it was\n"
+             "allocated on.");
+
+PyTypeObject *
+device_array_make_type(PyObject *module)
+{
+    static PyMethodDef methods[] = {
+        {"numpy", (PyCFunction)(void (*)(void))device_array_numpy, METH_VARARGS | METH_KEYWORDS,
+         device_array_numpy_doc},
+        {"copy", (PyCFunction)device_array_copy, METH_NOARGS,
+         PyDoc_STR("copy($self, /)\n--\n\n"
+                   "A C-contiguous copy on the same GPU, in the order of the array's stream. Raises MemoryError;\n"
+                   "RuntimeError where CUDA cannot be used; vecadd.DeviceLostError after a fault on the GPU.")},
+        {"reshape", (PyCFunction)device_array_reshape, METH_VARARGS, device_array_reshape_doc},
+        {"__copy__", (PyCFunction)device_array_copy, METH_NOARGS, PyDoc_STR("copy()")},
+        {"__deepcopy__", (PyCFunction)device_array_copy, METH_O, PyDoc_STR("copy()")},
+        {"__reduce__", (PyCFunction)device_array_reduce, METH_NOARGS, PyDoc_STR("By way of the host.")},
+        {"__array__", (PyCFunction)(void (*)(void))device_array_array, METH_VARARGS | METH_KEYWORDS,
+         PyDoc_STR("Raises TypeError: a copy to the host is asked for by numpy().")},
+        {"__dlpack__", (PyCFunction)(void (*)(void))device_array_dlpack, METH_VARARGS | METH_KEYWORDS,
+         device_array_dlpack_doc},
+        {"__dlpack_device__", (PyCFunction)device_array_dlpack_device, METH_NOARGS,
+         PyDoc_STR("(2, ordinal): memory of CUDA, in DLPack's numbers.")},
+        {NULL, NULL, 0, NULL},
+    };
+    static PyGetSetDef properties[] = {
+        {"shape", (getter)get_shape, NULL, PyDoc_STR("The extents, a tuple."), NULL},
+        {"strides", (getter)get_strides, NULL, PyDoc_STR("Bytes from one element to the next along each axis."), NULL},
+        {"dtype", (getter)get_dtype, NULL, PyDoc_STR("The NumPy dtype of the elements."), NULL},
+        {"ndim", (getter)get_ndim, NULL, PyDoc_STR("How many dimensions."), NULL},
+        {"size", (getter)get_size, NULL, PyDoc_STR("How many elements."), NULL},
+        {"itemsize", (getter)get_itemsize, NULL, PyDoc_STR("Bytes an element."), NULL},
+        {"nbytes", (getter)get_nbytes, NULL, PyDoc_STR("Bytes of all elements."), NULL},
+        {"device", (getter)get_device, NULL, PyDoc_STR("Where the memory is: \"cuda:0\"."), NULL},
+        {"__cuda_array_interface__", (getter)device_array_interface, NULL,
+         PyDoc_STR("Version 3, with the stream that the memory was allocated on."), NULL},
+        {NULL, NULL, NULL, NULL, NULL},
+    };
+    static PyType_Slot slots[] = {
+        {Py_tp_doc, (void *)device_array_doc},
+        {Py_tp_dealloc, device_array_dealloc},
+        {Py_tp_repr, device_array_repr},
+        {Py_tp_methods, methods},
+        {Py_tp_getset, properties},
+        {Py_tp_iter, device_array_iterate},
+        {Py_sq_length, device_array_length},
+        {Py_sq_item, device_array_item},
+        {Py_mp_length, device_array_length},
+        {Py_mp_subscript, device_array_subscript},
+        {Py_mp_ass_subscript, device_array_assign},
+        {Py_nb_bool, device_array_truth},
+        {Py_nb_add, device_array_add},
+        {Py_nb_inplace_add, device_array_inplace_add},
+        {0, NULL},
+    };
+    static PyType_Spec spec = {
+        .name = "vecadd.DeviceArray",
+        .basicsize = sizeof(struct device_array),
+        .itemsize = sizeof(Py_ssize_t),
+        .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+        .slots = slots,
+    };
+    PyObject *type = PyType_FromModuleAndSpec(module, &spec, NULL);
+    /* None sends ndarray + DeviceArray to DeviceArray.__radd__, whose error names to_device. */
+    if (type && PyObject_SetAttrString(type, "__array_ufunc__", Py_None) < 0)
+        Py_CLEAR(type);
+    return (PyTypeObject *)type;
+}

@@ -1,0 +1,263 @@
+/* DeviceArray for other libraries: __cuda_array_interface__ version 3, and DLPack versioned and not. */
+#include <stdlib.h>
+
+#include "gpu/stream.h"
+#include "py/array/device_array.h"
+#include "py/base/errors.h"
+#include "py/calls/arguments.h"
+#include "py/calls/deferred_release.h"
+#include "py/operands/dlpack.h"
+#include "py/operands/sizes.h"
+
+PyObject *
+device_array_interface(struct device_array *self, void *Py_UNUSED(closure))
+{
+    /* The interface has no 0 for a stream: its name for the legacy default stream is 1. */
+    PyObject *stream = self->stream ? PyLong_FromVoidPtr(self->stream) : PyLong_FromLong(1);
+    PyObject *shape = tuple_of_sizes(self->ndim, self->shape);
+    PyObject *data = PyLong_FromVoidPtr(self->data);
+    PyObject *strides = self->contiguous ? Py_NewRef(Py_None) : tuple_of_sizes(self->ndim, device_array_strides(self));
+    PyObject *interface = NULL;
+    if (stream && shape && data && strides)
+        interface =
+            Py_BuildValue("{s:O,s:s,s:(OO),s:O,s:i,s:O}", "shape", shape, "typestr", dtype_table[self->dtype].typestr,
+                          "data", data, Py_False, "strides", strides, "version", 3, "stream", stream);
+    Py_XDECREF(stream);
+    Py_XDECREF(shape);
+    Py_XDECREF(data);
+    Py_XDECREF(strides);
+    return interface;
+}
+
+/* What a capsule leads to. It holds the block and no object of Python's: a consumer may drop it in any thread and after
+ * the interpreter has gone. */
+struct export
+{
+    struct device_drop drop; /* first: it frees the export. Its stream is the consumer's */
+    union {
+        struct dl_managed_tensor versioned;
+        struct dl_unversioned_tensor unversioned;
+    };
+    int64_t sizes[]; /* shape, then strides */
+};
+
+/* Called by a consumer, in any thread, with the GIL or without it, which cannot be told: nothing may wait here. */
+static void
+export_delete(struct export *export)
+{
+    if (!device_block_drop_later(&export->drop))
+        keep_sweep_soon();
+}
+
+static void
+delete_versioned(struct dl_managed_tensor *tensor)
+{
+    export_delete(tensor->context);
+}
+
+static void
+delete_unversioned(struct dl_unversioned_tensor *tensor)
+{
+    export_delete(tensor->context);
+}
+
+/* With the GIL, which is given up: to order streams waits while one of their queues is full. */
+static void
+export_free(struct export *export)
+{
+    PyThreadState *released = PyEval_SaveThread();
+    device_block_drop_after(&export->drop);
+    PyEval_RestoreThread(released);
+}
+
+/* Of a capsule that nobody has consumed. */
+static void
+capsule_free(PyObject *capsule)
+{
+    if (PyCapsule_IsValid(capsule, DL_CAPSULE))
+        export_free(((struct dl_managed_tensor *)PyCapsule_GetPointer(capsule, DL_CAPSULE))->context);
+    else if (PyCapsule_IsValid(capsule, DL_UNVERSIONED_CAPSULE))
+        export_free(((struct dl_unversioned_tensor *)PyCapsule_GetPointer(capsule, DL_UNVERSIONED_CAPSULE))->context);
+}
+
+static struct export *
+export_make(struct device_array *array, void *stream, bool versioned, bool copied)
+{
+    struct export *export = malloc(sizeof *export + 2 * (size_t)array->ndim * sizeof *export->sizes);
+    if (!export)
+        return NULL;
+    int64_t *shape = export->sizes, *strides = export->sizes + array->ndim;
+    for (int i = 0; i < array->ndim; i++) {
+        shape[i] = array->shape[i];
+        strides[i] = device_array_strides(array)[i] / (Py_ssize_t)dtype_table[array->dtype].itemsize;
+    }
+    const struct dl_tensor tensor = {
+        .data = array->data,
+        .device = {DL_CUDA, array->device},
+        .ndim = array->ndim,
+        .dtype = dl_type_of_dtype(array->dtype),
+        .shape = shape,
+        .strides = strides,
+    };
+    if (versioned)
+        export->versioned = (struct dl_managed_tensor){.major = DLPACK_MAJOR,
+                                                       .minor = DLPACK_MINOR,
+                                                       .context = export,
+                                                       .deleter = delete_versioned,
+                                                       .flags = copied ? DL_COPIED : 0,
+                                                       .tensor = tensor};
+    else
+        export->unversioned =
+            (struct dl_unversioned_tensor){.tensor = tensor, .context = export, .deleter = delete_unversioned};
+    export->drop = (struct device_drop){.block = array->block, .stream = stream_of_all_threads(stream)};
+    device_block_hold(array->block);
+    return export;
+}
+
+static PyObject *
+capsule_make(struct device_array *array, void *stream, bool versioned, bool copied)
+{
+    struct export *export = export_make(array, stream, versioned, copied);
+    if (!export)
+        return PyErr_NoMemory();
+    PyObject *capsule = versioned ? PyCapsule_New(&export->versioned, DL_CAPSULE, capsule_free)
+                                  : PyCapsule_New(&export->unversioned, DL_UNVERSIONED_CAPSULE, capsule_free);
+    if (!capsule)
+        export_free(export);
+    return capsule;
+}
+
+/* stream=: None is the legacy default stream, -1 asks for no order. 1 with *stream set, 0 for no order, or -1. */
+static int
+consumer_stream(PyObject *object, void **stream)
+{
+    *stream = NULL;
+    if (Py_IsNone(object))
+        return 1;
+    if (PyIndex_Check(object) && !PyBool_Check(object)) {
+        const Py_ssize_t number = PyNumber_AsSsize_t(object, NULL);
+        if (number == -1)
+            return PyErr_Occurred() ? -1 : 0;
+        if (number == 0) {
+            PyErr_SetString(PyExc_ValueError,
+                            "stream 0 is ambiguous in DLPack and not allowed: 1 is the legacy default stream, 2 the "
+                            "per-thread one, -1 asks for no order");
+            return -1;
+        }
+    }
+    return stream_from_handle(object, "stream", stream) < 0 ? -1 : 1;
+}
+
+/* max_version=: whether the consumer knows versioned tensors. 1, 0 or -1. */
+static int
+knows_versions(PyObject *object)
+{
+    if (Py_IsNone(object))
+        return 0;
+    PyObject *major = PyTuple_Check(object) && PyTuple_Size(object) == 2 ? PyTuple_GetItem(object, 0) : NULL;
+    if (!major || !PyIndex_Check(major)) {
+        PyErr_Format(PyExc_TypeError, "max_version must be None or a tuple (major, minor), not %R", object);
+        return -1;
+    }
+    const Py_ssize_t number = PyNumber_AsSsize_t(major, NULL);
+    return number == -1 && PyErr_Occurred() ? -1 : number >= DLPACK_MAJOR;
+}
+
+/* dl_device=: 1 where it is this array's own or None, 0 for the host, -1 with BufferError for any other. */
+static int
+stays_here(const struct device_array *self, PyObject *device)
+{
+    int type, id;
+    if (Py_IsNone(device))
+        return 1;
+    if (!PyTuple_Check(device) ||
+        !PyArg_ParseTuple(device, "ii;dl_device must be (device type, ordinal)", &type, &id)) {
+        if (!PyErr_Occurred())
+            PyErr_Format(PyExc_TypeError, "dl_device must be None or a tuple (device type, ordinal), not %R", device);
+        return -1;
+    }
+    if (type == DL_CUDA && id == self->device)
+        return 1;
+    if (type == DL_CPU)
+        return 0;
+    PyErr_Format(PyExc_BufferError, "the array is on cuda:%d and is not given away on DLPack's device %R", self->device,
+                 device);
+    return -1;
+}
+
+/* The host's copy is NumPy's to give away. */
+static PyObject *
+export_on_host(struct device_array *self, PyObject *max_version, PyObject *copy)
+{
+    if (Py_IsFalse(copy)) {
+        PyErr_SetString(PyExc_BufferError, "a DeviceArray is given to the host by a copy, which copy=False rules out");
+        return NULL;
+    }
+    PyObject *array = PyObject_CallMethod((PyObject *)self, "numpy", NULL);
+    PyObject *method = array ? PyObject_GetAttrString(array, "__dlpack__") : NULL;
+    PyObject *nothing = PyTuple_New(0), *keywords = PyDict_New(), *capsule = NULL;
+    if (method && nothing && keywords &&
+        (Py_IsNone(max_version) || PyDict_SetItemString(keywords, "max_version", max_version) == 0))
+        capsule = PyObject_Call(method, nothing, keywords);
+    Py_XDECREF(array);
+    Py_XDECREF(method);
+    Py_XDECREF(nothing);
+    Py_XDECREF(keywords);
+    return capsule;
+}
+
+const char device_array_dlpack_doc[] = PyDoc_STR(
+    "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
+    "A capsule for another library's from_dlpack. Work that the consumer queues on stream from now on comes after\n"
+    "what is queued on the array: None or 1 is the legacy default stream, 2 the per-thread one, -1 asks for no order.\n"
+    "The capsule is 'dltensor_versioned' where max_version is (1, 0) or more. The memory lives as long as its "
+    "holder.\n\n"
+    "Raises ValueError for stream 0, BufferError for a dl_device that is neither this GPU nor the host, and for\n"
+    "copy=False where only a copy will do.");
+
+PyObject *
+device_array_dlpack(struct device_array *self, PyObject *arguments, PyObject *keywords)
+{
+    static char *names[] = {"stream", "max_version", "dl_device", "copy", NULL};
+    PyObject *stream_object = Py_None, *max_version = Py_None, *device = Py_None, *copy = Py_None;
+    void *stream;
+    struct status status;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|$OOOO:__dlpack__", names, &stream_object, &max_version,
+                                     &device, &copy))
+        return NULL;
+    int versioned = knows_versions(max_version);
+    int here = versioned < 0 ? -1 : stays_here(self, device);
+    if (here < 0)
+        return NULL;
+    if (here == 0)
+        return export_on_host(self, max_version, copy);
+    int ordered = consumer_stream(stream_object, &stream);
+    if (ordered < 0)
+        return NULL;
+
+    PyObject *made =
+        Py_IsTrue(copy) ? PyObject_CallMethod((PyObject *)self, "copy", NULL) : Py_NewRef((PyObject *)self);
+    if (!made)
+        return NULL;
+    struct device_array *array = (struct device_array *)made;
+    PyObject *capsule = NULL;
+    int failed = 0;
+    /* Nothing to order in no memory, whose device may not have been used yet. */
+    if (ordered && array->size && stream != array->stream) {
+        PyThreadState *released = PyEval_SaveThread();
+        failed = stream_join(array->device, array->stream, stream, &status);
+        PyEval_RestoreThread(released);
+    }
+    if (failed)
+        status_raise(PyType_GetModuleState(Py_TYPE((PyObject *)self)), &status);
+    else
+        capsule = capsule_make(array, ordered ? stream : array->stream, versioned, made != (PyObject *)self);
+    Py_DECREF(made);
+    return capsule;
+}
+
+PyObject *
+device_array_dlpack_device(struct device_array *self, PyObject *Py_UNUSED(none))
+{
+    return Py_BuildValue("(ii)", DL_CUDA, self->device);
+}

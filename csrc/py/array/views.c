@@ -1,0 +1,233 @@
+/* Views of a DeviceArray: basic indexing as NumPy has it, and reshape. No element is read or moved. */
+#include "base/layout.h"
+#include "py/array/device_array.h"
+#include "py/calls/arguments.h"
+#include "py/operands/sizes.h"
+
+/* A view under construction. */
+struct view {
+    char *data;
+    int ndim;
+    Py_ssize_t shape[MAX_DIMENSIONS], strides[MAX_DIMENSIONS];
+};
+
+static int
+add_axis(struct view *view, Py_ssize_t extent, Py_ssize_t stride)
+{
+    if (view->ndim == MAX_DIMENSIONS) {
+        PyErr_Format(PyExc_IndexError, "the result would have more than %d dimensions", MAX_DIMENSIONS);
+        return -1;
+    }
+    view->shape[view->ndim] = extent;
+    view->strides[view->ndim++] = stride;
+    return 0;
+}
+
+static int
+take_slice(struct view *view, PyObject *slice, Py_ssize_t extent, Py_ssize_t stride)
+{
+    Py_ssize_t start, stop, step;
+    if (PySlice_Unpack(slice, &start, &stop, &step) < 0)
+        return -1;
+    Py_ssize_t count = PySlice_AdjustIndices(extent, &start, &stop, step);
+    if (count > 0)
+        view->data += start * stride;
+    /* A step that is longer than the axis, up to what a Py_ssize_t holds, is never taken. */
+    return add_axis(view, count, count > 1 ? step * stride : stride);
+}
+
+static int
+take_index(struct view *view, PyObject *item, int axis, Py_ssize_t extent, Py_ssize_t stride)
+{
+    Py_ssize_t index = PyNumber_AsSsize_t(item, PyExc_IndexError);
+    if (index == -1 && PyErr_Occurred())
+        return -1;
+    if (index < -extent || index >= extent) {
+        PyErr_Format(PyExc_IndexError, "index %zd is out of bounds for axis %d with size %zd", index, axis, extent);
+        return -1;
+    }
+    view->data += (index < 0 ? index + extent : index) * stride;
+    return 0;
+}
+
+static bool
+takes_axis(PyObject *item)
+{
+    return !Py_IsNone(item) && item != Py_Ellipsis;
+}
+
+/* How many axes the key names; -1 with an exception where it is no basic index or names too many. */
+static int
+count_axes(PyObject *key, int ndim)
+{
+    Py_ssize_t count = PyTuple_Size(key);
+    int axes = 0, ellipses = 0;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *item = PyTuple_GetItem(key, i);
+        ellipses += item == Py_Ellipsis;
+        axes += takes_axis(item);
+        if (takes_axis(item) && (PyBool_Check(item) || !(PySlice_Check(item) || PyIndex_Check(item)))) {
+            PyErr_Format(PyExc_TypeError,
+                         "a DeviceArray is indexed by ints, slices, ... and None, not by %R: choose elements on the "
+                         "host, of its numpy()",
+                         item);
+            return -1;
+        }
+    }
+    if (ellipses > 1)
+        PyErr_SetString(PyExc_IndexError, "an index can only have a single ellipsis ('...')");
+    else if (axes > ndim)
+        PyErr_Format(PyExc_IndexError, "too many indices for array: array is %d-dimensional, but %d were indexed", ndim,
+                     axes);
+    else
+        return axes;
+    return -1;
+}
+
+static PyObject *
+subscript_by_tuple(struct device_array *self, PyObject *key)
+{
+    const Py_ssize_t *shape = self->shape, *strides = device_array_strides(self);
+    struct view view = {.data = self->data};
+    Py_ssize_t count = PyTuple_Size(key);
+    int left = count_axes(key, self->ndim), axis = 0;
+    if (left < 0)
+        return NULL;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *item = PyTuple_GetItem(key, i);
+        int failed = 0;
+        if (Py_IsNone(item))
+            failed = add_axis(&view, 1, 0);
+        else if (item == Py_Ellipsis)
+            for (; axis + left < self->ndim && !failed; axis++)
+                failed = add_axis(&view, shape[axis], strides[axis]);
+        else {
+            failed = PySlice_Check(item) ? take_slice(&view, item, shape[axis], strides[axis])
+                                         : take_index(&view, item, axis, shape[axis], strides[axis]);
+            axis++;
+            left--;
+        }
+        if (failed)
+            return NULL;
+    }
+    for (; axis < self->ndim; axis++)
+        if (add_axis(&view, shape[axis], strides[axis]) < 0)
+            return NULL;
+    return device_array_view(self, self->dtype, view.data, view.ndim, view.shape, view.strides);
+}
+
+PyObject *
+device_array_subscript(struct device_array *self, PyObject *key)
+{
+    PyObject *tuple = PyTuple_Check(key) ? Py_NewRef(key) : PyTuple_Pack(1, key);
+    PyObject *view = tuple ? subscript_by_tuple(self, tuple) : NULL;
+    Py_XDECREF(tuple);
+    return view;
+}
+
+PyObject *
+device_array_iterate(struct device_array *self)
+{
+    if (self->ndim > 0)
+        return PySeqIter_New((PyObject *)self);
+    PyErr_SetString(PyExc_TypeError, "iteration over a 0-d array");
+    return NULL;
+}
+
+/* For iteration, which ends at the IndexError. */
+PyObject *
+device_array_item(struct device_array *self, Py_ssize_t index)
+{
+    PyObject *key = PyLong_FromSsize_t(index);
+    PyObject *view = key ? device_array_subscript(self, key) : NULL;
+    Py_XDECREF(key);
+    return view;
+}
+
+static bool
+are_same(struct device_array *p, struct device_array *q)
+{
+    if (p->block != q->block || p->data != q->data || p->dtype != q->dtype || p->ndim != q->ndim)
+        return false;
+    for (int i = 0; i < 2 * p->ndim; i++)
+        if (p->shape[i] != q->shape[i])
+            return false;
+    return true;
+}
+
+/* Python ends x[key] += y by x[key] = the sum, which is there already. No other assignment is an addition. */
+int
+device_array_assign(struct device_array *self, PyObject *key, PyObject *value)
+{
+    if (!value || Py_TYPE(value) != Py_TYPE((PyObject *)self)) {
+        PyErr_SetString(PyExc_TypeError, "the elements of a DeviceArray change by vecadd.add(a, b, out=x[key]) and "
+                                         "x[key] += y only");
+        return -1;
+    }
+    PyObject *view = device_array_subscript(self, key);
+    if (!view)
+        return -1;
+    bool same = are_same((struct device_array *)view, (struct device_array *)value);
+    Py_DECREF(view);
+    if (same)
+        return 0;
+    PyErr_SetString(PyExc_TypeError, "elements are not copied by an assignment to a DeviceArray: write a sum by "
+                                     "vecadd.add(a, b, out=x[key])");
+    return -1;
+}
+
+/* Reads reshape's arguments, ints or one tuple of them, and puts the extent that is due where -1 is. */
+static int
+read_shape(const struct device_array *self, PyObject *arguments, Py_ssize_t *shape)
+{
+    PyObject *given = arguments;
+    if (PyTuple_Size(arguments) == 1 && !PyIndex_Check(PyTuple_GetItem(arguments, 0)))
+        given = PyTuple_GetItem(arguments, 0);
+    PyObject *tuple = PySequence_Tuple(given);
+    int ndim = tuple ? sizes_of_tuple(tuple, "shape", shape) : -1;
+    Py_XDECREF(tuple);
+    size_t known = 1, elements;
+    int unknown = -1;
+    bool wrong = false;
+    for (int i = 0; i < ndim; i++) {
+        if (shape[i] == -1 && unknown < 0)
+            unknown = i;
+        else
+            wrong = wrong || shape[i] < 0 || __builtin_mul_overflow(known, (size_t)shape[i], &known);
+    }
+    if (ndim < 0)
+        return -1;
+    if (unknown >= 0 && !wrong && known > 0 && self->size % known == 0) {
+        shape[unknown] = (Py_ssize_t)(self->size / known);
+        known = self->size;
+    } else if (unknown >= 0)
+        wrong = true;
+    if (!wrong && known == self->size) {
+        if (layout_count(ndim, shape, dtype_table[self->dtype].itemsize, &elements))
+            return ndim;
+        PyErr_SetString(PyExc_ValueError, "array is too big; its bytes are more than can be counted");
+        return -1;
+    }
+    PyErr_Format(PyExc_ValueError, "cannot reshape array of size %zu into shape %R", self->size, given);
+    return -1;
+}
+
+const char device_array_reshape_doc[] = PyDoc_STR(
+    "reshape($self, /, *shape)\n--\n\n"
+    "The elements, in C order, in another shape, given as ints or as one tuple; one of them may be -1 for\n"
+    "what is left over. A view of a C-contiguous array, and of any other a copy. Raises ValueError where the\n"
+    "number of elements differs.");
+
+PyObject *
+device_array_reshape(struct device_array *self, PyObject *arguments)
+{
+    Py_ssize_t shape[MAX_DIMENSIONS];
+    int ndim = read_shape(self, arguments, shape);
+    PyObject *base = ndim < 0 ? NULL : self->contiguous ? Py_NewRef((PyObject *)self) : device_array_copy(self, NULL);
+    if (!base)
+        return NULL;
+    struct device_array *array = (struct device_array *)base;
+    PyObject *view = device_array_view(array, array->dtype, array->data, ndim, shape, NULL);
+    Py_DECREF(base);
+    return view;
+}

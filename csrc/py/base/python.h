@@ -1,0 +1,67 @@
+/* What every file of this folder includes first: Python's and NumPy's C APIs, and the module's state. */
+#ifndef VECADD_PY_BASE_PYTHON_H
+#define VECADD_PY_BASE_PYTHON_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#define PY_ARRAY_UNIQUE_SYMBOL vecadd_array_api
+#define PY_UFUNC_UNIQUE_SYMBOL vecadd_ufunc_api
+#ifndef VECADD_IMPORTS_NUMPY
+#define NO_IMPORT_ARRAY
+#define NO_IMPORT_UFUNC
+#endif
+#include <numpy/arrayobject.h>
+#include <numpy/ufuncobject.h>
+
+/* Attribute and keyword names, interned once: a keyword's name is then compared by its address. */
+enum name {
+    NAME_OUT,
+    NAME_DEVICE,
+    NAME_STREAM,
+    NAME_DTYPE,
+    NAME_ARRAY_UFUNC,
+    NAME_CUDA_ARRAY_INTERFACE,
+    NAME_CUDA_STREAM,
+    NAME_CUDA_STREAM_PROTOCOL,
+    NAME_DLPACK,
+    NAME_DLPACK_DEVICE,
+    NAME_PTR,
+    NAME_HANDLE,
+    NAME_C_CONTIGUOUS,
+    NAME_DATA,
+    NAME_SHAPE,
+    NAME_NDIM,
+    NAME_SIZE,
+    NAME_MEM,
+    NAME_DEVICE_ID,
+    NAME_REQUIRES_GRAD,
+    NAME_IS_CONJ,
+    NAME_IS_NEG,
+    NAME_COUNT
+};
+
+struct module_state {
+    PyObject *numpy_add;
+    PyTypeObject *device_array_type;
+    PyTypeObject *host_limit_type;
+    PyTypeObject *plan_type;
+    PyObject *device_lost_error;
+    PyObject *names[NAME_COUNT];
+    _Atomic(PyObject *) library_of; /* vecadd._foreign.library_of, imported when first needed */
+    PyObject *output_handler;       /* result.c's, for NumPy */
+    /* What operand_cupy.c knows of CuPy, in a capsule that the first thread to meet it keeps for good; NULL until met.
+     */
+    _Atomic(const struct cupy_kind *) cupy;
+    _Atomic(PyObject *) cupy_owner;
+    PyObject *torch_kinds; /* types of tensors and what operand_torch.c knows of them */
+    /* promotion.c's table: one more than the sum's dtype, 0 until it is asked for. */
+    _Atomic signed char promoted[18][18];
+    _Atomic int bfloat16_type_num; /* ml_dtypes' bfloat16 in NumPy's numbering; 0 until ml_dtypes is imported */
+};
+
+PyTypeObject *device_array_make_type(PyObject *module);
+PyTypeObject *host_limit_make_type(PyObject *module);
+PyTypeObject *plan_make_type(PyObject *module);
+
+#endif

@@ -1,0 +1,252 @@
+/* vecadd.add: prepare, allocate the sum, run, report floating-point flags as NumPy does. */
+#include "py/calls/add.h"
+
+#include "gpu/batch.h"
+#include "host/output_pool.h"
+#include "host/threads.h"
+#include "py/base/errors.h"
+#include "py/base/floating_errors.h"
+#include "py/base/methods.h"
+#include "py/calls/deferred_release.h"
+#include "py/calls/prepare.h"
+#include "py/calls/result.h"
+#include "py/operands/interop.h"
+
+static bool
+worth_releasing(const struct plan *plan)
+{
+    /* A launch waits while the queue is full, perhaps for a host function of CuPy's that wants the GIL. */
+    if (plan->route != ROUTE_HOST)
+        return true;
+    return plan->schedule.wakes || plan->n * lane_size[plan->lane] >= RELEASE_BYTES;
+}
+
+int
+add_run(struct module_state *state, const struct plan *plan)
+{
+    struct status status;
+    unsigned flags;
+    int failed;
+    if (worth_releasing(plan)) {
+        PyThreadState *released = PyEval_SaveThread();
+        failed = plan_run(plan, &flags, &status);
+        PyEval_RestoreThread(released);
+    } else
+        failed = plan_run(plan, &flags, &status);
+
+    if (failed) {
+        status_raise(state, &status);
+        return -1;
+    }
+    return give_floating_errors(flags);
+}
+
+/* Exactly the caller's call, less device, to numpy.add. */
+static PyObject *
+add_by_numpy(const struct module_state *state, const struct add_arguments *arguments)
+{
+    PyObject *result = NULL, *keywords = NULL;
+    Py_ssize_t named = arguments->keywords ? PyTuple_Size(arguments->keywords) : 0;
+    PyObject *positional = PyTuple_New(arguments->positional);
+    if (!positional)
+        return NULL;
+    for (Py_ssize_t i = 0; i < arguments->positional; i++)
+        if (PyTuple_SetItem(positional, i, Py_NewRef(arguments->values[i])) < 0)
+            goto done;
+    if (named && !(keywords = PyDict_New()))
+        goto done;
+    for (Py_ssize_t i = 0; i < named; i++) {
+        PyObject *name = PyTuple_GetItem(arguments->keywords, i);
+        bool ours = PyUnicode_Compare(name, state->names[NAME_DEVICE]) == 0 ||
+                    PyUnicode_Compare(name, state->names[NAME_STREAM]) == 0;
+        if (!ours && PyDict_SetItem(keywords, name, arguments->values[arguments->positional + i]) < 0)
+            goto done;
+    }
+    result = PyObject_Call(state->numpy_add, positional, keywords);
+done:
+    Py_DECREF(positional);
+    Py_XDECREF(keywords);
+    return result;
+}
+
+PyObject *
+call_in_python(const char *module_name, const char *function, PyObject *library, const struct add_arguments *arguments)
+{
+    static const char *const choices[] = {
+        [DEVICE_UNSAID] = NULL, [DEVICE_CPU] = "cpu", [DEVICE_HYBRID] = "hybrid", [DEVICE_CUDA] = "cuda"};
+    PyObject *module = PyImport_ImportModule(module_name);
+    if (!module)
+        return NULL;
+    PyObject *device = arguments->device < 0 ? Py_BuildValue("z", choices[arguments->choice])
+                                             : PyUnicode_FromFormat("cuda:%d", arguments->device);
+    PyObject *a = arguments->objects[ROLE_A], *b = arguments->objects[ROLE_B];
+    PyObject *out = arguments->objects[ROLE_OUT] ? arguments->objects[ROLE_OUT] : Py_None;
+    PyObject *result = !device   ? NULL
+                       : library ? PyObject_CallMethod(module, function, "OOOOO", library, a, b, out, device)
+                                 : PyObject_CallMethod(module, function, "OOOO", a, b, out, device);
+    Py_XDECREF(device);
+    Py_DECREF(module);
+    return result;
+}
+
+/* Before Python 3.12 a collection may begin where host_result takes large memory, and a finalizer may then resize an
+ * operand. Small memory is taken without an object that is collected. */
+static PyObject *
+make_host_sum(struct module_state *state, PyObject *const objects[ROLE_COUNT], struct plan *plan)
+{
+    PyArrayObject *like = (PyArrayObject *)objects[ROLE_A];
+    PyObject *sum =
+        host_result(state, PyArray_DESCR(like), PyArray_NDIM(like), PyArray_DIMS(like), !PyArray_IS_C_CONTIGUOUS(like));
+    if (!sum)
+        return NULL;
+    plan->c = PyArray_DATA((PyArrayObject *)sum);
+    PyObject *const with_sum[] = {objects[ROLE_A], objects[ROLE_B], sum};
+    const struct batch_add planned = {plan->a, plan->b, plan->c, plan->n, plan->lane};
+    if (plan->n * lane_size[plan->lane] < OUTPUT_POOL_LEAST || host_operands_are(state, with_sum, &planned))
+        return sum;
+    PyErr_SetString(PyExc_ValueError, "an operand has been resized while the sum was made");
+    Py_DECREF(sum);
+    return NULL;
+}
+
+/* A new array for the sum, and its memory into the plan. */
+static PyObject *
+make_sum(struct module_state *state, PyObject *const objects[ROLE_COUNT], struct prepared_call *call)
+{
+    if (call->plan.route != ROUTE_DEVICE)
+        return make_host_sum(state, objects, &call->plan);
+    struct device_operand *made = &call->devices[ROLE_OUT];
+    PyObject *sum = device_result(state, &call->devices[call->sum.like], &call->sum, call->plan.device,
+                                  call->plan.stream, NULL, made);
+    if (sum) {
+        call->held[ROLE_OUT] = true;
+        call->plan.c = made->operand.data;
+        if (made->operand.has_stream)
+            plan_join(&call->plan, made->operand.stream);
+    }
+    return sum;
+}
+
+int
+count_write(const struct prepared_call *call, PyObject *out)
+{
+    PyObject *count_writes = call->devices[ROLE_OUT].count_writes;
+    if (!count_writes)
+        return 0;
+    PyObject *outs = PyTuple_Pack(1, out);
+    const int failed = foreign_written(count_writes, outs);
+    Py_XDECREF(outs);
+    return failed;
+}
+
+static PyObject *
+add_planned(struct module_state *state, const struct add_arguments *arguments, struct prepared_call *call)
+{
+    PyObject *out = arguments->objects[ROLE_OUT];
+    PyObject *sum = out ? Py_NewRef(out) : make_sum(state, arguments->objects, call);
+    if (sum && add_run(state, &call->plan) < 0)
+        Py_CLEAR(sum);
+    if (call->plan.route == ROUTE_DEVICE)
+        keep_lent_operands(call);
+    if (sum && call->plan.route == ROUTE_DEVICE && record_operands(call) < 0)
+        Py_CLEAR(sum);
+    if (sum && out && call->plan.route == ROUTE_DEVICE && count_write(call, out) < 0)
+        Py_CLEAR(sum);
+    if (sum && !out && Py_TYPE(sum) == state->device_array_type && call->devices[call->sum.like].library)
+        return foreign_adopt(call->devices[call->sum.like].library, sum);
+    return sum;
+}
+
+static PyObject *
+add_arguments_run(struct module_state *state, const struct add_arguments *arguments)
+{
+    struct prepared_call call;
+    PyObject *sum = NULL;
+    if (call_prepare(state, arguments, &call) < 0)
+        return NULL;
+    switch (call.kind) {
+    case CALL_PLANNED:
+        sum = add_planned(state, arguments, &call);
+        break;
+    case CALL_HOST_ROWS:
+        sum = host_rows_call_run(state, &call.host_rows, arguments->objects[ROLE_OUT]);
+        break;
+    case CALL_TENSORS:
+        sum = call_in_python("vecadd._tensors", "add", call.library, arguments);
+        break;
+    case CALL_NUMPY:
+        sum = add_by_numpy(state, arguments);
+        break;
+    case CALL_STAGED:
+        sum = call_in_python("vecadd._staged", "add", NULL, arguments);
+        break;
+    }
+    call_clear(&call);
+    return sum;
+}
+
+PyObject *
+add_objects(struct module_state *state, PyObject *a, PyObject *b, PyObject *out)
+{
+    PyObject *values[] = {a, b, out};
+    struct add_arguments arguments;
+    if (add_arguments_parse(state, "add", values, out ? 3 : 2, NULL, &arguments) < 0)
+        return NULL;
+    return add_arguments_run(state, &arguments);
+}
+
+const char add_doc[] = PyDoc_STR(
+    "add($module, a, b, /, out=None, *, device=None, stream=None, **numpy_keywords)\n--\n\n"
+    "a + b.\n\n"
+    "Arrays in host memory give numpy.add's sum: its values, dtype, shape, kind and floating-point\n"
+    "warnings, and every keyword of numpy.add is taken. Contiguous NumPy arrays of one shape and one dtype\n"
+    "(bool, the integers, float16, bfloat16 of ml_dtypes, float32, float64, complex64, complex128) are\n"
+    "added by vecadd's own code, on several threads where that pays; so are large slices whose rows lie side\n"
+    "by side, large arrays with a scalar or with what is broadcast along or across their rows, and those of\n"
+    "two dtypes; all else is added by numpy.add itself.\n\n"
+    "Arrays in device memory (vecadd.DeviceArray, CuPy, PyTorch, Numba, anything that has\n"
+    "__cuda_array_interface__) may have any strides and are broadcast; one of the two may be a number. The sum\n"
+    "has the dtype of numpy.add's, PyTorch's where both are its own. It is a contiguous array of the first array's\n"
+    "library, or a DeviceArray, whose axes lie in memory as the operands' do (NumPy's order=\"K\"; PyTorch's rule, or\n"
+    "C order in JAX, for theirs); the call returns when the work is queued.\n\n"
+    "out\n"
+    "    Where the sum goes; it is returned. It may be a or b. An error that is found before the work starts\n"
+    "    leaves it as it was.\n"
+    "device\n"
+    "    'cuda' or 'cuda:N' adds host arrays on that GPU, 'cpu' on the host, 'hybrid' on both at once where they are\n"
+    "    page-locked and 32 MiB or more each, else on the host. None: on the host, or by what\n"
+    "    `vecadd tune routes` has measured where CUDA is in play (see explain). The sum is a NumPy array.\n"
+    "stream\n"
+    "    For device arrays, the stream to work on: its handle, an int (0 is the legacy default stream), or an\n"
+    "    object with __cuda_stream__, .cuda_stream or .ptr. None: PyTorch's or CuPy's current stream if the\n"
+    "    arrays are theirs, else the stream that an array names, else the legacy default stream.\n\n"
+    "Raises TypeError for dtypes that have no sum or one that out does not take (casting=\"same_kind\"), and for "
+    "device\n"
+    "arrays mixed with host arrays; OverflowError for a Python int beyond the sum's dtype; ValueError for shapes that\n"
+    "do not go together, an out that is read-only or overlaps itself, arrays on two devices and a device that is not\n"
+    "there; NotImplementedError for device arrays with a mask; MemoryError; RuntimeError where CUDA\n"
+    "cannot be used, and for tensors that need their gradient; vecadd.DeviceLostError after a fault on the GPU.");
+
+PyObject *
+py_add(PyObject *module, PyObject *const *values, Py_ssize_t count, PyObject *keywords)
+{
+    struct module_state *state = PyModule_GetState(module);
+    struct add_arguments arguments;
+    if (add_arguments_parse(state, "add", values, count, keywords, &arguments) < 0)
+        return NULL;
+    return add_arguments_run(state, &arguments);
+}
+
+const char add_alone_doc[] = PyDoc_STR("add_alone($module, alone, /)\n--\n\n"
+                                       "Whether additions of host arrays in the calling thread run on it alone, as it\n"
+                                       "should where several threads add at once.");
+
+PyObject *
+py_add_alone(PyObject *Py_UNUSED(module), PyObject *wanted)
+{
+    const int alone = PyObject_IsTrue(wanted);
+    if (alone < 0)
+        return NULL;
+    threads_set_alone(alone);
+    Py_RETURN_NONE;
+}

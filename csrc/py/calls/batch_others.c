@@ -1,0 +1,118 @@
+#include "py/calls/batch_others.h"
+
+#include "py/base/methods.h"
+#include "py/calls/add.h"
+#include "py/calls/prepare.h"
+
+void
+many_name_pair(Py_ssize_t pair)
+{
+    PyObject *type, *value, *traceback;
+    if (!PyErr_ExceptionMatches(PyExc_Exception))
+        return;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    PyObject *arguments = value ? PyObject_GetAttrString(value, "args") : NULL;
+    PyObject *text =
+        arguments && PyTuple_Check(arguments) && PyTuple_Size(arguments) == 1 ? PyTuple_GetItem(arguments, 0) : NULL;
+    PyObject *named = NULL;
+    if (text && PyUnicode_Check(text)) {
+        named = Py_BuildValue("(N)", PyUnicode_FromFormat("pair %zd: %U", pair, text));
+        if (named)
+            PyObject_SetAttrString(value, "args", named);
+    } else if (value) /* NumPy's own classes keep what their message is made of */
+        named = PyObject_CallMethod(value, "add_note", "N", PyUnicode_FromFormat("pair %zd", pair));
+    Py_XDECREF(named);
+    Py_XDECREF(arguments);
+    PyErr_Clear();
+    PyErr_Restore(type, value, traceback);
+}
+
+PyObject *
+many_object(const struct many_call *call, enum role role, Py_ssize_t pair)
+{
+    PyObject *object = call->lists[role] ? PyTuple_GetItem(call->lists[role], pair) : NULL;
+    return object && !Py_IsNone(object) ? object : NULL;
+}
+
+/* The arguments of add for a pair of its own: positional, then what `names` has. */
+static PyObject *
+names_of(const struct module_state *state, const struct many_call *call)
+{
+    return call->stream_object ? Py_BuildValue("(O)", state->names[NAME_STREAM]) : PyTuple_New(0);
+}
+
+static void
+values_of(const struct many_call *call, Py_ssize_t pair, PyObject *values[ROLE_COUNT + 1])
+{
+    for (int role = 0; role < ROLE_COUNT; role++) {
+        PyObject *object = many_object(call, (enum role)role, pair);
+        values[role] = object ? object : Py_None;
+    }
+    values[ROLE_COUNT] = call->stream_object;
+}
+
+/* Has NumPy say what is wrong with a pair before another one is written: an addition that leaves every element out. */
+static int
+check_by_numpy(const struct module_state *state, PyObject *const values[ROLE_COUNT])
+{
+    if (!PyArray_CheckExact(values[ROLE_A]) || !PyArray_CheckExact(values[ROLE_B]) ||
+        !PyArray_CheckExact(values[ROLE_OUT]))
+        return 0;
+    PyObject *positional = PyTuple_Pack(ROLE_COUNT, values[ROLE_A], values[ROLE_B], values[ROLE_OUT]);
+    PyObject *keywords = Py_BuildValue("{s:O}", "where", Py_False);
+    PyObject *sum = positional && keywords ? PyObject_Call(state->numpy_add, positional, keywords) : NULL;
+    Py_XDECREF(positional);
+    Py_XDECREF(keywords);
+    Py_XDECREF(sum);
+    return sum ? 0 : -1;
+}
+
+static int
+check_by_add(struct module_state *state, PyObject *const values[], PyObject *names)
+{
+    struct add_arguments arguments;
+    struct prepared_call prepared;
+    if (add_arguments_parse(state, "add_many", values, ROLE_COUNT, names, &arguments) < 0 ||
+        call_prepare(state, &arguments, &prepared) < 0)
+        return -1;
+    call_clear(&prepared);
+    return 0;
+}
+
+int
+many_check_others(struct module_state *state, const struct many_call *call)
+{
+    if (call->other_count == 0)
+        return 0;
+    PyObject *values[ROLE_COUNT + 1], *names = names_of(state, call);
+    int failed = !names;
+    for (size_t i = 0; i < call->other_count && !failed; i++) {
+        values_of(call, call->others[i], values);
+        failed = (call->place == PLACE_HOST ? check_by_numpy(state, values) : check_by_add(state, values, names)) < 0;
+        if (failed)
+            many_name_pair(call->others[i]);
+    }
+    Py_XDECREF(names);
+    return failed ? -1 : 0;
+}
+
+int
+many_run_others(PyObject *module, const struct many_call *call)
+{
+    if (call->other_count == 0)
+        return 0;
+    PyObject *values[ROLE_COUNT + 1], *names = names_of(PyModule_GetState(module), call);
+    int failed = !names;
+    for (size_t i = 0; i < call->other_count && !failed; i++) {
+        Py_ssize_t pair = call->others[i];
+        values_of(call, pair, values);
+        PyObject *sum = py_add(module, values, ROLE_COUNT, names);
+        if (!sum)
+            many_name_pair(pair);
+        failed = !sum ||
+                 (Py_IsNone(values[ROLE_OUT]) ? PyList_SetItem(call->result, pair, sum) < 0 : (Py_DECREF(sum), false));
+    }
+    Py_XDECREF(names);
+    return failed ? -1 : 0;
+}

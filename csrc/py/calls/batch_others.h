@@ -1,0 +1,22 @@
+/* Pairs of add_many that only add itself can make, or has the words for what is wrong with: each by a call of its own.
+ */
+#ifndef VECADD_PY_CALLS_BATCH_OTHERS_H
+#define VECADD_PY_CALLS_BATCH_OTHERS_H
+
+#include "py/calls/batch.h"
+
+/* An operand of a pair, borrowed; NULL where there is none. */
+PyObject *many_object(const struct many_call *call, enum role role, Py_ssize_t pair);
+
+/* Puts the pair's number before the message of the exception that is set. */
+void many_name_pair(Py_ssize_t pair);
+
+/* Has add, or NumPy for arrays on the host, say what is wrong with one of call->others before any pair is added.
+ * Returns 0, or -1 with its exception. */
+int many_check_others(struct module_state *state, const struct many_call *call);
+
+/* Adds them one after the other, and puts sums that have no out into call->result. `module` is ours. Returns 0, or -1
+ * with an exception set. */
+int many_run_others(PyObject *module, const struct many_call *call);
+
+#endif

@@ -1,0 +1,285 @@
+#include "py/calls/deferred_release.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "base/runtime.h"
+#include "gpu/buffer.h"
+#include "gpu/stream.h"
+#include "py/operands/interop.h"
+
+/* What one call was lent. */
+struct kept {
+    struct kept *next;
+    PyObject *owners[ROLE_COUNT]; /* NULL where there is none */
+    int device;
+    void *stream;
+    void *mark; /* behind the call's work on the stream; NULL where none could be had yet */
+};
+
+/* Oldest first. The lock is held for a few instructions: no Python code runs and no CUDA call is made under it. A
+ * stream holds about a thousand launches (1021 on an H200), so that no more calls than those wait for it here. */
+static struct {
+    pthread_mutex_t lock;
+    struct kept *first, **end;
+    atomic_size_t count;
+} list = {PTHREAD_MUTEX_INITIALIZER, NULL, &list.first, 0};
+
+static void
+lock_list(void)
+{
+    pthread_mutex_lock(&list.lock);
+}
+
+static void
+unlock_list(void)
+{
+    pthread_mutex_unlock(&list.lock);
+}
+
+static void
+register_fork_handlers(void)
+{
+    pthread_atfork(lock_list, unlock_list, unlock_list);
+}
+
+void
+keep_start(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, register_fork_handlers);
+}
+
+static void
+append(struct kept *entry)
+{
+    entry->next = NULL;
+    lock_list();
+    *list.end = entry;
+    list.end = &entry->next;
+    unlock_list();
+    atomic_fetch_add(&list.count, 1);
+}
+
+static struct kept *
+take_all(void)
+{
+    lock_list();
+    struct kept *taken = list.first;
+    list.first = NULL;
+    list.end = &list.first;
+    unlock_list();
+    return taken;
+}
+
+/* Puts entries back, ahead of those that have come meanwhile. `end` is where the last one points on from. */
+static void
+put_back(struct kept *entries, struct kept **end)
+{
+    if (!entries)
+        return;
+    lock_list();
+    *end = list.first;
+    if (!list.first)
+        list.end = end;
+    list.first = entries;
+    unlock_list();
+}
+
+/* Whether the GPU is done with what the entry holds. */
+static bool
+is_done(struct kept *entry)
+{
+    if (!entry->mark && stream_mark(entry->device, entry->stream, &entry->mark) == STREAM_DONE)
+        return true;
+    return entry->mark && stream_mark_reached(entry->device, entry->mark);
+}
+
+/* Streams whose oldest entry is not done, so that the younger ones need not be asked for. */
+struct slow_streams {
+    void *stream[16];
+    int count;
+};
+
+static bool
+is_slow(const struct slow_streams *slow, void *stream)
+{
+    for (int i = 0; i < slow->count; i++)
+        if (slow->stream[i] == stream)
+            return true;
+    return false;
+}
+
+static void
+note_slow(struct slow_streams *slow, void *stream)
+{
+    if (slow->count < (int)(sizeof slow->stream / sizeof *slow->stream))
+        slow->stream[slow->count++] = stream;
+}
+
+/* Takes what is done out of the list. Each stream is asked by itself: a slow one holds up nothing of the others. */
+static struct kept *
+take_done(void)
+{
+    struct slow_streams slow = {.count = 0};
+    struct kept *done = NULL, *left = NULL, **end = &left;
+    for (struct kept *entry = take_all(), *next; entry; entry = next) {
+        next = entry->next;
+        if (!is_slow(&slow, entry->stream)) {
+            if (is_done(entry)) {
+                entry->next = done;
+                done = entry;
+                continue;
+            }
+            note_slow(&slow, entry->stream);
+        }
+        *end = entry;
+        end = &entry->next;
+    }
+    put_back(left, end);
+    return done;
+}
+
+static void
+let_go(struct kept *entry)
+{
+    for (int role = 0; role < ROLE_COUNT; role++)
+        Py_XDECREF(entry->owners[role]);
+    free(entry);
+}
+
+void
+keep_sweep(void)
+{
+    if (atomic_load_explicit(&list.count, memory_order_relaxed) == 0 && !device_blocks_wait())
+        return;
+    PyThreadState *released = PyEval_SaveThread(); /* to free and to order may wait */
+    device_blocks_settle();
+    struct kept *done = take_done();
+    PyEval_RestoreThread(released);
+    for (struct kept *next; done; done = next) {
+        next = done->next;
+        atomic_fetch_sub(&list.count, 1);
+        let_go(done);
+    }
+}
+
+static atomic_bool asked;
+
+static int
+sweep_when_asked(void *Py_UNUSED(nothing))
+{
+    atomic_store(&asked, false);
+    keep_sweep();
+    return 0;
+}
+
+void
+keep_sweep_soon(void)
+{
+    if (!Py_IsInitialized() || !runtime_cuda_usable() || atomic_exchange(&asked, true))
+        return;
+    if (Py_AddPendingCall(sweep_when_asked, NULL) < 0)
+        atomic_store(&asked, false); /* Python's list is full: the next call of ours sweeps */
+}
+
+/* The owners of the call's lent operands, borrowed; false where there are none. */
+static bool
+find_lent(const struct prepared_call *call, PyObject *owners[ROLE_COUNT])
+{
+    bool any = false;
+    for (int role = 0; role < ROLE_COUNT; role++) {
+        const bool lent = call->held[role] && call->devices[role].lent && call->plan.n > 0;
+        owners[role] = lent ? call->devices[role].exported : NULL;
+        any |= owners[role] != NULL;
+    }
+    return any;
+}
+
+/* Where there is no memory for an entry, waits here until the GPU is done. False where that cannot be known: the owners
+ * are then held for good. */
+static bool
+wait_without_entry(const struct prepared_call *call, enum stream_marked marked, void *mark)
+{
+    while (marked == STREAM_MARKED && !stream_mark_reached(call->plan.device, mark))
+        sched_yield();
+    return marked != STREAM_UNMARKED;
+}
+
+/* `in_graph`: where the stream captures, all that the call has queued on it is captured. */
+static void
+keep(const struct prepared_call *call, void *stream, bool in_graph, PyObject *const owners[ROLE_COUNT])
+{
+    struct kept *entry = malloc(sizeof *entry);
+    void *mark;
+    bool done = false;
+    PyThreadState *released = PyEval_SaveThread();
+    enum stream_marked marked = stream_mark(call->plan.device, stream, &mark);
+    if (marked == STREAM_CAPTURED)
+        marked = in_graph ? STREAM_DONE : STREAM_UNMARKED;
+    if (!entry)
+        done = wait_without_entry(call, marked, mark);
+    PyEval_RestoreThread(released);
+    if (done || marked == STREAM_DONE) {
+        free(entry);
+        return;
+    }
+    for (int role = 0; role < ROLE_COUNT; role++)
+        Py_XINCREF(owners[role]);
+    if (!entry)
+        return;
+    /* To be marked later, perhaps by another thread, whose per-thread stream is another one. */
+    *entry = (struct kept){
+        .device = call->plan.device, .stream = mark ? stream : stream_of_all_threads(stream), .mark = mark};
+    for (int role = 0; role < ROLE_COUNT; role++)
+        entry->owners[role] = owners[role];
+    append(entry);
+}
+
+void
+keep_lent_operands(const struct prepared_call *call)
+{
+    PyObject *owners[ROLE_COUNT];
+    if (find_lent(call, owners))
+        keep(call, call->plan.stream, true, owners);
+    keep_sweep();
+}
+
+void
+keep_lent_to_plan(const struct prepared_call *call)
+{
+    PyObject *owners[ROLE_COUNT];
+    if (find_lent(call, owners))
+        keep(call, stream_of_all_threads(call->plan.stream), false, owners);
+}
+
+int
+record_operands(const struct prepared_call *call)
+{
+    for (int role = 0; role < ROLE_COUNT; role++) {
+        const struct device_operand *operand = &call->devices[role];
+        if (call->held[role] && operand->exported && call->plan.n > 0 && operand->library &&
+            operand->operand.stream != call->plan.stream &&
+            foreign_record_stream(operand->library, operand->exported, call->plan.stream) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int
+record_objects(struct module_state *state, PyObject *objects, void *stream)
+{
+    const Py_ssize_t count = objects ? PySequence_Size(objects) : 0;
+    int result = count < 0 ? -1 : 0;
+    for (Py_ssize_t i = 0; i < count && result == 0; i++) {
+        PyObject *library = NULL, *object = PySequence_GetItem(objects, i);
+        result = object ? foreign_library(state, object, &library) : -1;
+        if (result == 0 && library)
+            result = foreign_record_stream(library, object, stream);
+        Py_XDECREF(library);
+        Py_XDECREF(object);
+    }
+    return result;
+}

@@ -1,0 +1,312 @@
+/* vecadd.plan and what it gives: an addition checked once and made again and again. */
+#include <string.h>
+
+#include "gpu/batch.h"
+#include "gpu/graph.h"
+#include "py/base/errors.h"
+#include "py/base/methods.h"
+#include "py/calls/add.h"
+#include "py/calls/deferred_release.h"
+#include "py/calls/plan_batch.h"
+#include "py/calls/prepare.h"
+
+struct plan_object {
+    PyObject_HEAD PyObject *objects[ROLE_COUNT]; /* the caller's; NULL once the garbage collector has been here */
+    struct prepared_call call;                   /* holds what keeps the memory of device operands */
+    struct graph *graph;                         /* ROUTE_DEVICE; else NULL */
+    struct many_plan *many;                      /* of lists of arrays, and then all else is empty; else NULL */
+};
+
+static struct module_state *
+state_of(struct plan_object *self)
+{
+    return PyType_GetModuleState(Py_TYPE((PyObject *)self));
+}
+
+static PyObject *
+run_device(struct plan_object *self)
+{
+    struct status status;
+    PyThreadState *released = PyEval_SaveThread(); /* a launch may wait, as in add.c, and so may the graph's lock */
+    int failed = graph_run(self->graph, &status);
+    PyEval_RestoreThread(released);
+    if (failed)
+        return status_raise(state_of(self), &status);
+    PyObject *out = Py_NewRef(self->objects[ROLE_OUT]);
+    const int counted = count_write(&self->call, out);
+    keep_sweep();
+    if (counted < 0)
+        Py_CLEAR(out);
+    return out;
+}
+
+static PyObject *
+run_host(struct plan_object *self)
+{
+    const struct plan *plan = &self->call.plan;
+    const struct batch_add planned = {plan->a, plan->b, plan->c, plan->n, plan->lane};
+    if (!host_operands_are(state_of(self), self->objects, &planned)) {
+        PyErr_SetString(PyExc_ValueError, "an array of the plan has been resized, changed its dtype or become "
+                                          "read-only since: make a new plan");
+        return NULL;
+    }
+    return add_run(state_of(self), plan) < 0 ? NULL : Py_NewRef(self->objects[ROLE_OUT]);
+}
+
+static PyObject *
+run(struct plan_object *self)
+{
+    if (self->many)
+        return many_plan_run(self->many, PyType_GetModule(Py_TYPE((PyObject *)self)));
+    if (!self->objects[ROLE_OUT]) {
+        PyErr_SetString(PyExc_RuntimeError, "the plan has been taken apart by the garbage collector");
+        return NULL;
+    }
+    if (self->graph)
+        return run_device(self);
+    if (self->call.kind == CALL_PLANNED)
+        return run_host(self);
+    if (self->call.kind == CALL_TENSORS)
+        return add_objects(state_of(self), self->objects[ROLE_A], self->objects[ROLE_B], self->objects[ROLE_OUT]);
+    return PyObject_CallFunctionObjArgs(state_of(self)->numpy_add, self->objects[ROLE_A], self->objects[ROLE_B],
+                                        self->objects[ROLE_OUT], NULL);
+}
+
+static PyObject *
+plan_call(struct plan_object *self, PyObject *arguments, PyObject *keywords)
+{
+    if (PyTuple_Size(arguments) == 0 && (!keywords || PyDict_Size(keywords) == 0))
+        return run(self);
+    PyErr_SetString(PyExc_TypeError, "a Plan takes no arguments: its operands are those that it was made with");
+    return NULL;
+}
+
+static PyObject *
+plan_method(PyObject *self, PyObject *Py_UNUSED(none))
+{
+    return run((struct plan_object *)self);
+}
+
+static int
+plan_traverse(struct plan_object *self, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE((PyObject *)self));
+    int visited = self->many ? many_plan_traverse(self->many, visit, arg) : 0;
+    if (visited)
+        return visited;
+    for (int role = 0; role < ROLE_COUNT; role++) {
+        Py_VISIT(self->objects[role]);
+        if (!self->call.held[role])
+            continue;
+        Py_VISIT(self->call.devices[role].exported);
+        Py_VISIT(self->call.devices[role].library);
+        Py_VISIT(self->call.devices[role].count_writes);
+    }
+    return 0;
+}
+
+/* The graph first: what it works on may go with its last owner here. */
+static int
+plan_clear(struct plan_object *self)
+{
+    struct graph *graph = self->graph;
+    struct many_plan *many = self->many;
+    self->graph = NULL;
+    self->many = NULL;
+    many_plan_close(many);
+    if (graph) {
+        keep_lent_to_plan(&self->call);
+        PyThreadState *released = PyEval_SaveThread(); /* to destroy a graph waits while a stream's queue is full */
+        graph_close(graph);
+        PyEval_RestoreThread(released);
+    }
+    for (int role = 0; role < ROLE_COUNT; role++)
+        Py_CLEAR(self->objects[role]);
+    call_clear(&self->call);
+    memset(self->call.held, 0, sizeof self->call.held);
+    return 0;
+}
+
+static void
+plan_dealloc(struct plan_object *self)
+{
+    PyTypeObject *type = Py_TYPE((PyObject *)self);
+    PyObject_GC_UnTrack(self);
+    plan_clear(self);
+    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    release(self);
+    Py_DECREF(type);
+}
+
+static const char *
+route_of(const struct plan_object *self)
+{
+    if (self->many)
+        return many_plan_route(self->many);
+    return self->call.kind == CALL_PLANNED ? route_name[self->call.plan.route] : "numpy";
+}
+
+static PyObject *
+get_route(struct plan_object *self, void *Py_UNUSED(closure))
+{
+    return PyUnicode_FromString(route_of(self));
+}
+
+static PyObject *
+plan_repr(struct plan_object *self)
+{
+    if (self->many)
+        return PyUnicode_FromFormat("<vecadd.Plan route=%s pairs=%zd>", route_of(self), many_plan_count(self->many));
+    PyObject *out = self->objects[ROLE_OUT];
+    PyObject *shape = out ? PyObject_GetAttr(out, state_of(self)->names[NAME_SHAPE]) : NULL;
+    PyObject *dtype = shape ? PyObject_GetAttr(out, state_of(self)->names[NAME_DTYPE]) : NULL;
+    PyObject *text =
+        dtype ? PyUnicode_FromFormat("<vecadd.Plan route=%s shape=%S dtype=%S>", route_of(self), shape, dtype) : NULL;
+    Py_XDECREF(shape);
+    Py_XDECREF(dtype);
+    if (text)
+        return text;
+    PyErr_Clear();
+    return PyUnicode_FromFormat("<vecadd.Plan route=%s>", route_of(self));
+}
+
+/* Memory that is another one at each look, as that of a conjugated view of PyTorch's is, cannot be planned with. */
+static int
+check_memory_stays(struct module_state *state, const struct add_arguments *arguments, const struct plan *plan)
+{
+    struct prepared_call again;
+    if (call_prepare(state, arguments, &again) < 0)
+        return -1;
+    bool same = again.plan.a == plan->a && again.plan.b == plan->b && again.plan.c == plan->c;
+    call_clear(&again);
+    if (same)
+        return 0;
+    PyErr_SetString(PyExc_ValueError,
+                    "an operand is a view whose values are computed anew for each addition (conjugated "
+                    "or negated): plan with a tensor of its own, as resolve_conj().resolve_neg() "
+                    "gives it");
+    return -1;
+}
+
+/* Of a plan that call_prepare has filled in. */
+static int
+open_graph(struct plan_object *self, struct module_state *state, const struct add_arguments *arguments)
+{
+    if (self->call.kind != CALL_PLANNED || self->call.plan.route != ROUTE_DEVICE)
+        return 0;
+    if (check_memory_stays(state, arguments, &self->call.plan) < 0 ||
+        record_operands(&self->call) < 0) /* for all runs: it holds whenever the memory is freed */
+        return -1;
+    struct status status;
+    PyThreadState *released = PyEval_SaveThread();
+    int failed = graph_of_plan(&self->graph, &self->call.plan, &status);
+    PyEval_RestoreThread(released);
+    if (failed)
+        status_raise(state, &status);
+    return failed;
+}
+
+static int
+check_arguments(const struct add_arguments *arguments)
+{
+    if (!arguments->objects[ROLE_OUT])
+        PyErr_SetString(PyExc_TypeError, "plan() needs out: the array that each call writes the sum to");
+    else if (arguments->numpys_own)
+        PyErr_Format(PyExc_TypeError, "plan() takes a, b, out and stream, not %s", arguments->numpys_own);
+    else if (arguments->choice != DEVICE_UNSAID)
+        PyErr_SetString(PyExc_TypeError,
+                        "plan() takes a, b, out and stream, not device: the plan is made for where the "
+                        "operands are");
+    else
+        return 0;
+    return -1;
+}
+
+const char plan_doc[] = PyDoc_STR(
+    "plan($module, a, b, /, out, *, stream=None)\n--\n\n"
+    "add(a, b, out, stream=stream) as an object: checked once, then done by each call of it.\n\n"
+    "A call of the Plan takes no arguments and returns out. Device arrays are added by a CUDA graph of one kernel,\n"
+    "which takes the host half of a launch; the call returns when the work is queued, behind the plan's own earlier\n"
+    "calls. Threads may share a Plan. While its stream captures, the kernel is launched in the graph's place, and\n"
+    "waits for no stream outside of the capture. NumPy arrays are added as by add, warnings included: a route that\n"
+    "leads through a GPU is left where the calling thread rounds or flushes otherwise, and after use_gpu(False).\n\n"
+    "out\n"
+    "    Where the sums go. It may be a or b: then each call adds once more.\n"
+    "stream\n"
+    "    As add's. None: the stream that add would take now; a later change of the library's current stream does not\n"
+    "    move the plan.\n\n"
+    "Lists or tuples of arrays in place of all three give a planned add_many: its launches as one graph, and pairs\n"
+    "that need add by itself added so in each call.\n\n"
+    "The Plan holds its operands. Their memory must stay where it is: PyTorch's resize_ and set_ move it unseen.\n"
+    "Raises what add raises for its operands, TypeError without out, and ValueError for a conjugated or negated view\n"
+    "of PyTorch's; a call raises ValueError once a NumPy array has been resized or made read-only.");
+
+PyObject *
+py_plan(PyObject *module, PyObject *const *values, Py_ssize_t count, PyObject *keywords)
+{
+    struct module_state *state = PyModule_GetState(module);
+    struct add_arguments arguments;
+    if (add_arguments_parse(state, "plan", values, count, keywords, &arguments) < 0 || check_arguments(&arguments) < 0)
+        return NULL;
+    struct plan_object *self = (struct plan_object *)PyType_GenericAlloc(state->plan_type, 0);
+    if (!self)
+        return NULL;
+    if (many_plan_meant(&arguments)) {
+        if (!(self->many = many_plan_open(module, &arguments)))
+            Py_CLEAR(self);
+        return (PyObject *)self;
+    }
+    if (call_prepare(state, &arguments, &self->call) < 0) {
+        memset(self->call.held, 0, sizeof self->call.held); /* call_prepare has cleared them */
+        Py_DECREF(self);
+        return NULL;
+    }
+    for (int role = 0; role < ROLE_COUNT; role++)
+        self->objects[role] = Py_NewRef(arguments.objects[role]);
+    if (open_graph(self, state, &arguments) == 0)
+        return (PyObject *)self;
+    Py_DECREF(self);
+    return NULL;
+}
+
+PyDoc_STRVAR(plan_type_doc, "An addition that vecadd.plan has checked: calling it adds. `route` says how, as\n"
+                            "'device', 'host', 'transfer', 'hybrid' or 'numpy'.");
+
+PyTypeObject *
+plan_make_type(PyObject *module)
+{
+    static PyGetSetDef properties[] = {
+        {"route", (getter)get_route, NULL,
+         PyDoc_STR("Which way the addition goes: 'device'; 'host', or 'transfer' and 'hybrid' through a GPU, of NumPy\n"
+                   "arrays; or 'numpy' for what is left to numpy.add."),
+         NULL},
+        {NULL, NULL, NULL, NULL, NULL},
+    };
+    /* Beside the slot, for help() and signature(): a slot's own is (*args, **kwargs). */
+    static PyMethodDef methods[] = {
+        {"__call__", plan_method, METH_NOARGS | METH_COEXIST,
+         PyDoc_STR("__call__($self, /)\n--\n\n"
+                   "Adds, and gives out back; on a device when the work is queued. Raises RuntimeError where CUDA\n"
+                   "cannot be used, and vecadd.DeviceLostError after a fault on the GPU; sums on the host warn as\n"
+                   "numpy.add's do, and raise FloatingPointError where numpy.errstate asks for it.")},
+        {NULL, NULL, 0, NULL},
+    };
+    static PyType_Slot slots[] = {
+        {Py_tp_doc, (void *)plan_type_doc},
+        {Py_tp_methods, methods},
+        {Py_tp_dealloc, plan_dealloc},
+        {Py_tp_traverse, plan_traverse},
+        {Py_tp_clear, plan_clear},
+        {Py_tp_call, plan_call},
+        {Py_tp_repr, plan_repr},
+        {Py_tp_getset, properties},
+        {0, NULL},
+    };
+    static PyType_Spec spec = {
+        .name = "vecadd.Plan",
+        .basicsize = sizeof(struct plan_object),
+        .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_HAVE_GC,
+        .slots = slots,
+    };
+    return (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
+}

@@ -1,0 +1,140 @@
+#include "py/calls/result.h"
+
+#include <string.h>
+
+#include "gpu/stream.h"
+#include "host/output_pool.h"
+#include "py/array/device_array.h"
+#include "py/operands/interop.h"
+
+PyObject *
+host_result(const struct module_state *state, PyArray_Descr *dtype, int ndim, const npy_intp shape[], bool fortran)
+{
+    const npy_intp bytes = PyArray_MultiplyList(shape, ndim) * PyDataType_ELSIZE(dtype);
+    Py_INCREF((PyObject *)dtype); /* PyArray_Empty takes it */
+    if (bytes < OUTPUT_POOL_LEAST)
+        return PyArray_Empty(ndim, shape, dtype, fortran);
+    PyObject *before = PyDataMem_SetHandler(state->output_handler);
+    if (!before) {
+        Py_DECREF((PyObject *)dtype);
+        return NULL;
+    }
+    PyObject *result = PyArray_Empty(ndim, shape, dtype, fortran);
+    PyObject *ours = PyDataMem_SetHandler(before);
+    if (!ours)
+        Py_CLEAR(result);
+    Py_XDECREF(ours);
+    Py_DECREF(before);
+    return result;
+}
+
+static void *
+handler_malloc(void *Py_UNUSED(context), size_t bytes)
+{
+    return output_pool_take(bytes);
+}
+
+static void *
+handler_calloc(void *Py_UNUSED(context), size_t count, size_t size)
+{
+    size_t bytes;
+    return __builtin_mul_overflow(count, size, &bytes) ? NULL : output_pool_take_zeroed(bytes);
+}
+
+static void *
+handler_realloc(void *Py_UNUSED(context), void *block, size_t bytes)
+{
+    return block ? output_pool_resize(block, bytes) : output_pool_take(bytes);
+}
+
+static void
+handler_free(void *Py_UNUSED(context), void *block, size_t Py_UNUSED(bytes))
+{
+    output_pool_give(block);
+}
+
+/* An array keeps the handler that made it, so that it owns its data like any other, and NumPy resizes and frees it. */
+static PyDataMem_Handler output_handler = {
+    .name = "vecadd_output_pool",
+    .version = 1,
+    .allocator = {.malloc = handler_malloc, .calloc = handler_calloc, .realloc = handler_realloc, .free = handler_free},
+};
+
+PyObject *
+output_handler_make(void)
+{
+    return PyCapsule_New(&output_handler, "mem_handler", NULL);
+}
+
+static bool
+is_like(const struct device_shape *due, const struct device_operand *like)
+{
+    return due->dtype == like->operand.dtype && due->ndim == like->ndim && !due->strides &&
+           memcmp(due->shape, like->shape, (size_t)due->ndim * sizeof *due->shape) == 0;
+}
+
+/* The axes of what is due, a new tuple: the one with the largest steps through memory first. */
+static PyObject *
+axes_of(const struct device_shape *due)
+{
+    Py_ssize_t axes[MAX_DIMENSIONS];
+    for (int i = 0; i < due->ndim; i++) {
+        int at = i;
+        for (; at > 0 && due->strides[axes[at - 1]] < due->strides[i]; at--)
+            axes[at] = axes[at - 1];
+        axes[at] = i;
+    }
+    return tuple_of_sizes(due->ndim, axes);
+}
+
+/* The library's own array; a new reference to None where it makes none. */
+static PyObject *
+library_result(const struct device_operand *like, const struct device_shape *due, void *stream)
+{
+    if (!like->library)
+        return Py_NewRef(Py_None);
+    const bool same = is_like(due, like);
+    /* Its allocator keeps the handle with the memory. */
+    PyObject *handle =
+        stream == like->operand.stream ? Py_NewRef(Py_None) : PyLong_FromVoidPtr(stream_of_all_threads(stream));
+    PyObject *shape = same || !handle ? NULL : tuple_of_sizes(due->ndim, due->shape);
+    PyObject *axes = !shape ? NULL : due->strides ? axes_of(due) : Py_NewRef(Py_None);
+    PyObject *made = NULL;
+    if (handle && (same || axes))
+        made = foreign_empty_like(like->library, like->exported, handle, shape, dtype_table[due->dtype].name, axes);
+    Py_XDECREF(handle);
+    Py_XDECREF(shape);
+    Py_XDECREF(axes);
+    return made;
+}
+
+PyObject *
+device_result(struct module_state *state, const struct device_operand *like, const struct device_shape *due, int device,
+              void *stream, struct tensor_form *form, struct device_operand *result)
+{
+    PyObject *made = NULL;
+    if (like->library && stream == like->operand.stream) {
+        made = torch_empty_like(state, like, due, form, result);
+        if (!made && is_like(due, like))
+            made = cupy_empty_like(state, like, result);
+        if (made)
+            return made;
+    }
+    made = library_result(like, due, stream);
+    if (made && Py_IsNone(made)) {
+        Py_DECREF(made);
+        made = device_array_new(state, device, stream, due->dtype, due->ndim, due->shape, due->strides);
+    }
+    if (!made)
+        return NULL;
+    int found = device_operand_from(state, made, ROLE_OUT, NULL, result);
+    if (found > 0 && device_operand_is_due(result, due))
+        return made;
+    if (found > 0)
+        device_operand_clear(result);
+    if (found >= 0)
+        PyErr_SetString(PyExc_RuntimeError,
+                        "the operands' library made no contiguous device array of the sum's shape, dtype and order");
+    Py_DECREF(made);
+    return NULL;
+}

@@ -1,0 +1,181 @@
+/* Where the nanoseconds of a call of add go: its stages, and the bare launches that it is held against. */
+#include <string.h>
+
+#include "base/now.h"
+#include "lab/ladder/raw_launch.h"
+#include "py/base/errors.h"
+#include "py/base/methods.h"
+#include "py/calls/prepare.h"
+#include "py/calls/result.h"
+
+/* A call of add for three device arrays that is to be made `calls` times. */
+struct repeated_call {
+    PyObject *objects[ROLE_COUNT]; /* borrowed */
+    int calls;
+    enum bare_way way;
+    struct prepared_call prepared;
+};
+
+static int
+way_of(const char *name, enum bare_way *way)
+{
+    static const char *const names[] = {
+        [BARE_PLAIN] = "plain", [BARE_PROGRAMMATIC] = "programmatic", [BARE_GRAPH] = "graph"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(name, names[i]) == 0) {
+            *way = (enum bare_way)i;
+            return 0;
+        }
+    PyErr_Format(PyExc_ValueError, "way must be 'plain', 'programmatic' or 'graph', not '%s'", name);
+    return -1;
+}
+
+/* The arguments of "OOO|$i:NAME" or, with a way, of "OOO|$is:NAME". */
+static int
+parse(PyObject *arguments, PyObject *keywords, const char *format, struct repeated_call *call)
+{
+    static char *names[] = {"", "", "", "calls", "way", NULL}, *without_way[] = {"", "", "", "calls", NULL};
+    const bool takes_way = format[strcspn(format, ":") - 1] == 's';
+    const char *way = "plain";
+    call->calls = 0; /* it is not optional, but named alone */
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, format, takes_way ? names : without_way,
+                                     &call->objects[ROLE_A], &call->objects[ROLE_B], &call->objects[ROLE_OUT],
+                                     &call->calls, &way))
+        return -1;
+    if (call->calls > 0)
+        return way_of(way, &call->way);
+    PyErr_Format(PyExc_ValueError, "calls must be at least 1, not %d", call->calls);
+    return -1;
+}
+
+/* Sorts the arguments out and plans the call. Returns 0, and call_clear(&call->prepared) is due; or -1 with an
+ * exception set. */
+static int
+prepare(struct module_state *state, PyObject *arguments, PyObject *keywords, const char *format,
+        struct repeated_call *call)
+{
+    struct add_arguments parsed;
+    if (parse(arguments, keywords, format, call) < 0 ||
+        add_arguments_parse(state, "add", call->objects, ROLE_COUNT, NULL, &parsed) < 0 ||
+        call_prepare(state, &parsed, &call->prepared) < 0)
+        return -1;
+    const struct plan *plan = &call->prepared.plan;
+    if (call->prepared.kind == CALL_PLANNED && plan->route == ROUTE_DEVICE && plan->joins == 0 && plan->n > 0)
+        return 0;
+    call_clear(&call->prepared);
+    PyErr_SetString(PyExc_ValueError, "a, b and out must be device arrays with elements, on one stream");
+    return -1;
+}
+
+const char bare_launches_doc[] = PyDoc_STR(
+    "bare_launches($module, a, b, out, /, *, calls, way='plain')\n--\n\n"
+    "Launches add's kernel for these device arrays `calls` times from C and returns the host's seconds of one\n"
+    "launch, the stream empty before and drained after. way: 'plain', 'programmatic' (compute capability 9.0)\n"
+    "or 'graph', a CUDA graph with that kernel alone. Raises what add raises, ValueError for another way and\n"
+    "arrays of other places.");
+
+PyObject *
+py_bare_launches(PyObject *module, PyObject *arguments, PyObject *keywords)
+{
+    struct module_state *state = PyModule_GetState(module);
+    struct repeated_call call;
+    struct status status;
+    double seconds;
+    if (prepare(state, arguments, keywords, "OOO|$is:bare_launches", &call) < 0)
+        return NULL;
+    PyThreadState *released = PyEval_SaveThread();
+    const int failed = bare_launches(&call.prepared.plan, call.way, call.calls, &seconds, &status);
+    PyEval_RestoreThread(released);
+    call_clear(&call.prepared);
+    return failed ? status_raise(state, &status) : PyFloat_FromDouble(seconds);
+}
+
+struct stages {
+    double parse, describe, plan, allocate, launch;
+};
+
+/* Each stage by itself, in the order of a call. Returns 0, or -1 with an exception set. */
+static int
+time_stages(struct module_state *state, PyObject *const objects[ROLE_COUNT], int calls, struct stages *stages)
+{
+    struct add_arguments arguments;
+    struct prepared_call call;
+    struct device_operand operand, made;
+    struct status status;
+    unsigned flags;
+    double begin = now_seconds();
+    for (int i = 0; i < calls; i++)
+        if (add_arguments_parse(state, "add", objects, ROLE_COUNT, NULL, &arguments) < 0)
+            return -1;
+    stages->parse = now_seconds() - begin;
+
+    begin = now_seconds();
+    for (int i = 0; i < calls; i++) {
+        struct operand_reader reader = {0};
+        for (int role = 0; role < ROLE_COUNT; role++) {
+            if (device_operand_read(state, objects[role], (enum role)role, NULL, &reader, &operand) <= 0)
+                return -1;
+            device_operand_clear(&operand);
+        }
+    }
+    stages->describe = now_seconds() - begin;
+
+    begin = now_seconds();
+    for (int i = 0; i < calls; i++) {
+        if (call_prepare(state, &arguments, &call) < 0)
+            return -1;
+        call_clear(&call);
+    }
+    stages->plan = now_seconds() - begin - stages->describe;
+
+    if (call_prepare(state, &arguments, &call) < 0)
+        return -1;
+    int failed = 0;
+    begin = now_seconds();
+    for (int i = 0; i < calls && !failed; i++) {
+        PyObject *sum = device_result(state, &call.devices[call.sum.like], &call.sum, call.plan.device,
+                                      call.plan.stream, NULL, &made);
+        failed = sum ? 0 : -1;
+        if (sum)
+            device_operand_clear(&made);
+        Py_XDECREF(sum);
+    }
+    stages->allocate = now_seconds() - begin;
+
+    begin = now_seconds();
+    for (int i = 0; i < calls && !failed; i++) {
+        PyThreadState *released = PyEval_SaveThread();
+        failed = plan_run(&call.plan, &flags, &status);
+        PyEval_RestoreThread(released);
+        if (failed)
+            status_raise(state, &status);
+    }
+    stages->launch = now_seconds() - begin;
+    call_clear(&call);
+    return failed;
+}
+
+const char call_stages_doc[] = PyDoc_STR(
+    "call_stages($module, a, b, out, /, *, calls)\n--\n\n"
+    "What the stages of add(a, b, out) take for these device arrays, each repeated `calls` times by itself: a\n"
+    "dict of seconds a call. 'parse' sorts the arguments out, 'describe' looks at the three arrays, 'plan'\n"
+    "checks them against each other and chooses the stream, 'allocate' makes an array like a and drops it\n"
+    "(what a + b has in place of out), 'launch' queues the kernel. Leaves the sum in out. Raises what add\n"
+    "raises.");
+
+PyObject *
+py_call_stages(PyObject *module, PyObject *arguments, PyObject *keywords)
+{
+    struct module_state *state = PyModule_GetState(module);
+    struct repeated_call call;
+    struct stages stages;
+    if (prepare(state, arguments, keywords, "OOO|$i:call_stages", &call) < 0)
+        return NULL;
+    call_clear(&call.prepared);
+    const int calls = call.calls;
+    if (time_stages(state, call.objects, calls, &stages) < 0)
+        return NULL;
+    return Py_BuildValue("{s:d,s:d,s:d,s:d,s:d}", "parse", stages.parse / calls, "describe", stages.describe / calls,
+                         "plan", stages.plan / calls, "allocate", stages.allocate / calls, "launch",
+                         stages.launch / calls);
+}

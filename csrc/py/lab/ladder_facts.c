@@ -1,0 +1,87 @@
+/* What a device rung's launch would be, for the tables, the model and the profile. */
+#include <string.h>
+
+#include "gpu/device.h"
+#include "lab/ladder/facts.h"
+#include "py/base/errors.h"
+#include "py/base/methods.h"
+#include "py/lab/rung_arguments.h"
+
+static PyObject *
+triple(const unsigned xyz[3])
+{
+    return Py_BuildValue("(III)", xyz[0], xyz[1], xyz[2]);
+}
+
+/* The row of that name, or NULL with a TypeError. */
+static const struct dtype_row *
+dtype_row_named(const char *name)
+{
+    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++)
+        if (strcmp(dtype_table[dtype].name, name) == 0)
+            return &dtype_table[dtype];
+    PyErr_Format(PyExc_TypeError, "%s is no dtype that vecadd adds; vecadd._core.DTYPES lists them", name);
+    return NULL;
+}
+
+static int
+check_subject(const struct rung *rung, const struct dtype_row *dtype, Py_ssize_t n)
+{
+    if (rung->kind != RUNG_DEVICE)
+        PyErr_Format(PyExc_ValueError, "rung %s is a %s rung, and only a device rung is a kernel to look at",
+                     rung->name, rung_kind_name[rung->kind]);
+    else if (!(rung->lanes & 1 << dtype->lane))
+        PyErr_Format(PyExc_TypeError, "rung %s does not take %s", rung->name, dtype->name);
+    else if (n < 0 || (size_t)n > PY_SSIZE_T_MAX / dtype->itemsize)
+        PyErr_Format(PyExc_ValueError, "n must be a number of elements that memory can hold, not %zd", n);
+    else
+        return 0;
+    return -1;
+}
+
+const char rung_facts_doc[] = PyDoc_STR(
+    "rung_facts($module, name, dtype, n, /, *, block=0, params={}, device=0)\n--\n\n"
+    "How a device rung would be launched for n elements of a dtype (a name of DTYPES) at aligned addresses, and\n"
+    "what its kernel takes; queues nothing. A dict: registers and local (bytes) of a thread; static_shared and\n"
+    "dynamic_shared (bytes) of a block; grid and block, (x, y, z); launches, how many kernels a run queues (0 for\n"
+    "no element: all else is 0 then; of several the first is described); active_blocks, those that a\n"
+    "multiprocessor holds at once, by cudaOccupancyMaxActiveBlocksPerMultiprocessor; occupancy, their warps as a\n"
+    "share of the most it can hold; waves, the grid's blocks over those that the device holds at once;\n"
+    "loads_in_flight and bytes_per_load of a thread.\n\n"
+    "Raises what run_rung raises, and ValueError for a negative n and for a rung of another kind.");
+
+PyObject *
+py_rung_facts(PyObject *module, PyObject *arguments, PyObject *keywords)
+{
+    static char *names[] = {"", "", "", "block", "params", "device", NULL};
+    const char *name, *dtype_name;
+    Py_ssize_t n;
+    int block = 0, device = 0;
+    PyObject *params = NULL;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "ssn|$iO!i:rung_facts", names, &name, &dtype_name, &n, &block,
+                                     &PyDict_Type, &params, &device))
+        return NULL;
+    const struct rung *rung = rung_from_name(name);
+    const struct dtype_row *dtype = rung ? dtype_row_named(dtype_name) : NULL;
+    if (!dtype || check_subject(rung, dtype, n) < 0)
+        return NULL;
+    struct rung_call call = {.lane = dtype->lane, .n = (size_t)n * dtype->lanes, .device = device};
+    if (rung_choices_from(rung, block, params, &call) < 0)
+        return NULL;
+
+    struct rung_facts facts;
+    struct status status;
+    PyThreadState *released = PyEval_SaveThread();
+    int failed = device_check_ordinal(device, &status) < 0 || rung_facts(rung, &call, &facts, &status) < 0;
+    PyEval_RestoreThread(released);
+    if (failed)
+        return status_raise(PyModule_GetState(module), &status);
+    const bool queued = facts.launch.launches > 0;
+    return Py_BuildValue("{s:i,s:n,s:n,s:n,s:N,s:N,s:I,s:i,s:d,s:d,s:I,s:I}", "registers", facts.registers,
+                         "static_shared", (Py_ssize_t)facts.static_shared, "dynamic_shared",
+                         (Py_ssize_t)facts.launch.shared, "local", (Py_ssize_t)facts.local, "grid",
+                         triple(facts.launch.grid), "block", triple(facts.launch.block), "launches",
+                         facts.launch.launches, "active_blocks", facts.active_blocks, "occupancy", facts.occupancy,
+                         "waves", facts.waves, "loads_in_flight", queued ? rung->loads_in_flight : 0, "bytes_per_load",
+                         queued ? rung_bytes_per_load(rung, dtype->lane) : 0);
+}

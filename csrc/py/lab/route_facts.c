@@ -1,0 +1,89 @@
+/* use_gpu, and why a call takes the route that it takes. */
+#include "py/lab/route_facts.h"
+
+#include "choose/routes.h"
+#include "gpu/device.h"
+#include "py/base/errors.h"
+#include "py/base/methods.h"
+
+/* Takes the reference to value, which may be NULL with an exception set. */
+static int
+put(PyObject *dict, const char *name, PyObject *value)
+{
+    const int result = value ? PyDict_SetItemString(dict, name, value) : -1;
+    Py_XDECREF(value);
+    return result;
+}
+
+/* Seconds by route, those that are known. */
+static PyObject *
+predicted(const struct routes_explanation *found)
+{
+    PyObject *dict = PyDict_New();
+    for (enum route route = ROUTE_HOST; dict && route < ROUTE_DEVICE; route++)
+        if (found->seconds[route] > 0 && put(dict, route_name[route], PyFloat_FromDouble(found->seconds[route])) < 0)
+            Py_CLEAR(dict);
+    return dict;
+}
+
+int
+route_facts_add(PyObject *dict, const struct plan *plan, bool asked)
+{
+    struct routes_explanation found;
+    routes_explain(plan, asked, &found);
+    if (put(dict, "reason", PyUnicode_FromString(routes_reason_name[found.reason])) < 0 ||
+        put(dict, "memory", PyUnicode_FromString(found.memory == MEMORY_PINNED ? "pinned" : "ordinary")) < 0 ||
+        put(dict, "predicted", predicted(&found)) < 0)
+        return -1;
+    return found.reason == ROUTES_FAILED ? put(dict, "failure", PyUnicode_FromString(found.failure)) : 0;
+}
+
+const char use_gpu_doc[] = PyDoc_STR(
+    "use_gpu($module, wanted=True, /)\n--\n\n"
+    "Whether additions of host arrays that name no device may go through the GPU.\n\n"
+    "Without this call they may once the process uses CUDA through vecadd, and they do where `vecadd tune routes`\n"
+    "has found that faster on this machine; where it was never run they stay on the host. True starts CUDA now, if\n"
+    "need be; False keeps such additions on the host from now on. device='cuda' and device arrays are not concerned.\n"
+    "Raises RuntimeError for True where CUDA cannot be used.");
+
+PyObject *
+py_use_gpu(PyObject *module, PyObject *const *values, Py_ssize_t count)
+{
+    struct module_state *state = PyModule_GetState(module);
+    if (count > 1) {
+        PyErr_Format(PyExc_TypeError, "use_gpu() takes at most 1 argument (%zd given)", count);
+        return NULL;
+    }
+    const int wanted = count ? PyObject_IsTrue(values[0]) : 1;
+    if (wanted < 0)
+        return NULL;
+    struct status status;
+    int failed = 0;
+    if (wanted) {
+        PyThreadState *released = PyEval_SaveThread(); /* CUDA starts in 0.2 s */
+        failed = device_start(-1, &status);
+        PyEval_RestoreThread(released);
+    }
+    if (failed)
+        return status_raise(state, &status);
+    routes_use_gpu(wanted);
+    Py_RETURN_NONE;
+}
+
+const char routes_key_doc[] = PyDoc_STR(
+    "routes_key($module, /)\n--\n\n"
+    "What the calibration of the routes is kept under: the current GPU, its driver, the host's threads; None\n"
+    "where the driver does not say. Raises what every device call raises where there is no GPU.");
+
+PyObject *
+py_routes_key(PyObject *module, PyObject *Py_UNUSED(none))
+{
+    char key[DEVICE_KEY];
+    int device;
+    struct status status;
+    if (device_current(&device, &status) < 0)
+        return status_raise(PyModule_GetState(module), &status);
+    if (device_routes_key(device, key, sizeof key) < 0)
+        Py_RETURN_NONE;
+    return PyUnicode_FromString(key);
+}

@@ -1,0 +1,181 @@
+#include "py/lab/rung_arguments.h"
+
+#include "base/addition.h"
+#include "gpu/stream.h"
+#include "py/array/device_array.h"
+
+enum { WARP = 32, LARGEST_BLOCK = 1024 };
+
+const char *const rung_kind_name[] = {
+    [RUNG_HOST] = "host",
+    [RUNG_DEVICE] = "device",
+    [RUNG_TRANSFER] = "transfer",
+    [RUNG_LATENCY] = "latency",
+};
+
+int
+rung_operand(struct module_state *state, PyObject *object, const char *what, struct operand *operand)
+{
+    if (Py_TYPE(object) == state->device_array_type && ((struct device_array *)object)->contiguous) {
+        *operand = device_array_operand((struct device_array *)object);
+        return 0;
+    }
+    if (PyArray_CheckExact(object) && host_operand(state, (PyArrayObject *)object, operand))
+        return 0;
+    PyErr_Format(
+        PyExc_TypeError,
+        "%s must be a contiguous DeviceArray, or a contiguous and aligned NumPy array of a dtype that vecadd adds",
+        what);
+    return -1;
+}
+
+static bool
+takes_device_arrays(const struct rung *rung)
+{
+    return rung->kind == RUNG_DEVICE || rung->kind == RUNG_LATENCY;
+}
+
+static int
+check_operand(const struct rung *rung, const struct operand *operand, const struct operand *first, const char *what)
+{
+    bool on_device = operand->place == PLACE_DEVICE;
+    if (on_device != takes_device_arrays(rung))
+        PyErr_Format(PyExc_TypeError, "%s: a %s rung takes %s, and %s is none", rung->name, rung_kind_name[rung->kind],
+                     takes_device_arrays(rung) ? "DeviceArrays" : "NumPy arrays", what);
+    else if (operand->dtype != first->dtype || operand->size != first->size)
+        PyErr_Format(PyExc_ValueError, "%s has %zu elements of %s where a has %zu of %s", what, operand->size,
+                     dtype_table[operand->dtype].name, first->size, dtype_table[first->dtype].name);
+    else if (operand->device != first->device)
+        PyErr_Format(PyExc_ValueError, "a is on cuda:%d and %s on cuda:%d", first->device, what, operand->device);
+    else
+        return 0;
+    return -1;
+}
+
+static int
+check_arrays(const struct rung *rung, const struct operand operands[ROLE_COUNT])
+{
+    const struct operand *a = &operands[ROLE_A], *out = &operands[ROLE_OUT];
+    size_t bytes = a->size * dtype_table[a->dtype].itemsize;
+    for (int role = 0; role < ROLE_COUNT; role++)
+        if (check_operand(rung, &operands[role], a, role_name[role]) < 0)
+            return -1;
+    if (!(rung->lanes & 1 << dtype_table[a->dtype].lane))
+        PyErr_Format(PyExc_TypeError, "rung %s does not take %s", rung->name, dtype_table[a->dtype].name);
+    else if (!out->writable)
+        PyErr_SetString(PyExc_ValueError, "output array is read-only");
+    else if (plan_overlaps_in_part(a->data, out->data, bytes) ||
+             plan_overlaps_in_part(operands[ROLE_B].data, out->data, bytes))
+        PyErr_SetString(PyExc_ValueError, "out overlaps an input in part");
+    else
+        return 0;
+    return -1;
+}
+
+static int
+check_block(const struct rung *rung, int block)
+{
+    if (block && rung->kind != RUNG_DEVICE)
+        PyErr_Format(PyExc_ValueError, "block is for device rungs, and %s is a %s rung", rung->name,
+                     rung_kind_name[rung->kind]);
+    else if (block && rung->block <= 1)
+        PyErr_Format(PyExc_ValueError, "rung %s has a block size of its own", rung->name);
+    else if (block < 0 || block % WARP || block > LARGEST_BLOCK)
+        PyErr_Format(PyExc_ValueError, "block must be a multiple of 32 up to 1024, not %d", block);
+    else
+        return 0;
+    return -1;
+}
+
+static int
+set_param(const struct rung *rung, struct rung_call *call, PyObject *name, PyObject *value)
+{
+    for (int i = 0; i < RUNG_PARAMS && rung->params[i].name; i++) {
+        const struct rung_param *param = &rung->params[i];
+        if (PyUnicode_CompareWithASCIIString(name, param->name) != 0)
+            continue;
+        long chosen = PyLong_AsLong(value);
+        if (chosen == -1 && PyErr_Occurred())
+            return -1;
+        if (chosen < param->least || chosen > param->most) {
+            PyErr_Format(PyExc_ValueError, "rung %s: %s (%s) must be %d to %d, not %ld", rung->name, param->name,
+                         param->what, param->least, param->most, chosen);
+            return -1;
+        }
+        call->params[i] = (int)chosen;
+        return 0;
+    }
+    PyErr_Format(PyExc_TypeError, "rung %s has no parameter %S", rung->name, name);
+    return -1;
+}
+
+/* `chosen` is a dict, or NULL. */
+static int
+set_params(const struct rung *rung, struct rung_call *call, PyObject *chosen)
+{
+    rung_usual_params(rung, call);
+    Py_ssize_t position = 0;
+    PyObject *name, *value;
+    while (chosen && PyDict_Next(chosen, &position, &name, &value)) {
+        if (!PyUnicode_Check(name)) {
+            PyErr_SetString(PyExc_TypeError, "names of parameters are strings");
+            return -1;
+        }
+        if (set_param(rung, call, name, value) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+const struct rung *
+rung_from_name(const char *name)
+{
+    const struct rung *rung = rung_named(name);
+    if (!rung)
+        PyErr_Format(PyExc_ValueError, "there is no rung %s; vecadd.ladder.names() lists them", name);
+    return rung;
+}
+
+int
+rung_choices_from(const struct rung *rung, int block, PyObject *params, struct rung_call *call)
+{
+    if (check_block(rung, block) < 0)
+        return -1;
+    call->block = (unsigned)block;
+    return set_params(rung, call, params);
+}
+
+int
+rung_arguments_from(struct module_state *state, const char *name, PyObject *const objects[ROLE_COUNT], int block,
+                    PyObject *params, struct rung_arguments *given)
+{
+    const struct rung *rung = given->rung = rung_from_name(name);
+    struct operand *operands = given->operands;
+    if (!rung)
+        return -1;
+    for (int role = 0; role < ROLE_COUNT; role++)
+        if (rung_operand(state, objects[role], role_name[role], &operands[role]) < 0)
+            return -1;
+    if (check_arrays(rung, operands) < 0)
+        return -1;
+
+    const struct operand *a = &operands[ROLE_A], *out = &operands[ROLE_OUT];
+    const struct dtype_row *dtype = &dtype_table[a->dtype];
+    given->call = (struct rung_call){.lane = dtype->lane,
+                                     .a = a->data,
+                                     .b = operands[ROLE_B].data,
+                                     .c = out->data,
+                                     .n = a->size * dtype->lanes,
+                                     .stream = out->stream,
+                                     .device = out->device};
+    return rung_choices_from(rung, block, params, &given->call);
+}
+
+int
+rung_arguments_join(const struct rung_arguments *given, struct status *status)
+{
+    for (int role = 0; role < ROLE_OUT; role++)
+        if (stream_join(given->call.device, given->operands[role].stream, given->call.stream, status) < 0)
+            return -1;
+    return 0;
+}

@@ -1,0 +1,34 @@
+/* From Python's arguments to a rung's call: what run_rung and the other functions that run one rung have in common. */
+#ifndef VECADD_PY_LAB_RUNG_ARGUMENTS_H
+#define VECADD_PY_LAB_RUNG_ARGUMENTS_H
+
+#include "base/status.h"
+#include "lab/rung.h"
+#include "py/operands/operand_from.h"
+
+/* "host", "device", ...: by enum rung_kind. */
+extern const char *const rung_kind_name[];
+
+struct rung_arguments {
+    const struct rung *rung;
+    struct operand operands[ROLE_COUNT]; /* borrow the objects' memory */
+    struct rung_call call;
+};
+
+/* The call of the rung of that name on (a, b, out) with a block (0: its own) and params, a dict or NULL. Returns 0, or
+ * -1 with the exception that run_rung documents; no CUDA call is made and nothing is held. */
+int rung_arguments_from(struct module_state *state, const char *name, PyObject *const objects[ROLE_COUNT], int block,
+                        PyObject *params, struct rung_arguments *given);
+
+/* For a rung that takes DeviceArrays: makes out's stream wait for what the streams of a and b hold. The rung waits for
+ * out's stream, so nobody else need wait for it. Returns 0, or -1 with *status set; to be called without the GIL. */
+int rung_arguments_join(const struct rung_arguments *given, struct status *status);
+
+/* The parts of it: the rung, or NULL with a ValueError; a block and params, put into *call. */
+const struct rung *rung_from_name(const char *name);
+int rung_choices_from(const struct rung *rung, int block, PyObject *params, struct rung_call *call);
+
+/* A contiguous ndarray or a DeviceArray as an operand; anything else is a TypeError. */
+int rung_operand(struct module_state *state, PyObject *object, const char *what, struct operand *operand);
+
+#endif

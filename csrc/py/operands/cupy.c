@@ -1,0 +1,278 @@
+/* CuPy's arrays by their attributes, 0.3 us an array where __cuda_array_interface__ makes a dict of it in 2.
+ *
+ * Only what is plain goes this way: a cupy.ndarray itself, C-contiguous and aligned, with elements. All else, and
+ * whatever surprises here, is left to operand_device.c, which says what is wrong with it. */
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "gpu/device.h"
+#include "py/calls/arguments.h"
+#include "py/operands/descriptor.h"
+#include "py/operands/operand_from.h"
+
+#define KIND_CAPSULE "vecadd.cupy_kind"
+
+/* Of cupy.ndarray, from PTR on of the MemoryPointer that DATA gives, from BEGIN on of the memory that MEM gives. */
+enum attribute { CONTIGUOUS, DTYPE, NDIM, SIZE, SHAPE, DATA, PTR, MEM, BEGIN, BYTES, DEVICE, ATTRIBUTES };
+
+static const enum name attribute_name[ATTRIBUTES] = {
+    [CONTIGUOUS] = NAME_C_CONTIGUOUS,
+    [DTYPE] = NAME_DTYPE,
+    [NDIM] = NAME_NDIM,
+    [SIZE] = NAME_SIZE,
+    [SHAPE] = NAME_SHAPE,
+    [DATA] = NAME_DATA,
+    [PTR] = NAME_PTR,
+    [MEM] = NAME_MEM,
+    [BEGIN] = NAME_PTR,
+    [BYTES] = NAME_SIZE,
+    [DEVICE] = NAME_DEVICE_ID,
+};
+
+struct cupy_kind {
+    PyObject *type, *library,
+        *current_stream; /* cupy.ndarray, its vecadd._foreign.Library, get_current_stream: owned */
+    PyObject *pooled;    /* the type of memory from CuPy's own pool, owned; None: there is none */
+    struct descriptor attribute[ATTRIBUTES];
+};
+
+static void
+kind_free(PyObject *capsule)
+{
+    struct cupy_kind *kind = PyCapsule_GetPointer(capsule, KIND_CAPSULE);
+    Py_XDECREF(kind->type);
+    Py_XDECREF(kind->library);
+    Py_XDECREF(kind->current_stream);
+    Py_XDECREF(kind->pooled);
+    for (int i = 0; i < ATTRIBUTES; i++)
+        descriptor_clear(&kind->attribute[i]);
+    PyMem_Free(kind);
+}
+
+static int
+find_attributes(const struct module_state *state, PyObject *array, struct cupy_kind *kind)
+{
+    PyObject *data = PyObject_GetAttr(array, state->names[NAME_DATA]);
+    if (!data)
+        return -1;
+    for (int i = 0; i < ATTRIBUTES; i++) {
+        PyObject *type = i < PTR ? kind->type : i < BEGIN ? (PyObject *)Py_TYPE(data) : kind->pooled;
+        kind->attribute[i] = descriptor_find(type, state->names[attribute_name[i]]);
+    }
+    Py_DECREF(data);
+    return 0;
+}
+
+/* Has the kind used from now on, unless another thread has met CuPy meanwhile: readers hold no reference to theirs. */
+static void
+keep_kind(struct module_state *state, const struct cupy_kind *kind, PyObject *capsule)
+{
+    PyObject *nothing = NULL;
+    if (atomic_compare_exchange_strong(&state->cupy_owner, &nothing, capsule)) {
+        Py_INCREF(capsule);
+        atomic_store(&state->cupy, kind);
+    }
+}
+
+int
+cupy_learn(struct module_state *state, PyObject *object, PyObject *library)
+{
+    if (state->cupy)
+        return 0;
+    struct cupy_kind *kind = PyMem_Calloc(1, sizeof *kind);
+    PyObject *capsule = kind ? PyCapsule_New(kind, KIND_CAPSULE, kind_free) : NULL;
+    if (!capsule) {
+        PyMem_Free(kind);
+        return kind ? -1 : (PyErr_NoMemory(), -1);
+    }
+    int result = -1;
+    kind->library = Py_NewRef(library);
+    kind->type = PyObject_GetAttrString(library, "array_type");
+    kind->current_stream = kind->type ? PyObject_GetAttrString(library, "stream_of") : NULL;
+    kind->pooled = kind->current_stream ? PyObject_GetAttrString(library, "pooled_type") : NULL;
+    if (!kind->pooled)
+        goto done;
+    result = 0;
+    if (kind->type == (PyObject *)Py_TYPE(object) && find_attributes(state, object, kind) == 0)
+        keep_kind(state, kind, capsule);
+    PyErr_Clear(); /* arrays without data: none of the CuPy that is known here */
+done:
+    Py_DECREF(capsule);
+    return result;
+}
+
+/* The number that `value`, a reference that is taken, is; false where it is none. */
+static bool
+take_number(PyObject *value, size_t *number)
+{
+    *number = value ? PyLong_AsSize_t(value) : 0;
+    Py_XDECREF(value);
+    return *number != (size_t)-1 && (*number || !PyErr_Occurred());
+}
+
+static bool
+is_contiguous(const struct cupy_kind *kind, PyObject *array)
+{
+    PyObject *flag = descriptor_get(&kind->attribute[CONTIGUOUS], array);
+    const bool contiguous = flag && Py_IsTrue(flag);
+    Py_XDECREF(flag);
+    return contiguous;
+}
+
+static bool
+read_dtype(struct module_state *state, PyObject *array, struct operand *operand)
+{
+    PyObject *dtype = descriptor_get(&state->cupy->attribute[DTYPE], array);
+    const int found = dtype && PyArray_DescrCheck(dtype) ? dtype_of_descr(state, (PyArray_Descr *)dtype) : -1;
+    Py_XDECREF(dtype);
+    operand->dtype = (enum dtype)found;
+    return found >= 0;
+}
+
+static bool
+read_extents(const struct cupy_kind *kind, PyObject *array, int ndim, Py_ssize_t *extents)
+{
+    PyObject *shape = descriptor_get(&kind->attribute[SHAPE], array);
+    const bool found = shape && PyTuple_CheckExact(shape) && PyTuple_Size(shape) == ndim;
+    for (int i = 0; found && i < ndim; i++)
+        extents[i] = PyLong_AsSsize_t(PyTuple_GetItem(shape, i));
+    Py_XDECREF(shape);
+    return found;
+}
+
+/* CuPy makes the tuple that `shape` is of a list that it makes of a vector: of one dimension the size says as much in
+ * half the time. */
+static bool
+read_shape(const struct cupy_kind *kind, PyObject *array, struct device_operand *result)
+{
+    size_t ndim, size;
+    if (!take_number(descriptor_get(&kind->attribute[NDIM], array), &ndim) || ndim > MAX_DIMENSIONS ||
+        !take_number(descriptor_get(&kind->attribute[SIZE], array), &size))
+        return false;
+    size_t product = size;
+    if (ndim == 1)
+        result->extents[0] = (Py_ssize_t)size;
+    else if (read_extents(kind, array, (int)ndim, result->extents)) {
+        product = 1;
+        for (size_t i = 0; i < ndim; i++)
+            if (result->extents[i] < 1 || __builtin_mul_overflow(product, (size_t)result->extents[i], &product))
+                return false;
+    } else
+        return false;
+    result->ndim = (int)ndim;
+    result->shape = result->extents;
+    result->strides = NULL;
+    result->operand.size = size;
+    return size == product && size >= 1 && size <= (size_t)PY_SSIZE_T_MAX / dtype_table[result->operand.dtype].itemsize;
+}
+
+/* A block of CuPy's pool is an allocation of its own, so that the driver would be asked for each array of a list, and
+ * it takes longer to find one of thousands: the pool knows where its block is. Other memory is another library's word.
+ */
+static void
+know_block(const struct cupy_kind *kind, PyObject *data, struct device_range *known)
+{
+    PyObject *memory = descriptor_get(&kind->attribute[MEM], data);
+    size_t begin, bytes, device;
+    if (memory && (PyObject *)Py_TYPE(memory) == kind->pooled &&
+        take_number(descriptor_get(&kind->attribute[BEGIN], memory), &begin) &&
+        take_number(descriptor_get(&kind->attribute[BYTES], memory), &bytes) &&
+        take_number(descriptor_get(&kind->attribute[DEVICE], memory), &device) && begin && device < INT_MAX)
+        *known = (struct device_range){begin, begin + bytes, (int)device};
+    Py_XDECREF(memory);
+    PyErr_Clear();
+}
+
+/* `known`: where the array before lay, and then this one, where that is known; NULL: it is not asked. */
+static bool
+read_data(const struct cupy_kind *kind, PyObject *array, struct device_range *known, struct operand *operand)
+{
+    PyObject *data = descriptor_get(&kind->attribute[DATA], array);
+    size_t address;
+    const bool found = data && take_number(descriptor_get(&kind->attribute[PTR], data), &address);
+    if (found && known && (address < known->begin || address >= known->end))
+        know_block(kind, data, known);
+    Py_XDECREF(data);
+    if (!found || address % lane_size[dtype_table[operand->dtype].lane] != 0)
+        return false;
+    operand->data = (void *)(uintptr_t)address;
+    return address != 0;
+}
+
+/* CuPy's stream of this thread. */
+static bool
+read_stream(const struct module_state *state, struct known_stream *known, struct operand *operand)
+{
+    if (known->device == operand->device + 1) {
+        operand->stream = known->stream;
+        return true;
+    }
+    PyObject *device = PyLong_FromLong(operand->device);
+    PyObject *stream = device ? PyObject_CallFunctionObjArgs(state->cupy->current_stream, device, NULL) : NULL;
+    size_t handle;
+    const bool found = stream && take_number(PyObject_GetAttr(stream, state->names[NAME_PTR]), &handle);
+    Py_XDECREF(stream);
+    Py_XDECREF(device);
+    if (!found)
+        return false;
+    operand->stream = handle == 1 ? NULL : (void *)(uintptr_t)handle; /* the legacy default stream's two spellings */
+    *known = (struct known_stream){operand->device + 1, operand->stream};
+    return true;
+}
+
+int
+cupy_operand_from(struct module_state *state, PyObject *object, enum role role, struct operand_reader *reader,
+                  struct device_operand *result)
+{
+    const struct cupy_kind *kind = state->cupy;
+    if (!kind || (PyObject *)Py_TYPE(object) != kind->type)
+        return 0;
+    struct operand *operand = &result->operand;
+    struct status status;
+    *operand = (struct operand){
+        .place = PLACE_DEVICE, .device = -1, .writable = true, .has_stream = true, .stream_kind = STREAM_CURRENT};
+    if (!is_contiguous(kind, object) || !read_dtype(state, object, operand) || !read_shape(kind, object, result) ||
+        !read_data(kind, object, &reader->range[role], operand) ||
+        device_check_pointer_near(operand->data, operand->size * dtype_table[operand->dtype].itemsize, role_name[role],
+                                  &reader->range[role], &operand->device, &status) < 0 ||
+        !read_stream(state, &reader->cupy_stream, operand)) {
+        PyErr_Clear(); /* whatever it is, operand_device.c meets it again */
+        return 0;
+    }
+    result->exported = Py_NewRef(object);
+    result->library = Py_NewRef(kind->library);
+    return 1;
+}
+
+PyObject *
+cupy_empty_like(struct module_state *state, const struct device_operand *like, struct device_operand *result)
+{
+    const struct cupy_kind *kind = state->cupy;
+    struct status status;
+    int device;
+    if (!kind || !like->exported || (PyObject *)Py_TYPE(like->exported) != kind->type || like->strides ||
+        device_current(&device, &status) < 0 || device != like->operand.device)
+        return NULL;
+    PyObject *shape = descriptor_get(&kind->attribute[SHAPE], like->exported);
+    PyObject *dtype = shape ? descriptor_get(&kind->attribute[DTYPE], like->exported) : NULL;
+    PyObject *made = dtype ? PyObject_CallFunctionObjArgs(kind->type, shape, dtype, NULL) : NULL;
+    Py_XDECREF(shape);
+    Py_XDECREF(dtype);
+    if (made && (PyObject *)Py_TYPE(made) == kind->type) {
+        /* What was asked for is known; only the pointer is new. */
+        *result = *like;
+        for (int i = 0; i < like->ndim; i++)
+            result->extents[i] = like->shape[i];
+        result->shape = result->extents;
+        result->operand.writable = true;
+        if (read_data(kind, made, NULL, &result->operand)) {
+            result->exported = Py_NewRef(made);
+            result->library = Py_NewRef(like->library);
+            return made;
+        }
+    }
+    Py_XDECREF(made);
+    PyErr_Clear(); /* vecadd._foreign makes one, or says in CuPy's words why there is none */
+    return NULL;
+}

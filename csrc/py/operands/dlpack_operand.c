@@ -1,0 +1,146 @@
+/* Device arrays as operands: what gives its memory away by DLPack and by nothing else, JAX's arrays above all. */
+#include <stdint.h>
+
+#include "gpu/device.h"
+#include "gpu/stream.h"
+#include "py/base/errors.h"
+#include "py/calls/arguments.h"
+#include "py/operands/dlpack_import.h"
+#include "py/operands/operand_from.h"
+
+static bool
+is_of_cuda(int32_t type)
+{
+    return type == DL_CUDA || type == DL_CUDA_HOST || type == DL_CUDA_MANAGED;
+}
+
+static int
+read_dtype(const struct dl_tensor *tensor, const char *what, struct operand *operand)
+{
+    if (dtype_of_dl_type(tensor->dtype, &operand->dtype))
+        return 0;
+    PyObject *given = PyUnicode_FromFormat("of DLPack's type code %d, %d bits, %d lanes", (int)tensor->dtype.code,
+                                           (int)tensor->dtype.bits, (int)tensor->dtype.lanes);
+    if (given)
+        dtype_refuse(what, given);
+    Py_XDECREF(given);
+    return -1;
+}
+
+static int
+read_shape(const struct dl_tensor *tensor, const char *what, struct device_operand *result)
+{
+    if (tensor->ndim < 0 || tensor->ndim > MAX_DIMENSIONS || (tensor->ndim > 0 && !tensor->shape)) {
+        PyErr_Format(PyExc_ValueError, "%s: its DLPack tensor has %d dimensions, %s; an array has up to %d", what,
+                     (int)tensor->ndim, tensor->shape ? "and a shape" : "and no shape", MAX_DIMENSIONS);
+        return -1;
+    }
+    result->ndim = tensor->ndim;
+    for (int i = 0; i < tensor->ndim; i++)
+        result->extents[i] = tensor->shape[i];
+    return device_operand_measure(what, result);
+}
+
+/* The tensor's are counted in elements, and need not be there in C order. */
+static int
+read_strides(const struct dl_tensor *tensor, const char *what, struct device_operand *result)
+{
+    const Py_ssize_t itemsize = (Py_ssize_t)dtype_table[result->operand.dtype].itemsize;
+    result->strides = NULL;
+    if (!tensor->strides || result->operand.size == 0)
+        return 0;
+    for (int i = 0; i < result->ndim; i++)
+        if (__builtin_mul_overflow(tensor->strides[i], itemsize, &result->steps[i])) {
+            PyErr_Format(PyExc_ValueError, "%s: its stride of %lld elements passes the end of the address space", what,
+                         (long long)tensor->strides[i]);
+            return -1;
+        }
+    device_operand_set_strides(result, result->steps);
+    return 0;
+}
+
+static int
+read_data(struct module_state *state, const struct dl_tensor *tensor, const char *what, struct device_operand *result)
+{
+    struct operand *operand = &result->operand;
+    if (operand->size == 0)
+        return 0;
+    if (!tensor->data) {
+        PyErr_Format(PyExc_ValueError, "%s: a null pointer for %zu elements", what, operand->size);
+        return -1;
+    }
+    operand->data = (char *)tensor->data + tensor->byte_offset;
+    if ((uintptr_t)operand->data % lane_size[dtype_table[operand->dtype].lane]) {
+        PyErr_Format(PyExc_ValueError, "%s: its pointer %p is not aligned to its elements", what, operand->data);
+        return -1;
+    }
+    struct device_range unknown = {0};
+    return device_operand_locate(state, what, &unknown, result);
+}
+
+/* To start a device waits while a stream's queue is full, perhaps for a host function of CuPy's that wants the GIL. */
+static int
+start_device(int device, struct status *status)
+{
+    if (device_is_started(device))
+        return 0;
+    PyThreadState *released = PyEval_SaveThread();
+    int failed = device_start(device, status);
+    PyEval_RestoreThread(released);
+    return failed;
+}
+
+/* dlpack_import with the tensor's device current: of a stream it gets a handle alone, and the legacy default stream's
+ * is every device's. */
+static int
+import_on(struct module_state *state, int device, PyObject *object, const char *what, void *stream,
+          struct dlpack_import *import)
+{
+    struct status status;
+    bool captures;
+    int previous;
+    if (start_device(device, &status) < 0 || stream_captures(stream, &captures, &status) < 0 ||
+        device_make_current(device, &previous, &status) < 0) {
+        status_raise(state, &status);
+        return -1;
+    }
+    /* A capture ends when its stream is to wait for work outside: JAX, told no stream, leaves the order to the caller.
+     */
+    int result = dlpack_import(state, object, what, !captures, stream, import);
+    device_make_current_again(previous, device);
+    return result;
+}
+
+int
+dlpack_operand_from(struct module_state *state, PyObject *object, const char *what, void *stream,
+                    struct device_operand *result)
+{
+    struct dl_device device;
+    struct dlpack_import import;
+    int found = dlpack_device_of(state, object, what, &device);
+    if (found <= 0)
+        return found;
+    if (!is_of_cuda(device.type))
+        return 0;
+    bool ordered = device.type != DL_CUDA_HOST; /* what the host writes is there */
+    if ((ordered ? import_on(state, device.id, object, what, stream, &import)
+                 : dlpack_import(state, object, what, false, NULL, &import)) < 0)
+        return -1;
+    result->operand = (struct operand){.place = PLACE_DEVICE,
+                                       .device = -1,
+                                       .writable = import.writable,
+                                       .has_stream = ordered,
+                                       .stream = stream,
+                                       .stream_kind = STREAM_HOME};
+    if (read_dtype(import.tensor, what, &result->operand) < 0 || read_shape(import.tensor, what, result) < 0 ||
+        read_strides(import.tensor, what, result) < 0 || read_data(state, import.tensor, what, result) < 0) {
+        Py_DECREF(import.owner);
+        return -1;
+    }
+    if (result->operand.device < 0 && ordered)
+        result->operand.device = device.id; /* no element tells: JAX leaves its last GPU current, not the tensor's */
+    Py_XDECREF(result->exported);
+    result->exported = import.owner;
+    result->lent = true;
+    return 1;
+}

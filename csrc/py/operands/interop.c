@@ -1,0 +1,202 @@
+#include "py/operands/interop.h"
+
+#include <stdatomic.h>
+
+#include "gpu/stream.h"
+#include "py/calls/arguments.h"
+
+/* Borrowed: the module's state keeps it. */
+static PyObject *
+library_of_function(struct module_state *state)
+{
+    PyObject *known = state->library_of;
+    if (known)
+        return known;
+    PyObject *module = PyImport_ImportModule("vecadd._foreign");
+    PyObject *function = module ? PyObject_GetAttrString(module, "library_of") : NULL;
+    Py_XDECREF(module);
+    if (function && !atomic_compare_exchange_strong(&state->library_of, &known, function)) {
+        Py_DECREF(function);
+        return known;
+    }
+    return function;
+}
+
+/* Objects that cannot be device arrays, told without a look at their attributes: they are the usual companions of an
+ * ndarray, on their way to numpy.add. */
+static bool
+plainly_on_host(PyObject *object)
+{
+    return PyArray_Check(object) || PyArray_IsAnyScalar(object) || PyList_Check(object) || PyTuple_Check(object);
+}
+
+int
+foreign_library(struct module_state *state, PyObject *object, PyObject **library)
+{
+    PyObject *library_of = library_of_function(state);
+    *library = library_of ? PyObject_CallFunctionObjArgs(library_of, (PyObject *)Py_TYPE(object), NULL) : NULL;
+    if (!*library)
+        return -1;
+    if (Py_IsNone(*library))
+        Py_CLEAR(*library);
+    return 0;
+}
+
+int
+foreign_is_operand(struct module_state *state, PyObject *object)
+{
+    static const enum name exports[] = {NAME_CUDA_ARRAY_INTERFACE, NAME_DLPACK_DEVICE};
+    PyObject *library, *export;
+    if (plainly_on_host(object))
+        return 1;
+    if (foreign_library(state, object, &library) < 0)
+        return -1;
+    int found = library != NULL;
+    Py_XDECREF(library);
+    for (size_t i = 0; i < sizeof exports / sizeof *exports && found == 0; i++)
+        if ((found = optional_attribute(object, state->names[exports[i]], &export)) > 0)
+            Py_DECREF(export);
+    return found;
+}
+
+int
+foreign_export(struct module_state *state, PyObject *object, bool writing, PyObject **library, PyObject **exported)
+{
+    *library = *exported = NULL;
+    if (plainly_on_host(object))
+        return 0;
+    if (foreign_library(state, object, library) < 0)
+        return -1;
+    if (!*library) {
+        /* NumPy's protocol goes first for everybody whom we do not know: it says how the object wants to be added. */
+        if (PyObject_HasAttr((PyObject *)Py_TYPE(object), state->names[NAME_ARRAY_UFUNC]))
+            return 0;
+        *exported = Py_NewRef(object);
+        return 1;
+    }
+    *exported = PyObject_CallMethod(*library, "export", "OO", object, writing ? Py_True : Py_False);
+    if (*exported && !Py_IsNone(*exported))
+        return 1;
+    int result = *exported ? 0 : -1;
+    Py_CLEAR(*exported);
+    Py_CLEAR(*library);
+    return result;
+}
+
+int
+foreign_current_stream(PyObject *library, int device, void **stream)
+{
+    if (!library)
+        return 0;
+    PyObject *handle = PyObject_CallMethod(library, "current_stream", "i", device);
+    if (!handle)
+        return -1;
+    int result = Py_IsNone(handle) ? 0 : stream_from_handle(handle, "the current stream", stream) < 0 ? -1 : 1;
+    Py_DECREF(handle);
+    return result;
+}
+
+int
+foreign_says(PyObject *library, const char *flag)
+{
+    PyObject *answer = library ? PyObject_GetAttrString(library, flag) : Py_NewRef(Py_False);
+    int result = answer ? PyObject_IsTrue(answer) : -1;
+    Py_XDECREF(answer);
+    return result;
+}
+
+int
+foreign_order(PyObject *library, enum order_rule *rule)
+{
+    const int in_c_order = foreign_says(library, "sums_in_c_order");
+    const int by_first = in_c_order == 0 ? foreign_says(library, "sums_as_first") : 0;
+    *rule = in_c_order ? ORDER_C : by_first ? ORDER_TORCH : ORDER_NUMPY;
+    return in_c_order < 0 || by_first < 0 ? -1 : 0;
+}
+
+PyObject *
+foreign_result_dtype(PyObject *library, PyObject *a, PyObject *b)
+{
+    return PyObject_CallMethod(library, "result_dtype", "OO", a, b);
+}
+
+PyObject *
+foreign_empty_like(PyObject *library, PyObject *exported, PyObject *stream, PyObject *shape, const char *dtype,
+                   PyObject *axes)
+{
+    stream = stream ? stream : Py_None;
+    if (!shape)
+        return PyObject_CallMethod(library, "empty_like", "OO", exported, stream);
+    return PyObject_CallMethod(library, "empty_like", "OOOsO", exported, stream, shape, dtype, axes);
+}
+
+/* Python's own numbers, which every library adds to its arrays by its own rules. */
+static bool
+is_number(PyObject *object)
+{
+    return PyLong_Check(object) || PyFloat_CheckExact(object) || PyComplex_CheckExact(object);
+}
+
+int
+foreign_host_library(struct module_state *state, PyObject *const objects[ROLE_COUNT], PyObject **library)
+{
+    *library = NULL;
+    for (int role = 0; role < ROLE_COUNT; role++) {
+        PyObject *found, *object = objects[role];
+        if (!object || (role != ROLE_OUT && is_number(object)))
+            continue;
+        if (plainly_on_host(object))
+            goto none;
+        if (foreign_library(state, object, &found) < 0)
+            goto failed;
+        if (!found || (*library && found != *library)) {
+            Py_XDECREF(found);
+            goto none;
+        }
+        Py_XDECREF(*library);
+        *library = found;
+    }
+    int has_host_arrays = foreign_says(*library, "has_host_arrays");
+    if (has_host_arrays > 0)
+        return 1;
+    if (has_host_arrays < 0)
+        goto failed;
+none:
+    Py_CLEAR(*library);
+    return 0;
+failed:
+    Py_CLEAR(*library);
+    return -1;
+}
+
+int
+foreign_record_stream(PyObject *library, PyObject *exported, void *stream)
+{
+    int wants = foreign_says(library, "records_streams");
+    if (wants <= 0)
+        return wants;
+    PyObject *handle = PyLong_FromVoidPtr(stream_of_all_threads(stream)); /* it is used when the memory is freed */
+    PyObject *done = handle ? PyObject_CallMethod(library, "record_stream", "OO", exported, handle) : NULL;
+    Py_XDECREF(handle);
+    Py_XDECREF(done);
+    return done ? 0 : -1;
+}
+
+int
+foreign_written(PyObject *count_writes, PyObject *arrays)
+{
+    PyObject *done = arrays ? PyObject_CallFunctionObjArgs(count_writes, arrays, NULL) : NULL;
+    Py_XDECREF(done);
+    return done ? 0 : -1;
+}
+
+PyObject *
+foreign_adopt(PyObject *library, PyObject *sum)
+{
+    int adopts = foreign_says(library, "adopts");
+    if (adopts == 0)
+        return sum;
+    PyObject *adopted = adopts > 0 ? PyObject_CallMethod(library, "adopt", "O", sum) : NULL;
+    Py_DECREF(sum);
+    return adopted;
+}

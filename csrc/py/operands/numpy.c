@@ -1,0 +1,184 @@
+/* NumPy arrays as operands: which of them our own adders take, and what they are then. */
+#include "base/addition.h"
+#include "gpu/batch.h"
+#include "py/operands/operand_from.h"
+
+/* One more than the dtype, 0 for what we do not add. */
+static const unsigned char dtype_of_type_num[NPY_NTYPES_LEGACY] = {
+    [NPY_BOOL] = DTYPE_BOOL + 1,
+    [NPY_BYTE] = DTYPE_INT8 + 1,
+    [NPY_UBYTE] = DTYPE_UINT8 + 1,
+    [NPY_SHORT] = DTYPE_INT16 + 1,
+    [NPY_USHORT] = DTYPE_UINT16 + 1,
+    [NPY_INT] = DTYPE_INT32 + 1,
+    [NPY_UINT] = DTYPE_UINT32 + 1,
+    [NPY_LONG] = (sizeof(long) == 8 ? DTYPE_INT64 : DTYPE_INT32) + 1,
+    [NPY_ULONG] = (sizeof(long) == 8 ? DTYPE_UINT64 : DTYPE_UINT32) + 1,
+    [NPY_LONGLONG] = DTYPE_INT64 + 1,
+    [NPY_ULONGLONG] = DTYPE_UINT64 + 1,
+    [NPY_HALF] = DTYPE_FLOAT16 + 1,
+    [NPY_FLOAT] = DTYPE_FLOAT32 + 1,
+    [NPY_DOUBLE] = DTYPE_FLOAT64 + 1,
+    [NPY_CFLOAT] = DTYPE_COMPLEX64 + 1,
+    [NPY_CDOUBLE] = DTYPE_COMPLEX128 + 1,
+};
+
+static const int type_num_of_dtype[DTYPE_COUNT] = {
+    [DTYPE_BOOL] = NPY_BOOL,           [DTYPE_INT8] = NPY_INT8,
+    [DTYPE_INT16] = NPY_INT16,         [DTYPE_INT32] = NPY_INT32,
+    [DTYPE_INT64] = NPY_INT64,         [DTYPE_UINT8] = NPY_UINT8,
+    [DTYPE_UINT16] = NPY_UINT16,       [DTYPE_UINT32] = NPY_UINT32,
+    [DTYPE_UINT64] = NPY_UINT64,       [DTYPE_FLOAT16] = NPY_FLOAT16,
+    [DTYPE_FLOAT32] = NPY_FLOAT32,     [DTYPE_FLOAT64] = NPY_FLOAT64,
+    [DTYPE_COMPLEX64] = NPY_COMPLEX64, [DTYPE_COMPLEX128] = NPY_COMPLEX128,
+};
+
+enum { CONTIGUOUS = NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS }; /* of either order: any of the flags */
+
+const char *const role_name[ROLE_COUNT] = {[ROLE_A] = "a", [ROLE_B] = "b", [ROLE_OUT] = "out"};
+
+/* ml_dtypes registers bfloat16 with NumPy when it is imported; its number is not known before, and never changes
+ * after. Returns 0 until then: we do not import it, because whoever has such an array has done so. */
+static int
+bfloat16_type_num(struct module_state *state)
+{
+    int known = state->bfloat16_type_num;
+    if (known)
+        return known;
+    PyObject *name = PyUnicode_FromString("ml_dtypes");
+    PyObject *ml_dtypes = name ? PyImport_GetModule(name) : NULL;
+    PyObject *scalar_type = ml_dtypes ? PyObject_GetAttrString(ml_dtypes, "bfloat16") : NULL;
+    PyArray_Descr *descr = NULL;
+    if (scalar_type && PyArray_DescrConverter(scalar_type, &descr) && descr->type_num >= NPY_USERDEF)
+        state->bfloat16_type_num = known = descr->type_num;
+    PyErr_Clear();
+    Py_XDECREF((PyObject *)descr);
+    Py_XDECREF(scalar_type);
+    Py_XDECREF(ml_dtypes);
+    Py_XDECREF(name);
+    return known;
+}
+
+int
+dtype_of_descr(struct module_state *state, PyArray_Descr *descr)
+{
+    int type_num = descr->type_num;
+    if (!PyArray_ISNBO(descr->byteorder) || PyDataType_METADATA(descr))
+        return -1;
+    if (type_num >= 0 && type_num < NPY_NTYPES_LEGACY)
+        return (int)dtype_of_type_num[type_num] - 1;
+    return type_num >= NPY_USERDEF && type_num == bfloat16_type_num(state) ? DTYPE_BFLOAT16 : -1;
+}
+
+PyArray_Descr *
+dtype_descr(struct module_state *state, enum dtype dtype)
+{
+    int type_num = dtype == DTYPE_BFLOAT16 ? bfloat16_type_num(state) : type_num_of_dtype[dtype];
+    if (dtype == DTYPE_BFLOAT16 && !type_num) {
+        PyErr_SetString(PyExc_RuntimeError, "NumPy knows bfloat16 through ml_dtypes only: import ml_dtypes first");
+        return NULL;
+    }
+    return PyArray_DescrFromType(type_num);
+}
+
+void *
+dtype_refuse(const char *what, PyObject *given)
+{
+    char names[256];
+    size_t length = 0;
+    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++)
+        length += (size_t)PyOS_snprintf(names + length, sizeof names - length, "%s%s", dtype ? ", " : "",
+                                        dtype_table[dtype].name);
+    PyErr_Format(PyExc_TypeError, "%s has dtype %S; vecadd takes %s in native byte order", what, given, names);
+    return NULL;
+}
+
+bool
+written_silently(PyArrayObject *array)
+{
+    const int flags = PyArray_FLAGS(array);
+    return flags & NPY_ARRAY_WRITEABLE && flags >= 0; /* the sign is NPY_ARRAY_WARN_ON_WRITE, which no header has */
+}
+
+/* Why numpy.add has to look after `out`; NULL where it need not. */
+static const char *
+out_refusal(const struct operand operands[ROLE_COUNT])
+{
+    const struct operand *a = &operands[ROLE_A], *b = &operands[ROLE_B], *c = &operands[ROLE_OUT];
+    size_t bytes = c->size * dtype_table[c->dtype].itemsize;
+    if (!c->writable)
+        return "out is read-only, or writing to it warns";
+    if (plan_overlaps_in_part(a->data, c->data, bytes) || plan_overlaps_in_part(b->data, c->data, bytes))
+        return "out overlaps an input in part";
+    return NULL;
+}
+
+/* What the array is, dtype aside. */
+static struct operand
+operand_of(PyArrayObject *array, int dtype)
+{
+    return (struct operand){.data = PyArray_DATA(array),
+                            .size = (size_t)PyArray_SIZE(array),
+                            .dtype = (enum dtype)dtype,
+                            .place = PLACE_HOST,
+                            .device = -1,
+                            .writable = written_silently(array)};
+}
+
+bool
+host_operand(struct module_state *state, PyArrayObject *array, struct operand *operand)
+{
+    int dtype = dtype_of_descr(state, PyArray_DESCR(array));
+    int flags = PyArray_FLAGS(array);
+    if (dtype < 0 || !(flags & NPY_ARRAY_ALIGNED) || !(flags & CONTIGUOUS))
+        return false;
+    *operand = operand_of(array, dtype);
+    return true;
+}
+
+const char *
+host_operands(struct module_state *state, PyObject *const objects[ROLE_COUNT], struct operand operands[ROLE_COUNT])
+{
+    int count = objects[ROLE_OUT] ? 3 : 2;
+    for (int role = 0; role < count; role++)
+        if (!PyArray_CheckExact(objects[role]))
+            return "an operand is not a plain ndarray";
+
+    PyArrayObject *first = (PyArrayObject *)objects[ROLE_A];
+    int dtype = dtype_of_descr(state, PyArray_DESCR(first));
+    if (dtype < 0)
+        return "its dtype is left to NumPy";
+    if (PyArray_NDIM(first) == 0)
+        return "the operands have no dimension";
+
+    int flags = PyArray_FLAGS(first);
+    operands[ROLE_A] = operands[ROLE_OUT] = operand_of(first, dtype);
+    operands[ROLE_OUT].data = NULL;
+    for (int role = 1; role < count; role++) {
+        PyArrayObject *array = (PyArrayObject *)objects[role];
+        if (PyArray_DESCR(array) != PyArray_DESCR(first) &&
+            (PyArray_TYPE(array) != PyArray_TYPE(first) || dtype_of_descr(state, PyArray_DESCR(array)) != dtype))
+            return "the dtypes differ";
+        if (PyArray_NDIM(array) != PyArray_NDIM(first) ||
+            !PyArray_CompareLists(PyArray_DIMS(array), PyArray_DIMS(first), PyArray_NDIM(first)))
+            return "the shapes differ";
+        flags &= PyArray_FLAGS(array);
+        operands[role] = operand_of(array, dtype);
+    }
+    if (!(flags & NPY_ARRAY_ALIGNED))
+        return "an operand is not aligned";
+    if (!(flags & CONTIGUOUS))
+        return "the operands are not contiguous in one order";
+    return objects[ROLE_OUT] ? out_refusal(operands) : NULL;
+}
+
+bool
+host_operands_are(struct module_state *state, PyObject *const objects[ROLE_COUNT], const struct batch_add *add)
+{
+    struct operand now[ROLE_COUNT];
+    if (host_operands(state, objects, now))
+        return false;
+    const struct dtype_row *dtype = &dtype_table[now[ROLE_A].dtype];
+    return now[ROLE_A].data == add->a && now[ROLE_B].data == add->b && now[ROLE_OUT].data == add->c &&
+           now[ROLE_A].size * dtype->lanes == add->n && dtype->lane == add->lane;
+}

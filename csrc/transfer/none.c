@@ -1,0 +1,42 @@
+/* This folder in a build without CUDA: its functions say so, or have nothing to do. */
+#include "transfer/transfer.h"
+
+/* The headers give the parameters; none is read here. */
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
+int
+transfer_add(const struct plan *plan, unsigned *fp_flags, struct status *status)
+{
+    *fp_flags = 0;
+    return status_no_cuda(status);
+}
+
+int
+hybrid_add(const struct plan *plan, unsigned *fp_flags, struct status *status)
+{
+    *fp_flags = 0;
+    return status_no_cuda(status);
+}
+
+void
+transfer_set_zero_copy(size_t most_bytes)
+{
+}
+
+bool
+transfer_memory_pinned(const void *memory, size_t bytes)
+{
+    return false;
+}
+
+size_t
+transfer_release(void)
+{
+    return 0;
+}
+
+struct transfer_counts
+transfer_counts(void)
+{
+    return (struct transfer_counts){0};
+}

@@ -1,0 +1,84 @@
+/* Host arrays through the GPU and back: chunks on streams, both directions of the link at once.
+ *
+ * Pinned operands are copied from where they lie, small ones read there by the kernel; ordinary memory goes through a
+ * ring of pinned slots that several threads fill and empty. */
+#ifndef VECADD_TRANSFER_TRANSFER_H
+#define VECADD_TRANSFER_TRANSFER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/addition.h"
+#include "base/status.h"
+
+enum transfer_step { TRANSFER_TO_DEVICE, TRANSFER_KERNEL, TRANSFER_TO_HOST };
+
+/* Is told of every copy and kernel, from several threads at once: before it is queued on `stream` (cudaStream_t), the
+ * one of slot number `slot`, and after, with what `before` returned. */
+struct transfer_observer {
+    size_t (*before)(void *context, enum transfer_step step, int slot, void *stream, size_t chunk);
+    void (*after)(void *context, size_t token, void *stream);
+    void *context;
+};
+
+enum transfer_way {
+    TRANSFER_BEST,      /* of those below, by where the operands lie and how long they are */
+    TRANSFER_COPIES,    /* never zero-copy */
+    TRANSFER_ZERO_COPY, /* at any size, where the operands are pinned */
+    TRANSFER_STAGED,    /* all through the ring, pinned operands too */
+};
+
+/* What only the ladder and the calibration ask for. */
+struct transfer_options {
+    enum transfer_way way;
+    int threads;                              /* that fill and empty the ring; 0: all there are */
+    bool eager;                               /* hybrid: the GPU takes chunks whether or not that pays: for tests */
+    const struct transfer_observer *observer; /* NULL: nobody asks */
+};
+
+/* What transfer_add returns besides 0 and -1: it failed and has written to c, which holds no sum now. */
+enum { TRANSFER_SPOILED = -2 };
+
+/* Runs ROUTE_TRANSFER and returns when the sum has arrived. *fp_flags as in plan_run. c overlaps a and b wholly or not
+ * at all. One transfer runs at a time a process; others wait. Returns 0, or with *status set -1, c as it was, or
+ * TRANSFER_SPOILED. */
+int transfer_add(const struct plan *plan, unsigned *fp_flags, struct status *status);
+
+/* The same with options; NULL: none. */
+int transfer_add_with(const struct plan *plan, const struct transfer_options *options, unsigned *fp_flags,
+                      struct status *status);
+
+/* Bytes of an operand below which the processor has added all before a GPU's first chunk is back: 8 MiB took 139 us
+ * with a GPU's help and 117 without, 16 MiB 148 and 120, 64 MiB 593 and 675. plan.c leaves those to the host. */
+enum { HYBRID_LEAST = 32 << 20 };
+
+/* Runs ROUTE_HYBRID, whose plan has the host's simd and schedule: processor and GPU take blocks from the two ends until
+ * they meet. Ordinary memory is the processor's alone. Returns as transfer_add does. */
+int hybrid_add(const struct plan *plan, unsigned *fp_flags, struct status *status);
+
+/* The same with options; NULL: none. */
+int hybrid_add_with(const struct plan *plan, const struct transfer_options *options, unsigned *fp_flags,
+                    struct status *status);
+
+/* No transfer of so many bytes an operand is cut into more chunks than this. */
+size_t transfer_most_chunks(size_t bytes);
+
+/* Pinned operands of at most so many bytes each go by zero-copy; routes.c sets it from the calibration. */
+void transfer_set_zero_copy(size_t most_bytes);
+
+/* Whether all of [memory, memory + bytes) is pinned, as one allocation or registration; false where the driver cannot
+ * say. For a process that uses CUDA. */
+bool transfer_memory_pinned(const void *memory, size_t bytes);
+
+/* Frees the ring, the slots and the streams, and returns the bytes of their page-locked memory; the next transfer makes
+ * new ones. A ring that a transfer in another thread works with stays. Waits for the work of every stream, so the
+ * caller holds no lock. */
+size_t transfer_release(void);
+
+/* The page-locked memory that the ring keeps from transfer to transfer: up to 2 * threads * 2 MiB. */
+struct transfer_counts {
+    size_t bytes, blocks;
+};
+struct transfer_counts transfer_counts(void);
+
+#endif

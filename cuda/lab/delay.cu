@@ -1,0 +1,19 @@
+/* Keeps a stream busy for a while, so that what is queued meanwhile runs back to back and CUDA events around it do not
+ * time the host's launches. */
+#include "cuda/kernels.h"
+#include "cuda/launch.cuh"
+#include "cuda/ptx.cuh"
+
+__global__ static void
+wait_cycles(int64_t cycles)
+{
+    const int64_t begin = cycle_counter();
+    while (cycle_counter() - begin < cycles)
+        ;
+}
+
+cudaError_t
+delay_launch(unsigned cycles, cudaStream_t stream)
+{
+    return launch(wait_cycles, 1, 1, stream, static_cast<int64_t>(cycles));
+}

@@ -1,0 +1,49 @@
+// single_thread: one thread walks the whole array. The program for a CPU, put on a GPU.
+//
+//   after    -
+//   changes  nothing yet: <<<1, 1>>>
+//   expects  latency, and nothing else: one addition in flight. Of 8 neighbouring float32 elements one waits for the
+//            memory (some 600 ns) and seven for the L1 (some 20 ns): 50 to 100 ns an element, where the memory of an
+//            H200 would allow 2.5 ps. The document saw 50.
+//   from     founding document 004
+//   try      vecadd bench ladder --rungs single_thread,single_block --sizes 2^16
+#include "cuda/lab/ladder/rung.cuh"
+
+template <typename Lane>
+__global__ static void
+single_thread_add(const typename Lane::element *a, const typename Lane::element *b, typename Lane::element *c,
+                  uint64_t n)
+{
+    for (uint64_t i = 0; i < n; ++i)
+        c[i] = add_elements<Lane>(a[i], b[i]);
+}
+
+static int
+single_thread_launch(const struct rung_call *call)
+{
+    return launch_blocks<WIDTH_LANES>(call, dim3(1), dim3(1),
+                                      [](auto lane) { return single_thread_add<decltype(lane)>; });
+}
+
+extern "C" const struct rung rung_single_thread = {
+    .name = "single_thread",
+    .kind = RUNG_DEVICE,
+    .after = nullptr,
+    .changes = "one thread walks all elements",
+    .tested = "double",
+    .lanes = WIDTH_LANES,
+    .family = FAMILY_KERNELS,
+    .load = "LDG.E",
+    .headline = false,
+    .sum = SUM_WRITTEN,
+    .bytes_per_element = 12,
+    .bytes_per_load = 4,
+    .loads_in_flight = 2,
+    .block = 1,
+    .blocks = 1,
+    .min_cc = 0,
+    .alignment = 0,
+    .params = {},
+    .launch = single_thread_launch,
+    .run = nullptr,
+};

@@ -1,0 +1,53 @@
+// single_block_chunked: one block, each thread with a contiguous run of its own, as one would share work among CPU
+// threads.
+//
+//   after    single_thread
+//   changes  256 threads, each with ceil(n / 256) neighbouring elements
+//   expects  neighbouring threads read addresses that are far apart: a warp's load takes 32 sectors of 32 bytes for
+//            128 bytes that are used at once, where 4 would do. The L1 saves what it can keep until the next element
+//            wants it.
+//   from     founding document 004, in words
+//   try      vecadd bench ladder --rungs single_block_chunked,single_block --sizes 2^20
+#include "cuda/lab/ladder/rung.cuh"
+
+enum { BLOCK = 256 };
+
+template <typename Lane>
+__global__ static void
+single_block_chunked_add(const typename Lane::element *a, const typename Lane::element *b, typename Lane::element *c,
+                         uint64_t n)
+{
+    const uint64_t run = (n + blockDim.x - 1) / blockDim.x, begin = threadIdx.x * run;
+    for (uint64_t i = begin; i < begin + run && i < n; ++i)
+        c[i] = add_elements<Lane>(a[i], b[i]);
+}
+
+static int
+single_block_chunked_launch(const struct rung_call *call)
+{
+    return launch_blocks<WIDTH_LANES>(call, dim3(1), dim3(block_of(call, BLOCK)),
+                                      [](auto lane) { return single_block_chunked_add<decltype(lane)>; });
+}
+
+extern "C" const struct rung rung_single_block_chunked = {
+    .name = "single_block_chunked",
+    .kind = RUNG_DEVICE,
+    .after = "single_thread",
+    .changes = "one block, a contiguous run for each thread",
+    .tested = "double",
+    .lanes = WIDTH_LANES,
+    .family = FAMILY_KERNELS,
+    .load = "LDG.E",
+    .headline = false,
+    .sum = SUM_WRITTEN,
+    .bytes_per_element = 12,
+    .bytes_per_load = 4,
+    .loads_in_flight = 2,
+    .block = BLOCK,
+    .blocks = 1,
+    .min_cc = 0,
+    .alignment = 0,
+    .params = {},
+    .launch = single_block_chunked_launch,
+    .run = nullptr,
+};

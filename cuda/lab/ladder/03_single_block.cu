@@ -1,0 +1,51 @@
+// single_block: one block whose threads stride through the array side by side.
+//
+//   after    single_block_chunked
+//   changes  thread t takes elements t, t + 256, ...: a warp's load is one burst. It accumulates, as its document
+//            does: c is read too, and 16 bytes an element move.
+//   expects  one multiprocessor's share of the bandwidth at most, and less by Little's law: 256 threads * 3 loads * 4
+//            bytes = 3 KiB in flight, every 600 ns: 5 GB/s
+//   from     founding document 004
+//   try      vecadd bench ladder --rungs single_block,grid_stride --sizes 2^20
+#include "cuda/lab/ladder/rung.cuh"
+
+enum { BLOCK = 256 };
+
+template <typename Lane>
+__global__ static void
+single_block_add(const typename Lane::element *a, const typename Lane::element *b, typename Lane::element *c,
+                 uint64_t n)
+{
+    for (uint64_t i = threadIdx.x; i < n; i += blockDim.x)
+        c[i] = add_elements<Lane>(c[i], add_elements<Lane>(a[i], b[i]));
+}
+
+static int
+single_block_launch(const struct rung_call *call)
+{
+    return launch_blocks<WIDTH_LANES>(call, dim3(1), dim3(block_of(call, BLOCK)),
+                                      [](auto lane) { return single_block_add<decltype(lane)>; });
+}
+
+extern "C" const struct rung rung_single_block = {
+    .name = "single_block",
+    .kind = RUNG_DEVICE,
+    .after = "single_block_chunked",
+    .changes = "threads side by side: coalesced; accumulates: 16 bytes an element",
+    .tested = "double",
+    .lanes = WIDTH_LANES,
+    .family = FAMILY_KERNELS,
+    .load = "LDG.E",
+    .headline = false,
+    .sum = SUM_ADDED,
+    .bytes_per_element = 16,
+    .bytes_per_load = 4,
+    .loads_in_flight = 3,
+    .block = BLOCK,
+    .blocks = 1,
+    .min_cc = 0,
+    .alignment = 0,
+    .params = {},
+    .launch = single_block_launch,
+    .run = nullptr,
+};

@@ -1,0 +1,56 @@
+// block_range: each block owns a contiguous range, its threads stride inside of it.
+//
+//   after    grid_stride
+//   changes  the range in place of the grid's stride; c is written and not read
+//   expects  no difference by bursts, which both keep whole, or by channels, which are interleaved every few hundred
+//            bytes. But c is no longer read: 4 blocks * 256 threads * 2 loads * 4 bytes are 8 KiB in flight on each
+//            multiprocessor for grid_stride's 12, and by Little's law the rate falls with them, to three quarters.
+//   from     founding document 004, in words
+//   try      vecadd bench ladder --rungs grid_stride,block_range
+#include "cuda/lab/ladder/rung.cuh"
+
+enum { BLOCK = 256 };
+
+template <typename Lane>
+__global__ static void
+block_range_add(const typename Lane::element *a, const typename Lane::element *b, typename Lane::element *c, uint64_t n)
+{
+    const uint64_t range = (n + gridDim.x - 1) / gridDim.x, begin = blockIdx.x * range;
+    const uint64_t end = begin + range < n ? begin + range : n;
+    for (uint64_t i = begin + threadIdx.x; i < end; i += blockDim.x)
+        c[i] = add_elements<Lane>(a[i], b[i]);
+}
+
+static int
+block_range_launch(const struct rung_call *call)
+{
+    unsigned count;
+    const cudaError_t error = multiprocessors(&count);
+    if (error != cudaSuccess)
+        return error;
+    return launch_blocks<LADDER_LANES>(call, dim3(count * call->params[0]), dim3(block_of(call, BLOCK)),
+                                       [](auto lane) { return block_range_add<decltype(lane)>; });
+}
+
+extern "C" const struct rung rung_block_range = {
+    .name = "block_range",
+    .kind = RUNG_DEVICE,
+    .after = "grid_stride",
+    .changes = "a contiguous range for each block",
+    .tested = "double",
+    .lanes = LADDER_LANES,
+    .family = FAMILY_KERNELS,
+    .load = "LDG.E",
+    .headline = false,
+    .sum = SUM_WRITTEN,
+    .bytes_per_element = 12,
+    .bytes_per_load = 4,
+    .loads_in_flight = 2,
+    .block = BLOCK,
+    .blocks = 0,
+    .min_cc = 0,
+    .alignment = 0,
+    .params = {{"blocks_per_sm", "blocks a multiprocessor", 1, 4, 64}},
+    .launch = block_range_launch,
+    .run = nullptr,
+};

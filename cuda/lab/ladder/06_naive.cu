@@ -1,0 +1,51 @@
+// naive: one lane a thread, and a bounds check. What everybody writes first.
+//
+//   after    block_range
+//   changes  as many threads as lanes: neighbouring threads read neighbouring addresses, so every burst is used whole
+//   expects  the memory's speed where there are lanes enough, less a quarter at 2^28 float32 on an H200 (931 us
+//            against 737 for 16-byte vectors): a thread has only two 4-byte loads in flight. Half the speed for
+//            float16.
+//   from     founding documents 000, 001, 002, 003, 004
+//   try      vecadd bench ladder --rungs naive,float4
+#include "cuda/lab/ladder/rung.cuh"
+
+enum { BLOCK = 256 };
+
+template <typename Lane>
+__global__ static void
+naive_add(const typename Lane::element *a, const typename Lane::element *b, typename Lane::element *c, uint64_t n)
+{
+    const uint64_t i = thread_number();
+    if (i < n)
+        c[i] = add_elements<Lane>(a[i], b[i]);
+}
+
+static int
+naive_launch(const struct rung_call *call)
+{
+    return launch_threads<ALL_LANES>(
+        call, BLOCK, [call](auto) { return call->n; }, [](auto lane) { return naive_add<decltype(lane)>; });
+}
+
+extern "C" const struct rung rung_naive = {
+    .name = "naive",
+    .kind = RUNG_DEVICE,
+    .after = "block_range",
+    .changes = "one element a thread, with a bounds check",
+    .tested = "double",
+    .lanes = ALL_LANES,
+    .family = FAMILY_KERNELS,
+    .load = "LDG.E",
+    .headline = true,
+    .sum = SUM_WRITTEN,
+    .bytes_per_element = 12,
+    .bytes_per_load = 4,
+    .loads_in_flight = 2,
+    .block = BLOCK,
+    .blocks = 0,
+    .min_cc = 0,
+    .alignment = 0,
+    .params = {},
+    .launch = naive_launch,
+    .run = nullptr,
+};

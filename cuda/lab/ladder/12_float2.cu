@@ -1,0 +1,59 @@
+// float2: one 8-byte load a thread in place of two 4-byte ones.
+//
+//   after    unroll4
+//   changes  a thread owns one 8-byte vector; the n % V lanes left over go one to a thread of the same launch
+//   expects  32 KiB in flight an SM, as unroll2 has, by half of its instructions
+//   from     founding document 003
+//   try      vecadd bench ladder --rungs unroll2,float2,float4
+#include "cuda/lab/ladder/rung.cuh"
+
+enum { BLOCK = 256 };
+
+template <typename Lane>
+__global__ static void
+float2_add(const typename Lane::element *a, const typename Lane::element *b, typename Lane::element *c, uint64_t n)
+{
+    using vector = vector_of<Lane, 8>;
+    const uint64_t i = thread_number(), vectors = n / vector::size;
+    if (i < vectors) {
+        const vector x = reinterpret_cast<const vector *>(a)[i], y = reinterpret_cast<const vector *>(b)[i];
+        reinterpret_cast<vector *>(c)[i] = add_vectors<Lane>(x, y);
+        return;
+    }
+    const uint64_t tail = vectors * vector::size + (i - vectors);
+    if (tail < n)
+        c[tail] = add_elements<Lane>(a[tail], b[tail]);
+}
+
+static int
+float2_launch(const struct rung_call *call)
+{
+    const auto threads = [call](auto lane) {
+        const uint64_t size = vector_of<decltype(lane), 8>::size;
+        return call->n / size + call->n % size;
+    };
+    return launch_threads<LADDER_LANES>(call, BLOCK, threads, [](auto lane) { return float2_add<decltype(lane)>; });
+}
+
+extern "C" const struct rung rung_float2 = {
+    .name = "float2",
+    .kind = RUNG_DEVICE,
+    .after = "unroll4",
+    .changes = "one 8-byte vector a thread",
+    .tested = "double",
+    .lanes = LADDER_LANES,
+    .family = FAMILY_KERNELS,
+    .load = "LDG.E.64",
+    .headline = false,
+    .sum = SUM_WRITTEN,
+    .bytes_per_element = 12,
+    .bytes_per_load = 8,
+    .loads_in_flight = 2,
+    .block = BLOCK,
+    .blocks = 0,
+    .min_cc = 0,
+    .alignment = 8,
+    .params = {},
+    .launch = float2_launch,
+    .run = nullptr,
+};

@@ -1,0 +1,142 @@
+// bulk_tensor_copy: bulk copies that know the array's shape.
+//
+//   after    bulk_copy
+//   changes  a and b are described to the copy engine once, by tensor maps: rows of up to 256 elements, the most that a
+//            box may have. A block orders one box of rows of each, and the hardware fills with zeros what of a box
+//            hangs over the last row: no size is computed in the kernel. A map's rows are whole, so that the elements
+//            after the last one, fewer than 256, are added from global memory. Shared memory is 128-byte aligned, a, b
+//            and c are 16-byte aligned, rows are multiples of 16 bytes.
+//   expects  what bulk_copy has: the same bytes by the same two instructions a block. What maps are for, a tile of a
+//            matrix with its edges in one instruction, is no use to an array of one dimension; encoding two of them
+//            takes the host some microseconds before the launch, which the event clock does not see.
+//   from     founding document 003, in a table
+//   try      vecadd bench ladder --rungs bulk_copy,bulk_tensor_copy
+#include <cudaTypedefs.h>
+
+#include "cuda/lab/ladder/rung.cuh"
+#include "cuda/ptx.cuh"
+
+enum { BLOCK = 256, TILES_AT = 128, BOX_MOST = 256, ENCODE_SINCE = 12000 };
+
+template <typename Lane>
+__global__ static void
+bulk_tensor_copy_add(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensorMap map_b,
+                     const typename Lane::element *a, const typename Lane::element *b, typename Lane::element *c,
+                     uint64_t n, uint64_t mapped, unsigned rows)
+{
+    using vector = vector_of<Lane>;
+    const uint64_t tile = static_cast<uint64_t>(blockDim.x) * vector::size, first = blockIdx.x * tile;
+    uint64_t *barrier = reinterpret_cast<uint64_t *>(shared_memory());
+    vector *x = reinterpret_cast<vector *>(shared_memory() + TILES_AT), *y = x + blockDim.x;
+
+    if (threadIdx.x == 0)
+        barrier_init(barrier, 1);
+    __syncthreads();
+    if (first < mapped) {
+        if (threadIdx.x == 0) {
+            const int row = static_cast<int>(blockIdx.x * rows);
+            barrier_expect(barrier, 2 * blockDim.x * sizeof(vector)); /* whole boxes, the zeros counted */
+            copy_box(x, &map_a, 0, row, barrier);
+            copy_box(y, &map_b, 0, row, barrier);
+        }
+        barrier_wait(barrier, 0);
+        const uint64_t i = first + threadIdx.x * vector::size;
+        if (i < mapped)
+            *reinterpret_cast<vector *>(c + i) = add_vectors<Lane>(x[threadIdx.x], y[threadIdx.x]);
+    }
+    const uint64_t end = n - first < tile ? n : first + tile;
+    for (uint64_t i = (first < mapped ? mapped : first) + threadIdx.x; i < end; i += blockDim.x)
+        c[i] = add_elements<Lane>(a[i], b[i]);
+}
+
+static CUtensorMapDataType
+unsigned_of(size_t bytes)
+{
+    return bytes == 1   ? CU_TENSOR_MAP_DATA_TYPE_UINT8
+           : bytes == 2 ? CU_TENSOR_MAP_DATA_TYPE_UINT16
+           : bytes == 4 ? CU_TENSOR_MAP_DATA_TYPE_UINT32
+                        : CU_TENSOR_MAP_DATA_TYPE_UINT64;
+}
+
+/* The driver's function, which the CUDA runtime finds: this library is not linked with the driver's. */
+static cudaError_t
+find_encode(PFN_cuTensorMapEncodeTiled_v12000 *encode)
+{
+    void *function = nullptr;
+    cudaDriverEntryPointQueryResult found;
+    const cudaError_t error =
+        cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, ENCODE_SINCE, cudaEnableDefault, &found);
+    *encode = reinterpret_cast<PFN_cuTensorMapEncodeTiled_v12000>(function);
+    return error != cudaSuccess ? error : found != cudaDriverEntryPointSuccess ? cudaErrorSymbolNotFound : cudaSuccess;
+}
+
+/* `rows` rows of `width` lanes of `size` bytes, taken in boxes of `box_rows` rows. */
+static cudaError_t
+encode_rows(PFN_cuTensorMapEncodeTiled_v12000 encode, CUtensorMap *map, const void *array, size_t size, uint64_t width,
+            uint64_t rows, unsigned box_rows)
+{
+    const cuuint64_t extent[] = {width, rows}, stride[] = {width * size};
+    const cuuint32_t box[] = {static_cast<cuuint32_t>(width), box_rows}, every[] = {1, 1};
+    const CUresult result = encode(map, unsigned_of(size), 2, const_cast<void *>(array), extent, stride, box, every,
+                                   CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
+                                   CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    return static_cast<cudaError_t>(result); /* the numbers of the two are the same where both have them */
+}
+
+static int
+bulk_tensor_copy_launch(const struct rung_call *call)
+{
+    if (call->n == 0)
+        return cudaSuccess;
+    return with_lane_of<LADDER_LANES>(call, [=](auto lane) -> int {
+        using element = typename decltype(lane)::element;
+        using vector = vector_of<decltype(lane)>;
+        const unsigned block = block_of(call, BLOCK);
+        const uint64_t tile = static_cast<uint64_t>(block) * vector::size, blocks = ceil_div(call->n, tile);
+        uint64_t width = BOX_MOST;
+        while (tile % width)
+            width /= 2; /* down to the 32 of a warp's vectors at worst: no row is shorter than a vector */
+        const uint64_t rows = call->n / width;
+        const unsigned box_rows = static_cast<unsigned>(tile / width);
+        CUtensorMap maps[2] = {};
+        if (blocks > INT32_MAX || rows > INT32_MAX)
+            return cudaErrorInvalidConfiguration;
+        if (rows && !call->describe) {
+            PFN_cuTensorMapEncodeTiled_v12000 encode;
+            cudaError_t error = find_encode(&encode);
+            if (error == cudaSuccess)
+                error = encode_rows(encode, &maps[0], call->a, sizeof(element), width, rows, box_rows);
+            if (error == cudaSuccess)
+                error = encode_rows(encode, &maps[1], call->b, sizeof(element), width, rows, box_rows);
+            if (error != cudaSuccess)
+                return error;
+        }
+        return launch_grid(bulk_tensor_copy_add<decltype(lane)>, dim3(blocks), dim3(block),
+                           TILES_AT + 2 * block * sizeof(vector), target_of(call), maps[0], maps[1],
+                           static_cast<const element *>(call->a), static_cast<const element *>(call->b),
+                           static_cast<element *>(call->c), call->n, rows * width, box_rows);
+    });
+}
+
+extern "C" const struct rung rung_bulk_tensor_copy = {
+    .name = "bulk_tensor_copy",
+    .kind = RUNG_DEVICE,
+    .after = "bulk_copy",
+    .changes = "tensor maps: boxes of rows, cut by the hardware",
+    .tested = "double",
+    .lanes = LADDER_LANES,
+    .family = FAMILY_KERNELS,
+    .load = "UTMALDG.2D",
+    .headline = false,
+    .sum = SUM_WRITTEN,
+    .bytes_per_element = 12,
+    .bytes_per_load = 16,
+    .loads_in_flight = 2,
+    .block = BLOCK,
+    .blocks = 0,
+    .min_cc = 90,
+    .alignment = 16,
+    .params = {},
+    .launch = bulk_tensor_copy_launch,
+    .run = nullptr,
+};

@@ -1,0 +1,56 @@
+// strided: neighbouring threads take lanes that are `stride` apart.
+//
+//   after    naive
+//   changes  the grid sweeps the array `stride` times, each sweep taking every stride-th lane: all lanes are added
+//            once
+//   expects  a sector of 32 bytes moves for each lane that is used of it, until the stride is as long as the sector:
+//            the time grows with the stride up to 8 for float32 (32 for int8), where nothing stays in the L2 from
+//            sweep to sweep
+//   from     founding document 004, in words
+//   try      vecadd bench ladder --rungs naive,strided
+#include "cuda/lab/ladder/rung.cuh"
+
+enum { BLOCK = 256 };
+
+template <typename Lane>
+__global__ static void
+strided_add(const typename Lane::element *a, const typename Lane::element *b, typename Lane::element *c, uint64_t n,
+            uint64_t stride)
+{
+    const uint64_t sweep = (n + stride - 1) / stride, thread = thread_number();
+    const uint64_t i = thread % sweep * stride + thread / sweep;
+    if (thread < sweep * stride && i < n)
+        c[i] = add_elements<Lane>(a[i], b[i]);
+}
+
+static int
+strided_launch(const struct rung_call *call)
+{
+    const uint64_t stride = static_cast<uint64_t>(call->params[0]);
+    return launch_threads<WIDTH_LANES>(
+        call, BLOCK, [=](auto) { return ceil_div(call->n, stride) * stride; },
+        [](auto lane) { return strided_add<decltype(lane)>; }, stride);
+}
+
+extern "C" const struct rung rung_strided = {
+    .name = "strided",
+    .kind = RUNG_DEVICE,
+    .after = "naive",
+    .changes = "elements `stride` apart in a warp: bursts used in part",
+    .tested = "double",
+    .lanes = WIDTH_LANES,
+    .family = FAMILY_KERNELS,
+    .load = "LDG.E",
+    .headline = false,
+    .sum = SUM_WRITTEN,
+    .bytes_per_element = 12,
+    .bytes_per_load = 4,
+    .loads_in_flight = 2,
+    .block = BLOCK,
+    .blocks = 0,
+    .min_cc = 0,
+    .alignment = 0,
+    .params = {{"stride", "elements between neighbouring threads", 1, 8, 1024}},
+    .launch = strided_launch,
+    .run = nullptr,
+};

@@ -1,0 +1,64 @@
+// atomic: the same with atomic additions: right, and slow.
+//
+//   after    race
+//   changes  atomicAdd in place of c[i] +=: no addition is lost, and c holds T * (a + b), in whatever order they came,
+//            because every thread adds the same number
+//   expects  the additions to one address run one after the other in the L2, some 1 ns each: T ns an element at least,
+//            a hundred thousand times what one plain addition takes
+//            Atomic float32 additions in global memory take subnormal numbers for zero (REDG.E.ADD.F32.FTZ).
+//   from     founding document 004
+//   try      vecadd bench ladder --rungs race,atomic --sizes 2^12
+#include "cuda/lab/ladder/rung.cuh"
+
+enum { BLOCK = 256, ATOMIC_LANES = 1 << LANE_F32 | 1 << LANE_F64 | 1 << LANE_I32 };
+
+/* The type that the hardware adds atomically. */
+template <typename Lane> struct number_of;
+template <> struct number_of<f32_lane> {
+    using type = float;
+};
+template <> struct number_of<f64_lane> {
+    using type = double;
+};
+template <> struct number_of<i32_lane> {
+    using type = unsigned;
+};
+
+template <typename Lane>
+__global__ static void
+atomic_add(const typename Lane::element *a, const typename Lane::element *b, typename Lane::element *c, uint64_t n)
+{
+    using number = typename number_of<Lane>::type;
+    for (uint64_t i = 0; i < n; ++i)
+        atomicAdd(reinterpret_cast<number *>(c + i), bits_as<number>(add_elements<Lane>(a[i], b[i])));
+}
+
+static int
+atomic_launch(const struct rung_call *call)
+{
+    return launch_blocks<ATOMIC_LANES>(call, dim3(1), dim3(block_of(call, BLOCK)),
+                                       [](auto lane) { return atomic_add<decltype(lane)>; });
+}
+
+extern "C" const struct rung rung_atomic = {
+    .name = "atomic",
+    .kind = RUNG_DEVICE,
+    .after = "race",
+    .changes = "atomicAdd: every update counts",
+    .tested = "double",
+    .lanes = ATOMIC_LANES,
+    .family = FAMILY_KERNELS,
+    .load = "LDG.E",
+    .headline = false,
+    .sum = SUM_ADDED_BY_EACH_THREAD,
+    .bytes_per_element = 16,
+    .bytes_per_load = 4,
+    .loads_in_flight = 2,
+    .block = BLOCK,
+    .blocks = 1,
+    .min_cc = 0,
+    .alignment = 0,
+    .params = {},
+    .launch = atomic_launch,
+    .run = nullptr,
+};

@@ -1,0 +1,116 @@
+/* What the device rungs share: lanes and launches. A rung's file holds its kernel and its row, nothing else. */
+#ifndef VECADD_CUDA_LAB_LADDER_RUNG_CUH
+#define VECADD_CUDA_LAB_LADDER_RUNG_CUH
+
+#include "cuda/lanes.cuh"
+#include "cuda/launch.cuh"
+#include "lab/rung.h"
+
+enum {
+    ALL_LANES = (1 << LANE_COUNT) - 1,
+    /* One of each width, for rungs that are about addresses. */
+    WIDTH_LANES = 1 << LANE_F32 | 1 << LANE_F64 | 1 << LANE_F16 | 1 << LANE_I8,
+    /* And each kind of arithmetic: what a rung shows with these holds for the others. */
+    LADDER_LANES = WIDTH_LANES | 1 << LANE_BF16 | 1 << LANE_I32,
+};
+
+/* visit(lane) with the call's lane, one of `Lanes`: no kernel is compiled for the others. */
+template <int Lanes, typename Visit>
+inline int
+with_lane_of(const struct rung_call *call, Visit visit)
+{
+    return with_lane(call->lane, [&](auto lane) -> int {
+        if constexpr ((Lanes >> decltype(lane)::number & 1) != 0)
+            return visit(lane);
+        else
+            return cudaErrorInvalidValue;
+    });
+}
+
+inline unsigned
+block_of(const struct rung_call *call, unsigned usual)
+{
+    return call->block ? call->block : usual;
+}
+
+inline launch_target
+target_of(const struct rung_call *call)
+{
+    return launch_target(static_cast<cudaStream_t>(call->stream), call->describe);
+}
+
+inline uint64_t
+ceil_div(uint64_t n, uint64_t by)
+{
+    return (n + by - 1) / by;
+}
+
+/* Lanes of a 16-byte vector. */
+template <typename Lane>
+constexpr uint64_t
+vector_size(Lane)
+{
+    return vector_of<Lane>::size;
+}
+
+/* Queues the kernel that kernel_for(lane) gives, a function of (a, b, c, n, parameters...). Nothing for no lane. */
+template <int Lanes, typename KernelFor, typename... Parameters>
+inline int
+launch_blocks(const struct rung_call *call, dim3 grid, dim3 block, KernelFor kernel_for, Parameters... parameters)
+{
+    if (call->n == 0)
+        return cudaSuccess;
+    return with_lane_of<Lanes>(call, [&](auto lane) -> int {
+        using element = typename decltype(lane)::element;
+        return launch_grid(kernel_for(lane), grid, block, 0, target_of(call), static_cast<const element *>(call->a),
+                           static_cast<const element *>(call->b), static_cast<element *>(call->c), call->n,
+                           parameters...);
+    });
+}
+
+/* The same on as many threads as threads_for(lane) says, in blocks of the call's size or the usual one. */
+template <int Lanes, typename ThreadsFor, typename KernelFor, typename... Parameters>
+inline int
+launch_threads(const struct rung_call *call, unsigned usual_block, ThreadsFor threads_for, KernelFor kernel_for,
+               Parameters... parameters)
+{
+    return with_lane_of<Lanes>(call, [&](auto lane) -> int {
+        using element = typename decltype(lane)::element;
+        return launch(kernel_for(lane), threads_for(lane), block_of(call, usual_block), target_of(call),
+                      static_cast<const element *>(call->a), static_cast<const element *>(call->b),
+                      static_cast<element *>(call->c), call->n, parameters...);
+    });
+}
+
+inline cudaError_t
+device_attribute(cudaDeviceAttr attribute, unsigned *value)
+{
+    int device = 0, found = 0;
+    cudaError_t error = cudaGetDevice(&device);
+    if (error == cudaSuccess)
+        error = cudaDeviceGetAttribute(&found, attribute, device);
+    *value = static_cast<unsigned>(found);
+    return error;
+}
+
+/* How many multiprocessors the current device has. */
+inline cudaError_t
+multiprocessors(unsigned *count)
+{
+    return device_attribute(cudaDevAttrMultiProcessorCount, count);
+}
+
+/* As many threads as the current device holds at once, or n where that is less. */
+inline cudaError_t
+resident_threads(uint64_t n, uint64_t *threads)
+{
+    unsigned count, most = 0;
+    cudaError_t error = multiprocessors(&count);
+    if (error == cudaSuccess)
+        error = device_attribute(cudaDevAttrMaxThreadsPerMultiProcessor, &most);
+    const uint64_t resident = static_cast<uint64_t>(count) * most;
+    *threads = n < resident ? n : resident;
+    return error;
+}
+
+#endif

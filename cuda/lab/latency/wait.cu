@@ -1,0 +1,44 @@
+// wait: naive, which first of all waits for the kernels that it was launched to begin ahead of.
+//
+//   changes  one instruction, griddepcontrol.wait, ahead of the bounds check. Without the launch attribute there is
+//            nothing to wait for and it falls through, so that one kernel serves both rungs and the attribute is all
+//            that tells them apart.
+//   expects  with the attribute queued kernels begin every 1.1 us in place of every 1.9 us on an H200 (n = 1024): the
+//            next one's blocks are placed and its arguments there when the one before ends
+//   from     founding document 003
+//   try      vecadd bench latency --rungs launch_loop,pdl
+#include "cuda/lab/latency/programmatic.cuh"
+
+template <typename Lane>
+__global__ static void
+add_after_wait(const typename Lane::element *a, const typename Lane::element *b, typename Lane::element *c, uint64_t n)
+{
+    wait_for_prerequisites();
+    const uint64_t i = thread_number();
+    if (i < n)
+        c[i] = add_elements<Lane>(a[i], b[i]);
+}
+
+static const auto kernel_for = [](auto lane) { return add_after_wait<decltype(lane)>; };
+
+static int
+launch_serial(const struct rung_call *call)
+{
+    return launch_threads<LATENCY_LANES>(
+        call, SMALL_BLOCK, [call](auto) { return call->n; }, kernel_for);
+}
+
+static int
+launch_waiting(const struct rung_call *call)
+{
+    return launch_programmatic_add(call, kernel_for);
+}
+
+static int
+load_waiting(const struct rung_call *call)
+{
+    return load_add(call, kernel_for);
+}
+
+extern "C" const struct small_add serial_add = {launch_serial, load_waiting, "cudaLaunchKernel"};
+extern "C" const struct small_add waiting_add = {launch_waiting, load_waiting, "cudaLaunchKernelExC"};
