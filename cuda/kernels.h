@@ -8,9 +8,9 @@
 #include <stddef.h>
 
 #include "base/dtype.h"
+#include "base/strided.h"
+#include "cuda/add_loads.h"
 #include "cuda/kernel_launch.h"
-#include "gpu/launch_configs.h"
-#include "gpu/strided.h"
 
 #ifdef __cplusplus
 extern "C" {

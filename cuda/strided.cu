@@ -7,6 +7,7 @@
 #include "cuda/elements.cuh"
 #include "cuda/kernels.h"
 #include "cuda/lanes.cuh"
+#include "cuda/strided_form.h"
 #include "cuda/strided_forms.cuh"
 #include "cuda/walk.cuh"
 

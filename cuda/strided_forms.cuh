@@ -4,7 +4,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "gpu/strided.h"
+#include "base/strided.h"
 
 struct strided_form {
     const char *name;

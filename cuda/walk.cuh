@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 #include "base/layout.h"
+#include "base/strided.h"
 #include "cuda/launch.cuh"
-#include "gpu/strided.h"
 
 #if VECADD_DOUBLE
 #define UNROLLED

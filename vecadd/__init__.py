@@ -60,7 +60,7 @@ def __getattr__(name: str) -> Any:
     if name in _LAZY_NAMES:
         return getattr(import_module(f"vecadd.{_LAZY_NAMES[name]}"), name)
     if name == "__version__":
-        from vecadd.info import package_version
+        from vecadd._version import package_version
 
         return package_version()
     raise AttributeError(f"module 'vecadd' has no attribute {name!r}")

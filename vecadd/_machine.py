@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from vecadd import _core, _host, _nvidia_smi
-from vecadd.info import package_version
+from vecadd._version import package_version
 
 PROBE_TIMEOUT = 30.0  # seconds; CUDA takes 0.2 on one GPU, several on eight without persistence mode
 

@@ -13,9 +13,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from vecadd import check, profile, tune
+from vecadd._version import package_version
 from vecadd.bench import command as bench
 from vecadd.files import Progress, add_files
-from vecadd.info import info, package_version
+from vecadd.info import info
 
 INTERRUPTED = 130
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from vecadd._machine import Info
 
-__all__ = ["info", "package_version"]
+__all__ = ["info"]
 
 
 def info() -> "Info":
@@ -17,13 +17,3 @@ def info() -> "Info":
     from vecadd._machine import look
 
     return look()
-
-
-def package_version() -> str:
-    """The installed version of vecadd; "unknown" where it was never installed."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("vecadd")
-    except PackageNotFoundError:
-        return "unknown"

@@ -1,4 +1,6 @@
-/* The only place that chooses: two operands and an out become a route and all that the route needs. */
+/* An addition as plain data, once it is decided how it is made: what choose/ fills in, and host/, gpu/ and transfer/
+ * do.
+ */
 #ifndef VECADD_BASE_ADDITION_H
 #define VECADD_BASE_ADDITION_H
 
@@ -6,22 +8,21 @@
 #include <stddef.h>
 
 #include "base/dtype.h"
-#include "base/operand.h"
-#include "base/status.h"
-#include "gpu/strided.h"
-#include "host/add.h"
 
 enum route { ROUTE_HOST, ROUTE_TRANSFER, ROUTE_HYBRID, ROUTE_DEVICE };
 
-/* What the caller asked for beside the operands. */
-struct plan_request {
-    bool on_device;  /* device="cuda...": host operands go through the GPU */
-    bool hybrid;     /* device="hybrid": processor and GPU share them */
-    bool open;       /* neither, nor device="cpu": the fastest that was measured */
-    int device;      /* of on_device: that ordinal, or -1: the thread's current device */
-    bool has_stream; /* stream= was given */
-    void *stream;
+/* How one host addition is run; host/thresholds.h has the machine's thresholds that it follows from. */
+struct host_schedule {
+    int threads;          /* at most, the caller among them */
+    bool wakes;           /* sleeping workers are woken; else those take part that are awake */
+    bool streaming;       /* the stores of several threads */
+    bool streaming_alone; /* and of one, where no other takes part */
+    bool narrow;          /* by simd->narrower where there is one and the lane gains by it */
+    size_t block;         /* lanes a thread takes at a time */
 };
+
+struct host_simd;
+struct strided;
 
 struct plan {
     enum route route;
@@ -41,27 +42,12 @@ struct plan {
     int joins;
 };
 
-/* Plans c = a + b. The operands are of one dtype and one shape; they overlap wholly or, for the device, in any way.
- * Reads no element, and where the route is given makes no CUDA call; where it is open and CUDA in play it may ask the
- * driver what memory the operands lie in. It can be asked without being run. Returns 0, or -1 with *status set. */
-int plan_make(struct plan *plan, const struct operand *a, const struct operand *b, const struct operand *out,
-              const struct plan_request *request, struct status *status);
-
-/* Has the plan's kernel, of ROUTE_DEVICE, come after what `stream` holds when it is run, and that after the kernel. For
- * each of the three operands once. */
-void plan_join(struct plan *plan, void *stream);
-
-/* The operand on whose stream a device addition runs without stream=; NULL where none has one. Entries may be NULL. */
-const struct operand *plan_leader(const struct operand *const operands[3]);
-
-/* Does it. The device route returns when the work is queued, the others when it is done. *fp_flags gets the
- * floating-point flags raised (0 on the device route). Returns 0, or -1 with *status set. */
-int plan_run(const struct plan *plan, unsigned *fp_flags, struct status *status);
-
-/* Whether [p, p + bytes) and [q, q + bytes) share some but not all of their bytes. */
-bool plan_overlaps_in_part(const void *p, const void *q, size_t bytes);
-
-/* "host", "transfer", "hybrid", "device". */
-extern const char *const route_name[];
+/* c = a + b over n lanes. c may be a or b; it overlaps neither in part, nor an operand of another addition. */
+struct batch_add {
+    const void *a, *b;
+    void *c;
+    size_t n;
+    enum lane lane;
+};
 
 #endif

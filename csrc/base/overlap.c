@@ -2,6 +2,13 @@
 
 #include <string.h>
 
+bool
+overlaps_in_part(const void *p, const void *q, size_t bytes)
+{
+    const uintptr_t x = (uintptr_t)p, y = (uintptr_t)q;
+    return x != y && (x < y ? y - x : x - y) < bytes;
+}
+
 static size_t
 run_end(const struct interval *intervals, size_t begin, size_t count)
 {

@@ -1,10 +1,13 @@
-/* Which of many arrays lie in memory that another one's sum is written to. */
+/* Operands that share memory: two of them, or among many the arrays that lie where another one's sum is written. */
 #ifndef VECADD_BASE_OVERLAP_H
 #define VECADD_BASE_OVERLAP_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* Whether [p, p + bytes) and [q, q + bytes) share some but not all of their bytes. */
+bool overlaps_in_part(const void *p, const void *q, size_t bytes);
 
 /* The memory [begin, end) of an operand, begin < end. */
 struct interval {

@@ -3,27 +3,35 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "choose/routes.h"
-#include "host/threads.h"
-
 struct runtime runtime;
+
+static struct runtime_hooks *first_hooks;
+
+void
+runtime_register(struct runtime_hooks *hooks)
+{
+    hooks->next = first_hooks;
+    first_hooks = hooks;
+}
 
 static void
 in_forked_child(void)
 {
-    if (atomic_load(&runtime.cuda_started))
+    const bool used_cuda = atomic_load(&runtime.cuda_started);
+    if (used_cuda)
         atomic_store(&runtime.forked_after_cuda, true);
-    routes_after_fork(atomic_load(&runtime.cuda_started));
-    threads_after_fork();
-    output_pool_after_fork();
+    for (const struct runtime_hooks *hooks = first_hooks; hooks; hooks = hooks->next)
+        if (hooks->in_forked_child)
+            hooks->in_forked_child(used_cuda);
 }
 
 static void
 at_exit(void)
 {
     atomic_store(&runtime.shut_down, true);
-    routes_forget();
-    threads_stop();
+    for (const struct runtime_hooks *hooks = first_hooks; hooks; hooks = hooks->next)
+        if (hooks->at_exit)
+            hooks->at_exit();
 }
 
 static void

@@ -26,8 +26,16 @@ void runtime_start(void);
 /* Whether a CUDA call may be made from here: not in a forked child of a process that used CUDA, not after shutdown. */
 bool runtime_cuda_usable(void);
 
-/* In the forked child, called by runtime.c's handler: forget the parent's threads and locks. */
-void threads_after_fork(void);
-void output_pool_after_fork(void);
+/* What a part of the library does in a forked child, which has none of the parent's threads and may have its locks held
+ * for ever, and at the end of the process. Either may be NULL. */
+struct runtime_hooks {
+    void (*in_forked_child)(bool used_cuda); /* whether the parent had used CUDA, which the child then cannot */
+    void (*at_exit)(void);
+    struct runtime_hooks *next;
+};
+
+/* For constructors, which run before any thread: no call pays for it, and no order of first calls matters. The hooks
+ * are the library's for as long as it is loaded. */
+void runtime_register(struct runtime_hooks *hooks);
 
 #endif

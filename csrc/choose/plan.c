@@ -1,25 +1,10 @@
-#include "base/addition.h"
-
-#include <stdint.h>
+#include "choose/plan.h"
 
 #include "base/fpenv.h"
 #include "choose/routes.h"
 #include "gpu/device.h"
+#include "host/add.h"
 #include "transfer/transfer.h"
-
-const char *const route_name[] = {
-    [ROUTE_HOST] = "host",
-    [ROUTE_TRANSFER] = "transfer",
-    [ROUTE_HYBRID] = "hybrid",
-    [ROUTE_DEVICE] = "device",
-};
-
-bool
-plan_overlaps_in_part(const void *p, const void *q, size_t bytes)
-{
-    const uintptr_t x = (uintptr_t)p, y = (uintptr_t)q;
-    return x != y && (x < y ? y - x : x - y) < bytes;
-}
 
 static int
 plan_host(struct plan *plan, struct status *status)

@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "base/fpenv.h"
+#include "base/runtime.h"
 #include "base/tuned_file.h"
+#include "gpu/device.h"
 #include "transfer/transfer.h"
 
 enum {
@@ -25,6 +27,13 @@ enum lane_class { CLASS_WIDE, CLASS_HALF, CLASSES };
 
 static const char *const memory_name[] = {[MEMORY_ORDINARY] = "ordinary", [MEMORY_PINNED] = "pinned"};
 static const char *const class_name[] = {[CLASS_WIDE] = "wide", [CLASS_HALF] = "half"};
+
+const char *const route_name[] = {
+    [ROUTE_HOST] = "host",
+    [ROUTE_TRANSFER] = "transfer",
+    [ROUTE_HYBRID] = "hybrid",
+    [ROUTE_DEVICE] = "device",
+};
 
 const char *const routes_reason_name[] = {
     [ROUTES_ASKED] = "asked",      [ROUTES_NO_CUDA] = "no CUDA", [ROUTES_FORBIDDEN] = "forbidden",
@@ -209,8 +218,9 @@ settle(void)
     atomic_store_explicit(&routes_from, least, memory_order_relaxed);
 }
 
-void
-routes_device_in_use(int device, const char *key)
+/* device_watcher: the calibration is the first device's that has one. */
+static void
+device_in_use(int device, const char *key)
 {
     pthread_mutex_lock(&lock);
     in_use = true;
@@ -245,8 +255,9 @@ routes_failed(const struct status *status)
     pthread_mutex_unlock(&lock);
 }
 
-void
-routes_forget(void)
+/* No CUDA call may be made any more. */
+static void
+forget(void)
 {
     pthread_mutex_lock(&lock);
     forgotten = true;
@@ -255,12 +266,19 @@ routes_forget(void)
 }
 
 /* Another thread of the parent may have held the lock. */
-void
-routes_after_fork(bool used_cuda)
+static void
+in_forked_child(bool used_cuda)
 {
     pthread_mutex_init(&lock, NULL);
     forgotten |= used_cuda;
     settle();
+}
+
+static void __attribute__((constructor)) register_hooks(void)
+{
+    static struct runtime_hooks hooks = {.in_forked_child = in_forked_child, .at_exit = forget};
+    runtime_register(&hooks);
+    device_watch(device_in_use);
 }
 
 static size_t

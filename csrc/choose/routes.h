@@ -13,6 +13,9 @@
 #include "base/addition.h"
 #include "base/status.h"
 
+/* "host", "transfer", "hybrid", "device". */
+extern const char *const route_name[];
+
 enum memory_kind { MEMORY_ORDINARY, MEMORY_PINNED, MEMORY_KINDS };
 
 enum routes_reason {
@@ -46,14 +49,6 @@ void routes_failed(const struct status *status);
 
 /* use_gpu(True) and use_gpu(False). Makes no CUDA call; True forgets failures. */
 void routes_use_gpu(bool wanted);
-
-/* device.c: `device` is in use now; `key` names it, its driver and the host's threads in the file of the calibration,
- * which is read here, the first time. */
-void routes_device_in_use(int device, const char *key);
-
-/* runtime.c: no CUDA call may be made any more, at the process's end and in a forked child of one that `used_cuda`. */
-void routes_forget(void);
-void routes_after_fork(bool used_cuda);
 
 /* What explain() tells of a plan of host operands. */
 struct routes_explanation {

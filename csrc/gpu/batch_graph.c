@@ -1,3 +1,4 @@
+#include "gpu/batch.h"
 #include "gpu/batch_queue.h"
 #include "gpu/graph_kind.h"
 

@@ -2,8 +2,9 @@
 #ifndef VECADD_GPU_BATCH_QUEUE_H
 #define VECADD_GPU_BATCH_QUEUE_H
 
-#include "gpu/batch.h"
 #include "gpu/state.h"
+
+struct device_batch;
 
 /* Queues the launches alone, on a stream of the current device; *queued says whether any was. */
 cudaError_t batch_launch_all(const struct device_batch *batch, cudaStream_t stream, bool *queued);

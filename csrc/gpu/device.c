@@ -7,12 +7,12 @@
 #include <string.h>
 
 #include "base/runtime.h"
-#include "choose/routes.h"
 #include "cuda/batch_kernel.h"
 #include "cuda/kernels.h"
 #include "gpu/capture_mode.h"
 #include "gpu/events.h"
 #include "gpu/state.h"
+#include "gpu/tuned_configs.h"
 #include "host/threads.h"
 
 struct device_table {
@@ -82,19 +82,6 @@ table_get(struct status *status)
         atomic_store_explicit(&runtime.devices, table, memory_order_release);
     pthread_mutex_unlock(&making);
     return table;
-}
-
-void
-device_versions(int *driver, int *runtime_version)
-{
-    if (cudaDriverGetVersion(driver) != cudaSuccess) {
-        *driver = 0;
-        cudaGetLastError();
-    }
-    if (cudaRuntimeGetVersion(runtime_version) != cudaSuccess) {
-        *runtime_version = CUDART_VERSION;
-        cudaGetLastError();
-    }
 }
 
 int
@@ -221,13 +208,21 @@ device_routes_key(int device, char *key, size_t size)
     return 0;
 }
 
+static device_watcher *watcher;
+
+void
+device_watch(device_watcher *function)
+{
+    watcher = function;
+}
+
 /* Without its key a device has no calibration, which is no error. */
 static void
-find_routes(int device)
+tell_watcher(int device)
 {
     char key[DEVICE_KEY];
-    if (device_routes_key(device, key, sizeof key) == 0)
-        routes_device_in_use(device, key);
+    if (watcher && device_routes_key(device, key, sizeof key) == 0)
+        watcher(device, key);
 }
 
 static int
@@ -261,7 +256,7 @@ state_make(struct device_state *state, int device, struct status *status)
         goto done;
     }
     event_give(state, event);
-    find_routes(device);
+    tell_watcher(device);
     atomic_store(&state->ready, true);
     result = 0;
 done:
@@ -383,4 +378,29 @@ device_pools_trim(void)
         if (atomic_load(&table->state[i].ready))
             device_ignore(cudaMemPoolTrimTo(table->state[i].pool, 0));
     capture_mode_restore(before);
+}
+
+int
+device_recipes(int device, struct device_recipes *recipes, struct status *status)
+{
+    struct device_scope scope;
+    if (device_enter(&scope, device, status) < 0)
+        return -1;
+    recipes->used = scope.state->recipes;
+    device_leave(&scope);
+    if (recipes_of_build(&recipes->shipped, device, status) < 0)
+        return -1;
+    return recipes_key(device, recipes->key, status);
+}
+
+int
+recipe_choose_on_current_device(struct add_call *call)
+{
+    struct device_scope scope;
+    struct status status = {0};
+    if (device_enter(&scope, -1, &status) < 0)
+        return status.cuda ? status.cuda : cudaErrorUnknown;
+    recipe_choose(&scope.state->recipes, call);
+    device_leave(&scope);
+    return cudaSuccess;
 }

@@ -1,7 +1,7 @@
 /* Adding device memory, and what a device is. Each function restores the thread's current device.
  *
- * Everything here, in memory.h, stream.h and transfer.h is compiled a second time without CUDA as no_cuda.c, where each
- * function fails with STATUS_NO_CUDA_BUILD. */
+ * Everything here, of this folder's headers is in a build without CUDA too, as none.c: each function fails there with
+ * STATUS_NO_CUDA_BUILD. */
 #ifndef VECADD_GPU_DEVICE_H
 #define VECADD_GPU_DEVICE_H
 
@@ -11,6 +11,7 @@
 
 #include "base/addition.h"
 #include "base/status.h"
+#include "gpu/errors.h"
 #include "gpu/launch_configs.h"
 
 struct device_facts {
@@ -26,9 +27,6 @@ struct device_facts {
     int pci_domain, pci_bus, pci_device;
 };
 
-/* Versions as CUDA counts them, 13000 for 13.0; driver is 0 where there is none. Never fails; initialises nothing. */
-void device_versions(int *driver, int *runtime);
-
 /* How many devices there are; the status tells "no GPU", "driver too old" and "forked" apart. */
 int device_count(int *count, struct status *status);
 
@@ -38,6 +36,11 @@ int device_facts(int device, struct device_facts *facts, struct status *status);
  * 0, or -1 where the driver does not say; no status, because nobody needs it. For a device that was counted. */
 enum { DEVICE_KEY = 96 };
 int device_routes_key(int device, char *key, size_t size);
+
+/* Is told of each device when this process first uses it, with its key for calibrations; from any thread. For
+ * constructors: there is one watcher, the chooser of routes. */
+typedef void device_watcher(int device, const char *key);
+void device_watch(device_watcher *watcher);
 
 /* Makes `device` (-1: the thread's current one) ready to be used, which the first use of it does otherwise. */
 int device_start(int device, struct status *status);
@@ -56,7 +59,6 @@ int device_make_current(int device, int *previous, struct status *status);
 void device_make_current_again(int previous, int device);
 
 /* What an addition on a device goes by, and what `vecadd tune` writes its file for. */
-enum { TUNED_KEY = 80 };
 struct device_recipes {
     char key[TUNED_KEY]; /* "GPU-<UUID> driver 13000" */
     struct recipes shipped, used;
@@ -84,16 +86,5 @@ int device_check_pointer_near(const void *pointer, size_t bytes, const char *wha
 /* Queues plan's kernel: joins, launch, joins the other way. An `out` that overlaps an input in part goes through a
  * stream-ordered temporary. Runs ROUTE_DEVICE. */
 int device_add(const struct plan *plan, struct status *status);
-
-/* Whether nothing runs on the device any more, and nothing ever will. */
-bool device_is_lost(int cuda_error);
-
-/* Sets *status from a cudaError_t: the one table of what each means. `call` names the CUDA function. Always returns -1.
- */
-int device_status(struct status *status, int cuda_error, const char *call);
-
-/* For a call whose failure changes nothing: takes its cudaError_t out of the thread's last error, where torch and
- * others would take it for theirs. */
-void device_ignore(int cuda_error);
 
 #endif

@@ -1,7 +1,7 @@
 /* What each of CUDA's errors means. */
 #include <cuda_runtime_api.h>
 
-#include "gpu/device.h"
+#include "gpu/errors.h"
 
 static const struct error_row {
     cudaError_t error;
@@ -43,6 +43,19 @@ static const struct error_row {
     {cudaErrorLaunchFailure, STATUS_DEVICE_LOST, "a kernel failed"},
     {cudaErrorTensorMemoryLeak, STATUS_DEVICE_LOST, "a kernel left tensor memory allocated"},
 };
+
+void
+device_versions(int *driver, int *runtime_version)
+{
+    if (cudaDriverGetVersion(driver) != cudaSuccess) {
+        *driver = 0;
+        cudaGetLastError();
+    }
+    if (cudaRuntimeGetVersion(runtime_version) != cudaSuccess) {
+        *runtime_version = CUDART_VERSION;
+        cudaGetLastError();
+    }
+}
 
 static int
 insufficient_driver(struct status *status)

@@ -5,8 +5,9 @@
 #include <cuda_runtime_api.h>
 
 #include "cuda/kernels.h"
-#include "gpu/graph.h"
 #include "gpu/state.h"
+
+struct graph;
 
 /* `work` is a struct plan or a struct device_batch. */
 struct graph_kind {

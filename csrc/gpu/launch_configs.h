@@ -6,18 +6,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "cuda/add_loads.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 struct add_call;
-
-/* How the operands are loaded. */
-enum add_loads {
-    LOADS_PLAIN,
-    LOADS_EVICT_LAST, /* asks the L2 to keep what is read until all else is gone, so that the writes of c go out in
-                       * longer runs; on compute capability 9.0, plain elsewhere */
-};
 
 /* One way, for calls that move at least so many bytes. */
 struct recipe {
@@ -34,6 +29,7 @@ enum recipes_source {
 };
 
 enum { RECIPES_MOST = 16 };
+enum { TUNED_KEY = 80 };
 
 /* The ways of one device, by growing min_bytes; the first one's is 0. */
 struct recipes {

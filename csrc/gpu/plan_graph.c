@@ -1,3 +1,4 @@
+#include "base/overlap.h"
 #include "gpu/device.h"
 #include "gpu/graph_kind.h"
 
@@ -20,8 +21,8 @@ static bool
 is_one_kernel(const struct plan *plan)
 {
     const size_t bytes = plan->n * lane_size[plan->lane];
-    return plan->n > 0 && !plan->strided && !plan_overlaps_in_part(plan->a, plan->c, bytes) &&
-           !plan_overlaps_in_part(plan->b, plan->c, bytes);
+    return plan->n > 0 && !plan->strided && !overlaps_in_part(plan->a, plan->c, bytes) &&
+           !overlaps_in_part(plan->b, plan->c, bytes);
 }
 
 static int

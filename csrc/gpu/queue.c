@@ -1,11 +1,12 @@
 /* What an addition on a device queues: the kernel or its graph, between the joins of its streams. */
 #include <cuda_runtime_api.h>
 
+#include "base/overlap.h"
 #include "cuda/kernels.h"
 #include "gpu/device.h"
 #include "gpu/state.h"
 #include "gpu/stream.h"
-#include "gpu/strided_queue.h"
+#include "gpu/strided.h"
 
 /* `tuned`, into c; where that is not out, from there to out. Programmatic launches take the host 3.45 us where plain
  * ones take 4.04 (H200). The kernel waits for the one ahead before it does anything, and that one ends after all before
@@ -100,7 +101,7 @@ temporary_bytes(const struct plan *plan)
     if (plan->strided)
         return strided_temporary(plan);
     const size_t bytes = plan->n * lane_size[plan->lane];
-    return plan_overlaps_in_part(plan->a, plan->c, bytes) || plan_overlaps_in_part(plan->b, plan->c, bytes) ? bytes : 0;
+    return overlaps_in_part(plan->a, plan->c, bytes) || overlaps_in_part(plan->b, plan->c, bytes) ? bytes : 0;
 }
 
 int

@@ -59,9 +59,6 @@ struct plan;
 int device_queue(const struct device_scope *scope, const struct plan *plan, cudaGraphExec_t graph,
                  struct status *status);
 
-/* device_recipes.c: the recipes of a device, those that were tuned on it where there are any. Reads a file. */
-int recipes_find(struct recipes *recipes, int device, struct status *status);
-
 /* Waits for all that the stream holds. Where that fails it waits for the device, so that nothing is left queued that
  * would write to memory later. Returns the first error. */
 cudaError_t stream_wait(cudaStream_t stream);

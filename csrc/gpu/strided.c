@@ -1,7 +1,7 @@
 #include <string.h>
 
 #include "cuda/kernels.h"
-#include "gpu/strided_queue.h"
+#include "gpu/strided.h"
 
 static size_t
 itemsize_of(const struct strided *add, int operand)

@@ -1,33 +1,16 @@
-/* An addition of any layout and of any dtypes, for cuda/strided.cu: what `tuned` cannot do. */
+/* Queueing an addition of any layout: for queue.c. */
 #ifndef VECADD_GPU_STRIDED_H
 #define VECADD_GPU_STRIDED_H
 
-#include <stdbool.h>
+#include <cuda_runtime_api.h>
 
-#include "base/dtype.h"
-#include "base/layout.h"
+#include "base/addition.h"
 
-enum { MOST_ITEMSIZE = 16 };
+/* Bytes of memory that plan->strided's sum has to go through, because out overlaps an input; 0: none. */
+size_t strided_temporary(const struct plan *plan);
 
-struct strided {
-    enum dtype dtype[LAYOUT_OPERANDS]; /* a's, b's and out's own */
-    enum dtype sum;                    /* a and b are converted to it, added in it, and the sum then to out's */
-    bool is_scalar[LAYOUT_SUM];        /* a or b is the element below and has no memory. In the sum's own dtype where it
-                                        * can be: operands that are alike are added by a quicker kernel */
-    unsigned char scalar[LAYOUT_SUM][MOST_ITEMSIZE];
-    struct layout layout;
-};
-
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-/* Which kernel of cuda/strided*.cu adds it, the first one where it takes several launches: "tiles", "alike", "mixed" or
- * "general". Addresses of first elements; NULL is as well aligned as new memory. */
-const char *strided_form_name(const struct strided *add, const void *a, const void *b, const void *c);
-
-#ifdef __cplusplus
-}
-#endif
+/* Queues plan->strided on plan->stream, by way of `temporary` where that is not NULL. Of a sum of more than one launch
+ * some may be queued when it fails. */
+cudaError_t strided_queue(const struct plan *plan, void *temporary);
 
 #endif

@@ -3,13 +3,12 @@
 #include <stdio.h>
 
 #include "cuda/kernels.h"
-#include "gpu/device.h"
-#include "gpu/launch_configs.h"
-#include "gpu/state.h"
+#include "gpu/errors.h"
+#include "gpu/tuned_configs.h"
 
 /* As nvidia-smi writes it. The driver is a part of it: another one may schedule blocks in another way. */
-static int
-tuned_key(int device, char key[TUNED_KEY], struct status *status)
+int
+recipes_key(int device, char key[TUNED_KEY], struct status *status)
 {
     struct cudaDeviceProp properties;
     const cudaError_t error = cudaGetDeviceProperties(&properties, device);
@@ -26,8 +25,8 @@ tuned_key(int device, char key[TUNED_KEY], struct status *status)
     return 0;
 }
 
-static int
-shipped(struct recipes *recipes, int device, struct status *status)
+int
+recipes_of_build(struct recipes *recipes, int device, struct status *status)
 {
     int major = 0, minor = 0, l2 = 0;
     cudaError_t error = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
@@ -45,33 +44,8 @@ int
 recipes_find(struct recipes *recipes, int device, struct status *status)
 {
     char key[TUNED_KEY];
-    if (shipped(recipes, device, status) < 0 || tuned_key(device, key, status) < 0)
+    if (recipes_of_build(recipes, device, status) < 0 || recipes_key(device, key, status) < 0)
         return -1;
     recipes_read_tuned(recipes, key);
     return 0;
-}
-
-int
-device_recipes(int device, struct device_recipes *recipes, struct status *status)
-{
-    struct device_scope scope;
-    if (device_enter(&scope, device, status) < 0)
-        return -1;
-    recipes->used = scope.state->recipes;
-    device_leave(&scope);
-    if (shipped(&recipes->shipped, device, status) < 0)
-        return -1;
-    return tuned_key(device, recipes->key, status);
-}
-
-int
-recipe_choose_on_current_device(struct add_call *call)
-{
-    struct device_scope scope;
-    struct status status = {0};
-    if (device_enter(&scope, -1, &status) < 0)
-        return status.cuda ? status.cuda : cudaErrorUnknown;
-    recipe_choose(&scope.state->recipes, call);
-    device_leave(&scope);
-    return cudaSuccess;
 }

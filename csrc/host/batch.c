@@ -1,6 +1,6 @@
 #include <stdlib.h>
 
-#include "gpu/batch.h"
+#include "host/batch.h"
 #include "host/threads.h"
 
 /* What the threads share out: the bytes of all sums, one after the other, in units that no lane lies across. */

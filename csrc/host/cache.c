@@ -3,7 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "host/add.h"
+#include "host/cache.h"
 
 /* One word of the kernel's description of a cache of processor 0. */
 static bool

@@ -310,13 +310,20 @@ output_pool_counts(void)
 }
 
 /* A lock that was held at the fork guards a list that may be half changed: what it keeps is then forgotten. */
-void
-output_pool_after_fork(void)
+static void
+in_forked_child(bool used_cuda)
 {
+    (void)used_cuda;
     const bool whole = pthread_mutex_trylock(&pool.lock) == 0;
     pool.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     if (whole)
         return;
     pool.newest = pool.oldest = NULL;
     pool.counts.kept_bytes = pool.counts.kept_blocks = 0;
+}
+
+static void __attribute__((constructor)) register_hooks(void)
+{
+    static struct runtime_hooks hooks = {.in_forked_child = in_forked_child};
+    runtime_register(&hooks);
 }

@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "host/add.h"
+#include "host/simd_level.h"
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 

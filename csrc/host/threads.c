@@ -414,9 +414,16 @@ threads_stop(void)
 }
 
 /* The parent's pool may be busy for ever here, and its threads do not exist: it is left where it is. */
-void
-threads_after_fork(void)
+static void
+in_forked_child(bool used_cuda)
 {
+    (void)used_cuda;
     atomic_store(&runtime.threads, NULL);
     threads_count_forget();
+}
+
+static void __attribute__((constructor)) register_hooks(void)
+{
+    static struct runtime_hooks hooks = {.in_forked_child = in_forked_child, .at_exit = threads_stop};
+    runtime_register(&hooks);
 }

@@ -10,16 +10,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "host/threads_count.h"
+
 /* Works on [begin, end) of the job; called from several threads at once. `worker` is 0 for the caller, then 1, 2, ...
  */
 typedef void threads_body(void *context, size_t begin, size_t end, int worker);
-
-/* How many threads a job may use: min(affinity mask, control group's cpu quota), or VECADD_NUM_THREADS; at least 1. */
-int threads_available(void);
-
-/* Whether additions of the calling thread are to run on it alone: it is one of several that add at once. */
-void threads_set_alone(bool alone);
-bool threads_alone(void);
 
 /* Runs body over [0, n) in blocks of `block`, on at most `threads` threads including the caller, and returns when all
  * is done. Every worker takes the caller's floating-point control bits. Returns the floating-point flags (fpenv.h) that

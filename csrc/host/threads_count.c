@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "base/cpus.h"
-#include "host/threads.h"
 
 static atomic_int usable, available; /* 0: not asked yet */
 

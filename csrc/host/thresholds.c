@@ -11,7 +11,7 @@
 #endif
 
 #include "base/tuned_file.h"
-#include "host/add.h"
+#include "host/cache.h"
 #include "host/threads.h"
 
 /* Where nothing has been tuned. Float32, on 2 cores of Cascade Lake and of an EPYC (1 MiB of L2 each), and on 2 and 16

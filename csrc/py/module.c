@@ -1,7 +1,6 @@
 /* vecadd._core: what is in it. */
 #include <stdatomic.h>
 
-#define VECADD_IMPORTS_NUMPY
 #include "base/dtype.h"
 #include "base/runtime.h"
 #include "base/tuned_file.h"
@@ -138,7 +137,7 @@ static int
 module_exec(PyObject *module)
 {
     struct module_state *state = PyModule_GetState(module);
-    if (PyArray_ImportNumPyAPI() < 0 || PyUFunc_ImportUFuncAPI() < 0 || fill_state(module, state) < 0)
+    if (numpy_api_import() < 0 || fill_state(module, state) < 0)
         return -1;
     runtime_start();
     keep_start();

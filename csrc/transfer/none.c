@@ -1,4 +1,5 @@
 /* This folder in a build without CUDA: its functions say so, or have nothing to do. */
+#include "transfer/ring.h"
 #include "transfer/transfer.h"
 
 /* The headers give the parameters; none is read here. */

@@ -9,8 +9,10 @@
 
 #include <cuda_runtime_api.h>
 
+#include "base/addition.h"
 #include "gpu/state.h"
-#include "transfer/transfer.h"
+#include "transfer/options.h"
+#include "transfer/ring.h"
 
 /* Bytes of each operand that a slot's page-locked memory has room for. 16 threads through slots of 1 MiB take 17.6 ms
  * for 1e8 float32, of 512 KiB 19.6, of 4 MiB 26, because the slots no longer stay in the cache. */

@@ -10,31 +10,7 @@
 
 #include "base/addition.h"
 #include "base/status.h"
-
-enum transfer_step { TRANSFER_TO_DEVICE, TRANSFER_KERNEL, TRANSFER_TO_HOST };
-
-/* Is told of every copy and kernel, from several threads at once: before it is queued on `stream` (cudaStream_t), the
- * one of slot number `slot`, and after, with what `before` returned. */
-struct transfer_observer {
-    size_t (*before)(void *context, enum transfer_step step, int slot, void *stream, size_t chunk);
-    void (*after)(void *context, size_t token, void *stream);
-    void *context;
-};
-
-enum transfer_way {
-    TRANSFER_BEST,      /* of those below, by where the operands lie and how long they are */
-    TRANSFER_COPIES,    /* never zero-copy */
-    TRANSFER_ZERO_COPY, /* at any size, where the operands are pinned */
-    TRANSFER_STAGED,    /* all through the ring, pinned operands too */
-};
-
-/* What only the ladder and the calibration ask for. */
-struct transfer_options {
-    enum transfer_way way;
-    int threads;                              /* that fill and empty the ring; 0: all there are */
-    bool eager;                               /* hybrid: the GPU takes chunks whether or not that pays: for tests */
-    const struct transfer_observer *observer; /* NULL: nobody asks */
-};
+#include "transfer/options.h"
 
 /* What transfer_add returns besides 0 and -1: it failed and has written to c, which holds no sum now. */
 enum { TRANSFER_SPOILED = -2 };
@@ -69,16 +45,5 @@ void transfer_set_zero_copy(size_t most_bytes);
 /* Whether all of [memory, memory + bytes) is pinned, as one allocation or registration; false where the driver cannot
  * say. For a process that uses CUDA. */
 bool transfer_memory_pinned(const void *memory, size_t bytes);
-
-/* Frees the ring, the slots and the streams, and returns the bytes of their page-locked memory; the next transfer makes
- * new ones. A ring that a transfer in another thread works with stays. Waits for the work of every stream, so the
- * caller holds no lock. */
-size_t transfer_release(void);
-
-/* The page-locked memory that the ring keeps from transfer to transfer: up to 2 * threads * 2 MiB. */
-struct transfer_counts {
-    size_t bytes, blocks;
-};
-struct transfer_counts transfer_counts(void);
 
 #endif

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "check.h"
+#include "lab/base/rung.h"
 #include "lab/ladder/clock.h"
-#include "lab/rung.h"
 #include "operands.h"
 #include "sums.h"
 

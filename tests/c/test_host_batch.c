@@ -7,6 +7,7 @@
 #include "base/overlap.h"
 #include "check.h"
 #include "gpu/batch.h"
+#include "host/batch.h"
 #include "sums.h"
 
 enum { ADDS = 200, MOST = 20000, ROOM = 64, SALT_A = 1, SALT_B = 2 };

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "check.h"
-#include "lab/probes.h"
-#include "lab/rung.h"
+#include "lab/base/probes.h"
+#include "lab/base/rung.h"
 #include "sums.h"
 
 static void

@@ -5,6 +5,7 @@
 #include "base/tuned_file.h"
 #include "check.h"
 #include "host/add.h"
+#include "host/cache.h"
 #include "host/thresholds.h"
 
 /* What this machine has been tuned to is not the subject here. */

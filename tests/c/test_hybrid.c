@@ -8,6 +8,7 @@
 #include "double.h"
 #include "failures.h"
 #include "host/add.h"
+#include "transfer/ring.h"
 #include "transfer/transfer.h"
 #include "transfer_arrays.h"
 

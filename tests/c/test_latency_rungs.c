@@ -4,8 +4,8 @@
 
 #include "check.h"
 #include "double.h"
+#include "lab/base/rung.h"
 #include "lab/ladder/latency_stages.h"
-#include "lab/rung.h"
 #include "operands.h"
 #include "sums.h"
 

@@ -2,9 +2,11 @@
 #include <fenv.h>
 #include <string.h>
 
-#include "base/addition.h"
 #include "base/fpenv.h"
+#include "base/overlap.h"
 #include "check.h"
+#include "choose/plan.h"
+#include "choose/routes.h"
 
 static float x[64], y[64], z[64];
 
@@ -198,11 +200,11 @@ another_device_than_the_operands_is_refused(void)
 static void
 overlap_is_partial_between_none_and_all(void)
 {
-    CHECK(!plan_overlaps_in_part(x, x, 16));
-    CHECK(plan_overlaps_in_part(x, x + 1, 16) && plan_overlaps_in_part(x + 1, x, 16));
-    CHECK(plan_overlaps_in_part(x, x + 3, 16) && plan_overlaps_in_part(x + 3, x, 16));
-    CHECK(!plan_overlaps_in_part(x, x + 4, 16) && !plan_overlaps_in_part(x + 4, x, 16));
-    CHECK(!plan_overlaps_in_part(x, x + 1, 0));
+    CHECK(!overlaps_in_part(x, x, 16));
+    CHECK(overlaps_in_part(x, x + 1, 16) && overlaps_in_part(x + 1, x, 16));
+    CHECK(overlaps_in_part(x, x + 3, 16) && overlaps_in_part(x + 3, x, 16));
+    CHECK(!overlaps_in_part(x, x + 4, 16) && !overlaps_in_part(x + 4, x, 16));
+    CHECK(!overlaps_in_part(x, x + 1, 0));
 }
 
 int

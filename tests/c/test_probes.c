@@ -4,7 +4,7 @@
 #include "check.h"
 #include "double.h"
 #include "failures.h"
-#include "lab/probes.h"
+#include "lab/base/probes.h"
 
 static int
 measure_device(struct status *status)

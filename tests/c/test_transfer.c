@@ -1,5 +1,6 @@
 /* transfer.h and the transfer rungs on the CUDA-runtime double: every mix of pinned and ordinary
  * memory, under many legal orders of the queued work, and with every CUDA call failing in turn. */
+#include "transfer/ring.h"
 #include "transfer/transfer.h"
 
 #include <cuda_runtime_api.h>
@@ -10,8 +11,8 @@
 #include "check.h"
 #include "double.h"
 #include "failures.h"
+#include "lab/base/rung.h"
 #include "lab/ladder/timeline.h"
-#include "lab/rung.h"
 #include "transfer_arrays.h"
 
 extern const struct rung *const transfer_rungs[];

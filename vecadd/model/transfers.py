@@ -73,8 +73,8 @@ class Call:
 
 @dataclass(frozen=True)
 class Copies:
-    """How a rung of csrc/lab/ladder/copies.c copies: streams that it makes, whether in the timed part; whether copies wait;
-    whether its chunks are a parameter; and where its arrays come from: "asked" by a parameter, "kept", "malloc",
+    """How a rung of csrc/lab/ladder/copies.c copies: streams that it makes, whether in the timed part; whether copies
+    wait; whether its chunks are a parameter; and where its arrays come from: "asked" by a parameter, "kept", "malloc",
     "pool"."""
 
     streams: int = 0

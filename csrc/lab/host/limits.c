@@ -13,7 +13,7 @@
 #endif
 
 #include "base/now.h"
-#include "lab/probes.h"
+#include "lab/base/probes.h"
 
 enum {
     GRAIN = 16,       /* words: parts are whole cache lines long */

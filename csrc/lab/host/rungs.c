@@ -1,7 +1,7 @@
 /* The host rungs: what threads and streaming stores each bring, at every size, where `add` takes the best of them. */
 #include "host/add.h"
 #include "host/threads.h"
-#include "lab/rung.h"
+#include "lab/base/rung.h"
 
 static int
 run_with(const struct rung_call *call, int threads, size_t block, bool streaming, struct status *status)

@@ -2,7 +2,7 @@
 #ifndef VECADD_LAB_LADDER_CLOCK_H
 #define VECADD_LAB_LADDER_CLOCK_H
 
-#include "lab/rung.h"
+#include "lab/base/rung.h"
 
 /* Launches a device rung on call->device in the order of call->stream, waits for it, and gives the seconds between CUDA
  * events on both sides of the launch. Refuses operands less aligned than the rung asks for,

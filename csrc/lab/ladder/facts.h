@@ -4,7 +4,7 @@
 
 #include "base/status.h"
 #include "cuda/kernel_launch.h"
-#include "lab/rung.h"
+#include "lab/base/rung.h"
 
 struct rung_facts {
     struct kernel_launch launch; /* the first; launches == 0: nothing is queued and all else is 0 */

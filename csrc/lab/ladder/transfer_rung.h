@@ -11,8 +11,8 @@
 #include <cuda_runtime_api.h>
 
 #include "gpu/state.h"
+#include "lab/base/rung.h"
 #include "lab/ladder/timeline.h"
-#include "lab/rung.h"
 
 enum { EVERY_LANE = (1 << LANE_COUNT) - 1 };
 

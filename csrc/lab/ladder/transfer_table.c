@@ -1,5 +1,5 @@
 /* The transfer rungs, in the order in which one leads to the next. */
-#include "lab/rung.h"
+#include "lab/base/rung.h"
 
 #define TRANSFER_RUNGS(RUNG)                                                                                           \
     RUNG(pageable)                                                                                                     \

@@ -3,8 +3,8 @@
 #include <cuda_runtime_api.h>
 
 #include "gpu/device.h"
+#include "lab/base/probes.h"
 #include "lab/limits/probe.h"
-#include "lab/probes.h"
 
 enum {
     SMALLEST = 2 << 10, /* so that one size is 2 MiB, from which on cudaMalloc maps memory for each array */

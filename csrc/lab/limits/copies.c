@@ -7,8 +7,8 @@
 
 #include "cuda/kernels.h"
 #include "gpu/device.h"
+#include "lab/base/probes.h"
 #include "lab/limits/probe.h"
-#include "lab/probes.h"
 
 enum {
     SMALLEST = 4 << 10, /* of less the link takes 0.1 us, whatever it is */

@@ -2,8 +2,8 @@
 
 #include "cuda/kernels.h"
 #include "gpu/device.h"
+#include "lab/base/probes.h"
 #include "lab/limits/probe.h"
-#include "lab/probes.h"
 
 enum { L2_PASSES = 64 }; /* 1 GB of traffic on an H200, 0.2 ms: the launch's 3 us are 2 % of it */
 

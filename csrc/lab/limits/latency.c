@@ -4,8 +4,8 @@
 
 #include "cuda/kernels.h"
 #include "gpu/device.h"
+#include "lab/base/probes.h"
 #include "lab/limits/probe.h"
-#include "lab/probes.h"
 
 enum {
     LINK = 4608, /* bytes: no two links in one sector, line or pair of lines, and neighbours in different channels */

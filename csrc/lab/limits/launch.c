@@ -6,8 +6,8 @@
 #include "cuda/kernels.h"
 #include "cuda/lab/limits/probe_launches.h"
 #include "gpu/device.h"
+#include "lab/base/probes.h"
 #include "lab/limits/probe.h"
-#include "lab/probes.h"
 
 enum {
     ROUNDS_MOST = 64,

@@ -2,8 +2,8 @@
 
 #include "cuda/kernels.h"
 #include "gpu/device.h"
+#include "lab/base/probes.h"
 #include "lab/limits/probe.h"
-#include "lab/probes.h"
 
 enum { UP = 1, DOWN = 2 };
 enum { COSTS = 32, STREAMS = 4, SMALL = 4 /* bytes: 0.1 ns of a link's time */ };

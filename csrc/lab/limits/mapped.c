@@ -5,8 +5,8 @@
 
 #include "cuda/lab/limits/probe_launches.h"
 #include "gpu/device.h"
+#include "lab/base/probes.h"
 #include "lab/limits/probe.h"
-#include "lab/probes.h"
 
 enum { SMALLEST = 4 << 10, STEP = 4, ARRAYS = 3, ROUNDS = 9 };
 

@@ -1,5 +1,5 @@
 /* This folder in a build without CUDA: its functions say so, or have nothing to do. */
-#include "lab/probes.h"
+#include "lab/base/probes.h"
 
 /* The headers give the parameters; none is read here. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"

@@ -9,7 +9,7 @@
 #include "base/now.h"
 #include "base/status.h"
 #include "gpu/state.h"
-#include "lab/probes.h"
+#include "lab/base/probes.h"
 
 struct probe {
     cudaStream_t stream;

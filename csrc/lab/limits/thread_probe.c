@@ -10,8 +10,8 @@
 
 #include "cuda/kernels.h"
 #include "gpu/device.h"
+#include "lab/base/probes.h"
 #include "lab/limits/probe.h"
-#include "lab/probes.h"
 
 enum {
     STAGE = 256 << 10, /* bytes that a thread copies at a time: they stay in its cache */

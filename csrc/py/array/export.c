@@ -2,12 +2,13 @@
 #include <stdlib.h>
 
 #include "gpu/stream.h"
-#include "py/array/device_array.h"
+#include "py/array/methods.h"
 #include "py/base/errors.h"
-#include "py/calls/arguments.h"
 #include "py/calls/deferred_release.h"
+#include "py/operands/device_array.h"
 #include "py/operands/dlpack.h"
 #include "py/operands/sizes.h"
+#include "py/operands/where.h"
 
 PyObject *
 device_array_interface(struct device_array *self, void *Py_UNUSED(closure))

@@ -2,12 +2,13 @@
 #include "gpu/device.h"
 #include "gpu/memory.h"
 #include "gpu/stream.h"
-#include "py/array/device_array.h"
+#include "py/array/methods.h"
 #include "py/base/errors.h"
 #include "py/calls/add.h"
-#include "py/calls/arguments.h"
 #include "py/calls/deferred_release.h"
+#include "py/operands/device_array.h"
 #include "py/operands/operand_from.h"
+#include "py/operands/where.h"
 
 static struct module_state *
 state_of(struct device_array *self)

@@ -1,11 +1,12 @@
 /* to_device: a copy of any array in the memory of a GPU. */
 #include "gpu/device.h"
 #include "gpu/memory.h"
-#include "py/array/device_array.h"
+#include "py/array/methods.h"
 #include "py/base/errors.h"
 #include "py/base/methods.h"
-#include "py/calls/arguments.h"
 #include "py/calls/deferred_release.h"
+#include "py/operands/device_array.h"
+#include "py/operands/where.h"
 
 /* device=: as add's, or the ordinal as an int; None is the thread's current device. */
 static int

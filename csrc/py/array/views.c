@@ -1,7 +1,7 @@
 /* Views of a DeviceArray: basic indexing as NumPy has it, and reshape. No element is read or moved. */
 #include "base/layout.h"
-#include "py/array/device_array.h"
-#include "py/calls/arguments.h"
+#include "py/array/methods.h"
+#include "py/operands/device_array.h"
 #include "py/operands/sizes.h"
 
 /* A view under construction. */

@@ -64,4 +64,7 @@ PyTypeObject *device_array_make_type(PyObject *module);
 PyTypeObject *host_limit_make_type(PyObject *module);
 PyTypeObject *plan_make_type(PyObject *module);
 
+/* Once, before anything of NumPy's is used. Returns 0, or -1 with an exception set. */
+int numpy_api_import(void);
+
 #endif

@@ -1,5 +1,7 @@
 /* vecadd.add: prepare, allocate the sum, run, report floating-point flags as NumPy does. */
 #include "py/calls/add.h"
+#include "choose/plan.h"
+#include "py/operands/where.h"
 
 #include "gpu/batch.h"
 #include "host/output_pool.h"

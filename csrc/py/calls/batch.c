@@ -1,4 +1,5 @@
 #include "py/calls/batch.h"
+#include "py/operands/where.h"
 
 #include <string.h>
 
@@ -182,8 +183,8 @@ is_plain(const struct device_operand devices[ROLE_COUNT], const bool there[ROLE_
     if (!there[ROLE_OUT])
         return true;
     size_t bytes = a->operand.size * dtype_table[a->operand.dtype].itemsize;
-    return out->operand.writable && !plan_overlaps_in_part(a->operand.data, out->operand.data, bytes) &&
-           !plan_overlaps_in_part(devices[ROLE_B].operand.data, out->operand.data, bytes);
+    return out->operand.writable && !overlaps_in_part(a->operand.data, out->operand.data, bytes) &&
+           !overlaps_in_part(devices[ROLE_B].operand.data, out->operand.data, bytes);
 }
 
 /* What was exported of an operand may be an array of its own: a tensor without its gradient, say. */

@@ -3,7 +3,7 @@
 #ifndef VECADD_PY_CALLS_BATCH_OTHERS_H
 #define VECADD_PY_CALLS_BATCH_OTHERS_H
 
-#include "py/calls/batch.h"
+#include "py/calls/batch_call.h"
 
 /* An operand of a pair, borrowed; NULL where there is none. */
 PyObject *many_object(const struct many_call *call, enum role role, Py_ssize_t pair);

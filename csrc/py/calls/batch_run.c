@@ -1,4 +1,5 @@
 /* The computing: one launch, or one pass of the threads, and what is left to add itself. */
+#include "host/batch.h"
 #include "py/base/errors.h"
 #include "py/base/floating_errors.h"
 #include "py/calls/add.h"

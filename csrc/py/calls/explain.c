@@ -1,8 +1,12 @@
 /* explain_route: what add would do with a call, told without doing it. */
+#include "choose/plan.h"
+#include "choose/routes.h"
+#include "cuda/strided_form.h"
 #include "py/base/methods.h"
 #include "py/calls/add.h"
 #include "py/calls/prepare.h"
-#include "py/lab/route_facts.h"
+#include "py/calls/route_facts.h"
+#include "py/operands/where.h"
 
 static PyObject *
 explain_plan(const struct plan *plan)

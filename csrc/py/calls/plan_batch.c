@@ -1,8 +1,9 @@
 #include "py/calls/plan_batch.h"
+#include "choose/routes.h"
 
 #include <string.h>
 
-#include "base/addition.h"
+#include "choose/plan.h"
 #include "py/base/errors.h"
 #include "py/calls/batch.h"
 

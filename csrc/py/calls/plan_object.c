@@ -1,6 +1,8 @@
 /* vecadd.plan and what it gives: an addition checked once and made again and again. */
 #include <string.h>
 
+#include "choose/plan.h"
+#include "choose/routes.h"
 #include "gpu/batch.h"
 #include "gpu/graph.h"
 #include "py/base/errors.h"
@@ -9,6 +11,7 @@
 #include "py/calls/deferred_release.h"
 #include "py/calls/plan_batch.h"
 #include "py/calls/prepare.h"
+#include "py/operands/where.h"
 
 struct plan_object {
     PyObject_HEAD PyObject *objects[ROLE_COUNT]; /* the caller's; NULL once the garbage collector has been here */

@@ -1,4 +1,6 @@
 #include "py/calls/prepare.h"
+#include "choose/plan.h"
+#include "py/operands/where.h"
 
 #include "gpu/device.h"
 #include "gpu/stream.h"

@@ -1,4 +1,5 @@
 #include "py/calls/prepare_layout.h"
+#include "choose/plan.h"
 
 #include <stdint.h>
 #include <string.h>

@@ -2,7 +2,9 @@
 #ifndef VECADD_PY_CALLS_PREPARE_LAYOUT_H
 #define VECADD_PY_CALLS_PREPARE_LAYOUT_H
 
-#include "py/calls/prepare.h"
+#include "choose/plan.h"
+#include "py/calls/arguments.h"
+#include "py/calls/prepared_call.h"
 
 /* Plans the call, whose inputs are device operands (call->held) or numbers and whose out, where there is one, is in
  * device memory: sets call->plan, call->sum and, unless the operands turn out to be runs of memory after all,

@@ -4,7 +4,7 @@
 
 #include "gpu/stream.h"
 #include "host/output_pool.h"
-#include "py/array/device_array.h"
+#include "py/operands/device_array.h"
 #include "py/operands/interop.h"
 
 PyObject *

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/now.h"
+#include "choose/plan.h"
 #include "lab/ladder/raw_launch.h"
 #include "py/base/errors.h"
 #include "py/base/methods.h"

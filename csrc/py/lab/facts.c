@@ -1,6 +1,7 @@
 /* What vecadd.info and the bench ask the core: the host, CUDA's versions, the GPUs. */
 #include "gpu/device.h"
 #include "host/add.h"
+#include "host/cache.h"
 #include "host/threads.h"
 #include "host/thresholds.h"
 #include "py/base/errors.h"

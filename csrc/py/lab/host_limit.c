@@ -4,7 +4,7 @@
 #include <stdint.h>
 
 #include "host/threads.h"
-#include "lab/probes.h"
+#include "lab/base/probes.h"
 #include "py/base/errors.h"
 #include "py/base/methods.h"
 #include "py/operands/operand_from.h"

@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#include "lab/probes.h"
+#include "lab/base/probes.h"
 #include "py/base/python.h"
 
 /* What a probe was asked; 1 for what it takes none of. */

@@ -1,8 +1,9 @@
 #include "py/lab/rung_arguments.h"
+#include "base/overlap.h"
 
 #include "base/addition.h"
 #include "gpu/stream.h"
-#include "py/array/device_array.h"
+#include "py/operands/device_array.h"
 
 enum { WARP = 32, LARGEST_BLOCK = 1024 };
 
@@ -64,8 +65,7 @@ check_arrays(const struct rung *rung, const struct operand operands[ROLE_COUNT])
         PyErr_Format(PyExc_TypeError, "rung %s does not take %s", rung->name, dtype_table[a->dtype].name);
     else if (!out->writable)
         PyErr_SetString(PyExc_ValueError, "output array is read-only");
-    else if (plan_overlaps_in_part(a->data, out->data, bytes) ||
-             plan_overlaps_in_part(operands[ROLE_B].data, out->data, bytes))
+    else if (overlaps_in_part(a->data, out->data, bytes) || overlaps_in_part(operands[ROLE_B].data, out->data, bytes))
         PyErr_SetString(PyExc_ValueError, "out overlaps an input in part");
     else
         return 0;

@@ -3,7 +3,7 @@
 #define VECADD_PY_LAB_RUNG_ARGUMENTS_H
 
 #include "base/status.h"
-#include "lab/rung.h"
+#include "lab/base/rung.h"
 #include "py/operands/operand_from.h"
 
 /* "host", "device", ...: by enum rung_kind. */

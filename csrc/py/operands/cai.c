@@ -3,10 +3,11 @@
 #include <string.h>
 
 #include "gpu/device.h"
+#include "py/base/attribute.h"
 #include "py/base/errors.h"
-#include "py/calls/arguments.h"
 #include "py/operands/interop.h"
 #include "py/operands/operand_from.h"
+#include "py/operands/where.h"
 
 #define INTERFACE "__cuda_array_interface__"
 

@@ -7,7 +7,6 @@
 #include <stdint.h>
 
 #include "gpu/device.h"
-#include "py/calls/arguments.h"
 #include "py/operands/descriptor.h"
 #include "py/operands/operand_from.h"
 

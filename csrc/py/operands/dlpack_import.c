@@ -1,6 +1,5 @@
 #include "py/operands/dlpack_import.h"
-
-#include "py/calls/arguments.h"
+#include "py/base/attribute.h"
 
 #define OWNER             "vecadd.dlpack"
 #define UNVERSIONED_OWNER "vecadd.dlpack_unversioned"

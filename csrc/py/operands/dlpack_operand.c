@@ -4,7 +4,6 @@
 #include "gpu/device.h"
 #include "gpu/stream.h"
 #include "py/base/errors.h"
-#include "py/calls/arguments.h"
 #include "py/operands/dlpack_import.h"
 #include "py/operands/operand_from.h"
 

@@ -1,9 +1,10 @@
 #include "py/operands/interop.h"
+#include "py/base/attribute.h"
+#include "py/operands/where.h"
 
 #include <stdatomic.h>
 
 #include "gpu/stream.h"
-#include "py/calls/arguments.h"
 
 /* Borrowed: the module's state keeps it. */
 static PyObject *

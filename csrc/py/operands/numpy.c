@@ -1,5 +1,6 @@
 /* NumPy arrays as operands: which of them our own adders take, and what they are then. */
 #include "base/addition.h"
+#include "base/overlap.h"
 #include "gpu/batch.h"
 #include "py/operands/operand_from.h"
 
@@ -108,7 +109,7 @@ out_refusal(const struct operand operands[ROLE_COUNT])
     size_t bytes = c->size * dtype_table[c->dtype].itemsize;
     if (!c->writable)
         return "out is read-only, or writing to it warns";
-    if (plan_overlaps_in_part(a->data, c->data, bytes) || plan_overlaps_in_part(b->data, c->data, bytes))
+    if (overlaps_in_part(a->data, c->data, bytes) || overlaps_in_part(b->data, c->data, bytes))
         return "out overlaps an input in part";
     return NULL;
 }

@@ -2,7 +2,7 @@
 #ifndef VECADD_PY_OPERANDS_PROMOTION_H
 #define VECADD_PY_OPERANDS_PROMOTION_H
 
-#include "gpu/strided.h"
+#include "base/strided.h"
 #include "py/operands/operand_from.h"
 
 /* A number on the host that is added to a device array. Python's int, float and complex take the kind of dtype that the

@@ -4,7 +4,7 @@
 
 #include "cuda/lanes.cuh"
 #include "cuda/launch.cuh"
-#include "lab/rung.h"
+#include "lab/base/rung.h"
 
 enum {
     ALL_LANES = (1 << LANE_COUNT) - 1,

@@ -1,5 +1,5 @@
 /* The device rungs, in the order in which one leads to the next. */
-#include "lab/rung.h"
+#include "lab/base/rung.h"
 
 #define DEVICE_RUNGS(RUNG)                                                                                             \
     RUNG(single_thread)                                                                                                \

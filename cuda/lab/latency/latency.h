@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "lab/rung.h"
+#include "lab/base/rung.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,5 +1,5 @@
 /* The precision rungs: document 001's, in its order. They are held against naive and float4 with float32. */
-#include "lab/rung.h"
+#include "lab/base/rung.h"
 
 #define PRECISION_RUNGS(RUNG)                                                                                          \
     RUNG(half)                                                                                                         \

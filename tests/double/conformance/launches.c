@@ -5,7 +5,7 @@
 
 #include "../../c/check.h"
 #include "cuda/kernels.h"
-#include "lab/rung.h"
+#include "lab/base/rung.h"
 #include "sanitizer.h"
 
 extern const struct rung rung_naive;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "../../c/check.h"
-#include "lab/rung.h"
+#include "lab/base/rung.h"
 
 extern const struct rung rung_bulk_tensor_copy;
 

@@ -1,8 +1,8 @@
 /* What this machine can do at best, measured by probes that share no code with what they are the limit of.
  *
  * Every probe gives the best of its rounds; the bench compares medians of its rungs with it. */
-#ifndef VECADD_LAB_PROBES_H
-#define VECADD_LAB_PROBES_H
+#ifndef VECADD_LAB_BASE_PROBES_H
+#define VECADD_LAB_BASE_PROBES_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
 /* use_gpu, and why a call takes the route that it takes. */
-#include "py/lab/route_facts.h"
+#include "py/calls/route_facts.h"
+#include "choose/plan.h"
 
 #include "choose/routes.h"
 #include "gpu/device.h"

@@ -1,9 +1,9 @@
 /* The ladder: each rung is one way to add, callable by name, described by one `struct rung`.
  *
  * Device rungs stand one a file in cuda/lab/ladder/, transfer and host rungs in csrc/lab/; cuda/lab/ladder/table.c,
- * csrc/lab/ladder/transfer_table.c and csrc/lab/table.c list them in order. */
-#ifndef VECADD_LAB_RUNG_H
-#define VECADD_LAB_RUNG_H
+ * csrc/lab/ladder/transfer_table.c and csrc/lab/rungs.c list them in order. */
+#ifndef VECADD_LAB_BASE_RUNG_H
+#define VECADD_LAB_BASE_RUNG_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* vecadd.DeviceArray: an array in device memory that vecadd allocated, or a view of one. */
-#ifndef VECADD_PY_ARRAY_DEVICE_ARRAY_H
-#define VECADD_PY_ARRAY_DEVICE_ARRAY_H
+#ifndef VECADD_PY_OPERANDS_DEVICE_ARRAY_H
+#define VECADD_PY_OPERANDS_DEVICE_ARRAY_H
 
 #include "base/operand.h"
 #include "gpu/buffer.h"
@@ -40,32 +40,7 @@ PyObject *device_array_new(struct module_state *state, int device, void *stream,
 PyObject *device_array_view(struct device_array *base, enum dtype dtype, void *data, int ndim, const Py_ssize_t *shape,
                             const Py_ssize_t *strides);
 
-/* A new C-contiguous array of the same elements, queued on the home stream, which is the copy's too. */
-PyObject *device_array_copy(struct device_array *self, PyObject *none);
-
 /* What rungs take: contiguous memory. The strides of a view are not in it. */
 struct operand device_array_operand(const struct device_array *array);
-
-/* Parts of the type, by file: device_array_views.c, */
-PyObject *device_array_subscript(struct device_array *self, PyObject *key);
-PyObject *device_array_item(struct device_array *self, Py_ssize_t index);
-PyObject *device_array_iterate(struct device_array *self);
-int device_array_assign(struct device_array *self, PyObject *key, PyObject *value);
-PyObject *device_array_reshape(struct device_array *self, PyObject *arguments);
-extern const char device_array_reshape_doc[];
-
-/* device_array_host.c, */
-PyObject *device_array_numpy(struct device_array *self, PyObject *arguments, PyObject *keywords);
-PyObject *device_array_array(PyObject *self, PyObject *arguments, PyObject *keywords);
-PyObject *device_array_reduce(struct device_array *self, PyObject *none);
-PyObject *device_array_repr(struct device_array *self);
-int device_array_truth(PyObject *self);
-extern const char device_array_numpy_doc[];
-
-/* and device_array_export.c. */
-PyObject *device_array_interface(struct device_array *self, void *closure);
-PyObject *device_array_dlpack(struct device_array *self, PyObject *arguments, PyObject *keywords);
-PyObject *device_array_dlpack_device(struct device_array *self, PyObject *none);
-extern const char device_array_dlpack_doc[];
 
 #endif

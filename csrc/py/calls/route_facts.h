@@ -1,6 +1,6 @@
 /* What explain_route tells of a choice between the host and the GPU. */
-#ifndef VECADD_PY_LAB_ROUTE_FACTS_H
-#define VECADD_PY_LAB_ROUTE_FACTS_H
+#ifndef VECADD_PY_CALLS_ROUTE_FACTS_H
+#define VECADD_PY_CALLS_ROUTE_FACTS_H
 
 #include <stdbool.h>
 

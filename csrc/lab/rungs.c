@@ -2,7 +2,7 @@
  */
 #include <string.h>
 
-#include "lab/rung.h"
+#include "lab/base/rung.h"
 
 extern const struct rung *const host_rungs[];
 extern const struct rung *const device_rungs[], *const precision_rungs[];
@@ -29,19 +29,4 @@ rung_named(const char *name)
         if (strcmp(rung_at(i)->name, name) == 0)
             return rung_at(i);
     return NULL;
-}
-
-void
-rung_usual_params(const struct rung *rung, struct rung_call *call)
-{
-    for (int i = 0; i < RUNG_PARAMS; i++)
-        call->params[i] = rung->params[i].usual;
-}
-
-/* Where a float32 rung loads 4 bytes, it loads a lane; wider loads are as wide for every lane. */
-unsigned
-rung_bytes_per_load(const struct rung *rung, enum lane lane)
-{
-    const bool by_lane = rung->family == FAMILY_KERNELS && rung->bytes_per_load == lane_size[LANE_F32];
-    return by_lane ? (unsigned)lane_size[lane] : rung->bytes_per_load;
 }

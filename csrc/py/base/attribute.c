@@ -1,0 +1,13 @@
+#include "py/base/attribute.h"
+
+int
+optional_attribute(PyObject *object, PyObject *name, PyObject **value)
+{
+    *value = PyObject_GetAttr(object, name);
+    if (*value)
+        return 1;
+    if (!PyErr_ExceptionMatches(PyExc_AttributeError))
+        return -1;
+    PyErr_Clear();
+    return 0;
+}

@@ -1,0 +1,83 @@
+#include "py/operands/device_array.h"
+
+#include "base/layout.h"
+#include "gpu/device.h"
+#include "gpu/stream.h"
+#include "py/base/errors.h"
+
+/* An array without memory. `strides` may be NULL for those of C order. */
+static struct device_array *
+array_alloc(PyTypeObject *type, int device, void *stream, enum dtype dtype, int ndim, const Py_ssize_t *shape,
+            const Py_ssize_t *strides)
+{
+    struct device_array *array = (struct device_array *)PyType_GenericAlloc(type, 2 * (Py_ssize_t)ndim);
+    if (!array)
+        return NULL;
+    array->block = NULL;
+    array->data = NULL;
+    array->size = 1;
+    array->dtype = dtype;
+    array->ndim = ndim;
+    array->device = device;
+    array->stream = stream;
+    const size_t itemsize = dtype_table[dtype].itemsize;
+    for (int i = ndim; i-- > 0;) {
+        array->shape[i] = shape[i];
+        device_array_strides(array)[i] = strides ? strides[i] : (Py_ssize_t)(array->size * itemsize);
+        array->size *= (size_t)shape[i];
+    }
+    array->contiguous = !strides || layout_is_contiguous(ndim, shape, strides, itemsize);
+    return array;
+}
+
+PyObject *
+device_array_new(struct module_state *state, int device, void *stream, enum dtype dtype, int ndim,
+                 const Py_ssize_t *shape, const Py_ssize_t *strides)
+{
+    struct device_array *array = array_alloc(state->device_array_type, device, stream, dtype, ndim, shape, strides);
+    if (!array)
+        return NULL;
+
+    struct status status;
+    array->block = device_block_reuse(device, stream, device_array_nbytes(array));
+    if (!array->block) {
+        /* Out of memory, it waits for the stream, whose work may wait for the GIL (CuPy's host functions take it). */
+        PyThreadState *released = PyEval_SaveThread();
+        if (stream_home(device, stream, &array->stream, &status) == 0)
+            array->block = device_block_make(device, array->stream, device_array_nbytes(array), &status);
+        PyEval_RestoreThread(released);
+    }
+    if (array->block) {
+        array->data = device_block_memory(array->block);
+        return (PyObject *)array;
+    }
+    Py_DECREF(array);
+    return status_raise(state, &status);
+}
+
+PyObject *
+device_array_view(struct device_array *base, enum dtype dtype, void *data, int ndim, const Py_ssize_t *shape,
+                  const Py_ssize_t *strides)
+{
+    PyTypeObject *type = Py_TYPE((PyObject *)base);
+    struct device_array *view = array_alloc(type, base->device, base->stream, dtype, ndim, shape, strides);
+    if (!view)
+        return NULL;
+    view->block = base->block;
+    view->data = view->size ? data : NULL;
+    device_block_hold(view->block);
+    return (PyObject *)view;
+}
+
+struct operand
+device_array_operand(const struct device_array *array)
+{
+    return (struct operand){.data = array->data,
+                            .size = array->size,
+                            .dtype = array->dtype,
+                            .place = PLACE_DEVICE,
+                            .device = array->device,
+                            .writable = true,
+                            .has_stream = true,
+                            .stream = array->stream};
+}

@@ -1,0 +1,205 @@
+"""The shape of the tree: a file may know only folders below its own, and no circle of files is left.
+
+The arrows are read off the sources (includes and imports) and off the compiled objects (which file uses a symbol that
+another defines), so that a call cannot point up where no include does.
+"""
+
+import ast
+import re
+import shutil
+import subprocess
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+# From the ground up: a file may include, and call, what lies in its own folder or in one before it.
+FLOORS = (
+    "csrc/base",
+    "csrc/host",
+    "cuda",
+    "csrc/gpu",
+    "csrc/transfer",
+    "csrc/choose",
+    "csrc/lab/base",
+    "cuda/lab",
+    "cuda/lab/ladder",
+    "cuda/lab/precision",
+    "cuda/lab/latency",
+    "cuda/lab/limits",
+    "csrc/lab/host",
+    "csrc/lab/ladder",
+    "csrc/lab/limits",
+    "csrc/lab",
+    "csrc/py/base",
+    "csrc/py/operands",
+    "csrc/py/calls",
+    "csrc/py/array",
+    "csrc/py/lab",
+    "csrc/py",
+)
+# Headers of tests/double, for the kernels that the tests compile for the CPU.
+OF_THE_DOUBLE = ("kernel_on_cpu.h", "tensor_map.h")
+
+Arrows = dict[str, set[str]]
+
+
+def native_sources() -> list[str]:
+    found = (path for folder in ("csrc", "cuda") for path in (ROOT / folder).rglob("*.*"))
+    return sorted(str(path.relative_to(ROOT)) for path in found if path.suffix in (".c", ".h", ".cu", ".cuh"))
+
+
+def idea(path: str) -> str:
+    """A source and its header are one."""
+    return path.rpartition(".")[0]
+
+
+def floor(name: str) -> int:
+    return FLOORS.index(str(Path(name).parent))
+
+
+@cache
+def includes() -> Arrows:
+    arrows = defaultdict(set)
+    for path in native_sources():
+        for name in re.findall(r'^ *# *include "([^"]+)"', (ROOT / path).read_text(), re.MULTILINE):
+            if name not in OF_THE_DOUBLE:
+                arrows[idea(path)].add(idea(name if name.startswith("cuda/") else f"csrc/{name}"))
+    return arrows
+
+
+@cache
+def calls() -> Arrows:
+    """Which file uses a symbol of which: by nm, of the objects that the extension was linked of."""
+    objects = ROOT / "build" / "release" / "obj"
+    built = [path for path in native_sources() if (objects / f"{path}.o").exists()]
+    if not built or not shutil.which("nm"):
+        pytest.skip("no objects here: python -m build_native extension")
+    defined, used = {}, defaultdict(set)
+    for path in built:
+        listing = subprocess.run(["nm", objects / f"{path}.o"], capture_output=True, text=True, check=True).stdout
+        for line in listing.splitlines():
+            kind, name = line.split()[-2:]
+            if kind in "TDBRCVW":
+                defined[name] = idea(path)
+            elif kind == "U":
+                used[idea(path)].add(name)
+    return {path: {defined[name] for name in names if name in defined} for path, names in used.items()}
+
+
+def arrows_of(arrows: Arrows) -> Iterator[tuple[str, str]]:
+    return ((source, target) for source in sorted(arrows) for target in sorted(arrows[source]) if source != target)
+
+
+def both() -> Arrows:
+    merged = defaultdict(set)
+    for source, target in (*arrows_of(includes()), *arrows_of(calls())):
+        merged[source].add(target)
+    return merged
+
+
+def circles(arrows: Arrows) -> list[list[str]]:
+    """The strongly connected components of more than one file (Tarjan)."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[list[str]] = []
+
+    def visit(name: str) -> None:
+        index[name] = low[name] = len(index)
+        stack.append(name)
+        for target in sorted(arrows.get(name, ())):
+            if target not in index:
+                visit(target)
+            if target in stack:
+                low[name] = min(low[name], low[target])
+        if low[name] == index[name]:
+            at = stack.index(name)
+            component = stack[at:]
+            del stack[at:]
+            if len(component) > 1:
+                found.append(sorted(component))
+
+    for name in sorted(arrows):
+        if name not in index:
+            visit(name)
+    return found
+
+
+def upward(arrows: Arrows) -> list[str]:
+    return [f"{source} -> {target}" for source, target in arrows_of(arrows) if floor(target) > floor(source)]
+
+
+def test_every_folder_has_a_floor() -> None:
+    assert {str(Path(path).parent) for path in native_sources()} == set(FLOORS)
+
+
+def test_an_include_names_its_folder() -> None:
+    known = set(native_sources())
+    named = {target for _, target in arrows_of(includes())}
+    assert named <= {idea(path) for path in known}
+
+
+def test_no_include_points_up() -> None:
+    assert upward(includes()) == []
+
+
+def test_no_call_points_up() -> None:
+    assert upward(calls()) == []
+
+
+def test_there_is_no_circle_of_files() -> None:
+    assert circles(both()) == []
+
+
+# --- Python
+
+
+def modules(package: str) -> dict[str, Path]:
+    found = {}
+    for path in sorted((ROOT / package).rglob("*.py*")):  # an extension has its .pyi
+        if path.suffix not in (".py", ".pyi"):
+            continue
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def imports(package: str) -> Arrows:
+    known = modules(package)
+    return {name: set(imported(path, known)) - {name} for name, path in known.items()}
+
+
+def imported(path: Path, known: Iterable[str]) -> Iterator[str]:
+    """Inside functions too, and for types alone. Of `from package import name` it is package.name, if that is one."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in known)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                if inner in known:
+                    yield inner
+                elif node.module in known:
+                    yield node.module
+
+
+@pytest.mark.parametrize("package", ["build_native"])
+def test_there_is_no_circle_of_modules(package: str) -> None:
+    assert circles(imports(package)) == []
+
+
+def test_circles_are_found() -> None:
+    """Of the search itself: a circle of three, one of two, and none through what both only point at."""
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": set()}) == [["a", "b", "c"]]
+    assert circles({"a": {"b"}, "b": {"a"}, "c": {"a"}}) == [["a", "b"]]
+    assert circles({"a": {"c"}, "b": {"c"}, "c": set()}) == []
+
+
+def test_arrows_that_point_up_are_found() -> None:
+    arrows = {"csrc/base/layout": {"csrc/gpu/device"}, "csrc/gpu/device": {"csrc/base/layout", "csrc/gpu/errors"}}
+    assert upward(arrows) == ["csrc/base/layout -> csrc/gpu/device"]
