@@ -1,53 +1,50 @@
-/* An addition as plain data, once it is decided how it is made: what choose/ fills in, and host/, gpu/ and transfer/
- * do.
- */
+/* c = a + b as a whole: what the operands have in common, resolved once for every way to add them. */
 #ifndef VECADD_BASE_ADDITION_H
 #define VECADD_BASE_ADDITION_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
-#include "base/dtype.h"
+#include "base/layout.h"
+#include "base/operand.h"
+#include "base/output_order.h"
+#include "base/strided.h"
 
-enum route { ROUTE_HOST, ROUTE_TRANSFER, ROUTE_HYBRID, ROUTE_DEVICE };
-
-/* How one host addition is run; host/thresholds.h has the machine's thresholds that it follows from. */
-struct host_schedule {
-    int threads;          /* at most, the caller among them */
-    bool wakes;           /* sleeping workers are woken; else those take part that are awake */
-    bool streaming;       /* the stores of several threads */
-    bool streaming_alone; /* and of one, where no other takes part */
-    bool narrow;          /* by simd->narrower where there is one and the lane gains by it */
-    size_t block;         /* lanes a thread takes at a time */
+struct addition {
+    enum dtype dtype; /* of the sum, to which a and b are converted */
+    int ndim;         /* of the sum, as its shape */
+    ssize_t shape[LAYOUT_DIMENSIONS];
+    size_t size;                        /* elements of the sum; where it is 0, nothing below is set */
+    bool ordered;                       /* a sum that is still to be made lies in another order than C's: */
+    ssize_t strides[LAYOUT_DIMENSIONS]; /* with these, in bytes; else not set */
+    struct strided elements;            /* what loops and kernels take */
 };
 
-struct host_simd;
-struct strided;
-
-struct plan {
-    enum route route;
-    enum lane lane;
-    size_t n; /* lanes, not elements: twice the elements for complex */
-    const void *a, *b;
-    void *c;
-    const struct host_simd *simd;  /* ROUTE_HOST, ROUTE_HYBRID */
-    struct host_schedule schedule; /* ROUTE_HOST, ROUTE_HYBRID */
-    bool chosen; /* ROUTE_TRANSFER and ROUTE_HYBRID, of the caller's leave: the host makes good what the GPU fails at */
-    const struct strided *strided; /* ROUTE_DEVICE: NULL for one run of lanes; else a, b and c are the addresses of
-                                    * first elements, n counts elements, and lane means nothing. Borrowed */
-    int device;                    /* all but ROUTE_HOST; -1: the thread's current device */
-    void *stream;                  /* ROUTE_DEVICE: where the kernel runs */
-    void *join[3]; /* ROUTE_DEVICE: the operands' other streams. The kernel waits for what they hold, and
-                    * they wait for the kernel: memory is freed and rewritten in their order */
-    int joins;
+/* What an addition is resolved from, beside its operands. */
+struct addition_rules {
+    enum dtype dtype;      /* of the sum */
+    enum order_rule order; /* of a sum that is still to be made */
+    size_t least;          /* bytes of the sum below which the caller has no use for the answer */
 };
 
-/* c = a + b over n lanes. c may be a or b; it overlaps neither in part, nor an operand of another addition. */
-struct batch_add {
-    const void *a, *b;
-    void *c;
-    size_t n;
-    enum lane lane;
+enum refusal {
+    REFUSED_NOT,
+    REFUSED_SHAPES,      /* the operands do not broadcast together */
+    REFUSED_OUT_SHAPE,   /* out has another shape than the inputs broadcast to: addition->shape */
+    REFUSED_READ_ONLY,   /* out may not be written */
+    REFUSED_LAPS_ITSELF, /* two elements of out share memory */
+    REFUSED_SIZE,        /* the sum is larger than any memory */
+    REFUSED_LESS_THAN_LEAST
 };
+
+/* Resolves shape, order and layout of a + b. operands[2] is NULL where the sum is still to be made. Reads no element
+ * but numbers. */
+enum refusal addition_resolve(struct addition *addition, const struct operand *const operands[LAYOUT_OPERANDS],
+                              const struct addition_rules *rules);
+
+/* Whether the sum is one run of lanes: one dtype, aligned, element after element in all three. Addresses of first
+ * elements; c may be NULL for memory that is yet to be had. */
+bool addition_is_run(const struct addition *addition, const void *a, const void *b, const void *c);
 
 #endif

@@ -14,8 +14,8 @@ struct strided {
     enum dtype sum;                    /* a and b are converted to it, added in it, and the sum then to out's */
     bool is_scalar[LAYOUT_SUM];        /* a or b is the element below and has no memory. In the sum's own dtype where it
                                         * can be: operands that are alike are added by a quicker kernel */
-    unsigned char scalar[LAYOUT_SUM][MOST_ITEMSIZE];
     struct layout layout;
+    unsigned char scalar[LAYOUT_SUM][MOST_ITEMSIZE]; /* behind `layout`, whose alignment suits every lane */
 };
 
 #endif

@@ -4,6 +4,7 @@
 #include "choose/routes.h"
 #include "gpu/device.h"
 #include "host/add.h"
+#include "host/strided.h"
 #include "transfer/transfer.h"
 
 static int
@@ -79,37 +80,136 @@ plan_leader(const struct operand *const operands[3])
     return leader;
 }
 
+/* The address of the first element; a number has none. */
+static const void *
+address_of(const struct operand *operand)
+{
+    return operand->place == PLACE_NUMBER ? NULL : operand->data;
+}
+
+/* The first operand that has memory: a number is wherever that is, and so is a sum that is still to be made. */
+static const struct operand *
+first_in_memory(const struct operand *const operands[3])
+{
+    return operands[0]->place == PLACE_NUMBER ? operands[1] : operands[0];
+}
+
 static int
 plan_device(struct plan *plan, const struct operand *const operands[3], const struct plan_request *request,
             struct status *status)
 {
     static const char *const names[] = {"a", "b", "out"};
     plan->route = ROUTE_DEVICE;
-    plan->device = operands[0]->device;
+    plan->device = first_in_memory(operands)->device;
     const struct operand *leader = plan_leader(operands);
     for (int i = 0; i < 3; i++)
-        if (operands[i]->device != plan->device)
-            return status_set(status, STATUS_VALUE, "a is on cuda:%d and %s on cuda:%d; copy one to the other's device",
-                              plan->device, names[i], operands[i]->device);
+        if (operands[i] && operands[i]->place != PLACE_NUMBER && operands[i]->device != plan->device)
+            return status_set(
+                status, STATUS_VALUE, "%s is on cuda:%d and %s on cuda:%d; copy one to the other's device",
+                names[first_in_memory(operands) != operands[0]], plan->device, names[i], operands[i]->device);
     plan->stream = request->has_stream ? request->stream : leader ? leader->stream : NULL;
     if (request->on_device && request->device >= 0 && request->device != plan->device)
         return status_set(status, STATUS_VALUE, "device is cuda:%d, but the operands are on cuda:%d; leave device out",
                           request->device, plan->device);
     for (int i = 0; i < 3; i++)
-        if (operands[i]->has_stream)
+        if (operands[i] && operands[i]->has_stream)
             plan_join(plan, operands[i]->stream);
     return 0;
 }
 
-int
-plan_make(struct plan *plan, const struct operand *a, const struct operand *b, const struct operand *out,
-          const struct plan_request *request, struct status *status)
+/* One run of lanes, or any layout. A sum without elements has nothing to plan with. */
+static void
+take_layout(struct plan *plan, const struct addition *addition)
 {
-    const struct dtype_row *dtype = &dtype_table[a->dtype];
-    *plan = (struct plan){
-        .lane = dtype->lane, .n = a->size * dtype->lanes, .a = a->data, .b = b->data, .c = out->data, .device = -1};
-    if (a->place == PLACE_DEVICE)
-        return plan_device(plan, (const struct operand *const[]){a, b, out}, request, status);
+    const struct dtype_row *row = &dtype_table[addition->dtype];
+    plan->lane = row->lane;
+    plan->n = addition->size;
+    if (addition->size == 0)
+        return;
+    if (!addition_is_run(addition, plan->a, plan->b, plan->c)) {
+        plan->strided = &addition->elements;
+        return;
+    }
+    const ssize_t *offset = addition->elements.layout.offset;
+    plan->n *= row->lanes;
+    plan->a = (const char *)plan->a + offset[0];
+    plan->b = (const char *)plan->b + offset[1];
+    if (plan->c)
+        plan->c = (char *)plan->c + offset[LAYOUT_SUM];
+}
+
+/* Whether out shares memory with an input other than element by element in one dtype. */
+static bool
+out_overlaps(const struct plan *plan, const struct strided *add)
+{
+    const void *const inputs[] = {plan->a, plan->b};
+    for (int k = 0; k < LAYOUT_SUM; k++) {
+        const bool same = inputs[k] == plan->c && add->dtype[k] != add->dtype[LAYOUT_SUM];
+        if (same || layout_overlaps(&add->layout, k, inputs[k], dtype_table[add->dtype[k]].itemsize, plan->c,
+                                    dtype_table[add->dtype[LAYOUT_SUM]].itemsize))
+            return true;
+    }
+    return false;
+}
+
+/* New sums on the host are made in C order or in its reverse. */
+static bool
+is_fortran(const struct addition *addition)
+{
+    ssize_t step = (ssize_t)dtype_table[addition->dtype].itemsize;
+    for (int i = 0; i < addition->ndim; step *= addition->shape[i++])
+        if (addition->strides[i] != step)
+            return false;
+    return true;
+}
+
+/* Why NumPy adds it; NULL where host_strided_add does. */
+static const char *
+why_not_strided(const struct plan *plan, const struct addition *addition)
+{
+    const struct strided *add = &addition->elements;
+    const bool converts = add->dtype[0] != add->sum || add->dtype[1] != add->sum;
+    if (addition->ndim == 0)
+        return "the operands have no dimension";
+    if (addition->size < (converts ? PLAN_CONVERTED_LEAST : PLAN_STRIDED_LEAST) / dtype_table[add->sum].itemsize)
+        return "numpy.add is as fast for so few elements";
+    if (add->dtype[LAYOUT_SUM] != add->sum)
+        return "out is of another dtype than the sum";
+    if (plan->c && out_overlaps(plan, add))
+        return "out overlaps an input in part";
+    if (!plan->c && addition->ordered && !is_fortran(addition))
+        return "the sum lies in an order of memory that only numpy.add makes";
+    if (!host_strided_possible(add, plan->a, plan->b, plan->c))
+        return "its rows are short, misaligned, or of dtypes that vecadd does not convert";
+    return NULL;
+}
+
+static int
+plan_host_layout(struct plan *plan, const struct addition *addition, const struct plan_request *request,
+                 struct status *status)
+{
+    if (request->on_device || request->hybrid) {
+        plan->route = request->hybrid ? ROUTE_HYBRID : ROUTE_TRANSFER;
+        plan->device = request->device;
+        plan->materialize = true;
+        return 0;
+    }
+    plan->why = why_not_strided(plan, addition);
+    plan->route = plan->why ? ROUTE_NONE : ROUTE_HOST;
+    if (plan->why)
+        return 0;
+    plan->lane = dtype_table[addition->dtype].lane;
+    plan->n = addition->size;
+    plan->strided = &addition->elements;
+    return host_strided_plan(plan, status);
+}
+
+static int
+plan_alike(struct plan *plan, const struct operand *const operands[3], const struct plan_request *request,
+           struct status *status)
+{
+    if (operands[0]->place == PLACE_DEVICE)
+        return plan_device(plan, operands, request, status);
     if (request->on_device)
         return plan_transfer(plan, request, status);
     if (request->hybrid)
@@ -119,9 +219,35 @@ plan_make(struct plan *plan, const struct operand *a, const struct operand *b, c
     return plan_host(plan, status);
 }
 
+int
+plan_make(struct plan *plan, const struct addition *addition, const struct operand *const operands[3],
+          const struct plan_request *request, struct status *status)
+{
+    *plan = (struct plan){.device = -1};
+    if (!operands)
+        return plan_host_layout(plan, addition, request, status);
+    plan->a = operands[0]->data;
+    plan->b = operands[1]->data;
+    plan->c = operands[2] ? operands[2]->data : NULL;
+    if (!addition) {
+        const struct dtype_row *dtype = &dtype_table[operands[0]->dtype];
+        plan->lane = dtype->lane;
+        plan->n = operands[0]->size * dtype->lanes;
+        return plan_alike(plan, operands, request, status);
+    }
+    plan->a = address_of(operands[0]);
+    plan->b = address_of(operands[1]);
+    if (first_in_memory(operands)->place != PLACE_DEVICE)
+        return plan_host_layout(plan, addition, request, status);
+    take_layout(plan, addition);
+    return plan_device(plan, operands, request, status);
+}
+
 static unsigned
 run_on_host(const struct plan *plan)
 {
+    if (plan->strided)
+        return host_strided_add(plan);
     return host_add(plan->simd, &plan->schedule, plan->lane, plan->a, plan->b, plan->c, plan->n);
 }
 
@@ -162,6 +288,8 @@ plan_run(const struct plan *plan, unsigned *fp_flags, struct status *status)
         return run_on_gpu(hybrid_add, plan, fp_flags, status);
     case ROUTE_DEVICE:
         return device_add(plan, status);
+    case ROUTE_NONE:
+        break;
     }
     return status_set(status, STATUS_VALUE, "plan has no route %d", (int)plan->route);
 }

@@ -29,10 +29,8 @@ static const char *const memory_name[] = {[MEMORY_ORDINARY] = "ordinary", [MEMOR
 static const char *const class_name[] = {[CLASS_WIDE] = "wide", [CLASS_HALF] = "half"};
 
 const char *const route_name[] = {
-    [ROUTE_HOST] = "host",
-    [ROUTE_TRANSFER] = "transfer",
-    [ROUTE_HYBRID] = "hybrid",
-    [ROUTE_DEVICE] = "device",
+    [ROUTE_HOST] = "host",     [ROUTE_TRANSFER] = "transfer", [ROUTE_HYBRID] = "hybrid",
+    [ROUTE_DEVICE] = "device", [ROUTE_NONE] = "numpy",
 };
 
 const char *const routes_reason_name[] = {

@@ -10,10 +10,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/addition.h"
+#include "base/plan.h"
 #include "base/status.h"
 
-/* "host", "transfer", "hybrid", "device". */
+/* "host", "transfer", "hybrid", "device", "numpy". */
 extern const char *const route_name[];
 
 enum memory_kind { MEMORY_ORDINARY, MEMORY_PINNED, MEMORY_KINDS };

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/addition.h"
+#include "base/plan.h"
 #include "base/status.h"
 
 struct device_batch {

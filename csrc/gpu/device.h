@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/addition.h"
+#include "base/plan.h"
 #include "base/status.h"
 #include "gpu/errors.h"
 #include "gpu/launch_configs.h"

@@ -4,7 +4,7 @@
 #ifndef VECADD_GPU_GRAPH_H
 #define VECADD_GPU_GRAPH_H
 
-#include "base/addition.h"
+#include "base/plan.h"
 #include "base/status.h"
 #include "gpu/batch.h"
 

@@ -4,7 +4,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "base/addition.h"
+#include "base/plan.h"
 
 /* Bytes of memory that plan->strided's sum has to go through, because out overlaps an input; 0: none. */
 size_t strided_temporary(const struct plan *plan);

@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/addition.h"
 #include "base/dtype.h"
+#include "base/plan.h"
 #include "base/status.h"
 #include "host/simd_level.h"
 

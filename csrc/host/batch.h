@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "base/addition.h"
+#include "base/plan.h"
 #include "base/status.h"
 #include "host/add.h"
 

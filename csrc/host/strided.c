@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/layout.h"
+#include "host/add.h"
 #include "host/convert.h"
 #include "host/threads.h"
 
@@ -30,7 +32,7 @@ struct row_operand {
 };
 
 struct job {
-    const struct host_rows *call;
+    const struct strided *strided;
     const char *base[LAYOUT_OPERANDS]; /* where the walk begins */
     host_add_function *add, *alone;    /* of several threads, and of one where no other takes part */
     size_t itemsize, lanes;
@@ -48,64 +50,60 @@ row_stride(const struct layout *layout, int operand)
     return layout->ndim ? layout->stride[operand][0] : 0;
 }
 
-static enum dtype
-dtype_of(const struct host_rows *call, int operand)
-{
-    return operand < 2 ? call->from[operand] : call->dtype;
-}
-
 /* Bytes of the three arrays, an element that is repeated counted once. */
 static size_t
-bytes_moved(const struct host_rows *call)
+bytes_moved(const struct strided *add)
 {
     size_t bytes = 0;
     for (int k = 0; k < 3; k++) {
         size_t n = 1;
-        for (int i = 0; i < call->layout.ndim; i++)
-            n *= call->layout.stride[k][i] ? (size_t)call->layout.extent[i] : 1;
-        bytes += n * dtype_table[dtype_of(call, k)].itemsize;
+        for (int i = 0; i < add->layout.ndim; i++)
+            n *= add->layout.stride[k][i] ? (size_t)add->layout.extent[i] : 1;
+        bytes += n * dtype_table[add->dtype[k]].itemsize;
     }
     return bytes;
 }
 
 int
-host_rows_plan(struct host_rows *call, struct status *status)
+host_strided_plan(struct plan *plan, struct status *status)
 {
-    const struct dtype_row *dtype = &dtype_table[call->dtype];
-    call->simd = host_simd_chosen(status);
-    if (!call->simd)
+    const struct strided *add = plan->strided;
+    const struct dtype_row *dtype = &dtype_table[add->sum];
+    plan->simd = host_simd_chosen(status);
+    if (!plan->simd)
         return -1;
-    const size_t lanes = layout_size(&call->layout) * dtype->lanes;
-    call->schedule = host_schedule_moving(dtype->lane, lanes, false, bytes_moved(call));
-    call->schedule.block /= dtype->lanes;
+    const size_t lanes = layout_size(&add->layout) * dtype->lanes;
+    plan->schedule = host_schedule_moving(dtype->lane, lanes, false, bytes_moved(add));
+    plan->schedule.block /= dtype->lanes;
     /* A streaming store of part of a line costs the whole line twice. */
-    if (row_length(&call->layout) * dtype->itemsize < PIECE)
-        call->schedule.streaming = call->schedule.streaming_alone = false;
+    if (row_length(&add->layout) * dtype->itemsize < PIECE)
+        plan->schedule.streaming = plan->schedule.streaming_alone = false;
     return 0;
 }
 
 /* Every row at an address that is right for its elements. */
 static bool
-aligned(const struct host_rows *call, int operand, const void *base)
+aligned(const struct strided *add, int operand, const void *base)
 {
     uintptr_t all = (uintptr_t)base;
-    for (int i = 0; i < call->layout.ndim; i++)
-        all |= (uintptr_t)call->layout.stride[operand][i];
-    return all % lane_size[dtype_table[dtype_of(call, operand)].lane] == 0;
+    for (int i = 0; i < add->layout.ndim; i++)
+        all |= (uintptr_t)add->layout.stride[operand][i];
+    return all % lane_size[dtype_table[add->dtype[operand]].lane] == 0;
 }
 
 bool
-host_rows_possible(const struct host_rows *call, const void *a, const void *b, const void *c)
+host_strided_possible(const struct strided *add, const void *a, const void *b, const void *c)
 {
-    const struct layout *layout = &call->layout;
-    const void *const base[] = {a, b, c};
-    if (row_length(layout) < ROW_LEAST || layout_sum_laps_itself(layout, dtype_table[call->dtype].itemsize))
+    const struct layout *layout = &add->layout;
+    const void *const base[] = {add->is_scalar[0] ? NULL : a, add->is_scalar[1] ? NULL : b, c};
+    if (add->dtype[LAYOUT_SUM] != add->sum || row_length(layout) < ROW_LEAST ||
+        layout_sum_laps_itself(layout, dtype_table[add->sum].itemsize))
         return false;
     for (int i = 0; i < 3; i++) {
-        const enum dtype dtype = dtype_of(call, i);
+        const enum dtype dtype = add->dtype[i];
         const bool side_by_side = row_stride(layout, i) == (ssize_t)dtype_table[dtype].itemsize;
-        if (!aligned(call, i, base[i]) || !(side_by_side || (i < 2 && row_stride(layout, i) == 0)) ||
-            (dtype != call->dtype && !convert_for(dtype, call->dtype)))
+        if (!aligned(add, i, base[i]) || !(side_by_side || (i < 2 && row_stride(layout, i) == 0)) ||
+            (dtype != add->sum && !convert_for(dtype, add->sum)))
             return false;
     }
     return true;
@@ -158,14 +156,14 @@ add_in_row(const struct job *job, host_add_function *add, struct row_operand ope
 }
 
 static struct row_operand
-row_operand_of(const struct host_rows *call, int operand, char *buffer)
+row_operand_of(const struct strided *add, int operand, char *buffer)
 {
-    const ptrdiff_t stride = row_stride(&call->layout, operand);
-    const bool same = call->from[operand] == call->dtype;
+    const ptrdiff_t stride = row_stride(&add->layout, operand);
+    const bool same = add->dtype[operand] == add->sum;
     return (struct row_operand){.way = stride == 0 ? WAY_ONE
                                        : same      ? WAY_DIRECT
                                                    : WAY_CONVERTED,
-                                .convert = same ? NULL : convert_for(call->from[operand], call->dtype),
+                                .convert = same ? NULL : convert_for(add->dtype[operand], add->sum),
                                 .stride = stride,
                                 .buffer = buffer};
 }
@@ -175,8 +173,9 @@ static void
 add_range(const struct job *job, host_add_function *add, size_t begin, size_t end)
 {
     alignas(64) char buffers[2][PIECE];
-    const struct layout *layout = &job->call->layout;
-    struct row_operand operand[] = {row_operand_of(job->call, 0, buffers[0]), row_operand_of(job->call, 1, buffers[1])};
+    const struct layout *layout = &job->strided->layout;
+    struct row_operand operand[] = {row_operand_of(job->strided, 0, buffers[0]),
+                                    row_operand_of(job->strided, 1, buffers[1])};
 
     ssize_t index[LAYOUT_DIMENSIONS];
     const char *at[] = {job->base[0], job->base[1], job->base[2]};
@@ -224,22 +223,30 @@ add_all(void *context, size_t begin, size_t end, int worker)
     add_range(job, job->alone, begin, end);
 }
 
-unsigned
-host_rows_add(const struct host_rows *call, const void *a, const void *b, void *c)
+/* Where the walk through an input begins. */
+static const char *
+begin_of(const struct strided *add, int operand, const void *data)
 {
-    const struct dtype_row *dtype = &dtype_table[call->dtype];
-    const struct layout *layout = &call->layout;
-    const struct host_schedule *schedule = &call->schedule;
-    const bool apart = c != a && c != b; /* what is added to has been read: a streaming store reads it no less */
-    struct job job = {.call = call,
-                      .base = {(const char *)a + layout->offset[0], (const char *)b + layout->offset[1],
-                               (const char *)c + layout->offset[LAYOUT_SUM]},
-                      .add = host_loop(call->simd, schedule, dtype->lane, apart && schedule->streaming),
-                      .alone = host_loop(call->simd, schedule, dtype->lane, apart && schedule->streaming_alone),
+    return add->is_scalar[operand] ? (const char *)add->scalar[operand]
+                                   : (const char *)data + add->layout.offset[operand];
+}
+
+unsigned
+host_strided_add(const struct plan *plan)
+{
+    const struct strided *add = plan->strided;
+    const struct dtype_row *dtype = &dtype_table[add->sum];
+    const struct host_schedule *schedule = &plan->schedule;
+    const bool apart = plan->c != plan->a && plan->c != plan->b; /* what is added to has been read: a streaming store
+                                                                  * reads it no less */
+    struct job job = {.strided = add,
+                      .base = {begin_of(add, 0, plan->a), begin_of(add, 1, plan->b),
+                               (const char *)plan->c + add->layout.offset[LAYOUT_SUM]},
+                      .add = host_loop(plan->simd, schedule, dtype->lane, apart && schedule->streaming),
+                      .alone = host_loop(plan->simd, schedule, dtype->lane, apart && schedule->streaming_alone),
                       .itemsize = dtype->itemsize,
                       .lanes = dtype->lanes};
-    const size_t n = layout_size(layout);
     if (schedule->wakes && schedule->threads > 1)
-        return threads_run(schedule->threads, n, schedule->block, add_block, &job);
-    return threads_run_short(schedule->threads, n, schedule->block, add_block, add_all, &job);
+        return threads_run(schedule->threads, plan->n, schedule->block, add_block, &job);
+    return threads_run_short(schedule->threads, plan->n, schedule->block, add_block, add_all, &job);
 }

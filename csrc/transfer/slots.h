@@ -9,7 +9,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "base/addition.h"
+#include "base/plan.h"
 #include "gpu/state.h"
 #include "transfer/options.h"
 #include "transfer/ring.h"

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/addition.h"
+#include "base/plan.h"
 #include "base/status.h"
 #include "transfer/options.h"
 

@@ -35,6 +35,13 @@ streamed_operand(void *data, void *stream)
     return operand;
 }
 
+static int
+make(struct plan *plan, const struct operand *a, const struct operand *b, const struct operand *out,
+     const struct plan_request *request, struct status *status)
+{
+    return plan_make(plan, NULL, (const struct operand *const[]){a, b, out}, request, status);
+}
+
 static const struct plan_request plainly = {.device = -1};
 
 static struct plan
@@ -42,7 +49,7 @@ planned(const struct operand *a, const struct operand *b, const struct operand *
 {
     struct plan plan = {.n = 12345};
     struct status status;
-    CHECK(plan_make(&plan, a, b, out, request, &status) == 0, "%s", status.text);
+    CHECK(make(&plan, a, b, out, request, &status) == 0, "%s", status.text);
     return plan;
 }
 
@@ -102,7 +109,7 @@ an_unknown_simd_level_fails_the_plan(void)
     struct plan plan;
     struct status status = {0};
     setenv("VECADD_SIMD", "mmx", 1);
-    CHECK(plan_make(&plan, &a, &a, &a, &plainly, &status) == -1 && status.code == STATUS_VALUE);
+    CHECK(make(&plan, &a, &a, &a, &plainly, &status) == -1 && status.code == STATUS_VALUE);
 }
 
 static void
@@ -182,7 +189,7 @@ two_devices_are_refused(void)
     const struct operand a = device_operand(x, 0), b = device_operand(y, 1);
     struct plan plan;
     struct status status = {0};
-    CHECK(plan_make(&plan, &a, &b, &a, &plainly, &status) == -1 && status.code == STATUS_VALUE);
+    CHECK(make(&plan, &a, &b, &a, &plainly, &status) == -1 && status.code == STATUS_VALUE);
     CHECK(strstr(status.text, "cuda:0") && strstr(status.text, "b on cuda:1"), "%s", status.text);
 }
 
@@ -193,7 +200,7 @@ another_device_than_the_operands_is_refused(void)
     const struct plan_request other = {.on_device = true, .device = 1}, current = {.on_device = true, .device = -1};
     struct plan plan;
     struct status status = {0};
-    CHECK(plan_make(&plan, &a, &a, &a, &other, &status) == -1 && status.code == STATUS_VALUE);
+    CHECK(make(&plan, &a, &a, &a, &other, &status) == -1 && status.code == STATUS_VALUE);
     CHECK(planned(&a, &a, &a, &current).device == 0);
 }
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/addition.h"
+#include "base/plan.h"
 #include "check.h"
 #include "gpu/memory.h"
 #include "sums.h"

@@ -2,7 +2,7 @@
 #ifndef VECADD_LAB_LADDER_RAW_LAUNCH_H
 #define VECADD_LAB_LADDER_RAW_LAUNCH_H
 
-#include "base/addition.h"
+#include "base/plan.h"
 #include "base/status.h"
 
 enum bare_way {

@@ -12,13 +12,14 @@
 #include "py/calls/deferred_release.h"
 #include "py/calls/prepare.h"
 #include "py/calls/result.h"
+#include "py/operands/host_pair.h"
 #include "py/operands/interop.h"
 
 static bool
 worth_releasing(const struct plan *plan)
 {
     /* A launch waits while the queue is full, perhaps for a host function of CuPy's that wants the GIL. */
-    if (plan->route != ROUTE_HOST)
+    if (plan->route != ROUTE_HOST || plan->strided)
         return true;
     return plan->schedule.wakes || plan->n * lane_size[plan->lane] >= RELEASE_BYTES;
 }
@@ -91,6 +92,13 @@ call_in_python(const char *module_name, const char *function, PyObject *library,
     return result;
 }
 
+static PyObject *
+refuse_resized(void)
+{
+    PyErr_SetString(PyExc_ValueError, "an operand has been resized while the sum was made");
+    return NULL;
+}
+
 /* Before Python 3.12 a collection may begin where host_result takes large memory, and a finalizer may then resize an
  * operand. Small memory is taken without an object that is collected. */
 static PyObject *
@@ -106,19 +114,34 @@ make_host_sum(struct module_state *state, PyObject *const objects[ROLE_COUNT], s
     const struct batch_add planned = {plan->a, plan->b, plan->c, plan->n, plan->lane};
     if (plan->n * lane_size[plan->lane] < OUTPUT_POOL_LEAST || host_operands_are(state, with_sum, &planned))
         return sum;
-    PyErr_SetString(PyExc_ValueError, "an operand has been resized while the sum was made");
     Py_DECREF(sum);
-    return NULL;
+    return refuse_resized();
+}
+
+static PyObject *
+make_strided_host_sum(struct module_state *state, struct prepared_call *call)
+{
+    const struct addition *addition = &call->addition;
+    PyObject *sum = host_result(state, call->descr, addition->ndim, addition->shape, addition->ordered);
+    if (!sum)
+        return NULL;
+    call->plan.c = PyArray_DATA((PyArrayObject *)sum);
+    if (host_operands_stay(call->operands, call->held))
+        return sum;
+    Py_DECREF(sum);
+    return refuse_resized();
 }
 
 /* A new array for the sum, and its memory into the plan. */
 static PyObject *
 make_sum(struct module_state *state, PyObject *const objects[ROLE_COUNT], struct prepared_call *call)
 {
+    if (call->plan.route == ROUTE_HOST && call->plan.strided)
+        return make_strided_host_sum(state, call);
     if (call->plan.route != ROUTE_DEVICE)
         return make_host_sum(state, objects, &call->plan);
-    struct device_operand *made = &call->devices[ROLE_OUT];
-    PyObject *sum = device_result(state, &call->devices[call->sum.like], &call->sum, call->plan.device,
+    struct owned_operand *made = &call->operands[ROLE_OUT];
+    PyObject *sum = device_result(state, &call->operands[call->sum.like], &call->sum, call->plan.device,
                                   call->plan.stream, NULL, made);
     if (sum) {
         call->held[ROLE_OUT] = true;
@@ -132,7 +155,7 @@ make_sum(struct module_state *state, PyObject *const objects[ROLE_COUNT], struct
 int
 count_write(const struct prepared_call *call, PyObject *out)
 {
-    PyObject *count_writes = call->devices[ROLE_OUT].count_writes;
+    PyObject *count_writes = call->operands[ROLE_OUT].count_writes;
     if (!count_writes)
         return 0;
     PyObject *outs = PyTuple_Pack(1, out);
@@ -154,8 +177,8 @@ add_planned(struct module_state *state, const struct add_arguments *arguments, s
         Py_CLEAR(sum);
     if (sum && out && call->plan.route == ROUTE_DEVICE && count_write(call, out) < 0)
         Py_CLEAR(sum);
-    if (sum && !out && Py_TYPE(sum) == state->device_array_type && call->devices[call->sum.like].library)
-        return foreign_adopt(call->devices[call->sum.like].library, sum);
+    if (sum && !out && Py_TYPE(sum) == state->device_array_type && call->operands[call->sum.like].library)
+        return foreign_adopt(call->operands[call->sum.like].library, sum);
     return sum;
 }
 
@@ -170,16 +193,13 @@ add_arguments_run(struct module_state *state, const struct add_arguments *argume
     case CALL_PLANNED:
         sum = add_planned(state, arguments, &call);
         break;
-    case CALL_HOST_ROWS:
-        sum = host_rows_call_run(state, &call.host_rows, arguments->objects[ROLE_OUT]);
-        break;
-    case CALL_TENSORS:
+    case CALL_LIBRARY:
         sum = call_in_python("vecadd._tensors", "add", call.library, arguments);
         break;
     case CALL_NUMPY:
         sum = add_by_numpy(state, arguments);
         break;
-    case CALL_STAGED:
+    case CALL_MATERIALIZED:
         sum = call_in_python("vecadd._staged", "add", NULL, arguments);
         break;
     }

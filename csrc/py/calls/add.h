@@ -2,7 +2,7 @@
 #ifndef VECADD_PY_CALLS_ADD_H
 #define VECADD_PY_CALLS_ADD_H
 
-#include "base/addition.h"
+#include "base/plan.h"
 #include "py/base/python.h"
 #include "py/calls/arguments.h"
 #include "py/calls/prepare.h"

@@ -173,12 +173,12 @@ note_join(struct many_call *call, const struct operand *operand)
 
 /* Whether one kernel can take the pair as it is. add has kernels for more, and words for what is wrong. */
 static bool
-is_plain(const struct device_operand devices[ROLE_COUNT], const bool there[ROLE_COUNT])
+is_plain(const struct owned_operand devices[ROLE_COUNT], const bool there[ROLE_COUNT])
 {
-    const struct device_operand *a = &devices[ROLE_A], *out = &devices[ROLE_OUT];
+    const struct owned_operand *a = &devices[ROLE_A], *out = &devices[ROLE_OUT];
     for (int role = 0; role < ROLE_COUNT; role++)
         if (there[role] && (devices[role].lent || devices[role].operand.size == 0 ||
-                            !device_operand_is(&devices[role], a->operand.dtype, a->ndim, a->shape)))
+                            !operand_is(&devices[role].operand, a->operand.dtype, a->operand.ndim, a->operand.shape)))
             return false;
     if (!there[ROLE_OUT])
         return true;
@@ -189,7 +189,7 @@ is_plain(const struct device_operand devices[ROLE_COUNT], const bool there[ROLE_
 
 /* What was exported of an operand may be an array of its own: a tensor without its gradient, say. */
 static int
-hold_exported(struct many_call *call, PyObject *object, const struct device_operand *operand)
+hold_exported(struct many_call *call, PyObject *object, const struct owned_operand *operand)
 {
     if (!operand->exported || operand->exported == object)
         return 0;
@@ -199,7 +199,7 @@ hold_exported(struct many_call *call, PyObject *object, const struct device_oper
 }
 
 static int
-note_written(struct many_call *call, PyObject *out, const struct device_operand *operand)
+note_written(struct many_call *call, PyObject *out, const struct owned_operand *operand)
 {
     if (!operand->count_writes)
         return 0;
@@ -211,7 +211,7 @@ note_written(struct many_call *call, PyObject *out, const struct device_operand 
 }
 
 static int
-note_device_pair(PyObject *const objects[ROLE_COUNT], const struct device_operand devices[ROLE_COUNT],
+note_device_pair(PyObject *const objects[ROLE_COUNT], const struct owned_operand devices[ROLE_COUNT],
                  const bool there[ROLE_COUNT], Py_ssize_t pair, struct many_call *call, struct survey *survey)
 {
     bool complete = there[ROLE_A] && there[ROLE_B] && (there[ROLE_OUT] || !objects[ROLE_OUT]);
@@ -224,7 +224,7 @@ note_device_pair(PyObject *const objects[ROLE_COUNT], const struct device_operan
             continue;
         if (note_operand(call, survey, operand) < 0)
             return -1;
-        if (!devices[role].strides && (role != ROLE_A || objects[ROLE_A] != objects[ROLE_OUT]))
+        if (!devices[role].operand.strides && (role != ROLE_A || objects[ROLE_A] != objects[ROLE_OUT]))
             note_interval(call, survey, pair, (enum role)role, operand->data,
                           operand->size * dtype_table[operand->dtype].itemsize);
         if (plain && (note_join(call, operand) < 0 || hold_exported(call, objects[role], &devices[role]) < 0))
@@ -242,7 +242,7 @@ note_device_pair(PyObject *const objects[ROLE_COUNT], const struct device_operan
 
 /* Puts a pair off until the stream is known, to which its other operands may lead. */
 static int
-defer_pair(const struct device_operand devices[ROLE_COUNT], const bool there[ROLE_COUNT], Py_ssize_t pair,
+defer_pair(const struct owned_operand devices[ROLE_COUNT], const bool there[ROLE_COUNT], Py_ssize_t pair,
            struct many_call *call, struct survey *survey)
 {
     survey->deferred[survey->deferred_count++] = pair;
@@ -254,16 +254,13 @@ defer_pair(const struct device_operand devices[ROLE_COUNT], const bool there[ROL
 
 /* Of an out that is the pair's x: what was read of that; false where it was read from another object in its place. */
 static bool
-read_as_x(PyObject *const objects[ROLE_COUNT], struct device_operand devices[ROLE_COUNT])
+read_as_x(PyObject *const objects[ROLE_COUNT], struct owned_operand devices[ROLE_COUNT])
 {
-    const struct device_operand *x = &devices[ROLE_A];
-    struct device_operand *out = &devices[ROLE_OUT];
+    const struct owned_operand *x = &devices[ROLE_A];
+    struct owned_operand *out = &devices[ROLE_OUT];
     if (objects[ROLE_OUT] != objects[ROLE_A] || (x->exported && x->exported != objects[ROLE_A]))
         return false;
     out->operand = x->operand;
-    out->ndim = x->ndim;
-    out->shape = x->shape;
-    out->strides = x->strides;
     out->lent = x->lent;
     out->exported = out->library = NULL; /* x holds them */
     out->count_writes = Py_XNewRef(x->count_writes);
@@ -286,7 +283,7 @@ look_at_pair(struct module_state *state, Py_ssize_t pair, struct many_call *call
     if (arrays)
         return look_at_host_pair(state, objects, pair, call, survey);
 
-    struct device_operand devices[ROLE_COUNT];
+    struct owned_operand devices[ROLE_COUNT];
     bool there[ROLE_COUNT] = {false, false, false}, deferred = false;
     int result = -1, found = 0;
     for (int role = 0; role < ROLE_COUNT && found >= 0; role++) {
@@ -406,11 +403,11 @@ make_sum(struct module_state *state, struct many_call *call, struct operand_read
             add->c = PyArray_DATA((PyArrayObject *)sum);
         return sum;
     }
-    struct device_operand like, made;
+    struct owned_operand like, made;
     PyObject *sum = NULL;
     int found = device_operand_read(state, a, ROLE_A, call->stream_object, reader, &like);
     if (found > 0) {
-        const struct device_shape due = {like.operand.dtype, like.ndim, like.shape, ROLE_A, NULL};
+        const struct device_shape due = {like.operand.dtype, like.operand.ndim, like.operand.shape, ROLE_A, NULL};
         sum = device_result(state, &like, &due, call->device, call->stream, form, &made);
         device_operand_clear(&like);
     } else if (found == 0)

@@ -2,7 +2,7 @@
 #ifndef VECADD_PY_CALLS_BATCH_CALL_H
 #define VECADD_PY_CALLS_BATCH_CALL_H
 
-#include "base/addition.h"
+#include "base/plan.h"
 #include "py/operands/operand_from.h"
 
 /* A list of pairs, looked at and checked. The pairs that are plain (contiguous arrays of one dtype and shape) are

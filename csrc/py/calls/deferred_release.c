@@ -191,8 +191,8 @@ find_lent(const struct prepared_call *call, PyObject *owners[ROLE_COUNT])
 {
     bool any = false;
     for (int role = 0; role < ROLE_COUNT; role++) {
-        const bool lent = call->held[role] && call->devices[role].lent && call->plan.n > 0;
-        owners[role] = lent ? call->devices[role].exported : NULL;
+        const bool lent = call->held[role] && call->operands[role].lent && call->plan.n > 0;
+        owners[role] = lent ? call->operands[role].exported : NULL;
         any |= owners[role] != NULL;
     }
     return any;
@@ -259,7 +259,7 @@ int
 record_operands(const struct prepared_call *call)
 {
     for (int role = 0; role < ROLE_COUNT; role++) {
-        const struct device_operand *operand = &call->devices[role];
+        const struct owned_operand *operand = &call->operands[role];
         if (call->held[role] && operand->exported && call->plan.n > 0 && operand->library &&
             operand->operand.stream != call->plan.stream &&
             foreign_record_stream(operand->library, operand->exported, call->plan.stream) < 0)

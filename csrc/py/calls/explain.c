@@ -2,6 +2,7 @@
 #include "choose/plan.h"
 #include "choose/routes.h"
 #include "cuda/strided_form.h"
+#include "host/simd_level.h"
 #include "py/base/methods.h"
 #include "py/calls/add.h"
 #include "py/calls/prepare.h"
@@ -14,8 +15,9 @@ explain_plan(const struct plan *plan)
     const char *route = route_name[plan->route];
     switch (plan->route) {
     case ROUTE_HOST:
-        return Py_BuildValue("{s:s,s:s,s:i,s:s}", "route", route, "simd", plan->simd->name, "threads",
-                             plan->schedule.threads, "stores", plan->schedule.streaming ? "streaming" : "ordinary");
+        return Py_BuildValue(plan->strided ? "{s:s,s:s,s:i,s:s,s:s}" : "{s:s,s:s,s:i,s:s}", "route", route, "simd",
+                             plan->simd->name, "threads", plan->schedule.threads, "stores",
+                             plan->schedule.streaming ? "streaming" : "ordinary", "layout", "rows");
     case ROUTE_HYBRID:
         return Py_BuildValue("{s:s,s:s,s:i}", "route", route, "simd", plan->simd->name, "threads",
                              plan->schedule.threads);
@@ -23,6 +25,8 @@ explain_plan(const struct plan *plan)
         if (plan->device < 0)
             return Py_BuildValue("{s:s,s:O}", "route", route, "device", Py_None);
         return Py_BuildValue("{s:s,s:i}", "route", route, "device", plan->device);
+    case ROUTE_NONE:
+        return Py_BuildValue("{s:s,s:s}", "route", route, "why", plan->why);
     case ROUTE_DEVICE:
         break;
     }
@@ -30,14 +34,6 @@ explain_plan(const struct plan *plan)
     return Py_BuildValue("{s:s,s:s,s:s,s:i,s:N,s:i}", "route", route, "kernel", plan->strided ? "strided" : "tuned",
                          "layout", form, "device", plan->device, "stream", PyLong_FromVoidPtr(plan->stream), "joins",
                          plan->joins);
-}
-
-static PyObject *
-explain_host_rows(const struct host_rows *call)
-{
-    return Py_BuildValue("{s:s,s:s,s:i,s:s,s:s}", "route", route_name[ROUTE_HOST], "simd", call->simd->name, "threads",
-                         call->schedule.threads, "stores", call->schedule.streaming ? "streaming" : "ordinary",
-                         "layout", "rows");
 }
 
 const char explain_route_doc[] =
@@ -55,26 +51,20 @@ py_explain_route(PyObject *module, PyObject *const *values, Py_ssize_t count, Py
         call_prepare(state, &arguments, &call) < 0)
         return NULL;
     PyObject *result = NULL;
+    const struct plan *plan = &call.plan;
     switch (call.kind) {
     case CALL_PLANNED:
-        result = explain_plan(&call.plan);
-        if (result && call.plan.route != ROUTE_DEVICE &&
-            route_facts_add(result, &call.plan, arguments.choice != DEVICE_UNSAID) < 0)
+    case CALL_NUMPY:
+        result = explain_plan(plan);
+        if (result && plan->route != ROUTE_DEVICE && plan->route != ROUTE_NONE && !plan->strided &&
+            route_facts_add(result, plan, arguments.choice != DEVICE_UNSAID) < 0)
             Py_CLEAR(result);
         break;
-    case CALL_HOST_ROWS:
-        result = explain_host_rows(&call.host_rows.core);
-        break;
-    case CALL_TENSORS:
+    case CALL_LIBRARY:
         result = call_in_python("vecadd._tensors", "explain", call.library, &arguments);
         break;
-    case CALL_NUMPY:
-        result = Py_BuildValue("{s:s,s:s}", "route", "numpy", "why", call.why);
-        break;
-    case CALL_STAGED:
-        result = Py_BuildValue("{s:s,s:s}", "route",
-                               route_name[arguments.choice == DEVICE_HYBRID ? ROUTE_HYBRID : ROUTE_TRANSFER], "staged",
-                               call.why);
+    case CALL_MATERIALIZED:
+        result = Py_BuildValue("{s:s,s:s}", "route", route_name[plan->route], "staged", plan->why);
         break;
     }
     call_clear(&call);

@@ -67,9 +67,9 @@ run(struct plan_object *self)
     }
     if (self->graph)
         return run_device(self);
-    if (self->call.kind == CALL_PLANNED)
+    if (self->call.kind == CALL_PLANNED && !self->call.plan.strided)
         return run_host(self);
-    if (self->call.kind == CALL_TENSORS)
+    if (self->call.kind != CALL_NUMPY)
         return add_objects(state_of(self), self->objects[ROLE_A], self->objects[ROLE_B], self->objects[ROLE_OUT]);
     return PyObject_CallFunctionObjArgs(state_of(self)->numpy_add, self->objects[ROLE_A], self->objects[ROLE_B],
                                         self->objects[ROLE_OUT], NULL);
@@ -101,9 +101,9 @@ plan_traverse(struct plan_object *self, visitproc visit, void *arg)
         Py_VISIT(self->objects[role]);
         if (!self->call.held[role])
             continue;
-        Py_VISIT(self->call.devices[role].exported);
-        Py_VISIT(self->call.devices[role].library);
-        Py_VISIT(self->call.devices[role].count_writes);
+        Py_VISIT(self->call.operands[role].exported);
+        Py_VISIT(self->call.operands[role].library);
+        Py_VISIT(self->call.operands[role].count_writes);
     }
     return 0;
 }
@@ -146,7 +146,7 @@ route_of(const struct plan_object *self)
 {
     if (self->many)
         return many_plan_route(self->many);
-    return self->call.kind == CALL_PLANNED ? route_name[self->call.plan.route] : "numpy";
+    return route_name[self->call.kind == CALL_LIBRARY ? ROUTE_NONE : self->call.plan.route];
 }
 
 static PyObject *

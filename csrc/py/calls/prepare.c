@@ -2,23 +2,76 @@
 #include "choose/plan.h"
 #include "py/operands/where.h"
 
+#include "choose/plan.h"
 #include "gpu/device.h"
 #include "gpu/stream.h"
 #include "py/base/errors.h"
-#include "py/calls/prepare_layout.h"
+#include "py/calls/refusals.h"
+#include "py/calls/sum_dtype.h"
+#include "py/operands/host_pair.h"
 #include "py/operands/interop.h"
 #include "py/operands/promotion.h"
 
 static int
-plan_call(struct module_state *state, const struct operand *const operands[ROLE_COUNT],
+plan_call(struct module_state *state, const struct addition *addition, const struct operand *const operands[ROLE_COUNT],
           const struct plan_request *request, struct prepared_call *call)
 {
     struct status status;
-    call->kind = CALL_PLANNED;
-    if (plan_make(&call->plan, operands[ROLE_A], operands[ROLE_B], operands[ROLE_OUT], request, &status) == 0)
-        return 0;
-    status_raise(state, &status);
-    return -1;
+    if (plan_make(&call->plan, addition, operands, request, &status) < 0) {
+        status_raise(state, &status);
+        return -1;
+    }
+    call->kind = call->plan.route == ROUTE_NONE ? CALL_NUMPY
+                 : call->plan.materialize       ? CALL_MATERIALIZED
+                                                : CALL_PLANNED;
+    return 0;
+}
+
+static int
+leave_to_numpy(struct prepared_call *call, const char *why)
+{
+    call->kind = CALL_NUMPY;
+    call->plan.route = ROUTE_NONE;
+    call->plan.why = why;
+    return 0;
+}
+
+/* Host operands that are not alike and contiguous. What is refused is left to NumPy, which has words of its own for it.
+ */
+static int
+prepare_host_layout(struct module_state *state, PyObject *const objects[ROLE_COUNT], const struct plan_request *request,
+                    const char *not_alike, struct prepared_call *call)
+{
+    struct host_sum sum;
+    if (request->on_device || request->hybrid) {
+        const int failed = plan_call(state, NULL, NULL, request, call);
+        call->plan.why = not_alike;
+        return failed;
+    }
+    const char *not_ours = host_pair_from(state, objects, PLAN_STRIDED_LEAST, call->operands, &sum);
+    if (not_ours)
+        return leave_to_numpy(call, not_ours);
+    call->held[ROLE_A] = call->held[ROLE_B] = true;
+    call->descr = sum.descr;
+    PyObject *out = objects[ROLE_OUT];
+    if (out && !(call->held[ROLE_OUT] = host_out_from(state, out, &call->operands[ROLE_OUT])))
+        return leave_to_numpy(call, "out is nothing that vecadd writes");
+
+    static const char *const why[] = {
+        [REFUSED_SHAPES] = "the shapes do not go together",
+        [REFUSED_OUT_SHAPE] = "out has not the sum's shape",
+        [REFUSED_READ_ONLY] = "out is read-only, or writing to it warns",
+        [REFUSED_LAPS_ITSELF] = "out overlaps itself",
+        [REFUSED_SIZE] = "the sum is larger than any memory",
+        [REFUSED_LESS_THAN_LEAST] = "numpy.add is as fast for so few elements",
+    };
+    const struct addition_rules rules = {sum.dtype, ORDER_NUMPY, PLAN_STRIDED_LEAST};
+    const struct operand *const operands[] = {&call->operands[ROLE_A].operand, &call->operands[ROLE_B].operand,
+                                              out ? &call->operands[ROLE_OUT].operand : NULL};
+    const enum refusal refusal = addition_resolve(&call->addition, operands, &rules);
+    if (refusal != REFUSED_NOT)
+        return leave_to_numpy(call, why[refusal]);
+    return plan_call(state, &call->addition, operands, request, call);
 }
 
 static int
@@ -28,32 +81,31 @@ prepare_host(struct module_state *state, const struct add_arguments *arguments, 
         PyErr_SetString(PyExc_TypeError, "stream orders work on device arrays, and the operands are in host memory");
         return -1;
     }
-    bool on_device = arguments->choice == DEVICE_CUDA, hybrid = arguments->choice == DEVICE_HYBRID;
-    if ((on_device || hybrid) && arguments->numpys_own) {
+    const struct plan_request request = {.on_device = arguments->choice == DEVICE_CUDA,
+                                         .hybrid = arguments->choice == DEVICE_HYBRID,
+                                         .open = arguments->choice == DEVICE_UNSAID,
+                                         .device = arguments->device};
+    if (arguments->numpys_own && (request.on_device || request.hybrid)) {
         PyErr_Format(PyExc_TypeError, "%s= is numpy.add's, for additions on the host: leave it or device out",
                      arguments->numpys_own);
         return -1;
     }
+    if (arguments->numpys_own)
+        return leave_to_numpy(call, "a keyword of NumPy's own");
     struct operand operands[ROLE_COUNT];
-    call->why = arguments->numpys_own ? "a keyword of NumPy's own" : host_operands(state, arguments->objects, operands);
-    if (call->why) {
-        const int tensors = arguments->numpys_own ? 0 : foreign_host_library(state, arguments->objects, &call->library);
-        if (tensors) {
-            call->kind = CALL_TENSORS;
-            return tensors < 0 ? -1 : 0;
-        }
-        const bool staged = on_device || hybrid;
-        const int found =
-            staged || arguments->numpys_own ? 0 : host_rows_call_from(state, arguments->objects, &call->host_rows);
-        call->kind = staged ? CALL_STAGED : found ? CALL_HOST_ROWS : CALL_NUMPY;
-        return found < 0 ? -1 : 0;
+    const char *why = host_operands(state, arguments->objects, operands);
+    if (!why) {
+        const struct operand *const pointers[] = {&operands[ROLE_A], &operands[ROLE_B], &operands[ROLE_OUT]};
+        return plan_call(state, NULL, pointers, &request, call);
     }
-    const struct operand *const pointers[] = {&operands[ROLE_A], &operands[ROLE_B], &operands[ROLE_OUT]};
-    const struct plan_request request = {.on_device = on_device,
-                                         .hybrid = hybrid,
-                                         .open = arguments->choice == DEVICE_UNSAID,
-                                         .device = arguments->device};
-    return plan_call(state, pointers, &request, call);
+    const int found = foreign_host_library(state, arguments->objects, &call->library);
+    if (found < 0)
+        return -1;
+    if (found) {
+        call->kind = CALL_LIBRARY;
+        return 0;
+    }
+    return prepare_host_layout(state, arguments->objects, &request, why, call);
 }
 
 /* Reads the operands that wait for the stream that the others lead to. */
@@ -64,13 +116,13 @@ read_deferred(struct module_state *state, const struct add_arguments *arguments,
     const struct operand *known[ROLE_COUNT];
     int result = 0;
     for (int role = 0; role < ROLE_COUNT; role++)
-        known[role] = call->held[role] && !deferred[role] ? &call->devices[role].operand : NULL;
+        known[role] = call->held[role] && !deferred[role] ? &call->operands[role].operand : NULL;
     const struct operand *leader = plan_leader(known);
     for (int role = 0; role < ROLE_COUNT && result == 0; role++) {
         if (!deferred[role])
             continue;
         int found = device_operand_read_deferred(state, arguments->objects[role], (enum role)role,
-                                                 leader ? leader->stream : NULL, &call->devices[role]);
+                                                 leader ? leader->stream : NULL, &call->operands[role]);
         call->held[role] = found > 0;
         result = found < 0 ? -1 : 0;
     }
@@ -86,7 +138,7 @@ find_device_operands(struct module_state *state, const struct add_arguments *arg
     for (int role = 0; role < ROLE_COUNT; role++) {
         PyObject *object = arguments->objects[role];
         int found = object ? device_operand_read(state, object, (enum role)role, arguments->stream, &reader,
-                                                 &call->devices[role])
+                                                 &call->operands[role])
                            : 0;
         if (found < 0)
             return -1;
@@ -112,15 +164,14 @@ refuse_host_operand(enum role role)
     return -1;
 }
 
-/* Whether each operand is one run of memory, and all are of one dtype and shape: what most calls are. */
+/* Whether all operands are of one dtype and shape, and one run of memory each: what most calls are. */
 static bool
 are_alike(const struct prepared_call *call)
 {
-    const struct device_operand *a = &call->devices[ROLE_A], *out = &call->devices[ROLE_OUT];
-    const enum dtype dtype = a->operand.dtype;
+    const struct operand *a = &call->operands[ROLE_A].operand, *out = &call->operands[ROLE_OUT].operand;
     return call->held[ROLE_A] && call->held[ROLE_B] && !a->strides &&
-           device_operand_is(&call->devices[ROLE_B], dtype, a->ndim, a->shape) &&
-           (!call->held[ROLE_OUT] || (device_operand_is(out, dtype, a->ndim, a->shape) && out->operand.writable));
+           operand_is(&call->operands[ROLE_B].operand, a->dtype, a->ndim, a->shape) &&
+           (!call->held[ROLE_OUT] || (operand_is(out, a->dtype, a->ndim, a->shape) && out->writable));
 }
 
 /* An array without elements has no pointer to ask about: it is wherever the others are. */
@@ -132,8 +183,8 @@ settle_devices(struct module_state *state, const struct add_arguments *arguments
     for (int role = ROLE_COUNT; role-- > 0;) {
         if (!call->held[role])
             continue;
-        if (call->devices[role].operand.device >= 0)
-            device = call->devices[role].operand.device;
+        if (call->operands[role].operand.device >= 0)
+            device = call->operands[role].operand.device;
         else
             settled = false;
     }
@@ -145,23 +196,49 @@ settle_devices(struct module_state *state, const struct add_arguments *arguments
         return -1;
     }
     for (int role = 0; role < ROLE_COUNT; role++)
-        if (call->held[role] && call->devices[role].operand.device < 0)
-            call->devices[role].operand.device = device;
+        if (call->held[role] && call->operands[role].operand.device < 0)
+            call->operands[role].operand.device = device;
     return 0;
 }
 
 /* A sum that is still to be made will be on a's device, used in the order of whatever stream is chosen. */
 static int
-prepare_run(struct module_state *state, const struct plan_request *request, struct prepared_call *call)
+prepare_alike(struct module_state *state, const struct plan_request *request, struct prepared_call *call)
 {
-    const struct device_operand *a = &call->devices[ROLE_A];
-    struct operand sum = a->operand;
+    const struct operand *a = &call->operands[ROLE_A].operand;
+    struct operand sum = *a;
     sum.data = NULL;
     sum.has_stream = false;
-    const struct operand *const pointers[] = {&a->operand, &call->devices[ROLE_B].operand,
-                                              call->held[ROLE_OUT] ? &call->devices[ROLE_OUT].operand : &sum};
-    call->sum = (struct device_shape){a->operand.dtype, a->ndim, a->shape, ROLE_A, NULL};
-    return plan_call(state, pointers, request, call);
+    const struct operand *const operands[] = {a, &call->operands[ROLE_B].operand,
+                                              call->held[ROLE_OUT] ? &call->operands[ROLE_OUT].operand : &sum};
+    call->sum = (struct device_shape){a->dtype, a->ndim, a->shape, ROLE_A, NULL};
+    return plan_call(state, NULL, operands, request, call);
+}
+
+/* Device operands of any layout and dtypes, and numbers. */
+static int
+prepare_device_layout(struct module_state *state, const struct add_arguments *arguments,
+                      const struct plan_request *request, struct prepared_call *call)
+{
+    struct scalar numbers[ROLE_OUT];
+    struct addition *addition = &call->addition;
+    struct addition_rules rules = {.order = ORDER_C};
+    call->sum.like = call->held[ROLE_A] ? ROLE_A : ROLE_B;
+    if (find_sum_dtype(state, arguments, call, numbers) < 0)
+        return -1;
+    rules.dtype = call->sum.dtype;
+    const struct operand *const operands[] = {&call->operands[ROLE_A].operand, &call->operands[ROLE_B].operand,
+                                              call->held[ROLE_OUT] ? &call->operands[ROLE_OUT].operand : NULL};
+    if (!operands[ROLE_OUT] && (operands[ROLE_A]->strides || operands[ROLE_B]->strides) &&
+        foreign_order(call->operands[call->sum.like].library, &rules.order) < 0)
+        return -1;
+    const enum refusal refusal = addition_resolve(addition, operands, &rules);
+    if (refusal != REFUSED_NOT)
+        return raise_refusal(refusal, addition, operands);
+    call->sum.ndim = addition->ndim;
+    call->sum.shape = addition->shape;
+    call->sum.strides = addition->size && addition->ordered ? addition->strides : NULL;
+    return plan_call(state, addition, operands, request, call);
 }
 
 static int
@@ -188,9 +265,8 @@ prepare_device(struct module_state *state, const struct add_arguments *arguments
         return -1;
     if (settle_devices(state, arguments, call) < 0)
         return -1;
-    int failed =
-        are_alike(call) ? prepare_run(state, &request, call) : prepare_layout(state, arguments, &request, call);
-    if (failed)
+    if ((are_alike(call) ? prepare_alike(state, &request, call)
+                         : prepare_device_layout(state, arguments, &request, call)) < 0)
         return -1;
     struct status status;
     if (stream_check_device(call->plan.device, call->plan.stream, &status) == 0)
@@ -205,13 +281,17 @@ call_prepare(struct module_state *state, const struct add_arguments *arguments, 
     PyObject *const *objects = arguments->objects;
     call->kind = CALL_NUMPY;
     call->library = NULL;
+    call->descr = NULL;
     call->held[ROLE_A] = call->held[ROLE_B] = call->held[ROLE_OUT] = false;
     if (PyArray_CheckExact(objects[ROLE_A]) && PyArray_CheckExact(objects[ROLE_B]) &&
-        (!objects[ROLE_OUT] || PyArray_CheckExact(objects[ROLE_OUT])))
-        return prepare_host(state, arguments, call);
-
+        (!objects[ROLE_OUT] || PyArray_CheckExact(objects[ROLE_OUT]))) {
+        const int result = prepare_host(state, arguments, call);
+        if (result < 0)
+            call_clear(call);
+        return result;
+    }
     int result = -1;
-    int on_device = find_device_operands(state, arguments, call);
+    const int on_device = find_device_operands(state, arguments, call);
     if (on_device >= 0)
         result = on_device ? prepare_device(state, arguments, call) : prepare_host(state, arguments, call);
     if (result < 0)
@@ -224,8 +304,7 @@ call_clear(struct prepared_call *call)
 {
     for (int role = 0; role < ROLE_COUNT; role++)
         if (call->held[role])
-            device_operand_clear(&call->devices[role]);
+            device_operand_clear(&call->operands[role]);
     Py_CLEAR(call->library);
-    if (call->kind == CALL_HOST_ROWS)
-        host_rows_call_clear(&call->host_rows);
+    Py_CLEAR(call->descr);
 }

@@ -3,31 +3,27 @@
 #define VECADD_PY_CALLS_PREPARED_CALL_H
 
 #include "base/addition.h"
-#include "base/strided.h"
-#include "py/calls/host_strided.h"
+#include "base/plan.h"
 #include "py/operands/operand_from.h"
 
 enum call_kind {
-    CALL_PLANNED,   /* plan is ready; its c is NULL where there is no out */
-    CALL_HOST_ROWS, /* host_rows is ready */
-    CALL_TENSORS,   /* arrays on the host of another library than NumPy: `library` adds them */
-    CALL_NUMPY,     /* numpy.add does it */
-    CALL_STAGED,    /* device="cuda" for host operands that have to be broadcast, cast or copied first */
+    CALL_PLANNED,      /* plan is ready; its c is NULL where there is no out */
+    CALL_MATERIALIZED, /* plan.materialize: vecadd._staged broadcasts, casts or copies the operands first */
+    CALL_LIBRARY,      /* host arrays of another library than NumPy: `library` adds them */
+    CALL_NUMPY,        /* numpy.add does it, for the reason plan.why */
 };
 
 /* Not to be moved: it points into itself. */
 struct prepared_call {
     enum call_kind kind;
-    PyObject *library; /* CALL_TENSORS: the vecadd._foreign.Library, held */
-    const char *why;   /* not CALL_PLANNED: why not, in a few words */
+    PyObject *library; /* CALL_LIBRARY: the vecadd._foreign.Library, held */
     struct plan plan;
-    struct host_rows_call host_rows;
-    struct device_operand devices[ROLE_COUNT]; /* ROUTE_DEVICE: the operands; out's only where there is one */
+    struct owned_operand operands[ROLE_COUNT]; /* but of identical contiguous arrays on the host, which need none */
     bool held[ROLE_COUNT];                     /* which of them are to be cleared */
-    struct device_shape sum;                   /* ROUTE_DEVICE: what an array for the sum is to be */
-    struct strided strided;                    /* what plan.strided points to */
-    Py_ssize_t sum_extents[MAX_DIMENSIONS];
-    Py_ssize_t sum_steps[MAX_DIMENSIONS];
+    struct device_shape sum;                   /* what a new array for the sum is to be */
+    PyArray_Descr *descr;     /* host memory: of a new sum, owned; NULL: that of a. Of long and long long, which are one
+                               * to our code, NumPy's choice */
+    struct addition addition; /* what plan.strided and sum point into */
 };
 
 #endif

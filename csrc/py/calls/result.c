@@ -67,10 +67,10 @@ output_handler_make(void)
 }
 
 static bool
-is_like(const struct device_shape *due, const struct device_operand *like)
+is_like(const struct device_shape *due, const struct owned_operand *like)
 {
-    return due->dtype == like->operand.dtype && due->ndim == like->ndim && !due->strides &&
-           memcmp(due->shape, like->shape, (size_t)due->ndim * sizeof *due->shape) == 0;
+    return due->dtype == like->operand.dtype && due->ndim == like->operand.ndim && !due->strides &&
+           memcmp(due->shape, like->operand.shape, (size_t)due->ndim * sizeof *due->shape) == 0;
 }
 
 /* The axes of what is due, a new tuple: the one with the largest steps through memory first. */
@@ -89,7 +89,7 @@ axes_of(const struct device_shape *due)
 
 /* The library's own array; a new reference to None where it makes none. */
 static PyObject *
-library_result(const struct device_operand *like, const struct device_shape *due, void *stream)
+library_result(const struct owned_operand *like, const struct device_shape *due, void *stream)
 {
     if (!like->library)
         return Py_NewRef(Py_None);
@@ -109,8 +109,8 @@ library_result(const struct device_operand *like, const struct device_shape *due
 }
 
 PyObject *
-device_result(struct module_state *state, const struct device_operand *like, const struct device_shape *due, int device,
-              void *stream, struct tensor_form *form, struct device_operand *result)
+device_result(struct module_state *state, const struct owned_operand *like, const struct device_shape *due, int device,
+              void *stream, struct tensor_form *form, struct owned_operand *result)
 {
     PyObject *made = NULL;
     if (like->library && stream == like->operand.stream) {
@@ -128,7 +128,7 @@ device_result(struct module_state *state, const struct device_operand *like, con
     if (!made)
         return NULL;
     int found = device_operand_from(state, made, ROLE_OUT, NULL, result);
-    if (found > 0 && device_operand_is_due(result, due))
+    if (found > 0 && operand_is_expected(&result->operand, due))
         return made;
     if (found > 0)
         device_operand_clear(result);

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "base/addition.h"
+#include "base/plan.h"
 #include "py/base/python.h"
 
 /* Adds "reason", "memory", "predicted" and, after a failure, "failure" to the dict that explains a plan of host

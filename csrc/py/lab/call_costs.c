@@ -101,7 +101,7 @@ time_stages(struct module_state *state, PyObject *const objects[ROLE_COUNT], int
 {
     struct add_arguments arguments;
     struct prepared_call call;
-    struct device_operand operand, made;
+    struct owned_operand operand, made;
     struct status status;
     unsigned flags;
     double begin = now_seconds();
@@ -134,7 +134,7 @@ time_stages(struct module_state *state, PyObject *const objects[ROLE_COUNT], int
     int failed = 0;
     begin = now_seconds();
     for (int i = 0; i < calls && !failed; i++) {
-        PyObject *sum = device_result(state, &call.devices[call.sum.like], &call.sum, call.plan.device,
+        PyObject *sum = device_result(state, &call.operands[call.sum.like], &call.sum, call.plan.device,
                                       call.plan.stream, NULL, &made);
         failed = sum ? 0 : -1;
         if (sum)

@@ -49,18 +49,18 @@ read_sizes(PyObject *tuple, const char *what, const char *key, Py_ssize_t *sizes
 }
 
 static int
-read_shape(PyObject *interface, const char *what, struct device_operand *result)
+read_shape(PyObject *interface, const char *what, struct owned_operand *result)
 {
     PyObject *shape = required(interface, "shape", what);
     if (!shape)
         return -1;
-    result->ndim = read_sizes(shape, what, "shape", result->extents);
-    return result->ndim < 0 ? -1 : device_operand_measure(what, result);
+    result->operand.ndim = read_sizes(shape, what, "shape", result->extents);
+    return result->operand.ndim < 0 ? -1 : device_operand_measure(what, result);
 }
 
 /* Whether a two-byte void is bfloat16: the interface has no name for it, so its library or its dtype has to say. */
 static int
-is_bfloat16(struct module_state *state, const struct device_operand *result)
+is_bfloat16(struct module_state *state, const struct owned_operand *result)
 {
     int known = foreign_says(result->library, "void2_is_bfloat16");
     if (known)
@@ -74,7 +74,7 @@ is_bfloat16(struct module_state *state, const struct device_operand *result)
 }
 
 static int
-read_typestr(struct module_state *state, PyObject *interface, const char *what, struct device_operand *result)
+read_typestr(struct module_state *state, PyObject *interface, const char *what, struct owned_operand *result)
 {
     PyObject *given = required(interface, "typestr", what);
     if (!given)
@@ -125,7 +125,7 @@ check_descr(PyObject *interface, const char *what)
 }
 
 static int
-read_data(PyObject *interface, const char *what, struct device_operand *result)
+read_data(PyObject *interface, const char *what, struct owned_operand *result)
 {
     PyObject *data = required(interface, "data", what);
     if (!data)
@@ -169,10 +169,10 @@ read_version(PyObject *interface, const char *what)
 
 /* Any int is a stride, of axes of one element and of arrays of none as well, where it means nothing. */
 static int
-read_strides(PyObject *interface, const char *what, struct device_operand *result)
+read_strides(PyObject *interface, const char *what, struct owned_operand *result)
 {
     PyObject *given = entry(interface, "strides");
-    result->strides = NULL;
+    result->operand.strides = NULL;
     if (!given || Py_IsNone(given)) {
         if (result->operand.size)
             device_operand_set_strides(result, NULL);
@@ -181,8 +181,8 @@ read_strides(PyObject *interface, const char *what, struct device_operand *resul
     int count = read_sizes(given, what, "strides", result->steps);
     if (count < 0)
         return -1;
-    if (count != result->ndim) {
-        PyErr_Format(PyExc_ValueError, "%s: %d strides for %d dimensions", what, count, result->ndim);
+    if (count != result->operand.ndim) {
+        PyErr_Format(PyExc_ValueError, "%s: %d strides for %d dimensions", what, count, result->operand.ndim);
         return -1;
     }
     if (result->operand.size)
@@ -223,7 +223,7 @@ read_stream(PyObject *interface, const char *what, struct operand *operand)
 
 /* Asks the driver whose memory it is; and its library on which stream it works there. */
 static int
-locate(struct module_state *state, const char *what, struct device_operand *result)
+locate(struct module_state *state, const char *what, struct owned_operand *result)
 {
     struct operand *operand = &result->operand;
     if (operand->size == 0)
@@ -240,7 +240,7 @@ locate(struct module_state *state, const char *what, struct device_operand *resu
 }
 
 int
-cai_operand_from(struct module_state *state, PyObject *interface, const char *what, struct device_operand *result)
+cai_operand_from(struct module_state *state, PyObject *interface, const char *what, struct owned_operand *result)
 {
     if (!PyDict_Check(interface)) {
         PyErr_Format(PyExc_TypeError, "%s: its " INTERFACE " must be a dict, not %R", what, interface);

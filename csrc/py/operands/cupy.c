@@ -143,7 +143,7 @@ read_extents(const struct cupy_kind *kind, PyObject *array, int ndim, Py_ssize_t
 /* CuPy makes the tuple that `shape` is of a list that it makes of a vector: of one dimension the size says as much in
  * half the time. */
 static bool
-read_shape(const struct cupy_kind *kind, PyObject *array, struct device_operand *result)
+read_shape(const struct cupy_kind *kind, PyObject *array, struct owned_operand *result)
 {
     size_t ndim, size;
     if (!take_number(descriptor_get(&kind->attribute[NDIM], array), &ndim) || ndim > MAX_DIMENSIONS ||
@@ -159,9 +159,9 @@ read_shape(const struct cupy_kind *kind, PyObject *array, struct device_operand 
                 return false;
     } else
         return false;
-    result->ndim = (int)ndim;
-    result->shape = result->extents;
-    result->strides = NULL;
+    result->operand.ndim = (int)ndim;
+    result->operand.shape = result->extents;
+    result->operand.strides = NULL;
     result->operand.size = size;
     return size == product && size >= 1 && size <= (size_t)PY_SSIZE_T_MAX / dtype_table[result->operand.dtype].itemsize;
 }
@@ -222,7 +222,7 @@ read_stream(const struct module_state *state, struct known_stream *known, struct
 
 int
 cupy_operand_from(struct module_state *state, PyObject *object, enum role role, struct operand_reader *reader,
-                  struct device_operand *result)
+                  struct owned_operand *result)
 {
     const struct cupy_kind *kind = state->cupy;
     if (!kind || (PyObject *)Py_TYPE(object) != kind->type)
@@ -245,12 +245,12 @@ cupy_operand_from(struct module_state *state, PyObject *object, enum role role, 
 }
 
 PyObject *
-cupy_empty_like(struct module_state *state, const struct device_operand *like, struct device_operand *result)
+cupy_empty_like(struct module_state *state, const struct owned_operand *like, struct owned_operand *result)
 {
     const struct cupy_kind *kind = state->cupy;
     struct status status;
     int device;
-    if (!kind || !like->exported || (PyObject *)Py_TYPE(like->exported) != kind->type || like->strides ||
+    if (!kind || !like->exported || (PyObject *)Py_TYPE(like->exported) != kind->type || like->operand.strides ||
         device_current(&device, &status) < 0 || device != like->operand.device)
         return NULL;
     PyObject *shape = descriptor_get(&kind->attribute[SHAPE], like->exported);
@@ -261,9 +261,9 @@ cupy_empty_like(struct module_state *state, const struct device_operand *like, s
     if (made && (PyObject *)Py_TYPE(made) == kind->type) {
         /* What was asked for is known; only the pointer is new. */
         *result = *like;
-        for (int i = 0; i < like->ndim; i++)
-            result->extents[i] = like->shape[i];
-        result->shape = result->extents;
+        for (int i = 0; i < like->operand.ndim; i++)
+            result->extents[i] = like->operand.shape[i];
+        result->operand.shape = result->extents;
         result->operand.writable = true;
         if (read_data(kind, made, NULL, &result->operand)) {
             result->exported = Py_NewRef(made);

@@ -7,7 +7,7 @@
 
 /* Has the next tensor of this type go by a shorter way. */
 static int
-learn(struct module_state *state, PyObject *object, struct device_operand *result)
+learn(struct module_state *state, PyObject *object, struct owned_operand *result)
 {
     PyObject *library = result->library;
     int known = foreign_says(library, "has_exchange_table");
@@ -20,7 +20,7 @@ learn(struct module_state *state, PyObject *object, struct device_operand *resul
 }
 
 static int
-read_finish(struct module_state *state, PyObject *object, int found, struct device_operand *result)
+read_finish(struct module_state *state, PyObject *object, int found, struct owned_operand *result)
 {
     if (found > 0 && learn(state, object, result) < 0)
         found = -1;
@@ -31,7 +31,7 @@ read_finish(struct module_state *state, PyObject *object, int found, struct devi
 
 int
 device_operand_from(struct module_state *state, PyObject *object, enum role role, PyObject *stream,
-                    struct device_operand *result)
+                    struct owned_operand *result)
 {
     struct operand_reader reader = {0};
     return device_operand_read(state, object, role, stream, &reader, result);
@@ -39,16 +39,16 @@ device_operand_from(struct module_state *state, PyObject *object, enum role role
 
 int
 device_operand_read(struct module_state *state, PyObject *object, enum role role, PyObject *stream,
-                    struct operand_reader *reader, struct device_operand *result)
+                    struct operand_reader *reader, struct owned_operand *result)
 {
     result->exported = result->library = result->count_writes = NULL;
     result->lent = false;
     if (Py_TYPE(object) == state->device_array_type) {
         struct device_array *array = (struct device_array *)object;
         result->operand = device_array_operand(array);
-        result->ndim = array->ndim;
-        result->shape = array->shape;
-        result->strides = array->contiguous ? NULL : device_array_strides(array);
+        result->operand.ndim = array->ndim;
+        result->operand.shape = array->shape;
+        result->operand.strides = array->contiguous ? NULL : device_array_strides(array);
         return 1;
     }
     int found = torch_operand_from(state, object, role, reader, result);
@@ -80,7 +80,7 @@ device_operand_read(struct module_state *state, PyObject *object, enum role role
 
 int
 device_operand_read_deferred(struct module_state *state, PyObject *object, enum role role, void *stream,
-                             struct device_operand *result)
+                             struct owned_operand *result)
 {
     int found = dlpack_operand_from(state, result->exported, role_name[role], stream, result);
     return read_finish(state, object, found, result);

@@ -27,14 +27,14 @@ read_dtype(const struct dl_tensor *tensor, const char *what, struct operand *ope
 }
 
 static int
-read_shape(const struct dl_tensor *tensor, const char *what, struct device_operand *result)
+read_shape(const struct dl_tensor *tensor, const char *what, struct owned_operand *result)
 {
     if (tensor->ndim < 0 || tensor->ndim > MAX_DIMENSIONS || (tensor->ndim > 0 && !tensor->shape)) {
         PyErr_Format(PyExc_ValueError, "%s: its DLPack tensor has %d dimensions, %s; an array has up to %d", what,
                      (int)tensor->ndim, tensor->shape ? "and a shape" : "and no shape", MAX_DIMENSIONS);
         return -1;
     }
-    result->ndim = tensor->ndim;
+    result->operand.ndim = tensor->ndim;
     for (int i = 0; i < tensor->ndim; i++)
         result->extents[i] = tensor->shape[i];
     return device_operand_measure(what, result);
@@ -42,13 +42,13 @@ read_shape(const struct dl_tensor *tensor, const char *what, struct device_opera
 
 /* The tensor's are counted in elements, and need not be there in C order. */
 static int
-read_strides(const struct dl_tensor *tensor, const char *what, struct device_operand *result)
+read_strides(const struct dl_tensor *tensor, const char *what, struct owned_operand *result)
 {
     const Py_ssize_t itemsize = (Py_ssize_t)dtype_table[result->operand.dtype].itemsize;
-    result->strides = NULL;
+    result->operand.strides = NULL;
     if (!tensor->strides || result->operand.size == 0)
         return 0;
-    for (int i = 0; i < result->ndim; i++)
+    for (int i = 0; i < result->operand.ndim; i++)
         if (__builtin_mul_overflow(tensor->strides[i], itemsize, &result->steps[i])) {
             PyErr_Format(PyExc_ValueError, "%s: its stride of %lld elements passes the end of the address space", what,
                          (long long)tensor->strides[i]);
@@ -59,7 +59,7 @@ read_strides(const struct dl_tensor *tensor, const char *what, struct device_ope
 }
 
 static int
-read_data(struct module_state *state, const struct dl_tensor *tensor, const char *what, struct device_operand *result)
+read_data(struct module_state *state, const struct dl_tensor *tensor, const char *what, struct owned_operand *result)
 {
     struct operand *operand = &result->operand;
     if (operand->size == 0)
@@ -112,7 +112,7 @@ import_on(struct module_state *state, int device, PyObject *object, const char *
 
 int
 dlpack_operand_from(struct module_state *state, PyObject *object, const char *what, void *stream,
-                    struct device_operand *result)
+                    struct owned_operand *result)
 {
     struct dl_device device;
     struct dlpack_import import;

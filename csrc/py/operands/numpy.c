@@ -1,6 +1,6 @@
 /* NumPy arrays as operands: which of them our own adders take, and what they are then. */
-#include "base/addition.h"
 #include "base/overlap.h"
+#include "base/plan.h"
 #include "gpu/batch.h"
 #include "py/operands/operand_from.h"
 

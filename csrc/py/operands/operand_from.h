@@ -42,13 +42,10 @@ bool host_operands_are(struct module_state *state, PyObject *const objects[ROLE_
 /* The operand of one contiguous, aligned ndarray of our dtypes; false where it is none. */
 bool host_operand(struct module_state *state, PyArrayObject *array, struct operand *operand);
 
-/* An array in device memory, a DeviceArray or anything with __cuda_array_interface__. Not to be moved: `shape` and
- * `strides` may point into it. */
-struct device_operand {
-    struct operand operand; /* its data is the address of the first element */
-    int ndim;
-    const Py_ssize_t *shape;
-    const Py_ssize_t *strides;          /* bytes; NULL: C-contiguous and aligned, as every array of no element is */
+/* An operand and what keeps it: an array in device memory, a DeviceArray or anything with __cuda_array_interface__, or
+ * a NumPy array. Not to be moved: its operand's shape and strides may point into it. */
+struct owned_operand {
+    struct operand operand;             /* its data is the address of the first element */
     Py_ssize_t extents[MAX_DIMENSIONS]; /* where the shape is, for other libraries' arrays */
     Py_ssize_t steps[MAX_DIMENSIONS];   /* where their strides are */
     PyObject *exported; /* what the interface was read from, held until the work is queued; NULL for a DeviceArray */
@@ -90,7 +87,7 @@ struct operand_reader {
  * them, are not all inside its allocation; so are a mask and a dtype that the kernels do not know. `stream` is the
  * caller's stream=, or NULL: producers that order a consumer's stream themselves (DLPack's) are told. */
 int device_operand_from(struct module_state *state, PyObject *object, enum role role, PyObject *stream,
-                        struct device_operand *result);
+                        struct owned_operand *result);
 
 /* A producer that orders the consumer's stream itself has to be told it, and where nobody gave one it is another
  * operand's. A reader that defers has device_operand_read give this for an object that may be such a producer's (to be
@@ -99,27 +96,27 @@ enum { DEVICE_OPERAND_DEFERRED = 2 };
 
 /* The same for one of a call's many arrays. */
 int device_operand_read(struct module_state *state, PyObject *object, enum role role, PyObject *stream,
-                        struct operand_reader *reader, struct device_operand *result);
+                        struct operand_reader *reader, struct owned_operand *result);
 int device_operand_read_deferred(struct module_state *state, PyObject *object, enum role role, void *stream,
-                                 struct device_operand *result);
+                                 struct owned_operand *result);
 
 /* The same for an object whose DLPack tensor is in memory of CUDA; `what` names it in messages. result->exported, which
  * may be set, becomes the tensor's owner. The producer orders its work before what is queued on `stream` from now on.
  */
 int dlpack_operand_from(struct module_state *state, PyObject *object, const char *what, void *stream,
-                        struct device_operand *result);
+                        struct owned_operand *result);
 
 /* The same for what an object has as its __cuda_array_interface__; result->exported and library are set. Returns 0, or
  * -1 with an exception set. */
-int cai_operand_from(struct module_state *state, PyObject *interface, const char *what, struct device_operand *result);
+int cai_operand_from(struct module_state *state, PyObject *interface, const char *what, struct owned_operand *result);
 
 /* Sets shape and operand.size from ndim and extents. Returns 0, or -1 with an exception where no memory holds it. */
-int device_operand_measure(const char *what, struct device_operand *result);
+int device_operand_measure(const char *what, struct owned_operand *result);
 
 /* The same for a tensor of a type that torch_learn knows, in a tenth of the time. Returns 1, 0 where it is to be read
  * in another way (without an exception), or -1 with an exception set. */
 int torch_operand_from(struct module_state *state, PyObject *object, enum role role, struct operand_reader *reader,
-                       struct device_operand *result);
+                       struct owned_operand *result);
 
 /* Has further objects of this one's type go by torch_operand_from, if the type has DLPack's C exchange table; `library`
  * is theirs. Returns 0, or -1 with an exception set. */
@@ -140,30 +137,30 @@ void tensor_form_clear(struct tensor_form *form);
 
 /* A new contiguous tensor where a plain torch.Tensor is, allocated for torch's current stream, and described in *result
  * (to be cleared). `form` may be NULL. NULL without an exception where torch itself has to be asked. */
-PyObject *torch_empty_like(const struct module_state *state, const struct device_operand *like,
-                           const struct device_shape *shape, struct tensor_form *form, struct device_operand *result);
+PyObject *torch_empty_like(const struct module_state *state, const struct owned_operand *like,
+                           const struct device_shape *shape, struct tensor_form *form, struct owned_operand *result);
 
 /* The same for a cupy.ndarray, once cupy_learn has met one: 1, 0 or -1. */
 int cupy_operand_from(struct module_state *state, PyObject *object, enum role role, struct operand_reader *reader,
-                      struct device_operand *result);
+                      struct owned_operand *result);
 int cupy_learn(struct module_state *state, PyObject *object, PyObject *library);
-PyObject *cupy_empty_like(struct module_state *state, const struct device_operand *like, struct device_operand *result);
+PyObject *cupy_empty_like(struct module_state *state, const struct owned_operand *like, struct owned_operand *result);
 
-void device_operand_clear(struct device_operand *operand);
+void device_operand_clear(struct owned_operand *operand);
 
 /* Gives an operand of one element or more these strides, in bytes; NULL are those of C order. `result->strides` is NULL
  * after it where they are these and the data is aligned. `strides` may be its own `steps`. */
-void device_operand_set_strides(struct device_operand *result, const Py_ssize_t *strides);
+void device_operand_set_strides(struct owned_operand *result, const Py_ssize_t *strides);
 
 /* Checks that every element lies in memory that the driver knows (device_check_pointer_near), and finds its device. The
  * operand has elements. Returns 0, or -1 with an exception set. */
 int device_operand_locate(struct module_state *state, const char *what, struct device_range *known,
-                          struct device_operand *result);
+                          struct owned_operand *result);
 
 /* Whether an operand is C-contiguous and aligned, of this dtype and shape. */
-bool device_operand_is(const struct device_operand *operand, enum dtype dtype, int ndim, const Py_ssize_t *shape);
+bool operand_is(const struct operand *operand, enum dtype dtype, int ndim, const Py_ssize_t *shape);
 
-/* Whether an operand is what was due: of that dtype, shape and order of memory. */
-bool device_operand_is_due(const struct device_operand *operand, const struct device_shape *due);
+/* Whether an operand is of the dtype, shape and order of memory that a sum is to have. */
+bool operand_is_expected(const struct operand *operand, const struct device_shape *expected);
 
 #endif

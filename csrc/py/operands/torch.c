@@ -148,13 +148,13 @@ is_multiple(const void *address, size_t power)
 
 /* Whether two elements lie an odd number of elements apart, along one axis. */
 static bool
-has_odd_stride(const struct device_operand *tensor)
+has_odd_stride(const struct owned_operand *tensor)
 {
     const Py_ssize_t itemsize = (Py_ssize_t)dtype_table[tensor->operand.dtype].itemsize;
-    if (!tensor->strides)
+    if (!tensor->operand.strides)
         return tensor->operand.size > 1;
-    for (int i = 0; i < tensor->ndim; i++)
-        if (tensor->shape[i] > 1 && tensor->strides[i] / itemsize % 2 != 0)
+    for (int i = 0; i < tensor->operand.ndim; i++)
+        if (tensor->operand.shape[i] > 1 && tensor->operand.strides[i] / itemsize % 2 != 0)
             return true;
     return false;
 }
@@ -166,7 +166,7 @@ has_odd_stride(const struct device_operand *tensor)
  * other, are not seen. Where the memory begins tells nothing: others' complex numbers need not be aligned. */
 static bool
 is_plain(const struct module_state *state, PyObject *tensor, const struct torch_kind *kind,
-         struct operand_reader *reader, const struct device_operand *result)
+         struct operand_reader *reader, const struct owned_operand *result)
 {
     const struct operand *operand = &result->operand;
     const struct dtype_row *row = &dtype_table[operand->dtype];
@@ -181,7 +181,7 @@ is_plain(const struct module_state *state, PyObject *tensor, const struct torch_
 
 /* A tensor of one element or more; its strides are counted in elements, and are not there in C order. */
 static bool
-read_layout(const struct dl_tensor *tensor, struct device_operand *result)
+read_layout(const struct dl_tensor *tensor, struct owned_operand *result)
 {
     const size_t itemsize = dtype_table[result->operand.dtype].itemsize;
     if (tensor->ndim < 0 || tensor->ndim > MAX_DIMENSIONS)
@@ -195,15 +195,15 @@ read_layout(const struct dl_tensor *tensor, struct device_operand *result)
             return false;
         result->extents[i] = extent;
     }
-    result->ndim = tensor->ndim;
-    result->shape = result->extents;
-    result->strides = NULL;
+    result->operand.ndim = tensor->ndim;
+    result->operand.shape = result->extents;
+    result->operand.strides = NULL;
     result->operand.size = size;
     for (int i = 0; !contiguous && i < tensor->ndim; i++)
         if (__builtin_mul_overflow(tensor->strides[i], (int64_t)itemsize, &result->steps[i]))
             return false;
     if (!contiguous)
-        result->strides = result->steps;
+        result->operand.strides = result->steps;
     size_t bytes;
     return !__builtin_mul_overflow(size, itemsize, &bytes) && bytes <= (size_t)PY_SSIZE_T_MAX;
 }
@@ -235,7 +235,7 @@ read_stream(const struct dl_exchange *exchange, struct known_stream *known, stru
 
 static bool
 read_tensor(const struct dl_exchange *exchange, PyObject *object, struct operand_reader *reader,
-            struct device_operand *result)
+            struct owned_operand *result)
 {
     struct dl_tensor tensor;
     if (exchange->tensor_from_object(object, &tensor) < 0)
@@ -263,7 +263,7 @@ kind_of(const struct module_state *state, PyObject *object)
 
 int
 torch_operand_from(struct module_state *state, PyObject *object, enum role role, struct operand_reader *reader,
-                   struct device_operand *result)
+                   struct owned_operand *result)
 {
     const bool again = Py_TYPE(object) == reader->torch_type;
     const struct torch_kind *kind = again ? reader->torch_kind : kind_of(state, object);
@@ -297,7 +297,7 @@ form_is(const struct tensor_form *form, const struct device_shape *due)
 
 /* Returns 0, or -1 with an exception set and nothing held. */
 static int
-form_fill(const struct module_state *state, struct tensor_form *form, const struct device_operand *like,
+form_fill(const struct module_state *state, struct tensor_form *form, const struct owned_operand *like,
           const struct device_shape *due)
 {
     Py_ssize_t strides[MAX_DIMENSIONS], step = 1;
@@ -320,7 +320,7 @@ form_fill(const struct module_state *state, struct tensor_form *form, const stru
  * 4.8 on an H200's host. The exchange table's allocator wraps one tensor in another, whose memory record_stream() does
  * not know. */
 static PyObject *
-make_tensor(const struct module_state *state, const struct torch_kind *kind, const struct device_operand *like,
+make_tensor(const struct module_state *state, const struct torch_kind *kind, const struct owned_operand *like,
             const struct device_shape *due, struct tensor_form *form)
 {
     if (!form_is(form, due) && form_fill(state, form, like, due) < 0)
@@ -329,8 +329,8 @@ make_tensor(const struct module_state *state, const struct torch_kind *kind, con
 }
 
 PyObject *
-torch_empty_like(const struct module_state *state, const struct device_operand *like, const struct device_shape *due,
-                 struct tensor_form *form, struct device_operand *result)
+torch_empty_like(const struct module_state *state, const struct owned_operand *like, const struct device_shape *due,
+                 struct tensor_form *form, struct owned_operand *result)
 {
     const struct torch_kind *kind = like->exported ? kind_of(state, like->exported) : NULL;
     const struct operand *operand = &like->operand;
@@ -345,7 +345,7 @@ torch_empty_like(const struct module_state *state, const struct device_operand *
     PyObject *made = make_tensor(state, kind, like, due, form ? form : &own);
     tensor_form_clear(&own);
     if (made && Py_TYPE(made) == Py_TYPE(like->exported) && read_tensor(kind->exchange, made, &reader, result) &&
-        result->operand.device == device && device_operand_is_due(result, due)) {
+        result->operand.device == device && operand_is_expected(&result->operand, due)) {
         result->exported = Py_NewRef(made);
         result->library = Py_NewRef(kind->library);
         result->count_writes = NULL; /* nothing was in it before */

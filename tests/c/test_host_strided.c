@@ -2,7 +2,9 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/layout.h"
 #include "check.h"
+#include "host/add.h"
 #include "host/convert.h"
 #include "host/strided.h"
 
@@ -50,7 +52,7 @@ turn_rows_around(struct call *call)
 }
 
 static void
-walk_through(struct host_rows *rows, int ndim, const ssize_t *shape, ssize_t strides[LAYOUT_OPERANDS][DIMENSIONS])
+walk_through(struct strided *rows, int ndim, const ssize_t *shape, ssize_t strides[LAYOUT_OPERANDS][DIMENSIONS])
 {
     struct layout_view views[LAYOUT_OPERANDS];
     for (int k = 0; k < LAYOUT_OPERANDS; k++)
@@ -85,18 +87,27 @@ static const struct {
 
 /* One element of the sum, through a conversion and an addition of one element. */
 static void
-add_one(const struct host_rows *rows, const char *x, const char *y, char *to)
+add_one(const struct strided *rows, const char *x, const char *y, char *to)
 {
     _Alignas(16) char p[16], q[16];
-    const struct dtype_row *dtype = &dtype_table[rows->dtype];
+    const struct dtype_row *dtype = &dtype_table[rows->sum];
     const char *const from[] = {x, y};
     char *const side[] = {p, q};
     for (int k = 0; k < 2; k++)
-        if (rows->from[k] == rows->dtype)
+        if (rows->dtype[k] == rows->sum)
             memcpy(side[k], from[k], dtype->itemsize);
         else
-            convert_for(rows->from[k], rows->dtype)(from[k], side[k], 1);
+            convert_for(rows->dtype[k], rows->sum)(from[k], side[k], 1);
     host_simd_c.add[dtype->lane](p, q, to, dtype->lanes);
+}
+
+static struct plan
+planned(const struct strided *add, const void *x, const void *y, void *z)
+{
+    struct plan plan = {.strided = add, .a = x, .b = y, .c = z, .n = layout_size(&add->layout)};
+    struct status status;
+    CHECK(host_strided_plan(&plan, &status) == 0, "%s", status.text);
+    return plan;
 }
 
 static void
@@ -110,23 +121,23 @@ random_rows_are_added_as_element_by_element(void)
         for (int i = 0; i < call.ndim; i++)
             call.shape[i] = i + 1 < call.ndim ? 1 + (ssize_t)below(5) : 1 + (ssize_t)below(700);
         const size_t which = below(sizeof dtypes / sizeof *dtypes);
-        struct host_rows rows = {.dtype = dtypes[which].to, .from = {dtypes[which].from[0], dtypes[which].from[1]}};
+        struct strided rows = {.dtype = {dtypes[which].from[0], dtypes[which].from[1], dtypes[which].to},
+                               .sum = dtypes[which].to};
         for (int k = 0; k < 3; k++)
-            lay_out(&call, k, dtype_table[k < 2 ? rows.from[k] : rows.dtype].itemsize);
+            lay_out(&call, k, dtype_table[rows.dtype[k]].itemsize);
         if (below(4) == 0)
             turn_rows_around(&call);
         walk_through(&rows, call.ndim, call.shape, call.strides);
 
         const char *x = a.bytes + BYTES, *y = b.bytes + BYTES;
         char *z = c.bytes + BYTES;
-        struct status status;
-        if (!host_rows_possible(&rows, x, y, z))
+        if (!host_strided_possible(&rows, x, y, z))
             continue;
         taken++;
-        CHECK(host_rows_plan(&rows, &status) == 0);
-        const struct dtype_row *dtype = &dtype_table[rows.dtype];
-        rows.schedule = host_schedule_with(dtype->lane, 1 << 14, 1 + (int)below(3), below(2) == 0);
-        rows.schedule.block = 1 + below(3000);
+        struct plan plan = planned(&rows, x, y, z);
+        const struct dtype_row *dtype = &dtype_table[rows.sum];
+        plan.schedule = host_schedule_with(dtype->lane, 1 << 14, 1 + (int)below(3), below(2) == 0);
+        plan.schedule.block = 1 + below(3000);
 
         memset(c.bytes, 0xab, sizeof c.bytes);
         memset(due.bytes, 0xab, sizeof due.bytes);
@@ -138,18 +149,18 @@ random_rows_are_added_as_element_by_element(void)
             walk(&call, i, offset);
             add_one(&rows, x + offset[0], y + offset[1], due.bytes + BYTES + offset[2]);
         }
-        host_rows_add(&rows, x, y, z);
+        host_strided_add(&plan);
         CHECK(memcmp(c.bytes, due.bytes, sizeof due.bytes) == 0, "case %d", number);
     }
     CHECK(taken > CASES / 4, "only %d of %d cases", taken, CASES);
 }
 
-static struct host_rows
+static struct strided
 rows_of(size_t rows, size_t columns, ptrdiff_t step, ptrdiff_t step_of_c)
 {
     ssize_t shape[] = {(ssize_t)rows, (ssize_t)columns};
     ssize_t strides[LAYOUT_OPERANDS][DIMENSIONS] = {{step, 4}, {step, 4}, {step_of_c, 4}};
-    struct host_rows call = {.dtype = DTYPE_FLOAT32, .from = {DTYPE_FLOAT32, DTYPE_FLOAT32}};
+    struct strided call = {.dtype = {DTYPE_FLOAT32, DTYPE_FLOAT32, DTYPE_FLOAT32}, .sum = DTYPE_FLOAT32};
     walk_through(&call, 2, shape, strides);
     return call;
 }
@@ -158,29 +169,31 @@ static void
 what_would_be_slow_or_wrong_is_left_alone(void)
 {
     const char *at = a.bytes;
-    const struct host_rows good = rows_of(10, 100, 400, 404);
-    CHECK(host_rows_possible(&good, at, at, at));
-    CHECK(host_rows_possible(&good, at, at, NULL));
-    CHECK(!host_rows_possible(&good, at + 1, at, at), "misaligned");
-    CHECK(!host_rows_possible(&good, at, at, at + 2), "misaligned");
-    const struct host_rows odd = rows_of(10, 100, 401, 400), twice = rows_of(10, 100, 400, 396),
-                           repeated = rows_of(10, 100, 400, 0), brief = rows_of(10, 31, 400, 404);
-    CHECK(!host_rows_possible(&odd, at, at, at), "every other row misaligned");
-    CHECK(!host_rows_possible(&twice, at, at, at), "rows of the sum overlap");
-    CHECK(!host_rows_possible(&repeated, at, at, at), "rows of the sum are one");
-    CHECK(!host_rows_possible(&brief, at, at, at), "short rows");
-    struct host_rows half = good;
-    half.from[0] = DTYPE_FLOAT16;
-    CHECK(!host_rows_possible(&half, at, at, at), "no conversion");
+    const struct strided good = rows_of(10, 100, 400, 404);
+    CHECK(host_strided_possible(&good, at, at, at));
+    CHECK(host_strided_possible(&good, at, at, NULL));
+    CHECK(!host_strided_possible(&good, at + 1, at, at), "misaligned");
+    CHECK(!host_strided_possible(&good, at, at, at + 2), "misaligned");
+    const struct strided odd = rows_of(10, 100, 401, 400), twice = rows_of(10, 100, 400, 396),
+                         repeated = rows_of(10, 100, 400, 0), brief = rows_of(10, 31, 400, 404);
+    CHECK(!host_strided_possible(&odd, at, at, at), "every other row misaligned");
+    CHECK(!host_strided_possible(&twice, at, at, at), "rows of the sum overlap");
+    CHECK(!host_strided_possible(&repeated, at, at, at), "rows of the sum are one");
+    CHECK(!host_strided_possible(&brief, at, at, at), "short rows");
+    struct strided half = good;
+    half.dtype[0] = DTYPE_FLOAT16;
+    CHECK(!host_strided_possible(&half, at, at, at), "no conversion");
+    struct strided other = good;
+    other.dtype[LAYOUT_SUM] = DTYPE_FLOAT64;
+    CHECK(!host_strided_possible(&other, at, at, at), "out of another dtype than the sum");
 }
 
 static void
 rows_shorter_than_a_piece_are_not_streamed(void)
 {
-    struct status status;
-    struct host_rows wide = rows_of(10, 1 << 24, 1 << 27, 1 << 27), narrow = rows_of(1 << 22, 40, 400, 400);
-    CHECK(host_rows_plan(&wide, &status) == 0 && wide.schedule.streaming);
-    CHECK(host_rows_plan(&narrow, &status) == 0 && !narrow.schedule.streaming);
+    const struct strided wide = rows_of(10, 1 << 24, 1 << 27, 1 << 27), narrow = rows_of(1 << 22, 40, 400, 400);
+    CHECK(planned(&wide, NULL, NULL, NULL).schedule.streaming);
+    CHECK(!planned(&narrow, NULL, NULL, NULL).schedule.streaming);
 }
 
 int

@@ -1,0 +1,198 @@
+#include "py/operands/host_pair.h"
+
+#include <math.h>
+
+/* One side as an array; `weak` is a Python number, whose dtype gives way to the other side's. */
+struct side {
+    PyArrayObject *array;
+    PyObject *weak;
+    PyObject *made; /* an array that was made of a number; NULL: the object is an array */
+    enum dtype dtype;
+};
+
+/* Whether NumPy turns the Python number into this dtype without a change of kind and without a warning. */
+static bool
+number_fits(PyObject *number, enum dtype dtype)
+{
+    static const double largest[DTYPE_COUNT] = {[DTYPE_FLOAT16] = 65504.0,
+                                                [DTYPE_FLOAT32] = 3.4028234663852886e38,
+                                                [DTYPE_FLOAT64] = HUGE_VAL,
+                                                [DTYPE_COMPLEX64] = 3.4028234663852886e38,
+                                                [DTYPE_COMPLEX128] = HUGE_VAL};
+    if (dtype == DTYPE_BOOL)
+        return PyBool_Check(number);
+    if (largest[dtype] == 0) /* an integer: PyArray_Pack refuses what is out of its range */
+        return PyLong_Check(number) && dtype != DTYPE_BFLOAT16;
+    if (PyComplex_Check(number))
+        return dtype == DTYPE_COMPLEX128;
+    const double value = PyFloat_AsDouble(number);
+    if (value == -1 && PyErr_Occurred()) {
+        PyErr_Clear();
+        return false;
+    }
+    return !isfinite(value) || fabs(value) <= largest[dtype];
+}
+
+/* A 0-d array of the number. NULL, without an exception, where NumPy refuses it. */
+static PyArrayObject *
+array_of_number(struct module_state *state, PyObject *number, enum dtype dtype)
+{
+    PyArray_Descr *descr = dtype_descr(state, dtype);
+    PyArrayObject *array = descr ? (PyArrayObject *)PyArray_Empty(0, NULL, descr, 0) : NULL;
+    if (array && PyArray_Pack(PyArray_DESCR(array), PyArray_DATA(array), number) < 0)
+        Py_CLEAR(array);
+    if (!array)
+        PyErr_Clear();
+    return array;
+}
+
+static bool
+is_number(PyObject *object)
+{
+    return PyFloat_CheckExact(object) || PyLong_CheckExact(object) || PyBool_Check(object) ||
+           PyComplex_CheckExact(object);
+}
+
+/* Fills in one side; false where it is nothing of ours. */
+static bool
+side_from(struct module_state *state, PyObject *object, struct side *side)
+{
+    *side = (struct side){0};
+    if (is_number(object)) {
+        side->weak = object;
+        return true;
+    }
+    if (PyArray_IsScalar(object, Generic)) {
+        side->made = PyArray_FromScalar(object, NULL);
+        if (!side->made)
+            PyErr_Clear();
+        object = side->made;
+    }
+    if (!object || !PyArray_CheckExact(object))
+        return false;
+    side->array = (PyArrayObject *)object;
+    const int dtype = dtype_of_descr(state, PyArray_DESCR(side->array));
+    side->dtype = (enum dtype)dtype;
+    return dtype >= 0;
+}
+
+/* Finds the sum's dtype, and makes an array of a side that is a number. */
+static bool
+promote(struct module_state *state, struct side side[2], struct host_sum *sum)
+{
+    if (side[0].weak && side[1].weak)
+        return false;
+    for (int i = 0; i < 2; i++) {
+        if (!side[i].weak)
+            continue;
+        side[i].dtype = side[1 - i].dtype;
+        if (!number_fits(side[i].weak, side[i].dtype))
+            return false;
+        side[i].array = array_of_number(state, side[i].weak, side[i].dtype);
+        side[i].made = (PyObject *)side[i].array;
+        if (!side[i].array)
+            return false;
+    }
+    PyArray_Descr *of[] = {PyArray_DESCR(side[0].array), PyArray_DESCR(side[1].array)};
+    const bool weak = side[0].weak || side[1].weak;
+    sum->descr =
+        weak ? (PyArray_Descr *)Py_NewRef((PyObject *)of[side[0].weak != NULL]) : PyArray_PromoteTypes(of[0], of[1]);
+    if (!sum->descr) {
+        PyErr_Clear();
+        return false;
+    }
+    const int dtype = dtype_of_descr(state, sum->descr);
+    sum->dtype = (enum dtype)dtype;
+    return dtype >= 0;
+}
+
+/* Whether an array and a scalar make a sum that is too small, told before anything is made of the scalar: for 64 KiB
+ * that costs a tenth of the addition. Their common dtype has at most twice the larger one's bytes (int32 and float32),
+ * and a Python number takes the array's. */
+static bool
+is_small(PyObject *object, PyObject *other, npy_intp least)
+{
+    if (!PyArray_CheckExact(object) || PyArray_CheckExact(other))
+        return false;
+    PyArrayObject *array = (PyArrayObject *)object;
+    npy_intp itemsize = PyArray_ITEMSIZE(array);
+    if (PyArray_IsScalar(other, Generic)) {
+        PyArray_Descr *descr = PyArray_DescrFromScalar(other);
+        if (!descr) {
+            PyErr_Clear();
+            return false;
+        }
+        const npy_intp size = PyDataType_ELSIZE(descr);
+        if (descr != PyArray_DESCR(array))
+            itemsize = 2 * (size > itemsize ? size : itemsize);
+        Py_DECREF((PyObject *)descr);
+    }
+    return itemsize > 0 && PyArray_SIZE(array) < least / itemsize;
+}
+
+/* Takes `made`, what the array was made for, or holds the array. */
+static void
+operand_of_array(PyArrayObject *array, enum dtype dtype, PyObject *made, struct owned_operand *result)
+{
+    const bool plain = PyArray_CHKFLAGS(array, NPY_ARRAY_C_CONTIGUOUS) && PyArray_CHKFLAGS(array, NPY_ARRAY_ALIGNED);
+    result->operand = (struct operand){.data = PyArray_DATA(array),
+                                       .size = (size_t)PyArray_SIZE(array),
+                                       .ndim = PyArray_NDIM(array),
+                                       .shape = PyArray_DIMS(array),
+                                       .strides = plain ? NULL : PyArray_STRIDES(array),
+                                       .dtype = dtype,
+                                       .place = PLACE_HOST,
+                                       .device = -1,
+                                       .writable = written_silently(array)};
+    result->exported = made ? made : Py_NewRef((PyObject *)array);
+    result->library = result->count_writes = NULL;
+    result->lent = false;
+}
+
+const char *
+host_pair_from(struct module_state *state, PyObject *const objects[ROLE_COUNT], npy_intp least,
+               struct owned_operand operands[ROLE_COUNT], struct host_sum *sum)
+{
+    struct side side[2] = {{0}, {0}};
+    sum->descr = NULL;
+    if (is_small(objects[ROLE_A], objects[ROLE_B], least) || is_small(objects[ROLE_B], objects[ROLE_A], least))
+        return "numpy.add is as fast for so few elements";
+    const char *why = "an operand is no plain ndarray of a dtype that vecadd adds, and no number";
+    if (side_from(state, objects[ROLE_A], &side[0]) && side_from(state, objects[ROLE_B], &side[1])) {
+        why = "the dtypes, or a number in the array's dtype, have no sum that vecadd makes";
+        if (promote(state, side, sum)) {
+            for (int k = 0; k < 2; k++)
+                operand_of_array(side[k].array, side[k].dtype, side[k].made, &operands[k]);
+            return NULL;
+        }
+    }
+    Py_XDECREF(side[0].made);
+    Py_XDECREF(side[1].made);
+    Py_CLEAR(sum->descr);
+    return why;
+}
+
+bool
+host_out_from(struct module_state *state, PyObject *object, struct owned_operand *operand)
+{
+    if (!PyArray_CheckExact(object))
+        return false;
+    PyArrayObject *array = (PyArrayObject *)object;
+    const int dtype = dtype_of_descr(state, PyArray_DESCR(array));
+    if (dtype < 0 || !written_silently(array))
+        return false;
+    operand_of_array(array, (enum dtype)dtype, NULL, operand);
+    return true;
+}
+
+bool
+host_operands_stay(const struct owned_operand operands[ROLE_COUNT], const bool held[ROLE_COUNT])
+{
+    for (int role = 0; role < ROLE_COUNT; role++) {
+        PyArrayObject *array = held[role] ? (PyArrayObject *)operands[role].exported : NULL;
+        if (array && (PyArray_DATA(array) != operands[role].operand.data ||
+                      (size_t)PyArray_SIZE(array) != operands[role].operand.size))
+            return false;
+    }
+    return true;
+}
