@@ -11,7 +11,6 @@ that is by size NAME=SECONDS+RATE, a start and bytes a second. What was assumed 
 """
 
 import argparse
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from vecadd import _core
+from vecadd.bench import results
 from vecadd.model import Curve, Limits, Prediction, predict
 
 WITHIN = 0.10
@@ -169,7 +169,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     compared, left_out = [], Counter[str]()
     print(f"{'cell':58} {'measured us':>12} {'expected us':>12} {'error':>9}  decided by")
     for path in chosen.files:
-        of_file, others = compare(json.loads(path.read_text()), dict(chosen.assume))
+        of_file, others = compare(results.load(path), dict(chosen.assume))
         for cell in of_file:
             if not (chosen.misses and cell.within):
                 print(cell.line())

@@ -12,7 +12,6 @@ one. The fourth has its arrays on the host and is added through the GPU, in whic
 """
 
 import argparse
-import json
 import math
 import multiprocessing
 import os
@@ -479,7 +478,7 @@ def main() -> int:
     seconds = time.perf_counter() - begin
     print(f"{arguments.cases} cases of seed {arguments.seed} as numpy.add's in {seconds:.0f} s: {dict(routes)}")
     if arguments.json:
-        from vecadd.bench import machine
+        from vecadd.bench import machine, results
 
         record = {
             "machine": machine.name(),
@@ -491,7 +490,7 @@ def main() -> int:
             "differ": 0,
             "routes": dict(sorted(routes.items())),
         }
-        arguments.json.write_text(json.dumps(record, indent=1) + "\n")
+        results.save(arguments.json, record)
     return 0
 
 

@@ -12,6 +12,8 @@ from vecadd.bench import machine, results
 from vecadd.bench.results import Row
 from vecadd.info import info
 
+RECORDED = sorted((Path(__file__).parents[1] / "benchmarks" / "results").rglob("*.json"))
+
 KEYS = [
     "sweep",
     "rung",
@@ -61,6 +63,40 @@ def test_the_file_has_the_documented_keys(tmp_path: Path) -> None:
     content = json.loads((tmp_path / "x.json").read_text())
     assert list(content) == ["meta", "rows"]
     assert list(content["rows"][0]) == KEYS
+
+
+def test_a_row_stands_on_one_line_and_so_does_each_field_before_the_rows(tmp_path: Path) -> None:
+    meta = {"machine": "here", "gpu": [{"name": "H200"}], "limits": {"device": {"gbps": 1.0}}}
+    results.write(tmp_path / "x.json", meta, [row(), FAILED])
+    lines = (tmp_path / "x.json").read_text().splitlines()
+    assert lines[:7] == [
+        "{",
+        ' "meta": {',
+        '  "machine": "here",',
+        '  "gpu": [{"name": "H200"}],',
+        '  "limits": {"device": {"gbps": 1.0}}',
+        " },",
+        ' "rows": [',
+    ]
+    assert [json.loads(line.rstrip(","))["checked"] for line in lines[7:9]] == [True, False]
+    assert lines[9:] == [" ]", "}"]
+
+
+@pytest.mark.parametrize("empty", [{}, {"rows": []}, {"meta": {}, "rows": []}, {"meta": {"failures": []}}])
+def test_what_is_empty_is_a_file_too(empty: dict[str, Any]) -> None:
+    assert json.loads(results.as_text(empty)) == empty
+
+
+@pytest.mark.parametrize("path", RECORDED, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_a_recorded_file_is_as_it_would_be_written_now(path: Path) -> None:
+    assert results.as_text(results.load(path)) == path.read_text()
+
+
+@pytest.mark.parametrize("path", RECORDED, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_a_recorded_file_has_a_line_a_row(path: Path) -> None:
+    rows = results.load(path).get("rows", [])
+    lines = path.read_text().splitlines()
+    assert [json.loads(line.rstrip(",")) for line in lines if line.startswith("  {")] == rows
 
 
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:

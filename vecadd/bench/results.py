@@ -1,4 +1,23 @@
-"""Rows and the result file: ``{"meta": {...}, "rows": [...]}``."""
+"""Rows and the result file.
+
+A result file is a JSON object. Each entry of a field that is an object stands on a line, and so does each object of a
+field that is a list of objects: a row a line. Two recordings then differ by the rows that differ, and a line of `grep`
+is a whole row.
+
+    {
+     "meta": {
+      "machine": "h200",
+      "date": "2026-11-22T00:43:39+00:00"
+     },
+     "rows": [
+      {"sweep": "host", "rung": "threads", "dtype": "float32", "n": 1024, ...},
+      {"sweep": "host", "rung": "threads", "dtype": "float32", "n": 4096, ...}
+     ]
+    }
+
+`vecadd bench` and the peers write "meta" and "rows" (`Row`); `vecadd check`, `vecadd profile` and the fuzz program
+write fields of their own in the same form.
+"""
 
 import json
 import os
@@ -92,8 +111,31 @@ def _params(measurement: Measurement, timed: Timed) -> dict[str, Any]:
 
 
 def write(path: Path, meta: Mapping[str, Any], rows: Iterable[Row]) -> None:
-    """Writes the result file, whole or not at all."""
-    replace(path, json.dumps({"meta": meta, "rows": [asdict(row) for row in rows]}, indent=1) + "\n")
+    """Writes the result file of a bench, whole or not at all."""
+    save(path, {"meta": meta, "rows": [asdict(row) for row in rows]})
+
+
+def save(path: Path, content: Mapping[str, Any]) -> None:
+    """Writes any result file, whole or not at all."""
+    replace(path, as_text(content))
+
+
+def as_text(content: Mapping[str, Any]) -> str:
+    """The text of a result file with these fields."""
+    return _lines("{}", [f"{json.dumps(name)}: {_field(value)}" for name, value in content.items()]) + "\n"
+
+
+def _field(value: Any) -> str:
+    if isinstance(value, Mapping) and value:
+        return _lines("{}", [f"{json.dumps(name)}: {json.dumps(each)}" for name, each in value.items()], " ")
+    if isinstance(value, list) and value and all(isinstance(each, Mapping) for each in value):
+        return _lines("[]", [json.dumps(each) for each in value], " ")
+    return json.dumps(value)
+
+
+def _lines(brackets: str, lines: Iterable[str], indent: str = "") -> str:
+    separator = f",\n{indent} "
+    return f"{brackets[0]}\n{indent} {separator.join(lines)}\n{indent}{brackets[1]}"
 
 
 def replace(path: Path, text: str) -> None:
@@ -106,10 +148,21 @@ def replace(path: Path, text: str) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def read(path: Path) -> tuple[dict[str, Any], list[Row]]:
-    """The meta data and the rows of a result file; raises ValueError for a file that is none."""
+def load(path: Path) -> dict[str, Any]:
+    """The fields of any result file; raises ValueError for a file that is none."""
     try:
         content = json.loads(path.read_text())
+    except ValueError as error:
+        raise ValueError(f"{path} is not a result file: {error}") from error
+    if not isinstance(content, dict):
+        raise ValueError(f"{path} is not a result file: it holds no object")
+    return content
+
+
+def read(path: Path) -> tuple[dict[str, Any], list[Row]]:
+    """The meta data and the rows of a bench's result file; raises ValueError for a file that is none."""
+    content = load(path)
+    try:
         rows = [Row(**{**row, "spread": row["spread"] and tuple(row["spread"])}) for row in content["rows"]]
         return content["meta"], rows
     except (KeyError, TypeError, ValueError) as error:

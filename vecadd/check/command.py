@@ -2,7 +2,6 @@
 
 import argparse
 import importlib.util
-import json
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -86,7 +85,7 @@ def _write(path: Path, meta: dict[str, Any], rows: Sequence[Row], noted: Sequenc
         "findings": [{"text": finding.text, "fails": finding.fails} for finding in noted],
         "verdict": "passed" if passed else "failed",
     }
-    results.replace(path, json.dumps(content, indent=1) + "\n")
+    results.save(path, content)
 
 
 def _show(

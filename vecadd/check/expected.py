@@ -6,7 +6,6 @@ set. Additions of device memory are held against vecadd.model, what else no theo
 same run, and launches against an H200's.
 """
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -50,8 +49,8 @@ def of_machine(gpus: Sequence[Gpu], measured: Measured) -> None:
 
 def of_file(path: Path) -> "File":
     """Reads a file of ``vecadd bench --json`` or ``vecadd check --json``; raises ValueError for any other."""
+    content = results.load(path)
     try:
-        content = json.loads(path.read_text())
         rows = content["rows"]
         meta = content["meta"]
         if not isinstance(meta, dict) or not isinstance(rows, list):

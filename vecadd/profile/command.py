@@ -2,7 +2,6 @@
 
 import argparse
 import importlib.util
-import json
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
@@ -94,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
         profiles = [spec.as_dict() | launch.as_dict() for spec, launch in launches.items()]
         profiles += [spec.as_dict() | transfer.as_dict() for spec, transfer in moved.items()]
-        results.replace(arguments.json, json.dumps({"meta": meta, "profiles": profiles}, indent=1) + "\n")
+        results.save(arguments.json, {"meta": meta, "profiles": profiles})
     _show(launches, moved, link, failures)
     return 1 if failures else 0
 
