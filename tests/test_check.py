@@ -12,7 +12,7 @@ from checks import H200, earlier
 from conftest import child_environment
 
 from vecadd import _core, cli
-from vecadd.bench import limits, machine, timing
+from vecadd.bench import limits, machine, results, timing
 from vecadd.check import findings, measure
 from vecadd.check.measure import Measured
 from vecadd.check.rows import Expected, Row
@@ -179,6 +179,13 @@ def test_another_file_is_one_line_and_status_1(text: str, tmp_path: Path, capsys
     printed = capsys.readouterr()
     assert (printed.out, printed.err.count("\n")) == ("", 1)
     assert printed.err.startswith(f"vecadd check: {tmp_path}/old.json ")
+
+
+def test_a_file_of_a_newer_schema_is_refused_by_its_version(tmp_path: Path, capsys: Any) -> None:
+    file = earlier(tmp_path / "old.json", **EASY)
+    file.write_text(json.dumps({"schema": results.SCHEMA + 1, **json.loads(file.read_text())}))
+    assert cli.main(["check", "--expect", str(file)]) == 1
+    assert f"old.json is a result file of schema {results.SCHEMA + 1};" in capsys.readouterr().err
 
 
 def test_a_missing_file_is_named(capsys: Any) -> None:

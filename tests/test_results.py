@@ -61,7 +61,8 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
 def test_the_file_has_the_documented_keys(tmp_path: Path) -> None:
     results.write(tmp_path / "x.json", {}, [row()])
     content = json.loads((tmp_path / "x.json").read_text())
-    assert list(content) == ["meta", "rows"]
+    assert list(content) == ["schema", "meta", "rows"]
+    assert content["schema"] == results.SCHEMA
     assert list(content["rows"][0]) == KEYS
 
 
@@ -69,8 +70,9 @@ def test_a_row_stands_on_one_line_and_so_does_each_field_before_the_rows(tmp_pat
     meta = {"machine": "here", "gpu": [{"name": "H200"}], "limits": {"device": {"gbps": 1.0}}}
     results.write(tmp_path / "x.json", meta, [row(), FAILED])
     lines = (tmp_path / "x.json").read_text().splitlines()
-    assert lines[:7] == [
+    assert lines[:8] == [
         "{",
+        f' "schema": {results.SCHEMA},',
         ' "meta": {',
         '  "machine": "here",',
         '  "gpu": [{"name": "H200"}],',
@@ -78,13 +80,13 @@ def test_a_row_stands_on_one_line_and_so_does_each_field_before_the_rows(tmp_pat
         " },",
         ' "rows": [',
     ]
-    assert [json.loads(line.rstrip(","))["checked"] for line in lines[7:9]] == [True, False]
-    assert lines[9:] == [" ]", "}"]
+    assert [json.loads(line.rstrip(","))["checked"] for line in lines[8:10]] == [True, False]
+    assert lines[10:] == [" ]", "}"]
 
 
 @pytest.mark.parametrize("empty", [{}, {"rows": []}, {"meta": {}, "rows": []}, {"meta": {"failures": []}}])
 def test_what_is_empty_is_a_file_too(empty: dict[str, Any]) -> None:
-    assert json.loads(results.as_text(empty)) == empty
+    assert json.loads(results.as_text(empty)) == {"schema": results.SCHEMA, **empty}
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: f"{path.parent.name}-{path.stem}")
@@ -97,6 +99,40 @@ def test_a_recorded_file_has_a_line_a_row(path: Path) -> None:
     rows = results.load(path).get("rows", [])
     lines = path.read_text().splitlines()
     assert [json.loads(line.rstrip(",")) for line in lines if line.startswith("  {")] == rows
+
+
+def of_schema(path: Path, schema: object) -> Path:
+    """A file that says it is of this schema."""
+    path.write_text(json.dumps({"schema": schema, "meta": {"machine": "here"}, "rows": []}))
+    return path
+
+
+def test_a_file_from_before_there_were_schemas_is_read(tmp_path: Path) -> None:
+    (tmp_path / "old.json").write_text(json.dumps({"meta": {"machine": "here"}, "rows": []}, indent=1))
+    assert results.read(tmp_path / "old.json") == ({"machine": "here"}, [])
+
+
+def test_a_file_of_a_newer_schema_is_refused_and_says_what_to_do(tmp_path: Path) -> None:
+    path = of_schema(tmp_path / "new.json", results.SCHEMA + 1)
+    with pytest.raises(ValueError, match="is a result file of schema") as refused:
+        results.read(path)
+    assert str(refused.value) == (
+        f"{path} is a result file of schema {results.SCHEMA + 1}; this vecadd reads schema {results.SCHEMA}, and files "
+        "without one: install the vecadd that wrote it, or a newer one"
+    )
+
+
+@pytest.mark.parametrize("schema", [0, -1, "1", 1.0, True, None, [1]])
+def test_a_file_of_an_unknown_schema_is_refused(schema: object, tmp_path: Path) -> None:
+    path = of_schema(tmp_path / "odd.json", schema)
+    with pytest.raises(ValueError, match=r"odd\.json is a result file of schema .*: measure again to replace it"):
+        results.read(path)
+
+
+def test_every_recorded_file_says_its_schema() -> None:
+    assert {path.name: json.loads(path.read_text()).get("schema") for path in RECORDED} == {
+        path.name: results.SCHEMA for path in RECORDED
+    }
 
 
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:

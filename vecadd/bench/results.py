@@ -5,6 +5,7 @@ field that is a list of objects: a row a line. Two recordings then differ by the
 is a whole row.
 
     {
+     "schema": 1,
      "meta": {
       "machine": "h200",
       "date": "2026-11-22T00:43:39+00:00"
@@ -17,6 +18,10 @@ is a whole row.
 
 `vecadd bench` and the peers write "meta" and "rows" (`Row`); `vecadd check`, `vecadd profile` and the fuzz program
 write fields of their own in the same form.
+
+"schema" is the version of what fields mean. It rises where a reader of the version before would misread a file; a new
+field that may be ignored needs no new version. Files written before there were versions have none. They are read as
+version 1, whose fields they have.
 """
 
 import json
@@ -28,6 +33,8 @@ from typing import Any
 
 from vecadd.bench.axes import show_size
 from vecadd.bench.timing import Measurement, Timed, paired_ratio
+
+SCHEMA = 1  # the version that is written, and the only one that is read
 
 
 @dataclass(frozen=True)
@@ -121,8 +128,9 @@ def save(path: Path, content: Mapping[str, Any]) -> None:
 
 
 def as_text(content: Mapping[str, Any]) -> str:
-    """The text of a result file with these fields."""
-    return _lines("{}", [f"{json.dumps(name)}: {_field(value)}" for name, value in content.items()]) + "\n"
+    """The text of a result file with these fields, behind the schema's version."""
+    fields = {"schema": SCHEMA, **content}
+    return _lines("{}", [f"{json.dumps(name)}: {_field(value)}" for name, value in fields.items()]) + "\n"
 
 
 def _field(value: Any) -> str:
@@ -149,14 +157,29 @@ def replace(path: Path, text: str) -> None:
 
 
 def load(path: Path) -> dict[str, Any]:
-    """The fields of any result file; raises ValueError for a file that is none."""
+    """The fields of any result file, without its schema's version.
+
+    Raises ValueError for a file that is none, or of a version that is not read.
+    """
     try:
         content = json.loads(path.read_text())
     except ValueError as error:
         raise ValueError(f"{path} is not a result file: {error}") from error
     if not isinstance(content, dict):
         raise ValueError(f"{path} is not a result file: it holds no object")
+    _check_schema(path, content.pop("schema", SCHEMA))
     return content
+
+
+def _check_schema(path: Path, found: object) -> None:
+    if type(found) is int and found == SCHEMA:
+        return
+    newer = type(found) is int and found > SCHEMA
+    advice = "install the vecadd that wrote it, or a newer one" if newer else "measure again to replace it"
+    raise ValueError(
+        f"{path} is a result file of schema {json.dumps(found)}; this vecadd reads schema {SCHEMA}, and files without "
+        f"one: {advice}"
+    )
 
 
 def read(path: Path) -> tuple[dict[str, Any], list[Row]]:
