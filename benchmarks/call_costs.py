@@ -1,13 +1,8 @@
 """The tables of what a call costs its caller: beside a bare launch, and by the stages that it goes through."""
 
-from typing import TYPE_CHECKING
-
 from vecadd.bench.results import Row
 from vecadd.bench.show import show_seconds
 from vecadd.bench.tables.table import markdown
-
-if TYPE_CHECKING:
-    from benchmarks.readme_tables import Recorded
 
 STAGE = "vecadd stage: "
 CALL = "vecadd"  # add(a, b, out=out) of DeviceArrays: what the stages add up to
@@ -23,22 +18,22 @@ STAGES = {
 ALLOCATE = "makes a DeviceArray like a and drops it, from a block that an earlier one left; `a + b` alone"
 
 
-def forms(recorded: "Recorded") -> list[str]:
+def forms(rows: list[Row]) -> list[str]:
     """Seconds of each form of call, and the paired ratio to the reference; one line a form."""
     lines = [
         [row.label, _seconds(row), _ratio(row)]
-        for row in recorded.rows
+        for row in rows
         if row.seconds is not None and not row.label.startswith(STAGE)
     ]
-    return markdown(["", "time", f"time / {_reference(recorded.rows)} (95 % interval)"], lines)
+    return markdown(["", "time", f"time / {_reference(rows)} (95 % interval)"], lines)
 
 
-def stages(recorded: "Recorded") -> list[str]:
+def stages(rows: list[Row]) -> list[str]:
     """Nanoseconds of each stage of a call by itself, what is left of the call for the interpreter, and the bare launch.
 
     The rest is the call less its stages, which have their caches warmer by themselves than within a call.
     """
-    found = {row.label: row for row in recorded.rows if row.seconds is not None}
+    found = {row.label: row for row in rows if row.seconds is not None}
     lines = [[name, what, _nanoseconds(found.get(STAGE + name))] for name, what in STAGES.items()]
     parts = [found[STAGE + name].seconds or 0 for name in STAGES if STAGE + name in found]
     call = found.get(CALL)

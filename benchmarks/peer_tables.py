@@ -1,7 +1,6 @@
 """README.md's tables of the peers: every library's time over ours, by what a stage varies."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from benchmarks import route_summary
 from vecadd.bench.axes import show_size
@@ -9,44 +8,41 @@ from vecadd.bench.results import Row
 from vecadd.bench.show import show_rate, show_seconds
 from vecadd.bench.tables.table import markdown
 
-if TYPE_CHECKING:
-    from benchmarks.readme_tables import Recorded
-
 MAIN = "float32"
 
 
-def host_forms(recorded: "Recorded") -> list[str]:
+def host_forms(rows: list[Row]) -> list[str]:
     """float32 on the host: our time in each form and the others' over it, a line a size; our share of the machine's own
     limit where it was measured beside us."""
-    rows = [row for row in recorded.rows if row.dtype == MAIN]
-    return _forms(rows, lambda row: show_size(row.n), strip="vecadd ", shares=True)
+    main = [row for row in rows if row.dtype == MAIN]
+    return _forms(main, lambda row: show_size(row.n), strip="vecadd ", shares=True)
 
 
-def host_dtypes(recorded: "Recorded") -> list[str]:
+def host_dtypes(rows: list[Row]) -> list[str]:
     """The other dtypes on the host, at the sizes that they were measured at."""
-    rows = [row for row in recorded.rows if row.dtype != MAIN]
-    return _forms(rows, lambda row: f"{row.dtype} {show_size(row.n)}", strip="vecadd ")
+    others = [row for row in rows if row.dtype != MAIN]
+    return _forms(others, lambda row: f"{row.dtype} {show_size(row.n)}", strip="vecadd ")
 
 
-def queued(recorded: "Recorded") -> list[str]:
+def queued(rows: list[Row]) -> list[str]:
     """Seconds of one of our additions among others in a row, and each peer's over them."""
-    return _forms(recorded.rows, lambda row: f"{row.dtype} {show_size(row.n)}")
+    return _forms(rows, lambda row: f"{row.dtype} {show_size(row.n)}")
 
 
-def routes(recorded: "Recorded") -> list[str]:
+def routes(rows: list[Row]) -> list[str]:
     """The route that was chosen beside each that it was chosen from, by dtype, memory and size."""
-    compared = [row for row in recorded.rows if row.params.get("reference", row.rung) == "add as routed"]
+    compared = [row for row in rows if row.params.get("reference", row.rung) == "add as routed"]
     table = _forms(compared, lambda row: f"{row.dtype} {show_size(row.n)}, {row.params['memory']}", strip="add ")
     return [*table, "", route_summary.of_choice(compared)]
 
 
-def one_size(recorded: "Recorded") -> list[str]:
+def one_size(rows: list[Row]) -> list[str]:
     """The comparison at the size that each library's own way there and back was measured at."""
-    rows = [row for row in recorded.rows if row.params.get("reference", row.rung) == "add"]
-    return [*plain(rows), "", route_summary.of_link(rows)]
+    compared = [row for row in rows if row.params.get("reference", row.rung) == "add"]
+    return [*plain(compared), "", route_summary.of_link(compared)]
 
 
-def files(recorded: "Recorded") -> list[str]:
+def files(rows: list[Row]) -> list[str]:
     """By where the files lie: seconds, the rate of all three, its share of what moving them allows, and over ours."""
     lines = [
         [
@@ -55,33 +51,28 @@ def files(recorded: "Recorded") -> list[str]:
             f"{show_rate(row.gbps)} ({100 * row.fraction:.0f} %)" if row.gbps and row.fraction else "-",
             _interval(row),
         ]
-        for row in recorded.rows
+        for row in rows
         if row.seconds
     ]
     return markdown(["", "time", "GB/s (% of limit)", "time / that of (95 % interval)"], lines)
 
 
-def misaligned(recorded: "Recorded") -> list[str]:
+def misaligned(rows: list[Row]) -> list[str]:
     """Seconds of aligned operands, and each other view's over them."""
-    return _forms(recorded.rows, lambda row: f"{row.dtype} {show_size(row.n)}", strip="vecadd ")
+    return _forms(rows, lambda row: f"{row.dtype} {show_size(row.n)}", strip="vecadd ")
 
 
-def layouts(recorded: "Recorded") -> list[str]:
+def layouts(rows: list[Row]) -> list[str]:
     """Our seconds in each form and the others' over them, a line a form and dtype."""
     return _forms(
-        recorded.rows,
+        rows,
         lambda row: row.params["form"] + ("" if row.dtype in row.params["form"] else f", {row.dtype}"),
         name=lambda row: row.rung.partition(" ")[0],
     )
 
 
-def compared(recorded: "Recorded") -> list[str]:
-    """A line a row: seconds, and the ratio with its interval to the one that it was compared with."""
-    return plain(recorded.rows)
-
-
 def plain(rows: Sequence[Row]) -> list[str]:
-    """A line a row: name, seconds, and the ratio with its interval."""
+    """A line a row: name, seconds, and the ratio with its interval to the row that it was compared with."""
     several = len({row.n for row in rows}) > 1
     lines = []
     for row in rows:

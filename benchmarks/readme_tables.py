@@ -50,60 +50,60 @@ class Recorded:
     rows: list[Row]
 
 
-def rates(recorded: Recorded) -> list[str]:
+def rates(rows: list[Row]) -> list[str]:
     """GB/s of each rung by size, with the percentage of the limit; one line a size."""
-    rungs = list(dict.fromkeys(row.label for row in recorded.rows))
-    several = len({row.dtype for row in recorded.rows}) > 1
-    cells = {(row.dtype, row.n, row.label): row for row in recorded.rows}
+    rungs = list(dict.fromkeys(row.label for row in rows))
+    several = len({row.dtype for row in rows}) > 1
+    cells = {(row.dtype, row.n, row.label): row for row in rows}
     lines = []
-    for dtype, n in dict.fromkeys((row.dtype, row.n) for row in recorded.rows):
+    for dtype, n in dict.fromkeys((row.dtype, row.n) for row in rows):
         head = f"{dtype} {show_size(n)}" if several else show_size(n)
         lines.append([head, *(_rate(cells.get((dtype, n, rung))) for rung in rungs)])
     return markdown(["n, GB/s (% of limit)", *rungs], lines)
 
 
-def ratios(recorded: Recorded) -> list[str]:
+def ratios(rows: list[Row]) -> list[str]:
     """Time of each peer over ours by size: above 1 the peer is slower. Of several dtypes the nearest peer of each."""
-    if len({row.dtype for row in recorded.rows}) > 1:
-        return nearest_peer.table(recorded.rows)
-    rungs = [name for name in dict.fromkeys(row.label for row in recorded.rows) if name != _reference(recorded)]
-    cells = {(row.n, row.label): row for row in recorded.rows}
-    sizes = dict.fromkeys(row.n for row in recorded.rows)
+    if len({row.dtype for row in rows}) > 1:
+        return nearest_peer.table(rows)
+    rungs = [name for name in dict.fromkeys(row.label for row in rows) if name != _reference(rows)]
+    cells = {(row.n, row.label): row for row in rows}
+    sizes = dict.fromkeys(row.n for row in rows)
     lines = [
         [
             show_size(n),
-            _seconds(cells.get((n, _reference(recorded)))),
+            _seconds(cells.get((n, _reference(rows)))),
             *(_ratio(cells.get((n, rung))) for rung in rungs),
         ]
         for n in sizes
     ]
-    return markdown(["n", f"{_reference(recorded)}: time", *(f"{rung} / ours" for rung in rungs)], lines)
+    return markdown(["n", f"{_reference(rows)}: time", *(f"{rung} / ours" for rung in rungs)], lines)
 
 
-def ladder(recorded: Recorded) -> list[str]:
+def ladder(rows: list[Row]) -> list[str]:
     """Each rung at the largest size that was recorded: its time, its gain, and the documents' time of it."""
     lines = []
     fastest: dict[str, float] = {}
     previous = None
-    for row in _largest(recorded.rows):
+    for row in _largest(rows):
         gain = gain_over(row, fastest)
         documents = parts.documents(figures(row.rung)) if row.rung != previous else ""
         previous = row.rung
         lines.append([row.label, *_timed(row), show_gain(gain) if gain else "-", documents])
         if row.seconds:
             fastest[row.rung] = min(row.seconds, fastest.get(row.rung, row.seconds))
-    head = [f"{_what(recorded)}: rung", "time", "GB/s", "% of limit", "gain", "the documents"]
+    head = [f"{_what(rows)}: rung", "time", "GB/s", "% of limit", "gain", "the documents"]
     return markdown(head, lines, [False, True, True, True, True, False])
 
 
-def blocksize(recorded: Recorded) -> list[str]:
+def blocksize(rows: list[Row]) -> list[str]:
     """GB/s (% of the limit) of each rung by the threads of a block; the waves as lines of their own below."""
-    rows = _largest(recorded.rows)
+    rows = _largest(rows)
     blocks = sorted({row.params["block"] for row in rows if row.rung != WAVES})
     cells = {(row.rung, row.params["block"]): row for row in rows if row.rung != WAVES}
     rungs = dict.fromkeys(rung for rung, _ in cells)
     lines = [[rung, *(_rate(cells.get((rung, block))) for block in blocks)] for rung in rungs]
-    table = markdown([f"{_what(recorded)}, GB/s (% of limit)", *map(str, blocks)], lines)
+    table = markdown([f"{_what(rows)}, GB/s (% of limit)", *map(str, blocks)], lines)
     waves = [row for row in rows if row.rung == WAVES]
     if not waves:
         return table
@@ -111,14 +111,14 @@ def blocksize(recorded: Recorded) -> list[str]:
     return [*table, "", *markdown(head, [["GB/s (% of limit)", *map(_rate, waves)]])]
 
 
-def precision(recorded: Recorded) -> list[str]:
+def precision(rows: list[Row]) -> list[str]:
     """Time by size of each rung and dtype; the speed-ups over the processor and over naive float32 at 2^20."""
-    cells = {(row.rung, row.dtype, row.n): row for row in recorded.rows}
-    sizes = _shown(recorded.rows, PRECISION_SIZES)
+    cells = {(row.rung, row.dtype, row.n): row for row in rows}
+    sizes = _shown(rows, PRECISION_SIZES)
     at = min(sizes, key=lambda n: abs(n - 2**20))
-    times = {(row.rung, row.dtype): row.seconds for row in recorded.rows if row.n == at and row.seconds}
+    times = {(row.rung, row.dtype): row.seconds for row in rows if row.n == at and row.seconds}
     lines = []
-    for rung, dtype in dict.fromkeys((row.rung, row.dtype) for row in recorded.rows):
+    for rung, dtype in dict.fromkeys((row.rung, row.dtype) for row in rows):
         cpu, base, _ = speedups(rung, dtype, times)
         over = [show_gain(gain) if gain else "-" for gain in (cpu, base)]
         lines.append([f"{rung}, {dtype}", *(_seconds(cells.get((rung, dtype, n))) for n in sizes), *over])
@@ -126,9 +126,9 @@ def precision(recorded: Recorded) -> list[str]:
     return markdown(["", *map(show_size, sizes), f"CPU / this {at_size}", f"fp32 naive / this {at_size}"], lines)
 
 
-def transfer(recorded: Recorded) -> list[str]:
+def transfer(rows: list[Row]) -> list[str]:
     """GB/s (% of the limit) of each rung by size, and at the largest size how long it took against the model."""
-    rows = [row for row in recorded.rows if row.params.get("memory") and "stage" not in row.params and row.gbps]
+    rows = [row for row in rows if row.params.get("memory") and "stage" not in row.params and row.gbps]
     sizes = sorted({row.n for row in rows})
     cells = {(row.label, row.n): row for row in rows}
     shown = [n for n in sizes if n >= 2**16][:: 2 if len(sizes) > 6 else 1] or sizes
@@ -139,15 +139,15 @@ def transfer(recorded: Recorded) -> list[str]:
     return markdown(["n, GB/s (% of limit)", *map(show_size, shown), "time / model"], lines)
 
 
-def stages(recorded: Recorded) -> list[str]:
+def stages(rows: list[Row]) -> list[str]:
     """Document 004's stages, made again, beside its own."""
-    made = [table for table in transfer_tables("transfer", recorded.rows) if "stages" in table.title]
+    made = [table for table in transfer_tables("transfer", rows) if "stages" in table.title]
     return [line for table in made for line in as_lines(table)]
 
 
-def latency(recorded: Recorded) -> list[str]:
+def latency(rows: list[Row]) -> list[str]:
     """Seconds of one addition by size, with the gain over a loop of launches; a graph's break-even at the smallest."""
-    rows = [row for row in recorded.rows if row.seconds]
+    rows = [row for row in rows if row.seconds]
     sizes = _shown(rows, LATENCY_SIZES)
     cells = {(row.rung, _chain(row), row.n): row for row in rows}
     lines = []
@@ -160,11 +160,11 @@ def latency(recorded: Recorded) -> list[str]:
     return markdown(["one addition (gain)", *map(show_size, sizes), "pays after"], lines)
 
 
-def steps(recorded: Recorded) -> list[str]:
+def steps(rows: list[Row]) -> list[str]:
     """Each step that the documents tell of: the gain they saw, ours, and why they differ."""
     lines = []
     for step in STEPS:
-        ours = measured(step, recorded.rows)
+        ours = measured(step, rows)
         lines.append(
             [
                 f"{step.before} → {step.after}",
@@ -180,7 +180,7 @@ def steps(recorded: Recorded) -> list[str]:
     )
 
 
-TABLES: dict[str, Callable[[Recorded], list[str]]] = {
+TABLES: dict[str, Callable[[list[Row]], list[str]]] = {
     "host": rates,
     "size": rates,
     "ladder": ladder,
@@ -196,9 +196,9 @@ TABLES: dict[str, Callable[[Recorded], list[str]]] = {
     "peer-queued": peer_tables.queued,
     "peer-misaligned": peer_tables.misaligned,
     "peer-layouts": peer_tables.layouts,
-    "peer-scaling": peer_tables.compared,
-    "peer-courtesy": peer_tables.compared,
-    "peer-many": peer_tables.compared,
+    "peer-scaling": peer_tables.plain,
+    "peer-courtesy": peer_tables.plain,
+    "peer-many": peer_tables.plain,
     "peer-end-to-end": ratios,
     "peer-files": peer_tables.files,
     "peer-overhead": call_costs.forms,
@@ -268,7 +268,7 @@ def _table(found: re.Match[str], folder: Path, revision: str | None) -> str:
     return "\n".join(
         [
             found["open"],
-            *TABLES[name](run),
+            *TABLES[name](run.rows),
             "",
             _origin(run, SWEEPS_OF.get(name, (name,)), revision, METHOD_AT.get(name, "benchmarks/README.md")),
             "",
@@ -324,8 +324,8 @@ def _shown(rows: list[Row], wanted: tuple[int, ...]) -> list[int]:
     return [n for n in sizes if n in wanted] or sizes
 
 
-def _what(recorded: Recorded) -> str:
-    row = _largest(recorded.rows)[0]
+def _what(rows: list[Row]) -> str:
+    row = _largest(rows)[0]
     return f"{row.dtype} {show_size(row.n)}"
 
 
@@ -352,8 +352,8 @@ def _one_add(row: Row | None) -> str:
     return f"{one} ({gain:.0f} x)" if gain >= 10 else f"{one} ({gain:.2g} x)"
 
 
-def _reference(recorded: Recorded) -> str:
-    return next((str(row.params["reference"]) for row in recorded.rows if "reference" in row.params), "")
+def _reference(rows: list[Row]) -> str:
+    return next((str(row.params["reference"]) for row in rows if "reference" in row.params), "")
 
 
 def _rate(row: Row | None) -> str:

@@ -32,7 +32,6 @@ from benchmarks.peers import (
     scaling_stage,
     transfer_stage,
 )
-from benchmarks.readme_tables import Recorded
 from vecadd.bench import timing
 from vecadd.bench.buffers import Buffers
 from vecadd.bench.results import Row
@@ -265,7 +264,7 @@ def test_layouts_are_shown_a_line_a_form_and_dtype() -> None:
     behind = {"ratio": 1.5, "ratio_interval": [1.4, 1.6], "reference": "vecadd a.T + b"}
     rows = [row("vecadd a.T + b", "a.T + b", "int8"), row("torch a.T + b", "a.T + b", "int8", **behind)]
     rows += [row("vecadd int32 + int8", "int32 + int8", "int32")]
-    lines = peer_tables.layouts(Recorded({}, rows))
+    lines = peer_tables.layouts(rows)
     assert [line.split("|")[1].strip() for line in lines[2:]] == ["a.T + b, int8", "int32 + int8"]
     assert lines[0].split("|")[2].strip() == "vecadd: time"
     assert lines[2].split("|")[3].strip() == "1.5"

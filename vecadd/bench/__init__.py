@@ -14,7 +14,8 @@
     sweeps.py       which contestants meet at which sizes against which limit: a sweep is a function
     timing.py       interleaved rounds, medians, spread
     machine.py      where and under which conditions a run took place
-    results.py      rows and the result file
+    rows.py         what a measured cell gives: a row a contestant
+    results.py      a row, and the result file
     tables/         the same as tables, a layout a sweep
     opening.py      the machine, its limits and its troubles in lines
     show.py         figures as people read them

@@ -1,4 +1,4 @@
-"""Rows and the result file.
+"""A row, and the result file.
 
 A result file is a JSON object. Each entry of a field that is an object stands on a line, and so does each object of a
 field that is a list of objects: a row a line. Two recordings then differ by the rows that differ, and a line of `grep`
@@ -32,7 +32,6 @@ from pathlib import Path
 from typing import Any
 
 from vecadd.bench.axes import show_size
-from vecadd.bench.timing import Measurement, Timed, paired_ratio
 
 SCHEMA = 1  # the version that is written, and the only one that is read
 
@@ -77,44 +76,6 @@ class Row:
     def ok(self) -> bool:
         """Neither failed nor impossible."""
         return self.error is None and not self.impossible
-
-
-def rows_of(measurement: Measurement) -> list[Row]:
-    """A row for every contestant that was timed and checked, or failed."""
-    return [_row(measurement, timed) for timed in measurement.timed if timed.checks or timed.error]
-
-
-def _row(measurement: Measurement, timed: Timed) -> Row:
-    cell = measurement.cell
-    limit = cell.limit.gbps if timed.contestant.limited else None
-    nbytes = round(timed.contestant.arrays * cell.additions * cell.n * cell.dtype.itemsize)
-    gbps = None if timed.error else nbytes / timed.median / 1e9
-    return Row(
-        sweep=cell.sweep,
-        rung=timed.contestant.name,
-        dtype=str(cell.dtype),
-        n=cell.n,
-        params=_params(measurement, timed),
-        seconds=None if timed.error else timed.median,
-        spread=None if timed.error else timed.spread,
-        bytes=nbytes,
-        gbps=gbps,
-        limit_gbps=limit,
-        fraction=gbps / limit if gbps and limit else None,
-        checked=not timed.error and not timed.caught,
-        error=timed.error,
-    )
-
-
-def _params(measurement: Measurement, timed: Timed) -> dict[str, Any]:
-    """The contestant's own, what was caught of a race, and its paired ratio to the cell's reference where both were
-    measured."""
-    params = dict(timed.contestant.params) | timed.found | ({"caught": timed.caught} if timed.caught else {})
-    reference = next((x for x in measurement.timed if x.contestant.name == measurement.cell.reference), None)
-    if reference is None or reference is timed or timed.error or reference.error or not reference.samples:
-        return params
-    low, median, high = paired_ratio(timed, reference)
-    return params | {"reference": reference.contestant.name, "ratio": median, "ratio_interval": [low, high]}
 
 
 def write(path: Path, meta: Mapping[str, Any], rows: Iterable[Row]) -> None:

@@ -8,10 +8,11 @@ from typing import Any
 
 from vecadd import _host
 from vecadd._machine import Info
-from vecadd.bench import machine, results
+from vecadd.bench import machine
 from vecadd.bench.axes import Axes
 from vecadd.bench.buffers import Pattern
 from vecadd.bench.results import Row
+from vecadd.bench.rows import rows_of
 from vecadd.bench.sweeps import Machine, Sweep
 from vecadd.bench.timing import LONGEST, METHOD, Cell, Measurement, Predictions
 
@@ -97,7 +98,7 @@ class Run:
         except Exception as error:
             self.failures.append(f"{cell.name}: {type(error).__name__}: {error}")
         finally:
-            self._keep(cell, results.rows_of(measurement))
+            self._keep(cell, rows_of(measurement))
         for timed in measurement.timed:
             if timed.error is None and timed.samples:
                 predictions.note(timed.contestant, cell.dtype, cell.elements, timed.median)

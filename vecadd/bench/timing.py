@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count, cycle, islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,9 +15,7 @@ from vecadd.bench.axes import show_size
 from vecadd.bench.buffers import Buffers, Pattern, Place, WrongSumError
 from vecadd.bench.contestants import Contestant
 from vecadd.bench.limits import Limit
-
-if TYPE_CHECKING:
-    from vecadd.bench.results import Row
+from vecadd.bench.results import Row
 
 LONGEST = 2.0  # seconds: a single addition that would take longer is skipped
 PROBE_FROM = 1 << 12  # elements of the first addition that a prediction is made from
@@ -56,7 +54,7 @@ class Cell:
     reference: str | None = None
     additions: int = 1
     length: int = 0
-    derive: Callable[[list["Row"]], None] | None = None
+    derive: Callable[[list[Row]], None] | None = None
     fewest: int = 0
 
     @property
