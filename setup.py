@@ -1,9 +1,13 @@
-"""The one extension, compiled by build_native. Everything else that there is to say stands in pyproject.toml."""
+"""The one extension, compiled by build_native, and what the package says of the sources that it was built from.
+Everything else that there is to say stands in pyproject.toml."""
 
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
 from setuptools.errors import CompileError
 
 from build_native.flags import free_threaded
@@ -20,8 +24,26 @@ class BuildNative(build_ext):
             raise CompileError(str(error)) from error
 
 
+class BuildPython(build_py):
+    def run(self) -> None:
+        super().run()
+        if not self.editable_mode:  # which has the sources themselves
+            sources = _sources()
+            Path(self.build_lib, sources.BUILT_FROM).write_text(sources.built_from())
+
+
+def _sources() -> ModuleType:
+    """vecadd/bench/sources.py by itself: the package around it needs the extension, which may not be built yet."""
+    spec = spec_from_file_location("sources", "vecadd/bench/sources.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 setup(
     ext_modules=[Extension("vecadd._core", sources=[], py_limited_api=not free_threaded())],
-    cmdclass={"build_ext": BuildNative},
+    cmdclass={"build_ext": BuildNative, "build_py": BuildPython},
     options={} if free_threaded() else {"bdist_wheel": {"py_limited_api": "cp311"}},
 )

@@ -3,20 +3,19 @@
     python -m benchmarks.readme_tables [--check]
 
 A table stands between <!-- table: NAME --> and <!-- /table -->. NAME is one of TABLES; where several machines have
-recorded it, <!-- table: NAME MACHINE --> says which. Under each table stands how, where and when it was measured, and
-whether the sources have changed since.
+recorded it, <!-- table: NAME MACHINE --> says which. Under each table stands how it was timed; under the last one of a
+section where and when they were measured, and whether what they time has changed since.
 """
 
 import argparse
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from benchmarks import call_costs, nearest_peer, peer_tables
-from vecadd.bench import machine, results
+from benchmarks import call_costs, nearest_peer, peer_tables, recordings
+from benchmarks.recordings import Digest, Run, newest
+from vecadd.bench import sources
 from vecadd.bench.axes import show_size
 from vecadd.bench.formats import as_lines
 from vecadd.bench.gains import STEPS, measured
@@ -30,24 +29,14 @@ from vecadd.bench.tables.ladder import gain_over
 from vecadd.bench.tables.precision import speedups
 from vecadd.bench.tables.table import markdown
 from vecadd.bench.tables.transfer import tables as transfer_tables
-from vecadd.bench.timing import METHOD
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
-DOCUMENTS = (README, ROOT / "benchmarks" / "README.md")
 RESULTS = ROOT / "benchmarks" / "results"
 
 _MARKED = re.compile(
     r"(?P<open><!-- table: (?P<name>[\w-]+)(?: (?P<machine>\S+))? -->\n).*?(?P<close><!-- /table -->)", re.S
 )
-
-
-@dataclass(frozen=True)
-class Recorded:
-    """One recorded run of one sweep."""
-
-    meta: dict[str, Any]
-    rows: list[Row]
 
 
 def rates(rows: list[Row]) -> list[str]:
@@ -207,17 +196,11 @@ TABLES: dict[str, Callable[[list[Row]], list[str]]] = {
     "peer-routes": peer_tables.routes,
 }
 
-# The method of every run, where it is the present one, in the words of a table's foot.
-BRIEFLY = (
-    "medians of interleaved rounds over rotating buffers, sums compared bit for bit after their outputs were poisoned "
-    "([all of it]({}))"
-)
-
 # Sizes of the wide tables; the files have the others.
 PRECISION_SIZES = (2**10, 2**14, 2**18, 2**20, 2**24, 2**28)
 LATENCY_SIZES = (2560, 2**16, 2**20, 2**24, 2**28)
 
-# Tables that are made from other sweeps' rows than those of their own name: the first one dates them.
+# Tables that are made from other sweeps' rows than those of their own name; under them stands the first one's clock.
 SWEEPS_OF = {
     "stages": ("transfer",),
     "call-stages": ("peer-overhead",),
@@ -227,89 +210,55 @@ SWEEPS_OF = {
 }
 
 
-# Where the method is told, as seen from a table's document: README.md's tables are not named.
-METHOD_AT = dict.fromkeys(
-    (
-        "call-stages",
-        "peer-queued",
-        "peer-misaligned",
-        "peer-layouts",
-        "peer-routes",
-        "peer-host-dtypes",
-        "peer-many",
-        "peer-end-to-end",
-    ),
-    "#how-vecadd-is-measured",
-)
+# Each document, and where it finds the method.
+DOCUMENTS = {README: "benchmarks/README.md", ROOT / "benchmarks" / "README.md": "#how-vecadd-is-measured"}
 
 
-def fill(text: str, folder: Path = RESULTS, revision: str | None = None) -> str:
+def fill(text: str, folder: Path = RESULTS, digest: Digest = sources.digest, method_at: str = DOCUMENTS[README]) -> str:
     """The text with every marked table made anew from the result files under ``folder``/<machine>/.
 
     Raises ValueError for a marker that names no table, or one without a recorded result.
     """
-    revision = revision or machine.revision()
-    return _MARKED.sub(lambda found: _table(found, folder, revision), text)
+    return "".join(_filled(section, folder, digest, method_at) for section in _sections(text))
 
 
-def _table(found: re.Match[str], folder: Path, revision: str | None) -> str:
-    name, asked = found["name"], found["machine"]
+def _sections(text: str) -> list[str]:
+    """The text, parted before each heading."""
+    sections, fenced = [""], False
+    for line in text.splitlines(keepends=True):
+        fenced ^= line.startswith("```")
+        if line.startswith("#") and not fenced:
+            sections.append("")
+        sections[-1] += line
+    return sections
+
+
+def _filled(section: str, folder: Path, digest: Digest, method_at: str) -> str:
+    markers = list(_MARKED.finditer(section))
+    tables = [_runs(marker, folder) for marker in markers]
+    below = iter(zip(tables, recordings.notes(tables, digest, method_at), strict=True))
+    return _MARKED.sub(lambda marker: _block(marker, *next(below)), section)
+
+
+def _runs(marker: re.Match[str], folder: Path) -> list[Run]:
+    """What the marked table is made from: the newest run of each of its sweeps, on the machine that it names."""
+    name, asked, opening = marker["name"], marker["machine"], marker["open"].strip()
     if name not in TABLES:
-        raise ValueError(f"{found['open'].strip()}: there is no table {name!r}; there are {', '.join(TABLES)}")
-    recorded = _recorded(folder, name)
-    if asked is None and len(recorded) > 1:
-        raise ValueError(
-            f"{found['open'].strip()}: recorded on {', '.join(recorded)}; say which: table: {name} MACHINE"
-        )
-    key = asked or next(iter(recorded), None)
-    if key not in recorded:
-        raise ValueError(f"{found['open'].strip()}: no result of this sweep is recorded{f' on {key}' if key else ''}")
-    run = recorded[key]
-    return "\n".join(
-        [
-            found["open"],
-            *TABLES[name](run.rows),
-            "",
-            _origin(run, SWEEPS_OF.get(name, (name,)), revision, METHOD_AT.get(name, "benchmarks/README.md")),
-            "",
-            found["close"],
-        ]
-    )
+        raise ValueError(f"{opening}: there is no table {name!r}; there are {', '.join(TABLES)}")
+    found = [newest(folder, sweep) for sweep in SWEEPS_OF.get(name, (name,))]
+    machines = list(dict.fromkeys(machine for by_machine in found for machine in by_machine))
+    if asked is None and len(machines) > 1:
+        raise ValueError(f"{opening}: recorded on {', '.join(machines)}; say which: table: {name} MACHINE")
+    key = asked or next(iter(machines), None)
+    if key not in machines:
+        raise ValueError(f"{opening}: no result of this sweep is recorded{f' on {key}' if key else ''}")
+    return [by_machine[key] for by_machine in found if key in by_machine]
 
 
-def _recorded(folder: Path, table: str) -> dict[str, Recorded]:
-    """The newest recorded run of what a table is made from, on each machine."""
-    found: dict[str, Recorded] = {}
-    for sweep in SWEEPS_OF.get(table, (table,)):
-        for machine_name, run in _newest(folder, sweep).items():
-            known = found.setdefault(machine_name, Recorded(run.meta, []))
-            known.rows.extend(run.rows)
-    return found
-
-
-def _newest(folder: Path, sweep: str) -> dict[str, Recorded]:
-    """The newest recorded run of a sweep on each machine."""
-    newest: dict[str, Recorded] = {}
-    for path in sorted(folder.glob("*/*.json")):
-        meta, rows = results.read(path)
-        run = Recorded(meta, [row for row in rows if row.sweep == sweep])
-        known = newest.get(path.parent.name)
-        if run.rows and (known is None or known.meta["date"] < meta["date"]):
-            newest[path.parent.name] = run
-    return newest
-
-
-def _origin(run: Recorded, sweeps: tuple[str, ...], revision: str | None, method_at: str) -> str:
-    meta = run.meta
-    cpu = meta["cpu"]
-    gpus = [gpu["name"] for gpu in meta["gpu"]]
-    where = gpus[0] if gpus else f"{cpu['model'] or 'processor unknown'}, {cpu['threads']} threads"
-    moved = "" if meta["revision"] == revision else "; the sources have changed since"
-    driver = f", driver {meta['driver']}" if gpus else ""
-    clocks = meta.get("clocks", {})
-    general = BRIEFLY.format(method_at) if meta["method"] == METHOD else meta["method"]
-    method = "; ".join(dict.fromkeys(filter(None, (general, *map(clocks.get, sweeps)))))
-    return f"*{where}{driver}, {meta['date'][:10]}, revision {meta['revision']}{moved}. Method: {method}.*"
+def _block(marker: re.Match[str], runs: list[Run], notes: list[str]) -> str:
+    table = TABLES[marker["name"]]([row for run in runs for row in run.rows])
+    below = [line for note in notes for line in (note, "")]
+    return "\n".join([marker["open"], *table, "", *below, marker["close"]])
 
 
 def _largest(rows: list[Row]) -> list[Row]:
@@ -378,9 +327,9 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="change nothing; exit status 1 where it would change")
     check = parser.parse_args().check
     differ = False
-    for document in DOCUMENTS:
+    for document, method_at in DOCUMENTS.items():
         old = document.read_text()
-        new = fill(old)
+        new = fill(old, method_at=method_at)
         if new == old:
             continue
         differ = True

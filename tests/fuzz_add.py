@@ -478,11 +478,11 @@ def main() -> int:
     seconds = time.perf_counter() - begin
     print(f"{arguments.cases} cases of seed {arguments.seed} as numpy.add's in {seconds:.0f} s: {dict(routes)}")
     if arguments.json:
-        from vecadd.bench import machine, results
+        from vecadd.bench import machine, results, sources
 
         record = {
             "machine": machine.name(),
-            "revision": machine.revision(),
+            "revision": sources.revision(),
             "numpy": np.__version__,
             "date": time.strftime("%Y-%m-%d"),
             "seed": arguments.seed,

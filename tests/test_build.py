@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from build_native import flags, toolkit
+from vecadd.bench import sources
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -280,3 +281,10 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert {"vecadd/_core.abi3.so", "vecadd/_core.pyi", "vecadd/py.typed"} <= set(names)
     assert {name.partition("/")[0].partition("-")[0] for name in names} == {"vecadd"}
+
+
+@pytest.mark.slow
+def test_the_wheel_says_what_it_was_built_from(wheel: Path, tmp_path: Path) -> None:
+    zipfile.ZipFile(wheel).extractall(tmp_path)
+    assert sources.revision(tmp_path) == sources.revision()
+    assert sources.digest("ladder", tmp_path) == sources.digest("ladder")

@@ -21,9 +21,13 @@ META: dict[str, Any] = {
     "driver": "580.95.05",
     "date": "2026-01-02T03:04:05+00:00",
     "revision": "abc",
+    "sources": dict.fromkeys(["size", "peer-device", "peer-overhead"], "abc"),
     "method": "median of rounds",
     "clocks": dict.fromkeys(["size", "peer-device", "peer-overhead"], "CUDA events"),
 }
+
+SAME = {"size": "abc", "peer-device": "abc", "peer-overhead": "abc"}.get  # the sources that META was recorded with
+OTHER = {"size": "def"}.get
 
 EMPTY = "before\n<!-- table: size -->\nstale\n<!-- /table -->\nafter\n"
 
@@ -42,12 +46,12 @@ def recorded(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("document", readme_tables.DOCUMENTS, ids=lambda path: path.parent.name)
 def test_the_tables_are_those_of_the_recorded_results(document: Path) -> None:
-    text = document.read_text()
-    assert readme_tables.fill(text) == text, "run python -m benchmarks.readme_tables"
+    text, method_at = document.read_text(), readme_tables.DOCUMENTS[document]
+    assert readme_tables.fill(text, method_at=method_at) == text, "run python -m benchmarks.readme_tables"
 
 
 def test_a_table_shows_rates_and_shares_of_the_limit(recorded: Path) -> None:
-    assert readme_tables.fill(EMPTY, recorded, "abc").splitlines() == [
+    assert readme_tables.fill(EMPTY, recorded, SAME).splitlines() == [
         "before",
         "<!-- table: size -->",
         "",
@@ -55,7 +59,9 @@ def test_a_table_shows_rates_and_shares_of_the_limit(recorded: Path) -> None:
         "| --- | ---: | ---: |",
         "| 2^28 | 3450 (75 %) | 4462 (97 %) |",
         "",
-        "*NVIDIA H200, driver 580.95.05, 2026-01-02, revision abc. Method: median of rounds; CUDA events.*",
+        "*CUDA events.*",
+        "",
+        "*Recorded on NVIDIA H200, driver 580.95.05 (2026-01-02, revision abc). Method: median of rounds.*",
         "",
         "<!-- /table -->",
         "after",
@@ -63,26 +69,96 @@ def test_a_table_shows_rates_and_shares_of_the_limit(recorded: Path) -> None:
 
 
 def test_filling_again_changes_nothing(recorded: Path) -> None:
-    once = readme_tables.fill(EMPTY, recorded, "abc")
-    assert readme_tables.fill(once, recorded, "abc") == once
+    once = readme_tables.fill(EMPTY, recorded, SAME)
+    assert readme_tables.fill(once, recorded, SAME) == once
 
 
-def test_a_table_says_when_the_sources_have_moved_on(recorded: Path) -> None:
-    assert "revision abc; the sources have changed since." in readme_tables.fill(EMPTY, recorded, "def")
+def test_a_table_says_when_what_it_times_has_changed(recorded: Path) -> None:
+    assert "revision abc). The sources have changed since. Method" in readme_tables.fill(EMPTY, recorded, OTHER)
+    assert "have changed since" not in readme_tables.fill(EMPTY, recorded, SAME)
+
+
+def test_a_table_of_before_there_were_digests_of_sweeps_says_that_sources_have_changed(recorded: Path) -> None:
+    meta = {key: value for key, value in META.items() if key != "sources"}
+    results.write(recorded / "h200" / "size.json", meta, [row(sweep="size", rung="tuned", n=1 << 28)])
+    assert "The sources have changed since." in readme_tables.fill(EMPTY, recorded, SAME)
+
+
+SECTIONS = """# One
+<!-- table: size -->
+<!-- /table -->
+between
+<!-- table: peer-device -->
+<!-- /table -->
+```
+# no heading, a comment
+```
+after
+## Two
+<!-- table: size -->
+<!-- /table -->
+### None
+"""
+
+
+@pytest.fixture
+def sectioned(recorded: Path) -> Path:
+    """The same folder with a comparison of another day beside the size sweep."""
+    ours = row(sweep="peer-device", rung="vecadd", n=1 << 28)
+    later = {**META, "date": "2026-02-01T00:00:00+00:00", "revision": "later"}
+    results.write(recorded / "h200" / "peer-device.json", later, [ours])
+    return recorded
+
+
+def test_a_section_says_once_where_and_when_all_of_its_tables_were_recorded(sectioned: Path) -> None:
+    first, second = readme_tables.fill(SECTIONS, sectioned, SAME).split("## Two")
+    origin = (
+        "*Recorded on NVIDIA H200, driver 580.95.05 (2026-01-02, revision abc; 2026-02-01, revision later). "
+        "Method: median of rounds.*"
+    )
+    assert first.count("Recorded on") == second.count("Recorded on") == 1
+    assert first.index("between") < first.index(origin) < first.index("```")
+    assert "(2026-01-02, revision abc). Method" in second
+
+
+def test_a_clock_is_told_once_a_section(sectioned: Path) -> None:
+    first, second = readme_tables.fill(SECTIONS, sectioned, SAME).split("## Two")
+    assert first.count("*CUDA events.*") == second.count("*CUDA events.*") == 1
+
+
+def test_a_section_names_the_sweeps_whose_sources_have_changed(sectioned: Path) -> None:
+    text = readme_tables.fill(SECTIONS, sectioned, {"size": "abc", "peer-device": "def"}.get)
+    first, second = text.split("## Two")
+    assert "The sources of peer-device have changed since." in first
+    assert "have changed since" not in second
+
+
+def test_tables_of_a_section_with_several_machines_each_name_theirs(recorded: Path) -> None:
+    (recorded / "xeon").mkdir()
+    on_host = {**META, "gpu": [], "date": "2026-03-01T00:00:00+00:00"}
+    results.write(recorded / "xeon" / "size.json", on_host, [row(sweep="size", rung="tuned", n=1 << 28)])
+    text = "".join(EMPTY.replace("size", f"size {machine}") for machine in ("h200", "xeon"))
+    lines = readme_tables.fill(text, recorded, SAME).splitlines()
+    assert "*NVIDIA H200, driver 580.95.05. CUDA events.*" in lines
+    assert "*Xeon, 16 threads.*" in lines
+    assert (
+        "*Recorded on NVIDIA H200, driver 580.95.05 (2026-01-02, revision abc) and on Xeon, 16 threads (2026-03-01, "
+        "revision abc). Method: median of rounds.*" in lines
+    )
 
 
 def test_the_newest_record_of_a_machine_counts(recorded: Path) -> None:
     newer = row(sweep="size", rung="tuned", n=1 << 28, gbps=4500.0, fraction=None)
     results.write(recorded / "h200" / "later.json", {**META, "date": "2026-02-01T00:00:00+00:00"}, [newer])
-    assert "| 2^28 | 4500 |" in readme_tables.fill(EMPTY, recorded, "abc")
+    assert "| 2^28 | 4500 |" in readme_tables.fill(EMPTY, recorded, SAME)
 
 
 def test_several_machines_must_be_told_apart(recorded: Path) -> None:
     (recorded / "l4").mkdir()
     (recorded / "l4" / "size.json").write_text((recorded / "h200" / "size.json").read_text())
     with pytest.raises(ValueError, match="recorded on h200, l4; say which"):
-        readme_tables.fill(EMPTY, recorded, "abc")
-    assert "4462" in readme_tables.fill(EMPTY.replace("size", "size l4"), recorded, "abc")
+        readme_tables.fill(EMPTY, recorded, SAME)
+    assert "4462" in readme_tables.fill(EMPTY.replace("size", "size l4"), recorded, SAME)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +167,7 @@ def test_several_machines_must_be_told_apart(recorded: Path) -> None:
 )
 def test_a_marker_without_a_result_is_an_error(marker: str, text: str, recorded: Path) -> None:
     with pytest.raises(ValueError, match=text):
-        readme_tables.fill(EMPTY.replace("size", marker), recorded, "abc")
+        readme_tables.fill(EMPTY.replace("size", marker), recorded, SAME)
 
 
 def test_peers_are_shown_as_ratios_by_size(recorded: Path) -> None:
@@ -99,7 +175,7 @@ def test_peers_are_shown_as_ratios_by_size(recorded: Path) -> None:
     params = {"reference": "vecadd", "ratio": 1.023, "ratio_interval": [1.02, 1.03]}
     torch = replace(ours, rung="torch", seconds=737e-6, params=params)
     results.write(recorded / "h200" / "peer-device.json", META, [ours, torch])
-    text = readme_tables.fill(EMPTY.replace("size", "peer-device"), recorded, "abc")
+    text = readme_tables.fill(EMPTY.replace("size", "peer-device"), recorded, SAME)
     assert "| n | vecadd: time | torch / ours |\n| --- | ---: | ---: |\n| 2^28 | 720 us | 1.02 |" in text
 
 
@@ -116,7 +192,7 @@ def test_peers_of_several_dtypes_are_shown_by_the_nearest(recorded: Path) -> Non
         rows += [replace(ours, rung="cupy", params={**params, "ratio": 2.0, "ratio_interval": [1.9, 2.1]})]
         rows += [replace(ours, rung="vecadd (torch tensors)", params={**params, "ratio": 0.5})]
     results.write(recorded / "h200" / "peer-device.json", META, rows)
-    lines = readme_tables.fill(EMPTY.replace("size", "peer-device"), recorded, "abc").splitlines()
+    lines = readme_tables.fill(EMPTY.replace("size", "peer-device"), recorded, SAME).splitlines()
     assert "| 2^26 | 100 us, torch 1.02 | 100 us, **torch 0.98** |" in lines
     assert "| 2^10 | 100 us, torch 1 | - |" in lines
     assert (
@@ -137,8 +213,8 @@ def test_additions_one_behind_the_other_have_a_table_of_their_own(recorded: Path
         params = {"reference": "vecadd", "ratio": ratio, "ratio_interval": [ratio - 0.001, ratio + 0.001]}
         rows += [ours, replace(ours, rung="triton", params=params)]
     results.write(recorded / "h200" / "peer-device.json", META, rows)
-    alone = readme_tables.fill(EMPTY.replace("size", "peer-device"), recorded, "abc")
-    queued = readme_tables.fill(EMPTY.replace("size", "peer-queued"), recorded, "abc")
+    alone = readme_tables.fill(EMPTY.replace("size", "peer-device"), recorded, SAME)
+    queued = readme_tables.fill(EMPTY.replace("size", "peer-queued"), recorded, SAME)
     assert "| 2^10 | 3.5 us, **triton 0.995** | 3.4 us, **triton 0.99** |" in alone
     assert "|  | vecadd: time | triton / ours |" in queued
     assert "| float32 2^10 | 1.1 us | 1.7 |\n| int8 2^10 | 1.2 us | 1.6 |" in queued
@@ -149,7 +225,7 @@ def test_a_comparison_says_what_with_and_how_surely(recorded: Path) -> None:
     params = {"reference": "a loop", "ratio": 2.28, "ratio_interval": [2.27, 2.31]}
     torch = replace(ours, rung="torch", seconds=5.7e-6, params=params)
     results.write(recorded / "h200" / "peer-many.json", META, [ours, torch])
-    text = readme_tables.fill(EMPTY.replace("size", "peer-many"), recorded, "abc")
+    text = readme_tables.fill(EMPTY.replace("size", "peer-many"), recorded, SAME)
     assert "| a loop | 2.5 us | 1 |\n| torch | 5.7 us | 2.28 (2.27 to 2.31) x a loop |" in text
 
 
@@ -163,11 +239,11 @@ def test_forms_on_the_host_are_columns_and_sizes_lines(recorded: Path) -> None:
             params = {"reference": ours.rung, "ratio": ratio, "ratio_interval": [0.99 * ratio, 1.01 * ratio]}
             rows += [ours, replace(ours, rung=f"numpy {form}", params=params)]
     results.write(recorded / "h200" / "peer-host.json", META, rows)
-    lines = readme_tables.fill(EMPTY.replace("size", "peer-host"), recorded, "abc").splitlines()
+    lines = readme_tables.fill(EMPTY.replace("size", "peer-host"), recorded, SAME).splitlines()
     assert "|  | out=: time | numpy out= / ours | a + b: time | numpy a + b / ours |" in lines
     assert "| 16 | 100 ns | 2.5 | 100 ns | 2.5 |" in lines
     assert "| 2^10 | 100 ns | **0.9** | 100 ns | **0.9** |" in lines
-    others = readme_tables.fill(EMPTY.replace("size", "peer-host-dtypes"), recorded, "abc").splitlines()
+    others = readme_tables.fill(EMPTY.replace("size", "peer-host-dtypes"), recorded, SAME).splitlines()
     assert "| int8 16 | 100 ns | 2 | 100 ns | 2 |" in others
 
 
@@ -178,7 +254,7 @@ def test_a_size_that_was_held_against_the_machines_limit_shows_its_share(recorde
         params = {"reference": "vecadd out=", "ratio": 2.5, "ratio_interval": [2.4, 2.6]}
         rows += [ours, replace(ours, rung="numpy out=", params=params)]
     results.write(recorded / "h200" / "peer-host.json", META, rows)
-    lines = readme_tables.fill(EMPTY.replace("size", "peer-host h200"), recorded, "abc").splitlines()
+    lines = readme_tables.fill(EMPTY.replace("size", "peer-host h200"), recorded, SAME).splitlines()
     assert "|  | out=: time | out=: % of streaming limit | numpy out= / ours |" in lines
     assert "| 2^10 | 100 ns | - | 2.5 |" in lines
     assert "| 2^24 | 100 ns | 96 % | 2.5 |" in lines
@@ -198,14 +274,14 @@ def test_a_chosen_route_stands_beside_those_that_it_was_chosen_from(recorded: Pa
             *(replace(ours, rung=name, params={**params, "ratio": ratio}) for name, ratio in other_routes),
         ],
     )
-    routes = readme_tables.fill(EMPTY.replace("size", "peer-routes"), recorded, "abc").splitlines()
+    routes = readme_tables.fill(EMPTY.replace("size", "peer-routes"), recorded, SAME).splitlines()
     assert "| float32 2^20, pinned | 100 us | 3 | 0.99 | 0.9 | 0.95 |" in routes
     assert (
         "Of 1 cells the chosen route takes at most 1.05 of the best fixed choice's time in 0, at most 1.111 (float32 "
         "2^20, pinned); the same call, timed twice, differs by 0.990 to 0.990. Hybrid takes at most 1.02 of the better "
         "one's time in 0 of 1 cells, 1.056 to 1.056 (float32 2^20, pinned)." in routes
     )
-    assert "15 ms" in readme_tables.fill(EMPTY.replace("size", "peer-transfer"), recorded, "abc")
+    assert "15 ms" in readme_tables.fill(EMPTY.replace("size", "peer-transfer"), recorded, SAME)
 
 
 def test_files_are_shown_with_their_rate_and_its_share(recorded: Path) -> None:
@@ -214,7 +290,7 @@ def test_files_are_shown_with_their_rate_and_its_share(recorded: Path) -> None:
     params = {**here, "reference": "vecadd.add_files", "ratio": 1.6, "ratio_interval": [1.5, 1.7]}
     other = replace(ours, rung="numpy.memmap", params=params, fraction=None)
     results.write(recorded / "h200" / "peer-files.json", META, [replace(ours, gbps=1.61, fraction=0.94), other])
-    lines = readme_tables.fill(EMPTY.replace("size", "peer-files"), recorded, "abc").splitlines()
+    lines = readme_tables.fill(EMPTY.replace("size", "peer-files"), recorded, SAME).splitlines()
     assert "| vecadd.add_files (on disk), float32 2^25 | 250 ms | 1.61 (94 %) | 1 |" in lines
     assert any(line.endswith("| - | 1.6 (1.5 to 1.7) x vecadd.add_files |") for line in lines)
 
@@ -233,7 +309,7 @@ def calls(recorded: Path) -> Path:
 
 
 def test_calls_are_shown_beside_a_bare_launch(calls: Path) -> None:
-    lines = readme_tables.fill(EMPTY.replace("size", "peer-overhead"), calls, "abc").splitlines()
+    lines = readme_tables.fill(EMPTY.replace("size", "peer-overhead"), calls, SAME).splitlines()
     assert lines[3:8] == [
         "|  | time | time / vecadd (bare launch from C) (95 % interval) |",
         "| --- | ---: | ---: |",
@@ -245,7 +321,7 @@ def test_calls_are_shown_beside_a_bare_launch(calls: Path) -> None:
 
 
 def test_the_stages_of_a_call_add_up_to_it(calls: Path) -> None:
-    lines = readme_tables.fill(EMPTY.replace("size", "call-stages"), calls, "abc").splitlines()
+    lines = readme_tables.fill(EMPTY.replace("size", "call-stages"), calls, SAME).splitlines()
     shown = {line.split(" | ")[0].strip("| "): line.split(" | ")[-1].strip("| ") for line in lines[5:13]}
     assert shown == {"parse": "10", "describe": "40", "plan": "30", "launch": "3900", "rest": "220", "call": "4200",
                      "bare": "4000", "allocate": "150"}  # fmt: skip
@@ -254,7 +330,7 @@ def test_the_stages_of_a_call_add_up_to_it(calls: Path) -> None:
 def test_stages_that_were_not_recorded_are_no_numbers(calls: Path) -> None:
     bare = row(sweep="peer-overhead", rung="vecadd (bare launch from C)", n=1024, seconds=4e-6)
     results.write(calls / "h200" / "peer-overhead.json", META, [bare])
-    lines = readme_tables.fill(EMPTY.replace("size", "call-stages"), calls, "abc").splitlines()
+    lines = readme_tables.fill(EMPTY.replace("size", "call-stages"), calls, SAME).splitlines()
     assert sum(line.endswith("| - |") for line in lines) == 7
 
 
@@ -267,7 +343,7 @@ def generated(table: str, folder: Path) -> str:
     (folder / "made-up").mkdir(exist_ok=True)
     for sweep, rows in ROWS.items():
         results.write(folder / "made-up" / f"{sweep}.json", MADE_UP, rows)
-    return readme_tables.fill(f"<!-- table: {table} -->\n<!-- /table -->\n", folder, MADE_UP["revision"])
+    return readme_tables.fill(f"<!-- table: {table} -->\n<!-- /table -->\n", folder, MADE_UP["sources"].get)
 
 
 @pytest.mark.parametrize("table", GENERATED)

@@ -1,4 +1,4 @@
-"""The result file: what is in it, that it is whole, and which sources it belongs to."""
+"""The result file: what is in it, that it is whole, and under which conditions it was made."""
 
 import json
 from collections.abc import Callable
@@ -179,33 +179,6 @@ def test_the_meta_data_say_what_a_reader_needs() -> None:
         "machine", "gpu", "driver", "cpu", "versions", "revision", "commit", "date", "contamination", "method"
     }  # fmt: skip
     assert meta["contamination"]["load_average"] >= 0
-
-
-@pytest.fixture
-def tree(tmp_path: Path) -> Path:
-    for name in ("csrc/core/a.c", "cuda/b.cu", "vecadd/c.py", "setup.py", "tests/d.py"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text("first")
-    return tmp_path
-
-
-@pytest.mark.parametrize("name", ["csrc/core/a.c", "cuda/b.cu", "vecadd/c.py", "setup.py", "csrc/core/new.h"])
-def test_the_revision_follows_every_source(name: str, tree: Path) -> None:
-    before = machine.revision(tree)
-    (tree / name).write_text("second")
-    assert machine.revision(tree) != before
-
-
-@pytest.mark.parametrize("name", ["tests/d.py", "README.md", "vecadd/_core.abi3.so", "vecadd/c.pyc"])
-def test_the_revision_follows_nothing_else(name: str, tree: Path) -> None:
-    before = machine.revision(tree)
-    (tree / name).write_text("second")
-    assert machine.revision(tree) == before
-
-
-def test_an_installed_package_has_no_revision(tmp_path: Path) -> None:
-    assert machine.revision(tmp_path) is None
-    assert machine.commit(tmp_path) is None
 
 
 def answering(**tables: list[dict[str, str]]) -> Callable[..., list[dict[str, str]]]:

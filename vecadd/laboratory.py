@@ -26,6 +26,7 @@ from vecadd.bench.axes import Axes, show_size
 from vecadd.bench.results import Row
 from vecadd.bench.run import Run
 from vecadd.bench.show import show_gain, show_rate, show_seconds
+from vecadd.bench.sources import ROOT
 from vecadd.bench.sweeps import SWEEPS
 from vecadd.info import info
 from vecadd.model import Limits, predict
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Measured", "Picture", "measure", "percent", "shown", "times"]
 
-RESULTS = machine.ROOT / "benchmarks" / "results"
+RESULTS = ROOT / "benchmarks" / "results"
 
 SECONDS = 0.5  # of timed work a cell: a notebook is read while it runs, a recorded run has 2
 

@@ -14,6 +14,7 @@
     sweeps.py       which contestants meet at which sizes against which limit: a sweep is a function
     timing.py       interleaved rounds, medians, spread
     machine.py      where and under which conditions a run took place
+    sources.py      which sources each sweep's times depend on, and digests of them
     rows.py         what a measured cell gives: a row a contestant
     results.py      a row, and the result file
     tables/         the same as tables, a layout a sweep

@@ -1,6 +1,5 @@
 """Where and under which conditions a run took place: what a reader needs to judge its figures, or to repeat them."""
 
-import hashlib
 import os
 import platform
 import re
@@ -13,12 +12,8 @@ import numpy as np
 
 from vecadd import _host, _nvidia_smi
 from vecadd._machine import Info
+from vecadd.bench.sources import ROOT, revision
 from vecadd.info import info
-
-ROOT = Path(__file__).resolve().parents[2]  # of the source tree; of site-packages where the package is installed
-BUILD_FILES = ("pyproject.toml", "setup.py", "build_backend.py")
-SOURCE_FOLDERS = ("csrc", "cuda", "vecadd", "build_native")
-SOURCES = {".c", ".h", ".cu", ".cuh", ".py", ".pyi"}
 
 # nvidia-smi counts for how long each of these made a GPU slower than it could be.
 THROTTLING = {
@@ -74,21 +69,6 @@ def name(found: Info | None = None) -> str:
     if found.gpus:
         return _slug(found.gpus[0].name.removeprefix("NVIDIA "))
     return _slug(f"{found.cpu.model or platform.machine()} {found.cpu.threads}t")
-
-
-def revision(root: Path = ROOT) -> str | None:
-    """A digest of everything that is compiled or run; None where the package is installed without its sources."""
-    if not (root / "csrc").is_dir():
-        return None
-    paths = [root / file for file in BUILD_FILES]
-    for folder in SOURCE_FOLDERS:
-        paths += [path for path in sorted((root / folder).rglob("*")) if path.suffix in SOURCES]
-    digest = hashlib.sha256()
-    for path in paths:
-        if path.is_file():
-            content = path.read_bytes()
-            digest.update(f"{path.relative_to(root)} {len(content)}\n".encode() + content)
-    return digest.hexdigest()[:12]
 
 
 def commit(root: Path = ROOT) -> str | None:

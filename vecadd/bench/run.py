@@ -8,7 +8,7 @@ from typing import Any
 
 from vecadd import _host
 from vecadd._machine import Info
-from vecadd.bench import machine
+from vecadd.bench import machine, sources
 from vecadd.bench.axes import Axes
 from vecadd.bench.buffers import Pattern
 from vecadd.bench.results import Row
@@ -65,6 +65,7 @@ class Run:
             conditions,
             method=METHOD,
             clocks=self.clocks,
+            sources={name: sources.digest(name) for name in self.clocks},
             limits=self.machine.probed,
             skipped=[*self.machine.missing, *self.skipped],
             failures=self.failures,

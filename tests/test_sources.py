@@ -1,0 +1,180 @@
+"""Digests of sources: what a sweep's times depend on is in its set, and nothing else dates its recordings."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+import pytest
+from test_import import imported_by, modules
+
+from benchmarks.peers.stages import STAGES
+from vecadd.bench import machine, sources
+from vecadd.bench.sources import ROOT, SETS
+from vecadd.bench.sweeps import SWEEPS
+
+MEASURED = {sweep.name: sweep for sweeps in (SWEEPS.values(), *STAGES.values()) for sweep in sweeps}
+
+KNOWN = modules("vecadd", "benchmarks", "build_native")
+
+# Imported by what times a sweep, and no part of a time: the axes' names, the result file, the machine's names,
+# other sweeps' cells, the model, the documents' figures, and what builds.
+INDIFFERENT = {
+    *(f"vecadd.bench.{name}" for name in ("axes", "results", "machine", "recorded", "gpudirect")),
+    *(f"vecadd.bench.{name}" for name in ("ladder", "latencies", "transfers")),
+    *("vecadd", "vecadd.info", "vecadd._host", "vecadd.model", "build_native.toolkit", "build_native.incremental"),
+}
+
+# Files of the tree that time nothing.
+UNRELATED = (
+    *("vecadd/cli.py", "vecadd/bench/command.py", "vecadd/bench/terminal.py", "vecadd/bench/results.py"),
+    *("vecadd/bench/tables/ladder.py", "vecadd/bench/plots/bars.py", "vecadd/model/kernels.py"),
+    *("vecadd/tune/device.py", "benchmarks/readme_tables.py", "benchmarks/peer_tables.py", "setup.py"),
+)
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the sources: tests leave it as they found it."""
+    root = tmp_path_factory.mktemp("tree")
+    for path in sources.files((*sources.EVERYTHING, "benchmarks")):
+        target = root / path.relative_to(ROOT)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, target)
+    return root
+
+
+def digests(tree: Path) -> dict[str, str | None]:
+    return {sweep: sources.digest(sweep, tree) for sweep in SETS}
+
+
+@pytest.fixture(scope="module")
+def unchanged() -> dict[str, str | None]:
+    """Every sweep's digest."""
+    return digests(ROOT)
+
+
+@cache
+def imports(module: str) -> set[str]:
+    return imported_by(KNOWN[module], KNOWN)
+
+
+@contextmanager
+def changed(path: Path) -> Iterator[None]:
+    """The file with one more line, for as long."""
+    content = path.read_bytes()
+    path.write_bytes(content + b"\n")
+    try:
+        yield
+    finally:
+        path.write_bytes(content)
+
+
+def test_every_sweep_and_every_stage_has_a_set() -> None:
+    assert set(SETS) == set(MEASURED)
+
+
+@pytest.mark.parametrize("sweep", SETS)
+def test_what_a_set_names_is_there(sweep: str) -> None:
+    assert [entry for entry in SETS[sweep] if not sources.files([entry])] == []
+
+
+@pytest.mark.parametrize("sweep", SETS)
+def test_the_file_that_says_who_meets_is_in_the_set(sweep: str) -> None:
+    assert Path(MEASURED[sweep].cells.__code__.co_filename) in sources.files(SETS[sweep])
+
+
+@pytest.mark.parametrize("sweep", SETS)
+def test_what_a_sets_files_import_is_in_it_or_no_part_of_a_time(sweep: str) -> None:
+    files = set(sources.files(SETS[sweep]))
+    own = {name for name, path in KNOWN.items() if path in files}
+    assert set().union(*map(imports, own)) - own <= INDIFFERENT
+
+
+@pytest.mark.parametrize("sweep", SETS)
+def test_a_change_within_the_set_changes_the_digest(sweep: str, tree: Path) -> None:
+    before = sources.digest(sweep, tree)
+    assert before == sources.digest(sweep)
+    for entry in SETS[sweep]:
+        with changed(sources.files([entry], tree)[0]):
+            assert sources.digest(sweep, tree) != before, entry
+
+
+@pytest.mark.parametrize("name", UNRELATED)
+def test_a_file_that_times_nothing_changes_no_digest(name: str, tree: Path, unchanged: dict[str, str | None]) -> None:
+    with changed(tree / name):
+        assert digests(tree) == unchanged
+
+
+@pytest.mark.parametrize(
+    ("name", "dated"),
+    [
+        ("cuda/add.cu", {sweep for sweep in SETS if sweep not in ("host", "peer-host", "peer-files")}),
+        ("vecadd/files.py", {"peer-files"}),
+        ("vecadd/bench/latencies.py", {"latency"}),
+        ("benchmarks/peers/overhead_stage.py", {"peer-overhead"}),
+        ("benchmarks/peers/clocks.py", {sweep for sweep in SETS if sweep.startswith("peer-")}),
+        ("vecadd/bench/timing.py", set(SETS)),
+    ],
+)
+def test_a_change_dates_what_it_bears_on_alone(
+    name: str, dated: set[str], tree: Path, unchanged: dict[str, str | None]
+) -> None:
+    with changed(tree / name):
+        after = digests(tree)
+    assert {sweep for sweep in SETS if after[sweep] != unchanged[sweep]} == dated
+
+
+def test_new_files_gone_files_and_new_names_count(tree: Path) -> None:
+    before, new = sources.digest("host", tree), tree / "csrc" / "new" / "x.h"
+    new.parent.mkdir()
+    try:
+        new.write_text("")
+        with_new = sources.digest("host", tree)
+        renamed = new.rename(new.with_name("y.h"))
+        assert len({before, with_new, sources.digest("host", tree)}) == 3
+        renamed.rename(new.with_name("y.o"))
+        assert sources.digest("host", tree) == before
+    finally:
+        shutil.rmtree(new.parent)
+
+
+def test_a_sweep_of_ones_own_has_no_digest() -> None:
+    assert sources.digest("mine") is None
+
+
+@pytest.mark.parametrize("name", ["cuda/add.cu", "vecadd/cli.py", "setup.py", "pyproject.toml"])
+def test_the_revision_follows_every_source(name: str, tree: Path) -> None:
+    with changed(tree / name):
+        assert sources.revision(tree) != sources.revision()
+    assert sources.revision(tree) == sources.revision()
+
+
+@pytest.mark.parametrize("name", ["README.md", "vecadd/_core.abi3.so", "vecadd/c.pyc", "tests/d.py"])
+def test_the_revision_follows_nothing_else(name: str, tree: Path) -> None:
+    before = sources.revision(tree)
+    (tree / name).parent.mkdir(exist_ok=True)
+    (tree / name).write_text("second")
+    assert sources.revision(tree) == before
+
+
+def test_an_installed_package_says_what_it_was_built_from(tmp_path: Path, unchanged: dict[str, str | None]) -> None:
+    (tmp_path / "vecadd").mkdir()
+    (tmp_path / sources.BUILT_FROM).write_text(sources.built_from())
+    assert sources.revision(tmp_path) == sources.revision()
+    assert digests(tmp_path) == unchanged
+    assert sources.digest("mine", tmp_path) is None
+
+
+def test_unknown_sources_have_no_digest(tmp_path: Path) -> None:
+    assert sources.revision(tmp_path) is None
+    assert sources.digest("host", tmp_path) is None
+    assert machine.commit(tmp_path) is None
+
+
+def test_what_a_package_carries_is_json_of_a_digest_a_sweep() -> None:
+    carried = json.loads(sources.built_from())
+    assert set(carried["sources"]) == set(SETS)
+    assert carried["revision"] == sources.revision()

@@ -1,0 +1,105 @@
+"""Which sources a table's times depend on, and digests that say whether they have changed since it was recorded.
+
+Each sweep of the bench and each stage of the peers has a set in SETS: what it times, and the Python that times it. A
+file outside of the set, such as a plot, a table's layout or the command line, leaves the recording as good as it was.
+Whole folders stand in the sets where most of a folder counts: a file that moves within one needs no change here.
+
+A wheel has no C sources to make digests of: it carries what `built_from` said when it was built. setup.py runs this
+file by its path, before the extension is there, so that it imports nothing of the package.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]  # of the source tree; of site-packages where the package is installed
+BUILT_FROM = "vecadd/_built_from.json"
+
+KINDS = {".c", ".h", ".cu", ".cuh", ".py", ".pyi"}  # by the end of their names, the files of a folder that count
+
+BENCH, STAGES = "vecadd/bench", "benchmarks/peers"
+
+# What is compiled for the host alone, and with the kernels. `flags.py` has the compilers' options.
+HOST = ("csrc", "build_native/flags.py")
+DEVICE = ("cuda", *HOST)
+
+# The Python that times every contestant, fills and checks its operands, and probes the limits that it is held against.
+CLOCK = tuple(f"{BENCH}/{name}.py" for name in ("timing", "rows", "buffers", "contestants", "limits", "sweeps"))
+KERNELS = (*DEVICE, *CLOCK, f"{BENCH}/ladder.py")
+
+PEERS = (*CLOCK, f"{STAGES}/clocks.py", f"{STAGES}/libraries.py")
+# Arrays of other libraries pass through vecadd's Python, and are made and added by theirs.
+FOREIGN = ("vecadd/_foreign.py", "vecadd/_tensors.py")
+TENSORS = tuple(
+    f"{STAGES}/{name}" for name in ("tensors.py", "device_peers.py", "jax_peer.py", "triton_add.py", "*.cu")
+)
+DEVICE_PEERS = (*DEVICE, *PEERS, *FOREIGN, *TENSORS)
+
+SETS: dict[str, tuple[str, ...]] = {
+    "host": (*HOST, *CLOCK),
+    "size": KERNELS,
+    "ladder": KERNELS,
+    "blocksize": KERNELS,
+    "precision": KERNELS,
+    "transfer": (*DEVICE, *CLOCK, f"{BENCH}/transfers.py", f"{BENCH}/cold*.py"),
+    "latency": (*DEVICE, *CLOCK, f"{BENCH}/latencies.py"),
+    "peer-device": (*DEVICE_PEERS, f"{STAGES}/device_stage.py"),
+    "peer-queued": (*DEVICE_PEERS, f"{STAGES}/queued_stage.py", f"{STAGES}/device_stage.py"),  # the latter's sets
+    "peer-misaligned": (*DEVICE_PEERS, f"{STAGES}/misaligned_stage.py"),
+    "peer-layouts": (*DEVICE_PEERS, f"{STAGES}/layouts_stage.py"),
+    "peer-scaling": (*DEVICE_PEERS, f"{STAGES}/scaling_stage.py"),
+    "peer-overhead": (*DEVICE_PEERS, f"{STAGES}/overhead_stage.py"),
+    "peer-many": (*DEVICE_PEERS, f"{STAGES}/many_stage.py"),
+    "peer-courtesy": (*DEVICE, *PEERS, f"{STAGES}/courtesy_stage.py"),
+    "peer-transfer": (*DEVICE, *PEERS, f"{STAGES}/transfer_stage.py"),
+    "peer-end-to-end": (*DEVICE, *PEERS, f"{STAGES}/end_to_end_stage.py"),
+    "peer-files": (*HOST, *PEERS, "vecadd/files.py", "vecadd/_uninterrupted.py", f"{STAGES}/files_stage.py"),
+    "peer-host": (*HOST, *PEERS, f"{STAGES}/host_stage.py"),
+}
+
+# Everything that is compiled or run: which tree a run was of, whatever it timed.
+EVERYTHING = ("csrc", "cuda", "vecadd", "build_native", "pyproject.toml", "setup.py", "build_backend.py")
+
+
+def digest(sweep: str, root: Path = ROOT) -> str | None:
+    """Of all that the sweep's times depend on; None for a sweep without a set, or where the sources are unknown."""
+    if not _is_tree(root):
+        carried: dict[str, str] = _carried(root).get("sources", {})
+        return carried.get(sweep)
+    return _digest(files(SETS[sweep], root), root) if sweep in SETS else None
+
+
+def revision(root: Path = ROOT) -> str | None:
+    """Of everything that is compiled or run; None where the sources are unknown."""
+    return _digest(files(EVERYTHING, root), root) if _is_tree(root) else _carried(root).get("revision")
+
+
+def built_from(root: Path = ROOT) -> str:
+    """What an installed package says of the tree that it was built from, as JSON."""
+    return json.dumps({"revision": revision(root), "sources": {sweep: digest(sweep, root) for sweep in SETS}}, indent=1)
+
+
+def files(entries: Iterable[str], root: Path = ROOT) -> list[Path]:
+    """The files of a set: those that its globs name, and those of KINDS in the folders that they name."""
+    found = [path for entry in entries for path in root.glob(entry)]
+    within = [path for folder in found if folder.is_dir() for path in folder.rglob("*") if path.suffix in KINDS]
+    return sorted({path for path in (*found, *within) if path.is_file()})
+
+
+def _digest(paths: Iterable[Path], root: Path) -> str:
+    state = hashlib.sha256()
+    for path in paths:
+        content = path.read_bytes()
+        state.update(f"{path.relative_to(root)} {len(content)}\n".encode() + content)
+    return state.hexdigest()[:12]
+
+
+def _is_tree(root: Path) -> bool:
+    return (root / "csrc").is_dir()
+
+
+def _carried(root: Path) -> dict[str, Any]:
+    path = root / BUILT_FROM
+    return dict(json.loads(path.read_text())) if path.is_file() else {}
