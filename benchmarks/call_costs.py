@@ -1,7 +1,6 @@
-"""The tables of what a call costs its caller: beside a bare launch, and by the stages that it goes through."""
+"""The table of what a call costs its caller, by the stages that it goes through, beside a bare launch."""
 
 from vecadd.bench.results import Row
-from vecadd.bench.show import show_seconds
 from vecadd.bench.tables.table import markdown
 
 STAGE = "vecadd stage: "
@@ -16,16 +15,6 @@ STAGES = {
     "launch": "gives up the GIL, picks the kernel, queues it, takes the GIL back",
 }
 ALLOCATE = "makes a DeviceArray like a and drops it, from a block that an earlier one left; `a + b` alone"
-
-
-def forms(rows: list[Row]) -> list[str]:
-    """Seconds of each form of call, and the paired ratio to the reference; one line a form."""
-    lines = [
-        [row.label, _seconds(row), _ratio(row)]
-        for row in rows
-        if row.seconds is not None and not row.label.startswith(STAGE)
-    ]
-    return markdown(["", "time", f"time / {_reference(rows)} (95 % interval)"], lines)
 
 
 def stages(rows: list[Row]) -> list[str]:
@@ -53,18 +42,3 @@ def _time(row: Row | None) -> float:
 
 def _nanoseconds(row: Row | None) -> str:
     return f"{1e9 * _time(row):.0f}" if row else "-"
-
-
-def _seconds(row: Row) -> str:
-    return "-" if row.seconds is None else show_seconds(row.seconds)
-
-
-def _reference(rows: list[Row]) -> str:
-    return next((str(row.params["reference"]) for row in rows if "reference" in row.params), "ours")
-
-
-def _ratio(row: Row) -> str:
-    if "ratio" not in row.params:
-        return "1"
-    low, high = row.params["ratio_interval"]
-    return f"{row.params['ratio']:.3g} ({low:.3g} to {high:.3g})"

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-from benchmarks import route_summary
+from benchmarks import cells, nearest_peer, route_summary
+from benchmarks.call_costs import STAGE
 from vecadd.bench.axes import show_size
 from vecadd.bench.results import Row
-from vecadd.bench.show import show_rate, show_seconds
 from vecadd.bench.tables.table import markdown
 
 MAIN = "float32"
@@ -43,18 +43,20 @@ def one_size(rows: list[Row]) -> list[str]:
 
 
 def files(rows: list[Row]) -> list[str]:
-    """By where the files lie: seconds, the rate of all three, its share of what moving them allows, and over ours."""
-    lines = [
-        [
-            f"{row.label}, {row.dtype} {show_size(row.n)}",
-            show_seconds(row.seconds),
-            f"{show_rate(row.gbps)} ({100 * row.fraction:.0f} %)" if row.gbps and row.fraction else "-",
-            _interval(row),
-        ]
-        for row in rows
-        if row.seconds
-    ]
-    return markdown(["", "time", "GB/s (% of limit)", "time / that of (95 % interval)"], lines)
+    """By where the files lie, with the rate of all three and its share of what moving them allows."""
+    return plain(rows, rates=True)
+
+
+def calls(rows: list[Row]) -> list[str]:
+    """What each form of a call costs its caller; its stages have a table of their own."""
+    return plain([row for row in rows if not row.label.startswith(STAGE)])
+
+
+def ratios(rows: list[Row]) -> list[str]:
+    """Time of each peer over ours by size; of several dtypes the nearest peer of each."""
+    if len({row.dtype for row in rows}) > 1:
+        return nearest_peer.table(rows)
+    return _forms(rows, lambda row: show_size(row.n))
 
 
 def misaligned(rows: list[Row]) -> list[str]:
@@ -71,16 +73,24 @@ def layouts(rows: list[Row]) -> list[str]:
     )
 
 
-def plain(rows: Sequence[Row]) -> list[str]:
-    """A line a row: name, seconds, and the ratio with its interval to the row that it was compared with."""
+def plain(rows: Sequence[Row], *, rates: bool = False) -> list[str]:
+    """A line a row: seconds, and the ratio with its interval to the row that it was compared with. The head names that
+    one, or where there are several each line."""
+    rows = [row for row in rows if row.seconds is not None]
     several = len({row.n for row in rows}) > 1
-    lines = []
-    for row in rows:
-        if row.seconds is None:
-            continue
-        name = f"{row.label}, {row.dtype} {show_size(row.n)}" if several else row.label
-        lines.append([name, show_seconds(row.seconds), _interval(row)])
-    return markdown(["", "time", "time / that of (95 % interval)"], lines)
+    references = {str(row.params["reference"]) for row in rows if "reference" in row.params}
+    whose = references.pop() if len(references) == 1 else ""
+    lines = [
+        [
+            f"{row.label}, {row.dtype} {show_size(row.n)}" if several else row.label,
+            cells.seconds(row),
+            *([cells.rate(row) if row.fraction else "-"] if rates else []),
+            _interval(row) + ("" if whose or "ratio" not in row.params else f" x {row.params['reference']}"),
+        ]
+        for row in rows
+    ]
+    head = ["", "time", *(["GB/s (% of limit)"] if rates else []), f"time / {whose or 'that of'} (95 % interval)"]
+    return markdown(head, lines)
 
 
 def _forms(
@@ -102,9 +112,9 @@ def _forms(
         columns.append((label, f"{own}: time" if label in references else f"{label} / ours", _cell))
         if shares and label in limited:
             columns.append((label, f"{own}: % of streaming limit", _share))
-    cells = {(key(row), called(row)): row for row in rows}
+    found = {(key(row), called(row)): row for row in rows}
     lines = [
-        [line, *(show(cells.get((line, label))) for label, _, show in columns)]
+        [line, *(show(found.get((line, label))) for label, _, show in columns)]
         for line in dict.fromkeys(map(key, rows))
     ]
     return markdown(["", *(head for _, head, _ in columns)], lines)
@@ -119,7 +129,7 @@ def _cell(row: Row | None) -> str:
     if row is None:
         return "-"
     if "ratio" not in row.params:
-        return show_seconds(row.seconds or 0)
+        return cells.seconds(row)
     ahead = row.params["ratio_interval"][1] < 1
     ratio = f"{row.params['ratio']:.3g}"
     return f"**{ratio}**" if ahead else ratio
@@ -133,4 +143,4 @@ def _interval(row: Row) -> str:
     if "ratio" not in row.params:
         return "1"
     low, high = row.params["ratio_interval"]
-    return f"{row.params['ratio']:.3g} ({low:.3g} to {high:.3g}) x {row.params['reference']}"
+    return f"{row.params['ratio']:.3g} ({low:.3g} to {high:.3g})"

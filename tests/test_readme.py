@@ -176,7 +176,7 @@ def test_peers_are_shown_as_ratios_by_size(recorded: Path) -> None:
     torch = replace(ours, rung="torch", seconds=737e-6, params=params)
     results.write(recorded / "h200" / "peer-device.json", META, [ours, torch])
     text = readme_tables.fill(EMPTY.replace("size", "peer-device"), recorded, SAME)
-    assert "| n | vecadd: time | torch / ours |\n| --- | ---: | ---: |\n| 2^28 | 720 us | 1.02 |" in text
+    assert "|  | vecadd: time | torch / ours |\n| --- | ---: | ---: |\n| 2^28 | 720 us | 1.02 |" in text
 
 
 def test_peers_of_several_dtypes_are_shown_by_the_nearest(recorded: Path) -> None:
@@ -226,7 +226,20 @@ def test_a_comparison_says_what_with_and_how_surely(recorded: Path) -> None:
     torch = replace(ours, rung="torch", seconds=5.7e-6, params=params)
     results.write(recorded / "h200" / "peer-many.json", META, [ours, torch])
     text = readme_tables.fill(EMPTY.replace("size", "peer-many"), recorded, SAME)
-    assert "| a loop | 2.5 us | 1 |\n| torch | 5.7 us | 2.28 (2.27 to 2.31) x a loop |" in text
+    assert "|  | time | time / a loop (95 % interval) |" in text
+    assert "| a loop | 2.5 us | 1 |\n| torch | 5.7 us | 2.28 (2.27 to 2.31) |" in text
+
+
+def test_each_line_names_what_it_is_compared_with_where_there_are_several(recorded: Path) -> None:
+    rows = []
+    for name in ("a loop", "a list"):
+        ours = row(sweep="peer-many", rung=name, n=1024, seconds=2.5e-6, params={})
+        params = {"reference": name, "ratio": 2.28, "ratio_interval": [2.27, 2.31]}
+        rows += [ours, replace(ours, rung=f"torch, {name}", params=params)]
+    results.write(recorded / "h200" / "peer-many.json", META, rows)
+    lines = readme_tables.fill(EMPTY.replace("size", "peer-many"), recorded, SAME).splitlines()
+    assert "|  | time | time / that of (95 % interval) |" in lines
+    assert "| torch, a list | 2.5 us | 2.28 (2.27 to 2.31) x a list |" in lines
 
 
 def test_forms_on_the_host_are_columns_and_sizes_lines(recorded: Path) -> None:
@@ -291,8 +304,9 @@ def test_files_are_shown_with_their_rate_and_its_share(recorded: Path) -> None:
     other = replace(ours, rung="numpy.memmap", params=params, fraction=None)
     results.write(recorded / "h200" / "peer-files.json", META, [replace(ours, gbps=1.61, fraction=0.94), other])
     lines = readme_tables.fill(EMPTY.replace("size", "peer-files"), recorded, SAME).splitlines()
-    assert "| vecadd.add_files (on disk), float32 2^25 | 250 ms | 1.61 (94 %) | 1 |" in lines
-    assert any(line.endswith("| - | 1.6 (1.5 to 1.7) x vecadd.add_files |") for line in lines)
+    assert "|  | time | GB/s (% of limit) | time / vecadd.add_files (95 % interval) |" in lines
+    assert "| vecadd.add_files (on disk) | 250 ms | 1.61 (94 %) | 1 |" in lines
+    assert any(line.endswith("| - | 1.6 (1.5 to 1.7) |") for line in lines)
 
 
 @pytest.fixture

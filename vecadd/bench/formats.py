@@ -62,6 +62,8 @@ def as_lines(table: Table) -> list[str]:
 
 def _line(line: Line) -> list[str]:
     cells = [cell.replace("\n", ",") for cell in line.cells]
+    if cells[0].startswith(" "):  # parameters of the rung that a line above names
+        cells[0] = f"… {cells[0]}"
     if line.style is Style.HEAD:
         cells[0] = f"**{cells[0]}**"
     return [" ".join(cell.split()) for cell in cells]

@@ -36,8 +36,8 @@ NOTES = (
 def tables(sweep: str, rows: list[Row]) -> list[Table]:
     """Small additions by how they are launched, and when a graph pays."""
     table = Table(sweep, _COLUMNS)
-    for (dtype, n, chain), cell in groupby(rows, key=lambda row: (row.dtype, row.n, _chain(row))):
-        table.add(f"{dtype} {show_size(n)} {KINDS[chain]}", style=Style.HEAD)
+    for (dtype, n, waits), cell in groupby(rows, key=lambda row: (row.dtype, row.n, chain(row))):
+        table.add(f"{dtype} {show_size(n)} {KINDS[waits]}", style=Style.HEAD)
         previous = None
         for row in cell:
             table.add(
@@ -59,7 +59,8 @@ def gain(row: Row) -> float | None:
     return 1 / row.params["ratio"] if "ratio" in row.params else None
 
 
-def _chain(row: Row) -> int:
+def chain(row: Row) -> int:
+    """1 where each addition waits for the one before, 0 where they are independent."""
     return int(row.params.get("parameters", {}).get("chain", 0))
 
 
@@ -72,7 +73,7 @@ def _figures(row: Row) -> tuple[str, ...]:
         parts.rate(row),
         parts.fraction(row),
         *(_maybe(row, key) for key in ("capture", "instantiate", "destroy")),
-        _break_even(row),
+        break_even(row),
     )
 
 
@@ -81,7 +82,8 @@ def _maybe(row: Row, key: str) -> str:
     return show_seconds(value) if value else "-"
 
 
-def _break_even(row: Row) -> str:
+def break_even(row: Row) -> str:
+    """From how many repeats a graph pays; "-" for what is none."""
     if "break_even" not in row.params:
         return "-"
     repeats = row.params["break_even"]

@@ -44,6 +44,12 @@ class Table:
         """A line; cells that are not given are empty."""
         self.lines.append(Line((*cells, *[""] * (len(self.columns) - len(cells))), style))
 
+    def only(self, *names: str) -> "Table":
+        """The same with these columns alone, in their order, and without the notes."""
+        kept = [at for at, column in enumerate(self.columns) if column.name in names]
+        lines = [line and Line(tuple(line.cells[at] for at in kept), line.style) for line in self.lines]
+        return Table(self.title, tuple(self.columns[at] for at in kept), lines)
+
     def rule(self) -> None:
         """Parts what comes from what stands above; nothing where nothing does."""
         if self.lines and self.lines[-1] is not None:

@@ -1,0 +1,163 @@
+"""The READMEs' tables of vecadd bench's own sweeps: what the bench prints, of one size, or several sizes in a line."""
+
+from collections.abc import Sequence
+
+from benchmarks import cells
+from vecadd.bench.axes import show_size
+from vecadd.bench.formats import as_lines
+from vecadd.bench.gains import STEPS, measured
+from vecadd.bench.results import Row
+from vecadd.bench.show import show_gain, show_seconds
+from vecadd.bench.tables import blocksize as blocksize_layout
+from vecadd.bench.tables import ladder as ladder_layout
+from vecadd.bench.tables import latency as latency_layout
+from vecadd.bench.tables import transfer as transfer_layout
+from vecadd.bench.tables.precision import speedups
+from vecadd.bench.tables.table import Table, markdown
+
+RATE = "GB/s (% of limit)"
+
+# Sizes of the wide tables; the files have the others.
+PRECISION_SIZES = (2**10, 2**14, 2**18, 2**20, 2**24, 2**28)
+LATENCY_SIZES = (2560, 2**16, 2**20, 2**24, 2**28)
+
+
+def rates(rows: list[Row]) -> list[str]:
+    """GB/s of each rung by size; one line a size."""
+    several = len({row.dtype for row in rows}) > 1
+    return cells.by_two(
+        rows,
+        lambda row: f"{row.dtype} {show_size(row.n)}" if several else show_size(row.n),
+        lambda row: row.label,
+        cells.rate,
+        corner=f"n, {RATE}",
+    )
+
+
+def ladder(rows: list[Row]) -> list[str]:
+    """Each rung at the largest size that was recorded: its time, its gain, and the documents' time of it."""
+    (table,) = ladder_layout.tables("ladder", _largest(rows))
+    return as_lines(table.only("rung", "seconds", "GB/s", "% limit", "gain", "documents"))
+
+
+def blocksize(rows: list[Row]) -> list[str]:
+    """Each rung by the threads of a block, and below it the waves, at the largest size that was recorded."""
+    return _each(blocksize_layout.tables("blocksize", _largest(rows)))
+
+
+def precision(rows: list[Row]) -> list[str]:
+    """Time by size of each rung and dtype; the speed-ups over the processor and over naive float32 at 2^20."""
+    sizes = _shown(rows, PRECISION_SIZES)
+    at = min(sizes, key=lambda n: abs(n - 2**20))
+    times = {(row.rung, row.dtype): row.seconds for row in rows if row.n == at and row.seconds}
+    gains = {
+        f"{row.rung}, {row.dtype}": [show_gain(gain) if gain else "-" for gain in speedups(row.rung, row.dtype, times)]
+        for row in rows
+    }
+    return cells.by_two(
+        rows,
+        lambda row: f"{row.rung}, {row.dtype}",
+        lambda row: show_size(row.n),
+        cells.seconds,
+        columns=[show_size(n) for n in sizes],
+        more=[
+            (f"CPU / this at {show_size(at)}", lambda line: gains[line][0]),
+            (f"fp32 naive / this at {show_size(at)}", lambda line: gains[line][1]),
+        ],
+    )
+
+
+def transfer(rows: list[Row]) -> list[str]:
+    """GB/s of each rung by size, and at the largest size how long it took against the model."""
+    rows = [row for row in rows if row.params.get("memory") and "stage" not in row.params and row.gbps]
+    sizes = sorted({row.n for row in rows})
+    shown = [n for n in sizes if n >= 2**16][:: 2 if len(sizes) > 6 else 1] or sizes
+    largest = {row.label: row for row in rows if row.n == sizes[-1]}
+    return cells.by_two(
+        rows,
+        lambda row: row.label,
+        lambda row: show_size(row.n),
+        cells.rate,
+        corner=f"n, {RATE}",
+        columns=[show_size(n) for n in shown],
+        more=[("time / model", lambda label: _of_model(largest.get(label)))],
+    )
+
+
+def stages(rows: list[Row]) -> list[str]:
+    """Document 004's stages, made again, beside its own."""
+    return _each([table for table in transfer_layout.tables("transfer", rows) if "stages" in table.title])
+
+
+def latency(rows: list[Row]) -> list[str]:
+    """Seconds of one addition by size, with the gain over a loop of launches; a graph's break-even at the smallest."""
+    rows = [row for row in rows if row.seconds]
+    sizes = _shown(rows, LATENCY_SIZES)
+    smallest = {_kind(row): row for row in rows if row.n == sizes[0]}
+    return cells.by_two(
+        rows,
+        _kind,
+        lambda row: show_size(row.n),
+        _one_add,
+        corner="one addition (gain)",
+        columns=[show_size(n) for n in sizes],
+        more=[("pays after", lambda kind: latency_layout.break_even(smallest[kind]) if kind in smallest else "-")],
+    )
+
+
+def steps(rows: list[Row]) -> list[str]:
+    """Each step that the documents tell of: the gain they saw, ours, and why they differ."""
+    lines = []
+    for step in STEPS:
+        ours = measured(step, rows)
+        lines.append(
+            [
+                f"{step.before} → {step.after}",
+                f"{step.document}, {step.where}",
+                show_gain(step.gain),
+                show_gain(ours[1]) if ours else "not recorded",
+                show_size(ours[0]) if ours else "-",
+                step.why,
+            ]
+        )
+    return markdown(
+        ["step", "document", "its gain", "ours", "at", "why"], lines, [False, False, True, True, True, False]
+    )
+
+
+def _each(tables: Sequence[Table]) -> list[str]:
+    """The tables as they are, each with its notes below it, and with its title above it where there are several."""
+    lines: list[str] = []
+    for table in tables:
+        lines += [f"**{table.title}**", ""] if len(tables) > 1 else []
+        lines += [*as_lines(table), "", *(f"- {note}" for note in table.notes), ""]
+    return lines[:-1]
+
+
+def _largest(rows: list[Row]) -> list[Row]:
+    """The rows of the largest size that has any, a dtype of several left out but the first."""
+    rows = [row for row in rows if row.dtype == rows[0].dtype]
+    return [row for row in rows if row.n == max(other.n for other in rows)]
+
+
+def _shown(rows: list[Row], wanted: tuple[int, ...]) -> list[int]:
+    """The sizes that were recorded, of those wanted if any of these was."""
+    sizes = sorted({row.n for row in rows})
+    return [n for n in sizes if n in wanted] or sizes
+
+
+def _of_model(row: Row | None) -> str:
+    if row is None or not row.seconds or not row.params.get("model_seconds"):
+        return "-"
+    return f"{row.seconds / row.params['model_seconds']:.3g}"
+
+
+def _kind(row: Row) -> str:
+    return f"{row.rung}, {latency_layout.KINDS[latency_layout.chain(row)]}"
+
+
+def _one_add(row: Row | None) -> str:
+    if row is None:
+        return "-"
+    gain, one = latency_layout.gain(row), show_seconds(row.params["seconds_per_add"])
+    return f"{one} ({show_gain(gain)})" if gain else one
