@@ -1,4 +1,4 @@
-"""Fills the tables of README.md and benchmarks/README.md from the recorded results.
+"""Fills the tables of README.md, docs/*.md and benchmarks/README.md from the recorded results.
 
     python -m benchmarks.readme_tables [--check]
 
@@ -8,6 +8,7 @@ section where and when they were measured, and whether what they time has change
 """
 
 import argparse
+import os
 import re
 import sys
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from vecadd.bench import sources
 from vecadd.bench.results import Row
 
 ROOT = Path(__file__).resolve().parents[1]
-README = ROOT / "README.md"
+METHOD = ROOT / "benchmarks" / "README.md"  # where the method is told
 RESULTS = ROOT / "benchmarks" / "results"
 
 _MARKED = re.compile(
@@ -64,11 +65,16 @@ SWEEPS_OF = {
 }
 
 
-# Each document, and where it finds the method.
-DOCUMENTS = {README: "benchmarks/README.md", ROOT / "benchmarks" / "README.md": "#how-vecadd-is-measured"}
+# Each document, and where the method is, seen from there.
+DOCUMENTS = {
+    document: os.path.relpath(METHOD, document.parent)
+    for document in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), METHOD)
+}
 
 
-def fill(text: str, folder: Path = RESULTS, digest: Digest = sources.digest, method_at: str = DOCUMENTS[README]) -> str:
+def fill(
+    text: str, folder: Path = RESULTS, digest: Digest = sources.digest, method_at: str = "benchmarks/README.md"
+) -> str:
     """The text with every marked table made anew from the result files under ``folder``/<machine>/.
 
     Raises ValueError for a marker that names no table, or one without a recorded result.
@@ -118,7 +124,8 @@ def _block(marker: re.Match[str], runs: list[Run], notes: list[str]) -> str:
 def main() -> int:
     """Fills the tables, or with --check says which differ; exit status 1 where some do."""
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.readme_tables", description="fills the tables of README.md and benchmarks/README.md"
+        prog="python -m benchmarks.readme_tables",
+        description="fills the tables of README.md, docs/*.md and benchmarks/README.md",
     )
     parser.add_argument("--check", action="store_true", help="change nothing; exit status 1 where it would change")
     check = parser.parse_args().check

@@ -44,7 +44,9 @@ def recorded(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("document", readme_tables.DOCUMENTS, ids=lambda path: path.parent.name)
+@pytest.mark.parametrize(
+    "document", readme_tables.DOCUMENTS, ids=lambda path: str(path.relative_to(readme_tables.ROOT))
+)
 def test_the_tables_are_those_of_the_recorded_results(document: Path) -> None:
     text, method_at = document.read_text(), readme_tables.DOCUMENTS[document]
     assert readme_tables.fill(text, method_at=method_at) == text, "run python -m benchmarks.readme_tables"
