@@ -1,0 +1,78 @@
+"""Draws the pictures of the documents, docs/pictures/*.png, from the recorded results.
+
+    python -m benchmarks.pictures
+
+Each file names in its text chunk "Source" the recorded run that it was drawn from; a test holds it against that run.
+"""
+
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from vecadd.bench import results
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
+FOLDER = ROOT / "docs" / "pictures"
+
+SOURCE = "Source"
+COLOURS = 48  # of the palette: a third of the bytes, and no difference that an eye sees
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure of `vecadd.bench.plots` and the recorded file that it is drawn from."""
+
+    file: str
+    figure: str
+
+    @property
+    def path(self) -> Path:
+        return RESULTS / self.file
+
+
+PICTURES: Mapping[str, Picture] = {
+    "device-sizes": Picture("h200/size.json", "size"),
+    "ladder": Picture("h200/ladder.json", "ladder"),
+    "transfer-timeline": Picture("h200/transfer.json", "timeline"),
+    "small-additions": Picture("h200/latency.json", "latency"),
+    "host-sizes": Picture("h200/host.json", "host"),
+}
+
+
+def source(picture: Picture, meta: Mapping[str, Any]) -> str:
+    """The recorded run, as the picture's file names it."""
+    return f"{picture.file}, {meta['date']}, revision {meta['revision']}"
+
+
+def draw(picture: Picture) -> bytes:
+    """The picture as a PNG file. Raises ValueError where the file has nothing to draw it from."""
+    from PIL import Image, PngImagePlugin
+
+    from vecadd.bench import plots
+
+    meta, rows = results.read(picture.path)
+    figure = plots.figure(meta, rows, picture.figure, recorded=True)
+    if figure is None:
+        raise ValueError(f"{picture.path} has no rows for the figure {picture.figure!r}")
+    drawn, written = io.BytesIO(), io.BytesIO()
+    plots.write(figure, drawn, "png")
+    text = PngImagePlugin.PngInfo()
+    text.add_text(SOURCE, source(picture, meta))
+    Image.open(drawn).convert("RGB").quantize(COLOURS).save(written, "png", optimize=True, pnginfo=text)
+    return written.getvalue()
+
+
+def main() -> None:
+    """Writes every picture."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for name, picture in PICTURES.items():
+        path = FOLDER / f"{name}.png"
+        path.write_bytes(draw(picture))
+        print(path.relative_to(ROOT))
+
+
+if __name__ == "__main__":
+    main()
