@@ -1,5 +1,6 @@
 """The build: what it asks for, what it compiles anew, what the extension and the wheel hold and need."""
 
+import email
 import os
 import re
 import shutil
@@ -274,6 +275,15 @@ def test_the_wheel_is_for_every_python_from_3_11_on(wheel: Path) -> None:
 @pytest.mark.slow
 def test_the_wheel_is_smaller_than_three_megabytes(wheel: Path) -> None:
     assert wheel.stat().st_size < 3_000_000
+
+
+@pytest.mark.slow
+def test_the_wheel_describes_itself_by_the_page_for_an_index(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith("/METADATA")]
+        metadata = email.message_from_bytes(archive.read(name))
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    assert metadata.get_payload(decode=True) == (ROOT / "docs" / "pypi.md").read_bytes()
 
 
 @pytest.mark.slow
