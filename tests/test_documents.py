@@ -1,0 +1,180 @@
+"""The documents: every link and anchor leads somewhere, and what they name and call is there."""
+
+import ast
+import re
+import shlex
+from collections import Counter
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from benchmarks import pictures
+from vecadd import cli
+from vecadd.bench import results
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = sorted(path for folder in (".", "docs", "benchmarks") for path in (ROOT / folder).glob("*.md"))
+NAMES = [str(path.relative_to(ROOT)) for path in DOCUMENTS]
+PRESENT = [path for path in DOCUMENTS if path.name != "CHANGELOG.md"]  # that one tells of what was, too
+
+FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^()\s]+)\)|<img src=\"([^\"]+)\"")
+TABLE = re.compile(r"^<!-- table: .*?^<!-- /table -->$", re.MULTILINE | re.DOTALL)
+ELSEWHERE = ("https://", "http://")
+
+
+def prose(text: str) -> str:
+    """Without what stands in fences."""
+    return FENCED.sub("", text)
+
+
+def fences(path: Path, kind: str) -> list[str]:
+    return [body for found, body in FENCED.findall(path.read_text()) if found == kind]
+
+
+def links(text: str) -> list[str]:
+    return [either for found in LINK.findall(prose(text)) for either in found if either]
+
+
+def anchors(text: str) -> set[str]:
+    """Of each heading, as GitHub makes them: in lower case, without punctuation, with - for spaces, numbered when the
+    same one comes again."""
+    met: Counter[str] = Counter()
+    found = set()
+    for title in re.findall(r"^#+ (.+)$", prose(text), re.MULTILINE):
+        plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", title)
+        slug = re.sub(r"[^\w\- ]", "", plain.lower()).replace(" ", "-")
+        found.add(f"{slug}-{met[slug]}" if met[slug] else slug)
+        met[slug] += 1
+    return found
+
+
+def broken(path: Path, text: str) -> Iterator[str]:
+    """The links of a document at `path` that lead nowhere."""
+    for link in links(text):
+        if link.startswith(ELSEWHERE):
+            continue
+        place, _, anchor = link.partition("#")
+        target = (path.parent / place).resolve()
+        if place and not target.exists():
+            yield link
+            continue
+        if anchor and anchor not in anchors(target.read_text() if place else text):
+            yield link
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_link_and_anchor_leads_somewhere(name: str) -> None:
+    assert list(broken(ROOT / name, (ROOT / name).read_text())) == []
+
+
+@pytest.mark.parametrize(
+    "link",
+    ["[a](nowhere.md)", "[a](README.md#no-such-heading)", "[a](#here)", '<img src="no.png">', "![a](docs/no.png)"],
+)
+def test_links_that_lead_nowhere_are_found(link: str) -> None:
+    assert len(list(broken(ROOT / "made-up.md", f"# There\n\n{link}\n"))) == 1
+
+
+@pytest.mark.parametrize("link", ["[a](#the-first-vecadd)", "[a](README.md#two-commands)", "[a](https://example.org)"])
+def test_links_that_lead_somewhere_are_left_alone(link: str) -> None:
+    assert list(broken(ROOT / "made-up.md", f"# The first: `vecadd`\n\n{link}\n```\n# x\n[a](no.md)\n```\n")) == []
+
+
+def test_the_list_of_documents_has_them_all() -> None:
+    listed = links((ROOT / "docs" / "README.md").read_text())
+    assert {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"} <= set(listed)
+
+
+def test_readme_and_architecture_stay_short() -> None:
+    for name, most in (("README.md", 260), ("ARCHITECTURE.md", 130)):
+        assert len((ROOT / name).read_text().splitlines()) <= most
+
+
+def test_architecture_names_every_folder_of_the_native_code() -> None:
+    tree = (ROOT / "ARCHITECTURE.md").read_text().partition("```\n")[2].partition("```")[0]
+    lines = {line.split()[0]: line for line in tree.splitlines() if "/" in line.split()[0]}
+    missing = []
+    for path in sorted({file.parent for top in ("csrc", "cuda") for file in (ROOT / top).rglob("*.c*")}):
+        first, *below = path.relative_to(ROOT).parts
+        line = lines.get("/".join([first, *below[:1]]) + "/")
+        if line is None or not all(re.search(rf"\b{part}\b", line.partition(" ")[2]) for part in below[1:]):
+            missing.append(str(path))
+    assert missing == []
+
+
+def test_an_index_shows_no_link_that_needs_the_tree() -> None:
+    assert [link for link in links((ROOT / "docs" / "pypi.md").read_text()) if not link.startswith(ELSEWHERE)] == []
+
+
+# --- what they name
+
+
+def there(dotted: str) -> bool:
+    """Whether a module or an attribute of that name can be had."""
+    first, *rest = dotted.split(".")
+    found, name = import_module(first), first
+    for part in rest:
+        name += f".{part}"
+        try:
+            found = getattr(found, part) if hasattr(found, part) else import_module(name)
+        except ImportError:
+            return False
+    return True
+
+
+@pytest.mark.parametrize("path", PRESENT, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_python_name_is_there(path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    named = re.findall(
+        r"(?<![\w./'-])(?:vecadd|benchmarks|build_native)(?:\.[A-Za-z_]\w*)+(?![\w/])", TABLE.sub("", path.read_text())
+    )
+    assert [name for name in sorted(set(named)) if not there(name)] == []
+
+
+def test_names_that_are_not_there_are_found() -> None:
+    assert there("vecadd.ladder.run")
+    assert there("vecadd.DeviceArray.numpy")
+    assert not there("vecadd.ladder.climb")
+    assert not there("benchmarks.nothing")
+
+
+@pytest.mark.parametrize("path", PRESENT, ids=lambda path: str(path.relative_to(ROOT)))
+def test_python_in_fences_can_be_compiled(path: Path) -> None:
+    for body in fences(path, "python"):
+        ast.parse(body)
+
+
+@pytest.mark.parametrize("path", PRESENT, ids=lambda path: str(path.relative_to(ROOT)))
+def test_commands_in_fences_are_understood(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for line in "".join(fences(path, "")).splitlines():
+        if line.startswith("vecadd "):
+            cli._parser().parse_args(shlex.split(line, comments=True)[1:])
+
+
+@pytest.mark.parametrize("path", PRESENT, ids=lambda path: str(path.relative_to(ROOT)))
+def test_makes_targets_are_there(path: Path) -> None:
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = re.findall(r"(?:^|`)(?:\w+=\S+ )*make ([a-z][\w-]*)", path.read_text(), re.MULTILINE)
+    assert set(named) <= targets
+
+
+# --- pictures
+
+
+def test_the_pictures_are_those_that_are_drawn_and_each_is_shown() -> None:
+    assert {path.stem for path in pictures.FOLDER.iterdir()} == set(pictures.PICTURES)
+    shown = {Path(link).stem for path in DOCUMENTS for link in links(path.read_text()) if link.endswith(".png")}
+    assert shown == set(pictures.PICTURES)
+
+
+@pytest.mark.parametrize("name", pictures.PICTURES)
+def test_a_picture_was_drawn_from_the_run_that_is_recorded(name: str) -> None:
+    image = pytest.importorskip("PIL.Image")
+    picture = pictures.PICTURES[name]
+    meta, _ = results.read(picture.path)
+    with image.open(pictures.FOLDER / f"{name}.png") as drawn:
+        assert drawn.info[pictures.SOURCE] == pictures.source(picture, meta), "run python -m benchmarks.pictures"
