@@ -7,11 +7,14 @@ from collections import Counter
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
+import vecadd
 from benchmarks import pictures
-from vecadd import cli
+from vecadd import _core, cli
 from vecadd.bench import results
 
 ROOT = Path(__file__).parents[1]
@@ -147,6 +150,23 @@ def test_python_in_fences_can_be_compiled(path: Path) -> None:
         ast.parse(body)
 
 
+SMALLER = {"100_000_000": "1_000_000", "10_000": "1_000"}  # elements, and rows of them
+
+
+@pytest.mark.usefixtures("double", "device")
+def test_readmes_python_runs() -> None:
+    """But for what stands after `import torch`."""
+    ones = [np.ones(5, np.float32)] * 3
+    names: dict[str, Any] = {name: list(map(vecadd.to_device, ones)) for name in ("xs", "ys", "zs")}
+    for body in fences(ROOT / "README.md", "python"):
+        for old, new in SMALLER.items():
+            body = body.replace(old, new)
+        exec(body.partition("import torch")[0], names)
+    assert names["z"].numpy().tolist() == (names["a"] + names["b"]).tolist()
+    assert [z.numpy().tolist() for z in names["zs"]] == [[2.0] * 5] * 3
+
+
+@pytest.mark.skipif(not _core.CUDA_BUILD, reason="a build without CUDA has no rungs on the device to be named")
 @pytest.mark.parametrize("path", PRESENT, ids=lambda path: str(path.relative_to(ROOT)))
 def test_commands_in_fences_are_understood(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
