@@ -72,9 +72,9 @@ lint-warnings: $(VENV)/$(TAG).lint
 # it writes to standard error.
 REPORTS := $(CURDIR)/build/asan/report
 # Files that ask Python alone or compilers, or ask of C what other files or the C tests ask of it here.
-NOT_NATIVE := bench_command bench_formats bench_rounds bench_sweeps build check check_expected cli cold ecosystem \
-	flat_memory hangs laboratory limits load_instructions model model_check model_times model_transfers mutants \
-	notebooks peers plots profile readme results simd_levels tune tune_device tune_host
+NOT_NATIVE := bench_command bench_formats bench_rounds bench_sweeps build check check_expected cli cold deprecated \
+	documents ecosystem flat_memory hangs laboratory limits load_instructions model model_check model_times \
+	model_transfers mutants notebooks peers plots profile readme results simd_levels tune tune_device tune_host
 sanitize: $(VENV)/$(TAG).test
 	UBSAN_OPTIONS=print_stacktrace=1 $(NATIVE) --variant asan --run ctests conformance
 	$(NATIVE) --variant asan double

@@ -108,6 +108,35 @@ def test_architecture_names_every_folder_of_the_native_code() -> None:
     assert missing == []
 
 
+def files_with(pattern: str) -> set[str]:
+    """Files of the product's C code that hold the pattern, but for those of the laboratory."""
+    sources = [path for path in (ROOT / "csrc").rglob("*.c") if "lab" not in path.parts]
+    return {path.name for path in sources if re.search(pattern, path.read_text())}
+
+
+def section(title: str) -> str:
+    """Of ARCHITECTURE.md."""
+    return (ROOT / "ARCHITECTURE.md").read_text().partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+
+
+@pytest.mark.parametrize(
+    ("title", "pattern"),
+    [
+        ("Locks", r"\b(pthread_(mutex|rwlock)_(try|timed|rd|wr)?lock|atomic_flag_test_and_set\w*)\("),
+        ("Fork and exit", r"\b(pthread_atfork|runtime_register)\("),
+    ],
+    ids=["locks", "forks"],
+)
+def test_architecture_names_every_file_that_locks_or_acts_on_a_fork(title: str, pattern: str) -> None:
+    found = files_with(pattern)
+    assert found
+    assert {name for name in found if not re.search(rf"\b{name}\b", section(title))} == set()
+
+
+def test_no_host_callback_is_registered_as_architecture_says() -> None:
+    assert files_with(r"cudaLaunchHostFunc|cudaStreamAddCallback") == set()
+
+
 def test_an_index_shows_no_link_that_needs_the_tree() -> None:
     assert [link for link in links((ROOT / "docs" / "pypi.md").read_text()) if not link.startswith(ELSEWHERE)] == []
 
