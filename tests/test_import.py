@@ -1,13 +1,9 @@
 """import vecadd: cheap, quiet, and the same with a GPU, without one and without a driver."""
 
-import ast
 import os
 import subprocess
 import sys
-from graphlib import CycleError, TopologicalSorter
-from pathlib import Path
 
-import pytest
 from conftest import child_environment
 
 import vecadd
@@ -76,33 +72,3 @@ def test_public_names_are_there_and_documented():
     for name in ("add", "to_device", "empty_pinned", "info", "DeviceArray", "DeviceLostError"):
         assert name in vecadd.__all__
         assert getattr(vecadd, name).__doc__
-
-
-ROOT = Path(__file__).parents[1]
-
-
-def modules(*folders):
-    """The Python modules in these folders: their files by their dotted names."""
-    files = (path for folder in folders for path in (ROOT / folder).rglob("*.py"))
-    return {".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path for path in files}
-
-
-def imported_by(path, known):
-    """Those of the known modules that a file imports, anywhere in it: within functions and for types too."""
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            names = {f"{node.module}.{alias.name}" for alias in node.names}
-            found |= names & known.keys() or {node.module}
-    return found & known.keys()
-
-
-@pytest.mark.parametrize("folders", [["vecadd/bench"], ["benchmarks"], ["build_native"]], ids=" ".join)
-def test_no_module_is_imported_by_what_it_imports(folders):
-    known = modules(*folders)
-    try:
-        TopologicalSorter({name: imported_by(path, known) - {name} for name, path in known.items()}).prepare()
-    except CycleError as error:
-        pytest.fail(f"these import each other: {' -> '.join(error.args[1])}")

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from test_import import imported_by, modules
+from test_architecture import imported, modules
 
 from benchmarks.peers.stages import STAGES
 from vecadd.bench import machine, sources
@@ -17,7 +17,12 @@ from vecadd.bench.sweeps import SWEEPS
 
 MEASURED = {sweep.name: sweep for sweeps in (SWEEPS.values(), *STAGES.values()) for sweep in sweeps}
 
-KNOWN = modules("vecadd", "benchmarks", "build_native")
+KNOWN = {
+    name: path
+    for folder in ("vecadd", "benchmarks", "build_native")
+    for name, path in modules(folder).items()
+    if path.suffix == ".py"
+}
 
 # Imported by what times a sweep, and no part of a time: the axes' names, the result file, the machine's names,
 # other sweeps' cells, the model, the documents' figures, and what builds.
@@ -58,7 +63,7 @@ def unchanged() -> dict[str, str | None]:
 
 @cache
 def imports(module: str) -> set[str]:
-    return imported_by(KNOWN[module], KNOWN)
+    return set(imported(KNOWN[module], KNOWN))
 
 
 @contextmanager
@@ -112,6 +117,8 @@ def test_a_file_that_times_nothing_changes_no_digest(name: str, tree: Path, unch
     ("name", "dated"),
     [
         ("cuda/add.cu", {sweep for sweep in SETS if sweep not in ("host", "peer-host", "peer-files")}),
+        ("csrc/gpu/stream.c", {sweep for sweep in SETS if sweep not in ("host", "peer-host", "peer-files")}),
+        ("csrc/host/threads.c", set(SETS)),
         ("vecadd/files.py", {"peer-files"}),
         ("vecadd/bench/latencies.py", {"latency"}),
         ("benchmarks/peers/overhead_stage.py", {"peer-overhead"}),
@@ -128,7 +135,7 @@ def test_a_change_dates_what_it_bears_on_alone(
 
 
 def test_new_files_gone_files_and_new_names_count(tree: Path) -> None:
-    before, new = sources.digest("host", tree), tree / "csrc" / "new" / "x.h"
+    before, new = sources.digest("host", tree), tree / "csrc" / "host" / "new" / "x.h"
     new.parent.mkdir()
     try:
         new.write_text("")

@@ -22,8 +22,9 @@ KINDS = {".c", ".h", ".cu", ".cuh", ".py", ".pyi"}  # by the end of their names,
 BENCH, STAGES = "vecadd/bench", "benchmarks/peers"
 
 # What is compiled for the host alone, and with the kernels. `flags.py` has the compilers' options.
-HOST = ("csrc", "build_native/flags.py")
-DEVICE = ("cuda", *HOST)
+CALLS = ("csrc/base", "csrc/choose", "csrc/py/base", "csrc/py/operands", "csrc/py/calls", "build_native/flags.py")
+HOST = ("csrc/host", "csrc/lab/base", "csrc/lab/host", *CALLS)
+DEVICE = ("cuda", "csrc", "build_native/flags.py")
 
 # The Python that times every contestant, fills and checks its operands, and probes the limits that it is held against.
 CLOCK = tuple(f"{BENCH}/{name}.py" for name in ("timing", "rows", "buffers", "contestants", "limits", "sweeps"))
