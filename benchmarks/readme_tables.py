@@ -45,7 +45,7 @@ TABLES: dict[str, Callable[[list[Row]], list[str]]] = {
     "peer-misaligned": peer_tables.misaligned,
     "peer-layouts": peer_tables.layouts,
     "peer-scaling": peer_tables.plain,
-    "peer-courtesy": peer_tables.plain,
+    "peer-l2-pollution": peer_tables.plain,
     "peer-many": peer_tables.plain,
     "peer-end-to-end": peer_tables.ratios,
     "peer-files": peer_tables.files,

@@ -1,35 +1,35 @@
 /* tuned: one 16-byte vector a thread, for any alignment and length.
  *
  * Vectors are aligned on c. An operand whose address has another remainder modulo 16 is read by two aligned loads and a
- * shift that is the same for the whole grid: no loss on an H200 where scalar loads cost 30 %. The lanes before the
+ * shift that is the same for the whole grid: no loss on an H200 where scalar loads cost 30 %. The components before the
  * first and after the last vector go one to a thread of the same launch.
  *
  * Large operands are loaded with evict_last: 721 us for 731 at 2^28 float32 on an H200. The lines that the L2 would
  * then hold on to are the caller's to lose (45 MB of his are 7 % slower to work on), so that the end of the inputs is
  * demoted by the threads that loaded it; demoting all of it would cost 5 %. */
+#include "cuda/components.cuh"
 #include "cuda/kernels.h"
-#include "cuda/lanes.cuh"
 #include "cuda/launch.cuh"
 #include "cuda/shifted.cuh"
 
 static constexpr unsigned USUAL_BLOCK = 256, WARP = 32;
 
-/* How n lanes are shared out. The first `vectors` threads take a vector each, the next `edges` a lane each. Kernels get
- * the addresses of the first vector: finding them in each thread took 1 % of a small addition. */
+/* How n components are shared out. The first `vectors` threads take a vector each, the next `edges` a component each.
+ * Kernels get the addresses of the first vector: finding them in each thread took 1 % of a small addition. */
 struct split {
-    uint64_t head; /* lanes before the first vector */
+    uint64_t head; /* components before the first vector */
     uint64_t vectors;
-    uint64_t edges;       /* lanes outside the vectors, at both ends */
+    uint64_t edges;       /* components outside the vectors, at both ends */
     uint64_t demote_from; /* the first vector of those that are demoted */
 };
 
-template <typename Lane>
+template <typename Component>
 __device__ static unsigned
-vector_flags(const vector_of<Lane> &a, const vector_of<Lane> &b, const vector_of<Lane> &sum)
+vector_flags(const vector_of<Component> &a, const vector_of<Component> &b, const vector_of<Component> &sum)
 {
     unsigned flags = 0;
     for (unsigned i = 0; i < sizeof sum.units / sizeof sum.units[0]; ++i)
-        flags |= Lane::flags(a.units[i], b.units[i], sum.units[i]);
+        flags |= Component::flags(a.units[i], b.units[i], sum.units[i]);
     return flags;
 }
 
@@ -44,12 +44,12 @@ demote_around(const void *address, const void *operand, const void *end)
 
 /* Demotes what this thread's warp has loaded of an operand: each line by the last of the threads that share it, one of
  * eight. A line that two warps share is demoted by both, because either may be the later one. */
-template <typename Lane, bool Shifted>
+template <typename Component, bool Shifted>
 __device__ static void
-demote(const typename Lane::element *first, const split &split, uint64_t vector)
+demote(const typename Component::element *first, const split &split, uint64_t vector)
 {
-    const typename Lane::element *operand = first - split.head;
-    const void *end = operand + split.vectors * vector_of<Lane>::size + split.edges;
+    const typename Component::element *operand = first - split.head;
+    const void *end = operand + split.vectors * vector_of<Component>::size + split.edges;
     const words *low = low_words(first, vector);
     const bool ends_line = reinterpret_cast<uintptr_t>(low + 1) % L2_LINE == 0;
     const bool ends_warp = threadIdx.x % WARP == WARP - 1 || vector + 1 == split.vectors;
@@ -59,58 +59,59 @@ demote(const typename Lane::element *first, const split &split, uint64_t vector)
         demote_around(low + (phase_of(first) != 0), operand, end);
 }
 
-template <typename Lane, bool Shifted, enum add_loads Loads, bool Flags>
+template <typename Component, bool Shifted, enum add_loads Loads, bool Flags>
 __global__ static void
-tuned(const typename Lane::element *a, const typename Lane::element *b, typename Lane::element *c, split split,
-      unsigned *fp_flags)
+tuned(const typename Component::element *a, const typename Component::element *b, typename Component::element *c,
+      split split, unsigned *fp_flags)
 {
     wait_for_prerequisites();
     const uint64_t thread = thread_number();
     unsigned flags = 0;
     if (thread < split.vectors) {
-        vector_of<Lane> x, y;
+        vector_of<Component> x, y;
         if constexpr (Shifted) {
             const straddle near_x = load_straddle<Loads>(a, thread), near_y = load_straddle<Loads>(b, thread);
-            x = align<Lane>(near_x);
-            y = align<Lane>(near_y);
+            x = align<Component>(near_x);
+            y = align<Component>(near_y);
         } else {
-            x = bits_as<vector_of<Lane>>(load_words<Loads>(reinterpret_cast<const words *>(a) + thread));
-            y = bits_as<vector_of<Lane>>(load_words<Loads>(reinterpret_cast<const words *>(b) + thread));
+            x = bits_as<vector_of<Component>>(load_words<Loads>(reinterpret_cast<const words *>(a) + thread));
+            y = bits_as<vector_of<Component>>(load_words<Loads>(reinterpret_cast<const words *>(b) + thread));
         }
-        const vector_of<Lane> sum = add_vectors<Lane>(x, y);
-        reinterpret_cast<vector_of<Lane> *>(c)[thread] = sum;
+        const vector_of<Component> sum = add_vectors<Component>(x, y);
+        reinterpret_cast<vector_of<Component> *>(c)[thread] = sum;
         if constexpr (Flags)
-            flags = vector_flags<Lane>(x, y, sum);
+            flags = vector_flags<Component>(x, y, sum);
         if constexpr (Loads == LOADS_EVICT_LAST)
             if (thread >= split.demote_from) {
-                demote<Lane, Shifted>(a, split, thread);
-                demote<Lane, Shifted>(b, split, thread);
+                demote<Component, Shifted>(a, split, thread);
+                demote<Component, Shifted>(b, split, thread);
             }
     } else if (thread - split.vectors < split.edges) {
         const uint64_t edge = thread - split.vectors;
         int64_t i = static_cast<int64_t>(edge - split.head);
         if (edge >= split.head)
-            i += static_cast<int64_t>(split.vectors * vector_of<Lane>::size);
-        const typename Lane::element x = a[i], y = b[i], sum = add_elements<Lane>(x, y);
+            i += static_cast<int64_t>(split.vectors * vector_of<Component>::size);
+        const typename Component::element x = a[i], y = b[i], sum = add_elements<Component>(x, y);
         c[i] = sum;
         if constexpr (Flags)
-            flags = Lane::flags(x, y, sum);
+            flags = Component::flags(x, y, sum);
     }
     if constexpr (Flags)
         if (flags)
             atomicOr(fp_flags, flags);
 }
 
-template <typename Lane>
+template <typename Component>
 static auto
 tuned_for(bool shifted, enum add_loads loads, bool flags)
 {
-    if constexpr (Lane::raises_flags)
+    if constexpr (Component::raises_flags)
         if (flags)
-            return tuned<Lane, false, LOADS_PLAIN, true>;
+            return tuned<Component, false, LOADS_PLAIN, true>;
     if (loads == LOADS_EVICT_LAST)
-        return shifted ? tuned<Lane, true, LOADS_EVICT_LAST, false> : tuned<Lane, false, LOADS_EVICT_LAST, false>;
-    return shifted ? tuned<Lane, true, LOADS_PLAIN, false> : tuned<Lane, false, LOADS_PLAIN, false>;
+        return shifted ? tuned<Component, true, LOADS_EVICT_LAST, false>
+                       : tuned<Component, false, LOADS_EVICT_LAST, false>;
+    return shifted ? tuned<Component, true, LOADS_PLAIN, false> : tuned<Component, false, LOADS_PLAIN, false>;
 }
 
 /* The first vector to demote: a warp's first, because demote() counts on whole warps. */
@@ -123,22 +124,22 @@ demoted_from(uint64_t vectors, size_t bytes)
     return vectors <= last ? 0 : (vectors - last) / WARP * WARP;
 }
 
-template <typename Lane>
+template <typename Component>
 static cudaError_t
 launch_tuned(const struct add_call *call)
 {
-    using element = typename Lane::element;
-    const size_t size = sizeof(element), vector = vector_of<Lane>::size;
+    using element = typename Component::element;
+    const size_t size = sizeof(element), vector = vector_of<Component>::size;
     const bool shifted = phase_of(call->a) != phase_of(call->c) || phase_of(call->b) != phase_of(call->c);
     /* There is no kernel for it with flags, where a link is waited for and operands lie in buffers of our own. */
-    const bool by_lanes = shifted && Lane::raises_flags && call->fp_flags;
-    /* The two loads of a shifted vector reach up to a vector beyond it on both sides; a vector's worth of lanes at each
-     * end keeps them inside the operand. */
+    const bool by_components = shifted && Component::raises_flags && call->fp_flags;
+    /* The two loads of a shifted vector reach up to a vector beyond it on both sides; a vector's worth of components at
+     * each end keeps them inside the operand. */
     const size_t margin = shifted ? vector : 0;
 
     split split;
     split.head = (16 - phase_of(call->c)) % 16 / size + margin;
-    split.vectors = by_lanes || call->n < split.head + margin ? 0 : (call->n - split.head - margin) / vector;
+    split.vectors = by_components || call->n < split.head + margin ? 0 : (call->n - split.head - margin) / vector;
     split.edges = call->n - split.vectors * vector;
     if (split.vectors == 0)
         split.head = 0; /* or the first vector would be beyond the operand */
@@ -146,7 +147,7 @@ launch_tuned(const struct add_call *call)
     const unsigned block = call->block ? call->block : USUAL_BLOCK;
     if (block % WARP != 0)
         return cudaErrorInvalidConfiguration; /* whole warps: demote() counts on them */
-    return launch(tuned_for<Lane>(shifted, call->loads, call->fp_flags), split.vectors + split.edges, block,
+    return launch(tuned_for<Component>(shifted, call->loads, call->fp_flags), split.vectors + split.edges, block,
                   launch_target(call->stream, call->describe, call->programmatic),
                   static_cast<const element *>(call->a) + split.head,
                   static_cast<const element *>(call->b) + split.head, static_cast<element *>(call->c) + split.head,
@@ -156,16 +157,16 @@ launch_tuned(const struct add_call *call)
 cudaError_t
 add_launch(const struct add_call *call)
 {
-    return with_lane(call->lane, [call](auto lane) { return launch_tuned<decltype(lane)>(call); });
+    return with_component(call->component, [call](auto component) { return launch_tuned<decltype(component)>(call); });
 }
 
 cudaError_t
 add_load(void)
 {
     cudaError_t error = cudaSuccess;
-    for (int lane = 0; lane < LANE_COUNT; ++lane)
+    for (int component = 0; component < COMPONENT_COUNT; ++component)
         for (int form = 0; form < 6 && error == cudaSuccess; ++form)
-            error = with_lane(static_cast<enum lane>(lane), [form](auto each) {
+            error = with_component(static_cast<enum component>(component), [form](auto each) {
                 const enum add_loads loads = form / 2 == 1 ? LOADS_EVICT_LAST : LOADS_PLAIN;
                 return load(tuned_for<decltype(each)>(form % 2, loads, form / 2 == 2));
             });

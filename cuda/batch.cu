@@ -6,10 +6,10 @@
  * an H200, and 12.8 with a table that was in device memory already; a launch each takes 3900. A small table is a kernel
  * of its own, because each launch copies all of it.
  *
- * Which lane a tile has is decided at run time, the same way by a whole block: one kernel in place of one a lane, and
- * one launch for a list of several dtypes. */
+ * Which component a tile has is decided at run time, the same way by a whole block: one kernel in place of one a
+ * component, and one launch for a list of several dtypes. */
 #include "cuda/batch_kernel.h"
-#include "cuda/lanes.cuh"
+#include "cuda/components.cuh"
 #include "cuda/launch.cuh"
 #include "cuda/shifted.cuh"
 
@@ -19,22 +19,23 @@ static constexpr unsigned BLOCK = 256, VECTORS_A_THREAD = 4, BLOCKS_A_MULTIPROCE
 static constexpr unsigned TILE_VECTORS = BLOCK * VECTORS_A_THREAD;
 static_assert(TILE_VECTORS * 16 == BATCH_TILE_BYTES, "a block adds a tile");
 
-static constexpr unsigned MOST_FEW = 127, LANE_BITS = 4;
-static_assert(LANE_COUNT <= 1 << LANE_BITS && uint64_t(BATCH_MOST_BYTES) << LANE_BITS <= UINT32_MAX,
+static constexpr unsigned MAX_FEW = 127, COMPONENT_BITS = 4;
+static_assert(COMPONENT_COUNT <= 1 << COMPONENT_BITS && uint64_t(BATCH_MOST_BYTES) << COMPONENT_BITS <= UINT32_MAX,
               "they share a word");
 
 /* Arrays of fields, and not of records: the binary search goes through 4 bytes an addition. */
 template <unsigned Most> struct batch_table {
     const void *a[Most], *b[Most];
     void *c[Most];
-    uint32_t first[Most];          /* the number of its first tile in the launch */
-    uint32_t bytes_and_lane[Most]; /* the lane in the low bits */
+    uint32_t first[Most];               /* the number of its first tile in the launch */
+    uint32_t bytes_and_component[Most]; /* the component in the low bits */
     uint32_t count;
 };
-static_assert(sizeof(batch_table<MOST_FEW>) <= 4096 && sizeof(batch_table<BATCH_MOST>) <= 32764, "kernel parameters");
+static_assert(sizeof(batch_table<MAX_FEW>) <= 4096 && sizeof(batch_table<BATCH_MAX>) <= 32764, "kernel parameters");
 
-/* How an addition's bytes are shared out: vectors, aligned on c, and at both ends what is left, one lane a thread of
- * the first block. Nothing of this depends on the lane, so that a kernel of all lanes has one copy of it. */
+/* How an addition's bytes are shared out: vectors, aligned on c, and at both ends what is left, one component a thread
+ * of the first block. Nothing of this depends on the component, so that a kernel of all components has one copy of it.
+ */
 struct tile_split {
     uint32_t head, vectors, edges; /* bytes, vectors, bytes */
 };
@@ -42,8 +43,8 @@ struct tile_split {
 __device__ static tile_split
 split_bytes(const void *c, uint32_t bytes, bool shifted)
 {
-    /* The two loads of a shifted vector reach up to a vector beyond it on both sides; a vector's worth of lanes at each
-     * end keeps them inside the operand. */
+    /* The two loads of a shifted vector reach up to a vector beyond it on both sides; a vector's worth of components at
+     * each end keeps them inside the operand. */
     const uint32_t margin = shifted ? 16 : 0, head = (16 - phase_of(c)) % 16 + margin;
     const uint32_t vectors = bytes < head + margin ? 0 : (bytes - head - margin) / 16;
     return {vectors ? head : 0, vectors, bytes - vectors * 16};
@@ -52,12 +53,12 @@ split_bytes(const void *c, uint32_t bytes, bool shifted)
 struct operands {
     const char *a, *b;
     char *c;
-    enum lane lane;
+    enum component component;
 
     __device__ operands
     at(uint32_t bytes) const
     {
-        return {a + bytes, b + bytes, c + bytes, lane};
+        return {a + bytes, b + bytes, c + bytes, component};
     }
 };
 
@@ -65,16 +66,16 @@ __device__ static void
 add_edges(const operands &from, const tile_split &split)
 {
     static_assert(4 * 16 <= BLOCK, "a thread for each lane outside the vectors");
-    with_lane(from.lane, [&](auto lane) {
-        using element = typename decltype(lane)::element;
+    with_component(from.component, [&](auto component) {
+        using element = typename decltype(component)::element;
         uint32_t byte = threadIdx.x * sizeof(element);
         if (byte >= split.edges)
             return;
         if (byte >= split.head)
             byte += split.vectors * 16;
         const operands at = from.at(byte);
-        *reinterpret_cast<element *>(at.c) = add_elements<decltype(lane)>(*reinterpret_cast<const element *>(at.a),
-                                                                          *reinterpret_cast<const element *>(at.b));
+        *reinterpret_cast<element *>(at.c) = add_elements<decltype(component)>(
+            *reinterpret_cast<const element *>(at.a), *reinterpret_cast<const element *>(at.b));
     });
 }
 
@@ -90,8 +91,8 @@ add_vectors_at(const operands &from, uint32_t first, uint32_t vectors, Load load
             x[i] = load(from.a, first + i * BLOCK);
             y[i] = load(from.b, first + i * BLOCK);
         }
-    with_lane(from.lane, [&](auto lane) {
-        using vector = vector_of<decltype(lane)>;
+    with_component(from.component, [&](auto component) {
+        using vector = vector_of<decltype(component)>;
         for (unsigned i = 0; i < VECTORS_A_THREAD; ++i)
             x[i] = bits_as<words>(add_vectors(bits_as<vector>(x[i]), bits_as<vector>(y[i])));
     });
@@ -131,11 +132,11 @@ __launch_bounds__(BLOCK, BLOCKS_A_MULTIPROCESSOR) batch_add(const __grid_constan
         else
             end = middle;
     }
-    const uint32_t bytes_and_lane = table.bytes_and_lane[segment];
+    const uint32_t bytes_and_component = table.bytes_and_component[segment];
     const operands from = {static_cast<const char *>(table.a[segment]), static_cast<const char *>(table.b[segment]),
                            static_cast<char *>(table.c[segment]),
-                           static_cast<enum lane>(bytes_and_lane & ((1u << LANE_BITS) - 1))};
-    add_tile(from, bytes_and_lane >> LANE_BITS, tile - table.first[segment]);
+                           static_cast<enum component>(bytes_and_component & ((1u << COMPONENT_BITS) - 1))};
+    add_tile(from, bytes_and_component >> COMPONENT_BITS, tile - table.first[segment]);
 }
 
 template <unsigned Most>
@@ -150,7 +151,7 @@ launch_table(const struct batch_segment *segments, size_t count, cudaStream_t st
         table.b[i] = segment->b;
         table.c[i] = segment->c;
         table.first[i] = tiles;
-        table.bytes_and_lane[i] = segment->bytes << LANE_BITS | segment->lane;
+        table.bytes_and_component[i] = segment->bytes << COMPONENT_BITS | segment->component;
         tiles += (segment->bytes - 1) / BATCH_TILE_BYTES + 1;
     }
     table.count = static_cast<uint32_t>(count);
@@ -160,13 +161,13 @@ launch_table(const struct batch_segment *segments, size_t count, cudaStream_t st
 cudaError_t
 batch_launch(const struct batch_segment *segments, size_t count, cudaStream_t stream)
 {
-    return count <= MOST_FEW ? launch_table<MOST_FEW>(segments, count, stream)
-                             : launch_table<BATCH_MOST>(segments, count, stream);
+    return count <= MAX_FEW ? launch_table<MAX_FEW>(segments, count, stream)
+                            : launch_table<BATCH_MAX>(segments, count, stream);
 }
 
 cudaError_t
 batch_load(void)
 {
-    const cudaError_t error = load(batch_add<MOST_FEW>);
-    return error == cudaSuccess ? load(batch_add<BATCH_MOST>) : error;
+    const cudaError_t error = load(batch_add<MAX_FEW>);
+    return error == cudaSuccess ? load(batch_add<BATCH_MAX>) : error;
 }

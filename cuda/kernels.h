@@ -1,5 +1,5 @@
 /* The kernels, as plain C sees them. Every pointer is device-accessible memory of the current device; nothing is
- * checked here, nothing waits, and n counts lanes (csrc/base/dtype.h). */
+ * checked here, nothing waits, and n counts components (csrc/base/dtype.h). */
 #ifndef VECADD_CUDA_KERNELS_H
 #define VECADD_CUDA_KERNELS_H
 
@@ -17,8 +17,8 @@ extern "C" {
 #endif
 
 struct add_call {
-    enum lane lane;
-    const void *a, *b; /* aligned to the lane; any alignment beyond that */
+    enum component component;
+    const void *a, *b; /* aligned to the component; any alignment beyond that */
     void *c;           /* may be a or b; overlaps neither in part */
     size_t n;
     unsigned *fp_flags; /* NULL, or a word that gets FP_OVERFLOW and FP_INVALID (csrc/base/fpflags.h) OR-ed in, by
@@ -30,7 +30,8 @@ struct add_call {
     struct kernel_launch
         *describe; /* NULL, or what gets the launch's shape in place of the stream getting the kernel */
 
-    /* How the bytes are moved: what a recipe (csrc/gpu/launch_configs.h) fills in. All 0 is right for any call. */
+    /* How the bytes are moved: what a launch config (csrc/gpu/launch_configs.h) fills in. All 0 is right for any call.
+     */
     unsigned block;       /* threads a block, a multiple of 32; 0: 256 */
     enum add_loads loads; /* taken as plain where flags are asked for: that call waits for a link 70 times as slow */
     size_t demoted;       /* of each input the last so many bytes lose evict_last again once they are added: every

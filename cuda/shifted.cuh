@@ -5,8 +5,8 @@
 
 #include <stdint.h>
 
+#include "cuda/components.cuh"
 #include "cuda/kernels.h"
-#include "cuda/lanes.cuh"
 
 /* Bytes past the last 16-byte boundary. */
 __host__ __device__ inline unsigned
@@ -65,11 +65,11 @@ align_words(const straddle &s)
     return aligned;
 }
 
-template <typename Lane>
-__device__ inline vector_of<Lane>
+template <typename Component>
+__device__ inline vector_of<Component>
 align(const straddle &s)
 {
-    return bits_as<vector_of<Lane>>(align_words(s));
+    return bits_as<vector_of<Component>>(align_words(s));
 }
 
 #endif

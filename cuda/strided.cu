@@ -4,14 +4,14 @@
  * block's distance, so that a warp's loads of one element each lie side by side whatever the alignment, and asks in
  * each thread what dtypes the operands have: all of a grid go the same way. What people add most goes to a quicker
  * form. */
+#include "cuda/components.cuh"
 #include "cuda/elements.cuh"
+#include "cuda/index_map.cuh"
 #include "cuda/kernels.h"
-#include "cuda/lanes.cuh"
 #include "cuda/strided_form.h"
 #include "cuda/strided_forms.cuh"
-#include "cuda/walk.cuh"
 
-using element_bytes = packed<MOST_ITEMSIZE>;
+using element_bytes = packed<MAX_ITEMSIZE>;
 
 template <typename Value>
 static constexpr unsigned input_kinds = std::is_integral_v<Value>  ? INTEGERS
@@ -22,75 +22,75 @@ static constexpr unsigned output_kinds = std::is_integral_v<Value> ? INTEGERS | 
 
 template <typename Value>
 __device__ static Value
-unpack(const walk &walk, const side &side, const element_bytes &bytes)
+unpack(const index_map &map, const side &side, const element_bytes &bytes)
 {
     Value value = {};
     with_dtype<input_kinds<Value>>(
-        side.dtype, [&](auto element) { value = value_of<Value>(walk.sum, element_of<decltype(element)>(bytes, 0)); });
+        side.dtype, [&](auto element) { value = value_of<Value>(map.sum, element_of<decltype(element)>(bytes, 0)); });
     if constexpr (std::is_same_v<Value, float>)
         if (side.rounded)
-            value = nearest_of(walk.sum, value);
+            value = nearest_of(map.sum, value);
     return value;
 }
 
 template <typename Value>
 __device__ static Value
-add_values(const walk &walk, Value x, Value y)
+add_values(const index_map &map, Value x, Value y)
 {
     if constexpr (is_complex<Value>::value) {
         const Value sum = {x.re + y.re, x.im + y.im};
-        if (!walk.sides[LAYOUT_SUM].rounded)
+        if (!map.sides[LAYOUT_SUM].rounded)
             return sum;
         return {static_cast<float>(sum.re), static_cast<float>(sum.im)};
     } else if constexpr (std::is_integral_v<Value>) {
-        if (walk.sum == DTYPE_BOOL)
+        if (map.sum == DTYPE_BOOL)
             return x | y;
-        const uint64_t left = (x + y) << walk.wrap;
-        return walk.is_signed ? static_cast<uint64_t>(static_cast<int64_t>(left) >> walk.wrap) : left >> walk.wrap;
+        const uint64_t left = (x + y) << map.wrap;
+        return map.is_signed ? static_cast<uint64_t>(static_cast<int64_t>(left) >> map.wrap) : left >> map.wrap;
     } else if constexpr (std::is_same_v<Value, float>)
-        return walk.sides[LAYOUT_SUM].rounded ? nearest_of(walk.sum, x + y) : x + y;
+        return map.sides[LAYOUT_SUM].rounded ? nearest_of(map.sum, x + y) : x + y;
     else
         return x + y;
 }
 
 template <typename Value>
 __device__ static element_bytes
-pack(const walk &walk, Value value)
+pack(const index_map &map, Value value)
 {
     element_bytes bytes = {};
-    with_dtype<output_kinds<Value>>(walk.sides[LAYOUT_SUM].dtype, [&](auto element) {
-        put_element(bytes, 0, converted<decltype(element)>(walk.sum, value));
+    with_dtype<output_kinds<Value>>(map.sides[LAYOUT_SUM].dtype, [&](auto element) {
+        put_element(bytes, 0, converted<decltype(element)>(map.sum, value));
     });
     return bytes;
 }
 
 template <typename Value, unsigned Runs>
 __global__ static void
-strided(const char *a, const char *b, char *c, const __grid_constant__ walk walk)
+strided(const char *a, const char *b, char *c, const __grid_constant__ index_map map)
 {
     const uint32_t first = blockIdx.x * blockDim.x * Runs + threadIdx.x;
     if (!a)
-        a = reinterpret_cast<const char *>(walk.scalar[0]);
+        a = reinterpret_cast<const char *>(map.scalar[0]);
     if (!b)
-        b = reinterpret_cast<const char *>(walk.scalar[1]);
+        b = reinterpret_cast<const char *>(map.scalar[1]);
     int64_t at[Runs];
     element_bytes x[Runs], y[Runs];
     UNROLLED
     for (unsigned r = 0; r < Runs; ++r) {
-        if (first + r * blockDim.x >= walk.runs)
+        if (first + r * blockDim.x >= map.runs)
             break;
-        const run run = find_run<1>(walk, first + r * blockDim.x);
-        x[r] = load_packed<MOST_ITEMSIZE>(a + run.at[0], walk.sides[0].itemsize, walk.sides[0].whole);
-        y[r] = load_packed<MOST_ITEMSIZE>(b + run.at[1], walk.sides[1].itemsize, walk.sides[1].whole);
+        const run run = find_run<1>(map, first + r * blockDim.x);
+        x[r] = load_packed<MAX_ITEMSIZE>(a + run.at[0], map.sides[0].itemsize, map.sides[0].whole);
+        y[r] = load_packed<MAX_ITEMSIZE>(b + run.at[1], map.sides[1].itemsize, map.sides[1].whole);
         at[r] = run.at[LAYOUT_SUM];
     }
     UNROLLED
     for (unsigned r = 0; r < Runs; ++r) {
-        if (first + r * blockDim.x >= walk.runs)
+        if (first + r * blockDim.x >= map.runs)
             break;
-        const Value left = unpack<Value>(walk, walk.sides[0], x[r]), right = unpack<Value>(walk, walk.sides[1], y[r]);
-        const side &side = walk.sides[LAYOUT_SUM];
-        store_packed(c + at[r], pack(walk, add_values(walk, left, right)), side.itemsize, side.whole);
+        const Value left = unpack<Value>(map, map.sides[0], x[r]), right = unpack<Value>(map, map.sides[1], y[r]);
+        const side &side = map.sides[LAYOUT_SUM];
+        store_packed(c + at[r], pack(map, add_values(map, left, right)), side.itemsize, side.whole);
     }
 }
 
@@ -117,7 +117,7 @@ with_value(enum dtype sum, Visit visit)
 enum { RUNS = 2 }; /* of a thread */
 
 /* The quicker forms; the first that takes the operands adds them. */
-static const struct strided_form *const FORMS[] = {&strided_tiles, &strided_alike, &strided_mixed};
+static const struct strided_form *const FORMS[] = {&strided_tiles, &strided_same_dtype, &strided_mixed};
 
 static const struct strided_form *
 form_of(const struct strided *add, const struct layout *layout, const char *const at[])
@@ -139,7 +139,7 @@ launch_piece(const struct strided *add, const struct layout *layout, const char 
 }
 
 /* A launch has: thread numbers are divided as 32 bits. */
-static constexpr uint64_t MOST_ELEMENTS = INT32_MAX;
+static constexpr uint64_t MAX_ELEMENTS = INT32_MAX;
 
 /* One part of a layout that is cut along its outermost axis. */
 static struct layout
@@ -187,7 +187,7 @@ struct beginning {
 cudaError_t
 strided_launch(const struct strided *add, const void *a, const void *b, void *c, cudaStream_t stream)
 {
-    return strided_launch_pieces(add, a, b, c, MOST_ELEMENTS, stream);
+    return strided_launch_pieces(add, a, b, c, MAX_ELEMENTS, stream);
 }
 
 cudaError_t

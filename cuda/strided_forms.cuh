@@ -20,8 +20,8 @@ struct strided_form {
     cudaError_t (*load)(void);
 };
 
-extern const struct strided_form strided_tiles; /* one dtype; an input runs along another axis than the sum */
-extern const struct strided_form strided_alike; /* one dtype */
-extern const struct strided_form strided_mixed; /* two dtypes, in runs along the innermost axis */
+extern const struct strided_form strided_tiles;      /* one dtype; an input runs along another axis than the sum */
+extern const struct strided_form strided_same_dtype; /* one dtype */
+extern const struct strided_form strided_mixed;      /* two dtypes, in runs along the innermost axis */
 
 #endif

@@ -6,7 +6,7 @@
  * needs neither shared memory nor a barrier. */
 #include <utility>
 
-#include "cuda/alike.cuh"
+#include "cuda/same_dtype.cuh"
 #include "cuda/strided_forms.cuh"
 
 enum { SQUARES = 16 }; /* of a block, along either axis */
@@ -16,7 +16,8 @@ static_assert(SQUARES * SQUARES == BLOCK, "one a thread");
 template <unsigned Size> static constexpr unsigned EDGE = Size == 1 ? 8 : 16 / Size;
 
 struct tiles {
-    struct walk walk;   /* through tiles of a block's squares: along axes 0 and 1 its extents and strides are theirs */
+    struct index_map
+        map;            /* through tiles of a block's squares: along axes 0 and 1 its extents and strides are theirs */
     uint32_t extent[2]; /* elements along these axes */
     int64_t stride[LAYOUT_OPERANDS][2];
     bool whole; /* every vector is aligned */
@@ -64,7 +65,7 @@ load_straight(packed<16> (&rows)[EDGE<Size>], const char *from, const tiles &til
         if (tiles.stride[1][0] != 0)
             rows[j] = load_packed<16>(row, EDGE<Size> * Size, true);
         else
-            rows[j] = load_alike<Size, EDGE<Size>>(row, tiles.walk.sides[1], EDGE<Size>);
+            rows[j] = load_same_dtype<Size, EDGE<Size>>(row, tiles.map.sides[1], EDGE<Size>);
     }
 }
 
@@ -72,19 +73,19 @@ template <unsigned Size>
 __global__ static void
 add_tiles(const char *a, const char *b, char *c, const __grid_constant__ tiles tiles)
 {
-    const walk &walk = tiles.walk;
+    const index_map &map = tiles.map;
     const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const uint32_t own[] = {(lane / 8 + warp / 2 * 4) * EDGE<Size>, (lane % 8 + warp % 2 * 8) * EDGE<Size>};
-    const uint32_t tile = blockIdx.x, above = divided(tile, walk.axes[0]), outside = divided(above, walk.axes[1]);
+    const uint32_t tile = blockIdx.x, above = divided(tile, map.axes[0]), outside = divided(above, map.axes[1]);
     const uint32_t first[] = {
-        (tile - above * walk.axes[0].extent) * SQUARES * EDGE<Size> + own[0],
-        (above - outside * walk.axes[1].extent) * SQUARES * EDGE<Size> + own[1],
+        (tile - above * map.axes[0].extent) * SQUARES * EDGE<Size> + own[0],
+        (above - outside * map.axes[1].extent) * SQUARES * EDGE<Size> + own[1],
     };
     if (first[0] >= tiles.extent[0] || first[1] >= tiles.extent[1])
         return;
-    const run run = find_run<1>(walk, tile);
+    const run run = find_run<1>(map, tile);
     if (!b)
-        b = reinterpret_cast<const char *>(walk.scalar[1]);
+        b = reinterpret_cast<const char *>(map.scalar[1]);
     a += run.at[0] + offset_in(tiles, 0, own[0], own[1]);
     b += run.at[1] + offset_in(tiles, 1, own[0], own[1]);
     c += run.at[LAYOUT_SUM] + offset_in(tiles, LAYOUT_SUM, own[0], own[1]);
@@ -96,17 +97,17 @@ add_tiles(const char *a, const char *b, char *c, const __grid_constant__ tiles t
         load_straight<Size>(y, b, tiles);
         UNROLLED
         for (unsigned j = 0; j < EDGE<Size>; ++j)
-            store_packed(c + j * tiles.stride[LAYOUT_SUM][1], add_alike<Size>(walk.lane, x[j], y[j]), EDGE<Size> * Size,
-                         true);
+            store_packed(c + j * tiles.stride[LAYOUT_SUM][1], add_same_dtype<Size>(map.component, x[j], y[j]),
+                         EDGE<Size> * Size, true);
         return;
     }
     ROLLED
     for (uint32_t j = 0; j < EDGE<Size> && j < left[1]; ++j)
         ROLLED
     for (uint32_t i = 0; i < EDGE<Size> && i < left[0]; ++i) {
-        const packed<16> x = load_alike<Size, 1>(a + offset_in(tiles, 0, i, j), walk.sides[0], 1),
-                         y = load_alike<Size, 1>(b + offset_in(tiles, 1, i, j), walk.sides[1], 1);
-        store_alike<Size, 1>(c + offset_in(tiles, LAYOUT_SUM, i, j), add_alike<Size>(walk.lane, x, y), 1);
+        const packed<16> x = load_same_dtype<Size, 1>(a + offset_in(tiles, 0, i, j), map.sides[0], 1),
+                         y = load_same_dtype<Size, 1>(b + offset_in(tiles, 1, i, j), map.sides[1], 1);
+        store_same_dtype<Size, 1>(c + offset_in(tiles, LAYOUT_SUM, i, j), add_same_dtype<Size>(map.component, x, y), 1);
     }
 }
 
@@ -148,7 +149,7 @@ other_axis(const struct strided *add, const struct layout *layout)
 static bool
 takes(const struct strided *add, const struct layout *layout, const char *const at[])
 {
-    return strided_alike.takes(add, layout, at) && other_axis(add, layout) > 0;
+    return strided_same_dtype.takes(add, layout, at) && other_axis(add, layout) > 0;
 }
 
 static void
@@ -183,7 +184,7 @@ launch_tiles(const struct strided *add, const struct layout *layout, const char 
     swap_axes(&turned, 0, 1);
 
     tiles tiles;
-    tiles.walk = walk_of(&ordered, &walked, first, SQUARES * EDGE<Size>, SQUARES * EDGE<Size>);
+    tiles.map = index_map_of(&ordered, &walked, first, SQUARES * EDGE<Size>, SQUARES * EDGE<Size>);
     tiles.whole = true;
     for (int axis = 0; axis < 2; ++axis)
         tiles.extent[axis] = static_cast<uint32_t>(walked.extent[axis]);
@@ -193,7 +194,7 @@ launch_tiles(const struct strided *add, const struct layout *layout, const char 
         if (walked.stride[k][0] != 0)
             tiles.whole &= is_aligned(k == 0 ? &turned : &walked, k, first[k], EDGE<Size>, Size);
     }
-    return launch(add_tiles<Size>, uint64_t(tiles.walk.runs) * BLOCK, BLOCK, stream, first[0], first[1],
+    return launch(add_tiles<Size>, uint64_t(tiles.map.runs) * BLOCK, BLOCK, stream, first[0], first[1],
                   const_cast<char *>(first[LAYOUT_SUM]), tiles);
 }
 

@@ -84,7 +84,7 @@ FIRST = {
     "to_device": ("", "vecadd.to_device(a)"),
     "lent": ("y = foreign.DLPackArray(theirs)", "vecadd.add(y, y)"),
     "of a library": ("", "vecadd.add(theirs, theirs)"),
-    "tune's recipes": ("", "_core.device_recipes(0)"),
+    "tune's recipes": ("", "_core.device_launch_configs(0)"),
 }
 
 

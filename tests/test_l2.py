@@ -1,6 +1,6 @@
 """The L2: large additions ask it to keep their operands and give their end back; small ones leave it alone.
 
-What the kernels do line by line is tests/c/test_l2.c; benchmarks/peers measures what it costs others ("courtesy").
+What the kernels do line by line is tests/c/test_l2.c; benchmarks/peers measures what it costs others ("l2_pollution").
 """
 
 from types import ModuleType

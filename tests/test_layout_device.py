@@ -392,7 +392,7 @@ def test_two_operands_along_another_axis_than_out_are_added_one_by_one(driver):
     host = numbered((70, 90))
     on_device = memory_of(driver, host).on_device(host.T)
     out = vecadd.to_device(np.zeros((90, 70), "f4"))
-    assert form(on_device, on_device, out) == "alike"
+    assert form(on_device, on_device, out) == "same_dtype"
     assert_same_values(vecadd.add(on_device, on_device, out).numpy(), host.T + host.T)
 
 
@@ -433,7 +433,7 @@ def test_gathered_neighbours_carry_over_every_axis(driver):
         x, y = values(dtype, 2 * int(np.prod(shape)), 1).reshape(2 * shape[0], *shape[1:]), values(dtype, shape[-1], 2)
         memory, row = memory_of(driver, x), memory_of(driver, y)
         for a in (x[: shape[0]], x[::2], x[::-2]):
-            assert form(memory.on_device(a), row.on_device(y)) == "alike"
+            assert form(memory.on_device(a), row.on_device(y)) == "same_dtype"
             assert_same_values(vecadd.add(memory.on_device(a), row.on_device(y)).numpy(), np.add(a, y))
 
 

@@ -20,13 +20,13 @@ PROBES = {
     "allocation_limits": lambda: _core.allocation_limits(0, 64 << 10),
     "mapped_limits": lambda: _core.mapped_limits(0, 64 << 10),
     "managed_limits": lambda: _core.managed_limits(0, 64 << 10),
-    "crew_limits": lambda: _core.crew_limits(0, MIB),
+    "thread_probe_limits": lambda: _core.thread_probe_limits(0, MIB),
 }
 # Which the double's clock cannot resolve, where nothing takes time.
 DIFFERENCES = ("block", "turnaround", "queued", "node", "job", "kernel_between", "fresh_node", "malloc", "pool")
 DIFFERENCES += ("waiting", "triggering", "triggering_node", "triggering_block", "released")
 LONG = ("device_latency", "launch_limits")  # of which tests/c/test_probes.c fails many more calls
-NO_EVENTS = ("allocation_limits", "mapped_limits", "managed_limits", "crew_limits")
+NO_EVENTS = ("allocation_limits", "mapped_limits", "managed_limits", "thread_probe_limits")
 MORE_RATES = ["copy_gbps", "l2_read_gbps", "l2_write_gbps"]
 LAUNCHES = [f"{what}_seconds" for what in ("kernel", "block", "turnaround", "queued", "node", "issued", "waited")]
 TABLES = ["table_seconds", "job_seconds", "bytes", "fresh_node_seconds"]

@@ -20,10 +20,10 @@ from benchmarks import peer_tables
 from benchmarks.peers import __main__ as peers
 from benchmarks.peers import (
     clocks,
-    courtesy_stage,
     device_peers,
     files_stage,
     host_stage,
+    l2_pollution_stage,
     layouts_stage,
     libraries,
     many_stage,
@@ -99,7 +99,7 @@ def run(device: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callabl
     monkeypatch.setattr(overhead_stage, "SUSTAINED", 7)
     monkeypatch.setattr(transfer_stage, "N", 3000)
     for name, n in (("LARGE_N", 5000), ("READ_N", 3000), ("RESIDENT_N", 2000)):
-        monkeypatch.setattr(courtesy_stage, name, n)
+        monkeypatch.setattr(l2_pollution_stage, name, n)
     for name, n in (("PAIRS", 5), ("N", 100), ("WIDTH", 3), ("WORDS", 700), ("POSITIONS", 4)):
         monkeypatch.setattr(many_stage, name, n)
     monkeypatch.setattr(device_peers, "_compile_cub", lambda dtypes: {}.popitem())
@@ -215,7 +215,7 @@ def test_a_wrong_peer_does_not_pass(stage: str, run: Callable[..., dict[str, Row
 def test_kernels_after_an_addition_are_compared_with_those_after_a_plain_one(
     run: Callable[..., dict[str, Row]],
 ) -> None:
-    rows = run("courtesy", torch_that_adds_by(np.add))
+    rows = run("l2_pollution", torch_that_adds_by(np.add))
     assert [row.params.get("reference") for row in rows.values()] == [
         *(None, "45 MB after plain loads", "45 MB after plain loads"),
         *(None, "reads the sum of plain loads", "reads the sum of plain loads"),

@@ -51,7 +51,7 @@ def test_lines_are_held_only_where_the_kernel_can_and_the_l2_is_passed() -> None
 
 
 def test_every_recipe_of_the_build_is_met_where_it_rules_and_is_among_those_searched(device: int) -> None:
-    known = _core.device_recipes(device)
+    known = _core.device_launch_configs(device)
     shipped = [(row[0], Recipe(*row[1:])) for row in known["shipped"]]
     met = {size: recipe_for(shipped, size) for size in tuning.BYTES}
     assert set(met.values()) == {recipe for _, recipe in shipped}
@@ -108,7 +108,7 @@ def test_a_search_says_what_it_found_and_its_rows_can_be_gone_by(device: int, br
         assert found.key.startswith("GPU-")
         assert len(found.words) == 2
         assert found.rows is None or all(name == "recipe" and len(numbers) == 4 for name, numbers in found.rows)
-    assert found.key == _core.device_recipes(len(_core.gpu_facts()) - 1)["key"]
+    assert found.key == _core.device_launch_configs(len(_core.gpu_facts()) - 1)["key"]
 
 
 def test_a_wrong_sum_ends_the_search(device: int, brief: None, monkeypatch: pytest.MonkeyPatch) -> None:

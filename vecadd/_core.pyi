@@ -112,7 +112,7 @@ def gpu_facts() -> list[dict[str, Any]]: ...
 # What additions on a device go by: {"key": of its tuned file, "l2": bytes, "source": "shipped" | "inherited" (from
 # another compute capability) | "tuned", "rows", "shipped": the build's own}. A row is (bytes of a, b and c from which
 # it holds, threads a block, loads: 0 plain, 1 evict_last, sixtieths of the L2 demoted at each input's end).
-def device_recipes(device: int, /) -> dict[str, Any]: ...
+def device_launch_configs(device: int, /) -> dict[str, Any]: ...
 
 # {"device_bytes", "device_blocks", "pinned_bytes", "pinned_blocks"} held by DeviceArrays and empty_pinned arrays now.
 def memory_counts() -> dict[str, int]: ...
@@ -222,13 +222,13 @@ def managed_limits(device: int, nbytes: int) -> dict[Literal["bytes", "touched",
 
 # What all threads that an addition may use do together: seconds until they wake, bytes a second that one and all copy
 # into page-locked memory, seconds of a call that queues work when one and when all do.
-def crew_limits(
+def thread_probe_limits(
     device: int, nbytes: int
 ) -> dict[Literal["threads", "wake", "wake_one", "copy_one", "copy_all", "call_one", "call_all"], float]: ...
 
 # Seconds of the host for one launch of add's kernel from C, "programmatic" on compute capability 9.0 and up; the stream
 # is empty before and drained after.
-def bare_launches(
+def raw_launches(
     a: Any, b: Any, out: Any, /, *, calls: int, way: Literal["plain", "programmatic", "graph"] = "plain"
 ) -> float: ...
 

@@ -109,17 +109,17 @@ def _jax() -> Contestant:
 
 def _bare(machine: Machine) -> Iterator[Contestant]:
     """The kernel of vecadd.add launched from C, on the stream and the memory that the Python calls have."""
-    yield Contestant(REFERENCE, DEVICE, lambda sets: _core.bare_launches(*sets[0][:3], calls=CALLS))
+    yield Contestant(REFERENCE, DEVICE, lambda sets: _core.raw_launches(*sets[0][:3], calls=CALLS))
     if machine.capability >= 90:
         yield Contestant(
             "vecadd (bare programmatic launch from C)",
             DEVICE,
-            lambda sets: _core.bare_launches(*sets[0][:3], calls=CALLS, way="programmatic"),
+            lambda sets: _core.raw_launches(*sets[0][:3], calls=CALLS, way="programmatic"),
         )
     yield Contestant(
         "vecadd (bare graph launch from C)",
         DEVICE,
-        lambda sets: _core.bare_launches(*sets[0][:3], calls=CALLS, way="graph"),
+        lambda sets: _core.raw_launches(*sets[0][:3], calls=CALLS, way="graph"),
     )
 
 

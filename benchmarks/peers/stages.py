@@ -1,11 +1,11 @@
 """The table of the stages. Each sweep is a file of its own: which peers meet at which sizes, and how they are timed."""
 
 from benchmarks.peers import (
-    courtesy_stage,
     device_stage,
     end_to_end_stage,
     files_stage,
     host_stage,
+    l2_pollution_stage,
     layouts_stage,
     many_stage,
     misaligned_stage,
@@ -25,7 +25,7 @@ STAGES = {
     "scaling": (scaling_stage.STAGE,),
     "overhead": (overhead_stage.STAGE,),
     "many": (many_stage.STAGE,),
-    "courtesy": (courtesy_stage.STAGE,),
+    "l2_pollution": (l2_pollution_stage.STAGE,),
     "transfer": (transfer_stage.STAGE,),
     "end_to_end": (end_to_end_stage.STAGE,),
     "files": (files_stage.STAGE,),

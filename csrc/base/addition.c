@@ -47,8 +47,8 @@ check_out(const struct operand *out)
     if (!out->writable)
         return REFUSED_READ_ONLY;
     if (out->strides && out->size &&
-        layout_laps_itself(out->ndim, out->shape, out->strides, dtype_table[out->dtype].itemsize))
-        return REFUSED_LAPS_ITSELF;
+        layout_has_internal_overlap(out->ndim, out->shape, out->strides, dtype_table[out->dtype].itemsize))
+        return REFUSED_INTERNAL_OVERLAP;
     return REFUSED_NOT;
 }
 
@@ -66,8 +66,8 @@ find_order(struct addition *addition, const struct operand *const operands[LAYOU
     if (operands[LAYOUT_SUM] || (!operands[0]->strides && !operands[1]->strides))
         return;
     const struct layout_view inputs[] = {view_of(operands[0]), view_of(operands[1])};
-    addition->ordered = sum_order(rule, addition->ndim, addition->shape, inputs, dtype_table[addition->dtype].itemsize,
-                                  addition->strides);
+    addition->ordered = output_order(rule, addition->ndim, addition->shape, inputs,
+                                     dtype_table[addition->dtype].itemsize, addition->strides);
 }
 
 /* What the elements are and where they lie. */
@@ -83,8 +83,8 @@ describe(struct addition *addition, const struct operand *const operands[LAYOUT_
         elements->is_scalar[k] = operands[k]->place == PLACE_NUMBER;
         if (!elements->is_scalar[k])
             continue;
-        memcpy(elements->scalar[k], operands[k]->data, MOST_ITEMSIZE);
-        if (number_convert(elements->scalar[k], elements->dtype[k], elements->sum))
+        memcpy(elements->scalar[k], operands[k]->data, MAX_ITEMSIZE);
+        if (scalar_convert(elements->scalar[k], elements->dtype[k], elements->sum))
             elements->dtype[k] = elements->sum;
     }
     const struct operand *out = operands[LAYOUT_SUM];
@@ -127,7 +127,7 @@ addition_is_run(const struct addition *addition, const void *a, const void *b, c
     for (int k = 0; k < LAYOUT_OPERANDS; k++) {
         const uintptr_t first = (uintptr_t)at[k] + (uintptr_t)elements->layout.offset[k];
         if ((k < LAYOUT_SUM && elements->is_scalar[k]) || elements->dtype[k] != addition->dtype ||
-            !layout_is_dense(&elements->layout, k, row->itemsize) || first % lane_size[row->lane] != 0)
+            !layout_is_dense(&elements->layout, k, row->itemsize) || first % component_size[row->component] != 0)
             return false;
     }
     return true;

@@ -30,11 +30,11 @@ struct addition_rules {
 
 enum refusal {
     REFUSED_NOT,
-    REFUSED_SHAPES,      /* the operands do not broadcast together */
-    REFUSED_OUT_SHAPE,   /* out has another shape than the inputs broadcast to: addition->shape */
-    REFUSED_READ_ONLY,   /* out may not be written */
-    REFUSED_LAPS_ITSELF, /* two elements of out share memory */
-    REFUSED_SIZE,        /* the sum is larger than any memory */
+    REFUSED_SHAPES,           /* the operands do not broadcast together */
+    REFUSED_OUT_SHAPE,        /* out has another shape than the inputs broadcast to: addition->shape */
+    REFUSED_READ_ONLY,        /* out may not be written */
+    REFUSED_INTERNAL_OVERLAP, /* two elements of out share memory */
+    REFUSED_SIZE,             /* the sum is larger than any memory */
     REFUSED_LESS_THAN_LEAST
 };
 
@@ -43,7 +43,7 @@ enum refusal {
 enum refusal addition_resolve(struct addition *addition, const struct operand *const operands[LAYOUT_OPERANDS],
                               const struct addition_rules *rules);
 
-/* Whether the sum is one run of lanes: one dtype, aligned, element after element in all three. Addresses of first
+/* Whether the sum is one run of components: one dtype, aligned, element after element in all three. Addresses of first
  * elements; c may be NULL for memory that is yet to be had. */
 bool addition_is_run(const struct addition *addition, const void *a, const void *b, const void *c);
 

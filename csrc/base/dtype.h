@@ -1,7 +1,8 @@
 /* The element types, one row each: add a dtype by adding a row to dtype.c and to the enum here.
  *
- * A dtype is what the caller names; a lane is what the adders see. Signed and unsigned integers of one width share a
- * lane, because two's complement addition is the same bits, and a complex number is two floating-point lanes. */
+ * A dtype is what the caller names; a component is what the adders see. Signed and unsigned integers of one width share
+ * a component, because two's complement addition is the same bits, and a complex number is two floating-point
+ * components. */
 #ifndef VECADD_BASE_DTYPE_H
 #define VECADD_BASE_DTYPE_H
 
@@ -11,7 +12,18 @@
 extern "C" {
 #endif
 
-enum lane { LANE_BOOL, LANE_I8, LANE_I16, LANE_I32, LANE_I64, LANE_F16, LANE_BF16, LANE_F32, LANE_F64, LANE_COUNT };
+enum component {
+    COMPONENT_BOOL,
+    COMPONENT_I8,
+    COMPONENT_I16,
+    COMPONENT_I32,
+    COMPONENT_I64,
+    COMPONENT_F16,
+    COMPONENT_BF16,
+    COMPONENT_F32,
+    COMPONENT_F64,
+    COMPONENT_COUNT
+};
 
 enum dtype {
     DTYPE_BOOL,
@@ -36,14 +48,14 @@ struct dtype_row {
     const char *name;    /* NumPy's name, "float32"; ml_dtypes' name for bfloat16 */
     const char *typestr; /* the array interface's, native byte order: "<f4"; "<V2" for bfloat16 */
     size_t itemsize;     /* bytes an element */
-    enum lane lane;
-    size_t lanes; /* lanes an element: 2 for complex, else 1 */
+    enum component component;
+    size_t components; /* components an element: 2 for complex, else 1 */
 };
 
 extern const struct dtype_row dtype_table[DTYPE_COUNT];
 
-/* Bytes of one lane. */
-extern const size_t lane_size[LANE_COUNT];
+/* Bytes of one component. */
+extern const size_t component_size[COMPONENT_COUNT];
 
 #ifdef __cplusplus
 }

@@ -5,15 +5,15 @@
 bool
 layout_is_contiguous(int ndim, const ssize_t *shape, const ssize_t *strides, size_t itemsize)
 {
-    ssize_t due = (ssize_t)itemsize;
+    ssize_t expected = (ssize_t)itemsize;
     bool contiguous = true;
     for (int i = ndim; i-- > 0;) {
         if (shape[i] == 0)
             return true;
         if (shape[i] == 1)
             continue;
-        contiguous = contiguous && strides[i] == due;
-        contiguous = !__builtin_mul_overflow(due, shape[i], &due) && contiguous;
+        contiguous = contiguous && strides[i] == expected;
+        contiguous = !__builtin_mul_overflow(expected, shape[i], &expected) && contiguous;
     }
     return contiguous;
 }
@@ -145,9 +145,9 @@ layout_make(struct layout *layout, int ndim, const ssize_t *shape, const struct 
 bool
 layout_is_dense(const struct layout *layout, int operand, size_t itemsize)
 {
-    ssize_t due = (ssize_t)itemsize;
-    for (int i = 0; i < layout->ndim; due *= layout->extent[i++])
-        if (layout->stride[operand][i] != due)
+    ssize_t expected = (ssize_t)itemsize;
+    for (int i = 0; i < layout->ndim; expected *= layout->extent[i++])
+        if (layout->stride[operand][i] != expected)
             return false;
     return true;
 }
@@ -206,7 +206,7 @@ layout_overlaps(const struct layout *layout, int operand, const void *x, size_t 
 }
 
 bool
-layout_sum_laps_itself(const struct layout *layout, size_t itemsize)
+layout_sum_has_internal_overlap(const struct layout *layout, size_t itemsize)
 {
     const ssize_t *strides = layout->stride[LAYOUT_SUM];
     ssize_t span = (ssize_t)itemsize;
@@ -219,11 +219,11 @@ layout_sum_laps_itself(const struct layout *layout, size_t itemsize)
 }
 
 bool
-layout_laps_itself(int ndim, const ssize_t *shape, const ssize_t *strides, size_t itemsize)
+layout_has_internal_overlap(int ndim, const ssize_t *shape, const ssize_t *strides, size_t itemsize)
 {
     const struct layout_view view = {ndim, shape, strides, itemsize};
     const struct layout_view views[] = {view, view, view};
     struct layout layout;
     layout_make(&layout, ndim, shape, views);
-    return layout_sum_laps_itself(&layout, itemsize);
+    return layout_sum_has_internal_overlap(&layout, itemsize);
 }

@@ -68,10 +68,10 @@ bool layout_overlaps(const struct layout *layout, int operand, const void *x, si
 
 /* Whether two elements of an array may share bytes: an axis of two elements or more with stride 0, or one whose steps
  * are shorter than what lies between its ends along the axes of smaller steps. */
-bool layout_laps_itself(int ndim, const ssize_t *shape, const ssize_t *strides, size_t itemsize);
+bool layout_has_internal_overlap(int ndim, const ssize_t *shape, const ssize_t *strides, size_t itemsize);
 
 /* The same of a walk's sum. */
-bool layout_sum_laps_itself(const struct layout *layout, size_t itemsize);
+bool layout_sum_has_internal_overlap(const struct layout *layout, size_t itemsize);
 
 #ifdef __cplusplus
 }

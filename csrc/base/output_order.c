@@ -9,7 +9,7 @@ struct comparison {
 };
 
 static void
-spread_strides(struct comparison *compared, int ndim, const struct layout_view *view, int operand, bool keeps_short)
+broadcast_strides(struct comparison *compared, int ndim, const struct layout_view *view, int operand, bool keeps_short)
 {
     ssize_t contiguous = (ssize_t)view->itemsize;
     for (int back = 1; back <= ndim; back++) {
@@ -94,15 +94,15 @@ sort_by_torch(const struct comparison *compared, int ndim, int *axes)
 }
 
 bool
-sum_order(enum order_rule rule, int ndim, const ssize_t *shape, const struct layout_view inputs[LAYOUT_SUM],
-          size_t itemsize, ssize_t *strides)
+output_order(enum order_rule rule, int ndim, const ssize_t *shape, const struct layout_view inputs[LAYOUT_SUM],
+             size_t itemsize, ssize_t *strides)
 {
     struct comparison compared = {.shape = shape};
     int axes[LAYOUT_DIMENSIONS];
     for (int i = 0; i < ndim; i++)
         axes[i] = ndim - 1 - i;
     for (int k = 0; k < LAYOUT_SUM; k++)
-        spread_strides(&compared, ndim, &inputs[k], k, rule == ORDER_TORCH);
+        broadcast_strides(&compared, ndim, &inputs[k], k, rule == ORDER_TORCH);
     if (rule == ORDER_NUMPY)
         sort_by_numpy(&compared, ndim, axes);
     else if (rule == ORDER_TORCH)

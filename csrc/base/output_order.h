@@ -12,7 +12,7 @@ enum order_rule {
 
 /* Sets the strides, in bytes, of a contiguous sum of this shape, of which no extent is 0. Inputs broadcast to it; a
  * number has no dimension. Returns whether they are other than those of C order. */
-bool sum_order(enum order_rule rule, int ndim, const ssize_t *shape, const struct layout_view inputs[LAYOUT_SUM],
-               size_t itemsize, ssize_t *strides);
+bool output_order(enum order_rule rule, int ndim, const ssize_t *shape, const struct layout_view inputs[LAYOUT_SUM],
+                  size_t itemsize, ssize_t *strides);
 
 #endif

@@ -18,8 +18,8 @@ struct host_schedule {
     bool wakes;           /* sleeping workers are woken; else those take part that are awake */
     bool streaming;       /* the stores of several threads */
     bool streaming_alone; /* and of one, where no other takes part */
-    bool narrow;          /* by simd->narrower where there is one and the lane gains by it */
-    size_t block;         /* lanes a thread takes at a time */
+    bool narrow;          /* by simd->narrower where there is one and the component gains by it */
+    size_t block;         /* components a thread takes at a time */
 };
 
 struct host_simd;
@@ -27,8 +27,8 @@ struct strided;
 
 struct plan {
     enum route route;
-    enum lane lane; /* of the sum */
-    size_t n;       /* lanes, not elements: twice the elements for complex */
+    enum component component; /* of the sum */
+    size_t n;                 /* components, not elements: twice the elements for complex */
     const void *a, *b;
     void *c;
     const struct host_simd *simd;  /* ROUTE_HOST, ROUTE_HYBRID */
@@ -36,7 +36,7 @@ struct plan {
     bool chosen;      /* ROUTE_TRANSFER and ROUTE_HYBRID by measurement: the host adds where the GPU fails */
     bool materialize; /* ROUTE_TRANSFER and ROUTE_HYBRID: the operands have to be broadcast, cast or copied first, and
                        * the rest of the plan is empty */
-    const struct strided *strided; /* ROUTE_HOST, ROUTE_DEVICE: NULL for one run of lanes; else a, b and c are the
+    const struct strided *strided; /* ROUTE_HOST, ROUTE_DEVICE: NULL for one run of components; else a, b and c are the
                                     * addresses of first elements and n counts elements. Borrowed */
     int device;                    /* all but ROUTE_HOST; -1: the thread's current device */
     void *stream;                  /* ROUTE_DEVICE: where the kernel runs */
@@ -46,12 +46,12 @@ struct plan {
     const char *why; /* ROUTE_NONE: why vecadd leaves it, in a few words */
 };
 
-/* c = a + b over n lanes. c may be a or b; it overlaps neither in part, nor an operand of another addition. */
+/* c = a + b over n components. c may be a or b; it overlaps neither in part, nor an operand of another addition. */
 struct batch_add {
     const void *a, *b;
     void *c;
     size_t n;
-    enum lane lane;
+    enum component component;
 };
 
 #endif

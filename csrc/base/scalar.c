@@ -82,7 +82,7 @@ put(unsigned char *element, enum dtype to, const double parts[2])
 }
 
 bool
-number_convert(unsigned char *element, enum dtype from, enum dtype to)
+scalar_convert(unsigned char *element, enum dtype from, enum dtype to)
 {
     double parts[2] = {0, 0};
     uint64_t integer = 0;

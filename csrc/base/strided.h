@@ -7,7 +7,7 @@
 #include "base/dtype.h"
 #include "base/layout.h"
 
-enum { MOST_ITEMSIZE = 16 };
+enum { MAX_ITEMSIZE = 16 };
 
 struct strided {
     enum dtype dtype[LAYOUT_OPERANDS]; /* a's, b's and out's own */
@@ -15,7 +15,7 @@ struct strided {
     bool is_scalar[LAYOUT_SUM];        /* a or b is the element below and has no memory. In the sum's own dtype where it
                                         * can be: operands that are alike are added by a quicker kernel */
     struct layout layout;
-    unsigned char scalar[LAYOUT_SUM][MOST_ITEMSIZE]; /* behind `layout`, whose alignment suits every lane */
+    unsigned char scalar[LAYOUT_SUM][MAX_ITEMSIZE]; /* behind `layout`, whose alignment suits every component */
 };
 
 #endif

@@ -21,7 +21,7 @@ enum {
 /* Takes one row; false for a row that makes no sense to its reader, which ends the reading. */
 typedef bool tuned_row_function(void *context, const char *name, const double *number, int count);
 
-/* Hands over the rows of the file of that kind ("recipes", "host", "routes") and key, a line without its end.
+/* Hands over the rows of the file of that kind ("launch configs", "host", "routes") and key, a line without its end.
  *
  * False where there is no regular file, where it belongs to another key or version, where any line of it is not as
  * above, and where `row` refused one. All lines are parsed before the first is handed over, so that only in the last

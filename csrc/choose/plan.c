@@ -14,7 +14,7 @@ plan_host(struct plan *plan, struct status *status)
     plan->simd = host_simd_chosen(status);
     if (plan->simd == NULL)
         return -1;
-    plan->schedule = host_schedule_for(plan->lane, plan->n, plan->c == plan->a || plan->c == plan->b);
+    plan->schedule = host_schedule_for(plan->component, plan->n, plan->c == plan->a || plan->c == plan->b);
     return 0;
 }
 
@@ -35,7 +35,7 @@ plan_hybrid(struct plan *plan, struct status *status)
 {
     if (plan_host(plan, status) < 0)
         return -1;
-    if (plan->n * lane_size[plan->lane] >= HYBRID_LEAST && fpenv_is_default(fpenv_get()))
+    if (plan->n * component_size[plan->component] >= HYBRID_MIN && fpenv_is_default(fpenv_get()))
         plan->route = ROUTE_HYBRID;
     return 0;
 }
@@ -44,7 +44,7 @@ plan_hybrid(struct plan *plan, struct status *status)
 static bool
 may_leave_host(const struct plan *plan)
 {
-    return routes_may_leave_host(plan->n * lane_size[plan->lane]) && fpenv_is_default(fpenv_get());
+    return routes_may_leave_host(plan->n * component_size[plan->component]) && fpenv_is_default(fpenv_get());
 }
 
 static int
@@ -117,12 +117,12 @@ plan_device(struct plan *plan, const struct operand *const operands[3], const st
     return 0;
 }
 
-/* One run of lanes, or any layout. A sum without elements has nothing to plan with. */
+/* One run of components, or any layout. A sum without elements has nothing to plan with. */
 static void
 take_layout(struct plan *plan, const struct addition *addition)
 {
     const struct dtype_row *row = &dtype_table[addition->dtype];
-    plan->lane = row->lane;
+    plan->component = row->component;
     plan->n = addition->size;
     if (addition->size == 0)
         return;
@@ -131,7 +131,7 @@ take_layout(struct plan *plan, const struct addition *addition)
         return;
     }
     const ssize_t *offset = addition->elements.layout.offset;
-    plan->n *= row->lanes;
+    plan->n *= row->components;
     plan->a = (const char *)plan->a + offset[0];
     plan->b = (const char *)plan->b + offset[1];
     if (plan->c)
@@ -171,7 +171,7 @@ why_not_strided(const struct plan *plan, const struct addition *addition)
     const bool converts = add->dtype[0] != add->sum || add->dtype[1] != add->sum;
     if (addition->ndim == 0)
         return "the operands have no dimension";
-    if (addition->size < (converts ? PLAN_CONVERTED_LEAST : PLAN_STRIDED_LEAST) / dtype_table[add->sum].itemsize)
+    if (addition->size < (converts ? PLAN_CONVERTED_MIN : PLAN_STRIDED_MIN) / dtype_table[add->sum].itemsize)
         return "numpy.add is as fast for so few elements";
     if (add->dtype[LAYOUT_SUM] != add->sum)
         return "out is of another dtype than the sum";
@@ -198,15 +198,15 @@ plan_host_layout(struct plan *plan, const struct addition *addition, const struc
     plan->route = plan->why ? ROUTE_NONE : ROUTE_HOST;
     if (plan->why)
         return 0;
-    plan->lane = dtype_table[addition->dtype].lane;
+    plan->component = dtype_table[addition->dtype].component;
     plan->n = addition->size;
     plan->strided = &addition->elements;
     return host_strided_plan(plan, status);
 }
 
 static int
-plan_alike(struct plan *plan, const struct operand *const operands[3], const struct plan_request *request,
-           struct status *status)
+plan_same_dtype(struct plan *plan, const struct operand *const operands[3], const struct plan_request *request,
+                struct status *status)
 {
     if (operands[0]->place == PLACE_DEVICE)
         return plan_device(plan, operands, request, status);
@@ -231,9 +231,9 @@ plan_make(struct plan *plan, const struct addition *addition, const struct opera
     plan->c = operands[2] ? operands[2]->data : NULL;
     if (!addition) {
         const struct dtype_row *dtype = &dtype_table[operands[0]->dtype];
-        plan->lane = dtype->lane;
-        plan->n = operands[0]->size * dtype->lanes;
-        return plan_alike(plan, operands, request, status);
+        plan->component = dtype->component;
+        plan->n = operands[0]->size * dtype->components;
+        return plan_same_dtype(plan, operands, request, status);
     }
     plan->a = address_of(operands[0]);
     plan->b = address_of(operands[1]);
@@ -248,7 +248,7 @@ run_on_host(const struct plan *plan)
 {
     if (plan->strided)
         return host_strided_add(plan);
-    return host_add(plan->simd, &plan->schedule, plan->lane, plan->a, plan->b, plan->c, plan->n);
+    return host_add(plan->simd, &plan->schedule, plan->component, plan->a, plan->b, plan->c, plan->n);
 }
 
 typedef int gpu_add(const struct plan *plan, unsigned *fp_flags, struct status *status);

@@ -20,17 +20,18 @@ struct plan_request {
     void *stream;
 };
 
-/* Bytes of a sum of another layout than one run of lanes from which the host's way pays. Below, numpy.add takes the
- * same time on the one thread that we would use, and it knows every case: on two cores of an EPYC 7B13 a float32 row on
- * a matrix takes 0.4 of its time at 256 KiB, a conversion to float64 0.9 to 1.1 there and 0.5 at 2 MiB, on two threads.
+/* Bytes of a sum of another layout than one run of components from which the host's way pays. Below, numpy.add takes
+ * the same time on the one thread that we would use, and it knows every case: on two cores of an EPYC 7B13 a float32
+ * row on a matrix takes 0.4 of its time at 256 KiB, a conversion to float64 0.9 to 1.1 there and 0.5 at 2 MiB, on two
+ * threads.
  */
-enum { PLAN_STRIDED_LEAST = 256 << 10, PLAN_CONVERTED_LEAST = 1 << 20 };
+enum { PLAN_STRIDED_MIN = 256 << 10, PLAN_CONVERTED_MIN = 1 << 20 };
 
-/* Plans c = a + b: one of six ways, which are the routes, of which the host and the device have two, one run of lanes
- * or any layout (plan->strided). `addition` is what addition_resolve made of the operands, and stays as long as the
- * plan; NULL for operands of one dtype and shape that are one run of memory each. They overlap wholly or, for the
- * device, in any way. operands[2] may be NULL, or have no data, where the sum is still to be made; where the operands
- * are to be materialised they are not looked at.
+/* Plans c = a + b: one of six ways, which are the routes, of which the host and the device have two, one run of
+ * components or any layout (plan->strided). `addition` is what addition_resolve made of the operands, and stays as long
+ * as the plan; NULL for operands of one dtype and shape that are one run of memory each. They overlap wholly or, for
+ * the device, in any way. operands[2] may be NULL, or have no data, where the sum is still to be made; where the
+ * operands are to be materialised they are not looked at.
  *
  * Reads no element, and where the route is given makes no CUDA call; where it is open and CUDA in play it may ask the
  * driver what memory the operands lie in. It can be asked without being run. Returns 0, or -1 with *status set. */

@@ -13,17 +13,17 @@
 #include "transfer/transfer.h"
 
 enum {
-    MOST_SIZES = TUNED_NUMBERS,
-    FEWEST_SIZES = 2,
+    MAX_SIZES = TUNED_NUMBERS,
+    MIN_SIZES = 2,
     STEPS_A_SIZE = 8, /* between two measured sizes the fastest route is looked for at so many */
-    MOST_STEPS = MOST_SIZES * STEPS_A_SIZE,
+    MAX_STEPS = MAX_SIZES * STEPS_A_SIZE,
 };
 
 /* What is not clearly faster stays on the host, which takes neither the link nor the device from anybody. */
 #define CLEARLY 0.97
 
 /* The host converts 16-bit floats; all else takes the time of its bytes. */
-enum lane_class { CLASS_WIDE, CLASS_HALF, CLASSES };
+enum component_class { CLASS_WIDE, CLASS_HALF, CLASSES };
 
 static const char *const memory_name[] = {[MEMORY_ORDINARY] = "ordinary", [MEMORY_PINNED] = "pinned"};
 static const char *const class_name[] = {[CLASS_WIDE] = "wide", [CLASS_HALF] = "half"};
@@ -44,17 +44,17 @@ struct step {
     enum route route;
 };
 
-/* One kind of memory and of lane. */
+/* One kind of memory and of component. */
 struct curve {
-    double seconds[ROUTE_DEVICE][MOST_SIZES]; /* by route; 0 where a route was not measured */
-    struct step step[MOST_STEPS];
+    double seconds[ROUTE_DEVICE][MAX_SIZES]; /* by route; 0 where a route was not measured */
+    struct step step[MAX_STEPS];
     int steps;
 };
 
 struct calibration {
     int sizes;
-    double bytes[MOST_SIZES]; /* of an operand, growing */
-    double zero_copy;         /* bytes up to which zero-copy is ahead of copies; below 0: not said */
+    double bytes[MAX_SIZES]; /* of an operand, growing */
+    double zero_copy;        /* bytes up to which zero-copy is ahead of copies; below 0: not said */
     struct curve curve[MEMORY_KINDS][CLASSES];
 };
 
@@ -69,10 +69,10 @@ static bool in_use, forbidden, forgotten;
 static bool failed;
 static char failure[sizeof((struct status *)0)->text];
 
-static enum lane_class
-class_of(enum lane lane)
+static enum component_class
+class_of(enum component component)
 {
-    return lane == LANE_F16 || lane == LANE_BF16 ? CLASS_HALF : CLASS_WIDE;
+    return component == COMPONENT_F16 || component == COMPONENT_BF16 ? CLASS_HALF : CLASS_WIDE;
 }
 
 static double
@@ -133,16 +133,16 @@ static bool
 take_seconds(struct calibration *found, const char *name, const double *number, int count)
 {
     for (int memory = 0; memory < MEMORY_KINDS; memory++)
-        for (int lanes = 0; lanes < CLASSES; lanes++)
+        for (int components = 0; components < CLASSES; components++)
             for (enum route route = ROUTE_HOST; route < ROUTE_DEVICE; route++) {
                 char row[TUNED_NAME];
-                snprintf(row, sizeof row, "%s_%s_%s", memory_name[memory], class_name[lanes], route_name[route]);
+                snprintf(row, sizeof row, "%s_%s_%s", memory_name[memory], class_name[components], route_name[route]);
                 if (strcmp(row, name) != 0)
                     continue;
                 for (int i = 0; i < count; i++) {
                     if (!(number[i] > 0))
                         return false;
-                    found->curve[memory][lanes].seconds[route][i] = number[i];
+                    found->curve[memory][components].seconds[route][i] = number[i];
                 }
                 return count == found->sizes;
             }
@@ -155,7 +155,7 @@ take_row(void *context, const char *name, const double *number, int count)
 {
     struct calibration *found = context;
     if (strcmp(name, "bytes") == 0) {
-        if (found->sizes || count < FEWEST_SIZES)
+        if (found->sizes || count < MIN_SIZES)
             return false;
         for (int i = 0; i < count; i++) {
             if (!(number[i] > (i ? number[i - 1] : 0)) || number[i] > 0x1p60)
@@ -179,8 +179,8 @@ complete(const struct calibration *found)
     if (!found->sizes)
         return false;
     for (int memory = 0; memory < MEMORY_KINDS; memory++)
-        for (int lanes = 0; lanes < CLASSES; lanes++)
-            if (found->curve[memory][lanes].seconds[ROUTE_HOST][0] == 0)
+        for (int components = 0; components < CLASSES; components++)
+            if (found->curve[memory][components].seconds[ROUTE_HOST][0] == 0)
                 return false;
     return true;
 }
@@ -194,8 +194,8 @@ read_calibration(const char *key)
     if (!tuned_file_read("routes", key, take_row, &calibration) || !complete(&calibration))
         return false;
     for (int memory = 0; memory < MEMORY_KINDS; memory++)
-        for (int lanes = 0; lanes < CLASSES; lanes++)
-            find_steps(&calibration, &calibration.curve[memory][lanes]);
+        for (int components = 0; components < CLASSES; components++)
+            find_steps(&calibration, &calibration.curve[memory][components]);
     if (calibration.zero_copy >= 0)
         transfer_set_zero_copy((size_t)calibration.zero_copy);
     return true;
@@ -208,8 +208,8 @@ settle(void)
     size_t least = SIZE_MAX;
     if (atomic_load(&calibrated) && in_use && !forbidden && !failed && !forgotten)
         for (int memory = 0; memory < MEMORY_KINDS; memory++)
-            for (int lanes = 0; lanes < CLASSES; lanes++) {
-                const struct curve *curve = &calibration.curve[memory][lanes];
+            for (int components = 0; components < CLASSES; components++) {
+                const struct curve *curve = &calibration.curve[memory][components];
                 if (curve->steps && curve->step[0].bytes < least)
                     least = curve->step[0].bytes;
             }
@@ -282,7 +282,7 @@ static void __attribute__((constructor)) register_hooks(void)
 static size_t
 bytes_of(const struct plan *plan)
 {
-    return plan->n * lane_size[plan->lane];
+    return plan->n * component_size[plan->component];
 }
 
 static enum memory_kind
@@ -300,9 +300,9 @@ routes_choose(const struct plan *plan, int *device)
     if (!atomic_load_explicit(&calibrated, memory_order_acquire))
         return ROUTE_HOST;
     const size_t bytes = bytes_of(plan);
-    const enum lane_class lanes = class_of(plan->lane);
-    const enum route ordinary = route_at(&calibration.curve[MEMORY_ORDINARY][lanes], bytes);
-    const enum route pinned = route_at(&calibration.curve[MEMORY_PINNED][lanes], bytes);
+    const enum component_class components = class_of(plan->component);
+    const enum route ordinary = route_at(&calibration.curve[MEMORY_ORDINARY][components], bytes);
+    const enum route pinned = route_at(&calibration.curve[MEMORY_PINNED][components], bytes);
     *device = calibrated_device;
     /* Three questions to the driver take 0.3 us. */
     return ordinary != pinned && memory_of(plan) == MEMORY_PINNED ? pinned : ordinary;
@@ -326,7 +326,7 @@ routes_explain(const struct plan *plan, bool asked, struct routes_explanation *e
     if (live)
         explanation->memory = memory_of(plan);
     const double bytes = (double)bytes_of(plan);
-    const struct curve *curve = &calibration.curve[explanation->memory][class_of(plan->lane)];
+    const struct curve *curve = &calibration.curve[explanation->memory][class_of(plan->component)];
     for (enum route route = ROUTE_HOST; known && bytes > 0 && route < ROUTE_DEVICE; route++)
         if (curve->seconds[route][0] > 0)
             explanation->seconds[route] = interpolate(&calibration, curve->seconds[route], bytes);

@@ -11,7 +11,7 @@
 
 /* What is still to be launched. */
 struct launcher {
-    struct batch_segment *segments; /* BATCH_MOST */
+    struct batch_segment *segments; /* BATCH_MAX */
     size_t count;
     cudaStream_t stream;
     bool queued; /* something is */
@@ -33,7 +33,7 @@ launch_collected(struct launcher *launcher)
 static cudaError_t
 collect(struct launcher *launcher, const struct batch_add *add)
 {
-    const size_t bytes = add->n * lane_size[add->lane];
+    const size_t bytes = add->n * component_size[add->component];
     cudaError_t error = cudaSuccess;
     for (size_t done = 0; done < bytes && error == cudaSuccess; done += BATCH_MOST_BYTES) {
         const size_t left = bytes - done;
@@ -42,8 +42,8 @@ collect(struct launcher *launcher, const struct batch_add *add)
                                    .b = (const char *)add->b + done,
                                    .c = (char *)add->c + done,
                                    .bytes = (uint32_t)(left < BATCH_MOST_BYTES ? left : BATCH_MOST_BYTES),
-                                   .lane = add->lane};
-        if (launcher->count == BATCH_MOST)
+                                   .component = add->component};
+        if (launcher->count == BATCH_MAX)
             error = launch_collected(launcher);
     }
     return error;
@@ -53,7 +53,7 @@ cudaError_t
 batch_launch_all(const struct device_batch *batch, cudaStream_t stream, bool *queued)
 {
     struct launcher launcher = {.stream = stream};
-    launcher.segments = malloc(BATCH_MOST * sizeof *launcher.segments);
+    launcher.segments = malloc(BATCH_MAX * sizeof *launcher.segments);
     if (!launcher.segments)
         return cudaErrorMemoryAllocation;
     cudaError_t error = cudaSuccess;
@@ -73,7 +73,7 @@ queue_joined(const struct device_batch *batch, int device, cudaGraphExec_t graph
     if (stream_any_captures(batch->stream, batch->join, batch->joins, &in_capture, status) < 0)
         return -1;
     for (size_t i = 0; i < batch->joins; i++)
-        if (stream_come_after(device, batch->stream, batch->join[i], in_capture, status) < 0)
+        if (stream_wait_for(device, batch->stream, batch->join[i], in_capture, status) < 0)
             return -1;
     const cudaError_t error =
         graph ? cudaGraphLaunch(graph, batch->stream) : batch_launch_all(batch, batch->stream, queued);
@@ -81,7 +81,7 @@ queue_joined(const struct device_batch *batch, int device, cudaGraphExec_t graph
         return device_status(status, error, graph ? "cudaGraphLaunch" : "cudaLaunchKernel");
     *queued = true;
     for (size_t i = 0; i < batch->joins; i++)
-        if (stream_come_before(device, batch->stream, batch->join[i], in_capture, status) < 0)
+        if (stream_release_to(device, batch->stream, batch->join[i], in_capture, status) < 0)
             return -1;
     return 0;
 }
@@ -99,7 +99,7 @@ batch_queue(const struct device_scope *scope, const struct device_batch *batch, 
 }
 
 int
-device_add_many(const struct device_batch *batch, struct status *status)
+device_add_batch(const struct device_batch *batch, struct status *status)
 {
     struct device_scope scope;
     if (batch->count == 0)

@@ -20,6 +20,6 @@ struct device_batch {
 /* Queues the additions, all of one device, in as few launches as their table allows: 1023 a launch, of 128 MiB at most.
  * No partial set of them is left queued when it fails, for whose memory could be freed meanwhile. Returns 0, or -1 with
  * *status set. */
-int device_add_many(const struct device_batch *batch, struct status *status);
+int device_add_batch(const struct device_batch *batch, struct status *status);
 
 #endif

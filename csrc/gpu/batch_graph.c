@@ -26,7 +26,7 @@ queue(const struct device_scope *scope, const void *work, cudaGraphExec_t graph,
 static int
 add(const void *work, struct status *status)
 {
-    return device_add_many(work, status);
+    return device_add_batch(work, status);
 }
 
 int

@@ -7,7 +7,7 @@
 #include "gpu/memory.h"
 #include "gpu/stream.h"
 
-struct device_block {
+struct device_buffer {
     struct device_drop drop; /* of the block itself: first, so that it begins the block's memory */
     atomic_size_t holders;
     void *memory;
@@ -32,7 +32,7 @@ put_off(struct device_drop *drop)
 
 /* Frees a block without holders, which the counts have left out. False where its stream may not be used now. */
 static bool
-give_back(struct device_block *block)
+give_back(struct device_buffer *block)
 {
     if (block->memory && !block->captured && runtime_cuda_usable() && stream_is_busy(block->stream))
         return false;
@@ -43,7 +43,7 @@ give_back(struct device_block *block)
 
 /* Takes one holder away; true for the last one. */
 static bool
-leave(struct device_block *block)
+leave(struct device_buffer *block)
 {
     if (atomic_fetch_sub_explicit(&block->holders, 1, memory_order_acq_rel) > 1)
         return false;
@@ -55,26 +55,26 @@ leave(struct device_block *block)
 static bool
 settle(struct device_drop *drop)
 {
-    struct device_block *const block = drop->block;
+    struct device_buffer *const block = drop->block;
     if ((void *)drop == (void *)block)
         return give_back(block);
     if (block->memory && !stream_join_if_free(block->device, drop->stream, block->stream))
         return false;
     free(drop);
-    device_block_drop(block);
+    device_buffer_drop(block);
     return true;
 }
 
 bool
-device_blocks_wait(void)
+device_buffers_wait(void)
 {
     return atomic_load_explicit(&waiting, memory_order_relaxed) != NULL;
 }
 
 void
-device_blocks_settle(void)
+device_buffers_settle(void)
 {
-    if (!device_blocks_wait() || !runtime_cuda_usable())
+    if (!device_buffers_wait() || !runtime_cuda_usable())
         return;
     for (struct device_drop *drop = atomic_exchange(&waiting, NULL), *next; drop; drop = next) {
         next = drop->next;
@@ -89,7 +89,7 @@ device_blocks_settle(void)
 enum { KEPT_BLOCKS = 16, KEPT_BYTES = 64 << 10 };
 static struct {
     atomic_flag busy; /* nobody waits for it: who finds it set goes to the pool */
-    struct device_block *block[KEPT_BLOCKS];
+    struct device_buffer *block[KEPT_BLOCKS];
 } kept = {.busy = ATOMIC_FLAG_INIT};
 
 static bool
@@ -105,10 +105,10 @@ kept_close(void)
     atomic_flag_clear_explicit(&kept.busy, memory_order_release);
 }
 
-struct device_block *
-device_block_reuse(int device, void *stream, size_t bytes)
+struct device_buffer *
+device_buffer_reuse(int device, void *stream, size_t bytes)
 {
-    struct device_block *found = NULL;
+    struct device_buffer *found = NULL;
     if (!kept_open(stream, bytes))
         return NULL;
     for (int i = 0; i < KEPT_BLOCKS && !found; i++)
@@ -126,7 +126,7 @@ device_block_reuse(int device, void *stream, size_t bytes)
 
 /* Takes a block that nobody holds; false where there is no place for it. */
 static bool
-keep(struct device_block *block)
+keep(struct device_buffer *block)
 {
     bool taken = false;
     if (!kept_open(block->stream, block->bytes))
@@ -141,13 +141,13 @@ keep(struct device_block *block)
 }
 
 void
-device_blocks_release(void)
+device_buffers_release(void)
 {
-    device_blocks_settle();
+    device_buffers_settle();
     for (int i = 0; i < KEPT_BLOCKS; i++) {
         if (!kept_open(NULL, 1))
             return;
-        struct device_block *block = kept.block[i];
+        struct device_buffer *block = kept.block[i];
         kept.block[i] = NULL;
         kept_close();
         if (!block)
@@ -165,15 +165,15 @@ captures_now(void *stream)
     return stream_captures(stream, &captures, &ignored) == 0 && captures;
 }
 
-struct device_block *
-device_block_make(int device, void *stream, size_t bytes, struct status *status)
+struct device_buffer *
+device_buffer_make(int device, void *stream, size_t bytes, struct status *status)
 {
-    struct device_block *block = malloc(sizeof *block);
+    struct device_buffer *block = malloc(sizeof *block);
     if (!block) {
         status_set(status, STATUS_MEMORY, "there is no memory for an array's %zu bytes", sizeof *block);
         return NULL;
     }
-    device_blocks_settle();
+    device_buffers_settle();
     block->drop = (struct device_drop){.block = block, .stream = stream};
     block->bytes = bytes;
     block->stream = stream;
@@ -187,19 +187,19 @@ device_block_make(int device, void *stream, size_t bytes, struct status *status)
 }
 
 void *
-device_block_memory(const struct device_block *block)
+device_buffer_memory(const struct device_buffer *block)
 {
     return block->memory;
 }
 
 void
-device_block_hold(struct device_block *block)
+device_buffer_hold(struct device_buffer *block)
 {
     atomic_fetch_add_explicit(&block->holders, 1, memory_order_relaxed);
 }
 
 bool
-device_block_drop_at_once(struct device_block *block)
+device_buffer_drop_at_once(struct device_buffer *block)
 {
     if (!block)
         return true;
@@ -214,14 +214,14 @@ device_block_drop_at_once(struct device_block *block)
 }
 
 void
-device_block_drop(struct device_block *block)
+device_buffer_drop(struct device_buffer *block)
 {
     if (block && leave(block) && !give_back(block))
         put_off(&block->drop);
 }
 
 void
-device_block_drop_after(struct device_drop *drop)
+device_buffer_drop_after(struct device_drop *drop)
 {
     if (!runtime_cuda_usable() || !settle(drop))
         put_off(drop);
@@ -229,7 +229,7 @@ device_block_drop_after(struct device_drop *drop)
 
 /* Takes one holder away where there are others. */
 static bool
-leave_to_others(struct device_block *block)
+leave_to_others(struct device_buffer *block)
 {
     size_t holders = atomic_load_explicit(&block->holders, memory_order_relaxed);
     while (holders > 1)
@@ -240,11 +240,11 @@ leave_to_others(struct device_block *block)
 }
 
 bool
-device_block_drop_later(struct device_drop *drop)
+device_buffer_drop_later(struct device_drop *drop)
 {
-    struct device_block *const block = drop->block;
+    struct device_buffer *const block = drop->block;
     const bool ordered = !block->memory || drop->stream == block->stream;
-    if (ordered && (leave_to_others(block) || device_block_drop_at_once(block))) {
+    if (ordered && (leave_to_others(block) || device_buffer_drop_at_once(block))) {
         free(drop);
         return true;
     }

@@ -188,7 +188,7 @@ kernels_find(struct device_state *state, int device, struct status *status)
     if (error != cudaSuccess)
         return device_status(status, error, "cudaDeviceGetAttribute");
     state->programmatic = major >= 9;
-    return recipes_find(&state->recipes, device, status);
+    return launch_configs_find(&state->launch_configs, device, status);
 }
 
 int
@@ -381,26 +381,26 @@ device_pools_trim(void)
 }
 
 int
-device_recipes(int device, struct device_recipes *recipes, struct status *status)
+device_launch_configs(int device, struct device_launch_configs *launch_configs, struct status *status)
 {
     struct device_scope scope;
     if (device_enter(&scope, device, status) < 0)
         return -1;
-    recipes->used = scope.state->recipes;
+    launch_configs->used = scope.state->launch_configs;
     device_leave(&scope);
-    if (recipes_of_build(&recipes->shipped, device, status) < 0)
+    if (launch_configs_of_build(&launch_configs->shipped, device, status) < 0)
         return -1;
-    return recipes_key(device, recipes->key, status);
+    return launch_configs_key(device, launch_configs->key, status);
 }
 
 int
-recipe_choose_on_current_device(struct add_call *call)
+launch_config_choose_on_current_device(struct add_call *call)
 {
     struct device_scope scope;
     struct status status = {0};
     if (device_enter(&scope, -1, &status) < 0)
         return status.cuda ? status.cuda : cudaErrorUnknown;
-    recipe_choose(&scope.state->recipes, call);
+    launch_config_choose(&scope.state->launch_configs, call);
     device_leave(&scope);
     return cudaSuccess;
 }

@@ -59,13 +59,13 @@ int device_make_current(int device, int *previous, struct status *status);
 void device_make_current_again(int previous, int device);
 
 /* What an addition on a device goes by, and what `vecadd tune` writes its file for. */
-struct device_recipes {
+struct device_launch_configs {
     char key[TUNED_KEY]; /* "GPU-<UUID> driver 13000" */
-    struct recipes shipped, used;
+    struct launch_configs shipped, used;
 };
 
 /* Starts the device. */
-int device_recipes(int device, struct device_recipes *recipes, struct status *status);
+int device_launch_configs(int device, struct device_launch_configs *launch_configs, struct status *status);
 
 /* Checks that [pointer, pointer + bytes) lies in memory that the driver knows and that a kernel may use, stepping over
  * adjacent allocations (caching allocators map segments side by side), and gives its device. `what` names it in the

@@ -15,7 +15,7 @@ struct graph;
 int graph_of_plan(struct graph **graph, const struct plan *plan, struct status *status);
 int graph_of_batch(struct graph **graph, const struct device_batch *batch, struct status *status);
 
-/* Queues it as device_add or device_add_many does, behind its own earlier runs; from any thread: where another one
+/* Queues it as device_add or device_add_batch does, behind its own earlier runs; from any thread: where another one
  * launches the graph at the moment, the kernels are launched. Waits while the stream's queue is full. A graph is no
  * part of a capture: where the stream captures, the kernels are launched, ordered with those of the operands' other
  * streams that capture too. Returns 0, or -1 with *status set. */

@@ -28,7 +28,7 @@
  * 30, on the same stream and on another one. Up to 2^20, 128 and 256 threads are alike and 512 up to 3 % behind; 32-bit
  * indices, two and four vectors a thread, loads through the read-only cache and no code for a tail at all gain nothing
  * there, nor does a launch that is not programmatic. */
-static const struct recipe hopper[] = {
+static const struct launch_config hopper[] = {
     {0, 256, LOADS_PLAIN, 0},
     {128 * MIB, 1024, LOADS_PLAIN, 0},
     {256 * MIB, 1024, LOADS_EVICT_LAST, 30},
@@ -38,7 +38,7 @@ static const struct recipe hopper[] = {
 
 /* Inherited, measured nowhere: what is never far behind on 9.0, with blocks that fill a multiprocessor of 1024, of 1536
  * and of 2048 threads alike. */
-static const struct recipe inherited[] = {
+static const struct launch_config inherited[] = {
     {0, 256, LOADS_PLAIN, 0},
 };
 
@@ -46,26 +46,26 @@ static const struct recipe inherited[] = {
 
 static const struct {
     int capability; /* 0: any other */
-    const struct recipe *row;
+    const struct launch_config *row;
     int count;
 } tables[] = {
     {90, ROWS(hopper)},
     {0, ROWS(inherited)},
 };
 
-struct recipes
-recipes_shipped(int capability, size_t l2)
+struct launch_configs
+launch_configs_shipped(int capability, size_t l2)
 {
     int i = 0;
     while (tables[i].capability != 0 && tables[i].capability != capability)
         i++;
-    struct recipes recipes = {
+    struct launch_configs launch_configs = {
         .count = tables[i].count,
-        .source = tables[i].capability != 0 ? RECIPES_MEASURED : RECIPES_INHERITED,
+        .source = tables[i].capability != 0 ? LAUNCH_CONFIGS_MEASURED : LAUNCH_CONFIGS_INHERITED,
         .l2 = l2,
     };
-    memcpy(recipes.row, tables[i].row, (size_t)tables[i].count * sizeof *recipes.row);
-    return recipes;
+    memcpy(launch_configs.row, tables[i].row, (size_t)tables[i].count * sizeof *launch_configs.row);
+    return launch_configs;
 }
 
 /* Whole, from 0 to `most`. */
@@ -79,37 +79,38 @@ is_count(double number, double most)
 static bool
 take_row(void *context, const char *name, const double *number, int count)
 {
-    struct recipes *recipes = context;
-    if (strcmp(name, "recipe") != 0 || count != 4 || recipes->count == RECIPES_MOST)
+    struct launch_configs *launch_configs = context;
+    if (strcmp(name, "recipe") != 0 || count != 4 || launch_configs->count == LAUNCH_CONFIGS_MAX)
         return false;
     if (!is_count(number[0], 0x1p53) || !is_count(number[1], 1024) || !is_count(number[2], LOADS_EVICT_LAST) ||
         !is_count(number[3], 60))
         return false;
-    const struct recipe row = {(size_t)number[0], (unsigned)number[1], (enum add_loads)number[2], (unsigned)number[3]};
-    const bool first = recipes->count == 0;
+    const struct launch_config row = {(size_t)number[0], (unsigned)number[1], (enum add_loads)number[2],
+                                      (unsigned)number[3]};
+    const bool first = launch_configs->count == 0;
     if (row.block == 0 || row.block % 32 != 0 || (first && row.min_bytes != 0) ||
-        (!first && row.min_bytes <= recipes->row[recipes->count - 1].min_bytes))
+        (!first && row.min_bytes <= launch_configs->row[launch_configs->count - 1].min_bytes))
         return false;
-    recipes->row[recipes->count++] = row;
+    launch_configs->row[launch_configs->count++] = row;
     return true;
 }
 
 void
-recipes_read_tuned(struct recipes *recipes, const char *key)
+launch_configs_read_tuned(struct launch_configs *launch_configs, const char *key)
 {
-    struct recipes tuned = {.source = RECIPES_TUNED, .l2 = recipes->l2};
+    struct launch_configs tuned = {.source = LAUNCH_CONFIGS_TUNED, .l2 = launch_configs->l2};
     if (tuned_file_read("recipes", key, take_row, &tuned) && tuned.count > 0)
-        *recipes = tuned;
+        *launch_configs = tuned;
 }
 
 void
-recipe_choose(const struct recipes *recipes, struct add_call *call)
+launch_config_choose(const struct launch_configs *launch_configs, struct add_call *call)
 {
-    const size_t bytes = 3 * call->n * lane_size[call->lane];
-    const struct recipe *row = recipes->row + recipes->count - 1;
-    while (row > recipes->row && bytes < row->min_bytes)
+    const size_t bytes = 3 * call->n * component_size[call->component];
+    const struct launch_config *row = launch_configs->row + launch_configs->count - 1;
+    while (row > launch_configs->row && bytes < row->min_bytes)
         row--;
     call->block = row->block;
     call->loads = row->loads;
-    call->demoted = recipes->l2 / 60 * row->demoted;
+    call->demoted = launch_configs->l2 / 60 * row->demoted;
 }

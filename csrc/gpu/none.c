@@ -95,7 +95,7 @@ device_check_pointer_near(const void *pointer, size_t bytes, const char *what, s
 }
 
 int
-device_recipes(int device, struct device_recipes *recipes, struct status *status)
+device_launch_configs(int device, struct device_launch_configs *launch_configs, struct status *status)
 {
     return status_no_cuda(status);
 }
@@ -107,7 +107,7 @@ device_add(const struct plan *plan, struct status *status)
 }
 
 int
-device_add_many(const struct device_batch *batch, struct status *status)
+device_add_batch(const struct device_batch *batch, struct status *status)
 {
     return status_no_cuda(status);
 }
@@ -262,64 +262,64 @@ graph_close(struct graph *graph)
 {
 }
 
-struct device_block *
-device_block_make(int device, void *stream, size_t bytes, struct status *status)
+struct device_buffer *
+device_buffer_make(int device, void *stream, size_t bytes, struct status *status)
 {
     status_no_cuda(status);
     return NULL;
 }
 
-struct device_block *
-device_block_reuse(int device, void *stream, size_t bytes)
+struct device_buffer *
+device_buffer_reuse(int device, void *stream, size_t bytes)
 {
     return NULL;
 }
 
 void *
-device_block_memory(const struct device_block *block)
+device_buffer_memory(const struct device_buffer *block)
 {
     return NULL;
 }
 
 void
-device_block_hold(struct device_block *block)
+device_buffer_hold(struct device_buffer *block)
 {
 }
 
 void
-device_block_drop(struct device_block *block)
+device_buffer_drop(struct device_buffer *block)
 {
 }
 
 bool
-device_block_drop_at_once(struct device_block *block)
+device_buffer_drop_at_once(struct device_buffer *block)
 {
     return true;
 }
 
 void
-device_blocks_release(void)
+device_buffers_release(void)
 {
 }
 
 void
-device_block_drop_after(struct device_drop *drop)
+device_buffer_drop_after(struct device_drop *drop)
 {
 }
 
 bool
-device_block_drop_later(struct device_drop *drop)
+device_buffer_drop_later(struct device_drop *drop)
 {
     return true;
 }
 
 bool
-device_blocks_wait(void)
+device_buffers_wait(void)
 {
     return false;
 }
 
 void
-device_blocks_settle(void)
+device_buffers_settle(void)
 {
 }

@@ -20,7 +20,7 @@ graph_capture_add(cudaGraphExec_t *graph, const struct add_call *call, struct st
 static bool
 is_one_kernel(const struct plan *plan)
 {
-    const size_t bytes = plan->n * lane_size[plan->lane];
+    const size_t bytes = plan->n * component_size[plan->component];
     return plan->n > 0 && !plan->strided && !overlaps_in_part(plan->a, plan->c, bytes) &&
            !overlaps_in_part(plan->b, plan->c, bytes);
 }
@@ -31,8 +31,8 @@ capture(cudaGraphExec_t *graph, const struct device_scope *scope, const void *wo
     const struct plan *plan = work;
     if (!is_one_kernel(plan))
         return 0;
-    struct add_call call = {.lane = plan->lane, .a = plan->a, .b = plan->b, .c = plan->c, .n = plan->n};
-    recipe_choose(&scope->state->recipes, &call);
+    struct add_call call = {.component = plan->component, .a = plan->a, .b = plan->b, .c = plan->c, .n = plan->n};
+    launch_config_choose(&scope->state->launch_configs, &call);
     return graph_capture_add(graph, &call, status);
 }
 

@@ -14,21 +14,22 @@
 static int
 queue_run(const struct device_scope *scope, const struct plan *plan, void *c, bool *queued, struct status *status)
 {
-    struct add_call call = {.lane = plan->lane,
+    struct add_call call = {.component = plan->component,
                             .a = plan->a,
                             .b = plan->b,
                             .c = c,
                             .n = plan->n,
                             .stream = plan->stream,
                             .programmatic = scope->state->programmatic};
-    recipe_choose(&scope->state->recipes, &call);
+    launch_config_choose(&scope->state->launch_configs, &call);
     cudaError_t error = add_launch(&call);
     if (error != cudaSuccess)
         return device_status(status, error, call.programmatic ? "cudaLaunchKernelExC" : "cudaLaunchKernel");
     *queued = true;
     if (c == plan->c)
         return 0;
-    error = cudaMemcpyAsync(plan->c, c, plan->n * lane_size[plan->lane], cudaMemcpyDeviceToDevice, plan->stream);
+    error =
+        cudaMemcpyAsync(plan->c, c, plan->n * component_size[plan->component], cudaMemcpyDeviceToDevice, plan->stream);
     return error == cudaSuccess ? 0 : device_status(status, error, "cudaMemcpyAsync");
 }
 
@@ -59,7 +60,7 @@ queue_joined(const struct device_scope *scope, const struct plan *plan, void *te
     if (stream_any_captures(plan->stream, plan->join, (size_t)plan->joins, &in_capture, status) < 0)
         return -1;
     for (int i = 0; i < plan->joins; i++)
-        if (stream_come_after(scope->device, plan->stream, plan->join[i], in_capture, status) < 0)
+        if (stream_wait_for(scope->device, plan->stream, plan->join[i], in_capture, status) < 0)
             return -1;
     int failed;
     if (graph)
@@ -71,7 +72,7 @@ queue_joined(const struct device_scope *scope, const struct plan *plan, void *te
     if (failed)
         return -1;
     for (int i = 0; i < plan->joins; i++)
-        if (stream_come_before(scope->device, plan->stream, plan->join[i], in_capture, status) < 0)
+        if (stream_release_to(scope->device, plan->stream, plan->join[i], in_capture, status) < 0)
             return -1;
     return 0;
 }
@@ -100,7 +101,7 @@ temporary_bytes(const struct plan *plan)
 {
     if (plan->strided)
         return strided_temporary(plan);
-    const size_t bytes = plan->n * lane_size[plan->lane];
+    const size_t bytes = plan->n * component_size[plan->component];
     return overlaps_in_part(plan->a, plan->c, bytes) || overlaps_in_part(plan->b, plan->c, bytes) ? bytes : 0;
 }
 

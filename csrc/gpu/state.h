@@ -22,7 +22,7 @@ struct device_state {
     cudaMemPool_t pool;                       /* ours alone: another library's trims and thresholds do not reach it */
     _Atomic(cudaEvent_t) spare[SPARE_EVENTS]; /* events.c; NULL where there is none */
     _Atomic(cudaStream_t) home;               /* stream_home's; NULL until it is needed */
-    struct recipes recipes;
+    struct launch_configs launch_configs;
     bool programmatic; /* whether kernels may be launched to begin before the one ahead has ended: from 9.0 on */
 };
 

@@ -177,13 +177,13 @@ join_in(int device, void *before, void *after, void *other, bool in_capture, str
 }
 
 int
-stream_come_after(int device, void *stream, void *other, bool in_capture, struct status *status)
+stream_wait_for(int device, void *stream, void *other, bool in_capture, struct status *status)
 {
     return join_in(device, other, stream, other, in_capture, status);
 }
 
 int
-stream_come_before(int device, void *stream, void *other, bool in_capture, struct status *status)
+stream_release_to(int device, void *stream, void *other, bool in_capture, struct status *status)
 {
     return join_in(device, stream, other, other, in_capture, status);
 }

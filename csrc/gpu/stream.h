@@ -44,8 +44,8 @@ int stream_any_captures(void *stream, void *const *others, size_t count, bool *c
 /* Has an addition on `stream` come after what an operand's stream `other` holds; or has that wait for the addition. In
  * a capture a stream that is not part of it is passed over: to wait for it would end the capture, and arrays are to be
  * ready for one. */
-int stream_come_after(int device, void *stream, void *other, bool in_capture, struct status *status);
-int stream_come_before(int device, void *stream, void *other, bool in_capture, struct status *status);
+int stream_wait_for(int device, void *stream, void *other, bool in_capture, struct status *status);
+int stream_release_to(int device, void *stream, void *other, bool in_capture, struct status *status);
 
 /* stream_join for destructors, which must not become part of a graph and cannot report an error. False where one of the
  * two cannot be used as long as a stream captures: the caller tries again later. A stream that is gone is passed over.

@@ -26,9 +26,9 @@ static void
 set_neutral(unsigned char *element, enum dtype dtype)
 {
     const struct dtype_row *row = &dtype_table[dtype];
-    memset(element, 0, MOST_ITEMSIZE);
-    for (size_t lane = 1; lane <= row->lanes && strchr("fcV", row->typestr[1]); lane++)
-        element[lane * lane_size[row->lane] - 1] = 0x80;
+    memset(element, 0, MAX_ITEMSIZE);
+    for (size_t component = 1; component <= row->components && strchr("fcV", row->typestr[1]); component++)
+        element[component * component_size[row->component] - 1] = 0x80;
 }
 
 /* out = temporary, by the same kernel. */

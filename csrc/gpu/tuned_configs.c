@@ -1,4 +1,4 @@
-/* Which recipes a device has: those that were tuned on it, else the build's. */
+/* Which launch configs a device has: those that were tuned on it, else the build's. */
 #include <cuda_runtime_api.h>
 #include <stdio.h>
 
@@ -8,7 +8,7 @@
 
 /* As nvidia-smi writes it. The driver is a part of it: another one may schedule blocks in another way. */
 int
-recipes_key(int device, char key[TUNED_KEY], struct status *status)
+launch_configs_key(int device, char key[TUNED_KEY], struct status *status)
 {
     struct cudaDeviceProp properties;
     const cudaError_t error = cudaGetDeviceProperties(&properties, device);
@@ -26,7 +26,7 @@ recipes_key(int device, char key[TUNED_KEY], struct status *status)
 }
 
 int
-recipes_of_build(struct recipes *recipes, int device, struct status *status)
+launch_configs_of_build(struct launch_configs *launch_configs, int device, struct status *status)
 {
     int major = 0, minor = 0, l2 = 0;
     cudaError_t error = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
@@ -36,16 +36,16 @@ recipes_of_build(struct recipes *recipes, int device, struct status *status)
         error = cudaDeviceGetAttribute(&l2, cudaDevAttrL2CacheSize, device);
     if (error != cudaSuccess)
         return device_status(status, error, "cudaDeviceGetAttribute");
-    *recipes = recipes_shipped(10 * major + minor, (size_t)l2);
+    *launch_configs = launch_configs_shipped(10 * major + minor, (size_t)l2);
     return 0;
 }
 
 int
-recipes_find(struct recipes *recipes, int device, struct status *status)
+launch_configs_find(struct launch_configs *launch_configs, int device, struct status *status)
 {
     char key[TUNED_KEY];
-    if (recipes_of_build(recipes, device, status) < 0 || recipes_key(device, key, status) < 0)
+    if (launch_configs_of_build(launch_configs, device, status) < 0 || launch_configs_key(device, key, status) < 0)
         return -1;
-    recipes_read_tuned(recipes, key);
+    launch_configs_read_tuned(launch_configs, key);
     return 0;
 }

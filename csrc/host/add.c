@@ -70,9 +70,9 @@ smaller(size_t x, size_t y)
 }
 
 static struct host_schedule
-cut(enum lane lane, size_t n, int threads, size_t largest)
+cut(enum component component, size_t n, int threads, size_t largest)
 {
-    const size_t size = lane_size[lane], wish = n * size / (size_t)(threads * BLOCKS_A_THREAD);
+    const size_t size = component_size[component], wish = n * size / (size_t)(threads * BLOCKS_A_THREAD);
     size_t block = BLOCK_MIN;
     while (block < largest && block < wish)
         block *= 2;
@@ -80,27 +80,27 @@ cut(enum lane lane, size_t n, int threads, size_t largest)
 }
 
 struct host_schedule
-host_schedule_with(enum lane lane, size_t n, int threads, bool streaming)
+host_schedule_with(enum component component, size_t n, int threads, bool streaming)
 {
     const struct host_thresholds *from = host_thresholds();
-    struct host_schedule schedule = cut(lane, n, threads, from->block);
+    struct host_schedule schedule = cut(component, n, threads, from->block);
     schedule.wakes = true;
-    schedule.narrow = n * lane_size[lane] >= from->narrow;
+    schedule.narrow = n * component_size[component] >= from->narrow;
     schedule.streaming = schedule.streaming_alone = streaming;
     return schedule;
 }
 
 struct host_schedule
-host_schedule_for(enum lane lane, size_t n, bool in_place)
+host_schedule_for(enum component component, size_t n, bool in_place)
 {
-    return host_schedule_moving(lane, n, in_place, 3 * n * lane_size[lane]);
+    return host_schedule_moving(component, n, in_place, 3 * n * component_size[component]);
 }
 
 struct host_schedule
-host_schedule_moving(enum lane lane, size_t n, bool in_place, size_t moved)
+host_schedule_moving(enum component component, size_t n, bool in_place, size_t moved)
 {
     const struct host_thresholds *from = host_thresholds();
-    const size_t bytes = n * lane_size[lane], blocks = bytes / BLOCK_MIN;
+    const size_t bytes = n * component_size[component], blocks = bytes / BLOCK_MIN;
     const size_t most = smaller(larger(bytes / from->share, 2), blocks); /* two, where threads pay at all */
     const bool streaming = !in_place && moved / 3 >= from->stream_together;
     int threads = 1;
@@ -110,7 +110,7 @@ host_schedule_moving(enum lane lane, size_t n, bool in_place, size_t moved)
         threads = (int)from->threads_streaming;
     if ((size_t)threads > most && threads > 1)
         threads = most > 1 ? (int)most : 1;
-    struct host_schedule schedule = cut(lane, n, threads, from->block);
+    struct host_schedule schedule = cut(component, n, threads, from->block);
     schedule.wakes = bytes >= from->threads_asleep;
     schedule.narrow = bytes >= from->narrow;
     schedule.streaming_alone = !in_place && moved / 3 >= from->stream_alone;
@@ -120,26 +120,26 @@ host_schedule_moving(enum lane lane, size_t n, bool in_place, size_t moved)
 
 /* float16 and bfloat16 are bound by their conversions, which longer vectors do faster: 1.6 to 1.9 times in an L2. */
 static bool
-converted(enum lane lane)
+converted(enum component component)
 {
-    return lane == LANE_F16 || lane == LANE_BF16;
+    return component == COMPONENT_F16 || component == COMPONENT_BF16;
 }
 
 host_add_function *
-host_loop(const struct host_simd *simd, const struct host_schedule *schedule, enum lane lane, bool streaming)
+host_loop(const struct host_simd *simd, const struct host_schedule *schedule, enum component component, bool streaming)
 {
-    if (schedule->narrow && simd->narrower && !converted(lane))
+    if (schedule->narrow && simd->narrower && !converted(component))
         simd = simd->narrower;
-    return streaming ? simd->stream[lane] : simd->add[lane];
+    return streaming ? simd->stream[component] : simd->add[component];
 }
 
 struct host_job {
     host_add_function *add, *alone;
     const char *a, *b;
     char *c;
-    size_t size; /* bytes a lane */
-    size_t n;    /* lanes */
-    size_t skip; /* lanes of the block grid before the first of c */
+    size_t size; /* bytes a component */
+    size_t n;    /* components */
+    size_t skip; /* components of the block grid before the first of c */
 };
 
 static void
@@ -174,19 +174,19 @@ add_alone(host_add_function *add, bool floating, const void *a, const void *b, v
 }
 
 unsigned
-host_add(const struct host_simd *simd, const struct host_schedule *schedule, enum lane lane, const void *a,
+host_add(const struct host_simd *simd, const struct host_schedule *schedule, enum component component, const void *a,
          const void *b, void *c, size_t n)
 {
-    host_add_function *alone = host_loop(simd, schedule, lane, schedule->streaming_alone);
+    host_add_function *alone = host_loop(simd, schedule, component, schedule->streaming_alone);
     if (n == 0)
         return 0;
     if (schedule->threads <= 1)
-        return add_alone(alone, lane >= LANE_F16, a, b, c, n);
+        return add_alone(alone, component >= COMPONENT_F16, a, b, c, n);
 
     /* Blocks begin where c's address is a multiple of their size: no cache line is written by two threads, and a fresh
      * huge page is touched first by one. */
-    const size_t size = lane_size[lane], skip = (uintptr_t)c % (schedule->block * size) / size;
-    struct host_job job = {.add = host_loop(simd, schedule, lane, schedule->streaming),
+    const size_t size = component_size[component], skip = (uintptr_t)c % (schedule->block * size) / size;
+    struct host_job job = {.add = host_loop(simd, schedule, component, schedule->streaming),
                            .alone = alone,
                            .a = a,
                            .b = b,

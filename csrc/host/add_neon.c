@@ -104,13 +104,13 @@ vec_add_f64(vec a, vec b)
 static void
 add_f16_to_nearest(const void *a, const void *b, void *c, size_t n)
 {
-    (fpenv_rounds_to_nearest(fpenv_get()) ? add_f16 : host_simd_c.add[LANE_F16])(a, b, c, n);
+    (fpenv_rounds_to_nearest(fpenv_get()) ? add_f16 : host_simd_c.add[COMPONENT_F16])(a, b, c, n);
 }
 
 static void
 stream_f16_to_nearest(const void *a, const void *b, void *c, size_t n)
 {
-    (fpenv_rounds_to_nearest(fpenv_get()) ? stream_f16 : host_simd_c.stream[LANE_F16])(a, b, c, n);
+    (fpenv_rounds_to_nearest(fpenv_get()) ? stream_f16 : host_simd_c.stream[COMPONENT_F16])(a, b, c, n);
 }
 
 static bool

@@ -63,14 +63,14 @@ vec_add_i64(vec a, vec b)
     return (vec)((vec_u64)a + (vec_u64)b);
 }
 
-/* Comparisons of vectors are all ones or all zeros in each lane. */
+/* Comparisons of vectors are all ones or all zeros in each component. */
 static inline vec_u32
 select(vec_i32 condition, vec_u32 yes, vec_u32 no)
 {
     return ((vec_u32)condition & yes) | (~(vec_u32)condition & no);
 }
 
-/* float16 bits, one a lane, as float32. A signalling NaN stays one, so that the addition raises invalid. */
+/* float16 bits, one a component, as float32. A signalling NaN stays one, so that the addition raises invalid. */
 static inline vec_f32
 float_from_f16(vec_u32 half)
 {

@@ -3,7 +3,7 @@
 #include "host/batch.h"
 #include "host/threads.h"
 
-/* What the threads share out: the bytes of all sums, one after the other, in units that no lane lies across. */
+/* What the threads share out: the bytes of all sums, one after the other, in units that no component lies across. */
 enum { UNIT = 16 };
 
 struct batch_job {
@@ -17,7 +17,7 @@ struct batch_job {
 static size_t
 units_of(const struct batch_add *add)
 {
-    return (add->n * lane_size[add->lane] + UNIT - 1) / UNIT;
+    return (add->n * component_size[add->component] + UNIT - 1) / UNIT;
 }
 
 /* The addition that the unit is of; it has units. */
@@ -39,9 +39,9 @@ find_add(const struct batch_job *job, size_t unit)
 static void
 add_piece(const struct batch_job *job, const struct batch_add *add, size_t begin, size_t end)
 {
-    const size_t size = lane_size[add->lane], from = begin * UNIT, to = end * UNIT, bytes = add->n * size;
+    const size_t size = component_size[add->component], from = begin * UNIT, to = end * UNIT, bytes = add->n * size;
     const bool streaming = job->schedule->streaming && add->c != add->a && add->c != add->b;
-    host_add_function *function = host_loop(job->simd, job->schedule, add->lane, streaming);
+    host_add_function *function = host_loop(job->simd, job->schedule, add->component, streaming);
     function((const char *)add->a + from, (const char *)add->b + from, (char *)add->c + from,
              ((to < bytes ? to : bytes) - from) / size);
 }
@@ -60,14 +60,14 @@ add_units(void *context, size_t begin, size_t end, int worker)
 }
 
 struct host_schedule
-host_add_many_schedule(size_t bytes)
+host_add_batch_schedule(size_t bytes)
 {
-    return host_schedule_for(LANE_I8, bytes, false);
+    return host_schedule_for(COMPONENT_I8, bytes, false);
 }
 
 int
-host_add_many(const struct host_simd *simd, const struct host_schedule *schedule, const struct batch_add *adds,
-              size_t count, unsigned *flags, struct status *status)
+host_add_batch(const struct host_simd *simd, const struct host_schedule *schedule, const struct batch_add *adds,
+               size_t count, unsigned *flags, struct status *status)
 {
     *flags = 0;
     size_t *first = malloc((count + 1) * sizeof *first);

@@ -9,11 +9,11 @@
 #include "host/add.h"
 
 /* How additions of so many bytes of sums together are run on the host. */
-struct host_schedule host_add_many_schedule(size_t bytes);
+struct host_schedule host_add_batch_schedule(size_t bytes);
 
 /* Adds in host memory; *flags gets the floating-point flags that any of them raised (fpenv.h). Returns 0, or -1 where
  * there is no memory for a number each. */
-int host_add_many(const struct host_simd *simd, const struct host_schedule *schedule, const struct batch_add *adds,
-                  size_t count, unsigned *flags, struct status *status);
+int host_add_batch(const struct host_simd *simd, const struct host_schedule *schedule, const struct batch_add *adds,
+                   size_t count, unsigned *flags, struct status *status);
 
 #endif

@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 /* Smaller blocks are the C library's business: it keeps what is dropped too. */
-enum { OUTPUT_POOL_LEAST = 1 << 20 };
+enum { OUTPUT_POOL_MIN = 1 << 20 };
 
 /* A block of at least `bytes`, aligned to a cache line, whose content is anything; NULL where there is no memory, after
  * everything that the pool keeps has been given back. Owned by the caller. */

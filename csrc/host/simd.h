@@ -1,9 +1,9 @@
 /* The loops that all instruction sets share. A level file (host_avx512.c, ...) defines
  *
- *     vec                       a register full of lanes of any type
+ *     vec                       a register full of components of any type
  *     vec_load, vec_store       from and to any address
  *     vec_stream, vec_fence     a non-temporal store to a multiple of sizeof(vec), and what makes it visible
- *     vec_add_bool ... _f64     one addition per lane, NumPy's values and floating-point flags
+ *     vec_add_bool ... _f64     one addition per component, NumPy's values and floating-point flags
  *
  * then includes this file and defines its struct host_simd with HOST_SIMD_FUNCTIONS. */
 #ifndef VECADD_HOST_SIMD_H
@@ -19,7 +19,7 @@
 typedef vec vec_add_function(vec a, vec b);
 typedef void vec_store_function(void *target, vec value);
 
-/* Less than one vector: the lanes beyond the end are zeros, which add up without raising a flag. */
+/* Less than one vector: the components beyond the end are zeros, which add up without raising a flag. */
 static inline void
 add_short(vec_add_function *add, const char *a, const char *b, char *c, size_t bytes)
 {
@@ -77,32 +77,32 @@ add_array(vec_add_function *add, vec_store_function *store, const void *a, const
         add_vectors(add, store, a, b, c, bytes);
 }
 
-#define DEFINE_LANE(LANE, lane)                                                                                        \
-    static void add_##lane(const void *a, const void *b, void *c, size_t n)                                            \
+#define DEFINE_LANE(LANE, component)                                                                                   \
+    static void add_##component(const void *a, const void *b, void *c, size_t n)                                       \
     {                                                                                                                  \
-        add_array(vec_add_##lane, vec_store, a, b, c, lane_size[LANE] * n);                                            \
+        add_array(vec_add_##component, vec_store, a, b, c, component_size[LANE] * n);                                  \
     }                                                                                                                  \
-    static void stream_##lane(const void *a, const void *b, void *c, size_t n)                                         \
+    static void stream_##component(const void *a, const void *b, void *c, size_t n)                                    \
     {                                                                                                                  \
-        add_array(vec_add_##lane, vec_stream, a, b, c, lane_size[LANE] * n);                                           \
+        add_array(vec_add_##component, vec_stream, a, b, c, component_size[LANE] * n);                                 \
         vec_fence();                                                                                                   \
     }
 
-DEFINE_LANE(LANE_BOOL, bool)
-DEFINE_LANE(LANE_I8, i8)
-DEFINE_LANE(LANE_I16, i16)
-DEFINE_LANE(LANE_I32, i32)
-DEFINE_LANE(LANE_I64, i64)
-DEFINE_LANE(LANE_F16, f16)
-DEFINE_LANE(LANE_BF16, bf16)
-DEFINE_LANE(LANE_F32, f32)
-DEFINE_LANE(LANE_F64, f64)
+DEFINE_LANE(COMPONENT_BOOL, bool)
+DEFINE_LANE(COMPONENT_I8, i8)
+DEFINE_LANE(COMPONENT_I16, i16)
+DEFINE_LANE(COMPONENT_I32, i32)
+DEFINE_LANE(COMPONENT_I64, i64)
+DEFINE_LANE(COMPONENT_F16, f16)
+DEFINE_LANE(COMPONENT_BF16, bf16)
+DEFINE_LANE(COMPONENT_F32, f32)
+DEFINE_LANE(COMPONENT_F64, f64)
 
 #define EACH_LANE(kind, f16)                                                                                           \
     {                                                                                                                  \
-        [LANE_BOOL] = kind##_bool, [LANE_I8] = kind##_i8, [LANE_I16] = kind##_i16, [LANE_I32] = kind##_i32,            \
-        [LANE_I64] = kind##_i64, [LANE_F16] = (f16), [LANE_BF16] = kind##_bf16, [LANE_F32] = kind##_f32,               \
-        [LANE_F64] = kind##_f64,                                                                                       \
+        [COMPONENT_BOOL] = kind##_bool, [COMPONENT_I8] = kind##_i8, [COMPONENT_I16] = kind##_i16,                      \
+        [COMPONENT_I32] = kind##_i32, [COMPONENT_I64] = kind##_i64, [COMPONENT_F16] = (f16),                           \
+        [COMPONENT_BF16] = kind##_bf16, [COMPONENT_F32] = kind##_f32, [COMPONENT_F64] = kind##_f64,                    \
     }
 #define HOST_SIMD_FUNCTIONS .add = EACH_LANE(add, add_f16), .stream = EACH_LANE(stream, stream_f16)
 

@@ -7,16 +7,17 @@
 
 #include "base/dtype.h"
 
-/* c[i] = a[i] + b[i] for n lanes. a, b, c are aligned to the lane; c may be a or b, but overlap neither in part. */
+/* c[i] = a[i] + b[i] for n components. a, b, c are aligned to the component; c may be a or b, but overlap neither in
+ * part. */
 typedef void host_add_function(const void *a, const void *b, void *c, size_t n);
 
-/* One instruction set. The tables are complete: every lane has both functions. */
+/* One instruction set. The tables are complete: every component has both functions. */
 struct host_simd {
-    const char *name;                      /* "avx512", "avx2", "neon", "c": the values of VECADD_SIMD */
-    bool (*supported)(void);               /* by this processor and operating system */
-    host_add_function *add[LANE_COUNT];    /* ordinary stores */
-    host_add_function *stream[LANE_COUNT]; /* non-temporal stores, fenced; the same as add where there are none */
-    const struct host_simd *narrower;      /* vectors of half the length, or NULL */
+    const char *name;                           /* "avx512", "avx2", "neon", "c": the values of VECADD_SIMD */
+    bool (*supported)(void);                    /* by this processor and operating system */
+    host_add_function *add[COMPONENT_COUNT];    /* ordinary stores */
+    host_add_function *stream[COMPONENT_COUNT]; /* non-temporal stores, fenced; the same as add where there are none */
+    const struct host_simd *narrower;           /* vectors of half the length, or NULL */
 };
 
 /* The levels, a file each; a build holds those of its processor. */

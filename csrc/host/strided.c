@@ -12,7 +12,7 @@
 
 enum {
     PIECE = 8 << 10, /* bytes of c at a time where an operand has a buffer: two buffers and c fit an L1 of 32 KiB */
-    ROW_LEAST = 32,  /* elements; two cores of an EPYC 7B13: 32 take 0.5 to 1.0 of NumPy's time, 16 up to 1.3 */
+    ROW_MIN = 32,    /* elements; two cores of an EPYC 7B13: 32 take 0.5 to 1.0 of NumPy's time, 16 up to 1.3 */
 };
 
 /* How a row of an operand reaches the adder. */
@@ -35,7 +35,7 @@ struct job {
     const struct strided *strided;
     const char *base[LAYOUT_OPERANDS]; /* where the walk begins */
     host_add_function *add, *alone;    /* of several threads, and of one where no other takes part */
-    size_t itemsize, lanes;
+    size_t itemsize, components;
 };
 
 static size_t
@@ -72,9 +72,9 @@ host_strided_plan(struct plan *plan, struct status *status)
     plan->simd = host_simd_chosen(status);
     if (!plan->simd)
         return -1;
-    const size_t lanes = layout_size(&add->layout) * dtype->lanes;
-    plan->schedule = host_schedule_moving(dtype->lane, lanes, false, bytes_moved(add));
-    plan->schedule.block /= dtype->lanes;
+    const size_t components = layout_size(&add->layout) * dtype->components;
+    plan->schedule = host_schedule_moving(dtype->component, components, false, bytes_moved(add));
+    plan->schedule.block /= dtype->components;
     /* A streaming store of part of a line costs the whole line twice. */
     if (row_length(&add->layout) * dtype->itemsize < PIECE)
         plan->schedule.streaming = plan->schedule.streaming_alone = false;
@@ -88,7 +88,7 @@ aligned(const struct strided *add, int operand, const void *base)
     uintptr_t all = (uintptr_t)base;
     for (int i = 0; i < add->layout.ndim; i++)
         all |= (uintptr_t)add->layout.stride[operand][i];
-    return all % lane_size[dtype_table[add->dtype[operand]].lane] == 0;
+    return all % component_size[dtype_table[add->dtype[operand]].component] == 0;
 }
 
 bool
@@ -96,8 +96,8 @@ host_strided_possible(const struct strided *add, const void *a, const void *b, c
 {
     const struct layout *layout = &add->layout;
     const void *const base[] = {add->is_scalar[0] ? NULL : a, add->is_scalar[1] ? NULL : b, c};
-    if (add->dtype[LAYOUT_SUM] != add->sum || row_length(layout) < ROW_LEAST ||
-        layout_sum_laps_itself(layout, dtype_table[add->sum].itemsize))
+    if (add->dtype[LAYOUT_SUM] != add->sum || row_length(layout) < ROW_MIN ||
+        layout_sum_has_internal_overlap(layout, dtype_table[add->sum].itemsize))
         return false;
     for (int i = 0; i < 3; i++) {
         const enum dtype dtype = add->dtype[i];
@@ -150,7 +150,7 @@ add_in_row(const struct job *job, host_add_function *add, struct row_operand ope
         const size_t m = n - done < most ? n - done : most;
         const void *x = bring(&operand[0], a + (ptrdiff_t)done * operand[0].stride, m, job->itemsize);
         const void *y = bring(&operand[1], b + (ptrdiff_t)done * operand[1].stride, m, job->itemsize);
-        add(x, y, c + done * job->itemsize, m * job->lanes);
+        add(x, y, c + done * job->itemsize, m * job->components);
         done += m;
     }
 }
@@ -242,10 +242,10 @@ host_strided_add(const struct plan *plan)
     struct job job = {.strided = add,
                       .base = {begin_of(add, 0, plan->a), begin_of(add, 1, plan->b),
                                (const char *)plan->c + add->layout.offset[LAYOUT_SUM]},
-                      .add = host_loop(plan->simd, schedule, dtype->lane, apart && schedule->streaming),
-                      .alone = host_loop(plan->simd, schedule, dtype->lane, apart && schedule->streaming_alone),
+                      .add = host_loop(plan->simd, schedule, dtype->component, apart && schedule->streaming),
+                      .alone = host_loop(plan->simd, schedule, dtype->component, apart && schedule->streaming_alone),
                       .itemsize = dtype->itemsize,
-                      .lanes = dtype->lanes};
+                      .components = dtype->components};
     if (schedule->wakes && schedule->threads > 1)
         return threads_run(schedule->threads, plan->n, schedule->block, add_block, &job);
     return threads_run_short(schedule->threads, plan->n, schedule->block, add_block, add_all, &job);

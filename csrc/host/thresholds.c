@@ -37,11 +37,11 @@ enum {
     THREADS_ASLEEP = 4 << 20,
     NARROW = 64 << 10,
     CACHED = 16 << 20, /* bytes of the three arrays that some cache holds */
-    L2_AT_LEAST = 1 << 20,
+    L2_AT_MIN = 1 << 20,
     SHARE = 64 << 10,  /* 256 KiB on Sapphire Rapids: 2, 3, 4, 8 and 16 take 0.60, 0.49, 0.47, 0.58 and 0.87 */
     BLOCK = 256 << 10, /* 16 threads: 64 KiB and 1 MiB give 6 and 3 % less, 16 KiB 8 % */
-    BLOCK_LEAST = 16 << 10,
-    BLOCK_MOST = 64 << 20,
+    BLOCK_MIN = 16 << 10,
+    BLOCK_MAX = 64 << 20,
 };
 
 enum { MODEL = 128 };
@@ -104,7 +104,7 @@ narrow_from(void)
 static struct host_thresholds
 shipped(void)
 {
-    const size_t l2 = larger(host_cache_bytes(2), L2_AT_LEAST);
+    const size_t l2 = larger(host_cache_bytes(2), L2_AT_MIN);
     return (struct host_thresholds){.threads_awake = THREADS_AWAKE,
                                     .threads_asleep = THREADS_ASLEEP,
                                     .stream_alone = larger(l2, CACHED) / 3,
@@ -143,7 +143,7 @@ take_row(void *context, const char *name, const double *number, int count)
 static bool
 makes_sense(const struct host_thresholds *found)
 {
-    return found->block >= BLOCK_LEAST && found->block <= BLOCK_MOST && (found->block & (found->block - 1)) == 0;
+    return found->block >= BLOCK_MIN && found->block <= BLOCK_MAX && (found->block & (found->block - 1)) == 0;
 }
 
 const struct host_thresholds *

@@ -41,7 +41,7 @@ static PyMethodDef methods[] = {
     PLAIN(output_pool_counts, METH_NOARGS),
     PLAIN(transfer_counts, METH_NOARGS),
     PLAIN(release, METH_NOARGS),
-    PLAIN(device_recipes, METH_VARARGS),
+    PLAIN(device_launch_configs, METH_VARARGS),
     PLAIN(tuned_path, METH_VARARGS),
     PLAIN(tuned_rows, METH_VARARGS),
 
@@ -62,8 +62,8 @@ static PyMethodDef methods[] = {
     WITH_KEYWORDS(allocation_limits, METH_VARARGS),
     WITH_KEYWORDS(mapped_limits, METH_VARARGS),
     WITH_KEYWORDS(managed_limits, METH_VARARGS),
-    WITH_KEYWORDS(crew_limits, METH_VARARGS),
-    WITH_KEYWORDS(bare_launches, METH_VARARGS),
+    WITH_KEYWORDS(thread_probe_limits, METH_VARARGS),
+    WITH_KEYWORDS(raw_launches, METH_VARARGS),
     WITH_KEYWORDS(call_stages, METH_VARARGS),
     {NULL, NULL, 0, NULL},
 };
@@ -140,7 +140,7 @@ module_exec(PyObject *module)
     if (numpy_api_import() < 0 || fill_state(module, state) < 0)
         return -1;
     runtime_start();
-    keep_start();
+    deferred_release_start();
     PyObject *dtypes = dtype_names();
     int failed = PyModule_AddObjectRef(module, "DTYPES", dtypes);
     Py_XDECREF(dtypes);

@@ -21,7 +21,7 @@ enum {
     GRAIN = 64 << 10,
     GRAINS_A_BLOCK = 4,  /* 256 KiB: the host's own block of streaming stores */
     GRAINS_A_CHUNK = 64, /* 4 MiB go over the link at 53.5 of 55 GB/s */
-    LEAST_CHUNK = 16,    /* grains; 1 MiB goes at 49 */
+    MIN_CHUNK = 16,      /* grains; 1 MiB goes at 49 */
     DEPTH = 2,           /* chunks in flight */
 };
 
@@ -33,8 +33,8 @@ struct hybrid {
     struct transfer *job;
     const struct device_scope *scope;
     host_add_function *add;
-    size_t grain; /* lanes */
-    size_t skip;  /* lanes of the grid of grains before the first of c, so that grains begin on whole pages of it */
+    size_t grain; /* components */
+    size_t skip; /* components of the grid of grains before the first of c, so that grains begin on whole pages of it */
     int threads;
     _Atomic uint64_t free; /* grains [front, back) are nobody's yet: front in the low half, back in the high one */
     atomic_size_t added;   /* grains that the processor has done with */
@@ -68,9 +68,9 @@ take(struct hybrid *hybrid, bool from_back, size_t most, size_t *begin)
     return count;
 }
 
-/* The lanes of the grains [begin, begin + count). */
+/* The components of the grains [begin, begin + count). */
 static size_t
-lanes_of(const struct hybrid *hybrid, size_t begin, size_t count, size_t *first)
+components_of(const struct hybrid *hybrid, size_t begin, size_t count, size_t *first)
 {
     const size_t n = hybrid->job->plan->n, from = begin * hybrid->grain, to = (begin + count) * hybrid->grain;
     *first = from > hybrid->skip ? from - hybrid->skip : 0;
@@ -87,8 +87,8 @@ add_some(struct hybrid *hybrid, size_t most)
     const size_t count = atomic_load(&hybrid->job->failed) ? 0 : take(hybrid, false, most, &begin);
     if (count == 0)
         return false;
-    const size_t lanes = lanes_of(hybrid, begin, count, &first), offset = first * hybrid->job->width;
-    hybrid->add((const char *)plan->a + offset, (const char *)plan->b + offset, (char *)plan->c + offset, lanes);
+    const size_t components = components_of(hybrid, begin, count, &first), offset = first * hybrid->job->width;
+    hybrid->add((const char *)plan->a + offset, (const char *)plan->b + offset, (char *)plan->c + offset, components);
     atomic_fetch_add(&hybrid->added, count);
     return true;
 }
@@ -105,7 +105,7 @@ gpu_share(const struct hybrid *hybrid, double each)
     if (added < 2 * GRAINS_A_BLOCK * (size_t)hybrid->threads) /* the threads are still waking */
         return 0;
     const double host_needs = (double)left * (now_seconds() - hybrid->begin) / (double)added;
-    for (size_t count = GRAINS_A_CHUNK; count >= LEAST_CHUNK; count /= 2)
+    for (size_t count = GRAINS_A_CHUNK; count >= MIN_CHUNK; count /= 2)
         if (count <= left && MARGIN * each * (double)count <= host_needs)
             return count;
     return 0;
@@ -170,9 +170,9 @@ feed_and_add(struct hybrid *hybrid)
             }
             size_t begin, first;
             if (is_free && (grains[at] = take(hybrid, true, share, &begin)) > 0) {
-                const size_t lanes = lanes_of(hybrid, begin, grains[at], &first);
+                const size_t components = components_of(hybrid, begin, grains[at], &first);
                 queued_at[at] = now_seconds();
-                if (slot_queue(job, slot, turn, first, lanes) < 0)
+                if (slot_queue(job, slot, turn, first, components) < 0)
                     break;
                 turn++;
                 continue;
@@ -221,7 +221,8 @@ hybrid_run(struct transfer *job, const struct device_scope *scope)
     const struct plan *plan = job->plan;
     const struct host_schedule *schedule = &plan->schedule;
     if (!transfer_all_pinned(job)) {
-        atomic_store(&job->fp_flags, host_add(plan->simd, schedule, plan->lane, plan->a, plan->b, plan->c, plan->n));
+        atomic_store(&job->fp_flags,
+                     host_add(plan->simd, schedule, plan->component, plan->a, plan->b, plan->c, plan->n));
         return 0;
     }
     struct transfer_ring *ring = transfer_ring_get(scope->device, DEPTH, job->status);
@@ -234,7 +235,7 @@ hybrid_run(struct transfer *job, const struct device_scope *scope)
     struct hybrid hybrid = {
         .job = job,
         .scope = scope,
-        .add = host_loop(plan->simd, schedule, plan->lane, schedule->streaming),
+        .add = host_loop(plan->simd, schedule, plan->component, schedule->streaming),
         .grain = GRAIN / job->width,
         .skip = (uintptr_t)plan->c % GRAIN / job->width,
         .threads = schedule->threads,

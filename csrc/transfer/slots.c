@@ -211,7 +211,7 @@ slot_queue(struct transfer *job, struct slot *slot, size_t chunk, size_t begin, 
         slot_copy(job, slot, TRANSFER_TO_DEVICE, chunk, device_b, b, bytes) < 0)
         return -1;
     const struct add_call call = {
-        .lane = job->plan->lane,
+        .component = job->plan->component,
         .a = device_a,
         .b = device_b,
         .c = device_a,

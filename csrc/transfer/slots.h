@@ -23,7 +23,7 @@ struct slot {
     cudaStream_t stream;
     void *host;          /* pinned, 2 * SLOT_HOST_BYTES: a's chunk, which the sum comes back over, then b's */
     void *device;        /* the flag word, a's chunk, which becomes the sum, then b's; only during a transfer */
-    size_t begin, count; /* the lanes in flight; count is 0 when there are none */
+    size_t begin, count; /* the components in flight; count is 0 when there are none */
 };
 
 /* Kept from transfer to transfer. */
@@ -44,12 +44,12 @@ struct transfer {
     const struct plan *plan;
     const struct transfer_options *options;
     int device;
-    size_t width; /* bytes a lane */
+    size_t width; /* bytes a component */
     struct transfer_memory a, b, c;
-    size_t chunk; /* lanes a slot has room for */
+    size_t chunk; /* components a slot has room for */
     int depth;    /* slots a thread */
     struct slot *slots;
-    atomic_size_t next; /* the first lane that no thread has taken */
+    atomic_size_t next; /* the first component that no thread has taken */
     atomic_uint fp_flags;
     atomic_bool failed; /* *status is taken */
     struct status *status;
@@ -82,7 +82,7 @@ void slot_close(struct slot *slot);
 /* Clears the flag word: first of all that is queued. */
 int slot_start(struct transfer *job, struct slot *slot);
 
-/* Queues chunk number `chunk`, lanes [begin, begin + count): up, sum, down. */
+/* Queues chunk number `chunk`, components [begin, begin + count): up, sum, down. */
 int slot_queue(struct transfer *job, struct slot *slot, size_t chunk, size_t begin, size_t count);
 
 /* Waits for the chunk in flight, if there is one, and hands its sum over. */

@@ -19,9 +19,9 @@
  * Staged: a chunk is at most what a slot's page-locked memory holds. A smaller transfer is cut into two chunks a
  * thread, but not below what the link needs to get going: 64 KiB go at 20 GB/s, 1 MiB at 49. */
 enum {
-    PIPELINE_LEAST = 512 << 10,
-    PIPELINE_MOST = 16 << 20,
-    STAGED_LEAST = 128 << 10,
+    PIPELINE_MIN = 512 << 10,
+    PIPELINE_MAX = 16 << 20,
+    STAGED_MIN = 128 << 10,
     PAGE = 4096,
 };
 
@@ -47,7 +47,7 @@ larger(size_t a, size_t b)
 static void
 run_pipeline(struct transfer *job)
 {
-    const size_t n = job->plan->n, least = PIPELINE_LEAST / job->width, page = PAGE / job->width;
+    const size_t n = job->plan->n, least = PIPELINE_MIN / job->width, page = PAGE / job->width;
     for (int i = 0; i < job->depth; i++)
         slot_start(job, &job->slots[i]);
     size_t grown = smaller(least, job->chunk);
@@ -117,15 +117,15 @@ run_by_copies(struct transfer *job, const struct device_scope *scope)
 {
     const struct plan *plan = job->plan;
     const size_t bytes = plan->n * job->width;
-    size_t threads = 1, most = PIPELINE_MOST;
+    size_t threads = 1, most = PIPELINE_MAX;
     if (!transfer_all_pinned(job)) {
         threads = (size_t)(job->options->threads ? job->options->threads : threads_available());
-        most = smaller(larger(bytes / (2 * threads), STAGED_LEAST), SLOT_HOST_BYTES);
+        most = smaller(larger(bytes / (2 * threads), STAGED_MIN), SLOT_HOST_BYTES);
     }
     job->chunk = smaller(most / job->width, plan->n);
     const size_t chunks = (plan->n + job->chunk - 1) / job->chunk;
     threads = smaller(threads, chunks);
-    job->depth = (transfer_all_pinned(job) ? bytes > PIPELINE_LEAST : chunks > threads) ? 2 : 1;
+    job->depth = (transfer_all_pinned(job) ? bytes > PIPELINE_MIN : chunks > threads) ? 2 : 1;
 
     const int size = (int)threads * job->depth;
     struct transfer_ring *ring = transfer_ring_get(scope->device, size, job->status);
@@ -186,7 +186,7 @@ transfer_by(transfer_body *body, const struct plan *plan, const struct transfer_
     struct transfer job = {.plan = plan,
                            .options = options ? options : &none,
                            .device = scope.device,
-                           .width = lane_size[plan->lane],
+                           .width = component_size[plan->component],
                            .status = status};
     pthread_mutex_lock(&transferring);
     int result = transfer_find_memory(&job) < 0 ? -1 : body(&job, &scope);
@@ -227,7 +227,7 @@ hybrid_add_with(const struct plan *plan, const struct transfer_options *options,
 size_t
 transfer_most_chunks(size_t bytes)
 {
-    return bytes / STAGED_LEAST + 1;
+    return bytes / STAGED_MIN + 1;
 }
 
 void

@@ -26,7 +26,7 @@ int transfer_add_with(const struct plan *plan, const struct transfer_options *op
 
 /* Bytes of an operand below which the processor has added all before a GPU's first chunk is back: 8 MiB took 139 us
  * with a GPU's help and 117 without, 16 MiB 148 and 120, 64 MiB 593 and 675. plan.c leaves those to the host. */
-enum { HYBRID_LEAST = 32 << 20 };
+enum { HYBRID_MIN = 32 << 20 };
 
 /* Runs ROUTE_HYBRID, whose plan has the host's simd and schedule: processor and GPU take blocks from the two ends until
  * they meet. Ordinary memory is the processor's alone. Returns as transfer_add does. */

@@ -30,7 +30,7 @@ zero_copy_run(struct transfer *job, struct transfer_ring *ring)
      * flag to raise. */
     *ring->flags = 0;
     const struct add_call call = {
-        .lane = job->plan->lane,
+        .component = job->plan->component,
         .a = job->a.device,
         .b = job->b.device,
         .c = job->c.device,

@@ -1,5 +1,5 @@
-/* Operands and the sums that are expected of them, lane by lane and without any of the package's own adders. The values
- * are small whole numbers, which every lane holds exactly. */
+/* Operands and the sums that are expected of them, component by component and without any of the package's own adders.
+ * The values are small whole numbers, which every component holds exactly. */
 #ifndef VECADD_SUMS_H
 #define VECADD_SUMS_H
 
@@ -9,7 +9,8 @@
 
 #include "base/dtype.h"
 
-/* Repeats after a prime number of lanes: a lane taken from a grid, a chunk or a power of two away is another value. */
+/* Repeats after a prime number of components: a component taken from a grid, a chunk or a power of two away is another
+ * value. */
 static inline int
 sums_value(size_t i, unsigned salt)
 {
@@ -35,31 +36,31 @@ sums_float16(unsigned value)
 }
 
 static inline void
-sums_put(enum lane lane, void *array, size_t i, int value)
+sums_put(enum component component, void *array, size_t i, int value)
 {
-    switch (lane) {
-    case LANE_BOOL:
+    switch (component) {
+    case COMPONENT_BOOL:
         ((uint8_t *)array)[i] = value != 0;
         break;
-    case LANE_I8:
+    case COMPONENT_I8:
         ((int8_t *)array)[i] = (int8_t)value;
         break;
-    case LANE_I16:
+    case COMPONENT_I16:
         ((int16_t *)array)[i] = (int16_t)value;
         break;
-    case LANE_I32:
+    case COMPONENT_I32:
         ((int32_t *)array)[i] = value;
         break;
-    case LANE_I64:
+    case COMPONENT_I64:
         ((int64_t *)array)[i] = value;
         break;
-    case LANE_F16:
+    case COMPONENT_F16:
         ((uint16_t *)array)[i] = sums_float16((unsigned)value);
         break;
-    case LANE_BF16:
+    case COMPONENT_BF16:
         ((uint16_t *)array)[i] = sums_bfloat16((float)value);
         break;
-    case LANE_F32:
+    case COMPONENT_F32:
         ((float *)array)[i] = (float)value;
         break;
     default:
@@ -70,18 +71,18 @@ sums_put(enum lane lane, void *array, size_t i, int value)
 
 /* One operand; another salt, another operand. */
 static inline void
-sums_fill(enum lane lane, void *array, size_t n, unsigned salt)
+sums_fill(enum component component, void *array, size_t n, unsigned salt)
 {
     for (size_t i = 0; i < n; i++)
-        sums_put(lane, array, i, sums_value(i, salt));
+        sums_put(component, array, i, sums_value(i, salt));
 }
 
 /* What the operands of these salts add up to. */
 static inline void
-sums_expect(enum lane lane, void *array, size_t n, unsigned salt_a, unsigned salt_b)
+sums_expect(enum component component, void *array, size_t n, unsigned salt_a, unsigned salt_b)
 {
     for (size_t i = 0; i < n; i++)
-        sums_put(lane, array, i, sums_value(i, salt_a) + sums_value(i, salt_b));
+        sums_put(component, array, i, sums_value(i, salt_a) + sums_value(i, salt_b));
 }
 
 #endif

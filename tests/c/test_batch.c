@@ -20,30 +20,31 @@ size_of(int i)
 }
 
 static char *
-filled(enum lane lane, size_t n, size_t skip, unsigned salt)
+filled(enum component component, size_t n, size_t skip, unsigned salt)
 {
-    const size_t bytes = (n + skip) * lane_size[lane];
+    const size_t bytes = (n + skip) * component_size[component];
     char *host = calloc(1, bytes), *memory = double_device_malloc(0, bytes);
     if (salt)
-        sums_fill(lane, host + skip * lane_size[lane], n, salt);
+        sums_fill(component, host + skip * component_size[component], n, salt);
     CHECK(double_device_write(memory, host, bytes) == 0);
     free(host);
     return memory;
 }
 
-/* Additions of every lane, each operand at an alignment of its own. */
+/* Additions of every component, each operand at an alignment of its own. */
 static void
 open_adds(struct batch_add *adds, char **memory)
 {
     for (int i = 0; i < ADDS; i++) {
-        const enum lane lane = (enum lane)(i % LANE_COUNT);
+        const enum component component = (enum component)(i % COMPONENT_COUNT);
         const size_t n = size_of(i), skip[] = {(size_t)i % 5, (size_t)i % 3, (size_t)i % 2};
         char *operands[3];
         for (int k = 0; k < 3; k++) {
-            memory[3 * i + k] = filled(lane, n, skip[k], k == 2 ? 0 : (unsigned)(k ? SALT_B : SALT_A));
-            operands[k] = memory[3 * i + k] + skip[k] * lane_size[lane];
+            memory[3 * i + k] = filled(component, n, skip[k], k == 2 ? 0 : (unsigned)(k ? SALT_B : SALT_A));
+            operands[k] = memory[3 * i + k] + skip[k] * component_size[component];
         }
-        adds[i] = (struct batch_add){.a = operands[0], .b = operands[1], .c = operands[2], .n = n, .lane = lane};
+        adds[i] =
+            (struct batch_add){.a = operands[0], .b = operands[1], .c = operands[2], .n = n, .component = component};
     }
 }
 
@@ -57,9 +58,9 @@ close_adds(char **memory)
 static bool
 holds_sum(const struct batch_add *add)
 {
-    const size_t bytes = add->n * lane_size[add->lane];
+    const size_t bytes = add->n * component_size[add->component];
     void *expected = malloc(bytes), *found = malloc(bytes);
-    sums_expect(add->lane, expected, add->n, SALT_A, SALT_B);
+    sums_expect(add->component, expected, add->n, SALT_A, SALT_B);
     const bool same = double_device_read(found, add->c, bytes) == 0 && memcmp(expected, found, bytes) == 0;
     free(expected);
     free(found);
@@ -67,14 +68,14 @@ holds_sum(const struct batch_add *add)
 }
 
 static void
-adds_every_lane_size_and_alignment_in_one_launch(void)
+adds_every_component_size_and_alignment_in_one_launch(void)
 {
     struct batch_add adds[ADDS];
     char *memory[3 * ADDS];
     struct status status;
     open_adds(adds, memory);
     const struct device_batch batch = {.adds = adds, .count = ADDS};
-    CHECK(device_add_many(&batch, &status) == 0, "%s", status.text);
+    CHECK(device_add_batch(&batch, &status) == 0, "%s", status.text);
     for (int i = 0; i < ADDS; i++)
         CHECK(holds_sum(&adds[i]), "addition %d", i);
     CHECK(double_calls("cudaLaunchKernel") == 1);
@@ -87,7 +88,7 @@ nothing_is_queued_for_nothing(void)
 {
     struct status status;
     const struct device_batch batch = {.count = 0};
-    CHECK(device_add_many(&batch, &status) == 0);
+    CHECK(device_add_batch(&batch, &status) == 0);
     CHECK(double_calls("cudaLaunchKernel") == 0 && double_calls("cudaGetDevice") == 0);
 }
 
@@ -109,13 +110,13 @@ runs_after_and_before_every_other_stream(void)
             streams[i] = double_stream_create(0, 1);
             late[i] = double_device_malloc(0, sizeof ones);
             CHECK(double_copy_async(late[i], source, sizeof ones, streams[i]) == 0);
-            adds[i] = (struct batch_add){.a = late[i], .b = late[i], .c = late[i], .n = N, .lane = LANE_I32};
+            adds[i] = (struct batch_add){.a = late[i], .b = late[i], .c = late[i], .n = N, .component = COMPONENT_I32};
         }
         const struct device_batch batch = {
             .adds = adds, .count = STREAMS, .stream = stream, .join = streams, .joins = STREAMS};
         struct graph *graph = NULL;
         CHECK(graph_of_batch(&graph, &batch, &status) == 0, "%s", status.text);
-        CHECK(device_add_many(&batch, &status) == 0, "%s", status.text);
+        CHECK(device_add_batch(&batch, &status) == 0, "%s", status.text);
         CHECK(graph_run(graph, &status) == 0, "%s", status.text);
         for (int i = 0; i < STREAMS; i++) {
             CHECK(double_copy_async(host, late[i], sizeof host, streams[i]) == 0);
@@ -159,9 +160,9 @@ a_long_addition_is_cut_into_pieces(void)
     for (size_t i = 0; i < n; i++)
         host[i] = (uint8_t)(i % 251);
     CHECK(double_device_write(memory, host, n) == 0);
-    const struct batch_add add = {.a = memory, .b = memory, .c = memory, .n = n, .lane = LANE_I8};
+    const struct batch_add add = {.a = memory, .b = memory, .c = memory, .n = n, .component = COMPONENT_I8};
     const struct device_batch batch = {.adds = &add, .count = 1};
-    CHECK(device_add_many(&batch, &status) == 0, "%s", status.text);
+    CHECK(device_add_batch(&batch, &status) == 0, "%s", status.text);
     CHECK(double_device_read(host, memory, n) == 0);
     size_t wrong = 0;
     for (size_t i = 0; i < n; i++)
@@ -178,7 +179,7 @@ static void *elsewhere;
 static size_t
 first_bytes(size_t i)
 {
-    const size_t bytes = failing.adds[i].n * lane_size[failing.adds[i].lane];
+    const size_t bytes = failing.adds[i].n * component_size[failing.adds[i].component];
     return bytes < 4000 ? bytes : 4000;
 }
 
@@ -210,7 +211,7 @@ looked_at(int result)
 static int
 add_once(struct status *status)
 {
-    return looked_at(device_add_many(&failing, status));
+    return looked_at(device_add_batch(&failing, status));
 }
 
 static int
@@ -247,7 +248,7 @@ a_failing_call_is_told_and_leaks_nothing(void)
 int
 main(void)
 {
-    RUN(adds_every_lane_size_and_alignment_in_one_launch);
+    RUN(adds_every_component_size_and_alignment_in_one_launch);
     RUN(nothing_is_queued_for_nothing);
     RUN(runs_after_and_before_every_other_stream);
     RUN(a_capture_leaves_out_the_streams_that_are_no_part_of_it);

@@ -13,30 +13,30 @@
 enum { SEEDS = 100, SALT_A = 1, SALT_B = 2, SALT_OTHER = 3 };
 
 static void *
-foreign_copy(int device, const void *host, size_t bytes)
+interop_copy(int device, const void *host, size_t bytes)
 {
     void *memory = double_device_malloc(device, bytes);
     CHECK(double_device_write(memory, host, bytes) == 0);
     return memory;
 }
 
-/* A device array of n lanes, with its host copy's content. */
+/* A device array of n components, with its host copy's content. */
 static void *
-foreign_operand(int device, enum lane lane, size_t n, unsigned salt)
+interop_operand(int device, enum component component, size_t n, unsigned salt)
 {
-    void *host = malloc(n * lane_size[lane]);
-    sums_fill(lane, host, n, salt);
-    void *memory = foreign_copy(device, host, n * lane_size[lane]);
+    void *host = malloc(n * component_size[component]);
+    sums_fill(component, host, n, salt);
+    void *memory = interop_copy(device, host, n * component_size[component]);
     free(host);
     return memory;
 }
 
 static int
-holds_sum(const void *memory, enum lane lane, size_t n, unsigned salt_a, unsigned salt_b)
+holds_sum(const void *memory, enum component component, size_t n, unsigned salt_a, unsigned salt_b)
 {
-    const size_t bytes = n * lane_size[lane];
+    const size_t bytes = n * component_size[component];
     void *expected = malloc(bytes), *found = malloc(bytes);
-    sums_expect(lane, expected, n, salt_a, salt_b);
+    sums_expect(component, expected, n, salt_a, salt_b);
     int same = double_device_read(found, memory, bytes) == 0 && memcmp(expected, found, bytes) == 0;
     free(expected);
     free(found);
@@ -44,22 +44,23 @@ holds_sum(const void *memory, enum lane lane, size_t n, unsigned salt_a, unsigne
 }
 
 static void
-adds_every_lane_at_every_alignment(void)
+adds_every_component_at_every_alignment(void)
 {
     struct status status;
     const size_t sizes[] = {1, 3, 17, 255, 1024, 5001};
-    for (int lane = 0; lane < LANE_COUNT; lane++)
+    for (int component = 0; component < COMPONENT_COUNT; component++)
         for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
             for (size_t offset = 0; offset < 3; offset++) {
-                const size_t n = sizes[s], skip = offset * lane_size[lane];
-                char *host = calloc(n + 2, lane_size[lane]);
-                sums_fill(lane, host + skip, n, SALT_A);
-                char *a = foreign_copy(0, host, (n + 2) * lane_size[lane]);
-                char *b = foreign_operand(0, lane, n, SALT_B), *c = double_device_malloc(0, n * lane_size[lane]);
+                const size_t n = sizes[s], skip = offset * component_size[component];
+                char *host = calloc(n + 2, component_size[component]);
+                sums_fill(component, host + skip, n, SALT_A);
+                char *a = interop_copy(0, host, (n + 2) * component_size[component]);
+                char *b = interop_operand(0, component, n, SALT_B),
+                     *c = double_device_malloc(0, n * component_size[component]);
                 const struct plan plan = {
-                    .route = ROUTE_DEVICE, .lane = lane, .n = n, .a = a + skip, .b = b, .c = c, .device = 0};
+                    .route = ROUTE_DEVICE, .component = component, .n = n, .a = a + skip, .b = b, .c = c, .device = 0};
                 CHECK(device_add(&plan, &status) == 0, "%s", status.text);
-                CHECK(holds_sum(c, lane, n, SALT_A, SALT_B), "lane %d n %zu offset %zu", lane, n, offset);
+                CHECK(holds_sum(c, component, n, SALT_A, SALT_B), "lane %d n %zu offset %zu", component, n, offset);
                 double_device_free(a);
                 double_device_free(b);
                 double_device_free(c);
@@ -72,10 +73,11 @@ static void
 out_may_be_an_input(void)
 {
     struct status status;
-    void *a = foreign_operand(0, LANE_F32, 1000, SALT_A), *b = foreign_operand(0, LANE_F32, 1000, SALT_B);
-    const struct plan plan = {.route = ROUTE_DEVICE, .lane = LANE_F32, .n = 1000, .a = a, .b = b, .c = a, .device = 0};
+    void *a = interop_operand(0, COMPONENT_F32, 1000, SALT_A), *b = interop_operand(0, COMPONENT_F32, 1000, SALT_B);
+    const struct plan plan = {
+        .route = ROUTE_DEVICE, .component = COMPONENT_F32, .n = 1000, .a = a, .b = b, .c = a, .device = 0};
     CHECK(device_add(&plan, &status) == 0);
-    CHECK(holds_sum(a, LANE_F32, 1000, SALT_A, SALT_B));
+    CHECK(holds_sum(a, COMPONENT_F32, 1000, SALT_A, SALT_B));
     CHECK(double_calls("cudaMallocFromPoolAsync") == 0);
 }
 
@@ -89,13 +91,13 @@ partial_overlap_is_as_if_the_inputs_were_read_first(void)
         for (int down = 0; down < 2; down++)
             for (unsigned seed = 0; seed < 10; seed++) {
                 double_reset(seed);
-                sums_fill(LANE_I32, host, N + ROOM, SALT_A);
+                sums_fill(COMPONENT_I32, host, N + ROOM, SALT_A);
                 const int from = down ? shift : 0, to = down ? 0 : shift;
                 for (int i = 0; i < N; i++)
                     expected[i] = host[from + i] + host[from + i];
-                int32_t *memory = foreign_copy(0, host, sizeof host);
+                int32_t *memory = interop_copy(0, host, sizeof host);
                 const struct plan plan = {.route = ROUTE_DEVICE,
-                                          .lane = LANE_I32,
+                                          .component = COMPONENT_I32,
                                           .n = N,
                                           .a = memory + from,
                                           .b = memory + from,
@@ -113,7 +115,7 @@ static void
 nothing_is_queued_for_nothing(void)
 {
     struct status status;
-    const struct plan plan = {.route = ROUTE_DEVICE, .lane = LANE_F32, .device = 0};
+    const struct plan plan = {.route = ROUTE_DEVICE, .component = COMPONENT_F32, .device = 0};
     CHECK(device_add(&plan, &status) == 0);
     CHECK(double_calls("cudaLaunchKernelExC") == 0 && double_calls("cudaGetDevice") == 0);
 }
@@ -123,11 +125,12 @@ the_thread_keeps_its_current_device(void)
 {
     struct status status;
     int current = -1;
-    void *a = foreign_operand(1, LANE_F32, 64, SALT_A), *b = foreign_operand(1, LANE_F32, 64, SALT_B);
-    const struct plan plan = {.route = ROUTE_DEVICE, .lane = LANE_F32, .n = 64, .a = a, .b = b, .c = a, .device = 1};
+    void *a = interop_operand(1, COMPONENT_F32, 64, SALT_A), *b = interop_operand(1, COMPONENT_F32, 64, SALT_B);
+    const struct plan plan = {
+        .route = ROUTE_DEVICE, .component = COMPONENT_F32, .n = 64, .a = a, .b = b, .c = a, .device = 1};
     CHECK(device_add(&plan, &status) == 0);
     CHECK(cudaGetDevice(&current) == cudaSuccess && current == 0);
-    CHECK(holds_sum(a, LANE_F32, 64, SALT_A, SALT_B));
+    CHECK(holds_sum(a, COMPONENT_F32, 64, SALT_A, SALT_B));
     double_fail("cudaLaunchKernelExC", 1, cudaErrorUnknown, 0);
     CHECK(device_add(&plan, &status) < 0 && status.code == STATUS_CUDA);
     CHECK(cudaGetDevice(&current) == cudaSuccess && current == 0);
@@ -138,11 +141,12 @@ static void
 minus_one_is_the_current_device(void)
 {
     struct status status;
-    void *a = foreign_operand(1, LANE_F32, 64, SALT_A), *b = foreign_operand(1, LANE_F32, 64, SALT_B);
-    const struct plan plan = {.route = ROUTE_DEVICE, .lane = LANE_F32, .n = 64, .a = a, .b = b, .c = a, .device = -1};
+    void *a = interop_operand(1, COMPONENT_F32, 64, SALT_A), *b = interop_operand(1, COMPONENT_F32, 64, SALT_B);
+    const struct plan plan = {
+        .route = ROUTE_DEVICE, .component = COMPONENT_F32, .n = 64, .a = a, .b = b, .c = a, .device = -1};
     CHECK(cudaSetDevice(1) == cudaSuccess);
     CHECK(device_add(&plan, &status) == 0, "%s", status.text);
-    CHECK(holds_sum(a, LANE_F32, 64, SALT_A, SALT_B));
+    CHECK(holds_sum(a, COMPONENT_F32, 64, SALT_A, SALT_B));
 }
 
 /* a and b are written late on streams of their own, and a is overwritten right after the call on its own stream. */
@@ -152,9 +156,9 @@ joins_order_the_kernel_both_ways(void)
     enum { N = 2000 };
     struct status status;
     float a_host[N], b_host[N], other[N];
-    sums_fill(LANE_F32, a_host, N, SALT_A);
-    sums_fill(LANE_F32, b_host, N, SALT_B);
-    sums_fill(LANE_F32, other, N, SALT_OTHER);
+    sums_fill(COMPONENT_F32, a_host, N, SALT_A);
+    sums_fill(COMPONENT_F32, b_host, N, SALT_B);
+    sums_fill(COMPONENT_F32, other, N, SALT_OTHER);
     void *streams[3];
     for (int i = 0; i < 3; i++)
         streams[i] = double_stream_create(0, 1);
@@ -165,7 +169,7 @@ joins_order_the_kernel_both_ways(void)
         CHECK(double_copy_async(a, a_host, sizeof a_host, streams[1]) == 0);
         CHECK(double_copy_async(b, b_host, sizeof b_host, streams[2]) == 0);
         const struct plan plan = {.route = ROUTE_DEVICE,
-                                  .lane = LANE_F32,
+                                  .component = COMPONENT_F32,
                                   .n = N,
                                   .a = a,
                                   .b = b,
@@ -177,7 +181,7 @@ joins_order_the_kernel_both_ways(void)
         CHECK(device_add(&plan, &status) == 0, "%s", status.text);
         CHECK(double_copy_async(a, other, sizeof other, streams[1]) == 0);
         CHECK(double_copy_async(b, other, sizeof other, streams[2]) == 0);
-        CHECK(holds_sum(c, LANE_F32, N, SALT_A, SALT_B), "seed %u", seed);
+        CHECK(holds_sum(c, COMPONENT_F32, N, SALT_A, SALT_B), "seed %u", seed);
         double_device_free(a);
         double_device_free(b);
         double_device_free(c);
@@ -291,12 +295,12 @@ overlapping_add(struct status *status)
 {
     enum { N = 500 };
     int32_t host[N + 1], expected[N], found[N];
-    sums_fill(LANE_I32, host, N + 1, SALT_A);
+    sums_fill(COMPONENT_I32, host, N + 1, SALT_A);
     for (int i = 0; i < N; i++)
         expected[i] = 2 * host[i];
     CHECK(double_device_write(failing_memory, host, sizeof host) == 0);
     const struct plan plan = {.route = ROUTE_DEVICE,
-                              .lane = LANE_I32,
+                              .component = COMPONENT_I32,
                               .n = N,
                               .a = failing_memory,
                               .b = failing_memory,
@@ -308,7 +312,7 @@ overlapping_add(struct status *status)
     if (device_add(&plan, status) < 0) {
         /* The operands' owner may use them again at once, on a stream that knows nothing of ours. */
         int32_t other[N + 1], kept[N + 1];
-        sums_fill(LANE_I32, other, N + 1, SALT_OTHER);
+        sums_fill(COMPONENT_I32, other, N + 1, SALT_OTHER);
         CHECK(double_copy_async(failing_memory, other, sizeof other, failing_streams[2]) == 0);
         CHECK(double_device_read(kept, failing_memory, sizeof kept) == 0);
         CHECK(memcmp(kept, other, sizeof kept) == 0, "%s", status->text);
@@ -345,7 +349,7 @@ every_failure_is_told_and_leaves_nothing(void)
 int
 main(void)
 {
-    RUN(adds_every_lane_at_every_alignment);
+    RUN(adds_every_component_at_every_alignment);
     RUN(out_may_be_an_input);
     RUN(partial_overlap_is_as_if_the_inputs_were_read_first);
     RUN(nothing_is_queued_for_nothing);

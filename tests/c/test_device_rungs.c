@@ -1,5 +1,6 @@
-/* The device rungs, launched directly: every lane, awkward lengths, block sizes, parameters and placements. No lane is
- * left out, none added twice, and no byte touched beside the operands. Built for the double and for a GPU. */
+/* The device rungs, launched directly: every component, awkward lengths, block sizes, parameters and placements. No
+ * component is left out, none added twice, and no byte touched beside the operands. Built for the double and for a GPU.
+ */
 #include <stdint.h>
 #include <string.h>
 
@@ -16,16 +17,16 @@ static const size_t lengths[] = {0,  1,  2,   3,   4,   5,   7,   8,   9,    15,
 static const unsigned blocks[] = {0, 32, 96, 256, 1024};
 
 static bool
-takes(const struct rung *rung, enum lane lane)
+takes(const struct rung *rung, enum component component)
 {
-    return rung->lanes >> lane & 1;
+    return rung->components >> component & 1;
 }
 
-/* A lane for what is not about lanes: precision rungs take no float32. */
-static enum lane
-usual_lane(const struct rung *rung)
+/* A component for what is not about components: precision rungs take no float32. */
+static enum component
+usual_component(const struct rung *rung)
 {
-    return takes(rung, LANE_F32) ? LANE_F32 : LANE_F16;
+    return takes(rung, COMPONENT_F32) ? COMPONENT_F32 : COMPONENT_F16;
 }
 
 /* The k-th device rung of all families, NULL past the last. */
@@ -71,17 +72,17 @@ expect(const struct rung *rung, const struct rung_call *call, void *expected)
 {
     const int times = (int)additions(call, rung);
     for (size_t i = 0; i < call->n; i++)
-        sums_put(call->lane, expected, i,
+        sums_put(call->component, expected, i,
                  (rung->sum == SUM_WRITTEN ? 0 : sums_value(i, 3)) + times * (sums_value(i, 1) + sums_value(i, 2)));
 }
 
 static void
 run(const struct rung *rung, const struct rung_call *call)
 {
-    const size_t bytes = call->n * lane_size[call->lane];
+    const size_t bytes = call->n * component_size[call->component];
     fence(call->a, bytes);
     fence(call->b, bytes);
-    CHECK(rung->launch(call) == cudaSuccess, "%s, lane %d, n %zu, block %u", rung->name, call->lane, call->n,
+    CHECK(rung->launch(call) == cudaSuccess, "%s, lane %d, n %zu, block %u", rung->name, call->component, call->n,
           call->block);
     CHECK(cudaStreamSynchronize(NULL) == cudaSuccess);
     unfence(call->a, bytes);
@@ -91,7 +92,7 @@ run(const struct rung *rung, const struct rung_call *call)
 static void
 check_rung(const struct rung *rung, struct memory *m, struct rung_call call, struct placement at)
 {
-    const size_t bytes = call.n * lane_size[call.lane];
+    const size_t bytes = call.n * component_size[call.component];
     unsigned char *c = m->c + MARGIN + at.c;
     if (rung->sum == SUM_RACED && !on_double())
         return;
@@ -99,45 +100,45 @@ check_rung(const struct rung *rung, struct memory *m, struct rung_call call, str
     call.b = m->b + MARGIN + at.b;
     call.c = c;
     memset(c - MARGIN, CANARY, MARGIN + bytes + MARGIN);
-    sums_fill(call.lane, (void *)call.a, call.n, 1);
-    sums_fill(call.lane, (void *)call.b, call.n, 2);
+    sums_fill(call.component, (void *)call.a, call.n, 1);
+    sums_fill(call.component, (void *)call.b, call.n, 2);
     if (rung->sum != SUM_WRITTEN)
-        sums_fill(call.lane, c, call.n, 3);
+        sums_fill(call.component, c, call.n, 3);
     expect(rung, &call, m->expected);
 
     run(rung, &call);
-    CHECK(memcmp(c, m->expected, bytes) == 0, "%s, lane %d, n %zu, block %u, params %d %d %d", rung->name, call.lane,
-          call.n, call.block, call.params[0], call.params[1], call.params[2]);
+    CHECK(memcmp(c, m->expected, bytes) == 0, "%s, lane %d, n %zu, block %u, params %d %d %d", rung->name,
+          call.component, call.n, call.block, call.params[0], call.params[1], call.params[2]);
     CHECK(all_canaries(c - MARGIN, MARGIN) && all_canaries(c + bytes, MARGIN), "%s, lane %d, n %zu, block %u",
-          rung->name, call.lane, call.n, call.block);
+          rung->name, call.component, call.n, call.block);
     if (rung->sum != SUM_WRITTEN)
         return;
 
-    /* In place a lane that is added twice is wrong. */
+    /* In place a component that is added twice is wrong. */
     call.c = (void *)call.a;
     run(rung, &call);
     CHECK(memcmp(call.c, m->expected, bytes) == 0, "%s in place, lane %d, n %zu, block %u, params %d %d %d", rung->name,
-          call.lane, call.n, call.block, call.params[0], call.params[1], call.params[2]);
+          call.component, call.n, call.block, call.params[0], call.params[1], call.params[2]);
 }
 
 static struct rung_call
-usual_call(const struct rung *rung, enum lane lane, size_t n, unsigned block)
+usual_call(const struct rung *rung, enum component component, size_t n, unsigned block)
 {
-    struct rung_call call = {.lane = lane, .n = n, .block = block};
+    struct rung_call call = {.component = component, .n = n, .block = block};
     rung_usual_params(rung, &call);
     return call;
 }
 
 static void
-test_every_rung_adds_every_lane_at_awkward_lengths(void)
+test_every_rung_adds_every_component_at_awkward_lengths(void)
 {
     const struct rung *rung;
     struct memory m = memory_open(ROOM);
     for (size_t k = 0; (rung = device_rung(k)); k++)
-        for (enum lane lane = 0; lane < LANE_COUNT; lane++)
-            for (size_t i = 0; takes(rung, lane) && i < sizeof lengths / sizeof *lengths; i++)
+        for (enum component component = 0; component < COMPONENT_COUNT; component++)
+            for (size_t i = 0; takes(rung, component) && i < sizeof lengths / sizeof *lengths; i++)
                 if (!by_each_thread(rung) || lengths[i] <= SLOWEST)
-                    check_rung(rung, &m, usual_call(rung, lane, lengths[i], 0), (struct placement){0});
+                    check_rung(rung, &m, usual_call(rung, component, lengths[i], 0), (struct placement){0});
     CHECK(cudaDeviceSynchronize() == cudaSuccess);
     memory_close(&m);
 }
@@ -151,42 +152,42 @@ test_every_rung_adds_with_every_block_size(void)
     for (size_t k = 0; (rung = device_rung(k)); k++)
         for (size_t block = 0; rung->block > 1 && block < sizeof blocks / sizeof *blocks; block++)
             for (size_t i = 0; i < sizeof awkward / sizeof *awkward; i++)
-                check_rung(rung, &m, usual_call(rung, usual_lane(rung), awkward[i], blocks[block]),
+                check_rung(rung, &m, usual_call(rung, usual_component(rung), awkward[i], blocks[block]),
                            (struct placement){0});
     CHECK(cudaDeviceSynchronize() == cudaSuccess);
     memory_close(&m);
 }
 
 static void
-test_every_rung_adds_many_lanes(void)
+test_every_rung_adds_many_components(void)
 {
     const struct rung *rung;
     struct memory m = memory_open(ROOM);
     for (size_t k = 0; (rung = device_rung(k)); k++) {
         if (by_each_thread(rung))
             continue;
-        check_rung(rung, &m, usual_call(rung, usual_lane(rung), LONGEST, 0), (struct placement){0});
-        if (takes(rung, LANE_I8))
-            check_rung(rung, &m, usual_call(rung, LANE_I8, LONGEST, 0), (struct placement){0});
+        check_rung(rung, &m, usual_call(rung, usual_component(rung), LONGEST, 0), (struct placement){0});
+        if (takes(rung, COMPONENT_I8))
+            check_rung(rung, &m, usual_call(rung, COMPONENT_I8, LONGEST, 0), (struct placement){0});
     }
     CHECK(cudaDeviceSynchronize() == cudaSuccess);
     memory_close(&m);
 }
 
-/* As misaligned as the rung allows: by a lane, or by the alignment that it asks for. */
+/* As misaligned as the rung allows: by a component, or by the alignment that it asks for. */
 static void
 test_every_rung_adds_misaligned_operands(void)
 {
     const struct rung *rung;
     struct memory m = memory_open(ROOM);
     for (size_t k = 0; (rung = device_rung(k)); k++)
-        for (enum lane lane = 0; lane < LANE_COUNT; lane++) {
-            if (!takes(rung, lane))
+        for (enum component component = 0; component < COMPONENT_COUNT; component++) {
+            if (!takes(rung, component))
                 continue;
-            const size_t size = lane_size[lane], step = rung->alignment > size ? rung->alignment : size;
+            const size_t size = component_size[component], step = rung->alignment > size ? rung->alignment : size;
             const struct placement places[] = {{step, 0, 0}, {0, step, 0}, {0, 0, step}, {step, 3 * step, 2 * step}};
             for (size_t i = 0; i < sizeof places / sizeof *places; i++)
-                check_rung(rung, &m, usual_call(rung, lane, 1023, 0), places[i]);
+                check_rung(rung, &m, usual_call(rung, component, 1023, 0), places[i]);
         }
     CHECK(cudaDeviceSynchronize() == cudaSuccess);
     memory_close(&m);
@@ -234,7 +235,7 @@ test_parameters_change_who_adds_and_not_what(void)
     struct memory m = memory_open(ROOM);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (size_t j = 0; j < sizeof awkward / sizeof *awkward; j++) {
-            struct rung_call call = {.lane = LANE_F32, .n = awkward[j], .block = 256};
+            struct rung_call call = {.component = COMPONENT_F32, .n = awkward[j], .block = 256};
             memcpy(call.params, cases[i].params, sizeof call.params);
             check_rung(rung_named(cases[i].rung), &m, call, (struct placement){0});
         }
@@ -242,12 +243,13 @@ test_parameters_change_who_adds_and_not_what(void)
     memory_close(&m);
 }
 
-/* Rows of 1024 lanes in steps of 96, planes of 256 rows in steps of 3: what hangs over is the next row's or plane's. */
+/* Rows of 1024 components in steps of 96, planes of 256 rows in steps of 3: what hangs over is the next row's or
+ * plane's. */
 static void
 test_blocks_that_overhang_rows_and_planes_add_once(void)
 {
     struct memory m = memory_open(ROOM);
-    struct rung_call call = {.lane = LANE_I8, .n = 600000, .block = 96, .params = {96, 1}};
+    struct rung_call call = {.component = COMPONENT_I8, .n = 600000, .block = 96, .params = {96, 1}};
     check_rung(rung_named("block_shape"), &m, call, (struct placement){0});
     call.params[0] = 32;
     call.params[1] = 3;
@@ -259,16 +261,17 @@ static void
 test_a_block_that_the_shape_does_not_divide_is_refused(void)
 {
     const struct rung *rung = rung_named("block_shape");
-    CHECK(rung->launch(&(struct rung_call){.lane = LANE_F32, .n = 10, .block = 96, .params = {64, 1}}) ==
+    CHECK(rung->launch(&(struct rung_call){.component = COMPONENT_F32, .n = 10, .block = 96, .params = {64, 1}}) ==
           cudaErrorInvalidConfiguration);
-    CHECK(rung->launch(&(struct rung_call){.lane = LANE_F32, .n = 10, .block = 32, .params = {64, 1}}) ==
+    CHECK(rung->launch(&(struct rung_call){.component = COMPONENT_F32, .n = 10, .block = 32, .params = {64, 1}}) ==
           cudaErrorInvalidConfiguration);
 }
 
 static void
-test_a_lane_that_a_rung_does_not_take_is_refused(void)
+test_a_component_that_a_rung_does_not_take_is_refused(void)
 {
-    CHECK(rung_named("atomic")->launch(&(struct rung_call){.lane = LANE_I8, .n = 10}) == cudaErrorInvalidValue);
+    CHECK(rung_named("atomic")->launch(&(struct rung_call){.component = COMPONENT_I8, .n = 10}) ==
+          cudaErrorInvalidValue);
 }
 
 static int
@@ -281,7 +284,7 @@ launch_nothing(const struct rung_call *call)
 static void
 test_a_rung_says_which_compute_capability_it_needs(void)
 {
-    const struct rung_call call = {.lane = LANE_F32};
+    const struct rung_call call = {.component = COMPONENT_F32};
     struct status status;
     double seconds;
     const struct rung next = {.name = "next", .kind = RUNG_DEVICE, .min_cc = 910, .launch = launch_nothing};
@@ -304,7 +307,7 @@ test_a_rung_that_needs_alignment_refuses_what_is_misaligned(void)
         for (int i = 0; i < 3 && alignment; i++) {
             struct status status = {0};
             double seconds;
-            struct rung_call call = usual_call(rung, usual_lane(rung), 100, 0);
+            struct rung_call call = usual_call(rung, usual_component(rung), 100, 0);
             call.a = m.a + (i == 0 ? alignment / 2 : 0);
             call.b = m.b + (i == 1 ? alignment / 2 : 0);
             call.c = m.c + (i == 2 ? alignment / 2 : 0);
@@ -324,9 +327,10 @@ test_every_row_is_filled(void)
     for (size_t k = 0; (rung = device_rung(k)); k++) {
         CHECK(rung->kind == RUNG_DEVICE && rung->launch && !rung->run, "%s", rung->name);
         CHECK(!rung->after || rung_named(rung->after), "%s", rung->name);
-        CHECK(rung->changes && rung->tested && rung->load && takes(rung, usual_lane(rung)), "%s", rung->name);
+        CHECK(rung->changes && rung->tested && rung->load && takes(rung, usual_component(rung)), "%s", rung->name);
         CHECK(rung->bytes_per_element == (rung->sum == SUM_WRITTEN ? 12 : 16), "%s", rung->name);
-        CHECK(rung->bytes_per_load >= lane_size[usual_lane(rung)] && rung->loads_in_flight >= 2, "%s", rung->name);
+        CHECK(rung->bytes_per_load >= component_size[usual_component(rung)] && rung->loads_in_flight >= 2, "%s",
+              rung->name);
         for (int i = 0; i < RUNG_PARAMS && rung->params[i].name; i++)
             CHECK(rung->params[i].what && rung->params[i].least <= rung->params[i].usual &&
                       rung->params[i].usual <= rung->params[i].most,
@@ -337,14 +341,14 @@ test_every_row_is_filled(void)
 int
 main(void)
 {
-    RUN(test_every_rung_adds_every_lane_at_awkward_lengths);
+    RUN(test_every_rung_adds_every_component_at_awkward_lengths);
     RUN(test_every_rung_adds_with_every_block_size);
-    RUN(test_every_rung_adds_many_lanes);
+    RUN(test_every_rung_adds_many_components);
     RUN(test_every_rung_adds_misaligned_operands);
     RUN(test_parameters_change_who_adds_and_not_what);
     RUN(test_blocks_that_overhang_rows_and_planes_add_once);
     RUN(test_a_block_that_the_shape_does_not_divide_is_refused);
-    RUN(test_a_lane_that_a_rung_does_not_take_is_refused);
+    RUN(test_a_component_that_a_rung_does_not_take_is_refused);
     RUN(test_a_rung_says_which_compute_capability_it_needs);
     RUN(test_a_rung_that_needs_alignment_refuses_what_is_misaligned);
     RUN(test_every_row_is_filled);

@@ -14,7 +14,7 @@
 #include "gpu/device.h"
 #include "gpu/memory.h"
 
-enum { THREADS = 16, DEVICES = 2, MOST = 300, LEAST_ROUNDS = 3 };
+enum { THREADS = 16, DEVICES = 2, MOST = 300, MIN_ROUNDS = 3 };
 
 static void *shared_streams[DEVICES];
 static double deadline;
@@ -49,33 +49,33 @@ draw_stream(struct worker *worker)
     return streams[draw(worker, 3)];
 }
 
-static struct device_block *
+static struct device_buffer *
 take(const struct worker *worker, void *stream, size_t bytes)
 {
     struct status status;
-    struct device_block *block = device_block_reuse(worker->device, stream, bytes);
+    struct device_buffer *block = device_buffer_reuse(worker->device, stream, bytes);
     if (!block)
-        block = device_block_make(worker->device, stream, bytes, &status);
+        block = device_buffer_make(worker->device, stream, bytes, &status);
     CHECK(block != NULL);
     return block;
 }
 
 /* An operand whose elements come on a stream of its own. */
 static void
-drop_after(struct device_block *block, void *stream)
+drop_after(struct device_buffer *block, void *stream)
 {
     struct device_drop *drop = malloc(sizeof *drop);
     CHECK(drop != NULL);
     *drop = (struct device_drop){.block = block, .stream = stream};
-    device_block_drop_after(drop);
+    device_buffer_drop_after(drop);
 }
 
-static struct device_block *
+static struct device_buffer *
 operand(const struct worker *worker, void *stream, const int32_t *host, size_t n)
 {
     struct status status;
-    struct device_block *block = take(worker, stream, n * sizeof *host);
-    CHECK(device_copy_in(worker->device, stream, device_block_memory(block), host, n * sizeof *host, &status) == 0,
+    struct device_buffer *block = take(worker, stream, n * sizeof *host);
+    CHECK(device_copy_in(worker->device, stream, device_buffer_memory(block), host, n * sizeof *host, &status) == 0,
           "%s", status.text);
     return block;
 }
@@ -102,14 +102,14 @@ add_twice(struct worker *worker)
     }
     void *const streams[] = {draw_stream(worker), draw_stream(worker), draw_stream(worker)};
     void *const run = draw_stream(worker);
-    struct device_block *const blocks[] = {operand(worker, streams[0], a, n), operand(worker, streams[1], b, n),
-                                           take(worker, streams[2], n * sizeof *a)};
+    struct device_buffer *const blocks[] = {operand(worker, streams[0], a, n), operand(worker, streams[1], b, n),
+                                            take(worker, streams[2], n * sizeof *a)};
     struct plan plan = {.route = ROUTE_DEVICE,
-                        .lane = LANE_I32,
+                        .component = COMPONENT_I32,
                         .n = n,
-                        .a = device_block_memory(blocks[0]),
-                        .b = device_block_memory(blocks[1]),
-                        .c = device_block_memory(blocks[2]),
+                        .a = device_buffer_memory(blocks[0]),
+                        .b = device_buffer_memory(blocks[1]),
+                        .c = device_buffer_memory(blocks[2]),
                         .device = worker->device,
                         .stream = run};
     for (int i = 0; i < 3; i++)
@@ -118,24 +118,24 @@ add_twice(struct worker *worker)
     CHECK(device_add(&plan, &status) == 0, "%s", status.text);
     plan.b = plan.c;
     CHECK(device_add(&plan, &status) == 0, "%s", status.text);
-    device_block_drop(blocks[0]);
+    device_buffer_drop(blocks[0]);
     drop_after(blocks[1], run);
     CHECK(device_copy_out(worker->device, streams[2], got, plan.c, n * sizeof *got, &status) == 0, "%s", status.text);
     bool right = true;
     for (size_t i = 0; i < n; i++)
         right = right && got[i] == 2 * a[i] + b[i];
     CHECK(right, "device %d, %zu elements", worker->device, n);
-    device_block_drop(blocks[2]);
+    device_buffer_drop(blocks[2]);
 }
 
 static void *
 work(void *argument)
 {
     struct worker *worker = argument;
-    for (; worker->rounds < LEAST_ROUNDS || now() < deadline; worker->rounds++) {
+    for (; worker->rounds < MIN_ROUNDS || now() < deadline; worker->rounds++) {
         add_twice(worker);
         if (draw(worker, 50) == 0)
-            device_blocks_release();
+            device_buffers_release();
         if (draw(worker, 50) == 0)
             device_pools_trim();
     }
@@ -157,7 +157,7 @@ sums_are_right_and_all_memory_comes_back(void)
     }
     for (int i = 0; i < THREADS; i++)
         pthread_join(workers[i].thread, NULL);
-    device_blocks_release();
+    device_buffers_release();
     for (int device = 0; device < DEVICES; device++)
         double_synchronize(device);
     CHECK(double_faults() == 0);

@@ -36,8 +36,14 @@ holds(const void *memory, int32_t first, int32_t step)
 static struct plan
 addition(void *a, void *b, void *c, void *stream)
 {
-    return (struct plan){
-        .route = ROUTE_DEVICE, .lane = LANE_I32, .n = N, .a = a, .b = b, .c = c, .device = 0, .stream = stream};
+    return (struct plan){.route = ROUTE_DEVICE,
+                         .component = COMPONENT_I32,
+                         .n = N,
+                         .a = a,
+                         .b = b,
+                         .c = c,
+                         .device = 0,
+                         .stream = stream};
 }
 
 static struct graph *

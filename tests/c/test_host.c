@@ -1,4 +1,5 @@
-/* The host adders: every level, lane, length, placement and kind of store against a scalar reference, flags included.
+/* The host adders: every level, component, length, placement and kind of store against a scalar reference, flags
+ * included.
  */
 #include <fenv.h>
 #include <math.h>
@@ -109,33 +110,33 @@ reference_bf16(uint16_t a, uint16_t b, uint16_t *c)
 }
 
 static unsigned
-reference(enum lane lane, const void *a, const void *b, void *c, size_t n)
+reference(enum component component, const void *a, const void *b, void *c, size_t n)
 {
     unsigned flags = 0;
     for (size_t i = 0; i < n; i++) {
-        switch (lane) {
-        case LANE_BOOL:
+        switch (component) {
+        case COMPONENT_BOOL:
             ((uint8_t *)c)[i] = ((const uint8_t *)a)[i] || ((const uint8_t *)b)[i];
             break;
-        case LANE_I8:
+        case COMPONENT_I8:
             ((uint8_t *)c)[i] = (uint8_t)(((const uint8_t *)a)[i] + ((const uint8_t *)b)[i]);
             break;
-        case LANE_I16:
+        case COMPONENT_I16:
             ((uint16_t *)c)[i] = (uint16_t)(((const uint16_t *)a)[i] + ((const uint16_t *)b)[i]);
             break;
-        case LANE_I32:
+        case COMPONENT_I32:
             ((uint32_t *)c)[i] = ((const uint32_t *)a)[i] + ((const uint32_t *)b)[i];
             break;
-        case LANE_I64:
+        case COMPONENT_I64:
             ((uint64_t *)c)[i] = ((const uint64_t *)a)[i] + ((const uint64_t *)b)[i];
             break;
-        case LANE_F16:
+        case COMPONENT_F16:
             flags |= reference_f16(((const uint16_t *)a)[i], ((const uint16_t *)b)[i], &((uint16_t *)c)[i]);
             break;
-        case LANE_BF16:
+        case COMPONENT_BF16:
             flags |= reference_bf16(((const uint16_t *)a)[i], ((const uint16_t *)b)[i], &((uint16_t *)c)[i]);
             break;
-        case LANE_F32:
+        case COMPONENT_F32:
             flags |= reference_f32(((const uint32_t *)a)[i], ((const uint32_t *)b)[i], &((uint32_t *)c)[i]);
             break;
         default:
@@ -148,27 +149,31 @@ reference(enum lane lane, const void *a, const void *b, void *c, size_t n)
 
 /* The same bits, or both a quiet NaN: payload and sign of a NaN are the processor's business. */
 static bool
-same(enum lane lane, const void *x, const void *y)
+same(enum component component, const void *x, const void *y)
 {
-    static const uint64_t infinity[] = {
-        [LANE_F16] = 0x7c00, [LANE_BF16] = 0x7f80, [LANE_F32] = 0x7f800000, [LANE_F64] = 0x7ff0000000000000};
-    static const uint64_t quiet[] = {
-        [LANE_F16] = 0x7e00, [LANE_BF16] = 0x7fc0, [LANE_F32] = 0x7fc00000, [LANE_F64] = 0x7ff8000000000000};
+    static const uint64_t infinity[] = {[COMPONENT_F16] = 0x7c00,
+                                        [COMPONENT_BF16] = 0x7f80,
+                                        [COMPONENT_F32] = 0x7f800000,
+                                        [COMPONENT_F64] = 0x7ff0000000000000};
+    static const uint64_t quiet[] = {[COMPONENT_F16] = 0x7e00,
+                                     [COMPONENT_BF16] = 0x7fc0,
+                                     [COMPONENT_F32] = 0x7fc00000,
+                                     [COMPONENT_F64] = 0x7ff8000000000000};
     uint64_t p = 0, q = 0;
-    memcpy(&p, x, lane_size[lane]);
-    memcpy(&q, y, lane_size[lane]);
+    memcpy(&p, x, component_size[component]);
+    memcpy(&q, y, component_size[component]);
     if (p == q)
         return true;
-    return lane >= LANE_F16 && (p & infinity[lane]) == infinity[lane] && (p & quiet[lane]) == quiet[lane] &&
-           (q & quiet[lane]) == quiet[lane];
+    return component >= COMPONENT_F16 && (p & infinity[component]) == infinity[component] &&
+           (p & quiet[component]) == quiet[component] && (q & quiet[component]) == quiet[component];
 }
 
 static size_t
-first_difference(enum lane lane, const void *x, const void *y, size_t n)
+first_difference(enum component component, const void *x, const void *y, size_t n)
 {
-    const size_t size = lane_size[lane];
+    const size_t size = component_size[component];
     for (size_t i = 0; i < n; i++)
-        if (!same(lane, (const char *)x + i * size, (const char *)y + i * size))
+        if (!same(component, (const char *)x + i * size, (const char *)y + i * size))
             return i;
     return n;
 }
@@ -188,7 +193,7 @@ random_bits(void)
 /* Random bits reach NaNs of both kinds, infinities and subnormals within a few hundred 16-bit floats; the wider ones
  * get a sixteenth of theirs from the edges of the format. */
 static uint64_t
-random_lane(enum lane lane)
+random_component(enum component component)
 {
     static const uint64_t edges_f32[] = {0,          0x80000000, 1,          0x807fffff, 0x7f7fffff, 0xff7fffff,
                                          0x7f800000, 0xff800000, 0x7fc00000, 0x7f800001, 0x3f800000, 0x00800000};
@@ -206,21 +211,21 @@ random_lane(enum lane lane)
                                          0x0010000000000000};
     const uint64_t bits = random_bits();
     const size_t edge = bits >> 40 & 0xff;
-    if (lane == LANE_F32 && edge < 12)
+    if (component == COMPONENT_F32 && edge < 12)
         return edges_f32[edge];
-    if (lane == LANE_F64 && edge < 12)
+    if (component == COMPONENT_F64 && edge < 12)
         return edges_f64[edge];
-    if (lane == LANE_BOOL && bits & 1ull << 63)
+    if (component == COMPONENT_BOOL && bits & 1ull << 63)
         return 0;
     return bits;
 }
 
 static void
-fill(enum lane lane, void *array, size_t n)
+fill(enum component component, void *array, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        const uint64_t bits = random_lane(lane);
-        memcpy((char *)array + i * lane_size[lane], &bits, lane_size[lane]);
+        const uint64_t bits = random_component(component);
+        memcpy((char *)array + i * component_size[component], &bits, component_size[component]);
     }
 }
 
@@ -237,16 +242,16 @@ guarded_room(void)
     return memory + page;
 }
 
-/* Where an array lies in its room: so many lanes from the beginning, or from the end. */
+/* Where an array lies in its room: so many components from the beginning, or from the end. */
 struct placement {
     bool at_end;
-    size_t lanes;
+    size_t components;
 };
 
 static char *
 place(char *room, struct placement placement, size_t n, size_t size)
 {
-    return placement.at_end ? room + ROOM - (n + placement.lanes) * size : room + placement.lanes * size;
+    return placement.at_end ? room + ROOM - (n + placement.components) * size : room + placement.components * size;
 }
 
 enum alias { APART, C_IS_A, C_IS_B, ALL_ONE, ALIASES };
@@ -256,11 +261,11 @@ struct rooms {
 };
 
 static void
-check_one(const struct rooms *rooms, const struct host_simd *simd, bool streaming, enum lane lane, size_t n,
+check_one(const struct rooms *rooms, const struct host_simd *simd, bool streaming, enum component component, size_t n,
           const struct placement *placements, enum alias alias)
 {
     static char a_before[ROOM], b_before[ROOM], expected[ROOM];
-    const size_t size = lane_size[lane];
+    const size_t size = component_size[component];
     char *a = place(rooms->a, placements[0], n, size);
     char *b = alias == ALL_ONE ? a : place(rooms->b, placements[1], n, size);
     char *c = alias == C_IS_B ? b : alias == APART ? place(rooms->c, placements[2], n, size) : a;
@@ -268,18 +273,20 @@ check_one(const struct rooms *rooms, const struct host_simd *simd, bool streamin
     memset(rooms->a, 0xa5, ROOM);
     memset(rooms->b, 0xa5, ROOM);
     memset(rooms->c, 0xa5, ROOM);
-    fill(lane, a, n);
-    fill(lane, b, n);
+    fill(component, a, n);
+    fill(component, b, n);
     memcpy(a_before, rooms->a, ROOM);
     memcpy(b_before, rooms->b, ROOM);
-    const unsigned flags = reference(lane, a, b, expected, n);
+    const unsigned flags = reference(component, a, b, expected, n);
 
     const struct host_schedule schedule = {.threads = 1, .streaming = streaming, .block = n};
-    const unsigned raised = host_add(simd, &schedule, lane, a, b, c, n);
+    const unsigned raised = host_add(simd, &schedule, component, a, b, c, n);
 
-    const size_t wrong = first_difference(lane, c, expected, n);
-    CHECK(wrong == n, "%s lane %d n %zu stream %d alias %d: element %zu", simd->name, lane, n, streaming, alias, wrong);
-    CHECK(raised == flags, "%s lane %d n %zu stream %d: %u, not %u", simd->name, lane, n, streaming, raised, flags);
+    const size_t wrong = first_difference(component, c, expected, n);
+    CHECK(wrong == n, "%s lane %d n %zu stream %d alias %d: element %zu", simd->name, component, n, streaming, alias,
+          wrong);
+    CHECK(raised == flags, "%s lane %d n %zu stream %d: %u, not %u", simd->name, component, n, streaming, raised,
+          flags);
 
     char *c_room = alias == APART ? rooms->c : alias == C_IS_B ? rooms->b : rooms->a;
     memset(c, 0xa5, n * size);
@@ -290,7 +297,7 @@ check_one(const struct rooms *rooms, const struct host_simd *simd, bool streamin
     bool untouched = memcmp(rooms->a, a_before, ROOM) == 0 && memcmp(rooms->b, b_before, ROOM) == 0;
     for (size_t i = 0; i < ROOM && c_room == rooms->c; i++)
         untouched = untouched && (unsigned char)rooms->c[i] == 0xa5;
-    CHECK(untouched, "%s lane %d n %zu stream %d alias %d: bytes beside c", simd->name, lane, n, streaming, alias);
+    CHECK(untouched, "%s lane %d n %zu stream %d alias %d: bytes beside c", simd->name, component, n, streaming, alias);
 }
 
 static const struct placement placements[][3] = {
@@ -298,7 +305,7 @@ static const struct placement placements[][3] = {
     {{false, 1}, {false, 0}, {true, 0}},  {{true, 3}, {false, 5}, {true, 7}},
 };
 
-/* Bytes of a lane's array: all around one and two vectors of any level, and around the unrolled loop's ends. */
+/* Bytes of a component's array: all around one and two vectors of any level, and around the unrolled loop's ends. */
 static bool
 is_interesting(size_t bytes)
 {
@@ -307,19 +314,19 @@ is_interesting(size_t bytes)
 }
 
 static void
-every_level_adds_every_lane_as_the_reference(void)
+every_level_adds_every_component_as_the_reference(void)
 {
     const struct rooms rooms = {guarded_room(), guarded_room(), guarded_room()};
     for (size_t level = 0; host_simd_levels[level]; level++) {
         const struct host_simd *simd = host_simd_levels[level];
         if (!simd->supported())
             continue;
-        for (enum lane lane = 0; lane < LANE_COUNT; lane++)
-            for (size_t n = 0; n * lane_size[lane] <= 640; n++)
+        for (enum component component = 0; component < COMPONENT_COUNT; component++)
+            for (size_t n = 0; n * component_size[component] <= 640; n++)
                 for (size_t p = 0; p < sizeof placements / sizeof *placements; p++)
-                    if (is_interesting(n * lane_size[lane]))
+                    if (is_interesting(n * component_size[component]))
                         for (int which = 0; which < 2 * ALIASES; which++)
-                            check_one(&rooms, simd, which & 1, lane, n, placements[p], which / 2);
+                            check_one(&rooms, simd, which & 1, component, n, placements[p], which / 2);
     }
 }
 
@@ -334,15 +341,15 @@ every_float16_is_added_as_the_reference(void)
         const struct host_simd *simd = host_simd_levels[level];
         for (size_t partner = 0; simd->supported() && partner < sizeof partners / sizeof *partners; partner++) {
             for (int narrow = 0; narrow < 2; narrow++) {
-                const enum lane lane = narrow ? LANE_F16 : LANE_BF16;
+                const enum component component = narrow ? COMPONENT_F16 : COMPONENT_BF16;
                 for (size_t i = 0; i < N; i++) {
                     a[i] = (uint16_t)i;
                     b[i] = partners[partner];
                 }
-                reference(lane, a, b, expected, N);
-                simd->add[lane](a, b, c, N);
-                const size_t wrong = first_difference(lane, c, expected, N);
-                CHECK(wrong == N, "%s lane %d: %#zx + %#x", simd->name, lane, wrong, partners[partner]);
+                reference(component, a, b, expected, N);
+                simd->add[component](a, b, c, N);
+                const size_t wrong = first_difference(component, c, expected, N);
+                CHECK(wrong == N, "%s lane %d: %#zx + %#x", simd->name, component, wrong, partners[partner]);
             }
         }
     }
@@ -358,13 +365,13 @@ one_element_raises_its_own_flags(void)
     const struct host_schedule schedule = {.threads = 1, .block = 1};
     for (size_t level = 0; host_simd_levels[level]; level++)
         for (int pair = 0; host_simd_levels[level]->supported() && pair < COUNT * COUNT; pair++)
-            for (enum lane lane = LANE_F16; lane <= LANE_BF16; lane++) {
+            for (enum component component = COMPONENT_F16; component <= COMPONENT_BF16; component++) {
                 const uint16_t a = values[pair % COUNT], b = values[pair / COUNT];
                 uint16_t c, expected;
-                const unsigned flags = reference(lane, &a, &b, &expected, 1);
-                const unsigned raised = host_add(host_simd_levels[level], &schedule, lane, &a, &b, &c, 1);
-                CHECK(raised == flags && same(lane, &c, &expected), "%s lane %d: %#x + %#x = %#x, flags %u not %u",
-                      host_simd_levels[level]->name, lane, a, b, c, raised, flags);
+                const unsigned flags = reference(component, &a, &b, &expected, 1);
+                const unsigned raised = host_add(host_simd_levels[level], &schedule, component, &a, &b, &c, 1);
+                CHECK(raised == flags && same(component, &c, &expected), "%s lane %d: %#x + %#x = %#x, flags %u not %u",
+                      host_simd_levels[level]->name, component, a, b, c, raised, flags);
             }
 }
 
@@ -376,8 +383,8 @@ the_callers_flags_stay_and_are_not_reported(void)
     const struct host_schedule schedule = {.threads = 1, .block = 3};
     feclearexcept(FE_ALL_EXCEPT);
     feraiseexcept(FE_INVALID);
-    CHECK(host_add(host_simd_levels[0], &schedule, LANE_F32, a, a, c, 3) == 0);
-    CHECK(host_add(host_simd_levels[0], &schedule, LANE_F32, big, big, c, 3) == FP_OVERFLOW);
+    CHECK(host_add(host_simd_levels[0], &schedule, COMPONENT_F32, a, a, c, 3) == 0);
+    CHECK(host_add(host_simd_levels[0], &schedule, COMPONENT_F32, big, big, c, 3) == FP_OVERFLOW);
     CHECK(fpenv_flags(fpenv_get()) == FP_INVALID);
 }
 
@@ -394,7 +401,7 @@ the_callers_rounding_is_kept(void)
     for (size_t level = 0; host_simd_levels[level]; level++) {
         if (!host_simd_levels[level]->supported())
             continue;
-        host_simd_levels[level]->add[LANE_F32](a, b, c, N);
+        host_simd_levels[level]->add[COMPONENT_F32](a, b, c, N);
         for (int i = 0; i < N; i++)
             CHECK(c[i] == 0x1.000002p0f, "%s %d", host_simd_levels[level]->name, i);
     }
@@ -405,8 +412,8 @@ threads_and_streams_add_blocks_at_any_address(void)
 {
     enum { N = 300007 };
     static uint32_t a[N + 64], b[N + 64], c[N + 64], expected[N + 64];
-    fill(LANE_F32, a, N + 64);
-    fill(LANE_F32, b, N + 64);
+    fill(COMPONENT_F32, a, N + 64);
+    fill(COMPONENT_F32, b, N + 64);
     for (size_t level = 0; host_simd_levels[level]; level++)
         for (int which = 0; host_simd_levels[level]->supported() && which < 32; which++) {
             const size_t offset = (size_t)which * 5, n = N - (size_t)which;
@@ -416,11 +423,11 @@ threads_and_streams_add_blocks_at_any_address(void)
                                                    .streaming_alone = which & 2,
                                                    .narrow = which & 16,
                                                    .block = 4096};
-            const unsigned flags = reference(LANE_F32, a + which, b, expected, n);
+            const unsigned flags = reference(COMPONENT_F32, a + which, b, expected, n);
             memset(c, 0xa5, sizeof c);
             const unsigned raised =
-                host_add(host_simd_levels[level], &schedule, LANE_F32, a + which, b, c + offset % 48, n);
-            const size_t wrong = first_difference(LANE_F32, c + offset % 48, expected, n);
+                host_add(host_simd_levels[level], &schedule, COMPONENT_F32, a + which, b, c + offset % 48, n);
+            const size_t wrong = first_difference(COMPONENT_F32, c + offset % 48, expected, n);
             CHECK(wrong == n, "%s %d: element %zu", host_simd_levels[level]->name, which, wrong);
             CHECK(raised == flags);
             CHECK(c[offset % 48 + n] == 0xa5a5a5a5);
@@ -432,13 +439,13 @@ shorter_vectors_are_the_next_levels_but_for_what_is_converted(void)
 {
     const struct host_schedule narrow = {.narrow = true}, wide = {.narrow = false};
     for (size_t level = 0; host_simd_levels[level]; level++)
-        for (enum lane lane = 0; lane < LANE_COUNT; lane++) {
+        for (enum component component = 0; component < COMPONENT_COUNT; component++) {
             const struct host_simd *simd = host_simd_levels[level], *less = simd->narrower;
-            const bool stays = less == NULL || lane == LANE_F16 || lane == LANE_BF16;
+            const bool stays = less == NULL || component == COMPONENT_F16 || component == COMPONENT_BF16;
             CHECK(less == NULL || less == host_simd_levels[level + 1]);
-            CHECK(host_loop(simd, &narrow, lane, false) == (stays ? simd : less)->add[lane]);
-            CHECK(host_loop(simd, &narrow, lane, true) == (stays ? simd : less)->stream[lane]);
-            CHECK(host_loop(simd, &wide, lane, true) == simd->stream[lane]);
+            CHECK(host_loop(simd, &narrow, component, false) == (stays ? simd : less)->add[component]);
+            CHECK(host_loop(simd, &narrow, component, true) == (stays ? simd : less)->stream[component]);
+            CHECK(host_loop(simd, &wide, component, true) == simd->stream[component]);
         }
 }
 
@@ -451,9 +458,9 @@ one_flag_in_a_large_array_is_found(void)
     for (size_t where = 0; where < N; where += N / 7) {
         memset(a, 0, sizeof a);
         a[where] = b[where] = 3e38f;
-        CHECK(host_add(host_simd_levels[0], &schedule, LANE_F32, a, b, c, N) == FP_OVERFLOW, "at %zu", where);
+        CHECK(host_add(host_simd_levels[0], &schedule, COMPONENT_F32, a, b, c, N) == FP_OVERFLOW, "at %zu", where);
         b[where] = 0;
-        CHECK(host_add(host_simd_levels[0], &schedule, LANE_F32, a, b, c, N) == 0, "at %zu", where);
+        CHECK(host_add(host_simd_levels[0], &schedule, COMPONENT_F32, a, b, c, N) == 0, "at %zu", where);
     }
 }
 
@@ -461,7 +468,7 @@ static void
 nothing_is_read_for_no_elements(void)
 {
     const struct host_schedule schedule = {.threads = 4, .wakes = true, .streaming = true, .block = 1};
-    CHECK(host_add(&host_simd_c, &schedule, LANE_F64, NULL, NULL, NULL, 0) == 0);
+    CHECK(host_add(&host_simd_c, &schedule, COMPONENT_F64, NULL, NULL, NULL, 0) == 0);
 }
 
 static void
@@ -488,7 +495,7 @@ an_unknown_level_is_refused_with_those_that_work(void)
 int
 main(void)
 {
-    RUN(every_level_adds_every_lane_as_the_reference);
+    RUN(every_level_adds_every_component_as_the_reference);
     RUN(every_float16_is_added_as_the_reference);
     RUN(one_element_raises_its_own_flags);
     RUN(the_callers_flags_stay_and_are_not_reported);

@@ -1,5 +1,5 @@
-/* batch.h's half of the host and overlap.h: every lane, size and alignment, by any number of threads; which intervals
- * meet. */
+/* batch.h's half of the host and overlap.h: every component, size and alignment, by any number of threads; which
+ * intervals meet. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -19,22 +19,22 @@ size_of(int i)
     return sizes[(size_t)i * 7 % (sizeof sizes / sizeof *sizes)];
 }
 
-/* Additions of every lane and size, each operand at an offset of its own; in place where i % 5 is 0. */
+/* Additions of every component and size, each operand at an offset of its own; in place where i % 5 is 0. */
 static void
 open_adds(struct batch_add *adds, char **memory)
 {
     for (int i = 0; i < ADDS; i++) {
-        const enum lane lane = (enum lane)(i % LANE_COUNT);
-        const size_t n = size_of(i), bytes = n * lane_size[lane];
+        const enum component component = (enum component)(i % COMPONENT_COUNT);
+        const size_t n = size_of(i), bytes = n * component_size[component];
         char *operands[3];
         for (int k = 0; k < 3; k++) {
             memory[3 * i + k] = calloc(1, bytes + ROOM);
-            operands[k] = memory[3 * i + k] + (size_t)(i + k) % 4 * lane_size[lane];
+            operands[k] = memory[3 * i + k] + (size_t)(i + k) % 4 * component_size[component];
         }
-        sums_fill(lane, operands[0], n, SALT_A + (unsigned)i);
-        sums_fill(lane, operands[1], n, SALT_B + (unsigned)i);
+        sums_fill(component, operands[0], n, SALT_A + (unsigned)i);
+        sums_fill(component, operands[1], n, SALT_B + (unsigned)i);
         adds[i] = (struct batch_add){
-            .a = operands[0], .b = operands[1], .c = i % 5 ? operands[2] : operands[0], .n = n, .lane = lane};
+            .a = operands[0], .b = operands[1], .c = i % 5 ? operands[2] : operands[0], .n = n, .component = component};
     }
 }
 
@@ -42,16 +42,16 @@ static void
 check_sums(const struct batch_add *adds)
 {
     for (int i = 0; i < ADDS; i++) {
-        const size_t bytes = adds[i].n * lane_size[adds[i].lane];
+        const size_t bytes = adds[i].n * component_size[adds[i].component];
         char *expected = malloc(bytes + 1);
-        sums_expect(adds[i].lane, expected, adds[i].n, SALT_A + (unsigned)i, SALT_B + (unsigned)i);
+        sums_expect(adds[i].component, expected, adds[i].n, SALT_A + (unsigned)i, SALT_B + (unsigned)i);
         CHECK(memcmp(expected, adds[i].c, bytes) == 0, "addition %d", i);
         free(expected);
     }
 }
 
 static void
-adds_every_lane_size_and_alignment(void)
+adds_every_component_size_and_alignment(void)
 {
     struct status status;
     const struct host_simd *simd = host_simd_chosen(&status);
@@ -66,7 +66,7 @@ adds_every_lane_size_and_alignment(void)
                 open_adds(adds, memory);
                 const struct host_schedule schedule = {
                     .threads = threads[t], .streaming = streaming, .block = blocks[b]};
-                CHECK(host_add_many(simd, &schedule, adds, ADDS, &flags, &status) == 0);
+                CHECK(host_add_batch(simd, &schedule, adds, ADDS, &flags, &status) == 0);
                 CHECK(flags == 0);
                 check_sums(adds);
                 for (int i = 0; i < 3 * ADDS; i++)
@@ -80,15 +80,15 @@ flags_of_all_additions_are_in_one_word(void)
     struct status status;
     const struct host_simd *simd = host_simd_chosen(&status);
     float big = 3e38f, sum[3], infinity = INFINITY, minus = -infinity, one = 1;
-    const struct batch_add adds[] = {{&one, &one, &sum[0], 1, LANE_F32},
-                                     {&big, &big, &sum[1], 1, LANE_F32},
-                                     {&infinity, &minus, &sum[2], 1, LANE_F32}};
-    const struct host_schedule schedule = host_add_many_schedule(sizeof sum);
+    const struct batch_add adds[] = {{&one, &one, &sum[0], 1, COMPONENT_F32},
+                                     {&big, &big, &sum[1], 1, COMPONENT_F32},
+                                     {&infinity, &minus, &sum[2], 1, COMPONENT_F32}};
+    const struct host_schedule schedule = host_add_batch_schedule(sizeof sum);
     unsigned flags;
-    CHECK(host_add_many(simd, &schedule, adds, 1, &flags, &status) == 0 && flags == 0);
-    CHECK(host_add_many(simd, &schedule, adds, 2, &flags, &status) == 0 && flags == FP_OVERFLOW);
-    CHECK(host_add_many(simd, &schedule, adds, 3, &flags, &status) == 0 && flags == (FP_OVERFLOW | FP_INVALID));
-    CHECK(host_add_many(simd, &schedule, adds, 0, &flags, &status) == 0 && flags == 0);
+    CHECK(host_add_batch(simd, &schedule, adds, 1, &flags, &status) == 0 && flags == 0);
+    CHECK(host_add_batch(simd, &schedule, adds, 2, &flags, &status) == 0 && flags == FP_OVERFLOW);
+    CHECK(host_add_batch(simd, &schedule, adds, 3, &flags, &status) == 0 && flags == (FP_OVERFLOW | FP_INVALID));
+    CHECK(host_add_batch(simd, &schedule, adds, 0, &flags, &status) == 0 && flags == 0);
 }
 
 static bool
@@ -131,7 +131,7 @@ finds_an_overlap_exactly_where_there_is_one(void)
 int
 main(void)
 {
-    RUN(adds_every_lane_size_and_alignment);
+    RUN(adds_every_component_size_and_alignment);
     RUN(flags_of_all_additions_are_in_one_word);
     RUN(finds_an_overlap_exactly_where_there_is_one);
     return check_report();

@@ -17,12 +17,12 @@ enum { MODES = sizeof modes / sizeof *modes };
 /* ---- the reference ---- */
 
 struct format {
-    enum lane lane;
+    enum component component;
     int fraction; /* bits */
     uint32_t infinity;
 };
 
-static const struct format f16 = {LANE_F16, 10, 0x7c00}, bf16 = {LANE_BF16, 7, 0x7f80};
+static const struct format f16 = {COMPONENT_F16, 10, 0x7c00}, bf16 = {COMPONENT_BF16, 7, 0x7f80};
 
 /* `cancels`: a zero that is the sum of unlike numbers, and -0 where the caller rounds downwards. */
 struct expected {
@@ -93,7 +93,7 @@ nearest(const struct format *format, uint64_t magnitude, int exponent)
 static bool
 overflows(const struct format *format, uint16_t bits, int top)
 {
-    return format->lane == LANE_F16 ? bits == format->infinity : top > 128 + 133;
+    return format->component == COMPONENT_F16 ? bits == format->infinity : top > 128 + 133;
 }
 
 enum { FAR = 40 }; /* places: of what is so much less, one at that distance says which way to round */
@@ -196,16 +196,16 @@ check_blocks(const struct host_simd *simd, const struct format *format, int mode
             b[i] = partner;
             flags |= expected[block + i].flags;
         }
-        wrong_flags += host_add(simd, &schedule, format->lane, a, b, c, BLOCK) != flags;
+        wrong_flags += host_add(simd, &schedule, format->component, a, b, c, BLOCK) != flags;
         kept += fegetround() == mode;
         for (unsigned i = 0; i < BLOCK; i++) {
-            const struct expected *due = &expected[block + i];
-            wrong += !same(format, c[i], due->bits | (due->cancels && mode == FE_DOWNWARD ? 0x8000 : 0));
+            const struct expected *one = &expected[block + i];
+            wrong += !same(format, c[i], one->bits | (one->cancels && mode == FE_DOWNWARD ? 0x8000 : 0));
         }
     }
-    CHECK(wrong == 0, "%s lane %d mode %#x partner %#x: %zu sums", simd->name, format->lane, (unsigned)mode, partner,
-          wrong);
-    CHECK(wrong_flags == 0, "%s lane %d mode %#x partner %#x: flags of %zu blocks", simd->name, format->lane,
+    CHECK(wrong == 0, "%s lane %d mode %#x partner %#x: %zu sums", simd->name, format->component, (unsigned)mode,
+          partner, wrong);
+    CHECK(wrong_flags == 0, "%s lane %d mode %#x partner %#x: flags of %zu blocks", simd->name, format->component,
           (unsigned)mode, partner, wrong_flags);
     CHECK(kept == EVERY / BLOCK);
 }
@@ -289,22 +289,22 @@ static const uint64_t values_f64[] = {
 
 /* Every pair of the values alone in an array, so that its flags are its own. */
 static void
-check_pairs(const struct host_simd *simd, enum lane lane, const char *values, size_t count,
+check_pairs(const struct host_simd *simd, enum component component, const char *values, size_t count,
             unsigned (*scalar)(const void *, const void *, void *))
 {
     const struct host_schedule schedule = {.threads = 1, .block = 1};
-    const size_t size = lane_size[lane];
-    const uint64_t quiet = lane == LANE_F32 ? 0x7fc00000 : 0x7ff8000000000000;
+    const size_t size = component_size[component];
+    const uint64_t quiet = component == COMPONENT_F32 ? 0x7fc00000 : 0x7ff8000000000000;
     for (int mode = 0; mode < MODES; mode++)
         for (size_t pair = 0; pair < count * count; pair++) {
             const char *a = values + pair % count * size, *b = values + pair / count * size;
-            uint64_t c = 0, due = 0;
+            uint64_t c = 0, expected = 0;
             fesetround(modes[mode]);
-            const unsigned flags = scalar(a, b, &due), raised = host_add(simd, &schedule, lane, a, b, &c, 1);
+            const unsigned flags = scalar(a, b, &expected), raised = host_add(simd, &schedule, component, a, b, &c, 1);
             fesetround(FE_TONEAREST);
-            const bool both_nan = (c & quiet) == quiet && (due & quiet) == quiet;
-            CHECK((c == due || both_nan) && raised == flags, "%s lane %d mode %#x: values %zu and %zu", simd->name,
-                  lane, (unsigned)modes[mode], pair % count, pair / count);
+            const bool both_nan = (c & quiet) == quiet && (expected & quiet) == quiet;
+            CHECK((c == expected || both_nan) && raised == flags, "%s lane %d mode %#x: values %zu and %zu", simd->name,
+                  component, (unsigned)modes[mode], pair % count, pair / count);
         }
 }
 
@@ -315,8 +315,8 @@ wider_floats_are_rounded_as_the_caller_rounds(void)
         const struct host_simd *simd = host_simd_levels[level];
         if (!simd->supported())
             continue;
-        check_pairs(simd, LANE_F32, (const char *)values_f32, sizeof values_f32 / sizeof *values_f32, scalar_f32);
-        check_pairs(simd, LANE_F64, (const char *)values_f64, sizeof values_f64 / sizeof *values_f64, scalar_f64);
+        check_pairs(simd, COMPONENT_F32, (const char *)values_f32, sizeof values_f32 / sizeof *values_f32, scalar_f32);
+        check_pairs(simd, COMPONENT_F64, (const char *)values_f64, sizeof values_f64 / sizeof *values_f64, scalar_f64);
     }
 }
 

@@ -8,7 +8,7 @@
 #include "sums.h"
 
 static void
-every_host_rung_adds_every_lane(void)
+every_host_rung_adds_every_component(void)
 {
     enum { N = 100003 };
     static uint64_t a[N], b[N], c[N], expected[N];
@@ -17,16 +17,16 @@ every_host_rung_adds_every_lane(void)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const struct rung *rung = rung_named(names[i]);
         CHECK(rung != NULL && rung->kind == RUNG_HOST, "%s", names[i]);
-        for (enum lane lane = 0; rung && lane < LANE_COUNT; lane++) {
+        for (enum component component = 0; rung && component < COMPONENT_COUNT; component++) {
             struct status status;
-            const struct rung_call call = {.lane = lane, .a = a, .b = b, .c = c, .n = N};
-            sums_fill(lane, a, N, 1);
-            sums_fill(lane, b, N, 2);
-            sums_expect(lane, expected, N, 1, 2);
+            const struct rung_call call = {.component = component, .a = a, .b = b, .c = c, .n = N};
+            sums_fill(component, a, N, 1);
+            sums_fill(component, b, N, 2);
+            sums_expect(component, expected, N, 1, 2);
             memset(c, 0xa5, sizeof c);
-            CHECK(rung->lanes >> lane & 1);
+            CHECK(rung->components >> component & 1);
             CHECK(rung->run(&call, &status) == 0);
-            CHECK(memcmp(c, expected, N * lane_size[lane]) == 0, "%s lane %d", names[i], lane);
+            CHECK(memcmp(c, expected, N * component_size[component]) == 0, "%s lane %d", names[i], component);
         }
     }
 }
@@ -86,7 +86,7 @@ the_host_limit_adds_every_word_and_no_other(void)
 int
 main(void)
 {
-    RUN(every_host_rung_adds_every_lane);
+    RUN(every_host_rung_adds_every_component);
     RUN(the_host_rungs_come_first_and_in_order);
     RUN(every_rung_is_found_by_its_name);
     RUN(the_host_limit_is_found_for_any_length_and_thread_count);

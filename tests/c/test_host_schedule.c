@@ -20,9 +20,9 @@ static void
 small_arrays_stay_on_one_thread_with_ordinary_stores(void)
 {
     as_shipped("16");
-    for (enum lane lane = 0; lane < LANE_COUNT; lane++) {
-        const struct host_schedule none = host_schedule_for(lane, 0, false);
-        const struct host_schedule some = host_schedule_for(lane, 4096, false);
+    for (enum component component = 0; component < COMPONENT_COUNT; component++) {
+        const struct host_schedule none = host_schedule_for(component, 0, false);
+        const struct host_schedule some = host_schedule_for(component, 4096, false);
         CHECK(none.threads == 1 && !none.streaming);
         CHECK(some.threads == 1 && !some.streaming);
     }
@@ -32,8 +32,8 @@ static void
 large_arrays_get_all_threads_and_streaming_stores_unless_in_place(void)
 {
     as_shipped("16");
-    const struct host_schedule apart = host_schedule_for(LANE_F32, (size_t)1 << 28, false);
-    const struct host_schedule in_place = host_schedule_for(LANE_F32, (size_t)1 << 28, true);
+    const struct host_schedule apart = host_schedule_for(COMPONENT_F32, (size_t)1 << 28, false);
+    const struct host_schedule in_place = host_schedule_for(COMPONENT_F32, (size_t)1 << 28, true);
     CHECK(apart.threads == 16 && apart.wakes && apart.streaming && apart.streaming_alone);
     CHECK(in_place.threads == 16 && in_place.wakes && !in_place.streaming && !in_place.streaming_alone);
 }
@@ -43,7 +43,7 @@ what_the_caches_hold_has_ordinary_stores(void)
 {
     as_shipped("1");
     for (size_t n = 1; 3 * n * sizeof(float) < (size_t)16 << 20; n = n * 5 / 4 + 1)
-        CHECK(!host_schedule_for(LANE_F32, n, false).streaming, "%zu", n);
+        CHECK(!host_schedule_for(COMPONENT_F32, n, false).streaming, "%zu", n);
 }
 
 static void
@@ -51,21 +51,21 @@ what_is_repeated_needs_no_room_in_a_cache(void)
 {
     as_shipped("1");
     const size_t n = (size_t)6 << 20;
-    CHECK(host_schedule_for(LANE_I8, n, false).streaming);
-    CHECK(host_schedule_moving(LANE_I8, n, false, 3 * n).streaming);
-    CHECK(!host_schedule_moving(LANE_I8, n, false, 2 * n + 1).streaming);
+    CHECK(host_schedule_for(COMPONENT_I8, n, false).streaming);
+    CHECK(host_schedule_moving(COMPONENT_I8, n, false, 3 * n).streaming);
+    CHECK(!host_schedule_moving(COMPONENT_I8, n, false, 2 * n + 1).streaming);
 }
 
 static void
 arrays_between_have_the_threads_that_are_awake(void)
 {
     as_shipped("16");
-    const struct host_schedule smallest = host_schedule_for(LANE_F32, 1 << 16, false);
-    const struct host_schedule largest = host_schedule_for(LANE_F32, (1 << 20) - 1, false);
+    const struct host_schedule smallest = host_schedule_for(COMPONENT_F32, 1 << 16, false);
+    const struct host_schedule largest = host_schedule_for(COMPONENT_F32, (1 << 20) - 1, false);
     CHECK(smallest.threads == 4 && !smallest.wakes, "%d", smallest.threads);
     CHECK(largest.threads == 16 && !largest.wakes, "%d", largest.threads);
-    CHECK(host_schedule_for(LANE_F32, (1 << 16) - 1, false).threads == 1);
-    CHECK(host_schedule_for(LANE_F32, 1 << 20, false).wakes);
+    CHECK(host_schedule_for(COMPONENT_F32, (1 << 16) - 1, false).threads == 1);
+    CHECK(host_schedule_for(COMPONENT_F32, 1 << 20, false).wakes);
 }
 
 static void
@@ -75,9 +75,10 @@ sums_that_leave_the_first_cache_have_the_shorter_vectors(void)
     unsetenv("VECADD_SIMD");
     const size_t from = host_thresholds()->narrow; /* where the longest vectors cost a step of the clock */
     CHECK(from == 64 << 10 || from == HOST_NEVER);
-    CHECK(!host_schedule_for(LANE_I8, from - 1, false).narrow &&
-          !host_schedule_with(LANE_I8, from - 1, 1, false).narrow);
-    CHECK(host_schedule_for(LANE_I8, from, false).narrow && host_schedule_with(LANE_I8, from, 1, false).narrow);
+    CHECK(!host_schedule_for(COMPONENT_I8, from - 1, false).narrow &&
+          !host_schedule_with(COMPONENT_I8, from - 1, 1, false).narrow);
+    CHECK(host_schedule_for(COMPONENT_I8, from, false).narrow &&
+          host_schedule_with(COMPONENT_I8, from, 1, false).narrow);
 }
 
 static void
@@ -85,7 +86,7 @@ a_level_that_is_named_is_that_of_every_size(void)
 {
     as_shipped("1");
     setenv("VECADD_SIMD", host_simd_levels[0]->name, 1);
-    CHECK(!host_schedule_for(LANE_I8, (size_t)1 << 40, false).narrow);
+    CHECK(!host_schedule_for(COMPONENT_I8, (size_t)1 << 40, false).narrow);
 }
 
 static void
@@ -93,11 +94,11 @@ every_thread_has_a_block(void)
 {
     as_shipped("200");
     for (size_t n = 1 << 13; n <= 1 << 24; n *= 2) {
-        const struct host_schedule schedule = host_schedule_for(LANE_F32, n, false);
+        const struct host_schedule schedule = host_schedule_for(COMPONENT_F32, n, false);
         CHECK((size_t)schedule.threads * schedule.block <= n || schedule.threads == 1, "%d at %zu", schedule.threads,
               n);
     }
-    CHECK(host_schedule_for(LANE_F32, 1 << 18, false).threads == (1 << 20) / (64 << 10));
+    CHECK(host_schedule_for(COMPONENT_F32, 1 << 18, false).threads == (1 << 20) / (64 << 10));
 }
 
 /* Writes a tuned file of this host with these rows into a folder of its own, and has it read. */
@@ -124,11 +125,12 @@ thresholds_are_those_that_were_tuned(void)
     tuned_to("threads_awake 65536\nthreads_asleep 1000000\nstream_alone 3000000\nstream_together 1152921504606846976\n"
              "share 16384\nblock 1048576\nnarrow 3000\nthreads_streaming 5\nend 8\n");
     CHECK(host_thresholds()->tuned && host_thresholds()->stream_together == HOST_NEVER);
-    CHECK(host_schedule_for(LANE_I8, 3000, false).narrow && !host_schedule_for(LANE_I8, 2999, false).narrow);
-    CHECK(host_schedule_for(LANE_I8, 65535, false).threads == 1 &&
-          host_schedule_for(LANE_I8, 65536, false).threads == 4);
-    CHECK(!host_schedule_for(LANE_I8, 999999, false).wakes && host_schedule_for(LANE_I8, 1000000, false).wakes);
-    const struct host_schedule largest = host_schedule_for(LANE_I8, (size_t)1 << 40, false);
+    CHECK(host_schedule_for(COMPONENT_I8, 3000, false).narrow && !host_schedule_for(COMPONENT_I8, 2999, false).narrow);
+    CHECK(host_schedule_for(COMPONENT_I8, 65535, false).threads == 1 &&
+          host_schedule_for(COMPONENT_I8, 65536, false).threads == 4);
+    CHECK(!host_schedule_for(COMPONENT_I8, 999999, false).wakes &&
+          host_schedule_for(COMPONENT_I8, 1000000, false).wakes);
+    const struct host_schedule largest = host_schedule_for(COMPONENT_I8, (size_t)1 << 40, false);
     CHECK(largest.block == 1 << 20 && !largest.streaming && largest.streaming_alone && largest.threads == 16);
 }
 
@@ -136,17 +138,17 @@ static void
 two_threads_need_no_share_of_that_size(void)
 {
     tuned_to("threads_awake 65536\nshare 131072\nend 2\n");
-    CHECK(host_schedule_for(LANE_I8, 65536, false).threads == 2);
-    CHECK(host_schedule_for(LANE_I8, 1 << 19, false).threads == 4);
+    CHECK(host_schedule_for(COMPONENT_I8, 65536, false).threads == 2);
+    CHECK(host_schedule_for(COMPONENT_I8, 1 << 19, false).threads == 4);
 }
 
 static void
 threads_that_stream_are_as_many_as_were_tuned(void)
 {
     tuned_to("stream_together 1048576\nthreads_streaming 5\nend 2\n");
-    CHECK(host_schedule_for(LANE_I8, 1048576, false).threads == 5);
-    CHECK(host_schedule_for(LANE_I8, 1048575, false).threads == 15);
-    CHECK(host_schedule_for(LANE_I8, 1048576, true).threads == 16, "in place nothing streams");
+    CHECK(host_schedule_for(COMPONENT_I8, 1048576, false).threads == 5);
+    CHECK(host_schedule_for(COMPONENT_I8, 1048575, false).threads == 15);
+    CHECK(host_schedule_for(COMPONENT_I8, 1048576, true).threads == 16, "in place nothing streams");
 }
 
 static void
@@ -176,9 +178,9 @@ a_file_that_makes_no_sense_changes_nothing(void)
 static void
 blocks_are_whole_cache_lines_and_divide_addresses(void)
 {
-    for (enum lane lane = 0; lane < LANE_COUNT; lane++)
+    for (enum component component = 0; component < COMPONENT_COUNT; component++)
         for (size_t n = 1; n < (size_t)1 << 32; n = n * 3 + 1) {
-            const size_t bytes = host_schedule_with(lane, n, 5, false).block * lane_size[lane];
+            const size_t bytes = host_schedule_with(component, n, 5, false).block * component_size[component];
             CHECK(bytes >= 64 && (bytes & (bytes - 1)) == 0, "%zu", bytes);
         }
 }

@@ -24,7 +24,7 @@ struct memory {
     _Alignas(64) char bytes[2 * BYTES];
 };
 
-static struct memory a, b, c, due;
+static struct memory a, b, c, expected;
 
 struct call {
     int ndim;
@@ -98,7 +98,7 @@ add_one(const struct strided *rows, const char *x, const char *y, char *to)
             memcpy(side[k], from[k], dtype->itemsize);
         else
             convert_for(rows->dtype[k], rows->sum)(from[k], side[k], 1);
-    host_simd_c.add[dtype->lane](p, q, to, dtype->lanes);
+    host_simd_c.add[dtype->component](p, q, to, dtype->components);
 }
 
 static struct plan
@@ -136,21 +136,21 @@ random_rows_are_added_as_element_by_element(void)
         taken++;
         struct plan plan = planned(&rows, x, y, z);
         const struct dtype_row *dtype = &dtype_table[rows.sum];
-        plan.schedule = host_schedule_with(dtype->lane, 1 << 14, 1 + (int)below(3), below(2) == 0);
+        plan.schedule = host_schedule_with(dtype->component, 1 << 14, 1 + (int)below(3), below(2) == 0);
         plan.schedule.block = 1 + below(3000);
 
         memset(c.bytes, 0xab, sizeof c.bytes);
-        memset(due.bytes, 0xab, sizeof due.bytes);
+        memset(expected.bytes, 0xab, sizeof expected.bytes);
         size_t n = 1;
         for (int i = 0; i < call.ndim; i++)
             n *= (size_t)call.shape[i];
         for (size_t i = 0; i < n; i++) {
             ssize_t offset[3];
             walk(&call, i, offset);
-            add_one(&rows, x + offset[0], y + offset[1], due.bytes + BYTES + offset[2]);
+            add_one(&rows, x + offset[0], y + offset[1], expected.bytes + BYTES + offset[2]);
         }
         host_strided_add(&plan);
-        CHECK(memcmp(c.bytes, due.bytes, sizeof due.bytes) == 0, "case %d", number);
+        CHECK(memcmp(c.bytes, expected.bytes, sizeof expected.bytes) == 0, "case %d", number);
     }
     CHECK(taken > CASES / 4, "only %d of %d cases", taken, CASES);
 }

@@ -1,5 +1,5 @@
-/* hybrid_add on the CUDA-runtime double: the two ends meet in every lane, at any alignment, under many orders of the
- * queued work, and with every CUDA call failing in turn. */
+/* hybrid_add on the CUDA-runtime double: the two ends meet in every component, at any alignment, under many orders of
+ * the queued work, and with every CUDA call failing in turn. */
 #include <cuda_runtime_api.h>
 #include <math.h>
 
@@ -25,7 +25,7 @@ hybrid_plan(const struct arrays *arrays, int threads)
     struct plan plan = arrays->plan;
     plan.route = ROUTE_HYBRID;
     plan.simd = host_simd_chosen(&status);
-    plan.schedule = host_schedule_for(plan.lane, plan.n, plan.c == plan.a || plan.c == plan.b);
+    plan.schedule = host_schedule_for(plan.component, plan.n, plan.c == plan.a || plan.c == plan.b);
     plan.schedule.threads = threads;
     return plan;
 }
@@ -38,20 +38,20 @@ add_eagerly(const struct arrays *arrays, int threads, unsigned *fp_flags, struct
 }
 
 static void
-every_lane_is_added_by_both(void)
+every_component_is_added_by_both(void)
 {
     struct status status;
     unsigned fp_flags = 99;
     const size_t bytes[] = {8, 1000 * 8, GRAIN - 8, GRAIN, 5 * GRAIN + 8, 2 * MIB + 24};
-    for (int lane = 0; lane < LANE_COUNT; lane++)
+    for (int component = 0; component < COMPONENT_COUNT; component++)
         for (size_t i = 0; i < sizeof bytes / sizeof *bytes; i++) {
-            struct arrays arrays = arrays_new(lane, bytes[i] / lane_size[lane], 7);
+            struct arrays arrays = arrays_new(component, bytes[i] / component_size[component], 7);
             double_reset((unsigned)i);
             CHECK(add_eagerly(&arrays, 3, &fp_flags, &status) == 0, "%s", status.text);
-            CHECK(fp_flags == 0 && holds_sum(&arrays), "lane %d, %zu bytes", lane, bytes[i]);
+            CHECK(fp_flags == 0 && holds_sum(&arrays), "lane %d, %zu bytes", component, bytes[i]);
             memset(arrays.c, 0xee, arrays.bytes);
             CHECK(add_eagerly(&arrays, 1, &fp_flags, &status) == 0, "%s", status.text);
-            CHECK(fp_flags == 0 && holds_sum(&arrays), "lane %d, %zu bytes", lane, bytes[i]);
+            CHECK(fp_flags == 0 && holds_sum(&arrays), "lane %d, %zu bytes", component, bytes[i]);
             CHECK(double_calls("cudaLaunchKernel") > 0);
             arrays_free(&arrays);
         }
@@ -65,7 +65,7 @@ any_alignment_and_order_gives_the_sum(void)
     unsigned fp_flags;
     for (unsigned seed = 0; seed < 12; seed++) {
         const size_t skip = 1000 * seed + seed, n = 3 * MIB;
-        struct arrays arrays = arrays_new(LANE_I16, n + skip, 7);
+        struct arrays arrays = arrays_new(COMPONENT_I16, n + skip, 7);
         struct arrays view = arrays;
         view.plan.a = (int16_t *)arrays.a + skip;
         view.plan.b = (int16_t *)arrays.b + skip;
@@ -89,7 +89,7 @@ out_may_be_an_input(void)
     struct status status;
     unsigned fp_flags;
     for (int which = 0; which < 2; which++) {
-        struct arrays arrays = arrays_new(LANE_F64, MIB / 4 + 3, 7);
+        struct arrays arrays = arrays_new(COMPONENT_F64, MIB / 4 + 3, 7);
         arrays.plan.c = which ? arrays.b : arrays.a;
         CHECK(add_eagerly(&arrays, 1, &fp_flags, &status) == 0, "%s", status.text);
         CHECK(memcmp(arrays.plan.c, arrays.expected, arrays.bytes) == 0);
@@ -102,7 +102,7 @@ flags_come_from_both_ends(void)
 {
     struct status status;
     for (int end = 0; end < 2; end++) {
-        struct arrays arrays = arrays_new(LANE_F32, MIB, 7);
+        struct arrays arrays = arrays_new(COMPONENT_F32, MIB, 7);
         const size_t at = end ? MIB - 1 : 0;
         unsigned fp_flags = 0;
         ((float *)arrays.a)[at] = ((float *)arrays.b)[at] = 3e38f;
@@ -120,7 +120,7 @@ ordinary_memory_is_the_processors_alone(void)
     struct status status;
     unsigned fp_flags;
     for (int pinned = 0; pinned < 7; pinned++) {
-        struct arrays arrays = arrays_new(LANE_F32, MIB, pinned);
+        struct arrays arrays = arrays_new(COMPONENT_F32, MIB, pinned);
         double_reset(0);
         CHECK(add_eagerly(&arrays, 1, &fp_flags, &status) == 0 && holds_sum(&arrays), "pinned %d", pinned);
         CHECK(double_calls("cudaLaunchKernel") == 0 && double_calls("cudaMemcpyAsync") == 0);
@@ -134,7 +134,7 @@ a_long_addition_is_right_whoever_adds(void)
 {
     struct status status;
     unsigned fp_flags;
-    struct arrays arrays = arrays_new(LANE_I64, 10 * MIB + 5, 7);
+    struct arrays arrays = arrays_new(COMPONENT_I64, 10 * MIB + 5, 7);
     const struct plan plan = hybrid_plan(&arrays, 3);
     for (unsigned seed = 0; seed < 3; seed++) {
         double_reset(seed);
@@ -150,7 +150,7 @@ a_full_device_leaves_all_to_the_processor(void)
 {
     struct status status;
     unsigned fp_flags;
-    struct arrays arrays = arrays_new(LANE_F32, MIB, 7);
+    struct arrays arrays = arrays_new(COMPONENT_F32, MIB, 7);
     double_fail("cudaMallocFromPoolAsync", 2, cudaErrorMemoryAllocation, 1);
     CHECK(add_eagerly(&arrays, 1, &fp_flags, &status) == 0 && holds_sum(&arrays));
     CHECK(double_calls("cudaLaunchKernel") == 0 && live_now().device_blocks == 0);
@@ -197,7 +197,7 @@ every_failure_is_told_or_made_good_and_leaves_nothing(void)
         {"cudaMemsetAsync", 1},          {"cudaMemcpyAsync", 1},           {"cudaLaunchKernel", 1},
         {"cudaStreamQuery", 0},          {"cudaStreamSynchronize", 1},
     };
-    failing = arrays_new(LANE_I32, MIB / 4 + 5, 7);
+    failing = arrays_new(COMPONENT_I32, MIB / 4 + 5, 7);
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
         CHECK(fail_each_call(calls[i].call, cudaErrorUnknown, add_from_nothing) >= calls[i].told, "%s", calls[i].call);
     CHECK(fail_each_call("cudaGetDevice", cudaErrorUnknown, add_again) > 0);
@@ -210,7 +210,7 @@ int
 main(void)
 {
     setenv("VECADD_NUM_THREADS", "3", 1);
-    RUN(every_lane_is_added_by_both);
+    RUN(every_component_is_added_by_both);
     RUN(any_alignment_and_order_gives_the_sum);
     RUN(out_may_be_an_input);
     RUN(flags_come_from_both_ends);

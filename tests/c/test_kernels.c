@@ -1,5 +1,5 @@
-/* The kernels, launched directly: every lane, alignment, length and block size; values bit for bit, flags by NumPy's
- * rules, and no byte touched beside the operands. */
+/* The kernels, launched directly: every component, alignment, length and block size; values bit for bit, flags by
+ * NumPy's rules, and no byte touched beside the operands. */
 #include <cuda_runtime_api.h>
 #include <fenv.h>
 #include <stdbool.h>
@@ -18,47 +18,47 @@
 enum { ROOM = 1 << 20, VECTOR = 16 };
 
 static void
-add_on_device(enum lane lane, const void *a, const void *b, void *c, size_t n, unsigned *flags)
+add_on_device(enum component component, const void *a, const void *b, void *c, size_t n, unsigned *flags)
 {
-    const struct add_call call = {.lane = lane, .a = a, .b = b, .c = c, .n = n, .fp_flags = flags};
+    const struct add_call call = {.component = component, .a = a, .b = b, .c = c, .n = n, .fp_flags = flags};
     CHECK(add_launch(&call) == cudaSuccess);
     CHECK(cudaStreamSynchronize(NULL) == cudaSuccess);
 }
 
-/* One addition of n lanes whose operands begin at these lanes past a 16-byte boundary. */
+/* One addition of n components whose operands begin at these components past a 16-byte boundary. */
 static void
-check_placement(struct memory *m, enum lane lane, size_t at_a, size_t at_b, size_t at_c, size_t n)
+check_placement(struct memory *m, enum component component, size_t at_a, size_t at_b, size_t at_c, size_t n)
 {
-    const size_t size = lane_size[lane], bytes = n * size;
+    const size_t size = component_size[component], bytes = n * size;
     unsigned char *a = m->a + MARGIN + at_a * size, *b = m->b + MARGIN + at_b * size, *c = m->c + MARGIN + at_c * size;
-    sums_fill(lane, a, n, 1);
-    sums_fill(lane, b, n, 2);
-    sums_expect(lane, m->expected, n, 1, 2);
+    sums_fill(component, a, n, 1);
+    sums_fill(component, b, n, 2);
+    sums_expect(component, m->expected, n, 1, 2);
     memset(c - MARGIN, CANARY, MARGIN + bytes + MARGIN);
 
     fence(a, bytes);
     fence(b, bytes);
-    add_on_device(lane, a, b, c, n, NULL);
+    add_on_device(component, a, b, c, n, NULL);
     unfence(a, bytes);
     unfence(b, bytes);
-    CHECK(memcmp(c, m->expected, bytes) == 0, "lane %d, offsets %zu %zu %zu, n %zu", lane, at_a, at_b, at_c, n);
+    CHECK(memcmp(c, m->expected, bytes) == 0, "lane %d, offsets %zu %zu %zu, n %zu", component, at_a, at_b, at_c, n);
     CHECK(all_canaries(c - MARGIN, MARGIN) && all_canaries(c + bytes, MARGIN), "lane %d, offsets %zu %zu %zu, n %zu",
-          lane, at_a, at_b, at_c, n);
+          component, at_a, at_b, at_c, n);
 }
 
 static void
 test_every_alignment_and_length(void)
 {
     struct memory m = memory_open(ROOM);
-    for (enum lane lane = 0; lane < LANE_COUNT; lane++) {
-        const size_t vector = VECTOR / lane_size[lane], step = vector == 16 ? 5 : vector == 8 ? 3 : 1;
+    for (enum component component = 0; component < COMPONENT_COUNT; component++) {
+        const size_t vector = VECTOR / component_size[component], step = vector == 16 ? 5 : vector == 8 ? 3 : 1;
         const size_t lengths[] = {0,          1,          vector - 1,     vector,         vector + 1,
                                   2 * vector, 3 * vector, 3 * vector + 1, 4 * vector - 1, 70 * vector + 5};
         for (size_t a = 0; a < vector; a += step)
             for (size_t b = 0; b < vector; b += step)
                 for (size_t c = 0; c < vector; c += step)
                     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
-                        check_placement(&m, lane, a, b, c, lengths[i]);
+                        check_placement(&m, component, a, b, c, lengths[i]);
     }
     memory_close(&m);
 }
@@ -69,8 +69,8 @@ test_large_operands(void)
 {
     enum { N = (16 << 20) + 37 };
     struct memory m = memory_open(N + 2 * MARGIN);
-    check_placement(&m, LANE_I8, 0, 0, 0, N);
-    check_placement(&m, LANE_I8, 3, 0, 1, N - 3);
+    check_placement(&m, COMPONENT_I8, 0, 0, 0, N);
+    check_placement(&m, COMPONENT_I8, 3, 0, 1, N - 3);
     memory_close(&m);
 }
 
@@ -79,23 +79,23 @@ test_the_sum_may_replace_an_operand(void)
 {
     enum { N = 1000 };
     struct memory m = memory_open(ROOM);
-    for (enum lane lane = 0; lane < LANE_COUNT; lane++) {
-        const size_t size = lane_size[lane];
-        sums_expect(lane, m.expected, N, 1, 2);
+    for (enum component component = 0; component < COMPONENT_COUNT; component++) {
+        const size_t size = component_size[component];
+        sums_expect(component, m.expected, N, 1, 2);
         for (int offset = 0; offset < 2; offset++) {
             unsigned char *a = m.a + size, *b = m.b + (size_t)offset * size;
-            sums_fill(lane, a, N, 1);
-            sums_fill(lane, b, N, 2);
-            add_on_device(lane, a, b, a, N, NULL);
-            CHECK(memcmp(a, m.expected, N * size) == 0, "lane %d", lane);
-            sums_fill(lane, a, N, 1);
-            add_on_device(lane, a, b, b, N, NULL);
-            CHECK(memcmp(b, m.expected, N * size) == 0, "lane %d", lane);
+            sums_fill(component, a, N, 1);
+            sums_fill(component, b, N, 2);
+            add_on_device(component, a, b, a, N, NULL);
+            CHECK(memcmp(a, m.expected, N * size) == 0, "lane %d", component);
+            sums_fill(component, a, N, 1);
+            add_on_device(component, a, b, b, N, NULL);
+            CHECK(memcmp(b, m.expected, N * size) == 0, "lane %d", component);
         }
-        sums_fill(lane, m.a, N, 1);
-        sums_expect(lane, m.expected, N, 1, 1);
-        add_on_device(lane, m.a, m.a, m.a, N, NULL);
-        CHECK(memcmp(m.a, m.expected, N * size) == 0, "lane %d", lane);
+        sums_fill(component, m.a, N, 1);
+        sums_expect(component, m.expected, N, 1, 1);
+        add_on_device(component, m.a, m.a, m.a, N, NULL);
+        CHECK(memcmp(m.a, m.expected, N * size) == 0, "lane %d", component);
     }
     memory_close(&m);
 }
@@ -110,31 +110,31 @@ plain_c(void)
 }
 
 static bool
-same_or_both_nan(enum lane lane, uint16_t x, uint16_t y)
+same_or_both_nan(enum component component, uint16_t x, uint16_t y)
 {
-    const uint16_t infinity = lane == LANE_F16 ? 0x7c00 : lane == LANE_BF16 ? 0x7f80 : 0xffff;
+    const uint16_t infinity = component == COMPONENT_F16 ? 0x7c00 : component == COMPONENT_BF16 ? 0x7f80 : 0xffff;
     return x == y || ((x & 0x7fff) > infinity && (y & 0x7fff) > infinity);
 }
 
 /* All 65536 patterns of a 16-bit unit against patterns from everywhere, as the host adds them. */
 static void
-check_patterns(enum lane lane)
+check_patterns(enum component component)
 {
     enum { PATTERNS = 1 << 16 };
     struct memory m = memory_open(ROOM);
     uint16_t *a = (uint16_t *)m.a, *b = (uint16_t *)m.b, *c = (uint16_t *)m.c, *expected = (uint16_t *)m.expected;
-    const size_t n = PATTERNS * sizeof(uint16_t) / lane_size[lane];
+    const size_t n = PATTERNS * sizeof(uint16_t) / component_size[component];
     for (unsigned salt = 0; salt < 40; salt++) {
         for (unsigned i = 0; i < PATTERNS; i++) {
             a[i] = (uint16_t)i;
             b[i] = (uint16_t)(salt < 8 ? i ^ (1u << (salt + 8)) : i * 40503u * salt + salt);
         }
-        plain_c()->add[lane](a, b, expected, n);
-        add_on_device(lane, a, b, c, n, NULL);
+        plain_c()->add[component](a, b, expected, n);
+        add_on_device(component, a, b, c, n, NULL);
         long wrong = 0;
         for (unsigned i = 0; i < PATTERNS; i++)
-            wrong += !same_or_both_nan(lane, c[i], expected[i]);
-        CHECK(wrong == 0, "lane %d, salt %u: %ld of %d", lane, salt, wrong, PATTERNS);
+            wrong += !same_or_both_nan(component, c[i], expected[i]);
+        CHECK(wrong == 0, "lane %d, salt %u: %ld of %d", component, salt, wrong, PATTERNS);
     }
     memory_close(&m);
 }
@@ -142,12 +142,12 @@ check_patterns(enum lane lane)
 static void
 test_integers_wrap_and_16_bit_floats_round_as_on_the_host(void)
 {
-    check_patterns(LANE_I8);
-    check_patterns(LANE_I16);
-    check_patterns(LANE_I32);
-    check_patterns(LANE_I64);
-    check_patterns(LANE_F16);
-    check_patterns(LANE_BF16);
+    check_patterns(COMPONENT_I8);
+    check_patterns(COMPONENT_I16);
+    check_patterns(COMPONENT_I32);
+    check_patterns(COMPONENT_I64);
+    check_patterns(COMPONENT_F16);
+    check_patterns(COMPONENT_BF16);
 }
 
 static void
@@ -158,7 +158,7 @@ test_any_byte_but_zero_is_true(void)
         m.a[i] = (unsigned char)i;
         m.b[i] = (unsigned char)(i >> 8);
     }
-    add_on_device(LANE_BOOL, m.a, m.b, m.c, 1 << 16, NULL);
+    add_on_device(COMPONENT_BOOL, m.a, m.b, m.c, 1 << 16, NULL);
     long wrong = 0;
     for (unsigned i = 0; i < 1 << 16; i++)
         wrong += m.c[i] != (m.a[i] || m.b[i]);
@@ -168,15 +168,15 @@ test_any_byte_but_zero_is_true(void)
 
 /* Where a sum can go wrong: zeros, ones, the subnormals' ends, the largest, infinity, quiet and signalling NaNs. */
 static const struct {
-    enum lane lane;
+    enum component component;
     uint64_t patterns[12];
 } special[] = {
-    {LANE_F16, {0, 0x3c00, 1, 0x3ff, 0x400, 0x7bff, 0x5000, 0x4c00, 0x4bff, 0x7c00, 0x7e01, 0x7c01}},
-    {LANE_BF16, {0, 0x3f80, 1, 0x7f, 0x80, 0x7f7f, 0x7c00, 0x7b00, 0x7aff, 0x7f80, 0x7fc1, 0x7f81}},
-    {LANE_F32,
+    {COMPONENT_F16, {0, 0x3c00, 1, 0x3ff, 0x400, 0x7bff, 0x5000, 0x4c00, 0x4bff, 0x7c00, 0x7e01, 0x7c01}},
+    {COMPONENT_BF16, {0, 0x3f80, 1, 0x7f, 0x80, 0x7f7f, 0x7c00, 0x7b00, 0x7aff, 0x7f80, 0x7fc1, 0x7f81}},
+    {COMPONENT_F32,
      {0, 0x3f800000, 1, 0x7fffff, 0x800000, 0x7f7fffff, 0x7f000000, 0x73000000, 0x72ffffff, 0x7f800000, 0x7fc00001,
       0x7f800001}},
-    {LANE_F64,
+    {COMPONENT_F64,
      {0, 0x3ff0000000000000, 1, 0xfffffffffffff, 0x10000000000000, 0x7fefffffffffffff, 0x7fe0000000000000,
       0x7c90000000000000, 0x7c8fffffffffffff, 0x7ff0000000000000, 0x7ff8000000000001, 0x7ff0000000000001}},
 };
@@ -189,11 +189,11 @@ put(void *target, size_t size, uint64_t pattern, int negative)
 }
 
 static unsigned
-host_flags(enum lane lane, const void *a, const void *b, void *c, size_t n)
+host_flags(enum component component, const void *a, const void *b, void *c, size_t n)
 {
     const fpenv_word callers = fpenv_get();
     fpenv_set(fpenv_without_flags(callers));
-    plain_c()->add[lane](a, b, c, n);
+    plain_c()->add[component](a, b, c, n);
     const unsigned flags = fpenv_flags(fpenv_get());
     fpenv_set(callers);
     return flags;
@@ -210,16 +210,16 @@ test_flags_are_the_hosts(void)
         for (int i = 0; i < VALUES; i++)
             for (int j = 0; j < VALUES; j++)
                 for (int place = 0; place < PLACES; place++) {
-                    const enum lane lane = special[row].lane;
-                    const size_t size = lane_size[lane];
+                    const enum component component = special[row].component;
+                    const size_t size = component_size[component];
                     memset(m.a, 0, N * size);
                     memset(m.b, 0, N * size);
                     put(m.a + places[place] * size, size, special[row].patterns[i / 2], i % 2);
                     put(m.b + places[place] * size, size, special[row].patterns[j / 2], j % 2);
                     *m.flags = 0;
-                    add_on_device(lane, m.a, m.b, m.c, N, m.flags);
-                    const unsigned expected = host_flags(lane, m.a, m.b, m.expected, N);
-                    CHECK(*m.flags == expected, "lane %d, %#lx + %#lx at %zu: %u, host %u", lane,
+                    add_on_device(component, m.a, m.b, m.c, N, m.flags);
+                    const unsigned expected = host_flags(component, m.a, m.b, m.expected, N);
+                    CHECK(*m.flags == expected, "lane %d, %#lx + %#lx at %zu: %u, host %u", component,
                           (unsigned long)special[row].patterns[i / 2], (unsigned long)special[row].patterns[j / 2],
                           places[place], *m.flags, expected);
                 }
@@ -233,7 +233,7 @@ test_flags_are_added_to_what_the_word_holds(void)
     float *a = (float *)m.a;
     a[0] = 0x1.fffffep127f;
     *m.flags = FP_INVALID;
-    add_on_device(LANE_F32, a, a, m.c, 1, m.flags);
+    add_on_device(COMPONENT_F32, a, a, m.c, 1, m.flags);
     CHECK(*m.flags == (FP_INVALID | FP_OVERFLOW));
     memory_close(&m);
 }
@@ -248,7 +248,7 @@ test_the_hosts_floating_point_environment_is_its_own(void)
     a[1] = b[1] = 0x1.fffffep127f;
     fesetround(FE_UPWARD);
     feclearexcept(FE_ALL_EXCEPT);
-    add_on_device(LANE_F32, a, b, c, 2, NULL);
+    add_on_device(COMPONENT_F32, a, b, c, 2, NULL);
     CHECK(fegetround() == FE_UPWARD);
     CHECK(!fetestexcept(FE_OVERFLOW));
     fesetround(FE_TONEAREST);
@@ -259,14 +259,14 @@ test_the_hosts_floating_point_environment_is_its_own(void)
 static void
 test_a_grid_too_large_is_refused(void)
 {
-    const struct add_call call = {.lane = LANE_I8, .n = SIZE_MAX / 4};
+    const struct add_call call = {.component = COMPONENT_I8, .n = SIZE_MAX / 4};
     CHECK(add_launch(&call) == cudaErrorInvalidConfiguration);
 }
 
 static void
 test_nothing_is_queued_for_nothing(void)
 {
-    const struct add_call call = {.lane = LANE_F32, .n = 0};
+    const struct add_call call = {.component = COMPONENT_F32, .n = 0};
     CHECK(add_launch(&call) == cudaSuccess);
     CHECK(cudaStreamSynchronize(NULL) == cudaSuccess);
 }

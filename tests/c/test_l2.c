@@ -48,7 +48,7 @@ check_operand(unsigned char *operand, size_t bytes, size_t demoted, const char *
         const struct lines whole = lines_of(first, (size_t)(last - first));
         CHECK(whole.held == 0, "%s: %zu lines are left held", what, whole.held);
         CHECK(demoted == 0 || whole.demoted > 0, "%s", what);
-        /* All that was loaded with evict_last: every line but those of the lanes that one thread each adds. */
+        /* All that was loaded with evict_last: every line but those of the components that one thread each adds. */
         CHECK(demoted == 0 || whole.demoted + 2 >= (size_t)(last - first) / LINE, "%s: %zu of %zu lines", what,
               whole.demoted, (size_t)(last - first) / LINE);
     }
@@ -65,19 +65,25 @@ struct placement {
 };
 
 static void
-check_call(struct memory *m, enum lane lane, struct placement at, size_t n, unsigned block, size_t demoted)
+check_call(struct memory *m, enum component component, struct placement at, size_t n, unsigned block, size_t demoted)
 {
-    const size_t size = lane_size[lane], bytes = n * size;
+    const size_t size = component_size[component], bytes = n * size;
     unsigned char *a = up_to_line(m->a + MARGIN) + LINE + at.a, *b = up_to_line(m->b + MARGIN) + LINE + at.b,
                   *c = up_to_line(m->c + MARGIN) + LINE + at.c;
-    sums_fill(lane, a, n, 1);
-    sums_fill(lane, b, n, 2);
-    sums_expect(lane, m->expected, n, 1, 2);
+    sums_fill(component, a, n, 1);
+    sums_fill(component, b, n, 2);
+    sums_expect(component, m->expected, n, 1, 2);
     memset(c - MARGIN, CANARY, MARGIN + bytes + MARGIN);
     double_reset((unsigned)(n + at.a + block));
 
-    const struct add_call call = {
-        .lane = lane, .a = a, .b = b, .c = c, .n = n, .block = block, .loads = LOADS_EVICT_LAST, .demoted = demoted};
+    const struct add_call call = {.component = component,
+                                  .a = a,
+                                  .b = b,
+                                  .c = c,
+                                  .n = n,
+                                  .block = block,
+                                  .loads = LOADS_EVICT_LAST,
+                                  .demoted = demoted};
     fence(a, bytes);
     fence(b, bytes);
     CHECK(add_launch(&call) == cudaSuccess);
@@ -86,7 +92,7 @@ check_call(struct memory *m, enum lane lane, struct placement at, size_t n, unsi
     unfence(b, bytes);
 
     char what[120];
-    snprintf(what, sizeof what, "lane %d, bytes past a line %zu %zu %zu, n %zu, block %u, demoted %zu", lane, at.a,
+    snprintf(what, sizeof what, "lane %d, bytes past a line %zu %zu %zu, n %zu, block %u, demoted %zu", component, at.a,
              at.b, at.c, n, block, demoted);
     CHECK(memcmp(c, m->expected, bytes) == 0, "%s", what);
     CHECK(all_canaries(c - MARGIN, MARGIN) && all_canaries(c + bytes, MARGIN), "%s", what);
@@ -106,19 +112,19 @@ test_all_of_small_operands_is_demoted_for_every_alignment(void)
         for (size_t j = 0; j < sizeof places / sizeof *places; j++)
             for (size_t k = 0; k < sizeof lengths / sizeof *lengths; k++) {
                 const struct placement at = {places[i], places[j], places[(i + 3 * j) % 8]};
-                check_call(&m, LANE_F32, at, lengths[k], i % 2 ? 64 : 256, ROOM);
+                check_call(&m, COMPONENT_F32, at, lengths[k], i % 2 ? 64 : 256, ROOM);
             }
     memory_close(&m);
 }
 
 static void
-test_every_lane_is_demoted(void)
+test_every_component_is_demoted(void)
 {
     struct memory m = memory_open(ROOM);
-    for (enum lane lane = 0; lane < LANE_COUNT; lane++) {
-        const size_t size = lane_size[lane];
-        check_call(&m, lane, (struct placement){0, 0, 0}, 40000 / size, 768, ROOM);
-        check_call(&m, lane, (struct placement){size, 0, 3 * size}, 40000 / size + 1, 768, ROOM);
+    for (enum component component = 0; component < COMPONENT_COUNT; component++) {
+        const size_t size = component_size[component];
+        check_call(&m, component, (struct placement){0, 0, 0}, 40000 / size, 768, ROOM);
+        check_call(&m, component, (struct placement){size, 0, 3 * size}, 40000 / size + 1, 768, ROOM);
     }
     memory_close(&m);
 }
@@ -129,7 +135,7 @@ test_lines_between_blocks_are_demoted_in_any_order(void)
 {
     struct memory m = memory_open(ROOM);
     for (size_t n = 8000; n < 8040; n++)
-        check_call(&m, LANE_F32, (struct placement){4, 48, 0}, n, 32, ROOM);
+        check_call(&m, COMPONENT_F32, (struct placement){4, 48, 0}, n, 32, ROOM);
     memory_close(&m);
 }
 
@@ -141,7 +147,7 @@ test_only_the_end_is_demoted(void)
     for (size_t i = 0; i < 4 * 32; i++) { /* each place of the first such vector in its warp */
         const struct placement at = {i % 4 * 4 + 48, 0, 0};
         const size_t bytes = (N + i) * sizeof(float), start = bytes - END - SLACK;
-        check_call(&m, LANE_F32, at, N + i, 64, END);
+        check_call(&m, COMPONENT_F32, at, N + i, 64, END);
         const struct lines kept = lines_of(up_to_line(m.a + MARGIN) + LINE + at.a, start);
         CHECK(kept.demoted == 0, "%zu lines", kept.demoted);
         CHECK(kept.held >= start / LINE - 1, "%zu lines", kept.held);
@@ -153,11 +159,11 @@ static void
 test_nothing_is_demoted_where_nothing_is_to_be(void)
 {
     struct memory m = memory_open(ROOM);
-    check_call(&m, LANE_F32, (struct placement){0, 0, 0}, 0, 256, ROOM);
+    check_call(&m, COMPONENT_F32, (struct placement){0, 0, 0}, 0, 256, ROOM);
     float *a = (float *)m.a, *b = (float *)m.b, *c = (float *)m.c;
     memset(a, 0, ROOM);
     memset(b, 0, ROOM);
-    struct add_call call = {.lane = LANE_F32, .a = a, .b = b, .c = c, .n = 1000, .loads = LOADS_EVICT_LAST};
+    struct add_call call = {.component = COMPONENT_F32, .a = a, .b = b, .c = c, .n = 1000, .loads = LOADS_EVICT_LAST};
     CHECK(add_launch(&call) == cudaSuccess && cudaStreamSynchronize(NULL) == cudaSuccess);
     CHECK(lines_of(m.a, ROOM).demoted == 0 && lines_of(m.a, ROOM).held == (4000 + LINE - 1) / LINE);
 
@@ -177,10 +183,10 @@ test_a_call_with_flags_loads_plainly(void)
     struct memory m = memory_open(ROOM);
     for (size_t shift = 0; shift < 16; shift += 4) {
         unsigned char *a = m.a + shift;
-        sums_fill(LANE_F32, a, N, 1);
-        sums_fill(LANE_F32, m.b, N, 2);
-        sums_expect(LANE_F32, m.expected, N, 1, 2);
-        const struct add_call call = {.lane = LANE_F32,
+        sums_fill(COMPONENT_F32, a, N, 1);
+        sums_fill(COMPONENT_F32, m.b, N, 2);
+        sums_expect(COMPONENT_F32, m.expected, N, 1, 2);
+        const struct add_call call = {.component = COMPONENT_F32,
                                       .a = a,
                                       .b = m.b,
                                       .c = m.c,
@@ -198,36 +204,36 @@ test_a_call_with_flags_loads_plainly(void)
 static void
 test_a_block_of_part_of_a_warp_is_refused(void)
 {
-    const struct add_call call = {.lane = LANE_F32, .n = 10, .block = 48};
+    const struct add_call call = {.component = COMPONENT_F32, .n = 10, .block = 48};
     CHECK(add_launch(&call) == cudaErrorInvalidConfiguration);
 }
 
 static struct add_call
-chosen(int capability, enum lane lane, size_t n)
+chosen(int capability, enum component component, size_t n)
 {
-    const struct recipes recipes = recipes_shipped(capability, 60 * MIB);
-    struct add_call call = {.lane = lane, .n = n};
-    recipe_choose(&recipes, &call);
+    const struct launch_configs launch_configs = launch_configs_shipped(capability, 60 * MIB);
+    struct add_call call = {.component = component, .n = n};
+    launch_config_choose(&launch_configs, &call);
     return call;
 }
 
 static void
 test_large_calls_hold_and_demote_where_that_was_measured(void)
 {
-    const struct add_call small = chosen(90, LANE_F32, 1 << 20), medium = chosen(90, LANE_F32, 1 << 24);
-    const struct add_call twice = chosen(90, LANE_F32, 1 << 25), large = chosen(90, LANE_F32, 1 << 28);
+    const struct add_call small = chosen(90, COMPONENT_F32, 1 << 20), medium = chosen(90, COMPONENT_F32, 1 << 24);
+    const struct add_call twice = chosen(90, COMPONENT_F32, 1 << 25), large = chosen(90, COMPONENT_F32, 1 << 28);
     CHECK(small.loads == LOADS_PLAIN && small.demoted == 0 && small.block == 256);
     CHECK(medium.loads == LOADS_PLAIN && medium.demoted == 0 && medium.block == 1024);
     CHECK(twice.loads == LOADS_EVICT_LAST && twice.demoted == 30 * MIB && twice.block == 1024);
     CHECK(large.loads == LOADS_EVICT_LAST && large.demoted == 24 * MIB && large.block == 768);
-    CHECK(recipes_shipped(90, 60 * MIB).source == RECIPES_MEASURED);
+    CHECK(launch_configs_shipped(90, 60 * MIB).source == LAUNCH_CONFIGS_MEASURED);
 }
 
 static void
 test_dtypes_that_move_the_same_bytes_go_the_same_way(void)
 {
     for (size_t bytes = 1 << 20; bytes <= (size_t)1 << 32; bytes *= 2) {
-        const struct add_call wide = chosen(90, LANE_F64, bytes / 8), narrow = chosen(90, LANE_I8, bytes);
+        const struct add_call wide = chosen(90, COMPONENT_F64, bytes / 8), narrow = chosen(90, COMPONENT_I8, bytes);
         CHECK(wide.loads == narrow.loads && wide.block == narrow.block && wide.demoted == narrow.demoted, "%zu", bytes);
     }
 }
@@ -238,9 +244,9 @@ test_other_capabilities_load_plainly(void)
 {
     static const int others[] = {75, 80, 86, 89, 100, 120, 130};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        CHECK(recipes_shipped(others[i], 60 * MIB).source == RECIPES_INHERITED, "%d", others[i]);
+        CHECK(launch_configs_shipped(others[i], 60 * MIB).source == LAUNCH_CONFIGS_INHERITED, "%d", others[i]);
         for (size_t n = 1; n <= (size_t)1 << 32; n *= 16) {
-            const struct add_call call = chosen(others[i], LANE_I8, n);
+            const struct add_call call = chosen(others[i], COMPONENT_I8, n);
             CHECK(call.loads == LOADS_PLAIN && call.demoted == 0 && call.block == 256, "%d, %zu", others[i], n);
         }
     }
@@ -251,12 +257,12 @@ test_every_row_of_a_table_can_be_launched_and_comes_in_order(void)
 {
     static const int capabilities[] = {75, 90};
     for (int i = 0; i < 2; i++) {
-        const struct recipes recipes = recipes_shipped(capabilities[i], 60 * MIB);
-        CHECK(recipes.count > 0 && recipes.row[0].min_bytes == 0);
-        for (int row = 0; row < recipes.count; row++) {
-            CHECK(recipes.row[row].block % 32 == 0 && recipes.row[row].block <= 1024);
-            CHECK(row == 0 || recipes.row[row - 1].min_bytes < recipes.row[row].min_bytes);
-            CHECK((recipes.row[row].demoted != 0) == (recipes.row[row].loads == LOADS_EVICT_LAST),
+        const struct launch_configs launch_configs = launch_configs_shipped(capabilities[i], 60 * MIB);
+        CHECK(launch_configs.count > 0 && launch_configs.row[0].min_bytes == 0);
+        for (int row = 0; row < launch_configs.count; row++) {
+            CHECK(launch_configs.row[row].block % 32 == 0 && launch_configs.row[row].block <= 1024);
+            CHECK(row == 0 || launch_configs.row[row - 1].min_bytes < launch_configs.row[row].min_bytes);
+            CHECK((launch_configs.row[row].demoted != 0) == (launch_configs.row[row].loads == LOADS_EVICT_LAST),
                   "who holds lines gives them back");
         }
     }
@@ -266,7 +272,7 @@ int
 main(void)
 {
     RUN(test_all_of_small_operands_is_demoted_for_every_alignment);
-    RUN(test_every_lane_is_demoted);
+    RUN(test_every_component_is_demoted);
     RUN(test_lines_between_blocks_are_demoted_in_any_order);
     RUN(test_only_the_end_is_demoted);
     RUN(test_nothing_is_demoted_where_nothing_is_to_be);

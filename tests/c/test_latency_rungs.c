@@ -1,5 +1,5 @@
-/* The latency rungs, run directly: every lane, pieces of awkward lengths and any placement, one by one and in a chain.
- * No lane is left out, none added twice, and no byte touched beside the operands. */
+/* The latency rungs, run directly: every component, pieces of awkward lengths and any placement, one by one and in a
+ * chain. No component is left out, none added twice, and no byte touched beside the operands. */
 #include <string.h>
 
 #include "check.h"
@@ -17,61 +17,63 @@ static const size_t lengths[] = {0, 1, 3, 256, 257, 1025, LONGEST};
 static const int numbers[] = {1, 7, 100};
 
 static bool
-takes(const struct rung *rung, enum lane lane)
+takes(const struct rung *rung, enum component component)
 {
-    return rung->lanes >> lane & 1;
+    return rung->components >> component & 1;
 }
 
-/* Misaligned by `offset` lanes, so that pieces begin anywhere too. */
+/* Misaligned by `offset` components, so that pieces begin anywhere too. */
 static void
-check_rung(const struct rung *rung, struct memory *m, enum lane lane, size_t n, int adds, int chain, size_t offset)
+check_rung(const struct rung *rung, struct memory *m, enum component component, size_t n, int adds, int chain,
+           size_t offset)
 {
-    const size_t width = lane_size[lane], bytes = n * width;
+    const size_t width = component_size[component], bytes = n * width;
     unsigned char *a = m->a + MARGIN + offset * width, *b = m->b + MARGIN, *c = m->c + MARGIN + 2 * offset * width;
     struct latency_stages stages = {0};
     struct status status;
     const struct rung_call call = {
-        .lane = lane, .a = a, .b = b, .c = c, .n = n, .params = {adds, chain}, .stages = &stages};
+        .component = component, .a = a, .b = b, .c = c, .n = n, .params = {adds, chain}, .stages = &stages};
     memset(c - MARGIN, CANARY, MARGIN + bytes + MARGIN);
-    sums_fill(lane, a, n, 1);
-    sums_fill(lane, b, n, 2);
+    sums_fill(component, a, n, 1);
+    sums_fill(component, b, n, 2);
     for (size_t i = 0; i < n; i++)
-        sums_put(lane, m->expected, i, sums_value(i, 1) + (chain ? adds : 1) * sums_value(i, 2));
+        sums_put(component, m->expected, i, sums_value(i, 1) + (chain ? adds : 1) * sums_value(i, 2));
 
     fence(a, bytes);
     fence(b, bytes);
     CHECK(rung->run(&call, &status) == 0, "%s: %s", rung->name, status.text);
     unfence(a, bytes);
     unfence(b, bytes);
-    CHECK(memcmp(c, m->expected, bytes) == 0, "%s, lane %d, n %zu, adds %d, chain %d", rung->name, lane, n, adds,
+    CHECK(memcmp(c, m->expected, bytes) == 0, "%s, lane %d, n %zu, adds %d, chain %d", rung->name, component, n, adds,
           chain);
     CHECK(all_canaries(c - MARGIN, MARGIN) && all_canaries(c + bytes, MARGIN), "%s, lane %d, n %zu, adds %d",
-          rung->name, lane, n, adds);
+          rung->name, component, n, adds);
     CHECK(0 < stages.issue && stages.issue <= stages.total, "%s", rung->name);
 }
 
 static void
-test_every_rung_adds_every_lane_in_pieces(void)
+test_every_rung_adds_every_component_in_pieces(void)
 {
     struct memory m = memory_open(ROOM);
     for (const struct rung *const *rung = latency_rungs; *rung; rung++)
-        for (enum lane lane = 0; lane < LANE_COUNT; lane++)
-            for (size_t i = 0; takes(*rung, lane) && i < sizeof lengths / sizeof *lengths; i++)
+        for (enum component component = 0; component < COMPONENT_COUNT; component++)
+            for (size_t i = 0; takes(*rung, component) && i < sizeof lengths / sizeof *lengths; i++)
                 for (size_t j = 0; j < sizeof numbers / sizeof *numbers; j++)
-                    check_rung(*rung, &m, lane, lengths[i], numbers[j], 0, j % 3);
+                    check_rung(*rung, &m, component, lengths[i], numbers[j], 0, j % 3);
     CHECK(double_faults() == 0);
     memory_close(&m);
 }
 
-/* Two links: every lane holds the sums of three values exactly. */
+/* Two links: every component holds the sums of three values exactly. */
 static void
-test_every_rung_but_one_adds_every_lane_in_a_chain(void)
+test_every_rung_but_one_adds_every_component_in_a_chain(void)
 {
     struct memory m = memory_open(ROOM);
     for (const struct rung *const *rung = latency_rungs; *rung; rung++)
-        for (enum lane lane = 0; lane < LANE_COUNT && strcmp((*rung)->name, "batched") != 0; lane++)
-            for (size_t i = 0; takes(*rung, lane) && i < sizeof lengths / sizeof *lengths; i++)
-                check_rung(*rung, &m, lane, lengths[i], 2, 1, i % 3);
+        for (enum component component = 0; component < COMPONENT_COUNT && strcmp((*rung)->name, "batched") != 0;
+             component++)
+            for (size_t i = 0; takes(*rung, component) && i < sizeof lengths / sizeof *lengths; i++)
+                check_rung(*rung, &m, component, lengths[i], 2, 1, i % 3);
     CHECK(double_faults() == 0);
     memory_close(&m);
 }
@@ -85,7 +87,7 @@ test_a_chain_is_in_order_in_every_order_of_work(void)
         double_reset(seed);
         for (const struct rung *const *rung = latency_rungs; *rung; rung++)
             if (strcmp((*rung)->name, "batched") != 0)
-                check_rung(*rung, &m, LANE_I32, 1000, 50, 1, 0);
+                check_rung(*rung, &m, COMPONENT_I32, 1000, 50, 1, 0);
     }
     memory_close(&m);
 }
@@ -97,7 +99,7 @@ test_every_row_is_filled(void)
         const struct rung *rung = *at;
         CHECK(rung->kind == RUNG_LATENCY && rung->run && !rung->launch, "%s", rung->name);
         CHECK(at == latency_rungs ? !rung->after : rung->after && rung_named(rung->after), "%s", rung->name);
-        CHECK(rung->changes && rung->tested && takes(rung, LANE_F32), "%s", rung->name);
+        CHECK(rung->changes && rung->tested && takes(rung, COMPONENT_F32), "%s", rung->name);
         CHECK(strcmp(rung->params[0].name, "adds") == 0 && strcmp(rung->params[1].name, "chain") == 0, "%s",
               rung->name);
         CHECK((rung->min_cc == 90) == (strstr(rung->name, "pdl") != NULL), "%s", rung->name);
@@ -107,8 +109,8 @@ test_every_row_is_filled(void)
 int
 main(void)
 {
-    RUN(test_every_rung_adds_every_lane_in_pieces);
-    RUN(test_every_rung_but_one_adds_every_lane_in_a_chain);
+    RUN(test_every_rung_adds_every_component_in_pieces);
+    RUN(test_every_rung_but_one_adds_every_component_in_a_chain);
     RUN(test_a_chain_is_in_order_in_every_order_of_work);
     RUN(test_every_row_is_filled);
     return check_report();

@@ -6,7 +6,7 @@
 #include "base/layout.h"
 #include "check.h"
 
-enum { CASES = 20000, MOST_AXES = 5, MOST_ELEMENTS = 4096 };
+enum { CASES = 20000, MAX_AXES = 5, MAX_ELEMENTS = 4096 };
 
 /* The offsets of one element of each operand, in bytes from their first elements. */
 struct element {
@@ -50,7 +50,7 @@ list_elements(struct element *elements, int ndim, const ssize_t *extent, const s
 static void
 draw_strides(ssize_t *strides, int ndim, const ssize_t *shape, ssize_t itemsize, bool packed)
 {
-    bool done[MOST_AXES] = {false};
+    bool done[MAX_AXES] = {false};
     ssize_t step = itemsize;
     for (int i = 0; i < ndim; i++) {
         int axis = packed && below(4) ? ndim - 1 - i : (int)below((unsigned)ndim);
@@ -66,12 +66,12 @@ draw_strides(ssize_t *strides, int ndim, const ssize_t *shape, ssize_t itemsize,
 static void
 test_a_walk_meets_the_elements_that_the_shape_has(void)
 {
-    static struct element due[MOST_ELEMENTS], met[MOST_ELEMENTS];
+    static struct element expected[MAX_ELEMENTS], met[MAX_ELEMENTS];
     for (int number = 0; number < CASES; number++) {
-        const int ndim = (int)below(MOST_AXES + 1);
+        const int ndim = (int)below(MAX_AXES + 1);
         const bool packed = below(2);
-        ssize_t shape[MOST_AXES], own[LAYOUT_OPERANDS][MOST_AXES], all[LAYOUT_OPERANDS][MOST_AXES];
-        ssize_t extents[LAYOUT_OPERANDS][MOST_AXES];
+        ssize_t shape[MAX_AXES], own[LAYOUT_OPERANDS][MAX_AXES], all[LAYOUT_OPERANDS][MAX_AXES];
+        ssize_t extents[LAYOUT_OPERANDS][MAX_AXES];
         for (int i = 0; i < ndim; i++)
             shape[i] = 1 + (ssize_t)below(5);
         struct layout_view views[LAYOUT_OPERANDS];
@@ -90,16 +90,16 @@ test_a_walk_meets_the_elements_that_the_shape_has(void)
         layout_make(&layout, ndim, shape, views);
         for (int k = 0; k < LAYOUT_OPERANDS; k++)
             walked[k] = layout.stride[k];
-        const size_t size = list_elements(due, ndim, shape, strides, NULL);
+        const size_t size = list_elements(expected, ndim, shape, strides, NULL);
         CHECK(layout_size(&layout) == size);
         list_elements(met, layout.ndim, layout.extent, walked, layout.offset);
         for (int i = 0; i < layout.ndim; i++)
             CHECK(layout.extent[i] > 1 && layout.stride[LAYOUT_SUM][i] > 0 &&
                   (i == 0 || layout.stride[LAYOUT_SUM][i] >= layout.stride[LAYOUT_SUM][i - 1]));
-        qsort(due, size, sizeof *due, by_the_sum);
+        qsort(expected, size, sizeof *expected, by_the_sum);
         qsort(met, size, sizeof *met, by_the_sum);
-        CHECK(memcmp(due, met, size * sizeof *due) == 0, "case %d", number);
-        CHECK(layout_laps_itself(ndim, shape, all[LAYOUT_SUM], 4) == false, "case %d", number);
+        CHECK(memcmp(expected, met, size * sizeof *expected) == 0, "case %d", number);
+        CHECK(layout_has_internal_overlap(ndim, shape, all[LAYOUT_SUM], 4) == false, "case %d", number);
     }
 }
 
@@ -155,7 +155,7 @@ test_an_array_that_laps_itself_is_told(void)
         {{3, 2}, {8, 12}, true},  {{3, 4}, {-16, 4}, false}, {{3, 4}, {4, -12}, false}, {{3, 4}, {2, 100}, true},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        CHECK(layout_laps_itself(2, cases[i].shape, cases[i].strides, 4) == cases[i].laps, "case %zu", i);
+        CHECK(layout_has_internal_overlap(2, cases[i].shape, cases[i].strides, 4) == cases[i].laps, "case %zu", i);
 }
 
 static void

@@ -79,13 +79,13 @@ copies_arrive_before_they_return(void)
     for (unsigned seed = 0; seed < 20; seed++) {
         double_reset(seed);
         CHECK(device_allocate(1, stream, N * sizeof *pinned, &device, &status) == 0);
-        sums_fill(LANE_I32, pinned, N, seed);
+        sums_fill(COMPONENT_I32, pinned, N, seed);
         CHECK(device_copy_in(1, stream, device, pinned, N * sizeof *pinned, &status) == 0, "%s", status.text);
         memset(pinned, 0, N * sizeof *pinned);
         CHECK(device_copy_out(1, stream, ordinary, device, N * sizeof *pinned, &status) == 0);
         CHECK(device_copy_in(1, stream, device, ordinary, N * sizeof *pinned, &status) == 0);
         CHECK(device_copy_out(1, stream, pinned, device, N * sizeof *pinned, &status) == 0);
-        sums_fill(LANE_I32, ordinary, N, seed);
+        sums_fill(COMPONENT_I32, ordinary, N, seed);
         CHECK(memcmp(pinned, ordinary, N * sizeof *pinned) == 0, "seed %u", seed);
         device_release(1, stream, device, N * sizeof *pinned);
     }

@@ -66,7 +66,7 @@ host_operands_are_added_on_the_host(void)
         y[i] = 0.5f;
     }
     CHECK(plan.route == ROUTE_HOST && strcmp(route_name[plan.route], "host") == 0);
-    CHECK(plan.lane == LANE_F32 && plan.n == 64 && plan.device == -1 && plan.schedule.threads == 1);
+    CHECK(plan.component == COMPONENT_F32 && plan.n == 64 && plan.device == -1 && plan.schedule.threads == 1);
     CHECK(plan_run(&plan, &flags, &status) == 0 && flags == 0);
     for (int i = 0; i < 64; i++)
         CHECK(z[i] == (float)i + 0.5f, "element %d", i);
@@ -84,11 +84,11 @@ flags_come_out_of_the_run(void)
 }
 
 static void
-a_complex_number_is_two_lanes(void)
+a_complex_number_is_two_components(void)
 {
     const struct operand a = host_operand(x, 32, DTYPE_COMPLEX64), out = host_operand(z, 32, DTYPE_COMPLEX64);
     const struct plan plan = planned(&a, &a, &out, &plainly);
-    CHECK(plan.lane == LANE_F32 && plan.n == 64);
+    CHECK(plan.component == COMPONENT_F32 && plan.n == 64);
 }
 
 static void
@@ -219,7 +219,7 @@ main(void)
 {
     RUN(host_operands_are_added_on_the_host);
     RUN(flags_come_out_of_the_run);
-    RUN(a_complex_number_is_two_lanes);
+    RUN(a_complex_number_is_two_components);
     RUN(no_elements_need_no_memory);
     RUN(an_unknown_simd_level_fails_the_plan);
     RUN(host_operands_go_through_the_gpu_on_request);

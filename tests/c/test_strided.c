@@ -7,11 +7,11 @@
 #include "cuda/kernels.h"
 #include "operands.h"
 
-enum { MOST_AXES = 4, ROOM = 1 << 20 };
+enum { MAX_AXES = 4, ROOM = 1 << 20 };
 
 /* An array of uint8 or uint32 in C order, of which every axis but the outermost has some elements more than the sum. */
 struct view {
-    ssize_t strides[MOST_AXES];
+    ssize_t strides[MAX_AXES];
     size_t elements;
 };
 
@@ -41,13 +41,13 @@ element(const unsigned char *from, size_t itemsize)
 static void
 check_pieces(struct memory *m, int ndim, const ssize_t *shape, enum dtype dtype, bool turned, size_t most)
 {
-    static const ssize_t none[MOST_AXES] = {0}, some[MOST_AXES] = {0, 1, 1, 3};
+    static const ssize_t none[MAX_AXES] = {0}, some[MAX_AXES] = {0, 1, 1, 3};
     const size_t itemsize = dtype_table[dtype].itemsize;
     const struct view a = view_of(ndim, shape, some, itemsize),
                       c = view_of(ndim, shape, turned ? none : some, itemsize);
     struct view b = view_of(ndim, shape, none, itemsize);
     if (turned) {
-        ssize_t backwards[MOST_AXES];
+        ssize_t backwards[MAX_AXES];
         for (int i = 0; i < ndim; i++)
             backwards[i] = shape[ndim - 1 - i];
         const struct view other = view_of(ndim, backwards, none, itemsize);
@@ -86,7 +86,7 @@ check_pieces(struct memory *m, int ndim, const ssize_t *shape, enum dtype dtype,
 static void
 test_a_sum_is_cut_along_its_outer_axes_and_then_along_inner_ones(void)
 {
-    static const ssize_t shapes[][MOST_AXES] = {{37}, {2, 37}, {37, 2}, {2, 3, 67}, {3, 37, 40}, {5, 2, 3, 33}};
+    static const ssize_t shapes[][MAX_AXES] = {{37}, {2, 37}, {37, 2}, {2, 3, 67}, {3, 37, 40}, {5, 2, 3, 33}};
     static const int axes[] = {1, 2, 2, 3, 3, 4};
     static const enum dtype dtypes[] = {DTYPE_UINT8, DTYPE_UINT32};
     struct memory m = memory_open(ROOM);

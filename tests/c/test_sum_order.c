@@ -2,14 +2,14 @@
 #include "base/output_order.h"
 #include "check.h"
 
-enum { MOST_AXES = 4 };
+enum { MAX_AXES = 4 };
 
 /* Strides are in elements; those of an operand that is broadcast are given where it has an extent of 1. */
 struct expected {
     const char *what;
     enum order_rule rule;
     int ndim;
-    ssize_t shape[MOST_AXES], a[MOST_AXES], b[MOST_AXES], sum[MOST_AXES];
+    ssize_t shape[MAX_AXES], a[MAX_AXES], b[MAX_AXES], sum[MAX_AXES];
 };
 
 static const struct expected table[] = {
@@ -45,10 +45,10 @@ test_sums_lie_as_the_rule_has_it(void)
 {
     for (size_t row = 0; row < sizeof table / sizeof *table; row++) {
         const struct expected *expected = &table[row];
-        ssize_t shape[LAYOUT_SUM][MOST_AXES], bytes[LAYOUT_SUM][MOST_AXES], strides[MOST_AXES], c_order = 4;
+        ssize_t shape[LAYOUT_SUM][MAX_AXES], bytes[LAYOUT_SUM][MAX_AXES], strides[MAX_AXES], c_order = 4;
         const struct layout_view views[] = {view_of(expected, expected->a, shape[0], bytes[0]),
                                             view_of(expected, expected->b, shape[1], bytes[1])};
-        const bool differs = sum_order(expected->rule, expected->ndim, expected->shape, views, 4, strides);
+        const bool differs = output_order(expected->rule, expected->ndim, expected->shape, views, 4, strides);
         bool in_c_order = true;
         for (int i = expected->ndim; i-- > 0; c_order *= expected->shape[i]) {
             CHECK(strides[i] == 4 * expected->sum[i], "%s, row %zu, axis %d: %zd", expected->what, row, i, strides[i]);
@@ -66,7 +66,7 @@ test_operands_without_strides_are_in_c_order(void)
     static const enum order_rule rules[] = {ORDER_C, ORDER_NUMPY, ORDER_TORCH};
     ssize_t strides[3];
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
-        CHECK(!sum_order(rules[i], 3, shape, views, 8, strides));
+        CHECK(!output_order(rules[i], 3, shape, views, 8, strides));
         CHECK(strides[0] == 96 && strides[1] == 32 && strides[2] == 8);
     }
 }

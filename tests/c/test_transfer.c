@@ -20,17 +20,17 @@ extern const struct rung *const transfer_rungs[];
 enum { MIB = 1 << 20 };
 
 static void
-adds_every_lane_in_every_mix_of_memory(void)
+adds_every_component_in_every_mix_of_memory(void)
 {
     struct status status;
     unsigned fp_flags = 99;
     const size_t sizes[] = {1, 1000, 100001};
-    for (int lane = 0; lane < LANE_COUNT; lane++)
+    for (int component = 0; component < COMPONENT_COUNT; component++)
         for (int pinned = 0; pinned < 8; pinned++)
             for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
-                struct arrays arrays = arrays_new(lane, sizes[s], pinned);
+                struct arrays arrays = arrays_new(component, sizes[s], pinned);
                 CHECK(transfer_add(&arrays.plan, &fp_flags, &status) == 0, "%s", status.text);
-                CHECK(fp_flags == 0 && holds_sum(&arrays), "lane %d n %zu pinned %d", lane, sizes[s], pinned);
+                CHECK(fp_flags == 0 && holds_sum(&arrays), "lane %d n %zu pinned %d", component, sizes[s], pinned);
                 arrays_free(&arrays);
             }
     CHECK(double_faults() == 0 && live_now().device_blocks == 0);
@@ -52,7 +52,7 @@ pinned_memory_is_added_in_every_way(void)
         {TRANSFER_ZERO_COPY, MIB, -1}, {TRANSFER_STAGED, MIB / 4, 3},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct arrays arrays = arrays_new(LANE_F32, cases[i].n, 7);
+        struct arrays arrays = arrays_new(COMPONENT_F32, cases[i].n, 7);
         const struct transfer_options options = {.way = cases[i].way};
         double_reset((unsigned)i);
         CHECK(transfer_add_with(&arrays.plan, &options, &fp_flags, &status) == 0, "%s", status.text);
@@ -70,7 +70,7 @@ add_registered(size_t first, size_t second, enum transfer_way way, bool pinned)
     struct status status;
     unsigned fp_flags = 99;
     enum { N = 4096, BYTES = N * sizeof(float) };
-    struct arrays arrays = arrays_new(LANE_F32, N, 6);
+    struct arrays arrays = arrays_new(COMPONENT_F32, N, 6);
     const struct transfer_options options = {.way = way};
     char *memory = arrays.a;
     double_reset(3);
@@ -118,7 +118,7 @@ the_calibration_says_how_small_is_small(void)
 {
     struct status status;
     unsigned fp_flags;
-    struct arrays arrays = arrays_new(LANE_F32, 1000, 7);
+    struct arrays arrays = arrays_new(COMPONENT_F32, 1000, 7);
     transfer_set_zero_copy(3999);
     CHECK(transfer_add(&arrays.plan, &fp_flags, &status) == 0 && holds_sum(&arrays));
     CHECK(double_calls("cudaMemcpyAsync") > 0);
@@ -140,7 +140,7 @@ chunk_boundaries_are_seamless(void)
     for (size_t i = 0; i < sizeof bytes / sizeof *bytes; i++)
         for (int pinned = 0; pinned < 8; pinned += 7)
             for (int more = -1; more <= 1; more++) {
-                struct arrays arrays = arrays_new(LANE_F32, bytes[i] / sizeof(float) + (size_t)more, pinned);
+                struct arrays arrays = arrays_new(COMPONENT_F32, bytes[i] / sizeof(float) + (size_t)more, pinned);
                 CHECK(transfer_add(&arrays.plan, &fp_flags, &status) == 0, "%s", status.text);
                 CHECK(holds_sum(&arrays), "%zu bytes %+d pinned %d", bytes[i], more, pinned);
                 arrays_free(&arrays);
@@ -153,7 +153,7 @@ chunks_stop_growing(void)
 {
     struct status status;
     unsigned fp_flags;
-    struct arrays arrays = arrays_new(LANE_I64, 100 * MIB / sizeof(int64_t), 7);
+    struct arrays arrays = arrays_new(COMPONENT_I64, 100 * MIB / sizeof(int64_t), 7);
     CHECK(transfer_add(&arrays.plan, &fp_flags, &status) == 0, "%s", status.text);
     CHECK(holds_sum(&arrays) && double_faults() == 0);
     arrays_free(&arrays);
@@ -165,7 +165,7 @@ any_legal_order_gives_the_sum(void)
     struct status status;
     unsigned fp_flags;
     for (int pinned = 0; pinned < 8; pinned++) {
-        struct arrays arrays = arrays_new(LANE_I16, MIB + 7, pinned);
+        struct arrays arrays = arrays_new(COMPONENT_I16, MIB + 7, pinned);
         for (unsigned seed = 0; seed < 12; seed++) {
             double_reset(seed);
             memset(arrays.c, 0xee, arrays.bytes);
@@ -184,7 +184,7 @@ out_may_be_an_input(void)
     unsigned fp_flags;
     for (int pinned = 0; pinned < 8; pinned += 7)
         for (int which = 0; which < 2; which++) {
-            struct arrays arrays = arrays_new(LANE_F64, MIB / 4 + 3, pinned);
+            struct arrays arrays = arrays_new(COMPONENT_F64, MIB / 4 + 3, pinned);
             arrays.plan.c = which ? arrays.b : arrays.a;
             CHECK(transfer_add(&arrays.plan, &fp_flags, &status) == 0, "%s", status.text);
             CHECK(memcmp(arrays.plan.c, arrays.expected, arrays.bytes) == 0);
@@ -199,7 +199,7 @@ floating_point_flags_come_back(void)
     for (int pinned = 0; pinned < 8; pinned += 7)
         for (int which = 0; which < 3; which++) {
             const unsigned expected = (unsigned[]){FP_OVERFLOW, FP_INVALID, FP_OVERFLOW | FP_INVALID}[which];
-            struct arrays arrays = arrays_new(LANE_F32, MIB, pinned);
+            struct arrays arrays = arrays_new(COMPONENT_F32, MIB, pinned);
             float *a = arrays.a, *b = arrays.b;
             unsigned fp_flags = 0;
             if (expected & FP_OVERFLOW)
@@ -210,8 +210,8 @@ floating_point_flags_come_back(void)
             }
             CHECK(transfer_add(&arrays.plan, &fp_flags, &status) == 0, "%s", status.text);
             CHECK(fp_flags == expected, "%u for %u, pinned %d", fp_flags, expected, pinned);
-            sums_fill(LANE_F32, a, MIB, SALT_A);
-            sums_fill(LANE_F32, b, MIB, SALT_B);
+            sums_fill(COMPONENT_F32, a, MIB, SALT_A);
+            sums_fill(COMPONENT_F32, b, MIB, SALT_B);
             CHECK(transfer_add(&arrays.plan, &fp_flags, &status) == 0 && fp_flags == 0 && holds_sum(&arrays));
             arrays_free(&arrays);
         }
@@ -222,7 +222,7 @@ flags_of_zero_copy_are_of_its_own_call(void)
 {
     struct status status;
     unsigned fp_flags;
-    struct arrays arrays = arrays_new(LANE_F32, 100, 7);
+    struct arrays arrays = arrays_new(COMPONENT_F32, 100, 7);
     float *a = arrays.a, *b = arrays.b;
     a[99] = b[99] = 3e38f;
     CHECK(transfer_add(&arrays.plan, &fp_flags, &status) == 0 && fp_flags == FP_OVERFLOW);
@@ -236,7 +236,7 @@ nothing_is_asked_of_the_device_for_nothing(void)
 {
     struct status status;
     unsigned fp_flags = 99;
-    const struct plan plan = {.route = ROUTE_TRANSFER, .lane = LANE_F32, .device = -1};
+    const struct plan plan = {.route = ROUTE_TRANSFER, .component = COMPONENT_F32, .device = -1};
     CHECK(transfer_add(&plan, &fp_flags, &status) == 0 && fp_flags == 0);
     CHECK(double_calls("cudaGetDeviceCount") == 0);
 }
@@ -246,7 +246,7 @@ a_small_transfer_takes_little(void)
 {
     struct status status;
     unsigned fp_flags;
-    struct arrays arrays = arrays_new(LANE_F32, 256, 0);
+    struct arrays arrays = arrays_new(COMPONENT_F32, 256, 0);
     CHECK(transfer_add(&arrays.plan, &fp_flags, &status) == 0 && holds_sum(&arrays));
     CHECK(live_now().streams == 1 && live_now().pinned_blocks == 1);
     arrays_free(&arrays);
@@ -258,7 +258,7 @@ each_device_is_served_in_turn(void)
     struct status status;
     unsigned fp_flags;
     int current = -1;
-    struct arrays arrays = arrays_new(LANE_I32, MIB, 0);
+    struct arrays arrays = arrays_new(COMPONENT_I32, MIB, 0);
     for (int i = 0; i < 6; i++) {
         arrays.plan.device = i % 2;
         memset(arrays.c, 0xee, arrays.bytes);
@@ -278,7 +278,7 @@ a_release_frees_all_and_the_next_transfer_starts_again(void)
     unsigned fp_flags;
     transfer_release();
     for (int i = 0; i < 3; i++) {
-        struct arrays arrays = arrays_new(LANE_F32, MIB, 0);
+        struct arrays arrays = arrays_new(COMPONENT_F32, MIB, 0);
         CHECK(transfer_add(&arrays.plan, &fp_flags, &status) == 0 && holds_sum(&arrays));
         arrays_free(&arrays);
         const struct transfer_counts kept = transfer_counts();
@@ -295,7 +295,7 @@ what_cannot_be_made_is_not_counted(void)
 {
     struct status status;
     unsigned fp_flags;
-    struct arrays arrays = arrays_new(LANE_F32, MIB, 0);
+    struct arrays arrays = arrays_new(COMPONENT_F32, MIB, 0);
     double_fail("cudaHostAlloc", 2, cudaErrorMemoryAllocation, 1);
     CHECK(transfer_add(&arrays.plan, &fp_flags, &status) < 0);
     CHECK(transfer_counts().blocks == 1 && transfer_counts().blocks == live_now().pinned_blocks);
@@ -328,7 +328,7 @@ a_release_leaves_the_ring_of_a_transfer_that_runs(void)
     size_t released = 0;
     const struct transfer_observer observer = {release_meanwhile, nothing_is_left_to_do, &released};
     const struct transfer_options options = {.threads = 1, .observer = &observer};
-    struct arrays arrays = arrays_new(LANE_F32, MIB, 0);
+    struct arrays arrays = arrays_new(COMPONENT_F32, MIB, 0);
     alarm(20);
     CHECK(transfer_add_with(&arrays.plan, &options, &fp_flags, &status) == 0 && holds_sum(&arrays));
     alarm(0);
@@ -343,7 +343,7 @@ transfer_again_and_again(void *argument)
     struct status status;
     unsigned fp_flags;
     for (int i = 0; i < 10; i++) {
-        struct arrays arrays = arrays_new(LANE_I32, MIB / 4 + 1, pinned);
+        struct arrays arrays = arrays_new(COMPONENT_I32, MIB / 4 + 1, pinned);
         CHECK(transfer_add(&arrays.plan, &fp_flags, &status) == 0 && holds_sum(&arrays));
         arrays_free(&arrays);
     }
@@ -423,7 +423,7 @@ every_failure_is_told_and_leaves_nothing(void)
     };
     transfer_set_zero_copy(2 * MIB); /* so that 2.7 MB of pinned memory go by copies */
     for (int pinned = 0; pinned < 8; pinned += 7) {
-        failing = arrays_new(LANE_I32, 2 * MIB / 3 + 5, pinned);
+        failing = arrays_new(COMPONENT_I32, 2 * MIB / 3 + 5, pinned);
         for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
             CHECK(fail_each_call(calls[i], cudaErrorUnknown, transfer_from_nothing) > 0, "%s", calls[i]);
         CHECK(fail_each_call("cudaGetDevice", cudaErrorUnknown, transfer) > 0);
@@ -432,11 +432,11 @@ every_failure_is_told_and_leaves_nothing(void)
     }
     static const char *const zero_copys[] = {"cudaPointerGetAttributes", "cudaStreamCreateWithFlags", "cudaHostAlloc",
                                              "cudaLaunchKernel", "cudaStreamSynchronize"};
-    failing = arrays_new(LANE_I32, 1000, 7);
+    failing = arrays_new(COMPONENT_I32, 1000, 7);
     for (size_t i = 0; i < sizeof zero_copys / sizeof *zero_copys; i++)
         CHECK(fail_each_call(zero_copys[i], cudaErrorUnknown, transfer_from_nothing) > 0, "%s", zero_copys[i]);
     arrays_free(&failing);
-    failing = arrays_new(LANE_I32, MIB / 3 + 5, 0);
+    failing = arrays_new(COMPONENT_I32, MIB / 3 + 5, 0);
     CHECK(fail_each_call("cudaHostAlloc", cudaErrorMemoryAllocation, transfer_from_nothing) > 0);
     arrays_free(&failing);
 }
@@ -445,7 +445,7 @@ static void
 a_full_device_leaves_out_untouched(void)
 {
     struct status status;
-    failing = arrays_new(LANE_I32, 3 * MIB / 4, 0);
+    failing = arrays_new(COMPONENT_I32, 3 * MIB / 4, 0);
     double_fail("cudaMallocFromPoolAsync", 2, cudaErrorMemoryAllocation, 1);
     CHECK(transfer(&status) < 0 && status.code == STATUS_MEMORY, "%s", status.text);
     CHECK(!strstr(status.text, "undefined"), "%s", status.text);
@@ -461,7 +461,7 @@ a_device_lost_on_the_way_says_that_out_is_undefined(void)
     unsigned fp_flags;
     transfer_set_zero_copy(2 * MIB); /* so that 4 MiB of pinned memory go by copies */
     for (int pinned = 0; pinned < 8; pinned += 7) {
-        struct arrays arrays = arrays_new(LANE_I32, MIB, pinned);
+        struct arrays arrays = arrays_new(COMPONENT_I32, MIB, pinned);
         double_fail("cudaLaunchKernel", 2, cudaErrorLaunchFailure, 0);
         CHECK(transfer_add(&arrays.plan, &fp_flags, &status) < 0 && status.code == STATUS_DEVICE_LOST);
         CHECK(strstr(status.text, "output is undefined"), "%s", status.text);
@@ -479,14 +479,18 @@ static bool failing_with_timeline;
 static int
 run_rung(struct status *status)
 {
-    struct rung_call call = {
-        .lane = failing.plan.lane, .a = failing.a, .b = failing.b, .c = failing.c, .n = failing.plan.n, .device = 1};
+    struct rung_call call = {.component = failing.plan.component,
+                             .a = failing.a,
+                             .b = failing.b,
+                             .c = failing.c,
+                             .n = failing.plan.n,
+                             .device = 1};
     rung_usual_params(failing_rung, &call);
     call.params[0] = failing_kernel >= 0 ? failing_kernel : call.params[0];
     if (strcmp(failing_rung->name, "hybrid") == 0)
         call.params[2] = failing_threads;
     if (strcmp(failing_rung->name, "streams2") == 0)
-        call.params[2] = 1 << 16; /* lanes a chunk */
+        call.params[2] = 1 << 16; /* components a chunk */
     call.timeline = failing_with_timeline ? timeline_new() : NULL;
     memset(failing.c, 0xee, failing.bytes);
     const int result = failing_rung->run(&call, status);
@@ -522,14 +526,14 @@ rungs_add_and_fail_cleanly(void)
         failing_rung = *rung;
         int told = 0;
         const int pinned = strcmp(failing_rung->name, "pageable") == 0 ? 0 : 7;
-        failing = arrays_new(LANE_F32, 300001, pinned);
+        failing = arrays_new(COMPONENT_F32, 300001, pinned);
         for (unsigned seed = 0; seed < 2; seed++) {
             struct status status;
             double_reset(seed);
             CHECK(run_rung(&status) == 0, "%s: %s", failing_rung->name, status.text);
         }
         arrays_free(&failing);
-        failing = arrays_new(LANE_F32, 1000, pinned);
+        failing = arrays_new(COMPONENT_F32, 1000, pinned);
         for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
             told += fail_each_call(calls[i], cudaErrorUnknown, run_rung);
         CHECK(told >= 4, "%s: %d", failing_rung->name, told);
@@ -549,7 +553,7 @@ processor_and_gpu_meet(void)
     for (int pinned = 0; pinned < 8; pinned += 7)
         for (unsigned seed = 0; seed < 4; seed++) {
             double_reset(seed);
-            failing = arrays_new(LANE_F32, 11 * MIB / 4 + seed, pinned);
+            failing = arrays_new(COMPONENT_F32, 11 * MIB / 4 + seed, pinned);
             CHECK(run_rung(&status) == 0, "%s", status.text);
             arrays_free(&failing);
         }
@@ -563,7 +567,7 @@ sums_that_are_cleared_and_timelines_fail_cleanly(void)
     static const char *const calls[] = {"cudaMemsetAsync", "cudaEventCreate", "cudaEventRecord", "cudaEventSynchronize",
                                         "cudaEventElapsedTime"};
     static const int least[] = {1, 3, 3, 1, 2};
-    failing = arrays_new(LANE_F32, 1000, 7);
+    failing = arrays_new(COMPONENT_F32, 1000, 7);
     failing_with_timeline = true;
     for (const struct rung *const *rung = transfer_rungs; *rung; rung++) {
         const char *first = (*rung)->params[0].name;
@@ -582,7 +586,7 @@ sums_that_are_cleared_and_timelines_fail_cleanly(void)
 static void
 streams2_tells_of_a_failed_wait(void)
 {
-    failing = arrays_new(LANE_F32, 1000, 7);
+    failing = arrays_new(COMPONENT_F32, 1000, 7);
     for (const struct rung *const *rung = transfer_rungs; *rung; rung++)
         if (strcmp((*rung)->name, "streams2") == 0)
             failing_rung = *rung;
@@ -595,7 +599,7 @@ rungs_on_pinned_memory_refuse_other_memory(void)
 {
     struct status status;
     int refused = 0;
-    failing = arrays_new(LANE_F32, 1000, 3);
+    failing = arrays_new(COMPONENT_F32, 1000, 3);
     for (const struct rung *const *rung = transfer_rungs; *rung; rung++) {
         failing_rung = *rung;
         if (run_rung(&status) < 0) {
@@ -611,7 +615,7 @@ int
 main(void)
 {
     setenv("VECADD_NUM_THREADS", "3", 1); /* several sets of slots on any machine */
-    RUN(adds_every_lane_in_every_mix_of_memory);
+    RUN(adds_every_component_in_every_mix_of_memory);
     RUN(pinned_memory_is_added_in_every_way);
     RUN(registered_memory_is_pinned_where_it_is_one_piece);
     RUN(a_part_of_pinned_memory_is_pinned);

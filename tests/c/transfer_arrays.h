@@ -40,21 +40,26 @@ array_free(void *memory, size_t bytes, bool pinned)
         free(memory);
 }
 
-/* Operands of n lanes; bit i of `pinned` for a, b, c. */
+/* Operands of n components; bit i of `pinned` for a, b, c. */
 static inline struct arrays
-arrays_new(enum lane lane, size_t n, int pinned)
+arrays_new(enum component component, size_t n, int pinned)
 {
-    struct arrays arrays = {.pinned = {pinned & 1, pinned & 2, pinned & 4}, .bytes = n * lane_size[lane]};
+    struct arrays arrays = {.pinned = {pinned & 1, pinned & 2, pinned & 4}, .bytes = n * component_size[component]};
     arrays.a = array_new(arrays.bytes, arrays.pinned[0]);
     arrays.b = array_new(arrays.bytes, arrays.pinned[1]);
     arrays.c = array_new(arrays.bytes, arrays.pinned[2]);
     arrays.expected = malloc(arrays.bytes);
-    sums_fill(lane, arrays.a, n, SALT_A);
-    sums_fill(lane, arrays.b, n, SALT_B);
-    sums_expect(lane, arrays.expected, n, SALT_A, SALT_B);
+    sums_fill(component, arrays.a, n, SALT_A);
+    sums_fill(component, arrays.b, n, SALT_B);
+    sums_expect(component, arrays.expected, n, SALT_A, SALT_B);
     memset(arrays.c, 0xee, arrays.bytes);
-    arrays.plan = (struct plan){
-        .route = ROUTE_TRANSFER, .lane = lane, .n = n, .a = arrays.a, .b = arrays.b, .c = arrays.c, .device = -1};
+    arrays.plan = (struct plan){.route = ROUTE_TRANSFER,
+                                .component = component,
+                                .n = n,
+                                .a = arrays.a,
+                                .b = arrays.b,
+                                .c = arrays.c,
+                                .device = -1};
     return arrays;
 }
 

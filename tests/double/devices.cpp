@@ -120,9 +120,9 @@ cudaGetDeviceProperties(cudaDeviceProp *properties, int device)
         properties->l2CacheSize = L2_BYTES;
         properties->memoryBusWidth = MEMORY_BUS_BITS;
         properties->warpSize = 32;
-        properties->maxThreadsPerBlock = MOST_THREADS_A_BLOCK;
-        properties->maxThreadsPerMultiProcessor = MOST_THREADS_A_MULTIPROCESSOR;
-        properties->maxBlocksPerMultiProcessor = MOST_BLOCKS_A_MULTIPROCESSOR;
+        properties->maxThreadsPerBlock = MAX_THREADS_A_BLOCK;
+        properties->maxThreadsPerMultiProcessor = MAX_THREADS_A_MULTIPROCESSOR;
+        properties->maxBlocksPerMultiProcessor = MAX_BLOCKS_A_MULTIPROCESSOR;
         properties->regsPerMultiprocessor = REGISTERS_A_MULTIPROCESSOR;
         properties->sharedMemPerMultiprocessor = SHARED_A_MULTIPROCESSOR;
         properties->reservedSharedMemPerBlock = RESERVED_SHARED;
@@ -150,9 +150,9 @@ cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int device)
         {cudaDevAttrGlobalMemoryBusWidth, MEMORY_BUS_BITS},
         {cudaDevAttrClockRate, CLOCK_KHZ},
         {cudaDevAttrWarpSize, 32},
-        {cudaDevAttrMaxThreadsPerBlock, MOST_THREADS_A_BLOCK},
-        {cudaDevAttrMaxThreadsPerMultiProcessor, MOST_THREADS_A_MULTIPROCESSOR},
-        {cudaDevAttrMaxBlocksPerMultiprocessor, MOST_BLOCKS_A_MULTIPROCESSOR},
+        {cudaDevAttrMaxThreadsPerBlock, MAX_THREADS_A_BLOCK},
+        {cudaDevAttrMaxThreadsPerMultiProcessor, MAX_THREADS_A_MULTIPROCESSOR},
+        {cudaDevAttrMaxBlocksPerMultiprocessor, MAX_BLOCKS_A_MULTIPROCESSOR},
         {cudaDevAttrMaxRegistersPerMultiprocessor, REGISTERS_A_MULTIPROCESSOR},
         {cudaDevAttrMaxSharedMemoryPerMultiprocessor, SHARED_A_MULTIPROCESSOR},
         {cudaDevAttrReservedSharedMemoryPerBlock, RESERVED_SHARED},

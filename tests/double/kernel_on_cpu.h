@@ -14,8 +14,8 @@
 inline thread_local uint3 threadIdx, blockIdx, blockDim, gridDim;
 
 /* As much as a block of any GPU can have. */
-enum { MOST_SHARED = 227 << 10 };
-alignas(128) inline thread_local unsigned char shared_memory_on_cpu[MOST_SHARED];
+enum { MAX_SHARED = 227 << 10 };
+alignas(128) inline thread_local unsigned char shared_memory_on_cpu[MAX_SHARED];
 
 /* Every thread before this one has run to its end. */
 inline void
@@ -84,7 +84,7 @@ cudaError_t
 launch_on_cpu(launch_order order, Kernel *kernel, dim3 grid, dim3 block, size_t shared, cudaStream_t stream,
               Arguments... arguments)
 {
-    if (shared > MOST_SHARED)
+    if (shared > MAX_SHARED)
         return cudaErrorInvalidValue;
     std::vector<const void *> pointers;
     [[maybe_unused]] const auto note = [&pointers](auto argument) {

@@ -34,7 +34,7 @@ double_launch(dim3 grid, dim3 block, cudaStream_t handle, launch_order order, st
         const uint64_t blocks = uint64_t(grid.x) * grid.y * grid.z, threads = uint64_t(block.x) * block.y * block.z;
         if (blocks == 0 || blocks > INT32_MAX || grid.y > 65535 || grid.z > 65535)
             return cudaErrorInvalidValue;
-        if (threads == 0 || threads > MOST_THREADS_A_BLOCK || block.z > 64)
+        if (threads == 0 || threads > MAX_THREADS_A_BLOCK || block.z > 64)
             return cudaErrorInvalidValue;
         const int device = stream->device; /* whatever the current device is: the real runtime does not mind either */
         const std::vector<block_ptr> managed = take_from_host(m, pointers);
@@ -72,7 +72,7 @@ cudaFuncGetAttributes(cudaFuncAttributes *attributes, const void *function)
         if (!attributes || !function)
             return cudaErrorInvalidDeviceFunction;
         *attributes = {};
-        attributes->maxThreadsPerBlock = MOST_THREADS_A_BLOCK;
+        attributes->maxThreadsPerBlock = MAX_THREADS_A_BLOCK;
         attributes->numRegs = REGISTERS_A_THREAD;
         return cudaSuccess;
     });
@@ -85,7 +85,7 @@ cudaFuncSetAttribute(const void *function, cudaFuncAttribute attribute, int valu
         if (!function)
             return cudaErrorInvalidDeviceFunction;
         const bool known = attribute == cudaFuncAttributeMaxDynamicSharedMemorySize;
-        return known && value >= 0 && value <= MOST_SHARED ? cudaSuccess : cudaErrorInvalidValue;
+        return known && value >= 0 && value <= MAX_SHARED ? cudaSuccess : cudaErrorInvalidValue;
     });
 }
 
@@ -100,10 +100,10 @@ cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *function,
         if (!blocks || threads <= 0)
             return cudaErrorInvalidValue;
         const size_t rounded = (static_cast<size_t>(threads) + 31) / 32 * 32;
-        const size_t rooms[] = {MOST_BLOCKS_A_MULTIPROCESSOR, MOST_THREADS_A_MULTIPROCESSOR / rounded,
+        const size_t rooms[] = {MAX_BLOCKS_A_MULTIPROCESSOR, MAX_THREADS_A_MULTIPROCESSOR / rounded,
                                 REGISTERS_A_MULTIPROCESSOR / (rounded * REGISTERS_A_THREAD),
                                 SHARED_A_MULTIPROCESSOR / (shared + RESERVED_SHARED)};
-        const bool launches = threads <= MOST_THREADS_A_BLOCK && shared <= MOST_SHARED;
+        const bool launches = threads <= MAX_THREADS_A_BLOCK && shared <= MAX_SHARED;
         *blocks = launches ? static_cast<int>(*std::min_element(std::begin(rooms), std::end(rooms))) : 0;
         return cudaSuccess;
     });

@@ -30,9 +30,9 @@
 enum { MAX_DEVICES = 8, MULTIPROCESSORS = 4, L2_BYTES = 1 << 20 };
 /* A multiprocessor's, and a block's, those of compute capability 9.0. */
 enum {
-    MOST_BLOCKS_A_MULTIPROCESSOR = 32,
-    MOST_THREADS_A_MULTIPROCESSOR = 2048,
-    MOST_THREADS_A_BLOCK = 1024,
+    MAX_BLOCKS_A_MULTIPROCESSOR = 32,
+    MAX_THREADS_A_MULTIPROCESSOR = 2048,
+    MAX_THREADS_A_BLOCK = 1024,
     REGISTERS_A_MULTIPROCESSOR = 64 << 10,
     SHARED_A_MULTIPROCESSOR = 228 << 10,
     RESERVED_SHARED = 1 << 10 /* of each block, beside what it asks for */

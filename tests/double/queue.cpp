@@ -10,7 +10,7 @@
 
 /* A real queue holds about a thousand launches and then makes the caller wait; looking for what may run is quadratic.
  */
-static constexpr size_t MOST_PENDING = 256;
+static constexpr size_t MAX_PENDING = 256;
 
 stream_ptr
 stream_new(machine &m, int device, bool blocking)
@@ -61,8 +61,8 @@ come_after(work &later, const work_ptr &earlier)
 void
 add_pending(machine &m, const work_ptr &queued)
 {
-    while (m.pending.size() >= MOST_PENDING)
-        finish(m, m.pending[m.below(MOST_PENDING)]);
+    while (m.pending.size() >= MAX_PENDING)
+        finish(m, m.pending[m.below(MAX_PENDING)]);
     m.pending.push_back(queued);
 }
 

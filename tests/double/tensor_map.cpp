@@ -4,8 +4,8 @@
 
 #include "machine.h"
 
-enum { MOST_RANK = 5, MOST_BOX = 256, MOST_STEP = 8, MAP_ALIGNMENT = 64, BOX_ALIGNMENT = 128, MAGIC = 0x7e4502 };
-constexpr cuuint64_t MOST_EXTENT = cuuint64_t(1) << 32, MOST_STRIDE = cuuint64_t(1) << 40;
+enum { MAX_RANK = 5, MAX_BOX = 256, MAX_STEP = 8, MAP_ALIGNMENT = 64, BOX_ALIGNMENT = 128, MAGIC = 0x7e4502 };
+constexpr cuuint64_t MAX_EXTENT = cuuint64_t(1) << 32, MAX_STRIDE = cuuint64_t(1) << 40;
 
 /* What the double keeps in the map's 128 bytes, of the two dimensions that our kernels have. */
 struct tensor_map {
@@ -39,14 +39,14 @@ encode(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank, void *array,
 {
     const size_t size = size_of(type);
     const auto aligned = [](const void *pointer, size_t to) { return reinterpret_cast<uintptr_t>(pointer) % to == 0; };
-    if (!map || !aligned(map, MAP_ALIGNMENT) || !array || !aligned(array, 16) || rank == 0 || rank > MOST_RANK)
+    if (!map || !aligned(map, MAP_ALIGNMENT) || !array || !aligned(array, 16) || rank == 0 || rank > MAX_RANK)
         return CUDA_ERROR_INVALID_VALUE;
     for (cuuint32_t i = 0; i < rank; ++i)
-        if (extent[i] == 0 || extent[i] > MOST_EXTENT || box[i] == 0 || box[i] > MOST_BOX || step[i] == 0 ||
-            step[i] > MOST_STEP)
+        if (extent[i] == 0 || extent[i] > MAX_EXTENT || box[i] == 0 || box[i] > MAX_BOX || step[i] == 0 ||
+            step[i] > MAX_STEP)
             return CUDA_ERROR_INVALID_VALUE;
     for (cuuint32_t i = 0; i + 1 < rank; ++i)
-        if (stride[i] % 16 || stride[i] >= MOST_STRIDE)
+        if (stride[i] % 16 || stride[i] >= MAX_STRIDE)
             return CUDA_ERROR_INVALID_VALUE;
     if (box[0] * size % 16)
         return CUDA_ERROR_INVALID_VALUE;

@@ -35,7 +35,7 @@ EXTREMES = "tests/test_extremes.py"
 AFTER = Mutant(
     "after its producers",
     "csrc/gpu/queue.c",
-    "stream_come_after(scope->device, plan->stream, plan->join[i], in_capture, status) < 0",
+    "stream_wait_for(scope->device, plan->stream, plan->join[i], in_capture, status) < 0",
     "false",
     ORDER,
     "on_another_stream",
@@ -43,7 +43,7 @@ AFTER = Mutant(
 BEFORE = Mutant(
     "before its readers",
     "csrc/gpu/queue.c",
-    "stream_come_before(scope->device, plan->stream, plan->join[i], in_capture, status) < 0",
+    "stream_release_to(scope->device, plan->stream, plan->join[i], in_capture, status) < 0",
     "false",
     ORDER,
     "read_it_at_once",
@@ -51,7 +51,7 @@ BEFORE = Mutant(
 RECORD = Mutant(
     "record_stream",
     "csrc/py/calls/deferred_release.c",
-    "foreign_record_stream(operand->library, operand->exported, call->plan.stream) < 0",
+    "interop_record_stream(operand->library, operand->exported, call->plan.stream) < 0",
     "false",
     ORDER,
     "third_stream",
@@ -117,7 +117,7 @@ MUTANTS = (
     Mutant(
         "lists after their producers",
         "csrc/gpu/batch.c",
-        "stream_come_after(device, batch->stream, batch->join[i], in_capture, status) < 0",
+        "stream_wait_for(device, batch->stream, batch->join[i], in_capture, status) < 0",
         "false",
         ORDER,
         "sums_of_lists",
@@ -150,7 +150,7 @@ MUTANTS = (
     Mutant(
         "record_stream of lists",
         "csrc/py/calls/deferred_release.c",
-        "foreign_record_stream(library, object, stream)",
+        "interop_record_stream(library, object, stream)",
         "0",
         ORDER,
         "third_stream",
@@ -258,8 +258,8 @@ MUTANTS = (
     Mutant(
         "a deleter that waits",
         "csrc/py/array/export.c",
-        "if (!device_block_drop_later(&export->drop))",
-        "device_block_drop_after(&export->drop);\n    if (false)",
+        "if (!device_buffer_drop_later(&export->drop))",
+        "device_buffer_drop_after(&export->drop);\n    if (false)",
         "tests/test_full_queues.py",
         "consumed",
     ),
@@ -335,8 +335,8 @@ MUTANTS = (
     Mutant(
         "the kind of a sum with a number first",
         "csrc/py/calls/add.c",
-        "&& call->devices[call->sum.like].library)",
-        "&& call->sum.like == ROLE_A && call->devices[ROLE_A].library)",
+        "&& call->operands[call->sum.like].library)",
+        "&& call->sum.like == ROLE_A && call->operands[ROLE_A].library)",
         "tests/test_result_kinds.py",
         "number_on_either_side",
     ),
@@ -383,8 +383,8 @@ MUTANTS = (
     Mutant(
         "writes of a list that torch counts",
         "csrc/py/calls/batch_run.c",
-        "call->written && foreign_written(call->count_writes, call->written) < 0",
-        "false && foreign_written(call->count_writes, call->written) < 0",
+        "call->written && interop_written(call->count_writes, call->written) < 0",
+        "false && interop_written(call->count_writes, call->written) < 0",
         "tests/test_exchange_table.py",
         "counted",
     ),

@@ -164,7 +164,7 @@ def probe_crew(device: int, memory: int) -> dict[str, Any]:
     """What all threads of the host do together: seconds until they wake and of a call that queues work, GB/s that they
     copy, and seconds of the best addition of arrays of so many ``bytes`` by all and by one, a list each. ``memory`` is
     what the host has."""
-    found = _core.crew_limits(device, min(COPIED, memory // 16))
+    found = _core.thread_probe_limits(device, min(COPIED, memory // 16))
     sizes = [nbytes for nbytes in HOST_ARRAYS if nbytes <= memory // 16]
     return {
         "threads": found["threads"],

@@ -53,7 +53,7 @@ SETS: dict[str, tuple[str, ...]] = {
     "peer-scaling": (*DEVICE_PEERS, f"{STAGES}/scaling_stage.py"),
     "peer-overhead": (*DEVICE_PEERS, f"{STAGES}/overhead_stage.py"),
     "peer-many": (*DEVICE_PEERS, f"{STAGES}/many_stage.py"),
-    "peer-courtesy": (*DEVICE, *PEERS, f"{STAGES}/courtesy_stage.py"),
+    "peer-l2-pollution": (*DEVICE, *PEERS, f"{STAGES}/l2_pollution_stage.py"),
     "peer-transfer": (*DEVICE, *PEERS, f"{STAGES}/transfer_stage.py"),
     "peer-end-to-end": (*DEVICE, *PEERS, f"{STAGES}/end_to_end_stage.py"),
     "peer-files": (*HOST, *PEERS, "vecadd/files.py", "vecadd/_uninterrupted.py", f"{STAGES}/files_stage.py"),

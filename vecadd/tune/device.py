@@ -68,7 +68,7 @@ def search(tell: Tell) -> list[Found]:
 
 
 def _search_device(device: int, facts: dict[str, Any], tell: Tell) -> Found:
-    known = _core.device_recipes(device)
+    known = _core.device_launch_configs(device)
     shipped = [(row[0], Recipe(*row[1:])) for row in known["shipped"]]
     bench = _Bench(device, facts)
     sizes = [size for size in BYTES if size <= bench.memory]

@@ -141,9 +141,10 @@ int limits_managed(int device, size_t most, struct managed_limits *limits, struc
  * were idle, until all have answered, and until a single one has; bytes a second that one thread and all together copy
  * into page-locked memory of their own, `bytes` in all; seconds of each call that queues a copy or a kernel, when one
  * thread queues and when all do, each on a stream of its own. Medians. */
-struct crew_limits {
+struct thread_probe_limits {
     double wake, wake_one, copy_one, copy_all, call_one, call_all;
 };
-int limits_crew(int device, int threads, size_t bytes, struct crew_limits *limits, struct status *status);
+int limits_thread_probe(int device, int threads, size_t bytes, struct thread_probe_limits *limits,
+                        struct status *status);
 
 #endif

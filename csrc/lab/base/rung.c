@@ -7,10 +7,10 @@ rung_usual_params(const struct rung *rung, struct rung_call *call)
         call->params[i] = rung->params[i].usual;
 }
 
-/* Where a float32 rung loads 4 bytes, it loads a lane; wider loads are as wide for every lane. */
+/* Where a float32 rung loads 4 bytes, it loads a component; wider loads are as wide for every component. */
 unsigned
-rung_bytes_per_load(const struct rung *rung, enum lane lane)
+rung_bytes_per_load(const struct rung *rung, enum component component)
 {
-    const bool by_lane = rung->family == FAMILY_KERNELS && rung->bytes_per_load == lane_size[LANE_F32];
-    return by_lane ? (unsigned)lane_size[lane] : rung->bytes_per_load;
+    const bool by_component = rung->family == FAMILY_KERNELS && rung->bytes_per_load == component_size[COMPONENT_F32];
+    return by_component ? (unsigned)component_size[component] : rung->bytes_per_load;
 }

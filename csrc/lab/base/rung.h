@@ -46,10 +46,10 @@ struct rung_param {
 enum { RUNG_PARAMS = 3 };
 
 struct rung_call {
-    enum lane lane;
+    enum component component;
     const void *a, *b;
     void *c;
-    size_t n;                       /* lanes */
+    size_t n;                       /* components */
     unsigned block;                 /* threads a block; 0: the rung's own */
     int params[RUNG_PARAMS];        /* in the order of the rung's own */
     void *stream;                   /* device rungs: cudaStream_t on the current device */
@@ -68,7 +68,7 @@ struct rung {
     const char *after;   /* the rung that it is held against; NULL: none */
     const char *changes; /* what this rung changes, in one line, for the table */
     const char *tested;  /* "double", or "gpu": what it shows is seen on a GPU alone */
-    int lanes;           /* bit 1 << lane set for each lane it takes */
+    int components;      /* bit 1 << component set for each component it takes */
 
     /* Device rungs; else 0. */
     enum rung_family family;
@@ -80,9 +80,9 @@ struct rung {
     unsigned bytes_per_load;    /* a thread's, of float32; of float16 in a precision rung */
     unsigned loads_in_flight;   /* a thread's, before the first use */
     unsigned block;             /* threads a block by default; 0 or 1: not to be chosen */
-    unsigned blocks;            /* of its grid; 0: by the number of lanes */
+    unsigned blocks;            /* of its grid; 0: by the number of components */
     unsigned min_cc;            /* compute capability that it needs, 90 for 9.0; 0: any */
-    size_t alignment;           /* bytes that a, b and c must be aligned to; 0: the lane's own */
+    size_t alignment;           /* bytes that a, b and c must be aligned to; 0: the component's own */
     struct rung_param params[RUNG_PARAMS];
 
     /* Device rungs: queue the kernel; 0 or a cudaError_t. */
@@ -97,8 +97,8 @@ const struct rung *rung_at(size_t i);
 /* The rung of that name, or NULL. */
 const struct rung *rung_named(const char *name);
 
-/* What a thread of a device rung loads at once of this lane. */
-unsigned rung_bytes_per_load(const struct rung *rung, enum lane lane);
+/* What a thread of a device rung loads at once of this component. */
+unsigned rung_bytes_per_load(const struct rung *rung, enum component component);
 
 /* Sets the call's parameters to what the rung takes where nobody chooses. */
 void rung_usual_params(const struct rung *rung, struct rung_call *call);

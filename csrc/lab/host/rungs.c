@@ -9,10 +9,10 @@ run_with(const struct rung_call *call, int threads, size_t block, bool streaming
     const struct host_simd *simd = host_simd_chosen(status);
     if (simd == NULL)
         return -1;
-    struct host_schedule schedule = host_schedule_with(call->lane, call->n, threads, streaming);
+    struct host_schedule schedule = host_schedule_with(call->component, call->n, threads, streaming);
     if (block)
-        schedule.block = block / lane_size[call->lane];
-    host_add(simd, &schedule, call->lane, call->a, call->b, call->c, call->n);
+        schedule.block = block / component_size[call->component];
+    host_add(simd, &schedule, call->component, call->a, call->b, call->c, call->n);
     return 0;
 }
 
@@ -50,14 +50,14 @@ run_threads_stream(const struct rung_call *call, struct status *status)
     return run_threads_with(call, true, status);
 }
 
-enum { ALL_LANES = (1 << LANE_COUNT) - 1 };
+enum { ALL_COMPONENTS = (1 << COMPONENT_COUNT) - 1 };
 
 static const struct rung one_thread = {
     .name = "one_thread",
     .kind = RUNG_HOST,
     .changes = "vector instructions chosen at run time, aligned stores, one thread",
     .tested = "double",
-    .lanes = ALL_LANES,
+    .components = ALL_COMPONENTS,
     .run = run_one_thread,
 };
 
@@ -66,7 +66,7 @@ static const struct rung threads = {
     .kind = RUNG_HOST,
     .changes = "every processor that the process may use, blocks handed out as threads become free",
     .tested = "double",
-    .lanes = ALL_LANES,
+    .components = ALL_COMPONENTS,
     .params = THREADS_AND_BLOCK,
     .run = run_threads,
 };
@@ -76,7 +76,7 @@ static const struct rung threads_stream = {
     .kind = RUNG_HOST,
     .changes = "non-temporal stores: the output is not read before it is written",
     .tested = "double",
-    .lanes = ALL_LANES,
+    .components = ALL_COMPONENTS,
     .params = THREADS_AND_BLOCK,
     .run = run_threads_stream,
 };

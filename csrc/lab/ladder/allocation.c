@@ -23,7 +23,7 @@ const struct rung rung_malloc_each_call = {
     .after = "stream1_pinned",
     .changes = "cudaMalloc and cudaFree of three arrays around every addition",
     .tested = "double",
-    .lanes = EVERY_LANE,
+    .components = EVERY_LANE,
     .params = {KERNEL_PARAM(KERNEL_NAIVE)},
     .run = run_malloc_each_call,
 };
@@ -34,7 +34,7 @@ const struct rung rung_pool = {
     .after = "malloc_each_call",
     .changes = "the three arrays from a stream-ordered pool, which keeps what is freed for the next call",
     .tested = "double",
-    .lanes = EVERY_LANE,
+    .components = EVERY_LANE,
     .params = {KERNEL_PARAM(KERNEL_NAIVE)},
     .run = run_pool,
 };

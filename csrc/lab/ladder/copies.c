@@ -5,7 +5,7 @@
 /* Parts of one array begin where the widest access of any kernel may. */
 enum { PART_BYTES = 256 };
 
-struct lane_set {
+struct component_set {
     cudaStream_t stream;
     void *device[3]; /* of a, b, c: a chunk's, or in set 0 the whole arrays */
 };
@@ -13,10 +13,10 @@ struct lane_set {
 struct copies_state {
     struct transfer_run run;
     const struct copies *how;
-    struct lane_set sets[COPIES_STREAMS];
+    struct component_set sets[COPIES_STREAMS];
     int streams;      /* at least 1: the legacy default stream counts */
     int buffered;     /* sets that have arrays of their own: 1 where all share set 0's */
-    size_t chunk;     /* lanes of the longest */
+    size_t chunk;     /* components of the longest */
     bool cuda_malloc; /* arrays come from cudaMalloc, else from the pool */
 };
 
@@ -74,7 +74,7 @@ open_arrays(struct copies_state *state, struct status *status)
     const size_t bytes = (state->how->chunk_param ? state->chunk : state->run.call->n) * state->run.width;
     for (int i = 0; i < state->buffered; i++)
         for (int j = 0; j < 3; j++) {
-            struct lane_set *set = &state->sets[i];
+            struct component_set *set = &state->sets[i];
             if (!state->cuda_malloc) {
                 if (pool_allocate(&state->run.scope, set->stream, bytes, &set->device[j], status) < 0)
                     return -1;
@@ -94,7 +94,7 @@ close_arrays(struct copies_state *state)
 {
     for (int i = 0; i < state->buffered; i++)
         for (int j = 0; j < 3; j++) {
-            struct lane_set *set = &state->sets[i];
+            struct component_set *set = &state->sets[i];
             if (!state->cuda_malloc)
                 pool_release(set->stream, set->device[j]);
             else if (set->device[j])
@@ -110,7 +110,7 @@ queue_all(struct copies_state *state, struct status *status)
     const size_t width = state->run.width;
     for (size_t begin = 0, number = 0; begin < call->n; begin += state->chunk, number++) {
         const int turn = (int)(number % (size_t)state->streams);
-        const struct lane_set *arrays = &state->sets[state->buffered > 1 ? turn : 0];
+        const struct component_set *arrays = &state->sets[state->buffered > 1 ? turn : 0];
         const size_t offset = begin * width, device_offset = state->how->chunk_param ? 0 : offset;
         const size_t left = call->n - begin;
         struct transfer_chunk chunk = {

@@ -21,7 +21,7 @@ struct copies {
     bool device_wait;    /* waits for the device at the end, not for the streams */
     bool streams_inside; /* streams are made inside the timed part whatever happens to the arrays */
     enum copies_arrays arrays;
-    int chunk_param; /* which parameter is the lanes of a chunk, whose buffers each stream has; 0: none, and every
+    int chunk_param; /* which parameter is the components of a chunk, whose buffers each stream has; 0: none, and every
                       * stream takes one even part of arrays as long as the operands */
 };
 

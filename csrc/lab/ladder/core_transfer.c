@@ -7,7 +7,7 @@
 #include "lab/ladder/transfer_rung.h"
 #include "transfer/transfer.h"
 
-enum { STEPS_A_CHUNK = 4, MOST_THREADS = 256 };
+enum { STEPS_A_CHUNK = 4, MAX_THREADS = 256 };
 
 static size_t
 before(void *context, enum transfer_step step, int slot, void *stream, size_t chunk)
@@ -30,7 +30,7 @@ static int
 run_by_core(const struct rung_call *call, struct transfer_options options, struct status *status)
 {
     const struct plan plan = {.route = ROUTE_TRANSFER,
-                              .lane = call->lane,
+                              .component = call->component,
                               .n = call->n,
                               .a = call->a,
                               .b = call->b,
@@ -45,8 +45,8 @@ run_by_core(const struct rung_call *call, struct transfer_options options, struc
         return -1;
     const struct transfer_observer observer = {before, after, call->timeline};
     options.observer = &observer;
-    int result =
-        timeline_open(call->timeline, STEPS_A_CHUNK * transfer_most_chunks(call->n * lane_size[call->lane]), status);
+    int result = timeline_open(call->timeline,
+                               STEPS_A_CHUNK * transfer_most_chunks(call->n * component_size[call->component]), status);
     if (result == 0)
         result = transfer_add_with(&plan, &options, &fp_flags, status) < 0 ? -1 : 0;
     if (timeline_close(call->timeline, result == 0, status) < 0)
@@ -73,8 +73,8 @@ const struct rung rung_staged = {
     .after = "pageable",
     .changes = "ordinary memory through a page-locked ring that is kept and that several threads fill and empty",
     .tested = "double",
-    .lanes = EVERY_LANE,
-    .params = {{"threads", "that fill and empty the ring; 0: as many as there are", 0, 0, MOST_THREADS}},
+    .components = EVERY_LANE,
+    .params = {{"threads", "that fill and empty the ring; 0: as many as there are", 0, 0, MAX_THREADS}},
     .run = run_staged,
 };
 
@@ -84,7 +84,7 @@ const struct rung rung_tuned_transfer = {
     .after = "streams2",
     .changes = "what add(device=\"cuda\") does: tapered chunks, kept streams; ordinary memory as staged does it",
     .tested = "double",
-    .lanes = EVERY_LANE,
+    .components = EVERY_LANE,
     .params = {{"way",
                 "0: zero-copy where page-locked arrays are small; 1: never; 2: for page-locked arrays of any size",
                 TRANSFER_BEST, TRANSFER_BEST, TRANSFER_ZERO_COPY}},

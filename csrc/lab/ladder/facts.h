@@ -16,7 +16,7 @@ struct rung_facts {
     double waves;                /* the grid's blocks, of as many as the device holds at once */
 };
 
-/* Of call->lane, n, block and params on call->device; a, b and c stand for addresses as aligned as they are, and
+/* Of call->component, n, block and params on call->device; a, b and c stand for addresses as aligned as they are, and
  * nothing is read or written there. Refuses a device below the rung's compute capability, and a launch of which a
  * multiprocessor holds no block. Returns 0, or -1 with *status set. */
 int rung_facts(const struct rung *rung, const struct rung_call *call, struct rung_facts *facts, struct status *status);

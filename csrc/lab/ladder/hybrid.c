@@ -21,36 +21,37 @@ enum {
     STAGED_CHUNK = 1 << 20,
     SLOTS = 2,
     PARAM_THREADS = 2,
-    MOST_THREADS = 256,
+    MAX_THREADS = 256,
 };
 
 struct hybrid_slot {
     cudaStream_t stream;
     void *device[3];
     void *host[2];       /* page-locked: a's chunk, which the sum comes back over, and b's; NULL where none is needed */
-    size_t begin, count; /* lanes in flight; count is 0 when there are none */
+    size_t begin, count; /* components in flight; count is 0 when there are none */
 };
 
 struct hybrid {
     struct transfer_run run;
     bool a_pinned, b_pinned, c_pinned;
     host_add_function *add;
-    size_t block, chunk; /* lanes */
+    size_t block, chunk; /* components */
     struct hybrid_slot slots[SLOTS];
 
     pthread_mutex_t lock;
-    size_t front, back; /* lanes [front, back) are nobody's yet */
+    size_t front, back; /* components [front, back) are nobody's yet */
     bool failed;        /* *status is taken */
     struct status *status;
 };
 
-/* Takes at most `count` lanes from one end; 0 where they have met or the GPU has failed. */
+/* Takes at most `count` components from one end; 0 where they have met or the GPU has failed. */
 static size_t
 take(struct hybrid *job, bool from_back, size_t most, size_t *begin)
 {
     pthread_mutex_lock(&job->lock);
     const size_t left = job->failed ? 0 : job->back - job->front;
-    /* The GPU's chunks begin at multiples of their length, so that only the last lanes of the arrays are a short one.
+    /* The GPU's chunks begin at multiples of their length, so that only the last components of the arrays are a short
+     * one.
      */
     const size_t wish = from_back && job->back % most ? job->back % most : most;
     const size_t count = left < wish ? left : wish;
@@ -222,8 +223,8 @@ hybrid_prepare(struct hybrid *job, struct status *status)
         transfer_is_pinned(call->c, bytes, &job->c_pinned, status) < 0)
         return -1;
     const bool in_place = call->c == call->a || call->c == call->b;
-    const struct host_schedule schedule = host_schedule_for(call->lane, call->n, in_place);
-    job->add = host_loop(simd, &schedule, call->lane, schedule.streaming);
+    const struct host_schedule schedule = host_schedule_for(call->component, call->n, in_place);
+    job->add = host_loop(simd, &schedule, call->component, schedule.streaming);
     job->block = HOST_BLOCK / width;
     job->chunk = (all_pinned(job) ? PINNED_CHUNK : STAGED_CHUNK) / width;
     if (job->chunk > call->n)
@@ -290,9 +291,9 @@ const struct rung rung_hybrid = {
     .after = "tuned_transfer",
     .changes = "the processor adds too, from the front, while the GPU works from the back; they meet",
     .tested = "double",
-    .lanes = EVERY_LANE,
+    .components = EVERY_LANE,
     .params = {KERNEL_PARAM(KERNEL_TUNED),
                ALLOCATES_PARAM(0),
-               {"threads", "one of which feeds the GPU; 0: as many as there are", 0, 0, MOST_THREADS}},
+               {"threads", "one of which feeds the GPU; 0: as many as there are", 0, 0, MAX_THREADS}},
     .run = run_hybrid,
 };

@@ -15,17 +15,18 @@
 #include "lab/ladder/clock.h"
 #include "lab/ladder/latency_stages.h"
 
-enum { PARAM_ADDS, PARAM_CHAIN, MOST_ADDS = 1 << 20 };
+enum { PARAM_ADDS, PARAM_CHAIN, MAX_ADDS = 1 << 20 };
 
 /* One rung's way through a call whose stream is the rung's own and idle. */
 typedef int queue_and_wait(const struct rung_call *call, const struct small_add *add, struct latency_stages *stages,
                            struct status *status);
 
-/* The i-th addition, given the one before it; a stretch of no lanes where there are more additions than lanes. */
+/* The i-th addition, given the one before it; a stretch of no components where there are more additions than
+ * components. */
 static void
 next_add(const struct rung_call *call, size_t i, struct rung_call *add)
 {
-    const size_t adds = (size_t)call->params[PARAM_ADDS], width = lane_size[call->lane];
+    const size_t adds = (size_t)call->params[PARAM_ADDS], width = component_size[call->component];
     if (call->params[PARAM_CHAIN]) {
         *add = *call;
         if (i > 0)
@@ -302,7 +303,7 @@ run_batched(const struct rung_call *call, struct status *status)
 /* clang-format off */
 #define PARAMS                                                                                                         \
     {                                                                                                                  \
-        [PARAM_ADDS] = {"adds", "how many additions", 1, 1000, MOST_ADDS},                                             \
+        [PARAM_ADDS] = {"adds", "how many additions", 1, 1000, MAX_ADDS},                                             \
         [PARAM_CHAIN] = {"chain", "1: each adds b to the sum before it, over all elements; 0: each its own elements", 0, 0, 1}, \
     }
 /* clang-format on */
@@ -314,7 +315,7 @@ static const struct rung launch_loop = {
     .kind = RUNG_LATENCY,
     .changes = "many small additions, a launch each",
     .tested = "double",
-    .lanes = LATENCY_LANES,
+    .components = LATENCY_COMPONENTS,
     .params = PARAMS,
     .run = run_launch_loop,
 };
@@ -325,7 +326,7 @@ static const struct rung graph = {
     .after = "launch_loop",
     .changes = "the launches captured into a graph and launched by one call; capture and instantiation are not timed",
     .tested = "double",
-    .lanes = LATENCY_LANES,
+    .components = LATENCY_COMPONENTS,
     .params = PARAMS,
     .run = run_graph,
 };
@@ -336,7 +337,7 @@ static const struct rung pdl = {
     .after = "launch_loop",
     .changes = "programmatic dependent launch: a kernel is begun before the one ahead has ended, and waits for it",
     .tested = "double",
-    .lanes = LATENCY_LANES,
+    .components = LATENCY_COMPONENTS,
     .min_cc = PROGRAMMATIC_CC,
     .params = PARAMS,
     .run = run_pdl,
@@ -348,7 +349,7 @@ static const struct rung pdl_trigger = {
     .after = "pdl",
     .changes = "each kernel lets the next begin when it has waited, not when its blocks end",
     .tested = "double",
-    .lanes = LATENCY_LANES,
+    .components = LATENCY_COMPONENTS,
     .min_cc = PROGRAMMATIC_CC,
     .params = PARAMS,
     .run = run_pdl_trigger,
@@ -360,7 +361,7 @@ static const struct rung graph_pdl_trigger = {
     .after = "graph",
     .changes = "the launches of pdl_trigger in a graph",
     .tested = "double",
-    .lanes = LATENCY_LANES,
+    .components = LATENCY_COMPONENTS,
     .min_cc = PROGRAMMATIC_CC,
     .params = PARAMS,
     .run = run_graph_pdl_trigger,
@@ -372,7 +373,7 @@ static const struct rung batched = {
     .after = "launch_loop",
     .changes = "one launch over a table of all additions, which is made and copied in the timed part",
     .tested = "double",
-    .lanes = LATENCY_LANES,
+    .components = LATENCY_COMPONENTS,
     .params = PARAMS,
     .run = run_batched,
 };

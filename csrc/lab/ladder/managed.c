@@ -8,16 +8,16 @@
 #include "gpu/device.h"
 #include "lab/ladder/transfer_rung.h"
 
-enum { MOST_BYTES = 64 << 20 };
+enum { MAX_BYTES = 64 << 20 };
 
 static int
 check_support(const struct transfer_run *run, struct status *status)
 {
     static const enum cudaDeviceAttr needed[] = {cudaDevAttrManagedMemory, cudaDevAttrConcurrentManagedAccess};
-    if (run->bytes > MOST_BYTES)
+    if (run->bytes > MAX_BYTES)
         return status_set(status, STATUS_VALUE,
                           "rung managed takes arrays of at most %d MiB, not %zu bytes: its pages move a few at a time",
-                          MOST_BYTES >> 20, run->bytes);
+                          MAX_BYTES >> 20, run->bytes);
     for (int i = 0; i < 2; i++) {
         int supported = 0;
         cudaError_t error = cudaDeviceGetAttribute(&supported, needed[i], run->scope.device);
@@ -120,7 +120,7 @@ const struct rung rung_managed = {
     .after = "pageable",
     .changes = "unified memory: the driver moves pages to where they are touched; at most 64 MiB an array",
     .tested = "double",
-    .lanes = EVERY_LANE,
+    .components = EVERY_LANE,
     .params = {KERNEL_PARAM(KERNEL_NAIVE), ALLOCATES_PARAM(0)},
     .run = run_managed,
 };

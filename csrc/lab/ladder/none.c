@@ -14,7 +14,7 @@ const struct rung *const latency_rungs[] = {NULL};
 const char *const timeline_what_name[TIMELINE_WHATS] = {NULL};
 
 int
-bare_launches(const struct plan *plan, enum bare_way way, int calls, double *seconds, struct status *status)
+raw_launches(const struct plan *plan, enum raw_launch_way way, int calls, double *seconds, struct status *status)
 {
     return status_no_cuda(status);
 }

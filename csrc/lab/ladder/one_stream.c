@@ -56,7 +56,7 @@ const struct rung rung_pageable = {
     .kind = RUNG_TRANSFER,
     .changes = "ordinary memory, blocking copies, one kernel",
     .tested = "double",
-    .lanes = EVERY_LANE,
+    .components = EVERY_LANE,
     .params = {KERNEL_PARAM(KERNEL_NAIVE), ALLOCATES_PARAM(1)},
     .run = run_pageable,
 };
@@ -67,7 +67,7 @@ const struct rung rung_pinned = {
     .after = "pageable",
     .changes = "page-locked memory: the link reads it where it lies, no copy into a staging buffer",
     .tested = "double",
-    .lanes = EVERY_LANE,
+    .components = EVERY_LANE,
     .params = {KERNEL_PARAM(KERNEL_NAIVE), ALLOCATES_PARAM(1)},
     .run = run_pinned,
 };
@@ -78,7 +78,7 @@ const struct rung rung_pinned_reused = {
     .after = "pinned",
     .changes = "device arrays kept from run to run: nothing is allocated in the timed part",
     .tested = "double",
-    .lanes = EVERY_LANE,
+    .components = EVERY_LANE,
     .params = {KERNEL_PARAM(KERNEL_NAIVE)},
     .run = run_pinned_reused,
 };
@@ -89,7 +89,7 @@ const struct rung rung_stream1_pinned = {
     .after = "pinned_reused",
     .changes = "asynchronous copies on one stream: still one after the other, so nothing is gained (control)",
     .tested = "double",
-    .lanes = EVERY_LANE,
+    .components = EVERY_LANE,
     .params = {KERNEL_PARAM(KERNEL_NAIVE), ALLOCATES_PARAM(0)},
     .run = run_stream1_pinned,
 };
@@ -100,7 +100,7 @@ const struct rung rung_copy_blocking = {
     .after = "pageable",
     .changes = "a function that allocates, copies, adds, copies back and frees: blocking, default stream",
     .tested = "double",
-    .lanes = EVERY_LANE,
+    .components = EVERY_LANE,
     .params = {KERNEL_PARAM(KERNEL_NAIVE), ALLOCATES_PARAM(1)},
     .run = run_copy_blocking,
 };
@@ -111,7 +111,7 @@ const struct rung rung_copy_async = {
     .after = "copy_blocking",
     .changes = "asynchronous copies on the default stream, one wait for the device at the end",
     .tested = "double",
-    .lanes = EVERY_LANE,
+    .components = EVERY_LANE,
     .params = {KERNEL_PARAM(KERNEL_NAIVE), ALLOCATES_PARAM(1)},
     .run = run_copy_async,
 };
@@ -122,7 +122,7 @@ const struct rung rung_copy_stream = {
     .after = "copy_async",
     .changes = "the same on a stream made for the call, and a wait for that stream alone",
     .tested = "double",
-    .lanes = EVERY_LANE,
+    .components = EVERY_LANE,
     .params = {KERNEL_PARAM(KERNEL_NAIVE), ALLOCATES_PARAM(1)},
     .run = run_copy_stream,
 };

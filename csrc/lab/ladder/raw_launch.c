@@ -25,26 +25,26 @@ wait(cudaStream_t stream, struct status *status)
 }
 
 int
-bare_launches(const struct plan *plan, enum bare_way way, int calls, double *seconds, struct status *status)
+raw_launches(const struct plan *plan, enum raw_launch_way way, int calls, double *seconds, struct status *status)
 {
     struct device_scope scope;
     if (device_enter_relaxed(&scope, plan->device, status) < 0)
         return -1;
     int result = -1;
     cudaGraphExec_t graph = NULL;
-    struct add_call call = {.lane = plan->lane,
+    struct add_call call = {.component = plan->component,
                             .a = plan->a,
                             .b = plan->b,
                             .c = plan->c,
                             .n = plan->n,
                             .stream = plan->stream,
-                            .programmatic = way == BARE_PROGRAMMATIC};
-    recipe_choose(&scope.state->recipes, &call);
-    if (way == BARE_PROGRAMMATIC && !scope.state->programmatic) {
+                            .programmatic = way == RAW_LAUNCH_PROGRAMMATIC};
+    launch_config_choose(&scope.state->launch_configs, &call);
+    if (way == RAW_LAUNCH_PROGRAMMATIC && !scope.state->programmatic) {
         status_set(status, STATUS_VALUE, "programmatic launches need compute capability 9.0");
         goto done;
     }
-    if ((way == BARE_GRAPH && graph_capture_add(&graph, &call, status) < 0) || wait(plan->stream, status) < 0)
+    if ((way == RAW_LAUNCH_GRAPH && graph_capture_add(&graph, &call, status) < 0) || wait(plan->stream, status) < 0)
         goto done;
     const double begin = now_seconds();
     result = queue(&call, graph, calls, status);

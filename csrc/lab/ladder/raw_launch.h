@@ -5,15 +5,16 @@
 #include "base/plan.h"
 #include "base/status.h"
 
-enum bare_way {
-    BARE_PLAIN,        /* cudaLaunchKernel */
-    BARE_PROGRAMMATIC, /* cudaLaunchKernelExC with the attribute of a programmatic launch; compute capability 9.0 */
-    BARE_GRAPH         /* cudaGraphLaunch of a graph with that kernel alone */
+enum raw_launch_way {
+    RAW_LAUNCH_PLAIN,        /* cudaLaunchKernel */
+    RAW_LAUNCH_PROGRAMMATIC, /* cudaLaunchKernelExC with the attribute of a programmatic launch; compute capability 9.0
+                              */
+    RAW_LAUNCH_GRAPH         /* cudaGraphLaunch of a graph with that kernel alone */
 };
 
 /* Queues the kernel of the plan, of ROUTE_DEVICE and without joins, `calls` times on its stream and nothing else; the
  * stream is empty before, and drained after. *seconds gets the host's time of one call. Waits: the caller holds no
  * lock. Returns 0, or -1 with *status set. */
-int bare_launches(const struct plan *plan, enum bare_way way, int calls, double *seconds, struct status *status);
+int raw_launches(const struct plan *plan, enum raw_launch_way way, int calls, double *seconds, struct status *status);
 
 #endif

@@ -31,7 +31,7 @@ const struct rung rung_streams2 = {
     .after = "pinned",
     .changes = "chunks on two streams in turn, three buffers a stream: while one comes down, the other goes up",
     .tested = "double",
-    .lanes = EVERY_LANE,
+    .components = EVERY_LANE,
     .params = {KERNEL_PARAM(KERNEL_FLOAT4),
                ALLOCATES_PARAM(1),
                {"chunk", "elements a chunk; a complex one counts twice", 1 << 10, CHUNK, 1 << 28}},
@@ -44,7 +44,7 @@ const struct rung rung_streams4 = {
     .after = "stream1_pinned",
     .changes = "a quarter on each of four streams, which are made inside the timed part",
     .tested = "double",
-    .lanes = EVERY_LANE,
+    .components = EVERY_LANE,
     .params = {KERNEL_PARAM(KERNEL_NAIVE), ALLOCATES_PARAM(0)},
     .run = run_streams4,
 };
@@ -55,7 +55,7 @@ const struct rung rung_streams4_pageable = {
     .after = "streams4",
     .changes = "ordinary memory: a copy that is called asynchronous waits all the same (control)",
     .tested = "double",
-    .lanes = EVERY_LANE,
+    .components = EVERY_LANE,
     .params = {KERNEL_PARAM(KERNEL_NAIVE), ALLOCATES_PARAM(0)},
     .run = run_streams4_pageable,
 };

@@ -60,9 +60,9 @@ transfer_run_enter(struct transfer_run *run, const char *name, const struct rung
 {
     const struct rung *kernel = kernels[call->params[PARAM_KERNEL]];
     *run = (struct transfer_run){.call = call, .kernel = kernel, .name = name};
-    run->width = lane_size[call->lane];
+    run->width = component_size[call->component];
     run->bytes = call->n * run->width;
-    if (!(kernel->lanes >> call->lane & 1))
+    if (!(kernel->components >> call->component & 1))
         return status_set(
             status, STATUS_VALUE,
             "rung %s: the kernel %s does not take elements of this dtype; naive, float4 and tuned take all", name,
@@ -121,7 +121,7 @@ int
 transfer_kernel_queue(const struct transfer_run *run, const void *a, const void *b, void *c, size_t count,
                       cudaStream_t stream, int stream_number, size_t chunk, struct status *status)
 {
-    struct rung_call add = {.lane = run->call->lane, .a = a, .b = b, .c = c, .n = count, .stream = stream};
+    struct rung_call add = {.component = run->call->component, .a = a, .b = b, .c = c, .n = count, .stream = stream};
     rung_usual_params(run->kernel, &add);
     const size_t entry = timeline_begin(run->call->timeline, TIMELINE_KERNEL, stream_number, stream, chunk);
     const int error = run->kernel->launch(&add);

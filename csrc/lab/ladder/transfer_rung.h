@@ -14,7 +14,7 @@
 #include "lab/base/rung.h"
 #include "lab/ladder/timeline.h"
 
-enum { EVERY_LANE = (1 << LANE_COUNT) - 1 };
+enum { EVERY_LANE = (1 << COMPONENT_COUNT) - 1 };
 
 /* A transfer rung that launches a rung's kernel has it first of its parameters, and this second where it has it. */
 enum { PARAM_KERNEL = 0, PARAM_ALLOCATES = 1 };
@@ -44,7 +44,7 @@ struct transfer_run {
     const struct rung_call *call;
     const struct rung *kernel;
     struct device_scope scope;
-    size_t width;     /* bytes a lane */
+    size_t width;     /* bytes a component */
     size_t bytes;     /* of one operand */
     double begin;     /* of the timed part, by the host's clock */
     double seconds;   /* of it; from its end on */
@@ -67,9 +67,9 @@ void transfer_clock_stop(struct transfer_run *run);
 
 /* Queues one chunk: up, sum, down, in the order of `stream`, number `number` of the rung's. */
 struct transfer_chunk {
-    const void *a, *b; /* on the host, `count` lanes each */
+    const void *a, *b; /* on the host, `count` components each */
     void *c;
-    void *device[3]; /* for the same lanes of a, b and c */
+    void *device[3]; /* for the same components of a, b and c */
     size_t count, number;
     cudaStream_t stream;
     int stream_number;

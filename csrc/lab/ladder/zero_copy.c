@@ -60,7 +60,7 @@ const struct rung rung_zero_copy = {
     .after = "streams2",
     .changes = "no copies and no device arrays: the kernel reads and writes page-locked host memory over the link",
     .tested = "double",
-    .lanes = EVERY_LANE,
+    .components = EVERY_LANE,
     .params = {KERNEL_PARAM(KERNEL_NAIVE)},
     .run = run_zero_copy,
 };

@@ -11,9 +11,9 @@ enum {
     STEP = 4,
     ARRAYS = 3, /* held at once, as an addition holds them */
     ROUNDS = 9,
-    ROUNDS_OF_LARGE = 3,   /* what is freed slows the device for 2.7 ms a GiB */
-    LARGE = 64 << 20,      /* also the largest that the pool is asked for, which keeps it */
-    PINNED_MOST = 4 << 20, /* 2 ms */
+    ROUNDS_OF_LARGE = 3,  /* what is freed slows the device for 2.7 ms a GiB */
+    LARGE = 64 << 20,     /* also the largest that the pool is asked for, which keeps it */
+    PINNED_MAX = 4 << 20, /* 2 ms */
     POOLED = 32,
     COPIED = 64 << 20, /* of larger arrays a part is used */
 };
@@ -209,7 +209,7 @@ limits_allocation(int device, size_t most, struct allocation_limits *limits, str
         *found = (struct allocation_seconds){bytes, 0, -1, -1};
         if (made(&probe, &by_malloc, bytes, &found->malloc, status) < 0 ||
             (bytes <= LARGE && made(&probe, &by_pool, bytes, &found->pool, status) < 0) ||
-            (bytes <= PINNED_MOST && pin_and_free(bytes, &found->pinned, status) < 0))
+            (bytes <= PINNED_MAX && pin_and_free(bytes, &found->pinned, status) < 0))
             goto done;
         limits->count++;
         bytes *= STEP;

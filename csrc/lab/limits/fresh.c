@@ -11,7 +11,7 @@ enum {
     SMALLEST = 24 << 10,
     STEP = 4,
     NODES = 64,
-    ROUNDS_MOST = 5,
+    ROUNDS_MAX = 5,
     HEAD_START = 1200000, /* cycles, 0.6 ms: the host launches a graph of so many nodes in less */
 };
 
@@ -83,7 +83,7 @@ stretch_time(const struct stretch *stretch, double *seconds, struct status *stat
 static int
 measure(const struct fresh *fresh, int rounds, double kernel, struct fresh_seconds *found, struct status *status)
 {
-    double each[ROUNDS_MOST];
+    double each[ROUNDS_MAX];
     const size_t fit = fresh->l2 / 2 / found->bytes;
     struct stretch stretch = {fresh, found->bytes, fit < NODES ? (unsigned)fit : NODES, NULL};
     int result = stretch_open(&stretch, status);
@@ -105,8 +105,8 @@ limits_fresh(const struct device_scope *scope, int rounds, double kernel, struct
     struct fresh fresh = {0};
     struct device_facts facts;
     int result = -1;
-    if (rounds > ROUNDS_MOST)
-        rounds = ROUNDS_MOST;
+    if (rounds > ROUNDS_MAX)
+        rounds = ROUNDS_MAX;
     if (device_facts(scope->device, &facts, status) < 0)
         return -1;
     fresh.l2 = facts.l2 / sizeof(uint64_t) * sizeof(uint64_t);

@@ -10,7 +10,7 @@
 #include "lab/limits/probe.h"
 
 enum {
-    ROUNDS_MOST = 64,
+    ROUNDS_MAX = 64,
     HEAD_START = 40000, /* cycles, 20 us: as in csrc/lab/ladder/clock.c */
     QUEUED = 64,
     NODES = 512,                 /* of a graph: what its launch costs once is 1 % of them */
@@ -53,7 +53,7 @@ static int
 measure(const struct probe *probe, unsigned head_start, const struct empties *empties, int rounds, double *seconds,
         struct status *status)
 {
-    double each[ROUNDS_MOST], first;
+    double each[ROUNDS_MAX], first;
     if (probe_time(probe, head_start, queue_empties, empties, "cudaLaunchKernel", &first, status) < 0)
         return -1;
     for (int round = 0; round < rounds; round++)
@@ -68,7 +68,7 @@ static int
 measure_host(const struct probe *probe, const struct empties *empties, int rounds, double *queued, double *done,
              struct status *status)
 {
-    double until_queued[ROUNDS_MOST], until_done[ROUNDS_MOST];
+    double until_queued[ROUNDS_MAX], until_done[ROUNDS_MAX];
     for (int round = -1; round < rounds; round++) {
         const int kept = round < 0 ? 0 : round;
         const double begin = now_seconds();
@@ -131,7 +131,7 @@ measure_graph(const struct probe *probe, enum order order, unsigned cycles, int 
               struct status *status)
 {
     const struct empties nodes = {order, 1, 1, 0, NODES, cycles};
-    double each[ROUNDS_MOST];
+    double each[ROUNDS_MAX];
     struct graph graph = {0};
     int result = graph_open(&graph, probe, &nodes, status);
     for (int round = -1; round < rounds && result == 0; round++)
@@ -223,8 +223,8 @@ limits_launch(int device, int rounds, struct launch_limits *limits, struct statu
     struct probe probe = {0};
     struct device_facts facts;
     *limits = (struct launch_limits){0};
-    if (rounds > ROUNDS_MOST)
-        rounds = ROUNDS_MOST;
+    if (rounds > ROUNDS_MAX)
+        rounds = ROUNDS_MAX;
     if (probe_open(&probe, &scope, 0, status) < 0 || device_facts(scope.device, &facts, status) < 0)
         goto done;
     limits->has_programmatic = 10 * facts.cc_major + facts.cc_minor >= PROGRAMMATIC_CC;

@@ -59,7 +59,7 @@ limits_managed(int device, size_t most, struct managed_limits *limits, struct st
 }
 
 int
-limits_crew(int device, int threads, size_t bytes, struct crew_limits *limits, struct status *status)
+limits_thread_probe(int device, int threads, size_t bytes, struct thread_probe_limits *limits, struct status *status)
 {
     return status_no_cuda(status);
 }

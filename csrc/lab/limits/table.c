@@ -7,10 +7,10 @@
 #include "gpu/device.h"
 #include "lab/limits/probe.h"
 
-enum { JOBS = 1024, THREADS = 32, ROUNDS_MOST = 64 };
+enum { JOBS = 1024, THREADS = 32, ROUNDS_MAX = 64 };
 
 /* What the jobs share; for each it is divided by their number, as by somebody who cuts an array. */
-static volatile uint64_t lanes = 1000003;
+static volatile uint64_t components = 1000003;
 
 /* Seconds of the host for a table of so many jobs, its memory included, on a stream that has had none before. */
 static int
@@ -25,7 +25,7 @@ table_pass(const struct probe *probe, cudaStream_t stream, const struct device_s
         return status_set(status, STATUS_MEMORY, "there is no memory for a table of %u jobs", count);
     uint64_t at = 0;
     for (unsigned i = 0; i < count; i++) {
-        const uint64_t length = lanes / count + (i < lanes % count);
+        const uint64_t length = components / count + (i < components % count);
         jobs[i] = (struct limits_job){.from = 2 * at, .to = 4 * at, .count = length};
         at += length;
     }
@@ -62,9 +62,9 @@ int
 limits_table(const struct probe *probe, const struct device_scope *scope, int rounds, double *table, double *job,
              struct status *status)
 {
-    double one[ROUNDS_MOST], many[ROUNDS_MOST];
-    if (rounds > ROUNDS_MOST)
-        rounds = ROUNDS_MOST;
+    double one[ROUNDS_MAX], many[ROUNDS_MAX];
+    if (rounds > ROUNDS_MAX)
+        rounds = ROUNDS_MAX;
     for (int round = -1; round < rounds; round++) {
         const int kept = round < 0 ? 0 : round;
         probe_disturb();

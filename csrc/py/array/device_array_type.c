@@ -15,11 +15,11 @@ static void
 device_array_dealloc(struct device_array *self)
 {
     PyTypeObject *type = Py_TYPE((PyObject *)self);
-    if (!device_block_drop_at_once(self->block)) {
+    if (!device_buffer_drop_at_once(self->block)) {
         /* While the stream's queue is full the release waits, perhaps for a host function of CuPy's that wants the GIL.
          */
         PyThreadState *released = PyEval_SaveThread();
-        device_block_drop(self->block);
+        device_buffer_drop(self->block);
         PyEval_RestoreThread(released);
     }
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
@@ -89,7 +89,7 @@ static PyObject *
 add_by_operator(PyTypeObject *type, PyObject *a, PyObject *b, PyObject *other, PyObject *out)
 {
     struct module_state *state = PyType_GetModuleState(type);
-    int taken = Py_TYPE(other) == type ? 1 : foreign_is_operand(state, other);
+    int taken = Py_TYPE(other) == type ? 1 : interop_is_operand(state, other);
     if (taken < 0)
         return NULL;
     return taken ? add_objects(state, a, b, out) : Py_NewRef(Py_NotImplemented);

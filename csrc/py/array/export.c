@@ -46,8 +46,8 @@ struct export
 static void
 export_delete(struct export *export)
 {
-    if (!device_block_drop_later(&export->drop))
-        keep_sweep_soon();
+    if (!device_buffer_drop_later(&export->drop))
+        deferred_release_sweep_soon();
 }
 
 static void
@@ -67,7 +67,7 @@ static void
 export_free(struct export *export)
 {
     PyThreadState *released = PyEval_SaveThread();
-    device_block_drop_after(&export->drop);
+    device_buffer_drop_after(&export->drop);
     PyEval_RestoreThread(released);
 }
 
@@ -111,7 +111,7 @@ export_make(struct device_array *array, void *stream, bool versioned, bool copie
         export->unversioned =
             (struct dl_unversioned_tensor){.tensor = tensor, .context = export, .deleter = delete_unversioned};
     export->drop = (struct device_drop){.block = array->block, .stream = stream_of_all_threads(stream)};
-    device_block_hold(array->block);
+    device_buffer_hold(array->block);
     return export;
 }
 

@@ -98,7 +98,7 @@ device_array_numpy(struct device_array *self, PyObject *arguments, PyObject *key
     PyArray_Descr *dtype = dtype_descr(state, self->dtype);
     if (!dtype)
         return NULL;
-    keep_sweep();
+    deferred_release_sweep();
     PyObject *array = NULL;
     if (Py_IsNone(out)) {
         Py_INCREF((PyObject *)dtype); /* PyArray_Empty takes it */
@@ -148,11 +148,11 @@ device_array_repr(struct device_array *self)
     return text;
 }
 
-/* An integer dtype as wide as the lanes of this one: a sum with 0 in it keeps every bit. */
+/* An integer dtype as wide as the components of this one: a sum with 0 in it keeps every bit. */
 static enum dtype
 bits_of(enum dtype dtype)
 {
-    switch (lane_size[dtype_table[dtype].lane]) {
+    switch (component_size[dtype_table[dtype].component]) {
     case 1:
         return DTYPE_INT8;
     case 2:
@@ -164,7 +164,7 @@ bits_of(enum dtype dtype)
     }
 }
 
-/* The lanes of a view as integers: complex numbers have one more axis, of two. */
+/* The components of a view as integers: complex numbers have one more axis, of two. */
 static PyObject *
 bits_view(struct device_array *self)
 {
@@ -177,9 +177,9 @@ bits_view(struct device_array *self)
             shape[ndim] = self->shape[i];
             strides[ndim++] = device_array_strides(self)[i];
         }
-    if (row->lanes == 2) {
+    if (row->components == 2) {
         shape[ndim] = 2;
-        strides[ndim++] = (Py_ssize_t)lane_size[row->lane];
+        strides[ndim++] = (Py_ssize_t)component_size[row->component];
     }
     return device_array_view(self, bits_of(self->dtype), self->data, ndim, shape, strides);
 }

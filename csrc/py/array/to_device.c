@@ -99,7 +99,7 @@ py_to_device(PyObject *module, PyObject *arguments, PyObject *keywords)
     if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O|O:to_device", names, &object, &device_object) ||
         ordinal_from_object(state, device_object, &device) < 0)
         return NULL;
-    keep_sweep();
+    deferred_release_sweep();
     if (Py_TYPE(object) == state->device_array_type)
         return copy_from_device((struct device_array *)object, Py_IsNone(device_object), device);
     return copy_from_host(state, object, device);

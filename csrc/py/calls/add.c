@@ -21,7 +21,7 @@ worth_releasing(const struct plan *plan)
     /* A launch waits while the queue is full, perhaps for a host function of CuPy's that wants the GIL. */
     if (plan->route != ROUTE_HOST || plan->strided)
         return true;
-    return plan->schedule.wakes || plan->n * lane_size[plan->lane] >= RELEASE_BYTES;
+    return plan->schedule.wakes || plan->n * component_size[plan->component] >= RELEASE_BYTES;
 }
 
 int
@@ -111,8 +111,8 @@ make_host_sum(struct module_state *state, PyObject *const objects[ROLE_COUNT], s
         return NULL;
     plan->c = PyArray_DATA((PyArrayObject *)sum);
     PyObject *const with_sum[] = {objects[ROLE_A], objects[ROLE_B], sum};
-    const struct batch_add planned = {plan->a, plan->b, plan->c, plan->n, plan->lane};
-    if (plan->n * lane_size[plan->lane] < OUTPUT_POOL_LEAST || host_operands_are(state, with_sum, &planned))
+    const struct batch_add planned = {plan->a, plan->b, plan->c, plan->n, plan->component};
+    if (plan->n * component_size[plan->component] < OUTPUT_POOL_MIN || host_operands_are(state, with_sum, &planned))
         return sum;
     Py_DECREF(sum);
     return refuse_resized();
@@ -159,7 +159,7 @@ count_write(const struct prepared_call *call, PyObject *out)
     if (!count_writes)
         return 0;
     PyObject *outs = PyTuple_Pack(1, out);
-    const int failed = foreign_written(count_writes, outs);
+    const int failed = interop_written(count_writes, outs);
     Py_XDECREF(outs);
     return failed;
 }
@@ -172,13 +172,13 @@ add_planned(struct module_state *state, const struct add_arguments *arguments, s
     if (sum && add_run(state, &call->plan) < 0)
         Py_CLEAR(sum);
     if (call->plan.route == ROUTE_DEVICE)
-        keep_lent_operands(call);
+        defer_release_of_operands(call);
     if (sum && call->plan.route == ROUTE_DEVICE && record_operands(call) < 0)
         Py_CLEAR(sum);
     if (sum && out && call->plan.route == ROUTE_DEVICE && count_write(call, out) < 0)
         Py_CLEAR(sum);
     if (sum && !out && Py_TYPE(sum) == state->device_array_type && call->operands[call->sum.like].library)
-        return foreign_adopt(call->operands[call->sum.like].library, sum);
+        return interop_adopt(call->operands[call->sum.like].library, sum);
     return sum;
 }
 

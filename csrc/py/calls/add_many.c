@@ -4,14 +4,14 @@
 
 static int
 parse(const struct module_state *state, PyObject *const *values, Py_ssize_t positional, PyObject *keywords,
-      struct many_arguments *arguments)
+      struct batch_arguments *arguments)
 {
     if (positional < 2 || positional > 3) {
         PyErr_Format(PyExc_TypeError, "add_many() takes from 2 to 3 positional arguments but %zd were given",
                      positional);
         return -1;
     }
-    *arguments = (struct many_arguments){values[0], values[1], positional == 3 ? values[2] : NULL, NULL};
+    *arguments = (struct batch_arguments){values[0], values[1], positional == 3 ? values[2] : NULL, NULL};
     Py_ssize_t count = keywords ? PyTuple_Size(keywords) : 0;
     for (Py_ssize_t i = 0; i < count; i++) {
         PyObject *name = PyTuple_GetItem(keywords, i);
@@ -56,11 +56,11 @@ PyObject *
 py_add_many(PyObject *module, PyObject *const *values, Py_ssize_t count, PyObject *keywords)
 {
     struct module_state *state = PyModule_GetState(module);
-    struct many_arguments arguments;
-    struct many_call call;
-    if (parse(state, values, count, keywords, &arguments) < 0 || many_prepare(state, &arguments, &call) < 0)
+    struct batch_arguments arguments;
+    struct batch_call call;
+    if (parse(state, values, count, keywords, &arguments) < 0 || batch_prepare(state, &arguments, &call) < 0)
         return NULL;
-    PyObject *result = many_run(module, &call, NULL) < 0 ? NULL : Py_NewRef(call.result);
-    many_clear(&call);
+    PyObject *result = batch_run(module, &call, NULL) < 0 ? NULL : Py_NewRef(call.result);
+    batch_clear(&call);
     return result;
 }

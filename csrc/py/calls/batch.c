@@ -13,7 +13,7 @@
 
 /* While the pairs are looked at. */
 struct survey {
-    const struct many_arguments *arguments;
+    const struct batch_arguments *arguments;
     /* By role, each list's one after the other: these grow in few runs, which overlap_find sorts in as few passes. With
      * room for as many again; NULL where there is no out. */
     struct interval *intervals;
@@ -29,7 +29,7 @@ struct survey {
 
 /* The operands of a list, whatever it is, as a tuple that nobody changes meanwhile. */
 static int
-take_list(struct many_call *call, enum role role, PyObject *given)
+take_list(struct batch_call *call, enum role role, PyObject *given)
 {
     static const char *const names[] = {[ROLE_A] = "xs", [ROLE_B] = "ys", [ROLE_OUT] = "out"};
     if (!given)
@@ -55,7 +55,7 @@ take_list(struct many_call *call, enum role role, PyObject *given)
 }
 
 static int
-make_room(struct many_call *call, struct survey *survey)
+make_room(struct batch_call *call, struct survey *survey)
 {
     size_t count = (size_t)call->count;
     call->adds = PyMem_New(struct batch_add, count);
@@ -72,7 +72,7 @@ make_room(struct many_call *call, struct survey *survey)
 }
 
 static void
-note_interval(const struct many_call *call, struct survey *survey, Py_ssize_t pair, enum role role, const void *data,
+note_interval(const struct batch_call *call, struct survey *survey, Py_ssize_t pair, enum role role, const void *data,
               size_t bytes)
 {
     if (!survey->intervals || bytes == 0)
@@ -82,17 +82,17 @@ note_interval(const struct many_call *call, struct survey *survey, Py_ssize_t pa
 }
 
 static void
-note_add(struct many_call *call, Py_ssize_t pair, const struct operand *a, const void *b, void *c)
+note_add(struct batch_call *call, Py_ssize_t pair, const struct operand *a, const void *b, void *c)
 {
     const struct dtype_row *dtype = &dtype_table[a->dtype];
-    call->adds[call->add_count] =
-        (struct batch_add){.a = a->data, .b = b, .c = c, .n = a->size * dtype->lanes, .lane = dtype->lane};
+    call->adds[call->add_count] = (struct batch_add){
+        .a = a->data, .b = b, .c = c, .n = a->size * dtype->components, .component = dtype->component};
     call->add_pair[call->add_count++] = pair;
 }
 
 /* All pairs are to be in one kind of memory. */
 static int
-note_place(struct many_call *call, struct survey *survey, enum place place)
+note_place(struct batch_call *call, struct survey *survey, enum place place)
 {
     if (!survey->placed) {
         survey->placed = true;
@@ -108,7 +108,7 @@ note_place(struct many_call *call, struct survey *survey, enum place place)
 
 static int
 look_at_host_pair(struct module_state *state, PyObject *const objects[ROLE_COUNT], Py_ssize_t pair,
-                  struct many_call *call, struct survey *survey)
+                  struct batch_call *call, struct survey *survey)
 {
     struct operand operands[ROLE_COUNT];
     if (note_place(call, survey, PLACE_HOST) < 0)
@@ -129,7 +129,7 @@ look_at_host_pair(struct module_state *state, PyObject *const objects[ROLE_COUNT
 
 /* The stream that the call runs on is that of the first operand whose stream is of the highest kind (plan.c). */
 static int
-note_operand(struct many_call *call, struct survey *survey, const struct operand *operand)
+note_operand(struct batch_call *call, struct survey *survey, const struct operand *operand)
 {
     if (operand->device >= 0) {
         if (call->device < 0)
@@ -150,7 +150,7 @@ note_operand(struct many_call *call, struct survey *survey, const struct operand
 }
 
 static int
-note_join(struct many_call *call, const struct operand *operand)
+note_join(struct batch_call *call, const struct operand *operand)
 {
     if (!operand->has_stream)
         return 0;
@@ -177,7 +177,7 @@ is_plain(const struct owned_operand devices[ROLE_COUNT], const bool there[ROLE_C
 {
     const struct owned_operand *a = &devices[ROLE_A], *out = &devices[ROLE_OUT];
     for (int role = 0; role < ROLE_COUNT; role++)
-        if (there[role] && (devices[role].lent || devices[role].operand.size == 0 ||
+        if (there[role] && (devices[role].needs_keepalive || devices[role].operand.size == 0 ||
                             !operand_is(&devices[role].operand, a->operand.dtype, a->operand.ndim, a->operand.shape)))
             return false;
     if (!there[ROLE_OUT])
@@ -189,7 +189,7 @@ is_plain(const struct owned_operand devices[ROLE_COUNT], const bool there[ROLE_C
 
 /* What was exported of an operand may be an array of its own: a tensor without its gradient, say. */
 static int
-hold_exported(struct many_call *call, PyObject *object, const struct owned_operand *operand)
+hold_exported(struct batch_call *call, PyObject *object, const struct owned_operand *operand)
 {
     if (!operand->exported || operand->exported == object)
         return 0;
@@ -199,7 +199,7 @@ hold_exported(struct many_call *call, PyObject *object, const struct owned_opera
 }
 
 static int
-note_written(struct many_call *call, PyObject *out, const struct owned_operand *operand)
+note_written(struct batch_call *call, PyObject *out, const struct owned_operand *operand)
 {
     if (!operand->count_writes)
         return 0;
@@ -212,7 +212,7 @@ note_written(struct many_call *call, PyObject *out, const struct owned_operand *
 
 static int
 note_device_pair(PyObject *const objects[ROLE_COUNT], const struct owned_operand devices[ROLE_COUNT],
-                 const bool there[ROLE_COUNT], Py_ssize_t pair, struct many_call *call, struct survey *survey)
+                 const bool there[ROLE_COUNT], Py_ssize_t pair, struct batch_call *call, struct survey *survey)
 {
     bool complete = there[ROLE_A] && there[ROLE_B] && (there[ROLE_OUT] || !objects[ROLE_OUT]);
     bool plain = complete && is_plain(devices, there);
@@ -243,7 +243,7 @@ note_device_pair(PyObject *const objects[ROLE_COUNT], const struct owned_operand
 /* Puts a pair off until the stream is known, to which its other operands may lead. */
 static int
 defer_pair(const struct owned_operand devices[ROLE_COUNT], const bool there[ROLE_COUNT], Py_ssize_t pair,
-           struct many_call *call, struct survey *survey)
+           struct batch_call *call, struct survey *survey)
 {
     survey->deferred[survey->deferred_count++] = pair;
     for (int role = 0; role < ROLE_COUNT; role++)
@@ -261,19 +261,19 @@ read_as_x(PyObject *const objects[ROLE_COUNT], struct owned_operand devices[ROLE
     if (objects[ROLE_OUT] != objects[ROLE_A] || (x->exported && x->exported != objects[ROLE_A]))
         return false;
     out->operand = x->operand;
-    out->lent = x->lent;
+    out->needs_keepalive = x->needs_keepalive;
     out->exported = out->library = NULL; /* x holds them */
     out->count_writes = Py_XNewRef(x->count_writes);
     return true;
 }
 
 static int
-look_at_pair(struct module_state *state, Py_ssize_t pair, struct many_call *call, struct survey *survey)
+look_at_pair(struct module_state *state, Py_ssize_t pair, struct batch_call *call, struct survey *survey)
 {
     PyObject *objects[ROLE_COUNT];
     bool arrays = true;
     for (int role = 0; role < ROLE_COUNT; role++) {
-        objects[role] = many_object(call, (enum role)role, pair);
+        objects[role] = batch_object(call, (enum role)role, pair);
         arrays = arrays && (!objects[role] || PyArray_CheckExact(objects[role]));
     }
     if (!objects[ROLE_A] || !objects[ROLE_B]) {
@@ -312,17 +312,17 @@ look_at_pair(struct module_state *state, Py_ssize_t pair, struct many_call *call
 }
 
 static int
-look_at_named_pair(struct module_state *state, Py_ssize_t pair, struct many_call *call, struct survey *survey)
+look_at_named_pair(struct module_state *state, Py_ssize_t pair, struct batch_call *call, struct survey *survey)
 {
     int result = look_at_pair(state, pair, call, survey);
     if (result < 0)
-        many_name_pair(pair);
+        batch_name_pair(pair);
     return result;
 }
 
 /* Those that were put off come last: nobody sees in which order sums are made. */
 static int
-look_at_pairs(struct module_state *state, struct many_call *call, struct survey *survey)
+look_at_pairs(struct module_state *state, struct batch_call *call, struct survey *survey)
 {
     survey->stream = survey->arguments->stream;
     survey->reader.defers = !survey->stream;
@@ -343,7 +343,7 @@ look_at_pairs(struct module_state *state, struct many_call *call, struct survey 
 }
 
 static int
-check_overlap(const struct many_call *call, const struct survey *survey)
+check_overlap(const struct batch_call *call, const struct survey *survey)
 {
     size_t found[2], count = 0;
     if (!survey->intervals)
@@ -364,7 +364,7 @@ check_overlap(const struct many_call *call, const struct survey *survey)
 
 /* The stream, and the other operands' without it. */
 static int
-choose_stream(struct module_state *state, struct many_call *call, const struct survey *survey)
+choose_stream(struct module_state *state, struct batch_call *call, const struct survey *survey)
 {
     PyObject *given = survey->arguments->stream;
     struct status status;
@@ -392,7 +392,7 @@ failed:
 
 /* A sum for an addition that has none yet. */
 static PyObject *
-make_sum(struct module_state *state, struct many_call *call, struct operand_reader *reader, struct tensor_form *form,
+make_sum(struct module_state *state, struct batch_call *call, struct operand_reader *reader, struct tensor_form *form,
          struct batch_add *add, PyObject *a)
 {
     if (call->place == PLACE_HOST) {
@@ -407,8 +407,8 @@ make_sum(struct module_state *state, struct many_call *call, struct operand_read
     PyObject *sum = NULL;
     int found = device_operand_read(state, a, ROLE_A, call->stream_object, reader, &like);
     if (found > 0) {
-        const struct device_shape due = {like.operand.dtype, like.operand.ndim, like.operand.shape, ROLE_A, NULL};
-        sum = device_result(state, &like, &due, call->device, call->stream, form, &made);
+        const struct device_shape expected = {like.operand.dtype, like.operand.ndim, like.operand.shape, ROLE_A, NULL};
+        sum = device_result(state, &like, &expected, call->device, call->stream, form, &made);
         device_operand_clear(&like);
     } else if (found == 0)
         PyErr_SetString(PyExc_RuntimeError, "x is no device array any more");
@@ -422,7 +422,7 @@ make_sum(struct module_state *state, struct many_call *call, struct operand_read
 }
 
 static int
-make_result(struct module_state *state, struct many_call *call, PyObject *out)
+make_result(struct module_state *state, struct batch_call *call, PyObject *out)
 {
     struct operand_reader reader = {.again = true};
     struct tensor_form form = {0};
@@ -431,17 +431,17 @@ make_result(struct module_state *state, struct many_call *call, PyObject *out)
     if (!call->result)
         return -1;
     for (Py_ssize_t pair = 0; call->result != out && pair < call->count; pair++) {
-        PyObject *object = many_object(call, ROLE_OUT, pair);
+        PyObject *object = batch_object(call, ROLE_OUT, pair);
         PyList_SetItem(call->result, pair, Py_NewRef(object ? object : Py_None));
     }
     for (size_t i = 0; i < call->add_count && !failed; i++) {
         Py_ssize_t pair = call->add_pair[i];
-        if (many_object(call, ROLE_OUT, pair))
+        if (batch_object(call, ROLE_OUT, pair))
             continue;
         PyObject *x = PyTuple_GetItem(call->lists[ROLE_A], pair);
         PyObject *sum = make_sum(state, call, &reader, &form, &call->adds[i], x);
         if (!sum)
-            many_name_pair(pair);
+            batch_name_pair(pair);
         failed = !sum || PyList_SetItem(call->result, pair, sum) < 0;
     }
     tensor_form_clear(&form);
@@ -449,27 +449,27 @@ make_result(struct module_state *state, struct many_call *call, PyObject *out)
 }
 
 int
-many_prepare(struct module_state *state, const struct many_arguments *arguments, struct many_call *call)
+batch_prepare(struct module_state *state, const struct batch_arguments *arguments, struct batch_call *call)
 {
     struct survey survey = {.arguments = arguments};
     int result = -1;
-    *call = (struct many_call){.device = -1};
+    *call = (struct batch_call){.device = -1};
     if (take_list(call, ROLE_A, arguments->xs) < 0 || take_list(call, ROLE_B, arguments->ys) < 0 ||
         take_list(call, ROLE_OUT, arguments->out) < 0 || make_room(call, &survey) < 0)
         goto done;
     if (look_at_pairs(state, call, &survey) == 0 && check_overlap(call, &survey) == 0 &&
-        choose_stream(state, call, &survey) == 0 && many_check_others(state, call) == 0)
+        choose_stream(state, call, &survey) == 0 && batch_check_others(state, call) == 0)
         result = make_result(state, call, arguments->out);
 done:
     PyMem_Free(survey.intervals);
     PyMem_Free(survey.deferred);
     if (result < 0)
-        many_clear(call);
+        batch_clear(call);
     return result;
 }
 
 void
-many_clear(struct many_call *call)
+batch_clear(struct batch_call *call)
 {
     for (int role = 0; role < ROLE_COUNT; role++)
         Py_CLEAR(call->lists[role]);

@@ -7,7 +7,7 @@
 
 /* A list of pairs, looked at and checked. The pairs that are plain (contiguous arrays of one dtype and shape) are
  * `adds`; each of the others is for add itself. */
-struct many_call {
+struct batch_call {
     Py_ssize_t count;
     PyObject *lists[ROLE_COUNT]; /* owned tuples of the operands; out's is NULL where there is none */
     PyObject *result;            /* owned: the list of sums */

@@ -5,7 +5,7 @@
 #include "py/calls/prepare.h"
 
 void
-many_name_pair(Py_ssize_t pair)
+batch_name_pair(Py_ssize_t pair)
 {
     PyObject *type, *value, *traceback;
     if (!PyErr_ExceptionMatches(PyExc_Exception))
@@ -29,7 +29,7 @@ many_name_pair(Py_ssize_t pair)
 }
 
 PyObject *
-many_object(const struct many_call *call, enum role role, Py_ssize_t pair)
+batch_object(const struct batch_call *call, enum role role, Py_ssize_t pair)
 {
     PyObject *object = call->lists[role] ? PyTuple_GetItem(call->lists[role], pair) : NULL;
     return object && !Py_IsNone(object) ? object : NULL;
@@ -37,16 +37,16 @@ many_object(const struct many_call *call, enum role role, Py_ssize_t pair)
 
 /* The arguments of add for a pair of its own: positional, then what `names` has. */
 static PyObject *
-names_of(const struct module_state *state, const struct many_call *call)
+names_of(const struct module_state *state, const struct batch_call *call)
 {
     return call->stream_object ? Py_BuildValue("(O)", state->names[NAME_STREAM]) : PyTuple_New(0);
 }
 
 static void
-values_of(const struct many_call *call, Py_ssize_t pair, PyObject *values[ROLE_COUNT + 1])
+values_of(const struct batch_call *call, Py_ssize_t pair, PyObject *values[ROLE_COUNT + 1])
 {
     for (int role = 0; role < ROLE_COUNT; role++) {
-        PyObject *object = many_object(call, (enum role)role, pair);
+        PyObject *object = batch_object(call, (enum role)role, pair);
         values[role] = object ? object : Py_None;
     }
     values[ROLE_COUNT] = call->stream_object;
@@ -81,7 +81,7 @@ check_by_add(struct module_state *state, PyObject *const values[], PyObject *nam
 }
 
 int
-many_check_others(struct module_state *state, const struct many_call *call)
+batch_check_others(struct module_state *state, const struct batch_call *call)
 {
     if (call->other_count == 0)
         return 0;
@@ -91,14 +91,14 @@ many_check_others(struct module_state *state, const struct many_call *call)
         values_of(call, call->others[i], values);
         failed = (call->place == PLACE_HOST ? check_by_numpy(state, values) : check_by_add(state, values, names)) < 0;
         if (failed)
-            many_name_pair(call->others[i]);
+            batch_name_pair(call->others[i]);
     }
     Py_XDECREF(names);
     return failed ? -1 : 0;
 }
 
 int
-many_run_others(PyObject *module, const struct many_call *call)
+batch_run_others(PyObject *module, const struct batch_call *call)
 {
     if (call->other_count == 0)
         return 0;
@@ -109,7 +109,7 @@ many_run_others(PyObject *module, const struct many_call *call)
         values_of(call, pair, values);
         PyObject *sum = py_add(module, values, ROLE_COUNT, names);
         if (!sum)
-            many_name_pair(pair);
+            batch_name_pair(pair);
         failed = !sum ||
                  (Py_IsNone(values[ROLE_OUT]) ? PyList_SetItem(call->result, pair, sum) < 0 : (Py_DECREF(sum), false));
     }

@@ -6,17 +6,17 @@
 #include "py/calls/batch_call.h"
 
 /* An operand of a pair, borrowed; NULL where there is none. */
-PyObject *many_object(const struct many_call *call, enum role role, Py_ssize_t pair);
+PyObject *batch_object(const struct batch_call *call, enum role role, Py_ssize_t pair);
 
 /* Puts the pair's number before the message of the exception that is set. */
-void many_name_pair(Py_ssize_t pair);
+void batch_name_pair(Py_ssize_t pair);
 
 /* Has add, or NumPy for arrays on the host, say what is wrong with one of call->others before any pair is added.
  * Returns 0, or -1 with its exception. */
-int many_check_others(struct module_state *state, const struct many_call *call);
+int batch_check_others(struct module_state *state, const struct batch_call *call);
 
 /* Adds them one after the other, and puts sums that have no out into call->result. `module` is ours. Returns 0, or -1
  * with an exception set. */
-int many_run_others(PyObject *module, const struct many_call *call);
+int batch_run_others(PyObject *module, const struct batch_call *call);
 
 #endif

@@ -9,7 +9,7 @@
 #include "py/operands/interop.h"
 
 struct device_batch
-many_batch(const struct many_call *call)
+batch_of_call(const struct batch_call *call)
 {
     return (struct device_batch){.adds = call->adds,
                                  .count = call->add_count,
@@ -20,22 +20,22 @@ many_batch(const struct many_call *call)
 }
 
 static int
-run_on_device(struct module_state *state, const struct many_call *call, struct graph *graph)
+run_on_device(struct module_state *state, const struct batch_call *call, struct graph *graph)
 {
-    const struct device_batch batch = many_batch(call);
+    const struct device_batch batch = batch_of_call(call);
     struct status status;
     PyThreadState *released = PyEval_SaveThread(); /* a launch may wait, as in add.c, and so may the graph's lock */
-    int failed = graph ? graph_run(graph, &status) : device_add_many(&batch, &status);
+    int failed = graph ? graph_run(graph, &status) : device_add_batch(&batch, &status);
     PyEval_RestoreThread(released);
     if (failed)
         status_raise(state, &status);
     else
-        keep_sweep();
+        deferred_release_sweep();
     return failed;
 }
 
 int
-many_record(struct module_state *state, const struct many_call *call)
+batch_record(struct module_state *state, const struct batch_call *call)
 {
     for (int role = 0; role < ROLE_COUNT && call->joins; role++)
         if (record_objects(state, call->lists[role], call->stream) < 0)
@@ -45,12 +45,12 @@ many_record(struct module_state *state, const struct many_call *call)
 
 /* A sum that was made for the pair is its out. */
 static bool
-is_as_looked_at(struct module_state *state, const struct many_call *call, size_t i)
+is_as_looked_at(struct module_state *state, const struct batch_call *call, size_t i)
 {
     const Py_ssize_t pair = call->add_pair[i];
     PyObject *objects[ROLE_COUNT];
     for (int role = 0; role < ROLE_COUNT; role++)
-        objects[role] = many_object(call, (enum role)role, pair);
+        objects[role] = batch_object(call, (enum role)role, pair);
     if (!objects[ROLE_OUT])
         objects[ROLE_OUT] = PyList_GetItem(call->result, pair);
     return host_operands_are(state, objects, &call->adds[i]);
@@ -58,20 +58,20 @@ is_as_looked_at(struct module_state *state, const struct many_call *call, size_t
 
 /* Nothing runs between this and the work. */
 static int
-check_unchanged(struct module_state *state, const struct many_call *call)
+check_unchanged(struct module_state *state, const struct batch_call *call)
 {
     for (size_t i = 0; i < call->add_count; i++)
         if (!is_as_looked_at(state, call, i)) {
             PyErr_SetString(PyExc_ValueError, "one of its arrays has been resized or changed in another way while the "
                                               "lists were looked at");
-            many_name_pair(call->add_pair[i]);
+            batch_name_pair(call->add_pair[i]);
             return -1;
         }
     return 0;
 }
 
 static int
-run_on_host(struct module_state *state, const struct many_call *call, unsigned *flags)
+run_on_host(struct module_state *state, const struct batch_call *call, unsigned *flags)
 {
     struct status status;
     if (check_unchanged(state, call) < 0)
@@ -83,10 +83,10 @@ run_on_host(struct module_state *state, const struct many_call *call, unsigned *
     }
     size_t bytes = 0;
     for (size_t i = 0; i < call->add_count; i++)
-        bytes += call->adds[i].n * lane_size[call->adds[i].lane];
-    const struct host_schedule schedule = host_add_many_schedule(bytes);
+        bytes += call->adds[i].n * component_size[call->adds[i].component];
+    const struct host_schedule schedule = host_add_batch_schedule(bytes);
     PyThreadState *released = schedule.threads > 1 || bytes >= RELEASE_BYTES ? PyEval_SaveThread() : NULL;
-    int failed = host_add_many(simd, &schedule, call->adds, call->add_count, flags, &status);
+    int failed = host_add_batch(simd, &schedule, call->adds, call->add_count, flags, &status);
     if (released)
         PyEval_RestoreThread(released);
     if (failed)
@@ -99,30 +99,30 @@ static PyObject *
 adopt_sum(struct module_state *state, PyObject *x, PyObject *sum)
 {
     PyObject *library;
-    if (foreign_library(state, x, &library) < 0) {
+    if (interop_library(state, x, &library) < 0) {
         Py_DECREF(sum);
         return NULL;
     }
-    sum = library ? foreign_adopt(library, sum) : sum;
+    sum = library ? interop_adopt(library, sum) : sum;
     Py_XDECREF(library);
     return sum;
 }
 
 /* The kernels are queued: libraries that adopt sums take those of their own pairs. */
 static int
-adopt_sums(struct module_state *state, const struct many_call *call)
+adopt_sums(struct module_state *state, const struct batch_call *call)
 {
     for (size_t i = 0; i < call->add_count; i++) {
         const Py_ssize_t pair = call->add_pair[i];
-        PyObject *x = many_object(call, ROLE_A, pair);
-        if (many_object(call, ROLE_OUT, pair) || Py_TYPE(x) == state->device_array_type)
+        PyObject *x = batch_object(call, ROLE_A, pair);
+        if (batch_object(call, ROLE_OUT, pair) || Py_TYPE(x) == state->device_array_type)
             continue;
         PyObject *sum = PyList_GetItem(call->result, pair);
         if (sum && Py_TYPE(sum) != state->device_array_type)
             continue;
         sum = sum ? adopt_sum(state, x, Py_NewRef(sum)) : NULL;
         if (!sum)
-            many_name_pair(pair);
+            batch_name_pair(pair);
         if (!sum || PyList_SetItem(call->result, pair, sum) < 0)
             return -1;
     }
@@ -130,19 +130,19 @@ adopt_sums(struct module_state *state, const struct many_call *call)
 }
 
 int
-many_run(PyObject *module, struct many_call *call, struct graph *graph)
+batch_run(PyObject *module, struct batch_call *call, struct graph *graph)
 {
     struct module_state *state = PyModule_GetState(module);
     unsigned flags = 0;
     if (call->add_count &&
         (call->place == PLACE_HOST ? run_on_host(state, call, &flags) : run_on_device(state, call, graph)) < 0)
         return -1;
-    if (!graph && many_record(state, call) < 0) /* a plan has told them */
+    if (!graph && batch_record(state, call) < 0) /* a plan has told them */
         return -1;
-    if (call->written && foreign_written(call->count_writes, call->written) < 0)
+    if (call->written && interop_written(call->count_writes, call->written) < 0)
         return -1;
     if (call->place == PLACE_DEVICE && adopt_sums(state, call) < 0)
         return -1;
     /* After them: a warning may be an error, and comes when all sums are written. */
-    return many_run_others(module, call) < 0 ? -1 : give_floating_errors(flags);
+    return batch_run_others(module, call) < 0 ? -1 : give_floating_errors(flags);
 }

@@ -46,7 +46,7 @@ register_fork_handlers(void)
 }
 
 void
-keep_start(void)
+deferred_release_start(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, register_fork_handlers);
@@ -151,12 +151,12 @@ let_go(struct kept *entry)
 }
 
 void
-keep_sweep(void)
+deferred_release_sweep(void)
 {
-    if (atomic_load_explicit(&list.count, memory_order_relaxed) == 0 && !device_blocks_wait())
+    if (atomic_load_explicit(&list.count, memory_order_relaxed) == 0 && !device_buffers_wait())
         return;
     PyThreadState *released = PyEval_SaveThread(); /* to free and to order may wait */
-    device_blocks_settle();
+    device_buffers_settle();
     struct kept *done = take_done();
     PyEval_RestoreThread(released);
     for (struct kept *next; done; done = next) {
@@ -172,12 +172,12 @@ static int
 sweep_when_asked(void *Py_UNUSED(nothing))
 {
     atomic_store(&asked, false);
-    keep_sweep();
+    deferred_release_sweep();
     return 0;
 }
 
 void
-keep_sweep_soon(void)
+deferred_release_sweep_soon(void)
 {
     if (!Py_IsInitialized() || !runtime_cuda_usable() || atomic_exchange(&asked, true))
         return;
@@ -187,12 +187,12 @@ keep_sweep_soon(void)
 
 /* The owners of the call's lent operands, borrowed; false where there are none. */
 static bool
-find_lent(const struct prepared_call *call, PyObject *owners[ROLE_COUNT])
+find_needing_keepalive(const struct prepared_call *call, PyObject *owners[ROLE_COUNT])
 {
     bool any = false;
     for (int role = 0; role < ROLE_COUNT; role++) {
-        const bool lent = call->held[role] && call->operands[role].lent && call->plan.n > 0;
-        owners[role] = lent ? call->operands[role].exported : NULL;
+        const bool needs_keepalive = call->held[role] && call->operands[role].needs_keepalive && call->plan.n > 0;
+        owners[role] = needs_keepalive ? call->operands[role].exported : NULL;
         any |= owners[role] != NULL;
     }
     return any;
@@ -239,19 +239,19 @@ keep(const struct prepared_call *call, void *stream, bool in_graph, PyObject *co
 }
 
 void
-keep_lent_operands(const struct prepared_call *call)
+defer_release_of_operands(const struct prepared_call *call)
 {
     PyObject *owners[ROLE_COUNT];
-    if (find_lent(call, owners))
+    if (find_needing_keepalive(call, owners))
         keep(call, call->plan.stream, true, owners);
-    keep_sweep();
+    deferred_release_sweep();
 }
 
 void
-keep_lent_to_plan(const struct prepared_call *call)
+defer_release_of_plan(const struct prepared_call *call)
 {
     PyObject *owners[ROLE_COUNT];
-    if (find_lent(call, owners))
+    if (find_needing_keepalive(call, owners))
         keep(call, stream_of_all_threads(call->plan.stream), false, owners);
 }
 
@@ -262,7 +262,7 @@ record_operands(const struct prepared_call *call)
         const struct owned_operand *operand = &call->operands[role];
         if (call->held[role] && operand->exported && call->plan.n > 0 && operand->library &&
             operand->operand.stream != call->plan.stream &&
-            foreign_record_stream(operand->library, operand->exported, call->plan.stream) < 0)
+            interop_record_stream(operand->library, operand->exported, call->plan.stream) < 0)
             return -1;
     }
     return 0;
@@ -275,9 +275,9 @@ record_objects(struct module_state *state, PyObject *objects, void *stream)
     int result = count < 0 ? -1 : 0;
     for (Py_ssize_t i = 0; i < count && result == 0; i++) {
         PyObject *library = NULL, *object = PySequence_GetItem(objects, i);
-        result = object ? foreign_library(state, object, &library) : -1;
+        result = object ? interop_library(state, object, &library) : -1;
         if (result == 0 && library)
-            result = foreign_record_stream(library, object, stream);
+            result = interop_record_stream(library, object, stream);
         Py_XDECREF(library);
         Py_XDECREF(object);
     }

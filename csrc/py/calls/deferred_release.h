@@ -12,14 +12,14 @@
 #include "py/calls/prepare.h"
 
 /* Once, when the module is made: the list outlives forks. */
-void keep_start(void);
+void deferred_release_start(void);
 
 /* Holds the lent operands of a call whose work is queued on its plan's stream; lets go of what is done by now. Without
  * any it costs one look at a counter. */
-void keep_lent_operands(const struct prepared_call *call);
+void defer_release_of_operands(const struct prepared_call *call);
 
 /* The same for a plan that goes, in any thread, and whose runs may be of other threads. */
-void keep_lent_to_plan(const struct prepared_call *call);
+void defer_release_of_plan(const struct prepared_call *call);
 
 /* Tells the operands' libraries of the plan's stream where they work on another one. Returns 0, or -1 with an exception
  * set. */
@@ -31,9 +31,9 @@ int record_objects(struct module_state *state, PyObject *objects, void *stream);
 
 /* Lets go of what is done by now, and gives blocks back that could not be before. May run Python code, and give the GIL
  * up meanwhile. */
-void keep_sweep(void);
+void deferred_release_sweep(void);
 
 /* Has Python's main thread do it soon: for deleters, in any thread, with or without the GIL. */
-void keep_sweep_soon(void);
+void deferred_release_sweep_soon(void);
 
 #endif

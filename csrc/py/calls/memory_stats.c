@@ -14,7 +14,7 @@ const char memory_counts_doc[] =
 PyObject *
 py_memory_counts(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
 {
-    keep_sweep();
+    deferred_release_sweep();
     const struct memory_counts counts = memory_counts();
     return Py_BuildValue("{s:n,s:n,s:n,s:n}", "device_bytes", (Py_ssize_t)counts.device_bytes, "device_blocks",
                          (Py_ssize_t)counts.device_blocks, "pinned_bytes", (Py_ssize_t)counts.pinned_bytes,
@@ -56,10 +56,10 @@ const char release_doc[] = PyDoc_STR(
 PyObject *
 py_release(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
 {
-    keep_sweep();
+    deferred_release_sweep();
     PyThreadState *released = PyEval_SaveThread();
     const size_t bytes = output_pool_empty() + transfer_release();
-    device_blocks_release();
+    device_buffers_release();
     device_pools_trim();
     PyEval_RestoreThread(released);
     return PyLong_FromSize_t(bytes);

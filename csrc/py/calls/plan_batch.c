@@ -7,8 +7,8 @@
 #include "py/base/errors.h"
 #include "py/calls/batch.h"
 
-struct many_plan {
-    struct many_call call;
+struct batch_plan {
+    struct batch_call call;
     struct graph *graph; /* of device arrays; else NULL */
 };
 
@@ -19,14 +19,14 @@ is_list(PyObject *object)
 }
 
 bool
-many_plan_meant(const struct add_arguments *arguments)
+batch_plan_meant(const struct add_arguments *arguments)
 {
     return is_list(arguments->objects[ROLE_A]) && is_list(arguments->objects[ROLE_B]) &&
            is_list(arguments->objects[ROLE_OUT]);
 }
 
 static int
-check_outs(const struct many_call *call)
+check_outs(const struct batch_call *call)
 {
     for (Py_ssize_t pair = 0; pair < call->count; pair++)
         if (Py_IsNone(PyTuple_GetItem(call->lists[ROLE_OUT], pair))) {
@@ -44,16 +44,16 @@ same_memory(const struct batch_add *p, const struct batch_add *q)
 
 /* Memory that is another one at each look, as that of a conjugated view of PyTorch's is, cannot be planned with. */
 static int
-check_memory_stays(struct module_state *state, const struct many_arguments *arguments, const struct many_call *call)
+check_memory_stays(struct module_state *state, const struct batch_arguments *arguments, const struct batch_call *call)
 {
-    struct many_call again;
-    if (many_prepare(state, arguments, &again) < 0)
+    struct batch_call again;
+    if (batch_prepare(state, arguments, &again) < 0)
         return -1;
     Py_ssize_t wrong = -1;
     for (size_t i = 0; i < call->add_count && wrong < 0; i++)
         if (i >= again.add_count || !same_memory(&call->adds[i], &again.adds[i]))
             wrong = call->add_pair[i];
-    many_clear(&again);
+    batch_clear(&again);
     if (wrong < 0)
         return 0;
     PyErr_Format(PyExc_ValueError,
@@ -64,15 +64,15 @@ check_memory_stays(struct module_state *state, const struct many_arguments *argu
 }
 
 static int
-open_graph(struct module_state *state, const struct many_arguments *arguments, struct many_plan *plan)
+open_graph(struct module_state *state, const struct batch_arguments *arguments, struct batch_plan *plan)
 {
     if (plan->call.count == 0 || plan->call.place == PLACE_HOST)
         return 0;
     if (plan->call.held && check_memory_stays(state, arguments, &plan->call) < 0)
         return -1;
-    if (many_record(state, &plan->call) < 0) /* for all runs: it holds whenever the memory is freed */
+    if (batch_record(state, &plan->call) < 0) /* for all runs: it holds whenever the memory is freed */
         return -1;
-    const struct device_batch batch = many_batch(&plan->call);
+    const struct device_batch batch = batch_of_call(&plan->call);
     struct status status;
     PyThreadState *released = PyEval_SaveThread();
     int failed = graph_of_batch(&plan->graph, &batch, &status);
@@ -82,19 +82,19 @@ open_graph(struct module_state *state, const struct many_arguments *arguments, s
     return failed;
 }
 
-struct many_plan *
-many_plan_open(PyObject *module, const struct add_arguments *given)
+struct batch_plan *
+batch_plan_open(PyObject *module, const struct add_arguments *given)
 {
     struct module_state *state = PyModule_GetState(module);
-    const struct many_arguments arguments = {given->objects[ROLE_A], given->objects[ROLE_B], given->objects[ROLE_OUT],
-                                             given->stream};
-    struct many_plan *plan = PyMem_Calloc(1, sizeof *plan);
+    const struct batch_arguments arguments = {given->objects[ROLE_A], given->objects[ROLE_B], given->objects[ROLE_OUT],
+                                              given->stream};
+    struct batch_plan *plan = PyMem_Calloc(1, sizeof *plan);
     if (!plan)
         return PyErr_NoMemory(), NULL;
-    if (many_prepare(state, &arguments, &plan->call) == 0) {
+    if (batch_prepare(state, &arguments, &plan->call) == 0) {
         if (check_outs(&plan->call) == 0 && open_graph(state, &arguments, plan) == 0)
             return plan;
-        many_clear(&plan->call);
+        batch_clear(&plan->call);
     }
     PyMem_Free(plan);
     return NULL;
@@ -102,40 +102,40 @@ many_plan_open(PyObject *module, const struct add_arguments *given)
 
 /* NumPy's arrays can be resized, and made read-only, under our feet: they are looked at again. */
 static PyObject *
-run_on_host(struct many_plan *plan, PyObject *module)
+run_on_host(struct batch_plan *plan, PyObject *module)
 {
-    const struct many_arguments arguments = {plan->call.lists[ROLE_A], plan->call.lists[ROLE_B],
-                                             plan->call.lists[ROLE_OUT], NULL};
-    struct many_call call;
-    if (many_prepare(PyModule_GetState(module), &arguments, &call) < 0)
+    const struct batch_arguments arguments = {plan->call.lists[ROLE_A], plan->call.lists[ROLE_B],
+                                              plan->call.lists[ROLE_OUT], NULL};
+    struct batch_call call;
+    if (batch_prepare(PyModule_GetState(module), &arguments, &call) < 0)
         return NULL;
-    int failed = many_run(module, &call, NULL);
-    many_clear(&call);
+    int failed = batch_run(module, &call, NULL);
+    batch_clear(&call);
     return failed < 0 ? NULL : Py_NewRef(plan->call.result);
 }
 
 PyObject *
-many_plan_run(struct many_plan *plan, PyObject *module)
+batch_plan_run(struct batch_plan *plan, PyObject *module)
 {
     if (!plan->graph)
         return run_on_host(plan, module);
-    return many_run(module, &plan->call, plan->graph) < 0 ? NULL : Py_NewRef(plan->call.result);
+    return batch_run(module, &plan->call, plan->graph) < 0 ? NULL : Py_NewRef(plan->call.result);
 }
 
 const char *
-many_plan_route(const struct many_plan *plan)
+batch_plan_route(const struct batch_plan *plan)
 {
     return route_name[plan->graph ? ROUTE_DEVICE : ROUTE_HOST];
 }
 
 Py_ssize_t
-many_plan_count(const struct many_plan *plan)
+batch_plan_count(const struct batch_plan *plan)
 {
     return plan->call.count;
 }
 
 int
-many_plan_traverse(const struct many_plan *plan, visitproc visit, void *arg)
+batch_plan_traverse(const struct batch_plan *plan, visitproc visit, void *arg)
 {
     for (int role = 0; role < ROLE_COUNT; role++)
         Py_VISIT(plan->call.lists[role]);
@@ -148,7 +148,7 @@ many_plan_traverse(const struct many_plan *plan, visitproc visit, void *arg)
 
 /* The graph first: what it works on may go with its last owner here. */
 void
-many_plan_close(struct many_plan *plan)
+batch_plan_close(struct batch_plan *plan)
 {
     if (!plan)
         return;
@@ -157,6 +157,6 @@ many_plan_close(struct many_plan *plan)
         graph_close(plan->graph);
         PyEval_RestoreThread(released);
     }
-    many_clear(&plan->call);
+    batch_clear(&plan->call);
     PyMem_Free(plan);
 }

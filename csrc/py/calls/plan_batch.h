@@ -4,24 +4,24 @@
 
 #include "py/calls/arguments.h"
 
-struct many_plan;
+struct batch_plan;
 
 /* Whether plan's arguments are lists of arrays, lists or tuples all three, and not arrays. */
-bool many_plan_meant(const struct add_arguments *arguments);
+bool batch_plan_meant(const struct add_arguments *arguments);
 
 /* A new one, to be closed; NULL with an exception set. `module` is ours. */
-struct many_plan *many_plan_open(PyObject *module, const struct add_arguments *arguments);
+struct batch_plan *batch_plan_open(PyObject *module, const struct add_arguments *arguments);
 
 /* Adds. A new reference to the list of the sums, or NULL with an exception set. */
-PyObject *many_plan_run(struct many_plan *plan, PyObject *module);
+PyObject *batch_plan_run(struct batch_plan *plan, PyObject *module);
 
 /* "device" or "host"; how many pairs. */
-const char *many_plan_route(const struct many_plan *plan);
-Py_ssize_t many_plan_count(const struct many_plan *plan);
+const char *batch_plan_route(const struct batch_plan *plan);
+Py_ssize_t batch_plan_count(const struct batch_plan *plan);
 
-int many_plan_traverse(const struct many_plan *plan, visitproc visit, void *arg);
+int batch_plan_traverse(const struct batch_plan *plan, visitproc visit, void *arg);
 
 /* Takes NULL. */
-void many_plan_close(struct many_plan *plan);
+void batch_plan_close(struct batch_plan *plan);
 
 #endif

@@ -17,7 +17,7 @@ struct plan_object {
     PyObject_HEAD PyObject *objects[ROLE_COUNT]; /* the caller's; NULL once the garbage collector has been here */
     struct prepared_call call;                   /* holds what keeps the memory of device operands */
     struct graph *graph;                         /* ROUTE_DEVICE; else NULL */
-    struct many_plan *many;                      /* of lists of arrays, and then all else is empty; else NULL */
+    struct batch_plan *many;                     /* of lists of arrays, and then all else is empty; else NULL */
 };
 
 static struct module_state *
@@ -37,7 +37,7 @@ run_device(struct plan_object *self)
         return status_raise(state_of(self), &status);
     PyObject *out = Py_NewRef(self->objects[ROLE_OUT]);
     const int counted = count_write(&self->call, out);
-    keep_sweep();
+    deferred_release_sweep();
     if (counted < 0)
         Py_CLEAR(out);
     return out;
@@ -47,7 +47,7 @@ static PyObject *
 run_host(struct plan_object *self)
 {
     const struct plan *plan = &self->call.plan;
-    const struct batch_add planned = {plan->a, plan->b, plan->c, plan->n, plan->lane};
+    const struct batch_add planned = {plan->a, plan->b, plan->c, plan->n, plan->component};
     if (!host_operands_are(state_of(self), self->objects, &planned)) {
         PyErr_SetString(PyExc_ValueError, "an array of the plan has been resized, changed its dtype or become "
                                           "read-only since: make a new plan");
@@ -60,7 +60,7 @@ static PyObject *
 run(struct plan_object *self)
 {
     if (self->many)
-        return many_plan_run(self->many, PyType_GetModule(Py_TYPE((PyObject *)self)));
+        return batch_plan_run(self->many, PyType_GetModule(Py_TYPE((PyObject *)self)));
     if (!self->objects[ROLE_OUT]) {
         PyErr_SetString(PyExc_RuntimeError, "the plan has been taken apart by the garbage collector");
         return NULL;
@@ -94,7 +94,7 @@ static int
 plan_traverse(struct plan_object *self, visitproc visit, void *arg)
 {
     Py_VISIT(Py_TYPE((PyObject *)self));
-    int visited = self->many ? many_plan_traverse(self->many, visit, arg) : 0;
+    int visited = self->many ? batch_plan_traverse(self->many, visit, arg) : 0;
     if (visited)
         return visited;
     for (int role = 0; role < ROLE_COUNT; role++) {
@@ -113,12 +113,12 @@ static int
 plan_clear(struct plan_object *self)
 {
     struct graph *graph = self->graph;
-    struct many_plan *many = self->many;
+    struct batch_plan *many = self->many;
     self->graph = NULL;
     self->many = NULL;
-    many_plan_close(many);
+    batch_plan_close(many);
     if (graph) {
-        keep_lent_to_plan(&self->call);
+        defer_release_of_plan(&self->call);
         PyThreadState *released = PyEval_SaveThread(); /* to destroy a graph waits while a stream's queue is full */
         graph_close(graph);
         PyEval_RestoreThread(released);
@@ -145,7 +145,7 @@ static const char *
 route_of(const struct plan_object *self)
 {
     if (self->many)
-        return many_plan_route(self->many);
+        return batch_plan_route(self->many);
     return route_name[self->call.kind == CALL_LIBRARY ? ROUTE_NONE : self->call.plan.route];
 }
 
@@ -159,7 +159,7 @@ static PyObject *
 plan_repr(struct plan_object *self)
 {
     if (self->many)
-        return PyUnicode_FromFormat("<vecadd.Plan route=%s pairs=%zd>", route_of(self), many_plan_count(self->many));
+        return PyUnicode_FromFormat("<vecadd.Plan route=%s pairs=%zd>", route_of(self), batch_plan_count(self->many));
     PyObject *out = self->objects[ROLE_OUT];
     PyObject *shape = out ? PyObject_GetAttr(out, state_of(self)->names[NAME_SHAPE]) : NULL;
     PyObject *dtype = shape ? PyObject_GetAttr(out, state_of(self)->names[NAME_DTYPE]) : NULL;
@@ -254,8 +254,8 @@ py_plan(PyObject *module, PyObject *const *values, Py_ssize_t count, PyObject *k
     struct plan_object *self = (struct plan_object *)PyType_GenericAlloc(state->plan_type, 0);
     if (!self)
         return NULL;
-    if (many_plan_meant(&arguments)) {
-        if (!(self->many = many_plan_open(module, &arguments)))
+    if (batch_plan_meant(&arguments)) {
+        if (!(self->many = batch_plan_open(module, &arguments)))
             Py_CLEAR(self);
         return (PyObject *)self;
     }

@@ -40,15 +40,15 @@ leave_to_numpy(struct prepared_call *call, const char *why)
  */
 static int
 prepare_host_layout(struct module_state *state, PyObject *const objects[ROLE_COUNT], const struct plan_request *request,
-                    const char *not_alike, struct prepared_call *call)
+                    const char *not_same_dtype, struct prepared_call *call)
 {
     struct host_sum sum;
     if (request->on_device || request->hybrid) {
         const int failed = plan_call(state, NULL, NULL, request, call);
-        call->plan.why = not_alike;
+        call->plan.why = not_same_dtype;
         return failed;
     }
-    const char *not_ours = host_pair_from(state, objects, PLAN_STRIDED_LEAST, call->operands, &sum);
+    const char *not_ours = host_pair_from(state, objects, PLAN_STRIDED_MIN, call->operands, &sum);
     if (not_ours)
         return leave_to_numpy(call, not_ours);
     call->held[ROLE_A] = call->held[ROLE_B] = true;
@@ -61,11 +61,11 @@ prepare_host_layout(struct module_state *state, PyObject *const objects[ROLE_COU
         [REFUSED_SHAPES] = "the shapes do not go together",
         [REFUSED_OUT_SHAPE] = "out has not the sum's shape",
         [REFUSED_READ_ONLY] = "out is read-only, or writing to it warns",
-        [REFUSED_LAPS_ITSELF] = "out overlaps itself",
+        [REFUSED_INTERNAL_OVERLAP] = "out overlaps itself",
         [REFUSED_SIZE] = "the sum is larger than any memory",
         [REFUSED_LESS_THAN_LEAST] = "numpy.add is as fast for so few elements",
     };
-    const struct addition_rules rules = {sum.dtype, ORDER_NUMPY, PLAN_STRIDED_LEAST};
+    const struct addition_rules rules = {sum.dtype, ORDER_NUMPY, PLAN_STRIDED_MIN};
     const struct operand *const operands[] = {&call->operands[ROLE_A].operand, &call->operands[ROLE_B].operand,
                                               out ? &call->operands[ROLE_OUT].operand : NULL};
     const enum refusal refusal = addition_resolve(&call->addition, operands, &rules);
@@ -98,7 +98,7 @@ prepare_host(struct module_state *state, const struct add_arguments *arguments, 
         const struct operand *const pointers[] = {&operands[ROLE_A], &operands[ROLE_B], &operands[ROLE_OUT]};
         return plan_call(state, NULL, pointers, &request, call);
     }
-    const int found = foreign_host_library(state, arguments->objects, &call->library);
+    const int found = interop_host_library(state, arguments->objects, &call->library);
     if (found < 0)
         return -1;
     if (found) {
@@ -166,7 +166,7 @@ refuse_host_operand(enum role role)
 
 /* Whether all operands are of one dtype and shape, and one run of memory each: what most calls are. */
 static bool
-are_alike(const struct prepared_call *call)
+are_same_dtype(const struct prepared_call *call)
 {
     const struct operand *a = &call->operands[ROLE_A].operand, *out = &call->operands[ROLE_OUT].operand;
     return call->held[ROLE_A] && call->held[ROLE_B] && !a->strides &&
@@ -203,7 +203,7 @@ settle_devices(struct module_state *state, const struct add_arguments *arguments
 
 /* A sum that is still to be made will be on a's device, used in the order of whatever stream is chosen. */
 static int
-prepare_alike(struct module_state *state, const struct plan_request *request, struct prepared_call *call)
+prepare_same_dtype(struct module_state *state, const struct plan_request *request, struct prepared_call *call)
 {
     const struct operand *a = &call->operands[ROLE_A].operand;
     struct operand sum = *a;
@@ -230,7 +230,7 @@ prepare_device_layout(struct module_state *state, const struct add_arguments *ar
     const struct operand *const operands[] = {&call->operands[ROLE_A].operand, &call->operands[ROLE_B].operand,
                                               call->held[ROLE_OUT] ? &call->operands[ROLE_OUT].operand : NULL};
     if (!operands[ROLE_OUT] && (operands[ROLE_A]->strides || operands[ROLE_B]->strides) &&
-        foreign_order(call->operands[call->sum.like].library, &rules.order) < 0)
+        interop_order(call->operands[call->sum.like].library, &rules.order) < 0)
         return -1;
     const enum refusal refusal = addition_resolve(addition, operands, &rules);
     if (refusal != REFUSED_NOT)
@@ -265,8 +265,8 @@ prepare_device(struct module_state *state, const struct add_arguments *arguments
         return -1;
     if (settle_devices(state, arguments, call) < 0)
         return -1;
-    if ((are_alike(call) ? prepare_alike(state, &request, call)
-                         : prepare_device_layout(state, arguments, &request, call)) < 0)
+    if ((are_same_dtype(call) ? prepare_same_dtype(state, &request, call)
+                              : prepare_device_layout(state, arguments, &request, call)) < 0)
         return -1;
     struct status status;
     if (stream_check_device(call->plan.device, call->plan.stream, &status) == 0)

@@ -68,7 +68,7 @@ raise_refusal(enum refusal refusal, const struct addition *addition,
     case REFUSED_READ_ONLY:
         PyErr_SetString(PyExc_ValueError, "output array is read-only");
         return -1;
-    case REFUSED_LAPS_ITSELF:
+    case REFUSED_INTERNAL_OVERLAP:
         PyErr_SetString(PyExc_ValueError, "out overlaps itself: some of its elements share memory, or its axes are "
                                           "interleaved; pass an array of its own");
         return -1;

@@ -12,7 +12,7 @@ host_result(const struct module_state *state, PyArray_Descr *dtype, int ndim, co
 {
     const npy_intp bytes = PyArray_MultiplyList(shape, ndim) * PyDataType_ELSIZE(dtype);
     Py_INCREF((PyObject *)dtype); /* PyArray_Empty takes it */
-    if (bytes < OUTPUT_POOL_LEAST)
+    if (bytes < OUTPUT_POOL_MIN)
         return PyArray_Empty(ndim, shape, dtype, fortran);
     PyObject *before = PyDataMem_SetHandler(state->output_handler);
     if (!before) {
@@ -67,41 +67,42 @@ output_handler_make(void)
 }
 
 static bool
-is_like(const struct device_shape *due, const struct owned_operand *like)
+is_like(const struct device_shape *expected, const struct owned_operand *like)
 {
-    return due->dtype == like->operand.dtype && due->ndim == like->operand.ndim && !due->strides &&
-           memcmp(due->shape, like->operand.shape, (size_t)due->ndim * sizeof *due->shape) == 0;
+    return expected->dtype == like->operand.dtype && expected->ndim == like->operand.ndim && !expected->strides &&
+           memcmp(expected->shape, like->operand.shape, (size_t)expected->ndim * sizeof *expected->shape) == 0;
 }
 
 /* The axes of what is due, a new tuple: the one with the largest steps through memory first. */
 static PyObject *
-axes_of(const struct device_shape *due)
+axes_of(const struct device_shape *expected)
 {
     Py_ssize_t axes[MAX_DIMENSIONS];
-    for (int i = 0; i < due->ndim; i++) {
+    for (int i = 0; i < expected->ndim; i++) {
         int at = i;
-        for (; at > 0 && due->strides[axes[at - 1]] < due->strides[i]; at--)
+        for (; at > 0 && expected->strides[axes[at - 1]] < expected->strides[i]; at--)
             axes[at] = axes[at - 1];
         axes[at] = i;
     }
-    return tuple_of_sizes(due->ndim, axes);
+    return tuple_of_sizes(expected->ndim, axes);
 }
 
 /* The library's own array; a new reference to None where it makes none. */
 static PyObject *
-library_result(const struct owned_operand *like, const struct device_shape *due, void *stream)
+library_result(const struct owned_operand *like, const struct device_shape *expected, void *stream)
 {
     if (!like->library)
         return Py_NewRef(Py_None);
-    const bool same = is_like(due, like);
+    const bool same = is_like(expected, like);
     /* Its allocator keeps the handle with the memory. */
     PyObject *handle =
         stream == like->operand.stream ? Py_NewRef(Py_None) : PyLong_FromVoidPtr(stream_of_all_threads(stream));
-    PyObject *shape = same || !handle ? NULL : tuple_of_sizes(due->ndim, due->shape);
-    PyObject *axes = !shape ? NULL : due->strides ? axes_of(due) : Py_NewRef(Py_None);
+    PyObject *shape = same || !handle ? NULL : tuple_of_sizes(expected->ndim, expected->shape);
+    PyObject *axes = !shape ? NULL : expected->strides ? axes_of(expected) : Py_NewRef(Py_None);
     PyObject *made = NULL;
     if (handle && (same || axes))
-        made = foreign_empty_like(like->library, like->exported, handle, shape, dtype_table[due->dtype].name, axes);
+        made =
+            interop_empty_like(like->library, like->exported, handle, shape, dtype_table[expected->dtype].name, axes);
     Py_XDECREF(handle);
     Py_XDECREF(shape);
     Py_XDECREF(axes);
@@ -109,26 +110,27 @@ library_result(const struct owned_operand *like, const struct device_shape *due,
 }
 
 PyObject *
-device_result(struct module_state *state, const struct owned_operand *like, const struct device_shape *due, int device,
-              void *stream, struct tensor_form *form, struct owned_operand *result)
+device_result(struct module_state *state, const struct owned_operand *like, const struct device_shape *expected,
+              int device, void *stream, struct tensor_form *form, struct owned_operand *result)
 {
     PyObject *made = NULL;
     if (like->library && stream == like->operand.stream) {
-        made = torch_empty_like(state, like, due, form, result);
-        if (!made && is_like(due, like))
+        made = torch_empty_like(state, like, expected, form, result);
+        if (!made && is_like(expected, like))
             made = cupy_empty_like(state, like, result);
         if (made)
             return made;
     }
-    made = library_result(like, due, stream);
+    made = library_result(like, expected, stream);
     if (made && Py_IsNone(made)) {
         Py_DECREF(made);
-        made = device_array_new(state, device, stream, due->dtype, due->ndim, due->shape, due->strides);
+        made = device_array_new(state, device, stream, expected->dtype, expected->ndim, expected->shape,
+                                expected->strides);
     }
     if (!made)
         return NULL;
     int found = device_operand_from(state, made, ROLE_OUT, NULL, result);
-    if (found > 0 && operand_is_expected(&result->operand, due))
+    if (found > 0 && operand_is_expected(&result->operand, expected))
         return made;
     if (found > 0)
         device_operand_clear(result);

@@ -14,7 +14,8 @@ PyObject *output_handler_make(void);
 /* A new array of the dtype, shape and order that are due, in the library of the operand `like` where that makes
  * one, else a DeviceArray on `device`. It may be written in the order of `stream`. `form` is kept by who makes many,
  * else NULL. Its operand goes to *result, to be cleared. */
-PyObject *device_result(struct module_state *state, const struct owned_operand *like, const struct device_shape *due,
-                        int device, void *stream, struct tensor_form *form, struct owned_operand *result);
+PyObject *device_result(struct module_state *state, const struct owned_operand *like,
+                        const struct device_shape *expected, int device, void *stream, struct tensor_form *form,
+                        struct owned_operand *result);
 
 #endif

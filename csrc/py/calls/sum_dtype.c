@@ -14,7 +14,7 @@ library_dtype(const struct add_arguments *arguments, const struct prepared_call 
             return 0;
         library = call->operands[role].library;
     }
-    PyObject *name = foreign_result_dtype(library, arguments->objects[ROLE_A], arguments->objects[ROLE_B]);
+    PyObject *name = interop_result_dtype(library, arguments->objects[ROLE_A], arguments->objects[ROLE_B]);
     if (!name || Py_IsNone(name)) {
         Py_XDECREF(name);
         return name ? 0 : -1;

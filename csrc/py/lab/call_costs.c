@@ -13,18 +13,18 @@
 struct repeated_call {
     PyObject *objects[ROLE_COUNT]; /* borrowed */
     int calls;
-    enum bare_way way;
+    enum raw_launch_way way;
     struct prepared_call prepared;
 };
 
 static int
-way_of(const char *name, enum bare_way *way)
+way_of(const char *name, enum raw_launch_way *way)
 {
     static const char *const names[] = {
-        [BARE_PLAIN] = "plain", [BARE_PROGRAMMATIC] = "programmatic", [BARE_GRAPH] = "graph"};
+        [RAW_LAUNCH_PLAIN] = "plain", [RAW_LAUNCH_PROGRAMMATIC] = "programmatic", [RAW_LAUNCH_GRAPH] = "graph"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(name, names[i]) == 0) {
-            *way = (enum bare_way)i;
+            *way = (enum raw_launch_way)i;
             return 0;
         }
     PyErr_Format(PyExc_ValueError, "way must be 'plain', 'programmatic' or 'graph', not '%s'", name);
@@ -68,24 +68,24 @@ prepare(struct module_state *state, PyObject *arguments, PyObject *keywords, con
     return -1;
 }
 
-const char bare_launches_doc[] = PyDoc_STR(
-    "bare_launches($module, a, b, out, /, *, calls, way='plain')\n--\n\n"
+const char raw_launches_doc[] = PyDoc_STR(
+    "raw_launches($module, a, b, out, /, *, calls, way='plain')\n--\n\n"
     "Launches add's kernel for these device arrays `calls` times from C and returns the host's seconds of one\n"
     "launch, the stream empty before and drained after. way: 'plain', 'programmatic' (compute capability 9.0)\n"
     "or 'graph', a CUDA graph with that kernel alone. Raises what add raises, ValueError for another way and\n"
     "arrays of other places.");
 
 PyObject *
-py_bare_launches(PyObject *module, PyObject *arguments, PyObject *keywords)
+py_raw_launches(PyObject *module, PyObject *arguments, PyObject *keywords)
 {
     struct module_state *state = PyModule_GetState(module);
     struct repeated_call call;
     struct status status;
     double seconds;
-    if (prepare(state, arguments, keywords, "OOO|$is:bare_launches", &call) < 0)
+    if (prepare(state, arguments, keywords, "OOO|$is:raw_launches", &call) < 0)
         return NULL;
     PyThreadState *released = PyEval_SaveThread();
-    const int failed = bare_launches(&call.prepared.plan, call.way, call.calls, &seconds, &status);
+    const int failed = raw_launches(&call.prepared.plan, call.way, call.calls, &seconds, &status);
     PyEval_RestoreThread(released);
     call_clear(&call.prepared);
     return failed ? status_raise(state, &status) : PyFloat_FromDouble(seconds);

@@ -23,13 +23,13 @@ static const char *const sum_name[] = {
 
 enum { POISON = 0xa5 };
 
-/* Names of the dtypes whose lane the rung takes. */
+/* Names of the dtypes whose component the rung takes. */
 static PyObject *
 dtypes_of(const struct rung *rung)
 {
     PyObject *names = PyList_New(0);
     for (int dtype = 0; names && dtype < DTYPE_COUNT; dtype++) {
-        if (!(rung->lanes & 1 << dtype_table[dtype].lane))
+        if (!(rung->components & 1 << dtype_table[dtype].component))
             continue;
         PyObject *name = PyUnicode_FromString(dtype_table[dtype].name);
         if (!name || PyList_Append(names, name) < 0)

@@ -30,7 +30,7 @@ check_subject(const struct rung *rung, const struct dtype_row *dtype, Py_ssize_t
     if (rung->kind != RUNG_DEVICE)
         PyErr_Format(PyExc_ValueError, "rung %s is a %s rung, and only a device rung is a kernel to look at",
                      rung->name, rung_kind_name[rung->kind]);
-    else if (!(rung->lanes & 1 << dtype->lane))
+    else if (!(rung->components & 1 << dtype->component))
         PyErr_Format(PyExc_TypeError, "rung %s does not take %s", rung->name, dtype->name);
     else if (n < 0 || (size_t)n > PY_SSIZE_T_MAX / dtype->itemsize)
         PyErr_Format(PyExc_ValueError, "n must be a number of elements that memory can hold, not %zd", n);
@@ -65,7 +65,7 @@ py_rung_facts(PyObject *module, PyObject *arguments, PyObject *keywords)
     const struct dtype_row *dtype = rung ? dtype_row_named(dtype_name) : NULL;
     if (!dtype || check_subject(rung, dtype, n) < 0)
         return NULL;
-    struct rung_call call = {.lane = dtype->lane, .n = (size_t)n * dtype->lanes, .device = device};
+    struct rung_call call = {.component = dtype->component, .n = (size_t)n * dtype->components, .device = device};
     if (rung_choices_from(rung, block, params, &call) < 0)
         return NULL;
 
@@ -83,5 +83,5 @@ py_rung_facts(PyObject *module, PyObject *arguments, PyObject *keywords)
                          triple(facts.launch.grid), "block", triple(facts.launch.block), "launches",
                          facts.launch.launches, "active_blocks", facts.active_blocks, "occupancy", facts.occupancy,
                          "waves", facts.waves, "loads_in_flight", queued ? rung->loads_in_flight : 0, "bytes_per_load",
-                         queued ? rung_bytes_per_load(rung, dtype->lane) : 0);
+                         queued ? rung_bytes_per_load(rung, dtype->component) : 0);
 }

@@ -270,19 +270,22 @@ py_managed_limits(PyObject *module, PyObject *arguments, PyObject *keywords)
 static int
 measure_crew(const struct request *request, union found *found, struct status *status)
 {
-    return limits_crew(request->device, threads_available(), (size_t)request->bytes, &found->crew, status);
+    return limits_thread_probe(request->device, threads_available(), (size_t)request->bytes, &found->thread_probe,
+                               status);
 }
 
 static const struct probe crew_probe = {
-    .format = "in:crew_limits",
+    .format = "in:thread_probe_limits",
     .measure = measure_crew,
-    .figures = (const struct figure[]){FIGURE("wake", crew.wake), FIGURE("wake_one", crew.wake_one),
-                                       FIGURE("copy_one", crew.copy_one), FIGURE("copy_all", crew.copy_all),
-                                       FIGURE("call_one", crew.call_one), FIGURE("call_all", crew.call_all), END},
+    .figures =
+        (const struct figure[]){FIGURE("wake", thread_probe.wake), FIGURE("wake_one", thread_probe.wake_one),
+                                FIGURE("copy_one", thread_probe.copy_one), FIGURE("copy_all", thread_probe.copy_all),
+                                FIGURE("call_one", thread_probe.call_one), FIGURE("call_all", thread_probe.call_all),
+                                END},
 };
 
-const char crew_limits_doc[] = PyDoc_STR(
-    "crew_limits($module, device, nbytes)\n--\n\n"
+const char thread_probe_limits_doc[] = PyDoc_STR(
+    "thread_probe_limits($module, device, nbytes)\n--\n\n"
     "What the threads that an addition may use do together, a dict: 'threads', how many; 'wake', seconds until\n"
     "they have answered after a rest, 'wake_one', until one has; 'copy_one' and 'copy_all', bytes a second\n"
     "that one of them and all copy, nbytes in all, into page-locked memory that stays in the cache; 'call_one'\n"
@@ -290,7 +293,7 @@ const char crew_limits_doc[] = PyDoc_STR(
     "do.");
 
 PyObject *
-py_crew_limits(PyObject *module, PyObject *arguments, PyObject *keywords)
+py_thread_probe_limits(PyObject *module, PyObject *arguments, PyObject *keywords)
 {
     PyObject *dict = probe_run(module, arguments, keywords, &crew_probe);
     return dict ? probe_add(dict, "threads", PyLong_FromLong(threads_available())) : NULL;

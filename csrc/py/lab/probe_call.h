@@ -26,7 +26,7 @@ union found {
     struct allocation_limits allocation;
     struct mapped_limits mapped;
     struct managed_limits managed;
-    struct crew_limits crew;
+    struct thread_probe_limits thread_probe;
 };
 
 /* A double of a struct, and its name in Python. An array of them ends with {0}. */

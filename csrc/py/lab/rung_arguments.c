@@ -61,7 +61,7 @@ check_arrays(const struct rung *rung, const struct operand operands[ROLE_COUNT])
     for (int role = 0; role < ROLE_COUNT; role++)
         if (check_operand(rung, &operands[role], a, role_name[role]) < 0)
             return -1;
-    if (!(rung->lanes & 1 << dtype_table[a->dtype].lane))
+    if (!(rung->components & 1 << dtype_table[a->dtype].component))
         PyErr_Format(PyExc_TypeError, "rung %s does not take %s", rung->name, dtype_table[a->dtype].name);
     else if (!out->writable)
         PyErr_SetString(PyExc_ValueError, "output array is read-only");
@@ -161,11 +161,11 @@ rung_arguments_from(struct module_state *state, const char *name, PyObject *cons
 
     const struct operand *a = &operands[ROLE_A], *out = &operands[ROLE_OUT];
     const struct dtype_row *dtype = &dtype_table[a->dtype];
-    given->call = (struct rung_call){.lane = dtype->lane,
+    given->call = (struct rung_call){.component = dtype->component,
                                      .a = a->data,
                                      .b = operands[ROLE_B].data,
                                      .c = out->data,
-                                     .n = a->size * dtype->lanes,
+                                     .n = a->size * dtype->components,
                                      .stream = out->stream,
                                      .device = out->device};
     return rung_choices_from(rung, block, params, &given->call);

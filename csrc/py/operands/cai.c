@@ -31,11 +31,11 @@ required(PyObject *interface, const char *key, const char *what)
 }
 
 static int
-wrong_type(const char *what, const char *key, const char *due, PyObject *given)
+wrong_type(const char *what, const char *key, const char *expected, PyObject *given)
 {
     PyObject *type = PyType_GetName(Py_TYPE(given));
     if (type)
-        PyErr_Format(PyExc_TypeError, "%s: '%s' of its " INTERFACE " must be %s, not %U", what, key, due, type);
+        PyErr_Format(PyExc_TypeError, "%s: '%s' of its " INTERFACE " must be %s, not %U", what, key, expected, type);
     Py_XDECREF(type);
     return -1;
 }
@@ -62,7 +62,7 @@ read_shape(PyObject *interface, const char *what, struct owned_operand *result)
 static int
 is_bfloat16(struct module_state *state, const struct owned_operand *result)
 {
-    int known = foreign_says(result->library, "void2_is_bfloat16");
+    int known = interop_says(result->library, "void2_is_bfloat16");
     if (known)
         return known;
     PyObject *dtype;
@@ -231,7 +231,7 @@ locate(struct module_state *state, const char *what, struct owned_operand *resul
     struct device_range unknown = {0};
     if (device_operand_locate(state, what, &unknown, result) < 0)
         return -1;
-    int found = foreign_current_stream(result->library, operand->device, &operand->stream);
+    int found = interop_current_stream(result->library, operand->device, &operand->stream);
     if (found > 0) {
         operand->has_stream = true;
         operand->stream_kind = STREAM_CURRENT;

@@ -193,7 +193,7 @@ read_data(const struct cupy_kind *kind, PyObject *array, struct device_range *kn
     if (found && known && (address < known->begin || address >= known->end))
         know_block(kind, data, known);
     Py_XDECREF(data);
-    if (!found || address % lane_size[dtype_table[operand->dtype].lane] != 0)
+    if (!found || address % component_size[dtype_table[operand->dtype].component] != 0)
         return false;
     operand->data = (void *)(uintptr_t)address;
     return address != 0;

@@ -10,12 +10,12 @@ static int
 learn(struct module_state *state, PyObject *object, struct owned_operand *result)
 {
     PyObject *library = result->library;
-    int known = foreign_says(library, "has_exchange_table");
+    int known = interop_says(library, "has_exchange_table");
     if (known > 0)
         result->count_writes = torch_count_writes(library);
     if (known != 0)
         return known > 0 ? torch_learn(state, object, library) : -1;
-    known = foreign_says(library, "has_attributes");
+    known = interop_says(library, "has_attributes");
     return known > 0 ? cupy_learn(state, object, library) : known;
 }
 
@@ -42,7 +42,7 @@ device_operand_read(struct module_state *state, PyObject *object, enum role role
                     struct operand_reader *reader, struct owned_operand *result)
 {
     result->exported = result->library = result->count_writes = NULL;
-    result->lent = false;
+    result->needs_keepalive = false;
     if (Py_TYPE(object) == state->device_array_type) {
         struct device_array *array = (struct device_array *)object;
         result->operand = device_array_operand(array);
@@ -56,12 +56,12 @@ device_operand_read(struct module_state *state, PyObject *object, enum role role
         found = cupy_operand_from(state, object, role, reader, result);
     if (found != 0)
         return found;
-    found = foreign_export(state, object, role == ROLE_OUT, &result->library, &result->exported);
+    found = interop_export(state, object, role == ROLE_OUT, &result->library, &result->exported);
     if (found <= 0)
         return found;
 
     PyObject *interface;
-    found = foreign_says(result->library, "by_dlpack_only");
+    found = interop_says(result->library, "by_dlpack_only");
     if (found >= 0)
         found = found ? 0 : optional_attribute(result->exported, state->names[NAME_CUDA_ARRAY_INTERFACE], &interface);
     if (found == 0) {

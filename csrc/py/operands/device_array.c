@@ -39,16 +39,16 @@ device_array_new(struct module_state *state, int device, void *stream, enum dtyp
         return NULL;
 
     struct status status;
-    array->block = device_block_reuse(device, stream, device_array_nbytes(array));
+    array->block = device_buffer_reuse(device, stream, device_array_nbytes(array));
     if (!array->block) {
         /* Out of memory, it waits for the stream, whose work may wait for the GIL (CuPy's host functions take it). */
         PyThreadState *released = PyEval_SaveThread();
         if (stream_home(device, stream, &array->stream, &status) == 0)
-            array->block = device_block_make(device, array->stream, device_array_nbytes(array), &status);
+            array->block = device_buffer_make(device, array->stream, device_array_nbytes(array), &status);
         PyEval_RestoreThread(released);
     }
     if (array->block) {
-        array->data = device_block_memory(array->block);
+        array->data = device_buffer_memory(array->block);
         return (PyObject *)array;
     }
     Py_DECREF(array);
@@ -65,7 +65,7 @@ device_array_view(struct device_array *base, enum dtype dtype, void *data, int n
         return NULL;
     view->block = base->block;
     view->data = view->size ? data : NULL;
-    device_block_hold(view->block);
+    device_buffer_hold(view->block);
     return (PyObject *)view;
 }
 

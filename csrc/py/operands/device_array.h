@@ -8,8 +8,8 @@
 
 struct device_array {
     PyObject_VAR_HEAD;
-    struct device_block *block; /* held once, as each view of it holds it */
-    void *data;                 /* the first element, in the block; NULL where size is 0 */
+    struct device_buffer *block; /* held once, as each view of it holds it */
+    void *data;                  /* the first element, in the block; NULL where size is 0 */
     size_t size;
     enum dtype dtype;
     int ndim, device;

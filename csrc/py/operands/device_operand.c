@@ -12,7 +12,7 @@ device_operand_set_strides(struct owned_operand *result, const Py_ssize_t *strid
 {
     struct operand *operand = &result->operand;
     const struct dtype_row *row = &dtype_table[operand->dtype];
-    const bool aligned = (uintptr_t)operand->data % lane_size[row->lane] == 0;
+    const bool aligned = (uintptr_t)operand->data % component_size[row->component] == 0;
     operand->strides = NULL;
     if (aligned && (!strides || layout_is_contiguous(operand->ndim, operand->shape, strides, row->itemsize)))
         return;

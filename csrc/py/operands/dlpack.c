@@ -31,7 +31,7 @@ dtype_of_dl_type(struct dl_data_type type, enum dtype *dtype)
 {
     for (int candidate = 0; candidate < DTYPE_COUNT; candidate++) {
         const struct dtype_row *row = &dtype_table[candidate];
-        if (type.bits != 8 * row->itemsize || type.lanes != 1 || type.code != type_code(row))
+        if (type.bits != 8 * row->itemsize || type.components != 1 || type.code != type_code(row))
             continue;
         *dtype = (enum dtype)candidate;
         return true;

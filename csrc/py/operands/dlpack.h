@@ -22,7 +22,7 @@ struct dl_device {
 struct dl_data_type {
     uint8_t code; /* enum dl_type_code */
     uint8_t bits;
-    uint16_t lanes;
+    uint16_t components;
 };
 
 struct dl_tensor {
@@ -59,7 +59,7 @@ struct dl_unversioned_tensor {
 
 struct dl_data_type dl_type_of_dtype(enum dtype dtype);
 
-/* False where it is none of ours, vectors of several lanes included. */
+/* False where it is none of ours, vectors of several components included. */
 bool dtype_of_dl_type(struct dl_data_type type, enum dtype *dtype);
 
 struct dl_exchange_header {

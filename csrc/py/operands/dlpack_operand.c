@@ -19,7 +19,7 @@ read_dtype(const struct dl_tensor *tensor, const char *what, struct operand *ope
     if (dtype_of_dl_type(tensor->dtype, &operand->dtype))
         return 0;
     PyObject *given = PyUnicode_FromFormat("of DLPack's type code %d, %d bits, %d lanes", (int)tensor->dtype.code,
-                                           (int)tensor->dtype.bits, (int)tensor->dtype.lanes);
+                                           (int)tensor->dtype.bits, (int)tensor->dtype.components);
     if (given)
         dtype_refuse(what, given);
     Py_XDECREF(given);
@@ -69,7 +69,7 @@ read_data(struct module_state *state, const struct dl_tensor *tensor, const char
         return -1;
     }
     operand->data = (char *)tensor->data + tensor->byte_offset;
-    if ((uintptr_t)operand->data % lane_size[dtype_table[operand->dtype].lane]) {
+    if ((uintptr_t)operand->data % component_size[dtype_table[operand->dtype].component]) {
         PyErr_Format(PyExc_ValueError, "%s: its pointer %p is not aligned to its elements", what, operand->data);
         return -1;
     }
@@ -140,6 +140,6 @@ dlpack_operand_from(struct module_state *state, PyObject *object, const char *wh
         result->operand.device = device.id; /* no element tells: JAX leaves its last GPU current, not the tensor's */
     Py_XDECREF(result->exported);
     result->exported = import.owner;
-    result->lent = true;
+    result->needs_keepalive = true;
     return 1;
 }

@@ -146,7 +146,7 @@ operand_of_array(PyArrayObject *array, enum dtype dtype, PyObject *made, struct 
                                        .writable = written_silently(array)};
     result->exported = made ? made : Py_NewRef((PyObject *)array);
     result->library = result->count_writes = NULL;
-    result->lent = false;
+    result->needs_keepalive = false;
 }
 
 const char *

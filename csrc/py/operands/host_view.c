@@ -92,7 +92,7 @@ read_tensor(const struct dl_tensor *tensor, struct view *view)
     if (dtype_of_dl_type(tensor->dtype, &view->dtype))
         return read_shape(tensor, view) < 0 ? -1 : read_data(tensor, view);
     PyErr_Format(PyExc_BufferError, "x has DLPack's type code %d, %d bits, %d lanes, which vecadd does not add",
-                 (int)tensor->dtype.code, (int)tensor->dtype.bits, (int)tensor->dtype.lanes);
+                 (int)tensor->dtype.code, (int)tensor->dtype.bits, (int)tensor->dtype.components);
     return -1;
 }
 

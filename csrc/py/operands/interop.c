@@ -32,7 +32,7 @@ plainly_on_host(PyObject *object)
 }
 
 int
-foreign_library(struct module_state *state, PyObject *object, PyObject **library)
+interop_library(struct module_state *state, PyObject *object, PyObject **library)
 {
     PyObject *library_of = library_of_function(state);
     *library = library_of ? PyObject_CallFunctionObjArgs(library_of, (PyObject *)Py_TYPE(object), NULL) : NULL;
@@ -44,13 +44,13 @@ foreign_library(struct module_state *state, PyObject *object, PyObject **library
 }
 
 int
-foreign_is_operand(struct module_state *state, PyObject *object)
+interop_is_operand(struct module_state *state, PyObject *object)
 {
     static const enum name exports[] = {NAME_CUDA_ARRAY_INTERFACE, NAME_DLPACK_DEVICE};
     PyObject *library, *export;
     if (plainly_on_host(object))
         return 1;
-    if (foreign_library(state, object, &library) < 0)
+    if (interop_library(state, object, &library) < 0)
         return -1;
     int found = library != NULL;
     Py_XDECREF(library);
@@ -61,12 +61,12 @@ foreign_is_operand(struct module_state *state, PyObject *object)
 }
 
 int
-foreign_export(struct module_state *state, PyObject *object, bool writing, PyObject **library, PyObject **exported)
+interop_export(struct module_state *state, PyObject *object, bool writing, PyObject **library, PyObject **exported)
 {
     *library = *exported = NULL;
     if (plainly_on_host(object))
         return 0;
-    if (foreign_library(state, object, library) < 0)
+    if (interop_library(state, object, library) < 0)
         return -1;
     if (!*library) {
         /* NumPy's protocol goes first for everybody whom we do not know: it says how the object wants to be added. */
@@ -85,7 +85,7 @@ foreign_export(struct module_state *state, PyObject *object, bool writing, PyObj
 }
 
 int
-foreign_current_stream(PyObject *library, int device, void **stream)
+interop_current_stream(PyObject *library, int device, void **stream)
 {
     if (!library)
         return 0;
@@ -98,7 +98,7 @@ foreign_current_stream(PyObject *library, int device, void **stream)
 }
 
 int
-foreign_says(PyObject *library, const char *flag)
+interop_says(PyObject *library, const char *flag)
 {
     PyObject *answer = library ? PyObject_GetAttrString(library, flag) : Py_NewRef(Py_False);
     int result = answer ? PyObject_IsTrue(answer) : -1;
@@ -107,22 +107,22 @@ foreign_says(PyObject *library, const char *flag)
 }
 
 int
-foreign_order(PyObject *library, enum order_rule *rule)
+interop_order(PyObject *library, enum order_rule *rule)
 {
-    const int in_c_order = foreign_says(library, "sums_in_c_order");
-    const int by_first = in_c_order == 0 ? foreign_says(library, "sums_as_first") : 0;
+    const int in_c_order = interop_says(library, "sums_in_c_order");
+    const int by_first = in_c_order == 0 ? interop_says(library, "sums_as_first") : 0;
     *rule = in_c_order ? ORDER_C : by_first ? ORDER_TORCH : ORDER_NUMPY;
     return in_c_order < 0 || by_first < 0 ? -1 : 0;
 }
 
 PyObject *
-foreign_result_dtype(PyObject *library, PyObject *a, PyObject *b)
+interop_result_dtype(PyObject *library, PyObject *a, PyObject *b)
 {
     return PyObject_CallMethod(library, "result_dtype", "OO", a, b);
 }
 
 PyObject *
-foreign_empty_like(PyObject *library, PyObject *exported, PyObject *stream, PyObject *shape, const char *dtype,
+interop_empty_like(PyObject *library, PyObject *exported, PyObject *stream, PyObject *shape, const char *dtype,
                    PyObject *axes)
 {
     stream = stream ? stream : Py_None;
@@ -139,7 +139,7 @@ is_number(PyObject *object)
 }
 
 int
-foreign_host_library(struct module_state *state, PyObject *const objects[ROLE_COUNT], PyObject **library)
+interop_host_library(struct module_state *state, PyObject *const objects[ROLE_COUNT], PyObject **library)
 {
     *library = NULL;
     for (int role = 0; role < ROLE_COUNT; role++) {
@@ -148,7 +148,7 @@ foreign_host_library(struct module_state *state, PyObject *const objects[ROLE_CO
             continue;
         if (plainly_on_host(object))
             goto none;
-        if (foreign_library(state, object, &found) < 0)
+        if (interop_library(state, object, &found) < 0)
             goto failed;
         if (!found || (*library && found != *library)) {
             Py_XDECREF(found);
@@ -157,7 +157,7 @@ foreign_host_library(struct module_state *state, PyObject *const objects[ROLE_CO
         Py_XDECREF(*library);
         *library = found;
     }
-    int has_host_arrays = foreign_says(*library, "has_host_arrays");
+    int has_host_arrays = interop_says(*library, "has_host_arrays");
     if (has_host_arrays > 0)
         return 1;
     if (has_host_arrays < 0)
@@ -171,9 +171,9 @@ failed:
 }
 
 int
-foreign_record_stream(PyObject *library, PyObject *exported, void *stream)
+interop_record_stream(PyObject *library, PyObject *exported, void *stream)
 {
-    int wants = foreign_says(library, "records_streams");
+    int wants = interop_says(library, "records_streams");
     if (wants <= 0)
         return wants;
     PyObject *handle = PyLong_FromVoidPtr(stream_of_all_threads(stream)); /* it is used when the memory is freed */
@@ -184,7 +184,7 @@ foreign_record_stream(PyObject *library, PyObject *exported, void *stream)
 }
 
 int
-foreign_written(PyObject *count_writes, PyObject *arrays)
+interop_written(PyObject *count_writes, PyObject *arrays)
 {
     PyObject *done = arrays ? PyObject_CallFunctionObjArgs(count_writes, arrays, NULL) : NULL;
     Py_XDECREF(done);
@@ -192,9 +192,9 @@ foreign_written(PyObject *count_writes, PyObject *arrays)
 }
 
 PyObject *
-foreign_adopt(PyObject *library, PyObject *sum)
+interop_adopt(PyObject *library, PyObject *sum)
 {
-    int adopts = foreign_says(library, "adopts");
+    int adopts = interop_says(library, "adopts");
     if (adopts == 0)
         return sum;
     PyObject *adopted = adopts > 0 ? PyObject_CallMethod(library, "adopt", "O", sum) : NULL;

@@ -181,5 +181,5 @@ host_operands_are(struct module_state *state, PyObject *const objects[ROLE_COUNT
         return false;
     const struct dtype_row *dtype = &dtype_table[now[ROLE_A].dtype];
     return now[ROLE_A].data == add->a && now[ROLE_B].data == add->b && now[ROLE_OUT].data == add->c &&
-           now[ROLE_A].size * dtype->lanes == add->n && dtype->lane == add->lane;
+           now[ROLE_A].size * dtype->components == add->n && dtype->component == add->component;
 }

@@ -50,8 +50,8 @@ struct owned_operand {
     Py_ssize_t steps[MAX_DIMENSIONS];   /* where their strides are */
     PyObject *exported; /* what the interface was read from, held until the work is queued; NULL for a DeviceArray */
     PyObject *library;  /* its vecadd._foreign.Library; NULL where there is none */
-    PyObject *count_writes; /* the library's, held, for foreign_written; NULL where it counts none */
-    bool lent;              /* its owner does not order its release: `exported` lives until the work is done (keep.h) */
+    PyObject *count_writes; /* the library's, held, for interop_written; NULL where it counts none */
+    bool needs_keepalive;   /* its owner does not order its release: `exported` lives until the work is done (keep.h) */
 };
 
 /* What a new device array is to be, and of which operand's library. */
@@ -74,7 +74,7 @@ struct operand_reader {
         void *stream;
     } torch_stream, cupy_stream;
     struct known_dtype {
-        struct dl_data_type type; /* of the last tensor; no lanes: not known */
+        struct dl_data_type type; /* of the last tensor; no components: not known */
         enum dtype dtype;
     } torch_dtype;
     bool defers;         /* see DEVICE_OPERAND_DEFERRED */

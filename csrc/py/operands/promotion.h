@@ -12,7 +12,7 @@ enum weakness { NOT_WEAK, WEAK_INT, WEAK_FLOAT, WEAK_COMPLEX };
 struct scalar {
     enum weakness weak;
     enum dtype dtype; /* of `value` */
-    unsigned char value[MOST_ITEMSIZE];
+    unsigned char value[MAX_ITEMSIZE];
 };
 
 /* Whether `object` is a number of Python's or NumPy's. */

@@ -17,7 +17,7 @@
 
 #define LEGACY_STREAM ((void *)1)
 
-enum { MOST_KINDS = 16 }; /* types are kept for good: Tensor, Parameter and a few of the user's own */
+enum { MAX_KINDS = 16 }; /* types are kept for good: Tensor, Parameter and a few of the user's own */
 
 /* A type of tensors. */
 struct torch_kind {
@@ -84,7 +84,7 @@ torch_learn(struct module_state *state, PyObject *object, PyObject *library)
     PyObject *type = (PyObject *)Py_TYPE(object);
     if (PyDict_GetItemWithError(state->torch_kinds, type) || PyErr_Occurred())
         return PyErr_Occurred() ? -1 : 0;
-    if (PyDict_Size(state->torch_kinds) >= MOST_KINDS)
+    if (PyDict_Size(state->torch_kinds) >= MAX_KINDS)
         return 0;
     const struct dl_exchange *exchange = exchange_of(type);
     struct torch_kind *kind = exchange ? PyMem_Malloc(sizeof *kind) : NULL;
@@ -174,7 +174,7 @@ is_plain(const struct module_state *state, PyObject *tensor, const struct torch_
         return true;
     if (!needs_no_gradient(tensor, kind, reader))
         return false;
-    if (row->lanes == 2)
+    if (row->components == 2)
         return denies(tensor, state->names[NAME_IS_CONJ]);
     return has_odd_stride(result) || denies(tensor, state->names[NAME_IS_NEG]);
 }
@@ -211,7 +211,7 @@ read_layout(const struct dl_tensor *tensor, struct owned_operand *result)
 static bool
 read_dtype(struct dl_data_type type, struct known_dtype *known, enum dtype *dtype)
 {
-    if (known->type.code != type.code || known->type.bits != type.bits || known->type.lanes != type.lanes) {
+    if (known->type.code != type.code || known->type.bits != type.bits || known->type.components != type.components) {
         if (!dtype_of_dl_type(type, &known->dtype))
             return false;
         known->type = type;
@@ -250,7 +250,7 @@ read_tensor(const struct dl_exchange *exchange, PyObject *object, struct operand
         !read_dtype(tensor.dtype, &reader->torch_dtype, &operand->dtype) || !read_layout(&tensor, result))
         return false;
     operand->data = (char *)tensor.data + tensor.byte_offset;
-    return is_multiple(operand->data, lane_size[dtype_table[operand->dtype].lane]) &&
+    return is_multiple(operand->data, component_size[dtype_table[operand->dtype].component]) &&
            read_stream(exchange, &reader->torch_stream, operand);
 }
 
@@ -289,30 +289,30 @@ tensor_form_clear(struct tensor_form *form)
 }
 
 static bool
-form_is(const struct tensor_form *form, const struct device_shape *due)
+form_is(const struct tensor_form *form, const struct device_shape *expected)
 {
-    return form->arguments && form->dtype == due->dtype && form->ndim == due->ndim &&
-           memcmp(form->shape, due->shape, (size_t)due->ndim * sizeof *due->shape) == 0;
+    return form->arguments && form->dtype == expected->dtype && form->ndim == expected->ndim &&
+           memcmp(form->shape, expected->shape, (size_t)expected->ndim * sizeof *expected->shape) == 0;
 }
 
 /* Returns 0, or -1 with an exception set and nothing held. */
 static int
 form_fill(const struct module_state *state, struct tensor_form *form, const struct owned_operand *like,
-          const struct device_shape *due)
+          const struct device_shape *expected)
 {
     Py_ssize_t strides[MAX_DIMENSIONS], step = 1;
     tensor_form_clear(form);
-    for (int i = due->ndim; i-- > 0; step *= due->shape[i])
+    for (int i = expected->ndim; i-- > 0; step *= expected->shape[i])
         strides[i] = step;
-    PyObject *sizes = tuple_of_sizes(due->ndim, due->shape), *steps = tuple_of_sizes(due->ndim, strides);
+    PyObject *sizes = tuple_of_sizes(expected->ndim, expected->shape), *steps = tuple_of_sizes(expected->ndim, strides);
     PyObject *dtype = PyObject_GetAttr(like->exported, state->names[NAME_DTYPE]);
     form->arguments = sizes && steps && dtype ? PyTuple_Pack(3, sizes, steps, dtype) : NULL;
     Py_XDECREF(sizes);
     Py_XDECREF(steps);
     Py_XDECREF(dtype);
-    form->dtype = due->dtype;
-    form->ndim = due->ndim;
-    memcpy(form->shape, due->shape, (size_t)due->ndim * sizeof *due->shape);
+    form->dtype = expected->dtype;
+    form->ndim = expected->ndim;
+    memcpy(form->shape, expected->shape, (size_t)expected->ndim * sizeof *expected->shape);
     return form->arguments ? 0 : -1;
 }
 
@@ -321,16 +321,16 @@ form_fill(const struct module_state *state, struct tensor_form *form, const stru
  * not know. */
 static PyObject *
 make_tensor(const struct module_state *state, const struct torch_kind *kind, const struct owned_operand *like,
-            const struct device_shape *due, struct tensor_form *form)
+            const struct device_shape *expected, struct tensor_form *form)
 {
-    if (!form_is(form, due) && form_fill(state, form, like, due) < 0)
+    if (!form_is(form, expected) && form_fill(state, form, like, expected) < 0)
         return NULL;
     return PyObject_Call(kind->empty_strided, form->arguments, NULL);
 }
 
 PyObject *
-torch_empty_like(const struct module_state *state, const struct owned_operand *like, const struct device_shape *due,
-                 struct tensor_form *form, struct owned_operand *result)
+torch_empty_like(const struct module_state *state, const struct owned_operand *like,
+                 const struct device_shape *expected, struct tensor_form *form, struct owned_operand *result)
 {
     const struct torch_kind *kind = like->exported ? kind_of(state, like->exported) : NULL;
     const struct operand *operand = &like->operand;
@@ -338,18 +338,18 @@ torch_empty_like(const struct module_state *state, const struct owned_operand *l
     struct tensor_form own;
     struct status status;
     int device;
-    if (!kind || !kind->empty_strided || due->dtype != operand->dtype || operand->size == 0 ||
+    if (!kind || !kind->empty_strided || expected->dtype != operand->dtype || operand->size == 0 ||
         device_current(&device, &status) < 0 || device != operand->device)
         return NULL;
     own.arguments = NULL;
-    PyObject *made = make_tensor(state, kind, like, due, form ? form : &own);
+    PyObject *made = make_tensor(state, kind, like, expected, form ? form : &own);
     tensor_form_clear(&own);
     if (made && Py_TYPE(made) == Py_TYPE(like->exported) && read_tensor(kind->exchange, made, &reader, result) &&
-        result->operand.device == device && operand_is_expected(&result->operand, due)) {
+        result->operand.device == device && operand_is_expected(&result->operand, expected)) {
         result->exported = Py_NewRef(made);
         result->library = Py_NewRef(kind->library);
         result->count_writes = NULL; /* nothing was in it before */
-        result->lent = false;
+        result->needs_keepalive = false;
         return made;
     }
     Py_XDECREF(made);

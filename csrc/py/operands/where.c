@@ -40,7 +40,7 @@ device_from_object(PyObject *object, enum device_choice *choice, int *device)
 
 /* 0 to 2 name the default streams. Every other handle is an address, which the driver follows without a look: a 3 ended
  * the process (driver 580), so what lies in the first page, where nothing is, is refused here. */
-enum { LAST_NAMED_STREAM = 2, LEAST_POINTER = 4096 };
+enum { LAST_NAMED_STREAM = 2, MIN_POINTER = 4096 };
 
 int
 stream_from_handle(PyObject *handle, const char *what, void **stream)
@@ -54,7 +54,7 @@ stream_from_handle(PyObject *handle, const char *what, void **stream)
     Py_XDECREF(number);
     if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_OverflowError))
         return -1;
-    if (PyErr_Occurred() || (value > LAST_NAMED_STREAM && value < LEAST_POINTER)) {
+    if (PyErr_Occurred() || (value > LAST_NAMED_STREAM && value < MIN_POINTER)) {
         PyErr_Clear();
         PyErr_Format(PyExc_ValueError, "%s: %R is no stream handle", what, handle);
         return -1;

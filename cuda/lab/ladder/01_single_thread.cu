@@ -9,20 +9,20 @@
 //   try      vecadd bench ladder --rungs single_thread,single_block --sizes 2^16
 #include "cuda/lab/ladder/rung.cuh"
 
-template <typename Lane>
+template <typename Component>
 __global__ static void
-single_thread_add(const typename Lane::element *a, const typename Lane::element *b, typename Lane::element *c,
-                  uint64_t n)
+single_thread_add(const typename Component::element *a, const typename Component::element *b,
+                  typename Component::element *c, uint64_t n)
 {
     for (uint64_t i = 0; i < n; ++i)
-        c[i] = add_elements<Lane>(a[i], b[i]);
+        c[i] = add_elements<Component>(a[i], b[i]);
 }
 
 static int
 single_thread_launch(const struct rung_call *call)
 {
-    return launch_blocks<WIDTH_LANES>(call, dim3(1), dim3(1),
-                                      [](auto lane) { return single_thread_add<decltype(lane)>; });
+    return launch_blocks<WIDTH_COMPONENTS>(call, dim3(1), dim3(1),
+                                           [](auto component) { return single_thread_add<decltype(component)>; });
 }
 
 extern "C" const struct rung rung_single_thread = {
@@ -31,7 +31,7 @@ extern "C" const struct rung rung_single_thread = {
     .after = nullptr,
     .changes = "one thread walks all elements",
     .tested = "double",
-    .lanes = WIDTH_LANES,
+    .components = WIDTH_COMPONENTS,
     .family = FAMILY_KERNELS,
     .load = "LDG.E",
     .headline = false,

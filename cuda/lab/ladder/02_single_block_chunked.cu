@@ -12,21 +12,22 @@
 
 enum { BLOCK = 256 };
 
-template <typename Lane>
+template <typename Component>
 __global__ static void
-single_block_chunked_add(const typename Lane::element *a, const typename Lane::element *b, typename Lane::element *c,
-                         uint64_t n)
+single_block_chunked_add(const typename Component::element *a, const typename Component::element *b,
+                         typename Component::element *c, uint64_t n)
 {
     const uint64_t run = (n + blockDim.x - 1) / blockDim.x, begin = threadIdx.x * run;
     for (uint64_t i = begin; i < begin + run && i < n; ++i)
-        c[i] = add_elements<Lane>(a[i], b[i]);
+        c[i] = add_elements<Component>(a[i], b[i]);
 }
 
 static int
 single_block_chunked_launch(const struct rung_call *call)
 {
-    return launch_blocks<WIDTH_LANES>(call, dim3(1), dim3(block_of(call, BLOCK)),
-                                      [](auto lane) { return single_block_chunked_add<decltype(lane)>; });
+    return launch_blocks<WIDTH_COMPONENTS>(call, dim3(1), dim3(block_of(call, BLOCK)), [](auto component) {
+        return single_block_chunked_add<decltype(component)>;
+    });
 }
 
 extern "C" const struct rung rung_single_block_chunked = {
@@ -35,7 +36,7 @@ extern "C" const struct rung rung_single_block_chunked = {
     .after = "single_thread",
     .changes = "one block, a contiguous run for each thread",
     .tested = "double",
-    .lanes = WIDTH_LANES,
+    .components = WIDTH_COMPONENTS,
     .family = FAMILY_KERNELS,
     .load = "LDG.E",
     .headline = false,

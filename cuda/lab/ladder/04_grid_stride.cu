@@ -11,13 +11,14 @@
 
 enum { BLOCK = 256 };
 
-template <typename Lane>
+template <typename Component>
 __global__ static void
-grid_stride_add(const typename Lane::element *a, const typename Lane::element *b, typename Lane::element *c, uint64_t n)
+grid_stride_add(const typename Component::element *a, const typename Component::element *b,
+                typename Component::element *c, uint64_t n)
 {
     const uint64_t stride = static_cast<uint64_t>(gridDim.x) * blockDim.x;
     for (uint64_t i = thread_number(); i < n; i += stride)
-        c[i] = add_elements<Lane>(c[i], add_elements<Lane>(a[i], b[i]));
+        c[i] = add_elements<Component>(c[i], add_elements<Component>(a[i], b[i]));
 }
 
 static int
@@ -27,8 +28,8 @@ grid_stride_launch(const struct rung_call *call)
     const cudaError_t error = multiprocessors(&count);
     if (error != cudaSuccess)
         return error;
-    return launch_blocks<LADDER_LANES>(call, dim3(count * call->params[0]), dim3(block_of(call, BLOCK)),
-                                       [](auto lane) { return grid_stride_add<decltype(lane)>; });
+    return launch_blocks<LADDER_COMPONENTS>(call, dim3(count * call->params[0]), dim3(block_of(call, BLOCK)),
+                                            [](auto component) { return grid_stride_add<decltype(component)>; });
 }
 
 extern "C" const struct rung rung_grid_stride = {
@@ -37,7 +38,7 @@ extern "C" const struct rung rung_grid_stride = {
     .after = "single_block",
     .changes = "some blocks on every multiprocessor; accumulates: 16 bytes an element",
     .tested = "double",
-    .lanes = LADDER_LANES,
+    .components = LADDER_COMPONENTS,
     .family = FAMILY_KERNELS,
     .load = "LDG.E",
     .headline = false,

@@ -11,14 +11,15 @@
 
 enum { BLOCK = 256 };
 
-template <typename Lane>
+template <typename Component>
 __global__ static void
-block_range_add(const typename Lane::element *a, const typename Lane::element *b, typename Lane::element *c, uint64_t n)
+block_range_add(const typename Component::element *a, const typename Component::element *b,
+                typename Component::element *c, uint64_t n)
 {
     const uint64_t range = (n + gridDim.x - 1) / gridDim.x, begin = blockIdx.x * range;
     const uint64_t end = begin + range < n ? begin + range : n;
     for (uint64_t i = begin + threadIdx.x; i < end; i += blockDim.x)
-        c[i] = add_elements<Lane>(a[i], b[i]);
+        c[i] = add_elements<Component>(a[i], b[i]);
 }
 
 static int
@@ -28,8 +29,8 @@ block_range_launch(const struct rung_call *call)
     const cudaError_t error = multiprocessors(&count);
     if (error != cudaSuccess)
         return error;
-    return launch_blocks<LADDER_LANES>(call, dim3(count * call->params[0]), dim3(block_of(call, BLOCK)),
-                                       [](auto lane) { return block_range_add<decltype(lane)>; });
+    return launch_blocks<LADDER_COMPONENTS>(call, dim3(count * call->params[0]), dim3(block_of(call, BLOCK)),
+                                            [](auto component) { return block_range_add<decltype(component)>; });
 }
 
 extern "C" const struct rung rung_block_range = {
@@ -38,7 +39,7 @@ extern "C" const struct rung rung_block_range = {
     .after = "grid_stride",
     .changes = "a contiguous range for each block",
     .tested = "double",
-    .lanes = LADDER_LANES,
+    .components = LADDER_COMPONENTS,
     .family = FAMILY_KERNELS,
     .load = "LDG.E",
     .headline = false,

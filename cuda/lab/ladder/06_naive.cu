@@ -1,8 +1,9 @@
-// naive: one lane a thread, and a bounds check. What everybody writes first.
+// naive: one component a thread, and a bounds check. What everybody writes first.
 //
 //   after    block_range
-//   changes  as many threads as lanes: neighbouring threads read neighbouring addresses, so every burst is used whole
-//   expects  the memory's speed where there are lanes enough, less a quarter at 2^28 float32 on an H200 (931 us
+//   changes  as many threads as components: neighbouring threads read neighbouring addresses, so every burst is used
+//   whole expects  the memory's speed where there are components enough, less a quarter at 2^28 float32 on an H200 (931
+//   us
 //            against 737 for 16-byte vectors): a thread has only two 4-byte loads in flight. Half the speed for
 //            float16.
 //   from     founding documents 000, 001, 002, 003, 004
@@ -11,20 +12,21 @@
 
 enum { BLOCK = 256 };
 
-template <typename Lane>
+template <typename Component>
 __global__ static void
-naive_add(const typename Lane::element *a, const typename Lane::element *b, typename Lane::element *c, uint64_t n)
+naive_add(const typename Component::element *a, const typename Component::element *b, typename Component::element *c,
+          uint64_t n)
 {
     const uint64_t i = thread_number();
     if (i < n)
-        c[i] = add_elements<Lane>(a[i], b[i]);
+        c[i] = add_elements<Component>(a[i], b[i]);
 }
 
 static int
 naive_launch(const struct rung_call *call)
 {
-    return launch_threads<ALL_LANES>(
-        call, BLOCK, [call](auto) { return call->n; }, [](auto lane) { return naive_add<decltype(lane)>; });
+    return launch_threads<ALL_COMPONENTS>(
+        call, BLOCK, [call](auto) { return call->n; }, [](auto component) { return naive_add<decltype(component)>; });
 }
 
 extern "C" const struct rung rung_naive = {
@@ -33,7 +35,7 @@ extern "C" const struct rung rung_naive = {
     .after = "block_range",
     .changes = "one element a thread, with a bounds check",
     .tested = "double",
-    .lanes = ALL_LANES,
+    .components = ALL_COMPONENTS,
     .family = FAMILY_KERNELS,
     .load = "LDG.E",
     .headline = true,

@@ -10,21 +10,22 @@
 
 enum { BLOCK = 256 };
 
-template <typename Lane>
+template <typename Component>
 __global__ static void
-restrict_add(const typename Lane::element *__restrict__ a, const typename Lane::element *__restrict__ b,
-             typename Lane::element *__restrict__ c, uint64_t n)
+restrict_add(const typename Component::element *__restrict__ a, const typename Component::element *__restrict__ b,
+             typename Component::element *__restrict__ c, uint64_t n)
 {
     const uint64_t i = thread_number();
     if (i < n)
-        c[i] = add_elements<Lane>(a[i], b[i]);
+        c[i] = add_elements<Component>(a[i], b[i]);
 }
 
 static int
 restrict_launch(const struct rung_call *call)
 {
-    return launch_threads<LADDER_LANES>(
-        call, BLOCK, [call](auto) { return call->n; }, [](auto lane) { return restrict_add<decltype(lane)>; });
+    return launch_threads<LADDER_COMPONENTS>(
+        call, BLOCK, [call](auto) { return call->n; },
+        [](auto component) { return restrict_add<decltype(component)>; });
 }
 
 extern "C" const struct rung rung_restrict = {
@@ -33,7 +34,7 @@ extern "C" const struct rung rung_restrict = {
     .after = "naive",
     .changes = "const __restrict__: loads through the read-only path",
     .tested = "double",
-    .lanes = LADDER_LANES,
+    .components = LADDER_COMPONENTS,
     .family = FAMILY_KERNELS,
     .load = "LDG.E.CONSTANT",
     .headline = false,

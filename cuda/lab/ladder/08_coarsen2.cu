@@ -1,7 +1,7 @@
-// coarsen2: two neighbouring lanes a thread, by scalar accesses.
+// coarsen2: two neighbouring components a thread, by scalar accesses.
 //
 //   after    restrict
-//   changes  thread t takes lanes 2t to 2t + 1: fewer threads, and a stride between the addresses of a warp
+//   changes  thread t takes components 2t to 2t + 1: fewer threads, and a stride between the addresses of a warp
 //   expects  no gain, or a loss: a warp's loads are 8 bytes apart, so each takes 8 sectors for the 4 that it uses at
 //            once, and the second waits for the first's store. The document: 21 % slower on a T4, 2 % faster on an
 //            A100.
@@ -23,7 +23,7 @@ extern "C" const struct rung rung_coarsen2 = {
     .after = "restrict",
     .changes = "two neighbouring elements a thread, scalar accesses",
     .tested = "double",
-    .lanes = LADDER_LANES,
+    .components = LADDER_COMPONENTS,
     .family = FAMILY_KERNELS,
     .load = "LDG.E",
     .headline = false,

@@ -1,7 +1,7 @@
-// coarsen4: four neighbouring lanes a thread, by scalar accesses.
+// coarsen4: four neighbouring components a thread, by scalar accesses.
 //
 //   after    coarsen2
-//   changes  thread t takes lanes 4t to 4t + 3: fewer threads, and a stride between the addresses of a warp
+//   changes  thread t takes components 4t to 4t + 3: fewer threads, and a stride between the addresses of a warp
 //   expects  worse than coarsen2: a warp's load takes 16 sectors for the 4 that it uses at once. 15 % slower than
 //            naive on the document's A100.
 //   from     founding document 002
@@ -22,7 +22,7 @@ extern "C" const struct rung rung_coarsen4 = {
     .after = "coarsen2",
     .changes = "four neighbouring elements a thread, scalar accesses",
     .tested = "double",
-    .lanes = LADDER_LANES,
+    .components = LADDER_COMPONENTS,
     .family = FAMILY_KERNELS,
     .load = "LDG.E",
     .headline = false,

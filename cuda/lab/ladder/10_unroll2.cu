@@ -1,7 +1,8 @@
-// unroll2: a grid-stride loop that loads two lanes of each input before it adds.
+// unroll2: a grid-stride loop that loads two components of each input before it adds.
 //
 //   after    coarsen4
-//   changes  a thread's lanes are a grid apart, so that bursts stay whole, and both are on their way before either is
+//   changes  a thread's components are a grid apart, so that bursts stay whole, and both are on their way before either
+//   is
 //            used
 //   expects  8 bytes in flight a thread become 16: at 2048 threads 32 KiB an SM against naive's 16. An H200 needs some
 //            20.
@@ -23,7 +24,7 @@ extern "C" const struct rung rung_unroll2 = {
     .after = "coarsen4",
     .changes = "two elements of each input in flight, a grid apart",
     .tested = "double",
-    .lanes = LADDER_LANES,
+    .components = LADDER_COMPONENTS,
     .family = FAMILY_KERNELS,
     .load = "LDG.E",
     .headline = false,

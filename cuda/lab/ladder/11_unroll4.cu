@@ -1,4 +1,4 @@
-// unroll4: four lanes of each input in flight.
+// unroll4: four components of each input in flight.
 //
 //   after    unroll2
 //   changes  twice as many loads before the first use
@@ -21,7 +21,7 @@ extern "C" const struct rung rung_unroll4 = {
     .after = "unroll2",
     .changes = "four elements of each input in flight, a grid apart",
     .tested = "double",
-    .lanes = LADDER_LANES,
+    .components = LADDER_COMPONENTS,
     .family = FAMILY_KERNELS,
     .load = "LDG.E",
     .headline = false,

@@ -1,7 +1,7 @@
 // float4: one 16-byte load a thread in place of four 4-byte ones.
 //
 //   after    float2_unroll2
-//   changes  a thread owns one 16-byte vector; the n % V lanes left over go one to a thread of the same launch
+//   changes  a thread owns one 16-byte vector; the n % V components left over go one to a thread of the same launch
 //   expects  4x fewer load instructions, 64 KiB in flight an SM against naive's 16: 26 % faster at 2^28 float32 on
 //            an H200
 //   from     founding documents 000, 001, 002
@@ -10,30 +10,32 @@
 
 enum { BLOCK = 256 };
 
-template <typename Lane>
+template <typename Component>
 __global__ static void
-float4_add(const typename Lane::element *a, const typename Lane::element *b, typename Lane::element *c, uint64_t n)
+float4_add(const typename Component::element *a, const typename Component::element *b, typename Component::element *c,
+           uint64_t n)
 {
-    using vector = vector_of<Lane>;
+    using vector = vector_of<Component>;
     const uint64_t i = thread_number(), vectors = n / vector::size;
     if (i < vectors) {
         const vector x = reinterpret_cast<const vector *>(a)[i], y = reinterpret_cast<const vector *>(b)[i];
-        reinterpret_cast<vector *>(c)[i] = add_vectors<Lane>(x, y);
+        reinterpret_cast<vector *>(c)[i] = add_vectors<Component>(x, y);
         return;
     }
     const uint64_t tail = vectors * vector::size + (i - vectors);
     if (tail < n)
-        c[tail] = add_elements<Lane>(a[tail], b[tail]);
+        c[tail] = add_elements<Component>(a[tail], b[tail]);
 }
 
 static int
 float4_launch(const struct rung_call *call)
 {
-    const auto threads = [call](auto lane) {
-        const uint64_t size = vector_of<decltype(lane)>::size;
+    const auto threads = [call](auto component) {
+        const uint64_t size = vector_of<decltype(component)>::size;
         return call->n / size + call->n % size;
     };
-    return launch_threads<ALL_LANES>(call, BLOCK, threads, [](auto lane) { return float4_add<decltype(lane)>; });
+    return launch_threads<ALL_COMPONENTS>(call, BLOCK, threads,
+                                          [](auto component) { return float4_add<decltype(component)>; });
 }
 
 extern "C" const struct rung rung_float4 = {
@@ -42,7 +44,7 @@ extern "C" const struct rung rung_float4 = {
     .after = "float2_unroll2",
     .changes = "one 16-byte vector a thread",
     .tested = "double",
-    .lanes = ALL_LANES,
+    .components = ALL_COMPONENTS,
     .family = FAMILY_KERNELS,
     .load = "LDG.E.128",
     .headline = true,

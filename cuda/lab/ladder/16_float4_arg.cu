@@ -1,8 +1,9 @@
-// float4_arg: vectors in, lanes out: a and b are pointers to 16-byte vectors, c is one to lanes.
+// float4_arg: vectors in, components out: a and b are pointers to 16-byte vectors, c is one to components.
 //
 //   after    float4_float2
 //   changes  a vector's sums are stored one by one. The document compares the thread's number with n and reads up to
-//            12 bytes past the end where n % 4 is not 0; here the last thread reads what is left lane by lane.
+//            12 bytes past the end where n % 4 is not 0; here the last thread reads what is left component by
+//            component.
 //   expects  float4's loads, and 4x its store instructions, each of which touches 16 sectors for the 4 that it fills:
 //            behind float4 by what the L2 cannot put together again
 //   from     founding document 002
@@ -11,38 +12,40 @@
 
 enum { BLOCK = 256 };
 
-template <typename Lane> struct elements_of {
-    typename Lane::element at[vector_of<Lane>::size];
+template <typename Component> struct elements_of {
+    typename Component::element at[vector_of<Component>::size];
 };
 
-template <typename Lane>
+template <typename Component>
 __global__ static void
-float4_arg_add(const vector_of<Lane> *a, const vector_of<Lane> *b, typename Lane::element *c, uint64_t n)
+float4_arg_add(const vector_of<Component> *a, const vector_of<Component> *b, typename Component::element *c, uint64_t n)
 {
-    const unsigned size = vector_of<Lane>::size;
+    const unsigned size = vector_of<Component>::size;
     const uint64_t i = thread_number(), first = i * size;
     if (first + size <= n) {
-        const vector_of<Lane> x = a[i], y = b[i]; /* copies: added where they lie, they would be loaded lane by lane */
-        const auto sum = bits_as<elements_of<Lane>>(add_vectors<Lane>(x, y));
+        const vector_of<Component>
+            x = a[i],
+            y = b[i]; /* copies: added where they lie, they would be loaded component by component */
+        const auto sum = bits_as<elements_of<Component>>(add_vectors<Component>(x, y));
         for (unsigned k = 0; k < size; ++k)
             c[first + k] = sum.at[k];
         return;
     }
-    const typename Lane::element *x = reinterpret_cast<const typename Lane::element *>(a);
-    const typename Lane::element *y = reinterpret_cast<const typename Lane::element *>(b);
+    const typename Component::element *x = reinterpret_cast<const typename Component::element *>(a);
+    const typename Component::element *y = reinterpret_cast<const typename Component::element *>(b);
     for (unsigned k = 0; k < size; ++k) /* not up to n: the compiler would make 64 loads of that */
         if (first + k < n)
-            c[first + k] = add_elements<Lane>(x[first + k], y[first + k]);
+            c[first + k] = add_elements<Component>(x[first + k], y[first + k]);
 }
 
 static int
 float4_arg_launch(const struct rung_call *call)
 {
-    return with_lane_of<LADDER_LANES>(call, [call](auto lane) -> int {
-        using vector = vector_of<decltype(lane)>;
-        return launch(float4_arg_add<decltype(lane)>, ceil_div(call->n, vector::size), block_of(call, BLOCK),
+    return with_component_of<LADDER_COMPONENTS>(call, [call](auto component) -> int {
+        using vector = vector_of<decltype(component)>;
+        return launch(float4_arg_add<decltype(component)>, ceil_div(call->n, vector::size), block_of(call, BLOCK),
                       target_of(call), static_cast<const vector *>(call->a), static_cast<const vector *>(call->b),
-                      static_cast<typename decltype(lane)::element *>(call->c), call->n);
+                      static_cast<typename decltype(component)::element *>(call->c), call->n);
     });
 }
 
@@ -52,7 +55,7 @@ extern "C" const struct rung rung_float4_arg = {
     .after = "float4_float2",
     .changes = "vectors loaded, scalars stored",
     .tested = "double",
-    .lanes = LADDER_LANES,
+    .components = LADDER_COMPONENTS,
     .family = FAMILY_KERNELS,
     .load = "LDG.E.128",
     .headline = false,

@@ -11,13 +11,17 @@
 #include "cuda/lab/ladder/rung.cuh"
 #include "cuda/ptx.cuh"
 
-enum { BLOCK = 256, FLOAT32_LANE = 1 << LANE_F32 }; /* each lane would be 8 kernels; the copies see bytes alone */
+enum {
+    BLOCK = 256,
+    FLOAT32_LANE = 1 << COMPONENT_F32
+}; /* each component would be 8 kernels; the copies see bytes alone */
 
-template <typename Lane, unsigned Bytes, bool ThroughL1, unsigned Stages>
+template <typename Component, unsigned Bytes, bool ThroughL1, unsigned Stages>
 __global__ static void
-async_copy_add(const typename Lane::element *a, const typename Lane::element *b, typename Lane::element *c, uint64_t n)
+async_copy_add(const typename Component::element *a, const typename Component::element *b,
+               typename Component::element *c, uint64_t n)
 {
-    using piece = vector_of<Lane, Bytes>;
+    using piece = vector_of<Component, Bytes>;
     const piece *x = reinterpret_cast<const piece *>(a), *y = reinterpret_cast<const piece *>(b);
     const uint64_t pieces = n / piece::size, thread = thread_number();
     const uint64_t stride = static_cast<uint64_t>(gridDim.x) * blockDim.x;
@@ -39,26 +43,27 @@ async_copy_add(const typename Lane::element *a, const typename Lane::element *b,
     for (uint64_t i = thread; i < pieces; i += stride) {
         fetch((stage + ahead) % Stages, i + ahead * stride);
         copy_async_wait<ahead>();
-        reinterpret_cast<piece *>(c)[i] = add_vectors<Lane>(*slot(stage, 0), *slot(stage, 1));
+        reinterpret_cast<piece *>(c)[i] = add_vectors<Component>(*slot(stage, 0), *slot(stage, 1));
         stage = (stage + 1) % Stages;
     }
     const uint64_t tail = pieces * piece::size + thread;
     if (tail < n)
-        c[tail] = add_elements<Lane>(a[tail], b[tail]);
+        c[tail] = add_elements<Component>(a[tail], b[tail]);
 }
 
 template <unsigned Bytes, bool ThroughL1>
 static auto
 kernel_for(int stages)
 {
-    return stages == 2 ? async_copy_add<f32_lane, Bytes, ThroughL1, 2> : async_copy_add<f32_lane, Bytes, ThroughL1, 3>;
+    return stages == 2 ? async_copy_add<f32_component, Bytes, ThroughL1, 2>
+                       : async_copy_add<f32_component, Bytes, ThroughL1, 3>;
 }
 
 static int
 async_copy_launch(const struct rung_call *call)
 {
     const unsigned stages = call->params[0], through_l1 = call->params[1], most = call->params[2];
-    if (call->lane != LANE_F32)
+    if (call->component != COMPONENT_F32)
         return cudaErrorInvalidValue;
     if (call->n == 0)
         return cudaSuccess;
@@ -85,7 +90,7 @@ extern "C" const struct rung rung_async_copy = {
     .after = "float4_unroll2",
     .changes = "cp.async into shared memory, a ring of stages",
     .tested = "gpu",
-    .lanes = FLOAT32_LANE,
+    .components = FLOAT32_LANE,
     .family = FAMILY_KERNELS,
     .load = "LDGSTS.E.BYPASS.128",
     .headline = false,

@@ -2,8 +2,9 @@
 //
 //   after    async_copy
 //   changes  two cp.async.bulk a block, 16 bytes times the block size each, that complete on a barrier in shared
-//            memory for which all threads wait. Bulk copies take 16-byte aligned addresses and sizes: the lanes after
-//            the last vector, and all lanes where a, b or c is misaligned, are added from global memory as in naive.
+//            memory for which all threads wait. Bulk copies take 16-byte aligned addresses and sizes: the components
+//            after the last vector, and all components where a, b or c is misaligned, are added from global memory as
+//            in naive.
 //   expects  the same bytes in flight as float4, ordered by 2 instructions a block in place of 2 a thread; 4 KiB a
 //            copy is above the 2 KiB from which the document prefers bulk copies. No gain where the memory is the
 //            limit.
@@ -14,12 +15,12 @@
 
 enum { BLOCK = 256, TILES_AT = 128 }; /* bytes of shared memory before the tiles: the barrier's */
 
-template <typename Lane>
+template <typename Component>
 __global__ static void
-bulk_copy_add(const typename Lane::element *a, const typename Lane::element *b, typename Lane::element *c, uint64_t n,
-              bool bulk)
+bulk_copy_add(const typename Component::element *a, const typename Component::element *b,
+              typename Component::element *c, uint64_t n, bool bulk)
 {
-    using vector = vector_of<Lane>;
+    using vector = vector_of<Component>;
     const uint64_t tile = static_cast<uint64_t>(blockDim.x) * vector::size, first = blockIdx.x * tile;
     const uint64_t end = n - first < tile ? n : first + tile;
     const unsigned vectors = bulk ? static_cast<unsigned>((end - first) / vector::size) : 0;
@@ -39,9 +40,9 @@ bulk_copy_add(const typename Lane::element *a, const typename Lane::element *b, 
     }
     barrier_wait(barrier, 0);
     if (threadIdx.x < vectors)
-        reinterpret_cast<vector *>(c + first)[threadIdx.x] = add_vectors<Lane>(x[threadIdx.x], y[threadIdx.x]);
+        reinterpret_cast<vector *>(c + first)[threadIdx.x] = add_vectors<Component>(x[threadIdx.x], y[threadIdx.x]);
     for (uint64_t i = first + vectors * vector::size + threadIdx.x; i < end; i += blockDim.x)
-        c[i] = add_elements<Lane>(a[i], b[i]);
+        c[i] = add_elements<Component>(a[i], b[i]);
 }
 
 static int
@@ -52,13 +53,13 @@ bulk_copy_launch(const struct rung_call *call)
                             reinterpret_cast<uintptr_t>(call->c);
     if (call->n == 0)
         return cudaSuccess;
-    return with_lane_of<LADDER_LANES>(call, [=](auto lane) -> int {
-        using element = typename decltype(lane)::element;
-        using vector = vector_of<decltype(lane)>;
+    return with_component_of<LADDER_COMPONENTS>(call, [=](auto component) -> int {
+        using element = typename decltype(component)::element;
+        using vector = vector_of<decltype(component)>;
         const uint64_t blocks = ceil_div(call->n, block * static_cast<uint64_t>(vector::size));
         if (blocks > INT32_MAX)
             return cudaErrorInvalidConfiguration;
-        return launch_grid(bulk_copy_add<decltype(lane)>, dim3(blocks), dim3(block),
+        return launch_grid(bulk_copy_add<decltype(component)>, dim3(blocks), dim3(block),
                            TILES_AT + 2 * block * sizeof(vector), target_of(call),
                            static_cast<const element *>(call->a), static_cast<const element *>(call->b),
                            static_cast<element *>(call->c), call->n, place % 16 == 0);
@@ -71,7 +72,7 @@ extern "C" const struct rung rung_bulk_copy = {
     .after = "async_copy",
     .changes = "two bulk copies a block, ordered by one thread",
     .tested = "gpu",
-    .lanes = LADDER_LANES,
+    .components = LADDER_COMPONENTS,
     .family = FAMILY_KERNELS,
     .load = "UBLKCP.S.G",
     .headline = false,

@@ -16,15 +16,15 @@
 #include "cuda/lab/ladder/rung.cuh"
 #include "cuda/ptx.cuh"
 
-enum { BLOCK = 256, TILES_AT = 128, BOX_MOST = 256, ENCODE_SINCE = 12000 };
+enum { BLOCK = 256, TILES_AT = 128, BOX_MAX = 256, ENCODE_SINCE = 12000 };
 
-template <typename Lane>
+template <typename Component>
 __global__ static void
 bulk_tensor_copy_add(const __grid_constant__ CUtensorMap map_a, const __grid_constant__ CUtensorMap map_b,
-                     const typename Lane::element *a, const typename Lane::element *b, typename Lane::element *c,
-                     uint64_t n, uint64_t mapped, unsigned rows)
+                     const typename Component::element *a, const typename Component::element *b,
+                     typename Component::element *c, uint64_t n, uint64_t mapped, unsigned rows)
 {
-    using vector = vector_of<Lane>;
+    using vector = vector_of<Component>;
     const uint64_t tile = static_cast<uint64_t>(blockDim.x) * vector::size, first = blockIdx.x * tile;
     uint64_t *barrier = reinterpret_cast<uint64_t *>(shared_memory());
     vector *x = reinterpret_cast<vector *>(shared_memory() + TILES_AT), *y = x + blockDim.x;
@@ -42,11 +42,11 @@ bulk_tensor_copy_add(const __grid_constant__ CUtensorMap map_a, const __grid_con
         barrier_wait(barrier, 0);
         const uint64_t i = first + threadIdx.x * vector::size;
         if (i < mapped)
-            *reinterpret_cast<vector *>(c + i) = add_vectors<Lane>(x[threadIdx.x], y[threadIdx.x]);
+            *reinterpret_cast<vector *>(c + i) = add_vectors<Component>(x[threadIdx.x], y[threadIdx.x]);
     }
     const uint64_t end = n - first < tile ? n : first + tile;
     for (uint64_t i = (first < mapped ? mapped : first) + threadIdx.x; i < end; i += blockDim.x)
-        c[i] = add_elements<Lane>(a[i], b[i]);
+        c[i] = add_elements<Component>(a[i], b[i]);
 }
 
 static CUtensorMapDataType
@@ -70,7 +70,7 @@ find_encode(PFN_cuTensorMapEncodeTiled_v12000 *encode)
     return error != cudaSuccess ? error : found != cudaDriverEntryPointSuccess ? cudaErrorSymbolNotFound : cudaSuccess;
 }
 
-/* `rows` rows of `width` lanes of `size` bytes, taken in boxes of `box_rows` rows. */
+/* `rows` rows of `width` components of `size` bytes, taken in boxes of `box_rows` rows. */
 static cudaError_t
 encode_rows(PFN_cuTensorMapEncodeTiled_v12000 encode, CUtensorMap *map, const void *array, size_t size, uint64_t width,
             uint64_t rows, unsigned box_rows)
@@ -88,12 +88,12 @@ bulk_tensor_copy_launch(const struct rung_call *call)
 {
     if (call->n == 0)
         return cudaSuccess;
-    return with_lane_of<LADDER_LANES>(call, [=](auto lane) -> int {
-        using element = typename decltype(lane)::element;
-        using vector = vector_of<decltype(lane)>;
+    return with_component_of<LADDER_COMPONENTS>(call, [=](auto component) -> int {
+        using element = typename decltype(component)::element;
+        using vector = vector_of<decltype(component)>;
         const unsigned block = block_of(call, BLOCK);
         const uint64_t tile = static_cast<uint64_t>(block) * vector::size, blocks = ceil_div(call->n, tile);
-        uint64_t width = BOX_MOST;
+        uint64_t width = BOX_MAX;
         while (tile % width)
             width /= 2; /* down to the 32 of a warp's vectors at worst: no row is shorter than a vector */
         const uint64_t rows = call->n / width;
@@ -111,7 +111,7 @@ bulk_tensor_copy_launch(const struct rung_call *call)
             if (error != cudaSuccess)
                 return error;
         }
-        return launch_grid(bulk_tensor_copy_add<decltype(lane)>, dim3(blocks), dim3(block),
+        return launch_grid(bulk_tensor_copy_add<decltype(component)>, dim3(blocks), dim3(block),
                            TILES_AT + 2 * block * sizeof(vector), target_of(call), maps[0], maps[1],
                            static_cast<const element *>(call->a), static_cast<const element *>(call->b),
                            static_cast<element *>(call->c), call->n, rows * width, box_rows);
@@ -124,7 +124,7 @@ extern "C" const struct rung rung_bulk_tensor_copy = {
     .after = "bulk_copy",
     .changes = "tensor maps: boxes of rows, cut by the hardware",
     .tested = "double",
-    .lanes = LADDER_LANES,
+    .components = LADDER_COMPONENTS,
     .family = FAMILY_KERNELS,
     .load = "UTMALDG.2D",
     .headline = false,

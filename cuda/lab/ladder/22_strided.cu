@@ -1,9 +1,11 @@
-// strided: neighbouring threads take lanes that are `stride` apart.
+// strided: neighbouring threads take components that are `stride` apart.
 //
 //   after    naive
-//   changes  the grid sweeps the array `stride` times, each sweep taking every stride-th lane: all lanes are added
+//   changes  the grid sweeps the array `stride` times, each sweep taking every stride-th component: all components are
+//   added
 //            once
-//   expects  a sector of 32 bytes moves for each lane that is used of it, until the stride is as long as the sector:
+//   expects  a sector of 32 bytes moves for each component that is used of it, until the stride is as long as the
+//   sector:
 //            the time grows with the stride up to 8 for float32 (32 for int8), where nothing stays in the L2 from
 //            sweep to sweep
 //   from     founding document 004, in words
@@ -12,24 +14,24 @@
 
 enum { BLOCK = 256 };
 
-template <typename Lane>
+template <typename Component>
 __global__ static void
-strided_add(const typename Lane::element *a, const typename Lane::element *b, typename Lane::element *c, uint64_t n,
-            uint64_t stride)
+strided_add(const typename Component::element *a, const typename Component::element *b, typename Component::element *c,
+            uint64_t n, uint64_t stride)
 {
     const uint64_t sweep = (n + stride - 1) / stride, thread = thread_number();
     const uint64_t i = thread % sweep * stride + thread / sweep;
     if (thread < sweep * stride && i < n)
-        c[i] = add_elements<Lane>(a[i], b[i]);
+        c[i] = add_elements<Component>(a[i], b[i]);
 }
 
 static int
 strided_launch(const struct rung_call *call)
 {
     const uint64_t stride = static_cast<uint64_t>(call->params[0]);
-    return launch_threads<WIDTH_LANES>(
+    return launch_threads<WIDTH_COMPONENTS>(
         call, BLOCK, [=](auto) { return ceil_div(call->n, stride) * stride; },
-        [](auto lane) { return strided_add<decltype(lane)>; }, stride);
+        [](auto component) { return strided_add<decltype(component)>; }, stride);
 }
 
 extern "C" const struct rung rung_strided = {
@@ -38,7 +40,7 @@ extern "C" const struct rung rung_strided = {
     .after = "naive",
     .changes = "elements `stride` apart in a warp: bursts used in part",
     .tested = "double",
-    .lanes = WIDTH_LANES,
+    .components = WIDTH_COMPONENTS,
     .family = FAMILY_KERNELS,
     .load = "LDG.E",
     .headline = false,

@@ -1,8 +1,9 @@
-// offset: each warp begins `offset` lanes past a 128-byte boundary.
+// offset: each warp begins `offset` components past a 128-byte boundary.
 //
 //   after    naive
-//   changes  thread t takes lane t + offset, and the last threads the first lanes: all lanes are added once
-//   expects  a warp's 128 bytes lie in 5 sectors in place of 4 where the offset is no multiple of 32 bytes. The fifth
+//   changes  thread t takes component t + offset, and the last threads the first components: all components are added
+//   once expects  a warp's 128 bytes lie in 5 sectors in place of 4 where the offset is no multiple of 32 bytes. The
+//   fifth
 //            is also the next warp's, and comes from the L1 or the L2: the memory moves no more than before.
 //   from     founding document 004, in words
 //   try      vecadd bench ladder --rungs naive,offset
@@ -10,24 +11,25 @@
 
 enum { BLOCK = 256 };
 
-template <typename Lane>
+template <typename Component>
 __global__ static void
-offset_add(const typename Lane::element *a, const typename Lane::element *b, typename Lane::element *c, uint64_t n,
-           uint64_t offset)
+offset_add(const typename Component::element *a, const typename Component::element *b, typename Component::element *c,
+           uint64_t n, uint64_t offset)
 {
     const uint64_t thread = thread_number();
     if (thread >= n)
         return;
     const uint64_t i = thread < n - offset ? thread + offset : thread - (n - offset);
-    c[i] = add_elements<Lane>(a[i], b[i]);
+    c[i] = add_elements<Component>(a[i], b[i]);
 }
 
 static int
 offset_launch(const struct rung_call *call)
 {
     const uint64_t offset = call->n ? static_cast<uint64_t>(call->params[0]) % call->n : 0;
-    return launch_threads<WIDTH_LANES>(
-        call, BLOCK, [call](auto) { return call->n; }, [](auto lane) { return offset_add<decltype(lane)>; }, offset);
+    return launch_threads<WIDTH_COMPONENTS>(
+        call, BLOCK, [call](auto) { return call->n; }, [](auto component) { return offset_add<decltype(component)>; },
+        offset);
 }
 
 extern "C" const struct rung rung_offset = {
@@ -36,7 +38,7 @@ extern "C" const struct rung rung_offset = {
     .after = "naive",
     .changes = "warps begin `offset` elements past a burst",
     .tested = "double",
-    .lanes = WIDTH_LANES,
+    .components = WIDTH_COMPONENTS,
     .family = FAMILY_KERNELS,
     .load = "LDG.E",
     .headline = false,

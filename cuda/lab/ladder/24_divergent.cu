@@ -12,24 +12,24 @@
 
 enum { BLOCK = 256, WARP = 32 };
 
-template <typename Lane>
+template <typename Component>
 __global__ static void
-divergent_add(const typename Lane::element *a, const typename Lane::element *b, typename Lane::element *c, uint64_t n,
-              unsigned paths)
+divergent_add(const typename Component::element *a, const typename Component::element *b,
+              typename Component::element *c, uint64_t n, unsigned paths)
 {
     const uint64_t i = thread_number();
     const unsigned mine = threadIdx.x % WARP % paths;
     for (unsigned path = 0; path < paths; ++path)
         if (path == mine && i < n)
-            c[i] = add_elements<Lane>(a[i], b[i]);
+            c[i] = add_elements<Component>(a[i], b[i]);
 }
 
 static int
 divergent_launch(const struct rung_call *call)
 {
-    return launch_threads<WIDTH_LANES>(
-        call, BLOCK, [call](auto) { return call->n; }, [](auto lane) { return divergent_add<decltype(lane)>; },
-        static_cast<unsigned>(call->params[0]));
+    return launch_threads<WIDTH_COMPONENTS>(
+        call, BLOCK, [call](auto) { return call->n; },
+        [](auto component) { return divergent_add<decltype(component)>; }, static_cast<unsigned>(call->params[0]));
 }
 
 extern "C" const struct rung rung_divergent = {
@@ -38,7 +38,7 @@ extern "C" const struct rung rung_divergent = {
     .after = "naive",
     .changes = "`paths` ways through a warp, one after the other",
     .tested = "double",
-    .lanes = WIDTH_LANES,
+    .components = WIDTH_COMPONENTS,
     .family = FAMILY_KERNELS,
     .load = "LDG.E",
     .headline = false,

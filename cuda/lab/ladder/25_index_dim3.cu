@@ -9,15 +9,15 @@
 
 enum { BLOCK = 256, WARP = 32, WIDTH = 8192 };
 
-template <typename Lane>
+template <typename Component>
 __global__ static void
-index_dim3_add(const typename Lane::element *a, const typename Lane::element *b, typename Lane::element *c, uint64_t n,
-               uint64_t width)
+index_dim3_add(const typename Component::element *a, const typename Component::element *b,
+               typename Component::element *c, uint64_t n, uint64_t width)
 {
     const uint64_t column = thread_number(), row = static_cast<uint64_t>(blockIdx.y) * blockDim.y + threadIdx.y;
     const uint64_t i = row * width + column;
     if (column < width && i < n)
-        c[i] = add_elements<Lane>(a[i], b[i]);
+        c[i] = add_elements<Component>(a[i], b[i]);
 }
 
 static int
@@ -29,8 +29,8 @@ index_dim3_launch(const struct rung_call *call)
     if (rows > UINT16_MAX) /* of blocks in y */
         return cudaErrorInvalidConfiguration;
     const dim3 grid(static_cast<unsigned>(ceil_div(columns, WARP)), static_cast<unsigned>(rows));
-    return launch_blocks<WIDTH_LANES>(
-        call, grid, dim3(WARP, height), [](auto lane) { return index_dim3_add<decltype(lane)>; }, width);
+    return launch_blocks<WIDTH_COMPONENTS>(
+        call, grid, dim3(WARP, height), [](auto component) { return index_dim3_add<decltype(component)>; }, width);
 }
 
 extern "C" const struct rung rung_index_dim3 = {
@@ -39,7 +39,7 @@ extern "C" const struct rung rung_index_dim3 = {
     .after = "naive",
     .changes = "row and column from two-dimensional blocks",
     .tested = "double",
-    .lanes = WIDTH_LANES,
+    .components = WIDTH_COMPONENTS,
     .family = FAMILY_KERNELS,
     .load = "LDG.E",
     .headline = false,

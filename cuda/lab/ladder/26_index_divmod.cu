@@ -10,15 +10,15 @@
 
 enum { BLOCK = 256, WIDTH = 8192 };
 
-template <typename Lane>
+template <typename Component>
 __global__ static void
-index_divmod_add(const typename Lane::element *a, const typename Lane::element *b, typename Lane::element *c,
-                 uint64_t n, uint64_t width, uint64_t pitch)
+index_divmod_add(const typename Component::element *a, const typename Component::element *b,
+                 typename Component::element *c, uint64_t n, uint64_t width, uint64_t pitch)
 {
     const uint64_t thread = thread_number(), row = thread / width, column = thread % width;
     const uint64_t i = row * pitch + column;
     if (i < n)
-        c[i] = add_elements<Lane>(a[i], b[i]);
+        c[i] = add_elements<Component>(a[i], b[i]);
 }
 
 /* The pitch is an argument of its own, or the compiler would see that row * width + column is the thread again. */
@@ -26,9 +26,9 @@ static int
 index_divmod_launch(const struct rung_call *call)
 {
     const uint64_t width = static_cast<uint64_t>(call->params[0]);
-    return launch_threads<WIDTH_LANES>(
-        call, BLOCK, [call](auto) { return call->n; }, [](auto lane) { return index_divmod_add<decltype(lane)>; },
-        width, width);
+    return launch_threads<WIDTH_COMPONENTS>(
+        call, BLOCK, [call](auto) { return call->n; },
+        [](auto component) { return index_divmod_add<decltype(component)>; }, width, width);
 }
 
 extern "C" const struct rung rung_index_divmod = {
@@ -37,7 +37,7 @@ extern "C" const struct rung rung_index_divmod = {
     .after = "index_dim3",
     .changes = "row and column by / and %",
     .tested = "double",
-    .lanes = WIDTH_LANES,
+    .components = WIDTH_COMPONENTS,
     .family = FAMILY_KERNELS,
     .load = "LDG.E",
     .headline = false,

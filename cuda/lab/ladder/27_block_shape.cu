@@ -1,7 +1,8 @@
 // block_shape: the array as a box, walked by three-dimensional blocks.
 //
 //   after    index_dim3
-//   changes  blocks of x * y threads and as many layers as the block size leaves, on rows of 1024 lanes and planes of
+//   changes  blocks of x * y threads and as many layers as the block size leaves, on rows of 1024 components and planes
+//   of
 //            256 rows
 //   expects  with x = 16 a warp reads two half bursts, 64 bytes each: two sectors of each are whole, so that the
 //            memory moves no more; from x = 32 on one burst. With x below 8 float32 sectors are used in part. The
@@ -14,14 +15,15 @@
 enum { BLOCK = 256 };
 constexpr uint64_t WIDTH = 1024, HEIGHT = 256;
 
-template <typename Lane>
+template <typename Component>
 __global__ static void
-block_shape_add(const typename Lane::element *a, const typename Lane::element *b, typename Lane::element *c, uint64_t n)
+block_shape_add(const typename Component::element *a, const typename Component::element *b,
+                typename Component::element *c, uint64_t n)
 {
     const uint64_t x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
     const uint64_t z = blockIdx.z * blockDim.z + threadIdx.z, i = (z * HEIGHT + y) * WIDTH + x;
     if (x < WIDTH && y < HEIGHT && i < n)
-        c[i] = add_elements<Lane>(a[i], b[i]);
+        c[i] = add_elements<Component>(a[i], b[i]);
 }
 
 static int
@@ -33,8 +35,8 @@ block_shape_launch(const struct rung_call *call)
         return cudaErrorInvalidConfiguration;
     const uint64_t width = call->n < WIDTH ? call->n : WIDTH, height = rows < HEIGHT ? rows : HEIGHT;
     const dim3 grid(ceil_div(width, x), ceil_div(height, y), ceil_div(planes, z));
-    return launch_blocks<WIDTH_LANES>(call, grid, dim3(x, y, z),
-                                      [](auto lane) { return block_shape_add<decltype(lane)>; });
+    return launch_blocks<WIDTH_COMPONENTS>(call, grid, dim3(x, y, z),
+                                           [](auto component) { return block_shape_add<decltype(component)>; });
 }
 
 extern "C" const struct rung rung_block_shape = {
@@ -43,7 +45,7 @@ extern "C" const struct rung rung_block_shape = {
     .after = "index_dim3",
     .changes = "three-dimensional blocks of x * y * z threads",
     .tested = "double",
-    .lanes = WIDTH_LANES,
+    .components = WIDTH_COMPONENTS,
     .family = FAMILY_KERNELS,
     .load = "LDG.E",
     .headline = false,

@@ -9,21 +9,25 @@
 //   try      vecadd bench ladder --rungs race,atomic --sizes 2^12
 #include "cuda/lab/ladder/rung.cuh"
 
-enum { BLOCK = 256, EXACT_LANES = 1 << LANE_F32 | 1 << LANE_F64 | 1 << LANE_I32 }; /* as for atomic */
+enum {
+    BLOCK = 256,
+    EXACT_COMPONENTS = 1 << COMPONENT_F32 | 1 << COMPONENT_F64 | 1 << COMPONENT_I32
+}; /* as for atomic */
 
-template <typename Lane>
+template <typename Component>
 __global__ static void
-race_add(const typename Lane::element *a, const typename Lane::element *b, typename Lane::element *c, uint64_t n)
+race_add(const typename Component::element *a, const typename Component::element *b, typename Component::element *c,
+         uint64_t n)
 {
     for (uint64_t i = 0; i < n; ++i)
-        c[i] = add_elements<Lane>(c[i], add_elements<Lane>(a[i], b[i]));
+        c[i] = add_elements<Component>(c[i], add_elements<Component>(a[i], b[i]));
 }
 
 static int
 race_launch(const struct rung_call *call)
 {
-    return launch_blocks<EXACT_LANES>(call, dim3(1), dim3(block_of(call, BLOCK)),
-                                      [](auto lane) { return race_add<decltype(lane)>; });
+    return launch_blocks<EXACT_COMPONENTS>(call, dim3(1), dim3(block_of(call, BLOCK)),
+                                           [](auto component) { return race_add<decltype(component)>; });
 }
 
 extern "C" const struct rung rung_race = {
@@ -32,7 +36,7 @@ extern "C" const struct rung rung_race = {
     .after = "single_block",
     .changes = "every thread adds to every element: updates are lost",
     .tested = "gpu",
-    .lanes = EXACT_LANES,
+    .components = EXACT_COMPONENTS,
     .family = FAMILY_KERNELS,
     .load = "LDG.E",
     .headline = false,

@@ -10,34 +10,35 @@
 //   try      vecadd bench ladder --rungs race,atomic --sizes 2^12
 #include "cuda/lab/ladder/rung.cuh"
 
-enum { BLOCK = 256, ATOMIC_LANES = 1 << LANE_F32 | 1 << LANE_F64 | 1 << LANE_I32 };
+enum { BLOCK = 256, ATOMIC_COMPONENTS = 1 << COMPONENT_F32 | 1 << COMPONENT_F64 | 1 << COMPONENT_I32 };
 
 /* The type that the hardware adds atomically. */
-template <typename Lane> struct number_of;
-template <> struct number_of<f32_lane> {
+template <typename Component> struct number_of;
+template <> struct number_of<f32_component> {
     using type = float;
 };
-template <> struct number_of<f64_lane> {
+template <> struct number_of<f64_component> {
     using type = double;
 };
-template <> struct number_of<i32_lane> {
+template <> struct number_of<i32_component> {
     using type = unsigned;
 };
 
-template <typename Lane>
+template <typename Component>
 __global__ static void
-atomic_add(const typename Lane::element *a, const typename Lane::element *b, typename Lane::element *c, uint64_t n)
+atomic_add(const typename Component::element *a, const typename Component::element *b, typename Component::element *c,
+           uint64_t n)
 {
-    using number = typename number_of<Lane>::type;
+    using number = typename number_of<Component>::type;
     for (uint64_t i = 0; i < n; ++i)
-        atomicAdd(reinterpret_cast<number *>(c + i), bits_as<number>(add_elements<Lane>(a[i], b[i])));
+        atomicAdd(reinterpret_cast<number *>(c + i), bits_as<number>(add_elements<Component>(a[i], b[i])));
 }
 
 static int
 atomic_launch(const struct rung_call *call)
 {
-    return launch_blocks<ATOMIC_LANES>(call, dim3(1), dim3(block_of(call, BLOCK)),
-                                       [](auto lane) { return atomic_add<decltype(lane)>; });
+    return launch_blocks<ATOMIC_COMPONENTS>(call, dim3(1), dim3(block_of(call, BLOCK)),
+                                            [](auto component) { return atomic_add<decltype(component)>; });
 }
 
 extern "C" const struct rung rung_atomic = {
@@ -46,7 +47,7 @@ extern "C" const struct rung rung_atomic = {
     .after = "race",
     .changes = "atomicAdd: every update counts",
     .tested = "double",
-    .lanes = ATOMIC_LANES,
+    .components = ATOMIC_COMPONENTS,
     .family = FAMILY_KERNELS,
     .load = "LDG.E",
     .headline = false,

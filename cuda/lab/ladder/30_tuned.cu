@@ -20,14 +20,14 @@ tuned_launch(const struct rung_call *call)
     if (call->block != 0)
         return cudaErrorInvalidConfiguration; /* chosen by `warps` */
     struct add_call add = {};
-    add.lane = call->lane;
+    add.component = call->component;
     add.a = call->a;
     add.b = call->b;
     add.c = call->c;
     add.n = call->n;
     add.stream = static_cast<cudaStream_t>(call->stream);
     add.describe = call->describe;
-    auto error = static_cast<cudaError_t>(recipe_choose_on_current_device(&add));
+    auto error = static_cast<cudaError_t>(launch_config_choose_on_current_device(&add));
     if (error != cudaSuccess)
         return error;
 
@@ -51,7 +51,7 @@ extern "C" const struct rung rung_tuned = {
     .after = "float4",
     .changes = "any alignment, block and cache policy by bytes",
     .tested = "double",
-    .lanes = ALL_LANES,
+    .components = ALL_COMPONENTS,
     .family = FAMILY_KERNELS,
     .load = "LDG.E.128",
     .headline = true,

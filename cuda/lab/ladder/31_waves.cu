@@ -13,13 +13,14 @@
 
 enum { BLOCK = 256, FULL = 100 };
 
-template <typename Lane>
+template <typename Component>
 __global__ static void
-waves_add(const typename Lane::element *a, const typename Lane::element *b, typename Lane::element *c, uint64_t n)
+waves_add(const typename Component::element *a, const typename Component::element *b, typename Component::element *c,
+          uint64_t n)
 {
     const uint64_t stride = static_cast<uint64_t>(gridDim.x) * blockDim.x;
     for (uint64_t i = thread_number(); i < n; i += stride)
-        c[i] = add_elements<Lane>(a[i], b[i]);
+        c[i] = add_elements<Component>(a[i], b[i]);
 }
 
 /* A share of the blocks that the current device holds at once, and no more than there is work for: at least one. */
@@ -45,14 +46,14 @@ waves_launch(const struct rung_call *call)
     if (call->n == 0)
         return cudaSuccess;
     unsigned blocks = 0;
-    const int error = with_lane_of<LADDER_LANES>(call, [&](auto lane) -> int {
-        const void *kernel = reinterpret_cast<const void *>(waves_add<decltype(lane)>);
+    const int error = with_component_of<LADDER_COMPONENTS>(call, [&](auto component) -> int {
+        const void *kernel = reinterpret_cast<const void *>(waves_add<decltype(component)>);
         return share_of_a_wave(kernel, call->n, block, percent, &blocks);
     });
     if (error != cudaSuccess)
         return error;
-    return launch_blocks<LADDER_LANES>(call, dim3(blocks), dim3(block),
-                                       [](auto lane) { return waves_add<decltype(lane)>; });
+    return launch_blocks<LADDER_COMPONENTS>(call, dim3(blocks), dim3(block),
+                                            [](auto component) { return waves_add<decltype(component)>; });
 }
 
 extern "C" const struct rung rung_waves = {
@@ -61,7 +62,7 @@ extern "C" const struct rung rung_waves = {
     .after = "grid_stride",
     .changes = "as many blocks as `percent` of those that run at once",
     .tested = "double",
-    .lanes = LADDER_LANES,
+    .components = LADDER_COMPONENTS,
     .family = FAMILY_KERNELS,
     .load = "LDG.E",
     .headline = false,

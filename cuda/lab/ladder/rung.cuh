@@ -1,27 +1,27 @@
-/* What the device rungs share: lanes and launches. A rung's file holds its kernel and its row, nothing else. */
+/* What the device rungs share: components and launches. A rung's file holds its kernel and its row, nothing else. */
 #ifndef VECADD_CUDA_LAB_LADDER_RUNG_CUH
 #define VECADD_CUDA_LAB_LADDER_RUNG_CUH
 
-#include "cuda/lanes.cuh"
+#include "cuda/components.cuh"
 #include "cuda/launch.cuh"
 #include "lab/base/rung.h"
 
 enum {
-    ALL_LANES = (1 << LANE_COUNT) - 1,
+    ALL_COMPONENTS = (1 << COMPONENT_COUNT) - 1,
     /* One of each width, for rungs that are about addresses. */
-    WIDTH_LANES = 1 << LANE_F32 | 1 << LANE_F64 | 1 << LANE_F16 | 1 << LANE_I8,
+    WIDTH_COMPONENTS = 1 << COMPONENT_F32 | 1 << COMPONENT_F64 | 1 << COMPONENT_F16 | 1 << COMPONENT_I8,
     /* And each kind of arithmetic: what a rung shows with these holds for the others. */
-    LADDER_LANES = WIDTH_LANES | 1 << LANE_BF16 | 1 << LANE_I32,
+    LADDER_COMPONENTS = WIDTH_COMPONENTS | 1 << COMPONENT_BF16 | 1 << COMPONENT_I32,
 };
 
-/* visit(lane) with the call's lane, one of `Lanes`: no kernel is compiled for the others. */
-template <int Lanes, typename Visit>
+/* visit(component) with the call's component, one of `Components`: no kernel is compiled for the others. */
+template <int Components, typename Visit>
 inline int
-with_lane_of(const struct rung_call *call, Visit visit)
+with_component_of(const struct rung_call *call, Visit visit)
 {
-    return with_lane(call->lane, [&](auto lane) -> int {
-        if constexpr ((Lanes >> decltype(lane)::number & 1) != 0)
-            return visit(lane);
+    return with_component(call->component, [&](auto component) -> int {
+        if constexpr ((Components >> decltype(component)::number & 1) != 0)
+            return visit(component);
         else
             return cudaErrorInvalidValue;
     });
@@ -45,38 +45,39 @@ ceil_div(uint64_t n, uint64_t by)
     return (n + by - 1) / by;
 }
 
-/* Lanes of a 16-byte vector. */
-template <typename Lane>
+/* Components of a 16-byte vector. */
+template <typename Component>
 constexpr uint64_t
-vector_size(Lane)
+vector_size(Component)
 {
-    return vector_of<Lane>::size;
+    return vector_of<Component>::size;
 }
 
-/* Queues the kernel that kernel_for(lane) gives, a function of (a, b, c, n, parameters...). Nothing for no lane. */
-template <int Lanes, typename KernelFor, typename... Parameters>
+/* Queues the kernel that kernel_for(component) gives, a function of (a, b, c, n, parameters...). Nothing for no
+ * component. */
+template <int Components, typename KernelFor, typename... Parameters>
 inline int
 launch_blocks(const struct rung_call *call, dim3 grid, dim3 block, KernelFor kernel_for, Parameters... parameters)
 {
     if (call->n == 0)
         return cudaSuccess;
-    return with_lane_of<Lanes>(call, [&](auto lane) -> int {
-        using element = typename decltype(lane)::element;
-        return launch_grid(kernel_for(lane), grid, block, 0, target_of(call), static_cast<const element *>(call->a),
-                           static_cast<const element *>(call->b), static_cast<element *>(call->c), call->n,
-                           parameters...);
+    return with_component_of<Components>(call, [&](auto component) -> int {
+        using element = typename decltype(component)::element;
+        return launch_grid(kernel_for(component), grid, block, 0, target_of(call),
+                           static_cast<const element *>(call->a), static_cast<const element *>(call->b),
+                           static_cast<element *>(call->c), call->n, parameters...);
     });
 }
 
-/* The same on as many threads as threads_for(lane) says, in blocks of the call's size or the usual one. */
-template <int Lanes, typename ThreadsFor, typename KernelFor, typename... Parameters>
+/* The same on as many threads as threads_for(component) says, in blocks of the call's size or the usual one. */
+template <int Components, typename ThreadsFor, typename KernelFor, typename... Parameters>
 inline int
 launch_threads(const struct rung_call *call, unsigned usual_block, ThreadsFor threads_for, KernelFor kernel_for,
                Parameters... parameters)
 {
-    return with_lane_of<Lanes>(call, [&](auto lane) -> int {
-        using element = typename decltype(lane)::element;
-        return launch(kernel_for(lane), threads_for(lane), block_of(call, usual_block), target_of(call),
+    return with_component_of<Components>(call, [&](auto component) -> int {
+        using element = typename decltype(component)::element;
+        return launch(kernel_for(component), threads_for(component), block_of(call, usual_block), target_of(call),
                       static_cast<const element *>(call->a), static_cast<const element *>(call->b),
                       static_cast<element *>(call->c), call->n, parameters...);
     });

@@ -1,5 +1,5 @@
-/* A grid-stride loop that has `Unroll` pieces of each input in flight before it uses the first. A piece is a lane, or a
- * vector of several. */
+/* A grid-stride loop that has `Unroll` pieces of each input in flight before it uses the first. A piece is a component,
+ * or a vector of several. */
 #ifndef VECADD_CUDA_LAB_LADDER_UNROLLED_CUH
 #define VECADD_CUDA_LAB_LADDER_UNROLLED_CUH
 
@@ -7,28 +7,29 @@
 
 #include "cuda/lab/ladder/rung.cuh"
 
-/* What a load of that many bytes brings: 0 stands for one lane, whatever its size. */
-template <typename Lane, unsigned Bytes>
-using piece_of = std::conditional_t<Bytes == 0, typename Lane::element, vector_of<Lane, Bytes ? Bytes : 16>>;
+/* What a load of that many bytes brings: 0 stands for one component, whatever its size. */
+template <typename Component, unsigned Bytes>
+using piece_of = std::conditional_t<Bytes == 0, typename Component::element, vector_of<Component, Bytes ? Bytes : 16>>;
 
-template <typename Lane, typename Piece>
+template <typename Component, typename Piece>
 __device__ inline Piece
 add_pieces(const Piece &a, const Piece &b)
 {
-    if constexpr (std::is_same_v<Piece, typename Lane::element>)
-        return add_elements<Lane>(a, b);
+    if constexpr (std::is_same_v<Piece, typename Component::element>)
+        return add_elements<Component>(a, b);
     else
-        return add_vectors<Lane>(a, b);
+        return add_vectors<Component>(a, b);
 }
 
-template <typename Lane, unsigned Bytes, unsigned Unroll>
+template <typename Component, unsigned Bytes, unsigned Unroll>
 __global__ static void
-unrolled_add(const typename Lane::element *a, const typename Lane::element *b, typename Lane::element *c, uint64_t n)
+unrolled_add(const typename Component::element *a, const typename Component::element *b, typename Component::element *c,
+             uint64_t n)
 {
-    using piece = piece_of<Lane, Bytes>;
+    using piece = piece_of<Component, Bytes>;
     const piece *x = reinterpret_cast<const piece *>(a), *y = reinterpret_cast<const piece *>(b);
     piece *z = reinterpret_cast<piece *>(c);
-    const uint64_t lanes = sizeof(piece) / sizeof *c, pieces = n / lanes;
+    const uint64_t components = sizeof(piece) / sizeof *c, pieces = n / components;
     const uint64_t thread = thread_number(), stride = static_cast<uint64_t>(gridDim.x) * blockDim.x;
 
     for (uint64_t i = thread; i < pieces; i += Unroll * stride) {
@@ -40,11 +41,12 @@ unrolled_add(const typename Lane::element *a, const typename Lane::element *b, t
             }
         for (unsigned k = 0; k < Unroll; ++k)
             if (i + k * stride < pieces)
-                z[i + k * stride] = add_pieces<Lane>(p[k], q[k]);
+                z[i + k * stride] = add_pieces<Component>(p[k], q[k]);
     }
-    const uint64_t tail = pieces * lanes + thread; /* there are as many threads as a piece has lanes, or as n is */
+    const uint64_t tail =
+        pieces * components + thread; /* there are as many threads as a piece has components, or as n is */
     if (tail < n)
-        c[tail] = add_elements<Lane>(a[tail], b[tail]);
+        c[tail] = add_elements<Component>(a[tail], b[tail]);
 }
 
 /* On as many threads as the device holds at once, or n where that is less. */
@@ -56,9 +58,9 @@ launch_unrolled(const struct rung_call *call, unsigned usual_block)
     const cudaError_t error = resident_threads(call->n, &threads);
     if (error != cudaSuccess)
         return error;
-    return launch_threads<LADDER_LANES>(
+    return launch_threads<LADDER_COMPONENTS>(
         call, usual_block, [=](auto) { return threads; },
-        [](auto lane) { return unrolled_add<decltype(lane), Bytes, Unroll>; });
+        [](auto component) { return unrolled_add<decltype(component), Bytes, Unroll>; });
 }
 
 #endif

@@ -1,6 +1,7 @@
 // batched: many independent additions in one launch, over a table of them in device memory.
 //
-//   changes  no addition has a launch of its own. Each has `parts` blocks, as many as the longest needs for four lanes
+//   changes  no addition has a launch of its own. Each has `parts` blocks, as many as the longest needs for four
+//   components
 //   a
 //            thread.
 //   expects  18 us, table and all, for 1000 additions of 10 KB that take 3900 us by a launch each on an H200. The table
@@ -11,32 +12,32 @@
 #include "cuda/lab/ladder/rung.cuh"
 #include "cuda/lab/latency/latency.h"
 
-enum { BLOCK = 256, LANES_A_THREAD = 4 };
+enum { BLOCK = 256, COMPONENTS_A_THREAD = 4 };
 
-template <typename Lane>
+template <typename Component>
 __global__ static void
 batched_add(const struct segment *segments, unsigned parts)
 {
-    using element = typename Lane::element;
+    using element = typename Component::element;
     const struct segment segment = segments[blockIdx.x / parts];
     const element *const a = static_cast<const element *>(segment.a), *const b =
                                                                           static_cast<const element *>(segment.b);
     element *const c = static_cast<element *>(segment.c);
     const uint64_t first = static_cast<uint64_t>(blockIdx.x % parts) * blockDim.x + threadIdx.x;
     for (uint64_t i = first; i < segment.n; i += static_cast<uint64_t>(parts) * blockDim.x)
-        c[i] = add_elements<Lane>(a[i], b[i]);
+        c[i] = add_elements<Component>(a[i], b[i]);
 }
 
 int
 batched_launch(const struct rung_call *call, const struct segment *segments, unsigned count, uint64_t longest)
 {
-    const uint64_t parts = ceil_div(longest, BLOCK * LANES_A_THREAD), blocks = count * parts;
+    const uint64_t parts = ceil_div(longest, BLOCK * COMPONENTS_A_THREAD), blocks = count * parts;
     if (blocks == 0)
         return cudaSuccess;
     if (blocks > INT32_MAX)
         return cudaErrorInvalidConfiguration;
-    return with_lane_of<LATENCY_LANES>(call, [&](auto lane) -> int {
-        return launch_grid(batched_add<decltype(lane)>, dim3(static_cast<unsigned>(blocks)), dim3(BLOCK), 0,
+    return with_component_of<LATENCY_COMPONENTS>(call, [&](auto component) -> int {
+        return launch_grid(batched_add<decltype(component)>, dim3(static_cast<unsigned>(blocks)), dim3(BLOCK), 0,
                            static_cast<cudaStream_t>(call->stream), segments, static_cast<unsigned>(parts));
     });
 }
@@ -44,5 +45,6 @@ batched_launch(const struct rung_call *call, const struct segment *segments, uns
 int
 batched_load(const struct rung_call *call)
 {
-    return with_lane_of<LATENCY_LANES>(call, [&](auto lane) -> int { return load(batched_add<decltype(lane)>); });
+    return with_component_of<LATENCY_COMPONENTS>(
+        call, [&](auto component) -> int { return load(batched_add<decltype(component)>); });
 }

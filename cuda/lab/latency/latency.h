@@ -12,9 +12,12 @@ extern "C" {
 #endif
 
 /* One of each width, and each kind of arithmetic: what is measured here is the launch. */
-enum { LATENCY_LANES = 1 << LANE_F32 | 1 << LANE_F64 | 1 << LANE_F16 | 1 << LANE_BF16 | 1 << LANE_I32 | 1 << LANE_I8 };
+enum {
+    LATENCY_COMPONENTS = 1 << COMPONENT_F32 | 1 << COMPONENT_F64 | 1 << COMPONENT_F16 | 1 << COMPONENT_BF16 |
+                         1 << COMPONENT_I32 | 1 << COMPONENT_I8
+};
 
-/* A way to queue c = a + b. Loading brings the kernel of the call's lane onto the current device: no kernel may be
+/* A way to queue c = a + b. Loading brings the kernel of the call's component onto the current device: no kernel may be
  * loaded in a capture or in what is timed. */
 struct small_add {
     int (*launch)(const struct rung_call *call);
@@ -26,7 +29,7 @@ extern const struct small_add serial_add;     /* wait.cu: begins when the kernel
 extern const struct small_add waiting_add;    /* wait.cu: begins before, and waits */
 extern const struct small_add triggering_add; /* trigger.cu: and lets the kernel behind begin */
 
-/* One addition of many, as the kernel reads it: n lanes. */
+/* One addition of many, as the kernel reads it: n components. */
 struct segment {
     const void *a, *b;
     void *c;
@@ -34,7 +37,7 @@ struct segment {
 };
 
 /* batched.cu: queues all of them in one launch. `segments` is device memory, `longest` the n of the longest; call gives
- * the lane and the stream. */
+ * the component and the stream. */
 int batched_launch(const struct rung_call *call, const struct segment *segments, unsigned count, uint64_t longest);
 int batched_load(const struct rung_call *call);
 

@@ -9,14 +9,14 @@
 
 enum { SMALL_BLOCK = 256 };
 
-/* One lane a thread. */
+/* One component a thread. */
 template <typename KernelFor>
 inline int
 launch_programmatic_add(const struct rung_call *call, KernelFor kernel_for)
 {
-    return with_lane_of<LATENCY_LANES>(call, [&](auto lane) -> int {
-        using element = typename decltype(lane)::element;
-        return launch_programmatic(kernel_for(lane), call->n, SMALL_BLOCK, static_cast<cudaStream_t>(call->stream),
+    return with_component_of<LATENCY_COMPONENTS>(call, [&](auto component) -> int {
+        using element = typename decltype(component)::element;
+        return launch_programmatic(kernel_for(component), call->n, SMALL_BLOCK, static_cast<cudaStream_t>(call->stream),
                                    static_cast<const element *>(call->a), static_cast<const element *>(call->b),
                                    static_cast<element *>(call->c), call->n);
     });
@@ -26,7 +26,8 @@ template <typename KernelFor>
 inline int
 load_add(const struct rung_call *call, KernelFor kernel_for)
 {
-    return with_lane_of<LATENCY_LANES>(call, [&](auto lane) -> int { return load(kernel_for(lane)); });
+    return with_component_of<LATENCY_COMPONENTS>(call,
+                                                 [&](auto component) -> int { return load(kernel_for(component)); });
 }
 
 #endif

@@ -10,19 +10,19 @@
 //   try      vecadd bench latency --rungs pdl,pdl_trigger
 #include "cuda/lab/latency/programmatic.cuh"
 
-template <typename Lane>
+template <typename Component>
 __global__ static void
-add_after_trigger(const typename Lane::element *a, const typename Lane::element *b, typename Lane::element *c,
-                  uint64_t n)
+add_after_trigger(const typename Component::element *a, const typename Component::element *b,
+                  typename Component::element *c, uint64_t n)
 {
     wait_for_prerequisites();
     trigger_dependents();
     const uint64_t i = thread_number();
     if (i < n)
-        c[i] = add_elements<Lane>(a[i], b[i]);
+        c[i] = add_elements<Component>(a[i], b[i]);
 }
 
-static const auto kernel_for = [](auto lane) { return add_after_trigger<decltype(lane)>; };
+static const auto kernel_for = [](auto component) { return add_after_trigger<decltype(component)>; };
 
 static int
 launch_triggering(const struct rung_call *call)

@@ -9,22 +9,23 @@
 //   try      vecadd bench latency --rungs launch_loop,pdl
 #include "cuda/lab/latency/programmatic.cuh"
 
-template <typename Lane>
+template <typename Component>
 __global__ static void
-add_after_wait(const typename Lane::element *a, const typename Lane::element *b, typename Lane::element *c, uint64_t n)
+add_after_wait(const typename Component::element *a, const typename Component::element *b,
+               typename Component::element *c, uint64_t n)
 {
     wait_for_prerequisites();
     const uint64_t i = thread_number();
     if (i < n)
-        c[i] = add_elements<Lane>(a[i], b[i]);
+        c[i] = add_elements<Component>(a[i], b[i]);
 }
 
-static const auto kernel_for = [](auto lane) { return add_after_wait<decltype(lane)>; };
+static const auto kernel_for = [](auto component) { return add_after_wait<decltype(component)>; };
 
 static int
 launch_serial(const struct rung_call *call)
 {
-    return launch_threads<LATENCY_LANES>(
+    return launch_threads<LATENCY_COMPONENTS>(
         call, SMALL_BLOCK, [call](auto) { return call->n; }, kernel_for);
 }
 

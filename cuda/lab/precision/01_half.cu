@@ -11,20 +11,20 @@
 
 enum { BLOCK = 256 };
 
-template <typename Lane>
+template <typename Component>
 __global__ static void
 half_add(const uint16_t *a, const uint16_t *b, uint16_t *c, uint64_t n)
 {
     const uint64_t i = thread_number();
     if (i < n)
-        c[i] = add_one<Lane>(a[i], b[i]);
+        c[i] = add_one<Component>(a[i], b[i]);
 }
 
 static int
 half_launch(const struct rung_call *call)
 {
-    return launch_threads<PRECISION_LANES>(
-        call, BLOCK, [call](auto) { return call->n; }, [](auto lane) { return half_add<decltype(lane)>; });
+    return launch_threads<PRECISION_COMPONENTS>(
+        call, BLOCK, [call](auto) { return call->n; }, [](auto component) { return half_add<decltype(component)>; });
 }
 
 extern "C" const struct rung rung_half = {
@@ -33,7 +33,7 @@ extern "C" const struct rung rung_half = {
     .after = "naive",
     .changes = "16-bit elements: half the bytes, one element a thread",
     .tested = "double",
-    .lanes = PRECISION_LANES,
+    .components = PRECISION_COMPONENTS,
     .family = FAMILY_PRECISION,
     .load = "LDG.E.U16",
     .headline = false,

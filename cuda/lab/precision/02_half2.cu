@@ -9,25 +9,25 @@
 //   try      vecadd bench precision --rungs half,half2
 #include "cuda/lab/precision/precision.cuh"
 
-enum { BLOCK = 256, WORD = 2 }; /* lanes of a word */
+enum { BLOCK = 256, WORD = 2 }; /* components of a word */
 
-template <typename Lane>
+template <typename Component>
 __global__ static void
 half2_add(const uint16_t *a, const uint16_t *b, uint16_t *c, uint64_t n)
 {
     const uint64_t i = thread_number(), words = n / WORD;
     if (i < words)
-        words_of(c)[i] = add_one_by_one<Lane>(words_of(a)[i], words_of(b)[i]);
+        words_of(c)[i] = add_one_by_one<Component>(words_of(a)[i], words_of(b)[i]);
     else
-        add_tail<Lane>(a, b, c, n, words, WORD);
+        add_tail<Component>(a, b, c, n, words, WORD);
 }
 
 static int
 half2_launch(const struct rung_call *call)
 {
-    return launch_threads<PRECISION_LANES>(
+    return launch_threads<PRECISION_COMPONENTS>(
         call, BLOCK, [call](auto) { return threads_for(call->n, WORD); },
-        [](auto lane) { return half2_add<decltype(lane)>; });
+        [](auto component) { return half2_add<decltype(component)>; });
 }
 
 extern "C" const struct rung rung_half2 = {
@@ -36,7 +36,7 @@ extern "C" const struct rung rung_half2 = {
     .after = "half",
     .changes = "a word of two elements a thread, two scalar additions",
     .tested = "double",
-    .lanes = PRECISION_LANES,
+    .components = PRECISION_COMPONENTS,
     .family = FAMILY_PRECISION,
     .load = "LDG.E",
     .headline = false,

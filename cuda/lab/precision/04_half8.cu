@@ -11,15 +11,15 @@
 //   try      vecadd bench precision --rungs half2,half8,half8_pack
 #include "cuda/lab/precision/precision.cuh"
 
-enum { BLOCK = 256, WORDS = 4, LANES = 2 * WORDS };
+enum { BLOCK = 256, WORDS = 4, COMPONENTS = 2 * WORDS };
 
-template <typename Lane>
+template <typename Component>
 __global__ static void
 half8_add(const uint16_t *a, const uint16_t *b, uint16_t *c, uint64_t n)
 {
-    const uint64_t i = thread_number(), eights = n / LANES, first = i * LANES;
+    const uint64_t i = thread_number(), eights = n / COMPONENTS, first = i * COMPONENTS;
     if (i >= eights) {
-        add_tail<Lane>(a, b, c, n, eights, LANES);
+        add_tail<Component>(a, b, c, n, eights, COMPONENTS);
         return;
     }
     uint32_t x[WORDS], y[WORDS];
@@ -28,15 +28,15 @@ half8_add(const uint16_t *a, const uint16_t *b, uint16_t *c, uint64_t n)
         y[k] = words_of(b + first)[k];
     }
     for (unsigned k = 0; k < WORDS; ++k)
-        words_of(c + first)[k] = add_one_by_one<Lane>(x[k], y[k]);
+        words_of(c + first)[k] = add_one_by_one<Component>(x[k], y[k]);
 }
 
 static int
 half8_launch(const struct rung_call *call)
 {
-    return launch_threads<PRECISION_LANES>(
-        call, BLOCK, [call](auto) { return threads_for(call->n, LANES); },
-        [](auto lane) { return half8_add<decltype(lane)>; });
+    return launch_threads<PRECISION_COMPONENTS>(
+        call, BLOCK, [call](auto) { return threads_for(call->n, COMPONENTS); },
+        [](auto component) { return half8_add<decltype(component)>; });
 }
 
 extern "C" const struct rung rung_half8 = {
@@ -45,7 +45,7 @@ extern "C" const struct rung rung_half8 = {
     .after = "half2",
     .changes = "four words of two elements a thread",
     .tested = "double",
-    .lanes = PRECISION_LANES,
+    .components = PRECISION_COMPONENTS,
     .family = FAMILY_PRECISION,
     .load = "LDG.E",
     .headline = false,

@@ -13,26 +13,26 @@
 
 enum { BLOCK = 256 };
 
-template <typename Lane>
+template <typename Component>
 __global__ static void
 half8_pack_add(const uint16_t *a, const uint16_t *b, uint16_t *c, uint64_t n)
 {
-    using vector = vector_of<Lane>;
+    using vector = vector_of<Component>;
     const uint64_t i = thread_number(), vectors = n / vector::size;
     if (i >= vectors) {
-        add_tail<Lane>(a, b, c, n, vectors, vector::size);
+        add_tail<Component>(a, b, c, n, vectors, vector::size);
         return;
     }
     const vector x = reinterpret_cast<const vector *>(a)[i], y = reinterpret_cast<const vector *>(b)[i];
-    reinterpret_cast<vector *>(c)[i] = add_vectors<Lane>(x, y);
+    reinterpret_cast<vector *>(c)[i] = add_vectors<Component>(x, y);
 }
 
 static int
 half8_pack_launch(const struct rung_call *call)
 {
-    const auto threads = [call](auto lane) { return threads_for(call->n, vector_size(lane)); };
-    return launch_threads<PRECISION_LANES>(call, BLOCK, threads,
-                                           [](auto lane) { return half8_pack_add<decltype(lane)>; });
+    const auto threads = [call](auto component) { return threads_for(call->n, vector_size(component)); };
+    return launch_threads<PRECISION_COMPONENTS>(call, BLOCK, threads,
+                                                [](auto component) { return half8_pack_add<decltype(component)>; });
 }
 
 extern "C" const struct rung rung_half8_pack = {
@@ -41,7 +41,7 @@ extern "C" const struct rung rung_half8_pack = {
     .after = "half8",
     .changes = "one 16-byte vector a thread, four packed additions",
     .tested = "double",
-    .lanes = PRECISION_LANES,
+    .components = PRECISION_COMPONENTS,
     .family = FAMILY_PRECISION,
     .load = "LDG.E.128",
     .headline = false,

@@ -1,53 +1,54 @@
-/* What the precision rungs share: their lanes, float16 and bfloat16, added one at a time or two in a word. */
+/* What the precision rungs share: their components, float16 and bfloat16, added one at a time or two in a word. */
 #ifndef VECADD_CUDA_LAB_PRECISION_PRECISION_CUH
 #define VECADD_CUDA_LAB_PRECISION_PRECISION_CUH
 
 #include "cuda/lab/ladder/rung.cuh"
 
-enum { PRECISION_LANES = 1 << LANE_F16 | 1 << LANE_BF16 };
+enum { PRECISION_COMPONENTS = 1 << COMPONENT_F16 | 1 << COMPONENT_BF16 };
 
-/* One lane, by the instruction for one. */
-template <typename Lane>
+/* One component, by the instruction for one. */
+template <typename Component>
 __device__ inline uint16_t
 add_one(uint16_t a, uint16_t b)
 {
-    if constexpr (Lane::number == LANE_F16)
+    if constexpr (Component::number == COMPONENT_F16)
         return add_f16(a, b);
     else
         return add_bf16(a, b);
 }
 
-/* Both lanes of a word, one after the other. */
-template <typename Lane>
+/* Both components of a word, one after the other. */
+template <typename Component>
 __device__ inline uint32_t
 add_one_by_one(uint32_t a, uint32_t b)
 {
-    const uint32_t low = add_one<Lane>(static_cast<uint16_t>(a), static_cast<uint16_t>(b));
-    const uint32_t high = add_one<Lane>(static_cast<uint16_t>(a >> 16), static_cast<uint16_t>(b >> 16));
+    const uint32_t low = add_one<Component>(static_cast<uint16_t>(a), static_cast<uint16_t>(b));
+    const uint32_t high = add_one<Component>(static_cast<uint16_t>(a >> 16), static_cast<uint16_t>(b >> 16));
     return high << 16 | low;
 }
 
-/* The words that an array of lanes begins with; it must be aligned to them. */
+/* The words that an array of components begins with; it must be aligned to them. */
 __device__ inline const uint32_t *
-words_of(const uint16_t *lanes)
+words_of(const uint16_t *components)
 {
-    return reinterpret_cast<const uint32_t *>(lanes);
+    return reinterpret_cast<const uint32_t *>(components);
 }
 
 __device__ inline uint32_t *
-words_of(uint16_t *lanes)
+words_of(uint16_t *components)
 {
-    return reinterpret_cast<uint32_t *>(lanes);
+    return reinterpret_cast<uint32_t *>(components);
 }
 
-/* The lanes after the last of `pieces` pieces of `size` lanes go one to a thread: threads_for(n, size) there are. */
-template <typename Lane>
+/* The components after the last of `pieces` pieces of `size` components go one to a thread: threads_for(n, size) there
+ * are. */
+template <typename Component>
 __device__ inline void
 add_tail(const uint16_t *a, const uint16_t *b, uint16_t *c, uint64_t n, uint64_t pieces, uint64_t size)
 {
     const uint64_t i = pieces * size + (thread_number() - pieces);
     if (i < n)
-        c[i] = add_one<Lane>(a[i], b[i]);
+        c[i] = add_one<Component>(a[i], b[i]);
 }
 
 inline uint64_t

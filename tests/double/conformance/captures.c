@@ -61,8 +61,12 @@ struct answer {
 static cudaError_t
 launch_on(struct scene *scene, cudaStream_t stream)
 {
-    const struct add_call call = {
-        .lane = LANE_I32, .a = scene->device, .b = scene->device, .c = scene->device, .n = N, .stream = stream};
+    const struct add_call call = {.component = COMPONENT_I32,
+                                  .a = scene->device,
+                                  .b = scene->device,
+                                  .c = scene->device,
+                                  .n = N,
+                                  .stream = stream};
     return add_launch(&call);
 }
 

@@ -40,7 +40,7 @@ device_memory(int byte)
 static cudaError_t
 queue_add(int *x, const int *y, cudaStream_t stream)
 {
-    const struct add_call call = {.lane = LANE_I32, .a = x, .b = y, .c = x, .n = N, .stream = stream};
+    const struct add_call call = {.component = COMPONENT_I32, .a = x, .b = y, .c = x, .n = N, .stream = stream};
     return add_launch(&call);
 }
 

@@ -16,7 +16,7 @@ enum { N = 100000, BYTES = N * sizeof(int) };
 static cudaError_t
 queue_add(int *x, const int *y, size_t n, cudaStream_t stream)
 {
-    const struct add_call call = {.lane = LANE_I32, .a = x, .b = y, .c = x, .n = n, .stream = stream};
+    const struct add_call call = {.component = COMPONENT_I32, .a = x, .b = y, .c = x, .n = n, .stream = stream};
     return add_launch(&call);
 }
 
@@ -64,7 +64,7 @@ static void
 test_a_block_too_large_is_refused(void)
 {
     int *x = device_memory(0);
-    struct rung_call call = {.lane = LANE_I32, .a = x, .b = x, .c = x, .n = N, .block = 2048};
+    struct rung_call call = {.component = COMPONENT_I32, .a = x, .b = x, .c = x, .n = N, .block = 2048};
     CHECK(rung_naive.launch(&call) == cudaErrorInvalidValue);
     CHECK(cudaGetLastError() == cudaErrorInvalidValue);
     call.block = 1024;
@@ -78,7 +78,7 @@ static struct kernel_launch
 describe_add(size_t n)
 {
     struct kernel_launch launch = {0};
-    const struct add_call call = {.lane = LANE_I32, .n = n, .describe = &launch};
+    const struct add_call call = {.component = COMPONENT_I32, .n = n, .describe = &launch};
     CHECK(add_launch(&call) == cudaSuccess);
     return launch;
 }

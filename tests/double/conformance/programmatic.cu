@@ -96,7 +96,7 @@ arrays_open()
 
     /* No kernel is to be loaded in a capture, nor behind another one that it would have to wait for. */
     struct rung_call call = {};
-    call.lane = LANE_F32;
+    call.component = COMPONENT_F32;
     for (const small_add *add : {&waiting_add, &triggering_add})
         CHECK(add->load(&call) == cudaSuccess);
     for (auto *const kernel : {add_without_wait, wait_after_loads, wait_after_store})
@@ -135,7 +135,7 @@ static struct rung_call
 addition(const struct arrays *x)
 {
     struct rung_call call = {};
-    call.lane = LANE_F32;
+    call.component = COMPONENT_F32;
     call.a = x->a;
     call.b = x->b;
     call.c = x->c;
@@ -217,7 +217,7 @@ static int
 queue_tuned(const struct arrays *x)
 {
     struct add_call call = {};
-    call.lane = LANE_F32;
+    call.component = COMPONENT_F32;
     call.a = x->a;
     call.b = x->b;
     call.c = x->c;
@@ -232,7 +232,7 @@ static int
 queue_tuned_misaligned(const struct arrays *x)
 {
     struct add_call call = {};
-    call.lane = LANE_F32;
+    call.component = COMPONENT_F32;
     call.a = x->a;
     call.b = x->b + 1;
     call.c = x->c;

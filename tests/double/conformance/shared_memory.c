@@ -6,12 +6,12 @@
 #include "../../c/check.h"
 #include "cuda/kernels.h"
 
-enum { LANES = 1000, BYTES = LANES * sizeof(float) };
+enum { COMPONENTS = 1000, BYTES = COMPONENTS * sizeof(float) };
 
 static void
 fill(float *a, float *b, float *c)
 {
-    for (int i = 0; i < LANES; i++) {
+    for (int i = 0; i < COMPONENTS; i++) {
         a[i] = (float)i;
         b[i] = 1;
         c[i] = -1;
@@ -21,14 +21,14 @@ fill(float *a, float *b, float *c)
 static void
 check_sums(const float *c)
 {
-    for (int i = 0; i < LANES; i++)
+    for (int i = 0; i < COMPONENTS; i++)
         CHECK(c[i] == (float)(i + 1), "%d: %g", i, (double)c[i]);
 }
 
 static void
 add_and_wait(const float *a, const float *b, float *c)
 {
-    const struct add_call call = {.lane = LANE_F32, .a = a, .b = b, .c = c, .n = LANES};
+    const struct add_call call = {.component = COMPONENT_F32, .a = a, .b = b, .c = c, .n = COMPONENTS};
     CHECK(add_launch(&call) == cudaSuccess);
     CHECK(cudaStreamSynchronize(NULL) == cudaSuccess);
 }
@@ -70,10 +70,10 @@ test_a_kernel_adds_page_locked_memory_where_it_lies(void)
 {
     float *host, *device;
     CHECK(cudaMallocHost((void **)&host, 3 * BYTES) == cudaSuccess);
-    fill(host, host + LANES, host + 2 * LANES);
+    fill(host, host + COMPONENTS, host + 2 * COMPONENTS);
     CHECK(cudaHostGetDevicePointer((void **)&device, host, 0) == cudaSuccess);
-    add_and_wait(device, device + LANES, device + 2 * LANES);
-    check_sums(host + 2 * LANES);
+    add_and_wait(device, device + COMPONENTS, device + 2 * COMPONENTS);
+    check_sums(host + 2 * COMPONENTS);
     CHECK(cudaFreeHost(host) == cudaSuccess);
 }
 

@@ -111,7 +111,7 @@ test_a_box_that_hangs_over_the_last_row_arrives_whole(void)
     CHECK(cudaMalloc((void **)&x, sizeof numbers) == cudaSuccess);
     CHECK(cudaMalloc((void **)&y, sizeof numbers) == cudaSuccess);
     CHECK(cudaMemcpy(x, numbers, sizeof numbers, cudaMemcpyHostToDevice) == cudaSuccess);
-    const struct rung_call call = {.lane = LANE_I32, .a = x, .b = x, .c = y, .n = n, .block = 256};
+    const struct rung_call call = {.component = COMPONENT_I32, .a = x, .b = x, .c = y, .n = n, .block = 256};
     CHECK(rung_bulk_tensor_copy.launch(&call) == cudaSuccess);
     CHECK(cudaMemcpy(sums, y, sizeof sums, cudaMemcpyDeviceToHost) == cudaSuccess);
     long wrong = 0;

@@ -1,4 +1,4 @@
-/* The recipes of one device: what was tuned on it takes the place of the build's, as a whole or not at all. */
+/* The launch configs of one device: what was tuned on it takes the place of the build's, as a whole or not at all. */
 #include <stdio.h>
 #include <string.h>
 
@@ -34,24 +34,24 @@ remove_folder(void)
     CHECK(tuned_file_path("recipes", KEY, path, sizeof path) && remove(path) == 0 && remove(folder) == 0);
 }
 
-static struct recipes
+static struct launch_configs
 read_onto_those_of_the_build(void)
 {
-    struct recipes recipes = recipes_shipped(90, 60 << 20);
-    recipes_read_tuned(&recipes, KEY);
-    return recipes;
+    struct launch_configs launch_configs = launch_configs_shipped(90, 60 << 20);
+    launch_configs_read_tuned(&launch_configs, KEY);
+    return launch_configs;
 }
 
 static void
 tuned_rows_take_the_place_of_all_others(void)
 {
-    struct add_call small = {.lane = LANE_F32, .n = 83333}, large = {.lane = LANE_F32, .n = 83334};
+    struct add_call small = {.component = COMPONENT_F32, .n = 83333}, large = {.component = COMPONENT_F32, .n = 83334};
     write_rows(WHOLE, 2);
-    const struct recipes recipes = read_onto_those_of_the_build();
-    CHECK(recipes.source == RECIPES_TUNED && recipes.count == 2 && recipes.l2 == 60 << 20);
-    recipe_choose(&recipes, &small);
+    const struct launch_configs launch_configs = read_onto_those_of_the_build();
+    CHECK(launch_configs.source == LAUNCH_CONFIGS_TUNED && launch_configs.count == 2 && launch_configs.l2 == 60 << 20);
+    launch_config_choose(&launch_configs, &small);
     CHECK(small.block == 128 && small.loads == LOADS_PLAIN && small.demoted == 0);
-    recipe_choose(&recipes, &large);
+    launch_config_choose(&launch_configs, &large);
     CHECK(large.block == 512 && large.loads == LOADS_EVICT_LAST && large.demoted == 30 << 20);
     remove_folder();
 }
@@ -79,12 +79,13 @@ rows_that_no_kernel_can_follow_change_nothing(void)
         {"recipe 0 128 0 0\nrecipe 5 256 0 0\nrecipe 4 256 0 0\n", 3},
         {WHOLE, 3},
     };
-    const struct recipes build = recipes_shipped(90, 60 << 20);
+    const struct launch_configs build = launch_configs_shipped(90, 60 << 20);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         write_rows(bad[i].rows, bad[i].count);
-        const struct recipes recipes = read_onto_those_of_the_build();
-        CHECK(recipes.source == RECIPES_MEASURED && recipes.count == build.count, "%s", bad[i].rows);
-        CHECK(memcmp(recipes.row, build.row, sizeof build.row) == 0, "%s", bad[i].rows);
+        const struct launch_configs launch_configs = read_onto_those_of_the_build();
+        CHECK(launch_configs.source == LAUNCH_CONFIGS_MEASURED && launch_configs.count == build.count, "%s",
+              bad[i].rows);
+        CHECK(memcmp(launch_configs.row, build.row, sizeof build.row) == 0, "%s", bad[i].rows);
     }
     remove_folder();
 }
@@ -93,28 +94,28 @@ static void
 more_rows_than_there_is_room_for_change_nothing(void)
 {
     char rows[1024] = "";
-    for (int i = 0; i <= RECIPES_MOST; i++)
+    for (int i = 0; i <= LAUNCH_CONFIGS_MAX; i++)
         sprintf(rows + strlen(rows), "recipe %d 128 0 0\n", i);
-    write_rows(rows, RECIPES_MOST + 1);
-    CHECK(read_onto_those_of_the_build().source == RECIPES_MEASURED);
+    write_rows(rows, LAUNCH_CONFIGS_MAX + 1);
+    CHECK(read_onto_those_of_the_build().source == LAUNCH_CONFIGS_MEASURED);
     remove_folder();
 }
 
 static void
 a_device_goes_by_its_own_file_and_no_other(void)
 {
-    struct device_recipes first, second;
+    struct device_launch_configs first, second;
     struct status status;
     setenv("VECADD_DOUBLE_DEVICES", "2", 1);
     write_rows(WHOLE, 2);
-    CHECK(device_recipes(0, &first, &status) == 0 && device_recipes(1, &second, &status) == 0);
+    CHECK(device_launch_configs(0, &first, &status) == 0 && device_launch_configs(1, &second, &status) == 0);
     CHECK(strcmp(first.key, KEY) == 0, "%s", first.key);
-    CHECK(first.used.source == RECIPES_TUNED && first.used.row[1].block == 512);
-    CHECK(first.shipped.source == RECIPES_MEASURED && second.used.source == RECIPES_MEASURED);
+    CHECK(first.used.source == LAUNCH_CONFIGS_TUNED && first.used.row[1].block == 512);
+    CHECK(first.shipped.source == LAUNCH_CONFIGS_MEASURED && second.used.source == LAUNCH_CONFIGS_MEASURED);
     CHECK(strcmp(first.key, second.key) != 0);
 
     write_rows("recipe 0 64 0 0\n", 1);
-    CHECK(device_recipes(0, &first, &status) == 0 && first.used.row[0].block == 128, "read once a process");
+    CHECK(device_launch_configs(0, &first, &status) == 0 && first.used.row[0].block == 128, "read once a process");
     remove_folder();
 }
 

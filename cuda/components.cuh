@@ -1,10 +1,10 @@
-/* What each lane is and how it is added. Additions work on a unit, 32 or 64 bits of packed elements, because a scalar
- * addition for each int8 of a 16-byte vector would take more issue slots than the memory leaves free.
+/* What each component is and how it is added. Additions work on a unit, 32 or 64 bits of packed elements, because a
+ * scalar addition for each int8 of a 16-byte vector would take more issue slots than the memory leaves free.
  *
- * A lane has: number, its value in enum lane; element, the type of one lane as bits; unit; add(a, b), the packed sum;
- * and where raises_flags is true, flags(a, b, sum), the floating-point flags that the sum raised. */
-#ifndef VECADD_CUDA_LANES_CUH
-#define VECADD_CUDA_LANES_CUH
+ * A component has: number, its value in enum component; element, the type of one component as bits; unit; add(a, b),
+ * the packed sum; and where raises_flags is true, flags(a, b, sum), the floating-point flags that the sum raised. */
+#ifndef VECADD_CUDA_COMPONENTS_CUH
+#define VECADD_CUDA_COMPONENTS_CUH
 
 #include <stdint.h>
 
@@ -14,8 +14,8 @@
 
 /* Integers wrap. `Signs` has the top bit of each packed element set: with these bits left out of the addition no carry
  * leaves its element, and the exclusive or puts them back. */
-template <enum lane Number, typename Element, typename Unit, Unit Signs> struct integer_lane {
-    static constexpr enum lane number = Number;
+template <enum component Number, typename Element, typename Unit, Unit Signs> struct integer_component {
+    static constexpr enum component number = Number;
     using element = Element;
     using unit = Unit;
     static constexpr bool raises_flags = false;
@@ -28,8 +28,8 @@ template <enum lane Number, typename Element, typename Unit, Unit Signs> struct 
 };
 
 /* Logical or. Any byte but 0 is true, and true is written as 1. */
-struct bool_lane {
-    static constexpr enum lane number = LANE_BOOL;
+struct bool_component {
+    static constexpr enum component number = COMPONENT_BOOL;
     using element = uint8_t;
     using unit = uint32_t;
     static constexpr bool raises_flags = false;
@@ -44,8 +44,8 @@ struct bool_lane {
 };
 
 /* Whether a floating-point sum raised a flag, read off the bits. `Infinity` is positive infinity's pattern. */
-template <enum lane Number, typename Element, typename Unit, Element Infinity> struct float_lane {
-    static constexpr enum lane number = Number;
+template <enum component Number, typename Element, typename Unit, Element Infinity> struct float_component {
+    static constexpr enum component number = Number;
     using element = Element;
     using unit = Unit;
     static constexpr bool raises_flags = true;
@@ -95,7 +95,7 @@ template <enum lane Number, typename Element, typename Unit, Element Infinity> s
     }
 };
 
-struct f16_lane : float_lane<LANE_F16, uint16_t, uint32_t, 0x7c00> {
+struct f16_component : float_component<COMPONENT_F16, uint16_t, uint32_t, 0x7c00> {
     static __device__ unit
     add(unit a, unit b)
     {
@@ -103,7 +103,7 @@ struct f16_lane : float_lane<LANE_F16, uint16_t, uint32_t, 0x7c00> {
     }
 };
 
-struct bf16_lane : float_lane<LANE_BF16, uint16_t, uint32_t, 0x7f80> {
+struct bf16_component : float_component<COMPONENT_BF16, uint16_t, uint32_t, 0x7f80> {
     static __device__ unit
     add(unit a, unit b)
     {
@@ -121,7 +121,7 @@ struct bf16_lane : float_lane<LANE_BF16, uint16_t, uint32_t, 0x7f80> {
     }
 };
 
-struct f32_lane : float_lane<LANE_F32, uint32_t, uint32_t, 0x7f800000u> {
+struct f32_component : float_component<COMPONENT_F32, uint32_t, uint32_t, 0x7f800000u> {
     static __device__ unit
     add(unit a, unit b)
     {
@@ -129,7 +129,7 @@ struct f32_lane : float_lane<LANE_F32, uint32_t, uint32_t, 0x7f800000u> {
     }
 };
 
-struct f64_lane : float_lane<LANE_F64, uint64_t, uint64_t, 0x7ff0000000000000u> {
+struct f64_component : float_component<COMPONENT_F64, uint64_t, uint64_t, 0x7ff0000000000000u> {
     static __device__ unit
     add(unit a, unit b)
     {
@@ -137,62 +137,63 @@ struct f64_lane : float_lane<LANE_F64, uint64_t, uint64_t, 0x7ff0000000000000u> 
     }
 };
 
-using i8_lane = integer_lane<LANE_I8, uint8_t, uint32_t, 0x80808080u>;
-using i16_lane = integer_lane<LANE_I16, uint16_t, uint32_t, 0x80008000u>;
-using i32_lane = integer_lane<LANE_I32, uint32_t, uint32_t, 0>;
-using i64_lane = integer_lane<LANE_I64, uint64_t, uint64_t, 0>;
+using i8_component = integer_component<COMPONENT_I8, uint8_t, uint32_t, 0x80808080u>;
+using i16_component = integer_component<COMPONENT_I16, uint16_t, uint32_t, 0x80008000u>;
+using i32_component = integer_component<COMPONENT_I32, uint32_t, uint32_t, 0>;
+using i64_component = integer_component<COMPONENT_I64, uint64_t, uint64_t, 0>;
 
 /* What a thread loads at once: 16 bytes are the most on every architecture. */
-template <typename Lane, unsigned Bytes = 16> struct alignas(Bytes) vector_of {
-    typename Lane::unit units[Bytes / sizeof(typename Lane::unit)];
-    static constexpr unsigned size = Bytes / sizeof(typename Lane::element);
+template <typename Component, unsigned Bytes = 16> struct alignas(Bytes) vector_of {
+    typename Component::unit units[Bytes / sizeof(typename Component::unit)];
+    static constexpr unsigned size = Bytes / sizeof(typename Component::element);
 };
 
-template <typename Lane>
-__device__ inline typename Lane::element
-add_elements(typename Lane::element a, typename Lane::element b)
+template <typename Component>
+__device__ inline typename Component::element
+add_elements(typename Component::element a, typename Component::element b)
 {
-    return static_cast<typename Lane::element>(Lane::add(a, b));
+    return static_cast<typename Component::element>(Component::add(a, b));
 }
 
-template <typename Lane, unsigned Bytes>
-__device__ inline vector_of<Lane, Bytes>
-add_vectors(const vector_of<Lane, Bytes> &a, const vector_of<Lane, Bytes> &b)
+template <typename Component, unsigned Bytes>
+__device__ inline vector_of<Component, Bytes>
+add_vectors(const vector_of<Component, Bytes> &a, const vector_of<Component, Bytes> &b)
 {
-    vector_of<Lane, Bytes> sum;
+    vector_of<Component, Bytes> sum;
     for (unsigned i = 0; i < sizeof sum.units / sizeof sum.units[0]; ++i)
-        sum.units[i] = Lane::add(a.units[i], b.units[i]);
+        sum.units[i] = Component::add(a.units[i], b.units[i]);
     return sum;
 }
 
-/* visit(lane) with the one that `lane` names: the only switch over lanes, on the host and in a kernel. */
+/* visit(component) with the one that `component` names: the only switch over components, on the host and in a kernel.
+ */
 #if defined(__CUDACC__)
 #pragma nv_exec_check_disable
 #endif
 template <typename Visit>
 __host__ __device__ inline auto
-with_lane(enum lane lane, Visit visit)
+with_component(enum component component, Visit visit)
 {
-    switch (lane) {
-    case LANE_BOOL:
-        return visit(bool_lane());
-    case LANE_I8:
-        return visit(i8_lane());
-    case LANE_I16:
-        return visit(i16_lane());
-    case LANE_I32:
-        return visit(i32_lane());
-    case LANE_I64:
-        return visit(i64_lane());
-    case LANE_F16:
-        return visit(f16_lane());
-    case LANE_BF16:
-        return visit(bf16_lane());
-    case LANE_F32:
-        return visit(f32_lane());
-    case LANE_F64:
+    switch (component) {
+    case COMPONENT_BOOL:
+        return visit(bool_component());
+    case COMPONENT_I8:
+        return visit(i8_component());
+    case COMPONENT_I16:
+        return visit(i16_component());
+    case COMPONENT_I32:
+        return visit(i32_component());
+    case COMPONENT_I64:
+        return visit(i64_component());
+    case COMPONENT_F16:
+        return visit(f16_component());
+    case COMPONENT_BF16:
+        return visit(bf16_component());
+    case COMPONENT_F32:
+        return visit(f32_component());
+    case COMPONENT_F64:
     default:
-        return visit(f64_lane());
+        return visit(f64_component());
     }
 }
 

@@ -35,7 +35,7 @@ def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
         return _core.to_device(np.zeros(n, float32))
 
     resident = [Contestant(f"45 MB after {name}", DEVICE, _resident_after(way, kept)) for name, way in ways.items()]
-    yield Cell("peer-courtesy", float32, RESIDENT_N, resident, limit, sets=1, reference="45 MB after plain loads")
+    yield Cell("peer-l2-pollution", float32, RESIDENT_N, resident, limit, sets=1, reference="45 MB after plain loads")
     with_torch = _has_streams()
     on_another = [
         Contestant(f"45 MB on another stream after {name}", DEVICE, _resident_on_another_stream(way, kept))
@@ -43,7 +43,7 @@ def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
         if with_torch
     ]
     reference = "45 MB on another stream after plain loads"
-    yield Cell("peer-courtesy", float32, RESIDENT_N, on_another, limit, sets=1, reference=reference)
+    yield Cell("peer-l2-pollution", float32, RESIDENT_N, on_another, limit, sets=1, reference=reference)
     adds: dict[str, Add] = {name: functools.partial(_add_by, way) for name, way in ways.items()}
     if with_torch:
         adds["torch"] = _add_by_torch
@@ -52,7 +52,7 @@ def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
         for name, add in adds.items()
     ]
     sets = rotation(3 * float32.itemsize * READ_N, machine.gpu["l2"], machine.gpu["memory"] // 10)
-    yield Cell("peer-courtesy", float32, READ_N, reading, limit, sets, reference="reads the sum of plain loads")
+    yield Cell("peer-l2-pollution", float32, READ_N, reading, limit, sets, reference="reads the sum of plain loads")
 
 
 def _resident_after(way: Mapping[str, int], kept: Callable[[str, int], Any]) -> Timer:
@@ -124,7 +124,7 @@ def _reading_after(add: Add, kept: Callable[[str, int], Any]) -> Timer:
 
 
 STAGE = Sweep(
-    "peer-courtesy",
+    "peer-l2-pollution",
     cells,
     f"timed by CUDA events around each kernel that comes after the addition: the mean of {RESIDENT_ADDS} additions by "
     "the rung float4 on the same 45 MB, by torch on another stream, or one that adds the sum to itself",

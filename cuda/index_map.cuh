@@ -1,7 +1,7 @@
 /* How a grid finds its way through operands of any layout. Threads go through the sum in its own order; each takes runs
  * of one element, or of a few that are neighbours along the innermost axis. */
-#ifndef VECADD_CUDA_WALK_CUH
-#define VECADD_CUDA_WALK_CUH
+#ifndef VECADD_CUDA_INDEX_MAP_CUH
+#define VECADD_CUDA_INDEX_MAP_CUH
 
 #include <stdint.h>
 
@@ -36,16 +36,16 @@ struct side {
 };
 
 /* What a grid needs to know: 2.7 KB, of the 4 that a kernel's parameters may have. */
-struct walk {
+struct index_map {
     uint32_t runs;  /* in all; a run is up to Count elements of the innermost axis */
     uint32_t last;  /* elements of an innermost axis' last run */
     int dimensions; /* 1 or more */
     enum dtype sum;
-    enum lane lane;
+    enum component component;
     unsigned wrap; /* integers: bits to the left of the sum's own */
     bool is_signed;
     side sides[LAYOUT_OPERANDS];
-    alignas(MOST_ITEMSIZE) unsigned char scalar[LAYOUT_SUM][MOST_ITEMSIZE]; /* repeated as often as it goes in */
+    alignas(MAX_ITEMSIZE) unsigned char scalar[LAYOUT_SUM][MAX_ITEMSIZE]; /* repeated as often as it goes in */
     struct axis axes[LAYOUT_DIMENSIONS];
 };
 
@@ -63,19 +63,19 @@ divided(uint32_t number, const struct axis &axis)
 
 template <unsigned Count>
 __device__ inline run
-find_run(const walk &walk, uint32_t number)
+find_run(const index_map &map, uint32_t number)
 {
     run run = {{0, 0, 0}, Count};
     ROLLED
-    for (int i = 0; i < walk.dimensions; ++i) {
-        const struct axis &axis = walk.axes[i];
+    for (int i = 0; i < map.dimensions; ++i) {
+        const struct axis &axis = map.axes[i];
         uint32_t index = number;
-        if (i + 1 < walk.dimensions) {
+        if (i + 1 < map.dimensions) {
             number = divided(number, axis);
             index -= number * axis.extent;
         }
         if (Count > 1 && i == 0 && index + 1 == axis.extent)
-            run.count = walk.last;
+            run.count = map.last;
         for (int k = 0; k < LAYOUT_OPERANDS; ++k)
             run.at[k] += static_cast<int64_t>(index) * axis.stride[k];
     }
@@ -84,14 +84,14 @@ find_run(const walk &walk, uint32_t number)
 
 /* Where an operand has the element of this number. */
 __device__ inline int64_t
-offset_of(const walk &walk, int operand, uint32_t number)
+offset_of(const index_map &map, int operand, uint32_t number)
 {
     int64_t offset = 0;
     ROLLED
-    for (int i = 0; i < walk.dimensions; ++i) {
-        const struct axis &axis = walk.axes[i];
+    for (int i = 0; i < map.dimensions; ++i) {
+        const struct axis &axis = map.axes[i];
         uint32_t index = number;
-        if (i + 1 < walk.dimensions) {
+        if (i + 1 < map.dimensions) {
             number = divided(number, axis);
             index -= number * axis.extent;
         }
@@ -103,11 +103,11 @@ offset_of(const walk &walk, int operand, uint32_t number)
 inline bool
 is_aligned(const struct layout *layout, int operand, const char *at, unsigned count, size_t itemsize)
 {
-    const size_t bytes = count * itemsize, due = bytes < 16 ? bytes : 16;
+    const size_t bytes = count * itemsize, expected = bytes < 16 ? bytes : 16;
     uint64_t all = reinterpret_cast<uintptr_t>(at);
     for (int i = 0; i < layout->ndim; ++i)
         all |= static_cast<uint64_t>(layout->stride[operand][i]) * (i == 0 && count > 1 ? count : 1);
-    return all % due == 0;
+    return all % expected == 0;
 }
 
 inline bool
@@ -150,19 +150,19 @@ set_extent(struct axis *axis, uint32_t extent)
 }
 
 /* Through runs of `count` elements along axis 0, and of `rows` along axis 1. */
-inline walk
-walk_of(const struct strided *add, const struct layout *layout, const char *const at[], unsigned count,
-        unsigned rows = 1)
+inline index_map
+index_map_of(const struct strided *add, const struct layout *layout, const char *const at[], unsigned count,
+             unsigned rows = 1)
 {
-    walk walk;
+    index_map map;
     const unsigned sum_bits = 8 * static_cast<unsigned>(dtype_table[add->sum].itemsize);
     const bool is_short = add->sum == DTYPE_FLOAT16 || add->sum == DTYPE_BFLOAT16 || add->sum == DTYPE_COMPLEX64;
-    walk.sum = add->sum;
-    walk.lane = dtype_table[add->sum].lane;
-    walk.wrap = sum_bits < 64 ? 64 - sum_bits : 0;
-    walk.is_signed = dtype_table[add->sum].typestr[1] == 'i';
+    map.sum = add->sum;
+    map.component = dtype_table[add->sum].component;
+    map.wrap = sum_bits < 64 ? 64 - sum_bits : 0;
+    map.is_signed = dtype_table[add->sum].typestr[1] == 'i';
     for (int k = 0; k < LAYOUT_OPERANDS; ++k) {
-        side &side = walk.sides[k];
+        side &side = map.sides[k];
         side.dtype = add->dtype[k];
         side.itemsize = static_cast<unsigned>(dtype_table[side.dtype].itemsize);
         side.spread = k != LAYOUT_SUM && is_spread(layout, k);
@@ -171,33 +171,33 @@ walk_of(const struct strided *add, const struct layout *layout, const char *cons
         side.rounded = is_short && (k == LAYOUT_SUM || side.dtype != add->sum);
     }
     for (int k = 0; k < LAYOUT_SUM; ++k)
-        for (unsigned i = 0; i < MOST_ITEMSIZE; ++i)
-            walk.scalar[k][i] = add->scalar[k][i % walk.sides[k].itemsize];
+        for (unsigned i = 0; i < MAX_ITEMSIZE; ++i)
+            map.scalar[k][i] = add->scalar[k][i % map.sides[k].itemsize];
 
-    walk.dimensions = layout->ndim;
+    map.dimensions = layout->ndim;
     uint64_t runs = 1;
     for (int i = 0; i < layout->ndim; ++i) {
         const uint64_t extent = static_cast<uint64_t>(layout->extent[i]), step = i == 0 ? count : i == 1 ? rows : 1;
-        set_extent(&walk.axes[i], static_cast<uint32_t>((extent + step - 1) / step));
+        set_extent(&map.axes[i], static_cast<uint32_t>((extent + step - 1) / step));
         for (int k = 0; k < LAYOUT_OPERANDS; ++k)
-            walk.axes[i].stride[k] = layout->stride[k][i] * static_cast<int64_t>(step);
-        runs *= walk.axes[i].extent;
+            map.axes[i].stride[k] = layout->stride[k][i] * static_cast<int64_t>(step);
+        runs *= map.axes[i].extent;
     }
-    walk.runs = static_cast<uint32_t>(runs);
+    map.runs = static_cast<uint32_t>(runs);
     const uint64_t extent = layout->ndim ? static_cast<uint64_t>(layout->extent[0]) : 1;
-    walk.last = extent % count ? static_cast<uint32_t>(extent % count) : count;
-    return walk;
+    map.last = extent % count ? static_cast<uint32_t>(extent % count) : count;
+    return map;
 }
 
-using kernel = void(const char *, const char *, char *, walk);
+using kernel = void(const char *, const char *, char *, index_map);
 
 inline cudaError_t
 launch_form(kernel *form, unsigned count, unsigned runs, const struct strided *add, const struct layout *layout,
             const char *const at[], cudaStream_t stream)
 {
-    const walk walk = walk_of(add, layout, at, count);
-    return launch(form, (uint64_t(walk.runs) + runs - 1) / runs, BLOCK, stream, add->is_scalar[0] ? nullptr : at[0],
-                  add->is_scalar[1] ? nullptr : at[1], const_cast<char *>(at[LAYOUT_SUM]), walk);
+    const index_map map = index_map_of(add, layout, at, count);
+    return launch(form, (uint64_t(map.runs) + runs - 1) / runs, BLOCK, stream, add->is_scalar[0] ? nullptr : at[0],
+                  add->is_scalar[1] ? nullptr : at[1], const_cast<char *>(at[LAYOUT_SUM]), map);
 }
 
 #endif

@@ -1,12 +1,12 @@
-/* A few neighbours in registers whose dtype is the sum's own: loaded, added as their lane has it, and stored. */
-#ifndef VECADD_CUDA_ALIKE_CUH
-#define VECADD_CUDA_ALIKE_CUH
+/* A few neighbours in registers whose dtype is the sum's own: loaded, added as their component has it, and stored. */
+#ifndef VECADD_CUDA_SAME_DTYPE_CUH
+#define VECADD_CUDA_SAME_DTYPE_CUH
 
 #include <type_traits>
 
+#include "cuda/components.cuh"
 #include "cuda/elements.cuh"
-#include "cuda/lanes.cuh"
-#include "cuda/walk.cuh"
+#include "cuda/index_map.cuh"
 
 template <unsigned Size>
 __device__ inline void
@@ -26,7 +26,7 @@ load_element(packed<16> &to, unsigned i, const char *from)
 
 template <unsigned Size, unsigned Count>
 __device__ inline packed<16>
-load_alike(const char *from, const side &side, unsigned count)
+load_same_dtype(const char *from, const side &side, unsigned count)
 {
     packed<16> elements = {};
     if (Count == 1 || side.spread)
@@ -43,7 +43,7 @@ load_alike(const char *from, const side &side, unsigned count)
 
 template <unsigned Size, unsigned Count>
 __device__ inline void
-store_alike(char *to, const packed<16> &elements, unsigned count)
+store_same_dtype(char *to, const packed<16> &elements, unsigned count)
 {
     constexpr unsigned RUN = Size * Count;
     if (count == Count)
@@ -54,35 +54,35 @@ store_alike(char *to, const packed<16> &elements, unsigned count)
                 to[i * Size + k] = static_cast<char>(element_of<uint8_t>(elements, i * Size + k));
 }
 
-template <typename Lane>
+template <typename Component>
 __device__ inline packed<16>
 add_units(const packed<16> &x, const packed<16> &y)
 {
-    using unit = typename Lane::unit;
+    using unit = typename Component::unit;
     packed<16> sum = {};
     for (unsigned i = 0; i < sizeof sum / sizeof(unit); ++i)
-        put_element(sum, i, Lane::add(element_of<unit>(x, i), element_of<unit>(y, i)));
+        put_element(sum, i, Component::add(element_of<unit>(x, i), element_of<unit>(y, i)));
     return sum;
 }
 
 template <unsigned Size>
 __device__ inline packed<16>
-add_alike(enum lane lane, const packed<16> &x, const packed<16> &y)
+add_same_dtype(enum component component, const packed<16> &x, const packed<16> &y)
 {
     if constexpr (Size == 1)
-        return lane == LANE_BOOL ? add_units<bool_lane>(x, y) : add_units<i8_lane>(x, y);
+        return component == COMPONENT_BOOL ? add_units<bool_component>(x, y) : add_units<i8_component>(x, y);
     else if constexpr (Size == 2)
-        return lane == LANE_F16    ? add_units<f16_lane>(x, y)
-               : lane == LANE_BF16 ? add_units<bf16_lane>(x, y)
-                                   : add_units<i16_lane>(x, y);
+        return component == COMPONENT_F16    ? add_units<f16_component>(x, y)
+               : component == COMPONENT_BF16 ? add_units<bf16_component>(x, y)
+                                             : add_units<i16_component>(x, y);
     else if constexpr (Size == 4)
-        return lane == LANE_F32 ? add_units<f32_lane>(x, y) : add_units<i32_lane>(x, y);
+        return component == COMPONENT_F32 ? add_units<f32_component>(x, y) : add_units<i32_component>(x, y);
     else if constexpr (Size == 8)
-        return lane == LANE_F32   ? add_units<f32_lane>(x, y)
-               : lane == LANE_F64 ? add_units<f64_lane>(x, y)
-                                  : add_units<i64_lane>(x, y);
+        return component == COMPONENT_F32   ? add_units<f32_component>(x, y)
+               : component == COMPONENT_F64 ? add_units<f64_component>(x, y)
+                                            : add_units<i64_component>(x, y);
     else
-        return add_units<f64_lane>(x, y);
+        return add_units<f64_component>(x, y);
 }
 
 /* visit(std::integral_constant) with an element's bytes. */
@@ -110,7 +110,7 @@ inline cudaError_t
 load_sizes(Load load)
 {
     cudaError_t error = cudaSuccess;
-    for (size_t itemsize = 1; itemsize <= MOST_ITEMSIZE && error == cudaSuccess; itemsize *= 2)
+    for (size_t itemsize = 1; itemsize <= MAX_ITEMSIZE && error == cudaSuccess; itemsize *= 2)
         error = with_size(itemsize, load);
     return error;
 }
