@@ -4,8 +4,9 @@
     python -m benchmarks.model_check FILE --assume dram=430e-9 --assume clock=1.98e9 --misses
 
 Prints a line a cell, the share of cells within 10 %, and of the others why they are not, where that is known;
-``--misses`` leaves out the lines of cells that are within. Rows that the model
-does not cover (host rungs, calls, limits that were not probed) are counted apart. ``--assume NAME=VALUE`` stands in for
+``--misses`` leaves out the lines of cells that are within. Transfers are left out: what the model gives for them is
+the least that they can take, and ``vecadd bench transfer`` shows it beside them. Rows that the model does not cover
+(host rungs, calls, limits that were not probed) are counted apart. ``--assume NAME=VALUE`` stands in for
 what a recording lacks, with the names of `vecadd.model.Limits`, in seconds and bytes a second, or clock in Hz; for one
 that is by size NAME=SECONDS+RATE, a start and bytes a second. What was assumed is said.
 """
@@ -47,28 +48,9 @@ EXPLAINED: Sequence[tuple[tuple[str, ...], str]] = (
     ),
     (("graph_pdl_trigger",), "as graph: probably a kernel that follows another finds the memory busy with its stores"),
     (("batched",), "the rung fills its table through a description of each addition, which no probe has"),
-    (
-        ("hybrid",),
-        "the processor and the link use the same memory at once, which no probe does, and where the arrays are in the "
-        "caches is the bench's",
-    ),
-    (
-        ("staged", "tuned_transfer"),
-        "threads call the driver, copy and wait in turns that the probes do all at once; chunks on two streams follow "
-        "each other with gaps that no probe measures",
-    ),
-    (("streams2", "streams4"), "copies on several streams take turns on the link with gaps that no probe measures"),
-    (
-        ("pageable", "copy_blocking", "copy_async", "copy_stream", "streams4_pageable"),
-        "the driver's copies of ordinary memory go as fast as the caches and the host's other traffic let them",
-    ),
-    (("pinned", "malloc_each_call", "pool"), "what memory costs depends on what else the driver holds at the time"),
-    (("pinned_reused", "stream1_pinned"), "how long the host takes to see a copy's end differs between runs"),
-    (("zero_copy",), "a kernel of another block and of other loads than the probe's, which goes a word a thread"),
-    (("managed",), "the driver moves pages by what it has seen of others, which differs from run to run"),
 )
 CURVES = {name for name, kind in get_type_hints(Limits).items() if kind == Curve | None}
-SWEEPS = ("device", "size", "ladder", "blocksize", "precision", "transfer", "latency")
+SWEEPS = ("device", "size", "ladder", "blocksize", "precision", "latency")
 
 
 @dataclass(frozen=True)
@@ -136,10 +118,8 @@ def _compared(row: Mapping[str, Any], rung: Mapping[str, Any], gpu: Mapping[str,
     chosen = params.get("parameters", {})
     block = params.get("block", 0)
     threads = block[0] * block[1] * block[2] if isinstance(block, list) else block
-    memory = params.get("memory")
-    prediction = predict(rung, None, gpu, limits, row["dtype"], row["n"], chosen, block=threads, memory=memory)
+    prediction = predict(rung, None, gpu, limits, row["dtype"], row["n"], chosen, block=threads)
     shown = " ".join(f"{name}={value}" for name, value in {**chosen, "block": threads}.items() if value)
-    shown = f"{shown} {memory}" if memory else shown
     return Compared(
         row["sweep"], f"{row['sweep']} {row['rung']} {row['dtype']} {row['n']} {shown}", row["seconds"], prediction
     )

@@ -45,9 +45,6 @@ LIMITS = Limits(
     to_device=55e9,
     to_host=55e9,
     both=100e9,
-    waited_copy=8e-6,
-    queued_copy=3e-6,
-    made_stream=18e-6,
     waited=9e-6,
     table=20e-6,
     job=10e-9,
@@ -56,39 +53,16 @@ LIMITS = Limits(
     triggering_node=0.4e-6,
     triggering_block=1.2e-9,
     programmatic_issued=2.9e-6,
-    kernel_between=4e-6,
-    pool_again=1e-6,
     released=0.4e-6,
     threads=16,
     wake=30e-6,
     wake_one=10e-6,
-    copy_one=18e9,
-    copy_all=72e9,
-    call_one=2e-6,
-    call_all=20e-6,
-    up=Curve.line(8e-6, 55e9),
-    down=Curve.line(8e-6, 55e9),
-    pageable_up=Curve.line(10e-6, 9e9),
-    pageable_down=Curve.line(12e-6, 12e9),
-    queued_up=Curve.line(1.5e-6, 55e9),
-    queued_down=Curve.line(1.5e-6, 55e9),
-    staged_up=Curve.line(3e-6, 9e9),
     fresh_node=Curve(((12 << 10, 1.5e-6), (3 << 20, 2.4e-6))),
-    mapped=Curve.line(11e-6, 24e9),
-    managed=Curve.line(100e-6, 2e9),
-    managed_made=Curve.line(50e-6, 1e12),
-    malloc=Curve.line(70e-6, 1e12),
-    pool=Curve.line(15e-6, 1e12),
-    pinned=Curve.line(10e-6, 3e9),
     host_add=Curve.line(20e-6, 50e9),
     host_add_one=Curve.line(1e-6, 5e9),
 )
 
 
-def expect(
-    name, n, dtype="float32", limits=LIMITS, gpu=H200, facts=None, block=0, footprint=None, memory=None, **params
-):
+def expect(name, n, dtype="float32", limits=LIMITS, gpu=H200, facts=None, block=0, footprint=None, **params):
     """Seconds that `vecadd.model` expects of that rung; ``params`` are the rung's own."""
-    return model.expected(
-        RUNGS[name], facts, gpu, limits, dtype, n, params, block=block, footprint=footprint, memory=memory
-    )
+    return model.expected(RUNGS[name], facts, gpu, limits, dtype, n, params, block=block, footprint=footprint)

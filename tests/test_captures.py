@@ -254,11 +254,10 @@ BESIDE = [
     lambda work: _core.device_limits(0, 1 << 16, 2),
     lambda work: _core.link_limits(0, 1 << 16, 2),
     lambda work: _core.launch_limits(0),
-    lambda work: _core.allocation_limits(0, 1 << 16),
 ]
 NAMES = ["of a library", "plans", "numpy", "add", "add_many", "to_device", "views", "copy", "__dlpack__",
          "empty_pinned", "staged", "pinned", "hybrid", "release", "memory_stats", "a rung", "a transfer rung",
-         "a latency rung", "rates", "the link", "launches", "allocations"]  # fmt: skip
+         "a latency rung", "rates", "the link", "launches"]  # fmt: skip
 
 
 class Work:

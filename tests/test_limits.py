@@ -16,17 +16,11 @@ PROBES = {
     "link_limits": lambda: _core.link_limits(0, MIB, 1),
     "device_latency": lambda: _core.device_latency(0),
     "launch_limits": lambda: _core.launch_limits(0),
-    "copy_limits": lambda: _core.copy_limits(0, 64 << 10),
-    "allocation_limits": lambda: _core.allocation_limits(0, 64 << 10),
-    "mapped_limits": lambda: _core.mapped_limits(0, 64 << 10),
-    "managed_limits": lambda: _core.managed_limits(0, 64 << 10),
-    "thread_probe_limits": lambda: _core.thread_probe_limits(0, MIB),
 }
 # Which the double's clock cannot resolve, where nothing takes time.
-DIFFERENCES = ("block", "turnaround", "queued", "node", "job", "kernel_between", "fresh_node", "malloc", "pool")
+DIFFERENCES = ("block", "turnaround", "queued", "node", "job", "fresh_node")
 DIFFERENCES += ("waiting", "triggering", "triggering_node", "triggering_block", "released")
 LONG = ("device_latency", "launch_limits")  # of which tests/c/test_probes.c fails many more calls
-NO_EVENTS = ("allocation_limits", "mapped_limits", "managed_limits", "thread_probe_limits")
 MORE_RATES = ["copy_gbps", "l2_read_gbps", "l2_write_gbps"]
 LAUNCHES = [f"{what}_seconds" for what in ("kernel", "block", "turnaround", "queued", "node", "issued", "waited")]
 TABLES = ["table_seconds", "job_seconds", "bytes", "fresh_node_seconds"]
@@ -72,8 +66,7 @@ def test_a_probe_that_fails_leaves_nothing_and_works_again(probe, device, double
 
 @pytest.mark.parametrize("probe", PROBES.values(), ids=PROBES)
 def test_every_call_of_a_probe_is_seen_to_fail(probe, device, double):
-    events = () if probe in [PROBES[name] for name in NO_EVENTS] else ("cudaEventRecord",)
-    for call in ("cudaStreamCreateWithFlags", "cudaStreamSynchronize", *events):
+    for call in ("cudaStreamCreateWithFlags", "cudaStreamSynchronize", "cudaEventRecord"):
         double.reset(0)
         double.fail(call, 1, UNKNOWN, False)
         with pytest.raises(RuntimeError, match=str(UNKNOWN)):
@@ -93,29 +86,23 @@ def test_a_run_keeps_what_the_probes_found(device):
     assert machine.link_limit == machine.probed["link"]["gbps"]
 
 
-def test_a_transfers_run_keeps_how_long_copies_take_by_their_size(device, monkeypatch):
-    for name in ("LINK_BYTES", "ALLOCATED", "MAPPED", "MANAGED", "COPIED"):
-        monkeypatch.setattr(limits, name, 64 << 10)
+def test_a_transfers_run_keeps_the_links_rates_and_how_soon_threads_wake(device, monkeypatch):
+    monkeypatch.setattr(limits, "LINK_BYTES", 64 << 10)
     monkeypatch.setattr(limits, "HOST_ARRAYS", (4 << 10, 16 << 10))
     machine = Machine()
     machine.probe(*ON_THE_WAY)
     assert not machine.missing
-    sizes = [4 << 10, 16 << 10, 64 << 10]
-    for part in ("copies", "mapped", "managed"):
-        assert machine.probed[part]["bytes"] == sizes, part
-    assert machine.probed["allocation"]["bytes"] == [2 << 10, 8 << 10, 32 << 10]
-    for part in ("copies", "allocation", "mapped", "managed", "crew"):
-        found = machine.probed[part]
-        lists = [value for value in found.values() if isinstance(value, list)]
-        assert {len(value) for value in lists} == {len(found["bytes"])}, part
-    assert machine.probed["crew"]["threads"] >= 1
+    assert set(machine.probed["link"]) == {"to_device_gbps", "to_host_gbps", "both_gbps", "gbps"}
+    crew = machine.probed["crew"]
+    assert crew["bytes"] == [4 << 10, 16 << 10]
+    assert len(crew["add_seconds"]) == len(crew["add_one_seconds"]) == 2
 
 
-def test_what_is_freed_is_as_large_as_what_is_asked_for(device):
-    assert _core.allocation_limits(0, 1)["bytes"] == [2 << 10]
-    assert len(_core.allocation_limits(0, 9 << 20)["pinned"]) == 6  # 2 KiB to 2 MiB
-    with pytest.raises(ValueError, match="at least 1"):
-        _core.copy_limits(0, 0)
+def test_idle_threads_wake_after_some_time():
+    found = _core.thread_probe_limits()
+    assert found["threads"] == _core.host_facts()["threads"]
+    assert 0 < found["wake_one"] < 1
+    assert 0 < found["wake"] < 1
 
 
 @pytest.fixture

@@ -279,10 +279,10 @@ def test_a_curve_is_straight_between_what_was_probed():
 
 
 def test_curves_are_read_from_lists_beside_their_bytes():
-    meta = {"copies": {"bytes": [4096, 16384], "to_device_seconds": [5e-6, 6e-6]}, "crew": {"threads": 16}}
+    meta = {"crew": {"bytes": [4096, 16384], "add_seconds": [5e-6, 6e-6], "threads": 16}}
     limits = Limits.of(meta)
-    assert limits.up == Curve(((4096, 5e-6), (16384, 6e-6)))
+    assert limits.host_add == Curve(((4096, 5e-6), (16384, 6e-6)))
     assert limits.threads == 16
-    assert limits.seconds("up", 10240) == pytest.approx(5.5e-6)
-    with pytest.raises(ValueError, match=r"did not measure down: .*to_host_seconds"):
-        limits.seconds("down", 1)
+    assert limits.seconds("host_add", 10240) == pytest.approx(5.5e-6)
+    with pytest.raises(ValueError, match=r"did not measure host_add_one: .*add_one_seconds"):
+        limits.seconds("host_add_one", 1)

@@ -186,11 +186,8 @@ def device_limits(
     device: int, nbytes: int, rounds: int
 ) -> dict[Literal["read", "write", "copy", "l2_read", "l2_write"], float]: ...
 
-# Beside the rates seconds of the host: of a copy of a few bytes that it waits for, of queueing one, and of making and
-# destroying a stream.
-def link_limits(
-    device: int, nbytes: int, rounds: int
-) -> dict[Literal["to_device", "to_host", "both", "copy", "queued_copy", "stream"], float]: ...
+# Rates of the link in bytes a second: each way alone, and both at once in sum.
+def link_limits(device: int, nbytes: int, rounds: int) -> dict[Literal["to_device", "to_host", "both"], float]: ...
 
 # Seconds of one load that the next waits for, by where it is found ("page": in the L2, each in a page of its own), of
 # one round of a block that reads two arrays side by side from DRAM ("stream"), and of one atomic addition to an address
@@ -204,27 +201,8 @@ def device_latency(device: int) -> dict[Literal["l1", "l2", "page", "dram", "str
 # "triggering_block", "programmatic_issued" and "released", the same of programmatic launches.
 def launch_limits(device: int) -> dict[str, Any]: ...
 
-# Seconds of copies of 4 KiB, four times as much, and so on up to nbytes: lists by kind of copy, "bytes" among them, and
-# "kernel_between", what an empty kernel takes between two copies of a stream.
-def copy_limits(device: int, nbytes: int) -> dict[str, Any]: ...
-
-# Seconds of three arrays of 2 KiB, four times as much, and so on up to nbytes, made and freed: lists "bytes", "malloc",
-# "pool", from a stream-ordered pool, which ends at 64 MiB, and "pinned", of one, which ends at 4 MiB; and "pool_again".
-def allocation_limits(device: int, nbytes: int) -> dict[str, Any]: ...
-
-# Seconds of a kernel that reads two arrays of page-locked host memory and writes a third, of 4 KiB, four times as much,
-# and so on up to nbytes each.
-def mapped_limits(device: int, nbytes: int) -> dict[Literal["bytes", "merged"], list[Any]]: ...
-
-# Seconds of three such arrays of memory that host and device share, "touched" by both, and "made" and freed; empty
-# lists where the device has none.
-def managed_limits(device: int, nbytes: int) -> dict[Literal["bytes", "touched", "made"], list[Any]]: ...
-
-# What all threads that an addition may use do together: seconds until they wake, bytes a second that one and all copy
-# into page-locked memory, seconds of a call that queues work when one and when all do.
-def thread_probe_limits(
-    device: int, nbytes: int
-) -> dict[Literal["threads", "wake", "wake_one", "copy_one", "copy_all", "call_one", "call_all"], float]: ...
+# How many threads an addition may use; seconds until they have all woken, and until one has.
+def thread_probe_limits() -> dict[Literal["threads", "wake", "wake_one"], float]: ...
 
 # Seconds of the host for one launch of add's kernel from C, "programmatic" on compute capability 9.0 and up; the stream
 # is empty before and drained after.

@@ -129,11 +129,8 @@ class Measured:
                 print(f"{name}: no row")
                 continue
             chosen, block = row.params.get("parameters", {}), row.params.get("block", 0)
-            where = row.params.get("memory")
             try:
-                found = predict(
-                    known[name], None, self.gpu, self.limits, row.dtype, row.n, chosen, block=block, memory=where
-                )
+                found = predict(known[name], None, self.gpu, self.limits, row.dtype, row.n, chosen, block=block)
             except ValueError as error:
                 print(f"{name}: {error}")
                 continue

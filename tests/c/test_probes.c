@@ -83,7 +83,6 @@ measure_link(struct status *status)
     if (limits_link(1, 1 << 16, 1, &found, status) < 0)
         return -1;
     CHECK(found.to_device > 0 && found.to_host > 0 && found.both > 0);
-    CHECK(found.copy > 0 && found.queued_copy > 0 && found.stream > 0);
     return 0;
 }
 
@@ -93,7 +92,7 @@ the_link_probe_leaves_nothing(void)
     static const char *const calls[] = {
         "cudaStreamCreateWithFlags", "cudaEventCreate",      "cudaHostAlloc",       "cudaMallocFromPoolAsync",
         "cudaMemsetAsync",           "cudaEventRecord",      "cudaStreamWaitEvent", "cudaMemcpyAsync",
-        "cudaStreamSynchronize",     "cudaEventElapsedTime", "cudaMemcpy",          "cudaStreamCreate",
+        "cudaStreamSynchronize",     "cudaEventElapsedTime",
     };
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
         CHECK(fail_some_calls(calls[i], cudaErrorUnknown, measure_link) > 0, "%s", calls[i]);

@@ -5,7 +5,7 @@
     contestants.py  what is timed: a rung, numpy.add, vecadd.add
     limits.py       what the memory or the link allows at best, probed in the same run
     ladder.py       which variants of the device rungs the sweeps run, and their model of bytes in flight
-    transfers.py    which transfers are run on which memory, and the overlap model beside them
+    transfers.py    which transfers are run on which memory, and the model beside them
     latencies.py    how many small additions there are at which size, and from when on a graph pays
     recorded.py     what the founding documents recorded of the same rungs
     gains.py        the steps from one rung to the next that the documents tell of, theirs and ours

@@ -13,10 +13,6 @@ DEVICE_CACHES = 32  # the device probe's memory in L2 sizes: a full L2 of leftov
 PROBE_ROUNDS = 10
 WORD = 4  # bytes: what the host's probe adds at a time, whatever the dtype
 LINK_BYTES = 64 << 20  # rates of a PCIe 5 x16 link are flat from 16 MiB on
-ALLOCATED = 1 << 30  # bytes of the largest array that is made and freed
-MAPPED = 16 << 20  # bytes of the largest array of the host that a kernel goes through: 0.7 ms for three
-MANAGED = 16 << 20  # bytes of the largest whose pages move: some ms
-COPIED = 512 << 20  # bytes that all threads of the host copy together: past a cache of 300 MB
 ONE_THREADS = 64 << 20  # bytes of the largest arrays that one thread adds: 10 ms
 HOST_ARRAYS = (1 << 20, 4 << 20, 16 << 20, 64 << 20, 128 << 20)  # bytes; the last do not fit there
 
@@ -118,62 +114,25 @@ def probe_launch(device: int) -> dict[str, Any]:
 
 
 def probe_link(device: int) -> dict[str, float]:
-    """Rates of the link each way alone and both in sum and the bound they make, in GB/s; seconds of the host for a copy
-    of a few bytes, waited for and queued, and for a stream made and destroyed."""
+    """Rates of the link each way alone and both in sum and the bound they make, in GB/s."""
     rates = _core.link_limits(device, LINK_BYTES, PROBE_ROUNDS)
     return {
         "to_device_gbps": rates["to_device"] / 1e9,
         "to_host_gbps": rates["to_host"] / 1e9,
         "both_gbps": rates["both"] / 1e9,
         "gbps": link_gbps(rates["to_device"], rates["both"]),
-        "copy_seconds": rates["copy"],
-        "queued_copy_seconds": rates["queued_copy"],
-        "stream_seconds": rates["stream"],
     }
 
 
-def probe_copies(device: int, memory: int) -> dict[str, Any]:
-    """Seconds of copies by their size, lists beside that of their ``bytes``; and of an empty kernel between two.
-    ``memory`` is what the host has."""
-    found = _core.copy_limits(device, min(LINK_BYTES, memory // 64))
-    return {name if name == "bytes" else f"{name}_seconds": value for name, value in found.items()}
-
-
-def probe_allocation(device: int, memory: int) -> dict[str, Any]:
-    """Seconds of three arrays made and freed by their size, lists beside that of their ``bytes``, and of one from a
-    pool. ``memory`` is what the device has."""
-    found = _core.allocation_limits(device, min(ALLOCATED, memory // 8))
-    return {name if name == "bytes" else f"{name}_seconds": value for name, value in found.items()}
-
-
-def probe_mapped(device: int, memory: int) -> dict[str, Any]:
-    """Seconds of a kernel on three arrays of the host's page-locked memory by their size, a list beside that of their
-    ``bytes``. ``memory`` is what the host has."""
-    found = _core.mapped_limits(device, min(MAPPED, memory // 64))
-    return {"bytes": found["bytes"], "merged_seconds": found["merged"]}
-
-
-def probe_managed(device: int, memory: int) -> dict[str, Any]:
-    """Seconds of three arrays that host and device share, touched by both and made, by their size, lists beside that of
-    their ``bytes``. ``memory`` is what the host has."""
-    found = _core.managed_limits(device, min(MANAGED, memory // 64))
-    return {"bytes": found["bytes"], "touched_seconds": found["touched"], "made_seconds": found["made"]}
-
-
-def probe_crew(device: int, memory: int) -> dict[str, Any]:
-    """What all threads of the host do together: seconds until they wake and of a call that queues work, GB/s that they
-    copy, and seconds of the best addition of arrays of so many ``bytes`` by all and by one, a list each. ``memory`` is
-    what the host has."""
-    found = _core.thread_probe_limits(device, min(COPIED, memory // 16))
+def probe_crew(memory: int) -> dict[str, Any]:
+    """What the threads of the host do: seconds until they wake, and seconds of the best addition of arrays of so many
+    ``bytes`` by all and by one, a list each. ``memory`` is what the host has."""
+    found = _core.thread_probe_limits()
     sizes = [nbytes for nbytes in HOST_ARRAYS if nbytes <= memory // 16]
     return {
         "threads": found["threads"],
         "wake_seconds": found["wake"],
         "wake_one_seconds": found["wake_one"],
-        "copy_one_gbps": found["copy_one"] / 1e9,
-        "copy_all_gbps": found["copy_all"] / 1e9,
-        "call_one_seconds": found["call_one"],
-        "call_all_seconds": found["call_all"],
         "bytes": sizes,
         "add_seconds": [_host_add(nbytes, 0) for nbytes in sizes],
         "add_one_seconds": [_host_add(nbytes, 1) for nbytes in sizes if nbytes <= ONE_THREADS],

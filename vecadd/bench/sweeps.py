@@ -27,7 +27,7 @@ BRIEF_SIZES = (2**10, 2**14, 2**18, 2**22, 2**26)  # of a run of all sweeps
 HOST_SETS = 1  # in the cache where they fit, for the rungs and for the probe, which works on the same arrays
 
 ON_DEVICE = ("device_limit", "launches", "latencies")  # what bears on a sweep of device memory
-ON_THE_WAY = ("link_limit", "copies", "allocations", "mapped", "managed", "crew")  # and on a transfer beside it
+ON_THE_WAY = ("link_limit", "crew")  # and on a transfer beside it
 
 DEVICE_SHARE = 0.5  # of the GPU's memory for the buffer sets together
 
@@ -78,33 +78,9 @@ class Machine:
         return found["gbps"]
 
     @cached_property
-    def copies(self) -> dict[str, Any]:
-        """Seconds of copies by their size."""
-        self.probed["copies"] = limits.probe_copies(self.device, memory_available())
-        return self.probed["copies"]
-
-    @cached_property
-    def allocations(self) -> dict[str, Any]:
-        """Seconds of memory made and freed, by its size."""
-        self.probed["allocation"] = limits.probe_allocation(self.device, self.gpu["memory"])
-        return self.probed["allocation"]
-
-    @cached_property
-    def mapped(self) -> dict[str, Any]:
-        """Seconds of a kernel on the host's page-locked memory, by size."""
-        self.probed["mapped"] = limits.probe_mapped(self.device, memory_available())
-        return self.probed["mapped"]
-
-    @cached_property
-    def managed(self) -> dict[str, Any]:
-        """Seconds of memory that host and device share, by size."""
-        self.probed["managed"] = limits.probe_managed(self.device, memory_available())
-        return self.probed["managed"]
-
-    @cached_property
     def crew(self) -> dict[str, Any]:
-        """What the host's threads do together."""
-        self.probed["crew"] = limits.probe_crew(self.device, memory_available())
+        """How soon the host's threads wake, and what they add."""
+        self.probed["crew"] = limits.probe_crew(memory_available())
         return self.probed["crew"]
 
     @cached_property
@@ -216,7 +192,7 @@ def transfer(axes: Axes, machine: Machine) -> Iterator[Cell]:
     theory = machine.link_theory
 
     def derive(rows: list[Row]) -> None:
-        transfers.derive(rows, machine.probed, theory)
+        transfers.derive(rows, machine.gpu, machine.probed, theory)
 
     def cell(n: int, dtype: np.dtype[Any], every: list[Contestant]) -> Cell:
         limit = limits.FixedLimit(machine.link_limit)

@@ -2,6 +2,7 @@
 once outside of the rounds: the steps of a run, a cold start, what GPUDirect would need."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from vecadd.bench.axes import Axes
 from vecadd.bench.buffers import HOST, PINNED, Buffers, Place
 from vecadd.bench.contestants import Contestant
 from vecadd.bench.results import Row
+from vecadd.model import Limits, expected
 
 BRIEF_SIZES = (2**16, 2**20, 2**24)
 STAGES_SIZE = 2**24  # of document 004's stages: one thread takes 1 s for 2^24 elements on an H200, and 6 s for its 1e8
@@ -24,10 +26,7 @@ PLACES: Mapping[str, tuple[Place, ...]] = {
     **dict.fromkeys(("hybrid", "tuned_transfer"), (PINNED, HOST)),
 }
 BY_NAME = ("managed",)  # only for those who ask for it, on small arrays: nothing bounds its time
-NOT_BY_THE_LINK = ("hybrid",)  # the processor adds a share of the elements, which crosses no link
-
-# What the parameter `kernel` chooses from.
-KERNELS = ("naive", "restrict", "float4", "tuned", "single_thread", "single_block", "grid_stride")
+THE_CALL = "tuned_transfer"  # the rung that add(device="cuda") is
 
 # Beside the usual parameters, at the largest size of a run: does the kernel matter, does the allocation?
 VARIANTS: Mapping[str, tuple[Mapping[str, int], ...]] = {
@@ -60,7 +59,7 @@ def stages(dtype: np.dtype[Any]) -> list[Contestant]:
         _contestant(
             rungs[name],
             PLACES.get(name, (PINNED,))[0],
-            {"kernel": KERNELS.index(kernel)},
+            {"kernel": rungs[name]["choices"]["kernel"].index(kernel)},
             look=("stages",),
             stage=kernel if name == "pageable" else name,
         )
@@ -69,25 +68,23 @@ def stages(dtype: np.dtype[Any]) -> list[Contestant]:
     ]
 
 
-def model_seconds(nbytes: int, limits: Mapping[str, Mapping[str, float]]) -> float:
-    """The time of an addition of arrays of so many bytes if uploads, kernel and download overlapped without a gap: the
-    longest of the three (founding document 004). Both uploads share one direction of the link."""
-    link, device = limits["link"], limits["device"]
-    seconds = 2 / link["to_device_gbps"], 3 / device["gbps"], 1 / link["to_host_gbps"]
-    return max(seconds) * nbytes / 1e9
-
-
-def derive(rows: list[Row], limits: Mapping[str, Mapping[str, float]], theory: float | None) -> None:
-    """Adds the model's seconds to the rows, and the share of what the link's generation and width give in theory that
-    the two uploads took; neither to rows that the link does not bound. ``theory`` in bytes a second, None where the
-    machine does not say."""
+def derive(
+    rows: list[Row], gpu: Mapping[str, Any], limits: Mapping[str, Mapping[str, Any]], theory: float | None
+) -> None:
+    """Adds to the rows what `vecadd.model` expects by these limits, where they are enough for it, and the share of what
+    the link's generation and width give in theory that the two uploads took; neither to rows of which the processor
+    adds a share. ``theory`` in bytes a second, None where the machine does not say."""
+    rungs = {rung["name"]: rung for rung in _core.rungs()}
     for row in rows:
-        if row.rung in NOT_BY_THE_LINK:
+        rung = rungs.get(row.rung, rungs[THE_CALL])
+        if rung["stages"] == "shared":
             continue
-        nbytes = row.bytes // 3
-        row.params["model_seconds"] = model_seconds(nbytes, limits)
+        with suppress(ValueError):
+            row.params["model_seconds"] = expected(
+                rung, None, gpu, Limits.of(limits), row.dtype, row.n, row.params.get("parameters", {})
+            )
         if theory and row.seconds:
-            row.params["link_fraction"] = 2 * nbytes / theory / row.seconds
+            row.params["link_fraction"] = 2 * row.bytes / 3 / theory / row.seconds
 
 
 def extra_rows(axes: Axes, device: int) -> list[Row]:
@@ -116,12 +113,12 @@ def _contestant(
     rung: Mapping[str, Any], place: Place, chosen: Mapping[str, int], look: tuple[str, ...], **params: Any
 ) -> Contestant:
     if "kernel" in rung["params"]:
-        params["kernel"] = KERNELS[chosen.get("kernel", rung["params"]["kernel"][1])]
+        params["kernel"] = rung["choices"]["kernel"][chosen.get("kernel", rung["params"]["kernel"][1])]
     return contestants.rung(
         rung["name"],
         place,
         chosen,
-        limited=rung["name"] not in NOT_BY_THE_LINK,
+        limited=rung["stages"] != "shared",
         inspect=_steps(rung["name"], chosen, look) if look else None,
         memory=memory(place),
         **params,

@@ -27,9 +27,6 @@ _PLACES: Mapping[str, tuple[str, str]] = {
     "to_device": ("link", "to_device_gbps"),
     "to_host": ("link", "to_host_gbps"),
     "both": ("link", "both_gbps"),
-    "waited_copy": ("link", "copy_seconds"),
-    "queued_copy": ("link", "queued_copy_seconds"),
-    "made_stream": ("link", "stream_seconds"),
     "waited": ("launch", "waited_seconds"),
     "table": ("launch", "table_seconds"),
     "job": ("launch", "job_seconds"),
@@ -38,34 +35,15 @@ _PLACES: Mapping[str, tuple[str, str]] = {
     "triggering_node": ("launch", "triggering_node_seconds"),
     "triggering_block": ("launch", "triggering_block_seconds"),
     "programmatic_issued": ("launch", "programmatic_issued_seconds"),
-    "kernel_between": ("copies", "kernel_between_seconds"),
-    "pool_again": ("allocation", "pool_again_seconds"),
     "released": ("launch", "released_seconds"),
     "threads": ("crew", "threads"),
     "wake": ("crew", "wake_seconds"),
     "wake_one": ("crew", "wake_one_seconds"),
-    "copy_one": ("crew", "copy_one_gbps"),
-    "copy_all": ("crew", "copy_all_gbps"),
-    "call_one": ("crew", "call_one_seconds"),
-    "call_all": ("crew", "call_all_seconds"),
 }
 
 # Lists of seconds, each beside the list "bytes" of its part.
 _CURVES: Mapping[str, tuple[str, str]] = {
-    "up": ("copies", "to_device_seconds"),
-    "down": ("copies", "to_host_seconds"),
-    "pageable_up": ("copies", "pageable_to_device_seconds"),
-    "pageable_down": ("copies", "pageable_to_host_seconds"),
-    "queued_up": ("copies", "queued_to_device_seconds"),
-    "queued_down": ("copies", "queued_to_host_seconds"),
-    "staged_up": ("copies", "staged_to_device_seconds"),
-    "malloc": ("allocation", "malloc_seconds"),
-    "pool": ("allocation", "pool_seconds"),
-    "pinned": ("allocation", "pinned_seconds"),
     "fresh_node": ("launch", "fresh_node_seconds"),
-    "mapped": ("mapped", "merged_seconds"),
-    "managed": ("managed", "touched_seconds"),
-    "managed_made": ("managed", "made_seconds"),
     "host_add": ("crew", "add_seconds"),
     "host_add_one": ("crew", "add_one_seconds"),
 }
@@ -122,9 +100,6 @@ class Limits:
     to_device: float | None = None  # bytes a second: of the link, alone
     to_host: float | None = None
     both: float | None = None  # both ways at once, in sum
-    waited_copy: float | None = None  # seconds of the host: of a small copy that it waits for
-    queued_copy: float | None = None  # of queueing one
-    made_stream: float | None = None  # of making and destroying a stream
     waited: float | None = None  # seconds of the host: of a kernel that nothing is ahead of, until it is done
     table: float | None = None  # of a table of one job that is written, copied and launched for
     job: float | None = None  # of each further job
@@ -133,30 +108,11 @@ class Limits:
     triggering_node: float | None = None  # in a graph
     triggering_block: float | None = None  # for each block of them that starts
     programmatic_issued: float | None = None  # of the host, for a programmatic launch
-    kernel_between: float | None = None  # of an empty kernel between two copies of a stream
-    pool_again: float | None = None  # of memory from a pool for a stream that has had some, and given back
     released: float | None = None  # from the end of a kernel of a graph to the next's, that waited for it
     threads: float | None = None  # of the host, that an addition may use
     wake: float | None = None  # seconds until they all answer after a rest
     wake_one: float | None = None  # until a single one does
-    copy_one: float | None = None  # bytes a second that one of them copies into page-locked memory
-    copy_all: float | None = None  # all of them
-    call_one: float | None = None  # seconds of a call that queues work, when one of them queues
-    call_all: float | None = None  # when all do
     fresh_node: Curve | None = None  # from kernel to kernel of a graph, by bytes that each moves, in no cache before
-    mapped: Curve | None = None  # a kernel on three arrays of so many bytes of the host's page-locked memory
-    managed: Curve | None = None  # three arrays of memory that host and device share: there, added, and back
-    managed_made: Curve | None = None  # made and freed
-    up: Curve | None = None  # copies from page-locked memory that the host waits for
-    down: Curve | None = None
-    pageable_up: Curve | None = None  # from ordinary memory
-    pageable_down: Curve | None = None
-    queued_up: Curve | None = None  # from page-locked memory behind another copy of the stream, by the device's clock
-    queued_down: Curve | None = None
-    staged_up: Curve | None = None  # from ordinary memory, until the call returns
-    malloc: Curve | None = None  # three arrays of so many bytes: cudaMalloc and cudaFree
-    pool: Curve | None = None  # from a pool for a new stream
-    pinned: Curve | None = None  # page-locked memory of the host made and freed
     host_add: Curve | None = None  # by bytes of an array: the best addition of the host's threads
     host_add_one: Curve | None = None  # of one of them
 

@@ -2,19 +2,16 @@
 
 No constant here was fitted to a rung; which terms there are, and that a load waits for half of a queue or for 2/3, was
 decided with recordings at hand. Where each term comes from is said in the file of its kind: `kernels` for the device
-rungs, `launches` for the latency rungs, `hosts` for the host rungs, `transfers` for the transfer rungs, whose calls and
-copies `engines` goes through one by one.
+rungs, `launches` for the latency rungs, `hosts` for the host rungs, `transfers` for the transfer rungs.
 """
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 from vecadd.model import hosts, kernels, launches, transfers
 from vecadd.model.gpu import WARP, Gpu
 from vecadd.model.limits import Limits
 from vecadd.model.prediction import Prediction, itemsize
-
-Memory = Literal["pinned", "pageable"]
 
 
 def expected(
@@ -28,10 +25,9 @@ def expected(
     *,
     block: int = 0,
     footprint: int | None = None,
-    memory: Memory | None = None,
 ) -> float:
     """Seconds that a run of the rung is expected to take, on the clock of its kind; see `predict`."""
-    return predict(rung, facts, gpu, limits, dtype, n, params, block=block, footprint=footprint, memory=memory).seconds
+    return predict(rung, facts, gpu, limits, dtype, n, params, block=block, footprint=footprint).seconds
 
 
 def predict(
@@ -45,17 +41,16 @@ def predict(
     *,
     block: int = 0,
     footprint: int | None = None,
-    memory: Memory | None = None,
 ) -> Prediction:
     """The expected time of a rung and what it is made of.
 
     ``rung`` is a row of ``_core.rungs()``, ``facts`` what ``_core.rung_facts`` says of the launch, or None: then its
     occupancy is reckoned from the block. ``params`` are those of the rung's parameters that are not as usual, ``block``
     its threads a block, 0 for its own, ``footprint`` the bytes that the runs go round; None: as many as the bench
-    would. What fits in the L2 is found there. ``n`` is the elements of one addition, of latency rungs too. ``memory``
-    is what a transfer's arrays lie in; None: page-locked memory where the rung takes it.
+    would. What fits in the L2 is found there. ``n`` is the elements of one addition, of latency rungs too.
 
-    Raises ValueError for dtypes and memory that the rung does not take, n < 1, and limits that were not measured.
+    Raises ValueError for dtypes that the rung does not take, n < 1, limits that were not measured, and a rung of which
+    the processor adds a share that no model says.
     """
     if n < 1:
         raise ValueError(f"n must be at least 1, not {n!r}")
@@ -68,7 +63,7 @@ def predict(
     if rung["kind"] == "latency":
         return launches.predict(rung, device, limits, itemsize(dtype), n, chosen)
     if rung["kind"] == "transfer":
-        return transfers.predict(rung, device, limits, dtype, n, chosen, memory)
+        return transfers.predict(rung, device, limits, itemsize(dtype), n, chosen)
     if footprint is None:
         from vecadd.bench.buffers import rotation
 

@@ -18,7 +18,6 @@ from vecadd.profile.tools import ProfilerError, RefusedError
 Event = tuple[str, int, int, float, float]  # what, stream, chunk, begin, end: seconds
 
 ARRAYS: Mapping[str, int] = {"to_device": 2, "to_host": 1}  # that cross the link each way
-SHARED = frozenset({"hybrid"})  # rungs that leave a share of the arrays, which they choose, to the host
 TITLES: Mapping[str, str] = {
     "to_device": "copies to the device",
     "kernel": "kernels",
@@ -93,10 +92,11 @@ def of_summary(summary: nsys.Summary) -> Transfer:
 def of_events(spec: Spec, events: Sequence[Event], why: str) -> Transfer:
     """From the rung's own timeline; ``why`` says why there is no more than that."""
     array = spec.n * dtype_named(spec.dtype).itemsize
+    shared = any(rung["name"] == spec.rung and rung["stages"] == "shared" for rung in _core.rungs())
     parts = []
     for what in dict.fromkeys(event[0] for event in events):
         durations = [end - begin for name, _, _, begin, end in events if name == what]
-        crossing = ARRAYS[what] * array if what in ARRAYS and spec.rung not in SHARED else None
+        crossing = ARRAYS[what] * array if what in ARRAYS and not shared else None
         parts.append(Part(what, len(durations), sum(durations), crossing))
     return Transfer(tuple(parts), why=why)
 

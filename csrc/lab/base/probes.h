@@ -66,85 +66,17 @@ struct launch_limits {
 };
 int limits_launch(int device, int rounds, struct launch_limits *limits, struct status *status);
 
-/* Link: pinned host memory, bytes a second each way alone and in sum both at once, best of the rounds. Seconds of the
- * host, beside what the bytes take: of a copy that it waits for, of queueing one, and of making and destroying a
- * stream; means of COSTS. */
+/* Link: pinned host memory, bytes a second each way alone and in sum both at once, best of the rounds. */
 struct link_limits {
     double to_device, to_host, both;
-    double copy, queued_copy, stream;
 };
 int limits_link(int device, size_t bytes, int rounds, struct link_limits *limits, struct status *status);
 
-enum { LIMITS_SIZES = 10 }; /* 4 KiB, then four times as many bytes each: 1 GiB is the last */
-
-/* Seconds of a copy of so many bytes, by the host's clock until cudaMemcpy returns, of page-locked and of ordinary
- * memory; `staged`: until cudaMemcpyAsync of ordinary memory returns, which waits for the driver to have read it; and
- * by the device's clock, of page-locked memory behind another in a stream. Host memory goes round six buffers. Medians.
- */
-struct copy_seconds {
-    size_t bytes;
-    double to_device, to_host, pageable_to_device, pageable_to_host, staged_to_device, queued_to_device, queued_to_host;
-};
-
-/* Up to `most` bytes, 4 KiB at least; and what an empty kernel takes between two copies of a stream. */
-struct copy_limits {
-    int count;
-    struct copy_seconds sizes[LIMITS_SIZES];
-    double kernel_between;
-};
-int limits_copies(int device, size_t most, struct copy_limits *limits, struct status *status);
-
-/* Seconds of the host for three arrays of so many bytes made and freed, and by how much longer their first use takes
- * than the next: by cudaMalloc, and from a stream-ordered pool for a stream that is new, -1 above 64 MiB; and for one
- * of the host's page-locked memory, -1 above 4 MiB. Medians. */
-struct allocation_seconds {
-    size_t bytes;
-    double malloc, pool, pinned;
-};
-
-/* From 2 KiB up to `most` bytes; and, from the pool, for a stream that has had memory before. */
-struct allocation_limits {
-    int count;
-    struct allocation_seconds sizes[LIMITS_SIZES];
-    double pool_again;
-};
-int limits_allocation(int device, size_t most, struct allocation_limits *limits, struct status *status);
-
-/* Seconds of the host until a kernel has read two arrays of so many bytes of the host's page-locked memory and written
- * a third. Medians, up to `most` bytes an array. */
-struct mapped_seconds {
-    size_t bytes;
-    double seconds;
-};
-
-struct mapped_limits {
-    int count;
-    struct mapped_seconds sizes[LIMITS_SIZES];
-};
-int limits_mapped(int device, size_t most, struct mapped_limits *limits, struct status *status);
-
-/* Seconds of the host for three arrays of so many bytes of memory that host and device share: `touched`, two filled by
- * the host, all worked on by a kernel, and the third copied by the host; `made`, made and freed. Medians, up to `most`
- * bytes an array; none where the device cannot share memory with a host that works at the same time. */
-struct managed_seconds {
-    size_t bytes;
-    double touched, made;
-};
-
-struct managed_limits {
-    int count;
-    struct managed_seconds sizes[LIMITS_SIZES];
-};
-int limits_managed(int device, size_t most, struct managed_limits *limits, struct status *status);
-
-/* What `threads` threads of the host make of it together, the caller among them. Seconds from waking the others, who
- * were idle, until all have answered, and until a single one has; bytes a second that one thread and all together copy
- * into page-locked memory of their own, `bytes` in all; seconds of each call that queues a copy or a kernel, when one
- * thread queues and when all do, each on a stream of its own. Medians. */
+/* Host: seconds from waking idle threads until all `threads`, the caller among them, have answered, and until a single
+ * one has. Medians. Makes no CUDA call. */
 struct thread_probe_limits {
-    double wake, wake_one, copy_one, copy_all, call_one, call_all;
+    double wake, wake_one;
 };
-int limits_thread_probe(int device, int threads, size_t bytes, struct thread_probe_limits *limits,
-                        struct status *status);
+void limits_thread_probe(int threads, struct thread_probe_limits *limits);
 
 #endif

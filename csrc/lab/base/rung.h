@@ -16,6 +16,13 @@
 extern "C" {
 #endif
 
+/* What a row leaves out is 0: in C without a word, and in C++, which warns of it, by this. */
+#ifdef __cplusplus
+#define OR_NOTHING = {}
+#else
+#define OR_NOTHING
+#endif
+
 enum rung_kind { RUNG_HOST, RUNG_DEVICE, RUNG_TRANSFER, RUNG_LATENCY };
 
 /* Which lesson a device rung belongs to. */
@@ -33,6 +40,14 @@ enum rung_sum {
     SUM_RACED                 /* the same without atomics: undefined wherever threads run at once */
 };
 
+/* How the stages of a transfer, the uploads, the kernel and the download, follow each other. */
+enum rung_stages {
+    STAGES_NONE,        /* no transfer rung */
+    STAGES_SERIAL,      /* one after the other: they take their sum */
+    STAGES_OVERLAPPING, /* of several chunks at once: they take the slowest of them */
+    STAGES_SHARED       /* overlapping, and the processor adds a share of the elements, which crosses no link */
+};
+
 struct timeline;
 struct latency_stages;
 
@@ -41,6 +56,7 @@ struct rung_param {
     const char *name; /* NULL: no such parameter */
     const char *what; /* in one line */
     int least, usual, most;
+    const char *const *choices OR_NOTHING; /* the names of its values 0 ... most, then NULL; NULL: it is a number */
 };
 
 enum { RUNG_PARAMS = 3 };
@@ -84,6 +100,8 @@ struct rung {
     unsigned min_cc;            /* compute capability that it needs, 90 for 9.0; 0: any */
     size_t alignment;           /* bytes that a, b and c must be aligned to; 0: the component's own */
     struct rung_param params[RUNG_PARAMS];
+
+    enum rung_stages stages OR_NOTHING; /* transfer rungs */
 
     /* Device rungs: queue the kernel; 0 or a cudaError_t. */
     int (*launch)(const struct rung_call *call);

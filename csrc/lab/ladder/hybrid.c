@@ -291,6 +291,7 @@ const struct rung rung_hybrid = {
     .after = "tuned_transfer",
     .changes = "the processor adds too, from the front, while the GPU works from the back; they meet",
     .tested = "double",
+    .stages = STAGES_SHARED,
     .components = EVERY_LANE,
     .params = {KERNEL_PARAM(KERNEL_TUNED),
                ALLOCATES_PARAM(0),

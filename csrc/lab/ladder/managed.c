@@ -120,6 +120,7 @@ const struct rung rung_managed = {
     .after = "pageable",
     .changes = "unified memory: the driver moves pages to where they are touched; at most 64 MiB an array",
     .tested = "double",
+    .stages = STAGES_SERIAL,
     .components = EVERY_LANE,
     .params = {KERNEL_PARAM(KERNEL_NAIVE), ALLOCATES_PARAM(0)},
     .run = run_managed,

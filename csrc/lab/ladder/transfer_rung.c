@@ -18,6 +18,8 @@ static const struct rung *const kernels[] = {
     [KERNEL_GRID_STRIDE] = &rung_grid_stride,
 };
 
+const char *const transfer_kernel_names[] = {"naive",         "restrict",     "float4",      "tuned",
+                                             "single_thread", "single_block", "grid_stride", NULL};
 const char transfer_kernel_what[] =
     "0 naive, 1 restrict, 2 float4, 3 tuned, 4 single_thread; 5 single_block and 6 grid_stride add to a sum that is "
     "cleared first";

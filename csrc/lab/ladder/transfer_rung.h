@@ -21,13 +21,14 @@ enum { PARAM_KERNEL = 0, PARAM_ALLOCATES = 1 };
 
 #define KERNEL_PARAM(usual)                                                                                            \
     {                                                                                                                  \
-        "kernel", transfer_kernel_what, 0, usual, KERNEL_GRID_STRIDE                                                   \
+        "kernel", transfer_kernel_what, 0, usual, KERNEL_GRID_STRIDE, transfer_kernel_names                            \
     }
 #define ALLOCATES_PARAM(usual)                                                                                         \
     {                                                                                                                  \
-        "allocates", transfer_allocates_what, 0, usual, 1                                                              \
+        "allocates", transfer_allocates_what, 0, usual, 1, NULL                                                        \
     }
 extern const char transfer_kernel_what[], transfer_allocates_what[];
+extern const char *const transfer_kernel_names[];
 
 enum transfer_kernel {
     KERNEL_NAIVE,

@@ -60,6 +60,7 @@ const struct rung rung_zero_copy = {
     .after = "streams2",
     .changes = "no copies and no device arrays: the kernel reads and writes page-locked host memory over the link",
     .tested = "double",
+    .stages = STAGES_OVERLAPPING,
     .components = EVERY_LANE,
     .params = {KERNEL_PARAM(KERNEL_NAIVE)},
     .run = run_zero_copy,

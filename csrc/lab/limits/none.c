@@ -34,32 +34,7 @@ limits_link(int device, size_t bytes, int rounds, struct link_limits *limits, st
     return status_no_cuda(status);
 }
 
-int
-limits_copies(int device, size_t most, struct copy_limits *limits, struct status *status)
+void
+limits_thread_probe(int threads, struct thread_probe_limits *limits)
 {
-    return status_no_cuda(status);
-}
-
-int
-limits_allocation(int device, size_t most, struct allocation_limits *limits, struct status *status)
-{
-    return status_no_cuda(status);
-}
-
-int
-limits_mapped(int device, size_t most, struct mapped_limits *limits, struct status *status)
-{
-    return status_no_cuda(status);
-}
-
-int
-limits_managed(int device, size_t most, struct managed_limits *limits, struct status *status)
-{
-    return status_no_cuda(status);
-}
-
-int
-limits_thread_probe(int device, int threads, size_t bytes, struct thread_probe_limits *limits, struct status *status)
-{
-    return status_no_cuda(status);
 }

@@ -1,6 +1,5 @@
 #include "lab/limits/probe.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "cuda/kernels.h"
@@ -62,20 +61,6 @@ probe_time(const struct probe *probe, unsigned head_start, probe_launch *launch,
         return device_status(status, error, what);
     *seconds = milliseconds / 1e3;
     return 0;
-}
-
-static int
-compare(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-double
-probe_median(double *figures, int rounds)
-{
-    qsort(figures, (size_t)rounds, sizeof *figures, compare);
-    return figures[rounds / 2];
 }
 
 void

@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "gpu/state.h"
 #include "lab/base/probes.h"
+#include "lab/limits/median.h"
 
 struct probe {
     cudaStream_t stream;
@@ -38,9 +39,6 @@ int limits_table(const struct probe *probe, const struct device_scope *scope, in
 /* fresh.c: fills in `sizes`; `kernel` is what an empty kernel takes. At most 5 rounds. */
 int limits_fresh(const struct device_scope *scope, int rounds, double kernel, struct fresh_seconds sizes[LIMITS_FRESH],
                  struct status *status);
-
-/* The median of `rounds` figures, which it sorts. */
-double probe_median(double *figures, int rounds);
 
 /* Leaves nothing in the caches that a processor has for itself. */
 void probe_disturb(void);

@@ -14,6 +14,13 @@ static const char *const family_name[] = {
     [FAMILY_PRECISION] = "precision",
 };
 
+static const char *const stages_name[] = {
+    [STAGES_NONE] = "",
+    [STAGES_SERIAL] = "serial",
+    [STAGES_OVERLAPPING] = "overlapping",
+    [STAGES_SHARED] = "shared",
+};
+
 static const char *const sum_name[] = {
     [SUM_WRITTEN] = "written",
     [SUM_ADDED] = "added",
@@ -23,19 +30,34 @@ static const char *const sum_name[] = {
 
 enum { POISON = 0xa5 };
 
+/* Takes the list, which may be NULL, and returns it with the name at its end, or NULL. */
+static PyObject *
+append_name(PyObject *names, const char *text)
+{
+    PyObject *name = names ? PyUnicode_FromString(text) : NULL;
+    if (names && (!name || PyList_Append(names, name) < 0))
+        Py_CLEAR(names);
+    Py_XDECREF(name);
+    return names;
+}
+
+static PyObject *
+names_of(const char *const *texts)
+{
+    PyObject *names = PyList_New(0);
+    for (; names && *texts; texts++)
+        names = append_name(names, *texts);
+    return names;
+}
+
 /* Names of the dtypes whose component the rung takes. */
 static PyObject *
 dtypes_of(const struct rung *rung)
 {
     PyObject *names = PyList_New(0);
-    for (int dtype = 0; names && dtype < DTYPE_COUNT; dtype++) {
-        if (!(rung->components & 1 << dtype_table[dtype].component))
-            continue;
-        PyObject *name = PyUnicode_FromString(dtype_table[dtype].name);
-        if (!name || PyList_Append(names, name) < 0)
-            Py_CLEAR(names);
-        Py_XDECREF(name);
-    }
+    for (int dtype = 0; names && dtype < DTYPE_COUNT; dtype++)
+        if (rung->components & 1 << dtype_table[dtype].component)
+            names = append_name(names, dtype_table[dtype].name);
     return names;
 }
 
@@ -54,29 +76,49 @@ params_of(const struct rung *rung)
     return params;
 }
 
+/* {name: [name of value 0, ...]} of the parameters whose values have names */
+static PyObject *
+choices_of(const struct rung *rung)
+{
+    PyObject *choices = PyDict_New();
+    for (int i = 0; choices && i < RUNG_PARAMS && rung->params[i].name; i++) {
+        const struct rung_param *param = &rung->params[i];
+        if (!param->choices)
+            continue;
+        PyObject *names = names_of(param->choices);
+        if (!names || PyDict_SetItemString(choices, param->name, names) < 0)
+            Py_CLEAR(choices);
+        Py_XDECREF(names);
+    }
+    return choices;
+}
+
 static PyObject *
 describe(const struct rung *rung)
 {
-    PyObject *dtypes = dtypes_of(rung), *params = params_of(rung);
-    if (!dtypes || !params) {
+    PyObject *dtypes = dtypes_of(rung), *params = params_of(rung), *choices = choices_of(rung);
+    if (!dtypes || !params || !choices) {
         Py_XDECREF(dtypes);
         Py_XDECREF(params);
+        Py_XDECREF(choices);
         return NULL;
     }
-    return Py_BuildValue(
-        "{s:s,s:s,s:s,s:z,s:s,s:s,s:N,s:s,s:N,s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:n,s:N}", "name", rung->name, "kind",
-        rung_kind_name[rung->kind], "family", family_name[rung->family], "after", rung->after, "changes", rung->changes,
-        "tested", rung->tested, "dtypes", dtypes, "load", rung->load ? rung->load : "", "headline",
-        PyBool_FromLong(rung->headline), "sum", sum_name[rung->sum], "bytes_per_element", rung->bytes_per_element,
-        "bytes_per_load", rung->bytes_per_load, "loads_in_flight", rung->loads_in_flight, "block", rung->block,
-        "blocks", rung->blocks, "min_cc", rung->min_cc, "alignment", (Py_ssize_t)rung->alignment, "params", params);
+    return Py_BuildValue("{s:s,s:s,s:s,s:z,s:s,s:s,s:N,s:s,s:N,s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:n,s:N,s:N,s:s}", "name",
+                         rung->name, "kind", rung_kind_name[rung->kind], "family", family_name[rung->family], "after",
+                         rung->after, "changes", rung->changes, "tested", rung->tested, "dtypes", dtypes, "load",
+                         rung->load ? rung->load : "", "headline", PyBool_FromLong(rung->headline), "sum",
+                         sum_name[rung->sum], "bytes_per_element", rung->bytes_per_element, "bytes_per_load",
+                         rung->bytes_per_load, "loads_in_flight", rung->loads_in_flight, "block", rung->block, "blocks",
+                         rung->blocks, "min_cc", rung->min_cc, "alignment", (Py_ssize_t)rung->alignment, "params",
+                         params, "choices", choices, "stages", stages_name[rung->stages]);
 }
 
 const char rungs_doc[] = PyDoc_STR(
     "rungs($module, /)\n--\n\n"
     "One dict a rung, in the ladder's order: name, kind, family, after, changes, tested, dtypes, load, headline,\n"
     "sum, bytes_per_element, bytes_per_load, loads_in_flight, block, blocks, min_cc, alignment (bytes; 0: the\n"
-    "lane's own), params.");
+    "lane's own), params, choices (by parameter, the names of its values where they have names), stages (of a\n"
+    "transfer: 'serial', 'overlapping', or 'shared' with the processor).");
 
 PyObject *
 py_rungs(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))

@@ -8,12 +8,10 @@
 static int
 parse(PyObject *arguments, PyObject *keywords, const char *format, struct request *request)
 {
-    static char *just_device[] = {"device", NULL}, *without_rounds[] = {"device", "nbytes", NULL},
-                *all[] = {"device", "nbytes", "rounds", NULL};
-    static char **const names[] = {just_device, without_rounds, all};
+    static char *just_device[] = {"device", NULL}, *all[] = {"device", "nbytes", "rounds", NULL};
     *request = (struct request){.bytes = 1, .rounds = 1};
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, format, names[strcspn(format, ":") - 1], &request->device,
-                                     &request->bytes, &request->rounds))
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, format, format[1] == ':' ? just_device : all,
+                                     &request->device, &request->bytes, &request->rounds))
         return -1;
     if (request->device >= 0 && request->bytes > 0 && request->rounds > 0)
         return 0;
@@ -40,8 +38,9 @@ probe_measure(PyObject *module, PyObject *arguments, PyObject *keywords, const s
     return failed;
 }
 
-PyObject *
-probe_add(PyObject *dict, const char *name, PyObject *value)
+/* Takes the dict, which may be NULL, and the value, which may be NULL with an exception set; returns the dict. */
+static PyObject *
+add(PyObject *dict, const char *name, PyObject *value)
 {
     if (dict && (!value || PyDict_SetItemString(dict, name, value) < 0))
         Py_CLEAR(dict);
@@ -61,11 +60,11 @@ PyObject *
 probe_add_figures(PyObject *dict, const struct figure *figures, const void *from)
 {
     for (; dict && figures && figures->name; figures++)
-        dict = probe_add(dict, figures->name, PyFloat_FromDouble(figure_of(from, figures)));
+        dict = add(dict, figures->name, PyFloat_FromDouble(figure_of(from, figures)));
     return dict;
 }
 
-/* As probe_add, of a list. */
+/* As add, of a list. */
 static PyObject *
 append(PyObject *list, PyObject *number)
 {
@@ -91,12 +90,8 @@ static PyObject *
 column_of(const char *array, size_t stride, int count, const struct figure *column)
 {
     PyObject *list = PyList_New(0);
-    for (int i = 0; list && i < count; i++) {
-        const double value = figure_of(array + (size_t)i * stride, column);
-        if (value < 0)
-            break;
-        list = append(list, PyFloat_FromDouble(value));
-    }
+    for (int i = 0; list && i < count; i++)
+        list = append(list, PyFloat_FromDouble(figure_of(array + (size_t)i * stride, column)));
     return list;
 }
 
@@ -107,13 +102,10 @@ probe_dict(const struct probe *probe, const union found *found)
     if (!probe->columns)
         return dict;
     const char *array = (const char *)found + probe->array;
-    int count = probe->most;
-    if (!count)
-        memcpy(&count, (const char *)found + probe->count, sizeof count);
     if (dict)
-        dict = probe_add(dict, "bytes", sizes_of(array, probe->stride, count));
+        dict = add(dict, "bytes", sizes_of(array, probe->stride, probe->count));
     for (const struct figure *column = probe->columns; dict && column->name; column++)
-        dict = probe_add(dict, column->name, column_of(array, probe->stride, count, column));
+        dict = add(dict, column->name, column_of(array, probe->stride, probe->count, column));
     return dict;
 }
 

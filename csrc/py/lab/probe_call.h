@@ -22,11 +22,6 @@ union found {
     struct link_limits link;
     struct memory_latency latency;
     struct launch_limits launch;
-    struct copy_limits copies;
-    struct allocation_limits allocation;
-    struct mapped_limits mapped;
-    struct managed_limits managed;
-    struct thread_probe_limits thread_probe;
 };
 
 /* A double of a struct, and its name in Python. An array of them ends with {0}. */
@@ -36,15 +31,14 @@ struct figure {
 };
 
 struct probe {
-    const char *format; /* "ini:NAME": how many of device, nbytes and rounds it takes */
+    const char *format; /* "i:NAME" where it takes the device alone, "ini:NAME" with nbytes and rounds */
     int (*measure)(const struct request *request, union found *found, struct status *status);
     const struct figure *figures; /* of `found`; NULL: none */
 
-    /* Of an array in it, a list each, up to the first figure below 0; NULL: none. Its elements begin with their bytes;
-     * `most` are how many there are, or 0 where the int at `count` says so. */
+    /* Of an array of `count` elements in it, a list each; NULL: none. Its elements begin with their bytes. */
     const struct figure *columns;
-    size_t array, stride, count;
-    int most;
+    size_t array, stride;
+    int count;
 };
 
 /* Runs the probe. Returns 0, or -1 with an exception set. */
@@ -57,9 +51,8 @@ PyObject *probe_dict(const struct probe *probe, const union found *found);
 /* Both. */
 PyObject *probe_run(PyObject *module, PyObject *arguments, PyObject *keywords, const struct probe *probe);
 
-/* Adds figures of `from`, or a value, which it takes and which may be NULL. Both take the dict and return it: NULL with
- * it released and an exception set where that fails, and where it is NULL. */
+/* Adds figures of `from`. Takes the dict and returns it: NULL with it released and an exception set where that fails,
+ * and where it is NULL. */
 PyObject *probe_add_figures(PyObject *dict, const struct figure *figures, const void *from);
-PyObject *probe_add(PyObject *dict, const char *name, PyObject *value);
 
 #endif

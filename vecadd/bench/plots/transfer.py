@@ -1,4 +1,4 @@
-"""Host → GPU → host: how long each rung takes beside what the model of overlap says, and rates over size."""
+"""Host → GPU → host: how long each rung takes beside what the model says, and rates over size."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -75,7 +75,7 @@ def _times(axes: Axes, rows: Sequence[Row]) -> None:
         if model := row.params.get("model_seconds"):
             mark: dict[str, Any] = {"color": style.BLACK, "marker": "D", "markersize": 5, "markerfacecolor": "white"}
             axes.plot(1e3 * model, place, linestyle="", zorder=4, **mark)
-            marks.setdefault("model", Line2D([], [], linestyle="", label="model of overlap", **mark))
+            marks.setdefault("model", Line2D([], [], linestyle="", label="model: sum or slowest stage", **mark))
         share = "" if row.fraction is None else f", {100 * row.fraction:.0f} %"
         end = 1e3 * max(row.seconds, row.params.get("model_seconds") or 0)
         text = f" {show_rate(1e3 * row.seconds)} ms, {show_rate(row.gbps)} GB/s{share}"

@@ -4,7 +4,7 @@ plain.py      seconds, spread and rate of each row: host, size, and the comparis
 ladder.py     what each rung changes, and what that brings over the rung that it comes after
 blocksize.py  a rung a line, a block size a column
 precision.py  every size's contestants and three speed-ups, and document 001's claims tested
-transfer.py   beside the overlap model and the link, and document 004's stages
+transfer.py   beside the model and the link, and document 004's stages
 latency.py    seconds of one small add, and from how many repeats a graph pays
 """
 

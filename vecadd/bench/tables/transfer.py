@@ -1,4 +1,4 @@
-"""Host arrays through the GPU, beside the overlap model and the link; below it, document 004's stages made again."""
+"""Host arrays through the GPU, beside document 004's model and the link; below it, its stages made again."""
 
 from collections.abc import Mapping
 from itertools import groupby
@@ -27,8 +27,8 @@ _COLUMNS = columns(
 NOTES = (
     "% limit: of the link's own rates, measured in this run; % link: of what its generation and width give in theory, "
     "by the two uploads alone",
-    "model: the longest of both uploads, the kernel and the download, as if all three overlapped without a gap; of "
-    "model: how many times as long it took",
+    "model: uploads, kernel and download at the rates of this run, their sum where a rung is serial, the slowest of "
+    "them where it overlaps (document 004); of model: how many times as long it took",
 )
 
 
