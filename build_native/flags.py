@@ -70,8 +70,8 @@ NVCC_FLAGS = (
 # Without the index of unwind tables: only the CUDA runtime's are left, and nothing throws through it; 7 KB of a wheel.
 EXTENSION_LINK = ("-Wl,--no-eh-frame-hdr",)
 # -z now: no symbol is looked up in the middle of a measurement, and a missing one is seen at import.
-# The double decides which allocations find memory: tests/double/allocations.cpp.
-DOUBLE_LINK = tuple(f"-Wl,--wrap={name}" for name in ("malloc", "calloc", "realloc", "aligned_alloc"))
+# The double decides which allocations find memory and what the clock says: tests/double/{allocations,clock}.cpp.
+DOUBLE_LINK = tuple(f"-Wl,--wrap={name}" for name in ("malloc", "calloc", "realloc", "aligned_alloc", "clock_gettime"))
 MODULE_LINK = ("-shared", "-Wl,-z,now", "-Wl,--as-needed", "-Wl,--exclude-libs,ALL")
 LIBC = ("-lm", "-ldl", "-lpthread", "-lrt")  # all but -lm for the static CUDA runtime; one library since glibc 2.34
 

@@ -100,8 +100,6 @@ gpu_share(const struct hybrid *hybrid, double each)
 {
     const uint64_t free_grains = atomic_load(&hybrid->free);
     const size_t left = back_of(free_grains) - front_of(free_grains), added = atomic_load(&hybrid->added);
-    if (hybrid->job->options->eager)
-        return left < 2 * GRAINS_A_CHUNK ? (left + 1) / 2 : GRAINS_A_CHUNK;
     if (added < 2 * GRAINS_A_BLOCK * (size_t)hybrid->threads) /* the threads are still waking */
         return 0;
     const double host_needs = (double)left * (now_seconds() - hybrid->begin) / (double)added;

@@ -25,7 +25,6 @@ enum transfer_way {
 struct transfer_options {
     enum transfer_way way;
     int threads;                              /* that fill and empty the ring; 0: all there are */
-    bool eager;                               /* hybrid: the GPU takes chunks whether or not that pays: for tests */
     const struct transfer_observer *observer; /* NULL: nobody asks */
 };
 

@@ -14,10 +14,14 @@
 
 enum { MIB = 1 << 20, GRAIN = 64 << 10 };
 
-/* The GPU takes chunks wherever there are some: on the double it never pays. */
-static const struct transfer_options eagerly = {.eager = true};
+/* A second passes each time that the clock is read, and the driving thread reads it where it decides and where it
+ * queues: by this clock the processor is slow and a chunk soon back, so that the GPU gets chunks until a few are left.
+ */
+enum { SECOND = 1000000000 };
 
-/* Of how many threads; with one, which drives the GPU first of all, the GPU gets its chunk of any length. */
+/* Of which the GPU gets a share, with one thread: it adds 8 grains first, and a chunk is at least 16. */
+enum { SHARED = 2 * MIB };
+
 static struct plan
 hybrid_plan(const struct arrays *arrays, int threads)
 {
@@ -31,10 +35,13 @@ hybrid_plan(const struct arrays *arrays, int threads)
 }
 
 static int
-add_eagerly(const struct arrays *arrays, int threads, unsigned *fp_flags, struct status *status)
+add_slowly(const struct arrays *arrays, int threads, unsigned *fp_flags, struct status *status)
 {
     const struct plan plan = hybrid_plan(arrays, threads);
-    return hybrid_add_with(&plan, &eagerly, fp_flags, status);
+    double_clock(SECOND);
+    const int result = hybrid_add(&plan, fp_flags, status);
+    double_clock(0);
+    return result;
 }
 
 static void
@@ -42,17 +49,17 @@ every_component_is_added_by_both(void)
 {
     struct status status;
     unsigned fp_flags = 99;
-    const size_t bytes[] = {8, 1000 * 8, GRAIN - 8, GRAIN, 5 * GRAIN + 8, 2 * MIB + 24};
+    const size_t bytes[] = {8, 5 * GRAIN + 8, SHARED - 8, SHARED, SHARED + GRAIN + 24};
     for (int component = 0; component < COMPONENT_COUNT; component++)
         for (size_t i = 0; i < sizeof bytes / sizeof *bytes; i++) {
             struct arrays arrays = arrays_new(component, bytes[i] / component_size[component], 7);
             double_reset((unsigned)i);
-            CHECK(add_eagerly(&arrays, 3, &fp_flags, &status) == 0, "%s", status.text);
+            CHECK(add_slowly(&arrays, 3, &fp_flags, &status) == 0, "%s", status.text);
             CHECK(fp_flags == 0 && holds_sum(&arrays), "lane %d, %zu bytes", component, bytes[i]);
             memset(arrays.c, 0xee, arrays.bytes);
-            CHECK(add_eagerly(&arrays, 1, &fp_flags, &status) == 0, "%s", status.text);
+            CHECK(add_slowly(&arrays, 1, &fp_flags, &status) == 0, "%s", status.text);
             CHECK(fp_flags == 0 && holds_sum(&arrays), "lane %d, %zu bytes", component, bytes[i]);
-            CHECK(double_calls("cudaLaunchKernel") > 0);
+            CHECK((double_calls("cudaLaunchKernel") > 0) == (bytes[i] >= SHARED - 8), "%zu bytes", bytes[i]);
             arrays_free(&arrays);
         }
     CHECK(double_faults() == 0 && live_now().device_blocks == 0);
@@ -72,7 +79,7 @@ any_alignment_and_order_gives_the_sum(void)
         view.plan.c = (int16_t *)arrays.c + skip;
         view.plan.n = n;
         double_reset(seed);
-        CHECK(add_eagerly(&view, 3, &fp_flags, &status) == 0, "%s", status.text);
+        CHECK(add_slowly(&view, 3, &fp_flags, &status) == 0, "%s", status.text);
         const int16_t *c = arrays.c, *expected = arrays.expected;
         CHECK(memcmp(c + skip, expected + skip, 2 * n) == 0, "seed %u", seed);
         size_t touched = 0;
@@ -89,9 +96,11 @@ out_may_be_an_input(void)
     struct status status;
     unsigned fp_flags;
     for (int which = 0; which < 2; which++) {
-        struct arrays arrays = arrays_new(COMPONENT_F64, MIB / 4 + 3, 7);
+        struct arrays arrays = arrays_new(COMPONENT_F64, SHARED / 8 + 3, 7);
         arrays.plan.c = which ? arrays.b : arrays.a;
-        CHECK(add_eagerly(&arrays, 1, &fp_flags, &status) == 0, "%s", status.text);
+        double_reset(0);
+        CHECK(add_slowly(&arrays, 1, &fp_flags, &status) == 0, "%s", status.text);
+        CHECK(double_calls("cudaLaunchKernel") > 0);
         CHECK(memcmp(arrays.plan.c, arrays.expected, arrays.bytes) == 0);
         arrays_free(&arrays);
     }
@@ -106,10 +115,10 @@ flags_come_from_both_ends(void)
         const size_t at = end ? MIB - 1 : 0;
         unsigned fp_flags = 0;
         ((float *)arrays.a)[at] = ((float *)arrays.b)[at] = 3e38f;
-        CHECK(add_eagerly(&arrays, 1, &fp_flags, &status) == 0 && fp_flags == FP_OVERFLOW, "end %d: %u", end, fp_flags);
+        CHECK(add_slowly(&arrays, 1, &fp_flags, &status) == 0 && fp_flags == FP_OVERFLOW, "end %d: %u", end, fp_flags);
         ((float *)arrays.a)[at] = INFINITY;
         ((float *)arrays.b)[at] = -INFINITY;
-        CHECK(add_eagerly(&arrays, 1, &fp_flags, &status) == 0 && fp_flags == FP_INVALID, "end %d: %u", end, fp_flags);
+        CHECK(add_slowly(&arrays, 1, &fp_flags, &status) == 0 && fp_flags == FP_INVALID, "end %d: %u", end, fp_flags);
         arrays_free(&arrays);
     }
 }
@@ -122,13 +131,29 @@ ordinary_memory_is_the_processors_alone(void)
     for (int pinned = 0; pinned < 7; pinned++) {
         struct arrays arrays = arrays_new(COMPONENT_F32, MIB, pinned);
         double_reset(0);
-        CHECK(add_eagerly(&arrays, 1, &fp_flags, &status) == 0 && holds_sum(&arrays), "pinned %d", pinned);
+        CHECK(add_slowly(&arrays, 1, &fp_flags, &status) == 0 && holds_sum(&arrays), "pinned %d", pinned);
         CHECK(double_calls("cudaLaunchKernel") == 0 && double_calls("cudaMemcpyAsync") == 0);
         arrays_free(&arrays);
     }
 }
 
-/* Whether and when the GPU gets a chunk is the clock's doing here. */
+/* By a clock that hardly moves the processor has added all that is left long before a first chunk would be back. */
+static void
+a_fast_processor_leaves_the_gpu_nothing(void)
+{
+    struct status status;
+    unsigned fp_flags;
+    struct arrays arrays = arrays_new(COMPONENT_F32, MIB, 7);
+    const struct plan plan = hybrid_plan(&arrays, 1);
+    double_reset(0);
+    double_clock(1);
+    CHECK(hybrid_add(&plan, &fp_flags, &status) == 0 && holds_sum(&arrays));
+    CHECK(double_calls("cudaLaunchKernel") == 0);
+    double_clock(0);
+    arrays_free(&arrays);
+}
+
+/* Whether and when the GPU gets a chunk is the real clock's doing here. */
 static void
 a_long_addition_is_right_whoever_adds(void)
 {
@@ -152,7 +177,7 @@ a_full_device_leaves_all_to_the_processor(void)
     unsigned fp_flags;
     struct arrays arrays = arrays_new(COMPONENT_F32, MIB, 7);
     double_fail("cudaMallocFromPoolAsync", 2, cudaErrorMemoryAllocation, 1);
-    CHECK(add_eagerly(&arrays, 1, &fp_flags, &status) == 0 && holds_sum(&arrays));
+    CHECK(add_slowly(&arrays, 1, &fp_flags, &status) == 0 && holds_sum(&arrays));
     CHECK(double_calls("cudaLaunchKernel") == 0 && live_now().device_blocks == 0);
     arrays_free(&arrays);
 }
@@ -164,7 +189,7 @@ add_again(struct status *status)
 {
     unsigned fp_flags;
     memset(failing.c, 0xee, failing.bytes);
-    const int result = add_eagerly(&failing, 1, &fp_flags, status);
+    const int result = add_slowly(&failing, 1, &fp_flags, status);
     CHECK(result < 0 || holds_sum(&failing));
     CHECK(result != -1 || *(unsigned char *)failing.c == 0xee);
     CHECK((result == TRANSFER_SPOILED) == (result < 0 && strstr(status->text, "output is undefined")));
@@ -197,7 +222,7 @@ every_failure_is_told_or_made_good_and_leaves_nothing(void)
         {"cudaMemsetAsync", 1},          {"cudaMemcpyAsync", 1},           {"cudaLaunchKernel", 1},
         {"cudaStreamQuery", 0},          {"cudaStreamSynchronize", 1},
     };
-    failing = arrays_new(COMPONENT_I32, MIB / 4 + 5, 7);
+    failing = arrays_new(COMPONENT_I32, SHARED / 4 + 5, 7);
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
         CHECK(fail_each_call(calls[i].call, cudaErrorUnknown, add_from_nothing) >= calls[i].told, "%s", calls[i].call);
     CHECK(fail_each_call("cudaGetDevice", cudaErrorUnknown, add_again) > 0);
@@ -215,6 +240,7 @@ main(void)
     RUN(out_may_be_an_input);
     RUN(flags_come_from_both_ends);
     RUN(ordinary_memory_is_the_processors_alone);
+    RUN(a_fast_processor_leaves_the_gpu_nothing);
     RUN(a_long_addition_is_right_whoever_adds);
     RUN(a_full_device_leaves_all_to_the_processor);
     RUN(every_failure_is_told_or_made_good_and_leaves_nothing);

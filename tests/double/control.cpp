@@ -17,6 +17,7 @@ void
 double_reset(unsigned seed)
 {
     double_fail_allocation(0);
+    double_clock(0);
     const auto lock = hold();
     machine &m = the_machine();
     m.failures.clear();

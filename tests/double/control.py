@@ -13,6 +13,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "double_reset": (None, ctypes.c_uint),
     "double_allocations": (ctypes.c_long,),
     "double_fail_allocation": (None, _INT),
+    "double_clock": (None, ctypes.c_longlong),
     "double_fail": (None, ctypes.c_char_p, _INT, _INT, _INT),
     "double_report_earlier": (None, _INT),
     "double_take_errors": (_INT,),
@@ -95,6 +96,11 @@ def fail_allocation(nth: int = 1) -> None:
 def allocations() -> int:
     """How many allocations in C there were since the reset, or since fail_allocation."""
     return int(_library().double_allocations())
+
+
+def clock(nanoseconds: int) -> None:
+    """Makes the clock that C reads go on by so much each time that it is read; 0: the real clock."""
+    _library().double_clock(nanoseconds)
 
 
 def fill_queues(full: bool = True) -> None:

@@ -17,9 +17,10 @@ extern "C" {
 
 #pragma GCC visibility push(default)
 
-/* Forgets failures, delays, faults and counts, takes the machine back to its first shape (VECADD_DOUBLE_DEVICES or 2
- * devices, VECADD_DOUBLE_DRIVER or the runtime's own version) and draws the order of work from `seed` from now on.
- * Memory, streams, queued work and each thread's last error stay. At start the seed is VECADD_DOUBLE_SEED or 0. */
+/* Forgets failures, delays, faults and counts, gives our objects the real clock, takes the machine back to its first
+ * shape (VECADD_DOUBLE_DEVICES or 2 devices, VECADD_DOUBLE_DRIVER or the runtime's own version) and draws the order of
+ * work from `seed` from now on. Memory, streams, queued work and each thread's last error stay. At start the seed is
+ * VECADD_DOUBLE_SEED or 0. */
 void double_reset(unsigned seed);
 
 /* The nth call of this CUDA function from now on (1: the next) returns `status` and does nothing else; with `forever`
@@ -45,6 +46,10 @@ void double_fail_allocation(int nth);
 
 /* How many they have asked for since. */
 long double_allocations(void);
+
+/* From now on our objects read a clock of their own, which goes on by so many nanoseconds each time that it is read: a
+ * time that they take is how often they have looked. 0: the real clock. */
+void double_clock(long long nanoseconds);
 
 /* While the queues are full (1), a call that queues work, or takes the lock of the context that a launch into a full
  * queue holds, waits: those that did on an H200, whatever the stream. 0 lets them go on. */

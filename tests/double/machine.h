@@ -7,6 +7,7 @@
  * l2.cpp        what kernels ask the L2 to keep
  * devices.cpp, errors.cpp, streams.cpp, events.cpp, copies.cpp, pointers.cpp, launch.cpp, tensor_map.cpp,
  * entry_points.cpp: the CUDA calls
+ * allocations.cpp, clock.cpp: the C library's calls that a test decides
  * control.cpp   the tests' interface (double.h) */
 #ifndef VECADD_MACHINE_H
 #define VECADD_MACHINE_H
