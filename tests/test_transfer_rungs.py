@@ -111,8 +111,8 @@ def test_every_kernel_takes_these_dtypes(device, name, dtype, kernel):
     assert_same_values(out, a + b)
 
 
-# Whole chunks: of streams2 as asked, of staged 128 KiB, of hybrid on page-locked memory 4 MiB; quarters of streams4
-# begin at multiples of 256 bytes.
+# Whole chunks: of streams2 as asked, of staged 128 KiB, of hybrid 4 MiB; quarters of streams4 begin at multiples of 256
+# bytes.
 WHOLE = {
     "streams2": ({"chunk": 1024}, 3 * 4096),
     "streams4": ({}, 4 * 1024),

@@ -4,8 +4,8 @@
 #include <time.h>
 
 #include "gpu/device.h"
+#include "lab/ladder/core_transfer.h"
 #include "lab/ladder/transfer_rung.h"
-#include "transfer/transfer.h"
 
 enum { STEPS_A_CHUNK = 4, MAX_THREADS = 256 };
 
@@ -26,19 +26,25 @@ after(void *context, size_t token, void *stream)
     timeline_end(context, token, stream);
 }
 
-static int
-run_by_core(const struct rung_call *call, struct transfer_options options, struct status *status)
+struct plan
+plan_of_rung_call(const struct rung_call *call)
 {
-    const struct plan plan = {.route = ROUTE_TRANSFER,
-                              .component = call->component,
-                              .n = call->n,
-                              .a = call->a,
-                              .b = call->b,
-                              .c = call->c,
-                              .device = call->device};
+    return (struct plan){.route = ROUTE_TRANSFER,
+                         .component = call->component,
+                         .n = call->n,
+                         .a = call->a,
+                         .b = call->b,
+                         .c = call->c,
+                         .device = call->device};
+}
+
+int
+run_by_core(core_add *add, const struct plan *plan, struct transfer_options options, const struct rung_call *call,
+            struct status *status)
+{
     unsigned fp_flags;
     if (!call->timeline || call->n == 0)
-        return transfer_add_with(&plan, &options, &fp_flags, status) < 0 ? -1 : 0;
+        return add(plan, &options, &fp_flags, status) < 0 ? -1 : 0;
 
     struct device_scope scope;
     if (device_enter_relaxed(&scope, call->device, status) < 0)
@@ -48,7 +54,7 @@ run_by_core(const struct rung_call *call, struct transfer_options options, struc
     int result = timeline_open(call->timeline,
                                STEPS_A_CHUNK * transfer_most_chunks(call->n * component_size[call->component]), status);
     if (result == 0)
-        result = transfer_add_with(&plan, &options, &fp_flags, status) < 0 ? -1 : 0;
+        result = add(plan, &options, &fp_flags, status) < 0 ? -1 : 0;
     if (timeline_close(call->timeline, result == 0, status) < 0)
         result = -1;
     device_leave(&scope);
@@ -56,15 +62,23 @@ run_by_core(const struct rung_call *call, struct transfer_options options, struc
 }
 
 static int
+run_transfer_by_core(const struct rung_call *call, struct transfer_options options, struct status *status)
+{
+    const struct plan plan = plan_of_rung_call(call);
+    return run_by_core(transfer_add_with, &plan, options, call, status);
+}
+
+static int
 run_staged(const struct rung_call *call, struct status *status)
 {
-    return run_by_core(call, (struct transfer_options){.way = TRANSFER_STAGED, .threads = call->params[0]}, status);
+    return run_transfer_by_core(call, (struct transfer_options){.way = TRANSFER_STAGED, .threads = call->params[0]},
+                                status);
 }
 
 static int
 run_tuned_transfer(const struct rung_call *call, struct status *status)
 {
-    return run_by_core(call, (struct transfer_options){.way = (enum transfer_way)call->params[0]}, status);
+    return run_transfer_by_core(call, (struct transfer_options){.way = (enum transfer_way)call->params[0]}, status);
 }
 
 const struct rung rung_staged = {

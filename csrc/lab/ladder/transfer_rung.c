@@ -25,8 +25,9 @@ const char transfer_kernel_what[] =
     "cleared first";
 const char transfer_allocates_what[] = "1: arrays and streams are made and freed inside the timed part";
 
-int
-transfer_is_pinned(const void *memory, size_t bytes, bool *pinned, struct status *status)
+/* Whether [memory, memory + bytes) begins and ends in page-locked memory. */
+static int
+is_pinned(const void *memory, size_t bytes, bool *pinned, struct status *status)
 {
     const unsigned char *const ends[] = {memory, (const unsigned char *)memory + bytes - 1};
     *pinned = true;
@@ -47,7 +48,7 @@ require_pinned(const struct transfer_run *run, struct status *status)
     static const char *const names[] = {"a", "b", "out"};
     for (int i = 0; i < 3; i++) {
         bool pinned;
-        if (transfer_is_pinned(operands[i], run->bytes, &pinned, status) < 0)
+        if (is_pinned(operands[i], run->bytes, &pinned, status) < 0)
             return -1;
         if (!pinned)
             return status_set(status, STATUS_VALUE, "rung %s takes page-locked memory and %s is not: use empty_pinned",

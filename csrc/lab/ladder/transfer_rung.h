@@ -85,7 +85,4 @@ int transfer_kernel_queue(const struct transfer_run *run, const void *a, const v
 /* Whether the kernel adds to what c holds. */
 bool transfer_kernel_accumulates(const struct transfer_run *run);
 
-/* Whether [memory, memory + bytes) begins and ends in page-locked memory. */
-int transfer_is_pinned(const void *memory, size_t bytes, bool *pinned, struct status *status);
-
 #endif
