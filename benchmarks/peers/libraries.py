@@ -37,10 +37,6 @@ def vecadd_torch_tensors() -> Library:
     return Library("vecadd (torch tensors)", _torch_place(), _vecadd_add)
 
 
-def vecadd_host() -> Library:
-    return Library("vecadd", HOST, _vecadd_add)
-
-
 def numpy_host() -> Library:
     return Library("numpy", HOST, lambda a, b, out: np.add(a, b, out=out))
 

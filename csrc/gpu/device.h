@@ -67,19 +67,16 @@ struct device_launch_configs {
 /* Starts the device. */
 int device_launch_configs(int device, struct device_launch_configs *launch_configs, struct status *status);
 
-/* Checks that [pointer, pointer + bytes) lies in memory that the driver knows and that a kernel may use, stepping over
- * adjacent allocations (caching allocators map segments side by side), and gives its device. `what` names it in the
- * message: "a", "b", "out". bytes > 0. */
-int device_check_pointer(const void *pointer, size_t bytes, const char *what, int *device, struct status *status);
-
 /* Memory that the driver has said it knows: all of [begin, end), of one device. {0} is none. */
 struct device_range {
     uintptr_t begin, end;
     int device;
 };
 
-/* The same for one of many pointers: the driver is asked only where *known does not hold it all, which then becomes the
- * memory that does. A look at *known takes 1 ns, the driver 70. */
+/* Checks that [pointer, pointer + bytes) lies in memory that the driver knows and that a kernel may use, stepping over
+ * adjacent allocations (caching allocators map segments side by side), and gives its device. `what` names it in the
+ * message: "a", "b", "out". bytes > 0. The driver is asked only where *known does not hold it all, which then becomes
+ * the memory that does. A look at *known takes 1 ns, the driver 70. */
 int device_check_pointer_near(const void *pointer, size_t bytes, const char *what, struct device_range *known,
                               int *device, struct status *status);
 

@@ -114,15 +114,6 @@ device_allocate(int device, void *stream, size_t bytes, void **memory, struct st
 }
 
 void
-device_release(int device, void *stream, void *memory, size_t bytes)
-{
-    if (!memory || !runtime_cuda_usable())
-        return;
-    held_remove(&device_held, bytes);
-    device_free(device, stream, memory);
-}
-
-void
 device_free(int device, void *stream, void *memory)
 {
     struct device_scope scope;

@@ -10,15 +10,13 @@
  * and the allocation tried again before it fails with STATUS_MEMORY. */
 int device_allocate(int device, void *stream, size_t bytes, void **memory, struct status *status);
 
-/* Gives `bytes` allocated so back once everything queued on `stream` so far is done; waits while the stream's queue is
+/* Gives memory allocated so back once everything queued on `stream` so far is done; waits while the stream's queue is
  * full, so the caller holds no lock. For destructors: never fails, makes no CUDA call in a forked child or after the
  * runtime has shut down, and takes NULL. A stream that is gone by now is replaced by the legacy default stream. */
-void device_release(int device, void *stream, void *memory, size_t bytes);
-
-/* The same without the count. */
 void device_free(int device, void *stream, void *memory);
 
-/* What callers hold beside what device_allocate and device_release count, for memory that is kept between the two. */
+/* What callers hold: device_allocate adds what it gives. A caller removes what it frees or keeps for later, and adds
+ * what it takes up again. */
 void device_held_add(size_t bytes);
 void device_held_remove(size_t bytes);
 

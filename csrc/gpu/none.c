@@ -82,12 +82,6 @@ device_check_ordinal(int device, struct status *status)
 }
 
 int
-device_check_pointer(const void *pointer, size_t bytes, const char *what, int *device, struct status *status)
-{
-    return status_no_cuda(status);
-}
-
-int
 device_check_pointer_near(const void *pointer, size_t bytes, const char *what, struct device_range *known, int *device,
                           struct status *status)
 {
@@ -122,11 +116,6 @@ int
 device_allocate(int device, void *stream, size_t bytes, void **memory, struct status *status)
 {
     return status_no_cuda(status);
-}
-
-void
-device_release(int device, void *stream, void *memory, size_t bytes)
-{
 }
 
 void

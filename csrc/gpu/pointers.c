@@ -22,13 +22,6 @@ range_of(device_pointer_attributes *attributes, uintptr_t at, struct range *rang
 }
 
 int
-device_check_pointer(const void *pointer, size_t bytes, const char *what, int *device, struct status *status)
-{
-    struct device_range unknown = {0};
-    return device_check_pointer_near(pointer, bytes, what, &unknown, device, status);
-}
-
-int
 device_check_pointer_near(const void *pointer, size_t bytes, const char *what, struct device_range *known, int *device,
                           struct status *status)
 {

@@ -63,7 +63,7 @@ int device_queue(const struct device_scope *scope, const struct plan *plan, cuda
  * would write to memory later. Returns the first error. */
 cudaError_t stream_wait(cudaStream_t stream);
 
-/* device_allocate and device_release without the count of what DeviceArrays hold. */
+/* device_allocate and device_free without the count of what DeviceArrays hold. */
 int pool_allocate(const struct device_scope *scope, cudaStream_t stream, size_t bytes, void **memory,
                   struct status *status);
 void pool_release(cudaStream_t stream, void *memory);

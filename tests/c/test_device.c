@@ -4,6 +4,7 @@
 
 #include "base/runtime.h"
 #include "check.h"
+#include "device_memory.h"
 #include "double.h"
 #include "failures.h"
 #include "gpu/device.h"
@@ -48,10 +49,10 @@ accepts_pointers_inside_allocations(void)
     struct status status;
     int device = -1;
     char *memory = double_device_malloc(1, 4096);
-    CHECK(device_check_pointer(memory, 4096, "a", &device, &status) == 0 && device == 1);
-    CHECK(device_check_pointer(memory + 4095, 1, "a", &device, &status) == 0);
+    CHECK(check_pointer(memory, 4096, "a", &device, &status) == 0 && device == 1);
+    CHECK(check_pointer(memory + 4095, 1, "a", &device, &status) == 0);
     CHECK(double_device_split(memory, 1024) == 0);
-    CHECK(device_check_pointer(memory + 1000, 3000, "a", &device, &status) == 0);
+    CHECK(check_pointer(memory + 1000, 3000, "a", &device, &status) == 0);
     CHECK(double_calls("cudaGetDevice") == 0);
 }
 
@@ -112,7 +113,7 @@ refuses_pointers_that_no_kernel_may_use(void)
         {memory, (size_t)1 << 62, "after 4096 bytes"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        CHECK(device_check_pointer(cases[i].pointer, cases[i].bytes, "out", &device, &status) < 0, "case %zu", i);
+        CHECK(check_pointer(cases[i].pointer, cases[i].bytes, "out", &device, &status) < 0, "case %zu", i);
         CHECK(status.code == STATUS_VALUE && strstr(status.text, cases[i].says), "%s", status.text);
         CHECK(strncmp(status.text, "out: ", 5) == 0, "%s", status.text);
     }
@@ -133,7 +134,7 @@ failure_of_the_starting_call(void)
     CHECK(status.code == STATUS_CUDA && status.cuda == cudaErrorUnknown && memory == NULL);
     CHECK(live_now().events == 0 && live_now().device_blocks == 0);
     CHECK(device_allocate(1, NULL, 64, &memory, &status) == 0, "after %s: %s", starting_call, status.text);
-    device_release(1, NULL, memory, 64);
+    release_memory(1, NULL, memory, 64);
     int current;
     CHECK(cudaGetDevice(&current) == cudaSuccess && current == 0);
 }
@@ -201,7 +202,7 @@ a_sticky_error_is_a_lost_device(void)
     CHECK(device_allocate(0, NULL, 64, &second, &status) < 0 && status.code == STATUS_DEVICE_LOST);
     CHECK(device_allocate(0, NULL, 64, &second, &status) < 0 && status.code == STATUS_DEVICE_LOST);
     CHECK(strstr(status.text, "no device call of this process works"), "%s", status.text);
-    device_release(0, NULL, memory, 64);
+    release_memory(0, NULL, memory, 64);
 }
 
 static void
@@ -252,13 +253,13 @@ a_forked_child_is_refused_by_name(void)
         CHECK(strstr(status.text, "spawn"), "%s", status.text);
         CHECK(device_allocate(0, NULL, 64, &more, &status) < 0 && status.code == STATUS_FORKED);
         CHECK(pinned_allocate(64, &more, &status) < 0 && status.code == STATUS_FORKED);
-        device_release(0, NULL, memory, 64);
+        release_memory(0, NULL, memory, 64);
         pinned_release(pinned, 64);
         _exit(0);
     }
     int how = -1;
     CHECK(waitpid(child, &how, 0) == child && how == 0);
-    device_release(0, NULL, memory, 64);
+    release_memory(0, NULL, memory, 64);
     pinned_release(pinned, 64);
     CHECK(memory_counts().device_blocks == 0 && memory_counts().pinned_blocks == 0);
 }

@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include "check.h"
+#include "device_memory.h"
 #include "double.h"
 #include "failures.h"
 #include "gpu/device.h"
@@ -134,7 +135,7 @@ the_thread_keeps_its_current_device(void)
     double_fail("cudaLaunchKernelExC", 1, cudaErrorUnknown, 0);
     CHECK(device_add(&plan, &status) < 0 && status.code == STATUS_CUDA);
     CHECK(cudaGetDevice(&current) == cudaSuccess && current == 0);
-    CHECK(device_check_pointer(a, 256, "a", &current, &status) == 0 && current == 1);
+    CHECK(check_pointer(a, 256, "a", &current, &status) == 0 && current == 1);
 }
 
 static void

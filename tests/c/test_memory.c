@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "check.h"
+#include "device_memory.h"
 #include "double.h"
 #include "failures.h"
 #include "gpu/device.h"
@@ -29,11 +30,11 @@ counts_what_is_held(void)
     for (size_t i = 0; i < 2; i++)
         CHECK(pinned_allocate(1000 * (i + 1), &pinned[i], &status) == 0);
     CHECK(counts_are(600, 3, 3000, 2));
-    device_release(1, NULL, device[1], 200);
+    release_memory(1, NULL, device[1], 200);
     pinned_release(pinned[0], 1000);
     CHECK(counts_are(400, 2, 2000, 1));
-    device_release(0, NULL, device[0], 100);
-    device_release(0, NULL, device[2], 300);
+    release_memory(0, NULL, device[0], 100);
+    release_memory(0, NULL, device[2], 300);
     pinned_release(pinned[1], 2000);
     CHECK(counts_are(0, 0, 0, 0));
     CHECK(live_now().device_blocks == 0 && live_now().pinned_blocks == 0);
@@ -48,7 +49,7 @@ nothing_is_allocated_for_nothing(void)
     CHECK(double_calls("cudaMallocFromPoolAsync") == 0);
     CHECK(pinned_allocate(0, &pinned, &status) == 0 && pinned != NULL);
     pinned_release(pinned, 0);
-    device_release(0, NULL, NULL, 0);
+    release_memory(0, NULL, NULL, 0);
     pinned_release(NULL, 0);
     CHECK(counts_are(0, 0, 0, 0));
 }
@@ -87,7 +88,7 @@ copies_arrive_before_they_return(void)
         CHECK(device_copy_out(1, stream, pinned, device, N * sizeof *pinned, &status) == 0);
         sums_fill(COMPONENT_I32, ordinary, N, seed);
         CHECK(memcmp(pinned, ordinary, N * sizeof *pinned) == 0, "seed %u", seed);
-        device_release(1, stream, device, N * sizeof *pinned);
+        release_memory(1, stream, device, N * sizeof *pinned);
     }
     CHECK(device_copy_in(1, stream, NULL, NULL, 0, &status) == 0);
     CHECK(device_copy_out(1, stream, NULL, NULL, 0, &status) == 0);
@@ -122,7 +123,7 @@ what_was_released_is_trimmed_before_an_allocation_fails(void)
     CHECK(device_allocate(0, NULL, 64, &memory, &status) == 0, "%s", status.text);
     CHECK(double_calls("cudaMemPoolTrimTo") == 1);
     CHECK(cudaGetLastError() == cudaSuccess);
-    device_release(0, NULL, memory, 64);
+    release_memory(0, NULL, memory, 64);
 }
 
 /* A device of 1 MiB, three quarters of which were released on the stream and not yet waited for. */
@@ -136,7 +137,7 @@ what_was_released_is_waited_for_before_an_allocation_fails(void)
     double_capacity(1 << 20);
     for (int i = 0; i < 5; i++) {
         CHECK(device_allocate(0, stream, BYTES, &memory, &status) == 0, "%s", status.text);
-        device_release(0, stream, memory, BYTES);
+        release_memory(0, stream, memory, BYTES);
     }
     CHECK(double_calls("cudaMallocFromPoolAsync") > 5);
     double_synchronize(0);
@@ -151,7 +152,7 @@ a_release_outlives_its_stream(void)
     CHECK(device_allocate(1, stream, 64, &memory, &status) == 0);
     CHECK(double_stream_destroy(stream) == 0);
     double_synchronize(1);
-    device_release(1, stream, memory, 64);
+    release_memory(1, stream, memory, 64);
     double_synchronize(1);
     CHECK(live_now().device_blocks == 0 && counts_are(0, 0, 0, 0));
     CHECK(double_faults() == 0 && cudaGetLastError() == cudaSuccess);
@@ -164,14 +165,14 @@ a_release_never_fails(void)
     void *device = NULL, *pinned = NULL;
     CHECK(device_allocate(0, NULL, 64, &device, &status) == 0 && pinned_allocate(64, &pinned, &status) == 0);
     double_fail("cudaGetDevice", 1, cudaErrorUnknown, 1);
-    device_release(0, NULL, device, 64);
+    release_memory(0, NULL, device, 64);
     pinned_release(pinned, 64);
     double_reset(0);
     CHECK(counts_are(0, 0, 0, 0) && cudaGetLastError() == cudaSuccess);
     CHECK(device_allocate(0, NULL, 64, &device, &status) == 0 && pinned_allocate(64, &pinned, &status) == 0);
     double_fail("cudaFreeAsync", 1, cudaErrorUnknown, 0);
     double_fail("cudaFreeHost", 1, cudaErrorUnknown, 0);
-    device_release(0, NULL, device, 64);
+    release_memory(0, NULL, device, 64);
     pinned_release(pinned, 64);
     CHECK(counts_are(0, 0, 0, 0) && cudaGetLastError() == cudaSuccess);
 }
@@ -188,7 +189,7 @@ there_and_back(struct status *status)
         result = 0;
     if (result == 0)
         memcpy(&found, pinned, sizeof found);
-    device_release(1, NULL, device, sizeof value);
+    release_memory(1, NULL, device, sizeof value);
     pinned_release(pinned, sizeof value);
     CHECK(result < 0 || found == value);
     CHECK(counts_are(0, 0, 0, 0));
@@ -217,7 +218,7 @@ allocate_and_release(void *argument)
         for (size_t i = 0; i < 8; i++)
             CHECK(device_allocate(device, NULL, 16 + i, &held[i], &status) == 0, "%s", status.text);
         for (size_t i = 0; i < 8; i++)
-            device_release(device, NULL, held[i], 16 + i);
+            release_memory(device, NULL, held[i], 16 + i);
     }
     return NULL;
 }

@@ -47,11 +47,6 @@ def rung_names(kind: str, dtype: str) -> list[str]:
     return [rung["name"] for rung in _core.rungs() if rung["kind"] == kind and dtype in rung["dtypes"]]
 
 
-def headline_names(dtype: str) -> list[str]:
-    """The few device rungs that stand for the ladder where it is not the subject."""
-    return [rung["name"] for rung in _core.rungs() if rung["headline"] and dtype in rung["dtypes"]]
-
-
 def rung(
     name: str,
     place: Place,
