@@ -35,8 +35,9 @@ cgroup_two_numbers(const char *folder, const char *name, long long *first, long 
         fclose(file);
 }
 
+/* Of two limits, either of which may be 0, none. */
 static long long
-smaller(long long a, long long b)
+smaller_limit(long long a, long long b)
 {
     return a == 0 || (b != 0 && b < a) ? b : a;
 }
@@ -53,7 +54,7 @@ up_the_tree(long long (*limit)(const char *folder), const char *mount, const cha
     long long smallest = limit(folder);
     while (strlen(folder) > top) {
         *strrchr(folder, '/') = '\0';
-        smallest = smaller(smallest, limit(folder));
+        smallest = smaller_limit(smallest, limit(folder));
     }
     return smallest;
 }
@@ -71,7 +72,7 @@ limit_of_line(const struct cgroup_limit *limit, char *line, const char *mount)
     path[strcspn(path, "\n")] = '\0';
 
     if (*controllers == '\0')
-        return smaller(up_the_tree(limit->v2, mount, "", path), up_the_tree(limit->v2, mount, "/unified", path));
+        return smaller_limit(up_the_tree(limit->v2, mount, "", path), up_the_tree(limit->v2, mount, "/unified", path));
     char hierarchy[64];
     snprintf(hierarchy, sizeof hierarchy, "/%s", limit->controller);
     for (char *name; (name = strsep(&controllers, ",")) != NULL;)
@@ -89,7 +90,7 @@ cgroup_smallest(const struct cgroup_limit *limit, const char *membership, const 
     if (file == NULL)
         return 0;
     while (fgets(line, sizeof line, file))
-        smallest = smaller(smallest, limit_of_line(limit, line, mount));
+        smallest = smaller_limit(smallest, limit_of_line(limit, line, mount));
     fclose(file);
     return smallest;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/fpenv.h"
+#include "base/min_max.h"
 #include "host/threads.h"
 #include "host/thresholds.h"
 
@@ -56,18 +57,6 @@ enum {
     BLOCK_MIN = 16 << 10, /* bytes of c; with its share of a and b what an L1 cache holds */
     BLOCKS_A_THREAD = 4,  /* at least, where c is large enough for it */
 };
-
-static size_t
-larger(size_t x, size_t y)
-{
-    return x > y ? x : y;
-}
-
-static size_t
-smaller(size_t x, size_t y)
-{
-    return x < y ? x : y;
-}
 
 static struct host_schedule
 cut(enum component component, size_t n, int threads, size_t largest)

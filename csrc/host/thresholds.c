@@ -10,6 +10,7 @@
 #include <cpuid.h>
 #endif
 
+#include "base/min_max.h"
 #include "base/tuned_file.h"
 #include "host/cache.h"
 #include "host/threads.h"
@@ -70,12 +71,6 @@ host_key(char *key, size_t size)
     char model[MODEL];
     read_model(model);
     snprintf(key, size, "%s, %d threads", model, threads_available());
-}
-
-static size_t
-larger(size_t x, size_t y)
-{
-    return x > y ? x : y;
 }
 
 /* Whether the longest vectors cost a step of the clock: on all x86 processors that have them up to Ice Lake. Sapphire

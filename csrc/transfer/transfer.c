@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/min_max.h"
 #include "base/runtime.h"
 #include "gpu/capture_mode.h"
 #include "host/add.h"
@@ -29,18 +30,6 @@ enum {
 static atomic_size_t zero_copy_most = 16 << 20;
 
 static pthread_mutex_t transferring = PTHREAD_MUTEX_INITIALIZER;
-
-static size_t
-smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
-static size_t
-larger(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
 
 /* One thread queues everything, in turn on two streams: while one stream's sum comes down, the other's operands go up,
  * and a stream's own order lets its slot be used again. */

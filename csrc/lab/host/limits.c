@@ -12,6 +12,7 @@
 #include <immintrin.h>
 #endif
 
+#include "base/min_max.h"
 #include "base/now.h"
 #include "lab/base/probes.h"
 
@@ -146,12 +147,6 @@ spin(unsigned *spins)
 #if defined(__x86_64__)
     _mm_pause();
 #endif
-}
-
-static size_t
-smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
 }
 
 /* How many words, from the first on, are shared out beforehand. */
