@@ -350,6 +350,12 @@ def test_a_calibration_that_makes_no_sense_is_none(name: str, choosing: Choosing
     )
 
 
+def test_a_calibration_is_kept_under_the_gpu_its_driver_and_the_hosts_threads(device: int) -> None:
+    gpu, threads = _core.device_launch_configs(device)["key"], _core.host_facts()["threads"]
+    assert gpu.startswith("GPU-")
+    assert _core.routes_key() == f"{gpu}, {threads} threads"
+
+
 def test_a_corrupt_file_is_none(double: object, device: int, child: Choosing, tmp_path: Path) -> None:
     code = HEAD + textwrap.dedent("""
         from vecadd.tune import routes, store

@@ -192,19 +192,13 @@ kernels_find(struct device_state *state, int device, struct status *status)
 }
 
 int
-device_routes_key(int device, char *key, size_t size)
+device_routes_key(int device, char key[ROUTES_KEY])
 {
-    struct cudaDeviceProp properties;
-    int driver = 0;
-    if (cudaGetDeviceProperties(&properties, device) != cudaSuccess || cudaDriverGetVersion(&driver) != cudaSuccess) {
-        cudaGetLastError();
+    struct status ignored;
+    char gpu[DEVICE_KEY];
+    if (device_key(device, gpu, &ignored) < 0)
         return -1;
-    }
-    size_t used = 0;
-    for (size_t i = 0; i < sizeof properties.uuid.bytes && used < size; i++)
-        used += (size_t)snprintf(key + used, size - used, "%02x", (unsigned char)properties.uuid.bytes[i]);
-    if (used < size)
-        snprintf(key + used, size - used, " driver %d, %d threads", driver, threads_available());
+    snprintf(key, ROUTES_KEY, "%s, %d threads", gpu, threads_available());
     return 0;
 }
 
@@ -220,8 +214,8 @@ device_watch(device_watcher *function)
 static void
 tell_watcher(int device)
 {
-    char key[DEVICE_KEY];
-    if (watcher && device_routes_key(device, key, sizeof key) == 0)
+    char key[ROUTES_KEY];
+    if (watcher && device_routes_key(device, key) == 0)
         watcher(device, key);
 }
 
@@ -390,7 +384,7 @@ device_launch_configs(int device, struct device_launch_configs *launch_configs, 
     device_leave(&scope);
     if (launch_configs_of_build(&launch_configs->shipped, device, status) < 0)
         return -1;
-    return launch_configs_key(device, launch_configs->key, status);
+    return device_key(device, launch_configs->key, status);
 }
 
 int

@@ -32,10 +32,10 @@ int device_count(int *count, struct status *status);
 
 int device_facts(int device, struct device_facts *facts, struct status *status);
 
-/* What a calibration of the routes is kept under: the GPU, its driver, and how many threads the host adds by. Returns
- * 0, or -1 where the driver does not say; no status, because nobody needs it. For a device that was counted. */
-enum { DEVICE_KEY = 96 };
-int device_routes_key(int device, char *key, size_t size);
+/* The same for a calibration of the routes, which the number of threads that the host adds by decides too. Returns 0,
+ * or -1 where the driver does not say which GPU it is. */
+enum { ROUTES_KEY = 96 };
+int device_routes_key(int device, char key[ROUTES_KEY]);
 
 /* Is told of each device when this process first uses it, with its key for calibrations; from any thread. For
  * constructors: there is one watcher, the chooser of routes. */
@@ -60,7 +60,7 @@ void device_make_current_again(int previous, int device);
 
 /* What an addition on a device goes by, and what `vecadd tune` writes its file for. */
 struct device_launch_configs {
-    char key[TUNED_KEY]; /* "GPU-<UUID> driver 13000" */
+    char key[DEVICE_KEY];
     struct launch_configs shipped, used;
 };
 

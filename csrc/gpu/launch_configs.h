@@ -29,7 +29,7 @@ enum launch_configs_source {
 };
 
 enum { LAUNCH_CONFIGS_MAX = 16 };
-enum { TUNED_KEY = 80 };
+enum { DEVICE_KEY = 80 };
 
 /* The ways of one device, by growing min_bytes; the first one's is 0. */
 struct launch_configs {

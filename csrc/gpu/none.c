@@ -30,7 +30,7 @@ device_facts(int device, struct device_facts *facts, struct status *status)
 }
 
 int
-device_routes_key(int device, char *key, size_t size)
+device_routes_key(int device, char key[ROUTES_KEY])
 {
     return -1;
 }

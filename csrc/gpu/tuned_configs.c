@@ -1,6 +1,5 @@
 /* Which launch configs a device has: those that were tuned on it, else the build's. */
 #include <cuda_runtime_api.h>
-#include <stdio.h>
 
 #include "cuda/kernels.h"
 #include "gpu/errors.h"
@@ -8,20 +7,20 @@
 
 /* As nvidia-smi writes it. The driver is a part of it: another one may schedule blocks in another way. */
 int
-launch_configs_key(int device, char key[TUNED_KEY], struct status *status)
+device_key(int device, char key[DEVICE_KEY], struct status *status)
 {
     struct cudaDeviceProp properties;
     const cudaError_t error = cudaGetDeviceProperties(&properties, device);
     if (error != cudaSuccess)
         return device_status(status, error, "cudaGetDeviceProperties");
-    int driver, runtime_version, length = snprintf(key, TUNED_KEY, "GPU");
+    int driver, runtime_version, length = snprintf(key, DEVICE_KEY, "GPU");
     device_versions(&driver, &runtime_version);
     for (size_t i = 0; i < sizeof properties.uuid.bytes; i++) {
         const bool begins_group = i == 0 || i == 4 || i == 6 || i == 8 || i == 10;
-        length += snprintf(key + length, TUNED_KEY - (size_t)length, "%s%02x", begins_group ? "-" : "",
+        length += snprintf(key + length, DEVICE_KEY - (size_t)length, "%s%02x", begins_group ? "-" : "",
                            (unsigned char)properties.uuid.bytes[i]);
     }
-    snprintf(key + length, TUNED_KEY - (size_t)length, " driver %d", driver);
+    snprintf(key + length, DEVICE_KEY - (size_t)length, " driver %d", driver);
     return 0;
 }
 
@@ -43,8 +42,8 @@ launch_configs_of_build(struct launch_configs *launch_configs, int device, struc
 int
 launch_configs_find(struct launch_configs *launch_configs, int device, struct status *status)
 {
-    char key[TUNED_KEY];
-    if (launch_configs_of_build(launch_configs, device, status) < 0 || launch_configs_key(device, key, status) < 0)
+    char key[DEVICE_KEY];
+    if (launch_configs_of_build(launch_configs, device, status) < 0 || device_key(device, key, status) < 0)
         return -1;
     launch_configs_read_tuned(launch_configs, key);
     return 0;

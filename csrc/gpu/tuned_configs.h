@@ -6,7 +6,7 @@
 #include "gpu/launch_configs.h"
 
 /* "GPU-<UUID> driver 13000": what a device's tuned launch configs are kept under. Returns 0, or -1 with *status set. */
-int launch_configs_key(int device, char key[TUNED_KEY], struct status *status);
+int device_key(int device, char key[DEVICE_KEY], struct status *status);
 
 /* The build's launch configs for a device. Returns 0, or -1 with *status set. */
 int launch_configs_of_build(struct launch_configs *launch_configs, int device, struct status *status);

@@ -79,12 +79,12 @@ const char routes_key_doc[] = PyDoc_STR(
 PyObject *
 py_routes_key(PyObject *module, PyObject *Py_UNUSED(none))
 {
-    char key[DEVICE_KEY];
+    char key[ROUTES_KEY];
     int device;
     struct status status;
     if (device_current(&device, &status) < 0)
         return status_raise(PyModule_GetState(module), &status);
-    if (device_routes_key(device, key, sizeof key) < 0)
+    if (device_routes_key(device, key) < 0)
         Py_RETURN_NONE;
     return PyUnicode_FromString(key);
 }
