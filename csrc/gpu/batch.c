@@ -66,23 +66,22 @@ batch_launch_all(const struct device_batch *batch, cudaStream_t stream, bool *qu
     return error;
 }
 
+struct queued_batch {
+    const struct device_batch *batch;
+    cudaGraphExec_t graph; /* NULL: launches */
+};
+
+/* stream_work */
 static int
-queue_joined(const struct device_batch *batch, int device, cudaGraphExec_t graph, bool *queued, struct status *status)
+queue(const void *context, bool *queued, struct status *status)
 {
-    bool in_capture;
-    if (stream_any_captures(batch->stream, batch->join, batch->joins, &in_capture, status) < 0)
-        return -1;
-    for (size_t i = 0; i < batch->joins; i++)
-        if (stream_wait_for(device, batch->stream, batch->join[i], in_capture, status) < 0)
-            return -1;
+    const struct queued_batch *work = context;
+    const struct device_batch *batch = work->batch;
     const cudaError_t error =
-        graph ? cudaGraphLaunch(graph, batch->stream) : batch_launch_all(batch, batch->stream, queued);
+        work->graph ? cudaGraphLaunch(work->graph, batch->stream) : batch_launch_all(batch, batch->stream, queued);
     if (error != cudaSuccess)
-        return device_status(status, error, graph ? "cudaGraphLaunch" : "cudaLaunchKernel");
+        return device_status(status, error, work->graph ? "cudaGraphLaunch" : "cudaLaunchKernel");
     *queued = true;
-    for (size_t i = 0; i < batch->joins; i++)
-        if (stream_release_to(device, batch->stream, batch->join[i], in_capture, status) < 0)
-            return -1;
     return 0;
 }
 
@@ -90,12 +89,8 @@ int
 batch_queue(const struct device_scope *scope, const struct device_batch *batch, cudaGraphExec_t graph,
             struct status *status)
 {
-    bool queued = false;
-    const int result = queue_joined(batch, scope->device, graph, &queued, status);
-    /* Half a set of joins orders nothing: the operands' owners may free them at once. */
-    if (result < 0 && queued)
-        stream_wait(batch->stream);
-    return result;
+    const struct queued_batch work = {batch, graph};
+    return stream_queue_between(scope->device, batch->stream, batch->join, batch->joins, queue, &work, status);
 }
 
 int

@@ -8,6 +8,13 @@
 #include "gpu/stream.h"
 #include "gpu/strided.h"
 
+struct addition {
+    const struct device_scope *scope;
+    const struct plan *plan;
+    void *temporary;       /* that the sum goes through; NULL: none */
+    cudaGraphExec_t graph; /* NULL: launches */
+};
+
 /* `tuned`, into c; where that is not out, from there to out. Programmatic launches take the host 3.45 us where plain
  * ones take 4.04 (H200). The kernel waits for the one ahead before it does anything, and that one ends after all before
  * it, whether it waited or not, on the legacy default stream too: tests/double/conformance/programmatic.cu. */
@@ -50,49 +57,31 @@ queue_graph(const struct plan *plan, cudaGraphExec_t graph, bool *queued, struct
     return error == cudaSuccess ? 0 : device_status(status, error, "cudaGraphLaunch");
 }
 
-/* Queues the joins and the addition, by way of `temporary` where that is not NULL, or the graph if there is one; true
- * in *queued once something is. */
+/* stream_work */
 static int
-queue_joined(const struct device_scope *scope, const struct plan *plan, void *temporary, cudaGraphExec_t graph,
-             bool *queued, struct status *status)
+queue(const void *context, bool *queued, struct status *status)
 {
-    bool in_capture;
-    if (stream_any_captures(plan->stream, plan->join, (size_t)plan->joins, &in_capture, status) < 0)
-        return -1;
-    for (int i = 0; i < plan->joins; i++)
-        if (stream_wait_for(scope->device, plan->stream, plan->join[i], in_capture, status) < 0)
-            return -1;
-    int failed;
-    if (graph)
-        failed = queue_graph(plan, graph, queued, status);
-    else if (plan->strided)
-        failed = queue_strided(plan, temporary, queued, status);
-    else
-        failed = queue_run(scope, plan, temporary ? temporary : plan->c, queued, status);
-    if (failed)
-        return -1;
-    for (int i = 0; i < plan->joins; i++)
-        if (stream_release_to(scope->device, plan->stream, plan->join[i], in_capture, status) < 0)
-            return -1;
-    return 0;
+    const struct addition *work = context;
+    const struct plan *plan = work->plan;
+    if (work->graph)
+        return queue_graph(plan, work->graph, queued, status);
+    if (plan->strided)
+        return queue_strided(plan, work->temporary, queued, status);
+    return queue_run(work->scope, plan, work->temporary ? work->temporary : plan->c, queued, status);
 }
 
 static int
-queue_add(const struct device_scope *scope, const struct plan *plan, void *temporary, cudaGraphExec_t graph,
-          struct status *status)
+queue_add(const struct addition *work, struct status *status)
 {
-    bool queued = false;
-    int result = queue_joined(scope, plan, temporary, graph, &queued, status);
-    /* Half a set of joins orders nothing: the operands' owners may free them at once. */
-    if (result < 0 && queued)
-        stream_wait(plan->stream);
-    return result;
+    const struct plan *plan = work->plan;
+    return stream_queue_between(work->scope->device, plan->stream, plan->join, (size_t)plan->joins, queue, work,
+                                status);
 }
 
 int
 device_queue(const struct device_scope *scope, const struct plan *plan, cudaGraphExec_t graph, struct status *status)
 {
-    return queue_add(scope, plan, NULL, graph, status);
+    return queue_add(&(struct addition){scope, plan, NULL, graph}, status);
 }
 
 /* Bytes of the temporary that an out which overlaps an input in part has to go through; 0: none. */
@@ -120,7 +109,7 @@ device_add(const struct plan *plan, struct status *status)
     if (bytes && pool_allocate(&scope, plan->stream, bytes, &temporary, status) < 0)
         goto done;
 
-    result = queue_add(&scope, plan, temporary, NULL, status);
+    result = queue_add(&(struct addition){&scope, plan, temporary, NULL}, status);
 done:
     pool_release(plan->stream, temporary);
     device_leave(&scope);

@@ -67,8 +67,10 @@ stream_captures(void *stream, bool *captures, struct status *status)
     return 0;
 }
 
-int
-stream_any_captures(void *stream, void *const *others, size_t count, bool *captures, struct status *status)
+/* Whether work on `stream` that is ordered with that on `others` becomes part of a capture. No CUDA call where there
+ * are no others. */
+static int
+any_captures(void *stream, void *const *others, size_t count, bool *captures, struct status *status)
 {
     *captures = false;
     if (count > 0 && stream_captures(stream, captures, status) < 0)
@@ -167,6 +169,7 @@ stream_join(int device, void *before, void *after, struct status *status)
     return error == cudaSuccess ? 0 : -1;
 }
 
+/* `other` is the one of the two that may be no part of the capture. */
 static int
 join_in(int device, void *before, void *after, void *other, bool in_capture, struct status *status)
 {
@@ -176,16 +179,33 @@ join_in(int device, void *before, void *after, void *other, bool in_capture, str
     return takes_part ? stream_join(device, before, after, status) : 0;
 }
 
-int
-stream_wait_for(int device, void *stream, void *other, bool in_capture, struct status *status)
+static int
+queue_between(int device, void *stream, void *const *others, size_t count, stream_work *work, const void *context,
+              bool *queued, struct status *status)
 {
-    return join_in(device, other, stream, other, in_capture, status);
+    bool in_capture;
+    if (any_captures(stream, others, count, &in_capture, status) < 0)
+        return -1;
+    for (size_t i = 0; i < count; i++)
+        if (join_in(device, others[i], stream, others[i], in_capture, status) < 0)
+            return -1;
+    if (work(context, queued, status) < 0)
+        return -1;
+    for (size_t i = 0; i < count; i++)
+        if (join_in(device, stream, others[i], others[i], in_capture, status) < 0)
+            return -1;
+    return 0;
 }
 
 int
-stream_release_to(int device, void *stream, void *other, bool in_capture, struct status *status)
+stream_queue_between(int device, void *stream, void *const *others, size_t count, stream_work *work,
+                     const void *context, struct status *status)
 {
-    return join_in(device, stream, other, other, in_capture, status);
+    bool queued = false;
+    const int result = queue_between(device, stream, others, count, work, context, &queued, status);
+    if (result < 0 && queued)
+        stream_wait(stream);
+    return result;
 }
 
 /* What may be queued on a stream by a caller that must not become part of a graph. */

@@ -37,15 +37,16 @@ int stream_home(int device, void *stream, void **home, struct status *status);
  * stream twice is a no-op. */
 int stream_join(int device, void *before, void *after, struct status *status);
 
-/* Whether work on `stream` that is ordered with that on `others` becomes part of a capture. No CUDA call where there
- * are no others. */
-int stream_any_captures(void *stream, void *const *others, size_t count, bool *captures, struct status *status);
+/* Queues work, which `context` describes; true in *queued once something of it is queued. Returns 0, or -1 with *status
+ * set. */
+typedef int stream_work(const void *context, bool *queued, struct status *status);
 
-/* Has an addition on `stream` come after what an operand's stream `other` holds; or has that wait for the addition. In
- * a capture a stream that is not part of it is passed over: to wait for it would end the capture, and arrays are to be
- * ready for one. */
-int stream_wait_for(int device, void *stream, void *other, bool in_capture, struct status *status);
-int stream_release_to(int device, void *stream, void *other, bool in_capture, struct status *status);
+/* Has work on `stream` come after what each of `others`, the operands' streams, holds, and each of them wait for the
+ * work. What is queued of it is waited for where a step fails: half a set of joins orders nothing, and the operands'
+ * owners may free them at once. In a capture a stream that is not part of it is passed over: to wait for it would end
+ * the capture, and arrays are to be ready for one. Returns 0, or -1 with *status set. */
+int stream_queue_between(int device, void *stream, void *const *others, size_t count, stream_work *work,
+                         const void *context, struct status *status);
 
 /* stream_join for destructors, which must not become part of a graph and cannot report an error. False where one of the
  * two cannot be used as long as a stream captures: the caller tries again later. A stream that is gone is passed over.
