@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/cgroup.h"
+#include "base/ram.h"
 #include "base/runtime.h"
 
 enum {
@@ -55,32 +55,17 @@ block_of(void *bytes)
     return (struct block *)((char *)bytes - CACHE_LINE);
 }
 
-static long long
-memory_v1(const char *folder)
-{
-    return cgroup_number(folder, "memory.limit_in_bytes");
-}
-
-static long long
-memory_v2(const char *folder)
-{
-    return cgroup_number(folder, "memory.max");
-}
-
 /* An eighth of the machine, or of what the control group allows. VECADD_POOL_BYTES goes first; 0 keeps nothing. */
 static size_t
 usual_bound(void)
 {
-    static const struct cgroup_limit limit = {.controller = "memory", .v1 = memory_v1, .v2 = memory_v2};
     const char *wish = getenv("VECADD_POOL_BYTES");
     char *end = NULL;
     errno = 0;
     const unsigned long long wished = wish ? strtoull(wish, &end, 10) : 0;
     if (wish && *wish >= '0' && *wish <= '9' && *end == '\0' && errno == 0)
         return wished < SIZE_MAX ? (size_t)wished : SIZE_MAX - 1;
-    const long long machine = (long long)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
-    const long long group = cgroup_smallest(&limit, CGROUP_MEMBERSHIP, CGROUP_MOUNT);
-    return (size_t)((group > 0 && group < machine ? group : machine) / USUAL_SHARE);
+    return ram_usable(CGROUP_MEMBERSHIP, CGROUP_MOUNT) / USUAL_SHARE;
 }
 
 static void

@@ -35,6 +35,7 @@ static PyMethodDef methods[] = {
     WITH_KEYWORDS(empty_pinned, METH_VARARGS),
 
     PLAIN(host_facts, METH_NOARGS),
+    PLAIN(host_memory, METH_VARARGS),
     PLAIN(cuda_versions, METH_NOARGS),
     PLAIN(gpu_facts, METH_NOARGS),
     PLAIN(memory_counts, METH_NOARGS),

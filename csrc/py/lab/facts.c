@@ -1,4 +1,6 @@
 /* What vecadd.info and the bench ask the core: the host, CUDA's versions, the GPUs. */
+#include "base/cgroup.h"
+#include "base/ram.h"
 #include "gpu/device.h"
 #include "host/add.h"
 #include "host/cache.h"
@@ -56,6 +58,21 @@ py_host_facts(PyObject *module, PyObject *Py_UNUSED(none))
                          threads_available(), "l1", (Py_ssize_t)host_cache_bytes(1), "l2",
                          (Py_ssize_t)host_cache_bytes(2), "l3", (Py_ssize_t)host_cache_bytes(3), "thresholds", sizes,
                          "tuned", PyBool_FromLong(thresholds->tuned), "key", key);
+}
+
+const char host_memory_doc[] = PyDoc_STR(
+    "host_memory($module, membership='/proc/self/cgroup', mount='/sys/fs/cgroup', /)\n--\n\n"
+    "(usable, available): bytes of memory that this process may use, and bytes that can be allocated now without\n"
+    "swapping, both as the control groups of that list under that mount allow.");
+
+PyObject *
+py_host_memory(PyObject *Py_UNUSED(module), PyObject *arguments)
+{
+    const char *membership = CGROUP_MEMBERSHIP, *mount = CGROUP_MOUNT;
+    if (!PyArg_ParseTuple(arguments, "|ss:host_memory", &membership, &mount))
+        return NULL;
+    return Py_BuildValue("(nn)", (Py_ssize_t)ram_usable(membership, mount),
+                         (Py_ssize_t)ram_available(membership, mount));
 }
 
 const char cuda_versions_doc[] =
