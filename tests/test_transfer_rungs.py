@@ -17,7 +17,7 @@ DOCUMENTED = [
 PINNED_ALONE = [
     *("pinned", "pinned_reused", "stream1_pinned", "streams2", "streams4", "malloc_each_call", "pool", "zero_copy")
 ]
-KERNELS = ["naive", "restrict", "float4", "tuned", "single_thread", "single_block", "grid_stride"]
+KERNELS = RUNGS["pageable"]["choices"]["kernel"]
 CLEARED = [KERNELS.index(name) for name in ("single_block", "grid_stride")]  # these add to what the sum holds
 FLOAT32 = np.dtype("float32")
 

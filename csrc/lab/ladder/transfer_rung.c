@@ -5,21 +5,24 @@
 #include "base/now.h"
 #include "gpu/device.h"
 
-extern const struct rung rung_naive, rung_restrict, rung_float4, rung_tuned, rung_single_thread, rung_single_block,
-    rung_grid_stride;
+#define KERNELS(KERNEL)                                                                                                \
+    KERNEL(KERNEL_NAIVE, naive)                                                                                        \
+    KERNEL(KERNEL_RESTRICT, restrict)                                                                                  \
+    KERNEL(KERNEL_FLOAT4, float4)                                                                                      \
+    KERNEL(KERNEL_TUNED, tuned)                                                                                        \
+    KERNEL(KERNEL_SINGLE_THREAD, single_thread)                                                                        \
+    KERNEL(KERNEL_SINGLE_BLOCK, single_block)                                                                          \
+    KERNEL(KERNEL_GRID_STRIDE, grid_stride)
 
-static const struct rung *const kernels[] = {
-    [KERNEL_NAIVE] = &rung_naive,
-    [KERNEL_RESTRICT] = &rung_restrict,
-    [KERNEL_FLOAT4] = &rung_float4,
-    [KERNEL_TUNED] = &rung_tuned,
-    [KERNEL_SINGLE_THREAD] = &rung_single_thread,
-    [KERNEL_SINGLE_BLOCK] = &rung_single_block,
-    [KERNEL_GRID_STRIDE] = &rung_grid_stride,
-};
+#define DECLARE(number, name)  extern const struct rung rung_##name;
+#define POINT_TO(number, name) [number] = &rung_##name,
+#define NAME(number, name)     [number] = #name,
 
-const char *const transfer_kernel_names[] = {"naive",         "restrict",     "float4",      "tuned",
-                                             "single_thread", "single_block", "grid_stride", NULL};
+KERNELS(DECLARE)
+
+static const struct rung *const kernels[] = {KERNELS(POINT_TO)};
+
+const char *const transfer_kernel_names[] = {KERNELS(NAME) NULL};
 const char transfer_kernel_what[] =
     "0 naive, 1 restrict, 2 float4, 3 tuned, 4 single_thread; 5 single_block and 6 grid_stride add to a sum that is "
     "cleared first";
