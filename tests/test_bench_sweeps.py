@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from vecadd import _core
-from vecadd.bench import axes, buffers, ladder, latencies, limits, recorded, sweeps, terminal, timing
+from vecadd.bench import axes, buffers, cold, gpudirect, ladder, latencies, limits, recorded, sweeps, terminal, timing
 from vecadd.bench.axes import Axes
 from vecadd.bench.buffers import HOST, Pattern, WrongSumError
 from vecadd.bench.results import Row
@@ -312,7 +312,8 @@ def test_no_more_bytes_are_in_flight_than_there_are() -> None:
 def test_what_the_documents_recorded_is_of_rungs_and_settings_that_exist() -> None:
     rungs = {rung["name"] for rung in _core.rungs()}
     documented = {figure.rung for figure in recorded.FIGURES}
-    assert documented | {*recorded.NOTES, *ladder.VARIANTS, *ladder.WAVES} <= rungs | {*recorded.NO_RUNGS, "numpy"}
+    rungs |= {"numpy", cold.ROW, *gpudirect.ROWS}
+    assert documented | {*recorded.NOTES, *ladder.VARIANTS, *ladder.WAVES} <= rungs
     assert {figure.setting for figure in recorded.FIGURES} == set(recorded.SETTINGS)
 
 

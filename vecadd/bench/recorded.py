@@ -49,9 +49,6 @@ SETTINGS: dict[str, Setting] = {
     "004b": Setting("004", "RTX 4060 Ti", 10**6),
 }
 
-# Rows of the transfer sweep that are no rungs.
-NO_RUNGS = ("cold_start", "gpudirect_storage", "gpudirect_rdma")
-
 # Document 001's table, milliseconds: a row a size, a column a rung.
 _PRECISION_RUNGS = ("numpy", "naive", "float4", "half", "half2", "half8", "half8_pack")
 _PRECISION = {

@@ -1,7 +1,7 @@
 """What the probes of a run measured, as the model wants it: seconds, bytes a second, and seconds by bytes."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -148,10 +148,6 @@ class Limits:
         """Seconds of a warp's loads from the memory: `stream`, which is of the latest of many sectors; `dram` of one
         sector where a run did not measure that."""
         return self.need("dram") if self.stream is None else self.stream
-
-    def missing(self) -> list[str]:
-        """The names of those that were not measured."""
-        return [field.name for field in fields(self) if getattr(self, field.name) is None]
 
     def memory_seconds(self, read: float, written: float) -> float:
         """How long the memory takes for so many bytes read and written together.
