@@ -251,19 +251,17 @@ run_on_host(const struct plan *plan)
     return host_add(plan->simd, &plan->schedule, plan->component, plan->a, plan->b, plan->c, plan->n);
 }
 
-typedef int gpu_add(const struct plan *plan, unsigned *fp_flags, struct status *status);
-
 /* What was routed to the GPU for speed alone fails for no reason of the caller's: the host adds, unless an operand is
  * already overwritten. The host adds as well where a plan that is kept was made under another rounding mode, or before
  * use_gpu(False). */
 static int
-run_on_gpu(gpu_add *add, const struct plan *plan, unsigned *fp_flags, struct status *status)
+run_on_gpu(transfer_function *add, const struct plan *plan, unsigned *fp_flags, struct status *status)
 {
     if (plan->chosen && !may_leave_host(plan)) {
         *fp_flags = run_on_host(plan);
         return 0;
     }
-    const int result = add(plan, fp_flags, status);
+    const int result = add(plan, NULL, fp_flags, status);
     if (result == 0)
         return 0;
     const bool in_place = plan->c == plan->a || plan->c == plan->b;

@@ -6,14 +6,14 @@
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
 int
-transfer_add(const struct plan *plan, unsigned *fp_flags, struct status *status)
+transfer_add(const struct plan *plan, const struct transfer_options *options, unsigned *fp_flags, struct status *status)
 {
     *fp_flags = 0;
     return status_no_cuda(status);
 }
 
 int
-hybrid_add(const struct plan *plan, unsigned *fp_flags, struct status *status)
+hybrid_add(const struct plan *plan, const struct transfer_options *options, unsigned *fp_flags, struct status *status)
 {
     *fp_flags = 0;
     return status_no_cuda(status);

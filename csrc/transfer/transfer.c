@@ -188,27 +188,13 @@ transfer_by(transfer_body *body, const struct plan *plan, const struct transfer_
 }
 
 int
-transfer_add(const struct plan *plan, unsigned *fp_flags, struct status *status)
-{
-    return transfer_by(run_transfer, plan, NULL, fp_flags, status);
-}
-
-int
-transfer_add_with(const struct plan *plan, const struct transfer_options *options, unsigned *fp_flags,
-                  struct status *status)
+transfer_add(const struct plan *plan, const struct transfer_options *options, unsigned *fp_flags, struct status *status)
 {
     return transfer_by(run_transfer, plan, options, fp_flags, status);
 }
 
 int
-hybrid_add(const struct plan *plan, unsigned *fp_flags, struct status *status)
-{
-    return transfer_by(hybrid_run, plan, NULL, fp_flags, status);
-}
-
-int
-hybrid_add_with(const struct plan *plan, const struct transfer_options *options, unsigned *fp_flags,
-                struct status *status)
+hybrid_add(const struct plan *plan, const struct transfer_options *options, unsigned *fp_flags, struct status *status)
 {
     return transfer_by(hybrid_run, plan, options, fp_flags, status);
 }

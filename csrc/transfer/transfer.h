@@ -15,26 +15,24 @@
 /* What transfer_add returns besides 0 and -1: it failed and has written to c, which holds no sum now. */
 enum { TRANSFER_SPOILED = -2 };
 
-/* Runs ROUTE_TRANSFER and returns when the sum has arrived. *fp_flags as in plan_run. c overlaps a and b wholly or not
- * at all. One transfer runs at a time a process; others wait. Returns 0, or with *status set -1, c as it was, or
- * TRANSFER_SPOILED. */
-int transfer_add(const struct plan *plan, unsigned *fp_flags, struct status *status);
+/* What both ways through the GPU below are. */
+typedef int transfer_function(const struct plan *plan, const struct transfer_options *options, unsigned *fp_flags,
+                              struct status *status);
 
-/* The same with options; NULL: none. */
-int transfer_add_with(const struct plan *plan, const struct transfer_options *options, unsigned *fp_flags,
-                      struct status *status);
+/* Runs ROUTE_TRANSFER and returns when the sum has arrived; `options` may be NULL, none. *fp_flags as in plan_run. c
+ * overlaps a and b wholly or not at all. One transfer runs at a time a process; others wait. Returns 0, or with *status
+ * set -1, c as it was, or TRANSFER_SPOILED. */
+int transfer_add(const struct plan *plan, const struct transfer_options *options, unsigned *fp_flags,
+                 struct status *status);
 
 /* Bytes of an operand below which the processor has added all before a GPU's first chunk is back: 8 MiB took 139 us
  * with a GPU's help and 117 without, 16 MiB 148 and 120, 64 MiB 593 and 675. plan.c leaves those to the host. */
 enum { HYBRID_MIN = 32 << 20 };
 
 /* Runs ROUTE_HYBRID, whose plan has the host's simd and schedule: processor and GPU take blocks from the two ends until
- * they meet. Ordinary memory is the processor's alone. Returns as transfer_add does. */
-int hybrid_add(const struct plan *plan, unsigned *fp_flags, struct status *status);
-
-/* The same with options; NULL: none. */
-int hybrid_add_with(const struct plan *plan, const struct transfer_options *options, unsigned *fp_flags,
-                    struct status *status);
+ * they meet. Ordinary memory is the processor's alone. Options and result as transfer_add's. */
+int hybrid_add(const struct plan *plan, const struct transfer_options *options, unsigned *fp_flags,
+               struct status *status);
 
 /* No transfer of so many bytes an operand is cut into more chunks than this. */
 size_t transfer_most_chunks(size_t bytes);

@@ -39,7 +39,7 @@ add_slowly(const struct arrays *arrays, int threads, unsigned *fp_flags, struct 
 {
     const struct plan plan = hybrid_plan(arrays, threads);
     double_clock(SECOND);
-    const int result = hybrid_add(&plan, fp_flags, status);
+    const int result = hybrid_add(&plan, NULL, fp_flags, status);
     double_clock(0);
     return result;
 }
@@ -147,7 +147,7 @@ a_fast_processor_leaves_the_gpu_nothing(void)
     const struct plan plan = hybrid_plan(&arrays, 1);
     double_reset(0);
     double_clock(1);
-    CHECK(hybrid_add(&plan, &fp_flags, &status) == 0 && holds_sum(&arrays));
+    CHECK(hybrid_add(&plan, NULL, &fp_flags, &status) == 0 && holds_sum(&arrays));
     CHECK(double_calls("cudaLaunchKernel") == 0);
     double_clock(0);
     arrays_free(&arrays);
@@ -164,7 +164,7 @@ a_long_addition_is_right_whoever_adds(void)
     for (unsigned seed = 0; seed < 3; seed++) {
         double_reset(seed);
         memset(arrays.c, 0xee, arrays.bytes);
-        CHECK(hybrid_add(&plan, &fp_flags, &status) == 0 && holds_sum(&arrays));
+        CHECK(hybrid_add(&plan, NULL, &fp_flags, &status) == 0 && holds_sum(&arrays));
         CHECK(double_faults() == 0);
     }
     arrays_free(&arrays);

@@ -29,7 +29,7 @@ adds_every_component_in_every_mix_of_memory(void)
         for (int pinned = 0; pinned < 8; pinned++)
             for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
                 struct arrays arrays = arrays_new(component, sizes[s], pinned);
-                CHECK(transfer_add(&arrays.plan, &fp_flags, &status) == 0, "%s", status.text);
+                CHECK(transfer_add(&arrays.plan, NULL, &fp_flags, &status) == 0, "%s", status.text);
                 CHECK(fp_flags == 0 && holds_sum(&arrays), "lane %d n %zu pinned %d", component, sizes[s], pinned);
                 arrays_free(&arrays);
             }
@@ -55,7 +55,7 @@ pinned_memory_is_added_in_every_way(void)
         struct arrays arrays = arrays_new(COMPONENT_F32, cases[i].n, 7);
         const struct transfer_options options = {.way = cases[i].way};
         double_reset((unsigned)i);
-        CHECK(transfer_add_with(&arrays.plan, &options, &fp_flags, &status) == 0, "%s", status.text);
+        CHECK(transfer_add(&arrays.plan, &options, &fp_flags, &status) == 0, "%s", status.text);
         CHECK(fp_flags == 0 && holds_sum(&arrays) && double_faults() == 0, "case %zu", i);
         const long copies = double_calls("cudaMemcpyAsync");
         CHECK(cases[i].copies < 0 ? copies == 0 : copies >= cases[i].copies, "case %zu: %ld copies", i, copies);
@@ -77,7 +77,7 @@ add_registered(size_t first, size_t second, enum transfer_way way, bool pinned)
     CHECK(cudaHostRegister(memory, first, cudaHostRegisterPortable) == cudaSuccess);
     CHECK(!second || cudaHostRegister(memory + BYTES - second, second, cudaHostRegisterPortable) == cudaSuccess);
     CHECK(transfer_memory_pinned(memory, BYTES) == pinned, "%zu and %zu bytes", first, second);
-    CHECK(transfer_add_with(&arrays.plan, &options, &fp_flags, &status) == 0, "%s", status.text);
+    CHECK(transfer_add(&arrays.plan, &options, &fp_flags, &status) == 0, "%s", status.text);
     CHECK(holds_sum(&arrays) && double_faults() == 0, "%zu and %zu bytes", first, second);
     CHECK((double_calls("cudaMemcpyAsync") == 0) == (pinned && way == TRANSFER_BEST), "%zu and %zu", first, second);
     CHECK(cudaHostUnregister(memory) == cudaSuccess);
@@ -120,11 +120,11 @@ the_calibration_says_how_small_is_small(void)
     unsigned fp_flags;
     struct arrays arrays = arrays_new(COMPONENT_F32, 1000, 7);
     transfer_set_zero_copy(3999);
-    CHECK(transfer_add(&arrays.plan, &fp_flags, &status) == 0 && holds_sum(&arrays));
+    CHECK(transfer_add(&arrays.plan, NULL, &fp_flags, &status) == 0 && holds_sum(&arrays));
     CHECK(double_calls("cudaMemcpyAsync") > 0);
     double_reset(1);
     transfer_set_zero_copy(4000);
-    CHECK(transfer_add(&arrays.plan, &fp_flags, &status) == 0 && holds_sum(&arrays));
+    CHECK(transfer_add(&arrays.plan, NULL, &fp_flags, &status) == 0 && holds_sum(&arrays));
     CHECK(double_calls("cudaMemcpyAsync") == 0);
     transfer_set_zero_copy(2 * MIB);
     arrays_free(&arrays);
@@ -141,7 +141,7 @@ chunk_boundaries_are_seamless(void)
         for (int pinned = 0; pinned < 8; pinned += 7)
             for (int more = -1; more <= 1; more++) {
                 struct arrays arrays = arrays_new(COMPONENT_F32, bytes[i] / sizeof(float) + (size_t)more, pinned);
-                CHECK(transfer_add(&arrays.plan, &fp_flags, &status) == 0, "%s", status.text);
+                CHECK(transfer_add(&arrays.plan, NULL, &fp_flags, &status) == 0, "%s", status.text);
                 CHECK(holds_sum(&arrays), "%zu bytes %+d pinned %d", bytes[i], more, pinned);
                 arrays_free(&arrays);
             }
@@ -154,7 +154,7 @@ chunks_stop_growing(void)
     struct status status;
     unsigned fp_flags;
     struct arrays arrays = arrays_new(COMPONENT_I64, 100 * MIB / sizeof(int64_t), 7);
-    CHECK(transfer_add(&arrays.plan, &fp_flags, &status) == 0, "%s", status.text);
+    CHECK(transfer_add(&arrays.plan, NULL, &fp_flags, &status) == 0, "%s", status.text);
     CHECK(holds_sum(&arrays) && double_faults() == 0);
     arrays_free(&arrays);
 }
@@ -169,7 +169,7 @@ any_legal_order_gives_the_sum(void)
         for (unsigned seed = 0; seed < 12; seed++) {
             double_reset(seed);
             memset(arrays.c, 0xee, arrays.bytes);
-            CHECK(transfer_add(&arrays.plan, &fp_flags, &status) == 0, "%s", status.text);
+            CHECK(transfer_add(&arrays.plan, NULL, &fp_flags, &status) == 0, "%s", status.text);
             CHECK(holds_sum(&arrays), "pinned %d seed %u", pinned, seed);
             CHECK(double_faults() == 0);
         }
@@ -186,7 +186,7 @@ out_may_be_an_input(void)
         for (int which = 0; which < 2; which++) {
             struct arrays arrays = arrays_new(COMPONENT_F64, MIB / 4 + 3, pinned);
             arrays.plan.c = which ? arrays.b : arrays.a;
-            CHECK(transfer_add(&arrays.plan, &fp_flags, &status) == 0, "%s", status.text);
+            CHECK(transfer_add(&arrays.plan, NULL, &fp_flags, &status) == 0, "%s", status.text);
             CHECK(memcmp(arrays.plan.c, arrays.expected, arrays.bytes) == 0);
             arrays_free(&arrays);
         }
@@ -208,11 +208,11 @@ floating_point_flags_come_back(void)
                 a[7] = INFINITY;
                 b[7] = -INFINITY;
             }
-            CHECK(transfer_add(&arrays.plan, &fp_flags, &status) == 0, "%s", status.text);
+            CHECK(transfer_add(&arrays.plan, NULL, &fp_flags, &status) == 0, "%s", status.text);
             CHECK(fp_flags == expected, "%u for %u, pinned %d", fp_flags, expected, pinned);
             sums_fill(COMPONENT_F32, a, MIB, SALT_A);
             sums_fill(COMPONENT_F32, b, MIB, SALT_B);
-            CHECK(transfer_add(&arrays.plan, &fp_flags, &status) == 0 && fp_flags == 0 && holds_sum(&arrays));
+            CHECK(transfer_add(&arrays.plan, NULL, &fp_flags, &status) == 0 && fp_flags == 0 && holds_sum(&arrays));
             arrays_free(&arrays);
         }
 }
@@ -225,9 +225,9 @@ flags_of_zero_copy_are_of_its_own_call(void)
     struct arrays arrays = arrays_new(COMPONENT_F32, 100, 7);
     float *a = arrays.a, *b = arrays.b;
     a[99] = b[99] = 3e38f;
-    CHECK(transfer_add(&arrays.plan, &fp_flags, &status) == 0 && fp_flags == FP_OVERFLOW);
+    CHECK(transfer_add(&arrays.plan, NULL, &fp_flags, &status) == 0 && fp_flags == FP_OVERFLOW);
     a[99] = b[99] = 1;
-    CHECK(transfer_add(&arrays.plan, &fp_flags, &status) == 0 && fp_flags == 0);
+    CHECK(transfer_add(&arrays.plan, NULL, &fp_flags, &status) == 0 && fp_flags == 0);
     arrays_free(&arrays);
 }
 
@@ -237,7 +237,7 @@ nothing_is_asked_of_the_device_for_nothing(void)
     struct status status;
     unsigned fp_flags = 99;
     const struct plan plan = {.route = ROUTE_TRANSFER, .component = COMPONENT_F32, .device = -1};
-    CHECK(transfer_add(&plan, &fp_flags, &status) == 0 && fp_flags == 0);
+    CHECK(transfer_add(&plan, NULL, &fp_flags, &status) == 0 && fp_flags == 0);
     CHECK(double_calls("cudaGetDeviceCount") == 0);
 }
 
@@ -247,7 +247,7 @@ a_small_transfer_takes_little(void)
     struct status status;
     unsigned fp_flags;
     struct arrays arrays = arrays_new(COMPONENT_F32, 256, 0);
-    CHECK(transfer_add(&arrays.plan, &fp_flags, &status) == 0 && holds_sum(&arrays));
+    CHECK(transfer_add(&arrays.plan, NULL, &fp_flags, &status) == 0 && holds_sum(&arrays));
     CHECK(live_now().streams == 1 && live_now().pinned_blocks == 1);
     arrays_free(&arrays);
 }
@@ -262,12 +262,12 @@ each_device_is_served_in_turn(void)
     for (int i = 0; i < 6; i++) {
         arrays.plan.device = i % 2;
         memset(arrays.c, 0xee, arrays.bytes);
-        CHECK(transfer_add(&arrays.plan, &fp_flags, &status) == 0, "%s", status.text);
+        CHECK(transfer_add(&arrays.plan, NULL, &fp_flags, &status) == 0, "%s", status.text);
         CHECK(holds_sum(&arrays));
         CHECK(cudaGetDevice(&current) == cudaSuccess && current == 0);
     }
     arrays.plan.device = 2;
-    CHECK(transfer_add(&arrays.plan, &fp_flags, &status) < 0 && status.code == STATUS_VALUE);
+    CHECK(transfer_add(&arrays.plan, NULL, &fp_flags, &status) < 0 && status.code == STATUS_VALUE);
     arrays_free(&arrays);
 }
 
@@ -279,7 +279,7 @@ a_release_frees_all_and_the_next_transfer_starts_again(void)
     transfer_release();
     for (int i = 0; i < 3; i++) {
         struct arrays arrays = arrays_new(COMPONENT_F32, MIB, 0);
-        CHECK(transfer_add(&arrays.plan, &fp_flags, &status) == 0 && holds_sum(&arrays));
+        CHECK(transfer_add(&arrays.plan, NULL, &fp_flags, &status) == 0 && holds_sum(&arrays));
         arrays_free(&arrays);
         const struct transfer_counts kept = transfer_counts();
         CHECK(live_now().streams > 0 && live_now().pinned_blocks > 0);
@@ -297,7 +297,7 @@ what_cannot_be_made_is_not_counted(void)
     unsigned fp_flags;
     struct arrays arrays = arrays_new(COMPONENT_F32, MIB, 0);
     double_fail("cudaHostAlloc", 2, cudaErrorMemoryAllocation, 1);
-    CHECK(transfer_add(&arrays.plan, &fp_flags, &status) < 0);
+    CHECK(transfer_add(&arrays.plan, NULL, &fp_flags, &status) < 0);
     CHECK(transfer_counts().blocks == 1 && transfer_counts().blocks == live_now().pinned_blocks);
     double_reset(0);
     CHECK(transfer_release() == 2 * MIB && live_now().pinned_blocks == 0);
@@ -330,7 +330,7 @@ a_release_leaves_the_ring_of_a_transfer_that_runs(void)
     const struct transfer_options options = {.threads = 1, .observer = &observer};
     struct arrays arrays = arrays_new(COMPONENT_F32, MIB, 0);
     alarm(20);
-    CHECK(transfer_add_with(&arrays.plan, &options, &fp_flags, &status) == 0 && holds_sum(&arrays));
+    CHECK(transfer_add(&arrays.plan, &options, &fp_flags, &status) == 0 && holds_sum(&arrays));
     alarm(0);
     CHECK(released == 0 && transfer_release() > 0 && transfer_release() == 0 && double_faults() == 0);
     arrays_free(&arrays);
@@ -344,7 +344,7 @@ transfer_again_and_again(void *argument)
     unsigned fp_flags;
     for (int i = 0; i < 10; i++) {
         struct arrays arrays = arrays_new(COMPONENT_I32, MIB / 4 + 1, pinned);
-        CHECK(transfer_add(&arrays.plan, &fp_flags, &status) == 0 && holds_sum(&arrays));
+        CHECK(transfer_add(&arrays.plan, NULL, &fp_flags, &status) == 0 && holds_sum(&arrays));
         arrays_free(&arrays);
     }
     return NULL;
@@ -386,7 +386,7 @@ transfer(struct status *status)
 {
     unsigned fp_flags;
     memset(failing.c, 0xee, failing.bytes);
-    if (transfer_add(&failing.plan, &fp_flags, status) == 0) {
+    if (transfer_add(&failing.plan, NULL, &fp_flags, status) == 0) {
         CHECK(holds_sum(&failing));
         return 0;
     }
@@ -463,9 +463,9 @@ a_device_lost_on_the_way_says_that_out_is_undefined(void)
     for (int pinned = 0; pinned < 8; pinned += 7) {
         struct arrays arrays = arrays_new(COMPONENT_I32, MIB, pinned);
         double_fail("cudaLaunchKernel", 2, cudaErrorLaunchFailure, 0);
-        CHECK(transfer_add(&arrays.plan, &fp_flags, &status) < 0 && status.code == STATUS_DEVICE_LOST);
+        CHECK(transfer_add(&arrays.plan, NULL, &fp_flags, &status) < 0 && status.code == STATUS_DEVICE_LOST);
         CHECK(strstr(status.text, "output is undefined"), "%s", status.text);
-        CHECK(transfer_add(&arrays.plan, &fp_flags, &status) < 0 && status.code == STATUS_DEVICE_LOST);
+        CHECK(transfer_add(&arrays.plan, NULL, &fp_flags, &status) < 0 && status.code == STATUS_DEVICE_LOST);
         double_reset(1);
         arrays_free(&arrays);
     }

@@ -39,8 +39,8 @@ plan_of_rung_call(const struct rung_call *call)
 }
 
 int
-run_by_core(core_add *add, const struct plan *plan, struct transfer_options options, const struct rung_call *call,
-            struct status *status)
+run_by_core(transfer_function *add, const struct plan *plan, struct transfer_options options,
+            const struct rung_call *call, struct status *status)
 {
     unsigned fp_flags;
     if (!call->timeline || call->n == 0)
@@ -65,7 +65,7 @@ static int
 run_transfer_by_core(const struct rung_call *call, struct transfer_options options, struct status *status)
 {
     const struct plan plan = plan_of_rung_call(call);
-    return run_by_core(transfer_add_with, &plan, options, call, status);
+    return run_by_core(transfer_add, &plan, options, call, status);
 }
 
 static int

@@ -8,12 +8,8 @@
 /* What the plan says of the call's operands and device. */
 struct plan plan_of_rung_call(const struct rung_call *call);
 
-/* transfer_add_with, hybrid_add_with */
-typedef int core_add(const struct plan *plan, const struct transfer_options *options, unsigned *fp_flags,
-                     struct status *status);
-
-/* Adds so, and tells the call's timeline of each copy and kernel. Returns 0, or -1 with *status set. */
-int run_by_core(core_add *add, const struct plan *plan, struct transfer_options options, const struct rung_call *call,
-                struct status *status);
+/* Adds by `add`, and tells the call's timeline of each copy and kernel. Returns 0, or -1 with *status set. */
+int run_by_core(transfer_function *add, const struct plan *plan, struct transfer_options options,
+                const struct rung_call *call, struct status *status);
 
 #endif
