@@ -14,9 +14,7 @@ DOCUMENTED = [
     *("copy_blocking", "copy_async", "copy_stream", "malloc_each_call", "pool", "managed", "zero_copy"),
     *("staged", "hybrid", "tuned_transfer"),
 ]
-PINNED_ALONE = [
-    *("pinned", "pinned_reused", "stream1_pinned", "streams2", "streams4", "malloc_each_call", "pool", "zero_copy")
-]
+PINNED_ALONE = [name for name, rung in RUNGS.items() if rung["memory"] == "pinned"]
 KERNELS = RUNGS["pageable"]["choices"]["kernel"]
 CLEARED = [KERNELS.index(name) for name in ("single_block", "grid_stride")]  # these add to what the sum holds
 FLOAT32 = np.dtype("float32")
@@ -59,6 +57,13 @@ def numbers(seed, n, dtype=FLOAT32):
 
 def test_there_is_a_rung_for_each_way_of_the_documents():
     assert list(RUNGS) == DOCUMENTED
+
+
+def test_each_row_says_which_memory_the_rung_is_about():
+    assert len(PINNED_ALONE) == 8
+    assert [name for name, rung in RUNGS.items() if rung["memory"] == "either"] == ["hybrid", "tuned_transfer"]
+    assert {rung["memory"] for rung in RUNGS.values()} == {"pageable", "pinned", "either"}
+    assert {rung["memory"] for rung in _core.rungs() if rung["kind"] != "transfer"} == {""}
 
 
 @pytest.mark.parametrize("name", RUNGS)

@@ -20,11 +20,8 @@ STAGES_SIZE = 2**24  # of document 004's stages: one thread takes 1 s for 2^24 e
 
 SETS = 1  # no cache helps a link, and page-locking costs 0.35 s a GiB
 
-# Rungs that are not here run on pinned memory.
-PLACES: Mapping[str, tuple[Place, ...]] = {
-    **dict.fromkeys(("pageable", "streams4_pageable", "copy_blocking", "copy_async", "copy_stream", "staged"), (HOST,)),
-    **dict.fromkeys(("hybrid", "tuned_transfer"), (PINNED, HOST)),
-}
+# By a rung's own word for its memory.
+PLACES: Mapping[str, tuple[Place, ...]] = {"pageable": (HOST,), "pinned": (PINNED,), "either": (PINNED, HOST)}
 BY_NAME = ("managed",)  # only for those who ask for it, on small arrays: nothing bounds its time
 THE_CALL = "tuned_transfer"  # the rung that add(device="cuda") is
 
@@ -46,7 +43,7 @@ def round_trips(axes: Axes, dtype: np.dtype[Any], *, last: bool) -> list[Contest
         variants = VARIANTS.get(rung["name"], ({},)) if last and not axes.brief else ({},)
         found += [
             _contestant(rung, place, chosen, look=("timeline", "stages") if last else ())
-            for place in PLACES.get(rung["name"], (PINNED,))
+            for place in PLACES[rung["memory"]]
             for chosen in variants
         ]
     return [*found, *(contestants.transfer_add(place, memory=memory(place)) for place in (PINNED, HOST))]
@@ -58,7 +55,7 @@ def stages(dtype: np.dtype[Any]) -> list[Contestant]:
     return [
         _contestant(
             rungs[name],
-            PLACES.get(name, (PINNED,))[0],
+            PLACES[rungs[name]["memory"]][0],
             {"kernel": rungs[name]["choices"]["kernel"].index(kernel)},
             look=("stages",),
             stage=kernel if name == "pageable" else name,

@@ -50,9 +50,7 @@ def _place(spec: Spec) -> Place:
     """Where the operands lie: in pinned memory for a transfer rung that does not take, or slow down for, any other."""
     if spec.facts["kind"] != "transfer":
         return DEVICE
-    from vecadd.bench.transfers import PLACES
-
-    return HOST if HOST in PLACES.get(spec.rung, ())[:1] else PINNED
+    return HOST if spec.facts["memory"] == "pageable" else PINNED
 
 
 @contextmanager

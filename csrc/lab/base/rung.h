@@ -48,6 +48,14 @@ enum rung_stages {
     STAGES_SHARED       /* overlapping, and the processor adds a share of the elements, which crosses no link */
 };
 
+/* Which of the host's memory a transfer rung is about. */
+enum rung_memory {
+    RUNG_MEMORY_NONE,     /* no transfer rung */
+    RUNG_MEMORY_PAGEABLE, /* ordinary memory; any other is taken too */
+    RUNG_MEMORY_PINNED,   /* page-locked memory; any other is refused */
+    RUNG_MEMORY_EITHER    /* each has a way of its own */
+};
+
 struct timeline;
 struct latency_stages;
 
@@ -101,7 +109,9 @@ struct rung {
     size_t alignment;           /* bytes that a, b and c must be aligned to; 0: the component's own */
     struct rung_param params[RUNG_PARAMS];
 
-    enum rung_stages stages OR_NOTHING; /* transfer rungs */
+    /* Transfer rungs; else 0. */
+    enum rung_stages stages OR_NOTHING;
+    enum rung_memory memory OR_NOTHING;
 
     /* Device rungs: queue the kernel; 0 or a cudaError_t. */
     int (*launch)(const struct rung_call *call);

@@ -2,18 +2,19 @@
  * the device, and from a stream-ordered pool, which keeps what is freed. */
 #include "lab/ladder/copies.h"
 
+extern const struct rung rung_malloc_each_call, rung_pool;
+
 static int
 run_malloc_each_call(const struct rung_call *call, struct status *status)
 {
-    static const struct copies how = {
-        .name = "malloc_each_call", .pinned = true, .streams = 1, .arrays = ARRAYS_MALLOC_EACH_CALL};
+    static const struct copies how = {.rung = &rung_malloc_each_call, .streams = 1, .arrays = ARRAYS_MALLOC_EACH_CALL};
     return copies_run(&how, call, status);
 }
 
 static int
 run_pool(const struct rung_call *call, struct status *status)
 {
-    static const struct copies how = {.name = "pool", .pinned = true, .streams = 1, .arrays = ARRAYS_POOL_EACH_CALL};
+    static const struct copies how = {.rung = &rung_pool, .streams = 1, .arrays = ARRAYS_POOL_EACH_CALL};
     return copies_run(&how, call, status);
 }
 
@@ -24,6 +25,7 @@ const struct rung rung_malloc_each_call = {
     .changes = "cudaMalloc and cudaFree of three arrays around every addition",
     .tested = "double",
     .stages = STAGES_SERIAL,
+    .memory = RUNG_MEMORY_PINNED,
     .components = EVERY_LANE,
     .params = {KERNEL_PARAM(KERNEL_NAIVE)},
     .run = run_malloc_each_call,
@@ -36,6 +38,7 @@ const struct rung rung_pool = {
     .changes = "the three arrays from a stream-ordered pool, which keeps what is freed for the next call",
     .tested = "double",
     .stages = STAGES_SERIAL,
+    .memory = RUNG_MEMORY_PINNED,
     .components = EVERY_LANE,
     .params = {KERNEL_PARAM(KERNEL_NAIVE)},
     .run = run_pool,

@@ -166,7 +166,7 @@ copies_run(const struct copies *how, const struct rung_call *call, struct status
     struct copies_state state = {0};
     struct timeline *timeline = call->timeline;
     int result = -1;
-    if (transfer_run_enter(&state.run, how->name, call, how->pinned, status) < 0)
+    if (transfer_run_enter(&state.run, how->rung, call, status) < 0)
         return transfer_run_leave(&state.run, -1, status);
     shape(&state, how);
 

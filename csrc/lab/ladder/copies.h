@@ -14,8 +14,7 @@ enum copies_arrays {
 enum { COPIES_STREAMS = 4 };
 
 struct copies {
-    const char *name;    /* the rung's */
-    bool pinned;         /* takes page-locked memory alone */
+    const struct rung *rung;
     int streams;         /* made for the run, at most COPIES_STREAMS; 0: the legacy default stream */
     bool blocking;       /* copies wait: for the legacy default stream */
     bool device_wait;    /* waits for the device at the end, not for the streams */

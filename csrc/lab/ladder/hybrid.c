@@ -37,6 +37,7 @@ const struct rung rung_hybrid = {
     .changes = "the processor adds too, from the front, while the GPU works from the back; they meet",
     .tested = "double",
     .stages = STAGES_SHARED,
+    .memory = RUNG_MEMORY_EITHER,
     .components = EVERY_LANE,
     .params = {[PARAM_THREADS] = {"threads", "that add, one of which feeds the GPU too; 0: as many as add takes", 0, 0,
                                   MAX_THREADS}},

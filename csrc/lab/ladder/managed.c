@@ -8,6 +8,8 @@
 #include "gpu/device.h"
 #include "lab/ladder/transfer_rung.h"
 
+extern const struct rung rung_managed;
+
 enum { MAX_BYTES = 64 << 20 };
 
 static int
@@ -90,7 +92,7 @@ run_managed(const struct rung_call *call, struct status *status)
     if (call->n == 0)
         return 0;
     int result = -1;
-    if (transfer_run_enter(&run, "managed", call, false, status) < 0 || check_support(&run, status) < 0 ||
+    if (transfer_run_enter(&run, &rung_managed, call, status) < 0 || check_support(&run, status) < 0 ||
         timeline_open(timeline, 6, status) < 0 || (!inside && open_arrays(&run, managed, status) < 0))
         goto done;
 
@@ -121,6 +123,7 @@ const struct rung rung_managed = {
     .changes = "unified memory: the driver moves pages to where they are touched; at most 64 MiB an array",
     .tested = "double",
     .stages = STAGES_SERIAL,
+    .memory = RUNG_MEMORY_PAGEABLE,
     .components = EVERY_LANE,
     .params = {KERNEL_PARAM(KERNEL_NAIVE), ALLOCATES_PARAM(0)},
     .run = run_managed,

@@ -2,52 +2,55 @@
  * and who waits where. */
 #include "lab/ladder/copies.h"
 
+extern const struct rung rung_pageable, rung_pinned, rung_pinned_reused, rung_stream1_pinned, rung_copy_blocking,
+    rung_copy_async, rung_copy_stream;
+
 static int
 run_pageable(const struct rung_call *call, struct status *status)
 {
-    static const struct copies how = {.name = "pageable", .blocking = true};
+    static const struct copies how = {.rung = &rung_pageable, .blocking = true};
     return copies_run(&how, call, status);
 }
 
 static int
 run_pinned(const struct rung_call *call, struct status *status)
 {
-    static const struct copies how = {.name = "pinned", .pinned = true, .blocking = true};
+    static const struct copies how = {.rung = &rung_pinned, .blocking = true};
     return copies_run(&how, call, status);
 }
 
 static int
 run_pinned_reused(const struct rung_call *call, struct status *status)
 {
-    static const struct copies how = {.name = "pinned_reused", .pinned = true, .blocking = true, .arrays = ARRAYS_KEPT};
+    static const struct copies how = {.rung = &rung_pinned_reused, .blocking = true, .arrays = ARRAYS_KEPT};
     return copies_run(&how, call, status);
 }
 
 static int
 run_stream1_pinned(const struct rung_call *call, struct status *status)
 {
-    static const struct copies how = {.name = "stream1_pinned", .pinned = true, .streams = 1};
+    static const struct copies how = {.rung = &rung_stream1_pinned, .streams = 1};
     return copies_run(&how, call, status);
 }
 
 static int
 run_copy_blocking(const struct rung_call *call, struct status *status)
 {
-    static const struct copies how = {.name = "copy_blocking", .blocking = true};
+    static const struct copies how = {.rung = &rung_copy_blocking, .blocking = true};
     return copies_run(&how, call, status);
 }
 
 static int
 run_copy_async(const struct rung_call *call, struct status *status)
 {
-    static const struct copies how = {.name = "copy_async", .device_wait = true};
+    static const struct copies how = {.rung = &rung_copy_async, .device_wait = true};
     return copies_run(&how, call, status);
 }
 
 static int
 run_copy_stream(const struct rung_call *call, struct status *status)
 {
-    static const struct copies how = {.name = "copy_stream", .streams = 1};
+    static const struct copies how = {.rung = &rung_copy_stream, .streams = 1};
     return copies_run(&how, call, status);
 }
 
@@ -57,6 +60,7 @@ const struct rung rung_pageable = {
     .changes = "ordinary memory, blocking copies, one kernel",
     .tested = "double",
     .stages = STAGES_SERIAL,
+    .memory = RUNG_MEMORY_PAGEABLE,
     .components = EVERY_LANE,
     .params = {KERNEL_PARAM(KERNEL_NAIVE), ALLOCATES_PARAM(1)},
     .run = run_pageable,
@@ -69,6 +73,7 @@ const struct rung rung_pinned = {
     .changes = "page-locked memory: the link reads it where it lies, no copy into a staging buffer",
     .tested = "double",
     .stages = STAGES_SERIAL,
+    .memory = RUNG_MEMORY_PINNED,
     .components = EVERY_LANE,
     .params = {KERNEL_PARAM(KERNEL_NAIVE), ALLOCATES_PARAM(1)},
     .run = run_pinned,
@@ -81,6 +86,7 @@ const struct rung rung_pinned_reused = {
     .changes = "device arrays kept from run to run: nothing is allocated in the timed part",
     .tested = "double",
     .stages = STAGES_SERIAL,
+    .memory = RUNG_MEMORY_PINNED,
     .components = EVERY_LANE,
     .params = {KERNEL_PARAM(KERNEL_NAIVE)},
     .run = run_pinned_reused,
@@ -93,6 +99,7 @@ const struct rung rung_stream1_pinned = {
     .changes = "asynchronous copies on one stream: still one after the other, so nothing is gained (control)",
     .tested = "double",
     .stages = STAGES_SERIAL,
+    .memory = RUNG_MEMORY_PINNED,
     .components = EVERY_LANE,
     .params = {KERNEL_PARAM(KERNEL_NAIVE), ALLOCATES_PARAM(0)},
     .run = run_stream1_pinned,
@@ -105,6 +112,7 @@ const struct rung rung_copy_blocking = {
     .changes = "a function that allocates, copies, adds, copies back and frees: blocking, default stream",
     .tested = "double",
     .stages = STAGES_SERIAL,
+    .memory = RUNG_MEMORY_PAGEABLE,
     .components = EVERY_LANE,
     .params = {KERNEL_PARAM(KERNEL_NAIVE), ALLOCATES_PARAM(1)},
     .run = run_copy_blocking,
@@ -117,6 +125,7 @@ const struct rung rung_copy_async = {
     .changes = "asynchronous copies on the default stream, one wait for the device at the end",
     .tested = "double",
     .stages = STAGES_SERIAL,
+    .memory = RUNG_MEMORY_PAGEABLE,
     .components = EVERY_LANE,
     .params = {KERNEL_PARAM(KERNEL_NAIVE), ALLOCATES_PARAM(1)},
     .run = run_copy_async,
@@ -129,6 +138,7 @@ const struct rung rung_copy_stream = {
     .changes = "the same on a stream made for the call, and a wait for that stream alone",
     .tested = "double",
     .stages = STAGES_SERIAL,
+    .memory = RUNG_MEMORY_PAGEABLE,
     .components = EVERY_LANE,
     .params = {KERNEL_PARAM(KERNEL_NAIVE), ALLOCATES_PARAM(1)},
     .run = run_copy_stream,

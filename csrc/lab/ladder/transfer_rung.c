@@ -55,28 +55,28 @@ require_pinned(const struct transfer_run *run, struct status *status)
             return -1;
         if (!pinned)
             return status_set(status, STATUS_VALUE, "rung %s takes page-locked memory and %s is not: use empty_pinned",
-                              run->name, names[i]);
+                              run->rung->name, names[i]);
     }
     return 0;
 }
 
 int
-transfer_run_enter(struct transfer_run *run, const char *name, const struct rung_call *call, bool pinned,
+transfer_run_enter(struct transfer_run *run, const struct rung *rung, const struct rung_call *call,
                    struct status *status)
 {
     const struct rung *kernel = kernels[call->params[PARAM_KERNEL]];
-    *run = (struct transfer_run){.call = call, .kernel = kernel, .name = name};
+    *run = (struct transfer_run){.rung = rung, .call = call, .kernel = kernel};
     run->width = component_size[call->component];
     run->bytes = call->n * run->width;
     if (!(kernel->components >> call->component & 1))
         return status_set(
             status, STATUS_VALUE,
-            "rung %s: the kernel %s does not take elements of this dtype; naive, float4 and tuned take all", name,
+            "rung %s: the kernel %s does not take elements of this dtype; naive, float4 and tuned take all", rung->name,
             kernel->name);
     if (device_enter_relaxed(&run->scope, call->device, status) < 0)
         return -1;
     run->entered = true;
-    return pinned ? require_pinned(run, status) : 0;
+    return rung->memory == RUNG_MEMORY_PINNED ? require_pinned(run, status) : 0;
 }
 
 int

@@ -42,20 +42,20 @@ enum transfer_kernel {
 
 /* One run of a rung that launches a kernel. */
 struct transfer_run {
+    const struct rung *rung;
     const struct rung_call *call;
     const struct rung *kernel;
     struct device_scope scope;
-    size_t width;     /* bytes a component */
-    size_t bytes;     /* of one operand */
-    double begin;     /* of the timed part, by the host's clock */
-    double seconds;   /* of it; from its end on */
-    bool entered;     /* the scope is to be left */
-    const char *name; /* the rung's */
+    size_t width;   /* bytes a component */
+    size_t bytes;   /* of one operand */
+    double begin;   /* of the timed part, by the host's clock */
+    double seconds; /* of it; from its end on */
+    bool entered;   /* the scope is to be left */
 };
 
-/* Refuses what the kernel does not take and goes onto the device; `pinned` refuses other memory than page-locked. Pairs
- * with transfer_run_leave, after a failure too. */
-int transfer_run_enter(struct transfer_run *run, const char *name, const struct rung_call *call, bool pinned,
+/* Refuses what the kernel and the rung do not take and goes onto the device. Pairs with transfer_run_leave, after a
+ * failure too. */
+int transfer_run_enter(struct transfer_run *run, const struct rung *rung, const struct rung_call *call,
                        struct status *status);
 
 /* Leaves the device, closes the call's timeline, and gives the call its seconds where `result` is 0. Returns `result`,

@@ -7,6 +7,8 @@
 #include "gpu/device.h"
 #include "lab/ladder/transfer_rung.h"
 
+extern const struct rung rung_zero_copy;
+
 static int
 device_address(const void *host, void **device, struct status *status)
 {
@@ -38,7 +40,7 @@ run_zero_copy(const struct rung_call *call, struct status *status)
     if (call->n == 0)
         return 0;
     int result = -1;
-    if (transfer_run_enter(&run, "zero_copy", call, true, status) < 0 ||
+    if (transfer_run_enter(&run, &rung_zero_copy, call, status) < 0 ||
         device_address(call->a, &device[0], status) < 0 || device_address(call->b, &device[1], status) < 0 ||
         device_address(call->c, &device[2], status) < 0 || check_kernel(&run, device, status) < 0 ||
         timeline_open(call->timeline, 1, status) < 0)
@@ -61,6 +63,7 @@ const struct rung rung_zero_copy = {
     .changes = "no copies and no device arrays: the kernel reads and writes page-locked host memory over the link",
     .tested = "double",
     .stages = STAGES_OVERLAPPING,
+    .memory = RUNG_MEMORY_PINNED,
     .components = EVERY_LANE,
     .params = {KERNEL_PARAM(KERNEL_NAIVE)},
     .run = run_zero_copy,

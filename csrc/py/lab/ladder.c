@@ -21,6 +21,13 @@ static const char *const stages_name[] = {
     [STAGES_SHARED] = "shared",
 };
 
+static const char *const memory_name[] = {
+    [RUNG_MEMORY_NONE] = "",
+    [RUNG_MEMORY_PAGEABLE] = "pageable",
+    [RUNG_MEMORY_PINNED] = "pinned",
+    [RUNG_MEMORY_EITHER] = "either",
+};
+
 static const char *const sum_name[] = {
     [SUM_WRITTEN] = "written",
     [SUM_ADDED] = "added",
@@ -103,14 +110,14 @@ describe(const struct rung *rung)
         Py_XDECREF(choices);
         return NULL;
     }
-    return Py_BuildValue("{s:s,s:s,s:s,s:z,s:s,s:s,s:N,s:s,s:N,s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:n,s:N,s:N,s:s}", "name",
-                         rung->name, "kind", rung_kind_name[rung->kind], "family", family_name[rung->family], "after",
-                         rung->after, "changes", rung->changes, "tested", rung->tested, "dtypes", dtypes, "load",
-                         rung->load ? rung->load : "", "headline", PyBool_FromLong(rung->headline), "sum",
-                         sum_name[rung->sum], "bytes_per_element", rung->bytes_per_element, "bytes_per_load",
-                         rung->bytes_per_load, "loads_in_flight", rung->loads_in_flight, "block", rung->block, "blocks",
-                         rung->blocks, "min_cc", rung->min_cc, "alignment", (Py_ssize_t)rung->alignment, "params",
-                         params, "choices", choices, "stages", stages_name[rung->stages]);
+    return Py_BuildValue(
+        "{s:s,s:s,s:s,s:z,s:s,s:s,s:N,s:s,s:N,s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:n,s:N,s:N,s:s,s:s}", "name", rung->name,
+        "kind", rung_kind_name[rung->kind], "family", family_name[rung->family], "after", rung->after, "changes",
+        rung->changes, "tested", rung->tested, "dtypes", dtypes, "load", rung->load ? rung->load : "", "headline",
+        PyBool_FromLong(rung->headline), "sum", sum_name[rung->sum], "bytes_per_element", rung->bytes_per_element,
+        "bytes_per_load", rung->bytes_per_load, "loads_in_flight", rung->loads_in_flight, "block", rung->block,
+        "blocks", rung->blocks, "min_cc", rung->min_cc, "alignment", (Py_ssize_t)rung->alignment, "params", params,
+        "choices", choices, "stages", stages_name[rung->stages], "memory", memory_name[rung->memory]);
 }
 
 const char rungs_doc[] = PyDoc_STR(
@@ -118,7 +125,8 @@ const char rungs_doc[] = PyDoc_STR(
     "One dict a rung, in the ladder's order: name, kind, family, after, changes, tested, dtypes, load, headline,\n"
     "sum, bytes_per_element, bytes_per_load, loads_in_flight, block, blocks, min_cc, alignment (bytes; 0: the\n"
     "lane's own), params, choices (by parameter, the names of its values where they have names), stages (of a\n"
-    "transfer: 'serial', 'overlapping', or 'shared' with the processor).");
+    "transfer: 'serial', 'overlapping', or 'shared' with the processor), memory (of a transfer: 'pageable',\n"
+    "'pinned', or 'either').");
 
 PyObject *
 py_rungs(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
