@@ -1,5 +1,6 @@
 /* Which launch configs a device has: those that were tuned on it, else the build's. */
 #include <cuda_runtime_api.h>
+#include <stdio.h>
 
 #include "cuda/kernels.h"
 #include "gpu/errors.h"

@@ -33,8 +33,3 @@ limits_link(int device, size_t bytes, int rounds, struct link_limits *limits, st
 {
     return status_no_cuda(status);
 }
-
-void
-limits_thread_probe(int threads, struct thread_probe_limits *limits)
-{
-}

@@ -9,8 +9,8 @@
 #include "base/now.h"
 #include "base/status.h"
 #include "gpu/state.h"
+#include "lab/base/median.h"
 #include "lab/base/probes.h"
-#include "lab/limits/median.h"
 
 struct probe {
     cudaStream_t stream;

@@ -1,5 +1,5 @@
-#ifndef VECADD_LAB_LIMITS_MEDIAN_H
-#define VECADD_LAB_LIMITS_MEDIAN_H
+#ifndef VECADD_LAB_BASE_MEDIAN_H
+#define VECADD_LAB_BASE_MEDIAN_H
 
 #include <stdlib.h>
 

@@ -6,8 +6,8 @@
 #include <time.h>
 
 #include "base/now.h"
+#include "lab/base/median.h"
 #include "lab/base/probes.h"
-#include "lab/limits/median.h"
 
 enum {
     ROUNDS = 5,
