@@ -3,7 +3,7 @@
 # make test       build, then the C tests and the Python tests on the CUDA-runtime double    ARGS="tests/test_add_host.py"
 # make lint       ruff, mypy, clang-format, compilation without a warning with CUDA and without
 # make sanitize   C tests and Python tests under AddressSanitizer and UndefinedBehaviorSanitizer
-# make tsan       C tests under ThreadSanitizer, or those named in PROGRAMS="threads device_threads"
+# make tsan       C tests under ThreadSanitizer, or those named in PROGRAMS: threads (the folder), or "wakes plan"
 #                 VECADD_TEST_SECONDS=60: sixteen threads add for so long, in place of two seconds
 # make aarch64    the host's C tests, NEON among them, by a cross compiler and qemu-user
 # make mutants    one trap after another taken out of the code, on the double: does its test turn red

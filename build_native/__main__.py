@@ -10,7 +10,8 @@ requirements     prints what to install before building without isolation
 
 The variants are release, asan (AddressSanitizer and UndefinedBehaviorSanitizer), tsan (ThreadSanitizer) and
 aarch64 (the host's C tests by a cross compiler, run by qemu-aarch64); all but release lie in build/VARIANT. --run runs
-the programs that were built; they pass by exit status 0. --only "threads memory": of the C tests, those alone.
+the programs that were built; they pass by exit status 0. --only "threads plan": of the C tests, those of the
+folder tests/c/threads and test_plan.c alone.
 """
 
 import argparse

@@ -13,8 +13,8 @@ CORE = ("csrc/*/*.c", "csrc/lab/*/*.c", "cuda/lab/*/*.c")
 MODULE = ("csrc/py/*.c", "csrc/py/*/*.c")
 KERNELS = ("cuda/*.cu", "cuda/lab/*.cu", "cuda/lab/*/*.cu")
 DOUBLE = ("tests/double/*.cpp",)
-TESTS = ("tests/c/test_*.c",)
-HOST_TESTS = ("tests/c/test_host*.c",)
+TESTS = ("tests/c/**/test_*.c",)
+HOST_TESTS = ("tests/c/**/test_host*.c",)
 GPU_TESTS = ("tests/c/test_device_rungs.c",)  # not of the double's rules, but of what it cannot show of kernels
 CONFORMANCE = ("tests/double/conformance/*.c", "tests/double/conformance/*.cpp", "tests/double/conformance/*.cu")
 
@@ -30,7 +30,7 @@ COMMON = (
 C_FLAGS = ("-std=c17", "-fno-math-errno", *COMMON)
 # A note of g++ on what changed in its version 4.6, for every kernel that takes a tensor map.
 CXX_FLAGS = ("-std=c++17", "-Wno-psabi", *COMMON)
-TEST_INCLUDES = ("-iquotetests/double",)
+TEST_INCLUDES = ("-iquotetests/double", "-iquotetests/c")
 # g++ 12 leaves out the rounding of two doubles to float, and back, where it makes vectors of them (-O2, -O3).
 DOUBLE_FLAGS = ("-DVECADD_DOUBLE=1", "-fno-tree-slp-vectorize", *TEST_INCLUDES)
 

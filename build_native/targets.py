@@ -55,22 +55,22 @@ class Build:
 
     def ctests(self, names: Iterable[str] = ()) -> list[Path]:
         """One program a file of tests/c: the core without Python, on the double. Without CUDA those of the host.
-        With names, those alone: "threads" is tests/c/test_threads.c."""
-        patterns: tuple[str, ...] = flags.TESTS if self.cuda else flags.HOST_TESTS
-        if names:
-            patterns = tuple(f"tests/c/test_{name}.c" for name in names)
-        if missing := [pattern for pattern in patterns if not flags.sources([pattern])]:
-            raise BuildError(f"there is no {', no '.join(missing)}")
-        return self._programs("tests", patterns, self._core() + (self._double() if self.cuda else []))
+        With names, those alone: "threads" is the folder tests/c/threads, "wakes" its test_wakes.c."""
+        sources = flags.sources(flags.TESTS if self.cuda else flags.HOST_TESTS)
+        if names := list(names):
+            if missing := [name for name in names if not any(_is_named(source, name) for source in sources)]:
+                raise BuildError(f"tests/c has no folder and no test named {', '.join(missing)}")
+            sources = [source for source in sources if any(_is_named(source, name) for name in names)]
+        return self._programs("tests", sources, self._core() + (self._double() if self.cuda else []))
 
     def conformance(self) -> list[Path]:
         """The double's rules, one program a file, held against the double."""
-        return self._programs("conformance", flags.CONFORMANCE, self._core() + self._double())
+        return self._programs("conformance", flags.sources(flags.CONFORMANCE), self._core() + self._double())
 
     def conformance_gpu(self) -> list[Path]:
         """The same programs on the real runtime, and the rungs' own tests: they need a GPU."""
-        patterns = (*flags.CONFORMANCE, *flags.GPU_TESTS)
-        return self._programs("conformance-gpu", patterns, self._core() + self._kernels(), gpu=True)
+        sources = flags.sources((*flags.CONFORMANCE, *flags.GPU_TESTS))
+        return self._programs("conformance-gpu", sources, self._core() + self._kernels(), gpu=True)
 
     def warnings(self) -> list[str]:
         """Compiles all there is and links nothing; gives what the compilers said of it, now or when they last ran."""
@@ -96,8 +96,7 @@ class Build:
             raise BuildError("the CUDA-runtime double needs CUDA's headers: build it without VECADD_CUDA=0")
         return [self._cxx(source, *flags.DOUBLE_FLAGS) for source in flags.sources((*flags.KERNELS, *flags.DOUBLE))]
 
-    def _programs(self, kind: str, patterns: Iterable[str], objects: list[Step], *, gpu: bool = False) -> list[Path]:
-        sources = flags.sources(patterns)
+    def _programs(self, kind: str, sources: list[Path], objects: list[Step], *, gpu: bool = False) -> list[Path]:
         mains = [self._program(source, gpu=gpu) for source in sources]
         run([*objects, *mains])
         options = flags.DOUBLE_LINK if self.cuda and not gpu else ()
@@ -142,6 +141,11 @@ class Build:
     def _place(self, name: str) -> Path:
         """build/name for the release, build/VARIANT/name for the others."""
         return Path("build", name) if self.folder.name == "release" else self.folder / name
+
+
+def _is_named(source: Path, name: str) -> bool:
+    """Whether a C test is meant by `name`: its own, or its folder's."""
+    return name in (source.stem.removeprefix("test_"), source.parent.name)
 
 
 def install(built: Path, target: Path) -> None:

@@ -17,7 +17,7 @@ struct addition {
 
 /* `tuned`, into c; where that is not out, from there to out. Programmatic launches take the host 3.45 us where plain
  * ones take 4.04 (H200). The kernel waits for the one ahead before it does anything, and that one ends after all before
- * it, whether it waited or not, on the legacy default stream too: tests/double/conformance/programmatic.cu. */
+ * it, whether it waited or not, on the legacy default stream too: tests/double/conformance/programmatic_tuned.cu. */
 static int
 queue_run(const struct device_scope *scope, const struct plan *plan, void *c, bool *queued, struct status *status)
 {

@@ -1,53 +1,15 @@
-/* The host's threads: every index once, floating-point environments, busy pools, forks; and how many there may be. */
+/* The host's threads: every index once, floating-point environments, busy pools, forks. */
 #include <fenv.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <time.h>
 
 #include "base/cpus.h"
 #include "base/fpenv.h"
 #include "check.h"
 #include "host/threads.h"
-
-enum { MANY = 10000, WORKERS = 8 };
-
-struct visits {
-    atomic_int of[MANY];
-    size_t block;
-    int threads;
-    atomic_int outside; /* blocks too long, workers out of range */
-};
-
-static void
-visit(void *context, size_t begin, size_t end, int worker)
-{
-    struct visits *visits = context;
-    if (end <= begin || end - begin > visits->block || worker < 0 || worker >= visits->threads)
-        atomic_fetch_add(&visits->outside, 1);
-    for (size_t i = begin; i < end; i++)
-        atomic_fetch_add(&visits->of[i], 1);
-}
-
-/* Whether [0, n) is visited once each and nothing beyond. */
-static bool
-visits_each_once(int threads, size_t n, size_t block)
-{
-    struct visits *visits = calloc(1, sizeof *visits);
-    if (visits == NULL)
-        abort();
-    visits->block = block;
-    visits->threads = threads > 1 ? threads : 1;
-    threads_run(threads, n, block, visit, visits);
-    bool right = atomic_load(&visits->outside) == 0;
-    for (size_t i = 0; i < MANY; i++)
-        right = right && atomic_load(&visits->of[i]) == (i < n);
-    free(visits);
-    return right;
-}
+#include "jobs.h"
 
 static void
 every_index_is_visited_once(void)
@@ -59,20 +21,6 @@ every_index_is_visited_once(void)
             for (size_t j = 0; j < sizeof blocks / sizeof *blocks; j++)
                 CHECK(visits_each_once(threads, lengths[i], blocks[j]), "%d threads, %zu in blocks of %zu", threads,
                       lengths[i], blocks[j]);
-}
-
-static void
-sleep_us(long us)
-{
-    nanosleep(&(struct timespec){.tv_nsec = us * 1000}, NULL);
-}
-
-static void
-mark_worker(void *context, size_t begin, size_t end, int worker)
-{
-    (void)begin, (void)end;
-    sleep_us(2000);
-    atomic_fetch_or((atomic_uint *)context, 1u << worker);
 }
 
 static void
@@ -451,108 +399,6 @@ nothing_is_started_for_one_thread_or_one_block(void)
     CHECK(threads_of_this_process() == before);
 }
 
-/* In a process of its own, because the answer is kept. */
-static int
-available_with(const char *wish)
-{
-    const pid_t child = fork();
-    if (child == 0) {
-        setenv("VECADD_NUM_THREADS", wish, 1);
-        _exit(threads_available());
-    }
-    int how = -1;
-    return waitpid(child, &how, 0) == child && WIFEXITED(how) ? WEXITSTATUS(how) : -1;
-}
-
-static void
-vecadd_num_threads_is_obeyed(void)
-{
-    CHECK(available_with("1") == 1);
-    CHECK(available_with("5") == 5);
-}
-
-static void
-a_senseless_vecadd_num_threads_is_ignored(void)
-{
-    static const char *const senseless[] = {"0", "-3", "many", "2x", ""};
-    for (size_t i = 0; i < sizeof senseless / sizeof *senseless; i++)
-        CHECK(available_with(senseless[i]) == cpus_usable(), "\"%s\"", senseless[i]);
-}
-
-static void
-the_affinity_mask_is_obeyed(void)
-{
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(sched_getcpu(), &one);
-    CHECK(sched_setaffinity(0, sizeof one, &one) == 0);
-    CHECK(cpus_usable() == 1);
-    CHECK(visits_each_once(4, 1000, 10), "more threads than processors");
-}
-
-/* ---- control groups, from files made up here ---- */
-
-static char folder[64];
-
-static void
-write_file(const char *path, const char *text)
-{
-    char full[256];
-    snprintf(full, sizeof full, "%s/%s", folder, path);
-    for (char *slash = strchr(full + strlen(folder) + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        mkdir(full, 0700);
-        *slash = '/';
-    }
-    FILE *file = fopen(full, "w");
-    if (file == NULL || fputs(text, file) < 0)
-        abort();
-    fclose(file);
-}
-
-static int
-quota(const char *membership)
-{
-    char path[128];
-    write_file("membership", membership);
-    snprintf(path, sizeof path, "%s/membership", folder);
-    return cpus_quota(path, folder);
-}
-
-static void
-quotas_are_read_from_both_versions_and_all_ancestors(void)
-{
-    strcpy(folder, "/tmp/vecadd-cgroup-XXXXXX");
-    if (mkdtemp(folder) == NULL)
-        abort();
-    CHECK(quota("0::/\n") == 0, "no files, no quota");
-
-    write_file("a/b/cpu.max", "max 100000\n");
-    CHECK(quota("0::/a/b\n") == 0);
-    write_file("a/cpu.max", "250000 100000\n");
-    CHECK(quota("0::/a/b\n") == 3, "rounded up, from the parent");
-    write_file("a/b/cpu.max", "50000 100000\n");
-    CHECK(quota("0::/a/b\n") == 1);
-    CHECK(quota("0::/a\n") == 3);
-    write_file("cpu.max", "200000 100000\n");
-    CHECK(quota("0::/not/in/this/container\n") == 2, "the mount's top is the container's own group");
-
-    write_file("cpu/job/cpu.cfs_quota_us", "-1\n");
-    write_file("cpu/job/cpu.cfs_period_us", "100000\n");
-    CHECK(quota("3:cpuset:/job\n2:cpu,cpuacct:/job\n") == 0);
-    write_file("cpu/job/cpu.cfs_quota_us", "410000\n");
-    CHECK(quota("3:cpuset:/job\n2:cpuacct,cpu:/job\n1:name=systemd:/x\n") == 5);
-    CHECK(quota("2:cpu,cpuacct:/job\n0::/a\n") == 2, "the smaller of two");
-    write_file("unified/u/cpu.max", "100000 100000\n");
-    CHECK(quota("0::/u\n") == 1);
-    CHECK(quota("rubbish\n:\n::\n0:\n") == 0);
-    CHECK(cpus_quota("/nonexistent", folder) == 0);
-
-    char command[96];
-    snprintf(command, sizeof command, "rm -r %s", folder);
-    CHECK(system(command) == 0);
-}
-
 int
 main(void)
 {
@@ -573,9 +419,5 @@ main(void)
 #endif
     RUN(stopping_joins_and_the_next_job_starts_again);
     RUN(nothing_is_started_for_one_thread_or_one_block);
-    RUN(vecadd_num_threads_is_obeyed);
-    RUN(a_senseless_vecadd_num_threads_is_ignored);
-    RUN(the_affinity_mask_is_obeyed);
-    RUN(quotas_are_read_from_both_versions_and_all_ancestors);
     return check_report();
 }

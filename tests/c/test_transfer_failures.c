@@ -1,0 +1,115 @@
+/* transfer.h with every CUDA call failing in turn, on the CUDA-runtime double: each failure is told, and nothing is
+ * left behind or written later. */
+#include <cuda_runtime_api.h>
+
+#include "check.h"
+#include "double.h"
+#include "failures.h"
+#include "transfer/transfer.h"
+#include "transfer_arrays.h"
+
+enum { MIB = 1 << 20 };
+
+static struct arrays failing;
+
+/* After an error nothing writes to the caller's memory any more, and what was refused before the start left it alone.
+ */
+static int
+transfer(struct status *status)
+{
+    unsigned fp_flags;
+    memset(failing.c, 0xee, failing.bytes);
+    if (transfer_add(&failing.plan, &fp_flags, status) == 0) {
+        CHECK(holds_sum(&failing));
+        return 0;
+    }
+    if (!strstr(status->text, "output is undefined"))
+        for (size_t i = 0; i < failing.bytes; i++)
+            if (((unsigned char *)failing.c)[i] != 0xee) {
+                CHECK(false, "%s: byte %zu was written", status->text, i);
+                break;
+            }
+    memset(failing.c, 0x55, failing.bytes);
+    double_synchronize(0);
+    size_t changed = 0;
+    for (size_t i = 0; i < failing.bytes; i++)
+        changed += ((unsigned char *)failing.c)[i] != 0x55;
+    CHECK(changed == 0, "%s: %zu bytes were written later", status->text, changed);
+    return -1;
+}
+
+static int
+transfer_from_nothing(struct status *status)
+{
+    transfer_release();
+    const int result = transfer(status);
+    transfer_release();
+    return result;
+}
+
+static void
+every_failure_is_told_and_leaves_nothing(void)
+{
+    static const char *const calls[] = {
+        "cudaPointerGetAttributes", "cudaStreamCreateWithFlags", "cudaMallocFromPoolAsync", "cudaMemsetAsync",
+        "cudaMemcpyAsync",          "cudaLaunchKernel",          "cudaStreamSynchronize",
+    };
+    transfer_set_zero_copy(2 * MIB); /* so that 2.7 MB of pinned memory go by copies */
+    for (int pinned = 0; pinned < 8; pinned += 7) {
+        failing = arrays_new(COMPONENT_I32, 2 * MIB / 3 + 5, pinned);
+        for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+            CHECK(fail_each_call(calls[i], cudaErrorUnknown, transfer_from_nothing) > 0, "%s", calls[i]);
+        CHECK(fail_each_call("cudaGetDevice", cudaErrorUnknown, transfer) > 0);
+        transfer_release();
+        arrays_free(&failing);
+    }
+    static const char *const zero_copys[] = {"cudaPointerGetAttributes", "cudaStreamCreateWithFlags", "cudaHostAlloc",
+                                             "cudaLaunchKernel", "cudaStreamSynchronize"};
+    failing = arrays_new(COMPONENT_I32, 1000, 7);
+    for (size_t i = 0; i < sizeof zero_copys / sizeof *zero_copys; i++)
+        CHECK(fail_each_call(zero_copys[i], cudaErrorUnknown, transfer_from_nothing) > 0, "%s", zero_copys[i]);
+    arrays_free(&failing);
+    failing = arrays_new(COMPONENT_I32, MIB / 3 + 5, 0);
+    CHECK(fail_each_call("cudaHostAlloc", cudaErrorMemoryAllocation, transfer_from_nothing) > 0);
+    arrays_free(&failing);
+}
+
+static void
+a_full_device_leaves_out_untouched(void)
+{
+    struct status status;
+    failing = arrays_new(COMPONENT_I32, 3 * MIB / 4, 0);
+    double_fail("cudaMallocFromPoolAsync", 2, cudaErrorMemoryAllocation, 1);
+    CHECK(transfer(&status) < 0 && status.code == STATUS_MEMORY, "%s", status.text);
+    CHECK(!strstr(status.text, "undefined"), "%s", status.text);
+    double_reset(0);
+    CHECK(transfer(&status) == 0);
+    arrays_free(&failing);
+}
+
+static void
+a_device_lost_on_the_way_says_that_out_is_undefined(void)
+{
+    struct status status;
+    unsigned fp_flags;
+    transfer_set_zero_copy(2 * MIB); /* so that 4 MiB of pinned memory go by copies */
+    for (int pinned = 0; pinned < 8; pinned += 7) {
+        struct arrays arrays = arrays_new(COMPONENT_I32, MIB, pinned);
+        double_fail("cudaLaunchKernel", 2, cudaErrorLaunchFailure, 0);
+        CHECK(transfer_add(&arrays.plan, &fp_flags, &status) < 0 && status.code == STATUS_DEVICE_LOST);
+        CHECK(strstr(status.text, "output is undefined"), "%s", status.text);
+        CHECK(transfer_add(&arrays.plan, &fp_flags, &status) < 0 && status.code == STATUS_DEVICE_LOST);
+        double_reset(1);
+        arrays_free(&arrays);
+    }
+}
+
+int
+main(void)
+{
+    setenv("VECADD_NUM_THREADS", "3", 1); /* several sets of slots on any machine */
+    RUN(every_failure_is_told_and_leaves_nothing);
+    RUN(a_full_device_leaves_out_untouched);
+    RUN(a_device_lost_on_the_way_says_that_out_is_undefined);
+    return check_report();
+}
