@@ -3,45 +3,16 @@
 The sums are add's, in the pairs' order; an error names its pair and leaves every out as it was.
 """
 
-import contextlib
 import warnings
 
 import numpy as np
 import pytest
-from arrays import DTYPES, assert_same_values, at_offset, guards_intact, numpys_sum, offset_empty, tame_values, values
-from conftest import ON_DOUBLE
-from hypothesis import given, settings
+from arrays import assert_same_values, at_offset, guards_intact, numpys_sum, offset_empty, values
+from hypothesis import given
 from hypothesis import strategies as st
+from pairs import PAIRS, X, numbers
 
 import vecadd
-from vecadd import _core
-
-FLOAT32 = np.dtype("float32")
-SIZES = [1, 2, 15, 16, 17, 63, 1000, 4096, 5001, 20_000]  # the last are one, two and several tiles of 16 KiB
-
-# A pair: its dtype, its size, where each of its arrays begins in elements past an alignment, and whether it has out and
-# which: an array of its own, x or y.
-PAIRS = st.lists(
-    st.tuples(
-        st.sampled_from(DTYPES),
-        st.sampled_from(SIZES),
-        st.tuples(*[st.integers(0, 17)] * 3),
-        st.sampled_from(["own", "x", "y"]),
-    ),
-    min_size=1,
-    max_size=6,
-)
-
-
-def numbers(n, seed, dtype=FLOAT32):
-    return tame_values(np.dtype(dtype), n, seed)
-
-
-def on_device(xs):
-    return [vecadd.to_device(x) for x in xs]
-
-
-# ---- Host
 
 
 @given(pairs=PAIRS)
@@ -126,9 +97,6 @@ def test_lists_may_be_any_iterables():
     assert vecadd.add_many((), (), out=[]) == []
 
 
-# ---- What is refused
-
-X = numbers(10, 1)
 WRONG = [
     (([X], [X, X]), ValueError, "ys has 2 arrays and xs has 1"),
     (([X], [X], []), ValueError, "out has 0 arrays and xs has 1"),
@@ -298,215 +266,3 @@ def test_an_out_in_another_pairs_memory_is_refused_and_nothing_else(data):
             vecadd.add_many(*lists)
     else:
         assert vecadd.add_many(*lists) is lists[2]
-
-
-# ---- Device
-
-
-@settings(max_examples=25)
-@given(pairs=PAIRS, seed=st.integers(0, 1000))
-def test_device_sums_are_numpys_at_any_size_dtype_and_alignment(device, foreign, request, pairs, seed):
-    if ON_DOUBLE:
-        request.getfixturevalue("double").reset(seed)
-    xs, ys, outs, expected = [], [], [], []
-    for i, (dtype, n, offsets, where) in enumerate(pairs):
-        typestr = {} if dtype.kind != "V" else {"typestr": "<V2"}
-        a, b = values(dtype, n, i), values(dtype, n, i + 100)
-        starts = [offset * dtype.itemsize for offset in offsets]
-        x, y = foreign(a, starts[0], tail=64, **typestr), foreign(b, starts[1], tail=64, **typestr)
-        expected.append(numpys_sum(a, b))
-        xs.append(x)
-        ys.append(y)
-        outs.append({"own": foreign(np.zeros_like(a), starts[2], tail=64, **typestr), "x": x, "y": y}[where])
-    assert vecadd.add_many(xs, ys, outs) is outs
-    for out, want in zip(outs, expected, strict=True):
-        assert_same_values(out.numpy(), want)
-        assert set(out.beside()) <= {0xAB}
-
-
-LAUNCH = "cudaLaunchKernel"
-
-
-def windows(array, count):
-    """`count` stretches of 3 elements of one array."""
-    return [array.window(3 * i, 3) for i in range(count)]
-
-
-@pytest.mark.parametrize("count", [1, 127, 128, 1023, 1024, 2500])
-def test_lists_of_any_length_are_added(device, foreign, count):
-    x, y = (tame_values(np.dtype("int32"), 3 * count, seed) for seed in (1, 2))
-    out, tail = foreign(np.zeros_like(x), tail=64), np.full(64, 0xAB, np.uint8)
-    vecadd.add_many(windows(foreign(x), count), windows(foreign(y), count), windows(out, count))
-    assert_same_values(out.numpy(), x + y)
-    assert out.beside() == tail.tobytes()
-
-
-@pytest.mark.parametrize(("count", "launches"), [(1, 1), (1023, 1), (1024, 2)])
-def test_a_launch_takes_1023_pairs(double, device, foreign, count, launches):
-    x = foreign(np.ones(3 * count, "int32"))
-    vecadd.add_many(windows(x, count), windows(x, count), windows(x, count))
-    assert double.calls(LAUNCH) == launches
-    assert (x.numpy() == 2).all()
-
-
-def test_new_sums_have_their_pairs_shape_and_dtype(device):
-    xs = [np.ones((2, 3), "float32"), np.ones(5, "int8"), np.ones((), "float64"), np.ones((4, 0), "float32")]
-    got = vecadd.add_many(on_device(xs), on_device(xs))
-    for sum_, x in zip(got, xs, strict=True):
-        assert_same_values(sum_.numpy(), x + x)
-
-
-def test_a_pair_may_overlap_itself_in_part(device, foreign):
-    a = numbers(1000, 1)
-    whole, other = foreign(a), foreign(numbers(100, 2))
-    x, out = whole.window(0, 900), whole.window(50, 900)
-    vecadd.add_many([other, x], [other, x], [other, out])
-    assert_same_values(out.numpy(), a[:900] + a[:900])
-    assert_same_values(other.numpy(), 2 * numbers(100, 2))
-
-
-def refused(call, error, message):
-    with pytest.raises(error, match=message):
-        call()
-
-
-def test_device_outs_are_untouched_by_an_error_of_a_later_pair(device, foreign):
-    good = [foreign(numbers(10, seed)) for seed in (1, 2)]
-    out, read_only = foreign(np.zeros(10, "float32")), foreign(np.zeros(10, "float32"))
-    read_only.__cuda_array_interface__["data"] = (read_only.pointer, True)
-    null = foreign(np.zeros(10, "float32"), data=(0, False))
-    unknown = foreign(np.zeros(10, "float32"), data=(64, False))
-    for third, error, message in [
-        ((good[0], foreign(np.zeros(3, "float32")), None), ValueError, "pair 1: operands could not be broadcast"),
-        ((good[0], good[1], read_only), ValueError, "pair 1: .*read-only"),
-        ((good[0], null, None), ValueError, "pair 1: b: a null pointer"),
-        ((unknown, good[0], None), ValueError, "pair 1: a: 0x40 is not memory that CUDA knows"),
-        ((good[0], good[1], out), ValueError, "pair 0: its out overlaps an array of pair 1|pair 1: .*of pair 0"),
-        ((good[0], X, None), TypeError, "pair 1: b is in host memory"),
-        ((X, X, None), TypeError, "pair 1: its arrays are in host memory"),
-        ((good[0], good[1], X), TypeError, "pair 1: .*device memory and out is not"),
-    ]:
-        lists = [[first, second] for first, second in zip((good[0], good[1], out), third, strict=True)]
-        refused(lambda lists=lists: vecadd.add_many(*lists), error, message)
-        assert not out.numpy().any()
-        assert not read_only.numpy().any()
-
-
-def test_pairs_of_two_devices_are_refused(second_device):
-    xs = [vecadd.to_device(X), vecadd.to_device(X, second_device)]
-    with pytest.raises(ValueError, match="pair 1: it is on cuda:1 and the arrays before it on cuda:0"):
-        vecadd.add_many(xs, xs)
-    (got,) = vecadd.add_many(xs[1:], xs[1:])
-    assert got.device == f"cuda:{second_device}"
-
-
-@pytest.fixture(params=range(20 if ON_DOUBLE else 3), ids="order {}".format)
-def order(request, device):
-    """The seed of the double's order of work."""
-    if ON_DOUBLE:
-        request.getfixturevalue("double").reset(request.param)
-    return request.param
-
-
-def produced_late(driver, foreign, x, stream):
-    """x as another library gives it away: not there yet, but queued on its stream, which its interface names."""
-    source, target = foreign(x), foreign(np.zeros_like(x), stream=stream)
-    driver.copy_late(stream, target.pointer, source.pointer, x.nbytes)
-    return target
-
-
-def test_sums_come_after_every_producer_and_before_what_their_owners_queue_next(order, driver, foreign):
-    streams = [driver.stream() for _ in range(3)]
-    hosts = [numbers(1000, seed) for seed in range(6)]
-    late = [produced_late(driver, foreign, x, streams[i % 3]) for i, x in enumerate(hosts)]
-    outs = [foreign(np.zeros(1000, "float32"), stream=streams[i]) for i in range(3)]
-    later = foreign(numbers(1000, 9))
-    vecadd.add_many(late[:3], late[3:], outs, stream=driver.stream())
-    for x, stream in zip(late, streams * 2, strict=True):
-        driver.copy_late(stream, x.pointer, later.pointer, later.nbytes)
-    for out, x, y in zip(outs, hosts[:3], hosts[3:], strict=True):
-        assert_same_values(out.numpy(), x + y)
-
-
-def test_each_stream_is_joined_once(double, device, driver, foreign):
-    streams = [driver.stream() for _ in range(2)]
-    xs = [foreign(X, stream=streams[i % 2]) for i in range(10)]
-    vecadd.add_many(xs, xs, xs)
-    assert double.calls("cudaStreamWaitEvent") == 2  # the other one's work, and ours by it
-    assert double.calls(LAUNCH) == 1
-
-
-FAILING = ["cudaLaunchKernel", "cudaEventRecord", "cudaStreamWaitEvent", "cudaGetDevice", "cudaMallocFromPoolAsync"]
-
-
-@pytest.mark.parametrize("call", FAILING)
-@pytest.mark.parametrize("nth", [1, 2, 3])
-def test_a_failing_cuda_call_leaks_nothing_and_the_next_call_works(double, device, driver, foreign, call, nth):
-    stream = driver.stream()
-    arrays = [vecadd.to_device(np.full(10, i, "float32")) for i in range(3)]
-    elsewhere = foreign(np.ones(10, "float32"), stream=stream)
-    ys = [elsewhere] * len(arrays)
-    held = _core.memory_counts()
-    double.fail(call, nth, 999)
-    with contextlib.suppress(RuntimeError, MemoryError):
-        vecadd.add_many(arrays, ys)
-    double.reset(nth)
-    assert _core.memory_counts() == held
-    assert_same_values(vecadd.add_many(arrays, ys)[2].numpy(), np.full(10, 3, "float32"))
-
-
-# ---- PyTorch
-
-
-@pytest.fixture
-def torch(runtime):
-    torch = pytest.importorskip("torch")
-    if runtime != "gpu" or not torch.cuda.is_available():
-        pytest.skip("needs a GPU and a PyTorch that can use it")
-    return torch
-
-
-@pytest.mark.gpu
-def test_torch_lists_give_torch_lists(torch):
-    xs = [torch.arange(n, device="cuda").to(dtype) for n, dtype in [(1000, torch.float32), (7, torch.bfloat16)]]
-    xs += [torch.ones(4, 4, device="cuda").t(), torch.ones(5, device="cuda", requires_grad=True)]
-    with torch.no_grad():
-        got = vecadd.add_many(xs, xs)
-        assert vecadd.add_many(xs, xs, xs) is xs
-    assert all(torch.equal(sum_, x) for sum_, x in zip(got, xs, strict=True))
-    with pytest.raises(RuntimeError, match=r"pair 3: .*gradient"):
-        vecadd.add_many(xs, xs)
-
-
-@pytest.mark.gpu
-def test_torch_lists_of_every_alignment(torch):
-    whole = torch.arange(60_000, device="cuda", dtype=torch.float16).reshape(10, 6000)
-    xs = [whole[i, i : i + 5000] for i in range(10)]
-    ys = [whole[9 - i, 2 * i : 2 * i + 5000] for i in range(10)]
-    for sum_, x, y in zip(vecadd.add_many(xs, ys), xs, ys, strict=True):
-        assert torch.equal(sum_, x + y)
-
-
-@pytest.mark.gpu
-def test_a_torch_list_is_captured_in_a_graph(torch):
-    xs = [torch.full((1000 + i,), float(i), device="cuda") for i in range(200)]
-    outs = [torch.zeros_like(x) for x in xs]
-    vecadd.add_many(xs, xs, outs)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        vecadd.add_many(xs, xs, outs)
-    for x in xs:
-        x += 1
-    graph.replay()
-    assert all(torch.equal(out, 2 * x) for out, x in zip(outs, xs, strict=True))
-
-
-@pytest.mark.gpu
-def test_cupy_lists_give_cupy_lists(runtime):
-    cupy = pytest.importorskip("cupy")
-    if runtime != "gpu":
-        pytest.skip("needs a GPU")
-    xs = [cupy.arange(n, dtype="float32") for n in (1, 1000, 30_000)]
-    for sum_, x in zip(vecadd.add_many(xs, xs), xs, strict=True):
-        assert type(sum_) is cupy.ndarray
-        cupy.testing.assert_array_equal(sum_, 2 * x)

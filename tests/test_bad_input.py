@@ -428,7 +428,7 @@ def test_device_that_is_not_the_operands_is_refused(second_device):
 )
 def test_without_a_gpu_the_error_says_why(runtime, call):
     if runtime is not None:
-        pytest.skip("there is a GPU, or the double (test_failures.py)")
+        pytest.skip("there is a GPU, or the double (test_failures_first_use.py)")
     with pytest.raises(RuntimeError, match=r"driver|GPU|CUDA"):
         call()
     assert vecadd.add([1], [2]).tolist() == [3]

@@ -1,35 +1,17 @@
-"""What fails inside CUDA: each call made by each route fails once, early or for ever, and the next call works.
-
-The double lets any call fail. On a machine without a GPU, with a broken one or with an old driver, messages say which.
-"""
+"""What fails inside CUDA: each call made by each route fails once, early or for ever, and the next call works."""
 
 import gc
 import pickle
-import re
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from arrays import assert_same_values
+from cuda_failures import CUDA_CALLS, INVALID_VALUE, MEMORY_ALLOCATION, UNKNOWN
 
 import vecadd
 from vecadd import _core
 
-ROOT = Path(__file__).parents[1]
-FOLDERS = ("csrc/gpu", "csrc/transfer", "csrc/lab/ladder", "cuda", "cuda/lab/latency")
-SOURCES = [path for folder in FOLDERS for path in (ROOT / folder).glob("*.c*")]
-
-# What gives something back cannot be made good by anybody when it fails; the last error is no call that fails.
-GIVES_BACK = r"Free|Destroy|GetLastError|PeekAtLastError|GetErrorString|GetErrorName|TrimTo"
-CUDA_CALLS = sorted(
-    {call for path in SOURCES for call in re.findall(r"\b(cuda[A-Z]\w+)\(", path.read_text())}
-    - {call for path in SOURCES for call in re.findall(rf"\b(cuda\w*(?:{GIVES_BACK})\w*)\(", path.read_text())}
-)
-
-LAUNCH = "cudaLaunchKernelExC"  # the double's GPU is of compute capability 9.0, where add launches so
-
-INVALID_VALUE, MEMORY_ALLOCATION, UNKNOWN, ILLEGAL_ADDRESS = 1, 2, 999, 700
 N = 70_001  # several chunks of a transfer
 
 
@@ -368,141 +350,3 @@ def test_host_out_is_untouched_when_a_transfer_finds_no_memory(double, work):
     with pytest.raises(MemoryError):
         vecadd.add(work.host, work.host, out, device="cuda")
     assert (out == -1).all()
-
-
-# Once a process: children. Each prints what it saw.
-
-FIRST_USE = """
-import os, sys
-import numpy as np, vecadd
-from double import control
-calls, statuses = {calls!r}, {{}}
-a = np.arange(10.0)
-for name in calls:
-    for nth in range(1, 50):
-        pid = os.fork()
-        if pid == 0:
-            control.fail(name, nth, {status}, False)
-            failed = False
-            try:
-                vecadd.to_device(a).numpy()
-            except (RuntimeError, MemoryError):
-                failed = True
-            right = ((vecadd.to_device(a) + vecadd.to_device(a)).numpy() == a + a).all()
-            os._exit(0 if not failed and right else 1 if right else 2)
-        status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-        statuses[name, nth] = status
-        if status == 0:
-            break
-bad = {{key: status for key, status in statuses.items() if status not in (0, 1)}}
-assert not bad, bad
-assert any(status == 1 for status in statuses.values())
-"""
-
-
-def test_every_call_of_the_first_use_may_fail_once(double, child):
-    child(FIRST_USE.format(calls=CUDA_CALLS, status=UNKNOWN))
-
-
-FIRST_ALLOCATIONS = """
-import os
-import numpy as np, vecadd
-from double import control
-a, large = np.arange(10.0), np.arange(2.0**20)
-statuses = []
-while statuses[-3:] != [0, 0, 0]:
-    pid = os.fork()
-    if pid == 0:
-        failed = 0
-        control.fail_allocation(len(statuses) + 1)
-        try:
-            {work}
-        except MemoryError:
-            failed = 1
-        control.fail_allocation(0)
-        assert (vecadd.add(large, large) == large + large).all()
-        assert ((vecadd.to_device(a) + vecadd.to_device(a)).numpy() == a + a).all()
-        os._exit(2 * failed)
-    statuses.append(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
-    assert statuses[-1] in (0, 2), statuses
-    assert len(statuses) < 200
-print(statuses.count(2))
-"""
-
-
-@pytest.mark.parametrize(
-    ("work", "least"),
-    [
-        ("vecadd.add(large, large)", 0),
-        ("vecadd.add(large.reshape(1024, -1), 1.0)", 0),
-        ("vecadd.add_many([a] * 9, [a] * 9)", 1),
-        ("vecadd.to_device(a).numpy()", 1),
-        ("vecadd.add(large, large, device='cuda')", 1),
-        ("vecadd.use_gpu(), vecadd.add(large, large)", 0),
-    ],
-)
-def test_every_allocation_of_the_first_use_may_find_no_memory(work, least, double, child):
-    assert int(child(FIRST_ALLOCATIONS.format(work=work)).stdout) >= least
-
-
-DEVICE_LOST = """
-import numpy as np, vecadd, pytest
-from double import control
-a = np.arange(100.0)
-x = vecadd.to_device(a)
-y = vecadd.to_device(a)
-control.fail("{call}", 1, {status}, False)
-calls = [lambda: vecadd.add(x, y).numpy(), lambda: vecadd.to_device(a).numpy(),
-         lambda: vecadd.add(a, a, device="cuda"), lambda: x.numpy()]
-for attempt in range(2):
-    for call in calls:
-        with pytest.raises(vecadd.DeviceLostError, match="no device call"):
-            call()
-        assert (vecadd.add(a, a) == a + a).all()
-assert issubclass(vecadd.DeviceLostError, RuntimeError)
-del x, y
-"""
-
-
-@pytest.mark.parametrize("status", [ILLEGAL_ADDRESS, 719, 214])
-@pytest.mark.parametrize("call", [LAUNCH, "cudaMemcpyAsync", "cudaStreamSynchronize"])
-def test_after_an_error_that_stays_only_the_host_adds(double, child, call, status):
-    child(DEVICE_LOST.format(call=call, status=status))
-
-
-WITHOUT_GPU = """
-import numpy as np, vecadd
-from vecadd import _core
-a = np.arange(10.0)
-for call in (lambda: vecadd.add(a, a, device="cuda"), lambda: vecadd.to_device(a), _core.gpu_facts,
-             lambda: vecadd.empty_pinned(3, "f4"), lambda: vecadd.add(a, a, device="cuda:0")):
-    for attempt in range(2):
-        try:
-            call()
-        except RuntimeError as error:
-            print(error)
-        else:
-            raise AssertionError("no error")
-        assert (vecadd.add(a, a) == a + a).all()
-"""
-
-
-@pytest.mark.parametrize(
-    ("devices", "driver", "message"),
-    [
-        ("1", "0", "no NVIDIA driver"),
-        ("0", None, "sees no GPU"),
-        ("1", "12080", r"driver is too old.*12\.8.*13\.\d"),
-    ],
-)
-def test_why_there_is_no_gpu_is_said(double, child, devices, driver, message):
-    output = child(WITHOUT_GPU, VECADD_DOUBLE_DEVICES=devices, VECADD_DOUBLE_DRIVER=driver).stdout.splitlines()
-    assert len(output) == 10
-    assert all(re.search(message, line) for line in output), output
-
-
-def test_versions_tell_an_old_driver_from_none(double, child):
-    code = "from vecadd import _core; print(*_core.cuda_versions())"
-    runtime = _core.CUDA_RUNTIME_VERSION
-    assert child(code, VECADD_DOUBLE_DRIVER="0").stdout.split() == ["0", str(runtime)]
-    assert child(code, VECADD_DOUBLE_DRIVER="12080").stdout.split() == ["12080", str(runtime)]

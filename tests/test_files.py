@@ -1,87 +1,37 @@
-"""Adding .npy files: the sum, in bounded memory, and a target that nothing spoils."""
+"""Adding .npy files: the sum, in bounded memory, and what is refused before the work."""
 
-import errno
-import io
 import os
-import random
-import resource
-import signal
 import stat
 import subprocess
 import sys
 import textwrap
-import threading
-import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from queue import SimpleQueue
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import numpy as np
 import pytest
-from arrays import tame_values
 from conftest import child_environment
+from npy_files import OLD, assert_untouched, fill_folder, npy_bytes, npy_header, open_without_tmpfile, operands
 
 from vecadd import _core, files
-from vecadd._uninterrupted import run_uninterrupted
 from vecadd.files import add_files
 
 DTYPES = ["bool", "int8", "uint64", "float16", "float32", "float64", "complex64", ">f4", "<M8[s]"]
 
-OLD = b"what was there before"
-
-
-def npy_bytes(x: np.ndarray, version: tuple[int, int] | None = None) -> bytes:
-    """x as numpy.save writes it; an array in Fortran order stays in it."""
-    file = io.BytesIO()
-    np.lib.format.write_array(file, x, version)
-    return file.getvalue()
-
-
-def npy_header(descr: str, shape: str) -> bytes:
-    """The header of a .npy file whose entries NumPy would not write."""
-    text = f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}".encode()
-    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
-
-
-def operands(dtype: str, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-    size = int(np.prod(shape))
-    a = tame_values(np.dtype("int64"), size, seed=1).reshape(shape)
-    b = tame_values(np.dtype("int64"), size, seed=2).reshape(shape)
-    second = "m8[s]" if "M8" in dtype else dtype
-    return a.astype(dtype), b.astype(second)
-
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with two summands, a.npy and b.npy, and a target c.npy that holds something else."""
-    a, b = operands("float32", (1000,))
-    (tmp_path / "a.npy").write_bytes(npy_bytes(a))
-    (tmp_path / "b.npy").write_bytes(npy_bytes(b))
-    (tmp_path / "c.npy").write_bytes(OLD)
-    return tmp_path
+    return fill_folder(tmp_path)
 
 
 @pytest.fixture(params=["without a name", "with a name"])
 def temporary(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Both kinds of temporary file: the second is for file systems without O_TMPFILE."""
-    real = os.open
-
-    def without_tmpfile(path: Any, flags: int, mode: int = 0o777, **keywords: Any) -> int:
-        if flags & os.O_TMPFILE == os.O_TMPFILE:
-            raise OSError(errno.EOPNOTSUPP, "Operation not supported")
-        return real(path, flags, mode, **keywords)
-
     if request.param == "with a name":
-        monkeypatch.setattr(os, "open", without_tmpfile)
+        monkeypatch.setattr(os, "open", open_without_tmpfile)
     return str(request.param)
-
-
-def assert_untouched(folder: Path) -> None:
-    assert (folder / "c.npy").read_bytes() == OLD
-    assert sorted(path.name for path in folder.iterdir()) == ["a.npy", "b.npy", "c.npy"]
 
 
 @pytest.mark.parametrize("window", [64, 1 << 20])
@@ -272,267 +222,3 @@ def test_a_write_protected_target_and_a_read_protected_input_are_refused(
     assert stat.S_IMODE((open_folder / name).stat().st_mode) == mode
     (open_folder / name).chmod(0o644)
     assert {path.name: path.read_bytes() for path in open_folder.iterdir()} == before
-
-
-def test_a_folder_that_is_not_there_is_named(folder: Path, temporary: str) -> None:
-    with pytest.raises(FileNotFoundError, match="nowhere"):
-        add_files(folder / "a.npy", folder / "b.npy", folder / "nowhere" / "c.npy")
-
-
-@pytest.mark.parametrize("failure", [KeyboardInterrupt, MemoryError, OSError])
-def test_a_failure_in_the_middle_touches_nothing(failure: type[BaseException], folder: Path, temporary: str) -> None:
-    def fail(done: int, size: int) -> None:
-        raise failure
-
-    with pytest.raises(failure):
-        add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy", window=64, progress=fail)
-    assert_untouched(folder)
-
-
-def test_an_input_that_shrinks_meanwhile_is_an_error(folder: Path, temporary: str) -> None:
-    def shrink(done: int, size: int) -> None:
-        os.truncate(folder / "a.npy", 1000)
-
-    with pytest.raises(OSError, match=r"a\.npy was cut short"):
-        add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy", window=4, progress=shrink)
-    assert_untouched(folder)
-
-
-@pytest.mark.parametrize("reserves", [True, False])
-def test_a_limit_on_files_touches_nothing(
-    reserves: bool, folder: Path, temporary: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def unsupported(*arguments: int) -> None:
-        raise OSError(errno.EOPNOTSUPP, "Operation not supported")
-
-    monkeypatch.setattr(os, "posix_fallocate", os.posix_fallocate if reserves else unsupported)
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (2048, before[1]))
-    try:
-        with pytest.raises(OSError, match="File too large"):
-            add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy", window=256)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert_untouched(folder)
-
-
-def test_a_disk_without_room_is_known_before_the_work(
-    folder: Path, temporary: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    room = os.statvfs_result([4096, 4096, 1000, 0, 0, 9, 9, 9, 0, 255])
-    monkeypatch.setattr(os, "fstatvfs", lambda descriptor: room)
-    told: list[object] = []
-    with pytest.raises(OSError, match="No space left on device") as raised:
-        add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy", progress=lambda *at: told.append(at))
-    assert raised.value.errno == errno.ENOSPC
-    assert told == []
-    assert_untouched(folder)
-
-
-def test_a_disk_that_fills_meanwhile_touches_nothing(
-    folder: Path, temporary: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    real = os.pwrite
-
-    def full(descriptor: int, data: bytes, offset: int) -> int:
-        if offset > 2000:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return real(descriptor, data, offset)
-
-    monkeypatch.setattr(os, "pwrite", full)
-    with pytest.raises(OSError, match="No space left on device"):
-        add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy", window=64)
-    assert_untouched(folder)
-
-
-@pytest.fixture
-def in_memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder as `folder`, on tmpfs, where sums are added into the pages of their file however few processors."""
-    monkeypatch.setattr(files, "MAPPED_FROM", 1)
-    try:
-        place = TemporaryDirectory(dir="/dev/shm")
-    except OSError as error:
-        pytest.skip(f"there is no tmpfs: {error}")
-    with place as name:
-        folder = Path(name)
-        for file, x in zip(("a.npy", "b.npy"), operands("float32", (1000,)), strict=True):
-            (folder / file).write_bytes(npy_bytes(x))
-        (folder / "c.npy").write_bytes(OLD)
-        yield folder
-
-
-@pytest.mark.parametrize("window", [64, 1 << 20])
-@pytest.mark.parametrize(("first", "second"), [("float32", "float32"), ("int8", "float64"), (">f4", ">f4")])
-@pytest.mark.parametrize("n", [0, 1, 5001])
-def test_a_file_in_memory_is_the_one_that_numpy_would_save(
-    n: int, first: str, second: str, window: int, in_memory: Path
-) -> None:
-    a, b = operands(first, (n,))[0], operands(second, (n,))[1]
-    (in_memory / "a.npy").write_bytes(npy_bytes(a))
-    (in_memory / "b.npy").write_bytes(npy_bytes(b))
-    add_files(in_memory / "a.npy", in_memory / "b.npy", in_memory / "c.npy", window=window)
-    assert (in_memory / "c.npy").read_bytes() == npy_bytes(np.add(a, b))
-
-
-def test_a_file_in_memory_is_not_written(in_memory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, written = os.pwrite, []
-
-    def note(descriptor: int, data: bytes, offset: int) -> int:
-        written.append(offset)
-        return real(descriptor, data, offset)
-
-    monkeypatch.setattr(os, "pwrite", note)
-    add_files(in_memory / "a.npy", in_memory / "b.npy", in_memory / "c.npy", window=64)
-    assert written == [0]  # the header
-    np.testing.assert_array_equal(np.load(in_memory / "c.npy"), sum(np.load(in_memory / f"{x}.npy") for x in "ab"))
-
-
-def test_memory_that_fills_meanwhile_touches_nothing(in_memory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = os.posix_fallocate
-
-    def full(descriptor: int, offset: int, size: int) -> None:
-        if offset > 2000:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        real(descriptor, offset, size)
-
-    monkeypatch.setattr(os, "posix_fallocate", full)
-    with pytest.raises(OSError, match="No space left on device"):
-        add_files(in_memory / "a.npy", in_memory / "b.npy", in_memory / "c.npy", window=64)
-    assert_untouched(in_memory)
-
-
-def test_nothing_is_lost_when_the_process_is_killed(folder: Path) -> None:
-    code = """
-        import time
-        from vecadd.files import add_files
-        def stop(done, size):
-            print("half way", flush=True)
-            time.sleep(60)
-        add_files("a.npy", "b.npy", "c.npy", window=64, progress=stop)
-    """
-    child = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(code)],
-        cwd=folder,
-        env=child_environment(),
-        stdout=subprocess.PIPE,
-    )
-    with child:
-        assert child.stdout is not None
-        assert child.stdout.readline() == b"half way\n"
-        child.kill()
-    assert child.returncode == -signal.SIGKILL
-    assert (folder / "c.npy").read_bytes() == OLD
-
-
-INTERRUPTED = """
-    import contextlib, errno, os, signal, sys, threading, time
-    from vecadd import files
-    write, make = os.pwrite, os.open
-
-    def slowly(descriptor, data, offset):
-        if offset > 0:  # behind the header
-            os.write(1, b"writing\\n")  # at once, beside those of other threads
-            time.sleep(0.03)
-        return write(descriptor, data, offset)
-
-    def with_a_name(path, flags, *rest, **keywords):
-        if flags & os.O_TMPFILE == os.O_TMPFILE:
-            raise OSError(errno.EOPNOTSUPP, "Operation not supported")
-        return make(path, flags, *rest, **keywords)
-
-    os.pwrite, files.MAPPED_FROM = slowly, 1 << 30
-    if sys.argv[1] == "with a name":
-        os.open = with_a_name
-    started = False
-    while True:
-        try:
-            if not started:
-                started = True
-                os.write(1, b"ready\\n")
-                files.add_files("a.npy", "b.npy", "c.npy", window=64)
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-            break
-        except KeyboardInterrupt:
-            pass
-    next_files = [open(f"next{i}", "wb", buffering=0) for i in range(20)]
-    for thread in threading.enumerate():
-        if thread is not threading.current_thread():
-            with contextlib.suppress(RuntimeError):  # not started yet, or never: it opens nothing any more
-                thread.join()
-    print(*(os.fstat(file.fileno()).st_size for file in next_files))
-"""
-
-
-@pytest.mark.parametrize("kind", ["without a name", "with a name"])
-@pytest.mark.parametrize(("begin", "interrupts"), [("writing", 2), ("writing", 10), ("ready", 10)])
-def test_interrupts_at_any_moment_spoil_no_file(begin: str, interrupts: int, kind: str, folder: Path) -> None:
-    """The second comes while the first is handled. Files that are opened next get the numbers that are free then."""
-    whole = npy_bytes(np.load(folder / "a.npy") + np.load(folder / "b.npy"))
-    moments = random.Random(interrupts)
-    child = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(INTERRUPTED), kind],
-        cwd=folder,
-        env=child_environment(),
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    with child:
-        assert child.stdout is not None
-        assert begin in iter(lambda: child.stdout.readline().strip(), "")
-        for _ in range(interrupts):
-            child.send_signal(signal.SIGINT)
-            time.sleep(moments.uniform(0, 0.01))
-        *_, sizes = child.stdout.read().splitlines()
-    assert child.returncode == 0
-    assert sizes.split() == ["0"] * 20
-    assert (folder / "c.npy").read_bytes() in (OLD, whole)
-    assert sorted(path.name for path in folder.iterdir() if "next" not in path.name) == ["a.npy", "b.npy", "c.npy"]
-
-
-def test_the_work_has_ended_when_several_interrupts_are_raised() -> None:
-    arrived: SimpleQueue[None] = SimpleQueue()
-    steps: list[str] = []
-
-    def interrupt(*signal_and_frame: object) -> None:
-        arrived.put(None)
-        raise KeyboardInterrupt
-
-    def work(check: Callable[[], None], tell: object) -> None:
-        for _ in range(3):
-            signal.raise_signal(signal.SIGINT)
-            arrived.get(timeout=60)
-            time.sleep(0.02)  # the caller's thread gets behind its except clause
-        steps.append("at work")
-        try:
-            check()
-        finally:
-            steps.append("closed")
-
-    before = signal.signal(signal.SIGINT, interrupt)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            run_uninterrupted(work, None)
-    finally:
-        signal.signal(signal.SIGINT, before)
-    assert steps == ["at work", "closed"]
-
-
-def test_an_interrupt_is_raised_when_nothing_is_at_work_any_more(folder: Path, temporary: str) -> None:
-    before = threading.active_count()
-
-    def interrupt(done: int, size: int) -> None:
-        signal.raise_signal(signal.SIGINT)
-
-    with pytest.raises(KeyboardInterrupt):
-        add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy", window=64, progress=interrupt)
-    assert threading.active_count() == before
-    assert_untouched(folder)
-
-
-def test_the_target_appears_only_when_it_is_on_the_disk(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    steps: list[str] = []
-    fsync, rename = os.fsync, Path.rename
-    monkeypatch.setattr(os, "fsync", lambda descriptor: (steps.append("fsync"), fsync(descriptor))[1])
-    monkeypatch.setattr(Path, "rename", lambda path, target: (steps.append("rename"), rename(path, target))[1])
-    files.add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy")
-    assert steps == ["fsync", "rename", "fsync"]

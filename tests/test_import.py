@@ -37,7 +37,7 @@ def test_import_makes_no_cuda_call(double, child):
     child(
         "import vecadd\n"
         "from double import control\n"
-        "from test_failures import CUDA_CALLS\n"
+        "from cuda_failures import CUDA_CALLS\n"
         "assert len(CUDA_CALLS) > 10\n"
         "assert [call for call in CUDA_CALLS if control.calls(call)] == []\n"
     )

@@ -1,25 +1,21 @@
 """Any layout and any dtypes on the device: numpy.add's sum bit for bit, wherever strides put the elements.
 
 Operands are views of another library's memory, made by the same slicing in NumPy and on the device, so that the same
-tests run on the double and on a GPU; those with arrays of CuPy and PyTorch need one.
+tests run on the double and on a GPU.
 """
 
 import ctypes
 import platform
-import warnings
 from dataclasses import dataclass
-from itertools import product
-from typing import Any
 
 import numpy as np
 import pytest
 from arrays import BFLOAT16, DTYPES, assert_same_values, lane, tame_values, values
-from foreign import ForeignArray, View
-from hypothesis import example, given, settings
+from device_layouts import kernel, memory_of, numbered, shapes, values_alone
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import vecadd
-from vecadd import _core
 
 NUMBERS = [True, 0, -3, 7, 1.1, -0.0, float("inf"), 1e300, 2 - 0.5j, 2**40,
            np.bool_(True), np.int8(-7), np.uint64(2**63), np.float16(0.1), np.float32(1.1), np.float64(1.1),
@@ -31,37 +27,8 @@ FE_UPWARD = 0x800 if platform.machine() == "x86_64" else 0x400000
 
 @pytest.fixture(autouse=True)
 def silent():
-    """numpy.add is asked for values; device operands raise no warnings of their own."""
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with values_alone():
         yield
-
-
-def kernel(*operands):
-    """Which kernel adds them."""
-    plan = _core.explain_route(*operands)
-    assert plan["route"] == "device"
-    return plan["kernel"]
-
-
-def form(*operands):
-    """Which form of the strided kernel."""
-    return _core.explain_route(*operands)["layout"]
-
-
-@dataclass
-class Memory:
-    """Bytes on the host and the same ones on the device."""
-
-    host: np.ndarray[Any, Any]
-    device: ForeignArray
-
-    def on_device(self, view):
-        return View(self.device, self.host, view)
-
-
-def memory_of(driver, host):
-    return Memory(host, ForeignArray(driver, host))
 
 
 # Layouts
@@ -99,10 +66,6 @@ def layouts(draw, shape, itemsize, may_repeat):
 
 def filled(dtype, nbytes, seed):
     return np.frombuffer(values(dtype, nbytes // dtype.itemsize + 1, seed).tobytes()[:nbytes], np.uint8).copy()
-
-
-def shapes():
-    return st.lists(st.sampled_from([1, 2, 3, 4, 5, 8, 0, 67]), max_size=4).filter(lambda s: np.prod(s) <= 1500)
 
 
 @st.composite
@@ -292,270 +255,3 @@ def test_shapes_that_do_not_go_together_are_refused_in_numpys_words(device, a, b
     with pytest.raises(ValueError, match="broadcast") as ours:
         vecadd.add(*map(vecadd.to_device, host))
     assert str(ours.value) == str(numpys.value)
-
-
-# Which kernel: what is one run of memory for all operands must not fall back
-
-
-def numbered(shape, dtype="f4"):
-    return np.arange(1, 1 + int(np.prod(shape)), dtype=dtype).reshape(shape)
-
-
-SAME_RUN = {
-    "C order": lambda x: x,
-    "Fortran order": lambda x: x.T,
-    "axes permuted": lambda x: x.transpose(1, 2, 0),
-    "backwards": lambda x: x[::-1, ::-1, ::-1],
-    "one axis backwards": lambda x: x[:, ::-1],
-    "permuted and backwards": lambda x: x.transpose(2, 0, 1)[::-1],
-    "an axis of one element with any stride": lambda x: x[2:3],
-    "a run of rows": lambda x: x[1:3],
-    "one element": lambda x: x[1:2, 2:3, 3:4],
-    "no dimension": lambda x: x[1:2, 2:3, 3:].reshape(-1)[:1].reshape(()),
-}
-
-
-@pytest.mark.parametrize("how", SAME_RUN)
-@pytest.mark.parametrize("dtype", ["f4", "i1", "c16"])
-def test_operands_that_run_alike_through_memory_go_to_the_tuned_kernel(driver, how, dtype):
-    memories = [memory_of(driver, numbered((4, 5, 6), dtype)) for _ in range(3)]
-    a, b, out = (np.asarray(SAME_RUN[how](memory.host)) for memory in memories)
-    on_device = [memory.on_device(view) for memory, view in zip(memories, (a, b, out), strict=True)]
-    assert kernel(*on_device) == "tuned"
-    vecadd.add(*on_device)
-    assert_same_values(on_device[2].numpy(), np.asarray(a + b))
-
-
-OTHER_RUNS = {
-    "a gap": lambda x, y: (x[:, :, ::2], y[:, :, ::2]),
-    "rows of a wider array": lambda x, y: (x[:, :, 1:], y[:, :, 1:]),
-    "transposed against C order": lambda x, y: (x[:, :4, :4].T, y[:, :4, :4]),
-    "backwards against forwards": lambda x, y: (x[::-1], y),
-    "a row": lambda x, y: (x, y[0, 0]),
-    "a column": lambda x, y: (x, y[:, :, :1]),
-    "another dtype": lambda x, y: (x, y.view("i4")),
-    "misaligned": lambda x, y: (x, y.reshape(-1).view("u1")[1:-3].view("f4")[:1]),
-}
-
-
-@pytest.mark.parametrize("how", OTHER_RUNS)
-def test_all_else_goes_to_the_strided_kernel(driver, how):
-    x, y = numbered((4, 5, 6)), numbered((4, 5, 6))
-    memories = memory_of(driver, x), memory_of(driver, y)
-    a, b = (memory.on_device(view) for memory, view in zip(memories, OTHER_RUNS[how](x, y), strict=True))
-    assert kernel(a, b) == "strided"
-    assert_same_values(vecadd.add(a, b).numpy(), np.add(a.numpy(), b.numpy()))
-
-
-# Which form of the strided kernel
-
-TURNED = {
-    "a.T + b": lambda x, y: (x.T, y),
-    "a + b.T": lambda x, y: (x.T.copy(), y.T.copy().T),
-    "a.T + row": lambda x, y: (x.T, y[0]),
-    "a.T + column": lambda x, y: (x.T, y[:, :1]),
-    "outer axes": lambda x, y: (
-        x.reshape(2, -1, x.shape[1]).transpose(0, 2, 1),
-        y.reshape(y.shape[0], 2, -1).transpose(1, 0, 2).copy(),
-    ),
-    "from an element on": lambda x, y: (x[1:, 1:].T, y[1:, 1:]),
-    "every second of the outer axis": lambda x, y: (x[::2].T, y[:, : x.shape[0] // 2]),
-}
-
-
-@pytest.mark.parametrize("how", TURNED)
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_an_operand_along_another_axis_is_added_by_tiles(driver, how, dtype):
-    for extents in ((66, 64), (130, 200)):
-        x, y = values(dtype, extents[0] * extents[1], 1), values(dtype, extents[0] * extents[1], 2)
-        x, y = x.reshape(extents), y.reshape(extents[::-1])
-        a, b = TURNED[how](x, y)
-        hosts = [operand if operand.base is None else operand.base for operand in (a, b)]
-        memories = [memory_of(driver, np.asarray(host)) for host in hosts]
-        left, right = (memory.on_device(view) for memory, view in zip(memories, (a, b), strict=True))
-        want = np.add(a, b)
-        out = vecadd.to_device(np.zeros(want.shape, want.dtype))
-        assert form(left, right, out) == "tiles"
-        assert_same_values(vecadd.add(left, right, out).numpy(), want)
-
-
-@pytest.mark.parametrize("turned", [lambda x: (x, 2), lambda x: (2, x)], ids=["first", "second"])
-def test_tiles_turn_over_either_operand_and_leave_numbers_as_they_are(driver, turned):
-    host = numbered((70, 90))
-    on_device = memory_of(driver, host).on_device(host.T)
-    out = vecadd.to_device(np.zeros((90, 70), "f4"))
-    assert form(*turned(on_device), out) == "tiles"
-    assert_same_values(vecadd.add(*turned(on_device), out).numpy(), np.add(*turned(host.T)))
-
-
-def test_two_operands_along_another_axis_than_out_are_added_one_by_one(driver):
-    host = numbered((70, 90))
-    on_device = memory_of(driver, host).on_device(host.T)
-    out = vecadd.to_device(np.zeros((90, 70), "f4"))
-    assert form(on_device, on_device, out) == "same_dtype"
-    assert_same_values(vecadd.add(on_device, on_device, out).numpy(), host.T + host.T)
-
-
-MIXED = [("c8", "f4"), ("c8", "i2"), ("i4", "i1"), ("i4", "?"), ("u4", "u2"), ("i8", "i4"), ("u8", "?"), ("f4", "f2"),
-         ("f4", "u1"), ("f8", "f4"), ("f8", "i8"), ("f4", BFLOAT16), ("i4", "f4"), ("u2", "f4"), ("i8", "u4"),
-         ("u4", "i4")]  # fmt: skip
-
-
-@pytest.mark.parametrize(("a", "b"), MIXED, ids=str)
-def test_two_dtypes_are_added_in_vectors(driver, a, b):
-    x, y = values(np.dtype(a), 3 * 160, 1).reshape(3, 160), values(np.dtype(b), 3 * 160, 2).reshape(3, 160)
-    left, right = memory_of(driver, x), memory_of(driver, y)
-    cuts = [(x[:, :n], second) for n in (160, 68) for second in (y[:, :n], y[0, :n], y[:, :1])]
-    for p, q in [*cuts, *((x[1, :n], y[2, :n]) for n in range(64, 68))]:
-        for one, other in ((left.on_device(p), right.on_device(q)), (right.on_device(q), left.on_device(p))):
-            assert form(one, other) == "mixed"
-            assert_same_values(vecadd.add(one, other).numpy(), np.add(p, q))
-
-
-GENERAL = {
-    "a misaligned operand": lambda x, y: (x[:3], y.reshape(-1).view("u1")[1:73].view("f4").reshape(3, 6)),
-    "two dtypes one by one": lambda x, y: (x[:, ::2], y.view("i4")[:, ::2]),
-    "sums of 2 bytes": lambda x, y: (x.view("i2"), y.view("i1")[:, :12]),
-}
-
-
-@pytest.mark.parametrize("how", GENERAL)
-def test_the_general_kernel_adds_what_no_other_form_takes(driver, how):
-    x, y = numbered((4, 6)), numbered((4, 6))
-    a, b = GENERAL[how](x, y)
-    left, right = memory_of(driver, x).on_device(a), memory_of(driver, y).on_device(b)
-    assert form(left, right) == "general"
-    assert_same_values(vecadd.add(left, right).numpy(), np.add(a, b))
-
-
-def test_gathered_neighbours_carry_over_every_axis(driver):
-    for shape, dtype in product([(5, 3), (7, 2, 3), (3, 2, 2, 3), (2, 3, 5, 2, 2)], DTYPES):
-        x, y = values(dtype, 2 * int(np.prod(shape)), 1).reshape(2 * shape[0], *shape[1:]), values(dtype, shape[-1], 2)
-        memory, row = memory_of(driver, x), memory_of(driver, y)
-        for a in (x[: shape[0]], x[::2], x[::-2]):
-            assert form(memory.on_device(a), row.on_device(y)) == "same_dtype"
-            assert_same_values(vecadd.add(memory.on_device(a), row.on_device(y)).numpy(), np.add(a, y))
-
-
-def test_rows_longer_than_a_vector_run_with_tails_of_every_length(driver):
-    for columns, dtype in product((63, 64, 65, 66, 67, 129), (np.dtype("f4"), np.dtype("i1"), np.dtype("c8"))):
-        x, row = values(dtype, 3 * 160, 1).reshape(3, 160), values(dtype, 160, 2)
-        memory, other = memory_of(driver, x), memory_of(driver, row)
-        a, b = x[:, :columns], row[:columns]
-        got = vecadd.add(memory.on_device(a), other.on_device(b))
-        assert_same_values(got.numpy(), np.add(a, b))
-
-
-# With the arrays of the libraries themselves
-
-
-def on_gpu(runtime, name):
-    if runtime != "gpu":
-        pytest.skip("needs a GPU")
-    return pytest.importorskip(name)
-
-
-@pytest.mark.gpu
-@settings(max_examples=200)
-@given(data=st.data(), shape=shapes())
-def test_views_of_cupy_give_numpys_sum(runtime, data, shape):
-    cupy = on_gpu(runtime, "cupy")
-    hosts, arrays = [], []
-    for seed in (1, 2):
-        dtype = data.draw(st.sampled_from([dtype for dtype in DTYPES if dtype != BFLOAT16]))
-        x = values(dtype, int(np.prod(shape)), seed).reshape(shape)
-        axes = data.draw(st.permutations(range(x.ndim)))
-        cut = tuple(slice(None, None, data.draw(st.sampled_from([1, 1, 2, -1]))) for _ in shape)
-        undo = np.argsort(axes) if len(axes) else ()
-        hosts.append(x[cut].transpose(axes).transpose(undo))
-        arrays.append(cupy.asarray(x)[cut].transpose(axes).transpose([int(axis) for axis in undo]))
-    try:
-        want = np.asarray(np.add(*hosts))
-    except ValueError:
-        with pytest.raises(ValueError, match="broadcast"):
-            vecadd.add(*arrays)
-        return
-    got = vecadd.add(*arrays)
-    assert type(got) is cupy.ndarray
-    assert_same_values(got.get(), want)
-
-
-def same_as_torchs(torch, x, y):
-    if torch.result_type(x, y) == torch.complex32:  # of a float16 tensor and a complex number
-        with pytest.raises(TypeError, match="the sum has dtype complex32; vecadd takes"):
-            vecadd.add(x, y)
-        return
-    got, want = vecadd.add(x, y), torch.add(x, y)
-    assert got.dtype == want.dtype
-    assert torch.equal(got, want)
-
-
-@pytest.mark.gpu
-def test_tensors_promote_by_torchs_rules(runtime):
-    torch = on_gpu(runtime, "torch")
-    names = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64",
-             "complex64", "complex128"]  # fmt: skip
-    made = [torch.arange(6, device="cuda").to(getattr(torch, name)) for name in names]
-    for a, b in product(made, made):
-        for x, y in ((a, b), (a, b[0]), (a[0], b), (a.view(2, 3), b.view(2, 3).flip(0)), (a.view(3, 2).T, b[:3])):
-            same_as_torchs(torch, x, y)
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("number", [True, 3, 2.5, 1 - 2j])
-def test_numbers_promote_tensors_by_torchs_rules(runtime, number):
-    torch = on_gpu(runtime, "torch")
-    for name in ("bool", "uint8", "int64", "float16", "bfloat16", "float32", "complex64"):
-        same_as_torchs(torch, torch.arange(6, device="cuda").to(getattr(torch, name)), number)
-
-
-@pytest.mark.gpu
-def test_strided_sum_may_be_captured_into_a_graph(runtime):
-    torch = on_gpu(runtime, "torch")
-    a, row, out = (
-        torch.arange(12.0, device="cuda").view(3, 4),
-        torch.ones(4, device="cuda"),
-        torch.zeros(3, 4, device="cuda"),
-    )
-    vecadd.add(a, row, out)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        vecadd.add(a, row, out)
-        vecadd.add(out.T, 2.0, out.T)
-    out.zero_()
-    graph.replay()
-    assert torch.equal(out, a + row + 2)
-
-
-@pytest.mark.slow
-@pytest.mark.gpu
-def test_strided_sums_of_more_than_2_to_the_32_elements(runtime):
-    torch = on_gpu(runtime, "torch")
-    n = 2**32 + 4099
-    if torch.cuda.mem_get_info()[0] < 5 * n:
-        pytest.skip("needs 20 GB of device memory")
-    a = torch.arange(251, device="cuda", dtype=torch.uint8).repeat(n // 251 + 1)[:n]
-    out = vecadd.add(a, 1)
-    assert torch.equal(out, a + 1)
-    assert torch.equal(vecadd.add(a.flip(0), a[:1], out), a.flip(0) + a[0])
-    wide = vecadd.add(a.view(1, -1).expand(2, n)[:, ::3], a[:2].view(2, 1))
-    assert torch.equal(wide[1], a[::3] + a[1])
-
-
-@pytest.mark.slow
-@pytest.mark.gpu
-def test_every_second_of_2_to_the_33_bytes_and_a_transposed_array_of_2_to_the_32(runtime):
-    torch = on_gpu(runtime, "torch")
-    n = 2**33 + 6
-    if torch.cuda.mem_get_info()[0] < 4 * n:
-        pytest.skip("needs 34 GB of device memory")
-    a = torch.arange(251, device="cuda", dtype=torch.uint8).repeat(n // 251 + 1)[:n]
-    every_second = vecadd.add(a[::2], a[1::2])
-    assert torch.equal(every_second, a[::2] + a[1::2])
-    del every_second
-    edge = 2**16 + 8
-    square = a[: edge * edge].view(edge, edge)
-    out = torch.empty_like(square)
-    assert form(square.T, square, out) == "tiles"
-    vecadd.add(square.T, square, out)
-    assert torch.equal(out, square.T + square)

@@ -8,13 +8,14 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tests.mutants.table import MUTANTS, Mutant  # noqa: E402  the folder of the tests is no package of vecadd's
+from tests.mutants.mutant import Mutant  # noqa: E402  the folder of the tests is no package of vecadd's
+from tests.mutants.table import MUTANTS  # noqa: E402
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_each_mutant_applies_and_its_test_is_there(mutant: Mutant) -> None:
     assert mutant.applied_to(ROOT) != (ROOT / mutant.path).read_text()
-    test = ROOT / mutant.test if mutant.test.endswith(".py") else ROOT / "tests" / "c" / f"{mutant.test}.c"
+    (test,) = ROOT.glob(mutant.test if mutant.test.endswith(".py") else f"tests/c/**/{mutant.test}.c")
     assert mutant.only in test.read_text()
 
 

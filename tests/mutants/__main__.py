@@ -8,7 +8,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.mutants.table import MUTANTS, ROOT, Mutant
+from tests.mutants.mutant import ROOT, Mutant
+from tests.mutants.table import MUTANTS
 
 BUILD_TIMEOUT, TEST_TIMEOUT, CHECK_SECONDS = 900, 300, 30
 

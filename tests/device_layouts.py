@@ -1,0 +1,56 @@
+"""Views of device memory that another library made, and which kernel adds them."""
+
+import contextlib
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from foreign import ForeignArray, View
+from hypothesis import strategies as st
+
+from vecadd import _core
+
+
+@contextlib.contextmanager
+def values_alone() -> Iterator[None]:
+    """numpy.add is asked for values; device operands raise no warnings of their own."""
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def kernel(*operands):
+    """Which kernel adds them."""
+    plan = _core.explain_route(*operands)
+    assert plan["route"] == "device"
+    return plan["kernel"]
+
+
+def form(*operands):
+    """Which form of the strided kernel."""
+    return _core.explain_route(*operands)["layout"]
+
+
+@dataclass
+class Memory:
+    """Bytes on the host and the same ones on the device."""
+
+    host: np.ndarray[Any, Any]
+    device: ForeignArray
+
+    def on_device(self, view):
+        return View(self.device, self.host, view)
+
+
+def memory_of(driver, host):
+    return Memory(host, ForeignArray(driver, host))
+
+
+def shapes():
+    return st.lists(st.sampled_from([1, 2, 3, 4, 5, 8, 0, 67]), max_size=4).filter(lambda s: np.prod(s) <= 1500)
+
+
+def numbered(shape, dtype="f4"):
+    return np.arange(1, 1 + int(np.prod(shape)), dtype=dtype).reshape(shape)

@@ -1,0 +1,62 @@
+"""Lines of the host adders, their threads and what they stand on (csrc/host, csrc/base)."""
+
+from tests.mutants.mutant import Mutant
+
+HOST = (
+    Mutant(
+        "fork handler",
+        "csrc/base/runtime.c",
+        "pthread_atfork(NULL, NULL, in_forked_child);",
+        "(void)in_forked_child;",
+        "test_threads",
+    ),
+    Mutant(
+        "floating-point control of the workers",
+        "csrc/host/threads.c",
+        "        fpenv_set(job->control);\n",
+        "",
+        "test_threads",
+    ),
+    Mutant(
+        "float16 to nearest by AVX2",
+        "csrc/host/add_avx2.c",
+        "_MM_FROUND_TO_NEAREST_INT",
+        "_MM_FROUND_CUR_DIRECTION",
+        "test_host_rounding",
+    ),
+    Mutant(
+        "float16 to nearest by AVX-512",
+        "csrc/host/add_avx512.c",
+        "_MM_FROUND_TO_NEAREST_INT",
+        "_MM_FROUND_CUR_DIRECTION",
+        "test_host_rounding",
+    ),
+    Mutant(
+        "a caller that a signal wakes",
+        "csrc/host/threads.c",
+        "    while (state == AWAITED) {",
+        "    if (state == AWAITED) {",
+        "test_wakes",
+    ),
+    Mutant(
+        "a worker that wakes for nothing",
+        "csrc/host/threads.c",
+        "if (atomic_compare_exchange_strong(&worker->state, &state, IDLE))\n                continue;",
+        "if (atomic_compare_exchange_strong(&worker->state, &state, CALLED))\n                state = CALLED;",
+        "test_wakes",
+    ),
+    Mutant(
+        "zeros in a block that was used",
+        "csrc/host/output_pool.c",
+        "    *zeros = false;\n",
+        "    *zeros = true;\n",
+        "test_host_output_pool",
+    ),
+    Mutant(
+        "the pool's lock in a forked child",
+        "csrc/host/output_pool.c",
+        "    pool.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;\n    if (whole)",
+        "    if (whole)",
+        "test_host_output_pool",
+    ),
+)

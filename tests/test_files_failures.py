@@ -1,0 +1,160 @@
+"""Adding .npy files where something fails: a target that nothing spoils, and files that are added in memory."""
+
+import errno
+import os
+import resource
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pytest
+from npy_files import assert_untouched, fill_folder, npy_bytes, open_without_tmpfile, operands
+
+from vecadd import files
+from vecadd.files import add_files
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return fill_folder(tmp_path)
+
+
+@pytest.fixture(params=["without a name", "with a name"])
+def temporary(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Both kinds of temporary file: the second is for file systems without O_TMPFILE."""
+    if request.param == "with a name":
+        monkeypatch.setattr(os, "open", open_without_tmpfile)
+    return str(request.param)
+
+
+def test_a_folder_that_is_not_there_is_named(folder: Path, temporary: str) -> None:
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        add_files(folder / "a.npy", folder / "b.npy", folder / "nowhere" / "c.npy")
+
+
+@pytest.mark.parametrize("failure", [KeyboardInterrupt, MemoryError, OSError])
+def test_a_failure_in_the_middle_touches_nothing(failure: type[BaseException], folder: Path, temporary: str) -> None:
+    def fail(done: int, size: int) -> None:
+        raise failure
+
+    with pytest.raises(failure):
+        add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy", window=64, progress=fail)
+    assert_untouched(folder)
+
+
+def test_an_input_that_shrinks_meanwhile_is_an_error(folder: Path, temporary: str) -> None:
+    def shrink(done: int, size: int) -> None:
+        os.truncate(folder / "a.npy", 1000)
+
+    with pytest.raises(OSError, match=r"a\.npy was cut short"):
+        add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy", window=4, progress=shrink)
+    assert_untouched(folder)
+
+
+@pytest.mark.parametrize("reserves", [True, False])
+def test_a_limit_on_files_touches_nothing(
+    reserves: bool, folder: Path, temporary: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unsupported(*arguments: int) -> None:
+        raise OSError(errno.EOPNOTSUPP, "Operation not supported")
+
+    monkeypatch.setattr(os, "posix_fallocate", os.posix_fallocate if reserves else unsupported)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2048, before[1]))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy", window=256)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert_untouched(folder)
+
+
+def test_a_disk_without_room_is_known_before_the_work(
+    folder: Path, temporary: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room = os.statvfs_result([4096, 4096, 1000, 0, 0, 9, 9, 9, 0, 255])
+    monkeypatch.setattr(os, "fstatvfs", lambda descriptor: room)
+    told: list[object] = []
+    with pytest.raises(OSError, match="No space left on device") as raised:
+        add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy", progress=lambda *at: told.append(at))
+    assert raised.value.errno == errno.ENOSPC
+    assert told == []
+    assert_untouched(folder)
+
+
+def test_a_disk_that_fills_meanwhile_touches_nothing(
+    folder: Path, temporary: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.pwrite
+
+    def full(descriptor: int, data: bytes, offset: int) -> int:
+        if offset > 2000:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return real(descriptor, data, offset)
+
+    monkeypatch.setattr(os, "pwrite", full)
+    with pytest.raises(OSError, match="No space left on device"):
+        add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy", window=64)
+    assert_untouched(folder)
+
+
+@pytest.fixture
+def in_memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder as `folder`, on tmpfs, where sums are added into the pages of their file however few processors."""
+    monkeypatch.setattr(files, "MAPPED_FROM", 1)
+    try:
+        place = TemporaryDirectory(dir="/dev/shm")
+    except OSError as error:
+        pytest.skip(f"there is no tmpfs: {error}")
+    with place as name:
+        yield fill_folder(Path(name))
+
+
+@pytest.mark.parametrize("window", [64, 1 << 20])
+@pytest.mark.parametrize(("first", "second"), [("float32", "float32"), ("int8", "float64"), (">f4", ">f4")])
+@pytest.mark.parametrize("n", [0, 1, 5001])
+def test_a_file_in_memory_is_the_one_that_numpy_would_save(
+    n: int, first: str, second: str, window: int, in_memory: Path
+) -> None:
+    a, b = operands(first, (n,))[0], operands(second, (n,))[1]
+    (in_memory / "a.npy").write_bytes(npy_bytes(a))
+    (in_memory / "b.npy").write_bytes(npy_bytes(b))
+    add_files(in_memory / "a.npy", in_memory / "b.npy", in_memory / "c.npy", window=window)
+    assert (in_memory / "c.npy").read_bytes() == npy_bytes(np.add(a, b))
+
+
+def test_a_file_in_memory_is_not_written(in_memory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, written = os.pwrite, []
+
+    def note(descriptor: int, data: bytes, offset: int) -> int:
+        written.append(offset)
+        return real(descriptor, data, offset)
+
+    monkeypatch.setattr(os, "pwrite", note)
+    add_files(in_memory / "a.npy", in_memory / "b.npy", in_memory / "c.npy", window=64)
+    assert written == [0]  # the header
+    np.testing.assert_array_equal(np.load(in_memory / "c.npy"), sum(np.load(in_memory / f"{x}.npy") for x in "ab"))
+
+
+def test_memory_that_fills_meanwhile_touches_nothing(in_memory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = os.posix_fallocate
+
+    def full(descriptor: int, offset: int, size: int) -> None:
+        if offset > 2000:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        real(descriptor, offset, size)
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(OSError, match="No space left on device"):
+        add_files(in_memory / "a.npy", in_memory / "b.npy", in_memory / "c.npy", window=64)
+    assert_untouched(in_memory)
+
+
+def test_the_target_appears_only_when_it_is_on_the_disk(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[str] = []
+    fsync, rename = os.fsync, Path.rename
+    monkeypatch.setattr(os, "fsync", lambda descriptor: (steps.append("fsync"), fsync(descriptor))[1])
+    monkeypatch.setattr(Path, "rename", lambda path, target: (steps.append("rename"), rename(path, target))[1])
+    files.add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy")
+    assert steps == ["fsync", "rename", "fsync"]

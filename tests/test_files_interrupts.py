@@ -1,0 +1,162 @@
+"""Adding .npy files in a process that is killed or interrupted: a target that nothing spoils."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from queue import SimpleQueue
+
+import numpy as np
+import pytest
+from conftest import child_environment
+from npy_files import OLD, assert_untouched, fill_folder, npy_bytes, open_without_tmpfile
+
+from vecadd._uninterrupted import run_uninterrupted
+from vecadd.files import add_files
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return fill_folder(tmp_path)
+
+
+@pytest.fixture(params=["without a name", "with a name"])
+def temporary(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Both kinds of temporary file: the second is for file systems without O_TMPFILE."""
+    if request.param == "with a name":
+        monkeypatch.setattr(os, "open", open_without_tmpfile)
+    return str(request.param)
+
+
+def test_nothing_is_lost_when_the_process_is_killed(folder: Path) -> None:
+    code = """
+        import time
+        from vecadd.files import add_files
+        def stop(done, size):
+            print("half way", flush=True)
+            time.sleep(60)
+        add_files("a.npy", "b.npy", "c.npy", window=64, progress=stop)
+    """
+    child = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        cwd=folder,
+        env=child_environment(),
+        stdout=subprocess.PIPE,
+    )
+    with child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"half way\n"
+        child.kill()
+    assert child.returncode == -signal.SIGKILL
+    assert (folder / "c.npy").read_bytes() == OLD
+
+
+INTERRUPTED = """
+    import contextlib, errno, os, signal, sys, threading, time
+    from vecadd import files
+    write, make = os.pwrite, os.open
+
+    def slowly(descriptor, data, offset):
+        if offset > 0:  # behind the header
+            os.write(1, b"writing\\n")  # at once, beside those of other threads
+            time.sleep(0.03)
+        return write(descriptor, data, offset)
+
+    def with_a_name(path, flags, *rest, **keywords):
+        if flags & os.O_TMPFILE == os.O_TMPFILE:
+            raise OSError(errno.EOPNOTSUPP, "Operation not supported")
+        return make(path, flags, *rest, **keywords)
+
+    os.pwrite, files.MAPPED_FROM = slowly, 1 << 30
+    if sys.argv[1] == "with a name":
+        os.open = with_a_name
+    started = False
+    while True:
+        try:
+            if not started:
+                started = True
+                os.write(1, b"ready\\n")
+                files.add_files("a.npy", "b.npy", "c.npy", window=64)
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            break
+        except KeyboardInterrupt:
+            pass
+    next_files = [open(f"next{i}", "wb", buffering=0) for i in range(20)]
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread():
+            with contextlib.suppress(RuntimeError):  # not started yet, or never: it opens nothing any more
+                thread.join()
+    print(*(os.fstat(file.fileno()).st_size for file in next_files))
+"""
+
+
+@pytest.mark.parametrize("kind", ["without a name", "with a name"])
+@pytest.mark.parametrize(("begin", "interrupts"), [("writing", 2), ("writing", 10), ("ready", 10)])
+def test_interrupts_at_any_moment_spoil_no_file(begin: str, interrupts: int, kind: str, folder: Path) -> None:
+    """The second comes while the first is handled. Files that are opened next get the numbers that are free then."""
+    whole = npy_bytes(np.load(folder / "a.npy") + np.load(folder / "b.npy"))
+    moments = random.Random(interrupts)
+    child = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(INTERRUPTED), kind],
+        cwd=folder,
+        env=child_environment(),
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with child:
+        assert child.stdout is not None
+        assert begin in iter(lambda: child.stdout.readline().strip(), "")
+        for _ in range(interrupts):
+            child.send_signal(signal.SIGINT)
+            time.sleep(moments.uniform(0, 0.01))
+        *_, sizes = child.stdout.read().splitlines()
+    assert child.returncode == 0
+    assert sizes.split() == ["0"] * 20
+    assert (folder / "c.npy").read_bytes() in (OLD, whole)
+    assert sorted(path.name for path in folder.iterdir() if "next" not in path.name) == ["a.npy", "b.npy", "c.npy"]
+
+
+def test_the_work_has_ended_when_several_interrupts_are_raised() -> None:
+    arrived: SimpleQueue[None] = SimpleQueue()
+    steps: list[str] = []
+
+    def interrupt(*signal_and_frame: object) -> None:
+        arrived.put(None)
+        raise KeyboardInterrupt
+
+    def work(check: Callable[[], None], tell: object) -> None:
+        for _ in range(3):
+            signal.raise_signal(signal.SIGINT)
+            arrived.get(timeout=60)
+            time.sleep(0.02)  # the caller's thread gets behind its except clause
+        steps.append("at work")
+        try:
+            check()
+        finally:
+            steps.append("closed")
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run_uninterrupted(work, None)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert steps == ["at work", "closed"]
+
+
+def test_an_interrupt_is_raised_when_nothing_is_at_work_any_more(folder: Path, temporary: str) -> None:
+    before = threading.active_count()
+
+    def interrupt(done: int, size: int) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy", window=64, progress=interrupt)
+    assert threading.active_count() == before
+    assert_untouched(folder)
