@@ -56,19 +56,13 @@ CODE_OF = {
     "cuda/lab/ladder/19_bulk_copy.cu": ("90", "90"),
     "cuda/lab/ladder/20_bulk_tensor_copy.cu": ("90", "90"),
 }
-# Nothing is thrown through C or the kernels' launches: their tables for unwinding would be 27 KB of a wheel. C++ keeps
-# its own, the sanitizers' builds keep all for their backtraces, and CFLAGS=-g puts them where a debugger looks.
-NO_UNWINDING = "-fno-asynchronous-unwind-tables"
 NVCC_FLAGS = (
     *("-std=c++17", "-O3", "-t2", f"-Xcompiler={','.join(INCLUDES)}"),
     "-compress-mode=size",  # an object of 0.35 MB where nvcc's default makes 5.6
     # Without exceptions, RTTI and guarded statics the host half of a .cu file needs no libstdc++.
     "-Xcompiler=-fPIC,-fvisibility=hidden,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics",
-    f"-Xcompiler={NO_UNWINDING}",
 )
 
-# Without the index of unwind tables: only the CUDA runtime's are left, and nothing throws through it; 7 KB of a wheel.
-EXTENSION_LINK = ("-Wl,--no-eh-frame-hdr",)
 # -z now: no symbol is looked up in the middle of a measurement, and a missing one is seen at import.
 # The double decides which allocations find memory and what the clock says: tests/double/{allocations,clock}.cpp.
 DOUBLE_LINK = tuple(f"-Wl,--wrap={name}" for name in ("malloc", "calloc", "realloc", "aligned_alloc", "clock_gettime"))
@@ -96,7 +90,7 @@ THREAD = ("-fsanitize=thread",)
 VARIANTS = {
     variant.name: variant
     for variant in (
-        Variant("release", compile_flags=(NO_UNWINDING,), link_flags=("-Wl,-s",)),
+        Variant("release", link_flags=("-Wl,-s",)),
         Variant("asan", compile_flags=(*SANITIZED, *ADDRESS), link_flags=ADDRESS),
         Variant("tsan", compile_flags=(*SANITIZED, *THREAD), link_flags=THREAD),
         Variant("aarch64", link_flags=("-static",), machine="aarch64"),

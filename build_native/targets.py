@@ -37,9 +37,7 @@ class Build:
         if self.cuda:
             objects += self._kernels()
         run(objects)
-        link = self._link(
-            self.cc, self.folder / "_core.so", objects, *flags.MODULE_LINK, *flags.EXTENSION_LINK, cudart=self.cuda
-        )
+        link = self._link(self.cc, self.folder / "_core.so", objects, *flags.MODULE_LINK, cudart=self.cuda)
         run([link])
         return ROOT / link.output
 

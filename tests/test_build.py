@@ -14,6 +14,8 @@ import pytest
 from build_native import flags, toolkit
 from vecadd.bench import sources
 
+pytestmark = pytest.mark.no_native
+
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -247,6 +249,15 @@ def test_the_extension_takes_no_cuda_symbol_from_elsewhere(extension: Path) -> N
     assert {name for name in symbols(extension, "--undefined-only") if name.startswith("cu")} == set()
 
 
+def test_a_debugger_and_a_profiler_find_their_way_through_the_extension(extension: Path) -> None:
+    """By unwind tables, and by the index through which they are found."""
+    sections = subprocess.run(["readelf", "-SW", extension], capture_output=True, text=True, check=True).stdout
+    size = {name: int(size, 16) for name, size in re.findall(r"\] (\.eh_frame\w*)\s+\S+\s+\S+\s+\S+\s+(\S+)", sections)}
+    functions = 1000  # ours alone; the CUDA runtime has tables of its own
+    assert size[".eh_frame_hdr"] > 8 * functions
+    assert size[".eh_frame"] > size[".eh_frame_hdr"]
+
+
 def test_the_double_takes_no_cuda_symbol_from_elsewhere(double_module: Path) -> None:
     assert {name for name in symbols(double_module, "--undefined-only") if name.startswith("cu")} == set()
 
@@ -258,7 +269,9 @@ def test_the_double_exports_its_entry_and_its_control(double_module: Path) -> No
 
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A wheel of the tree, built with what is already compiled."""
+    """A wheel of the tree: VECADD_TEST_WHEEL, or one that is built with what is already compiled."""
+    if given := os.environ.get("VECADD_TEST_WHEEL"):
+        return Path(given)
     pytest.importorskip("setuptools", minversion="80")
     folder = tmp_path_factory.mktemp("wheel")
     command = [sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "-q"]
