@@ -24,17 +24,10 @@ transfer(struct status *status)
         return 0;
     }
     if (!strstr(status->text, "output is undefined"))
-        for (size_t i = 0; i < failing.bytes; i++)
-            if (((unsigned char *)failing.c)[i] != 0xee) {
-                CHECK(false, "%s: byte %zu was written", status->text, i);
-                break;
-            }
+        CHECK(all_are(failing.c, failing.bytes, 0xee), "%s: it was written", status->text);
     memset(failing.c, 0x55, failing.bytes);
     double_synchronize(0);
-    size_t changed = 0;
-    for (size_t i = 0; i < failing.bytes; i++)
-        changed += ((unsigned char *)failing.c)[i] != 0x55;
-    CHECK(changed == 0, "%s: %zu bytes were written later", status->text, changed);
+    CHECK(all_are(failing.c, failing.bytes, 0x55), "%s: it was written later", status->text);
     return -1;
 }
 
@@ -54,9 +47,13 @@ every_failure_is_told_and_leaves_nothing(void)
         "cudaPointerGetAttributes", "cudaStreamCreateWithFlags", "cudaMallocFromPoolAsync", "cudaMemsetAsync",
         "cudaMemcpyAsync",          "cudaLaunchKernel",          "cudaStreamSynchronize",
     };
-    transfer_set_zero_copy(2 * MIB); /* so that 2.7 MB of pinned memory go by copies */
+    transfer_set_zero_copy(MIB); /* so that 1.25 MiB of pinned memory go by copies */
     for (int pinned = 0; pinned < 8; pinned += 7) {
-        failing = arrays_new(COMPONENT_I32, 2 * MIB / 3 + 5, pinned);
+        struct status status;
+        failing = arrays_new(COMPONENT_I32, (pinned ? 5 * MIB / 4 : 5 * MIB / 8) / sizeof(int32_t) + 5, pinned);
+        double_reset(0);
+        CHECK(transfer(&status) == 0, "%s", status.text);
+        CHECK(double_calls("cudaLaunchKernel") >= 3, "several chunks, pinned %d", pinned);
         for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
             CHECK(fail_each_call(calls[i], cudaErrorUnknown, transfer_from_nothing) > 0, "%s", calls[i]);
         CHECK(fail_each_call("cudaGetDevice", cudaErrorUnknown, transfer) > 0);
@@ -69,7 +66,7 @@ every_failure_is_told_and_leaves_nothing(void)
     for (size_t i = 0; i < sizeof zero_copys / sizeof *zero_copys; i++)
         CHECK(fail_each_call(zero_copys[i], cudaErrorUnknown, transfer_from_nothing) > 0, "%s", zero_copys[i]);
     arrays_free(&failing);
-    failing = arrays_new(COMPONENT_I32, MIB / 3 + 5, 0);
+    failing = arrays_new(COMPONENT_I32, 5 * MIB / 8 / sizeof(int32_t) + 5, 0);
     CHECK(fail_each_call("cudaHostAlloc", cudaErrorMemoryAllocation, transfer_from_nothing) > 0);
     arrays_free(&failing);
 }
