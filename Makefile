@@ -1,13 +1,17 @@
 # make bench      build in .venv and measure c = a + b on what this machine has      ARGS="--sizes 2^20 --json out.json"
 # make peers      the same beside every other library that .venv has, a result file and a picture a stage; RESULTS=DIR
 # make test       build, then the C tests and the Python tests on the CUDA-runtime double    ARGS="tests/test_add_host.py"
+#                 MARKS="not slow": those tests alone
 # make lint       ruff, mypy, clang-format, compilation without a warning with CUDA and without
-# make sanitize   C tests and Python tests under AddressSanitizer and UndefinedBehaviorSanitizer
+# make sanitize   C tests, and Python tests of native code, under AddressSanitizer and UndefinedBehaviorSanitizer;
+#                 MARKS="not slow": all Python tests but the slow ones
 # make tsan       C tests under ThreadSanitizer, or those named in PROGRAMS: threads (the folder), or "wakes plan"
 #                 VECADD_TEST_SECONDS=60: sixteen threads add for so long, in place of two seconds
 # make aarch64    the host's C tests, NEON among them, by a cross compiler and qemu-user
 # make mutants    one trap after another taken out of the code, on the double: does its test turn red
+# make thorough   what a change needs once before it is called done, beside .ci/run: an hour on two processors
 # make wheel      dist/*.whl by way of the source distribution, checked by auditwheel and abi3audit
+# make wheels     those for PyPI: by cibuildwheel for x86-64 and aarch64 where docker or podman runs, else this machine's
 # make gpu RESULTS=DIR [STAGE=test|large|sanitize|bench|ladder|peers|all]    on a machine with a GPU; needs no network
 # make clean
 #
@@ -30,7 +34,10 @@ BIN := $(VENV)/bin
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
-.PHONY: bench peers test lint lint-python lint-format lint-warnings sanitize tsan aarch64 mutants wheel gpu clean
+# Without compiled Python each of a run's processes compiles for itself: three seconds of a worker's.
+unexport PYTHONDONTWRITEBYTECODE
+.PHONY: bench peers test lint lint-python lint-format lint-warnings sanitize sanitize-c sanitize-python tsan aarch64 \
+	mutants thorough wheel wheels gpu clean
 
 # Another interpreter is another stamp, and makes the environment anew.
 TAG := $(shell $(PYTHON) -c 'import sys; print(sys.implementation.cache_tag + getattr(sys, "abiflags", ""))')
@@ -48,7 +55,7 @@ peers: $(VENV)/$(TAG).bench $(VENV)/$(TAG).plot
 test: $(VENV)/$(TAG).test
 	$(NATIVE) extension double
 	$(NATIVE) --run ctests conformance
-	VECADD_TEST_RUNTIME=double $(BIN)/python -m pytest $(XDIST) $(ARGS)
+	VECADD_TEST_RUNTIME=double $(BIN)/python -m pytest $(XDIST) $(if $(MARKS),-m "$(MARKS)") $(ARGS)
 
 lint: lint-python lint-format lint-warnings
 
@@ -66,23 +73,24 @@ lint-warnings: $(VENV)/$(TAG).lint
 	VECADD_CUDA=0 $(NATIVE) warnings
 
 # PYTHONMALLOC=malloc: Python's own allocator hides use after free. Leaks are the C tests' and the double's business:
-# the interpreter itself leaks at exit. The C tests have every SIMD level here, so that Python's need not. libstdc++ is
+# the interpreter itself leaks at exit. The C tests have every SIMD level here. libstdc++ is
 # preloaded so that ASan finds the __cxa_throw that it wraps, SIGSEGV is left alone because tests kill children by it.
 # ASan reports to files, those of child processes included; UBSan knows none beside ASan, and pytest would swallow what
 # it writes to standard error.
 REPORTS := $(CURDIR)/build/asan/report
-# Files that ask Python alone or compilers, or ask of C what other files or the C tests ask of it here.
-NOT_NATIVE := bench_command bench_formats bench_rounds bench_sweeps build check check_expected cli cold deprecated \
-	documents ecosystem flat_memory hangs laboratory limits load_instructions model model_check model_times \
-	model_transfers mutants notebooks peers plots profile readme results simd_levels tune tune_device tune_host
-sanitize: $(VENV)/$(TAG).test
+sanitize: sanitize-c sanitize-python
+
+sanitize-c: $(VENV)/$(TAG).test
 	UBSAN_OPTIONS=print_stacktrace=1 $(NATIVE) --variant asan --run ctests conformance
+
+sanitize-python: MARKS ?= not slow and not no_native
+sanitize-python: $(VENV)/$(TAG).test
 	$(NATIVE) --variant asan double
 	rm -f $(REPORTS).*
 	status=0; LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libstdc++.so)" PYTHONMALLOC=malloc \
 	ASAN_OPTIONS=detect_leaks=0:handle_segv=0:log_path=$(REPORTS) UBSAN_OPTIONS=print_stacktrace=1 \
-	VECADD_HYPOTHESIS=brief VECADD_TEST_RUNTIME=double VECADD_DOUBLE_CORE=$(CURDIR)/build/asan/double/_core.abi3.so \
-	$(BIN)/python -m pytest $(XDIST) --capture=sys -m "not slow" $(patsubst %,--ignore tests/test_%.py,$(NOT_NATIVE)) $(ARGS) || status=$$?; \
+	VECADD_HYPOTHESIS="$${VECADD_HYPOTHESIS:-brief}" VECADD_TEST_RUNTIME=double VECADD_DOUBLE_CORE=$(CURDIR)/build/asan/double/_core.abi3.so \
+	$(BIN)/python -m pytest $(XDIST) --capture=sys -m "$(MARKS)" $(ARGS) || status=$$?; \
 	! cat $(REPORTS).* 2>/dev/null && exit $$status
 
 tsan: $(VENV)/$(TAG).test
@@ -106,7 +114,24 @@ wheel: $(VENV)/$(TAG).lint
 	$(BIN)/python -m build --wheel --outdir dist $(UNPACKED)
 	$(BIN)/auditwheel show dist/*.whl
 	$(BIN)/abi3audit --strict --report dist/*.whl
-	test "$$(stat -c %s dist/*.whl)" -lt 3000000
+	VECADD_TEST_WHEEL=$$(echo dist/*.whl) $(BIN)/python -m pytest -q -k the_wheel tests/test_build.py
+
+# The recipe is in pyproject.toml. Here a wheel runs where the C library is as new as the symbols that it uses.
+wheels: wheel
+	if docker info > /dev/null 2>&1 || podman info > /dev/null 2>&1; then \
+		$(BIN)/pip install --disable-pip-version-check -q 'cibuildwheel>=3'; \
+		rm dist/*.whl; \
+		$(BIN)/cibuildwheel --platform linux --output-dir dist; \
+	else \
+		echo "neither docker nor podman runs: a wheel for this processor alone"; \
+		PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/auditwheel repair --wheel-dir dist dist/*.whl; \
+		rm dist/*-linux_*.whl; \
+	fi
+	$(BIN)/abi3audit --strict --report dist/*.whl
+	ls -l dist/*.whl
+
+thorough: $(VENV)/$(TAG).lint
+	.ci/thorough
 
 gpu:
 	.ci/gpu "$(PYTHON)" "$(RESULTS)" "$(STAGE)"

@@ -14,6 +14,8 @@ from vecadd.bench.run import Run
 from vecadd.bench.timing import Cell
 from vecadd.cli import main
 
+pytestmark = pytest.mark.no_native
+
 
 @pytest.mark.parametrize("block", ["31", "0", "2048", "x", "-32"])
 def test_a_block_that_no_gpu_has_is_wrong_usage(block: str, capsys: pytest.CaptureFixture[str]) -> None:

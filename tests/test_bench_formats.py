@@ -18,6 +18,8 @@ from vecadd.bench import command, formats, gains, opening, terminal
 from vecadd.bench.tables import parts, tables
 from vecadd.bench.tables.table import Table, columns, markdown
 
+pytestmark = pytest.mark.no_native
+
 GOLDEN = Path(__file__).parent / "golden" / "bench"
 
 

@@ -22,6 +22,8 @@ from vecadd.bench.sweeps import Sweep
 from vecadd.bench.tables import tables
 from vecadd.bench.timing import Cell, Measurement, Predictions, Timed, paired_ratio
 
+pytestmark = pytest.mark.no_native
+
 FLOAT32 = np.dtype("float32")
 HOST_DTYPES = sorted({dtype for rung in _core.rungs() if rung["kind"] == "host" for dtype in rung["dtypes"]})
 

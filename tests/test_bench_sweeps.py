@@ -18,6 +18,8 @@ from vecadd.bench.results import Row
 from vecadd.bench.run import Run
 from vecadd.bench.tables import tables
 
+pytestmark = pytest.mark.no_native
+
 FLOAT32 = np.dtype("float32")
 
 

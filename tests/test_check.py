@@ -18,6 +18,8 @@ from vecadd.check.measure import Measured
 from vecadd.check.rows import Expected, Row
 from vecadd.info import info
 
+pytestmark = pytest.mark.no_native
+
 HOST = ["host add 2^14", "host add 2^10"]
 GPU = [
     "link to the device", "link to the host", "link both ways", "device read", "device write", "device add 2^12",

@@ -15,6 +15,8 @@ from vecadd.check import expected, measure
 from vecadd.check.measure import Measured
 from vecadd.check.rows import Expected, Row
 
+pytestmark = pytest.mark.no_native
+
 # Of the order of an H200's, beside what its recorded run has.
 LAUNCH = {
     "kernel_seconds": 2.9e-6,

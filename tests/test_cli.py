@@ -13,6 +13,10 @@ import numpy as np
 import pytest
 from conftest import child_environment
 
+from vecadd import cli
+
+pytestmark = pytest.mark.no_native
+
 WITHOUT_RICH = "import sys; sys.modules['rich'] = None"
 
 
@@ -123,11 +127,17 @@ USAGE = {
 
 
 @pytest.mark.parametrize("name", USAGE)
-def test_wrong_usage_is_status_2_and_says_what_is_right(name: str) -> None:
+def test_wrong_usage_is_status_2_and_says_what_is_right(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     arguments, text = USAGE[name]
-    result = run_cli(*arguments)
-    assert (result.returncode, result.stdout) == (2, "")
-    assert text in result.stderr
+    with pytest.raises(SystemExit) as ended:
+        cli.main(arguments)
+    printed = capsys.readouterr()
+    assert (ended.value.code, printed.out) == (2, "")
+    assert text in printed.err
+
+
+def test_wrong_usage_is_a_processs_status_2() -> None:
+    assert run_cli("frobnicate").returncode == 2
 
 
 def test_bench_without_rich_says_how_to_get_it() -> None:

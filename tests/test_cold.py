@@ -7,6 +7,8 @@ from conftest import child_environment
 
 from vecadd.bench import cold, gpudirect, recorded
 
+pytestmark = pytest.mark.no_native
+
 GPU_STAGES = ["import", "operands", "driver", "context", "upload", "launch", "download"]
 
 

@@ -13,6 +13,8 @@ from arrays import DTYPES, assert_same, assert_same_values, tame_values
 import vecadd
 from vecadd import _core
 
+pytestmark = pytest.mark.no_native
+
 N = 300_000
 
 

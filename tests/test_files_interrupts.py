@@ -1,4 +1,7 @@
-"""Adding .npy files in a process that is killed or interrupted: a target that nothing spoils."""
+"""Adding .npy files in a process that is killed or interrupted: a target that nothing spoils.
+
+VECADD_TEST_MOMENTS says at how many moments each way of it is tried, 1 without it.
+"""
 
 import os
 import random
@@ -34,13 +37,21 @@ def temporary(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     return str(request.param)
 
 
-def test_nothing_is_lost_when_the_process_is_killed(folder: Path) -> None:
-    code = """
+MOMENTS = range(int(os.environ.get("VECADD_TEST_MOMENTS", "1")))
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_nothing_is_lost_when_the_process_is_killed(moment: int, folder: Path) -> None:
+    code = f"""
         import time
         from vecadd.files import add_files
+        told = 0
         def stop(done, size):
-            print("half way", flush=True)
-            time.sleep(60)
+            global told
+            if told == {moment % 7}:
+                print("on the way", flush=True)
+                time.sleep(60)
+            told += 1
         add_files("a.npy", "b.npy", "c.npy", window=64, progress=stop)
     """
     child = subprocess.Popen(
@@ -51,7 +62,7 @@ def test_nothing_is_lost_when_the_process_is_killed(folder: Path) -> None:
     )
     with child:
         assert child.stdout is not None
-        assert child.stdout.readline() == b"half way\n"
+        assert child.stdout.readline() == b"on the way\n"
         child.kill()
     assert child.returncode == -signal.SIGKILL
     assert (folder / "c.npy").read_bytes() == OLD
@@ -96,12 +107,15 @@ INTERRUPTED = """
 """
 
 
+@pytest.mark.parametrize("moment", MOMENTS)
 @pytest.mark.parametrize("kind", ["without a name", "with a name"])
 @pytest.mark.parametrize(("begin", "interrupts"), [("writing", 2), ("writing", 10), ("ready", 10)])
-def test_interrupts_at_any_moment_spoil_no_file(begin: str, interrupts: int, kind: str, folder: Path) -> None:
+def test_interrupts_at_any_moment_spoil_no_file(
+    begin: str, interrupts: int, kind: str, moment: int, folder: Path
+) -> None:
     """The second comes while the first is handled. Files that are opened next get the numbers that are free then."""
     whole = npy_bytes(np.load(folder / "a.npy") + np.load(folder / "b.npy"))
-    moments = random.Random(interrupts)
+    moments = random.Random(interrupts + 100 * moment)
     child = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(INTERRUPTED), kind],
         cwd=folder,

@@ -8,6 +8,8 @@ import os
 
 import pytest
 
+pytestmark = pytest.mark.no_native
+
 CALLS = int(os.environ.get("VECADD_TEST_CALLS", "20000"))
 
 LOOP = f"""

@@ -9,9 +9,11 @@ import pictured
 import pytest
 
 from vecadd import laboratory
-from vecadd.bench import results
+from vecadd.bench import limits, results
 from vecadd.info import info
 from vecadd.laboratory import Measured
+
+pytestmark = pytest.mark.no_native
 
 
 @pytest.fixture
@@ -99,6 +101,7 @@ def test_the_environment_can_ask_for_what_is_recorded(folder: Path, monkeypatch:
 
 def test_what_a_gpu_measures_is_not_recorded(device: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(laboratory, "_why_not_here", lambda sweep: None)
+    monkeypatch.setattr(limits, "DEVICE_CACHES", 1)
     measured = laboratory.measure("ladder", sizes=(1000,), rungs=("naive", "float4"), seconds=0.01)
     assert {row.rung for row in measured.rows} == {"naive", "float4"}
     assert not measured.recorded

@@ -8,6 +8,8 @@ from vecadd import _core
 from vecadd.bench import limits
 from vecadd.bench.sweeps import ON_DEVICE, ON_THE_WAY, Machine
 
+pytestmark = pytest.mark.no_native
+
 UNKNOWN = 999
 MIB = 1 << 20
 
@@ -73,7 +75,9 @@ def test_every_call_of_a_probe_is_seen_to_fail(probe, device, double):
             probe()
 
 
-def test_a_run_keeps_what_the_probes_found(device):
+def test_a_run_keeps_what_the_probes_found(device, monkeypatch):
+    monkeypatch.setattr(limits, "LINK_BYTES", 1 << 20)
+    monkeypatch.setattr(limits, "DEVICE_CACHES", 1)
     machine = Machine()
     machine.probe(*ON_DEVICE, "link_limit")
     assert machine.device_limit == machine.probed["device"]["gbps"]

@@ -14,6 +14,8 @@ from vecadd import _core, model
 from vecadd.model import Curve, Limits
 from vecadd.model.limits import RECORDED
 
+pytestmark = pytest.mark.no_native
+
 # Formulas, with the founding documents' figures.
 
 

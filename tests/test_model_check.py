@@ -9,6 +9,8 @@ from modelled import H200, LIMITS, expect
 from benchmarks import model_check
 from vecadd.model import Curve
 
+pytestmark = pytest.mark.no_native
+
 
 @pytest.fixture
 def recording(tmp_path):

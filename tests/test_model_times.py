@@ -12,6 +12,8 @@ import vecadd.ladder
 from vecadd import _core, model
 from vecadd.model import Limits
 
+pytestmark = pytest.mark.no_native
+
 DEVICE_RUNGS = [rung for rung in RUNGS.values() if rung["kind"] == "device"]
 
 

@@ -13,6 +13,8 @@ from vecadd.bench import results, transfers
 from vecadd.bench.limits import link_gbps
 from vecadd.model import Limits
 
+pytestmark = pytest.mark.no_native
+
 TRANSFERS = [name for name, rung in RUNGS.items() if rung["kind"] == "transfer"]
 SERIAL = [name for name in TRANSFERS if RUNGS[name]["stages"] == "serial"]
 OVERLAPPING = [name for name in TRANSFERS if RUNGS[name]["stages"] == "overlapping"]

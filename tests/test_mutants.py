@@ -11,6 +11,8 @@ sys.path.insert(0, str(ROOT))
 from tests.mutants.mutant import Mutant  # noqa: E402  the folder of the tests is no package of vecadd's
 from tests.mutants.table import MUTANTS  # noqa: E402
 
+pytestmark = pytest.mark.no_native
+
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_each_mutant_applies_and_its_test_is_there(mutant: Mutant) -> None:

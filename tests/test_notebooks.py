@@ -1,11 +1,17 @@
-"""The notebooks: they run from top to bottom where there is no GPU, hold no output, and speak of what exists."""
+"""The notebooks: they run from top to bottom where there is no GPU, hold no output, and speak of what exists.
+
+They share a kernel, which takes two seconds to start and to import what all import; with VECADD_TEST_KERNELS=each every
+one has its own, as a reader's has.
+"""
 
 import ast
 import contextlib
 import importlib
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from conftest import child_environment
@@ -20,6 +26,8 @@ pytest.importorskip("matplotlib")
 from jupyter_client import KernelManager  # noqa: E402  a machine with a GPU may be without it
 from nbformat import NotebookNode  # noqa: E402
 from nbformat.v4 import new_code_cell  # noqa: E402
+
+pytestmark = pytest.mark.no_native
 
 FOLDER = Path(__file__).resolve().parents[1] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
@@ -50,9 +58,13 @@ def started_kernel(recorded: str) -> Iterator[KernelManager]:
         kernel.shutdown_kernel(now=True)
 
 
-@pytest.fixture(scope="module")
+def kernels_scope(fixture_name: str, config: pytest.Config) -> Literal["function", "module"]:
+    del fixture_name, config
+    return "function" if os.environ.get("VECADD_TEST_KERNELS") == "each" else "module"
+
+
+@pytest.fixture(scope=kernels_scope)
 def kernel() -> Iterator[KernelManager]:
-    """Shared, because a kernel takes two seconds to start and to import what all notebooks import."""
     with started_kernel(recorded="1") as kernel:
         yield kernel
 

@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from time import perf_counter
 from types import SimpleNamespace
@@ -32,9 +33,11 @@ from benchmarks.peers import (
     scaling_stage,
     transfer_stage,
 )
-from vecadd.bench import timing
+from vecadd.bench import limits, timing
 from vecadd.bench.buffers import Buffers
 from vecadd.bench.results import Row
+
+pytestmark = pytest.mark.no_native
 
 
 class Tensor(np.ndarray):
@@ -91,10 +94,18 @@ def torch_that_adds_by(add: Callable[..., Any]) -> SimpleNamespace:
     )
 
 
+PROBES = {name: cache(getattr(limits, name)) for name in dir(limits) if name.startswith("probe_")}
+
+
 @pytest.fixture
 def run(device: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, Row]]:
     """run(stage, torch): the stage's rows by name, with the sweep before it where that is not the stage's first, on a
     machine that has that torch and no other library."""
+    for name, probe in PROBES.items():
+        monkeypatch.setattr(limits, name, probe)
+    monkeypatch.setattr(limits, "LINK_BYTES", 1 << 20)
+    monkeypatch.setattr(limits, "DEVICE_CACHES", 1)
+    monkeypatch.setattr(timing, "SETTLE", 0)  # nothing was freed on a GPU
     monkeypatch.setattr(overhead_stage, "CALLS", 3)
     monkeypatch.setattr(overhead_stage, "SUSTAINED", 7)
     monkeypatch.setattr(transfer_stage, "N", 3000)
@@ -242,10 +253,7 @@ def test_misaligned_views_are_compared_with_aligned_ones(run: Callable[..., dict
     assert rows["vecadd a"].params["reference"] == "vecadd aligned"
 
 
-def test_every_layout_is_compared_with_numpys_sum(
-    run: Callable[..., dict[str, Row]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(timing, "SETTLE", 0)  # nothing was freed on a GPU
+def test_every_layout_is_compared_with_numpys_sum(run: Callable[..., dict[str, Row]]) -> None:
     rows = run("layouts", torch_that_adds_by(np.add))
     forms = [form for form in layouts_stage.FORMS if form.dtype == "float32"]
     assert set(rows) == {f"{peer} {form.name}" for peer in ("vecadd", "torch") for form in forms}

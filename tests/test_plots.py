@@ -27,6 +27,8 @@ from matplotlib.patches import Rectangle  # noqa: E402
 from vecadd.bench import plots  # noqa: E402
 from vecadd.bench.plots import latency, precision, style, timeline  # noqa: E402
 
+pytestmark = pytest.mark.no_native
+
 RECORDED = sorted((Path(__file__).parents[1] / "benchmarks" / "results").glob("*/*.json"))
 
 

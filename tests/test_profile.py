@@ -15,6 +15,8 @@ from vecadd.profile import child, command, documents, metrics, ncu, nsys, stalls
 from vecadd.profile.spec import Spec
 from vecadd.profile.tools import ProfilerError, RefusedError, find
 
+pytestmark = pytest.mark.no_native
+
 FAKES = TESTS / "profiler"
 GOLDEN = FAKES / "naive-float4.txt"
 

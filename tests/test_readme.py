@@ -15,6 +15,8 @@ from benchmarks import readme_tables
 from vecadd.bench import results
 from vecadd.bench.tables import parts
 
+pytestmark = pytest.mark.no_native
+
 META: dict[str, Any] = {
     "gpu": [{"name": "NVIDIA H200"}],
     "cpu": {"model": "Xeon", "threads": 16},

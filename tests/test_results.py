@@ -12,6 +12,8 @@ from vecadd.bench import machine, results
 from vecadd.bench.results import Row
 from vecadd.info import info
 
+pytestmark = pytest.mark.no_native
+
 RECORDED = sorted((Path(__file__).parents[1] / "benchmarks" / "results").rglob("*.json"))
 
 KEYS = [

@@ -10,7 +10,7 @@ from conftest import child_environment
 import vecadd
 
 
-@pytest.mark.slow
+@pytest.mark.no_native
 def test_stubs_are_the_modules():
     pytest.importorskip("mypy")
     result = subprocess.run(

@@ -13,6 +13,8 @@ from vecadd import cli
 from vecadd.tune import command, store
 from vecadd.tune.part import Found, Part, Tell
 
+pytestmark = pytest.mark.no_native
+
 KEY = "GPU-01 driver 13000"
 ROWS = [("recipe", (0, 256)), ("recipe", (134217728, 1024.5))]
 

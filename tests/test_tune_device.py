@@ -10,6 +10,8 @@ from vecadd.bench.buffers import WrongSumError
 from vecadd.tune import device as tuning
 from vecadd.tune.device import Recipe, Won, candidates, recipe_for, table
 
+pytestmark = pytest.mark.no_native
+
 PLAIN, HELD, FAST = Recipe(256, 0, 0), Recipe(768, 1, 30), Recipe(512, 0, 0)
 SHIPPED = [(0, PLAIN), (1000, HELD)]
 SIZES = [100, 400, 1600, 6400]

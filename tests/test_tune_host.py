@@ -5,6 +5,8 @@ import pytest
 from vecadd import cli
 from vecadd.tune import host
 
+pytestmark = pytest.mark.no_native
+
 SIZES = (1, 2, 4, 8)
 
 
