@@ -8,6 +8,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from tests.mutants import __main__ as mutants  # noqa: E402
 from tests.mutants.mutant import Mutant  # noqa: E402  the folder of the tests is no package of vecadd's
 from tests.mutants.table import MUTANTS  # noqa: E402
 
@@ -24,3 +25,16 @@ def test_each_mutant_applies_and_its_test_is_there(mutant: Mutant) -> None:
 def test_a_text_that_is_gone_is_said() -> None:
     with pytest.raises(ValueError, match="stands 0 times"):
         Mutant("gone", "cuda/add.cu", "no such text", "", "tests/test_l2.py").applied_to(ROOT)
+
+
+def test_a_mutants_tree_has_the_sources_and_what_is_built_for_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, left_out = ["csrc/gpu/a.c", "build/release/obj/a.o"], ["build/gpu/a.log", "build/asan/a.o", ".venv/a"]
+    for name in kept + left_out:
+        path = tmp_path / "root" / name
+        path.parent.mkdir(parents=True)
+        path.touch()
+    monkeypatch.setattr(mutants, "ROOT", tmp_path / "root")
+    tree = mutants._copy(tmp_path / "tree")
+    assert sorted(str(path.relative_to(tree)) for path in tree.rglob("*.*")) == sorted(kept)

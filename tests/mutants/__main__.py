@@ -34,8 +34,12 @@ def main() -> int:
 
 def _copy(tree: Path) -> Path:
     """The tree with what has been built: a mutant then compiles one file."""
-    elsewhere = ("asan", "tsan", "aarch64", "gpu", "unpacked", "dist")
-    ignored = shutil.ignore_patterns(".*", "__pycache__", *elsewhere)
+    other_builds = {"asan", "tsan", "aarch64", "gpu", "unpacked"}
+
+    def ignored(folder: str, names: list[str]) -> set[str]:
+        left_out = {name for name in names if name.startswith(".")} | {"__pycache__"}
+        return left_out | other_builds if Path(folder) == ROOT / "build" else left_out
+
     return Path(shutil.copytree(ROOT, tree, symlinks=True, ignore=ignored))
 
 
