@@ -25,7 +25,14 @@ BEFORE = Mutant(
 )
 
 DEVICE = (
-    Mutant("programmatic wait", "cuda/add.cu", "    wait_for_prerequisites();\n", "", "tests/test_streams.py"),
+    Mutant(
+        "programmatic wait",
+        "cuda/add.cu",
+        "    wait_for_prerequisites();\n",
+        "",
+        "tests/test_captures.py",
+        "what_is_there_then",
+    ),
     Mutant(
         "stream join",
         "csrc/gpu/stream.c",
