@@ -16,6 +16,9 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.no_native
+
+
 ROOT = Path(__file__).parents[1]
 
 # From the ground up: a file may include, and call, what lies in its own folder or in one before it.

@@ -23,6 +23,9 @@ with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("default")
     from vecadd import sum_of
 import vecadd
+
+pytestmark = pytest.mark.no_native
+
 print(sum_of is vecadd.add, [str(warning.message) for warning in caught], {warning.filename for warning in caught})
 """
 

@@ -17,6 +17,9 @@ from benchmarks import pictures
 from vecadd import _core, cli
 from vecadd.bench import results
 
+pytestmark = pytest.mark.no_native
+
+
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = sorted(path for folder in (".", "docs", "benchmarks") for path in (ROOT / folder).glob("*.md"))
 NAMES = [str(path.relative_to(ROOT)) for path in DOCUMENTS]

@@ -15,6 +15,9 @@ from vecadd.bench import machine, sources
 from vecadd.bench.sources import ROOT, SETS
 from vecadd.bench.sweeps import SWEEPS
 
+pytestmark = pytest.mark.no_native
+
+
 MEASURED = {sweep.name: sweep for sweeps in (SWEEPS.values(), *STAGES.values()) for sweep in sweeps}
 
 KNOWN = {

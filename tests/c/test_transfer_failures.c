@@ -5,6 +5,7 @@
 #include "check.h"
 #include "double.h"
 #include "failures.h"
+#include "transfer/ring.h"
 #include "transfer/transfer.h"
 #include "transfer_arrays.h"
 
@@ -19,7 +20,7 @@ transfer(struct status *status)
 {
     unsigned fp_flags;
     memset(failing.c, 0xee, failing.bytes);
-    if (transfer_add(&failing.plan, &fp_flags, status) == 0) {
+    if (transfer_add(&failing.plan, NULL, &fp_flags, status) == 0) {
         CHECK(holds_sum(&failing));
         return 0;
     }
@@ -93,9 +94,9 @@ a_device_lost_on_the_way_says_that_out_is_undefined(void)
     for (int pinned = 0; pinned < 8; pinned += 7) {
         struct arrays arrays = arrays_new(COMPONENT_I32, MIB, pinned);
         double_fail("cudaLaunchKernel", 2, cudaErrorLaunchFailure, 0);
-        CHECK(transfer_add(&arrays.plan, &fp_flags, &status) < 0 && status.code == STATUS_DEVICE_LOST);
+        CHECK(transfer_add(&arrays.plan, NULL, &fp_flags, &status) < 0 && status.code == STATUS_DEVICE_LOST);
         CHECK(strstr(status.text, "output is undefined"), "%s", status.text);
-        CHECK(transfer_add(&arrays.plan, &fp_flags, &status) < 0 && status.code == STATUS_DEVICE_LOST);
+        CHECK(transfer_add(&arrays.plan, NULL, &fp_flags, &status) < 0 && status.code == STATUS_DEVICE_LOST);
         double_reset(1);
         arrays_free(&arrays);
     }

@@ -9,16 +9,16 @@ EXTREMES = "tests/test_extremes.py"
 
 AFTER = Mutant(
     "after its producers",
-    "csrc/gpu/queue.c",
-    "stream_wait_for(scope->device, plan->stream, plan->join[i], in_capture, status) < 0",
+    "csrc/gpu/stream.c",
+    "join_in(device, others[i], stream, others[i], in_capture, status) < 0",
     "false",
     ORDER,
     "on_another_stream",
 )
 BEFORE = Mutant(
     "before its readers",
-    "csrc/gpu/queue.c",
-    "stream_release_to(scope->device, plan->stream, plan->join[i], in_capture, status) < 0",
+    "csrc/gpu/stream.c",
+    "join_in(device, stream, others[i], others[i], in_capture, status) < 0",
     "false",
     ORDER,
     "read_it_at_once",
@@ -68,8 +68,8 @@ DEVICE = (
     BEFORE,
     Mutant(
         "lists after their producers",
-        "csrc/gpu/batch.c",
-        "stream_wait_for(device, batch->stream, batch->join[i], in_capture, status) < 0",
+        "csrc/gpu/stream.c",
+        "join_in(device, others[i], stream, others[i], in_capture, status) < 0",
         "false",
         ORDER,
         "sums_of_lists",
@@ -114,9 +114,9 @@ DEVICE = (
     ),
     Mutant(
         "lists that failed are waited for",
-        "csrc/gpu/batch.c",
-        "stream_wait(batch->stream);",
-        ";",
+        "csrc/gpu/stream.c",
+        "if (result < 0 && queued)\n        stream_wait(stream);",
+        "",
         "test_batch",
     ),
     Mutant(
