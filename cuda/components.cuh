@@ -1,22 +1,36 @@
-/* What each component is and how it is added. Additions work on a unit, 32 or 64 bits of packed elements, because a
+/* What each component is and how it is added: a struct for each name of EACH_LANE (csrc/base/dtype.h), "f32_lane" for
+ * f32; one that is missing does not compile. Additions work on a unit, 32 or 64 bits of packed elements, because a
  * scalar addition for each int8 of a 16-byte vector would take more issue slots than the memory leaves free.
  *
- * A component has: number, its value in enum component; element, the type of one component as bits; unit; add(a, b),
- * the packed sum; and where raises_flags is true, flags(a, b, sum), the floating-point flags that the sum raised. */
+ * A component has: number, its value in enum component; element, the type of one component as bits; scalar, its type as
+ * an operand of C++; unit; add(a, b), the packed sum; and where raises_flags is true, flags(a, b, sum), the
+ * floating-point flags that the sum raised. A short float's scalar is short_scalar of its component, which has
+ * to_float(bits), exact, and nearest(x), ties to even, of a float or a double. */
 #ifndef VECADD_CUDA_COMPONENTS_CUH
 #define VECADD_CUDA_COMPONENTS_CUH
 
 #include <stdint.h>
 
+#include <type_traits>
+
 #include "base/dtype.h"
 #include "base/fpflags.h"
 #include "cuda/ptx.cuh"
+
+/* Scalars that C++ has no type for. */
+struct truth {
+    uint8_t byte;
+};
+template <typename Component> struct short_scalar {
+    typename Component::element bits;
+};
 
 /* Integers wrap. `Signs` has the top bit of each packed element set: with these bits left out of the addition no carry
  * leaves its element, and the exclusive or puts them back. */
 template <enum component Number, typename Element, typename Unit, Unit Signs> struct integer_component {
     static constexpr enum component number = Number;
     using element = Element;
+    using scalar = std::make_signed_t<Element>;
     using unit = Unit;
     static constexpr bool raises_flags = false;
 
@@ -31,6 +45,7 @@ template <enum component Number, typename Element, typename Unit, Unit Signs> st
 struct bool_component {
     static constexpr enum component number = COMPONENT_BOOL;
     using element = uint8_t;
+    using scalar = truth;
     using unit = uint32_t;
     static constexpr bool raises_flags = false;
 
@@ -96,6 +111,22 @@ template <enum component Number, typename Element, typename Unit, Element Infini
 };
 
 struct f16_component : float_component<COMPONENT_F16, uint16_t, uint32_t, 0x7c00> {
+    using scalar = short_scalar<f16_component>;
+
+    static __device__ float
+    to_float(element bits)
+    {
+        return f16_value(bits);
+    }
+
+    /* A double becomes a float16 in one rounding, as in NumPy. */
+    template <typename Number>
+    static __device__ element
+    nearest(Number x)
+    {
+        return f16_nearest(x);
+    }
+
     static __device__ unit
     add(unit a, unit b)
     {
@@ -104,6 +135,21 @@ struct f16_component : float_component<COMPONENT_F16, uint16_t, uint32_t, 0x7c00
 };
 
 struct bf16_component : float_component<COMPONENT_BF16, uint16_t, uint32_t, 0x7f80> {
+    using scalar = short_scalar<bf16_component>;
+
+    static __device__ float
+    to_float(element bits)
+    {
+        return bf16_low(bits);
+    }
+
+    /* Doubles by way of float, as ml_dtypes goes it. */
+    static __device__ element
+    nearest(float x)
+    {
+        return static_cast<element>(bf16_nearest(x));
+    }
+
     static __device__ unit
     add(unit a, unit b)
     {
@@ -122,6 +168,8 @@ struct bf16_component : float_component<COMPONENT_BF16, uint16_t, uint32_t, 0x7f
 };
 
 struct f32_component : float_component<COMPONENT_F32, uint32_t, uint32_t, 0x7f800000u> {
+    using scalar = float;
+
     static __device__ unit
     add(unit a, unit b)
     {
@@ -130,6 +178,8 @@ struct f32_component : float_component<COMPONENT_F32, uint32_t, uint32_t, 0x7f80
 };
 
 struct f64_component : float_component<COMPONENT_F64, uint64_t, uint64_t, 0x7ff0000000000000u> {
+    using scalar = double;
+
     static __device__ unit
     add(unit a, unit b)
     {
@@ -141,6 +191,16 @@ using i8_component = integer_component<COMPONENT_I8, uint8_t, uint32_t, 0x808080
 using i16_component = integer_component<COMPONENT_I16, uint16_t, uint32_t, 0x80008000u>;
 using i32_component = integer_component<COMPONENT_I32, uint32_t, uint32_t, 0>;
 using i64_component = integer_component<COMPONENT_I64, uint64_t, uint64_t, 0>;
+
+/* The component of a value in enum component. */
+template <enum component Number> struct component_numbered;
+#define NUMBER_LANE(ID, name, ...)                                                                                     \
+    template <> struct component_numbered<COMPONENT_##ID> {                                                            \
+        using type = name##_component;                                                                                 \
+        static_assert(type::number == COMPONENT_##ID && sizeof(type::element) == sizeof(type::scalar));                \
+    };
+EACH_LANE(NUMBER_LANE)
+#undef NUMBER_LANE
 
 /* What a thread loads at once: 16 bytes are the most on every architecture. */
 template <typename Component, unsigned Bytes = 16> struct alignas(Bytes) vector_of {
@@ -165,8 +225,7 @@ add_vectors(const vector_of<Component, Bytes> &a, const vector_of<Component, Byt
     return sum;
 }
 
-/* visit(component) with the one that `component` names: the only switch over components, on the host and in a kernel.
- */
+/* visit(component) with the one that `component` names, on the host and in a kernel. */
 #if defined(__CUDACC__)
 #pragma nv_exec_check_disable
 #endif
@@ -174,27 +233,16 @@ template <typename Visit>
 __host__ __device__ inline auto
 with_component(enum component component, Visit visit)
 {
+#define VISIT_LANE(ID, name, ...)                                                                                      \
+    case COMPONENT_##ID:                                                                                               \
+        return visit(name##_component());
     switch (component) {
-    case COMPONENT_BOOL:
-        return visit(bool_component());
-    case COMPONENT_I8:
-        return visit(i8_component());
-    case COMPONENT_I16:
-        return visit(i16_component());
-    case COMPONENT_I32:
-        return visit(i32_component());
-    case COMPONENT_I64:
-        return visit(i64_component());
-    case COMPONENT_F16:
-        return visit(f16_component());
-    case COMPONENT_BF16:
-        return visit(bf16_component());
-    case COMPONENT_F32:
-        return visit(f32_component());
-    case COMPONENT_F64:
-    default:
-        return visit(f64_component());
+        EACH_LANE(VISIT_LANE)
+    case COMPONENT_COUNT:
+        break;
     }
+#undef VISIT_LANE
+    __builtin_unreachable();
 }
 
 #endif

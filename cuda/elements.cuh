@@ -12,18 +12,9 @@
 #include <type_traits>
 
 #include "base/dtype.h"
+#include "cuda/components.cuh"
 #include "cuda/ptx.cuh"
 
-/* Element types that C++ has none for. */
-struct truth {
-    uint8_t byte;
-};
-struct half {
-    uint16_t bits;
-};
-struct bfloat {
-    uint16_t bits;
-};
 template <typename Part> struct complex_of {
     Part re, im;
 };
@@ -35,58 +26,64 @@ template <typename Part> struct is_complex<complex_of<Part>> {
     static constexpr bool value = true;
 };
 
-/* visit(T()) with the element type of a dtype, if it is of one of these kinds: the only switch over dtypes. */
-enum dtype_kinds { INTEGERS = 1, FLOATS = 2, COMPLEXES = 4 };
+/* What an element is to C++, by what its values are and its component's scalar. */
+template <enum value_kind Value, typename Scalar> struct element_type {
+    using type = Scalar;
+};
+template <typename Scalar> struct element_type<VALUE_UNSIGNED, Scalar> {
+    using type = std::make_unsigned_t<Scalar>;
+};
+template <typename Scalar> struct element_type<VALUE_COMPLEX, Scalar> {
+    using type = complex_of<Scalar>;
+};
+
+/* visit(T()) with the element type of a dtype, if it is of one of these kinds. */
+enum value_kinds {
+    INTEGERS = 1 << VALUE_BOOL | 1 << VALUE_SIGNED | 1 << VALUE_UNSIGNED,
+    FLOATS = 1 << VALUE_FLOAT,
+    COMPLEXES = 1 << VALUE_COMPLEX
+};
 
 template <unsigned Kinds, typename Visit>
 __device__ inline void
 with_dtype(enum dtype dtype, Visit visit)
 {
-    if constexpr ((Kinds & FLOATS) != 0)
-        switch (dtype) {
-        case DTYPE_FLOAT16:
-            return visit(half());
-        case DTYPE_BFLOAT16:
-            return visit(bfloat());
-        case DTYPE_FLOAT32:
-            return visit(float());
-        case DTYPE_FLOAT64:
-            return visit(double());
-        default:
-            break;
-        }
-    if constexpr ((Kinds & COMPLEXES) != 0)
-        switch (dtype) {
-        case DTYPE_COMPLEX64:
-            return visit(complex_of<float>());
-        case DTYPE_COMPLEX128:
-            return visit(complex_of<double>());
-        default:
-            break;
-        }
-    if constexpr ((Kinds & INTEGERS) != 0)
-        switch (dtype) {
-        case DTYPE_BOOL:
-            return visit(truth());
-        case DTYPE_INT8:
-            return visit(int8_t());
-        case DTYPE_INT16:
-            return visit(int16_t());
-        case DTYPE_INT32:
-            return visit(int32_t());
-        case DTYPE_INT64:
-            return visit(int64_t());
-        case DTYPE_UINT8:
-            return visit(uint8_t());
-        case DTYPE_UINT16:
-            return visit(uint16_t());
-        case DTYPE_UINT32:
-            return visit(uint32_t());
-        case DTYPE_UINT64:
-            return visit(uint64_t());
-        default:
-            break;
-        }
+#define VISIT_DTYPE(ID, name, typestr, VALUE, LANE, NUMPY, DLPACK)                                                     \
+    case DTYPE_##ID:                                                                                                   \
+        if constexpr ((Kinds & 1 << VALUE_##VALUE) != 0)                                                               \
+            visit(typename element_type<VALUE_##VALUE,                                                                 \
+                                        typename component_numbered<COMPONENT_##LANE>::type::scalar>::type());         \
+        break;
+    switch (dtype) {
+        EACH_DTYPE(VISIT_DTYPE)
+    case DTYPE_COUNT:
+        break;
+    }
+#undef VISIT_DTYPE
+}
+
+/* Whether elements of so many bytes are of this component, or of two. */
+template <enum component Component, unsigned Size>
+static constexpr bool component_has_size =
+#define HAS_SIZE(ID, name, typestr, VALUE, LANE, NUMPY, DLPACK)                                                        \
+    (COMPONENT_##LANE == Component &&                                                                                  \
+     (VALUE_##VALUE == VALUE_COMPLEX ? 2 : 1) * sizeof(typename component_numbered<Component>::type::element) ==       \
+         Size) ||
+    EACH_DTYPE(HAS_SIZE) false;
+#undef HAS_SIZE
+
+/* visit(component) with the one that `component` names, of those whose elements have so many bytes. */
+template <unsigned Size, typename Visit>
+__device__ inline auto
+with_component_of_size(enum component component, Visit visit)
+{
+#define VISIT_LANE(ID, name, ...)                                                                                      \
+    if constexpr (component_has_size<COMPONENT_##ID, Size>)                                                            \
+        if (component == COMPONENT_##ID)                                                                               \
+            return visit(name##_component());
+    EACH_LANE(VISIT_LANE)
+#undef VISIT_LANE
+    __builtin_unreachable();
 }
 
 /* Elements that lie side by side, 16 bytes of them at most. */
@@ -219,39 +216,39 @@ number_of(truth element)
     return element.byte != 0;
 }
 
+template <typename Component>
 __device__ inline float
-number_of(half element)
+number_of(short_scalar<Component> element)
 {
-    return f16_value(element.bits);
+    return Component::to_float(element.bits);
 }
 
+/* The nearest of a short float's numbers, or float's. */
+template <typename Number>
 __device__ inline float
-number_of(bfloat element)
+nearest_of(enum component sum, Number x)
 {
-    return bf16_low(element.bits);
+#define NEAREST(ID, name, ...)                                                                                         \
+    if (sum == COMPONENT_##ID)                                                                                         \
+        return name##_component::to_float(name##_component::nearest(x));
+    EACH_SHORT_FLOAT_LANE(NEAREST)
+#undef NEAREST
+    return static_cast<float>(x);
 }
 
-/* The nearest of `sum`'s numbers, of which float has more. */
-__device__ inline float
-nearest_of(enum dtype sum, float x)
-{
-    return sum == DTYPE_FLOAT16 ? f16_value(f16_nearest(x)) : sum == DTYPE_BFLOAT16 ? bf16_low(bf16_nearest(x)) : x;
-}
-
-/* Of a complex number of dtype `sum`. */
+/* Of a complex number of two components. */
 template <typename Number>
 __device__ inline double
-part_of(enum dtype sum, Number x)
+part_of(enum component sum, Number x)
 {
-    return sum == DTYPE_COMPLEX64 ? static_cast<double>(static_cast<float>(x)) : static_cast<double>(x);
+    return sum == COMPONENT_F32 ? static_cast<double>(static_cast<float>(x)) : static_cast<double>(x);
 }
 
-/* As a value of the kind that additions are done in. A double becomes a float16 in one rounding, as in NumPy; integers
- * come by way of float, which keeps those that a float16 can come near, and doubles by the same way to bfloat16, as
- * ml_dtypes goes it. */
+/* As a value of the kind that additions are done in. Integers become short floats by way of float, which keeps those
+ * that a float16 can come near. */
 template <typename Value, typename T>
 __device__ inline Value
-value_of(enum dtype sum, T element)
+value_of(enum component sum, T element)
 {
     const auto x = number_of(element);
     if constexpr (is_complex<Value>::value) {
@@ -260,10 +257,17 @@ value_of(enum dtype sum, T element)
         else
             return {part_of(sum, x), 0};
     } else if constexpr (std::is_same_v<Value, float> && std::is_same_v<T, double>)
-        return sum == DTYPE_FLOAT16 ? f16_value(f16_nearest(x)) : static_cast<float>(x);
+        return nearest_of(sum, x);
     else
         return static_cast<Value>(x);
 }
+
+template <typename T> struct is_short {
+    static constexpr bool value = false;
+};
+template <typename Component> struct is_short<short_scalar<Component>> : Component {
+    static constexpr bool value = true;
+};
 
 template <typename T, typename Number>
 __device__ inline T
@@ -272,29 +276,27 @@ element_from(Number x)
     using narrow = std::conditional_t<std::is_integral_v<Number>, float, Number>;
     if constexpr (std::is_same_v<T, truth>)
         return {x != 0};
-    else if constexpr (std::is_same_v<T, half>)
-        return {f16_nearest(static_cast<narrow>(x))};
-    else if constexpr (std::is_same_v<T, bfloat>)
-        return {static_cast<uint16_t>(bf16_nearest(static_cast<float>(x)))};
+    else if constexpr (is_short<T>::value)
+        return {is_short<T>::nearest(static_cast<narrow>(x))};
     else
         return static_cast<T>(x);
 }
 
-/* A value of `sum`'s dtype as an element of another one. */
+/* A value of the sum's dtype as an element of another one. */
 template <typename T, typename Value>
 __device__ inline T
-converted(enum dtype sum, Value x)
+converted(bool is_signed, Value x)
 {
     if constexpr (is_complex<T>::value) {
         using part = decltype(T().re);
         if constexpr (is_complex<Value>::value)
             return {static_cast<part>(x.re), static_cast<part>(x.im)};
         else
-            return {converted<part>(sum, x), 0};
+            return {converted<part>(is_signed, x), 0};
     } else if constexpr (is_complex<Value>::value)
         return element_from<T>(x.re);
     else if constexpr (std::is_integral_v<Value> && !std::is_integral_v<T>)
-        return sum == DTYPE_UINT64 ? element_from<T>(x) : element_from<T>(static_cast<int64_t>(x));
+        return is_signed ? element_from<T>(static_cast<int64_t>(x)) : element_from<T>(x);
     else
         return element_from<T>(x);
 }

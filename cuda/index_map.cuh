@@ -155,12 +155,14 @@ index_map_of(const struct strided *add, const struct layout *layout, const char 
              unsigned rows = 1)
 {
     index_map map;
-    const unsigned sum_bits = 8 * static_cast<unsigned>(dtype_table[add->sum].itemsize);
-    const bool is_short = add->sum == DTYPE_FLOAT16 || add->sum == DTYPE_BFLOAT16 || add->sum == DTYPE_COMPLEX64;
+    const struct dtype_row *sum = &dtype_table[add->sum];
+    const unsigned sum_bits = 8 * static_cast<unsigned>(sum->itemsize);
+    const bool is_short =
+        sum->value == VALUE_COMPLEX ? sum->component == COMPONENT_F32 : component_is_short_float(sum->component);
     map.sum = add->sum;
-    map.component = dtype_table[add->sum].component;
+    map.component = sum->component;
     map.wrap = sum_bits < 64 ? 64 - sum_bits : 0;
-    map.is_signed = dtype_table[add->sum].typestr[1] == 'i';
+    map.is_signed = sum->value == VALUE_SIGNED;
     for (int k = 0; k < LAYOUT_OPERANDS; ++k) {
         side &side = map.sides[k];
         side.dtype = add->dtype[k];

@@ -69,20 +69,7 @@ template <unsigned Size>
 __device__ inline packed<16>
 add_same_dtype(enum component component, const packed<16> &x, const packed<16> &y)
 {
-    if constexpr (Size == 1)
-        return component == COMPONENT_BOOL ? add_units<bool_component>(x, y) : add_units<i8_component>(x, y);
-    else if constexpr (Size == 2)
-        return component == COMPONENT_F16    ? add_units<f16_component>(x, y)
-               : component == COMPONENT_BF16 ? add_units<bf16_component>(x, y)
-                                             : add_units<i16_component>(x, y);
-    else if constexpr (Size == 4)
-        return component == COMPONENT_F32 ? add_units<f32_component>(x, y) : add_units<i32_component>(x, y);
-    else if constexpr (Size == 8)
-        return component == COMPONENT_F32   ? add_units<f32_component>(x, y)
-               : component == COMPONENT_F64 ? add_units<f64_component>(x, y)
-                                            : add_units<i64_component>(x, y);
-    else
-        return add_units<f64_component>(x, y);
+    return with_component_of_size<Size>(component, [&](auto each) { return add_units<decltype(each)>(x, y); });
 }
 
 /* visit(std::integral_constant) with an element's bytes. */

@@ -25,11 +25,12 @@ __device__ static Value
 unpack(const index_map &map, const side &side, const element_bytes &bytes)
 {
     Value value = {};
-    with_dtype<input_kinds<Value>>(
-        side.dtype, [&](auto element) { value = value_of<Value>(map.sum, element_of<decltype(element)>(bytes, 0)); });
+    with_dtype<input_kinds<Value>>(side.dtype, [&](auto element) {
+        value = value_of<Value>(map.component, element_of<decltype(element)>(bytes, 0));
+    });
     if constexpr (std::is_same_v<Value, float>)
         if (side.rounded)
-            value = nearest_of(map.sum, value);
+            value = nearest_of(map.component, value);
     return value;
 }
 
@@ -43,12 +44,12 @@ add_values(const index_map &map, Value x, Value y)
             return sum;
         return {static_cast<float>(sum.re), static_cast<float>(sum.im)};
     } else if constexpr (std::is_integral_v<Value>) {
-        if (map.sum == DTYPE_BOOL)
+        if (map.component == COMPONENT_BOOL)
             return x | y;
         const uint64_t left = (x + y) << map.wrap;
         return map.is_signed ? static_cast<uint64_t>(static_cast<int64_t>(left) >> map.wrap) : left >> map.wrap;
     } else if constexpr (std::is_same_v<Value, float>)
-        return map.sides[LAYOUT_SUM].rounded ? nearest_of(map.sum, x + y) : x + y;
+        return map.sides[LAYOUT_SUM].rounded ? nearest_of(map.component, x + y) : x + y;
     else
         return x + y;
 }
@@ -59,7 +60,7 @@ pack(const index_map &map, Value value)
 {
     element_bytes bytes = {};
     with_dtype<output_kinds<Value>>(map.sides[LAYOUT_SUM].dtype, [&](auto element) {
-        put_element(bytes, 0, converted<decltype(element)>(map.sum, value));
+        put_element(bytes, 0, converted<decltype(element)>(map.is_signed, value));
     });
     return bytes;
 }
@@ -99,19 +100,17 @@ template <typename Visit>
 static auto
 with_value(enum dtype sum, Visit visit)
 {
-    switch (sum) {
-    case DTYPE_FLOAT16:
-    case DTYPE_BFLOAT16:
-    case DTYPE_FLOAT32:
-        return visit(float());
-    case DTYPE_FLOAT64:
-        return visit(double());
-    case DTYPE_COMPLEX64:
-    case DTYPE_COMPLEX128:
-        return visit(complex_of<double>());
-    default:
+    switch (dtype_table[sum].value) {
+    case VALUE_BOOL:
+    case VALUE_SIGNED:
+    case VALUE_UNSIGNED:
         return visit(uint64_t());
+    case VALUE_FLOAT:
+        return dtype_table[sum].component == COMPONENT_F64 ? visit(double()) : visit(float());
+    case VALUE_COMPLEX:
+        return visit(complex_of<double>());
     }
+    __builtin_unreachable();
 }
 
 enum { RUNS = 2 }; /* of a thread */
@@ -207,13 +206,13 @@ strided_form_name(const struct strided *add, const void *a, const void *b, const
 cudaError_t
 strided_load(void)
 {
-    static constexpr enum dtype sums[] = {DTYPE_INT64, DTYPE_FLOAT32, DTYPE_FLOAT64, DTYPE_COMPLEX128};
     cudaError_t error = cudaSuccess;
     for (const struct strided_form *form : FORMS)
         if (error == cudaSuccess)
             error = form->load();
-    for (enum dtype sum : sums)
+    for (int sum = 0; sum < DTYPE_COUNT; ++sum)
         if (error == cudaSuccess)
-            error = with_value(sum, [](auto value) { return load(strided<decltype(value), RUNS>); });
+            error = with_value(static_cast<enum dtype>(sum),
+                               [](auto value) { return load(strided<decltype(value), RUNS>); });
     return error;
 }

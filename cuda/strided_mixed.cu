@@ -23,12 +23,15 @@ template <unsigned Size, typename Visit>
 __device__ static void
 with_sum(const index_map &map, Visit visit)
 {
-    if constexpr (Size == 4)
-        return map.component == COMPONENT_F32 ? visit(float()) : visit(uint32_t());
-    else
-        return map.component == COMPONENT_F32   ? visit(complex_of<float>())
-               : map.component == COMPONENT_F64 ? visit(double())
-                                                : visit(uint64_t());
+    with_component_of_size<Size>(map.component, [&](auto component) {
+        using scalar = typename decltype(component)::scalar;
+        if constexpr (sizeof(scalar) < Size)
+            visit(complex_of<scalar>());
+        else if constexpr (std::is_integral_v<scalar>)
+            visit(std::make_unsigned_t<scalar>());
+        else
+            visit(scalar());
+    });
 }
 
 template <unsigned Size, unsigned Count>

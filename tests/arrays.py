@@ -7,16 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 import vecadd
+from vecadd import _core
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
-DTYPES = [
-    np.dtype(name)
-    for name in (
-        "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
-        "float16", BFLOAT16, "float32", "float64", "complex64", "complex128",
-    )
-]  # fmt: skip
+DTYPES = [np.dtype(getattr(ml_dtypes, name, name)) for name in _core.DTYPES]
+
+# Those that NumPy has without ml_dtypes, and that an array interface has a name for.
+NUMPY_DTYPES = [dtype for dtype in DTYPES if dtype.isbuiltin == 1]
 
 # The floating-point dtypes that NumPy's own finfo knows: bfloat16 follows rules of its own (test_warnings.py).
 NUMPY_FLOATS = [np.dtype(name) for name in ("float16", "float32", "float64", "complex64", "complex128")]
@@ -135,7 +133,7 @@ def bits(x: NDArray[Any]) -> NDArray[Any]:
     """x's bytes, with every NaN made the same one: its sign and payload are nobody's promise."""
     kind = lane(x.dtype)
     lanes = np.array(x, order="C", copy=True).reshape(-1).view(kind)
-    if kind.kind == "f" or kind == BFLOAT16:
+    if kind.kind in "fV":
         lanes[np.isnan(lanes)] = np.nan
     return lanes.view(np.uint8)
 

@@ -362,7 +362,7 @@ def suits_devices(operands: tuple[Any, ...]) -> bool:
     arrays = [x for x in operands if isinstance(x, np.ndarray)]
     inputs = [x for x in operands[:2] if isinstance(x, np.ndarray)]
     dtypes = [x.dtype for x in operands if isinstance(x, np.ndarray | np.generic)]
-    if not inputs or any(_key(dtype) not in OURS or dtype == BFLOAT16 for dtype in dtypes):
+    if not inputs or any(_key(dtype) not in OURS or dtype.kind == "V" for dtype in dtypes):
         return False
     if any(not x.flags.aligned for x in arrays):
         return False

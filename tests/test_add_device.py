@@ -6,7 +6,7 @@ Operands are DeviceArrays and another library's memory behind a __cuda_array_int
 
 import numpy as np
 import pytest
-from arrays import BFLOAT16, DTYPES, assert_same_values, lane, numpys_sum, values
+from arrays import DTYPES, NUMPY_DTYPES, assert_same_values, lane, numpys_sum, values
 from foreign import ForeignArray
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,7 +16,7 @@ import vecadd
 pytestmark = pytest.mark.usefixtures("silent")
 
 # A typestr cannot say bfloat16: only known libraries' V2 is taken for it.
-INTERFACE_DTYPES = [dtype for dtype in DTYPES if dtype != BFLOAT16]
+INTERFACE_DTYPES = NUMPY_DTYPES
 
 # Bytes: vectors of 16, a warp's and a block's worth of them, and some of each; met from both sides.
 BLOCKS = [16, 32, 512, 2048, 4096, 16384, 65536]

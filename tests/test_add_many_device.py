@@ -21,7 +21,7 @@ def test_device_sums_are_numpys_at_any_size_dtype_and_alignment(device, foreign,
         request.getfixturevalue("double").reset(seed)
     xs, ys, outs, expected = [], [], [], []
     for i, (dtype, n, offsets, where) in enumerate(pairs):
-        typestr = {} if dtype.kind != "V" else {"typestr": "<V2"}
+        typestr = {} if dtype.kind != "V" else {"typestr": dtype.str}
         a, b = values(dtype, n, i), values(dtype, n, i + 100)
         starts = [offset * dtype.itemsize for offset in offsets]
         x, y = foreign(a, starts[0], tail=64, **typestr), foreign(b, starts[1], tail=64, **typestr)

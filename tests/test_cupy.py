@@ -2,15 +2,13 @@
 
 import numpy as np
 import pytest
-from arrays import BFLOAT16, DTYPES, assert_same_values, numpys_sum, values
+from arrays import NUMPY_DTYPES, assert_same_values, numpys_sum, values
 
 import vecadd
 import vecadd._foreign
 
 cupy = pytest.importorskip("cupy")
 pytestmark = pytest.mark.gpu
-
-CUPY_DTYPES = [dtype for dtype in DTYPES if dtype != BFLOAT16]
 
 
 @pytest.fixture(autouse=True)
@@ -19,7 +17,7 @@ def gpu(runtime):
         pytest.skip("needs a GPU")
 
 
-@pytest.mark.parametrize("dtype", CUPY_DTYPES, ids=str)
+@pytest.mark.parametrize("dtype", NUMPY_DTYPES, ids=str)
 @pytest.mark.parametrize("n", [0, 1, 3, 17, 1000, 100_003])
 def test_sum_is_numpys_and_a_cupy_array(n, dtype):
     a, b = values(dtype, n, 1), values(dtype, n, 2)

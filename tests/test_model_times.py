@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,7 +22,7 @@ def test_every_device_rung_takes_a_launch_at_least_and_longer_for_more(rung):
         times = [model.expected(rung, None, H200, LIMITS, dtype, n, {}) for n in (1, 10**3, 10**5, 10**7)]
         assert times[0] >= LIMITS.kernel
         assert times == sorted(times)
-        moved = model.bytes_moved(10**7, np.dtype("u2" if dtype == "bfloat16" else dtype).itemsize)
+        moved = model.bytes_moved(10**7, _core.DTYPES[dtype])
         assert times[-1] > moved / LIMITS.write
 
 

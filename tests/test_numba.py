@@ -2,14 +2,12 @@
 
 import numpy as np
 import pytest
-from arrays import BFLOAT16, DTYPES, assert_same_values, numpys_sum, values
+from arrays import NUMPY_DTYPES, assert_same_values, numpys_sum, values
 
 import vecadd
 
 cuda = pytest.importorskip("numba.cuda")
 pytestmark = pytest.mark.gpu
-
-NUMBA_DTYPES = [dtype for dtype in DTYPES if dtype != BFLOAT16]
 
 
 @pytest.fixture(autouse=True)
@@ -18,7 +16,7 @@ def gpu(runtime):
         pytest.skip("needs a GPU and a Numba that can use it")
 
 
-@pytest.mark.parametrize("dtype", NUMBA_DTYPES, ids=str)
+@pytest.mark.parametrize("dtype", NUMPY_DTYPES, ids=str)
 @pytest.mark.parametrize("n", [1, 17, 100_003])
 def test_sum_is_numpys_and_a_numba_array(n, dtype):
     a, b = values(dtype, n, 1), values(dtype, n, 2)

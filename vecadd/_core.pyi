@@ -1,6 +1,6 @@
 """The C extension. `vecadd` re-exports what is public; the rest serves vecadd.ladder, vecadd.bench and vecadd.info."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final, Literal, NoReturn, SupportsIndex, final
 
 import numpy as np
@@ -9,7 +9,7 @@ from numpy.typing import DTypeLike, NDArray
 CUDA_BUILD: Final[bool]
 CUDA_RUNTIME_VERSION: Final[int]
 TUNED_VERSION: Final[int]  # of the format of the files that vecadd tune writes
-DTYPES: Final[tuple[str, ...]]  # the names of the dtypes that add has code of its own for
+DTYPES: Final[Mapping[str, int]]  # bytes of an element, by the names of the dtypes that add has code of its own for
 
 class DeviceLostError(RuntimeError): ...
 

@@ -8,14 +8,13 @@ import sys
 from typing import Any
 from weakref import WeakKeyDictionary
 
-import numpy as np
 from numpy.typing import NDArray
 
 
 class Library:
     """A library whose arrays are no more than their interface says: sums are DeviceArrays."""
 
-    void2_is_bfloat16 = False  # whether the typestr "<V2" means bfloat16
+    void_dtypes: tuple[str, ...] = ()  # ml_dtypes' dtypes that a typestr of their size, "<V2", means in its interface
     has_attributes = False  # whether arrays of its `array_type` may be read as operand_cupy.c does
     has_exchange_table = False  # whether types of its may have the table that operand_torch.c reads
     by_dlpack_only = False  # whether its __cuda_array_interface__ orders nothing
@@ -144,7 +143,7 @@ class CuPy(Library):
 class Torch(Library):
     """Tensors of PyTorch, on a GPU or on the host."""
 
-    void2_is_bfloat16 = True
+    void_dtypes = ("bfloat16",)
     has_exchange_table = True
 
     has_host_arrays = True
@@ -234,8 +233,9 @@ class Torch(Library):
 
     def from_host(self, total: NDArray[Any], like: Any) -> Any:
         torch = sys.modules["torch"]
-        if total.dtype.name == "bfloat16":  # not among the dtypes that NumPy gives away
-            return torch.from_dlpack(total.view(np.int16)).view(torch.bfloat16)
+        if total.dtype.isbuiltin != 1:  # ml_dtypes' are not among the dtypes that NumPy gives away
+            as_integers = torch.from_dlpack(total.view(f"i{total.itemsize}"))
+            return as_integers.view(getattr(torch, total.dtype.name))
         return torch.from_dlpack(total)
 
     def add(self, a: Any, b: Any, out: Any) -> Any:
@@ -283,7 +283,7 @@ class JAX(Library):
 
     def from_host(self, total: NDArray[Any], like: Any) -> Any:
         jax = sys.modules["jax"]
-        if total.dtype.name == "bfloat16":  # not among the dtypes that NumPy gives away
+        if total.dtype.isbuiltin != 1:  # ml_dtypes' are not among the dtypes that NumPy gives away
             return jax.device_put(total, like.sharding)
         return jax.dlpack.from_dlpack(total)
 

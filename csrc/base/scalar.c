@@ -55,55 +55,47 @@ bfloat16_bits(double x)
     return (uint16_t)((word + 0x7fffu + (word >> 16 & 1u)) >> 16);
 }
 
-/* Whether `to` is a floating-point dtype. */
-static bool
-put(unsigned char *element, enum dtype to, const double parts[2])
+/* The component that is nearest to x, in the low bits; an integer component has room for 0 and 1. */
+static uint64_t
+component_bits(enum component component, double x)
 {
-    const uint32_t single[] = {float_bits(parts[0]), float_bits(parts[1])};
-    const uint16_t half = (uint16_t)nearest((struct format){10, 5}, parts[0]), brain = bfloat16_bits(parts[0]);
-    switch (to) {
-    case DTYPE_FLOAT16:
-        memcpy(element, &half, sizeof half);
-        return true;
-    case DTYPE_BFLOAT16:
-        memcpy(element, &brain, sizeof brain);
-        return true;
-    case DTYPE_FLOAT32:
-    case DTYPE_COMPLEX64:
-        memcpy(element, single, sizeof single);
-        return true;
-    case DTYPE_FLOAT64:
-    case DTYPE_COMPLEX128:
-        memcpy(element, parts, 2 * sizeof *parts);
-        return true;
-    default:
-        return false;
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    switch (component) {
+    case COMPONENT_BOOL:
+    case COMPONENT_I8:
+    case COMPONENT_I16:
+    case COMPONENT_I32:
+    case COMPONENT_I64:
+        return x != 0;
+    case COMPONENT_F16:
+        return nearest((struct format){10, 5}, x);
+    case COMPONENT_BF16:
+        return bfloat16_bits(x);
+    case COMPONENT_F32:
+        return float_bits(x);
+    case COMPONENT_F64:
+        return bits;
+    case COMPONENT_COUNT:
+        break;
     }
+    return 0;
 }
 
 bool
 scalar_convert(unsigned char *element, enum dtype from, enum dtype to)
 {
+    const struct dtype_row *row = &dtype_table[to];
     double parts[2] = {0, 0};
-    uint64_t integer = 0;
-    switch (from) {
-    case DTYPE_BOOL:
-        integer = element[0];
-        parts[0] = element[0];
-        break;
-    case DTYPE_FLOAT64:
-        memcpy(parts, element, sizeof *parts);
-        break;
-    case DTYPE_COMPLEX128:
-        memcpy(parts, element, sizeof parts);
-        break;
-    default:
+    if (from == DTYPE_BOOL)
+        parts[0] = element[0] != 0;
+    else if ((from == DTYPE_FLOAT64 || from == DTYPE_COMPLEX128) && value_is_float(row->value))
+        memcpy(parts, element, dtype_table[from].itemsize);
+    else
         return false;
+    for (size_t i = 0; i < row->components; i++) {
+        const uint64_t bits = component_bits(row->component, parts[i]);
+        memcpy(element + i * component_size[row->component], &bits, component_size[row->component]);
     }
-    if (put(element, to, parts))
-        return true;
-    if (from != DTYPE_BOOL)
-        return false;
-    memcpy(element, &integer, sizeof integer);
     return true;
 }

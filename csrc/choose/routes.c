@@ -82,7 +82,7 @@ static char failure[sizeof((struct status *)0)->text];
 static enum component_class
 class_of(enum component component)
 {
-    return component == COMPONENT_F16 || component == COMPONENT_BF16 ? CLASS_HALF : CLASS_WIDE;
+    return component_is_short_float(component) ? CLASS_HALF : CLASS_WIDE;
 }
 
 static double

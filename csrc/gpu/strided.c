@@ -27,7 +27,7 @@ set_neutral(unsigned char *element, enum dtype dtype)
 {
     const struct dtype_row *row = &dtype_table[dtype];
     memset(element, 0, MAX_ITEMSIZE);
-    for (size_t component = 1; component <= row->components && strchr("fcV", row->typestr[1]); component++)
+    for (size_t component = 1; component <= row->components && value_is_float(row->value); component++)
         element[component * component_size[row->component] - 1] = 0x80;
 }
 

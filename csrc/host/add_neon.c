@@ -119,9 +119,10 @@ neon_supported(void)
     return true;
 }
 
-const struct host_simd host_simd_neon = {.name = "neon",
-                                         .supported = neon_supported,
-                                         .add = EACH_LANE(add, add_f16_to_nearest),
-                                         .stream = EACH_LANE(stream, stream_f16_to_nearest)};
+/* What the table below then has for float16. */
+#define add_f16    add_f16_to_nearest
+#define stream_f16 stream_f16_to_nearest
+
+const struct host_simd host_simd_neon = {.name = "neon", .supported = neon_supported, HOST_SIMD_FUNCTIONS};
 
 #endif

@@ -3,7 +3,7 @@
  *     vec                       a register full of components of any type
  *     vec_load, vec_store       from and to any address
  *     vec_stream, vec_fence     a non-temporal store to a multiple of sizeof(vec), and what makes it visible
- *     vec_add_bool ... _f64     one addition per component, NumPy's values and floating-point flags
+ *     vec_add_bool ... _f64     one addition for each name of EACH_LANE, NumPy's values and floating-point flags
  *
  * then includes this file and defines its struct host_simd with HOST_SIMD_FUNCTIONS. */
 #ifndef VECADD_HOST_SIMD_H
@@ -77,33 +77,21 @@ add_array(vec_add_function *add, vec_store_function *store, const void *a, const
         add_vectors(add, store, a, b, c, bytes);
 }
 
-#define DEFINE_LANE(LANE, component)                                                                                   \
+#define DEFINE_LANE(LANE, component, bytes, largest)                                                                   \
     static void add_##component(const void *a, const void *b, void *c, size_t n)                                       \
     {                                                                                                                  \
-        add_array(vec_add_##component, vec_store, a, b, c, component_size[LANE] * n);                                  \
+        add_array(vec_add_##component, vec_store, a, b, c, (bytes)*n);                                                 \
     }                                                                                                                  \
     static void stream_##component(const void *a, const void *b, void *c, size_t n)                                    \
     {                                                                                                                  \
-        add_array(vec_add_##component, vec_stream, a, b, c, component_size[LANE] * n);                                 \
+        add_array(vec_add_##component, vec_stream, a, b, c, (bytes)*n);                                                \
         vec_fence();                                                                                                   \
     }
 
-DEFINE_LANE(COMPONENT_BOOL, bool)
-DEFINE_LANE(COMPONENT_I8, i8)
-DEFINE_LANE(COMPONENT_I16, i16)
-DEFINE_LANE(COMPONENT_I32, i32)
-DEFINE_LANE(COMPONENT_I64, i64)
-DEFINE_LANE(COMPONENT_F16, f16)
-DEFINE_LANE(COMPONENT_BF16, bf16)
-DEFINE_LANE(COMPONENT_F32, f32)
-DEFINE_LANE(COMPONENT_F64, f64)
+EACH_LANE(DEFINE_LANE)
 
-#define EACH_LANE(kind, f16)                                                                                           \
-    {                                                                                                                  \
-        [COMPONENT_BOOL] = kind##_bool, [COMPONENT_I8] = kind##_i8, [COMPONENT_I16] = kind##_i16,                      \
-        [COMPONENT_I32] = kind##_i32, [COMPONENT_I64] = kind##_i64, [COMPONENT_F16] = (f16),                           \
-        [COMPONENT_BF16] = kind##_bf16, [COMPONENT_F32] = kind##_f32, [COMPONENT_F64] = kind##_f64,                    \
-    }
-#define HOST_SIMD_FUNCTIONS .add = EACH_LANE(add, add_f16), .stream = EACH_LANE(stream, stream_f16)
+#define ADD_ROW(ID, name, ...)    [COMPONENT_##ID] = add_##name,
+#define STREAM_ROW(ID, name, ...) [COMPONENT_##ID] = stream_##name,
+#define HOST_SIMD_FUNCTIONS       .add = {EACH_LANE(ADD_ROW)}, .stream = {EACH_LANE(STREAM_ROW)}
 
 #endif

@@ -117,17 +117,18 @@ fill_state(PyObject *module, struct module_state *state)
                : -1;
 }
 
-/* "float32" and the rest, in the table's order. */
+/* {"float32": 4, ...}, in the table's order. */
 static PyObject *
-dtype_names(void)
+dtype_sizes(void)
 {
-    PyObject *names = PyTuple_New(DTYPE_COUNT);
-    for (int dtype = 0; names && dtype < DTYPE_COUNT; dtype++) {
-        PyObject *name = PyUnicode_FromString(dtype_table[dtype].name);
-        if (!name || PyTuple_SetItem(names, dtype, name) < 0)
-            Py_CLEAR(names);
+    PyObject *sizes = PyDict_New();
+    for (int dtype = 0; sizes && dtype < DTYPE_COUNT; dtype++) {
+        PyObject *itemsize = PyLong_FromSize_t(dtype_table[dtype].itemsize);
+        if (!itemsize || PyDict_SetItemString(sizes, dtype_table[dtype].name, itemsize) < 0)
+            Py_CLEAR(sizes);
+        Py_XDECREF(itemsize);
     }
-    return names;
+    return sizes;
 }
 
 static int
@@ -138,9 +139,10 @@ module_exec(PyObject *module)
         return -1;
     runtime_start();
     deferred_release_start();
-    PyObject *dtypes = dtype_names();
+    PyObject *sizes = dtype_sizes(), *dtypes = sizes ? PyDictProxy_New(sizes) : NULL;
     int failed = PyModule_AddObjectRef(module, "DTYPES", dtypes);
     Py_XDECREF(dtypes);
+    Py_XDECREF(sizes);
     if (failed || PyModule_AddObjectRef(module, "DeviceLostError", state->device_lost_error) < 0 ||
         PyModule_AddObjectRef(module, "DeviceArray", (PyObject *)state->device_array_type) < 0 ||
         PyModule_AddObjectRef(module, "Plan", (PyObject *)state->plan_type) < 0 ||

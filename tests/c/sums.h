@@ -63,8 +63,10 @@ sums_put(enum component component, void *array, size_t i, int value)
     case COMPONENT_F32:
         ((float *)array)[i] = (float)value;
         break;
-    default:
+    case COMPONENT_F64:
         ((double *)array)[i] = value;
+        break;
+    case COMPONENT_COUNT:
         break;
     }
 }

@@ -223,7 +223,7 @@ shorter_vectors_are_the_next_levels_but_for_what_is_converted(void)
     for (size_t level = 0; host_simd_levels[level]; level++)
         for (enum component component = 0; component < COMPONENT_COUNT; component++) {
             const struct host_simd *simd = host_simd_levels[level], *less = simd->narrower;
-            const bool stays = less == NULL || component == COMPONENT_F16 || component == COMPONENT_BF16;
+            const bool stays = less == NULL || component_is_short_float(component);
             CHECK(less == NULL || less == host_simd_levels[level + 1]);
             CHECK(host_loop(simd, &narrow, component, false) == (stays ? simd : less)->add[component]);
             CHECK(host_loop(simd, &narrow, component, true) == (stays ? simd : less)->stream[component]);

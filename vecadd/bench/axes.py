@@ -80,14 +80,14 @@ def seconds(text: str) -> float:
 
 
 def dtype_named(name: str) -> np.dtype[Any]:
-    """NumPy's dtype of that name, ml_dtypes' for bfloat16."""
-    if name != "bfloat16":
+    """NumPy's dtype of that name, or ml_dtypes' of those that vecadd adds."""
+    if hasattr(np, name) or name not in _core.DTYPES:
         return np.dtype(name)
     try:
         import ml_dtypes
     except ImportError:
-        raise ArgumentTypeError("bfloat16 needs the package ml_dtypes: pip install ml_dtypes") from None
-    dtype: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+        raise ArgumentTypeError(f"{name} needs the package ml_dtypes: pip install ml_dtypes") from None
+    dtype: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
     return dtype
 
 

@@ -58,7 +58,7 @@ def advise(
     blocks and registers that no kernel has; TypeError for names that are no dtype.
     """
     gpu = Gpu.of(_facts_of(device) if isinstance(device, int) else device)
-    itemsize = 2 if dtype == "bfloat16" else np.dtype(dtype).itemsize
+    itemsize = _core.DTYPES.get(dtype) or np.dtype(dtype).itemsize
     if n < 0:
         raise ValueError(f"n must be at least 0, not {n!r}")
     if alignment < 1 or alignment & (alignment - 1):

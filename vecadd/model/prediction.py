@@ -23,7 +23,4 @@ def longest(seconds: float, terms: Mapping[str, float]) -> Prediction:
 
 def itemsize(dtype: str) -> int:
     """Bytes of an element; KeyError for a dtype that vecadd does not add."""
-    return _ITEMSIZES[dtype]
-
-
-_ITEMSIZES = {name: int("".join(filter(str.isdigit, name)) or 8) // 8 for name in _core.DTYPES}
+    return _core.DTYPES[dtype]

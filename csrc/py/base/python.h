@@ -14,6 +14,8 @@
 #include <numpy/arrayobject.h>
 #include <numpy/ufuncobject.h>
 
+#include "base/dtype.h"
+
 /* Attribute and keyword names, interned once: a keyword's name is then compared by its address. */
 enum name {
     NAME_OUT,
@@ -56,8 +58,8 @@ struct module_state {
     _Atomic(PyObject *) cupy_owner;
     PyObject *torch_kinds; /* types of tensors and what operand_torch.c knows of them */
     /* promotion.c's table: one more than the sum's dtype, 0 until it is asked for. */
-    _Atomic signed char promoted[18][18];
-    _Atomic int bfloat16_type_num; /* ml_dtypes' bfloat16 in NumPy's numbering; 0 until ml_dtypes is imported */
+    _Atomic signed char promoted[DTYPE_COUNT + 3][DTYPE_COUNT + 3];
+    _Atomic int ml_type_num[ML_DTYPES]; /* ml_dtypes' own in NumPy's numbering; 0 until ml_dtypes is imported */
 };
 
 PyTypeObject *device_array_make_type(PyObject *module);

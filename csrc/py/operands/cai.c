@@ -58,17 +58,18 @@ read_shape(PyObject *interface, const char *what, struct owned_operand *result)
     return result->operand.ndim < 0 ? -1 : device_operand_measure(what, result);
 }
 
-/* Whether a two-byte void is bfloat16: the interface has no name for it, so its library or its dtype has to say. */
+/* Whether a void of so many bytes is this dtype of ml_dtypes: the interface has no name for it, so its library or its
+ * dtype has to say. */
 static int
-is_bfloat16(struct module_state *state, const struct owned_operand *result)
+void_is(struct module_state *state, const struct owned_operand *result, enum dtype expected)
 {
-    int known = interop_says(result->library, "void2_is_bfloat16");
+    int known = interop_void_is(result->library, dtype_table[expected].name);
     if (known)
         return known;
     PyObject *dtype;
     if (optional_attribute(result->exported, state->names[NAME_DTYPE], &dtype) < 0)
         return -1;
-    known = dtype && PyArray_DescrCheck(dtype) && dtype_of_descr(state, (PyArray_Descr *)dtype) == DTYPE_BFLOAT16;
+    known = dtype && PyArray_DescrCheck(dtype) && dtype_of_descr(state, (PyArray_Descr *)dtype) == (int)expected;
     Py_XDECREF(dtype);
     return known;
 }
@@ -87,14 +88,14 @@ read_typestr(struct module_state *state, PyObject *interface, const char *what, 
 
     for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) {
         const char *native = dtype_table[dtype].typestr;
-        bool orderless = native[0] == '|' || dtype == DTYPE_BFLOAT16;
+        bool orderless = native[0] == '|' || dtype_is_ml((enum dtype)dtype);
         if (!*typestr || strcmp(typestr + 1, native + 1) != 0 || !strchr(orderless ? "|<=" : "<=", *typestr))
             continue;
-        int taken = dtype == DTYPE_BFLOAT16 ? is_bfloat16(state, result) : 1;
+        int taken = dtype_is_ml((enum dtype)dtype) ? void_is(state, result, (enum dtype)dtype) : 1;
         if (taken < 0)
             return -1;
         if (!taken)
-            break;
+            continue;
         result->operand.dtype = (enum dtype)dtype;
         return 0;
     }

@@ -14,15 +14,19 @@ struct side {
 static bool
 number_fits(PyObject *number, enum dtype dtype)
 {
-    static const double largest[DTYPE_COUNT] = {[DTYPE_FLOAT16] = 65504.0,
-                                                [DTYPE_FLOAT32] = 3.4028234663852886e38,
-                                                [DTYPE_FLOAT64] = HUGE_VAL,
-                                                [DTYPE_COMPLEX64] = 3.4028234663852886e38,
-                                                [DTYPE_COMPLEX128] = HUGE_VAL};
-    if (dtype == DTYPE_BOOL)
+    const struct dtype_row *row = &dtype_table[dtype];
+    if (dtype_is_ml(dtype)) /* whose conversions are ml_dtypes' own */
+        return false;
+    switch (row->value) {
+    case VALUE_BOOL:
         return PyBool_Check(number);
-    if (largest[dtype] == 0) /* an integer: PyArray_Pack refuses what is out of its range */
-        return PyLong_Check(number) && dtype != DTYPE_BFLOAT16;
+    case VALUE_SIGNED:
+    case VALUE_UNSIGNED:
+        return PyLong_Check(number); /* PyArray_Pack refuses what is out of its range */
+    case VALUE_FLOAT:
+    case VALUE_COMPLEX:
+        break;
+    }
     if (PyComplex_Check(number))
         return dtype == DTYPE_COMPLEX128;
     const double value = PyFloat_AsDouble(number);
@@ -30,7 +34,7 @@ number_fits(PyObject *number, enum dtype dtype)
         PyErr_Clear();
         return false;
     }
-    return !isfinite(value) || fabs(value) <= largest[dtype];
+    return !isfinite(value) || fabs(value) <= component_largest[row->component];
 }
 
 /* A 0-d array of the number. NULL, without an exception, where NumPy refuses it. */

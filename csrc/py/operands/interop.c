@@ -107,6 +107,17 @@ interop_says(PyObject *library, const char *flag)
 }
 
 int
+interop_void_is(PyObject *library, const char *dtype)
+{
+    PyObject *names = library ? PyObject_GetAttrString(library, "void_dtypes") : PyTuple_New(0);
+    PyObject *name = names ? PyUnicode_FromString(dtype) : NULL;
+    const int result = name ? PySequence_Contains(names, name) : -1;
+    Py_XDECREF(names);
+    Py_XDECREF(name);
+    return result;
+}
+
+int
 interop_order(PyObject *library, enum order_rule *rule)
 {
     const int in_c_order = interop_says(library, "sums_in_c_order");

@@ -27,6 +27,10 @@ int interop_current_stream(PyObject *library, int device, void **stream);
 /* Whether a flag of the Library class is set: 1, 0 (also without a library) or -1. */
 int interop_says(PyObject *library, const char *flag);
 
+/* Whether the library's interface has this dtype of ml_dtypes, by name, where it says no more than its bytes: 1, 0
+ * (also without a library) or -1. */
+int interop_void_is(PyObject *library, const char *dtype);
+
 /* The order of memory that the library gives its sums (NULL: NumPy's). Returns 0, or -1 with an exception set. */
 int interop_order(PyObject *library, enum order_rule *rule);
 

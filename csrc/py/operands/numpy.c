@@ -4,60 +4,60 @@
 #include "gpu/batch.h"
 #include "py/operands/operand_from.h"
 
-/* One more than the dtype, 0 for what we do not add. */
+/* One more than the dtype, 0 for what we do not add. C's other integer type of 64 bits is NumPy's as well. */
+#define OF_NUMPY(ID, name, typestr, VALUE, LANE, NUMPY, DLPACK) [NUMPY] = DTYPE_##ID + 1,
 static const unsigned char dtype_of_type_num[NPY_NTYPES_LEGACY] = {
-    [NPY_BOOL] = DTYPE_BOOL + 1,
-    [NPY_BYTE] = DTYPE_INT8 + 1,
-    [NPY_UBYTE] = DTYPE_UINT8 + 1,
-    [NPY_SHORT] = DTYPE_INT16 + 1,
-    [NPY_USHORT] = DTYPE_UINT16 + 1,
-    [NPY_INT] = DTYPE_INT32 + 1,
-    [NPY_UINT] = DTYPE_UINT32 + 1,
-    [NPY_LONG] = (sizeof(long) == 8 ? DTYPE_INT64 : DTYPE_INT32) + 1,
-    [NPY_ULONG] = (sizeof(long) == 8 ? DTYPE_UINT64 : DTYPE_UINT32) + 1,
-    [NPY_LONGLONG] = DTYPE_INT64 + 1,
+    EACH_NUMPY_DTYPE(OF_NUMPY)[NPY_LONGLONG] = DTYPE_INT64 + 1,
     [NPY_ULONGLONG] = DTYPE_UINT64 + 1,
-    [NPY_HALF] = DTYPE_FLOAT16 + 1,
-    [NPY_FLOAT] = DTYPE_FLOAT32 + 1,
-    [NPY_DOUBLE] = DTYPE_FLOAT64 + 1,
-    [NPY_CFLOAT] = DTYPE_COMPLEX64 + 1,
-    [NPY_CDOUBLE] = DTYPE_COMPLEX128 + 1,
 };
+_Static_assert(NPY_INT64 == NPY_LONG && NPY_INT32 == NPY_INT, "each of C's integer types has a row");
 
-static const int type_num_of_dtype[DTYPE_COUNT] = {
-    [DTYPE_BOOL] = NPY_BOOL,           [DTYPE_INT8] = NPY_INT8,
-    [DTYPE_INT16] = NPY_INT16,         [DTYPE_INT32] = NPY_INT32,
-    [DTYPE_INT64] = NPY_INT64,         [DTYPE_UINT8] = NPY_UINT8,
-    [DTYPE_UINT16] = NPY_UINT16,       [DTYPE_UINT32] = NPY_UINT32,
-    [DTYPE_UINT64] = NPY_UINT64,       [DTYPE_FLOAT16] = NPY_FLOAT16,
-    [DTYPE_FLOAT32] = NPY_FLOAT32,     [DTYPE_FLOAT64] = NPY_FLOAT64,
-    [DTYPE_COMPLEX64] = NPY_COMPLEX64, [DTYPE_COMPLEX128] = NPY_COMPLEX128,
-};
+#define TO_NUMPY(ID, name, typestr, VALUE, LANE, NUMPY, DLPACK) [DTYPE_##ID] = (NUMPY),
+static const int type_num_of_dtype[NUMPY_DTYPES] = {EACH_NUMPY_DTYPE(TO_NUMPY)};
 
 enum { CONTIGUOUS = NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS }; /* of either order: any of the flags */
 
 const char *const role_name[ROLE_COUNT] = {[ROLE_A] = "a", [ROLE_B] = "b", [ROLE_OUT] = "out"};
 
-/* ml_dtypes registers bfloat16 with NumPy when it is imported; its number is not known before, and never changes
- * after. Returns 0 until then: we do not import it, because whoever has such an array has done so. */
-static int
-bfloat16_type_num(struct module_state *state)
+/* ml_dtypes registers its types with NumPy when it is imported; their numbers are not known before, and never change
+ * after. We do not import it, because whoever has such an array has done so. */
+static void
+find_ml_dtype(struct module_state *state, PyObject *ml_dtypes, enum dtype dtype)
 {
-    int known = state->bfloat16_type_num;
-    if (known)
-        return known;
-    PyObject *name = PyUnicode_FromString("ml_dtypes");
-    PyObject *ml_dtypes = name ? PyImport_GetModule(name) : NULL;
-    PyObject *scalar_type = ml_dtypes ? PyObject_GetAttrString(ml_dtypes, "bfloat16") : NULL;
+    PyObject *scalar_type = PyObject_GetAttrString(ml_dtypes, dtype_table[dtype].name);
     PyArray_Descr *descr = NULL;
     if (scalar_type && PyArray_DescrConverter(scalar_type, &descr) && descr->type_num >= NPY_USERDEF)
-        state->bfloat16_type_num = known = descr->type_num;
+        state->ml_type_num[dtype - NUMPY_DTYPES] = descr->type_num;
     PyErr_Clear();
     Py_XDECREF((PyObject *)descr);
     Py_XDECREF(scalar_type);
+}
+
+/* NumPy's number of a dtype of ml_dtypes; 0 where ml_dtypes is not imported, or has no such type. */
+static int
+ml_type_num(struct module_state *state, enum dtype dtype)
+{
+    _Atomic int *known = &state->ml_type_num[dtype - NUMPY_DTYPES];
+    if (*known)
+        return *known;
+    PyObject *name = PyUnicode_FromString("ml_dtypes");
+    PyObject *ml_dtypes = name ? PyImport_GetModule(name) : NULL;
+    PyErr_Clear();
+    if (ml_dtypes)
+        find_ml_dtype(state, ml_dtypes, dtype);
     Py_XDECREF(ml_dtypes);
     Py_XDECREF(name);
-    return known;
+    return *known;
+}
+
+/* Out of line: in line it costs a call of NumPy's own dtypes registers that are saved and restored. */
+static __attribute__((noinline)) int
+ml_dtype_of(struct module_state *state, int type_num)
+{
+    for (int dtype = NUMPY_DTYPES; dtype < DTYPE_COUNT && type_num >= NPY_USERDEF; dtype++)
+        if (type_num == ml_type_num(state, (enum dtype)dtype))
+            return dtype;
+    return -1;
 }
 
 int
@@ -68,29 +68,27 @@ dtype_of_descr(struct module_state *state, PyArray_Descr *descr)
         return -1;
     if (type_num >= 0 && type_num < NPY_NTYPES_LEGACY)
         return (int)dtype_of_type_num[type_num] - 1;
-    return type_num >= NPY_USERDEF && type_num == bfloat16_type_num(state) ? DTYPE_BFLOAT16 : -1;
+    return ml_dtype_of(state, type_num);
 }
 
 PyArray_Descr *
 dtype_descr(struct module_state *state, enum dtype dtype)
 {
-    int type_num = dtype == DTYPE_BFLOAT16 ? bfloat16_type_num(state) : type_num_of_dtype[dtype];
-    if (dtype == DTYPE_BFLOAT16 && !type_num) {
-        PyErr_SetString(PyExc_RuntimeError, "NumPy knows bfloat16 through ml_dtypes only: import ml_dtypes first");
-        return NULL;
-    }
-    return PyArray_DescrFromType(type_num);
+    if (!dtype_is_ml(dtype))
+        return PyArray_DescrFromType(type_num_of_dtype[dtype]);
+    const int type_num = ml_type_num(state, dtype);
+    if (type_num)
+        return PyArray_DescrFromType(type_num);
+    PyErr_Format(PyExc_RuntimeError, "NumPy knows %s through ml_dtypes only: import ml_dtypes first",
+                 dtype_table[dtype].name);
+    return NULL;
 }
 
 void *
 dtype_refuse(const char *what, PyObject *given)
 {
-    char names[256];
-    size_t length = 0;
-    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++)
-        length += (size_t)PyOS_snprintf(names + length, sizeof names - length, "%s%s", dtype ? ", " : "",
-                                        dtype_table[dtype].name);
-    PyErr_Format(PyExc_TypeError, "%s has dtype %S; vecadd takes %s in native byte order", what, given, names);
+    const char *const names = DTYPE_NAMES;
+    PyErr_Format(PyExc_TypeError, "%s has dtype %S; vecadd takes %s in native byte order", what, given, names + 2);
     return NULL;
 }
 

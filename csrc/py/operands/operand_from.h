@@ -21,7 +21,7 @@ int dtype_of_descr(struct module_state *state, PyArray_Descr *descr);
  * numpy.broadcast_arrays made. */
 bool written_silently(PyArrayObject *array);
 
-/* A new reference to the NumPy dtype object; NULL with an exception where bfloat16's ml_dtypes is not imported. */
+/* A new reference to the NumPy dtype object; NULL with an exception where it is ml_dtypes' and that is not imported. */
 PyArray_Descr *dtype_descr(struct module_state *state, enum dtype dtype);
 
 /* Raises the TypeError of an element type that vecadd does not add, naming those that it does. Returns NULL. */

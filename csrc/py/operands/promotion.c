@@ -4,8 +4,6 @@
 #include <string.h>
 
 /* Rows and columns of the table: the dtypes, and Python's three weak kinds. */
-_Static_assert(sizeof((struct module_state *)0)->promoted[0] == DTYPE_COUNT + 3, "a row has each of them");
-
 static int
 index_of(enum dtype dtype, enum weakness weak)
 {
@@ -67,7 +65,7 @@ static bool
 int_fits(PyObject *object, const struct dtype_row *row, uint64_t *bits)
 {
     const int shift = 64 - 8 * (int)row->itemsize;
-    if (row->typestr[1] == 'u') {
+    if (row->value == VALUE_UNSIGNED) {
         *bits = PyLong_AsUnsignedLongLong(object);
         bool fits = !PyErr_Occurred() && *bits <= UINT64_MAX >> shift;
         PyErr_Clear();
@@ -85,7 +83,7 @@ scalar_settle(PyObject *object, enum dtype sum, struct scalar *scalar)
     const struct dtype_row *row = &dtype_table[sum];
     if (scalar->weak != WEAK_INT)
         return 0;
-    if (row->typestr[1] == 'i' || row->typestr[1] == 'u') {
+    if (value_is_integer(row->value)) {
         uint64_t bits;
         if (!int_fits(object, row, &bits)) {
             PyErr_Format(PyExc_OverflowError, "Python integer %R out of bounds for %s", object, row->name);

@@ -170,7 +170,7 @@ is_plain(const struct module_state *state, PyObject *tensor, const struct torch_
 {
     const struct operand *operand = &result->operand;
     const struct dtype_row *row = &dtype_table[operand->dtype];
-    if (row->typestr[1] != 'f' && row->typestr[1] != 'c' && operand->dtype != DTYPE_BFLOAT16)
+    if (!value_is_float(row->value))
         return true;
     if (!needs_no_gradient(tensor, kind, reader))
         return false;

@@ -15,6 +15,8 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, FixedLocator, FuncFormatter, LogLocator, NullLocator
 
+from vecadd import _core
+
 BLACK, ORANGE, SKY, GREEN, YELLOW = "#000000", "#E69F00", "#56B4E9", "#009E73", "#F0E442"
 BLUE, VERMILLION, PURPLE, GREY = "#0072B2", "#D55E00", "#CC79A7", "#7F7F7F"
 PALE = "#DDDDDD"
@@ -159,9 +161,8 @@ def in_bytes(count: float) -> str:
 
 
 def itemsize(dtype: str) -> int:
-    """Bytes of an element, by the bits in the name: of bfloat16 too, which NumPy alone does not know."""
-    bits = "".join(filter(str.isdecimal, dtype))
-    return int(bits) // 8 if bits else 1
+    """Bytes of an element."""
+    return _core.DTYPES[dtype]
 
 
 def legend_entries(axes: Axes) -> dict[str, Any]:
