@@ -15,6 +15,7 @@
 
 #include "base/dtype.h"
 #include "base/fpflags.h"
+#include "cuda/float8.cuh"
 #include "cuda/ptx.cuh"
 
 /* Scalars that C++ has no type for. */
@@ -107,6 +108,34 @@ template <enum component Number, typename Element, typename Unit, Element Infini
     flags(unit a, unit b, unit sum)
     {
         return packed_flags(a, b, sum, [](element, element) { return true; });
+    }
+};
+
+/* No sum raises a flag: there are no infinities and no signalling NaNs, and ml_dtypes rounds without flags. */
+struct e4m3fn_component {
+    static constexpr enum component number = COMPONENT_E4M3FN;
+    using element = uint8_t;
+    using scalar = short_scalar<e4m3fn_component>;
+    using unit = uint32_t;
+    static constexpr bool raises_flags = false;
+
+    static __device__ float
+    to_float(element bits)
+    {
+        return e4m3fn_value(bits);
+    }
+
+    /* Doubles by way of float, as ml_dtypes goes it. */
+    static __device__ element
+    nearest(float x)
+    {
+        return e4m3fn_nearest(x);
+    }
+
+    static __device__ unit
+    add(unit a, unit b)
+    {
+        return add_e4m3fnx4(a, b);
     }
 };
 

@@ -10,6 +10,7 @@ import vecadd
 from vecadd import _core
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+FLOAT8 = np.dtype(ml_dtypes.float8_e4m3fn)
 
 DTYPES = [np.dtype(getattr(ml_dtypes, name, name)) for name in _core.DTYPES]
 
@@ -28,6 +29,7 @@ LANE: dict[np.dtype[Any], np.dtype[Any]] = {
 # Bit patterns of the floating-point values where additions go wrong: both zeros, ones, the largest, the infinities, a
 # quiet NaN, the smallest and the largest subnormal, the smallest normal, half a last place of 1 and of the largest.
 SPECIAL_BITS: dict[np.dtype[Any], tuple[int, ...]] = {
+    FLOAT8: (0x00, 0x80, 0x38, 0xB8, 0x7E, 0xFE, 0x7F, 0xFF, 0x01, 0x81, 0x07, 0x08, 0x18, 0x19, 0x58, 0x57),
     np.dtype("float16"): (
         0x0000, 0x8000, 0x3C00, 0xBC00, 0x7BFF, 0xFBFF, 0x7C00, 0xFC00, 0x7E00,
         0x0001, 0x8001, 0x03FF, 0x0400, 0x1000, 0x1001, 0x4C00, 0x4BFF,

@@ -430,7 +430,7 @@ class _Versioned(ctypes.Structure):
     )
 
 
-_CODES = {"b": 6, "i": 0, "u": 1, "f": 2, "c": 5, "V": 4}
+_CODES = {"b": 6, "i": 0, "u": 1, "f": 2, "c": 5, "V": 4, "float8_e4m3fn": 10}
 _NEW_CAPSULE = ctypes.pythonapi.PyCapsule_New
 _NEW_CAPSULE.restype = ctypes.py_object
 _NEW_CAPSULE.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
@@ -473,7 +473,7 @@ class DLPackArray:
             fields.get("data", self.array.pointer),
             _Device(*fields.get("device", (DLPACK_CUDA, 0))),
             fields.get("ndim", len(shape)),
-            _DataType(*fields.get("dtype", (_CODES[dtype.kind], 8 * dtype.itemsize, 1))),
+            _DataType(*fields.get("dtype", (_CODES.get(dtype.name, _CODES[dtype.kind]), 8 * dtype.itemsize, 1))),
             None if fields.get("shapeless") else (ctypes.c_int64 * len(shape))(*shape),
             None if strides is None else (ctypes.c_int64 * len(strides))(*strides),
             fields.get("byte_offset", 0),

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from arrays import BFLOAT16, DTYPES, bits, tame_values, values
+from arrays import BFLOAT16, DTYPES, FLOAT8, bits, tame_values, values
 from numpy.typing import NDArray
 
 import vecadd
@@ -180,7 +180,7 @@ def _key(dtype: np.dtype[Any]) -> str:
 
 
 OURS = frozenset(map(_key, (*DTYPES, *LONGS)))
-HALVES = frozenset(map(_key, (np.dtype("f2"), BFLOAT16)))  # to which and from which only NumPy converts
+HALVES = frozenset(map(_key, (FLOAT8, np.dtype("f2"), BFLOAT16)))  # to which and from which only NumPy converts
 
 
 def due(operands: tuple[Any, ...]) -> str | None:

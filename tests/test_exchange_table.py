@@ -55,6 +55,7 @@ class Tensor:
     """What _foreign.Torch asks of a tensor, and the fields that its table hands out."""
 
     is_cuda = True
+    dtype = "torch.float32"
     requires_grad = False
     negated = conjugated = breaks = False
     fields: dict[str, object]
@@ -292,6 +293,18 @@ def test_byte_offset_and_strides_of_c_order_are_understood(tensor):
 def test_what_is_not_plain_is_read_by_the_interface(tensor, fields):
     out = tensor(np.zeros_like(A))
     vecadd.add(tensor(A, **fields), tensor(B), out)
+    np.testing.assert_array_equal(total(out), A + B)
+
+
+def test_tensors_of_a_dtype_that_torch_does_not_add_are_refused(tensor, monkeypatch):
+    x = np.zeros(A.shape, np.uint8)
+    known, tensors = tensor(A), [tensor(x, code=10, bits=8) for _ in range(2)]
+    for each in tensors:
+        monkeypatch.setattr(each, "dtype", "torch.float8_e4m3fn", raising=False)
+    with pytest.raises(NotImplementedError, match=r"does not add tensors of torch\.float8_e4m3fn"):
+        vecadd.add(*tensors)
+    out = tensor(np.zeros_like(A))
+    vecadd.add(known, tensor(B), out)
     np.testing.assert_array_equal(total(out), A + B)
 
 

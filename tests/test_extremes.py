@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from arrays import BFLOAT16, DTYPES, bits, lane
+from arrays import BFLOAT16, DTYPES, FLOAT8, NUMPY_DTYPES, bits, lane
 from foreign import ForeignArray, View
 from numpy.typing import NDArray
 
@@ -25,8 +25,8 @@ from vecadd import _core
 Dtype = np.dtype[Any]
 Array = NDArray[Any]
 
-FLOATS = [np.dtype("float16"), BFLOAT16, np.dtype("float32"), np.dtype("float64")]
-FORMAT: dict[Dtype, tuple[int, int]] = dict(zip(FLOATS, ((10, 5), (7, 8), (23, 8), (52, 11)), strict=True))
+FLOATS = [FLOAT8, np.dtype("float16"), BFLOAT16, np.dtype("float32"), np.dtype("float64")]
+FORMAT: dict[Dtype, tuple[int, int]] = dict(zip(FLOATS, ((3, 4), (10, 5), (7, 8), (23, 8), (52, 11)), strict=True))
 """Bits of the fraction and of the exponent."""
 
 INTEGERS = [dtype for dtype in DTYPES if dtype.kind in "iu"]
@@ -52,6 +52,8 @@ def halfway(wide: Dtype, narrow: Dtype) -> list[Any]:
     goes wrong that is rounded twice, to a format in between first; and one that is clearly too large."""
     fraction, exponent = FORMAT[narrow]
     one, largest = (2**exponent // 2 - 1) << fraction, ((2**exponent - 1) << fraction) - 1
+    if narrow == FLOAT8:
+        largest = 0x7E  # there are no infinities, and one NaN
     found = []
     for pattern in (0, 1, 1 << fraction, one, one + 1, largest):
         below, above = np.array([pattern, pattern + 1], f"u{narrow.itemsize}").view(narrow).astype(np.float64)
@@ -64,7 +66,9 @@ def halfway(wide: Dtype, narrow: Dtype) -> list[Any]:
 
 
 def extreme_floats(dtype: Dtype) -> Array:
-    """Both signs of all of them."""
+    """Both signs of all of them; each of 8 bits."""
+    if dtype == FLOAT8:
+        return np.arange(256, dtype=np.uint8).view(dtype)
     fraction, exponent = FORMAT[dtype]
     one, infinity = (2**exponent // 2 - 1) << fraction, (2**exponent - 1) << fraction
     half_of_one, half_of_largest = one - ((fraction + 1) << fraction), infinity - ((fraction + 2) << fraction)
@@ -150,7 +154,7 @@ def test_the_table_has_the_values_that_it_is_for() -> None:
         values = EXTREMES[dtype].astype(np.float64)
         assert {math.copysign(1, zero) for zero in values[values == 0]} == {1, -1}
         assert np.isnan(values).any()
-        assert {-math.inf, math.inf} <= set(values)
+        assert {-math.inf, math.inf} <= set(values) or dtype == FLOAT8
     assert {2**63 - 1, 2**63, 2**63 + 1024, 2**64 - 1, 2**53 + 1, 65519} <= set(EXTREMES[np.dtype("uint64")].tolist())
     assert {-(2**63), 2**63 - 1, -(2**53) - 1} <= set(EXTREMES[np.dtype("int64")].tolist())
     doubles = EXTREMES[np.dtype("float64")]
@@ -177,7 +181,7 @@ def test_contiguous_sums_on_the_host(dtype: Dtype) -> None:
 
 ROWS_PAY, MIXED_ROWS_PAY = 256 << 10, 1 << 20  # bytes of a sum from which the host adds rows, of one dtype and of two
 ROW = 64  # elements of a row, at least: the host adds rows of 32 and more
-HALVES = (np.dtype("float16"), BFLOAT16)  # which NumPy itself converts
+SHORT_FLOATS = (FLOAT8, np.dtype("float16"), BFLOAT16)  # which NumPy itself converts
 
 
 def as_rows(x: Array, rows: int) -> Array:
@@ -206,7 +210,7 @@ def test_sums_of_rows_on_the_host(a: Dtype) -> None:
     for b in DTYPES:
         want = due(a, b)
         assert want is not None
-        if b != a and not {a, b, want.dtype}.isdisjoint(HALVES):
+        if b != a and not {a, b, want.dtype}.isdisjoint(SHORT_FLOATS):
             continue
         x, y = pairs(a, b)
         rows = rows_for(ROWS_PAY if a == b else MIXED_ROWS_PAY, x, want.itemsize)
@@ -217,13 +221,13 @@ def test_sums_of_rows_on_the_host(a: Dtype) -> None:
             assert_rows_due(vecadd.add(*operands), a, b)
 
 
-@pytest.mark.parametrize("a", [dtype for dtype in DTYPES if dtype not in HALVES], ids=str)
+@pytest.mark.parametrize("a", [dtype for dtype in DTYPES if dtype not in SHORT_FLOATS], ids=str)
 def test_sums_of_a_column_and_a_row_on_the_host(a: Dtype) -> None:
     """One element of the column for a whole row: converted once, and repeated."""
     for b in DTYPES:
         want = due(a, b)
         assert want is not None
-        if b in HALVES or want.dtype in HALVES:
+        if b in SHORT_FLOATS or want.dtype in SHORT_FLOATS:
             continue
         column = EXTREMES[a][:, None]
         again = max(ROW, -(-MIXED_ROWS_PAY // want.nbytes))
@@ -247,6 +251,8 @@ def test_sums_on_the_host_under_the_callers_rounding(mode: int, dtype: Dtype) ->
     finally:
         LIBM.fesetround(NEAREST)
     assert kept == mode
+    if dtype == FLOAT8:  # rounded downwards, ml_dtypes' 0 + -0 is 0, where its -0 + 0 and 1 + -1 are -0
+        out[(x.view(np.uint8) == 0) & (y == 0)] = want[(x.view(np.uint8) == 0) & (y == 0)]
     assert bits(out).tobytes() == bits(want).tobytes()
 
 
@@ -379,7 +385,8 @@ def numpys_outcome(x: Any, y: Any, *out: Array) -> Any:
     """numpy.add's, but that ml_dtypes refuses integers beyond int64, which on the device are rounded to the nearest."""
     want = outcome(np.add, x, y, *out)
     if isinstance(want, TypeError) and "got int" in str(want):
-        return outcome(lambda: np.add(*(BFLOAT16.type(float(v)) if type(v) is int else v for v in (x, y)), *out))
+        kind = next(v.dtype.type for v in (x, y) if isinstance(v, np.ndarray))
+        return outcome(lambda: np.add(*(kind(float(v)) if type(v) is int else v for v in (x, y)), *out))
     return want
 
 
@@ -424,7 +431,7 @@ def weak_integers(dtype: Dtype) -> list[int]:
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_pythons_integers_beside_arrays(place: Place, dtype: Dtype) -> None:
-    if place is in_rows and dtype not in (np.dtype(bool), BFLOAT16):
+    if place is in_rows and dtype in NUMPY_DTYPES and dtype != np.dtype(bool):
         assert _core.explain_route(in_rows(EXTREMES[dtype]), 1)["layout"] == "rows"
     for number in (*weak_integers(dtype), False, True):
         assert_as_numpys(number, dtype, place)

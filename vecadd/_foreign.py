@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 class Library:
     """A library whose arrays are no more than their interface says: sums are DeviceArrays."""
 
-    void_dtypes: tuple[str, ...] = ()  # ml_dtypes' dtypes that a typestr of their size, "<V2", means in its interface
+    void_dtypes: tuple[str, ...] = ()  # ml_dtypes' dtypes that it adds, and that a typestr of their size, "<V2", means
     has_attributes = False  # whether arrays of its `array_type` may be read as operand_cupy.c does
     has_exchange_table = False  # whether types of its may have the table that operand_torch.c reads
     by_dlpack_only = False  # whether its __cuda_array_interface__ orders nothing
@@ -182,6 +182,8 @@ class Torch(Library):
         return bool(sys.modules["torch"].is_grad_enabled())
 
     def on_host(self, array: Any, writing: bool) -> Any:
+        if str(array.dtype).startswith("torch.float8"):
+            raise NotImplementedError(f"PyTorch does not add tensors of {array.dtype}, and vecadd.add neither")
         if array.requires_grad:
             if self.keeps_gradients():
                 raise RuntimeError(

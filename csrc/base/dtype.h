@@ -26,6 +26,7 @@ extern "C" {
     X(I32, i32, 4, 0)                                                                                                  \
     X(I64, i64, 8, 0)
 #define EACH_SHORT_FLOAT_LANE(X)                                                                                       \
+    X(E4M3FN, e4m3fn, 1, 448.0)                                                                                        \
     X(F16, f16, 2, 65504.0)                                                                                            \
     X(BF16, bf16, 2, 0x1.fep127)
 #define EACH_LONG_FLOAT_LANE(X)                                                                                        \
@@ -50,8 +51,10 @@ extern "C" {
     X(FLOAT64, "float64", "<f8", FLOAT, F64, NPY_FLOAT64, DL_FLOAT)                                                    \
     X(COMPLEX64, "complex64", "<c8", COMPLEX, F32, NPY_COMPLEX64, DL_COMPLEX)                                          \
     X(COMPLEX128, "complex128", "<c16", COMPLEX, F64, NPY_COMPLEX128, DL_COMPLEX)
-#define EACH_ML_DTYPE(X) X(BFLOAT16, "bfloat16", "<V2", FLOAT, BF16, NPY_USERDEF, DL_BFLOAT)
-#define EACH_DTYPE(X)    EACH_NUMPY_DTYPE(X) EACH_ML_DTYPE(X)
+#define EACH_ML_DTYPE(X)                                                                                               \
+    X(BFLOAT16, "bfloat16", "<V2", FLOAT, BF16, NPY_USERDEF, DL_BFLOAT)                                                \
+    X(FLOAT8_E4M3FN, "float8_e4m3fn", "<V1", FLOAT, E4M3FN, NPY_USERDEF, DL_FLOAT8_E4M3FN)
+#define EACH_DTYPE(X) EACH_NUMPY_DTYPE(X) EACH_ML_DTYPE(X)
 
 #define COUNT_ONE(ID, ...) +1
 enum {

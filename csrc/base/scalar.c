@@ -55,6 +55,25 @@ bfloat16_bits(double x)
     return (uint16_t)((word + 0x7fffu + (word >> 16 & 1u)) >> 16);
 }
 
+/* By the same way. A NaN above 464, halfway from the largest number, 448, to what would be the next. */
+static uint8_t
+e4m3fn_bits(double x)
+{
+    const uint32_t word = float_bits(x), magnitude = word & 0x7fffffffu, least_normal = 121u << 23; /* 2^-6 */
+    const uint32_t sign = word >> 24 & 0x80u;
+    if (magnitude > 0x43e80000u)
+        return (uint8_t)(sign | 0x7fu);
+    if (magnitude >= least_normal)
+        return (uint8_t)(sign | (((magnitude + 0x7ffffu + (magnitude >> 20 & 1u)) >> 20) - (120u << 3)));
+    /* In places of 2^-9, of which float32 has 2^(exponent - 141); below a quarter of one nothing is left. */
+    const uint32_t exponent = magnitude >> 23, shift = 141 - exponent;
+    const uint32_t significand = (magnitude & 0x7fffffu) | 0x800000u;
+    if (shift > 25)
+        return (uint8_t)sign;
+    const uint32_t half = (1u << (shift - 1)) - 1 + (significand >> shift & 1u);
+    return (uint8_t)(sign | (significand + half) >> shift);
+}
+
 /* The component that is nearest to x, in the low bits; an integer component has room for 0 and 1. */
 static uint64_t
 component_bits(enum component component, double x)
@@ -68,6 +87,8 @@ component_bits(enum component component, double x)
     case COMPONENT_I32:
     case COMPONENT_I64:
         return x != 0;
+    case COMPONENT_E4M3FN:
+        return e4m3fn_bits(x);
     case COMPONENT_F16:
         return nearest((struct format){10, 5}, x);
     case COMPONENT_BF16:

@@ -3,7 +3,8 @@
  *     vec                       a register full of components of any type
  *     vec_load, vec_store       from and to any address
  *     vec_stream, vec_fence     a non-temporal store to a multiple of sizeof(vec), and what makes it visible
- *     vec_add_bool ... _f64     one addition for each name of EACH_LANE, NumPy's values and floating-point flags
+ *     vec_add_bool ... _f64     one addition for each name of EACH_LANE but e4m3fn (float8.h), NumPy's values and
+ * floating-point flags
  *
  * then includes this file and defines its struct host_simd with HOST_SIMD_FUNCTIONS. */
 #ifndef VECADD_HOST_SIMD_H
@@ -12,6 +13,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "host/float8.h"
 #include "host/simd_level.h"
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))

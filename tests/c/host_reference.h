@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "float8.h"
 #include "base/fpenv.h"
 #include "host/add.h"
 
@@ -128,6 +129,9 @@ reference(enum component component, const void *a, const void *b, void *c, size_
         case COMPONENT_I64:
             ((uint64_t *)c)[i] = ((const uint64_t *)a)[i] + ((const uint64_t *)b)[i];
             break;
+        case COMPONENT_E4M3FN:
+            ((uint8_t *)c)[i] = reference_e4m3fn(((const uint8_t *)a)[i], ((const uint8_t *)b)[i]);
+            break;
         case COMPONENT_F16:
             flags |= reference_f16(((const uint16_t *)a)[i], ((const uint16_t *)b)[i], &((uint16_t *)c)[i]);
             break;
@@ -137,8 +141,10 @@ reference(enum component component, const void *a, const void *b, void *c, size_
         case COMPONENT_F32:
             flags |= reference_f32(((const uint32_t *)a)[i], ((const uint32_t *)b)[i], &((uint32_t *)c)[i]);
             break;
-        default:
+        case COMPONENT_F64:
             flags |= reference_f64(((const uint64_t *)a)[i], ((const uint64_t *)b)[i], &((uint64_t *)c)[i]);
+            break;
+        case COMPONENT_COUNT:
             break;
         }
     }

@@ -12,9 +12,11 @@
 /* Repeats after a prime number of components: a component taken from a grid, a chunk or a power of two away is another
  * value. */
 static inline int
-sums_value(size_t i, unsigned salt)
+sums_value(enum component component, size_t i, unsigned salt)
 {
-    return (int)((i % 10007 * 2654435761u + salt * 40503u) >> 7) & 63;
+    /* Three of a float8 with 4 bits have to add up exactly. */
+    const int most = component == COMPONENT_E4M3FN ? 3 : 63;
+    return (int)((i % 10007 * 2654435761u + salt * 40503u) >> 7) & most;
 }
 
 static inline uint16_t
@@ -35,6 +37,14 @@ sums_float16(unsigned value)
     return value == 0 ? 0 : (uint16_t)((unsigned)(exponent + 15) << 10 | ((value << 10 >> exponent) & 0x3ff));
 }
 
+/* Of 0 to 15. */
+static inline uint8_t
+sums_e4m3fn(unsigned value)
+{
+    const uint16_t half = sums_float16(value);
+    return half == 0 ? 0 : (uint8_t)((half >> 7) - (8 << 3));
+}
+
 static inline void
 sums_put(enum component component, void *array, size_t i, int value)
 {
@@ -53,6 +63,9 @@ sums_put(enum component component, void *array, size_t i, int value)
         break;
     case COMPONENT_I64:
         ((int64_t *)array)[i] = value;
+        break;
+    case COMPONENT_E4M3FN:
+        ((uint8_t *)array)[i] = sums_e4m3fn((unsigned)value);
         break;
     case COMPONENT_F16:
         ((uint16_t *)array)[i] = sums_float16((unsigned)value);
@@ -76,7 +89,7 @@ static inline void
 sums_fill(enum component component, void *array, size_t n, unsigned salt)
 {
     for (size_t i = 0; i < n; i++)
-        sums_put(component, array, i, sums_value(i, salt));
+        sums_put(component, array, i, sums_value(component, i, salt));
 }
 
 /* What the operands of these salts add up to. */
@@ -84,7 +97,7 @@ static inline void
 sums_expect(enum component component, void *array, size_t n, unsigned salt_a, unsigned salt_b)
 {
     for (size_t i = 0; i < n; i++)
-        sums_put(component, array, i, sums_value(i, salt_a) + sums_value(i, salt_b));
+        sums_put(component, array, i, sums_value(component, i, salt_a) + sums_value(component, i, salt_b));
 }
 
 #endif

@@ -73,7 +73,8 @@ expect(const struct rung *rung, const struct rung_call *call, void *expected)
     const int times = (int)additions(call, rung);
     for (size_t i = 0; i < call->n; i++)
         sums_put(call->component, expected, i,
-                 (rung->sum == SUM_WRITTEN ? 0 : sums_value(i, 3)) + times * (sums_value(i, 1) + sums_value(i, 2)));
+                 (rung->sum == SUM_WRITTEN ? 0 : sums_value(call->component, i, 3)) +
+                     times * (sums_value(call->component, i, 1) + sums_value(call->component, i, 2)));
 }
 
 static void

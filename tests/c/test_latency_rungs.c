@@ -37,7 +37,8 @@ check_rung(const struct rung *rung, struct memory *m, enum component component, 
     sums_fill(component, a, n, 1);
     sums_fill(component, b, n, 2);
     for (size_t i = 0; i < n; i++)
-        sums_put(component, m->expected, i, sums_value(i, 1) + (chain ? adds : 1) * sums_value(i, 2));
+        sums_put(component, m->expected, i,
+                 sums_value(component, i, 1) + (chain ? adds : 1) * sums_value(component, i, 2));
 
     fence(a, bytes);
     fence(b, bytes);

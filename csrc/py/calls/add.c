@@ -221,9 +221,8 @@ const char add_doc[] = PyDoc_STR(
     "add($module, a, b, /, out=None, *, device=None, stream=None, **numpy_keywords)\n--\n\n"
     "a + b.\n\n"
     "Arrays in host memory give numpy.add's sum: its values, dtype, shape, kind and floating-point\n"
-    "warnings, and every keyword of numpy.add is taken. Contiguous NumPy arrays of one shape and one dtype\n"
-    "(bool, the integers, float16, float32, float64, complex64, complex128, bfloat16 of ml_dtypes) are\n"
-    "added by vecadd's own code, on several threads where that pays; so are large slices whose rows lie side\n"
+    "warnings, and every keyword of numpy.add is taken. Contiguous NumPy arrays of one shape and one dtype" DTYPE_NAMES
+    ",\nare added by vecadd's own code, on several threads where that pays; so are large slices whose rows lie side\n"
     "by side, large arrays with a scalar or with what is broadcast along or across their rows, and those of\n"
     "two dtypes; all else is added by numpy.add itself.\n\n"
     "Arrays in device memory (vecadd.DeviceArray, CuPy, PyTorch, Numba, anything that has\n"

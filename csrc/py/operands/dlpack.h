@@ -12,7 +12,15 @@ enum { DLPACK_MAJOR = 1, DLPACK_MINOR = 1 };
 
 enum dl_device_type { DL_CPU = 1, DL_CUDA = 2, DL_CUDA_HOST = 3, DL_CUDA_MANAGED = 13 };
 
-enum dl_type_code { DL_INT = 0, DL_UINT = 1, DL_FLOAT = 2, DL_BFLOAT = 4, DL_COMPLEX = 5, DL_BOOL = 6 };
+enum dl_type_code {
+    DL_INT = 0,
+    DL_UINT = 1,
+    DL_FLOAT = 2,
+    DL_BFLOAT = 4,
+    DL_COMPLEX = 5,
+    DL_BOOL = 6,
+    DL_FLOAT8_E4M3FN = 10 /* of DLPack 1.1 on */
+};
 
 struct dl_device {
     int32_t type; /* enum dl_device_type */

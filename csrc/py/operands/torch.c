@@ -11,6 +11,7 @@
 #include "py/base/errors.h"
 #include "py/operands/descriptor.h"
 #include "py/operands/dlpack.h"
+#include "py/operands/interop.h"
 #include "py/operands/operand_from.h"
 
 #define KIND_CAPSULE "vecadd.torch_kind"
@@ -208,13 +209,16 @@ read_layout(const struct dl_tensor *tensor, struct owned_operand *result)
     return !__builtin_mul_overflow(size, itemsize, &bytes) && bytes <= (size_t)PY_SSIZE_T_MAX;
 }
 
+/* Of ml_dtypes' dtypes PyTorch adds those that it names in its interface: float8_e4m3fn it has, and does not add. */
 static bool
-read_dtype(struct dl_data_type type, struct known_dtype *known, enum dtype *dtype)
+read_dtype(const struct torch_kind *kind, struct dl_data_type type, struct known_dtype *known, enum dtype *dtype)
 {
     if (known->type.code != type.code || known->type.bits != type.bits || known->type.components != type.components) {
-        if (!dtype_of_dl_type(type, &known->dtype))
+        enum dtype found;
+        if (!dtype_of_dl_type(type, &found) ||
+            (dtype_is_ml(found) && interop_void_is(kind->library, dtype_table[found].name) != 1))
             return false;
-        known->type = type;
+        *known = (struct known_dtype){.type = type, .dtype = found};
     }
     *dtype = known->dtype;
     return true;
@@ -234,9 +238,10 @@ read_stream(const struct dl_exchange *exchange, struct known_stream *known, stru
 }
 
 static bool
-read_tensor(const struct dl_exchange *exchange, PyObject *object, struct operand_reader *reader,
+read_tensor(const struct torch_kind *kind, PyObject *object, struct operand_reader *reader,
             struct owned_operand *result)
 {
+    const struct dl_exchange *exchange = kind->exchange;
     struct dl_tensor tensor;
     if (exchange->tensor_from_object(object, &tensor) < 0)
         return false;
@@ -247,7 +252,7 @@ read_tensor(const struct dl_exchange *exchange, PyObject *object, struct operand
                                 .has_stream = true,
                                 .stream_kind = STREAM_CURRENT};
     if ((tensor.device.type != DL_CUDA && tensor.device.type != DL_CUDA_MANAGED) ||
-        !read_dtype(tensor.dtype, &reader->torch_dtype, &operand->dtype) || !read_layout(&tensor, result))
+        !read_dtype(kind, tensor.dtype, &reader->torch_dtype, &operand->dtype) || !read_layout(&tensor, result))
         return false;
     operand->data = (char *)tensor.data + tensor.byte_offset;
     return is_multiple(operand->data, component_size[dtype_table[operand->dtype].component]) &&
@@ -267,7 +272,7 @@ torch_operand_from(struct module_state *state, PyObject *object, enum role role,
 {
     const bool again = Py_TYPE(object) == reader->torch_type;
     const struct torch_kind *kind = again ? reader->torch_kind : kind_of(state, object);
-    if (!kind || !read_tensor(kind->exchange, object, reader, result) ||
+    if (!kind || !read_tensor(kind, object, reader, result) ||
         !(reader->again || is_plain(state, object, kind, reader, result))) {
         PyErr_Clear(); /* whatever it is, operand_device.c meets it again */
         return 0;
@@ -344,7 +349,7 @@ torch_empty_like(const struct module_state *state, const struct owned_operand *l
     own.arguments = NULL;
     PyObject *made = make_tensor(state, kind, like, expected, form ? form : &own);
     tensor_form_clear(&own);
-    if (made && Py_TYPE(made) == Py_TYPE(like->exported) && read_tensor(kind->exchange, made, &reader, result) &&
+    if (made && Py_TYPE(made) == Py_TYPE(like->exported) && read_tensor(kind, made, &reader, result) &&
         result->operand.device == device && operand_is_expected(&result->operand, expected)) {
         result->exported = Py_NewRef(made);
         result->library = Py_NewRef(kind->library);
