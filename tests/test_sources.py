@@ -31,7 +31,7 @@ KNOWN = {
 # other sweeps' cells, the model, the documents' figures, and what builds.
 INDIFFERENT = {
     *(f"vecadd.bench.{name}" for name in ("axes", "results", "machine", "recorded", "gpudirect")),
-    *(f"vecadd.bench.{name}" for name in ("ladder", "latencies", "transfers")),
+    *(f"vecadd.bench.{name}" for name in ("ladder", "latencies", "transfers", "sweeps")),
     *("vecadd", "vecadd.info", "vecadd._host", "vecadd.model", "build_native.toolkit", "build_native.incremental"),
 }
 

@@ -11,7 +11,7 @@
     gains.py        the steps from one rung to the next that the documents tell of, theirs and ours
     cold.py         what a program that has just begun pays once, cold_program.py in a process of its own
     gpudirect.py    what the machine lacks for GPUDirect, in words
-    sweeps.py       which contestants meet at which sizes against which limit: a sweep is a function
+    sweeps/         which contestants meet at which sizes against which limit, and how it is shown: a sweep is a file
     timing.py       interleaved rounds, medians, spread
     machine.py      where and under which conditions a run took place
     sources.py      which sources each sweep's times depend on, and digests of them

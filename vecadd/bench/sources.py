@@ -27,7 +27,7 @@ HOST = ("csrc/host", "csrc/lab/base", "csrc/lab/host", *CALLS)
 DEVICE = ("cuda", "csrc", "build_native/flags.py")
 
 # The Python that times every contestant, fills and checks its operands, and probes the limits that it is held against.
-CLOCK = tuple(f"{BENCH}/{name}.py" for name in ("timing", "rows", "buffers", "contestants", "limits", "sweeps"))
+CLOCK = tuple(f"{BENCH}/{name}.py" for name in ("timing", "rows", "buffers", "contestants", "limits", "sweeps/sweep"))
 KERNELS = (*DEVICE, *CLOCK, f"{BENCH}/ladder.py")
 
 PEERS = (*CLOCK, f"{STAGES}/clocks.py", f"{STAGES}/libraries.py")
@@ -38,14 +38,14 @@ TENSORS = tuple(
 )
 DEVICE_PEERS = (*DEVICE, *PEERS, *FOREIGN, *TENSORS)
 
+# The sweeps are files of a folder; one that is not named below times kernels.
+SWEEPS = sorted(path.stem for path in (ROOT / BENCH / "sweeps").glob("*.py") if path.stem not in ("__init__", "sweep"))
+
 SETS: dict[str, tuple[str, ...]] = {
-    "host": (*HOST, *CLOCK),
-    "size": KERNELS,
-    "ladder": KERNELS,
-    "blocksize": KERNELS,
-    "precision": KERNELS,
-    "transfer": (*DEVICE, *CLOCK, f"{BENCH}/transfers.py", f"{BENCH}/cold*.py"),
-    "latency": (*DEVICE, *CLOCK, f"{BENCH}/latencies.py"),
+    **{sweep: (*KERNELS, f"{BENCH}/sweeps/{sweep}.py") for sweep in SWEEPS},
+    "host": (*HOST, *CLOCK, f"{BENCH}/sweeps/host.py"),
+    "transfer": (*DEVICE, *CLOCK, *(f"{BENCH}/{name}.py" for name in ("sweeps/transfer", "transfers", "cold*"))),
+    "latency": (*DEVICE, *CLOCK, f"{BENCH}/sweeps/latency.py", f"{BENCH}/latencies.py"),
     "peer-device": (*DEVICE_PEERS, f"{STAGES}/device_stage.py"),
     "peer-queued": (*DEVICE_PEERS, f"{STAGES}/queued_stage.py", f"{STAGES}/device_stage.py"),  # the latter's sets
     "peer-misaligned": (*DEVICE_PEERS, f"{STAGES}/misaligned_stage.py"),

@@ -1,7 +1,7 @@
 """Transfers as a sweep: which variants of a rung are run on which memory, the model beside them, and what is looked at
 once outside of the rounds: the steps of a run, a cold start, what GPUDirect would need."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -95,6 +95,11 @@ def extra_rows(axes: Axes, device: int) -> list[Row]:
         )
     rows += [_row(name, 0, {"says": gpudirect.describe(name)}) for name in gpudirect.ROWS if axes.names(name)]
     return rows
+
+
+def round_trips_of(rows: Iterable[Row]) -> list[Row]:
+    """Of a run's rows the round trips: not the stages of a document, nor a cold start."""
+    return [row for row in rows if "memory" in row.params and "stage" not in row.params]
 
 
 def memory(place: Place) -> str:

@@ -6,42 +6,21 @@ figure is known to pyplot, and matplotlib's settings are the caller's again afte
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from matplotlib.figure import Figure
 
-from vecadd.bench.plots import (
-    bars,
-    blocksize,
-    curves,
-    latency,
-    peers,
-    precision,
-    roofline,
-    stages,
-    style,
-    timeline,
-    transfer,
-)
+from vecadd.bench.plots import peers, roofline, stages, style, timeline, transfer
 from vecadd.bench.results import Row
+from vecadd.bench.sweeps import SWEEPS
 
 __all__ = ["FORMATS", "figures", "save", "write"]
 
 FORMATS = ("png", "svg")
 
 Draw = Callable[..., None]  # (figure, meta, rows, *, recorded)
-
-# What is drawn of a sweep, and whether in a figure for each dtype.
-SWEEPS: Mapping[str, tuple[Draw, bool]] = {
-    "host": (curves.draw, False),
-    "size": (curves.draw, False),
-    "ladder": (bars.draw, True),
-    "blocksize": (blocksize.draw, True),
-    "precision": (precision.draw, False),
-    "transfer": (transfer.draw, True),
-    "latency": (latency.draw, True),
-}
 
 
 def save(meta: Mapping[str, Any], rows: Sequence[Row], folder: Path | str, *, recorded: bool) -> list[Path]:
@@ -84,10 +63,12 @@ def figure(meta: Mapping[str, Any], rows: Sequence[Row], name: str, *, recorded:
 def _draws(meta: Mapping[str, Any], rows: Sequence[Row], recorded: bool) -> dict[str, Callable[[], Figure]]:
     """What draws each figure, by its name."""
     drawn: dict[str, Callable[[], Figure]] = {}
-    for sweep, (draw, by_dtype) in SWEEPS.items():
-        timed = [row for row in rows if row.sweep == sweep]
-        timed = transfer.chosen(timed) if sweep == "transfer" else timed
-        for name, some in _parts(sweep, timed, by_dtype):
+    for sweep in SWEEPS.values():
+        if sweep.plot is None:
+            continue
+        draw = import_module(sweep.plot).draw
+        timed = sweep.pictured([row for row in rows if row.sweep == sweep.name])
+        for name, some in _parts(sweep.name, timed, sweep.by_dtype):
             if any(row.seconds for row in some):
                 drawn[name] = partial(_drawn, draw, meta, some, recorded)
     for name, some in _parts(
@@ -101,11 +82,11 @@ def _draws(meta: Mapping[str, Any], rows: Sequence[Row], recorded: bool) -> dict
         drawn["timeline" if number == 1 else f"timeline-{number}"] = partial(
             _drawn, timeline.draw, meta, page, recorded
         )
-    for sweep, compared in peers.chosen(rows).items():
-        drawn[sweep] = partial(_drawn, peers.draw, meta, compared, recorded)
-    for sweep, name in roofline.SWEEPS.items():
-        if several := roofline.chosen(rows, sweep):
-            drawn[name] = partial(_drawn, roofline.draw, meta, several, recorded)
+    for comparison, compared in peers.chosen(rows).items():
+        drawn[comparison] = partial(_drawn, peers.draw, meta, compared, recorded)
+    for sweep in SWEEPS.values():
+        if sweep.roofline and (several := roofline.chosen(rows, sweep.name)):
+            drawn[sweep.roofline] = partial(_drawn, roofline.draw, meta, several, recorded)
     return drawn
 
 

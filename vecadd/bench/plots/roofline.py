@@ -12,7 +12,6 @@ from vecadd.bench.results import Row
 from vecadd.bench.show import show_rate
 from vecadd.model.gpu import Gpu
 
-SWEEPS = {"ladder": "roofline", "precision": "precision-roofline"}  # and what the figure of each is called
 LEAST = 1 << 20  # elements: below, a launch is measured and not the memory
 
 _PROCESSOR = "numpy"

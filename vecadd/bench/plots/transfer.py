@@ -12,6 +12,7 @@ from vecadd.bench.axes import show_size
 from vecadd.bench.plots import curves, style
 from vecadd.bench.results import Row
 from vecadd.bench.show import show_rate
+from vecadd.bench.transfers import round_trips_of
 
 BAR = 0.2  # inches of height
 _CURVES = 2.6  # inches of height of a panel
@@ -24,14 +25,9 @@ _MEMORIES = {
 _OTHER_MEMORY = (style.SKY, "...")
 
 
-def chosen(rows: Sequence[Row]) -> list[Row]:
-    """The round trips: not the stages of a document, nor a cold start."""
-    return [row for row in rows if "memory" in row.params and "stage" not in row.params]
-
-
 def over_size(rows: Sequence[Row]) -> list[Row]:
     """Those of the round trips that were made at several sizes: a line each."""
-    lines = curves.by_label(chosen(rows))
+    lines = curves.by_label(round_trips_of(rows))
     return [row for line in lines.values() if len({row.n for row in line}) > 1 for row in line]
 
 

@@ -8,20 +8,15 @@ transfer.py   beside the model and the link, and document 004's stages
 latency.py    seconds of one small add, and from how many repeats a graph pays
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from importlib import import_module
 from itertools import groupby
 
 from vecadd.bench.results import Row
-from vecadd.bench.tables import blocksize, ladder, latency, plain, precision, transfer
+from vecadd.bench.sweeps import SWEEPS
 from vecadd.bench.tables.table import Table
 
-_LAYOUTS: dict[str, Callable[[str, list[Row]], list[Table]]] = {
-    "ladder": ladder.tables,
-    "blocksize": blocksize.tables,
-    "precision": precision.tables,
-    "transfer": transfer.tables,
-    "latency": latency.tables,
-}
+_PLAIN = "vecadd.bench.tables.plain"  # of comparisons, which are no sweeps
 
 
 def tables(rows: Iterable[Row]) -> list[Table]:
@@ -29,5 +24,5 @@ def tables(rows: Iterable[Row]) -> list[Table]:
     return [
         table
         for sweep, group in groupby(rows, key=lambda row: row.sweep)
-        for table in _LAYOUTS.get(sweep, plain.tables)(sweep, list(group))
+        for table in import_module(SWEEPS[sweep].tables if sweep in SWEEPS else _PLAIN).tables(sweep, list(group))
     ]
