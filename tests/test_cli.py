@@ -118,7 +118,7 @@ USAGE = {
     "no size": (["bench", "--sizes", ""], "'' is not a size"),
     "unknown dtype": (["bench", "--dtypes", "float31"], "no dtype is called 'float31'; there are "),
     "unknown rung": (["bench", "--rungs", "numpy,ladder"], "no rung is called 'ladder'; there are numpy, add, "),
-    "unknown sweep": (["bench", "sideways"], "no sweep is called 'sideways'; there are host, size, ladder"),
+    "unknown sweep": (["bench", "sideways"], "no sweep is called 'sideways'; there are host, size, "),
     "no time": (["bench", "--seconds-per-cell", "0"], "'0' is not a positive number of seconds"),
     "time in words": (["bench", "--seconds-per-cell", "soon"], "'soon' is not a positive number of seconds"),
     "no folder for the result": (["bench", "--json", "/nowhere/x.json"], "there is no folder '/nowhere'"),
