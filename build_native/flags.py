@@ -25,6 +25,7 @@ WITHOUT_CUDA = "none.c"
 INCLUDES = ("-iquotecsrc", "-iquote.")
 COMMON = (
     *("-O3", "-ffp-contract=off", "-fPIC", "-fvisibility=hidden", "-pthread", "-D_GNU_SOURCE", "-Wall", "-Wextra"),
+    "-Werror=switch",  # a switch without a default over dtypes or lanes has all of them
     *INCLUDES,
 )
 C_FLAGS = ("-std=c17", "-fno-math-errno", *COMMON)
@@ -60,7 +61,7 @@ NVCC_FLAGS = (
     *("-std=c++17", "-O3", "-t2", f"-Xcompiler={','.join(INCLUDES)}"),
     "-compress-mode=size",  # an object of 0.35 MB where nvcc's default makes 5.6
     # Without exceptions, RTTI and guarded statics the host half of a .cu file needs no libstdc++.
-    "-Xcompiler=-fPIC,-fvisibility=hidden,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics",
+    "-Xcompiler=-fPIC,-fvisibility=hidden,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics,-Werror=switch",
 )
 
 # -z now: no symbol is looked up in the middle of a measurement, and a missing one is seen at import.
