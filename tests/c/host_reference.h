@@ -8,8 +8,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "float8.h"
 #include "base/fpenv.h"
+#include "float8.h"
 #include "host/add.h"
 
 /* The float whose significand has `digits` bits and whose smallest normal exponent is `least`, nearest to x. */
