@@ -1,5 +1,5 @@
-/* What each component is and how it is added: a struct for each name of EACH_LANE (csrc/base/dtype.h), "f32_lane" for
- * f32; one that is missing does not compile. Additions work on a unit, 32 or 64 bits of packed elements, because a
+/* What each component is and how it is added: a struct for each name of EACH_COMPONENT (csrc/base/dtype.h), "f32_lane"
+ * for f32; one that is missing does not compile. Additions work on a unit, 32 or 64 bits of packed elements, because a
  * scalar addition for each int8 of a 16-byte vector would take more issue slots than the memory leaves free.
  *
  * A component has: number, its value in enum component; element, the type of one component as bits; scalar, its type as
@@ -223,13 +223,13 @@ using i64_component = integer_component<COMPONENT_I64, uint64_t, uint64_t, 0>;
 
 /* The component of a value in enum component. */
 template <enum component Number> struct component_numbered;
-#define NUMBER_LANE(ID, name, ...)                                                                                     \
+#define NUMBER_COMPONENT(ID, name, ...)                                                                                \
     template <> struct component_numbered<COMPONENT_##ID> {                                                            \
         using type = name##_component;                                                                                 \
         static_assert(type::number == COMPONENT_##ID && sizeof(type::element) == sizeof(type::scalar));                \
     };
-EACH_LANE(NUMBER_LANE)
-#undef NUMBER_LANE
+EACH_COMPONENT(NUMBER_COMPONENT)
+#undef NUMBER_COMPONENT
 
 /* What a thread loads at once: 16 bytes are the most on every architecture. */
 template <typename Component, unsigned Bytes = 16> struct alignas(Bytes) vector_of {
@@ -262,15 +262,15 @@ template <typename Visit>
 __host__ __device__ inline auto
 with_component(enum component component, Visit visit)
 {
-#define VISIT_LANE(ID, name, ...)                                                                                      \
+#define VISIT_COMPONENT(ID, name, ...)                                                                                 \
     case COMPONENT_##ID:                                                                                               \
         return visit(name##_component());
     switch (component) {
-        EACH_LANE(VISIT_LANE)
+        EACH_COMPONENT(VISIT_COMPONENT)
     case COMPONENT_COUNT:
         break;
     }
-#undef VISIT_LANE
+#undef VISIT_COMPONENT
     __builtin_unreachable();
 }
 

@@ -48,11 +48,11 @@ template <unsigned Kinds, typename Visit>
 __device__ inline void
 with_dtype(enum dtype dtype, Visit visit)
 {
-#define VISIT_DTYPE(ID, name, typestr, VALUE, LANE, NUMPY, DLPACK)                                                     \
+#define VISIT_DTYPE(ID, name, typestr, VALUE, COMPONENT, NUMPY, DLPACK)                                                \
     case DTYPE_##ID:                                                                                                   \
         if constexpr ((Kinds & 1 << VALUE_##VALUE) != 0)                                                               \
             visit(typename element_type<VALUE_##VALUE,                                                                 \
-                                        typename component_numbered<COMPONENT_##LANE>::type::scalar>::type());         \
+                                        typename component_numbered<COMPONENT_##COMPONENT>::type::scalar>::type());    \
         break;
     switch (dtype) {
         EACH_DTYPE(VISIT_DTYPE)
@@ -65,8 +65,8 @@ with_dtype(enum dtype dtype, Visit visit)
 /* Whether elements of so many bytes are of this component, or of two. */
 template <enum component Component, unsigned Size>
 static constexpr bool component_has_size =
-#define HAS_SIZE(ID, name, typestr, VALUE, LANE, NUMPY, DLPACK)                                                        \
-    (COMPONENT_##LANE == Component &&                                                                                  \
+#define HAS_SIZE(ID, name, typestr, VALUE, COMPONENT, NUMPY, DLPACK)                                                   \
+    (COMPONENT_##COMPONENT == Component &&                                                                             \
      (VALUE_##VALUE == VALUE_COMPLEX ? 2 : 1) * sizeof(typename component_numbered<Component>::type::element) ==       \
          Size) ||
     EACH_DTYPE(HAS_SIZE) false;
@@ -77,12 +77,12 @@ template <unsigned Size, typename Visit>
 __device__ inline auto
 with_component_of_size(enum component component, Visit visit)
 {
-#define VISIT_LANE(ID, name, ...)                                                                                      \
+#define VISIT_COMPONENT(ID, name, ...)                                                                                 \
     if constexpr (component_has_size<COMPONENT_##ID, Size>)                                                            \
         if (component == COMPONENT_##ID)                                                                               \
             return visit(name##_component());
-    EACH_LANE(VISIT_LANE)
-#undef VISIT_LANE
+    EACH_COMPONENT(VISIT_COMPONENT)
+#undef VISIT_COMPONENT
     __builtin_unreachable();
 }
 
@@ -231,7 +231,7 @@ nearest_of(enum component sum, Number x)
 #define NEAREST(ID, name, ...)                                                                                         \
     if (sum == COMPONENT_##ID)                                                                                         \
         return name##_component::to_float(name##_component::nearest(x));
-    EACH_SHORT_FLOAT_LANE(NEAREST)
+    EACH_SHORT_FLOAT_COMPONENT(NEAREST)
 #undef NEAREST
     return static_cast<float>(x);
 }

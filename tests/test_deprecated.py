@@ -15,6 +15,8 @@ from vecadd._deprecated import RENAMED, Renamed
 PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
 
 # In a process of its own: `from vecadd import` looks for a submodule first, and modules that are imported stay so.
+pytestmark = pytest.mark.no_native
+
 IMPORTS = """
 import sys, warnings
 from vecadd._deprecated import RENAMED, Renamed
@@ -23,9 +25,6 @@ with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("default")
     from vecadd import sum_of
 import vecadd
-
-pytestmark = pytest.mark.no_native
-
 print(sum_of is vecadd.add, [str(warning.message) for warning in caught], {warning.filename for warning in caught})
 """
 

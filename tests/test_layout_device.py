@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from arrays import DTYPES, assert_same_values, lane, tame_values, values
+from arrays import BFLOAT16, DTYPES, assert_same_values, lane, tame_values, values
 from device_layouts import kernel, memory_of, numbered, shapes, values_alone
 from hypothesis import example, given
 from hypothesis import strategies as st

@@ -44,14 +44,14 @@ def cuobjdump(path: Path, *options: str) -> str:
 
 def loads_of(name: str) -> list[str]:
     """The load instructions of the rung's kernel, for float32 or, of a precision rung, float16."""
-    stem = ELSEWHERE.get(name, f"*/[0-9][0-9]_{name}")
+    stem = ELSEWHERE.get(name, f"lab/*/[0-9][0-9]_{name}")
     paths = list(OBJECTS.glob(f"{stem}.cu.o"))
     if not paths:
         pytest.skip(f"no {stem}.cu.o in {OBJECTS}: the extension was built elsewhere")
-    lane = "f32_lane" if "float32" in RUNGS[name]["dtypes"] else "f16_lane"
+    component = "f32_component" if "float32" in RUNGS[name]["dtypes"] else "f16_component"
     functions = re.findall(r"^(?:STT_)?FUNC\b.*\s(\S+)$", cuobjdump(paths[0], "--dump-elf-symbols"), re.MULTILINE)
-    kernels = [function for function in functions if lane in function and USUAL.get(name, "") in function]
-    assert kernels, f"{paths[0]} has no kernel for {lane}"
+    kernels = [function for function in functions if component in function and USUAL.get(name, "") in function]
+    assert kernels, f"{paths[0]} has no kernel for {component}"
     code = cuobjdump(paths[0], "--dump-sass", "--function", ",".join(kernels))  # of all kernels it takes twice as long
     assert code.count("Function : ") == len(kernels)
     return LOAD.findall(code)

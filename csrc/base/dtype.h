@@ -19,20 +19,20 @@ extern "C" {
 
 /* X(name in capitals, name in the adders' names, bytes, its largest finite number or 0 for integers), in the order of
  * enum component. Short floats are those that processors add as float32 or float16 and round. */
-#define EACH_INTEGER_LANE(X)                                                                                           \
+#define EACH_INTEGER_COMPONENT(X)                                                                                      \
     X(BOOL, bool, 1, 0)                                                                                                \
     X(I8, i8, 1, 0)                                                                                                    \
     X(I16, i16, 2, 0)                                                                                                  \
     X(I32, i32, 4, 0)                                                                                                  \
     X(I64, i64, 8, 0)
-#define EACH_SHORT_FLOAT_LANE(X)                                                                                       \
+#define EACH_SHORT_FLOAT_COMPONENT(X)                                                                                  \
     X(E4M3FN, e4m3fn, 1, 448.0)                                                                                        \
     X(F16, f16, 2, 65504.0)                                                                                            \
     X(BF16, bf16, 2, 0x1.fep127)
-#define EACH_LONG_FLOAT_LANE(X)                                                                                        \
+#define EACH_LONG_FLOAT_COMPONENT(X)                                                                                   \
     X(F32, f32, 4, 0x1.fffffep127)                                                                                     \
     X(F64, f64, 8, 0x1.fffffffffffffp1023)
-#define EACH_LANE(X) EACH_INTEGER_LANE(X) EACH_SHORT_FLOAT_LANE(X) EACH_LONG_FLOAT_LANE(X)
+#define EACH_COMPONENT(X) EACH_INTEGER_COMPONENT(X) EACH_SHORT_FLOAT_COMPONENT(X) EACH_LONG_FLOAT_COMPONENT(X)
 
 /* X(name in capitals, name, array interface's typestr in native byte order, kind of value, component, NumPy's number of
  * the type, DLPack's code). The names are NumPy's; ml_dtypes' are numbered when NumPy learns of them. */
@@ -58,8 +58,8 @@ extern "C" {
 
 #define COUNT_ONE(ID, ...) +1
 enum {
-    INTEGER_COMPONENTS = 0 EACH_INTEGER_LANE(COUNT_ONE),
-    SHORT_FLOAT_COMPONENTS = 0 EACH_SHORT_FLOAT_LANE(COUNT_ONE),
+    INTEGER_COMPONENTS = 0 EACH_INTEGER_COMPONENT(COUNT_ONE),
+    SHORT_FLOAT_COMPONENTS = 0 EACH_SHORT_FLOAT_COMPONENT(COUNT_ONE),
     NUMPY_DTYPES = 0 EACH_NUMPY_DTYPE(COUNT_ONE),
     ML_DTYPES = 0 EACH_ML_DTYPE(COUNT_ONE),
 };
@@ -67,7 +67,7 @@ enum {
 
 #define COMPONENT_OF_ROW(ID, ...) COMPONENT_##ID,
 #define DTYPE_OF_ROW(ID, ...)     DTYPE_##ID,
-enum component { EACH_LANE(COMPONENT_OF_ROW) COMPONENT_COUNT };
+enum component { EACH_COMPONENT(COMPONENT_OF_ROW) COMPONENT_COUNT };
 enum dtype { EACH_DTYPE(DTYPE_OF_ROW) DTYPE_COUNT };
 #undef COMPONENT_OF_ROW
 #undef DTYPE_OF_ROW

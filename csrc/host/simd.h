@@ -3,7 +3,7 @@
  *     vec                       a register full of components of any type
  *     vec_load, vec_store       from and to any address
  *     vec_stream, vec_fence     a non-temporal store to a multiple of sizeof(vec), and what makes it visible
- *     vec_add_bool ... _f64     one addition for each name of EACH_LANE but e4m3fn (float8.h), NumPy's values and
+ *     vec_add_bool ... _f64     one addition for each name of EACH_COMPONENT but e4m3fn (float8.h), NumPy's values and
  * floating-point flags
  *
  * then includes this file and defines its struct host_simd with HOST_SIMD_FUNCTIONS. */
@@ -79,7 +79,7 @@ add_array(vec_add_function *add, vec_store_function *store, const void *a, const
         add_vectors(add, store, a, b, c, bytes);
 }
 
-#define DEFINE_LANE(LANE, component, bytes, largest)                                                                   \
+#define DEFINE_COMPONENT(COMPONENT, component, bytes, largest)                                                         \
     static void add_##component(const void *a, const void *b, void *c, size_t n)                                       \
     {                                                                                                                  \
         add_array(vec_add_##component, vec_store, a, b, c, (bytes)*n);                                                 \
@@ -90,10 +90,10 @@ add_array(vec_add_function *add, vec_store_function *store, const void *a, const
         vec_fence();                                                                                                   \
     }
 
-EACH_LANE(DEFINE_LANE)
+EACH_COMPONENT(DEFINE_COMPONENT)
 
 #define ADD_ROW(ID, name, ...)    [COMPONENT_##ID] = add_##name,
 #define STREAM_ROW(ID, name, ...) [COMPONENT_##ID] = stream_##name,
-#define HOST_SIMD_FUNCTIONS       .add = {EACH_LANE(ADD_ROW)}, .stream = {EACH_LANE(STREAM_ROW)}
+#define HOST_SIMD_FUNCTIONS       .add = {EACH_COMPONENT(ADD_ROW)}, .stream = {EACH_COMPONENT(STREAM_ROW)}
 
 #endif

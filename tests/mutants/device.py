@@ -231,15 +231,15 @@ DEVICE = (
     Mutant(
         "the neutral element of bfloat16",
         "csrc/gpu/strided.c",
-        'strchr("fcV", row->typestr[1])',
-        'strchr("fc", row->typestr[1])',
+        "value_is_float(row->value); component++",
+        "value_is_float(row->value) && dtype != DTYPE_BFLOAT16; component++",
         EXTREMES,
         "temporary",
     ),
     Mutant(
         "2^63 and above as a floating-point number",
         "cuda/elements.cuh",
-        "sum == DTYPE_UINT64 ? element_from<T>(x) : element_from<T>(static_cast<int64_t>(x))",
+        "is_signed ? element_from<T>(static_cast<int64_t>(x)) : element_from<T>(x)",
         "element_from<T>(static_cast<int64_t>(x))",
         EXTREMES,
         "contiguous_sums_on_the_device",

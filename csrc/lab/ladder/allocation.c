@@ -26,7 +26,7 @@ const struct rung rung_malloc_each_call = {
     .tested = "double",
     .stages = STAGES_SERIAL,
     .memory = RUNG_MEMORY_PINNED,
-    .components = EVERY_LANE,
+    .components = EVERY_COMPONENT,
     .params = {KERNEL_PARAM(KERNEL_NAIVE)},
     .run = run_malloc_each_call,
 };
@@ -39,7 +39,7 @@ const struct rung rung_pool = {
     .tested = "double",
     .stages = STAGES_SERIAL,
     .memory = RUNG_MEMORY_PINNED,
-    .components = EVERY_LANE,
+    .components = EVERY_COMPONENT,
     .params = {KERNEL_PARAM(KERNEL_NAIVE)},
     .run = run_pool,
 };

@@ -89,7 +89,7 @@ const struct rung rung_staged = {
     .tested = "double",
     .stages = STAGES_OVERLAPPING,
     .memory = RUNG_MEMORY_PAGEABLE,
-    .components = EVERY_LANE,
+    .components = EVERY_COMPONENT,
     .params = {{"threads", "that fill and empty the ring; 0: as many as there are", 0, 0, MAX_THREADS}},
     .run = run_staged,
 };
@@ -102,7 +102,7 @@ const struct rung rung_tuned_transfer = {
     .tested = "double",
     .stages = STAGES_OVERLAPPING,
     .memory = RUNG_MEMORY_EITHER,
-    .components = EVERY_LANE,
+    .components = EVERY_COMPONENT,
     .params = {{"way",
                 "0: zero-copy where page-locked arrays are small; 1: never; 2: for page-locked arrays of any size",
                 TRANSFER_BEST, TRANSFER_BEST, TRANSFER_ZERO_COPY}},

@@ -38,7 +38,7 @@ const struct rung rung_hybrid = {
     .tested = "double",
     .stages = STAGES_SHARED,
     .memory = RUNG_MEMORY_EITHER,
-    .components = EVERY_LANE,
+    .components = EVERY_COMPONENT,
     .params = {[PARAM_THREADS] = {"threads", "that add, one of which feeds the GPU too; 0: as many as add takes", 0, 0,
                                   MAX_THREADS}},
     .run = run_hybrid,

@@ -61,7 +61,7 @@ const struct rung rung_pageable = {
     .tested = "double",
     .stages = STAGES_SERIAL,
     .memory = RUNG_MEMORY_PAGEABLE,
-    .components = EVERY_LANE,
+    .components = EVERY_COMPONENT,
     .params = {KERNEL_PARAM(KERNEL_NAIVE), ALLOCATES_PARAM(1)},
     .run = run_pageable,
 };
@@ -74,7 +74,7 @@ const struct rung rung_pinned = {
     .tested = "double",
     .stages = STAGES_SERIAL,
     .memory = RUNG_MEMORY_PINNED,
-    .components = EVERY_LANE,
+    .components = EVERY_COMPONENT,
     .params = {KERNEL_PARAM(KERNEL_NAIVE), ALLOCATES_PARAM(1)},
     .run = run_pinned,
 };
@@ -87,7 +87,7 @@ const struct rung rung_pinned_reused = {
     .tested = "double",
     .stages = STAGES_SERIAL,
     .memory = RUNG_MEMORY_PINNED,
-    .components = EVERY_LANE,
+    .components = EVERY_COMPONENT,
     .params = {KERNEL_PARAM(KERNEL_NAIVE)},
     .run = run_pinned_reused,
 };
@@ -100,7 +100,7 @@ const struct rung rung_stream1_pinned = {
     .tested = "double",
     .stages = STAGES_SERIAL,
     .memory = RUNG_MEMORY_PINNED,
-    .components = EVERY_LANE,
+    .components = EVERY_COMPONENT,
     .params = {KERNEL_PARAM(KERNEL_NAIVE), ALLOCATES_PARAM(0)},
     .run = run_stream1_pinned,
 };
@@ -113,7 +113,7 @@ const struct rung rung_copy_blocking = {
     .tested = "double",
     .stages = STAGES_SERIAL,
     .memory = RUNG_MEMORY_PAGEABLE,
-    .components = EVERY_LANE,
+    .components = EVERY_COMPONENT,
     .params = {KERNEL_PARAM(KERNEL_NAIVE), ALLOCATES_PARAM(1)},
     .run = run_copy_blocking,
 };
@@ -126,7 +126,7 @@ const struct rung rung_copy_async = {
     .tested = "double",
     .stages = STAGES_SERIAL,
     .memory = RUNG_MEMORY_PAGEABLE,
-    .components = EVERY_LANE,
+    .components = EVERY_COMPONENT,
     .params = {KERNEL_PARAM(KERNEL_NAIVE), ALLOCATES_PARAM(1)},
     .run = run_copy_async,
 };
@@ -139,7 +139,7 @@ const struct rung rung_copy_stream = {
     .tested = "double",
     .stages = STAGES_SERIAL,
     .memory = RUNG_MEMORY_PAGEABLE,
-    .components = EVERY_LANE,
+    .components = EVERY_COMPONENT,
     .params = {KERNEL_PARAM(KERNEL_NAIVE), ALLOCATES_PARAM(1)},
     .run = run_copy_stream,
 };

@@ -35,7 +35,7 @@ const struct rung rung_streams2 = {
     .tested = "double",
     .stages = STAGES_OVERLAPPING,
     .memory = RUNG_MEMORY_PINNED,
-    .components = EVERY_LANE,
+    .components = EVERY_COMPONENT,
     .params = {KERNEL_PARAM(KERNEL_FLOAT4),
                ALLOCATES_PARAM(1),
                {"chunk", "elements a chunk; a complex one counts twice", 1 << 10, CHUNK, 1 << 28}},
@@ -50,7 +50,7 @@ const struct rung rung_streams4 = {
     .tested = "double",
     .stages = STAGES_OVERLAPPING,
     .memory = RUNG_MEMORY_PINNED,
-    .components = EVERY_LANE,
+    .components = EVERY_COMPONENT,
     .params = {KERNEL_PARAM(KERNEL_NAIVE), ALLOCATES_PARAM(0)},
     .run = run_streams4,
 };
@@ -63,7 +63,7 @@ const struct rung rung_streams4_pageable = {
     .tested = "double",
     .stages = STAGES_SERIAL,
     .memory = RUNG_MEMORY_PAGEABLE,
-    .components = EVERY_LANE,
+    .components = EVERY_COMPONENT,
     .params = {KERNEL_PARAM(KERNEL_NAIVE), ALLOCATES_PARAM(0)},
     .run = run_streams4_pageable,
 };

@@ -14,7 +14,7 @@
 #include "lab/base/rung.h"
 #include "lab/ladder/timeline.h"
 
-enum { EVERY_LANE = (1 << COMPONENT_COUNT) - 1 };
+enum { EVERY_COMPONENT = (1 << COMPONENT_COUNT) - 1 };
 
 /* A transfer rung that launches a rung's kernel has it first of its parameters, and this second where it has it. */
 enum { PARAM_KERNEL = 0, PARAM_ALLOCATES = 1 };

@@ -64,7 +64,7 @@ const struct rung rung_zero_copy = {
     .tested = "double",
     .stages = STAGES_OVERLAPPING,
     .memory = RUNG_MEMORY_PINNED,
-    .components = EVERY_LANE,
+    .components = EVERY_COMPONENT,
     .params = {KERNEL_PARAM(KERNEL_NAIVE)},
     .run = run_zero_copy,
 };

@@ -1,6 +1,6 @@
 #include "py/operands/dlpack.h"
 
-#define CODE_ROW(ID, name, typestr, VALUE, LANE, NUMPY, DLPACK) [DTYPE_##ID] = (DLPACK),
+#define CODE_ROW(ID, name, typestr, VALUE, COMPONENT, NUMPY, DLPACK) [DTYPE_##ID] = (DLPACK),
 static const uint8_t type_code[DTYPE_COUNT] = {EACH_DTYPE(CODE_ROW)};
 
 struct dl_data_type

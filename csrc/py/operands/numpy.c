@@ -5,14 +5,14 @@
 #include "py/operands/operand_from.h"
 
 /* One more than the dtype, 0 for what we do not add. C's other integer type of 64 bits is NumPy's as well. */
-#define OF_NUMPY(ID, name, typestr, VALUE, LANE, NUMPY, DLPACK) [NUMPY] = DTYPE_##ID + 1,
+#define OF_NUMPY(ID, name, typestr, VALUE, COMPONENT, NUMPY, DLPACK) [NUMPY] = DTYPE_##ID + 1,
 static const unsigned char dtype_of_type_num[NPY_NTYPES_LEGACY] = {
     EACH_NUMPY_DTYPE(OF_NUMPY)[NPY_LONGLONG] = DTYPE_INT64 + 1,
     [NPY_ULONGLONG] = DTYPE_UINT64 + 1,
 };
 _Static_assert(NPY_INT64 == NPY_LONG && NPY_INT32 == NPY_INT, "each of C's integer types has a row");
 
-#define TO_NUMPY(ID, name, typestr, VALUE, LANE, NUMPY, DLPACK) [DTYPE_##ID] = (NUMPY),
+#define TO_NUMPY(ID, name, typestr, VALUE, COMPONENT, NUMPY, DLPACK) [DTYPE_##ID] = (NUMPY),
 static const int type_num_of_dtype[NUMPY_DTYPES] = {EACH_NUMPY_DTYPE(TO_NUMPY)};
 
 enum { CONTIGUOUS = NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS }; /* of either order: any of the flags */

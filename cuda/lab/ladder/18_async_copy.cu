@@ -13,7 +13,7 @@
 
 enum {
     BLOCK = 256,
-    FLOAT32_LANE = 1 << COMPONENT_F32
+    FLOAT32_COMPONENT = 1 << COMPONENT_F32
 }; /* each component would be 8 kernels; the copies see bytes alone */
 
 template <typename Component, unsigned Bytes, bool ThroughL1, unsigned Stages>
@@ -90,7 +90,7 @@ extern "C" const struct rung rung_async_copy = {
     .after = "float4_unroll2",
     .changes = "cp.async into shared memory, a ring of stages",
     .tested = "gpu",
-    .components = FLOAT32_LANE,
+    .components = FLOAT32_COMPONENT,
     .family = FAMILY_KERNELS,
     .load = "LDGSTS.E.BYPASS.128",
     .headline = false,
