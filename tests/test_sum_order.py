@@ -40,7 +40,7 @@ def test_operands_of_one_order_give_a_sum_of_that_order_in_one_run(driver, order
     hosts = [tame_values(np.dtype("f4"), 4 * 5 * 6, seed).reshape(4, 5, 6) for seed in (1, 2)]
     x, y = (ORDERS[order](host) for host in hosts)
     a, b = (View(ForeignArray(driver, host), host, view) for host, view in zip(hosts, (x, y), strict=True))
-    assert kernel(a, b) == "tuned"
+    assert kernel(a, b) == "contiguous"
     got, want = vecadd.add(a, b), np.add(x, y)
     assert (got.shape, steps(got)) == (want.shape, steps(want))
     assert_same_values(got.numpy(), want)
@@ -112,7 +112,7 @@ def test_the_library_makes_a_sum_whose_largest_stride_comes_first_and_turns_it(d
     monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(empty=empty, ndarray=object, cuda=cuda))
     host = tame_values(np.dtype("f4"), 24, 1).reshape(2, 3, 4)
     a, b = Fortran(driver, host), Fortran(driver, host)
-    assert kernel(a, b) == "tuned"
+    assert kernel(a, b) == "contiguous"
     total = vecadd.add(a, b)
     assert asked == [(2, 3, 4)]
     assert total.view.shape == (4, 3, 2)
@@ -152,10 +152,10 @@ def test_tensors_give_a_sum_of_torchs_order(runtime, data, shape):
 def test_tensors_of_one_order_go_to_the_tuned_kernel(runtime):
     torch = on_gpu(runtime, "torch")
     a, b = (torch.randn(64, 32, device="cuda") for _ in "ab")
-    assert kernel(a.T, b.T) == "tuned"
+    assert kernel(a.T, b.T) == "contiguous"
     assert vecadd.add(a.T, b.T).stride() == (1, 32)
     images = [torch.randn(2, 3, 8, 8, device="cuda").to(memory_format=torch.channels_last) for _ in "ab"]
-    assert kernel(*images) == "tuned"
+    assert kernel(*images) == "contiguous"
     assert vecadd.add(*images).is_contiguous(memory_format=torch.channels_last)
     assert vecadd.add(a.T, b.reshape(32, 64)).stride() == (1, 32)  # the first operand decides
 
@@ -166,7 +166,7 @@ def test_cupys_arrays_give_a_sum_of_numpys_order(runtime):
     x = tame_values(np.dtype("f4"), 4 * 5 * 6, 1).reshape(4, 5, 6)
     for order in ORDERS.values():
         a = order(cupy.asarray(x))
-        assert kernel(a, a) == "tuned"
+        assert kernel(a, a) == "contiguous"
         got, want = vecadd.add(a, a), np.add(order(x), order(x))
         assert type(got) is cupy.ndarray
         assert steps(got) == steps(want)

@@ -57,7 +57,7 @@ def explain(a: Any, b: Any, /, out: Any = None, *, device: str | None = None, st
     found = _core.explain_route(a, b, out, device=device, stream=stream)
     route = found.pop("route")
     if route == "numpy":
-        return Explanation(route, f"vecadd has no code of its own for this: {found['why']}")
+        return Explanation(route, f"left to numpy.add: {found['why']}")
     if route == "device":
         return Explanation(route, "the operands are in its memory: nothing has to move", {}, found)
     if "staged" in found:
@@ -65,7 +65,7 @@ def explain(a: Any, b: Any, /, out: Any = None, *, device: str | None = None, st
     reason, predicted = found.pop("reason", None), found.pop("predicted", {})
     memory, failure = found.pop("memory", "ordinary"), found.pop("failure", "")
     if reason is None:
-        return Explanation(route, "the host adds what is not contiguous row by row", {}, found)
+        return Explanation(route, "the host adds row by row what is not one run of memory of one dtype", {}, found)
     if reason == "failed":
         why = f"the GPU has failed under an earlier addition, and vecadd.use_gpu() would try it again: {failure}"
     elif reason == "tuned":

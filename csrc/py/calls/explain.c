@@ -31,9 +31,9 @@ explain_plan(const struct plan *plan)
         break;
     }
     const char *form = plan->strided ? strided_form_name(plan->strided, plan->a, plan->b, plan->c) : "run";
-    return Py_BuildValue("{s:s,s:s,s:s,s:i,s:N,s:i}", "route", route, "kernel", plan->strided ? "strided" : "tuned",
-                         "layout", form, "device", plan->device, "stream", PyLong_FromVoidPtr(plan->stream), "joins",
-                         plan->joins);
+    return Py_BuildValue("{s:s,s:s,s:s,s:i,s:N,s:i}", "route", route, "kernel",
+                         plan->strided ? "strided" : "contiguous", "layout", form, "device", plan->device, "stream",
+                         PyLong_FromVoidPtr(plan->stream), "joins", plan->joins);
 }
 
 const char explain_route_doc[] =
