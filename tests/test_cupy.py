@@ -5,7 +5,7 @@ import pytest
 from arrays import NUMPY_DTYPES, assert_same_values, numpys_sum, values
 
 import vecadd
-import vecadd._foreign
+import vecadd.interop
 
 cupy = pytest.importorskip("cupy")
 pytestmark = pytest.mark.gpu
@@ -74,7 +74,7 @@ def test_arrays_are_read_without_their_interface(monkeypatch):
     a = cupy.arange(1000.0)
     vecadd.add(a, a, a)
     calls = []
-    monkeypatch.setattr(vecadd._foreign.CuPy, "export", lambda self, array, writing: calls.append(array))
+    monkeypatch.setattr(vecadd.interop.CuPy, "export", lambda self, array, writing: calls.append(array))
     assert_same_values(vecadd.add(a, a).get(), 4 * np.arange(1000.0))
     assert calls == []
 

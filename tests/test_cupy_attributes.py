@@ -154,7 +154,7 @@ LEARNING = """
 import gc, sys
 from types import ModuleType, SimpleNamespace
 import numpy as np, vecadd
-from vecadd import _core, _foreign
+from vecadd import _core, interop
 
 class ndarray:
     strides = None
@@ -176,7 +176,7 @@ def kinds():
 
 met = []
 
-class Meeting(_foreign.CuPy):
+class Meeting(interop.CuPy):
     @property
     def pooled_type(self):
         if not met:
@@ -185,7 +185,7 @@ class Meeting(_foreign.CuPy):
             met[:] = kinds()
         return None
 
-_foreign._LIBRARIES["cupy"] = Meeting()
+interop.LIBRARIES["cupy"] = Meeting()
 out = ndarray()
 vecadd.add(ndarray(), ndarray(), out)
 assert len(met) == 1 and kinds()[0] is met[0], (met, kinds())

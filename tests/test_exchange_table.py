@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import vecadd
-from vecadd import _core, _foreign
+from vecadd import _core, interop
 
 CUDA, CPU = 2, 1
 FLOAT = 2
@@ -52,7 +52,7 @@ class Table(ctypes.Structure):
 
 
 class Tensor:
-    """What _foreign.Torch asks of a tensor, and the fields that its table hands out."""
+    """What interop.Torch asks of a tensor, and the fields that its table hands out."""
 
     is_cuda = True
     dtype = "torch.float32"
@@ -256,7 +256,7 @@ def test_a_torch_that_counts_one_tensor_a_call_is_called_for_each(torch):
     torch._C._increment_version = None
     torch.autograd = SimpleNamespace(graph=SimpleNamespace(increment_version=WRITTEN.append))
     WRITTEN.clear()
-    _foreign.Torch().count_writes((A, B))
+    interop.Torch().count_writes((A, B))
     assert written(A, B)
 
 

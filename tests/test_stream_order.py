@@ -15,7 +15,7 @@ from conftest import ON_DOUBLE
 from foreign import Driver, ForeignArray
 
 import vecadd
-from vecadd import _foreign
+from vecadd import interop
 
 N = 100_000
 ORDERS = range(6 if ON_DOUBLE else 2)
@@ -70,7 +70,7 @@ class DeviceArray(Interface):
         return made
 
 
-class Pool(_foreign.Library):
+class Pool(interop.Library):
     """The library "pooled": a current stream, and memory that is used again at once in the order of the stream that it
     was made on, unless another one's use was recorded. So do PyTorch's allocator and CuPy's."""
 
@@ -111,7 +111,7 @@ class Pooled:
 class StandIn(Interface):
     def __init__(self, driver):
         super().__init__(driver)
-        self.library = _foreign._LIBRARIES["pooled"] = Pool(driver)
+        self.library = interop.LIBRARIES["pooled"] = Pool(driver)
         self.sources = {id(x): ForeignArray(driver, x) for x in (A, OTHER, ZEROS)}
 
     @contextlib.contextmanager
@@ -190,7 +190,7 @@ class CuPy(Interface):
         return array.get()
 
     def empty(self, stream):
-        with _foreign.CuPy._stream(stream, 0):
+        with interop.CuPy._stream(stream, 0):
             return self.cupy.empty(N, np.int32).data.ptr
 
 
@@ -215,8 +215,8 @@ def kind(request, order, driver, runtime):
     if request.param in ON_GPU and runtime != "gpu":
         pytest.skip("needs a GPU")
     yield request.param(driver)
-    _foreign._LIBRARIES.pop("pooled", None)
-    _foreign._known.pop(Pooled, None)
+    interop.LIBRARIES.pop("pooled", None)
+    interop._known.pop(Pooled, None)
     gc.collect()
 
 

@@ -6,7 +6,7 @@ from arrays import NUMPY_DTYPES, assert_same_values, numpys_sum, values
 from foreign import DLPackArray
 
 import vecadd
-from vecadd import _core, _foreign
+from vecadd import _core, interop
 
 
 class Tensor:
@@ -24,7 +24,7 @@ class Tensor:
         return self.x.__dlpack__(**{**keywords, "copy": None})
 
 
-class Tensors(_foreign.Library):
+class Tensors(interop.Library):
     has_host_arrays = True
 
     def export(self, array, writing):
@@ -39,7 +39,7 @@ class Tensors(_foreign.Library):
 
 @pytest.fixture(autouse=True)
 def library(monkeypatch):
-    monkeypatch.setitem(_foreign._LIBRARIES, "tensors", Tensors())
+    monkeypatch.setitem(interop.LIBRARIES, "tensors", Tensors())
 
 
 @pytest.mark.parametrize("dtype", NUMPY_DTYPES, ids=str)

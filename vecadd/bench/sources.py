@@ -32,7 +32,7 @@ KERNELS = (*DEVICE, *CLOCK, f"{BENCH}/ladder.py")
 
 PEERS = (*CLOCK, f"{STAGES}/clocks.py", f"{STAGES}/libraries.py")
 # Arrays of other libraries pass through vecadd's Python, and are made and added by theirs.
-FOREIGN = ("vecadd/_foreign.py", "vecadd/_tensors.py")
+FOREIGN = ("vecadd/interop",)
 TENSORS = tuple(
     f"{STAGES}/{name}" for name in ("tensors.py", "device_peers.py", "jax_peer.py", "triton_add.py", "*.cu")
 )

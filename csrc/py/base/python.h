@@ -50,7 +50,7 @@ struct module_state {
     PyTypeObject *plan_type;
     PyObject *device_lost_error;
     PyObject *names[NAME_COUNT];
-    _Atomic(PyObject *) library_of; /* vecadd._foreign.library_of, imported when first needed */
+    _Atomic(PyObject *) library_of; /* vecadd.interop.library_of, imported when first needed */
     PyObject *output_handler;       /* result.c's, for NumPy */
     /* What operand_cupy.c knows of CuPy, in a capsule that the first thread to meet it keeps for good; NULL until met.
      */

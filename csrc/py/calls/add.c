@@ -194,13 +194,13 @@ add_arguments_run(struct module_state *state, const struct add_arguments *argume
         sum = add_planned(state, arguments, &call);
         break;
     case CALL_LIBRARY:
-        sum = call_in_python("vecadd._tensors", "add", call.library, arguments);
+        sum = call_in_python("vecadd.interop.host_tensors", "add", call.library, arguments);
         break;
     case CALL_NUMPY:
         sum = add_by_numpy(state, arguments);
         break;
     case CALL_MATERIALIZED:
-        sum = call_in_python("vecadd._staged", "add", NULL, arguments);
+        sum = call_in_python("vecadd._materialize", "add", NULL, arguments);
         break;
     }
     call_clear(&call);

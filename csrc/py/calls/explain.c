@@ -61,7 +61,7 @@ py_explain_route(PyObject *module, PyObject *const *values, Py_ssize_t count, Py
             Py_CLEAR(result);
         break;
     case CALL_LIBRARY:
-        result = call_in_python("vecadd._tensors", "explain", call.library, &arguments);
+        result = call_in_python("vecadd.interop.host_tensors", "explain", call.library, &arguments);
         break;
     case CALL_MATERIALIZED:
         result = Py_BuildValue("{s:s,s:s}", "route", route_name[plan->route], "staged", plan->why);

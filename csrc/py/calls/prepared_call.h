@@ -8,7 +8,7 @@
 
 enum call_kind {
     CALL_PLANNED,      /* plan is ready; its c is NULL where there is no out */
-    CALL_MATERIALIZED, /* plan.materialize: vecadd._staged broadcasts, casts or copies the operands first */
+    CALL_MATERIALIZED, /* plan.materialize: vecadd._materialize broadcasts, casts or copies the operands first */
     CALL_LIBRARY,      /* host arrays of another library than NumPy: `library` adds them */
     CALL_NUMPY,        /* numpy.add does it, for the reason plan.why */
 };
@@ -16,7 +16,7 @@ enum call_kind {
 /* Not to be moved: it points into itself. */
 struct prepared_call {
     enum call_kind kind;
-    PyObject *library; /* CALL_LIBRARY: the vecadd._foreign.Library, held */
+    PyObject *library; /* CALL_LIBRARY: the vecadd.interop.Library, held */
     struct plan plan;
     struct owned_operand operands[ROLE_COUNT]; /* but of identical contiguous arrays on the host, which need none */
     bool held[ROLE_COUNT];                     /* which of them are to be cleared */

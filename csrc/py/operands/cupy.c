@@ -31,7 +31,7 @@ static const enum name attribute_name[ATTRIBUTES] = {
 
 struct cupy_kind {
     PyObject *type, *library,
-        *current_stream; /* cupy.ndarray, its vecadd._foreign.Library, get_current_stream: owned */
+        *current_stream; /* cupy.ndarray, its vecadd.interop.Library, get_current_stream: owned */
     PyObject *pooled;    /* the type of memory from CuPy's own pool, owned; None: there is none */
     struct descriptor attribute[ATTRIBUTES];
 };
@@ -272,6 +272,6 @@ cupy_empty_like(struct module_state *state, const struct owned_operand *like, st
         }
     }
     Py_XDECREF(made);
-    PyErr_Clear(); /* vecadd._foreign makes one, or says in CuPy's words why there is none */
+    PyErr_Clear(); /* vecadd.interop makes one, or says in CuPy's words why there is none */
     return NULL;
 }

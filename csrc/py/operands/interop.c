@@ -13,7 +13,7 @@ library_of_function(struct module_state *state)
     PyObject *known = state->library_of;
     if (known)
         return known;
-    PyObject *module = PyImport_ImportModule("vecadd._foreign");
+    PyObject *module = PyImport_ImportModule("vecadd.interop");
     PyObject *function = module ? PyObject_GetAttrString(module, "library_of") : NULL;
     Py_XDECREF(module);
     if (function && !atomic_compare_exchange_strong(&state->library_of, &known, function)) {

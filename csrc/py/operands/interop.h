@@ -1,4 +1,4 @@
-/* What vecadd._foreign knows of an array library beyond __cuda_array_interface__: a row of its table, as C sees it. */
+/* What vecadd.interop knows of an array library beyond __cuda_array_interface__: a row of its table, as C sees it. */
 #ifndef VECADD_PY_OPERANDS_INTEROP_H
 #define VECADD_PY_OPERANDS_INTEROP_H
 

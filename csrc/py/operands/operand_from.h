@@ -49,7 +49,7 @@ struct owned_operand {
     Py_ssize_t extents[MAX_DIMENSIONS]; /* where the shape is, for other libraries' arrays */
     Py_ssize_t steps[MAX_DIMENSIONS];   /* where their strides are */
     PyObject *exported; /* what the interface was read from, held until the work is queued; NULL for a DeviceArray */
-    PyObject *library;  /* its vecadd._foreign.Library; NULL where there is none */
+    PyObject *library;  /* its vecadd.interop.Library; NULL where there is none */
     PyObject *count_writes; /* the library's, held, for interop_written; NULL where it counts none */
     bool needs_keepalive;   /* its owner does not order its release: `exported` lives until the work is done (keep.h) */
 };

@@ -26,7 +26,7 @@ struct torch_kind {
     PyObject *library;                  /* owned */
     struct descriptor requires_grad;
     PyObject *count_writes;  /* owned; NULL: this torch has none */
-    PyObject *empty_strided; /* makes tensors of this very type, owned; NULL: vecadd._foreign has to */
+    PyObject *empty_strided; /* makes tensors of this very type, owned; NULL: vecadd.interop has to */
 };
 
 static void
@@ -358,6 +358,6 @@ torch_empty_like(const struct module_state *state, const struct owned_operand *l
         return made;
     }
     Py_XDECREF(made);
-    PyErr_Clear(); /* vecadd._foreign makes one, or says in torch's words why there is none */
+    PyErr_Clear(); /* vecadd.interop makes one, or says in torch's words why there is none */
     return NULL;
 }

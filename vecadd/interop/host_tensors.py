@@ -8,7 +8,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from vecadd import _core
-from vecadd._foreign import Library
+from vecadd.interop.library import Library
 
 
 def add(library: Library, a: Any, b: Any, out: Any, device: str | None) -> Any:

@@ -1,0 +1,57 @@
+"""CuPy: read by attributes, ordered by its current stream."""
+
+import sys
+from typing import Any
+
+from vecadd.interop.library import Handle, Library, back, in_memory
+
+
+class CuPy(Library):
+    """Arrays of CuPy, read by their attributes."""
+
+    has_attributes = True
+
+    @property
+    def array_type(self) -> Any:
+        """The type whose attributes the C extension reads. A type derived from it may mean something else by them."""
+        return sys.modules["cupy"].ndarray
+
+    @property
+    def stream_of(self) -> Any:
+        """The function that gives a device's current stream, an object with `ptr`."""
+        return sys.modules["cupy"].cuda.get_current_stream
+
+    @property
+    def pooled_type(self) -> Any:
+        """The type of the memory that CuPy's pool has allocated, whose `ptr`, `size` and `device_id` hold; or None."""
+        return getattr(getattr(sys.modules["cupy"].cuda, "memory", None), "PooledMemory", None)
+
+    def current_stream(self, device: int) -> int | None:
+        return int(sys.modules["cupy"].cuda.get_current_stream(device).ptr)
+
+    def empty_like(
+        self,
+        array: Any,
+        stream: int | None,
+        shape: tuple[int, ...] | None = None,
+        dtype: str | None = None,
+        axes: tuple[int, ...] | None = None,
+    ) -> Any:
+        cupy = sys.modules["cupy"]
+        due = array.shape if shape is None else in_memory(shape, axes), dtype or array.dtype
+        with array.device:
+            if stream is None:
+                made = cupy.empty(*due)
+            else:
+                with self._stream(stream, array.device.id):
+                    made = cupy.empty(*due)
+        return made if axes is None else made.transpose(back(axes))
+
+    @staticmethod
+    def _stream(handle: int, device: int) -> Any:
+        cuda = sys.modules["cupy"].cuda
+        if not handle:
+            return cuda.Stream.null
+        if hasattr(cuda.Stream, "from_external"):  # CuPy 14, where ExternalStream warns
+            return cuda.Stream.from_external(Handle(handle))
+        return cuda.ExternalStream(handle, device)

@@ -1,0 +1,44 @@
+"""JAX: read and given back by DLPack alone."""
+
+import sys
+from typing import Any
+
+from numpy.typing import NDArray
+
+from vecadd.interop.library import Library
+
+
+class JAX(Library):
+    """Its arrays never change, and no caller knows the stream that computes them: DLPack orders ours after it."""
+
+    by_dlpack_only = True
+    adopts = True
+    has_host_arrays = True
+    sums_in_c_order = True
+
+    def export(self, array: Any, writing: bool) -> Any:
+        jax = sys.modules["jax"]
+        if isinstance(array, jax.core.Tracer):
+            raise TypeError("vecadd.add cannot be traced by JAX: call it outside jax.jit, jax.grad and jax.vmap")
+        if writing:
+            raise TypeError("out is a JAX array, and those do not change: leave out away, the sum is a new one")
+        if not isinstance(array, jax.Array):
+            return None
+        if len(array.devices()) > 1:
+            raise ValueError("the JAX array is sharded over several devices: add its addressable_shards one by one")
+        return array if array.__dlpack_device__()[0] != 1 else None  # 1 is the host, in DLPack's numbers
+
+    def result_dtype(self, a: Any, b: Any) -> str | None:
+        return str(sys.modules["jax"].numpy.result_type(a, b).name)
+
+    def adopt(self, array: Any) -> Any:
+        return sys.modules["jax"].dlpack.from_dlpack(array)
+
+    def from_host(self, total: NDArray[Any], like: Any) -> Any:
+        jax = sys.modules["jax"]
+        if total.dtype.isbuiltin != 1:  # ml_dtypes' are not among the dtypes that NumPy gives away
+            return jax.device_put(total, like.sharding)
+        return jax.dlpack.from_dlpack(total)
+
+    def add(self, a: Any, b: Any, out: Any) -> Any:
+        return sys.modules["jax"].numpy.add(a, b)

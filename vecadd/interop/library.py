@@ -1,0 +1,83 @@
+"""What a library of arrays may have beyond the array interface and DLPack: what the C extension asks of it."""
+
+from typing import Any
+
+from numpy.typing import NDArray
+
+
+class Library:
+    """A library whose arrays are no more than their interface says: sums are DeviceArrays."""
+
+    void_dtypes: tuple[str, ...] = ()  # ml_dtypes' dtypes that it adds, and that a typestr of their size, "<V2", means
+    has_attributes = False  # whether arrays of its `array_type` may be read as csrc/py/operands/cupy.c does
+    has_exchange_table = False  # whether types of its may have the table that csrc/py/operands/torch.c reads
+    by_dlpack_only = False  # whether its __cuda_array_interface__ orders nothing
+    adopts = False  # whether sums are made as DeviceArrays and given to it when their kernel is queued
+    has_host_arrays = False  # whether arrays that `export` does not take are on the host, for host_tensors.py
+    sums_in_c_order = False  # whether its sums are in C order whatever its arrays are; else by NumPy's rule, order="K",
+    sums_as_first = False  # or in the order of the first array whose strides say one, as torch's iterator has it
+    records_streams = False  # whether it is to be told of other streams than its current one that use an array
+    count_writes: Any = None  # a function to be called with a tuple or list of its arrays that vecadd has written
+
+    def export(self, array: Any, writing: bool) -> Any:
+        """The object whose interface is to be read; None where the array is not in device memory."""
+        return array
+
+    def current_stream(self, device: int) -> int | None:
+        """The handle of the stream on which the library works now."""
+        return None
+
+    def result_dtype(self, a: Any, b: Any) -> str | None:
+        """The name of the dtype that the library gives a + b, arrays of its own or one and a number; None: NumPy's."""
+        return None
+
+    def empty_like(
+        self,
+        array: Any,
+        stream: int | None,
+        shape: tuple[int, ...] | None = None,
+        dtype: str | None = None,
+        axes: tuple[int, ...] | None = None,
+    ) -> Any:
+        """A contiguous array, of the array's own shape and dtype or of others, allocated for use on that stream or on
+        the current one; None: make a DeviceArray. ``axes`` has the axis of the largest stride first; None: C order."""
+        return None
+
+    def adopt(self, array: Any) -> Any:
+        """An array of the library's in the memory of this DeviceArray, which it keeps."""
+        return array
+
+    def record_stream(self, array: Any, stream: int) -> None:
+        """Has the array's memory not used again before what this stream holds now is done."""
+
+    def on_host(self, array: Any, writing: bool) -> Any:
+        """The array as its __dlpack__ is to be asked for; raises where it is not to be added."""
+        return array
+
+    def from_host(self, total: NDArray[Any], like: Any) -> Any:
+        """An array of the library's, where `like` is, in the memory of this NumPy array or with its elements."""
+        return total
+
+    def add(self, a: Any, b: Any, out: Any) -> Any:
+        """Its own addition, for arrays on the host that have to be broadcast or cast."""
+        raise NotImplementedError
+
+
+def in_memory(shape: tuple[int, ...], axes: tuple[int, ...] | None) -> tuple[int, ...]:
+    """The extents, that of the largest stride first."""
+    return shape if axes is None else tuple(shape[axis] for axis in axes)
+
+
+def back(axes: tuple[int, ...]) -> tuple[int, ...]:
+    """The axes that undo a transposition."""
+    return tuple(axes.index(axis) for axis in range(len(axes)))
+
+
+class Handle:
+    """A stream in the protocol of cuda.core."""
+
+    def __init__(self, handle: int) -> None:
+        self.handle = handle
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self.handle

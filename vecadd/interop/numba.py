@@ -1,0 +1,19 @@
+"""Numba: its sums are Numba arrays in a DeviceArray's memory."""
+
+import sys
+from typing import Any
+
+from vecadd.interop.library import Library
+
+
+class Numba(Library):
+    """Device arrays of Numba's CUDA target, whose sums are DeviceArrays that Numba adopts."""
+
+    adopts = True
+
+    def adopt(self, array: Any) -> Any:
+        cuda = sys.modules["numba.cuda"]
+        # In the context of the array's device, which becomes the new one's own. The array knows its stream: asked to
+        # synchronize, which is the default, numba would wait for it here.
+        with cuda.gpus[int(array.device.removeprefix("cuda:"))]:
+            return cuda.as_cuda_array(array, sync=False)
