@@ -35,10 +35,12 @@ find_shape(struct addition *addition, const struct operand *const operands[LAYOU
     for (int k = 0; k < LAYOUT_OPERANDS; k++)
         if (operands[k] && !widen(addition, operands[k]))
             return REFUSED_SHAPES;
-    if (!out || (out->ndim == addition->ndim &&
-                 memcmp(out->shape, addition->shape, (size_t)out->ndim * sizeof *out->shape) == 0))
+    if (!out)
         return REFUSED_NOT;
-    return REFUSED_OUT_SHAPE;
+    bool same = out->ndim == addition->ndim;
+    for (int i = 0; same && i < out->ndim; i++)
+        same = out->shape[i] == addition->shape[i];
+    return same ? REFUSED_NOT : REFUSED_OUT_SHAPE;
 }
 
 static enum refusal

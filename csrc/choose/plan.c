@@ -204,18 +204,17 @@ plan_host_layout(struct plan *plan, const struct addition *addition, const struc
     return host_strided_plan(plan, status);
 }
 
-static int
-plan_same_dtype(struct plan *plan, const struct operand *const operands[3], const struct plan_request *request,
-                struct status *status)
+int
+plan_host_run(struct plan *plan, const struct batch_add *add, const struct plan_request *request, struct status *status)
 {
-    if (operands[0]->place == PLACE_DEVICE)
-        return plan_device(plan, operands, request, status);
+    *plan =
+        (struct plan){.component = add->component, .n = add->n, .a = add->a, .b = add->b, .c = add->c, .device = -1};
+    if (request->open)
+        return plan_open(plan, status);
     if (request->on_device)
         return plan_transfer(plan, request, status);
     if (request->hybrid)
         return plan_hybrid(plan, status);
-    if (request->open)
-        return plan_open(plan, status);
     return plan_host(plan, status);
 }
 
@@ -233,7 +232,7 @@ plan_make(struct plan *plan, const struct addition *addition, const struct opera
         const struct dtype_row *dtype = &dtype_table[operands[0]->dtype];
         plan->component = dtype->component;
         plan->n = operands[0]->size * dtype->components;
-        return plan_same_dtype(plan, operands, request, status);
+        return plan_device(plan, operands, request, status);
     }
     plan->a = address_of(operands[0]);
     plan->b = address_of(operands[1]);

@@ -27,10 +27,16 @@ struct plan_request {
  */
 enum { PLAN_STRIDED_MIN = 256 << 10, PLAN_CONVERTED_MIN = 1 << 20 };
 
+/* Plans a host addition of one run of components: the shortest way here, for the calls that are most. add->c may be
+ * NULL where the sum is still to be made; it is else a, b, or memory that overlaps neither. Returns 0, or -1 with
+ * *status set. */
+int plan_host_run(struct plan *plan, const struct batch_add *add, const struct plan_request *request,
+                  struct status *status);
+
 /* Plans c = a + b: one of six ways, which are the routes, of which the host and the device have two, one run of
  * components or any layout (plan->strided). `addition` is what addition_resolve made of the operands, and stays as long
- * as the plan; NULL for operands of one dtype and shape that are one run of memory each. They overlap wholly or, for
- * the device, in any way. operands[2] may be NULL, or have no data, where the sum is still to be made; where the
+ * as the plan; NULL for device operands of one dtype and shape that are one run of memory each. They overlap wholly or,
+ * for the device, in any way. operands[2] may be NULL, or have no data, where the sum is still to be made; where the
  * operands are to be materialised they are not looked at.
  *
  * Reads no element, and where the route is given makes no CUDA call; where it is open and CUDA in play it may ask the

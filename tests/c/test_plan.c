@@ -39,7 +39,11 @@ static int
 make(struct plan *plan, const struct operand *a, const struct operand *b, const struct operand *out,
      const struct plan_request *request, struct status *status)
 {
-    return plan_make(plan, NULL, (const struct operand *const[]){a, b, out}, request, status);
+    if (a->place == PLACE_DEVICE)
+        return plan_make(plan, NULL, (const struct operand *const[]){a, b, out}, request, status);
+    const struct dtype_row *row = &dtype_table[a->dtype];
+    const struct batch_add add = {a->data, b->data, out->data, a->size * row->components, row->component};
+    return plan_host_run(plan, &add, request, status);
 }
 
 static const struct plan_request plainly = {.device = -1};

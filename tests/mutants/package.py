@@ -13,7 +13,7 @@ PACKAGE = (
     ),
     Mutant(
         "writes on the host that torch counts",
-        "vecadd/interop",
+        "vecadd/interop/host_tensors.py",
         "    if out is not None and library.count_writes is not None:\n",
         "    if False:\n",
         "tests/test_tensors.py",

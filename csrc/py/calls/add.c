@@ -112,7 +112,7 @@ make_host_sum(struct module_state *state, PyObject *const objects[ROLE_COUNT], s
     plan->c = PyArray_DATA((PyArrayObject *)sum);
     PyObject *const with_sum[] = {objects[ROLE_A], objects[ROLE_B], sum};
     const struct batch_add planned = {plan->a, plan->b, plan->c, plan->n, plan->component};
-    if (plan->n * component_size[plan->component] < OUTPUT_POOL_MIN || host_operands_are(state, with_sum, &planned))
+    if (plan->n * component_size[plan->component] < OUTPUT_POOL_MIN || host_run_is(state, with_sum, &planned))
         return sum;
     Py_DECREF(sum);
     return refuse_resized();

@@ -110,12 +110,11 @@ static int
 look_at_host_pair(struct module_state *state, PyObject *const objects[ROLE_COUNT], Py_ssize_t pair,
                   struct batch_call *call, struct survey *survey)
 {
-    struct operand operands[ROLE_COUNT];
+    struct batch_add *add = &call->adds[call->add_count];
     if (note_place(call, survey, PLACE_HOST) < 0)
         return -1;
-    bool plain = !host_operands(state, objects, operands);
-    if (plain)
-        note_add(call, pair, &operands[ROLE_A], operands[ROLE_B].data, operands[ROLE_OUT].data);
+    if (!host_run_from(state, objects, add))
+        call->add_pair[call->add_count++] = pair;
     else
         call->others[call->other_count++] = pair;
     for (int role = 0; role < ROLE_COUNT; role++) {

@@ -53,7 +53,7 @@ is_as_looked_at(struct module_state *state, const struct batch_call *call, size_
         objects[role] = batch_object(call, (enum role)role, pair);
     if (!objects[ROLE_OUT])
         objects[ROLE_OUT] = PyList_GetItem(call->result, pair);
-    return host_operands_are(state, objects, &call->adds[i]);
+    return host_run_is(state, objects, &call->adds[i]);
 }
 
 /* Nothing runs between this and the work. */

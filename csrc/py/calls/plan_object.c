@@ -48,7 +48,7 @@ run_host(struct plan_object *self)
 {
     const struct plan *plan = &self->call.plan;
     const struct batch_add planned = {plan->a, plan->b, plan->c, plan->n, plan->component};
-    if (!host_operands_are(state_of(self), self->objects, &planned)) {
+    if (!host_run_is(state_of(self), self->objects, &planned)) {
         PyErr_SetString(PyExc_ValueError, "an array of the plan has been resized, changed its dtype or become "
                                           "read-only since: make a new plan");
         return NULL;

@@ -92,11 +92,15 @@ prepare_host(struct module_state *state, const struct add_arguments *arguments, 
     }
     if (arguments->numpys_own)
         return leave_to_numpy(call, "a keyword of NumPy's own");
-    struct operand operands[ROLE_COUNT];
-    const char *why = host_operands(state, arguments->objects, operands);
+    struct batch_add run;
+    const char *why = host_run_from(state, arguments->objects, &run);
     if (!why) {
-        const struct operand *const pointers[] = {&operands[ROLE_A], &operands[ROLE_B], &operands[ROLE_OUT]};
-        return plan_call(state, NULL, pointers, &request, call);
+        struct status status;
+        call->kind = CALL_PLANNED;
+        if (plan_host_run(&call->plan, &run, &request, &status) == 0)
+            return 0;
+        status_raise(state, &status);
+        return -1;
     }
     const int found = interop_host_library(state, arguments->objects, &call->library);
     if (found < 0)

@@ -30,9 +30,8 @@ static const enum name attribute_name[ATTRIBUTES] = {
 };
 
 struct cupy_kind {
-    PyObject *type, *library,
-        *current_stream; /* cupy.ndarray, its vecadd.interop.Library, get_current_stream: owned */
-    PyObject *pooled;    /* the type of memory from CuPy's own pool, owned; None: there is none */
+    PyObject *type, *library, *current_stream; /* cupy.ndarray, its vecadd.interop.Library, get_current_stream: owned */
+    PyObject *pooled;                          /* the type of memory from CuPy's own pool, owned; None: there is none */
     struct descriptor attribute[ATTRIBUTES];
 };
 

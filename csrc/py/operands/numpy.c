@@ -101,27 +101,14 @@ written_silently(PyArrayObject *array)
 
 /* Why numpy.add has to look after `out`; NULL where it need not. */
 static const char *
-out_refusal(const struct operand operands[ROLE_COUNT])
+out_refusal(PyArrayObject *out, const struct batch_add *add)
 {
-    const struct operand *a = &operands[ROLE_A], *b = &operands[ROLE_B], *c = &operands[ROLE_OUT];
-    size_t bytes = c->size * dtype_table[c->dtype].itemsize;
-    if (!c->writable)
+    const size_t bytes = add->n * component_size[add->component];
+    if (!written_silently(out))
         return "out is read-only, or writing to it warns";
-    if (overlaps_in_part(a->data, c->data, bytes) || overlaps_in_part(b->data, c->data, bytes))
+    if (overlaps_in_part(add->a, add->c, bytes) || overlaps_in_part(add->b, add->c, bytes))
         return "out overlaps an input in part";
     return NULL;
-}
-
-/* What the array is, dtype aside. */
-static struct operand
-operand_of(PyArrayObject *array, int dtype)
-{
-    return (struct operand){.data = PyArray_DATA(array),
-                            .size = (size_t)PyArray_SIZE(array),
-                            .dtype = (enum dtype)dtype,
-                            .place = PLACE_HOST,
-                            .device = -1,
-                            .writable = written_silently(array)};
 }
 
 bool
@@ -131,12 +118,17 @@ host_operand(struct module_state *state, PyArrayObject *array, struct operand *o
     int flags = PyArray_FLAGS(array);
     if (dtype < 0 || !(flags & NPY_ARRAY_ALIGNED) || !(flags & CONTIGUOUS))
         return false;
-    *operand = operand_of(array, dtype);
+    *operand = (struct operand){.data = PyArray_DATA(array),
+                                .size = (size_t)PyArray_SIZE(array),
+                                .dtype = (enum dtype)dtype,
+                                .place = PLACE_HOST,
+                                .device = -1,
+                                .writable = written_silently(array)};
     return true;
 }
 
 const char *
-host_operands(struct module_state *state, PyObject *const objects[ROLE_COUNT], struct operand operands[ROLE_COUNT])
+host_run_from(struct module_state *state, PyObject *const objects[ROLE_COUNT], struct batch_add *add)
 {
     int count = objects[ROLE_OUT] ? 3 : 2;
     for (int role = 0; role < count; role++)
@@ -151,8 +143,6 @@ host_operands(struct module_state *state, PyObject *const objects[ROLE_COUNT], s
         return "the operands have no dimension";
 
     int flags = PyArray_FLAGS(first);
-    operands[ROLE_A] = operands[ROLE_OUT] = operand_of(first, dtype);
-    operands[ROLE_OUT].data = NULL;
     for (int role = 1; role < count; role++) {
         PyArrayObject *array = (PyArrayObject *)objects[role];
         if (PyArray_DESCR(array) != PyArray_DESCR(first) &&
@@ -162,22 +152,25 @@ host_operands(struct module_state *state, PyObject *const objects[ROLE_COUNT], s
             !PyArray_CompareLists(PyArray_DIMS(array), PyArray_DIMS(first), PyArray_NDIM(first)))
             return "the shapes differ";
         flags &= PyArray_FLAGS(array);
-        operands[role] = operand_of(array, dtype);
     }
     if (!(flags & NPY_ARRAY_ALIGNED))
         return "an operand is not aligned";
     if (!(flags & CONTIGUOUS))
         return "the operands are not contiguous in one order";
-    return objects[ROLE_OUT] ? out_refusal(operands) : NULL;
+    PyArrayObject *out = (PyArrayObject *)objects[ROLE_OUT];
+    const struct dtype_row *row = &dtype_table[dtype];
+    add->a = PyArray_DATA(first);
+    add->b = PyArray_DATA((PyArrayObject *)objects[ROLE_B]);
+    add->c = out ? PyArray_DATA(out) : NULL;
+    add->n = (size_t)PyArray_SIZE(first) * row->components;
+    add->component = row->component;
+    return out ? out_refusal(out, add) : NULL;
 }
 
 bool
-host_operands_are(struct module_state *state, PyObject *const objects[ROLE_COUNT], const struct batch_add *add)
+host_run_is(struct module_state *state, PyObject *const objects[ROLE_COUNT], const struct batch_add *add)
 {
-    struct operand now[ROLE_COUNT];
-    if (host_operands(state, objects, now))
-        return false;
-    const struct dtype_row *dtype = &dtype_table[now[ROLE_A].dtype];
-    return now[ROLE_A].data == add->a && now[ROLE_B].data == add->b && now[ROLE_OUT].data == add->c &&
-           now[ROLE_A].size * dtype->components == add->n && dtype->component == add->component;
+    struct batch_add now;
+    return !host_run_from(state, objects, &now) && now.a == add->a && now.b == add->b && now.c == add->c &&
+           now.n == add->n && now.component == add->component;
 }

@@ -27,17 +27,15 @@ PyArray_Descr *dtype_descr(struct module_state *state, enum dtype dtype);
 /* Raises the TypeError of an element type that vecadd does not add, naming those that it does. Returns NULL. */
 void *dtype_refuse(const char *what, PyObject *given);
 
-/* Describes the operands of a host addition, in the order of enum role, if they are plain ndarrays of one of our
- * dtypes that lie element against element: of one shape and memory order, contiguous and aligned, `out` NULL or
- * writable and overlapping each input wholly or not at all. operands[ROLE_OUT].data is NULL where out is.
- * Returns NULL, or in a few words why numpy.add has to do it. */
-const char *host_operands(struct module_state *state, PyObject *const objects[ROLE_COUNT],
-                          struct operand operands[ROLE_COUNT]);
+/* Describes a host addition if its operands are plain ndarrays of one of our dtypes that lie element against element:
+ * of one shape and memory order, contiguous and aligned, `out` NULL or writable and overlapping each input wholly or
+ * not at all. add->c is NULL where out is. Returns NULL, or in a few words why the addition is none. */
+struct batch_add;
+const char *host_run_from(struct module_state *state, PyObject *const objects[ROLE_COUNT], struct batch_add *add);
 
 /* Whether these arrays, looked at again, are still what `add` was made of: Python code that runs between a look and the
  * work, an object's interface or a finalizer, may resize an array or change its shape. All three are there. */
-struct batch_add;
-bool host_operands_are(struct module_state *state, PyObject *const objects[ROLE_COUNT], const struct batch_add *add);
+bool host_run_is(struct module_state *state, PyObject *const objects[ROLE_COUNT], const struct batch_add *add);
 
 /* The operand of one contiguous, aligned ndarray of our dtypes; false where it is none. */
 bool host_operand(struct module_state *state, PyArrayObject *array, struct operand *operand);
