@@ -9,12 +9,12 @@
 #include "gpu/device.h"
 #include "gpu/stream.h"
 
-/* What is still to be launched. */
+/* Additions collected for the next launch. */
 struct launcher {
     struct batch_segment *segments; /* BATCH_MAX */
     size_t count;
     cudaStream_t stream;
-    bool queued; /* something is */
+    bool queued; /* whether any launch is queued */
 };
 
 static cudaError_t
@@ -28,8 +28,8 @@ launch_collected(struct launcher *launcher)
     return error;
 }
 
-/* In pieces that the table has bits for: their bytes are a multiple of 16, so that all have the alignments of the
- * whole. */
+/* Cuts an addition into pieces whose size the table can hold. A piece's size is a multiple of 16 bytes, so every piece
+ * is aligned as the whole is. */
 static cudaError_t
 collect(struct launcher *launcher, const struct batch_add *add)
 {
@@ -68,10 +68,10 @@ batch_launch_all(const struct device_batch *batch, cudaStream_t stream, bool *qu
 
 struct queued_batch {
     const struct device_batch *batch;
-    cudaGraphExec_t graph; /* NULL: launches */
+    cudaGraphExec_t graph; /* NULL: launch the kernels */
 };
 
-/* stream_work */
+/* a stream_work */
 static int
 queue(const void *context, bool *queued, struct status *status)
 {

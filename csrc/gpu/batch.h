@@ -13,12 +13,12 @@ struct device_batch {
     size_t count;
     int device;
     void *stream;
-    void *const *join; /* the operands' other streams, each once: as those of struct plan */
+    void *const *join; /* the operands' other streams, each once, as in struct plan */
     size_t joins;
 };
 
 /* Queues the additions, all of one device, in as few launches as their table allows: 1023 a launch, of 128 MiB at most.
- * No partial set of them is left queued when it fails, for whose memory could be freed meanwhile. Returns 0, or -1 with
+ * If it fails, no part of them is left queued, since the caller may then free their memory. Returns 0, or -1 with
  * *status set. */
 int device_add_batch(const struct device_batch *batch, struct status *status);
 

@@ -1,4 +1,5 @@
-/* What batch.c has for batch_graph.c: the launches of a batch, and these or their graph between its joins. */
+/* What batch_graph.c needs of batch.c: a batch's launches alone, and those launches or their graph between the
+ * joins. */
 #ifndef VECADD_GPU_BATCH_QUEUE_H
 #define VECADD_GPU_BATCH_QUEUE_H
 
@@ -6,7 +7,7 @@
 
 struct device_batch;
 
-/* Queues the launches alone, on a stream of the current device; *queued says whether any was. */
+/* Queues the launches alone on a stream of the current device; *queued says whether any launch was queued. */
 cudaError_t batch_launch_all(const struct device_batch *batch, cudaStream_t stream, bool *queued);
 
 /* Queues the joins and the launches, or their graph where it is not NULL. Returns 0, or -1 with *status set. */

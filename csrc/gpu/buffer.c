@@ -8,18 +8,18 @@
 #include "gpu/stream.h"
 
 struct device_buffer {
-    struct device_drop drop; /* of the block itself: first, so that it begins the block's memory */
+    struct device_drop drop; /* for dropping the block itself; first, so that its address is the block's */
     atomic_size_t holders;
     void *memory;
     size_t bytes;
     void *stream;
     int device;
-    bool captured; /* allocated by a graph */
+    bool captured; /* allocated in a graph's capture */
 };
 
-/* What could not be done when it was due: in a capture only that can be freed which was allocated in it, and a deleter
- * does not know whether its caller holds the GIL, with which no CUDA call may wait. Without a lock, so that a deleter
- * waits for no thread, and a fork finds none held. */
+/* Drops that had to be put off: during a capture only memory allocated in that capture can be freed, and a deleter does
+ * not know whether its caller holds the GIL, under which no CUDA call may wait. The list has no lock, so that a deleter
+ * never waits for a thread and a fork never finds a lock held. */
 static _Atomic(struct device_drop *) waiting;
 
 static void
@@ -30,7 +30,7 @@ put_off(struct device_drop *drop)
         ;
 }
 
-/* Frees a block without holders, which the counts have left out. False where its stream may not be used now. */
+/* Frees a block without holders, which the counts no longer include. False where its stream cannot be used now. */
 static bool
 give_back(struct device_buffer *block)
 {
@@ -41,7 +41,7 @@ give_back(struct device_buffer *block)
     return true;
 }
 
-/* Takes one holder away; true for the last one. */
+/* Removes one holder; true if it was the last. */
 static bool
 leave(struct device_buffer *block)
 {
@@ -83,12 +83,13 @@ device_buffers_settle(void)
     }
 }
 
-/* Small blocks that nobody holds, for the next array of their size: cudaMallocFromPoolAsync and cudaFreeAsync take 0.25
- * and 0.35 us, a quarter of what a small addition costs its caller. Only of the legacy default stream, which is never
- * destroyed: a handle of another one may be a new stream's by now, that orders nothing after what the old one held. */
+/* Small blocks without holders, kept for the next array of their size: cudaMallocFromPoolAsync and cudaFreeAsync take
+ * 0.25 and 0.35 us, a quarter of what a small addition costs its caller. Only blocks of the legacy default stream,
+ * which is never destroyed: another handle may by now name a new stream, which is not ordered after the old one's
+ * work. */
 enum { KEPT_BLOCKS = 16, KEPT_BYTES = 64 << 10 };
 static struct {
-    atomic_flag busy; /* nobody waits for it: who finds it set goes to the pool */
+    atomic_flag busy; /* a thread that finds it set uses the pool and does not wait */
     struct device_buffer *block[KEPT_BLOCKS];
 } kept = {.busy = ATOMIC_FLAG_INIT};
 
@@ -124,7 +125,7 @@ device_buffer_reuse(int device, void *stream, size_t bytes)
     return found;
 }
 
-/* Takes a block that nobody holds; false where there is no place for it. */
+/* Keeps a block that has no holders; false where every place is taken. */
 static bool
 keep(struct device_buffer *block)
 {
@@ -203,10 +204,10 @@ device_buffer_drop_at_once(struct device_buffer *block)
 {
     if (!block)
         return true;
-    /* One holder: nobody else can become one meanwhile. */
+    /* With one holder left, no other thread can become one meanwhile. */
     if (atomic_load_explicit(&block->holders, memory_order_acquire) > 1)
         return false;
-    const size_t bytes = block->bytes; /* once kept, the block is another thread's */
+    const size_t bytes = block->bytes; /* read now: once kept, the block may be another thread's */
     if (!keep(block))
         return false;
     device_held_remove(bytes);
@@ -227,7 +228,7 @@ device_buffer_drop_after(struct device_drop *drop)
         put_off(drop);
 }
 
-/* Takes one holder away where there are others. */
+/* Removes one holder if there are others. */
 static bool
 leave_to_others(struct device_buffer *block)
 {

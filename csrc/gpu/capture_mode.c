@@ -7,7 +7,7 @@ capture_mode_relax(void)
     if (cudaThreadExchangeStreamCaptureMode(&mode) == cudaSuccess)
         return mode;
     cudaGetLastError();
-    return cudaStreamCaptureModeRelaxed; /* nothing was changed, so nothing is to be restored */
+    return cudaStreamCaptureModeRelaxed; /* the mode is unchanged: nothing to restore */
 }
 
 void
@@ -17,7 +17,7 @@ capture_mode_restore(enum cudaStreamCaptureMode before)
         enum cudaStreamCaptureMode mode = before;
         if (cudaThreadExchangeStreamCaptureMode(&mode) == cudaSuccess)
             return;
-        cudaGetLastError(); /* what fails for a moment: the caller must not be left in another mode */
+        cudaGetLastError(); /* the failure may be temporary: try again, to leave the caller in its own mode */
     }
 }
 

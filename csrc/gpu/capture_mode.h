@@ -1,10 +1,9 @@
 /* Calls that must not end another thread's capture.
  *
- * While any thread captures in global mode, which is PyTorch's, CUDA ends the capture where a thread in the default
- * mode queries an event, waits, allocates or frees, even on a stream that takes no part in it. In relaxed mode the same
- * calls succeed and the capture goes on (all measured on an H200, driver 580). Not every call may be made so:
- * cudaDeviceSynchronize, and whatever waits for the stream that captures, end a capture in every mode. An exchange
- * takes 37 ns. */
+ * While any thread captures in global mode, which PyTorch uses, CUDA ends that capture when a thread in the default
+ * mode queries an event, waits, allocates or frees, even on a stream outside the capture. In relaxed mode these calls
+ * succeed and the capture goes on (all measured on an H200, driver 580). Two kinds of call end a capture in every mode:
+ * cudaDeviceSynchronize, and any wait for the capturing stream. An exchange of modes takes 37 ns. */
 #ifndef VECADD_GPU_CAPTURE_MODE_H
 #define VECADD_GPU_CAPTURE_MODE_H
 
@@ -12,8 +11,7 @@
 
 #include <cuda_runtime_api.h>
 
-/* Puts the calling thread into relaxed mode and gives the mode that it was in, for capture_mode_restore. May be nested.
- */
+/* Puts the calling thread into relaxed mode and returns its previous mode, for capture_mode_restore. May be nested. */
 enum cudaStreamCaptureMode capture_mode_relax(void);
 void capture_mode_restore(enum cudaStreamCaptureMode before);
 

@@ -60,7 +60,7 @@ table_make(struct device_table **made, struct status *status)
     return 0;
 }
 
-/* The table, made on first use, or NULL with *status set. Initialises the driver, makes no device's context. */
+/* The table, made on first use, or NULL with *status set. Initialises the driver and makes no context. */
 static struct device_table *
 table_get(struct status *status)
 {
@@ -75,7 +75,7 @@ table_get(struct status *status)
         return table;
 
     runtime_start();
-    atomic_store(&runtime.cuda_started, true); /* before the lock: a child never finds it held and CUDA untouched */
+    atomic_store(&runtime.cuda_started, true); /* before the lock: no forked child finds it held and CUDA unmarked */
     pthread_mutex_lock(&making);
     table = atomic_load_explicit(&runtime.devices, memory_order_acquire);
     if (!table && table_make(&table, status) == 0)
@@ -210,7 +210,7 @@ device_watch(device_watcher *function)
     watcher = function;
 }
 
-/* Without its key a device has no calibration, which is no error. */
+/* A device without a key has no calibration, which is no error. */
 static void
 tell_watcher(int device)
 {
@@ -266,7 +266,7 @@ device_enter(struct device_scope *scope, int device, struct status *status)
     if (!table)
         return -1;
     scope->relaxed = false;
-    scope->previous = 0; /* where there is one device, it is current: to ask takes 20 to 34 ns */
+    scope->previous = 0; /* a lone device is always current: asking takes 20 to 34 ns */
     cudaError_t error = table->count == 1 ? cudaSuccess : cudaGetDevice(&scope->previous);
     if (error != cudaSuccess)
         return device_status(status, error, "cudaGetDevice");
@@ -323,7 +323,7 @@ device_leave(const struct device_scope *scope)
     if (scope->relaxed)
         capture_mode_restore(scope->mode);
     if (scope->device != scope->previous && cudaSetDevice(scope->previous) != cudaSuccess) {
-        cudaSetDevice(scope->previous); /* what fails for a moment: the caller must not be left elsewhere */
+        cudaSetDevice(scope->previous); /* may fail for a moment: the caller must get its device back */
         cudaGetLastError();
     }
 }

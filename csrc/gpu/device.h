@@ -1,6 +1,6 @@
-/* Adding device memory, and what a device is. Each function restores the thread's current device.
+/* What a device is, and additions of device memory. Each function restores the thread's current device.
  *
- * Everything here, of this folder's headers is in a build without CUDA too, as none.c: each function fails there with
+ * A build without CUDA has all functions of this folder's headers too, in none.c: each fails there with
  * STATUS_NO_CUDA_BUILD. */
 #ifndef VECADD_GPU_DEVICE_H
 #define VECADD_GPU_DEVICE_H
@@ -20,54 +20,54 @@ struct device_facts {
     int multiprocessors, threads_per_multiprocessor;
     size_t memory; /* bytes */
     size_t l2;     /* bytes */
-    int clock_khz; /* of the multiprocessors, at most */
+    int clock_khz; /* maximum clock of the multiprocessors */
     int memory_clock_khz, memory_bus_bits;
     int blocks_per_multiprocessor, registers_per_multiprocessor;
-    size_t shared_per_multiprocessor, shared_reserved; /* bytes; those that every block takes beside its own */
+    size_t shared_per_multiprocessor, shared_reserved; /* bytes; reserved: taken by every block beside its own */
     int pci_domain, pci_bus, pci_device;
 };
 
-/* How many devices there are; the status tells "no GPU", "driver too old" and "forked" apart. */
+/* The number of devices; the status tells "no GPU", "driver too old" and "forked" apart. */
 int device_count(int *count, struct status *status);
 
 int device_facts(int device, struct device_facts *facts, struct status *status);
 
-/* The same for a calibration of the routes, which the number of threads that the host adds by decides too. Returns 0,
- * or -1 where the driver does not say which GPU it is. */
+/* The key of a device's calibration of the routes, which also depends on the number of threads that the host adds with.
+ * Returns 0, or -1 where the driver does not say which GPU it is. */
 enum { ROUTES_KEY = 96 };
 int device_routes_key(int device, char key[ROUTES_KEY]);
 
-/* Is told of each device when this process first uses it, with its key for calibrations; from any thread. For
- * constructors: there is one watcher, the chooser of routes. */
+/* Called in any thread when this process first uses a device, with the device's calibration key. For constructors:
+ * there is one watcher, the chooser of routes. */
 typedef void device_watcher(int device, const char *key);
 void device_watch(device_watcher *watcher);
 
-/* Makes `device` (-1: the thread's current one) ready to be used, which the first use of it does otherwise. */
+/* Makes `device` (-1: the thread's current one) ready to be used now instead of at its first use. */
 int device_start(int device, struct status *status);
 
-/* Whether it is ready, or does not exist. No CUDA call, no wait. */
+/* Whether the device is ready to be used, or does not exist. No CUDA call, no wait. */
 bool device_is_started(int device);
 
-/* The thread's current device, and whether `device` exists (an error that says how many there are). */
+/* The thread's current device; a check that `device` exists, whose error names the number of devices. */
 int device_current(int *device, struct status *status);
 int device_check_ordinal(int device, struct status *status);
 
-/* Makes `device` the thread's current one for a call of another library, which means the current device's legacy
- * default stream by that name, and gives the one that was. device_make_current_again undoes it; nothing is to be undone
- * when it fails. */
+/* Makes `device` the thread's current one for a call of another library, where the legacy default stream's name means
+ * the current device's. *previous is for device_make_current_again, which undoes it. After a failure there is nothing
+ * to undo. */
 int device_make_current(int device, int *previous, struct status *status);
 void device_make_current_again(int previous, int device);
 
-/* What an addition on a device goes by, and what `vecadd tune` writes its file for. */
+/* The launch configs that additions on a device use, and the device's key in the files of `vecadd tune`. */
 struct device_launch_configs {
     char key[DEVICE_KEY];
     struct launch_configs shipped, used;
 };
 
-/* Starts the device. */
+/* Also starts the device. */
 int device_launch_configs(int device, struct device_launch_configs *launch_configs, struct status *status);
 
-/* Memory that the driver has said it knows: all of [begin, end), of one device. {0} is none. */
+/* A range [begin, end) of memory that the driver knows, of one device. {0} is none. */
 struct device_range {
     uintptr_t begin, end;
     int device;
@@ -75,13 +75,13 @@ struct device_range {
 
 /* Checks that [pointer, pointer + bytes) lies in memory that the driver knows and that a kernel may use, stepping over
  * adjacent allocations (caching allocators map segments side by side), and gives its device. `what` names it in the
- * message: "a", "b", "out". bytes > 0. The driver is asked only where *known does not hold it all, which then becomes
- * the memory that does. A look at *known takes 1 ns, the driver 70. */
+ * message: "a", "b", "out". bytes > 0. Asks the driver only where *known does not hold the whole range, and then sets
+ * *known. A look at *known takes 1 ns, the driver 70. */
 int device_check_pointer_near(const void *pointer, size_t bytes, const char *what, struct device_range *known,
                               int *device, struct status *status);
 
-/* Queues plan's kernel: joins, launch, joins the other way. An `out` that overlaps an input in part goes through a
- * stream-ordered temporary. Runs ROUTE_DEVICE. */
+/* Runs ROUTE_DEVICE: queues the joins, plan's kernel and the joins back. An `out` that partly overlaps an input goes
+ * through a stream-ordered temporary. */
 int device_add(const struct plan *plan, struct status *status);
 
 #endif

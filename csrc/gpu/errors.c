@@ -1,4 +1,4 @@
-/* What each of CUDA's errors means. */
+/* The meaning of each CUDA error. */
 #include <cuda_runtime_api.h>
 
 #include "gpu/errors.h"
@@ -100,7 +100,7 @@ device_status(struct status *status, int cuda_error, const char *call)
                    code == STATUS_DEVICE_LOST ? "no device call of this process works any more: " : "", sentence, call,
                    cudaGetErrorName(cuda_error), cuda_error);
     status->cuda = cuda_error;
-    cudaGetLastError(); /* it is reported here; torch and others must not find it as theirs */
+    cudaGetLastError(); /* cleared, as it is reported here: torch and others must not take it for theirs */
     return -1;
 }
 

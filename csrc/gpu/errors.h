@@ -1,4 +1,4 @@
-/* What a cudaError_t means to a caller, and the versions that some of them are about. */
+/* What a cudaError_t means to a caller, and the CUDA versions that some messages name. */
 #ifndef VECADD_GPU_ERRORS_H
 #define VECADD_GPU_ERRORS_H
 
@@ -6,18 +6,17 @@
 
 #include "base/status.h"
 
-/* Versions as CUDA counts them, 13000 for 13.0; driver is 0 where there is none. Never fails; initialises nothing. */
+/* Versions in CUDA's form, 13000 for 13.0; driver is 0 without one. Never fails; initialises nothing. */
 void device_versions(int *driver, int *runtime);
 
-/* Whether nothing runs on the device any more, and nothing ever will. */
+/* Whether the device runs nothing any more, for the rest of the process. */
 bool device_is_lost(int cuda_error);
 
-/* Sets *status from a cudaError_t: the one table of what each means. `call` names the CUDA function. Always returns -1.
- */
+/* Sets *status by the one table of what each cudaError_t means. `call` names the CUDA function. Always returns -1. */
 int device_status(struct status *status, int cuda_error, const char *call);
 
-/* For a call whose failure changes nothing: takes its cudaError_t out of the thread's last error, where torch and
- * others would take it for theirs. */
+/* For a call whose failure changes nothing: clears the thread's last error, which torch and others would take for
+ * theirs. */
 void device_ignore(int cuda_error);
 
 #endif

@@ -1,6 +1,6 @@
-/* Events without timing that go from use to use.
+/* Reused events without timing.
  *
- * To create and to destroy one takes 270 ns, and waits while any stream's queue is full: both take a lock of the
+ * Creating and destroying one takes 270 ns, and waits while any stream's queue is full: both take a lock of the
  * context. */
 #ifndef VECADD_GPU_EVENTS_H
 #define VECADD_GPU_EVENTS_H
@@ -9,7 +9,7 @@
 
 #include "gpu/state.h"
 
-/* An event of the current device, whose state this is: the caller's alone until it is given back. */
+/* An event of the current device, whose state is `state`. It is the caller's alone until given back. */
 cudaError_t event_take(struct device_state *state, cudaEvent_t *event);
 void event_give(struct device_state *state, cudaEvent_t event);
 

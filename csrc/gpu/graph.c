@@ -21,7 +21,7 @@ struct graph {
     alignas(max_align_t) char work[];
 };
 
-/* The capture ends whatever happens in it. It is of this thread alone: other threads' calls go on meanwhile. */
+/* Captures on this thread alone: other threads' calls go on meanwhile. The capture is ended whatever happens in it. */
 static int
 capture(cudaGraph_t *graph, cudaStream_t stream, graph_launches *launches, const void *context, struct status *status)
 {
@@ -35,7 +35,7 @@ capture(cudaGraph_t *graph, cudaStream_t stream, graph_launches *launches, const
     return ended == cudaSuccess ? 0 : device_status(status, ended, "cudaStreamEndCapture");
 }
 
-/* Without the upload the first launch would pay for it. */
+/* Uploads the graph, which the first launch would otherwise pay for. */
 static int
 instantiate(cudaGraphExec_t *exec, cudaGraph_t graph, cudaStream_t stream, struct status *status)
 {
@@ -90,7 +90,7 @@ graph_free(cudaGraphExec_t graph)
     capture_mode_restore(before);
 }
 
-/* A stream that captures already cannot be captured from anew. */
+/* Makes the graph, unless its stream is already capturing: it cannot begin a second capture. */
 static int
 capture_unless_captured(struct graph *graph, const struct device_scope *scope, struct status *status)
 {
@@ -128,9 +128,9 @@ done:
     return result;
 }
 
-/* Takes the lock; false where another thread launches the graph now, perhaps into a full queue that waits for this
- * thread. The kernels are as good, because the stream keeps the order of both. The per-thread default stream does not:
- * each thread's is another one, and only the graph's own launches are in order. */
+/* Takes the lock; false where another thread is launching the graph, perhaps into a full queue that waits for this
+ * thread. The caller then launches the kernels, which the stream orders with the graph. With the per-thread default
+ * stream it waits for the lock: each thread has a stream of its own, and only launches of one graph stay in order. */
 static bool
 take_graph(struct graph *graph)
 {

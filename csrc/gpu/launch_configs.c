@@ -9,25 +9,25 @@
 #define MIB ((size_t)1 << 20)
 
 /* Compute capability 9.0: an H200, buffers rotating, nothing flushed. Times over those of plain loads with 768 threads:
- * of the addition, of a kernel that reads c next, and of both together; evict_last with so many sixtieths demoted.
+ * of the addition, of a kernel that reads c next, and of both together. "768, 30": evict_last, 30 sixtieths demoted.
  *
  *            256, plain          1024, plain         768, 30             1024, 30            1024, 24
  *     2^24   0.996 1.015 1.003   0.996 1.008 1.001   1.004 0.998 1.002   0.987 1.016 1.000   0.980 1.025 0.999
  *     2^25   1.003 1.009 1.004   1.002 1.005 1.000   0.999 1.001 1.000   0.988 1.013 0.998   0.985 1.016 0.998
  *
- * and torch's kernel 0.995 1.023 1.007 and 1.000 1.013 1.007. What an addition leaves unwritten in the L2 its reader
- * pays for: together they gain 0.2 % at best. So plain loads at 200 MB, by the block that is level with torch and
- * spares the reader half; evict_last from 256 MiB on, where whoever reads c is as fast as after torch. Beyond, both
- * gain:
+ * and torch's kernel 0.995 1.023 1.007 and 1.000 1.013 1.007. The next reader pays for what an addition leaves
+ * unwritten in the L2: together they gain 0.2 % at best. So plain loads at 200 MB, with the block that is level with
+ * torch and costs the reader half as much; evict_last from 256 MiB on, where a reader of c is as fast as after torch.
+ * Beyond, both gain:
  *
  *            768 threads, 16     24           30           1024 threads, 16   24           256 threads, plain
  *     2^26   0.995/1.004  0.996/1.000  0.998/1.001         0.989/1.008  0.990/1.009  1.006/1.005
  *     2^28   0.991/1.000  0.991/1.001  0.991/1.001         0.992/1.003  0.991/1.002  1.008/1.005
  *
- * Whoever works on 45 MB afterwards is 12 % slower with nothing demoted, 1.4 % with 16, 0.4 % with 24 and 0.1 % with
- * 30, on the same stream and on another one. Up to 2^20, 128 and 256 threads are alike and 512 up to 3 % behind; 32-bit
- * indices, two and four vectors a thread, loads through the read-only cache and no code for a tail at all gain nothing
- * there, nor does a launch that is not programmatic. */
+ * Work on 45 MB afterwards is 12 % slower with nothing demoted, 1.4 % with 16, 0.4 % with 24 and 0.1 % with 30, on the
+ * same stream or another. Up to 2^20, 128 and 256 threads are equal and 512 up to 3 % behind. There 32-bit indices, two
+ * and four vectors a thread, loads through the read-only cache, no tail code at all and launches that are not
+ * programmatic gain nothing. */
 static const struct launch_config hopper[] = {
     {0, 256, LOADS_PLAIN, 0},
     {128 * MIB, 1024, LOADS_PLAIN, 0},
@@ -36,8 +36,8 @@ static const struct launch_config hopper[] = {
     {2048 * MIB, 768, LOADS_EVICT_LAST, 24},
 };
 
-/* Inherited, measured nowhere: what is never far behind on 9.0, with blocks that fill a multiprocessor of 1024, of 1536
- * and of 2048 threads alike. */
+/* Not measured: configs that are never far behind on 9.0, with blocks that fill multiprocessors of 1024, 1536 and 2048
+ * threads alike. */
 static const struct launch_config inherited[] = {
     {0, 256, LOADS_PLAIN, 0},
 };
@@ -68,14 +68,14 @@ launch_configs_shipped(int capability, size_t l2)
     return launch_configs;
 }
 
-/* Whole, from 0 to `most`. */
+/* Reads a whole number from 0 to `most`. */
 static bool
 is_count(double number, double most)
 {
     return number >= 0 && number <= most && number == floor(number);
 }
 
-/* Appends a row that a kernel can follow: whole warps, and thresholds that grow from 0. */
+/* Appends a row that a kernel can run: whole warps, and thresholds that grow from 0. */
 static bool
 take_row(void *context, const char *name, const double *number, int count)
 {

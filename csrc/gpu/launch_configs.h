@@ -1,5 +1,5 @@
-/* Which way `tuned` (cuda/add.cu) moves the bytes of a call: the one table of it, and what `vecadd tune` puts in its
- * place on one machine. */
+/* How `tuned` (cuda/add.cu) moves the bytes of a call: the one table of it, and the rows that `vecadd tune` puts
+ * in its place on one machine. */
 #ifndef VECADD_GPU_LAUNCH_CONFIGS_H
 #define VECADD_GPU_LAUNCH_CONFIGS_H
 
@@ -14,24 +14,24 @@ extern "C" {
 
 struct add_call;
 
-/* One way, for calls that move at least so many bytes. */
+/* The config of calls that move at least min_bytes. */
 struct launch_config {
     size_t min_bytes; /* of a, b and c together: dtypes that move the same bytes take the same time */
     unsigned block;   /* threads */
     enum add_loads loads;
-    unsigned demoted; /* sixtieths of the L2: so much of the end of each input is demoted */
+    unsigned demoted; /* sixtieths of the L2: how much of the end of each input is demoted */
 };
 
 enum launch_configs_source {
-    LAUNCH_CONFIGS_MEASURED,  /* of the build, on this compute capability */
-    LAUNCH_CONFIGS_INHERITED, /* of the build, from another one */
-    LAUNCH_CONFIGS_TUNED,     /* on this device, by vecadd tune */
+    LAUNCH_CONFIGS_MEASURED,  /* of the build, measured on this compute capability */
+    LAUNCH_CONFIGS_INHERITED, /* of the build, measured on another one */
+    LAUNCH_CONFIGS_TUNED,     /* measured on this device, by vecadd tune */
 };
 
 enum { LAUNCH_CONFIGS_MAX = 16 };
 enum { DEVICE_KEY = 80 };
 
-/* The ways of one device, by growing min_bytes; the first one's is 0. */
+/* The configs of one device, by growing min_bytes; the first one's is 0. */
 struct launch_configs {
     struct launch_config row[LAUNCH_CONFIGS_MAX];
     int count;
@@ -39,18 +39,18 @@ struct launch_configs {
     size_t l2; /* bytes */
 };
 
-/* The build's launch configs for a compute capability (90 for 9.0) with so many bytes of L2. */
+/* The build's launch configs for a compute capability (90 for 9.0) and an L2 of `l2` bytes. */
 struct launch_configs launch_configs_shipped(int capability, size_t l2);
 
-/* Puts those of the tuned file of that key ("launch configs" of tuned_file.h: launch config MIN_BYTES BLOCK LOADS
- * DEMOTED) in their place; where there is none, or one that no kernel can follow, nothing changes. */
+/* Replaces *launch_configs by the key's tuned file ("launch configs" of tuned_file.h: launch config MIN_BYTES BLOCK
+ * LOADS DEMOTED). Without such a file, or with a row that no kernel can run, nothing changes. */
 void launch_configs_read_tuned(struct launch_configs *launch_configs, const char *key);
 
-/* Fills in block, loads and demoted of a call whose component and n are set. */
+/* Sets the block, loads and demoted of a call whose component and n are set. */
 void launch_config_choose(const struct launch_configs *launch_configs, struct add_call *call);
 
-/* device_recipes.c: the same with the current device's launch configs, for who has no struct device_scope at hand.
- * Returns a cudaError_t. */
+/* In device.c: launch_config_choose by the current device's configs, for callers without a struct device_scope. Returns
+ * a cudaError_t. */
 int launch_config_choose_on_current_device(struct add_call *call);
 
 #ifdef __cplusplus

@@ -11,7 +11,7 @@
 #include "gpu/state.h"
 #include "gpu/stream.h"
 
-/* What callers hold. */
+/* What callers hold now. */
 struct held {
     atomic_size_t bytes, blocks;
 };
@@ -62,8 +62,8 @@ pool_allocate(const struct device_scope *scope, cudaStream_t stream, size_t byte
     const enum cudaStreamCaptureMode before = capture_mode_relax();
     cudaError_t error = cudaMallocFromPoolAsync(memory, bytes, pool, stream);
     if (error == cudaErrorMemoryAllocation) {
-        if (!stream_is_busy(stream)) {     /* else the wait would end a capture */
-            cudaStreamSynchronize(stream); /* what was released on it is only now back in the pool */
+        if (!stream_is_busy(stream)) {     /* a wait for a busy stream would end a capture */
+            cudaStreamSynchronize(stream); /* returns what was released on it to the pool */
             cudaMemPoolTrimTo(pool, 0);
             error = cudaMallocFromPoolAsync(memory, bytes, pool, stream);
         }
@@ -166,7 +166,7 @@ pinned_release(void *memory, size_t bytes)
     device_leave(&scope);
 }
 
-/* Leaves the device once what was queued by `call` is done, or at once where nothing is to be waited for. */
+/* Leaves the device; with `wait`, once the work that `call` queued is done. */
 static int
 finish(const struct device_scope *scope, cudaStream_t stream, cudaError_t error, const char *call, bool wait,
        struct status *status)

@@ -1,4 +1,4 @@
-/* This folder in a build without CUDA: its functions say so, or have nothing to do. */
+/* This folder in a build without CUDA: its functions fail with a status that says so, or do nothing. */
 #include "cuda/strided_form.h"
 #include "gpu/batch.h"
 #include "gpu/buffer.h"
@@ -7,7 +7,7 @@
 #include "gpu/memory.h"
 #include "gpu/stream.h"
 
-/* The headers give the parameters; none is read here. */
+/* The headers define the parameters; none is used here. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
 void

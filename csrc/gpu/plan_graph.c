@@ -6,7 +6,7 @@ static cudaError_t
 launch(const void *context, cudaStream_t stream)
 {
     struct add_call call = *(const struct add_call *)context;
-    call.programmatic = false; /* alone in its graph it has nothing to begin ahead of */
+    call.programmatic = false; /* alone in its graph, the kernel has none ahead of it to overlap */
     call.stream = stream;
     return add_launch(&call);
 }

@@ -1,4 +1,4 @@
-/* What an addition on a device queues: the kernel or its graph, between the joins of its streams. */
+/* Queues an addition on a device: the kernel or its graph, between the joins of its streams. */
 #include <cuda_runtime_api.h>
 
 #include "base/overlap.h"
@@ -11,13 +11,13 @@
 struct addition {
     const struct device_scope *scope;
     const struct plan *plan;
-    void *temporary;       /* that the sum goes through; NULL: none */
-    cudaGraphExec_t graph; /* NULL: launches */
+    void *temporary;       /* memory that the sum goes through; NULL: none */
+    cudaGraphExec_t graph; /* NULL: launch the kernel */
 };
 
-/* `tuned`, into c; where that is not out, from there to out. Programmatic launches take the host 3.45 us where plain
- * ones take 4.04 (H200). The kernel waits for the one ahead before it does anything, and that one ends after all before
- * it, whether it waited or not, on the legacy default stream too: tests/double/conformance/programmatic_tuned.cu. */
+/* Launches `tuned` into c and, where c is not out, copies c to out. Programmatic launches take the host 3.45 us,
+ * plain ones 4.04 (H200). The kernel first waits for the kernel ahead, which ends after all work before it whether or
+ * not it waited, on the legacy default stream too: tests/double/conformance/programmatic_tuned.cu. */
 static int
 queue_run(const struct device_scope *scope, const struct plan *plan, void *c, bool *queued, struct status *status)
 {
@@ -40,7 +40,7 @@ queue_run(const struct device_scope *scope, const struct plan *plan, void *c, bo
     return error == cudaSuccess ? 0 : device_status(status, error, "cudaMemcpyAsync");
 }
 
-/* Of several launches some may be queued when one fails. */
+/* Marked queued before the call: when one of several launches fails, others may be queued. */
 static int
 queue_strided(const struct plan *plan, void *temporary, bool *queued, struct status *status)
 {
@@ -57,7 +57,7 @@ queue_graph(const struct plan *plan, cudaGraphExec_t graph, bool *queued, struct
     return error == cudaSuccess ? 0 : device_status(status, error, "cudaGraphLaunch");
 }
 
-/* stream_work */
+/* a stream_work */
 static int
 queue(const void *context, bool *queued, struct status *status)
 {
@@ -84,7 +84,7 @@ device_queue(const struct device_scope *scope, const struct plan *plan, cudaGrap
     return queue_add(&(struct addition){scope, plan, NULL, graph}, status);
 }
 
-/* Bytes of the temporary that an out which overlaps an input in part has to go through; 0: none. */
+/* Bytes of the temporary for an out that partly overlaps an input; 0: none needed. */
 static size_t
 temporary_bytes(const struct plan *plan)
 {

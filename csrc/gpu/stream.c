@@ -6,8 +6,8 @@
 #include "gpu/events.h"
 #include "gpu/state.h"
 
-/* A wait for the device ends every capture on it in every mode, so it is not tried where a capture is why the stream
- * could not be waited for: it would fail too. */
+/* Waits for the stream, and for the device where that fails. Not where the failure is due to a capture: a wait for the
+ * device would fail too, and ends every capture on it in every mode. */
 static cudaError_t
 wait_for(cudaStream_t stream, bool *done)
 {
@@ -17,7 +17,7 @@ wait_for(cudaStream_t stream, bool *done)
     if (error != cudaSuccess && !capture_is_why(error))
         *done = cudaDeviceSynchronize() == cudaSuccess;
     if (error != cudaSuccess)
-        cudaGetLastError(); /* the caller has it by value */
+        cudaGetLastError(); /* the caller has the error as the result */
     capture_mode_restore(before);
     return error;
 }
@@ -32,7 +32,7 @@ stream_wait(cudaStream_t stream)
 int
 stream_check_device(int device, void *stream, struct status *status)
 {
-    if (stream == NULL || stream == cudaStreamLegacy || stream == cudaStreamPerThread) /* the current device's */
+    if (stream == NULL || stream == cudaStreamLegacy || stream == cudaStreamPerThread) /* of the current device */
         return 0;
     int devices, found;
     if (device_count(&devices, status) < 0)
@@ -67,8 +67,8 @@ stream_captures(void *stream, bool *captures, struct status *status)
     return 0;
 }
 
-/* Whether work on `stream` that is ordered with that on `others` becomes part of a capture. No CUDA call where there
- * are no others. */
+/* Whether any of the streams captures, so that ordering work between them extends the capture. No CUDA call without
+ * others. */
 static int
 any_captures(void *stream, void *const *others, size_t count, bool *captures, struct status *status)
 {
@@ -81,7 +81,7 @@ any_captures(void *stream, void *const *others, size_t count, bool *captures, st
     return 0;
 }
 
-/* Kept for good: arrays and their consumers name it. */
+/* The device's home stream. Never destroyed: arrays and their consumers keep its handle. */
 static cudaError_t
 home_of(struct device_state *state, void **home)
 {
@@ -118,7 +118,8 @@ stream_home(int device, void *stream, void **home, struct status *status)
     return result;
 }
 
-/* The legacy default stream cannot be used while a blocking stream captures, and to try ends that capture. */
+/* Fails where a blocking stream captures: the legacy default stream cannot be used then, and trying ends the
+ * capture. */
 static cudaError_t
 ask_legacy(cudaStream_t stream)
 {
@@ -128,7 +129,7 @@ ask_legacy(cudaStream_t stream)
     return cudaStreamIsCapturing(stream, &capturing);
 }
 
-/* A wait takes the event as it was last recorded, so that the event may be recorded anew once the wait is queued. */
+/* A queued wait keeps the event's last record, so the event may be recorded anew at once. */
 static cudaError_t
 join(struct device_state *state, cudaStream_t before, cudaStream_t after, const char **call)
 {
@@ -169,7 +170,7 @@ stream_join(int device, void *before, void *after, struct status *status)
     return error == cudaSuccess ? 0 : -1;
 }
 
-/* `other` is the one of the two that may be no part of the capture. */
+/* `other` is the stream of the two that may be outside the capture. */
 static int
 join_in(int device, void *before, void *after, void *other, bool in_capture, struct status *status)
 {
@@ -208,11 +209,11 @@ stream_queue_between(int device, void *stream, void *const *others, size_t count
     return result;
 }
 
-/* What may be queued on a stream by a caller that must not become part of a graph. */
+/* Whether a caller that must not become part of a graph may queue work on a stream. */
 enum stream_state {
     STREAM_FREE,
-    STREAM_BUSY, /* it captures; or it is the legacy default stream, and a blocking one captures */
-    STREAM_GONE, /* no such stream, or no such device any more */
+    STREAM_BUSY, /* it captures, or it is the legacy default stream and a blocking stream captures */
+    STREAM_GONE, /* the stream or its device no longer exists */
 };
 
 static enum stream_state
@@ -247,7 +248,7 @@ stream_join_if_free(int device, void *before, void *after)
     return !later;
 }
 
-/* The mark of a stream that is free. */
+/* Marks a stream that does not capture. */
 static enum stream_marked
 mark_free(struct device_state *state, cudaStream_t stream, void **mark)
 {

@@ -21,7 +21,7 @@ strided_temporary(const struct plan *plan)
     return 0;
 }
 
-/* The element that may be added to any other one and leaves it as it is: -0.0, since 0.0 would turn -0.0 into 0.0. */
+/* The element that leaves every other unchanged when added: -0.0, since 0.0 would turn -0.0 into 0.0. */
 static void
 set_neutral(unsigned char *element, enum dtype dtype)
 {
@@ -31,7 +31,7 @@ set_neutral(unsigned char *element, enum dtype dtype)
         element[component * component_size[row->component] - 1] = 0x80;
 }
 
-/* out = temporary, by the same kernel. */
+/* out = temporary + the neutral element, by the same kernel. */
 static cudaError_t
 queue_copy(const struct plan *plan, void *temporary)
 {

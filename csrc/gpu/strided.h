@@ -1,4 +1,4 @@
-/* Queueing an addition of any layout: for queue.c. */
+/* Queues an addition of any layout, for queue.c. */
 #ifndef VECADD_GPU_STRIDED_H
 #define VECADD_GPU_STRIDED_H
 
@@ -6,11 +6,11 @@
 
 #include "base/plan.h"
 
-/* Bytes of memory that plan->strided's sum has to go through, because out overlaps an input; 0: none. */
+/* Bytes of the temporary that plan->strided's sum goes through where out overlaps an input; 0: none needed. */
 size_t strided_temporary(const struct plan *plan);
 
-/* Queues plan->strided on plan->stream, by way of `temporary` where that is not NULL. Of a sum of more than one launch
- * some may be queued when it fails. */
+/* Queues plan->strided on plan->stream, through `temporary` where that is not NULL. A sum of several launches may be
+ * partly queued when it fails. */
 cudaError_t strided_queue(const struct plan *plan, void *temporary);
 
 #endif

@@ -1,4 +1,4 @@
-/* Which launch configs a device has: those that were tuned on it, else the build's. */
+/* Which launch configs a device uses: those tuned on it, else the build's. */
 #include <cuda_runtime_api.h>
 #include <stdio.h>
 
@@ -6,7 +6,7 @@
 #include "gpu/errors.h"
 #include "gpu/tuned_configs.h"
 
-/* As nvidia-smi writes it. The driver is a part of it: another one may schedule blocks in another way. */
+/* The UUID as nvidia-smi writes it, and the driver, because another driver may schedule blocks differently. */
 int
 device_key(int device, char key[DEVICE_KEY], struct status *status)
 {
