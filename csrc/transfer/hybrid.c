@@ -1,13 +1,12 @@
-/* hybrid: the processor adds from the front and the GPU from the back until they meet, so that nobody has to know
- * beforehand whose share is how large. 1e8 float32 in pinned memory: 7.07 ms, where 16 threads alone take 7.74 and the
- * GPU alone 15.3.
+/* hybrid: the processor adds from the front and the GPU from the back until they meet, so that the shares need not be
+ * known beforehand. 1e8 float32 in pinned memory: 7.07 ms, where 16 threads alone take 7.74 and the GPU alone 15.3.
  *
- * It must never lose to the better of the two. One thread drives the GPU and adds as the others do while chunks fly, so
- * that no thread is lost to the driving; and a chunk is given to the GPU only where it will be back, by what the last
- * ones took, before the processor would have added all that is left.
+ * It must never be slower than the better of the two alone. One thread drives the GPU and adds while chunks are in
+ * flight, so that no thread is lost to the driving. The GPU gets a chunk only if, judging by its last chunks, the sum
+ * will be back before the processor could have added all that is left.
  *
- * Ordinary memory is left to the processor: to copy a chunk into pinned memory and its sum back takes a thread longer
- * than to add it. 15 threads and one that feeds the GPU took 7.94 ms, 16 that add 7.79. */
+ * Ordinary memory is left to the processor: copying a chunk into pinned memory and its sum back takes a thread longer
+ * than adding it. 15 threads and one that feeds the GPU took 7.94 ms, 16 that add 7.79. */
 #include <stdint.h>
 
 #include "base/now.h"
@@ -16,7 +15,7 @@
 #include "host/threads.h"
 #include "transfer/slots.h"
 
-/* Bytes of c. The two ends move by whole grains. */
+/* Bytes of c. Both ends move by whole grains. */
 enum {
     GRAIN = 64 << 10,
     GRAINS_A_BLOCK = 4,  /* 256 KiB: the host's own block of streaming stores */
@@ -25,19 +24,19 @@ enum {
     DEPTH = 2,           /* chunks in flight */
 };
 
-/* Until the first chunk is back: three times 4 MiB at 20 GB/s. */
+/* Until the first chunk is back: three operands of 4 MiB at 20 GB/s. */
 #define FIRST_GUESS 10e-6 /* seconds a grain */
-#define MARGIN      1.2   /* on what the last chunk took: they differ by a tenth */
+#define MARGIN      1.2   /* on the last chunk's time: chunks differ by a tenth */
 
 struct hybrid {
     struct transfer *job;
     const struct device_scope *scope;
     host_add_function *add;
     size_t grain; /* components */
-    size_t skip; /* components of the grid of grains before the first of c, so that grains begin on whole pages of it */
+    size_t skip;  /* components before c's first in the grid of grains: grains begin on whole pages of c */
     int threads;
-    _Atomic uint64_t free; /* grains [front, back) are nobody's yet: front in the low half, back in the high one */
-    atomic_size_t added;   /* grains that the processor has done with */
+    _Atomic uint64_t free; /* grains [front, back) are not taken yet: front in the low half, back in the high one */
+    atomic_size_t added;   /* grains that the processor has added */
     double begin;          /* seconds */
 };
 
@@ -78,7 +77,7 @@ components_of(const struct hybrid *hybrid, size_t begin, size_t count, size_t *f
     return end - *first;
 }
 
-/* Adds the next grains from the front; false where there are none. */
+/* Adds the next grains from the front; false where none are left. */
 static bool
 add_some(struct hybrid *hybrid, size_t most)
 {
@@ -93,14 +92,13 @@ add_some(struct hybrid *hybrid, size_t most)
     return true;
 }
 
-/* How many grains the GPU should take now; 0: none, which later may be otherwise. `each` is what a grain of the last
- * chunk took, in seconds. */
+/* How many grains the GPU should take now; 0: none yet. `each` is the seconds that a grain of the last chunk took. */
 static size_t
 gpu_share(const struct hybrid *hybrid, double each)
 {
     const uint64_t free_grains = atomic_load(&hybrid->free);
     const size_t left = back_of(free_grains) - front_of(free_grains), added = atomic_load(&hybrid->added);
-    if (added < 2 * GRAINS_A_BLOCK * (size_t)hybrid->threads) /* the threads are still waking */
+    if (added < 2 * GRAINS_A_BLOCK * (size_t)hybrid->threads) /* the threads are still waking up */
         return 0;
     const double host_needs = (double)left * (now_seconds() - hybrid->begin) / (double)added;
     for (size_t count = GRAINS_A_CHUNK; count >= MIN_CHUNK; count /= 2)
@@ -109,7 +107,7 @@ gpu_share(const struct hybrid *hybrid, double each)
     return 0;
 }
 
-/* 1 where nothing of the slot is in flight, 0 where something is, -1 after an error. */
+/* 1 where the slot has nothing in flight, 0 where it has, -1 after an error. */
 static int
 slot_is_free(struct transfer *job, struct slot *slot)
 {
@@ -124,7 +122,7 @@ slot_is_free(struct transfer *job, struct slot *slot)
     return 1;
 }
 
-/* Without room on the device the processor adds everything: that is no error. */
+/* Opens the slots. Without room on the device the processor adds everything, which is no error. */
 static int
 open_slots(struct hybrid *hybrid)
 {
@@ -164,7 +162,7 @@ feed_and_add(struct hybrid *hybrid)
                 break;
             if (is_free && flew) {
                 each = (now_seconds() - queued_at[at]) / (double)grains[at];
-                continue; /* with a better guess */
+                continue; /* try again with the better estimate */
             }
             size_t begin, first;
             if (is_free && (grains[at] = take(hybrid, true, share, &begin)) > 0) {

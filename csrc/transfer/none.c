@@ -1,8 +1,8 @@
-/* This folder in a build without CUDA: its functions say so, or have nothing to do. */
+/* This folder in a build without CUDA: its functions fail with a status that says so, or do nothing. */
 #include "transfer/ring.h"
 #include "transfer/transfer.h"
 
-/* The headers give the parameters; none is read here. */
+/* The headers define the parameters; none is used here. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
 int

@@ -1,4 +1,4 @@
-/* What only the ladder and the calibration ask of a transfer. */
+/* Options of a transfer that only the ladder and the calibration set. */
 #ifndef VECADD_TRANSFER_OPTIONS_H
 #define VECADD_TRANSFER_OPTIONS_H
 
@@ -7,8 +7,8 @@
 
 enum transfer_step { TRANSFER_TO_DEVICE, TRANSFER_KERNEL, TRANSFER_TO_HOST };
 
-/* Is told of every copy and kernel, from several threads at once: before it is queued on `stream` (cudaStream_t), the
- * one of slot number `slot`, and after, with what `before` returned. */
+/* Called for every copy and kernel, from several threads at once: `before` before it is queued on `stream`
+ * (cudaStream_t), that of slot number `slot`, and `after` afterwards, with the result of `before`. */
 struct transfer_observer {
     size_t (*before)(void *context, enum transfer_step step, int slot, void *stream, size_t chunk);
     void (*after)(void *context, size_t token, void *stream);
@@ -16,7 +16,7 @@ struct transfer_observer {
 };
 
 enum transfer_way {
-    TRANSFER_BEST,      /* of those below, by where the operands lie and how long they are */
+    TRANSFER_BEST,      /* chosen from those below by where the operands lie and how long they are */
     TRANSFER_COPIES,    /* never zero-copy */
     TRANSFER_ZERO_COPY, /* at any size, where the operands are pinned */
     TRANSFER_STAGED,    /* all through the ring, pinned operands too */
@@ -24,8 +24,8 @@ enum transfer_way {
 
 struct transfer_options {
     enum transfer_way way;
-    int threads;                              /* that fill and empty the ring; 0: all there are */
-    const struct transfer_observer *observer; /* NULL: nobody asks */
+    int threads;                              /* threads that fill and empty the ring; 0: all available */
+    const struct transfer_observer *observer; /* NULL: none */
 };
 
 #endif

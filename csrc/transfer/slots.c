@@ -9,7 +9,7 @@
 #include "gpu/state.h"
 
 enum {
-    DEVICE_HEADER = 256, /* the flag word's room: what follows keeps the allocation's alignment */
+    DEVICE_HEADER = 256, /* for the flag word; keeps the operands behind it as aligned as the allocation */
     SLOT_BYTES = 2 * SLOT_HOST_BYTES,
 };
 
@@ -35,8 +35,9 @@ transfer_cuda_fail(struct transfer *job, cudaError_t error, const char *call)
     return transfer_fail(job, &status);
 }
 
-/* Whether memory with two pinned ends is one allocation or registration. A copy fails that leaves one, into another or
- * into ordinary memory between two. Where the driver tells no range, the ends answer for what lies between them. */
+/* Whether memory with two pinned ends lies in one allocation or registration: a copy that leaves one fails, whether
+ * into another or into ordinary memory between two. Where the driver gives no range, the pinned ends are taken as
+ * enough. */
 static bool
 is_one_range(const void *memory, size_t bytes)
 {
@@ -62,7 +63,7 @@ find_memory(const void *memory, size_t bytes, struct transfer_memory *found)
     if (error != cudaSuccess)
         return error;
     found->pinned = first.type == cudaMemoryTypeHost && last.type == cudaMemoryTypeHost && is_one_range(memory, bytes);
-    /* What is registered in two pieces need not be one piece to a kernel. */
+    /* Two registrations side by side need not be contiguous for a kernel. */
     const bool whole = found->pinned && first.devicePointer && last.devicePointer &&
                        (size_t)((char *)last.devicePointer - (char *)first.devicePointer) == bytes - 1;
     found->device = whole ? first.devicePointer : NULL;
@@ -125,7 +126,7 @@ ring_memory_make(void **memory, size_t bytes, unsigned flags, struct status *sta
     return 0;
 }
 
-/* Returns the bytes; 0 for NULL. */
+/* Frees page-locked memory, unless it is NULL, and returns its bytes. */
 static size_t
 ring_memory_free(void *memory, size_t bytes)
 {
@@ -199,7 +200,7 @@ slot_queue(struct transfer *job, struct slot *slot, size_t chunk, size_t begin, 
     const unsigned char *b = (const unsigned char *)job->plan->b + offset;
     unsigned char *c = (unsigned char *)job->plan->c + offset;
 
-    /* Ordinary stores: non-temporal ones send the slots out of the cache, 20.8 ms in place of 17.6. */
+    /* Ordinary stores: non-temporal ones evict the slots from the cache, 20.8 ms in place of 17.6. */
     if (!job->a.pinned)
         a = memcpy(slot->host, a, bytes);
     if (!job->b.pinned)

@@ -26,13 +26,13 @@ enum {
     PAGE = 4096,
 };
 
-/* Until a calibration says more: an H200's. See zero_copy.c. */
+/* An H200's, until a calibration replaces it. See zero_copy.c. */
 static atomic_size_t zero_copy_most = 16 << 20;
 
 static pthread_mutex_t transferring = PTHREAD_MUTEX_INITIALIZER;
 
-/* One thread queues everything, in turn on two streams: while one stream's sum comes down, the other's operands go up,
- * and a stream's own order lets its slot be used again. */
+/* One thread queues everything on two streams in turn: while one stream's sum comes down, the other's operands go up.
+ * Each stream's own order makes its slot safe to reuse. */
 static void
 run_pipeline(struct transfer *job)
 {
@@ -51,7 +51,8 @@ run_pipeline(struct transfer *job)
         slot_finish(job, &job->slots[i]);
 }
 
-/* One thread's part of the staged way: it fills one slot while its other one flies, until no chunk is left. */
+/* One thread's part of a staged transfer: it fills one slot while its other slot is in flight, until no chunk is
+ * left. */
 static void
 run_staged(struct transfer *job, struct slot *slots)
 {
@@ -79,7 +80,7 @@ run_staged(struct transfer *job, struct slot *slots)
     device_leave(&scope);
 }
 
-/* threads_body: a block is one set of slots. It ends with them empty, so it matters not which thread runs it. */
+/* threads_body: a block is one set of slots. It ends with its slots empty, so any thread may run it. */
 static void
 run_staged_sets(void *context, size_t begin, size_t end, int worker)
 {
@@ -100,7 +101,7 @@ run_by_zero_copy(struct transfer *job, const struct device_scope *scope)
     return 0;
 }
 
-/* Everything that can be refused is asked for before the first byte of c is written. */
+/* All that can fail beforehand is done before the first byte of c is written. */
 static int
 run_by_copies(struct transfer *job, const struct device_scope *scope)
 {
@@ -149,7 +150,7 @@ run_transfer(struct transfer *job, const struct device_scope *scope)
     return run_by_copies(job, scope);
 }
 
-/* Says of what a failure has left. */
+/* Adds to the message that the output is undefined. */
 static int
 spoiled(struct status *status)
 {
@@ -160,7 +161,7 @@ spoiled(struct status *status)
 
 typedef int transfer_body(struct transfer *job, const struct device_scope *scope);
 
-/* Runs `body`, one at a time a process, on the plan's device. */
+/* Runs `body` on the plan's device, one at a time in a process. */
 static int
 transfer_by(transfer_body *body, const struct plan *plan, const struct transfer_options *options, unsigned *fp_flags,
             struct status *status)
@@ -211,7 +212,7 @@ transfer_set_zero_copy(size_t most_bytes)
     atomic_store(&zero_copy_most, most_bytes);
 }
 
-/* The ring is taken from its place under the lock and freed without it: to free page-locked memory is to wait. */
+/* Takes the ring under the lock and frees it without the lock: freeing page-locked memory waits. */
 size_t
 transfer_release(void)
 {

@@ -1,7 +1,7 @@
 /* Host arrays through the GPU and back: chunks on streams, both directions of the link at once.
  *
- * Pinned operands are copied from where they lie, small ones read there by the kernel; ordinary memory goes through a
- * ring of pinned slots that several threads fill and empty. */
+ * Pinned operands are copied directly, and small ones read in place by the kernel. Ordinary memory goes through a ring
+ * of pinned slots that several threads fill and empty. */
 #ifndef VECADD_TRANSFER_TRANSFER_H
 #define VECADD_TRANSFER_TRANSFER_H
 
@@ -12,32 +12,33 @@
 #include "base/status.h"
 #include "transfer/options.h"
 
-/* What transfer_add returns besides 0 and -1: it failed and has written to c, which holds no sum now. */
+/* The third result of transfer_add, besides 0 and -1: it failed after writing to c, which holds no sum. */
 enum { TRANSFER_SPOILED = -2 };
 
-/* What both ways through the GPU below are. */
+/* The type of transfer_add and hybrid_add. */
 typedef int transfer_function(const struct plan *plan, const struct transfer_options *options, unsigned *fp_flags,
                               struct status *status);
 
-/* Runs ROUTE_TRANSFER and returns when the sum has arrived; `options` may be NULL, none. *fp_flags as in plan_run. c
- * overlaps a and b wholly or not at all. One transfer runs at a time a process; others wait. Returns 0, or with *status
- * set -1, c as it was, or TRANSFER_SPOILED. */
+/* Runs ROUTE_TRANSFER and returns when the sum has arrived; `options` may be NULL. *fp_flags as in plan_run. c overlaps
+ * a and b wholly or not at all. One transfer runs at a time in a process; others wait. Returns 0, or with *status set
+ * -1, with c unchanged, or TRANSFER_SPOILED. */
 int transfer_add(const struct plan *plan, const struct transfer_options *options, unsigned *fp_flags,
                  struct status *status);
 
-/* Bytes of an operand below which the processor has added all before a GPU's first chunk is back: 8 MiB took 139 us
- * with a GPU's help and 117 without, 16 MiB 148 and 120, 64 MiB 593 and 675. plan.c leaves those to the host. */
+/* Bytes of an operand below which the processor has added everything before a GPU's first chunk is back: 8 MiB took 139
+ * us with a GPU's help and 117 without, 16 MiB 148 and 120, 64 MiB 593 and 675. choose/plan.c leaves those to the
+ * host. */
 enum { HYBRID_MIN = 32 << 20 };
 
 /* Runs ROUTE_HYBRID, whose plan has the host's simd and schedule: processor and GPU take blocks from the two ends until
- * they meet. Ordinary memory is the processor's alone. Options and result as transfer_add's. */
+ * they meet. The processor alone adds ordinary memory. Options and result as transfer_add's. */
 int hybrid_add(const struct plan *plan, const struct transfer_options *options, unsigned *fp_flags,
                struct status *status);
 
-/* No transfer of so many bytes an operand is cut into more chunks than this. */
+/* An upper limit on the chunks of a transfer of `bytes` an operand. */
 size_t transfer_most_chunks(size_t bytes);
 
-/* Pinned operands of at most so many bytes each go by zero-copy; routes.c sets it from the calibration. */
+/* Sets the bytes up to which pinned operands go by zero-copy; choose/routes.c sets it from the calibration. */
 void transfer_set_zero_copy(size_t most_bytes);
 
 /* Whether all of [memory, memory + bytes) is pinned, as one allocation or registration; false where the driver cannot

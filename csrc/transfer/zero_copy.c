@@ -26,8 +26,7 @@ void
 zero_copy_run(struct transfer *job, struct transfer_ring *ring)
 {
     struct slot *slot = &ring->slots[0];
-    /* The word is pinned too, so that to clear and to read it takes no call: the kernel touches it only where it has a
-     * flag to raise. */
+    /* Pinned too, so that clearing and reading it takes no CUDA call. The kernel writes it only to raise a flag. */
     *ring->flags = 0;
     const struct add_call call = {
         .component = job->plan->component,
