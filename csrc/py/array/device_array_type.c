@@ -1,4 +1,4 @@
-/* vecadd.DeviceArray as Python sees it: what it takes part in, its attributes and its methods. */
+/* vecadd.DeviceArray as a Python type: its protocols, attributes and methods. */
 #include "py/array/methods.h"
 #include "py/calls/add.h"
 #include "py/operands/interop.h"
@@ -16,8 +16,8 @@ device_array_dealloc(struct device_array *self)
 {
     PyTypeObject *type = Py_TYPE((PyObject *)self);
     if (!device_buffer_drop_at_once(self->block)) {
-        /* While the stream's queue is full the release waits, perhaps for a host function of CuPy's that wants the GIL.
-         */
+        /* The release waits while the stream's queue is full, perhaps for a host function of CuPy's that needs the
+         * GIL. */
         PyThreadState *released = PyEval_SaveThread();
         device_buffer_drop(self->block);
         PyEval_RestoreThread(released);
@@ -84,7 +84,7 @@ device_array_length(struct device_array *self)
     return -1;
 }
 
-/* a + b for a DeviceArray and `other`, the one of them that may be anything. */
+/* a + b, of which one is a DeviceArray and the other, of any type, is `other`. */
 static PyObject *
 add_by_operator(PyTypeObject *type, PyObject *a, PyObject *b, PyObject *other, PyObject *out)
 {
@@ -95,7 +95,7 @@ add_by_operator(PyTypeObject *type, PyObject *a, PyObject *b, PyObject *other, P
     return taken ? add_objects(state, a, b, out) : Py_NewRef(Py_NotImplemented);
 }
 
-/* The DeviceArray may be on either side; the type is final, so it is the one whose slot this is. */
+/* The DeviceArray may be on either side. The type is final, so an operand with this slot is one. */
 static PyObject *
 device_array_add(PyObject *a, PyObject *b)
 {
@@ -176,7 +176,7 @@ device_array_make_type(PyObject *module)
         .slots = slots,
     };
     PyObject *type = PyType_FromModuleAndSpec(module, &spec, NULL);
-    /* None sends ndarray + DeviceArray to DeviceArray.__radd__, whose error names to_device. */
+    /* None makes ndarray + DeviceArray call DeviceArray.__radd__, whose error names to_device. */
     if (type && PyObject_SetAttrString(type, "__array_ufunc__", Py_None) < 0)
         Py_CLEAR(type);
     return (PyTypeObject *)type;

@@ -1,4 +1,4 @@
-/* DeviceArray for other libraries: __cuda_array_interface__ version 3, and DLPack versioned and not. */
+/* Exports a DeviceArray to other libraries: __cuda_array_interface__ version 3, and DLPack versioned and not. */
 #include <stdlib.h>
 
 #include "gpu/stream.h"
@@ -13,7 +13,7 @@
 PyObject *
 device_array_interface(struct device_array *self, void *Py_UNUSED(closure))
 {
-    /* The interface has no 0 for a stream: its name for the legacy default stream is 1. */
+    /* The interface names the legacy default stream 1; 0 is not allowed. */
     PyObject *stream = self->stream ? PyLong_FromVoidPtr(self->stream) : PyLong_FromLong(1);
     PyObject *shape = tuple_of_sizes(self->ndim, self->shape);
     PyObject *data = PyLong_FromVoidPtr(self->data);
@@ -30,11 +30,11 @@ device_array_interface(struct device_array *self, void *Py_UNUSED(closure))
     return interface;
 }
 
-/* What a capsule leads to. It holds the block and no object of Python's: a consumer may drop it in any thread and after
+/* The memory behind a capsule. It holds the block and no Python object: a consumer may drop it in any thread, and after
  * the interpreter has gone. */
 struct export
 {
-    struct device_drop drop; /* first: it frees the export. Its stream is the consumer's */
+    struct device_drop drop; /* first: it frees the export; its stream is the consumer's */
     union {
         struct dl_managed_tensor versioned;
         struct dl_unversioned_tensor unversioned;
@@ -42,7 +42,7 @@ struct export
     int64_t sizes[]; /* shape, then strides */
 };
 
-/* Called by a consumer, in any thread, with the GIL or without it, which cannot be told: nothing may wait here. */
+/* A consumer calls it in any thread. It cannot know whether it has the GIL, so it may not wait. */
 static void
 export_delete(struct export *export)
 {
@@ -62,7 +62,7 @@ delete_unversioned(struct dl_unversioned_tensor *tensor)
     export_delete(tensor->context);
 }
 
-/* With the GIL, which is given up: to order streams waits while one of their queues is full. */
+/* The caller has the GIL, which is released: ordering streams waits while one of their queues is full. */
 static void
 export_free(struct export *export)
 {
@@ -71,7 +71,7 @@ export_free(struct export *export)
     PyEval_RestoreThread(released);
 }
 
-/* Of a capsule that nobody has consumed. */
+/* Frees the tensor of a capsule that was never consumed. */
 static void
 capsule_free(PyObject *capsule)
 {
@@ -149,7 +149,7 @@ consumer_stream(PyObject *object, void **stream)
     return stream_from_handle(object, "stream", stream) < 0 ? -1 : 1;
 }
 
-/* max_version=: whether the consumer knows versioned tensors. 1, 0 or -1. */
+/* max_version=: whether the consumer supports versioned tensors. 1, 0 or -1. */
 static int
 knows_versions(PyObject *object)
 {
@@ -186,7 +186,7 @@ stays_here(const struct device_array *self, PyObject *device)
     return -1;
 }
 
-/* The host's copy is NumPy's to give away. */
+/* NumPy exports the host's copy. */
 static PyObject *
 export_on_host(struct device_array *self, PyObject *max_version, PyObject *copy)
 {
@@ -243,7 +243,7 @@ device_array_dlpack(struct device_array *self, PyObject *arguments, PyObject *ke
     struct device_array *array = (struct device_array *)made;
     PyObject *capsule = NULL;
     int failed = 0;
-    /* Nothing to order in no memory, whose device may not have been used yet. */
+    /* An array without elements needs no order, and its device may not have been used yet. */
     if (ordered && array->size && stream != array->stream) {
         PyThreadState *released = PyEval_SaveThread();
         failed = stream_join(array->device, array->stream, stream, &status);

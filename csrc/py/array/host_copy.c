@@ -1,4 +1,4 @@
-/* DeviceArray and the host: numpy(), pickles, repr, and what is refused because it would copy unasked. */
+/* DeviceArray and the host: numpy(), pickles, repr, and the refusals of implicit copies. */
 #include "gpu/device.h"
 #include "gpu/memory.h"
 #include "gpu/stream.h"
@@ -36,7 +36,7 @@ check_out(struct device_array *self, PyObject *object, PyArray_Descr *dtype)
     return PyArray_FailUnlessWriteable(out, "out");
 }
 
-/* Copies contiguous elements to the host after what is queued on the home stream; waits. */
+/* Copies contiguous elements to the host behind the work queued on the home stream; waits. */
 static int
 copy_out(struct module_state *state, const struct device_array *from, void *stream, PyArrayObject *to)
 {
@@ -55,7 +55,7 @@ copy_out(struct module_state *state, const struct device_array *from, void *stre
     return -1;
 }
 
-/* The elements of `self` in `out`, whatever the layout of either. */
+/* Copies the elements of `self` to `out`, whatever the layout of either. */
 static int
 write_out(struct device_array *self, void *stream, PyArrayObject *out)
 {
@@ -101,7 +101,7 @@ device_array_numpy(struct device_array *self, PyObject *arguments, PyObject *key
     deferred_release_sweep();
     PyObject *array = NULL;
     if (Py_IsNone(out)) {
-        Py_INCREF((PyObject *)dtype); /* PyArray_Empty takes it */
+        Py_INCREF((PyObject *)dtype); /* PyArray_Empty takes the reference */
         array = PyArray_Empty(self->ndim, self->shape, dtype, 0);
     } else if (check_out(self, out, dtype) == 0)
         array = Py_NewRef(out);
@@ -125,7 +125,7 @@ device_array_truth(PyObject *Py_UNUSED(self))
     return -1;
 }
 
-/* To the thread's current device where it is read back: that machine may have other ones. */
+/* Unpickles to the thread's current device: that machine may have other devices. */
 PyObject *
 device_array_reduce(struct device_array *self, PyObject *Py_UNUSED(none))
 {
@@ -148,7 +148,7 @@ device_array_repr(struct device_array *self)
     return text;
 }
 
-/* An integer dtype as wide as the components of this one: a sum with 0 in it keeps every bit. */
+/* An integer dtype as wide as this one's components: adding 0 as an integer keeps every bit. */
 static enum dtype
 bits_of(enum dtype dtype)
 {
@@ -164,14 +164,14 @@ bits_of(enum dtype dtype)
     }
 }
 
-/* The components of a view as integers: complex numbers have one more axis, of two. */
+/* The components of a view as integers: complex numbers get one more axis, of two. */
 static PyObject *
 bits_view(struct device_array *self)
 {
     const struct dtype_row *row = &dtype_table[self->dtype];
     Py_ssize_t shape[MAX_DIMENSIONS], strides[MAX_DIMENSIONS];
     int ndim = 0;
-    /* Axes of one element are left out: with them 64 dimensions would have no room for another. */
+    /* Axes of one element are left out, so that 64 dimensions leave room for another. */
     for (int i = 0; i < self->ndim; i++)
         if (self->shape[i] != 1) {
             shape[ndim] = self->shape[i];
@@ -184,7 +184,7 @@ bits_view(struct device_array *self)
     return device_array_view(self, bits_of(self->dtype), self->data, ndim, shape, strides);
 }
 
-/* Gathers a view's elements into `copy` by an addition of 0 to their bits. Takes the reference to it; NULL with an
+/* Gathers a view's elements into `copy` by adding 0 to their bits. Takes the reference to `copy`; NULL with an
  * exception set. */
 static PyObject *
 gather(struct device_array *self, PyObject *copy)

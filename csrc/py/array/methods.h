@@ -1,10 +1,10 @@
-/* What DeviceArray's type (device_array_type.c) is made of, by file. */
+/* The functions of DeviceArray's type (device_array_type.c), by file. */
 #ifndef VECADD_PY_ARRAY_METHODS_H
 #define VECADD_PY_ARRAY_METHODS_H
 
 #include "py/operands/device_array.h"
 
-/* A new C-contiguous array of the same elements, queued on the home stream, which is the copy's too. */
+/* A new C-contiguous array of the same elements, queued on the home stream, which is also the copy's. */
 PyObject *device_array_copy(struct device_array *self, PyObject *none);
 
 /* views.c */

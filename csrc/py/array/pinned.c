@@ -15,7 +15,7 @@ release_capsule(PyObject *capsule)
 {
     void *memory = PyCapsule_GetPointer(capsule, capsule_name);
     size_t bytes = (uintptr_t)PyCapsule_GetContext(capsule);
-    PyThreadState *released = PyEval_SaveThread(); /* CUDA waits here for the work queued on every stream */
+    PyThreadState *released = PyEval_SaveThread(); /* CUDA waits here for the work of every stream */
     pinned_release(memory, bytes);
     PyEval_RestoreThread(released);
 }
@@ -36,13 +36,13 @@ count_bytes(int ndim, const Py_ssize_t *shape, size_t itemsize)
     return -1;
 }
 
-/* That many bytes of page-locked memory in a capsule that gives them back; its context is their number. */
+/* Allocates page-locked memory in a capsule that frees it; the capsule's context is the number of bytes. */
 static PyObject *
 pinned_capsule(struct module_state *state, size_t bytes)
 {
     void *memory = NULL;
     struct status status;
-    PyThreadState *released = PyEval_SaveThread(); /* 350 ms a gigabyte */
+    PyThreadState *released = PyEval_SaveThread(); /* takes 350 ms a gigabyte */
     int failed = pinned_allocate(bytes, &memory, &status);
     PyEval_RestoreThread(released);
     if (failed)
@@ -53,7 +53,7 @@ pinned_capsule(struct module_state *state, size_t bytes)
         pinned_release(memory, bytes);
         PyEval_RestoreThread(released);
     } else
-        PyCapsule_SetContext(capsule, (void *)(uintptr_t)bytes); /* fails for nothing but what is no capsule */
+        PyCapsule_SetContext(capsule, (void *)(uintptr_t)bytes); /* fails only for an object that is not a capsule */
     return capsule;
 }
 
@@ -71,7 +71,7 @@ pinned_array(struct module_state *state, int ndim, const Py_ssize_t *shape, PyAr
     PyObject *array = PyArray_NewFromDescr(&PyArray_Type, dtype, ndim, shape, NULL, memory, NPY_ARRAY_CARRAY, NULL);
     if (!array)
         Py_DECREF(capsule);
-    else if (PyArray_SetBaseObject((PyArrayObject *)array, capsule) < 0) /* it takes the capsule either way */
+    else if (PyArray_SetBaseObject((PyArrayObject *)array, capsule) < 0) /* takes the capsule in either case */
         Py_CLEAR(array);
     return array;
 }

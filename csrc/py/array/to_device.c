@@ -8,7 +8,7 @@
 #include "py/operands/device_array.h"
 #include "py/operands/where.h"
 
-/* device=: as add's, or the ordinal as an int; None is the thread's current device. */
+/* device=: as in add, or the ordinal as an int; None is the thread's current device. */
 static int
 ordinal_from_object(struct module_state *state, PyObject *object, int *device)
 {

@@ -1,4 +1,4 @@
-/* Views of a DeviceArray: basic indexing as NumPy has it, and reshape. No element is read or moved. */
+/* Views of a DeviceArray: NumPy's basic indexing, and reshape. No element is read or moved. */
 #include "base/layout.h"
 #include "py/array/methods.h"
 #include "py/operands/device_array.h"
@@ -32,7 +32,7 @@ take_slice(struct view *view, PyObject *slice, Py_ssize_t extent, Py_ssize_t str
     Py_ssize_t count = PySlice_AdjustIndices(extent, &start, &stop, step);
     if (count > 0)
         view->data += start * stride;
-    /* A step that is longer than the axis, up to what a Py_ssize_t holds, is never taken. */
+    /* A step longer than the axis, up to what a Py_ssize_t holds, is never taken. */
     return add_axis(view, count, count > 1 ? step * stride : stride);
 }
 
@@ -56,7 +56,7 @@ takes_axis(PyObject *item)
     return !Py_IsNone(item) && item != Py_Ellipsis;
 }
 
-/* How many axes the key names; -1 with an exception where it is no basic index or names too many. */
+/* The number of axes that the key indexes; -1 with an exception where it is not a basic index or has too many. */
 static int
 count_axes(PyObject *key, int ndim)
 {
@@ -134,7 +134,7 @@ device_array_iterate(struct device_array *self)
     return NULL;
 }
 
-/* For iteration, which ends at the IndexError. */
+/* For iteration, which ends at IndexError. */
 PyObject *
 device_array_item(struct device_array *self, Py_ssize_t index)
 {
@@ -155,7 +155,7 @@ are_same(struct device_array *p, struct device_array *q)
     return true;
 }
 
-/* Python ends x[key] += y by x[key] = the sum, which is there already. No other assignment is an addition. */
+/* Python ends x[key] += y with x[key] = sum, where the sum is in place already. Any other assignment is refused. */
 int
 device_array_assign(struct device_array *self, PyObject *key, PyObject *value)
 {
@@ -176,7 +176,7 @@ device_array_assign(struct device_array *self, PyObject *key, PyObject *value)
     return -1;
 }
 
-/* Reads reshape's arguments, ints or one tuple of them, and puts the extent that is due where -1 is. */
+/* Reads reshape's arguments, ints or one tuple of them, and replaces -1 by the extent that fits. */
 static int
 read_shape(const struct device_array *self, PyObject *arguments, Py_ssize_t *shape)
 {
