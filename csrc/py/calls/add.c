@@ -18,7 +18,7 @@
 static bool
 worth_releasing(const struct plan *plan)
 {
-    /* A launch waits while the queue is full, perhaps for a host function of CuPy's that wants the GIL. */
+    /* A launch waits while the queue is full, perhaps for a host function of CuPy's that needs the GIL. */
     if (plan->route != ROUTE_HOST || plan->strided)
         return true;
     return plan->schedule.wakes || plan->n * component_size[plan->component] >= RELEASE_BYTES;
@@ -44,7 +44,7 @@ add_run(struct module_state *state, const struct plan *plan)
     return give_floating_errors(flags);
 }
 
-/* Exactly the caller's call, less device, to numpy.add. */
+/* Passes the caller's call, without device, to numpy.add. */
 static PyObject *
 add_by_numpy(const struct module_state *state, const struct add_arguments *arguments)
 {
@@ -99,8 +99,8 @@ refuse_resized(void)
     return NULL;
 }
 
-/* Before Python 3.12 a collection may begin where host_result takes large memory, and a finalizer may then resize an
- * operand. Small memory is taken without an object that is collected. */
+/* Before Python 3.12 the garbage collector may run where host_result takes large memory, and a finalizer may then
+ * resize an operand. Small memory is taken without an object that it tracks. */
 static PyObject *
 make_host_sum(struct module_state *state, PyObject *const objects[ROLE_COUNT], struct plan *plan)
 {
@@ -132,7 +132,7 @@ make_strided_host_sum(struct module_state *state, struct prepared_call *call)
     return refuse_resized();
 }
 
-/* A new array for the sum, and its memory into the plan. */
+/* Makes a new array for the sum and puts its memory into the plan. */
 static PyObject *
 make_sum(struct module_state *state, PyObject *const objects[ROLE_COUNT], struct prepared_call *call)
 {

@@ -1,4 +1,4 @@
-/* vecadd.add for the rest of the module. */
+/* vecadd.add, for other files of the module. */
 #ifndef VECADD_PY_CALLS_ADD_H
 #define VECADD_PY_CALLS_ADD_H
 
@@ -7,21 +7,21 @@
 #include "py/calls/arguments.h"
 #include "py/calls/prepare.h"
 
-/* Runs a plan, without the GIL where that pays or it may wait, and reports floating-point flags as NumPy does. Returns
- * 0, or -1 with an exception set. */
+/* Runs a plan, without the GIL where that pays or the run may wait, and reports floating-point flags as NumPy does.
+ * Returns 0, or -1 with an exception set. */
 int add_run(struct module_state *state, const struct plan *plan);
 
-/* Bytes of one array from which a single thread adds without the GIL: some 10 us of work. Giving the GIL up and taking
- * it back costs 50 ns, and far more where another thread has taken it meanwhile. */
+/* Bytes of one array from which a single thread adds without the GIL: some 10 us of work. Releasing and retaking the
+ * GIL costs 50 ns, and far more where another thread has taken it meanwhile. */
 enum { RELEASE_BYTES = 256 * 1024 };
 
-/* Tells the library of `out`, where the call's kernel was queued to write its sum, that it did. Returns 0, or -1. */
+/* Tells out's library that the call's kernel, now queued, writes to it. Returns 0, or -1. */
 int count_write(const struct prepared_call *call, PyObject *out);
 
 /* add(a, b, out=out) without any keyword; out may be NULL. A new reference, or NULL with an exception set. */
 PyObject *add_objects(struct module_state *state, PyObject *a, PyObject *b, PyObject *out);
 
-/* What Python sees to: function(a, b, out, device) of a module of vecadd's, behind `library` where that is not NULL. */
+/* Calls function(a, b, out, device) of a module of vecadd's, with `library` first where that is not NULL. */
 PyObject *call_in_python(const char *module, const char *function, PyObject *library,
                          const struct add_arguments *arguments);
 

@@ -8,13 +8,13 @@ keyword_name(const struct module_state *state, PyObject *keyword)
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
         if (keyword == state->names[ours[i]])
             return ours[i];
-    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) /* a name put together at run time is not interned */
+    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) /* for names built at run time, which are not interned */
         if (PyUnicode_Compare(keyword, state->names[ours[i]]) == 0)
             return ours[i];
     return NAME_COUNT;
 }
 
-/* numpy.add takes out=(c,) for out=c, and out=(None,) for none. */
+/* numpy.add takes out=(c,) as out=c, and out=(None,) as no out. */
 static PyObject *
 unpacked_out(PyObject *out)
 {

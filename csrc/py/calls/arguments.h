@@ -1,4 +1,4 @@
-/* The arguments of a call of add, sorted out. */
+/* The parsed arguments of a call of add. */
 #ifndef VECADD_PY_CALLS_ARGUMENTS_H
 #define VECADD_PY_CALLS_ARGUMENTS_H
 
@@ -11,17 +11,17 @@
 struct add_arguments {
     PyObject *objects[ROLE_COUNT]; /* a, b and out; out is NULL where there is none */
     enum device_choice choice;
-    int device;             /* of DEVICE_CUDA: the ordinal, or -1 for the thread's current device */
-    PyObject *stream;       /* NULL where it is not given, or None */
-    const char *numpys_own; /* the name of a keyword that only numpy.add understands; NULL: there is none */
+    int device;             /* for DEVICE_CUDA: the ordinal, or -1 for the thread's current device */
+    PyObject *stream;       /* NULL where it is None or not given */
+    const char *numpys_own; /* a keyword that only numpy.add understands; NULL: none */
 
-    /* As they came, for numpy.add. */
+    /* As passed, for numpy.add. */
     PyObject *const *values;
     Py_ssize_t positional;
     PyObject *keywords; /* a tuple of names, or NULL */
 };
 
-/* Sorts a call's arguments out; `function` names it in messages. All references are borrowed. */
+/* Parses a call's arguments; `function` names it in messages. All references are borrowed. */
 int add_arguments_parse(const struct module_state *state, const char *function, PyObject *const *values,
                         Py_ssize_t positional, PyObject *keywords, struct add_arguments *arguments);
 

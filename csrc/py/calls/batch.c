@@ -11,23 +11,23 @@
 #include "py/calls/prepare.h"
 #include "py/calls/result.h"
 
-/* While the pairs are looked at. */
+/* State while the pairs are looked at. */
 struct survey {
     const struct batch_arguments *arguments;
-    /* By role, each list's one after the other: these grow in few runs, which overlap_find sorts in as few passes. With
-     * room for as many again; NULL where there is no out. */
+    /* The intervals of the three lists, one after the other by role: they ascend in few runs, which overlap_find sorts
+     * in as few passes. Has as much room again for the sort; NULL without an out. */
     struct interval *intervals;
     size_t interval_count[ROLE_COUNT];
-    bool placed; /* there was a pair that says where all are */
-    bool led;    /* there was an operand with a stream, of this kind: the last one rules */
+    bool placed; /* some pair has decided where all pairs are */
+    bool led;    /* some operand had a stream; `leader` is the highest kind so far */
     enum stream_kind leader;
     struct operand_reader reader;
-    PyObject *stream;     /* borrowed: what producers that order a consumer's stream themselves are told */
-    Py_ssize_t *deferred; /* pairs with such a producer, looked at when the stream is known */
+    PyObject *stream;     /* borrowed: the stream passed to producers that order the consumer's stream themselves */
+    Py_ssize_t *deferred; /* pairs with such a producer, read once the stream is known */
     size_t deferred_count;
 };
 
-/* The operands of a list, whatever it is, as a tuple that nobody changes meanwhile. */
+/* Copies a list's operands into a tuple, which cannot change meanwhile. */
 static int
 take_list(struct batch_call *call, enum role role, PyObject *given)
 {
@@ -90,7 +90,7 @@ note_add(struct batch_call *call, Py_ssize_t pair, const struct operand *a, cons
     call->add_pair[call->add_count++] = pair;
 }
 
-/* All pairs are to be in one kind of memory. */
+/* Checks that all pairs are in one kind of memory. */
 static int
 note_place(struct batch_call *call, struct survey *survey, enum place place)
 {
@@ -126,7 +126,7 @@ look_at_host_pair(struct module_state *state, PyObject *const objects[ROLE_COUNT
     return 0;
 }
 
-/* The stream that the call runs on is that of the first operand whose stream is of the highest kind (plan.c). */
+/* The call runs on the stream of the first operand whose stream is of the highest kind (choose/plan.c). */
 static int
 note_operand(struct batch_call *call, struct survey *survey, const struct operand *operand)
 {
@@ -170,7 +170,7 @@ note_join(struct batch_call *call, const struct operand *operand)
     return 0;
 }
 
-/* Whether one kernel can take the pair as it is. add has kernels for more, and words for what is wrong. */
+/* Whether one kernel can take the pair as it is. add takes the others, or says what is wrong with them. */
 static bool
 is_plain(const struct owned_operand devices[ROLE_COUNT], const bool there[ROLE_COUNT])
 {
@@ -186,7 +186,7 @@ is_plain(const struct owned_operand devices[ROLE_COUNT], const bool there[ROLE_C
            !overlaps_in_part(devices[ROLE_B].operand.data, out->operand.data, bytes);
 }
 
-/* What was exported of an operand may be an array of its own: a tensor without its gradient, say. */
+/* Keeps an operand's export alive, which may be an array of its own: a tensor without its gradient, say. */
 static int
 hold_exported(struct batch_call *call, PyObject *object, const struct owned_operand *operand)
 {
@@ -239,7 +239,7 @@ note_device_pair(PyObject *const objects[ROLE_COUNT], const struct owned_operand
     return 0;
 }
 
-/* Puts a pair off until the stream is known, to which its other operands may lead. */
+/* Defers a pair until the stream is known. Its other operands may decide the stream. */
 static int
 defer_pair(const struct owned_operand devices[ROLE_COUNT], const bool there[ROLE_COUNT], Py_ssize_t pair,
            struct batch_call *call, struct survey *survey)
@@ -251,7 +251,8 @@ defer_pair(const struct owned_operand devices[ROLE_COUNT], const bool there[ROLE
     return 0;
 }
 
-/* Of an out that is the pair's x: what was read of that; false where it was read from another object in its place. */
+/* For an out that is the pair's x: reuses what was read of x. False where x was read from another object in its
+ * place. */
 static bool
 read_as_x(PyObject *const objects[ROLE_COUNT], struct owned_operand devices[ROLE_COUNT])
 {
@@ -319,7 +320,7 @@ look_at_named_pair(struct module_state *state, Py_ssize_t pair, struct batch_cal
     return result;
 }
 
-/* Those that were put off come last: nobody sees in which order sums are made. */
+/* Deferred pairs come last. The order in which the sums are made has no effect on them. */
 static int
 look_at_pairs(struct module_state *state, struct batch_call *call, struct survey *survey)
 {
@@ -361,7 +362,7 @@ check_overlap(const struct batch_call *call, const struct survey *survey)
     return -1;
 }
 
-/* The stream, and the other operands' without it. */
+/* Chooses the stream, and removes it from the streams to join. */
 static int
 choose_stream(struct module_state *state, struct batch_call *call, const struct survey *survey)
 {
@@ -389,7 +390,7 @@ failed:
     return -1;
 }
 
-/* A sum for an addition that has none yet. */
+/* Makes the sum of an addition without an out. */
 static PyObject *
 make_sum(struct module_state *state, struct batch_call *call, struct operand_reader *reader, struct tensor_form *form,
          struct batch_add *add, PyObject *a)

@@ -20,7 +20,7 @@ batch_name_pair(Py_ssize_t pair)
         named = Py_BuildValue("(N)", PyUnicode_FromFormat("pair %zd: %U", pair, text));
         if (named)
             PyObject_SetAttrString(value, "args", named);
-    } else if (value) /* NumPy's own classes keep what their message is made of */
+    } else if (value) /* NumPy's exception classes keep the arguments of their message */
         named = PyObject_CallMethod(value, "add_note", "N", PyUnicode_FromFormat("pair %zd", pair));
     Py_XDECREF(named);
     Py_XDECREF(arguments);
@@ -35,7 +35,7 @@ batch_object(const struct batch_call *call, enum role role, Py_ssize_t pair)
     return object && !Py_IsNone(object) ? object : NULL;
 }
 
-/* The arguments of add for a pair of its own: positional, then what `names` has. */
+/* The keyword names of a pair's call of add. Their values follow the three positional arguments in values_of. */
 static PyObject *
 names_of(const struct module_state *state, const struct batch_call *call)
 {
@@ -52,7 +52,7 @@ values_of(const struct batch_call *call, Py_ssize_t pair, PyObject *values[ROLE_
     values[ROLE_COUNT] = call->stream_object;
 }
 
-/* Has NumPy say what is wrong with a pair before another one is written: an addition that leaves every element out. */
+/* Has NumPy report what is wrong with a pair before any other pair is written, by an addition with where=False. */
 static int
 check_by_numpy(const struct module_state *state, PyObject *const values[ROLE_COUNT])
 {

@@ -1,4 +1,4 @@
-/* The computing: one launch, or one pass of the threads, and what is left to add itself. */
+/* Adds the pairs: one launch, or one pass of the threads, and a call of add for each other pair. */
 #include "host/batch.h"
 #include "py/base/errors.h"
 #include "py/base/floating_errors.h"
@@ -43,7 +43,7 @@ batch_record(struct module_state *state, const struct batch_call *call)
     return call->joins ? record_objects(state, call->held, call->stream) : 0;
 }
 
-/* A sum that was made for the pair is its out. */
+/* Whether a pair's arrays are unchanged. Its out may be the sum made for it. */
 static bool
 is_as_looked_at(struct module_state *state, const struct batch_call *call, size_t i)
 {
@@ -56,7 +56,7 @@ is_as_looked_at(struct module_state *state, const struct batch_call *call, size_
     return host_run_is(state, objects, &call->adds[i]);
 }
 
-/* Nothing runs between this and the work. */
+/* Called last before the work, with no Python code in between. */
 static int
 check_unchanged(struct module_state *state, const struct batch_call *call)
 {
@@ -94,7 +94,7 @@ run_on_host(struct module_state *state, const struct batch_call *call, unsigned 
     return failed;
 }
 
-/* A sum made as a DeviceArray, of whose x the library may adopt it. Takes the reference to `sum`. */
+/* Lets the library of x adopt a sum made as a DeviceArray. Takes the reference to `sum`. */
 static PyObject *
 adopt_sum(struct module_state *state, PyObject *x, PyObject *sum)
 {
@@ -108,7 +108,7 @@ adopt_sum(struct module_state *state, PyObject *x, PyObject *sum)
     return sum;
 }
 
-/* The kernels are queued: libraries that adopt sums take those of their own pairs. */
+/* Called once the kernels are queued: each pair's library adopts its sum if it adopts sums at all. */
 static int
 adopt_sums(struct module_state *state, const struct batch_call *call)
 {
@@ -137,12 +137,12 @@ batch_run(PyObject *module, struct batch_call *call, struct graph *graph)
     if (call->add_count &&
         (call->place == PLACE_HOST ? run_on_host(state, call, &flags) : run_on_device(state, call, graph)) < 0)
         return -1;
-    if (!graph && batch_record(state, call) < 0) /* a plan has told them */
+    if (!graph && batch_record(state, call) < 0) /* a plan told them when it was made */
         return -1;
     if (call->written && interop_written(call->count_writes, call->written) < 0)
         return -1;
     if (call->place == PLACE_DEVICE && adopt_sums(state, call) < 0)
         return -1;
-    /* After them: a warning may be an error, and comes when all sums are written. */
+    /* Reported last: a warning may be an error, and all sums are to be written first. */
     return batch_run_others(module, call) < 0 ? -1 : give_floating_errors(flags);
 }

@@ -10,17 +10,17 @@
 #include "gpu/stream.h"
 #include "py/operands/interop.h"
 
-/* What one call was lent. */
+/* The owners held for one call. */
 struct kept {
     struct kept *next;
-    PyObject *owners[ROLE_COUNT]; /* NULL where there is none */
+    PyObject *owners[ROLE_COUNT]; /* NULL for operands without one */
     int device;
     void *stream;
-    void *mark; /* behind the call's work on the stream; NULL where none could be had yet */
+    void *mark; /* an event behind the call's work; NULL where none could be recorded yet */
 };
 
-/* Oldest first. The lock is held for a few instructions: no Python code runs and no CUDA call is made under it. A
- * stream holds about a thousand launches (1021 on an H200), so that no more calls than those wait for it here. */
+/* Oldest first. The lock is held for a few instructions, without Python code or CUDA calls. A stream holds about a
+ * thousand launches (1021 on an H200), so at most that many calls of a stream are in the list. */
 static struct {
     pthread_mutex_t lock;
     struct kept *first, **end;
@@ -74,7 +74,7 @@ take_all(void)
     return taken;
 }
 
-/* Puts entries back, ahead of those that have come meanwhile. `end` is where the last one points on from. */
+/* Puts entries back, ahead of those appended meanwhile. `end` is the last entry's `next`. */
 static void
 put_back(struct kept *entries, struct kept **end)
 {
@@ -88,7 +88,7 @@ put_back(struct kept *entries, struct kept **end)
     unlock_list();
 }
 
-/* Whether the GPU is done with what the entry holds. */
+/* Whether the GPU is done with the entry's memory. */
 static bool
 is_done(struct kept *entry)
 {
@@ -97,7 +97,7 @@ is_done(struct kept *entry)
     return entry->mark && stream_mark_reached(entry->device, entry->mark);
 }
 
-/* Streams whose oldest entry is not done, so that the younger ones need not be asked for. */
+/* Streams whose oldest entry is not done, so that their younger ones need no check. */
 struct slow_streams {
     void *stream[16];
     int count;
@@ -119,7 +119,8 @@ note_slow(struct slow_streams *slow, void *stream)
         slow->stream[slow->count++] = stream;
 }
 
-/* Takes what is done out of the list. Each stream is asked by itself: a slow one holds up nothing of the others. */
+/* Removes finished entries from the list. Each stream is checked separately, so a slow one does not delay the
+ * others. */
 static struct kept *
 take_done(void)
 {
@@ -155,7 +156,7 @@ deferred_release_sweep(void)
 {
     if (atomic_load_explicit(&list.count, memory_order_relaxed) == 0 && !device_buffers_wait())
         return;
-    PyThreadState *released = PyEval_SaveThread(); /* to free and to order may wait */
+    PyThreadState *released = PyEval_SaveThread(); /* freeing and ordering may wait */
     device_buffers_settle();
     struct kept *done = take_done();
     PyEval_RestoreThread(released);
@@ -182,10 +183,10 @@ deferred_release_sweep_soon(void)
     if (!Py_IsInitialized() || !runtime_cuda_usable() || atomic_exchange(&asked, true))
         return;
     if (Py_AddPendingCall(sweep_when_asked, NULL) < 0)
-        atomic_store(&asked, false); /* Python's list is full: the next call of ours sweeps */
+        atomic_store(&asked, false); /* Python's list is full: vecadd's next call sweeps */
 }
 
-/* The owners of the call's lent operands, borrowed; false where there are none. */
+/* The owners of the call's operands that need a keepalive, borrowed; false where there are none. */
 static bool
 find_needing_keepalive(const struct prepared_call *call, PyObject *owners[ROLE_COUNT])
 {
@@ -198,8 +199,8 @@ find_needing_keepalive(const struct prepared_call *call, PyObject *owners[ROLE_C
     return any;
 }
 
-/* Where there is no memory for an entry, waits here until the GPU is done. False where that cannot be known: the owners
- * are then held for good. */
+/* Waits until the GPU is done, for lack of memory for an entry. False where that cannot be known: the owners are then
+ * held for good. */
 static bool
 wait_without_entry(const struct prepared_call *call, enum stream_marked marked, void *mark)
 {
@@ -208,7 +209,7 @@ wait_without_entry(const struct prepared_call *call, enum stream_marked marked, 
     return marked != STREAM_UNMARKED;
 }
 
-/* `in_graph`: where the stream captures, all that the call has queued on it is captured. */
+/* `in_graph`: if the stream captures, all work that the call queued on it is part of the capture. */
 static void
 keep(const struct prepared_call *call, void *stream, bool in_graph, PyObject *const owners[ROLE_COUNT])
 {
@@ -230,7 +231,7 @@ keep(const struct prepared_call *call, void *stream, bool in_graph, PyObject *co
         Py_XINCREF(owners[role]);
     if (!entry)
         return;
-    /* To be marked later, perhaps by another thread, whose per-thread stream is another one. */
+    /* Another thread may record the mark later, and its per-thread stream is a different one. */
     *entry = (struct kept){
         .device = call->plan.device, .stream = mark ? stream : stream_of_all_threads(stream), .mark = mark};
     for (int role = 0; role < ROLE_COUNT; role++)

@@ -1,39 +1,38 @@
-/* Operands whose memory must not be used for anything else before the GPU is done with it.
+/* Keeps operands alive until the GPU is done with their memory.
  *
- * PyTorch looks after its memory itself, once it is told of a stream that it does not work on.
+ * PyTorch does this itself, once told of each stream that uses its memory.
  *
- * A DLPack tensor goes back to its owner by a call that orders nothing: JAX would give the memory to its next result
- * while our kernel still reads it. So its owner is held until an event behind the kernel has been reached. Every later
- * addition on a GPU asks for it, and so do release(), memory_stats() and Python itself once a sum of ours that another
- * library has adopted is dropped; no thread waits. */
+ * The owner of a DLPack tensor frees it by a call that orders nothing: JAX would reuse the memory for its next result
+ * while our kernel still reads it. So the owner is held until an event behind the kernel has been reached. Every later
+ * addition on a GPU checks the event, and so do release(), memory_stats() and, once another library drops a sum of ours
+ * that it adopted, Python itself. No thread waits for it. */
 #ifndef VECADD_PY_CALLS_DEFERRED_RELEASE_H
 #define VECADD_PY_CALLS_DEFERRED_RELEASE_H
 
 #include "py/calls/prepare.h"
 
-/* Once, when the module is made: the list outlives forks. */
+/* Called once, when the module is made: the list outlives forks. */
 void deferred_release_start(void);
 
-/* Holds the lent operands of a call whose work is queued on its plan's stream; lets go of what is done by now. Without
- * any it costs one look at a counter. */
+/* Holds the operands of a call that need a keepalive until its work, queued on the plan's stream, is done, and releases
+ * those of finished calls. Without any it costs one look at a counter. */
 void defer_release_of_operands(const struct prepared_call *call);
 
-/* The same for a plan that goes, in any thread, and whose runs may be of other threads. */
+/* Holds them for a plan that is being closed, in any thread, after runs in any thread. */
 void defer_release_of_plan(const struct prepared_call *call);
 
-/* Tells the operands' libraries of the plan's stream where they work on another one. Returns 0, or -1 with an exception
+/* Tells the operands' libraries of the plan's stream where they work on another. Returns 0, or -1 with an exception
  * set. */
 int record_operands(const struct prepared_call *call);
 
-/* The same for what is in a list or tuple: tensors that work queued on `stream` uses, and anything else, which is
- * passed over. */
+/* Tells the libraries of a list's or tuple's objects that work queued on `stream` uses them; skips objects of none. */
 int record_objects(struct module_state *state, PyObject *objects, void *stream);
 
-/* Lets go of what is done by now, and gives blocks back that could not be before. May run Python code, and give the GIL
- * up meanwhile. */
+/* Releases the owners whose work is done, and makes drops of blocks that were put off. May run Python code and release
+ * the GIL meanwhile. */
 void deferred_release_sweep(void);
 
-/* Has Python's main thread do it soon: for deleters, in any thread, with or without the GIL. */
+/* Has Python's main thread call deferred_release_sweep soon: for deleters, in any thread, with or without the GIL. */
 void deferred_release_sweep_soon(void);
 
 #endif

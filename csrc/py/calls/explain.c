@@ -1,4 +1,4 @@
-/* explain_route: what add would do with a call, told without doing it. */
+/* explain_route: what add would do with a call, without doing it. */
 #include "choose/plan.h"
 #include "choose/routes.h"
 #include "cuda/strided_form.h"

@@ -1,4 +1,4 @@
-/* What memory vecadd holds, for whom, and its way back to the system. */
+/* The memory that vecadd holds, by its use, and how it is given back to the system. */
 #include "gpu/buffer.h"
 #include "gpu/memory.h"
 #include "host/output_pool.h"

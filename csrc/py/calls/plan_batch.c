@@ -42,7 +42,7 @@ same_memory(const struct batch_add *p, const struct batch_add *q)
     return p->a == q->a && p->b == q->b && p->c == q->c;
 }
 
-/* Memory that is another one at each look, as that of a conjugated view of PyTorch's is, cannot be planned with. */
+/* Refuses operands whose memory differs at each look, as a conjugated view's in PyTorch does: a plan would go stale. */
 static int
 check_memory_stays(struct module_state *state, const struct batch_arguments *arguments, const struct batch_call *call)
 {
@@ -70,7 +70,7 @@ open_graph(struct module_state *state, const struct batch_arguments *arguments, 
         return 0;
     if (plan->call.held && check_memory_stays(state, arguments, &plan->call) < 0)
         return -1;
-    if (batch_record(state, &plan->call) < 0) /* for all runs: it holds whenever the memory is freed */
+    if (batch_record(state, &plan->call) < 0) /* once for all runs: it takes effect whenever the memory is freed */
         return -1;
     const struct device_batch batch = batch_of_call(&plan->call);
     struct status status;
@@ -100,7 +100,7 @@ batch_plan_open(PyObject *module, const struct add_arguments *given)
     return NULL;
 }
 
-/* NumPy's arrays can be resized, and made read-only, under our feet: they are looked at again. */
+/* Looks at the arrays again: NumPy's can be resized or made read-only at any time. */
 static PyObject *
 run_on_host(struct batch_plan *plan, PyObject *module)
 {
@@ -146,14 +146,14 @@ batch_plan_traverse(const struct batch_plan *plan, visitproc visit, void *arg)
     return 0;
 }
 
-/* The graph first: what it works on may go with its last owner here. */
+/* The graph goes first: the owners held here may be the last of the memory that it uses. */
 void
 batch_plan_close(struct batch_plan *plan)
 {
     if (!plan)
         return;
     if (plan->graph) {
-        PyThreadState *released = PyEval_SaveThread(); /* to destroy a graph waits while a stream's queue is full */
+        PyThreadState *released = PyEval_SaveThread(); /* destroying a graph waits while a stream's queue is full */
         graph_close(plan->graph);
         PyEval_RestoreThread(released);
     }

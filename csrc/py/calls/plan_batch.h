@@ -6,16 +6,16 @@
 
 struct batch_plan;
 
-/* Whether plan's arguments are lists of arrays, lists or tuples all three, and not arrays. */
+/* Whether all of plan's arguments are lists or tuples of arrays. */
 bool batch_plan_meant(const struct add_arguments *arguments);
 
-/* A new one, to be closed; NULL with an exception set. `module` is ours. */
+/* A new one, which the caller closes; NULL with an exception set. `module` is vecadd._core. */
 struct batch_plan *batch_plan_open(PyObject *module, const struct add_arguments *arguments);
 
 /* Adds. A new reference to the list of the sums, or NULL with an exception set. */
 PyObject *batch_plan_run(struct batch_plan *plan, PyObject *module);
 
-/* "device" or "host"; how many pairs. */
+/* "device" or "host"; the number of pairs. */
 const char *batch_plan_route(const struct batch_plan *plan);
 Py_ssize_t batch_plan_count(const struct batch_plan *plan);
 

@@ -1,4 +1,4 @@
-/* vecadd.plan and what it gives: an addition checked once and made again and again. */
+/* vecadd.plan and its Plan: an addition checked once and repeated. */
 #include <string.h>
 
 #include "choose/plan.h"
@@ -14,10 +14,10 @@
 #include "py/operands/where.h"
 
 struct plan_object {
-    PyObject_HEAD PyObject *objects[ROLE_COUNT]; /* the caller's; NULL once the garbage collector has been here */
-    struct prepared_call call;                   /* holds what keeps the memory of device operands */
-    struct graph *graph;                         /* ROUTE_DEVICE; else NULL */
-    struct batch_plan *many;                     /* of lists of arrays, and then all else is empty; else NULL */
+    PyObject_HEAD PyObject *objects[ROLE_COUNT]; /* the caller's; NULL once the garbage collector has cleared them */
+    struct prepared_call call;                   /* keeps the memory of device operands */
+    struct graph *graph;                         /* of ROUTE_DEVICE; else NULL */
+    struct batch_plan *many;                     /* a plan of lists of arrays, which leaves all else empty; else NULL */
 };
 
 static struct module_state *
@@ -108,7 +108,7 @@ plan_traverse(struct plan_object *self, visitproc visit, void *arg)
     return 0;
 }
 
-/* The graph first: what it works on may go with its last owner here. */
+/* The graph goes first: the owners held here may be the last of the memory that it uses. */
 static int
 plan_clear(struct plan_object *self)
 {
@@ -119,7 +119,7 @@ plan_clear(struct plan_object *self)
     batch_plan_close(many);
     if (graph) {
         defer_release_of_plan(&self->call);
-        PyThreadState *released = PyEval_SaveThread(); /* to destroy a graph waits while a stream's queue is full */
+        PyThreadState *released = PyEval_SaveThread(); /* destroying a graph waits while a stream's queue is full */
         graph_close(graph);
         PyEval_RestoreThread(released);
     }
@@ -173,7 +173,7 @@ plan_repr(struct plan_object *self)
     return PyUnicode_FromFormat("<vecadd.Plan route=%s>", route_of(self));
 }
 
-/* Memory that is another one at each look, as that of a conjugated view of PyTorch's is, cannot be planned with. */
+/* Refuses operands whose memory differs at each look, as a conjugated view's in PyTorch does: a plan would go stale. */
 static int
 check_memory_stays(struct module_state *state, const struct add_arguments *arguments, const struct plan *plan)
 {
@@ -191,14 +191,14 @@ check_memory_stays(struct module_state *state, const struct add_arguments *argum
     return -1;
 }
 
-/* Of a plan that call_prepare has filled in. */
+/* Opens the graph of a plan that call_prepare has filled in. */
 static int
 open_graph(struct plan_object *self, struct module_state *state, const struct add_arguments *arguments)
 {
     if (self->call.kind != CALL_PLANNED || self->call.plan.route != ROUTE_DEVICE)
         return 0;
     if (check_memory_stays(state, arguments, &self->call.plan) < 0 ||
-        record_operands(&self->call) < 0) /* for all runs: it holds whenever the memory is freed */
+        record_operands(&self->call) < 0) /* once for all runs: it takes effect whenever the memory is freed */
         return -1;
     struct status status;
     PyThreadState *released = PyEval_SaveThread();
@@ -260,7 +260,7 @@ py_plan(PyObject *module, PyObject *const *values, Py_ssize_t count, PyObject *k
         return (PyObject *)self;
     }
     if (call_prepare(state, &arguments, &self->call) < 0) {
-        memset(self->call.held, 0, sizeof self->call.held); /* call_prepare has cleared them */
+        memset(self->call.held, 0, sizeof self->call.held); /* already cleared by call_prepare */
         Py_DECREF(self);
         return NULL;
     }
@@ -285,7 +285,7 @@ plan_make_type(PyObject *module)
          NULL},
         {NULL, NULL, NULL, NULL, NULL},
     };
-    /* Beside the slot, for help() and signature(): a slot's own is (*args, **kwargs). */
+    /* A method beside the slot, for help() and signature(): the slot's own signature is (*args, **kwargs). */
     static PyMethodDef methods[] = {
         {"__call__", plan_method, METH_NOARGS | METH_COEXIST,
          PyDoc_STR("__call__($self, /)\n--\n\n"

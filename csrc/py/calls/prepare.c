@@ -36,8 +36,8 @@ leave_to_numpy(struct prepared_call *call, const char *why)
     return 0;
 }
 
-/* Host operands that are not alike and contiguous. What is refused is left to NumPy, which has words of its own for it.
- */
+/* Host operands that differ in dtype or shape or are not contiguous. NumPy gets what vecadd refuses, for its own
+ * errors. */
 static int
 prepare_host_layout(struct module_state *state, PyObject *const objects[ROLE_COUNT], const struct plan_request *request,
                     const char *not_same_dtype, struct prepared_call *call)
@@ -112,7 +112,7 @@ prepare_host(struct module_state *state, const struct add_arguments *arguments, 
     return prepare_host_layout(state, arguments->objects, &request, why, call);
 }
 
-/* Reads the operands that wait for the stream that the others lead to. */
+/* Reads the deferred operands, whose stream the other operands decide. */
 static int
 read_deferred(struct module_state *state, const struct add_arguments *arguments, bool deferred[ROLE_COUNT],
               struct prepared_call *call)
@@ -133,7 +133,7 @@ read_deferred(struct module_state *state, const struct add_arguments *arguments,
     return result;
 }
 
-/* Describes those of the objects that are in device memory. Returns how many they are, or -1. */
+/* Describes the objects that are in device memory. Returns how many there are, or -1. */
 static int
 find_device_operands(struct module_state *state, const struct add_arguments *arguments, struct prepared_call *call)
 {
@@ -168,7 +168,7 @@ refuse_host_operand(enum role role)
     return -1;
 }
 
-/* Whether all operands are of one dtype and shape, and one run of memory each: what most calls are. */
+/* Whether all operands are of one dtype and shape, and contiguous: the case of most calls. */
 static bool
 are_same_dtype(const struct prepared_call *call)
 {
@@ -178,7 +178,7 @@ are_same_dtype(const struct prepared_call *call)
            (!call->held[ROLE_OUT] || (operand_is(out, a->dtype, a->ndim, a->shape) && out->writable));
 }
 
-/* An array without elements has no pointer to ask about: it is wherever the others are. */
+/* An array without elements has no pointer that tells its device: it takes that of the others. */
 static int
 settle_devices(struct module_state *state, const struct add_arguments *arguments, struct prepared_call *call)
 {
@@ -205,7 +205,7 @@ settle_devices(struct module_state *state, const struct add_arguments *arguments
     return 0;
 }
 
-/* A sum that is still to be made will be on a's device, used in the order of whatever stream is chosen. */
+/* A sum not yet made will be on a's device, in the order of the stream chosen. */
 static int
 prepare_same_dtype(struct module_state *state, const struct plan_request *request, struct prepared_call *call)
 {

@@ -1,4 +1,4 @@
-/* A call that is looked at and checked: what is to be done, and all that it takes. */
+/* A checked call: what is to be done, and all that it needs. */
 #ifndef VECADD_PY_CALLS_PREPARED_CALL_H
 #define VECADD_PY_CALLS_PREPARED_CALL_H
 
@@ -10,20 +10,19 @@ enum call_kind {
     CALL_PLANNED,      /* plan is ready; its c is NULL where there is no out */
     CALL_MATERIALIZED, /* plan.materialize: vecadd._materialize broadcasts, casts or copies the operands first */
     CALL_LIBRARY,      /* host arrays of another library than NumPy: `library` adds them */
-    CALL_NUMPY,        /* numpy.add does it, for the reason plan.why */
+    CALL_NUMPY,        /* numpy.add does it; plan.why is the reason */
 };
 
-/* Not to be moved: it points into itself. */
+/* Must not be moved: it points into itself. */
 struct prepared_call {
     enum call_kind kind;
     PyObject *library; /* CALL_LIBRARY: the vecadd.interop.Library, held */
     struct plan plan;
-    struct owned_operand operands[ROLE_COUNT]; /* but of identical contiguous arrays on the host, which need none */
-    bool held[ROLE_COUNT];                     /* which of them are to be cleared */
-    struct device_shape sum;                   /* what a new array for the sum is to be */
-    PyArray_Descr *descr;     /* host memory: of a new sum, owned; NULL: that of a. Of long and long long, which are one
-                               * to our code, NumPy's choice */
-    struct addition addition; /* what plan.strided and sum point into */
+    struct owned_operand operands[ROLE_COUNT]; /* unset for identical contiguous arrays on the host */
+    bool held[ROLE_COUNT];                     /* which operands have to be cleared */
+    struct device_shape sum;                   /* the array to make for the sum */
+    PyArray_Descr *descr;     /* host memory: a new sum's, owned, with NumPy's choice of long or long long; NULL: a's */
+    struct addition addition; /* plan.strided and sum point into it */
 };
 
 #endif

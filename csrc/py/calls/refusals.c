@@ -2,7 +2,7 @@
 
 #include "py/operands/sizes.h"
 
-/* As NumPy writes a shape in its errors: "(2,3)", "(3,)", "()". A new reference. */
+/* A shape as in NumPy's errors: "(2,3)", "(3,)", "()". A new reference. */
 static PyObject *
 text_of(int ndim, const Py_ssize_t *shape)
 {

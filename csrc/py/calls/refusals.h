@@ -1,4 +1,4 @@
-/* What is said of operands that cannot be added. */
+/* The errors of operands that cannot be added. */
 #ifndef VECADD_PY_CALLS_REFUSALS_H
 #define VECADD_PY_CALLS_REFUSALS_H
 
@@ -6,7 +6,7 @@
 #include "base/operand.h"
 #include "py/base/python.h"
 
-/* Raises what NumPy raises of the same operands; entries of NULL are not there. Returns -1. */
+/* Raises what NumPy raises for the same operands; absent ones are NULL. Returns -1. */
 int raise_refusal(enum refusal refusal, const struct addition *addition,
                   const struct operand *const operands[LAYOUT_OPERANDS]);
 

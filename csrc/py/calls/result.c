@@ -11,7 +11,7 @@ PyObject *
 host_result(const struct module_state *state, PyArray_Descr *dtype, int ndim, const npy_intp shape[], bool fortran)
 {
     const npy_intp bytes = PyArray_MultiplyList(shape, ndim) * PyDataType_ELSIZE(dtype);
-    Py_INCREF((PyObject *)dtype); /* PyArray_Empty takes it */
+    Py_INCREF((PyObject *)dtype); /* PyArray_Empty takes the reference */
     if (bytes < OUTPUT_POOL_MIN)
         return PyArray_Empty(ndim, shape, dtype, fortran);
     PyObject *before = PyDataMem_SetHandler(state->output_handler);
@@ -53,7 +53,7 @@ handler_free(void *Py_UNUSED(context), void *block, size_t Py_UNUSED(bytes))
     output_pool_give(block);
 }
 
-/* An array keeps the handler that made it, so that it owns its data like any other, and NumPy resizes and frees it. */
+/* An array keeps the handler that made it, so it owns its data like any other, and NumPy resizes and frees it. */
 static PyDataMem_Handler output_handler = {
     .name = "vecadd_output_pool",
     .version = 1,
@@ -73,7 +73,7 @@ is_like(const struct device_shape *expected, const struct owned_operand *like)
            memcmp(expected->shape, like->operand.shape, (size_t)expected->ndim * sizeof *expected->shape) == 0;
 }
 
-/* The axes of what is due, a new tuple: the one with the largest steps through memory first. */
+/* The axes of the expected array as a new tuple, the largest stride first. */
 static PyObject *
 axes_of(const struct device_shape *expected)
 {
@@ -87,14 +87,14 @@ axes_of(const struct device_shape *expected)
     return tuple_of_sizes(expected->ndim, axes);
 }
 
-/* The library's own array; a new reference to None where it makes none. */
+/* The library's own array; a new reference to None where the library cannot make it. */
 static PyObject *
 library_result(const struct owned_operand *like, const struct device_shape *expected, void *stream)
 {
     if (!like->library)
         return Py_NewRef(Py_None);
     const bool same = is_like(expected, like);
-    /* Its allocator keeps the handle with the memory. */
+    /* The library's allocator keeps the handle with the memory. */
     PyObject *handle =
         stream == like->operand.stream ? Py_NewRef(Py_None) : PyLong_FromVoidPtr(stream_of_all_threads(stream));
     PyObject *shape = same || !handle ? NULL : tuple_of_sizes(expected->ndim, expected->shape);

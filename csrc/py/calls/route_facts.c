@@ -1,4 +1,4 @@
-/* use_gpu, and why a call takes the route that it takes. */
+/* use_gpu, and the reasons for a call's route. */
 #include "py/calls/route_facts.h"
 #include "choose/plan.h"
 
@@ -16,7 +16,7 @@ put(PyObject *dict, const char *name, PyObject *value)
     return result;
 }
 
-/* Seconds by route, those that are known. */
+/* The known times of the routes, in seconds. */
 static PyObject *
 predicted(const struct routes_explanation *found)
 {
@@ -61,7 +61,7 @@ py_use_gpu(PyObject *module, PyObject *const *values, Py_ssize_t count)
     struct status status;
     int failed = 0;
     if (wanted) {
-        PyThreadState *released = PyEval_SaveThread(); /* CUDA starts in 0.2 s */
+        PyThreadState *released = PyEval_SaveThread(); /* starting CUDA takes 0.2 s */
         failed = device_start(-1, &status);
         PyEval_RestoreThread(released);
     }

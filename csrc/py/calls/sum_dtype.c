@@ -2,7 +2,7 @@
 
 #include "py/operands/interop.h"
 
-/* What the operands' library says of the sum's dtype, if all arrays among them are its own: 1, 0 or -1. */
+/* The sum's dtype by the rules of the operands' library, if all arrays are that library's: 1, 0 or -1. */
 static int
 library_dtype(const struct add_arguments *arguments, const struct prepared_call *call, enum dtype *dtype)
 {

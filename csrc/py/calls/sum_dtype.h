@@ -6,9 +6,9 @@
 #include "py/calls/prepared_call.h"
 #include "py/operands/promotion.h"
 
-/* Finds it by the rules of the arrays' library where all arrays are its own, else by NumPy's, and checks that out takes
- * it. Inputs that are not held are numbers: they become operands, whose values `numbers` gets. Returns 0, or -1 with an
- * exception set. */
+/* Finds it by the arrays' library's rules where all arrays are that library's, else by NumPy's, and checks that out can
+ * hold it. Inputs that are not held are numbers: they become operands, with their values in `numbers`. Returns 0, or -1
+ * with an exception set. */
 int find_sum_dtype(struct module_state *state, const struct add_arguments *arguments, struct prepared_call *call,
                    struct scalar numbers[ROLE_OUT]);
 
