@@ -1,4 +1,4 @@
-/* Where the nanoseconds of a call of add go: its stages, and the bare launches that it is held against. */
+/* Where a call of add spends its nanoseconds: its stages, and the bare launches that it is compared with. */
 #include <string.h>
 
 #include "base/now.h"
@@ -9,7 +9,7 @@
 #include "py/calls/prepare.h"
 #include "py/calls/result.h"
 
-/* A call of add for three device arrays that is to be made `calls` times. */
+/* A call of add with three device arrays, to be made `calls` times. */
 struct repeated_call {
     PyObject *objects[ROLE_COUNT]; /* borrowed */
     int calls;
@@ -31,14 +31,14 @@ way_of(const char *name, enum raw_launch_way *way)
     return -1;
 }
 
-/* The arguments of "OOO|$i:NAME" or, with a way, of "OOO|$is:NAME". */
+/* Parses "OOO|$i:NAME" or, with a way, "OOO|$is:NAME". */
 static int
 parse(PyObject *arguments, PyObject *keywords, const char *format, struct repeated_call *call)
 {
     static char *names[] = {"", "", "", "calls", "way", NULL}, *without_way[] = {"", "", "", "calls", NULL};
     const bool takes_way = format[strcspn(format, ":") - 1] == 's';
     const char *way = "plain";
-    call->calls = 0; /* it is not optional, but named alone */
+    call->calls = 0; /* keyword-only, but required: 0 is refused below */
     if (!PyArg_ParseTupleAndKeywords(arguments, keywords, format, takes_way ? names : without_way,
                                      &call->objects[ROLE_A], &call->objects[ROLE_B], &call->objects[ROLE_OUT],
                                      &call->calls, &way))
@@ -49,7 +49,7 @@ parse(PyObject *arguments, PyObject *keywords, const char *format, struct repeat
     return -1;
 }
 
-/* Sorts the arguments out and plans the call. Returns 0, and call_clear(&call->prepared) is due; or -1 with an
+/* Parses the arguments and plans the call. Returns 0, and the caller calls call_clear(&call->prepared); or -1 with an
  * exception set. */
 static int
 prepare(struct module_state *state, PyObject *arguments, PyObject *keywords, const char *format,
@@ -95,7 +95,7 @@ struct stages {
     double parse, describe, plan, allocate, launch;
 };
 
-/* Each stage by itself, in the order of a call. Returns 0, or -1 with an exception set. */
+/* Times each stage by itself, in the order of a call. Returns 0, or -1 with an exception set. */
 static int
 time_stages(struct module_state *state, PyObject *const objects[ROLE_COUNT], int calls, struct stages *stages)
 {

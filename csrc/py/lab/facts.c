@@ -1,4 +1,4 @@
-/* What vecadd.info and the bench ask the core: the host, CUDA's versions, the GPUs. */
+/* The core's facts for vecadd.info and the bench: the host, CUDA's versions, the GPUs. */
 #include "base/cgroup.h"
 #include "base/ram.h"
 #include "gpu/device.h"

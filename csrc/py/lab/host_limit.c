@@ -1,4 +1,4 @@
-/* vecadd._core.HostLimit: the probe of the host's memory, whose rounds a bench runs among its own. */
+/* vecadd._core.HostLimit: the probe of the host's memory. A bench interleaves the probe's rounds with its own. */
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -12,13 +12,13 @@
 struct host_limit {
     PyObject_HEAD;
     struct limits_host *probe;
-    PyObject *arrays; /* a tuple: the probe works on their memory */
-    atomic_flag busy; /* one round at a time: they share the arrays */
+    PyObject *arrays; /* a tuple, which keeps the probe's memory */
+    atomic_flag busy; /* one round at a time, because rounds share the arrays */
 };
 
-enum { WORD = 4 }; /* bytes that the probe adds at once */
+enum { WORD = 4 }; /* bytes that the probe adds at a time */
 
-/* Three ndarrays of one dtype and size, of a word at least, the last one writable. */
+/* Checks for three ndarrays of one dtype and size, of at least a word, the last one writable. */
 static int
 check_arrays(struct module_state *state, PyObject *const arrays[ROLE_COUNT], struct operand operands[ROLE_COUNT])
 {

@@ -1,4 +1,4 @@
-/* The ladder from Python: what rungs there are, one run of one of them, and outputs that no earlier run has filled. */
+/* The ladder from Python: the rungs, one run of one rung, and outputs that no earlier run has filled. */
 #include <string.h>
 
 #include "base/now.h"
@@ -37,7 +37,7 @@ static const char *const sum_name[] = {
 
 enum { POISON = 0xa5 };
 
-/* Takes the list, which may be NULL, and returns it with the name at its end, or NULL. */
+/* Appends the name to the list, which may be NULL. Returns the list, or NULL. */
 static PyObject *
 append_name(PyObject *names, const char *text)
 {
@@ -57,7 +57,7 @@ names_of(const char *const *texts)
     return names;
 }
 
-/* Names of the dtypes whose component the rung takes. */
+/* The dtypes, by name, whose component the rung takes. */
 static PyObject *
 dtypes_of(const struct rung *rung)
 {
@@ -142,7 +142,7 @@ py_rungs(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
     return list;
 }
 
-/* A rung that knows better what of its run is to be timed has given its seconds itself. */
+/* Times the run, unless the rung sets call->seconds itself because only a part of the run counts. */
 static int
 run_by_host_clock(const struct rung *rung, struct rung_call *call, double *seconds, struct status *status)
 {

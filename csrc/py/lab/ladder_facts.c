@@ -1,4 +1,4 @@
-/* What a device rung's launch would be, for the tables, the model and the profile. */
+/* A device rung's launch, computed without launching, for the tables, the model and the profile. */
 #include <string.h>
 
 #include "gpu/device.h"
@@ -13,7 +13,7 @@ triple(const unsigned xyz[3])
     return Py_BuildValue("(III)", xyz[0], xyz[1], xyz[2]);
 }
 
-/* The row of that name, or NULL with a TypeError. */
+/* The dtype of that name, or NULL with a TypeError. */
 static const struct dtype_row *
 dtype_row_named(const char *name)
 {

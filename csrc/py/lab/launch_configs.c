@@ -1,4 +1,5 @@
-/* A device's launch configs from Python: what `vecadd tune` sets its search beside, and what additions go by. */
+/* A device's launch configs from Python: those that `vecadd tune` compares its search with, and those that additions
+ * use. */
 #include "gpu/device.h"
 #include "py/base/errors.h"
 #include "py/base/methods.h"

@@ -1,10 +1,10 @@
-/* The probes of csrc/lab/limits/ from Python: what the device, the link and the host beside them can do at best. */
+/* The probes of csrc/lab/limits/ from Python: the best rates of the device, the link and the host. */
 #include "gpu/device.h"
 #include "host/threads.h"
 #include "py/base/methods.h"
 #include "py/lab/probe_call.h"
 
-enum { ROUNDS = 7 }; /* of the probes whose rounds nobody chooses */
+enum { ROUNDS = 7 }; /* of probes that do not take the number as an argument */
 
 /* clang-format off */
 #define FIGURE(name, member) {name, offsetof(union found, member)}

@@ -4,7 +4,7 @@
 
 #include "py/base/errors.h"
 
-/* The request that a probe's arguments make. Returns 0, or -1 with an exception set. */
+/* Makes a probe's request from its arguments. Returns 0, or -1 with an exception set. */
 static int
 parse(PyObject *arguments, PyObject *keywords, const char *format, struct request *request)
 {
@@ -38,7 +38,7 @@ probe_measure(PyObject *module, PyObject *arguments, PyObject *keywords, const s
     return failed;
 }
 
-/* Takes the dict, which may be NULL, and the value, which may be NULL with an exception set; returns the dict. */
+/* Sets dict[name]. Takes the dict and the value, either NULL after an error; returns the dict, or NULL. */
 static PyObject *
 add(PyObject *dict, const char *name, PyObject *value)
 {
@@ -64,7 +64,7 @@ probe_add_figures(PyObject *dict, const struct figure *figures, const void *from
     return dict;
 }
 
-/* As add, of a list. */
+/* add() for a list. */
 static PyObject *
 append(PyObject *list, PyObject *number)
 {

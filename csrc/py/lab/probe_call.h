@@ -1,5 +1,5 @@
-/* A probe of csrc/lab/limits/ as a function of the module: its arguments, its run without the GIL, and what it found as
- * a dict. */
+/* A probe of csrc/lab/limits/ as a function of the module: its arguments, its run without the GIL, and its results as a
+ * dict. */
 #ifndef VECADD_PY_LAB_PROBE_CALL_H
 #define VECADD_PY_LAB_PROBE_CALL_H
 
@@ -8,7 +8,7 @@
 #include "lab/base/probes.h"
 #include "py/base/python.h"
 
-/* What a probe was asked; 1 for what it takes none of. */
+/* A probe's arguments; 1 for those that it does not take. */
 struct request {
     int device;
     Py_ssize_t bytes;
@@ -24,18 +24,19 @@ union found {
     struct launch_limits launch;
 };
 
-/* A double of a struct, and its name in Python. An array of them ends with {0}. */
+/* A double of a struct, and its name in Python. An array of figures ends with {0}. */
 struct figure {
     const char *name;
     size_t offset;
 };
 
 struct probe {
-    const char *format; /* "i:NAME" where it takes the device alone, "ini:NAME" with nbytes and rounds */
+    const char *format; /* "i:NAME" for the device alone, "ini:NAME" with nbytes and rounds */
     int (*measure)(const struct request *request, union found *found, struct status *status);
     const struct figure *figures; /* of `found`; NULL: none */
 
-    /* Of an array of `count` elements in it, a list each; NULL: none. Its elements begin with their bytes. */
+    /* Figures of an array of `count` elements in `found`, given as a list each; NULL: none. Each element begins with
+     * its bytes. */
     const struct figure *columns;
     size_t array, stride;
     int count;
@@ -45,14 +46,14 @@ struct probe {
 int probe_measure(PyObject *module, PyObject *arguments, PyObject *keywords, const struct probe *probe,
                   union found *found);
 
-/* What it found: the figures, and "bytes" and a list for each column. A new dict, or NULL with an exception set. */
+/* The results: the figures, and "bytes" and a list for each column. A new dict, or NULL with an exception set. */
 PyObject *probe_dict(const struct probe *probe, const union found *found);
 
-/* Both. */
+/* probe_measure, then probe_dict. */
 PyObject *probe_run(PyObject *module, PyObject *arguments, PyObject *keywords, const struct probe *probe);
 
-/* Adds figures of `from`. Takes the dict and returns it: NULL with it released and an exception set where that fails,
- * and where it is NULL. */
+/* Adds figures of `from` to the dict, and returns it. On failure releases it and returns NULL with an exception set; a
+ * dict of NULL stays NULL. */
 PyObject *probe_add_figures(PyObject *dict, const struct figure *figures, const void *from);
 
 #endif

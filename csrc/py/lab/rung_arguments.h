@@ -1,4 +1,4 @@
-/* From Python's arguments to a rung's call: what run_rung and the other functions that run one rung have in common. */
+/* From Python's arguments to a rung's call: shared by run_rung and the other functions that run one rung. */
 #ifndef VECADD_PY_LAB_RUNG_ARGUMENTS_H
 #define VECADD_PY_LAB_RUNG_ARGUMENTS_H
 
@@ -6,7 +6,7 @@
 #include "lab/base/rung.h"
 #include "py/operands/operand_from.h"
 
-/* "host", "device", ...: by enum rung_kind. */
+/* "host", "device", ...: the names of enum rung_kind. */
 extern const char *const rung_kind_name[];
 
 struct rung_arguments {
@@ -15,16 +15,16 @@ struct rung_arguments {
     struct rung_call call;
 };
 
-/* The call of the rung of that name on (a, b, out) with a block (0: its own) and params, a dict or NULL. Returns 0, or
- * -1 with the exception that run_rung documents; no CUDA call is made and nothing is held. */
+/* The call of the rung `name` on (a, b, out) with a block (0: its own) and params, a dict or NULL. Returns 0, or -1
+ * with the exception that run_rung documents. Makes no CUDA call and holds nothing. */
 int rung_arguments_from(struct module_state *state, const char *name, PyObject *const objects[ROLE_COUNT], int block,
                         PyObject *params, struct rung_arguments *given);
 
 /* For a rung that takes DeviceArrays: makes out's stream wait for what the streams of a and b hold. The rung waits for
- * out's stream, so nobody else need wait for it. Returns 0, or -1 with *status set; to be called without the GIL. */
+ * out's stream, so its caller need not. Returns 0, or -1 with *status set; call it without the GIL. */
 int rung_arguments_join(const struct rung_arguments *given, struct status *status);
 
-/* The parts of it: the rung, or NULL with a ValueError; a block and params, put into *call. */
+/* The parts of rung_arguments_from: the rung, or NULL with a ValueError; a block and params, put into *call. */
 const struct rung *rung_from_name(const char *name);
 int rung_choices_from(const struct rung *rung, int block, PyObject *params, struct rung_call *call);
 

@@ -1,4 +1,4 @@
-/* The files that `vecadd tune` writes, from Python: where they lie, and what is read of them. */
+/* The files that `vecadd tune` writes, from Python: their paths, and their contents. */
 #include <limits.h>
 
 #include "base/tuned_file.h"
