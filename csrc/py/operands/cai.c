@@ -1,4 +1,4 @@
-/* __cuda_array_interface__, versions 0 to 3, read to the letter. */
+/* __cuda_array_interface__, versions 0 to 3, read strictly. */
 #include <stdint.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 
 #define INTERFACE "__cuda_array_interface__"
 
-/* Borrowed. NULL with or without an exception where the key is not there. */
+/* Borrowed. NULL where the key is missing or, with an exception set, where the lookup fails. */
 static PyObject *
 entry(PyObject *interface, const char *key)
 {
@@ -58,8 +58,8 @@ read_shape(PyObject *interface, const char *what, struct owned_operand *result)
     return result->operand.ndim < 0 ? -1 : device_operand_measure(what, result);
 }
 
-/* Whether a void of so many bytes is this dtype of ml_dtypes: the interface has no name for it, so its library or its
- * dtype has to say. */
+/* Whether a void of this size is the dtype `expected` of ml_dtypes. The interface cannot name such dtypes, so the
+ * array's library or its dtype attribute tells. */
 static int
 void_is(struct module_state *state, const struct owned_operand *result, enum dtype expected)
 {
@@ -103,7 +103,7 @@ read_typestr(struct module_state *state, PyObject *interface, const char *what, 
     return -1;
 }
 
-/* Fields that are not what typestr says: elements of a structure, which only a list of them describes. */
+/* Refuses a 'descr' that differs from typestr: it describes a structure's elements. */
 static int
 check_descr(PyObject *interface, const char *what)
 {
@@ -151,7 +151,7 @@ read_data(PyObject *interface, const char *what, struct owned_operand *result)
     return 0;
 }
 
-/* Returns it, or -1 with an exception set. */
+/* Returns the version, or -1 with an exception set. */
 static int
 read_version(PyObject *interface, const char *what)
 {
@@ -168,7 +168,7 @@ read_version(PyObject *interface, const char *what)
     return -1;
 }
 
-/* Any int is a stride, of axes of one element and of arrays of none as well, where it means nothing. */
+/* Any int is accepted as a stride where it means nothing: of axes of one element and of arrays without elements. */
 static int
 read_strides(PyObject *interface, const char *what, struct owned_operand *result)
 {
@@ -222,7 +222,7 @@ read_stream(PyObject *interface, const char *what, struct operand *operand)
     return 0;
 }
 
-/* Asks the driver whose memory it is; and its library on which stream it works there. */
+/* Asks the driver for the memory's device, and the library for its stream there. */
 static int
 locate(struct module_state *state, const char *what, struct owned_operand *result)
 {
@@ -248,7 +248,7 @@ cai_operand_from(struct module_state *state, PyObject *interface, const char *wh
         return -1;
     }
     result->operand = (struct operand){.place = PLACE_DEVICE, .device = -1};
-    PyObject *copy = PyDict_Copy(interface); /* it keeps the values alive whatever their own code does meanwhile */
+    PyObject *copy = PyDict_Copy(interface); /* keeps the values alive whatever their own code does to the dict */
     if (!copy)
         return -1;
     const int version = read_version(copy, what);

@@ -1,7 +1,7 @@
-/* CuPy's arrays by their attributes, 0.3 us an array where __cuda_array_interface__ makes a dict of it in 2.
+/* CuPy's arrays by their attributes, 0.3 us an array where __cuda_array_interface__, which builds a dict, takes 2.
  *
- * Only what is plain goes this way: a cupy.ndarray itself, C-contiguous and aligned, with elements. All else, and
- * whatever surprises here, is left to operand_device.c, which says what is wrong with it. */
+ * Reads only plain arrays: a cupy.ndarray itself, C-contiguous and aligned, with elements. All others, and any with
+ * unexpected attributes, are left to operands/device.c, which reports what is wrong with them. */
 #include <limits.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -12,7 +12,7 @@
 
 #define KIND_CAPSULE "vecadd.cupy_kind"
 
-/* Of cupy.ndarray, from PTR on of the MemoryPointer that DATA gives, from BEGIN on of the memory that MEM gives. */
+/* Attributes of cupy.ndarray; from PTR on of the MemoryPointer in DATA, from BEGIN on of the memory in MEM. */
 enum attribute { CONTIGUOUS, DTYPE, NDIM, SIZE, SHAPE, DATA, PTR, MEM, BEGIN, BYTES, DEVICE, ATTRIBUTES };
 
 static const enum name attribute_name[ATTRIBUTES] = {
@@ -31,7 +31,7 @@ static const enum name attribute_name[ATTRIBUTES] = {
 
 struct cupy_kind {
     PyObject *type, *library, *current_stream; /* cupy.ndarray, its vecadd.interop.Library, get_current_stream: owned */
-    PyObject *pooled;                          /* the type of memory from CuPy's own pool, owned; None: there is none */
+    PyObject *pooled;                          /* the type of memory from CuPy's own pool, owned; None: no such type */
     struct descriptor attribute[ATTRIBUTES];
 };
 
@@ -62,7 +62,7 @@ find_attributes(const struct module_state *state, PyObject *array, struct cupy_k
     return 0;
 }
 
-/* Has the kind used from now on, unless another thread has met CuPy meanwhile: readers hold no reference to theirs. */
+/* Publishes the kind, unless another thread has published one already: readers hold no reference to it. */
 static void
 keep_kind(struct module_state *state, const struct cupy_kind *kind, PyObject *capsule)
 {
@@ -94,13 +94,13 @@ cupy_learn(struct module_state *state, PyObject *object, PyObject *library)
     result = 0;
     if (kind->type == (PyObject *)Py_TYPE(object) && find_attributes(state, object, kind) == 0)
         keep_kind(state, kind, capsule);
-    PyErr_Clear(); /* arrays without data: none of the CuPy that is known here */
+    PyErr_Clear(); /* an array without `data`: an unknown version of CuPy */
 done:
     Py_DECREF(capsule);
     return result;
 }
 
-/* The number that `value`, a reference that is taken, is; false where it is none. */
+/* Converts `value` to a number and takes its reference; false where it is not a number. */
 static bool
 take_number(PyObject *value, size_t *number)
 {
@@ -139,7 +139,7 @@ read_extents(const struct cupy_kind *kind, PyObject *array, int ndim, Py_ssize_t
     return found;
 }
 
-/* CuPy makes the tuple that `shape` is of a list that it makes of a vector: of one dimension the size says as much in
+/* CuPy builds the tuple `shape` from a list that it builds from a vector. For one dimension, `size` gives the same in
  * half the time. */
 static bool
 read_shape(const struct cupy_kind *kind, PyObject *array, struct owned_operand *result)
@@ -165,9 +165,8 @@ read_shape(const struct cupy_kind *kind, PyObject *array, struct owned_operand *
     return size == product && size >= 1 && size <= (size_t)PY_SSIZE_T_MAX / dtype_table[result->operand.dtype].itemsize;
 }
 
-/* A block of CuPy's pool is an allocation of its own, so that the driver would be asked for each array of a list, and
- * it takes longer to find one of thousands: the pool knows where its block is. Other memory is another library's word.
- */
+/* Each block of CuPy's pool is its own allocation, so the driver would be asked for each array of a list, and is slower
+ * with thousands of them. The pool knows its blocks' ranges. Memory of other origin is not trusted in this way. */
 static void
 know_block(const struct cupy_kind *kind, PyObject *data, struct device_range *known)
 {
@@ -182,7 +181,7 @@ know_block(const struct cupy_kind *kind, PyObject *data, struct device_range *kn
     PyErr_Clear();
 }
 
-/* `known`: where the array before lay, and then this one, where that is known; NULL: it is not asked. */
+/* Reads the address. `known` holds the last array's range, and is set to this array's if known; NULL: not wanted. */
 static bool
 read_data(const struct cupy_kind *kind, PyObject *array, struct device_range *known, struct operand *operand)
 {
@@ -198,7 +197,7 @@ read_data(const struct cupy_kind *kind, PyObject *array, struct device_range *kn
     return address != 0;
 }
 
-/* CuPy's stream of this thread. */
+/* The current thread's stream in CuPy. */
 static bool
 read_stream(const struct module_state *state, struct known_stream *known, struct operand *operand)
 {
@@ -214,7 +213,7 @@ read_stream(const struct module_state *state, struct known_stream *known, struct
     Py_XDECREF(device);
     if (!found)
         return false;
-    operand->stream = handle == 1 ? NULL : (void *)(uintptr_t)handle; /* the legacy default stream's two spellings */
+    operand->stream = handle == 1 ? NULL : (void *)(uintptr_t)handle; /* 1 and 0 both name the legacy default stream */
     *known = (struct known_stream){operand->device + 1, operand->stream};
     return true;
 }
@@ -235,7 +234,7 @@ cupy_operand_from(struct module_state *state, PyObject *object, enum role role, 
         device_check_pointer_near(operand->data, operand->size * dtype_table[operand->dtype].itemsize, role_name[role],
                                   &reader->range[role], &operand->device, &status) < 0 ||
         !read_stream(state, &reader->cupy_stream, operand)) {
-        PyErr_Clear(); /* whatever it is, operand_device.c meets it again */
+        PyErr_Clear(); /* operands/device.c reads it again and reports any error */
         return 0;
     }
     result->exported = Py_NewRef(object);
@@ -258,7 +257,7 @@ cupy_empty_like(struct module_state *state, const struct owned_operand *like, st
     Py_XDECREF(shape);
     Py_XDECREF(dtype);
     if (made && (PyObject *)Py_TYPE(made) == kind->type) {
-        /* What was asked for is known; only the pointer is new. */
+        /* All but the pointer is as requested. */
         *result = *like;
         for (int i = 0; i < like->operand.ndim; i++)
             result->extents[i] = like->operand.shape[i];
@@ -271,6 +270,6 @@ cupy_empty_like(struct module_state *state, const struct owned_operand *like, st
         }
     }
     Py_XDECREF(made);
-    PyErr_Clear(); /* vecadd.interop makes one, or says in CuPy's words why there is none */
+    PyErr_Clear(); /* vecadd.interop makes one, or raises CuPy's own error */
     return NULL;
 }

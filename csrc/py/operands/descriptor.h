@@ -1,4 +1,4 @@
-/* An attribute whose descriptor is looked up in its type once, and asked itself from then on. */
+/* An attribute whose descriptor is found in its type once, and called directly from then on. */
 #ifndef VECADD_PY_OPERANDS_DESCRIPTOR_H
 #define VECADD_PY_OPERANDS_DESCRIPTOR_H
 
@@ -6,17 +6,17 @@
 
 struct descriptor {
     PyObject *name;   /* owned */
-    PyObject *object; /* owned; NULL where the type has no data descriptor: an object's own dict comes first then */
+    PyObject *object; /* owned; NULL without a data descriptor: an object's own dict comes first then */
     descrgetfunc get;
 };
 
-/* To be cleared. The name is found again in the object where the type has no descriptor of it: that is no error. */
+/* The caller clears it. A type without such a descriptor is no error: the object is then asked by name. */
 struct descriptor descriptor_find(PyObject *type, PyObject *name);
 
 void descriptor_clear(struct descriptor *descriptor);
 
-/* The attribute of an object of that type: a new reference, or NULL with an exception set, as it is for objects of
- * types that have another one by that name. */
+/* The attribute of an object of the type: a new reference, or NULL with an exception set, as for an object of a type
+ * with another descriptor of that name. */
 static inline PyObject *
 descriptor_get(const struct descriptor *descriptor, PyObject *object)
 {

@@ -1,11 +1,11 @@
-/* Device arrays as operands, by the shortest way that tells what they are. */
+/* Device arrays as operands, each by the fastest reader that describes it. */
 #include "py/base/attribute.h"
 #include "py/operands/device_array.h"
 #include "py/operands/interop.h"
 #include "py/operands/operand_from.h"
 #include "py/operands/where.h"
 
-/* Has the next tensor of this type go by a shorter way. */
+/* Prepares the faster reader, if there is one, for later arrays of this type. */
 static int
 learn(struct module_state *state, PyObject *object, struct owned_operand *result)
 {

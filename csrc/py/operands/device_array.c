@@ -5,7 +5,7 @@
 #include "gpu/stream.h"
 #include "py/base/errors.h"
 
-/* An array without memory. `strides` may be NULL for those of C order. */
+/* An array without memory. `strides` may be NULL for C order. */
 static struct device_array *
 array_alloc(PyTypeObject *type, int device, void *stream, enum dtype dtype, int ndim, const Py_ssize_t *shape,
             const Py_ssize_t *strides)
@@ -41,7 +41,7 @@ device_array_new(struct module_state *state, int device, void *stream, enum dtyp
     struct status status;
     array->block = device_buffer_reuse(device, stream, device_array_nbytes(array));
     if (!array->block) {
-        /* Out of memory, it waits for the stream, whose work may wait for the GIL (CuPy's host functions take it). */
+        /* When out of memory it waits for the stream, whose work may need the GIL (as CuPy's host functions do). */
         PyThreadState *released = PyEval_SaveThread();
         if (stream_home(device, stream, &array->stream, &status) == 0)
             array->block = device_buffer_make(device, array->stream, device_array_nbytes(array), &status);

@@ -8,13 +8,13 @@
 
 struct device_array {
     PyObject_VAR_HEAD;
-    struct device_buffer *block; /* held once, as each view of it holds it */
+    struct device_buffer *block; /* this array, as each view of it, is a holder */
     void *data;                  /* the first element, in the block; NULL where size is 0 */
     size_t size;
     enum dtype dtype;
     int ndim, device;
-    bool contiguous;    /* C order, as every array of no element is */
-    void *stream;       /* its home: the memory is allocated, used and released in this stream's order */
+    bool contiguous;    /* C order, as is every array without elements */
+    void *stream;       /* the home stream: the memory is allocated, used and released in its order */
     Py_ssize_t shape[]; /* then the strides in bytes: device_array_strides() */
 };
 
@@ -30,9 +30,9 @@ device_array_nbytes(const struct device_array *array)
     return array->size * dtype_table[array->dtype].itemsize;
 }
 
-/* A new array of uninitialised memory, to be used in the order of its home, which is `stream` or, for one that another
- * thread knows by another name, what stream_home gives; NULL with an exception set. `strides`, in
- * bytes, are those of contiguous memory, NULL of C order. */
+/* A new array of uninitialised memory, to be used in the order of its home stream: `stream` or, where that handle names
+ * another stream in each thread, that of stream_home. NULL with an exception set. `strides`, in bytes, are those of
+ * contiguous memory; NULL: C order. */
 PyObject *device_array_new(struct module_state *state, int device, void *stream, enum dtype dtype, int ndim,
                            const Py_ssize_t *shape, const Py_ssize_t *strides);
 
@@ -40,7 +40,7 @@ PyObject *device_array_new(struct module_state *state, int device, void *stream,
 PyObject *device_array_view(struct device_array *base, enum dtype dtype, void *data, int ndim, const Py_ssize_t *shape,
                             const Py_ssize_t *strides);
 
-/* What rungs take: contiguous memory. The strides of a view are not in it. */
+/* A contiguous array as an operand for rungs. Leaves out a view's strides. */
 struct operand device_array_operand(const struct device_array *array);
 
 #endif

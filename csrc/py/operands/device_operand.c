@@ -1,4 +1,4 @@
-/* What every reader of device arrays fills in and checks. */
+/* Steps shared by all readers of device arrays. */
 #include <stdint.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* DLPack's C types, as far as they are used here: version 1.x of https://dmlc.github.io/dlpack/latest/c_api.html, whose
+/* The part of DLPack's C types that vecadd uses: version 1.x of https://dmlc.github.io/dlpack/latest/c_api.html, whose
  * layout does not change within a major version, and the unversioned one before it. */
 #ifndef VECADD_PY_OPERANDS_DLPACK_H
 #define VECADD_PY_OPERANDS_DLPACK_H
@@ -19,7 +19,7 @@ enum dl_type_code {
     DL_BFLOAT = 4,
     DL_COMPLEX = 5,
     DL_BOOL = 6,
-    DL_FLOAT8_E4M3FN = 10 /* of DLPack 1.1 on */
+    DL_FLOAT8_E4M3FN = 10 /* since DLPack 1.1 */
 };
 
 struct dl_device {
@@ -59,7 +59,7 @@ struct dl_unversioned_tensor {
     void (*deleter)(struct dl_unversioned_tensor *); /* may be NULL */
 };
 
-/* Names of the capsules that __dlpack__ gives, before and after a consumer took the tensor out. */
+/* Names of the capsules that __dlpack__ returns, before and after a consumer took the tensor out. */
 #define DL_CAPSULE                  "dltensor_versioned"
 #define DL_CAPSULE_USED             "used_dltensor_versioned"
 #define DL_UNVERSIONED_CAPSULE      "dltensor"
@@ -67,7 +67,7 @@ struct dl_unversioned_tensor {
 
 struct dl_data_type dl_type_of_dtype(enum dtype dtype);
 
-/* False where it is none of ours, vectors of several components included. */
+/* False for types that vecadd does not add, vectors of several components included. */
 bool dtype_of_dl_type(struct dl_data_type type, enum dtype *dtype);
 
 struct dl_exchange_header {

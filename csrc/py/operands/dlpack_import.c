@@ -4,7 +4,7 @@
 #define OWNER             "vecadd.dlpack"
 #define UNVERSIONED_OWNER "vecadd.dlpack_unversioned"
 
-/* A deleter may run Python code, also while an exception is on its way. */
+/* A deleter may run Python code, so the current exception is saved. */
 static void
 owner_free(PyObject *owner)
 {
@@ -27,7 +27,7 @@ unversioned_owner_free(PyObject *owner)
     PyErr_Restore(type, value, traceback);
 }
 
-/* One of the two numbers of a device, as DLPack has it in C. */
+/* Reads one of a device's two numbers, of DLPack's C type. */
 static int
 read_number(PyObject *pair, Py_ssize_t at, const char *what, int32_t *number)
 {
@@ -64,7 +64,7 @@ dlpack_device_of(struct module_state *state, PyObject *object, const char *what,
     return found;
 }
 
-/* The keywords of __dlpack__: all, or those that it had before version 1.0 of the protocol. */
+/* The keywords of __dlpack__: all, or only those from before version 1.0 of the protocol. */
 static PyObject *
 keywords_of(struct module_state *state, PyObject *stream, bool all)
 {
@@ -84,7 +84,7 @@ failed:
     return NULL;
 }
 
-/* The capsule that the producer gives. */
+/* Calls the producer for its capsule. */
 static PyObject *
 capsule_of(struct module_state *state, PyObject *object, PyObject *stream)
 {
@@ -95,7 +95,7 @@ capsule_of(struct module_state *state, PyObject *object, PyObject *stream)
         PyObject *keywords = keywords_of(state, stream, all);
         capsule = keywords ? PyObject_Call(method, nothing, keywords) : NULL;
         Py_XDECREF(keywords);
-        /* A TypeError is how a producer older than the keywords meets them, and the only sign that it is. */
+        /* A producer from before the keywords raises TypeError, the only sign of its age. */
         if (capsule || !all || !PyErr_ExceptionMatches(PyExc_TypeError))
             break;
         PyErr_Clear();
@@ -105,7 +105,7 @@ capsule_of(struct module_state *state, PyObject *object, PyObject *stream)
     return capsule;
 }
 
-/* From here on the tensor is ours. */
+/* Takes the tensor out of its capsule. */
 static int
 take_versioned(PyObject *capsule, const char *what, struct dlpack_import *import)
 {
@@ -118,7 +118,7 @@ take_versioned(PyObject *capsule, const char *what, struct dlpack_import *import
             managed->deleter(managed);
         return -1;
     }
-    if (managed->major != DLPACK_MAJOR) { /* of another layout behind the flags: only the deleter may be used */
+    if (managed->major != DLPACK_MAJOR) { /* another layout behind the flags: only the deleter may be used */
         PyErr_Format(PyExc_BufferError, "%s: its DLPack tensor has version %u.%u, and vecadd knows %d", what,
                      (unsigned)managed->major, (unsigned)managed->minor, DLPACK_MAJOR);
         Py_CLEAR(import->owner);
@@ -142,7 +142,7 @@ take_unversioned(PyObject *capsule, struct dlpack_import *import)
         return -1;
     }
     import->tensor = &managed->tensor;
-    import->writable = true; /* it has no way to say otherwise */
+    import->writable = true; /* an unversioned tensor cannot say otherwise */
     return 0;
 }
 
@@ -150,7 +150,7 @@ int
 dlpack_import(struct module_state *state, PyObject *object, const char *what, bool has_stream, void *stream,
               struct dlpack_import *import)
 {
-    /* The protocol has no 0 for a stream: its name for the legacy default stream is 1. */
+    /* The protocol names the legacy default stream 1; 0 is not allowed. */
     PyObject *handle = !has_stream ? Py_NewRef(Py_None) : stream ? PyLong_FromVoidPtr(stream) : PyLong_FromLong(1);
     PyObject *capsule = handle ? capsule_of(state, object, handle) : NULL;
     Py_XDECREF(handle);

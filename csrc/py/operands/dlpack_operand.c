@@ -1,4 +1,4 @@
-/* Device arrays as operands: what gives its memory away by DLPack and by nothing else, JAX's arrays above all. */
+/* Device arrays as operands that offer DLPack alone, JAX's arrays above all. */
 #include <stdint.h>
 
 #include "gpu/device.h"
@@ -40,7 +40,7 @@ read_shape(const struct dl_tensor *tensor, const char *what, struct owned_operan
     return device_operand_measure(what, result);
 }
 
-/* The tensor's are counted in elements, and need not be there in C order. */
+/* The tensor's strides are in elements, and may be NULL for C order. */
 static int
 read_strides(const struct dl_tensor *tensor, const char *what, struct owned_operand *result)
 {
@@ -77,7 +77,7 @@ read_data(struct module_state *state, const struct dl_tensor *tensor, const char
     return device_operand_locate(state, what, &unknown, result);
 }
 
-/* To start a device waits while a stream's queue is full, perhaps for a host function of CuPy's that wants the GIL. */
+/* Starting a device waits while a stream's queue is full, perhaps for a host function of CuPy's that needs the GIL. */
 static int
 start_device(int device, struct status *status)
 {
@@ -89,8 +89,8 @@ start_device(int device, struct status *status)
     return failed;
 }
 
-/* dlpack_import with the tensor's device current: of a stream it gets a handle alone, and the legacy default stream's
- * is every device's. */
+/* dlpack_import with the tensor's device current: the producer gets only a stream's handle, and that of the legacy
+ * default stream is the same on every device. */
 static int
 import_on(struct module_state *state, int device, PyObject *object, const char *what, void *stream,
           struct dlpack_import *import)
@@ -103,8 +103,8 @@ import_on(struct module_state *state, int device, PyObject *object, const char *
         status_raise(state, &status);
         return -1;
     }
-    /* A capture ends when its stream is to wait for work outside: JAX, told no stream, leaves the order to the caller.
-     */
+    /* A capturing stream may not wait for work outside, which ends the capture. JAX, given no stream, leaves the order
+     * to the caller. */
     int result = dlpack_import(state, object, what, !captures, stream, import);
     device_make_current_again(previous, device);
     return result;
@@ -121,7 +121,7 @@ dlpack_operand_from(struct module_state *state, PyObject *object, const char *wh
         return found;
     if (!is_of_cuda(device.type))
         return 0;
-    bool ordered = device.type != DL_CUDA_HOST; /* what the host writes is there */
+    bool ordered = device.type != DL_CUDA_HOST; /* what the host wrote is already there */
     if ((ordered ? import_on(state, device.id, object, what, stream, &import)
                  : dlpack_import(state, object, what, false, NULL, &import)) < 0)
         return -1;
@@ -137,7 +137,7 @@ dlpack_operand_from(struct module_state *state, PyObject *object, const char *wh
         return -1;
     }
     if (result->operand.device < 0 && ordered)
-        result->operand.device = device.id; /* no element tells: JAX leaves its last GPU current, not the tensor's */
+        result->operand.device = device.id; /* without elements; JAX leaves its last GPU current, not the tensor's */
     Py_XDECREF(result->exported);
     result->exported = import.owner;
     result->needs_keepalive = true;

@@ -6,7 +6,7 @@
 struct side {
     PyArrayObject *array;
     PyObject *weak;
-    PyObject *made; /* an array that was made of a number; NULL: the object is an array */
+    PyObject *made; /* an array made from a number; NULL: the object is an array */
     enum dtype dtype;
 };
 
@@ -15,14 +15,14 @@ static bool
 number_fits(PyObject *number, enum dtype dtype)
 {
     const struct dtype_row *row = &dtype_table[dtype];
-    if (dtype_is_ml(dtype)) /* whose conversions are ml_dtypes' own */
+    if (dtype_is_ml(dtype)) /* their conversions are ml_dtypes' own */
         return false;
     switch (row->value) {
     case VALUE_BOOL:
         return PyBool_Check(number);
     case VALUE_SIGNED:
     case VALUE_UNSIGNED:
-        return PyLong_Check(number); /* PyArray_Pack refuses what is out of its range */
+        return PyLong_Check(number); /* PyArray_Pack refuses numbers out of range */
     case VALUE_FLOAT:
     case VALUE_COMPLEX:
         break;
@@ -37,7 +37,7 @@ number_fits(PyObject *number, enum dtype dtype)
     return !isfinite(value) || fabs(value) <= component_largest[row->component];
 }
 
-/* A 0-d array of the number. NULL, without an exception, where NumPy refuses it. */
+/* A 0-d array of the number; NULL, without an exception, where NumPy refuses it. */
 static PyArrayObject *
 array_of_number(struct module_state *state, PyObject *number, enum dtype dtype)
 {
@@ -57,7 +57,7 @@ is_number(PyObject *object)
            PyComplex_CheckExact(object);
 }
 
-/* Fills in one side; false where it is nothing of ours. */
+/* Fills in one side; false for objects that vecadd does not add. */
 static bool
 side_from(struct module_state *state, PyObject *object, struct side *side)
 {
@@ -80,7 +80,7 @@ side_from(struct module_state *state, PyObject *object, struct side *side)
     return dtype >= 0;
 }
 
-/* Finds the sum's dtype, and makes an array of a side that is a number. */
+/* Finds the sum's dtype, and turns a side that is a number into an array. */
 static bool
 promote(struct module_state *state, struct side side[2], struct host_sum *sum)
 {
@@ -110,9 +110,9 @@ promote(struct module_state *state, struct side side[2], struct host_sum *sum)
     return dtype >= 0;
 }
 
-/* Whether an array and a scalar make a sum that is too small, told before anything is made of the scalar: for 64 KiB
- * that costs a tenth of the addition. Their common dtype has at most twice the larger one's bytes (int32 and float32),
- * and a Python number takes the array's. */
+/* Whether an array and a scalar make too small a sum, decided before the scalar becomes an array: for 64 KiB that costs
+ * a tenth of the addition. Their common dtype has at most twice the larger one's bytes (int32 and float32), and a
+ * Python number takes the array's dtype. */
 static bool
 is_small(PyObject *object, PyObject *other, npy_intp least)
 {
@@ -134,7 +134,7 @@ is_small(PyObject *object, PyObject *other, npy_intp least)
     return itemsize > 0 && PyArray_SIZE(array) < least / itemsize;
 }
 
-/* Takes `made`, what the array was made for, or holds the array. */
+/* Describes the array. Takes `made`, the reference to a newly made array, or holds the caller's array. */
 static void
 operand_of_array(PyArrayObject *array, enum dtype dtype, PyObject *made, struct owned_operand *result)
 {

@@ -1,4 +1,4 @@
-/* Inputs on the host that are not one run of memory each: slices, what is broadcast, numbers, two dtypes. */
+/* Inputs on the host beyond contiguous arrays of one dtype and shape: slices, broadcast arrays, numbers, two dtypes. */
 #ifndef VECADD_PY_OPERANDS_HOST_PAIR_H
 #define VECADD_PY_OPERANDS_HOST_PAIR_H
 
@@ -6,20 +6,19 @@
 
 struct host_sum {
     enum dtype dtype;
-    PyArray_Descr *descr; /* owned: of long and long long, which are one to our code, NumPy's choice */
+    PyArray_Descr *descr; /* owned: NumPy's choice of long and long long, which vecadd treats as one */
 };
 
-/* Describes a and b, of which a number becomes an array of no dimension, and finds the sum's dtype as numpy.add does.
- * Returns NULL, and *sum and both operands are to be cleared; or, without an exception and nothing to clear, in a few
- * words why NumPy has to add them: their sum surely has fewer than `least` bytes, say. */
+/* Describes a and b, of which a number becomes a 0-d array, and finds the sum's dtype as numpy.add does. Returns NULL,
+ * and the caller clears *sum and both operands; or, without an exception and nothing to clear, a short reason why NumPy
+ * has to add them, as that their sum surely has fewer than `least` bytes. */
 const char *host_pair_from(struct module_state *state, PyObject *const objects[ROLE_COUNT], npy_intp least,
                            struct owned_operand operands[ROLE_COUNT], struct host_sum *sum);
 
-/* Describes an out that may be written without a warning; false where NumPy has to look after it. */
+/* Describes an out that may be written without a warning; false where NumPy has to handle it. */
 bool host_out_from(struct module_state *state, PyObject *object, struct owned_operand *operand);
 
-/* Whether the arrays are still where and as large as they were described: a finalizer that ran since may have resized
- * one. */
+/* Whether the arrays are still where and as large as described: a finalizer that ran since may have resized one. */
 bool host_operands_stay(const struct owned_operand operands[ROLE_COUNT], const bool held[ROLE_COUNT]);
 
 #endif

@@ -1,5 +1,5 @@
-/* NumPy arrays in other libraries' memory on the host, by DLPack. numpy.from_dlpack knows no bfloat16, and makes what
- * comes without a version read-only. */
+/* NumPy arrays in other libraries' memory on the host, by DLPack. numpy.from_dlpack does not know bfloat16, and makes
+ * unversioned tensors read-only. */
 #include <stdint.h>
 
 #include "base/layout.h"
@@ -13,7 +13,7 @@ is_on_host(struct dl_device device)
     return device.type == DL_CPU || device.type == DL_CUDA_HOST;
 }
 
-/* What a tensor has, as NumPy counts it. */
+/* A tensor's layout in NumPy's units. */
 struct view {
     enum dtype dtype;
     Py_ssize_t shape[MAX_DIMENSIONS], strides[MAX_DIMENSIONS];
@@ -37,7 +37,7 @@ read_shape(const struct dl_tensor *tensor, struct view *view)
     return -1;
 }
 
-/* Strides that no element is found by mean nothing, and are 0. */
+/* Converts strides to bytes. Strides that lead to no element mean nothing, and become 0. */
 static bool
 strides_are_counted(const struct dl_tensor *tensor, struct view *view)
 {
@@ -51,7 +51,7 @@ strides_are_counted(const struct dl_tensor *tensor, struct view *view)
     return true;
 }
 
-/* Nothing tells whether the memory is there; but elements that no address space holds are none of a real array. */
+/* Nothing tells whether the memory exists, but elements beyond the address space are refused. */
 static int
 read_data(const struct dl_tensor *tensor, struct view *view)
 {
@@ -109,7 +109,7 @@ array_of(struct module_state *state, const struct dlpack_import *import)
                             : NULL;
     if (!array)
         Py_DECREF(import->owner);
-    else if (PyArray_SetBaseObject((PyArrayObject *)array, import->owner) < 0) /* it takes the owner either way */
+    else if (PyArray_SetBaseObject((PyArrayObject *)array, import->owner) < 0) /* takes the owner in either case */
         Py_CLEAR(array);
     return array;
 }

@@ -6,7 +6,7 @@
 
 #include "gpu/stream.h"
 
-/* Borrowed: the module's state keeps it. */
+/* Borrowed: the module's state holds it. */
 static PyObject *
 library_of_function(struct module_state *state)
 {
@@ -23,8 +23,8 @@ library_of_function(struct module_state *state)
     return function;
 }
 
-/* Objects that cannot be device arrays, told without a look at their attributes: they are the usual companions of an
- * ndarray, on their way to numpy.add. */
+/* Whether the type alone tells that an object is no device array: the usual operands beside an ndarray, left to
+ * numpy.add. */
 static bool
 plainly_on_host(PyObject *object)
 {
@@ -69,7 +69,7 @@ interop_export(struct module_state *state, PyObject *object, bool writing, PyObj
     if (interop_library(state, object, library) < 0)
         return -1;
     if (!*library) {
-        /* NumPy's protocol goes first for everybody whom we do not know: it says how the object wants to be added. */
+        /* Unknown objects with NumPy's protocol are left to it: it says how they are added. */
         if (PyObject_HasAttr((PyObject *)Py_TYPE(object), state->names[NAME_ARRAY_UFUNC]))
             return 0;
         *exported = Py_NewRef(object);
@@ -187,7 +187,7 @@ interop_record_stream(PyObject *library, PyObject *exported, void *stream)
     int wants = interop_says(library, "records_streams");
     if (wants <= 0)
         return wants;
-    PyObject *handle = PyLong_FromVoidPtr(stream_of_all_threads(stream)); /* it is used when the memory is freed */
+    PyObject *handle = PyLong_FromVoidPtr(stream_of_all_threads(stream)); /* used when the memory is freed */
     PyObject *done = handle ? PyObject_CallMethod(library, "record_stream", "OO", exported, handle) : NULL;
     Py_XDECREF(handle);
     Py_XDECREF(done);

@@ -1,10 +1,11 @@
-/* NumPy arrays as operands: which of them our own adders take, and what they are then. */
+/* NumPy arrays as operands: which arrays vecadd's adders take, and their description. */
 #include "base/overlap.h"
 #include "base/plan.h"
 #include "gpu/batch.h"
 #include "py/operands/operand_from.h"
 
-/* One more than the dtype, 0 for what we do not add. C's other integer type of 64 bits is NumPy's as well. */
+/* One more than the dtype by NumPy's number, 0 for those that vecadd does not add. Includes C's other 64-bit integer
+ * type. */
 #define OF_NUMPY(ID, name, typestr, VALUE, COMPONENT, NUMPY, DLPACK) [NUMPY] = DTYPE_##ID + 1,
 static const unsigned char dtype_of_type_num[NPY_NTYPES_LEGACY] = {
     EACH_NUMPY_DTYPE(OF_NUMPY)[NPY_LONGLONG] = DTYPE_INT64 + 1,
@@ -15,12 +16,12 @@ _Static_assert(NPY_INT64 == NPY_LONG && NPY_INT32 == NPY_INT, "each of C's integ
 #define TO_NUMPY(ID, name, typestr, VALUE, COMPONENT, NUMPY, DLPACK) [DTYPE_##ID] = (NUMPY),
 static const int type_num_of_dtype[NUMPY_DTYPES] = {EACH_NUMPY_DTYPE(TO_NUMPY)};
 
-enum { CONTIGUOUS = NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS }; /* of either order: any of the flags */
+enum { CONTIGUOUS = NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS }; /* in either order */
 
 const char *const role_name[ROLE_COUNT] = {[ROLE_A] = "a", [ROLE_B] = "b", [ROLE_OUT] = "out"};
 
-/* ml_dtypes registers its types with NumPy when it is imported; their numbers are not known before, and never change
- * after. We do not import it, because whoever has such an array has done so. */
+/* ml_dtypes registers its types with NumPy when it is imported. Their numbers are unknown before and never change
+ * after. vecadd does not import it: a program with such an array has done so. */
 static void
 find_ml_dtype(struct module_state *state, PyObject *ml_dtypes, enum dtype dtype)
 {
@@ -33,7 +34,7 @@ find_ml_dtype(struct module_state *state, PyObject *ml_dtypes, enum dtype dtype)
     Py_XDECREF(scalar_type);
 }
 
-/* NumPy's number of a dtype of ml_dtypes; 0 where ml_dtypes is not imported, or has no such type. */
+/* NumPy's number of a dtype of ml_dtypes; 0 where ml_dtypes is not imported or has no such type. */
 static int
 ml_type_num(struct module_state *state, enum dtype dtype)
 {
@@ -50,7 +51,7 @@ ml_type_num(struct module_state *state, enum dtype dtype)
     return *known;
 }
 
-/* Out of line: in line it costs a call of NumPy's own dtypes registers that are saved and restored. */
+/* Not inlined: inlining would make a look at NumPy's own dtypes save and restore more registers. */
 static __attribute__((noinline)) int
 ml_dtype_of(struct module_state *state, int type_num)
 {
@@ -99,7 +100,7 @@ written_silently(PyArrayObject *array)
     return flags & NPY_ARRAY_WRITEABLE && flags >= 0; /* the sign is NPY_ARRAY_WARN_ON_WRITE, which no header has */
 }
 
-/* Why numpy.add has to look after `out`; NULL where it need not. */
+/* Why numpy.add has to handle `out`; NULL where it need not. */
 static const char *
 out_refusal(PyArrayObject *out, const struct batch_add *add)
 {

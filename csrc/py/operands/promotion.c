@@ -34,7 +34,7 @@ numpy_scalar_from(struct module_state *state, PyObject *object, enum role role, 
     return dtype < 0 ? -1 : 0;
 }
 
-/* Python's own are looked for last: numpy.float64 is a float as well. */
+/* Python's own types are checked last: numpy.float64 is a float as well. */
 int
 scalar_from(struct module_state *state, PyObject *object, enum role role, struct scalar *scalar)
 {
@@ -60,7 +60,7 @@ scalar_from(struct module_state *state, PyObject *object, enum role role, struct
     return PyErr_Occurred() ? -1 : 0;
 }
 
-/* Whether the int lies in the range of an integer dtype; its 64 bits. */
+/* Whether the int fits an integer dtype; *bits are its 64 bits. */
 static bool
 int_fits(PyObject *object, const struct dtype_row *row, uint64_t *bits)
 {
@@ -89,7 +89,7 @@ scalar_settle(PyObject *object, enum dtype sum, struct scalar *scalar)
             PyErr_Format(PyExc_OverflowError, "Python integer %R out of bounds for %s", object, row->name);
             return -1;
         }
-        scalar->dtype = sum; /* whose bytes are the first ones */
+        scalar->dtype = sum; /* its bytes come first */
         memcpy(scalar->value, &bits, sizeof bits);
         return 0;
     }
@@ -101,7 +101,7 @@ scalar_settle(PyObject *object, enum dtype sum, struct scalar *scalar)
     return 0;
 }
 
-/* What numpy.add.resolve_dtypes takes: a dtype, or the Python type of a weak number. A new reference. */
+/* An argument of numpy.add.resolve_dtypes: a dtype, or the Python type of a weak number. A new reference. */
 static PyObject *
 resolvable(struct module_state *state, enum dtype dtype, enum weakness weak)
 {
@@ -117,8 +117,7 @@ resolvable(struct module_state *state, enum dtype dtype, enum weakness weak)
     }
 }
 
-/* What numpy.add itself says: for bfloat16 that is more than numpy.result_type, which knows no common dtype of it and
- * int16. */
+/* Asks numpy.add itself, since numpy.result_type knows no common dtype of bfloat16 and int16. */
 static int
 ask_numpy(struct module_state *state, enum dtype a, enum weakness a_weak, enum dtype b, enum weakness b_weak)
 {

@@ -1,12 +1,13 @@
-/* Whose dtype a sum has: NumPy's rules, asked of numpy.add itself and remembered; or those of the operands' library. */
+/* The dtype of a sum: by NumPy's rules, asked of numpy.add itself and remembered, or by those of the operands'
+ * library. */
 #ifndef VECADD_PY_OPERANDS_PROMOTION_H
 #define VECADD_PY_OPERANDS_PROMOTION_H
 
 #include "base/strided.h"
 #include "py/operands/operand_from.h"
 
-/* A number on the host that is added to a device array. Python's int, float and complex take the kind of dtype that the
- * other operand has, or the least one of their own kind; all others are of their dtype. */
+/* How a number on the host takes part in a device array's sum. Python's int, float and complex take the other operand's
+ * kind of dtype, or the smallest dtype of their own kind; all other numbers keep their dtype. */
 enum weakness { NOT_WEAK, WEAK_INT, WEAK_FLOAT, WEAK_COMPLEX };
 
 struct scalar {
@@ -18,17 +19,17 @@ struct scalar {
 /* Whether `object` is a number of Python's or NumPy's. */
 bool scalar_is(PyObject *object);
 
-/* Reads what `object` is; the value of a Python int is left for scalar_settle. Returns 0, or -1 with an exception set
- * (dtypes that vecadd does not add). */
+/* Reads the number `object`; scalar_settle sets the value of a Python int. Returns 0, or -1 with an exception set (for
+ * dtypes that vecadd does not add). */
 int scalar_from(struct module_state *state, PyObject *object, enum role role, struct scalar *scalar);
 
-/* Gives a Python int the value that it has in a sum of dtype `sum`. Returns 0, or -1 with NumPy's OverflowError. */
+/* Sets a Python int's value for a sum of dtype `sum`. Returns 0, or -1 with NumPy's OverflowError. */
 int scalar_settle(PyObject *object, enum dtype sum, struct scalar *scalar);
 
 /* The dtype of a sum by NumPy's rules (NEP 50). Returns it, or -1 with an exception set. */
 int promoted_dtype(struct module_state *state, enum dtype a, enum weakness a_weak, enum dtype b, enum weakness b_weak);
 
-/* Refuses an `out` whose dtype a sum's may not be cast to by the rule "same_kind". Returns 0, or -1. */
+/* Refuses an `out` to whose dtype the sum's may not be cast by the rule "same_kind". Returns 0, or -1. */
 int check_cast(struct module_state *state, enum dtype sum, enum dtype out);
 
 #endif

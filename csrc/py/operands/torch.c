@@ -1,9 +1,7 @@
 /* PyTorch's tensors through DLPack's C exchange table, 0.1 us a tensor where __cuda_array_interface__ takes 2.
  *
- * Only what is plain goes this way: an aligned tensor with elements, in device memory, that needs no
- * gradient and is no conjugated or negated view. All else is left to operand_device.c, which says what is wrong with
- * it.
- */
+ * Reads only plain tensors: aligned, with elements, in device memory, that need no gradient and are no conjugated or
+ * negated views. All others are left to operands/device.c, which reports what is wrong with them. */
 #include <stdint.h>
 #include <string.h>
 
@@ -20,13 +18,13 @@
 
 enum { MAX_KINDS = 16 }; /* types are kept for good: Tensor, Parameter and a few of the user's own */
 
-/* A type of tensors. */
+/* What is known of a type of tensors. */
 struct torch_kind {
     const struct dl_exchange *exchange; /* lives as long as the process */
     PyObject *library;                  /* owned */
     struct descriptor requires_grad;
-    PyObject *count_writes;  /* owned; NULL: this torch has none */
-    PyObject *empty_strided; /* makes tensors of this very type, owned; NULL: vecadd.interop has to */
+    PyObject *count_writes;  /* owned; NULL: this torch has no such function */
+    PyObject *empty_strided; /* makes tensors of exactly this type, owned; NULL: vecadd.interop makes them */
 };
 
 static void
@@ -40,7 +38,7 @@ kind_free(PyObject *capsule)
     PyMem_Free(kind);
 }
 
-/* The table of our major version; NULL where the library has none. */
+/* The table of the major version that vecadd knows; NULL where the library has none. */
 static const struct dl_exchange *
 exchange_of(PyObject *type)
 {
@@ -106,14 +104,14 @@ torch_learn(struct module_state *state, PyObject *object, PyObject *library)
                                 .count_writes = torch_count_writes(library),
                                 .empty_strided = make,
                                 .requires_grad = descriptor_find(type, state->names[NAME_REQUIRES_GRAD])};
-    /* One that another thread has put there meanwhile stays: readers hold no reference to what they read by. */
+    /* A kind that another thread has stored meanwhile stays: readers use it without a reference. */
     PyObject *kept = PyObject_CallMethod(state->torch_kinds, "setdefault", "OO", type, capsule);
     Py_DECREF(capsule);
     Py_XDECREF(kept);
     return kept ? 0 : -1;
 }
 
-/* Whether object.method() is false; false as well where it cannot be asked. */
+/* Whether object.method() returns false; false as well where the call fails. */
 static bool
 denies(PyObject *object, PyObject *method)
 {
@@ -123,7 +121,7 @@ denies(PyObject *object, PyObject *method)
     return denied;
 }
 
-/* Whether no gradient would be lost: integers have none, and in no_grad mode nobody asks for one. */
+/* Whether no gradient would be lost: integers have none, and no_grad mode records none. */
 static bool
 needs_no_gradient(PyObject *tensor, const struct torch_kind *kind, struct operand_reader *reader)
 {
@@ -140,14 +138,15 @@ needs_no_gradient(PyObject *tensor, const struct torch_kind *kind, struct operan
     return reader->keeps_gradients == 1;
 }
 
-/* Whether an address is a multiple of a power of two: a division for each tensor of a list is 5 % of reading it. */
+/* Whether an address is a multiple of a power of two. A division instead would add 5 % to the reading of a list's
+ * tensor. */
 static bool
 is_multiple(const void *address, size_t power)
 {
     return ((uintptr_t)address & (power - 1)) == 0;
 }
 
-/* Whether two elements lie an odd number of elements apart, along one axis. */
+/* Whether the stride of some axis is an odd number of elements. */
 static bool
 has_odd_stride(const struct owned_operand *tensor)
 {
@@ -160,11 +159,11 @@ has_odd_stride(const struct owned_operand *tensor)
     return false;
 }
 
-/* Only complex tensors are conjugated, and only a real one that is a conjugated one's imaginary part is negated. The
- * elements of such a part are two apart, and so an even number apart in each view of it: is_neg() is called for those
- * alone. It takes 0.18 us because PyTorch gives up the GIL in it, and for each tensor of a list it would take half as
- * long again as the list does. as_strided() and resize_() of such a part, which can bring its elements next to each
- * other, are not seen. Where the memory begins tells nothing: others' complex numbers need not be aligned. */
+/* Only complex tensors are conjugated, and only the imaginary part of a conjugated tensor, which is real, is negated.
+ * Its elements are two apart, and so an even number apart in each view of it: is_neg() is called for such strides only.
+ * The call takes 0.18 us because PyTorch releases the GIL in it, and would lengthen the reading of a list by half.
+ * as_strided() and resize_() of such a part can make its elements adjacent, which is not detected. The address tells
+ * nothing: other libraries' complex numbers need not be aligned. */
 static bool
 is_plain(const struct module_state *state, PyObject *tensor, const struct torch_kind *kind,
          struct operand_reader *reader, const struct owned_operand *result)
@@ -180,7 +179,7 @@ is_plain(const struct module_state *state, PyObject *tensor, const struct torch_
     return has_odd_stride(result) || denies(tensor, state->names[NAME_IS_NEG]);
 }
 
-/* A tensor of one element or more; its strides are counted in elements, and are not there in C order. */
+/* Reads a tensor of one element or more. Its strides are in elements, and NULL for C order. */
 static bool
 read_layout(const struct dl_tensor *tensor, struct owned_operand *result)
 {
@@ -209,7 +208,7 @@ read_layout(const struct dl_tensor *tensor, struct owned_operand *result)
     return !__builtin_mul_overflow(size, itemsize, &bytes) && bytes <= (size_t)PY_SSIZE_T_MAX;
 }
 
-/* Of ml_dtypes' dtypes PyTorch adds those that it names in its interface: float8_e4m3fn it has, and does not add. */
+/* PyTorch adds only those of ml_dtypes' dtypes that its interface names: it has float8_e4m3fn, and does not add it. */
 static bool
 read_dtype(const struct torch_kind *kind, struct dl_data_type type, struct known_dtype *known, enum dtype *dtype)
 {
@@ -274,7 +273,7 @@ torch_operand_from(struct module_state *state, PyObject *object, enum role role,
     const struct torch_kind *kind = again ? reader->torch_kind : kind_of(state, object);
     if (!kind || !read_tensor(kind, object, reader, result) ||
         !(reader->again || is_plain(state, object, kind, reader, result))) {
-        PyErr_Clear(); /* whatever it is, operand_device.c meets it again */
+        PyErr_Clear(); /* operands/device.c reads it again and reports any error */
         return 0;
     }
     if (!reader->again && device_operand_locate(state, role_name[role], &reader->range[role], result) < 0)
@@ -321,9 +320,9 @@ form_fill(const struct module_state *state, struct tensor_form *form, const stru
     return form->arguments ? 0 : -1;
 }
 
-/* By the function that torch's compiled code calls: 1 us, where torch.empty_like parses arguments and dispatches for
- * 4.8 on an H200's host. The exchange table's allocator wraps one tensor in another, whose memory record_stream() does
- * not know. */
+/* Calls the function that torch's compiled code calls: 1 us, where torch.empty_like parses arguments and dispatches for
+ * 4.8 on an H200's host. The exchange table's allocator would wrap one tensor in another, whose memory record_stream()
+ * does not know. */
 static PyObject *
 make_tensor(const struct module_state *state, const struct torch_kind *kind, const struct owned_operand *like,
             const struct device_shape *expected, struct tensor_form *form)
@@ -353,11 +352,11 @@ torch_empty_like(const struct module_state *state, const struct owned_operand *l
         result->operand.device == device && operand_is_expected(&result->operand, expected)) {
         result->exported = Py_NewRef(made);
         result->library = Py_NewRef(kind->library);
-        result->count_writes = NULL; /* nothing was in it before */
+        result->count_writes = NULL; /* new memory: no earlier write to count */
         result->needs_keepalive = false;
         return made;
     }
     Py_XDECREF(made);
-    PyErr_Clear(); /* vecadd.interop makes one, or says in torch's words why there is none */
+    PyErr_Clear(); /* vecadd.interop makes one, or raises torch's own error */
     return NULL;
 }

@@ -38,8 +38,8 @@ device_from_object(PyObject *object, enum device_choice *choice, int *device)
     return -1;
 }
 
-/* 0 to 2 name the default streams. Every other handle is an address, which the driver follows without a look: a 3 ended
- * the process (driver 580), so what lies in the first page, where nothing is, is refused here. */
+/* 0 to 2 name the default streams. Every other handle is an address that the driver reads without a check: handle 3
+ * crashed the process (driver 580), so addresses in the first page, which is never mapped, are refused here. */
 enum { LAST_NAMED_STREAM = 2, MIN_POINTER = 4096 };
 
 int
@@ -63,7 +63,7 @@ stream_from_handle(PyObject *handle, const char *what, void **stream)
     return 0;
 }
 
-/* cuda.core's protocol: a method, or an attribute, that gives (0, handle). */
+/* cuda.core's protocol: a method, or an attribute, whose value is (0, handle). */
 static int
 stream_from_protocol(PyObject *protocol, void **stream)
 {
@@ -84,7 +84,7 @@ stream_from_protocol(PyObject *protocol, void **stream)
     return result;
 }
 
-/* Numba's: a ctypes pointer whose value is None for 0, or what has an int() of its own. */
+/* Numba's handle: a ctypes pointer whose value is None for 0, or any object that int() takes. */
 static int
 stream_from_numba(PyObject *handle, void **stream)
 {

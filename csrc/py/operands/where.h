@@ -1,4 +1,4 @@
-/* The arguments that say where: device= and stream=. */
+/* The arguments device= and stream=. */
 #ifndef VECADD_PY_OPERANDS_WHERE_H
 #define VECADD_PY_OPERANDS_WHERE_H
 
@@ -14,7 +14,7 @@ int device_from_object(PyObject *object, enum device_choice *choice, int *device
  * .handle (Numba). */
 int stream_from_object(const struct module_state *state, PyObject *object, void **stream);
 
-/* A stream handle as an int; the legacy default stream's two spellings, 0 and 1, become NULL. */
+/* A stream handle from an int; 0 and 1, which both name the legacy default stream, become NULL. */
 int stream_from_handle(PyObject *handle, const char *what, void **stream);
 
 #endif
