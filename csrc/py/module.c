@@ -1,4 +1,4 @@
-/* vecadd._core: what is in it. */
+/* vecadd._core: its contents. */
 #include <stdatomic.h>
 
 #include "base/dtype.h"

@@ -1,4 +1,4 @@
-/* An attribute that need not be there. */
+/* An optional attribute. */
 #ifndef VECADD_PY_BASE_ATTRIBUTE_H
 #define VECADD_PY_BASE_ATTRIBUTE_H
 

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* NULL: vecadd.DeviceLostError, which lives in the module's state. */
+/* NULL: vecadd.DeviceLostError, which is in the module's state. */
 static PyObject **const exception_types[STATUS_CODE_COUNT] = {
     [STATUS_OK] = &PyExc_SystemError,       [STATUS_VALUE] = &PyExc_ValueError,
     [STATUS_MEMORY] = &PyExc_MemoryError,   [STATUS_NO_CUDA_BUILD] = &PyExc_RuntimeError,
@@ -15,7 +15,7 @@ void *
 status_raise(const struct module_state *state, const struct status *status)
 {
     PyObject **type = exception_types[status->code];
-    /* A text may be cut inside a character, and may quote an environment variable of any bytes. */
+    /* The text may be cut inside a character, and may quote an environment variable of any bytes. */
     PyObject *text = PyUnicode_DecodeUTF8(status->text, (Py_ssize_t)strlen(status->text), "replace");
     if (text) {
         PyErr_SetObject(type ? *type : state->device_lost_error, text);

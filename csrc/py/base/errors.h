@@ -1,11 +1,11 @@
-/* From a core status to a Python exception. */
+/* Turns a struct status into a Python exception. */
 #ifndef VECADD_PY_BASE_ERRORS_H
 #define VECADD_PY_BASE_ERRORS_H
 
 #include "base/status.h"
 #include "py/base/python.h"
 
-/* Sets the exception that belongs to status->code, with its text. Always returns NULL. */
+/* Sets the exception of status->code, with its text. Always returns NULL. */
 void *status_raise(const struct module_state *state, const struct status *status);
 
 #endif

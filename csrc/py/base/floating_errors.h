@@ -1,4 +1,4 @@
-/* The floating-point flags of an addition, told as NumPy tells them. */
+/* Reports the floating-point flags of an addition as NumPy does. */
 #ifndef VECADD_PY_BASE_FLOATING_ERRORS_H
 #define VECADD_PY_BASE_FLOATING_ERRORS_H
 

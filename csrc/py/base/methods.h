@@ -1,4 +1,4 @@
-/* The functions that module.c puts into the module; each has its docstring beside it. */
+/* The module's functions, listed in module.c. Their docstrings are beside them. */
 #ifndef VECADD_PY_BASE_METHODS_H
 #define VECADD_PY_BASE_METHODS_H
 

@@ -1,4 +1,4 @@
-/* NumPy's tables of functions, which every other file of py/ refers to. */
+/* NumPy's function tables, which every other file of py/ uses. */
 #define VECADD_IMPORTS_NUMPY
 #include "py/base/python.h"
 

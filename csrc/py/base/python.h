@@ -51,22 +51,22 @@ struct module_state {
     PyObject *device_lost_error;
     PyObject *names[NAME_COUNT];
     _Atomic(PyObject *) library_of; /* vecadd.interop.library_of, imported when first needed */
-    PyObject *output_handler;       /* result.c's, for NumPy */
-    /* What operand_cupy.c knows of CuPy, in a capsule that the first thread to meet it keeps for good; NULL until met.
-     */
+    PyObject *output_handler;       /* for NumPy, made by calls/result.c */
+    /* What operands/cupy.c knows of CuPy, in a capsule that the first thread to meet CuPy stores for good; NULL until
+     * then. */
     _Atomic(const struct cupy_kind *) cupy;
     _Atomic(PyObject *) cupy_owner;
-    PyObject *torch_kinds; /* types of tensors and what operand_torch.c knows of them */
-    /* promotion.c's table: one more than the sum's dtype, 0 until it is asked for. */
+    PyObject *torch_kinds; /* types of tensors, and what operands/torch.c knows of each */
+    /* operands/promotion.c's table: one more than the sum's dtype, 0 until asked for. */
     _Atomic signed char promoted[DTYPE_COUNT + 3][DTYPE_COUNT + 3];
-    _Atomic int ml_type_num[ML_DTYPES]; /* ml_dtypes' own in NumPy's numbering; 0 until ml_dtypes is imported */
+    _Atomic int ml_type_num[ML_DTYPES]; /* NumPy's numbers of ml_dtypes' types; 0 until ml_dtypes is imported */
 };
 
 PyTypeObject *device_array_make_type(PyObject *module);
 PyTypeObject *host_limit_make_type(PyObject *module);
 PyTypeObject *plan_make_type(PyObject *module);
 
-/* Once, before anything of NumPy's is used. Returns 0, or -1 with an exception set. */
+/* Called once, before any use of NumPy. Returns 0, or -1 with an exception set. */
 int numpy_api_import(void);
 
 #endif
