@@ -5,7 +5,7 @@
 
 #include "base/scalar.h"
 
-/* Widens the sum's shape by an operand's. */
+/* Broadcasts the sum's shape with an operand's; false if they do not fit. */
 static bool
 widen(struct addition *addition, const struct operand *operand)
 {
@@ -26,7 +26,8 @@ widen(struct addition *addition, const struct operand *operand)
     return true;
 }
 
-/* NumPy broadcasts out with the inputs, but never repeats it: out may only be larger than they are. */
+/* Finds the sum's shape. As in NumPy, out takes part in the broadcast but is never repeated: it must have the whole
+ * shape. */
 static enum refusal
 find_shape(struct addition *addition, const struct operand *const operands[LAYOUT_OPERANDS])
 {
@@ -60,7 +61,7 @@ view_of(const struct operand *operand)
     return (struct layout_view){operand->ndim, operand->shape, operand->strides, dtype_table[operand->dtype].itemsize};
 }
 
-/* The order of a sum that is still to be made. Operands in C order give C order by every rule. */
+/* The order of a sum that has no memory yet. Operands in C order give C order by every rule. */
 static void
 find_order(struct addition *addition, const struct operand *const operands[LAYOUT_OPERANDS], enum order_rule rule)
 {
@@ -72,7 +73,7 @@ find_order(struct addition *addition, const struct operand *const operands[LAYOU
                                      dtype_table[addition->dtype].itemsize, addition->strides);
 }
 
-/* What the elements are and where they lie. */
+/* Fills in addition->elements: dtypes, numbers and layout. */
 static void
 describe(struct addition *addition, const struct operand *const operands[LAYOUT_OPERANDS])
 {

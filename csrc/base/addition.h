@@ -1,4 +1,4 @@
-/* c = a + b as a whole: what the operands have in common, resolved once for every way to add them. */
+/* c = a + b as a whole: the common shape, dtype, order and layout of its operands, resolved once for all routes. */
 #ifndef VECADD_BASE_ADDITION_H
 #define VECADD_BASE_ADDITION_H
 
@@ -12,39 +12,39 @@
 #include "base/strided.h"
 
 struct addition {
-    enum dtype dtype; /* of the sum, to which a and b are converted */
-    int ndim;         /* of the sum, as its shape */
+    enum dtype dtype; /* of the sum; a and b are converted to it */
+    int ndim;         /* of the sum, like shape */
     ssize_t shape[LAYOUT_DIMENSIONS];
-    size_t size;                        /* elements of the sum; where it is 0, nothing below is set */
-    bool ordered;                       /* a sum that is still to be made lies in another order than C's: */
-    ssize_t strides[LAYOUT_DIMENSIONS]; /* with these, in bytes; else not set */
-    struct strided elements;            /* what loops and kernels take */
+    size_t size;                        /* elements of the sum; if 0, no field below is set */
+    bool ordered;                       /* the new sum's order is not C order: */
+    ssize_t strides[LAYOUT_DIMENSIONS]; /* its strides, in bytes; set only if `ordered` */
+    struct strided elements;            /* the input of host loops and kernels */
 };
 
-/* What an addition is resolved from, beside its operands. */
+/* Input of addition_resolve beside the operands. */
 struct addition_rules {
     enum dtype dtype;      /* of the sum */
-    enum order_rule order; /* of a sum that is still to be made */
-    size_t least;          /* bytes of the sum below which the caller has no use for the answer */
+    enum order_rule order; /* of a new sum, when no out is given */
+    size_t least; /* bytes: smaller sums are refused (REFUSED_LESS_THAN_LEAST) before their layout is computed */
 };
 
 enum refusal {
     REFUSED_NOT,
     REFUSED_SHAPES,           /* the operands do not broadcast together */
-    REFUSED_OUT_SHAPE,        /* out has another shape than the inputs broadcast to: addition->shape */
-    REFUSED_READ_ONLY,        /* out may not be written */
+    REFUSED_OUT_SHAPE,        /* out's shape is not addition->shape, to which the inputs broadcast */
+    REFUSED_READ_ONLY,        /* out is read-only */
     REFUSED_INTERNAL_OVERLAP, /* two elements of out share memory */
     REFUSED_SIZE,             /* the sum is larger than any memory */
     REFUSED_LESS_THAN_LEAST
 };
 
-/* Resolves shape, order and layout of a + b. operands[2] is NULL where the sum is still to be made. Reads no element
- * but numbers. */
+/* Resolves shape, order and layout of a + b. operands[2] is NULL for a new sum. Reads no array's elements, only the
+ * values of Python numbers. */
 enum refusal addition_resolve(struct addition *addition, const struct operand *const operands[LAYOUT_OPERANDS],
                               const struct addition_rules *rules);
 
-/* Whether the sum is one run of components: one dtype, aligned, element after element in all three. Addresses of first
- * elements; c may be NULL for memory that is yet to be had. */
+/* Whether the addition is one contiguous run of components: all three arrays have one dtype, are aligned and dense. a,
+ * b and c point to first elements; c may be NULL for memory that is not allocated yet. */
 bool addition_is_run(const struct addition *addition, const void *a, const void *b, const void *c);
 
 #endif

@@ -35,15 +35,16 @@ cgroup_two_numbers(const char *folder, const char *name, long long *first, long 
         fclose(file);
 }
 
-/* Of two limits, either of which may be 0, none. */
+/* The smaller of two limits; 0 stands for no limit. */
 static long long
 smaller_limit(long long a, long long b)
 {
     return a == 0 || (b != 0 && b < a) ? b : a;
 }
 
-/* A group is held to the limits of all groups above it. Inside a container the path that /proc shows may not exist
- * under the hierarchy's mount, whose top is then the container's own group: a group that is not there has no limit. */
+/* The smallest limit of a group and its ancestors, all of which apply to it. Inside a container the path that /proc
+ * shows may not exist under the hierarchy's mount, whose top is then the container's own group; a missing folder counts
+ * as no limit. */
 static long long
 up_the_tree(long long (*limit)(const char *folder), const char *mount, const char *hierarchy, const char *path)
 {

@@ -5,8 +5,8 @@
 /* min(affinity mask, control group's cpu quota rounded up), at least 1. Reads files: ask once and remember. */
 int cpus_usable(void);
 
-/* The quota alone, rounded up to whole processors; 0 where there is none. `membership` is this process's list of
- * control groups (/proc/self/cgroup), `mount` where version 1 and 2 hierarchies are mounted (/sys/fs/cgroup). */
+/* The quota alone, rounded up to whole processors; 0 if there is none. `membership` is this process's list of control
+ * groups (/proc/self/cgroup), `mount` the mount point of version 1 and 2 hierarchies (/sys/fs/cgroup). */
 int cpus_quota(const char *membership, const char *mount);
 
 #endif

@@ -1,8 +1,8 @@
-/* The element types, one row each. Whatever depends on a dtype or on a component follows from its row, or is a switch
- * over the enum without a default, which does not compile while a case is missing.
+/* The element types, one row each. All code that depends on a dtype or a component reads its row, or switches over the
+ * enum without a default: such a switch does not compile while a case is missing.
  *
- * A dtype is what the caller names; a component is what the adders see. Signed and unsigned integers of one width share
- * a component, because two's complement addition is the same bits, and a complex number is two floating-point
+ * The caller names a dtype; the loops and kernels add components. Signed and unsigned integers of one width share a
+ * component, because two's complement addition gives both the same bits. A complex number is two floating-point
  * components.
  *
  * To add a dtype, write a row of EACH_NUMPY_DTYPE or EACH_ML_DTYPE. To add a component, write a row of it here, its
@@ -17,8 +17,8 @@
 extern "C" {
 #endif
 
-/* X(name in capitals, name in the adders' names, bytes, its largest finite number or 0 for integers), in the order of
- * enum component. Short floats are those that processors add as float32 or float16 and round. */
+/* X(name in capitals, name in function names, bytes, largest finite number or 0 for integers), in the order of enum
+ * component. Short floats are added as float32 or float16 and then rounded. */
 #define EACH_INTEGER_COMPONENT(X)                                                                                      \
     X(BOOL, bool, 1, 0)                                                                                                \
     X(I8, i8, 1, 0)                                                                                                    \
@@ -76,7 +76,7 @@ enum dtype { EACH_DTYPE(DTYPE_OF_ROW) DTYPE_COUNT };
 #define DTYPE_NAME_OF_ROW(ID, name, ...) ", " name
 #define DTYPE_NAMES                      EACH_DTYPE(DTYPE_NAME_OF_ROW)
 
-/* What elements are as numbers. */
+/* The kind of number that an element is. */
 enum value_kind { VALUE_BOOL, VALUE_SIGNED, VALUE_UNSIGNED, VALUE_FLOAT, VALUE_COMPLEX };
 
 struct dtype_row {
@@ -118,7 +118,7 @@ value_is_float(enum value_kind value)
     return value == VALUE_FLOAT || value == VALUE_COMPLEX;
 }
 
-/* Whether NumPy knows the dtype only where ml_dtypes is imported. */
+/* Whether NumPy knows the dtype only once ml_dtypes is imported. */
 static inline bool
 dtype_is_ml(enum dtype dtype)
 {

@@ -1,7 +1,7 @@
-/* The floating-point environment of one thread: sticky flags and control bits, without the x87 half that <fenv.h> drags
- * in (fnstenv alone costs more than a small add).
+/* The floating-point environment of one thread: sticky flags and control bits. <fenv.h> would add the x87 half, and its
+ * fnstenv alone costs more than a small addition.
  *
- * Only overflow and invalid are followed: an addition cannot divide by zero, and its subnormal results are exact. */
+ * Only overflow and invalid are reported: an addition cannot divide by zero, and its subnormal results are exact. */
 #ifndef VECADD_BASE_FPENV_H
 #define VECADD_BASE_FPENV_H
 
@@ -96,8 +96,8 @@ fpenv_rounds_to_nearest(fpenv_word word)
 #error "fpenv.h knows x86-64 and AArch64; teach it this processor's floating-point status register"
 #endif
 
-/* Around arithmetic whose flags are wanted. The register is written only where that changes something: to write it
- * twice in quick succession takes 120 ns on a Sapphire Rapids, to read it 1 ns. */
+/* Clears the flags before arithmetic whose flags are wanted, and returns the environment for fpenv_end. Writes the
+ * register only to change it: two writes in quick succession take 120 ns on a Sapphire Rapids, a read 1 ns. */
 static inline fpenv_word
 fpenv_begin(void)
 {
@@ -107,7 +107,7 @@ fpenv_begin(void)
     return environment;
 }
 
-/* Puts the environment back to what fpenv_begin returned and gives the flags raised in between. */
+/* Restores the environment that fpenv_begin returned, and returns the flags raised since. */
 static inline unsigned
 fpenv_end(fpenv_word environment)
 {

@@ -1,4 +1,5 @@
-/* The two floating-point flags an addition can raise, as bits of a flag word: of host threads and GPU kernels alike. */
+/* The two floating-point flags an addition can raise, as bits of a flag word that host threads and GPU kernels share.
+ */
 #ifndef VECADD_BASE_FPFLAGS_H
 #define VECADD_BASE_FPFLAGS_H
 

@@ -49,7 +49,7 @@ layout_bounds(int ndim, const ssize_t *shape, const ssize_t *strides, size_t ite
     return true;
 }
 
-/* An axis of every operand while the walk is put together. */
+/* One axis of all three operands while layout_make builds the traversal. */
 struct axis {
     ssize_t extent, stride[LAYOUT_OPERANDS];
 };
@@ -62,7 +62,7 @@ stride_in(const struct layout_view *view, int axis, ssize_t contiguous)
     return view->strides ? view->strides[axis] : contiguous;
 }
 
-/* The axes of more than one element, innermost as the shape has it first. Returns how many. */
+/* Lists the axes of more than one element, the last axis of the shape first. Returns their number. */
 static int
 list_axes(struct axis *axes, int ndim, const ssize_t *shape, const struct layout_view views[LAYOUT_OPERANDS])
 {
@@ -93,7 +93,7 @@ turn_around(struct layout *layout, struct axis *axis)
     }
 }
 
-/* Stable, for a sum whose strides say nothing. */
+/* A stable sort: axes of equal stride keep the shape's order. */
 static void
 sort_by_the_sums_strides(struct axis *axes, int count)
 {
@@ -170,7 +170,7 @@ layout_make_dense(struct layout *layout, int operand, size_t itemsize)
         layout->stride[operand][i] = stride;
 }
 
-/* The addresses that an operand may touch: [*first, *end). */
+/* The address range [*first, *end) that an operand may touch. */
 static void
 reach(const struct layout *layout, int operand, const void *x, size_t itemsize, uintptr_t *first, uintptr_t *end)
 {

@@ -1,4 +1,4 @@
-/* The host's clock, which never goes back. */
+/* The host's monotonic clock. */
 #ifndef VECADD_BASE_NOW_H
 #define VECADD_BASE_NOW_H
 

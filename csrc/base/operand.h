@@ -1,4 +1,5 @@
-/* One side of an addition as plain data: what py/operands makes of an object, and all that the rest knows of it. */
+/* One operand of an addition as plain data. py/operands fills it in from a Python object; all other code sees only
+ * this. */
 #ifndef VECADD_BASE_OPERAND_H
 #define VECADD_BASE_OPERAND_H
 
@@ -10,16 +11,17 @@
 
 enum place { PLACE_HOST, PLACE_DEVICE, PLACE_NUMBER };
 
-/* What an operand's stream is. Without stream= an addition runs on the last of these that an operand has: where the
- * user works now comes before where the data was last written, and that before where it was allocated. */
+/* The kind of an operand's stream, lowest priority first. Without stream= an addition runs on the operands' stream of
+ * the highest kind: the user's current stream goes before the stream that last wrote the data (exported), and that
+ * before the stream of its allocation (home). */
 enum stream_kind { STREAM_HOME, STREAM_EXPORTED, STREAM_CURRENT };
 
 struct operand {
-    void *data;  /* the first element, borrowed; of PLACE_NUMBER the number, in `dtype`; may be NULL where size is 0 */
+    void *data;  /* the first element, borrowed; for PLACE_NUMBER the number, in `dtype`; may be NULL if size is 0 */
     size_t size; /* elements */
     int ndim;
     const ssize_t *shape;
-    const ssize_t *strides; /* bytes; NULL: C-contiguous and aligned, as every array of no element is */
+    const ssize_t *strides; /* bytes; NULL: C-contiguous and aligned, like every array without elements */
     enum dtype dtype;
     enum place place;
     int device; /* CUDA ordinal of the memory; -1 elsewhere */

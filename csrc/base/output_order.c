@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-/* What the rules compare: the operands' strides along the sum's axes, 0 where they are broadcast. */
+/* The operands' strides along the sum's axes, which the rules compare; 0 along broadcast axes. */
 struct comparison {
     const ssize_t *shape;
     ssize_t stride[LAYOUT_SUM][LAYOUT_DIMENSIONS];
@@ -21,7 +21,7 @@ broadcast_strides(struct comparison *compared, int ndim, const struct layout_vie
     }
 }
 
-/* Below 0: `inner` is rightly further in than `outer`; above: the other way round; 0: no operand says. */
+/* Negative: axis `inner` belongs inside axis `outer`; positive: outside it; 0: no operand decides. */
 static int
 compare_by_numpy(const struct comparison *compared, int inner, int outer)
 {
@@ -36,7 +36,7 @@ compare_by_numpy(const struct comparison *compared, int inner, int outer)
     return !any ? 0 : stays ? -1 : 1;
 }
 
-/* PyTorch has no negative strides. */
+/* Returns as compare_by_numpy does. PyTorch has no negative strides. */
 static int
 compare_by_torch(const struct comparison *compared, int inner, int outer)
 {
@@ -52,8 +52,8 @@ compare_by_torch(const struct comparison *compared, int inner, int outer)
     return 0;
 }
 
-/* An insertion sort of the axes, innermost first, as NumPy's iterator does it: what cannot be compared is passed over,
- * and the others move up. */
+/* Sorts the axes, innermost first, by the insertion sort of NumPy's iterator: it skips axes that it cannot compare, and
+ * shifts the axes in between up. */
 static void
 sort_by_numpy(const struct comparison *compared, int ndim, int *axes)
 {
@@ -73,7 +73,7 @@ sort_by_numpy(const struct comparison *compared, int ndim, int *axes)
     }
 }
 
-/* As PyTorch's does it: two axes change places. */
+/* Sorts the axes, innermost first, by the sort of PyTorch's iterator: it swaps two axes at a time. */
 static void
 sort_by_torch(const struct comparison *compared, int ndim, int *axes)
 {

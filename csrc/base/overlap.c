@@ -26,7 +26,7 @@ merge(const struct interval *from, size_t begin, size_t middle, size_t end, stru
         to[i] = right == end || (left < middle && from[left].begin <= from[right].begin) ? from[left++] : from[right++];
 }
 
-/* A natural merge sort: each pass merges every two neighbouring runs. Returns which of the two holds the result. */
+/* A natural merge sort: each pass merges every two neighbouring runs. Returns the buffer that holds the result. */
 static struct interval *
 sort_by_begin(struct interval *from, struct interval *to, size_t count)
 {
@@ -43,7 +43,7 @@ sort_by_begin(struct interval *from, struct interval *to, size_t count)
     return from;
 }
 
-/* The furthest end among the intervals gone through, and the furthest of the groups but that one's. */
+/* Among the intervals visited: the furthest end, and the furthest end of any other group. */
 struct furthest {
     uintptr_t end[2];
     size_t group[2];
@@ -65,8 +65,7 @@ go_past(struct furthest *furthest, const struct interval *interval)
     furthest->group[place] = interval->group;
 }
 
-/* The group, other than this interval's, of one gone through that ends behind its begin; SIZE_MAX where there is none.
- */
+/* The other group whose visited interval ends after this interval begins; SIZE_MAX if there is none. */
 static size_t
 met(const struct furthest *furthest, const struct interval *interval)
 {

@@ -1,4 +1,4 @@
-/* Operands that share memory: two of them, or among many the arrays that lie where another one's sum is written. */
+/* Finds operands that share memory: two operands, or in a batch an addition's array that another addition writes to. */
 #ifndef VECADD_BASE_OVERLAP_H
 #define VECADD_BASE_OVERLAP_H
 
@@ -16,10 +16,9 @@ struct interval {
     bool written;
 };
 
-/* Whether any written interval overlaps one of another group; found[] gets the two groups, the writer's first.
- * Intervals of one group may overlap as they like. Sorts: intervals is left in another order, scratch has room for as
- * many. About 5 ns an interval where they come in a few runs of growing addresses, as those of lists made in one go do.
- */
+/* Whether any written interval overlaps an interval of another group; found[] gets the two groups, the writer's first.
+ * Intervals of one group may overlap. Reorders `intervals`; `scratch` has room for as many. Takes about 5 ns an
+ * interval if they form a few runs of growing addresses, as arrays allocated one after the other do. */
 bool overlap_find(struct interval *intervals, struct interval *scratch, size_t count, size_t found[2]);
 
 #endif

@@ -1,6 +1,4 @@
-/* An addition as plain data, once it is decided how it is made: what choose/ fills in, and host/, gpu/ and transfer/
- * do.
- */
+/* A planned addition as plain data: choose/ fills it in; host/, gpu/ and transfer/ run it. */
 #ifndef VECADD_BASE_PLAN_H
 #define VECADD_BASE_PLAN_H
 
@@ -9,16 +7,16 @@
 
 #include "base/dtype.h"
 
-/* ROUTE_NONE: no code of ours adds it; NumPy does, or the operands' library. */
+/* ROUTE_NONE: vecadd leaves the addition to NumPy or the operands' library. */
 enum route { ROUTE_HOST, ROUTE_TRANSFER, ROUTE_HYBRID, ROUTE_DEVICE, ROUTE_NONE };
 
-/* How one host addition is run; host/thresholds.h has the machine's thresholds that it follows from. */
+/* How the host runs one addition, derived from this machine's thresholds (host/thresholds.h). */
 struct host_schedule {
-    int threads;          /* at most, the caller among them */
-    bool wakes;           /* sleeping workers are woken; else those take part that are awake */
-    bool streaming;       /* the stores of several threads */
-    bool streaming_alone; /* and of one, where no other takes part */
-    bool narrow;          /* by simd->narrower where there is one and the component gains by it */
+    int threads;          /* at most, including the caller */
+    bool wakes;           /* wakes sleeping workers; otherwise only workers that are awake take part */
+    bool streaming;       /* several threads use streaming stores */
+    bool streaming_alone; /* the caller does, if no worker takes part */
+    bool narrow;          /* uses simd->narrower, if there is one and the component gains by it */
     size_t block;         /* components a thread takes at a time */
 };
 
@@ -33,20 +31,21 @@ struct plan {
     void *c;
     const struct host_simd *simd;  /* ROUTE_HOST, ROUTE_HYBRID */
     struct host_schedule schedule; /* ROUTE_HOST, ROUTE_HYBRID */
-    bool chosen;      /* ROUTE_TRANSFER and ROUTE_HYBRID by measurement: the host adds where the GPU fails */
-    bool materialize; /* ROUTE_TRANSFER and ROUTE_HYBRID: the operands have to be broadcast, cast or copied first, and
+    bool chosen;      /* ROUTE_TRANSFER and ROUTE_HYBRID, chosen by measurement: the host adds if the GPU fails */
+    bool materialize; /* ROUTE_TRANSFER and ROUTE_HYBRID: the caller has to broadcast, cast or copy the operands first;
                        * the rest of the plan is empty */
-    const struct strided *strided; /* ROUTE_HOST, ROUTE_DEVICE: NULL for one run of components; else a, b and c are the
-                                    * addresses of first elements and n counts elements. Borrowed */
+    const struct strided *strided; /* ROUTE_HOST, ROUTE_DEVICE: NULL for one contiguous run of components; else a, b and
+                                    * c point to first elements and n counts elements. Borrowed */
     int device;                    /* all but ROUTE_HOST; -1: the thread's current device */
-    void *stream;                  /* ROUTE_DEVICE: where the kernel runs */
-    void *join[3]; /* ROUTE_DEVICE: the operands' other streams. The kernel waits for what they hold, and
-                    * they wait for the kernel: memory is freed and rewritten in their order */
+    void *stream;                  /* ROUTE_DEVICE: the kernel's stream */
+    void *join[3]; /* ROUTE_DEVICE: the operands' other streams. The kernel waits for their queued work, and they wait
+                    * for the kernel: they order the freeing and rewriting of the operands' memory */
     int joins;
-    const char *why; /* ROUTE_NONE: why vecadd leaves it, in a few words */
+    const char *why; /* ROUTE_NONE: the reason, in a few words */
 };
 
-/* c = a + b over n components. c may be a or b; it overlaps neither in part, nor an operand of another addition. */
+/* c = a + b over n components. c may be a or b; it overlaps neither in part, nor any operand of another addition in the
+ * batch. */
 struct batch_add {
     const void *a, *b;
     void *c;

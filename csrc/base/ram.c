@@ -17,7 +17,7 @@ limit_v2(const char *folder)
     return cgroup_number(folder, "memory.max");
 }
 
-/* What is left of a limit, and one byte more, because 0 is no limit. */
+/* The bytes left below a limit, plus one, because 0 stands for no limit. */
 static long long
 room(long long limit, long long used)
 {
@@ -52,7 +52,7 @@ ram_usable(const char *membership, const char *mount)
     return (size_t)(group > 0 && group < machine ? group : machine);
 }
 
-/* The kernel's own estimate; all memory where it gives none. */
+/* The kernel's estimate of available memory; all memory if it gives none. */
 static long long
 machine_available(void)
 {

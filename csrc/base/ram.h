@@ -4,11 +4,11 @@
 
 #include <stddef.h>
 
-/* Bytes of the machine, or what the process's control groups allow it where that is less. `membership` and `mount` as
- * cpus_quota has them. Reads files. */
+/* Bytes of the machine's memory, or the limit of the process's control groups if that is less. `membership` and `mount`
+ * are those of cpus_quota (cpus.h). Reads files. */
 size_t ram_usable(const char *membership, const char *mount);
 
-/* Bytes that can be allocated now without swapping: what the kernel estimates, or what is left of a group's limit. */
+/* Bytes that can be allocated now without swapping: the kernel's estimate, or the room left below a group's limit. */
 size_t ram_available(const char *membership, const char *mount);
 
 #endif

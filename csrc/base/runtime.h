@@ -1,4 +1,4 @@
-/* Everything that lives as long as the process, in one struct; each part belongs to the file that its comment names. */
+/* The library's process-wide state in one struct; each field belongs to the file that its comment names. */
 #ifndef VECADD_BASE_RUNTIME_H
 #define VECADD_BASE_RUNTIME_H
 
@@ -10,12 +10,12 @@ struct device_table;
 struct transfer_ring;
 
 struct runtime {
-    struct thread_pool *_Atomic threads;  /* threads.c: made on first use, forgotten in a forked child */
-    struct device_table *_Atomic devices; /* device.c: one entry a device, made on first use */
-    struct transfer_ring *ring;           /* transfer.c */
-    atomic_bool cuda_started;             /* device.c: this process has made a CUDA call that initialises */
+    struct thread_pool *_Atomic threads;  /* host/threads.c: made on first use, forgotten in a forked child */
+    struct device_table *_Atomic devices; /* gpu/device.c: one entry a device, made on first use */
+    struct transfer_ring *ring;           /* transfer/slots.c */
+    atomic_bool cuda_started;             /* gpu/device.c: this process has made a CUDA call that initialises CUDA */
     atomic_bool forked_after_cuda;        /* runtime.c: set in a child of such a process */
-    atomic_bool shut_down;                /* runtime.c: set at exit; no CUDA call is made from then on */
+    atomic_bool shut_down;                /* runtime.c: set at exit; vecadd makes no CUDA call after that */
 };
 
 extern struct runtime runtime;
@@ -23,19 +23,19 @@ extern struct runtime runtime;
 /* Registers the fork and exit handlers, once; cheap to call again. No CUDA call, no thread started. */
 void runtime_start(void);
 
-/* Whether a CUDA call may be made from here: not in a forked child of a process that used CUDA, not after shutdown. */
+/* Whether a CUDA call may be made: not in a forked child of a process that used CUDA, and not after shutdown. */
 bool runtime_cuda_usable(void);
 
-/* What a part of the library does in a forked child, which has none of the parent's threads and may have its locks held
- * for ever, and at the end of the process. Either may be NULL. */
+/* What a part of the library does in a forked child and at exit. A forked child has none of the parent's threads, and
+ * the parent's locks may stay held for ever. Either hook may be NULL. */
 struct runtime_hooks {
-    void (*in_forked_child)(bool used_cuda); /* whether the parent had used CUDA, which the child then cannot */
+    void (*in_forked_child)(bool used_cuda); /* whether the parent used CUDA; the child then cannot */
     void (*at_exit)(void);
     struct runtime_hooks *next;
 };
 
-/* For constructors, which run before any thread: no call pays for it, and no order of first calls matters. The hooks
- * are the library's for as long as it is loaded. */
+/* Call it from constructors, which run before any thread: later calls then pay nothing, and their order does not
+ * matter. `hooks` stays valid as long as the library is loaded. */
 void runtime_register(struct runtime_hooks *hooks);
 
 #endif

@@ -10,7 +10,7 @@ struct format {
     int fraction, exponent; /* bits of each */
 };
 
-/* In integers, which have no rounding mode. */
+/* Rounds x to nearest, ties to even. Integer arithmetic makes it independent of the rounding mode. */
 static uint32_t
 nearest(struct format to, double x)
 {
@@ -35,7 +35,8 @@ nearest(struct format to, double x)
         return sign;
     const uint64_t significand = (from_exponent ? UINT64_C(1) << DOUBLE_FRACTION : 0) | fraction;
     const uint64_t half = (UINT64_C(1) << (shift - 1)) - 1 + (significand >> shift & 1);
-    /* A leading bit adds one to the exponent, as a fraction that is rounded up to the next power of two does. */
+    /* The leading bit of the significand adds one to the exponent, and so does a fraction that rounds up to a power of
+     * two. */
     return sign | (((uint32_t)(exponent - 1) << to.fraction) + (uint32_t)((significand + half) >> shift));
 }
 
@@ -45,7 +46,7 @@ float_bits(double x)
     return nearest((struct format){23, 8}, x);
 }
 
-/* By way of float32, as ml_dtypes goes from a double. */
+/* Rounds to float32 first, as ml_dtypes does for a double. */
 static uint16_t
 bfloat16_bits(double x)
 {
@@ -55,7 +56,8 @@ bfloat16_bits(double x)
     return (uint16_t)((word + 0x7fffu + (word >> 16 & 1u)) >> 16);
 }
 
-/* By the same way. A NaN above 464, halfway from the largest number, 448, to what would be the next. */
+/* Rounds to float32 first, as ml_dtypes does for a double. Gives a NaN above 464, halfway from the largest number, 448,
+ * to the next multiple, 480. */
 static uint8_t
 e4m3fn_bits(double x)
 {
@@ -65,7 +67,8 @@ e4m3fn_bits(double x)
         return (uint8_t)(sign | 0x7fu);
     if (magnitude >= least_normal)
         return (uint8_t)(sign | (((magnitude + 0x7ffffu + (magnitude >> 20 & 1u)) >> 20) - (120u << 3)));
-    /* In places of 2^-9, of which float32 has 2^(exponent - 141); below a quarter of one nothing is left. */
+    /* Subnormals are multiples of 2^-9; the significand's last place is 2^-shift of that. Below a quarter of 2^-9 all
+     * round to 0. */
     const uint32_t exponent = magnitude >> 23, shift = 141 - exponent;
     const uint32_t significand = (magnitude & 0x7fffffu) | 0x800000u;
     if (shift > 25)
@@ -74,7 +77,7 @@ e4m3fn_bits(double x)
     return (uint8_t)(sign | (significand + half) >> shift);
 }
 
-/* The component that is nearest to x, in the low bits; an integer component has room for 0 and 1. */
+/* The component nearest to x, in the low bits; an integer component gets 0 or 1. */
 static uint64_t
 component_bits(enum component component, double x)
 {

@@ -1,4 +1,4 @@
-/* Numbers that stand for an operand. */
+/* Python numbers as operands. */
 #ifndef VECADD_BASE_SCALAR_H
 #define VECADD_BASE_SCALAR_H
 
@@ -6,9 +6,9 @@
 
 #include "base/dtype.h"
 
-/* Makes of a number of dtype `from` (bool, float64 or complex128: Python's own) the same as an element of a dtype that
- * it promotes to: the nearest, ties to even, whatever rounding the caller has set, and no flag is raised. An element
- * has room for 16 bytes. False, and it stays as it is, for the other dtypes. */
+/* Converts *element in place from a Python number's dtype (bool, float64 or complex128) to a dtype that it promotes to.
+ * Rounds to nearest, ties to even, under any rounding mode, and raises no flag. `element` has room for 16 bytes. For
+ * other dtypes returns false and leaves it unchanged. */
 bool scalar_convert(unsigned char *element, enum dtype from, enum dtype to);
 
 #endif

@@ -1,4 +1,4 @@
-/* An addition of any layout and of any dtypes, for cuda/strided.cu: what `tuned` cannot do. */
+/* An addition of any layout and any dtypes, for host/strided.c and cuda/strided.cu. */
 #ifndef VECADD_BASE_STRIDED_H
 #define VECADD_BASE_STRIDED_H
 
@@ -11,11 +11,11 @@ enum { MAX_ITEMSIZE = 16 };
 
 struct strided {
     enum dtype dtype[LAYOUT_OPERANDS]; /* a's, b's and out's own */
-    enum dtype sum;                    /* a and b are converted to it, added in it, and the sum then to out's */
-    bool is_scalar[LAYOUT_SUM];        /* a or b is the element below and has no memory. In the sum's own dtype where it
-                                        * can be: operands that are alike are added by a quicker kernel */
+    enum dtype sum; /* a and b are converted to it and added in it; the sum is then converted to out's dtype */
+    bool is_scalar[LAYOUT_SUM]; /* a or b is the number in `scalar` and has no memory. In the sum's dtype if it converts
+                                 * to it, because operands of one dtype take a faster kernel */
     struct layout layout;
-    unsigned char scalar[LAYOUT_SUM][MAX_ITEMSIZE]; /* behind `layout`, whose alignment suits every component */
+    unsigned char scalar[LAYOUT_SUM][MAX_ITEMSIZE]; /* after `layout`, so that it is aligned for every component */
 };
 
 #endif

@@ -12,13 +12,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Characters of a key that a file's name may show; the head has the key as it is. */
+/* Characters of a key that a file's name keeps, others become '_'; the file's first line has the unchanged key. */
 static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-";
 
 enum { KEY_IN_NAME = 128 }; /* bytes: a file's name has 255 at most */
 
-/* The folder's two parts, or false where there is none. Relative paths of XDG's and HOME are none, as XDG's base
- * directory specification has it: they would be another folder in another working directory. */
+/* The two parts of the folder's path, or false if there is none. Relative paths in XDG_CACHE_HOME and HOME are ignored,
+ * as the XDG base directory specification demands: they would change with the working directory. */
 static bool
 folder(const char **first, const char **second)
 {
@@ -62,7 +62,7 @@ struct row {
     int count;
 };
 
-/* Parses the line at `at`. Returns where the next one begins, or NULL. */
+/* Parses the line at `at`. Returns the start of the next line, or NULL. */
 static const char *
 parse_line(const char *at, locale_t numbers, struct row *row)
 {
@@ -88,7 +88,7 @@ parse_line(const char *at, locale_t numbers, struct row *row)
     return row->count > 0 && *at == '\n' ? at + 1 : NULL;
 }
 
-/* Parses all lines after the head, and hands them over where `take` is given. False for what is no whole file. */
+/* Parses all lines after the first, and hands them to `take` unless it is NULL. False for an incomplete file. */
 static bool
 parse(const char *at, const char *end, locale_t numbers, tuned_row_function *take, void *context)
 {
@@ -102,7 +102,7 @@ parse(const char *at, const char *end, locale_t numbers, tuned_row_function *tak
     return false;
 }
 
-/* Reads to the end of the file, at most `most` bytes. Returns how many, or -1. */
+/* Reads to the end of the file, at most `most` bytes. Returns the number of bytes, or -1. */
 static ssize_t
 read_all(int descriptor, char *into, size_t most)
 {
@@ -119,7 +119,7 @@ read_all(int descriptor, char *into, size_t most)
     return (ssize_t)length;
 }
 
-/* What is no regular file is not opened for good: the writer of a FIFO, or a device, may let a reader wait for ever. */
+/* Opens regular files only: a read from a FIFO or a device might block for ever. */
 static int
 open_regular(const char *path)
 {
@@ -133,7 +133,8 @@ open_regular(const char *path)
     return -1;
 }
 
-/* All of the file, ended by a 0, in *length bytes: the caller's to free. NULL where there is none, or too much. */
+/* The file's *length bytes, followed by a 0; the caller frees them. NULL if there is no such file or it is too large.
+ */
 static char *
 contents(const char *path, size_t *length)
 {
@@ -154,7 +155,7 @@ contents(const char *path, size_t *length)
     return text;
 }
 
-/* The first line's end, or NULL where it is another file's. */
+/* The start of the second line, or NULL if the first line has another key or version. */
 static const char *
 after_head(const char *text, const char *key)
 {
