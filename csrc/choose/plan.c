@@ -18,7 +18,7 @@ plan_host(struct plan *plan, struct status *status)
     return 0;
 }
 
-/* The GPU rounds to nearest and flushes nothing; a caller who has set anything else gets it from the host. */
+/* The GPU rounds to nearest and flushes no subnormals; under any other floating-point setting the host adds. */
 static int
 plan_transfer(struct plan *plan, const struct plan_request *request, struct status *status)
 {
@@ -29,7 +29,7 @@ plan_transfer(struct plan *plan, const struct plan_request *request, struct stat
     return 0;
 }
 
-/* The processor's part of it is the host's plan; the GPU's has the same bounds as a transfer. */
+/* The processor's part follows the host's plan; the GPU's part needs the default rounding, as a transfer does. */
 static int
 plan_hybrid(struct plan *plan, struct status *status)
 {
@@ -40,7 +40,7 @@ plan_hybrid(struct plan *plan, struct status *status)
     return 0;
 }
 
-/* Whether the route that is open may be the GPU's, in this thread and at this time. */
+/* Whether an addition with an open route may now use the GPU from this thread. */
 static bool
 may_leave_host(const struct plan *plan)
 {
@@ -80,14 +80,14 @@ plan_leader(const struct operand *const operands[3])
     return leader;
 }
 
-/* The address of the first element; a number has none. */
+/* The address of the first element; NULL for a number. */
 static const void *
 address_of(const struct operand *operand)
 {
     return operand->place == PLACE_NUMBER ? NULL : operand->data;
 }
 
-/* The first operand that has memory: a number is wherever that is, and so is a sum that is still to be made. */
+/* The first operand that has memory; it decides where numbers and a new sum are. */
 static const struct operand *
 first_in_memory(const struct operand *const operands[3])
 {
@@ -117,7 +117,8 @@ plan_device(struct plan *plan, const struct operand *const operands[3], const st
     return 0;
 }
 
-/* One run of components, or any layout. A sum without elements has nothing to plan with. */
+/* Plans one contiguous run of components if it can, else any layout. A sum without elements gets only component and n.
+ */
 static void
 take_layout(struct plan *plan, const struct addition *addition)
 {
@@ -138,7 +139,7 @@ take_layout(struct plan *plan, const struct addition *addition)
         plan->c = (char *)plan->c + offset[LAYOUT_SUM];
 }
 
-/* Whether out shares memory with an input other than element by element in one dtype. */
+/* Whether out shares memory with an input, except for the identical view in the same dtype. */
 static bool
 out_overlaps(const struct plan *plan, const struct strided *add)
 {
@@ -152,7 +153,7 @@ out_overlaps(const struct plan *plan, const struct strided *add)
     return false;
 }
 
-/* New sums on the host are made in C order or in its reverse. */
+/* Whether a new sum is in Fortran order: the host makes new sums in C or Fortran order only. */
 static bool
 is_fortran(const struct addition *addition)
 {
@@ -163,7 +164,7 @@ is_fortran(const struct addition *addition)
     return true;
 }
 
-/* Why NumPy adds it; NULL where host_strided_add does. */
+/* The reason to leave the addition to NumPy; NULL if host_strided_add can run it. */
 static const char *
 why_not_strided(const struct plan *plan, const struct addition *addition)
 {
@@ -250,8 +251,8 @@ run_on_host(const struct plan *plan)
     return host_add(plan->simd, &plan->schedule, plan->component, plan->a, plan->b, plan->c, plan->n);
 }
 
-/* What was routed to the GPU for speed alone fails for no reason of the caller's: the host adds, unless an operand is
- * already overwritten. The host adds as well where a plan that is kept was made under another rounding mode, or before
+/* When plan_make chose the GPU for speed and the GPU fails, the caller did nothing wrong: the host adds instead, unless
+ * an operand is already overwritten. The host also adds if a kept plan was made under another rounding mode, or before
  * use_gpu(False). */
 static int
 run_on_gpu(transfer_function *add, const struct plan *plan, unsigned *fp_flags, struct status *status)

@@ -15,14 +15,14 @@
 enum {
     MAX_SIZES = TUNED_NUMBERS,
     MIN_SIZES = 2,
-    STEPS_A_SIZE = 8, /* between two measured sizes the fastest route is looked for at so many */
+    STEPS_A_SIZE = 8, /* between two measured sizes the fastest route is computed at so many sizes */
     MAX_STEPS = MAX_SIZES * STEPS_A_SIZE,
 };
 
-/* What is not clearly faster stays on the host, which takes neither the link nor the device from anybody. */
+/* A GPU route must take less than this share of the host's time: the host route leaves link and GPU to other work. */
 #define CLEARLY 0.97
 
-/* The host converts 16-bit floats; all else takes the time of its bytes. */
+/* The host has to convert short floats; the time of all other components depends on their bytes alone. */
 enum component_class { CLASS_WIDE, CLASS_HALF, CLASSES };
 
 static const char *const memory_name[] = {[MEMORY_ORDINARY] = "ordinary", [MEMORY_PINNED] = "pinned"};
@@ -40,13 +40,13 @@ const char *const routes_reason_name[] = {
 };
 
 struct step {
-    size_t bytes; /* from these on */
+    size_t bytes; /* from this size on */
     enum route route;
 };
 
-/* One kind of memory and of component. */
+/* The measurements of one kind of memory and one class of component. */
 struct curve {
-    double seconds[ROUTE_DEVICE][MAX_SIZES]; /* by route; 0 where a route was not measured */
+    double seconds[ROUTE_DEVICE][MAX_SIZES]; /* by route; 0 if a route was not measured */
     struct step step[MAX_STEPS];
     int steps;
 };
@@ -54,23 +54,24 @@ struct curve {
 struct calibration {
     int sizes;
     double bytes[MAX_SIZES]; /* of an operand, growing */
-    double zero_copy;        /* bytes up to which zero-copy is ahead of copies; below 0: not said */
+    double zero_copy;        /* bytes up to which zero-copy is faster than copies; negative: not in the file */
     struct curve curve[MEMORY_KINDS][CLASSES];
 };
 
-/* Without a calibration the host adds arrays of every size. Founding document 004's formula for stages that overlap
- * says why: the GPU takes as long as its slowest stage, which is two arrays up the link, and the host as long as three
- * arrays at its threads' rate. The GPU is ahead only where the host adds at less than 1.5 times the link's rate: 83
- * GB/s beside PCIe 5 x16, which carries 55.
+/* Without a calibration the host adds arrays of every size. By founding document 004's formula the GPU, whose stages
+ * overlap, takes as long as its slowest stage: two arrays up the link. The host takes as long as three arrays at its
+ * threads' rate. So the GPU is faster only if the host moves less than 1.5 times the link's rate: 83 GB/s beside PCIe 5
+ * x16, which carries 55.
  *
- * 1e8 float32 beside an H200: the formula says 14.5 ms for the GPU, and page-locked arrays took 15.3; 16 threads took
- * 7.74 ms, 8 threads 13.4 and 4 threads 22.3. Ordinary arrays have one stage more, the threads that copy them into
- * page-locked memory and the sum back: 17.6 ms with 16 threads, 35 with 4, always behind the same threads' addition. So
- * the GPU wins only beside few threads and on page-locked arrays, and by rates of link and threads that nothing has
- * measured yet: a wrong guess for the GPU costs a factor of two, for the host one of 1.5. */
+ * 1e8 float32 beside an H200: the formula gives 14.5 ms for the GPU, and page-locked arrays took 15.3; 16 threads took
+ * 7.74 ms, 8 threads 13.4 and 4 threads 22.3. Ordinary arrays add a stage, in which threads copy them into page-locked
+ * memory and the sum back: 17.6 ms with 16 threads, 35 with 4, always slower than the same threads' addition. So the
+ * GPU wins only beside few threads and on page-locked arrays. The rates of link and threads are unknown without a
+ * calibration: a wrong guess for the GPU costs a factor of two, for the host one of 1.5. */
 atomic_size_t routes_from = SIZE_MAX;
 
-/* All below is behind the lock, but for `calibration` once `calibrated` is set: it never changes again. */
+/* `lock` guards all variables below. Only `calibration` is read without it, once `calibrated` is set: it never changes
+ * again. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct calibration calibration;
 static atomic_bool calibrated;
@@ -113,7 +114,7 @@ fastest(const struct calibration *found, const struct curve *curve, double bytes
     return best;
 }
 
-/* The host adds what is smaller than anything measured. */
+/* Below the smallest measured size the host adds. */
 static void
 find_steps(const struct calibration *found, struct curve *curve)
 {
@@ -159,7 +160,7 @@ take_seconds(struct calibration *found, const char *name, const double *number, 
     return false;
 }
 
-/* tuned_row_function: `bytes` first, `zero_copy`, and a row for each memory, class and route. */
+/* tuned_row_function: takes `bytes`, the first row, `zero_copy`, and a row for each memory, class and route. */
 static bool
 take_row(void *context, const char *name, const double *number, int count)
 {
@@ -182,7 +183,7 @@ take_row(void *context, const char *name, const double *number, int count)
     return take_seconds(found, name, number, count);
 }
 
-/* Whether the host was measured for every memory and class, without which there is nothing to compare with. */
+/* Whether the host was measured for every memory and class; other routes are compared with it. */
 static bool
 complete(const struct calibration *found)
 {
@@ -195,7 +196,7 @@ complete(const struct calibration *found)
     return true;
 }
 
-/* With the lock. */
+/* The caller holds the lock. */
 static bool
 read_calibration(const char *key)
 {
@@ -211,7 +212,7 @@ read_calibration(const char *key)
     return true;
 }
 
-/* With the lock: what routes_from follows from. */
+/* Sets routes_from from the variables above. The caller holds the lock. */
 static void
 settle(void)
 {
@@ -226,7 +227,7 @@ settle(void)
     atomic_store_explicit(&routes_from, least, memory_order_relaxed);
 }
 
-/* device_watcher: the calibration is the first device's that has one. */
+/* device_watcher: takes the calibration of the first device that has one. */
 static void
 device_in_use(int device, const char *key)
 {
@@ -254,7 +255,7 @@ routes_use_gpu(bool wanted)
 void
 routes_failed(const struct status *status)
 {
-    if (status->code == STATUS_MEMORY || status->code == STATUS_CAPTURE) /* of the moment */
+    if (status->code == STATUS_MEMORY || status->code == STATUS_CAPTURE) /* temporary errors */
         return;
     pthread_mutex_lock(&lock);
     failed = true;
@@ -263,7 +264,7 @@ routes_failed(const struct status *status)
     pthread_mutex_unlock(&lock);
 }
 
-/* No CUDA call may be made any more. */
+/* At exit: no GPU route from here on. */
 static void
 forget(void)
 {
@@ -273,7 +274,7 @@ forget(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* Another thread of the parent may have held the lock. */
+/* Another thread of the parent may have held the lock at the fork, so it is initialised anew. */
 static void
 in_forked_child(bool used_cuda)
 {
@@ -314,7 +315,7 @@ routes_choose(const struct plan *plan, int *device)
     const enum route ordinary = route_at(&calibration.curve[MEMORY_ORDINARY][components], bytes);
     const enum route pinned = route_at(&calibration.curve[MEMORY_PINNED][components], bytes);
     *device = calibrated_device;
-    /* Three questions to the driver take 0.3 us. */
+    /* memory_of asks the driver three times, 0.3 us in all: only if the kind of memory matters. */
     return ordinary != pinned && memory_of(plan) == MEMORY_PINNED ? pinned : ordinary;
 }
 

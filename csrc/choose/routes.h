@@ -1,8 +1,8 @@
-/* Which way an addition of host arrays goes where the caller leaves it open: host, transfer or hybrid.
+/* Chooses the route of an addition of host arrays when the call has no device=: host, transfer or hybrid.
  *
- * CUDA is never a surprise: the GPU is a candidate only once this process uses CUDA through vecadd, or the caller has
- * asked for it by use_gpu(), and only by what `vecadd tune routes` has measured on this machine. Until then, and below
- * the size from which anything else was ever faster, a call pays for one comparison. */
+ * vecadd never starts CUDA by itself: the GPU is a candidate only once this process uses CUDA through vecadd or has
+ * called use_gpu(), and only by the measurements of `vecadd tune routes` on this machine. Until then, and below the
+ * smallest size at which a GPU route was faster, a call pays for one comparison. */
 #ifndef VECADD_CHOOSE_ROUTES_H
 #define VECADD_CHOOSE_ROUTES_H
 
@@ -19,18 +19,18 @@ extern const char *const route_name[];
 enum memory_kind { MEMORY_ORDINARY, MEMORY_PINNED, MEMORY_KINDS };
 
 enum routes_reason {
-    ROUTES_ASKED,      /* device= says so */
-    ROUTES_NO_CUDA,    /* CUDA is not in play */
+    ROUTES_ASKED,      /* the call's device= decides */
+    ROUTES_NO_CUDA,    /* CUDA is not in use */
     ROUTES_FORBIDDEN,  /* use_gpu(False) */
-    ROUTES_UNTUNED,    /* CUDA is in play, and nobody has measured */
-    ROUTES_FAILED,     /* the GPU has failed under an addition that could be made good */
-    ROUTES_ROUNDING,   /* the caller rounds as no GPU does */
-    ROUTES_CALIBRATED, /* by what was measured */
+    ROUTES_UNTUNED,    /* CUDA is in use, but `vecadd tune routes` has not run */
+    ROUTES_FAILED,     /* the GPU failed in an earlier addition, and the host added instead */
+    ROUTES_ROUNDING,   /* the caller's rounding mode is not the GPU's */
+    ROUTES_CALIBRATED, /* the measurements decide */
     ROUTES_REASONS
 };
 extern const char *const routes_reason_name[];
 
-/* The least bytes of an operand from which another route than the host's may be faster; SIZE_MAX: never. */
+/* The smallest operand in bytes for which a GPU route may be faster than the host; SIZE_MAX: none. */
 extern atomic_size_t routes_from;
 
 static inline bool
@@ -39,23 +39,23 @@ routes_may_leave_host(size_t bytes)
     return bytes >= atomic_load_explicit(&routes_from, memory_order_relaxed);
 }
 
-/* The measured route of plan's operands, whose c may still be NULL: it will be ordinary memory. Asks the driver what
- * memory they lie in where that matters. *device gets the GPU that was measured. Only where routes_may_leave_host. */
+/* The fastest measured route for the plan's operands; a NULL c will be ordinary memory. Asks the driver for the
+ * operands' kind of memory if it matters. *device gets the measured GPU. Call it only if routes_may_leave_host. */
 enum route routes_choose(const struct plan *plan, int *device);
 
-/* An automatic route has failed and the host has added instead: from now on it adds all, unless memory was short or a
- * stream captured. */
+/* Reports that a chosen GPU route failed and the host adds instead. From then on the host adds all, unless memory was
+ * short or a stream was capturing. */
 void routes_failed(const struct status *status);
 
 /* use_gpu(True) and use_gpu(False). Makes no CUDA call; True forgets failures. */
 void routes_use_gpu(bool wanted);
 
-/* What explain() tells of a plan of host operands. */
+/* What explain() shows of a plan for host operands. */
 struct routes_explanation {
     enum routes_reason reason;
-    enum memory_kind memory;                        /* MEMORY_ORDINARY where CUDA is not in play */
-    double seconds[ROUTE_DEVICE];                   /* predicted, by route; 0: nothing is known */
-    char failure[sizeof((struct status *)0)->text]; /* ROUTES_FAILED: what was said of it */
+    enum memory_kind memory;                        /* MEMORY_ORDINARY if CUDA is not in use */
+    double seconds[ROUTE_DEVICE];                   /* predicted, by route; 0: unknown */
+    char failure[sizeof((struct status *)0)->text]; /* ROUTES_FAILED: the error's text */
 };
 void routes_explain(const struct plan *plan, bool asked, struct routes_explanation *explanation);
 
