@@ -54,8 +54,8 @@ host_simd_chosen(struct status *status)
 }
 
 enum {
-    BLOCK_MIN = 16 << 10, /* bytes of c; with its share of a and b what an L1 cache holds */
-    BLOCKS_A_THREAD = 4,  /* at least, where c is large enough for it */
+    BLOCK_MIN = 16 << 10, /* bytes of c; the block of c and those of a and b fit an L1 cache */
+    BLOCKS_A_THREAD = 4,  /* at least, if c is large enough */
 };
 
 static struct host_schedule
@@ -90,7 +90,7 @@ host_schedule_moving(enum component component, size_t n, bool in_place, size_t m
 {
     const struct host_thresholds *from = host_thresholds();
     const size_t bytes = n * component_size[component], blocks = bytes / BLOCK_MIN;
-    const size_t most = smaller(larger(bytes / from->share, 2), blocks); /* two, where threads pay at all */
+    const size_t most = smaller(larger(bytes / from->share, 2), blocks); /* two at least, if threads pay at all */
     const bool streaming = !in_place && moved / 3 >= from->stream_together;
     int threads = 1;
     if (!threads_alone() && (bytes >= from->threads_awake || bytes >= from->threads_asleep))
@@ -107,8 +107,8 @@ host_schedule_moving(enum component component, size_t n, bool in_place, size_t m
     return schedule;
 }
 
-/* Short floats are bound by their conversions, which longer vectors do faster: float16 and bfloat16 1.6 to 1.9 times in
- * an L2. */
+/* Short floats never take the narrower vectors: conversions bound their speed, and longer vectors convert faster,
+ * float16 and bfloat16 1.6 to 1.9 times in an L2. */
 host_add_function *
 host_loop(const struct host_simd *simd, const struct host_schedule *schedule, enum component component, bool streaming)
 {
@@ -123,7 +123,7 @@ struct host_job {
     char *c;
     size_t size; /* bytes a component */
     size_t n;    /* components */
-    size_t skip; /* components of the block grid before the first of c */
+    size_t skip; /* components of the block grid before c's first one */
 };
 
 static void
@@ -167,8 +167,8 @@ host_add(const struct host_simd *simd, const struct host_schedule *schedule, enu
     if (schedule->threads <= 1)
         return add_alone(alone, component_is_float(component), a, b, c, n);
 
-    /* Blocks begin where c's address is a multiple of their size: no cache line is written by two threads, and a fresh
-     * huge page is touched first by one. */
+    /* Blocks begin where c's address is a multiple of their size: no two threads write to one cache line, and one
+     * thread alone touches a fresh huge page first. */
     const size_t size = component_size[component], skip = (uintptr_t)c % (schedule->block * size) / size;
     struct host_job job = {.add = host_loop(simd, schedule, component, schedule->streaming),
                            .alone = alone,

@@ -75,8 +75,8 @@ vec_add_f16(vec a, vec b)
     return _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
 }
 
-/* Adds the bfloat16 in the upper halves; their rounded sums are in the upper halves of the result. The lower half of a
- * NaN is zero, so that rounding leaves it a NaN. */
+/* Adds the bfloat16 in the upper halves; their rounded sums are in the upper halves of the result. A NaN's lower half
+ * is zero, so that rounding keeps it a NaN. */
 static inline vec
 add_bf16_upper(vec a, vec b)
 {

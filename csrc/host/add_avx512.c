@@ -74,8 +74,8 @@ vec_add_f16(vec a, vec b)
     return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
 }
 
-/* Adds the bfloat16 in the upper halves; their rounded sums are in the upper halves of the result. The lower half of a
- * NaN is zero, so that rounding leaves it a NaN. VCVTNEPS2BF16 would flush subnormals. */
+/* Adds the bfloat16 in the upper halves; their rounded sums are in the upper halves of the result. A NaN's lower half
+ * is zero, so that rounding keeps it a NaN. VCVTNEPS2BF16 would flush subnormals. */
 static inline vec
 add_bf16_upper(vec a, vec b)
 {

@@ -1,5 +1,5 @@
-/* NEON: 16-byte vectors. AArch64 cores turn long runs of ordinary stores into streaming ones by themselves, so the two
- * kinds of store are one here. */
+/* NEON: 16-byte vectors. AArch64 cores turn long runs of ordinary stores into streaming ones by themselves, so ordinary
+ * and streaming stores are the same here. */
 #if defined(__aarch64__)
 
 #include <arm_neon.h>
@@ -64,8 +64,8 @@ vec_add_f16(vec a, vec b)
     return vreinterpretq_u8_f16(vcombine_f16(vcvt_f16_f32(low), vcvt_f16_f32(high)));
 }
 
-/* Adds the bfloat16 in the upper halves; their rounded sums are in the upper halves of the result. The lower half of a
- * NaN is zero, so that rounding leaves it a NaN. */
+/* Adds the bfloat16 in the upper halves; their rounded sums are in the upper halves of the result. A NaN's lower half
+ * is zero, so that rounding keeps it a NaN. */
 static inline uint32x4_t
 add_bf16_upper(uint32x4_t a, uint32x4_t b)
 {
@@ -100,7 +100,8 @@ vec_add_f64(vec a, vec b)
 #include "base/fpenv.h"
 #include "host/simd.h"
 
-/* NEON's conversion to float16 rounds as the caller does; float16 is rounded to nearest even whatever that is. */
+/* Rounds to nearest even under any rounding mode. NEON's conversion to float16 follows the caller's mode; under other
+ * modes than nearest the portable loop adds. */
 static void
 add_f16_to_nearest(const void *a, const void *b, void *c, size_t n)
 {
@@ -119,7 +120,7 @@ neon_supported(void)
     return true;
 }
 
-/* What the table below then has for float16. */
+/* The table's functions for float16. */
 #define add_f16    add_f16_to_nearest
 #define stream_f16 stream_f16_to_nearest
 

@@ -1,6 +1,6 @@
-/* No instruction set assumed: 16-byte vectors of GNU C, which gcc and clang turn into whatever the processor has.
+/* For any instruction set: 16-byte vectors of GNU C, which gcc and clang compile to the processor's instructions.
  * Explicit vectors rather than loops, because a compiler that vectorises the float16 conversions by itself may evaluate
- * both sides of a choice and raise flags that no element asked for. */
+ * both sides of a choice, and so raise flags that no element's addition raises. */
 #include <stdint.h>
 #include <string.h>
 
@@ -63,14 +63,15 @@ vec_add_i64(vec a, vec b)
     return (vec)((vec_u64)a + (vec_u64)b);
 }
 
-/* Comparisons of vectors are all ones or all zeros in each component. */
+/* `condition` is a comparison of vectors: all ones or all zeros in each component. */
 static inline vec_u32
 select(vec_i32 condition, vec_u32 yes, vec_u32 no)
 {
     return ((vec_u32)condition & yes) | (~(vec_u32)condition & no);
 }
 
-/* float16 bits, one a component, as float32. A signalling NaN stays one, so that the addition raises invalid. */
+/* Converts float16 bits, one a component, to float32. A signalling NaN stays signalling, so that the addition raises
+ * invalid. */
 static inline vec_f32
 float_from_f16(vec_u32 half)
 {
@@ -81,8 +82,8 @@ float_from_f16(vec_u32 half)
     return (vec_f32)(sign | select((vec_i32)(exponent == 0), subnormal, normal));
 }
 
-/* float32 to float16 bits, to nearest even; overflow is raised where a finite number becomes infinite. Below 2^-14 only
- * for sums of two float16, which are multiples of 2^-24 there and need no rounding. */
+/* Converts float32 to float16 bits, to nearest even; raises overflow if a finite number becomes infinite. Below 2^-14
+ * it is right only for sums of two float16: those are multiples of 2^-24 and need no rounding. */
 static inline vec_u32
 f16_from_float(vec_f32 sum)
 {
@@ -109,8 +110,8 @@ vec_add_f16(vec a, vec b)
     return (vec)(even | odd << 16);
 }
 
-/* Adds the bfloat16 in the upper halves; their rounded sums are in the upper halves of the result. The lower half of a
- * NaN is zero, so that rounding leaves it a NaN. */
+/* Adds the bfloat16 in the upper halves; their rounded sums are in the upper halves of the result. A NaN's lower half
+ * is zero, so that rounding keeps it a NaN. */
 static inline vec_u32
 add_bf16_upper(vec_u32 a, vec_u32 b)
 {

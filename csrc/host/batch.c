@@ -3,13 +3,14 @@
 #include "host/batch.h"
 #include "host/threads.h"
 
-/* What the threads share out: the bytes of all sums, one after the other, in units that no component lies across. */
+/* The threads share out the bytes of all sums, one sum after the other, in units of this size; no component crosses a
+ * unit's boundary. */
 enum { UNIT = 16 };
 
 struct batch_job {
     const struct host_simd *simd;
     const struct batch_add *adds;
-    const size_t *first; /* the number of each addition's first unit, and one more for the end */
+    const size_t *first; /* each addition's first unit, then the end of the last one */
     size_t count;
     const struct host_schedule *schedule;
 };
@@ -20,7 +21,7 @@ units_of(const struct batch_add *add)
     return (add->n * component_size[add->component] + UNIT - 1) / UNIT;
 }
 
-/* The addition that the unit is of; it has units. */
+/* The addition that a unit belongs to; never an empty one. */
 static size_t
 find_add(const struct batch_job *job, size_t unit)
 {
@@ -35,7 +36,7 @@ find_add(const struct batch_job *job, size_t unit)
     return low;
 }
 
-/* In place the line to be written has been read already: a streaming store gains nothing there (host.c). */
+/* In place the cache line to be written has been read already, so a streaming store gains nothing (thresholds.c). */
 static void
 add_piece(const struct batch_job *job, const struct batch_add *add, size_t begin, size_t end)
 {

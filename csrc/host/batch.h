@@ -1,4 +1,4 @@
-/* Many independent additions as one job of the threads. */
+/* Many independent additions as one job of the thread pool. */
 #ifndef VECADD_HOST_BATCH_H
 #define VECADD_HOST_BATCH_H
 
@@ -8,11 +8,11 @@
 #include "base/status.h"
 #include "host/add.h"
 
-/* How additions of so many bytes of sums together are run on the host. */
+/* The schedule for a batch whose sums have `bytes` bytes in all. */
 struct host_schedule host_add_batch_schedule(size_t bytes);
 
-/* Adds in host memory; *flags gets the floating-point flags that any of them raised (fpenv.h). Returns 0, or -1 where
- * there is no memory for a number each. */
+/* Runs the additions; *flags gets the floating-point flags that any of them raised (fpenv.h). Returns 0, or -1 if there
+ * is no memory for a table of one number per addition. */
 int host_add_batch(const struct host_simd *simd, const struct host_schedule *schedule, const struct batch_add *adds,
                    size_t count, unsigned *flags, struct status *status);
 

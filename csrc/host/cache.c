@@ -5,7 +5,7 @@
 
 #include "host/cache.h"
 
-/* One word of the kernel's description of a cache of processor 0. */
+/* Reads one word of the kernel's description of a cache of processor 0. */
 static bool
 read_word(int index, const char *name, char word[16])
 {
@@ -36,7 +36,7 @@ from_sysfs(int level)
     return 0;
 }
 
-/* glibc asks the processor, which works without /sys too, but on x86 alone. */
+/* glibc asks the processor, which works without /sys too, but only on x86. */
 static size_t
 from_sysconf(int level)
 {

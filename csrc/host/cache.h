@@ -1,10 +1,10 @@
-/* How large this processor's caches are. */
+/* The sizes of this processor's caches. */
 #ifndef VECADD_HOST_CACHE_H
 #define VECADD_HOST_CACHE_H
 
 #include <stddef.h>
 
-/* Cache sizes that the thresholds stand on, in bytes; 0 where the system does not say. */
+/* Bytes of the data cache of that level, 1 to 3, from which the thresholds are derived; 0 if unknown. */
 size_t host_cache_bytes(int level);
 
 #endif

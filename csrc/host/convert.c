@@ -2,7 +2,7 @@
 
 #include <stdint.h>
 
-/* What the dtypes are to C. */
+/* The C types of the dtypes. */
 typedef uint8_t BOOL;
 typedef int8_t INT8;
 typedef int16_t INT16;
@@ -24,7 +24,7 @@ typedef double FLOAT64;
             q[i] = (To)(value);                                                                                        \
     }
 
-/* `Real` is what the parts of the complex numbers are. */
+/* `Real` is the type of a complex number's parts. */
 #define CONVERT_TO_COMPLEX_AS(From, To, Real, value)                                                                   \
     static void From##_to_##To(const void *from, void *to, size_t n)                                                   \
     {                                                                                                                  \
@@ -36,14 +36,15 @@ typedef double FLOAT64;
         }                                                                                                              \
     }
 
-/* A bool that is a view of other bytes than 0 and 1 is one where it is not 0, as in NumPy's own casts. */
+/* A bool's byte may hold other values than 0 and 1, in views of other memory: as in NumPy's casts, any value but 0
+ * becomes 1. */
 #define CONVERT(From, To)                        CONVERT_AS(From, To, p[i])
 #define CONVERT_TRUTH(From, To)                  CONVERT_AS(From, To, p[i] != 0)
 #define CONVERT_TO_COMPLEX(From, To, Real)       CONVERT_TO_COMPLEX_AS(From, To, Real, p[i])
 #define CONVERT_TRUTH_TO_COMPLEX(From, To, Real) CONVERT_TO_COMPLEX_AS(From, To, Real, p[i] != 0)
 
-/* One list makes the functions and the table of them: every pair that NumPy's promotion of two of these dtypes asks
- * for. */
+/* These lists define the functions and their table: every conversion that NumPy's promotion of two of these dtypes
+ * needs. */
 #define TRUTHS(X)                                                                                                      \
     X(BOOL, INT8)                                                                                                      \
     X(BOOL, INT16)                                                                                                     \

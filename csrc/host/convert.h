@@ -1,4 +1,4 @@
-/* Elements of one dtype as elements of a wider one, as NumPy casts them. */
+/* Conversions of elements to a wider dtype, as NumPy casts them. */
 #ifndef VECADD_HOST_CONVERT_H
 #define VECADD_HOST_CONVERT_H
 
@@ -6,11 +6,11 @@
 
 #include "base/dtype.h"
 
-/* n elements, side by side and aligned on both sides. A complex number made of a real one has +0 for its imaginary
- * part. */
+/* Converts n elements; both arrays are contiguous and aligned. A real number becomes a complex one with imaginary part
+ * +0. */
 typedef void convert_function(const void *from, void *to, size_t n);
 
-/* NULL where the dtypes are the same, where one is a 16-bit float, and where NumPy's promotion never asks for it. */
+/* NULL if the dtypes are equal, if one is a 16-bit float, or if NumPy's promotion never needs the conversion. */
 convert_function *convert_for(enum dtype from, enum dtype to);
 
 #endif

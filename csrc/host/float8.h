@@ -1,7 +1,7 @@
-/* float8_e4m3fn for every instruction set: 4 bits of exponent, 3 of fraction, no infinity, one NaN of either sign. A
- * processor has no addition of them. Numbers are counted in units of 2^-9, the least subnormal: a float32 holds every
- * sum of two of them exactly (18 bits), so that the one rounding is ours and no flag is raised. A level file has
- * defined `vec`; GNU C's vectors of its size become its instructions. */
+/* float8_e4m3fn for every instruction set: 4 bits of exponent, 3 of fraction, no infinity, one NaN of either sign.
+ * Processors have no float8 addition. This code counts numbers in units of 2^-9, the least subnormal: a float32 holds
+ * every sum of two exactly (18 bits), so that the only rounding is the one below, which raises no flag. The including
+ * file defines `vec`; GNU C's vectors of its size compile to its instruction set. */
 #ifndef VECADD_HOST_FLOAT8_H
 #define VECADD_HOST_FLOAT8_H
 
@@ -13,10 +13,10 @@ typedef float float8_floats __attribute__((vector_size(sizeof(vec))));
 
 enum {
     E4M3FN_NAN = 0x7f,
-    E4M3FN_REBIAS = 129 << 3,           /* of an exponent of 2^-9 and bias 7 to float32's 127, in its place */
-    E4M3FN_LEAST_NORMAL = 8,            /* in units, and as bits */
+    E4M3FN_REBIAS = 129 << 3, /* added to an exponent field of bias 7, in units of 2^-9, gives float32's, bias 127 */
+    E4M3FN_LEAST_NORMAL = 8,  /* both in units of 2^-9 and as bits */
     FLOAT_OF_LEAST_NORMAL = 0x41000000, /* 8.0f */
-    HALF_OF_LAST_PLACE = (1 << 19) - 1, /* of the 20 bits that float32 has more, to round ties to even */
+    HALF_OF_LAST_PLACE = (1 << 19) - 1, /* of the 20 extra bits of a float32's fraction, to round ties to even */
 };
 
 static inline float8_words
@@ -25,7 +25,7 @@ float8_select(float8_words condition, float8_words yes, float8_words no)
     return (condition & yes) | (~condition & no);
 }
 
-/* The low byte of each word in units; a NaN is taken for the number of its bits. */
+/* The low byte of each word, in units of 2^-9; a NaN gives the finite number that its bits would be. */
 static inline float8_floats
 e4m3fn_units(float8_words x)
 {
@@ -35,7 +35,7 @@ e4m3fn_units(float8_words x)
     return (float8_floats)((x & 0x80) << 24 | float8_select(is_subnormal, subnormal, normal));
 }
 
-/* To nearest even, in the low byte of each word; a NaN from 464 on, where 448 is the largest number. */
+/* Rounds to nearest even, into the low byte of each word. Above 464 the result is a NaN; 448 is the largest number. */
 static inline float8_words
 e4m3fn_nearest(float8_floats units)
 {
@@ -47,14 +47,14 @@ e4m3fn_nearest(float8_floats units)
            float8_select((float8_words)(number < E4M3FN_NAN), number, (float8_words){0} + E4M3FN_NAN);
 }
 
-/* The top bit of each byte that is a NaN. */
+/* Sets the top bit of each byte that is a NaN. */
 static inline float8_words
 e4m3fn_nans(float8_words x)
 {
     return ((x & 0x7f7f7f7f) + 0x01010101) & 0x80808080;
 }
 
-/* A NaN has the sign of a where a is one, else none, as ml_dtypes has it. */
+/* A NaN sum has a's sign if a is a NaN, else sign 0, as in ml_dtypes. */
 static inline vec
 vec_add_e4m3fn(vec a, vec b)
 {

@@ -1,4 +1,5 @@
-/* Waiting for a word of shared memory to change: spinning for a while, or asleep until another thread wakes. */
+/* Waiting for a word of memory to change: by spinning for a while, or by sleeping until another thread calls
+ * futex_wake. */
 #ifndef VECADD_HOST_FUTEX_H
 #define VECADD_HOST_FUTEX_H
 
@@ -12,11 +13,11 @@
 #include "base/now.h"
 
 enum {
-    SPIN_NS = 50000, /* to sleep and be woken costs 10 to 50 us: waiting longer burns more than it can save */
+    SPIN_NS = 50000, /* sleeping and waking costs 10 to 50 us: spinning longer costs more than it can save */
     PAUSES_A_LOOK_AT_THE_CLOCK = 16,
 };
 
-/* Returns at once where the word is not `expected`, and now and then without a wake. */
+/* Sleeps until a wake. Returns at once if the word is not `expected`, and sometimes without a wake. */
 static inline void
 futex_wait(atomic_uint *word, unsigned expected)
 {
@@ -39,7 +40,7 @@ pause_briefly(void)
 #endif
 }
 
-/* Waits a while for the state to change, in hope. */
+/* Spins until the state is no longer `value`, for SPIN_NS at most. */
 static inline void
 spin_while(atomic_uint *state, unsigned value)
 {

@@ -16,23 +16,22 @@ enum {
     PAGE = 4096,
     HUGE_PAGE = 2 << 20,
     GRANULE = 64 << 10,
-    STEPS =
-        16, /* block sizes to a doubling: a sum that is up to a sixteenth larger than the last one finds its block */
-    USUAL_SHARE = 8, /* of the memory, as the bound */
+    STEPS = 16, /* block sizes per doubling: a sum up to a sixteenth larger than the last one finds that one's block */
+    USUAL_SHARE = 8, /* the default bound is the memory divided by this */
     CACHE_LINE = 64,
 
-    /* Smaller blocks are the C library's: huge pages do not make up for a mapping each. On two cores of Cascade Lake
-     * sums that are all kept take, of NumPy's time, 0.73 on blocks of the heap and 1.5 on mappings at 1 MiB, 0.83 and
-     * 0.92 at 2 MiB, 0.64 and 0.53 at 4 MiB. */
+    /* malloc gives smaller blocks: huge pages do not make up for a mapping each. On two cores of Cascade Lake sums that
+     * the caller keeps take, of NumPy's time, 0.73 on heap blocks and 1.5 on mappings at 1 MiB, 0.83 and 0.92 at 2 MiB,
+     * 0.64 and 0.53 at 4 MiB. */
     MAPPED_MIN = 4 << 20,
 };
 
-/* On the cache line before the caller's bytes. */
+/* A block's header, on the cache line before the caller's bytes. */
 struct block {
     void *memory;
-    size_t mapped; /* bytes; 0: memory is the C library's */
+    size_t mapped; /* bytes; 0: memory is from malloc */
     size_t capacity;
-    struct block *newer, *older; /* of the blocks that are kept */
+    struct block *newer, *older; /* in the list of kept blocks */
 };
 
 static struct pool {
@@ -55,7 +54,7 @@ block_of(void *bytes)
     return (struct block *)((char *)bytes - CACHE_LINE);
 }
 
-/* An eighth of the machine, or of what the control group allows. VECADD_POOL_BYTES goes first; 0 keeps nothing. */
+/* VECADD_POOL_BYTES if it is set, where 0 keeps nothing; else an eighth of the memory that this process may use. */
 static size_t
 usual_bound(void)
 {
@@ -82,7 +81,7 @@ unlock(void)
     pthread_mutex_unlock(&pool.lock);
 }
 
-/* 0 where no block can be so large. */
+/* The block size for so many bytes; 0 if no block can be so large. */
 static size_t
 capacity_for(size_t bytes)
 {
@@ -102,7 +101,7 @@ block_map(size_t capacity)
     if (mapping == MAP_FAILED)
         return NULL;
     const uintptr_t begin = ((uintptr_t)mapping + PAGE + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
-    madvise((void *)begin, capacity, MADV_HUGEPAGE); /* where the system does not do it by itself */
+    madvise((void *)begin, capacity, MADV_HUGEPAGE); /* for systems that do not use huge pages by themselves */
     struct block *block = block_of((void *)begin);
     *block = (struct block){.memory = mapping, .mapped = mapped, .capacity = capacity};
     return block;
@@ -150,7 +149,8 @@ link_kept(struct block *block)
     pool.counts.kept_blocks++;
 }
 
-/* Takes blocks out until no more than `bytes` are kept: a list by `older`, for destroy_all without the lock. */
+/* Takes out the oldest blocks until no more than `bytes` are kept. Returns them as a list linked by `older`; pass it to
+ * destroy_all after unlocking. */
 static struct block *
 take_oldest(size_t bytes)
 {
@@ -180,7 +180,7 @@ destroy_all(struct block *block)
 static struct block *
 find_kept(size_t capacity)
 {
-    struct block *block = pool.newest; /* its bytes are the likeliest to be in a cache */
+    struct block *block = pool.newest; /* the block most likely to be in a cache */
     while (block && block->capacity != capacity)
         block = block->older;
     if (block)
@@ -202,7 +202,7 @@ uncount_used(const struct block *block)
     pool.counts.used_blocks--;
 }
 
-/* *zeros: whether it is all zeros. */
+/* *zeros: whether the block is all zeros. */
 static struct block *
 take(size_t bytes, bool *zeros)
 {
@@ -294,7 +294,7 @@ output_pool_counts(void)
     return counts;
 }
 
-/* A lock that was held at the fork guards a list that may be half changed: what it keeps is then forgotten. */
+/* If another thread held the lock at the fork, the list may be half changed: the child then forgets the kept blocks. */
 static void
 in_forked_child(bool used_cuda)
 {

@@ -1,10 +1,9 @@
-/* The loops that all instruction sets share. A level file (host_avx512.c, ...) defines
+/* The loops that all instruction sets share. A level's file (add_avx512.c, ...) defines
  *
  *     vec                       a register full of components of any type
  *     vec_load, vec_store       from and to any address
- *     vec_stream, vec_fence     a non-temporal store to a multiple of sizeof(vec), and what makes it visible
- *     vec_add_bool ... _f64     one addition for each name of EACH_COMPONENT but e4m3fn (float8.h), NumPy's values and
- * floating-point flags
+ *     vec_stream, vec_fence     a non-temporal store to a multiple of sizeof(vec), and the fence that orders it
+ *     vec_add_bool ... _f64     an addition for each component but e4m3fn (float8.h), with NumPy's values and flags
  *
  * then includes this file and defines its struct host_simd with HOST_SIMD_FUNCTIONS. */
 #ifndef VECADD_HOST_SIMD_H
@@ -21,7 +20,7 @@
 typedef vec vec_add_function(vec a, vec b);
 typedef void vec_store_function(void *target, vec value);
 
-/* Less than one vector: the components beyond the end are zeros, which add up without raising a flag. */
+/* Adds less than one vector: the components beyond the end are zeros, whose sums raise no flag. */
 static inline void
 add_short(vec_add_function *add, const char *a, const char *b, char *c, size_t bytes)
 {
@@ -32,17 +31,17 @@ add_short(vec_add_function *add, const char *a, const char *b, char *c, size_t b
     memcpy(c, &x, bytes);
 }
 
-/* Keeps the compiler from moving stores across it. gcc 12 writes the four 32-byte vectors of a turn as 1, 3, 0, 2, back
- * and forth between two cache lines: 9.2 us at 2^16 float32, in L2, where 0, 1, 2, 3 takes 6.9. */
+/* Keeps the compiler from reordering stores across it. gcc 12 stores the four 32-byte vectors of an iteration as 1, 3,
+ * 0, 2, back and forth between two cache lines: 9.2 us at 2^16 float32, in L2; 0, 1, 2, 3 takes 6.9. */
 ALWAYS_INLINE void
 in_this_order(void)
 {
     __asm__ __volatile__("" ::: "memory");
 }
 
-/* At least one vector. The stores of the loop are aligned; the first and the last vector of the array overlap them.
- * These two sums are taken before the loop and written after it, so that c may be a or b. Four vectors a turn keep
- * enough loads in flight; eight gained nothing. */
+/* Adds one vector or more. The loop's stores are aligned; the array's first and last vector overlap them. These two
+ * sums are computed before the loop and stored after it, so that c may be a or b. Four vectors an iteration keep enough
+ * loads in flight; eight gained nothing. */
 ALWAYS_INLINE void
 add_vectors(vec_add_function *add, vec_store_function *store, const char *a, const char *b, char *c, size_t bytes)
 {

@@ -1,4 +1,4 @@
-/* A SIMD level: one instruction set's loops. */
+/* A SIMD level: the loops for one instruction set. */
 #ifndef VECADD_HOST_SIMD_LEVEL_H
 #define VECADD_HOST_SIMD_LEVEL_H
 
@@ -16,11 +16,11 @@ struct host_simd {
     const char *name;                           /* "avx512", "avx2", "neon", "c": the values of VECADD_SIMD */
     bool (*supported)(void);                    /* by this processor and operating system */
     host_add_function *add[COMPONENT_COUNT];    /* ordinary stores */
-    host_add_function *stream[COMPONENT_COUNT]; /* non-temporal stores, fenced; the same as add where there are none */
+    host_add_function *stream[COMPONENT_COUNT]; /* non-temporal stores, fenced; or `add` where there are none */
     const struct host_simd *narrower;           /* vectors of half the length, or NULL */
 };
 
-/* The levels, a file each; a build holds those of its processor. */
+/* The levels, one file each; a build has those of its architecture. */
 extern const struct host_simd host_simd_avx512, host_simd_avx2, host_simd_neon, host_simd_c;
 
 #endif

@@ -11,20 +11,20 @@
 #include "host/threads.h"
 
 enum {
-    PIECE = 8 << 10, /* bytes of c at a time where an operand has a buffer: two buffers and c fit an L1 of 32 KiB */
+    PIECE = 8 << 10, /* bytes of c at a time if an operand has a buffer: two buffers and c fit an L1 of 32 KiB */
     ROW_MIN = 32,    /* elements; two cores of an EPYC 7B13: 32 take 0.5 to 1.0 of NumPy's time, 16 up to 1.3 */
 };
 
-/* How a row of an operand reaches the adder. */
+/* How the loop reads a row of an operand. */
 enum way {
-    WAY_DIRECT,    /* where it lies */
+    WAY_DIRECT,    /* in place */
     WAY_CONVERTED, /* through a buffer */
-    WAY_ONE,       /* one element for the whole row: a buffer full of it */
+    WAY_ONE,       /* one element repeated along the row: a buffer filled with it */
 };
 
 struct row_operand {
     enum way way;
-    convert_function *convert; /* NULL: it is of the sum's dtype */
+    convert_function *convert; /* NULL: the operand has the sum's dtype */
     ptrdiff_t stride;          /* within a row */
     const char *filled_from;
     size_t filled; /* WAY_ONE: elements of the buffer that hold *filled_from */
@@ -33,8 +33,8 @@ struct row_operand {
 
 struct job {
     const struct strided *strided;
-    const char *base[LAYOUT_OPERANDS]; /* where the walk begins */
-    host_add_function *add, *alone;    /* of several threads, and of one where no other takes part */
+    const char *base[LAYOUT_OPERANDS]; /* the first element that the traversal visits */
+    host_add_function *add, *alone;    /* for several threads, and for the caller if no worker takes part */
     size_t itemsize, components;
 };
 
@@ -50,7 +50,7 @@ row_stride(const struct layout *layout, int operand)
     return layout->ndim ? layout->stride[operand][0] : 0;
 }
 
-/* Bytes of the three arrays, an element that is repeated counted once. */
+/* Bytes of the three arrays, repeated elements counted once. */
 static size_t
 bytes_moved(const struct strided *add)
 {
@@ -75,13 +75,13 @@ host_strided_plan(struct plan *plan, struct status *status)
     const size_t components = layout_size(&add->layout) * dtype->components;
     plan->schedule = host_schedule_moving(dtype->component, components, false, bytes_moved(add));
     plan->schedule.block /= dtype->components;
-    /* A streaming store of part of a line costs the whole line twice. */
+    /* A streaming store to part of a cache line transfers the whole line twice. */
     if (row_length(&add->layout) * dtype->itemsize < PIECE)
         plan->schedule.streaming = plan->schedule.streaming_alone = false;
     return 0;
 }
 
-/* Every row at an address that is right for its elements. */
+/* Whether every row's address is aligned to the operand's component. */
 static bool
 aligned(const struct strided *add, int operand, const void *base)
 {
@@ -109,7 +109,7 @@ host_strided_possible(const struct strided *add, const void *a, const void *b, c
     return true;
 }
 
-/* n elements of a row, from p on, where the adder can read them. */
+/* Returns the n elements of a row from p on, converted and repeated for the loop: p itself or the operand's buffer. */
 static const void *
 bring(struct row_operand *operand, const char *p, size_t n, size_t itemsize)
 {
@@ -168,7 +168,7 @@ row_operand_of(const struct strided *add, int operand, char *buffer)
                                 .buffer = buffer};
 }
 
-/* Elements begin ... end of the walk. */
+/* Adds the elements [begin, end) of the traversal. */
 static void
 add_range(const struct job *job, host_add_function *add, size_t begin, size_t end)
 {
@@ -192,7 +192,7 @@ add_range(const struct job *job, host_add_function *add, size_t begin, size_t en
         const size_t n = in_row < end - begin ? in_row : end - begin;
         add_in_row(job, add, operand, at[0], at[1], (char *)at[2], n);
         begin += n;
-        /* To the start of the next row: carry through the outer axes. */
+        /* Moves to the start of the next row, carrying through the outer axes. */
         for (int k = 0; k < LAYOUT_OPERANDS; k++)
             at[k] -= index[0] * layout->stride[k][0];
         index[0] = 0;
@@ -223,7 +223,7 @@ add_all(void *context, size_t begin, size_t end, int worker)
     add_range(job, job->alone, begin, end);
 }
 
-/* Where the walk through an input begins. */
+/* The first element of an input that the traversal visits. */
 static const char *
 begin_of(const struct strided *add, int operand, const void *data)
 {
@@ -237,8 +237,8 @@ host_strided_add(const struct plan *plan)
     const struct strided *add = plan->strided;
     const struct dtype_row *dtype = &dtype_table[add->sum];
     const struct host_schedule *schedule = &plan->schedule;
-    const bool apart = plan->c != plan->a && plan->c != plan->b; /* what is added to has been read: a streaming store
-                                                                  * reads it no less */
+    /* In place, c has been read already: a streaming store saves no read. */
+    const bool apart = plan->c != plan->a && plan->c != plan->b;
     struct job job = {.strided = add,
                       .base = {begin_of(add, 0, plan->a), begin_of(add, 1, plan->b),
                                (const char *)plan->c + add->layout.offset[LAYOUT_SUM]},

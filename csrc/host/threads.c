@@ -16,28 +16,29 @@
 
 enum {
     CACHE_LINE = 64,
-    /* Short jobs that follow each other as closely as this, for as long as that, have workers woken for them: the wake
-     * costs the caller 2-5 us, a fiftieth of the time that has passed, and saves more if the burst goes on as long. */
+    /* A burst is a series of short jobs with gaps of at most BURST_GAP_NS. Once it has lasted BURST_NS, its caller
+     * wakes workers: the wake costs 2-5 us, a fiftieth of the time that has passed, and saves more if the burst lasts
+     * as long again. */
     BURST_GAP_NS = 25000,
     BURST_NS = 200000,
 };
 
-/* A worker's state is the futex it sleeps on. The caller moves it from IDLE or ASLEEP to CALLED and, when there is
- * nothing left to do, back; so a worker that is late costs the caller nothing. The worker moves CALLED to WORKING and
- * WORKING to IDLE. A caller that tires of spinning on WORKING makes it AWAITED and sleeps on the same futex. */
+/* A worker's state is the futex it sleeps on. The caller moves it from IDLE or ASLEEP to CALLED, and back when no work
+ * is left; so the caller never waits for a worker that has not begun. The worker moves CALLED to WORKING and WORKING to
+ * IDLE. A caller that tires of spinning on WORKING makes it AWAITED and sleeps on the same futex. */
 enum worker_state { IDLE, ASLEEP, CALLED, WORKING, AWAITED, STOPPING };
 
 struct worker {
     alignas(CACHE_LINE) atomic_uint state;
-    unsigned state_before_call; /* the caller's: IDLE or ASLEEP */
-    int part;                   /* the caller's: its number in the job, from 1 on; 0: not called */
+    unsigned state_before_call; /* IDLE or ASLEEP; used by the caller */
+    int part;                   /* its number in the job, from 1 on; 0: not called; set by the caller */
     int number;
     struct thread_pool *pool;
     pthread_t thread;
 };
 
-/* Every thread begins with its own slice of the job, the same one each time, so that what the last job left in its
- * cache is still there; then it helps the others with theirs. */
+/* Every thread begins with its own slice of the job, the same one in every job, so that it finds the last job's data in
+ * its cache; then it helps with the other slices. */
 struct slice {
     alignas(CACHE_LINE) atomic_size_t next;
     size_t end;
@@ -50,29 +51,29 @@ struct job {
     int threads;
     fpenv_word control;
     atomic_uint flags;
-    int asleep[THREADS_MAX]; /* workers to be woken, by whichever thread comes by */
+    int asleep[THREADS_MAX]; /* sleeping workers of the job; any of its threads wakes them */
     atomic_int asleep_count;
     atomic_int woken;
 };
 
 struct thread_pool {
-    atomic_bool busy;  /* owned by the thread that set it, with everything below */
-    int started;       /* workers 1 ... started exist; number 0 is the caller */
+    atomic_bool busy;  /* the thread that set it owns the other fields */
+    int started;       /* workers 1 ... started exist; the caller is number 0 */
     atomic_bool spins; /* there is a processor for every thread */
 
     atomic_int callers_cpu; /* of the last job */
 
-    /* Anybody's. */
+    /* Not owned: any thread uses `awake`, `burst_began` and `short_ended`. */
     alignas(CACHE_LINE) atomic_int awake;  /* workers that spin or work */
-    atomic_llong burst_began, short_ended; /* of short jobs that their callers did alone: now_ns() */
+    atomic_llong burst_began, short_ended; /* of short jobs that callers ran alone: now_ns() */
 
     struct job job;
     struct worker worker[THREADS_MAX];
     struct slice slice[THREADS_MAX];
 };
 
-/* Two at a time by every thread at every block: a small job is over before it has paid for many wakes, and a large one
- * has all its threads after a few rounds. */
+/* Every thread wakes two sleepers before each block: a small job ends before it has paid for many wakes, and a large
+ * job has all its threads after a few rounds. */
 static void
 wake_sleepers(struct thread_pool *pool)
 {
@@ -103,8 +104,8 @@ work(struct thread_pool *pool, int part)
     }
 }
 
-/* Where every other processor is busy, a worker may be woken on its caller's: to spin there is to hold up the caller.
- * In bursts of additions of 1 MiB on two cores, one of them busy, that took 50 us of every 250. */
+/* If all other processors are busy, a worker may wake up on its caller's processor, where spinning would hold up the
+ * caller. In bursts of additions of 1 MiB on two cores, one of them busy, that took 50 us of every 250. */
 static bool
 may_spin(struct thread_pool *pool)
 {
@@ -112,7 +113,7 @@ may_spin(struct thread_pool *pool)
            sched_getcpu() != atomic_load_explicit(&pool->callers_cpu, memory_order_relaxed);
 }
 
-/* Returns false when the worker is to end. */
+/* Returns true when the worker has a job, false when it has to end. */
 static bool
 wait_for_call(struct worker *worker)
 {
@@ -126,7 +127,7 @@ wait_for_call(struct worker *worker)
             atomic_fetch_sub_explicit(&worker->pool->awake, 1, memory_order_relaxed);
             futex_wait(&worker->state, ASLEEP);
             atomic_fetch_add_explicit(&worker->pool->awake, 1, memory_order_relaxed);
-            /* Too late for the job that it was woken for: it spins in hope of the next. */
+            /* The job that it was woken for is over: it spins in case another follows. */
             if (atomic_compare_exchange_strong(&worker->state, &state, IDLE))
                 continue;
         }
@@ -146,7 +147,7 @@ worker_main(void *argument)
         fpenv_set(job->control);
         work(worker->pool, worker->part);
         const unsigned flags = fpenv_flags(fpenv_get());
-        if (flags) /* else the line would go from worker to worker for nothing */
+        if (flags) /* no write without flags: the cache line would move from worker to worker for nothing */
             atomic_fetch_or(&job->flags, flags);
         if (atomic_exchange(&worker->state, IDLE) == AWAITED)
             futex_wake(&worker->state);
@@ -163,7 +164,7 @@ start_worker(struct thread_pool *pool, int number)
     worker->number = number;
     worker->part = 0;
     atomic_store(&worker->state, IDLE);
-    sigfillset(&all); /* signals are for the threads that the application knows */
+    sigfillset(&all); /* leave signals to the application's threads */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     const int error = pthread_create(&worker->thread, NULL, worker_main, worker);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -185,7 +186,7 @@ call(struct job *job, struct worker *worker)
     }
 }
 
-/* Whoever has fallen asleep since he was chosen is left alone; the others do his part. */
+/* Calls a chosen worker unless it has fallen asleep since; the remaining threads take over its blocks. */
 static void
 call_if_awake(struct worker *worker)
 {
@@ -212,7 +213,7 @@ dismiss(struct thread_pool *pool, struct worker *worker)
     }
 }
 
-/* Made on first use; NULL where there is no memory for it. */
+/* The pool, made on first use; NULL if there is no memory for it. */
 static struct thread_pool *
 the_pool(void)
 {
@@ -230,7 +231,7 @@ the_pool(void)
     return pool;
 }
 
-/* Until release_pool the caller owns the pool; false where another thread's job has it. */
+/* True: the caller owns the pool until release_pool. False: another thread owns it. */
 static bool
 lock_pool(struct thread_pool *pool)
 {
@@ -250,7 +251,7 @@ release_pool(struct thread_pool *pool)
     atomic_store_explicit(&pool->busy, false, memory_order_release);
 }
 
-/* Starts the workers that are missing and returns how many threads there are for the job. */
+/* Starts missing workers; returns the number of threads for the job. */
 static int
 staff_pool(struct thread_pool *pool, int threads)
 {
@@ -262,7 +263,8 @@ staff_pool(struct thread_pool *pool, int threads)
     return threads <= pool->started ? threads : pool->started + 1;
 }
 
-/* Gives the workers that spin, up to threads - 1 of them, their parts. Returns how many threads there are then. */
+/* Gives parts to up to threads - 1 workers that are spinning. Returns the number of threads for the job, the caller
+ * included. */
 static int
 choose_awake(struct thread_pool *pool, int threads)
 {
@@ -284,7 +286,7 @@ choose_all(struct thread_pool *pool, int threads)
     return chosen;
 }
 
-/* Slices of whole blocks, as even as that allows. */
+/* Cuts the job into slices of whole blocks, as even as possible. */
 static void
 cut_slices(struct thread_pool *pool, size_t n)
 {
@@ -301,7 +303,8 @@ cut_slices(struct thread_pool *pool, size_t n)
     }
 }
 
-/* With `threads` threads, parts given out. Workers that sleep are woken, or left alone. */
+/* Runs the job on `threads` threads, whose parts are assigned. `wakes`: wakes chosen workers that sleep, else skips
+ * them. */
 static unsigned
 run_together(struct thread_pool *pool, int threads, bool wakes, size_t n, size_t block, threads_body *body,
              void *context)
@@ -357,7 +360,8 @@ threads_run(int threads, size_t n, size_t block, threads_body *body, void *conte
     return flags | fpenv_end(environment);
 }
 
-/* Whether a short job that begins now is one of a burst that has lasted. The next burst begins after it. */
+/* Whether a short job that begins now belongs to a burst that has lasted BURST_NS. If so, a new burst begins with it.
+ */
 static bool
 burst_has_lasted(struct thread_pool *pool, long long now)
 {
@@ -413,7 +417,8 @@ threads_stop(void)
     release_pool(pool);
 }
 
-/* The parent's pool may be busy for ever here, and its threads do not exist: it is left where it is. */
+/* In the child the parent's pool has no threads and may stay busy for ever: the child forgets it, without freeing it.
+ */
 static void
 in_forked_child(bool used_cuda)
 {

@@ -1,9 +1,9 @@
-/* The host's own small pool of threads: an OpenMP runtime hangs a forked child, and starting threads costs 30 us each.
+/* vecadd's own small thread pool: an OpenMP runtime hangs in a forked child, and starting threads costs 30 us each.
  *
- * A worker spins for 50 us after a job and then sleeps: a burst of jobs finds it awake, and that is all the processor
- * time that it ever burns. Blocks are handed out dynamically, so that one slow core does not hold up the rest, and the
- * caller begins at once: it never waits for a worker that has not begun. A pool that is busy with another caller's job
- * leaves the work to the calling thread; a forked child starts a pool of its own. */
+ * A worker spins for 50 us after a job and then sleeps: a burst of jobs finds it awake, and it wastes no other
+ * processor time. Threads take blocks dynamically, so that one slow core does not hold up the rest. The caller begins
+ * at once and never waits for a worker that has not begun. If the pool is busy with another caller's job, the calling
+ * thread works alone; a forked child starts a pool of its own. */
 #ifndef VECADD_HOST_THREADS_H
 #define VECADD_HOST_THREADS_H
 
@@ -17,14 +17,14 @@
 typedef void threads_body(void *context, size_t begin, size_t end, int worker);
 
 /* Runs body over [0, n) in blocks of `block`, on at most `threads` threads including the caller, and returns when all
- * is done. Every worker takes the caller's floating-point control bits. Returns the floating-point flags (fpenv.h) that
- * any of them raised; the caller's own environment is left as it was. Never fails: threads that cannot be had are done
- * without. */
+ * is done. Workers use the caller's floating-point control bits. Returns the floating-point flags (fpenv.h) that any
+ * thread raised, and leaves the caller's environment unchanged. Never fails: if threads cannot be started, fewer run
+ * the job. */
 unsigned threads_run(int threads, size_t n, size_t block, threads_body *body, void *context);
 
-/* The same for a job that is done before a sleeping worker could have been woken for it: only workers that still spin
- * after an earlier job take part. Where none does, the caller does `alone` over [0, n) at once, unless short jobs have
- * followed each other closely for 0.2 ms: then workers are woken, for the rest of the burst. */
+/* threads_run for jobs shorter than a worker's wake-up: only workers that still spin after an earlier job take part. If
+ * none spins, the caller runs `alone` over [0, n) in one call. But once a burst of short jobs has lasted 0.2 ms,
+ * workers are woken, for the rest of the burst. */
 unsigned threads_run_short(int threads, size_t n, size_t block, threads_body *body, threads_body *alone, void *context);
 
 /* Joins the workers; the next threads_run starts new ones. For the end of the process and for tests. */

@@ -5,7 +5,7 @@
 
 #include "base/cpus.h"
 
-static atomic_int usable, available; /* 0: not asked yet */
+static atomic_int usable, available; /* 0: not determined yet */
 
 static _Thread_local bool stays_alone;
 

@@ -1,22 +1,22 @@
-/* How many threads there are to add by. */
+/* The number of threads that additions may use. */
 #ifndef VECADD_HOST_THREADS_COUNT_H
 #define VECADD_HOST_THREADS_COUNT_H
 
 #include <stdbool.h>
 
-/* How many threads a job may use: min(affinity mask, control group's cpu quota), or VECADD_NUM_THREADS; at least 1. */
+/* The threads that a job may use: VECADD_NUM_THREADS, or min(affinity mask, control group's cpu quota); at least 1. */
 int threads_available(void);
 
-/* Whether additions of the calling thread are to run on it alone: it is one of several that add at once. */
+/* Whether additions of the calling thread run on it alone, because several threads add at once. */
 void threads_set_alone(bool alone);
 bool threads_alone(void);
 
 enum { THREADS_MAX = 256 };
 
-/* cpus_usable, asked once. */
+/* cpus_usable(), called once and remembered. */
 int threads_usable_cpus(void);
 
-/* Has both asked anew: in a forked child, which may have been moved. */
+/* Forgets both numbers: a forked child may have other limits. */
 void threads_count_forget(void);
 
 #endif

@@ -15,31 +15,31 @@
 #include "host/cache.h"
 #include "host/threads.h"
 
-/* Where nothing has been tuned. Float32, on 2 cores of Cascade Lake and of an EPYC (1 MiB of L2 each), and on 2 and 16
- * of Sapphire Rapids (2 MiB):
+/* Defaults without a tuned file. Measured with float32 on 2 cores of Cascade Lake and of an EPYC (1 MiB of L2 each),
+ * and on 2 and 16 cores of Sapphire Rapids (2 MiB):
  *
- * Workers that are awake pay clearly from 256 KiB of the sum: two take 0.53 of one thread's time on Cascade Lake, four
- * 0.47 on Sapphire Rapids. At 128 KiB two take 0.7 to 1.1 and 0.71, of which the caller's own work between two sums may
- * take what is gained. A sleeping one costs 3-15 us to wake, and more where half of what lies in one L2 has to move
- * into another: there calls by themselves took 198 us against 126 at 2^17, 606 against 533 at 2^19, 1053 against 1216
- * at 2^20.
+ * Workers that are awake clearly pay from sums of 256 KiB on: two threads take 0.53 of one thread's time on Cascade
+ * Lake, four 0.47 on Sapphire Rapids. At 128 KiB two take 0.7 to 1.1 and 0.71, a gain that the caller's own work
+ * between two sums may undo. Waking a sleeping worker costs 3-15 us, and more if half of one L2's data has to move to
+ * another L2: then isolated calls took 198 us with two threads against 126 with one at 2^17, 606 against 533 at 2^19,
+ * 1053 against 1216 at 2^20.
  *
- * Streaming stores pay when the arrays are larger than the caches of all the threads together. What caches there are
- * beside the L2 a virtual machine does not say, or says too much of: on the EPYC two threads took 1.2 times as long
- * with them for 3 MiB of arrays, as long for 12 and half as long for 48. In place they never pay, because the line to
- * be written has been read already: 36 against 81 GB/s at 2^20.
+ * Streaming stores pay when the arrays are larger than the caches of all the threads together. A virtual machine hides
+ * the caches beside the L2 or overstates them, so CACHED stands for them: on the EPYC two threads with streaming stores
+ * took 1.2 times as long for 3 MiB of arrays, as long for 12 and half as long for 48. In place they never pay, because
+ * the cache line to be written has been read already: 36 against 81 GB/s at 2^20.
  *
- * On Cascade Lake AVX-512 costs a step of the clock, and some microseconds after a rest: AVX2 takes, of its time, 0.93
- * to 0.95 for sums on fresh pages, 0.86 after a pause from 512 KiB on, 0.87 back to back from 4 MiB on (0.93
- * streaming), 1.00 to 1.03 in an L2 and twice as long in an L1. On Sapphire Rapids it takes 0.97 to 1.03, 1.02
- * to 1.8, 1.00 to 1.07 and 1.06. */
+ * On Cascade Lake AVX-512 lowers the clock by a step, and costs some microseconds after a pause: AVX2 takes, of its
+ * time, 0.93 to 0.95 for sums on fresh pages, 0.86 after a pause from 512 KiB on, 0.87 back to back from 4 MiB on (0.93
+ * streaming), 1.00 to 1.03 in an L2 and twice as long in an L1. On Sapphire Rapids AVX2 takes 0.97 to 1.03, 1.02 to
+ * 1.8, 1.00 to 1.07 and 1.06. */
 enum {
     THREADS_AWAKE = 256 << 10,
     THREADS_ASLEEP = 4 << 20,
     NARROW = 64 << 10,
-    CACHED = 16 << 20, /* bytes of the three arrays that some cache holds */
+    CACHED = 16 << 20, /* bytes of the three arrays that the caches are assumed to hold */
     L2_AT_MIN = 1 << 20,
-    SHARE = 64 << 10,  /* 256 KiB on Sapphire Rapids: 2, 3, 4, 8 and 16 take 0.60, 0.49, 0.47, 0.58 and 0.87 */
+    SHARE = 64 << 10,  /* 256 KiB on Sapphire Rapids: 2, 3, 4, 8, 16 threads take 0.60, 0.49, 0.47, 0.58, 0.87 */
     BLOCK = 256 << 10, /* 16 threads: 64 KiB and 1 MiB give 6 and 3 % less, 16 KiB 8 % */
     BLOCK_MIN = 16 << 10,
     BLOCK_MAX = 64 << 20,
@@ -47,7 +47,7 @@ enum {
 
 enum { MODEL = 128 };
 
-/* x86 names its processors, Arm numbers them. */
+/* The processor's model: a name on x86, a number on Arm. */
 static void
 read_model(char model[MODEL])
 {
@@ -73,8 +73,8 @@ host_key(char *key, size_t size)
     snprintf(key, size, "%s, %d threads", model, threads_available());
 }
 
-/* Whether the longest vectors cost a step of the clock: on all x86 processors that have them up to Ice Lake. Sapphire
- * Rapids is the first with AVX512-FP16. */
+/* Whether AVX-512 lowers the clock: on all x86 processors up to Ice Lake that have it. Sapphire Rapids, the first that
+ * does not, is the first with AVX512-FP16. */
 static bool
 long_vectors_cost(void)
 {
@@ -87,7 +87,7 @@ long_vectors_cost(void)
 #endif
 }
 
-/* Whoever names a level of instructions has it at every size. */
+/* A level that VECADD_SIMD names is used at every size. */
 static size_t
 narrow_from(void)
 {

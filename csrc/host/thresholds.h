@@ -1,33 +1,34 @@
-/* From which sizes the host adds by threads and by streaming stores: what `vecadd tune host` has measured on this
- * machine, or what was never slower than one thread with ordinary stores on the machines that were measured. */
+/* The sizes from which the host uses threads and streaming stores: measured by `vecadd tune host` on this machine, or
+ * defaults that were never slower than one thread with ordinary stores on the measured machines. */
 #ifndef VECADD_HOST_THRESHOLDS_H
 #define VECADD_HOST_THRESHOLDS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Sizes are bytes of the sum, those of streaming a third of the three arrays'; HOST_NEVER and more: at no size. */
+/* Sizes are bytes of the sum; for streaming stores, a third of the three arrays' bytes. HOST_NEVER or more: at no size.
+ */
 struct host_thresholds {
     size_t threads_awake;     /* workers that still spin after an earlier sum take part */
     size_t threads_asleep;    /* sleeping workers are woken */
-    size_t stream_alone;      /* one thread writes by streaming stores */
-    size_t stream_together;   /* several do */
-    size_t share;             /* bytes that each thread has at least where there are more than two */
+    size_t stream_alone;      /* one thread uses streaming stores */
+    size_t stream_together;   /* several threads use streaming stores */
+    size_t share;             /* the least bytes per thread if there are more than two threads */
     size_t block;             /* the largest block that a thread takes at a time, a power of two */
-    size_t narrow;            /* where there is a choice, the shorter vectors are taken */
-    size_t threads_streaming; /* at most, where several stream: fewer than all may fill the memory */
+    size_t narrow;            /* the shorter vectors are used, if there is a choice */
+    size_t threads_streaming; /* the most threads that stream: fewer than all may saturate the memory */
     bool tuned;               /* read from a file of `vecadd tune host` */
 };
 
-/* 2^60: exact as the double that a tuned file's numbers are. */
+/* 2^60: exact as a double, the type of a tuned file's numbers. */
 #define HOST_NEVER ((size_t)1 << 60)
 
-/* Found on the first call, the same for the rest of the process; never NULL. The first call opens files. */
+/* Determined on the first call, which opens files, and constant after that; never NULL. */
 const struct host_thresholds *host_thresholds(void);
 
-enum { HOST_KEY = 160 }; /* bytes that a key takes at most */
+enum { HOST_KEY = 160 }; /* the most bytes of a key */
 
-/* The key of this host's tuned file: "MODEL, N threads", N as threads_available() has it. */
+/* The key of this host's tuned file: "MODEL, N threads", N from threads_available(). */
 void host_key(char *key, size_t size);
 
 #endif
