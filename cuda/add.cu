@@ -1,12 +1,12 @@
 /* tuned: one 16-byte vector a thread, for any alignment and length.
  *
- * Vectors are aligned on c. An operand whose address has another remainder modulo 16 is read by two aligned loads and a
- * shift that is the same for the whole grid: no loss on an H200 where scalar loads cost 30 %. The components before the
- * first and after the last vector go one to a thread of the same launch.
+ * Vectors are aligned on c. If an operand's address has another remainder modulo 16, each thread reads it by two
+ * aligned loads and a shift that is the same for the whole grid: no loss on an H200, where scalar loads cost 30 %. The
+ * components before the first and after the last vector go to one thread each, in the same launch.
  *
- * Large operands are loaded with evict_last: 721 us for 731 at 2^28 float32 on an H200. The lines that the L2 would
- * then hold on to are the caller's to lose (45 MB of his are 7 % slower to work on), so that the end of the inputs is
- * demoted by the threads that loaded it; demoting all of it would cost 5 %. */
+ * Large operands are loaded with evict_last: 721 us instead of 731 at 2^28 float32 on an H200. The L2 would then hold
+ * on to these lines at the cost of the caller's other data (later work on 45 MB is 12 % slower). So the threads that
+ * load the end of the inputs demote its lines; demoting all of the inputs would cost 5 %. */
 #include "cuda/components.cuh"
 #include "cuda/kernels.h"
 #include "cuda/launch.cuh"
@@ -14,13 +14,14 @@
 
 static constexpr unsigned USUAL_BLOCK = 256, WARP = 32;
 
-/* How n components are shared out. The first `vectors` threads take a vector each, the next `edges` a component each.
- * Kernels get the addresses of the first vector: finding them in each thread took 1 % of a small addition. */
+/* How threads share n components: the first `vectors` threads take one vector each, the next `edges` threads one
+ * component each. Kernels get the addresses of the first vector: computing them in each thread took 1 % of a small
+ * addition. */
 struct split {
     uint64_t head; /* components before the first vector */
     uint64_t vectors;
     uint64_t edges;       /* components outside the vectors, at both ends */
-    uint64_t demote_from; /* the first vector of those that are demoted */
+    uint64_t demote_from; /* the first vector whose lines are demoted */
 };
 
 template <typename Component>
@@ -33,7 +34,7 @@ vector_flags(const vector_of<Component> &a, const vector_of<Component> &b, const
     return flags;
 }
 
-/* Demotes the line around an address, if the operand has all of it. */
+/* Demotes the cache line of an address, if it lies wholly inside the operand. */
 __device__ static void
 demote_around(const void *address, const void *operand, const void *end)
 {
@@ -42,8 +43,8 @@ demote_around(const void *address, const void *operand, const void *end)
         demote_line(reinterpret_cast<const void *>(line));
 }
 
-/* Demotes what this thread's warp has loaded of an operand: each line by the last of the threads that share it, one of
- * eight. A line that two warps share is demoted by both, because either may be the later one. */
+/* Demotes the lines that this thread's warp loaded from an operand. Eight threads share a line, and the last of them
+ * demotes it. If two warps share a line, both demote it, because either may be the later one. */
 template <typename Component, bool Shifted>
 __device__ static void
 demote(const typename Component::element *first, const split &split, uint64_t vector)
@@ -114,7 +115,7 @@ tuned_for(bool shifted, enum add_loads loads, bool flags)
     return shifted ? tuned<Component, true, LOADS_PLAIN, false> : tuned<Component, false, LOADS_PLAIN, false>;
 }
 
-/* The first vector to demote: a warp's first, because demote() counts on whole warps. */
+/* The first vector to demote: a warp's first vector, because demote() relies on whole warps. */
 static uint64_t
 demoted_from(uint64_t vectors, size_t bytes)
 {
@@ -131,10 +132,11 @@ launch_tuned(const struct add_call *call)
     using element = typename Component::element;
     const size_t size = sizeof(element), vector = vector_of<Component>::size;
     const bool shifted = phase_of(call->a) != phase_of(call->c) || phase_of(call->b) != phase_of(call->c);
-    /* There is no kernel for it with flags, where a link is waited for and operands lie in buffers of our own. */
+    /* No kernel does shifted vectors with flags: calls with flags wait for the host link, and their operands are
+     * vecadd's own buffers. */
     const bool by_components = shifted && Component::raises_flags && call->fp_flags;
-    /* The two loads of a shifted vector reach up to a vector beyond it on both sides; a vector's worth of components at
-     * each end keeps them inside the operand. */
+    /* The two loads of a shifted vector reach up to one vector beyond it on both sides. To keep them inside the
+     * operand, single threads add one vector's worth of components at each end. */
     const size_t margin = shifted ? vector : 0;
 
     split split;
@@ -142,11 +144,11 @@ launch_tuned(const struct add_call *call)
     split.vectors = by_components || call->n < split.head + margin ? 0 : (call->n - split.head - margin) / vector;
     split.edges = call->n - split.vectors * vector;
     if (split.vectors == 0)
-        split.head = 0; /* or the first vector would be beyond the operand */
+        split.head = 0; /* otherwise the first vector's address would lie beyond the operand */
     split.demote_from = demoted_from(split.vectors, call->demoted);
     const unsigned block = call->block ? call->block : USUAL_BLOCK;
     if (block % WARP != 0)
-        return cudaErrorInvalidConfiguration; /* whole warps: demote() counts on them */
+        return cudaErrorInvalidConfiguration; /* demote() relies on whole warps */
     return launch(tuned_for<Component>(shifted, call->loads, call->fp_flags), split.vectors + split.edges, block,
                   launch_target(call->stream, call->describe, call->programmatic),
                   static_cast<const element *>(call->a) + split.head,

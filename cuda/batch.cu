@@ -1,20 +1,20 @@
 /* Many additions of any sizes, dtypes and alignments in one launch.
  *
- * Every addition is cut into tiles and every block adds one, so that short and long ones balance; a block finds the
- * addition that its tile is of by a binary search. The table lies in the kernel's parameters, filled for each launch:
- * no memory to allocate and copy to, nothing that a capture could not keep. 1000 additions of 10 KB took 18.3 us so on
- * an H200, and 12.8 with a table that was in device memory already; a launch each takes 3900. A small table is a kernel
- * of its own, because each launch copies all of it.
+ * Additions are cut into tiles, and each block adds one tile, so that short and long additions balance. A block finds
+ * its tile's addition by binary search in a table. Each launch fills the table in the kernel's parameters: no memory to
+ * allocate or copy to, and a stream capture can record it. 1000 additions of 10 KB took 18.3 us on an H200, 12.8 with a
+ * table already in device memory, 3900 with a launch each. Small tables have a kernel of their own, because each launch
+ * copies the whole table.
  *
- * Which component a tile has is decided at run time, the same way by a whole block: one kernel in place of one a
- * component, and one launch for a list of several dtypes. */
+ * Each block switches on its tile's component at run time, without divergence: one kernel serves all components, and
+ * one launch a list of several dtypes. */
 #include "cuda/batch_kernel.h"
 #include "cuda/components.cuh"
 #include "cuda/launch.cuh"
 #include "cuda/shifted.cuh"
 
-/* Four vectors of each operand in flight a thread: a block waits for its addition's pointers before it loads, and the
- * others of its multiprocessor have enough in flight meanwhile. */
+/* Each thread keeps four vectors of each operand in flight. A block waits for its addition's pointers before it loads;
+ * meanwhile the multiprocessor's other blocks have enough loads in flight. */
 static constexpr unsigned BLOCK = 256, VECTORS_A_THREAD = 4, BLOCKS_A_MULTIPROCESSOR = 4;
 static constexpr unsigned TILE_VECTORS = BLOCK * VECTORS_A_THREAD;
 static_assert(TILE_VECTORS * 16 == BATCH_TILE_BYTES, "a block adds a tile");
@@ -23,28 +23,27 @@ static constexpr unsigned MAX_FEW = 127, COMPONENT_BITS = 4;
 static_assert(COMPONENT_COUNT <= 1 << COMPONENT_BITS && uint64_t(BATCH_MOST_BYTES) << COMPONENT_BITS <= UINT32_MAX,
               "they share a word");
 
-/* Arrays of fields, and not of records: the binary search goes through 4 bytes an addition. */
+/* A structure of arrays: the binary search reads 4 bytes an addition. */
 template <unsigned Most> struct batch_table {
     const void *a[Most], *b[Most];
     void *c[Most];
-    uint32_t first[Most];               /* the number of its first tile in the launch */
+    uint32_t first[Most];               /* the number of an addition's first tile in the launch */
     uint32_t bytes_and_component[Most]; /* the component in the low bits */
     uint32_t count;
 };
 static_assert(sizeof(batch_table<MAX_FEW>) <= 4096 && sizeof(batch_table<BATCH_MAX>) <= 32764, "kernel parameters");
 
-/* How an addition's bytes are shared out: vectors, aligned on c, and at both ends what is left, one component a thread
- * of the first block. Nothing of this depends on the component, so that a kernel of all components has one copy of it.
- */
+/* How an addition's bytes are split: vectors, aligned on c, and edges at both ends, which threads of the first block
+ * add one component each. In bytes, so that the kernel has one copy of this code for all components. */
 struct tile_split {
-    uint32_t head, vectors, edges; /* bytes, vectors, bytes */
+    uint32_t head, vectors, edges; /* counted in bytes, vectors, bytes */
 };
 
 __device__ static tile_split
 split_bytes(const void *c, uint32_t bytes, bool shifted)
 {
-    /* The two loads of a shifted vector reach up to a vector beyond it on both sides; a vector's worth of components at
-     * each end keeps them inside the operand. */
+    /* The two loads of a shifted vector reach up to one vector beyond it on both sides. To keep them inside the
+     * operand, single threads add one vector's worth of components at each end. */
     const uint32_t margin = shifted ? 16 : 0, head = (16 - phase_of(c)) % 16 + margin;
     const uint32_t vectors = bytes < head + margin ? 0 : (bytes - head - margin) / 16;
     return {vectors ? head : 0, vectors, bytes - vectors * 16};
@@ -79,8 +78,8 @@ add_edges(const operands &from, const tile_split &split)
     });
 }
 
-/* Adds VECTORS_A_THREAD vectors of every operand, `first` and those BLOCK, 2 * BLOCK, ... after it, as far as there are
- * so many. load(operand, vector) gives one. */
+/* Adds VECTORS_A_THREAD vectors, or as many as exist: `first`, first + BLOCK, first + 2 * BLOCK, ... load(operand,
+ * vector) returns one vector. */
 template <typename Load>
 __device__ static void
 add_vectors_at(const operands &from, uint32_t first, uint32_t vectors, Load load)

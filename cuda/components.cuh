@@ -1,11 +1,11 @@
-/* What each component is and how it is added: a struct for each name of EACH_COMPONENT (csrc/base/dtype.h), "f32_lane"
- * for f32; one that is missing does not compile. Additions work on a unit, 32 or 64 bits of packed elements, because a
- * scalar addition for each int8 of a 16-byte vector would take more issue slots than the memory leaves free.
+/* The type and the addition of each component: a struct for each name of EACH_COMPONENT (csrc/base/dtype.h),
+ * f32_component for f32; a missing one does not compile. Additions work on a unit, 32 or 64 bits of packed elements,
+ * because a scalar addition for each int8 of a 16-byte vector would take more issue slots than the memory leaves free.
  *
- * A component has: number, its value in enum component; element, the type of one component as bits; scalar, its type as
- * an operand of C++; unit; add(a, b), the packed sum; and where raises_flags is true, flags(a, b, sum), the
- * floating-point flags that the sum raised. A short float's scalar is short_scalar of its component, which has
- * to_float(bits), exact, and nearest(x), ties to even, of a float or a double. */
+ * A component has: number, its value in enum component; element, an unsigned integer with its bits; scalar, its C++
+ * arithmetic type; unit; add(a, b), the packed sum; and if raises_flags, flags(a, b, sum), the floating-point flags
+ * that the sum raised. A short float's scalar is short_scalar of its component; that component has to_float(bits),
+ * exact, and nearest(x), which rounds a float or a double, ties to even. */
 #ifndef VECADD_CUDA_COMPONENTS_CUH
 #define VECADD_CUDA_COMPONENTS_CUH
 
@@ -18,7 +18,7 @@
 #include "cuda/float8.cuh"
 #include "cuda/ptx.cuh"
 
-/* Scalars that C++ has no type for. */
+/* Scalar types for bool and short floats, which have no C++ arithmetic type here. */
 struct truth {
     uint8_t byte;
 };
@@ -26,8 +26,8 @@ template <typename Component> struct short_scalar {
     typename Component::element bits;
 };
 
-/* Integers wrap. `Signs` has the top bit of each packed element set: with these bits left out of the addition no carry
- * leaves its element, and the exclusive or puts them back. */
+/* Integers wrap. `Signs` has the top bit of each packed element set: the addition leaves these bits out, so that no
+ * carry crosses into the next element; the exclusive or then adds them. */
 template <enum component Number, typename Element, typename Unit, Unit Signs> struct integer_component {
     static constexpr enum component number = Number;
     using element = Element;
@@ -59,7 +59,8 @@ struct bool_component {
     }
 };
 
-/* Whether a floating-point sum raised a flag, read off the bits. `Infinity` is positive infinity's pattern. */
+/* Floating-point components; flags() finds the flags of a sum from the bits. `Infinity` is positive infinity's pattern.
+ */
 template <enum component Number, typename Element, typename Unit, Element Infinity> struct float_component {
     static constexpr enum component number = Number;
     using element = Element;
@@ -86,7 +87,7 @@ template <enum component Number, typename Element, typename Unit, Element Infini
         return (x & magnitude) < Infinity;
     }
 
-    /* Only an infinite or NaN sum can have raised a flag, so that ordinary sums cost one comparison each. */
+    /* Only an infinite or NaN sum can have raised a flag, so that finite sums cost one comparison each. */
     template <typename Overflows>
     static __device__ unsigned
     packed_flags(unit a, unit b, unit sum, Overflows overflows)
@@ -111,7 +112,7 @@ template <enum component Number, typename Element, typename Unit, Element Infini
     }
 };
 
-/* No sum raises a flag: there are no infinities and no signalling NaNs, and ml_dtypes rounds without flags. */
+/* No sum raises a flag: the format has no infinities and no signalling NaNs, and ml_dtypes rounds without flags. */
 struct e4m3fn_component {
     static constexpr enum component number = COMPONENT_E4M3FN;
     using element = uint8_t;
@@ -125,7 +126,7 @@ struct e4m3fn_component {
         return e4m3fn_value(bits);
     }
 
-    /* Doubles by way of float, as ml_dtypes goes it. */
+    /* Rounds a double to float first, as ml_dtypes does. */
     static __device__ element
     nearest(float x)
     {
@@ -148,7 +149,7 @@ struct f16_component : float_component<COMPONENT_F16, uint16_t, uint32_t, 0x7c00
         return f16_value(bits);
     }
 
-    /* A double becomes a float16 in one rounding, as in NumPy. */
+    /* Rounds a double to float16 once, as NumPy does. */
     template <typename Number>
     static __device__ element
     nearest(Number x)
@@ -172,7 +173,7 @@ struct bf16_component : float_component<COMPONENT_BF16, uint16_t, uint32_t, 0x7f
         return bf16_low(bits);
     }
 
-    /* Doubles by way of float, as ml_dtypes goes it. */
+    /* Rounds a double to float first, as ml_dtypes does. */
     static __device__ element
     nearest(float x)
     {
@@ -185,7 +186,7 @@ struct bf16_component : float_component<COMPONENT_BF16, uint16_t, uint32_t, 0x7f
         return add_bf16x2(a, b);
     }
 
-    /* The float32 sum decides: one that only the rounding to bfloat16 takes to infinity raises nothing in NumPy. */
+    /* The float32 sum decides: if only its rounding to bfloat16 gives infinity, NumPy raises nothing. */
     static __device__ unsigned
     flags(unit a, unit b, unit sum)
     {
@@ -221,7 +222,7 @@ using i16_component = integer_component<COMPONENT_I16, uint16_t, uint32_t, 0x800
 using i32_component = integer_component<COMPONENT_I32, uint32_t, uint32_t, 0>;
 using i64_component = integer_component<COMPONENT_I64, uint64_t, uint64_t, 0>;
 
-/* The component of a value in enum component. */
+/* The struct of a value of enum component. */
 template <enum component Number> struct component_numbered;
 #define NUMBER_COMPONENT(ID, name, ...)                                                                                \
     template <> struct component_numbered<COMPONENT_##ID> {                                                            \
@@ -231,7 +232,7 @@ template <enum component Number> struct component_numbered;
 EACH_COMPONENT(NUMBER_COMPONENT)
 #undef NUMBER_COMPONENT
 
-/* What a thread loads at once: 16 bytes are the most on every architecture. */
+/* A vector, which a thread loads at once: 16 bytes, the most on every architecture. */
 template <typename Component, unsigned Bytes = 16> struct alignas(Bytes) vector_of {
     typename Component::unit units[Bytes / sizeof(typename Component::unit)];
     static constexpr unsigned size = Bytes / sizeof(typename Component::element);
@@ -254,7 +255,7 @@ add_vectors(const vector_of<Component, Bytes> &a, const vector_of<Component, Byt
     return sum;
 }
 
-/* visit(component) with the one that `component` names, on the host and in a kernel. */
+/* Calls visit(x_component()) with the struct of `component`, on the host or in a kernel. */
 #if defined(__CUDACC__)
 #pragma nv_exec_check_disable
 #endif

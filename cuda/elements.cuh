@@ -1,9 +1,9 @@
-/* Elements whose dtype is known only at run time: a few neighbours in registers, and what they are as numbers.
+/* Elements whose dtype is known only at run time: a few neighbours in registers, and their conversion to numbers.
  *
- * Additions work on one of four kinds of value: integers of 64 bits, of which every width is a part, float, double, and
- * complex numbers of two doubles. A kernel for each pair of dtypes would be 225 of them. Sums of float16 and bfloat16
- * in float, and of complex64 in doubles, are rounded to what they would be by themselves: 24 bits are at least
- * 2 * 11 + 2, and 53 at least 2 * 24 + 2. */
+ * Additions work on one of four types: 64-bit integers, whose low bits are the sum of every narrower type, float,
+ * double, and complex numbers of two doubles. A kernel for each pair of dtypes would mean 225 kernels. Computing
+ * float16 and bfloat16 sums in float, and complex64 sums in doubles, and then rounding gives the same bits as one
+ * rounding: 24 bits are at least 2 * 11 + 2, and 53 at least 2 * 24 + 2. */
 #ifndef VECADD_CUDA_ELEMENTS_CUH
 #define VECADD_CUDA_ELEMENTS_CUH
 
@@ -26,7 +26,7 @@ template <typename Part> struct is_complex<complex_of<Part>> {
     static constexpr bool value = true;
 };
 
-/* What an element is to C++, by what its values are and its component's scalar. */
+/* The C++ type of an element, from its kind of value and its component's scalar. */
 template <enum value_kind Value, typename Scalar> struct element_type {
     using type = Scalar;
 };
@@ -37,7 +37,7 @@ template <typename Scalar> struct element_type<VALUE_COMPLEX, Scalar> {
     using type = complex_of<Scalar>;
 };
 
-/* visit(T()) with the element type of a dtype, if it is of one of these kinds. */
+/* with_dtype<Kinds> calls visit(T()) with the element type of a dtype, if its kind of value is one of Kinds. */
 enum value_kinds {
     INTEGERS = 1 << VALUE_BOOL | 1 << VALUE_SIGNED | 1 << VALUE_UNSIGNED,
     FLOATS = 1 << VALUE_FLOAT,
@@ -62,7 +62,7 @@ with_dtype(enum dtype dtype, Visit visit)
 #undef VISIT_DTYPE
 }
 
-/* Whether elements of so many bytes are of this component, or of two. */
+/* Whether some dtype has elements of Size bytes made of one or two of this component. */
 template <enum component Component, unsigned Size>
 static constexpr bool component_has_size =
 #define HAS_SIZE(ID, name, typestr, VALUE, COMPONENT, NUMPY, DLPACK)                                                   \
@@ -72,7 +72,8 @@ static constexpr bool component_has_size =
     EACH_DTYPE(HAS_SIZE) false;
 #undef HAS_SIZE
 
-/* visit(component) with the one that `component` names, of those whose elements have so many bytes. */
+/* Calls visit(x_component()) with the struct of `component`; compiles only components whose elements have Size bytes.
+ */
 template <unsigned Size, typename Visit>
 __device__ inline auto
 with_component_of_size(enum component component, Visit visit)
@@ -86,7 +87,7 @@ with_component_of_size(enum component component, Visit visit)
     __builtin_unreachable();
 }
 
-/* Elements that lie side by side, 16 bytes of them at most. */
+/* Adjacent elements in registers, at most 16 bytes. */
 template <unsigned Bytes> struct packed {
     uint32_t word[Bytes / 4];
 };
@@ -108,7 +109,7 @@ element_of(const packed<Bytes> &from, unsigned i)
         return bits_as<T>(static_cast<uint8_t>(from.word[i / 4] >> i % 4 * 8));
 }
 
-/* What it overwrites is 0. */
+/* Sets the i-th element, which is 0 before. */
 template <typename T, unsigned Bytes>
 __device__ inline void
 put_element(packed<Bytes> &to, unsigned i, T element)
@@ -126,8 +127,8 @@ put_element(packed<Bytes> &to, unsigned i, T element)
         to.word[i / 4] |= static_cast<uint32_t>(bits_as<uint8_t>(element)) << i % 4 * 8;
 }
 
-/* `bytes` of elements, a power of two where they are `whole`: aligned to as many, or to 16. Others come byte by byte.
- */
+/* Loads `bytes` of elements: at once if `whole`, when `bytes` is a power of two and the address aligned to it, or to
+ * 16; else byte by byte. */
 template <unsigned Bytes>
 __device__ inline packed<Bytes>
 load_packed(const char *from, unsigned bytes, bool whole)
@@ -202,7 +203,7 @@ store_packed(char *to, const packed<Bytes> &elements, unsigned bytes, bool whole
     }
 }
 
-/* An element as a number of C++. */
+/* Converts an element to a C++ number. */
 template <typename T>
 __device__ inline T
 number_of(T element)
@@ -223,7 +224,7 @@ number_of(short_scalar<Component> element)
     return Component::to_float(element.bits);
 }
 
-/* The nearest of a short float's numbers, or float's. */
+/* Rounds x to the nearest number of the short float `sum`, or else to float. */
 template <typename Number>
 __device__ inline float
 nearest_of(enum component sum, Number x)
@@ -236,7 +237,7 @@ nearest_of(enum component sum, Number x)
     return static_cast<float>(x);
 }
 
-/* Of a complex number of two components. */
+/* Rounds one part of a complex number to the component `sum`. */
 template <typename Number>
 __device__ inline double
 part_of(enum component sum, Number x)
@@ -244,8 +245,8 @@ part_of(enum component sum, Number x)
     return sum == COMPONENT_F32 ? static_cast<double>(static_cast<float>(x)) : static_cast<double>(x);
 }
 
-/* As a value of the kind that additions are done in. Integers become short floats by way of float, which keeps those
- * that a float16 can come near. */
+/* Converts an element to the type in which the sum is computed. Integers become short floats through float, which holds
+ * every integer in float16's range exactly. */
 template <typename Value, typename T>
 __device__ inline Value
 value_of(enum component sum, T element)
@@ -282,7 +283,7 @@ element_from(Number x)
         return static_cast<T>(x);
 }
 
-/* A value of the sum's dtype as an element of another one. */
+/* Converts a sum to an element of another dtype. */
 template <typename T, typename Value>
 __device__ inline T
 converted(bool is_signed, Value x)

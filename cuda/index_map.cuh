@@ -1,5 +1,5 @@
-/* How a grid finds its way through operands of any layout. Threads go through the sum in its own order; each takes runs
- * of one element, or of a few that are neighbours along the innermost axis. */
+/* The map from thread numbers to the operands' offsets, for any layout. Threads are numbered in the sum's memory order;
+ * each takes runs of one element, or of a few neighbours along the innermost axis. */
 #ifndef VECADD_CUDA_INDEX_MAP_CUH
 #define VECADD_CUDA_INDEX_MAP_CUH
 
@@ -13,8 +13,8 @@
 #define UNROLLED
 #define ROLLED
 #else
-#define UNROLLED _Pragma("unroll")   /* or what the runs hold would be in local memory */
-#define ROLLED   _Pragma("unroll 1") /* four times the loop in place: 60 KB more of GPU code in the wheel */
+#define UNROLLED _Pragma("unroll")   /* otherwise the runs' arrays would be in local memory */
+#define ROLLED   _Pragma("unroll 1") /* unrolling by four would add 60 KB of GPU code to the wheel */
 #endif
 
 static constexpr unsigned BLOCK = 256;
@@ -25,27 +25,27 @@ struct axis {
     int64_t stride[LAYOUT_OPERANDS];
 };
 
-/* An operand of a grid. */
+/* One operand. */
 struct side {
     enum dtype dtype;
     unsigned itemsize;
-    bool whole;   /* its runs are aligned, to their length or to 16 bytes */
-    bool spread;  /* every element of a run is the first one */
-    bool dense;   /* its elements follow one another as the sum's do, the first one aligned to 16 bytes */
-    bool rounded; /* to the sum's dtype, which has fewer bits than the values that are added */
+    bool whole;   /* its runs are aligned to their length or to 16 bytes */
+    bool spread;  /* broadcast along the innermost axis: a run repeats one element */
+    bool dense;   /* contiguous in the sum's order, the first element aligned to 16 bytes */
+    bool rounded; /* values are rounded to the sum's dtype, which is narrower than the type of the computation */
 };
 
-/* What a grid needs to know: 2.7 KB, of the 4 that a kernel's parameters may have. */
+/* A kernel parameter of 2.7 KB, of the 4 KB that a kernel's parameters may have. */
 struct index_map {
-    uint32_t runs;  /* in all; a run is up to Count elements of the innermost axis */
-    uint32_t last;  /* elements of an innermost axis' last run */
+    uint32_t runs;  /* in the whole grid; a run is up to Count elements of the innermost axis */
+    uint32_t last;  /* elements of the last run of each innermost row */
     int dimensions; /* 1 or more */
     enum dtype sum;
     enum component component;
-    unsigned wrap; /* integers: bits to the left of the sum's own */
+    unsigned wrap; /* integers: 64 minus the sum's bits */
     bool is_signed;
     side sides[LAYOUT_OPERANDS];
-    alignas(MAX_ITEMSIZE) unsigned char scalar[LAYOUT_SUM][MAX_ITEMSIZE]; /* repeated as often as it goes in */
+    alignas(MAX_ITEMSIZE) unsigned char scalar[LAYOUT_SUM][MAX_ITEMSIZE]; /* repeated to fill the 16 bytes */
     struct axis axes[LAYOUT_DIMENSIONS];
 };
 
@@ -82,7 +82,7 @@ find_run(const index_map &map, uint32_t number)
     return run;
 }
 
-/* Where an operand has the element of this number. */
+/* The offset of an operand's element for a thread or element number. */
 __device__ inline int64_t
 offset_of(const index_map &map, int operand, uint32_t number)
 {
@@ -116,10 +116,11 @@ is_spread(const struct layout *layout, int operand)
     return layout->ndim == 0 || layout->stride[operand][0] == 0;
 }
 
-/* A run that is cut short goes element by element: worth it where few are. */
+/* The least innermost extent for runs that do not divide it: runs cut short go element by element, so they must be few.
+ */
 enum { LONG_AXIS = 64 };
 
-/* Whether the form that gives a thread `count` neighbours does it. Inputs that are not `aligned` may begin anywhere. */
+/* Whether a form with `count` neighbours per thread takes the operands. `aligned`: inputs must be aligned too. */
 inline bool
 takes_runs(const struct strided *add, const struct layout *layout, const char *const at[], unsigned count, bool aligned)
 {
@@ -149,7 +150,7 @@ set_extent(struct axis *axis, uint32_t extent)
     axis->magic = static_cast<uint32_t>((over << 32) / extent + 1);
 }
 
-/* Through runs of `count` elements along axis 0, and of `rows` along axis 1. */
+/* Makes the index map for runs of `count` elements along axis 0, and of `rows` elements along axis 1. */
 inline index_map
 index_map_of(const struct strided *add, const struct layout *layout, const char *const at[], unsigned count,
              unsigned rows = 1)

@@ -1,9 +1,10 @@
-/* How a kernel is launched: through the CUDA runtime under nvcc, on the tests' double of it under a C++ compiler.
+/* Kernel launches: through the CUDA runtime under nvcc; under a C++ compiler, on the tests' replacement for it
+ * ("double").
  *
  * cudaLaunchKernel rather than <<<>>>, whose stubs would make the extension depend on libstdc++. Under g++ the same
- * kernel source runs on the CPU, a loop over blocks and threads, so that its index arithmetic is tested under the
- * sanitizers. A block's threads run there one after the other, thread 0 first, each to its end: shared memory holds
- * what a thread or one before it has put there, and that is all that a barrier can promise. */
+ * kernel source runs on the CPU, in a loop over blocks and threads, so that sanitizers test its index arithmetic. A
+ * block's threads run there one after the other, thread 0 first, each to its end: a thread finds in shared memory only
+ * what it and threads before it have stored, barriers or not. */
 #ifndef VECADD_CUDA_LAUNCH_CUH
 #define VECADD_CUDA_LAUNCH_CUH
 
@@ -16,16 +17,16 @@
 #include "kernel_on_cpu.h"
 #endif
 
-enum { SHARED_WITHOUT_ASKING = 48 << 10 }; /* bytes of shared memory a block that every kernel may have */
+enum { SHARED_WITHOUT_ASKING = 48 << 10 }; /* bytes of shared memory a block that need no cudaFuncSetAttribute */
 
 /* Keeps T out of deduction: the kernel's parameters decide the types, the arguments convert to them. */
 template <typename T> struct exactly {
     using type = T;
 };
 
-/* Where a launch goes: onto a stream, or into a description alone. `programmatic` lets the kernel begin before the one
- * ahead of it in the stream has ended, on compute capability 9.0 and up: its threads' first act is then
- * wait_for_prerequisites (cuda/ptx.cuh), before they load, store or leave. */
+/* The target of a launch: a stream, or only a description. `programmatic`, for compute capability 9.0 and up, lets the
+ * kernel begin before the preceding kernel of the stream has ended: every thread must then call wait_for_prerequisites
+ * (cuda/ptx.cuh) before it loads, stores or exits. */
 struct launch_target {
     cudaStream_t stream;
     struct kernel_launch *describe;
@@ -82,7 +83,7 @@ launch_grid(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared,
 #endif
 }
 
-/* Queues kernel(arguments...) on `threads` threads, rounded up to whole blocks. No thread: nothing is queued. */
+/* Queues kernel(arguments...) on `threads` threads, rounded up to whole blocks; nothing for 0 threads. */
 template <typename... Parameters>
 inline cudaError_t
 launch(void (*kernel)(Parameters...), uint64_t threads, unsigned block, launch_target target,
@@ -103,7 +104,7 @@ thread_number()
     return static_cast<uint64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
 }
 
-/* The block's shared memory, as many bytes as the launch asked for. */
+/* The block's dynamic shared memory. */
 __device__ inline unsigned char *
 shared_memory()
 {

@@ -1,6 +1,7 @@
-/* All inline PTX, each with a C++ twin for the CPU: two 16-bit floating-point numbers a word, added with one rounding
- * to nearest even, subnormals kept; loads that tell the L2 what to keep, of which the twins tell the double; copies
- * into shared memory that run by themselves, which the twins make at once. */
+/* All inline PTX. Each function has a C++ version for tests on the CPU (VECADD_DOUBLE: the tests' replacement for the
+ * CUDA runtime). Additions of two packed 16-bit floats round once to nearest even and keep subnormals. Loads hint the
+ * L2 what to keep; the CPU version reports the hints to the double. Asynchronous copies into shared memory complete at
+ * once on the CPU. */
 #ifndef VECADD_CUDA_PTX_CUH
 #define VECADD_CUDA_PTX_CUH
 
@@ -53,7 +54,7 @@ bf16_high(uint32_t word)
     return bits_as<float>(word & 0xffff0000u);
 }
 
-/* The nearest bfloat16, ties to even, in the lower half; a NaN stays one. Rounding a sum of two bfloat16 to float32
+/* The nearest bfloat16, ties to even, in the lower half; a NaN stays a NaN. Rounding a sum of two bfloat16 to float32
  * first is harmless: 24 bits are at least 2 * 8 + 2. */
 __device__ inline uint32_t
 bf16_nearest(float x)
@@ -72,7 +73,7 @@ add_bf16x2(uint32_t a, uint32_t b)
     asm("add.rn.bf16x2 %0, %1, %2;" : "=r"(sum) : "r"(a), "r"(b));
     return sum;
 #elif __CUDA_ARCH__ >= 800
-    /* No addition before sm_90; a * 1 + b rounds once as well. */
+    /* bfloat16 addition needs sm_90; a * 1 + b rounds once as well. */
     uint32_t sum;
     asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(sum) : "r"(a), "r"(0x3f803f80u), "r"(b));
     return sum;
@@ -81,7 +82,7 @@ add_bf16x2(uint32_t a, uint32_t b)
 #endif
 }
 
-/* The same for one number. */
+/* Adds one float16 as add_f16x2 adds two. */
 __device__ inline uint16_t
 add_f16(uint16_t a, uint16_t b)
 {
@@ -122,7 +123,7 @@ f16_value(uint16_t half)
 #endif
 }
 
-/* The nearest float16, ties to even; a NaN stays one. */
+/* The nearest float16, ties to even; a NaN stays a NaN. */
 __device__ inline uint16_t
 f16_nearest(float x)
 {
@@ -147,7 +148,7 @@ f16_nearest(double x)
 #endif
 }
 
-/* 32 bits of `high:low` from bit `shift` on; 0 <= shift < 32. */
+/* The 32 bits of `high:low` from bit `shift` on; 0 <= shift < 32. */
 __device__ inline uint32_t
 funnel_shift(uint32_t low, uint32_t high, unsigned shift)
 {
@@ -158,7 +159,7 @@ funnel_shift(uint32_t low, uint32_t high, unsigned shift)
 #endif
 }
 
-/* Accesses that reach the L2 every time they are made: neither the L1 nor the compiler keeps them. */
+/* Accesses that always reach the L2: neither the L1 nor the compiler caches them. */
 __device__ inline uint4
 load_past_l1(const uint4 *from)
 {
@@ -197,14 +198,14 @@ store_past_l1(uint4 *to, uint4 v)
 #endif
 }
 
-enum { L2_LINE = 128 }; /* bytes that applypriority takes */
+enum { L2_LINE = 128 }; /* bytes per applypriority */
 
 struct alignas(16) words {
     uint32_t word[4];
 };
 
-/* Loads 16 bytes, and asks the L2 to evict them last: until demote_line() they outlive whatever is loaded plainly. On
- * sm_90, where it was measured; elsewhere a plain load. It assembles from sm_80 on, but machine code for five more
+/* Loads 16 bytes, and asks the L2 to evict them last: until demote_line() they outlive plainly loaded lines. On sm_90,
+ * where it was measured; elsewhere a plain load. The instruction exists from sm_80 on, but machine code for five more
  * architectures would add 27 KB to the wheel. */
 __device__ inline words
 load_evict_last(const words *from)
@@ -238,7 +239,7 @@ demote_line(const void *line)
 #endif
 }
 
-/* Clock cycles of this multiprocessor. */
+/* The clock cycle counter of this multiprocessor. */
 __device__ inline int64_t
 cycle_counter()
 {
@@ -258,7 +259,7 @@ shared_address(const void *shared)
 }
 #endif
 
-/* Begins a copy of 4, 8 or 16 bytes, aligned as such, past the L1 where it is 16 and not ThroughL1. From sm_80 on. */
+/* Begins a copy of 4, 8 or 16 bytes, aligned to their number; bypasses the L1 unless ThroughL1. From sm_80 on. */
 template <unsigned Bytes, bool ThroughL1>
 __device__ inline void
 copy_async(void *shared, const void *global)
@@ -278,7 +279,7 @@ copy_async(void *shared, const void *global)
 #endif
 }
 
-/* Makes a group of the copies that this thread began since the last one. */
+/* Makes a group of the copies that this thread began since its last group. */
 __device__ inline void
 copy_async_commit()
 {
@@ -297,8 +298,8 @@ copy_async_wait()
 #endif
 }
 
-/* A barrier in shared memory for `arrivals` arrivals, visible to the copy engine too. What follows it, bulk copies
- * and their barrier, is from sm_90 on. */
+/* A barrier in shared memory for `arrivals` arrivals, visible to the copy engine too. Barriers and the bulk copies
+ * below need sm_90. */
 __device__ inline void
 barrier_init(uint64_t *barrier, unsigned arrivals)
 {
@@ -310,7 +311,7 @@ barrier_init(uint64_t *barrier, unsigned arrivals)
 #endif
 }
 
-/* Arrives, and makes the barrier wait for so many bytes of copies too. */
+/* Arrives, and makes the barrier wait for `bytes` bytes of copies too. */
 __device__ inline void
 barrier_expect(uint64_t *barrier, unsigned bytes)
 {
@@ -322,7 +323,7 @@ barrier_expect(uint64_t *barrier, unsigned bytes)
 #endif
 }
 
-/* Waits until the phase of that parity is over. */
+/* Waits until the barrier's phase of that parity has completed. */
 __device__ inline void
 barrier_wait(uint64_t *barrier, unsigned parity)
 {
@@ -342,7 +343,7 @@ barrier_wait(uint64_t *barrier, unsigned parity)
 #endif
 }
 
-/* Begins a copy that arrives on the barrier; addresses and bytes are multiples of 16. */
+/* Begins a bulk copy that signals the barrier when done; addresses and bytes are multiples of 16. */
 __device__ inline void
 copy_bulk(void *shared, const void *global, unsigned bytes, uint64_t *barrier)
 {
@@ -357,8 +358,9 @@ copy_bulk(void *shared, const void *global, unsigned bytes, uint64_t *barrier)
 #endif
 }
 
-/* Begins a copy of a two-dimensional map's box whose first element is (x, y); it arrives on the barrier as a whole box,
- * zeros where it reaches beyond the array. `shared` is 128-byte aligned, the map a __grid_constant__ parameter. */
+/* Begins a copy of a two-dimensional tensor map's box whose first element is (x, y). It signals the barrier with a
+ * whole box's bytes; elements beyond the array are zeros. `shared` is 128-byte aligned, the map a __grid_constant__
+ * parameter. */
 __device__ inline void
 copy_box(void *shared, const CUtensorMap *map, int x, int y, uint64_t *barrier)
 {
@@ -373,8 +375,8 @@ copy_box(void *shared, const CUtensorMap *map, int x, int y, uint64_t *barrier)
 #endif
 }
 
-/* Waits until the kernels that this one was launched to begin ahead of have ended, and what they wrote can be read. No
- * load, store or end of a thread may come before it. Nothing to wait for without the launch attribute, nor below sm_90.
+/* For kernels launched with the programmatic attribute: waits until the preceding kernels have ended and their writes
+ * are visible. A thread must not load, store or exit before it. Returns at once without the attribute, and below sm_90.
  */
 __device__ inline void
 wait_for_prerequisites()
@@ -386,8 +388,8 @@ wait_for_prerequisites()
 #endif
 }
 
-/* Lets the kernels that were launched to begin ahead of this one's end do so once each block has said it or has ended.
- * The double takes it as said at the start. From sm_90 on. */
+/* Lets dependent kernels that were launched programmatically begin once every block has called this or ended. The
+ * double treats it as called at the start. From sm_90 on. */
 __device__ inline void
 trigger_dependents()
 {

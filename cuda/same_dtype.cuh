@@ -1,4 +1,4 @@
-/* A few neighbours in registers whose dtype is the sum's own: loaded, added as their component has it, and stored. */
+/* Loads, adds and stores a few neighbours that have the sum's dtype. */
 #ifndef VECADD_CUDA_SAME_DTYPE_CUH
 #define VECADD_CUDA_SAME_DTYPE_CUH
 
@@ -72,7 +72,7 @@ add_same_dtype(enum component component, const packed<16> &x, const packed<16> &
     return with_component_of_size<Size>(component, [&](auto each) { return add_units<decltype(each)>(x, y); });
 }
 
-/* visit(std::integral_constant) with an element's bytes. */
+/* Calls visit(std::integral_constant) with the element size as a constant. */
 template <typename Visit>
 inline auto
 with_size(size_t itemsize, Visit visit)
@@ -91,7 +91,7 @@ with_size(size_t itemsize, Visit visit)
     }
 }
 
-/* Loads what load(std::integral_constant) gives for every such size. */
+/* Calls load(std::integral_constant) for every element size, until one fails. */
 template <typename Load>
 inline cudaError_t
 load_sizes(Load load)

@@ -1,5 +1,5 @@
-/* 16-byte vectors of an operand at any alignment: one aligned load, or two and a shift that is the same for the whole
- * operand. No loss on an H200 where scalar loads cost 30 %. */
+/* Loads 16-byte vectors at any alignment: by one aligned load, or by two and a shift that is the same for the whole
+ * operand. No loss on an H200, where scalar loads cost 30 %. */
 #ifndef VECADD_CUDA_SHIFTED_CUH
 #define VECADD_CUDA_SHIFTED_CUH
 
@@ -22,13 +22,13 @@ load_words(const words *from)
     return Loads == LOADS_EVICT_LAST ? load_evict_last(from) : *from;
 }
 
-/* The two aligned vectors that hold a misaligned one; twice the same where `first` is aligned. */
+/* The two aligned vectors that hold a misaligned one; equal if the operand is aligned. */
 struct straddle {
     words low, high;
     unsigned phase;
 };
 
-/* The first of them; the second one follows where `first` is misaligned. */
+/* The address of a straddle's low vector; if `first` is misaligned, the high one follows it. */
 __device__ inline const words *
 low_words(const void *first, uint64_t vector)
 {
@@ -52,7 +52,7 @@ align_words(const straddle &s)
         w[i] = s.low.word[i];
         w[i + 4] = s.high.word[i];
     }
-    /* Moves by a constant: an array indexed at run time would live in local memory. */
+    /* Moves by constants: an array with run-time indices would be in local memory. */
     if (s.phase & 8)
         for (int i = 0; i < 6; ++i)
             w[i] = w[i + 2];

@@ -1,9 +1,8 @@
-/* strided: any layout, any dtypes, for what `tuned` (add.cu) does not take.
+/* strided: additions of any layout and any dtypes, which the kernel `tuned` (add.cu) does not take.
  *
- * Threads go through the sum in its own order. This kernel is the general one: it gives each of them two elements at a
- * block's distance, so that a warp's loads of one element each lie side by side whatever the alignment, and asks in
- * each thread what dtypes the operands have: all of a grid go the same way. What people add most goes to a quicker
- * form. */
+ * Threads are numbered in the sum's memory order. The kernel here is the general one: each thread adds two elements
+ * that are a block apart, so that a warp's loads are adjacent for any alignment, and switches on the operands' dtypes,
+ * without divergence in the grid. Common additions take one of the faster forms. */
 #include "cuda/components.cuh"
 #include "cuda/elements.cuh"
 #include "cuda/index_map.cuh"
@@ -95,7 +94,7 @@ strided(const char *a, const char *b, char *c, const __grid_constant__ index_map
     }
 }
 
-/* visit(Value()) with the kind of value that sums of this dtype are added as. */
+/* Calls visit(Value()) with the type in which sums of this dtype are computed. */
 template <typename Visit>
 static auto
 with_value(enum dtype sum, Visit visit)
@@ -113,9 +112,9 @@ with_value(enum dtype sum, Visit visit)
     __builtin_unreachable();
 }
 
-enum { RUNS = 2 }; /* of a thread */
+enum { RUNS = 2 }; /* of each thread */
 
-/* The quicker forms; the first that takes the operands adds them. */
+/* The faster forms; the first one that takes the operands adds them. */
 static const struct strided_form *const FORMS[] = {&strided_tiles, &strided_same_dtype, &strided_mixed};
 
 static const struct strided_form *
@@ -137,21 +136,22 @@ launch_piece(const struct strided *add, const struct layout *layout, const char 
     });
 }
 
-/* A launch has: thread numbers are divided as 32 bits. */
+/* Of one launch: index computations divide 32-bit thread numbers. */
 static constexpr uint64_t MAX_ELEMENTS = INT32_MAX;
 
-/* One part of a layout that is cut along its outermost axis. */
+/* A part of a layout, cut along its outermost axis. */
 static struct layout
 part_of(const struct layout *layout, ssize_t extent)
 {
     struct layout part = *layout;
     part.extent[layout->ndim - 1] = extent;
     if (extent == 1)
-        --part.ndim; /* a layout has no axis of one element: the next one is cut then */
+        --part.ndim; /* a layout has no axis of one element; further cuts take the next axis */
     return part;
 }
 
-/* Halves what is too large along its outermost axis, at a multiple of 4096 where there is one. */
+/* Launches the addition, halved along its outermost axis until each piece is small enough; cuts long axes at multiples
+ * of 4096. */
 static cudaError_t
 launch_pieces(const struct strided *add, const struct layout *layout, const char *const at[], uint64_t most,
               cudaStream_t stream)
@@ -171,7 +171,7 @@ launch_pieces(const struct strided *add, const struct layout *layout, const char
     return launch_pieces(add, &back, rest, most, stream);
 }
 
-/* Where the walk begins in each operand; NULL for a scalar. */
+/* The first element that the kernel visits in each operand; NULL for a scalar. */
 struct beginning {
     const char *at[LAYOUT_OPERANDS];
 

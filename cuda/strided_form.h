@@ -1,4 +1,4 @@
-/* Which of the kernels of cuda/strided*.cu adds an addition of any layout. */
+/* Which kernel of cuda/strided*.cu runs an addition of any layout. */
 #ifndef VECADD_CUDA_STRIDED_FORM_H
 #define VECADD_CUDA_STRIDED_FORM_H
 
@@ -8,8 +8,8 @@
 extern "C" {
 #endif
 
-/* Which kernel of cuda/strided*.cu adds it, the first one where it takes several launches: "tiles", "same_dtype",
- * "mixed" or "general". Addresses of first elements; NULL is as well aligned as new memory. */
+/* The name of that kernel, of the first launch if it takes several: "tiles", "same_dtype", "mixed" or "general". a, b
+ * and c point to first elements; NULL counts as aligned, like new memory. */
 const char *strided_form_name(const struct strided *add, const void *a, const void *b, const void *c);
 
 #ifdef __cplusplus

@@ -1,4 +1,5 @@
-/* The forms of the strided addition that are quicker than the general one, for strided.cu: each says what it takes. */
+/* The forms of the strided addition that are faster than the general kernel of strided.cu; each decides which operands
+ * it takes. */
 #ifndef VECADD_CUDA_STRIDED_FORMS_CUH
 #define VECADD_CUDA_STRIDED_FORMS_CUH
 
@@ -9,10 +10,10 @@
 struct strided_form {
     const char *name;
 
-    /* Whether it adds these operands, of first elements at[]. */
+    /* Whether it takes these operands; at[] are their first elements. */
     bool (*takes)(const struct strided *add, const struct layout *layout, const char *const at[]);
 
-    /* Queues them, 2^31 - 1 elements at most. */
+    /* Queues the addition, 2^31 - 1 elements at most. */
     cudaError_t (*launch)(const struct strided *add, const struct layout *layout, const char *const at[],
                           cudaStream_t stream);
 
@@ -20,7 +21,7 @@ struct strided_form {
     cudaError_t (*load)(void);
 };
 
-extern const struct strided_form strided_tiles;      /* one dtype; an input runs along another axis than the sum */
+extern const struct strided_form strided_tiles; /* one dtype; an input is contiguous along another axis than the sum */
 extern const struct strided_form strided_same_dtype; /* one dtype */
 extern const struct strided_form strided_mixed;      /* two dtypes, in runs along the innermost axis */
 

@@ -1,12 +1,12 @@
-/* Additions of two dtypes in vectors: what is narrower is converted to the sum's dtype in registers, and the sum added
- * as one of like operands.
+/* Additions of two dtypes in vectors: threads convert the narrower operand to the sum's dtype in registers, and then
+ * add operands of one dtype.
  *
- * The general kernel adds 64-bit integers and complex numbers of doubles, whatever the sum is, and complex numbers one
- * by one: 0.78 of torch's speed for complex64 + float32, 0.92 for int32 + int8 (H200). */
+ * The general kernel computes all integer sums in 64 bits and all complex sums in doubles, one element at a time: it
+ * has 0.78 of torch's speed for complex64 + float32, 0.92 for int32 + int8 (H200). */
 #include "cuda/same_dtype.cuh"
 #include "cuda/strided_forms.cuh"
 
-/* An element's number in a sum of this type. */
+/* Converts an element to the type of the sum. */
 template <typename Sum, typename T>
 __device__ static Sum
 in_sum(T element)
@@ -18,7 +18,7 @@ in_sum(T element)
         return static_cast<Sum>(x);
 }
 
-/* visit(Sum()) with the type of sums of so many bytes. */
+/* Calls visit(Sum()) with the C++ type of the map's sum, whose elements have Size bytes. */
 template <unsigned Size, typename Visit>
 __device__ static void
 with_sum(const index_map &map, Visit visit)
@@ -54,7 +54,7 @@ converted_run(const index_map &map, const side &side, const packed<16> &run)
     return result;
 }
 
-/* Every element the first one. */
+/* Copies the first element to all others. */
 template <unsigned Size>
 __device__ static void
 spread(packed<16> &elements)
@@ -97,7 +97,7 @@ add_mixed(const char *a, const char *b, char *c, const __grid_constant__ index_m
     store_same_dtype<Size, COUNT>(c + run.at[LAYOUT_SUM], add_same_dtype<Size>(map.component, x, y), run.count);
 }
 
-/* A sum of 4 or 8 bytes an element, and elements that become its own without being cut. */
+/* Takes sums of 4 or 8 bytes an element, and inputs no wider than the sum. */
 static bool
 takes(const struct strided *add, const struct layout *layout, const char *const at[])
 {

@@ -1,24 +1,22 @@
-/* Additions of like operands of which one runs through memory along another axis than the sum: a.T + b.
+/* Additions of one dtype in which one input is contiguous along another axis than the sum: a.T + b.
  *
- * Element by element, a warp takes 32 sectors for 32 elements of such an operand. Here a thread takes a square of a few
- * elements, an operand's vectors along the axis that it runs along, and turns it over in registers; a warp's squares
- * are 8 along that axis and 4 along the sum's, a block's 16 by 16, so that every sector is used whole by one load. It
- * needs neither shared memory nor a barrier. */
+ * Element by element, a warp would load 32 sectors for 32 elements of that input. Here a thread loads a small square of
+ * it, as vectors along its contiguous axis, and transposes the square in registers. A warp has 8 squares along that
+ * axis by 4 along the sum's, a block 16 by 16, so that each load uses whole sectors. No shared memory, no barrier. */
 #include <utility>
 
 #include "cuda/same_dtype.cuh"
 #include "cuda/strided_forms.cuh"
 
-enum { SQUARES = 16 }; /* of a block, along either axis */
+enum { SQUARES = 16 }; /* per block, along either axis */
 static_assert(SQUARES * SQUARES == BLOCK, "one a thread");
 
-/* Elements of a square's edge: a vector's; 8 at most, because a thread has two squares in registers. */
+/* Elements along a square's edge: one vector's, 8 at most, because a thread holds two squares in registers. */
 template <unsigned Size> static constexpr unsigned EDGE = Size == 1 ? 8 : 16 / Size;
 
 struct tiles {
-    struct index_map
-        map;            /* through tiles of a block's squares: along axes 0 and 1 its extents and strides are theirs */
-    uint32_t extent[2]; /* elements along these axes */
+    struct index_map map; /* over tiles, one a block: the extents and strides of axes 0 and 1 count tiles */
+    uint32_t extent[2];   /* elements along these axes */
     int64_t stride[LAYOUT_OPERANDS][2];
     bool whole; /* every vector is aligned */
 };
@@ -35,7 +33,7 @@ using element_of_size = std::conditional_t<
     std::conditional_t<Size == 2, uint16_t,
                        std::conditional_t<Size == 4, uint32_t, std::conditional_t<Size == 8, uint2, uint4>>>>;
 
-/* A square of the operand that runs along axis 1, as rows along axis 0. */
+/* Loads a square of the input that is contiguous along axis 1, transposed into rows along axis 0. */
 template <unsigned Size>
 __device__ static void
 load_turned(packed<16> (&rows)[EDGE<Size>], const char *from, const tiles &tiles)
@@ -54,7 +52,7 @@ load_turned(packed<16> (&rows)[EDGE<Size>], const char *from, const tiles &tiles
     }
 }
 
-/* Of the other one, which runs along axis 0 or is broadcast along it. */
+/* Loads a square of the other input, which is contiguous along axis 0 or broadcast along it. */
 template <unsigned Size>
 __device__ static void
 load_straight(packed<16> (&rows)[EDGE<Size>], const char *from, const tiles &tiles)
@@ -111,7 +109,7 @@ add_tiles(const char *a, const char *b, char *c, const __grid_constant__ tiles t
     }
 }
 
-/* Below a sector's length along either axis, one element a thread wastes no more. */
+/* If an axis is shorter than a sector, one element a thread wastes no more bandwidth. */
 enum { SECTOR = 32 };
 
 static bool
@@ -120,7 +118,7 @@ is_long(const struct layout *layout, int axis, size_t itemsize)
     return layout->extent[axis] * itemsize >= SECTOR;
 }
 
-/* The one input that neither runs along axis 0 nor is broadcast along it; -1: none or both. */
+/* The input that is neither contiguous along axis 0 nor broadcast along it; -1: none or both. */
 static int
 turned_input(const struct layout *layout, ssize_t itemsize)
 {
@@ -130,7 +128,7 @@ turned_input(const struct layout *layout, ssize_t itemsize)
     return turned[0] == turned[1] ? -1 : turned[1];
 }
 
-/* The axis that one input alone runs along, while the other one goes as the sum does; 0: there is none. */
+/* The axis along which the transposed input is contiguous; 0: tiles do not suit these operands. */
 static int
 other_axis(const struct strided *add, const struct layout *layout)
 {
@@ -169,7 +167,7 @@ swap_inputs(struct strided *add, struct layout *layout, const char **at)
     std::swap(layout->stride[0], layout->stride[1]);
 }
 
-/* The turned input goes first: a sum of like operands is the same either way round. */
+/* Makes the transposed input the first one: a sum of operands of one dtype does not depend on their order. */
 template <unsigned Size>
 static cudaError_t
 launch_tiles(const struct strided *add, const struct layout *layout, const char *const at[], cudaStream_t stream)

@@ -26,15 +26,15 @@ struct plan_request {
  * threads. */
 enum { PLAN_STRIDED_MIN = 256 << 10, PLAN_CONVERTED_MIN = 1 << 20 };
 
-/* Plans a host addition of one contiguous run of components, by the shortest way there is: most calls are such. add->c is
- * NULL for a new sum; else it is a, b, or memory that overlaps neither. Returns 0, or -1 with *status set. */
+/* Plans a host addition of one contiguous run of components, by the shortest way there is: most calls are such. add->c
+ * is NULL for a new sum; else it is a, b, or memory that overlaps neither. Returns 0, or -1 with *status set. */
 int plan_host_run(struct plan *plan, const struct batch_add *add, const struct plan_request *request,
                   struct status *status);
 
 /* Plans c = a + b. The host and the device route each have two forms: one contiguous run of components, or any layout
  * (plan->strided). `addition` is the result of addition_resolve and outlives the plan; NULL for device operands of one
- * dtype and shape that are contiguous, which may overlap in any way. operands[2] may be NULL, or have no data, for a new
- * sum. `operands` is NULL for host operands that are to be materialized.
+ * dtype and shape that are contiguous, which may overlap in any way. operands[2] may be NULL, or have no data, for a
+ * new sum. `operands` is NULL for host operands that are to be materialized.
  *
  * Reads no element, and makes no CUDA call if the caller gave the route. If the route is open and CUDA in use, it may
  * ask the driver for the operands' kind of memory. A plan need not be run. Returns 0, or -1 with *status set. */
