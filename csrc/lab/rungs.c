@@ -1,5 +1,4 @@
-/* All rungs in order: the host's, the device's with those of precision, the transfers, those of many small additions.
- */
+/* All rungs in order: host, device (the ladder's and the precision rungs), transfer and latency rungs. */
 #include <string.h>
 
 #include "lab/base/rung.h"

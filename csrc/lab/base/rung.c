@@ -7,7 +7,7 @@ rung_usual_params(const struct rung *rung, struct rung_call *call)
         call->params[i] = rung->params[i].usual;
 }
 
-/* Where a float32 rung loads 4 bytes, it loads a component; wider loads are as wide for every component. */
+/* A rung whose float32 load is 4 bytes loads one component, whatever its size; wider loads have one width for all. */
 unsigned
 rung_bytes_per_load(const struct rung *rung, enum component component)
 {

@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-/* What a row leaves out is 0: in C without a word, and in C++, which warns of it, by this. */
+/* Fields that a row leaves out are 0. C++ compilers warn of them unless they have this initialiser. */
 #ifdef __cplusplus
 #define OR_NOTHING = {}
 #else
@@ -32,28 +32,29 @@ enum rung_family {
     FAMILY_PRECISION /* cuda/lab/precision: what 16-bit elements bring */
 };
 
-/* What a rung leaves in c. Documents teach by loops that accumulate: those rungs need a c that somebody has set. */
+/* What a rung leaves in c. Some founding documents teach with loops that accumulate: for those rungs the caller sets
+ * c. */
 enum rung_sum {
     SUM_WRITTEN,              /* c = a + b */
     SUM_ADDED,                /* c += a + b */
     SUM_ADDED_BY_EACH_THREAD, /* c += a + b, by each thread of the block */
-    SUM_RACED                 /* the same without atomics: undefined wherever threads run at once */
+    SUM_RACED                 /* as each thread's, without atomics: undefined where threads run at once */
 };
 
 /* How the stages of a transfer, the uploads, the kernel and the download, follow each other. */
 enum rung_stages {
     STAGES_NONE,        /* no transfer rung */
     STAGES_SERIAL,      /* one after the other: they take their sum */
-    STAGES_OVERLAPPING, /* of several chunks at once: they take the slowest of them */
+    STAGES_OVERLAPPING, /* several chunks at once: they take the time of the slowest */
     STAGES_SHARED       /* overlapping, and the processor adds a share of the elements, which crosses no link */
 };
 
-/* Which of the host's memory a transfer rung is about. */
+/* Which kind of host memory a transfer rung is about. */
 enum rung_memory {
     RUNG_MEMORY_NONE,     /* no transfer rung */
     RUNG_MEMORY_PAGEABLE, /* ordinary memory; any other is taken too */
     RUNG_MEMORY_PINNED,   /* page-locked memory; any other is refused */
-    RUNG_MEMORY_EITHER    /* each has a way of its own */
+    RUNG_MEMORY_EITHER    /* both; the rung treats each differently */
 };
 
 struct timeline;
@@ -61,7 +62,7 @@ struct latency_stages;
 
 /* A whole number that a rung can be run with, beside its block. */
 struct rung_param {
-    const char *name; /* NULL: no such parameter */
+    const char *name; /* NULL: no parameter at this index */
     const char *what; /* in one line */
     int least, usual, most;
     const char *const *choices OR_NOTHING; /* the names of its values 0 ... most, then NULL; NULL: it is a number */
@@ -77,30 +78,30 @@ struct rung_call {
     unsigned block;                 /* threads a block; 0: the rung's own */
     int params[RUNG_PARAMS];        /* in the order of the rung's own */
     void *stream;                   /* device rungs: cudaStream_t on the current device */
-    struct kernel_launch *describe; /* device rungs: NULL, or what gets the launch's shape; then nothing is queued */
+    struct kernel_launch *describe; /* device rungs: not NULL: gets the launch's shape, and nothing is queued */
     int device;                     /* transfer and latency rungs */
 
-    /* Where a rung that leaves a part of its run out of its time puts the seconds of the rest; NULL: nobody asks. */
+    /* Set by rungs that time only a part of their run: the seconds of that part. NULL: not wanted. */
     double *seconds;
-    struct timeline *timeline;     /* transfer rungs: is told when each copy and kernel runs; NULL: nobody asks */
-    struct latency_stages *stages; /* latency rungs: gets the seconds of each stage; NULL: nobody asks */
+    struct timeline *timeline;     /* transfer rungs: records when each copy and kernel runs; NULL: not wanted */
+    struct latency_stages *stages; /* latency rungs: gets the seconds of each stage; NULL: not wanted */
 };
 
 struct rung {
     const char *name;
     enum rung_kind kind;
-    const char *after;   /* the rung that it is held against; NULL: none */
+    const char *after;   /* the rung that it is compared with; NULL: none */
     const char *changes; /* what this rung changes, in one line, for the table */
-    const char *tested;  /* "double", or "gpu": what it shows is seen on a GPU alone */
+    const char *tested;  /* "double", or "gpu": only a GPU shows its effect */
     int components;      /* bit 1 << component set for each component it takes */
 
     /* Device rungs; else 0. */
     enum rung_family family;
-    const char *load;  /* the load instruction of its float32 kernel (of a precision rung's float16 one) on sm_90, as
-                        * cuobjdump shows it; of bulk copies their own instruction; NULL: none of its own */
+    const char *load;  /* the load instruction of its float32 kernel (a precision rung's float16 kernel) on sm_90, as
+                        * cuobjdump shows it, or its bulk copy instruction; NULL: none of its own */
     bool headline;     /* one of the few that a table of results shows */
     enum rung_sum sum; /* what it leaves in c */
-    unsigned bytes_per_element; /* of float32 that it moves, or would: 12, or 16 where c is read too */
+    unsigned bytes_per_element; /* bytes that it moves for a float32 element: 12, or 16 where it reads c too */
     unsigned bytes_per_load;    /* a thread's, of float32; of float16 in a precision rung */
     unsigned loads_in_flight;   /* a thread's, before the first use */
     unsigned block;             /* threads a block by default; 0 or 1: not to be chosen */
@@ -125,10 +126,10 @@ const struct rung *rung_at(size_t i);
 /* The rung of that name, or NULL. */
 const struct rung *rung_named(const char *name);
 
-/* What a thread of a device rung loads at once of this component. */
+/* Bytes that one load of a device rung's thread takes, for this component. */
 unsigned rung_bytes_per_load(const struct rung *rung, enum component component);
 
-/* Sets the call's parameters to what the rung takes where nobody chooses. */
+/* Sets the call's parameters to the rung's defaults. */
 void rung_usual_params(const struct rung *rung, struct rung_call *call);
 
 #ifdef __cplusplus

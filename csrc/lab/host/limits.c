@@ -1,6 +1,6 @@
-/* The host's limit: plain loops by threads that spin through a round. Nothing here is shared with the adders whose
- * limit it is but the arrays: others, with other alignments modulo a page and other pages, are up to 1.2 times slower.
- */
+/* The host's limit: plain loops by threads that spin through a round. It shares no code with the adders it bounds, but
+ * works on the same arrays: arrays with other alignments modulo a page and on other pages are up to 1.2 times
+ * slower. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -18,7 +18,7 @@
 
 enum {
     GRAIN = 16,       /* words: parts are whole cache lines long */
-    BLOCK = 64 << 10, /* words that a thread takes at a time of what is shared out as it comes */
+    BLOCK = 64 << 10, /* words that a thread takes at a time of the dynamic part */
     VARIANTS_MAX = 128,
     REST = VARIANTS_MAX,
     LOOPS_MAX = 4,
@@ -28,13 +28,13 @@ enum {
 /* A variant that was slower than the best by this factor is not tried again, or a round would take seconds. */
 static const double hopeless = 1.25;
 
-/* Seconds: what a variant's batches take together at least, and what makes a batch long enough for a clock of 30 ns. */
+/* Seconds: the least that a variant's batches take together, and a batch long enough for a clock of 30 ns. */
 static const double least_spent = 500e-6, long_batch = 50e-6;
 
-/* Seconds of a first pass that no wake of the threads explains: twice the best known is hopeless then. */
+/* Seconds: waking the threads does not explain a first pass this long. One of twice the best known time is hopeless. */
 static const double long_pass = 10e-3;
 
-/* Adds words: the limit is the memory's, and random bits taken for floats would make some subnormal, which are slow. */
+/* Adds integers: the limit is the memory's, and random bits read as floats would be slow where they are subnormal. */
 typedef void add_loop(const uint32_t *a, const uint32_t *b, uint32_t *c, size_t n);
 
 /* Static: each thread has one stretch. Dynamic: blocks as they come. Mixed: seven eighths static, whose long stretches
@@ -59,11 +59,11 @@ struct limits_host {
     int workers; /* beside the caller */
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    bool open, closing; /* a round is on; the probe ends */
+    bool open, closing; /* a round is running; the probe is being closed */
 
     atomic_int numbers;  /* given out to the workers: 1, 2, ... */
     atomic_uint pass;    /* counts up in steps of 256; the low byte is the variant, or REST at a round's end */
-    atomic_size_t taken; /* of what is shared out as it comes */
+    atomic_size_t taken; /* words of the dynamic part that threads have taken */
     atomic_int done;     /* workers that have finished the pass */
 };
 
@@ -89,7 +89,7 @@ X86_LOOP(streaming_avx2, "avx2", __m256i, 8, _mm256_loadu_si256, _mm256_add_epi3
 X86_LOOP(ordinary_loop, "sse2", __m128i, 4, _mm_loadu_si128, _mm_add_epi32, _mm_store_si128)
 X86_LOOP(streaming_loop, "sse2", __m128i, 4, _mm_loadu_si128, _mm_add_epi32, _mm_stream_si128)
 
-/* The best two instruction sets: the longest vectors cost some processors a step of their clock. */
+/* The two widest instruction sets: the longest vectors lower the clock of some processors. */
 static int
 find_loops(add_loop *loops[LOOPS_MAX])
 {
@@ -130,7 +130,7 @@ find_loops(add_loop *loops[LOOPS_MAX])
 static void
 add_variants(struct limits_host *probe, int threads)
 {
-    const bool whole = threads == 1 || probe->n <= BLOCK; /* nothing to share out as it comes */
+    const bool whole = threads == 1 || probe->n <= BLOCK; /* no dynamic part */
     add_loop *loops[LOOPS_MAX];
     const int count = find_loops(loops);
     for (int partition = 0; partition < (whole ? 1 : PARTITIONS); partition++)
@@ -149,7 +149,7 @@ spin(unsigned *spins)
 #endif
 }
 
-/* How many words, from the first on, are shared out beforehand. */
+/* How many words, from the first on, are in the static part. */
 static size_t
 fixed_part(const struct limits_host *probe, enum partition partition)
 {
@@ -233,8 +233,8 @@ run_pass(struct limits_host *probe, unsigned index)
         spin(&spins);
 }
 
-/* Seconds a pass, the best of some batches: two at least, because the first wakes the threads, but where there is no
- * hope of `known`, 0: none yet. */
+/* Seconds a pass, the best of some batches: at least two, because the first wakes the threads, unless the first is
+ * hopeless beside `known` (0: no time known yet). */
 static double
 time_variant(struct limits_host *probe, unsigned index, double known)
 {
@@ -322,7 +322,7 @@ limits_host_open(const void *a, const void *b, void *c, size_t n, int threads, s
     probe->b = b;
     probe->c = c;
     start_workers(probe, threads - 1);
-    add_variants(probe, probe->workers + 1); /* first: the others are held against them */
+    add_variants(probe, probe->workers + 1); /* first: fewer threads are compared with these */
     for (int count = 1; count <= probe->workers; count *= 2)
         add_variants(probe, count);
     return probe;

@@ -1,4 +1,4 @@
-/* The host rungs: what threads and streaming stores each bring, at every size, where `add` takes the best of them. */
+/* The host rungs: what threads and streaming stores each bring, at every size; vecadd.add picks the best of them. */
 #include "host/add.h"
 #include "host/threads.h"
 #include "lab/base/rung.h"

@@ -11,7 +11,7 @@
 
 enum {
     ROUNDS = 5,
-    IDLE = 2000000, /* ns before a round: what spins for work has gone to sleep */
+    IDLE = 2000000, /* ns before a round: threads that spin for work have gone to sleep */
     MAX_THREADS = 256,
 };
 
@@ -62,7 +62,7 @@ wake(struct thread_probe *thread_probe, int members, bool ends)
     pthread_mutex_unlock(&thread_probe->lock);
 }
 
-/* The median of the rounds after a first one, each after a rest. */
+/* The median of all rounds but the first, each after a rest. */
 static double
 seconds_until_awake(struct thread_probe *thread_probe, int members)
 {

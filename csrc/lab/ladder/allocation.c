@@ -1,5 +1,5 @@
-/* The same transfer with its device arrays made in each call: by cudaMalloc, which maps and unmaps memory and waits for
- * the device, and from a stream-ordered pool, which keeps what is freed. */
+/* The transfer rungs that allocate their device arrays in each call: by cudaMalloc, which maps and unmaps memory and
+ * waits for the device, and from a stream-ordered pool, which keeps freed memory. */
 #include "lab/ladder/copies.h"
 
 extern const struct rung rung_malloc_each_call, rung_pool;

@@ -8,9 +8,8 @@
 #include "gpu/device.h"
 #include "gpu/state.h"
 
-/* About 20 us: longer than the host takes for what is queued behind it, two events and a launch of 4 us each at most.
- * On an idle stream the events would be 6.6 us apart whatever the kernel, because the launch reaches the GPU that late.
- */
+/* About 20 us: longer than the host takes to queue two events and a launch behind it, at most 4 us each. On an idle
+ * stream the events would be 6.6 us apart whatever the kernel, because the launch reaches the GPU that late. */
 enum { HEAD_START_CYCLES = 40000 };
 
 static cudaError_t
@@ -84,7 +83,7 @@ rung_time_on_device(const struct rung *rung, const struct rung_call *call, doubl
     if (error != cudaSuccess)
         goto done;
     error = launch_between(rung, call, begin, end, &what);
-    /* Waited for even where the second event could not be recorded: the caller may free the arrays. */
+    /* Waits even where recording the second event failed: the caller may free the arrays. */
     cudaError_t waited = stream_wait(call->stream);
     if (error == cudaSuccess && waited != cudaSuccess) {
         error = waited;

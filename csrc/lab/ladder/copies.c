@@ -15,8 +15,8 @@ struct copies_state {
     const struct copies *how;
     struct component_set sets[COPIES_STREAMS];
     int streams;      /* at least 1: the legacy default stream counts */
-    int buffered;     /* sets that have arrays of their own: 1 where all share set 0's */
-    size_t chunk;     /* components of the longest */
+    int buffered;     /* sets with arrays of their own: 1 where all sets share set 0's */
+    size_t chunk;     /* components of the longest chunk */
     bool cuda_malloc; /* arrays come from cudaMalloc, else from the pool */
 };
 
@@ -131,11 +131,11 @@ queue_all(struct copies_state *state, struct status *status)
     return 0;
 }
 
-/* Waits for all that is queued, after an error too: then the caller may free and change its memory. */
+/* Waits for all queued work, after an error too: then the caller may free and change its memory. */
 static int
 drain(struct copies_state *state, int result, struct status *status)
 {
-    /* The last blocking copy has waited, if not for the event behind it. */
+    /* The last blocking copy has waited for the work, but not for a timeline's event behind it. */
     if (state->how->blocking && result == 0 && !state->run.call->timeline)
         return 0;
     if (state->how->device_wait) {

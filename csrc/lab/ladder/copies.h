@@ -18,13 +18,13 @@ struct copies {
     int streams;         /* made for the run, at most COPIES_STREAMS; 0: the legacy default stream */
     bool blocking;       /* copies wait: for the legacy default stream */
     bool device_wait;    /* waits for the device at the end, not for the streams */
-    bool streams_inside; /* streams are made inside the timed part whatever happens to the arrays */
+    bool streams_inside; /* streams are made inside the timed part wherever the arrays are */
     enum copies_arrays arrays;
-    int chunk_param; /* which parameter is the components of a chunk, whose buffers each stream has; 0: none, and every
-                      * stream takes one even part of arrays as long as the operands */
+    int chunk_param; /* the parameter that gives the components of a chunk; each stream has buffers for one. 0: no such
+                      * parameter; each stream takes an equal part of arrays as long as the operands */
 };
 
-/* Runs it; 0, or -1 with *status set. Nothing is left queued or allocated. */
+/* Runs the rung. Returns 0, or -1 with *status set. Leaves nothing queued or allocated. */
 int copies_run(const struct copies *copies, const struct rung_call *call, struct status *status);
 
 #endif

@@ -1,6 +1,4 @@
-/* The package's own way as two rungs: what csrc/transfer/transfer.c does with page-locked memory and with ordinary
- * memory.
- */
+/* The package's own transfer as two rungs: csrc/transfer/transfer.c on page-locked memory and on ordinary memory. */
 #include <time.h>
 
 #include "gpu/device.h"

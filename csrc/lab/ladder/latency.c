@@ -1,9 +1,9 @@
-/* The latency rungs: many small additions of device memory, where the launch is what takes the time. Of one array cut
- * into `adds` pieces, or in a chain where each needs the result of the one before.
+/* The latency rungs: many small additions of device memory, where launches take most of the time. They add one array
+ * cut into `adds` pieces, or a chain in which each addition needs the sum of the one before.
  *
- * They run on a stream of their own. The operands' own stream may be the legacy default stream, in which nothing can be
- * captured and which a programmatic launch would have to be shown to be safe in; an event orders the two. Nobody else
- * waits for the new stream, because it is drained before the rung returns. Making it (4 us) is not timed. */
+ * They run on a stream of their own. The operands' own stream may be the legacy default stream, which cannot be
+ * captured and on which programmatic launches are not known to be safe; an event orders the two. Nothing else waits for
+ * the new stream: the rung drains it before it returns. Making it (4 us) is not timed. */
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
 
@@ -17,11 +17,11 @@
 
 enum { PARAM_ADDS, PARAM_CHAIN, MAX_ADDS = 1 << 20 };
 
-/* One rung's way through a call whose stream is the rung's own and idle. */
+/* How one rung queues the call's additions and waits for them; the call's stream is the rung's own and idle. */
 typedef int queue_and_wait(const struct rung_call *call, const struct small_add *add, struct latency_stages *stages,
                            struct status *status);
 
-/* The i-th addition, given the one before it; a stretch of no components where there are more additions than
+/* Turns `add`, the addition before, into the i-th; it has no components where there are more additions than
  * components. */
 static void
 next_add(const struct rung_call *call, size_t i, struct rung_call *add)
@@ -54,7 +54,7 @@ launch_each(const struct rung_call *call, const struct small_add *how)
     return error;
 }
 
-/* Until what is queued is done, also where something could not be queued: the caller may free the arrays. */
+/* Waits for all queued work, even where queueing failed: the caller may free the arrays. */
 static int
 drain(const struct rung_call *call, double begin, struct latency_stages *stages, cudaError_t error, const char *what,
       struct status *status)
@@ -80,8 +80,8 @@ loop(const struct rung_call *call, const struct small_add *how, struct latency_s
     return drain(call, begin, stages, error, how->call, status);
 }
 
-/* A capture has to be ended even where it broke, or the stream stays lost to everybody. Calls of other threads go on
- * meanwhile: the mode is this thread's own. */
+/* Ends the capture even where a launch in it failed, or the stream would stay unusable. The capture mode is this
+ * thread's alone, so that other threads' calls go on. */
 static cudaError_t
 capture(const struct rung_call *call, const struct small_add *how, cudaGraph_t *graph, const char **what)
 {
@@ -99,7 +99,7 @@ capture(const struct rung_call *call, const struct small_add *how, cudaGraph_t *
     return error;
 }
 
-/* The upload is a stage of its own for the driver; without it the first launch would pay for it. */
+/* Uploads the graph too: otherwise the first launch would pay for the upload. */
 static cudaError_t
 instantiate(cudaGraph_t graph, cudaStream_t stream, cudaGraphExec_t *exec, const char **what)
 {
@@ -158,7 +158,7 @@ done:
     return result;
 }
 
-/* The table, in the host's memory; the caller frees it. */
+/* The table of additions, in host memory; the caller frees it. */
 static struct segment *
 segments_of(const struct rung_call *call, size_t *longest)
 {
@@ -190,7 +190,7 @@ queue_batch(const struct rung_call *call, const struct segment *table, void *dev
     return drain(call, begin, stages, error, what, status);
 }
 
-/* What somebody with a list of pairs has to do is timed: the table, its memory, its copy and the launch. */
+/* Times all that a caller with a list of pairs has to do: the table, its memory, its copy and the launch. */
 static int
 as_batch(const struct rung_call *call, const struct small_add *how, struct latency_stages *stages,
          struct status *status)
@@ -222,7 +222,7 @@ as_batch(const struct rung_call *call, const struct small_add *how, struct laten
     return result;
 }
 
-/* Begins when what the operands' stream holds is done, so that only the rung is timed. */
+/* Begins when the work on the operands' stream is done, so that only the rung is timed. */
 static int
 time_on_own_stream(const struct rung *rung, const struct rung_call *given, queue_and_wait *run,
                    const struct small_add *how, struct status *status)

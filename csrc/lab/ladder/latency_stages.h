@@ -5,12 +5,12 @@
 #include <stdbool.h>
 
 struct latency_stages {
-    double issue; /* seconds until all is queued; of a graph, of the call that launches it */
-    double total; /* seconds until all is done, issue included: what run_rung gives */
+    double issue; /* seconds until all is queued; for a graph, of the call that launches it */
+    double total; /* seconds until all is done, issue included: what run_rung returns */
 
-    bool graph;         /* and then, in seconds, outside of total: */
-    double capture;     /* every launch, into a graph */
-    double instantiate; /* and its upload to the device: what no later launch pays again */
+    bool graph;         /* whether the rung has a graph; its stages in seconds, not part of total: */
+    double capture;     /* capturing all launches into a graph */
+    double instantiate; /* instantiating the graph and uploading it to the device, once for all its launches */
     double destroy;
 };
 

@@ -1,4 +1,4 @@
-/* managed: three arrays that host and device share, whose pages the driver moves to where they are touched.
+/* managed: three arrays that host and device share; the driver moves their pages to the side that touches them.
  *
  * The host copies its operands in and the sum out, because a caller's arrays are never managed memory; the kernel's
  * page faults are the transfer. Small sizes only: how long a fault takes depends on the driver, and nothing bounds it.

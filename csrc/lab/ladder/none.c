@@ -1,10 +1,10 @@
-/* This folder in a build without CUDA: its functions say so, or have nothing to do. */
+/* This folder in a build without CUDA: its functions report that CUDA is missing, or do nothing. */
 #include "lab/ladder/clock.h"
 #include "lab/ladder/facts.h"
 #include "lab/ladder/raw_launch.h"
 #include "lab/ladder/timeline.h"
 
-/* The headers give the parameters; none is read here. */
+/* The headers name the parameters; these functions read none. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
 const struct rung *const device_rungs[] = {NULL};

@@ -1,5 +1,5 @@
-/* The transfer rungs that do one thing after the other: up, sum, down. What they differ in is the kind of host memory
- * and who waits where. */
+/* The transfer rungs whose stages run one after the other: upload, kernel, download. They differ in the kind of host
+ * memory and in where the host waits. */
 #include "lab/ladder/copies.h"
 
 extern const struct rung rung_pageable, rung_pinned, rung_pinned_reused, rung_stream1_pinned, rung_copy_blocking,

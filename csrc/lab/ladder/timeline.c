@@ -15,12 +15,12 @@ const char *const timeline_what_name[TIMELINE_WHATS] = {
 
 struct timeline {
     struct timeline_entry *entries;
-    cudaEvent_t *events; /* two an entry; NULL where they are still to be made */
+    cudaEvent_t *events; /* two an entry; NULL: not made yet */
     size_t room;
-    atomic_size_t count; /* entries begun, more than there is room for if the rung said too few */
+    atomic_size_t count; /* entries begun; more than `room` if the rung announced too few */
     cudaEvent_t origin;  /* done before the first entry begins */
-    double host_origin;  /* the host's clock then */
-    atomic_int error;    /* the first cudaError_t of a record */
+    double host_origin;  /* the host's clock at `origin` */
+    atomic_int error;    /* the first cudaError_t of cudaEventRecord */
 };
 
 struct timeline *
@@ -135,7 +135,7 @@ timeline_end_host(struct timeline *timeline, size_t entry)
         timeline->entries[entry].end = now_seconds() - timeline->host_origin;
 }
 
-/* Seconds of every entry, the earliest at 0. */
+/* Sets the seconds of every entry, the earliest at 0. */
 static int
 read_events(struct timeline *timeline, struct status *status)
 {

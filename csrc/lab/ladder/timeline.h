@@ -1,8 +1,7 @@
 /* When each copy and kernel of a transfer rung began and ended, by CUDA events on the stream that it ran on.
  *
- * A rung that is given a timeline opens it before its clock starts, tells it of each step as it queues it, and closes
- * it when all streams are drained. Every function here takes NULL for a timeline that nobody asks for, and does
- * nothing. */
+ * A rung with a timeline opens it before its clock starts, records each step as it queues it, and closes it when all
+ * streams are drained. Every function here does nothing for a NULL timeline: none is wanted. */
 #ifndef VECADD_LAB_LADDER_TIMELINE_H
 #define VECADD_LAB_LADDER_TIMELINE_H
 
@@ -22,7 +21,7 @@ enum timeline_what {
 
 extern const char *const timeline_what_name[TIMELINE_WHATS]; /* "to_device", ... */
 
-enum { TIMELINE_HOST = -1 }; /* the stream of what the host's clock has timed */
+enum { TIMELINE_HOST = -1 }; /* the stream number of entries that the host's clock has timed */
 
 struct timeline_entry {
     enum timeline_what what;
@@ -40,20 +39,20 @@ void timeline_free(struct timeline *timeline);
 /* The entries in the order in which they were begun, until the timeline is freed; after timeline_close. */
 size_t timeline_entries(const struct timeline *timeline, const struct timeline_entry **entries);
 
-/* Makes the events of `steps` entries on the current device, and takes the time that all others count from. */
+/* Makes the events of `steps` entries on the current device, and records the time from which all entries count. */
 int timeline_open(struct timeline *timeline, size_t steps, struct status *status);
 
-/* Around what is queued on `stream` (cudaStream_t), number `number` of the rung's; any thread may call them. Failures
- * are kept for timeline_close. `begin` returns the entry that `end` is to be given. */
+/* Called before and after a step is queued on `stream` (cudaStream_t), the rung's stream number `number`; any thread
+ * may call them. timeline_close reports their failures. `begin` returns the entry to pass to `end`. */
 size_t timeline_begin(struct timeline *timeline, enum timeline_what what, int number, void *stream, size_t chunk);
 void timeline_end(struct timeline *timeline, size_t entry, void *stream);
 
-/* Around what the host does and waits for. */
+/* Called before and after a step that the host makes and waits for. */
 size_t timeline_begin_host(struct timeline *timeline, enum timeline_what what);
 void timeline_end_host(struct timeline *timeline, size_t entry);
 
-/* Gives the events back; before that, if the run went well, reads them. All streams are drained. Returns 0, or -1 with
- * *status set where an event was not recorded or could not be read. To be called after an open that failed too. */
+/* Destroys the events; with `read`, after a run that succeeded, reads them first. All streams are drained. Returns 0,
+ * or -1 with *status set where an event was not recorded or could not be read. Call it after a failed open too. */
 int timeline_close(struct timeline *timeline, bool read, struct status *status);
 
 #endif

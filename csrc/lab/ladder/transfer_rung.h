@@ -1,7 +1,8 @@
-/* What the transfer rungs share: host arrays up, a device rung's kernel, the sum down.
+/* What the transfer rungs share: uploading host arrays, a device rung's kernel, downloading the sum.
  *
- * The documents time the making of arrays and streams with the rest, or not, and compare kernels: both are parameters.
- * What is outside the timed part is taken from the pool, which keeps memory mapped; what is inside is cudaMalloc's. */
+ * Some founding documents time the making of arrays and streams, some do not, and they compare kernels: both are
+ * parameters. Arrays made outside the timed part come from the pool, which keeps memory mapped; arrays made inside come
+ * from cudaMalloc. */
 #ifndef VECADD_LAB_LADDER_TRANSFER_RUNG_H
 #define VECADD_LAB_LADDER_TRANSFER_RUNG_H
 
@@ -16,7 +17,8 @@
 
 enum { EVERY_COMPONENT = (1 << COMPONENT_COUNT) - 1 };
 
-/* A transfer rung that launches a rung's kernel has it first of its parameters, and this second where it has it. */
+/* Of a transfer rung that launches a device rung's kernel the first parameter is the kernel; `allocates`, where there
+ * is one, is the second. */
 enum { PARAM_KERNEL = 0, PARAM_ALLOCATES = 1 };
 
 #define KERNEL_PARAM(usual)                                                                                            \
@@ -49,28 +51,28 @@ struct transfer_run {
     size_t width;   /* bytes a component */
     size_t bytes;   /* of one operand */
     double begin;   /* of the timed part, by the host's clock */
-    double seconds; /* of it; from its end on */
-    bool entered;   /* the scope is to be left */
+    double seconds; /* of the timed part; set at its end */
+    bool entered;   /* `scope` was entered and has to be left */
 };
 
-/* Refuses what the kernel and the rung do not take and goes onto the device. Pairs with transfer_run_leave, after a
- * failure too. */
+/* Refuses operands and parameters that the kernel or the rung does not take, and makes the call's device current. Pairs
+ * with transfer_run_leave, after a failure too. */
 int transfer_run_enter(struct transfer_run *run, const struct rung *rung, const struct rung_call *call,
                        struct status *status);
 
-/* Leaves the device, closes the call's timeline, and gives the call its seconds where `result` is 0. Returns `result`,
+/* Restores the device, closes the call's timeline, and sets the call's seconds where `result` is 0. Returns `result`,
  * or -1 with *status set where the timeline failed. */
 int transfer_run_leave(struct transfer_run *run, int result, struct status *status);
 
-/* The timed part. */
+/* The begin and the end of the timed part. */
 void transfer_clock_start(struct transfer_run *run);
 void transfer_clock_stop(struct transfer_run *run);
 
-/* Queues one chunk: up, sum, down, in the order of `stream`, number `number` of the rung's. */
+/* Queues one chunk on `stream`: upload, kernel, download. `number` is the chunk's, `stream_number` the stream's. */
 struct transfer_chunk {
     const void *a, *b; /* on the host, `count` components each */
     void *c;
-    void *device[3]; /* for the same components of a, b and c */
+    void *device[3]; /* device memory for these components of a, b and c */
     size_t count, number;
     cudaStream_t stream;
     int stream_number;

@@ -7,7 +7,7 @@
 
 enum { L2_PASSES = 64 }; /* 1 GB of traffic on an H200, 0.2 ms: the launch's 3 us are 2 % of it */
 
-enum way { WRITE, READ, COPY }; /* writing first: the others read the zeros that they expect */
+enum way { WRITE, READ, COPY }; /* writing first: reads and copies expect its zeros */
 
 struct pass {
     enum way way;
@@ -29,7 +29,7 @@ launch_pass(const struct probe *probe, const void *argument)
                : limits_read_again_launch(probe->memory, pass->bytes, pass->times, probe->sink, probe->stream);
 }
 
-/* The best of the rounds after a first one that does not count. */
+/* The best of all rounds but the first, which warms up. */
 static int
 measure(int device, size_t bytes, unsigned times, int ways, int rounds, struct memory_rates *rates,
         struct status *status)

@@ -1,5 +1,4 @@
-/* What the kernels of a graph take that find nothing of their memory in a cache: from one to the next, by the bytes
- * that each moves. */
+/* Seconds from kernel to kernel of a graph, by the bytes that each kernel moves, where no cache holds its memory. */
 #include <cuda_runtime_api.h>
 
 #include "cuda/kernels.h"
@@ -66,7 +65,7 @@ launch_graph(const struct probe *probe, const void *argument)
     return cudaGraphLaunch(stretch->exec, probe->stream);
 }
 
-/* Other memory is read first, until the L2 holds nothing of what the nodes use. */
+/* Reads other memory first, until the L2 holds nothing of the nodes' memory. */
 static int
 stretch_time(const struct stretch *stretch, double *seconds, struct status *status)
 {
@@ -79,7 +78,7 @@ stretch_time(const struct stretch *stretch, double *seconds, struct status *stat
     return probe_time(probe, HEAD_START, launch_graph, stretch, "cudaGraphLaunch", seconds, status);
 }
 
-/* The median of the rounds after a first one. */
+/* The median of all rounds but the first. */
 static int
 measure(const struct fresh *fresh, int rounds, double kernel, struct fresh_seconds *found, struct status *status)
 {

@@ -1,5 +1,5 @@
-/* How long one access takes that the next one waits for: a thread follows a chain of pointers, whose links are further
- * apart than anything that comes with one access. */
+/* The latency of one access: a thread follows a chain of pointers. The links are further apart than the memory that one
+ * access brings along. */
 #include <cuda_runtime_api.h>
 
 #include "cuda/kernels.h"
@@ -12,20 +12,20 @@ enum {
     L1_LINKS = 8,
     L2_LINKS = 512, /* 2.25 MiB: more than any L1, less than any L2 */
     STEPS = 16384,  /* 7 ms through DRAM */
-    CACHES = 4,     /* L2s that the chain through DRAM reaches over: more than its translations' caches hold */
-    FLUSH = 2,      /* L2s of other memory that are written before it: a chain of 16384 lines would stay in one */
+    CACHES = 4,     /* in L2 sizes, the memory of the chain through DRAM: more than the caches of translations hold */
+    FLUSH = 2,      /* in L2 sizes, other memory written before: one L2 would keep a chain of 16384 lines */
     ADDITIONS = 1024,
     STREAM_ALIGNED = 256, /* bytes, as arrays are */
 };
 
-/* Bytes from link to link where each is in a page of its own, of 2 MiB; over CACHES times the L2, as the bench's sets
- * are, so that as many translations are kept as then. */
+/* Bytes from link to link where each link is in a 2 MiB page of its own. The chain reaches over CACHES times the L2, as
+ * the bench's sets do, so that as many translations are cached as in the bench. */
 enum { PAGE_LINK = (2 << 20) + LINK };
 
 struct chain {
     unsigned start, steps, links, distance;
     bool past_l1;
-    void *flush; /* memory to be written before each round, NULL: none */
+    void *flush; /* memory written before each round; NULL: none */
     size_t flush_bytes;
 };
 
@@ -66,7 +66,7 @@ add_atomically(const struct probe *probe, const void *argument)
     return limits_atomic_launch(probe->sink, ADDITIONS, probe->stream);
 }
 
-/* Seconds of a step, the best of the rounds after one that fetches what a cache can keep. */
+/* Seconds of a step, the best of all rounds but the first, which fills the caches. */
 static int
 measure_chain(const struct probe *probe, struct chain chain, int rounds, double *step, struct status *status)
 {
@@ -88,7 +88,7 @@ measure_chain(const struct probe *probe, struct chain chain, int rounds, double 
     return 0;
 }
 
-/* As measure_chain, of a block's rounds through the memory's two halves; the whole ends at chain->flush. */
+/* As measure_chain, for a block's rounds through the two halves of the memory before flushed->flush. */
 static int
 measure_stream(const struct probe *probe, const struct chain *flushed, int rounds, double *step, struct status *status)
 {

@@ -1,6 +1,6 @@
-/* What a launch costs before its kernel does anything. The GPU's part by the clock of the device rungs, events behind a
- * kernel that keeps the stream busy until all is queued; the host's part by the host's clock, with nothing queued
- * ahead, because a host that is behind rings the GPU's bell for each launch. */
+/* What a launch costs before its kernel does anything. The GPU's part is timed like the device rungs, by events behind
+ * a kernel that keeps the stream busy until all is queued. The host's part is timed by the host's clock with nothing
+ * queued ahead: the GPU then waits for the host, which rings its doorbell for each launch. */
 #include <cuda_runtime_api.h>
 
 #include "cuda/kernels.h"
@@ -13,26 +13,26 @@ enum {
     ROUNDS_MAX = 64,
     HEAD_START = 40000, /* cycles, 20 us: as in csrc/lab/ladder/clock.c */
     QUEUED = 64,
-    NODES = 512,                 /* of a graph: what its launch costs once is 1 % of them */
-    ROUNDS_OF_MANY = 9,          /* at most, of queues and graphs, whose kernels are many figures each */
-    ROUNDS_OF_GRIDS = 5,         /* at most, of many blocks, likewise */
+    NODES = 512,                 /* of a graph, whose own launch is then 1 % of the time */
+    ROUNDS_OF_MANY = 9,          /* at most, of queues and graphs: each round averages over many kernels */
+    ROUNDS_OF_GRIDS = 5,         /* at most, of grids: each round averages over many blocks */
     HEAD_START_QUEUED = 1200000, /* 0.6 ms: the host queues a launch in 4 us at most */
     BLOCKS = 1 << 15,            /* 20 us on an H200, where each starts in 0.61 ns */
     THREADS = 64,
     GENERATIONS = 32, /* of blocks that have a multiprocessor to themselves */
-    ISSUED = 1000,    /* launches whose time the host is asked for: as many as it makes when it makes many */
+    ISSUED = 1000,    /* launches timed by the host's clock: a long row, as many callers make */
     PROGRAMMATIC_CC = 90,
-    BUSY = 2000,                 /* cycles, 1 us: more than what a kernel's launch takes beside it */
+    BUSY = 2000,                 /* cycles, 1 us: longer than the launch that runs beside it */
     TRIGGERING_BLOCKS = 1 << 13, /* 10 us */
     TRIGGERING_THREADS = 256,    /* a block that triggers starts with all of its warps, or the next may not */
 };
 
-enum order { SERIAL, WAITING, TRIGGERING }; /* the two last are programmatic */
+enum order { SERIAL, WAITING, TRIGGERING }; /* WAITING and TRIGGERING are programmatic */
 
 struct empties {
     enum order order;
     unsigned blocks, threads, shared, launches;
-    unsigned cycles; /* that each takes; programmatic ones */
+    unsigned cycles; /* of each kernel; programmatic launches only */
 };
 
 static cudaError_t
@@ -48,7 +48,7 @@ queue_empties(const struct probe *probe, const void *argument)
     return error;
 }
 
-/* The median of the rounds after a first one. */
+/* The median of all rounds but the first. */
 static int
 measure(const struct probe *probe, unsigned head_start, const struct empties *empties, int rounds, double *seconds,
         struct status *status)
@@ -63,7 +63,7 @@ measure(const struct probe *probe, unsigned head_start, const struct empties *em
     return 0;
 }
 
-/* Seconds of the host, the medians of the rounds after a first one: until all is queued, and until all is done. */
+/* Host seconds until all is queued, and until all is done: medians of all rounds but the first. */
 static int
 measure_host(const struct probe *probe, const struct empties *empties, int rounds, double *queued, double *done,
              struct status *status)
@@ -96,7 +96,7 @@ launch_graph(const struct probe *probe, const void *argument)
     return cudaGraphLaunch(graph->exec, probe->stream);
 }
 
-/* The stream captures no more when this returns, whatever it returns. */
+/* The stream is no longer capturing when this returns, after an error too. */
 static int
 graph_open(struct graph *graph, const struct probe *probe, const struct empties *nodes, struct status *status)
 {
@@ -125,7 +125,7 @@ graph_close(const struct graph *graph)
         device_ignore(cudaGraphDestroy(graph->graph));
 }
 
-/* The median of the rounds after a first one. */
+/* The median of all rounds but the first. */
 static int
 measure_graph(const struct probe *probe, enum order order, unsigned cycles, int rounds, double *seconds,
               struct status *status)
@@ -206,7 +206,7 @@ measure_programmatic(const struct probe *probe, int rounds, struct launch_limits
     limits->programmatic.triggering = at_least_0(triggering - limits->kernel) / (QUEUED - 1);
     limits->programmatic.node = at_least_0(graph - limits->kernel) / (NODES - 1);
     limits->programmatic.block = at_least_0(blocks - limits->kernel) / (TRIGGERING_BLOCKS - 1);
-    /* Busy kernels hide what does not wait for them: of one, what is not its own time. */
+    /* Busy kernels hide all that does not wait for them; 2 * busy - twice cancels the busy time itself. */
     limits->programmatic.released = at_least_0(2 * busy - twice - limits->kernel) / (NODES - 1);
     limits->programmatic.issued = issued / ISSUED;
     return 0;

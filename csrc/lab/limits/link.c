@@ -8,7 +8,7 @@ enum { UP = 1, DOWN = 2 };
 
 struct link_probe {
     cudaStream_t up, down;
-    cudaEvent_t begin, fork, join, end; /* begin and end on `up`; fork and join lead `down` off it and back */
+    cudaEvent_t begin, fork, join, end; /* begin and end on `up`; `down` branches off at fork and rejoins at join */
     void *host[2], *device[2];          /* [0] goes up, [1] comes down */
 };
 
@@ -74,7 +74,7 @@ link_queue(const struct link_probe *probe, int ways, size_t bytes)
     return error == cudaSuccess ? cudaEventRecord(probe->end, probe->up) : error;
 }
 
-/* Seconds in which `bytes` go each of the ways. */
+/* Seconds in which `bytes` cross the link in each direction of `ways`. */
 static int
 link_pass(const struct link_probe *probe, int ways, size_t bytes, double *seconds, struct status *status)
 {

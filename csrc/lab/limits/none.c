@@ -1,7 +1,7 @@
-/* This folder in a build without CUDA: its functions say so, or have nothing to do. */
+/* This folder in a build without CUDA: its functions report that CUDA is missing, or do nothing. */
 #include "lab/base/probes.h"
 
-/* The headers give the parameters; none is read here. */
+/* The headers name the parameters; these functions read none. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
 int

@@ -21,7 +21,7 @@ probe_open(struct probe *probe, const struct device_scope *scope, size_t bytes, 
     return pool_allocate(scope, probe->stream, sizeof(uint64_t), &probe->sink, status);
 }
 
-/* Into the pool, not back to the driver: memory that is unmapped slows the device for a while. */
+/* Memory goes back to the pool, not to the driver: unmapping slows the device for a while. */
 void
 probe_close(const struct probe *probe)
 {

@@ -15,24 +15,25 @@
 struct probe {
     cudaStream_t stream;
     cudaEvent_t begin, end;
-    void *memory; /* as many bytes as asked for, 0: NULL */
-    void *sink;   /* one word: keeps the reads from being optimised away */
+    void *memory; /* of `bytes` bytes; NULL for 0 */
+    void *sink;   /* one word: keeps the compiler from removing reads */
 };
 
-/* Fills in *probe, all zero before. Where it fails, probe_close() still has to release what is there. */
+/* Fills in *probe, all zero before. After a failure the caller calls probe_close() too. */
 int probe_open(struct probe *probe, const struct device_scope *scope, size_t bytes, struct status *status);
 void probe_close(const struct probe *probe);
 
-/* Queues what is to be timed on probe->stream. */
+/* Queues the work to be timed on probe->stream. */
 typedef cudaError_t probe_launch(const struct probe *probe, const void *argument);
 
-/* Waits for launch(probe, argument) and gives the seconds between events on both sides of it. The stream is busy for
- * head_start cycles first, 0: not at all, so that the events do not time the host. `what` names it in a message. */
+/* Waits for launch(probe, argument) and gives the seconds between the events before and after it. A kernel keeps the
+ * stream busy for head_start cycles first (0: no kernel), so that the events do not time the host. `what` names the
+ * work in messages. */
 int probe_time(const struct probe *probe, unsigned head_start, probe_launch *launch, const void *argument,
                const char *what, double *seconds, struct status *status);
 
-/* table.c: seconds of the host until a table of one job is written, copied, launched for and done, and for each further
- * job; at most 64 rounds. */
+/* table.c: host seconds to write and copy a table of one job, launch over it and wait, and for each further job; at
+ * most 64 rounds. */
 int limits_table(const struct probe *probe, const struct device_scope *scope, int rounds, double *table, double *job,
                  struct status *status);
 
@@ -40,7 +41,7 @@ int limits_table(const struct probe *probe, const struct device_scope *scope, in
 int limits_fresh(const struct device_scope *scope, int rounds, double kernel, struct fresh_seconds sizes[LIMITS_FRESH],
                  struct status *status);
 
-/* Leaves nothing in the caches that a processor has for itself. */
+/* Evicts everything from the calling core's own caches. */
 void probe_disturb(void);
 
 #endif

@@ -1,5 +1,6 @@
-/* What a launch over a table costs: the host writes a job after the other, the driver copies them, and each block of
- * the launch looks one up. Once among other work, as a batch is: code and memory of the driver have left the caches. */
+/* What a launch over a table of jobs costs: the host writes the jobs, the driver copies them, and each block of the
+ * launch looks one up. It is timed once among other work, as a batch is called: the driver's code and memory have left
+ * the caches. */
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
 
@@ -9,10 +10,10 @@
 
 enum { JOBS = 1024, THREADS = 32, ROUNDS_MAX = 64 };
 
-/* What the jobs share; for each it is divided by their number, as by somebody who cuts an array. */
+/* The jobs' components in all; each job divides it by their number, as a caller who cuts an array does. */
 static volatile uint64_t components = 1000003;
 
-/* Seconds of the host for a table of so many jobs, its memory included, on a stream that has had none before. */
+/* Host seconds for a table of `count` jobs, its allocation included, on a stream that has had none before. */
 static int
 table_pass(const struct probe *probe, cudaStream_t stream, const struct device_scope *scope, unsigned count,
            double *seconds, struct status *status)
