@@ -1,5 +1,5 @@
-/* Keeps a stream busy for a while, so that what is queued meanwhile runs back to back and CUDA events around it do not
- * time the host's launches. */
+/* Keeps a stream busy for a while: work queued meanwhile runs back to back, so that CUDA events around it do not time
+ * the host's launches. */
 #include "cuda/kernels.h"
 #include "cuda/launch.cuh"
 #include "cuda/ptx.cuh"

@@ -1,11 +1,10 @@
-// single_block_chunked: one block, each thread with a contiguous run of its own, as one would share work among CPU
-// threads.
+// single_block_chunked: one block, each thread with a contiguous run of its own, as work is shared among CPU threads.
 //
 //   after    single_thread
 //   changes  256 threads, each with ceil(n / 256) neighbouring elements
-//   expects  neighbouring threads read addresses that are far apart: a warp's load takes 32 sectors of 32 bytes for
-//            128 bytes that are used at once, where 4 would do. The L1 saves what it can keep until the next element
-//            wants it.
+//   expects  neighbouring threads read addresses that are far apart: a warp's load takes 32 sectors of 32 bytes for 128
+//            bytes that are used at once, where 4 would do. The L1 saves what it can keep until the next element wants
+//            it.
 //   from     founding document 004, in words
 //   try      vecadd bench ladder --rungs single_block_chunked,single_block --sizes 2^20
 #include "cuda/lab/ladder/rung.cuh"

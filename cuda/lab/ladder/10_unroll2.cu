@@ -2,8 +2,7 @@
 //
 //   after    coarsen4
 //   changes  a thread's components are a grid apart, so that bursts stay whole, and both are on their way before either
-//   is
-//            used
+//            is used
 //   expects  8 bytes in flight a thread become 16: at 2048 threads 32 KiB an SM against naive's 16. An H200 needs some
 //            20.
 //   from     founding document 003, in words

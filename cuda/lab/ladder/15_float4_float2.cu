@@ -1,7 +1,7 @@
 // float4_float2: 16-byte vectors, then an 8-byte one, then components.
 //
 //   after    float4
-//   changes  the tail: at most one 8-byte vector and then what is less goes one component to a thread
+//   changes  the tail: at most one 8-byte vector; the components after it go one to a thread
 //   expects  nothing: the tail is less than 16 bytes, one warp's work
 //   from     founding document 002
 //   try      vecadd bench ladder --rungs float4,float4_float2 --sizes 10,1000003

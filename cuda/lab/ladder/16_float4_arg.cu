@@ -1,11 +1,10 @@
 // float4_arg: vectors in, components out: a and b are pointers to 16-byte vectors, c is one to components.
 //
 //   after    float4_float2
-//   changes  a vector's sums are stored one by one. The document compares the thread's number with n and reads up to
-//            12 bytes past the end where n % 4 is not 0; here the last thread reads what is left component by
-//            component.
+//   changes  a vector's sums are stored one by one. The document compares the thread's number with n and reads up to 12
+//            bytes past the end where n % 4 is not 0; here the last thread reads the remaining components one by one.
 //   expects  float4's loads, and 4x its store instructions, each of which touches 16 sectors for the 4 that it fills:
-//            behind float4 by what the L2 cannot put together again
+//            slower than float4 where the L2 cannot merge the stores
 //   from     founding document 002
 //   try      vecadd bench ladder --rungs float4,float4_arg
 #include "cuda/lab/ladder/rung.cuh"
@@ -25,7 +24,7 @@ float4_arg_add(const vector_of<Component> *a, const vector_of<Component> *b, typ
     if (first + size <= n) {
         const vector_of<Component>
             x = a[i],
-            y = b[i]; /* copies: added where they lie, they would be loaded component by component */
+            y = b[i]; /* copies: added in place, the vectors would be loaded component by component */
         const auto sum = bits_as<elements_of<Component>>(add_vectors<Component>(x, y));
         for (unsigned k = 0; k < size; ++k)
             c[first + k] = sum.at[k];
@@ -33,7 +32,7 @@ float4_arg_add(const vector_of<Component> *a, const vector_of<Component> *b, typ
     }
     const typename Component::element *x = reinterpret_cast<const typename Component::element *>(a);
     const typename Component::element *y = reinterpret_cast<const typename Component::element *>(b);
-    for (unsigned k = 0; k < size; ++k) /* not up to n: the compiler would make 64 loads of that */
+    for (unsigned k = 0; k < size; ++k) /* not up to n: the compiler would unroll that to 64 loads */
         if (first + k < n)
             c[first + k] = add_elements<Component>(x[first + k], y[first + k]);
 }

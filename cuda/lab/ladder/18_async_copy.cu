@@ -14,7 +14,7 @@
 enum {
     BLOCK = 256,
     FLOAT32_COMPONENT = 1 << COMPONENT_F32
-}; /* each component would be 8 kernels; the copies see bytes alone */
+}; /* each further component would cost 8 kernels, and copies see only bytes */
 
 template <typename Component, unsigned Bytes, bool ThroughL1, unsigned Stages>
 __global__ static void
@@ -27,7 +27,7 @@ async_copy_add(const typename Component::element *a, const typename Component::e
     const uint64_t stride = static_cast<uint64_t>(gridDim.x) * blockDim.x;
     piece *mine = reinterpret_cast<piece *>(shared_memory()) + threadIdx.x;
     const auto slot = [mine](unsigned stage, unsigned input) { return mine + (2 * stage + input) * blockDim.x; };
-    /* A group is committed where there is nothing to copy too, so that a count of groups stays one of stages. */
+    /* Commits a group even where there is nothing to copy, so that the number of groups is that of stages. */
     const auto fetch = [=](unsigned stage, uint64_t i) {
         if (i < pieces) {
             copy_async<Bytes, ThroughL1>(slot(stage, 0), x + i);

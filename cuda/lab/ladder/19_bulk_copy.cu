@@ -13,7 +13,7 @@
 #include "cuda/lab/ladder/rung.cuh"
 #include "cuda/ptx.cuh"
 
-enum { BLOCK = 256, TILES_AT = 128 }; /* bytes of shared memory before the tiles: the barrier's */
+enum { BLOCK = 256, TILES_AT = 128 }; /* bytes of shared memory before the tiles, for the barrier */
 
 template <typename Component>
 __global__ static void

@@ -2,12 +2,12 @@
 //
 //   after    bulk_copy
 //   changes  a and b are described to the copy engine once, by tensor maps: rows of up to 256 elements, the most that a
-//            box may have. A block orders one box of rows of each, and the hardware fills with zeros what of a box
-//            hangs over the last row: no size is computed in the kernel. A map's rows are whole, so that the elements
-//            after the last one, fewer than 256, are added from global memory. Shared memory is 128-byte aligned, a, b
-//            and c are 16-byte aligned, rows are multiples of 16 bytes.
-//   expects  what bulk_copy has: the same bytes by the same two instructions a block. What maps are for, a tile of a
-//            matrix with its edges in one instruction, is no use to an array of one dimension; encoding two of them
+//            box may have. A block orders one box of rows of each, and the hardware fills the part of a box past the
+//            last row with zeros: the kernel computes no size. A map's rows are whole, so that the elements after the
+//            last one, fewer than 256, are added from global memory. Shared memory is 128-byte aligned, a, b and c are
+//            16-byte aligned, rows are multiples of 16 bytes.
+//   expects  what bulk_copy has: the same bytes by the same two instructions a block. Maps are for copying a tile of a
+//            matrix with its edges in one instruction, which gains nothing for one dimension; encoding two of them
 //            takes the host some microseconds before the launch, which the event clock does not see.
 //   from     founding document 003, in a table
 //   try      vecadd bench ladder --rungs bulk_copy,bulk_tensor_copy
@@ -35,7 +35,7 @@ bulk_tensor_copy_add(const __grid_constant__ CUtensorMap map_a, const __grid_con
     if (first < mapped) {
         if (threadIdx.x == 0) {
             const int row = static_cast<int>(blockIdx.x * rows);
-            barrier_expect(barrier, 2 * blockDim.x * sizeof(vector)); /* whole boxes, the zeros counted */
+            barrier_expect(barrier, 2 * blockDim.x * sizeof(vector)); /* whole boxes, with their zeros */
             copy_box(x, &map_a, 0, row, barrier);
             copy_box(y, &map_b, 0, row, barrier);
         }
@@ -58,7 +58,7 @@ unsigned_of(size_t bytes)
                         : CU_TENSOR_MAP_DATA_TYPE_UINT64;
 }
 
-/* The driver's function, which the CUDA runtime finds: this library is not linked with the driver's. */
+/* The driver's cuTensorMapEncodeTiled, looked up by the CUDA runtime: this library is not linked with the driver's. */
 static cudaError_t
 find_encode(PFN_cuTensorMapEncodeTiled_v12000 *encode)
 {
@@ -70,7 +70,7 @@ find_encode(PFN_cuTensorMapEncodeTiled_v12000 *encode)
     return error != cudaSuccess ? error : found != cudaDriverEntryPointSuccess ? cudaErrorSymbolNotFound : cudaSuccess;
 }
 
-/* `rows` rows of `width` components of `size` bytes, taken in boxes of `box_rows` rows. */
+/* Encodes a map of `rows` rows of `width` components of `size` bytes, copied in boxes of `box_rows` rows. */
 static cudaError_t
 encode_rows(PFN_cuTensorMapEncodeTiled_v12000 encode, CUtensorMap *map, const void *array, size_t size, uint64_t width,
             uint64_t rows, unsigned box_rows)
@@ -80,7 +80,7 @@ encode_rows(PFN_cuTensorMapEncodeTiled_v12000 encode, CUtensorMap *map, const vo
     const CUresult result = encode(map, unsigned_of(size), 2, const_cast<void *>(array), extent, stride, box, every,
                                    CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
                                    CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-    return static_cast<cudaError_t>(result); /* the numbers of the two are the same where both have them */
+    return static_cast<cudaError_t>(result); /* CUresult and cudaError_t number their common errors alike */
 }
 
 static int

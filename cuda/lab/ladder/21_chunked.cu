@@ -3,8 +3,8 @@
 //   after    restrict
 //   changes  a launch for every 2^22 components (chunk), in order on one stream
 //   expects  each launch drains before the next one fills the GPU: some microseconds a chunk, little against 14 us for
-//            2^22 float32 on an H200. What one launch's chunk leaves in the L2 is no use to the next, which reads
-//            other components.
+//            2^22 float32 on an H200. The chunk that one launch leaves in the L2 is of no use to the next launch, which
+//            reads other components.
 //   from     founding document 000
 //   try      vecadd bench ladder --rungs restrict,chunked
 #include "cuda/lab/ladder/rung.cuh"

@@ -2,12 +2,10 @@
 //
 //   after    naive
 //   changes  the grid sweeps the array `stride` times, each sweep taking every stride-th component: all components are
-//   added
-//            once
-//   expects  a sector of 32 bytes moves for each component that is used of it, until the stride is as long as the
-//   sector:
-//            the time grows with the stride up to 8 for float32 (32 for int8), where nothing stays in the L2 from
-//            sweep to sweep
+//            added once
+//   expects  each component that is used moves a whole sector of 32 bytes, until the stride is as long as the sector:
+//            the time grows with the stride up to 8 for float32 (32 for int8), where nothing stays in the L2 from sweep
+//            to sweep
 //   from     founding document 004, in words
 //   try      vecadd bench ladder --rungs naive,strided
 #include "cuda/lab/ladder/rung.cuh"

@@ -21,7 +21,7 @@ index_divmod_add(const typename Component::element *a, const typename Component:
         c[i] = add_elements<Component>(a[i], b[i]);
 }
 
-/* The pitch is an argument of its own, or the compiler would see that row * width + column is the thread again. */
+/* The pitch is a separate argument, or the compiler would simplify row * width + column to the thread's number. */
 static int
 index_divmod_launch(const struct rung_call *call)
 {

@@ -2,12 +2,11 @@
 //
 //   after    index_dim3
 //   changes  blocks of x * y threads and as many layers as the block size leaves, on rows of 1024 components and planes
-//   of
-//            256 rows
-//   expects  with x = 16 a warp reads two half bursts, 64 bytes each: two sectors of each are whole, so that the
-//            memory moves no more; from x = 32 on one burst. With x below 8 float32 sectors are used in part. The
-//            document's shapes, (16, 16, 16), (32, 16, 16) and (64, 8, 8), have 4096 and 8192 threads: no GPU launches
-//            more than 1024.
+//            of 256 rows
+//   expects  with x = 16 a warp reads two half bursts, 64 bytes each: two sectors of each are whole, so that the memory
+//            moves no more; from x = 32 on one burst. With x below 8 float32 sectors are used in part. The document's
+//            shapes, (16, 16, 16), (32, 16, 16) and (64, 8, 8), have 4096 and 8192 threads: no GPU launches more than
+//            1024.
 //   from     founding document 004, in words
 //   try      vecadd bench ladder --rungs naive,block_shape
 #include "cuda/lab/ladder/rung.cuh"

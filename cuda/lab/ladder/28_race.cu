@@ -1,4 +1,4 @@
-// race: all threads of a block add to every element, without a word to each other. Wrong on purpose.
+// race: all threads of a block add to every element, without synchronising. Wrong on purpose.
 //
 //   after    single_block
 //   changes  each of T threads walks all n: c[i] += a[i] + b[i]. Threads read c before others have written it, and
@@ -12,7 +12,7 @@
 enum {
     BLOCK = 256,
     EXACT_COMPONENTS = 1 << COMPONENT_F32 | 1 << COMPONENT_F64 | 1 << COMPONENT_I32
-}; /* as for atomic */
+}; /* those of rung atomic */
 
 template <typename Component>
 __global__ static void

@@ -3,10 +3,10 @@
 //   after    grid_stride
 //   changes  the grid is `percent` of a full wave, by the occupancy calculator in place of a number of blocks per
 //            multiprocessor; every block has the same share of the work. c is written and not read.
-//   expects  90: a tenth of the multiprocessors' places is empty, and so many fewer bytes are in flight. 100: none is.
-//            110: the last tenth of the blocks begins when the first ones are done and has the GPU for itself: two
-//            turns for 1.1 of work, up to 2 / 1.1 = 1.8 times the time, less what a block alone on its multiprocessor
-//            gains. 200: two full waves, as fast as one.
+//   expects  90: a tenth of the multiprocessors' places is empty, and a tenth fewer bytes are in flight. 100: all
+//            places are filled. 110: the last tenth of the blocks begins when the first ones are done and has the GPU
+//            for itself: two turns for 1.1 of work, up to 2 / 1.1 = 1.8 times the time, less what a block alone on its
+//            multiprocessor gains. 200: two full waves, as fast as one.
 //   from     founding document 004, in words
 //   try      vecadd bench blocksize --rungs waves
 #include "cuda/lab/ladder/rung.cuh"
@@ -23,7 +23,7 @@ waves_add(const typename Component::element *a, const typename Component::elemen
         c[i] = add_elements<Component>(a[i], b[i]);
 }
 
-/* A share of the blocks that the current device holds at once, and no more than there is work for: at least one. */
+/* `percent` of the blocks that the current device holds at once, at most as many as there is work for, at least one. */
 static cudaError_t
 share_of_a_wave(const void *kernel, uint64_t n, unsigned block, unsigned percent, unsigned *blocks)
 {

@@ -1,4 +1,4 @@
-/* What the device rungs share: components and launches. A rung's file holds its kernel and its row, nothing else. */
+/* What the device rungs share: components and launches. A rung's own file holds only its kernel and its row. */
 #ifndef VECADD_CUDA_LAB_LADDER_RUNG_CUH
 #define VECADD_CUDA_LAB_LADDER_RUNG_CUH
 
@@ -8,9 +8,9 @@
 
 enum {
     ALL_COMPONENTS = (1 << COMPONENT_COUNT) - 1,
-    /* One of each width, for rungs that are about addresses. */
+    /* One component of each width, for rungs that are about addresses. */
     WIDTH_COMPONENTS = 1 << COMPONENT_F32 | 1 << COMPONENT_F64 | 1 << COMPONENT_F16 | 1 << COMPONENT_I8,
-    /* And each kind of arithmetic: what a rung shows with these holds for the others. */
+    /* Also one of each kind of arithmetic: results with these components hold for the others. */
     LADDER_COMPONENTS = WIDTH_COMPONENTS | 1 << COMPONENT_BF16 | 1 << COMPONENT_I32,
 };
 
@@ -53,8 +53,8 @@ vector_size(Component)
     return vector_of<Component>::size;
 }
 
-/* Queues the kernel that kernel_for(component) gives, a function of (a, b, c, n, parameters...). Nothing for no
- * component. */
+/* Queues the kernel that kernel_for(component) gives, a function of (a, b, c, n, parameters...). Queues nothing for n =
+ * 0. */
 template <int Components, typename KernelFor, typename... Parameters>
 inline int
 launch_blocks(const struct rung_call *call, dim3 grid, dim3 block, KernelFor kernel_for, Parameters... parameters)
@@ -69,7 +69,7 @@ launch_blocks(const struct rung_call *call, dim3 grid, dim3 block, KernelFor ker
     });
 }
 
-/* The same on as many threads as threads_for(component) says, in blocks of the call's size or the usual one. */
+/* Queues the kernel on threads_for(component) threads, in blocks of the call's size or of the default. */
 template <int Components, typename ThreadsFor, typename KernelFor, typename... Parameters>
 inline int
 launch_threads(const struct rung_call *call, unsigned usual_block, ThreadsFor threads_for, KernelFor kernel_for,

@@ -7,7 +7,7 @@
 
 #include "cuda/lab/ladder/rung.cuh"
 
-/* What a load of that many bytes brings: 0 stands for one component, whatever its size. */
+/* The type that a load of so many bytes gives; 0: one component, whatever its size. */
 template <typename Component, unsigned Bytes>
 using piece_of = std::conditional_t<Bytes == 0, typename Component::element, vector_of<Component, Bytes ? Bytes : 16>>;
 
@@ -43,13 +43,12 @@ unrolled_add(const typename Component::element *a, const typename Component::ele
             if (i + k * stride < pieces)
                 z[i + k * stride] = add_pieces<Component>(p[k], q[k]);
     }
-    const uint64_t tail =
-        pieces * components + thread; /* there are as many threads as a piece has components, or as n is */
+    const uint64_t tail = pieces * components + thread; /* at least as many threads as a piece has components, or n */
     if (tail < n)
         c[tail] = add_elements<Component>(a[tail], b[tail]);
 }
 
-/* On as many threads as the device holds at once, or n where that is less. */
+/* Queues the kernel on as many threads as the device holds at once, or n where that is less. */
 template <unsigned Bytes, unsigned Unroll>
 inline int
 launch_unrolled(const struct rung_call *call, unsigned usual_block)

@@ -1,5 +1,5 @@
-/* The kernels of the latency rungs, as plain C sees them: small additions, launched one by one or together. Nothing is
- * checked here and nothing waits. Functions give 0 or a cudaError_t. */
+/* The C interface of the latency rungs' kernels: small additions, launched one by one or together. These functions
+ * check nothing and do not wait. They return 0 or a cudaError_t. */
 #ifndef VECADD_CUDA_LAB_LATENCY_LATENCY_H
 #define VECADD_CUDA_LAB_LATENCY_LATENCY_H
 
@@ -11,14 +11,14 @@
 extern "C" {
 #endif
 
-/* One of each width, and each kind of arithmetic: what is measured here is the launch. */
+/* One component of each width and kind of arithmetic suffices: these rungs measure launches. */
 enum {
     LATENCY_COMPONENTS = 1 << COMPONENT_F32 | 1 << COMPONENT_F64 | 1 << COMPONENT_F16 | 1 << COMPONENT_BF16 |
                          1 << COMPONENT_I32 | 1 << COMPONENT_I8
 };
 
-/* A way to queue c = a + b. Loading brings the kernel of the call's component onto the current device: no kernel may be
- * loaded in a capture or in what is timed. */
+/* A way to queue c = a + b. `load` loads the kernel of the call's component onto the current device: that must not
+ * happen in a capture or in the timed part. */
 struct small_add {
     int (*launch)(const struct rung_call *call);
     int (*load)(const struct rung_call *call);
@@ -26,18 +26,18 @@ struct small_add {
 };
 
 extern const struct small_add serial_add;     /* wait.cu: begins when the kernel ahead has ended */
-extern const struct small_add waiting_add;    /* wait.cu: begins before, and waits */
-extern const struct small_add triggering_add; /* trigger.cu: and lets the kernel behind begin */
+extern const struct small_add waiting_add;    /* wait.cu: may begin before, and waits for it */
+extern const struct small_add triggering_add; /* trigger.cu: as waiting_add, and lets the kernel behind begin early */
 
-/* One addition of many, as the kernel reads it: n components. */
+/* One addition of the batched kernel's table: n components. */
 struct segment {
     const void *a, *b;
     void *c;
     uint64_t n;
 };
 
-/* batched.cu: queues all of them in one launch. `segments` is device memory, `longest` the n of the longest; call gives
- * the component and the stream. */
+/* batched.cu: queues all additions of the table in one launch. `segments` is device memory, `longest` the greatest n;
+ * `call` gives the component and the stream. */
 int batched_launch(const struct rung_call *call, const struct segment *segments, unsigned count, uint64_t longest);
 int batched_load(const struct rung_call *call);
 

@@ -1,4 +1,4 @@
-// trigger: wait, which then lets the kernel behind it begin.
+// trigger: wait, which then lets the kernel behind it begin early.
 //
 //   after    wait
 //   changes  griddepcontrol.launch_dependents behind the wait: a block lets the next kernel begin as soon as one of its

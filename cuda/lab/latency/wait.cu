@@ -1,8 +1,8 @@
-// wait: naive, which first of all waits for the kernels that it was launched to begin ahead of.
+// wait: naive, which first waits for the kernels ahead of it in the stream.
 //
 //   changes  one instruction, griddepcontrol.wait, ahead of the bounds check. Without the launch attribute there is
-//            nothing to wait for and it falls through, so that one kernel serves both rungs and the attribute is all
-//            that tells them apart.
+//            nothing to wait for and it falls through, so that one kernel serves both rungs and only the launch
+//            attribute differs.
 //   expects  with the attribute queued kernels begin every 1.1 us in place of every 1.9 us on an H200 (n = 1024): the
 //            next one's blocks are placed and its arguments there when the one before ends
 //   from     founding document 003

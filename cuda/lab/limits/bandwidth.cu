@@ -1,5 +1,5 @@
-/* How fast the memory can be read, and written, with nothing else to do: the limits that the adders are held against.
- * Shares no code with them. */
+/* How fast memory can be read alone and written alone: the limits that the adders are compared with. Shares no code
+ * with the adders. */
 #include "cuda/kernels.h"
 #include "cuda/launch.cuh"
 #include "cuda/ptx.cuh"
@@ -24,7 +24,7 @@ read_only(const uint4 *memory, uint64_t vectors, unsigned *sink)
     unsigned any = 0;
     for (int k = 0; k < UNROLL; ++k)
         any |= found[k].x | found[k].y | found[k].z | found[k].w;
-    /* The memory is zero, so nothing is written, but the compiler has to believe that something might be. */
+    /* The memory is zero, so that nothing is written, but the compiler cannot know that and keeps the reads. */
     if (any)
         *sink = any;
 }
@@ -63,7 +63,8 @@ read_again(const uint4 *memory, uint64_t vectors, unsigned times, unsigned *sink
         *sink = any.x | any.y | any.z | any.w;
 }
 
-/* Each time another thread's vectors: of stores to one address the assembler keeps one in sixteen, volatile or not. */
+/* Each pass writes another thread's vectors: of stores to one address the assembler keeps one in sixteen, volatile or
+ * not. */
 __global__ static void
 write_again(uint4 *memory, uint64_t vectors, unsigned times, uint64_t shift)
 {

@@ -1,12 +1,11 @@
-/* A chain of pointers, and one thread that follows it: nothing but latency. Beside it the rate of atomic additions to
- * one address. */
+/* Latency probes: one thread follows a chain of pointers; also the rate of atomic additions to one address. */
 #include "cuda/kernels.h"
 #include "cuda/launch.cuh"
 #include "cuda/ptx.cuh"
 
 using link = const void *;
 
-/* A step is one load and nothing more: a link is the address of the next. */
+/* A step is one load: each link holds the address of the next. */
 template <bool PastL1>
 __global__ static void
 chase(const void *start, unsigned steps, link *sink)
@@ -28,8 +27,8 @@ chain(char *memory, unsigned links, unsigned distance)
         *reinterpret_cast<link *>(memory + i * distance) = memory + (i + 1) % links * distance;
 }
 
-/* A block goes through two arrays side by side, as an addition does: each round waits for the one before. What the
- * words hold does not matter, but the next address depends on them. */
+/* A block goes through two arrays side by side, as an addition does: each round waits for the one before. The words'
+ * values do not matter, but the next address depends on them. */
 __global__ static void
 stream(const unsigned *a, const unsigned *b, unsigned rounds, unsigned *sink)
 {

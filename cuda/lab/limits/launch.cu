@@ -1,4 +1,4 @@
-/* A kernel that does nothing: what is left of its time is the launch. */
+/* A kernel that does nothing: its time is that of the launch. */
 #include "cuda/kernels.h"
 #include "cuda/launch.cuh"
 

@@ -1,5 +1,5 @@
-/* Reads two thirds of a memory and writes the third, a word a thread: what a link carries when it is asked for both
- * ways at once, and what memory that is in no cache costs a small kernel. */
+/* Reads two thirds of some memory and writes the other third, a word a thread: for the link's rate in both directions
+ * at once, and for the cost of uncached memory to a small kernel. */
 #include "cuda/lab/limits/probe_launches.h"
 #include "cuda/launch.cuh"
 

@@ -1,5 +1,5 @@
-/* Kernels that do nothing but let the next one begin early, or not: what is left of their time is how programmatic
- * launches follow each other. */
+/* Idle kernels that let the next kernel begin early, or do not: their time is that from one programmatic launch to the
+ * next. */
 #include "cuda/lab/limits/probe_launches.h"
 #include "cuda/programmatic_launch.cuh"
 #include "cuda/ptx.cuh"

@@ -1,5 +1,4 @@
-/* A launch that works through a table of jobs which the host has just written, a block a job, and does nothing with
- * them. */
+/* A launch over a table of jobs that the host has just written: each block reads one job and does nothing with it. */
 #include "cuda/lab/limits/probe_launches.h"
 #include "cuda/launch.cuh"
 
@@ -7,7 +6,7 @@ __global__ static void
 look_up(const struct limits_job *jobs, uint64_t *sink)
 {
     const struct limits_job job = jobs[blockIdx.x];
-    /* No job is of all ones, but the compiler has to believe that one might be. */
+    /* No job is all ones, but the compiler cannot know that and keeps the reads. */
     if ((job.from & job.to & job.count) == UINT64_MAX)
         *sink = job.flags;
 }

@@ -2,10 +2,9 @@
 //
 //   after    half2
 //   changes  four 4-byte loads of each input, all in flight before the first addition. The document's listing of it is
-//            missing: four half2 a thread is our reading.
+//            missing: we read it as four half2 a thread.
 //   expects  64 KiB in flight an SM, as float4 has. But a warp's loads are 16 bytes apart: each takes 16 sectors for
-//   the
-//            4 that it uses at once, and the L1 has to keep the rest for the three that follow. The document saw it
+//            the 4 that it uses at once, and the L1 has to keep the rest for the three that follow. The document saw it
 //            fall behind half2, 16.1 us against 13.2 at 2^20.
 //   from     founding document 001
 //   try      vecadd bench precision --rungs half2,half8,half8_pack

@@ -1,4 +1,4 @@
-/* What the precision rungs share: their components, float16 and bfloat16, added one at a time or two in a word. */
+/* What the precision rungs share: adding float16 and bfloat16 components one at a time, or two in a word. */
 #ifndef VECADD_CUDA_LAB_PRECISION_PRECISION_CUH
 #define VECADD_CUDA_LAB_PRECISION_PRECISION_CUH
 
@@ -27,7 +27,7 @@ add_one_by_one(uint32_t a, uint32_t b)
     return high << 16 | low;
 }
 
-/* The words that an array of components begins with; it must be aligned to them. */
+/* An array of components as words; it must be aligned to words. */
 __device__ inline const uint32_t *
 words_of(const uint16_t *components)
 {
@@ -40,8 +40,8 @@ words_of(uint16_t *components)
     return reinterpret_cast<uint32_t *>(components);
 }
 
-/* The components after the last of `pieces` pieces of `size` components go one to a thread: threads_for(n, size) there
- * are. */
+/* Adds the components after the last of `pieces` pieces of `size` components, one a thread; the grid has threads_for(n,
+ * size) threads. */
 template <typename Component>
 __device__ inline void
 add_tail(const uint16_t *a, const uint16_t *b, uint16_t *c, uint64_t n, uint64_t pieces, uint64_t size)

@@ -1,4 +1,4 @@
-/* The precision rungs: document 001's, in its order. They are held against naive and float4 with float32. */
+/* The precision rungs: founding document 001's, in its order. They are compared with naive and float4 of float32. */
 #include "lab/base/rung.h"
 
 #define PRECISION_RUNGS(RUNG)                                                                                          \
