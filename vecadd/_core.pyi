@@ -74,7 +74,7 @@ def add(
     **numpy_keywords: Any,
 ) -> Any: ...
 
-# Of three arrays, or of three lists or tuples of arrays: a planned add_many.
+# A planned addition of three arrays, or a planned add_many of three lists or tuples of arrays.
 def plan(a: Any, b: Any, /, out: Any, *, stream: Any = None) -> Plan: ...
 def add_many(
     xs: Iterable[Any], ys: Iterable[Any], /, out: Iterable[Any] | None = None, *, stream: Any = None
@@ -85,11 +85,11 @@ def add_alone(alone: object, /) -> None: ...
 def to_device(x: Any, device: str | int | None = None) -> DeviceArray: ...
 def empty_pinned(shape: int | Sequence[int], dtype: DTypeLike = ...) -> NDArray[Any]: ...
 
-# What would be done, without doing it: {"route": "host" | "transfer" | "hybrid" | "device" | "numpy", ...}; host
-# routes add "threads", "stores" ("ordinary" | "streaming"), "simd"; "numpy" adds "why". Of contiguous host operands
-# also "reason" ("asked" | "no CUDA" | "forbidden" | "untuned" | "failed" | "rounding" | "tuned"), "memory" ("pinned" |
-# "ordinary", which is only asked about where CUDA is in play), "predicted": seconds by route, empty without a
-# calibration, and after a failure "failure": what was said of it.
+# What would be done, without doing it: {"route": "host" | "transfer" | "hybrid" | "device" | "numpy", ...}; host routes
+# add "threads", "stores" ("ordinary" | "streaming"), "simd"; "numpy" adds "why". Contiguous host operands also give
+# "reason" ("asked" | "no CUDA" | "forbidden" | "untuned" | "failed" | "rounding" | "tuned"), "memory" ("pinned" |
+# "ordinary", only where CUDA may be used), "predicted": seconds by route, empty without a calibration, and after a
+# failure "failure": its message.
 def explain_route(
     a: Any, b: Any, /, out: Any = None, *, device: str | None = None, stream: Any = None, **numpy_keywords: Any
 ) -> dict[str, Any]: ...
@@ -97,10 +97,10 @@ def explain_route(
 # Whether additions of host arrays that name no device may go through the GPU; True starts CUDA.
 def use_gpu(wanted: object = True, /) -> None: ...
 
-# What the calibration of the routes is kept under; None where the driver does not say.
+# The key under which the routes' calibration is kept; None where the driver does not give one.
 def routes_key() -> str | None: ...
 
-# Host: {"simd", "simd_levels", "threads", "l1", "l2", "l3"}; caches in bytes.
+# The host's {"simd", "simd_levels", "threads", "l1", "l2", "l3"}; caches in bytes.
 def host_facts() -> dict[str, Any]: ...
 
 # (usable, available): bytes of memory that this process may use, and that can be allocated now without swapping.
@@ -112,9 +112,9 @@ def cuda_versions() -> tuple[int, int]: ...
 # One dict a GPU, the fields of struct device_facts; raises what every device call raises where there is none.
 def gpu_facts() -> list[dict[str, Any]]: ...
 
-# What additions on a device go by: {"key": of its tuned file, "l2": bytes, "source": "shipped" | "inherited" (from
-# another compute capability) | "tuned", "rows", "shipped": the build's own}. A row is (bytes of a, b and c from which
-# it holds, threads a block, loads: 0 plain, 1 evict_last, sixtieths of the L2 demoted at each input's end).
+# The launch configs of additions on a device: {"key": of its tuned file, "l2": bytes, "source": "shipped" | "inherited"
+# (from another compute capability) | "tuned", "rows", "shipped": the build's own rows}. A row is (bytes of a, b and c
+# from which it holds, threads a block, loads: 0 plain, 1 evict_last, sixtieths of the L2 demoted at each input's end).
 def device_launch_configs(device: int, /) -> dict[str, Any]: ...
 
 # {"device_bytes", "device_blocks", "pinned_bytes", "pinned_blocks"} held by DeviceArrays and empty_pinned arrays now.
@@ -126,11 +126,13 @@ def output_pool_counts() -> dict[str, int]: ...
 # {"bytes", "blocks"} of page-locked memory that is kept for the next transfer of host arrays through a GPU.
 def transfer_counts() -> dict[str, int]: ...
 
-# Gives what is kept back to the system, but for what an addition in another thread works with; bytes of host memory.
+# Gives kept memory back to the system, but for memory that an addition in another thread uses. Returns bytes of host
+# memory.
 def release() -> int: ...
 
-# The file of what vecadd tune found, by kind ("recipes", "host", "routes") and key, and its rows; its form is that of
-# csrc/base/tuned_file.h. None where the environment names no folder; where no file is, or none that is right.
+# The file that vecadd tune writes for a kind ("recipes", "host", "routes") and a key, and its rows;
+# csrc/base/tuned_file.h describes its form. The path is None where the environment names no folder, the rows where
+# there is no valid file.
 def tuned_path(kind: str, key: str, /) -> str | None: ...
 def tuned_rows(kind: str, key: str, /) -> list[tuple[str, tuple[float, ...]]] | None: ...
 
@@ -150,8 +152,8 @@ def run_rung(name: str, a: Any, b: Any, out: Any, /, *, block: int = 0, params: 
 # queues nothing: {"registers": a thread's, "local": bytes a thread, "static_shared", "dynamic_shared": bytes a block,
 # "grid": (x, y, z), "block": (x, y, z), "launches": kernels that a run queues (0 for no element, and all else is 0),
 # "active_blocks": an SM's, from the runtime's occupancy calculator, "occupancy": 0..1 of an SM's warps, theoretical,
-# "waves": blocks / (active_blocks * SMs), "loads_in_flight", "bytes_per_load": a thread's}. Of a rung that queues
-# several kernels it is the first. Raises what run_rung raises, and ValueError for n < 0 and rungs of other kinds.
+# "waves": blocks / (active_blocks * SMs), "loads_in_flight", "bytes_per_load": a thread's}. A rung that queues several
+# kernels gives the facts of the first. Raises what run_rung raises, and ValueError for n < 0 and rungs of other kinds.
 def rung_facts(
     name: str, dtype: str, n: int, /, *, block: int = 0, params: dict[str, int] = ..., device: int = 0
 ) -> dict[str, Any]: ...
@@ -164,27 +166,27 @@ def latency_stages(name: str, a: Any, b: Any, out: Any, /, *, params: dict[str, 
 # Runs a transfer rung once: (what, stream, chunk, begin, end) of each step in the order in which they were queued,
 # seconds from the first begin. what: "to_device" | "kernel" | "to_host" by CUDA events, stream counted from 0;
 # "allocate" | "free" where the rung allocates inside its timed part, by the host's clock, stream -1 (managed's copies
-# too: the host does them). All transfer rungs have one; hybrid's has what its GPU does.
+# too: the host does them). All transfer rungs have a timeline; hybrid's has only the GPU's steps.
 def timeline(
     name: str, a: NDArray[Any], b: NDArray[Any], out: NDArray[Any], /, *, params: dict[str, int] = ...
 ) -> list[tuple[str, int, int, float, float]]: ...
 
-# The NumPy array in the memory of what the object's __dlpack__ gives, which is on the host. Raises what that raises,
-# BufferError for memory elsewhere and for a dtype that add does not take.
+# A NumPy array in the host memory that the object's __dlpack__ exports. Raises what __dlpack__ raises, and BufferError
+# for memory elsewhere and for a dtype that add does not take.
 def host_view(x: Any, /) -> NDArray[Any]: ...
 
 # Overwrites an array's bytes, host or device: so that a check cannot be passed by an earlier result.
 def poison(x: Any, /) -> None: ...
 
-# Makes them 0: for rungs that add to what their output holds.
+# Sets an array's bytes to 0: for rungs that add to what their output holds.
 def clear(x: Any, /) -> None: ...
 @final
 class HostLimit:
     def __new__(cls, a: NDArray[Any], b: NDArray[Any], out: NDArray[Any], threads: int = 0) -> HostLimit: ...
     def round(self) -> float: ...
 
-# Rates in bytes a second: of the device's memory over nbytes (a copy reads half of its bytes), of its L2 over a quarter
-# of it.
+# Rates in bytes a second: of the device's memory over nbytes (a copy reads half of its bytes), of the L2 over a quarter
+# of the L2.
 def device_limits(
     device: int, nbytes: int, rounds: int
 ) -> dict[Literal["read", "write", "copy", "l2_read", "l2_write"], float]: ...
@@ -192,27 +194,27 @@ def device_limits(
 # Rates of the link in bytes a second: each way alone, and both at once in sum.
 def link_limits(device: int, nbytes: int, rounds: int) -> dict[Literal["to_device", "to_host", "both"], float]: ...
 
-# Seconds of one load that the next waits for, by where it is found ("page": in the L2, each in a page of its own), of
-# one round of a block that reads two arrays side by side from DRAM ("stream"), and of one atomic addition to an address
-# that a whole block adds to.
+# Seconds of one load in a chain of dependent loads, by where the data are ("page": in the L2, each in a page of its
+# own), of one round of a block that reads two arrays side by side from DRAM ("stream"), and of one atomic addition to
+# an address that a whole block adds to.
 def device_latency(device: int) -> dict[Literal["l1", "l2", "page", "dram", "stream", "atomic"], float]: ...
 
 # Seconds of an empty kernel by the clock of the device rungs, of each started block of an empty grid, from block to
 # block on a multiprocessor that holds one at a time, of each further kernel of a queue and node of a graph, of the host
-# to queue a kernel and until one is done that nothing is ahead of; of a table of one job written, copied and worked
-# through, and of each further job. From compute capability 9.0 on also "waiting", "triggering", "triggering_node",
-# "triggering_block", "programmatic_issued" and "released", the same of programmatic launches.
+# to queue a kernel, until a kernel on an idle stream is done; of a table of one job written, copied and worked through,
+# and of each further job. From compute capability 9.0 on also "waiting", "triggering", "triggering_node",
+# "triggering_block", "programmatic_issued" and "released": these times of programmatic launches.
 def launch_limits(device: int) -> dict[str, Any]: ...
 
 # How many threads an addition may use; seconds until they have all woken, and until one has.
 def thread_probe_limits() -> dict[Literal["threads", "wake", "wake_one"], float]: ...
 
-# Seconds of the host for one launch of add's kernel from C, "programmatic" on compute capability 9.0 and up; the stream
-# is empty before and drained after.
+# Host seconds of one launch of add's kernel from C; "programmatic" needs compute capability 9.0; the stream is empty
+# before and drained after.
 def raw_launches(
     a: Any, b: Any, out: Any, /, *, calls: int, way: Literal["plain", "programmatic", "graph"] = "plain"
 ) -> float: ...
 
-# Seconds of each stage of a call of add, repeated `calls` times by itself: {"parse", "describe", "plan", "allocate",
-# "launch"}.
+# Seconds of each stage of a call of add; each stage is repeated `calls` times alone: {"parse", "describe", "plan",
+# "allocate", "launch"}.
 def call_stages(a: Any, b: Any, out: Any, /, *, calls: int) -> dict[str, float]: ...

@@ -10,19 +10,19 @@ __all__ = ["RENAMED", "Renamed", "look_up"]
 
 @dataclass(frozen=True)
 class Renamed:
-    """What has become of a name of the package."""
+    """A renamed name of the package: its new name and the releases of the change."""
 
     new: str  # below the package: "add", "lab.model"
     since: str  # the release that renamed it
     goes_in: str  # the release that will no longer know the old name
 
 
-# By the old name. CONTRIBUTING.md, "Change a name that people use".
+# By the old name. See CONTRIBUTING.md, "Change a name that people use".
 RENAMED: dict[str, Renamed] = {}
 
 
 def look_up(old: str) -> Any:
-    """What the old name stands for, with a DeprecationWarning in the code that asked the package for it.
+    """The object that the old name stands for, with a DeprecationWarning in the code that used the old name.
 
     For the package's ``__getattr__`` to call directly. Raises KeyError for a name that was not renamed.
     """

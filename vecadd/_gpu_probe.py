@@ -1,6 +1,6 @@
 """Run as ``python -m vecadd._gpu_probe``: prints what CUDA says of this machine as one line of JSON.
 
-A process of its own, because asking initialises CUDA, and that is not for ``vecadd.info()`` to do to its caller: it
+It is a process of its own because asking initialises CUDA, which ``vecadd.info()`` must not do in its caller: that
 costs 0.2 s and device memory, and makes CUDA unusable in the children that the caller forks.
 """
 
@@ -10,7 +10,7 @@ from vecadd import _core
 
 
 def look() -> dict[str, object]:
-    """Versions, facts of every GPU, and why there are none."""
+    """CUDA's versions, facts of every GPU, and the error where there are none."""
     driver, runtime = _core.cuda_versions()
     found: dict[str, object] = {"driver": driver, "runtime": runtime, "gpus": [], "error": None}
     if _core.CUDA_BUILD:

@@ -1,4 +1,4 @@
-"""What this machine and this build have, or why they have it not: all of vecadd.info()."""
+"""What this machine and this build have, or why something is missing: all of vecadd.info()."""
 
 import json
 import os
@@ -37,7 +37,7 @@ class Gpu:
     name: str
     compute_capability: str
     multiprocessors: int
-    clock: float | None  # of the multiprocessors at most, Hz
+    clock: float | None  # highest of the multiprocessors, Hz
     threads_per_multiprocessor: int
     blocks_per_multiprocessor: int
     registers_per_multiprocessor: int
@@ -81,7 +81,7 @@ class Info:
     driver: str | None  # the driver's own version, "580.95.05"
 
     def as_dict(self) -> dict[str, Any]:
-        """The same as plain dicts, lists, numbers and strings."""
+        """This object as plain dicts, lists, numbers and strings."""
         return asdict(self, dict_factory=_with_lists)
 
     def __str__(self) -> str:
@@ -131,13 +131,14 @@ def _with_lists(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _ask_child() -> dict[str, Any]:
-    """What vecadd._gpu_probe prints; {"failed": why} where it prints nothing of use."""
+    """What vecadd._gpu_probe prints; {"failed": why} where it prints nothing usable."""
     if not sys.executable:
         return {"failed": "there is no interpreter to ask it from (sys.executable is empty)"}
     here = str(Path(__file__).parents[1])
     path = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), here)))
     try:
-        # -P: a file called numpy.py in the current folder must not break the child. -W: its warnings are not ours.
+        # -P: a file called numpy.py in the current folder must not break the child. -W: the child's warnings are
+        # dropped.
         result = subprocess.run(
             [sys.executable, "-P", "-W", "ignore", "-m", "vecadd._gpu_probe"],
             env={**os.environ, "PYTHONPATH": path},
@@ -258,7 +259,7 @@ def _cpu() -> Cpu:
 
 
 def _rows(found: Info) -> list[tuple[str, list[str]]]:
-    """The lines of both forms of display: a name and what belongs to it."""
+    """The lines of the text and of the notebook's table: a name and its values."""
     cpu = found.cpu
     gpus = [(f"GPU {gpu.index}", _gpu_lines(gpu)) for gpu in found.gpus]
     driver = f"driver {found.cuda_driver or 'none'}" + (f" ({found.driver})" if found.driver else "")

@@ -1,4 +1,4 @@
-"""Host operands that the GPU cannot take as they are: broadcast, cast and copied here, added there."""
+"""Host operands that the GPU cannot take as they are: broadcast, cast and copied on the host, then added on the GPU."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ def add(a: Any, b: Any, out: Any, device: str) -> Any:
 
 
 def _operand(x: Any, name: str) -> Any:
-    """x as an array; Python's scalars stay what they are, because their dtype gives way to the other operand's."""
+    """x as an array; Python scalars stay scalars, because their dtype gives way to the other operand's."""
     if type(x) in (bool, int, float, complex):
         return x
     if type(x) is not np.ndarray and not isinstance(x, np.generic) and hasattr(type(x), "__array_ufunc__"):
@@ -43,7 +43,7 @@ def _operand(x: Any, name: str) -> Any:
 
 
 def _dtype_of_sum(x: Any, y: Any) -> np.dtype[Any]:
-    """What numpy.add itself says: numpy.result_type differs for bfloat16 and a Python number."""
+    """The dtype that numpy.add gives the sum: numpy.result_type differs for bfloat16 and a Python number."""
     kinds = [type(v) if type(v) in (int, float, complex) else np.asarray(v).dtype for v in (x, y)]
     if all(isinstance(kind, type) for kind in kinds):
         kinds = [np.asarray(v).dtype for v in (x, y)]

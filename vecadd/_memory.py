@@ -7,10 +7,10 @@ def memory_stats() -> dict[str, int]:
     """Bytes and blocks of memory by who holds them now.
 
     ``device_...`` is DeviceArrays' and ``pinned_...`` is ``empty_pinned`` arrays'. Large sums on the host lie in a
-    pool: ``output_used_...`` are those that somebody holds; ``output_kept_...`` wait for the next sum, at most
+    pool: ``output_used_...`` are the sums still in use; ``output_kept_...`` wait for the next sum, at most
     ``output_bound`` bytes, which is an eighth of the memory that this process may use, or VECADD_POOL_BYTES of the
     environment. ``transfer_...`` is page-locked memory that waits for the next host arrays that go through a GPU: up to
-    4 MiB a thread. `vecadd.release` gives back what is kept.
+    4 MiB a thread. `vecadd.release` gives kept memory back.
     """
     return (
         _core.memory_counts()

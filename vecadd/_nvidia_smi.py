@@ -1,6 +1,6 @@
 """What nvidia-smi knows and the CUDA runtime does not say: link, ECC, throttling, other processes.
 
-The tool may be absent, old, or slow on a broken driver; then there is nothing to say, and never an exception.
+The tool may be absent, old, or slow on a broken driver; the answer is then empty, never an exception.
 """
 
 import shutil

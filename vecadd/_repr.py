@@ -1,4 +1,4 @@
-"""A DeviceArray in words: the elements at the ends of each axis, of which alone there are copies."""
+"""repr() of a DeviceArray: the elements at the ends of each axis. Only these are copied from the device."""
 
 import itertools
 from typing import TYPE_CHECKING
@@ -26,7 +26,7 @@ def _elements(x: "DeviceArray") -> str:
     long = [extent > 2 * EDGE for extent in x.shape]
     if 2 ** sum(long) > MOST_PIECES or x.size == 0:
         return "[...]" if x.size else "[]"
-    # An axis that is too long has one element more than its ends, in place of which NumPy prints an ellipsis.
+    # A long axis is shown by its ends and one element between them, which NumPy prints as an ellipsis.
     shown = np.zeros([2 * EDGE + 1 if cut else extent for cut, extent in zip(long, x.shape, strict=True)], x.dtype)
     ends = [(slice(0, EDGE), slice(-EDGE, None)) if cut else (slice(None),) for cut in long]
     for piece in itertools.product(*ends):

@@ -18,11 +18,12 @@ def run_uninterrupted(work: Callable[[Check, Progress | None], None], progress: 
     """Runs ``work(check, tell)`` in a thread of its own, and waits until it has ended.
 
     Python raises KeyboardInterrupt in the main thread, and a second one may come while the first is handled. If the
-    main thread opened the files, the second would have it close them under the threads that write them, and what these
-    write next would go to the next file that gets the number. In a thread of its own, work closes what it has opened.
+    main thread opened the files, the second would make it close them under the threads that write them. Their next
+    writes would go to the next file that gets the descriptor's number. In a thread of its own, the work closes the
+    files that it has opened.
 
-    The work calls ``check`` now and then, and ``tell`` where the caller's thread is to call ``progress``, for which it
-    waits. What is raised in the caller's thread, by ``progress`` or by a signal, makes both raise in the work, and is
+    The work calls ``check`` now and then, and ``tell`` to have the caller's thread call ``progress``, for which it
+    waits. An exception in the caller's thread, from ``progress`` or a signal, makes both raise in the work; it is
     raised here when the work has ended.
     """
     stop, ended = Event(), Event()

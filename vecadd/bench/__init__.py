@@ -3,23 +3,23 @@
     axes.py         sizes, dtypes and rungs, as the options give them
     buffers.py      rotating sets of operands with random values, and the exact check of a result
     contestants.py  what is timed: a rung, numpy.add, vecadd.add
-    limits.py       what the memory or the link allows at best, probed in the same run
+    limits.py       the best that the memory or the link allows, probed in the same run
     ladder.py       which variants of the device rungs the sweeps run, and their model of bytes in flight
     transfers.py    which transfers are run on which memory, and the model beside them
     latencies.py    how many small additions there are at which size, and from when on a graph pays
     recorded.py     what the founding documents recorded of the same rungs
-    gains.py        the steps from one rung to the next that the documents tell of, theirs and ours
-    cold.py         what a program that has just begun pays once, cold_program.py in a process of its own
+    gains.py        the gains from one rung to the next: the documents' and ours
+    cold.py         the one-time costs of a new process; cold_program.py is that process
     gpudirect.py    what the machine lacks for GPUDirect, in words
     sweeps/         which contestants meet at which sizes against which limit, and how it is shown: a sweep is a file
     timing.py       interleaved rounds, medians, spread
     machine.py      where and under which conditions a run took place
     sources.py      which sources each sweep's times depend on, and digests of them
-    rows.py         what a measured cell gives: a row a contestant
+    rows.py         makes a row of each contestant of a measured cell
     results.py      a row, and the result file
-    tables/         the same as tables, a layout a sweep
+    tables/         rows as tables, a layout a sweep
     opening.py      the machine, its limits and its troubles in lines
-    show.py         figures as people read them
+    show.py         figures as text
     terminal.py     tables for a terminal
     formats.py      rows as CSV, tables as Markdown
     run.py          a run, cell after cell

@@ -12,7 +12,7 @@ from vecadd import _core
 DEFAULT_SIZES = tuple(2**power for power in range(10, 29, 2))
 DEFAULT_DTYPES = ("float32",)
 DEFAULT_SECONDS = 2.0  # of timed work a cell
-BRIEF_SECONDS = 0.4  # a cell of a run of all sweeps, which has some 50 of them and half as much again for its checks
+BRIEF_SECONDS = 0.4  # a cell of a run of all sweeps: some 50 cells, whose checks take half as long again
 
 _SIZE = re.compile(r"(?:(?P<base>\d+)(?:\^|\*\*)(?P<power>\d+)|(?P<plain>\d+)|(?P<float>\d+(?:\.\d+)?[eE]\+?\d+))")
 

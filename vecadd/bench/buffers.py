@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from vecadd import _core
 
 # Inputs repeat after a prime number of elements: no block, vector or chunk boundary falls on the same values twice, and
-# filling a gigabyte costs a copy in place of 3 s of random numbers. Where a place repeats by itself both have the first
-# period, and so has their sum: an element that is wrong by whole periods alone would go unseen there.
+# filling a gigabyte costs a copy in place of 3 s of random numbers. A `Place` with `repeat` gives both inputs the first
+# period, and so their sum: an element that comes from a whole number of periods away would go unseen there.
 PERIOD_A, PERIOD_B = 1_000_003, 999_983
 
-CACHES = 4  # the sets together are this many times as large as the cache that must not help
-MOST_SETS = 64  # below some size the sets stay in the cache all the same; more would only cost time to fill
+CACHES = 4  # the sets together are this many times as large as the cache, so that it does not help
+MOST_SETS = 64  # small sets stay in the cache whatever their number; more would only cost time to fill
 
 CHECK = 1 << 20  # elements compared at a time, so that a check needs no array of its own size
 KEPT = 1 << 30  # bytes of sums kept from check to check: 2^28 float16 sums take NumPy 1 s, and a cell checks each rung
@@ -33,11 +33,11 @@ class Buffers(NamedTuple):
 
 @dataclass(frozen=True)
 class Place:
-    """A kind of memory: how a host array gets there and comes back, and how it is overwritten or made 0.
+    """A kind of memory: how a host array gets there and back, and how an array there is overwritten or made 0.
 
     Where filling and checking gigabytes from the host would take longer than timing them, ``repeat(x, n)`` makes an
-    array of n elements that repeats x, longer than it, and ``differs(y, x)`` says at which element y is not that, bit
-    for bit; None where it is.
+    array of n elements that repeats x, and ``differs(y, x)`` gives the first element at which y differs from x
+    repeated, bit for bit; None where none does.
     """
 
     name: str
@@ -114,7 +114,7 @@ class Pattern:
                 raise WrongSumError(f"element {first + at} is {part[at]}, the sum is {want[at]}")
 
     def _wanted(self, start: int, n: int, times: int, chain: int) -> NDArray[Any]:
-        """What that many additions of the sum leave in an output of 0; the sum itself for one."""
+        """The output after adding the sum ``times`` times to 0; the sum itself for one."""
         once = self._sum(start, n, chain)
         want = once if times == 1 else once.copy()
         for _ in range(times - 1):
@@ -136,7 +136,8 @@ class Pattern:
 
 
 def rotation(set_bytes: int, cache: int, memory: int) -> int:
-    """How many sets of ``set_bytes`` to rotate over: past the cache if that many are allowed and fit in ``memory``."""
+    """How many sets of ``set_bytes`` to rotate over: enough to exceed the cache if MOST_SETS and ``memory`` allow
+    it."""
     wanted = math.ceil(CACHES * cache / set_bytes)
     return max(1, min(wanted, MOST_SETS, memory // set_bytes))
 

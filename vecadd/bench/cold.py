@@ -1,7 +1,7 @@
 """A cold start: one addition by a program that has just begun, on the GPU and on the processor alone.
 
-Document 004's row "whole program": at 1e6 elements the kernel is the least of it, and the processor is done before CUDA
-has a context. What a process pays once is in no other row of a sweep.
+Document 004's row "whole program": at 1e6 elements the kernel takes the least of the time, and the processor is done
+before CUDA has a context. No other row of a sweep shows what a process pays once.
 """
 
 import json
@@ -20,7 +20,7 @@ TIMEOUT = 120.0  # seconds; several GPUs without persistence mode take some 10
 
 _PROGRAM = Path(__file__).with_name("cold_program.py")
 
-# What is in each stage, in order; the seconds of one are those of its first and only time in its process.
+# What each stage does, in order; each runs only once in its process.
 STAGES: Mapping[str, str] = {
     "import": "NumPy and vecadd",
     "operands": "three host arrays, two of them filled",
@@ -56,7 +56,7 @@ def measure(n: int = ELEMENTS, device: int = 0) -> dict[str, Any]:
 def _run(where: str, n: int, device: int) -> dict[str, Any]:
     here = str(Path(__file__).resolve().parents[2])
     path = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), here)))
-    # -P: the program's own folder holds modules named like others'.
+    # -P: modules in the program's own folder have the names of other modules.
     command = [sys.executable, "-P", str(_PROGRAM), where, str(n), str(device)]
     begin = perf_counter()
     try:

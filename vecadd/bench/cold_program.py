@@ -1,7 +1,7 @@
 """The program that vecadd.bench.cold times: adds two arrays of N float32 and prints the seconds of its stages as JSON.
 
-``python cold_program.py gpu|cpu N DEVICE``: run by its path, so that importing vecadd is one of the stages and not a
-part of getting here. Nothing but the clock is imported before the clock starts.
+``python cold_program.py gpu|cpu N DEVICE``: run by its path, so that importing vecadd is one of the timed stages. Only
+the clock is imported before the clock starts.
 """
 
 from time import perf_counter
@@ -10,7 +10,7 @@ BEGIN = perf_counter()
 
 
 class Laps:
-    """``laps("name")`` gives the seconds since the lap before to that name."""
+    """``laps("name")`` records the seconds since the last lap under that name."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}

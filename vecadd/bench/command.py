@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
         if needed and importlib.util.find_spec(package) is None:
             print(f"vecadd bench needs the package {package}: pip install 'vecadd[{extra}]'", file=sys.stderr)
             return 2
-    conditions = machine.conditions_now()  # before CUDA starts here, or this process is one of the others on the GPU
+    conditions = machine.conditions_now()  # before CUDA starts here, or this process counts as another on the GPU
     found = info()
     possible = [name for name in SWEEPS if found.gpus or not SWEEPS[name].needs_gpu]
     impossible = [name for name in arguments.sweeps if name not in possible]
@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
     running = Run(_axes(arguments))
     measure_with_progress(running, [SWEEPS[name] for name in sweeps])
     meta = running.meta(found, machine.conditions_since(conditions))
-    try:  # the files first: whoever reads the tables may have left, and a full disk must not keep them from the others
+    try:  # the files first: the reader of a pipe may have left, and a full disk must not keep the tables from it
         written = _write(arguments, meta, running.rows)
     finally:
         _show(meta, running.rows, sweeps)
@@ -88,7 +88,7 @@ def _axes(arguments: argparse.Namespace) -> axes.Axes:
 
 
 def _write(arguments: argparse.Namespace, meta: Mapping[str, Any], rows: Sequence[Row]) -> list[Path]:
-    """Everything that was asked for, the result file first: the others can be made from it."""
+    """Writes the files that the options name, the result file first: the others can be made from it."""
     if arguments.json is not None:
         results.write(arguments.json, meta, rows)
     texts: tuple[tuple[Path | None, Callable[[], str]], ...] = (
@@ -143,7 +143,7 @@ def _sweep(text: str) -> str:
 
 
 def target(text: str) -> Path:
-    """A path that can be written: better known before the run than after it."""
+    """A path whose folder exists: checked before the run, not after it."""
     path = Path(text)
     if not path.parent.is_dir():
         raise argparse.ArgumentTypeError(f"there is no folder {str(path.parent)!r} to write {path.name!r} into")

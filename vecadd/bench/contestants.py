@@ -1,4 +1,4 @@
-"""What is timed: the rungs of the ladder, and the two calls that a user has in their place."""
+"""What is timed: the rungs of the ladder, numpy.add and vecadd.add."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ import numpy as np
 from vecadd import _core
 from vecadd.bench.buffers import DEVICE, HOST, Buffers, Place
 
-CALLS = ("numpy", "add")  # contestants that are no rungs
+CALLS = ("numpy", "add")  # contestants that are not rungs
 
 QUEUED = 20  # device calls timed together: draining the queue costs 10 us, spread over these
 
@@ -20,13 +20,13 @@ QUEUED = 20  # device calls timed together: draining the queue costs 10 us, spre
 class Contestant:
     """``time(sets)`` adds each of the sets and returns the mean seconds of one addition.
 
-    ``adds`` is 0 where the sum is written, else how often it is added to what the output holds; ``races`` where some of
-    these additions may be lost; ``arrays`` how many arrays an addition moves. ``chain`` is how many additions of b
-    follow one another where a rung makes several of them, 1 where it makes one; ``limited`` whether the cell's limit
-    bounds it.
+    ``adds`` is 0 where the sum is written, else how often it is added to the output's contents; ``races`` says that
+    some of these additions may be lost; ``arrays`` is how many arrays an addition moves. ``chain`` is how many
+    additions of b follow one another where a rung makes several of them, 1 where it makes one; ``limited`` whether the
+    cell's limit bounds it.
 
-    ``inspect(buffers)`` is called once after the last round, outside of the clock: what it returns joins ``params``.
-    ``check(buffers)`` raises WrongSumError, in place of the comparison with a + b, where something else is added.
+    ``inspect(buffers)`` is called once after the last round, outside of the clock; its result joins ``params``.
+    ``check(buffers)`` replaces the comparison with a + b where something else is added, and raises WrongSumError.
     """
 
     name: str
@@ -57,8 +57,8 @@ def rung(
     inspect: Callable[[Buffers], Mapping[str, Any]] | None = None,
     **params: Any,
 ) -> Contestant:
-    """A rung by its own clock, with these of its parameters: the host's around its C code, or CUDA events around its
-    kernel. See `Contestant` for the rest."""
+    """A rung with the parameters ``chosen``, timed by its own clock: the host's around its C code, or CUDA events
+    around its kernel. See `Contestant` for the rest."""
     how: dict[str, Any] = {}
     if chosen:
         params["parameters"] = how["params"] = dict(chosen)
@@ -68,7 +68,7 @@ def rung(
 def device_rung(
     rung: Mapping[str, Any], dtype: np.dtype[Any], n: int, block: int, chosen: Mapping[str, int], **params: Any
 ) -> Contestant:
-    """A device rung with that block (0: its own) and these of its parameters; its rows tell the kernel's facts."""
+    """A device rung with that block (0: its own) and the parameters ``chosen``; its rows have the kernel's facts."""
     block = block if rung["block"] > 1 else 0
     how: dict[str, Any] = {}
     if chosen:
@@ -89,7 +89,7 @@ def device_rung(
 
 
 def kernel_facts(name: str, dtype: str, n: int, **how: Any) -> dict[str, Any]:
-    """What a row tells of a device rung's launch; the block as its number of threads."""
+    """The facts of a device rung's launch that its row holds; the block as its number of threads."""
     facts = _core.rung_facts(name, dtype, n, **how)
     x, y, z = facts["block"]
     return {
@@ -134,7 +134,7 @@ def transfer_add(place: Place, **params: Any) -> Contestant:
 
 
 def device_add(**keywords: Any) -> Contestant:
-    """vecadd.add(a, b, out=c, **keywords) of DeviceArrays by the host's clock: calls are queued, then it is drained."""
+    """vecadd.add(a, b, out=c, **keywords) of DeviceArrays by the host's clock: queues calls, then waits for them."""
     marker = _core.to_device(np.zeros(1, np.uint8))
 
     def time(sets: Sequence[Buffers]) -> float:

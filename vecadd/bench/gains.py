@@ -1,5 +1,5 @@
-"""The steps that the founding documents tell of: what each brought them, what it brings in a run of ours, and why not
-the same. Seconds on another GPU say little; the gain of a step says what limits the machine."""
+"""The steps from rung to rung in the founding documents: their gain, the gain in a run of ours, and why the two differ.
+Seconds on another GPU say little; the gain of a step says what limits the machine."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -9,8 +9,8 @@ from vecadd.bench.results import Row
 
 @dataclass(frozen=True)
 class Which:
-    """A row: a rung with these parameters (its fastest where none are given), of a dtype and in a memory where the
-    sweep has several."""
+    """Which row is meant: a rung with these parameters (its fastest row where none are given), and a dtype and a memory
+    where the sweep has several."""
 
     rung: str
     dtype: str = "float32"
@@ -97,7 +97,7 @@ STEPS: Sequence[Step] = (
 
 
 def measured(step: Step, rows: Iterable[Row]) -> tuple[int, float] | None:
-    """The size and the gain of the step in these rows; None where they never ran both of its rungs at one size."""
+    """The size and the gain of the step in these rows; None where no size has both of its rungs."""
     rows = [row for row in rows if row.sweep == step.sweep and row.seconds and "stage" not in row.params]
     before, after = (_fastest(rows, which) for which in (step.before, step.after))
     sizes = [n for n in before.keys() & after.keys() if step.n in (None, n)]

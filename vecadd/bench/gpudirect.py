@@ -1,8 +1,8 @@
-"""GPUDirect: copies between a GPU and a disk or a network card that leave the host's memory out, and what they need.
+"""GPUDirect: copies between a GPU and a disk or a network card that bypass the host's memory, and what they need.
 
 Document 004 names both and measures neither. vecadd has no rung for them, because no operand of an addition comes from
-there; the rows "gpudirect_storage" and "gpudirect_rdma" say what a machine has and lacks for them, in words. They are
-for those who ask for them by name. A row has no seconds::
+there; the rows "gpudirect_storage" and "gpudirect_rdma" say in words what a machine lacks for them. They appear only
+when asked for by name, and have no seconds::
 
     for name in gpudirect.ROWS:
         text = gpudirect.describe(name)  # one line for the table
@@ -36,7 +36,8 @@ def missing_for_storage(root: Path = Path("/")) -> list[str]:
 
 
 def missing_for_rdma(root: Path = Path("/")) -> list[str]:
-    """What the machine lacks for GPUDirect RDMA, a phrase each; [] where nothing is missing. ``root`` as above."""
+    """What the machine lacks for GPUDirect RDMA, a phrase each; [] where nothing is missing. ``root`` is where its file
+    system begins."""
     missing = _missing_driver(root)
     if not any((root / "sys/class/infiniband").glob("*")):
         missing.append("there is no RDMA network card (/sys/class/infiniband is empty)")
@@ -52,7 +53,8 @@ ROWS: Mapping[str, Callable[[Path], list[str]]] = {
 
 
 def describe(name: str, root: Path = Path("/")) -> str:
-    """One line: what the machine lacks for that row of ROWS, or that it has all. Raises KeyError for another name."""
+    """One line: what the machine lacks for that row of ROWS, or that nothing is missing. Raises KeyError for another
+    name."""
     missing = ROWS[name](root)
     if missing:
         return f"not measured: {'; '.join(missing)}"

@@ -17,7 +17,7 @@ BLOCKS = (32, 64, 128, 256, 512, 768, 1024)
 BRIEF_BLOCKS = (64, 256, 1024)
 BLOCKSIZE_RUNGS = ("naive", "coarsen2", "coarsen4", "unroll2", "float2", "float4", "float4_unroll2")
 
-# The axis of a rung, where it has one; the others are run as they are.
+# The parameters that a rung is run with; rungs that are not listed run with their defaults.
 VARIANTS: Mapping[str, tuple[Mapping[str, int], ...]] = {
     "grid_stride": tuple({"blocks_per_sm": count} for count in (1, 2, 4, 8, 32)),
     "async_copy": tuple({"stages": stages, "through_l1": l1} for stages in (2, 3) for l1 in (0, 1)),
@@ -27,7 +27,7 @@ VARIANTS: Mapping[str, tuple[Mapping[str, int], ...]] = {
     "block_shape": tuple({"x": x, "y": 2} for x in (4, 16, 32)),
 }
 
-# What a row of the tuned kernel's table might say: only where the rung is named, because it is a search and no step.
+# Launch configs to try with the tuned rung, only where it is named: they are a search, not a step of the ladder.
 RECIPES: tuple[Mapping[str, int], ...] = (
     {},
     *({"loads": 1, "warps": warps} for warps in (4, 8, 16, 24, 32)),
@@ -35,7 +35,7 @@ RECIPES: tuple[Mapping[str, int], ...] = (
     *({"loads": 2, "warps": warps, "demoted": 16} for warps in (8, 24, 32)),
 )
 
-# The axis of the block-size sweep's rungs that do not walk the block.
+# The block-size sweep's rungs whose axis is not the block size.
 WAVES: Mapping[str, tuple[Mapping[str, int], ...]] = {
     "waves": tuple({"percent": percent} for percent in (90, 100, 110, 200)),
 }

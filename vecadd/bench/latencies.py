@@ -19,7 +19,7 @@ BRIEF_SIZES = (2560, 2**18)
 
 MOST_ADDS = 1000  # document 003's
 SET_BYTES = 3 << 30  # of all operands together: 1000 additions up to 2^18 float32, 2 from 2^27 on
-LOOP = "launch_loop"  # what the others are held against
+LOOP = "launch_loop"  # what the others are compared with
 NO_CHAIN = ("batched",)  # one launch over all additions cannot make one wait for the other
 LOOKS = 3  # at the stages of a graph; the median counts
 
@@ -50,7 +50,7 @@ def small_additions(axes: Axes, dtype: np.dtype[Any], adds: int, chain: int, cap
 
 
 def derive(rows: list[Row]) -> None:
-    """Adds the seconds of one addition to the rows, and the repeats from which capturing a graph is earned back."""
+    """Adds to the rows the seconds of one addition, and the number of repeats from which capturing a graph pays."""
     loop = next((row.seconds for row in rows if row.rung == LOOP), None)
     for row in rows:
         if row.seconds is None:
@@ -61,8 +61,8 @@ def derive(rows: list[Row]) -> None:
 
 
 def break_even(seconds: float, loop: float, stages: Mapping[str, float]) -> int | None:
-    """From how many runs on a graph that takes so long costs less than a loop of launches, what it takes to make and to
-    destroy it included; None where it never does."""
+    """From how many runs on a graph costs less than a loop of launches, with making and destroying it included; None
+    where it never does. ``seconds`` and ``loop`` are those of one run."""
     once = stages["capture"] + stages["instantiate"] + stages["destroy"]
     return math.ceil(once / (loop - seconds)) if loop > seconds else None
 

@@ -1,4 +1,4 @@
-"""What the memory or the link allows at best, from probes in the same process as the rungs they are the limit of."""
+"""The best that the memory or the link allows, from probes in the same process as the rungs that they bound."""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -9,12 +9,12 @@ import numpy as np
 from vecadd import _core
 from vecadd.bench.buffers import HOST, Buffers
 
-DEVICE_CACHES = 32  # the device probe's memory in L2 sizes: a full L2 of leftovers would be 3 % of its traffic
+DEVICE_CACHES = 32  # the device probe's memory in L2 sizes: reuse of a full L2 would be 3 % of its traffic
 PROBE_ROUNDS = 10
 WORD = 4  # bytes: what the host's probe adds at a time, whatever the dtype
 LINK_BYTES = 64 << 20  # rates of a PCIe 5 x16 link are flat from 16 MiB on
-ONE_THREADS = 64 << 20  # bytes of the largest arrays that one thread adds: 10 ms
-HOST_ARRAYS = (1 << 20, 4 << 20, 16 << 20, 64 << 20, 128 << 20)  # bytes; the last do not fit there
+ONE_THREADS = 64 << 20  # bytes of the largest arrays probed with one thread: 10 ms
+HOST_ARRAYS = (1 << 20, 4 << 20, 16 << 20, 64 << 20, 128 << 20)  # bytes; the largest exceed every cache
 
 
 class Limit(Protocol):
@@ -54,12 +54,12 @@ class HostLimit:
 
     @property
     def typical(self) -> float | None:
-        """Seconds of the best way in the median round: what a median of others is fairly held against."""
+        """Seconds of the best variant in the median round: a fair limit for the medians of others."""
         return statistics.median(self._rounds) if self._rounds else None
 
 
 class FixedLimit:
-    """A bound in GB/s that holds for every cell of its kind, measured once; None where there is none to speak of."""
+    """A bound in GB/s that holds for every cell of its kind, measured once; None where there is no bound."""
 
     def __init__(self, gbps: float | None) -> None:
         self.gbps = gbps
@@ -71,7 +71,8 @@ class FixedLimit:
 
 def device_gbps(read: float, write: float) -> float:
     """The bound of an addition from the read-only and write-only rates, in bytes a second: two thirds of its bytes are
-    read and one third written, which takes 2 / read + 1 / write for 3, and nothing for turning the memory around."""
+    read and one third written, which takes 2 / read + 1 / write for 3 bytes; the memory's turns between reading and
+    writing are not counted."""
     return 3 / (2 / read + 1 / write) / 1e9
 
 
@@ -79,8 +80,8 @@ def link_gbps(to_device: float, both: float) -> float:
     """The bound of host → GPU → host in GB/s of 3 arrays, from rates in bytes a second.
 
     Two arrays go up and one comes down. The download overlaps with the upload of as many bytes, at half of `both` each:
-    2 / both for the two. The other array goes up alone: 1 / to_device. A link whose directions do not disturb each
-    other is bound by its two uploads.
+    2 / both for the two. The other array goes up alone: 1 / to_device. A link whose directions do not slow each other
+    is bound by its two uploads.
     """
     return 3 / max(2 / both + 1 / to_device, 2 / to_device) / 1e9
 
@@ -99,8 +100,8 @@ def probe_device(device: int, l2: int, memory: int) -> dict[str, float]:
 
 
 def probe_latency(device: int) -> dict[str, float]:
-    """Seconds of a load that the next one waits for, by where it is found, of a round of a block's loads from
-    DRAM, and of an atomic addition to one address."""
+    """Seconds of a load in a chain of dependent loads, by where the data are, of a round of a block's loads from DRAM,
+    and of an atomic addition to one address."""
     return {f"{where}_seconds": seconds for where, seconds in _core.device_latency(device).items()}
 
 
@@ -114,7 +115,7 @@ def probe_launch(device: int) -> dict[str, Any]:
 
 
 def probe_link(device: int) -> dict[str, float]:
-    """Rates of the link each way alone and both in sum and the bound they make, in GB/s."""
+    """Rates of the link in each direction alone and of both in sum, and the resulting bound, in GB/s."""
     rates = _core.link_limits(device, LINK_BYTES, PROBE_ROUNDS)
     return {
         "to_device_gbps": rates["to_device"] / 1e9,
@@ -125,8 +126,8 @@ def probe_link(device: int) -> dict[str, float]:
 
 
 def probe_crew(memory: int) -> dict[str, Any]:
-    """What the threads of the host do: seconds until they wake, and seconds of the best addition of arrays of so many
-    ``bytes`` by all and by one, a list each. ``memory`` is what the host has."""
+    """Seconds until the host's threads wake, and seconds of the best addition of arrays of each of ``bytes`` by all
+    threads and by one, a list each. ``memory`` is the host's, in bytes."""
     found = _core.thread_probe_limits()
     sizes = [nbytes for nbytes in HOST_ARRAYS if nbytes <= memory // 16]
     return {

@@ -24,7 +24,7 @@ THROTTLING = {
 }
 ECC_ERRORS = "ecc.errors.uncorrected.volatile.total"
 
-# The link to the host, by what it is called here. An idle GPU may show a lower generation than it runs at.
+# The link to the host: our names and nvidia-smi's. An idle GPU may show a lower generation than it runs at.
 LINK = {
     "generation": "pcie.link.gen.current",
     "width": "pcie.link.width.current",
@@ -64,7 +64,7 @@ def meta(found: Info, conditions: dict[str, Any], **more: Any) -> dict[str, Any]
 
 
 def name(found: Info | None = None) -> str:
-    """What results of this machine are filed under: its GPU's name, or its processor's and how many threads it has."""
+    """The name under which results of this machine are filed: its GPU's, or its processor's and number of threads."""
     found = found or info()
     if found.gpus:
         return _slug(found.gpus[0].name.removeprefix("NVIDIA "))
@@ -83,14 +83,14 @@ def commit(root: Path = ROOT) -> str | None:
 
 
 def conditions_now() -> dict[str, Any]:
-    """What else uses this machine; None is what nobody says. To be asked before this process uses the GPU, or it sees
-    itself. ``throttled`` holds seconds since the driver was loaded, `conditions_since` makes them the run's."""
+    """What else uses this machine; None for what is unknown. Call it before this process uses the GPU, or it counts
+    itself. ``throttled`` holds seconds since the driver was loaded; `conditions_since` makes them the run's."""
     gpus = _nvidia_smi.query("gpu", ECC_ERRORS, *THROTTLING.values(), *LINK.values())
     return {
         "load_average": round(os.getloadavg()[0], 2),
         "cpus": len(os.sched_getaffinity(0)),
         "memory_available": _host.memory_available(),
-        # No processes mean nothing where nvidia-smi does not see a GPU either.
+        # Where nvidia-smi sees no GPU, an empty list of processes says nothing.
         "gpu_processes": len(_nvidia_smi.query("compute-apps", "pid")) if gpus else None,
         "throttled": {reason: _total(gpus, field, 1e-6) for reason, field in THROTTLING.items()},
         "ecc_errors": _total(gpus, ECC_ERRORS),
@@ -99,7 +99,7 @@ def conditions_now() -> dict[str, Any]:
 
 
 def conditions_since(before: dict[str, Any]) -> dict[str, Any]:
-    """The conditions of a run that began with those, to be asked at its end."""
+    """The conditions of a run, asked at its end; ``before`` is what `conditions_now` gave at its beginning."""
     now = conditions_now()
     throttled = {
         reason: None if then is None or now["throttled"][reason] is None else round(now["throttled"][reason] - then, 6)
@@ -135,7 +135,7 @@ def describe(conditions: dict[str, Any], *, gpu: bool) -> str:
 
 
 def _busier(before: dict[str, int | None], after: dict[str, int | None]) -> dict[str, int | None]:
-    """The link as it was when it had work: at its faster of the two."""
+    """The link under load: the greater of the two values, since an idle link may be slower."""
     return {name: max((x for x in (then, after[name]) if x is not None), default=None) for name, then in before.items()}
 
 
@@ -159,7 +159,7 @@ def _known(count: float | None) -> str:
 
 
 def _total(gpus: list[dict[str, str]], field: str, unit: float = 1) -> float | None:
-    """The sum over all GPUs that give it."""
+    """The field's sum over all GPUs that report it, times ``unit``; None where none does."""
     values = [int(gpu[field]) for gpu in gpus if gpu.get(field, "").isdigit()]
     return unit * sum(values) if values else None
 

@@ -1,4 +1,4 @@
-"""What a reader of a run's figures has to know before and after them: the machine, its limits, its troubles."""
+"""What a reader of a run's figures needs to know besides them: the machine, its limits, and failures."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from vecadd.bench.show import show_rate, show_seconds
 
 
 def lines(meta: Mapping[str, Any], rows: Iterable[Row]) -> list[str]:
-    """The machine, what its memory, link and launches allow at best by this run's probes, and its conditions."""
+    """The machine, the limits of its memory, link and launches by this run's probes, and its conditions."""
     limits = meta.get("limits", {})
     gpu = meta["gpu"][0] if meta["gpu"] else None
     found = [f"machine: {_machine(meta, gpu)}"]
@@ -31,7 +31,7 @@ def lines(meta: Mapping[str, Any], rows: Iterable[Row]) -> list[str]:
 
 
 def findings(meta: Mapping[str, Any], rows: Iterable[Row]) -> list[str]:
-    """What failed, what cannot be and what was left out, a line each."""
+    """The rows that failed, that exceed their limit and that were left out, a line each."""
     rows = list(rows)
     return [
         *(f"{row.name} failed: {row.error}" for row in rows if row.error),

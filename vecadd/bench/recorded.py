@@ -1,8 +1,8 @@
 """What the founding documents recorded of the rungs they describe, beside which ours are printed.
 
-The documents name no size or no GPU here and there, and contradict themselves in places: what is known is in the
-figure, what cannot be right is in the note. Another GPU's seconds are no goal; the gain from one rung to the next is,
-and `gains.py` sets ours beside theirs.
+The documents omit a size or a GPU here and there, and contradict themselves in places: the figure holds what is known,
+the note what cannot be right. Another GPU's seconds are no goal; the gain from one rung to the next is, and `gains.py`
+compares ours with theirs.
 """
 
 from collections.abc import Iterable
@@ -26,8 +26,8 @@ class Setting:
 
 @dataclass(frozen=True)
 class Figure:
-    """One time that a document recorded. ``n`` and ``block`` where it walks that axis: other figures are of the
-    setting's size and the rung's own block."""
+    """One time that a document recorded. ``n`` and ``block`` are given where the document varies them: other figures
+    are of the setting's size and the rung's own block."""
 
     rung: str
     setting: str
@@ -39,7 +39,7 @@ class Figure:
         return f"{show_seconds(self.seconds)} ({self.setting})"
 
 
-# By what stands behind a figure: the document, and a letter where it has several settings.
+# By the name that stands behind a figure: the document, and a letter where it has several settings.
 SETTINGS: dict[str, Setting] = {
     "000": Setting("000", "RTX 5060 Ti", 2**27),
     "001": Setting("001", "RTX Titan", 2**20),

@@ -33,7 +33,7 @@ from typing import Any
 
 from vecadd.bench.axes import show_size
 
-SCHEMA = 1  # the version that is written, and the only one that is read
+SCHEMA = 1  # the version that is written; the only one that is read
 
 
 @dataclass(frozen=True)
@@ -56,25 +56,25 @@ class Row:
 
     @property
     def name(self) -> str:
-        """One line's worth of which row this is: "transfer pinned (pinned) float32 2^20"."""
+        """The row's name in one line: "transfer pinned (pinned) float32 2^20"."""
         block = f" block {self.params.get('block')}" if self.sweep == "blocksize" else ""
         return f"{self.sweep} {self.label}{block} {self.dtype} {show_size(self.n)}"
 
     @property
     def label(self) -> str:
-        """The rung, with its parameters, and the memory or the clock where the rows around it have another."""
+        """The rung, its parameters, and its memory or clock where the neighbouring rows have another."""
         notes = [f"{name} {self.params.get(name, value)}" for name, value in self.params.get("parameters", {}).items()]
         notes += [self.params[key] for key in ("memory", "clock") if self.params.get(key, self.rung) != self.rung]
         return f"{self.rung} ({', '.join(notes)})" if notes else self.rung
 
     @property
     def impossible(self) -> bool:
-        """Above its limit, which says that the method is wrong."""
+        """Whether the row is above its limit, which means that the method is wrong."""
         return self.fraction is not None and self.fraction > 1
 
     @property
     def ok(self) -> bool:
-        """Neither failed nor impossible."""
+        """Whether the row neither failed nor is impossible."""
         return self.error is None and not self.impossible
 
 
@@ -89,7 +89,7 @@ def save(path: Path, content: Mapping[str, Any]) -> None:
 
 
 def as_text(content: Mapping[str, Any]) -> str:
-    """The text of a result file with these fields, behind the schema's version."""
+    """The text of a result file: the schema's version and then these fields."""
     fields = {"schema": SCHEMA, **content}
     return _lines("{}", [f"{json.dumps(name)}: {_field(value)}" for name, value in fields.items()]) + "\n"
 
@@ -120,7 +120,7 @@ def replace(path: Path, text: str) -> None:
 def load(path: Path) -> dict[str, Any]:
     """The fields of any result file, without its schema's version.
 
-    Raises ValueError for a file that is none, or of a version that is not read.
+    Raises ValueError for a file that is not a result file, or of a version that is not read.
     """
     try:
         content = json.loads(path.read_text())
@@ -144,7 +144,7 @@ def _check_schema(path: Path, found: object) -> None:
 
 
 def read(path: Path) -> tuple[dict[str, Any], list[Row]]:
-    """The meta data and the rows of a bench's result file; raises ValueError for a file that is none."""
+    """The meta data and the rows of a bench's result file; raises ValueError for any other file."""
     content = load(path)
     try:
         rows = [Row(**{**row, "spread": row["spread"] and tuple(row["spread"])}) for row in content["rows"]]

@@ -1,4 +1,4 @@
-"""What a measured cell gives: a row a contestant."""
+"""The rows of a measured cell: one a contestant."""
 
 from typing import Any
 
@@ -34,8 +34,8 @@ def _row(measurement: Measurement, timed: Timed) -> Row:
 
 
 def _params(measurement: Measurement, timed: Timed) -> dict[str, Any]:
-    """The contestant's own, what was caught of a race, and its paired ratio to the cell's reference where both were
-    measured."""
+    """The contestant's own parameters, the errors caught in a race, and its paired ratio to the cell's reference where
+    both were measured."""
     params = dict(timed.contestant.params) | timed.found | ({"caught": timed.caught} if timed.caught else {})
     reference = next((x for x in measurement.timed if x.contestant.name == measurement.cell.reference), None)
     if reference is None or reference is timed or timed.error or reference.error or not reference.samples:

@@ -1,4 +1,5 @@
-"""A run: cell after cell, leaving out what does not fit or would take too long, and keeping what is there."""
+"""A run: cell after cell. Contestants that do not fit or would take too long are left out; an interrupt keeps all
+rows."""
 
 import random
 from collections.abc import Callable, Iterable
@@ -23,7 +24,7 @@ Tell = Callable[[str, int, int], object]  # (what is measured now, cells done, c
 
 @dataclass
 class Run:
-    """A run in progress: what it has found so far is whole at any time."""
+    """A run in progress: its rows so far are complete at any time."""
 
     axes: Axes
     machine: Machine = field(default_factory=Machine)
@@ -55,7 +56,7 @@ class Run:
 
     @property
     def ok(self) -> bool:
-        """Whether something was measured and nothing was wrong with it."""
+        """Whether there are rows and none of them, nor a sweep, failed."""
         return bool(self.rows) and not self.failures and all(row.ok for row in self.rows)
 
     def meta(self, found: Info, conditions: dict[str, Any]) -> dict[str, Any]:
@@ -134,7 +135,7 @@ class Run:
         for contestant in list(cell.contestants):
             try:
                 seconds = predictions.seconds(contestant, pattern, cell.elements)
-            except Exception:  # it will fail in the same way when it is measured, and be a row then
+            except Exception:  # it will fail again when it is measured, which makes its row
                 continue
             if seconds > LONGEST:
                 cell.contestants.remove(contestant)

@@ -1,4 +1,4 @@
-"""Figures as people read them."""
+"""Figures as text."""
 
 _UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 

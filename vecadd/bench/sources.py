@@ -26,12 +26,12 @@ CALLS = ("csrc/base", "csrc/choose", "csrc/py/base", "csrc/py/operands", "csrc/p
 HOST = ("csrc/host", "csrc/lab/base", "csrc/lab/host", *CALLS)
 DEVICE = ("cuda", "csrc", "build_native/flags.py")
 
-# The Python that times every contestant, fills and checks its operands, and probes the limits that it is held against.
+# The Python that times every contestant, fills and checks its operands, and probes its limits.
 CLOCK = tuple(f"{BENCH}/{name}.py" for name in ("timing", "rows", "buffers", "contestants", "limits", "sweeps/sweep"))
 KERNELS = (*DEVICE, *CLOCK, f"{BENCH}/ladder.py")
 
 PEERS = (*CLOCK, f"{STAGES}/clocks.py", f"{STAGES}/libraries.py")
-# Arrays of other libraries pass through vecadd's Python, and are made and added by theirs.
+# Arrays of other libraries pass through vecadd.interop.
 FOREIGN = ("vecadd/interop",)
 TENSORS = tuple(
     f"{STAGES}/{name}" for name in ("tensors.py", "device_peers.py", "jax_peer.py", "triton_add.py", "*.cu")
@@ -65,7 +65,7 @@ EVERYTHING = ("csrc", "cuda", "vecadd", "build_native", "pyproject.toml", "setup
 
 
 def digest(sweep: str, root: Path = ROOT) -> str | None:
-    """Of all that the sweep's times depend on; None for a sweep without a set, or where the sources are unknown."""
+    """The digest of all that the sweep's times depend on; None for a sweep without a set, or without sources."""
     if not _is_tree(root):
         carried: dict[str, str] = _carried(root).get("sources", {})
         return carried.get(sweep)
@@ -73,17 +73,17 @@ def digest(sweep: str, root: Path = ROOT) -> str | None:
 
 
 def revision(root: Path = ROOT) -> str | None:
-    """Of everything that is compiled or run; None where the sources are unknown."""
+    """The digest of everything that is compiled or run; None where the sources are unknown."""
     return _digest(files(EVERYTHING, root), root) if _is_tree(root) else _carried(root).get("revision")
 
 
 def built_from(root: Path = ROOT) -> str:
-    """What an installed package says of the tree that it was built from, as JSON."""
+    """The digests that an installed package carries of the tree that it was built from, as JSON."""
     return json.dumps({"revision": revision(root), "sources": {sweep: digest(sweep, root) for sweep in SETS}}, indent=1)
 
 
 def files(entries: Iterable[str], root: Path = ROOT) -> list[Path]:
-    """The files of a set: those that its globs name, and those of KINDS in the folders that they name."""
+    """The files of a set: files that its globs name, and files of KINDS in the folders that its globs name."""
     found = [path for entry in entries for path in root.glob(entry)]
     within = [path for folder in found if folder.is_dir() for path in folder.rglob("*") if path.suffix in KINDS]
     return sorted({path for path in (*found, *within) if path.is_file()})

@@ -19,12 +19,12 @@ from vecadd.bench.results import Row
 
 LONGEST = 2.0  # seconds: a single addition that would take longer is skipped
 PROBE_FROM = 1 << 12  # elements of the first addition that a prediction is made from
-TELLING = 10e-3  # seconds from which on a measured time is bytes rather than fixed costs, and scales with n
+TELLING = 10e-3  # seconds: a longer time is spent on bytes, not fixed costs, and scales with n
 
 FEWEST_ROUNDS, MOST_ROUNDS = 6, 400  # the least and the greatest of five ratios hold the median at 94 % only
 SAMPLE = 50e-6  # seconds: shorter additions are timed several at a time, or the clock's 30 ns would show
 MOST_IN_SAMPLE = 500  # additions; the first ones take 40 ns
-LONGEST_SAMPLE = 50e-3  # seconds: one thread beside a whole GPU is not timed several at a time
+LONGEST_SAMPLE = 50e-3  # seconds: a slow contestant, one GPU thread say, is not timed several at a time
 SETTLE = 0.3  # seconds: a GPU is up to 11 % slower for 2.7 ms a GiB after memory was freed
 
 METHOD = (
@@ -41,8 +41,8 @@ class Cell:
 
     ``sets`` is how many buffer sets each place gets, ``reference`` the contestant that the others are compared with.
     Where a contestant makes ``additions`` of n elements in one run, its operands have ``length`` elements, else n.
-    ``derive`` adds to the parameters of the cell's rows what follows from them and from the limits. ``fewest`` rounds
-    are made even where they take longer than a cell should.
+    ``derive`` adds to the rows' parameters figures that follow from the rows and the limits. ``fewest`` rounds are made
+    even where they take longer than a cell should.
     """
 
     sweep: str
@@ -75,18 +75,18 @@ class Cell:
 
 @dataclass
 class Timed:
-    """What is known of one contestant of a cell: seconds of each round, or what went wrong."""
+    """One contestant of a cell: its seconds in each round, or its error."""
 
     contestant: Contestant
     samples: list[float] = field(default_factory=list)
     checks: int = 0
     error: str | None = None
     caught: str | None = None  # what the check found wrong with a contestant that races
-    found: dict[str, Any] = field(default_factory=dict)  # by its own inspection
+    found: dict[str, Any] = field(default_factory=dict)  # by the contestant's inspection
 
     @property
     def median(self) -> float:
-        """Seconds; there has to be a sample."""
+        """The median seconds; raises without a sample."""
         return float(np.median(self.samples))
 
     @property
@@ -99,8 +99,8 @@ class Timed:
 def paired_ratio(timed: Timed, reference: Timed) -> tuple[float, float, float]:
     """Times of one contestant over the reference's of the same round: the median and its 95 % interval around it.
 
-    The interval is that of the sign test, between two of the sorted ratios: it supposes nothing of how times are
-    distributed. Returns (low, median, high).
+    The interval is that of the sign test, between two of the sorted ratios: it assumes nothing about the distribution
+    of times. Returns (low, median, high).
     """
     ratios = sorted(a / b for a, b in zip(timed.samples, reference.samples, strict=False))
     reach = 0.98 * math.sqrt(len(ratios))  # 1.96 standard deviations of a fair coin
@@ -137,7 +137,7 @@ class Predictions:
 
 
 class Measurement:
-    """One cell. ``timed`` holds what is there so far, also after an interrupt."""
+    """One cell being measured. ``timed`` holds the samples so far, also after an interrupt."""
 
     def __init__(self, cell: Cell, pattern: Pattern, order: random.Random) -> None:
         self.cell = cell
@@ -146,13 +146,13 @@ class Measurement:
         self._order = order
 
     def run(self, seconds: float) -> None:
-        """Measures for about that long. What goes wrong with one contestant is kept in its ``error``."""
+        """Measures for about that long. A contestant that fails keeps the reason in its ``error``."""
         places = {timed.contestant.place.name: timed.contestant.place for timed in self.timed}
         sets = {name: self._buffers(place) for name, place in places.items()}
         if any(place.on_gpu for place in places.values()):
             time.sleep(SETTLE)
         self.cell.limit.open(sets)
-        # A collection in the middle of a sample costs it milliseconds.
+        # A garbage collection within a sample takes milliseconds.
         collects = gc.isenabled()
         gc.disable()
         try:

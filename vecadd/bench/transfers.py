@@ -1,5 +1,5 @@
-"""Transfers as a sweep: which variants of a rung are run on which memory, the model beside them, and what is looked at
-once outside of the rounds: the steps of a run, a cold start, what GPUDirect would need."""
+"""Transfers as a sweep: which variants of a rung are run on which memory, the model beside them, and what is measured
+once outside of the rounds: the steps of a run, a cold start, what GPUDirect needs."""
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -20,12 +20,12 @@ STAGES_SIZE = 2**24  # of document 004's stages: one thread takes 1 s for 2^24 e
 
 SETS = 1  # no cache helps a link, and page-locking costs 0.35 s a GiB
 
-# By a rung's own word for its memory.
+# By the `memory` of a rung's row.
 PLACES: Mapping[str, tuple[Place, ...]] = {"pageable": (HOST,), "pinned": (PINNED,), "either": (PINNED, HOST)}
-BY_NAME = ("managed",)  # only for those who ask for it, on small arrays: nothing bounds its time
+BY_NAME = ("managed",)  # run only when named, on small arrays: nothing bounds its time
 THE_CALL = "tuned_transfer"  # the rung that add(device="cuda") is
 
-# Beside the usual parameters, at the largest size of a run: does the kernel matter, does the allocation?
+# Variants at the largest size of a run, besides the usual parameters: do the kernel and the allocation matter?
 VARIANTS: Mapping[str, tuple[Mapping[str, int], ...]] = {
     "pageable": ({}, {"kernel": 1}, {"kernel": 2}, {"allocates": 0}),
     "streams2": ({}, {"allocates": 0}),
@@ -35,7 +35,7 @@ Inspect = Callable[[Buffers], Mapping[str, Any]]
 
 
 def round_trips(axes: Axes, dtype: np.dtype[Any], *, last: bool) -> list[Contestant]:
-    """Every transfer rung on each kind of memory that it takes; ``last`` at the largest size of the run."""
+    """Every transfer rung on each kind of memory that it takes; ``last``: this is the largest size of the run."""
     found = []
     for rung in _rungs(dtype):
         if rung["name"] in BY_NAME and not axes.names(rung["name"]):
@@ -50,7 +50,7 @@ def round_trips(axes: Axes, dtype: np.dtype[Any], *, last: bool) -> list[Contest
 
 
 def stages(dtype: np.dtype[Any]) -> list[Contestant]:
-    """What document 004's stages were, one contestant each, in its order."""
+    """Document 004's stages, one contestant each, in its order."""
     rungs = {rung["name"]: rung for rung in _rungs(dtype)}
     return [
         _contestant(
@@ -68,9 +68,9 @@ def stages(dtype: np.dtype[Any]) -> list[Contestant]:
 def derive(
     rows: list[Row], gpu: Mapping[str, Any], limits: Mapping[str, Mapping[str, Any]], theory: float | None
 ) -> None:
-    """Adds to the rows what `vecadd.model` expects by these limits, where they are enough for it, and the share of what
-    the link's generation and width give in theory that the two uploads took; neither to rows of which the processor
-    adds a share. ``theory`` in bytes a second, None where the machine does not say."""
+    """Adds to the rows the time that `vecadd.model` expects by these limits, where they suffice, and the share of the
+    link's theoretical rate that the two uploads reached; neither to rows in which the processor adds a share.
+    ``theory`` is in bytes a second, None where it is unknown."""
     rungs = {rung["name"]: rung for rung in _core.rungs()}
     for row in rows:
         rung = rungs.get(row.rung, rungs[THE_CALL])
@@ -85,7 +85,7 @@ def derive(
 
 
 def extra_rows(axes: Axes, device: int) -> list[Row]:
-    """The rows that no rounds give: a cold start, and GPUDirect's where they are asked for."""
+    """The rows that are not measured in rounds: a cold start, and GPUDirect's where they are named."""
     rows = []
     if axes.names(cold.ROW) or (axes.rungs is None and axes.sizes is None):
         found = cold.measure(device=device)
@@ -98,7 +98,7 @@ def extra_rows(axes: Axes, device: int) -> list[Row]:
 
 
 def round_trips_of(rows: Iterable[Row]) -> list[Row]:
-    """Of a run's rows the round trips: not the stages of a document, nor a cold start."""
+    """The round trips among a run's rows: not the stages of a document, nor a cold start."""
     return [row for row in rows if "memory" in row.params and "stage" not in row.params]
 
 

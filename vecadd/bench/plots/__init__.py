@@ -1,7 +1,7 @@
 """Pictures of a run: a figure a sweep or comparison, the roofline, and the timeline and the stages of transfers.
 
-Needs matplotlib: ``pip install 'vecadd[plot]'``. Nothing is changed for others who use it in the same process: no
-figure is known to pyplot, and matplotlib's settings are the caller's again after every call.
+Needs matplotlib: ``pip install 'vecadd[plot]'``. Other users of matplotlib in the process are not affected: pyplot
+knows none of these figures, and every call restores matplotlib's settings.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,8 +26,8 @@ Draw = Callable[..., None]  # (figure, meta, rows, *, recorded)
 def save(meta: Mapping[str, Any], rows: Sequence[Row], folder: Path | str, *, recorded: bool) -> list[Path]:
     """Writes each of the run's `figures` as FOLDER/NAME.png and FOLDER/NAME.svg and returns the paths, in that order.
 
-    The same run gives the same files, byte for byte, with one version of matplotlib. ``folder`` is made where it is
-    not there. Raises OSError where it cannot be written.
+    The same run gives the same files, byte for byte, with one version of matplotlib. ``folder`` is made where it does
+    not exist. Raises OSError where it cannot be written.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -49,19 +49,19 @@ def figures(meta: Mapping[str, Any], rows: Sequence[Row], *, recorded: bool) -> 
     """The figures of a run by name: that of the sweep, with the dtype behind it where there is one for each.
 
     ``recorded`` says that the rows come from a file: then the title gives the machine, the date and the revision.
-    Sweeps without a single row that was timed, and those that nobody draws, have no figure.
+    Sweeps without a timed row, and sweeps without a plot, have no figure.
     """
     return {name: draw() for name, draw in _draws(meta, rows, recorded).items()}
 
 
 def figure(meta: Mapping[str, Any], rows: Sequence[Row], name: str, *, recorded: bool) -> Figure | None:
-    """The one of `figures` that has that name, drawn alone: all of the transfers' take eight seconds."""
+    """The figure of `figures` with that name, drawn alone: drawing all of the transfers' takes eight seconds."""
     draw = _draws(meta, rows, recorded).get(name)
     return draw() if draw else None
 
 
 def _draws(meta: Mapping[str, Any], rows: Sequence[Row], recorded: bool) -> dict[str, Callable[[], Figure]]:
-    """What draws each figure, by its name."""
+    """The function that draws each figure, by the figure's name."""
     drawn: dict[str, Callable[[], Figure]] = {}
     for sweep in SWEEPS.values():
         if sweep.plot is None:

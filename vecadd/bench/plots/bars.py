@@ -1,4 +1,4 @@
-"""The ladder, rung by rung: how near each comes to what the memory allows."""
+"""The ladder, rung by rung: how near each rung comes to the memory's limit."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -32,7 +32,7 @@ _CAUGHT = ("wrong on purpose, and caught", style.VERMILLION, "xxx")
 
 
 def draw(figure: Figure, meta: Mapping[str, Any], rows: Sequence[Row], *, recorded: bool) -> None:
-    """A panel for each size, three at most, that share their rungs; of one dtype."""
+    """A panel for each size, at most three, with the same rungs in all; for one dtype."""
     sizes = _chosen(sorted({row.n for row in rows}))
     names = list(dict.fromkeys((row.rung, _variant(row)) for row in rows))
     places = _places(names)
@@ -122,7 +122,7 @@ def _percent(fraction: float) -> str:
 
 
 def _limit(axes: Axes, cell: Sequence[Row]) -> None:
-    """A line where the limit is in reach; its figure in any case."""
+    """A line where the limit fits in the panel; its figure in any case."""
     longest = max((row.gbps for row in cell if row.gbps), default=1.0)
     limit = next((row.limit_gbps for row in cell if row.limit_gbps), None)
     if limit and limit < 1.5 * longest:

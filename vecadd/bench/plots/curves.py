@@ -35,7 +35,7 @@ def draw(figure: Figure, meta: Mapping[str, Any], rows: Sequence[Row], *, record
         lines = {label: [row for row in line if row.dtype == dtype] for label, line in lines.items()}
         rates(axes, lines, looks)
         roof(axes, [row for line in lines.values() for row in line])
-        if host:  # what the caches allow is ten times what the memory does
+        if host:  # the caches are ten times as fast as the memory
             axes.set_yscale("log")
             style.plain_logarithm(axes.yaxis)
             _mark_cache(axes, meta, lines)
@@ -55,7 +55,7 @@ def by_label(rows: Iterable[Row]) -> dict[str, list[Row]]:
 
 
 def in_portions(labels: Iterable[str], most: int = MOST_LINES) -> list[list[str]]:
-    """The labels in as few groups of about equal size as hold no more than that many."""
+    """The labels in the fewest groups of at most ``most``, all of about the same size."""
     names = list(labels)
     groups = -(-len(names) // most)
     size = -(-len(names) // max(groups, 1))
@@ -97,7 +97,7 @@ def roof_over(axes: Axes, rows: Sequence[Row], places: Sequence[float]) -> None:
 
 
 def _mark_cache(axes: Axes, meta: Mapping[str, Any], lines: Mapping[str, Sequence[Row]]) -> None:
-    """From where on the three arrays do not fit into the processor's last cache."""
+    """Marks the size from which the three arrays do not fit into the processor's last cache."""
     rows = [row for line in lines.values() for row in line]
     elements = (meta["cpu"].get("l3") or 0) * rows[0].n / rows[0].bytes
     if min(row.n for row in rows) < elements < max(row.n for row in rows):

@@ -1,4 +1,4 @@
-"""Many small adds: what one of them costs, launched in one way or another, and from where on that is all the same."""
+"""Many small adds: the cost of one by each way to launch it, and the size from which the ways no longer differ."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from vecadd.bench.plots import style
 from vecadd.bench.results import Row
 
 PLAIN = "launch_loop"  # what the others are compared with
-FADED = 1.05  # a gain that is none any more
+FADED = 1.05  # a smaller gain does not count
 
 _KINDS = {0: "independent adds", 1: "a chain: each add needs the one before"}
 
@@ -43,8 +43,8 @@ def draw(figure: Figure, meta: Mapping[str, Any], rows: Sequence[Row], *, record
 
 
 def fades(rows: Sequence[Row]) -> int | None:
-    """Bytes of one of the arrays from which on nothing gains 5 % over plain launches, at no size above it either; None
-    where something still does at the largest size."""
+    """Bytes of one array from which on no rung gains 5 % over plain launches, at any larger size either; None where one
+    still does at the largest size."""
     faded = None
     for n in sorted({row.n for row in rows}, reverse=True):
         here = [row for row in rows if row.n == n and row.seconds]

@@ -14,11 +14,11 @@ from vecadd.bench.results import Row
 
 PREFIX = "peer"
 COLUMNS = 2
-BARS_UP_TO = 2  # sizes; with more of them lines over the size tell more
+BARS_UP_TO = 2  # sizes; more are drawn as lines
 
 LEVEL: dict[str, Any] = {"color": style.BLACK, "linewidth": 1.2, "alpha": 0.6, "zorder": 1.5}  # both take the same time
 
-# By how far apart the ratios are: where the ticks are.
+# The axis's ticks, by how far apart the ratios are.
 TICKS: Sequence[tuple[float, Sequence[float]]] = (
     (1.5, (0.7, 0.8, 0.9, 0.95, 1, 1.05, 1.1, 1.2, 1.3, 1.4)),
     (8.0, (0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 1, 1.2, 1.5, 2, 3, 4, 5, 6)),
@@ -27,7 +27,7 @@ TICKS: Sequence[tuple[float, Sequence[float]]] = (
 
 
 def chosen(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    """By sweep, the rows that were compared with another one."""
+    """By sweep, the rows that have a ratio to another row."""
     found: dict[str, list[Row]] = {}
     for row in rows:
         if row.sweep.startswith(PREFIX) and row.seconds and "ratio" in row.params:
@@ -102,7 +102,7 @@ def _errors(rows: Sequence[Row]) -> list[list[float]]:
 
 
 def _ratio_axis(axis: Axis, rows: Sequence[Row]) -> None:
-    """Plain numbers, as close to each other as the ratios are."""
+    """Plain numbers as ticks, spaced by how far apart the ratios are."""
     ends = [end for row in rows for end in row.params["ratio_interval"]]
     low, high = min([1.0, *ends]), max([1.0, *ends])
     ticks = next(ticks for reach, ticks in TICKS if high / low <= reach)

@@ -11,7 +11,7 @@ from vecadd.bench.axes import show_size
 from vecadd.bench.plots import curves, style
 from vecadd.bench.results import Row
 
-PROCESSOR = "numpy"  # the contestant that is no GPU's
+PROCESSOR = "numpy"  # the contestant that runs on the processor
 
 
 def draw(figure: Figure, meta: Mapping[str, Any], rows: Sequence[Row], *, recorded: bool) -> None:

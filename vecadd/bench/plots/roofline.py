@@ -12,14 +12,14 @@ from vecadd.bench.results import Row
 from vecadd.bench.show import show_rate
 from vecadd.model.gpu import Gpu
 
-LEAST = 1 << 20  # elements: below, a launch is measured and not the memory
+LEAST = 1 << 20  # elements: below, the time is the launch's, not the memory's
 
 _PROCESSOR = "numpy"
 _BEYOND = 3  # times the largest intensity: as far as the slope is drawn
-_DRAWN = 0.02  # of the limit: rungs below are named beside the figure, for they would squash all others
-_INSET = (0.53, 0.07, 0.46, 0.46)  # of the axes: under the roof, where nothing can be
+_DRAWN = 0.02  # of the limit: slower rungs are named beside the figure, or they would compress all others
+_INSET = (0.53, 0.07, 0.46, 0.46)  # of the axes: under the roof, where no dot is
 
-# The rungs that have a mark of their own; others are grey dots, of which most lie on each other.
+# The rungs that have a mark of their own; others are grey dots, most of which overlap.
 _NAMED = (
     "grid_stride",
     "block_range",
@@ -38,7 +38,7 @@ _NAMED = (
 
 
 def chosen(rows: Iterable[Row], sweep: str) -> list[Row]:
-    """Of each rung on the device and each dtype the fastest row at the largest size that it ran at."""
+    """The fastest row of each device rung and dtype, at the largest size that the rung ran at."""
     best: dict[tuple[str, str], Row] = {}
     for row in rows:
         if row.sweep != sweep or not row.gbps or row.rung in (_PROCESSOR, "add") or row.n < LEAST:

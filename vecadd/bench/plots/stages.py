@@ -1,4 +1,4 @@
-"""What the kernel and the way there and back share of the time: founding document 004's stages."""
+"""The shares of the kernel and of the copies in the time: founding document 004's stages."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -23,8 +23,8 @@ def chosen(rows: Iterable[Row]) -> list[Row]:
 
 
 def draw(figure: Figure, meta: Mapping[str, Any], rows: Sequence[Row], *, recorded: bool) -> None:
-    """A bar for each stage, all as long as each other, for the times lie a thousandfold apart; behind it what the whole
-    run took, which is less than its parts where they overlap."""
+    """A bar for each stage, all of one length, because the times differ a thousandfold; behind it the time of the whole
+    run, which is less than the sum of its parts where they overlap."""
     figure.set_size_inches(style.WIDTH, 1.5 + BAR * len(rows))
     axes = figure.subplots()
     for place, row in enumerate(rows):

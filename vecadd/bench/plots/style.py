@@ -81,7 +81,7 @@ class Look:
 
 
 def looks(names: Iterable[str]) -> dict[str, Look]:
-    """A look for each of these, no two alike: 8 colours and markers, 5 dashes, then the same with hollow markers."""
+    """A different look for each name: 8 colours and markers, 5 dashes, then all of these with hollow markers."""
     every = list(dict.fromkeys(names))
     return {
         name: Look(
@@ -101,8 +101,8 @@ def entitle(figure: Figure, subject: str, meta: Mapping[str, Any], *, recorded: 
 
 
 def origin(meta: Mapping[str, Any], *, recorded: bool, host: bool = False) -> str:
-    """ "recorded on NVIDIA H200, driver 580.159.04, 2026-11-20, revision 6191fcc006fe", or the machine alone where
-    whoever reads it has just measured on it. ``host`` names the processor in place of the GPU."""
+    """ "recorded on NVIDIA H200, driver 580.159.04, 2026-11-20, revision 6191fcc006fe", or the machine alone where the
+    rows were just measured on it. ``host`` names the processor in place of the GPU."""
     where = machine(meta, host=host)
     if not recorded:
         return f"measured on {where}"
@@ -166,6 +166,6 @@ def itemsize(dtype: str) -> int:
 
 
 def legend_entries(axes: Axes) -> dict[str, Any]:
-    """What stands for each label of the axes: for one legend of several panels."""
+    """The handle of each label of the axes: for one legend of several panels."""
     handles, labels = axes.get_legend_handles_labels()
     return dict(zip(labels, handles, strict=True))

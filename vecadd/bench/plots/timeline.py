@@ -1,4 +1,4 @@
-"""When each chunk of a transfer went up, was added and came down: a lane for each stream and kind of work."""
+"""When each chunk of a transfer was uploaded, added and downloaded: a lane for each stream and kind of work."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -26,7 +26,7 @@ _KINDS = {
 }
 _STREAMS = 8  # a panel of more, as of the threads that stage ordinary memory, shows its first four
 _SHOWN = 4
-_OWN_SCALE = 4  # times the shortest: longer than that, and a panel has a scale of its own
+_OWN_SCALE = 4  # times the shortest: panels of longer runs have a scale of their own
 
 
 class Event(NamedTuple):
@@ -40,8 +40,8 @@ class Event(NamedTuple):
 
 
 def pages(rows: Sequence[Row]) -> list[list[Row]]:
-    """The rows that have a timeline, as many to a figure as a page holds; of a rung on one kind of memory the first,
-    with its usual parameters."""
+    """The rows that have a timeline, as many to a figure as a page holds; for each rung and kind of memory only the
+    first row, that of the usual parameters."""
     found: list[list[Row]] = []
     left = 0.0
     drawn: dict[tuple[str, Any, str], Row] = {}

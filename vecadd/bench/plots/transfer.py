@@ -26,7 +26,7 @@ _OTHER_MEMORY = (style.SKY, "...")
 
 
 def over_size(rows: Sequence[Row]) -> list[Row]:
-    """Those of the round trips that were made at several sizes: a line each."""
+    """The round trips that were made at several sizes: a line each."""
     lines = curves.by_label(round_trips_of(rows))
     return [row for line in lines.values() if len({row.n for row in line}) > 1 for row in line]
 

@@ -15,7 +15,7 @@ def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
         adds = latencies.adds_of(n, dtype.itemsize)
         for chain in (0, 1):
             own_bytes = set_bytes if chain else adds * set_bytes
-            # A chain finds its operands where it left them: the memory bounds it only where the L2 is a trifle.
+            # A chain finds its operands in the L2: the memory bounds it only where they are many times the L2.
             in_cache = chain and own_bytes < limits.DEVICE_CACHES * machine.gpu["l2"]
             yield Cell(
                 "latency",

@@ -23,10 +23,10 @@ from vecadd.bench.timing import Cell
 from vecadd.info import info
 
 BRIEF_SIZES = (2**10, 2**14, 2**18, 2**22, 2**26)  # of a run of all sweeps
-HOST_SETS = 1  # in the cache where they fit, for the rungs and for the probe, which works on the same arrays
+HOST_SETS = 1  # rungs and probe work on the same arrays, which stay in the cache where they fit
 
-ON_DEVICE = ("device_limit", "launches", "latencies")  # what bears on a sweep of device memory
-ON_THE_WAY = ("link_limit", "crew")  # and on a transfer beside it
+ON_DEVICE = ("device_limit", "launches", "latencies")  # the limits of a sweep of device memory
+ON_THE_WAY = ("link_limit", "crew")  # and also of a transfer
 
 DEVICE_SHARE = 0.5  # of the GPU's memory for the buffer sets together
 
@@ -35,8 +35,8 @@ EVENTS = "rungs timed by CUDA events behind a delay kernel of 20 us, so that the
 
 @dataclass
 class Machine:
-    """What the sweeps need to know of it, looked up when first asked. ``probed`` keeps what the probes found,
-    ``missing`` what they did not, and what a sweep leaves out for want of a package."""
+    """The machine's facts and limits, looked up when first asked. ``probed`` keeps the probes' results, ``missing`` the
+    probes that failed and what a sweep leaves out because a package is missing."""
 
     device: int = 0
     probed: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -92,8 +92,8 @@ class Machine:
         return link_theory(own.link_generation_max, own.link_width_max) if own else None
 
     def probe(self, *what: str) -> None:
-        """Asks for these limits, so that a run opens with all that bear on it. One that cannot be had is no failure but
-        of the sweep that needs it."""
+        """Probes these limits ahead of the cells, so that a run's opening shows them. A probe that fails fails only the
+        sweep that needs it."""
         for name in what:
             try:
                 getattr(self, name)
@@ -111,19 +111,19 @@ class Machine:
 
 @dataclass(frozen=True)
 class Sweep:
-    """A row: a name, the function that gives the cells, the clocks of the contestants, which are a part of the method,
-    and what is made of the rows. ``tables`` and ``plot`` name modules, which are imported when a table or a picture is
+    """A sweep: its name, the function that gives its cells, its contestants' clocks, which are a part of the method,
+    and its table and picture. ``tables`` and ``plot`` name modules, which are imported when a table or a picture is
     made: `tables(sweep, rows)` of the one and `draw(figure, meta, rows, *, recorded)` of the other are called."""
 
     name: str
     cells: Callable[[Axes, Machine], Iterator[Cell]]
     clock: str
     needs_gpu: bool = True
-    extra: Callable[[Axes, Machine], list[Row]] = lambda axes, machine: []  # rows that no rounds give
+    extra: Callable[[Axes, Machine], list[Row]] = lambda axes, machine: []  # rows that are not measured in rounds
     tables: str = "vecadd.bench.tables.plain"
     plot: str | None = None  # None: no picture
     by_dtype: bool = False  # whether there is a picture for each dtype
-    pictured: Callable[[list[Row]], list[Row]] = lambda rows: rows  # those of the rows that the picture is of
+    pictured: Callable[[list[Row]], list[Row]] = lambda rows: rows  # picks the rows that the picture shows
     roofline: str | None = None  # the name of the roofline of its rungs; None: there is none
 
 

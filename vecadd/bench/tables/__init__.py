@@ -3,8 +3,8 @@
 plain.py      seconds, spread and rate of each row: host, size, and the comparisons with other libraries
 ladder.py     what each rung changes, and what that brings over the rung that it comes after
 blocksize.py  a rung a line, a block size a column
-precision.py  every size's contestants and three speed-ups, and document 001's claims tested
-transfer.py   beside the model and the link, and document 004's stages
+precision.py  contestants by size with three speed-ups, and document 001's claims tested
+transfer.py   round trips beside the model and the link, and document 004's stages
 latency.py    seconds of one small add, and from how many repeats a graph pays
 """
 
@@ -16,7 +16,7 @@ from vecadd.bench.results import Row
 from vecadd.bench.sweeps import SWEEPS
 from vecadd.bench.tables.table import Table
 
-_PLAIN = "vecadd.bench.tables.plain"  # of comparisons, which are no sweeps
+_PLAIN = "vecadd.bench.tables.plain"  # for comparisons, which are not sweeps
 
 
 def tables(rows: Iterable[Row]) -> list[Table]:

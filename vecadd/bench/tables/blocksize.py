@@ -15,7 +15,7 @@ CELL = "a cell: GB/s (% of the limit) occupancy %; * the fastest block of its ru
 
 
 def tables(sweep: str, rows: list[Row]) -> list[Table]:
-    """Bandwidth by threads a block, and what waves that are not whole cost."""
+    """Bandwidth by threads a block, and the cost of partial waves."""
     by_block = [row for row in rows if row.rung != WAVES]
     by_waves = [row for row in rows if row.rung == WAVES]
     return [table for table in (_blocks(sweep, by_block), _waves(sweep, by_waves)) if table.lines]

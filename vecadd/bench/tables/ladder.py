@@ -1,4 +1,4 @@
-"""What each rung of the ladder changes, and what that brings over the rung that it comes after."""
+"""What each rung of the ladder changes, and its gain over the rung that it comes after."""
 
 from collections.abc import Mapping
 from itertools import groupby
@@ -55,7 +55,7 @@ def tables(sweep: str, rows: list[Row]) -> list[Table]:
 
 
 def gain_over(row: Row, fastest: Mapping[str, float]) -> float | None:
-    """How many times as fast as the rung that it comes after, at that one's fastest."""
+    """How many times as fast as the fastest row of the rung that it comes after."""
     rung = parts.rung_named(row.rung)
     before = fastest.get(rung["after"]) if rung else None
     return before / row.seconds if before and row.seconds else None

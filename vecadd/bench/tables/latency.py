@@ -53,7 +53,7 @@ def tables(sweep: str, rows: list[Row]) -> list[Table]:
 
 
 def gain(row: Row) -> float | None:
-    """Over launch_loop in the same rounds; 1 for itself."""
+    """The gain over launch_loop in the same rounds; 1 for launch_loop."""
     if row.rung == "launch_loop" and row.seconds:
         return 1.0
     return 1 / row.params["ratio"] if "ratio" in row.params else None
@@ -83,7 +83,7 @@ def _maybe(row: Row, key: str) -> str:
 
 
 def break_even(row: Row) -> str:
-    """From how many repeats a graph pays; "-" for what is none."""
+    """From how many repeats a graph pays; "-" for rungs without a graph."""
     if "break_even" not in row.params:
         return "-"
     repeats = row.params["break_even"]

@@ -11,7 +11,7 @@ from vecadd.bench.tables.table import Style
 
 
 def rung_named(name: str) -> dict[str, Any] | None:
-    """The rung's row; None for numpy and add, which are none."""
+    """The rung's row; None for numpy and add, which are not rungs."""
     return next((rung for rung in _core.rungs() if rung["name"] == name), None)
 
 
@@ -26,7 +26,7 @@ def rate(row: Row) -> str:
 
 
 def fraction(row: Row) -> str:
-    """Percent of the limit, marked where the method must be wrong."""
+    """Percent of the limit, marked above 100, where the method must be wrong."""
     if row.fraction is None:
         return "-"
     return f"{100 * row.fraction:.1f}" + (" !" if row.impossible else "")
@@ -51,13 +51,13 @@ def style(row: Row) -> Style:
 
 
 def variant(row: Row, *, named: bool = True) -> str:
-    """The rung, its parameters a line each; these alone where a line above names it."""
+    """The rung and its parameters, a line each; only the parameters where a line above names the rung."""
     parameters = [f"  {name} {value}" for name, value in row.params.get("parameters", {}).items()]
     return "\n".join([row.rung, *parameters] if named else parameters or [row.rung])
 
 
 def changes(rung: str, previous: str | None) -> str:
-    """What the rung changes, and against which one where that is not the one before it in the table."""
+    """What the rung changes, and over which rung where that is not the one above it in the table."""
     row = rung_named(rung)
     if row is None:
         return ""
@@ -75,7 +75,7 @@ def told(rung: str, previous: str | None) -> tuple[str, str]:
 
 
 def document_notes(rows: Iterable[Row], figures: Iterable[recorded.Figure] | None = None) -> list[str]:
-    """What is to be said of these rows' rungs, and what the figures were measured on: by default those of `told`."""
+    """Notes on these rows' rungs, and what the figures were measured on: by default the figures of `told`."""
     rungs = dict.fromkeys(row.rung for row in rows)
     if figures is None:
         figures = [figure for rung in rungs for figure in recorded.figures(rung)]

@@ -1,4 +1,4 @@
-"""Half the bytes an element: every size's contestants, three speed-ups, and document 001's claims tested."""
+"""Half the bytes an element: contestants by size, three speed-ups, and document 001's claims tested."""
 
 from vecadd.bench import recorded
 from vecadd.bench.axes import show_size
@@ -38,7 +38,7 @@ Times = dict[tuple[str, str], float]
 
 
 def tables(sweep: str, rows: list[Row]) -> list[Table]:
-    """16 bits beside 32, and both beside the document's steps."""
+    """16-bit beside 32-bit elements, with the document's steps, crossovers and claims."""
     table = Table(sweep, _COLUMNS)
     for n in dict.fromkeys(row.n for row in rows):
         group = [row for row in rows if row.n == n]
@@ -59,7 +59,7 @@ def tables(sweep: str, rows: list[Row]) -> list[Table]:
 
 
 def speedups(rung: str, dtype: str, times: Times) -> tuple[float | None, float | None, float | None]:
-    """CPU over this one, naive float32 over this one, and the rung before in STEPS over this one."""
+    """The times of the CPU, of naive float32 and of the rung before in STEPS, each over this rung's time."""
     own = times.get((rung, dtype))
     before = STEPS[STEPS.index(rung) - 1] if rung in STEPS[1:] else None
     over = (CPU, BASE, (before, dtype))
@@ -88,7 +88,7 @@ def crossovers(rows: list[Row]) -> list[str]:
 
 
 def claims(rows: list[Row]) -> list[str]:
-    """What document 001 says, and whether these rows agree; nothing of what was not measured."""
+    """Document 001's claims, and whether these rows agree; claims without a measurement are left out."""
     at = {(row.rung, row.dtype, row.n): row for row in rows if row.seconds}
     return [
         line for line in (_cpu_wins(at), _launch(at), _baseline(at), *_half_the_bytes(at), _half2_or_pack(at)) if line

@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class Style(Enum):
-    """What a line is, beside its figures."""
+    """What kind of line this is."""
 
     PLAIN = ""
     HEAD = "head"  # names the lines below it
@@ -16,7 +16,8 @@ class Style(Enum):
 
 @dataclass(frozen=True)
 class Column:
-    """Figures stand on the right; a ``share`` makes a column of prose that may wrap, of so much of the width left."""
+    """``right`` aligns figures to the right; a column with a ``share`` is prose that may wrap, in that share of the
+    free width."""
 
     name: str
     right: bool = True
@@ -33,7 +34,7 @@ class Line:
 
 @dataclass
 class Table:
-    """``lines`` has None where a rule parts two groups; ``notes`` are sentences to stand below."""
+    """``lines`` has None where a rule separates two groups; ``notes`` are sentences below the table."""
 
     title: str
     columns: tuple[Column, ...]
@@ -45,13 +46,13 @@ class Table:
         self.lines.append(Line((*cells, *[""] * (len(self.columns) - len(cells))), style))
 
     def only(self, *names: str) -> "Table":
-        """The same with these columns alone, in their order, and without the notes."""
+        """This table with only these columns, in their order, and without the notes."""
         kept = [at for at, column in enumerate(self.columns) if column.name in names]
         lines = [line and Line(tuple(line.cells[at] for at in kept), line.style) for line in self.lines]
         return Table(self.title, tuple(self.columns[at] for at in kept), lines)
 
     def rule(self) -> None:
-        """Parts what comes from what stands above; nothing where nothing does."""
+        """Draws a rule below the lines so far; none below another rule or in an empty table."""
         if self.lines and self.lines[-1] is not None:
             self.lines.append(None)
 
@@ -65,7 +66,7 @@ def columns(*names: str | Column) -> tuple[Column, ...]:
 
 def markdown(head: Sequence[str], lines: Sequence[Sequence[str]], right: Sequence[bool] | None = None) -> list[str]:
     """A Markdown table, a string a line; the first column stands on the left, the others as ``right`` says. A bar
-    within a cell is escaped, or it would part the cell in two."""
+    within a cell is escaped, or it would split the cell."""
     right = right or [index > 0 for index in range(len(head))]
     rule = ["---:" if side else "---" for side in right]
     escaped = ([cell.replace("|", "\\|") for cell in cells] for cells in (head, rule, *lines))

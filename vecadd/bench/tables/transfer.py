@@ -1,4 +1,4 @@
-"""Host arrays through the GPU, beside document 004's model and the link; below it, its stages made again."""
+"""Host arrays through the GPU, beside document 004's model and the link; below, the document's stages repeated."""
 
 from collections.abc import Mapping
 from itertools import groupby
@@ -33,7 +33,7 @@ NOTES = (
 
 
 def tables(sweep: str, rows: list[Row]) -> list[Table]:
-    """The round trips, and the stages that they have where they were asked for."""
+    """A table of the round trips, and one of the stages where they were measured."""
     whole = [row for row in rows if "stage" not in row.params]
     stages = [row for row in rows if "stage" in row.params]
     return [table for table in (_round_trips(sweep, whole), _stages(sweep, stages)) if table.lines]
@@ -64,7 +64,7 @@ def _round_trips(sweep: str, rows: list[Row]) -> Table:
 
 
 def _told(rows: list[Row]) -> list[str]:
-    """What the rows that no rounds gave have to say, a line each."""
+    """Notes from the rows that were not measured in rounds, a line each."""
     lines = [f"{row.rung}: {row.params['says']}" for row in rows if "says" in row.params]
     for row in rows:
         if "gpu" not in row.params:
