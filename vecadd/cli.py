@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print(f"vecadd {command.name}: interrupted", file=sys.stderr)
         return INTERRUPTED
-    except BrokenPipeError:  # `vecadd info | head`: nobody reads on, and the interpreter must not complain at exit
+    except BrokenPipeError:  # `vecadd info | head`: the reader has left, and the interpreter must not complain at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except (ArithmeticError, OSError, MemoryError, RuntimeError, TypeError, ValueError) as error:
@@ -85,7 +85,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add(arguments: argparse.Namespace) -> int:
     with warnings.catch_warnings(), _progress_bar(f"{arguments.a} + {arguments.b}") as progress:
-        # Without the place in our code, which is nothing to whoever runs the command.
+        # Without the line of our code, which does not help the command's user.
         warnings.showwarning = lambda message, *place: print(f"vecadd add: {message}", file=sys.stderr)
         add_files(arguments.a, arguments.b, arguments.out, progress=progress)
     return 0

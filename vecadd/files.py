@@ -1,4 +1,4 @@
-"""Adds two .npy files of any size into a third, in bounded memory, so that no failure spoils what was there.
+"""Adds two .npy files of any size into a third, in bounded memory, so that no failure damages an existing file.
 
 The sum is written to a file beside the target that takes its name only when it is complete and on the disk. Files are
 read and written through windows, not mapped: an input that shrinks under a mapping is a SIGBUS, here it is an error.
@@ -30,13 +30,13 @@ from vecadd._uninterrupted import Check, Progress, run_uninterrupted
 
 __all__ = ["Progress", "add_files"]
 
-# Bytes of each input that a thread holds: two in 1 MiB of L2, where the sum takes the first operand's place.
+# Bytes of each input that a thread holds: two fit in 1 MiB of L2, and the sum overwrites the first.
 WINDOW = 512 << 10
-STRETCH = 8  # windows that a thread adds one after the other: to hand one over costs 30 us, a tenth of its time
-FEWEST_THREADS, MOST_THREADS = 4, 16  # where reading and writing wait for a disk, as many as that for few processors
+STRETCH = 8  # windows that a thread adds in a row: handing one over costs 30 us, a tenth of its time
+FEWEST_THREADS, MOST_THREADS = 4, 16  # at least 4 where threads wait for a disk
 
-# Threads write a file one at a time, but touch its pages all at once. On tmpfs 512 MB of sums take 16 threads 190 ms to
-# be written and 100 to be added where they lie, half as many on two processors 148 and 160.
+# Writes to a file run one at a time, but threads can touch its mapped pages all at once. On tmpfs 16 threads take 190
+# ms to write 512 MB of sums and 100 ms to add into mapped pages; for 256 MB on two processors it is 148 and 160.
 MAPPED_FROM = 4  # processors
 
 # Version 3 differs from 2 only in how names of structured fields are encoded, and structured dtypes are refused.
@@ -46,7 +46,7 @@ _READ_HEADER = {
     (3, 0): npy.read_array_header_2_0,
 }
 
-# What file systems say that have no files without a name, or no way to reserve space.
+# The errors of file systems without unnamed files, or without a way to reserve space.
 _NO_TMPFILE = {errno.EOPNOTSUPP, errno.EISDIR}
 _NO_FALLOCATE = {errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
 
@@ -76,14 +76,14 @@ def add_files(a: Name, b: Name, out: Name, *, window: int = WINDOW, progress: Pr
     and synced, and keeps its permissions.
 
     Args:
-        window: bytes of each file that one of the threads holds in memory; they are as many as additions use, at most
-            16, and at least 4 where one of the files is not in memory.
-        progress: called in this thread with (elements done, elements in all) after every eight windows, in their order.
+        window: bytes of each file that one thread holds in memory; there are as many threads as additions use, at most
+        16, and at least 4 where one of the files is not in memory. progress: called in this thread with (elements done,
+        elements in all) after every eight windows, in their order.
 
     Raises:
-        ValueError: a file is no .npy file, is cut short or too long, or the two cannot be added; nothing was written.
-        TypeError: ``numpy.add`` has no loop for the two dtypes; nothing was written.
-        OSError: a file cannot be opened, read or written; ``out`` is as it was.
+        ValueError: a file is not an .npy file, is too short or too long, or the two cannot be added; nothing was
+        written. TypeError: ``numpy.add`` has no loop for the two dtypes; nothing was written. OSError: a file cannot be
+        opened, read or written; ``out`` is as it was.
     """
 
     def work(check: Check, tell: Progress | None) -> None:
@@ -101,7 +101,7 @@ def add_files(a: Name, b: Name, out: Name, *, window: int = WINDOW, progress: Pr
 
 
 def _open_at_once(path: str, flags: int) -> int:
-    """Does not wait for the writer of a pipe, which is then refused; to a regular file it makes no difference."""
+    """Opens without waiting for the writer of a pipe, which is refused later; regular files open as usual."""
     return os.open(path, flags | os.O_NONBLOCK)
 
 
@@ -120,7 +120,7 @@ def _open_input(path: Path) -> Iterator[_Input]:
                 raise ValueError(f"shape {shape} has a negative extent")
         except OSError:
             raise
-        except Exception as error:  # NumPy lets through what tokenize, ast and numpy.dtype make of garbage
+        except Exception as error:  # for garbage NumPy passes on the exceptions of tokenize, ast and numpy.dtype
             raise ValueError(f"{path} is not a .npy file that can be read: {error}") from error
         if dtype.hasobject:
             raise ValueError(f"{path} holds Python objects ({dtype}); files are never unpickled")
@@ -169,14 +169,14 @@ def _add_windows(
     check: Check,
     progress: Progress | None,
 ) -> None:
-    """Stretches of windows in flight, one a thread: while one is read another is added and a third written."""
+    """Keeps one stretch of windows a thread in flight: while one is read, another is added and a third written."""
     widest = max(x.dtype.itemsize, y.dtype.itemsize, dtype.itemsize, 1)
     step = max(1, min(size, window // widest))
     processors = min(MOST_THREADS, host_facts()["threads"])
     waits = not all(map(_in_memory, (x.descriptor, y.descriptor, target)))
     threads = min(-(-size // (STRETCH * step)), max(FEWEST_THREADS, processors) if waits else processors)
     in_place = x.dtype == dtype
-    # Nobody can cut a file short that has no name: no access to its pages fails.
+    # No process can truncate a file without a name: no access to its pages fails.
     mapped = processors >= MAPPED_FROM and _in_memory(target) and os.fstat(target).st_nlink == 0
     free: SimpleQueue[_Buffers] = SimpleQueue()
     for _ in range(threads):
@@ -203,7 +203,7 @@ def _add_windows(
                         lead = where(begin) % mmap.ALLOCATIONGRANULARITY
                         add(a, b, out=np.frombuffer(pages, dtype, a.size, lead + where(start) - where(begin)))
         finally:
-            free.put(buffers)  # or the threads behind a failed one would wait for ever
+            free.put(buffers)  # or other threads would wait for ever after a failure
         return end
 
     for done in _in_turn(add_stretch, range(0, size, STRETCH * step), threads):
@@ -212,14 +212,14 @@ def _add_windows(
 
 
 def _pages(descriptor: int, first: int, end: int) -> mmap.mmap:
-    """The pages of a file that hold its bytes [first, end). They are taken before, so that no access to them fails."""
+    """Maps the pages of a file's bytes [first, end). Their space is reserved first, so that no access to them fails."""
     os.posix_fallocate(descriptor, first, end - first)
     begin = first - first % mmap.ALLOCATIONGRANULARITY
     return mmap.mmap(descriptor, end - begin, offset=begin)
 
 
 def _in_memory(descriptor: int) -> bool:
-    """Whether the file lies in memory alone, on tmpfs: files on other file systems have no seals to ask for."""
+    """Whether the file is on tmpfs, in memory alone: files on other file systems have no seals."""
     try:
         fcntl.fcntl(descriptor, fcntl.F_GET_SEALS)
     except OSError:
@@ -228,7 +228,7 @@ def _in_memory(descriptor: int) -> bool:
 
 
 def _in_turn(work: Callable[[int], int], starts: Sequence[int], threads: int) -> Iterator[int]:
-    """The results of ``work`` in the order of ``starts``; nothing is at work when it ends, by an exception too."""
+    """The results of ``work`` in the order of ``starts``; no work is running when it ends, even by an exception."""
     if threads <= 1:
         yield from map(work, starts)
         return
@@ -238,7 +238,7 @@ def _in_turn(work: Callable[[int], int], starts: Sequence[int], threads: int) ->
             for start in starts:
                 if len(pending) == 2 * threads:
                     yield pending.popleft().result()
-                # numpy.errstate is the context's: what the caller has set holds for its threads.
+                # numpy.errstate belongs to the context: the caller's settings hold in these threads too.
                 pending.append(pool.submit(copy_context().run, work, start))
             while pending:
                 yield pending.popleft().result()
@@ -313,7 +313,7 @@ def _mode_of(path: Path) -> int | None:
 
 
 def _create(temporary: Path) -> tuple[int, bool]:
-    """A new file and whether it has its name yet: one without a name vanishes with a process that is killed."""
+    """A new file and whether it has its name yet: a file without a name vanishes when its process is killed."""
     flags = os.O_RDWR | os.O_CLOEXEC
     if Path("/proc/self/fd").is_dir():  # the name is given through it
         try:
@@ -325,11 +325,11 @@ def _create(temporary: Path) -> tuple[int, bool]:
 
 
 def _reserve(descriptor: int, size: int) -> None:
-    """Takes the disk space first, so that a full disk is known before the work and not after it.
+    """Reserves the disk space, so that a full disk is found before the work and not after it.
 
-    Where no block device is behind the file, in memory or on another machine, it asks for the room alone: on tmpfs
-    every page would be taken by one thread, a sixth of the time of the whole addition, and what cannot reserve is
-    given a byte for each block.
+    Without a block device behind the file, in memory or on another machine, it only checks the free space: on tmpfs one
+    thread would allocate every page, a sixth of the time of the whole addition, and where nothing can be reserved glibc
+    would write a byte of each block.
     """
     room = os.fstatvfs(descriptor)
     if room.f_blocks > 0 and room.f_bavail * room.f_frsize < size:

@@ -1,4 +1,4 @@
-"""vecadd.info(): a door only, so that importing the package stays quick. What lies behind it is vecadd._machine."""
+"""vecadd.info(), which imports vecadd._machine only when called, so that importing the package stays quick."""
 
 from typing import TYPE_CHECKING
 

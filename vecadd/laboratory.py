@@ -1,4 +1,4 @@
-"""The notebooks' hand: measures a sweep where there is a GPU, else reads what was recorded on one.
+"""The notebooks' helper: measures a sweep where there is a GPU, else reads a sweep recorded on one.
 
     >>> from vecadd import laboratory
     >>> ladder = laboratory.measure("ladder", dtypes=("float32",))
@@ -54,7 +54,7 @@ class Measured:
         return iter((self.meta, self.rows, self.recorded))
 
     def only(self, *rungs: str) -> "Measured":
-        """The same with the rows of these rungs alone: for a picture of few things."""
+        """This measurement with only the rows of these rungs: for a picture of few lines."""
         return replace(self, rows=[row for row in self.rows if row.rung in rungs])
 
     @property
@@ -70,7 +70,7 @@ class Measured:
             for row in self.rows
             if row.rung == rung
             and row.seconds is not None
-            and "stage" not in row.params  # a document's stage is no round trip to compare with
+            and "stage" not in row.params  # a document's stage is not a whole round trip
             and n in (None, row.n)
             and dtype in (None, row.dtype)
             and parameters.items() <= row.params.get("parameters", {}).items()
@@ -79,7 +79,7 @@ class Measured:
 
     def gain(self, rung: str, over: str, n: int | None = None, dtype: str | None = None) -> float | None:
         """How many times as fast a rung is as another, at the largest size that both ran at or at this one; None where
-        they never met."""
+        no size has both."""
         sizes = [
             {row.n for row in self.rows if row.rung == name and row.seconds and dtype in (None, row.dtype)}
             for name in (rung, over)
@@ -92,12 +92,13 @@ class Measured:
 
     @property
     def limits(self) -> Limits:
-        """What the run's probes found, as `vecadd.model` takes it: what they did not look for is None."""
+        """The limits that the run's probes found, as `vecadd.model` takes them: None for limits that were not
+        probed."""
         return Limits.of(self.meta.get("limits", {}))
 
     def limit(self, kind: str, name: str) -> float | None:
-        """What the run's probes found: `limit("device", "gbps")`, `limit("latency", "dram_seconds")`; None where they
-        did not look."""
+        """One limit of the run's probes: `limit("device", "gbps")`, `limit("latency", "dram_seconds")`; None where it
+        was not probed."""
         value = self.meta.get("limits", {}).get(kind, {}).get(name)
         return None if value is None else float(value)
 
@@ -114,7 +115,7 @@ class Measured:
         dtype: str | None = None,
         documents: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """Prints the gain of each step, (rung, rung before it), a line each; with what the documents found, by rung."""
+        """Prints the gain of each step, (rung, rung before it), a line each, beside the ``documents``' gain by rung."""
         for rung, over in steps:
             there = f"; in the document {documents[rung]}" if rung in documents else ""
             print(f"{rung} over {over}: {times(self.gain(rung, over, n, dtype))}{there}")
@@ -176,14 +177,14 @@ def measure(
     brief: bool = False,
 ) -> Measured:
     """Runs a sweep of ``vecadd bench`` on this machine; where it needs a GPU and there is none, gives the newest
-    recorded rows of it. The axes are those of the command: sizes in elements, names of dtypes and rungs (None: those
-    of the sweep), threads a block, seconds of timed work for each dtype and size. ``brief`` measures at few sizes of
-    the sweep's own, which changes nothing of what is recorded.
+    recorded rows of it. The axes are those of the command: sizes in elements, names of dtypes and rungs (None: those of
+    the sweep), threads a block, seconds of timed work for each dtype and size. ``brief`` measures at only a few of the
+    sweep's own sizes; recorded rows are not reduced.
 
     One line is printed that says which of the two it was. Where nothing is recorded either, that line says so and the
     result has no rows. CUDA is initialised in this process only if there is a GPU to measure.
 
-    Raises ValueError for a name that is no sweep, FileNotFoundError where there is no GPU and the package was installed
+    Raises ValueError for an unknown sweep, FileNotFoundError where there is no GPU and the package was installed
     without the recorded results.
     """
     if sweep not in SWEEPS:
@@ -240,8 +241,8 @@ def _run(sweep: str, axes: Axes) -> Measured:
 
 
 def _read(sweep: str, axes: Axes) -> Measured:
-    """The rows of the newest file that has some for these axes; of a machine with a GPU where there is one, so that a
-    notebook's sweeps are of one machine."""
+    """The rows of the newest file that has some for these axes, preferably from a machine with a GPU, so that a
+    notebook's sweeps are from one machine."""
     found = []
     for path in _files():
         meta, rows = results.read(path)

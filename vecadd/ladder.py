@@ -18,7 +18,7 @@ __all__ = ["names", "run", "time"]
 
 
 def names(kind: Literal["host", "device", "transfer", "latency"] | None = None) -> list[str]:
-    """The rungs in order, all of them or those of one kind. Raises ValueError for a kind that is none."""
+    """The rungs in order, all of them or those of one kind. Raises ValueError for an unknown kind."""
     if kind not in (None, "host", "device", "transfer", "latency"):
         raise ValueError(f"kind must be 'host', 'device', 'transfer', 'latency' or None, not {kind!r}")
     return [rung["name"] for rung in _core.rungs() if kind in (None, rung["kind"])]
@@ -28,7 +28,7 @@ def run(name: str, a: Any, b: Any, out: Any = None, *, block: int | None = None,
     """Adds a and b by the rung of that name and returns the sum, in ``out`` if that is given.
 
     ``block`` is a device rung's number of threads a block, a multiple of 32 up to 1024; None leaves it to the rung.
-    ``params`` are whole numbers that some rungs have beside it: ``run("strided", a, b, stride=4)``.
+    ``params`` are further whole numbers that some rungs take: ``run("strided", a, b, stride=4)``.
 
     A few rungs accumulate: they add a + b to what ``out`` holds, once or once for each thread of a block. Without
     ``out`` they begin at 0.
@@ -58,7 +58,7 @@ def _target(name: str, a: Any, out: Any) -> Any:
 
 
 def _checked(block: int | None) -> int:
-    """In the extension 0 stands for the rung's own number."""
+    """The block size as the extension takes it: 0 stands for the rung's own."""
     if block is None:
         return 0
     if block <= 0:

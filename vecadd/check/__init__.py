@@ -1,10 +1,10 @@
-"""vecadd check: the acceptance test of a machine: what it does, against what it should do.
+"""vecadd check: the acceptance test of a machine: its figures against the figures expected of it.
 
 rows.py       what is measured: a row is one figure, over all rounds
 measure.py    a round: host, link, device and launch, every timed sum checked
-expected.py   what a figure is held against: an earlier file, or theory and the probes of the same run
+expected.py   what a figure is compared with: an earlier file, or theory and the probes of the same run
 findings.py   what is wrong with the machine, in words
-tables.py     the same for a terminal
+tables.py     the rows as a table for a terminal
 command.py    the command line's `check`
 """
 

@@ -43,12 +43,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Measures, prints, writes; returns the exit status: 0 for a machine that passes, 1 for one that does not, 2
-    without rich. Raises OSError and ValueError for a file that cannot be read or is another one."""
+    without rich. Raises OSError for a file that cannot be read, ValueError for a file of another kind."""
     if importlib.util.find_spec("rich") is None:
         print("vecadd check needs the package rich: pip install 'vecadd[bench]'", file=sys.stderr)
         return 2
     files = [expected.of_file(path) for path in arguments.expect]
-    conditions = machine.conditions_now()  # before CUDA starts here, or this process is one of the others on the GPU
+    conditions = machine.conditions_now()  # before CUDA starts here, or this process counts as another on the GPU
     found = info()
     measured, rounds, interrupted = Measured(), 0, False
     end = time.monotonic() + 60 * arguments.minutes
@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
             while rounds == 0 or time.monotonic() < end:
                 measure.round_of(found, measured, tell)
                 rounds += 1
-    except KeyboardInterrupt:  # the rounds before it are worth what they are
+    except KeyboardInterrupt:  # the rounds before it count
         if rounds == 0:
             raise
         interrupted = True

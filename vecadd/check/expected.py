@@ -1,9 +1,9 @@
-"""What a figure is held against: an earlier file's, or theory and the probes of the same run.
+"""What a figure is compared with: an earlier file's, or theory and the probes of the same run.
 
-Theory is what the device says of itself: its memory's clock and bus, and the generation and width that its link can
-have. The share of it that a healthy machine reaches is a table below, with an H200's beside it, which is how it was
-set. Additions of device memory are held against vecadd.model, what else no theory is known of against probes of the
-same run, and launches against an H200's.
+Theory is what the device reports: its memory's clock and bus, and the highest generation and width of its link. A table
+below has the share of it that a healthy machine reaches, set by an H200's share, which stands beside it. Additions of
+device memory are compared with vecadd.model, figures without a theory with probes of the same run, and launches with an
+H200's.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,10 +22,10 @@ from vecadd.model.limits import RECORDED
 
 Limits = Mapping[str, Mapping[str, float]]  # of one GPU, as in the meta of a result file
 
-# By kind, how much of an earlier figure is due: what two healthy runs of one machine may differ by.
+# By kind, the share by which two healthy runs of one machine may differ.
 TOLERANCES: Mapping[str, float] = {"host": 0.20, "link": 0.05, "device": 0.03, "launch": 0.30}
 
-# Of theory or of a probe of the same run, how much is due.
+# The expected share of theory or of a probe of the same run.
 SHARES: Mapping[str, float] = {
     "link to the device": 0.75,  # an H200's PCIe 5 x16: 0.81 to 0.88 by its host; the rest is packet headers
     "link to the host": 0.75,  # 0.87
@@ -35,7 +35,7 @@ SHARES: Mapping[str, float] = {
     "device add": 0.80,  # of the model, which is within 10 % of most healthy cells
     "host add": 0.60,  # 0.96; 0.77 on two cores of a shared host
 }
-LAUNCH_SHARE = 1 / 3  # of its speed is due: a launch is the driver's and the host's as much as the GPU's
+LAUNCH_SHARE = 1 / 3  # of an H200's speed: the driver and the host decide a launch as much as the GPU
 CALLS = 4  # the host's queueing of an empty kernel that one call of vecadd.add may cost; an H200's is 2
 
 
@@ -75,7 +75,7 @@ class File:
         self.path, self.machine, self.figures = path, machine, figures
 
     def expect(self, measured: Measured) -> None:
-        """Sets what this file expects of the rows that it has; of a GPU that it has not, what it has of the first."""
+        """Sets the expectation of every row that the file has; a GPU that it lacks gets the first GPU's figures."""
         for title, row in measured.rows.items():
             figure = self.figures.get(title, self.figures.get(row.figure))
             if figure is not None:
@@ -83,7 +83,7 @@ class File:
 
 
 def _of_bench(meta: Mapping[str, Any], rows: list[BenchRow]) -> dict[str, float]:
-    """A bench's figures under this test's titles."""
+    """A bench's figures under the acceptance test's titles."""
     figures: dict[str, float] = {}
     for group, names in (
         ("link", {"to the device": "to_device_gbps", "to the host": "to_host_gbps", "both ways": "both_gbps"}),

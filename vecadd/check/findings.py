@@ -7,14 +7,14 @@ from typing import Any
 from vecadd._machine import Gpu, Info
 from vecadd.check.rows import Row
 
-BUSY = 0.5  # of the host's processors, by the load average: more and its figures are not its own
-DRIFT = 0.05  # from the first round to the last: more is said
+BUSY = 0.5  # of the host's processors, by the load average: above it other work disturbs the figures
+DRIFT = 0.05  # from the first round to the last: a greater drift is reported
 HARMLESS = ("power cap",)  # throttling that a healthy GPU at full power may show
 
 
 @dataclass(frozen=True)
 class Finding:
-    """``fails`` where the machine is to blame, and not what else ran on it."""
+    """``fails``: the machine is to blame, not other work on it."""
 
     text: str
     fails: bool
@@ -66,7 +66,7 @@ def _of_gpu(conditions: Mapping[str, Any]) -> list[Finding]:
 
 
 def _of_link(gpu: Gpu, rows: Iterable[Row]) -> list[Finding]:
-    """A link below what it can be; one that nobody describes is said to be unknown."""
+    """A link below its possible generation or width, or one of unknown ones."""
     which = f" of GPU {gpu.index}" if gpu.index else ""
     link = {row.name: row for row in rows if row.name in ("generation", "width")}
     if not link:

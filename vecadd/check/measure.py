@@ -20,18 +20,18 @@ from vecadd.info import info
 
 DTYPE = np.dtype("float32")
 SMALL = 1 << 10  # elements of an addition that is all overhead
-STREAMING = (1 << 26, 1 << 24, 1 << 22)  # of the host's streaming add, the first that fits: past every cache but one
+STREAMING = (1 << 26, 1 << 24, 1 << 22)  # of the host's streaming add, the first that fits: past most caches
 DEVICE_SIZES = (1 << 20, 1 << 24, 1 << 28)
 LARGEST = 1 << 29  # and this, where three arrays are a sixteenth of the GPU's memory: 10 s of filling and checking
 SHARE_OF_GPU, SHARE_OF_HOST = 1 / 16, 1 / 4  # of their memory that one set of arrays may take
 SECONDS = 0.5  # of timed work a cell
-STREAMERS = ("threads", "threads_stream")  # rungs beside vecadd.add that the host's best is taken of
+STREAMERS = ("threads", "threads_stream")  # rungs that count for the host's best besides vecadd.add
 
 
 @dataclass
 class Measured:
-    """The rows of all rounds by title, and the last round's probes: of the host, GB/s and seconds by name, and of each
-    GPU what a result file has as its limits."""
+    """The rows of all rounds by title, and the last round's probes: the host's GB/s and seconds by name, and each GPU's
+    limits as a result file has them."""
 
     rows: dict[str, Row] = field(default_factory=dict)
     probes: dict[str, float] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class Measured:
 
 
 def round_of(found: Info, measured: Measured, tell: Callable[[str], object]) -> None:
-    """Adds a round of every figure that this machine has to ``measured``; what fails is its row's error."""
+    """Adds one round of all this machine's figures to ``measured``; a failure becomes its row's error."""
     pattern, order = Pattern(DTYPE), random.Random(0)
 
     def time(n: int, every: list[Contestant], limit: Limit, sets: int) -> list[Timed]:
@@ -118,7 +118,7 @@ def _launch_rows(measured: Measured, time: Time, gpu: int) -> None:
     measured.add("launch", "empty kernel", "s", seconds["kernel_seconds"], gpu=gpu)
     measured.add("launch", "queued kernel", "s", seconds["queued_seconds"], gpu=gpu)
     if gpu:
-        return  # what a call costs is the host's
+        return  # the cost of a call is measured once, for the host
     (timed,) = time(SMALL, [contestants.device_add()], FixedLimit(None), 1)
     measured.add("launch", "call of add", "s", None if timed.error else timed.median, timed.error)
 
@@ -138,7 +138,7 @@ def _place(gpu: int) -> Place:
 
 
 def _link_under_load(index: int) -> Gpu:
-    """What the GPU says of itself while its link is busy: an idle link may be at a lower generation than it can."""
+    """The GPU's facts while its link is busy: an idle link may be at a lower generation than it can have."""
     with ThreadPoolExecutor(1) as pool:
         asked = pool.submit(info)
         while not asked.done():

@@ -1,4 +1,4 @@
-"""A row of the acceptance test: one figure of a machine, its rounds, and what it is held against."""
+"""A row of the acceptance test: one figure of a machine, its rounds, and what it is compared with."""
 
 from dataclasses import dataclass, field
 from statistics import median
@@ -10,7 +10,7 @@ Unit = Literal["GB/s", "s", "generation", "lanes"]
 
 @dataclass(frozen=True)
 class Expected:
-    """What a figure should be. It passes from ``share`` of that on (for seconds: up to that divided by ``share``)."""
+    """A figure's expected value. Rates pass from ``share`` of it on, seconds up to it divided by ``share``."""
 
     value: float
     share: float
@@ -19,7 +19,7 @@ class Expected:
 
 @dataclass
 class Row:
-    """``values`` has one figure a round. The worst counts: the least, or of seconds the most."""
+    """``values`` has one figure a round. The worst counts: the lowest rate, or the most seconds."""
 
     kind: Kind
     name: str
@@ -67,7 +67,7 @@ class Row:
 
     @property
     def passed(self) -> bool | None:
-        """None where nobody says what to expect; a row that could not be measured has failed."""
+        """None without an expectation; a row that could not be measured has failed."""
         if self.error is not None or self.value is None:
             return False
         if self.bound is None:

@@ -1,7 +1,7 @@
 """Arrays of other libraries, a file a library: a current stream, new arrays of their kind.
 
-The C extension calls ``library_of`` and the methods of what it gives. No library is imported here: a caller who hands
-over an array has imported its library.
+The C extension calls ``library_of`` and the methods of what it gives. No library is imported here: a caller with an
+array of a library has imported it.
 """
 
 from weakref import WeakKeyDictionary

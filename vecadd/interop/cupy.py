@@ -13,7 +13,7 @@ class CuPy(Library):
 
     @property
     def array_type(self) -> Any:
-        """The type whose attributes the C extension reads. A type derived from it may mean something else by them."""
+        """The type whose attributes the C extension reads. In a derived type they may mean something else."""
         return sys.modules["cupy"].ndarray
 
     @property

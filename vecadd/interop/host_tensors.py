@@ -1,6 +1,6 @@
-"""Arrays on the host of other libraries than NumPy: added by vecadd where they lie, the sum an array of their library.
+"""Host arrays of other libraries than NumPy: vecadd adds them in place, and the sum is an array of their library.
 
-What vecadd would have to broadcast or cast is left to the library's own addition, whose rules of promotion hold.
+Operands that have to be broadcast or cast go to the library's own addition, whose promotion rules hold.
 """
 
 from typing import Any
@@ -18,9 +18,9 @@ def add(library: Library, a: Any, b: Any, out: Any, device: str | None) -> Any:
         return library.add(a, b, out)
     try:
         total = _core.add(*views, device=device)
-    except (MemoryError, TypeError, ValueError):  # found before the work
+    except (MemoryError, TypeError, ValueError):  # raised before the work
         raise
-    except BaseException:  # after it: a warning that is an error, a floating-point error
+    except BaseException:  # raised after the work: a warning that is an error, a floating-point error
         _written(library, out)
         raise
     _written(library, out)
@@ -50,7 +50,7 @@ def _views(library: Library, a: Any, b: Any, out: Any) -> list[NDArray[Any]] | N
     try:
         views = [_core.host_view(x) for x in operands]
     except (AttributeError, BufferError, RuntimeError, TypeError, ValueError):
-        return None  # a sparse tensor, a dtype of its own: the library says what it makes of it
+        return None  # a sparse tensor or a dtype of its own: the library's addition decides
     first = views[0]
     alike = all(view.dtype == first.dtype and view.shape == first.shape for view in views)
     return views if alike and first.ndim else None

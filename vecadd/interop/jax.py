@@ -1,4 +1,4 @@
-"""JAX: read and given back by DLPack alone."""
+"""JAX: arrays are read and sums returned by DLPack alone."""
 
 import sys
 from typing import Any
@@ -9,7 +9,8 @@ from vecadd.interop.library import Library
 
 
 class JAX(Library):
-    """Its arrays never change, and no caller knows the stream that computes them: DLPack orders ours after it."""
+    """Arrays of JAX never change, and callers do not know the stream that computes them: DLPack orders our stream after
+    it."""
 
     by_dlpack_only = True
     adopts = True
@@ -36,7 +37,7 @@ class JAX(Library):
 
     def from_host(self, total: NDArray[Any], like: Any) -> Any:
         jax = sys.modules["jax"]
-        if total.dtype.isbuiltin != 1:  # ml_dtypes' are not among the dtypes that NumPy gives away
+        if total.dtype.isbuiltin != 1:  # NumPy does not export ml_dtypes' dtypes
             return jax.device_put(total, like.sharding)
         return jax.dlpack.from_dlpack(total)
 

@@ -1,4 +1,4 @@
-"""What a library of arrays may have beyond the array interface and DLPack: what the C extension asks of it."""
+"""What the C extension asks of a library of arrays, beyond the array interface and DLPack."""
 
 from typing import Any
 
@@ -6,17 +6,17 @@ from numpy.typing import NDArray
 
 
 class Library:
-    """A library whose arrays are no more than their interface says: sums are DeviceArrays."""
+    """A library whose arrays have only the array interface: sums are DeviceArrays."""
 
-    void_dtypes: tuple[str, ...] = ()  # ml_dtypes' dtypes that it adds, and that a typestr of their size, "<V2", means
+    void_dtypes: tuple[str, ...] = ()  # ml_dtypes' dtypes that it adds; a typestr of their size, "<V2", means them
     has_attributes = False  # whether arrays of its `array_type` may be read as csrc/py/operands/cupy.c does
-    has_exchange_table = False  # whether types of its may have the table that csrc/py/operands/torch.c reads
+    has_exchange_table = False  # whether its types may have the table that csrc/py/operands/torch.c reads
     by_dlpack_only = False  # whether its __cuda_array_interface__ orders nothing
-    adopts = False  # whether sums are made as DeviceArrays and given to it when their kernel is queued
+    adopts = False  # whether sums are DeviceArrays that `adopt` wraps when their kernel is queued
     has_host_arrays = False  # whether arrays that `export` does not take are on the host, for host_tensors.py
-    sums_in_c_order = False  # whether its sums are in C order whatever its arrays are; else by NumPy's rule, order="K",
+    sums_in_c_order = False  # whether its sums are always in C order; else they follow NumPy's rule, order="K",
     sums_as_first = False  # or in the order of the first array whose strides say one, as torch's iterator has it
-    records_streams = False  # whether it is to be told of other streams than its current one that use an array
+    records_streams = False  # whether `record_stream` has to be called for other streams than its current one
     count_writes: Any = None  # a function to be called with a tuple or list of its arrays that vecadd has written
 
     def export(self, array: Any, writing: bool) -> Any:
@@ -28,7 +28,7 @@ class Library:
         return None
 
     def result_dtype(self, a: Any, b: Any) -> str | None:
-        """The name of the dtype that the library gives a + b, arrays of its own or one and a number; None: NumPy's."""
+        """The name of the dtype that the library gives a + b, two arrays or an array and a number; None: NumPy's."""
         return None
 
     def empty_like(
@@ -44,14 +44,14 @@ class Library:
         return None
 
     def adopt(self, array: Any) -> Any:
-        """An array of the library's in the memory of this DeviceArray, which it keeps."""
+        """An array of the library's in the memory of this DeviceArray, which it keeps alive."""
         return array
 
     def record_stream(self, array: Any, stream: int) -> None:
-        """Has the array's memory not used again before what this stream holds now is done."""
+        """Has the library reuse the array's memory only after the work that this stream holds now."""
 
     def on_host(self, array: Any, writing: bool) -> Any:
-        """The array as its __dlpack__ is to be asked for; raises where it is not to be added."""
+        """The array whose __dlpack__ is to be called; raises where the array must not be added."""
         return array
 
     def from_host(self, total: NDArray[Any], like: Any) -> Any:
@@ -59,17 +59,17 @@ class Library:
         return total
 
     def add(self, a: Any, b: Any, out: Any) -> Any:
-        """Its own addition, for arrays on the host that have to be broadcast or cast."""
+        """The library's own addition, for host arrays that have to be broadcast or cast."""
         raise NotImplementedError
 
 
 def in_memory(shape: tuple[int, ...], axes: tuple[int, ...] | None) -> tuple[int, ...]:
-    """The extents, that of the largest stride first."""
+    """The extents in the order of ``axes``, that of the largest stride first."""
     return shape if axes is None else tuple(shape[axis] for axis in axes)
 
 
 def back(axes: tuple[int, ...]) -> tuple[int, ...]:
-    """The axes that undo a transposition."""
+    """The axes that undo the transposition by ``axes``."""
     return tuple(axes.index(axis) for axis in range(len(axes)))
 
 

@@ -13,7 +13,7 @@ class Numba(Library):
 
     def adopt(self, array: Any) -> Any:
         cuda = sys.modules["numba.cuda"]
-        # In the context of the array's device, which becomes the new one's own. The array knows its stream: asked to
-        # synchronize, which is the default, numba would wait for it here.
+        # In the context of the array's device, which the new array takes over. sync=False: by default numba would wait
+        # here for the stream that the array names.
         with cuda.gpus[int(array.device.removeprefix("cuda:"))]:
             return cuda.as_cuda_array(array, sync=False)

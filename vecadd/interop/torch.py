@@ -20,7 +20,8 @@ class Torch(Library):
 
     @property
     def empty_strided(self) -> Any:
-        """What torch's own compiled code makes tensors by, called with sizes, strides and a dtype; None: there is none.
+        """The function by which torch's compiled code makes tensors, called with sizes, strides and a dtype; None:
+        none.
 
         It takes plain tuples, and allocates on the current device for the current stream."""
         guards = getattr(sys.modules["torch"]._C, "_dynamo", None)
@@ -28,14 +29,15 @@ class Torch(Library):
 
     @property
     def count_writes(self) -> Any:
-        """What torch's own in-place operations call, so that backward() knows which saved tensors were written since.
+        """The function that torch's in-place operations call, by which backward() finds saved tensors that were
+        overwritten.
 
         torch.autograd.graph.increment_version(x) takes 0.4 us, 0.2 of them in the function of torch._C that it calls.
         """
         torch = sys.modules["torch"]
         count: Any = getattr(torch._C, "_increment_version", None)
         try:
-            count(())  # an older PyTorch's takes one tensor
+            count(())  # in an older PyTorch it takes one tensor
         except (RuntimeError, TypeError):
             graph = getattr(getattr(torch, "autograd", None), "graph", None)
             one = getattr(graph, "increment_version", None)
@@ -59,7 +61,7 @@ class Torch(Library):
                     "under torch.no_grad()"
                 )
             array = array.detach()
-        if array.is_conj() or array.is_neg():  # the interface does not tell of either
+        if array.is_conj() or array.is_neg():  # the interface reports neither
             if writing:
                 raise ValueError("out is a conjugated or negated view: pass a tensor of its own")
             array = array.resolve_conj().resolve_neg()
@@ -103,7 +105,7 @@ class Torch(Library):
 
     def from_host(self, total: NDArray[Any], like: Any) -> Any:
         torch = sys.modules["torch"]
-        if total.dtype.isbuiltin != 1:  # ml_dtypes' are not among the dtypes that NumPy gives away
+        if total.dtype.isbuiltin != 1:  # NumPy does not export ml_dtypes' dtypes
             as_integers = torch.from_dlpack(total.view(f"i{total.itemsize}"))
             return as_integers.view(getattr(torch, total.dtype.name))
         return torch.from_dlpack(total)

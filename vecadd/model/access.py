@@ -1,4 +1,4 @@
-"""How each device rung goes through memory, as numbers: what its kernel's source says, and nothing that was measured.
+"""How each device rung accesses memory, in numbers from its kernel's source; nothing here was measured.
 
 A rung that is not listed takes one piece of ``bytes_per_load`` a thread, in neighbouring pieces, as `naive` and
 `float4` do; that is how most of them are described.
@@ -11,10 +11,10 @@ from typing import Any
 from vecadd.model.gpu import WARP
 
 LINE = 128  # bytes of a cache line: what one lookup of the L1 finds (CUDA C++ Programming Guide, "Global Memory")
-SECTOR = 32  # bytes: what a request moves at least between a multiprocessor and the L2
-GRANULE = 64  # bytes: what the memory and a slice of the L2 move at least, two sectors: an H200's time over strides
+SECTOR = 32  # bytes: the least that a request moves between a multiprocessor and the L2
+GRANULE = 64  # bytes: the least that moves between memory and an L2 slice, two sectors: an H200's time over strides
 # doubles from 8 to 32 float32, where each sector is alone in its pair, and grows no further
-WIDTH, HEIGHT = 1024, 256  # elements: of block_shape's volume, as many planes of them as it takes
+WIDTH, HEIGHT = 1024, 256  # elements of a plane of block_shape's volume
 DIVISION = 30  # instructions of a 64-bit division, which no GPU has, each waiting for the one before
 
 
@@ -55,24 +55,24 @@ class Launch:
     itemsize: int
     block: int
     multiprocessors: int
-    resident: int  # threads that the GPU holds at once
+    resident: int  # threads that fit on the GPU at once
 
     @property
     def piece(self) -> int:
         """Bytes of one load."""
         load: int = self.rung["bytes_per_load"]
-        if self.rung.get("family") == "precision":  # whose rows are about 16-bit numbers, others' about float32
+        if self.rung.get("family") == "precision":  # its rows count 16-bit elements, other rows float32
             return load
         return self.itemsize if load == 4 else max(load, self.itemsize)
 
     @property
     def pieces(self) -> int:
-        """Of each input that a thread loads before it adds, where the rung has no way of its own."""
+        """How many pieces of each input a thread loads before it adds, unless the rung has an access of its own."""
         return self.rung["loads_in_flight"] // 2 if self.rung.get("family") == "precision" else 1
 
 
 def access(launch: Launch) -> Access:
-    """The access of that launch."""
+    """The memory access of a launch."""
     usual = _pieces(launch)
     special = _SPECIAL.get(launch.rung["name"])
     return special(launch, usual) if special else usual
@@ -101,7 +101,7 @@ def _unrolled(launch: Launch, usual: Access) -> Access:
 
 
 def _async_copy(launch: Launch, usual: Access) -> Access:
-    """The same; a stage less than the ring has is on its way while one is added."""
+    """A loop on as many threads as fit; while one stage of the ring is added, the others are in flight."""
     return replace(usual, threads=min(launch.resident, _rounded_up(launch.n, launch.block)))
 
 
@@ -120,8 +120,8 @@ def _waves(launch: Launch, usual: Access) -> Access:
 
 def _coarsened(count: int) -> Callable[[Launch, Access], Access]:
     def of(launch: Launch, usual: Access) -> Access:
-        """``count`` scalar accesses whose addresses lie ``count`` lanes apart in a warp. Each store is a request of its
-        own for every sector that it fills in part."""
+        """``count`` scalar accesses whose addresses lie ``count`` components apart in a warp. Each store is a request
+        of its own for every sector that it fills in part."""
         lines = max(1, WARP * launch.itemsize * count / LINE)
         sectors = max(1, WARP * launch.itemsize * count / SECTOR)
         return replace(usual, elements=count, steps=count, lookups=count * (2 * lines + sectors), write_waste=count)
@@ -130,7 +130,8 @@ def _coarsened(count: int) -> Callable[[Launch, Access], Access]:
 
 
 def _strided(launch: Launch, usual: Access) -> Access:
-    """A sweep for each element of the stride: what is used of a sector or a pair falls with it, down to one element."""
+    """A sweep for each element of the stride: the used part of a sector or a pair shrinks with it, down to one
+    element."""
     stride = min(launch.params["stride"], launch.n)
     apart = stride * launch.itemsize
     lines = min(WARP, max(1, WARP * apart / LINE))
@@ -164,7 +165,7 @@ def _divergent(launch: Launch, usual: Access) -> Access:
 
 
 def _block_shape(launch: Launch, usual: Access) -> Access:
-    """A warp's row is ``x`` elements; rows lie far apart, so that what is used of a pair of sectors is no more."""
+    """A warp's row is ``x`` elements; rows lie far apart, so that no more than a row of a pair of sectors is used."""
     row = min(launch.params["x"], WARP) * launch.itemsize
     waste = max(1, GRANULE / row)
     x, y = launch.params["x"], launch.params["y"]

@@ -12,7 +12,7 @@ from vecadd.model.limits import RECORDED, Limits
 from vecadd.model.theory import ARRAYS, arithmetic_intensity, balance, bytes_moved, bytes_needed
 
 LOADED_LATENCY = 600e-9  # seconds, where no run measured it: the order of what large GPUs have under load
-THEORY = 0.92  # of the bandwidth in theory is what memories give, where no run measured it
+THEORY = 0.92  # of the theoretical bandwidth is reached, where no run measured it
 SMALL_TILE, LARGE_TILE = 1 << 10, 2 << 10  # bytes of a block's copy: asynchronous below, bulk above (document 003)
 WIDEST = 16  # bytes of the widest load
 
@@ -55,7 +55,7 @@ def advise(
     With ``limits`` of a run its measured rate and latency count, else the bandwidth in theory and 600 ns.
 
     Raises ValueError for devices that are not there, n < 0, alignments that are no power of two, unknown targets, and
-    blocks and registers that no kernel has; TypeError for names that are no dtype.
+    blocks and registers that no kernel has; TypeError for unknown dtypes.
     """
     gpu = Gpu.of(_facts_of(device) if isinstance(device, int) else device)
     itemsize = _core.DTYPES.get(dtype) or np.dtype(dtype).itemsize
@@ -189,5 +189,5 @@ def _bandwidth(gpu: Gpu, limits: Limits) -> float:
 
 
 def _spread(moved: int, gpu: Gpu) -> float:
-    """A multiprocessor's share of the inputs."""
+    """A multiprocessor's share of the inputs, in bytes."""
     return moved * (ARRAYS - 1) / ARRAYS / gpu.multiprocessors

@@ -10,8 +10,8 @@ REGISTERS_AT_ONCE = 256  # a warp's registers are allocated in steps of so many
 SHARED_AT_ONCE = 128  # bytes: a block's shared memory too
 
 # By compute capability: threads, blocks and shared memory of a multiprocessor in KiB, and its float32 cores (CUDA C++
-# Programming Guide, "Technical Specifications per Compute Capability" and "Arithmetic Instructions"). For GPUs whose
-# facts do not say it: result files of before they did.
+# Programming Guide, "Technical Specifications per Compute Capability" and "Arithmetic Instructions"). For the GPUs of
+# older result files, whose facts lack these numbers.
 _SPECIFIED: Mapping[int, tuple[int, int, int, int]] = {
     75: (1024, 16, 64, 64),
     80: (2048, 32, 164, 64),
@@ -51,8 +51,8 @@ class Gpu:
 
     @classmethod
     def of(cls, facts: Mapping[str, Any]) -> "Gpu":
-        """From a dict of ``_core.gpu_facts()`` or of ``vecadd.info()``. What older ones lack comes from CUDA's tables.
-        Raises ValueError for a compute capability that they do not list either."""
+        """From a dict of ``_core.gpu_facts()`` or of ``vecadd.info()``. Facts that older dicts lack come from CUDA's
+        tables. Raises ValueError for a compute capability that the tables lack too."""
         if "compute_capability" in facts:
             major, minor = facts["compute_capability"].split(".")
             capability, clock, bandwidth = 10 * int(major) + int(minor), facts.get("clock"), facts.get("bandwidth")

@@ -1,6 +1,6 @@
 """The expected time of an addition by the processor.
 
-alone       what the caller adds until the others have woken
+alone       the part that the caller adds until the other threads have woken
 together    the rest by all of them, as the best probe of so many bytes did; where the memory and not a cache is the
             bound, ordinary stores read the sum's lines before they write them, which streaming ones do not
 """
@@ -13,7 +13,7 @@ from vecadd.model.prediction import Prediction, longest
 
 
 def predict(rung: Mapping[str, Any], limits: Limits, itemsize: int, n: int, params: Mapping[str, int]) -> Prediction:
-    """Of a host rung; see `vecadd.model.predict`. ``params`` are all of its parameters."""
+    """The prediction of a host rung; see `vecadd.model.predict`. ``params`` are all of its parameters."""
     nbytes = n * itemsize
     every = int(limits.need("threads"))
     threads = 1 if rung["name"] == "one_thread" else params["threads"] or every
@@ -44,15 +44,15 @@ def rate_together(limits: Limits, nbytes: float) -> float:
 
 
 def from_memory(limits: Limits, nbytes: float) -> float:
-    """The share of the bytes that the memory and no cache gives: all of them as slowly as the largest arrays are added,
-    which are in no cache."""
+    """The share of the bytes that come from memory and not from a cache: 1 at the rate of the largest arrays, which fit
+    in no cache."""
     if limits.host_add is None:
         raise ValueError(limits.lack("host_add"))
     return min(1.0, limits.host_add.rate(limits.host_add.points[-1][0]) / limits.host_add.rate(nbytes))
 
 
 def wake(limits: Limits, number: int) -> float:
-    """Seconds until that one of the other threads answers, the first of them being 1: in between in proportion."""
+    """Seconds until the other thread of that number, from 1 on, answers: linear between the first and the last."""
     last = limits.need("wake")
     first = last if limits.wake_one is None else limits.wake_one
     others = int(limits.need("threads")) - 1

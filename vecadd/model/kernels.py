@@ -1,4 +1,4 @@
-"""The expected time of one kernel, or of several behind one another: the device rungs, and what others launch.
+"""The expected time of one kernel, or of several in a row: the device rungs, and kernels that other rungs launch.
 
 launch      an empty kernel by the same clock; kernels of a queue or a graph follow each other as the probe's empty ones
 memory      bytes over the rates of reading, writing and turning between them (`Limits.memory_seconds`)
@@ -31,7 +31,7 @@ from vecadd.model.gpu import WARP, Gpu, occupancy
 from vecadd.model.limits import Limits
 from vecadd.model.prediction import Prediction
 
-LATER = 2 / 3  # of a queue: where the later of two loads in random places is on average
+LATER = 2 / 3  # of a queue: the mean place of the later of two loads at random places
 DEPENDENT = 4  # cycles from an instruction to one that waits for it
 AN_ADDITION = 4  # instructions that wait for each other from a load to the next: add, count, compare, branch
 # From compute capability 8.0 on each half of the L2 keeps what the multiprocessors on its side read (NVIDIA A100 Tensor
@@ -40,7 +40,7 @@ L2_PARTS = 2
 
 
 def keeps(gpu: Gpu, footprint: int) -> bool:
-    """Whether the L2 holds so many bytes for every multiprocessor."""
+    """Whether every multiprocessor finds so many bytes in the L2."""
     return footprint <= gpu.l2 // (L2_PARTS if gpu.capability >= 80 else 1)
 
 
@@ -55,7 +55,7 @@ def predict(
     block: int,
     footprint: int,
 ) -> Prediction:
-    """Of a device rung; see `vecadd.model.predict`. ``params`` are all of its parameters."""
+    """The prediction of a device rung; see `vecadd.model.predict`. ``params`` are all of its parameters."""
     block, cached = block or rung["block"] or 256, keeps(gpu, footprint)
     if rung["blocks"] == 1:
         return one_block(rung, gpu, limits, itemsize, n, block, cached)
@@ -73,7 +73,8 @@ def many_blocks(
     block: int,
     cached: bool,
 ) -> Prediction:
-    """Of a grid of many blocks, in which threads wait for each other's loads. ``cached``: the L2 has the arrays."""
+    """The prediction of a grid of many blocks, in which threads wait for each other's loads. ``cached``: the L2 has the
+    arrays."""
     active = facts["active_blocks"] if facts else occupancy(gpu, block).blocks
     resident = gpu.multiprocessors * active * block
     launch = Launch(rung, params, n, itemsize, block, gpu.multiprocessors, gpu.multiprocessors * gpu.threads)
@@ -88,7 +89,7 @@ def many_blocks(
 
     total = way.blocks * block if way.blocks else blocks * block
     blocks = total // block
-    elements = min(way.elements, each / total) if way.blocks else way.elements  # of a thread, some of whom are idle
+    elements = min(way.elements, each / total) if way.blocks else way.elements  # of a thread on average: some are idle
     rounds = max(1.0, each / (total * elements)) if way.threads else 1.0
     latency, moved = _latency(limits, gpu, way, cached, n * itemsize * 3)
     read, written = each * itemsize * reads, each * itemsize
@@ -97,18 +98,18 @@ def many_blocks(
     dependent = way.instructions * DEPENDENT / gpu.cycles(1)
 
     def crowd(at_once: float) -> float:
-        """Seconds of what so many threads ask for in a round. A load finds loads and stores in its way."""
+        """Seconds to move what so many threads request in a round. A load waits for loads and stores before it."""
         return max(memory, sum(l2) / way.turns) * min(1.0, at_once * elements / each)
 
     def round_trip(at_once: float, queue: float) -> float:
-        """Of a round in which so many threads ask at the same time, and wait for that part of the queue."""
+        """Seconds of a round in which so many threads load at the same time, and wait for that part of the queue."""
         of_a_step = way.lookups / way.steps * at_once / gpu.multiprocessors / WARP / gpu.cycles(1)
         step = max(limits.need("l1") + AN_ADDITION * DEPENDENT / gpu.cycles(1), of_a_step)
         return latency + crowd(at_once) * queue + (way.steps - 1) * step
 
     start = limits.need("turnaround") + dependent
     at_once = min(resident, total)
-    if way.threads:  # blocks of one length: a generation starts when the one before is over
+    if way.threads:  # blocks of equal length: a generation starts when the one before ends
         waiting = 0.0
         for size in [resident] * (total // resident) + [total % resident] * (total % resident > 0):
             partly = (math.ceil(rounds) - rounds) * latency
@@ -118,7 +119,7 @@ def many_blocks(
         waiting = max(1.0, total / resident) * (start + round_trip(at_once, (1 + together) / 2))
     terms = {
         "memory": memory + latency,
-        # The first sweep brings lines from the memory, whose other parts the others find.
+        # The first sweep brings lines from the memory; the later sweeps find the lines' other parts in the L2.
         "L2": max(l2) + latency
         if way.sweeps == 1 or n * itemsize * 3 > gpu.l2
         else memory + max(l2) * (1 - 1 / way.sweeps) + limits.far,
@@ -137,8 +138,8 @@ def many_blocks(
 
 
 def _latency(limits: Limits, gpu: Gpu, way: Access, cached: bool, arrays: int) -> tuple[float, Any]:
-    """Seconds of a load where nobody else loads, and the function that gives the seconds in which so many bytes of
-    inputs are read and so many of outputs are written.
+    """Seconds of a load on an idle GPU, and the function that gives the seconds in which so many bytes of inputs are
+    read and so many of outputs are written.
 
     Sweeps after the first find in the L2 what fits there. What does not is written a part of a sector at a time: the
     memory fills in the rest before it writes (its error correction covers whole sectors), which is one read more.
@@ -157,12 +158,12 @@ def _latency(limits: Limits, gpu: Gpu, way: Access, cached: bool, arrays: int) -
 def one_block(
     rung: Mapping[str, Any], gpu: Gpu, limits: Limits, itemsize: int, n: int, block: int, cached: bool
 ) -> Prediction:
-    """One block on one multiprocessor: nothing but what it waits for."""
+    """The prediction of one block on one multiprocessor: the sum of its waits."""
     floor, l2 = limits.need("kernel"), limits.need("l2")
     far = l2 if cached else limits.far
     reads = rung["bytes_per_element"] // 4 - 1
     arithmetic = (AN_ADDITION + reads - 2) * DEPENDENT / gpu.cycles(1)
-    # Neighbours come with an element: the rest of its sector to the L1, of its pair of sectors to the L2.
+    # A load brings neighbours along: the rest of the element's sector to the L1, of its pair of sectors to the L2.
     pair, sector = max(1, GRANULE // itemsize), max(1, SECTOR // itemsize)
     near = (far + (pair / sector - 1) * l2 + (pair - pair / sector) * limits.need("l1")) / pair
     warps = -(-block // WARP)

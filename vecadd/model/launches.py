@@ -24,8 +24,8 @@ BATCHED_LANES = 4  # a thread: COMPONENTS_A_THREAD of cuda/lab/latency/batched.c
 
 @dataclass(frozen=True)
 class _Way:
-    """The names of limits: of a call of the host, from kernel to kernel, and of a block that starts, "" where blocks
-    start as any do; and whether one call launches all."""
+    """The names of the limits of a way to launch: of a host call, from kernel to kernel, and of a block that starts
+    ("": as in any grid); and whether one call launches all."""
 
     issued: str
     spacing: str
@@ -45,12 +45,12 @@ _WAYS: Mapping[str, _Way] = {
 def predict(
     rung: Mapping[str, Any], gpu: Gpu, limits: Limits, itemsize: int, n: int, params: Mapping[str, int]
 ) -> Prediction:
-    """Of a latency rung; see `vecadd.model.predict`. ``params`` are all of its parameters."""
+    """The prediction of a latency rung; see `vecadd.model.predict`. ``params`` are all of its parameters."""
     adds, block = params["adds"], rung["block"] or 256
     if rung["name"] == "batched":
         return _batched(rung, gpu, limits, itemsize, n, adds, block)
     way = _WAYS[rung["name"]]
-    # A chain goes round b and out. What is a little more than the L2 keeps is found there in part.
+    # A chain goes round b and out. Arrays a little larger than the L2 are found there in part.
     room = gpu.l2 // kernels.L2_PARTS
     kept = min(1.0, max(0.0, 2 - 2 * n * itemsize / room)) if params["chain"] else 0.0
     near, far = (
@@ -59,13 +59,13 @@ def predict(
     )
     far = _fresh(limits, 3 * n * itemsize, far)
     work = kept * near + (1 - kept) * far - limits.need("kernel")
-    # What is there of the first call and the last kernel, whoever the others wait for: a kernel alone, seen to its end.
+    # The first call and the last kernel always count: together the time of a kernel alone, until it is done.
     alone = limits.need("issued") + limits.need("kernel") if limits.waited is None else limits.waited
     terms = {
         "issue": (0 if way.graph else adds - 1) * limits.need(way.issued),
         "kernels": (adds - 1) * (limits.need(way.spacing) + work),
     }
-    if way.block:  # the next is there when a kernel ends: its blocks that fit have started
+    if way.block:  # when a kernel ends, the next one's blocks that fit have started
         released = limits.need("released") + work - limits.need("turnaround")
         starts = -(-n // block) * limits.need(way.block)
         terms["kernels"] = (adds - 1) * max(limits.need(way.spacing), released, limits.need("released") + starts)
@@ -74,7 +74,8 @@ def predict(
 
 
 def _fresh(limits: Limits, nbytes: int, reckoned: float) -> float:
-    """Of a kernel that finds nothing in the L2: as the probe's that move so many bytes, where it had such ones."""
+    """Seconds of a kernel that finds nothing in the L2: those of the probe's kernels of so many bytes, where it had
+    such."""
     if limits.fresh_node is None or nbytes > limits.fresh_node.points[-1][0]:
         return reckoned
     return limits.need("kernel") + max(0.0, limits.seconds("fresh_node", nbytes) - limits.need("node"))
@@ -83,7 +84,7 @@ def _fresh(limits: Limits, nbytes: int, reckoned: float) -> float:
 def _batched(
     rung: Mapping[str, Any], gpu: Gpu, limits: Limits, itemsize: int, n: int, adds: int, block: int
 ) -> Prediction:
-    """One launch over all, whose blocks first look up which addition is theirs."""
+    """The prediction of one launch over all additions, whose blocks first look up their addition."""
     blocks = adds * -(-n // (block * BATCHED_LANES))
     row = {**rung, **_SMALL_ADD, "name": "grid_stride"}
     loop = {"blocks_per_sm": -(-blocks // gpu.multiprocessors)}

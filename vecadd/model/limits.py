@@ -1,4 +1,4 @@
-"""What the probes of a run measured, as the model wants it: seconds, bytes a second, and seconds by bytes."""
+"""What the probes of a run measured, as the model takes it: seconds, bytes a second, and seconds by bytes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -51,8 +51,8 @@ _CURVES: Mapping[str, tuple[str, str]] = {
 
 @dataclass(frozen=True)
 class Curve:
-    """Seconds by bytes, as probed at some sizes, smallest first: ``points`` of (bytes, seconds). Straight lines lie
-    between them; what is smaller takes what the smallest takes, what is larger goes on at the rate of the last two."""
+    """Seconds by bytes, as probed at some sizes, smallest first: ``points`` of (bytes, seconds). It is linear between
+    the points, constant below the smallest and continues beyond the largest at the rate of the last two."""
 
     points: tuple[tuple[float, float], ...]
 
@@ -67,7 +67,7 @@ class Curve:
         return most / self.seconds(most)
 
     def seconds(self, nbytes: float) -> float:
-        """What so many bytes take."""
+        """Seconds of so many bytes."""
         (size, least), *_ = self.points
         if nbytes <= size or len(self.points) == 1:
             return least
@@ -77,8 +77,8 @@ class Curve:
 
 @dataclass(frozen=True)
 class Limits:
-    """What a machine does at best, by probes. What a run did not probe is None, and raises ValueError when the model
-    asks for it."""
+    """The limits of a machine, by probes. A limit that a run did not probe is None, and raises ValueError when the
+    model needs it."""
 
     read: float | None = None  # bytes a second: the memory, read and nothing else
     write: float | None = None
@@ -100,7 +100,7 @@ class Limits:
     to_device: float | None = None  # bytes a second: of the link, alone
     to_host: float | None = None
     both: float | None = None  # both ways at once, in sum
-    waited: float | None = None  # seconds of the host: of a kernel that nothing is ahead of, until it is done
+    waited: float | None = None  # seconds of the host: of a kernel on an idle stream, until it is done
     table: float | None = None  # of a table of one job that is written, copied and launched for
     job: float | None = None  # of each further job
     waiting: float | None = None  # from kernel to kernel of a queue of programmatic launches
@@ -108,7 +108,7 @@ class Limits:
     triggering_node: float | None = None  # in a graph
     triggering_block: float | None = None  # for each block of them that starts
     programmatic_issued: float | None = None  # of the host, for a programmatic launch
-    released: float | None = None  # from the end of a kernel of a graph to the next's, that waited for it
+    released: float | None = None  # from the end of a graph's kernel to the work of the next, which waited for it
     threads: float | None = None  # of the host, that an addition may use
     wake: float | None = None  # seconds until they all answer after a rest
     wake_one: float | None = None  # until a single one does
@@ -132,7 +132,7 @@ class Limits:
         return value
 
     def seconds(self, name: str, nbytes: float) -> float:
-        """What that curve says of so many bytes; raises ValueError where the run did not measure it."""
+        """Seconds of so many bytes by that curve; raises ValueError where the run did not measure it."""
         curve: Curve | None = getattr(self, name)
         if curve is None:
             raise ValueError(self.lack(name))
@@ -145,8 +145,8 @@ class Limits:
 
     @property
     def far(self) -> float:
-        """Seconds of a warp's loads from the memory: `stream`, which is of the latest of many sectors; `dram` of one
-        sector where a run did not measure that."""
+        """Seconds of a warp's loads from the memory: `stream`, the time of the last of many sectors, or where a run did
+        not measure it `dram`, the time of one sector."""
         return self.need("dram") if self.stream is None else self.stream
 
     def memory_seconds(self, read: float, written: float) -> float:

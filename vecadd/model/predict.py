@@ -42,15 +42,15 @@ def predict(
     block: int = 0,
     footprint: int | None = None,
 ) -> Prediction:
-    """The expected time of a rung and what it is made of.
+    """The expected time of a rung and its terms.
 
     ``rung`` is a row of ``_core.rungs()``, ``facts`` what ``_core.rung_facts`` says of the launch, or None: then its
     occupancy is reckoned from the block. ``params`` are those of the rung's parameters that are not as usual, ``block``
     its threads a block, 0 for its own, ``footprint`` the bytes that the runs go round; None: as many as the bench
     would. What fits in the L2 is found there. ``n`` is the elements of one addition, of latency rungs too.
 
-    Raises ValueError for dtypes that the rung does not take, n < 1, limits that were not measured, and a rung of which
-    the processor adds a share that no model says.
+    Raises ValueError for dtypes that the rung does not take, n < 1, limits that were not measured, and a rung in which
+    the processor adds a share, which no model predicts.
     """
     if n < 1:
         raise ValueError(f"n must be at least 1, not {n!r}")

@@ -1,4 +1,4 @@
-"""What every part of the model gives, and what each needs of a dtype."""
+"""The result of every part of the model, and the size of a dtype's elements."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,8 +8,8 @@ from vecadd import _core
 
 @dataclass(frozen=True)
 class Prediction:
-    """``seconds`` in all, and the ``terms`` that they were made from, in seconds; those that overlap do not add up.
-    ``dominant`` is the one that decides."""
+    """``seconds`` in all, and the ``terms`` that they were made from, in seconds; terms that overlap do not add up.
+    ``dominant`` is the term that decides."""
 
     seconds: float
     terms: Mapping[str, float]

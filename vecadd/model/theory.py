@@ -1,4 +1,4 @@
-"""The few formulas that the ladder rests on. None of them knows a rung's name or a GPU's."""
+"""The few formulas behind the ladder. None depends on the name of a rung or of a GPU."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -73,8 +73,7 @@ def waves(blocks: int, active_blocks: int, multiprocessors: int) -> float:
 
 
 def overlap(to_device: float, kernel: float, to_host: float, streams: int) -> float:
-    """Seconds of host → GPU → host where each of ``streams`` streams has an equal part of three stages that take so
-    long in all.
+    """Seconds of host → GPU → host where each of ``streams`` streams has an equal part of the three stages.
 
     One stream: their sum. More: the longest stage never stops, and the parts of the others before its first and after
     its last part are not hidden; with many parts the longest remains, max(100, 10, 100) = 100 in founding document

@@ -12,7 +12,7 @@ overlapping while one array comes down, another goes up, each at half of what th
             H200's PCIe 5 x16 51 GB/s of 55 alone
 
 The rates are of page-locked memory, and nothing else is counted: no call, allocation, or second copy of ordinary
-memory. How much longer a rung takes than this is what those cost it.
+memory. A rung's time beyond this is their cost.
 """
 
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ _ROWS = {row["name"]: row for row in _core.rungs()}
 def predict(
     rung: Mapping[str, Any], gpu: Gpu, limits: Limits, itemsize: int, n: int, params: Mapping[str, int]
 ) -> Prediction:
-    """Of a transfer rung; see `vecadd.model.predict`. ``params`` are all of its parameters."""
+    """The prediction of a transfer rung; see `vecadd.model.predict`. ``params`` are all of its parameters."""
     if rung["stages"] == "shared":
         raise ValueError(
             f"rung {rung['name']}: the processor adds a share of the elements, which crosses no link; document 004 has "

@@ -1,18 +1,18 @@
-"""vecadd profile: what a profiler says of the rungs, in the founding documents' columns, side by side.
+"""vecadd profile: a profiler's figures of the rungs beside those of the founding documents.
 
     spec.py       which rung is profiled
     tools.py      what the profilers have in common: found, made to watch a child, their CSV read
-    child.py      what runs under the profiler: one rung, warmed up, once between the marks, its sum checked
+    child.py      the process under the profiler: one rung, warmed up, once between the marks, its sum checked
     ncu.py        Nsight Compute: found, run, and its pages read
     nsys.py       Nsight Systems: found, run, and its summaries read
     metrics.py    which of the profiler's metrics make which row of the table
     stalls.py     why a warp waits, in words
     documents.py  what the founding documents' profilers said
     transfers.py  shares and rates of the copies and kernels of a transfer rung
-    tables.py     the same for a terminal
+    tables.py     tables for a terminal
     command.py    the command line's `profile`
 
-A figure is what a profiler or the rung's own events gave, or it is not there: nothing is estimated here.
+Every figure comes from a profiler or from the rung's own events: nothing is estimated.
 """
 
 from vecadd.profile.command import add_arguments, run

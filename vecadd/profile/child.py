@@ -1,8 +1,8 @@
 """Run by a profiler as ``python -m vecadd.profile.child SPEC``: one rung, warmed up, once between marks, checked.
 
 The marks are the driver's cuProfilerStart and cuProfilerStop: ``ncu --profile-from-start off`` and ``nsys
---capture-range=cudaProfilerApi`` look at nothing outside of them. Where there is no driver (the tests' double of the
-CUDA runtime) the rung runs without.
+--capture-range=cudaProfilerApi`` look at nothing outside of them. Without a driver (on the tests' double of the CUDA
+runtime) the rung runs without marks.
 """
 
 import ctypes
@@ -47,7 +47,7 @@ def run(spec: Spec, watched: Callable[[Buffers], object] | None = None) -> None:
 
 
 def _place(spec: Spec) -> Place:
-    """Where the operands lie: in pinned memory for a transfer rung that does not take, or slow down for, any other."""
+    """Where the operands lie: in pinned memory for a transfer rung that refuses other memory or is slower with it."""
     if spec.facts["kind"] != "transfer":
         return DEVICE
     return HOST if spec.facts["memory"] == "pageable" else PINNED
@@ -76,6 +76,6 @@ def _mark(function: Any, name: str) -> None:
 if __name__ == "__main__":
     try:
         run(Spec.of(json.loads(sys.argv[1])))
-    except Exception as error:  # one line, which the parent looks for among the profiler's
+    except Exception as error:  # one line, which the parent finds among the profiler's
         print(f"{FAILED}{type(error).__name__}: {error}", file=sys.stderr)
         sys.exit(1)

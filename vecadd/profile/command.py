@@ -19,7 +19,7 @@ PIPE_WIDTH = 110  # columns of a table that goes to a file or a pipe
 ELEMENTS = 1 << 27  # document 000's size: 1.5 GiB of float32, past the L2 of every GPU
 ELEMENTS_OF_A_BLOCK = 1 << 20  # for rungs of a single block: one thread takes 47 ms a pass, and there are forty
 NARROWEST, WIDEST = 110, 1000  # columns of a table in a file: as many as its metrics need
-KINDS = ("device", "latency", "transfer")  # of the rungs that a profiler of GPUs has something to say of
+KINDS = ("device", "latency", "transfer")  # of rungs that use the GPU
 
 METHOD = (
     "one launch a rung, replayed by Nsight Compute for each group of counters, with the caches flushed before each "
@@ -59,7 +59,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Profiles, prints, writes; returns the exit status: 0, 1 where a rung could not be profiled, 2 without rich.
 
-    Raises RuntimeError where there is no GPU or no profiler, ValueError for what a rung does not take.
+    Raises RuntimeError where there is no GPU or no profiler, ValueError for a dtype or a parameter that a rung does not
+    take.
     """
     if importlib.util.find_spec("rich") is None:
         print("vecadd profile needs the package rich: pip install 'vecadd[bench]'", file=sys.stderr)
@@ -116,7 +117,7 @@ def _show(
         shown += tables.transfer_tables(moved, link)
         lines += [*tables.transfer_notes(moved, link), f"method: {METHOD_OF_TRANSFERS}"]
     console = Console()
-    if shown and not sys.stdout.isatty():  # a file takes the columns of any number of rungs
+    if shown and not sys.stdout.isatty():  # a file holds any number of columns
         options = console.options.update(width=WIDEST)
         console.width = max(NARROWEST, console.measure(shown[0], options=options).maximum)
     for table in shown:
@@ -126,7 +127,7 @@ def _show(
 
 
 def _link(found: Info) -> transfers.Link:
-    """Probed after the rungs ran: probing makes this process one of those on the GPU."""
+    """The link's rates, probed after the rungs ran: probing makes this process another on the GPU."""
     rates = limits.probe_link(0)
     gpu = found.gpus[0]
     theory = machine.link_theory(gpu.link_generation_max, gpu.link_width_max)

@@ -1,4 +1,4 @@
-"""What the founding documents' profilers said of the rungs, by the keys of metrics.ROWS, and of a whole program.
+"""The profiler figures of the founding documents: of rungs, by the keys of metrics.ROWS, and of a whole program.
 
 Settings are those of vecadd.bench.recorded; 000's `chunked` is one launch of 2^22 elements.
 """

@@ -22,7 +22,7 @@ SCALES: Mapping[str, float] = {
 
 @dataclass(frozen=True)
 class Row:
-    """One row: ``names`` are the profiler's metrics, of which the first that is there is shown."""
+    """One row: it shows the first of the profiler's metrics ``names`` that is there."""
 
     key: str
     title: str
@@ -71,8 +71,8 @@ ROWS = (
 
 
 def of(raw: Mapping[str, tuple[float, str]]) -> dict[str, float]:
-    """The rows' values in base units (seconds, bytes) by key, from the profiler's (value, unit); what it did not give
-    is not there."""
+    """The rows' values in base units (seconds, bytes) by key, from the profiler's (value, unit); metrics that it did
+    not give are left out."""
     found = {}
     for row in ROWS:
         name = next((name for name in row.names if name in raw), None)

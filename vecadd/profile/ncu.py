@@ -33,13 +33,13 @@ SECTIONS = (
     "SourceCounters",
 )
 DELAY = "wait_cycles"  # the kernel that a rung's clock begins with
-LAUNCHES = 2  # to look at: the delay, and the first of the rung
+LAUNCHES = 2  # to profile: the delay's, and the rung's first
 TIMEOUT = 300.0  # seconds; forty passes over 1.5 GiB and the start of Python are 20
 
 GET = "install NVIDIA Nsight Compute (package nsight-compute of NVIDIA's CUDA repository, or its page at \
 https://developer.nvidia.com/nsight-compute), or put its folder on PATH"
 
-# What the profiler refuses with, and how that is mended.
+# The profiler's refusals, and the remedy for each.
 REFUSALS = (
     (
         "ERR_NVGPUCTRPERM",
@@ -78,7 +78,7 @@ _LOAD = re.compile(r"(?:@!?U?P\w+\s+)?((?:LDG|LDGSTS|UBLKCP|UTMALDG|LD)(?:\.[\w.
 
 @dataclass(frozen=True)
 class Rule:
-    """A piece of the profiler's advice: ``kind`` as it says, "OPT", "INF" or "WRN"; a speed-up in percent."""
+    """A piece of the profiler's advice: ``kind`` is its "OPT", "INF" or "WRN"; a speed-up in percent."""
 
     section: str
     name: str
@@ -108,7 +108,7 @@ class Launch:
         return counted | metrics.of(self.raw)
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it for JSON, with the table's rows and the stall shares worked out: seconds, bytes, percent, 0..1."""
+        """The launch for JSON, with the table's rows and the stall shares computed: seconds, bytes, percent, 0..1."""
         return {
             "kernel": self.kernel,
             "metrics": self.found,
@@ -120,7 +120,7 @@ class Launch:
 
 
 def profile(spec: Spec) -> Launch:
-    """What Nsight Compute says of one launch of the rung, replayed; raises RefusedError and ProfilerError."""
+    """Nsight Compute's figures of one launch of the rung, replayed; raises RefusedError and ProfilerError."""
     tool = find("ncu", FOLDERS)
     if tool is None:
         raise RefusedError(f"ncu is neither on PATH nor in {', '.join(FOLDERS)}: {GET}")

@@ -5,7 +5,7 @@
     cuda_gpu_mem_time_sum   copies, by direction, in seconds
     cuda_gpu_mem_size_sum   and in bytes
 
-They come one after the other in CSV; each is known by its headings, and columns are found by their names.
+The summaries come one after the other in CSV; headings identify each, and columns are found by their names.
 """
 
 import subprocess
@@ -25,7 +25,7 @@ TIMEOUT = 300.0  # seconds
 GET = "install NVIDIA Nsight Systems (package nsight-systems-cli of NVIDIA's CUDA repository, or its page at \
 https://developer.nvidia.com/nsight-systems), or put its folder on PATH"
 
-# What the profilers, in their newer and older words, call the directions.
+# The profilers' names of the directions, newer and older.
 DIRECTIONS: Mapping[str, str] = {
     "Host-to-Device": "to_device",
     "HtoD": "to_device",
@@ -50,7 +50,7 @@ class Calls:
 
 @dataclass(frozen=True)
 class Summary:
-    """Of one run of a rung. ``copied`` is bytes by direction."""
+    """The summary of one run of a rung. ``copied`` is bytes by direction."""
 
     api: tuple[Calls, ...] = ()
     kernels: tuple[Calls, ...] = ()
@@ -58,7 +58,7 @@ class Summary:
     copied: Mapping[str, float] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
-        """The same as plain dicts, lists, numbers and strings."""
+        """This summary as plain dicts, lists, numbers and strings."""
         return {
             "api": [asdict(calls) for calls in self.api],
             "kernels": [asdict(calls) for calls in self.kernels],
@@ -73,7 +73,8 @@ def direction(operation: str) -> str | None:
 
 
 def profile(spec: Spec) -> Summary:
-    """What Nsight Systems says of one run of the rung; raises RefusedError where it is missing, ProfilerError."""
+    """Nsight Systems' summary of one run of the rung; raises RefusedError where the tool is missing, and
+    ProfilerError."""
     tool = find("nsys", FOLDERS)
     if tool is None:
         raise RefusedError(f"nsys is neither on PATH nor in {', '.join(FOLDERS)}: {GET}")
@@ -102,7 +103,7 @@ def profile(spec: Spec) -> Summary:
 
 
 def read(stats: str) -> Summary:
-    """The summaries of ``nsys stats --format csv``; what is not there is empty."""
+    """The summaries of ``nsys stats --format csv``; missing ones are empty."""
     found: dict[str, list[Calls]] = {"api": [], "kernels": [], "copies": []}
     copied: dict[str, float] = {}
     columns: list[str] = []
@@ -110,7 +111,7 @@ def read(stats: str) -> Summary:
         if "Name" in row or "Operation" in row:
             columns = row
             continue
-        if not row or len(row) != len(columns):  # the end of a summary, or what nsys says between them
+        if not row or len(row) != len(columns):  # the end of a summary, or a message of nsys between two
             columns = []
             continue
         cells = dict(zip(columns, row, strict=True))
@@ -148,7 +149,7 @@ def _command(tool: Path, report: Path) -> list[str]:
         "--sample=none",
         "--cpuctxsw=none",
         "--capture-range=cudaProfilerApi",
-        "--capture-range-end=stop",  # and not the child with it, which has its sum to check
+        "--capture-range-end=stop",  # does not end the child, which still checks its sum
         "--force-overwrite=true",
         f"--output={report.with_suffix('')}",
     ]

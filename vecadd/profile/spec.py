@@ -11,7 +11,7 @@ from vecadd import _core
 
 @dataclass(frozen=True)
 class Spec:
-    """Which rung to run, as a profiler's child gets it: ``block`` is 0 for the rung's own."""
+    """Which rung to run, as passed to the profiled child: ``block`` is 0 for the rung's own."""
 
     rung: str
     dtype: str
@@ -21,7 +21,7 @@ class Spec:
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> "Spec":
-        """From what `as_dict` gave."""
+        """The spec from the dict that `as_dict` gave."""
         return cls(**{**given, "params": tuple(given["params"].items())})
 
     @property
@@ -30,9 +30,10 @@ class Spec:
         return next(rung for rung in _core.rungs() if rung["name"] == self.rung)
 
     def as_dict(self) -> dict[str, Any]:
-        """The same as plain dicts, numbers and strings."""
+        """This spec as plain dicts, numbers and strings."""
         return asdict(self) | {"params": dict(self.params)}
 
     def command(self) -> list[str]:
-        """What a profiler is to start. -P: a file called numpy.py in the current folder must not break the child."""
+        """The command that the profiler starts. -P: a file called numpy.py in the current folder must not break the
+        child."""
         return [sys.executable, "-P", "-m", "vecadd.profile.child", json.dumps(self.as_dict())]

@@ -1,4 +1,4 @@
-"""Why a warp waits, in words: the profiler's stall reasons, what causes each, and in which direction it is cured."""
+"""Why a warp waits, in words: the profiler's stall reasons, what causes each, and what helps."""
 
 import re
 from collections.abc import Mapping
@@ -9,12 +9,12 @@ _NAME = re.compile(
     r"smsp__(?:average_warps_issue_stalled_(?P<average>\w+)_per_issue_active"
     r"|pcsamp_warps_issue_stalled_(?P<sampled>\w+))(?:\.\w+)?"
 )
-WORKING = "selected"  # is no stall: the warp issues in this cycle
+WORKING = "selected"  # not a stall: the warp issues in this cycle
 
 
 @dataclass(frozen=True)
 class Reason:
-    """``names`` are the profiler's own; one of several sums up reasons that are also there alone."""
+    """``names`` are the profiler's reasons; a row with several sums up reasons that also have rows of their own."""
 
     title: str
     names: tuple[str, ...]
@@ -104,5 +104,5 @@ def of(raw: Mapping[str, tuple[float, str]]) -> dict[str, float]:
 
 
 def share(reason: Reason, shares: Mapping[str, float]) -> float | None:
-    """Of the cycles that warps spend; None where the profiler says nothing of stalls."""
+    """The reason's share of the cycles that warps spend; None where the profiler reports no stalls."""
     return sum(shares.get(name, 0.0) for name in reason.names) if shares else None

@@ -25,7 +25,7 @@ def tables(launches: Mapping[Spec, Launch]) -> list[Table]:
 
 
 def notes(launches: Mapping[Spec, Launch]) -> list[str]:
-    """What the settings behind the documents' columns are, and the profiler's advice, a line each."""
+    """The settings of the documents' columns, and the profiler's advice, a line each."""
     used = {setting for spec in launches for setting in documents.FIGURES.get(spec.rung, ())}
     lines = []
     if used:
@@ -45,7 +45,7 @@ def transfer_tables(transfers: Mapping[Spec, Transfer], link: Link) -> list[Tabl
 
 
 def transfer_notes(transfers: Mapping[Spec, Transfer], link: Link) -> list[str]:
-    """Whose rates those of the link are, what the documents saw, and why there are no calls where there are none."""
+    """Where the link's rates come from, what the documents saw, and why calls are missing where they are."""
     lines = [f"the link: {_gbps(link.to_device)} GB/s up and {_gbps(link.to_host)} GB/s down by probes of this run"]
     if link.theory:
         lines[0] += f"; {link.theory:.1f} GB/s each way in theory ({link.name})"
@@ -55,7 +55,7 @@ def transfer_notes(transfers: Mapping[Spec, Transfer], link: Link) -> list[str]:
 
 
 def show(value: float | None, unit: metrics.Unit) -> str:
-    """A metric as people read it; "-" where there is none."""
+    """A metric as text; "-" where there is none."""
     if value is None:
         return NOTHING
     if unit == "seconds":
@@ -89,7 +89,7 @@ def _metrics(launches: Mapping[Spec, Launch]) -> Table:
 
 
 def _stalls(rungs: Sequence[str], shares: Sequence[Mapping[str, float]]) -> Table:
-    """The reasons that take a share worth a line, the greatest first, those that sum up others ahead of these."""
+    """The reasons of at least SMALL, the greatest first, with sums ahead of the reasons that they add up."""
     table = Table(
         box=SIMPLE_HEAD,
         title="why warps wait, % of their cycles",

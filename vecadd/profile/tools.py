@@ -15,7 +15,7 @@ FAILED = "vecadd: "  # before the one line of a child that failed
 
 
 class ProfilerError(RuntimeError):
-    """A rung that a profiler could not look at; the message holds what it said."""
+    """A profiler failed on a rung; the message holds its output."""
 
 
 class RefusedError(ProfilerError):
@@ -46,7 +46,7 @@ def watch(profiler: Sequence[str], spec: Spec, timeout: float) -> "subprocess.Co
 
 
 def failure(output: str) -> str | None:
-    """What the child says went wrong, among the profiler's own lines; None where it does not say."""
+    """The child's error line among the profiler's lines; None where there is none."""
     lines = (line.partition(FAILED)[2] for line in output.splitlines() if line.startswith(FAILED))
     return next(lines, None)
 
@@ -57,12 +57,12 @@ def words(said: "subprocess.CompletedProcess[str]") -> str:
 
 
 def rows_of(text: str) -> Iterator[list[str]]:
-    """Of CSV, where a cell may hold line breaks."""
+    """The rows of a CSV text whose cells may hold line breaks."""
     return csv.reader(StringIO(text, newline=""))
 
 
 def number(text: str) -> float | None:
-    """ "1,234.5" as 1234.5; None for what is no number."""
+    """ "1,234.5" as 1234.5; None for other text."""
     try:
         value = float(text.replace(",", ""))
     except ValueError:
@@ -71,5 +71,5 @@ def number(text: str) -> float | None:
 
 
 def _version(path: Path) -> tuple[list[int], str]:
-    """Of the folder's name: the greatest is the newest."""
+    """The version in the folder's name, for sorting: the greatest is the newest."""
     return [int(part) for part in re.findall(r"\d+", str(path))], str(path)

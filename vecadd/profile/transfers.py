@@ -1,7 +1,7 @@
-"""What the copies and the kernels of a transfer rung take of its time, and what the copies make of the link.
+"""The shares of copies and kernels in a transfer rung's time, and the rates that the copies reach on the link.
 
-From Nsight Systems where it is installed; else from the events that the rung itself can put around each copy and
-kernel, which say nothing of the calls.
+They come from Nsight Systems where it is installed; else from the rung's own events around each copy and kernel, which
+do not show the API calls.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,7 +38,7 @@ class Part:
 
     @property
     def gbps(self) -> float | None:
-        """GB/s while it copies; None for what copies nothing."""
+        """GB/s while it copies; None for kernels."""
         return self.bytes / self.seconds / 1e9 if self.bytes and self.seconds else None
 
 
@@ -51,18 +51,18 @@ class Transfer:
     why: str | None = None
 
     def share(self, part: Part) -> float:
-        """Of the seconds of all parts, added up."""
+        """The part's share of the seconds of all parts, added up."""
         return part.seconds / total if (total := sum(each.seconds for each in self.parts)) else 0.0
 
     def as_dict(self) -> dict[str, Any]:
-        """The same as plain dicts, lists, numbers and strings."""
+        """This run as plain dicts, lists, numbers and strings."""
         parts = [asdict(part) | {"share": self.share(part), "gbps": part.gbps} for part in self.parts]
         return {"parts": parts, "api": [asdict(calls) for calls in self.api], "api_missing": self.why}
 
 
 @dataclass(frozen=True)
 class Link:
-    """What the copies are held against, GB/s: rates of probes each way, and the theory of what it is called."""
+    """The link's rates to compare copies with, GB/s: of probes in each direction, and in theory."""
 
     to_device: float | None
     to_host: float | None
@@ -71,7 +71,7 @@ class Link:
 
 
 def profile(spec: Spec) -> Transfer:
-    """One run of the rung; raises ProfilerError where neither profiler nor rung can say what it did when."""
+    """One run of the rung; raises ProfilerError where neither the profiler nor the rung can time its steps."""
     try:
         return of_summary(nsys.profile(spec))
     except RefusedError as error:
@@ -79,7 +79,7 @@ def profile(spec: Spec) -> Transfer:
 
 
 def of_summary(summary: nsys.Summary) -> Transfer:
-    """From what Nsight Systems said."""
+    """The run from a summary of Nsight Systems."""
     parts = []
     for what in ("to_device", "kernel", "to_host"):
         of_it = summary.kernels if what == "kernel" else [x for x in summary.copies if nsys.direction(x.name) == what]
@@ -90,7 +90,7 @@ def of_summary(summary: nsys.Summary) -> Transfer:
 
 
 def of_events(spec: Spec, events: Sequence[Event], why: str) -> Transfer:
-    """From the rung's own timeline; ``why`` says why there is no more than that."""
+    """The run from the rung's own timeline; ``why`` says why the calls are missing."""
     array = spec.n * dtype_named(spec.dtype).itemsize
     shared = any(rung["name"] == spec.rung and rung["stages"] == "shared" for rung in _core.rungs())
     parts = []

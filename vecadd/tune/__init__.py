@@ -1,4 +1,4 @@
-"""vecadd tune: searches, on this machine, for what the tables in the code can only guess, and keeps what it finds.
+"""vecadd tune: searches this machine for better settings than the tables in the code have, and keeps them.
 
 part.py      what a part of the search is, and what it hands back
 host.py      the host: threads, streaming stores, blocks

@@ -45,7 +45,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _settle(found: Found, *, dry_run: bool) -> Iterator[str]:
-    """Brings the file in line with what was found. A file of an earlier search goes where nothing is worth one now."""
+    """Writes what was found to its file. Removes an earlier search's file where nothing is better than the build
+    now."""
     yield from found.words
     if found.rows is None:
         removed = not dry_run and store.remove(found.kind, found.key)

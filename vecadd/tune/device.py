@@ -1,10 +1,11 @@
 """``vecadd tune device``: which block, loads and demotion the kernel is fastest with, by the bytes that a call moves.
 
 The rounds are those of vecadd bench: interleaved, over rotating buffers, sums checked after their output was poisoned.
-The best of many is the luckiest too, so that it meets the build's recipe once more in rounds of its own, and has won
-where the 95 % interval of its paired ratio there lies below 1. It must not lose in another dtype at the same bytes.
-Calls beyond the L2 are timed together with a kernel that reads their sum: what evict_last gains an addition of 200 MB
-it takes from that one. Copies in bulk are not searched: 16 KB tiles gain 0.2 % from 12 GB on, by a second kernel.
+The best of many is also the luckiest: it therefore meets the build's launch config once more in rounds of its own, and
+wins where the 95 % interval of its paired ratio there lies below 1. It must not lose in another dtype at the same
+bytes. Calls beyond the L2 are timed together with a kernel that reads their sum: at 200 MB that kernel loses what
+evict_last gains the addition. Copies in bulk are not searched: 16 KB tiles gain 0.2 % from 12 GB on, by a second
+kernel.
 """
 
 import itertools
@@ -26,19 +27,19 @@ BYTES = tuple(3 << power for power in (16, 20, 22, 24, 26, 27, 28, 30))  # of a,
 DTYPES = ("float32", "int8", "float16", "float64")  # the first is searched with, the others must agree
 
 BLOCKS = (128, 256, 512, 768, 1024)
-HELD_FROM = 2  # L2 sizes that a call moves at least where lines are held: smaller ones stay in the L2 by themselves
+HELD_FROM = 2  # L2 sizes: the fewest bytes of a call for which evict_last is tried; smaller calls stay in the L2 anyway
 HELD_BLOCKS = (512, 768, 1024)
-DEMOTED = (16, 24, 30)  # sixtieths of the L2; with fewer whoever uses the L2 next is more than 1.5 % slower on an H200
-HOLDS = 90  # the compute capability whose kernel has evict_last: on others these would be plain loads once more
+DEMOTED = (16, 24, 30)  # sixtieths of the L2; with fewer the next user of the L2 is more than 1.5 % slower on an H200
+HOLDS = 90  # the compute capability whose kernel has evict_last: on others these would be plain loads
 
 READER = {"warps": 24, "loads": 1}
 
 SEARCH_SECONDS, DECIDE_SECONDS, AGREE_SECONDS = 1.0, 0.8, 0.3
-SHARE = 4  # of the device's memory at most one in so many bytes is used
+SHARE = 4  # at most 1/SHARE of the device's memory is used
 
 
 class Recipe(NamedTuple):
-    """How a call's bytes are moved, as csrc/gpu/launch_configs.h has it."""
+    """A launch config, as in csrc/gpu/launch_configs.h."""
 
     block: int
     loads: int
@@ -50,12 +51,12 @@ class Recipe(NamedTuple):
 
     @property
     def params(self) -> dict[str, int]:
-        """Those of the rung `tuned`."""
+        """The parameters of the rung `tuned`."""
         return {"warps": self.block // 32, "loads": 1 + self.loads, "demoted": self.demoted}
 
 
 class Won(NamedTuple):
-    """A recipe that is faster than the build's for calls of about so many bytes."""
+    """A launch config that is faster than the build's for calls of about so many bytes."""
 
     size: int
     recipe: Recipe
@@ -84,7 +85,7 @@ def _search_device(device: int, facts: dict[str, Any], tell: Tell) -> Found:
 
 
 def _search_size(bench: "_Bench", size: int, ours: Recipe) -> tuple[str, Recipe | None]:
-    """In words what was found for that many bytes, and the recipe where it is to take the place of ours."""
+    """What was found for that many bytes, in words, and the launch config that replaces ours, if any."""
     others = [recipe for recipe in candidates(size, bench.l2, bench.capability) if recipe != ours]
     ratios = bench.ratios("float32", size, ours, others, SEARCH_SECONDS)
     best = min(ratios, key=lambda recipe: ratios[recipe][1])
@@ -100,7 +101,7 @@ def _search_size(bench: "_Bench", size: int, ours: Recipe) -> tuple[str, Recipe 
 
 
 def candidates(size: int, l2: int, capability: int) -> Iterator[Recipe]:
-    """All that a search for calls of so many bytes looks at."""
+    """All launch configs that a search for calls of so many bytes tries."""
     for block in BLOCKS:
         yield Recipe(block, 0, 0)
     if capability == HOLDS and size >= HELD_FROM * l2:
@@ -109,13 +110,13 @@ def candidates(size: int, l2: int, capability: int) -> Iterator[Recipe]:
 
 
 def recipe_for(rows: Sequence[tuple[int, Recipe]], size: int) -> Recipe:
-    """The last of the rows, by growing bytes, that begins at no more than that many."""
+    """The launch config for so many bytes: the last of the rows, by growing bytes, that begins at no more than that."""
     return [recipe for start, recipe in rows if start <= size][-1]
 
 
 def table(shipped: Sequence[tuple[int, Recipe]], sizes: Sequence[int], won: Sequence[Won]) -> list[tuple[int, Recipe]]:
-    """The build's rows with those that won put in: each from half-way, on a logarithmic scale, between the size that
-    it was found at and the next smaller one, to half-way to the next larger one."""
+    """The build's rows with the winners inserted: each from half-way, on a logarithmic scale, between its size and the
+    next smaller one, to half-way to the next larger one."""
     edges: list[int | None] = [0, *(int((below * above) ** 0.5) for below, above in itertools.pairwise(sizes)), None]
     spans = {size: (edges[at], edges[at + 1]) for at, size in enumerate(sizes)}
     winners = [(*spans[size], recipe) for size, recipe in won]
@@ -133,7 +134,7 @@ def table(shipped: Sequence[tuple[int, Recipe]], sizes: Sequence[int], won: Sequ
 
 
 class _Bench:
-    """Rounds of recipes on one device."""
+    """Rounds of launch configs on one device."""
 
     def __init__(self, device: int, facts: dict[str, Any]) -> None:
         self.l2: int = facts["l2"]
@@ -146,7 +147,7 @@ class _Bench:
     def ratios(
         self, dtype: str, size: int, reference: Recipe, others: Sequence[Recipe], seconds: float
     ) -> dict[Recipe, tuple[float, float, float]]:
-        """Of each recipe its times over the reference's of the same rounds: (low, median, high)."""
+        """Each launch config's times over the reference's of the same rounds: (low, median, high)."""
         recipes = [reference, *others]
         n = size // 3 // np.dtype(dtype).itemsize
         read_into = self._place.put(np.empty(n, dtype)) if size >= HELD_FROM * self.l2 else None
@@ -162,7 +163,7 @@ class _Bench:
 
 
 def _timer(recipe: Recipe, read_into: Any) -> Callable[[Sequence[Buffers]], float]:
-    """An addition, and where there is an array for it a plain kernel that reads the sum."""
+    """Times an addition and, where ``read_into`` is an array, a plain kernel that reads the sum."""
 
     def time(sets: Sequence[Buffers]) -> float:
         seconds = 0.0

@@ -21,28 +21,29 @@ from vecadd.tune.part import Found, Part, Tell
 KIB, MIB = 1 << 10, 1 << 20
 
 SIZES = tuple(1 << power for power in range(15, 27))  # bytes of the sum: 2^13 to 2^24 float32
-# As well, for the stores of all threads. Two cores lost 5 % there in one run and gained 27 % in the next, by the pages
-# that the operands had: streaming reads nothing that it then overwrites, so it is taken unless it loses more than that.
+# Further sizes for the stores of all threads. Two cores lost 5 % there in one run and gained 27 % in the next, by the
+# operands' pages: streaming stores do not read the lines that they overwrite, so they are taken unless they lose more
+# than HARMLESS_LARGE allows.
 LARGE = tuple(1 << power for power in range(27, 30))
 HARMLESS_LARGE = 1.06
-MEMORY_SHARE = 8  # three arrays within that part of the free memory
+MEMORY_SHARE = 8  # three arrays take at most 1/MEMORY_SHARE of the free memory
 NEVER = 1 << 60  # csrc/host/thresholds.h
-SMALL = 256 * KIB  # bytes of the sum by which the threads' own cost is weighed
+SMALL = 256 * KIB  # bytes of the sum at which the cost of the threads is compared
 LEAST_SHARE = 16 * KIB
 BLOCKS = tuple(64 * KIB << step for step in range(6))
 SHIPPED_BLOCK = 256 * KIB
 
 ROUNDS = 7
-ROUNDS_SHORT = 21  # of what takes microseconds, and gains or loses some tenths of one
+ROUNDS_SHORT = 21  # for calls of microseconds, which gain or lose tenths of one
 IDLE = 1e-3  # seconds after which the workers sleep
-ENOUGH = 200e-6  # seconds of calls that a sample back to back has at least
+ENOUGH = 200e-6  # seconds: the least that a back-to-back sample lasts
 MOST_CALLS = 15
-LONG = 1e-3  # seconds of a call that needs no other beside it
+LONG = 1e-3  # seconds: a call this long is a sample by itself
 
-PAYS = 0.97  # of the other's time: what is less is within what two runs differ by
+PAYS = 0.97  # of the other's time: a smaller gain is within the noise between two runs
 PAYS_AWAKE = 0.85  # threads take processors from others, and a caller's own work between sums slows them
-PAYS_ASLEEP = 0.75  # and who has just slept may wake on a processor that is busy
-CLEARLY_BELOW = 4 * MIB  # of the sum; what is larger comes from memory, where few threads gain little, but surely
+PAYS_ASLEEP = 0.75  # and a thread that has slept may wake on a busy processor
+CLEARLY_BELOW = 4 * MIB  # of the sum; larger sums go to memory, where few threads gain little, but reliably
 HARMLESS = 1.02
 LEAST_ASLEEP = 1 * MIB  # what a wake costs depends on how deeply a processor sleeps: a pause of 1 ms shows the least
 
@@ -58,12 +59,12 @@ class Schedule:
     block: int = 0  # bytes
 
     def at(self, size: int, share: int) -> "Schedule":
-        """The same with no more threads than have that many bytes each, but two where it has two."""
+        """This schedule with at least ``share`` bytes for each thread, but not below two threads."""
         most = max(2, size // share) if share else self.threads
         return replace(self, threads=min(self.threads, most))
 
     def seconds(self, operands: tuple[Array, Array, Array]) -> float:
-        """Of one addition by the rung that runs so."""
+        """Seconds of one addition by the rung that runs this schedule."""
         rung = "threads_stream" if self.streaming else "threads"
         params = {"threads": self.threads, "block_kb": self.block // KIB}
         return _core.run_rung(rung, *operands, params=params)
@@ -73,7 +74,7 @@ Sample = Callable[[Schedule, tuple[Array, Array, Array]], float]
 
 
 def back_to_back(schedule: Schedule, operands: tuple[Array, Array, Array]) -> float:
-    """The median of calls that follow each other, when the workers are awake and the caches hold what they left."""
+    """The median of calls in a row, when the workers are awake and the caches hold what those calls left."""
     first = schedule.seconds(operands)
     if first >= LONG:
         return schedule.seconds(operands)
@@ -83,7 +84,7 @@ def back_to_back(schedule: Schedule, operands: tuple[Array, Array, Array]) -> fl
 
 
 def after_idling(schedule: Schedule, operands: tuple[Array, Array, Array]) -> float:
-    """One call, the workers asleep, the operands where one thread has left them."""
+    """Seconds of one call while the workers sleep and the operands are where one thread left them."""
     Schedule(threads=1).seconds(operands)
     time.sleep(IDLE)
     return schedule.seconds(operands)
@@ -197,12 +198,12 @@ def thread_counts(threads: int) -> list[int]:
 
 
 def fewest(counts: Sequence[int], times: Sequence[float]) -> int:
-    """The fewest threads that are as quick as any, within what two runs differ by."""
+    """The fewest threads that are as quick as any number, within the noise between two runs."""
     return min(count for count, seconds in zip(counts, times, strict=True) if seconds <= HARMLESS * min(times))
 
 
 def best_block(blocks: Sequence[int], times: Sequence[float]) -> int:
-    """The quickest, where it is quicker than what ships by more than two runs differ by."""
+    """The quickest block, where it beats the build's by more than the noise between two runs."""
     by_block = dict(zip(blocks, times, strict=True))
     best = min(blocks, key=by_block.__getitem__)
     return best if by_block[best] <= PAYS * by_block[SHIPPED_BLOCK] else SHIPPED_BLOCK

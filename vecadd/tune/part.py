@@ -12,7 +12,7 @@ class Found:
     """What a search found for one key: a GPU, a processor.
 
     ``rows`` is the whole file; None where nothing is better than what the build ships with, so that no file is kept.
-    ``words`` are lines for whoever ran it: what was measured, what won, by how much.
+    ``words`` are lines for the terminal: what was measured, what won, by how much.
     """
 
     kind: str

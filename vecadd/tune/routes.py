@@ -14,7 +14,7 @@ import numpy as np
 from vecadd import _core
 from vecadd.tune.part import Found, Part, Tell, TunedRow
 
-# Bytes of an operand. Below the least one no call is worth a question, above the last the ratios stay as they are.
+# Bytes of an operand. Below the least a choice gains nothing, above the last the ratios stay the same.
 SIZES = tuple(2**power for power in (16, 18, 20, 22, 24, 26, 28))
 
 DTYPES = {"wide": "float32", "half": "float16"}  # the host's work on 16-bit floats is more than their bytes
@@ -33,7 +33,7 @@ CACHED = 32 << 20
 
 ZERO_COPY_SIZES = tuple(2**power for power in range(14, 27))  # bytes of an operand
 
-NOISE = 1.02  # how far two medians of the same differ
+NOISE = 1.02  # how far two medians of the same call differ
 
 Timed = Callable[[], object]
 

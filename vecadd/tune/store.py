@@ -26,8 +26,8 @@ def path(kind: str, key: str) -> Path:
 
 
 def prepare() -> Path:
-    """The folder, made where it is not there. Raises OSError where no file can be written into it: better known before
-    a search than after it."""
+    """The folder, made where it does not exist. Raises OSError where no file can be written into it, before a search
+    rather than after it."""
     folder = path("recipes", "any").parent
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor, temporary = _temporary(folder)
@@ -57,12 +57,12 @@ def write(kind: str, key: str, rows: Sequence[TunedRow]) -> Path:
 
 
 def read(kind: str, key: str) -> list[tuple[str, tuple[float, ...]]] | None:
-    """The file's rows as an addition would read them; None where there is no file, or none that is right."""
+    """The file's rows as an addition would read them; None where there is no valid file."""
     return _core.tuned_rows(kind, key)
 
 
 def remove(kind: str, key: str) -> bool:
-    """Whether there was such a file; there is none afterwards. Raises OSError where it cannot be removed."""
+    """Removes the file; returns whether there was one. Raises OSError where it cannot be removed."""
     try:
         path(kind, key).unlink()
     except FileNotFoundError:
@@ -95,5 +95,5 @@ def _text(key: str, rows: Sequence[TunedRow]) -> str:
 
 
 def _shortest(value: float) -> str:
-    """Whole numbers without a point; any other so that the same number is read again."""
+    """Whole numbers without a point; any other in the fewest digits that read back as the same number."""
     return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
