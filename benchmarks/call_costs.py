@@ -1,4 +1,4 @@
-"""The table of what a call costs its caller, by the stages that it goes through, beside a bare launch."""
+"""The table of a call's cost to its caller, by stage, beside a bare launch."""
 
 from vecadd.bench.results import Row
 from vecadd.bench.tables.table import markdown
@@ -7,7 +7,7 @@ STAGE = "vecadd stage: "
 CALL = "vecadd"  # add(a, b, out=out) of DeviceArrays: what the stages add up to
 BARE = "vecadd (bare launch from C)"
 
-# Each stage in the order of a call, and what it does. "allocate" is what a + b has beside it.
+# Each stage in the order of a call, and what it does. Only a + b has the stage "allocate".
 STAGES = {
     "parse": "sorts the arguments and keywords out",
     "describe": "looks at a, b and out: type, pointer, shape, stream; no CUDA call for DeviceArrays",
@@ -18,9 +18,9 @@ ALLOCATE = "makes a DeviceArray like a and drops it, from a block that an earlie
 
 
 def stages(rows: list[Row]) -> list[str]:
-    """Nanoseconds of each stage of a call by itself, what is left of the call for the interpreter, and the bare launch.
+    """Nanoseconds of each stage of a call by itself, of the rest of the call (the interpreter), and of the bare launch.
 
-    The rest is the call less its stages, which have their caches warmer by themselves than within a call.
+    The rest is the call less its stages; timed alone, the stages have warmer caches than within a call.
     """
     found = {row.label: row for row in rows if row.seconds is not None}
     lines = [[name, what, _nanoseconds(found.get(STAGE + name))] for name, what in STAGES.items()]

@@ -32,7 +32,7 @@ def by_two(
 ) -> list[str]:
     """A line for each value of ``line``, a column for each of ``column``, or for those of ``columns``.
 
-    ``more`` are columns behind them: a head, and what stands in the line of that name.
+    ``more`` are further columns: a head, and the function that gives the cell of the line of that name.
     """
     cells = {(line(row), column(row)): row for row in rows}
     names = list(dict.fromkeys(name for _, name in cells)) if columns is None else columns

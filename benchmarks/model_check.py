@@ -3,12 +3,12 @@
     python -m benchmarks.model_check FILE...
     python -m benchmarks.model_check FILE --assume dram=430e-9 --assume clock=1.98e9 --misses
 
-Prints a line a cell, the share of cells within 10 %, and of the others why they are not, where that is known;
-``--misses`` leaves out the lines of cells that are within. Transfers are left out: what the model gives for them is
-the least that they can take, and ``vecadd bench transfer`` shows it beside them. Rows that the model does not cover
-(host rungs, calls, limits that were not probed) are counted apart. ``--assume NAME=VALUE`` stands in for
-what a recording lacks, with the names of `vecadd.model.Limits`, in seconds and bytes a second, or clock in Hz; for one
-that is by size NAME=SECONDS+RATE, a start and bytes a second. What was assumed is said.
+Prints a line a cell, the share of cells within 10 %, and the known reasons for the others; ``--misses`` leaves out the
+cells within 10 %. Transfers are left out: the model gives their least possible time, and ``vecadd bench transfer``
+shows it beside them. Rows that the model does not cover (host rungs, calls, limits that were not probed) are counted
+separately. ``--assume NAME=VALUE`` gives a limit that a recording lacks, by its name in `vecadd.model.Limits`, in
+seconds and bytes a second, or clock in Hz; for a limit by size NAME=SECONDS+RATE, a start and bytes a second. The
+output names the assumptions.
 """
 
 import argparse
@@ -24,8 +24,8 @@ from vecadd.model import Curve, Limits, Prediction, predict
 
 WITHIN = 0.10
 
-# Why rungs are missed where they are: what the model leaves out, seen on an H200; a name is a rung, or a sweep and a
-# rung. "Probably" is what was reasoned and not measured.
+# Why the model misses some rungs: effects that it leaves out, seen on an H200. A name is a rung, or a sweep and a rung.
+# "Probably" marks reasons that were not measured.
 EXPLAINED: Sequence[tuple[tuple[str, ...], str]] = (
     (("race",), "probably warps that store to and load from one address hold each other up; no probe has two of them"),
     (("divergent", "strided"), "accesses to sectors in part are slower than to whole ones, which the L2's probe makes"),
@@ -64,7 +64,7 @@ class Compared:
 
     @property
     def error(self) -> float:
-        """Of the expectation, relative to what was measured; below 0 where the model is faster."""
+        """The prediction's error relative to the measured time; below 0 where the model is faster."""
         return self.prediction.seconds / self.measured - 1
 
     @property
@@ -79,7 +79,7 @@ class Compared:
 
 
 def compare(file: Mapping[str, Any], assumed: Mapping[str, float | Curve]) -> tuple[list[Compared], Counter[str]]:
-    """The cells of a result file that the model covers, and how many it does not, by why."""
+    """The cells of a result file that the model covers, and the number of the others by reason."""
     meta = file["meta"]
     gpu = dict(meta["gpu"][0]) if meta["gpu"] else {}
     limits = Limits.of(meta["limits"])
@@ -104,7 +104,7 @@ def compare(file: Mapping[str, Any], assumed: Mapping[str, float | Curve]) -> tu
 
 
 def explanations(misses: Sequence[Compared]) -> dict[str, list[Compared]]:
-    """The misses by what explains them; those that nothing does under ""."""
+    """The misses by explanation; misses without one under ""."""
     found: dict[str, list[Compared]] = {}
     for cell in misses:
         rung = cell.name.split()[1]

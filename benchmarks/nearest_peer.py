@@ -1,4 +1,4 @@
-"""Where peers meet us in many cells: the nearest of them in each, and in how many it is behind, level or ahead."""
+"""Comparisons over many cells: the peer nearest to us in each, and in how many it is behind, level or ahead."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,12 +23,12 @@ class Meeting:
 
     @property
     def verdict(self) -> str:
-        """Of the peer: "ahead" and "behind" only where the whole interval says so."""
+        """The peer is "ahead" or "behind" only where the whole interval is on one side of 1."""
         return "ahead" if self.high < 1 else "behind" if self.low > 1 else "level"
 
 
 def nearest_peers(rows: Sequence[Row]) -> dict[tuple[str, int], tuple[Row, Meeting]]:
-    """By (dtype, n): our own row, the first that others are compared with, and the peer that comes nearest to ours."""
+    """By (dtype, n): our own row, the first that others are compared with, and the peer with the least time."""
     ours: dict[tuple[str, int], Row] = {}
     for row in rows:
         if row.seconds and "reference" not in row.params:

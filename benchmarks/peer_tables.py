@@ -25,30 +25,30 @@ def host_dtypes(rows: list[Row]) -> list[str]:
 
 
 def queued(rows: list[Row]) -> list[str]:
-    """Seconds of one of our additions among others in a row, and each peer's over them."""
+    """Seconds of one of our additions in a row of them, and each peer's over them."""
     return _forms(rows, lambda row: f"{row.dtype} {show_size(row.n)}")
 
 
 def routes(rows: list[Row]) -> list[str]:
-    """The route that was chosen beside each that it was chosen from, by dtype, memory and size."""
+    """The chosen route beside each possible route, by dtype, memory and size."""
     compared = [row for row in rows if row.params.get("reference", row.rung) == "add as routed"]
     table = _forms(compared, lambda row: f"{row.dtype} {show_size(row.n)}, {row.params['memory']}", strip="add ")
     return [*table, "", route_summary.of_choice(compared)]
 
 
 def one_size(rows: list[Row]) -> list[str]:
-    """The comparison at the size that each library's own way there and back was measured at."""
+    """The comparison at the one size at which each library's own round trip was measured."""
     compared = [row for row in rows if row.params.get("reference", row.rung) == "add"]
     return [*plain(compared), "", route_summary.of_link(compared)]
 
 
 def files(rows: list[Row]) -> list[str]:
-    """By where the files lie, with the rate of all three and its share of what moving them allows."""
+    """A line for each place of the files, with the rate of all three and its share of the rate of moving them."""
     return plain(rows, rates=True)
 
 
 def calls(rows: list[Row]) -> list[str]:
-    """What each form of a call costs its caller; its stages have a table of their own."""
+    """The cost of each form of a call to its caller; its stages have a table of their own."""
     return plain([row for row in rows if not row.label.startswith(STAGE)])
 
 
@@ -75,7 +75,7 @@ def layouts(rows: list[Row]) -> list[str]:
 
 def plain(rows: Sequence[Row], *, rates: bool = False) -> list[str]:
     """A line a row: seconds, and the ratio with its interval to the row that it was compared with. The head names that
-    one, or where there are several each line."""
+    row; with several such rows each line does."""
     rows = [row for row in rows if row.seconds is not None]
     several = len({row.n for row in rows}) > 1
     references = {str(row.params["reference"]) for row in rows if "reference" in row.params}
@@ -121,7 +121,7 @@ def _forms(
 
 
 def _name(row: Row) -> str:
-    """What it is called in every line: memory is the line's own."""
+    """The row's label without its memory, which the line names."""
     return row.label.replace(f" ({row.params['memory']})", "") if "memory" in row.params else row.label
 
 

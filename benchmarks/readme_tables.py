@@ -4,7 +4,7 @@
 
 A table stands between <!-- table: NAME --> and <!-- /table -->. NAME is one of TABLES; where several machines have
 recorded it, <!-- table: NAME MACHINE --> says which. Under each table stands how it was timed; under the last one of a
-section where and when they were measured, and whether what they time has changed since.
+section where and when its tables were measured, and whether the timed sources have changed since.
 """
 
 import argparse
@@ -55,7 +55,7 @@ TABLES: dict[str, Callable[[list[Row]], list[str]]] = {
     "peer-routes": peer_tables.routes,
 }
 
-# Tables that are made from other sweeps' rows than those of their own name; under them stands the first one's clock.
+# Tables made from the rows of sweeps with other names; under each stands the first sweep's clock.
 SWEEPS_OF = {
     "stages": ("transfer",),
     "call-stages": ("peer-overhead",),
@@ -65,7 +65,7 @@ SWEEPS_OF = {
 }
 
 
-# Each document, and where the method is, seen from there.
+# Each document, and the path of the method relative to it.
 DOCUMENTS = {
     document: os.path.relpath(METHOD, document.parent)
     for document in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), METHOD)
@@ -101,7 +101,7 @@ def _filled(section: str, folder: Path, digest: Digest, method_at: str) -> str:
 
 
 def _runs(marker: re.Match[str], folder: Path) -> list[Run]:
-    """What the marked table is made from: the newest run of each of its sweeps, on the machine that it names."""
+    """The runs that the marked table is made from: the newest of each of its sweeps, on the machine that it names."""
     name, asked, opening = marker["name"], marker["machine"], marker["open"].strip()
     if name not in TABLES:
         raise ValueError(f"{opening}: there is no table {name!r}; there are {', '.join(TABLES)}")

@@ -1,8 +1,7 @@
-"""The recorded runs that tables are made from, and what is said under the tables of where, when and how they were made.
+"""The recorded runs behind the tables, and the notes under the tables on where, when and how they were made.
 
 A section of a document says once what holds for all of its tables: machines, dates, revisions, whether the sources have
-changed since, and the method. Under each table stands what is its own: the clock, and the machine where the section has
-several.
+changed since, and the method. Under each table stands its clock, and its machine where the section has several.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,7 +15,7 @@ from vecadd.bench.timing import METHOD
 
 Digest = Callable[[str], str | None]  # of what a sweep's times depend on, by the sweep's name
 
-# The method of every run, where it is the present one. In braces: where all of it stands.
+# The method of every run that has the present one. In braces: where the full text stands.
 BRIEFLY = (
     "medians of interleaved rounds over rotating buffers, sums compared bit for bit after their outputs were poisoned "
     "([all of it]({}))"
@@ -45,7 +44,7 @@ class Run:
         return str(self.meta.get("clocks", {}).get(self.sweep, ""))
 
     def of_other_sources(self, digest: Digest) -> bool:
-        """Whether what it timed has changed since, or the file is too old to tell."""
+        """Whether the timed sources have changed since, or the file is too old to tell."""
         recorded = self.meta.get("sources", {}).get(self.sweep)
         return recorded is None or recorded != digest(self.sweep)
 
@@ -78,7 +77,7 @@ def notes(tables: Sequence[Sequence[Run]], digest: Digest, method_at: str) -> li
 
 
 def _origin(runs: Sequence[Run], digest: Digest, method_at: str) -> str:
-    """What holds for all tables of a section."""
+    """The note that holds for all tables of a section."""
     machines: dict[str, list[str]] = {}
     for run in runs:
         machines.setdefault(run.machine, []).append(f"{run.meta['date'][:10]}, revision {run.meta['revision']}")

@@ -1,4 +1,4 @@
-"""What the tables of routes come to: how near the choice is to the best, and both together to the better one alone."""
+"""Summaries of the tables of routes: how near the choice is to the best, and hybrid to the better of host and GPU."""
 
 from collections.abc import Iterator, Sequence
 
@@ -14,7 +14,7 @@ Cell = dict[str, Row]  # by rung
 
 
 def of_choice(rows: Sequence[Row]) -> str:
-    """How many cells take at most 1.05 of the best fixed choice's time, the furthest one, and what noise there is."""
+    """How many cells take at most 1.05 of the best fixed choice's time, the worst cell, and the noise."""
     times = {name: _over_best(cell) for name, cell in _cells(rows) if CHOSEN in cell}
     if not times:
         return "No route was compared."
@@ -30,7 +30,7 @@ def of_choice(rows: Sequence[Row]) -> str:
 
 
 def of_hybrid(rows: Sequence[Row]) -> str:
-    """In how many cells processor and GPU together take at most 1.02 of the better one's time, and the furthest."""
+    """In how many cells processor and GPU together take at most 1.02 of the better one's time, and the worst cell."""
     over = {}
     for name, cell in _cells(rows):
         if HYBRID in cell and HOST in cell:
@@ -46,7 +46,7 @@ def of_hybrid(rows: Sequence[Row]) -> str:
 
 
 def of_link(rows: Sequence[Row]) -> str:
-    """The share of the link's bound, and how far ordinary memory is ahead of the driver's own way for it."""
+    """The share of the link's bound, and how far our way for ordinary memory is ahead of the driver's own."""
     found = {(row.rung, row.params.get("memory")): row for row in rows if row.seconds}
     pinned, ordinary = found.get(("add", "pinned")), found.get(("add", "pageable"))
     driver = found.get(("pageable", "pageable"))

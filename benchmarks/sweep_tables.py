@@ -1,4 +1,4 @@
-"""The READMEs' tables of vecadd bench's own sweeps: what the bench prints, of one size, or several sizes in a line."""
+"""The READMEs' tables of vecadd bench's own sweeps: the bench's tables at one size, or several sizes a line."""
 
 from collections.abc import Sequence
 
@@ -85,7 +85,7 @@ def transfer(rows: list[Row]) -> list[str]:
 
 
 def stages(rows: list[Row]) -> list[str]:
-    """Document 004's stages, made again, beside its own."""
+    """Document 004's stages, measured again, beside the document's figures."""
     return _each([table for table in transfer_layout.tables("transfer", rows) if "stages" in table.title])
 
 
@@ -106,7 +106,7 @@ def latency(rows: list[Row]) -> list[str]:
 
 
 def steps(rows: list[Row]) -> list[str]:
-    """Each step that the documents tell of: the gain they saw, ours, and why they differ."""
+    """Each step of the documents: their gain, ours, and why they differ."""
     lines = []
     for step in STEPS:
         ours = measured(step, rows)
@@ -135,13 +135,13 @@ def _each(tables: Sequence[Table]) -> list[str]:
 
 
 def _largest(rows: list[Row]) -> list[Row]:
-    """The rows of the largest size that has any, a dtype of several left out but the first."""
+    """The rows of the first dtype at its largest size."""
     rows = [row for row in rows if row.dtype == rows[0].dtype]
     return [row for row in rows if row.n == max(other.n for other in rows)]
 
 
 def _shown(rows: list[Row], wanted: tuple[int, ...]) -> list[int]:
-    """The sizes that were recorded, of those wanted if any of these was."""
+    """The wanted sizes that were recorded; all recorded sizes where none was."""
     sizes = sorted({row.n for row in rows})
     return [n for n in sizes if n in wanted] or sizes
 

@@ -1,9 +1,9 @@
-"""vecadd against the libraries that a user has in its place, each at its best setting, called in the same form.
+"""vecadd against the libraries that users have instead, each at its best setting, called in the same form.
 
     libraries.py   each library: where its arrays lie and how it adds; found or not
     tensors.py     memory on the device that all libraries share, filled and checked there
     device_peers.py, triton_add.py, jax_peer.py, cub.cu   how each library adds in it, by which settings
-    clocks.py      how peers are timed, where several stages do it in the same way
+    clocks.py      the clocks that several stages share
     *_stage.py     a stage each: which peers meet at which dtypes and sizes, and its clock
     stages.py      the table of them
     __main__.py    python -m benchmarks.peers --json-dir DIR [--stage device]

@@ -13,8 +13,8 @@ IN_A_ROW = 16  # additions, each ready to begin when the one before it ends
 
 ASLEEP = 200_000  # GPU cycles, 0.1 ms, that the GPU waits for each queued addition: the slowest call takes 15 us
 
-WARM = 400e-6  # seconds of calls that nobody times: ours wake their workers when calls have followed for 200 us
-LOOK = 5e-3  # seconds of sleep in which a process that rests uses no processor: longer than the kernel's tick of 4 ms
+WARM = 400e-6  # seconds of untimed calls: our workers wake after 200 us of calls in a row
+LOOK = 5e-3  # seconds of sleep in which a resting process uses no processor: longer than the kernel's tick of 4 ms
 RESTING = 0.05  # of that time, at most
 LONGEST_REST = 0.4  # seconds: on 16 cores libgomp's workers spin for 7 ms, libiomp's by default for 200
 
@@ -22,12 +22,13 @@ Timer = Callable[[Sequence[Buffers]], float]
 
 
 def contestant(peer: Library, clock: Callable[[Add], Timer]) -> Contestant:
-    """The library as what a cell times, by that clock."""
+    """The library as a cell's contestant, timed by that clock."""
     return Contestant(peer.name, peer.place, clock(peer.add))
 
 
 def by_events(add: Add) -> Timer:
-    """Events around each addition. The GPU sleeps while they are queued, or the caller's time would be between them."""
+    """Events around each addition. The GPU sleeps while additions are queued, or the caller's time would lie between
+    the events."""
     torch = libraries.module("torch")
 
     def time(sets: Sequence[Buffers]) -> float:
@@ -46,7 +47,7 @@ def by_events(add: Add) -> Timer:
 
 
 def by_events_in_a_row(add: Add) -> Timer:
-    """The same around IN_A_ROW additions at a time: the mean from one to the next."""
+    """Events around IN_A_ROW additions at a time: the mean from one addition to the next."""
     torch = libraries.module("torch")
 
     def time(sets: Sequence[Buffers]) -> float:
@@ -68,7 +69,7 @@ def by_events_in_a_row(add: Add) -> Timer:
 
 
 def by_calls(add: Add, calls: int) -> Timer:
-    """So many queued calls by the host's clock, the queue empty before and drained after."""
+    """``calls`` queued calls by the host's clock, the queue empty before and drained after."""
     torch = libraries.module("torch")
 
     def time(sets: Sequence[Buffers]) -> float:
@@ -85,7 +86,8 @@ def by_calls(add: Add, calls: int) -> Timer:
 
 
 def then_resting(timer: Timer) -> Timer:
-    """The timer for a library whose workers spin on after its call: whoever comes next finds every processor free."""
+    """The timer for a library whose workers spin on after its call: waits until they free their processors for the
+    next."""
 
     def timed(sets: Sequence[Buffers]) -> float:
         seconds = timer(sets)

@@ -1,4 +1,4 @@
-"""The peers on the device: each adds tensors, which lie where all others' do, into one that is there."""
+"""The peers on the device: each adds the same tensors into an existing one."""
 
 import ctypes
 import functools
@@ -27,20 +27,20 @@ TRIED = 5  # rounds in which a peer's settings meet before the clock of the cell
 
 @dataclass(frozen=True)
 class DevicePeer:
-    """``settings``: the ways in which it can add, by what a reader would call them; the fastest counts in each cell."""
+    """``settings``: the peer's ways to add, by their names in tables; the fastest counts in each cell."""
 
     name: str
     settings: Mapping[str, Add]
     dtypes: tuple[str, ...] = DTYPES
 
     def contestant(self, place: Place, clock: Callable[[Add], clocks.Timer] = clocks.by_events) -> Contestant:
-        """For one cell: the setting that is fastest there is found by the first call, before the rounds."""
+        """The contestant of one cell; its first call, before the rounds, finds the fastest setting there."""
         timers = {name: clock(add) for name, add in self.settings.items()}
         chosen, chosen_by = "", 0
 
         def time(sets: Sequence[Buffers]) -> float:
             nonlocal chosen, chosen_by
-            if len(sets) > chosen_by:  # the warm-up's one set is in the L2, where a later round's are not
+            if len(sets) > chosen_by:  # the warm-up's one set is in the L2, later rounds' sets are not
                 chosen, chosen_by = _fastest(timers, sets), len(sets)
             return timers[chosen](sets)
 
@@ -59,7 +59,7 @@ def _fastest(timers: Mapping[str, clocks.Timer], sets: Sequence[Buffers]) -> str
 
 
 def all_of(dtypes: Sequence[str], in_a_row: bool = False) -> Iterator[DevicePeer]:
-    """Those that this machine has, vecadd first; one that is missing costs a line. ``in_a_row``: for additions that are
+    """The peers that this machine has, vecadd first; a missing one prints a line. ``in_a_row``: for additions that are
     queued one behind the other."""
     makers: list[Callable[[], DevicePeer]] = [
         ours,
@@ -73,7 +73,7 @@ def all_of(dtypes: Sequence[str], in_a_row: bool = False) -> Iterator[DevicePeer
 
 
 def found(makers: Sequence[Callable[[], DevicePeer]]) -> Iterator[DevicePeer]:
-    """The same of these."""
+    """The peers that these functions make; a missing one prints a line."""
     for make in makers:
         try:
             yield make()
@@ -121,8 +121,8 @@ def triton(in_a_row: bool = False) -> DevicePeer:
 
 
 def triton_early() -> DevicePeer:
-    """Launched programmatically, and letting what is queued behind begin at once. Not a setting among the others: what
-    follows such a kernel must not look at its memory before it has waited, which a library cannot promise."""
+    """Triton launched programmatically, with kernels that let the next one begin at once. Not a setting like the
+    others: the next kernel must not touch their memory before it has waited, which a library cannot promise."""
     kernels = libraries.module("benchmarks.peers.triton_add")
     if not (kernels.PROGRAMMATIC and _launches_programmatically()):
         raise RuntimeError("needs a Triton with gdc_launch_dependents and compute capability 9.0")
@@ -155,7 +155,7 @@ def _triton_settings(
 
 def numba() -> DevicePeer:
     if not hasattr(np, "row_stack"):
-        np.row_stack = np.vstack  # gone in NumPy 2.5; numba 0.6x still names it
+        np.row_stack = np.vstack  # removed in NumPy 2.5; numba 0.6x still uses it
     cuda = libraries.module("numba.cuda")
     libraries.module("numba").config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
     view = _views(lambda x: cuda.as_cuda_array(x, sync=False))
@@ -180,7 +180,7 @@ _WITHOUT_BFLOAT16 = tuple(name for name in DTYPES if name != "bfloat16")
 
 
 def _views(wrap: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """A tensor as another library's array, made once for each place in memory: making one takes as long as adding."""
+    """Wraps a tensor as another library's array, once for each address: making one takes as long as adding."""
     made: dict[tuple[int, int, str], Any] = {}
 
     def view(x: Any) -> Any:
@@ -209,7 +209,8 @@ _CUB_TYPES = {
 
 @functools.cache
 def _compile_cub(dtypes: tuple[str, ...]) -> dict[str, Any]:
-    """cub.cu as a shared library for each dtype and this machine's GPU, side by side: one takes 15 s and more."""
+    """Compiles cub.cu to a shared library for each dtype, for this machine's GPU, all at once: one takes 15 s and
+    more."""
     nvcc = str(toolkit.find().nvcc)
     source = Path(__file__).with_name("cub.cu")
     flags = ["-O3", "-std=c++17", "-arch=native", "-shared", "-Xcompiler=-fPIC"]

@@ -13,13 +13,13 @@ from vecadd.bench.timing import Cell
 SIZES = tuple(2**power for power in (10, 14, *range(16, 31, 2)))
 DTYPES = device_peers.DTYPES
 
-# Times as many sets as for a library by itself: all add the same sets, and lines that ours asks the L2 to keep would
-# otherwise be found there by the next one. With two sets of 200 MB each peer was 2 to 4 % faster than alone.
+# Times as many sets as for one library alone: all add the same sets, and the next library would otherwise find the
+# lines that ours asks the L2 to keep. With two sets of 200 MB each peer was 2 to 4 % faster than alone.
 SPREAD = 5
 
 
 def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
-    """By dtype and size, everything on the legacy default stream; JAX, which has its own, in cells of its own."""
+    """Cells by dtype and size, all on the legacy default stream; JAX, which has its own stream, in cells of its own."""
     place = tensors.shared()
     peers = list(device_peers.all_of(axes.dtypes or DTYPES))
     by_host_clock = _jax(place)

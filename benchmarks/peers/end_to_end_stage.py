@@ -1,4 +1,4 @@
-"""NumPy arrays in, a new NumPy array out, as a user feels it: whatever a library has to move is in its time."""
+"""NumPy arrays in, a new NumPy array out, as users see it: a library's copies count in its time."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from time import perf_counter
@@ -21,13 +21,13 @@ DTYPES = ("float32", "float16", "float64")
 TORCH_ON_HOST = "torch (host)"
 
 MOST_BYTES = 512 << 20  # of an operand: torch on the GPU takes 0.85 s for twice that, NumPy 0.4, seven times each
-CACHED = 32 << 20  # bytes of an operand up to which the last call decides what the next one finds in the caches
+CACHED = 32 << 20  # bytes of an operand up to which the caches hold what the last call left there
 
 New = Callable[[Any, Any], Any]
 
 
 def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
-    """By dtype and size. use_gpu() comes with the first cell: `vecadd (host)` says what it changes."""
+    """Cells by dtype and size. use_gpu() is called with the first cell; `vecadd (host)` shows what it changes."""
     del machine
     vecadd.use_gpu()
     timers = {name: _new(add) for name, add in _found().items()}
@@ -73,8 +73,8 @@ def _cupy() -> dict[str, New]:
 
 
 def _new(add: New) -> Timer:
-    """Each sum is dropped before the next, and small ones are timed after some that nobody times. The last one is
-    copied out, to be checked, when the clock has stopped."""
+    """Times new sums, each dropped before the next; small ones after some untimed calls. Copies the last one out for
+    the check after the clock has stopped."""
 
     def time(sets: Sequence[Buffers]) -> float:
         a, b, out, _ = sets[0]

@@ -1,4 +1,4 @@
-"""Files of arrays into a file of their sum, in memory (tmpfs) and on a disk, beside what NumPy has for it."""
+"""Adds two .npy files into a third, in memory (tmpfs) and on a disk, beside NumPy's ways to do it."""
 
 import atexit
 import fcntl
@@ -30,21 +30,21 @@ FOLDERS = {MEMORY: "/dev/shm", DISK: tempfile.gettempdir()}
 SIZES = {MEMORY: (1 << 26,), DISK: (1 << 25,)}  # numpy.save takes 0.3 s for 2^26 float32 in memory
 REFERENCE = "vecadd.add_files"
 
-WINDOW = 256 << 10  # of the limit, which holds two: without an addition 1 MiB in each was as fast on two processors
+WINDOW = 256 << 10  # bytes of the limit's windows, two a thread: 1 MiB each was as fast on two processors
 STRETCH = 4 << 20
 
 Add = Callable[[Path, Path, Path], object]
 
 
 class File:
-    """An array's file, which goes with it."""
+    """An array's file, which is deleted with the object."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         weakref.finalize(self, path.unlink, missing_ok=True)
 
     def forget(self) -> None:
-        """Drops the file's pages, which are on the disk already: who reads it reads the disk."""
+        """Drops the file's pages from memory, so that the next reader reads the disk, which has them already."""
         descriptor = os.open(self.path, os.O_RDONLY)
         try:
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
@@ -53,7 +53,7 @@ class File:
 
 
 def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
-    """By where the files lie; a machine whose temporary files lie in memory has no disk to show."""
+    """Cells by where the files lie; a machine whose temporary files lie in memory has none on a disk."""
     for where, parent in FOLDERS.items():
         if not Path(parent).is_dir() or _lies_in_memory(parent) != (where == MEMORY):
             machine.missing.append(f"files {where}: {parent} is not {where}")
@@ -78,11 +78,11 @@ def _loaded(a: Path, b: Path, out: Path) -> None:
     with out.open("wb") as file:
         np.save(file, np.add(np.load(a), np.load(b)))
         file.flush()
-        os.fsync(file.fileno())  # as the two others: the sum is on the disk when the call is over
+        os.fsync(file.fileno())  # as the other two ways do: the sum is on the disk when the call returns
 
 
 def _timer(add: Add, where: str) -> Timer:
-    """Without a target before, so that nobody's time has the freeing of an old one in it."""
+    """Removes the target before each call, so that no call's time includes freeing an old file."""
 
     def time(sets: Sequence[Buffers]) -> float:
         seconds = 0.0
@@ -102,7 +102,7 @@ class FilesLimit:
     """Reading two files and writing one, by as many threads as `add_files` has, and nothing added.
 
     The best round of the best way to write: from a thread's memory or, in memory, into the pages of the file. It bounds
-    this way to add files and no other.
+    only additions that read and write in this way.
     """
 
     def __init__(self, where: str) -> None:

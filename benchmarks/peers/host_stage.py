@@ -1,9 +1,9 @@
-"""NumPy arrays on the host: into `out=`, a new sum that is dropped or kept, and after a pause; what is too large for a
-cache also beside the machine's own limit, whose rounds are among the others'.
+"""NumPy arrays on the host: into `out=`, a new sum that is dropped or kept, and after a pause; arrays beyond the caches
+also beside the machine's own limit, probed among the rounds.
 
 torch's OpenMP workers spin on for milliseconds after its call and hold the processors that the next contestant needs:
-on 16 cores ours then took 3 to 9 times as long. So torch's turn ends when they sleep, and calls that follow each other
-are timed after some that nobody times.
+on 16 cores ours then took 3 to 9 times as long. So torch's turn ends when they sleep, and calls in a row are timed
+after some untimed ones.
 """
 
 import ctypes
@@ -51,7 +51,7 @@ Into = Callable[[Any, Any, Any], object]
 
 @dataclass(frozen=True)
 class Peer:
-    """A library: how it adds into an array that is there, and into a new one; ``put`` makes its array of NumPy's.
+    """A library: how it adds into an existing array and into a new one; ``put`` makes its array from NumPy's.
 
     ``spins``: its workers hold their processors for longer than a sample lasts.
     """
@@ -68,7 +68,7 @@ NUMPY = Peer("numpy", lambda a, b, out: np.add(a, b, out=out), lambda a, b: np.a
 
 
 def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
-    """A cell a form, so that every library is held against ours in the same form."""
+    """A cell for each form, so that every library is compared with ours in the same form."""
     torch = _torch()
     for dtype, n in _grid(axes, machine):
         peers = [VECADD, NUMPY]
@@ -93,7 +93,7 @@ def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
 
 
 def _shares(limit: limits.HostLimit, rows: list[Row]) -> None:
-    """Of each row the limit's median over its own; ``fraction`` is that of the limit's best."""
+    """Adds to each row the limit's median over the row's; the row's ``fraction`` is of the limit's best."""
     for row in rows:
         if row.seconds and limit.typical:
             row.params["limit_share"] = limit.typical / row.seconds
@@ -123,7 +123,7 @@ def _torch() -> Peer | None:
 
 def _mean(call: Callable[[], object]) -> float:
     """Seconds of a call among others that follow each other: the workers are awake, and the caches hold what they may.
-    A long call is timed once, after one that nobody times."""
+    A long call is timed once, after one untimed call."""
     begin, warm = perf_counter(), 0
     while not warm or perf_counter() - begin < WARM:
         call()
@@ -148,7 +148,7 @@ def _into(peer: Peer) -> Timer:
 
 
 def _dropped(peer: Peer) -> Timer:
-    """Each sum is dropped before the next one is made."""
+    """Times new sums, each dropped before the next one is made."""
 
     def timer(sets: Sequence[Buffers]) -> float:
         a, b, out, _ = sets[0]
@@ -160,8 +160,8 @@ def _dropped(peer: Peer) -> Timer:
 
 
 def _kept(peer: Peer) -> Timer:
-    """All sums stay alive until the clock has stopped, on memory fresh from the system for everybody: neither our pool
-    nor NumPy's heap has kept that of the round before."""
+    """Times new sums that all stay alive until the clock has stopped, on memory fresh from the system: neither our pool
+    nor NumPy's heap still has that of the last round."""
 
     def timer(sets: Sequence[Buffers]) -> float:
         a, b, out, _ = sets[0]
@@ -178,7 +178,7 @@ def _kept(peer: Peer) -> Timer:
 
 
 def _give_back() -> None:
-    """What the pool and the C library have kept goes to the system."""
+    """Returns the memory that our pool and the C library have kept to the system."""
     vecadd.release()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc's
     if trim:

@@ -17,7 +17,7 @@ MOST_BATCHED = 1 << 26  # bytes of a sum: larger ones are not made QUEUED at a t
 def compiled() -> tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]:
     """A tensor as JAX's array, and a + b under jax.jit; raises what importing JAX raises, RuntimeError where it has no
     GPU."""
-    # Or it takes three quarters of the GPU's memory for itself.
+    # By default JAX takes three quarters of the GPU's memory for itself.
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     jax = libraries.module("jax")
     dlpack = libraries.module("jax.dlpack")
@@ -28,7 +28,7 @@ def compiled() -> tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]:
 
 
 def contestants(place: Place) -> list[Contestant]:
-    """Both, vecadd first; raises what `compiled` raises."""
+    """vecadd and JAX, vecadd first; raises what `compiled` raises."""
     take, add = compiled()
     torch = libraries.module("torch")
     return [
@@ -40,7 +40,8 @@ def contestants(place: Place) -> list[Contestant]:
 def _by_batches(
     add: Callable[[Any, Any], Any], take: Callable[[Any], Any], wait: Callable[[Any], object]
 ) -> Callable[[Sequence[Buffers]], float]:
-    """Queued calls and one wait, by the host's clock. Each set's last sum goes into its out after it, to be checked."""
+    """Queued calls and one wait, by the host's clock. Afterwards copies each set's last sum into its out for the
+    check."""
 
     def time(sets: Sequence[Buffers]) -> float:
         torch = libraries.module("torch")

@@ -17,8 +17,8 @@ from vecadd.bench.contestants import Contestant
 from vecadd.bench.sweeps import Machine, Sweep
 from vecadd.bench.timing import Cell
 
-LARGE_N = 1 << 28  # float32 elements whose addition goes ahead of what is timed
-READ_N = 1 << 24  # the same where the sum is read next: 200 MB, beyond the L2 and what the table holds there
+LARGE_N = 1 << 28  # float32 elements of the addition ahead of the timed work
+READ_N = 1 << 24  # as LARGE_N, where the sum is read next: 200 MB, beyond the L2 and the lines held there
 RESIDENT_N = 3_750_000  # three arrays of them are 45 MB: they stay in an L2 of 60 MB
 RESIDENT_ADDS = 40
 
@@ -30,7 +30,7 @@ def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
     ways = {"plain loads": {"loads": 1, "warps": 24}, "tuned": {}, "evict_last": {"loads": 2, "warps": 24}}
     float32 = np.dtype("float32")
 
-    @functools.cache  # to the stage's end: a GPU is slower for a while after memory was freed
+    @functools.cache  # kept to the stage's end: freeing memory slows the GPU for a while
     def kept(which: str, n: int) -> Any:
         return _core.to_device(np.zeros(n, float32))
 
@@ -56,7 +56,7 @@ def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
 
 
 def _resident_after(way: Mapping[str, int], kept: Callable[[str, int], Any]) -> Timer:
-    """A large addition, then some on the sets' memory: the mean of those."""
+    """A large addition, then some on the sets' memory: the mean of the latter."""
 
     def time(sets: Sequence[Buffers]) -> float:
         a, b, out, _ = sets[0]
@@ -77,7 +77,7 @@ def _has_streams() -> bool:
 
 
 def _resident_on_another_stream(way: Mapping[str, int], kept: Callable[[str, int], Any]) -> Timer:
-    """The same by torch, on a stream of its own."""
+    """A large addition, then torch's on the sets' memory on another stream: the mean of torch's."""
 
     def time(sets: Sequence[Buffers]) -> float:
         torch = libraries.module("torch")
@@ -110,7 +110,7 @@ def _add_by_torch(a: Any, b: Any, out: Any) -> None:
 
 
 def _reading_after(add: Add, kept: Callable[[str, int], Any]) -> Timer:
-    """The sets' addition, then one that reads its sum: the second one alone."""
+    """The sets' addition, then one that reads its sum: the time of the second."""
 
     def time(sets: Sequence[Buffers]) -> float:
         seconds = 0.0

@@ -1,4 +1,4 @@
-"""What people add besides runs of memory alike: transposed, broadcast and sliced arrays, numbers, two dtypes."""
+"""Additions of other than equal contiguous arrays: transposed, broadcast and sliced arrays, numbers, two dtypes."""
 
 import functools
 import math
@@ -25,7 +25,7 @@ Operands = tuple[Any, Any, Any]  # x, y and the sum's array
 
 @dataclass(frozen=True)
 class Form:
-    """``cut(a, b, out, kept)`` gives what is added, views of a set's arrays, of which an addition moves ``arrays``."""
+    """``cut(a, b, out, kept)`` gives the operands, views of a set's arrays; an addition moves ``arrays`` of them."""
 
     name: str
     dtype: str  # of the sum
@@ -34,7 +34,7 @@ class Form:
 
 
 class Kept:
-    """What a cell makes of its arrays, once for each: operands of another dtype, and the sums that are due."""
+    """What a cell makes once of each of its arrays: operands of another dtype, and the expected sums."""
 
     def __init__(self, place: Place) -> None:
         self._place = place
@@ -42,7 +42,7 @@ class Kept:
 
     def of(self, x: Any, what: str, make: Callable[[], Any]) -> Any:
         key = x.data_ptr(), x.numel(), what
-        if key not in self._made or self._made[key][0] is not x:  # memory of an earlier array, taken again
+        if key not in self._made or self._made[key][0] is not x:  # an earlier array's memory, reused
             self._made[key] = x, make()
         return self._made[key][1]
 
@@ -95,7 +95,7 @@ FORMS = (
 
 
 def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
-    """A cell a form, on the same memory for all, whose sum NumPy gives."""
+    """A cell for each form, all libraries on the same memory; NumPy gives the expected sum."""
     place = tensors.shared()
     peers = dict(_found(_vecadd, _torch, _cupy))
     for form in FORMS:

@@ -1,4 +1,4 @@
-"""The peers: where each library's arrays lie and how it adds into an array that is there already."""
+"""The peers: where each library's arrays lie and how it adds into an existing array."""
 
 import importlib
 from collections.abc import Callable, Iterator
@@ -25,7 +25,7 @@ class Library:
 
 
 def module(name: str) -> Any:
-    """A library by name: none of them is a requirement, of the type checker neither."""
+    """Imports a library by name: none is required, not even by the type checker."""
     return importlib.import_module(name)
 
 
@@ -68,7 +68,7 @@ def torch_round_trip() -> Library:
 
 
 def found(makers: list[Callable[[], Library]]) -> Iterator[Library]:
-    """Those that this machine has; each that is missing or broken costs a line, not the others."""
+    """The libraries that this machine has; a missing or broken one prints a line and does not stop the others."""
     for make in makers:
         try:
             yield make()

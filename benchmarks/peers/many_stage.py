@@ -34,7 +34,7 @@ Timer = Callable[[Sequence[Buffers]], float]
 
 
 def gpt2_shapes() -> list[Shape]:
-    """Of its 148 parameters, in the model's order."""
+    """The shapes of GPT-2's 148 parameters, in the model's order."""
     norm: list[Shape] = [(WIDTH,), (WIDTH,)]
     attention: list[Shape] = [(WIDTH, 3 * WIDTH), (3 * WIDTH,), (WIDTH, WIDTH), (WIDTH,)]
     mlp: list[Shape] = [(WIDTH, 4 * WIDTH), (4 * WIDTH,), (4 * WIDTH, WIDTH), (WIDTH,)]
@@ -101,7 +101,7 @@ def _parameters(shapes: list[Shape]) -> Iterator[Contestant]:
 
 
 def _lists_of(place: Place, shapes: Sequence[Shape] | None = None) -> Place:
-    """Lists of arrays in that place, of those shapes; None: stretches of N elements. What is shorter has fewer."""
+    """A place for lists of arrays of those shapes; None: pieces of N elements. Shorter memory gives fewer arrays."""
 
     def cut(x: NDArray[Any]) -> Iterator[NDArray[Any]]:
         at = 0
@@ -129,7 +129,7 @@ def _loop(add: Add) -> Add:
 
 
 def _timed(run: Callable[[], object]) -> float:
-    """From an empty queue until all is done, by the host's clock."""
+    """Seconds from an empty queue until all is done, by the host's clock."""
     torch = libraries.module("torch")
     torch.cuda.synchronize()
     begin = perf_counter()
@@ -146,7 +146,7 @@ def _by_call(add: Add) -> Timer:
 
 
 def _in_place(add: Callable[[Any, Any], object]) -> Timer:
-    """Into copies of the first operands, made outside of the clock."""
+    """Times additions into copies of the first operands, made outside of the clock."""
     torch = libraries.module("torch")
 
     def time(sets: Sequence[Buffers]) -> float:
@@ -160,7 +160,7 @@ def _in_place(add: Callable[[Any, Any], object]) -> Timer:
 
 
 def _fresh(add: Callable[[Any, Any], Any]) -> Timer:
-    """New sums, the ones before dropped when these are there; copied into out for the check."""
+    """Times new sums; the ones before are dropped when these exist. Copies them into out for the check."""
     torch = libraries.module("torch")
     kept: list[Any] = [None]
 
@@ -192,7 +192,7 @@ def _planned() -> Timer:
 
 
 def _by_events(add: Add) -> Timer:
-    """CUDA events around each; the GPU sleeps while the caller looks at the list."""
+    """Times each call by CUDA events; the GPU sleeps while the caller works through the list."""
     torch = libraries.module("torch")
 
     def time(sets: Sequence[Buffers]) -> float:

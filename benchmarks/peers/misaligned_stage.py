@@ -1,4 +1,4 @@
-"""Views that begin an element past where vectors do, alone or against each other, beside aligned ones."""
+"""Views that begin past a vector's boundary, by equal or different offsets, beside aligned arrays."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -69,7 +69,7 @@ def _timer(add: Add, offsets: Sequence[int], views: Views) -> Callable[[Sequence
         seconds = by_events(used)
         for each, moved in zip(sets, used, strict=True):
             if moved.out is not each.out:
-                each.out.copy_(moved.out)  # what is checked
+                each.out.copy_(moved.out)  # for the check
                 moved.out.fill_(0)
         return seconds
 
@@ -77,11 +77,11 @@ def _timer(add: Add, offsets: Sequence[int], views: Views) -> Callable[[Sequence
 
 
 def _view(x: Any, offset: int, views: Views) -> Any:
-    """x, or its values so many elements past an aligned address: copied once a cell."""
+    """x, or for an offset a copy that begins so many elements past an aligned address, made once a cell."""
     if offset == 0:
         return x
     key = x.data_ptr(), offset
-    if key not in views or views[key][0] is not x:  # memory of an earlier array, given back and taken again
+    if key not in views or views[key][0] is not x:  # an earlier array's memory, freed and reused
         moved = x.new_empty(x.numel() + offset)[offset:]
         moved.copy_(x)
         views[key] = x, moved

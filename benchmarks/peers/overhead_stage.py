@@ -1,4 +1,4 @@
-"""What a call costs its caller, from the Python call to its return, and where the nanoseconds go."""
+"""The cost of a call to its caller, from the Python call to its return, and its stages."""
 
 import operator
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +21,7 @@ from vecadd.bench.timing import Cell
 N = 1024
 CALLS = 500  # in a round; a GPU's queue holds 1024 launches, and a full one makes the caller wait
 SUSTAINED = 3000  # calls in a row, until the GPU is done: the queue fills
-REFERENCE = "vecadd (bare launch from C)"  # what a call is held against
+REFERENCE = "vecadd (bare launch from C)"  # what calls are compared with
 
 Timer = Callable[[Sequence[Buffers]], float]
 
@@ -44,7 +44,7 @@ def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
     yield Cell("peer-overhead", float32, N, contestants, limits.FixedLimit(None), sets=1, reference=REFERENCE)
 
 
-# What is called with (a, b, out=out), by nothing between: a function of Python's around it takes 0.1 us.
+# The functions to call with (a, b, out=out), directly: a Python function around one takes 0.1 us.
 _INTO: dict[str, Callable[[], Callable[..., Any]]] = {
     "vecadd": lambda: vecadd.add,
     "vecadd (torch tensors)": lambda: vecadd.add,
@@ -73,7 +73,7 @@ def _into_out(peer: libraries.Library) -> Contestant:
 
 
 def _compilers() -> Iterator[Contestant]:
-    """Triton and numba into out, JAX into a new array; one that is missing costs a line."""
+    """Triton and numba into out, JAX into a new array; a missing one prints a line."""
     for make in (_triton, _numba, _jax):
         try:
             yield make()
@@ -124,7 +124,7 @@ def _bare(machine: Machine) -> Iterator[Contestant]:
 
 
 def _own() -> Iterator[Contestant]:
-    """What only DeviceArrays and plans have."""
+    """Calls that only DeviceArrays and plans have."""
     yield Contestant("vecadd +=", DEVICE, _in_place)
     yield Contestant("vecadd Plan()", DEVICE, _planned(CALLS, until_done=False))
     yield Contestant(f"vecadd Plan(), {SUSTAINED} in a row and done", DEVICE, _planned(SUSTAINED, until_done=True))
@@ -150,7 +150,7 @@ def _drain(sets: Sequence[Buffers]) -> None:
 
 
 def _set_to(out: Any, x: Any) -> None:
-    """DeviceArrays have no assignment; no sum of random numbers is -0, which alone 0 would not keep."""
+    """out = 0 + x, since DeviceArrays have no assignment: exact but for -0, which no sum of random numbers is."""
     _core.clear(out)
     vecadd.add(out, x, out)
 
@@ -170,7 +170,7 @@ _FRESH: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Any, Any], None]]] 
 
 
 def _allocating(peer: libraries.Library) -> Contestant:
-    """a + b, a new array each time, the one before dropped when it is there."""
+    """a + b, a new array each time; the one before is dropped when the new one exists."""
     torch = libraries.module("torch")
     add, copy = _FRESH[peer.name]
 

@@ -1,7 +1,7 @@
-"""Device memory → device memory, small additions one behind the other: what a stream that is kept full takes for each.
+"""Device memory → device memory, small additions in a row: the time of each on a stream that is kept full.
 
-A kernel by itself between two events says nothing of what lies between one kernel and the next, which is more than
-small additions take. Here a launch that begins before the kernel ahead has ended pays: Triton's is tried so too.
+A single kernel between two events does not show the gap between two kernels, which is longer than a small addition.
+Here launches that begin before the kernel ahead has ended pay: Triton's are tried so too.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ DTYPES = ("int8", "float16", "float32", "float64")  # the others move the same b
 
 
 def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
-    """By dtype and size, those of the device stage, on the same memory and on the same stream; JAX has its own."""
+    """Cells by dtype and size: the device stage's peers, on the same memory and stream; JAX has its own stream."""
     place = tensors.shared()
     peers = list(device_peers.all_of(axes.dtypes or DTYPES, in_a_row=True))
     limit = limits.FixedLimit(machine.device_limit)

@@ -1,4 +1,4 @@
-"""Whether a byte takes as long in the largest additions as in large ones, beyond 2^32 elements too."""
+"""Whether the largest additions, beyond 2^32 elements too, take as long a byte as large ones."""
 
 from collections.abc import Callable, Iterator, Sequence
 

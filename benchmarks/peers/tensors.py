@@ -1,4 +1,4 @@
-"""torch tensors as memory that all libraries on the device share: nobody is faster for where his arrays lie.
+"""torch tensors as memory that all libraries on the device share: no library gains by where its arrays lie.
 
 A set of 2^30 float64 has 24 GB, so that each library could not have its own; such operands are filled and checked on
 the device, where the host would take a minute a cell.
@@ -14,7 +14,7 @@ from benchmarks.peers import libraries
 from benchmarks.peers.libraries import POISON
 from vecadd.bench.buffers import Place
 
-# What torch cannot take from NumPy, or NumPy has no type of its own for, goes as integers of the same size.
+# Dtypes that torch cannot take from NumPy, or that NumPy lacks, are passed as integers of the same size.
 _AS_INTEGERS = {"bfloat16": "int16"}
 _INTEGERS = {1: "int8", 2: "int16", 4: "int32", 8: "int64"}
 
@@ -62,7 +62,7 @@ def shared() -> Place:
 
 
 class Borrowed:
-    """A tensor's memory for libraries that read __cuda_array_interface__; whoever keeps it keeps no memory alive."""
+    """A tensor's memory for libraries that read __cuda_array_interface__; it does not keep the memory alive."""
 
     def __init__(self, pointer: int, n: int, typestr: str) -> None:
         self.__cuda_array_interface__ = {
@@ -103,7 +103,7 @@ def _put(torch: Any, x: NDArray[Any]) -> Any:
 
 
 def _get(x: Any) -> NDArray[Any]:
-    """The words of a dtype that NumPy has none for: the check compares words."""
+    """A NumPy array of the tensor, as integers for a dtype that NumPy lacks: the check compares words."""
     integers = _AS_INTEGERS.get(name_of(x))
     if integers is None:
         result: NDArray[Any] = x.cpu().numpy()

@@ -1,4 +1,4 @@
-"""Host memory → GPU → host memory, and whether the route that is chosen is the fastest."""
+"""Host memory → GPU → host memory, and whether the chosen route is the fastest."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -20,7 +20,7 @@ SIZES = tuple(2**power for power in range(10, 29, 2))
 ON_DEVICE_SIZES = tuple(2**power for power in (10, 17, 24))
 DTYPES = ("float32", "float16", "float64")
 MOST_BYTES = 1 << 30  # of an operand: filling and checking three of 2 GiB takes longer than timing them
-WAYS_TO = 2**24  # elements: zero-copy is ahead up to there, and level beyond
+WAYS_TO = 2**24  # elements: zero-copy is ahead up to this size, and level beyond
 CACHED = 64 << 20  # bytes of an operand up to which a part of all three may be in the caches
 CHOSEN = "add as routed"
 
@@ -32,7 +32,7 @@ MEMORY: Mapping[Place, str] = {PINNED: "pinned", HOST: "pageable", DEVICE: "devi
 
 
 def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
-    """One size with every way there and back beside the host, then the routes by memory, dtype and size."""
+    """One size with every round trip beside the host, then the routes by memory, dtype and size."""
     vecadd.use_gpu()
     limit = limits.FixedLimit(machine.link_limit)
     yield Cell("peer-transfer", np.dtype("float32"), N, _ways(), limit, sets=1, reference="add", fewest=WAYS_ROUNDS)
@@ -48,7 +48,8 @@ def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
 
 
 def _ways() -> list[Contestant]:
-    """By the host's clock: the link alone, its rungs, the host alone, both together; others' own way there and back."""
+    """Timed by the host's clock: transfers alone, the transfer rungs, the host alone, both together, and others' round
+    trips."""
     rungs = [
         contestants.rung(name, place, memory=MEMORY[place])
         for name, place in (("pinned_reused", PINNED), ("pinned", PINNED), ("pageable", HOST))
@@ -93,17 +94,17 @@ def _link_ways() -> Iterator[Contestant]:
 
 
 def _on_device() -> Iterator[Contestant]:
-    """Operands on the GPU: the only route there is, with nothing said and by name."""
+    """Operands on the GPU: the only route, chosen by default and by name."""
     for name, device in {CHOSEN: None, f"{CHOSEN}, again": None, "add on the device": "cuda"}.items():
         time = contestants.device_add(device=device).time
         yield Contestant(name, DEVICE, time, {"memory": MEMORY[DEVICE]}, inspect=_route if name == CHOSEN else None)
 
 
 def _settled(contestant: Contestant) -> Contestant:
-    """Timed after a call of its own that nobody times.
+    """The contestant timed after an untimed call of its own.
 
-    Each way then finds caches and threads as it leaves them itself: the host adds 1 MiB from its caches in 19 us, and
-    in 90 where the GPU has written the sum before, so that it is the order of a round that would be timed.
+    Each contestant then finds caches and threads as it leaves them itself: the host adds 1 MiB from its caches in 19
+    us, and in 90 after the GPU has written the sum, so that otherwise the order of a round would be timed.
     """
 
     def time(sets: Sequence[Buffers]) -> float:

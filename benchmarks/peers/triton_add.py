@@ -24,7 +24,7 @@ def _add(a, b, c, n, BLOCK: tl.constexpr):
 
 @triton.jit
 def _add_after_wait(a, b, c, n, BLOCK: tl.constexpr, TRIGGER: tl.constexpr):
-    # The kernel ahead may still be at work when this one begins: nothing is touched before it has ended.
+    # The kernel ahead may still run when this one begins: this waits for its end before touching memory.
     gdc_wait()
     if TRIGGER:
         gdc_launch_dependents()
@@ -39,12 +39,12 @@ def add(a: Any, b: Any, c: Any, block: int, warps: int) -> None:
 
 
 def add_programmatically(a: Any, b: Any, c: Any, block: int, warps: int) -> None:
-    """The same, begun before the kernel ahead has ended. Needs PROGRAMMATIC and compute capability 9.0."""
+    """Queues c = a + b to begin before the kernel ahead has ended. Needs PROGRAMMATIC and compute capability 9.0."""
     _add_after_wait[_grid(c, block)](a, b, c, c.numel(), BLOCK=block, TRIGGER=False, num_warps=warps, launch_pdl=True)
 
 
 def add_with_an_early_trigger(a: Any, b: Any, c: Any, block: int, warps: int) -> None:
-    """The same, and the kernel behind may begin as soon as this one's blocks have, as in Triton's own example."""
+    """As add_programmatically; the kernel behind may begin once this one's blocks have, as in Triton's own example."""
     _add_after_wait[_grid(c, block)](a, b, c, c.numel(), BLOCK=block, TRIGGER=True, num_warps=warps, launch_pdl=True)
 
 
