@@ -4,7 +4,7 @@ extension        vecadd/_core.*.so in the tree, with the CUDA runtime inside (re
 double           build/double/_core.abi3.so, the module on the CUDA-runtime double
 ctests           build/tests/*, the programs of tests/c on the double
 conformance      build/conformance/*, the double's rules held against the double
-conformance-gpu  build/conformance-gpu/*, the same held against the CUDA runtime, and the rungs' tests: on a GPU
+conformance-gpu  build/conformance-gpu/*, these rules held against the CUDA runtime, and the rungs' tests: on a GPU
 warnings         everything compiled, nothing linked; an error where a compiler warned, now or when it last ran
 requirements     prints what to install before building without isolation
 
@@ -30,7 +30,7 @@ from build_native.flags import VARIANTS, module_suffix
 from build_native.incremental import ROOT, BuildError, processors
 from build_native.targets import Build, install
 
-# What takes longer hangs: one test, which its program then names (tests/c/check.h), and a program of many. Under TSan
+# Longer means a hang: of one test, which its program then names (tests/c/check.h), or of a whole program. Under TSan
 # the slowest test takes more than two minutes.
 TEST_SECONDS, PROGRAM_SECONDS = 300, 600
 
@@ -97,13 +97,13 @@ def main() -> int:
         return 1
     if not arguments.run:
         return 0
-    # On a GPU one after the other: what they hold of concurrent kernels, others would disturb.
+    # On a GPU one after the other: other programs would disturb the tests of concurrent kernels.
     at_once = 1 if "conformance-gpu" in arguments.targets else processors()
     return _run(programs, VARIANTS[arguments.variant].emulator, at_once)
 
 
 def _run(programs: list[Path], emulator: tuple[str, ...], at_once: int) -> int:
-    """As many at once as that; each is told of when it ends."""
+    """Runs the programs, ``at_once`` at a time; prints each one's verdict when it ends."""
 
     def run(program: Path) -> bool:
         started = time.monotonic()
@@ -118,7 +118,7 @@ def _run(programs: list[Path], emulator: tuple[str, ...], at_once: int) -> int:
 
 
 def _verdict(command: tuple[str, ...]) -> tuple[str, str]:
-    """A program that hangs is ended with every process that it started: each of its tests is one."""
+    """A program's verdict. Kills a program that hangs with all of its child processes: each test is one."""
     environment = {**os.environ, "VECADD_CHECK_SECONDS": str(TEST_SECONDS)}
     with subprocess.Popen(
         command,

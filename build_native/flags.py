@@ -15,21 +15,21 @@ KERNELS = ("cuda/*.cu", "cuda/lab/*.cu", "cuda/lab/*/*.cu")
 DOUBLE = ("tests/double/*.cpp",)
 TESTS = ("tests/c/**/test_*.c",)
 HOST_TESTS = ("tests/c/**/test_host*.c",)
-GPU_TESTS = ("tests/c/test_device_rungs.c",)  # not of the double's rules, but of what it cannot show of kernels
+GPU_TESTS = ("tests/c/test_device_rungs.c",)  # tests of kernels that the double cannot run
 CONFORMANCE = ("tests/double/conformance/*.c", "tests/double/conformance/*.cpp", "tests/double/conformance/*.cu")
 
-# A folder of csrc with this file calls CUDA. Built without CUDA, the folder is this file alone: its functions say so.
+# A folder of csrc with this file calls CUDA. In a build without CUDA only this file of the folder is compiled.
 WITHOUT_CUDA = "none.c"
 
 # For "..." alone: as -I, csrc would offer our folders in place of the system's.
 INCLUDES = ("-iquotecsrc", "-iquote.")
 COMMON = (
     *("-O3", "-ffp-contract=off", "-fPIC", "-fvisibility=hidden", "-pthread", "-D_GNU_SOURCE", "-Wall", "-Wextra"),
-    "-Werror=switch",  # a switch without a default over dtypes or lanes has all of them
+    "-Werror=switch",  # a switch over dtypes or components without a default must have all cases
     *INCLUDES,
 )
 C_FLAGS = ("-std=c17", "-fno-math-errno", *COMMON)
-# A note of g++ on what changed in its version 4.6, for every kernel that takes a tensor map.
+# -Wno-psabi: without it g++ notes an ABI change of its version 4.6 for every kernel that takes a tensor map.
 CXX_FLAGS = ("-std=c++17", "-Wno-psabi", *COMMON)
 TEST_INCLUDES = ("-iquotetests/double", "-iquotetests/c")
 # g++ 12 leaves out the rounding of two doubles to float, and back, where it makes vectors of them (-O2, -O3).
@@ -42,11 +42,11 @@ SIMD = {
     "_neon": ("aarch64", ()),
 }
 
-# Machine code for these architectures, PTX for those: of it a driver makes the machine code of any other GPU when a
-# kernel is first used, and keeps it in its cache. 7.5 is the oldest GPU that we support. All but `tuned` have machine
-# code for 9.0 alone, where their figures are recorded, and PTX for 7.5, or for the first GPU that has the instructions
-# that they are about. A wheel has 1 MB, and may have 3: PTX for 7.5, 8.0 and 9.0 took 120 KB more of it for the
-# laboratory's kernels, machine code for four more architectures 25 KB for batch.cu and 350 KB for strided.cu.
+# Machine code for these architectures, PTX for those: from PTX a driver compiles a kernel for any other GPU at its
+# first use, and caches the result. 7.5 is the oldest GPU that we support. The laboratory's kernels have machine code
+# for 9.0 alone, where their figures are recorded, and PTX for 7.5, or for the first GPU that has their instructions. A
+# wheel has 1 MB, and may have 3: PTX for 7.5, 8.0 and 9.0 took 120 KB more of it for the laboratory's kernels, machine
+# code for four more architectures 25 KB for batch.cu and 350 KB for strided.cu.
 OTHER_CODE = ("90", "75")
 CODE_OF = {
     "cuda/add.cu": ("75,80,90,100,120", "120"),  # 8.6 and 8.9 run 8.0's
@@ -73,12 +73,12 @@ LIBC = ("-lm", "-ldl", "-lpthread", "-lrt")  # all but -lm for the static CUDA r
 
 @dataclass(frozen=True)
 class Variant:
-    """A way to compile everything. Each has a folder of its own, so that going from one to another compiles nothing."""
+    """A way to compile everything. Each has its own folder, so that switching between variants recompiles nothing."""
 
     name: str
     compile_flags: tuple[str, ...] = ()
     link_flags: tuple[str, ...] = ()
-    machine: str = ""  # another processor's: by a cross compiler, without CUDA, run by an emulator
+    machine: str = ""  # another processor: cross-compiled without CUDA, run by an emulator
 
     @property
     def emulator(self) -> tuple[str, ...]:
@@ -104,7 +104,7 @@ def sources(patterns: Iterable[str]) -> list[Path]:
 
 
 def core_sources(*, cuda: bool, machine: str) -> list[Path]:
-    """CORE without Python's half, and without what belongs to the other kind of build or to other processors."""
+    """CORE without csrc/py, and without the files of the other kind of build and of other processors."""
     found = [source for source in sources(CORE) if source.parts[1] != "py"]
     return [source for source in found if _is_built(source, cuda=cuda) and _simd(source)[0] in (machine, "any")]
 
@@ -125,8 +125,8 @@ def _simd(source: Path) -> tuple[str, tuple[str, ...]]:
 
 
 def gencode_flags(source: Path) -> list[str]:
-    """What `source` is compiled for. VECADD_CUDA_ARCHS names others for every kernel: machine code for each of them,
-    and PTX of the last."""
+    """The architectures of `source`. VECADD_CUDA_ARCHS replaces them for every kernel: machine code for each, and PTX
+    for the last."""
     machine, ptx = CODE_OF.get(str(source), OTHER_CODE)
     if (chosen := os.environ.get("VECADD_CUDA_ARCHS")) is not None:
         machine, ptx = chosen, chosen.rpartition(",")[2]
@@ -148,7 +148,7 @@ def module_suffix() -> str:
 
 
 def python_flags() -> tuple[str, ...]:
-    """For what includes Python.h and NumPy's headers."""
+    """The flags of sources that include Python.h and NumPy's headers."""
     try:
         import numpy
     except ImportError as error:

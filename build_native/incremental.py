@@ -1,7 +1,7 @@
-"""Runs the compiler commands whose result is not already there, and keeps what they said.
+"""Runs the compiler commands whose results are out of date, and keeps their output.
 
-A step is up to date while its command, its compiler and all that it read are what they were at its last run. What lies
-in the tree is compared by content, so a fresh checkout beside a kept build folder costs nothing; what lies outside
+A step is up to date while its command, its compiler and all files that it read are as at its last run. Files in the
+tree are compared by content, so that a fresh checkout beside a kept build folder recompiles nothing; files outside
 (Python, NumPy, CUDA, the system's headers) by size and time. setuptools follows no header and compiles everything anew.
 """
 
@@ -41,7 +41,7 @@ class Step:
 
     @property
     def stamp(self) -> Path:
-        """What the step was made of, in its first line; after it what its command said."""
+        """The stamp file: the state of the step's inputs in its first line, then the command's output."""
         return ROOT / f"{self.output}.stamp"
 
 
@@ -57,7 +57,7 @@ def run(steps: Iterable[Step]) -> None:
 
 
 def warnings(steps: Iterable[Step]) -> list[str]:
-    """What the commands of steps said when they last ran, each under its label: compilers say nothing but warnings."""
+    """The output of the steps' commands at their last run, each under its label: compilers print only warnings."""
     said = []
     for step in steps:
         if not step.stamp.is_file():
@@ -73,7 +73,7 @@ def processors() -> int:
 
 @contextlib.contextmanager
 def _alone() -> Iterator[None]:
-    """Two builds at once, of pip and make, say, would write the same objects."""
+    """Locks the build folder: two builds at once, pip's and make's say, would write the same objects."""
     folder = ROOT / "build"
     folder.mkdir(exist_ok=True)
     with (folder / "lock").open("w") as lock:

@@ -1,4 +1,4 @@
-"""What is built of what.
+"""What each target is built from.
 
 C is compiled once and linked several times: with the static CUDA runtime into the extension, with the CUDA-runtime
 double into a second module of the same name and into the C tests. The kernels are compiled twice, by nvcc for GPUs and
@@ -71,7 +71,7 @@ class Build:
         return self._programs("conformance-gpu", sources, self._core() + self._kernels(), gpu=True)
 
     def warnings(self) -> list[str]:
-        """Compiles all there is and links nothing; gives what the compilers said of it, now or when they last ran."""
+        """Compiles everything and links nothing; gives the compilers' output, of now or of their last run."""
         steps = self._core() + self._module()
         if self.cuda:
             programs = flags.sources((*flags.TESTS, *flags.CONFORMANCE))
@@ -117,7 +117,7 @@ class Build:
         return self._compile((*self.cxx, "-x", "c++"), source, "obj-double", *flags.CXX_FLAGS, *more)
 
     def _nvcc(self, source: Path) -> Step:
-        # No sanitizer looks into what nvcc makes: those variants share the release's objects.
+        # Sanitizers do not check nvcc's objects: those variants share the release's.
         options = (*flags.NVCC_FLAGS, *flags.gencode_flags(source))
         return _compile_step((str(_toolkit().nvcc),), source, Path("build", "release", "obj"), options)
 
@@ -142,12 +142,12 @@ class Build:
 
 
 def _is_named(source: Path, name: str) -> bool:
-    """Whether a C test is meant by `name`: its own, or its folder's."""
+    """Whether `name` means this C test: it is the test's own or its folder's."""
     return name in (source.stem.removeprefix("test_"), source.parent.name)
 
 
 def install(built: Path, target: Path) -> None:
-    """Copies under another name first: a process that has the target mapped keeps what it has."""
+    """Copies to another name, then renames: a process that has the old target mapped keeps it."""
     beside = target.with_name(target.name + ".new")
     target.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(built, beside)

@@ -1,4 +1,4 @@
-"""Where the CUDA toolkit is; what to ask the package index for where there is none that works."""
+"""Where the CUDA toolkit is; which packages to install where none works."""
 
 import os
 import re
@@ -41,7 +41,8 @@ def minimum_version() -> tuple[int, int]:
 
 
 def requirement() -> str:
-    """The compiler as packages. The metapackage: nvidia-cuda-nvcc alone pulls an assembler that does not match it."""
+    """The compiler's requirement: the metapackage, since nvidia-cuda-nvcc alone pulls an assembler that does not
+    match."""
     major, minor = minimum_version()
     return f"cuda-toolkit[nvcc,cccl]=={major}.{minor}.*"
 
@@ -94,7 +95,8 @@ def _candidates(environ: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
 
 
 def _examine(nvcc: Path) -> Toolkit:
-    """What `nvcc` says of itself: one on PATH may be a shim without a toolkit behind it, or a link from elsewhere."""
+    """The toolkit of `nvcc` by its own output: one on PATH may be a shim without a toolkit, or a link from
+    elsewhere."""
     release = re.search(r"release (\d+)\.(\d+)", _output(nvcc, "--version"))
     if not release:
         raise ToolkitError(f"{nvcc} --version does not give a version")
