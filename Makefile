@@ -1,5 +1,5 @@
 # make bench      build in .venv and measure c = a + b on what this machine has      ARGS="--sizes 2^20 --json out.json"
-# make peers      the same beside every other library that .venv has, a result file and a picture a stage; RESULTS=DIR
+# make peers      measure beside every other library that .venv has, a result file and a picture a stage; RESULTS=DIR
 # make test       build, then the C tests and the Python tests on the CUDA-runtime double    ARGS="tests/test_add_host.py"
 #                 MARKS="not slow": those tests alone
 # make lint       ruff, mypy, clang-format, compilation without a warning with CUDA and without
@@ -8,15 +8,15 @@
 # make tsan       C tests under ThreadSanitizer, or those named in PROGRAMS: threads (the folder), or "wakes plan"
 #                 VECADD_TEST_SECONDS=60: sixteen threads add for so long, in place of two seconds
 # make aarch64    the host's C tests, NEON among them, by a cross compiler and qemu-user
-# make mutants    one trap after another taken out of the code, on the double: does its test turn red
+# make mutants    takes one guarded line after another out of the code, on the double: its named test must fail
 # make thorough   what a change needs once before it is called done, beside .ci/run: an hour on two processors
 # make wheel      dist/*.whl by way of the source distribution, checked by auditwheel and abi3audit
-# make wheels     those for PyPI: by cibuildwheel for x86-64 and aarch64 where docker or podman runs, else this machine's
+# make wheels     wheels for PyPI: by cibuildwheel for x86-64 and aarch64 where docker or podman runs, else this machine's
 # make gpu RESULTS=DIR [STAGE=test|large|sanitize|bench|ladder|peers|all]    on a machine with a GPU; needs no network
 # make clean
 #
 # PYTHON chooses the interpreter, 3.11 or later; WORKERS how many processes run the Python tests.
-# Every target does only what has not been done.
+# Every target does only what is out of date.
 
 PYTHON ?= python3
 STAGE ?= all
@@ -25,8 +25,8 @@ ARGS ?=
 PROGRAMS ?=
 # More than four would wait for memory: some tests add gigabytes.
 WORKERS ?= $(shell n=$$(nproc); echo $$((n < 4 ? n : 4)))
-# Each worker begins with a stretch of its own, so that what a file's tests share is made once. A worker that dies fails
-# the run at once: of a deadlock that many tests meet, each would take its five minutes.
+# Each worker begins with a contiguous run of tests, so that the fixtures of a file are made once. A worker that dies
+# fails the run at once: otherwise a deadlock would cost five minutes in each test that meets it.
 XDIST := -n $(WORKERS) --dist worksteal --max-worker-restart 0
 
 VENV := .venv
@@ -34,12 +34,12 @@ BIN := $(VENV)/bin
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
-# Without compiled Python each of a run's processes compiles for itself: three seconds of a worker's.
+# Without cached bytecode each process of a run compiles all Python itself: three seconds a worker.
 unexport PYTHONDONTWRITEBYTECODE
 .PHONY: bench peers test lint lint-python lint-format lint-warnings sanitize sanitize-c sanitize-python tsan aarch64 \
 	mutants thorough wheel wheels gpu clean
 
-# Another interpreter is another stamp, and makes the environment anew.
+# Another interpreter has another stamp, which makes the environment anew.
 TAG := $(shell $(PYTHON) -c 'import sys; print(sys.implementation.cache_tag + getattr(sys, "abiflags", ""))')
 NATIVE := $(BIN)/python -m build_native
 C_FILES := find csrc cuda tests -name '*.[ch]' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh'
@@ -67,15 +67,15 @@ lint-python: $(VENV)/$(TAG).lint
 lint-format: $(VENV)/$(TAG).lint
 	$(C_FILES) | xargs $(BIN)/clang-format --dry-run -Werror
 
-# Of the very objects that the extension and the tests are linked of.
+# Checks the very objects that the extension and the tests are linked from.
 lint-warnings: $(VENV)/$(TAG).lint
 	$(NATIVE) warnings
 	VECADD_CUDA=0 $(NATIVE) warnings
 
-# PYTHONMALLOC=malloc: Python's own allocator hides use after free. Leaks are the C tests' and the double's business:
-# the interpreter itself leaks at exit. libstdc++ is preloaded so that ASan finds the __cxa_throw that it wraps, SIGSEGV
-# is left alone because tests kill children by it. ASan reports to files, those of child processes included; UBSan knows
-# none beside ASan, and pytest would swallow what it writes to standard error.
+# PYTHONMALLOC=malloc: Python's own allocator hides use after free. The C tests and the double look for leaks: the
+# interpreter itself leaks at exit. libstdc++ is preloaded so that ASan finds the __cxa_throw that it wraps; ASan leaves
+# SIGSEGV alone because tests kill children by it. ASan reports to files, for child processes too; UBSan has no log file
+# of its own beside ASan, so that pytest must not capture standard error's descriptor (--capture=sys).
 REPORTS := $(CURDIR)/build/asan/report
 sanitize: sanitize-c sanitize-python
 
@@ -83,7 +83,7 @@ sanitize-c: $(VENV)/$(TAG).test
 	UBSAN_OPTIONS=print_stacktrace=1 $(NATIVE) --variant asan --run ctests conformance
 
 sanitize-python: MARKS ?= not slow and not no_native
-# To be left out by its mark, a file is imported first: 7 s of each worker's here.
+# pytest imports a file before it deselects it by its mark, which takes each worker 7 s: such files are ignored here.
 LEFT_OUT = $(if $(findstring not no_native,$(MARKS)),$(patsubst %,--ignore=%,$(shell grep -l '^pytestmark = pytest.mark.no_native' tests/test_*.py)))
 sanitize-python: $(VENV)/$(TAG).test
 	$(NATIVE) --variant asan double
@@ -104,7 +104,7 @@ mutants: $(VENV)/$(TAG).test
 	$(NATIVE) extension double ctests
 	$(BIN)/python -m tests.mutants $(ARGS)
 
-# The source distribution's tree has the objects that are there: each is looked at for whether it is of its sources.
+# The unpacked source distribution gets a copy of the objects built so far: the build reuses those that are up to date.
 UNPACKED := build/unpacked
 wheel: $(VENV)/$(TAG).lint
 	rm -rf dist $(UNPACKED)
@@ -117,7 +117,7 @@ wheel: $(VENV)/$(TAG).lint
 	$(BIN)/abi3audit --strict --report dist/*.whl
 	VECADD_TEST_WHEEL=$$(echo dist/*.whl) $(BIN)/python -m pytest -q -k the_wheel tests/test_build.py
 
-# The recipe is in pyproject.toml. Here a wheel runs where the C library is as new as the symbols that it uses.
+# pyproject.toml configures cibuildwheel. A wheel built here needs a C library as new as the symbols that it uses.
 wheels: wheel
 	if docker info > /dev/null 2>&1 || podman info > /dev/null 2>&1; then \
 		$(BIN)/pip install --disable-pip-version-check -q 'cibuildwheel>=3'; \
@@ -140,7 +140,7 @@ gpu:
 clean:
 	rm -rf build dist vecadd.egg-info vecadd/_core*.so $(VENV)
 
-# The compiler's packages are in the list where no nvcc works. Without isolation, objects stay good from build to build.
+# requirements.txt has the compiler's packages where no nvcc works. Builds without isolation can reuse objects.
 $(VENV)/$(TAG): build_backend.py build_native/toolkit.py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "vecadd needs Python 3.11 or later: make PYTHON=python3.12, say")'
 	$(PYTHON) -m venv --clear $(VENV)
