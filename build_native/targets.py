@@ -66,7 +66,7 @@ class Build:
         return self._programs("conformance", flags.sources(flags.CONFORMANCE), self._core() + self._double())
 
     def conformance_gpu(self) -> list[Path]:
-        """The same programs on the real runtime, and the rungs' own tests: they need a GPU."""
+        """The conformance programs on the real runtime, and the rungs' own tests: they need a GPU."""
         sources = flags.sources((*flags.CONFORMANCE, *flags.GPU_TESTS))
         return self._programs("conformance-gpu", sources, self._core() + self._kernels(), gpu=True)
 

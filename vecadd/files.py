@@ -77,13 +77,14 @@ def add_files(a: Name, b: Name, out: Name, *, window: int = WINDOW, progress: Pr
 
     Args:
         window: bytes of each file that one thread holds in memory; there are as many threads as additions use, at most
-        16, and at least 4 where one of the files is not in memory. progress: called in this thread with (elements done,
-        elements in all) after every eight windows, in their order.
+            16, and at least 4 where one of the files is not in memory.
+        progress: called in this thread with (elements done, elements in all) after every eight windows, in their order.
 
     Raises:
         ValueError: a file is not an .npy file, is too short or too long, or the two cannot be added; nothing was
-        written. TypeError: ``numpy.add`` has no loop for the two dtypes; nothing was written. OSError: a file cannot be
-        opened, read or written; ``out`` is as it was.
+            written.
+        TypeError: ``numpy.add`` has no loop for the two dtypes; nothing was written.
+        OSError: a file cannot be opened, read or written; ``out`` is as it was.
     """
 
     def work(check: Check, tell: Progress | None) -> None:

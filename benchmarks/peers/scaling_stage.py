@@ -18,7 +18,7 @@ WHOLE = {"float32": 1 << 30, "int8": (1 << 32) + 5}
 
 
 def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
-    """The same operands at once and in pieces, in the same rounds: the ratio is that of their seconds a byte."""
+    """The same operands at once and in pieces, in the same rounds: the ratio is of seconds a byte."""
     del axes
     place = tensors.shared()
     add = device_peers.ours().settings[""]

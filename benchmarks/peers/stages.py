@@ -15,7 +15,7 @@ from benchmarks.peers import (
     transfer_stage,
 )
 
-# Of timed work a cell. The device's 140 take 160 s; of the host's 220, 60 take 17 s on 16 cores.
+# Seconds of timed work a cell. The device's 140 cells take 160 s; 60 of the host's 220 take 17 s on 16 cores.
 SECONDS = {"device": 0.6, "layouts": 0.25, "host": 0.04, "transfer": 0.4, "end_to_end": 0.4, "files": 4}
 
 STAGES = {

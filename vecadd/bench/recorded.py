@@ -108,7 +108,7 @@ FIGURES: tuple[Figure, ...] = (
     ),
 )
 
-# Document 004's stages at 1e8 elements, seconds by (transfer rung, kernel).
+# Seconds of document 004's stages at 1e8 elements, by (transfer rung, kernel).
 STAGES: dict[tuple[str, str], dict[str, float]] = {
     ("pageable", "single_thread"): {"kernel": 4.984, "to_host": 409e-3, "to_device": 134e-3},
     ("pageable", "single_block"): {"kernel": 104e-3, "to_host": 456e-3, "to_device": 137e-3},
@@ -156,8 +156,8 @@ NOTES: dict[str, str] = {
 
 
 def figures(rung: str, *, n: int | None = None, block: int | None = None) -> list[Figure]:
-    """What is recorded of a rung: at that size where a document walks the sizes, at that block where it walks the
-    blocks, else at each setting's own."""
+    """What is recorded of a rung: at that size where a document varies the size, at that block where it varies the
+    block, else at each setting's own."""
     found = [figure for figure in FIGURES if figure.rung == rung]
     if block is not None:
         return [figure for figure in found if figure.block == block]

@@ -4,19 +4,19 @@ launch      an empty kernel by the same clock; kernels of a queue or a graph fol
 memory      bytes over the rates of reading, writing and turning between them (`Limits.memory_seconds`)
 L2          bytes between it and the multiprocessors over its rates, sectors that are used in part counted whole; a
             load that waits finds both loads and stores before it
-latency     Little's law, closed: a thread's loads take what a block's take where nobody else is (`Limits.far`), and a
-            part of what all threads that are resident ask for at the same time. A block that starts alone finds on
-            average half of the others before it, and is not over before the last of its own warps has what it asked
-            for: (1 + its share of the multiprocessor) / 2 of the queue. In a loop all threads go round together, and
-            each waits for the later of its two loads, which of two random places in the queue is at 2/3. Then the next
+latency     Little's law in a closed form: a thread's loads take the time of a lone block's (`Limits.far`), and a part
+            of the queue, the time to move what all resident threads request together. A block that starts alone finds
+            on average half of the other blocks' requests before it, and ends when the last of its own warps is served:
+            (1 + its share of the multiprocessor) / 2 of the queue. In a loop all threads go round together, and each
+            waits for the later of its two loads, which of two random places in the queue is at 2/3. Then comes the next
             round, or the next block in the thread's place. Loops on more blocks than fit run in generations, the last
             of which may be small.
-pages       the first loads of a kernel wait for the translation of their addresses, where the sets that the bench goes
-            round are more than the L2 holds
+pages       the first loads of a kernel wait for the translation of their addresses, where the bench's sets together
+            exceed the L2
 start       blocks start one after the other
-lookups     the L1 looks up one line of a load and sends one sector of a store in a cycle: what is left of the time of
-            `single_block_chunked`, each of whose requests is for 32 lines, when the latency is taken off; a sector that
-            comes in takes a cycle too
+lookups     a cycle for each line of a load that the L1 looks up, for each sector of a store that it sends and for each
+            sector that comes in: the time of `single_block_chunked`, whose requests are for 32 lines each, less the
+            latency
 instructions an instruction that waits for the one before waits 4 cycles (CUDA C++ Programming Guide, "Multiprocessor
             Level", compute capability 7 and later)
 atomics     the probe's additions to one address

@@ -1,4 +1,4 @@
-// single_thread: one thread walks the whole array. The program for a CPU, put on a GPU.
+// single_thread: one thread walks the whole array. The CPU's program on a GPU.
 //
 //   after    -
 //   changes  nothing yet: <<<1, 1>>>

@@ -9,7 +9,7 @@ from vecadd.bench.timing import Cell
 
 
 def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
-    """The same kernels in blocks of every size, and one kernel on some share of the blocks that fit at once."""
+    """The ladder's kernels in blocks of every size, and one kernel on some share of the blocks that fit at once."""
     machine.probe(*ON_DEVICE)
     for dtype, n, set_bytes in grid(axes, ladder.BLOCKSIZE_SIZES, ladder.BLOCKSIZE_SIZES):
         every = [
