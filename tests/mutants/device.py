@@ -85,7 +85,7 @@ DEVICE = (
     Mutant(
         "errors told are not left",
         "csrc/gpu/errors.c",
-        "    cudaGetLastError(); /* it is reported here; torch and others must not find it as theirs */\n",
+        "    cudaGetLastError(); /* cleared, as it is reported here: torch and others must not take it for theirs */\n",
         "",
         "tests/test_failures.py",
         "left_for_the_next",
@@ -122,14 +122,14 @@ DEVICE = (
     Mutant(
         "a full device is waited for",
         "csrc/gpu/memory.c",
-        "cudaStreamSynchronize(stream); /* what was released",
-        "/* what was released",
+        "cudaStreamSynchronize(stream); /* returns what was released",
+        "/* returns what was released",
         "test_memory",
     ),
     Mutant(
         "errors of waits are not left",
         "csrc/gpu/stream.c",
-        "cudaGetLastError(); /* the caller has it by value */",
+        "cudaGetLastError(); /* the caller has the error as the result */",
         ";",
         "test_batch",
     ),
