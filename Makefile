@@ -1,6 +1,6 @@
 # make bench      build in .venv and measure c = a + b on what this machine has      ARGS="--sizes 2^20 --json out.json"
 # make peers      measure beside every other library that .venv has, a result file and a picture a stage; RESULTS=DIR
-# make test       build, then the C tests and the Python tests on the CUDA-runtime double    ARGS="tests/test_add_host.py"
+# make test       build, then the C tests and the Python tests on the CUDA-runtime double    ARGS="tests/add/test_add_host.py"
 #                 MARKS="not slow": those tests alone
 # make lint       ruff, mypy, clang-format, compilation without a warning with CUDA and without
 # make sanitize   C tests, and Python tests of native code, under AddressSanitizer and UndefinedBehaviorSanitizer;
@@ -84,7 +84,7 @@ sanitize-c: $(VENV)/$(TAG).test
 
 sanitize-python: MARKS ?= not slow and not no_native
 # pytest imports a file before it deselects it by its mark, which takes each worker 7 s: such files are ignored here.
-LEFT_OUT = $(if $(findstring not no_native,$(MARKS)),$(patsubst %,--ignore=%,$(shell grep -l '^pytestmark = pytest.mark.no_native' tests/test_*.py)))
+LEFT_OUT = $(if $(findstring not no_native,$(MARKS)),$(patsubst %,--ignore=%,$(shell grep -l '^pytestmark = pytest.mark.no_native' tests/*/test_*.py)))
 sanitize-python: $(VENV)/$(TAG).test
 	$(NATIVE) --variant asan double
 	rm -f $(REPORTS).*
@@ -115,7 +115,7 @@ wheel: $(VENV)/$(TAG).lint
 	$(BIN)/python -m build --wheel --outdir dist $(UNPACKED)
 	$(BIN)/auditwheel show dist/*.whl
 	$(BIN)/abi3audit --strict --report dist/*.whl
-	VECADD_TEST_WHEEL=$$(echo dist/*.whl) $(BIN)/python -m pytest -q -k the_wheel tests/test_build.py
+	VECADD_TEST_WHEEL=$$(echo dist/*.whl) $(BIN)/python -m pytest -q -k the_wheel tests/project/test_build.py
 
 # pyproject.toml configures cibuildwheel. A wheel built here needs a C library as new as the symbols that it uses.
 wheels: wheel

@@ -54,6 +54,26 @@ RUNGS: dict[str, dict[str, Any]] = {
 KERNEL = {"bytes_in_flight": 16384, "registers": 16, "occupancy": 1.0, "load": "LDG.E", "block": 256}
 
 
+def plain_row(**changes: Any) -> Row:
+    """A checked row of the host; `changes` are its other fields."""
+    plain: dict[str, Any] = {
+        "sweep": "host",
+        "rung": "threads",
+        "dtype": "float32",
+        "n": 1 << 20,
+        "params": {},
+        "seconds": 1e-3,
+        "spread": (0.9e-3, 1.2e-3),
+        "bytes": 12 << 20,
+        "gbps": 12.58,
+        "limit_gbps": 20.0,
+        "fraction": 0.629,
+        "checked": True,
+        "error": None,
+    }
+    return Row(**{**plain, **changes})
+
+
 def row(sweep: str, rung: str, n: int, seconds: float | None, limit: float | None = 4535.0, **keywords: Any) -> Row:
     """A row that took so long; None for one that failed."""
     dtype, times = keywords.pop("dtype", "float32"), keywords.pop("times", 1)

@@ -31,9 +31,7 @@ struct plan {
     void *c;
     const struct host_simd *simd;  /* ROUTE_HOST, ROUTE_HYBRID */
     struct host_schedule schedule; /* ROUTE_HOST, ROUTE_HYBRID */
-    bool chosen;      /* ROUTE_TRANSFER and ROUTE_HYBRID, chosen by measurement: the host adds if the GPU fails */
-    bool materialize; /* ROUTE_TRANSFER and ROUTE_HYBRID: the caller has to broadcast, cast or copy the operands first;
-                       * the rest of the plan is empty */
+    bool chosen; /* ROUTE_TRANSFER and ROUTE_HYBRID, chosen by measurement: the host adds if the GPU fails */
     const struct strided *strided; /* ROUTE_HOST, ROUTE_DEVICE: NULL for one contiguous run of components; else a, b and
                                     * c point to first elements and n counts elements. Borrowed */
     int device;                    /* all but ROUTE_HOST; -1: the thread's current device */
@@ -41,7 +39,7 @@ struct plan {
     void *join[3]; /* ROUTE_DEVICE: the operands' other streams. The kernel waits for their queued work, and they wait
                     * for the kernel: they order the freeing and rewriting of the operands' memory */
     int joins;
-    const char *why; /* ROUTE_NONE: the reason, in a few words */
+    const char *why; /* ROUTE_NONE, and operands that have to be materialized first: the reason, in a few words */
 };
 
 /* c = a + b over n components. c may be a or b; it overlaps neither in part, nor any operand of another addition in the

@@ -186,15 +186,8 @@ why_not_strided(const struct plan *plan, const struct addition *addition)
 }
 
 static int
-plan_host_layout(struct plan *plan, const struct addition *addition, const struct plan_request *request,
-                 struct status *status)
+plan_host_layout(struct plan *plan, const struct addition *addition, struct status *status)
 {
-    if (request->on_device || request->hybrid) {
-        plan->route = request->hybrid ? ROUTE_HYBRID : ROUTE_TRANSFER;
-        plan->device = request->device;
-        plan->materialize = true;
-        return 0;
-    }
     plan->why = why_not_strided(plan, addition);
     plan->route = plan->why ? ROUTE_NONE : ROUTE_HOST;
     if (plan->why)
@@ -219,13 +212,18 @@ plan_host_run(struct plan *plan, const struct batch_add *add, const struct plan_
     return plan_host(plan, status);
 }
 
+void
+plan_materialized(struct plan *plan, const struct plan_request *request, const char *why)
+{
+    *plan =
+        (struct plan){.route = request->hybrid ? ROUTE_HYBRID : ROUTE_TRANSFER, .device = request->device, .why = why};
+}
+
 int
 plan_make(struct plan *plan, const struct addition *addition, const struct operand *const operands[3],
           const struct plan_request *request, struct status *status)
 {
     *plan = (struct plan){.device = -1};
-    if (!operands)
-        return plan_host_layout(plan, addition, request, status);
     plan->a = operands[0]->data;
     plan->b = operands[1]->data;
     plan->c = operands[2] ? operands[2]->data : NULL;
@@ -238,7 +236,7 @@ plan_make(struct plan *plan, const struct addition *addition, const struct opera
     plan->a = address_of(operands[0]);
     plan->b = address_of(operands[1]);
     if (first_in_memory(operands)->place != PLACE_DEVICE)
-        return plan_host_layout(plan, addition, request, status);
+        return plan_host_layout(plan, addition, status);
     take_layout(plan, addition);
     return plan_device(plan, operands, request, status);
 }

@@ -34,12 +34,16 @@ int plan_host_run(struct plan *plan, const struct batch_add *add, const struct p
 /* Plans c = a + b. The host and the device route each have two forms: one contiguous run of components, or any layout
  * (plan->strided). `addition` is the result of addition_resolve and outlives the plan; NULL for device operands of one
  * dtype and shape that are contiguous, which may overlap in any way. operands[2] may be NULL, or have no data, for a
- * new sum. `operands` is NULL for host operands that are to be materialized.
+ * new sum.
  *
  * Reads no element, and makes no CUDA call if the caller gave the route. If the route is open and CUDA in use, it may
  * ask the driver for the operands' kind of memory. A plan need not be run. Returns 0, or -1 with *status set. */
 int plan_make(struct plan *plan, const struct addition *addition, const struct operand *const operands[3],
               const struct plan_request *request, struct status *status);
+
+/* Plans a host addition that the GPU makes, alone or with the processor, once the caller has broadcast, cast or copied
+ * the operands: the route and the device, and `why`, the reason for that, which is kept. */
+void plan_materialized(struct plan *plan, const struct plan_request *request, const char *why);
 
 /* Makes the kernel of a ROUTE_DEVICE plan wait for the work queued on `stream`, and `stream` wait for the kernel. Call
  * it at most once for each of the three operands. */

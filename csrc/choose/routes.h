@@ -26,7 +26,6 @@ enum routes_reason {
     ROUTES_FAILED,     /* the GPU failed in an earlier addition, and the host added instead */
     ROUTES_ROUNDING,   /* the caller's rounding mode is not the GPU's */
     ROUTES_CALIBRATED, /* the measurements decide */
-    ROUTES_REASONS
 };
 extern const char *const routes_reason_name[];
 

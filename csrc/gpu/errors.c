@@ -1,7 +1,7 @@
 /* The meaning of each CUDA error. */
-#include <cuda_runtime_api.h>
-
 #include "gpu/errors.h"
+
+#include <cuda_runtime_api.h>
 
 static const struct error_row {
     cudaError_t error;

@@ -1,7 +1,6 @@
-#include "gpu/device.h"
-
 #include <stdint.h>
 
+#include "gpu/device.h"
 #include "gpu/state.h"
 
 struct range {

@@ -1,7 +1,8 @@
+#include "gpu/strided.h"
+
 #include <string.h>
 
 #include "cuda/kernels.h"
-#include "gpu/strided.h"
 
 static size_t
 itemsize_of(const struct strided *add, int operand)

@@ -1,10 +1,11 @@
 /* Which launch configs a device uses: those tuned on it, else the build's. */
+#include "gpu/tuned_configs.h"
+
 #include <cuda_runtime_api.h>
 #include <stdio.h>
 
 #include "cuda/kernels.h"
 #include "gpu/errors.h"
-#include "gpu/tuned_configs.h"
 
 /* The UUID as nvidia-smi writes it, and the driver, because another driver may schedule blocks differently. */
 int

@@ -1,6 +1,7 @@
+#include "host/batch.h"
+
 #include <stdlib.h>
 
-#include "host/batch.h"
 #include "host/threads.h"
 
 /* The threads share out the bytes of all sums, one sum after the other, in units of this size; no component crosses a

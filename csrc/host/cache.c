@@ -1,9 +1,9 @@
+#include "host/cache.h"
+
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "host/cache.h"
 
 /* Reads one word of the kernel's description of a cache of processor 0. */
 static bool

@@ -51,7 +51,7 @@ every_pair_is_rounded_once_at_every_level(void)
 }
 
 static void
-an_element_alone_is_added_same_dtype(void)
+an_element_by_itself_is_added_as_in_a_vector(void)
 {
     fill();
     for (size_t level = 0; host_simd_levels[level]; level++)
@@ -86,7 +86,7 @@ int
 main(void)
 {
     RUN(every_pair_is_rounded_once_at_every_level);
-    RUN(an_element_alone_is_added_same_dtype);
+    RUN(an_element_by_itself_is_added_as_in_a_vector);
     RUN(the_callers_rounding_changes_no_value_and_no_flag_is_raised);
     return check_report();
 }

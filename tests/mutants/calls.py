@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from tests.mutants.mutant import Mutant
 
-ORDER = "tests/test_stream_order.py"
-EXTREMES = "tests/test_extremes.py"
+ORDER = "tests/device/test_stream_order.py"
+EXTREMES = "tests/add/test_extremes.py"
 
 RECORD = Mutant(
     "record_stream",
@@ -20,7 +20,7 @@ LENT = Mutant(
     "csrc/py/calls/deferred_release.c",
     "keep(call, call->plan.stream, true, owners);",
     "(void)owners;",
-    "tests/test_dlpack.py",
+    "tests/interop/test_dlpack.py",
     "held_until",
 )
 
@@ -38,7 +38,7 @@ CALLS = (
         "csrc/py/calls/batch.c",
         "survey->reader.defers = !survey->stream;",
         "survey->reader.defers = false;",
-        "tests/test_captures.py",
+        "tests/device/test_captures.py",
         "told_no_stream",
     ),
     RECORD,
@@ -56,7 +56,7 @@ CALLS = (
         "csrc/py/calls/deferred_release.c",
         "if (slow->stream[i] == stream)",
         "if (slow->stream[i] == stream || true)",
-        "tests/test_dlpack.py",
+        "tests/interop/test_dlpack.py",
         "slow_stream",
     ),
     Mutant(
@@ -64,7 +64,7 @@ CALLS = (
         "csrc/py/array/export.c",
         ".stream = stream_of_all_threads(stream)}",
         ".stream = stream}",
-        "tests/test_streams.py",
+        "tests/device/test_streams.py",
         "drop_its_capsule",
     ),
     Mutant(
@@ -72,17 +72,19 @@ CALLS = (
         "csrc/py/array/export.c",
         "if (!device_buffer_drop_later(&export->drop))",
         "device_buffer_drop_after(&export->drop);\n    if (false)",
-        "tests/test_full_queues.py",
+        "tests/device/test_full_queues.py",
         "consumed",
     ),
     replace(RECORD, name="record_stream, on a GPU", libraries=("Torch",)),
-    replace(LENT, name="lent, on a GPU", test="tests/test_jax.py", only="dropped_at_once", libraries=("test_jax",)),
+    replace(
+        LENT, name="lent, on a GPU", test="tests/interop/test_jax.py", only="dropped_at_once", libraries=("test_jax",)
+    ),
     Mutant(
         "an error of __index__",
         "csrc/py/array/export.c",
         "number == -1 && PyErr_Occurred() ? -1 : number >= DLPACK_MAJOR",
         "number >= DLPACK_MAJOR",
-        "tests/test_bad_input.py",
+        "tests/add/test_bad_input.py",
         "raises",
     ),
     Mutant(
@@ -90,7 +92,7 @@ CALLS = (
         "csrc/py/operands/host_view.c",
         " || (tensor->ndim > 0 && !tensor->shape)",
         "",
-        "tests/test_bad_input.py",
+        "tests/add/test_bad_input.py",
         "on_the_host",
     ),
     Mutant(
@@ -98,7 +100,7 @@ CALLS = (
         "csrc/py/calls/memory_stats.c",
         " + transfer_release()",
         "",
-        "tests/test_transfer.py",
+        "tests/device/test_transfer.py",
         "given_back",
     ),
     Mutant(
@@ -106,7 +108,7 @@ CALLS = (
         "csrc/py/calls/add.c",
         "&& call->operands[call->sum.like].library)",
         "&& call->sum.like == ROLE_A && call->operands[ROLE_A].library)",
-        "tests/test_result_kinds.py",
+        "tests/device/test_result_kinds.py",
         "number_on_either_side",
     ),
     Mutant(
@@ -114,7 +116,7 @@ CALLS = (
         "csrc/py/calls/batch_run.c",
         "call->place == PLACE_DEVICE && adopt_sums(state, call) < 0",
         "false && adopt_sums(state, call) < 0",
-        "tests/test_result_kinds.py",
+        "tests/device/test_result_kinds.py",
         "own_pairs_kind",
     ),
     Mutant(
@@ -122,7 +124,7 @@ CALLS = (
         "csrc/py/calls/batch_run.c",
         "if (!is_as_looked_at(state, call, i))",
         "if (i > call->add_count)",
-        "tests/test_add_many.py",
+        "tests/add/test_add_many.py",
         "later_pair",
     ),
     Mutant(
@@ -130,7 +132,7 @@ CALLS = (
         "csrc/py/operands/cupy.c",
         "if (atomic_compare_exchange_strong(&state->cupy_owner, &nothing, capsule)) {",
         "if (atomic_exchange(&state->cupy_owner, capsule) != capsule || nothing) {",
-        "tests/test_cupy_attributes.py",
+        "tests/interop/test_cupy_attributes.py",
         "two_threads",
     ),
     Mutant(
@@ -138,7 +140,7 @@ CALLS = (
         "csrc/py/calls/add.c",
         "call->plan.route == ROUTE_DEVICE && count_write(call, out) < 0",
         "false && count_write(call, out) < 0",
-        "tests/test_exchange_table.py",
+        "tests/interop/test_exchange_table.py",
         "counted",
     ),
     Mutant(
@@ -146,7 +148,7 @@ CALLS = (
         "csrc/py/calls/batch_run.c",
         "call->written && interop_written(call->count_writes, call->written) < 0",
         "false && interop_written(call->count_writes, call->written) < 0",
-        "tests/test_exchange_table.py",
+        "tests/interop/test_exchange_table.py",
         "counted",
     ),
     Mutant(
@@ -154,7 +156,7 @@ CALLS = (
         "csrc/py/calls/plan_object.c",
         "counted = count_write(&self->call, out)",
         "counted = 0",
-        "tests/test_exchange_table.py",
+        "tests/interop/test_exchange_table.py",
         "counts_its_outs",
     ),
     Mutant(
@@ -178,7 +180,7 @@ CALLS = (
         "csrc/py/operands/torch.c",
         "return has_odd_stride(result) || denies",
         "return true || denies",
-        "tests/test_exchange_table.py",
+        "tests/interop/test_exchange_table.py",
         "negated_view",
     ),
 )

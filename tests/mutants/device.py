@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from tests.mutants.mutant import Mutant
 
-ORDER = "tests/test_stream_order.py"
-EXTREMES = "tests/test_extremes.py"
+ORDER = "tests/device/test_stream_order.py"
+EXTREMES = "tests/add/test_extremes.py"
 
 AFTER = Mutant(
     "after its producers",
@@ -30,7 +30,7 @@ DEVICE = (
         "cuda/add.cu",
         "    wait_for_prerequisites();\n",
         "",
-        "tests/test_captures.py",
+        "tests/device/test_captures.py",
         "what_is_there_then",
     ),
     Mutant(
@@ -38,7 +38,7 @@ DEVICE = (
         "csrc/gpu/stream.c",
         "error = cudaStreamWaitEvent(after, event, cudaEventWaitDefault);",
         "(void)after;",
-        "tests/test_streams.py",
+        "tests/device/test_streams.py",
         "producers",
     ),
     Mutant(
@@ -46,7 +46,7 @@ DEVICE = (
         "cuda/add.cu",
         "if (thread >= split.demote_from) {",
         "if (false) {",
-        "tests/test_l2.py",
+        "tests/device/test_l2.py",
         "gives_their_end_back",
     ),
     Mutant(
@@ -54,14 +54,14 @@ DEVICE = (
         "cuda/add.cu",
         "} else if (thread - split.vectors < split.edges) {",
         "} else if (false) {",
-        "tests/test_add_device.py",
+        "tests/device/test_add_device.py",
     ),
     Mutant(
         "the first operand's stream",
         "csrc/choose/plan.c",
         "leader ? leader->stream : NULL",
         "NULL",
-        "tests/test_streams.py",
+        "tests/device/test_streams.py",
         "runs_on_the_first_operands_stream",
     ),
     AFTER,
@@ -79,7 +79,7 @@ DEVICE = (
         "csrc/gpu/stream.c",
         "if (in_capture && stream_captures(other, &takes_part, status) < 0)",
         "if (false)",
-        "tests/test_captures.py",
+        "tests/device/test_captures.py",
         "left_out",
     ),
     Mutant(
@@ -87,7 +87,7 @@ DEVICE = (
         "csrc/gpu/errors.c",
         "    cudaGetLastError(); /* cleared, as it is reported here: torch and others must not take it for theirs */\n",
         "",
-        "tests/test_failures.py",
+        "tests/device/test_failures.py",
         "left_for_the_next",
     ),
     Mutant(
@@ -95,7 +95,7 @@ DEVICE = (
         "csrc/gpu/errors.c",
         "if (cuda_error != cudaSuccess)",
         "if (false)",
-        "tests/test_failures.py",
+        "tests/device/test_failures.py",
         "left_for_the_next",
     ),
     Mutant(
@@ -138,7 +138,7 @@ DEVICE = (
         "csrc/gpu/capture_mode.c",
         "enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;",
         "enum cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;",
-        "tests/test_captures.py",
+        "tests/device/test_captures.py",
         "another_thread",
     ),
     Mutant(
@@ -146,7 +146,7 @@ DEVICE = (
         "csrc/gpu/stream.c",
         "if (error != cudaSuccess && !device_is_lost(error))",
         "if (error == cudaErrorNotReady)",
-        "tests/test_dlpack.py",
+        "tests/interop/test_dlpack.py",
         "question",
     ),
     Mutant(
@@ -154,7 +154,7 @@ DEVICE = (
         "csrc/gpu/stream.c",
         "if (stream != STREAM_PER_THREAD)",
         "if (true)",
-        "tests/test_streams.py",
+        "tests/device/test_streams.py",
         "in_any_thread",
     ),
     Mutant(
@@ -162,7 +162,7 @@ DEVICE = (
         "csrc/gpu/stream.c",
         "    return !later;\n",
         "    return true || later;\n",
-        "tests/test_streams.py",
+        "tests/device/test_streams.py",
         "drop_its_capsule",
     ),
     Mutant(
@@ -170,7 +170,7 @@ DEVICE = (
         "csrc/gpu/graph.c",
         "if (graph->stream == STREAM_PER_THREAD)",
         "if (true)",
-        "tests/test_full_queues.py",
+        "tests/device/test_full_queues.py",
         "share_a_plan",
     ),
     Mutant(
@@ -178,7 +178,7 @@ DEVICE = (
         "csrc/gpu/memory.c",
         "if (!stream_is_busy(stream)) {",
         "if (true) {",
-        "tests/test_captures.py",
+        "tests/device/test_captures.py",
         "no_room",
     ),
     Mutant(
@@ -186,7 +186,7 @@ DEVICE = (
         "csrc/choose/routes.c",
         "if (status->code == STATUS_MEMORY || status->code == STATUS_CAPTURE)",
         "if (status->code == STATUS_MEMORY)",
-        "tests/test_route_choice.py",
+        "tests/add/test_route_choice.py",
         "in_the_way",
     ),
     replace(AFTER, name="after, on a GPU", libraries=("Torch", "CuPy", "Numba")),
@@ -204,7 +204,7 @@ DEVICE = (
         "csrc/choose/plan.c",
         "plan->chosen && !may_leave_host(plan)",
         "false",
-        "tests/test_route_choice.py",
+        "tests/add/test_route_choice.py",
         "rounds_and_flushes",
     ),
     Mutant(

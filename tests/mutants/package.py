@@ -8,7 +8,7 @@ PACKAGE = (
         "pyproject.toml",
         "faulthandler_exit_on_timeout = true\n",
         "",
-        "tests/test_hangs.py",
+        "tests/project/test_hangs.py",
         "fails_the_run",
     ),
     Mutant(
@@ -16,7 +16,7 @@ PACKAGE = (
         "vecadd/interop/host_tensors.py",
         "    if out is not None and library.count_writes is not None:\n",
         "    if False:\n",
-        "tests/test_tensors.py",
+        "tests/add/test_tensors.py",
         "counts",
     ),
     Mutant(
@@ -24,7 +24,7 @@ PACKAGE = (
         "vecadd/files.py",
         "    if not os.access(path, os.W_OK):\n",
         "    if False:\n",
-        "tests/test_files.py",
+        "tests/add/test_files.py",
         "write_protected",
     ),
     Mutant(
@@ -32,7 +32,7 @@ PACKAGE = (
         "vecadd/files.py",
         "    run_uninterrupted(work, progress)\n",
         "    work(lambda: None, progress)\n",
-        "tests/test_files_interrupts.py",
+        "tests/add/test_files_interrupts.py",
         "spoil_no_file",
     ),
     Mutant(
@@ -40,7 +40,7 @@ PACKAGE = (
         "vecadd/_uninterrupted.py",
         "                raised = raised or error  # and",
         "                raise  # and",
-        "tests/test_files_interrupts.py",
+        "tests/add/test_files_interrupts.py",
         "several_interrupts",
     ),
     Mutant(
@@ -48,7 +48,7 @@ PACKAGE = (
         "vecadd/check/command.py",
         " and not any(finding.fails for finding in noted)",
         "",
-        "tests/test_check.py",
+        "tests/lab/test_check.py",
         "alone_fails",
     ),
     Mutant(
@@ -56,7 +56,7 @@ PACKAGE = (
         "vecadd/check/findings.py",
         '(row.drift if row.unit == "s" else -row.drift) > DRIFT',
         "abs(row.drift) > DRIFT",
-        "tests/test_check.py",
+        "tests/lab/test_check.py",
         "got_slower",
     ),
     Mutant(
@@ -64,7 +64,7 @@ PACKAGE = (
         "vecadd/check/expected.py",
         'max(row.gbps, figures.get(f"host {title}", 0.0))',
         "row.gbps",
-        "tests/test_check_expected.py",
+        "tests/lab/test_check_expected.py",
         "wherever_it_stands",
     ),
     Mutant(
@@ -72,7 +72,7 @@ PACKAGE = (
         "vecadd/bench/timing.py",
         "zip(timed.samples, reference.samples, strict=False)",
         "zip(sorted(timed.samples), sorted(reference.samples), strict=False)",
-        "tests/test_bench_rounds.py",
+        "tests/lab/test_bench_rounds.py",
         "same_round",
     ),
     Mutant(
@@ -80,7 +80,7 @@ PACKAGE = (
         "vecadd/bench/tables/table.py",
         'cell.replace("|", "\\\\|")',
         "cell",
-        "tests/test_bench_formats.py",
+        "tests/lab/test_bench_formats.py",
         "a_bar",
     ),
     Mutant(
@@ -88,7 +88,7 @@ PACKAGE = (
         "vecadd/tune/routes.py",
         "            break\n        most = size",
         "            continue\n        most = size",
-        "tests/test_route_choice.py",
+        "tests/add/test_route_choice.py",
         "zero_copys_bound",
     ),
     Mutant(
@@ -96,7 +96,7 @@ PACKAGE = (
         "vecadd/model/theory.py",
         "-(-inputs // multiprocessors)",
         "inputs // multiprocessors",
-        "tests/test_model.py",
+        "tests/lab/test_model.py",
         "uneven_share",
     ),
 )

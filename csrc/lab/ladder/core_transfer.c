@@ -1,8 +1,9 @@
 /* The package's own transfer as two rungs: csrc/transfer/transfer.c on page-locked memory and on ordinary memory. */
+#include "lab/ladder/core_transfer.h"
+
 #include <time.h>
 
 #include "gpu/device.h"
-#include "lab/ladder/core_transfer.h"
 #include "lab/ladder/transfer_rung.h"
 
 enum { STEPS_A_CHUNK = 4, MAX_THREADS = 256 };

@@ -1,8 +1,7 @@
 /* vecadd.add: prepare, allocate the sum, run, report floating-point flags as NumPy does. */
 #include "py/calls/add.h"
-#include "choose/plan.h"
-#include "py/operands/where.h"
 
+#include "choose/plan.h"
 #include "gpu/batch.h"
 #include "host/output_pool.h"
 #include "host/threads.h"
@@ -14,6 +13,7 @@
 #include "py/calls/result.h"
 #include "py/operands/host_pair.h"
 #include "py/operands/interop.h"
+#include "py/operands/where.h"
 
 static bool
 worth_releasing(const struct plan *plan)

@@ -1,4 +1,5 @@
 #include "py/calls/arguments.h"
+
 #include "py/operands/where.h"
 
 static enum name

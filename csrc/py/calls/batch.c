@@ -1,5 +1,4 @@
 #include "py/calls/batch.h"
-#include "py/operands/where.h"
 
 #include <string.h>
 
@@ -10,6 +9,7 @@
 #include "py/calls/batch_others.h"
 #include "py/calls/prepare.h"
 #include "py/calls/result.h"
+#include "py/operands/where.h"
 
 /* State while the pairs are looked at. */
 struct survey {

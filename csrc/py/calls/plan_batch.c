@@ -1,9 +1,9 @@
 #include "py/calls/plan_batch.h"
-#include "choose/routes.h"
 
 #include <string.h>
 
 #include "choose/plan.h"
+#include "choose/routes.h"
 #include "py/base/errors.h"
 #include "py/calls/batch.h"
 

@@ -1,6 +1,4 @@
 #include "py/calls/prepare.h"
-#include "choose/plan.h"
-#include "py/operands/where.h"
 
 #include "choose/plan.h"
 #include "gpu/device.h"
@@ -11,6 +9,7 @@
 #include "py/operands/host_pair.h"
 #include "py/operands/interop.h"
 #include "py/operands/promotion.h"
+#include "py/operands/where.h"
 
 static int
 plan_call(struct module_state *state, const struct addition *addition, const struct operand *const operands[ROLE_COUNT],
@@ -21,9 +20,7 @@ plan_call(struct module_state *state, const struct addition *addition, const str
         status_raise(state, &status);
         return -1;
     }
-    call->kind = call->plan.route == ROUTE_NONE ? CALL_NUMPY
-                 : call->plan.materialize       ? CALL_MATERIALIZED
-                                                : CALL_PLANNED;
+    call->kind = call->plan.route == ROUTE_NONE ? CALL_NUMPY : CALL_PLANNED;
     return 0;
 }
 
@@ -40,13 +37,13 @@ leave_to_numpy(struct prepared_call *call, const char *why)
  * errors. */
 static int
 prepare_host_layout(struct module_state *state, PyObject *const objects[ROLE_COUNT], const struct plan_request *request,
-                    const char *not_same_dtype, struct prepared_call *call)
+                    const char *why_no_run, struct prepared_call *call)
 {
     struct host_sum sum;
     if (request->on_device || request->hybrid) {
-        const int failed = plan_call(state, NULL, NULL, request, call);
-        call->plan.why = not_same_dtype;
-        return failed;
+        plan_materialized(&call->plan, request, why_no_run);
+        call->kind = CALL_MATERIALIZED;
+        return 0;
     }
     const char *not_ours = host_pair_from(state, objects, PLAN_STRIDED_MIN, call->operands, &sum);
     if (not_ours)
@@ -55,7 +52,7 @@ prepare_host_layout(struct module_state *state, PyObject *const objects[ROLE_COU
     call->descr = sum.descr;
     PyObject *out = objects[ROLE_OUT];
     if (out && !(call->held[ROLE_OUT] = host_out_from(state, out, &call->operands[ROLE_OUT])))
-        return leave_to_numpy(call, "out is nothing that vecadd writes");
+        return leave_to_numpy(call, "out is no plain ndarray of a dtype that vecadd adds");
 
     static const char *const why[] = {
         [REFUSED_SHAPES] = "the shapes do not go together",
@@ -170,7 +167,7 @@ refuse_host_operand(enum role role)
 
 /* Whether all operands are of one dtype and shape, and contiguous: the case of most calls. */
 static bool
-are_same_dtype(const struct prepared_call *call)
+are_runs(const struct prepared_call *call)
 {
     const struct operand *a = &call->operands[ROLE_A].operand, *out = &call->operands[ROLE_OUT].operand;
     return call->held[ROLE_A] && call->held[ROLE_B] && !a->strides &&
@@ -207,7 +204,7 @@ settle_devices(struct module_state *state, const struct add_arguments *arguments
 
 /* A sum not yet made will be on a's device, in the order of the stream chosen. */
 static int
-prepare_same_dtype(struct module_state *state, const struct plan_request *request, struct prepared_call *call)
+prepare_device_runs(struct module_state *state, const struct plan_request *request, struct prepared_call *call)
 {
     const struct operand *a = &call->operands[ROLE_A].operand;
     struct operand sum = *a;
@@ -269,8 +266,8 @@ prepare_device(struct module_state *state, const struct add_arguments *arguments
         return -1;
     if (settle_devices(state, arguments, call) < 0)
         return -1;
-    if ((are_same_dtype(call) ? prepare_same_dtype(state, &request, call)
-                              : prepare_device_layout(state, arguments, &request, call)) < 0)
+    if ((are_runs(call) ? prepare_device_runs(state, &request, call)
+                        : prepare_device_layout(state, arguments, &request, call)) < 0)
         return -1;
     struct status status;
     if (stream_check_device(call->plan.device, call->plan.stream, &status) == 0)

@@ -8,9 +8,9 @@
 
 enum call_kind {
     CALL_PLANNED,      /* plan is ready; its c is NULL where there is no out */
-    CALL_MATERIALIZED, /* plan.materialize: vecadd._materialize broadcasts, casts or copies the operands first */
+    CALL_MATERIALIZED, /* vecadd._materialize broadcasts, casts or copies the operands first; plan.why is the reason */
     CALL_LIBRARY,      /* host arrays of another library than NumPy: `library` adds them */
-    CALL_NUMPY,        /* numpy.add does it; plan.why is the reason */
+    CALL_NUMPY,        /* numpy.add adds; plan.why is the reason */
 };
 
 /* Must not be moved: it points into itself. */

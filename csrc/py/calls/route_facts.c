@@ -1,7 +1,7 @@
 /* use_gpu, and the reasons for a call's route. */
 #include "py/calls/route_facts.h"
-#include "choose/plan.h"
 
+#include "choose/plan.h"
 #include "choose/routes.h"
 #include "gpu/device.h"
 #include "py/base/errors.h"

@@ -1,6 +1,6 @@
 #include "py/lab/rung_arguments.h"
-#include "base/overlap.h"
 
+#include "base/overlap.h"
 #include "base/plan.h"
 #include "gpu/stream.h"
 #include "py/operands/device_array.h"

@@ -1,6 +1,5 @@
 /* The timeline of a transfer rung from Python. */
 #include "lab/ladder/timeline.h"
-
 #include "py/base/errors.h"
 #include "py/base/methods.h"
 #include "py/lab/rung_arguments.h"

@@ -1,4 +1,5 @@
 #include "py/operands/dlpack_import.h"
+
 #include "py/base/attribute.h"
 
 #define OWNER             "vecadd.dlpack"

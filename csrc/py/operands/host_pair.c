@@ -183,7 +183,7 @@ host_out_from(struct module_state *state, PyObject *object, struct owned_operand
         return false;
     PyArrayObject *array = (PyArrayObject *)object;
     const int dtype = dtype_of_descr(state, PyArray_DESCR(array));
-    if (dtype < 0 || !written_silently(array))
+    if (dtype < 0)
         return false;
     operand_of_array(array, (enum dtype)dtype, NULL, operand);
     return true;

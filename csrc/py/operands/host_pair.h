@@ -15,7 +15,7 @@ struct host_sum {
 const char *host_pair_from(struct module_state *state, PyObject *const objects[ROLE_COUNT], npy_intp least,
                            struct owned_operand operands[ROLE_COUNT], struct host_sum *sum);
 
-/* Describes an out that may be written without a warning; false where NumPy has to handle it. */
+/* Describes out; false where it is no plain ndarray of a dtype that vecadd adds. */
 bool host_out_from(struct module_state *state, PyObject *object, struct owned_operand *operand);
 
 /* Whether the arrays are still where and as large as described: a finalizer that ran since may have resized one. */

@@ -1,10 +1,10 @@
 #include "py/operands/interop.h"
-#include "py/base/attribute.h"
-#include "py/operands/where.h"
 
 #include <stdatomic.h>
 
 #include "gpu/stream.h"
+#include "py/base/attribute.h"
+#include "py/operands/where.h"
 
 /* Borrowed: the module's state holds it. */
 static PyObject *

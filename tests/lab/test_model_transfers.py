@@ -18,7 +18,7 @@ pytestmark = pytest.mark.no_native
 TRANSFERS = [name for name, rung in RUNGS.items() if rung["kind"] == "transfer"]
 SERIAL = [name for name in TRANSFERS if RUNGS[name]["stages"] == "serial"]
 OVERLAPPING = [name for name in TRANSFERS if RUNGS[name]["stages"] == "overlapping"]
-RECORDED = Path(__file__).parents[1] / "benchmarks" / "results" / "h200" / "transfer.json"
+RECORDED = Path(__file__).parents[2] / "benchmarks" / "results" / "h200" / "transfer.json"
 
 
 def test_every_transfer_says_how_its_stages_follow_each_other():

@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bench_rows import plain_row
 
 from vecadd import _nvidia_smi
 from vecadd.bench import machine, results
-from vecadd.bench.results import Row
 from vecadd.info import info
 
 pytestmark = pytest.mark.no_native
 
-RECORDED = sorted((Path(__file__).parents[1] / "benchmarks" / "results").rglob("*.json"))
+RECORDED = sorted((Path(__file__).parents[2] / "benchmarks" / "results").rglob("*.json"))
 
 KEYS = [
     "sweep",
@@ -33,35 +33,16 @@ KEYS = [
 ]
 
 
-def row(**changes: Any) -> Row:
-    plain: dict[str, Any] = {
-        "sweep": "host",
-        "rung": "threads",
-        "dtype": "float32",
-        "n": 1 << 20,
-        "params": {},
-        "seconds": 1e-3,
-        "spread": (0.9e-3, 1.2e-3),
-        "bytes": 12 << 20,
-        "gbps": 12.58,
-        "limit_gbps": 20.0,
-        "fraction": 0.629,
-        "checked": True,
-        "error": None,
-    }
-    return Row(**{**plain, **changes})
-
-
-FAILED = row(seconds=None, spread=None, gbps=None, fraction=None, checked=False, error="wrong result: element 3")
+FAILED = plain_row(seconds=None, spread=None, gbps=None, fraction=None, checked=False, error="wrong result: element 3")
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
-    results.write(tmp_path / "x.json", {"machine": "here"}, [row(), FAILED])
-    assert results.read(tmp_path / "x.json") == ({"machine": "here"}, [row(), FAILED])
+    results.write(tmp_path / "x.json", {"machine": "here"}, [plain_row(), FAILED])
+    assert results.read(tmp_path / "x.json") == ({"machine": "here"}, [plain_row(), FAILED])
 
 
 def test_the_file_has_the_documented_keys(tmp_path: Path) -> None:
-    results.write(tmp_path / "x.json", {}, [row()])
+    results.write(tmp_path / "x.json", {}, [plain_row()])
     content = json.loads((tmp_path / "x.json").read_text())
     assert list(content) == ["schema", "meta", "rows"]
     assert content["schema"] == results.SCHEMA
@@ -70,7 +51,7 @@ def test_the_file_has_the_documented_keys(tmp_path: Path) -> None:
 
 def test_a_row_stands_on_one_line_and_so_does_each_field_before_the_rows(tmp_path: Path) -> None:
     meta = {"machine": "here", "gpu": [{"name": "H200"}], "limits": {"device": {"gbps": 1.0}}}
-    results.write(tmp_path / "x.json", meta, [row(), FAILED])
+    results.write(tmp_path / "x.json", meta, [plain_row(), FAILED])
     lines = (tmp_path / "x.json").read_text().splitlines()
     assert lines[:8] == [
         "{",
@@ -138,9 +119,9 @@ def test_every_recorded_file_says_its_schema() -> None:
 
 
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
-    results.write(tmp_path / "x.json", {"run": 1}, [row()])
+    results.write(tmp_path / "x.json", {"run": 1}, [plain_row()])
     with pytest.raises(TypeError):
-        results.write(tmp_path / "x.json", {"run": object()}, [row()])
+        results.write(tmp_path / "x.json", {"run": object()}, [plain_row()])
     assert results.read(tmp_path / "x.json")[0] == {"run": 1}
     assert [path.name for path in tmp_path.iterdir()] == ["x.json"]
 
@@ -166,12 +147,12 @@ def test_another_file_is_refused_by_name(text: str, tmp_path: Path) -> None:
 def test_a_row_is_called_by_its_memory_and_its_clock_only_where_others_have_another(
     params: dict[str, str], label: str
 ) -> None:
-    assert row(rung="pinned", params=params).label == label
+    assert plain_row(rung="pinned", params=params).label == label
 
 
 @pytest.mark.parametrize(("fraction", "impossible"), [(None, False), (0.5, False), (1.0, False), (1.001, True)])
 def test_more_than_the_limit_is_impossible(fraction: float | None, impossible: bool) -> None:
-    assert row(fraction=fraction).impossible is impossible
+    assert plain_row(fraction=fraction).impossible is impossible
 
 
 def test_the_meta_data_say_what_a_reader_needs() -> None:

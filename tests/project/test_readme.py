@@ -1,6 +1,6 @@
 """README.md: its tables are those of the recorded results.
 
-`python tests/test_readme.py` writes the golden files anew; read what has changed before you keep it."""
+`python tests/project/test_readme.py` writes the golden files anew; read what has changed before you keep it."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 from bench_rows import META as MADE_UP
-from bench_rows import ROWS, RUNGS
-from test_results import row
+from bench_rows import ROWS, RUNGS, plain_row
 
-from benchmarks import readme_tables
+from benchmarks.tables import documents
 from vecadd.bench import results
 from vecadd.bench.tables import parts
 
@@ -38,7 +37,7 @@ EMPTY = "before\n<!-- table: size -->\nstale\n<!-- /table -->\nafter\n"
 def recorded(tmp_path: Path) -> Path:
     """A folder of results: a size sweep on one machine."""
     rows = [
-        row(sweep="size", rung=rung, n=1 << 28, gbps=gbps, fraction=gbps / 4600)
+        plain_row(sweep="size", rung=rung, n=1 << 28, gbps=gbps, fraction=gbps / 4600)
         for rung, gbps in (("naive", 3450.0), ("tuned", 4462.0))
     ]
     (tmp_path / "h200").mkdir()
@@ -46,16 +45,14 @@ def recorded(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    "document", readme_tables.DOCUMENTS, ids=lambda path: str(path.relative_to(readme_tables.ROOT))
-)
+@pytest.mark.parametrize("document", documents.DOCUMENTS, ids=lambda path: str(path.relative_to(documents.ROOT)))
 def test_the_tables_are_those_of_the_recorded_results(document: Path) -> None:
-    text, method_at = document.read_text(), readme_tables.DOCUMENTS[document]
-    assert readme_tables.fill(text, method_at=method_at) == text, "run python -m benchmarks.readme_tables"
+    text, method_at = document.read_text(), documents.DOCUMENTS[document]
+    assert documents.fill(text, method_at=method_at) == text, "run python -m benchmarks.tables"
 
 
 def test_a_table_shows_rates_and_shares_of_the_limit(recorded: Path) -> None:
-    assert readme_tables.fill(EMPTY, recorded, SAME).splitlines() == [
+    assert documents.fill(EMPTY, recorded, SAME).splitlines() == [
         "before",
         "<!-- table: size -->",
         "",
@@ -73,19 +70,19 @@ def test_a_table_shows_rates_and_shares_of_the_limit(recorded: Path) -> None:
 
 
 def test_filling_again_changes_nothing(recorded: Path) -> None:
-    once = readme_tables.fill(EMPTY, recorded, SAME)
-    assert readme_tables.fill(once, recorded, SAME) == once
+    once = documents.fill(EMPTY, recorded, SAME)
+    assert documents.fill(once, recorded, SAME) == once
 
 
 def test_a_table_says_when_what_it_times_has_changed(recorded: Path) -> None:
-    assert "revision abc). The sources have changed since. Method" in readme_tables.fill(EMPTY, recorded, OTHER)
-    assert "have changed since" not in readme_tables.fill(EMPTY, recorded, SAME)
+    assert "revision abc). The sources have changed since. Method" in documents.fill(EMPTY, recorded, OTHER)
+    assert "have changed since" not in documents.fill(EMPTY, recorded, SAME)
 
 
 def test_a_table_of_before_there_were_digests_of_sweeps_says_that_sources_have_changed(recorded: Path) -> None:
     meta = {key: value for key, value in META.items() if key != "sources"}
-    results.write(recorded / "h200" / "size.json", meta, [row(sweep="size", rung="tuned", n=1 << 28)])
-    assert "The sources have changed since." in readme_tables.fill(EMPTY, recorded, SAME)
+    results.write(recorded / "h200" / "size.json", meta, [plain_row(sweep="size", rung="tuned", n=1 << 28)])
+    assert "The sources have changed since." in documents.fill(EMPTY, recorded, SAME)
 
 
 SECTIONS = """# One
@@ -108,14 +105,14 @@ after
 @pytest.fixture
 def sectioned(recorded: Path) -> Path:
     """The same folder with a comparison of another day beside the size sweep."""
-    ours = row(sweep="peer-device", rung="vecadd", n=1 << 28)
+    ours = plain_row(sweep="peer-device", rung="vecadd", n=1 << 28)
     later = {**META, "date": "2026-02-01T00:00:00+00:00", "revision": "later"}
     results.write(recorded / "h200" / "peer-device.json", later, [ours])
     return recorded
 
 
 def test_a_section_says_once_where_and_when_all_of_its_tables_were_recorded(sectioned: Path) -> None:
-    first, second = readme_tables.fill(SECTIONS, sectioned, SAME).split("## Two")
+    first, second = documents.fill(SECTIONS, sectioned, SAME).split("## Two")
     origin = (
         "*Recorded on NVIDIA H200, driver 580.95.05 (2026-01-02, revision abc; 2026-02-01, revision later). "
         "Method: median of rounds.*"
@@ -126,12 +123,12 @@ def test_a_section_says_once_where_and_when_all_of_its_tables_were_recorded(sect
 
 
 def test_a_clock_is_told_once_a_section(sectioned: Path) -> None:
-    first, second = readme_tables.fill(SECTIONS, sectioned, SAME).split("## Two")
+    first, second = documents.fill(SECTIONS, sectioned, SAME).split("## Two")
     assert first.count("*CUDA events.*") == second.count("*CUDA events.*") == 1
 
 
 def test_a_section_names_the_sweeps_whose_sources_have_changed(sectioned: Path) -> None:
-    text = readme_tables.fill(SECTIONS, sectioned, {"size": "abc", "peer-device": "def"}.get)
+    text = documents.fill(SECTIONS, sectioned, {"size": "abc", "peer-device": "def"}.get)
     first, second = text.split("## Two")
     assert "The sources of peer-device have changed since." in first
     assert "have changed since" not in second
@@ -140,9 +137,9 @@ def test_a_section_names_the_sweeps_whose_sources_have_changed(sectioned: Path) 
 def test_tables_of_a_section_with_several_machines_each_name_theirs(recorded: Path) -> None:
     (recorded / "xeon").mkdir()
     on_host = {**META, "gpu": [], "date": "2026-03-01T00:00:00+00:00"}
-    results.write(recorded / "xeon" / "size.json", on_host, [row(sweep="size", rung="tuned", n=1 << 28)])
+    results.write(recorded / "xeon" / "size.json", on_host, [plain_row(sweep="size", rung="tuned", n=1 << 28)])
     text = "".join(EMPTY.replace("size", f"size {machine}") for machine in ("h200", "xeon"))
-    lines = readme_tables.fill(text, recorded, SAME).splitlines()
+    lines = documents.fill(text, recorded, SAME).splitlines()
     assert "*NVIDIA H200, driver 580.95.05. CUDA events.*" in lines
     assert "*Xeon, 16 threads.*" in lines
     assert (
@@ -152,17 +149,17 @@ def test_tables_of_a_section_with_several_machines_each_name_theirs(recorded: Pa
 
 
 def test_the_newest_record_of_a_machine_counts(recorded: Path) -> None:
-    newer = row(sweep="size", rung="tuned", n=1 << 28, gbps=4500.0, fraction=None)
+    newer = plain_row(sweep="size", rung="tuned", n=1 << 28, gbps=4500.0, fraction=None)
     results.write(recorded / "h200" / "later.json", {**META, "date": "2026-02-01T00:00:00+00:00"}, [newer])
-    assert "| 2^28 | 4500 |" in readme_tables.fill(EMPTY, recorded, SAME)
+    assert "| 2^28 | 4500 |" in documents.fill(EMPTY, recorded, SAME)
 
 
 def test_several_machines_must_be_told_apart(recorded: Path) -> None:
     (recorded / "l4").mkdir()
     (recorded / "l4" / "size.json").write_text((recorded / "h200" / "size.json").read_text())
     with pytest.raises(ValueError, match="recorded on h200, l4; say which"):
-        readme_tables.fill(EMPTY, recorded, SAME)
-    assert "4462" in readme_tables.fill(EMPTY.replace("size", "size l4"), recorded, SAME)
+        documents.fill(EMPTY, recorded, SAME)
+    assert "4462" in documents.fill(EMPTY.replace("size", "size l4"), recorded, SAME)
 
 
 @pytest.mark.parametrize(
@@ -171,15 +168,15 @@ def test_several_machines_must_be_told_apart(recorded: Path) -> None:
 )
 def test_a_marker_without_a_result_is_an_error(marker: str, text: str, recorded: Path) -> None:
     with pytest.raises(ValueError, match=text):
-        readme_tables.fill(EMPTY.replace("size", marker), recorded, SAME)
+        documents.fill(EMPTY.replace("size", marker), recorded, SAME)
 
 
 def test_peers_are_shown_as_ratios_by_size(recorded: Path) -> None:
-    ours = row(sweep="peer-device", rung="vecadd", n=1 << 28, seconds=720e-6)
+    ours = plain_row(sweep="peer-device", rung="vecadd", n=1 << 28, seconds=720e-6)
     params = {"reference": "vecadd", "ratio": 1.023, "ratio_interval": [1.02, 1.03]}
     torch = replace(ours, rung="torch", seconds=737e-6, params=params)
     results.write(recorded / "h200" / "peer-device.json", META, [ours, torch])
-    text = readme_tables.fill(EMPTY.replace("size", "peer-device"), recorded, SAME)
+    text = documents.fill(EMPTY.replace("size", "peer-device"), recorded, SAME)
     assert "|  | vecadd: time | torch / ours |\n| --- | ---: | ---: |\n| 2^28 | 720 us | 1.02 |" in text
 
 
@@ -190,13 +187,13 @@ def test_peers_of_several_dtypes_are_shown_by_the_nearest(recorded: Path) -> Non
         ("int8", 1 << 26, 0.98, [0.97, 0.99]),
         ("float32", 1 << 10, 1.004, [0.99, 1.02]),
     ):
-        ours = row(sweep="peer-device", rung="vecadd", dtype=dtype, n=n, seconds=100e-6, params={})
+        ours = plain_row(sweep="peer-device", rung="vecadd", dtype=dtype, n=n, seconds=100e-6, params={})
         params = {"reference": "vecadd", "ratio": ratio, "ratio_interval": interval}
         rows += [ours, replace(ours, rung="torch", params=params)]
         rows += [replace(ours, rung="cupy", params={**params, "ratio": 2.0, "ratio_interval": [1.9, 2.1]})]
         rows += [replace(ours, rung="vecadd (torch tensors)", params={**params, "ratio": 0.5})]
     results.write(recorded / "h200" / "peer-device.json", META, rows)
-    lines = readme_tables.fill(EMPTY.replace("size", "peer-device"), recorded, SAME).splitlines()
+    lines = documents.fill(EMPTY.replace("size", "peer-device"), recorded, SAME).splitlines()
     assert "| 2^26 | 100 us, torch 1.02 | 100 us, **torch 0.98** |" in lines
     assert "| 2^10 | 100 us, torch 1 | - |" in lines
     assert (
@@ -213,23 +210,23 @@ def test_additions_one_behind_the_other_have_a_table_of_their_own(recorded: Path
         ("peer-queued", "float32", 1.1e-6, 1.7),
         ("peer-queued", "int8", 1.2e-6, 1.6),
     ):
-        ours = row(sweep=sweep, rung="vecadd", dtype=dtype, n=1 << 10, seconds=seconds, params={})
+        ours = plain_row(sweep=sweep, rung="vecadd", dtype=dtype, n=1 << 10, seconds=seconds, params={})
         params = {"reference": "vecadd", "ratio": ratio, "ratio_interval": [ratio - 0.001, ratio + 0.001]}
         rows += [ours, replace(ours, rung="triton", params=params)]
     results.write(recorded / "h200" / "peer-device.json", META, rows)
-    alone = readme_tables.fill(EMPTY.replace("size", "peer-device"), recorded, SAME)
-    queued = readme_tables.fill(EMPTY.replace("size", "peer-queued"), recorded, SAME)
+    alone = documents.fill(EMPTY.replace("size", "peer-device"), recorded, SAME)
+    queued = documents.fill(EMPTY.replace("size", "peer-queued"), recorded, SAME)
     assert "| 2^10 | 3.5 us, **triton 0.995** | 3.4 us, **triton 0.99** |" in alone
     assert "|  | vecadd: time | triton / ours |" in queued
     assert "| float32 2^10 | 1.1 us | 1.7 |\n| int8 2^10 | 1.2 us | 1.6 |" in queued
 
 
 def test_a_comparison_says_what_with_and_how_surely(recorded: Path) -> None:
-    ours = row(sweep="peer-many", rung="a loop", n=1024, seconds=2.5e-6, params={})
+    ours = plain_row(sweep="peer-many", rung="a loop", n=1024, seconds=2.5e-6, params={})
     params = {"reference": "a loop", "ratio": 2.28, "ratio_interval": [2.27, 2.31]}
     torch = replace(ours, rung="torch", seconds=5.7e-6, params=params)
     results.write(recorded / "h200" / "peer-many.json", META, [ours, torch])
-    text = readme_tables.fill(EMPTY.replace("size", "peer-many"), recorded, SAME)
+    text = documents.fill(EMPTY.replace("size", "peer-many"), recorded, SAME)
     assert "|  | time | time / a loop (95 % interval) |" in text
     assert "| a loop | 2.5 us | 1 |\n| torch | 5.7 us | 2.28 (2.27 to 2.31) |" in text
 
@@ -237,11 +234,11 @@ def test_a_comparison_says_what_with_and_how_surely(recorded: Path) -> None:
 def test_each_line_names_what_it_is_compared_with_where_there_are_several(recorded: Path) -> None:
     rows = []
     for name in ("a loop", "a list"):
-        ours = row(sweep="peer-many", rung=name, n=1024, seconds=2.5e-6, params={})
+        ours = plain_row(sweep="peer-many", rung=name, n=1024, seconds=2.5e-6, params={})
         params = {"reference": name, "ratio": 2.28, "ratio_interval": [2.27, 2.31]}
         rows += [ours, replace(ours, rung=f"torch, {name}", params=params)]
     results.write(recorded / "h200" / "peer-many.json", META, rows)
-    lines = readme_tables.fill(EMPTY.replace("size", "peer-many"), recorded, SAME).splitlines()
+    lines = documents.fill(EMPTY.replace("size", "peer-many"), recorded, SAME).splitlines()
     assert "|  | time | time / that of (95 % interval) |" in lines
     assert "| torch, a list | 2.5 us | 2.28 (2.27 to 2.31) x a list |" in lines
 
@@ -250,28 +247,28 @@ def test_forms_on_the_host_are_columns_and_sizes_lines(recorded: Path) -> None:
     rows = []
     for dtype, n, ratio in (("float32", 16, 2.5), ("float32", 1024, 0.9), ("int8", 16, 2.0)):
         for form in ("out=", "a + b"):
-            ours = row(
+            ours = plain_row(
                 sweep="peer-host", rung=f"vecadd {form}", dtype=dtype, n=n, seconds=1e-7, params={}, fraction=None
             )
             params = {"reference": ours.rung, "ratio": ratio, "ratio_interval": [0.99 * ratio, 1.01 * ratio]}
             rows += [ours, replace(ours, rung=f"numpy {form}", params=params)]
     results.write(recorded / "h200" / "peer-host.json", META, rows)
-    lines = readme_tables.fill(EMPTY.replace("size", "peer-host"), recorded, SAME).splitlines()
+    lines = documents.fill(EMPTY.replace("size", "peer-host"), recorded, SAME).splitlines()
     assert "|  | out=: time | numpy out= / ours | a + b: time | numpy a + b / ours |" in lines
     assert "| 16 | 100 ns | 2.5 | 100 ns | 2.5 |" in lines
     assert "| 2^10 | 100 ns | **0.9** | 100 ns | **0.9** |" in lines
-    others = readme_tables.fill(EMPTY.replace("size", "peer-host-dtypes"), recorded, SAME).splitlines()
+    others = documents.fill(EMPTY.replace("size", "peer-host-dtypes"), recorded, SAME).splitlines()
     assert "| int8 16 | 100 ns | 2 | 100 ns | 2 |" in others
 
 
 def test_a_size_that_was_held_against_the_machines_limit_shows_its_share(recorded: Path) -> None:
     rows = []
     for n, share in ((1024, {}), (1 << 24, {"limit_share": 0.957})):
-        ours = row(sweep="peer-host", rung="vecadd out=", n=n, seconds=1e-7, params=share)
+        ours = plain_row(sweep="peer-host", rung="vecadd out=", n=n, seconds=1e-7, params=share)
         params = {"reference": "vecadd out=", "ratio": 2.5, "ratio_interval": [2.4, 2.6]}
         rows += [ours, replace(ours, rung="numpy out=", params=params)]
     results.write(recorded / "h200" / "peer-host.json", META, rows)
-    lines = readme_tables.fill(EMPTY.replace("size", "peer-host h200"), recorded, SAME).splitlines()
+    lines = documents.fill(EMPTY.replace("size", "peer-host h200"), recorded, SAME).splitlines()
     assert "|  | out=: time | out=: % of streaming limit | numpy out= / ours |" in lines
     assert "| 2^10 | 100 ns | - | 2.5 |" in lines
     assert "| 2^24 | 100 ns | 96 % | 2.5 |" in lines
@@ -279,9 +276,9 @@ def test_a_size_that_was_held_against_the_machines_limit_shows_its_share(recorde
 
 def test_a_chosen_route_stands_beside_those_that_it_was_chosen_from(recorded: Path) -> None:
     here: dict[str, Any] = {"memory": "pinned"}
-    ours = row(sweep="peer-transfer", rung="add as routed", n=1 << 20, seconds=1e-4, params=here)
+    ours = plain_row(sweep="peer-transfer", rung="add as routed", n=1 << 20, seconds=1e-4, params=here)
     params = {**here, "reference": "add as routed", "ratio": 3.0, "ratio_interval": [2.9, 3.1]}
-    whole = row(sweep="peer-transfer", rung="add", n=10**8, seconds=1.5e-2, params=here)
+    whole = plain_row(sweep="peer-transfer", rung="add", n=10**8, seconds=1.5e-2, params=here)
     other_routes = [("add as routed, again", 0.99), ("add on the host", 0.9), ("add by hybrid", 0.95)]
     results.write(
         recorded / "h200" / "peer-transfer.json",
@@ -291,23 +288,23 @@ def test_a_chosen_route_stands_beside_those_that_it_was_chosen_from(recorded: Pa
             *(replace(ours, rung=name, params={**params, "ratio": ratio}) for name, ratio in other_routes),
         ],
     )
-    routes = readme_tables.fill(EMPTY.replace("size", "peer-routes"), recorded, SAME).splitlines()
+    routes = documents.fill(EMPTY.replace("size", "peer-routes"), recorded, SAME).splitlines()
     assert "| float32 2^20, pinned | 100 us | 3 | 0.99 | 0.9 | 0.95 |" in routes
     assert (
         "Of 1 cells the chosen route takes at most 1.05 of the best fixed choice's time in 0, at most 1.111 (float32 "
         "2^20, pinned); the same call, timed twice, differs by 0.990 to 0.990. Hybrid takes at most 1.02 of the better "
         "one's time in 0 of 1 cells, 1.056 to 1.056 (float32 2^20, pinned)." in routes
     )
-    assert "15 ms" in readme_tables.fill(EMPTY.replace("size", "peer-transfer"), recorded, SAME)
+    assert "15 ms" in documents.fill(EMPTY.replace("size", "peer-transfer"), recorded, SAME)
 
 
 def test_files_are_shown_with_their_rate_and_its_share(recorded: Path) -> None:
     here: dict[str, Any] = {"memory": "on disk"}
-    ours = row(sweep="peer-files", rung="vecadd.add_files", n=1 << 25, seconds=0.25, params=here)
+    ours = plain_row(sweep="peer-files", rung="vecadd.add_files", n=1 << 25, seconds=0.25, params=here)
     params = {**here, "reference": "vecadd.add_files", "ratio": 1.6, "ratio_interval": [1.5, 1.7]}
     other = replace(ours, rung="numpy.memmap", params=params, fraction=None)
     results.write(recorded / "h200" / "peer-files.json", META, [replace(ours, gbps=1.61, fraction=0.94), other])
-    lines = readme_tables.fill(EMPTY.replace("size", "peer-files"), recorded, SAME).splitlines()
+    lines = documents.fill(EMPTY.replace("size", "peer-files"), recorded, SAME).splitlines()
     assert "|  | time | GB/s (% of limit) | time / vecadd.add_files (95 % interval) |" in lines
     assert "| vecadd.add_files (on disk) | 250 ms | 1.61 (94 %) | 1 |" in lines
     assert any(line.endswith("| - | 1.6 (1.5 to 1.7) |") for line in lines)
@@ -316,7 +313,7 @@ def test_files_are_shown_with_their_rate_and_its_share(recorded: Path) -> None:
 @pytest.fixture
 def calls(recorded: Path) -> Path:
     """The same folder with what calls cost: a bare launch, a call of two libraries, and the stages of ours."""
-    bare = row(sweep="peer-overhead", rung="vecadd (bare launch from C)", n=1024, seconds=4e-6)
+    bare = plain_row(sweep="peer-overhead", rung="vecadd (bare launch from C)", n=1024, seconds=4e-6)
     params = {"reference": bare.label, "ratio": 1.05, "ratio_interval": [1.04, 1.06]}
     seconds = {"parse": 10e-9, "describe": 40e-9, "plan": 30e-9, "allocate": 150e-9, "launch": 3.9e-6}
     rows = [bare, replace(bare, rung="vecadd", seconds=4.2e-6, params=params)]
@@ -327,7 +324,7 @@ def calls(recorded: Path) -> Path:
 
 
 def test_calls_are_shown_beside_a_bare_launch(calls: Path) -> None:
-    lines = readme_tables.fill(EMPTY.replace("size", "peer-overhead"), calls, SAME).splitlines()
+    lines = documents.fill(EMPTY.replace("size", "peer-overhead"), calls, SAME).splitlines()
     assert lines[3:8] == [
         "|  | time | time / vecadd (bare launch from C) (95 % interval) |",
         "| --- | ---: | ---: |",
@@ -339,20 +336,20 @@ def test_calls_are_shown_beside_a_bare_launch(calls: Path) -> None:
 
 
 def test_the_stages_of_a_call_add_up_to_it(calls: Path) -> None:
-    lines = readme_tables.fill(EMPTY.replace("size", "call-stages"), calls, SAME).splitlines()
+    lines = documents.fill(EMPTY.replace("size", "call-stages"), calls, SAME).splitlines()
     shown = {line.split(" | ")[0].strip("| "): line.split(" | ")[-1].strip("| ") for line in lines[5:13]}
     assert shown == {"parse": "10", "describe": "40", "plan": "30", "launch": "3900", "rest": "220", "call": "4200",
                      "bare": "4000", "allocate": "150"}  # fmt: skip
 
 
 def test_stages_that_were_not_recorded_are_no_numbers(calls: Path) -> None:
-    bare = row(sweep="peer-overhead", rung="vecadd (bare launch from C)", n=1024, seconds=4e-6)
+    bare = plain_row(sweep="peer-overhead", rung="vecadd (bare launch from C)", n=1024, seconds=4e-6)
     results.write(calls / "h200" / "peer-overhead.json", META, [bare])
-    lines = readme_tables.fill(EMPTY.replace("size", "call-stages"), calls, SAME).splitlines()
+    lines = documents.fill(EMPTY.replace("size", "call-stages"), calls, SAME).splitlines()
     assert sum(line.endswith("| - |") for line in lines) == 7
 
 
-GOLDEN = Path(__file__).parent / "golden" / "readme"
+GOLDEN = Path(__file__).parents[1] / "golden" / "readme"
 GENERATED = ("ladder", "blocksize", "precision", "transfer", "stages", "latency", "steps")
 
 
@@ -361,7 +358,7 @@ def generated(table: str, folder: Path) -> str:
     (folder / "made-up").mkdir(exist_ok=True)
     for sweep, rows in ROWS.items():
         results.write(folder / "made-up" / f"{sweep}.json", MADE_UP, rows)
-    return readme_tables.fill(f"<!-- table: {table} -->\n<!-- /table -->\n", folder, MADE_UP["sources"].get)
+    return documents.fill(f"<!-- table: {table} -->\n<!-- /table -->\n", folder, MADE_UP["sources"].get)
 
 
 @pytest.mark.parametrize("table", GENERATED)

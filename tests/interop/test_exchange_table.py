@@ -1,6 +1,6 @@
 """DLPack's C exchange table: tensors are read through it where their type has one, and by their interface otherwise.
 
-A stand-in for PyTorch has a table written with ctypes; tests/test_torch.py has the real one.
+A stand-in for PyTorch has a table written with ctypes; tests/interop/test_torch.py has the real one.
 """
 
 import ctypes

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-from benchmarks import cells, nearest_peer, route_summary
-from benchmarks.call_costs import STAGE
+from benchmarks.tables import cells, nearest_peer, route_sentences
+from benchmarks.tables.call_costs import STAGE
 from vecadd.bench.axes import show_size
 from vecadd.bench.results import Row
 from vecadd.bench.tables.table import markdown
@@ -33,13 +33,13 @@ def routes(rows: list[Row]) -> list[str]:
     """The chosen route beside each possible route, by dtype, memory and size."""
     compared = [row for row in rows if row.params.get("reference", row.rung) == "add as routed"]
     table = _forms(compared, lambda row: f"{row.dtype} {show_size(row.n)}, {row.params['memory']}", strip="add ")
-    return [*table, "", route_summary.of_choice(compared)]
+    return [*table, "", route_sentences.of_choice(compared)]
 
 
 def one_size(rows: list[Row]) -> list[str]:
     """The comparison at the one size at which each library's own round trip was measured."""
     compared = [row for row in rows if row.params.get("reference", row.rung) == "add"]
-    return [*plain(compared), "", route_summary.of_link(compared)]
+    return [*plain(compared), "", route_sentences.of_link(compared)]
 
 
 def files(rows: list[Row]) -> list[str]:

@@ -20,7 +20,7 @@ from vecadd.bench import results
 pytestmark = pytest.mark.no_native
 
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted(path for folder in (".", "docs", "benchmarks") for path in (ROOT / folder).glob("*.md"))
 NAMES = [str(path.relative_to(ROOT)) for path in DOCUMENTS]
 PRESENT = [path for path in DOCUMENTS if path.name != "CHANGELOG.md"]  # that one tells of what was, too

@@ -13,7 +13,7 @@ from vecadd import _core
 
 pytestmark = pytest.mark.no_native
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 OBJECTS = ROOT / "build" / "release" / "obj" / "cuda"
 RUNGS = {rung["name"]: rung for rung in _core.rungs() if rung["kind"] == "device"}
 ELSEWHERE = {"tuned": "add"}  # rungs whose kernel is not in their own file

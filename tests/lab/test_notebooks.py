@@ -29,7 +29,7 @@ from nbformat.v4 import new_code_cell  # noqa: E402
 
 pytestmark = pytest.mark.no_native
 
-FOLDER = Path(__file__).resolve().parents[1] / "notebooks"
+FOLDER = Path(__file__).resolve().parents[2] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 LIVE = ("01_kernels_and_roofline", "05_from_one_thread_to_streams")  # on a GPU: each takes half a minute there
 

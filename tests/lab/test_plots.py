@@ -29,7 +29,7 @@ from vecadd.bench.plots import latency, precision, style, timeline  # noqa: E402
 
 pytestmark = pytest.mark.no_native
 
-RECORDED = sorted((Path(__file__).parents[1] / "benchmarks" / "results").glob("*/*.json"))
+RECORDED = sorted((Path(__file__).parents[2] / "benchmarks" / "results").glob("*/*.json"))
 
 
 def figure(name: str, rows: list[Row], *, recorded: bool = True) -> Figure:

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from test_architecture import imported, modules
+from imports import imported, modules
 
 from benchmarks.peers.stages import STAGES
 from vecadd.bench import machine, sources
@@ -39,7 +39,7 @@ INDIFFERENT = {
 UNRELATED = (
     *("vecadd/cli.py", "vecadd/bench/command.py", "vecadd/bench/terminal.py", "vecadd/bench/results.py"),
     *("vecadd/bench/tables/ladder.py", "vecadd/bench/plots/bars.py", "vecadd/model/kernels.py"),
-    *("vecadd/tune/device.py", "benchmarks/readme_tables.py", "benchmarks/peer_tables.py", "setup.py"),
+    *("vecadd/tune/device.py", "benchmarks/tables/__main__.py", "benchmarks/tables/peers.py", "setup.py"),
 )
 
 

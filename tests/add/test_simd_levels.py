@@ -11,7 +11,7 @@ from vecadd import _core
 
 pytestmark = pytest.mark.no_native
 
-TESTS = Path(__file__).parent
+HERE = Path(__file__).parent
 LEVELS = _core.host_facts()["simd_levels"]
 
 
@@ -45,12 +45,12 @@ def test_level_passes_the_host_tests(file, level):
     """Those of the level that is chosen by itself are the files themselves; the C tests have every level."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-k", OF_EVERY_LEVEL[file]]
     result = subprocess.run(
-        [*command, str(TESTS / file)],
+        [*command, str(HERE / file)],
         env=child_environment(VECADD_SIMD=level),
         capture_output=True,
         text=True,
         timeout=280,
-        cwd=TESTS.parent,
+        cwd=HERE.parents[1],
     )
     assert result.returncode == 0, result.stdout + result.stderr
     assert " passed" in result.stdout

@@ -1,16 +1,12 @@
 """python -m tests.mutants (make mutants): what it takes out still stands where it looks, and the tests it names are."""
 
-import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
-
-from tests.mutants import __main__ as mutants  # noqa: E402
-from tests.mutants.mutant import Mutant  # noqa: E402  the folder of the tests is no package of vecadd's
-from tests.mutants.table import MUTANTS  # noqa: E402
+from tests.mutants import __main__ as mutants
+from tests.mutants.mutant import ROOT, Mutant
+from tests.mutants.table import MUTANTS
 
 pytestmark = pytest.mark.no_native
 
@@ -24,7 +20,7 @@ def test_each_mutant_applies_and_its_test_is_there(mutant: Mutant) -> None:
 
 def test_a_text_that_is_gone_is_said() -> None:
     with pytest.raises(ValueError, match="stands 0 times"):
-        Mutant("gone", "cuda/add.cu", "no such text", "", "tests/test_l2.py").applied_to(ROOT)
+        Mutant("gone", "cuda/add.cu", "no such text", "", "tests/device/test_l2.py").applied_to(ROOT)
 
 
 def test_a_mutants_tree_has_the_sources_and_what_is_built_for_them(

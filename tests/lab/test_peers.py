@@ -17,7 +17,6 @@ import numpy as np
 import pytest
 from conftest import child_environment
 
-from benchmarks import peer_tables
 from benchmarks.peers import __main__ as peers
 from benchmarks.peers import (
     clocks,
@@ -33,6 +32,7 @@ from benchmarks.peers import (
     scaling_stage,
     transfer_stage,
 )
+from benchmarks.tables import peers as tables
 from vecadd.bench import limits, timing
 from vecadd.bench.buffers import Buffers
 from vecadd.bench.results import Row
@@ -272,7 +272,7 @@ def test_layouts_are_shown_a_line_a_form_and_dtype() -> None:
     behind = {"ratio": 1.5, "ratio_interval": [1.4, 1.6], "reference": "vecadd a.T + b"}
     rows = [row("vecadd a.T + b", "a.T + b", "int8"), row("torch a.T + b", "a.T + b", "int8", **behind)]
     rows += [row("vecadd int32 + int8", "int32 + int8", "int32")]
-    lines = peer_tables.layouts(rows)
+    lines = tables.layouts(rows)
     assert [line.split("|")[1].strip() for line in lines[2:]] == ["a.T + b, int8", "int32 + int8"]
     assert lines[0].split("|")[2].strip() == "vecadd: time"
     assert lines[2].split("|")[3].strip() == "1.5"

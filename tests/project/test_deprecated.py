@@ -12,7 +12,7 @@ from conftest import child_environment
 import vecadd
 from vecadd._deprecated import RENAMED, Renamed
 
-PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
 
 # In a process of its own: `from vecadd import` looks for a submodule first, and modules that are imported stay so.
 pytestmark = pytest.mark.no_native

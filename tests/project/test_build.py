@@ -16,7 +16,7 @@ from vecadd.bench import sources
 
 pytestmark = pytest.mark.no_native
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 # --- finding nvcc

@@ -1,25 +1,21 @@
-"""Fills the tables of README.md, docs/*.md and benchmarks/README.md from the recorded results.
-
-    python -m benchmarks.readme_tables [--check]
+"""The tables of README.md, docs/*.md and benchmarks/README.md, made from the recorded results.
 
 A table stands between <!-- table: NAME --> and <!-- /table -->. NAME is one of TABLES; where several machines have
 recorded it, <!-- table: NAME MACHINE --> says which. Under each table stands how it was timed; under the last one of a
 section where and when its tables were measured, and whether the timed sources have changed since.
 """
 
-import argparse
 import os
 import re
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import call_costs, peer_tables, recordings, sweep_tables
-from benchmarks.recordings import Digest, Run, newest
+from benchmarks.tables import call_costs, peers, recordings, sweeps
+from benchmarks.tables.recordings import Digest, Run, newest
 from vecadd.bench import sources
 from vecadd.bench.results import Row
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 METHOD = ROOT / "benchmarks" / "README.md"  # where the method is told
 RESULTS = ROOT / "benchmarks" / "results"
 
@@ -29,30 +25,30 @@ _MARKED = re.compile(
 
 
 TABLES: dict[str, Callable[[list[Row]], list[str]]] = {
-    "host": sweep_tables.rates,
-    "size": sweep_tables.rates,
-    "ladder": sweep_tables.ladder,
-    "blocksize": sweep_tables.blocksize,
-    "precision": sweep_tables.precision,
-    "transfer": sweep_tables.transfer,
-    "stages": sweep_tables.stages,
-    "latency": sweep_tables.latency,
-    "steps": sweep_tables.steps,
-    "peer-host": peer_tables.host_forms,
-    "peer-host-dtypes": peer_tables.host_dtypes,
-    "peer-device": peer_tables.ratios,
-    "peer-queued": peer_tables.queued,
-    "peer-misaligned": peer_tables.misaligned,
-    "peer-layouts": peer_tables.layouts,
-    "peer-scaling": peer_tables.plain,
-    "peer-l2-pollution": peer_tables.plain,
-    "peer-many": peer_tables.plain,
-    "peer-end-to-end": peer_tables.ratios,
-    "peer-files": peer_tables.files,
-    "peer-overhead": peer_tables.calls,
+    "host": sweeps.rates,
+    "size": sweeps.rates,
+    "ladder": sweeps.ladder,
+    "blocksize": sweeps.blocksize,
+    "precision": sweeps.precision,
+    "transfer": sweeps.transfer,
+    "stages": sweeps.stages,
+    "latency": sweeps.latency,
+    "steps": sweeps.steps,
+    "peer-host": peers.host_forms,
+    "peer-host-dtypes": peers.host_dtypes,
+    "peer-device": peers.ratios,
+    "peer-queued": peers.queued,
+    "peer-misaligned": peers.misaligned,
+    "peer-layouts": peers.layouts,
+    "peer-scaling": peers.plain,
+    "peer-l2-pollution": peers.plain,
+    "peer-many": peers.plain,
+    "peer-end-to-end": peers.ratios,
+    "peer-files": peers.files,
+    "peer-overhead": peers.calls,
     "call-stages": call_costs.stages,
-    "peer-transfer": peer_tables.one_size,
-    "peer-routes": peer_tables.routes,
+    "peer-transfer": peers.one_size,
+    "peer-routes": peers.routes,
 }
 
 # Tables made from the rows of sweeps with other names; under each stands the first sweep's clock.
@@ -119,33 +115,3 @@ def _block(marker: re.Match[str], runs: list[Run], notes: list[str]) -> str:
     table = TABLES[marker["name"]]([row for run in runs for row in run.rows])
     below = [line for note in notes for line in (note, "")]
     return "\n".join([marker["open"], *table, "", *below, marker["close"]])
-
-
-def main() -> int:
-    """Fills the tables, or with --check says which differ; exit status 1 where some do."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.readme_tables",
-        description="fills the tables of README.md, docs/*.md and benchmarks/README.md",
-    )
-    parser.add_argument("--check", action="store_true", help="change nothing; exit status 1 where it would change")
-    check = parser.parse_args().check
-    differ = False
-    for document, method_at in DOCUMENTS.items():
-        old = document.read_text()
-        new = fill(old, method_at=method_at)
-        if new == old:
-            continue
-        differ = True
-        if check:
-            print(
-                f"{document.relative_to(ROOT)} differs from the recorded results: run python -m "
-                "benchmarks.readme_tables",
-                file=sys.stderr,
-            )
-        else:
-            document.write_text(new)
-    return 1 if check and differ else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -4,22 +4,19 @@ The arrows are read off the sources (includes and imports) and off the compiled 
 another defines), so that a call cannot point up where no include does.
 """
 
-import ast
 import re
 import shutil
 import subprocess
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
+from imports import ROOT, imported, modules
 
 pytestmark = pytest.mark.no_native
-
-
-ROOT = Path(__file__).parents[1]
 
 # From the ground up: a file may include, and call, what lies in its own folder or in one before it.
 FLOORS = (
@@ -144,33 +141,9 @@ def test_there_is_no_circle_of_files() -> None:
 # --- Python
 
 
-def modules(package: str) -> dict[str, Path]:
-    found = {}
-    for path in sorted((ROOT / package).rglob("*.py*")):  # an extension has its .pyi
-        if path.suffix not in (".py", ".pyi"):
-            continue
-        parts = path.relative_to(ROOT).with_suffix("").parts
-        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
-    return found
-
-
 def imports(package: str) -> Arrows:
     known = modules(package)
     return {name: set(imported(path, known)) - {name} for name, path in known.items()}
-
-
-def imported(path: Path, known: Iterable[str]) -> Iterator[str]:
-    """Inside functions too, and for types alone. Of `from package import name` it is package.name, if that is one."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name in known)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            for alias in node.names:
-                inner = f"{node.module}.{alias.name}"
-                if inner in known:
-                    yield inner
-                elif node.module in known:
-                    yield node.module
 
 
 @pytest.mark.parametrize("package", ["vecadd", "benchmarks", "build_native"])

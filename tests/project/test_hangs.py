@@ -14,7 +14,7 @@ from build_native import __main__ as build_native
 
 pytestmark = pytest.mark.no_native
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 # PyDLL keeps the GIL during the call, as a deadlock between the GIL and a lock of C code does: no other Python thread
 # runs then, and no signal handler.

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from benchmarks import cells
+from benchmarks.tables import cells
 from vecadd.bench.axes import show_size
 from vecadd.bench.formats import as_lines
 from vecadd.bench.gains import STEPS, measured

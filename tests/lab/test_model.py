@@ -259,7 +259,7 @@ def test_limits_are_read_from_a_result_files_meta_in_si_units():
 
 @pytest.mark.parametrize("name", [field.name for field in fields(Limits) if getattr(RECORDED, field.name) is not None])
 def test_what_stands_in_for_a_run_is_what_the_recorded_runs_measured(name):
-    files = (Path(__file__).parents[1] / "benchmarks/results/h200").glob("*.json")
+    files = (Path(__file__).parents[2] / "benchmarks/results/h200").glob("*.json")
     runs = [Limits.of(json.loads(file.read_text())["meta"].get("limits", {})) for file in files]
     measured = [value for run in runs if (value := getattr(run, name)) is not None]
     assert getattr(RECORDED, name) == pytest.approx(median(measured), rel=0.1)

@@ -1,6 +1,6 @@
 """The bench's output formats, each as a file in tests/golden/bench: fixed rows in, exactly that text out.
 
-`python tests/test_bench_formats.py` writes the files anew; read what has changed before you keep it."""
+`python tests/lab/test_bench_formats.py` writes the files anew; read what has changed before you keep it."""
 
 import csv
 import io
@@ -20,7 +20,7 @@ from vecadd.bench.tables.table import Table, columns, markdown
 
 pytestmark = pytest.mark.no_native
 
-GOLDEN = Path(__file__).parent / "golden" / "bench"
+GOLDEN = Path(__file__).parents[1] / "golden" / "bench"
 
 
 def printed(sweep: str) -> str:

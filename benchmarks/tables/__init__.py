@@ -1,0 +1,1 @@
+"""The tables of the documents: of the recorded results, as Markdown."""
