@@ -141,10 +141,10 @@ class FilesLimit:
             processors = min(MOST_THREADS, host_facts()["threads"])
             threads = processors if self._where == MEMORY else max(FEWEST_THREADS, processors)
             firsts = count(0, STRETCH)
-            crew = [Thread(target=_move_stretches, args=(*descriptors, size, firsts, mapped)) for _ in range(threads)]
-            for thread in crew:
+            movers = [Thread(target=_move_stretches, args=(*descriptors, size, firsts, mapped)) for _ in range(threads)]
+            for thread in movers:
                 thread.start()
-            for thread in crew:
+            for thread in movers:
                 thread.join()
             os.fsync(descriptors[2])
             return perf_counter() - begin

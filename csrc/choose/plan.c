@@ -62,21 +62,17 @@ plan_open(struct plan *plan, struct status *status)
 void
 plan_join(struct plan *plan, void *stream)
 {
-    if (stream == plan->stream)
-        return;
-    for (int i = 0; i < plan->joins; i++)
-        if (plan->join[i] == stream)
-            return;
-    plan->join[plan->joins++] = stream;
+    if (stream != plan->stream && !stream_is_among(plan->join, (size_t)plan->joins, stream))
+        plan->join[plan->joins++] = stream;
 }
 
-const struct operand *
+struct stream_leader
 plan_leader(const struct operand *const operands[3])
 {
-    const struct operand *leader = NULL;
+    struct stream_leader leader = {0};
     for (int i = 0; i < 3; i++)
-        if (operands[i] && operands[i]->has_stream && (!leader || operands[i]->stream_kind > leader->stream_kind))
-            leader = operands[i];
+        if (operands[i])
+            stream_leader_note(&leader, operands[i]);
     return leader;
 }
 
@@ -101,13 +97,12 @@ plan_device(struct plan *plan, const struct operand *const operands[3], const st
     static const char *const names[] = {"a", "b", "out"};
     plan->route = ROUTE_DEVICE;
     plan->device = first_in_memory(operands)->device;
-    const struct operand *leader = plan_leader(operands);
     for (int i = 0; i < 3; i++)
         if (operands[i] && operands[i]->place != PLACE_NUMBER && operands[i]->device != plan->device)
             return status_set(
                 status, STATUS_VALUE, "%s is on cuda:%d and %s on cuda:%d; copy one to the other's device",
                 names[first_in_memory(operands) != operands[0]], plan->device, names[i], operands[i]->device);
-    plan->stream = request->has_stream ? request->stream : leader ? leader->stream : NULL;
+    plan->stream = request->has_stream ? request->stream : plan_leader(operands).stream;
     if (request->on_device && request->device >= 0 && request->device != plan->device)
         return status_set(status, STATUS_VALUE, "device is cuda:%d, but the operands are on cuda:%d; leave device out",
                           request->device, plan->device);

@@ -9,6 +9,7 @@
 #include "base/operand.h"
 #include "base/plan.h"
 #include "base/status.h"
+#include "base/stream_order.h"
 
 /* The call's arguments beside the operands. */
 struct plan_request {
@@ -49,9 +50,8 @@ void plan_materialized(struct plan *plan, const struct plan_request *request, co
  * it at most once for each of the three operands. */
 void plan_join(struct plan *plan, void *stream);
 
-/* The operand on whose stream a device addition runs without stream=; NULL if no operand has a stream. Entries may be
- * NULL. */
-const struct operand *plan_leader(const struct operand *const operands[3]);
+/* The stream on which a device addition runs without stream=. Entries may be NULL. */
+struct stream_leader plan_leader(const struct operand *const operands[3]);
 
 /* Runs the plan. The device route returns when the work is queued, the others when it is done. *fp_flags gets the
  * floating-point flags raised (0 on the device route). Returns 0, or -1 with *status set. */

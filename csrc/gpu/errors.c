@@ -36,7 +36,7 @@ static const struct error_row {
     {cudaErrorContextIsDestroyed, STATUS_DEVICE_LOST, "the device was reset by other code"},
     {cudaErrorAssert, STATUS_DEVICE_LOST, "an assertion failed in a kernel"},
     {cudaErrorHardwareStackError, STATUS_DEVICE_LOST, "a kernel overran its stack"},
-    {cudaErrorIllegalInstruction, STATUS_DEVICE_LOST, "a kernel met an illegal instruction"},
+    {cudaErrorIllegalInstruction, STATUS_DEVICE_LOST, "a kernel has an illegal instruction"},
     {cudaErrorMisalignedAddress, STATUS_DEVICE_LOST, "a kernel used a misaligned address"},
     {cudaErrorInvalidAddressSpace, STATUS_DEVICE_LOST, "a kernel used an address of the wrong kind"},
     {cudaErrorInvalidPc, STATUS_DEVICE_LOST, "a kernel jumped to no code"},

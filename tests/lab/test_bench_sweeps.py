@@ -263,8 +263,8 @@ def test_the_ladder_measures_every_rung_and_variant(swept: Callable[..., Run]) -
 
 def test_the_ladder_searches_the_tuned_kernel_where_it_is_named(swept: Callable[..., Run]) -> None:
     running = swept("ladder", rungs=("tuned",))
-    assert [row.params.get("parameters", {}) for row in running.rows] == list(ladder.RECIPES)
-    assert [row.error for row in running.rows] == [None] * len(ladder.RECIPES)
+    assert [row.params.get("parameters", {}) for row in running.rows] == list(ladder.LAUNCH_CONFIGS)
+    assert [row.error for row in running.rows] == [None] * len(ladder.LAUNCH_CONFIGS)
 
 
 def test_the_ladder_takes_a_block_size(swept: Callable[..., Run]) -> None:

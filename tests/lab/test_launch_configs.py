@@ -1,4 +1,4 @@
-"""What additions on a device go by: the build's recipes, or those that were tuned on that device."""
+"""What additions on a device go by: the build's launch configs, or those that were tuned on that device."""
 
 import subprocess
 from collections.abc import Callable
@@ -16,7 +16,7 @@ print(found["source"], found["rows"] == found["shipped"], found["rows"][0][1])
 """
 
 
-def test_the_builds_recipes_begin_with_small_additions_and_are_whole_warps(device: int) -> None:
+def test_the_builds_configs_begin_with_small_additions_and_are_whole_warps(device: int) -> None:
     found = _core.device_launch_configs(device)
     assert found["source"] in ("shipped", "inherited")
     assert found["rows"] == found["shipped"]

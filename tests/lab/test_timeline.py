@@ -13,7 +13,7 @@ N = 70_001
 RUNGS = {rung["name"]: rung for rung in _core.rungs() if rung["kind"] == "transfer" and rung["stages"] != "shared"}
 COPIED = ["to_device", "to_device", "kernel", "to_host"]  # of one chunk: a and b go up
 ALLOCATING = [name for name, rung in RUNGS.items() if rung["params"].get("allocates", (0, 0, 0))[1]]
-ALWAYS_ALLOCATING = ["streams4", "streams4_pageable", "malloc_each_call", "pool"]
+ALWAYS_ALLOCATING = [name for name, rung in RUNGS.items() if rung["allocates"]]
 
 
 @pytest.fixture

@@ -8,17 +8,17 @@ import pytest
 from vecadd import _core
 from vecadd.bench.buffers import WrongSumError
 from vecadd.tune import device as tuning
-from vecadd.tune.device import Recipe, Won, candidates, recipe_for, table
+from vecadd.tune.device import LaunchConfig, Won, candidates, config_for, table
 
 pytestmark = pytest.mark.no_native
 
-PLAIN, HELD, FAST = Recipe(256, 0, 0), Recipe(768, 1, 30), Recipe(512, 0, 0)
+PLAIN, HELD, FAST = LaunchConfig(256, 0, 0), LaunchConfig(768, 1, 30), LaunchConfig(512, 0, 0)
 SHIPPED = [(0, PLAIN), (1000, HELD)]
 SIZES = [100, 400, 1600, 6400]
 
 
-def found_at(rows: Sequence[tuple[int, Recipe]]) -> list[Recipe]:
-    return [recipe_for(rows, size) for size in SIZES]
+def found_at(rows: Sequence[tuple[int, LaunchConfig]]) -> list[LaunchConfig]:
+    return [config_for(rows, size) for size in SIZES]
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def found_at(rows: Sequence[tuple[int, Recipe]]) -> list[Recipe]:
     ],
     ids=str,
 )
-def test_a_winner_holds_about_its_size_and_the_build_elsewhere(won: list[Won], expected: list[Recipe]) -> None:
+def test_a_winner_holds_about_its_size_and_the_build_elsewhere(won: list[Won], expected: list[LaunchConfig]) -> None:
     rows = table(SHIPPED, SIZES, won)
     assert found_at(rows) == expected
     assert rows[0][0] == 0
@@ -48,21 +48,21 @@ def test_the_builds_own_thresholds_stay_where_nothing_won() -> None:
 def test_lines_are_held_only_where_the_kernel_can_and_the_l2_is_passed() -> None:
     small, large, other = (list(candidates(size, 1000, cc)) for size, cc in ((1999, 90), (2000, 90), (2000, 100)))
     assert small == other
-    assert {recipe.loads for recipe in small} == {0}
-    assert {recipe.demoted for recipe in large if recipe.loads} == set(tuning.DEMOTED)
+    assert {config.loads for config in small} == {0}
+    assert {config.demoted for config in large if config.loads} == set(tuning.DEMOTED)
 
 
 def test_every_recipe_of_the_build_is_met_where_it_rules_and_is_among_those_searched(device: int) -> None:
     known = _core.device_launch_configs(device)
-    shipped = [(row[0], Recipe(*row[1:])) for row in known["shipped"]]
-    met = {size: recipe_for(shipped, size) for size in tuning.BYTES}
-    assert set(met.values()) == {recipe for _, recipe in shipped}
-    for size, recipe in met.items():
-        assert recipe in candidates(size, known["l2"], tuning.HOLDS)
+    shipped = [(row[0], LaunchConfig(*row[1:])) for row in known["shipped"]]
+    met = {size: config_for(shipped, size) for size in tuning.BYTES}
+    assert set(met.values()) == {config for _, config in shipped}
+    for size, config in met.items():
+        assert config in candidates(size, known["l2"], tuning.HOLDS)
 
 
 class Rounds:
-    """In the place of measurements: each dtype's paired ratios, by recipe, over the build's."""
+    """In the place of measurements: each dtype's paired ratios, by config, over the build's."""
 
     l2, memory, capability = 1000, 1 << 40, 90
 
@@ -70,8 +70,8 @@ class Rounds:
         self.of = ratios
 
     def ratios(
-        self, dtype: str, size: int, reference: Recipe, others: Sequence[Recipe], seconds: float
-    ) -> dict[Recipe, tuple[float, float, float]]:
+        self, dtype: str, size: int, reference: LaunchConfig, others: Sequence[LaunchConfig], seconds: float
+    ) -> dict[LaunchConfig, tuple[float, float, float]]:
         del size, reference, seconds
         return {other: self.of.get(dtype, (0.97, 0.98, 0.99)) if other == FAST else (1.0, 1.1, 1.2) for other in others}
 
@@ -87,10 +87,10 @@ class Rounds:
     ids=["faster", "not surely", "slower in int8", "no slower in int8"],
 )
 def test_a_recipe_wins_where_it_is_surely_faster_and_loses_in_no_dtype(
-    ratios: dict[str, tuple[float, float, float]], won: Recipe | None
+    ratios: dict[str, tuple[float, float, float]], won: LaunchConfig | None
 ) -> None:
-    words, recipe = tuning._search_size(Rounds(ratios), 5000, PLAIN)
-    assert recipe == won
+    words, config = tuning._search_size(Rounds(ratios), 5000, PLAIN)
+    assert config == won
     assert ("stays" in words) == (won is None)
 
 

@@ -59,8 +59,8 @@ DEVICE = (
     Mutant(
         "the first operand's stream",
         "csrc/choose/plan.c",
-        "leader ? leader->stream : NULL",
-        "NULL",
+        "request->stream : plan_leader(operands).stream",
+        "request->stream : NULL",
         "tests/device/test_streams.py",
         "runs_on_the_first_operands_stream",
     ),

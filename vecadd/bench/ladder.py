@@ -28,7 +28,7 @@ VARIANTS: Mapping[str, tuple[Mapping[str, int], ...]] = {
 }
 
 # Launch configs to try with the tuned rung, only where it is named: they are a search, not a step of the ladder.
-RECIPES: tuple[Mapping[str, int], ...] = (
+LAUNCH_CONFIGS: tuple[Mapping[str, int], ...] = (
     {},
     *({"loads": 1, "warps": warps} for warps in (4, 8, 16, 24, 32)),
     {"loads": 2, "warps": 24},
@@ -43,7 +43,7 @@ WAVES: Mapping[str, tuple[Mapping[str, int], ...]] = {
 
 def variants(rung: str, *, named: bool) -> tuple[Mapping[str, int], ...]:
     """The parameters that the ladder runs a rung with; ``named`` says that it was asked for by name."""
-    return RECIPES if rung == "tuned" and named else VARIANTS.get(rung, ({},))
+    return LAUNCH_CONFIGS if rung == "tuned" and named else VARIANTS.get(rung, ({},))
 
 
 def takes_blocks(rung: Mapping[str, Any]) -> bool:

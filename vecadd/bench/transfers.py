@@ -22,7 +22,6 @@ SETS = 1  # no cache helps a link, and page-locking costs 0.35 s a GiB
 
 # By the `memory` of a rung's row.
 PLACES: Mapping[str, tuple[Place, ...]] = {"pageable": (HOST,), "pinned": (PINNED,), "either": (PINNED, HOST)}
-BY_NAME = ("managed",)  # run only when named, on small arrays: nothing bounds its time
 THE_CALL = "tuned_transfer"  # the rung that add(device="cuda") is
 
 # Variants at the largest size of a run, besides the usual parameters: do the kernel and the allocation matter?
@@ -38,7 +37,7 @@ def round_trips(axes: Axes, dtype: np.dtype[Any], *, last: bool) -> list[Contest
     """Every transfer rung on each kind of memory that it takes; ``last``: this is the largest size of the run."""
     found = []
     for rung in _rungs(dtype):
-        if rung["name"] in BY_NAME and not axes.names(rung["name"]):
+        if rung["by_name"] and not axes.names(rung["name"]):
             continue
         variants = VARIANTS.get(rung["name"], ({},)) if last and not axes.brief else ({},)
         found += [

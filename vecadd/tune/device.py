@@ -38,7 +38,7 @@ SEARCH_SECONDS, DECIDE_SECONDS, AGREE_SECONDS = 1.0, 0.8, 0.3
 SHARE = 4  # at most 1/SHARE of the device's memory is used
 
 
-class Recipe(NamedTuple):
+class LaunchConfig(NamedTuple):
     """A launch config, as in csrc/gpu/launch_configs.h."""
 
     block: int
@@ -59,7 +59,7 @@ class Won(NamedTuple):
     """A launch config that is faster than the build's for calls of about so many bytes."""
 
     size: int
-    recipe: Recipe
+    config: LaunchConfig
 
 
 def search(tell: Tell) -> list[Found]:
@@ -70,25 +70,25 @@ def search(tell: Tell) -> list[Found]:
 
 def _search_device(device: int, facts: dict[str, Any], tell: Tell) -> Found:
     known = _core.device_launch_configs(device)
-    shipped = [(row[0], Recipe(*row[1:])) for row in known["shipped"]]
+    shipped = [(row[0], LaunchConfig(*row[1:])) for row in known["shipped"]]
     bench = _Bench(device, facts)
     sizes = [size for size in BYTES if size <= bench.memory]
     won, words = [], []
     for size in sizes:
         tell(f"{size / 2**20:.4g} MiB")
-        line, winner = _search_size(bench, size, recipe_for(shipped, size))
+        line, winner = _search_size(bench, size, config_for(shipped, size))
         words.append(f"{facts['name']}, {size / 2**20:.4g} MiB: {line}")
         if winner is not None:
             won.append(Won(size, winner))
-    rows = [("recipe", (start, *recipe)) for start, recipe in table(shipped, sizes, won)] if won else None
+    rows = [("recipe", (start, *config)) for start, config in table(shipped, sizes, won)] if won else None
     return Found("recipes", known["key"], rows, words)
 
 
-def _search_size(bench: "_Bench", size: int, ours: Recipe) -> tuple[str, Recipe | None]:
+def _search_size(bench: "_Bench", size: int, ours: LaunchConfig) -> tuple[str, LaunchConfig | None]:
     """What was found for that many bytes, in words, and the launch config that replaces ours, if any."""
-    others = [recipe for recipe in candidates(size, bench.l2, bench.capability) if recipe != ours]
+    others = [config for config in candidates(size, bench.l2, bench.capability) if config != ours]
     ratios = bench.ratios("float32", size, ours, others, SEARCH_SECONDS)
-    best = min(ratios, key=lambda recipe: ratios[recipe][1])
+    best = min(ratios, key=lambda config: ratios[config][1])
     low, ratio, high = bench.ratios("float32", size, ours, [best], DECIDE_SECONDS)[best]
     told = f"{best} takes {ratio:.4f} [{low:.4f}, {high:.4f}] of the time of {ours}"
     if high >= 1:
@@ -100,33 +100,35 @@ def _search_size(bench: "_Bench", size: int, ours: Recipe) -> tuple[str, Recipe 
     return told, best
 
 
-def candidates(size: int, l2: int, capability: int) -> Iterator[Recipe]:
+def candidates(size: int, l2: int, capability: int) -> Iterator[LaunchConfig]:
     """All launch configs that a search for calls of so many bytes tries."""
     for block in BLOCKS:
-        yield Recipe(block, 0, 0)
+        yield LaunchConfig(block, 0, 0)
     if capability == HOLDS and size >= HELD_FROM * l2:
         for block, demoted in itertools.product(HELD_BLOCKS, DEMOTED):
-            yield Recipe(block, 1, demoted)
+            yield LaunchConfig(block, 1, demoted)
 
 
-def recipe_for(rows: Sequence[tuple[int, Recipe]], size: int) -> Recipe:
+def config_for(rows: Sequence[tuple[int, LaunchConfig]], size: int) -> LaunchConfig:
     """The launch config for so many bytes: the last of the rows, by growing bytes, that begins at no more than that."""
-    return [recipe for start, recipe in rows if start <= size][-1]
+    return [config for start, config in rows if start <= size][-1]
 
 
-def table(shipped: Sequence[tuple[int, Recipe]], sizes: Sequence[int], won: Sequence[Won]) -> list[tuple[int, Recipe]]:
+def table(
+    shipped: Sequence[tuple[int, LaunchConfig]], sizes: Sequence[int], won: Sequence[Won]
+) -> list[tuple[int, LaunchConfig]]:
     """The build's rows with the winners inserted: each from half-way, on a logarithmic scale, between its size and the
     next smaller one, to half-way to the next larger one."""
     edges: list[int | None] = [0, *(int((below * above) ** 0.5) for below, above in itertools.pairwise(sizes)), None]
     spans = {size: (edges[at], edges[at + 1]) for at, size in enumerate(sizes)}
-    winners = [(*spans[size], recipe) for size, recipe in won]
+    winners = [(*spans[size], config) for size, config in won]
 
-    def at(size: int) -> Recipe:
-        inside = [recipe for low, high, recipe in winners if (low or 0) <= size and (high is None or size < high)]
-        return inside[0] if inside else recipe_for(shipped, size)
+    def at(size: int) -> LaunchConfig:
+        inside = [config for low, high, config in winners if (low or 0) <= size and (high is None or size < high)]
+        return inside[0] if inside else config_for(shipped, size)
 
     starts = {start for start, _ in shipped} | {edge for low, high, _ in winners for edge in (low, high) if edge}
-    rows: list[tuple[int, Recipe]] = []
+    rows: list[tuple[int, LaunchConfig]] = []
     for start in sorted(starts | {0}):
         if not rows or rows[-1][1] != at(start):
             rows.append((start, at(start)))
@@ -145,13 +147,13 @@ class _Bench:
         self._place = Place("device", put=partial(_core.to_device, device=device), get=lambda x: x.numpy(), on_gpu=True)
 
     def ratios(
-        self, dtype: str, size: int, reference: Recipe, others: Sequence[Recipe], seconds: float
-    ) -> dict[Recipe, tuple[float, float, float]]:
+        self, dtype: str, size: int, reference: LaunchConfig, others: Sequence[LaunchConfig], seconds: float
+    ) -> dict[LaunchConfig, tuple[float, float, float]]:
         """Each launch config's times over the reference's of the same rounds: (low, median, high)."""
-        recipes = [reference, *others]
+        configs = [reference, *others]
         n = size // 3 // np.dtype(dtype).itemsize
         read_into = self._place.put(np.empty(n, dtype)) if size >= HELD_FROM * self.l2 else None
-        meeting = [Contestant(str(recipe), self._place, _timer(recipe, read_into)) for recipe in recipes]
+        meeting = [Contestant(str(config), self._place, _timer(config, read_into)) for config in configs]
         sets = rotation(size, self.l2, self.memory)
         cell = Cell("tune", np.dtype(dtype), n, meeting, FixedLimit(None), sets)
         measurement = Measurement(cell, self._patterns[dtype], self._order)
@@ -159,16 +161,16 @@ class _Bench:
         for timed in measurement.timed:
             _refuse_failed(timed)
         first, *rest = measurement.timed
-        return {recipe: paired_ratio(timed, first) for recipe, timed in zip(others, rest, strict=True)}
+        return {config: paired_ratio(timed, first) for config, timed in zip(others, rest, strict=True)}
 
 
-def _timer(recipe: Recipe, read_into: Any) -> Callable[[Sequence[Buffers]], float]:
+def _timer(config: LaunchConfig, read_into: Any) -> Callable[[Sequence[Buffers]], float]:
     """Times an addition and, where ``read_into`` is an array, a plain kernel that reads the sum."""
 
     def time(sets: Sequence[Buffers]) -> float:
         seconds = 0.0
         for a, b, out, _ in sets:
-            seconds += _core.run_rung("tuned", a, b, out, params=recipe.params)
+            seconds += _core.run_rung("tuned", a, b, out, params=config.params)
             if read_into is not None:
                 seconds += _core.run_rung("tuned", out, out, read_into, params=READER)
         return seconds / len(sets)

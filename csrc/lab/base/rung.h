@@ -113,6 +113,8 @@ struct rung {
     /* Transfer rungs; else 0. */
     enum rung_stages stages OR_NOTHING;
     enum rung_memory memory OR_NOTHING;
+    bool allocates OR_NOTHING; /* its timed part always holds an allocation; else a parameter decides, or none does */
+    bool by_name OR_NOTHING;   /* a sweep runs it only where it is named: nothing bounds its time */
 
     /* Device rungs: queue the kernel; 0 or a cudaError_t. */
     int (*launch)(const struct rung_call *call);

@@ -80,7 +80,7 @@ seconds_until_awake(struct thread_probe *thread_probe, int members)
 }
 
 static void
-crew_start(struct thread_probe *thread_probe, int others)
+start_others(struct thread_probe *thread_probe, int others)
 {
     for (; thread_probe->started < others; thread_probe->started++) {
         struct member *member = &thread_probe->member[thread_probe->started];
@@ -94,7 +94,7 @@ void
 limits_thread_probe(int threads, struct thread_probe_limits *limits)
 {
     struct thread_probe thread_probe = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
-    crew_start(&thread_probe, (threads < MAX_THREADS ? threads : MAX_THREADS) - 1);
+    start_others(&thread_probe, (threads < MAX_THREADS ? threads : MAX_THREADS) - 1);
     limits->wake_one = seconds_until_awake(&thread_probe, thread_probe.started ? 2 : 1);
     limits->wake = seconds_until_awake(&thread_probe, thread_probe.started + 1);
     wake(&thread_probe, 1, true);

@@ -124,6 +124,7 @@ const struct rung rung_managed = {
     .tested = "double",
     .stages = STAGES_SERIAL,
     .memory = RUNG_MEMORY_PAGEABLE,
+    .by_name = true,
     .components = EVERY_COMPONENT,
     .params = {KERNEL_PARAM(KERNEL_NAIVE), ALLOCATES_PARAM(0)},
     .run = run_managed,

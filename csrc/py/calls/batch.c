@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/overlap.h"
+#include "base/stream_order.h"
 #include "gpu/device.h"
 #include "gpu/stream.h"
 #include "py/base/errors.h"
@@ -19,8 +20,7 @@ struct survey {
     struct interval *intervals;
     size_t interval_count[ROLE_COUNT];
     bool placed; /* some pair has decided where all pairs are */
-    bool led;    /* some operand had a stream; `leader` is the highest kind so far */
-    enum stream_kind leader;
+    struct stream_leader leader;
     struct operand_reader reader;
     PyObject *stream;     /* borrowed: the stream passed to producers that order the consumer's stream themselves */
     Py_ssize_t *deferred; /* pairs with such a producer, read once the stream is known */
@@ -126,7 +126,6 @@ look_at_host_pair(struct module_state *state, PyObject *const objects[ROLE_COUNT
     return 0;
 }
 
-/* The call runs on the stream of the first operand whose stream is of the highest kind (choose/plan.c). */
 static int
 note_operand(struct batch_call *call, struct survey *survey, const struct operand *operand)
 {
@@ -140,22 +139,15 @@ note_operand(struct batch_call *call, struct survey *survey, const struct operan
             return -1;
         }
     }
-    if (operand->has_stream && (!survey->led || operand->stream_kind > survey->leader)) {
-        survey->led = true;
-        survey->leader = operand->stream_kind;
-        call->stream = operand->stream;
-    }
+    stream_leader_note(&survey->leader, operand);
     return 0;
 }
 
 static int
 note_join(struct batch_call *call, const struct operand *operand)
 {
-    if (!operand->has_stream)
+    if (!operand->has_stream || stream_is_among(call->join, call->joins, operand->stream))
         return 0;
-    for (size_t i = call->joins; i-- > 0;)
-        if (call->join[i] == operand->stream)
-            return 0;
     if (call->joins == call->join_room) {
         size_t room = call->join_room ? 2 * call->join_room : 4;
         void **join = PyMem_Resize(call->join, void *, room);
@@ -331,7 +323,7 @@ look_at_pairs(struct module_state *state, struct batch_call *call, struct survey
             return -1;
     if (survey->deferred_count == 0)
         return 0;
-    PyObject *stream = PyLong_FromVoidPtr(call->stream);
+    PyObject *stream = PyLong_FromVoidPtr(survey->leader.stream);
     survey->stream = stream;
     survey->reader.defers = false;
     int result = stream ? 0 : -1;
@@ -374,6 +366,7 @@ choose_stream(struct module_state *state, struct batch_call *call, const struct 
         PyErr_SetString(PyExc_TypeError, "stream orders work on device arrays, and the operands are in host memory");
         return -1;
     }
+    call->stream = survey->leader.stream;
     if (given && stream_from_object(state, given, &call->stream) < 0)
         return -1;
     if (call->device < 0 && device_current(&call->device, &status) < 0)

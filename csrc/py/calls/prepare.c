@@ -118,12 +118,12 @@ read_deferred(struct module_state *state, const struct add_arguments *arguments,
     int result = 0;
     for (int role = 0; role < ROLE_COUNT; role++)
         known[role] = call->held[role] && !deferred[role] ? &call->operands[role].operand : NULL;
-    const struct operand *leader = plan_leader(known);
+    const struct stream_leader leader = plan_leader(known);
     for (int role = 0; role < ROLE_COUNT && result == 0; role++) {
         if (!deferred[role])
             continue;
-        int found = device_operand_read_deferred(state, arguments->objects[role], (enum role)role,
-                                                 leader ? leader->stream : NULL, &call->operands[role]);
+        int found = device_operand_read_deferred(state, arguments->objects[role], (enum role)role, leader.stream,
+                                                 &call->operands[role]);
         call->held[role] = found > 0;
         result = found < 0 ? -1 : 0;
     }

@@ -111,13 +111,14 @@ describe(const struct rung *rung)
         return NULL;
     }
     return Py_BuildValue(
-        "{s:s,s:s,s:s,s:z,s:s,s:s,s:N,s:s,s:N,s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:n,s:N,s:N,s:s,s:s}", "name", rung->name,
-        "kind", rung_kind_name[rung->kind], "family", family_name[rung->family], "after", rung->after, "changes",
-        rung->changes, "tested", rung->tested, "dtypes", dtypes, "load", rung->load ? rung->load : "", "headline",
-        PyBool_FromLong(rung->headline), "sum", sum_name[rung->sum], "bytes_per_element", rung->bytes_per_element,
-        "bytes_per_load", rung->bytes_per_load, "loads_in_flight", rung->loads_in_flight, "block", rung->block,
-        "blocks", rung->blocks, "min_cc", rung->min_cc, "alignment", (Py_ssize_t)rung->alignment, "params", params,
-        "choices", choices, "stages", stages_name[rung->stages], "memory", memory_name[rung->memory]);
+        "{s:s,s:s,s:s,s:z,s:s,s:s,s:N,s:s,s:N,s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:n,s:N,s:N,s:s,s:s,s:N,s:N}", "name",
+        rung->name, "kind", rung_kind_name[rung->kind], "family", family_name[rung->family], "after", rung->after,
+        "changes", rung->changes, "tested", rung->tested, "dtypes", dtypes, "load", rung->load ? rung->load : "",
+        "headline", PyBool_FromLong(rung->headline), "sum", sum_name[rung->sum], "bytes_per_element",
+        rung->bytes_per_element, "bytes_per_load", rung->bytes_per_load, "loads_in_flight", rung->loads_in_flight,
+        "block", rung->block, "blocks", rung->blocks, "min_cc", rung->min_cc, "alignment", (Py_ssize_t)rung->alignment,
+        "params", params, "choices", choices, "stages", stages_name[rung->stages], "memory", memory_name[rung->memory],
+        "allocates", PyBool_FromLong(rung->allocates), "by_name", PyBool_FromLong(rung->by_name));
 }
 
 const char rungs_doc[] = PyDoc_STR(
@@ -126,7 +127,8 @@ const char rungs_doc[] = PyDoc_STR(
     "sum, bytes_per_element, bytes_per_load, loads_in_flight, block, blocks, min_cc, alignment (bytes; 0: the\n"
     "lane's own), params, choices (by parameter, the names of its values where they have names), stages (of a\n"
     "transfer: 'serial', 'overlapping', or 'shared' with the processor), memory (of a transfer: 'pageable',\n"
-    "'pinned', or 'either').");
+    "'pinned', or 'either'), allocates (a transfer's timed part always holds an allocation), by_name (a sweep runs\n"
+    "it only where it is named: nothing bounds its time).");
 
 PyObject *
 py_rungs(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))

@@ -164,8 +164,8 @@ dlpack_import(struct module_state *state, PyObject *object, const char *what, bo
         result = take_unversioned(capsule, import);
     else
         PyErr_Format(PyExc_TypeError,
-                     "%s: __dlpack__() must give a capsule named 'dltensor_versioned' or 'dltensor' that nobody has "
-                     "consumed, not %R",
+                     "%s: __dlpack__() must give a capsule named 'dltensor_versioned' or 'dltensor', which is "
+                     "not consumed yet, not %R",
                      what, capsule);
     Py_DECREF(capsule);
     return result;

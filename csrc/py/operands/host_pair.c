@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "py/operands/promotion.h"
+
 /* One side as an array; `weak` is a Python number, whose dtype gives way to the other side's. */
 struct side {
     PyArrayObject *array;
@@ -12,21 +14,18 @@ struct side {
 
 /* Whether NumPy turns the Python number into this dtype without a change of kind and without a warning. */
 static bool
-number_fits(PyObject *number, enum dtype dtype)
+number_fits(struct module_state *state, PyObject *number, enum dtype dtype)
 {
-    const struct dtype_row *row = &dtype_table[dtype];
+    struct scalar scalar;
     if (dtype_is_ml(dtype)) /* their conversions are ml_dtypes' own */
         return false;
-    switch (row->value) {
-    case VALUE_BOOL:
-        return PyBool_Check(number);
-    case VALUE_SIGNED:
-    case VALUE_UNSIGNED:
-        return PyLong_Check(number); /* PyArray_Pack refuses numbers out of range */
-    case VALUE_FLOAT:
-    case VALUE_COMPLEX:
-        break;
+    if (scalar_from(state, number, ROLE_A, &scalar) < 0 ||
+        promoted_dtype(state, dtype, NOT_WEAK, scalar.dtype, scalar.weak) != (int)dtype) {
+        PyErr_Clear();
+        return false;
     }
+    if (dtype_table[dtype].value != VALUE_FLOAT && dtype_table[dtype].value != VALUE_COMPLEX)
+        return true; /* PyArray_Pack refuses integers out of range */
     if (PyComplex_Check(number))
         return dtype == DTYPE_COMPLEX128;
     const double value = PyFloat_AsDouble(number);
@@ -34,7 +33,7 @@ number_fits(PyObject *number, enum dtype dtype)
         PyErr_Clear();
         return false;
     }
-    return !isfinite(value) || fabs(value) <= component_largest[row->component];
+    return !isfinite(value) || fabs(value) <= component_largest[dtype_table[dtype].component];
 }
 
 /* A 0-d array of the number; NULL, without an exception, where NumPy refuses it. */
@@ -80,6 +79,18 @@ side_from(struct module_state *state, PyObject *object, struct side *side)
     return dtype >= 0;
 }
 
+/* NumPy's own descr of the dtype: the later one where the sides have long and long long, which are one dtype here. */
+static PyArray_Descr *
+sum_descr(struct module_state *state, const struct side side[2], enum dtype dtype)
+{
+    PyArray_Descr *descr = NULL;
+    for (int i = 0; i < 2; i++)
+        if (!side[i].weak && side[i].dtype == dtype &&
+            (!descr || PyArray_DESCR(side[i].array)->type_num > descr->type_num))
+            descr = PyArray_DESCR(side[i].array);
+    return descr ? (PyArray_Descr *)Py_NewRef((PyObject *)descr) : dtype_descr(state, dtype);
+}
+
 /* Finds the sum's dtype, and turns a side that is a number into an array. */
 static bool
 promote(struct module_state *state, struct side side[2], struct host_sum *sum)
@@ -90,24 +101,21 @@ promote(struct module_state *state, struct side side[2], struct host_sum *sum)
         if (!side[i].weak)
             continue;
         side[i].dtype = side[1 - i].dtype;
-        if (!number_fits(side[i].weak, side[i].dtype))
+        if (!number_fits(state, side[i].weak, side[i].dtype))
             return false;
         side[i].array = array_of_number(state, side[i].weak, side[i].dtype);
         side[i].made = (PyObject *)side[i].array;
         if (!side[i].array)
             return false;
     }
-    PyArray_Descr *of[] = {PyArray_DESCR(side[0].array), PyArray_DESCR(side[1].array)};
-    const bool weak = side[0].weak || side[1].weak;
-    sum->descr =
-        weak ? (PyArray_Descr *)Py_NewRef((PyObject *)of[side[0].weak != NULL]) : PyArray_PromoteTypes(of[0], of[1]);
-    if (!sum->descr) {
+    const int dtype = promoted_dtype(state, side[0].dtype, NOT_WEAK, side[1].dtype, NOT_WEAK);
+    if (dtype < 0) {
         PyErr_Clear();
         return false;
     }
-    const int dtype = dtype_of_descr(state, sum->descr);
     sum->dtype = (enum dtype)dtype;
-    return dtype >= 0;
+    sum->descr = sum_descr(state, side, sum->dtype);
+    return sum->descr;
 }
 
 /* Whether an array and a scalar make too small a sum, decided before the scalar becomes an array: for 64 KiB that costs

@@ -81,7 +81,7 @@ class Machine:
     @cached_property
     def crew(self) -> dict[str, Any]:
         """How soon the host's threads wake, and what they add."""
-        self.probed["crew"] = limits.probe_crew(memory_available())
+        self.probed["crew"] = limits.probe_threads(memory_available())
         return self.probed["crew"]
 
     @cached_property
