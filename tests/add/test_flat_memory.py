@@ -52,15 +52,17 @@ def work(rounds):
 
 rounds = {CALLS} // len(calls)
 work(rounds // 10 + 1)
-before, held = in_use(), _core.memory_counts()
-work(rounds)
-resident_bytes, malloc_bytes, blocks = (now - then for now, then in zip(in_use(), before))
-grown = (f"after {CALLS} calls {{{{resident_bytes}}}} bytes of resident memory more, {{{{malloc_bytes}}}} of "
-         f"malloc's, {{{{blocks}}}} Python blocks")
-print(grown)
-assert resident_bytes < 2**20, grown
-assert malloc_bytes < 8 * rounds, grown
-assert blocks < rounds // 2, grown
+held = _core.memory_counts()
+for _ in range(3):  # a leak grows each time; CUDA's driver takes 32 KiB of malloc's once in a while
+    before = in_use()
+    work(rounds)
+    resident_bytes, malloc_bytes, blocks = (now - then for now, then in zip(in_use(), before))
+    print(f"after {CALLS} calls {{{{resident_bytes}}}} resident bytes more, {{{{malloc_bytes}}}} of malloc's, "
+          f"{{{{blocks}}}} Python blocks")
+    if resident_bytes < 2**20 and malloc_bytes < 8 * rounds and blocks < rounds // 2:
+        break
+else:
+    raise AssertionError("memory grows with the calls")
 assert _core.memory_counts() == held, (held, _core.memory_counts())
 """
 
@@ -125,7 +127,7 @@ def test_a_leak_of_one_object_by_one_of_the_calls_is_seen(child, leak):
     calls = ON_HOST + f"    lambda: {leak},\n"
     result = child(LOOP.format(prepare=PREPARE_HOST + "\nleaked = []", calls=calls, settle="pass"), check=False)
     assert result.returncode != 0
-    assert "AssertionError: after" in result.stderr
+    assert "memory grows with the calls" in result.stderr
 
 
 def test_additions_on_the_device(device, child):
