@@ -36,6 +36,7 @@ class Picture:
 PICTURES: Mapping[str, Picture] = {
     "device-sizes": Picture("h200/size.json", "size"),
     "ladder": Picture("h200/ladder.json", "ladder"),
+    "bytes-in-flight": Picture("h200/inflight.json", "inflight"),
     "transfer-timeline": Picture("h200/transfer.json", "timeline"),
     "small-additions": Picture("h200/latency.json", "latency"),
     "host-sizes": Picture("h200/host.json", "host"),

@@ -1,5 +1,6 @@
 """Fixed rows of every sweep, as the bench writes them, for tests of its output formats. Nobody measured these."""
 
+from dataclasses import replace
 from typing import Any
 
 from vecadd.bench.results import Row
@@ -20,7 +21,7 @@ META: dict[str, Any] = {
     "method": "median of rounds",
     "clocks": {"size": "by events", "transfer": "by the host"},
     "sources": dict.fromkeys(
-        ("host", "size", "ladder", "blocksize", "precision", "transfer", "latency"), "0123456789ab"
+        ("host", "size", "ladder", "inflight", "blocksize", "precision", "transfer", "latency"), "0123456789ab"
     ),
     "limits": {
         "device": {"read_gbps": 4480.0, "write_gbps": 4650.0, "gbps": 4535.0},
@@ -120,6 +121,15 @@ ROWS: dict[str, list[Row]] = {
         row("ladder", "grid_stride", N, None, parameters={"blocks_per_sm": 8}, **KERNEL),
         row("ladder", "race", N, 300e-6, caught="element 0 is 0.2, the sum is 62.7", **KERNEL),
         row("ladder", "atomic", N, 600e-6, **KERNEL),
+    ],
+    "inflight": [
+        row("inflight", "naive", N, 233e-6, **KERNEL),
+        row("inflight", "float4", N, None, **{**KERNEL, "bytes_in_flight": 65536}),
+        row("inflight", "tuned", N, 170e-6, **{**KERNEL, "bytes_in_flight": 65536}),
+        *(
+            replace(row("inflight", "probe", nbytes * 132 // 12, seconds, None, bytes_in_flight=nbytes), checked=False)
+            for nbytes, seconds in {4096: 400e-9, 16384: 560e-9, 65536: 1.9e-6}.items()
+        ),
     ],
     "blocksize": [
         *(

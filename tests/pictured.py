@@ -60,6 +60,17 @@ def ladder() -> list[Row]:
     return rows
 
 
+def inflight() -> list[Row]:
+    points = {512: 410, 2048: 410, 8192: 450, 16384: 560, 32768: 960, 131072: 3700}
+    rows = [
+        row("inflight", "probe", nbytes * 132 // 12, 1e-9 * nanoseconds, bytes_in_flight=nbytes)
+        for nbytes, nanoseconds in points.items()
+    ]
+    for rung, kib, gbps in (("naive", 16, 3400), ("float2", 32, 4250), ("restrict", 16, 3380), ("tuned", 64, 4400)):
+        rows.append(row("inflight", rung, 2**26, at(gbps, 2**26), bytes_in_flight=kib << 10))
+    return rows
+
+
 def blocksize() -> list[Row]:
     n = 2**26
     rows = []
@@ -210,6 +221,7 @@ def stages() -> list[Row]:
 SWEEPS = {
     "size": size,
     "ladder": ladder,
+    "inflight": inflight,
     "blocksize": blocksize,
     "precision": precision,
     "transfer": transfer,

@@ -199,6 +199,10 @@ def link_limits(device: int, nbytes: int, rounds: int) -> dict[Literal["to_devic
 # an address that a whole block adds to.
 def device_latency(device: int) -> dict[Literal["l1", "l2", "page", "dram", "stream", "atomic"], float]: ...
 
+# DRAM under load: bytes of loads in flight on each multiprocessor, the seconds until they have all arrived, and bytes a
+# second of all multiprocessors; the last entries are 0 where a multiprocessor holds too few threads for them.
+def loaded_latency(device: int, nbytes: int, rounds: int) -> dict[Literal["bytes", "seconds", "rate"], list[float]]: ...
+
 # Seconds of an empty kernel by the clock of the device rungs, of each started block of an empty grid, from block to
 # block on a multiprocessor that holds one at a time, of each further kernel of a queue and node of a graph, of the host
 # to queue a kernel, until a kernel on an idle stream is done; of a table of one job written, copied and worked through,

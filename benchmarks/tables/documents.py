@@ -28,6 +28,7 @@ TABLES: dict[str, Callable[[list[Row]], list[str]]] = {
     "host": sweeps.rates,
     "size": sweeps.rates,
     "ladder": sweeps.ladder,
+    "inflight": sweeps.inflight,
     "blocksize": sweeps.blocksize,
     "precision": sweeps.precision,
     "transfer": sweeps.transfer,

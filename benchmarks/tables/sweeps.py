@@ -9,6 +9,7 @@ from vecadd.bench.gains import STEPS, measured
 from vecadd.bench.results import Row
 from vecadd.bench.show import show_gain, show_seconds
 from vecadd.bench.tables import blocksize as blocksize_layout
+from vecadd.bench.tables import inflight as inflight_layout
 from vecadd.bench.tables import ladder as ladder_layout
 from vecadd.bench.tables import latency as latency_layout
 from vecadd.bench.tables import transfer as transfer_layout
@@ -38,6 +39,12 @@ def ladder(rows: list[Row]) -> list[str]:
     """Each rung at the largest size that was recorded: its time, its gain, and the documents' time of it."""
     (table,) = ladder_layout.tables("ladder", _largest(rows))
     return as_lines(table.only("rung", "seconds", "GB/s", "% limit", "gain", "documents"))
+
+
+def inflight(rows: list[Row]) -> list[str]:
+    """The memory's rate and latency by the bytes in flight."""
+    (table, *_) = inflight_layout.tables("inflight", rows)
+    return as_lines(table)
 
 
 def blocksize(rows: list[Row]) -> list[str]:

@@ -58,6 +58,7 @@ static PyMethodDef methods[] = {
     WITH_KEYWORDS(device_limits, METH_VARARGS),
     WITH_KEYWORDS(link_limits, METH_VARARGS),
     WITH_KEYWORDS(device_latency, METH_VARARGS),
+    WITH_KEYWORDS(loaded_latency, METH_VARARGS),
     WITH_KEYWORDS(launch_limits, METH_VARARGS),
     PLAIN(thread_probe_limits, METH_NOARGS),
     WITH_KEYWORDS(raw_launches, METH_VARARGS),

@@ -38,6 +38,19 @@ measure_latency(struct status *status)
 }
 
 static int
+measure_loaded(struct status *status)
+{
+    struct loaded_latency points[LIMITS_LOADED];
+    if (limits_loaded(1, 2 << 20, 1, points, status) < 0)
+        return -1;
+    for (int i = 0; i < LIMITS_LOADED; i++) {
+        CHECK(points[i].seconds > 0 && points[i].rate > 0, "%d", i);
+        CHECK(i == 0 || points[i].bytes > points[i - 1].bytes, "%d", i);
+    }
+    return 0;
+}
+
+static int
 measure_launches(struct status *status)
 {
     struct launch_limits limits = {0};
@@ -55,10 +68,8 @@ no_probe_leaves_anything(void)
         const char *name;
         int (*measure)(struct status *status);
     } probes[] = {
-        {"device", measure_device},
-        {"l2", measure_l2},
-        {"latency", measure_latency},
-        {"launch", measure_launches},
+        {"device", measure_device}, {"l2", measure_l2},           {"latency", measure_latency},
+        {"loaded", measure_loaded}, {"launch", measure_launches},
     };
     static const char *const calls[] = {
         "cudaStreamCreateWithFlags", "cudaEventCreate",       "cudaMallocFromPoolAsync", "cudaEventRecord",

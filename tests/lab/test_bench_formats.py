@@ -1,6 +1,7 @@
 """The bench's output formats, each as a file in tests/golden/bench: fixed rows in, exactly that text out.
 
-`python tests/lab/test_bench_formats.py` writes the files anew; read what has changed before you keep it."""
+`PYTHONPATH=.:tests python tests/lab/test_bench_formats.py` writes the files anew; read what has
+changed before you keep it."""
 
 import csv
 import io

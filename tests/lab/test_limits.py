@@ -2,6 +2,7 @@
 
 from contextlib import suppress
 
+import numpy as np
 import pytest
 
 from vecadd import _core
@@ -17,6 +18,7 @@ PROBES = {
     "device_limits": lambda: _core.device_limits(0, 4 * MIB, 1),
     "link_limits": lambda: _core.link_limits(0, MIB, 1),
     "device_latency": lambda: _core.device_latency(0),
+    "loaded_latency": lambda: _core.loaded_latency(0, 4 * MIB, 1),
     "launch_limits": lambda: _core.launch_limits(0),
 }
 # Which the double's clock cannot resolve, where nothing takes time.
@@ -85,6 +87,9 @@ def test_a_run_keeps_what_the_probes_found(device, monkeypatch):
     assert set(machine.probed["latency"]) == {
         f"{where}_seconds" for where in ("l1", "l2", "page", "dram", "stream", "atomic")
     }
+    loaded = machine.probed["loaded"]
+    assert set(loaded) == {"bytes_in_flight", "seconds", "gbps"}
+    assert loaded["bytes_in_flight"] == sorted(loaded["bytes_in_flight"])
     programmatic = PROGRAMMATIC if machine.capability >= 90 else []
     assert set(machine.probed["launch"]) == {*LAUNCHES, *TABLES, *programmatic}
     assert machine.link_limit == machine.probed["link"]["gbps"]
@@ -124,6 +129,19 @@ def test_caches_are_ahead_of_the_memory(gpu):
     assert latency["l1"] < latency["l2"] < latency["dram"] < 5e-6
     assert latency["dram"] < 1.5 * latency["stream"] < 5e-6
     assert rates["l2_read"] > rates["read"]
+
+
+@pytest.mark.gpu
+def test_the_rate_and_the_latency_of_the_memory_grow_with_the_bytes_in_flight(gpu):
+    facts = _core.gpu_facts()[gpu]
+    found = _core.loaded_latency(gpu, 8 * facts["l2"], 5)
+    idle = _core.device_latency(gpu)["dram"]
+    held, seconds, rates = (np.array(found[key]) for key in ("bytes", "seconds", "rate"))
+    assert (np.diff(held[held > 0]) > 0).all()
+    assert idle / 2 < seconds[0] < 3 * idle
+    assert seconds[-1] > 2 * seconds[0]
+    assert rates[-1] > 10 * rates[0]
+    np.testing.assert_allclose(held * facts["multiprocessors"], seconds * rates, rtol=1e-6)  # Little's law
 
 
 @pytest.mark.gpu

@@ -221,6 +221,29 @@ def test_variants_stand_closer_than_rungs() -> None:
     assert list(np.diff(ticks)) == [1.5, 1.5, 1, 1, 1.5, 1.5, 1.5]
 
 
+# Bytes in flight
+
+
+def test_every_rung_is_a_dot_beside_the_probed_memory() -> None:
+    rates, latencies = figure("inflight", pictured.inflight()).axes
+    assert [axes.get_ylabel() for axes in (rates, latencies)] == ["GB/s", "until they have arrived"]
+    assert labels(rates) == ["the memory, probed", "other rungs", "naive", "float2", "tuned"]
+    probed, others, naive, *_ = rates.get_lines()
+    assert list(probed.get_xdata()) == [512, 2048, 8192, 16384, 32768, 131072]
+    assert list(others.get_xdata()) == list(naive.get_xdata()) == [24 << 10]  # 16 KiB of loads, 8 KiB of stores
+    rate = next(row.gbps for row in pictured.inflight() if row.rung == "naive") or 0.0
+    assert list(latencies.get_lines()[2].get_ydata()) == [(24 << 10) * 132 / (rate * 1e9)]
+
+
+def test_bytes_in_flight_without_a_probe_or_without_additions_have_their_half() -> None:
+    rows = pictured.inflight()
+    alone = figure("inflight", [row for row in rows if row.rung == "probe"]).axes[0]
+    assert labels(alone) == ["the memory, probed"]
+    rates, latencies = figure("inflight", [row for row in rows if row.rung != "probe"]).axes
+    assert len(rates.get_lines()) == 5
+    assert len(latencies.get_lines()) == 1
+
+
 # Block size
 
 

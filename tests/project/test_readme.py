@@ -1,6 +1,7 @@
 """README.md: its tables are those of the recorded results.
 
-`python tests/project/test_readme.py` writes the golden files anew; read what has changed before you keep it."""
+`PYTHONPATH=.:tests python tests/project/test_readme.py` writes the golden files anew; read what
+has changed before you keep it."""
 
 from dataclasses import replace
 from pathlib import Path

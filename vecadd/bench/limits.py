@@ -105,6 +105,15 @@ def probe_latency(device: int) -> dict[str, float]:
     return {f"{where}_seconds": seconds for where, seconds in _core.device_latency(device).items()}
 
 
+def probe_loaded(device: int, l2: int, memory: int) -> dict[str, list[float]]:
+    """The memory under load, a list each: bytes of loads in flight on each multiprocessor, seconds until they have
+    arrived, and GB/s of the whole GPU."""
+    found = _core.loaded_latency(device, min(DEVICE_CACHES * l2, memory // 4), PROBE_ROUNDS)
+    points = [point for point in zip(*(found[key] for key in ("bytes", "seconds", "rate")), strict=True) if point[0]]
+    held, seconds, rates = (list(column) for column in zip(*points, strict=True))
+    return {"bytes_in_flight": held, "seconds": seconds, "gbps": [rate / 1e9 for rate in rates]}
+
+
 def probe_launch(device: int) -> dict[str, Any]:
     """Seconds of an empty kernel by the clock of the device rungs, of each block that a grid starts, from block
     to block of a full multiprocessor, of each further kernel of a queue and node of a graph, of the host for queueing a

@@ -39,6 +39,20 @@ struct memory_latency {
 };
 int limits_latency(int device, int rounds, struct memory_latency *latency, struct status *status);
 
+enum { LIMITS_LOADED = 14 };
+
+/* DRAM under load: `bytes` of loads in flight on each multiprocessor, the seconds until they have all arrived, and all
+ * multiprocessors' bytes a second. By Little's law bytes = seconds * rate of one multiprocessor. */
+struct loaded_latency {
+    size_t bytes;
+    double seconds, rate;
+};
+
+/* Best of the rounds, over `bytes` of memory, several times the L2. Points ascend by their bytes; those that need more
+ * threads than a multiprocessor holds are zero. */
+int limits_loaded(int device, size_t bytes, int rounds, struct loaded_latency points[LIMITS_LOADED],
+                  struct status *status);
+
 enum { LIMITS_FRESH = 4 };
 
 /* Seconds from kernel to kernel of a graph in which each kernel moves `bytes` that are in no cache, two thirds of them

@@ -23,6 +23,12 @@ limits_latency(int device, int rounds, struct memory_latency *latency, struct st
 }
 
 int
+limits_loaded(int device, size_t bytes, int rounds, struct loaded_latency points[LIMITS_LOADED], struct status *status)
+{
+    return status_no_cuda(status);
+}
+
+int
 limits_launch(int device, int rounds, struct launch_limits *limits, struct status *status)
 {
     return status_no_cuda(status);

@@ -11,7 +11,7 @@ typedef PyObject *fast_function(PyObject *module, PyObject *const *values, Py_ss
 
 fast_function py_add, py_add_many, py_explain_route, py_plan;
 keyword_function py_to_device, py_empty_pinned, py_run_rung, py_latency_stages, py_rung_facts, py_timeline,
-    py_device_limits, py_link_limits, py_device_latency, py_launch_limits;
+    py_device_limits, py_link_limits, py_device_latency, py_loaded_latency, py_launch_limits;
 positional_function py_use_gpu;
 plain_function py_device_launch_configs, py_routes_key, py_tuned_path, py_tuned_rows, py_host_facts, py_host_memory,
     py_cuda_versions, py_gpu_facts, py_memory_counts, py_output_pool_counts, py_transfer_counts, py_release, py_rungs,
@@ -22,8 +22,8 @@ extern const char add_doc[], add_many_doc[], explain_route_doc[], plan_doc[];
 extern const char use_gpu_doc[], routes_key_doc[];
 extern const char raw_launches_doc[], call_stages_doc[];
 extern const char to_device_doc[], empty_pinned_doc[], run_rung_doc[], latency_stages_doc[], rung_facts_doc[],
-    timeline_doc[], device_limits_doc[], link_limits_doc[], device_latency_doc[], launch_limits_doc[],
-    thread_probe_limits_doc[];
+    timeline_doc[], device_limits_doc[], link_limits_doc[], device_latency_doc[], loaded_latency_doc[],
+    launch_limits_doc[], thread_probe_limits_doc[];
 extern const char host_facts_doc[], host_memory_doc[], cuda_versions_doc[], gpu_facts_doc[], memory_counts_doc[],
     output_pool_counts_doc[], transfer_counts_doc[], release_doc[], rungs_doc[], poison_doc[], clear_doc[],
     host_view_doc[], device_launch_configs_doc[], tuned_path_doc[], tuned_rows_doc[], add_alone_doc[];

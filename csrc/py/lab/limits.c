@@ -93,6 +93,34 @@ py_device_latency(PyObject *module, PyObject *arguments, PyObject *keywords)
 }
 
 static int
+measure_loaded(const struct request *request, union found *found, struct status *status)
+{
+    return limits_loaded(request->device, (size_t)request->bytes, request->rounds, found->loaded, status);
+}
+
+static const struct probe loaded_probe = {
+    .format = "ini:loaded_latency",
+    .measure = measure_loaded,
+    .columns =
+        (const struct figure[]){COLUMN("seconds", loaded_latency, seconds), COLUMN("rate", loaded_latency, rate), END},
+    .array = offsetof(union found, loaded),
+    .stride = sizeof(struct loaded_latency),
+    .count = LIMITS_LOADED,
+};
+
+const char loaded_latency_doc[] = PyDoc_STR(
+    "loaded_latency($module, device, nbytes, rounds)\n--\n\n"
+    "DRAM under load, over nbytes of memory, best of `rounds`: a dict of lists, 'bytes' of loads in flight on each\n"
+    "multiprocessor, 'seconds' until they have all arrived, and 'rate', bytes a second of all multiprocessors. The\n"
+    "last entries are 0 where a multiprocessor holds too few threads for them.");
+
+PyObject *
+py_loaded_latency(PyObject *module, PyObject *arguments, PyObject *keywords)
+{
+    return probe_run(module, arguments, keywords, &loaded_probe);
+}
+
+static int
 measure_launch(const struct request *request, union found *found, struct status *status)
 {
     return limits_launch(request->device, 3 * ROUNDS, &found->launch, status);

@@ -21,6 +21,7 @@ union found {
     } device;
     struct link_limits link;
     struct memory_latency latency;
+    struct loaded_latency loaded[LIMITS_LOADED];
     struct launch_limits launch;
 };
 

@@ -26,6 +26,16 @@ struct limits_job {
 cudaError_t limits_table_launch(const struct limits_job *jobs, unsigned count, unsigned threads, uint64_t *sink,
                                 cudaStream_t stream);
 
+/* loaded.cu: each thread reads 16 bytes, `loads` (1, 2 or 4) times at once, in rounds that wait for each other. All
+ * threads together read the first 16 * rounds * loads * blocks * threads bytes of the memory, which are zeros: *sink
+ * stays as it is. */
+enum { LIMITS_LOADED_THREADS = 1024 }; /* a block, at most */
+struct limits_load {
+    unsigned blocks, threads, loads, rounds;
+};
+cudaError_t limits_loaded_launch(const void *memory, const struct limits_load *load, uint64_t *sink,
+                                 cudaStream_t stream);
+
 #ifdef __cplusplus
 }
 #endif

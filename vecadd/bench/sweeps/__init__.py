@@ -11,6 +11,7 @@ _NAMES = (
     "host",
     "size",
     "ladder",
+    "inflight",
     "blocksize",
     "precision",
     "transfer",

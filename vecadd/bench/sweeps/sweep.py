@@ -25,7 +25,7 @@ from vecadd.info import info
 BRIEF_SIZES = (2**10, 2**14, 2**18, 2**22, 2**26)  # of a run of all sweeps
 HOST_SETS = 1  # rungs and probe work on the same arrays, which stay in the cache where they fit
 
-ON_DEVICE = ("device_limit", "launches", "latencies")  # the limits of a sweep of device memory
+ON_DEVICE = ("device_limit", "launches", "latencies", "loaded")  # the limits of a sweep of device memory
 ON_THE_WAY = ("link_limit", "crew")  # and also of a transfer
 
 DEVICE_SHARE = 0.5  # of the GPU's memory for the buffer sets together
@@ -64,6 +64,12 @@ class Machine:
         """Seconds of one access, by where it is found."""
         self.probed["latency"] = limits.probe_latency(self.device)
         return self.probed["latency"]
+
+    @cached_property
+    def loaded(self) -> dict[str, Any]:
+        """The memory's rate and latency by the bytes in flight on each multiprocessor."""
+        self.probed["loaded"] = limits.probe_loaded(self.device, self.gpu["l2"], self.gpu["memory"])
+        return self.probed["loaded"]
 
     @cached_property
     def launches(self) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 plain.py      seconds, spread and rate of each row: host, size, and the comparisons with other libraries
 ladder.py     what each rung changes, and what that brings over the rung that it comes after
 blocksize.py  a rung a line, a block size a column
+inflight.py   the memory under load, a line for each number of bytes in flight, and the rungs beside it
 precision.py  contestants by size with three speed-ups, and document 001's claims tested
 transfer.py   round trips beside the model and the link, and document 004's stages
 latency.py    seconds of one small add, and from how many repeats a graph pays
