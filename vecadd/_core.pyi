@@ -69,7 +69,7 @@ def add(
     /,
     out: Any = None,
     *,
-    device: str | None = None,
+    device: str | int | None = None,
     stream: Any = None,
     **numpy_keywords: Any,
 ) -> Any: ...
@@ -85,13 +85,14 @@ def add_alone(alone: object, /) -> None: ...
 def to_device(x: Any, device: str | int | None = None) -> DeviceArray: ...
 def empty_pinned(shape: int | Sequence[int], dtype: DTypeLike = ...) -> NDArray[Any]: ...
 
-# What would be done, without doing it: {"route": "host" | "transfer" | "hybrid" | "device" | "numpy", ...}; host routes
-# add "threads", "stores" ("ordinary" | "streaming"), "simd"; "numpy" adds "why". Contiguous host operands also give
-# "reason" ("asked" | "no CUDA" | "forbidden" | "untuned" | "failed" | "rounding" | "tuned"), "memory" ("pinned" |
-# "ordinary", only where CUDA may be used), "predicted": seconds by route, empty without a calibration, and after a
-# failure "failure": its message.
+# What would be done, without doing it: {"route": "host" | "transfer" | "hybrid" | "device" | "numpy" | "library", ...};
+# host routes add "threads", "stores" ("ordinary" | "streaming"), "simd"; "numpy" and "library" add "why". Host operands
+# that are not contiguous arrays of one dtype and shape give "differs", a few words; those that are, or are made so for
+# the GPU, "reason" ("asked" | "no CUDA" | "forbidden" | "untuned" | "failed" | "rounding" | "tuned"), "memory"
+# ("pinned" | "ordinary", only where CUDA may be used), "predicted": seconds by route, empty without a calibration, and
+# after a failure "failure": its message.
 def explain_route(
-    a: Any, b: Any, /, out: Any = None, *, device: str | None = None, stream: Any = None, **numpy_keywords: Any
+    a: Any, b: Any, /, out: Any = None, *, device: str | int | None = None, stream: Any = None, **numpy_keywords: Any
 ) -> dict[str, Any]: ...
 
 # Whether additions of host arrays that name no device may go through the GPU; True starts CUDA.

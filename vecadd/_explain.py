@@ -4,7 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from vecadd import _core
+import numpy as np
+
+from vecadd import _core, _tuned
+from vecadd._numpy_call import check, own_rules
+from vecadd._rows import Row, as_html, as_text, bytes_text
 
 _ROUTES = {
     "host": "the processor adds",
@@ -12,12 +16,11 @@ _ROUTES = {
     "hybrid": "the processor adds from the front, the GPU from the back",
     "device": "the GPU adds where the operands lie",
     "numpy": "numpy.add adds",
+    "library": "the operands' library adds",
 }
 
 _REASONS = {
     "asked": "device= asks for it",
-    "no CUDA": "CUDA is not in play: this process has used no GPU through vecadd; vecadd.use_gpu() would make one a "
-    "candidate",
     "forbidden": "vecadd.use_gpu(False) keeps it on the host",
     "untuned": "nobody has measured this machine, so the host is the safe choice: run `vecadd tune routes`",
     "rounding": "this thread's rounding or flushing of subnormals is not the GPU's",
@@ -26,53 +29,151 @@ _REASONS = {
 
 @dataclass(frozen=True)
 class Explanation:
-    """What `vecadd.explain` found. ``str()`` of it is for a terminal.
+    """What `vecadd.explain` found. ``str()`` of it is for a terminal; a notebook shows a table.
 
-    ``route`` is "host", "transfer" (by way of the GPU), "hybrid" (processor and GPU), "device" (the operands are there)
-    or "numpy". ``predicted`` are seconds by route from the calibration of this machine, of every route that was
-    measured for such operands; empty where there is none. ``details`` are the route's own: threads, stores, stream.
+    ``route`` is "host", "transfer" (by way of the GPU), "hybrid" (processor and GPU), "device" (the operands are
+    there), "numpy" or "library" (PyTorch's or JAX's own addition). ``predicted`` are seconds by route from the
+    calibration of this machine, of every route that was measured for such operands; empty where there is none.
+    ``details`` are the route's own: threads, stores, stream. ``operands`` says of a, b and out what they are. ``tuned``
+    are the files of `vecadd tune` that the route goes by, or the lack of them.
     """
 
     route: str
     why: str
     predicted: Mapping[str, float] = field(default_factory=dict)
     details: Mapping[str, Any] = field(default_factory=dict)
+    operands: Mapping[str, str] = field(default_factory=dict)
+    tuned: tuple[_tuned.Tuned, ...] = ()
+
+    def _rows(self) -> list[Row]:
+        rows: list[Row] = [(self.route, [_ROUTES[self.route]]), ("why", [self.why])]
+        rows += [(name, [text]) for name, text in self.operands.items()]
+        rows += [(name, [str(value)]) for name, value in self.details.items()]
+        if self.predicted:
+            rows.append(("predicted", [f"{name} {_seconds(taken)}" for name, taken in self.predicted.items()]))
+        if self.tuned:
+            rows.append(("tuned", [str(part) for part in self.tuned]))
+        return rows
 
     def __str__(self) -> str:
-        lines = [f"{self.route}: {_ROUTES[self.route]}", f"  why: {self.why}"]
-        lines += [f"  {name} would take {_seconds(taken)}" for name, taken in self.predicted.items()]
-        if self.details:
-            lines.append("  " + ", ".join(f"{name} {value}" for name, value in self.details.items()))
-        return "\n".join(lines)
+        return as_text(self._rows())
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return as_html(self._rows())
 
 
-def explain(a: Any, b: Any, /, out: Any = None, *, device: str | None = None, stream: Any = None) -> Explanation:
-    """What ``vecadd.add(a, b, out, device=device, stream=stream)`` would do now, and why; it adds nothing.
+def explain(
+    a: Any,
+    b: Any,
+    /,
+    out: Any = None,
+    *,
+    device: str | int | None = None,
+    stream: Any = None,
+    **numpy_keywords: Any,
+) -> Explanation:
+    """What ``vecadd.add(a, b, out, device=device, stream=stream)`` would do now, and why; it adds no array.
 
     The answer may change in a process's life: once it uses a GPU, and by `vecadd.use_gpu`. A call without ``out`` makes
-    its sum in ordinary memory, so that ask with the ``out`` that will be used.
+    its sum in ordinary memory, so ask with the ``out`` that will be used. For ``device="cuda"`` and "hybrid" the driver
+    is asked whether the GPU is there, as the addition would.
 
-    Raises what the addition would raise before it starts to work.
+    Raises what the addition would raise before it starts to work. Of arrays of objects the first pair is added, because
+    only the objects know.
     """
-    found = _core.explain_route(a, b, out, device=device, stream=stream)
+    found = _core.explain_route(a, b, out=out, device=device, stream=stream, **numpy_keywords)
+    if isinstance(out, tuple) and len(out) == 1:
+        out = out[0]
     route = found.pop("route")
     if route == "numpy":
-        return Explanation(route, f"left to numpy.add: {found['why']}")
-    if route == "device":
-        return Explanation(route, "the operands are in its memory: nothing has to move", {}, found)
-    if "staged" in found:
-        return Explanation(route, f"device= asks for it; the operands are made fit first: {found['staged']}")
+        check(a, b, out, **numpy_keywords)
     reason, predicted = found.pop("reason", None), found.pop("predicted", {})
     memory, failure = found.pop("memory", "ordinary"), found.pop("failure", "")
-    if reason is None:
-        return Explanation(route, "the host adds row by row what is not one run of memory of one dtype", {}, found)
-    if reason == "failed":
+    differs, left = found.pop("differs", None), found.pop("why", None)
+    if route in ("numpy", "library"):
+        why = _left(differs, left, a=a, b=b, out=out)
+    elif route == "device":
+        why = "the operands are in its memory: nothing has to move"
+    elif reason is None:
+        why = f"{differs}: the processor adds row by row, and converts where dtypes differ"
+    elif reason == "failed":
         why = f"the GPU has failed under an earlier addition, and vecadd.use_gpu() would try it again: {failure}"
-    elif reason == "tuned":
-        why = _measured(route, memory, predicted)
+    elif reason == "no CUDA":
+        why = _no_cuda()
     else:
-        why = _REASONS[reason]
-    return Explanation(route, why, predicted, found)
+        why = _measured(route, memory, predicted) if reason == "tuned" else _asked(route, device) or _REASONS[reason]
+        why += f"; {differs}, so the operands are first made one run of memory of the sum's dtype" if differs else ""
+    operands = {name: _described(x) for name, x in (("a", a), ("b", b), ("out", out))}
+    return Explanation(route, why, predicted, found, operands, tuple(_tuned_for(route, found, predicted)))
+
+
+def _left(differs: str | None, left: str | None, **operands: Any) -> str:
+    """Why the addition is left to NumPy or to the operands' library, and what to pass to have vecadd add."""
+    words = [text for text in (differs, left) if text]
+    for name, x in operands.items():
+        if own_rules(x) or (isinstance(x, np.ndarray) and type(x) is not np.ndarray):
+            plain = f"{name}.to_numpy()" if hasattr(x, "to_numpy") else f"numpy.asarray({name})"
+            words = [f"{name} is a {_kind(x)}, which may add by its own rules; for vecadd's own addition pass {plain}"]
+    return ", and ".join(words)
+
+
+def _asked(route: str, device: str | int | None) -> str | None:
+    """What device= comes to where that is not plain; else None."""
+    if route == "hybrid":
+        return f"{_REASONS['asked']}; page-locked arrays (vecadd.empty_pinned) are shared, all others the processor's"
+    if route != "host" or device in (None, "cpu"):
+        return None
+    small = "the arrays have less than 32 MiB each, or " if device == "hybrid" else ""
+    return f"device={device!r} leaves it to the processor: {small}{_REASONS['rounding']}"
+
+
+def _no_cuda() -> str:
+    if not _core.CUDA_BUILD:
+        return "this build of vecadd has no GPU code"
+    if not _core.cuda_versions()[0]:
+        return "CUDA is not in play: there is no NVIDIA driver here"
+    return (
+        "CUDA is not in play: this process has used no GPU through vecadd; where vecadd.info() shows one, "
+        "vecadd.use_gpu() makes it a candidate"
+    )
+
+
+def _tuned_for(route: str, found: Mapping[str, Any], predicted: Mapping[str, float]) -> list[_tuned.Tuned]:
+    """The files that decide how the route is taken."""
+    if route == "device":
+        known = _core.device_launch_configs(found["device"])
+        return [_tuned.find("device", "recipes", known["key"], known["source"] == "tuned")]
+    if route not in ("host", "transfer", "hybrid"):
+        return []
+    parts = [] if route == "transfer" else [_tuned.host()]
+    return [*parts, _tuned.routes()] if predicted else parts
+
+
+def _described(x: Any) -> str:
+    """An operand in a few words."""
+    if x is None:
+        return "a new array"
+    if isinstance(x, bool | int | float | complex | np.generic):
+        text = repr(x)
+        return f"the number {text if len(text) <= 40 else text[:37] + '...'}"
+    shape, dtype, nbytes = (getattr(x, name, None) for name in ("shape", "dtype", "nbytes"))
+    if shape is None or dtype is None:
+        return f"a {_kind(x)}"
+    size = f", {bytes_text(nbytes)}" if isinstance(nbytes, int) else ""
+    return f"{_kind(x)}, {dtype}, shape {tuple(shape)}{size}{_layout(x)}"
+
+
+def _layout(x: Any) -> str:
+    if not isinstance(x, np.ndarray) or x.flags.c_contiguous:
+        return ""
+    return ", in Fortran order" if x.flags.f_contiguous else f", strides {x.strides} bytes"
+
+
+def _kind(x: Any) -> str:
+    kind = type(x)
+    return kind.__name__ if kind.__module__ in ("builtins", "numpy") else f"{kind.__module__}.{kind.__name__}"
 
 
 def _measured(route: str, memory: str, predicted: Mapping[str, float]) -> str:

@@ -5,11 +5,11 @@ import os
 import subprocess
 import sys
 from dataclasses import asdict, dataclass
-from html import escape
 from pathlib import Path
 from typing import Any
 
 from vecadd import _core, _host, _nvidia_smi
+from vecadd._rows import Row, as_html, as_text, bytes_text
 from vecadd._version import package_version
 
 PROBE_TIMEOUT = 30.0  # seconds; CUDA takes 0.2 on one GPU, several on eight without persistence mode
@@ -85,23 +85,12 @@ class Info:
         return asdict(self, dict_factory=_with_lists)
 
     def __str__(self) -> str:
-        rows = _rows(self)
-        width = max(len(name) for name, _ in rows)
-        lines = []
-        for name, values in rows:
-            heads = [name] + [""] * (len(values) - 1)
-            lines += [f"{head:<{width}}  {value}" for head, value in zip(heads, values, strict=True)]
-        return "\n".join(lines)
+        return as_text(_rows(self))
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><th style='text-align:left;vertical-align:top'>{escape(name)}</th>"
-            f"<td style='text-align:left'>{'<br>'.join(map(escape, values))}</td></tr>"
-            for name, values in _rows(self)
-        )
-        return f"<table>{rows}</table>"
+        return as_html(_rows(self))
 
 
 def look() -> Info:
@@ -258,7 +247,7 @@ def _cpu() -> Cpu:
     )
 
 
-def _rows(found: Info) -> list[tuple[str, list[str]]]:
+def _rows(found: Info) -> list[Row]:
     """The lines of the text and of the notebook's table: a name and its values."""
     cpu = found.cpu
     gpus = [(f"GPU {gpu.index}", _gpu_lines(gpu)) for gpu in found.gpus]
@@ -270,8 +259,8 @@ def _rows(found: Info) -> list[tuple[str, list[str]]]:
         ("CPU", [cpu.model or "unknown"]),
         ("SIMD", [f"{cpu.simd or 'unknown'} (of {', '.join(cpu.simd_levels)})"]),
         ("threads", [str(cpu.threads)]),
-        ("caches", [", ".join(f"L{i} {_size(x)}" for i, x in enumerate((cpu.l1, cpu.l2, cpu.l3), 1))]),
-        ("memory", [_size(cpu.memory)]),
+        ("caches", [", ".join(f"L{i} {bytes_text(x)}" for i, x in enumerate((cpu.l1, cpu.l2, cpu.l3), 1))]),
+        ("memory", [bytes_text(cpu.memory)]),
     ]
 
 
@@ -280,7 +269,7 @@ def _gpu_lines(gpu: Gpu) -> list[str]:
     ecc = {None: "unknown", True: "on", False: "off"}[gpu.ecc]
     return [
         f"{gpu.name}, compute capability {gpu.compute_capability}, {gpu.multiprocessors} SMs",
-        f"memory {_size(gpu.memory)}, {bandwidth} in theory, ECC {ecc}, L2 {_size(gpu.l2)}",
+        f"memory {bytes_text(gpu.memory)}, {bandwidth} in theory, ECC {ecc}, L2 {bytes_text(gpu.l2)}",
         f"{_link(gpu.link_generation, gpu.link_width)} now, "
         f"{_link(gpu.link_generation_max, gpu.link_width_max)} at most",
     ]
@@ -288,15 +277,3 @@ def _gpu_lines(gpu: Gpu) -> list[str]:
 
 def _link(generation: int | None, width: int | None) -> str:
     return f"PCIe {'unknown' if generation is None else generation} x{'unknown' if width is None else width}"
-
-
-def _size(count: int | None) -> str:
-    """Bytes in the largest binary unit that gives at least 1; "unknown" for None."""
-    if count is None:
-        return "unknown"
-    size, unit = float(count), "B"
-    for larger in ("KiB", "MiB", "GiB", "TiB"):
-        if size < 1024:
-            break
-        size, unit = size / 1024, larger
-    return f"{size:.4g} {unit}"

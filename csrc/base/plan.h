@@ -39,7 +39,7 @@ struct plan {
     void *join[3]; /* ROUTE_DEVICE: the operands' other streams. The kernel waits for their queued work, and they wait
                     * for the kernel: they order the freeing and rewriting of the operands' memory */
     int joins;
-    const char *why; /* ROUTE_NONE, and operands that have to be materialized first: the reason, in a few words */
+    const char *why; /* ROUTE_NONE: the reason, in a few words */
 };
 
 /* c = a + b over n components. c may be a or b; it overlaps neither in part, nor any operand of another addition in the

@@ -59,6 +59,13 @@ plan_open(struct plan *plan, struct status *status)
     return 0;
 }
 
+int
+plan_check_device(const struct plan *plan, struct status *status)
+{
+    int device = plan->device;
+    return plan->route == ROUTE_TRANSFER || plan->route == ROUTE_HYBRID ? device_find(&device, status) : 0;
+}
+
 void
 plan_join(struct plan *plan, void *stream)
 {
@@ -205,13 +212,6 @@ plan_host_run(struct plan *plan, const struct batch_add *add, const struct plan_
     if (request->hybrid)
         return plan_hybrid(plan, status);
     return plan_host(plan, status);
-}
-
-void
-plan_materialized(struct plan *plan, const struct plan_request *request, const char *why)
-{
-    *plan =
-        (struct plan){.route = request->hybrid ? ROUTE_HYBRID : ROUTE_TRANSFER, .device = request->device, .why = why};
 }
 
 int

@@ -52,6 +52,13 @@ bool device_is_started(int device);
 int device_current(int *device, struct status *status);
 int device_check_ordinal(int device, struct status *status);
 
+/* Replaces -1 by the thread's current device, and checks that any other exists. Makes no context. */
+static inline int
+device_find(int *device, struct status *status)
+{
+    return *device < 0 ? device_current(device, status) : device_check_ordinal(*device, status);
+}
+
 /* Makes `device` the thread's current one for a call of another library, where the legacy default stream's name means
  * the current device's. *previous is for device_make_current_again, which undoes it. After a failure there is nothing
  * to undo. */

@@ -7,6 +7,7 @@
 #include "base/min_max.h"
 #include "base/runtime.h"
 #include "gpu/capture_mode.h"
+#include "gpu/device.h"
 #include "host/add.h"
 #include "host/threads.h"
 #include "transfer/slots.h"
@@ -168,9 +169,10 @@ transfer_by(transfer_body *body, const struct plan *plan, const struct transfer_
 {
     static const struct transfer_options none = {0};
     *fp_flags = 0;
-    if (plan->n == 0)
-        return 0;
     struct device_scope scope;
+    int device = plan->device;
+    if (plan->n == 0)
+        return device_find(&device, status);
     if (device_enter_relaxed(&scope, plan->device, status) < 0)
         return -1;
     struct transfer job = {.plan = plan,

@@ -3,6 +3,7 @@
 The sums are add's, in the pairs' order; an error names its pair and leaves every out as it was.
 """
 
+import types
 import warnings
 
 import numpy as np
@@ -266,3 +267,20 @@ def test_an_out_in_another_pairs_memory_is_refused_and_nothing_else(data):
             vecadd.add_many(*lists)
     else:
         assert vecadd.add_many(*lists) is lists[2]
+
+
+@pytest.mark.parametrize("kind", [dict, types.MappingProxyType], ids=str)
+def test_mappings_are_refused_because_they_give_their_keys(kind):
+    pairs = {0: np.ones(3), 1: np.ones(2)}
+    with pytest.raises(
+        TypeError, match=r"xs must be a sequence of arrays, not <class .*>, which gives its keys .*xs\.values"
+    ):
+        vecadd.add_many(kind(pairs), kind(pairs))
+    with pytest.raises(TypeError, match=r"out must be .* as list\(out\.values\(\)\)"):
+        vecadd.add_many(list(pairs.values()), pairs.values(), kind(pairs))
+    assert [len(x) for x in vecadd.add_many(pairs.values(), pairs.values())] == [3, 2]
+
+
+def test_device_is_refused_with_what_to_do():
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'device': .* call add\(x, y, device=\.\.\.\)"):
+        vecadd.add_many([1], [2], device="cpu")

@@ -353,3 +353,13 @@ def test_a_plan_finds_no_memory(operands, double):
     with pytest.raises(MemoryError):
         vecadd.plan(a, b, out)
     assert_same_values(vecadd.plan(a, b, out)().numpy(), want)
+
+
+def test_what_cannot_be_planned_says_what_to_do():
+    a, out = np.ones(5), np.zeros(5)
+    with pytest.raises(TypeError, match=r"plan\(\) needs out, .* make it as numpy\.empty_like"):
+        vecadd.plan(a, a, None)
+    with pytest.raises(TypeError, match=r"not where: call add\(a, b, out, where=\.\.\.\) each time"):
+        vecadd.plan(a, a, out, where=True)
+    with pytest.raises(TypeError, match=r"not device: .* call add\(a, b, out, device=\.\.\.\) each time"):
+        vecadd.plan(a, a, out, device="cuda")

@@ -147,7 +147,7 @@ def test_host_sums_make_no_cuda_call(child):
     child(
         "import numpy as np, vecadd\n"
         "a = np.zeros(2**20)\n"
-        "vecadd.add(a, a, a); vecadd._core.explain_route(a, a, device='cuda'); vecadd.add(a, 1)\n"
+        "vecadd.add(a, a, a); vecadd._core.explain_route(a, a); vecadd.add(a, 1)\n"
         "vecadd.add([1], [2]); vecadd.add(a, a, device='cpu')\n"
         "maps = open('/proc/self/maps').read()\n"
         "assert 'libcuda' not in maps and '/dev/nvidia' not in maps\n"

@@ -107,11 +107,37 @@ def test_out_in_a_tuple(device):
     assert_same_values(out, a + a)
 
 
-@pytest.mark.parametrize("name", ["cuda", "cuda:0"])
+def test_numbers_beyond_64_bits_have_numpys_dtype(device):
+    assert_same(vecadd.add(2**80, 0.5, device="cuda"), np.add(2**80, 0.5))
+    out = np.zeros(())
+    assert vecadd.add(2**80, 0.5, out, device="cuda") is out
+    assert_same_values(out, np.array(2.0**80))
+
+
+@pytest.mark.parametrize("name", ["cuda", "cuda:0", 0, np.int8(0)])
 def test_route_is_the_transfer(device, name):
     a = np.arange(1000.0)
     assert _core.explain_route(a, a, device=name)["route"] == "transfer"
     assert_same(vecadd.add(a, a, device=name), a + a)
+
+
+@pytest.mark.parametrize("call", [lambda x, device: vecadd.add(x, x, device=device), vecadd.to_device])
+@pytest.mark.parametrize("n", [0, 10])
+@pytest.mark.parametrize(
+    ("name", "error", "words"),
+    [
+        (True, TypeError, "not True"),
+        (0.0, TypeError, "not 0.0"),
+        (-1, ValueError, "there is no device -1: devices are counted from 0"),
+        (2**80, ValueError, f"there is no device {2**80}: devices are counted from 0"),
+        (99, ValueError, "there is no device 99: this process sees"),
+        ("cuda:99", ValueError, "there is no device 99: this process sees"),
+    ],
+    ids=str,
+)
+def test_what_is_no_device_is_refused_alike_everywhere(device, call, n, name, error, words):
+    with pytest.raises(error, match=words):
+        call(np.zeros(n), name)
 
 
 def test_second_device(second_device):

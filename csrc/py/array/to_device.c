@@ -8,31 +8,22 @@
 #include "py/operands/device_array.h"
 #include "py/operands/where.h"
 
-/* device=: as in add, or the ordinal as an int; None is the thread's current device. */
+/* device=: as in add, but a GPU; None is the thread's current device. */
 static int
 ordinal_from_object(struct module_state *state, PyObject *object, int *device)
 {
     enum device_choice choice;
     struct status status;
-    if (PyLong_Check(object) && !PyBool_Check(object)) {
-        long ordinal = PyLong_AsLong(object);
-        PyErr_Clear(); /* too large for a long: -1 */
-        if (ordinal < 0 || ordinal > INT_MAX) {
-            PyErr_Format(PyExc_ValueError, "there is no device %R: devices are counted from 0", object);
-            return -1;
-        }
-        *device = (int)ordinal;
-    } else if (device_from_object(object, &choice, device) < 0)
+    if (device_from_object(object, &choice, device) < 0)
         return -1;
-    else if (choice == DEVICE_CPU || choice == DEVICE_HYBRID) {
-        PyErr_Format(PyExc_ValueError, "device must be None, 'cuda', 'cuda:N' or N, not %R", object);
+    if (choice == DEVICE_CPU || choice == DEVICE_HYBRID) {
+        PyErr_Format(PyExc_ValueError, "device must be None, 'cuda', 'cuda:N' or the GPU's number N, not %R", object);
         return -1;
     }
-    if (*device < 0 ? device_current(device, &status) : device_check_ordinal(*device, &status)) {
-        status_raise(state, &status);
-        return -1;
-    }
-    return 0;
+    if (device_find(device, &status) == 0)
+        return 0;
+    status_raise(state, &status);
+    return -1;
 }
 
 /* A new array with the elements of `source`. */

@@ -234,7 +234,8 @@ const char add_doc[] = PyDoc_STR(
     "    Where the sum goes; it is returned. It may be a or b. An error that is found before the work starts\n"
     "    leaves it as it was.\n"
     "device\n"
-    "    'cuda' or 'cuda:N' adds host arrays on that GPU, 'cpu' on the host, 'hybrid' on both at once where they are\n"
+    "    'cuda', 'cuda:N' or N adds host arrays on that GPU, 'cpu' on the host, 'hybrid' on both at once where they "
+    "are\n"
     "    page-locked and 32 MiB or more each, else on the host. None: on the host, or by what\n"
     "    `vecadd tune routes` has measured where CUDA is in play (see explain). The sum is a NumPy array.\n"
     "stream\n"
@@ -244,9 +245,10 @@ const char add_doc[] = PyDoc_STR(
     "Raises TypeError for dtypes that have no sum or one that out does not take (casting=\"same_kind\"), and for "
     "device\n"
     "arrays mixed with host arrays; OverflowError for a Python int beyond the sum's dtype; ValueError for shapes that\n"
-    "do not go together, an out that is read-only or overlaps itself, arrays on two devices and a device that is not\n"
-    "there; NotImplementedError for device arrays with a mask; MemoryError; RuntimeError where CUDA\n"
-    "cannot be used, and for tensors that need their gradient; vecadd.DeviceLostError after a fault on the GPU.");
+    "do not go together, an out that is read-only or, on a device, overlaps itself, arrays on two devices and a "
+    "device\n"
+    "that is not there; NotImplementedError for device arrays with a mask; MemoryError; RuntimeError where\n"
+    "CUDA cannot be used, and for tensors that need their gradient; vecadd.DeviceLostError after a fault on the GPU.");
 
 PyObject *
 py_add(PyObject *module, PyObject *const *values, Py_ssize_t count, PyObject *keywords)

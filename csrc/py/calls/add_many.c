@@ -21,7 +21,9 @@ parse(const struct module_state *state, PyObject *const *values, Py_ssize_t posi
             return -1;
         }
         if (!is_out && PyUnicode_Compare(name, state->names[NAME_STREAM]) != 0) {
-            PyErr_Format(PyExc_TypeError, "add_many() got an unexpected keyword argument '%U'", name);
+            const bool is_device = PyUnicode_Compare(name, state->names[NAME_DEVICE]) == 0;
+            PyErr_Format(PyExc_TypeError, "add_many() got an unexpected keyword argument '%U'%s", name,
+                         is_device ? ": it adds where the arrays are; call add(x, y, device=...) for each pair" : "");
             return -1;
         }
         *(is_out ? &arguments->out : &arguments->stream) = values[positional + i];
@@ -49,7 +51,8 @@ const char add_many_doc[] = PyDoc_STR(
     "stream\n"
     "    As add's, for all pairs.\n\n"
     "Raises what add raises, the message begun with the pair's number, counted from 0; TypeError for what is no\n"
-    "list, and for pairs of host and of device memory in one call; ValueError for lists of different lengths, pairs\n"
+    "list, as a dict, and for pairs of host and of device memory in one call; ValueError for lists of different "
+    "lengths, pairs\n"
     "on two devices and an out that overlaps an array of another pair.");
 
 PyObject *

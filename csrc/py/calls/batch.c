@@ -34,13 +34,20 @@ take_list(struct batch_call *call, enum role role, PyObject *given)
     static const char *const names[] = {[ROLE_A] = "xs", [ROLE_B] = "ys", [ROLE_OUT] = "out"};
     if (!given)
         return 0;
+    const bool is_list = PyList_Check(given) || PyTuple_Check(given);
+    if (!is_list && PyObject_HasAttrString(given, "keys")) {
+        PyErr_Format(PyExc_TypeError,
+                     "%s must be a sequence of arrays, not %R, which gives its keys in place of them: pass its values, "
+                     "as list(%s.values())",
+                     names[role], Py_TYPE(given), names[role]);
+        return -1;
+    }
     PyObject *iterator = PyObject_GetIter(given);
     if (!iterator && PyErr_ExceptionMatches(PyExc_TypeError)) {
         PyErr_Clear();
         PyErr_Format(PyExc_TypeError, "%s must be a list of arrays, not %R", names[role], Py_TYPE(given));
     }
-    call->lists[role] =
-        iterator ? PySequence_Tuple(PyList_Check(given) || PyTuple_Check(given) ? given : iterator) : NULL;
+    call->lists[role] = iterator ? PySequence_Tuple(is_list ? given : iterator) : NULL;
     Py_XDECREF(iterator);
     if (!call->lists[role])
         return -1;

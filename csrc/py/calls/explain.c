@@ -3,6 +3,7 @@
 #include "choose/routes.h"
 #include "cuda/strided_form.h"
 #include "host/simd_level.h"
+#include "py/base/errors.h"
 #include "py/base/methods.h"
 #include "py/calls/add.h"
 #include "py/calls/prepare.h"
@@ -47,26 +48,38 @@ py_explain_route(PyObject *module, PyObject *const *values, Py_ssize_t count, Py
     struct module_state *state = PyModule_GetState(module);
     struct add_arguments arguments;
     struct prepared_call call;
-    if (add_arguments_parse(state, "explain_route", values, count, keywords, &arguments) < 0 ||
+    call.differs = NULL;
+    if (add_arguments_parse(state, "explain", values, count, keywords, &arguments) < 0 ||
         call_prepare(state, &arguments, &call) < 0)
         return NULL;
     PyObject *result = NULL;
     const struct plan *plan = &call.plan;
+    struct status status;
     switch (call.kind) {
     case CALL_PLANNED:
-    case CALL_NUMPY:
+        if (plan_check_device(plan, &status) < 0) {
+            status_raise(state, &status);
+            break;
+        }
         result = explain_plan(plan);
-        if (result && plan->route != ROUTE_DEVICE && plan->route != ROUTE_NONE && !plan->strided &&
+        if (result && plan->route != ROUTE_DEVICE && !plan->strided &&
             route_facts_add(result, plan, arguments.choice != DEVICE_UNSAID) < 0)
             Py_CLEAR(result);
+        break;
+    case CALL_NUMPY:
+        result = explain_plan(plan);
         break;
     case CALL_LIBRARY:
         result = call_in_python("vecadd.interop.host_tensors", "explain", call.library, &arguments);
         break;
     case CALL_MATERIALIZED:
-        result = Py_BuildValue("{s:s,s:s}", "route", route_name[plan->route], "staged", plan->why);
+        result = call_in_python("vecadd._materialize", "explain", NULL, &arguments);
         break;
     }
+    PyObject *differs = result && call.differs ? PyUnicode_FromString(call.differs) : NULL;
+    if (result && call.differs && (!differs || PyDict_SetItemString(result, "differs", differs) < 0))
+        Py_CLEAR(result);
+    Py_XDECREF(differs);
     call_clear(&call);
     return result;
 }

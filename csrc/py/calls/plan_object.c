@@ -213,16 +213,35 @@ static int
 check_arguments(const struct add_arguments *arguments)
 {
     if (!arguments->objects[ROLE_OUT])
-        PyErr_SetString(PyExc_TypeError, "plan() needs out: the array that each call writes the sum to");
+        PyErr_SetString(PyExc_TypeError,
+                        "plan() needs out, the array that each call writes the sum to: make it as numpy.empty_like(a), "
+                        "or with vecadd.to_device on a GPU");
     else if (arguments->numpys_own)
-        PyErr_Format(PyExc_TypeError, "plan() takes a, b, out and stream, not %s", arguments->numpys_own);
+        PyErr_Format(PyExc_TypeError,
+                     "plan() takes a, b, out and stream, not %s: call add(a, b, out, %s=...) each time, or "
+                     "numpy.add",
+                     arguments->numpys_own, arguments->numpys_own);
     else if (arguments->choice != DEVICE_UNSAID)
         PyErr_SetString(PyExc_TypeError,
-                        "plan() takes a, b, out and stream, not device: the plan is made for where the "
-                        "operands are");
+                        "plan() takes a, b, out and stream, not device: a plan adds where the operands "
+                        "are; call add(a, b, out, device=...) each time, or plan copies of them that "
+                        "vecadd.to_device makes");
     else
         return 0;
     return -1;
+}
+
+/* Raises what numpy.add would raise for what is left to it. */
+static int
+check_by_numpy(PyObject *const objects[ROLE_COUNT])
+{
+    PyObject *module = PyImport_ImportModule("vecadd._numpy_call");
+    PyObject *checked =
+        module ? PyObject_CallMethod(module, "check", "OOO", objects[ROLE_A], objects[ROLE_B], objects[ROLE_OUT])
+               : NULL;
+    Py_XDECREF(module);
+    Py_XDECREF(checked);
+    return checked ? 0 : -1;
 }
 
 const char plan_doc[] = PyDoc_STR(
@@ -266,7 +285,8 @@ py_plan(PyObject *module, PyObject *const *values, Py_ssize_t count, PyObject *k
     }
     for (int role = 0; role < ROLE_COUNT; role++)
         self->objects[role] = Py_NewRef(arguments.objects[role]);
-    if (open_graph(self, state, &arguments) == 0)
+    if ((self->call.kind != CALL_NUMPY || check_by_numpy(arguments.objects) == 0) &&
+        open_graph(self, state, &arguments) == 0)
         return (PyObject *)self;
     Py_DECREF(self);
     return NULL;

@@ -40,8 +40,8 @@ prepare_host_layout(struct module_state *state, PyObject *const objects[ROLE_COU
                     const char *why_no_run, struct prepared_call *call)
 {
     struct host_sum sum;
+    call->differs = why_no_run;
     if (request->on_device || request->hybrid) {
-        plan_materialized(&call->plan, request, why_no_run);
         call->kind = CALL_MATERIALIZED;
         return 0;
     }
@@ -52,7 +52,7 @@ prepare_host_layout(struct module_state *state, PyObject *const objects[ROLE_COU
     call->descr = sum.descr;
     PyObject *out = objects[ROLE_OUT];
     if (out && !(call->held[ROLE_OUT] = host_out_from(state, out, &call->operands[ROLE_OUT])))
-        return leave_to_numpy(call, "out is no plain ndarray of a dtype that vecadd adds");
+        return leave_to_numpy(call, "out is no plain array of a dtype that vecadd adds");
 
     static const char *const why[] = {
         [REFUSED_SHAPES] = "the shapes do not go together",
@@ -88,7 +88,7 @@ prepare_host(struct module_state *state, const struct add_arguments *arguments, 
         return -1;
     }
     if (arguments->numpys_own)
-        return leave_to_numpy(call, "a keyword of NumPy's own");
+        return leave_to_numpy(call, "it has a keyword of numpy.add's own");
     struct batch_add run;
     const char *why = host_run_from(state, arguments->objects, &run);
     if (!why) {

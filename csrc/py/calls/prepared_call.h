@@ -8,7 +8,7 @@
 
 enum call_kind {
     CALL_PLANNED,      /* plan is ready; its c is NULL where there is no out */
-    CALL_MATERIALIZED, /* vecadd._materialize broadcasts, casts or copies the operands first; plan.why is the reason */
+    CALL_MATERIALIZED, /* vecadd._materialize broadcasts, casts or copies the operands first */
     CALL_LIBRARY,      /* host arrays of another library than NumPy: `library` adds them */
     CALL_NUMPY,        /* numpy.add adds; plan.why is the reason */
 };
@@ -23,6 +23,8 @@ struct prepared_call {
     struct device_shape sum;                   /* the array to make for the sum */
     PyArray_Descr *descr;     /* host memory: a new sum's, owned, with NumPy's choice of long or long long; NULL: a's */
     struct addition addition; /* plan.strided and sum point into it */
+    const char *differs;      /* host memory: why the operands are no contiguous arrays of one dtype and shape, in a few
+                               * words; unset where they are */
 };
 
 #endif

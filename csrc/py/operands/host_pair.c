@@ -169,9 +169,9 @@ host_pair_from(struct module_state *state, PyObject *const objects[ROLE_COUNT], 
     sum->descr = NULL;
     if (is_small(objects[ROLE_A], objects[ROLE_B], least) || is_small(objects[ROLE_B], objects[ROLE_A], least))
         return "numpy.add is as fast for so few elements";
-    const char *why = "an operand is no plain ndarray of a dtype that vecadd adds, and no number";
+    const char *why = "vecadd adds plain arrays of its own dtypes, and numbers";
     if (side_from(state, objects[ROLE_A], &side[0]) && side_from(state, objects[ROLE_B], &side[1])) {
-        why = "the dtypes, or a number in the array's dtype, have no sum that vecadd makes";
+        why = "vecadd makes no sum of these dtypes, or of such a number and this dtype";
         if (promote(state, side, sum)) {
             for (int k = 0; k < 2; k++)
                 operand_of_array(side[k].array, side[k].dtype, side[k].made, &operands[k]);

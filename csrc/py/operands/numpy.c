@@ -128,18 +128,28 @@ host_operand(struct module_state *state, PyArrayObject *array, struct operand *o
     return true;
 }
 
+/* Not inlined, as ml_dtype_of. */
+static __attribute__((noinline)) const char *
+why_no_array(PyObject *object)
+{
+    return PyArray_IsAnyScalar(object)                     ? "an operand is a number"
+           : PyArray_Check(object)                         ? "an operand is of a subclass of ndarray"
+           : PyList_Check(object) || PyTuple_Check(object) ? "an operand is a list or a tuple"
+                                                           : "an operand is no NumPy array";
+}
+
 const char *
 host_run_from(struct module_state *state, PyObject *const objects[ROLE_COUNT], struct batch_add *add)
 {
     int count = objects[ROLE_OUT] ? 3 : 2;
     for (int role = 0; role < count; role++)
         if (!PyArray_CheckExact(objects[role]))
-            return "an operand is not a plain ndarray";
+            return why_no_array(objects[role]);
 
     PyArrayObject *first = (PyArrayObject *)objects[ROLE_A];
     int dtype = dtype_of_descr(state, PyArray_DESCR(first));
     if (dtype < 0)
-        return "its dtype is left to NumPy";
+        return "the dtype is none that vecadd adds";
     if (PyArray_NDIM(first) == 0)
         return "the operands have no dimension";
 
@@ -155,9 +165,9 @@ host_run_from(struct module_state *state, PyObject *const objects[ROLE_COUNT], s
         flags &= PyArray_FLAGS(array);
     }
     if (!(flags & NPY_ARRAY_ALIGNED))
-        return "an operand is not aligned";
+        return "an operand's elements are misaligned";
     if (!(flags & CONTIGUOUS))
-        return "the operands are not contiguous in one order";
+        return "the operands are not all contiguous in one memory order";
     PyArrayObject *out = (PyArrayObject *)objects[ROLE_OUT];
     const struct dtype_row *row = &dtype_table[dtype];
     add->a = PyArray_DATA(first);

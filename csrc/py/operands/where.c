@@ -1,9 +1,32 @@
 #include "py/operands/where.h"
 
+#include <limits.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "py/base/attribute.h"
+
+static int
+refuse_device(PyObject *type, PyObject *object)
+{
+    PyErr_Format(type, "device must be None, 'cpu', 'hybrid', 'cuda', 'cuda:N' or the GPU's number N, not %R", object);
+    return -1;
+}
+
+/* The driver says later whether the device exists. */
+static int
+ordinal_from_int(PyObject *object, int *device)
+{
+    const Py_ssize_t ordinal = PyNumber_AsSsize_t(object, NULL); /* too large: clipped */
+    if (ordinal == -1 && PyErr_Occurred())
+        return -1;
+    if (ordinal < 0 || ordinal > INT_MAX) {
+        PyErr_Format(PyExc_ValueError, "there is no device %S: devices are counted from 0", object);
+        return -1;
+    }
+    *device = (int)ordinal;
+    return 0;
+}
 
 int
 device_from_object(PyObject *object, enum device_choice *choice, int *device)
@@ -13,8 +36,10 @@ device_from_object(PyObject *object, enum device_choice *choice, int *device)
     if (Py_IsNone(object))
         return 0;
     if (!PyUnicode_Check(object)) {
-        PyErr_Format(PyExc_TypeError, "device must be None, 'cpu', 'hybrid', 'cuda' or 'cuda:N', not %R", object);
-        return -1;
+        if (PyBool_Check(object) || !(PyLong_Check(object) || PyArray_IsScalar(object, Integer)))
+            return refuse_device(PyExc_TypeError, object);
+        *choice = DEVICE_CUDA;
+        return ordinal_from_int(object, device);
     }
     Py_ssize_t length;
     const char *text = PyUnicode_AsUTF8AndSize(object, &length);
@@ -34,8 +59,7 @@ device_from_object(PyObject *object, enum device_choice *choice, int *device)
             *device = 10 * *device + (*digits - '0');
         return 0;
     }
-    PyErr_Format(PyExc_ValueError, "device must be None, 'cpu', 'hybrid', 'cuda' or 'cuda:N', not %R", object);
-    return -1;
+    return refuse_device(PyExc_ValueError, object);
 }
 
 /* 0 to 2 name the default streams. Every other handle is an address that the driver reads without a check: handle 3

@@ -7,7 +7,7 @@
 
 enum device_choice { DEVICE_UNSAID, DEVICE_CPU, DEVICE_HYBRID, DEVICE_CUDA };
 
-/* device=: None, "cpu", "hybrid", "cuda" or "cuda:N". */
+/* device=: None, "cpu", "hybrid", "cuda", "cuda:N" or N. */
 int device_from_object(PyObject *object, enum device_choice *choice, int *device);
 
 /* stream=: an int (0: the legacy default stream), or an object with __cuda_stream__, .cuda_stream, .ptr (CuPy) or
