@@ -6,6 +6,7 @@
 #include "base/cpus.h"
 
 static atomic_int usable, available; /* 0: not determined yet */
+static atomic_int chosen;            /* by threads_choose; 0: not */
 
 static _Thread_local bool stays_alone;
 
@@ -20,18 +21,48 @@ threads_usable_cpus(void)
     return count;
 }
 
+const char *
+threads_senseless_wish(void)
+{
+    const char *wish = getenv(THREADS_VARIABLE);
+    char *end;
+    if (wish == NULL || *wish == '\0')
+        return NULL;
+    const long number = strtol(wish, &end, 10);
+    return *end == '\0' && number >= 1 && number <= THREADS_MAX ? NULL : wish;
+}
+
+int
+threads_usual(void)
+{
+    const char *wish = getenv(THREADS_VARIABLE);
+    if (wish && *wish && !threads_senseless_wish())
+        return atoi(wish);
+    const int cpus = threads_usable_cpus();
+    return cpus < THREADS_MAX ? cpus : THREADS_MAX;
+}
+
 int
 threads_available(void)
 {
     int count = atomic_load_explicit(&available, memory_order_relaxed);
     if (count == 0) {
-        const char *wish = getenv("VECADD_NUM_THREADS");
-        char *end = NULL;
-        const long number = wish ? strtol(wish, &end, 10) : 0;
-        count = number > 0 && *end == '\0' ? (number < THREADS_MAX ? (int)number : THREADS_MAX) : threads_usable_cpus();
-        atomic_store_explicit(&available, count, memory_order_relaxed);
+        count = atomic_load_explicit(&chosen, memory_order_relaxed);
+        if (count == 0)
+            count = threads_usual();
+        int undetermined = 0; /* a choice of another thread's stays */
+        if (!atomic_compare_exchange_strong(&available, &undetermined, count))
+            count = undetermined;
     }
     return count;
+}
+
+int
+threads_choose(int count)
+{
+    threads_available(); /* so that there is a number to give back */
+    atomic_store(&chosen, count);
+    return atomic_exchange(&available, count);
 }
 
 void

@@ -4,19 +4,30 @@
 
 #include <stdbool.h>
 
-/* The threads that a job may use: VECADD_NUM_THREADS, or min(affinity mask, control group's cpu quota); at least 1. */
+enum { THREADS_MAX = 256 };
+
+/* The threads that a job may use: threads_choose()'s, or threads_usual(). */
 int threads_available(void);
+
+/* VECADD_NUM_THREADS, or min(affinity mask, control group's cpu quota); 1 to THREADS_MAX. */
+int threads_usual(void);
+
+/* Has jobs from now on use `count` threads, 1 to THREADS_MAX, in every thread and in children that are forked from now
+ * on. Returns the number so far. */
+int threads_choose(int count);
+
+/* The environment's variable, and its text if it is set and is no number from 1 to THREADS_MAX; else NULL. */
+#define THREADS_VARIABLE "VECADD_NUM_THREADS"
+const char *threads_senseless_wish(void);
 
 /* Whether additions of the calling thread run on it alone, because several threads add at once. */
 void threads_set_alone(bool alone);
 bool threads_alone(void);
 
-enum { THREADS_MAX = 256 };
-
 /* cpus_usable(), called once and remembered. */
 int threads_usable_cpus(void);
 
-/* Forgets both numbers: a forked child may have other limits. */
+/* Forgets what was counted, not what was chosen: a forked child may have other limits. */
 void threads_count_forget(void);
 
 #endif

@@ -70,7 +70,7 @@ host_key(char *key, size_t size)
 {
     char model[MODEL];
     read_model(model);
-    snprintf(key, size, "%s, %d threads", model, threads_available());
+    snprintf(key, size, "%s, %d threads", model, threads_usual());
 }
 
 /* Whether AVX-512 lowers the clock: on all x86 processors up to Ice Lake that have it. Sapphire Rapids, the first that
@@ -103,7 +103,7 @@ shipped(void)
     return (struct host_thresholds){.threads_awake = THREADS_AWAKE,
                                     .threads_asleep = THREADS_ASLEEP,
                                     .stream_alone = larger(l2, CACHED) / 3,
-                                    .stream_together = larger((size_t)threads_available() * l2, CACHED) / 3,
+                                    .stream_together = larger((size_t)threads_usual() * l2, CACHED) / 3,
                                     .share = SHARE,
                                     .block = BLOCK,
                                     .narrow = narrow_from(),

@@ -28,7 +28,7 @@ const struct host_thresholds *host_thresholds(void);
 
 enum { HOST_KEY = 160 }; /* the most bytes of a key */
 
-/* The key of this host's tuned file: "MODEL, N threads", N from threads_available(). */
+/* The key of this host's tuned file: "MODEL, N threads", N from threads_usual(). */
 void host_key(char *key, size_t size);
 
 #endif

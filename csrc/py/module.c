@@ -4,6 +4,7 @@
 #include "base/dtype.h"
 #include "base/runtime.h"
 #include "base/tuned_file.h"
+#include "host/threads_count.h"
 #include "py/base/methods.h"
 #include "py/calls/deferred_release.h"
 #include "py/calls/result.h"
@@ -31,6 +32,8 @@ static PyMethodDef methods[] = {
     WITH_KEYWORDS(plan, METH_FASTCALL),
     {"use_gpu", (PyCFunction)(void (*)(void))py_use_gpu, METH_FASTCALL, use_gpu_doc},
     PLAIN(routes_key, METH_NOARGS),
+    PLAIN(get_num_threads, METH_NOARGS),
+    PLAIN(set_num_threads, METH_O),
     WITH_KEYWORDS(to_device, METH_VARARGS),
     WITH_KEYWORDS(empty_pinned, METH_VARARGS),
 
@@ -133,10 +136,21 @@ dtype_sizes(void)
 }
 
 static int
+warn_of_environment(void)
+{
+    const char *wish = threads_senseless_wish();
+    return wish ? PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
+                                   THREADS_VARIABLE
+                                   " is \"%s\": it takes a number of threads from 1 to %d; additions use %d",
+                                   wish, THREADS_MAX, threads_available())
+                : 0;
+}
+
+static int
 module_exec(PyObject *module)
 {
     struct module_state *state = PyModule_GetState(module);
-    if (numpy_api_import() < 0 || fill_state(module, state) < 0)
+    if (warn_of_environment() < 0 || numpy_api_import() < 0 || fill_state(module, state) < 0)
         return -1;
     runtime_start();
     deferred_release_start();

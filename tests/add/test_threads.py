@@ -41,10 +41,99 @@ def test_one_thread_is_no_thread_beside_the_callers(child):
     assert child(code, VECADD_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1").stdout.strip() == "1"
 
 
-@pytest.mark.parametrize("threads", ["0", "-3", "many", "", "1e3", "99999999999999999999"])
-def test_nonsense_for_the_number_of_threads_does_not_stop_sums(threads, child):
-    code = f"{SUMS}\nfrom vecadd import _core; assert _core.host_facts()['threads'] >= 1"
-    child(code, VECADD_NUM_THREADS=threads)
+@pytest.mark.parametrize("threads", ["0", "-3", "many", "1e3", "257", "99999999999999999999"])
+def test_nonsense_for_the_number_of_threads_is_told_once_and_does_not_stop_sums(threads, child):
+    code = (
+        "import sys, warnings\n"
+        "with warnings.catch_warnings(record=True) as told:\n"
+        "    warnings.simplefilter('always')\n"
+        f"    {SUMS.replace(chr(10), chr(10) + '    ')}\n"
+        "[only] = told\n"
+        "print(only.category.__name__, only.message)\n"
+    )
+    words = (
+        f'RuntimeWarning VECADD_NUM_THREADS is "{threads}": it takes a number of threads from 1 to 256; additions use '
+    )
+    assert child(code, VECADD_NUM_THREADS=threads).stdout.startswith(words)
+
+
+def test_an_empty_number_of_threads_is_none(child):
+    child(SUMS, VECADD_NUM_THREADS="")
+
+
+SETS = """
+import os, numpy as np, vecadd
+large = np.zeros(2**23, np.float32)
+def used():
+    return vecadd.explain(large, large, large).details["threads"]
+"""
+
+
+def test_set_number_of_threads_holds_from_the_next_call_on(child):
+    code = (
+        f"{SETS}\n"
+        "for n in (1, 3, 2, np.int8(4)):\n"
+        "    before = vecadd.get_num_threads()\n"
+        "    assert vecadd.set_num_threads(n) == before\n"
+        "    assert vecadd.get_num_threads() == used() == n\n"
+        "    assert (vecadd.add(large, large) == 0).all()\n"
+        "print(len(os.listdir('/proc/self/task')))\n"
+    )
+    assert child(code, OPENBLAS_NUM_THREADS="1").stdout == "4\n"
+
+
+def test_set_number_of_threads_holds_in_every_thread_and_in_forked_children(child):
+    code = (
+        f"{SETS}\n"
+        "import threading, warnings\n"
+        "warnings.simplefilter('ignore', DeprecationWarning)\n"
+        "thread = threading.Thread(target=vecadd.set_num_threads, args=(3,)); thread.start(); thread.join()\n"
+        "vecadd.add(large, large)\n"
+        "pid = os.fork()\n"
+        "if pid == 0:\n"
+        "    vecadd.add(large, large)\n"
+        "    os._exit(10 * vecadd.get_num_threads() + used())\n"
+        "print(used(), os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))\n"
+    )
+    assert child(code, VECADD_NUM_THREADS="2").stdout == "3 33\n"
+
+
+@pytest.mark.parametrize(
+    ("number", "error", "words"),
+    [
+        (0, ValueError, "takes 1 to 256 threads, not 0"),
+        (-1, ValueError, "takes 1 to 256 threads, not -1"),
+        (257, ValueError, "takes 1 to 256 threads, not 257"),
+        (2**80, ValueError, f"not {2**80}"),
+        (True, TypeError, "takes an int from 1 to 256, not True"),
+        (2.0, TypeError, "takes an int from 1 to 256, not 2.0"),
+        ("2", TypeError, "not '2'"),
+        (None, TypeError, "not None"),
+    ],
+    ids=str,
+)
+def test_what_is_no_number_of_threads_is_refused_and_changes_nothing(number, error, words):
+    before = vecadd.get_num_threads()
+    with pytest.raises(error, match=words):
+        vecadd.set_num_threads(number)
+    assert vecadd.get_num_threads() == before
+
+
+def test_a_plan_keeps_the_threads_that_it_was_made_with(child):
+    code = (
+        f"{SETS}\n"
+        "vecadd.set_num_threads(1)\n"
+        "plan = vecadd.plan(large, large, np.zeros_like(large))\n"
+        "vecadd.set_num_threads(3)\n"
+        "plan()\n"
+        "print(len(os.listdir('/proc/self/task')))\n"
+    )
+    assert child(code, OPENBLAS_NUM_THREADS="1").stdout == "1\n"
+
+
+def test_what_was_tuned_is_kept_under_the_usual_number_of_threads(child):
+    code = "import vecadd; vecadd.set_num_threads(5); print(vecadd._core.host_facts()['key'])"
+    assert child(code, VECADD_NUM_THREADS="7").stdout.endswith(", 7 threads\n")
 
 
 def test_threads_are_no_more_than_the_processors_that_the_process_may_use(child):

@@ -32,9 +32,20 @@ vecadd_num_threads_is_obeyed(void)
 static void
 a_senseless_vecadd_num_threads_is_ignored(void)
 {
-    static const char *const senseless[] = {"0", "-3", "many", "2x", ""};
+    static const char *const senseless[] = {"0", "-3", "many", "2x", "", "257", "99999999999999999999"};
     for (size_t i = 0; i < sizeof senseless / sizeof *senseless; i++)
         CHECK(available_with(senseless[i]) == cpus_usable(), "\"%s\"", senseless[i]);
+}
+
+static void
+a_chosen_number_outlives_what_was_counted(void)
+{
+    const int before = threads_available();
+    CHECK(threads_choose(7) == before);
+    threads_count_forget();
+    CHECK(threads_available() == 7);
+    CHECK(threads_usual() == before);
+    CHECK(threads_choose(before) == 7);
 }
 
 static void
@@ -116,6 +127,7 @@ main(void)
 {
     RUN(vecadd_num_threads_is_obeyed);
     RUN(a_senseless_vecadd_num_threads_is_ignored);
+    RUN(a_chosen_number_outlives_what_was_counted);
     RUN(the_affinity_mask_is_obeyed);
     RUN(quotas_are_read_from_both_versions_and_all_ancestors);
     return check_report();
