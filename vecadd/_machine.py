@@ -8,8 +8,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from vecadd import _core, _host, _nvidia_smi
+from vecadd import _core, _host, _nvidia_smi, _tuned
+from vecadd._environment import Variable, settings
 from vecadd._rows import Row, as_html, as_text, bytes_text
+from vecadd._tuned import Tuned
 from vecadd._version import package_version
 
 PROBE_TIMEOUT = 30.0  # seconds; CUDA takes 0.2 on one GPU, several on eight without persistence mode
@@ -79,6 +81,8 @@ class Info:
     cuda_driver: str | None  # the CUDA version that the driver supports, "13.0"
     cuda_runtime: str | None  # the one that this build carries
     driver: str | None  # the driver's own version, "580.95.05"
+    tuned: tuple[Tuned, ...]  # what `vecadd tune` has measured of the host and of each GPU
+    environment: tuple[Variable, ...]  # that vecadd reads when it runs
 
     def as_dict(self) -> dict[str, Any]:
         """This object as plain dicts, lists, numbers and strings."""
@@ -107,6 +111,8 @@ def look() -> Info:
         cuda_driver=cuda_version(found.get("driver", 0)),
         cuda_runtime=cuda_version(found.get("runtime", _core.CUDA_RUNTIME_VERSION)),
         driver=next((row["driver_version"] for row in smi.values() if "driver_version" in row), None),
+        tuned=(_tuned.host(), *_tuned.gpus([facts["key"] for facts in found.get("gpus", [])])),
+        environment=settings(),
     )
 
 
@@ -261,6 +267,8 @@ def _rows(found: Info) -> list[Row]:
         ("threads", [str(cpu.threads)]),
         ("caches", [", ".join(f"L{i} {bytes_text(x)}" for i, x in enumerate((cpu.l1, cpu.l2, cpu.l3), 1))]),
         ("memory", [bytes_text(cpu.memory)]),
+        ("tuned", [str(part) for part in found.tuned]),
+        ("environment", [str(variable) for variable in found.environment]),
     ]
 
 

@@ -1,5 +1,6 @@
 """What `vecadd tune` has found for this machine, and since when."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -11,7 +12,7 @@ from vecadd import _core
 class Tuned:
     """One part of what `vecadd tune` measures. ``str()`` of it is a line."""
 
-    part: str  # of `vecadd tune`: "host", "device" or "routes"
+    part: str  # of `vecadd tune`: "host", "device" or "routes", and which GPU where there may be several
     used: bool  # whether additions go by the file
     path: str | None  # of the file, where it exists
     written: str | None  # when, in local time: "2026-11-22 13:05"
@@ -21,7 +22,7 @@ class Tuned:
             return f"{self.part}: tuned {self.written}, {self.path}" if self.path else f"{self.part}: tuned"
         if self.path:
             return f"{self.part}: not tuned; {self.path} of {self.written} is used by processes that start from now on"
-        return f"{self.part}: not tuned; `vecadd tune {self.part}` measures this machine"
+        return f"{self.part}: not tuned; `vecadd tune {self.part.split()[0]}` measures this machine"
 
 
 def find(part: str, kind: str, key: str | None, used: bool | None = None) -> Tuned:
@@ -39,6 +40,19 @@ def host() -> Tuned:
     """Of the threads and stores on the host, as this process uses them."""
     facts = _core.host_facts()
     return find("host", "host", facts["key"], facts["tuned"])
+
+
+def gpus(keys: Sequence[str]) -> list[Tuned]:
+    """Of the kernels on each GPU, and of the routes through it; processes that start now go by what is found."""
+    threads = _core.get_num_threads()
+    return [
+        found
+        for number, key in enumerate(keys)
+        for found in (
+            find(f"device (GPU {number})", "recipes", key),
+            find(f"routes (GPU {number})", "routes", f"{key}, {threads} threads"),
+        )
+    ]
 
 
 def routes() -> Tuned:

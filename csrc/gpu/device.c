@@ -147,6 +147,8 @@ device_facts(int device, struct device_facts *facts, struct status *status)
     };
     _Static_assert(sizeof facts->name == sizeof properties.name, "a device's name fits");
     memcpy(facts->name, properties.name, sizeof facts->name);
+    if (device_key(device, facts->key, status) < 0)
+        return -1;
     error = cudaDeviceGetAttribute(&facts->memory_clock_khz, cudaDevAttrMemoryClockRate, device);
     if (error == cudaSuccess)
         error = cudaDeviceGetAttribute(&facts->clock_khz, cudaDevAttrClockRate, device);

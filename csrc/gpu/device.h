@@ -16,6 +16,7 @@
 
 struct device_facts {
     char name[256];
+    char key[DEVICE_KEY];   /* in the files of `vecadd tune` */
     int cc_major, cc_minor; /* compute capability */
     int multiprocessors, threads_per_multiprocessor;
     size_t memory; /* bytes */

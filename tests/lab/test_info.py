@@ -16,7 +16,13 @@ import vecadd
 from vecadd import _core, _machine
 from vecadd._machine import Info
 
-H200 = modelled.H200 | {"name": "NVIDIA H200", "pci_domain": 0, "pci_bus": 0x1B, "pci_device": 0}
+H200 = modelled.H200 | {
+    "name": "NVIDIA H200",
+    "pci_domain": 0,
+    "pci_bus": 0x1B,
+    "pci_device": 0,
+    "key": "GPU-01 driver 13000",
+}
 
 SMI_ROW = "00000000:1B:00.0, 580.95.05, Enabled, 4, 16, 5, 16"
 

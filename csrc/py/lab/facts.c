@@ -95,8 +95,8 @@ facts_of_device(struct module_state *state, int device)
     if (device_facts(device, &facts, &status) < 0)
         return status_raise(state, &status);
     return Py_BuildValue(
-        "{s:s,s:i,s:i,s:i,s:i,s:n,s:n,s:i,s:i,s:i,s:i,s:i,s:n,s:n,s:i,s:i,s:i}", "name", facts.name, "cc_major",
-        facts.cc_major, "cc_minor", facts.cc_minor, "multiprocessors", facts.multiprocessors,
+        "{s:s,s:s,s:i,s:i,s:i,s:i,s:n,s:n,s:i,s:i,s:i,s:i,s:i,s:n,s:n,s:i,s:i,s:i}", "name", facts.name, "key",
+        facts.key, "cc_major", facts.cc_major, "cc_minor", facts.cc_minor, "multiprocessors", facts.multiprocessors,
         "threads_per_multiprocessor", facts.threads_per_multiprocessor, "memory", (Py_ssize_t)facts.memory, "l2",
         (Py_ssize_t)facts.l2, "clock_khz", facts.clock_khz, "memory_clock_khz", facts.memory_clock_khz,
         "memory_bus_bits", facts.memory_bus_bits, "blocks_per_multiprocessor", facts.blocks_per_multiprocessor,
