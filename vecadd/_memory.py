@@ -9,7 +9,8 @@ def memory_stats() -> dict[str, int]:
     ``device_...`` is DeviceArrays' and ``pinned_...`` is ``empty_pinned`` arrays'. Large sums on the host lie in a
     pool: ``output_used_...`` are the sums still in use; ``output_kept_...`` wait for the next sum, at most
     ``output_bound`` bytes, which is an eighth of the memory that this process may use, or VECADD_POOL_BYTES of the
-    environment. ``transfer_...`` is page-locked memory that waits for the next host arrays that go through a GPU: up to
+    environment, and for some five seconds: a worker thread gives back what no sum uses, or else the next sum that is
+    dropped. ``transfer_...`` is page-locked memory that waits for the next host arrays that go through a GPU: up to
     4 MiB a thread. `vecadd.release` gives kept memory back.
     """
     return (

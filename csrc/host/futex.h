@@ -3,9 +3,11 @@
 #ifndef VECADD_HOST_FUTEX_H
 #define VECADD_HOST_FUTEX_H
 
+#include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -22,6 +24,14 @@ static inline void
 futex_wait(atomic_uint *word, unsigned expected)
 {
     syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, NULL, NULL, 0);
+}
+
+/* futex_wait for so many seconds at most. Returns whether they have passed. */
+static inline bool
+futex_wait_seconds(atomic_uint *word, unsigned expected, int seconds)
+{
+    const struct timespec most = {.tv_sec = seconds};
+    return syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, &most, NULL, 0) < 0 && errno == ETIMEDOUT;
 }
 
 static inline void

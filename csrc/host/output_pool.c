@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 
 #include "base/cgroup.h"
+#include "base/now.h"
 #include "base/ram.h"
 #include "base/runtime.h"
 
@@ -26,12 +27,15 @@ enum {
     MAPPED_MIN = 4 << 20,
 };
 
+#define UNUSED_NS (OUTPUT_POOL_SECONDS * 1000000000LL)
+
 /* A block's header, on the cache line before the caller's bytes. */
 struct block {
     void *memory;
     size_t mapped; /* bytes; 0: memory is from malloc */
     size_t capacity;
     struct block *newer, *older; /* in the list of kept blocks */
+    long long since;             /* when it was given back: now_ns() */
 };
 
 static struct pool {
@@ -141,6 +145,7 @@ unlink_kept(struct block *block)
 static void
 link_kept(struct block *block)
 {
+    block->since = now_ns();
     block->newer = NULL;
     block->older = pool.newest;
     *(pool.newest ? &pool.newest->newer : &pool.oldest) = block;
@@ -149,13 +154,13 @@ link_kept(struct block *block)
     pool.counts.kept_blocks++;
 }
 
-/* Takes out the oldest blocks until no more than `bytes` are kept. Returns them as a list linked by `older`; pass it to
- * destroy_all after unlocking. */
+/* Takes out the oldest blocks until no more than `bytes` are kept and none since before `since`. Returns them as a list
+ * linked by `older`; pass it to destroy_all after unlocking. */
 static struct block *
-take_oldest(size_t bytes)
+take_oldest(size_t bytes, long long since)
 {
     struct block *taken = NULL;
-    while (pool.counts.kept_bytes > bytes) {
+    while (pool.counts.kept_bytes > bytes || (pool.oldest && pool.oldest->since < since)) {
         struct block *block = pool.oldest;
         unlink_kept(block);
         block->older = taken;
@@ -257,9 +262,20 @@ output_pool_give(void *bytes)
     lock();
     uncount_used(block);
     link_kept(block);
-    struct block *taken = take_oldest(pool.counts.bound);
+    struct block *taken = take_oldest(pool.counts.bound, block->since - UNUSED_NS);
     unlock();
     destroy_all(taken);
+}
+
+bool
+output_pool_age(void)
+{
+    lock();
+    struct block *taken = take_oldest(pool.counts.bound, now_ns() - UNUSED_NS);
+    const bool holds = pool.counts.kept_blocks + pool.counts.used_blocks > 0;
+    unlock();
+    destroy_all(taken);
+    return holds;
 }
 
 void *
@@ -280,7 +296,7 @@ size_t
 output_pool_empty(void)
 {
     lock();
-    struct block *taken = take_oldest(0);
+    struct block *taken = take_oldest(0, 0);
     unlock();
     return destroy_all(taken);
 }

@@ -6,10 +6,16 @@
 #ifndef VECADD_HOST_OUTPUT_POOL_H
 #define VECADD_HOST_OUTPUT_POOL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Use malloc for smaller blocks: the C library keeps freed memory too. */
 enum { OUTPUT_POOL_MIN = 1 << 20 };
+
+/* A kept block that no sum has used for so long goes back to the system. The next sum then writes to fresh pages: on
+ * two cores of an EPYC 79 ms in place of 35 for 200 MB, 25 in place of 11 for 64 MB; numpy.add takes 80 and 25, each
+ * time. */
+enum { OUTPUT_POOL_SECONDS = 5 };
 
 /* A block of at least `bytes`, aligned to a cache line, with undefined content; the caller owns it. If memory is short,
  * the pool first gives all kept blocks back to the system; NULL if that does not help. */
@@ -19,8 +25,13 @@ void *output_pool_take(size_t bytes);
 void *output_pool_take_zeroed(size_t bytes);
 
 /* Takes a block back and keeps it; ignores NULL. The oldest blocks go back to the system when the kept ones exceed the
- * bound: VECADD_POOL_BYTES, or an eighth of the memory that this process may use. */
+ * bound: VECADD_POOL_BYTES, or an eighth of the memory that this process may use, and when they have been kept for
+ * OUTPUT_POOL_SECONDS. */
 void output_pool_give(void *block);
+
+/* Gives those back that have been kept for OUTPUT_POOL_SECONDS. For a thread that has nothing else to do. Returns
+ * whether there are blocks, kept or used. */
+bool output_pool_age(void);
 
 /* Returns a block of `bytes` with as much of the content of `block` as fits, and takes `block` back. Returns NULL, with
  * `block` unchanged, if there is no memory. */

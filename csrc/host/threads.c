@@ -12,6 +12,7 @@
 #include "base/fpenv.h"
 #include "base/runtime.h"
 #include "host/futex.h"
+#include "host/output_pool.h"
 #include "host/threads_count.h"
 
 enum {
@@ -113,6 +114,17 @@ may_spin(struct thread_pool *pool)
            sched_getcpu() != atomic_load_explicit(&pool->callers_cpu, memory_order_relaxed);
 }
 
+/* Sleeps until a call. One worker gives memory back meanwhile that no sum uses any more. It is called as ever: a job
+ * that begins while it does so is not held up, because the caller waits for no worker that has not begun. */
+static void
+sleep_until_called(struct worker *worker)
+{
+    while (worker->number == 1 && output_pool_age())
+        if (!futex_wait_seconds(&worker->state, ASLEEP, OUTPUT_POOL_SECONDS))
+            return;
+    futex_wait(&worker->state, ASLEEP);
+}
+
 /* Returns true when the worker has a job, false when it has to end. */
 static bool
 wait_for_call(struct worker *worker)
@@ -125,7 +137,7 @@ wait_for_call(struct worker *worker)
             state = ASLEEP;
         if (state == ASLEEP) {
             atomic_fetch_sub_explicit(&worker->pool->awake, 1, memory_order_relaxed);
-            futex_wait(&worker->state, ASLEEP);
+            sleep_until_called(worker);
             atomic_fetch_add_explicit(&worker->pool->awake, 1, memory_order_relaxed);
             /* The job that it was woken for is over: it spins in case another follows. */
             if (atomic_compare_exchange_strong(&worker->state, &state, IDLE))

@@ -212,3 +212,22 @@ def test_resident_memory_does_not_grow():
         x = vecadd.add(a, b)
     del x
     assert resident() - before < 40 * MIB
+
+
+@pytest.mark.slow
+def test_what_no_sum_uses_goes_back_without_another_call(child):
+    """A worker that has nothing else to do looks every five seconds; the sum that is held stays."""
+    code = """
+import time
+import numpy as np, vecadd
+a = np.ones(16 << 20, np.float32)
+held, dropped = vecadd.add(a, a), vecadd.add(a, a)
+del dropped
+kept = [vecadd.memory_stats()["output_kept_blocks"]]
+end = time.monotonic() + 200
+while kept[-1] and time.monotonic() < end:
+    time.sleep(0.1)
+    kept.append(vecadd.memory_stats()["output_kept_blocks"])
+print(kept[0], kept[-1], vecadd.memory_stats()["output_used_blocks"], bool((held == 2).all()))
+"""
+    assert child(code, VECADD_NUM_THREADS="2").stdout == "1 0 1 True\n"

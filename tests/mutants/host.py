@@ -53,6 +53,13 @@ HOST = (
         "test_host_output_pool",
     ),
     Mutant(
+        "kept memory that no sum uses",
+        "csrc/host/output_pool.c",
+        " || (pool.oldest && pool.oldest->since < since)",
+        "",
+        "test_host_output_pool",
+    ),
+    Mutant(
         "the pool's lock in a forked child",
         "csrc/host/output_pool.c",
         "    pool.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;\n    if (whole)",
