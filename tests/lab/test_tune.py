@@ -10,7 +10,7 @@ import pytest
 from hypothesis import strategies as st
 
 from vecadd import cli
-from vecadd.tune import command, store
+from vecadd.tune import command, compare, store
 from vecadd.tune.part import Found, Part, Tell
 
 pytestmark = pytest.mark.no_native
@@ -30,12 +30,16 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def tune(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
     """tune(found, *arguments): the command with one part, `host`, that finds this: its status, stdout and stderr."""
 
+    def changes(part: str, before: Path, after: Path, tell: Tell) -> list[str]:
+        return [f"{part} measured from {len(list(before.iterdir()))} file to {len(list(after.iterdir()))}"]
+
     def run(found: Sequence[Found], *arguments: str) -> tuple[int, str, str]:
         def search(tell: Tell) -> Sequence[Found]:
             tell("nothing")
             return found
 
         monkeypatch.setattr(command, "PARTS", (Part("host", search, needs_gpu=False),))
+        monkeypatch.setattr(compare, "changes", changes)
         status = cli.main(["tune", *arguments])
         return status, *capsys.readouterr()
 
@@ -125,10 +129,19 @@ def test_nothing_better_writes_nothing_and_forgets_what_was_written(
     folder: Path, tune: Callable[..., tuple[int, str, str]]
 ) -> None:
     found = [Found("host", KEY, None, ["nothing is faster"])]
-    assert tune(found)[1] == "host: nothing is faster\nhost: nothing written\n"
+    nothing = "host: nothing is faster\nhost: nothing written\n"
+    assert tune(found)[1] == f"{nothing}host: nothing changed: what is kept is what was kept before\n"
     store.write("host", KEY, ROWS)
-    assert "an earlier search" in tune(found)[1]
+    told = tune(found)[1]
+    assert "an earlier search" in told
+    assert told.endswith("host: host measured from 1 file to 0\n")
     assert list(folder.iterdir()) == []
+
+
+def test_it_ends_with_what_has_changed(tune: Callable[..., tuple[int, str, str]]) -> None:
+    assert tune([Found("host", KEY, ROWS)])[1].splitlines()[-1] == "host: host measured from 0 file to 1"
+    assert tune([Found("host", KEY, ROWS)])[1].splitlines()[-1].startswith("host: nothing changed")
+    assert tune([Found("host", KEY, ROWS[:1])])[1].splitlines()[-1] == "host: host measured from 1 file to 1"
 
 
 def test_a_dry_run_touches_no_file(folder: Path, tune: Callable[..., tuple[int, str, str]]) -> None:

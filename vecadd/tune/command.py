@@ -1,12 +1,15 @@
 """The command ``vecadd tune``: which parts there are, what it prints, its exit status."""
 
 import argparse
+import shutil
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 from vecadd.info import info
-from vecadd.tune import device, host, routes, store
+from vecadd.tune import compare, device, host, routes, store
 from vecadd.tune.part import Found, Part, Tell
 
 PARTS: tuple[Part, ...] = (device.PART, host.PART, routes.PART)
@@ -22,12 +25,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Searches, prints, writes; returns the exit status: 0, or 1 where a part that was named cannot run here.
+    """Searches, prints, writes, and says what that has changed; returns the exit status: 0, or 1 where a part that was
+    named cannot run here.
 
     Raises OSError for a folder that cannot be written, before anything is measured, and what the searches raise.
     """
-    if not arguments.dry_run:
-        store.prepare()
+    if arguments.dry_run:
+        return _search(arguments, {})
+    folder = store.prepare()
+    found: dict[str, list[Found]] = {}
+    with tempfile.TemporaryDirectory(prefix="vecadd-tune-") as kept:
+        before = Path(shutil.copytree(folder, kept, dirs_exist_ok=True))
+        status = _search(arguments, found)
+        for part, results in found.items():
+            for line in _changes(part, results, before):
+                print(f"{part}: {line}")
+    return status
+
+
+def _search(arguments: argparse.Namespace, all_found: dict[str, list[Found]]) -> int:
+    """Searches what is wanted, prints and writes what is found, and puts it under its part's name."""
     wanted: list[Part] = arguments.parts or list(PARTS)
     gpus = info()
     status = 0
@@ -37,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
             status = 1 if arguments.parts else status
             continue
         with _telling(part.name) as tell:
-            results = part.search(tell)
+            results = all_found[part.name] = list(part.search(tell))
         for found in results:
             for line in _settle(found, dry_run=arguments.dry_run):
                 print(f"{part.name}: {line}")
@@ -55,6 +72,19 @@ def _settle(found: Found, *, dry_run: bool) -> Iterator[str]:
         yield f"would be written to {store.path(found.kind, found.key)}"
     else:
         yield f"written to {store.write(found.kind, found.key, found.rows)}; used by processes that start from now on"
+
+
+def _changes(part: str, results: Sequence[Found], before: Path) -> list[str]:
+    """What additions gain or lose by the files that were written or removed, measured where there are any."""
+    files = [store.path(found.kind, found.key) for found in results if found.key]
+    if all(_content(path) == _content(before / path.name) for path in files):
+        return ["nothing changed: what is kept is what was kept before"]
+    with _telling(part) as tell:
+        return compare.changes(part, before, files[0].parent, tell)
+
+
+def _content(path: Path) -> bytes | None:
+    return path.read_bytes() if path.exists() else None
 
 
 @contextmanager
