@@ -12,25 +12,33 @@ The package needs NumPy; everything on a GPU needs an NVIDIA driver besides. Imp
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from vecadd._core import (
-    DeviceArray,
-    DeviceLostError,
-    Plan,
-    add,
-    add_many,
-    empty_pinned,
-    get_num_threads,
-    plan,
-    release,
-    set_num_threads,
-    to_device,
-    use_gpu,
-)
+try:
+    from vecadd._core import (
+        DeviceArray,
+        DeviceLostError,
+        Plan,
+        add,
+        add_many,
+        empty_pinned,
+        get_num_threads,
+        plan,
+        release,
+        set_num_threads,
+        to_device,
+        use_gpu,
+    )
+except ModuleNotFoundError as error:
+    if error.name != "vecadd._core":
+        raise
+    from vecadd._not_built import advice
+
+    raise ImportError(advice(), name=error.name) from None
 from vecadd._memory import memory_stats
 from vecadd.info import info
 
 if TYPE_CHECKING:
     from vecadd._explain import Explanation, explain
+    from vecadd.files import add_files
 
 __all__ = [
     "DeviceArray",
@@ -38,6 +46,7 @@ __all__ = [
     "Explanation",
     "Plan",
     "add",
+    "add_files",
     "add_many",
     "empty_pinned",
     "explain",
@@ -55,7 +64,7 @@ __all__ = [
 
 # Submodules, and names of submodules, that are imported when they are first asked for.
 _LAZY = frozenset({"bench", "ladder", "model"})
-_LAZY_NAMES = {"Explanation": "_explain", "explain": "_explain"}
+_LAZY_NAMES = {"Explanation": "_explain", "add_files": "files", "explain": "_explain"}
 
 
 def __getattr__(name: str) -> Any:
@@ -75,4 +84,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY, *_LAZY_NAMES, "__version__"})
+    return [*__all__, "__version__"]

@@ -17,6 +17,10 @@ from vecadd import _core
 __all__ = ["names", "run", "time"]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def names(kind: Literal["host", "device", "transfer", "latency"] | None = None) -> list[str]:
     """The rungs in order, all of them or those of one kind. Raises ValueError for an unknown kind."""
     if kind not in (None, "host", "device", "transfer", "latency"):

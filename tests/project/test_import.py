@@ -1,9 +1,12 @@
 """import vecadd: cheap, quiet, and the same with a GPU, without one and without a driver."""
 
 import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
+import pytest
 from conftest import child_environment
 
 import vecadd
@@ -72,3 +75,53 @@ def test_public_names_are_there_and_documented():
     for name in ("add", "to_device", "empty_pinned", "info", "DeviceArray", "DeviceLostError"):
         assert name in vecadd.__all__
         assert getattr(vecadd, name).__doc__
+
+
+# pip's finder of editable packages would find the compiled part of this tree.
+ALONE = "import sys; sys.meta_path = [x for x in sys.meta_path if 'editable' not in getattr(x, '__module__', '')]"
+
+
+def failed_import(folder):
+    """The last line of the traceback of `import vecadd`, which finds the package in this folder first."""
+    result = subprocess.run(
+        [sys.executable, "-c", f"{ALONE}; import vecadd"],
+        cwd=folder,
+        env=child_environment(PYTHONPATH=str(folder), VECADD_TEST_RUNTIME=None),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    return result.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("tree", "says"),
+    [
+        (True, ["source tree and was never built", "run Python from another folder", "pip install -e {folder}"]),
+        (False, ["this installation is not whole", "pip install --force-reinstall --no-deps vecadd"]),
+    ],
+    ids=["in the source tree", "elsewhere"],
+)
+def test_import_without_the_compiled_part_says_what_to_do(tree, says, tmp_path):
+    """In a checkout the folder vecadd comes before the one that `pip install .` made."""
+    sources = shutil.ignore_patterns("*.so", "__pycache__")
+    shutil.copytree(Path(vecadd.__file__).parent, tmp_path / "vecadd", ignore=sources)
+    if tree:
+        (tmp_path / "csrc").mkdir()
+    last = failed_import(tmp_path)
+    assert last.startswith(f"ImportError: vecadd's compiled part, vecadd._core, is not in {tmp_path}/vecadd")
+    assert [text for text in says if text.format(folder=tmp_path) not in last] == []
+
+
+def test_a_module_that_the_compiled_part_misses_keeps_its_own_message(tmp_path):
+    package = tmp_path / "vecadd"
+    package.mkdir()
+    shutil.copy(vecadd.__file__, package)
+    (package / "_core.py").write_text("import no_such_module")
+    assert failed_import(tmp_path) == "ModuleNotFoundError: No module named 'no_such_module'"
+
+
+@pytest.mark.parametrize("module", [vecadd, vecadd.ladder, vecadd.model], ids=lambda module: module.__name__)
+def test_dir_lists_public_names_alone(module):
+    assert sorted(name for name in dir(module) if name != "__version__") == sorted(module.__all__)
+    assert [name for name in dir(module) if not hasattr(module, name)] == []
