@@ -7,15 +7,12 @@ import argparse
 import json
 import os
 import sys
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from vecadd import check, profile, tune
+from vecadd import add_command, check, profile, tune
 from vecadd._version import package_version
 from vecadd.bench import command as bench
-from vecadd.files import Progress, add_files
 from vecadd.info import info
 
 INTERRUPTED = 130
@@ -77,39 +74,6 @@ def _info(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("a", metavar="A.npy")
-    parser.add_argument("b", metavar="B.npy")
-    parser.add_argument("-o", "--out", metavar="C.npy", required=True, help="may be one of the inputs")
-
-
-def _add(arguments: argparse.Namespace) -> int:
-    with warnings.catch_warnings(), _progress_bar(f"{arguments.a} + {arguments.b}") as progress:
-        # Without the line of our code, which does not help the command's user.
-        warnings.showwarning = lambda message, *place: print(f"vecadd add: {message}", file=sys.stderr)
-        add_files(arguments.a, arguments.b, arguments.out, progress=progress)
-    return 0
-
-
-@contextmanager
-def _progress_bar(description: str) -> Iterator[Progress | None]:
-    """A bar on a terminal that rich can draw on, else None."""
-    try:
-        from rich.console import Console
-        from rich.markup import escape
-        from rich.progress import Progress as Bar
-    except ImportError:
-        yield None
-        return
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield None
-        return
-    with Bar(console=console, transient=True) as bar:
-        task = bar.add_task(escape(description))
-        yield lambda done, size: bar.update(task, completed=done, total=size)
-
-
 COMMANDS = (
     Command("info", "what this machine and this build have", _info_arguments, _info),
     Command("bench", "how fast this machine adds, against what its memory allows", bench.add_arguments, bench.run),
@@ -118,5 +82,5 @@ COMMANDS = (
     Command(
         "tune", "search for what is fastest on this machine, and keep it for additions", tune.add_arguments, tune.run
     ),
-    Command("add", "add two .npy files of any size into a third", _add_arguments, _add),
+    Command("add", "add two .npy files of any size into a third", add_command.add_arguments, add_command.run),
 )

@@ -1,6 +1,7 @@
 """Adds two .npy files of any size into a third, in bounded memory, so that no failure damages an existing file.
 
-The sum is written to a file beside the target that takes its name only when it is complete and on the disk. Files are
+The sum is written to a file beside the target that takes its name only when it is complete and, unless the caller asks
+for less, on the disk. Files are
 read and written through windows, not mapped: an input that shrinks under a mapping is a SIGBUS, here it is an error.
 """
 
@@ -17,7 +18,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, nullcontext
 from contextvars import copy_context
-from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -26,6 +26,8 @@ import numpy as np
 from numpy.lib import format as npy
 
 from vecadd._core import add, add_alone, host_facts
+from vecadd._npy_input import Input, open_input
+from vecadd._tiles import Shape, Tiles, Walk, fortran_order_of_sum, runs, strides
 from vecadd._uninterrupted import Check, Progress, run_uninterrupted
 
 __all__ = ["Progress", "add_files"]
@@ -39,13 +41,6 @@ FEWEST_THREADS, MOST_THREADS = 4, 16  # at least 4 where threads wait for a disk
 # ms to write 512 MB of sums and 100 ms to add into mapped pages; for 256 MB on two processors it is 148 and 160.
 MAPPED_FROM = 4  # processors
 
-# Version 3 differs from 2 only in how names of structured fields are encoded, and structured dtypes are refused.
-_READ_HEADER = {
-    (1, 0): npy.read_array_header_1_0,
-    (2, 0): npy.read_array_header_2_0,
-    (3, 0): npy.read_array_header_2_0,
-}
-
 # The errors of file systems without unnamed files, or without a way to reserve space.
 _NO_TMPFILE = {errno.EOPNOTSUPP, errno.EISDIR}
 _NO_FALLOCATE = {errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
@@ -54,131 +49,102 @@ Name = str | os.PathLike[str]
 _Buffers = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]
 
 
-@dataclass(frozen=True)
-class _Input:
-    path: Path
-    descriptor: int
-    dtype: np.dtype[Any]
-    shape: tuple[int, ...]
-    fortran_order: bool
-    offset: int  # bytes of header
-
-    @property
-    def order(self) -> str:
-        return "Fortran" if self.fortran_order else "C"
-
-
-def add_files(a: Name, b: Name, out: Name, *, window: int = WINDOW, progress: Progress | None = None) -> None:
+def add_files(
+    a: Name, b: Name, out: Name, *, window: int = WINDOW, sync: bool = True, progress: Progress | None = None
+) -> None:
     """Writes the sum of the arrays in the .npy files ``a`` and ``b`` to the .npy file ``out``.
 
-    The shapes must be equal and the memory order the same. The dtypes may differ: the sum has the dtype that
-    ``numpy.add`` gives it. ``out`` may be one of the inputs; if it exists it is replaced only once the sum is complete
-    and synced, and keeps its permissions.
+    The file is the one that ``numpy.save(out, numpy.add(a, b))`` would write: shapes broadcast, dtypes may differ, and
+    each file may be in C or in Fortran order. ``out`` may be one of the inputs. It takes its name only when the sum is
+    complete; a file that it replaces stays as it was until then, and its permissions are kept.
 
     Args:
-        window: bytes of each file that one thread holds in memory; there are as many threads as additions use, at most
-            16, and at least 4 where one of the files is not in memory.
+        window: bytes of each file that one thread holds in memory, eight times as many where the files' memory orders
+            differ; there are as many threads as additions use, at most 16, and at least 4 where one of the files is
+            not in memory.
+        sync: whether to wait until the sum is on the disk (fsync) before it takes its name; without, a crash of the
+            machine may leave ``out`` damaged.
         progress: called in this thread with (elements done, elements in all) after every eight windows, in their order.
 
     Raises:
-        ValueError: a file is not an .npy file, is too short or too long, or the two cannot be added; nothing was
-            written.
+        ValueError: a file is not an .npy file, is too short or too long, or the two shapes do not broadcast; nothing
+            was written.
         TypeError: ``numpy.add`` has no loop for the two dtypes; nothing was written.
         OSError: a file cannot be opened, read or written; ``out`` is as it was.
+
+    >>> np.save("a.npy", np.ones((1000, 3)))
+    >>> np.save("b.npy", np.arange(3))
+    >>> vecadd.add_files("a.npy", "b.npy", "c.npy")
+    >>> np.load("c.npy")[0]
+    array([1., 2., 3.])
     """
 
     def work(check: Check, tell: Progress | None) -> None:
         with ExitStack() as stack:
-            x = stack.enter_context(_open_input(Path(a)))
-            y = stack.enter_context(_open_input(Path(b)))
-            dtype = _sum_dtype(x, y)
-            header = _header(dtype, x)
-            size = math.prod(x.shape)
-            target = stack.enter_context(_replacing(Path(out), len(header) + size * dtype.itemsize, check))
+            x = stack.enter_context(open_input(Path(a)))
+            y = stack.enter_context(open_input(Path(b)))
+            shape, dtype = _sum_of(x, y)
+            layouts = (x.shape, x.fortran_order), (y.shape, y.fortran_order)
+            fortran_order = fortran_order_of_sum(*layouts)
+            header = _header(dtype, shape, fortran_order)
+            size = math.prod(shape)
+            target = stack.enter_context(_replacing(Path(out), len(header) + size * dtype.itemsize, sync, check))
             _write(target, header, 0)
-            _add_windows(x, y, target, len(header), dtype, size, window, check, tell)
+            if size:
+                walk = Walk.through(shape, fortran_order, *layouts)
+                _add_tiles(x, y, target, len(header), dtype, walk, window, check, tell)
 
     run_uninterrupted(work, progress)
 
 
-def _open_at_once(path: str, flags: int) -> int:
-    """Opens without waiting for the writer of a pipe, which is refused later; regular files open as usual."""
-    return os.open(path, flags | os.O_NONBLOCK)
-
-
-@contextmanager
-def _open_input(path: Path) -> Iterator[_Input]:
-    with open(path, "rb", buffering=0, opener=_open_at_once) as file:
-        status = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode):
-            raise ValueError(f"{path} is not a regular file; it cannot be read through windows")
-        try:
-            version = npy.read_magic(file)
-            if version not in _READ_HEADER:
-                raise ValueError(f"format version {version[0]}.{version[1]} is unknown, 1.0 to 3.0 are read")
-            shape, fortran_order, dtype = _READ_HEADER[version](file)
-            if any(extent < 0 for extent in shape):
-                raise ValueError(f"shape {shape} has a negative extent")
-        except OSError:
-            raise
-        except Exception as error:  # for garbage NumPy passes on the exceptions of tokenize, ast and numpy.dtype
-            raise ValueError(f"{path} is not a .npy file that can be read: {error}") from error
-        if dtype.hasobject:
-            raise ValueError(f"{path} holds Python objects ({dtype}); files are never unpickled")
-        if dtype.kind == "V":
-            raise ValueError(f"{path} holds {dtype}, which is structured or raw bytes; numpy.add has no sum for those")
-        offset = file.tell()
-        expected = offset + math.prod(shape) * dtype.itemsize
-        if status.st_size != expected:
-            wrong = "cut short" if status.st_size < expected else "too long"
-            raise ValueError(
-                f"{path} is {wrong}: {status.st_size} bytes, where {dtype} of shape {shape} makes {expected}"
-            )
-        # A vector is in both orders; numpy.save calls it C.
-        yield _Input(path, file.fileno(), dtype, shape, fortran_order and len(shape) > 1, offset)
-
-
-def _sum_dtype(x: _Input, y: _Input) -> np.dtype[Any]:
-    if x.shape != y.shape:
-        raise ValueError(f"shapes must be equal: {x.path} has {x.shape}, {y.path} has {y.shape}")
-    if x.fortran_order != y.fortran_order:
+def _sum_of(x: Input, y: Input) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """The shape and the dtype that numpy.add gives the sum."""
+    try:
+        shape = np.broadcast_shapes(x.shape, y.shape)
+    except ValueError:
         raise ValueError(
-            f"memory orders must be the same: {x.path} is in {x.order} order, {y.path} in {y.order} order; "
-            "save one of them again after numpy.ascontiguousarray or numpy.asfortranarray"
-        )
+            f"shapes that do not broadcast: {x.path} has {x.shape}, {y.path} has {y.shape}; along each axis, counted "
+            "from the last, they have to be equal or one of them 1"
+        ) from None
     dtype = np.add.resolve_dtypes((x.dtype, y.dtype, None))[2]
     assert isinstance(dtype, np.dtype)
-    return dtype
+    return shape, dtype
 
 
-def _header(dtype: np.dtype[Any], like: _Input) -> bytes:
+def _header(dtype: np.dtype[Any], shape: tuple[int, ...], fortran_order: bool) -> bytes:
     file = io.BytesIO()
     npy.write_array_header_1_0(
-        file, {"descr": npy.dtype_to_descr(dtype), "fortran_order": like.fortran_order, "shape": like.shape}
+        file, {"descr": npy.dtype_to_descr(dtype), "fortran_order": fortran_order, "shape": shape}
     )
     return file.getvalue()
 
 
-def _add_windows(
-    x: _Input,
-    y: _Input,
+def _add_tiles(
+    x: Input,
+    y: Input,
     target: int,
     offset: int,
     dtype: np.dtype[Any],
-    size: int,
+    walk: Walk,
     window: int,
     check: Check,
     progress: Progress | None,
 ) -> None:
-    """Keeps one stretch of windows a thread in flight: while one is read, another is added and a third written."""
+    """Keeps one stretch of tiles a thread in flight: while one is read, another is added and a third written."""
     widest = max(x.dtype.itemsize, y.dtype.itemsize, dtype.itemsize, 1)
-    step = max(1, min(size, window // widest))
+    size = math.prod(walk.extents)
+    together = 1 if walk.turns() else STRETCH
+    tiles = Tiles(walk, walk.tile(max(1, min(size, STRETCH // together * window // widest))))
+    step = math.prod(tiles.extents)
     processors = min(MOST_THREADS, host_facts()["threads"])
     waits = not all(map(_in_memory, (x.descriptor, y.descriptor, target)))
-    threads = min(-(-size // (STRETCH * step)), max(FEWEST_THREADS, processors) if waits else processors)
-    in_place = x.dtype == dtype
-    # No process can truncate a file without a name: no access to its pages fails.
-    mapped = processors >= MAPPED_FROM and _in_memory(target) and os.fstat(target).st_nlink == 0
+    threads = min(-(-len(tiles) // together), max(FEWEST_THREADS, processors) if waits else processors)
+    in_place = x.dtype == dtype and walk.steps[1] == walk.steps[0]
+    # No process can truncate a file without a name: no access to its pages fails. A stretch along a single axis is one
+    # run of the file.
+    mapped = (
+        processors >= MAPPED_FROM and _in_memory(target) and os.fstat(target).st_nlink == 0 and len(walk.extents) == 1
+    )
     free: SimpleQueue[_Buffers] = SimpleQueue()
     for _ in range(threads):
         first = np.empty(step, x.dtype)
@@ -188,28 +154,55 @@ def _add_windows(
         return offset + element * dtype.itemsize
 
     def add_stretch(begin: int) -> int:
-        end = min(begin + STRETCH * step, size)
+        """Adds the tiles from this one on, and gives how many elements they have."""
+        stretch = [tiles[number] for number in range(begin, min(begin + together, len(tiles)))]
+        first, done = stretch[0][0][0], sum(math.prod(extents) for _, extents in stretch)
         buffers = free.get()
         try:
-            with _pages(target, where(begin), where(end)) if mapped else nullcontext() as pages:
-                for start in range(begin, end, step):
+            with _pages(target, where(first), where(first + done)) if mapped else nullcontext() as pages:
+                for start, extents in stretch:
                     check()
-                    a, b, c = (buffer[: end - start] for buffer in buffers)
-                    _read(x, a, start)
-                    _read(y, b, start)
+                    a, b = (
+                        _read_tile(source, buffer, walk, number, start, extents)
+                        for number, (source, buffer) in enumerate(zip((x, y), buffers, strict=False), 1)
+                    )
                     if pages is None:
-                        add(a, b, out=c)
-                        _write(target, _bytes(c), where(start))
+                        c = buffers[2][: math.prod(extents)]
+                        add(a, b, out=c.reshape(extents))
+                        _write_tile(target, c, walk, start, extents, where)
                     else:
-                        lead = where(begin) % mmap.ALLOCATIONGRANULARITY
-                        add(a, b, out=np.frombuffer(pages, dtype, a.size, lead + where(start) - where(begin)))
+                        lead = where(first) % mmap.ALLOCATIONGRANULARITY
+                        add(a, b, out=np.frombuffer(pages, dtype, extents[0], lead + where(start[0]) - where(first)))
         finally:
             free.put(buffers)  # or other threads would wait for ever after a failure
-        return end
+        return done
 
-    for done in _in_turn(add_stretch, range(0, size, STRETCH * step), threads):
+    told = 0
+    for done in _in_turn(add_stretch, range(0, len(tiles), together), threads):
+        told += done
         if progress is not None:
-            progress(done, size)
+            progress(told, size)
+
+
+def _read_tile(
+    source: Input, buffer: np.ndarray[Any, Any], walk: Walk, number: int, start: Shape, extents: Shape
+) -> np.ndarray[Any, Any]:
+    """Reads a tile of that array of the walk into the buffer, and gives it with the walk's axes."""
+    begin, itemsize = 0, source.dtype.itemsize
+    for place, count in runs(walk, number, start, extents):
+        _read(source, buffer[begin : begin + count], place)
+        begin += count
+    shape, steps = strides(walk, number, extents)
+    return np.ndarray(shape, source.dtype, buffer, strides=[step * itemsize for step in steps])
+
+
+def _write_tile(
+    target: int, c: np.ndarray[Any, Any], walk: Walk, start: Shape, extents: Shape, where: Callable[[int], int]
+) -> None:
+    left = c
+    for place, count in runs(walk, 0, start, extents):
+        _write(target, _bytes(left[:count]), where(place))
+        left = left[count:]
 
 
 def _pages(descriptor: int, first: int, end: int) -> mmap.mmap:
@@ -252,7 +245,7 @@ def _bytes(x: np.ndarray[Any, Any]) -> memoryview:
     return x.view(np.uint8).data if x.nbytes else memoryview(b"")
 
 
-def _read(source: _Input, x: np.ndarray[Any, Any], start: int) -> None:
+def _read(source: Input, x: np.ndarray[Any, Any], start: int) -> None:
     left, offset = _bytes(x), source.offset + start * source.dtype.itemsize
     while left:
         got = os.preadv(source.descriptor, [left], offset)
@@ -269,9 +262,9 @@ def _write(descriptor: int, data: bytes | memoryview, offset: int) -> None:
 
 
 @contextmanager
-def _replacing(path: Path, size: int, check: Check) -> Iterator[int]:
+def _replacing(path: Path, size: int, sync: bool, check: Check) -> Iterator[int]:
     """A descriptor to write ``size`` bytes to; they become the file ``path`` if the block ends without an exception,
-    and ``check``, called when they are on the disk, raises none."""
+    and ``check``, called when they are written (with ``sync``: on the disk), raises none."""
     path = path.resolve()  # a link stays a link: what it points to is replaced
     mode = _mode_of(path)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
@@ -283,7 +276,8 @@ def _replacing(path: Path, size: int, check: Check) -> Iterator[int]:
                 os.fchmod(descriptor, mode)
             _reserve(descriptor, size)
             yield descriptor
-            os.fsync(descriptor)
+            if sync:
+                os.fsync(descriptor)
             check()
             if not named:
                 # Only with a dst_dir_fd does Python ask for the link in /proc to be followed.
@@ -291,7 +285,8 @@ def _replacing(path: Path, size: int, check: Check) -> Iterator[int]:
                 named = True
             temporary.rename(path)
             named = False
-            os.fsync(folder)
+            if sync:
+                os.fsync(folder)
         finally:
             os.close(descriptor)
             if named:

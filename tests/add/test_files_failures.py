@@ -151,10 +151,14 @@ def test_memory_that_fills_meanwhile_touches_nothing(in_memory: Path, monkeypatc
     assert_untouched(in_memory)
 
 
-def test_the_target_appears_only_when_it_is_on_the_disk(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("sync", "want"), [(True, ["fsync", "rename", "fsync"]), (False, ["rename"])])
+def test_the_target_appears_only_when_it_is_on_the_disk(
+    sync: bool, want: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But for a caller who does not want to wait for the disk."""
     steps: list[str] = []
     fsync, rename = os.fsync, Path.rename
     monkeypatch.setattr(os, "fsync", lambda descriptor: (steps.append("fsync"), fsync(descriptor))[1])
     monkeypatch.setattr(Path, "rename", lambda path, target: (steps.append("rename"), rename(path, target))[1])
-    files.add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy")
-    assert steps == ["fsync", "rename", "fsync"]
+    files.add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy", sync=sync)
+    assert steps == want

@@ -3,11 +3,13 @@
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
@@ -64,34 +66,57 @@ def test_help_lists_what_there_is(command: list[str]) -> None:
     assert result.stdout.startswith("usage: vecadd")
 
 
-def test_add_writes_the_sum_and_nothing_else(folder: Path) -> None:
-    result = run_cli("add", "a.npy", "b.npy", "-o", "c.npy", cwd=folder)
-    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+SAID = r"vecadd add: 12.4 kB in \S+ \w+, \S+ GB/s \(a.npy and b.npy read, c.npy written {written}\)\n"
+
+
+@pytest.mark.parametrize(
+    ("option", "written"), [([], "and synced to the disk"), (["--no-sync"], "without a wait for the disk")]
+)
+@pytest.mark.parametrize("before", ["", WITHOUT_RICH], ids=["with rich", "without rich"])
+def test_add_writes_the_sum_and_says_in_one_line_what_it_moved(
+    before: str, option: list[str], written: str, folder: Path
+) -> None:
+    result = run_cli("add", "a.npy", "b.npy", "-o", "c.npy", *option, cwd=folder, before=before)
+    assert (result.returncode, result.stdout) == (0, "")
+    assert re.fullmatch(SAID.format(written=written), result.stderr)
     np.testing.assert_array_equal(np.load(folder / "c.npy"), np.arange(1, 1001, dtype=np.float32))
 
 
-def test_add_works_without_rich(folder: Path) -> None:
-    assert run_cli("add", "a.npy", "b.npy", "-o", "c.npy", cwd=folder, before=WITHOUT_RICH).returncode == 0
-    assert (folder / "c.npy").exists()
+def test_add_says_in_its_help_that_it_waits_for_the_disk() -> None:
+    said = run_cli("add", "--help").stdout
+    assert "--no-sync" in said
+    assert "fsync" in said
 
 
-def test_add_draws_a_bar_on_a_terminal(folder: Path) -> None:
-    master, terminal = pty.openpty()
-    command = [sys.executable, "-m", "vecadd", "add", "a.npy", "b.npy", "-o", "c.npy"]
-    environment = child_environment(TERM="xterm", COLUMNS="80")
-    result = subprocess.run(command, cwd=folder, env=environment, stderr=terminal, timeout=120)
-    drawn = os.read(master, 65536).decode()
-    os.close(terminal)
-    os.close(master)
+def test_add_shows_percents_on_a_terminal_and_takes_them_away() -> None:
+    """On a terminal of the simplest kind: no escape sequence."""
+    with TemporaryDirectory() as folder:
+        for name in ("a", "b"):
+            np.save(f"{folder}/{name}.npy", np.zeros(3 << 20, np.float32))
+        master, terminal = pty.openpty()
+        command = [sys.executable, "-m", "vecadd", "add", "a.npy", "b.npy", "-o", "c.npy"]
+        environment = child_environment(TERM="dumb")
+        result = subprocess.run(command, cwd=folder, env=environment, stderr=terminal, timeout=120)
+        drawn = os.read(master, 65536).decode()
+        os.close(terminal)
+        os.close(master)
     assert result.returncode == 0
-    assert "a.npy + b.npy" in drawn
+    assert "a.npy + b.npy: 33 %" in drawn
+    assert "a.npy + b.npy: 100 %\r" in drawn
+    *_, line, end = drawn.split("\r")
+    assert line.startswith("vecadd add: 37.7 MB in ")
+    assert end == "\n"
+    assert "\x1b" not in drawn
 
 
 def test_an_error_is_one_line_and_status_1(folder: Path) -> None:
     np.save(folder / "b.npy", np.ones(999, np.float32))
     result = run_cli("add", "a.npy", "b.npy", "-o", "c.npy", cwd=folder)
     assert (result.returncode, result.stdout) == (1, "")
-    assert result.stderr == "vecadd add: shapes must be equal: a.npy has (1000,), b.npy has (999,)\n"
+    assert result.stderr == (
+        "vecadd add: shapes that do not broadcast: a.npy has (1000,), b.npy has (999,); along each axis, counted from "
+        "the last, they have to be equal or one of them 1\n"
+    )
 
 
 def test_a_missing_file_is_named(folder: Path) -> None:
@@ -103,7 +128,9 @@ def test_a_sum_that_overflows_is_written_and_said_in_one_line(folder: Path) -> N
     np.save(folder / "big.npy", np.full(1000, np.finfo(np.float32).max))
     before = "import sys, warnings; warnings.simplefilter('default')"
     result = run_cli("add", "big.npy", "big.npy", "-o", "c.npy", cwd=folder, before=before)
-    assert (result.returncode, result.stderr) == (0, "vecadd add: overflow encountered in add\n")
+    warning, closing = result.stderr.splitlines()
+    assert (result.returncode, warning) == (0, "vecadd add: warning: overflow encountered in add")
+    assert closing.startswith("vecadd add: 12.4 kB in ")
     assert np.isinf(np.load(folder / "c.npy")).all()
 
 

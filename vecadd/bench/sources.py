@@ -56,7 +56,10 @@ SETS: dict[str, tuple[str, ...]] = {
     "peer-l2-pollution": (*DEVICE, *PEERS, f"{STAGES}/l2_pollution_stage.py"),
     "peer-transfer": (*DEVICE, *PEERS, f"{STAGES}/transfer_stage.py"),
     "peer-end-to-end": (*DEVICE, *PEERS, f"{STAGES}/end_to_end_stage.py"),
-    "peer-files": (*HOST, *PEERS, "vecadd/files.py", "vecadd/_uninterrupted.py", f"{STAGES}/files_stage.py"),
+    "peer-files": (
+        *(*HOST, *PEERS, f"{STAGES}/files_stage.py"),
+        *(f"vecadd/{name}.py" for name in ("files", "_npy_input", "_tiles", "_uninterrupted")),
+    ),
     "peer-host": (*HOST, *PEERS, f"{STAGES}/host_stage.py"),
 }
 
