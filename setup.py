@@ -1,4 +1,5 @@
-"""The one extension, compiled by build_native, and what the package says of the sources that it was built from.
+"""The one extension, compiled by build_native; what the package says of the sources that it was built from; and what it
+carries for the notebooks.
 Everything else that there is to say stands in pyproject.toml."""
 
 from importlib.util import module_from_spec, spec_from_file_location
@@ -28,13 +29,14 @@ class BuildPython(build_py):
     def run(self) -> None:
         super().run()
         if not self.editable_mode:  # which has the sources themselves
-            sources = _sources()
+            sources, carried = _alone("vecadd/bench/sources.py"), _alone("vecadd/_carried.py")
             Path(self.build_lib, sources.BUILT_FROM).write_text(sources.built_from())
+            carried.write_archive(Path(self.build_lib, carried.ARCHIVE))
 
 
-def _sources() -> ModuleType:
-    """vecadd/bench/sources.py by itself: the package around it needs the extension, which may not be built yet."""
-    spec = spec_from_file_location("sources", "vecadd/bench/sources.py")
+def _alone(path: str) -> ModuleType:
+    """A file of the package by itself: the package around it needs the extension, which may not be built yet."""
+    spec = spec_from_file_location(Path(path).stem, path)
     assert spec is not None
     assert spec.loader is not None
     module = module_from_spec(spec)

@@ -1,4 +1,4 @@
-"""The command line: ``vecadd info | bench | profile | check | tune | add``, also as ``python -m vecadd``.
+"""The command line: ``vecadd info | bench | profile | check | tune | notebooks | add``, also as ``python -m vecadd``.
 
 Exit status: 0, 1 for an error (one line on stderr), 2 for wrong usage, 130 when interrupted.
 """
@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from vecadd import add_command, check, profile, tune
+from vecadd import add_command, check, notebooks_command, profile, tune
 from vecadd._version import package_version
 from vecadd.bench import command as bench
 from vecadd.info import info
@@ -81,6 +81,12 @@ COMMANDS = (
     Command("check", "whether this machine does what it should: an acceptance test", check.add_arguments, check.run),
     Command(
         "tune", "search for what is fastest on this machine, and keep it for additions", tune.add_arguments, tune.run
+    ),
+    Command(
+        "notebooks",
+        "write the notebooks into a folder, to open them in Jupyter",
+        notebooks_command.add_arguments,
+        notebooks_command.run,
     ),
     Command("add", "add two .npy files of any size into a third", add_command.add_arguments, add_command.run),
 )

@@ -12,21 +12,21 @@ even where there is a GPU.
 
 import io
 import os
+from argparse import ArgumentTypeError
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from vecadd import _core
+from vecadd import _carried, _core
 from vecadd._machine import Info
+from vecadd.bench import axes as bench_axes
 from vecadd.bench import machine, results
 from vecadd.bench.axes import Axes, show_size
 from vecadd.bench.results import Row
 from vecadd.bench.run import Run
 from vecadd.bench.show import show_gain, show_rate, show_seconds
-from vecadd.bench.sources import ROOT
 from vecadd.bench.sweeps import SWEEPS
 from vecadd.info import info
 from vecadd.model import Limits, predict
@@ -34,9 +34,7 @@ from vecadd.model import Limits, predict
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Measured", "Picture", "measure", "percent", "shown", "times"]
-
-RESULTS = ROOT / "benchmarks" / "results"
+__all__ = ["Measured", "Picture", "machines", "measure", "percent", "shown", "times"]
 
 SECONDS = 0.5  # of timed work a cell: a notebook is read while it runs, a recorded run has 2
 
@@ -129,6 +127,10 @@ class Measured:
             if row is None or self.gpu is None:
                 print(f"{name}: no row")
                 continue
+            if name not in known:
+                taken = show_seconds(row.seconds or 0.0)
+                print(f"{name}: measured {taken}; nothing is expected of it by a build without CUDA")
+                continue
             chosen, block = row.params.get("parameters", {}), row.params.get("block", 0)
             try:
                 found = predict(known[name], None, self.gpu, self.limits, row.dtype, row.n, chosen, block=block)
@@ -153,17 +155,23 @@ class Measured:
 
 
 class Picture:
-    """A figure that a notebook shows when it is a cell's last value."""
+    """A figure that a notebook shows when it is a cell's last value; its ``repr`` is its alternative text."""
 
     def __init__(self, figure: "Figure") -> None:
         self.figure = figure
 
-    def _repr_png_(self) -> bytes:
+    def __repr__(self) -> str:
+        from vecadd.bench.plots.alternative_text import alternative_text
+
+        return alternative_text(self.figure)
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, str]]:
+        """The picture, and its metadata in a notebook."""
         from vecadd.bench import plots
 
         target = io.BytesIO()
         plots.write(self.figure, target, "png")
-        return target.getvalue()
+        return target.getvalue(), {"alt": repr(self)}
 
 
 def measure(
@@ -184,11 +192,12 @@ def measure(
     One line is printed that says which of the two it was. Where nothing is recorded either, that line says so and the
     result has no rows. CUDA is initialised in this process only if there is a GPU to measure.
 
-    Raises ValueError for an unknown sweep, FileNotFoundError where there is no GPU and the package was installed
-    without the recorded results.
+    The recorded results come with the package; VECADD_RESULTS in the environment names another folder of them.
+
+    Raises ValueError for a sweep, a dtype or a rung that there is not, FileNotFoundError where VECADD_RESULTS names no
+    folder.
     """
-    if sweep not in SWEEPS:
-        raise ValueError(f"no sweep is called {sweep!r}; there are {', '.join(SWEEPS)}")
+    _check_names(sweep, dtypes or (), rungs or ())
     axes = Axes(
         sizes=None if sizes is None else tuple(sizes),
         dtypes=None if dtypes is None else tuple(dtypes),
@@ -201,6 +210,31 @@ def measure(
     measured = _run(sweep, axes) if why is None else _read(sweep, axes)
     print(f"{sweep}: {_source(measured, why)}")
     return measured
+
+
+def machines(one: Measured, other: Measured) -> None:
+    """Prints in one sentence whether a sweep of the host and another sweep are of one machine, or in what the machines
+    differ and how much that makes of the same addition on their processors."""
+    first, second = (measured.meta.get("machine") for measured in (one, other))
+    if first == second:
+        print(f"{one.sweep} and {other.sweep} are of one machine, {first}: their times can be compared.")
+        return
+    there = _read("host", Axes(rungs=("add",)), second)
+    n = max({row.n for row in one.rows if row.rung == "add"} & {row.n for row in there.rows}, default=None)
+    words = f"{one.sweep} is of {_host_of(one)}, and {other.sweep} of another machine, {_host_of(other)}"
+    here, beside = (measured.fastest("add", n) for measured in (one, there))
+    if here and beside and n:
+        words += (
+            f": add on the processor takes {show_seconds(here.seconds or 0.0)} on the first and "
+            f"{show_seconds(beside.seconds or 0.0)} on the second, for {show_size(n)} elements, because their memory "
+            f"gives it {shown(here.limit_gbps)} and {shown(beside.limit_gbps, 'GB/s')}"
+        )
+    print(f"{words}; so compare each time with those of its own machine.")
+
+
+def _host_of(measured: Measured) -> str:
+    cpu = measured.meta.get("cpu", {})
+    return f"{measured.meta.get('machine')} ({cpu.get('model')}, {cpu.get('threads')} threads)"
 
 
 def times(gain: float | None) -> str:
@@ -216,6 +250,23 @@ def percent(share: float | None) -> str:
 def shown(value: float | None, unit: str = "", scale: float = 1) -> str:
     """The value times the scale in three digits and the unit, or that there is no such figure."""
     return "not measured" if value is None else f"{show_rate(value * scale)} {unit}".rstrip()
+
+
+def _check_names(sweep: str, dtypes: Sequence[str], rungs: Sequence[str]) -> None:
+    if sweep not in SWEEPS:
+        raise ValueError(f"no sweep is called {sweep!r}; there are {', '.join(SWEEPS)}")
+    try:
+        for rung in rungs:
+            if rung not in _recorded_rungs():  # a build without CUDA knows fewer
+                bench_axes.rungs(rung)
+        for dtype in dtypes:
+            bench_axes.dtypes(dtype)
+    except ArgumentTypeError as error:
+        raise ValueError(str(error)) from None
+
+
+def _recorded_rungs() -> set[str]:
+    return set() if _core.CUDA_BUILD else {row.rung for path in _carried.results() for row in results.read(path)[1]}
 
 
 @cache
@@ -240,26 +291,17 @@ def _run(sweep: str, axes: Axes) -> Measured:
     return Measured(sweep, running.meta(_found(), machine.conditions_since(conditions)), running.rows, recorded=False)
 
 
-def _read(sweep: str, axes: Axes) -> Measured:
-    """The rows of the newest file that has some for these axes, preferably from a machine with a GPU, so that a
-    notebook's sweeps are from one machine."""
+def _read(sweep: str, axes: Axes, named: str | None = None) -> Measured:
+    """The rows of the newest file that has some for these axes, of the machine of that name or else preferably from one
+    with a GPU, so that a notebook's sweeps are from one machine."""
     found = []
-    for path in _files():
+    for path in _carried.results():
         meta, rows = results.read(path)
         wanted = [row for row in rows if row.sweep == sweep and _asked(row, axes)]
-        if wanted:
+        if wanted and named in (None, meta.get("machine")):
             found.append(Measured(sweep, meta, wanted, recorded=True))
     nothing = Measured(sweep, {}, [], recorded=True)
     return max(found, key=lambda measured: (bool(measured.meta["gpu"]), measured.meta["date"]), default=nothing)
-
-
-def _files() -> list[Path]:
-    if not RESULTS.is_dir():
-        raise FileNotFoundError(
-            f"{RESULTS} is not there: the package is installed without its recorded results. They are in the source "
-            "distribution, folder benchmarks/results; run the notebook in its unpacked tree, or on a machine with a GPU"
-        )
-    return sorted(RESULTS.glob("*/*.json"))
 
 
 def _asked(row: Row, axes: Axes) -> bool:

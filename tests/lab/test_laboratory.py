@@ -8,7 +8,7 @@ from typing import Any
 import pictured
 import pytest
 
-from vecadd import laboratory
+from vecadd import _core, laboratory
 from vecadd.bench import limits, results
 from vecadd.info import info
 from vecadd.laboratory import Measured
@@ -27,7 +27,7 @@ def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where what is recorded lies: empty."""
-    monkeypatch.setattr(laboratory, "RESULTS", tmp_path)
+    monkeypatch.setenv("VECADD_RESULTS", str(tmp_path))
     return tmp_path
 
 
@@ -74,10 +74,38 @@ def test_what_is_not_recorded_is_one_line_and_no_picture(folder: Path, capsys: p
 
 
 @pytest.mark.usefixtures("no_gpu")
-def test_an_installation_without_results_says_where_they_are(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(laboratory, "RESULTS", tmp_path / "none")
-    with pytest.raises(FileNotFoundError, match="source distribution, folder benchmarks/results"):
+def test_a_folder_of_results_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VECADD_RESULTS", "/nowhere")
+    with pytest.raises(FileNotFoundError, match="VECADD_RESULTS=/nowhere: there is no such folder"):
         laboratory.measure("ladder")
+
+
+@pytest.mark.parametrize(
+    ("axes", "says"),
+    [
+        ({"rungs": ("float8",)}, r"no rung is called 'float8'; did you mean float4 or float2\? There are numpy, add, "),
+        ({"rungs": ("naive", "x")}, "no rung is called 'x'; there are numpy, add, "),
+        ({"dtypes": ("flaot32",)}, r"no dtype is called 'flaot32'; did you mean float32\? There are bool, "),
+    ],
+)
+def test_a_rung_or_a_dtype_that_is_none_is_refused_and_a_near_one_named(axes: dict[str, Any], says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        laboratory.measure("ladder", **axes)
+
+
+def test_a_build_without_cuda_knows_the_rungs_that_are_recorded(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hosts = [rung for rung in _core.rungs() if rung["kind"] == "host"]
+    monkeypatch.setattr(_core, "rungs", lambda: hosts)
+    monkeypatch.setattr(_core, "CUDA_BUILD", False)
+    monkeypatch.setenv("VECADD_RECORDED", "1")
+    measured = laboratory.measure("ladder", rungs=("naive",))
+    assert {row.rung for row in measured.rows} == {"naive"}
+    with pytest.raises(ValueError, match="no rung is called 'float8'"):
+        laboratory.measure("ladder", rungs=("float8",))
+    measured.predict("naive", n=2**26)
+    assert capsys.readouterr().out.endswith("us; nothing is expected of it by a build without CUDA\n")
 
 
 def test_a_sweep_that_is_none_is_refused() -> None:
@@ -179,5 +207,41 @@ def test_a_picture_is_shown_as_png() -> None:
     pytest.importorskip("matplotlib")
     picture = MEASURED.picture("roofline")
     assert picture is not None
-    assert picture._repr_png_().startswith(b"\x89PNG")
+    png, metadata = picture._repr_png_()
+    assert png.startswith(b"\x89PNG")
+    assert metadata == {"alt": repr(picture)}
     assert MEASURED.picture("timeline") is None
+
+
+def test_a_picture_says_in_words_what_it_shows() -> None:
+    pytest.importorskip("matplotlib")
+    text = repr(MEASURED.picture("roofline"))
+    assert text.startswith("Roofline: every rung at the largest size that it ran at recorded on Made-up GPU, ")
+    assert "1e9 additions a second over arithmetic intensity: additions a byte that moves; memory: " in text
+    assert "\n" not in text
+
+
+def host_rows(seconds: float, machine: str) -> Measured:
+    rows = [
+        replace(row, sweep="host", rung="add", n=2**20, seconds=seconds, limit_gbps=1 / seconds)
+        for row in pictured.transfer()[:1]
+    ]
+    return Measured("host", {**pictured.META, "machine": machine}, rows, recorded=True)
+
+
+def test_two_machines_are_told_apart_in_one_sentence(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    record(folder, "a.json", host_rows(0.25, "there").rows, machine="there")
+    record(folder, "b.json", host_rows(0.125, "elsewhere").rows, machine="elsewhere")
+    laboratory.machines(host_rows(0.5, "here"), Measured("transfer", {**pictured.META, "machine": "there"}, [], True))
+    text = capsys.readouterr().out
+    assert text.startswith(
+        "host is of here (Made-up CPU, 16 threads), and transfer of another machine, there (Made-up "
+    )
+    assert "add on the processor takes 500 ms on the first and 250 ms on the second, for 2^20 elements, " in text
+    assert text.endswith("memory gives it 2 and 4 GB/s; so compare each time with those of its own machine.\n")
+    assert text.count("\n") == 1
+
+
+def test_times_of_one_machine_can_be_compared(capsys: pytest.CaptureFixture[str]) -> None:
+    laboratory.machines(host_rows(0.5, "here"), Measured("transfer", {**pictured.META, "machine": "here"}, [], True))
+    assert capsys.readouterr().out == "host and transfer are of one machine, here: their times can be compared.\n"

@@ -69,10 +69,10 @@ def kernel() -> Iterator[KernelManager]:
         yield kernel
 
 
-def executed(path: Path, kernel: KernelManager) -> NotebookNode:
+def executed(path: Path, kernel: KernelManager, before: str = "") -> NotebookNode:
     """The notebook after the kernel has run it, without a name that an earlier one has left there."""
     notebook = read(path)
-    notebook.cells.insert(0, new_code_cell("%reset -f"))
+    notebook.cells.insert(0, new_code_cell(f"%reset -f\n{before}"))
     client = nbclient.NotebookClient(notebook, km=kernel, timeout=120)
     try:
         client.execute()
@@ -163,6 +163,32 @@ def test_it_runs_without_a_gpu(path: Path, kernel: KernelManager) -> None:
     for cell, sweep in pictures(notebook):
         drawn = [output for output in cell.outputs if "image/png" in output.get("data", {})]
         assert len(drawn) == (f"{sweep}: recorded on" in text), cell.source
+        for output in drawn:
+            assert len(output.metadata["image/png"]["alt"]) > 50
+            assert output.data["text/plain"] == output.metadata["image/png"]["alt"]
+
+
+WITHOUT_CUDA = """
+from vecadd import _core
+_core.CUDA_BUILD = False
+_core.rungs = lambda known=[rung for rung in _core.rungs() if rung["kind"] == "host"]: known
+"""
+
+
+def test_it_runs_in_a_build_without_cuda() -> None:
+    """Simulated by a core that knows the host's rungs alone, for the one notebook that asks the model about rungs;
+    .ci/extras has such a build, and runs all."""
+    with started_kernel(recorded="1") as kernel:
+        text = printed(executed(NOTEBOOKS[0], kernel, WITHOUT_CUDA))
+    assert re.search(
+        r"^float4: measured \S+ us; nothing is expected of it by a build without CUDA$", text, re.MULTILINE
+    )
+
+
+@every
+def test_its_own_pictures_have_alternative_texts(path: Path) -> None:
+    for cell in cells(path, "markdown"):
+        assert re.findall(r"!\[\s*\]|<img(?![^>]* alt=\"[^\"]+\")", cell.source) == []
 
 
 def texts(node: ast.AST) -> set[str]:

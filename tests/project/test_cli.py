@@ -59,7 +59,9 @@ def test_info_as_json() -> None:
     assert json.loads(run_cli("info", "--json").stdout)["cpu"]["threads"] >= 1
 
 
-@pytest.mark.parametrize("command", [[], ["info"], ["bench"], ["profile"], ["check"], ["tune"], ["add"]], ids=str)
+@pytest.mark.parametrize(
+    "command", [[], ["info"], ["bench"], ["profile"], ["check"], ["tune"], ["notebooks"], ["add"]], ids=str
+)
 def test_help_lists_what_there_is(command: list[str]) -> None:
     result = run_cli(*command, "--help", before=WITHOUT_RICH)
     assert result.returncode == 0
@@ -143,8 +145,8 @@ USAGE = {
     "half an element": (["bench", "--sizes", "1.5e0"], "'1.5e0' is not a size"),
     "size beyond memory": (["bench", "--sizes", "2^99"], "'2^99' is not a size"),
     "no size": (["bench", "--sizes", ""], "'' is not a size"),
-    "unknown dtype": (["bench", "--dtypes", "float31"], "no dtype is called 'float31'; there are "),
-    "unknown rung": (["bench", "--rungs", "numpy,ladder"], "no rung is called 'ladder'; there are numpy, add, "),
+    "unknown dtype": (["bench", "--dtypes", "float31"], "no dtype is called 'float31'; did you mean float32"),
+    "unknown rung": (["bench", "--rungs", "numpy,ladder"], "There are numpy, add, "),
     "unknown sweep": (["bench", "sideways"], "no sweep is called 'sideways'; there are host, size, "),
     "no time": (["bench", "--seconds-per-cell", "0"], "'0' is not a positive number of seconds"),
     "time in words": (["bench", "--seconds-per-cell", "soon"], "'soon' is not a positive number of seconds"),

@@ -223,6 +223,12 @@ def test_the_pictures_are_those_that_are_drawn_and_each_is_shown() -> None:
     assert shown == set(pictures.PICTURES)
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_every_picture_of_a_document_has_an_alternative_text(name: str) -> None:
+    text = prose((ROOT / name).read_text())
+    assert re.findall(r"!\[\s*\]\(\S+\)|<img (?![^>]*alt=\"[^\"]+\")[^>]*>", text) == []
+
+
 @pytest.mark.parametrize("name", pictures.PICTURES)
 def test_a_picture_was_drawn_from_the_run_that_is_recorded(name: str) -> None:
     image = pytest.importorskip("PIL.Image")

@@ -3,6 +3,7 @@
 import re
 from argparse import ArgumentTypeError
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -119,5 +120,7 @@ def _known(text: str, what: str, known: tuple[str, ...]) -> tuple[str, ...]:
     names = tuple(_parts(text))
     unknown = [name for name in names if name not in known]
     if unknown:
-        raise ArgumentTypeError(f"no {what} is called {', '.join(map(repr, unknown))}; there are {', '.join(known)}")
+        near = dict.fromkeys(near for name in unknown for near in get_close_matches(name, known, 2))
+        meant = f"did you mean {' or '.join(near)}? There are" if near else "there are"
+        raise ArgumentTypeError(f"no {what} is called {', '.join(map(repr, unknown))}; {meant} {', '.join(known)}")
     return names

@@ -28,6 +28,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
@@ -117,7 +118,7 @@ def replace(path: Path, text: str) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def load(path: Path) -> dict[str, Any]:
+def load(path: Path | Traversable) -> dict[str, Any]:
     """The fields of any result file, without its schema's version.
 
     Raises ValueError for a file that is not a result file, or of a version that is not read.
@@ -132,7 +133,7 @@ def load(path: Path) -> dict[str, Any]:
     return content
 
 
-def _check_schema(path: Path, found: object) -> None:
+def _check_schema(path: Path | Traversable, found: object) -> None:
     if type(found) is int and found == SCHEMA:
         return
     newer = type(found) is int and found > SCHEMA
@@ -143,7 +144,7 @@ def _check_schema(path: Path, found: object) -> None:
     )
 
 
-def read(path: Path) -> tuple[dict[str, Any], list[Row]]:
+def read(path: Path | Traversable) -> tuple[dict[str, Any], list[Row]]:
     """The meta data and the rows of a bench's result file; raises ValueError for any other file."""
     content = load(path)
     try:

@@ -1,0 +1,93 @@
+"""What an installed package carries for the notebooks: the archive, and the command that unpacks them."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from vecadd import _carried, cli
+from vecadd.bench import results
+
+pytestmark = pytest.mark.no_native
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """site-packages with nothing but the archive."""
+    (tmp_path / "vecadd").mkdir()
+    _carried.write_archive(tmp_path / _carried.ARCHIVE)
+    monkeypatch.setattr(_carried, "ROOT", tmp_path)
+    return tmp_path
+
+
+def content() -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in (*_carried.notebooks(), *_carried.results())}
+
+
+def test_an_installed_package_has_the_notebooks_and_every_sweep_of_the_source_tree(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_the_tree = [
+        {file.name: file.read_bytes() for file in _carried.notebooks()},
+        [results.read(file) for file in _carried.results() if "peer-" not in file.name],
+    ]
+    assert len(in_the_tree[0]) == 5
+    assert len(in_the_tree[1]) > 5
+    (tmp_path / "vecadd").mkdir()
+    _carried.write_archive(tmp_path / _carried.ARCHIVE)
+    monkeypatch.setattr(_carried, "ROOT", tmp_path)
+    carried = [
+        {file.name: file.read_bytes() for file in _carried.notebooks()},
+        [results.read(file) for file in _carried.results()],
+    ]
+    assert carried == in_the_tree
+
+
+def test_the_archive_is_small_and_the_same_from_the_same_files(tmp_path: Path) -> None:
+    for name in ("notebooks", "benchmarks/results"):
+        shutil.copytree(_carried.ROOT / name, tmp_path / name)  # with other times
+    _carried.write_archive(tmp_path / "one.zip")
+    _carried.write_archive(tmp_path / "two.zip", tmp_path)
+    assert (tmp_path / "one.zip").read_bytes() == (tmp_path / "two.zip").read_bytes()
+    assert (tmp_path / "one.zip").stat().st_size < 400_000
+
+
+def test_an_installation_that_is_not_whole_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_carried, "ROOT", tmp_path)
+    for ask in (_carried.notebooks, _carried.results):
+        with pytest.raises(FileNotFoundError, match="not whole; pip install --force-reinstall"):
+            ask()
+
+
+def test_notebooks_are_unpacked_and_the_last_line_opens_them(
+    installed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "a place" / "of mine"
+    assert cli.main(["notebooks", str(folder)]) == 0
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == {
+        file.name: file.read_bytes() for file in _carried.notebooks()
+    }
+    *_, last = capsys.readouterr().out.splitlines()
+    assert last.strip() == f"jupyter lab '{folder}'"
+
+
+def test_notebooks_that_are_there_are_overwritten_only_by_force(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cli.main(["notebooks", str(tmp_path)])
+    (tmp_path / "02_precision.ipynb").write_text("mine")
+    (tmp_path / "01_kernels_and_roofline.ipynb").unlink()
+    assert cli.main(["notebooks", str(tmp_path)]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith(f"vecadd notebooks: {tmp_path} has 02_precision.ipynb, 03_")
+    assert error.endswith("name another folder, or overwrite them with --force\n")
+    assert (tmp_path / "02_precision.ipynb").read_text() == "mine"
+    assert not (tmp_path / "01_kernels_and_roofline.ipynb").exists()
+    assert cli.main(["notebooks", str(tmp_path), "--force"]) == 0
+    assert (tmp_path / "02_precision.ipynb").read_text() != "mine"
+
+
+def test_a_folder_for_notebooks_that_is_a_file_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").touch()
+    assert cli.main(["notebooks", str(tmp_path / "file")]) == 1
+    assert capsys.readouterr().err == f"vecadd notebooks: {tmp_path / 'file'}: File exists\n"
