@@ -79,18 +79,23 @@ def read_only(x):
 A = numbers(1, 100)
 HOST_CALLS = {
     "no such rung": (("nosuch", A, A), {}, ValueError, "there is no rung nosuch"),
-    "a list": (("threads", A, A.tolist()), {}, TypeError, "b must be a contiguous DeviceArray, or a contiguous"),
+    "a list": (("threads", A, A.tolist()), {}, TypeError, "b, of <class 'list'>, is neither a contiguous DeviceArray"),
     "a strided array": (
         ("threads", A[::2], A[::2]),
         {},
         TypeError,
-        "a must be a contiguous DeviceArray, or a contiguous",
+        "a, of <class 'numpy.ndarray'>, is neither a contiguous DeviceArray",
     ),
     "two dtypes": (("threads", A, A.astype("f4")), {}, ValueError, "100 elements of float32 where a has 100 of int32"),
     "two sizes": (("threads", A, A[:-1]), {}, ValueError, "b has 99 elements"),
     "a read-only out": (("threads", A, A, read_only(A.copy())), {}, ValueError, "read-only"),
     "an out that overlaps": (("threads", A[1:], A[1:], A[:-1]), {}, ValueError, "overlaps an input in part"),
-    "host arrays on a device rung": (("naive", A, A), {}, TypeError, "a device rung takes DeviceArrays"),
+    "host arrays on a device rung": (
+        ("naive", A, A),
+        {},
+        TypeError,
+        r"a device rung takes DeviceArrays, and a is a NumPy array; vecadd\.to_device\(a\) makes",
+    ),
     "a block on a host rung": (("threads", A, A), {"block": 64}, ValueError, "block is for device rungs"),
     "no threads a block": (("threads", A, A), {"block": 0}, ValueError, "multiple of 32 up to 1024, not 0"),
 }
@@ -113,7 +118,9 @@ def test_block_that_no_gpu_runs_is_refused(device, block):
 
 def test_device_arrays_on_a_host_rung_are_refused(device):
     x = vecadd.to_device(A)
-    with pytest.raises(TypeError, match="a host rung takes NumPy arrays, and a is none"):
+    with pytest.raises(
+        TypeError, match=r"a host rung takes NumPy arrays, and a is a DeviceArray; a\.numpy\(\) makes one"
+    ):
         ladder.run("threads", x, x)
 
 

@@ -168,7 +168,7 @@ def test_pieces_of_nothing_are_not_launched(double, device, name):
 
 ONES = np.ones(10, np.float32)
 BAD_CALLS = {
-    "host arrays": (("graph", ONES, ONES), {}, TypeError, "graph: a latency rung takes DeviceArrays, and a is none"),
+    "host arrays": (("graph", ONES, ONES), {}, TypeError, "graph: a latency rung takes DeviceArrays, and a is "),
     "a chain at once": (("batched", "x", "x"), {"chain": 1}, ValueError, "rung batched .* chain must be 0"),
     "no addition": (("graph", "x", "x"), {"adds": 0}, ValueError, r"rung graph: adds .* must be 1 to 1048576, not 0"),
     "too many": (("pdl", "x", "x"), {"adds": 1048577}, ValueError, "must be 1 to 1048576, not 1048577"),

@@ -23,10 +23,10 @@ rung_operand(struct module_state *state, PyObject *object, const char *what, str
     }
     if (PyArray_CheckExact(object) && host_operand(state, (PyArrayObject *)object, operand))
         return 0;
-    PyErr_Format(
-        PyExc_TypeError,
-        "%s must be a contiguous DeviceArray, or a contiguous and aligned NumPy array of a dtype that vecadd adds",
-        what);
+    PyErr_Format(PyExc_TypeError,
+                 "%s, of %R, is neither a contiguous DeviceArray, which vecadd.to_device makes, nor a contiguous and "
+                 "aligned NumPy array of a dtype that vecadd adds",
+                 what, (PyObject *)Py_TYPE(object));
     return -1;
 }
 
@@ -41,8 +41,12 @@ check_operand(const struct rung *rung, const struct operand *operand, const stru
 {
     bool on_device = operand->place == PLACE_DEVICE;
     if (on_device != takes_device_arrays(rung))
-        PyErr_Format(PyExc_TypeError, "%s: a %s rung takes %s, and %s is none", rung->name, rung_kind_name[rung->kind],
-                     takes_device_arrays(rung) ? "DeviceArrays" : "NumPy arrays", what);
+        PyErr_Format(PyExc_TypeError,
+                     takes_device_arrays(rung) ? "%s: a %s rung takes DeviceArrays, and %s is a NumPy array; "
+                                                 "vecadd.to_device(%s) makes one of it"
+                                               : "%s: a %s rung takes NumPy arrays, and %s is a DeviceArray; "
+                                                 "%s.numpy() makes one of it",
+                     rung->name, rung_kind_name[rung->kind], what, what);
     else if (operand->dtype != first->dtype || operand->size != first->size)
         PyErr_Format(PyExc_ValueError, "%s has %zu elements of %s where a has %zu of %s", what, operand->size,
                      dtype_table[operand->dtype].name, first->size, dtype_table[first->dtype].name);
