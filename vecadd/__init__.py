@@ -1,10 +1,16 @@
 """Vector addition c = a + b at the speed of memory, on CPUs and NVIDIA GPUs.
 
-    >>> import numpy, vecadd
+    >>> import numpy as np, vecadd
+    >>> a, b = np.arange(4.0), np.ones(4)
     >>> vecadd.add(a, b)                    # NumPy arrays: numpy.add's sum, on several threads
+    array([1., 2., 3., 4.])
     >>> vecadd.add(a, b, device="cuda")     # the same by way of the GPU
-    >>> vecadd.explain(a, b)                # which way it goes, and why
-    >>> vecadd.add(x, y)                    # arrays of CuPy, PyTorch, Numba or vecadd on the GPU: there, on its stream
+    array([1., 2., 3., 4.])
+    >>> vecadd.explain(a, b).route          # which way it goes; print the explanation to see why
+    'host'
+    >>> x = vecadd.to_device(a)
+    >>> vecadd.add(x, x).numpy()            # arrays of CuPy, PyTorch, Numba or vecadd on the GPU: there, on its stream
+    array([0., 2., 4., 6.])
 
 The package needs NumPy; everything on a GPU needs an NVIDIA driver besides. Importing it does not touch CUDA.
 """

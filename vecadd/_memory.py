@@ -12,6 +12,10 @@ def memory_stats() -> dict[str, int]:
     environment, and for some five seconds: a worker thread gives back what no sum uses, or else the next sum that is
     dropped. ``transfer_...`` is page-locked memory that waits for the next host arrays that go through a GPU: up to
     4 MiB a thread. `vecadd.release` gives kept memory back.
+
+    >>> total = vecadd.add(np.ones(1_000_000), 1)
+    >>> vecadd.memory_stats()["output_used_bytes"] >= total.nbytes
+    True
     """
     return (
         _core.memory_counts()

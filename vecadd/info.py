@@ -13,6 +13,9 @@ def info() -> "Info":
 
     The GPU is asked by a short-lived child process, so that CUDA stays uninitialised in this one. Never raises because
     of what the machine lacks: ``gpu_status`` and ``gpu_reason`` of the result say it.
+
+    >>> vecadd.info().cpu.threads >= 1
+    True
     """
     from vecadd._machine import look
 

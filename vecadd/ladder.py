@@ -1,7 +1,10 @@
 """The ladder: every way to add that vecadd holds, callable by name.
 
     >>> vecadd.ladder.names("host")
-    >>> vecadd.ladder.run("float4", a, b)  # a and b DeviceArrays
+    ['one_thread', 'threads', 'threads_stream']
+    >>> a, b = vecadd.to_device(np.ones(4)), vecadd.to_device(np.arange(4.0))
+    >>> vecadd.ladder.run("float4", a, b).numpy()
+    array([1., 2., 3., 4.])
 
 Each rung changes one thing against the one before. Host and transfer rungs take contiguous NumPy arrays, device and
 latency rungs take DeviceArrays; a and b have one dtype and shape.
@@ -22,7 +25,11 @@ def __dir__() -> list[str]:
 
 
 def names(kind: Literal["host", "device", "transfer", "latency"] | None = None) -> list[str]:
-    """The rungs in order, all of them or those of one kind. Raises ValueError for an unknown kind."""
+    """The rungs in order, all of them or those of one kind. Raises ValueError for an unknown kind.
+
+    >>> vecadd.ladder.names("latency")[:2]
+    ['launch_loop', 'graph']
+    """
     if kind not in (None, "host", "device", "transfer", "latency"):
         raise ValueError(f"kind must be 'host', 'device', 'transfer', 'latency' or None, not {kind!r}")
     return [rung["name"] for rung in _core.rungs() if kind in (None, rung["kind"])]
@@ -40,6 +47,12 @@ def run(name: str, a: Any, b: Any, out: Any = None, *, block: int | None = None,
     Raises ValueError for a name that is not in the ladder, for sizes, alignments, blocks and parameters that the rung
     does not take and for a GPU that it does not run on, TypeError for arrays, dtypes and names of parameters that it
     does not take, and what every call on a GPU raises without one.
+
+    >>> vecadd.ladder.run("threads", np.ones(3), np.arange(3.0))             # a host rung: NumPy arrays
+    array([1., 2., 3.])
+    >>> x = vecadd.to_device(np.ones(3))                                     # a device rung: DeviceArrays
+    >>> vecadd.ladder.run("grid_stride", x, x, blocks_per_sm=2).numpy()
+    array([2., 2., 2.])
     """
     target = _target(name, a, out)
     _core.run_rung(name, a, b, target, block=_checked(block), params=params)
@@ -47,7 +60,11 @@ def run(name: str, a: Any, b: Any, out: Any = None, *, block: int | None = None,
 
 
 def time(name: str, a: Any, b: Any, out: Any = None, *, block: int | None = None, **params: int) -> float:
-    """The seconds of one ``run``: a device rung's by CUDA events around its launch, others' by the host's clock."""
+    """The seconds of one ``run``: a device rung's by CUDA events around its launch, others' by the host's clock.
+
+    >>> vecadd.ladder.time("threads", np.ones(1000), np.ones(1000)) > 0
+    True
+    """
     return _core.run_rung(name, a, b, _target(name, a, out), block=_checked(block), params=params)
 
 

@@ -95,7 +95,14 @@ static const char *const name_text[NAME_COUNT] = {
 };
 
 PyDoc_STRVAR(device_lost_doc,
-             "A fault on the GPU has ended every use of CUDA in this process; additions on the host go on.");
+             "A fault on the GPU has ended every use of CUDA in this process; additions on the host go on.\n\n"
+             ">>> def add_all(pairs):\n"
+             "...     try:\n"
+             "...         return [vecadd.add(a, b, device='cuda') for a, b in pairs]\n"
+             "...     except vecadd.DeviceLostError:\n"
+             "...         return [vecadd.add(a, b) for a, b in pairs]\n"
+             ">>> add_all([(np.ones(2), np.ones(2))])\n"
+             "[array([2., 2.])]");
 
 static int
 fill_state(PyObject *module, struct module_state *state)

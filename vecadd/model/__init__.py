@@ -1,10 +1,12 @@
 """What an addition should take, and why: the arithmetic behind the ladder, without a GPU.
 
     >>> vecadd.model.arithmetic_intensity(4)                    # 1/12: an addition for 12 bytes
+    0.0833...
     >>> vecadd.model.bytes_needed(4.8e12, 600e-9) / 132         # Little's law: bytes in flight on each SM of an H200
-    >>> print(vecadd.model.advise(gpu, "float32", 2**26, 16))   # what to try next, in words
-    >>> limits = vecadd.model.Limits.of(meta["limits"])         # of a result file
-    >>> vecadd.model.expected(rung, None, gpu, limits, "float32", 2**26, {})
+    21818.18...
+    >>> h200 = {"compute_capability": "9.0", "multiprocessors": 132, "l2": 60 << 20, "bandwidth": 4.8e12}
+    >>> vecadd.model.advise(h200, "float32", 2**26, 16).rungs   # what to try next
+    ('float4',)
 
 ``gpu`` is a dict of ``vecadd._core.gpu_facts()`` or of a result file's ``meta["gpu"]``; a rung is a row of
 ``vecadd._core.rungs()``. Sizes are in bytes, times in seconds, rates in bytes a second, n in elements.

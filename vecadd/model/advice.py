@@ -20,7 +20,12 @@ WIDEST = 16  # bytes of the widest load
 @dataclass(frozen=True)
 class Advice:
     """``bound``: what decides the time, "nothing", "launch", "memory" or "latency". ``needed`` and ``in_flight``: bytes
-    on a multiprocessor. ``rungs``: which to try, in order. ``steps``: the way down the tree, a sentence each."""
+    on a multiprocessor. ``rungs``: which to try, in order. ``steps``: the way down the tree, a sentence each.
+
+    >>> h200 = {"compute_capability": "9.0", "multiprocessors": 132, "l2": 60 << 20, "bandwidth": 4.8e12}
+    >>> vecadd.model.advise(h200, "float32", 0, 16).steps
+    ('There is nothing to add.',)
+    """
 
     bound: Literal["nothing", "launch", "memory", "latency"]
     needed: float
@@ -56,6 +61,15 @@ def advise(
 
     Raises ValueError for devices that are not there, n < 0, alignments that are no power of two, unknown targets, and
     blocks and registers that no kernel has; TypeError for unknown dtypes.
+
+    >>> h200 = {"compute_capability": "9.0", "multiprocessors": 132, "l2": 60 << 20, "bandwidth": 4.8e12}
+    >>> found = vecadd.model.advise(h200, "float32", 2**26, 16)
+    >>> found.bound, found.rungs
+    ('latency', ('float4',))
+    >>> print(found)
+    An addition for 12 bytes: intensity 0.0833.
+    Little's law: 4.42 TB/s times 600 ns on 132 multiprocessors is 19.6 KiB in flight on each. There are 2 loads * ...
+    Into registers: load 16 bytes at once in place of 4, as wide as the alignment allows.
     """
     gpu = Gpu.of(_facts_of(device) if isinstance(device, int) else device)
     itemsize = _core.DTYPES.get(dtype) or np.dtype(dtype).itemsize

@@ -26,7 +26,11 @@ _REGISTERS = 65536  # of a multiprocessor, in all of them
 
 class Occupancy(NamedTuple):
     """``blocks`` that a multiprocessor holds at once, ``occupancy`` 0..1 of its warps, and what ``limit`` keeps it from
-    holding more: "threads", "blocks", "registers" or "shared memory"."""
+    holding more: "threads", "blocks", "registers" or "shared memory".
+
+    >>> vecadd.model.Occupancy(blocks=8, occupancy=1.0, limit="threads").blocks
+    8
+    """
 
     blocks: int
     occupancy: float
@@ -35,7 +39,11 @@ class Occupancy(NamedTuple):
 
 @dataclass(frozen=True)
 class Gpu:
-    """What the model needs of a GPU. Memory in bytes, clock in Hz."""
+    """What the model needs of a GPU. Memory in bytes, clock in Hz.
+
+    >>> vecadd.model.Gpu.of({"compute_capability": "9.0", "multiprocessors": 132, "l2": 60 << 20}).threads
+    2048
+    """
 
     capability: int  # 90 for 9.0
     multiprocessors: int
@@ -52,7 +60,11 @@ class Gpu:
     @classmethod
     def of(cls, facts: Mapping[str, Any]) -> "Gpu":
         """From a dict of ``_core.gpu_facts()`` or of ``vecadd.info()``. Facts that older dicts lack come from CUDA's
-        tables. Raises ValueError for a compute capability that the tables lack too."""
+        tables. Raises ValueError for a compute capability that the tables lack too.
+
+        >>> vecadd.model.Gpu.of({"compute_capability": "7.5", "multiprocessors": 40, "l2": 4 << 20}).blocks
+        16
+        """
         if "compute_capability" in facts:
             major, minor = facts["compute_capability"].split(".")
             capability, clock, bandwidth = 10 * int(major) + int(minor), facts.get("clock"), facts.get("bandwidth")
@@ -85,7 +97,12 @@ class Gpu:
         return self.multiprocessors * self.cores * self.cycles(1)
 
     def cycles(self, seconds: float) -> float:
-        """How many clock cycles a multiprocessor makes in that time, at its highest clock."""
+        """How many clock cycles a multiprocessor makes in that time, at its highest clock.
+
+        >>> h200 = {"compute_capability": "9.0", "multiprocessors": 132, "l2": 60 << 20, "clock": 1.98e9}
+        >>> vecadd.model.Gpu.of(h200).cycles(600e-9)
+        1188.0
+        """
         if not self.clock:
             raise ValueError("the driver does not say this GPU's clock; the model needs it")
         return seconds * self.clock
@@ -96,6 +113,10 @@ def occupancy(gpu: Gpu | Mapping[str, Any], block: int, registers: int = 16, sha
 
     ``registers`` a thread, ``shared`` bytes a block. The rules are those of CUDA's occupancy calculator: registers are
     allocated to warps by the 256 in each of four partitions, shared memory to blocks by the 128 bytes.
+
+    >>> h200 = {"compute_capability": "9.0", "multiprocessors": 132, "l2": 60 << 20}
+    >>> vecadd.model.occupancy(h200, block=256, registers=64)
+    Occupancy(blocks=4, occupancy=0.5, limit='registers')
     """
     gpu = gpu if isinstance(gpu, Gpu) else Gpu.of(gpu)
     if not 1 <= block <= 1024:

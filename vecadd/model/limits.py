@@ -52,22 +52,38 @@ _CURVES: Mapping[str, tuple[str, str]] = {
 @dataclass(frozen=True)
 class Curve:
     """Seconds by bytes, as probed at some sizes, smallest first: ``points`` of (bytes, seconds). It is linear between
-    the points, constant below the smallest and continues beyond the largest at the rate of the last two."""
+    the points, constant below the smallest and continues beyond the largest at the rate of the last two.
+
+    >>> vecadd.model.Curve(((1000, 1e-6), (3000, 2e-6))).seconds(2000)
+    1.5e-06
+    """
 
     points: tuple[tuple[float, float], ...]
 
     @classmethod
     def line(cls, start: float, rate: float) -> "Curve":
-        """``start`` seconds and bytes at ``rate`` bytes a second."""
+        """``start`` seconds and bytes at ``rate`` bytes a second.
+
+        >>> vecadd.model.Curve.line(start=0.5, rate=100).seconds(200)
+        2.5
+        """
         return cls(((0.0, start), (rate, start + 1)))
 
     def rate(self, nbytes: float) -> float:
-        """Bytes a second at that size; at the smallest that was probed for less."""
+        """Bytes a second at that size; at the smallest that was probed for less.
+
+        >>> vecadd.model.Curve.line(start=0.5, rate=100).rate(200)
+        80.0
+        """
         most = max(nbytes, self.points[0][0])
         return most / self.seconds(most)
 
     def seconds(self, nbytes: float) -> float:
-        """Seconds of so many bytes."""
+        """Seconds of so many bytes.
+
+        >>> vecadd.model.Curve(((100, 1.0), (200, 2.0))).seconds(400)
+        4.0
+        """
         (size, least), *_ = self.points
         if nbytes <= size or len(self.points) == 1:
             return least
@@ -78,7 +94,11 @@ class Curve:
 @dataclass(frozen=True)
 class Limits:
     """The limits of a machine, by probes. A limit that a run did not probe is None, and raises ValueError when the
-    model needs it."""
+    model needs it.
+
+    >>> vecadd.model.Limits(read=4.5e12).write is None
+    True
+    """
 
     read: float | None = None  # bytes a second: the memory, read and nothing else
     write: float | None = None
@@ -118,28 +138,44 @@ class Limits:
 
     @classmethod
     def of(cls, meta_limits: Mapping[str, Mapping[str, Any]]) -> "Limits":
-        """From the "limits" of a result file's meta."""
+        """From the "limits" of a result file's meta.
+
+        >>> vecadd.model.Limits.of({"device": {"read_gbps": 4500}}).read
+        4500000000000.0
+        """
         found = {name: meta_limits.get(part, {}).get(key) for name, (part, key) in _PLACES.items()}
         known: dict[str, Any] = {name: _unit(name) * value for name, value in found.items() if value is not None}
         known |= {name: _curve(meta_limits.get(part, {}), key) for name, (part, key) in _CURVES.items()}
         return cls(**known)
 
     def need(self, name: str) -> float:
-        """That limit; raises ValueError where the run did not measure it."""
+        """That limit; raises ValueError where the run did not measure it.
+
+        >>> vecadd.model.Limits(dram=600e-9).need("dram")
+        6e-07
+        """
         value: float | None = getattr(self, name)
         if value is None:
             raise ValueError(self.lack(name))
         return value
 
     def seconds(self, name: str, nbytes: float) -> float:
-        """Seconds of so many bytes by that curve; raises ValueError where the run did not measure it."""
+        """Seconds of so many bytes by that curve; raises ValueError where the run did not measure it.
+
+        >>> vecadd.model.Limits(host_add=vecadd.model.Curve.line(start=1.0, rate=10)).seconds("host_add", 20)
+        3.0
+        """
         curve: Curve | None = getattr(self, name)
         if curve is None:
             raise ValueError(self.lack(name))
         return curve.seconds(nbytes)
 
     def lack(self, name: str) -> str:
-        """That this limit was not measured, in words."""
+        """That this limit was not measured, in words.
+
+        >>> vecadd.model.Limits().lack("dram")
+        "this run did not measure dram: its meta has no limits['latency']['dram_seconds']"
+        """
         part, key = ({**_PLACES, **_CURVES})[name]
         return f"this run did not measure {name}: its meta has no limits[{part!r}][{key!r}]"
 
@@ -155,6 +191,9 @@ class Limits:
         Each at its own rate, and for each written byte the memory's turn from reading to writing and back, which is
         what a copy takes beyond its reads and its writes. On an H200 that is 4 % of an addition: 4.35 TB/s where reads
         and writes alone would allow 4.6.
+
+        >>> vecadd.model.Limits(read=2e12, write=1e12).memory_seconds(read=2e9, written=1e9)
+        0.002
         """
         alone = read / self.need("read") + written / self.need("write")
         turn = 0.0 if self.copy is None else 2 / self.copy - 1 / self.need("read") - 1 / self.need("write")

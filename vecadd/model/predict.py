@@ -26,7 +26,17 @@ def expected(
     block: int = 0,
     footprint: int | None = None,
 ) -> float:
-    """Seconds that a run of the rung is expected to take, on the clock of its kind; see `predict`."""
+    """Seconds that a run of the rung is expected to take, on the clock of its kind; see `predict`.
+
+    >>> rung = next(rung for rung in vecadd._core.rungs() if rung["name"] == "naive")
+    >>> h200 = {"compute_capability": "9.0", "multiprocessors": 132, "l2": 60 << 20, "clock": 2e9, "memory": 140 << 30}
+    >>> limits = vecadd.model.Limits(
+    ...     read=4.5e12, write=4.7e12, l2_read=7.5e12, l2_write=4.7e12, kernel=3e-6, block=6e-10, turnaround=1.4e-7,
+    ...     l1=2e-8, l2=2.7e-7, page=5e-7, dram=6e-7,
+    ... )
+    >>> round(1e6 * vecadd.model.expected(rung, None, h200, limits, "float32", 2**26, {}))       # microseconds
+    287
+    """
     return predict(rung, facts, gpu, limits, dtype, n, params, block=block, footprint=footprint).seconds
 
 
@@ -51,6 +61,15 @@ def predict(
 
     Raises ValueError for dtypes that the rung does not take, n < 1, limits that were not measured, and a rung in which
     the processor adds a share, which no model predicts.
+
+    >>> rung = next(rung for rung in vecadd._core.rungs() if rung["name"] == "naive")
+    >>> h200 = {"compute_capability": "9.0", "multiprocessors": 132, "l2": 60 << 20, "clock": 2e9, "memory": 140 << 30}
+    >>> limits = vecadd.model.Limits(
+    ...     read=4.5e12, write=4.7e12, l2_read=7.5e12, l2_write=4.7e12, kernel=3e-6, block=6e-10, turnaround=1.4e-7,
+    ...     l1=2e-8, l2=2.7e-7, page=5e-7, dram=6e-7,
+    ... )
+    >>> vecadd.model.predict(rung, None, h200, limits, "float32", 2**26, {}).dominant
+    'latency'
     """
     if n < 1:
         raise ValueError(f"n must be at least 1, not {n!r}")

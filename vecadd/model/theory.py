@@ -7,7 +7,11 @@ ARRAYS = 3  # a, b and c
 
 
 def bytes_moved(n: int, itemsize: int, arrays: int = ARRAYS) -> int:
-    """Bytes that an addition of n elements has to move: each array once. ``arrays`` is 4 where c is read too."""
+    """Bytes that an addition of n elements has to move: each array once. ``arrays`` is 4 where c is read too.
+
+    >>> vecadd.model.bytes_moved(1_000_000, 4)
+    12000000
+    """
     _at_least("n", n, 0)
     _at_least("itemsize", itemsize, 1)
     _at_least("arrays", arrays, 1)
@@ -15,28 +19,44 @@ def bytes_moved(n: int, itemsize: int, arrays: int = ARRAYS) -> int:
 
 
 def arithmetic_intensity(itemsize: int, arrays: int = ARRAYS) -> float:
-    """Additions a byte moved: 1/12 for float32, 1/6 for float16 (founding document 003)."""
+    """Additions a byte moved: 1/12 for float32, 1/6 for float16 (founding document 003).
+
+    >>> vecadd.model.arithmetic_intensity(4) == 1 / 12
+    True
+    """
     return 1 / bytes_moved(1, itemsize, arrays)
 
 
 def roofline(intensity: float, bandwidth: float, peak: float) -> float:
     """Operations a second that a kernel can reach at best: min(intensity * bandwidth, peak) (Williams, Waterman and
     Patterson, "Roofline", 2009). ``intensity`` in operations a byte, ``bandwidth`` in bytes and ``peak`` in operations
-    a second."""
+    a second.
+
+    >>> vecadd.model.roofline(1 / 12, bandwidth=4.8e12, peak=33e12)
+    400000000000.0
+    """
     for name, value in (("intensity", intensity), ("bandwidth", bandwidth), ("peak", peak)):
         _positive(name, value)
     return min(intensity * bandwidth, peak)
 
 
 def balance(bandwidth: float, peak: float) -> float:
-    """Operations a byte from which on the arithmetic and no longer the memory is the bound: the roofline's ridge."""
+    """Operations a byte from which on the arithmetic and no longer the memory is the bound: the roofline's ridge.
+
+    >>> vecadd.model.balance(bandwidth=4.8e12, peak=33.6e12)
+    7.0
+    """
     _positive("bandwidth", bandwidth)
     _positive("peak", peak)
     return peak / bandwidth
 
 
 def bytes_needed(bandwidth: float, latency: float) -> float:
-    """Bytes that have to be in flight for a bandwidth at a latency: Little's law, bandwidth * latency (Little 1961)."""
+    """Bytes that have to be in flight for a bandwidth at a latency: Little's law, bandwidth * latency (Little 1961).
+
+    >>> vecadd.model.bytes_needed(bandwidth=4.8e12, latency=600e-9) / 132        # on each multiprocessor of an H200
+    21818.18...
+    """
     _positive("bandwidth", bandwidth)
     _positive("latency", latency)
     return bandwidth * latency
@@ -50,6 +70,11 @@ def bytes_in_flight(
 
     ``rung`` is a row of ``_core.rungs()``, ``gpu`` a dict with "multiprocessors" and "threads_per_multiprocessor",
     ``params`` all parameters of the rung, ``block`` its threads a block, 0 for its own.
+
+    >>> naive = {"block": 256, "blocks": 0, "bytes_per_load": 4, "loads_in_flight": 2, "bytes_per_element": 12}
+    >>> h200 = {"multiprocessors": 132, "threads_per_multiprocessor": 2048}
+    >>> vecadd.model.bytes_in_flight(naive, h200, n=2**26, itemsize=4, params={})
+    16384
     """
     most = gpu["threads_per_multiprocessor"]
     block = block or rung["block"] or most
@@ -65,7 +90,11 @@ def bytes_in_flight(
 
 def waves(blocks: int, active_blocks: int, multiprocessors: int) -> float:
     """How often the GPU is filled with blocks: blocks / (active blocks of a multiprocessor * multiprocessors). Whole
-    numbers are best: a last wave that is nearly empty takes as long as a full one (founding document 003)."""
+    numbers are best: a last wave that is nearly empty takes as long as a full one (founding document 003).
+
+    >>> vecadd.model.waves(blocks=1320, active_blocks=8, multiprocessors=132)
+    1.25
+    """
     _at_least("blocks", blocks, 0)
     _at_least("active_blocks", active_blocks, 1)
     _at_least("multiprocessors", multiprocessors, 1)
@@ -78,6 +107,11 @@ def overlap(to_device: float, kernel: float, to_host: float, streams: int) -> fl
     One stream: their sum. More: the longest stage never stops, and the parts of the others before its first and after
     its last part are not hidden; with many parts the longest remains, max(100, 10, 100) = 100 in founding document
     004. Uploads of a and b share one direction: ``to_device`` is for both.
+
+    >>> vecadd.model.overlap(to_device=0.5, kernel=0.25, to_host=0.5, streams=1)
+    1.25
+    >>> vecadd.model.overlap(to_device=0.5, kernel=0.25, to_host=0.5, streams=3)
+    0.75
     """
     stages = (to_device, kernel, to_host)
     for name, value in zip(("to_device", "kernel", "to_host"), stages, strict=True):

@@ -114,7 +114,12 @@ PyDoc_STRVAR(device_array_doc,
              "ints, slices, ... and None, and reshape. Nothing is copied to the host but by numpy().\n\n"
              "It takes part in +, += and vecadd.add, and other CUDA libraries read it through\n"
              "__cuda_array_interface__ and DLPack. The memory is freed in the order of the stream that it was\n"
-             "allocated on.");
+             "allocated on.\n\n"
+             ">>> x = vecadd.to_device(np.arange(6))\n"
+             ">>> x.shape, x.dtype, x.device\n"
+             "((6,), dtype('int64'), 'cuda:0')\n"
+             ">>> (x[::2] + 10).numpy()\n"
+             "array([10, 12, 14])");
 
 PyTypeObject *
 device_array_make_type(PyObject *module)
@@ -125,7 +130,12 @@ device_array_make_type(PyObject *module)
         {"copy", (PyCFunction)device_array_copy, METH_NOARGS,
          PyDoc_STR("copy($self, /)\n--\n\n"
                    "A C-contiguous copy on the same GPU, in the order of the array's stream. Raises MemoryError;\n"
-                   "RuntimeError where CUDA cannot be used; vecadd.DeviceLostError after a fault on the GPU.")},
+                   "RuntimeError where CUDA cannot be used; vecadd.DeviceLostError after a fault on the GPU.\n\n"
+                   ">>> x = vecadd.to_device(np.zeros(2))\n"
+                   ">>> y = x.copy()\n"
+                   ">>> x += 1\n"
+                   ">>> y.numpy()\n"
+                   "array([0., 0.])")},
         {"reshape", (PyCFunction)device_array_reshape, METH_VARARGS, device_array_reshape_doc},
         {"__copy__", (PyCFunction)device_array_copy, METH_NOARGS, PyDoc_STR("copy()")},
         {"__deepcopy__", (PyCFunction)device_array_copy, METH_O, PyDoc_STR("copy()")},

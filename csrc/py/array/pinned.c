@@ -93,7 +93,12 @@ const char empty_pinned_doc[] = PyDoc_STR(
     "shape is an int or a sequence of ints, dtype one that add takes. Page-locked memory is scarce and slow to\n"
     "make (0.35 s a gigabyte): keep the array and use it again. It is given back when the last view of it goes.\n\n"
     "Raises TypeError for other dtypes, ValueError for a shape that no array has, MemoryError, and RuntimeError\n"
-    "where CUDA cannot be used.");
+    "where CUDA cannot be used.\n\n"
+    ">>> a = vecadd.empty_pinned((2, 3), 'float32')\n"
+    ">>> a[:] = 1\n"
+    ">>> vecadd.add(a, a, device='cuda')\n"
+    "array([[2., 2., 2.],\n"
+    "       [2., 2., 2.]], dtype=float32)");
 
 PyObject *
 py_empty_pinned(PyObject *module, PyObject *arguments, PyObject *keywords)

@@ -78,7 +78,10 @@ const char to_device_doc[] = PyDoc_STR(
     "device is None (the thread's current device; a DeviceArray's own), 'cuda', 'cuda:N' or N. Returns when the\n"
     "elements of a host array have arrived, and for a DeviceArray when the copy is queued.\n\n"
     "Raises TypeError for other dtypes, ValueError for a device that is not there, MemoryError, and RuntimeError\n"
-    "where CUDA cannot be used.");
+    "where CUDA cannot be used.\n\n"
+    ">>> x = vecadd.to_device(np.arange(4))\n"
+    ">>> (x + x).numpy()\n"
+    "array([0, 2, 4, 6])");
 
 PyObject *
 py_to_device(PyObject *module, PyObject *arguments, PyObject *keywords)

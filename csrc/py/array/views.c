@@ -216,7 +216,9 @@ const char device_array_reshape_doc[] = PyDoc_STR(
     "reshape($self, /, *shape)\n--\n\n"
     "The elements, in C order, in another shape, given as ints or as one tuple; one of them may be -1 for\n"
     "what is left over. A view of a C-contiguous array, and of any other a copy. Raises ValueError where the\n"
-    "number of elements differs.");
+    "number of elements differs.\n\n"
+    ">>> vecadd.to_device(np.arange(6)).reshape(2, -1).shape\n"
+    "(2, 3)");
 
 PyObject *
 device_array_reshape(struct device_array *self, PyObject *arguments)

@@ -248,7 +248,18 @@ const char add_doc[] = PyDoc_STR(
     "do not go together, an out that is read-only or, on a device, overlaps itself, arrays on two devices and a "
     "device\n"
     "that is not there; NotImplementedError for device arrays with a mask; MemoryError; RuntimeError where\n"
-    "CUDA cannot be used, and for tensors that need their gradient; vecadd.DeviceLostError after a fault on the GPU.");
+    "CUDA cannot be used, and for tensors that need their gradient; vecadd.DeviceLostError after a fault on the "
+    "GPU.\n\n"
+    ">>> vecadd.add(np.arange(3), 0.5)\n"
+    "array([0.5, 1.5, 2.5])\n"
+    ">>> a = np.ones(1_000_000, np.float32)\n"
+    ">>> vecadd.add(a, a, out=a)[:3]\n"
+    "array([2., 2., 2.], dtype=float32)\n"
+    ">>> vecadd.add(a, a, device='cuda')[:3]\n"
+    "array([4., 4., 4.], dtype=float32)\n"
+    ">>> x = vecadd.to_device(a)\n"
+    ">>> vecadd.add(x, 1).numpy()[:3]\n"
+    "array([3., 3., 3.], dtype=float32)");
 
 PyObject *
 py_add(PyObject *module, PyObject *const *values, Py_ssize_t count, PyObject *keywords)

@@ -53,7 +53,10 @@ const char add_many_doc[] = PyDoc_STR(
     "Raises what add raises, the message begun with the pair's number, counted from 0; TypeError for what is no\n"
     "list, as a dict, and for pairs of host and of device memory in one call; ValueError for lists of different "
     "lengths, pairs\n"
-    "on two devices and an out that overlaps an array of another pair.");
+    "on two devices and an out that overlaps an array of another pair.\n\n"
+    ">>> xs, ys = [np.ones(2), np.arange(3)], [np.ones(2), 10]\n"
+    ">>> vecadd.add_many(xs, ys)\n"
+    "[array([2., 2.]), array([10, 11, 12])]");
 
 PyObject *
 py_add_many(PyObject *module, PyObject *const *values, Py_ssize_t count, PyObject *keywords)

@@ -261,7 +261,13 @@ const char plan_doc[] = PyDoc_STR(
     "that need add by itself added so in each call.\n\n"
     "The Plan holds its operands. Their memory must stay where it is: PyTorch's resize_ and set_ move it unseen.\n"
     "Raises what add raises for its operands, TypeError without out, and ValueError for a conjugated or negated view\n"
-    "of PyTorch's; a call raises ValueError once a NumPy array has been resized or made read-only.");
+    "of PyTorch's; a call raises ValueError once a NumPy array has been resized or made read-only.\n\n"
+    ">>> x = vecadd.to_device(np.ones(4))\n"
+    ">>> more = vecadd.plan(x, x, out=x)\n"
+    ">>> more() is x\n"
+    "True\n"
+    ">>> more().numpy()\n"
+    "array([4., 4., 4., 4.])");
 
 PyObject *
 py_plan(PyObject *module, PyObject *const *values, Py_ssize_t count, PyObject *keywords)
@@ -293,7 +299,11 @@ py_plan(PyObject *module, PyObject *const *values, Py_ssize_t count, PyObject *k
 }
 
 PyDoc_STRVAR(plan_type_doc, "An addition that vecadd.plan has checked: calling it adds. `route` says how, as\n"
-                            "'device', 'host', 'transfer', 'hybrid' or 'numpy'.");
+                            "'device', 'host', 'transfer', 'hybrid' or 'numpy'.\n\n"
+                            ">>> a = np.ones(4)\n"
+                            ">>> plan = vecadd.plan(a, a, np.empty(4))\n"
+                            ">>> plan.route, plan()\n"
+                            "('host', array([2., 2., 2., 2.]))");
 
 PyTypeObject *
 plan_make_type(PyObject *module)
@@ -311,7 +321,9 @@ plan_make_type(PyObject *module)
          PyDoc_STR("__call__($self, /)\n--\n\n"
                    "Adds, and gives out back; on a device when the work is queued. Raises RuntimeError where CUDA\n"
                    "cannot be used, and vecadd.DeviceLostError after a fault on the GPU; sums on the host warn as\n"
-                   "numpy.add's do, and raise FloatingPointError where numpy.errstate asks for it.")},
+                   "numpy.add's do, and raise FloatingPointError where numpy.errstate asks for it.\n\n"
+                   ">>> vecadd.plan(np.ones(2), np.ones(2), np.empty(2))()\n"
+                   "array([2., 2.])")},
         {NULL, NULL, 0, NULL},
     };
     static PyType_Slot slots[] = {

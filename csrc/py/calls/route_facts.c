@@ -45,7 +45,9 @@ const char use_gpu_doc[] = PyDoc_STR(
     "Without this call they may once the process uses CUDA through vecadd, and they do where `vecadd tune routes`\n"
     "has found that faster on this machine; where it was never run they stay on the host. True starts CUDA now, if\n"
     "need be; False keeps such additions on the host from now on. device='cuda' and device arrays are not concerned.\n"
-    "Raises RuntimeError for True where CUDA cannot be used.");
+    "Raises RuntimeError for True where CUDA cannot be used.\n\n"
+    ">>> vecadd.use_gpu()           # begin to use the GPU, where tuning found it faster\n"
+    ">>> vecadd.use_gpu(False)      # and stop");
 
 PyObject *
 py_use_gpu(PyObject *module, PyObject *const *values, Py_ssize_t count)
