@@ -1,0 +1,88 @@
+"""The code that the documents print: each page's blocks run, one after the other, as they are printed.
+
+In a child for each page, on the double or a GPU, in an empty folder. Where a page uses a library that is not there, a
+stand-in of the same names takes its place.
+"""
+
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import child_environment
+
+pytestmark = pytest.mark.no_native
+
+ROOT = Path(__file__).resolve().parents[2]
+FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks(page: str, kind: str) -> list[str]:
+    return [body for found, body in FENCED.findall((ROOT / page).read_text()) if found == kind]
+
+
+PAGES = sorted(
+    str(path.relative_to(ROOT))
+    for path in (*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"))
+    if blocks(str(path.relative_to(ROOT)), "python")
+)
+LIBRARIES = ("pandas", "xarray", "dask")  # that the extra "test" brings
+
+# What README asks of PyTorch, made of vecadd's own arrays.
+TORCH = """
+import importlib.util, sys, types
+import numpy as np, vecadd
+if importlib.util.find_spec("torch") is None or "double" in vecadd._core.__file__:
+    class Stream:
+        cuda_stream = 0
+    torch = types.ModuleType("torch")
+    torch.rand = lambda *shape, device: [vecadd.to_device(x) for x in np.random.rand(*shape).astype(np.float32)]
+    torch.cuda = types.SimpleNamespace(Stream=Stream)
+    sys.modules["torch"] = torch
+"""
+PREAMBLE = "import numpy as np, vecadd\n"
+THEMSELVES = ("README.md", "docs/pypi.md", "docs/recipes.md")  # import both
+# What holds when README has run.
+SUMS = """
+assert (z.numpy() == a + b).all()
+assert [total.numpy().tolist() for total in zs] == [(a + b).tolist(), (a + b)[:100].tolist()]
+"""
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_block_of_python_runs_as_printed(
+    page: str, child: Callable[..., subprocess.CompletedProcess[str]], runtime: str | None, tmp_path: Path
+) -> None:
+    if runtime is None:
+        pytest.skip("needs a GPU or the CUDA-runtime double")
+    code = blocks(page, "python")
+    for library in LIBRARIES:
+        if f"import {library}" in "".join(code):
+            pytest.importorskip(library)
+    if page == "README.md":
+        code.append(SUMS)
+    imports = "" if page in THEMSELVES else PREAMBLE
+    child(f"import os; os.chdir({str(tmp_path)!r})\n{TORCH}\ndel np, vecadd, types, sys\n{imports}" + "\n".join(code))
+
+
+def test_the_commands_that_readme_prints_of_files_and_the_machine_work(tmp_path: Path) -> None:
+    """But for those that measure the machine or build the project, which take minutes: .ci/run and .ci/extras."""
+    printed = [line for body in blocks("README.md", "") for line in body.splitlines() if line.startswith("vecadd ")]
+    minutes = {"vecadd tune"}
+    commands = [shlex.split(line, comments=True) for line in printed]
+    assert {"vecadd add", "vecadd info"} | minutes == {" ".join(command[:2]) for command in commands}
+    a, b = np.arange(1000.0), np.ones(1000)
+    np.save(tmp_path / "A.npy", a)
+    np.save(tmp_path / "B.npy", b)
+    for command in commands:
+        if " ".join(command[:2]) not in minutes:
+            run = [sys.executable, "-m", *command]
+            subprocess.run(
+                run, cwd=tmp_path, env=child_environment(), check=True, timeout=120, stdout=subprocess.DEVNULL
+            )
+    np.testing.assert_array_equal(np.load(tmp_path / "C.npy"), a + b)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["A.npy", "B.npy", "C.npy"]
