@@ -63,7 +63,7 @@ def test_info_as_json() -> None:
     "command", [[], ["info"], ["bench"], ["profile"], ["check"], ["tune"], ["notebooks"], ["add"]], ids=str
 )
 def test_help_lists_what_there_is(command: list[str]) -> None:
-    result = run_cli(*command, "--help", before=WITHOUT_RICH)
+    result = run_cli(*command, "--help")
     assert result.returncode == 0
     assert result.stdout.startswith("usage: vecadd")
 
@@ -167,12 +167,6 @@ def test_wrong_usage_is_status_2_and_says_what_is_right(name: str, capsys: pytes
 
 def test_wrong_usage_is_a_processs_status_2() -> None:
     assert run_cli("frobnicate").returncode == 2
-
-
-def test_bench_without_rich_says_how_to_get_it() -> None:
-    result = run_cli("bench", "--sizes", "1000", before=WITHOUT_RICH)
-    assert (result.returncode, result.stdout) == (2, "")
-    assert result.stderr == "vecadd bench needs the package rich: pip install 'vecadd[bench]'\n"
 
 
 def test_bench_keeps_its_result_file_when_the_reader_of_its_tables_leaves(tmp_path: Path) -> None:

@@ -20,10 +20,10 @@
     tables/         rows as tables, a layout a sweep
     opening.py      the machine, its limits and its troubles in lines
     show.py         figures as text
-    terminal.py     tables for a terminal
+    terminal.py     tables as plain text
     formats.py      rows as CSV, tables as Markdown
     run.py          a run, cell after cell
     command.py      the command line's `bench`
 
-Only terminal.py and command.py need rich, an extra: the rest serves scripts of one's own.
+Only command.py is the command line's: the rest serves scripts of one's own.
 """

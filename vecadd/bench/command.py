@@ -7,14 +7,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from vecadd._terminal import status_line
 from vecadd.bench import axes, formats, machine, opening, results
 from vecadd.bench.results import Row
 from vecadd.bench.run import Run
 from vecadd.bench.sweeps import SWEEPS, Sweep
+from vecadd.bench.tables import tables
+from vecadd.bench.terminal import Screen
 from vecadd.info import info
 
 INTERRUPTED = 130  # exit status, by the shells' convention for SIGINT
-PIPE_WIDTH = 150  # columns of a table that goes to a file or a pipe
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,10 +49,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Measures, prints, writes; returns the exit status: 0, 1 for a failed or impossible row, 130 when interrupted."""
-    for package, extra, needed in (("rich", "bench", True), ("matplotlib", "plot", arguments.plot is not None)):
-        if needed and importlib.util.find_spec(package) is None:
-            print(f"vecadd bench needs the package {package}: pip install 'vecadd[{extra}]'", file=sys.stderr)
-            return 2
+    if arguments.plot is not None and importlib.util.find_spec("matplotlib") is None:
+        print("vecadd bench needs the package matplotlib: pip install 'vecadd[plot]'", file=sys.stderr)
+        return 2
     conditions = machine.conditions_now()  # before CUDA starts here, or this process counts as another on the GPU
     found = info()
     possible = [name for name in SWEEPS if found.gpus or not SWEEPS[name].needs_gpu]
@@ -107,33 +108,20 @@ def _write(arguments: argparse.Namespace, meta: Mapping[str, Any], rows: Sequenc
 
 
 def measure_with_progress(running: Run, sweeps: Iterable[Sweep]) -> None:
-    """Runs the sweeps under a progress bar on stderr."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("probing", total=None)
-        running.measure(
-            sweeps, lambda what, done, total: progress.update(task, description=what, completed=done, total=total)
-        )
+    """Runs the sweeps; a terminal's stderr shows which cell is measured."""
+    with status_line("bench") as tell:
+        tell("probing the machine")
+        running.measure(sweeps, lambda what, done, total: tell(f"{done + 1}/{total} {what}"))
 
 
 def _show(meta: Mapping[str, Any], rows: Sequence[Row], sweeps: Sequence[str]) -> None:
-    from rich.console import Console
-
-    from vecadd.bench import terminal
-    from vecadd.bench.tables import tables
-
-    for line in opening.lines(meta, rows):
-        print(line)
-    console = Console(width=None if sys.stdout.isatty() else PIPE_WIDTH)
-    terminal.show(tables(rows), console)
+    screen = Screen()
+    screen.say(*opening.lines(meta, rows), "")
+    screen.show(tables(rows))
     lines = opening.findings(meta, rows)
     if not rows:
         lines.append(f"nothing was measured: --rungs and --dtypes leave nothing of {', '.join(sweeps)}")
-    for line in [*lines, *formats.method(meta)]:
-        print(line)
+    screen.say(*lines, *formats.method(meta))
 
 
 def _sweep(text: str) -> str:

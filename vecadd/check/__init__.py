@@ -4,7 +4,7 @@ rows.py       what is measured: a row is one figure, over all rounds
 measure.py    a round: host, link, device and launch, every timed sum checked
 expected.py   what a figure is compared with: an earlier file, or theory and the probes of the same run
 findings.py   what is wrong with the machine, in words
-tables.py     the rows as a table for a terminal
+tables.py     the rows as a table
 command.py    the command line's `check`
 """
 

@@ -1,18 +1,17 @@
 """The command ``vecadd check``: its options, what it prints, its exit status."""
 
 import argparse
-import importlib.util
-import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from vecadd._machine import Info
+from vecadd._terminal import status_line
 from vecadd.bench import machine, results
-from vecadd.bench.command import INTERRUPTED, PIPE_WIDTH, target
-from vecadd.check import expected, findings, measure
+from vecadd.bench.command import INTERRUPTED, target
+from vecadd.bench.terminal import Screen
+from vecadd.check import expected, findings, measure, tables
 from vecadd.check.findings import Finding
 from vecadd.check.measure import Measured
 from vecadd.check.rows import Row
@@ -42,18 +41,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Measures, prints, writes; returns the exit status: 0 for a machine that passes, 1 for one that does not, 2
-    without rich. Raises OSError for a file that cannot be read, ValueError for a file of another kind."""
-    if importlib.util.find_spec("rich") is None:
-        print("vecadd check needs the package rich: pip install 'vecadd[bench]'", file=sys.stderr)
-        return 2
+    """Measures, prints, writes; returns the exit status: 0 for a machine that passes, 1 for one that does not. Raises
+    OSError for a file that cannot be read, ValueError for a file of another kind."""
     files = [expected.of_file(path) for path in arguments.expect]
     conditions = machine.conditions_now()  # before CUDA starts here, or this process counts as another on the GPU
     found = info()
     measured, rounds, interrupted = Measured(), 0, False
     end = time.monotonic() + 60 * arguments.minutes
     try:
-        with _telling() as tell:
+        with status_line("check") as tell:
             while rounds == 0 or time.monotonic() < end:
                 measure.round_of(found, measured, tell)
                 rounds += 1
@@ -96,33 +92,16 @@ def _show(
     passed: bool,
     files: Sequence[expected.File],
 ) -> None:
-    from rich.console import Console
-
-    from vecadd.check import tables
-
-    Console(width=None if sys.stdout.isatty() else PIPE_WIDTH).print(tables.table(rows, rounds))
-    if not found.gpus:
-        print(f"host rows only: {found.gpu_reason}")
-    here = machine.name(found)
-    for file in files:
-        if file.machine != here:
-            print(f"{file.path} is of {file.machine}, this machine is {here}")
-    for row in rows:
-        if row.error:
-            print(f"{row.title} failed: {row.error}")
-    for finding in noted:
-        print(f"{'found' if finding.fails else 'note'}: {finding.text}")
-    failed = [row.title for row in rows if row.passed is False]
-    print("passed" if passed else f"failed: {', '.join(failed) or 'see what was found'}")
-
-
-@contextmanager
-def _telling() -> Iterator[Callable[[str], object]]:
-    """A line on stderr that says what is measured now."""
-    from rich.console import Console
-
-    with Console(stderr=True).status("check") as status:
-        yield lambda what: status.update(f"check: {what}")
+    screen = Screen()
+    screen.show([tables.table(rows, rounds)])
+    here, failed = machine.name(found), [row.title for row in rows if row.passed is False]
+    screen.say(
+        *([] if found.gpus else [f"host rows only: {found.gpu_reason}"]),
+        *(f"{file.path} is of {file.machine}, this machine is {here}" for file in files if file.machine != here),
+        *(f"{row.title} failed: {row.error}" for row in rows if row.error),
+        *(f"{'found' if finding.fails else 'note'}: {finding.text}" for finding in noted),
+        "passed" if passed else f"failed: {', '.join(failed) or 'see what was found'}",
+    )
 
 
 def _minutes(text: str) -> float:

@@ -9,7 +9,7 @@
     stalls.py     why a warp waits, in words
     documents.py  what the founding documents' profilers said
     transfers.py  shares and rates of the copies and kernels of a transfer rung
-    tables.py     tables for a terminal
+    tables.py     the figures as tables
     command.py    the command line's `profile`
 
 Every figure comes from a profiler or from the rung's own events: nothing is estimated.

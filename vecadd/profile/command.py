@@ -1,8 +1,6 @@
 """The command ``vecadd profile``: its options, what it prints, its exit status."""
 
 import argparse
-import importlib.util
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 
@@ -10,15 +8,14 @@ from vecadd import _core
 from vecadd._machine import Info
 from vecadd.bench import axes, limits, machine, results
 from vecadd.bench.command import target
+from vecadd.bench.terminal import Screen
 from vecadd.info import info
-from vecadd.profile import ncu, transfers
+from vecadd.profile import ncu, tables, transfers
 from vecadd.profile.spec import Spec
 from vecadd.profile.tools import ProfilerError, RefusedError
 
-PIPE_WIDTH = 110  # columns of a table that goes to a file or a pipe
 ELEMENTS = 1 << 27  # document 000's size: 1.5 GiB of float32, past the L2 of every GPU
 ELEMENTS_OF_A_BLOCK = 1 << 20  # for rungs of a single block: one thread takes 47 ms a pass, and there are forty
-NARROWEST, WIDEST = 110, 1000  # columns of a table in a file: as many as its metrics need
 KINDS = ("device", "latency", "transfer")  # of rungs that use the GPU
 
 METHOD = (
@@ -57,14 +54,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Profiles, prints, writes; returns the exit status: 0, 1 where a rung could not be profiled, 2 without rich.
+    """Profiles, prints, writes; returns the exit status: 0, or 1 where a rung could not be profiled.
 
     Raises RuntimeError where there is no GPU or no profiler, ValueError for a dtype or a parameter that a rung does not
     take.
     """
-    if importlib.util.find_spec("rich") is None:
-        print("vecadd profile needs the package rich: pip install 'vecadd[bench]'", file=sys.stderr)
-        return 2
     specs = _specs(arguments)
     conditions = machine.conditions_now()
     found = info()
@@ -105,10 +99,6 @@ def _show(
     link: transfers.Link | None,
     failures: Iterable[str],
 ) -> None:
-    from rich.console import Console
-
-    from vecadd.profile import tables
-
     shown, lines = [], []
     if launches:
         shown += tables.tables(launches)
@@ -116,14 +106,9 @@ def _show(
     if link:
         shown += tables.transfer_tables(moved, link)
         lines += [*tables.transfer_notes(moved, link), f"method: {METHOD_OF_TRANSFERS}"]
-    console = Console()
-    if shown and not sys.stdout.isatty():  # a file holds any number of columns
-        options = console.options.update(width=WIDEST)
-        console.width = max(NARROWEST, console.measure(shown[0], options=options).maximum)
-    for table in shown:
-        console.print(table)
-    for line in [*lines, *failures]:
-        print(line)
+    screen = Screen()
+    screen.show(shown)
+    screen.say(*lines, *failures)
 
 
 def _link(found: Info) -> transfers.Link:

@@ -1,13 +1,11 @@
-"""Profiles as tables for a terminal: metrics down, rungs across, the documents' figures beside their rung."""
+"""Profiles as tables: metrics down, rungs across, the documents' figures beside their rung."""
 
 from collections.abc import Iterable, Mapping, Sequence
-
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
 
 from vecadd.bench import recorded
 from vecadd.bench.axes import show_size
 from vecadd.bench.show import show_seconds
+from vecadd.bench.tables.table import Column, Table, columns
 from vecadd.profile import documents, metrics, stalls
 from vecadd.profile.ncu import Launch, Rule
 from vecadd.profile.nsys import Calls
@@ -66,62 +64,54 @@ def show(value: float | None, unit: metrics.Unit) -> str:
 
 
 def _metrics(launches: Mapping[Spec, Launch]) -> Table:
-    table = Table(box=SIMPLE_HEAD, title="metrics", title_justify="left", title_style="bold")
-    table.add_column("metric", no_wrap=True)
-    columns: list[tuple[Mapping[str, float], str, str]] = []
+    names = ["metric"]
+    figures_of: list[tuple[Mapping[str, float], str, str]] = []
     elements: list[str] = []
     for spec, launch in launches.items():
-        table.add_column(spec.rung, justify="right", overflow="fold")
+        names.append(spec.rung)
         elements.append(show_size(spec.n))
         executed = launch.executed
         loads = f"{sum(executed.values()):,}" if executed else NOTHING
-        columns.append((launch.found, ", ".join(executed) or NOTHING, loads))
+        figures_of.append((launch.found, ", ".join(executed) or NOTHING, loads))
         for setting, figures in documents.FIGURES.get(spec.rung, {}).items():
-            table.add_column(f"({setting})", justify="right", style="dim", overflow="fold")
-            columns.append((figures, documents.LOADS.get(spec.rung, {}).get(setting, NOTHING), NOTHING))
+            names.append(f"({setting})")
+            figures_of.append((figures, documents.LOADS.get(spec.rung, {}).get(setting, NOTHING), NOTHING))
             elements.append(show_size(documents.LAUNCHES.get(spec.rung, recorded.SETTINGS[setting].elements or 0)))
-    table.add_row("elements", *elements)
+    documented = sorted({name for name in names if name.startswith("(")}, reverse=True)
+    table = Table("metrics", columns(*names), spare=tuple(documented))
+    table.add("elements", *elements)
     for row in metrics.ROWS:
-        table.add_row(row.title, *(show(figures.get(row.key), row.unit) for figures, _, _ in columns))
-    table.add_row("load instructions (of warps)", *(count for _, _, count in columns))
-    table.add_row("kind of load", *(kind for _, kind, _ in columns))
+        table.add(row.title, *(show(figures.get(row.key), row.unit) for figures, _, _ in figures_of))
+    table.add("load instructions (of warps)", *(count for _, _, count in figures_of))
+    table.add("kind of load", *(kind for _, kind, _ in figures_of))
     return table
 
 
 def _stalls(rungs: Sequence[str], shares: Sequence[Mapping[str, float]]) -> Table:
     """The reasons of at least SMALL, the greatest first, with sums ahead of the reasons that they add up."""
-    table = Table(
-        box=SIMPLE_HEAD,
-        title="why warps wait, % of their cycles",
-        title_justify="left",
-        title_style="bold",
-        expand=True,
-    )
-    table.add_column("reason", no_wrap=True)
-    for rung in rungs:
-        table.add_column(rung, justify="right", no_wrap=True)
-    table.add_column("cause", ratio=1)
-    table.add_column("direction", ratio=1)
+    prose = [Column(name, right=False, share=1) for name in ("cause", "direction")]
+    table = Table("why warps wait, % of their cycles", columns("reason", *rungs, *prose), spare=("direction", "cause"))
     rows = [(reason, [stalls.share(reason, share) for share in shares]) for reason in stalls.REASONS]
     for reason, values in sorted(rows, key=lambda row: -max(value or 0.0 for value in row[1])):
         if max(value or 0.0 for value in values) >= SMALL:
-            table.add_row(reason.title, *map(_percent, values), reason.cause, reason.direction)
-    table.add_row("none: issuing", *(_percent(share.get(stalls.WORKING)) for share in shares), "", "")
+            table.add(reason.title, *map(_percent, values), reason.cause, reason.direction)
+    table.add("none: issuing", *(_percent(share.get(stalls.WORKING)) for share in shares))
     return table
 
 
 def _parts(transfers: Mapping[Spec, Transfer], link: Link) -> Table:
-    table = Table(box=SIMPLE_HEAD, title="copies and kernels of one run", title_justify="left", title_style="bold")
-    table.add_column("rung", no_wrap=True)
-    table.add_column("what", no_wrap=True)
-    for name in ("count", "seconds", "share %", "MB", "GB/s", "% of link", "% of theory"):
-        table.add_column(name, justify="right", no_wrap=True)
+    names = ("count", "seconds", "share %", "MB", "GB/s", "% of link", "% of theory")
+    table = Table(
+        "copies and kernels of one run",
+        columns("rung", Column("what", right=False), *names),
+        spare=("% of theory", "count", "% of link"),
+    )
     for spec, transfer in transfers.items():
         if not transfer.parts:
-            table.add_row(spec.rung, "nothing by the GPU")
+            table.add(spec.rung, "nothing by the GPU")
         for index, part in enumerate(transfer.parts):
             measured = {"to_device": link.to_device, "to_host": link.to_host}.get(part.what)
-            table.add_row(
+            table.add(
                 spec.rung if index == 0 else "",
                 TITLES.get(part.what, part.what),
                 str(part.count),
@@ -132,29 +122,24 @@ def _parts(transfers: Mapping[Spec, Transfer], link: Link) -> Table:
                 _percent(part.gbps / measured if part.gbps and measured else None),
                 _percent(part.gbps / link.theory if part.gbps and link.theory else None),
             )
-        table.add_section()
+        table.rule()
     return table
 
 
 def _calls(seen: Mapping[Spec, Iterable[Calls]]) -> Table:
     """The calls of each rung's run, and those of the document's program."""
-    table = Table(box=SIMPLE_HEAD, title="API calls of one run", title_justify="left", title_style="bold")
-    table.add_column("rung", no_wrap=True)
-    table.add_column("call", overflow="fold")
-    for name in ("calls", "total", "average", "median", "min", "max", "deviation"):
-        table.add_column(name, justify="right", no_wrap=True)
+    names = ("calls", "total", "average", "median", "min", "max", "deviation")
+    table = Table(
+        "API calls of one run",
+        columns("rung", Column("call", right=False), *names),
+        spare=("deviation", "min", "max", "average"),
+    )
     rows = [(spec.rung, calls) for spec, calls in seen.items()]
     for rung, calls in [*rows, ("(004)", [Calls(name, *figures) for name, figures in documents.CALLS.items()])]:
         for index, call in enumerate(calls):
             seconds = (call.total, call.average, call.median, call.least, call.most, call.deviation)
-            table.add_row(
-                rung if index == 0 else "",
-                call.name,
-                str(call.count),
-                *map(show_seconds, seconds),
-                style="dim" if rung == "(004)" else None,
-            )
-        table.add_section()
+            table.add(rung if index == 0 else "", call.name, str(call.count), *map(show_seconds, seconds))
+        table.rule()
     return table
 
 

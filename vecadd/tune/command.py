@@ -2,15 +2,14 @@
 
 import argparse
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 
+from vecadd._terminal import status_line
 from vecadd.info import info
 from vecadd.tune import compare, device, host, routes, store
-from vecadd.tune.part import Found, Part, Tell
+from vecadd.tune.part import Found, Part
 
 PARTS: tuple[Part, ...] = (device.PART, host.PART, routes.PART)
 
@@ -53,7 +52,7 @@ def _search(arguments: argparse.Namespace, all_found: dict[str, list[Found]]) ->
             print(f"{part.name}: left out: {gpus.gpu_reason}")
             status = 1 if arguments.parts else status
             continue
-        with _telling(part.name) as tell:
+        with status_line(part.name) as tell:
             results = all_found[part.name] = list(part.search(tell))
         for found in results:
             for line in _settle(found, dry_run=arguments.dry_run):
@@ -79,24 +78,12 @@ def _changes(part: str, results: Sequence[Found], before: Path) -> list[str]:
     files = [store.path(found.kind, found.key) for found in results if found.key]
     if all(_content(path) == _content(before / path.name) for path in files):
         return ["nothing changed: what is kept is what was kept before"]
-    with _telling(part) as tell:
+    with status_line(part) as tell:
         return compare.changes(part, before, files[0].parent, tell)
 
 
 def _content(path: Path) -> bytes | None:
     return path.read_bytes() if path.exists() else None
-
-
-@contextmanager
-def _telling(name: str) -> Iterator[Tell]:
-    """One line on a terminal's stderr that says what is measured now."""
-    if not sys.stderr.isatty():
-        yield lambda what: None
-        return
-    try:
-        yield lambda what: print(f"\r\x1b[K{name}: {what}", end="", file=sys.stderr, flush=True)
-    finally:
-        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 def _part(text: str) -> Part:

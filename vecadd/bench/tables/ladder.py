@@ -22,6 +22,7 @@ _COLUMNS = columns(
     Column("documents", right=False, share=2),
     Column("what changed", right=False, share=3),
 )
+_SPARE = ("documents", "what changed", "regs", "occ. %", "load", "KiB/SM")
 
 GAIN = "gain: over the rung that it comes after, at its fastest"
 IN_FLIGHT = (
@@ -32,7 +33,7 @@ OCCUPANCY = "occ. %: threads that a multiprocessor holds at once, of the most it
 
 def tables(sweep: str, rows: list[Row]) -> list[Table]:
     """Every rung beside its document's figure and the gain over the one before."""
-    table = Table(sweep, _COLUMNS)
+    table = Table(sweep, _COLUMNS, spare=_SPARE)
     for (dtype, n), cell in groupby(rows, key=lambda row: (row.dtype, row.n)):
         table.add(f"{dtype} {show_size(n)}", style=Style.HEAD)
         fastest: dict[str, float] = {}

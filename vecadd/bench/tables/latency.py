@@ -24,6 +24,7 @@ _COLUMNS = columns(
     Column("documents", right=False, share=2),
     Column("what changed", right=False, share=3),
 )
+_SPARE = ("documents", "what changed", "destroy", "instantiate", "capture")
 
 NOTES = (
     "independent: as many segments, each added by its own launch; chain: out = a + b, then out + b again and again, "
@@ -35,7 +36,7 @@ NOTES = (
 
 def tables(sweep: str, rows: list[Row]) -> list[Table]:
     """Small additions by how they are launched, and when a graph pays."""
-    table = Table(sweep, _COLUMNS)
+    table = Table(sweep, _COLUMNS, spare=_SPARE)
     for (dtype, n, waits), cell in groupby(rows, key=lambda row: (row.dtype, row.n, chain(row))):
         table.add(f"{dtype} {show_size(n)} {KINDS[waits]}", style=Style.HEAD)
         previous = None

@@ -15,7 +15,7 @@ _COLUMNS = columns(
 
 def tables(sweep: str, rows: list[Row]) -> list[Table]:
     """The sweeps that have no layout of their own."""
-    table = Table(sweep, _COLUMNS)
+    table = Table(sweep, _COLUMNS, spare=("spread", "checked"))
     for _, group in groupby(rows, key=lambda row: (row.dtype, row.n)):
         for row in group:
             table.add(row.label, row.dtype, show_size(row.n), *_figures(row), style=parts.style(row))

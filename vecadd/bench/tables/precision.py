@@ -27,6 +27,7 @@ _COLUMNS = columns(
     "its fp32 /",
     "its step",
 )
+_SPARE = ("its step", "its fp32 /", "its CPU /", "document", "occ. %", "regs", "launch %", "step")
 
 NOTES = (
     "CPU /: numpy float32 over this one; fp32 /: naive float32 over this one; step: over the one before of half, "
@@ -39,7 +40,7 @@ Times = dict[tuple[str, str], float]
 
 def tables(sweep: str, rows: list[Row]) -> list[Table]:
     """16-bit beside 32-bit elements, with the document's steps, crossovers and claims."""
-    table = Table(sweep, _COLUMNS)
+    table = Table(sweep, _COLUMNS, spare=_SPARE)
     for n in dict.fromkeys(row.n for row in rows):
         group = [row for row in rows if row.n == n]
         table.add(show_size(n), style=Style.HEAD)

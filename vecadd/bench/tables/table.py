@@ -34,12 +34,14 @@ class Line:
 
 @dataclass
 class Table:
-    """``lines`` has None where a rule separates two groups; ``notes`` are sentences below the table."""
+    """``lines`` has None where a gap separates two groups; ``notes`` are sentences below the table; ``spare`` names the
+    columns that a narrow terminal does without, the first to go first."""
 
     title: str
     columns: tuple[Column, ...]
     lines: list[Line | None] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    spare: tuple[str, ...] = ()
 
     def add(self, *cells: str, style: Style = Style.PLAIN) -> None:
         """A line; cells that are not given are empty."""
@@ -52,7 +54,7 @@ class Table:
         return Table(self.title, tuple(self.columns[at] for at in kept), lines)
 
     def rule(self) -> None:
-        """Draws a rule below the lines so far; none below another rule or in an empty table."""
+        """Leaves a gap below the lines so far; none below another gap or in an empty table."""
         if self.lines and self.lines[-1] is not None:
             self.lines.append(None)
 

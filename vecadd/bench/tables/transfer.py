@@ -40,7 +40,7 @@ def tables(sweep: str, rows: list[Row]) -> list[Table]:
 
 
 def _round_trips(sweep: str, rows: list[Row]) -> Table:
-    table = Table(sweep, _COLUMNS)
+    table = Table(sweep, _COLUMNS, spare=("documents", "what changed", "% link", "of model", "model"))
     for (dtype, n), cell in groupby(rows, key=lambda row: (row.dtype, row.n)):
         table.add(f"{dtype} {show_size(n)}", style=Style.HEAD)
         fastest: dict[str, float] = {}
@@ -105,6 +105,7 @@ def _stages(sweep: str, rows: list[Row]) -> Table:
             "its k : m",
             Column("made of", right=False, share=1),
         ),
+        spare=("made of", "its k : m", "its to device", "its to host", "its kernel"),
     )
     for (dtype, n), cell in groupby(rows, key=lambda row: (row.dtype, row.n)):
         table.add(f"{dtype} {show_size(n)}", style=Style.HEAD)

@@ -1,0 +1,202 @@
+"""Tables as plain text: no cell is cut, however narrow the terminal is."""
+
+import io
+import os
+import pty
+import re
+import termios
+from collections.abc import Iterator
+from typing import TextIO
+
+import pytest
+from bench_rows import ROWS
+
+from vecadd import _terminal
+from vecadd.bench.tables import tables
+from vecadd.bench.tables.table import Column, Style, Table, columns
+from vecadd.bench.terminal import Screen, drawn
+
+pytestmark = pytest.mark.no_native
+
+WIDTHS = (30, 60, 80, 100, 140)
+EVERY = [(sweep, at) for sweep in ROWS for at in range(len(tables(ROWS[sweep])))]
+LEFT_OUT = re.compile(r"left out at \d+ columns: (.*) \(\d+ columns show all\)")
+
+
+def fixed() -> Table:
+    """Six columns that need 44 characters, two of which can be spared."""
+    prose = Column("why", right=False, share=1)
+    table = Table("made up", columns("row", "seconds", "spread", "GB/s", "gain", prose), spare=("spread", "why"))
+    table.add("group", style=Style.HEAD)
+    table.add("one", "735 us", "1 %", "4462", "-", "wide loads")
+    table.add("another", "1.5 ms", "2 %", "38.6", "1.26 x", "none")
+    table.rule()
+    return table
+
+
+def text(table: Table, width: int | None) -> str:
+    return "\n".join(line for line, _ in drawn(table, width))
+
+
+def unwrapped(shown: str) -> str:
+    return " ".join(shown.split())
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize(("sweep", "at"), EVERY)
+def test_every_cell_is_whole_or_its_column_is_named_as_left_out(sweep: str, at: int, width: int) -> None:
+    table = tables(ROWS[sweep])[at]
+    shown = text(table, width)
+    found = LEFT_OUT.search(unwrapped(shown))
+    left_out = found[1].split(", ") if found else []
+    assert left_out == list(table.spare[: len(left_out)])
+    for line in table.lines:
+        for column, cell in zip(table.columns, line.cells if line else (), strict=False):
+            if column.name not in left_out and cell != "-":
+                whole = cell.split() if column.share else cell.split("\n")
+                assert all(part in shown for part in whole), (column.name, cell)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize(("sweep", "at"), EVERY)
+def test_no_line_is_wider_than_the_terminal(sweep: str, at: int, width: int) -> None:
+    words = max(len(word) for word in text(tables(ROWS[sweep])[at], None).split() if not word.startswith("--"))
+    assert max(map(len, text(tables(ROWS[sweep])[at], width).splitlines())) <= max(width, words)
+
+
+GRID = """\
+row      seconds  spread  GB/s    gain  why
+--------------------------------------------------
+group
+one       735 us     1 %  4462       -  wide loads
+another   1.5 ms     2 %  38.6  1.26 x  none"""
+
+NARROWER = """\
+row      seconds  GB/s    gain
+------------------------------
+group
+one       735 us  4462       -
+another   1.5 ms  38.6  1.26 x
+
+left out at 41 columns: spread, why (50
+  columns show all)"""
+
+PARAGRAPHS = """\
+group
+one
+  seconds: 735 us,
+  spread: 1 %, GB/s: 4462,
+  why: wide loads
+another
+  seconds: 1.5 ms,
+  spread: 2 %, GB/s: 38.6,
+  gain: 1.26 x, why: none"""
+
+
+@pytest.mark.parametrize(("width", "shown"), [(None, GRID), (50, GRID), (41, NARROWER), (29, PARAGRAPHS)])
+def test_a_table_is_a_grid_then_a_smaller_grid_then_paragraphs(width: int | None, shown: str) -> None:
+    assert text(fixed(), width) == shown
+
+
+def test_a_pipe_gets_every_column_however_many_there_are() -> None:
+    table = Table("wide", columns(*(f"column {at}" for at in range(40))), spare=("column 7",))
+    table.add(*map(str, range(40)))
+    first, *_ = text(table, None).splitlines()
+    assert first.split("  ") == [f"column {at}" for at in range(40)]
+
+
+# What a terminal is told
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[TextIO, int]]:
+    """A terminal of 60 columns to print to, and the descriptor from which to read what it was told."""
+    for name in ("COLUMNS", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    reader, writer = pty.openpty()
+    termios.tcsetwinsize(writer, (24, 60))
+    with os.fdopen(writer, "w") as file:
+        yield file, reader
+    os.close(reader)
+
+
+def told(terminal: tuple[TextIO, int]) -> str:
+    file, reader = terminal
+    file.flush()
+    return os.read(reader, 65536).decode().replace("\r\n", "\n")
+
+
+def test_a_terminals_own_width_counts_and_columns_says_otherwise(
+    terminal: tuple[TextIO, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert _terminal.columns(terminal[0]) == 60
+    monkeypatch.setenv("COLUMNS", "100")
+    assert _terminal.columns(terminal[0]) == 100
+    monkeypatch.setenv("COLUMNS", "wide")
+    assert _terminal.columns(terminal[0]) == 60
+
+
+def test_a_terminal_that_does_not_say_has_80_columns(terminal: tuple[TextIO, int]) -> None:
+    termios.tcsetwinsize(terminal[0].fileno(), (0, 0))
+    assert _terminal.columns(terminal[0]) == 80
+
+
+def test_what_is_no_terminal_has_no_width() -> None:
+    assert _terminal.columns(io.StringIO()) is None
+
+
+def test_lines_continue_at_spaces_on_a_terminal(terminal: tuple[TextIO, int]) -> None:
+    Screen(terminal[0]).say("method: " + "0123456789 " * 8)
+    lines = told(terminal).splitlines()
+    assert lines == [
+        "method: 0123456789 0123456789 0123456789 0123456789",
+        "  0123456789 0123456789 0123456789 0123456789",
+    ]
+
+
+def test_lines_stay_whole_in_a_pipe() -> None:
+    pipe = io.StringIO()
+    Screen(pipe).say("0123456789 " * 30)
+    assert pipe.getvalue() == "0123456789 " * 30 + "\n"
+
+
+def test_heads_and_failures_are_coloured_on_a_terminal(terminal: tuple[TextIO, int]) -> None:
+    table = fixed()
+    table.add("third", "failed", style=Style.FAILED)
+    Screen(terminal[0]).show([table])
+    shown = told(terminal)
+    assert "\x1b[1mgroup\x1b[0m\n" in shown
+    assert "\x1b[31mthird     failed\x1b[0m\n" in shown
+
+
+@pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
+def test_no_control_sequence_where_none_is_wanted(
+    terminal: tuple[TextIO, int], monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    Screen(terminal[0]).show([fixed()])
+    assert "\x1b" not in told(terminal)
+
+
+def test_the_status_line_fits_and_is_erased(terminal: tuple[TextIO, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stderr", terminal[0])
+    with _terminal.status_line("bench") as tell:
+        tell("12/50 ladder float32 2^26")
+        assert told(terminal) == "\r\x1b[Kbench: 12/50 ladder float32 2^26"
+        tell("12/50 " + "0123456789 " * 9)
+        assert told(terminal) == "\r\x1b[Kbench: 12/50 0123456789 0123456789 0123456789 ..."
+    assert told(terminal) == "\r\x1b[K"
+
+
+@pytest.mark.parametrize("plain", ["TERM=dumb", "pipe"])
+def test_no_status_line_where_it_could_not_be_erased(
+    terminal: tuple[TextIO, int], monkeypatch: pytest.MonkeyPatch, plain: str
+) -> None:
+    file = io.StringIO() if plain == "pipe" else terminal[0]
+    monkeypatch.setattr("sys.stderr", file)
+    monkeypatch.setenv("TERM", "dumb")
+    with _terminal.status_line("bench") as tell:
+        tell("probing")
+    print("end", file=file)
+    assert (file.getvalue() if isinstance(file, io.StringIO) else told(terminal)) == "end\n"

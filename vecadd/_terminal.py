@@ -1,0 +1,46 @@
+"""What a terminal can show: its columns, its colours, and one line that says what is done now."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from textwrap import shorten
+from typing import TextIO
+
+WIDTH = 80  # of a terminal that does not say
+
+
+def columns(file: TextIO) -> int | None:
+    """How many columns the file's terminal has; None where it is no terminal. COLUMNS says otherwise."""
+    if not file.isatty():
+        return None
+    given = os.environ.get("COLUMNS", "")
+    return int(given) if given.isdecimal() and int(given) else os.get_terminal_size(file.fileno()).columns or WIDTH
+
+
+def controllable(file: TextIO) -> bool:
+    """Whether control sequences do what they should there."""
+    return file.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def coloured(file: TextIO) -> bool:
+    """Whether text may be coloured there: see no-color.org."""
+    return controllable(file) and not os.environ.get("NO_COLOR")
+
+
+@contextmanager
+def status_line(name: str) -> Iterator[Callable[[str], None]]:
+    """Gives a function that shows what is done now. Its text stands in a line of the terminal of stderr, until the next
+    text replaces it or the work ends; without a terminal nothing is shown. What does not fit is left out by words."""
+    if not controllable(sys.stderr):
+        yield lambda what: None
+        return
+
+    def tell(what: str) -> None:
+        text = shorten(f"{name}: {what}", (columns(sys.stderr) or WIDTH) - 1, placeholder=" ...")
+        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+
+    try:
+        yield tell
+    finally:
+        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
