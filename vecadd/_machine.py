@@ -158,7 +158,8 @@ def _ask_child() -> dict[str, Any]:
 
 def _gpu_status(found: dict[str, Any]) -> tuple[str, str | None]:
     if not _core.CUDA_BUILD:
-        return "built without CUDA", "this build has no GPU code (VECADD_CUDA=0)"
+        advice = "run pip install --force-reinstall --no-deps . in its sources without that variable"
+        return "built without CUDA", f"this build has no GPU code (VECADD_CUDA=0); to get it, {advice}"
     if "failed" in found:
         return "unknown", found["failed"]
     if found["gpus"]:

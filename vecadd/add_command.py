@@ -4,12 +4,12 @@ import argparse
 import sys
 import time
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
+from vecadd._command import epilog
+from vecadd._terminal import status_line
 from vecadd.bench.show import show_rate, show_seconds
-from vecadd.files import Progress, add_files
+from vecadd.files import add_files
 
 _UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
@@ -25,17 +25,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_false",
         help="do not wait until the sum is on the disk (fsync): a crash of the machine may then leave C.npy damaged",
     )
+    parser.epilog = epilog(
+        {
+            "vecadd add a.npy b.npy -o c.npy": "c.npy takes its name when it is complete and on the disk",
+            "vecadd add a.npy b.npy -o a.npy": "adds b to a",
+        }
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Adds the files, and says on standard error how many bytes were read and written in which time."""
     a, b, out = arguments.a, arguments.b, arguments.out
-    with warnings.catch_warnings(), _percent(f"{a} + {b}") as progress:
+    with warnings.catch_warnings(), status_line(f"{a} + {b}") as tell:
         # Without the line of our code, which does not help the command's user.
         warnings.showwarning = lambda message, *place: _say(f"warning: {message}")
         moved = Path(a).stat().st_size + Path(b).stat().st_size
         begun = time.perf_counter()
-        add_files(a, b, out, sync=arguments.sync, progress=progress)
+        add_files(a, b, out, sync=arguments.sync, progress=lambda done, size: tell(f"{100 * done // size} %"))
         seconds = time.perf_counter() - begun
         moved += Path(out).stat().st_size
     written = "and synced to the disk" if arguments.sync else "without a wait for the disk"
@@ -53,23 +59,3 @@ def _say(text: str) -> None:
 def _show_bytes(count: int) -> str:
     scale, unit = next(((s, u) for s, u in _UNITS if count >= s), (1, "bytes"))
     return f"{count / scale:.3g} {unit}"
-
-
-@contextmanager
-def _percent(description: str) -> Iterator[Progress | None]:
-    """How far it is, on one line of a terminal that is empty again at the end; nothing in a pipe."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    shown = ""
-
-    def show(text: str) -> None:
-        nonlocal shown
-        if text != shown:
-            print(f"\r{text.ljust(len(shown))}\r{text}", end="", file=sys.stderr, flush=True)
-            shown = text
-
-    try:
-        yield lambda done, size: show(f"{description}: {100 * done // size} %")
-    finally:
-        show("")

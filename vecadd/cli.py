@@ -1,21 +1,24 @@
 """The command line: ``vecadd info | bench | profile | check | tune | notebooks | add``, also as ``python -m vecadd``.
 
-Exit status: 0, 1 for an error (one line on stderr), 2 for wrong usage, 130 when interrupted.
+Exit status: 0, 1 for an error (one line on stderr), 2 for what cannot be asked, 130 when interrupted.
 """
 
 import argparse
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
+from typing import Any
 
 from vecadd import add_command, check, notebooks_command, profile, tune
+from vecadd._command import INTERRUPTED, UNASKABLE, UnaskableError, epilog
+from vecadd._names import unknown
 from vecadd._version import package_version
 from vecadd.bench import command as bench
 from vecadd.info import info
-
-INTERRUPTED = 130
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class Command:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command that the arguments name and gives its exit status. An error is one line on stderr, and 1."""
-    parsed = _parser().parse_args(arguments)
+    parsed = _parsed(sys.argv[1:] if arguments is None else arguments)
     command: Command = parsed.command
     try:
         status = command.run(parsed)
@@ -42,6 +45,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # `vecadd info | head`: the reader has left, and the interpreter must not complain at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except UnaskableError as error:
+        print(f"vecadd {command.name}: {error}", file=sys.stderr)
+        return UNASKABLE
     except (ArithmeticError, OSError, MemoryError, RuntimeError, TypeError, ValueError) as error:
         print(f"vecadd {command.name}: {_words(error)}", file=sys.stderr)
         return 1
@@ -53,12 +59,37 @@ def _words(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
+class _CommandParser(argparse.ArgumentParser):
+    """A parser that knows which option may have been meant."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As `argparse` has it; an option that there is not is an error here, ahead of all others."""
+        options = re.findall(r"^  (?:-\w.*, )?(--[a-z-]+)", self.format_help(), re.MULTILINE)
+        for given in takewhile(lambda given: given != "--", args):
+            name = given.partition("=")[0]
+            if name.startswith("--") and not any(option.startswith(name) for option in options):
+                self.error(unknown("option", name, options))
+        return super().parse_known_args(args, namespace)
+
+
+def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
+    parser, names = _parser(), [command.name for command in COMMANDS]
+    if arguments and not arguments[0].startswith("-") and arguments[0] not in names:
+        parser.error(unknown("command", arguments[0], names))
+    return parser.parse_args(arguments)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="vecadd", description="c = a + b at the speed of memory")
     parser.add_argument("--version", action="version", version=f"vecadd {package_version()}")
-    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND", parser_class=_CommandParser)
     for command in COMMANDS:
-        sub = commands.add_parser(command.name, help=command.help, description=command.help)
+        sub = commands.add_parser(
+            command.name,
+            help=command.help,
+            description=command.help,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
         command.add_arguments(sub)
         sub.set_defaults(command=command)
     return parser
@@ -66,6 +97,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _info_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="as JSON, sizes in bytes")
+    parser.epilog = epilog({"vecadd info --json | jq .gpus": "what a script needs to know of the GPUs"})
 
 
 def _info(arguments: argparse.Namespace) -> int:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from vecadd import _carried, _core
 from vecadd._machine import Info
+from vecadd._names import unknown
 from vecadd.bench import axes as bench_axes
 from vecadd.bench import machine, results
 from vecadd.bench.axes import Axes, show_size
@@ -254,7 +255,7 @@ def shown(value: float | None, unit: str = "", scale: float = 1) -> str:
 
 def _check_names(sweep: str, dtypes: Sequence[str], rungs: Sequence[str]) -> None:
     if sweep not in SWEEPS:
-        raise ValueError(f"no sweep is called {sweep!r}; there are {', '.join(SWEEPS)}")
+        raise ValueError(unknown("sweep", sweep, SWEEPS))
     try:
         for rung in rungs:
             if rung not in _recorded_rungs():  # a build without CUDA knows fewer

@@ -11,11 +11,13 @@ latency rungs take DeviceArrays; a and b have one dtype and shape.
 """
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, Literal
 
 import numpy as np
 
 from vecadd import _core
+from vecadd._names import unknown
 
 __all__ = ["names", "run", "time"]
 
@@ -68,7 +70,14 @@ def time(name: str, a: Any, b: Any, out: Any = None, *, block: int | None = None
     return _core.run_rung(name, a, b, _target(name, a, out), block=_checked(block), params=params)
 
 
+@cache
+def _names() -> tuple[str, ...]:
+    return tuple(names())
+
+
 def _target(name: str, a: Any, out: Any) -> Any:
+    if isinstance(name, str) and name not in _names():  # what is no string the extension refuses
+        raise ValueError(unknown("rung", name, _names()))
     if out is not None:
         return out
     make: Callable[[Any], Any] = _core.to_device if isinstance(a, _core.DeviceArray) else np.empty_like

@@ -19,6 +19,6 @@ int
 status_no_cuda(struct status *status)
 {
     return status_set(status, STATUS_NO_CUDA_BUILD,
-                      "this vecadd was built with VECADD_CUDA=0, for the host only: install it again without that "
-                      "variable to use GPUs");
+                      "this vecadd was built with VECADD_CUDA=0, for the host only: to use GPUs, run "
+                      "pip install --force-reinstall --no-deps . in its sources without that variable");
 }

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,66 @@ def test_pictures_without_matplotlib_are_refused_before_anything_is_measured(
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "matplotlib" else real(name))
     monkeypatch.setattr(Run, "measure", lambda *nothing: pytest.fail("measured"))
     assert main(["bench", "host", "--plot", str(tmp_path)]) == 2
-    assert capsys.readouterr().err == "vecadd bench needs the package matplotlib: pip install 'vecadd[plot]'\n"
+    assert capsys.readouterr().err == "vecadd bench: this needs matplotlib: pip install 'vecadd[plot]'\n"
+
+
+def test_all_missing_packages_are_named_at_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert main(["bench", "host", "--dtypes", "float32,bfloat16", "--plot", str(tmp_path)]) == 2
+    assert capsys.readouterr() == (
+        "",
+        "vecadd bench: this needs matplotlib and ml_dtypes: pip install 'vecadd[plot,bench]'\n",
+    )
+
+
+BRIEF = ("host", "--sizes", "1000", "--rungs", "numpy,add", "--seconds-per-cell", "0.01")
+
+
+@pytest.mark.parametrize(
+    ("option", "begins"), [("--json", '{\n "schema": 1,'), ("--csv", "sweep,rung,"), ("--markdown", "# vecadd bench\n")]
+)
+def test_a_dash_is_stdout_and_the_tables_are_on_stderr(
+    option: str, begins: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    main(["bench", *BRIEF, option, "-"])
+    printed = capsys.readouterr()
+    assert printed.out.startswith(begins)
+    assert "machine: " not in printed.out.partition("\n")[0]
+    assert printed.err.startswith("machine: ")
+    assert "written to" not in printed.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_called_dash_can_still_be_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    main(["bench", *BRIEF, "--csv", "./-"])
+    assert (tmp_path / "-").read_text().startswith("sweep,rung,")
+
+
+def test_stdout_takes_one_file(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(Run, "measure", lambda *nothing: pytest.fail("measured"))
+    assert main(["bench", *BRIEF, "--csv", "-", "--json", "-"]) == 2
+    assert capsys.readouterr().err == (
+        "vecadd bench: only one of --json, --csv and --markdown can be -, which is stdout\n"
+    )
+
+
+def test_a_size_beyond_memory_is_one_line_with_what_fits(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "host", "--sizes", "2^40"]) == 1
+    (line,) = re.findall(r"^.*2\^40.*$", capsys.readouterr().out, re.MULTILINE)
+    assert re.fullmatch(
+        r"skipped: host float32 2\^40: needs 12288\.0 GiB of host memory, \d+\.\d GiB are free: "
+        r"choose at most 2\^\d\d elements",
+        line,
+    )
+
+
+def test_rungs_that_the_sweep_has_not_are_said_to_leave_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "host", "--rungs", "naive", "--sizes", "1000"]) == 1
+    assert "\nnothing was measured: --rungs and --dtypes leave nothing of host\n" in capsys.readouterr().out
 
 
 def test_bench_alone_runs_every_sweep_on_few_sizes(monkeypatch: pytest.MonkeyPatch) -> None:

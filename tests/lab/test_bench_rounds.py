@@ -346,7 +346,9 @@ def test_a_cell_that_does_not_fit_is_left_out_and_named(monkeypatch: pytest.Monk
     monkeypatch.setattr(_host, "memory_available", lambda: 10_000)
     running = measured(cell(contestant("x", add_rightly)))
     assert running.rows == []
-    assert running.skipped == ["host float32 1000: needs 0.0 GiB of host memory, 0.0 GiB are there"]
+    assert running.skipped == [
+        "host float32 1000: needs 0.0 GiB of host memory, 0.0 GiB are free: choose at most 512 elements"
+    ]
 
 
 def test_a_sweep_that_cannot_start_leaves_the_others() -> None:

@@ -109,7 +109,7 @@ def test_a_build_without_cuda_knows_the_rungs_that_are_recorded(
 
 
 def test_a_sweep_that_is_none_is_refused() -> None:
-    with pytest.raises(ValueError, match="no sweep is called 'laddder'; there are host"):
+    with pytest.raises(ValueError, match="no sweep is called 'laddder'; did you mean ladder\\?"):
         laboratory.measure("laddder")
 
 

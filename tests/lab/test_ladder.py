@@ -78,7 +78,8 @@ def read_only(x):
 
 A = numbers(1, 100)
 HOST_CALLS = {
-    "no such rung": (("nosuch", A, A), {}, ValueError, "there is no rung nosuch"),
+    "no such rung": (("nosuch", A, A), {}, ValueError, "no rung is called 'nosuch'; there are one_thread"),
+    "nearly a rung": (("thread", A, A), {}, ValueError, r"no rung is called 'thread'; did you mean threads"),
     "a list": (("threads", A, A.tolist()), {}, TypeError, "b, of <class 'list'>, is neither a contiguous DeviceArray"),
     "a strided array": (
         ("threads", A[::2], A[::2]),

@@ -4,6 +4,7 @@ import io
 import os
 import pty
 import re
+import select
 import termios
 from collections.abc import Iterator
 from typing import TextIO
@@ -124,7 +125,10 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[TextIO, int]]:
 def told(terminal: tuple[TextIO, int]) -> str:
     file, reader = terminal
     file.flush()
-    return os.read(reader, 65536).decode().replace("\r\n", "\n")
+    text = b""
+    while select.select([reader], [], [], 0.05)[0]:
+        text += os.read(reader, 65536)
+    return text.decode().replace("\r\n", "\n")
 
 
 def test_a_terminals_own_width_counts_and_columns_says_otherwise(

@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -145,9 +146,25 @@ USAGE = {
     "half an element": (["bench", "--sizes", "1.5e0"], "'1.5e0' is not a size"),
     "size beyond memory": (["bench", "--sizes", "2^99"], "'2^99' is not a size"),
     "no size": (["bench", "--sizes", ""], "'' is not a size"),
-    "unknown dtype": (["bench", "--dtypes", "float31"], "no dtype is called 'float31'; did you mean float32"),
-    "unknown rung": (["bench", "--rungs", "numpy,ladder"], "There are numpy, add, "),
+    "unknown dtype": (["bench", "--dtypes", "float31"], "no dtype is called 'float31'; did you mean float32 or "),
+    "unknown rung": (["bench", "--rungs", "numpy,ladder"], "no rung is called 'ladder'; there are numpy, add, "),
     "unknown sweep": (["bench", "sideways"], "no sweep is called 'sideways'; there are host, size, "),
+    "nearly a command": (["chek"], "no command is called 'chek'; did you mean check?"),
+    "nearly an option": (["bench", "--sise", "1000"], "no option is called '--sise'; did you mean --sizes?"),
+    "an option of no command": (
+        ["add", "a.npy", "--colour=red"],
+        "no option is called '--colour'; there are --help, --out",
+    ),
+    "nearly a dtype": (["bench", "--dtypes", "int8,Float64"], "no dtype is called 'Float64'; did you mean float64 or "),
+    "nearly a rung": (["bench", "--rungs", "nave"], "no rung is called 'nave'; did you mean naive?"),
+    "nearly a sweep": (["bench", "sizes"], "no sweep is called 'sizes'; did you mean size?"),
+    "nearly a rung to profile": (
+        ["profile", "pined"],
+        "no rung that uses a GPU is called 'pined'; did you mean pinned",
+    ),
+    "nearly a part": (["tune", "hosts"], "no part is called 'hosts'; did you mean host?"),
+    "one argument too many": (["info", "more"], "unrecognized arguments: more"),
+    "a file for the pictures": (["bench", "--plot", __file__], "is a file; name a folder"),
     "no time": (["bench", "--seconds-per-cell", "0"], "'0' is not a positive number of seconds"),
     "time in words": (["bench", "--seconds-per-cell", "soon"], "'soon' is not a positive number of seconds"),
     "no folder for the result": (["bench", "--json", "/nowhere/x.json"], "there is no folder '/nowhere'"),
@@ -163,6 +180,25 @@ def test_wrong_usage_is_status_2_and_says_what_is_right(name: str, capsys: pytes
     printed = capsys.readouterr()
     assert (ended.value.code, printed.out) == (2, "")
     assert text in printed.err
+
+
+@pytest.mark.parametrize("command", cli.COMMANDS, ids=lambda command: command.name)
+def test_the_examples_of_a_commands_help_are_understood(
+    command: cli.Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        cli.main([command.name, "--help"])
+    shown = capsys.readouterr().out
+    examples = re.findall(r"^  vecadd (.*)$", shown.partition("\nexamples:\n")[2], re.MULTILINE)
+    assert examples
+    for example in examples:
+        assert cli._parser().parse_args(shlex.split(example.partition(" | ")[0])).command == command
+    assert re.findall(r"^  (\d+) +\S", shown.partition("\nexit status:\n")[2], re.MULTILINE) == ["0", "1", "2", "130"]
+
+
+def test_what_looks_like_an_option_behind_two_dashes_is_none(folder: Path) -> None:
+    (folder / "a.npy").rename(folder / "--a.npy")
+    assert run_cli("add", "-o", "c.npy", "--", "--a.npy", "b.npy", cwd=folder).returncode == 0
 
 
 def test_wrong_usage_is_a_processs_status_2() -> None:

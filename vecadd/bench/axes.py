@@ -3,12 +3,12 @@
 import re
 from argparse import ArgumentTypeError
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 
 from vecadd import _core
+from vecadd._names import unknown
 
 DEFAULT_SIZES = tuple(2**power for power in range(10, 29, 2))
 DEFAULT_DTYPES = ("float32",)
@@ -80,9 +80,14 @@ def seconds(text: str) -> float:
     return value
 
 
+def of_ml_dtypes(name: str) -> bool:
+    """Whether the dtype is one that the package ml_dtypes has and NumPy has not."""
+    return name in _core.DTYPES and not hasattr(np, name)
+
+
 def dtype_named(name: str) -> np.dtype[Any]:
     """NumPy's dtype of that name, or ml_dtypes' of those that vecadd adds."""
-    if hasattr(np, name) or name not in _core.DTYPES:
+    if not of_ml_dtypes(name):
         return np.dtype(name)
     try:
         import ml_dtypes
@@ -118,9 +123,7 @@ def _size(text: str) -> int:
 
 def _known(text: str, what: str, known: tuple[str, ...]) -> tuple[str, ...]:
     names = tuple(_parts(text))
-    unknown = [name for name in names if name not in known]
-    if unknown:
-        near = dict.fromkeys(near for name in unknown for near in get_close_matches(name, known, 2))
-        meant = f"did you mean {' or '.join(near)}? There are" if near else "there are"
-        raise ArgumentTypeError(f"no {what} is called {', '.join(map(repr, unknown))}; {meant} {', '.join(known)}")
+    for name in names:
+        if name not in known:
+            raise ArgumentTypeError(unknown(what, name, known))
     return names

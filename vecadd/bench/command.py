@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from vecadd._command import INTERRUPTED, STDOUT, UnaskableError, epilog, folder, target
+from vecadd._names import unknown
 from vecadd._terminal import status_line
 from vecadd.bench import axes, formats, machine, opening, results
 from vecadd.bench.results import Row
@@ -15,8 +17,6 @@ from vecadd.bench.sweeps import SWEEPS, Sweep
 from vecadd.bench.tables import tables
 from vecadd.bench.terminal import Screen
 from vecadd.info import info
-
-INTERRUPTED = 130  # exit status, by the shells' convention for SIGINT
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,17 +41,41 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"{axes.DEFAULT_SECONDS:g}, or {axes.BRIEF_SECONDS:g} where no sweep is named)",
     )
     parser.add_argument("--block", type=axes.block, default=0, metavar="N", help="threads a block of the device rungs")
-    parser.add_argument("--json", type=target, metavar="FILE", help="write the result file there")
-    parser.add_argument("--csv", type=target, metavar="FILE", help="write a line a row there")
-    parser.add_argument("--markdown", type=target, metavar="FILE", help="write the tables there as they are printed")
-    parser.add_argument("--plot", type=Path, metavar="DIR", help="draw a picture of each sweep there")
+    parser.add_argument(
+        "--json",
+        type=target,
+        metavar="FILE",
+        help="write the result file there; - is stdout, the tables then on stderr",
+    )
+    parser.add_argument("--csv", type=target, metavar="FILE", help="write a line a row there, or to -")
+    parser.add_argument("--markdown", type=target, metavar="FILE", help="write the tables there, or to -")
+    parser.add_argument("--plot", type=folder, metavar="DIR", help="draw a picture of each sweep there")
+    parser.epilog = epilog(
+        {
+            "vecadd bench": "everything that can run here, on few sizes",
+            "vecadd bench host --sizes 2^10,2^20 --dtypes float32,int8": "one sweep, with these sizes and dtypes",
+            "vecadd bench ladder --rungs naive,float4 --json run.json": "two kernels, and a file for check --expect",
+            "vecadd bench host --csv - | column -s, -t": "rows for another program",
+        },
+        {
+            0: "every sum is right and no figure above its limit",
+            1: "a row failed or is above its limit, nothing was measured, or a sweep that was named needs a GPU",
+            2: "wrong usage, or a package that it needs is not installed",
+            130: "interrupted; what was measured until then is shown and written",
+        },
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Measures, prints, writes; returns the exit status: 0, 1 for a failed or impossible row, 130 when interrupted."""
-    if arguments.plot is not None and importlib.util.find_spec("matplotlib") is None:
-        print("vecadd bench needs the package matplotlib: pip install 'vecadd[plot]'", file=sys.stderr)
-        return 2
+    """Measures, prints, writes; returns the exit status: 0, 1 for a failed or impossible row, 130 when interrupted.
+
+    Raises UnaskableError where a package is missing, or where two files are to go to stdout.
+    """
+    _refuse_what_is_missing(arguments)
+    targets = [path for path in (arguments.json, arguments.csv, arguments.markdown) if path is not None]
+    if targets.count(STDOUT) > 1:
+        raise UnaskableError("only one of --json, --csv and --markdown can be -, which is stdout")
+    screen = Screen(sys.stderr if STDOUT in targets else None)
     conditions = machine.conditions_now()  # before CUDA starts here, or this process counts as another on the GPU
     found = info()
     possible = [name for name in SWEEPS if found.gpus or not SWEEPS[name].needs_gpu]
@@ -66,14 +90,24 @@ def run(arguments: argparse.Namespace) -> int:
     try:  # the files first: the reader of a pipe may have left, and a full disk must not keep the tables from it
         written = _write(arguments, meta, running.rows)
     finally:
-        _show(meta, running.rows, sweeps)
+        _show(screen, meta, running.rows, sweeps)
         if not arguments.sweeps and not found.gpus:
-            print(f"no GPU sweeps: {found.gpu_reason}")
-    for path in written:
-        print(f"written to {path}")
+            screen.say(f"no GPU sweeps: {found.gpu_reason}")
+    screen.say(*(f"written to {path}" for path in written if path != STDOUT))
     if running.interrupted:
         return INTERRUPTED
     return 0 if running.ok else 1
+
+
+def _refuse_what_is_missing(arguments: argparse.Namespace) -> None:
+    """Names all packages at once that the options need and that are not installed."""
+    extras = {"matplotlib": "plot"} if arguments.plot is not None else {}
+    if any(map(axes.of_ml_dtypes, arguments.dtypes or ())):
+        extras["ml_dtypes"] = "bench"
+    missing = [package for package in extras if importlib.util.find_spec(package) is None]
+    if missing:
+        wanted = ",".join(extras[package] for package in missing)
+        raise UnaskableError(f"this needs {' and '.join(missing)}: pip install 'vecadd[{wanted}]'")
 
 
 def _axes(arguments: argparse.Namespace) -> axes.Axes:
@@ -88,11 +122,11 @@ def _axes(arguments: argparse.Namespace) -> axes.Axes:
     )
 
 
-def _write(arguments: argparse.Namespace, meta: Mapping[str, Any], rows: Sequence[Row]) -> list[Path]:
+def _write(arguments: argparse.Namespace, meta: Mapping[str, Any], rows: Sequence[Row]) -> list[Path | str]:
     """Writes the files that the options name, the result file first: the others can be made from it."""
     if arguments.json is not None:
         results.write(arguments.json, meta, rows)
-    texts: tuple[tuple[Path | None, Callable[[], str]], ...] = (
+    texts: tuple[tuple[Path | str | None, Callable[[], str]], ...] = (
         (arguments.csv, lambda: formats.as_csv(rows)),
         (arguments.markdown, lambda: formats.as_markdown(meta, rows)),
     )
@@ -114,27 +148,16 @@ def measure_with_progress(running: Run, sweeps: Iterable[Sweep]) -> None:
         running.measure(sweeps, lambda what, done, total: tell(f"{done + 1}/{total} {what}"))
 
 
-def _show(meta: Mapping[str, Any], rows: Sequence[Row], sweeps: Sequence[str]) -> None:
-    screen = Screen()
+def _show(screen: Screen, meta: Mapping[str, Any], rows: Sequence[Row], sweeps: Sequence[str]) -> None:
     screen.say(*opening.lines(meta, rows), "")
     screen.show(tables(rows))
     lines = opening.findings(meta, rows)
-    if not rows:
+    if not rows and not lines:
         lines.append(f"nothing was measured: --rungs and --dtypes leave nothing of {', '.join(sweeps)}")
     screen.say(*lines, *formats.method(meta))
 
 
 def _sweep(text: str) -> str:
     if text not in SWEEPS:
-        raise argparse.ArgumentTypeError(f"no sweep is called {text!r}; there are {', '.join(SWEEPS)}")
+        raise argparse.ArgumentTypeError(unknown("sweep", text, SWEEPS))
     return text
-
-
-def target(text: str) -> Path:
-    """A path whose folder exists: checked before the run, not after it."""
-    path = Path(text)
-    if not path.parent.is_dir():
-        raise argparse.ArgumentTypeError(f"there is no folder {str(path.parent)!r} to write {path.name!r} into")
-    if path.is_dir():
-        raise argparse.ArgumentTypeError(f"{text!r} is a folder; name a file in it")
-    return path

@@ -26,12 +26,14 @@ version 1, whose fields they have.
 
 import json
 import os
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
+from vecadd._command import STDOUT
 from vecadd.bench.axes import show_size
 
 SCHEMA = 1  # the version that is written; the only one that is read
@@ -79,12 +81,12 @@ class Row:
         return self.error is None and not self.impossible
 
 
-def write(path: Path, meta: Mapping[str, Any], rows: Iterable[Row]) -> None:
+def write(path: Path | str, meta: Mapping[str, Any], rows: Iterable[Row]) -> None:
     """Writes the result file of a bench, whole or not at all."""
     save(path, {"meta": meta, "rows": [asdict(row) for row in rows]})
 
 
-def save(path: Path, content: Mapping[str, Any]) -> None:
+def save(path: Path | str, content: Mapping[str, Any]) -> None:
     """Writes any result file, whole or not at all."""
     replace(path, as_text(content))
 
@@ -108,8 +110,12 @@ def _lines(brackets: str, lines: Iterable[str], indent: str = "") -> str:
     return f"{brackets[0]}\n{indent} {separator.join(lines)}\n{indent}{brackets[1]}"
 
 
-def replace(path: Path, text: str) -> None:
-    """Writes the file in one step: a reader finds the old one or the new one."""
+def replace(path: Path | str, text: str) -> None:
+    """Writes the file in one step: a reader finds the old one or the new one. The path "-" is standard output."""
+    if path == STDOUT:
+        sys.stdout.write(text)
+        return
+    path = Path(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         temporary.write_text(text)

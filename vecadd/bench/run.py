@@ -10,7 +10,7 @@ from typing import Any
 from vecadd import _host
 from vecadd._machine import Info
 from vecadd.bench import machine, sources
-from vecadd.bench.axes import Axes
+from vecadd.bench.axes import Axes, show_size
 from vecadd.bench.buffers import Pattern
 from vecadd.bench.results import Row
 from vecadd.bench.rows import rows_of
@@ -123,8 +123,10 @@ class Run:
             ("GPU", on_gpu, self.machine.gpu["memory"] if on_gpu else 0),
         ):
             if needed > USABLE * there:
+                most = int(cell.n * USABLE * there / needed)
                 self.skipped.append(
-                    f"{cell.name}: needs {needed / 2**30:.1f} GiB of {what} memory, {there / 2**30:.1f} GiB are there"
+                    f"{cell.name}: needs {needed / 2**30:.1f} GiB of {what} memory, {there / 2**30:.1f} GiB are free: "
+                    + (f"choose at most {show_size(1 << most.bit_length() - 1)} elements" if most else "not one fits")
                 )
                 return False
         return True

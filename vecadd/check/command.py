@@ -1,15 +1,16 @@
 """The command ``vecadd check``: its options, what it prints, its exit status."""
 
 import argparse
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from vecadd._command import INTERRUPTED, STDOUT, epilog, target
 from vecadd._machine import Info
 from vecadd._terminal import status_line
 from vecadd.bench import machine, results
-from vecadd.bench.command import INTERRUPTED, target
 from vecadd.bench.terminal import Screen
 from vecadd.check import expected, findings, measure, tables
 from vecadd.check.findings import Finding
@@ -37,7 +38,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--minutes", type=_minutes, default=0.0, metavar="N", help="repeat for so long (default: one round)"
     )
-    parser.add_argument("--json", type=target, metavar="FILE", help="write rows, findings and verdict there")
+    parser.add_argument("--json", type=target, metavar="FILE", help="write rows, findings, verdict there; - is stdout")
+    parser.epilog = epilog(
+        {
+            "vecadd check": "against theory and probes of the same run: half a minute",
+            "vecadd check --minutes 30 --json check.json": "to accept a machine",
+            "vecadd check --expect check.json": "later: does it still deliver that",
+        },
+        {0: "passed", 1: "failed, or an error"},
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -68,13 +77,14 @@ def run(arguments: argparse.Namespace) -> int:
         probed = measured.limits.get(0, {})
         meta = machine.meta(found, conditions, method=METHOD, limits=probed, rounds=rounds, interrupted=interrupted)
         _write(arguments.json, meta, rows, noted, passed)
-    _show(found, rows, noted, rounds, passed, files)
+    screen = Screen(sys.stderr if arguments.json == STDOUT else None)
+    _show(screen, found, rows, noted, rounds, passed, files)
     if interrupted:
         return INTERRUPTED
     return 0 if passed else 1
 
 
-def _write(path: Path, meta: dict[str, Any], rows: Sequence[Row], noted: Sequence[Finding], passed: bool) -> None:
+def _write(path: Path | str, meta: dict[str, Any], rows: Sequence[Row], noted: Sequence[Finding], passed: bool) -> None:
     content = {
         "meta": meta | {"tolerances": dict(expected.TOLERANCES), "shares": dict(expected.SHARES)},
         "rows": [row.as_dict() for row in rows],
@@ -85,6 +95,7 @@ def _write(path: Path, meta: dict[str, Any], rows: Sequence[Row], noted: Sequenc
 
 
 def _show(
+    screen: Screen,
     found: Info,
     rows: Sequence[Row],
     noted: Sequence[Finding],
@@ -92,7 +103,6 @@ def _show(
     passed: bool,
     files: Sequence[expected.File],
 ) -> None:
-    screen = Screen()
     screen.show([tables.table(rows, rounds)])
     here, failed = machine.name(found), [row.title for row in rows if row.passed is False]
     screen.say(

@@ -1,13 +1,15 @@
 """The command ``vecadd profile``: its options, what it prints, its exit status."""
 
 import argparse
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 
 from vecadd import _core
+from vecadd._command import STDOUT, epilog, target
 from vecadd._machine import Info
+from vecadd._names import unknown
 from vecadd.bench import axes, limits, machine, results
-from vecadd.bench.command import target
 from vecadd.bench.terminal import Screen
 from vecadd.info import info
 from vecadd.profile import ncu, tables, transfers
@@ -50,7 +52,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         dest="params",
         help="of those of the rungs that have it; more than once for several",
     )
-    parser.add_argument("--json", type=target, metavar="FILE", help="write all that the profiler said there")
+    parser.add_argument(
+        "--json", type=target, metavar="FILE", help="write all that the profiler said there; - is stdout"
+    )
+    parser.epilog = epilog(
+        {
+            "vecadd profile naive float4": "two kernels side by side",
+            "vecadd profile async_copy --param stages=3 --n 2^24": "a rung with a parameter of its own",
+            "vecadd profile pinned streams2 --json profile.json": "two transfers, and a file of all figures",
+        },
+        {1: "no GPU, no profiler, or a rung could not be profiled"},
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -89,11 +101,12 @@ def run(arguments: argparse.Namespace) -> int:
         profiles = [spec.as_dict() | launch.as_dict() for spec, launch in launches.items()]
         profiles += [spec.as_dict() | transfer.as_dict() for spec, transfer in moved.items()]
         results.save(arguments.json, {"meta": meta, "profiles": profiles})
-    _show(launches, moved, link, failures)
+    _show(Screen(sys.stderr if arguments.json == STDOUT else None), launches, moved, link, failures)
     return 1 if failures else 0
 
 
 def _show(
+    screen: Screen,
     launches: Mapping[Spec, ncu.Launch],
     moved: Mapping[Spec, transfers.Transfer],
     link: transfers.Link | None,
@@ -106,7 +119,6 @@ def _show(
     if link:
         shown += tables.transfer_tables(moved, link)
         lines += [*tables.transfer_notes(moved, link), f"method: {METHOD_OF_TRANSFERS}"]
-    screen = Screen()
     screen.show(shown)
     screen.say(*lines, *failures)
 
@@ -151,7 +163,7 @@ def _names() -> list[str]:
 
 def _rung(text: str) -> str:
     if text not in _names():
-        raise argparse.ArgumentTypeError(f"no rung that uses a GPU is called {text!r}; there are {', '.join(_names())}")
+        raise argparse.ArgumentTypeError(unknown("rung that uses a GPU", text, _names()))
     return text
 
 

@@ -6,6 +6,8 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from vecadd._command import epilog
+from vecadd._names import unknown
 from vecadd._terminal import status_line
 from vecadd.info import info
 from vecadd.tune import compare, device, host, routes, store
@@ -21,6 +23,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "parts", nargs="*", type=_part, metavar="PART", help=f"{names} (default: all that can run here)"
     )
     parser.add_argument("--dry-run", action="store_true", help="say what would be written, and leave the files alone")
+    parser.epilog = epilog(
+        {
+            "vecadd tune": "everything that can run here: minutes on a GPU",
+            "vecadd tune host --dry-run": "what the host's threads gain, without keeping it",
+        },
+        {1: "a part that was named needs a GPU, or a file cannot be written"},
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -90,4 +99,4 @@ def _part(text: str) -> Part:
     for part in PARTS:
         if part.name == text:
             return part
-    raise argparse.ArgumentTypeError(f"no part is called {text!r}; there are {', '.join(part.name for part in PARTS)}")
+    raise argparse.ArgumentTypeError(unknown("part", text, (part.name for part in PARTS)))

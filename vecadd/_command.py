@@ -1,0 +1,54 @@
+"""What the commands share: exit statuses, the end of their help, and files that they write."""
+
+from argparse import ArgumentTypeError
+from collections.abc import Mapping
+from pathlib import Path
+from shutil import get_terminal_size
+from textwrap import fill
+
+STDOUT = "-"  # as the name of a file that is to be written
+
+UNASKABLE, INTERRUPTED = 2, 130  # exit statuses; the second by the shells' convention for SIGINT
+
+STATUSES: Mapping[int, str] = {
+    0: "done",
+    1: "an error, which one line on stderr says",
+    UNASKABLE: "wrong usage",
+    INTERRUPTED: "interrupted",
+}
+
+
+class UnaskableError(Exception):
+    """What was asked cannot be begun: exit status 2. Raised before anything is measured or written."""
+
+
+def epilog(examples: Mapping[str, str], statuses: Mapping[int, str] = STATUSES) -> str:
+    """The end of a command's help: each example above what it does, and the exit statuses."""
+    width = get_terminal_size().columns - 2  # as argparse has it
+    lines = ["examples:"]
+    for example, meaning in examples.items():
+        lines += [f"  {example}", fill(meaning, width, initial_indent=" " * 6, subsequent_indent=" " * 6)]
+    lines += ["", "exit status:"]
+    for status, meaning in {**STATUSES, **statuses}.items():
+        lines.append(fill(meaning, width, initial_indent=f"  {status:<4}", subsequent_indent=" " * 6))
+    return "\n".join(lines)
+
+
+def target(text: str) -> Path | str:
+    """A file to write, whose folder exists: checked before the run, not after it. "-" stays as it is: stdout."""
+    if text == STDOUT:
+        return text
+    path = Path(text)
+    if not path.parent.is_dir():
+        raise ArgumentTypeError(f"there is no folder {str(path.parent)!r} to write {path.name!r} into")
+    if path.is_dir():
+        raise ArgumentTypeError(f"{text!r} is a folder; name a file in it")
+    return path
+
+
+def folder(text: str) -> Path:
+    """A folder to write into, which need not be there."""
+    path = Path(text)
+    if path.exists() and not path.is_dir():
+        raise ArgumentTypeError(f"{text!r} is a file; name a folder")
+    return path
