@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from checks import H200, earlier
 from conftest import child_environment
+from imports import ROOT
 
 from vecadd import _core, cli
 from vecadd.bench import limits, machine, results, timing
@@ -173,11 +174,20 @@ def test_a_run_of_several_files_is_one_expectation(
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{}", '{"meta": {}, "rows": []}', '{"meta": {}, "rows": [{"kind": "host"}]}', '{"meta": 1}']
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"meta": {}, "rows": []}',
+        '{"meta": {}, "rows": [{"kind": "x", "name": "y", "median": 1, "gpu": "z"}]}',
+        '{"meta": {}, "rows": [{"kind": "host"}]}',
+        '{"meta": 1}',
+    ],
 )
-def test_another_file_is_one_line_and_status_1(text: str, tmp_path: Path, capsys: Any) -> None:
+def test_another_file_is_one_line_and_status_2(text: str, tmp_path: Path, capsys: Any) -> None:
     (tmp_path / "old.json").write_text(text)
-    assert cli.main(["check", "--expect", str(tmp_path / "old.json")]) == 1
+    assert cli.main(["check", "--expect", str(tmp_path / "old.json")]) == 2
     printed = capsys.readouterr()
     assert (printed.out, printed.err.count("\n")) == ("", 1)
     assert printed.err.startswith(f"vecadd check: {tmp_path}/old.json ")
@@ -186,13 +196,95 @@ def test_another_file_is_one_line_and_status_1(text: str, tmp_path: Path, capsys
 def test_a_file_of_a_newer_schema_is_refused_by_its_version(tmp_path: Path, capsys: Any) -> None:
     file = earlier(tmp_path / "old.json", **EASY)
     file.write_text(json.dumps({"schema": results.SCHEMA + 1, **json.loads(file.read_text())}))
-    assert cli.main(["check", "--expect", str(file)]) == 1
+    assert cli.main(["check", "--expect", str(file)]) == 2
     assert f"old.json is a result file of schema {results.SCHEMA + 1};" in capsys.readouterr().err
 
 
 def test_a_missing_file_is_named(capsys: Any) -> None:
-    assert cli.main(["check", "--expect", "/nowhere/x.json"]) == 1
+    assert cli.main(["check", "--expect", "/nowhere/x.json"]) == 2
     assert capsys.readouterr().err == "vecadd check: /nowhere/x.json: No such file or directory\n"
+
+
+# What this machine cannot run
+
+OF_A_GPU = {"read": ("device", "read", 4470.0), "kernel": ("launch", "empty kernel", 2.9e-6)}
+
+
+def test_what_a_file_has_of_a_gpu_fails_where_there_is_none(
+    without_gpu: None, check: Callable[..., tuple[int, dict[str, Any]]], tmp_path: Path, capsys: Any
+) -> None:
+    status, content = check("--expect", str(earlier(tmp_path / "old.json", **EASY, **OF_A_GPU)))
+    assert (status, content["verdict"]) == (1, "failed")
+    assert titles(content) == [*HOST, "device read", "launch empty kernel"]
+    assert [row["passed"] for row in content["rows"]] == [True, True, False, False]
+    assert [row["value"] for row in content["rows"][2:]] == [None, None]
+    assert {row["error"] for row in content["rows"][2:]} == {"there is no GPU: the driver sees no GPU"}
+    printed = capsys.readouterr().out
+    assert "device read failed: there is no GPU: the driver sees no GPU\n" in printed
+    assert printed.endswith("failed: device read, launch empty kernel\n")
+
+
+def test_a_recorded_run_of_an_h200_fails_where_there_is_no_gpu(
+    without_gpu: None, check: Callable[..., tuple[int, dict[str, Any]]]
+) -> None:
+    status, content = check("--expect", str(ROOT / "benchmarks" / "results" / "h200" / "ladder.json"))
+    assert status == 1
+    assert {"device read", "device write", "launch empty kernel"} <= {
+        title for title, row in zip(titles(content), content["rows"], strict=True) if row["passed"] is False
+    }
+
+
+def test_what_no_round_measures_is_not_missed(
+    without_gpu: None, check: Callable[..., tuple[int, dict[str, Any]]], tmp_path: Path
+) -> None:
+    others = {"other": ("host", "add 2^30", 1e9), "made up": ("moon", "phase", 1.0), "device": ("device", "add 7", 1.0)}
+    _, content = check("--expect", str(earlier(tmp_path / "old.json", **EASY, **others)))
+    assert titles(content) == HOST
+
+
+def test_a_gpu_is_required_where_it_is_asked_for(
+    without_gpu: None, check: Callable[..., tuple[int, dict[str, Any]]], tmp_path: Path, capsys: Any
+) -> None:
+    status, content = check("--require-gpu", "--expect", str(earlier(tmp_path / "old.json", **EASY)))
+    assert (status, content["verdict"]) == (1, "failed")
+    text = "no GPU, which --require-gpu asks for: the driver sees no GPU"
+    assert {"text": text, "fails": True} in content["findings"]
+    assert f"found: {text}\nfailed: see what was found\n" in capsys.readouterr().out
+
+
+# Files and interrupts
+
+
+def test_the_file_may_be_stdout_and_the_table_is_then_on_stderr(without_gpu: None, capsys: Any) -> None:
+    cli.main(["check", "--json", "-"])
+    printed = capsys.readouterr()
+    assert [row["name"] for row in json.loads(printed.out)["rows"]] == ["add 2^14", "add 2^10"]
+    assert printed.err.startswith("check\n\nrow ")
+
+
+def test_an_interrupt_keeps_the_rounds_before_it(
+    without_gpu: None, check: Callable[..., tuple[int, dict[str, Any]]], monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    real, rounds = measure.round_of, iter([True, False])
+
+    def round_of(*arguments: Any) -> None:
+        if not next(rounds):
+            raise KeyboardInterrupt
+        real(*arguments)
+
+    monkeypatch.setattr(measure, "round_of", round_of)
+    status, content = check("--minutes", "1")
+    assert (status, content["meta"]["rounds"], content["meta"]["interrupted"]) == (130, 1, True)
+    assert capsys.readouterr().out.endswith("\ninterrupted: whole rounds that count: 1\n")
+
+
+def test_an_interrupt_of_the_first_round_says_so(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    def round_of(*arguments: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(measure, "round_of", round_of)
+    assert cli.main(["check"]) == 130
+    assert capsys.readouterr() == ("", "vecadd check: interrupted\n")
 
 
 # Findings

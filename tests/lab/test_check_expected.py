@@ -14,6 +14,7 @@ from vecadd.bench.timing import Timed
 from vecadd.check import expected, measure
 from vecadd.check.measure import Measured
 from vecadd.check.rows import Expected, Row
+from vecadd.info import info
 
 pytestmark = pytest.mark.no_native
 
@@ -145,5 +146,58 @@ def test_another_gpu_is_held_against_its_own_theory_and_the_files_first_gpu(tmp_
     expected.of_machine([H200, replace(H200, index=1, bandwidth=1.1e12)], measured)
     assert [row.passed for row in measured.rows.values()] == [False, True]
     file = expected.of_file(earlier(tmp_path / "old.json", read=("device", "read", 1000.0)))
-    file.expect(measured)
+    file.expect(replace(info(), gpus=(H200, replace(H200, index=1))), measured)
     assert [row.passed for row in measured.rows.values()] == [True, True]
+
+
+def test_a_file_of_two_gpus_keeps_them_apart(tmp_path: Path) -> None:
+    rows = [{"kind": "device", "name": "read", "gpu": gpu, "median": 1000.0 * (gpu + 1)} for gpu in (0, 1)]
+    (tmp_path / "old.json").write_text(json.dumps({"meta": {}, "rows": rows}))
+    assert expected.of_file(tmp_path / "old.json").figures == {"device read": 1000.0, "device read of GPU 1": 2000.0}
+
+
+# What a file has and a machine cannot run
+
+
+def impossible(measured: Measured, *titles: str, gpus: int = 1) -> dict[str, str | None]:
+    found = replace(info(), gpus=(H200,) * gpus, gpu_reason="nobody plugged one in")
+    return {row.title: row.error for row in measure.impossible(found, measured, titles)}
+
+
+def measured_rows(*rows: tuple[Any, str]) -> Measured:
+    measured = Measured()
+    for kind, name in rows:
+        measured.add(kind, name, "GB/s", 1.0)
+    return measured
+
+
+def test_a_gpu_that_is_not_there_is_missed() -> None:
+    there = measured_rows(("device", "read"))
+    assert impossible(there, "device read", "device read of GPU 1") == {"device read of GPU 1": "there is no GPU 1"}
+    assert impossible(Measured(), "link width", gpus=0) == {"link width": "there is no GPU: nobody plugged one in"}
+
+
+def test_additions_that_the_memory_has_no_room_for_are_missed() -> None:
+    small = measured_rows(("host", "add 2^22"), ("device", "add 2^20"))
+    assert impossible(small, "host add 2^24", "device add 2^28") == {
+        "host add 2^24": "its arrays take 0.19 GiB, a larger share of the memory than is used here",
+        "device add 2^28": "its arrays take 3 GiB, a larger share of the memory than is used here",
+    }
+
+
+def test_a_larger_addition_of_the_host_stands_for_a_smaller_one() -> None:
+    assert impossible(measured_rows(("host", "add 2^26")), "host add 2^24", "host add 2^22") == {}
+
+
+def test_figures_that_a_broken_probe_left_out_are_missed_for_its_reason() -> None:
+    broken = Measured()
+    broken.add("device", "figures", "GB/s", None, "RuntimeError: it fell off the bus", gpu=1)
+    assert impossible(broken, "device write of GPU 1", gpus=2) == {
+        "device write of GPU 1": "RuntimeError: it fell off the bus"
+    }
+
+
+def test_a_link_that_nobody_describes_is_missed() -> None:
+    assert impossible(measured_rows(("link", "to the host")), "link generation") == {
+        "link generation": "neither the driver nor the system says it"
+    }

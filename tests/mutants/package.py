@@ -68,6 +68,22 @@ PACKAGE = (
         "wherever_it_stands",
     ),
     Mutant(
+        "what a file has and the machine cannot run",
+        "vecadd/check/expected.py",
+        "            measured.rows[row.title] = row\n",
+        "            pass\n",
+        "tests/lab/test_check.py",
+        "fails_where_there_is_no",
+    ),
+    Mutant(
+        "paragraphs where no grid fits",
+        "vecadd/bench/terminal.py",
+        "    if _needs(shown) > width:\n",
+        "    if False:\n",
+        "tests/lab/test_terminal.py",
+        "wider_than",
+    ),
+    Mutant(
         "ratios within a round",
         "vecadd/bench/timing.py",
         "zip(timed.samples, reference.samples, strict=False)",

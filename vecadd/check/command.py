@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from vecadd._command import INTERRUPTED, STDOUT, epilog, target
+from vecadd._command import INTERRUPTED, STDOUT, UnaskableError, epilog, target
 from vecadd._machine import Info
 from vecadd._terminal import status_line
 from vecadd.bench import machine, results
@@ -32,27 +32,35 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help="an earlier file of vecadd bench --json or vecadd check --json, more than once for a run of several files "
-        "(what they lack, or default: theory, and probes of this run)",
+        help="an earlier file of vecadd bench --json or vecadd check --json, more than once for a run of several files."
+        " What it has and this machine cannot run fails. Default, and for what it lacks: theory, probes of this run",
     )
+    parser.add_argument("--require-gpu", action="store_true", help="fail where there is no GPU that works")
     parser.add_argument(
         "--minutes", type=_minutes, default=0.0, metavar="N", help="repeat for so long (default: one round)"
     )
-    parser.add_argument("--json", type=target, metavar="FILE", help="write rows, findings, verdict there; - is stdout")
+    parser.add_argument(
+        "--json", type=target, metavar="FILE", help="write rows, findings and verdict there; - is stdout"
+    )
     parser.epilog = epilog(
         {
             "vecadd check": "against theory and probes of the same run: half a minute",
-            "vecadd check --minutes 30 --json check.json": "to accept a machine",
+            "vecadd check --require-gpu --minutes 30 --json check.json": "to accept a machine with a GPU",
             "vecadd check --expect check.json": "later: does it still deliver that",
         },
-        {0: "passed", 1: "failed, or an error"},
+        {
+            0: "passed",
+            1: "failed, or an error",
+            2: "could not be asked: a wrong option, or a file that is missing or of another kind",
+            130: "interrupted; whole rounds are shown and written",
+        },
     )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Measures, prints, writes; returns the exit status: 0 for a machine that passes, 1 for one that does not. Raises
-    OSError for a file that cannot be read, ValueError for a file of another kind."""
-    files = [expected.of_file(path) for path in arguments.expect]
+    """Measures, prints, writes; returns the exit status: 0 for a machine that passes, 1 for one that does not, 130 when
+    interrupted. Raises UnaskableError for a file that cannot be read or is of another kind."""
+    files = [_expected(path) for path in arguments.expect]
     conditions = machine.conditions_now()  # before CUDA starts here, or this process counts as another on the GPU
     found = info()
     measured, rounds, interrupted = Measured(), 0, False
@@ -67,11 +75,13 @@ def run(arguments: argparse.Namespace) -> int:
             raise
         interrupted = True
     for file in files:
-        file.expect(measured)
+        file.expect(found, measured)
     expected.of_machine(found.gpus, measured)
     rows = list(measured.rows.values())
     conditions = machine.conditions_since(conditions)
     noted = findings.of(found, conditions, rows)
+    if arguments.require_gpu and not found.gpus:
+        noted.append(Finding(f"no GPU, which --require-gpu asks for: {found.gpu_reason}", fails=True))
     passed = not any(row.passed is False for row in rows) and not any(finding.fails for finding in noted)
     if arguments.json is not None:
         probed = measured.limits.get(0, {})
@@ -80,8 +90,18 @@ def run(arguments: argparse.Namespace) -> int:
     screen = Screen(sys.stderr if arguments.json == STDOUT else None)
     _show(screen, found, rows, noted, rounds, passed, files)
     if interrupted:
+        screen.say(f"interrupted: whole rounds that count: {rounds}")
         return INTERRUPTED
     return 0 if passed else 1
+
+
+def _expected(path: Path) -> expected.File:
+    try:
+        return expected.of_file(path)
+    except OSError as error:
+        raise UnaskableError(f"{path}: {error.strerror}") from error
+    except ValueError as error:
+        raise UnaskableError(str(error)) from error
 
 
 def _write(path: Path | str, meta: dict[str, Any], rows: Sequence[Row], noted: Sequence[Finding], passed: bool) -> None:

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from vecadd import _core, model
-from vecadd._machine import Gpu
+from vecadd._machine import Gpu, Info
 from vecadd.bench import machine, results
 from vecadd.bench.axes import show_size, sizes
 from vecadd.bench.results import Row as BenchRow
+from vecadd.check import measure
 from vecadd.check.measure import DTYPE, SMALL, STREAMERS, Measured
 from vecadd.check.rows import Expected, Row
 from vecadd.model.limits import RECORDED
@@ -56,9 +57,7 @@ def of_file(path: Path) -> "File":
         if not isinstance(meta, dict) or not isinstance(rows, list):
             raise TypeError("its meta is no object or its rows are no list")
         if rows and "kind" in rows[0]:
-            figures = {
-                f"{row['kind']} {row['name']}": float(row["median"]) for row in rows if row["median"] is not None
-            }
+            figures = {_title(row): float(row["median"]) for row in rows if row["median"] is not None}
         else:
             figures = _of_bench(meta, results.read(path)[1])
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -74,12 +73,20 @@ class File:
     def __init__(self, path: Path, machine: str, figures: Mapping[str, float]) -> None:
         self.path, self.machine, self.figures = path, machine, figures
 
-    def expect(self, measured: Measured) -> None:
-        """Sets the expectation of every row that the file has; a GPU that it lacks gets the first GPU's figures."""
+    def expect(self, found: Info, measured: Measured) -> None:
+        """Sets the expectation of every row that the file has; a GPU that it lacks gets the first GPU's figures. What
+        the file has and this machine cannot run becomes a row that has failed."""
+        for row in measure.impossible(found, measured, self.figures):
+            measured.rows[row.title] = row
         for title, row in measured.rows.items():
             figure = self.figures.get(title, self.figures.get(row.figure))
             if figure is not None:
                 row.expected = Expected(figure, 1 - TOLERANCES[row.kind], str(self.path))
+
+
+def _title(row: Mapping[str, Any]) -> str:
+    """Of a row of `vecadd check --json`."""
+    return Row(row["kind"], row["name"], "GB/s", gpu=int(row.get("gpu", 0))).title
 
 
 def _of_bench(meta: Mapping[str, Any], rows: list[BenchRow]) -> dict[str, float]:

@@ -68,7 +68,7 @@ def _of_gpu(conditions: Mapping[str, Any]) -> list[Finding]:
 def _of_link(gpu: Gpu, rows: Iterable[Row]) -> list[Finding]:
     """A link below its possible generation or width, or one of unknown ones."""
     which = f" of GPU {gpu.index}" if gpu.index else ""
-    link = {row.name: row for row in rows if row.name in ("generation", "width")}
+    link = {row.name: row for row in rows if row.name in ("generation", "width") and row.values}
     if not link:
         return [Finding(f"unknown: the link's generation and width{which}: nobody says", fails=False)]
     if not any(row.passed is False for row in link.values()):

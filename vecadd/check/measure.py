@@ -1,7 +1,7 @@
 """One round of the acceptance test: every figure once, every timed sum compared bit for bit as `vecadd bench` does."""
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
@@ -10,7 +10,7 @@ import numpy as np
 from vecadd import _core, _host
 from vecadd._machine import Gpu, Info
 from vecadd.bench import contestants, limits
-from vecadd.bench.axes import show_size
+from vecadd.bench.axes import show_size, sizes
 from vecadd.bench.buffers import DEVICE, HOST, Pattern, Place, rotation
 from vecadd.bench.contestants import Contestant
 from vecadd.bench.limits import FixedLimit, HostLimit, Limit
@@ -64,6 +64,52 @@ def round_of(found: Info, measured: Measured, tell: Callable[[str], object]) -> 
                 rows(measured, time, gpu)
             except Exception as error:  # a GPU that cannot be probed does not keep the host from being measured
                 measured.add(kind, "figures", "GB/s", None, f"{type(error).__name__}: {error}", gpu)
+
+
+def impossible(found: Info, measured: Measured, titles: Iterable[str]) -> Iterator[Row]:
+    """A failed row for each of these titles that rounds measure on other machines and cannot measure on this one."""
+    units = _units()
+    for title in titles:
+        figure, _, number = title.partition(" of GPU ")
+        gpu = int(number or 0)
+        if title in measured.rows or figure not in units:
+            continue
+        kind = next(kind for kind in ROWS if figure.startswith(f"{kind} "))
+        row = Row(kind, figure.removeprefix(f"{kind} "), units[figure], gpu=gpu)
+        row.error = _why_not(found, measured, row)
+        if row.error:
+            yield row
+
+
+def _units() -> dict[str, Unit]:
+    """What a round can measure. The machine's memory decides which of the additions it does measure."""
+    additions: dict[Kind, tuple[int, ...]] = {"host": STREAMING, "device": (*DEVICE_SIZES, LARGEST)}
+    return {
+        **{f"{kind} add {show_size(n)}": "GB/s" for kind, every in additions.items() for n in every},
+        **{f"link {name}": "GB/s" for name in ("to the device", "to the host", "both ways")},
+        "device read": "GB/s",
+        "device write": "GB/s",
+        f"host add {show_size(SMALL)}": "s",
+        **{f"launch {name}": "s" for name in ("empty kernel", "queued kernel", "call of add")},
+        "link generation": "generation",
+        "link width": "lanes",
+    }
+
+
+def _why_not(found: Info, measured: Measured, row: Row) -> str | None:
+    """Why this machine has no such figure; None where it has that of a larger addition in its place."""
+    if row.kind != "host" and row.gpu >= len(found.gpus):
+        return f"there is no GPU {row.gpu}" if found.gpus else f"there is no GPU: {found.gpu_reason}"
+    broken = measured.rows.get(replace(row, name="figures").title)
+    if broken is not None:
+        return broken.error
+    if not row.name.startswith("add "):
+        return "neither the driver nor the system says it"
+    (n,) = sizes(row.name.removeprefix("add "))
+    larger = (f"host add {show_size(other)}" for other in STREAMING if other > n)
+    if row.kind == "host" and any(title in measured.rows for title in larger):
+        return None
+    return f"its arrays take {_bytes(n) / 2**30:.2g} GiB, a larger share of the memory than is used here"
 
 
 Time = Callable[[int, list[Contestant], Limit, int], list[Timed]]
