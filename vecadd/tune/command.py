@@ -9,6 +9,7 @@ from pathlib import Path
 from vecadd._command import epilog
 from vecadd._names import unknown
 from vecadd._terminal import status_line
+from vecadd.bench.terminal import Screen
 from vecadd.info import info
 from vecadd.tune import compare, device, host, routes, store
 from vecadd.tune.part import Found, Part
@@ -55,17 +56,17 @@ def _search(arguments: argparse.Namespace, all_found: dict[str, list[Found]]) ->
     """Searches what is wanted, prints and writes what is found, and puts it under its part's name."""
     wanted: list[Part] = arguments.parts or list(PARTS)
     gpus = info()
-    status = 0
+    screen, status = Screen(), 0
     for part in wanted:
         if part.needs_gpu and not gpus.gpus:
-            print(f"{part.name}: left out: {gpus.gpu_reason}")
+            screen.say(f"{part.name}: left out: {gpus.gpu_reason}")
             status = 1 if arguments.parts else status
             continue
         with status_line(part.name) as tell:
             results = all_found[part.name] = list(part.search(tell))
         for found in results:
             for line in _settle(found, dry_run=arguments.dry_run):
-                print(f"{part.name}: {line}")
+                screen.say(f"{part.name}: {line}")
     return status
 
 
