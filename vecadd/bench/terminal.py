@@ -105,7 +105,8 @@ def _paragraphs(table: Table, width: int) -> Iterator[tuple[str, Style]]:
         if line is None:
             yield "", Style.PLAIN
             continue
-        yield from ((text, line.style) for text in line.cells[0].split("\n") if text)
+        first = (part for text in line.cells[0].split("\n") if text for part in _wrapped(text, width, GAP))
+        yield from ((part, line.style) for part in first)
         row = ""
         for column, cell in zip(table.columns[1:], line.cells[1:], strict=True):
             pair = f"{column.name}: {' '.join(cell.split())}"
