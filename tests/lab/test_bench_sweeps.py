@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from modelled import H200
 
 from vecadd import _core
 from vecadd.bench import axes, buffers, cold, gpudirect, ladder, latencies, limits, recorded, sweeps, timing
@@ -284,7 +285,6 @@ def test_a_rung_above_the_gpus_capability_is_left_out(
     assert "bulk_copy" not in measured_rungs
 
 
-GPU = {"multiprocessors": 132, "threads_per_multiprocessor": 2048}
 BIG = 2**28
 
 
@@ -302,18 +302,26 @@ BIG = 2**28
         ("float2", 2, {}, 0, 32),
         ("float4", 4, {}, 0, 64),
         ("tuned", 1, {}, 0, 64),
+        ("naive", 4, {}, 32, 8),  # a multiprocessor holds 32 blocks, of 1024 threads together
+        ("float4", 4, {}, 32, 32),
+        ("grid_stride", 4, {"blocks_per_sm": 64}, 32, 12),
+        ("unroll2", 4, {}, 96, 31.5),  # 21 blocks of 96 threads: 2016 of 2048
+        ("half", 2, {}, 0, 8),
+        ("half2", 2, {}, 0, 16),
+        ("half8", 2, {}, 0, 64),
+        ("half8_pack", 2, {}, 0, 64),
     ],
 )
 def test_bytes_in_flight_are_loads_times_threads(
     rung: str, itemsize: int, params: dict[str, int], block: int, kib: float
 ) -> None:
     (row,) = (row for row in _core.rungs() if row["name"] == rung)
-    assert ladder.bytes_in_flight(row, GPU, BIG, itemsize, params, block) == kib * 1024
+    assert ladder.bytes_in_flight(row, H200, BIG, itemsize, params, block) == kib * 1024
 
 
 def test_no_more_bytes_are_in_flight_than_there_are() -> None:
     (naive,) = (row for row in _core.rungs() if row["name"] == "naive")
-    assert ladder.bytes_in_flight(naive, GPU, 132 * 100, 4, {}) == 2 * 4 * 100
+    assert ladder.bytes_in_flight(naive, H200, 132 * 100, 4, {}) == 2 * 4 * 100
 
 
 def test_what_the_documents_recorded_is_of_rungs_and_settings_that_exist() -> None:

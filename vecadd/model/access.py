@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from vecadd.model.gpu import WARP
+from vecadd.model.theory import load_bytes
 
 LINE = 128  # bytes of a cache line: what one lookup of the L1 finds (CUDA C++ Programming Guide, "Global Memory")
 SECTOR = 32  # bytes: the least that a request moves between a multiprocessor and the L2
@@ -60,10 +61,7 @@ class Launch:
     @property
     def piece(self) -> int:
         """Bytes of one load."""
-        load: int = self.rung["bytes_per_load"]
-        if self.rung.get("family") == "precision":  # its rows count 16-bit elements, other rows float32
-            return load
-        return self.itemsize if load == 4 else max(load, self.itemsize)
+        return load_bytes(self.rung, self.itemsize)
 
     @property
     def pieces(self) -> int:

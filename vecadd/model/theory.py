@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from vecadd.model.gpu import Gpu, occupancy
+
 ARRAYS = 3  # a, b and c
 
 
@@ -62,30 +64,39 @@ def bytes_needed(bandwidth: float, latency: float) -> float:
     return bandwidth * latency
 
 
+def load_bytes(rung: Mapping[str, Any], itemsize: int) -> int:
+    """Bytes of one load of a device rung: those of its row, or of one element where it loads single elements and where
+    an element is larger. Rows of the precision rungs count 16-bit elements, the others' rows float32."""
+    load: int = rung["bytes_per_load"]
+    if rung.get("family") == "precision":
+        return load
+    return itemsize if load == 4 else max(load, itemsize)
+
+
 def bytes_in_flight(
     rung: Mapping[str, Any], gpu: Mapping[str, Any], n: int, itemsize: int, params: Mapping[str, int], block: int = 0
 ) -> int:
     """Bytes that a multiprocessor is waiting for at one time: a thread's loads before the first use, times the threads
-    that it holds: 2 * 4 * 256 * 8 = 16 KiB for `naive` on float32. No more than its share of the inputs.
+    that it holds at once: 2 * 4 * 256 * 8 = 16 KiB for `naive` on float32. No more than its share of the inputs.
 
-    ``rung`` is a row of ``_core.rungs()``, ``gpu`` a dict with "multiprocessors" and "threads_per_multiprocessor",
-    ``params`` all parameters of the rung, ``block`` its threads a block, 0 for its own.
+    ``rung`` is a row of ``_core.rungs()``, ``gpu`` a dict of ``_core.gpu_facts()`` or of a result file's
+    ``meta["gpu"]``, ``params`` all parameters of the rung, ``block`` its threads a block, 0 for its own. Raises
+    ValueError for blocks that no kernel has.
 
     >>> naive = {"block": 256, "blocks": 0, "bytes_per_load": 4, "loads_in_flight": 2, "bytes_per_element": 12}
-    >>> h200 = {"multiprocessors": 132, "threads_per_multiprocessor": 2048}
+    >>> h200 = {"compute_capability": "9.0", "multiprocessors": 132, "l2": 60 << 20}
     >>> vecadd.model.bytes_in_flight(naive, h200, n=2**26, itemsize=4, params={})
     16384
     """
-    most = gpu["threads_per_multiprocessor"]
-    block = block or rung["block"] or most
-    if rung["blocks"]:
-        threads, multiprocessors = block * rung["blocks"], 1
-    else:
-        blocks_per_sm = params.get("blocks_per_sm", most // block)
-        threads, multiprocessors = min(blocks_per_sm * block, most // block * block), gpu["multiprocessors"]
-    load = itemsize if rung["bytes_per_load"] == 4 else rung["bytes_per_load"]
+    device = Gpu.of(gpu)
+    block = block or rung["block"] or 1024  # tuned, which chooses its block itself, fills the multiprocessor
+    multiprocessors, blocks = 1, rung["blocks"]
+    if not blocks:
+        multiprocessors, held = device.multiprocessors, occupancy(device, block).blocks
+        blocks = min(params.get("blocks_per_sm", held), held)
     inputs = (rung["bytes_per_element"] // 4 - 1) * n * itemsize
-    return int(min(threads * rung["loads_in_flight"] * load, -(-inputs // multiprocessors)))
+    loads = rung["loads_in_flight"] * load_bytes(rung, itemsize)
+    return int(min(blocks * block * loads, -(-inputs // multiprocessors)))
 
 
 def waves(blocks: int, active_blocks: int, multiprocessors: int) -> float:
