@@ -49,6 +49,7 @@ EXPLAINED: Sequence[tuple[tuple[str, ...], str]] = (
     (("graph_pdl_trigger",), "as graph: probably a kernel that follows another finds the memory busy with its stores"),
     (("batched",), "the rung fills its table through a description of each addition, which no probe has"),
 )
+LIMITS = {field.name for field in fields(Limits)} - {"loaded"}  # which no expected time depends on
 CURVES = {name for name, kind in get_type_hints(Limits).items() if kind == Curve | None}
 SWEEPS = ("device", "size", "ladder", "blocksize", "precision", "latency")
 
@@ -83,8 +84,7 @@ def compare(file: Mapping[str, Any], assumed: Mapping[str, float | Curve]) -> tu
     meta = file["meta"]
     gpu = dict(meta["gpu"][0]) if meta["gpu"] else {}
     limits = Limits.of(meta["limits"])
-    of_limits = {field.name for field in fields(Limits)}
-    instead: dict[str, Any] = {name: value for name, value in assumed.items() if name in of_limits}
+    instead: dict[str, Any] = {name: value for name, value in assumed.items() if name in LIMITS}
     limits = replace(limits, **instead)
     if "clock" in assumed:
         gpu["clock"] = assumed["clock"]
@@ -127,7 +127,7 @@ def _compared(row: Mapping[str, Any], rung: Mapping[str, Any], gpu: Mapping[str,
 
 def _assumption(text: str) -> tuple[str, float | Curve]:
     name, _, value = text.partition("=")
-    if name not in {field.name for field in fields(Limits)} | {"clock"}:
+    if name not in LIMITS | {"clock"}:
         raise argparse.ArgumentTypeError(f"{name} is no limit")
     try:
         if name not in CURVES:

@@ -10,7 +10,7 @@ META: dict[str, Any] = {
     "gpu": [
         {
             "name": "Made-up GPU", "multiprocessors": 132, "bandwidth": 4.8e12, "link_generation_max": 5,
-            "link_width_max": 16,
+            "link_width_max": 16, "l2": 60 << 20, "compute_capability": "9.0",
         }
     ],
     "driver": "580.1",

@@ -1,7 +1,7 @@
 """What the tests of vecadd.model share: GPUs, a full set of limits, and the call that expects a rung's time."""
 
 from vecadd import _core, model
-from vecadd.model import Curve, Limits
+from vecadd.model import Curve, Limits, Loaded
 
 RUNGS = {rung["name"]: rung for rung in _core.rungs()}
 
@@ -60,6 +60,7 @@ LIMITS = Limits(
     fresh_node=Curve(((12 << 10, 1.5e-6), (3 << 20, 2.4e-6))),
     host_add=Curve.line(20e-6, 50e9),
     host_add_one=Curve.line(1e-6, 5e9),
+    loaded=Loaded(((4096, 1.1e12), (16384, 3.1e12), (32768, 4e12), (98304, 4.3e12))),
 )
 
 

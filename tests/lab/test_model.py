@@ -8,10 +8,10 @@ from statistics import median
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from modelled import A100, H200, LIMITS, RUNGS, T4
+from modelled import H200, LIMITS, RUNGS
 
 from vecadd import _core, model
-from vecadd.model import Curve, Limits
+from vecadd.model import Curve, Limits, Loaded
 from vecadd.model.limits import RECORDED
 
 pytestmark = pytest.mark.no_native
@@ -41,13 +41,6 @@ def test_the_roofline_is_the_lower_of_memory_and_arithmetic():
 def test_little_asks_an_h200_for_20_kib_on_each_multiprocessor():
     needed = model.bytes_needed(4.8e12, 600e-9) / 132
     assert 20 * 1024 < needed < 22 * 1024
-
-
-@pytest.mark.parametrize(
-    ("rung", "kib"), [("naive", 16), ("float2", 32), ("float4", 64), ("float4_unroll2", 128), ("single_block", 3)]
-)
-def test_bytes_in_flight_are_loads_times_bytes_times_threads(rung, kib):
-    assert model.bytes_in_flight(RUNGS[rung], H200, 2**26, 4, {}) == kib * 1024
 
 
 @pytest.mark.parametrize(("n", "share"), [(132 * 100, 800), (132 * 100 + 1, 801), (132 * 100 - 1, 800), (1, 1), (0, 0)])
@@ -154,92 +147,6 @@ def test_a_recorded_gpu_is_the_same_as_a_live_one():
     assert model.Gpu.of(recorded) == replace(model.Gpu.of(H200), clock=None)
 
 
-# Advice: the tree, from the root.
-
-
-def test_the_root_is_that_there_is_something_to_add():
-    assert model.advise(H200, "float32", 0, 16).bound == "nothing"
-
-
-def test_a_few_bytes_are_the_launchs():
-    advice = model.advise(H200, "float32", 1000, 16)
-    assert advice.bound == "launch"
-    assert advice.rungs[0] == "batched"
-
-
-def test_enough_bytes_in_flight_stop_the_search():
-    advice = model.advise(H200, "float32", 2**26, 16, bytes_per_load=16)
-    assert (advice.bound, advice.rungs) == ("memory", ())
-    assert "stop" in str(advice)
-    assert advice.in_flight >= advice.needed
-
-
-@pytest.mark.parametrize(
-    ("gpu", "dtype", "alignment", "options", "rungs"),
-    [
-        (H200, "float32", 16, {}, ("float4",)),
-        (H200, "float32", 8, {}, ("float2",)),
-        (H200, "int8", 8, {}, ("float2",)),
-        (H200, "int8", 8, {"block": 32}, ("float2", "float2_unroll2")),
-        (H200, "float32", 4, {}, ("tuned", "unroll2")),
-        (H200, "float32", 8, {"bytes_per_load": 8, "block": 32}, ("tuned", "float2_unroll2")),
-        (H200, "float32", 16, {"bytes_per_load": 16, "block": 32, "registers": 128}, ("float4_unroll2",)),
-        (H200, "float32", 16, {"target": "shared memory", "tile": 1023}, ("async_copy",)),
-        (H200, "float32", 16, {"target": "shared memory", "tile": 1024}, ("async_copy", "bulk_copy")),
-        (H200, "float32", 16, {"target": "shared memory", "tile": 2048}, ("async_copy", "bulk_copy")),
-        (H200, "float32", 16, {"target": "shared memory", "tile": 2049}, ("bulk_copy",)),
-        (H200, "float32", 8, {"target": "shared memory"}, ("async_copy",)),
-        (H200, "float32", 4, {"target": "shared memory"}, ("async_copy",)),
-        (H200, "int8", 1, {"target": "shared memory"}, ("naive",)),
-        (A100, "float32", 16, {"target": "shared memory"}, ("async_copy",)),
-        (T4, "float32", 16, {"target": "shared memory"}, ("float4", "unroll2")),
-    ],
-)
-def test_each_branch_names_the_rungs_to_try(gpu, dtype, alignment, options, rungs):
-    advice = model.advise(gpu, dtype, 2**28, alignment, **options)
-    assert (advice.bound, advice.rungs) == ("latency", rungs)
-    assert advice.in_flight < advice.needed
-    assert set(rungs) <= set(RUNGS)
-    assert all(step.endswith(".") for step in advice.steps)
-
-
-def test_low_occupancy_is_named_with_what_bounds_it():
-    advice = model.advise(H200, "float32", 2**26, 16, registers=128)
-    assert "bounded by registers" in str(advice)
-
-
-def test_a_runs_limits_stand_in_for_theory():
-    slow = replace(LIMITS, dram=5e-6)
-    assert model.advise(H200, "float32", 2**26, 16, bytes_per_load=16, limits=LIMITS).bound == "memory"
-    assert model.advise(H200, "float32", 2**26, 16, bytes_per_load=16, limits=slow).bound == "latency"
-
-
-def test_a_device_may_be_given_by_its_number(device):
-    assert model.advise(device, "float32", 2**26, 16) == model.advise(_core.gpu_facts()[device], "float32", 2**26, 16)
-
-
-@pytest.mark.parametrize("number", [-1, 99])
-def test_a_device_that_is_not_there_is_a_value_error(device, number):
-    with pytest.raises(ValueError, match="there is no device"):
-        model.advise(number, "float32", 2**26, 16)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "options", "error"),
-    [
-        (("float32", -1, 16), {}, ValueError),
-        (("float32", 10, 3), {}, ValueError),
-        (("float32", 10, 0), {}, ValueError),
-        (("float32", 10, 16), {"target": "disk"}, ValueError),
-        (("float33", 10, 16), {}, TypeError),
-        (("float32", 2**26, 16), {"block": 4096}, ValueError),
-    ],
-)
-def test_advice_refuses_what_is_no_addition(arguments, options, error):
-    with pytest.raises(error):
-        model.advise(H200, *arguments, **options)
-
-
 # Limits.
 
 
@@ -263,6 +170,13 @@ def test_what_stands_in_for_a_run_is_what_the_recorded_runs_measured(name):
     runs = [Limits.of(json.loads(file.read_text())["meta"].get("limits", {})) for file in files]
     measured = [value for run in runs if (value := getattr(run, name)) is not None]
     assert getattr(RECORDED, name) == pytest.approx(median(measured), rel=0.1)
+
+
+def test_the_memory_under_load_is_read_from_a_probes_lists():
+    limits = Limits.of(
+        {"loaded": {"bytes_in_flight": [512, 1024, 4096], "gbps": [200, 400, 1000], "seconds": [0, 0, 0]}}
+    )
+    assert limits.loaded == Loaded(((512, 200e9), (1024, 400e9), (4096, 1000e9)))
 
 
 def test_memory_takes_its_turns_from_what_a_copy_takes():

@@ -7,10 +7,14 @@ from vecadd.bench import machine
 from vecadd.bench.axes import show_size
 from vecadd.bench.results import Row
 from vecadd.bench.show import show_rate, show_seconds
+from vecadd.model import Limits, Loaded
+from vecadd.model.loaded import ENOUGH
+from vecadd.model.theory import ARRAYS
 
 
 def lines(meta: Mapping[str, Any], rows: Iterable[Row]) -> list[str]:
     """The machine, the limits of its memory, link and launches by this run's probes, and its conditions."""
+    rows = list(rows)
     limits = meta.get("limits", {})
     gpu = meta["gpu"][0] if meta["gpu"] else None
     found = [f"machine: {_machine(meta, gpu)}"]
@@ -21,7 +25,8 @@ def lines(meta: Mapping[str, Any], rows: Iterable[Row]) -> list[str]:
                 _device(limits.get("device"), gpu),
                 _link(limits.get("link"), gpu),
                 _launch(limits.get("launch")),
-                _latency(limits.get("latency"), limits.get("device"), gpu),
+                _latency(limits.get("latency")),
+                _loaded(Limits.of(limits, rows, gpu).loaded, gpu),
             )
             if line
         ]
@@ -86,16 +91,26 @@ def _launch(limit: Mapping[str, float] | None) -> str:
     )
 
 
-def _latency(limit: Mapping[str, float] | None, device: Mapping[str, float] | None, gpu: Mapping[str, Any]) -> str:
+def _latency(limit: Mapping[str, float] | None) -> str:
     if not limit:
         return ""
-    text = (
-        f"latency: {show_seconds(limit['l2_seconds'])} to the L2, {show_seconds(limit['dram_seconds'])} to the memory"
+    return (
+        f"latency: {show_seconds(limit['l2_seconds'])} to the L2, {show_seconds(limit['dram_seconds'])} to the memory, "
+        "of a load with nothing else in flight"
     )
-    if not device:
-        return text
-    needed = device["read_gbps"] * 1e9 * limit["dram_seconds"] / gpu["multiprocessors"]
-    return f"{text}: reading at full rate takes {needed / 1024:.0f} KiB in flight on each multiprocessor"
+
+
+def _loaded(loaded: Loaded | None, gpu: Mapping[str, Any]) -> str:
+    """How many bytes in flight an addition takes, which loads two arrays and stores a third."""
+    if not loaded:
+        return ""
+    alone = loaded.needed()
+    needed = alone * (ARRAYS - 1) / ARRAYS / 1024
+    return (
+        f"under load: an addition takes {needed:.0f} KiB in flight on each multiprocessor for {100 * ENOUGH:.0f} % "
+        f"of {show_rate(loaded.best / 1e9)} GB/s, and waits "
+        f"{show_seconds(loaded.latency(alone, gpu['multiprocessors']))} for them"
+    )
 
 
 def _host(rows: Iterable[Row]) -> str:

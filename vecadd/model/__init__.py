@@ -5,7 +5,9 @@
     >>> vecadd.model.bytes_needed(4.8e12, 600e-9) / 132         # Little's law: bytes in flight on each SM of an H200
     21818.18...
     >>> h200 = {"compute_capability": "9.0", "multiprocessors": 132, "l2": 60 << 20, "bandwidth": 4.8e12}
-    >>> vecadd.model.advise(h200, "float32", 2**26, 16).rungs   # what to try next
+    >>> loaded = {"bytes_in_flight": [4096, 16384, 32768], "gbps": [1300, 3890, 4480]}
+    >>> limits = vecadd.model.Limits.of({"loaded": loaded})     # or a result file's meta["limits"]
+    >>> vecadd.model.advise(h200, "float32", 2**26, 16, limits=limits).rungs   # what to try next
     ('float4',)
 
 ``gpu`` is a dict of ``vecadd._core.gpu_facts()`` or of a result file's ``meta["gpu"]``; a rung is a row of
@@ -14,6 +16,7 @@
     theory      bytes, roofline, Little's law, waves, overlap
     gpu         attributes of a GPU, and the occupancy that follows from them
     limits      what a run's probes measured
+    loaded      the memory's rate by bytes in flight
     advice      the decision tree of founding document 003 in words
     access      how each rung goes through memory, as numbers
     predict     the expected time of a rung
@@ -22,6 +25,7 @@
 from vecadd.model.advice import Advice, advise
 from vecadd.model.gpu import Gpu, Occupancy, occupancy
 from vecadd.model.limits import Curve, Limits
+from vecadd.model.loaded import Loaded
 from vecadd.model.predict import expected, predict
 from vecadd.model.prediction import Prediction
 from vecadd.model.theory import (
@@ -40,6 +44,7 @@ __all__ = [
     "Curve",
     "Gpu",
     "Limits",
+    "Loaded",
     "Occupancy",
     "Prediction",
     "advise",

@@ -7,31 +7,42 @@ from typing import Any, Literal
 import numpy as np
 
 from vecadd import _core
-from vecadd.model.gpu import WARP, Gpu, occupancy
+from vecadd.model.gpu import WARP, Gpu, Occupancy, occupancy
 from vecadd.model.limits import RECORDED, Limits
-from vecadd.model.theory import ARRAYS, arithmetic_intensity, balance, bytes_moved, bytes_needed
+from vecadd.model.loaded import ENOUGH, Loaded
+from vecadd.model.theory import ARRAYS, arithmetic_intensity, balance, bytes_moved
 
-LOADED_LATENCY = 600e-9  # seconds, where no run measured it: the order of what large GPUs have under load
 THEORY = 0.92  # of the theoretical bandwidth is reached, where no run measured it
 SMALL_TILE, LARGE_TILE = 1 << 10, 2 << 10  # bytes of a block's copy: asynchronous below, bulk above (document 003)
 WIDEST = 16  # bytes of the widest load
+LITTLE = 0.05  # of a time: what is not worth another kernel
+MUCH = 0.1  # of a time: a launch that takes so much is worth saving
+
+Bound = Literal["nothing", "launch", "start", "memory", "latency", "unknown"]
 
 
 @dataclass(frozen=True)
 class Advice:
-    """``bound``: what decides the time, "nothing", "launch", "memory" or "latency". ``needed`` and ``in_flight``: bytes
-    on a multiprocessor. ``rungs``: which to try, in order. ``steps``: the way down the tree, a sentence each.
+    """``bound``: what decides the time: "launch" of the kernel, "start" of its blocks, "memory", "latency" of the
+    loads; "nothing" where there is nothing to add, "unknown" where it takes a measurement that is not there.
+    ``needed`` and ``in_flight``: bytes on a multiprocessor; ``needed`` is None where it is not known. ``rungs``: which
+    to try, in order. ``steps``: the way down the tree, a sentence each.
 
     >>> h200 = {"compute_capability": "9.0", "multiprocessors": 132, "l2": 60 << 20, "bandwidth": 4.8e12}
     >>> vecadd.model.advise(h200, "float32", 0, 16).steps
     ('There is nothing to add.',)
     """
 
-    bound: Literal["nothing", "launch", "memory", "latency"]
-    needed: float
+    bound: Bound
+    needed: float | None
     in_flight: float
     rungs: tuple[str, ...]
     steps: tuple[str, ...]
+
+    @property
+    def stop(self) -> bool:
+        """Whether no kernel is faster by more than a few percent."""
+        return self.bound == "memory" and not self.rungs
 
     def __str__(self) -> str:
         return "\n".join(self.steps)
@@ -45,7 +56,9 @@ def advise(
     *,
     bytes_per_load: int | None = None,
     loads_in_flight: int = 2,
+    arrays: int = ARRAYS,
     block: int = 256,
+    grid: int | None = None,
     registers: int = 16,
     target: Literal["registers", "shared memory"] = "registers",
     tile: int | None = None,
@@ -55,21 +68,22 @@ def advise(
 
     ``device`` is a dict of ``_core.gpu_facts()`` or of ``vecadd.info()``, or the number of a device here (this
     initialises CUDA). The kernel as it is now loads ``bytes_per_load`` bytes (one element) ``loads_in_flight`` times
-    before it uses them, with ``block`` threads a block and ``registers`` registers a thread. ``target`` is where more
-    loads shall go, ``tile`` the bytes that a block would copy of each input at a time: 16 a thread unless given.
-    With ``limits`` of a run its measured rate and latency count, else the bandwidth in theory and 600 ns.
+    before it uses them, moves ``arrays`` arrays (4 where it reads c too), and has ``grid`` blocks (None: so many that
+    each thread loads once) of ``block`` threads with ``registers`` registers each. ``target`` is where more loads shall
+    go, ``tile`` the bytes that a block would copy of each input at a time: 16 a thread unless given.
+
+    How many bytes in flight are enough follows from ``limits.loaded``, the memory's rate under load, which
+    ``Limits.of`` takes from a run. Without it the bound is "unknown": the latency of an idle memory says too little.
 
     Raises ValueError for devices that are not there, n < 0, alignments that are no power of two, unknown targets, and
-    blocks and registers that no kernel has; TypeError for unknown dtypes.
+    blocks, grids and registers that no kernel has; TypeError for unknown dtypes.
 
     >>> h200 = {"compute_capability": "9.0", "multiprocessors": 132, "l2": 60 << 20, "bandwidth": 4.8e12}
-    >>> found = vecadd.model.advise(h200, "float32", 2**26, 16)
+    >>> loaded = {"bytes_in_flight": [4096, 16384, 32768], "gbps": [1300, 3890, 4480]}
+    >>> limits = vecadd.model.Limits.of({"loaded": loaded})
+    >>> found = vecadd.model.advise(h200, "float32", 2**26, 16, limits=limits)
     >>> found.bound, found.rungs
     ('latency', ('float4',))
-    >>> print(found)
-    An addition for 12 bytes: intensity 0.0833.
-    Little's law: 4.42 TB/s times 600 ns on 132 multiprocessors is 19.6 KiB in flight on each. There are 2 loads * ...
-    Into registers: load 16 bytes at once in place of 4, as wide as the alignment allows.
     """
     gpu = Gpu.of(_facts_of(device) if isinstance(device, int) else device)
     itemsize = _core.DTYPES.get(dtype) or np.dtype(dtype).itemsize
@@ -79,47 +93,124 @@ def advise(
         raise ValueError(f"alignment must be a power of two, not {alignment!r}")
     if target not in ("registers", "shared memory"):
         raise ValueError(f"target must be 'registers' or 'shared memory', not {target!r}")
-    limits = limits or Limits()
-    load = bytes_per_load or itemsize
-    tile = tile or WIDEST * block
-    bandwidth = _bandwidth(gpu, limits)
-    latency = limits.dram or LOADED_LATENCY
-    needed = bytes_needed(bandwidth, latency) / gpu.multiprocessors
-    if n == 0:
-        return Advice("nothing", needed, 0.0, (), ("There is nothing to add.",))
-
-    steps = [_roofline(gpu, itemsize, bandwidth)]
-    moved = bytes_moved(n, itemsize)
-    launch = limits.kernel or RECORDED.need("kernel")
-    if moved / bandwidth < launch:
-        steps.append(
-            f"{moved} bytes take {1e6 * moved / bandwidth:.2g} us at {bandwidth / 1e12:.3g} TB/s, a launch "
-            f"{1e6 * launch:.2g} us: no kernel helps. Make fewer launches: one for many additions, a graph, or the "
-            "host where the arrays are there."
-        )
-        return Advice("launch", needed, _spread(moved, gpu), ("batched", "graph_pdl_trigger"), tuple(steps))
-
+    if arrays not in (ARRAYS, ARRAYS + 1):
+        raise ValueError(f"arrays must be {ARRAYS}, or {ARRAYS + 1} where c is read too, not {arrays!r}")
+    if grid is not None and grid < 1:
+        raise ValueError(f"grid must be at least 1 block, not {grid!r}")
     held = occupancy(gpu, block, registers)
-    in_flight = min(float(load * loads_in_flight * block * held.blocks), _spread(moved, gpu))
-    steps.append(
-        f"Little's law: {bandwidth / 1e12:.3g} TB/s times {1e9 * latency:.0f} ns on {gpu.multiprocessors} "
-        f"multiprocessors is {needed / 1024:.3g} KiB in flight on each. There are {loads_in_flight} loads * {load} "
-        f"bytes * {block} threads * {held.blocks} blocks = {in_flight / 1024:.3g} KiB."
+    limits = limits or Limits()
+    load, tile = bytes_per_load or itemsize, tile or WIDEST * block
+    if n == 0:
+        return Advice("nothing", None, 0.0, (), ("There is nothing to add.",))
+
+    inputs = (arrays - 1) * n * itemsize
+    of_a_block = load * loads_in_flight * block  # bytes of the inputs
+    blocks = grid or -(-inputs // of_a_block)
+    at_once = min(held.blocks, blocks / gpu.multiprocessors)
+    in_flight = min(of_a_block * at_once, inputs / gpu.multiprocessors)
+    what = (
+        f"There are {loads_in_flight} loads * {load} bytes * {block} threads * {at_once:.3g} blocks = "
+        f"{in_flight / 1024:.3g} KiB in flight on each of {gpu.multiprocessors} multiprocessors."
     )
-    if in_flight >= needed:
-        steps.append("That is enough: stop. The memory is the bound, and more loads in flight only wait longer.")
-        return Advice("memory", needed, in_flight, (), tuple(steps))
-    if held.occupancy < 0.75:
-        steps.append(
-            f"Occupancy is {100 * held.occupancy:.0f} %, bounded by {held.limit}: first let a multiprocessor hold more "
-            "threads, by another block size or fewer registers."
+
+    def more(missing: float) -> tuple[tuple[str, ...], list[str]]:
+        """What keeps more bytes in flight, ``missing`` times as many."""
+        if target == "registers":
+            rungs, words = _into_registers(load, itemsize, alignment, missing)
+        else:
+            rungs, words = _into_shared_memory(gpu, alignment, tile)
+        words = [*_crowded(held), *words]
+        places = held.blocks * gpu.multiprocessors
+        if blocks >= places or blocks * of_a_block >= inputs:
+            return rungs, words
+        return ("grid_stride", *rungs), [f"{blocks} blocks run where {places} fit at once: launch more.", *words]
+
+    steps = [_roofline(gpu, itemsize, _bandwidth(gpu, limits))]
+    loaded = limits.loaded
+    if loaded is None:
+        rungs, words = more(1.0)
+        steps += [what, _UNKNOWN, *words]
+        return Advice("unknown", None, in_flight, rungs, tuple(steps))
+
+    needed = loaded.needed() * (arrays - 1) / arrays
+    moved = bytes_moved(n, itemsize, arrays)
+    least = bytes_moved(n, itemsize) / loaded.best
+    memory = moved / loaded.rate(in_flight * arrays / (arrays - 1))
+    start = blocks * (limits.block or 0.0)
+    launch = limits.kernel or RECORDED.need("kernel")
+    own = max(memory, start)
+    steps += [what, _law(loaded, gpu, in_flight, needed, arrays)]
+
+    def advice(bound: Bound, rungs: tuple[str, ...], *words: str) -> Advice:
+        return Advice(bound, needed, in_flight, rungs, (*steps, *words))
+
+    few = ("batched", "graph_pdl_trigger")
+    fewer = "Make fewer launches: one for many additions, a graph, or the host where the arrays are there."
+    if own < launch:
+        return advice("launch", few, f"A launch takes {_time(launch)}, all the rest {_time(own)}. {fewer}")
+    if own - least > LITTLE * (launch + own):
+        if start > memory:
+            wider = () if load >= min(WIDEST, alignment) else (_widest(alignment),)
+            return advice(
+                "start",
+                (*wider, "tuned"),
+                f"The {blocks} blocks start one after the other, which takes {_time(start)}; their bytes take "
+                f"{_time(memory)}. Give each block more to do: more threads, or wider loads.",
+            )
+        if in_flight < needed:
+            rungs, words = more(needed / in_flight)
+            return advice("latency", rungs, *words)
+    if arrays > ARRAYS:
+        return advice(
+            "memory", ("naive",), "It reads c as well as a and b: write the sum without reading what was there."
         )
-    rungs, words = (
-        _into_registers(load, itemsize, alignment, needed / in_flight)
-        if target == "registers"
-        else _into_shared_memory(gpu, alignment, tile)
+    if blocks * of_a_block < inputs:
+        return advice(
+            "latency",
+            (_widest(alignment), "tuned"),
+            "The bytes in flight are enough. But the threads go round a loop together, and each round waits for its "
+            "last loads: blocks that add a piece and end, so that others begin, have no rounds to wait for.",
+        )
+    if launch > MUCH * (launch + own):
+        return advice(
+            "launch", few, f"That is enough. Of {_time(launch + own)} the launch takes {_time(launch)}. {fewer}"
+        )
+    return advice(
+        "memory", (), "That is enough: stop. The memory is the bound, and more loads in flight only wait longer."
     )
-    return Advice("latency", needed, in_flight, rungs, (*steps, *words))
+
+
+_UNKNOWN = (
+    "Whether that is enough is not known: it depends on the memory's latency under load, which a run measures "
+    "(vecadd bench ladder; give its limits). Until then, what costs least is tried first."
+)
+
+
+def _law(loaded: Loaded, gpu: Gpu, in_flight: float, needed: float, arrays: int) -> str:
+    alone = in_flight * arrays / (arrays - 1)
+    latency = 1e9 * loaded.latency(alone, gpu.multiprocessors)
+    return (
+        f"Little's law: with so many the memory answers after {latency:.0f} ns and moves "
+        f"{loaded.rate(alone) / 1e12:.3g} TB/s; {needed / 1024:.3g} KiB make it {ENOUGH * loaded.best / 1e12:.3g} TB/s."
+    )
+
+
+def _crowded(held: Occupancy) -> list[str]:
+    if held.occupancy >= 0.75:
+        return []
+    return [
+        f"Occupancy is {100 * held.occupancy:.0f} %, bounded by {held.limit}: first let a multiprocessor hold more "
+        "threads, by another block size or fewer registers."
+    ]
+
+
+def _widest(alignment: int) -> str:
+    """The rung with the widest load that the alignment allows."""
+    return "float4" if alignment >= WIDEST else "float2" if alignment >= WIDEST // 2 else "naive"
+
+
+def _time(seconds: float) -> str:
+    return f"{1e6 * seconds:.3g} us" if seconds < 1e-3 else f"{1e3 * seconds:.3g} ms"
 
 
 def _facts_of(device: int) -> Mapping[str, Any]:
@@ -141,7 +232,7 @@ def _into_registers(load: int, itemsize: int, alignment: int, missing: float) ->
     """Wider loads first: they cost no instruction. Then unrolling, as far as registers allow."""
     widest = min(WIDEST, alignment)
     if load < widest:
-        rungs = ("float4",) if widest == WIDEST else ("float2",) if widest == 8 else ("naive",)
+        rungs: tuple[str, ...] = (_widest(alignment),)
         words = [f"Into registers: load {widest} bytes at once in place of {load}, as wide as the alignment allows."]
         if widest / load >= missing:
             return rungs, words
@@ -200,8 +291,3 @@ def _bandwidth(gpu: Gpu, limits: Limits) -> float:
     if gpu.bandwidth:
         return THEORY * gpu.bandwidth
     raise ValueError("the driver does not say this GPU's bandwidth; give the limits of a run")
-
-
-def _spread(moved: int, gpu: Gpu) -> float:
-    """A multiprocessor's share of the inputs, in bytes."""
-    return moved * (ARRAYS - 1) / ARRAYS / gpu.multiprocessors

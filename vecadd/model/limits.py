@@ -1,9 +1,11 @@
 """What the probes of a run measured, as the model takes it: seconds, bytes a second, and seconds by bytes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
+
+from vecadd.model.loaded import Loaded, Row, in_place_of_a_probe
 
 # Where each stands in the "limits" of a result file's meta; rates are kept there in GB/s.
 _PLACES: Mapping[str, tuple[str, str]] = {
@@ -135,10 +137,17 @@ class Limits:
     fresh_node: Curve | None = None  # from kernel to kernel of a graph, by bytes that each moves, in no cache before
     host_add: Curve | None = None  # by bytes of an array: the best addition of the host's threads
     host_add_one: Curve | None = None  # of one of them
+    loaded: Loaded | None = None  # the memory's rate by bytes in flight
 
     @classmethod
-    def of(cls, meta_limits: Mapping[str, Mapping[str, Any]]) -> "Limits":
-        """From the "limits" of a result file's meta.
+    def of(
+        cls,
+        meta_limits: Mapping[str, Mapping[str, Any]],
+        rows: Iterable[Row] = (),
+        gpu: Mapping[str, Any] | None = None,
+    ) -> "Limits":
+        """From the "limits" of a result file's meta. Where no probe measured the memory under load, the file's ``rows``
+        of a few rungs on its ``gpu`` stand in for it.
 
         >>> vecadd.model.Limits.of({"device": {"read_gbps": 4500}}).read
         4500000000000.0
@@ -146,6 +155,11 @@ class Limits:
         found = {name: meta_limits.get(part, {}).get(key) for name, (part, key) in _PLACES.items()}
         known: dict[str, Any] = {name: _unit(name) * value for name, value in found.items() if value is not None}
         known |= {name: _curve(meta_limits.get(part, {}), key) for name, (part, key) in _CURVES.items()}
+        if under_load := meta_limits.get("loaded"):
+            rates = (1e9 * gbps for gbps in under_load["gbps"])
+            known["loaded"] = Loaded.through(zip(under_load["bytes_in_flight"], rates, strict=True))
+        elif gpu:
+            known["loaded"] = in_place_of_a_probe(rows, gpu)
         return cls(**known)
 
     def need(self, name: str) -> float:

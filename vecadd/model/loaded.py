@@ -1,0 +1,109 @@
+"""The memory under load: how many bytes a second it moves when so many bytes are in flight.
+
+Little's law is bytes in flight = rate * latency, but the latency is no constant: requests queue. An H200's memory,
+which answers one request in 330 ns, takes 500 ns where each multiprocessor waits for 4 KiB, and 940 where it waits for
+24. With the idle latency the law says "enough" too early. So the rate is read off what a run measured at several
+numbers of bytes.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Protocol
+
+from vecadd import _core
+from vecadd.model.theory import ARRAYS, bytes_in_flight
+
+ENOUGH = 0.95  # of the highest rate: the rest takes several times the bytes
+
+# Where no probe ran: rungs whose warps read whole lines, and whose blocks of 256 start faster than memory serves them.
+STAND_INS = ("grid_stride", "naive", "float4")
+L2_TIMES = 4  # the least that their arrays take together: a launch is then below 5 % of an H200's time
+
+
+class Row(Protocol):
+    """What is read of a row of a result file."""
+
+    @property
+    def rung(self) -> str: ...
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def n(self) -> int: ...
+    @property
+    def params(self) -> Mapping[str, Any]: ...
+    @property
+    def gbps(self) -> float | None: ...
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """``points`` of (bytes in flight on each multiprocessor, bytes a second), the bytes rising, for a kernel that only
+    reads. The bytes that a kernel stores take their part of the rate without being waited for: one that loads two
+    arrays and stores a third has the rate of 3/2 of its bytes in flight."""
+
+    points: tuple[tuple[float, float], ...]
+
+    @classmethod
+    def through(cls, points: Iterable[tuple[float, float]]) -> "Loaded | None":
+        """The curve through these points, in any order, without those whose rate is not above that of fewer bytes; None
+        where fewer than two are left."""
+        found: list[tuple[float, float]] = []
+        for nbytes, rate in sorted(points):
+            if not found or rate > found[-1][1]:
+                found.append((nbytes, rate))
+        return cls(tuple(found)) if len(found) > 1 else None
+
+    @property
+    def best(self) -> float:
+        """The highest rate, bytes a second."""
+        return max(rate for _, rate in self.points)
+
+    def rate(self, in_flight: float) -> float:
+        """Bytes a second with so many bytes in flight on each multiprocessor.
+
+        Between two points by what a byte takes, 1 / rate, which falls in a straight line with 1 / bytes where the
+        latency is a fixed part and a queue; below the first at its latency, beyond the last at its rate.
+        """
+        (least, lowest), (most, highest) = self.points[0], self.points[-1]
+        if in_flight <= least:
+            return lowest * in_flight / least
+        if in_flight >= most:
+            return highest
+        (x, low), (to_x, high) = next(pair for pair in pairwise(self.points) if in_flight <= pair[1][0])
+        share = (1 / x - 1 / in_flight) / (1 / x - 1 / to_x)
+        return 1 / (1 / low + share * (1 / high - 1 / low))
+
+    def latency(self, in_flight: float, multiprocessors: int) -> float:
+        """Seconds from a load to its data with so many bytes in flight on each multiprocessor, by Little's law."""
+        return in_flight * multiprocessors / self.rate(in_flight)
+
+    def needed(self, share: float = ENOUGH) -> float:
+        """Bytes in flight on a multiprocessor from which on the rate is that share of the highest."""
+        wanted = share * self.best
+        (x, low), *_ = self.points
+        if wanted <= low:
+            return x * wanted / low
+        (x, low), (to_x, high) = next(pair for pair in pairwise(self.points) if pair[1][1] >= wanted)
+        part = (1 / low - 1 / wanted) / (1 / low - 1 / high)
+        return 1 / (1 / x - part * (1 / x - 1 / to_x))
+
+
+def in_place_of_a_probe(rows: Iterable[Row], gpu: Mapping[str, Any]) -> Loaded | None:
+    """The curve through the STAND_INS of a run at its largest size, in blocks of their own size; None where they have
+    fewer than two numbers of bytes in flight, or arrays so small that the launch or the L2 decides their rate."""
+    rungs = {rung["name"]: rung for rung in _core.rungs()}
+    of = [row for row in rows if row.rung in STAND_INS and row.gbps]
+    largest = max((row.n * _core.DTYPES[row.dtype] for row in of), default=0)
+    if ARRAYS * largest < L2_TIMES * gpu["l2"]:
+        return None
+    points: dict[float, float] = {}
+    for row in of:
+        rung, itemsize = rungs[row.rung], _core.DTYPES[row.dtype]
+        if row.n * itemsize < largest or row.params.get("block") != rung["block"]:
+            continue
+        chosen = {name: bounds[1] for name, bounds in rung["params"].items()} | row.params.get("parameters", {})
+        arrays = rung["bytes_per_element"] // 4
+        alone = bytes_in_flight(rung, gpu, row.n, itemsize, chosen) * arrays / (arrays - 1)
+        points[alone] = max(points.get(alone, 0.0), 1e9 * (row.gbps or 0.0))
+    return Loaded.through(points.items())
