@@ -117,7 +117,7 @@ ROWS: dict[str, list[Row]] = {
         row("ladder", "naive", N, 232.8e-6, **KERNEL),
         row("ladder", "restrict", N, 234.7e-6, **{**KERNEL, "load": "LDG.E.CONSTANT"}),
         row("ladder", "float4", N, 184.9e-6, **{**KERNEL, "bytes_in_flight": 65536, "load": "LDG.E.128"}),
-        row("ladder", "grid_stride", N, 988e-6, parameters={"blocks_per_sm": 1}, **KERNEL),
+        row("ladder", "grid_stride", N, 988e-6, parameters={"blocks_per_sm": 4}, **KERNEL),
         row("ladder", "grid_stride", N, None, parameters={"blocks_per_sm": 8}, **KERNEL),
         row("ladder", "race", N, 300e-6, caught="element 0 is 0.2, the sum is 62.7", **KERNEL),
         row("ladder", "atomic", N, 600e-6, **KERNEL),

@@ -25,6 +25,7 @@ from vecadd._names import unknown
 from vecadd.bench import axes as bench_axes
 from vecadd.bench import machine, results
 from vecadd.bench.axes import Axes, show_size
+from vecadd.bench.ladder import usual
 from vecadd.bench.results import Row
 from vecadd.bench.run import Run
 from vecadd.bench.show import show_gain, show_rate, show_seconds
@@ -78,16 +79,25 @@ class Measured:
 
     def gain(self, rung: str, over: str, n: int | None = None, dtype: str | None = None) -> float | None:
         """How many times as fast a rung is as another, at the largest size that both ran at or at this one; None where
-        no size has both."""
-        sizes = [
-            {row.n for row in self.rows if row.rung == name and row.seconds and dtype in (None, row.dtype)}
-            for name in (rung, over)
+        no size has both. Both are taken at their usual parameters, which are those of the documents, or at their
+        fastest where they did not run so."""
+        mine, other = self._times(rung, dtype), self._times(over, dtype)
+        both = {size for size in mine.keys() & other.keys() if n in (None, size)}
+        return other[max(both)] / mine[max(both)] if both else None
+
+    def _times(self, rung: str, dtype: str | None) -> dict[int, float]:
+        """The least seconds of a rung by size: of its rows with the usual parameters where there are some."""
+        known: Mapping[str, Any] = next((row for row in _core.rungs() if row["name"] == rung), {"params": {}})
+        rows = [
+            row
+            for row in self.rows
+            if row.rung == rung and row.seconds and dtype in (None, row.dtype) and "stage" not in row.params
         ]
-        both = {size for size in sizes[0] & sizes[1] if n in (None, size)}
-        if not both:
-            return None
-        mine, other = (self.fastest(name, max(both), dtype) for name in (rung, over))
-        return (other.seconds or 0.0) / mine.seconds if mine and other and mine.seconds else None
+        as_usual = [row for row in rows if usual(known, row.params.get("parameters", {})) == usual(known, {})]
+        found: dict[int, float] = {}
+        for row in as_usual or rows:
+            found[row.n] = min(row.seconds or 0.0, found.get(row.n, row.seconds or 0.0))
+        return found
 
     @property
     def limits(self) -> Limits:

@@ -84,6 +84,34 @@ def test_gains_are_over_the_fastest_variant_wherever_it_stands(fastest: int) -> 
     assert gains.measured(step, [replace(rows[-1], seconds=None), *variants]) is None
 
 
+GRID_STRIDE = [
+    row("ladder", "grid_stride", 1 << 26, seconds, parameters={"blocks_per_sm": blocks})
+    for blocks, seconds in ((1, 9e-4), (4, 3e-4), (8, 2e-4))
+]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "gain"), [("grid_stride", "naive", 2.0), ("single_block", "grid_stride", 30.0)]
+)
+def test_a_step_is_compared_at_the_documents_setting(before: str, after: str, gain: float) -> None:
+    """Document 004 has 4 blocks a multiprocessor: that 8 are faster on another GPU is no part of its step."""
+    step = next(step for step in gains.STEPS if (step.before.rung, step.after.rung) == (before, after))
+    others = [row("ladder", "naive", 1 << 26, 15e-5), row("ladder", "single_block", 1 << 26, 9e-3)]
+    measured = gains.measured(step, [*GRID_STRIDE, *others])
+    assert measured == (1 << 26, pytest.approx(gain))
+
+
+def test_the_ladders_gain_is_at_the_same_parameters_where_the_rung_before_has_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    blocks = {"blocks_per_sm": (1, 4, 64)}
+    one, two = ({**ONE, "name": name, "params": blocks} for name in ("grid_stride", "block_range"))
+    monkeypatch.setattr(parts, "rung_named", {"grid_stride": one, "block_range": {**two, "after": "grid_stride"}}.get)
+    (table,) = tables([*GRID_STRIDE, row("ladder", "block_range", 1 << 26, 6e-4)])
+    at = [column.name for column in table.columns].index("gain")
+    assert [line.cells[at] for line in table.lines if line and line.cells[0] == "block_range"] == ["0.5 x"]
+
+
 @pytest.mark.parametrize("fastest", range(3))
 def test_the_ladders_gain_is_over_the_fastest_variant_wherever_it_stands(
     fastest: int, monkeypatch: pytest.MonkeyPatch

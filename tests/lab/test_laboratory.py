@@ -168,6 +168,13 @@ def test_a_gain_is_at_a_size_that_both_ran_at() -> None:
     assert MEASURED.gain("float4", over="naive") is None  # every row of it failed
 
 
+def test_a_gain_is_at_the_parameters_of_the_documents() -> None:
+    faster = pictured.row("ladder", "grid_stride", 2**26, 1e-5, parameters={"blocks_per_sm": 8})
+    more = replace(MEASURED, rows=[*MEASURED.rows, faster])
+    assert more.gain("grid_stride", over="naive") == MEASURED.gain("grid_stride", over="naive")
+    assert more.fastest("grid_stride") == faster
+
+
 def test_a_line_says_time_rate_and_share(capsys: pytest.CaptureFixture[str]) -> None:
     MEASURED.show("naive", "no_such", n=2**20)
     first, second = capsys.readouterr().out.splitlines()

@@ -5,7 +5,7 @@
     >>> vecadd.model.bytes_needed(4.8e12, 600e-9) / 132         # Little's law: bytes in flight on each SM of an H200
     21818.18...
     >>> h200 = {"compute_capability": "9.0", "multiprocessors": 132, "l2": 60 << 20, "bandwidth": 4.8e12}
-    >>> loaded = {"bytes_in_flight": [4096, 16384, 32768], "gbps": [1300, 3890, 4480]}
+    >>> loaded = {"bytes_in_flight": [4096, 16384, 32768, 131072], "gbps": [1300, 3890, 4480, 4640]}
     >>> limits = vecadd.model.Limits.of({"loaded": loaded})     # or a result file's meta["limits"]
     >>> vecadd.model.advise(h200, "float32", 2**26, 16, limits=limits).rungs   # what to try next
     ('float4',)

@@ -79,7 +79,7 @@ def advise(
     blocks, grids and registers that no kernel has; TypeError for unknown dtypes.
 
     >>> h200 = {"compute_capability": "9.0", "multiprocessors": 132, "l2": 60 << 20, "bandwidth": 4.8e12}
-    >>> loaded = {"bytes_in_flight": [4096, 16384, 32768], "gbps": [1300, 3890, 4480]}
+    >>> loaded = {"bytes_in_flight": [4096, 16384, 32768, 131072], "gbps": [1300, 3890, 4480, 4640]}
     >>> limits = vecadd.model.Limits.of({"loaded": loaded})
     >>> found = vecadd.model.advise(h200, "float32", 2**26, 16, limits=limits)
     >>> found.bound, found.rungs

@@ -1,9 +1,10 @@
 """What each rung of the ladder changes, and its gain over the rung that it comes after."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 
 from vecadd.bench.axes import show_size
+from vecadd.bench.ladder import usual
 from vecadd.bench.results import Row
 from vecadd.bench.show import show_gain
 from vecadd.bench.tables import parts
@@ -24,7 +25,7 @@ _COLUMNS = columns(
 )
 _SPARE = ("documents", "what changed", "regs", "occ. %", "load", "KiB/SM")
 
-GAIN = "gain: over the rung that it comes after, at its fastest"
+GAIN = "gain: over the rung that it comes after, at the same parameters where it has them, else at its fastest"
 IN_FLIGHT = (
     "KiB/SM: bytes that a multiprocessor waits for at one time, by Little's law's model: loads * bytes * threads"
 )
@@ -36,14 +37,14 @@ def tables(sweep: str, rows: list[Row]) -> list[Table]:
     table = Table(sweep, _COLUMNS, spare=_SPARE)
     for (dtype, n), cell in groupby(rows, key=lambda row: (row.dtype, row.n)):
         table.add(f"{dtype} {show_size(n)}", style=Style.HEAD)
-        fastest: dict[str, float] = {}
+        before: dict[str, list[Row]] = {}
         for rung, variants in groupby(cell, key=lambda row: row.rung):
-            told: tuple[str, ...] = parts.told(rung, previous=next(reversed(fastest), None))
+            told: tuple[str, ...] = parts.told(rung, previous=next(reversed(before), None))
             for index, row in enumerate(variants):
-                table.add(parts.variant(row, named=index == 0), *_figures(row, fastest), *told, style=parts.style(row))
+                table.add(parts.variant(row, named=index == 0), *_figures(row, before), *told, style=parts.style(row))
                 told = ()
                 if row.seconds:
-                    fastest[rung] = min(row.seconds, fastest.get(rung, row.seconds))
+                    before.setdefault(rung, []).append(row)
         table.rule()
     table.notes = [
         GAIN,
@@ -55,15 +56,26 @@ def tables(sweep: str, rows: list[Row]) -> list[Table]:
     return [table]
 
 
-def gain_over(row: Row, fastest: Mapping[str, float]) -> float | None:
-    """How many times as fast as the fastest row of the rung that it comes after."""
+def gain_over(row: Row, before: Mapping[str, Sequence[Row]]) -> float | None:
+    """How many times as fast it is as the rung that it comes after, whose rows are in ``before``: the fastest of those
+    that share most of its parameters' values."""
     rung = parts.rung_named(row.rung)
-    before = fastest.get(rung["after"]) if rung else None
-    return before / row.seconds if before and row.seconds else None
+    others = before.get(rung["after"], ()) if rung else ()
+    if not others or not row.seconds:
+        return None
+    mine = _parameters(row)
+    best = min(others, key=lambda other: (-len(mine & _parameters(other)), other.seconds or 0.0))
+    return (best.seconds or 0.0) / row.seconds
 
 
-def _figures(row: Row, fastest: Mapping[str, float]) -> tuple[str, ...]:
-    gain = gain_over(row, fastest)
+def _parameters(row: Row) -> set[tuple[str, int]]:
+    """All parameters of a row's rung with their values."""
+    rung, chosen = parts.rung_named(row.rung) or {}, row.params.get("parameters", {})
+    return set(usual({"params": rung.get("params", {})}, chosen).items())
+
+
+def _figures(row: Row, before: Mapping[str, Sequence[Row]]) -> tuple[str, ...]:
+    gain = gain_over(row, before)
     in_flight = row.params.get("bytes_in_flight")
     return (
         parts.seconds(row),

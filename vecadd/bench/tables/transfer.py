@@ -43,11 +43,11 @@ def _round_trips(sweep: str, rows: list[Row]) -> Table:
     table = Table(sweep, _COLUMNS, spare=("documents", "what changed", "% link", "of model", "model"))
     for (dtype, n), cell in groupby(rows, key=lambda row: (row.dtype, row.n)):
         table.add(f"{dtype} {show_size(n)}", style=Style.HEAD)
-        fastest: dict[str, float] = {}
+        before: dict[str, list[Row]] = {}
         for rung, group in groupby(cell, key=lambda row: row.rung):
-            told: tuple[str, ...] = parts.told(rung, previous=next(reversed(fastest), None))
+            told: tuple[str, ...] = parts.told(rung, previous=next(reversed(before), None))
             for row in group:
-                gain = gain_over(row, fastest)
+                gain = gain_over(row, before)
                 table.add(
                     row.label,
                     *_figures(row),
@@ -57,7 +57,7 @@ def _round_trips(sweep: str, rows: list[Row]) -> Table:
                 )
                 told = ()
                 if row.seconds:
-                    fastest[rung] = min(row.seconds, fastest.get(rung, row.seconds))
+                    before.setdefault(rung, []).append(row)
         table.rule()
     table.notes = [*NOTES, *_told(rows), *parts.document_notes(rows)]
     return table
