@@ -36,6 +36,22 @@ PACKAGE = (
         "spoil_no_file",
     ),
     Mutant(
+        "notebooks that are there",
+        "vecadd/notebooks_command.py",
+        "    if there and not arguments.force:\n",
+        "    if False:\n",
+        "tests/lab/test_carried.py",
+        "overwritten_only_by_force",
+    ),
+    Mutant(
+        "an input whose neighbours are not the sum's",
+        "vecadd/_tiles.py",
+        "        return any(axes != sorted(axes) for axes in map(_order, self.steps))\n",
+        "        return False\n",
+        "tests/add/test_files.py",
+        "read_and_written_in_runs",
+    ),
+    Mutant(
         "interrupts in the middle of work",
         "vecadd/_uninterrupted.py",
         "                raised = raised or error  # and",

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from build_native import flags, toolkit
+from vecadd import _carried
 from vecadd.bench import sources
 
 pytestmark = pytest.mark.no_native
@@ -302,8 +303,15 @@ def test_the_wheel_describes_itself_by_the_page_for_an_index(wheel: Path) -> Non
 @pytest.mark.slow
 def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
-    assert {"vecadd/_core.abi3.so", "vecadd/_core.pyi", "vecadd/py.typed"} <= set(names)
+    assert {"vecadd/_core.abi3.so", "vecadd/_core.pyi", "vecadd/py.typed", _carried.ARCHIVE} <= set(names)
     assert {name.partition("/")[0].partition("-")[0] for name in names} == {"vecadd"}
+
+
+@pytest.mark.slow
+def test_the_wheel_carries_what_the_notebooks_need(wheel: Path, tmp_path: Path) -> None:
+    zipfile.ZipFile(wheel).extract(_carried.ARCHIVE, tmp_path)
+    _carried.write_archive(tmp_path / "expected.zip")
+    assert (tmp_path / _carried.ARCHIVE).read_bytes() == (tmp_path / "expected.zip").read_bytes()
 
 
 @pytest.mark.slow
