@@ -10,7 +10,7 @@ import pytest
 from conftest import TESTS, child_environment
 
 from vecadd import _core, cli
-from vecadd.bench import limits
+from vecadd.bench import limits, steps
 from vecadd.profile import child, command, documents, metrics, ncu, nsys, stalls, transfers
 from vecadd.profile.spec import Spec
 from vecadd.profile.tools import ProfilerError, RefusedError, find
@@ -343,11 +343,11 @@ def test_without_nsight_systems_the_rungs_own_events_serve(
 def test_the_parts_of_a_timeline_add_up() -> None:
     events = [
         ("to_device", 0, 0, 0.0, 2.0),
-        ("to_device", 0, 0, 2.0, 4.0),
+        ("to_device", 1, 1, 0.0, 4.0),  # queued at the same time, and carried after it
         ("kernel", 0, 0, 4.0, 5.0),
         ("to_host", 0, 0, 5.0, 8.0),
     ]
-    transfer = transfers.of_events(Spec("streams2", "float16", 3000), events, "because")
+    transfer = transfers.of_events(Spec("streams2", "float16", 3000), steps.steps(events), "because")
     assert [(part.what, part.count, part.seconds, part.bytes) for part in transfer.parts] == [
         ("to_device", 2, 4.0, 12000),
         ("kernel", 1, 1.0, None),

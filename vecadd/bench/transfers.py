@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from vecadd import _core
-from vecadd.bench import cold, contestants, gpudirect, recorded
+from vecadd.bench import cold, contestants, gpudirect, recorded, steps
 from vecadd.bench.axes import Axes
 from vecadd.bench.buffers import HOST, PINNED, Buffers, Place
 from vecadd.bench.contestants import Contestant
@@ -127,14 +127,12 @@ def _contestant(
 
 
 def _steps(name: str, chosen: Mapping[str, int], look: tuple[str, ...]) -> Inspect:
-    """When each copy and kernel of one run began and ended, and the seconds of each kind in sum."""
+    """When each copy and kernel of one run began and ended, and the seconds in which each kind was at work."""
 
     def inspect(used: Buffers) -> dict[str, Any]:
-        steps = _core.timeline(name, used.a, used.b, used.out, params=dict(chosen))
-        kinds = ("to_device", "kernel", "to_host")
-        sums = {kind: sum(end - begin for what, _, _, begin, end in steps if what == kind) for kind in kinds}
-        found = {"timeline": [list(step) for step in steps], "stages": sums}
-        return {key: found[key] for key in look}
+        found = steps.steps(_core.timeline(name, used.a, used.b, used.out, params=dict(chosen)))
+        known = {"timeline": [list(step) for step in found], "stages": steps.stages(found)}
+        return {key: known[key] for key in look}
 
     return inspect
 

@@ -11,11 +11,10 @@ from typing import Any
 from vecadd import _core
 from vecadd.bench.axes import dtype_named
 from vecadd.bench.buffers import Buffers, WrongSumError
+from vecadd.bench.steps import Step, at_work, steps
 from vecadd.profile import child, nsys
 from vecadd.profile.spec import Spec
 from vecadd.profile.tools import ProfilerError, RefusedError
-
-Event = tuple[str, int, int, float, float]  # what, stream, chunk, begin, end: seconds
 
 ARRAYS: Mapping[str, int] = {"to_device": 2, "to_host": 1}  # that cross the link each way
 TITLES: Mapping[str, str] = {
@@ -29,7 +28,7 @@ TITLES: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Part:
-    """All copies of one direction, or all kernels: seconds added up, though they may overlap with other parts."""
+    """All copies of one direction, or all kernels: seconds in which they were at work, beside other parts or not."""
 
     what: str
     count: int
@@ -89,23 +88,23 @@ def of_summary(summary: nsys.Summary) -> Transfer:
     return Transfer(tuple(parts), summary.api)
 
 
-def of_events(spec: Spec, events: Sequence[Event], why: str) -> Transfer:
+def of_events(spec: Spec, events: Sequence[Step], why: str) -> Transfer:
     """The run from the rung's own timeline; ``why`` says why the calls are missing."""
     array = spec.n * dtype_named(spec.dtype).itemsize
     shared = any(rung["name"] == spec.rung and rung["stages"] == "shared" for rung in _core.rungs())
     parts = []
-    for what in dict.fromkeys(event[0] for event in events):
-        durations = [end - begin for name, _, _, begin, end in events if name == what]
+    for what in dict.fromkeys(event.what for event in events):
+        durations = [event.end - event.begin for event in at_work(events) if event.what == what]
         crossing = ARRAYS[what] * array if what in ARRAYS and not shared else None
         parts.append(Part(what, len(durations), sum(durations), crossing))
     return Transfer(tuple(parts), why=why)
 
 
-def _timeline(spec: Spec) -> list[Event]:
-    events: list[Event] = []
+def _timeline(spec: Spec) -> list[Step]:
+    events: list[Step] = []
 
     def watched(used: Buffers) -> None:
-        events.extend(_core.timeline(spec.rung, used.a, used.b, used.out, params=dict(spec.params)))
+        events.extend(steps(_core.timeline(spec.rung, used.a, used.b, used.out, params=dict(spec.params))))
 
     try:
         child.run(spec, watched)

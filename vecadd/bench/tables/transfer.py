@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from itertools import groupby
 
-from vecadd.bench import recorded
+from vecadd.bench import recorded, steps
 from vecadd.bench.axes import show_size
 from vecadd.bench.results import Row
 from vecadd.bench.show import show_gain, show_seconds
@@ -110,25 +110,38 @@ def _stages(sweep: str, rows: list[Row]) -> Table:
     for (dtype, n), cell in groupby(rows, key=lambda row: (row.dtype, row.n)):
         table.add(f"{dtype} {show_size(n)}", style=Style.HEAD)
         for row in cell:
-            ours = row.params.get("stages")
-            its = recorded.STAGES.get((row.rung, row.params.get("kernel", "")))
+            stage = recorded.STAGES.get((row.rung, row.params.get("kernel", "")))
             table.add(
                 row.params["stage"],
                 parts.seconds(row),
-                *_split(ours),
-                *_split(its),
+                *_ours(steps.stages_of(row)),
+                *_its(stage),
                 row.label,
                 style=parts.style(row),
             )
         table.rule()
-    table.notes = ["kernel : memory: percent of the three; its: document 004's, " + str(recorded.SETTINGS["004a"])]
+    table.notes = [
+        "kernel : memory: percent of the three, in which what overlaps counts for each; its: document 004's, "
+        f"{recorded.SETTINGS['004a']}, with the percent that it prints",
+    ]
+    if any(steps.stages_of(row) is None for row in rows if row.ok):
+        table.notes.append(
+            "a stage without its parts was recorded with what its copies waited for each other, which is no work"
+        )
     return table
 
 
-def _split(stages: Mapping[str, float] | None) -> tuple[str, ...]:
+def _ours(stages: Mapping[str, float] | None) -> tuple[str, ...]:
     """Kernel, download, uploads, and the kernel's share of the three."""
     if not stages:
         return ("-",) * 4
-    seconds = [stages[name] for name in ("kernel", "to_host", "to_device")]
-    share = 100 * seconds[0] / sum(seconds) if sum(seconds) else 0.0
+    share = 100 * stages["kernel"] / total if (total := sum(stages.values())) else 0.0
+    seconds = (stages[kind] for kind in ("kernel", "to_host", "to_device"))
     return *map(show_seconds, seconds), f"{share:.1f} : {100 - share:.1f}"
+
+
+def _its(stage: recorded.Stage | None) -> tuple[str, ...]:
+    """The same of the document."""
+    if not stage:
+        return ("-",) * 4
+    return *map(show_seconds, (stage.kernel, stage.to_host, stage.to_device)), stage.shares
