@@ -13,6 +13,7 @@ import numpy as np
 import pictured
 import pytest
 from conftest import child_environment
+from figures import assert_words_have_room, bars, figure, labels, texts, title
 
 from vecadd.bench import results
 from vecadd.bench.results import Row
@@ -22,7 +23,6 @@ matplotlib = pytest.importorskip("matplotlib")
 from matplotlib.axes import Axes  # noqa: E402  a machine with a GPU may be without it
 from matplotlib.colors import to_rgb  # noqa: E402
 from matplotlib.figure import Figure  # noqa: E402
-from matplotlib.patches import Rectangle  # noqa: E402
 
 from vecadd.bench import plots  # noqa: E402
 from vecadd.bench.plots import latency, precision, style, timeline  # noqa: E402
@@ -30,30 +30,6 @@ from vecadd.bench.plots import latency, precision, style, timeline  # noqa: E402
 pytestmark = pytest.mark.no_native
 
 RECORDED = sorted((Path(__file__).parents[2] / "benchmarks" / "results").glob("*/*.json"))
-
-
-def figure(name: str, rows: list[Row], *, recorded: bool = True) -> Figure:
-    drawn = plots.figure(pictured.META, rows, name, recorded=recorded)
-    assert drawn is not None
-    return drawn
-
-
-def labels(axes: Axes) -> list[str]:
-    return [str(line.get_label()) for line in axes.get_lines() if not str(line.get_label()).startswith("_")]
-
-
-def bars(axes: Axes) -> list[Rectangle]:
-    return [patch for patch in axes.patches if isinstance(patch, Rectangle)]
-
-
-def texts(axes: Axes) -> list[str]:
-    return [text.get_text().strip() for text in axes.texts]
-
-
-def title(figure: Figure) -> str:
-    suptitle = figure.get_suptitle()
-    assert isinstance(suptitle, str)
-    return suptitle
 
 
 def drawn_as(kind: str) -> bytes:
@@ -70,7 +46,9 @@ def test_what_is_recorded_can_be_drawn(path: Path) -> None:
     meta, rows = results.read(path)
     drawn = plots.figures(meta, rows, recorded=True)
     assert {row.sweep for row in rows} & set(plots.SWEEPS) <= set(drawn)
-    assert all(meta["revision"] in title(figure) for figure in drawn.values())
+    for each in drawn.values():
+        assert meta["revision"] in title(each)
+        assert_words_have_room(each)
 
 
 def test_each_sweep_is_a_png_and_an_svg(tmp_path: Path) -> None:
@@ -216,6 +194,22 @@ def test_bars_are_as_long_as_their_rate_and_say_the_share_of_the_limit() -> None
     assert {"failed", "not run", f"{tuned.gbps:.0f}", f"{100 * (tuned.fraction or 0):.0f} %"} <= set(texts(axes))
 
 
+def test_rungs_that_a_linear_axis_does_not_show_have_a_logarithmic_one() -> None:
+    slow = [*pictured.ladder(), pictured.row("ladder", "single_thread", 2**26, 4.0)]
+    drawn = plots.figures(pictured.META, slow, recorded=True)
+    assert "ladder-log" in drawn
+    assert {axes.get_xscale() for axes in drawn["ladder-log"].axes} == {"log"}
+    assert {axes.get_xscale() for axes in drawn["ladder"].axes} == {"linear"}
+
+
+@pytest.mark.parametrize("sizes", [(2**26,), (2**20, 2**26), (2**12, 2**20, 2**26)])
+def test_the_ladders_words_have_room_at_every_number_of_panels(sizes: tuple[int, ...]) -> None:
+    some = [row for row in pictured.ladder() if row.n in sizes]
+    slow = pictured.row("ladder", "single_thread", 2**26, 4.0)
+    for each in plots.figures(pictured.META, [*some, slow], recorded=True).values():
+        assert_words_have_room(each)
+
+
 def test_variants_stand_closer_than_rungs() -> None:
     ticks = figure("ladder", pictured.ladder()).axes[0].get_yticks()
     assert list(np.diff(ticks)) == [1.5, 1.5, 1, 1, 1.5, 1.5, 1.5]
@@ -252,7 +246,17 @@ def test_block_sizes_have_rates_occupancy_and_waves() -> None:
     assert [axes.get_ylabel() for axes in (rates, occupancy, waves)] == ["GB/s", "occupancy", "GB/s"]
     assert "naive, best at 128 (100 % occupied)" in labels(rates)
     assert list(waves.get_lines()[0].get_xdata()) == [0.9, 1.0, 1.1, 2.0]
+    assert waves.get_lines()[0].get_linestyle() == "None"  # four points are no curve
     assert max(np.asarray(occupancy.get_lines()[0].get_ydata())) == 1.0
+    assert labels(occupancy) == ["naive", "coarsen2, float4"]  # one line for what is the same
+
+
+def test_block_sizes_show_how_fast_blocks_start() -> None:
+    limits = {**pictured.META["limits"], "launch": {"block_seconds": 0.5e-9}}
+    rates = plots.figures({**pictured.META, "limits": limits}, pictured.blocksize(), recorded=True)["blocksize"].axes[0]
+    assert "blocks start, 0.5 ns each:\n1, 2 and 4 elements a thread" in labels(rates)
+    lines = [line for line in rates.get_lines() if line.get_zorder() == 3]
+    assert [line.get_ydata()[0] for line in lines] == [12 * 32 * elements / 0.5 for elements in (1, 2, 4)]
 
 
 def test_block_sizes_without_waves_have_no_panel_for_them() -> None:
@@ -342,65 +346,6 @@ def test_what_ran_at_one_size_alone_is_a_bar_and_no_line() -> None:
     assert "pageable (kernel 2)" in [text.get_text() for text in bars_of.get_yticklabels()]
     alone = [row for row in rows if row.n == 2**20]
     assert "transfer-size" not in plots.figures(pictured.META, alone, recorded=True)
-
-
-# Stages
-
-
-def test_a_stage_is_a_bar_of_its_parts() -> None:
-    (axes,) = figure("stages", pictured.transfer()).axes
-    names = [text.get_text() for text in axes.get_yticklabels()]
-    assert names == ["single_thread", "single_block", "grid_stride", "pinned", "streams4"]
-    parts = np.array([bar.get_width() for bar in bars(axes)]).reshape(5, 3)
-    np.testing.assert_allclose(parts.sum(axis=1), 1)
-    assert "929 ms in all, kernel 96.9 %" in texts(axes)
-
-
-def test_stages_and_a_cold_start_are_no_round_trips() -> None:
-    times = figure("transfer", pictured.transfer()).axes[0]
-    names = [text.get_text() for text in times.get_yticklabels()]
-    assert len(names) == len(set(names))
-    assert "cold_start" not in names
-
-
-# Timeline
-
-
-def test_a_timeline_has_a_lane_for_each_stream_and_kind() -> None:
-    panels = {
-        axes.get_title("left").split()[0].strip(":"): axes for axes in figure("timeline", pictured.transfer()).axes
-    }
-    assert set(panels) == {"pageable", "pinned", "pinned_reused", "stream1_pinned", "streams2", "streams4"}
-    names = [text.get_text() for text in panels["streams2"].get_yticklabels()]
-    assert names == [f"stream {stream}  {what}" for stream in (0, 1) for what in ("to_device", "kernel", "to_host")]
-    assert panels["pinned"].get_yticklabels()[0].get_text() == "host  allocate"
-
-
-def test_of_many_streams_a_timeline_shows_the_first() -> None:
-    row = next(row for row in pictured.transfer() if "timeline" in row.params)
-    crowd = replace(row, params={**row.params, "timeline": pictured.lanes(32, 64, 0.0027, 0.0001, 0.0014)})
-    (axes,) = plots.figures(pictured.META, [crowd], recorded=True)["timeline"].axes
-    assert {text.get_text().split("  ")[0] for text in axes.get_yticklabels()} == {f"stream {i}" for i in range(4)}
-    assert axes.get_title("left").endswith(", 4 of 32 streams")
-
-
-def test_every_chunk_is_in_its_lane() -> None:
-    events = pictured.lanes(2, 16, 0.0027, 0.0001, 0.0014)
-    axes = next(
-        axes for axes in figure("timeline", pictured.transfer()).axes if axes.get_title("left").startswith("streams2")
-    )
-    lanes = [collection.get_paths() for collection in axes.collections]
-    assert [len(paths) for paths in lanes] == [8] * 6
-    begins = sorted(path.vertices[:, 0].min() for path in lanes[0])
-    assert begins == pytest.approx([1e3 * e[3] for e in events if (e[0], e[1]) == ("to_device", 0)])
-
-
-def test_long_timelines_go_on_on_another_page() -> None:
-    rows = [row for row in pictured.transfer() if "timeline" in row.params]
-    others = [replace(row, rung=f"{row.rung}_again") for row in rows]
-    drawn = plots.figures(pictured.META, rows + others + rows, recorded=True)
-    assert "timeline-2" in drawn
-    assert sum(len(drawn[name].axes) for name in drawn if name.startswith("timeline")) == 2 * len(rows)
 
 
 # Roofline

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 from matplotlib.figure import Figure
 
-from vecadd.bench.plots import peers, roofline, stages, style, timeline, transfer
+from vecadd.bench.plots import bars, peers, roofline, stages, style, timeline, transfer
 from vecadd.bench.results import Row
 from vecadd.bench.sweeps import SWEEPS
 
@@ -46,7 +46,8 @@ def write(figure: Figure, target: Path | BinaryIO, kind: str) -> None:
 
 
 def figures(meta: Mapping[str, Any], rows: Sequence[Row], *, recorded: bool) -> dict[str, Figure]:
-    """The figures of a run by name: that of the sweep, with the dtype behind it where there is one for each.
+    """The figures of a run by name: that of the sweep, with the dtype behind it where there is one for each, and "-log"
+    behind it where bars that a linear axis does not show are drawn on a logarithmic one too.
 
     ``recorded`` says that the rows come from a file: then the title gives the machine, the date and the revision.
     Sweeps without a timed row, and sweeps without a plot, have no figure.
@@ -71,6 +72,8 @@ def _draws(meta: Mapping[str, Any], rows: Sequence[Row], recorded: bool) -> dict
         for name, some in _parts(sweep.name, timed, sweep.by_dtype):
             if any(row.seconds for row in some):
                 drawn[name] = partial(_drawn, draw, meta, some, recorded)
+            if draw is bars.draw and bars.spans_decades(some):
+                drawn[f"{name}-log"] = partial(_drawn, partial(draw, logarithmic=True), meta, some, recorded)
     for name, some in _parts(
         "transfer-size", transfer.over_size([row for row in rows if row.sweep == "transfer"]), True
     ):

@@ -1,11 +1,13 @@
 """The ladder, rung by rung: how near each rung comes to the memory's limit."""
 
 from collections.abc import Mapping, Sequence
+from math import ceil, floor, log10
 from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from vecadd import _core
 from vecadd.bench.axes import show_size
@@ -15,6 +17,9 @@ from vecadd.bench.show import show_rate
 
 MOST_SIZES = 3  # panels beside each other
 BAR = 0.165  # inches of height
+ONE_PANEL = 3.6  # inches of width, at least: the legend's
+DECADES = 100
+MOST_TICKS = 4
 
 _PART = 0.6  # of a panel's width: the bars; the rest is for their figures, in two columns
 _COLUMNS = (0.82, 1.0)
@@ -31,12 +36,23 @@ _UNKNOWN = ("a rung that this build does not have", style.PALE, "")
 _CAUGHT = ("wrong on purpose, and caught", style.VERMILLION, "xxx")
 
 
-def draw(figure: Figure, meta: Mapping[str, Any], rows: Sequence[Row], *, recorded: bool) -> None:
+def spans_decades(rows: Sequence[Row]) -> bool:
+    """Whether some rung of a size is so far behind another that a linear axis does not show its bar."""
+    rates: dict[int, list[float]] = {}
+    for row in rows:
+        if row.gbps:
+            rates.setdefault(row.n, []).append(row.gbps)
+    return any(max(some) > DECADES * min(some) for some in rates.values())
+
+
+def draw(
+    figure: Figure, meta: Mapping[str, Any], rows: Sequence[Row], *, recorded: bool, logarithmic: bool = False
+) -> None:
     """A panel for each size, at most three, with the same rungs in all; for one dtype."""
     sizes = _chosen(sorted({row.n for row in rows}))
     names = list(dict.fromkeys((row.rung, _variant(row)) for row in rows))
     places = _places(names)
-    figure.set_size_inches(1.7 + 2.1 * len(sizes), 1.4 + BAR * (max(places.values()) + 1))
+    figure.set_size_inches(1.7 + max(2.1 * len(sizes), ONE_PANEL), 1.4 + BAR * (max(places.values()) + 1))
     panels = figure.subplots(1, len(sizes), squeeze=False, sharey=True)[0]
     used: dict[str, Patch] = {}
     for axes, n in zip(panels, sizes, strict=True):
@@ -47,7 +63,7 @@ def draw(figure: Figure, meta: Mapping[str, Any], rows: Sequence[Row], *, record
                 _bar(axes, here[name], place, used)
             else:
                 _write(axes, place, "not run", "")
-        _limit(axes, cell)
+        _limit(axes, cell, logarithmic=logarithmic)
         axes.set_title(f"{show_size(n)} elements")
         axes.grid(visible=False, axis="y")
     first = panels[0]
@@ -121,13 +137,23 @@ def _percent(fraction: float) -> str:
     return f"{percent:.0f} %" if percent >= 9.95 else f"{percent:.1f} %" if percent >= 0.095 else "<0.1 %"
 
 
-def _limit(axes: Axes, cell: Sequence[Row]) -> None:
-    """A line where the limit fits in the panel; its figure in any case."""
-    longest = max((row.gbps for row in cell if row.gbps), default=1.0)
+def _limit(axes: Axes, cell: Sequence[Row], *, logarithmic: bool) -> None:
+    """A line where the limit fits in the panel; its figure in any case. The bars end where their figures begin."""
+    rates = [row.gbps for row in cell if row.gbps] or [1.0]
+    longest = max(rates)
     limit = next((row.limit_gbps for row in cell if row.limit_gbps), None)
     if limit and limit < 1.5 * longest:
         longest = max(longest, limit)
         axes.axvline(limit, color=style.BLACK, linewidth=2.2, alpha=0.55)
-    axes.set_xlim(0, longest / _PART)
-    axes.set_xticks([tick for tick in axes.get_xticks() if tick <= longest])
+    if logarithmic:
+        least = min(rates) / 3
+        axes.set_xscale("log")
+        axes.set_xlim(least, least * (longest / least) ** (1 / _PART))
+        powers = range(ceil(log10(least)), floor(log10(longest)) + 1)
+        axes.xaxis.set_major_locator(FixedLocator([10.0**power for power in powers[:: -(-len(powers) // MOST_TICKS)]]))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.xaxis.set_minor_locator(NullLocator())
+    else:
+        axes.set_xlim(0, longest / _PART)
+        axes.set_xticks([tick for tick in axes.get_xticks() if tick <= longest])
     axes.set_xlabel(f"GB/s, limit {show_rate(limit)}" if limit else "GB/s")

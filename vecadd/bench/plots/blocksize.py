@@ -5,12 +5,13 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, NullLocator, PercentFormatter, ScalarFormatter
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator, PercentFormatter, ScalarFormatter
 
 from vecadd.bench.axes import show_size
 from vecadd.bench.plots import curves, style
 from vecadd.bench.results import Row
 from vecadd.bench.show import show_rate
+from vecadd.model.theory import ARRAYS
 
 ADVISED = 0.75  # occupancy, by founding document 002
 
@@ -25,7 +26,10 @@ def draw(figure: Figure, meta: Mapping[str, Any], rows: Sequence[Row], *, record
     figure.set_size_inches(style.WIDTH, 0.6 + sum(heights))
     panels = list(figure.subplots(len(heights), squeeze=False, height_ratios=heights)[:, 0])
     if by_block:
-        _blocks(panels.pop(0), panels.pop(0), by_block)
+        rates = panels.pop(0)
+        _blocks(rates, panels.pop(0), by_block)
+        _starts(rates, by_block, meta.get("limits", {}).get("launch", {}).get("block_seconds"))
+        rates.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), title="ring: the fastest block")
     if by_waves:
         _waves(panels.pop(0), by_waves)
     subject = f"Block size and waves, {rows[0].dtype}, {show_size(rows[0].n)} elements"
@@ -44,16 +48,12 @@ def _blocks(rates: Axes, occupancy: Axes, rows: Sequence[Row]) -> None:
             label += f" ({100 * most:.0f} % occupied)"
         rates.plot(blocks, values, label=label, **look.keywords())
         rates.plot(blocks[best], values[best], "o", markersize=10, markerfacecolor="none", color=look.color)
-        known = [row for row in line if row.params.get("occupancy") is not None]
-        occupancy.plot(
-            [row.params["block"] for row in known], [row.params["occupancy"] for row in known], **look.keywords()
-        )
+    _occupied(occupancy, rows, looks)
     curves.roof_over(rates, rows, [row.params["block"] for row in rows])
     for axes in (rates, occupancy):
         _block_axis(axes, rows)
     rates.set_ylabel("GB/s")
     rates.set_ylim(bottom=0)
-    rates.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), title="ring: the fastest block")
     rates.tick_params(labelbottom=False)
     occupancy.axhline(ADVISED, color=style.BLACK, linewidth=1, linestyle=(0, (2, 2)))
     occupancy.annotate(
@@ -69,23 +69,60 @@ def _blocks(rates: Axes, occupancy: Axes, rows: Sequence[Row]) -> None:
     occupancy.set_xlabel("threads a block")
 
 
+def _occupied(axes: Axes, rows: Sequence[Row], looks: Mapping[str, style.Look]) -> None:
+    """A line for each rung; one for all whose multiprocessors hold the same."""
+    lines: dict[tuple[tuple[int, float], ...], list[str]] = {}
+    for rung in looks:
+        held = {row.params["block"]: row.params.get("occupancy") for row in rows if row.rung == rung}
+        known = tuple(sorted((block, share) for block, share in held.items() if share is not None))
+        lines.setdefault(known, []).append(rung)
+    for known, rungs in lines.items():
+        look = style.Look(style.BLACK, "o", "-", hollow=False) if len(rungs) > 1 else looks[rungs[0]]
+        label = f"all {len(rungs)}" if len(rungs) == len(looks) else ", ".join(rungs)
+        if known:
+            axes.plot(*zip(*known, strict=True), label=label, **look.keywords())
+    if any(len(rungs) > 1 for rungs in lines.values()):
+        axes.legend(loc="lower right", fontsize=style.SMALL)
+
+
+def _starts(axes: Axes, rows: Sequence[Row], block_seconds: float | None) -> None:
+    """How fast blocks start, where the run measured it: no rung whose threads add so many elements each and end is
+    above."""
+    if not block_seconds:
+        return
+    top = axes.get_ylim()[1]
+    blocks = sorted({int(row.params["block"]) for row in rows})
+    for elements in (1, 2, 4):
+        of_a_thread = ARRAYS * style.itemsize(rows[0].dtype) * elements
+        rates = [of_a_thread * block / block_seconds / 1e9 for block in blocks]
+        label = f"blocks start, {1e9 * block_seconds:.2g} ns each:\n1, 2 and 4 elements a thread"
+        look: dict[str, Any] = {"color": style.BLACK, "linewidth": 1, "linestyle": (0, (1, 2)), "zorder": 3}
+        axes.plot(blocks, rates, label=label if elements == 1 else None, **look)
+    axes.set_ylim(0, top)
+
+
 def _block_axis(axes: Axes, rows: Sequence[Row]) -> None:
     blocks = sorted({int(row.params["block"]) for row in rows})
     axes.set_xscale("log", base=2)
-    axes.xaxis.set_major_locator(FixedLocator([block for block in blocks if block & (block - 1) == 0] or blocks))
+    axes.xaxis.set_major_locator(FixedLocator(blocks))
     axes.xaxis.set_major_formatter(ScalarFormatter())
     axes.xaxis.set_minor_locator(NullLocator())
+    axes.tick_params(axis="x", labelsize=style.SMALL)
 
 
 def _waves(axes: Axes, rows: Sequence[Row]) -> None:
     rows = sorted(rows, key=lambda row: row.params["waves"])
-    look = style.looks(["waves"])["waves"]
-    axes.plot([row.params["waves"] for row in rows], [row.gbps or float("nan") for row in rows], **look.keywords())
+    look = style.looks(["waves"])["waves"].keywords() | {"linestyle": ""}  # between them lies a sawtooth, no line
+    places = [row.params["waves"] for row in rows]
+    axes.plot(places, [row.gbps or float("nan") for row in rows], **look)
     for row in rows:
         if row.gbps:
-            text = f"{show_rate(row.gbps)}"
-            axes.annotate(text, (row.params["waves"], row.gbps), (0, 5), textcoords="offset points", ha="center")
-    curves.roof_over(axes, rows, [row.params["waves"] for row in rows])
+            where: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "fontsize": style.SMALL}
+            axes.annotate(show_rate(row.gbps), (row.params["waves"], row.gbps), (0, 6), **where)
+    curves.roof_over(axes, rows, places)
+    axes.xaxis.set_major_locator(FixedLocator(places))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.1f}"))
+    axes.tick_params(axis="x", labelsize=style.SMALL)
     axes.set_ylim(bottom=0)
     axes.set_ylabel("GB/s")
     axes.set_xlabel("waves: blocks of a grid-stride loop over those that fit at once")

@@ -7,6 +7,7 @@ read in grey and by a colour-blind reader. The colours are those of Okabe and It
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import Any
 
 import matplotlib.style
@@ -27,6 +28,7 @@ _DASHES: tuple[Any, ...] = ("-", (0, (6, 1.5)), (0, (1.5, 1)), (0, (6, 1.5, 1.5,
 
 WIDTH = 7.2  # inches: the text of an A4 page, so that 8 points are 8 points in print
 SMALL = 7
+_LETTERS_AN_INCH = 14.6  # of a title, at most
 
 _SETTINGS: dict[str, Any] = {
     "axes.axisbelow": True,
@@ -96,8 +98,9 @@ def looks(names: Iterable[str]) -> dict[str, Look]:
 
 def entitle(figure: Figure, subject: str, meta: Mapping[str, Any], *, recorded: bool, host: bool = False) -> None:
     """The figure's title: what it shows, and where its data come from."""
-    whose = origin(meta, recorded=recorded, host=host)
-    figure.suptitle(f"{subject}\n{whose}", x=0.01, ha="left", fontsize=9)
+    room = int(_LETTERS_AN_INCH * figure.get_figwidth())
+    lines = [line for text in (subject, origin(meta, recorded=recorded, host=host)) for line in wrap(text, room)]
+    figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize=9)
 
 
 def origin(meta: Mapping[str, Any], *, recorded: bool, host: bool = False) -> str:
@@ -136,9 +139,9 @@ def powers(axes: Axes, exponents: Sequence[int], name: Any = None) -> None:
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: shown(value)))
 
 
-def plain_logarithm(axis: Axis) -> None:
-    """A logarithmic axis of plain numbers: 1, 2, 5, 10 and so on."""
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+def plain_logarithm(axis: Axis, subs: Sequence[float] = (1, 2, 5)) -> None:
+    """A logarithmic axis of plain numbers: 1, 2, 5, 10 and so on, or with other ``subs`` of each ten."""
+    axis.set_major_locator(LogLocator(subs=subs))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_locator(NullLocator())
 

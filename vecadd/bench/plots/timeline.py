@@ -1,7 +1,7 @@
 """When each chunk of a transfer was uploaded, added and downloaded: a lane for each stream and kind of work."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -11,6 +11,7 @@ from vecadd.bench.axes import show_size
 from vecadd.bench.plots import style
 from vecadd.bench.results import Row
 from vecadd.bench.show import show_rate
+from vecadd.bench.steps import Step, at_work, stages, steps
 
 LANE = 0.17  # inches of height
 PAGE = 9.5
@@ -24,19 +25,10 @@ _KINDS = {
     "to_host": (style.GREEN, "\\\\\\"),
     "free": (style.PALE, "xxx"),
 }
+_WAITS: dict[str, Any] = {"facecolor": style.PALE, "edgecolor": style.PALE, "linewidth": 0.6}
 _STREAMS = 8  # a panel of more, as of the threads that stage ordinary memory, shows its first four
 _SHOWN = 4
 _OWN_SCALE = 4  # times the shortest: panels of longer runs have a scale of their own
-
-
-class Event(NamedTuple):
-    """One copy, kernel or allocation; ``stream`` is -1 where the host's clock timed it."""
-
-    what: str
-    stream: int
-    chunk: int
-    begin: float  # seconds
-    end: float
 
 
 def pages(rows: Sequence[Row]) -> list[list[Row]]:
@@ -76,21 +68,23 @@ def draw(figure: Figure, meta: Mapping[str, Any], rows: Sequence[Row], *, record
     panels[-1].set_xlabel("ms since the first event")
     used = {event.what for _, events in timelines for event in events}
     handles = [Patch(label=what, **look(what)) for what in _KINDS if what in used]
+    if any(at_work(events) != events for _, events in timelines):
+        handles.append(Patch(label="waits for others", **_WAITS))
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
     sizes = ", ".join(show_size(n) for n in sorted({row.n for row in rows}))
     subject = f"When each chunk of {sizes} elements went up, was added and came down"
     style.entitle(figure, subject, meta, recorded=recorded)
 
 
-def _events(row: Row) -> list[Event]:
-    return [Event(*event) for event in row.params["timeline"]]
+def _events(row: Row) -> list[Step]:
+    return steps(row.params["timeline"])
 
 
 def _height(lanes: Sequence[tuple[int, str]]) -> float:
     return _HEAD + LANE * len(lanes)
 
 
-def _lanes(events: Sequence[Event]) -> list[tuple[int, str]]:
+def _lanes(events: Sequence[Step]) -> list[tuple[int, str]]:
     """(stream, kind) of each lane, stream by stream, in the order in which a chunk passes them."""
     kinds = list(_KINDS)
     streams = sorted({event.stream for event in events})
@@ -101,14 +95,13 @@ def _lanes(events: Sequence[Event]) -> list[tuple[int, str]]:
     )
 
 
-def _panel(axes: Axes, events: Sequence[Event], lanes: Sequence[tuple[int, str]]) -> None:
+def _panel(axes: Axes, events: Sequence[Step], lanes: Sequence[tuple[int, str]]) -> None:
+    """Bars of work, and narrow pale ones before them where a step waited for another of its kind."""
+    working = at_work(events)
     for place, (stream, what) in enumerate(lanes):
-        spans = [
-            (1e3 * event.begin, 1e3 * (event.end - event.begin))
-            for event in events
-            if (event.stream, event.what) == (stream, what)
-        ]
-        axes.broken_barh(spans, (place - 0.42, 0.84), **look(what))
+        here = [(event, work) for event, work in zip(events, working, strict=True) if event[:2] == (what, stream)]
+        axes.broken_barh([_span(event.begin, work.begin) for event, work in here], (place - 0.15, 0.3), **_WAITS)
+        axes.broken_barh([_span(work.begin, work.end) for _, work in here], (place - 0.42, 0.84), **look(what))
         if place and stream != lanes[place - 1][0]:
             axes.axhline(place - 0.5, color=style.GREY, linewidth=0.5)
     axes.set_yticks(range(len(lanes)), [_lane(*lane) for lane in lanes], fontsize=style.SMALL)
@@ -124,14 +117,15 @@ def look(what: str) -> dict[str, Any]:
     return {"facecolor": color, "hatch": hatch, "edgecolor": edge, "linewidth": 0.6}
 
 
+def _span(begin: float, end: float) -> tuple[float, float]:
+    """From and how long, in ms."""
+    return 1e3 * begin, 1e3 * (end - begin)
+
+
 def _lane(stream: int, what: str) -> str:
     return f"host  {what}" if stream < 0 else f"stream {stream}  {what}"
 
 
-def _busy(events: Sequence[Event]) -> str:
+def _busy(events: Sequence[Step]) -> str:
     """How long each kind of work took in sum: more than the whole where they overlap."""
-    sums = {
-        what: sum(event.end - event.begin for event in events if event.what == what)
-        for what in ("to_device", "kernel", "to_host")
-    }
-    return "".join(f", {what} {show_rate(1e3 * seconds)}" for what, seconds in sums.items() if seconds)
+    return "".join(f", {what} {show_rate(1e3 * seconds)}" for what, seconds in stages(events).items() if seconds)

@@ -59,6 +59,7 @@ def _times(axes: Axes, rows: Sequence[Row]) -> None:
     handles: dict[str, Any] = {}
     marks: dict[str, Any] = {}
     longest = max((row.seconds for row in rows if row.seconds), default=1e-3)
+    bound = next((row.bytes / row.limit_gbps / 1e9 for row in rows if row.limit_gbps), None)
     for place, row in enumerate(rows):
         if row.seconds is None or row.gbps is None:
             axes.annotate(" failed", (0, place), va="center", fontsize=style.SMALL)
@@ -73,17 +74,16 @@ def _times(axes: Axes, rows: Sequence[Row]) -> None:
             axes.plot(1e3 * model, place, linestyle="", zorder=4, **mark)
             marks.setdefault("model", Line2D([], [], linestyle="", label="model: sum or slowest stage", **mark))
         share = "" if row.fraction is None else f", {100 * row.fraction:.0f} %"
-        end = 1e3 * max(row.seconds, row.params.get("model_seconds") or 0)
+        end = 1e3 * max(row.seconds, row.params.get("model_seconds") or 0, bound or 0)  # past the limit's line
         text = f" {show_rate(1e3 * row.seconds)} ms, {show_rate(row.gbps)} GB/s{share}"
-        axes.annotate(text, (end + 15 * longest, place), va="center", fontsize=style.SMALL)
-    bound = next((row.bytes / row.limit_gbps / 1e9 for row in rows if row.limit_gbps), None)
+        axes.annotate(text, (end, place), (5, 0), textcoords="offset points", va="center", fontsize=style.SMALL)
     if bound:
         line = axes.axvline(1e3 * bound, color=style.BLACK, linewidth=2.2, alpha=0.55)
         line.set_label(f"limit of the link, {show_rate(1e3 * bound)} ms")
         marks["limit"] = line
     axes.set_yticks(range(len(rows)), [row.label for row in rows])
     axes.set_ylim(len(rows) - 0.4, -0.6)
-    axes.set_xlim(0, 1e3 * longest * 1.6)
+    axes.set_xlim(0, 1e3 * longest * 1.7)
     axes.set_xlabel("ms")
     axes.set_title(f"{show_size(rows[0].n)} elements: time, GB/s and % of the limit")
     axes.grid(visible=False, axis="y")
