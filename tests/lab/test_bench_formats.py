@@ -84,6 +84,15 @@ def test_gains_are_over_the_fastest_variant_wherever_it_stands(fastest: int) -> 
     assert gains.measured(step, [replace(rows[-1], seconds=None), *variants]) is None
 
 
+def test_block_sizes_tell_how_many_blocks_start_in_a_nanosecond() -> None:
+    rows = [
+        row("blocksize", "naive", 1 << 26, seconds, block=block, grid=[(1 << 26) // block, 1, 1])
+        for block, seconds in ((32, 1262e-6), (64, 634e-6), (256, 233e-6))
+    ]
+    (table,) = tables(rows)
+    assert "no row starts more than 1.66 blocks a ns, which bounds small blocks at any occupancy" in table.notes
+
+
 GRID_STRIDE = [
     row("ladder", "grid_stride", 1 << 26, seconds, parameters={"blocks_per_sm": blocks})
     for blocks, seconds in ((1, 9e-4), (4, 3e-4), (8, 2e-4))

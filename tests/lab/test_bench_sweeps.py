@@ -306,6 +306,9 @@ BIG = 2**28
         ("float4", 4, {}, 32, 32),
         ("grid_stride", 4, {"blocks_per_sm": 64}, 32, 12),
         ("unroll2", 4, {}, 96, 31.5),  # 21 blocks of 96 threads: 2016 of 2048
+        ("async_copy", 4, {"stages": 2, "bytes": 16}, 0, 128),
+        ("async_copy", 4, {"stages": 3, "bytes": 16}, 0, 192),
+        ("async_copy", 4, {"stages": 2, "bytes": 4}, 0, 32),
         ("half", 2, {}, 0, 8),
         ("half2", 2, {}, 0, 16),
         ("half8", 2, {}, 0, 64),

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from vecadd import _core
+from vecadd.bench import ladder
 
 pytestmark = pytest.mark.no_native
 
@@ -42,15 +43,17 @@ def cuobjdump(path: Path, *options: str) -> str:
     return run.stdout
 
 
-def loads_of(name: str) -> list[str]:
-    """The load instructions of the rung's kernel, for float32 or, of a precision rung, float16."""
+def loads_of(name: str, usual: str | None = None) -> list[str]:
+    """The load instructions of the rung's kernel, for float32 or, of a precision rung, float16; ``usual`` is a part of
+    the kernel's name."""
+    usual = USUAL.get(name, "") if usual is None else usual
     stem = ELSEWHERE.get(name, f"lab/*/[0-9][0-9]_{name}")
     paths = list(OBJECTS.glob(f"{stem}.cu.o"))
     if not paths:
         pytest.skip(f"no {stem}.cu.o in {OBJECTS}: the extension was built elsewhere")
     component = "f32_component" if "float32" in RUNGS[name]["dtypes"] else "f16_component"
     functions = re.findall(r"^(?:STT_)?FUNC\b.*\s(\S+)$", cuobjdump(paths[0], "--dump-elf-symbols"), re.MULTILINE)
-    kernels = [function for function in functions if component in function and USUAL.get(name, "") in function]
+    kernels = [function for function in functions if component in function and usual in function]
     assert kernels, f"{paths[0]} has no kernel for {component}"
     code = cuobjdump(paths[0], "--dump-sass", "--function", ",".join(kernels))  # of all kernels it takes twice as long
     assert code.count("Function : ") == len(kernels)
@@ -70,6 +73,16 @@ def test_a_kernel_loads_by_the_instruction_of_its_row(name: str) -> None:
     assert found.count(load) >= RUNGS[name]["loads_in_flight"]
     widest = {each for each in found if width(each) >= width(load)}
     assert widest == {load}, "besides it a kernel has narrower loads alone: those of its tail"
+
+
+@pytest.mark.parametrize("bytes_", [16, 8, 4])
+@pytest.mark.parametrize("through_l1", [0, 1])
+def test_an_asynchronous_copy_is_named_by_its_width_and_way(bytes_: int, through_l1: int) -> None:
+    """Copies of less than 16 bytes have no way past the L1."""
+    way = f"Lj{bytes_}ELb{int(through_l1 or bytes_ < 16)}ELj2E"
+    named = ladder.load(RUNGS["async_copy"], {"bytes": bytes_, "through_l1": through_l1})
+    assert set(loads_of("async_copy", way)) >= {named}
+    assert {load for load in loads_of("async_copy", way) if load.startswith("LDGSTS")} == {named}
 
 
 @pytest.mark.parametrize("name", RUNGS)

@@ -10,6 +10,7 @@ import numpy as np
 
 from vecadd import _core
 from vecadd.bench.buffers import DEVICE, HOST, Buffers, Place
+from vecadd.bench.ladder import load
 
 CALLS = ("numpy", "add")  # contestants that are not rungs
 
@@ -80,7 +81,7 @@ def device_rung(
         rung["name"],
         DEVICE,
         _by_its_clock(rung["name"], how),
-        {**params, "block": block or rung["block"], "load": rung["load"]},
+        {**params, "block": block or rung["block"], "load": load(rung, chosen)},
         adds=0 if rung["sum"] == "written" else (block or rung["block"]) if by_each_thread else 1,
         races=rung["sum"] == "raced",
         arrays=rung["bytes_per_element"] // 4,

@@ -51,6 +51,16 @@ def takes_blocks(rung: Mapping[str, Any]) -> bool:
     return bool(rung["block"] > 1 and rung["sum"] in ("written", "added") and rung["name"] not in WAVES)
 
 
+def load(rung: Mapping[str, Any], chosen: Mapping[str, int]) -> str:
+    """The load instruction of a device rung with these parameters. Asynchronous copies of 16 bytes go past the L1
+    unless they are told otherwise, narrower ones through it."""
+    params = usual(rung, chosen)
+    if "through_l1" not in params:
+        return str(rung["load"])
+    past = ".BYPASS" if params["bytes"] >= 16 and not params["through_l1"] else ""
+    return f"LDGSTS.E{past}" + (".128" if params["bytes"] >= 16 else ".64" if params["bytes"] >= 8 else "")
+
+
 def usual(rung: Mapping[str, Any], chosen: Mapping[str, int]) -> dict[str, int]:
     """All parameters of a rung: those chosen, and the usual ones of the others."""
     return {name: bounds[1] for name, bounds in rung["params"].items()} | dict(chosen)

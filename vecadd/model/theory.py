@@ -21,7 +21,7 @@ def bytes_moved(n: int, itemsize: int, arrays: int = ARRAYS) -> int:
 
 
 def arithmetic_intensity(itemsize: int, arrays: int = ARRAYS) -> float:
-    """Additions a byte moved: 1/12 for float32, 1/6 for float16 (founding document 003).
+    """Additions a byte moved: 1/12 for float32 (founding documents 000 and 001), 1/6 for float16 (001).
 
     >>> vecadd.model.arithmetic_intensity(4) == 1 / 12
     True
@@ -95,13 +95,15 @@ def bytes_in_flight(
         multiprocessors, held = device.multiprocessors, occupancy(device, block).blocks
         blocks = min(params.get("blocks_per_sm", held), held)
     inputs = (rung["bytes_per_element"] // 4 - 1) * n * itemsize
-    loads = rung["loads_in_flight"] * load_bytes(rung, itemsize)
-    return int(min(blocks * block * loads, -(-inputs // multiprocessors)))
+    widest = load_bytes(rung, itemsize)
+    loads = params.get("stages", 0) * 2 or rung["loads_in_flight"]  # a stage of async_copy is a load of each input
+    of_a_thread = loads * min(widest, params.get("bytes", widest))
+    return int(min(blocks * block * of_a_thread, -(-inputs // multiprocessors)))
 
 
 def waves(blocks: int, active_blocks: int, multiprocessors: int) -> float:
     """How often the GPU is filled with blocks: blocks / (active blocks of a multiprocessor * multiprocessors). Whole
-    numbers are best: a last wave that is nearly empty takes as long as a full one (founding document 003).
+    numbers are best: a last wave that is nearly empty takes as long as a full one (founding document 004).
 
     >>> vecadd.model.waves(blocks=1320, active_blocks=8, multiprocessors=132)
     1.25

@@ -1,6 +1,7 @@
 """A rung a line, a block size a column; below it, how many blocks are started at a time."""
 
 from itertools import groupby
+from math import prod
 
 from vecadd.bench import recorded
 from vecadd.bench.axes import show_size
@@ -39,8 +40,16 @@ def _blocks(sweep: str, rows: list[Row]) -> Table:
                 style=Style.FAILED if Style.FAILED in styles else Style.PLAIN,
             )
         table.rule()
-    table.notes = [CELL, *_documents({row.rung for row in rows})] if table.lines else []
+    table.notes = [CELL, *_starts(rows), *_documents({row.rung for row in rows})] if table.lines else []
     return table
+
+
+def _starts(rows: list[Row]) -> list[str]:
+    """The most blocks that a row started in a time, where the rows know how many they had."""
+    rates = [prod(row.params["grid"]) / row.seconds for row in rows if row.seconds and row.params.get("grid")]
+    if not rates:
+        return []
+    return [f"no row starts more than {1e-9 * max(rates):.3g} blocks a ns, which bounds small blocks at any occupancy"]
 
 
 def _cell(row: Row | None, best: Row | None) -> str:
