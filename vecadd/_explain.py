@@ -51,7 +51,9 @@ class Explanation:
     def _rows(self) -> list[Row]:
         rows: list[Row] = [(self.route, [_ROUTES[self.route]]), ("why", [self.why])]
         rows += [(name, [text]) for name, text in self.operands.items()]
-        rows += [(name, [str(value)]) for name, value in self.details.items()]
+        for name, value in self.details.items():
+            shown = f"cuda:{value}" if name == "device" and value is not None else str(value)
+            rows.append((name, ["cuda, the thread's current GPU" if name == "device" and value is None else shown]))
         if self.predicted:
             rows.append(("predicted", [f"{name} {_seconds(taken)}" for name, taken in self.predicted.items()]))
         if self.tuned:

@@ -138,6 +138,11 @@ def test_the_text_is_a_line_for_each_fact():
     assert repr(vecadd.explain(A, A)) == str(vecadd.explain(A, A))
 
 
+def test_the_gpu_is_told(device):
+    assert "\ndevice  cuda, the thread's current GPU\n" in f"{vecadd.explain(A, A, device='cuda')}\n"
+    assert "\ndevice  cuda:0\n" in f"{vecadd.explain(A, A, device=0)}\n"
+
+
 def test_operands_are_described():
     described = vecadd.explain(STRIDED, 10**60).operands
     assert described["a"] == "ndarray, float64, shape (5,), 40 B, strides (16,) bytes"

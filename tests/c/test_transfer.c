@@ -232,13 +232,15 @@ flags_of_zero_copy_are_of_its_own_call(void)
 }
 
 static void
-nothing_is_asked_of_the_device_for_nothing(void)
+for_nothing_it_is_only_asked_whether_the_device_is_there(void)
 {
     struct status status;
     unsigned fp_flags = 99;
-    const struct plan plan = {.route = ROUTE_TRANSFER, .component = COMPONENT_F32, .device = -1};
+    struct plan plan = {.route = ROUTE_TRANSFER, .component = COMPONENT_F32, .device = -1};
     CHECK(transfer_add(&plan, NULL, &fp_flags, &status) == 0 && fp_flags == 0);
-    CHECK(double_calls("cudaGetDeviceCount") == 0);
+    CHECK(double_calls("cudaGetDeviceCount") == 1 && double_calls("cudaMemPoolCreate") == 0);
+    plan.device = 99;
+    CHECK(transfer_add(&plan, NULL, &fp_flags, &status) < 0 && status.code == STATUS_VALUE);
 }
 
 static void
@@ -392,7 +394,7 @@ main(void)
     RUN(out_may_be_an_input);
     RUN(floating_point_flags_come_back);
     RUN(flags_of_zero_copy_are_of_its_own_call);
-    RUN(nothing_is_asked_of_the_device_for_nothing);
+    RUN(for_nothing_it_is_only_asked_whether_the_device_is_there);
     RUN(a_small_transfer_takes_little);
     RUN(each_device_is_served_in_turn);
     RUN(a_release_frees_all_and_the_next_transfer_starts_again);

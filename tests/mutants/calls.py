@@ -26,6 +26,14 @@ LENT = Mutant(
 
 CALLS = (
     Mutant(
+        "numpy.add's errors in a plan",
+        "csrc/py/calls/plan_object.c",
+        "self->call.kind != CALL_NUMPY || ",
+        "true || ",
+        "tests/add/test_explain.py",
+        "without_a_driver",
+    ),
+    Mutant(
         "a consumer by DLPack",
         "csrc/py/array/export.c",
         "failed = stream_join(array->device, array->stream, stream, &status);",

@@ -57,7 +57,7 @@ HOST = (
         "csrc/host/output_pool.c",
         " || (pool.oldest && pool.oldest->since < since)",
         "",
-        "test_host_output_pool",
+        "test_output_pool_age",
     ),
     Mutant(
         "the pool's lock in a forked child",

@@ -116,6 +116,22 @@ PACKAGE = (
         "a_bar",
     ),
     Mutant(
+        "shapes before numpy.add",
+        "vecadd/_numpy_call.py",
+        '    np.nditer(arrays, ["zerosize_ok", "refs_ok"], flags)',
+        "    (flags,)",
+        "tests/add/test_explain.py",
+        "without_a_driver",
+    ),
+    Mutant(
+        "a change in which rounds disagree",
+        "vecadd/tune/compare.py",
+        "low > 1 and median > NOISE",
+        "median > NOISE",
+        "tests/lab/test_tune_compare.py",
+        "what_the_ratios_say",
+    ),
+    Mutant(
         "a gap before zero-copy's bound",
         "vecadd/tune/routes.py",
         "            break\n        most = size",

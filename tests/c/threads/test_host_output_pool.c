@@ -256,32 +256,6 @@ the_bound_is_what_was_wished_or_an_eighth_of_the_memory_at_most(void)
     CHECK(bound_with("") == usual && bound_with("5 ") == usual && bound_with("-1") == usual);
 }
 
-#if VECADD_CUDA
-/* The double's clock goes on by three seconds at each look, of which a block that is given back takes one. */
-static void
-a_block_that_was_not_used_for_five_seconds_goes_back(void)
-{
-    output_pool_empty();
-    void *blocks[3];
-    for (int i = 0; i < 3; i++)
-        blocks[i] = output_pool_take(MIB + i * MIB);
-    double_clock(3000000000);
-    output_pool_give(blocks[0]);
-    output_pool_give(blocks[1]);
-    CHECK(output_pool_counts().kept_blocks == 2);
-    output_pool_give(blocks[2]);
-    CHECK(output_pool_counts().kept_blocks == 2, "the first, given six seconds ago, is gone");
-    CHECK(output_pool_take(2 * MIB) == blocks[1], "and the second is not");
-    CHECK(output_pool_age(), "a block is kept, and one used");
-    output_pool_give(blocks[1]);
-    CHECK(output_pool_counts().kept_blocks == 1);
-    double_clock(10000000000);
-    CHECK(!output_pool_age(), "nothing is left");
-    double_clock(0);
-    CHECK(output_pool_counts().kept_bytes == 0);
-}
-#endif
-
 static void
 a_resized_block_has_its_content_as_far_as_it_fits(void)
 {
@@ -510,9 +484,6 @@ main(void)
     RUN(no_more_is_kept_than_the_bound_and_the_oldest_go_first);
     RUN(a_bound_of_nothing_keeps_nothing);
     RUN(the_bound_is_what_was_wished_or_an_eighth_of_the_memory_at_most);
-#if VECADD_CUDA
-    RUN(a_block_that_was_not_used_for_five_seconds_goes_back);
-#endif
     RUN(a_resized_block_has_its_content_as_far_as_it_fits);
     RUN(zeros_are_zeros_in_fresh_memory_and_in_used);
     RUN(the_system_has_back_what_the_pool_gave_up);
