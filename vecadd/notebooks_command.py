@@ -6,12 +6,16 @@ from pathlib import Path
 from shlex import quote
 
 from vecadd._carried import notebooks
+from vecadd._command import epilog
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's arguments."""
     parser.add_argument("folder", metavar="DIR", type=Path, help="where they are written; it is made if need be")
     parser.add_argument("--force", action="store_true", help="overwrite notebooks that are there")
+    parser.epilog = epilog(
+        {"vecadd notebooks my-notebooks": "writes them there, and prints the command that opens them"}
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:

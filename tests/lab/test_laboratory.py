@@ -83,9 +83,9 @@ def test_a_folder_of_results_that_is_not_there_is_named(monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     ("axes", "says"),
     [
-        ({"rungs": ("float8",)}, r"no rung is called 'float8'; did you mean float4 or float2\? There are numpy, add, "),
+        ({"rungs": ("float8",)}, r"no rung is called 'float8'; did you mean float4 or float2\?"),
         ({"rungs": ("naive", "x")}, "no rung is called 'x'; there are numpy, add, "),
-        ({"dtypes": ("flaot32",)}, r"no dtype is called 'flaot32'; did you mean float32\? There are bool, "),
+        ({"dtypes": ("flaot32",)}, r"no dtype is called 'flaot32'; did you mean float32\?"),
     ],
 )
 def test_a_rung_or_a_dtype_that_is_none_is_refused_and_a_near_one_named(axes: dict[str, Any], says: str) -> None:

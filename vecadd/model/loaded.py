@@ -40,14 +40,23 @@ class Row(Protocol):
 class Loaded:
     """``points`` of (bytes in flight on each multiprocessor, bytes a second), the bytes rising, for a kernel that only
     reads. The bytes that a kernel stores take their part of the rate without being waited for: one that loads two
-    arrays and stores a third has the rate of 3/2 of its bytes in flight."""
+    arrays and stores a third has the rate of 3/2 of its bytes in flight.
+
+    >>> loaded = vecadd.model.Loaded(((4096, 1.3e12), (16384, 3.9e12), (32768, 4.5e12)))
+    >>> loaded.best
+    4500000000000.0
+    """
 
     points: tuple[tuple[float, float], ...]
 
     @classmethod
     def through(cls, points: Iterable[tuple[float, float]]) -> "Loaded | None":
         """The curve through these points, in any order, without those whose rate is not above that of fewer bytes; None
-        where fewer than two are left."""
+        where fewer than two are left.
+
+        >>> vecadd.model.Loaded.through([(16384, 3.9e12), (4096, 1.3e12), (32768, 3.8e12)]).points
+        ((4096, 1300000000000.0), (16384, 3900000000000.0))
+        """
         found: list[tuple[float, float]] = []
         for nbytes, rate in sorted(points):
             if not found or rate > found[-1][1]:
@@ -64,6 +73,9 @@ class Loaded:
 
         Between two points by what a byte takes, 1 / rate, which falls in a straight line with 1 / bytes where the
         latency is a fixed part and a queue; below the first at its latency, beyond the last at its rate.
+
+        >>> vecadd.model.Loaded(((4096, 1.3e12), (16384, 3.9e12))).rate(2048)
+        650000000000.0
         """
         (least, lowest), (most, highest) = self.points[0], self.points[-1]
         if in_flight <= least:
@@ -75,11 +87,19 @@ class Loaded:
         return 1 / (1 / low + share * (1 / high - 1 / low))
 
     def latency(self, in_flight: float, multiprocessors: int) -> float:
-        """Seconds from a load to its data with so many bytes in flight on each multiprocessor, by Little's law."""
+        """Seconds from a load to its data with so many bytes in flight on each multiprocessor, by Little's law.
+
+        >>> f"{vecadd.model.Loaded(((4096, 1.3e12), (16384, 3.9e12))).latency(16384, multiprocessors=132):.3g}"
+        '5.55e-07'
+        """
         return in_flight * multiprocessors / self.rate(in_flight)
 
     def needed(self, share: float = ENOUGH) -> float:
-        """Bytes in flight on a multiprocessor from which on the rate is that share of the highest."""
+        """Bytes in flight on a multiprocessor from which on the rate is that share of the highest.
+
+        >>> round(vecadd.model.Loaded(((4096, 1.3e12), (16384, 3.9e12))).needed(0.5))
+        6554
+        """
         wanted = share * self.best
         (x, low), *_ = self.points
         if wanted <= low:
@@ -93,7 +113,9 @@ def in_place_of_a_probe(rows: Iterable[Row], gpu: Mapping[str, Any]) -> Loaded |
     """The curve through the STAND_INS of a run at its largest size, in blocks of their own size; None where they have
     fewer than two numbers of bytes in flight, or arrays so small that the launch or the L2 decides their rate."""
     rungs = {rung["name"]: rung for rung in _core.rungs()}
-    of = [row for row in rows if row.rung in STAND_INS and row.gbps]
+    of = [
+        row for row in rows if row.rung in STAND_INS and row.rung in rungs and row.gbps
+    ]  # a build without CUDA has none
     largest = max((row.n * _core.DTYPES[row.dtype] for row in of), default=0)
     if ARRAYS * largest < L2_TIMES * gpu["l2"]:
         return None

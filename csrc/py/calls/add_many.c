@@ -51,9 +51,8 @@ const char add_many_doc[] = PyDoc_STR(
     "stream\n"
     "    As add's, for all pairs.\n\n"
     "Raises what add raises, the message begun with the pair's number, counted from 0; TypeError for what is no\n"
-    "list, as a dict, and for pairs of host and of device memory in one call; ValueError for lists of different "
-    "lengths, pairs\n"
-    "on two devices and an out that overlaps an array of another pair.\n\n"
+    "list, as a dict, and for pairs of host and of device memory in one call; ValueError for lists of different\n"
+    "lengths, pairs on two devices and an out that overlaps an array of another pair.\n\n"
     ">>> xs, ys = [np.ones(2), np.arange(3)], [np.ones(2), 10]\n"
     ">>> vecadd.add_many(xs, ys)\n"
     "[array([2., 2.]), array([10, 11, 12])]");

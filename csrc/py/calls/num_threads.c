@@ -5,7 +5,9 @@
 const char get_num_threads_doc[] = PyDoc_STR(
     "get_num_threads($module, /)\n--\n\n"
     "The most threads that an addition on the host uses, the caller's included, an int: what set_num_threads has set,\n"
-    "else VECADD_NUM_THREADS of the environment, else the processors that this process may use.");
+    "else VECADD_NUM_THREADS of the environment, else the processors that this process may use.\n\n"
+    ">>> vecadd.get_num_threads() == vecadd.info().cpu.threads\n"
+    "True");
 
 PyObject *
 py_get_num_threads(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
@@ -13,16 +15,17 @@ py_get_num_threads(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
     return PyLong_FromLong(threads_available());
 }
 
-const char set_num_threads_doc[] =
-    PyDoc_STR("set_num_threads($module, n, /)\n--\n\n"
-              "Sets the most threads that an addition on the host uses, the caller's included: an int from 1 to 256. "
-              "Returns the\n"
-              "number so far.\n\n"
-              "It holds from the next call on, in every thread, and in child processes that are forked from now on. A "
-              "Plan keeps\n"
-              "the number of the time when it was made. Small sums use fewer. The sizes from which threads pay stay as "
-              "they are.\n\n"
-              "Raises TypeError for what is no int, and ValueError for a number below 1 or above 256.");
+const char set_num_threads_doc[] = PyDoc_STR(
+    "set_num_threads($module, n, /)\n--\n\n"
+    "Sets the most threads that an addition on the host uses, the caller's included: an int from 1 to 256. Returns\n"
+    "the number so far.\n\n"
+    "It holds from the next call on, in every thread, and in child processes that are forked from now on. A Plan\n"
+    "keeps the number of the time when it was made. Small sums use fewer. The sizes from which threads pay stay as\n"
+    "they are.\n\n"
+    "Raises TypeError for what is no int, and ValueError for a number below 1 or above 256.\n\n"
+    ">>> before = vecadd.set_num_threads(1)\n"
+    ">>> vecadd.set_num_threads(before)\n"
+    "1");
 
 PyObject *
 py_set_num_threads(PyObject *Py_UNUSED(module), PyObject *given)
