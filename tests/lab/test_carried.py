@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,27 +21,18 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def content() -> dict[str, bytes]:
-    return {file.name: file.read_bytes() for file in (*_carried.notebooks(), *_carried.results())}
-
-
 def test_an_installed_package_has_the_notebooks_and_every_sweep_of_the_source_tree(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    request: pytest.FixtureRequest,
 ) -> None:
-    in_the_tree = [
-        {file.name: file.read_bytes() for file in _carried.notebooks()},
-        [results.read(file) for file in _carried.results() if "peer-" not in file.name],
-    ]
-    assert len(in_the_tree[0]) == 5
-    assert len(in_the_tree[1]) > 5
-    (tmp_path / "vecadd").mkdir()
-    _carried.write_archive(tmp_path / _carried.ARCHIVE)
-    monkeypatch.setattr(_carried, "ROOT", tmp_path)
-    carried = [
-        {file.name: file.read_bytes() for file in _carried.notebooks()},
-        [results.read(file) for file in _carried.results()],
-    ]
-    assert carried == in_the_tree
+    def content() -> tuple[dict[str, bytes], list[Any]]:
+        swept = [results.read(file) for file in _carried.results() if not file.name.startswith("peer-")]
+        return {file.name: file.read_bytes() for file in _carried.notebooks()}, swept
+
+    notebooks, swept = in_the_tree = content()
+    assert len(notebooks) == 5
+    assert len(swept) > 5
+    request.getfixturevalue("installed")
+    assert content() == in_the_tree
 
 
 def test_the_archive_is_small_and_the_same_from_the_same_files(tmp_path: Path) -> None:
