@@ -14,7 +14,7 @@ from vecadd.interop.library import Library
 def add(library: Library, a: Any, b: Any, out: Any, device: str | None) -> Any:
     """add(a, b, out, device=device) for arrays of this library, one of a and b perhaps a number."""
     views = _views(library, a, b, out)
-    if views is None:
+    if isinstance(views, str):
         return library.add(a, b, out)
     try:
         total = _core.add(*views, device=device)
@@ -35,22 +35,25 @@ def _written(library: Library, out: Any) -> None:
 def explain(library: Library, a: Any, b: Any, out: Any, device: str | None) -> dict[str, Any]:
     """What `add` would do, as _core.explain_route says it."""
     views = _views(library, a, b, out)
-    if views is None:
-        return {"route": "library", "why": "the dtypes or shapes differ, or its memory cannot be read as NumPy's"}
+    if isinstance(views, str):
+        return {"route": "library", "why": views}
     return _core.explain_route(*views, device=device)
 
 
-def _views(library: Library, a: Any, b: Any, out: Any) -> list[NDArray[Any]] | None:
-    """NumPy arrays in the memory of all operands; None where they differ in dtype or shape or have no such memory."""
+def _views(library: Library, a: Any, b: Any, out: Any) -> list[NDArray[Any]] | str:
+    """NumPy arrays in the memory of all operands; a few words on why not where the library has to add."""
     numbers = any(isinstance(x, int | float | complex) for x in (a, b))
     tensors = [x for x in (a, b, out) if x is not None and not isinstance(x, int | float | complex)]
     operands = [library.on_host(x, writing=x is out) for x in tensors]
     if numbers:
-        return None
+        return "an operand is a number, which takes a dtype by the library's rules"
     try:
         views = [_core.host_view(x) for x in operands]
     except (AttributeError, BufferError, RuntimeError, TypeError, ValueError):
-        return None  # a sparse tensor or a dtype of its own: the library's addition decides
+        return "an operand's memory cannot be read as a NumPy array's"  # a sparse tensor, a dtype of its own
     first = views[0]
-    alike = all(view.dtype == first.dtype and view.shape == first.shape for view in views)
-    return views if alike and first.ndim else None
+    if any(view.dtype != first.dtype for view in views):
+        return "the dtypes differ, and the library's rules give the sum's"
+    if any(view.shape != first.shape for view in views):
+        return "the shapes differ"
+    return views if first.ndim else "the operands have no dimension"

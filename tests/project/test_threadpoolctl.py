@@ -6,7 +6,7 @@ pytest.importorskip("threadpoolctl")
 
 HEAD = """
 import threadpoolctl, vecadd
-from vecadd.interop import threadpools
+from vecadd import threadpools
 def seen():
     return [found for found in threadpoolctl.threadpool_info() if found["user_api"] == "vecadd"]
 """
@@ -36,4 +36,4 @@ print(vecadd.get_num_threads())
 
 
 def test_vecadd_does_not_import_it(child):
-    child("import sys, vecadd, vecadd.interop.threadpools; assert 'threadpoolctl' not in sys.modules")
+    child("import sys, vecadd, vecadd.threadpools; assert 'threadpoolctl' not in sys.modules")
