@@ -39,7 +39,7 @@ def test_a_grid_covers_the_elements(device):
 
 def test_several_launches_are_counted_and_the_first_is_shown(device):
     facts = _core.rung_facts("chunked", "float32", 10_000, params={"chunk": 4096})
-    assert (facts["launches"], facts["grid"]) == (3, (16, 1, 1))
+    assert (facts["launches"], facts["grid"]) == (3, (4, 1, 1))  # a chunk is 1024 vectors
 
 
 def test_what_add_launches_is_described_too(device):
