@@ -43,7 +43,7 @@ def title(figure: Figure) -> str:
 
 
 def assert_words_have_room(figure: Figure) -> None:
-    """Titles, legends and ticks lie inside the figure, and no two level ticks of an axis overlap."""
+    """Titles and legends lie inside the figure, named axes have ticks, and no two level ticks of an axis overlap."""
     with style.applied():
         figure.draw_without_rendering()
 
@@ -54,7 +54,8 @@ def assert_words_have_room(figure: Figure) -> None:
     for box in [*boxes(titles), *(legend.get_window_extent() for legend in figure.legends)]:
         assert figure.bbox.x0 <= box.x0 <= box.x1 <= figure.bbox.x1
         assert figure.bbox.y0 <= box.y0 <= box.y1 <= figure.bbox.y1
-    for axes in figure.axes:
+    for axes in filter(Axes.get_visible, figure.axes):
+        assert not axes.get_xlabel() or any(boxes(axes.get_xticklabels())), "an axis that is named has its ticks named"
         for axis in (axes.xaxis, axes.yaxis):
             low, high = sorted(axis.get_view_interval())
             ticks = [

@@ -27,10 +27,10 @@ def draw(figure: Figure, meta: Mapping[str, Any], rows: Sequence[Row], *, record
         for labels in in_portions(by_label(row for row in rows if row.dtype == dtype))
     ]
     figure.set_size_inches(style.WIDTH, 0.6 + 3.1 * len(panels))
-    every = figure.subplots(len(panels), squeeze=False, sharex=True, sharey=True)[:, 0]
+    drawn = figure.subplots(len(panels), squeeze=False, sharex=True, sharey=True)
     looks = style.looks(row.label for row in rows)
     host = rows[0].sweep == "host"
-    for axes, (dtype, labels) in zip(every, panels, strict=True):
+    for axes, (dtype, labels) in zip(drawn[:, 0], panels, strict=True):
         lines = {label: line for label, line in by_label(rows).items() if label in labels}
         lines = {label: [row for row in line if row.dtype == dtype] for label, line in lines.items()}
         rates(axes, lines, looks)
@@ -43,6 +43,7 @@ def draw(figure: Figure, meta: Mapping[str, Any], rows: Sequence[Row], *, record
             axes.set_ylim(bottom=0)
         axes.set_title(dtype)
         axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))
+    style.share_x(drawn)
     style.entitle(figure, _SUBJECTS[rows[0].sweep], meta, recorded=recorded, host=host)
 
 

@@ -50,7 +50,8 @@ def _lines(figure: Figure, rows: Sequence[Row]) -> None:
     columns = min(COLUMNS, len(dtypes))
     lines = -(-len(dtypes) // columns)
     figure.set_size_inches(style.WIDTH, 1.4 + 2.3 * lines)
-    every = figure.subplots(lines, columns, squeeze=False, sharex=True, sharey=True).flat
+    panels = figure.subplots(lines, columns, squeeze=False, sharex=True, sharey=True)
+    every = list(panels.flat)
     looks = style.looks(row.label for row in rows)
     entries: dict[str, Any] = {}
     for axes, dtype in zip(every, dtypes, strict=False):
@@ -67,11 +68,13 @@ def _lines(figure: Figure, rows: Sequence[Row]) -> None:
         style.size_axis(axes, [row.n for row in rows])
         axes.set_yscale("log")
         _ratio_axis(axes.yaxis, rows)
-        axes.set_ylabel("time / ours")
         axes.set_title(dtype)
         entries |= style.legend_entries(axes)
-    for axes in list(every)[len(dtypes) :]:
+    for axes in every[len(dtypes) :]:
         axes.set_visible(False)
+    for axes in panels[:, 0]:
+        axes.set_ylabel("time / ours")
+    style.share_x(panels)
     figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=3)
 
 

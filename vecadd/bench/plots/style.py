@@ -139,6 +139,15 @@ def powers(axes: Axes, exponents: Sequence[int], name: Any = None) -> None:
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: shown(value)))
 
 
+def share_x(panels: Any) -> None:
+    """Names the x axis that the panels of a column share, and its ticks, below the last of them that is shown."""
+    for column in panels.T:
+        shown = [axes for axes in column if axes.get_visible()]
+        for axes in shown[:-1]:
+            axes.set_xlabel("")
+        shown[-1].tick_params(labelbottom=True)
+
+
 def plain_logarithm(axis: Axis, subs: Sequence[float] = (1, 2, 5)) -> None:
     """A logarithmic axis of plain numbers: 1, 2, 5, 10 and so on, or with other ``subs`` of each ten."""
     axis.set_major_locator(LogLocator(subs=subs))
