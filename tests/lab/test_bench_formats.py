@@ -110,6 +110,16 @@ def test_a_step_is_compared_at_the_documents_setting(before: str, after: str, ga
     assert measured == (1 << 26, pytest.approx(gain))
 
 
+def test_the_documents_figure_stands_beside_their_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Document 004's 6 ms are of 4 blocks a multiprocessor."""
+    known = {**ONE, "name": "grid_stride", "params": {"blocks_per_sm": (1, 4, 64)}}
+    monkeypatch.setattr(parts, "rung_named", {"grid_stride": known}.get)
+    (table,) = tables(GRID_STRIDE)
+    at = [column.name for column in table.columns].index("documents")
+    named = {line.cells[0]: line.cells[at] for line in table.lines if line}
+    assert [line.strip() for line, figure in named.items() if figure == "6 ms (004a)"] == ["blocks_per_sm 4"]
+
+
 def test_the_ladders_gain_is_at_the_same_parameters_where_the_rung_before_has_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

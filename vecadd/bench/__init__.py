@@ -6,6 +6,7 @@
     limits.py       the best that the memory or the link allows, probed in the same run
     ladder.py       which variants of the device rungs the sweeps run, and their model of bytes in flight
     transfers.py    which transfers are run on which memory, and the model beside them
+    steps.py        when the copies and kernels of a transfer ran, and how long they were at work
     latencies.py    how many small additions there are at which size, and from when on a graph pays
     recorded.py     what the founding documents recorded of the same rungs
     gains.py        the gains from one rung to the next: the documents' and ours

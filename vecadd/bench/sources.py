@@ -44,7 +44,11 @@ SWEEPS = sorted(path.stem for path in (ROOT / BENCH / "sweeps").glob("*.py") if 
 SETS: dict[str, tuple[str, ...]] = {
     **{sweep: (*KERNELS, f"{BENCH}/sweeps/{sweep}.py") for sweep in SWEEPS},
     "host": (*HOST, *CLOCK, f"{BENCH}/sweeps/host.py"),
-    "transfer": (*DEVICE, *CLOCK, *(f"{BENCH}/{name}.py" for name in ("sweeps/transfer", "transfers", "cold*"))),
+    "transfer": (
+        *DEVICE,
+        *CLOCK,
+        *(f"{BENCH}/{name}.py" for name in ("sweeps/transfer", "transfers", "steps", "cold*")),
+    ),
     "latency": (*DEVICE, *CLOCK, f"{BENCH}/sweeps/latency.py", f"{BENCH}/latencies.py"),
     "peer-device": (*DEVICE_PEERS, f"{STAGES}/device_stage.py"),
     "peer-queued": (*DEVICE_PEERS, f"{STAGES}/queued_stage.py", f"{STAGES}/device_stage.py"),  # the latter's sets

@@ -38,11 +38,13 @@ def tables(sweep: str, rows: list[Row]) -> list[Table]:
     for (dtype, n), cell in groupby(rows, key=lambda row: (row.dtype, row.n)):
         table.add(f"{dtype} {show_size(n)}", style=Style.HEAD)
         before: dict[str, list[Row]] = {}
-        for rung, variants in groupby(cell, key=lambda row: row.rung):
-            told: tuple[str, ...] = parts.told(rung, previous=next(reversed(before), None))
+        for rung, group in groupby(cell, key=lambda row: row.rung):
+            documents, changes = parts.told(rung, previous=next(reversed(before), None))
+            variants = list(group)
+            at = next((index for index, row in enumerate(variants) if _is_usual(row)), 0)
             for index, row in enumerate(variants):
+                told = (documents if index == at else "", changes if index == 0 else "")
                 table.add(parts.variant(row, named=index == 0), *_figures(row, before), *told, style=parts.style(row))
-                told = ()
                 if row.seconds:
                     before.setdefault(rung, []).append(row)
         table.rule()
@@ -66,6 +68,12 @@ def gain_over(row: Row, before: Mapping[str, Sequence[Row]]) -> float | None:
     mine = _parameters(row)
     best = min(others, key=lambda other: (-len(mine & _parameters(other)), other.seconds or 0.0))
     return (best.seconds or 0.0) / row.seconds
+
+
+def _is_usual(row: Row) -> bool:
+    """Whether its parameters are those of the documents."""
+    rung = parts.rung_named(row.rung) or {}
+    return _parameters(row) == {(name, bounds[1]) for name, bounds in rung.get("params", {}).items()}
 
 
 def _parameters(row: Row) -> set[tuple[str, int]]:
