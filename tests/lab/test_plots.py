@@ -210,6 +210,15 @@ def test_the_ladders_words_have_room_at_every_number_of_panels(sizes: tuple[int,
         assert_words_have_room(each)
 
 
+@pytest.mark.parametrize("load", ["LDG.E", "LDG.E.64", "LDG.E.128.CONSTANT", "LDGSTS.E.128"])
+def test_a_bar_is_of_the_load_that_was_recorded(load: str) -> None:
+    """Not of the kernel that this build has by the rung's name."""
+    row = pictured.row("ladder", "naive", 2**26, 1e-3, load=load)
+    words = {"LDG.E": "one element", "LDG.E.64": "8 bytes", "LDGSTS.E.128": "copied past the registers"}
+    (legend,) = figure("ladder", [row]).legends
+    assert legend.get_texts()[0].get_text().startswith(words.get(load, "16 bytes"))
+
+
 def test_variants_stand_closer_than_rungs() -> None:
     ticks = figure("ladder", pictured.ladder()).axes[0].get_yticks()
     assert list(np.diff(ticks)) == [1.5, 1.5, 1, 1, 1.5, 1.5, 1.5]

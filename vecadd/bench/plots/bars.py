@@ -25,7 +25,7 @@ _PART = 0.6  # of a panel's width: the bars; the rest is for their figures, in t
 _COLUMNS = (0.82, 1.0)
 _LETTERS = 6.5
 
-# By what a thread loads at a time: colour and hatch.
+# By what a thread loads at a time: colour and hatch. The row's own load counts: a rung's kernel may have changed since.
 _LOADS = {
     4: ("one element a load", style.ORANGE, "///"),
     8: ("8 bytes a load", style.SKY, "..."),
@@ -126,10 +126,12 @@ def _write(axes: Axes, place: float, *columns: str) -> None:
 def _meaning(row: Row) -> tuple[str, str, str]:
     if "caught" in row.params:
         return _CAUGHT
-    rung = next((rung for rung in _core.rungs() if rung["name"] == row.rung), None)
-    if rung is None:
+    load = row.params.get("load") or next((rung["load"] for rung in _core.rungs() if rung["name"] == row.rung), None)
+    if load is None:
         return _UNKNOWN
-    return _LOADS[rung["bytes_per_load"]] if rung["load"].startswith("LDG.") else _COPIED
+    if not load.startswith("LDG."):
+        return _COPIED
+    return _LOADS[16 if ".128" in load else 8 if ".64" in load else 4]
 
 
 def _percent(fraction: float) -> str:
