@@ -82,6 +82,7 @@ def test_arrays_are_read_without_their_interface(monkeypatch):
 def test_sums_may_be_captured_into_a_graph():
     a, b, out = cupy.arange(1000.0), cupy.ones(1000), cupy.zeros(1000)
     vecadd.add(a, b, out)
+    cupy.cuda.Device().synchronize()  # CuPy orders no stream after another
     with cupy.cuda.Stream(non_blocking=True) as stream:
         total = cupy.empty_like(a)
         stream.begin_capture()

@@ -148,6 +148,7 @@ def test_jax_arrays_of_a_list_in_a_capture_of_cupys(gpu):
     x = jnp.arange(1000.0, device=gpu).block_until_ready()
     a, out = cupy.ones(1000), [cupy.zeros(1000), cupy.zeros(1000)]
     vecadd.add_many([x, a], [a, a], out)
+    cupy.cuda.Device().synchronize()  # CuPy orders no stream after another
     with cupy.cuda.Stream(non_blocking=True) as stream:
         stream.begin_capture()
         vecadd.add_many([x, a], [a, a], out)

@@ -18,7 +18,7 @@ PROBES = {
     "device_limits": lambda: _core.device_limits(0, 4 * MIB, 1),
     "link_limits": lambda: _core.link_limits(0, MIB, 1),
     "device_latency": lambda: _core.device_latency(0),
-    "loaded_latency": lambda: _core.loaded_latency(0, 4 * MIB, 1),
+    "loaded_latency": lambda: _core.loaded_latency(0, 32 * MIB, 1),
     "launch_limits": lambda: _core.launch_limits(0),
 }
 # Which the double's clock cannot resolve, where nothing takes time.
