@@ -159,12 +159,15 @@ class GpuDriver(Driver):
         return self._on(device)
 
     def _on(self, device: int) -> "_Current":
+        return _Current(self, self.context(device))
+
+    def context(self, device: int) -> ctypes.c_void_p:
         if device not in self._contexts:
             context, handle = ctypes.c_void_p(), ctypes.c_int()
             self._call("cuDeviceGet", ctypes.byref(handle), device)
             self._call("cuDevicePrimaryCtxRetain", ctypes.byref(context), handle)
             self._contexts[device] = context
-        return _Current(self, self._contexts[device])
+        return self._contexts[device]
 
     def _allocate(self, nbytes: int, device: int) -> int:
         pointer = ctypes.c_uint64()
@@ -241,13 +244,15 @@ class GpuDriver(Driver):
 
 
 class _Current:
-    """A context that is current inside a with block; what was current before is again after it."""
+    """A context that is current inside a with block; what was current before is again after it. In a thread without a
+    context that is device 0's, as the CUDA runtime has it: it would go on with the block's device otherwise."""
 
     def __init__(self, driver: GpuDriver, context: ctypes.c_void_p) -> None:
         self._driver, self._context, self._before = driver, context, ctypes.c_void_p()
 
     def __enter__(self) -> None:
         self._driver._call("cuCtxGetCurrent", ctypes.byref(self._before))
+        self._before = self._before if self._before else self._driver.context(0)
         self._driver._call("cuCtxSetCurrent", self._context)
 
     def __exit__(self, *exception: object) -> None:

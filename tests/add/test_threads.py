@@ -72,6 +72,8 @@ def used():
 def test_set_number_of_threads_holds_from_the_next_call_on(child):
     code = (
         f"{SETS}\n"
+        "vecadd.set_num_threads(1)\n"
+        "used()\n"  # asks the driver, which may start a thread
         "others = len(os.listdir('/proc/self/task'))\n"
         "for n in (1, 3, 2, np.int8(4)):\n"
         "    before = vecadd.get_num_threads()\n"
@@ -190,7 +192,7 @@ def test_callers_of_one_array_at_once():
 
 def test_other_python_threads_go_on_during_a_large_sum():
     """With a switch interval of a minute, the sleeper wakes up in mid-sum only if the sum gave the GIL away."""
-    a, out, sums, ticks = np.ones(2**24, np.float32), np.empty(2**24, np.float32), 40, 0
+    a, out, sums, ticks = np.ones(2**26, np.float32), np.empty(2**26, np.float32), 40, 0
     adder = threading.Thread(target=lambda: [vecadd.add(a, a, out) for _ in range(sums)])
     interval = sys.getswitchinterval()
     sys.setswitchinterval(60)
