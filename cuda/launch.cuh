@@ -3,8 +3,8 @@
  *
  * cudaLaunchKernel rather than <<<>>>, whose stubs would make the extension depend on libstdc++. Under g++ the same
  * kernel source runs on the CPU, in a loop over blocks and threads, so that sanitizers test its index arithmetic. A
- * block's threads run there one after the other, thread 0 first, each to its end: a thread finds in shared memory only
- * what it and threads before it have stored, barriers or not. */
+ * block's threads run there one after the other, thread 0 first, each to its next barrier or its end: a missing barrier
+ * shows, because a thread finds in shared memory only what it and threads before it have stored. */
 #ifndef VECADD_CUDA_LAUNCH_CUH
 #define VECADD_CUDA_LAUNCH_CUH
 

@@ -17,11 +17,15 @@ inline thread_local uint3 threadIdx, blockIdx, blockDim, gridDim;
 enum { MAX_SHARED = 227 << 10 };
 alignas(128) inline thread_local unsigned char shared_memory_on_cpu[MAX_SHARED];
 
-/* Every thread before this one has run to its end. */
-inline void
-__syncthreads()
-{
-}
+/* A block's: its threads run in one thread of the host, one at a time. */
+#undef __shared__
+#define __shared__ static thread_local
+
+/* blocks.cpp. In a kernel: waits until every thread of the block has come here. */
+void __syncthreads();
+
+/* blocks.cpp. Runs thread(0); where that comes to a barrier, all `count` threads of the block, and returns true. */
+bool threads_wait(unsigned count, const std::function<void(unsigned number)> &thread);
 
 template <typename Number>
 inline Number
@@ -69,13 +73,21 @@ wait_for_prerequisites_on_cpu()
     gridDim = variables[3];
 }
 
+/* Threads that do not wait for each other run one after the other, each to its end. */
 template <typename Kernel, typename... Arguments>
 void
 run_block(Kernel *kernel, Arguments... arguments)
 {
+    const bool waited = threads_wait(blockDim.x * blockDim.y * blockDim.z, [=](unsigned number) {
+        threadIdx = {number % blockDim.x, number / blockDim.x % blockDim.y, number / blockDim.x / blockDim.y};
+        kernel(arguments...);
+    });
+    if (waited)
+        return;
+    unsigned next = 1; /* thread 0 has run */
     for (threadIdx.z = 0; threadIdx.z < blockDim.z; ++threadIdx.z)
-        for (threadIdx.y = 0; threadIdx.y < blockDim.y; ++threadIdx.y)
-            for (threadIdx.x = 0; threadIdx.x < blockDim.x; ++threadIdx.x)
+        for (threadIdx.y = 0; threadIdx.y < blockDim.y; ++threadIdx.y, next = 0)
+            for (threadIdx.x = next; threadIdx.x < blockDim.x; ++threadIdx.x)
                 kernel(arguments...);
 }
 

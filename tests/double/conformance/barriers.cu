@@ -1,0 +1,92 @@
+/* Barriers: a thread finds behind one what every thread of its block stored ahead of it, and no thread passes before
+ * all have come. */
+#include <cuda_runtime_api.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../c/check.h"
+#include "cuda/launch.cuh"
+
+enum { THREADS = 256, BLOCKS = 5, ROUNDS = 7, N = THREADS * BLOCKS };
+
+/* Each thread passes a value on to its left neighbour, so many times. */
+__global__ static void
+rotate(const unsigned *in, unsigned *out)
+{
+    __shared__ unsigned values[THREADS];
+    const unsigned own = threadIdx.y * blockDim.x + threadIdx.x;
+    unsigned value = in[blockIdx.x * THREADS + own];
+    for (int round = 0; round < ROUNDS; ++round) {
+        values[own] = value;
+        __syncthreads();
+        value = values[(own + 1) % THREADS];
+        __syncthreads();
+    }
+    out[blockIdx.x * THREADS + own] = value;
+}
+
+/* The same through memory whose size the launch chooses. */
+__global__ static void
+reverse(const unsigned *in, unsigned *out)
+{
+    unsigned *const values = reinterpret_cast<unsigned *>(shared_memory());
+    values[threadIdx.x] = in[blockIdx.x * THREADS + threadIdx.x];
+    __syncthreads();
+    out[blockIdx.x * THREADS + threadIdx.x] = values[THREADS - 1 - threadIdx.x];
+}
+
+/* What run(in, out) leaves in `out` of the numbers 0, 1, 2, ... in `in`. */
+template <typename Run>
+static void
+results_of(Run run, unsigned results[N])
+{
+    unsigned numbers[N];
+    unsigned *in = NULL, *out = NULL;
+    for (unsigned i = 0; i < N; i++)
+        numbers[i] = i;
+    CHECK(cudaMalloc((void **)&in, sizeof numbers) == cudaSuccess);
+    CHECK(cudaMalloc((void **)&out, sizeof numbers) == cudaSuccess);
+    CHECK(cudaMemcpy(in, numbers, sizeof numbers, cudaMemcpyHostToDevice) == cudaSuccess);
+    CHECK(run(in, out) == cudaSuccess);
+    CHECK(cudaMemcpy(results, out, sizeof numbers, cudaMemcpyDeviceToHost) == cudaSuccess);
+    CHECK(cudaFree(in) == cudaSuccess);
+    CHECK(cudaFree(out) == cudaSuccess);
+}
+
+static void
+test_threads_find_what_their_neighbours_stored(void)
+{
+    unsigned results[N];
+    for (unsigned width = 1; width <= THREADS; width *= 16) {
+        results_of(
+            [=](const unsigned *in, unsigned *out) {
+                return launch_grid(rotate, dim3(BLOCKS), dim3(width, THREADS / width), 0, launch_target(NULL), in, out);
+            },
+            results);
+        for (unsigned i = 0; i < N; i++)
+            CHECK(results[i] == i / THREADS * THREADS + (i + ROUNDS) % THREADS, "width %u, %u: %u", width, i,
+                  results[i]);
+    }
+}
+
+static void
+test_shared_memory_of_a_launchs_own_size_does_as_well(void)
+{
+    unsigned results[N];
+    results_of(
+        [](const unsigned *in, unsigned *out) {
+            return launch_grid(reverse, dim3(BLOCKS), dim3(THREADS), THREADS * sizeof(unsigned), launch_target(NULL),
+                               in, out);
+        },
+        results);
+    for (unsigned i = 0; i < N; i++)
+        CHECK(results[i] == i / THREADS * THREADS + (THREADS - 1 - i % THREADS), "%u: %u", i, results[i]);
+}
+
+int
+main(void)
+{
+    RUN(test_threads_find_what_their_neighbours_stored);
+    RUN(test_shared_memory_of_a_launchs_own_size_does_as_well);
+    return check_report();
+}
