@@ -148,19 +148,27 @@ def tuned_rows(kind: str, key: str, /) -> list[tuple[str, tuple[float, ...]]] | 
 # loads_in_flight, block, blocks, min_cc, alignment, params {name: (least, usual, most)}.
 def rungs() -> list[dict[str, Any]]: ...
 
-# Runs a rung into out and returns seconds: device rungs by CUDA events around the launch (waits for it), the others by
-# the host's monotonic clock. Operands are of one dtype and size, contiguous, in the place that the rung's kind asks
-# for.
+# Runs a rung into out and returns seconds: device and matrix rungs by CUDA events around the launch (waits for it), the
+# others by the host's monotonic clock. Operands are of one dtype and size, contiguous, in the place that the rung's
+# kind asks for; of a matrix rung float32 matrices, b None where it takes one.
 def run_rung(name: str, a: Any, b: Any, out: Any, /, *, block: int = 0, params: dict[str, int] = ...) -> float: ...
 
-# How a device rung would be launched for n elements of that dtype, at aligned addresses, and what its kernel takes; it
-# queues nothing: {"registers": a thread's, "local": bytes a thread, "static_shared", "dynamic_shared": bytes a block,
-# "grid": (x, y, z), "block": (x, y, z), "launches": kernels that a run queues (0 for no element, and all else is 0),
-# "active_blocks": an SM's, from the runtime's occupancy calculator, "occupancy": 0..1 of an SM's warps, theoretical,
-# "waves": blocks / (active_blocks * SMs), "loads_in_flight", "bytes_per_load": a thread's}. A rung that queues several
-# kernels gives the facts of the first. Raises what run_rung raises, and ValueError for n < 0 and rungs of other kinds.
+# How a device rung would be launched for n elements of that dtype, at aligned addresses, or a matrix rung for a matrix
+# of n = (rows, columns), or (rows, columns, inner) of a product, and what its kernel takes; it queues nothing:
+# {"registers": a thread's, "local": bytes a thread, "static_shared", "dynamic_shared": bytes a block, "grid" and
+# "block": (x, y, z), "launches": kernels that a run queues (0 for no element, and all else is 0), "active_blocks": an
+# SM's, from the runtime's occupancy calculator, "occupancy": 0..1 of an SM's warps, theoretical, "waves": blocks /
+# (active_blocks * SMs), "loads_in_flight", "bytes_per_load": a thread's}. A rung that queues several kernels gives the
+# facts of the first. Raises what run_rung raises, and ValueError for n < 0 and rungs of other kinds.
 def rung_facts(
-    name: str, dtype: str, n: int, /, *, block: int = 0, params: dict[str, int] = ..., device: int = 0
+    name: str,
+    dtype: str,
+    n: int | tuple[int, ...],
+    /,
+    *,
+    block: int = 0,
+    params: dict[str, int] = ...,
+    device: int = 0,
 ) -> dict[str, Any]: ...
 
 # Runs a latency rung once and returns the seconds of its stages by the host's clock: {"issue": until all is queued,

@@ -1,4 +1,4 @@
-/* All rungs in order: host, device (the ladder's and the precision rungs), transfer and latency rungs. */
+/* All rungs in order: host, device (the ladder's and the precision rungs), transfer, latency and matrix rungs. */
 #include <string.h>
 
 #include "lab/base/rung.h"
@@ -6,9 +6,10 @@
 extern const struct rung *const host_rungs[];
 extern const struct rung *const device_rungs[], *const precision_rungs[];
 extern const struct rung *const transfer_rungs[], *const latency_rungs[];
+extern const struct rung *const transpose_rungs[], *const sgemm_rungs[];
 
 static const struct rung *const *const tables[] = {
-    host_rungs, device_rungs, precision_rungs, transfer_rungs, latency_rungs,
+    host_rungs, device_rungs, precision_rungs, transfer_rungs, latency_rungs, transpose_rungs, sgemm_rungs,
 };
 
 const struct rung *

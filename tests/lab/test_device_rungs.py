@@ -123,4 +123,4 @@ def test_a_rung_refuses_dtypes_that_it_has_no_kernel_for(device: int) -> None:
 def test_the_rungs_for_the_sanitizer_are_all_and_right(device: int) -> None:
     assert sanitized_rungs.main() == 0
     ran = {rung["name"] for rung, *_ in sanitized_rungs.cases()}
-    assert ran == {*ladder.names("device"), *ladder.names("latency")} - {"race"}
+    assert ran == {*ladder.names("device"), *ladder.names("latency"), *ladder.names("matrix")} - {"race"}

@@ -10,7 +10,7 @@ import vecadd
 from vecadd import _core, ladder
 
 N = 70_001
-HOST, DEVICE, TRANSFER, LATENCY = (ladder.names(kind) for kind in ("host", "device", "transfer", "latency"))
+HOST, DEVICE, TRANSFER, LATENCY, MATRIX = (ladder.names(kind) for kind in ladder.KINDS)
 # Rungs that write the sum and nothing else, with the dtypes that each takes; test_device_rungs.py has the others.
 # The transfer rungs are in test_transfer_rungs.py.
 WRITTEN = {
@@ -23,8 +23,9 @@ def numbers(seed, n=N):
 
 
 def test_names_are_those_of_each_kind_in_one_order():
-    assert ladder.names() == HOST + DEVICE + TRANSFER + LATENCY
-    with pytest.raises(ValueError, match="kind must be 'host', 'device', 'transfer', 'latency' or None, not 'gpu'"):
+    assert ladder.names() == HOST + DEVICE + TRANSFER + LATENCY + MATRIX
+    known = "'host', 'device', 'transfer', 'latency', 'matrix'"
+    with pytest.raises(ValueError, match=f"kind must be {known} or None, not 'gpu'"):
         ladder.names("gpu")
 
 

@@ -111,13 +111,14 @@ def test_nothing_is_queued(double, device):
 
 def test_rows_say_their_family_and_their_load():
     assert {rung["family"] for rung in RUNGS.values()} == {"kernels", "precision"}
-    assert {rung["family"] for rung in _core.rungs() if rung["kind"] != "device"} == {""}
+    assert {rung["family"] for rung in _core.rungs() if rung["kind"] == "matrix"} == {"transpose", "sgemm"}
+    assert {rung["family"] for rung in _core.rungs() if rung["kind"] not in ("device", "matrix")} == {""}
     assert all(rung["load"] for rung in RUNGS.values())
 
 
 BAD = {
     "no such rung": (("nosuch", "float32", 10), {}, ValueError, "there is no rung nosuch"),
-    "a host rung": (("threads", "float32", 10), {}, ValueError, "rung threads is a host rung, and only a device rung"),
+    "a host rung": (("threads", "float32", 10), {}, ValueError, "rung threads is a host rung, and only a device or"),
     "no such dtype": (("naive", "float8", 10), {}, TypeError, "float8 is no dtype that vecadd adds"),
     "a dtype not taken": (("atomic", "int8", 10), {}, TypeError, "rung atomic does not take int8"),
     "fewer than none": (("naive", "int8", -1), {}, ValueError, "n must be a number of elements .* not -1"),

@@ -50,6 +50,22 @@ DEVICE = (
         "gives_their_end_back",
     ),
     Mutant(
+        "barrier of a transpose",
+        "cuda/lab/transpose/tiles.cuh",
+        "    __syncthreads();\n",
+        "",
+        "tests/lab/test_transpose_rungs.py",
+        "where_it_belongs",
+    ),
+    Mutant(
+        "barrier ahead of the next pieces",
+        "cuda/lab/sgemm/tiles.cuh",
+        "        __syncthreads(); /* ahead of the next pieces, which take their place */\n",
+        "",
+        "tests/lab/test_sgemm_rungs.py",
+        "closed_form",
+    ),
+    Mutant(
         "tail",
         "cuda/add.cu",
         "} else if (thread - split.vectors < split.edges) {",

@@ -31,6 +31,8 @@ FLOORS = (
     "cuda/lab/ladder",
     "cuda/lab/precision",
     "cuda/lab/latency",
+    "cuda/lab/transpose",
+    "cuda/lab/sgemm",
     "cuda/lab/limits",
     "csrc/lab/host",
     "csrc/lab/ladder",

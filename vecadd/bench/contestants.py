@@ -27,7 +27,7 @@ class Contestant:
     cell's limit bounds it.
 
     ``inspect(buffers)`` is called once after the last round, outside of the clock; its result joins ``params``.
-    ``check(buffers)`` replaces the comparison with a + b where something else is added, and raises WrongSumError.
+    ``check(buffers)`` replaces the comparison with a + b where something else is left, and raises WrongSumError.
     """
 
     name: str
@@ -89,8 +89,8 @@ def device_rung(
     )
 
 
-def kernel_facts(name: str, dtype: str, n: int, **how: Any) -> dict[str, Any]:
-    """The facts of a device rung's launch that its row holds; the block as its number of threads."""
+def kernel_facts(name: str, dtype: str, n: int | tuple[int, ...], **how: Any) -> dict[str, Any]:
+    """The facts of a device or matrix rung's launch that its row holds; the block as its number of threads."""
     facts = _core.rung_facts(name, dtype, n, **how)
     x, y, z = facts["block"]
     return {

@@ -48,6 +48,7 @@ SETTINGS: dict[str, Setting] = {
     "002b": Setting("002", "T4", None),
     "004a": Setting("004", "RTX 4060 Ti", 10**8),
     "004b": Setting("004", "RTX 4060 Ti", 10**6),
+    "004c": Setting("004", "RTX 4060 Ti", None),  # its matrices
 }
 
 # Document 001's table, milliseconds: a row a size, a column a rung.
@@ -100,6 +101,13 @@ FIGURES: tuple[Figure, ...] = (
     Figure("copy_blocking", "002a", 3.69951e-3),
     Figure("copy_async", "002a", 3.72505e-3),
     Figure("copy_stream", "002a", 3.69809e-3),
+    # Matrices.
+    Figure("transpose_naive", "004c", 30e-3),
+    Figure("transpose_shared", "004c", 21e-3),
+    Figure("sgemm_naive", "004c", 556.38e-3),
+    Figure("sgemm_shared", "004c", 411.00e-3),
+    Figure("sgemm_tiled", "004c", 130e-3),
+    Figure("sgemm_tuned", "004c", 122e-3),
     # A whole program, from its start to its end.
     Figure("cold_start", "004b", 3.8),
     *(
@@ -129,7 +137,29 @@ STAGES: dict[tuple[str, str], Stage] = {
     ("streams4", "naive"): Stage(4e-3, 61e-3, 30e-3, "5.0 : 95.0"),
 }
 
+# Document 004's tables of its products, digit by digit: milliseconds; threads a block and blocks; shared memory a block
+# in KB and registers a thread; occupancy in theory and achieved, and the throughput of each unit, in percent.
+_SGEMM_COLUMNS = (
+    *("ms", "block", "grid", "shared", "registers"),
+    *("occupancy", "achieved", "dram", "memory", "compute", "l2"),
+)
+SGEMM: dict[str, dict[str, str]] = {
+    rung: dict(zip(_SGEMM_COLUMNS, figures.split(), strict=True))
+    for rung, figures in {
+        "sgemm_naive": "556.38 256 524288 0 40 100 99.93 93.53 93.53 81.66 26.32",
+        "sgemm_shared": "411.00 1024 131072 8.19 37 66.67 66.65 32.88 76.45 76.45 9.30",
+        "sgemm_tiled": "130 256 64 8.19 94 33.33 31.22 26.65 50.12 36.75 9.46",
+        "sgemm_tuned": "122 256 32768 4.10 56 66.67 66.67 53.97 53.97 51.61 14.73",
+    }.items()
+}
+
 NOTES: dict[str, str] = {
+    "transpose_naive": "document 004 does not say how large its matrix is: its listing has 1024 by 512, but its copies "
+    "of 162 and 166 ms are of some 2^29 elements",
+    "transpose_shared": "document 004 has 21 ms in its table and from 21 to 15 in its text",
+    "sgemm_naive": "document 004 does not say how large its matrices are: its grids make 2^27 elements of a product by "
+    "every rung but sgemm_tiled; a product of 8192 x 16384 elements, with 4096 inner ones, is ours",
+    "sgemm_tiled": "document 004's grid of 64 blocks makes 2^20 elements",
     "grid_stride": "document 004 advises 2 to 4 blocks a multiprocessor, later one element a thread",
     "naive": "document 004's 4 ms are the sum of four launches of a quarter each",
     "coarsen2": "document 002 saw a gain of 2 % on an A100 and a loss of 21 % on a T4",

@@ -19,6 +19,7 @@
     loaded      the memory's rate by bytes in flight
     advice      the decision tree of founding document 003 in words
     access      how each rung goes through memory, as numbers
+    matrices    the same of kernels that transpose a matrix or multiply two
     predict     the expected time of a rung
 """
 
@@ -26,6 +27,7 @@ from vecadd.model.advice import Advice, advise
 from vecadd.model.gpu import Gpu, Occupancy, occupancy
 from vecadd.model.limits import Curve, Limits
 from vecadd.model.loaded import Loaded
+from vecadd.model.matrices import product_operations
 from vecadd.model.predict import expected, predict
 from vecadd.model.prediction import Prediction
 from vecadd.model.theory import (
@@ -57,6 +59,7 @@ __all__ = [
     "occupancy",
     "overlap",
     "predict",
+    "product_operations",
     "roofline",
     "waves",
 ]

@@ -2,13 +2,14 @@
 
 No constant here was fitted to a rung; which terms there are, and that a load waits for half of a queue or for 2/3, was
 decided with recordings at hand. Where each term comes from is said in the file of its kind: `kernels` for the device
-rungs, `launches` for the latency rungs, `hosts` for the host rungs, `transfers` for the transfer rungs.
+rungs, `launches` for the latency rungs, `hosts` for the host rungs, `transfers` for the transfer rungs, `matrices` for
+the matrix rungs.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
-from vecadd.model import hosts, kernels, launches, transfers
+from vecadd.model import hosts, kernels, launches, matrices, transfers
 from vecadd.model.gpu import WARP, Gpu
 from vecadd.model.limits import Limits
 from vecadd.model.prediction import Prediction, itemsize
@@ -57,7 +58,8 @@ def predict(
     ``rung`` is a row of ``_core.rungs()``, ``facts`` what ``_core.rung_facts`` says of the launch, or None: then its
     occupancy is reckoned from the block. ``params`` are those of the rung's parameters that are not as usual, ``block``
     its threads a block, 0 for its own, ``footprint`` the bytes that the runs go round; None: as many as the bench
-    would. What fits in the L2 is found there. ``n`` is the elements of one addition, of latency rungs too.
+    would. What fits in the L2 is found there. ``n`` is the elements of one addition, of latency rungs too; of a matrix
+    rung those of its result, which has the shape that the bench gives it.
 
     Raises ValueError for dtypes that the rung does not take, n < 1, limits that were not measured, and a rung in which
     the processor adds a share, which no model predicts.
@@ -83,6 +85,10 @@ def predict(
         return launches.predict(rung, device, limits, itemsize(dtype), n, chosen)
     if rung["kind"] == "transfer":
         return transfers.predict(rung, device, limits, itemsize(dtype), n, chosen)
+    if rung["kind"] == "matrix":
+        from vecadd.bench.matrices import extents
+
+        return matrices.predict(rung, device, limits, extents(rung["family"], n))
     if footprint is None:
         from vecadd.bench.buffers import rotation
 

@@ -1,7 +1,7 @@
-/* The ladder: each rung is one way to add, callable by name, described by one `struct rung`.
+/* The ladder: each rung is one way to add, or to work on matrices, callable by name, described by one `struct rung`.
  *
- * Device rungs stand one a file in cuda/lab/ladder/, transfer and host rungs in csrc/lab/; cuda/lab/ladder/table.c,
- * csrc/lab/ladder/transfer_table.c and csrc/lab/rungs.c list them in order. */
+ * Device and matrix rungs stand one a file in the folders of cuda/lab, transfer and host rungs in csrc/lab; each
+ * folder's table.c, csrc/lab/ladder/transfer_table.c and csrc/lab/rungs.c list them in order. */
 #ifndef VECADD_LAB_BASE_RUNG_H
 #define VECADD_LAB_BASE_RUNG_H
 
@@ -23,13 +23,15 @@ extern "C" {
 #define OR_NOTHING
 #endif
 
-enum rung_kind { RUNG_HOST, RUNG_DEVICE, RUNG_TRANSFER, RUNG_LATENCY };
+enum rung_kind { RUNG_HOST, RUNG_DEVICE, RUNG_TRANSFER, RUNG_LATENCY, RUNG_MATRIX };
 
-/* Which lesson a device rung belongs to. */
+/* Which lesson a device rung or a matrix rung belongs to. */
 enum rung_family {
     FAMILY_NONE,
-    FAMILY_KERNELS,  /* cuda/lab/ladder: how one kernel reaches the memory's speed; float32 and others */
-    FAMILY_PRECISION /* cuda/lab/precision: what 16-bit elements bring */
+    FAMILY_KERNELS,   /* cuda/lab/ladder: how one kernel reaches the memory's speed; float32 and others */
+    FAMILY_PRECISION, /* cuda/lab/precision: what 16-bit elements bring */
+    FAMILY_TRANSPOSE, /* cuda/lab/transpose: a matrix that is written across the direction it is read in; float32 */
+    FAMILY_SGEMM      /* cuda/lab/sgemm: the product of two matrices, where each element is read many times; float32 */
 };
 
 /* What a rung leaves in c. Some founding documents teach with loops that accumulate: for those rungs the caller sets
@@ -38,7 +40,16 @@ enum rung_sum {
     SUM_WRITTEN,              /* c = a + b */
     SUM_ADDED,                /* c += a + b */
     SUM_ADDED_BY_EACH_THREAD, /* c += a + b, by each thread of the block */
-    SUM_RACED                 /* as each thread's, without atomics: undefined where threads run at once */
+    SUM_RACED,                /* as each thread's, without atomics: undefined where threads run at once */
+    LEFT_COPY,                /* matrix rungs: c = a */
+    LEFT_TRANSPOSE,           /* c = a, with rows as columns */
+    LEFT_PRODUCT              /* c = a b, the product of matrices */
+};
+
+/* The pieces of a product of matrices: of the result those of a block and of a thread, and how many of the factors'
+ * inner elements a block has in shared memory at a time. All 0 where a rung has none. */
+struct rung_tile {
+    unsigned rows, columns, inner, thread_rows, thread_columns;
 };
 
 /* How the stages of a transfer, the uploads, the kernel and the download, follow each other. */
@@ -74,11 +85,13 @@ struct rung_call {
     enum component component;
     const void *a, *b;
     void *c;
-    size_t n;                       /* components */
-    unsigned block;                 /* threads a block; 0: the rung's own */
-    int params[RUNG_PARAMS];        /* in the order of the rung's own */
-    void *stream;                   /* device rungs: cudaStream_t on the current device */
-    struct kernel_launch *describe; /* device rungs: not NULL: gets the launch's shape, and nothing is queued */
+    size_t n;                    /* components */
+    size_t rows, columns, inner; /* matrix rungs, in place of n: a is rows x columns, in C order; where b is multiplied
+                                  * by it, a is rows x inner and b inner x columns */
+    unsigned block;              /* threads a block; 0: the rung's own */
+    int params[RUNG_PARAMS];     /* in the order of the rung's own */
+    void *stream;                /* rungs that launch: cudaStream_t on the current device */
+    struct kernel_launch *describe; /* rungs that launch: not NULL: gets the launch's shape, and nothing is queued */
     int device;                     /* transfer and latency rungs */
 
     /* Set by rungs that time only a part of their run: the seconds of that part. NULL: not wanted. */
@@ -95,7 +108,7 @@ struct rung {
     const char *tested;  /* "double", or "gpu": only a GPU shows its effect */
     int components;      /* bit 1 << component set for each component it takes */
 
-    /* Device rungs; else 0. */
+    /* Device and matrix rungs; else 0. */
     enum rung_family family;
     const char *load;  /* the load instruction of its float32 kernel (a precision rung's float16 kernel) on sm_90, as
                         * cuobjdump shows it, or its bulk copy instruction; NULL: none of its own */
@@ -116,7 +129,9 @@ struct rung {
     bool allocates OR_NOTHING; /* its timed part always holds an allocation; else a parameter decides, or none does */
     bool by_name OR_NOTHING;   /* a sweep runs it only where it is named: nothing bounds its time */
 
-    /* Device rungs: queue the kernel; 0 or a cudaError_t. */
+    struct rung_tile tile OR_NOTHING; /* of a product of matrices */
+
+    /* Device and matrix rungs: queue the kernel; 0 or a cudaError_t. */
     int (*launch)(const struct rung_call *call);
     /* Host, transfer and latency rungs: add and return when it is done; 0, or -1 with *status set. */
     int (*run)(const struct rung_call *call, struct status *status);

@@ -11,6 +11,8 @@ const struct rung *const device_rungs[] = {NULL};
 const struct rung *const precision_rungs[] = {NULL};
 const struct rung *const transfer_rungs[] = {NULL};
 const struct rung *const latency_rungs[] = {NULL};
+const struct rung *const transpose_rungs[] = {NULL};
+const struct rung *const sgemm_rungs[] = {NULL};
 const char *const timeline_what_name[TIMELINE_WHATS] = {NULL};
 
 int

@@ -12,6 +12,8 @@ static const char *const family_name[] = {
     [FAMILY_NONE] = "",
     [FAMILY_KERNELS] = "kernels",
     [FAMILY_PRECISION] = "precision",
+    [FAMILY_TRANSPOSE] = "transpose",
+    [FAMILY_SGEMM] = "sgemm",
 };
 
 static const char *const stages_name[] = {
@@ -29,10 +31,9 @@ static const char *const memory_name[] = {
 };
 
 static const char *const sum_name[] = {
-    [SUM_WRITTEN] = "written",
-    [SUM_ADDED] = "added",
-    [SUM_ADDED_BY_EACH_THREAD] = "added by each thread",
-    [SUM_RACED] = "raced",
+    [SUM_WRITTEN] = "written",  [SUM_ADDED] = "added", [SUM_ADDED_BY_EACH_THREAD] = "added by each thread",
+    [SUM_RACED] = "raced",      [LEFT_COPY] = "copy",  [LEFT_TRANSPOSE] = "transpose",
+    [LEFT_PRODUCT] = "product",
 };
 
 enum { POISON = 0xa5 };
@@ -57,13 +58,13 @@ names_of(const char *const *texts)
     return names;
 }
 
-/* The dtypes, by name, whose component the rung takes. */
+/* The dtypes, by name, that the rung takes. */
 static PyObject *
 dtypes_of(const struct rung *rung)
 {
     PyObject *names = PyList_New(0);
     for (int dtype = 0; names && dtype < DTYPE_COUNT; dtype++)
-        if (rung->components & 1 << dtype_table[dtype].component)
+        if (rung_takes(rung, dtype))
             names = append_name(names, dtype_table[dtype].name);
     return names;
 }
@@ -111,14 +112,16 @@ describe(const struct rung *rung)
         return NULL;
     }
     return Py_BuildValue(
-        "{s:s,s:s,s:s,s:z,s:s,s:s,s:N,s:s,s:N,s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:n,s:N,s:N,s:s,s:s,s:N,s:N}", "name",
-        rung->name, "kind", rung_kind_name[rung->kind], "family", family_name[rung->family], "after", rung->after,
-        "changes", rung->changes, "tested", rung->tested, "dtypes", dtypes, "load", rung->load ? rung->load : "",
-        "headline", PyBool_FromLong(rung->headline), "sum", sum_name[rung->sum], "bytes_per_element",
-        rung->bytes_per_element, "bytes_per_load", rung->bytes_per_load, "loads_in_flight", rung->loads_in_flight,
-        "block", rung->block, "blocks", rung->blocks, "min_cc", rung->min_cc, "alignment", (Py_ssize_t)rung->alignment,
-        "params", params, "choices", choices, "stages", stages_name[rung->stages], "memory", memory_name[rung->memory],
-        "allocates", PyBool_FromLong(rung->allocates), "by_name", PyBool_FromLong(rung->by_name));
+        "{s:s,s:s,s:s,s:z,s:s,s:s,s:N,s:s,s:N,s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:n,s:N,s:N,s:s,s:s,s:N,s:N,s:(IIIII)}",
+        "name", rung->name, "kind", rung_kind_name[rung->kind], "family", family_name[rung->family], "after",
+        rung->after, "changes", rung->changes, "tested", rung->tested, "dtypes", dtypes, "load",
+        rung->load ? rung->load : "", "headline", PyBool_FromLong(rung->headline), "sum", sum_name[rung->sum],
+        "bytes_per_element", rung->bytes_per_element, "bytes_per_load", rung->bytes_per_load, "loads_in_flight",
+        rung->loads_in_flight, "block", rung->block, "blocks", rung->blocks, "min_cc", rung->min_cc, "alignment",
+        (Py_ssize_t)rung->alignment, "params", params, "choices", choices, "stages", stages_name[rung->stages],
+        "memory", memory_name[rung->memory], "allocates", PyBool_FromLong(rung->allocates), "by_name",
+        PyBool_FromLong(rung->by_name), "tile", rung->tile.rows, rung->tile.columns, rung->tile.inner,
+        rung->tile.thread_rows, rung->tile.thread_columns);
 }
 
 const char rungs_doc[] = PyDoc_STR(
@@ -128,7 +131,8 @@ const char rungs_doc[] = PyDoc_STR(
     "lane's own), params, choices (by parameter, the names of its values where they have names), stages (of a\n"
     "transfer: 'serial', 'overlapping', or 'shared' with the processor), memory (of a transfer: 'pageable',\n"
     "'pinned', or 'either'), allocates (a transfer's timed part always holds an allocation), by_name (a sweep runs\n"
-    "it only where it is named: nothing bounds its time).");
+    "it only where it is named: nothing bounds its time), tile (of a product of matrices: rows and columns of the\n"
+    "result of a block, inner elements in shared memory at a time, rows and columns of a thread; else all 0).");
 
 PyObject *
 py_rungs(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
@@ -161,22 +165,23 @@ run_by_host_clock(const struct rung *rung, struct rung_call *call, double *secon
 static int
 run(struct rung_arguments *given, double *seconds, struct status *status)
 {
-    const enum rung_kind kind = given->rung->kind;
-    if ((kind == RUNG_DEVICE || kind == RUNG_LATENCY) && rung_arguments_join(given, status) < 0)
+    if (rung_takes_device_arrays(given->rung) && rung_arguments_join(given, status) < 0)
         return -1;
-    return kind == RUNG_DEVICE ? rung_time_on_device(given->rung, &given->call, seconds, status)
+    return given->rung->launch ? rung_time_on_device(given->rung, &given->call, seconds, status)
                                : run_by_host_clock(given->rung, &given->call, seconds, status);
 }
 
 const char run_rung_doc[] = PyDoc_STR(
     "run_rung($module, name, a, b, out, /, *, block=0, params={})\n--\n\n"
-    "Runs a rung once into out and returns its seconds: of a device rung by CUDA events around the launch, of\n"
-    "any other by the host's clock. The operands have one dtype and size: DeviceArrays for device and latency\n"
-    "rungs, contiguous NumPy arrays for the others. block is a device rung's threads a block, 0 for its own; params\n"
-    "are whole numbers by name, the rung's usual ones where none is given.\n\n"
-    "Raises ValueError for a name that is not in the ladder, a size, alignment, block or parameter that the rung\n"
-    "does not take, a GPU below the compute capability that it needs, and a read-only out; TypeError for arrays,\n"
-    "dtypes and names of parameters that it does not take.");
+    "Runs a rung once into out and returns its seconds: of a device or matrix rung by CUDA events around the\n"
+    "launch, of any other by the host's clock. The operands have one dtype and size: DeviceArrays for device and\n"
+    "latency rungs, contiguous NumPy arrays for the others. Those of a matrix rung are two-dimensional DeviceArrays\n"
+    "of float32: a, b, whose rows are a's columns, and the product; or a, None, and a's transpose. block is a device\n"
+    "rung's threads a block, 0 for its own; params are whole numbers by name, the rung's usual ones where none is\n"
+    "given.\n\n"
+    "Raises ValueError for a name that is not in the ladder, a size, shape, alignment, block or parameter that the\n"
+    "rung does not take, a GPU below the compute capability that it needs, a read-only out, and one that overlaps\n"
+    "an input; TypeError for arrays, dtypes and names of parameters that it does not take.");
 
 PyObject *
 py_run_rung(PyObject *module, PyObject *arguments, PyObject *keywords)

@@ -5,6 +5,7 @@
 #include "lab/ladder/facts.h"
 #include "py/base/errors.h"
 #include "py/base/methods.h"
+#include "py/lab/matrix_arguments.h"
 #include "py/lab/rung_arguments.h"
 
 static PyObject *
@@ -24,16 +25,31 @@ dtype_row_named(const char *name)
     return NULL;
 }
 
+/* `size` as the call's number of components, or for a matrix rung as its extents. */
 static int
-check_subject(const struct rung *rung, const struct dtype_row *dtype, Py_ssize_t n)
+size_from(const struct rung *rung, const struct dtype_row *dtype, PyObject *size, struct rung_call *call)
 {
-    if (rung->kind != RUNG_DEVICE)
-        PyErr_Format(PyExc_ValueError, "rung %s is a %s rung, and only a device rung is a kernel to look at",
-                     rung->name, rung_kind_name[rung->kind]);
-    else if (!(rung->components & 1 << dtype->component))
-        PyErr_Format(PyExc_TypeError, "rung %s does not take %s", rung->name, dtype->name);
-    else if (n < 0 || (size_t)n > PY_SSIZE_T_MAX / dtype->itemsize)
+    if (rung->kind == RUNG_MATRIX)
+        return matrix_shape_from(rung, size, call);
+    const Py_ssize_t n = PyNumber_AsSsize_t(size, PyExc_OverflowError);
+    if (n == -1 && PyErr_Occurred())
+        return -1;
+    if (n < 0 || (size_t)n > PY_SSIZE_T_MAX / dtype->itemsize) {
         PyErr_Format(PyExc_ValueError, "n must be a number of elements that memory can hold, not %zd", n);
+        return -1;
+    }
+    call->n = (size_t)n * dtype->components;
+    return 0;
+}
+
+static int
+check_subject(const struct rung *rung, const struct dtype_row *dtype)
+{
+    if (!rung->launch)
+        PyErr_Format(PyExc_ValueError, "rung %s is a %s rung, and only a device or matrix rung is a kernel to look at",
+                     rung->name, rung_kind_name[rung->kind]);
+    else if (!rung_takes(rung, (enum dtype)(dtype - dtype_table)))
+        PyErr_Format(PyExc_TypeError, "rung %s does not take %s", rung->name, dtype->name);
     else
         return 0;
     return -1;
@@ -41,8 +57,10 @@ check_subject(const struct rung *rung, const struct dtype_row *dtype, Py_ssize_t
 
 const char rung_facts_doc[] = PyDoc_STR(
     "rung_facts($module, name, dtype, n, /, *, block=0, params={}, device=0)\n--\n\n"
-    "How a device rung would be launched for n elements of a dtype (a name of DTYPES) at aligned addresses, and\n"
-    "what its kernel takes; queues nothing. A dict: registers and local (bytes) of a thread; static_shared and\n"
+    "How a device rung would be launched for n elements of a dtype (a name of DTYPES) at aligned addresses, or a\n"
+    "matrix rung for n = (rows, columns) of its matrix, and for n = (rows, columns, inner) of a product whose\n"
+    "factors have inner columns and inner rows; and what the kernel takes. Queues nothing. A dict: registers and\n"
+    "local (bytes) of a thread; static_shared and\n"
     "dynamic_shared (bytes) of a block; grid and block, (x, y, z); launches, how many kernels a run queues (0 for\n"
     "no element: all else is 0 then; of several the first is described); active_blocks, those that a\n"
     "multiprocessor holds at once, by cudaOccupancyMaxActiveBlocksPerMultiprocessor; occupancy, their warps as a\n"
@@ -55,18 +73,17 @@ py_rung_facts(PyObject *module, PyObject *arguments, PyObject *keywords)
 {
     static char *names[] = {"", "", "", "block", "params", "device", NULL};
     const char *name, *dtype_name;
-    Py_ssize_t n;
+    PyObject *size;
     int block = 0, device = 0;
     PyObject *params = NULL;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "ssn|$iO!i:rung_facts", names, &name, &dtype_name, &n, &block,
-                                     &PyDict_Type, &params, &device))
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "ssO|$iO!i:rung_facts", names, &name, &dtype_name, &size,
+                                     &block, &PyDict_Type, &params, &device))
         return NULL;
     const struct rung *rung = rung_from_name(name);
     const struct dtype_row *dtype = rung ? dtype_row_named(dtype_name) : NULL;
-    if (!dtype || check_subject(rung, dtype, n) < 0)
-        return NULL;
-    struct rung_call call = {.component = dtype->component, .n = (size_t)n * dtype->components, .device = device};
-    if (rung_choices_from(rung, block, params, &call) < 0)
+    struct rung_call call = {.component = dtype ? dtype->component : 0, .device = device};
+    if (!dtype || check_subject(rung, dtype) < 0 || size_from(rung, dtype, size, &call) < 0 ||
+        rung_choices_from(rung, block, params, &call) < 0)
         return NULL;
 
     struct rung_facts facts;

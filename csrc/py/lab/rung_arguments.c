@@ -3,15 +3,14 @@
 #include "base/overlap.h"
 #include "base/plan.h"
 #include "gpu/stream.h"
+#include "py/lab/matrix_arguments.h"
 #include "py/operands/device_array.h"
 
 enum { WARP = 32, LARGEST_BLOCK = 1024 };
 
 const char *const rung_kind_name[] = {
-    [RUNG_HOST] = "host",
-    [RUNG_DEVICE] = "device",
-    [RUNG_TRANSFER] = "transfer",
-    [RUNG_LATENCY] = "latency",
+    [RUNG_HOST] = "host",       [RUNG_DEVICE] = "device", [RUNG_TRANSFER] = "transfer",
+    [RUNG_LATENCY] = "latency", [RUNG_MATRIX] = "matrix",
 };
 
 int
@@ -30,22 +29,29 @@ rung_operand(struct module_state *state, PyObject *object, const char *what, str
     return -1;
 }
 
-static bool
-takes_device_arrays(const struct rung *rung)
+bool
+rung_takes(const struct rung *rung, enum dtype dtype)
 {
-    return rung->kind == RUNG_DEVICE || rung->kind == RUNG_LATENCY;
+    const struct dtype_row *row = &dtype_table[dtype];
+    return (rung->components >> row->component & 1) && (rung->kind != RUNG_MATRIX || row->components == 1);
+}
+
+bool
+rung_takes_device_arrays(const struct rung *rung)
+{
+    return rung->kind == RUNG_DEVICE || rung->kind == RUNG_LATENCY || rung->kind == RUNG_MATRIX;
 }
 
 static int
 check_operand(const struct rung *rung, const struct operand *operand, const struct operand *first, const char *what)
 {
     bool on_device = operand->place == PLACE_DEVICE;
-    if (on_device != takes_device_arrays(rung))
+    if (on_device != rung_takes_device_arrays(rung))
         PyErr_Format(PyExc_TypeError,
-                     takes_device_arrays(rung) ? "%s: a %s rung takes DeviceArrays, and %s is a NumPy array; "
-                                                 "vecadd.to_device(%s) makes one of it"
-                                               : "%s: a %s rung takes NumPy arrays, and %s is a DeviceArray; "
-                                                 "%s.numpy() makes one of it",
+                     rung_takes_device_arrays(rung) ? "%s: a %s rung takes DeviceArrays, and %s is a NumPy array; "
+                                                      "vecadd.to_device(%s) makes one of it"
+                                                    : "%s: a %s rung takes NumPy arrays, and %s is a DeviceArray; "
+                                                      "%s.numpy() makes one of it",
                      rung->name, rung_kind_name[rung->kind], what, what);
     else if (operand->dtype != first->dtype || operand->size != first->size)
         PyErr_Format(PyExc_ValueError, "%s has %zu elements of %s where a has %zu of %s", what, operand->size,
@@ -65,7 +71,7 @@ check_arrays(const struct rung *rung, const struct operand operands[ROLE_COUNT])
     for (int role = 0; role < ROLE_COUNT; role++)
         if (check_operand(rung, &operands[role], a, role_name[role]) < 0)
             return -1;
-    if (!(rung->components & 1 << dtype_table[a->dtype].component))
+    if (!rung_takes(rung, a->dtype))
         PyErr_Format(PyExc_TypeError, "rung %s does not take %s", rung->name, dtype_table[a->dtype].name);
     else if (!out->writable)
         PyErr_SetString(PyExc_ValueError, "output array is read-only");
@@ -149,29 +155,38 @@ rung_choices_from(const struct rung *rung, int block, PyObject *params, struct r
     return set_params(rung, call, params);
 }
 
-int
-rung_arguments_from(struct module_state *state, const char *name, PyObject *const objects[ROLE_COUNT], int block,
-                    PyObject *params, struct rung_arguments *given)
+/* The operands of an addition: three arrays of one dtype and size. */
+static int
+addition_from(struct module_state *state, const struct rung *rung, PyObject *const objects[ROLE_COUNT],
+              struct operand operands[ROLE_COUNT], struct rung_call *call)
 {
-    const struct rung *rung = given->rung = rung_from_name(name);
-    struct operand *operands = given->operands;
-    if (!rung)
-        return -1;
     for (int role = 0; role < ROLE_COUNT; role++)
         if (rung_operand(state, objects[role], role_name[role], &operands[role]) < 0)
             return -1;
     if (check_arrays(rung, operands) < 0)
         return -1;
-
-    const struct operand *a = &operands[ROLE_A], *out = &operands[ROLE_OUT];
+    const struct operand *a = &operands[ROLE_A];
     const struct dtype_row *dtype = &dtype_table[a->dtype];
-    given->call = (struct rung_call){.component = dtype->component,
-                                     .a = a->data,
-                                     .b = operands[ROLE_B].data,
-                                     .c = out->data,
-                                     .n = a->size * dtype->components,
-                                     .stream = out->stream,
-                                     .device = out->device};
+    *call = (struct rung_call){.component = dtype->component, .n = a->size * dtype->components};
+    return 0;
+}
+
+int
+rung_arguments_from(struct module_state *state, const char *name, PyObject *const objects[ROLE_COUNT], int block,
+                    PyObject *params, struct rung_arguments *given)
+{
+    const struct rung *rung = given->rung = rung_from_name(name);
+    if (!rung)
+        return -1;
+    if (rung->kind == RUNG_MATRIX ? matrices_from(state, rung, objects, given->operands, &given->call)
+                                  : addition_from(state, rung, objects, given->operands, &given->call))
+        return -1;
+    const struct operand *out = &given->operands[ROLE_OUT];
+    given->call.a = given->operands[ROLE_A].data;
+    given->call.b = given->operands[ROLE_B].data;
+    given->call.c = out->data;
+    given->call.stream = out->stream;
+    given->call.device = out->device;
     return rung_choices_from(rung, block, params, &given->call);
 }
 
