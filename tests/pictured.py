@@ -218,6 +218,30 @@ def stages() -> list[Row]:
     ]
 
 
+def transpose() -> list[Row]:
+    rates = {"transpose_copy": 3000, "transpose_naive": 1300, "transpose_shared": 1900, "transpose_padded": 2800}
+    return [
+        row("transpose", rung, n, at(gbps, n), shape=shape, occupancy=1.0, model_seconds=at(3500, n))
+        for n, shape in ((2**19, [512, 1024]), (2**26, [8192, 8192]))
+        for rung, gbps in rates.items()
+    ]
+
+
+def sgemm() -> list[Row]:
+    kernels = {"sgemm_naive": (1.0, 6, 8), "sgemm_shared": (1.0, 8, 8), "sgemm_tiled": (0.25, 30, 60)}
+    kernels |= {"sgemm_tuned": (0.5, 22, 33)}
+    rows = []
+    for n, shape in ((2**20, [1024, 1024, 4096]), (2**27, [8192, 16384, 4096])):
+        operations = 2 * n * 4096
+        limit = 12 * n / operations * 66.9e3  # GB/s of the rows' three arrays at 66.9e12 operations a second
+        for rung, (occupancy, rate, expected) in kernels.items():
+            seconds, model = operations / rate / 1e12, operations / expected / 1e12
+            made = {"shape": shape, "occupancy": occupancy, "registers": 60, "shared": 8192, "grid": [64, 1, 1]}
+            rows.append(bench_rows.row("sgemm", rung, n, seconds, limit, **made, model_seconds=model))
+        rows.append(bench_rows.row("sgemm", "cublas", n, operations / 50e12, limit, shape=shape, clock="host clock"))
+    return rows
+
+
 SWEEPS = {
     "size": size,
     "ladder": ladder,
@@ -226,6 +250,8 @@ SWEEPS = {
     "precision": precision,
     "transfer": transfer,
     "latency": latency,
+    "transpose": transpose,
+    "sgemm": sgemm,
 }
 
 

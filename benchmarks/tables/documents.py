@@ -34,6 +34,8 @@ TABLES: dict[str, Callable[[list[Row]], list[str]]] = {
     "transfer": sweeps.transfer,
     "stages": sweeps.stages,
     "latency": sweeps.latency,
+    "transpose": sweeps.matrices,
+    "sgemm": sweeps.matrices,
     "steps": sweeps.steps,
     "peer-host": peers.host_forms,
     "peer-host-dtypes": peers.host_dtypes,

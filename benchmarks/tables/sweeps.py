@@ -12,6 +12,7 @@ from vecadd.bench.tables import blocksize as blocksize_layout
 from vecadd.bench.tables import inflight as inflight_layout
 from vecadd.bench.tables import ladder as ladder_layout
 from vecadd.bench.tables import latency as latency_layout
+from vecadd.bench.tables import matrices as matrices_layout
 from vecadd.bench.tables import transfer as transfer_layout
 from vecadd.bench.tables.precision import speedups
 from vecadd.bench.tables.table import Table, markdown
@@ -110,6 +111,14 @@ def latency(rows: list[Row]) -> list[str]:
         columns=[show_size(n) for n in sizes],
         more=[("pays after", lambda kind: latency_layout.break_even(smallest[kind]) if kind in smallest else "-")],
     )
+
+
+def matrices(rows: list[Row]) -> list[str]:
+    """Transposes, or products and below them document 004's columns and its last step put to the test."""
+    first, *others = matrices_layout.tables(rows[0].sweep, rows)
+    rate = first.columns[2].name
+    shown = first.only("rung", "seconds", rate, "% limit", "gain", "model", "blocks", "occ. %", "regs", "documents")
+    return _each([shown, *others])
 
 
 def steps(rows: list[Row]) -> list[str]:

@@ -11,7 +11,19 @@ import pytest
 from modelled import H200
 
 from vecadd import _core
-from vecadd.bench import axes, buffers, cold, gpudirect, ladder, latencies, limits, recorded, sweeps, timing
+from vecadd.bench import (
+    axes,
+    buffers,
+    cold,
+    gpudirect,
+    ladder,
+    latencies,
+    limits,
+    matrices,
+    recorded,
+    sweeps,
+    timing,
+)
 from vecadd.bench.axes import Axes
 from vecadd.bench.buffers import HOST, Pattern, WrongSumError
 from vecadd.bench.results import Row
@@ -52,6 +64,8 @@ GPU_SWEEPS: dict[str, set[str]] = {
     "precision": {"numpy", "naive", "float4", "tuned", *rungs_of("device", "precision")},
     "transfer": {"add", *rungs_of("transfer")} - {"managed"},
     "latency": rungs_of("latency"),
+    "transpose": rungs_of("matrix", "transpose"),
+    "sgemm": rungs_of("matrix", "sgemm"),
 }
 
 
@@ -70,6 +84,7 @@ def swept(device: int, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Run]:
     monkeypatch.setattr(timing, "FEWEST_ROUNDS", 2)
     monkeypatch.setattr(timing, "MOST_IN_SAMPLE", 2)
     monkeypatch.setattr(latencies, "MOST_ADDS", 10)
+    monkeypatch.setattr(matrices, "INNER", 20)
 
     def sweep_once(sweep: str, **chosen: Any) -> Run:
         running = Run(Axes(**{"sizes": (1000,), "seconds": 1e-3, **chosen}))
@@ -102,7 +117,7 @@ def test_the_gpu_sweeps_measure_their_rungs(sweep: str, swept: Callable[..., Run
 @pytest.mark.parametrize(
     ("sweep", "broken"),
     [("size", "float4"), ("ladder", "naive"), ("blocksize", "float4"), ("precision", "half2"), ("transfer", "pinned"),
-     ("latency", "graph")],
+     ("latency", "graph"), ("transpose", "transpose_naive"), ("sgemm", "sgemm_shared")],
 )  # fmt: skip
 def test_a_failing_rung_keeps_the_rest_of_every_sweep(
     sweep: str, broken: str, swept: Callable[..., Run], monkeypatch: pytest.MonkeyPatch

@@ -305,6 +305,27 @@ def test_the_gpu_is_ahead_from_where_it_stays_ahead(
 # Latency
 
 
+def test_matrices_have_rates_beside_occupancy_for_each_shape() -> None:
+    panels = figure("sgemm", pictured.sgemm()).axes
+    assert len(panels) == 4
+    small, occupancy = panels[:2]
+    assert small.get_title(loc="left") == "1024 x 1024 x 4096"
+    assert [bar.get_width() for bar in bars(small)] == pytest.approx([6, 8, 30, 22, 50])
+    assert [bar.get_width() for bar in bars(occupancy)] == [100, 100, 25, 50]
+    assert [round(x) for x in small.lines[0].get_xdata()] == [8, 8, 60, 33], "the model's"
+    assert [line.get_xdata()[0] for line in small.lines[1:]] == pytest.approx([66.9]), "the limit"
+    assert texts(small) == ["6", "8", "30", "22", "50"]
+
+
+def test_a_matrix_rung_that_failed_leaves_its_place_empty() -> None:
+    rows = [
+        replace(row, gbps=None, seconds=None) if row.rung == "transpose_naive" else row for row in pictured.transpose()
+    ]
+    rates = figure("transpose", rows).axes[0]
+    assert len(bars(rates)) == 3
+    assert [tick.get_text() for tick in rates.get_yticklabels()][1] == "transpose_naive"
+
+
 def test_latency_has_a_column_for_each_kind_of_set() -> None:
     panels = figure("latency", pictured.latency()).axes
     assert [axes.get_title("left") for axes in panels[:2]] == [

@@ -7,6 +7,8 @@
     ladder.py       which variants of the device rungs the sweeps run, and their model of bytes in flight
     transfers.py    which transfers are run on which memory, and the model beside them
     steps.py        when the copies and kernels of a transfer ran, and how long they were at work
+    matrices.py     matrices to transpose and to multiply, and the exact check of what is left of them
+    cublas.py       cuBLAS by PyTorch or CuPy, with TF32 off
     latencies.py    how many small additions there are at which size, and from when on a graph pays
     recorded.py     what the founding documents recorded of the same rungs
     gains.py        the gains from one rung to the next: the documents' and ours

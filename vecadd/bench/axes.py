@@ -55,10 +55,11 @@ def dtypes(text: str) -> tuple[str, ...]:
 
 def rungs(text: str) -> tuple[str, ...]:
     """ "numpy,threads" as names of rungs of this build, and of the rows that are none."""
-    from vecadd.bench import cold, gpudirect
+    from vecadd.bench import cold, gpudirect, matrices
     from vecadd.bench.contestants import CALLS
 
-    return _known(text, "rung", (*CALLS, *(rung["name"] for rung in _core.rungs()), cold.ROW, *gpudirect.ROWS))
+    others = (cold.ROW, *gpudirect.ROWS, matrices.CUBLAS)
+    return _known(text, "rung", (*CALLS, *(rung["name"] for rung in _core.rungs()), *others))
 
 
 def block(text: str) -> int:

@@ -69,11 +69,11 @@ class FixedLimit:
     def close(self) -> None: ...
 
 
-def device_gbps(read: float, write: float) -> float:
-    """The bound of an addition from the read-only and write-only rates, in bytes a second: two thirds of its bytes are
-    read and one third written, which takes 2 / read + 1 / write for 3 bytes; the memory's turns between reading and
+def device_gbps(read: float, write: float, reads: int = 2) -> float:
+    """The bound in GB/s of a kernel that reads ``reads`` arrays and writes one, from the read-only and write-only rates
+    in bytes a second: an addition takes 2 / read + 1 / write for 3 bytes. The memory's turns between reading and
     writing are not counted."""
-    return 3 / (2 / read + 1 / write) / 1e9
+    return (reads + 1) / (reads / read + 1 / write) / 1e9
 
 
 def link_gbps(to_device: float, both: float) -> float:

@@ -132,7 +132,8 @@ class Run:
         return True
 
     def _leave_out_the_slow(self, cell: Cell, pattern: Pattern, predictions: Predictions) -> None:
-        if cell.additions > 1:  # its sweep has seen to that, and a loop of launches does not grow with their elements
+        # Their sweeps have seen to that: a loop of launches does not grow with its elements, a product not as they do.
+        if cell.additions > 1 or cell.operands is not None:
             return
         for contestant in list(cell.contestants):
             try:

@@ -50,6 +50,8 @@ SETS: dict[str, tuple[str, ...]] = {
         *(f"{BENCH}/{name}.py" for name in ("sweeps/transfer", "transfers", "steps", "cold*")),
     ),
     "latency": (*DEVICE, *CLOCK, f"{BENCH}/sweeps/latency.py", f"{BENCH}/latencies.py"),
+    "transpose": (*DEVICE, *CLOCK, f"{BENCH}/sweeps/transpose.py", f"{BENCH}/matrices.py"),
+    "sgemm": (*DEVICE, *CLOCK, *(f"{BENCH}/{name}.py" for name in ("sweeps/sgemm", "matrices", "cublas"))),
     "peer-device": (*DEVICE_PEERS, f"{STAGES}/device_stage.py"),
     "peer-queued": (*DEVICE_PEERS, f"{STAGES}/queued_stage.py", f"{STAGES}/device_stage.py"),  # the latter's sets
     "peer-misaligned": (*DEVICE_PEERS, f"{STAGES}/misaligned_stage.py"),

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count, cycle, islice
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -35,6 +35,17 @@ METHOD = (
 )
 
 
+class Operands(Protocol):
+    """Operands that are no arrays of random values: what a cell's contestants work on, and check themselves."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of one set."""
+
+    def buffers(self, place: Place, sets: int) -> list[Buffers]:
+        """``sets`` sets, each with values of its own; outputs are poisoned."""
+
+
 @dataclass(frozen=True)
 class Cell:
     """Contestants that meet at one dtype and size.
@@ -42,7 +53,7 @@ class Cell:
     ``sets`` is how many buffer sets each place gets, ``reference`` the contestant that the others are compared with.
     Where a contestant makes ``additions`` of n elements in one run, its operands have ``length`` elements, else n.
     ``derive`` adds to the rows' parameters figures that follow from the rows and the limits. ``fewest`` rounds are made
-    even where they take longer than a cell should.
+    even where they take longer than a cell should. ``operands`` takes the place of three arrays of random values.
     """
 
     sweep: str
@@ -56,6 +67,7 @@ class Cell:
     length: int = 0
     derive: Callable[[list[Row]], None] | None = None
     fewest: int = 0
+    operands: Operands | None = None
 
     @property
     def elements(self) -> int:
@@ -70,7 +82,7 @@ class Cell:
     @property
     def set_bytes(self) -> int:
         """Bytes of a, b and out together."""
-        return 3 * self.elements * self.dtype.itemsize
+        return 3 * self.elements * self.dtype.itemsize if self.operands is None else self.operands.nbytes
 
 
 @dataclass
@@ -164,6 +176,8 @@ class Measurement:
                 gc.enable()
 
     def _buffers(self, place: Place) -> list[Buffers]:
+        if self.cell.operands is not None:
+            return self.cell.operands.buffers(place, self.cell.sets)
         return self._pattern.buffers(place, self.cell.elements, self.cell.sets)
 
     def _rounds(self, sets: dict[str, list[Buffers]], seconds: float) -> None:

@@ -16,6 +16,8 @@ _NAMES = (
     "precision",
     "transfer",
     "latency",
+    "transpose",
+    "sgemm",
 )
 
 SWEEPS: dict[str, Sweep] = {name: import_module(f"{__name__}.{name}").SWEEP for name in _NAMES}

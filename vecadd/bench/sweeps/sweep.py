@@ -21,6 +21,7 @@ from vecadd.bench.machine import link_theory
 from vecadd.bench.results import Row
 from vecadd.bench.timing import Cell
 from vecadd.info import info
+from vecadd.model import Limits, expected
 
 BRIEF_SIZES = (2**10, 2**14, 2**18, 2**22, 2**26)  # of a run of all sweeps
 HOST_SETS = 1  # rungs and probe work on the same arrays, which stay in the cache where they fit
@@ -58,6 +59,12 @@ class Machine:
         found = limits.probe_device(self.device, self.gpu["l2"], self.gpu["memory"])
         self.probed["device"] = found
         return found["gbps"]
+
+    def bound(self, reads: int) -> float:
+        """GB/s of a kernel that reads so many arrays and writes one, by the memory's own rates."""
+        self.probe("device_limit")
+        rates = self.probed["device"]
+        return limits.device_gbps(1e9 * rates["read_gbps"], 1e9 * rates["write_gbps"], reads)
 
     @cached_property
     def latencies(self) -> dict[str, float]:
@@ -167,6 +174,18 @@ def device_rung(
     chosen, block = chosen or {}, block or axes.block
     in_flight = ladder.bytes_in_flight(rung, machine.gpu, n, dtype.itemsize, ladder.usual(rung, chosen), block)
     return contestants.device_rung(rung, dtype, n, block, chosen, bytes_in_flight=in_flight)
+
+
+def expect(machine: Machine) -> Callable[[list[Row]], None]:
+    """Adds to the rows of matrix rungs the seconds that the model expects."""
+
+    def derive(rows: list[Row]) -> None:
+        known, found = {rung["name"]: rung for rung in _core.rungs()}, Limits.of(machine.probed)
+        for row in rows:
+            if row.rung in known:
+                row.params["model_seconds"] = expected(known[row.rung], None, machine.gpu, found, row.dtype, row.n, {})
+
+    return derive
 
 
 def wanted(axes: Axes, every: list[Contestant]) -> list[Contestant]:

@@ -7,6 +7,7 @@ inflight.py   the memory under load, a line for each number of bytes in flight, 
 precision.py  contestants by size with three speed-ups, and document 001's claims tested
 transfer.py   round trips beside the model and the link, and document 004's stages
 latency.py    seconds of one small add, and from how many repeats a graph pays
+matrices.py   transposes and products beside the model, and document 004's last step put to the test
 """
 
 from collections.abc import Iterable
