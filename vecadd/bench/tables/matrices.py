@@ -53,12 +53,12 @@ def tables(sweep: str, rows: list[Row]) -> list[Table]:
     table = Table(sweep, columns("rung", "seconds", "TFLOP/s" if sweep == "sgemm" else "GB/s", *_COLUMNS))
     for (dtype, shape), cell in groupby(rows, key=lambda row: (row.dtype, tuple(row.params["shape"]))):
         table.add(f"{dtype} {' x '.join(map(str, shape))}", style=Style.HEAD)
-        fastest: dict[str, float] = {}
+        before: dict[str, list[Row]] = {}
         for row in cell:
-            told = parts.told(row.rung, next(reversed(fastest), None))
-            table.add(row.label, *_figures(row, fastest), *told, style=parts.style(row))
+            told = parts.told(row.rung, next(reversed(before), None))
+            table.add(row.label, *_figures(row, before), *told, style=parts.style(row))
             if row.seconds:
-                fastest[row.rung] = row.seconds
+                before.setdefault(row.rung, []).append(row)
         table.rule()
     table.notes = [LIMIT[sweep], GAIN, MODEL, OCCUPANCY, SHARED, *parts.document_notes(rows)]
     return [table, _columns(rows)] if sweep == "sgemm" else [table]
@@ -112,8 +112,8 @@ def _columns(rows: list[Row]) -> Table:
     return table
 
 
-def _figures(row: Row, fastest: dict[str, float]) -> tuple[str, ...]:
-    gain, value, model = gain_over(row, fastest), rate(row), row.params.get("model_seconds")
+def _figures(row: Row, before: dict[str, list[Row]]) -> tuple[str, ...]:
+    gain, value, model = gain_over(row, before), rate(row), row.params.get("model_seconds")
     grid, waves = row.params.get("grid"), row.params.get("waves")
     return (
         parts.seconds(row),
