@@ -83,10 +83,49 @@ test_shared_memory_of_a_launchs_own_size_does_as_well(void)
         CHECK(results[i] == i / THREADS * THREADS + (THREADS - 1 - i % THREADS), "%u: %u", i, results[i]);
 }
 
+#if VECADD_DOUBLE
+/* Undefined on a GPU: a barrier that half of a block comes to, or that all do but thread 0. */
+__global__ static void
+part(unsigned from, unsigned to)
+{
+    if (threadIdx.x >= from && threadIdx.x < to)
+        __syncthreads();
+}
+
+/* How a process ends that launches it. */
+static int
+end_of_part(unsigned from, unsigned to)
+{
+    int how = 0;
+    const pid_t child = fork();
+    if (child == 0) {
+        close(STDERR_FILENO);
+        CHECK(launch_grid(part, dim3(1), dim3(THREADS), 0, launch_target(NULL), from, to) == cudaSuccess);
+        CHECK(cudaDeviceSynchronize() == cudaSuccess);
+        _exit(0);
+    }
+    CHECK(child > 0 && waitpid(child, &how, 0) == child);
+    return how;
+}
+
+static void
+test_a_barrier_that_not_all_threads_come_to_ends_the_process(void)
+{
+    CHECK(end_of_part(0, THREADS) == 0);
+    CHECK(end_of_part(THREADS, THREADS) == 0);
+    const int half = end_of_part(0, THREADS / 2), but_one = end_of_part(1, THREADS);
+    CHECK(WIFSIGNALED(half) && WTERMSIG(half) == SIGABRT, "%#x", (unsigned)half);
+    CHECK(WIFSIGNALED(but_one) && WTERMSIG(but_one) == SIGABRT, "%#x", (unsigned)but_one);
+}
+#endif
+
 int
 main(void)
 {
     RUN(test_threads_find_what_their_neighbours_stored);
     RUN(test_shared_memory_of_a_launchs_own_size_does_as_well);
+#if VECADD_DOUBLE
+    RUN(test_a_barrier_that_not_all_threads_come_to_ends_the_process);
+#endif
     return check_report();
 }
