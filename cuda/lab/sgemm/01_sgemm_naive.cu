@@ -2,10 +2,9 @@
 //
 //   after    nothing: the first kernel that most people write
 //   changes  each thread reads a row of a and a column of b from global memory
-//   expects  an eighth of the cores' speed: two loads for each multiplication, and a multiprocessor begins one load of
-//   a
-//            warp a cycle and four multiplications. A warp reads one element of a and a burst of b; the L1 and the L2
-//            have most of both. The document stores without a look at the bounds; ours looks.
+//   expects  an eighth of the cores' speed: two loads for each multiplication, where a multiprocessor begins one load
+//            of a warp a cycle, and four multiplications. A warp reads one element of a and a burst of b; the L1 and
+//            the L2 have most of both. The document stores without a look at the bounds; ours looks.
 //   from     founding document 004
 //   try      vecadd bench sgemm
 #include "cuda/lab/sgemm/product.cuh"

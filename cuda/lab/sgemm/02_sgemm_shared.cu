@@ -4,7 +4,8 @@
 //   changes  a block loads each square once and all of its 1024 threads read it from shared memory: each element comes
 //            32 times less often from the L2
 //   expects  little more than naive where the L1 and the L2 already spare the memory, as on an H200: a thread still
-//            makes two loads for each multiplication, now from shared memory. Much more where the memory is the limit.
+//            reads two elements for each multiplication, now from shared memory, of which the compiler joins four of a
+//            into one load. Much more where the memory is the limit.
 //   from     founding document 004
 //   try      vecadd bench sgemm
 #include "cuda/lab/sgemm/product.cuh"

@@ -1,12 +1,12 @@
 // sgemm_tuned: 64 by 64 elements of the product a block, 4 by 4 a thread.
 //
 //   after    sgemm_tiled
-//   changes  a quarter of the elements a thread: fewer registers, so that twice as many warps fit
-//   expects  less than tiled where the product is large, for all its occupancy: a thread reads 8 elements from shared
-//            memory for 16 multiplications, twice as many for each, and a block's pieces come twice as often from the
-//            L2. More than tiled where the product is small, because four times as many blocks reach more
-//            multiprocessors. The document has it 6 % ahead of tiled, but by its grids for 2^27 elements, and tiled for
-//            2^20: its two figures do not compare.
+//   changes  a quarter of the elements a thread: half the registers, so that twice as many warps fit
+//   expects  less than tiled where the product is large, for all its occupancy, because a thread reads 8 elements from
+//            shared memory for 16 multiplications, twice as many for each; unless the compiler, which unrolls this
+//            loop as a whole, joins enough of them. More than tiled where the product is small, because four times as
+//            many blocks reach more multiprocessors. The document has it 6 % ahead of tiled, but by its grids for 2^27
+//            elements, and tiled for 2^20: its two figures do not compare.
 //   from     founding document 004, whose grid and shared memory fit these numbers; it does not name them
 //   try      vecadd bench sgemm
 #include "cuda/lab/sgemm/tiles.cuh"

@@ -2,10 +2,9 @@
 //
 //   after    nothing: it is what transposing costs where the turn is free
 //   changes  reads and writes rows
-//   expects  the memory's speed less what blocks of 1024 threads cost: a multiprocessor holds two, and while one of
-//   them
-//            ends its place stands empty. About three quarters of a copy's limit on an H200, as naive has with 1024
-//            threads (66 % of the limit).
+//   expects  the memory's speed, 126 us for 2^26 elements on an H200, less what blocks of 1024 threads cost: a
+//            multiprocessor holds two, and while one of them ends its place stands empty. The addition naive reaches
+//            66 % of its limit with such blocks, and 76 % with blocks of 256.
 //   from     ours: founding document 004 has no copy beside its transposes
 //   try      vecadd bench transpose
 #include "cuda/lab/transpose/tiles.cuh"

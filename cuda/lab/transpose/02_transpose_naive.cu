@@ -1,12 +1,10 @@
 // transpose_naive: each thread writes its element where it belongs, in blocks of 16 by 16 as the document has them.
 //
 //   after    transpose_copy
-//   changes  a warp reads two half rows of the matrix and writes half columns of the result: 32 stores, of 4 bytes
-//   each,
-//            to 16 sectors a whole row of the result apart
-//   expects  half the copy's speed or less: every sector of 32 bytes is written in eight parts, which the L2 has to
-//   join
-//            before the memory gets it whole
+//   changes  a warp reads two half rows of the matrix and writes two half columns of the result: 16 sectors, a whole
+//            row of the result apart
+//   expects  half the copy's speed: a store of a warp fills 8 bytes of each of 16 sectors of 32, so that the L2 is
+//            written four times the bytes: 230 us for 2^26 elements at an H200's 4.6 TB/s
 //   from     founding document 004
 //   try      vecadd bench transpose
 #include "cuda/lab/transpose/tiles.cuh"
