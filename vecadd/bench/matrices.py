@@ -10,29 +10,16 @@ from numpy.typing import NDArray
 from vecadd import _core
 from vecadd.bench.buffers import DEVICE, Buffers, Place, WrongSumError
 from vecadd.bench.contestants import Contestant, kernel_facts
+from vecadd.model.matrices import extents as extents
+from vecadd.model.matrices import near_square as near_square
 
 FLOAT32 = np.dtype(np.float32)
 APART = 7919  # from set to set
 
-# Columns of a product's one factor and rows of the other; document 004 does not say how many it had.
-INNER = 4096
 EXACT = 2**24  # whole numbers up to here are float32 numbers
 MOST = 4095  # 12 bits: TF32 keeps 11 of a value, and would show
 
 CUBLAS = "cublas"  # the contestant that is no rung
-
-
-def near_square(n: int) -> tuple[int, int]:
-    """Rows and columns of a matrix of n elements, as near to each other as whole numbers allow, no more rows than
-    columns."""
-    rows = next(rows for rows in range(math.isqrt(n), 0, -1) if n % rows == 0)
-    return rows, n // rows
-
-
-def extents(family: str, n: int) -> tuple[int, ...]:
-    """What the bench gives a matrix rung for n elements of its result: (rows, columns), of "sgemm" (rows, columns,
-    inner)."""
-    return (*near_square(n), INNER) if family == "sgemm" else near_square(n)
 
 
 class Matrices(Protocol):

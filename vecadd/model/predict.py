@@ -86,9 +86,7 @@ def predict(
     if rung["kind"] == "transfer":
         return transfers.predict(rung, device, limits, itemsize(dtype), n, chosen)
     if rung["kind"] == "matrix":
-        from vecadd.bench.matrices import extents
-
-        return matrices.predict(rung, device, limits, extents(rung["family"], n))
+        return matrices.predict(rung, device, limits, matrices.extents(rung["family"], n))
     if footprint is None:
         from vecadd.bench.buffers import rotation
 
