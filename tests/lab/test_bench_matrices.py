@@ -86,8 +86,9 @@ def quick(device: int, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Run]:
 def test_rows_tell_shape_bytes_kernel_and_model(sweep: str, arrays: int, quick: Any) -> None:
     running = quick(sweep)
     assert running.failures == []
-    assert [row.rung for row in running.rows] == [name for name in RUNGS if RUNGS[name]["family"] == sweep]
-    for row in running.rows:
+    rows = [row for row in running.rows if row.rung != matrices.CUBLAS]  # which is there where PyTorch or CuPy is
+    assert [row.rung for row in rows] == [name for name in RUNGS if RUNGS[name]["family"] == sweep]
+    for row in rows:
         assert (row.error, row.checked) == (None, True)
         assert row.params["shape"] == list(matrices.extents(sweep, 1000))
         assert row.bytes == 4 * arrays

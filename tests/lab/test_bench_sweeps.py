@@ -101,7 +101,7 @@ def test_every_sweep_is_the_hosts_or_a_gpus() -> None:
 @pytest.mark.parametrize("sweep", [name for name, sweep in sweeps.SWEEPS.items() if sweep.needs_gpu])
 def test_the_gpu_sweeps_measure_their_rungs(sweep: str, swept: Callable[..., Run]) -> None:
     running = swept(sweep)
-    measured = {row.rung for row in running.rows}
+    measured = {row.rung for row in running.rows} - {matrices.CUBLAS}  # which is there where PyTorch or CuPy is
     assert measured
     assert measured == GPU_SWEEPS.get(sweep, measured)
     assert [row.error for row in running.rows] == [None] * len(running.rows)

@@ -29,6 +29,7 @@ DEVICE = ("cuda", "csrc", "build_native/flags.py")
 # The Python that times every contestant, fills and checks its operands, and probes its limits.
 CLOCK = tuple(f"{BENCH}/{name}.py" for name in ("timing", "rows", "buffers", "contestants", "limits", "sweeps/sweep"))
 KERNELS = (*DEVICE, *CLOCK, f"{BENCH}/ladder.py")
+MATRICES = (*DEVICE, *CLOCK, f"{BENCH}/matrices.py", "vecadd/model/matrices.py")
 
 PEERS = (*CLOCK, f"{STAGES}/clocks.py", f"{STAGES}/libraries.py")
 # Arrays of other libraries pass through vecadd.interop.
@@ -50,8 +51,8 @@ SETS: dict[str, tuple[str, ...]] = {
         *(f"{BENCH}/{name}.py" for name in ("sweeps/transfer", "transfers", "steps", "cold*")),
     ),
     "latency": (*DEVICE, *CLOCK, f"{BENCH}/sweeps/latency.py", f"{BENCH}/latencies.py"),
-    "transpose": (*DEVICE, *CLOCK, f"{BENCH}/sweeps/transpose.py", f"{BENCH}/matrices.py"),
-    "sgemm": (*DEVICE, *CLOCK, *(f"{BENCH}/{name}.py" for name in ("sweeps/sgemm", "matrices", "cublas"))),
+    "transpose": (*MATRICES, f"{BENCH}/sweeps/transpose.py"),
+    "sgemm": (*MATRICES, *(f"{BENCH}/{name}.py" for name in ("sweeps/sgemm", "cublas"))),
     "peer-device": (*DEVICE_PEERS, f"{STAGES}/device_stage.py"),
     "peer-queued": (*DEVICE_PEERS, f"{STAGES}/queued_stage.py", f"{STAGES}/device_stage.py"),  # the latter's sets
     "peer-misaligned": (*DEVICE_PEERS, f"{STAGES}/misaligned_stage.py"),
