@@ -1,7 +1,8 @@
-"""The environment variables that vecadd reads: what each means, and what it is set to."""
+"""The environment variables that vecadd reads, what each is set to, and the environment of child processes."""
 
 import os
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -16,7 +17,7 @@ class Variable:
         return f"{self.name} {'(not set)' if self.value is None else f'= {self.value}'}: {self.meaning}"
 
 
-# What is read when vecadd runs. docs/install.md has the same lines.
+# docs/install.md has the same lines, and those that the build reads.
 RUNNING = (
     Variable("VECADD_NUM_THREADS", "threads of an addition on the host, 1 to 256; else all processors it may use"),
     Variable("VECADD_SIMD", "the instruction set on the host; else the best of those that `vecadd info` lists"),
@@ -26,14 +27,14 @@ RUNNING = (
     Variable("VECADD_RECORDED", "with 1 the notebooks show what is recorded and measure nothing"),
 )
 
-# What is read when vecadd is built, or when its C tests run.
-BUILDING = (
-    Variable("VECADD_CUDA", "0: for the host alone"),
-    Variable("VECADD_CUDA_ARCHS", "compute capabilities, `90` or `80,90`; else the build's own"),
-    Variable("VECADD_CHECK_SECONDS", "seconds after which a C test that hangs is ended; the build sets it"),
-)
-
 
 def settings() -> tuple[Variable, ...]:
     """What is read when vecadd runs, with the values of now."""
     return tuple(Variable(known.name, known.meaning, os.environ.get(known.name)) for known in RUNNING)
+
+
+def of_child(**more: str) -> dict[str, str]:
+    """The environment of a Python process that imports this vecadd: this process's own, and these variables. What
+    PYTHONPATH names already comes first."""
+    paths = (os.environ.get("PYTHONPATH"), str(Path(__file__).resolve().parents[1]))
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), **more}

@@ -1,7 +1,6 @@
 """What this machine and this build have, or why something is missing: all of vecadd.info()."""
 
 import json
-import os
 import subprocess
 import sys
 from dataclasses import asdict, dataclass
@@ -9,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from vecadd import _core, _host, _nvidia_smi, _tuned
-from vecadd._environment import Variable, settings
+from vecadd._environment import Variable, of_child, settings
 from vecadd._rows import Row, as_html, as_text, bytes_text
 from vecadd._tuned import Tuned
 from vecadd._version import package_version
@@ -129,14 +128,12 @@ def _ask_child() -> dict[str, Any]:
     """What vecadd._gpu_probe prints; {"failed": why} where it prints nothing usable."""
     if not sys.executable:
         return {"failed": "there is no interpreter to ask it from (sys.executable is empty)"}
-    here = str(Path(__file__).parents[1])
-    path = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), here)))
     try:
         # -P: a file called numpy.py in the current folder must not break the child. -W: the child's warnings are
         # dropped.
         result = subprocess.run(
             [sys.executable, "-P", "-W", "ignore", "-m", "vecadd._gpu_probe"],
-            env={**os.environ, "PYTHONPATH": path},
+            env=of_child(),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=PROBE_TIMEOUT,

@@ -6,9 +6,9 @@ import shutil
 import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from io import StringIO
-from os import environ, pathsep
 from pathlib import Path
 
+from vecadd._environment import of_child
 from vecadd.profile.spec import Spec
 
 FAILED = "vecadd: "  # before the one line of a child that failed
@@ -32,11 +32,9 @@ def find(name: str, folders: Iterable[str]) -> Path | None:
 
 def watch(profiler: Sequence[str], spec: Spec, timeout: float) -> "subprocess.CompletedProcess[str]":
     """The profiler's output and exit status after it has watched a child; raises subprocess.TimeoutExpired."""
-    here = str(Path(__file__).parents[2])
-    path = pathsep.join(filter(None, (environ.get("PYTHONPATH"), here)))
     return subprocess.run(
         [*profiler, *spec.command()],
-        env={**environ, "PYTHONPATH": path},
+        env=of_child(),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -5,7 +5,6 @@ them, because where a process's arrays lie in memory is worth some per cent. Run
 PART`` it is such a child: it reads a case's name a line, and answers with the seconds of an addition.
 """
 
-import os
 import random
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from typing import Any
 import numpy as np
 
 import vecadd
+from vecadd._environment import of_child
 from vecadd.tune.part import Tell
 
 MIB = 1 << 20
@@ -76,11 +76,9 @@ class _Child:
     """A process that adds by what one folder keeps."""
 
     def __init__(self, part: str, folder: Path) -> None:
-        here = str(Path(vecadd.__file__).parents[1])
-        path = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), here)))
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-W", "ignore", "-m", "vecadd.tune.compare", part],
-            env={**os.environ, "PYTHONPATH": path, "VECADD_CACHE_DIR": str(folder)},
+            env=of_child(VECADD_CACHE_DIR=str(folder)),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
