@@ -9,6 +9,7 @@ import numpy as np
 from vecadd import _core, _tuned
 from vecadd._numpy_call import check, own_rules
 from vecadd._rows import Row, as_html, as_text, bytes_text
+from vecadd.bench.show import show_seconds
 
 _ROUTES = {
     "host": "the processor adds",
@@ -55,7 +56,7 @@ class Explanation:
             shown = f"cuda:{value}" if name == "device" and value is not None else str(value)
             rows.append((name, ["cuda, the thread's current GPU" if name == "device" and value is None else shown]))
         if self.predicted:
-            rows.append(("predicted", [f"{name} {_seconds(taken)}" for name, taken in self.predicted.items()]))
+            rows.append(("predicted", [f"{name} {show_seconds(taken)}" for name, taken in self.predicted.items()]))
         if self.tuned:
             rows.append(("tuned", [str(part) for part in self.tuned]))
         return rows
@@ -195,10 +196,3 @@ def _measured(route: str, memory: str, predicted: Mapping[str, float]) -> str:
     if ratio < 1:
         return f"the operands are in {name} memory, and {second} is not ahead by enough to be sure of ({ratio:.2f} x)"
     return f"the operands are in {name} memory, where {second} takes {ratio:.2f} x as long by what was measured here"
-
-
-def _seconds(taken: float) -> str:
-    for unit, size in (("s", 1.0), ("ms", 1e-3)):
-        if taken >= size:
-            return f"{taken / size:.3g} {unit}"
-    return f"{taken / 1e-6:.3g} us"

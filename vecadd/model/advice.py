@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from vecadd import _core
+from vecadd.bench.show import show_seconds
 from vecadd.model.gpu import WARP, Gpu, Occupancy, occupancy
 from vecadd.model.limits import RECORDED, Limits
 from vecadd.model.loaded import ENOUGH, Loaded
@@ -147,15 +148,16 @@ def advise(
     few = ("batched", "graph_pdl_trigger")
     fewer = "Make fewer launches: one for many additions, a graph, or the host where the arrays are there."
     if own < launch:
-        return advice("launch", few, f"A launch takes {_time(launch)}, all the rest {_time(own)}. {fewer}")
+        rest = show_seconds(own)
+        return advice("launch", few, f"A launch takes {show_seconds(launch)}, all the rest {rest}. {fewer}")
     if own - least > LITTLE * (launch + own):
         if start > memory:
             wider = () if load >= min(WIDEST, alignment) else (_widest(alignment),)
             return advice(
                 "start",
                 (*wider, "tuned"),
-                f"The {blocks} blocks start one after the other, which takes {_time(start)}; their bytes take "
-                f"{_time(memory)}. Give each block more to do: more threads, or wider loads.",
+                f"The {blocks} blocks start one after the other, which takes {show_seconds(start)}; their bytes take "
+                f"{show_seconds(memory)}. Give each block more to do: more threads, or wider loads.",
             )
         if in_flight < needed:
             rungs, words = more(needed / in_flight)
@@ -173,7 +175,9 @@ def advise(
         )
     if launch > MUCH * (launch + own):
         return advice(
-            "launch", few, f"That is enough. Of {_time(launch + own)} the launch takes {_time(launch)}. {fewer}"
+            "launch",
+            few,
+            f"That is enough. Of {show_seconds(launch + own)} the launch takes {show_seconds(launch)}. {fewer}",
         )
     return advice(
         "memory", (), "That is enough: stop. The memory is the bound, and more loads in flight only wait longer."
@@ -207,10 +211,6 @@ def _crowded(held: Occupancy) -> list[str]:
 def _widest(alignment: int) -> str:
     """The rung with the widest load that the alignment allows."""
     return "float4" if alignment >= WIDEST else "float2" if alignment >= WIDEST // 2 else "naive"
-
-
-def _time(seconds: float) -> str:
-    return f"{1e6 * seconds:.3g} us" if seconds < 1e-3 else f"{1e3 * seconds:.3g} ms"
 
 
 def _facts_of(device: int) -> Mapping[str, Any]:

@@ -47,8 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
         before = Path(shutil.copytree(folder, kept, dirs_exist_ok=True))
         status = _search(arguments, found)
         for part, results in found.items():
-            for line in _changes(part, results, before):
-                print(f"{part}: {line}")
+            Screen().say(*(f"{part}: {line}" for line in _changes(part, results, before)))
     return status
 
 

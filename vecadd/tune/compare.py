@@ -19,6 +19,7 @@ import numpy as np
 
 import vecadd
 from vecadd._environment import of_child
+from vecadd._rows import bytes_text
 from vecadd.tune.part import Tell
 
 MIB = 1 << 20
@@ -108,22 +109,20 @@ class _Child:
             self._process.kill()
 
 
-def _shown(size: int) -> str:
-    return f"{size // MIB} MiB" if size >= MIB else f"{size >> 10} KiB"
-
-
 def _cases(part: str) -> dict[str, Case]:
     """The additions that the part has a say in, by the words that follow "as fast"."""
     if part == "device":
-        return {f"at {_shown(size)} on the GPU": _on_device(size) for size in SIZES}
+        return {f"at {bytes_text(size)} on the GPU": _on_device(size) for size in SIZES}
     if part == "routes":
         vecadd.use_gpu()
         kinds: dict[str, Callable[..., Any]] = {"": np.empty, " of page-locked memory": vecadd.empty_pinned}
         return {
-            f"at {_shown(size)}{kind}": _in_a_row(*_arrays(size, new)) for kind, new in kinds.items() for size in SIZES
+            f"at {bytes_text(size)}{kind}": _in_a_row(*_arrays(size, new))
+            for kind, new in kinds.items()
+            for size in SIZES
         }
-    cases = {f"at {_shown(size)}": _in_a_row(*_arrays(size, np.empty)) for size in SIZES}
-    return cases | {f"at {_shown(size)} after a pause": _paused(*_arrays(size, np.empty)) for size in PAUSED}
+    cases = {f"at {bytes_text(size)}": _in_a_row(*_arrays(size, np.empty)) for size in SIZES}
+    return cases | {f"at {bytes_text(size)} after a pause": _paused(*_arrays(size, np.empty)) for size in PAUSED}
 
 
 def _arrays(size: int, new: Callable[..., Any]) -> tuple[Any, Any, Any]:

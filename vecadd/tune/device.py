@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vecadd import _core
+from vecadd._rows import bytes_text
 from vecadd.bench.buffers import Buffers, Pattern, Place, rotation
 from vecadd.bench.contestants import Contestant
 from vecadd.bench.limits import FixedLimit
@@ -75,9 +76,9 @@ def _search_device(device: int, facts: dict[str, Any], tell: Tell) -> Found:
     sizes = [size for size in BYTES if size <= bench.memory]
     won, words = [], []
     for size in sizes:
-        tell(f"{size / 2**20:.4g} MiB")
+        tell(bytes_text(size))
         line, winner = _search_size(bench, size, config_for(shipped, size))
-        words.append(f"{facts['name']}, {size / 2**20:.4g} MiB: {line}")
+        words.append(f"{facts['name']}, {bytes_text(size)}: {line}")
         if winner is not None:
             won.append(Won(size, winner))
     rows = [("recipe", (start, *config)) for start, config in table(shipped, sizes, won)] if won else None

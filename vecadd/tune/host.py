@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from vecadd import _core
 from vecadd._host import memory_available
+from vecadd._rows import bytes_text
 from vecadd.tune.part import Found, Part, Tell
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -113,7 +114,7 @@ def search(tell: Tell) -> Sequence[Found]:
         sizes = SIZES + more
         widest = _operands(max(more)) if more else operands
         for size in sizes:
-            tell(f"{what}, {show(size)}")
+            tell(f"{what}, {bytes_text(size)}")
             pair = [schedule.at(size, rows.get("share", 0)) for schedule in (challenger, holder)]
             found.append(ratios(pair[0], pair[1], cut(operands if size in SIZES else widest, size), sample))
         rows[name] = pays_from(sizes, found, clearly, level=min(more, default=NEVER))
@@ -126,9 +127,8 @@ def search(tell: Tell) -> Sequence[Found]:
             few = sorted({min(threads, count) for count in (2, 4, 8, 16)})
             few_times = medians([Schedule(count) for count in few], cut(operands, SMALL), back_to_back)
             rows["share"] = max(LEAST_SHARE, SMALL // fewest(few, few_times))
-            words.append(
-                f"threads for {show(SMALL)}: {listed(few, few_times)}; {show(rows['share'])} for each at least"
-            )
+            share = bytes_text(rows["share"])
+            words.append(f"threads for {bytes_text(SMALL)}: {listed(few, few_times)}; {share} for each at least")
         compare("threads_awake", f"{threads} threads that are awake", all_, one, back_to_back, PAYS_AWAKE)
         compare("threads_asleep", f"{threads} threads that sleep", all_, one, after_idling, PAYS_ASLEEP)
         rows["threads_asleep"] = max(rows["threads_awake"], rows["threads_asleep"], LEAST_ASLEEP)
@@ -141,14 +141,14 @@ def search(tell: Tell) -> Sequence[Found]:
         times = medians([Schedule(count, streaming=True) for count in counts], operands)
         rows["threads_streaming"] = fewest(counts, times)
         words.append(
-            f"threads that stream {show(max(SIZES))}: {listed(counts, times)}; {rows['threads_streaming']} taken"
+            f"threads that stream {bytes_text(max(SIZES))}: {listed(counts, times)}; {rows['threads_streaming']} taken"
         )
 
         tell("blocks")
         block_times = medians([Schedule(threads, streaming=True, block=block) for block in BLOCKS], operands)
         rows["block"] = best_block(BLOCKS, block_times)
-        shown = listed([show(block) for block in BLOCKS], block_times)
-        words.append(f"blocks of {shown}; {show(rows['block'])} taken")
+        shown = listed([bytes_text(block) for block in BLOCKS], block_times)
+        words.append(f"blocks of {shown}; {bytes_text(rows['block'])} taken")
     return [Found("host", facts["key"], [(name, (number,)) for name, number in rows.items()], words)]
 
 
@@ -211,18 +211,13 @@ def best_block(blocks: Sequence[int], times: Sequence[float]) -> int:
 
 def told(size: int, sizes: Sequence[int], ratios: Sequence[float]) -> str:
     """From which size it pays, with what was measured, for the terminal."""
-    measured = ", ".join(f"{show(each)} {value:.2f}" for each, value in zip(sizes, ratios, strict=True))
-    return f"{'at no size' if size == NEVER else f'from {show(size)}'} (time over the other's: {measured})"
+    measured = ", ".join(f"{bytes_text(each)} {value:.2f}" for each, value in zip(sizes, ratios, strict=True))
+    return f"{'at no size' if size == NEVER else f'from {bytes_text(size)}'} (time over the other's: {measured})"
 
 
 def listed(names: Iterable[object], times: Sequence[float]) -> str:
     """Names and their times, for the terminal."""
     return ", ".join(f"{name} {seconds * 1e6:.4g} us" for name, seconds in zip(names, times, strict=True))
-
-
-def show(size: int) -> str:
-    """Bytes in KiB or MiB."""
-    return f"{size // MIB} MiB" if size >= MIB else f"{size // KIB} KiB"
 
 
 def cut(operands: tuple[Array, Array, Array], size: int) -> tuple[Array, Array, Array]:

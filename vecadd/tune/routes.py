@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from vecadd import _core
+from vecadd._rows import bytes_text
 from vecadd.tune.part import Found, Part, Tell, TunedRow
 
 # Bytes of an operand. Below the least a choice gains nothing, above the last the ratios stay the same.
@@ -58,7 +59,7 @@ def _sweep(memory: str, dtype: str, routes: Mapping[str, str], tell: Tell) -> di
     found: dict[str, list[float]] = {route: [] for route in routes}
     a, b, out = _arrays(memory, dtype, SIZES[-1])
     for size in SIZES:
-        tell(f"{memory} {dtype} {size >> 10} KiB")
+        tell(f"{memory} {dtype} {bytes_text(size)}")
         n = size // a.itemsize
         parts = a[:n], b[:n], out[:n]
         calls = {route: _call(parts, device) for route, device in routes.items()}
@@ -110,7 +111,7 @@ def _zero_copy_most(tell: Tell) -> int:
     a, b, out = _arrays("pinned", "float32", ZERO_COPY_SIZES[-1])
     most = 0
     for size in ZERO_COPY_SIZES:
-        tell(f"zero-copy {size >> 10} KiB")
+        tell(f"zero-copy {bytes_text(size)}")
         n = size // a.itemsize
         calls = {way: _rung((a[:n], b[:n], out[:n]), number) for way, number in (("copies", 1), ("zero-copy", 2))}
         seconds = _turns(calls, size <= CACHED)
@@ -131,7 +132,7 @@ def _wins(seconds: Mapping[str, Sequence[float]]) -> Iterator[str]:
     for at, size in enumerate(SIZES):
         fastest = min(seconds, key=lambda route: seconds[route][at])
         if fastest != before:
-            yield f"{fastest} from {size >> 10} KiB"
+            yield f"{fastest} from {bytes_text(size)}"
         before = fastest
 
 
