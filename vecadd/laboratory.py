@@ -25,7 +25,7 @@ from vecadd._names import unknown
 from vecadd.bench import axes as bench_axes
 from vecadd.bench import machine, results
 from vecadd.bench.axes import Axes, show_size
-from vecadd.bench.ladder import usual
+from vecadd.bench.ladder import is_usual
 from vecadd.bench.results import Row
 from vecadd.bench.run import Run
 from vecadd.bench.show import show_gain, show_rate, show_seconds
@@ -93,7 +93,7 @@ class Measured:
             for row in self.rows
             if row.rung == rung and row.seconds and dtype in (None, row.dtype) and "stage" not in row.params
         ]
-        as_usual = [row for row in rows if usual(known, row.params.get("parameters", {})) == usual(known, {})]
+        as_usual = [row for row in rows if is_usual(known, row.params.get("parameters", {}))]
         found: dict[int, float] = {}
         for row in as_usual or rows:
             found[row.n] = min(row.seconds or 0.0, found.get(row.n, row.seconds or 0.0))

@@ -32,7 +32,8 @@ KNOWN = {
 INDIFFERENT = {
     *(f"vecadd.bench.{name}" for name in ("axes", "results", "machine", "recorded", "gpudirect")),
     *(f"vecadd.bench.{name}" for name in ("ladder", "latencies", "transfers", "sweeps")),
-    *("vecadd", "vecadd.info", "vecadd._host", "vecadd.model", "build_native.toolkit", "build_native.incremental"),
+    *("vecadd", "vecadd.info", "vecadd._host", "vecadd.model", "vecadd.model.theory"),
+    *("build_native.toolkit", "build_native.incremental"),
 }
 
 # Files of the tree that time nothing.

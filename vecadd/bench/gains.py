@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from vecadd import _core
-from vecadd.bench.ladder import usual
 from vecadd.bench.results import Row
+from vecadd.model.theory import usual
 
 
 @dataclass(frozen=True)

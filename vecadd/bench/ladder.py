@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from vecadd.model import bytes_in_flight as bytes_in_flight
+from vecadd.model.theory import usual
 
 SIZES = (2**12, 2**20, 2**26)  # all rungs end within 2 s at the first; the last is 16 times the largest L2 there is
 BRIEF_SIZES = (2**26,)
@@ -61,6 +62,6 @@ def load(rung: Mapping[str, Any], chosen: Mapping[str, int]) -> str:
     return f"LDGSTS.E{past}" + (".128" if params["bytes"] >= 16 else ".64" if params["bytes"] >= 8 else "")
 
 
-def usual(rung: Mapping[str, Any], chosen: Mapping[str, int]) -> dict[str, int]:
-    """All parameters of a rung: those chosen, and the usual ones of the others."""
-    return {name: bounds[1] for name, bounds in rung["params"].items()} | dict(chosen)
+def is_usual(rung: Mapping[str, Any], chosen: Mapping[str, int]) -> bool:
+    """Whether a rung's parameters are the usual ones, which are those of the documents."""
+    return usual(rung, chosen) == usual(rung, {})

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any, Protocol
 
 from vecadd import _core
-from vecadd.model.theory import ARRAYS, bytes_in_flight
+from vecadd.model.theory import ARRAYS, bytes_in_flight, usual
 
 ENOUGH = 0.95  # of the highest rate: the rest takes several times the bytes
 
@@ -113,9 +113,7 @@ def in_place_of_a_probe(rows: Iterable[Row], gpu: Mapping[str, Any]) -> Loaded |
     """The curve through the STAND_INS of a run at its largest size, in blocks of their own size; None where they have
     fewer than two numbers of bytes in flight, or arrays so small that the launch or the L2 decides their rate."""
     rungs = {rung["name"]: rung for rung in _core.rungs()}
-    of = [
-        row for row in rows if row.rung in STAND_INS and row.rung in rungs and row.gbps
-    ]  # a build without CUDA has none
+    of = [row for row in rows if row.rung in STAND_INS and row.rung in rungs and row.gbps]  # none without CUDA
     largest = max((row.n * _core.DTYPES[row.dtype] for row in of), default=0)
     if ARRAYS * largest < L2_TIMES * gpu["l2"]:
         return None
@@ -124,7 +122,7 @@ def in_place_of_a_probe(rows: Iterable[Row], gpu: Mapping[str, Any]) -> Loaded |
         rung, itemsize = rungs[row.rung], _core.DTYPES[row.dtype]
         if row.n * itemsize < largest or row.params.get("block") != rung["block"]:
             continue
-        chosen = {name: bounds[1] for name, bounds in rung["params"].items()} | row.params.get("parameters", {})
+        chosen = usual(rung, row.params.get("parameters", {}))
         arrays = rung["bytes_per_element"] // 4
         alone = bytes_in_flight(rung, gpu, row.n, itemsize, chosen) * arrays / (arrays - 1)
         points[alone] = max(points.get(alone, 0.0), 1e9 * (row.gbps or 0.0))

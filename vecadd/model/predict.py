@@ -13,6 +13,7 @@ from vecadd.model import hosts, kernels, launches, matrices, transfers
 from vecadd.model.gpu import WARP, Gpu
 from vecadd.model.limits import Limits
 from vecadd.model.prediction import Prediction, itemsize
+from vecadd.model.theory import usual
 
 
 def expected(
@@ -77,7 +78,7 @@ def predict(
         raise ValueError(f"n must be at least 1, not {n!r}")
     if dtype not in rung["dtypes"]:
         raise ValueError(f"rung {rung['name']} does not take {dtype}; it takes {', '.join(rung['dtypes'])}")
-    chosen = {name: bounds[1] for name, bounds in rung["params"].items()} | dict(params)
+    chosen = usual(rung, params)
     if rung["kind"] == "host":
         return hosts.predict(rung, limits, itemsize(dtype), n, chosen)
     device = Gpu.of(gpu)

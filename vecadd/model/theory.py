@@ -8,6 +8,11 @@ from vecadd.model.gpu import Gpu, occupancy
 ARRAYS = 3  # a, b and c
 
 
+def usual(rung: Mapping[str, Any], chosen: Mapping[str, int]) -> dict[str, int]:
+    """All parameters of a rung of ``_core.rungs()``: those chosen, and the usual ones of the others."""
+    return {name: bounds[1] for name, bounds in rung["params"].items()} | dict(chosen)
+
+
 def bytes_moved(n: int, itemsize: int, arrays: int = ARRAYS) -> int:
     """Bytes that an addition of n elements has to move: each array once. ``arrays`` is 4 where c is read too.
 

@@ -22,6 +22,7 @@ from vecadd.bench.results import Row
 from vecadd.bench.timing import Cell
 from vecadd.info import info
 from vecadd.model import Limits, expected
+from vecadd.model.theory import usual
 
 BRIEF_SIZES = (2**10, 2**14, 2**18, 2**22, 2**26)  # of a run of all sweeps
 HOST_SETS = 1  # rungs and probe work on the same arrays, which stay in the cache where they fit
@@ -172,7 +173,7 @@ def device_rung(
     block: int = 0,
 ) -> Contestant:
     chosen, block = chosen or {}, block or axes.block
-    in_flight = ladder.bytes_in_flight(rung, machine.gpu, n, dtype.itemsize, ladder.usual(rung, chosen), block)
+    in_flight = ladder.bytes_in_flight(rung, machine.gpu, n, dtype.itemsize, usual(rung, chosen), block)
     return contestants.device_rung(rung, dtype, n, block, chosen, bytes_in_flight=in_flight)
 
 

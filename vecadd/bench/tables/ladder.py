@@ -2,13 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
+from typing import Any
 
 from vecadd.bench.axes import show_size
-from vecadd.bench.ladder import usual
+from vecadd.bench.ladder import is_usual
 from vecadd.bench.results import Row
 from vecadd.bench.show import show_gain
 from vecadd.bench.tables import parts
 from vecadd.bench.tables.table import Column, Style, Table, columns
+from vecadd.model.theory import usual
 
 _COLUMNS = columns(
     "rung",
@@ -41,7 +43,10 @@ def tables(sweep: str, rows: list[Row]) -> list[Table]:
         for rung, group in groupby(cell, key=lambda row: row.rung):
             documents, changes = parts.told(rung, previous=next(reversed(before), None))
             variants = list(group)
-            at = next((index for index, row in enumerate(variants) if _is_usual(row)), 0)
+            at = next(
+                (index for index, row in enumerate(variants) if is_usual(_rung(row), row.params.get("parameters", {}))),
+                0,
+            )
             for index, row in enumerate(variants):
                 told = (documents if index == at else "", changes if index == 0 else "")
                 table.add(parts.variant(row, named=index == 0), *_figures(row, before), *told, style=parts.style(row))
@@ -70,16 +75,14 @@ def gain_over(row: Row, before: Mapping[str, Sequence[Row]]) -> float | None:
     return (best.seconds or 0.0) / row.seconds
 
 
-def _is_usual(row: Row) -> bool:
-    """Whether its parameters are those of the documents."""
-    rung = parts.rung_named(row.rung) or {}
-    return _parameters(row) == {(name, bounds[1]) for name, bounds in rung.get("params", {}).items()}
-
-
 def _parameters(row: Row) -> set[tuple[str, int]]:
     """All parameters of a row's rung with their values."""
-    rung, chosen = parts.rung_named(row.rung) or {}, row.params.get("parameters", {})
-    return set(usual({"params": rung.get("params", {})}, chosen).items())
+    return set(usual(_rung(row), row.params.get("parameters", {})).items())
+
+
+def _rung(row: Row) -> Mapping[str, Any]:
+    """The row's rung; without parameters where there is none of that name."""
+    return {"params": {}, **(parts.rung_named(row.rung) or {})}
 
 
 def _figures(row: Row, before: Mapping[str, Sequence[Row]]) -> tuple[str, ...]:
