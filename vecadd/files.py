@@ -1,8 +1,8 @@
 """Adds two .npy files of any size into a third, in bounded memory, so that no failure damages an existing file.
 
 The sum is written to a file beside the target that takes its name only when it is complete and, unless the caller asks
-for less, on the disk. Files are
-read and written through windows, not mapped: an input that shrinks under a mapping is a SIGBUS, here it is an error.
+for less, on the disk. Inputs are read through windows, not mapped: one that shrinks under a mapping is a SIGBUS, and
+here an error.
 """
 
 import errno

@@ -20,8 +20,6 @@ from vecadd import cli
 
 pytestmark = pytest.mark.no_native
 
-WITHOUT_RICH = "import sys; sys.modules['rich'] = None"
-
 
 def run_cli(*arguments: str, cwd: Path | None = None, before: str = "") -> subprocess.CompletedProcess[str]:
     """``vecadd ARGUMENTS`` in a process of its own; ``before`` is Python code that runs first."""
@@ -75,11 +73,8 @@ SAID = r"vecadd add: 12.4 kB in \S+ \w+, \S+ GB/s \(a.npy and b.npy read, c.npy 
 @pytest.mark.parametrize(
     ("option", "written"), [([], "and synced to the disk"), (["--no-sync"], "without a wait for the disk")]
 )
-@pytest.mark.parametrize("before", ["", WITHOUT_RICH], ids=["with rich", "without rich"])
-def test_add_writes_the_sum_and_says_in_one_line_what_it_moved(
-    before: str, option: list[str], written: str, folder: Path
-) -> None:
-    result = run_cli("add", "a.npy", "b.npy", "-o", "c.npy", *option, cwd=folder, before=before)
+def test_add_writes_the_sum_and_says_in_one_line_what_it_moved(option: list[str], written: str, folder: Path) -> None:
+    result = run_cli("add", "a.npy", "b.npy", "-o", "c.npy", *option, cwd=folder)
     assert (result.returncode, result.stdout) == (0, "")
     assert re.fullmatch(SAID.format(written=written), result.stderr)
     np.testing.assert_array_equal(np.load(folder / "c.npy"), np.arange(1, 1001, dtype=np.float32))

@@ -50,7 +50,7 @@ class Console:
         return self.columns is None or self.environment.get("TERM") == "dumb"
 
 
-NOTHING_ELSE = ("rich", "matplotlib", "ml_dtypes")
+NOTHING_ELSE = ("matplotlib", "ml_dtypes")
 CONSOLES = {
     "80 columns": Console(80),
     "60 columns, no colour, NumPy alone": Console(60, {"NO_COLOR": "1"}, NOTHING_ELSE),
