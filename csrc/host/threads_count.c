@@ -21,23 +21,30 @@ threads_usable_cpus(void)
     return count;
 }
 
-const char *
-threads_senseless_wish(void)
+/* The number in the environment's variable; 0 where there is none, -1 for a text that is no number of threads. */
+static int
+number_in_environment(void)
 {
-    const char *wish = getenv(THREADS_VARIABLE);
+    const char *text = getenv(THREADS_VARIABLE);
     char *end;
-    if (wish == NULL || *wish == '\0')
-        return NULL;
-    const long number = strtol(wish, &end, 10);
-    return *end == '\0' && number >= 1 && number <= THREADS_MAX ? NULL : wish;
+    if (text == NULL || *text == '\0')
+        return 0;
+    const long number = strtol(text, &end, 10);
+    return *end == '\0' && number >= 1 && number <= THREADS_MAX ? (int)number : -1;
+}
+
+const char *
+threads_invalid_variable(void)
+{
+    return number_in_environment() < 0 ? getenv(THREADS_VARIABLE) : NULL;
 }
 
 int
 threads_usual(void)
 {
-    const char *wish = getenv(THREADS_VARIABLE);
-    if (wish && *wish && !threads_senseless_wish())
-        return atoi(wish);
+    const int number = number_in_environment();
+    if (number > 0)
+        return number;
     const int cpus = threads_usable_cpus();
     return cpus < THREADS_MAX ? cpus : THREADS_MAX;
 }

@@ -18,7 +18,7 @@ int threads_choose(int count);
 
 /* The environment's variable, and its text if it is set and is no number from 1 to THREADS_MAX; else NULL. */
 #define THREADS_VARIABLE "VECADD_NUM_THREADS"
-const char *threads_senseless_wish(void);
+const char *threads_invalid_variable(void);
 
 /* Whether additions of the calling thread run on it alone, because several threads add at once. */
 void threads_set_alone(bool alone);

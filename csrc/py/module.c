@@ -145,11 +145,11 @@ dtype_sizes(void)
 static int
 warn_of_environment(void)
 {
-    const char *wish = threads_senseless_wish();
-    return wish ? PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
+    const char *text = threads_invalid_variable();
+    return text ? PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
                                    THREADS_VARIABLE
                                    " is \"%s\": it takes a number of threads from 1 to %d; additions use %d",
-                                   wish, THREADS_MAX, threads_available())
+                                   text, THREADS_MAX, threads_available())
                 : 0;
 }
 
