@@ -3,9 +3,8 @@
 //   after    float4
 //   changes  const __restrict__, and a launch for every 2^22 components (chunk), in order on one stream
 //   expects  each launch drains before the next one fills the GPU: some microseconds a chunk, much beside the 11 us
-//   that
-//            2^22 float32 take on an H200. The chunk that one launch leaves in the L2 is of no use to the next launch,
-//            which reads other components.
+//            that 2^22 float32 take on an H200. The chunk that one launch leaves in the L2 is of no use to the next
+//            launch, which reads other components.
 //   from     founding document 000, whose launches stand between the copies of streams2, on three buffers of 16 MiB. It
 //            adds up what its profiler shows of each kernel, 83.14 us, and finds less than for one launch. But 50.3 MB
 //            in 83.14 us are 605 GB/s on a card of 448: part of each sum is still in the L2 when its kernel ends.
