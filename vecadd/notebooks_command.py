@@ -6,12 +6,12 @@ from pathlib import Path
 from shlex import quote
 
 from vecadd._carried import notebooks
-from vecadd._command import epilog
+from vecadd._command import epilog, folder
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's arguments."""
-    parser.add_argument("folder", metavar="DIR", type=Path, help="where they are written; it is made if need be")
+    parser.add_argument("into", metavar="DIR", type=folder, help="where they are written; it is made if need be")
     parser.add_argument("--force", action="store_true", help="overwrite notebooks that are there")
     parser.epilog = epilog(
         {"vecadd notebooks my-notebooks": "writes them there, and prints the command that opens them"}
@@ -20,17 +20,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Writes the notebooks, and prints the command that opens them."""
-    folder: Path = arguments.folder
-    content = {folder / file.name: file.read_bytes() for file in notebooks()}
+    into: Path = arguments.into
+    content = {into / file.name: file.read_bytes() for file in notebooks()}
     there = [path.name for path in content if path.exists()]
     if there and not arguments.force:
-        raise FileExistsError(f"{folder} has {', '.join(there)}: name another folder, or overwrite them with --force")
-    folder.mkdir(parents=True, exist_ok=True)
+        raise FileExistsError(f"{into} has {', '.join(there)}: name another folder, or overwrite them with --force")
+    into.mkdir(parents=True, exist_ok=True)
     for path, written in content.items():
         path.write_bytes(written)
         print(path)
     print("\nThey measure this machine; where it has no GPU they show what was recorded on one. To open them:\n")
     if find_spec("jupyterlab") is None:
         print("    pip install 'vecadd[notebook]'")
-    print(f"    jupyter lab {quote(str(folder))}")
+    print(f"    jupyter lab {quote(str(into))}")
     return 0

@@ -81,5 +81,6 @@ def test_notebooks_that_are_there_are_overwritten_only_by_force(
 
 def test_a_folder_for_notebooks_that_is_a_file_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").touch()
-    assert cli.main(["notebooks", str(tmp_path / "file")]) == 1
-    assert capsys.readouterr().err == f"vecadd notebooks: {tmp_path / 'file'}: File exists\n"
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(["notebooks", str(tmp_path / "file")])
+    assert capsys.readouterr().err.endswith(f"argument DIR: '{tmp_path / 'file'}' is a file; name a folder\n")
