@@ -1,6 +1,7 @@
 """The result file: what is in it, that it is whole, and under which conditions it was made."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -124,6 +125,25 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
         results.write(tmp_path / "x.json", {"run": object()}, [plain_row()])
     assert results.read(tmp_path / "x.json")[0] == {"run": 1}
     assert [path.name for path in tmp_path.iterdir()] == ["x.json"]
+
+
+def test_a_pipe_is_written_to_and_stays_a_pipe(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        results.replace(pipe, "rows")
+        assert (os.read(reader, 100), pipe.is_fifo()) == (b"rows", True)
+    finally:
+        os.close(reader)
+
+
+def test_a_link_stays_and_what_it_points_to_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "x.json").write_text("old")
+    (tmp_path / "link").symlink_to("folder/x.json")
+    results.replace(tmp_path / "link", "new")
+    assert ((tmp_path / "link").is_symlink(), (tmp_path / "folder" / "x.json").read_text()) == (True, "new")
 
 
 @pytest.mark.parametrize(

@@ -111,11 +111,18 @@ def _lines(brackets: str, lines: Iterable[str], indent: str = "") -> str:
 
 
 def replace(path: Path | str, text: str) -> None:
-    """Writes the file in one step: a reader finds the old one or the new one. The path "-" is standard output."""
+    """Writes the file in one step: a reader finds the old one or the new one. The path "-" is standard output.
+
+    A link stays a link: what it points to is replaced. Pipes and devices (/dev/stdout) are written to, not replaced.
+    """
     if path == STDOUT:
         sys.stdout.write(text)
         return
     path = Path(path)
+    if path.exists() and not path.is_file():
+        path.write_text(text)
+        return
+    path = path.resolve()
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         temporary.write_text(text)
