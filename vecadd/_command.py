@@ -24,7 +24,7 @@ class UnaskableError(Exception):
 
 def epilog(examples: Mapping[str, str], statuses: Mapping[int, str] = STATUSES) -> str:
     """The end of a command's help: each example above what it does, and the exit statuses."""
-    width = get_terminal_size().columns - 2  # as argparse has it
+    width = max(get_terminal_size().columns - 2, 11)  # as argparse has it
     lines = ["examples:"]
     for example, meaning in examples.items():
         lines += [f"  {example}", fill(meaning, width, initial_indent=" " * 6, subsequent_indent=" " * 6)]

@@ -8,6 +8,7 @@ from textwrap import shorten
 from typing import TextIO
 
 WIDTH = 80  # of a terminal that does not say
+_LEFT_OUT = " ..."
 
 
 def columns(file: TextIO) -> int | None:
@@ -37,7 +38,8 @@ def status_line(name: str) -> Iterator[Callable[[str], None]]:
         return
 
     def tell(what: str) -> None:
-        text = shorten(f"{name}: {what}", (columns(sys.stderr) or WIDTH) - 1, placeholder=" ...")
+        width = max((columns(sys.stderr) or WIDTH) - 1, len(_LEFT_OUT))
+        text = shorten(f"{name}: {what}", width, placeholder=_LEFT_OUT)
         print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
 
     try:

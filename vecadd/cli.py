@@ -33,6 +33,9 @@ class Command:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command that the arguments name and gives its exit status. An error is one line on stderr, and 1."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by the caller: `vecadd info >&-`
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", closefd=False))
     parsed = _parsed(sys.argv[1:] if arguments is None else arguments)
     command: Command = parsed.command
     try:

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from conftest import child_environment
 
-from vecadd import cli
+from vecadd import _terminal, cli
 
 pytestmark = pytest.mark.no_native
 
@@ -217,3 +217,41 @@ def test_a_reader_that_leaves_is_no_traceback() -> None:
     command = f"{sys.executable} -m vecadd info | true"
     result = subprocess.run(["sh", "-c", command], env=child_environment(), capture_output=True, text=True, timeout=120)
     assert result.stderr == ""
+
+
+@pytest.mark.parametrize(("closed", "left"), [("1>&-", "stderr"), ("2>&-", "stdout")])
+def test_a_closed_output_is_no_traceback(closed: str, left: str) -> None:
+    command = f"{sys.executable} -W error -m vecadd info {closed}"
+    result = subprocess.run(["sh", "-c", command], env=child_environment(), capture_output=True, text=True, timeout=120)
+    said = run_cli("info").stdout if left == "stdout" else ""
+    assert (result.returncode, result.stdout, result.stderr) == (0, said, "")
+
+
+def test_an_error_with_stderr_closed_is_not_on_stdout(folder: Path) -> None:
+    command = f"{sys.executable} -m vecadd add a.npy nowhere.npy -o c.npy 2>&-"
+    result = subprocess.run(
+        ["sh", "-c", command], cwd=folder, env=child_environment(), capture_output=True, timeout=120
+    )
+    assert (result.returncode, result.stdout) == (1, b"")
+
+
+@pytest.mark.parametrize("columns", ["1", "2", "5"])
+def test_no_width_is_too_narrow_for_a_help(
+    columns: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    with pytest.raises(SystemExit, match="0"):
+        cli.main(["info", "--help"])
+    assert "  130 inter" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("columns", [1, 4])
+def test_no_terminal_is_too_narrow_for_the_status_line(
+    columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with _terminal.status_line("bench") as tell:
+        tell("numpy float32")
+    assert capsys.readouterr().err.count("\r\x1b[K") == 2
