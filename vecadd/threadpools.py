@@ -6,12 +6,14 @@ from typing import Any
 
 from vecadd import _core
 
+MOST = 256  # threads of vecadd.set_num_threads
+
 
 def register() -> None:
     """Makes ``threadpoolctl.threadpool_info()`` and ``threadpool_limits()`` see the threads of vecadd.add.
 
-    Their ``user_api`` is "vecadd". A limit holds for the whole process, as `vecadd.set_num_threads`. A second call
-    changes nothing.
+    Their ``user_api`` is "vecadd". A limit holds for the whole process, as `vecadd.set_num_threads`, whose most
+    threads stand for a larger one. A second call changes nothing.
 
     Raises ImportError where threadpoolctl is not installed.
     """
@@ -30,7 +32,8 @@ def register() -> None:
             return _core.get_num_threads()
 
         def set_num_threads(self, num_threads: int) -> None:
-            _core.set_num_threads(num_threads)
+            # A refusal would leave the libraries before this one limited, and those behind it not.
+            _core.set_num_threads(min(num_threads, MOST))
 
         def get_version(self) -> str:
             from vecadd._version import package_version

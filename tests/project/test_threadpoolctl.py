@@ -35,5 +35,19 @@ print(vecadd.get_num_threads())
     assert child(code, VECADD_NUM_THREADS="3").stdout == "1\n2\n3\n"
 
 
+def test_a_limit_above_the_most_threads_is_the_most(child):
+    code = f"""{HEAD}
+threadpools.register()
+with threadpoolctl.threadpool_limits(1000):
+    print(vecadd.get_num_threads())
+vecadd.set_num_threads(threadpools.MOST)
+try:
+    vecadd.set_num_threads(threadpools.MOST + 1)
+except ValueError:
+    print("refused")
+"""
+    assert child(code).stdout == "256\nrefused\n"
+
+
 def test_vecadd_does_not_import_it(child):
     child("import sys, vecadd, vecadd.threadpools; assert 'threadpoolctl' not in sys.modules")
