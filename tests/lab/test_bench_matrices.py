@@ -72,7 +72,7 @@ def quick(device: int, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Run]:
     """quick(sweep, **axes): a run of few rounds and small products."""
     monkeypatch.setattr(buffers, "MOST_SETS", 2)
     monkeypatch.setattr(timing, "FEWEST_ROUNDS", 2)
-    monkeypatch.setattr("vecadd.model.matrices.INNER", 20)
+    monkeypatch.setattr("vecadd.model.matrix_shapes.INNER", 20)
 
     def run(sweep: str, **chosen: Any) -> Run:
         running = Run(Axes(**{"sizes": (1000,), "seconds": 1e-3, **chosen}))

@@ -19,6 +19,7 @@ from vecadd.bench import (
     ladder,
     latencies,
     limits,
+    matrices,
     recorded,
     sweeps,
     timing,
@@ -83,7 +84,7 @@ def swept(device: int, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Run]:
     monkeypatch.setattr(timing, "FEWEST_ROUNDS", 2)
     monkeypatch.setattr(timing, "MOST_IN_SAMPLE", 2)
     monkeypatch.setattr(latencies, "MOST_ADDS", 10)
-    monkeypatch.setattr("vecadd.model.matrices.INNER", 20)
+    monkeypatch.setattr("vecadd.model.matrix_shapes.INNER", 20)
 
     def sweep_once(sweep: str, **chosen: Any) -> Run:
         running = Run(Axes(**{"sizes": (1000,), "seconds": 1e-3, **chosen}))

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from vecadd import _core
 from vecadd.bench.buffers import DEVICE, Buffers, Place, WrongSumError
 from vecadd.bench.contestants import Contestant, kernel_facts
-from vecadd.model.matrices import extents as extents
-from vecadd.model.matrices import near_square as near_square
+from vecadd.model.matrix_shapes import extents as extents
+from vecadd.model.matrix_shapes import near_square as near_square
 
 FLOAT32 = np.dtype(np.float32)
 APART = 7919  # from set to set

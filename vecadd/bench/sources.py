@@ -29,7 +29,7 @@ DEVICE = ("cuda", "csrc", "build_native/flags.py")
 # The Python that times every contestant, fills and checks its operands, and probes its limits.
 CLOCK = tuple(f"{BENCH}/{name}.py" for name in ("timing", "rows", "buffers", "contestants", "limits", "sweeps/sweep"))
 KERNELS = (*DEVICE, *CLOCK, f"{BENCH}/ladder.py")
-MATRICES = (*DEVICE, *CLOCK, f"{BENCH}/matrices.py", "vecadd/model/matrices.py")
+MATRICES = (*DEVICE, *CLOCK, f"{BENCH}/matrices.py", "vecadd/model/matrix_shapes.py")
 
 PEERS = (*CLOCK, f"{STAGES}/clocks.py", f"{STAGES}/libraries.py")
 # Arrays of other libraries pass through vecadd.interop.

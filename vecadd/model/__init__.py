@@ -19,7 +19,7 @@
     loaded      the memory's rate by bytes in flight
     advice      the decision tree of founding document 003 in words
     access      how each rung goes through memory, as numbers
-    matrices    the same of kernels that transpose a matrix or multiply two
+    matrices    the same of kernels that transpose a matrix or multiply two; matrix_shapes: of which shapes
     predict     the expected time of a rung
 """
 

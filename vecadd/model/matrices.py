@@ -22,26 +22,10 @@ from vecadd.model.prediction import Prediction
 
 FLOAT = 4  # bytes
 
-# Columns of a product's one factor and rows of the other; document 004 does not say how many it had.
-INNER = 4096
-
 # Cycles of a warp's load from shared memory, and how many times the bytes the L2 is written: both follow from a block's
 # shape. A half warp of transpose_naive writes 8 bytes of each of 16 sectors of 32.
 _TURNS = {"transpose_shared": 32, "transpose_padded": 1}
 _WRITTEN = {"transpose_naive": 4}
-
-
-def near_square(n: int) -> tuple[int, int]:
-    """Rows and columns of a matrix of n elements, as near to each other as whole numbers allow, no more rows than
-    columns."""
-    rows = next(rows for rows in range(math.isqrt(n), 0, -1) if n % rows == 0)
-    return rows, n // rows
-
-
-def extents(family: str, n: int) -> tuple[int, ...]:
-    """What the bench gives a matrix rung for n elements of its result: (rows, columns), of "sgemm" (rows, columns,
-    inner)."""
-    return (*near_square(n), INNER) if family == "sgemm" else near_square(n)
 
 
 def product_operations(rows: int, columns: int, inner: int) -> int:

@@ -12,6 +12,7 @@ from typing import Any
 from vecadd.model import hosts, kernels, launches, matrices, transfers
 from vecadd.model.gpu import WARP, Gpu
 from vecadd.model.limits import Limits
+from vecadd.model.matrix_shapes import extents
 from vecadd.model.prediction import Prediction, itemsize
 from vecadd.model.theory import usual
 
@@ -87,7 +88,7 @@ def predict(
     if rung["kind"] == "transfer":
         return transfers.predict(rung, device, limits, itemsize(dtype), n, chosen)
     if rung["kind"] == "matrix":
-        return matrices.predict(rung, device, limits, matrices.extents(rung["family"], n))
+        return matrices.predict(rung, device, limits, extents(rung["family"], n))
     if footprint is None:
         from vecadd.bench.buffers import rotation
 
