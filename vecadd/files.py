@@ -274,7 +274,7 @@ def _replacing(path: Path, size: int, sync: bool, check: Check) -> Iterator[int]
         try:
             if mode is not None:
                 os.fchmod(descriptor, mode)
-            _reserve(descriptor, size)
+            _reserve(descriptor, size, path)
             yield descriptor
             if sync:
                 os.fsync(descriptor)
@@ -320,7 +320,7 @@ def _create(temporary: Path) -> tuple[int, bool]:
     return os.open(temporary, flags | os.O_CREAT | os.O_EXCL, 0o666), True
 
 
-def _reserve(descriptor: int, size: int) -> None:
+def _reserve(descriptor: int, size: int, path: Path) -> None:
     """Reserves the disk space, so that a full disk is found before the work and not after it.
 
     Without a block device behind the file, in memory or on another machine, it only checks the free space: on tmpfs one
@@ -329,7 +329,7 @@ def _reserve(descriptor: int, size: int) -> None:
     """
     room = os.fstatvfs(descriptor)
     if room.f_blocks > 0 and room.f_bavail * room.f_frsize < size:
-        raise OSError(errno.ENOSPC, f"{os.strerror(errno.ENOSPC)}: the sum takes {size} bytes")
+        raise OSError(errno.ENOSPC, f"{os.strerror(errno.ENOSPC)}: the sum takes {size} bytes", str(path))
     os.ftruncate(descriptor, size)
     if os.major(os.fstat(descriptor).st_dev) == 0:
         return

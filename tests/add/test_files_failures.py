@@ -78,7 +78,7 @@ def test_a_disk_without_room_is_known_before_the_work(
     told: list[object] = []
     with pytest.raises(OSError, match="No space left on device") as raised:
         add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy", progress=lambda *at: told.append(at))
-    assert raised.value.errno == errno.ENOSPC
+    assert (raised.value.errno, raised.value.filename) == (errno.ENOSPC, str(folder.resolve() / "c.npy"))
     assert told == []
     assert_untouched(folder)
 
