@@ -226,17 +226,22 @@ def test_no_rung_is_told_to_stop_that_another_of_its_run_beats(run):
 def test_a_rung_whose_launch_is_said_to_decide_takes_no_twice_the_best(run):
     gpu, limits, rows = run
     for row in rows:
-        if of_row(gpu, limits, row).bound == "launch":
+        # advise is not told what part of a sector strided uses, and on how many paths a warp of divergent goes.
+        if row.rung not in ("strided", "divergent") and of_row(gpu, limits, row).bound == "launch":
             best = min(other.seconds for other in rows if (other.dtype, other.n) == (row.dtype, row.n))
             assert row.seconds < 2 * best, row
 
 
 def test_an_h200_under_load_answers_later_the_more_it_is_asked():
-    """Of the recorded ladder: grid_stride at 1, 2 and 4 blocks a multiprocessor, then naive."""
+    """Of the recorded ladder's probe: an idle memory's latency up to 4 KiB in flight, then more and more."""
     _, limits, _ = RUNS["ladder"]
-    nanoseconds = [round(1e9 * limits.loaded.latency(nbytes, 132)) for nbytes, _ in limits.loaded.points[:4]]
-    assert nanoseconds == sorted(nanoseconds)
-    assert nanoseconds[0] > 1.4e9 * limits.dram
+    points = [(nbytes, limits.loaded.latency(nbytes, 132)) for nbytes, _ in limits.loaded.points]
+    few = [seconds for nbytes, seconds in points if nbytes <= 4096]
+    more = [seconds for nbytes, seconds in points if nbytes >= 4096]
+    assert max(few) < 1.05 * min(few)
+    assert limits.dram < min(few) < 1.5 * limits.dram
+    assert more == sorted(more)
+    assert more[-1] > 8 * more[0]
 
 
 def test_arrays_that_a_launch_or_the_l2_decides_make_no_curve():
