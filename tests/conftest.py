@@ -166,3 +166,16 @@ def foreign(driver: foreign_memory.Driver) -> Callable[..., foreign_memory.Forei
     """foreign(x, offset=0, tail=0, device=0, **interface): the NumPy array x in another library's device memory, with
     that many bytes of its allocation before and after it; keywords replace entries of its __cuda_array_interface__."""
     return partial(foreign_memory.ForeignArray, driver)
+
+
+@pytest.fixture(scope="session")
+def of_several_gpus(runtime: str | None) -> foreign_memory.GpuDriver | None:
+    """The driver of a machine with several GPUs, else None."""
+    return foreign_memory.GpuDriver() if runtime == "gpu" and len(_core.gpu_facts()) > 1 else None
+
+
+@pytest.fixture(autouse=True)
+def first_device_is_current(of_several_gpus: foreign_memory.GpuDriver | None) -> None:
+    """JAX leaves the last device current when it starts, in whichever test that is."""
+    if of_several_gpus:
+        of_several_gpus.make_current(0)

@@ -169,6 +169,9 @@ class GpuDriver(Driver):
             self._contexts[device] = context
         return self._contexts[device]
 
+    def make_current(self, device: int) -> None:
+        self._call("cuCtxSetCurrent", self.context(device))
+
     def _allocate(self, nbytes: int, device: int) -> int:
         pointer = ctypes.c_uint64()
         with self._on(device):
