@@ -42,6 +42,8 @@ def _operands(a: Any, b: Any, out: Any) -> tuple[Any, Any, np.dtype[Any], tuple[
     if dtype.name not in _core.DTYPES:
         raise TypeError(f"the sum has dtype {dtype}; on the GPU vecadd adds {', '.join(_core.DTYPES)}")
     check(x, y, out)
+    if out is not None and np.size(out) == 0:  # operands of one element go with it, and must not be added for nothing
+        return x, y, dtype, np.shape(out)
     return x, y, dtype, np.broadcast_shapes(np.shape(x), np.shape(y))
 
 

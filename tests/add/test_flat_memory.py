@@ -10,6 +10,9 @@ import pytest
 
 pytestmark = pytest.mark.no_native
 
+if "libasan" in os.environ.get("LD_PRELOAD", ""):
+    pytest.skip("AddressSanitizer keeps freed memory for a while", allow_module_level=True)
+
 CALLS = int(os.environ.get("VECADD_TEST_CALLS", "20000"))
 
 LOOP = f"""

@@ -114,6 +114,15 @@ def test_numbers_beyond_64_bits_have_numpys_dtype(device):
     assert_same_values(out, np.array(2.0**80))
 
 
+def test_an_out_without_elements_has_nothing_added(device):
+    """Operands of one row go with an out of no row; NumPy warns of no sum that it does not make."""
+    large = np.full((1, 1000), 3e38, np.float32)
+    out = np.empty((0, 1000), np.float32)
+    with np.errstate(all="raise"):
+        assert np.add(large, large, out) is out
+        assert vecadd.add(large, large, out, device="cuda") is out
+
+
 @pytest.mark.parametrize("name", ["cuda", "cuda:0", 0, np.int8(0)])
 def test_route_is_the_transfer(device, name):
     a = np.arange(1000.0)
