@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pictured
+import probes
 import pytest
 
 import vecadd
@@ -73,6 +74,8 @@ def quick(device: int, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Run]:
     monkeypatch.setattr(buffers, "MOST_SETS", 2)
     monkeypatch.setattr(timing, "FEWEST_ROUNDS", 2)
     monkeypatch.setattr("vecadd.model.matrix_shapes.INNER", 20)
+    for name, probe in probes.ONCE.items():
+        monkeypatch.setattr(limits, name, probe)
 
     def run(sweep: str, **chosen: Any) -> Run:
         running = Run(Axes(**{"sizes": (1000,), "seconds": 1e-3, **chosen}))

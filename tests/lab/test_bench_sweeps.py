@@ -3,10 +3,10 @@
 import io
 import sys
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import numpy as np
+import probes
 import pytest
 from modelled import H200
 
@@ -69,14 +69,11 @@ GPU_SWEEPS: dict[str, set[str]] = {
 }
 
 
-PROBES = {name: cache(getattr(limits, name)) for name in dir(limits) if name.startswith("probe_")}
-
-
 @pytest.fixture
 def swept(device: int, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Run]:
     """swept(sweep, **axes): a run of 1000 elements that is soon over, because the double takes its time: two buffer
     sets and rounds, ten small additions in the place of a thousand, and the probes of the first such run."""
-    for name, probe in PROBES.items():
+    for name, probe in probes.ONCE.items():
         monkeypatch.setattr(limits, name, probe)
     monkeypatch.setattr(limits, "LINK_BYTES", 1 << 20)
     monkeypatch.setattr(limits, "HOST_ARRAYS", (1 << 20,))

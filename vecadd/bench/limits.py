@@ -11,6 +11,7 @@ from vecadd.bench.buffers import HOST, Buffers
 
 DEVICE_CACHES = 32  # the device probe's memory in L2 sizes: reuse of a full L2 would be 3 % of its traffic
 PROBE_ROUNDS = 10
+LOADED_ROUNDS = 5  # of 14 points each
 WORD = 4  # bytes: what the host's probe adds at a time, whatever the dtype
 LINK_BYTES = 64 << 20  # rates of a PCIe 5 x16 link are flat from 16 MiB on
 ONE_THREADS = 64 << 20  # bytes of the largest arrays probed with one thread: 10 ms
@@ -108,7 +109,7 @@ def probe_latency(device: int) -> dict[str, float]:
 def probe_loaded(device: int, l2: int, memory: int) -> dict[str, list[float]]:
     """The memory under load, a list each: bytes of loads in flight on each multiprocessor, seconds until they have
     arrived, and GB/s of the whole GPU."""
-    found = _core.loaded_latency(device, min(DEVICE_CACHES * l2, memory // 4), PROBE_ROUNDS)
+    found = _core.loaded_latency(device, min(DEVICE_CACHES * l2, memory // 4), LOADED_ROUNDS)
     points = [point for point in zip(*(found[key] for key in ("bytes", "seconds", "rate")), strict=True) if point[0]]
     held, seconds, rates = (list(column) for column in zip(*points, strict=True))
     return {"bytes_in_flight": held, "seconds": seconds, "gbps": [rate / 1e9 for rate in rates]}
