@@ -41,7 +41,7 @@ hypothesis.settings.register_profile(
     "default", deadline=None, max_examples=60, derandomize=True, database=None, suppress_health_check=ALLOWED
 )
 # Under the sanitizers, which slow an example down tenfold: they look for what any example of a path shows.
-hypothesis.settings.register_profile("brief", hypothesis.settings.get_profile("default"), max_examples=15)
+hypothesis.settings.register_profile("brief", hypothesis.settings.get_profile("default"), max_examples=10)
 hypothesis.settings.register_profile("thorough", deadline=None, max_examples=3000, suppress_health_check=ALLOWED)
 hypothesis.settings.load_profile(os.environ.get("VECADD_HYPOTHESIS", "default"))
 
