@@ -23,7 +23,7 @@ _ROUTES = {
 _REASONS = {
     "asked": "device= asks for it",
     "forbidden": "vecadd.use_gpu(False) keeps it on the host",
-    "untuned": "nobody has measured this machine, so the host is the safe choice: run `vecadd tune routes`",
+    "untuned": "this machine is not measured, so the host is the safe choice: run `vecadd tune routes`",
     "rounding": "this thread's rounding or flushing of subnormals is not the GPU's",
 }
 

@@ -70,7 +70,7 @@ def _of_link(gpu: Gpu, rows: Iterable[Row]) -> list[Finding]:
     which = f" of GPU {gpu.index}" if gpu.index else ""
     link = {row.name: row for row in rows if row.name in ("generation", "width") and row.values}
     if not link:
-        return [Finding(f"unknown: the link's generation and width{which}: nobody says", fails=False)]
+        return [Finding(f"unknown: the link's generation and width{which}: the driver does not say", fails=False)]
     if not any(row.passed is False for row in link.values()):
         return []
     now = {name: f"{row.value:.0f}" for name, row in link.items()}

@@ -32,7 +32,7 @@ def table(rows: Iterable[Row], rounds: int) -> Table:
                 show(row, row.expected.value if row.expected else None),
                 show(row, row.bound),
                 _VERDICTS[row.passed],
-                row.expected.source if row.expected else "nobody says",
+                row.expected.source if row.expected else "unknown",
                 style=Style.FAILED if row.passed is False else Style.PLAIN,
             )
         result.rule()

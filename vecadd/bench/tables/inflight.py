@@ -9,7 +9,7 @@ from vecadd.bench.show import show_seconds
 from vecadd.bench.sweeps.inflight import PROBE, in_flight, latency
 from vecadd.bench.tables import parts
 from vecadd.bench.tables.table import Style, Table, columns
-from vecadd.model.limits import Curve
+from vecadd.model.loaded import Loaded
 
 COUNTED = (
     "KiB/SM: bytes in flight on a multiprocessor, a thread's loads before it waits times its threads; of an addition "
@@ -46,11 +46,10 @@ def _figures(row: Row, points: Sequence[Row]) -> tuple[str, ...]:
     if held is None or not row.gbps or not points:
         return *figures, "-", "-"
     multiprocessors = points[0].bytes / points[0].params["bytes_in_flight"]
-    curve = Curve(tuple((point.params["bytes_in_flight"], point.seconds or 0.0) for point in points))
-    best = max(point.gbps or 0.0 for point in points)
-    probe = min(best, held * multiprocessors / curve.seconds(held) / 1e9)
+    loaded = Loaded.through((point.params["bytes_in_flight"], 1e9 * (point.gbps or 0.0)) for point in points)
     took = latency(row, multiprocessors)
-    return *figures, show_seconds(took) if took else "-", parts.percent(row.gbps / probe)
+    share = parts.percent(1e9 * row.gbps / loaded.rate(held)) if loaded else "-"
+    return *figures, show_seconds(took) if took else "-", share
 
 
 def _kib(nbytes: float | None) -> str:
