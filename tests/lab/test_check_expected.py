@@ -160,7 +160,7 @@ def test_a_file_of_two_gpus_keeps_them_apart(tmp_path: Path) -> None:
 
 
 def impossible(measured: Measured, *titles: str, gpus: int = 1) -> dict[str, str | None]:
-    found = replace(info(), gpus=(H200,) * gpus, gpu_reason="nobody plugged one in")
+    found = replace(info(), gpus=(H200,) * gpus, gpu_reason="none is plugged in")
     return {row.title: row.error for row in measure.impossible(found, measured, titles)}
 
 
@@ -174,7 +174,7 @@ def measured_rows(*rows: tuple[Any, str]) -> Measured:
 def test_a_gpu_that_is_not_there_is_missed() -> None:
     there = measured_rows(("device", "read"))
     assert impossible(there, "device read", "device read of GPU 1") == {"device read of GPU 1": "there is no GPU 1"}
-    assert impossible(Measured(), "link width", gpus=0) == {"link width": "there is no GPU: nobody plugged one in"}
+    assert impossible(Measured(), "link width", gpus=0) == {"link width": "there is no GPU: none is plugged in"}
 
 
 def test_additions_that_the_memory_has_no_room_for_are_missed() -> None:

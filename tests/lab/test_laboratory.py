@@ -20,7 +20,7 @@ pytestmark = pytest.mark.no_native
 def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine that says why it has no GPU."""
     monkeypatch.delenv("VECADD_RECORDED", raising=False)
-    found = replace(info(), gpus=(), gpu_reason="nobody plugged one in")
+    found = replace(info(), gpus=(), gpu_reason="none is plugged in")
     monkeypatch.setattr(laboratory, "_found", lambda: found)
 
 
@@ -44,7 +44,7 @@ def test_without_a_gpu_the_newest_recorded_rows_are_given(folder: Path, capsys: 
     record(folder, "c.json", pictured.latency(), date="2026-04-01T00:00:00+00:00", revision="other")
     meta, rows, recorded = laboratory.measure("transfer")
     assert (meta["revision"], len(rows), recorded) == ("new", len(pictured.transfer()), True)
-    line = "transfer: recorded on Made-up GPU, 2026-03-01, revision new (no GPU here: nobody plugged one in)\n"
+    line = "transfer: recorded on Made-up GPU, 2026-03-01, revision new (no GPU here: none is plugged in)\n"
     assert capsys.readouterr().out == line
 
 
@@ -68,7 +68,7 @@ def test_recorded_rows_are_those_of_the_axes(folder: Path) -> None:
 @pytest.mark.usefixtures("no_gpu")
 def test_what_is_not_recorded_is_one_line_and_no_picture(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     measured = laboratory.measure("ladder")
-    assert capsys.readouterr().out == "ladder: not recorded yet, and no GPU here: nobody plugged one in\n"
+    assert capsys.readouterr().out == "ladder: not recorded yet, and no GPU here: none is plugged in\n"
     assert (measured.rows, measured.picture(), measured.fastest("naive")) == ([], None, None)
     assert measured.gain("float4", over="naive") is None
 

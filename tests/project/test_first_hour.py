@@ -46,7 +46,7 @@ def test_the_first_hour(step: Callable[[], None], bare: Path, tmp_path: Path) ->
 
 
 def test_every_extra_has_its_steps_in_ci_extras() -> None:
-    """One without fails there, where nobody looks before `make thorough`."""
+    """One without fails there, which only `make thorough` runs."""
     script = (first_hour.TREE / ".ci" / "extras").read_text()
     extras = tomllib.loads((first_hour.TREE / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     assert [extra for extra in extras if f"\n        {extra})" not in script] == []
