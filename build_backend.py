@@ -1,4 +1,5 @@
-"""setuptools' build backend, which also asks for NVIDIA's compiler where no nvcc works."""
+"""setuptools' build backend, which also asks for NVIDIA's compiler where no nvcc works, and for the disassembler that
+records the rungs' machine code in a wheel."""
 
 from collections.abc import Mapping
 
@@ -12,7 +13,7 @@ from setuptools.build_meta import (
     prepare_metadata_for_build_wheel,
 )
 
-from build_native.toolkit import missing_requirements
+from build_native.toolkit import DISASSEMBLER, missing_requirements, wanted
 
 __all__ = [
     "build_editable",
@@ -29,7 +30,8 @@ Settings = Mapping[str, str | list[str] | None] | None
 
 
 def get_requires_for_build_wheel(config_settings: Settings = None) -> list[str]:
-    return [*build_meta.get_requires_for_build_wheel(config_settings), *missing_requirements()]
+    disassembler = DISASSEMBLER if wanted() else ()
+    return [*build_meta.get_requires_for_build_wheel(config_settings), *missing_requirements(), *disassembler]
 
 
 def get_requires_for_build_editable(config_settings: Settings = None) -> list[str]:

@@ -1,7 +1,10 @@
 """The one extension, compiled by build_native; what the package says of the sources that it was built from; and what it
-carries for the notebooks.
+carries for the laboratory.
 Everything else that there is to say stands in pyproject.toml."""
 
+import os
+import subprocess
+import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
@@ -19,10 +22,13 @@ from build_native.toolkit import ToolkitError
 
 class BuildNative(build_ext):
     def build_extension(self, ext: Extension) -> None:
+        path = Path(self.get_ext_fullpath(ext.name))
         try:
-            install(Build().extension(), Path(self.get_ext_fullpath(ext.name)))
+            install(Build().extension(), path)
         except (BuildError, ToolkitError) as error:
             raise CompileError(str(error)) from error
+        if not self.inplace:  # the package lies beside it, by BuildPython
+            _record_machine_code(path.resolve().parent)
 
 
 class BuildPython(build_py):
@@ -32,6 +38,14 @@ class BuildPython(build_py):
             sources, carried = _alone("vecadd/bench/sources.py"), _alone("vecadd/_carried.py")
             Path(self.build_lib, sources.BUILT_FROM).write_text(sources.built_from())
             carried.write_archive(Path(self.build_lib, carried.ARCHIVE))
+
+
+def _record_machine_code(package: Path) -> None:
+    """Has the package that was just built write down its rungs' machine code, where there is a disassembler."""
+    paths = (str(package.parent), os.environ.get("PYTHONPATH", ""))
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    command = [sys.executable, "-P", "-m", "vecadd.code.recording", str(package / "code" / "sm_90.json.xz")]
+    subprocess.run(command, env=environment, check=True)
 
 
 def _alone(path: str) -> ModuleType:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 USUAL_PLACE = Path("/usr/local/cuda")
+# Newer ones read what an older nvcc made.
+DISASSEMBLER = ("nvidia-cuda-cuobjdump>=13.2", "nvidia-cuda-nvdisasm>=13.2")
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What the notebooks need and is no Python: the notebooks themselves, and the results that were recorded.
+"""What the laboratory shows and is no Python: the notebooks, the results that were recorded, and the rungs' sources.
 
 In a source tree they lie in their folders. An installed package carries them in one archive, which setup.py makes of
 these folders when it builds the package. It runs this file by its path, before the extension is there, so that this
@@ -7,13 +7,21 @@ imports nothing of the package.
 
 import os
 import zipfile
+from collections.abc import Iterable
 from importlib.resources.abc import Traversable
 from pathlib import Path
+from typing import NoReturn
 
 ROOT = Path(__file__).resolve().parents[1]  # of the source tree; of site-packages where the package is installed
 ARCHIVE = "vecadd/_carried.zip"
 
 NOTEBOOKS, RESULTS = "notebooks", "benchmarks/results"
+SOURCES = (
+    "csrc/lab/host/rungs.c",
+    "csrc/lab/ladder/*.[ch]",
+    *(f"cuda/lab/{folder}/*.*" for folder in ("ladder", "latency", "precision", "transpose", "sgemm")),
+    "cuda/add.cu",  # the kernel that the rung `tuned` shares with vecadd.add
+)
 
 
 def notebooks() -> list[Traversable]:
@@ -33,11 +41,24 @@ def results() -> list[Traversable]:
     ]
 
 
+def sources() -> dict[str, str]:
+    """The text of each source of a rung, by its path in the source tree. Raises FileNotFoundError where the package is
+    without them."""
+    archive = ROOT / ARCHIVE
+    if not archive.is_file():
+        found = {path.relative_to(ROOT).as_posix(): path.read_text() for path in _matching(ROOT, SOURCES)}
+    else:
+        with zipfile.ZipFile(archive) as packed:
+            names = (name for name in packed.namelist() if name.startswith(("csrc/", "cuda/")))
+            found = {name: packed.read(name).decode() for name in names}
+    return found or _not_whole(archive, ROOT / "csrc")
+
+
 def write_archive(path: Path, root: Path = ROOT) -> None:
     """Packs what an installed package carries: the same bytes for the same files."""
-    swept = (file for file in root.glob(f"{RESULTS}/*/*.json") if not file.name.startswith("peer-"))
+    swept = (file for file in _matching(root, [f"{RESULTS}/*/*.json"]) if not file.name.startswith("peer-"))
     with zipfile.ZipFile(path, "w") as archive:
-        for file in sorted((*root.glob(f"{NOTEBOOKS}/*.ipynb"), *swept)):
+        for file in sorted((*swept, *_matching(root, [f"{NOTEBOOKS}/*.ipynb", *SOURCES]))):
             # A ZipInfo without a time: a file's own would differ from checkout to checkout.
             entry = zipfile.ZipInfo(file.relative_to(root).as_posix())
             archive.writestr(entry, file.read_bytes(), zipfile.ZIP_DEFLATED, 9)
@@ -46,12 +67,18 @@ def write_archive(path: Path, root: Path = ROOT) -> None:
 def _folder(name: str) -> Traversable:
     archive = ROOT / ARCHIVE
     folder: Traversable = zipfile.Path(archive, f"{name}/") if archive.is_file() else ROOT / name
-    if not folder.is_dir():
-        raise FileNotFoundError(
-            f"neither {archive} nor {ROOT / name} is there: this installation is not whole; "
-            "pip install --force-reinstall --no-deps vecadd"
-        )
-    return folder
+    return folder if folder.is_dir() else _not_whole(archive, ROOT / name)
+
+
+def _not_whole(*missing: Path) -> NoReturn:
+    raise FileNotFoundError(
+        f"neither {' nor '.join(map(str, missing))} is there: this installation is not whole; "
+        "pip install --force-reinstall --no-deps vecadd"
+    )
+
+
+def _matching(root: Path, patterns: Iterable[str]) -> list[Path]:
+    return sorted(path for pattern in patterns for path in root.glob(pattern))
 
 
 def _sorted(folder: Traversable) -> list[Traversable]:

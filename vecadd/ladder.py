@@ -15,14 +15,17 @@ dimensions, in C order.
 """
 
 from functools import cache
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from vecadd import _core
 from vecadd._names import unknown
 
-__all__ = ["names", "run", "time"]
+if TYPE_CHECKING:
+    from vecadd.code.text import Code
+
+__all__ = ["diff", "names", "run", "sass", "source", "time"]
 
 
 KINDS = ("host", "device", "transfer", "latency", "matrix")
@@ -78,6 +81,88 @@ def time(name: str, a: Any, b: Any = None, out: Any = None, *, block: int | None
     True
     """
     return _core.run_rung(name, a, b, _target(name, a, b, out), block=_checked(block), params=params)
+
+
+def source(name: str) -> "Code":
+    """The source of the rung of that name: the file that holds it, from the comment at its head on, and below it the
+    file of its kernel where that is another.
+
+    A str whose ``caption`` names the files; a notebook shows it in colours. Raises ValueError for a name that is not in
+    the ladder.
+
+    >>> print(vecadd.ladder.source("naive").splitlines()[0])
+    // naive: one component a thread, and a bounds check. The first kernel that most people write.
+    """
+    from vecadd.code.source import source
+
+    return source(_rung(name))
+
+
+def sass(name: str, dtype: Any = None, arch: str | None = None) -> "Code":
+    """The machine code of the kernel that the rung of that name launches, an instruction a line.
+
+    ``dtype`` is float32 unless it is given, or the first dtype that a rung takes in its place. ``arch`` is "sm_90",
+    say; None is the first GPU's where this build has code for it, else sm_90. Where parameters or operands choose
+    between kernels, it is the one for the usual parameters and for small aligned arrays; a transfer rung launches
+    another rung's.
+
+    NVIDIA's cuobjdump and nvdisasm read it from this build where they are installed. Without them it is what was
+    recorded for sm_90 when the package was built, the same text.
+
+    A str whose ``caption`` says of what it is. Raises ValueError for a name that is not in the ladder, for a rung of
+    the host and for an architecture that the build has no code for, TypeError for a dtype that the rung does not take,
+    FileNotFoundError where neither the tools nor a recording are there.
+
+    >>> vecadd.ladder.sass("threads")
+    Traceback (most recent call last):
+    ...
+    ValueError: rung threads adds on the host and has no GPU machine code; its source is vecadd.ladder.source('threads')
+    """
+    from vecadd.code.sass import sass
+
+    rung = _rung(name)
+    return sass(rung, _dtype_of(rung, dtype), arch)
+
+
+def diff(
+    a: str, b: str, what: Literal["source", "sass"] = "source", *, dtype: Any = None, arch: str | None = None
+) -> "Code":
+    """What differs between two rungs, as a unified diff: of their sources below the comments at their heads, or of
+    their machine code without addresses. Empty where nothing differs.
+
+    ``dtype`` and ``arch`` are those of ``sass``. Raises ValueError for another ``what``, and what ``source`` and
+    ``sass`` raise.
+
+    >>> [line for line in vecadd.ladder.diff("naive", "float4").splitlines() if ".changes" in line]
+    ['-    .changes = "one element a thread, with a bounds check",', '+    .changes = "one 16-byte vector a thread",']
+    """
+    from vecadd.code.difference import difference
+
+    if what not in ("source", "sass"):
+        raise ValueError(f"what must be 'source' or 'sass', not {what!r}")
+    if what == "source":
+        return difference(source(a), source(b))
+    first, second = (sass(name, dtype, arch) for name in (a, b))
+    return difference(first, second)
+
+
+def _rung(name: str) -> dict[str, Any]:
+    """The row of the rung of that name."""
+    for rung in _core.rungs():
+        if rung["name"] == name:
+            return rung
+    raise ValueError(unknown("rung", str(name), _names()))
+
+
+def _dtype_of(rung: dict[str, Any], dtype: Any) -> str:
+    """The name of the dtype; raises TypeError for one that the rung does not take."""
+    taken = rung["dtypes"]
+    if dtype is None:
+        return "float32" if "float32" in taken else str(taken[0])
+    name = dtype if isinstance(dtype, str) else np.dtype(dtype).name
+    if name not in taken:
+        raise TypeError(f"rung {rung['name']} takes {', '.join(taken)}, not {name}")
+    return name
 
 
 @cache

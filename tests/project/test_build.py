@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
+import build_backend
 from build_native import flags, toolkit
 from vecadd import _carried
 from vecadd.bench import sources
+from vecadd.code import disassembler, recording
 
 pytestmark = pytest.mark.no_native
 
@@ -110,6 +112,19 @@ def test_the_build_asks_for_the_compiler_only_where_no_nvcc_works(bare_machine: 
 @pytest.mark.usefixtures("bare_machine")
 def test_a_host_only_build_asks_for_nothing() -> None:
     assert toolkit.missing_requirements({"VECADD_CUDA": "0"}) == []
+
+
+def test_a_wheel_is_built_with_the_disassembler_and_an_editable_installation_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for kind in ("wheel", "editable"):
+        monkeypatch.setattr(build_backend.build_meta, f"get_requires_for_build_{kind}", lambda _: ["setuptools"])
+    monkeypatch.setattr(build_backend, "missing_requirements", lambda: ["nvcc"])
+    monkeypatch.setenv("VECADD_CUDA", "1")
+    assert build_backend.get_requires_for_build_wheel() == ["setuptools", "nvcc", *toolkit.DISASSEMBLER]
+    assert build_backend.get_requires_for_build_editable() == ["setuptools", "nvcc"]
+    monkeypatch.setenv("VECADD_CUDA", "0")
+    assert build_backend.get_requires_for_build_wheel() == ["setuptools", "nvcc"]
 
 
 def test_a_setting_that_is_neither_0_nor_1_is_refused() -> None:
@@ -312,6 +327,16 @@ def test_the_wheel_carries_what_the_notebooks_need(wheel: Path, tmp_path: Path) 
     zipfile.ZipFile(wheel).extract(_carried.ARCHIVE, tmp_path)
     _carried.write_archive(tmp_path / "expected.zip")
     assert (tmp_path / _carried.ARCHIVE).read_bytes() == (tmp_path / "expected.zip").read_bytes()
+
+
+@pytest.mark.slow
+def test_the_wheel_carries_the_machine_code_of_every_rung(wheel: Path, tmp_path: Path) -> None:
+    """For machines without a disassembler: what one says of the tree's extension, of the same kernels."""
+    if disassembler.find() is None:
+        pytest.skip(disassembler.MISSING)
+    zipfile.ZipFile(wheel).extract("vecadd/code/sm_90.json.xz", tmp_path)
+    recording.write(tmp_path / "expected")
+    assert (tmp_path / "vecadd/code/sm_90.json.xz").read_bytes() == (tmp_path / "expected").read_bytes()
 
 
 @pytest.mark.slow
