@@ -44,12 +44,14 @@ from vecadd.info import info
 
 if TYPE_CHECKING:
     from vecadd._explain import Explanation, explain
+    from vecadd._install import Installation, install, uninstall
     from vecadd.files import add_files
 
 __all__ = [
     "DeviceArray",
     "DeviceLostError",
     "Explanation",
+    "Installation",
     "Plan",
     "add",
     "add_files",
@@ -58,6 +60,7 @@ __all__ = [
     "explain",
     "get_num_threads",
     "info",
+    "install",
     "ladder",
     "memory_stats",
     "model",
@@ -65,12 +68,20 @@ __all__ = [
     "release",
     "set_num_threads",
     "to_device",
+    "uninstall",
     "use_gpu",
 ]
 
 # Submodules, and names of submodules, that are imported when they are first asked for.
 _LAZY = frozenset({"bench", "ladder", "model"})
-_LAZY_NAMES = {"Explanation": "_explain", "add_files": "files", "explain": "_explain"}
+_LAZY_NAMES = {
+    "Explanation": "_explain",
+    "Installation": "_install",
+    "add_files": "files",
+    "explain": "_explain",
+    "install": "_install",
+    "uninstall": "_install",
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -91,3 +102,13 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return [*__all__, "__version__"]
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """``%load_ext vecadd`` in a notebook: `vecadd.install`."""
+    import_module("vecadd._install").install()
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    """``%unload_ext vecadd``: `vecadd.uninstall`."""
+    import_module("vecadd._install").uninstall()

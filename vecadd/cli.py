@@ -1,4 +1,4 @@
-"""The command line: ``vecadd info | bench | profile | check | tune | notebooks | add``, also as ``python -m vecadd``.
+"""The command line: ``vecadd info``, ``bench``, ..., also as ``python -m vecadd``: see COMMANDS.
 
 Exit status: 0, 1 for an error (one line on stderr), 2 for what cannot be asked, 130 when interrupted.
 """
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
-from vecadd import add_command, check, notebooks_command, profile, tune
+from vecadd import add_command, check, notebooks_command, profile, run_command, tune
 from vecadd._command import INTERRUPTED, UNASKABLE, UnaskableError, epilog
 from vecadd._names import unknown
 from vecadd._version import package_version
@@ -29,6 +29,7 @@ class Command:
     help: str
     add_arguments: Callable[[argparse.ArgumentParser], None]
     run: Callable[[argparse.Namespace], int]
+    program_begins: Callable[[Sequence[str]], int] | None = None  # of a command whose last words are a program's
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -79,7 +80,11 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
     parser, names = _parser(), [command.name for command in COMMANDS]
     if arguments and not arguments[0].startswith("-") and arguments[0] not in names:
         parser.error(unknown("command", arguments[0], names))
-    return parser.parse_args(arguments)
+    command = next((command for command in COMMANDS if arguments and command.name == arguments[0]), None)
+    if command is None or command.program_begins is None:
+        return parser.parse_args(arguments)
+    own = 1 + command.program_begins(arguments[1:])
+    return parser.parse_args(arguments[:own], argparse.Namespace(program=list(arguments[own:])))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -124,4 +129,11 @@ COMMANDS = (
         notebooks_command.run,
     ),
     Command("add", "add two .npy files of any size into a third", add_command.add_arguments, add_command.run),
+    Command(
+        "run",
+        "run a Python program with vecadd in NumPy's own addition",
+        run_command.add_arguments,
+        run_command.run,
+        run_command.program_begins,
+    ),
 )

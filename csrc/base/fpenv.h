@@ -36,6 +36,12 @@ fpenv_flags(fpenv_word word)
     return ((word >> 3) & 1u ? FP_OVERFLOW : 0u) | (word & 1u ? FP_INVALID : 0u);
 }
 
+static inline fpenv_word
+fpenv_with_flags(fpenv_word word, unsigned flags)
+{
+    return word | (flags & FP_OVERFLOW ? 1u << 3 : 0u) | (flags & FP_INVALID ? 1u : 0u);
+}
+
 /* Round to nearest, no flush to zero, no denormals-are-zero, nothing unmasked: what the GPU's arithmetic does. */
 static inline int
 fpenv_is_default(fpenv_word word)
@@ -80,6 +86,12 @@ fpenv_flags(fpenv_word word)
     return ((word >> 2) & 1u ? FP_OVERFLOW : 0u) | (word & 1u ? FP_INVALID : 0u);
 }
 
+static inline fpenv_word
+fpenv_with_flags(fpenv_word word, unsigned flags)
+{
+    return word | (flags & FP_OVERFLOW ? 1u << 2 : 0u) | (flags & FP_INVALID ? 1u : 0u);
+}
+
 static inline int
 fpenv_is_default(fpenv_word word)
 {
@@ -115,6 +127,14 @@ fpenv_end(fpenv_word environment)
     if (after != environment)
         fpenv_set(environment);
     return fpenv_flags(after);
+}
+
+/* Sets flags in this thread's environment, as arithmetic would have. */
+static inline void
+fpenv_raise(unsigned flags)
+{
+    if (flags)
+        fpenv_set(fpenv_with_flags(fpenv_get(), flags));
 }
 
 #endif

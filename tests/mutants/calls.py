@@ -24,7 +24,41 @@ LENT = Mutant(
     "held_until",
 )
 
+INSTALLED = "tests/add/test_install.py"
+
 CALLS = (
+    Mutant(
+        "a run of NumPy's that depends on its order",
+        "csrc/choose/loop.c",
+        "if (overlaps_in_part(call->a, call->out, bytes) || overlaps_in_part(call->b, call->out, bytes))",
+        "if (overlaps_in_part(call->b, call->out, bytes))",
+        INSTALLED,
+        "shifted_overlaps",
+    ),
+    Mutant(
+        "a run of NumPy's with gaps in its sum",
+        "csrc/choose/loop.c",
+        " || step[LAYOUT_SUM] != size",
+        "",
+        INSTALLED,
+        "depends_on_the_order",
+    ),
+    Mutant(
+        "flags of a run of NumPy's",
+        "csrc/py/install/loops.c",
+        "    fpenv_raise(flags); /* NumPy reads the thread's flags after the loop */\n",
+        "",
+        INSTALLED,
+        "floating_point_errors",
+    ),
+    Mutant(
+        "another library's loop above ours",
+        "csrc/py/install/loops.c",
+        """if (!add || check_on_top(add, "uninstall()") < 0)""",
+        "if (!add)",
+        INSTALLED,
+        "loop_above_ours",
+    ),
     Mutant(
         "numpy.add's errors in a plan",
         "csrc/py/calls/plan_object.c",

@@ -42,6 +42,7 @@ FLOORS = (
     "csrc/py/operands",
     "csrc/py/calls",
     "csrc/py/array",
+    "csrc/py/install",
     "csrc/py/lab",
     "csrc/py",
 )

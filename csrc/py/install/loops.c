@@ -1,0 +1,250 @@
+/* The loops of numpy.add with vecadd's in their place, and back.
+ *
+ * NumPy calls a loop with addresses and steps, with the GIL or without it. Our loop adds what choose/loop.h gives it,
+ * and hands each other call to the loop that stood in its place, which is NumPy's or another library's. */
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/fpenv.h"
+#include "choose/loop.h"
+#include "choose/plan.h"
+#include "host/add.h"
+#include "py/base/errors.h"
+#include "py/base/methods.h"
+
+/* X(NumPy's number of the type, dtype): each builtin type with a loop of its own. C has two integer types of 64 bits.
+ */
+#define EACH_LOOP(X)                                                                                                   \
+    X(NPY_BOOL, BOOL)                                                                                                  \
+    X(NPY_BYTE, INT8)                                                                                                  \
+    X(NPY_UBYTE, UINT8)                                                                                                \
+    X(NPY_SHORT, INT16)                                                                                                \
+    X(NPY_USHORT, UINT16)                                                                                              \
+    X(NPY_INT, INT32)                                                                                                  \
+    X(NPY_UINT, UINT32)                                                                                                \
+    X(NPY_LONG, INT64)                                                                                                 \
+    X(NPY_ULONG, UINT64)                                                                                               \
+    X(NPY_LONGLONG, INT64)                                                                                             \
+    X(NPY_ULONGLONG, UINT64)                                                                                           \
+    X(NPY_HALF, FLOAT16)                                                                                               \
+    X(NPY_FLOAT, FLOAT32)                                                                                              \
+    X(NPY_DOUBLE, FLOAT64)                                                                                             \
+    X(NPY_CFLOAT, COMPLEX64)                                                                                           \
+    X(NPY_CDOUBLE, COMPLEX128)
+
+#define SLOT_OF(TYPE, DTYPE) SLOT_##TYPE,
+enum slot { EACH_LOOP(SLOT_OF) SLOT_COUNT };
+#undef SLOT_OF
+
+/* A loop that has been replaced stays here for good: another thread may be in ours while ours is taken out. */
+static _Atomic(PyUFuncGenericFunction) replaced[SLOT_COUNT];
+
+static atomic_size_t least[SLOT_COUNT]; /* elements: shorter calls go straight to the loop below */
+static atomic_bool every_thread;        /* struct loop_bounds */
+static atomic_bool installed;
+static atomic_size_t counted_calls, counted_elements; /* that our loops added */
+
+/* Returns whether vecadd has added the call. Not inlined: the test of its length comes before it. */
+static __attribute__((noinline)) bool
+add_call(const struct loop_call *call)
+{
+    const struct loop_bounds bounds = {.every_thread = atomic_load_explicit(&every_thread, memory_order_relaxed)};
+    struct plan plan;
+    struct addition addition;
+    unsigned flags;
+    struct status status;
+    if (!plan_loop(&plan, &addition, call, &bounds) || plan_run(&plan, &flags, &status) < 0)
+        return false;
+    fpenv_raise(flags); /* NumPy reads the thread's flags after the loop */
+    atomic_fetch_add_explicit(&counted_calls, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&counted_elements, call->n, memory_order_relaxed);
+    return true;
+}
+
+static inline void
+loop(enum slot slot, enum dtype dtype, char **arguments, const npy_intp *dimensions, const npy_intp *steps, void *data)
+{
+    const size_t n = (size_t)dimensions[0];
+    if (n >= atomic_load_explicit(&least[slot], memory_order_relaxed)) {
+        const struct loop_call call = {arguments[0], arguments[1], arguments[2], n, {steps[0], steps[1], steps[2]},
+                                       dtype};
+        if (add_call(&call))
+            return;
+    }
+    atomic_load_explicit(&replaced[slot], memory_order_relaxed)(arguments, dimensions, steps, data);
+}
+
+#define DEFINE_LOOP(TYPE, DTYPE)                                                                                       \
+    static void loop_##TYPE(char **arguments, const npy_intp *dimensions, const npy_intp *steps, void *data)           \
+    {                                                                                                                  \
+        loop(SLOT_##TYPE, DTYPE_##DTYPE, arguments, dimensions, steps, data);                                          \
+    }
+EACH_LOOP(DEFINE_LOOP)
+
+static const struct slot_row {
+    int type;
+    enum dtype dtype;
+    PyUFuncGenericFunction ours;
+} slots[SLOT_COUNT] = {
+#define ROW_OF(TYPE, DTYPE) [SLOT_##TYPE] = {TYPE, DTYPE_##DTYPE, loop_##TYPE},
+    EACH_LOOP(ROW_OF)};
+#undef ROW_OF
+
+/* numpy.add's loop of that type: a place in its table; NULL where it has none. */
+static PyUFuncGenericFunction *
+place_of(PyUFuncObject *add, const struct slot_row *slot)
+{
+    for (int i = 0; i < add->ntypes; i++) {
+        const char *types = add->types + i * add->nargs;
+        if (types[0] == slot->type && types[1] == slot->type && types[2] == slot->type)
+            return &add->functions[i];
+    }
+    return NULL;
+}
+
+static PyUFuncObject *
+numpy_add(PyObject *module)
+{
+    const struct module_state *state = PyModule_GetState(module);
+    if (PyObject_TypeCheck(state->numpy_add, &PyUFunc_Type))
+        return (PyUFuncObject *)state->numpy_add;
+    PyErr_Format(PyExc_RuntimeError, "numpy.add was %R, no ufunc, when vecadd was imported: it has no loops to replace",
+                 state->numpy_add);
+    return NULL;
+}
+
+/* The file of the library that a loop lies in, a new reference. */
+static PyObject *
+library_of(PyUFuncGenericFunction function)
+{
+    Dl_info found;
+    void *address;
+    memcpy(&address, &function, sizeof address);
+    return dladdr(address, &found) && found.dli_fname ? PyUnicode_DecodeFSDefault(found.dli_fname)
+                                                      : PyUnicode_FromString("memory of no library");
+}
+
+/* Raises the RuntimeError of a loop that stands above ours. Returns -1. */
+static int
+refuse(const char *what, const struct slot_row *slot, PyUFuncGenericFunction above)
+{
+    PyObject *library = library_of(above);
+    if (library)
+        PyErr_Format(PyExc_RuntimeError,
+                     "%s: numpy.add's loop of %s was replaced after vecadd's, by %U; take that one out first", what,
+                     dtype_table[slot->dtype].name, library);
+    Py_XDECREF(library);
+    return -1;
+}
+
+/* Whether each of our loops that is in is the one that NumPy calls; else sets an exception. */
+static int
+check_on_top(PyUFuncObject *add, const char *what)
+{
+    for (int i = 0; installed && i < SLOT_COUNT; i++) {
+        const PyUFuncGenericFunction *place = place_of(add, &slots[i]);
+        if (place && *place != slots[i].ours)
+            return refuse(what, &slots[i], *place);
+    }
+    return 0;
+}
+
+static int
+put(PyUFuncObject *add, const struct slot_row *slot, PyUFuncGenericFunction function)
+{
+    const int signature[] = {slot->type, slot->type, slot->type};
+    PyUFuncGenericFunction before;
+    return PyUFunc_ReplaceLoopBySignature(add, function, signature, &before);
+}
+
+static void
+set_bounds(const struct loop_bounds *bounds)
+{
+    for (int i = 0; i < SLOT_COUNT; i++) {
+        const size_t itemsize = dtype_table[slots[i].dtype].itemsize;
+        atomic_store(&least[i], bounds->least / itemsize + (bounds->least % itemsize != 0));
+    }
+    atomic_store(&every_thread, bounds->every_thread);
+}
+
+/* The libraries of the loops below ours, by dtype. */
+static PyObject *
+libraries_below(PyUFuncObject *add)
+{
+    PyObject *libraries = PyDict_New();
+    for (int i = 0; libraries && i < SLOT_COUNT; i++) {
+        PyObject *library = place_of(add, &slots[i]) ? library_of(replaced[i]) : NULL;
+        if (library && PyDict_SetItemString(libraries, dtype_table[slots[i].dtype].name, library) < 0)
+            Py_CLEAR(libraries);
+        Py_XDECREF(library);
+        if (PyErr_Occurred())
+            Py_CLEAR(libraries);
+    }
+    return libraries;
+}
+
+const char install_loops_doc[] = PyDoc_STR(
+    "install_loops($module, least, /)\n--\n\n"
+    "Puts our loops into numpy.add, where they are not yet. Returns the files of the libraries whose loops\n"
+    "stand below, by dtype. ``least`` is None for this machine's thresholds, or the bytes of a sum from which\n"
+    "all threads add, whether they gain or not.\n\n"
+    "Raises RuntimeError where another library has put a loop above ours, and ValueError for VECADD_SIMD.");
+
+PyObject *
+py_install_loops(PyObject *module, PyObject *given)
+{
+    struct loop_bounds bounds = loop_bounds_usual();
+    struct status status;
+    PyUFuncObject *add = numpy_add(module);
+    if (!add || check_on_top(add, "install()") < 0)
+        return NULL;
+    if (!host_simd_chosen(&status))
+        return status_raise(PyModule_GetState(module), &status);
+    if (!Py_IsNone(given)) {
+        bounds = (struct loop_bounds){.least = PyLong_AsSize_t(given), .every_thread = true};
+        if (PyErr_Occurred())
+            return NULL;
+    }
+    set_bounds(&bounds);
+    for (int i = 0; i < SLOT_COUNT; i++) {
+        const PyUFuncGenericFunction *place = place_of(add, &slots[i]);
+        if (!place || *place == slots[i].ours)
+            continue;
+        replaced[i] = *place;
+        if (put(add, &slots[i], slots[i].ours) < 0)
+            return NULL;
+    }
+    installed = true;
+    return libraries_below(add);
+}
+
+const char uninstall_loops_doc[] = PyDoc_STR(
+    "uninstall_loops($module, /)\n--\n\n"
+    "Puts the loops below ours back into numpy.add; does nothing where ours are not in it. Raises RuntimeError\n"
+    "where another library has put a loop above ours: taking ours out would leave it with a loop that calls\n"
+    "ours.");
+
+PyObject *
+py_uninstall_loops(PyObject *module, PyObject *Py_UNUSED(none))
+{
+    PyUFuncObject *add = numpy_add(module);
+    if (!add || check_on_top(add, "uninstall()") < 0)
+        return NULL;
+    for (int i = 0; installed && i < SLOT_COUNT; i++)
+        if (place_of(add, &slots[i]) && put(add, &slots[i], replaced[i]) < 0)
+            return NULL;
+    installed = false;
+    Py_RETURN_NONE;
+}
+
+const char loop_counts_doc[] = PyDoc_STR(
+    "loop_counts($module, /)\n--\n\n"
+    "Whether our loops are in numpy.add ('installed'), and the calls and elements that they have added themselves.");
+
+PyObject *
+py_loop_counts(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
+{
+    return Py_BuildValue("{s:O,s:n,s:n}", "installed", installed ? Py_True : Py_False, "calls",
+                         (Py_ssize_t)counted_calls, "elements", (Py_ssize_t)counted_elements);
+}

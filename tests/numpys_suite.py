@@ -1,0 +1,82 @@
+"""python tests/numpys_suite.py: NumPy's whole test suite and pandas' tests of arithmetic, with vecadd.install.
+
+Each suite is run three times: alone, under `vecadd run`, and under `vecadd run --least 1`, where two threads share each
+run of elements that vecadd may add. A test whose outcome differs from that of the first run is printed, and so is how
+many elements vecadd added; a difference, or no element, is status 1.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+SUITES = {
+    "numpy": ("numpy._core", "numpy.lib", "numpy.ma", "numpy.linalg", "numpy.random", "numpy.polynomial"),
+    "pandas": ("pandas.tests.arithmetic",),
+}
+WAYS = {
+    "alone": [],
+    "vecadd run": ["-m", "vecadd", "run", "--count"],
+    "vecadd run --least 1": ["-m", "vecadd", "run", "--count", "--least", "1"],
+}
+ADDED = re.compile(r"vecadd run: (\d+) elements added in (\d+) calls")
+
+
+def outcomes(packages: tuple[str, ...], way: list[str]) -> tuple[dict[str, str], int]:
+    """What became of each test, and the elements that vecadd added."""
+    with TemporaryDirectory() as folder:
+        report = Path(folder) / "report.xml"
+        options = [
+            "-q",
+            "-m",
+            "not slow",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "no:xdist",
+            "-o",
+            "addopts=",
+            "--rootdir",
+            folder,
+        ]
+        result = subprocess.run(
+            [sys.executable, *way, "-m", "pytest", *options, f"--junitxml={report}", "--pyargs", *packages],
+            env={**os.environ, "VECADD_NUM_THREADS": "2"},
+            cwd=folder,
+            capture_output=True,
+            text=True,
+        )
+        if not report.exists():
+            sys.exit(f"pytest wrote no report:\n{result.stdout}\n{result.stderr}")
+        found = {
+            f"{case.get('classname')}::{case.get('name')}": next((child.tag for child in case), "passed")
+            for case in xml.etree.ElementTree.parse(report).iter("testcase")
+        }
+    added = ADDED.search(result.stderr)
+    print(result.stdout.strip().splitlines()[-1], added[0] if added else "", flush=True)
+    return found, int(added[1]) if added else 0
+
+
+def main() -> int:
+    different = False
+    for name, packages in SUITES.items():
+        alone: dict[str, str] = {}
+        for title, way in WAYS.items():
+            print(f"{name}, {title}: ", end="", flush=True)
+            found, elements = outcomes(packages, way)
+            alone = alone or found
+            for test in sorted(alone.keys() | found.keys()):
+                if found.get(test) != alone.get(test):
+                    print(f"  {test}: {alone.get(test)} alone, {found.get(test)} with vecadd")
+                    different = True
+            if way and not elements and (name, title) != ("pandas", "vecadd run"):  # pandas' arrays are short
+                print("  vecadd added no element: nothing is shown")
+                different = True
+    return different
+
+
+if __name__ == "__main__":
+    sys.exit(main())
