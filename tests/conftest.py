@@ -12,6 +12,8 @@ import subprocess
 import sys
 import tempfile
 import time
+import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -44,6 +46,23 @@ hypothesis.settings.register_profile(
 hypothesis.settings.register_profile("brief", hypothesis.settings.get_profile("default"), max_examples=10)
 hypothesis.settings.register_profile("thorough", deadline=None, max_examples=3000, suppress_health_check=ALLOWED)
 hypothesis.settings.load_profile(os.environ.get("VECADD_HYPOTHESIS", "default"))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """VECADD_TEST_PARAMETERS: of each test function at most so many of its parameter sets, the same ones in every run.
+    For the sanitizers, which look for what most sets of a path show; 0 or nothing: all of them."""
+    most = int(os.environ.get("VECADD_TEST_PARAMETERS") or 0)
+    if not most:
+        return
+    kept: Counter[str] = Counter()
+    left_out = set()
+    for item in sorted(items, key=lambda item: zlib.crc32(item.nodeid.encode())):
+        function = item.nodeid.partition("[")[0]
+        kept[function] += 1
+        if kept[function] > most:
+            left_out.add(item)
+    config.hook.pytest_deselected(items=list(left_out))
+    items[:] = [item for item in items if item not in left_out]
 
 
 def pytest_collection_finish() -> None:
