@@ -110,6 +110,16 @@ def test_stdout_takes_one_file(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     )
 
 
+def test_a_file_takes_one_format(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(Run, "measure", lambda *nothing: pytest.fail("measured"))
+    (tmp_path / "folder").mkdir()
+    both = ["--csv", str(tmp_path / "run"), "--json", str(tmp_path / "folder" / ".." / "run")]
+    assert main(["bench", *BRIEF, *both]) == 2
+    assert capsys.readouterr().err == "vecadd bench: --json, --csv and --markdown name one file: give each its own\n"
+
+
 def test_a_size_beyond_memory_is_one_line_with_what_fits(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "host", "--sizes", "2^40"]) == 1
     (line,) = re.findall(r"^.*2\^40.*$", capsys.readouterr().out, re.MULTILINE)

@@ -1,6 +1,7 @@
 """What vecadd check holds a figure against: an earlier file's, theory, or a probe of the same run."""
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,14 @@ def test_a_bench_file_gives_the_same_figures(tmp_path: Path) -> None:
         "launch queued kernel": 1.1e-6,
         "launch call of add": 7e-6,
     }
+
+
+@pytest.mark.parametrize("figure", [0.0, -5.0, math.nan, math.inf])
+def test_a_figure_that_no_machine_can_have_is_refused(figure: float, tmp_path: Path) -> None:
+    probed = {"device": {"read_gbps": figure, "write_gbps": 4642.0}}
+    results.write(tmp_path / "bench.json", {"limits": probed}, [])
+    with pytest.raises(ValueError, match=f"bench.json has {figure:g} for device read: no machine could be held"):
+        expected.of_file(tmp_path / "bench.json")
 
 
 @pytest.mark.parametrize("best", range(3))

@@ -75,6 +75,10 @@ def run(arguments: argparse.Namespace) -> int:
     targets = [path for path in (arguments.json, arguments.csv, arguments.markdown) if path is not None]
     if targets.count(STDOUT) > 1:
         raise UnaskableError("only one of --json, --csv and --markdown can be -, which is stdout")
+    files = [Path(path).resolve() for path in targets if path != STDOUT]
+    files = [path for path in files if path.is_file() or not path.exists()]  # a device or a pipe may get them all
+    if len(set(files)) < len(files):
+        raise UnaskableError("--json, --csv and --markdown name one file: give each its own")
     screen = Screen(sys.stderr if STDOUT in targets else None)
     conditions = machine.conditions_now()  # before CUDA starts here, or this process counts as another on the GPU
     found = info()

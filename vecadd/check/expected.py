@@ -64,6 +64,9 @@ def of_file(path: Path) -> "File":
         raise ValueError(f"{path} is neither a file of vecadd bench nor of vecadd check: {error}") from error
     if not figures:
         raise ValueError(f"{path} has no figure that a machine could be held against")
+    for title, figure in figures.items():
+        if not 0 < figure < float("inf"):
+            raise ValueError(f"{path} has {figure:g} for {title}: no machine could be held against that")
     return File(path, str(meta.get("machine", "unknown")), figures)
 
 
