@@ -14,6 +14,7 @@ latency rungs take DeviceArrays; a and b have one dtype and shape. Matrix rungs 
 dimensions, in C order.
 """
 
+from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -21,6 +22,7 @@ import numpy as np
 
 from vecadd import _core
 from vecadd._names import unknown
+from vecadd.model.theory import with_parameters
 
 if TYPE_CHECKING:
     from vecadd.code.text import Code
@@ -68,7 +70,7 @@ def run(name: str, a: Any, b: Any = None, out: Any = None, *, block: int | None 
     >>> vecadd.ladder.run("grid_stride", x, x, blocks_per_sm=2).numpy()
     array([2., 2., 2.])
     """
-    target = _target(name, a, b, out)
+    target = _target(name, a, b, out, params)
     _core.run_rung(name, a, b, target, block=_checked(block), params=params)
     return target
 
@@ -80,7 +82,7 @@ def time(name: str, a: Any, b: Any = None, out: Any = None, *, block: int | None
     >>> vecadd.ladder.time("threads", np.ones(1000), np.ones(1000)) > 0
     True
     """
-    return _core.run_rung(name, a, b, _target(name, a, b, out), block=_checked(block), params=params)
+    return _core.run_rung(name, a, b, _target(name, a, b, out, params), block=_checked(block), params=params)
 
 
 def source(name: str) -> "Code":
@@ -170,13 +172,14 @@ def _names() -> tuple[str, ...]:
     return tuple(names())
 
 
-def _target(name: str, a: Any, b: Any, out: Any) -> Any:
+def _target(name: str, a: Any, b: Any, out: Any, params: Mapping[str, int]) -> Any:
     """``out``, or new memory for what the rung leaves of a and b; where it refuses them, any memory of a's kind."""
     if isinstance(name, str) and name not in _names():  # what is no string the extension refuses
         raise ValueError(unknown("rung", name, _names()))
     if out is not None:
         return out
-    left = next((rung["sum"] for rung in _core.rungs() if rung["name"] == name), "written")
+    row = next((rung for rung in _core.rungs() if rung["name"] == name), None)
+    left = with_parameters(row, params)["sum"] if row else "written"
     matrices = all(isinstance(x, _core.DeviceArray) and x.ndim == 2 for x in (a, b if left == "product" else a))
     if left == "product" and matrices:
         return _core.to_device(np.empty((a.shape[0], b.shape[1]), a.dtype), device=a.device)

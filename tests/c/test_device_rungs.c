@@ -73,7 +73,7 @@ expect(const struct rung *rung, const struct rung_call *call, void *expected)
     const int times = (int)additions(call, rung);
     for (size_t i = 0; i < call->n; i++)
         sums_put(call->component, expected, i,
-                 (rung->sum == SUM_WRITTEN ? 0 : sums_value(call->component, i, 3)) +
+                 (rung_leaves(rung, call->params) == SUM_WRITTEN ? 0 : sums_value(call->component, i, 3)) +
                      times * (sums_value(call->component, i, 1) + sums_value(call->component, i, 2)));
 }
 
@@ -103,7 +103,8 @@ check_rung(const struct rung *rung, struct memory *m, struct rung_call call, str
     memset(c - MARGIN, CANARY, MARGIN + bytes + MARGIN);
     sums_fill(call.component, (void *)call.a, call.n, 1);
     sums_fill(call.component, (void *)call.b, call.n, 2);
-    if (rung->sum != SUM_WRITTEN)
+    const bool written = rung_leaves(rung, call.params) == SUM_WRITTEN;
+    if (!written)
         sums_fill(call.component, c, call.n, 3);
     expect(rung, &call, m->expected);
 
@@ -112,7 +113,7 @@ check_rung(const struct rung *rung, struct memory *m, struct rung_call call, str
           call.component, call.n, call.block, call.params[0], call.params[1], call.params[2]);
     CHECK(all_canaries(c - MARGIN, MARGIN) && all_canaries(c + bytes, MARGIN), "%s, lane %d, n %zu, block %u",
           rung->name, call.component, call.n, call.block);
-    if (rung->sum != SUM_WRITTEN)
+    if (!written)
         return;
 
     /* In place a component that is added twice is wrong. */
@@ -201,10 +202,15 @@ test_parameters_change_who_adds_and_not_what(void)
         const char *rung;
         int params[RUNG_PARAMS];
     } cases[] = {
-        {"grid_stride", {1}},
-        {"grid_stride", {64}},
-        {"block_range", {1}},
-        {"block_range", {7}},
+        {"single_thread", {1}},
+        {"single_block_chunked", {1}},
+        {"single_block", {0}},
+        {"grid_stride", {1, 1}},
+        {"grid_stride", {64, 1}},
+        {"grid_stride", {4, 0}},
+        {"block_range", {1, 0}},
+        {"block_range", {7, 0}},
+        {"block_range", {4, 1}},
         {"chunked", {1024}},
         {"chunked", {1025}},
         {"strided", {1}},
@@ -227,6 +233,7 @@ test_parameters_change_who_adds_and_not_what(void)
         {"block_shape", {32, 8}},
         {"async_copy", {3, 0, 16}},
         {"async_copy", {2, 1, 16}},
+        {"bulk_copy", {0}},
         {"waves", {1}},
         {"waves", {110}},
         {"async_copy", {3, 1, 8}},
@@ -240,6 +247,34 @@ test_parameters_change_who_adds_and_not_what(void)
             memcpy(call.params, cases[i].params, sizeof call.params);
             check_rung(rung_named(cases[i].rung), &m, call, (struct placement){0});
         }
+    CHECK(cudaDeviceSynchronize() == cudaSuccess);
+    memory_close(&m);
+}
+
+/* The components after the last vector of 16 bytes, by each way that adds them. */
+static void
+test_every_tail_adds_what_the_vectors_leave(void)
+{
+    const struct rung *rung = rung_named("float4");
+    struct memory m = memory_open(ROOM);
+    for (enum component component = 0; component < COMPONENT_COUNT; component++)
+        for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
+            for (int tail = 0; tail <= rung->params[0].most; tail++) {
+                struct rung_call call = {.component = component, .n = lengths[i], .block = 256, .params = {tail}};
+                if (tail < rung->params[0].most || lengths[i] % (16 / component_size[component]) == 0)
+                    check_rung(rung, &m, call, (struct placement){0});
+            }
+    memory_close(&m);
+}
+
+static void
+test_a_kernel_of_whole_vectors_refuses_other_lengths(void)
+{
+    const struct rung *rung = rung_named("float4");
+    struct memory m = memory_open(ROOM);
+    const struct rung_call call = {
+        .component = COMPONENT_F32, .a = m.a, .b = m.b, .c = m.c, .n = 1025, .params = {rung->params[0].most}};
+    CHECK(rung->launch(&call) == cudaErrorInvalidValue);
     CHECK(cudaDeviceSynchronize() == cudaSuccess);
     memory_close(&m);
 }
@@ -347,6 +382,8 @@ main(void)
     RUN(test_every_rung_adds_many_components);
     RUN(test_every_rung_adds_misaligned_operands);
     RUN(test_parameters_change_who_adds_and_not_what);
+    RUN(test_every_tail_adds_what_the_vectors_leave);
+    RUN(test_a_kernel_of_whole_vectors_refuses_other_lengths);
     RUN(test_blocks_that_overhang_rows_and_planes_add_once);
     RUN(test_a_block_that_the_shape_does_not_divide_is_refused);
     RUN(test_a_component_that_a_rung_does_not_take_is_refused);

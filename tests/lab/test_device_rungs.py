@@ -57,6 +57,17 @@ def test_an_accumulating_rung_adds_to_what_out_holds(name: str, device: int) -> 
     np.testing.assert_array_equal(out.numpy(), 100 + x + y)
 
 
+@pytest.mark.parametrize("name", [name for name in RUNGS if "accumulate" in RUNGS[name]["params"]])
+@pytest.mark.parametrize("accumulate", [0, 1])
+def test_accumulate_says_whether_out_is_added_to(name: str, accumulate: int, device: int) -> None:
+    x, y = operands("float32")
+    out = vecadd.to_device(np.full_like(x, 100))
+    ladder.run(name, vecadd.to_device(x), vecadd.to_device(y), out, accumulate=accumulate)
+    np.testing.assert_array_equal(out.numpy(), 100 * accumulate + x + y)
+    fresh = ladder.run(name, vecadd.to_device(x), vecadd.to_device(y), accumulate=accumulate)
+    np.testing.assert_array_equal(fresh.numpy(), x + y)
+
+
 def test_atomic_additions_are_all_counted(device: int) -> None:
     x, y = np.full(1000, 1, np.float32), np.full(1000, 2, np.float32)
     result = ladder.run("atomic", vecadd.to_device(x), vecadd.to_device(y), block=256)

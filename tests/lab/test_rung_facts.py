@@ -93,6 +93,14 @@ def test_loads_are_those_of_the_dtype(name, dtype, loads, width, device):
     assert (facts["loads_in_flight"], facts["bytes_per_load"]) == (loads, width)
 
 
+def test_an_addition_to_the_sum_loads_it_too(device):
+    loads = [
+        _core.rung_facts("grid_stride", "float32", 100, params=p)["loads_in_flight"] for p in ({}, {"accumulate": 0})
+    ]
+    assert loads == [3, 2]
+    assert _core.rung_facts("block_range", "float32", 100, params={"accumulate": 1})["loads_in_flight"] == 3
+
+
 @pytest.mark.parametrize("name", RUNGS)
 def test_no_element_is_no_launch(name, device):
     assert _core.rung_facts(name, RUNGS[name]["dtypes"][0], 0) == ZERO

@@ -11,8 +11,10 @@ import numpy as np
 from vecadd import _core
 from vecadd.bench.buffers import DEVICE, HOST, Buffers, Place
 from vecadd.bench.ladder import load
+from vecadd.model.theory import with_parameters
 
-CALLS = ("numpy", "add")  # contestants that are not rungs
+CALLS = ("numpy", "add")  # contestants that are not rungs, and parts of one: downloads into memory of these kinds
+DOWNLOADS = ("download_touched", "download_untouched")
 
 QUEUED = 20  # device calls timed together: draining the queue costs 10 us, spread over these
 
@@ -76,6 +78,7 @@ def device_rung(
         params["parameters"] = how["params"] = dict(chosen)
     if block:
         how["block"] = block
+    rung = with_parameters(rung, chosen)
     by_each_thread = rung["sum"] in ("added by each thread", "raced")
     return Contestant(
         rung["name"],

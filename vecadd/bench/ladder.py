@@ -20,8 +20,17 @@ BLOCKSIZE_RUNGS = ("naive", "coarsen2", "coarsen4", "unroll2", "float2", "float4
 
 # The parameters that a rung is run with; rungs that are not listed run with their defaults.
 VARIANTS: Mapping[str, tuple[Mapping[str, int], ...]] = {
-    "grid_stride": tuple({"blocks_per_sm": count} for count in (1, 2, 4, 8, 32)),
-    "async_copy": tuple({"stages": stages, "through_l1": l1} for stages in (2, 3) for l1 in (0, 1)),
+    "single_block": ({}, {"accumulate": 0}),
+    "grid_stride": (
+        *({"blocks_per_sm": count} for count in (1, 2, 4, 8, 32)),
+        *({"blocks_per_sm": count, "accumulate": 0} for count in (4, 8)),
+    ),
+    "block_range": ({}, {"accumulate": 1}),
+    "async_copy": (
+        *({"stages": stages, "through_l1": l1} for stages in (2, 3) for l1 in (0, 1)),
+        *({"bytes": nbytes} for nbytes in (8, 4)),
+    ),
+    "bulk_copy": ({}, {"bulk": 0}),
     "strided": tuple({"stride": stride} for stride in (2, 4, 8, 32)),
     "offset": tuple({"offset": offset} for offset in (1, 8, 16, 32)),  # 4, 32, 64 and 128 bytes of float32
     "divergent": tuple({"paths": paths} for paths in (2, 8, 32)),

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any, Protocol
 
 from vecadd import _core
-from vecadd.model.theory import ARRAYS, bytes_in_flight, usual
+from vecadd.model.theory import ARRAYS, bytes_in_flight, usual, with_parameters
 
 ENOUGH = 0.95  # of the highest rate: the rest takes several times the bytes
 
@@ -119,7 +119,8 @@ def in_place_of_a_probe(rows: Iterable[Row], gpu: Mapping[str, Any]) -> Loaded |
         return None
     points: dict[float, float] = {}
     for row in of:
-        rung, itemsize = rungs[row.rung], _core.DTYPES[row.dtype]
+        itemsize = _core.DTYPES[row.dtype]
+        rung = with_parameters(rungs[row.rung], row.params.get("parameters", {}))
         if row.n * itemsize < largest or row.params.get("block") != rung["block"]:
             continue
         chosen = usual(rung, row.params.get("parameters", {}))

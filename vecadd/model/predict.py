@@ -14,7 +14,7 @@ from vecadd.model.gpu import WARP, Gpu
 from vecadd.model.limits import Limits
 from vecadd.model.matrix_shapes import extents
 from vecadd.model.prediction import Prediction, itemsize
-from vecadd.model.theory import usual
+from vecadd.model.theory import usual, with_parameters
 
 
 def expected(
@@ -79,7 +79,7 @@ def predict(
         raise ValueError(f"n must be at least 1, not {n!r}")
     if dtype not in rung["dtypes"]:
         raise ValueError(f"rung {rung['name']} does not take {dtype}; it takes {', '.join(rung['dtypes'])}")
-    chosen = usual(rung, params)
+    chosen, rung = usual(rung, params), with_parameters(rung, params)
     if rung["kind"] == "host":
         return hosts.predict(rung, limits, itemsize(dtype), n, chosen)
     device = Gpu.of(gpu)

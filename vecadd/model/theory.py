@@ -13,6 +13,28 @@ def usual(rung: Mapping[str, Any], chosen: Mapping[str, int]) -> dict[str, int]:
     return {name: bounds[1] for name, bounds in rung["params"].items()} | dict(chosen)
 
 
+def with_parameters(rung: Mapping[str, Any], chosen: Mapping[str, int]) -> Mapping[str, Any]:
+    """The row of a rung of ``_core.rungs()`` as it is with these parameters: one that is told to add to what the sum
+    holds loads that too, one that is told to write the sum does not.
+
+    >>> rung = next(rung for rung in vecadd._core.rungs() if rung["name"] == "grid_stride")
+    >>> written = vecadd.model.theory.with_parameters(rung, {"accumulate": 0})
+    >>> written["sum"], written["bytes_per_element"], written["loads_in_flight"]
+    ('written', 12, 2)
+    """
+    bounds = rung.get("params", {}).get("accumulate")
+    accumulates = chosen.get("accumulate", bounds[1]) if bounds else None
+    if accumulates is None or accumulates == (rung["sum"] == "added"):
+        return rung
+    more = 1 if accumulates else -1
+    return {
+        **rung,
+        "sum": "added" if accumulates else "written",
+        "bytes_per_element": rung["bytes_per_element"] + 4 * more,
+        "loads_in_flight": rung["loads_in_flight"] + more,
+    }
+
+
 def bytes_moved(n: int, itemsize: int, arrays: int = ARRAYS) -> int:
     """Bytes that an addition of n elements has to move: each array once. ``arrays`` is 4 where c is read too.
 
@@ -93,7 +115,7 @@ def bytes_in_flight(
     >>> vecadd.model.bytes_in_flight(naive, h200, n=2**26, itemsize=4, params={})
     16384
     """
-    device = Gpu.of(gpu)
+    device, rung = Gpu.of(gpu), with_parameters(rung, params)
     block = block or rung["block"] or 1024  # tuned, which chooses its block itself, fills the multiprocessor
     multiprocessors, blocks = 1, rung["blocks"]
     if not blocks:

@@ -15,6 +15,7 @@ from typing import Any
 from vecadd import _core
 from vecadd.bench.axes import dtype_named
 from vecadd.bench.buffers import DEVICE, HOST, PINNED, Buffers, Pattern, Place
+from vecadd.model.theory import with_parameters
 from vecadd.profile.spec import Spec
 from vecadd.profile.tools import FAILED
 
@@ -24,7 +25,7 @@ WARM_UPS = 2  # the first call loads the kernel, the second finds it loaded
 def run(spec: Spec, watched: Callable[[Buffers], object] | None = None) -> None:
     """Warms the rung up, runs it between the marks, or as ``watched`` does, and checks the sum; raises what it raises,
     and WrongSumError."""
-    rung, place = spec.facts, _place(spec)
+    rung, place = with_parameters(spec.facts, dict(spec.params)), _place(spec)
     pattern = Pattern(dtype_named(spec.dtype))
     (used,) = pattern.buffers(place, spec.n, 1)
     accumulates = rung["sum"] != "written"

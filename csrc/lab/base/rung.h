@@ -113,7 +113,7 @@ struct rung {
     const char *load;  /* the load instruction of its float32 kernel (a precision rung's float16 kernel) on sm_90, as
                         * cuobjdump shows it, or its bulk copy instruction; NULL: none of its own */
     bool headline;     /* one of the few that a table of results shows */
-    enum rung_sum sum; /* what it leaves in c */
+    enum rung_sum sum; /* what it leaves in c with its usual parameters */
     unsigned bytes_per_element; /* bytes that it moves for a float32 element: 12, or 16 where it reads c too */
     unsigned bytes_per_load;    /* a thread's, of float32; of float16 in a precision rung */
     unsigned loads_in_flight;   /* a thread's, before the first use */
@@ -123,11 +123,13 @@ struct rung {
     size_t alignment;           /* bytes that a, b and c must be aligned to; 0: the component's own */
     struct rung_param params[RUNG_PARAMS];
 
+    bool by_name OR_NOTHING; /* a sweep of the ladder runs it only where it is named: nothing bounds its time, or it is
+                              * no step of the ladder */
+
     /* Transfer rungs; else 0. */
     enum rung_stages stages OR_NOTHING;
     enum rung_memory memory OR_NOTHING;
     bool allocates OR_NOTHING; /* its timed part always holds an allocation; else a parameter decides, or none does */
-    bool by_name OR_NOTHING;   /* a sweep runs it only where it is named: nothing bounds its time */
 
     struct rung_tile tile OR_NOTHING; /* of a product of matrices */
 
@@ -145,6 +147,10 @@ const struct rung *rung_named(const char *name);
 
 /* Bytes that one load of a device rung's thread takes, for this component. */
 unsigned rung_bytes_per_load(const struct rung *rung, enum component component);
+
+/* What the rung leaves in c with these parameters: its parameter `accumulate` decides where it has one, else its row.
+ */
+enum rung_sum rung_leaves(const struct rung *rung, const int params[RUNG_PARAMS]);
 
 /* Sets the call's parameters to the rung's defaults. */
 void rung_usual_params(const struct rung *rung, struct rung_call *call);

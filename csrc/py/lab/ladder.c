@@ -130,8 +130,8 @@ const char rungs_doc[] = PyDoc_STR(
     "sum, bytes_per_element, bytes_per_load, loads_in_flight, block, blocks, min_cc, alignment (bytes; 0: the\n"
     "lane's own), params, choices (by parameter, the names of its values where they have names), stages (of a\n"
     "transfer: 'serial', 'overlapping', or 'shared' with the processor), memory (of a transfer: 'pageable',\n"
-    "'pinned', or 'either'), allocates (a transfer's timed part always holds an allocation), by_name (a sweep runs\n"
-    "it only where it is named: nothing bounds its time), tile (of a product of matrices: rows and columns of the\n"
+    "'pinned', or 'either'), allocates (a transfer's timed part always holds an allocation), by_name (a sweep of\n"
+    "the ladder runs it only where it is named), tile (of a product of matrices: rows and columns of the\n"
     "result of a block, inner elements in shared memory at a time, rows and columns of a thread; else all 0).");
 
 PyObject *

@@ -94,11 +94,14 @@ py_rung_facts(PyObject *module, PyObject *arguments, PyObject *keywords)
     if (failed)
         return status_raise(PyModule_GetState(module), &status);
     const bool queued = facts.launch.launches > 0;
-    return Py_BuildValue("{s:i,s:n,s:n,s:n,s:N,s:N,s:I,s:i,s:d,s:d,s:I,s:I}", "registers", facts.registers,
+    /* An addition to what c holds loads that too; the row's number is that of its usual parameters. */
+    const int loads =
+        (int)rung->loads_in_flight + (rung_leaves(rung, call.params) == SUM_ADDED) - (rung->sum == SUM_ADDED);
+    return Py_BuildValue("{s:i,s:n,s:n,s:n,s:N,s:N,s:I,s:i,s:d,s:d,s:i,s:I}", "registers", facts.registers,
                          "static_shared", (Py_ssize_t)facts.static_shared, "dynamic_shared",
                          (Py_ssize_t)facts.launch.shared, "local", (Py_ssize_t)facts.local, "grid",
                          triple(facts.launch.grid), "block", triple(facts.launch.block), "launches",
                          facts.launch.launches, "active_blocks", facts.active_blocks, "occupancy", facts.occupancy,
-                         "waves", facts.waves, "loads_in_flight", queued ? rung->loads_in_flight : 0, "bytes_per_load",
+                         "waves", facts.waves, "loads_in_flight", queued ? loads : 0, "bytes_per_load",
                          queued ? rung_bytes_per_load(rung, dtype->component) : 0);
 }

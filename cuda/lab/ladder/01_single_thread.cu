@@ -9,20 +9,22 @@
 //   try      vecadd bench ladder --rungs single_thread,single_block --sizes 2^16
 #include "cuda/lab/ladder/rung.cuh"
 
-template <typename Component>
+template <typename Component, bool Accumulate>
 __global__ static void
 single_thread_add(const typename Component::element *a, const typename Component::element *b,
                   typename Component::element *c, uint64_t n)
 {
     for (uint64_t i = 0; i < n; ++i)
-        c[i] = add_elements<Component>(a[i], b[i]);
+        add_at<Component, Accumulate>(a, b, c, i);
 }
 
 static int
 single_thread_launch(const struct rung_call *call)
 {
-    return launch_blocks<WIDTH_COMPONENTS>(call, dim3(1), dim3(1),
-                                           [](auto component) { return single_thread_add<decltype(component)>; });
+    return launch_blocks<WIDTH_COMPONENTS>(call, dim3(1), dim3(1), [call](auto component) {
+        return call->params[0] ? single_thread_add<decltype(component), true>
+                               : single_thread_add<decltype(component), false>;
+    });
 }
 
 extern "C" const struct rung rung_single_thread = {
@@ -43,7 +45,7 @@ extern "C" const struct rung rung_single_thread = {
     .blocks = 1,
     .min_cc = 0,
     .alignment = 0,
-    .params = {},
+    .params = {ACCUMULATE_PARAM(0)},
     .launch = single_thread_launch,
     .run = nullptr,
 };

@@ -11,21 +11,22 @@
 
 enum { BLOCK = 256 };
 
-template <typename Component>
+template <typename Component, bool Accumulate>
 __global__ static void
 single_block_chunked_add(const typename Component::element *a, const typename Component::element *b,
                          typename Component::element *c, uint64_t n)
 {
     const uint64_t run = (n + blockDim.x - 1) / blockDim.x, begin = threadIdx.x * run;
     for (uint64_t i = begin; i < begin + run && i < n; ++i)
-        c[i] = add_elements<Component>(a[i], b[i]);
+        add_at<Component, Accumulate>(a, b, c, i);
 }
 
 static int
 single_block_chunked_launch(const struct rung_call *call)
 {
-    return launch_blocks<WIDTH_COMPONENTS>(call, dim3(1), dim3(block_of(call, BLOCK)), [](auto component) {
-        return single_block_chunked_add<decltype(component)>;
+    return launch_blocks<WIDTH_COMPONENTS>(call, dim3(1), dim3(block_of(call, BLOCK)), [call](auto component) {
+        return call->params[0] ? single_block_chunked_add<decltype(component), true>
+                               : single_block_chunked_add<decltype(component), false>;
     });
 }
 
@@ -47,7 +48,7 @@ extern "C" const struct rung rung_single_block_chunked = {
     .blocks = 1,
     .min_cc = 0,
     .alignment = 0,
-    .params = {},
+    .params = {ACCUMULATE_PARAM(0)},
     .launch = single_block_chunked_launch,
     .run = nullptr,
 };

@@ -2,7 +2,7 @@
 //
 //   after    single_block
 //   changes  as many blocks as 4 (blocks_per_sm) times the multiprocessors, and a stride of the whole grid.
-//            Accumulates too.
+//            Accumulates too; with accumulate 0 it writes, as naive does.
 //   expects  in flight on each multiprocessor: 4 blocks * 256 threads * 3 loads * 4 bytes = 12 KiB. An H200 needs some
 //            20 for its 4.8 TB/s at 600 ns; 8 blocks have 24. On the document's 288 GB/s card 4 were enough.
 //   from     founding document 004
@@ -11,14 +11,14 @@
 
 enum { BLOCK = 256 };
 
-template <typename Component>
+template <typename Component, bool Accumulate>
 __global__ static void
 grid_stride_add(const typename Component::element *a, const typename Component::element *b,
                 typename Component::element *c, uint64_t n)
 {
     const uint64_t stride = static_cast<uint64_t>(gridDim.x) * blockDim.x;
     for (uint64_t i = thread_number(); i < n; i += stride)
-        c[i] = add_elements<Component>(c[i], add_elements<Component>(a[i], b[i]));
+        add_at<Component, Accumulate>(a, b, c, i);
 }
 
 static int
@@ -29,7 +29,10 @@ grid_stride_launch(const struct rung_call *call)
     if (error != cudaSuccess)
         return error;
     return launch_blocks<LADDER_COMPONENTS>(call, dim3(count * call->params[0]), dim3(block_of(call, BLOCK)),
-                                            [](auto component) { return grid_stride_add<decltype(component)>; });
+                                            [call](auto component) {
+                                                return call->params[1] ? grid_stride_add<decltype(component), true>
+                                                                       : grid_stride_add<decltype(component), false>;
+                                            });
 }
 
 extern "C" const struct rung rung_grid_stride = {
@@ -50,7 +53,7 @@ extern "C" const struct rung rung_grid_stride = {
     .blocks = 0,
     .min_cc = 0,
     .alignment = 0,
-    .params = {{"blocks_per_sm", "blocks a multiprocessor", 1, 4, 64}},
+    .params = {{"blocks_per_sm", "blocks a multiprocessor", 1, 4, 64}, ACCUMULATE_PARAM(1)},
     .launch = grid_stride_launch,
     .run = nullptr,
 };

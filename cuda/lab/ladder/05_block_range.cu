@@ -11,7 +11,7 @@
 
 enum { BLOCK = 256 };
 
-template <typename Component>
+template <typename Component, bool Accumulate>
 __global__ static void
 block_range_add(const typename Component::element *a, const typename Component::element *b,
                 typename Component::element *c, uint64_t n)
@@ -19,7 +19,7 @@ block_range_add(const typename Component::element *a, const typename Component::
     const uint64_t range = (n + gridDim.x - 1) / gridDim.x, begin = blockIdx.x * range;
     const uint64_t end = begin + range < n ? begin + range : n;
     for (uint64_t i = begin + threadIdx.x; i < end; i += blockDim.x)
-        c[i] = add_elements<Component>(a[i], b[i]);
+        add_at<Component, Accumulate>(a, b, c, i);
 }
 
 static int
@@ -30,7 +30,10 @@ block_range_launch(const struct rung_call *call)
     if (error != cudaSuccess)
         return error;
     return launch_blocks<LADDER_COMPONENTS>(call, dim3(count * call->params[0]), dim3(block_of(call, BLOCK)),
-                                            [](auto component) { return block_range_add<decltype(component)>; });
+                                            [call](auto component) {
+                                                return call->params[1] ? block_range_add<decltype(component), true>
+                                                                       : block_range_add<decltype(component), false>;
+                                            });
 }
 
 extern "C" const struct rung rung_block_range = {
@@ -51,7 +54,7 @@ extern "C" const struct rung rung_block_range = {
     .blocks = 0,
     .min_cc = 0,
     .alignment = 0,
-    .params = {{"blocks_per_sm", "blocks a multiprocessor", 1, 4, 64}},
+    .params = {{"blocks_per_sm", "blocks a multiprocessor", 1, 4, 64}, ACCUMULATE_PARAM(0)},
     .launch = block_range_launch,
     .run = nullptr,
 };

@@ -62,7 +62,7 @@ bulk_copy_launch(const struct rung_call *call)
         return launch_grid(bulk_copy_add<decltype(component)>, dim3(blocks), dim3(block),
                            TILES_AT + 2 * block * sizeof(vector), target_of(call),
                            static_cast<const element *>(call->a), static_cast<const element *>(call->b),
-                           static_cast<element *>(call->c), call->n, place % 16 == 0);
+                           static_cast<element *>(call->c), call->n, place % 16 == 0 && call->params[0]);
     });
 }
 
@@ -84,7 +84,7 @@ extern "C" const struct rung rung_bulk_copy = {
     .blocks = 0,
     .min_cc = 90,
     .alignment = 0,
-    .params = {},
+    .params = {{"bulk", "1: bulk copies where addresses allow them, 0: none, as where they do not", 0, 1, 1}},
     .launch = bulk_copy_launch,
     .run = nullptr,
 };

@@ -14,6 +14,26 @@ enum {
     LADDER_COMPONENTS = WIDTH_COMPONENTS | 1 << COMPONENT_BF16 | 1 << COMPONENT_I32,
 };
 
+/* Founding document 004 adds to what its result holds, `r += a + b`, in some kernels and not in others. Where a rung
+ * has this parameter, one thing can be changed at a time. */
+#define ACCUMULATE_PARAM(usual)                                                                                        \
+    {                                                                                                                  \
+        "accumulate", "1: adds a + b to what c holds, 16 bytes an element; 0: writes it, 12", 0, usual, 1              \
+    }
+
+/* c[i] = a[i] + b[i], or c[i] += a[i] + b[i]. */
+template <typename Component, bool Accumulate>
+__device__ inline void
+add_at(const typename Component::element *a, const typename Component::element *b, typename Component::element *c,
+       uint64_t i)
+{
+    const typename Component::element sum = add_elements<Component>(a[i], b[i]);
+    if constexpr (Accumulate)
+        c[i] = add_elements<Component>(c[i], sum);
+    else
+        c[i] = sum;
+}
+
 /* visit(component) with the call's component, one of `Components`: no kernel is compiled for the others. */
 template <int Components, typename Visit>
 inline int
