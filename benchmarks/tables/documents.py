@@ -33,6 +33,8 @@ TABLES: dict[str, Callable[[list[Row]], list[str]]] = {
     "precision": sweeps.precision,
     "transfer": sweeps.transfer,
     "stages": sweeps.stages,
+    "cold-start": sweeps.cold_start,
+    "documents": sweeps.documents,
     "latency": sweeps.latency,
     "transpose": sweeps.matrices,
     "sgemm": sweeps.matrices,
@@ -57,10 +59,11 @@ TABLES: dict[str, Callable[[list[Row]], list[str]]] = {
 # Tables made from the rows of sweeps with other names; under each stands the first sweep's clock.
 SWEEPS_OF = {
     "stages": ("transfer",),
+    "cold-start": ("transfer",),
     "call-stages": ("peer-overhead",),
     "peer-host-dtypes": ("peer-host",),
     "peer-routes": ("peer-transfer",),
-    "steps": ("ladder", "blocksize", "precision", "transfer", "latency"),
+    "steps": ("ladder", "blocksize", "precision", "transfer", "latency", "documents"),
 }
 
 
@@ -76,7 +79,8 @@ def fill(
 ) -> str:
     """The text with every marked table made anew from the result files under ``folder``/<machine>/.
 
-    Raises ValueError for a marker that names no table, or one without a recorded result.
+    A table that no machine has recorded says so. Raises ValueError for a marker that names no table, or a machine that
+    has not recorded it.
     """
     return "".join(_filled(section, folder, digest, method_at) for section in _sections(text))
 
@@ -100,7 +104,8 @@ def _filled(section: str, folder: Path, digest: Digest, method_at: str) -> str:
 
 
 def _runs(marker: re.Match[str], folder: Path) -> list[Run]:
-    """The runs that the marked table is made from: the newest of each of its sweeps, on the machine that it names."""
+    """The runs that the marked table is made from: the newest of each of its sweeps, on the machine that it names; none
+    where no machine has recorded any."""
     name, asked, opening = marker["name"], marker["machine"], marker["open"].strip()
     if name not in TABLES:
         raise ValueError(f"{opening}: there is no table {name!r}; there are {', '.join(TABLES)}")
@@ -108,13 +113,14 @@ def _runs(marker: re.Match[str], folder: Path) -> list[Run]:
     machines = list(dict.fromkeys(machine for by_machine in found for machine in by_machine))
     if asked is None and len(machines) > 1:
         raise ValueError(f"{opening}: recorded on {', '.join(machines)}; say which: table: {name} MACHINE")
+    if asked is not None and asked not in machines:
+        raise ValueError(f"{opening}: no result of this sweep is recorded on {asked}")
     key = asked or next(iter(machines), None)
-    if key not in machines:
-        raise ValueError(f"{opening}: no result of this sweep is recorded{f' on {key}' if key else ''}")
     return [by_machine[key] for by_machine in found if key in by_machine]
 
 
 def _block(marker: re.Match[str], runs: list[Run], notes: list[str]) -> str:
-    table = TABLES[marker["name"]]([row for run in runs for row in run.rows])
+    rows = [row for run in runs for row in run.rows]
+    table = TABLES[marker["name"]](rows) if rows else ["*Not recorded yet.*"]
     below = [line for note in notes for line in (note, "")]
     return "\n".join([marker["open"], *table, "", *below, marker["close"]])

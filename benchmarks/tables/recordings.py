@@ -63,16 +63,21 @@ def newest(folder: Path, sweep: str) -> dict[str, Run]:
 
 def notes(tables: Sequence[Sequence[Run]], digest: Digest, method_at: str) -> list[list[str]]:
     """The paragraphs under each table of a section, each table by the runs that it is made from."""
-    several = len({run.machine for runs in tables for run in runs}) > 1
+    recorded = [runs for runs in tables if runs]
+    several = len({run.machine for runs in recorded for run in runs}) > 1
     told: set[str] = set()
-    under = []
-    for first, *_ in tables:
+    under: list[list[str]] = []
+    for runs in tables:
+        if not runs:
+            under.append([])
+            continue
+        first = runs[0]
         clock = "" if first.clock in told else first.clock[:1].upper() + first.clock[1:]
         told.add(first.clock)
         own = [part for part in (first.machine if several else "", clock) if part]
         under.append([f"*{'. '.join(own)}.*"] if own else [])
-    if under:
-        under[-1].append(_origin([run for runs in tables for run in runs], digest, method_at))
+    if recorded:
+        under[-1].append(_origin([run for runs in recorded for run in runs], digest, method_at))
     return under
 
 

@@ -9,6 +9,7 @@ from vecadd.bench.gains import STEPS, measured
 from vecadd.bench.results import Row
 from vecadd.bench.show import show_gain, show_seconds
 from vecadd.bench.tables import blocksize as blocksize_layout
+from vecadd.bench.tables import documents as documents_layout
 from vecadd.bench.tables import inflight as inflight_layout
 from vecadd.bench.tables import ladder as ladder_layout
 from vecadd.bench.tables import latency as latency_layout
@@ -97,6 +98,11 @@ def stages(rows: list[Row]) -> list[str]:
     return _each([table for table in transfer_layout.tables("transfer", rows) if "stages" in table.title])
 
 
+def cold_start(rows: list[Row]) -> list[str]:
+    """What a process that has just begun pays, beside document 004's figures."""
+    return _each([transfer_layout.cold_start(rows)])
+
+
 def latency(rows: list[Row]) -> list[str]:
     """Seconds of one addition by size, with the gain over a loop of launches; a graph's break-even at the smallest."""
     rows = [row for row in rows if row.seconds]
@@ -111,6 +117,11 @@ def latency(rows: list[Row]) -> list[str]:
         columns=[show_size(n) for n in sizes],
         more=[("pays after", lambda kind: latency_layout.break_even(smallest[kind]) if kind in smallest else "-")],
     )
+
+
+def documents(rows: list[Row]) -> list[str]:
+    """The documents' experiments, a table each."""
+    return _each(documents_layout.tables("documents", rows))
 
 
 def matrices(rows: list[Row]) -> list[str]:

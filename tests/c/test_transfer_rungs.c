@@ -18,6 +18,7 @@ static struct arrays failing;
 
 static const struct rung *failing_rung;
 static int failing_kernel = -1; /* the rung's usual one */
+static int failing_timed;       /* of chunks_reused */
 static bool failing_with_timeline;
 
 static bool
@@ -50,7 +51,9 @@ run_rung(struct status *status)
         call.params[0] = 1;
         double_clock(1000000000); /* a second each time that it is read: the processor is slow */
     }
-    if (strcmp(failing_rung->name, "streams2") == 0)
+    if (strcmp(failing_rung->name, "chunks_reused") == 0)
+        call.params[1] = failing_timed;
+    if (strcmp(failing_rung->name, "streams2") == 0 || strcmp(failing_rung->name, "chunks_reused") == 0)
         call.params[2] = 1 << 16; /* components a chunk */
     call.timeline = failing_with_timeline ? timeline_new() : NULL;
     memset(failing.c, 0xee, failing.bytes);
@@ -138,6 +141,30 @@ streams2_tells_of_a_failed_wait(void)
     arrays_free(&failing);
 }
 
+/* What is timed of the chunks changes neither the sum nor how a failure ends. */
+static void
+chunks_add_whatever_of_them_is_timed(void)
+{
+    static const char *const calls[] = {"cudaDeviceGetAttribute", "cudaMallocFromPoolAsync", "cudaMemsetAsync",
+                                        "cudaLaunchKernel",       "cudaEventCreate",         "cudaEventRecord",
+                                        "cudaEventElapsedTime",   "cudaStreamSynchronize"};
+    for (const struct rung *const *rung = transfer_rungs; *rung; rung++)
+        if (strcmp((*rung)->name, "chunks_reused") == 0)
+            failing_rung = *rung;
+    failing = arrays_new(COMPONENT_F32, 150001, 7); /* three chunks */
+    for (failing_timed = 0; failing_timed <= failing_rung->params[1].most; failing_timed++) {
+        struct status status;
+        CHECK(run_rung(&status) == 0, "%d: %s", failing_timed, status.text);
+        int told = 0;
+        for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+            told += fail_each_call(calls[i], cudaErrorUnknown, run_rung);
+        CHECK(told >= 6 + 10 * failing_timed, "%d: %d", failing_timed, told);
+        CHECK(cudaGetLastError() == cudaSuccess, "%d", failing_timed);
+    }
+    failing_timed = 0;
+    arrays_free(&failing);
+}
+
 static void
 rungs_on_pinned_memory_refuse_other_memory(void)
 {
@@ -151,7 +178,7 @@ rungs_on_pinned_memory_refuse_other_memory(void)
             CHECK(status.code == STATUS_VALUE && strstr(status.text, "out is not"), "%s", status.text);
         }
     }
-    CHECK(refused == 8, "%d", refused);
+    CHECK(refused == 9, "%d", refused);
     arrays_free(&failing);
 }
 
@@ -163,6 +190,7 @@ main(void)
 
     RUN(sums_that_are_cleared_and_timelines_fail_cleanly);
     RUN(streams2_tells_of_a_failed_wait);
+    RUN(chunks_add_whatever_of_them_is_timed);
     RUN(rungs_on_pinned_memory_refuse_other_memory);
     return check_report();
 }

@@ -15,6 +15,7 @@ from vecadd.bench import (
     axes,
     buffers,
     cold,
+    contestants,
     gpudirect,
     ladder,
     latencies,
@@ -57,15 +58,22 @@ def rungs_of(kind: str, family: str = "") -> set[str]:
 # What a sweep on a GPU measures at 1000 elements.
 GPU_SWEEPS: dict[str, set[str]] = {
     "size": {"add", "naive", "float4", "tuned"},
-    "ladder": rungs_of("device", "kernels"),
+    "ladder": rungs_of("device", "kernels") - {"copy_device"},
     "inflight": {"probe"}
-    | {rung["name"] for rung in _core.rungs() if rung["family"] == "kernels" and not rung["blocks"]},
+    | {rung["name"] for rung in _core.rungs() if rung["family"] == "kernels" and not rung["blocks"]} - {"copy_device"},
     "blocksize": {*ladder.BLOCKSIZE_RUNGS, "waves"},
     "precision": {"numpy", "naive", "float4", "tuned", *rungs_of("device", "precision")},
-    "transfer": {"add", *rungs_of("transfer")} - {"managed"},
+    "transfer": {"add", *rungs_of("transfer")} - {"managed", "chunks_reused"},
     "latency": rungs_of("latency"),
     "transpose": rungs_of("matrix", "transpose"),
     "sgemm": rungs_of("matrix", "sgemm"),
+    "documents": {
+        *("single_block_chunked", "single_block", "grid_stride", "block_range", "naive", "tuned"),
+        *("float4", "float4_float2", "float4_arg", "copy_device", "index_dim3", "index_divmod"),
+        *(*contestants.DOWNLOADS, *gpudirect.ROWS),
+        *("transpose_copy", "transpose_copy_float4", "transpose_memcpy"),
+        *("streams2", "chunks_reused", "pageable", "managed", "pinned"),
+    },
 }
 
 
@@ -103,7 +111,7 @@ def test_the_gpu_sweeps_measure_their_rungs(sweep: str, swept: Callable[..., Run
     assert measured
     assert measured == GPU_SWEEPS.get(sweep, measured)
     assert [row.error for row in running.rows] == [None] * len(running.rows)
-    assert all(row.checked or "caught" in row.params or row.rung == "probe" for row in running.rows)
+    assert all(row.checked or {"caught", "says"} & set(row.params) or row.rung == "probe" for row in running.rows)
     assert running.failures == []
     bears = {"device", "launch", "latency", "loaded"}
     if sweep == "transfer":
@@ -269,7 +277,7 @@ def test_a_wrong_kernel_is_caught_on_the_device(swept: Callable[..., Run], monke
 
 def test_the_ladder_measures_every_rung_and_variant(swept: Callable[..., Run]) -> None:
     running = swept("ladder")
-    rungs = [rung["name"] for rung in _core.rungs() if rung["family"] == "kernels"]
+    rungs = [rung["name"] for rung in _core.rungs() if rung["family"] == "kernels" and not rung["by_name"]]
     labels = [name for name in rungs for _ in ladder.VARIANTS.get(name, ({},))]
     assert names(running.rows) == labels
     assert [row.error for row in running.rows] == [None] * len(labels)

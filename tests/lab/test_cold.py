@@ -27,6 +27,7 @@ def test_a_cold_start_has_the_seconds_of_each_stage(device, same_vecadd):
         assert [name for name in seconds if name in cold.STAGES] == stages
         assert all(seconds[name] > 0 for name in stages)
         assert sum(seconds[name] for name in stages) <= seconds["program"] <= seconds["process"]
+        assert seconds["own"] == seconds["program"] - seconds["import"]
     assert 0 < found["gpu"]["kernel"] <= found["gpu"]["launch"]
 
 

@@ -231,7 +231,7 @@ REFUSED = {
         "the kernel single_thread does not take elements of this dtype",
     ),
     "a kernel that would add to out": (("zero_copy", "float32", {"kernel": 6}), "adds to what out holds"),
-    "no such kernel": (("pageable", "float32", {"kernel": 7}), r"kernel \(0 naive, .*\) must be 0 to 6, not 7"),
+    "no such kernel": (("pageable", "float32", {"kernel": 8}), r"kernel \(0 naive, .*\) must be 0 to 7, not 8"),
     "a chunk of nothing": (("streams2", "float32", {"chunk": 0}), "chunk .* must be 1024 to "),
     "a block": (("pageable", "float32", {"block": 64}), "block is for device rungs"),
 }
@@ -266,3 +266,28 @@ def test_a_parameter_that_a_rung_has_not_is_refused(device):
     a = numbers(1, 10)
     with pytest.raises(TypeError, match="rung tuned_transfer has no parameter kernel"):
         ladder.run("tuned_transfer", a, a, kernel=1)
+
+
+@pytest.mark.parametrize("timed", range(4))
+def test_chunks_give_the_sum_whatever_of_them_is_timed(device, timed):
+    n = 10_001
+    a, b, out = pinned(numbers(1, n)), pinned(numbers(2, n)), pinned(np.full(n, np.nan, FLOAT32))
+    assert ladder.time("chunks_reused", a, b, out, timed=timed, chunk=4096) > 0
+    assert_same_values(out, a + b)
+
+
+@pytest.mark.parametrize(
+    ("timed", "launches", "why"),
+    [
+        (0, 3, "a kernel a chunk"),
+        (1, 3, "a kernel a chunk"),
+        (2, 6, "other memory is read before each"),
+        (3, 18, "and behind it, behind an empty kernel, and an empty kernel alone"),
+    ],
+)
+def test_other_memory_is_read_only_where_its_row_says(double, device, timed, launches, why):
+    a, out = pinned(numbers(1, 10_001)), pinned(np.zeros(10_001, FLOAT32))
+    ladder.run("chunks_reused", a, a, out, timed=timed, chunk=4096)
+    double.reset(0)
+    ladder.run("chunks_reused", a, a, out, timed=timed, chunk=4096)
+    assert double.calls("cudaLaunchKernel") == launches, why

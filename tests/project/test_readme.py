@@ -165,11 +165,18 @@ def test_several_machines_must_be_told_apart(recorded: Path) -> None:
 
 @pytest.mark.parametrize(
     ("marker", "text"),
-    [("sideways", "no table 'sideways'"), ("host", "no result of this sweep"), ("size l4", "no result .* on l4")],
+    [("sideways", "no table 'sideways'"), ("size l4", "no result of this sweep is recorded on l4")],
 )
-def test_a_marker_without_a_result_is_an_error(marker: str, text: str, recorded: Path) -> None:
+def test_a_marker_of_no_table_and_of_no_machine_is_an_error(marker: str, text: str, recorded: Path) -> None:
     with pytest.raises(ValueError, match=text):
         documents.fill(EMPTY.replace("size", marker), recorded, SAME)
+
+
+def test_a_table_that_no_machine_has_recorded_says_so(recorded: Path) -> None:
+    text = documents.fill(EMPTY.replace("size", "host"), recorded, SAME)
+    assert "<!-- table: host -->\n\n*Not recorded yet.*\n\n<!-- /table -->" in text
+    both = documents.fill(f"{EMPTY}\n{EMPTY.replace('size', 'host')}", recorded, SAME)
+    assert both.index("4462") < both.index("*Not recorded yet.*") < both.index("*Recorded on NVIDIA H200")
 
 
 def test_peers_are_shown_as_ratios_by_size(recorded: Path) -> None:

@@ -51,6 +51,7 @@ SETS: dict[str, tuple[str, ...]] = {
         *(f"{BENCH}/{name}.py" for name in ("sweeps/transfer", "transfers", "steps", "cold*")),
     ),
     "latency": (*DEVICE, *CLOCK, f"{BENCH}/sweeps/latency.py", f"{BENCH}/latencies.py"),
+    "documents": (*KERNELS, *MATRICES, *(f"{BENCH}/{name}.py" for name in ("sweeps/documents", "steps"))),
     "transpose": (*MATRICES, f"{BENCH}/sweeps/transpose.py"),
     "sgemm": (*MATRICES, *(f"{BENCH}/{name}.py" for name in ("sweeps/sgemm", "cublas"))),
     "peer-device": (*DEVICE_PEERS, f"{STAGES}/device_stage.py"),

@@ -3,6 +3,7 @@ once outside of the rounds: the steps of a run, a cold start, what GPUDirect nee
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -88,12 +89,16 @@ def extra_rows(axes: Axes, device: int) -> list[Row]:
     rows = []
     if axes.names(cold.ROW) or (axes.rungs is None and axes.sizes is None):
         found = cold.measure(device=device)
-        seconds = found["gpu"]["process"]
+        seconds = found["gpu"]["own"]
         rows.append(
             _row(cold.ROW, found["n"], {"gpu": found["gpu"], "cpu": found["cpu"]}, seconds, found["gpu"]["checked"])
         )
-    rows += [_row(name, 0, {"says": gpudirect.describe(name)}) for name in gpudirect.ROWS if axes.names(name)]
-    return rows
+    return [*rows, *(told_row("transfer", name, {}) for name in gpudirect.ROWS if axes.names(name))]
+
+
+def told_row(sweep: str, name: str, params: Mapping[str, Any]) -> Row:
+    """A row without a time, of one of `gpudirect.ROWS`: what the machine lacks for it, in words."""
+    return replace(_row(name, 0, {**params, "says": gpudirect.describe(name)}), sweep=sweep)
 
 
 def round_trips_of(rows: Iterable[Row]) -> list[Row]:

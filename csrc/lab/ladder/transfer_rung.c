@@ -12,7 +12,8 @@
     KERNEL(KERNEL_TUNED, tuned)                                                                                        \
     KERNEL(KERNEL_SINGLE_THREAD, single_thread)                                                                        \
     KERNEL(KERNEL_SINGLE_BLOCK, single_block)                                                                          \
-    KERNEL(KERNEL_GRID_STRIDE, grid_stride)
+    KERNEL(KERNEL_GRID_STRIDE, grid_stride)                                                                            \
+    KERNEL(KERNEL_CHUNKED, chunked)
 
 #define DECLARE(number, name)  extern const struct rung rung_##name;
 #define POINT_TO(number, name) [number] = &rung_##name,
@@ -25,7 +26,7 @@ static const struct rung *const kernels[] = {KERNELS(POINT_TO)};
 const char *const transfer_kernel_names[] = {KERNELS(NAME) NULL};
 const char transfer_kernel_what[] =
     "0 naive, 1 restrict, 2 float4, 3 tuned, 4 single_thread; 5 single_block and 6 grid_stride add to a sum that is "
-    "cleared first";
+    "cleared first; 7 chunked, which is float4 with restrict";
 const char transfer_allocates_what[] = "1: arrays and streams are made and freed inside the timed part";
 
 /* Whether [memory, memory + bytes) begins and ends in page-locked memory. */
@@ -136,17 +137,35 @@ transfer_kernel_queue(const struct transfer_run *run, const void *a, const void 
 }
 
 int
-transfer_chunk_queue(const struct transfer_run *run, const struct transfer_chunk *chunk, struct status *status)
+transfer_chunk_up(const struct transfer_run *run, const struct transfer_chunk *chunk, struct status *status)
 {
     if (transfer_kernel_accumulates(run)) {
         cudaError_t error = cudaMemsetAsync(chunk->device[2], 0, chunk->count * run->width, chunk->stream);
         if (error != cudaSuccess)
             return device_status(status, error, "cudaMemsetAsync");
     }
-    if (copy_queue(run, chunk, TIMELINE_TO_DEVICE, chunk->device[0], chunk->a, status) < 0 ||
-        copy_queue(run, chunk, TIMELINE_TO_DEVICE, chunk->device[1], chunk->b, status) < 0 ||
-        transfer_kernel_queue(run, chunk->device[0], chunk->device[1], chunk->device[2], chunk->count, chunk->stream,
-                              chunk->stream_number, chunk->number, status) < 0)
+    if (copy_queue(run, chunk, TIMELINE_TO_DEVICE, chunk->device[0], chunk->a, status) < 0)
         return -1;
+    return copy_queue(run, chunk, TIMELINE_TO_DEVICE, chunk->device[1], chunk->b, status);
+}
+
+int
+transfer_chunk_add(const struct transfer_run *run, const struct transfer_chunk *chunk, struct status *status)
+{
+    return transfer_kernel_queue(run, chunk->device[0], chunk->device[1], chunk->device[2], chunk->count, chunk->stream,
+                                 chunk->stream_number, chunk->number, status);
+}
+
+int
+transfer_chunk_down(const struct transfer_run *run, const struct transfer_chunk *chunk, struct status *status)
+{
     return copy_queue(run, chunk, TIMELINE_TO_HOST, chunk->c, chunk->device[2], status);
+}
+
+int
+transfer_chunk_queue(const struct transfer_run *run, const struct transfer_chunk *chunk, struct status *status)
+{
+    if (transfer_chunk_up(run, chunk, status) < 0 || transfer_chunk_add(run, chunk, status) < 0)
+        return -1;
+    return transfer_chunk_down(run, chunk, status);
 }

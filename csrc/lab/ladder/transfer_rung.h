@@ -23,7 +23,7 @@ enum { PARAM_KERNEL = 0, PARAM_ALLOCATES = 1 };
 
 #define KERNEL_PARAM(usual)                                                                                            \
     {                                                                                                                  \
-        "kernel", transfer_kernel_what, 0, usual, KERNEL_GRID_STRIDE, transfer_kernel_names                            \
+        "kernel", transfer_kernel_what, 0, usual, KERNEL_CHUNKED, transfer_kernel_names                                \
     }
 #define ALLOCATES_PARAM(usual)                                                                                         \
     {                                                                                                                  \
@@ -39,7 +39,8 @@ enum transfer_kernel {
     KERNEL_TUNED,
     KERNEL_SINGLE_THREAD,
     KERNEL_SINGLE_BLOCK,
-    KERNEL_GRID_STRIDE
+    KERNEL_GRID_STRIDE,
+    KERNEL_CHUNKED
 };
 
 /* One run of a rung that launches a kernel. */
@@ -79,6 +80,11 @@ struct transfer_chunk {
     bool blocking; /* cudaMemcpy in place of cudaMemcpyAsync: on the legacy default stream */
 };
 int transfer_chunk_queue(const struct transfer_run *run, const struct transfer_chunk *chunk, struct status *status);
+
+/* The parts of transfer_chunk_queue: both uploads, the kernel, the download. */
+int transfer_chunk_up(const struct transfer_run *run, const struct transfer_chunk *chunk, struct status *status);
+int transfer_chunk_add(const struct transfer_run *run, const struct transfer_chunk *chunk, struct status *status);
+int transfer_chunk_down(const struct transfer_run *run, const struct transfer_chunk *chunk, struct status *status);
 
 /* Queues the run's kernel alone. */
 int transfer_kernel_queue(const struct transfer_run *run, const void *a, const void *b, void *c, size_t count,

@@ -7,6 +7,7 @@
     RUNG(pinned_reused)                                                                                                \
     RUNG(stream1_pinned)                                                                                               \
     RUNG(streams2)                                                                                                     \
+    RUNG(chunks_reused)                                                                                                \
     RUNG(streams4)                                                                                                     \
     RUNG(streams4_pageable)                                                                                            \
     RUNG(copy_blocking)                                                                                                \

@@ -5,9 +5,8 @@
 //   expects  each launch drains before the next one fills the GPU: some microseconds a chunk, much beside the 11 us
 //            that 2^22 float32 take on an H200. The chunk that one launch leaves in the L2 is of no use to the next
 //            launch, which reads other components.
-//   from     founding document 000, whose launches stand between the copies of streams2, on three buffers of 16 MiB. It
-//            adds up what its profiler shows of each kernel, 83.14 us, and finds less than for one launch. But 50.3 MB
-//            in 83.14 us are 605 GB/s on a card of 448: part of each sum is still in the L2 when its kernel ends.
+//   from     founding document 000, whose launches stand between copies, on three buffers that serve again and again:
+//            its own experiment is the transfer rung chunks_reused, whose kernel this is
 //   try      vecadd bench ladder --rungs float4,chunked
 #include "cuda/lab/ladder/rung.cuh"
 
@@ -33,7 +32,7 @@ chunked_add(const typename Component::element *__restrict__ a, const typename Co
 static int
 chunked_launch(const struct rung_call *call)
 {
-    return with_component_of<LADDER_COMPONENTS>(call, [=](auto component) -> int {
+    return with_component_of<ALL_COMPONENTS>(call, [=](auto component) -> int {
         using element = typename decltype(component)::element;
         constexpr uint64_t size = vector_of<decltype(component)>::size;
         const uint64_t chunk = static_cast<uint64_t>(call->params[0]) / size * size; /* its vectors are aligned */
@@ -55,7 +54,7 @@ extern "C" const struct rung rung_chunked = {
     .after = "float4",
     .changes = "a launch for every 2^22 elements",
     .tested = "double",
-    .components = LADDER_COMPONENTS,
+    .components = ALL_COMPONENTS,
     .family = FAMILY_KERNELS,
     .load = "LDG.E.128.CONSTANT",
     .headline = false,

@@ -32,7 +32,8 @@
     RUNG(race)                                                                                                         \
     RUNG(atomic)                                                                                                       \
     RUNG(tuned)                                                                                                        \
-    RUNG(waves)
+    RUNG(waves)                                                                                                        \
+    RUNG(copy_device)
 
 #define DECLARE(name)  extern const struct rung rung_##name;
 #define POINT_TO(name) &rung_##name,

@@ -3,6 +3,8 @@
 
 #define TRANSPOSE_RUNGS(RUNG)                                                                                          \
     RUNG(transpose_copy)                                                                                               \
+    RUNG(transpose_copy_float4)                                                                                        \
+    RUNG(transpose_memcpy)                                                                                             \
     RUNG(transpose_naive)                                                                                              \
     RUNG(transpose_shared)                                                                                             \
     RUNG(transpose_padded)

@@ -18,6 +18,7 @@ _NAMES = (
     "latency",
     "transpose",
     "sgemm",
+    "documents",
 )
 
 SWEEPS: dict[str, Sweep] = {name: import_module(f"{__name__}.{name}").SWEEP for name in _NAMES}

@@ -159,7 +159,10 @@ def device_rungs(machine: Machine, dtype: np.dtype[Any]) -> list[dict[str, Any]]
     return [
         rung
         for rung in _core.rungs()
-        if rung["kind"] == "device" and rung["family"] == "kernels" and machine.runs(rung, dtype)
+        if rung["kind"] == "device"
+        and rung["family"] == "kernels"
+        and not rung["by_name"]
+        and machine.runs(rung, dtype)
     ]
 
 

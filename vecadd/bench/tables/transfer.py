@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from itertools import groupby
 
-from vecadd.bench import recorded, steps
+from vecadd.bench import cold, recorded, steps
 from vecadd.bench.axes import show_size
 from vecadd.bench.results import Row
 from vecadd.bench.show import show_gain, show_seconds
@@ -37,6 +37,32 @@ def tables(sweep: str, rows: list[Row]) -> list[Table]:
     whole = [row for row in rows if "stage" not in row.params]
     stages = [row for row in rows if "stage" in row.params]
     return [table for table in (_round_trips(sweep, whole), _stages(sweep, stages)) if table.lines]
+
+
+def cold_start(rows: list[Row]) -> Table:
+    """What a process that has just begun pays once, beside the same on the processor and document 004's figures."""
+    table = Table(
+        "cold start",
+        columns("stage", "GPU", "its GPU", "processor", "its processor", Column("what it does", right=False, share=1)),
+        spare=("what it does",),
+    )
+    (row,) = [row for row in rows if row.rung == cold.ROW]
+    gpu, cpu = row.params["gpu"], row.params["cpu"]
+    told = {
+        **cold.STAGES,
+        "kernel": "of launch, by CUDA events",
+        "own": "all but import: what a program without Python and NumPy pays too",
+        "process": "from before the process was started until it had ended",
+    }
+    for stage, what in told.items():
+        if stage in gpu or stage in cpu:
+            figures = (gpu, recorded.COLD_GPU, cpu, recorded.COLD_CPU)
+            table.add(stage, *(show_seconds(of[stage]) if stage in of else "-" for of in figures), what)
+    table.notes = [
+        f"{show_size(row.n)} float32, once, each in a process of its own; its: document 004's, "
+        f"{recorded.SETTINGS['004b']}",
+    ]
+    return table
 
 
 def _round_trips(sweep: str, rows: list[Row]) -> Table:

@@ -1,0 +1,138 @@
+"""vecadd bench documents: each experiment of the documents with what it is compared with, at the documents' sizes."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from bench_rows import plain_row
+
+from vecadd import _core
+from vecadd.bench import gains, recorded
+from vecadd.bench.axes import Axes
+from vecadd.bench.buffers import HOST, Pattern
+from vecadd.bench.contestants import DOWNLOADS, Contestant
+from vecadd.bench.results import Row
+from vecadd.bench.sweeps import Machine, documents
+from vecadd.bench.tables import documents as layout
+from vecadd.bench.tables import tables
+
+pytestmark = pytest.mark.no_native
+
+CHUNKS = {rung["name"]: rung for rung in _core.rungs()}.get("chunks_reused", {})
+
+
+def contestants(experiment: str, n: int) -> dict[str, Contestant]:
+    """The contestants of an experiment at n elements, by name and parameters."""
+    of = next(of for name, _, of in documents.EXPERIMENTS if name == experiment)
+    machine = Machine()
+    machine.__dict__["device_limit"] = 4000.0
+    machine.probed["device"] = {"read_gbps": 4500.0, "write_gbps": 4600.0}
+    found = of(Axes(), machine, n).contestants
+    named = {" ".join([each.name, *map(str, each.params.get("parameters", {}).values())]): each for each in found}
+    assert len(named) == len(found)
+    return named
+
+
+def test_every_experiment_says_what_is_expected() -> None:
+    assert {name for name, *_ in documents.EXPERIMENTS} | {"gpudirect"} == set(layout.TOLD)
+
+
+def test_a_size_of_a_document_has_the_kernels_that_it_measured(device: int) -> None:
+    for n in (10**6, 10**8, 2**27):
+        figures = {figure.rung for figure in recorded.FIGURES if recorded.SETTINGS[figure.setting].elements == n}
+        kernels = figures & {rung["name"] for rung in _core.rungs() if rung["kind"] == "device"}
+        assert kernels
+        assert set(contestants("sizes", n)) == kernels | {"single_block", "naive", "tuned"}
+
+
+def test_each_order_of_accesses_accumulates_and_writes(device: int) -> None:
+    found = contestants("accumulate", 10**6)
+    for order in ("grid_stride", "block_range", "single_block_chunked", "single_block"):
+        assert (found[f"{order} 0"].adds, found[f"{order} 0"].arrays) == (0, 3)
+        assert (found[f"{order} 1"].adds, found[f"{order} 1"].arrays) == (1, 4)
+        of_loads = [found[f"{order} {accumulate}"].params["bytes_in_flight"] for accumulate in (0, 1)]
+        assert of_loads[0] * 3 == of_loads[1] * 2
+    assert "single_block 0" not in contestants("accumulate", 10**8)
+
+
+def test_only_a_multiple_of_the_vector_goes_without_a_tail(device: int) -> None:
+    assert set(contestants("tails", 2**20)) - set(contestants("tails", 2**20 + 3)) == {"float4 3"}
+    inspected = {name: each.inspect for name, each in contestants("tails", 2**12 + 3).items() if each.inspect}
+    launches = {name: inspect(None)["launches"] for name, inspect in inspected.items()}  # type: ignore[arg-type]
+    assert launches == {"float4 0": 1, "float4 1": 1, "float4 2": 2, "float4_float2": 1, "float4_arg": 1}
+
+
+def test_copies_move_two_arrays(device: int) -> None:
+    found = contestants("copies", 2**12)
+    assert set(found) == {"transpose_copy", "transpose_copy_float4", "transpose_memcpy"}
+    assert {each.arrays for each in found.values()} == {2}
+
+
+def test_chunks_are_timed_each_way_once(device: int) -> None:
+    found = contestants("chunks", 2**12)
+    assert list(found) == ["streams2", *(f"chunks_reused {timed}" for timed in range(4))]
+    names = [each.params["timed"] for each in found.values() if "timed" in each.params]
+    assert names == ["whole", "kernels", "kernels_cold", "kernels_paid"] == CHUNKS["choices"]["timed"]
+
+
+@pytest.mark.parametrize("name", DOWNLOADS)
+def test_a_download_leaves_the_sum_and_times_less_than_the_whole(name: str, device: int) -> None:
+    pattern = Pattern(np.dtype("float32"))
+    (used,) = pattern.buffers(HOST, 10_000, 1)
+    seconds = contestants("pages", 10_000)[name].time([used])
+    pattern.check(HOST, used)
+    assert 0 < seconds < 60
+
+
+def test_a_download_into_untouched_pages_gets_other_memory_each_time(
+    device: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    targets: list[int] = []
+
+    def timeline(name: str, a: Any, b: Any, target: Any, **_: Any) -> list[Sequence[Any]]:
+        assert not target.any()
+        targets.append(target.ctypes.data)
+        np.add(a, b, target)
+        return [("to_device", 0, 0, 0.0, 2.0), ("kernel", 0, 0, 2.0, 2.5), ("to_host", 0, 0, 2.5, 3.0)]
+
+    monkeypatch.setattr(_core, "timeline", timeline)
+    pattern = Pattern(np.dtype("float32"))
+    (used,) = pattern.buffers(HOST, 10_000, 1)
+    assert contestants("pages", 10_000)["download_untouched"].time([used, used]) == 0.5
+    pattern.check(HOST, used)
+    assert used.out.ctypes.data not in targets
+
+
+def row(experiment: str, rung: str, n: int, seconds: float | None, **params: Any) -> Row:
+    return plain_row(sweep="documents", rung=rung, n=n, seconds=seconds, params={"experiment": experiment, **params})
+
+
+def test_a_table_has_the_first_of_a_size_beside_the_others_and_the_figures_of_that_size(device: int) -> None:
+    rows = [
+        row("sizes", "single_thread", 10**6, 40e-3),
+        row("sizes", "single_block", 10**6, 4e-3),
+        row("sizes", "single_block", 10**8, 100e-3),
+        row("tails", "float4", 2**20, 5e-6, parameters={"tail": 2}),
+        row("gpudirect", "gpudirect_rdma", 0, None, says="not measured: no card"),
+    ]
+    sizes, tails, direct = tables(rows)
+    assert [line and line.cells[-2:] for line in sizes.lines] == [
+        ("-", "47.2 ms (004b)"), ("10 x", ""), None, ("-", "104 ms (004a)"), None
+    ]  # fmt: skip
+    assert sizes.notes[:2] == [f"expected: {layout.TOLD['sizes'][1]}", layout.FIRST]
+    assert tails.lines[0] is not None
+    assert tails.lines[0].cells[-1] == "", "the documents' figure is not of this parameter"
+    assert "gpudirect_rdma: not measured: no card" in direct.notes
+    assert layout.FIRST not in direct.notes
+
+
+def test_a_documents_step_is_taken_at_its_own_size_where_that_was_measured(device: int) -> None:
+    step = next(step for step in gains.STEPS if (step.before.rung, step.after.rung) == ("naive", "restrict"))
+    ladder = [
+        plain_row(sweep="ladder", rung=rung, n=2**28, seconds=s) for rung, s in (("naive", 4.0), ("restrict", 2.0))
+    ]
+    own = [row("sizes", rung, 2**27, seconds) for rung, seconds in (("naive", 3.0), ("restrict", 1.0))]
+    elsewhere = [row("sizes", rung, 10**6, seconds) for rung, seconds in (("naive", 9.0), ("restrict", 1.0))]
+    assert gains.measured(step, [*ladder, *elsewhere]) == (2**28, 2.0)
+    assert gains.measured(step, [*ladder, *own, *elsewhere]) == (2**27, 3.0)

@@ -1,0 +1,125 @@
+"""The documents' experiments, a table each: every row beside the first of its cell and its document's figure."""
+
+from collections.abc import Mapping
+from itertools import groupby
+
+from vecadd.bench import recorded
+from vecadd.bench.axes import show_size
+from vecadd.bench.ladder import is_usual
+from vecadd.bench.results import Row
+from vecadd.bench.show import show_gain
+from vecadd.bench.tables import parts
+from vecadd.bench.tables.table import Column, Table, columns
+
+_COLUMNS = columns(
+    "rung",
+    "elements",
+    "seconds",
+    "GB/s",
+    "% limit",
+    "of the first",
+    Column("documents", right=False, share=1),
+)
+
+# By the experiment of a row: its title, and what is to be expected by the bytes over the bandwidth.
+TOLD: Mapping[str, tuple[str, str]] = {
+    "sizes": (
+        "the documents' sizes",
+        "a kernel that the memory bounds takes its 12 bytes an element, 16 where it accumulates, over the memory's "
+        "rate: the same % of the limit at each size",
+    ),
+    "accumulate": (
+        "accumulating and writing",
+        "accumulating moves 16 bytes an element in place of 12, and loads three arrays in place of two: a third more "
+        "time where the memory is the limit, none where too few bytes are in flight, because a third load at once is "
+        "for nothing. Between two rungs with one accumulate only the order of the accesses differs",
+    ),
+    "tails": (
+        "the elements after the last vector",
+        "a few elements of millions are nothing; a launch of their own (tail 2) is one launch more at every size that "
+        "has a tail, and none at multiples. tail 0: a thread each, 1: the last thread, 3: none",
+    ),
+    "copies": (
+        "copies between device arrays",
+        "8 bytes an element in place of an addition's 12: two thirds of its time at the same rate",
+    ),
+    "copied": (
+        "document 002's function on device memory",
+        "copies of three arrays there and back move 24 bytes an element more than the addition's 12: three times its "
+        "time, and what allocating and freeing takes",
+    ),
+    "division": (
+        "/ and % of one-byte elements",
+        "the memory takes a quarter of float32's time for as many elements, so that an index's instructions, some 30 "
+        "of a division, no longer hide behind it",
+    ),
+    "chunks": (
+        "chunks through the same buffers",
+        "the kernels' sum is below the bytes over the bandwidth where the sums stay in the L2 (timed 1 and 2), and not "
+        "where writing them to memory is counted (timed 3). A kernel of 2^22 elements counts its launch too, some 2.8 "
+        "us of an H200's 11. timed 0 and streams2: all of it, which the link bounds",
+    ),
+    "pages": (
+        "downloads into touched and untouched pages",
+        "the same bytes over the same link; but the system clears each page of 4 KiB when it is first written to, on "
+        "the thread that copies",
+    ),
+    "managed": (
+        "unified memory",
+        "the same bytes over the link as pageable, by page faults of the GPU and of the processor",
+    ),
+    "gpudirect": ("GPUDirect", "nothing is measured: no operand of an addition comes from a disk or a network card"),
+}
+
+FIRST = "of the first: how many times as fast as the first row of its size"
+
+
+def tables(sweep: str, rows: list[Row]) -> list[Table]:
+    """A table for each experiment, in the order of the rows."""
+    return [_table(sweep, name, list(group)) for name, group in groupby(rows, lambda row: row.params["experiment"])]
+
+
+def _table(sweep: str, experiment: str, rows: list[Row]) -> Table:
+    title, expects = TOLD[experiment]
+    table = Table(f"{sweep}: {title}", _COLUMNS, spare=("documents", "of the first", "% limit"))
+    for _, cell in groupby(rows, key=lambda row: row.n):
+        first: float | None = None
+        for row in cell:
+            gain = first / row.seconds if first and row.seconds else None
+            first = first or row.seconds
+            table.add(
+                row.label,
+                _elements(row),
+                parts.seconds(row),
+                parts.rate(row),
+                parts.fraction(row),
+                show_gain(gain) if gain else "-",
+                parts.documents(_figures(row)),
+                style=parts.style(row),
+            )
+        table.rule()
+    told = [f"{row.rung}: {row.params['says']}" for row in rows if "says" in row.params]
+    figures = [figure for row in rows for figure in _figures(row)]
+    table.notes = [f"expected: {expects}", *told, *parts.document_notes(rows, figures)]
+    if any(row.seconds for row in rows):
+        table.notes.insert(1, FIRST)
+    return table
+
+
+def _elements(row: Row) -> str:
+    if "says" in row.params:
+        return "-"
+    return show_size(row.n) if row.dtype == "float32" else f"{show_size(row.n)} {row.dtype}"
+
+
+def _figures(row: Row) -> list[recorded.Figure]:
+    """The documents' figures of the row's rung at its usual parameters, where they were measured at its size or do not
+    say at which."""
+    rung = parts.rung_named(row.rung)
+    if rung is None or not is_usual(rung, row.params.get("parameters", {})):
+        return []
+    return [
+        figure
+        for figure in recorded.figures(row.rung)
+        if (figure.n or recorded.SETTINGS[figure.setting].elements) in (None, row.n)
+    ]
