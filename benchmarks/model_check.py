@@ -47,11 +47,21 @@ EXPLAINED: Sequence[tuple[tuple[str, ...], str]] = (
         "the host's time for a launch differs by a third between minutes, and the launches' probe is of one moment",
     ),
     (("graph_pdl_trigger",), "as graph: probably a kernel that follows another finds the memory busy with its stores"),
+    (("transpose_naive",), "as divergent and strided: its stores fill a quarter of a sector each"),
+    (
+        ("transpose_copy", "transpose_padded", "transpose_copy_float4"),
+        "blocks of 1024 threads start more slowly than the probe's, of 64; and a barrier is not counted",
+    ),
+    (("sgemm_naive", "sgemm_shared"), "how far loads and multiplications overlap, and which loads the compiler joins"),
+    (
+        ("sgemm_tiled", "sgemm_tuned"),
+        "banks that several threads of a warp want at once, and the instructions that fill the squares",
+    ),
     (("batched",), "the rung fills its table through a description of each addition, which no probe has"),
 )
 LIMITS = {field.name for field in fields(Limits)} - {"loaded"}  # which no expected time depends on
 CURVES = {name for name, kind in get_type_hints(Limits).items() if kind == Curve | None}
-SWEEPS = ("device", "size", "ladder", "blocksize", "precision", "latency")
+SWEEPS = ("device", "size", "ladder", "blocksize", "precision", "latency", "transpose", "sgemm")
 
 
 @dataclass(frozen=True)

@@ -220,7 +220,10 @@ def test_a_wrong_product_of_cublas_is_caught(quick: Any, monkeypatch: pytest.Mon
 GPU: dict[str, Any] = {
     "compute_capability": "9.0", "multiprocessors": 100, "l2": 50 << 20, "clock": 2e9, "memory": 100 << 30,
 }  # fmt: skip
-LIMITS = Limits(read=4e12, write=4e12, l2_read=5e12, l2_write=5e12, kernel=3e-6)
+LIMITS = Limits(
+    read=4e12, write=4e12, l2_read=5e12, l2_write=5e12, kernel=3e-6, block=5e-10, turnaround=1e-7, l1=2e-8, l2=1.5e-7,
+    stream=4e-7,
+)  # fmt: skip
 PEAK = 100 * 128 * 2e9  # multiplications a second
 
 
@@ -231,30 +234,50 @@ def predicted(name: str, *shape: int) -> Any:
 @pytest.mark.parametrize(
     ("name", "share"), [("sgemm_naive", 8), ("sgemm_shared", 8), ("sgemm_tiled", 1), ("sgemm_tuned", 2)]
 )
-def test_a_large_product_takes_as_long_as_its_loads(name: str, share: float) -> None:
-    """8 times the multiplications' where each needs two loads."""
+def test_a_large_product_takes_as_long_as_its_multiplications_and_their_loads(name: str, share: float) -> None:
+    """Loads take 8 times the multiplications' time where each needs two. Other blocks hide the wait for the pieces."""
     prediction = predicted(name, 12800, 12800, 4096)
     products = 12800 * 12800 * 4096 / PEAK
-    assert prediction.terms["arithmetic"] == pytest.approx(products, rel=0.02)
-    assert prediction.terms["loads"] == pytest.approx(share * products, rel=0.02)
+    assert prediction.terms["work"] == pytest.approx((1 + share) * products, rel=0.02)
     assert prediction.seconds == 3e-6 + max(prediction.terms.values())
 
 
-def test_few_blocks_leave_multiprocessors_idle() -> None:
-    few, many = predicted("sgemm_tiled", 1024, 1024, 4096), predicted("sgemm_tuned", 1024, 1024, 4096)
-    assert few.terms["arithmetic"] == pytest.approx(128 * 128 * 4096 / (PEAK / 100)), "64 blocks, one each"
-    assert many.terms["arithmetic"] == pytest.approx(3 * 64 * 64 * 4096 / (PEAK / 100)), "256 blocks: three each"
+@pytest.mark.parametrize(
+    ("name", "blocks", "work"), [("sgemm_tiled", 1, 2 * 128 * 128), ("sgemm_tuned", 3, 3 * 64 * 64)]
+)
+def test_few_blocks_leave_multiprocessors_idle_and_wait_for_each_of_their_pieces(
+    name: str, blocks: int, work: int
+) -> None:
+    """64 blocks, one a multiprocessor, or 256, three on the fullest: they begin at once, and wait together."""
+    prediction = predicted(name, 1024, 1024, 4096)
+    waits = 4096 / 8 * 4e-7
+    assert prediction.terms["work"] == pytest.approx(waits + blocks * work * 4096 / (PEAK / 100))
 
 
-def test_a_transpose_moves_what_a_copy_moves_and_waits_for_its_banks() -> None:
-    n = 2**26
+def test_a_transpose_has_an_element_of_each_thread_in_flight() -> None:
+    """A multiprocessor holds 2048 threads: each round takes a turn of its blocks, the load and its place in the queue,
+    which for one of two blocks is 3/4 of it."""
+    n, rounds = 2**26, 2**26 / (2048 * 100)
+    memory = 8 * n / 4e12
+    copy, wide = (predicted(f"transpose_{name}", 2**13, 2**13) for name in ("copy", "copy_float4"))
+    assert copy.dominant == "latency"
+    assert copy.terms["latency"] == pytest.approx(rounds * (1e-7 + 4e-7) + memory * 0.75, rel=0.02)
+    assert wide.terms["latency"] < wide.terms["memory"]
+    assert wide.seconds < 0.7 * copy.seconds
+
+
+def test_a_square_in_shared_memory_keeps_its_place_while_its_warps_wait_for_banks() -> None:
     copy, naive, shared, padded = (
         predicted(f"transpose_{name}", 2**13, 2**13) for name in ("copy", "naive", "shared", "padded")
     )
-    assert copy.dominant == padded.dominant == "memory"
-    assert copy.seconds == padded.seconds == 3e-6 + 8 * n / 4e12
-    assert (naive.dominant, naive.terms["L2"]) == ("L2", 4 * 4 * n / 5e12)
-    assert (shared.dominant, shared.terms["loads"]) == ("loads", pytest.approx(33 * n / 32 / 100 / 2e9))
+    of_a_cycle = 2**26 / 32 / 100 / 2e9
+    assert shared.terms["latency"] - copy.terms["latency"] == pytest.approx(33 * of_a_cycle)
+    assert padded.terms["latency"] - copy.terms["latency"] == pytest.approx(2 * of_a_cycle)
+    assert copy.seconds < padded.seconds < naive.seconds < shared.seconds
+
+
+def test_the_drivers_own_copy_takes_what_the_memory_takes() -> None:
+    assert predicted("transpose_memcpy", 2**13, 2**13).seconds == 3e-6 + 8 * 2**26 / 4e12
 
 
 def test_the_expectation_of_a_matrix_rung_is_for_the_benchs_shape() -> None:

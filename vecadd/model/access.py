@@ -29,7 +29,7 @@ class Access:
     is wanted, between memory and L2, and between L2 and multiprocessor. ``threads`` of the grid, 0: as many as there is
     work for, once; ``blocks`` of the grid, 0: as many as the threads make, more where some are idle; ``turns`` of a
     warp, in each of which it loads and stores before the next; ``instructions`` beyond an addition's that wait for each
-    other.
+    other; ``banks``, the cycles that a warp's accesses to shared memory take between its load and its store.
     """
 
     elements: float = 1
@@ -44,6 +44,7 @@ class Access:
     turns: int = 1
     launches: int = 1
     instructions: int = 0
+    banks: int = 0
 
 
 @dataclass(frozen=True)
@@ -191,6 +192,16 @@ def _offset(launch: Launch, usual: Access) -> Access:
     return replace(usual, lookups=usual.lookups + 3, read_waste=1 + 1 / sectors, write_waste=1 + 1 / sectors)
 
 
+def _written_across(launch: Launch, usual: Access) -> Access:
+    """Squares of 16 by 16: a warp loads two half rows, and stores 8 bytes of each of 16 sectors."""
+    return replace(usual, lookups=2 + WARP // 2, write_waste=SECTOR / (2 * launch.itemsize))
+
+
+def _turned(turns: int) -> Callable[[Launch, Access], Access]:
+    """Through shared memory: a store that finds each bank once, and a load that finds ``turns`` elements in one."""
+    return lambda launch, usual: replace(usual, banks=1 + turns)
+
+
 def _chunked(launch: Launch, usual: Access) -> Access:
     return replace(usual, launches=-(-launch.n // launch.params["chunk"]))
 
@@ -212,6 +223,9 @@ _SPECIAL: Mapping[str, Callable[[Launch, Access], Access]] = {
     "index_divmod": _divided,
     "offset": _offset,
     "chunked": _chunked,
+    "transpose_naive": _written_across,
+    "transpose_shared": _turned(WARP),
+    "transpose_padded": _turned(1),
 }
 
 

@@ -17,6 +17,7 @@ start       blocks start one after the other
 lookups     a cycle for each line of a load that the L1 looks up, for each sector of a store that it sends and for each
             sector that comes in: the time of `single_block_chunked`, whose requests are for 32 lines each, less the
             latency
+banks       a block that turns a square in shared memory keeps its place for the cycles that its warps' accesses take
 instructions an instruction that waits for the one before waits 4 cycles (CUDA C++ Programming Guide, "Multiprocessor
             Level", compute capability 7 and later)
 atomics     the probe's additions to one address
@@ -107,7 +108,7 @@ def many_blocks(
         step = max(limits.need("l1") + AN_ADDITION * DEPENDENT / gpu.cycles(1), of_a_step)
         return latency + crowd(at_once) * queue + (way.steps - 1) * step
 
-    start = limits.need("turnaround") + dependent
+    start = limits.need("turnaround") + dependent + way.banks * active * block / WARP / gpu.cycles(1)
     at_once = min(resident, total)
     if way.threads:  # blocks of equal length: a generation starts when the one before ends
         waiting = 0.0

@@ -3,8 +3,10 @@
 //   after    transpose_copy
 //   changes  a warp reads two half rows of the matrix and writes two half columns of the result: 16 sectors, a whole
 //            row of the result apart
-//   expects  half the copy's speed: a store of a warp fills 8 bytes of each of 16 sectors of 32, so that the L2 is
-//            written four times the bytes: 230 us for 2^26 elements at an H200's 4.6 TB/s
+//   expects  less than the copy's speed: a store of a warp fills 8 bytes of each of 16 sectors of 32, so that the L2 is
+//            written four times the bytes. That is 230 us for 2^26 elements at an H200's 4.6 TB/s, and 290 with the
+//            waits of threads that have 4 bytes in flight; more, as far as stores of a part of a sector are slower than
+//            of a whole one.
 //   from     founding document 004
 //   try      vecadd bench transpose
 #include "cuda/lab/transpose/tiles.cuh"
