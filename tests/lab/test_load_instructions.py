@@ -18,7 +18,7 @@ LOAD = re.compile(r"\b(?:LDG|LDGSTS|UBLKCP|UTMALDG)\b[.\w]*")
 def built_for_sm_90() -> None:
     if disassembler.find() is None:
         pytest.skip(disassembler.MISSING)
-    if "sm_90" not in disassembler.symbols():
+    if "sm_90" not in disassembler.kernels():
         pytest.skip("the extension has no machine code for sm_90")
 
 
@@ -47,7 +47,7 @@ def test_a_kernel_loads_by_the_instruction_of_its_row(name: str) -> None:
 def test_an_asynchronous_copy_is_named_by_its_width_and_way(bytes_: int, through_l1: int) -> None:
     """Copies of less than 16 bytes have no way past the L1."""
     way = f"async_copy_addI13f32_componentLj{bytes_}ELb{int(through_l1 or bytes_ < 16)}ELj2E"
-    (kernel,) = [name for name in disassembler.symbols()["sm_90"] if way in name]
+    (kernel,) = [name for name in disassembler.kernels()["sm_90"] if way in name]
     loads = LOAD.findall(disassembler.listings([kernel], "sm_90")[kernel])
     named = named_load(RUNGS["async_copy"], {"bytes": bytes_, "through_l1": through_l1})
     assert {load for load in loads if load.startswith("LDGSTS")} == {named}

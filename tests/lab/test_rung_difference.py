@@ -14,7 +14,7 @@ pytestmark = pytest.mark.no_native
 def tool() -> None:
     if disassembler.find() is None:
         pytest.skip(disassembler.MISSING)
-    if "sm_90" not in disassembler.symbols():
+    if "sm_90" not in disassembler.kernels():
         pytest.skip("the extension has no machine code for sm_90")
 
 

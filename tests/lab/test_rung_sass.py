@@ -19,7 +19,7 @@ RECORDED = ("naive", "float4", "half2")
 def tool() -> None:
     if disassembler.find() is None:
         pytest.skip(disassembler.MISSING)
-    if "sm_90" not in disassembler.symbols():
+    if "sm_90" not in disassembler.kernels():
         pytest.skip("the extension has no machine code for sm_90")
 
 
@@ -78,7 +78,7 @@ def test_a_listing_is_an_instruction_a_line_from_address_0_to_the_last_branch() 
 @pytest.mark.usefixtures("tool")
 @pytest.mark.parametrize("name", ON_A_GPU)
 def test_each_rung_and_dtype_has_one_kernel(name: str) -> None:
-    names = disassembler.symbols()["sm_90"]
+    names = disassembler.kernels()["sm_90"]
     for dtype in RUNGS[name]["dtypes"]:
         symbol = kernels.symbol(kernels.launched(RUNGS[name]), dtype)
         assert len([each for each in names if symbol.match(each)]) == 1, dtype
@@ -154,7 +154,7 @@ def test_the_tools_are_found_where_cuda_home_says(tmp_path: Path, monkeypatch: p
         tool.parent.mkdir(exist_ok=True)
         tool.touch(0o755)
     monkeypatch.setenv("CUDA_HOME", str(tmp_path))
-    assert disassembler.find() == tmp_path / "bin" / "cuobjdump"
+    assert disassembler.find() == (str(tmp_path / "bin" / "cuobjdump"), str(tmp_path / "bin" / "nvdisasm"))
 
 
 # The file

@@ -24,7 +24,7 @@ def recorded() -> Mapping[str, str]:
 
 def write(path: Path) -> None:
     """Writes the file: the same bytes for the same kernels. Raises FileNotFoundError where there is no disassembler."""
-    there = disassembler.symbols()[ARCHITECTURE]
+    there = disassembler.kernels()[ARCHITECTURE]
     wanted = [
         kernels.symbol(rung["name"], dtype)
         for rung in _core.rungs()

@@ -33,7 +33,7 @@ def sass(rung: dict[str, Any], dtype: str, architecture: str | None) -> Code:
 
 def _kernels(symbol: re.Pattern[str]) -> dict[str, str]:
     """The compiler's name of the kernel, by the architectures whose machine code of it can be had here."""
-    known = disassembler.symbols() if disassembler.find() else {ARCHITECTURE: tuple(recorded())}
+    known = disassembler.kernels() if disassembler.find() else {ARCHITECTURE: recorded()}
     return {each: name for each, names in known.items() for name in names if symbol.match(name)}
 
 
