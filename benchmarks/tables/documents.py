@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.tables import call_costs, peers, recordings, sweeps
+from benchmarks.tables import call_costs, peers, profiles, recordings, sweeps
 from benchmarks.tables.recordings import Digest, Run, newest
 from vecadd.bench import sources
 from vecadd.bench.results import Row
@@ -39,6 +39,8 @@ TABLES: dict[str, Callable[[list[Row]], list[str]]] = {
     "transpose": sweeps.matrices,
     "sgemm": sweeps.matrices,
     "steps": sweeps.steps,
+    "profile-kernels": profiles.kernels,
+    "profile-transfers": profiles.transfers,
     "peer-host": peers.host_forms,
     "peer-host-dtypes": peers.host_dtypes,
     "peer-device": peers.ratios,
@@ -64,6 +66,8 @@ SWEEPS_OF = {
     "peer-host-dtypes": ("peer-host",),
     "peer-routes": ("peer-transfer",),
     "steps": ("ladder", "blocksize", "precision", "transfer", "latency", "documents"),
+    "profile-kernels": ("profile",),
+    "profile-transfers": ("profile",),
 }
 
 

@@ -5,13 +5,15 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import TESTS, child_environment
 
+from benchmarks.tables import profiles
 from vecadd import _core, cli
-from vecadd.bench import limits, steps
-from vecadd.profile import child, command, documents, metrics, ncu, nsys, stalls, transfers
+from vecadd.bench import limits, results, steps
+from vecadd.profile import child, command, documents, metrics, ncu, nsys, own, stalls, transfers
 from vecadd.profile.spec import Spec
 from vecadd.profile.tools import ProfilerError, RefusedError, find
 
@@ -81,9 +83,12 @@ def test_the_file_holds_all_that_the_profiler_said(
     file = tmp_path / "profile.json"
     assert cli.main(["profile", "naive", "--n", "1000", "--block", "128", "--json", str(file)]) == 0
     content = json.loads(file.read_text())
-    assert content["meta"]["method"]["kernels"].startswith("one launch a rung, replayed by Nsight Compute")
-    (profile,) = content["profiles"]
-    assert (profile["rung"], profile["dtype"], profile["n"], profile["block"]) == ("naive", "float32", 1000, 128)
+    assert content["meta"]["method"].startswith("one launch a rung, replayed by Nsight Compute")
+    (row,) = content["rows"]
+    profile = row["params"]
+    assert (row["rung"], row["dtype"], row["n"], profile["block"]) == ("naive", "float32", 1000, 128)
+    assert (row["seconds"], row["bytes"]) == (profile["metrics"]["duration"], 12_000)
+    assert profile["counters_missing"] is None
     assert profile["metrics"]["duration"] == pytest.approx(738.912e-6)
     assert profile["loads"] == {"LDG.E": 2 * 4_194_304}
     assert profile["raw"]["gpu__time_duration.sum"] == [738912, "ns"]
@@ -148,12 +153,90 @@ def test_a_refusal_is_one_line_that_says_what_to_do(
 def test_without_a_profiler_one_line_says_how_to_get_it(
     device: int, without_profilers: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """Of rungs whose kernels are timed by nothing else: many launches at once."""
     monkeypatch.setenv("PYTHONPATH", child_environment()["PYTHONPATH"])
-    assert cli.main(["profile", "naive"]) == 1
+    assert cli.main(["profile", "launch_loop"]) == 1
     printed = capsys.readouterr().err
     assert printed.startswith("vecadd profile: ncu is neither on PATH nor in /")
     assert "https://developer.nvidia.com/nsight-compute" in printed
     assert printed.count("\n") == 1
+
+
+# Without Nsight Compute
+
+
+@pytest.mark.parametrize(
+    ("rung", "block", "grid", "needed"),
+    [("naive", 256, 4, 12), ("float4", 256, 1, 12), ("single_block", 256, 1, 16), ("half2", 256, 2, 6)],
+)
+def test_without_a_profiler_a_launch_is_what_events_and_the_runtime_say(
+    rung: str, block: int, grid: int, needed: int, device: int, without_profilers: None, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.setenv("PYTHONPATH", child_environment()["PYTHONPATH"])
+    file = tmp_path / "profile.json"
+    assert cli.main(["profile", rung, "--n", "1000", "--json", str(file)]) == 0
+    meta, (row,) = results.read(file)
+    found = row.params["metrics"]
+    assert (found["block"], found["grid"], found["threads"]) == (block, grid, block * grid)
+    assert found["registers"] == _core.rung_facts(rung, row.dtype, 1000)["registers"]
+    assert (row.seconds, row.bytes, row.checked) == (found["duration"], 1000 * needed, True)
+    theory = meta["gpu"][0]["bandwidth"]
+    assert found["needed"] == pytest.approx(100 * row.bytes / found["duration"] / theory)
+    assert {"dram", "sm", "achieved"}.isdisjoint(found)
+    assert row.params["counters_missing"].startswith("ncu is neither on PATH")
+    printed = capsys.readouterr().out
+    assert "no counters, and times by CUDA events: ncu is neither on PATH" in printed
+    assert "method: kernels by CUDA events around each launch" in printed
+
+
+@pytest.mark.parametrize("rung", ["atomic", "grid_stride", "race"])
+def test_rungs_that_accumulate_begin_at_0_each_time(rung: str, device: int) -> None:
+    """Their sum is checked after nine runs."""
+    launch = own.profile(Spec(rung, "float32", 1000), None, "because")
+    assert launch.why == "because"
+    assert launch.found["duration"] > 0
+
+
+def test_a_rung_that_fails_without_a_profiler_is_named(
+    device: int, without_profilers: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", child_environment()["PYTHONPATH"])
+    assert cli.main(["profile", "async_copy", "--n", "1000", "--param", "stages=9"]) == 1
+    assert "async_copy failed: ValueError: " in capsys.readouterr().out
+
+
+# In the documents
+
+
+def row_of(rung: str, seconds: float, params: dict[str, Any]) -> results.Row:
+    return results.Row("profile", rung, "float32", 1 << 27, params, seconds, None, 0, None, None, None, True)
+
+
+def test_the_documents_table_of_kernels_has_the_metrics_that_were_recorded() -> None:
+    rows = [
+        row_of("naive", 1e-3, {"metrics": {"duration": 1e-3, "registers": 16, "cycles": 7}}),
+        row_of("tuned", 2e-3, {"metrics": {"duration": 2e-3}}),
+        row_of("pinned", 1.0, {"parts": []}),
+    ]
+    head, _, naive, tuned = profiles.kernels(rows)
+    assert head == "| rung | n | duration | registers a thread | the documents' profilers |"
+    assert naive.startswith(
+        "| naive | 2^27 | 1 ms | 16 | 000 (RTX 5060 Ti, 2^27): time 4.02 ms, DRAM 89.88 %, SM 9.66 %,"
+    )
+    assert tuned == "| tuned | 2^27 | 2 ms | - |  |"
+
+
+def test_the_documents_table_of_transfers_has_a_line_for_each_kind_of_step() -> None:
+    part = {"what": "to_device", "count": 2, "seconds": 4e-3, "bytes": 8e6, "least": 1e-3, "most": 3e-3,
+            "share": 0.8, "gbps": 2.0}  # fmt: skip
+    free = part | {"what": "free", "count": 1, "seconds": 1e-3, "bytes": None, "gbps": None, "share": 0.2}
+    _, _, up, release = profiles.transfers([row_of("pinned", 5e-3, {"parts": [part, free]})])
+    assert up == "| pinned | copies to the device | 2 | 4 ms | 2 ms | 1 ms | 3 ms | 80.0 % | 8.0 | 2.0 |"
+    assert release == "|  | release | 1 | 1 ms | 1 ms | 1 ms | 3 ms | 20.0 % | - | - |"
+
+
+# No GPU
 
 
 def test_without_a_gpu_no_profiler_is_asked_for(runtime: str | None, capsys: pytest.CaptureFixture[str]) -> None:
@@ -306,7 +389,8 @@ def test_a_transfer_rung_shows_calls_shares_and_rates(
     profiler("nsys")
     file = tmp_path / "profile.json"
     assert cli.main(["profile", "streams2", "--n", "25000", "--json", str(file)]) == 0
-    (profile,) = json.loads(file.read_text())["profiles"]
+    (row,) = json.loads(file.read_text())["rows"]
+    profile = row["params"]
     up, kernel, down = profile["parts"]
     assert (up["what"], up["count"], up["seconds"], up["bytes"]) == ("to_device", 4, pytest.approx(6e-3), 300e6)
     assert (up["share"], up["gbps"]) == (pytest.approx(0.6), pytest.approx(50))
@@ -354,6 +438,8 @@ def test_the_parts_of_a_timeline_add_up() -> None:
         ("to_host", 1, 3.0, 6000),
     ]
     assert [transfer.share(part) for part in transfer.parts] == [0.5, 0.125, 0.375]
+    assert [(part.median, part.least, part.most) for part in transfer.parts] == [(2, 2, 2), (1, 1, 1), (3, 3, 3)]
+    assert transfer.seconds == 8.0
     assert (transfer.api, transfer.why) == ((), "because")
 
 

@@ -16,7 +16,7 @@ is a whole row.
      ]
     }
 
-`vecadd bench` and the peers write "meta" and "rows" (`Row`); `vecadd check`, `vecadd profile` and the fuzz program
+`vecadd bench`, `vecadd profile` and the peers write "meta" and "rows" (`Row`); `vecadd check` and the fuzz program
 write fields of their own in the same form.
 
 "schema" is the version of what fields mean. It rises where a reader of the version before would misread a file; a new

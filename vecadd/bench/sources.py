@@ -1,8 +1,9 @@
 """Which sources a table's times depend on, and digests that say whether they have changed since it was recorded.
 
-Each sweep of the bench and each stage of the peers has a set in SETS: what it times, and the Python that times it. A
-file outside of the set, such as a plot, a table's layout or the command line, leaves the recording as good as it was.
-Whole folders stand in the sets where most of a folder counts: a file that moves within one needs no change here.
+Each sweep of the bench, the profile and each stage of the peers has a set in SETS: what it times, and the Python that
+times it. A file outside of the set, such as a plot, a table's layout or the command line, leaves the recording as good
+as it was. Whole folders stand in the sets where most of a folder counts: a file that moves within one needs no change
+here.
 
 A wheel has no C sources to make digests of: it carries what `built_from` said when it was built. setup.py runs this
 file by its path, before the extension is there, so that it imports nothing of the package.
@@ -54,6 +55,11 @@ SETS: dict[str, tuple[str, ...]] = {
     "documents": (*KERNELS, *MATRICES, *(f"{BENCH}/{name}.py" for name in ("sweeps/documents", "steps"))),
     "transpose": (*MATRICES, f"{BENCH}/sweeps/transpose.py"),
     "sgemm": (*MATRICES, *(f"{BENCH}/{name}.py" for name in ("sweeps/sgemm", "cublas"))),
+    "profile": (
+        *DEVICE,
+        *(f"{BENCH}/{name}.py" for name in ("buffers", "steps")),
+        *(f"vecadd/profile/{name}.py" for name in ("child", "spec", "tools")),
+    ),
     "peer-device": (*DEVICE_PEERS, f"{STAGES}/device_stage.py"),
     "peer-queued": (*DEVICE_PEERS, f"{STAGES}/queued_stage.py", f"{STAGES}/device_stage.py"),  # the latter's sets
     "peer-misaligned": (*DEVICE_PEERS, f"{STAGES}/misaligned_stage.py"),

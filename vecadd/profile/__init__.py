@@ -4,6 +4,7 @@
     tools.py      what the profilers have in common: found, made to watch a child, their CSV read
     child.py      the process under the profiler: one rung, warmed up, once between the marks, its sum checked
     ncu.py        Nsight Compute: found, run, and its pages read
+    own.py        without it: CUDA events, and what the CUDA runtime knows of a kernel
     nsys.py       Nsight Systems: found, run, and its summaries read
     metrics.py    which of the profiler's metrics make which row of the table
     stalls.py     why a warp waits, in words
@@ -12,7 +13,7 @@
     tables.py     the figures as tables
     command.py    the command line's `profile`
 
-Every figure comes from a profiler or from the rung's own events: nothing is estimated.
+Every figure comes from a profiler, from the rung's own events or from the CUDA runtime: nothing is estimated.
 """
 
 from vecadd.profile.command import add_arguments, run

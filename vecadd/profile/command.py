@@ -4,17 +4,18 @@ import argparse
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
+from typing import Any
 
 from vecadd import _core
 from vecadd._command import STDOUT, epilog, target
 from vecadd._machine import Info
 from vecadd._names import unknown
-from vecadd.bench import axes, limits, machine, results
+from vecadd.bench import axes, limits, machine, results, sources
 from vecadd.bench.terminal import Screen
 from vecadd.info import info
-from vecadd.profile import ncu, tables, transfers
+from vecadd.profile import ncu, own, tables, transfers
 from vecadd.profile.spec import Spec
-from vecadd.profile.tools import ProfilerError, RefusedError
+from vecadd.profile.tools import MissingError, ProfilerError, RefusedError
 
 ELEMENTS = 1 << 27  # document 000's size: 1.5 GiB of float32, past the L2 of every GPU
 ELEMENTS_OF_A_BLOCK = 1 << 20  # for rungs of a single block: one thread takes 47 ms a pass, and there are forty
@@ -24,6 +25,10 @@ METHOD = (
     "one launch a rung, replayed by Nsight Compute for each group of counters, with the caches flushed before each "
     "pass and the clocks left alone, after two runs of warm-up; the sum compared bit for bit afterwards; of a rung "
     "that queues several kernels, the first"
+)
+METHOD_OF_EVENTS = (
+    "kernels by CUDA events around each launch, the median of nine after two runs of warm-up, the caches left as they "
+    "are; registers, occupancy and waves by the CUDA runtime; the sum compared bit for bit afterwards"
 )
 METHOD_OF_TRANSFERS = (
     "one run a rung after two of warm-up; shares are of the seconds of all copies and kernels added up, which overlap "
@@ -61,15 +66,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             "vecadd profile async_copy --param stages=3 --n 2^24": "a rung with a parameter of its own",
             "vecadd profile pinned streams2 --json profile.json": "two transfers, and a file of all figures",
         },
-        {1: "no GPU, no profiler, or a rung could not be profiled"},
+        {1: "no GPU, the profiler refused, or a rung could not be profiled"},
     )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Profiles, prints, writes; returns the exit status: 0, or 1 where a rung could not be profiled.
 
-    Raises RuntimeError where there is no GPU or no profiler, ValueError for a dtype or a parameter that a rung does not
-    take.
+    Raises RuntimeError where there is no GPU or the profiler refuses to work, ValueError for a dtype or a parameter
+    that a rung does not take.
     """
     specs = _specs(arguments)
     conditions = machine.conditions_now()
@@ -84,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
             if spec.facts["kind"] == "transfer":
                 moved[spec] = transfers.profile(spec)
             else:
-                launches[spec] = ncu.profile(spec)
+                launches[spec] = _launch(spec, found.gpus[0].bandwidth)
         except RefusedError:
             raise
         except ProfilerError as error:
@@ -94,15 +99,49 @@ def run(arguments: argparse.Namespace) -> int:
         meta = machine.meta(
             found,
             machine.conditions_since(conditions),
-            method={"kernels": METHOD, "transfers": METHOD_OF_TRANSFERS},
+            method="; ".join(_methods(launches, moved)),
+            sources={"profile": sources.digest("profile")},
             limits={"link": asdict(link)} if link else {},
             failures=failures,
         )
-        profiles = [spec.as_dict() | launch.as_dict() for spec, launch in launches.items()]
-        profiles += [spec.as_dict() | transfer.as_dict() for spec, transfer in moved.items()]
-        results.save(arguments.json, {"meta": meta, "profiles": profiles})
+        rows = [_row(spec, launch.found.get("duration"), launch.as_dict()) for spec, launch in launches.items()]
+        rows += [_row(spec, transfer.seconds, transfer.as_dict()) for spec, transfer in moved.items()]
+        results.write(arguments.json, meta, rows)
     _show(Screen(sys.stderr if arguments.json == STDOUT else None), launches, moved, link, failures)
     return 1 if failures else 0
+
+
+def _launch(spec: Spec, theory: float | None) -> ncu.Launch:
+    """By Nsight Compute; where it is not installed, a device rung by its own events."""
+    try:
+        return ncu.profile(spec)
+    except MissingError as error:
+        if spec.facts["kind"] != "device":
+            raise
+        return own.profile(spec, theory, str(error))
+
+
+def _row(spec: Spec, seconds: float | None, found: dict[str, Any]) -> results.Row:
+    chosen = {"block": spec.block} if spec.block else {}
+    return results.Row(
+        sweep="profile",
+        rung=spec.rung,
+        dtype=spec.dtype,
+        n=spec.n,
+        params=chosen | {"parameters": dict(spec.params)} | found,
+        seconds=seconds,
+        spread=None,
+        bytes=own.moved(spec),
+        gbps=own.moved(spec) / seconds / 1e9 if seconds else None,
+        limit_gbps=None,
+        fraction=None,
+        checked=True,
+    )
+
+
+def _methods(launches: Mapping[Spec, ncu.Launch], moved: Mapping[Spec, transfers.Transfer]) -> list[str]:
+    found = {METHOD if launch.why is None else METHOD_OF_EVENTS: None for launch in launches.values()}
+    return [*found, *([METHOD_OF_TRANSFERS] if moved else [])]
 
 
 def _show(
@@ -115,12 +154,12 @@ def _show(
     shown, lines = [], []
     if launches:
         shown += tables.tables(launches)
-        lines += [*tables.notes(launches), f"method: {METHOD}"]
+        lines += tables.notes(launches)
     if link:
         shown += tables.transfer_tables(moved, link)
-        lines += [*tables.transfer_notes(moved, link), f"method: {METHOD_OF_TRANSFERS}"]
+        lines += tables.transfer_notes(moved, link)
     screen.show(shown)
-    screen.say(*lines, *failures)
+    screen.say(*lines, *(f"method: {method}" for method in _methods(launches, moved)), *failures)
 
 
 def _link(found: Info) -> transfers.Link:

@@ -1,6 +1,7 @@
 """The rows of the table: which of the profiler's metrics each shows, and in which unit.
 
-Names are those of Nsight Compute from 2020 to 2025; where a version calls a metric otherwise, the row has both.
+Names are those of Nsight Compute from 2020 to 2025; where a version calls a metric otherwise, the row has both. Those
+that begin with vecadd are of own.py.
 """
 
 from collections.abc import Mapping
@@ -44,6 +45,7 @@ ROWS = (
             "dram__throughput.avg.pct_of_peak_sustained_elapsed",
         ),
     ),
+    Row("needed", "needed bytes, % of DRAM in theory", "%", ("vecadd__needed.pct",)),
     Row("l1", "L1 %", "%", ("l1tex__throughput.avg.pct_of_peak_sustained_active",)),
     Row("l2", "L2 %", "%", ("lts__throughput.avg.pct_of_peak_sustained_elapsed",)),
     Row("occupancy", "occupancy, theoretical %", "%", ("sm__maximum_warps_per_active_cycle_pct",)),

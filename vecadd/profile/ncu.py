@@ -20,7 +20,7 @@ from typing import Any
 
 from vecadd.profile import metrics, stalls
 from vecadd.profile.spec import Spec
-from vecadd.profile.tools import ProfilerError, RefusedError, failure, find, number, rows_of, watch, words
+from vecadd.profile.tools import MissingError, ProfilerError, RefusedError, failure, find, number, rows_of, watch, words
 
 FOLDERS = ("/usr/local/cuda*/bin", "/opt/nvidia/nsight-compute/*", "/usr/local/NVIDIA-Nsight-Compute*")
 SECTIONS = (
@@ -92,7 +92,8 @@ class Launch:
     """One launch of a kernel as the profiler saw it.
 
     ``raw`` is every number of the raw page, (value, unit) by name; ``executed`` how often each kind of load from global
-    memory was executed, by warps; ``instructions`` how often any was, None where the source page does not say.
+    memory was executed, by warps; ``instructions`` how often any was, None where the source page does not say. ``why``
+    says why no profiler saw it.
     """
 
     kernel: str
@@ -100,6 +101,7 @@ class Launch:
     rules: tuple[Rule, ...] = ()
     executed: Mapping[str, int] = field(default_factory=dict)
     instructions: int | None = None
+    why: str | None = None
 
     @property
     def found(self) -> dict[str, float]:
@@ -116,14 +118,16 @@ class Launch:
             "loads": dict(self.executed),
             "rules": [asdict(rule) for rule in self.rules],
             "raw": {name: [value, unit] for name, (value, unit) in self.raw.items()},
+            "counters_missing": self.why,
         }
 
 
 def profile(spec: Spec) -> Launch:
-    """Nsight Compute's figures of one launch of the rung, replayed; raises RefusedError and ProfilerError."""
+    """Nsight Compute's figures of one launch of the rung, replayed; raises MissingError, RefusedError and
+    ProfilerError."""
     tool = find("ncu", FOLDERS)
     if tool is None:
-        raise RefusedError(f"ncu is neither on PATH nor in {', '.join(FOLDERS)}: {GET}")
+        raise MissingError(f"ncu is neither on PATH nor in {', '.join(FOLDERS)}: {GET}")
     with TemporaryDirectory(prefix="vecadd-profile-") as folder:
         report = Path(folder) / "launch.ncu-rep"
         try:

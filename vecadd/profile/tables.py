@@ -33,13 +33,14 @@ def notes(launches: Mapping[Spec, Launch]) -> list[str]:
         seen = documents.STALLS.get(spec.rung, {}).items()
         lines += [f"{spec.rung}: document {setting} saw most of its warps wait: {reason}" for setting, reason in seen]
         lines += [f"{spec.rung}: {_advice(rule)}" for rule in launch.rules]
-    return lines
+    reasons = dict.fromkeys(launch.why for launch in launches.values() if launch.why)
+    return lines + [f"no counters, and times by CUDA events: {why}" for why in reasons]
 
 
 def transfer_tables(transfers: Mapping[Spec, Transfer], link: Link) -> list[Table]:
     """What the copies and kernels of each rung take, and the calls of those that a profiler saw."""
     seen = {spec: transfer.api for spec, transfer in transfers.items() if transfer.api}
-    return [_parts(transfers, link), *([_calls(seen)] if seen else [])]
+    return [_parts(transfers, link), _each(transfers), *([_calls(seen)] if seen else [])]
 
 
 def transfer_notes(transfers: Mapping[Spec, Transfer], link: Link) -> list[str]:
@@ -81,6 +82,8 @@ def _metrics(launches: Mapping[Spec, Launch]) -> Table:
     table = Table("metrics", columns(*names), spare=tuple(documented))
     table.add("elements", *elements)
     for row in metrics.ROWS:
+        if not any(row.key in figures for figures, _, _ in figures_of):
+            continue
         table.add(row.title, *(show(figures.get(row.key), row.unit) for figures, _, _ in figures_of))
     table.add("load instructions (of warps)", *(count for _, _, count in figures_of))
     table.add("kind of load", *(kind for _, kind, _ in figures_of))
@@ -122,6 +125,20 @@ def _parts(transfers: Mapping[Spec, Transfer], link: Link) -> Table:
                 _percent(part.gbps / measured if part.gbps and measured else None),
                 _percent(part.gbps / link.theory if part.gbps and link.theory else None),
             )
+        table.rule()
+    return table
+
+
+def _each(transfers: Mapping[Spec, Transfer]) -> Table:
+    """How long one copy, kernel, allocation or release took."""
+    names = ("count", "average", "median", "min", "max")
+    table = Table("each copy and kernel", columns("rung", Column("what", right=False), *names), spare=("median",))
+    for spec, transfer in transfers.items():
+        for index, part in enumerate(transfer.parts):
+            seconds = (part.seconds / part.count if part.count else None, part.median, part.least, part.most)
+            shown = (NOTHING if value is None else show_seconds(value) for value in seconds)
+            title = TITLES.get(part.what, part.what)
+            table.add(spec.rung if index == 0 else "", title, str(part.count), *shown)
         table.rule()
     return table
 

@@ -6,6 +6,7 @@ do not show the API calls.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from statistics import median
 from typing import Any
 
 from vecadd import _core
@@ -28,12 +29,16 @@ TITLES: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Part:
-    """All copies of one direction, or all kernels: seconds in which they were at work, beside other parts or not."""
+    """All copies of one direction, or all kernels: seconds in which they were at work, beside other parts or not, and
+    those of one of them."""
 
     what: str
     count: int
     seconds: float
     bytes: float | None = None
+    median: float | None = None
+    least: float | None = None
+    most: float | None = None
 
     @property
     def gbps(self) -> float | None:
@@ -48,6 +53,7 @@ class Transfer:
     parts: tuple[Part, ...]
     api: tuple[nsys.Calls, ...] = ()
     why: str | None = None
+    seconds: float | None = None  # from the first step's begin to the last one's end; None where only sums are known
 
     def share(self, part: Part) -> float:
         """The part's share of the seconds of all parts, added up."""
@@ -84,7 +90,9 @@ def of_summary(summary: nsys.Summary) -> Transfer:
         of_it = summary.kernels if what == "kernel" else [x for x in summary.copies if nsys.direction(x.name) == what]
         if of_it:
             count, seconds = sum(calls.count for calls in of_it), sum(calls.total for calls in of_it)
-            parts.append(Part(what, count, seconds, summary.copied.get(what)))
+            one = of_it[0].median if len(of_it) == 1 else None  # of several names there is no common median
+            least, most = min(calls.least for calls in of_it), max(calls.most for calls in of_it)
+            parts.append(Part(what, count, seconds, summary.copied.get(what), one, least, most))
     return Transfer(tuple(parts), summary.api)
 
 
@@ -96,8 +104,10 @@ def of_events(spec: Spec, events: Sequence[Step], why: str) -> Transfer:
     for what in dict.fromkeys(event.what for event in events):
         durations = [event.end - event.begin for event in at_work(events) if event.what == what]
         crossing = ARRAYS[what] * array if what in ARRAYS and not shared else None
-        parts.append(Part(what, len(durations), sum(durations), crossing))
-    return Transfer(tuple(parts), why=why)
+        parts.append(
+            Part(what, len(durations), sum(durations), crossing, median(durations), min(durations), max(durations))
+        )
+    return Transfer(tuple(parts), why=why, seconds=max((event.end for event in events), default=None))
 
 
 def _timeline(spec: Spec) -> list[Step]:
