@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.tables import call_costs, peers, profiles, recordings, sweeps
+from benchmarks.tables import call_costs, ledger, peers, profiles, recordings, sweeps
 from benchmarks.tables.recordings import Digest, Run, newest
 from vecadd.bench import sources
 from vecadd.bench.results import Row
@@ -41,6 +41,8 @@ TABLES: dict[str, Callable[[list[Row]], list[str]]] = {
     "steps": sweeps.steps,
     "profile-kernels": profiles.kernels,
     "profile-transfers": profiles.transfers,
+    "ledger": ledger.ledger,
+    "lessons": ledger.teachings,
     "peer-host": peers.host_forms,
     "peer-host-dtypes": peers.host_dtypes,
     "peer-device": peers.ratios,
@@ -58,8 +60,15 @@ TABLES: dict[str, Callable[[list[Row]], list[str]]] = {
     "peer-routes": peers.routes,
 }
 
+_CLAIMED = (
+    *("ladder", "inflight", "blocksize", "precision", "transfer", "latency", "transpose", "sgemm"),
+    *("profile", "cold"),
+)
+
 # Tables made from the rows of sweeps with other names; under each stands the first sweep's clock.
 SWEEPS_OF = {
+    "ledger": _CLAIMED,
+    "lessons": _CLAIMED,
     "stages": ("transfer",),
     "cold-start": ("transfer",),
     "call-stages": ("peer-overhead",),

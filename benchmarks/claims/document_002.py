@@ -1,0 +1,175 @@
+"""Claims of document 002: block sizes, coarsening, copies and tails on an A100 and a T4."""
+
+from benchmarks.claims.claim import Claim, Verdict
+from benchmarks.claims.picks import blocksize, ladder, transfer
+from benchmarks.claims.quantities import (
+    Is,
+    Recorded,
+    about,
+    at_least,
+    at_most,
+    digits,
+    figure,
+    from_rows,
+    gain,
+    limit_share,
+    param_ratio,
+    printed,
+    seconds_of,
+)
+from benchmarks.claims.steps import of_steps
+from vecadd.bench.show import show_gain
+
+_BLOCKS = (32, 64, 128, 256, 512, 1024)
+_COMMENT = "A, B, C are device pointers"
+
+
+def _best_block(rows: Recorded) -> int:
+    return min(_BLOCKS, key=lambda block: seconds_of(rows.row(blocksize("naive", block))))
+
+
+def _spread(rows: Recorded) -> float:
+    """The slowest of its three blocks over the fastest."""
+    times = [seconds_of(rows.row(blocksize("naive", block))) for block in (256, 512, 1024)]
+    return max(times) / min(times)
+
+
+def _printed_blocks(rung: str, setting: str, *blocks: int) -> str:
+    return digits(*(figure(rung, setting, block=block) for block in blocks))
+
+
+CLAIMS = (
+    Claim(
+        "From compute capability 7.0 on, 512 or 1024 threads a block are best",
+        _printed_blocks("naive", "002a", 256, 512, 1024),
+        from_rows(_best_block, str),
+        at_least(512),
+        why_not="A block's place is free only when its last warp has ended, and large blocks wait longer for that.",
+    ),
+    Claim(
+        "1024 threads a block are worth trying",
+        _printed_blocks("naive", "002a", 256, 1024),
+        printed(lambda: figure("naive", "002a", block=256) / figure("naive", "002a", block=1024), show_gain),
+        at_least(1),
+        why_not="On both of its cards 1024 threads are the slowest of its three blocks, against its own advice.",
+        otherwise=Verdict.SLIP,
+    ),
+    Claim(
+        "512 threads a block have a higher occupancy than 256",
+        "no figure",
+        param_ratio(blocksize("naive", 512), blocksize("naive", 256), "occupancy"),
+        at_least(1.01),
+        why_not="Both fill all threads of a multiprocessor, as any block does that divides 2048 and has 64 threads or "
+        "more.",
+    ),
+    Claim(
+        "An occupancy of 75 % or more makes a kernel fast: also the naive one with 64 threads a block",
+        "at least 75 %",
+        limit_share(blocksize("naive", 64)),
+        at_least(0.7),
+        why_not="It has all of it; the rate of starting blocks is the limit, because small blocks end sooner than new "
+        "ones start.",
+    ),
+    Claim(
+        "A kernel needs 75 % of occupancy to be fast: also float4_unroll2 with 32 threads a block",
+        "at least 75 %",
+        limit_share(blocksize("float4_unroll2", 32)),
+        at_most(0.7),
+        why_not="It has half of it: its threads loop, and with two 16-byte loads of each input half of them are "
+        "enough.",
+    ),
+    Claim(
+        "On the T4 the block hardly matters: 256, 512 and 1024 threads within 0.4 %",
+        _printed_blocks("naive", "002b", 256, 512, 1024),
+        from_rows(_spread, show_gain),
+        at_most(1.02),
+        why_not="The less a kernel has in flight for its memory, the more it loses while a large block drains.",
+        otherwise=Verdict.ON_ITS_CARD,
+    ),
+    Claim(
+        "coarsen2 is 3 % slower with 512 threads a block than with 256",
+        _printed_blocks("coarsen2", "002a", 256, 512),
+        gain(blocksize("coarsen2", 256), blocksize("coarsen2", 512)),
+        about(figure("coarsen2", "002a", block=256) / figure("coarsen2", "002a", block=512), 0.02),
+        why="Larger blocks drain longer.",
+        why_not="Two elements a thread keep the memory busier while a block drains.",
+        otherwise=Verdict.ON_ITS_CARD,
+    ),
+    Claim(
+        "coarsen2 takes the same time with 128 threads a block as with 256",
+        _printed_blocks("coarsen2", "002a", 128, 256),
+        gain(blocksize("coarsen2", 256), blocksize("coarsen2", 128)),
+        about(1, 0.02),
+        why="Both fill the multiprocessor, and half as many blocks as naive's start soon enough.",
+    ),
+    Claim(
+        "Four elements a thread by scalar accesses are slower than one",
+        digits(figure("coarsen4", "002a"), figure("naive", "002a")),
+        gain(ladder("coarsen4"), ladder("naive")),
+        at_least(1.05),
+        why="Each load of a warp is spread over four times the lines.",
+    ),
+    Claim(
+        "`cudaMemcpyAsync` in place of `cudaMemcpy` gains time",
+        digits(figure("copy_blocking", "002a"), figure("copy_async", "002a")),
+        gain(transfer("copy_blocking"), transfer("copy_async")),
+        at_least(1.05),
+        why_not="Upload, kernel and download stand in one stream, one after the other, however the host waits for "
+        "them.",
+    ),
+    Claim(
+        "A stream of its own lets copies and kernel overlap",
+        digits(figure("copy_async", "002a"), figure("copy_stream", "002a")),
+        gain(transfer("copy_async"), transfer("copy_stream")),
+        at_least(1.05),
+        why_not="One stream is one order, so that nothing overlaps; it takes chunks on two.",
+    ),
+    Claim(
+        "Its copies go from host to device",
+        f"`cudaMemcpyHostToDevice`; {_COMMENT}",
+        printed(lambda: _COMMENT.partition("are ")[2], str),
+        Is("host pointers"),
+        why_not="Its comment says that A, B and C point to memory of the GPU: its copies name the wrong direction.",
+        otherwise=Verdict.SLIP,
+    ),
+    Claim(
+        "A copy between arrays of the device moves two thirds of an addition's bytes in two thirds of its time",
+        "no figure",
+        gain(ladder("naive"), ladder("copy")),
+        about(1.5, 0.15),
+        why="Both are bound by the memory, and a copy has one input.",
+        why_not="A copy has half the loads in flight, so that its rate is lower.",
+    ),
+    Claim(
+        "float4 pointers as arguments are as fast as float4 from float pointers",
+        digits(figure("float4", "002a"), figure("float4_arg", "002a")),
+        gain(ladder("float4"), ladder("float4_arg")),
+        about(1, 0.02),
+        why="The L2 merges the single stores of one input's loads.",
+    ),
+    Claim(
+        "The kernel with float4 arguments reads only its arrays",
+        "`if (idx < N)`; thread 1 of N = 5",
+        printed(lambda: 4 * (4 // 4) + 3, lambda last: f"element {last}"),
+        at_most(4),
+        why_not="Its check admits a vector that begins before the end, and reads up to 12 bytes past it.",
+        otherwise=Verdict.SLIP,
+    ),
+    Claim(
+        "An 8-byte access for the tail is faster than single elements",
+        digits(figure("float4", "002a"), figure("float4_float2", "002a")),
+        gain(ladder("float4"), ladder("float4_float2")),
+        at_least(1.005),
+        why="The tail is a few elements of millions.",
+        why_not="The tail is at most three elements of millions.",
+    ),
+    Claim(
+        "A tail in an else branch of the same kernel costs nothing",
+        "no figure",
+        gain(ladder("float4", n=2**26, tail=1), ladder("float4", n=2**26 + 3, tail=1)),
+        about(1, 0.02),
+        why="One warp of millions takes the branch.",
+        why_not="The branch costs every warp a comparison.",
+    ),
+    *of_steps("002"),
+)
