@@ -53,7 +53,8 @@ def judge(claim: Claim, rows: Iterable[Row]) -> Judged:
     try:
         value = claim.ours.of(recorded)
     except NotRecordedError as missing:
-        return Judged(claim, Verdict.OPEN, "-", f"{str(missing).capitalize()}.", ())
+        message = str(missing).rstrip(".")
+        return Judged(claim, Verdict.OPEN, "-", f"{message[:1].upper()}{message[1:]}.", ())
     holds = claim.rule(value)
     return Judged(
         claim,

@@ -1,11 +1,10 @@
 """Claims of document 004 about additions and transfers, from one thread to four streams on an RTX 4060 Ti."""
 
 from benchmarks.claims.claim import Claim, Verdict
-from benchmarks.claims.picks import Pick, blocksize, ladder, stage, transfer, waves
+from benchmarks.claims.picks import Pick, blocksize, experiment, ladder, stage, transfer, waves
 from benchmarks.claims.quantities import (
     Between,
     Is,
-    NotRecordedError,
     Recorded,
     about,
     at_least,
@@ -95,9 +94,9 @@ def _driver_and_context(rows: Recorded) -> float:
     return float(rows.param(cold, "gpu", "driver") + rows.param(cold, "gpu", "context"))
 
 
-def _untouched_over_touched(rows: Recorded) -> float:
-    del rows
-    raise NotRecordedError("no download into untouched memory is recorded")
+def _alone(rung: str) -> Pick:
+    """A rung that writes c and does not read it, so that it differs from others by one thing alone."""
+    return experiment("accumulate", rung, accumulate=0)
 
 
 CLAIMS = (
@@ -142,7 +141,7 @@ CLAIMS = (
     Claim(
         "A download is slower than an upload because the pages of its array are mapped on the way",
         "409 ms down, 134 ms up",
-        from_rows(_untouched_over_touched, show_gain),
+        gain(experiment("pages", "download_untouched"), experiment("pages", "download_touched")),
         at_least(1.5),
         why="The first touch of a page costs a fault.",
         why_not="The faults are few beside the copy.",
@@ -167,7 +166,7 @@ CLAIMS = (
     Claim(
         "The same with c written and not read, so that nothing else differs",
         "no figure",
-        gain(ladder("single_block_chunked"), ladder("single_block", accumulate=0)),
+        gain(_alone("single_block_chunked"), _alone("single_block")),
         at_least(1.1),
         why="A warp's load is one burst in the place of 32 sectors.",
         why_not="The L1 keeps each line for its thread's next elements.",
@@ -213,7 +212,7 @@ CLAIMS = (
     Claim(
         "One element a thread, as it says later, is better than 4 blocks that loop, at the same bytes",
         "no figure",
-        gain(ladder("grid_stride", blocks_per_sm=4, accumulate=0), ladder("naive")),
+        gain(_alone("grid_stride"), experiment("accumulate", "naive")),
         at_least(1.02),
         why="Eight blocks fit on a multiprocessor, and keep twice as much in flight as four.",
         why_not="Blocks that loop are started once.",
@@ -308,7 +307,7 @@ CLAIMS = (
     Claim(
         "Division and remainder for an index are very expensive, beside one byte an element (int8)",
         "tens of cycles",
-        gain(ladder("index_divmod", dtype="int8"), ladder("index_dim3", dtype="int8")),
+        gain(*(experiment("division", rung, dtype="int8") for rung in ("index_divmod", "index_dim3"))),
         at_least(1.2),
         why="A quarter of the bytes leaves less time to hide the same instructions in.",
         why_not="Even one byte an element leaves enough time to hide the instructions in.",
@@ -400,7 +399,7 @@ CLAIMS = (
     Claim(
         "Managed memory is slower than copies, because each page faults",
         "no figure",
-        gain(transfer("managed"), transfer("pageable")),
+        gain(experiment("managed", "managed"), experiment("managed", "pageable")),
         at_least(1.2),
         why="A fault takes longer than the copy of its page.",
         why_not="The driver moves many pages a fault.",
@@ -408,7 +407,7 @@ CLAIMS = (
     Claim(
         "GPUDirect storage and RDMA spare the way through the host's memory",
         "no figure",
-        gain(transfer("pinned"), transfer("gpudirect_storage")),
+        gain(experiment("gpudirect", "pinned"), experiment("gpudirect", "gpudirect_storage")),
         at_least(1.02),
         why="The disk writes into the GPU's memory.",
         why_not="The disk is slower than the way through the host's memory.",

@@ -76,12 +76,12 @@ CLAIMS = (
         digits(figure("transpose_naive", "004c"), figure("transpose_shared", "004c")),
         gain(matrix("transpose_naive"), matrix("transpose_shared")),
         about(figure("transpose_naive", "004c") / figure("transpose_shared", "004c"), 0.2),
-        why_not="Without padding a column of its tile lies in one bank, and an H200's L2 merges half-filled sectors "
-        "well.",
+        why_not="Without padding a column of its tile lies in one bank, which costs an H200 more than half-filled "
+        "sectors do.",
         otherwise=Verdict.ON_ITS_CARD,
     ),
     Claim(
-        "Shared memory makes no demand like coalescing",
+        "Shared memory has no need of coalescing, so that a column of it is as good as a row",
         "`tile[32][32]`",
         gain(matrix("transpose_shared"), matrix("transpose_padded")),
         at_most(1.1),
@@ -175,11 +175,11 @@ CLAIMS = (
         why="Each element read from shared memory serves half as many multiplications.",
     ),
     Claim(
-        "50 to 60 % of occupancy are needed for a product",
+        "50 to 60 % of occupancy are enough for a product",
         "50 to 60 %",
         from_rows(_fastest, percent),
-        at_least(0.5),
-        why_not="The fastest product has less: a thread's 64 independent sums hide its own waits.",
+        at_most(0.6),
+        why="The fastest product has even less: a thread's 64 independent sums hide its own waits.",
     ),
     Claim(
         "A grid of 64 blocks is 0.9 waves",

@@ -26,8 +26,8 @@ class Pick:
     where: Mapping[str, object] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        more = (f"{name} {value}" for name, value in {**self.parameters, **self.where}.items())
-        return " ".join([self.rung, self.dtype, *more])
+        more = (f"{name} {value}" for name, value in self.parameters.items())
+        return f"{' '.join([self.rung, self.dtype, *more])} ({self.sweep})"
 
     def at(self, n: int) -> "Pick":
         """The same rung at ``n`` elements."""
@@ -60,6 +60,11 @@ def ladder(rung: str, n: int | None = None, dtype: str = "float32", **parameters
 def precision(rung: str, n: int | None = None) -> Pick:
     """A rung of the precision sweep, float16 where it is one for 16-bit elements."""
     return Pick("precision", rung, "float16" if rung.startswith("half") else "float32", n)
+
+
+def experiment(name: str, rung: str, n: int | None = None, dtype: str = "float32", **parameters: int) -> Pick:
+    """A rung of one of the documents' experiments, at the document's own size and setting."""
+    return Pick("documents", rung, dtype, n, parameters=parameters, where={"experiment": name})
 
 
 def blocksize(rung: str, block: int) -> Pick:

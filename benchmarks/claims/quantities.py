@@ -33,8 +33,13 @@ class Recorded:
             if row.sweep == pick.sweep and pick.means(row) and seconds_of(row) < seconds_of(found.get(row.n)):
                 found[row.n] = row
         if not found:
-            raise NotRecordedError(f"no row of {pick} is recorded")
+            raise NotRecordedError(self._lacking(pick) or f"no row of {pick} is recorded")
         return found
+
+    def _lacking(self, pick: Pick) -> str:
+        """What the machine lacked for this rung, where the run says so in place of a time."""
+        told = (row.params.get("says") for row in self.rows if (row.sweep, row.rung) == (pick.sweep, pick.rung))
+        return str(next(filter(None, told), ""))
 
     def row(self, pick: Pick) -> Row:
         """The row that is meant, at the largest recorded size."""
@@ -52,7 +57,7 @@ class Recorded:
 
     def gain(self, before: Pick, after: Pick) -> float:
         """How many times as fast ``after`` is, at the largest size that both ran at."""
-        first, second = self.by_size(before), self.by_size(after)
+        second, first = self.by_size(after), self.by_size(before)
         sizes = first.keys() & second.keys()
         if not sizes:
             raise NotRecordedError(f"{before} and {after} are recorded at no common size")

@@ -37,11 +37,13 @@ def _of_stage(name: str, stage: recorded.Stage) -> Claim:
 
 def _of_step(step: Step) -> Claim:
     def of(rows: Recorded) -> float:
-        rows.asked.append(step.sweep)
         found = measured(step, rows.rows)
         if found is None:
-            raise NotRecordedError(f"no size has both {step.before} and {step.after}")
-        return found[1]
+            raise NotRecordedError(f"no recorded size has both {step.before} and {step.after}")
+        n, gain = found
+        own = not any(row.sweep == step.sweep and row.n == n for row in rows.rows)  # the document's size
+        rows.asked.append("documents" if own else step.sweep)
+        return gain
 
     return Claim(
         f"The step from {step.before} to {step.after}, {step.where}",

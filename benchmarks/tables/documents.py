@@ -62,7 +62,7 @@ TABLES: dict[str, Callable[[list[Row]], list[str]]] = {
 
 _CLAIMED = (
     *("ladder", "inflight", "blocksize", "precision", "transfer", "latency", "transpose", "sgemm"),
-    *("profile", "cold"),
+    *("documents", "profile"),
 )
 
 # Tables made from the rows of sweeps with other names; under each stands the first sweep's clock.
