@@ -1,7 +1,7 @@
 """The memory under load: how many bytes a second it moves when so many bytes are in flight.
 
 Little's law is bytes in flight = rate * latency, but the latency is no constant: requests queue. An H200's memory,
-which answers one request in 330 ns, takes 500 ns where each multiprocessor waits for 4 KiB, and 940 where it waits for
+which answers one request in 340 ns, takes 415 ns where each multiprocessor waits for 4 KiB, and 755 where it waits for
 24. With the idle latency the law says "enough" too early. So the rate is read off what a run measured at several
 numbers of bytes.
 """

@@ -3,7 +3,7 @@
  *
  *   after    tuned_transfer
  *   changes  the processor adds too; how fast each of the two is while they add decides their shares
- *   expects  1e8 float32, page-locked: 7.07 ms by 15 threads and a GPU, 7.74 by 16 threads alone, 15.3 by the GPU
+ *   expects  1e8 float32, page-locked: 7.3 ms by 15 threads and a GPU, 8.2 by 16 threads alone, 15.5 by the GPU
  *            alone. Ordinary memory is the processor's: copying a chunk for the GPU takes longer than adding it
  *   from     our own measurements
  *   try      vecadd bench transfer --rungs tuned_transfer,hybrid

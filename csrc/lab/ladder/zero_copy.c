@@ -1,7 +1,7 @@
 /* zero_copy: no copy at all. The kernel reads and writes page-locked host memory through its device address; its loads
  * and stores use both directions of the link at once.
  *
- * 1e8 float32 over PCIe 5 took 16.2 ms in one launch, where a pipeline of copies takes 15.3. */
+ * 2^28 float32 over PCIe 5 take 43.5 ms in one launch, where a pipeline of copies takes 41.4. */
 #include <stdint.h>
 
 #include "gpu/device.h"

@@ -3,8 +3,8 @@
 //   after    block_range
 //   changes  as many threads as components: neighbouring threads read neighbouring addresses, so every burst is used
 //            whole
-//   expects  the memory's speed where there are components enough, less a quarter at 2^28 float32 on an H200 (931 us
-//            against 737 for 16-byte vectors): a thread has only two 4-byte loads in flight. Half the speed for
+//   expects  the memory's speed where there are components enough, less a quarter at 2^28 float32 on an H200 (925 us
+//            against 736 for 16-byte vectors): a thread has only two 4-byte loads in flight. Half the speed for
 //            float16.
 //   from     founding documents 000, 001, 002, 003, 004
 //   try      vecadd bench ladder --rungs naive,float4

@@ -5,7 +5,7 @@
 //            added once
 //   expects  each component that is used moves a whole sector of 32 bytes to the multiprocessor, and a pair of sectors
 //            from memory to the L2: the time grows with the stride up to 16 for float32 (64 for int8), where nothing
-//            stays in the L2 from sweep to sweep. An H200 takes 0.97 ms at stride 4, 1.93 at 8 and 4.11 at 32 for 2^26.
+//            stays in the L2 from sweep to sweep. An H200 takes 0.95 ms at stride 4, 1.9 at 8 and 4.03 at 32 for 2^26.
 //   from     founding document 004, in words
 //   try      vecadd bench ladder --rungs naive,strided
 #include "cuda/lab/ladder/rung.cuh"

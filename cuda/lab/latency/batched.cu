@@ -2,9 +2,8 @@
 //
 //   changes  no addition has a launch of its own. Each has `parts` blocks, as many as the longest addition needs at
 //            four components a thread.
-//   expects  18 us, table and all, for 1000 additions of 10 KB that take 3900 us by a launch each on an H200. The table
-//            is copied from ordinary memory, which the driver stages: 17.5 us, against 18.3 for one of 24 KB in the
-//            kernel's parameters, which would have to be cut at 32 KB.
+//   expects  77 us for 1000 additions of 10 KB that take 3560 us by a launch each on an H200. 20 of them are the
+//            table's, which is copied from ordinary memory; the kernel's parameters would have room for 32 KB of it.
 //   from     ours
 //   try      vecadd bench latency --rungs launch_loop,batched
 #include "cuda/lab/ladder/rung.cuh"

@@ -3,7 +3,7 @@
 //   after    naive
 //   changes  the element: half the bytes for the same n, added by the instruction for one 16-bit number
 //   expects  not twice the speed: a thread's loads are 2 bytes wide, so that 2048 threads have 8 KiB in flight an SM
-//            where naive has 16 with float32, and an H200 needs some 20. Below 2^20 the launch is most of the time, and
+//            where naive has 16 with float32, and an H200 needs some 28. Below 2^20 the launch is most of the time, and
 //            nothing changes. The document: 1.53 times the speed of float32 at 2^20.
 //   from     founding document 001
 //   try      vecadd bench precision --rungs naive,half

@@ -4,7 +4,7 @@
 //   changes  one 16-byte load of each input and one store, four packed additions. The document loads before it checks
 //            that eight elements are left; here the elements after the last vector go one to a thread.
 //   expects  half8's bytes in flight, by 2 loads of whole bursts in place of 8 of strided ones: the memory's speed
-//            where there is work enough, 372 us against half's 764 at 2^28 on an H200. At 2^20 the document saw it
+//            where there is work enough, 371 us against half's 761 at 2^28 on an H200. At 2^20 the document saw it
 //            behind half2, 15.8 us against 13.2: 2^17 threads fill half of the places that an H200 has.
 //   from     founding document 001
 //   try      vecadd bench precision --rungs half2,half8,half8_pack
