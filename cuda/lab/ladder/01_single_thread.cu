@@ -3,7 +3,7 @@
 //   after    -
 //   changes  nothing yet: <<<1, 1>>>
 //   expects  latency, and nothing else: one addition in flight. Of 8 neighbouring float32 elements one waits for the
-//            memory (some 600 ns) and seven for the L1 (some 20 ns): 50 to 100 ns an element, where the memory of an
+//            memory (some 340 ns) and seven for the L1 (some 20 ns): 60 ns an element, where the memory of an
 //            H200 would allow 2.5 ps. The document saw 50.
 //   from     founding document 004
 //   try      vecadd bench ladder --rungs single_thread,single_block --sizes 2^16
