@@ -26,6 +26,7 @@ from benchmarks.claims.quantities import (
 from benchmarks.claims.steps import of_stages, of_steps
 from vecadd.bench import recorded
 from vecadd.bench.show import show_gain, show_seconds
+from vecadd.profile import documents
 
 _N = recorded.SETTINGS["004a"].elements or 0
 _PROGRAM = 47248532, 2346695, 1162276  # ns of its small program: kernel, one download, three uploads
@@ -94,6 +95,18 @@ def _driver_and_context(rows: Recorded) -> float:
     return float(rows.param(cold, "gpu", "driver") + rows.param(cold, "gpu", "context"))
 
 
+def _of_calls(call: str, percentage: str) -> Claim:
+    """The share of a call in the time of all calls of its small program."""
+    totals = {name: total for name, (_, total, *_) in documents.CALLS.items()}
+    return Claim(
+        f"`{call}` takes {percentage} % of the time of its program's CUDA calls",
+        digits(totals[call]),
+        printed(lambda: f"{100 * totals[call] / sum(totals.values()):.1f}", lambda share: f"{share} %"),
+        Is(percentage),
+        why="The percentage is that of its nanoseconds.",
+    )
+
+
 def _alone(rung: str) -> Pick:
     """A rung that writes c and does not read it, so that it differs from others by one thing alone."""
     return experiment("accumulate", rung, accumulate=0)
@@ -138,6 +151,7 @@ CLAIMS = (
         Is("66.9 : 33.1"),
         why="The percentages are those of its nanoseconds.",
     ),
+    *(_of_calls(call, percentage) for call, percentage in (("cudaMalloc", "71.6"), ("cudaMemcpy", "27.1"))),
     Claim(
         "A download is slower than an upload because the pages of its array are mapped on the way",
         "409 ms down, 134 ms up",

@@ -90,8 +90,6 @@ class Between:
 
     def words(self, show: Callable[[float], str]) -> str:
         """The rule in the unit of its quantity."""
-        if self.low == self.high:
-            return show(self.low)
         if self.low == -inf:
             return f"at most {show(self.high)}"
         return f"at least {show(self.low)}" if self.high == inf else f"{show(self.low)} to {show(self.high)}"

@@ -243,7 +243,6 @@ def test_two_rungs_without_a_common_size_have_no_gain() -> None:
         (at_most(0.5), 0.51, False, "at most 50 %"),
         (about(0.5), 0.55, True, "45 % to 55 %"),
         (about(0.5), 0.56, False, "45 % to 55 %"),
-        (Between(0.25, 0.25), 0.25, True, "25 %"),
         (Is(0.25), 0.25, True, "25 %"),
         (Is(0.25), 0.26, False, "25 %"),
     ],
