@@ -9,6 +9,7 @@ from benchmarks.claims.quantities import (
     at_least,
     at_most,
     digits,
+    fastest_block,
     figure,
     from_rows,
     gain,
@@ -20,12 +21,7 @@ from benchmarks.claims.quantities import (
 from benchmarks.claims.steps import of_steps
 from vecadd.bench.show import show_gain
 
-_BLOCKS = (32, 64, 128, 256, 512, 1024)
 _COMMENT = "A, B, C are device pointers"
-
-
-def _best_block(rows: Recorded) -> int:
-    return min(_BLOCKS, key=lambda block: seconds_of(rows.row(blocksize("naive", block))))
 
 
 def _spread(rows: Recorded) -> float:
@@ -42,7 +38,7 @@ CLAIMS = (
     Claim(
         "From compute capability 7.0 on, 512 or 1024 threads a block are best",
         _printed_blocks("naive", "002a", 256, 512, 1024),
-        from_rows(_best_block, str),
+        fastest_block("naive"),
         at_least(512),
         why_not="A block's place is free only when its last warp has ended, and large blocks wait longer for that.",
     ),

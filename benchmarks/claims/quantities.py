@@ -12,6 +12,8 @@ from vecadd.bench.show import show_gain, show_rate, show_seconds
 
 Value = TypeVar("Value")
 
+_BLOCKS = (32, 64, 128, 256, 512, 1024)  # threads
+
 
 class NotRecordedError(LookupError):
     """No recorded row is the one that a claim needs; the message names it."""
@@ -146,6 +148,13 @@ def element(pick: Pick) -> Quantity[float]:
 def limit_share(pick: Pick) -> Quantity[float]:
     """The share of the limit that the same run measured."""
     return Quantity(lambda rows: rows.row(pick).fraction or 0.0, percent)
+
+
+def fastest_block(rung: str) -> Quantity[int]:
+    """The threads of a block with which the rung is fastest."""
+    return Quantity(
+        lambda rows: min(_BLOCKS, key=lambda block: seconds_of(rows.row(Pick("blocksize", rung, block=block)))), str
+    )
 
 
 def param(pick: Pick, name: str, show: Callable[[Any], str] = str) -> Quantity[Any]:
