@@ -115,7 +115,7 @@ CLAIMS = (
     Claim(
         "16-byte loads make SM throughput fall to a quarter",
         f"{_RESTRICT['sm']} to {_FLOAT4['sm']} %",
-        param_ratio(profile("naive"), profile("float4"), "sm"),
+        param_ratio(profile("naive"), profile("float4"), "metrics", "sm"),
         about(4, 0.25),
         why="They need a quarter of the instructions.",
         why_not="They need a quarter of the instructions, but an H200 is done sooner with them.",
@@ -203,7 +203,7 @@ CLAIMS = (
     Claim(
         "A chunk of 2^22 elements raises the L2's throughput",
         f"{_FLOAT4['l2']} to {_CHUNKED['l2']} %",
-        param_ratio(profile("chunked"), profile("float4"), "l2"),
+        param_ratio(profile("chunked"), profile("float4"), "metrics", "l2"),
         at_least(1.1),
         why="What is left in the L2 is written there and not yet to memory.",
         why_not="On an H200 a chunk leaves the L2 as busy as one launch does.",

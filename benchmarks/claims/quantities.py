@@ -162,9 +162,9 @@ def param(pick: Pick, name: str, show: Callable[[Any], str] = str) -> Quantity[A
     return Quantity(lambda rows: rows.param(pick, name), show)
 
 
-def param_ratio(pick: Pick, other: Pick, name: str) -> Quantity[float]:
+def param_ratio(pick: Pick, other: Pick, *names: str) -> Quantity[float]:
     """What the first row says, over what the second says."""
-    return Quantity(lambda rows: rows.param(pick, name) / rows.param(other, name), show_gain)
+    return Quantity(lambda rows: rows.param(pick, *names) / rows.param(other, *names), show_gain)
 
 
 def from_rows(of: Callable[[Recorded], Value], show: Callable[[Value], str]) -> Quantity[Value]:

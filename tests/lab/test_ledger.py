@@ -192,6 +192,34 @@ def test_a_slip_by_the_documents_own_digits_needs_no_row() -> None:
     assert [judge(each.claim, []) for each in slips] == slips
 
 
+def profiled(rung: str, **params: object) -> Row:
+    """A row of the sweep of profiles."""
+    return replace(ROWS[0], sweep="profile", rung=rung, dtype="float32", params={"parameters": {}, **params})
+
+
+@pytest.mark.parametrize(
+    ("stalls", "verdict"),
+    [
+        ({"long_scoreboard": 0.5, "wait": 0.1, "selected": 0.6}, Verdict.HOLDS),
+        ({"long_scoreboard": 0.1, "wait": 0.5}, Verdict.REFUTED),
+        ({}, Verdict.OPEN),
+    ],
+)
+def test_a_claim_about_stalls_is_judged_by_the_profilers_row(stalls: dict[str, float], verdict: Verdict) -> None:
+    claim = of("The naive kernel's warps wait")
+    left = [row for row in ROWS if row.sweep != "profile"]
+    assert judge(claim, [*left, profiled("naive", stalls=stalls)]).verdict is verdict
+
+
+@pytest.mark.parametrize(("share", "verdict"), [(2.4, Verdict.HOLDS), (9.0, Verdict.ON_ITS_CARD)])
+def test_a_claim_about_counters_is_judged_by_the_profilers_rows(share: float, verdict: Verdict) -> None:
+    claim = of("16-byte loads make SM throughput fall")
+    left = [row for row in ROWS if row.sweep != "profile"]
+    rows = [profiled("naive", metrics={"sm": 9.7}), profiled("float4", metrics={"sm": share})]
+    assert judge(claim, [*left, *rows]).verdict is verdict
+    assert judge(claim, [*left, rows[0], profiled("float4", metrics={})]).verdict is Verdict.OPEN
+
+
 def test_a_step_holds_within_a_twentieth_of_the_documents_gain() -> None:
     claim = of("The step from grid_stride to naive")
     assert judge(claim, ROWS).verdict is Verdict.HOLDS
