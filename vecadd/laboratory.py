@@ -30,13 +30,14 @@ from vecadd.bench.results import Row
 from vecadd.bench.run import Run
 from vecadd.bench.show import show_gain, show_rate, show_seconds
 from vecadd.bench.sweeps import SWEEPS
+from vecadd.guess import guess
 from vecadd.info import info
 from vecadd.model import Limits, predict
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Measured", "Picture", "machines", "measure", "percent", "shown", "times"]
+__all__ = ["Measured", "Picture", "diagram", "guess", "machines", "measure", "percent", "shown", "times"]
 
 SECONDS = 0.5  # of timed work a cell: a notebook is read while it runs, a recorded run has 2
 
@@ -166,15 +167,17 @@ class Measured:
 
 
 class Picture:
-    """A figure that a notebook shows when it is a cell's last value; its ``repr`` is its alternative text."""
+    """A figure that a notebook shows when it is a cell's last value; its ``repr`` is its alternative text: the given
+    one, else what the figure's titles, axes and legends say."""
 
-    def __init__(self, figure: "Figure") -> None:
+    def __init__(self, figure: "Figure", text: str | None = None) -> None:
         self.figure = figure
+        self.text = text
 
     def __repr__(self) -> str:
         from vecadd.bench.plots.alternative_text import alternative_text
 
-        return alternative_text(self.figure)
+        return alternative_text(self.figure) if self.text is None else self.text
 
     def _repr_png_(self) -> tuple[bytes, dict[str, str]]:
         """The picture, and its metadata in a notebook."""
@@ -221,6 +224,14 @@ def measure(
     measured = _run(sweep, axes) if why is None else _read(sweep, axes)
     print(f"{sweep}: {_source(measured, why)}")
     return measured
+
+
+def diagram(name: str) -> Picture:
+    """A drawing that explains and measures nothing: "gpu", "threads", "coalescing", "copies", "compiler", "tree" or
+    "banks" (`vecadd.diagrams`). Raises ValueError for a name that is none, ImportError without matplotlib."""
+    from vecadd import diagrams
+
+    return Picture(diagrams.draw(name), diagrams.DIAGRAMS[name].text)
 
 
 def machines(one: Measured, other: Measured) -> None:
