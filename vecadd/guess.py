@@ -35,7 +35,7 @@ class Guess:
         if figure is None:
             return "not measured, so that no guess is wrong."
         if self.yours is None:
-            return f"it is {self._shown(figure)}. Write your guess into the cell that asks, and run both again."
+            return f"it is {self._shown(figure)}; you gave no guess."
         ratio = self.yours / figure
         points, verdict = next((p, v) for most, p, v in _VERDICTS if max(ratio, 1 / ratio) <= most)
         off = f"{show_gain(max(ratio, 1 / ratio))} as {'high' if ratio > 1 else 'low'}" if ratio != 1 else "not off"

@@ -30,7 +30,7 @@ def test_a_guess_gets_points_by_how_many_times_it_is_off(
 
 def test_without_a_guess_the_figure_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     laboratory.guess("gain", unit="x").score(1.285)
-    line = "gain: it is 1.28 x. Write your guess into the cell that asks, and run both again.\n"
+    line = "gain: it is 1.28 x; you gave no guess.\n"
     assert capsys.readouterr().out == line
 
 

@@ -31,9 +31,11 @@ pytestmark = pytest.mark.no_native
 
 FOLDER = Path(__file__).resolve().parents[2] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+LESSONS = [path for path in NOTEBOOKS if path.stem != "solutions"]
 LIVE = ("01_kernels_and_roofline", "05_from_one_thread_to_streams")  # on a GPU: each takes half a minute there
 
 every = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+every_lesson = pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
 
 
 def read(path: Path) -> NotebookNode:
@@ -100,10 +102,10 @@ def pictures(notebook: NotebookNode) -> Iterator[tuple[NotebookNode, str]]:
             yield cell, sweeps[found[1]]
 
 
-def test_there_is_one_for_each_founding_document() -> None:
-    assert [path.name[:2] for path in NOTEBOOKS] == ["01", "02", "03", "04", "05"]
-    said = [re.search(r"[Ff]ounding document (\d\d\d)", cells(path, "markdown")[0].source) for path in NOTEBOOKS]
-    assert [found and found[1] for found in said] == ["000", "001", "002", "003", "004"]
+def test_there_is_one_for_each_founding_document_between_one_for_beginners_and_one_for_matrices() -> None:
+    assert [path.name[:2] for path in LESSONS] == ["00", "01", "02", "03", "04", "05", "06"]
+    said = [re.search(r"[Ff]ounding document (\d\d\d)", cells(path, "markdown")[0].source) for path in LESSONS]
+    assert [found and found[1] for found in said] == [None, "000", "001", "002", "003", "004", "004"]
 
 
 @every
@@ -114,10 +116,35 @@ def test_no_output_is_committed(path: Path) -> None:
     assert set(read(path).metadata) == {"kernelspec", "language_info"}
 
 
-@every
+@every_lesson
 def test_it_is_short_and_ends_in_exercises(path: Path) -> None:
-    assert 10 <= len(read(path).cells) <= 20
-    assert read(path).cells[-1].source.startswith("## Exercises")
+    assert 10 <= len(read(path).cells) <= 26
+    assert "## Exercises\n" in read(path).cells[-1].source
+
+
+@every_lesson
+def test_it_has_the_reader_guess_and_scores_each_guess(path: Path) -> None:
+    source = "\n".join(cell.source for cell in cells(path, "code"))
+    asked = re.findall(r"^(\w+) = laboratory\.guess\((.*?)\)$", source, re.MULTILINE | re.DOTALL)
+    assert len(asked) >= 2
+    assert all(", None" in words for _, words in asked), "a reader's number is none of ours"
+    for name, _ in asked:
+        assert re.search(rf"\b{name}\.score\(", source) or re.search(rf", {name}\)", source), name
+
+
+def test_each_exercise_has_its_solution() -> None:
+    asked = [
+        f"{path.name[1]}.{number}"
+        for path in LESSONS
+        for number in re.findall(r"^(\d+)\. ", cells(path, "markdown")[-1].source, re.MULTILINE)
+    ]
+    solved = [
+        number
+        for cell in cells(FOLDER / "solutions.ipynb", "markdown")
+        for number in re.findall(r"^\*\*(\d\.\d)\*\*", cell.source, re.MULTILINE)
+    ]
+    assert len(asked) > 20
+    assert solved == asked
 
 
 @every
@@ -125,7 +152,7 @@ def test_what_it_names_of_vecadd_exists(path: Path) -> None:
     modules = {}
     for cell in cells(path, "code"):
         for node in ast.walk(ast.parse(cell.source)):
-            if isinstance(node, ast.ImportFrom):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("vecadd"):
                 assert node.module is not None
                 for alias in node.names:
                     modules[alias.name] = importlib.import_module(f"{node.module}.{alias.name}")
@@ -136,7 +163,7 @@ def test_what_it_names_of_vecadd_exists(path: Path) -> None:
 
 @every
 def test_the_sweeps_and_rungs_that_it_names_exist(path: Path) -> None:
-    known = {rung["name"] for rung in _core.rungs()} | {"numpy", "add"}
+    known = {rung["name"] for rung in _core.rungs()} | {"numpy", "add", "cublas", "cold_start"}
     for cell in cells(path, "code"):
         for node in ast.walk(ast.parse(cell.source)):
             if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
@@ -160,6 +187,9 @@ def test_it_runs_without_a_gpu(path: Path, kernel: KernelManager) -> None:
     assert all(
         "VECADD_RECORDED=1 asks for what is recorded" in line for line in text.splitlines() if "recorded on" in line
     )
+    for cell in notebook.cells:
+        if "laboratory.diagram(" in cell.source and cell.cell_type == "code":
+            assert [len(output.data["text/plain"]) > 100 for output in cell.outputs] == [True]
     for cell, sweep in pictures(notebook):
         drawn = [output for output in cell.outputs if "image/png" in output.get("data", {})]
         assert len(drawn) == (f"{sweep}: recorded on" in text), cell.source
@@ -179,7 +209,7 @@ def test_it_runs_in_a_build_without_cuda() -> None:
     """Simulated by a core that knows the host's rungs alone, for the one notebook that asks the model about rungs;
     .ci/extras has such a build, and runs all."""
     with started_kernel(recorded="1") as kernel:
-        text = printed(executed(NOTEBOOKS[0], kernel, WITHOUT_CUDA))
+        text = printed(executed(LESSONS[1], kernel, WITHOUT_CUDA))
     assert re.search(
         r"^float4: measured \S+ us; nothing is expected of it by a build without CUDA$", text, re.MULTILINE
     )
