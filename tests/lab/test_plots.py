@@ -257,7 +257,8 @@ def test_block_sizes_have_rates_occupancy_and_waves() -> None:
     assert list(waves.get_lines()[0].get_xdata()) == [0.9, 1.0, 1.1, 2.0]
     assert waves.get_lines()[0].get_linestyle() == "None"  # four points are no curve
     assert max(np.asarray(occupancy.get_lines()[0].get_ydata())) == 1.0
-    assert labels(occupancy) == ["naive", "coarsen2, float4"]  # one line for what is the same
+    assert labels(occupancy) == ["naive", "coarsen2, float4"]  # the same dots for what is the same
+    assert {line.get_linestyle() for line in occupancy.get_lines()[:2]} == {"None"}  # between them lies a sawtooth
 
 
 def test_block_sizes_show_how_fast_blocks_start() -> None:
@@ -397,6 +398,13 @@ def test_the_roofline_has_the_memorys_slope_and_the_cores_level() -> None:
     np.testing.assert_allclose(level.get_xdata()[0], peak / pictured.LIMIT)
 
 
+def test_what_the_roofline_magnifies_lies_inside_of_it() -> None:
+    axes = roofline(pictured.META)
+    (inset,) = axes.child_axes
+    for whole, part in ((axes.get_xlim(), inset.get_xlim()), (axes.get_ylim(), inset.get_ylim())):
+        assert whole[0] < part[0] < part[1] < whole[1]
+
+
 @pytest.mark.parametrize("clock", [True, False], ids=["in the inset", "in the whole"])
 def test_the_roofline_puts_each_dtype_at_its_intensity(clock: bool) -> None:
     dots = roofline(pictured.META).child_axes[0] if clock else roofline(WITHOUT_CLOCK)
@@ -448,6 +456,27 @@ def test_peers_at_one_size_are_bars_from_where_both_take_the_same_time() -> None
     assert [label.get_text() for label in axes.get_yticklabels()] == ["torch", "Plan()"]
     assert [(bar.get_x(), round(bar.get_width(), 9)) for bar in bars(axes)] == [(1, 0.5), (1, -0.5)]
     assert axes.get_xlabel() == "time over that of vecadd"
+
+
+def with_peers(params: list[dict[str, Any]]) -> Axes:
+    compared = [{"ratio_interval": [one["ratio"]] * 2, **one} for one in params]
+    rows = [pictured.row("peer-many", f"peer {place}", 1024, 3e-6, **one) for place, one in enumerate(compared)]
+    (axes,) = figure("peer-many", rows).axes
+    return axes
+
+
+def test_peers_of_several_references_name_them_all_while_they_are_few() -> None:
+    two = [{"ratio": 2, "reference": name} for name in ("a loop", "one array", "one array")]
+    assert with_peers(two).get_xlabel() == "time over that of a loop;\nor of one array"
+    many = [{"ratio": 2, "reference": f"vecadd a + {x}"} for x in range(4)]
+    assert with_peers(many).get_xlabel() == "time over that of vecadd for the same addition"
+
+
+@pytest.mark.parametrize("ratio", [0.98, 1.03, 1.2, 0.3, 4, 0.002, 90])
+def test_peers_near_and_far_have_two_ticks_to_be_read_by(ratio: float) -> None:
+    axes = with_peers([{"ratio": ratio, "reference": "vecadd"}])
+    low, high = axes.get_xlim()
+    assert sum(low <= tick <= high for tick in axes.get_xticks()) >= 2
 
 
 def test_ours_alone_is_no_comparison() -> None:

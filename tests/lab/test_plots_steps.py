@@ -22,6 +22,7 @@ def test_a_stage_is_a_bar_of_its_parts() -> None:
     np.testing.assert_allclose(parts[0], [929, 21, 900, 8])
     assert axes.get_xscale() == "log"
     assert {"929 ms", "900 ms", "21 ms", "8 ms"} <= set(texts(axes))
+    assert all(text.get_bbox_patch() is not None for text in axes.texts)  # white, over the grid's lines
 
 
 def test_a_stage_that_holds_what_its_copies_waited_is_left_out() -> None:

@@ -70,17 +70,17 @@ def _blocks(rates: Axes, occupancy: Axes, rows: Sequence[Row]) -> None:
 
 
 def _occupied(axes: Axes, rows: Sequence[Row], looks: Mapping[str, style.Look]) -> None:
-    """A line for each rung; one for all whose multiprocessors hold the same."""
+    """Dots for each rung; the same ones for all whose multiprocessors hold the same. Between them lies a sawtooth."""
     lines: dict[tuple[tuple[int, float], ...], list[str]] = {}
     for rung in looks:
         held = {row.params["block"]: row.params.get("occupancy") for row in rows if row.rung == rung}
         known = tuple(sorted((block, share) for block, share in held.items() if share is not None))
         lines.setdefault(known, []).append(rung)
     for known, rungs in lines.items():
-        look = style.Look(style.BLACK, "o", "-", hollow=False) if len(rungs) > 1 else looks[rungs[0]]
-        label = f"all {len(rungs)}" if len(rungs) == len(looks) else ", ".join(rungs)
+        look = style.Look(style.BLACK, "o", "", hollow=False) if len(rungs) > 1 else looks[rungs[0]]
+        label = f"all {len(rungs)} rungs" if len(rungs) == len(looks) else ", ".join(rungs)
         if known:
-            axes.plot(*zip(*known, strict=True), label=label, **look.keywords())
+            axes.plot(*zip(*known, strict=True), label=label, **(look.keywords() | {"linestyle": ""}))
     if any(len(rungs) > 1 for rungs in lines.values()):
         axes.legend(loc="lower right", fontsize=style.SMALL)
 

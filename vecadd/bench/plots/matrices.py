@@ -72,9 +72,7 @@ def _occupancies(axes: Axes, rows: Sequence[Row]) -> None:
     look: dict[str, Any] = {"color": style.PALE, "hatch": "///", "edgecolor": style.BLACK, "linewidth": 0.5}
     axes.barh(list(known), list(known.values()), height=0.7, **look)
     for place, value in known.items():
-        axes.annotate(
-            f"{value:.0f} %", (value, place), (3, 0), textcoords="offset points", va="center", fontsize=style.SMALL
-        )
+        style.beside(axes, f"{value:.0f} %", (value, place))
     axes.set_xlim(0, 120)
     axes.set_xticks(range(0, 101, 25))
     axes.set_xlabel("occupancy, %")

@@ -68,6 +68,8 @@ def draw(figure: Figure, meta: Mapping[str, Any], rows: Sequence[Row], *, record
         _dots(inset, drawn)
         _roofs(inset, rows, limit, None)
         _near(inset, drawn, limit)
+        axes.set_xlim(left=0.9 * inset.get_xlim()[0])  # the frame of what is magnified lies inside
+        axes.set_ylim(bottom=0.9 * inset.get_ylim()[0])
         axes.indicate_inset_zoom(inset, edgecolor=style.GREY)
     entries = style.legend_entries(axes) | (style.legend_entries(inset) if peak else {})
     axes.legend(entries.values(), entries, loc="center left", bbox_to_anchor=(1.01, 0.5), title=_below(rows, drawn))

@@ -36,14 +36,7 @@ def draw(figure: Figure, meta: Mapping[str, Any], rows: Sequence[Row], *, record
             label = lane if stage == 0 else None
             how = {"facecolor": "white", "edgecolor": style.BLACK, "linewidth": 0.6} if lane == _WHOLE else look(lane)
             axes.barh(place, 1e3 * found[lane], height=0.9, label=label, **how)
-            axes.annotate(
-                show_seconds(found[lane]),
-                (1e3 * found[lane], place),
-                (3, 0),
-                textcoords="offset points",
-                va="center",
-                fontsize=style.SMALL,
-            )
+            style.beside(axes, show_seconds(found[lane]), (1e3 * found[lane], place))
     axes.set_yticks([_PLACES * (stage + 0.5) - 1 for stage in range(len(rows))], [row.params["stage"] for row in rows])
     axes.set_ylim(_PLACES * len(rows) - 1.2, -1)
     axes.set_xscale("log")

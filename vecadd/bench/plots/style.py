@@ -163,6 +163,12 @@ def seconds_axis(axes: Axes, label: str = "time") -> None:
     axes.set_ylabel(label)
 
 
+def beside(axes: Axes, text: str, end: tuple[float, float]) -> None:
+    """A small text to the right of a bar's end, on white, so that no grid line goes through it."""
+    where: dict[str, Any] = {"textcoords": "offset points", "va": "center", "fontsize": SMALL}
+    axes.annotate(text, end, (4, 0), bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8}, **where)
+
+
 def in_bytes(count: float) -> str:
     """Bytes in the largest binary unit that gives at least 1: "10 KiB"."""
     for unit in ("B", "KiB", "MiB"):

@@ -75,8 +75,7 @@ def _times(axes: Axes, rows: Sequence[Row]) -> None:
             marks.setdefault("model", Line2D([], [], linestyle="", label="model: sum or slowest stage", **mark))
         share = "" if row.fraction is None else f", {100 * row.fraction:.0f} %"
         end = 1e3 * max(row.seconds, row.params.get("model_seconds") or 0, bound or 0)  # past the limit's line
-        text = f" {show_rate(1e3 * row.seconds)} ms, {show_rate(row.gbps)} GB/s{share}"
-        axes.annotate(text, (end, place), (5, 0), textcoords="offset points", va="center", fontsize=style.SMALL)
+        style.beside(axes, f"  {show_rate(1e3 * row.seconds)} ms, {show_rate(row.gbps)} GB/s{share}", (end, place))
     if bound:
         line = axes.axvline(1e3 * bound, color=style.BLACK, linewidth=2.2, alpha=0.55)
         line.set_label(f"limit of the link, {show_rate(1e3 * bound)} ms")
