@@ -17,9 +17,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from vecadd import _carried, _core
+from vecadd import _carried, _core, ladder
 from vecadd._machine import Info
 from vecadd._names import unknown
 from vecadd.bench import axes as bench_axes
@@ -37,7 +37,9 @@ from vecadd.model import Limits, predict
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Measured", "Picture", "diagram", "guess", "machines", "measure", "percent", "shown", "times"]
+    from vecadd.code.text import Code
+
+__all__ = ["Measured", "Picture", "code", "diagram", "guess", "machines", "measure", "percent", "shown", "times"]
 
 SECONDS = 0.5  # of timed work a cell: a notebook is read while it runs, a recorded run has 2
 
@@ -224,6 +226,27 @@ def measure(
     measured = _run(sweep, axes) if why is None else _read(sweep, axes)
     print(f"{sweep}: {_source(measured, why)}")
     return measured
+
+
+def code(
+    rung: str, over: str | None = None, *, what: Literal["source", "sass"] = "source", dtype: str | None = None
+) -> "Code | None":
+    """A rung's source or machine code, or what differs in it from another rung's, ``over``, as `vecadd.ladder` has
+    them. Where this installation cannot show it, None, and a printed line says why.
+
+    Raises ValueError for a name that is not in the ladder, another ``what`` and machine code of a rung of the host,
+    TypeError for a dtype that the rung does not take.
+    """
+    if not _core.CUDA_BUILD:
+        print(f"{rung}: a build without CUDA has no kernels to show")
+        return None
+    try:
+        if over is not None:
+            return ladder.diff(over, rung, what, dtype=dtype)
+        return ladder.source(rung) if what == "source" else ladder.sass(rung, dtype)
+    except FileNotFoundError as error:
+        print(f"{rung}: {error}")
+        return None
 
 
 def diagram(name: str) -> Picture:

@@ -8,6 +8,7 @@ from typing import Any
 import pictured
 import pytest
 
+import vecadd
 from vecadd import _core, laboratory
 from vecadd.bench import limits, results
 from vecadd.info import info
@@ -252,3 +253,25 @@ def test_two_machines_are_told_apart_in_one_sentence(folder: Path, capsys: pytes
 def test_times_of_one_machine_can_be_compared(capsys: pytest.CaptureFixture[str]) -> None:
     laboratory.machines(host_rows(0.5, "here"), Measured("transfer", {**pictured.META, "machine": "here"}, [], True))
     assert capsys.readouterr().out == "host and transfer are of one machine, here: their times can be compared.\n"
+
+
+def test_the_code_of_a_rung_is_the_ladders() -> None:
+    if not _core.CUDA_BUILD:
+        pytest.skip("needs a build with CUDA")
+    assert laboratory.code("naive") == vecadd.ladder.source("naive")
+    assert laboratory.code("float4", over="naive") == vecadd.ladder.diff("naive", "float4")
+
+
+def test_without_kernels_or_a_disassembler_a_line_says_why_there_is_no_code(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def missing(*args: Any, **keywords: Any) -> None:
+        raise FileNotFoundError("there is no disassembler")
+
+    monkeypatch.setattr(vecadd.ladder, "sass", missing)
+    monkeypatch.setattr(_core, "CUDA_BUILD", True)
+    assert laboratory.code("naive", what="sass") is None
+    assert capsys.readouterr().out == "naive: there is no disassembler\n"
+    monkeypatch.setattr(_core, "CUDA_BUILD", False)
+    assert laboratory.code("naive") is None
+    assert capsys.readouterr().out == "naive: a build without CUDA has no kernels to show\n"
