@@ -34,18 +34,32 @@ PAGES = sorted(
 )
 LIBRARIES = ("pandas", "xarray", "dask")  # that the extra "test" brings
 
-# What README asks of PyTorch, made of vecadd's own arrays.
-TORCH = """
-import importlib.util, sys, types
+# What the documents ask of PyTorch, CuPy and JAX, made of vecadd's own arrays.
+LENT = """
+import contextlib, importlib.util, sys, types
 import numpy as np, vecadd
-if importlib.util.find_spec("torch") is None or "double" in vecadd._core.__file__:
-    class Stream:
-        cuda_stream = 0
-    torch = types.ModuleType("torch")
-    torch.rand = lambda *shape, device: [vecadd.to_device(x) for x in np.random.rand(*shape).astype(np.float32)]
-    torch.cuda = types.SimpleNamespace(Stream=Stream)
-    sys.modules["torch"] = torch
+def lend(name, **attributes):
+    if importlib.util.find_spec(name.partition(".")[0]) is None or "double" in vecadd._core.__file__:
+        sys.modules[name] = module = types.ModuleType(name)
+        vars(module).update(attributes)
+class Stream(contextlib.nullcontext):
+    cuda_stream = 0
+on_device = lambda make: lambda *a: vecadd.to_device(make(*a))
+cuda = types.SimpleNamespace(Stream=Stream)
 """
+STAND_INS = {
+    "torch": """
+lend("torch", cuda=cuda,
+    rand=lambda *shape, device: [vecadd.to_device(x) for x in np.random.rand(*shape).astype(np.float32)])
+""",
+    "cupy": """
+lend("cupy", cuda=cuda, ones=on_device(np.ones), arange=on_device(np.arange))
+""",
+    "jax": """
+lend("jax.numpy", ones=on_device(np.ones), arange=on_device(np.arange))
+lend("jax")
+""",
+}
 PREAMBLE = "import numpy as np, vecadd\n"
 THEMSELVES = ("README.md", "docs/pypi.md", "docs/recipes.md")  # import both
 # What holds when README has run.
@@ -70,7 +84,8 @@ def test_every_block_of_python_runs_as_printed(
     if page == "README.md":
         code.append(SUMS)
     imports = "" if page in THEMSELVES else PREAMBLE
-    begin = f"import os; os.chdir({str(tmp_path)!r})\n{TORCH}\ndel np, vecadd, types, sys\n{imports}"
+    stand_ins = "".join(text for name, text in STAND_INS.items() if f"import {name}" in "".join(code))
+    begin = f"import os; os.chdir({str(tmp_path)!r})\n{LENT}{stand_ins}\ndel np, vecadd\n{imports}"
     child(begin + "\n".join(code), VECADD_RECORDED="1")  # the laboratory's sweeps take minutes
 
 

@@ -91,6 +91,13 @@ def test_the_list_of_documents_has_them_all() -> None:
     assert {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"} <= set(listed)
 
 
+def test_every_status_of_a_gpu_is_explained() -> None:
+    statuses = set(re.findall(r'return "([\w ]+)", ', (ROOT / "vecadd" / "_machine.py").read_text())) - {"ok"}
+    assert {"no driver", "built without CUDA"} <= statuses
+    explained = re.findall(r"^\| `([\w ]+)`", (ROOT / "docs" / "errors.md").read_text(), re.MULTILINE)
+    assert statuses <= set(explained)
+
+
 def test_readme_and_architecture_stay_short() -> None:
     for name, most in (("README.md", 260), ("ARCHITECTURE.md", 130)):
         assert len((ROOT / name).read_text().splitlines()) <= most
