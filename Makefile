@@ -10,6 +10,8 @@
 # make aarch64    the host's C tests, NEON among them, by a cross compiler and qemu-user
 # make mutants    takes one guarded line after another out of the code, on the double: its named test must fail
 # make thorough   what a change needs once before it is called done, beside .ci/run: an hour on two processors
+# make docs       the documentation site, build/docs/index.html, its links checked    NOTEBOOKS=off: as they are, not run
+# make docs-links  the documents' links to elsewhere, by the network
 # make wheel      dist/*.whl by way of the source distribution, checked by auditwheel and abi3audit
 # make wheels     wheels for PyPI: by cibuildwheel for x86-64 and aarch64 where docker or podman runs, else this machine's
 # make gpu RESULTS=DIR [STAGE=test|large|sanitize|bench|ladder|peers|all]    on a machine with a GPU; needs no network
@@ -37,7 +39,7 @@ SHELL := /bin/bash
 # Without cached bytecode each process of a run compiles all Python itself: three seconds a worker.
 unexport PYTHONDONTWRITEBYTECODE
 .PHONY: bench peers test lint lint-python lint-format lint-warnings sanitize sanitize-c sanitize-python tsan aarch64 \
-	mutants thorough wheel wheels gpu clean
+	mutants thorough docs docs-links wheel wheels gpu clean
 
 # Another interpreter has another stamp, which makes the environment anew.
 TAG := $(shell $(PYTHON) -c 'import sys; print(sys.implementation.cache_tag + getattr(sys, "abiflags", ""))')
@@ -104,6 +106,19 @@ aarch64: $(VENV)/$(TAG).test
 mutants: $(VENV)/$(TAG).test
 	$(NATIVE) extension double ctests
 	$(BIN)/python -m tests.mutants $(ARGS)
+
+# All is made anew: a page changes with the recorded results and the docstrings too.
+NOTEBOOKS ?= force
+SPHINX := $(BIN)/python -m sphinx -q -j auto -E -W --keep-going -c docs/site -d build/doctrees
+docs: $(VENV)/$(TAG).docs
+	$(NATIVE) extension
+	rm -rf build/docs
+	$(SPHINX) -D nb_execution_mode=$(NOTEBOOKS) $(ARGS) . build/docs
+	$(BIN)/python -m docs.site.check build/docs
+
+docs-links: $(VENV)/$(TAG).docs
+	$(NATIVE) extension
+	$(SPHINX) -D nb_execution_mode=off -b linkcheck . build/docs-links
 
 # The unpacked source distribution gets a copy of the objects built so far: the build reuses those that are up to date.
 UNPACKED := build/unpacked

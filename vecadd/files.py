@@ -58,19 +58,18 @@ def add_files(
     each file may be in C or in Fortran order. ``out`` may be one of the inputs. It takes its name only when the sum is
     complete; a file that it replaces stays as it was until then, and its permissions are kept.
 
-    Args:
-        window: bytes of each file that one thread holds in memory, eight times as many where the files' memory orders
-            differ; there are as many threads as additions use, at most 16, and at least 4 where one of the files is
-            not in memory.
-        sync: whether to wait until the sum is on the disk (fsync) before it takes its name; without, a crash of the
-            machine may leave ``out`` damaged.
-        progress: called in this thread with (elements done, elements in all) after every eight windows, in their order.
+    window
+        Bytes of each file that one thread holds in memory, eight times as many where the files' memory orders differ;
+        there are as many threads as additions use, at most 16, and at least 4 where one of the files is not in memory.
+    sync
+        Whether to wait until the sum is on the disk (fsync) before it takes its name; without, a crash of the machine
+        may leave ``out`` damaged.
+    progress
+        Called in this thread with (elements done, elements in all) after every eight windows, in their order.
 
-    Raises:
-        ValueError: a file is not an .npy file, is too short or too long, or the two shapes do not broadcast; nothing
-            was written.
-        TypeError: ``numpy.add`` has no loop for the two dtypes; nothing was written.
-        OSError: a file cannot be opened, read or written; ``out`` is as it was.
+    Raises ValueError where a file is not an .npy file, is too short or too long, or the two shapes do not broadcast,
+    and TypeError where ``numpy.add`` has no loop for the two dtypes: nothing was written then. Raises OSError where a
+    file cannot be opened, read or written: ``out`` is as it was.
 
     >>> np.save("a.npy", np.ones((1000, 3)))
     >>> np.save("b.npy", np.arange(3))
