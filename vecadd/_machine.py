@@ -38,17 +38,17 @@ class Gpu:
     name: str
     compute_capability: str
     multiprocessors: int
-    clock: float | None  # highest of the multiprocessors, Hz
+    clock: float | None  #: highest of the multiprocessors, Hz
     threads_per_multiprocessor: int
     blocks_per_multiprocessor: int
     registers_per_multiprocessor: int
-    shared_per_multiprocessor: int  # bytes
-    shared_reserved: int  # bytes that each block takes beside its own
-    memory: int  # bytes
-    l2: int  # bytes
-    bandwidth: float | None  # of its memory in theory, bytes a second
+    shared_per_multiprocessor: int  #: bytes
+    shared_reserved: int  #: bytes that each block takes beside its own
+    memory: int  #: bytes
+    l2: int  #: bytes
+    bandwidth: float | None  #: of its memory in theory, bytes a second
     ecc: bool | None
-    link_generation: int | None  # PCIe, now; an idle GPU may show less than its maximum
+    link_generation: int | None  #: PCIe, now; an idle GPU may show less than its maximum
     link_width: int | None
     link_generation_max: int | None
     link_width_max: int | None
@@ -59,8 +59,8 @@ class Cpu:
     """The host. Sizes in bytes."""
 
     model: str | None
-    threads: int  # that an addition may use
-    simd: str | None  # the level in use; None where VECADD_SIMD names one that is not there
+    threads: int  #: that an addition may use
+    simd: str | None  #: the level in use; None where VECADD_SIMD names one that is not there
     simd_levels: tuple[str, ...]
     l1: int | None
     l2: int | None
@@ -75,13 +75,13 @@ class Info:
     version: str
     cpu: Cpu
     gpus: tuple[Gpu, ...]
-    gpu_status: str  # "ok", "built without CUDA", "no driver", "driver too old", "no GPU", "unusable" or "unknown"
-    gpu_reason: str | None  # a sentence, where the status is not "ok"
-    cuda_driver: str | None  # the CUDA version that the driver supports, "13.0"
-    cuda_runtime: str | None  # the one that this build carries
-    driver: str | None  # the driver's own version, "580.95.05"
-    tuned: tuple[Tuned, ...]  # what `vecadd tune` has measured of the host and of each GPU
-    environment: tuple[Variable, ...]  # that vecadd reads when it runs
+    gpu_status: str  #: "ok", "built without CUDA", "no driver", "driver too old", "no GPU", "unusable" or "unknown"
+    gpu_reason: str | None  #: a sentence, where the status is not "ok"
+    cuda_driver: str | None  #: the CUDA version that the driver supports, "13.0"
+    cuda_runtime: str | None  #: the one that this build carries
+    driver: str | None  #: the driver's own version, "580.95.05"
+    tuned: tuple[Tuned, ...]  #: what `vecadd tune` has measured of the host and of each GPU
+    environment: tuple[Variable, ...]  #: that vecadd reads when it runs
 
     def as_dict(self) -> dict[str, Any]:
         """This object as plain dicts, lists, numbers and strings."""

@@ -40,6 +40,10 @@ python_display_short_literal_types = True
 maximum_signature_line_length = 90
 default_role = "py:obj"
 
+nitpicky = True
+# In signatures, of what has no page here.
+nitpick_ignore_regex = [("py:class", r"(collections|os|matplotlib)\..*|Figure|Info|.*\.Row|.*\.(Tuned|Variable)")]
+
 html_theme = "furo"
 html_title = "vecadd"
 html_static_path = ["site.css"]
@@ -51,3 +55,4 @@ html_show_sphinx = False
 pygments_style = "tango"
 pygments_dark_style = "monokai"
 linkcheck_anchors = False
+linkcheck_ignore = [r"(\.\./)*source/"]  # pages of source files, which check.py looks for
