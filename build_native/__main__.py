@@ -32,7 +32,7 @@ from build_native.targets import Build, install
 
 # Longer means a hang: of one test, which its program then names (tests/c/check.h), or of a whole program. Under TSan
 # the slowest test takes more than two minutes.
-TEST_SECONDS, PROGRAM_SECONDS = 300, 600
+TEST_SECONDS, PROGRAM_SECONDS = 600, 1200
 
 
 def _extension(variant: str) -> list[Path]:

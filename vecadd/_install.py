@@ -19,6 +19,11 @@ class Installation:
 
     ``calls`` and ``elements`` count what vecadd has added in NumPy's place since this call. ``below`` names, by dtype,
     the libraries other than NumPy whose loops get the calls that vecadd leaves; usually it is empty.
+
+    >>> with vecadd.install() as installed:
+    ...     total = np.ones(4_000_000) + 1
+    >>> installed.elements
+    4000000
     """
 
     def __init__(self, below: dict[str, str], added_loops: bool, added_memory: bool) -> None:

@@ -24,8 +24,9 @@ def check(a: Any, b: Any, out: Any = None, /, **keywords: Any) -> None:
     if out is not None and not out.flags.writeable:
         raise ValueError("output array is read-only")
     arrays = [np.asarray(x) for x in ((a, b) if out is None else (a, b, out))]
-    objects = any(x.dtype.hasobject for x in arrays)
-    few = [x if isinstance(x, _NUMBERS) else _few(y, objects) for x, y in zip((a, b, out), arrays, strict=False)]
+    numbers = [isinstance(x, _NUMBERS) for x in (a, b, out)]
+    objects = any(x.dtype.hasobject for x, number in zip(arrays, numbers, strict=False) if not number)
+    few = [x if number else _few(y, objects) for x, y, number in zip((a, b, out), arrays, numbers, strict=False)]
     where = keywords.get("where", True)
     if where is not True:
         where = where if isinstance(where, np.ndarray) else np.asarray(where, bool)
@@ -46,7 +47,7 @@ def own_rules(x: Any) -> Literal["has", "refuses"] | None:
 
 
 def _few(x: Any, objects: bool) -> Any:
-    """An array of x's dtype without elements; with x's first element where the additions are those of objects."""
+    """A new array of x's dtype without elements; with x's first element where the additions are those of objects."""
     if not objects:
         return np.empty(0, x.dtype)
-    return x[(..., *(slice(0, 1),) * x.ndim)].reshape(-1)
+    return x[(..., *(slice(0, 1),) * x.ndim)].reshape(-1).copy()

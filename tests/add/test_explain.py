@@ -49,6 +49,10 @@ def test_nothing_is_added():
     assert not out.any()
     vecadd.explain(np.array([Counted()] * 100), 1)
     assert Counted.sums == 1
+    for a, b in ((np.arange(3.0), 2**80), (np.array([1, 2, 3], object), 5)):
+        before = a.tolist()
+        vecadd.explain(a, b, a)
+        assert a.tolist() == before
 
 
 def test_one_object_says_what_objects_raise():

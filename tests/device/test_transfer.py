@@ -114,6 +114,13 @@ def test_numbers_beyond_64_bits_have_numpys_dtype(device):
     assert_same_values(out, np.array(2.0**80))
 
 
+def test_a_number_beyond_64_bits_is_added_once_in_place(device):
+    a = np.arange(40.0).reshape(2, 20)[:, :5].T
+    want = a + 2**80
+    assert vecadd.add(a, 2**80, out=a, device=device) is a
+    np.testing.assert_array_equal(a, want, strict=True)
+
+
 def test_an_out_without_elements_has_nothing_added(device):
     """Operands of one row go with an out of no row; NumPy warns of no sum that it does not make."""
     large = np.full((1, 1000), 3e38, np.float32)

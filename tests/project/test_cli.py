@@ -184,7 +184,7 @@ def test_the_examples_of_a_commands_help_are_understood(
     examples = re.findall(r"^  vecadd (.*)$", shown.partition("\nexamples:\n")[2], re.MULTILINE)
     assert examples
     for example in examples:
-        assert cli._parser().parse_args(shlex.split(example.partition(" | ")[0])).command == command
+        assert cli._parsed(shlex.split(example.partition(" | ")[0])).command == command
     assert re.findall(r"^  (\d+) +\S", shown.partition("\nexit status:\n")[2], re.MULTILINE) == ["0", "1", "2", "130"]
 
 

@@ -94,12 +94,13 @@ def test_the_commands_that_readme_prints_of_files_and_the_machine_work(tmp_path:
     printed = [line for body in blocks("README.md", "") for line in body.splitlines() if line.startswith("vecadd ")]
     minutes = {"vecadd tune"}
     commands = [shlex.split(line, comments=True) for line in printed]
-    assert {"vecadd add", "vecadd info", "vecadd notebooks"} | minutes == {
+    assert {"vecadd add", "vecadd info", "vecadd notebooks", "vecadd run"} | minutes == {
         " ".join(command[:2]) for command in commands
     }
     a, b = np.arange(1000.0), np.ones(1000)
     np.save(tmp_path / "A.npy", a)
     np.save(tmp_path / "B.npy", b)
+    (tmp_path / "script.py").write_text("import numpy as np\nnp.ones(10) + 1\n")
     for command in commands:
         if " ".join(command[:2]) not in minutes:
             run = [sys.executable, "-m", *command]
@@ -107,4 +108,6 @@ def test_the_commands_that_readme_prints_of_files_and_the_machine_work(tmp_path:
                 run, cwd=tmp_path, env=child_environment(), check=True, timeout=120, stdout=subprocess.DEVNULL
             )
     np.testing.assert_array_equal(np.load(tmp_path / "C.npy"), a + b)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["A.npy", "B.npy", "C.npy", "my-notebooks"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "A.npy", "B.npy", "C.npy", "my-notebooks", "script.py"
+    ]  # fmt: skip

@@ -192,7 +192,7 @@ def test_commands_in_fences_are_understood(path: Path, tmp_path: Path, monkeypat
     monkeypatch.chdir(tmp_path)
     for line in "".join(fences(path, "")).splitlines():
         if line.startswith("vecadd "):
-            cli._parser().parse_args(shlex.split(line, comments=True)[1:])
+            cli._parsed(shlex.split(line, comments=True)[1:])
 
 
 @pytest.mark.parametrize("path", PRESENT, ids=lambda path: str(path.relative_to(ROOT)))

@@ -8,12 +8,18 @@ from typing import Any
 # not the template NAME_add of their component alone. Where a rung's parameters or its operands choose between kernels,
 # these are of the usual parameters and of small aligned arrays.
 KERNELS: Mapping[str, tuple[str, str]] = {
+    "single_thread": ("single_thread_add", "{}Lb0E"),
+    "single_block_chunked": ("single_block_chunked_add", "{}Lb0E"),
+    "single_block": ("single_block_add", "{}Lb1E"),
+    "grid_stride": ("grid_stride_add", "{}Lb1E"),
+    "block_range": ("block_range_add", "{}Lb0E"),
     "coarsen2": ("coarsened_add", "{}Lj2E"),
     "coarsen4": ("coarsened_add", "{}Lj4E"),
     "unroll2": ("unrolled_add", "{}Lj0ELj2E"),
     "unroll4": ("unrolled_add", "{}Lj0ELj4E"),
     "float2_unroll2": ("unrolled_add", "{}Lj8ELj2E"),
     "float4_unroll2": ("unrolled_add", "{}Lj16ELj2E"),
+    "copy_device": ("naive_add", "{}"),
     "async_copy": ("async_copy_add", "{}Lj16ELb0ELj2E"),
     "tuned": ("tuned", "{}Lb0EL9add_loads0ELb0E"),
     "launch_loop": ("add_after_wait", "{}"),
@@ -22,6 +28,7 @@ KERNELS: Mapping[str, tuple[str, str]] = {
     "pdl_trigger": ("add_after_trigger", "{}"),
     "graph_pdl_trigger": ("add_after_trigger", "{}"),
     "transpose_copy": ("copy_tiles", ""),
+    "transpose_copy_float4": ("copy_vectors", ""),
     "transpose_naive": ("transpose_each", ""),
     "transpose_shared": ("transpose_in_shared", "Lj0E"),
     "transpose_padded": ("transpose_in_shared", "Lj1E"),
@@ -44,9 +51,13 @@ FLOATS: Mapping[str, str] = {
 INTEGERS = ("8", "16", "32", "64")  # bits, in the order of enum component
 
 
+# Matrix rungs that launch no kernel of ours: the driver copies.
+THE_DRIVERS = ("transpose_memcpy",)
+
+
 def launched(rung: Mapping[str, Any]) -> str:
-    """The rung whose kernel this one, a row of `_core.rungs()`, launches by default; "" for one of the host."""
-    if rung["kind"] == "host":
+    """The rung whose kernel this one, a row of `_core.rungs()`, launches by default; "" where it launches none."""
+    if rung["kind"] == "host" or rung["name"] in THE_DRIVERS:
         return ""
     if rung["kind"] != "transfer":
         return str(rung["name"])

@@ -16,8 +16,9 @@ def sass(rung: dict[str, Any], dtype: str, architecture: str | None) -> Code:
     else sm_90's. Raises ValueError, FileNotFoundError."""
     name = kernels.launched(rung)
     if not name:
+        why = "adds on the host" if rung["kind"] == "host" else "copies by the driver's own kernel"
         raise ValueError(
-            f"rung {rung['name']} adds on the host and has no GPU machine code; "
+            f"rung {rung['name']} {why} and has no GPU machine code; "
             f"its source is vecadd.ladder.source({rung['name']!r})"
         )
     known = _kernels(kernels.symbol(name, dtype))
