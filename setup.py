@@ -44,8 +44,7 @@ def _record_machine_code(package: Path) -> None:
     """Has the package that was just built write down its rungs' machine code, where there is a disassembler."""
     paths = (str(package.parent), os.environ.get("PYTHONPATH", ""))
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
-    command = [sys.executable, "-P", "-m", "vecadd.code.recording", str(package / "code" / "sm_90.json.xz")]
-    subprocess.run(command, env=environment, check=True)
+    subprocess.run([sys.executable, "-P", "-m", "vecadd.code.recording"], env=environment, check=True)
 
 
 def _alone(path: str) -> ModuleType:

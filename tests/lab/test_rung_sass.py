@@ -167,6 +167,14 @@ def test_the_same_kernels_are_the_same_file(recording_of_three: Path, tmp_path: 
     assert (tmp_path / "again").read_bytes() == recording_of_three.read_bytes()
 
 
+def test_a_build_for_other_architectures_records_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disassembler, "find", lambda: ("cuobjdump", "nvdisasm"))
+    monkeypatch.setattr(disassembler, "kernels", lambda: {"sm_120": {"_Z9naive_addI13f32_component": b""}})
+    recording.write(tmp_path / "file")
+    monkeypatch.setattr(recording, "FILE", tmp_path / "file")
+    assert recording.recorded() == {}
+
+
 def test_a_recording_holds_the_kernels_of_its_rungs_alone(
     recording_of_three: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

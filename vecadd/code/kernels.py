@@ -38,7 +38,7 @@ KERNELS: Mapping[str, tuple[str, str]] = {
     "sgemm_tuned": ("multiply_tiles", r"6tilingILj64E(?:Lj\d+E)+E"),
 }
 
-FLOATS: Mapping[str, str] = {
+COMPONENTS: Mapping[str, str] = {
     "bool": "bool",
     "float8_e4m3fn": "e4m3fn",
     "float16": "f16",
@@ -48,7 +48,7 @@ FLOATS: Mapping[str, str] = {
     "complex64": "f32",
     "complex128": "f64",
 }
-INTEGERS = ("8", "16", "32", "64")  # bits, in the order of enum component
+INTEGERS = ("8", "16", "32", "64")  # bits; their components' numbers follow that of bool
 
 
 # Matrix rungs that launch no kernel of ours: the driver copies.
@@ -82,8 +82,8 @@ def _kernel(name: str) -> tuple[str, str]:
 
 
 def _component(dtype: str) -> str:
-    if dtype in FLOATS:
-        component = f"{FLOATS[dtype]}_component"
+    if dtype in COMPONENTS:
+        component = f"{COMPONENTS[dtype]}_component"
         return f"{len(component)}{component}"
     number = 1 + INTEGERS.index(dtype.removeprefix("u").removeprefix("int"))
     return rf"17integer_componentIL9component{number}E\w\wL\w\d+EE"

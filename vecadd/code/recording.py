@@ -1,7 +1,7 @@
 """The machine code that an installed package carries: that of every rung's kernel for sm_90, for machines without
 NVIDIA's disassembler.
 
-setup.py runs ``python -m vecadd.code.recording FILE`` on the package that it has just built.
+setup.py runs ``python -m vecadd.code.recording`` in the package that it has just built.
 """
 
 import json
@@ -23,8 +23,10 @@ def recorded() -> Mapping[str, str]:
 
 
 def write(path: Path) -> None:
-    """Writes the file: the same bytes for the same kernels. Raises FileNotFoundError where there is no disassembler."""
-    there = disassembler.kernels()[ARCHITECTURE]
+    """Writes the file: the same bytes for the same kernels, of a build without this architecture none.
+
+    Raises FileNotFoundError where there is no disassembler, RuntimeError where it fails."""
+    there = disassembler.kernels().get(ARCHITECTURE, {})
     wanted = [
         kernels.symbol(rung["name"], dtype)
         for rung in _core.rungs()
@@ -39,6 +41,6 @@ def write(path: Path) -> None:
 if __name__ == "__main__":
     try:
         if _core.CUDA_BUILD:
-            write(Path(sys.argv[1]))
-    except FileNotFoundError as error:
+            write(FILE)
+    except (FileNotFoundError, RuntimeError) as error:
         print(f"*** vecadd: the package will show no machine code where it is used: {error} ***", file=sys.stderr)
