@@ -143,7 +143,10 @@ def test_a_refusal_is_one_line_that_says_what_to_do(
 ) -> None:
     profiler("ncu")
     monkeypatch.setenv("FAKE_NCU", way)
-    assert cli.main(["profile", "naive", "float4", "--n", "1000"]) == 1
+    assert cli.main(["profile", "naive", "float4", "--n", "1000"]) == 0
+    printed = capsys.readouterr().out
+    assert f"no counters, and times by CUDA events: {words}" in printed
+    assert cli.main(["profile", "launch_loop", "graph", "--n", "1000"]) == 1
     printed = capsys.readouterr()
     assert printed.out == ""
     assert printed.err.startswith(f"vecadd profile: {words}")

@@ -15,7 +15,7 @@ from vecadd.bench.terminal import Screen
 from vecadd.info import info
 from vecadd.profile import ncu, own, tables, transfers
 from vecadd.profile.spec import Spec
-from vecadd.profile.tools import MissingError, ProfilerError, RefusedError
+from vecadd.profile.tools import ProfilerError, RefusedError
 
 ELEMENTS = 1 << 27  # document 000's size: 1.5 GiB of float32, past the L2 of every GPU
 ELEMENTS_OF_A_BLOCK = 1 << 20  # for rungs of a single block: one thread takes 47 ms a pass, and there are forty
@@ -112,10 +112,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _launch(spec: Spec, theory: float | None) -> ncu.Launch:
-    """By Nsight Compute; where it is not installed, a device rung by its own events."""
+    """By Nsight Compute; where it is missing or refuses to work, a device rung by its own events."""
     try:
         return ncu.profile(spec)
-    except MissingError as error:
+    except RefusedError as error:
         if spec.facts["kind"] != "device":
             raise
         return own.profile(spec, theory, str(error))

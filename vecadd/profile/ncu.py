@@ -20,7 +20,7 @@ from typing import Any
 
 from vecadd.profile import metrics, stalls
 from vecadd.profile.spec import Spec
-from vecadd.profile.tools import MissingError, ProfilerError, RefusedError, failure, find, number, rows_of, watch, words
+from vecadd.profile.tools import ProfilerError, RefusedError, failure, find, number, rows_of, watch, words
 
 FOLDERS = ("/usr/local/cuda*/bin", "/opt/nvidia/nsight-compute/*", "/usr/local/NVIDIA-Nsight-Compute*")
 SECTIONS = (
@@ -123,11 +123,10 @@ class Launch:
 
 
 def profile(spec: Spec) -> Launch:
-    """Nsight Compute's figures of one launch of the rung, replayed; raises MissingError, RefusedError and
-    ProfilerError."""
+    """Nsight Compute's figures of one launch of the rung, replayed; raises RefusedError and ProfilerError."""
     tool = find("ncu", FOLDERS)
     if tool is None:
-        raise MissingError(f"ncu is neither on PATH nor in {', '.join(FOLDERS)}: {GET}")
+        raise RefusedError(f"ncu is neither on PATH nor in {', '.join(FOLDERS)}: {GET}")
     with TemporaryDirectory(prefix="vecadd-profile-") as folder:
         report = Path(folder) / "launch.ncu-rep"
         try:

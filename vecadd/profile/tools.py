@@ -22,10 +22,6 @@ class RefusedError(ProfilerError):
     """A profiler that is missing or that refuses to work for any rung: one line that says how to get it."""
 
 
-class MissingError(RefusedError):
-    """A profiler that is not installed."""
-
-
 def find(name: str, folders: Iterable[str]) -> Path | None:
     """The profiler on PATH, else the newest of those in these folders."""
     if on_path := shutil.which(name):
