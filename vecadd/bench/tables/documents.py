@@ -61,7 +61,7 @@ TOLD: Mapping[str, tuple[str, str]] = {
     ),
     "pages": (
         "downloads into touched and untouched pages",
-        "the same bytes over the same link; but the system clears each page of 4 KiB when it is first written to, on "
+        "the same bytes over the same link; but the system maps and clears each page when it is first written to, on "
         "the thread that copies",
     ),
     "managed": (
