@@ -82,6 +82,22 @@ cudaError_t limits_empty_launch(unsigned blocks, unsigned threads, unsigned shar
 /* lab/delay.cu: keeps the stream busy for that many clock cycles of the GPU. */
 cudaError_t delay_launch(unsigned cycles, cudaStream_t stream);
 
+/* lab/compare.cu: counts, in words of 1, 2, 4 or 8 bytes, where memory is not what it should be, bit for bit. `first` is
+ * ULLONG_MAX where nothing is wrong; the caller sets all counts before. Of the wrong words `unwritten` are still the
+ * poison, `before` and `last` those that stand in these arrays. */
+struct comparison {
+    unsigned long long wrong, first, unwritten, before, last;
+};
+struct compare_call {
+    const void *found, *right;  /* right: NULL: every byte should be the poison */
+    const void *before, *last;  /* or NULL */
+    size_t bytes;
+    unsigned word;
+    unsigned char poison;
+    struct comparison *counts; /* in device memory */
+};
+cudaError_t compare_launch(const struct compare_call *call, cudaStream_t stream);
+
 #ifdef __cplusplus
 }
 #endif

@@ -188,6 +188,31 @@ def timeline(
     name: str, a: NDArray[Any], b: NDArray[Any], out: NDArray[Any], /, *, params: dict[str, int] = ...
 ) -> list[tuple[str, int, int, float, float]]: ...
 
+# Calls contestant(a, b, out) once, or launches the device rung of that name, on views of `memory` that begin at the
+# elements `start`, and compares and times it in C. versions, (count, 3, n), holds a, b and their sum; the docstring
+# says the rest. {"seconds", "host", "regions": 7 of (wrong, first, unwritten, before, last), "at_rest" and "later": one
+# each, "persisting": bytes}.
+def judge_call(
+    contestant: Any,
+    memory: DeviceArray,
+    start: tuple[int, int, int],
+    versions: DeviceArray,
+    /,
+    *,
+    convert: Any = None,
+    now: int = 0,
+    before: int = -1,
+    last: int = -1,
+    donor: int = -1,
+    pokes: tuple[int, ...] = (),
+    wash: DeviceArray | None = None,
+    delay: int = 0,
+    bare: bool = False,
+) -> dict[str, Any]: ...
+
+# A DeviceArray of shape (i, j, n) whose rows repeat those of base, of shape (i, j, period).
+def repeat(base: DeviceArray, n: int, /) -> DeviceArray: ...
+
 # A NumPy array in the host memory that the object's __dlpack__ exports. Raises what __dlpack__ raises, and BufferError
 # for memory elsewhere and for a dtype that add does not take.
 def host_view(x: Any, /) -> NDArray[Any]: ...

@@ -56,6 +56,8 @@ static PyMethodDef methods[] = {
     PLAIN(rungs, METH_NOARGS),
     WITH_KEYWORDS(run_rung, METH_VARARGS),
     WITH_KEYWORDS(latency_stages, METH_VARARGS),
+    WITH_KEYWORDS(judge_call, METH_VARARGS),
+    PLAIN(repeat, METH_VARARGS),
 
     WITH_KEYWORDS(rung_facts, METH_VARARGS),
     WITH_KEYWORDS(timeline, METH_VARARGS),

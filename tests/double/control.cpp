@@ -27,6 +27,7 @@ double_reset(unsigned seed)
     m.calls.clear();
     m.faults = 0;
     m.evict_last.clear();
+    std::fill_n(m.persisting, MAX_DEVICES, size_t(0));
     m.sticky = m.earlier = cudaSuccess;
     m.random.seed(seed);
     machine_shape(m);

@@ -72,6 +72,9 @@ void double_live(size_t *device_blocks, size_t *device_bytes, size_t *pinned_blo
  * evict_last and are still held so, and how many were demoted after their last such load. */
 void double_l2(const void *start, size_t bytes, size_t *held, size_t *demoted);
 
+/* Another library sets bytes of a device's L2 aside for memory that persists there. 0, or a cudaError_t. */
+int double_persisting(int device, size_t bytes);
+
 /* How many GPUs there are, at most 8: 0 is a driver that sees none. */
 void double_devices(int count);
 

@@ -40,6 +40,12 @@ atomicOr(unsigned *address, unsigned value)
     return std::exchange(*address, *address | value); /* one thread of the double runs at a time */
 }
 
+inline unsigned long long
+atomicMin(unsigned long long *address, unsigned long long value)
+{
+    return std::exchange(*address, *address < value ? *address : value); /* one thread of the double runs at a time */
+}
+
 inline uint4
 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w)
 {

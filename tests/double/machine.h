@@ -191,6 +191,7 @@ struct machine {
     size_t device_bytes[MAX_DEVICES] = {}; /* allocated or reserved by pools */
     size_t capacity = DEVICE_BYTES;        /* of each device */
     size_t pinned_bytes = 0;
+    size_t persisting[MAX_DEVICES] = {};            /* bytes of the L2 that are set aside */
     std::unordered_map<uintptr_t, bool> evict_last; /* by line of the L2: loaded so, and not demoted since */
     unsigned open_devices = 0; /* bit d: device d's memory is accessible, because work is running */
 

@@ -3,6 +3,7 @@
 #include "lab/ladder/facts.h"
 #include "lab/ladder/raw_launch.h"
 #include "lab/ladder/timeline.h"
+#include "lab/ladder/trial.h"
 
 /* The headers name the parameters; these functions read none. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
@@ -25,6 +26,29 @@ int
 rung_time_on_device(const struct rung *rung, const struct rung_call *call, double *seconds, struct status *status)
 {
     return status_no_cuda(status);
+}
+
+int
+rung_check_capability(const struct rung *rung, int device, struct status *status)
+{
+    return status_no_cuda(status);
+}
+
+int
+trial_begin(struct trial *trial, struct status *status)
+{
+    return status_no_cuda(status);
+}
+
+int
+trial_end(struct trial *trial, struct trial_result *result, struct status *status)
+{
+    return status_no_cuda(status);
+}
+
+void
+trial_close(struct trial *trial)
+{
 }
 
 int

@@ -1,0 +1,242 @@
+#include "lab/ladder/trial.h"
+
+#include <limits.h>
+#include <string.h>
+#include <time.h>
+
+#include "cuda/kernels.h"
+#include "cuda/lab/limits/probe_launches.h"
+#include "gpu/device.h"
+#include "gpu/memory.h"
+#include "gpu/state.h"
+
+enum { POISON = 0xa5, LATER_SECONDS = 1, LARGEST_WORD = 8 };
+
+/* Of each region, then of out at rest and later. */
+enum { OUT_AT_REST = TRIAL_REGIONS, OUT_LATER, COUNTS };
+
+static int
+rest(struct status *status)
+{
+    const cudaError_t error = cudaDeviceSynchronize();
+    return error == cudaSuccess ? 0 : device_status(status, error, "cudaDeviceSynchronize");
+}
+
+static int
+copy(const struct trial *trial, void *target, const void *source, size_t bytes, struct status *status)
+{
+    return device_copy(trial->device, NULL, target, source, bytes, status);
+}
+
+/* What is in a and b until the GPU comes to the call, and poison everywhere else. */
+static int
+prepare(const struct trial *trial, struct status *status)
+{
+    if (device_fill(trial->device, NULL, trial->memory, POISON, trial->memory_bytes, status) < 0)
+        return -1;
+    for (size_t i = 0; i < trial->poke_count; i++)
+        for (int array = 0; array < TRIAL_ARRAYS; array++) {
+            const size_t at = (size_t)array * trial->bytes + trial->pokes[i] * trial->itemsize;
+            if (copy(trial, trial->now + at, trial->donor + at, trial->itemsize, status) < 0)
+                return -1;
+        }
+    for (int array = 0; trial->before && array < TRIAL_ARRAYS - 1; array++)
+        if (copy(trial, trial->memory + trial->start[array], trial->before + (size_t)array * trial->bytes, trial->bytes,
+                 status) < 0)
+            return -1;
+    /* Fails on a GPU that cannot keep lines in its L2: there are none then. */
+    device_ignore(cudaCtxResetPersistingL2Cache());
+    return rest(status);
+}
+
+/* Operands that are ready only when the GPU comes to them, and an L2 as an addition of other arrays leaves it: an L2
+ * without lines that are still to be written back would take a sum of its size for nothing. */
+static int
+bring_operands(const struct trial *trial, struct status *status)
+{
+    for (int array = 0; array < TRIAL_ARRAYS - 1; array++)
+        if (copy(trial, trial->memory + trial->start[array], trial->now + (size_t)array * trial->bytes, trial->bytes,
+                 status) < 0)
+            return -1;
+    if (!trial->wash)
+        return 0;
+    const cudaError_t error = limits_merge_launch(trial->wash, trial->wash_bytes, NULL);
+    return error == cudaSuccess ? 0 : device_status(status, error, "limits_merge_launch");
+}
+
+static int
+make(struct trial *trial, const struct device_scope *scope, struct status *status)
+{
+    struct comparison clear[COUNTS];
+    memset(clear, 0, sizeof clear);
+    for (int i = 0; i < COUNTS; i++)
+        clear[i].first = ULLONG_MAX;
+    if (pool_allocate(scope, NULL, sizeof clear, &trial->counts, status) < 0 ||
+        device_copy_in(trial->device, NULL, trial->counts, clear, sizeof clear, status) < 0)
+        return -1;
+    cudaError_t error = cudaEventCreate((cudaEvent_t *)&trial->begin);
+    if (error == cudaSuccess)
+        error = cudaEventCreate((cudaEvent_t *)&trial->end);
+    return error == cudaSuccess ? 0 : device_status(status, error, "cudaEventCreate");
+}
+
+static int
+queue_before(struct trial *trial, const struct device_scope *scope, struct status *status)
+{
+    if (rest(status) < 0 || make(trial, scope, status) < 0 || (!trial->bare && prepare(trial, status) < 0))
+        return -1;
+    cudaError_t error = trial->delay ? delay_launch(trial->delay, NULL) : cudaSuccess;
+    if (error != cudaSuccess)
+        return device_status(status, error, "delay_launch");
+    if (!trial->bare && bring_operands(trial, status) < 0)
+        return -1;
+    error = cudaEventRecord(trial->begin, NULL);
+    return error == cudaSuccess ? 0 : device_status(status, error, "cudaEventRecord");
+}
+
+int
+trial_begin(struct trial *trial, struct status *status)
+{
+    struct device_scope scope;
+    trial->begin = trial->end = trial->counts = NULL;
+    if (device_enter_relaxed(&scope, trial->device, status) < 0)
+        return -1;
+    const int result = queue_before(trial, &scope, status);
+    device_leave(&scope);
+    if (result < 0)
+        trial_close(trial);
+    return result;
+}
+
+void
+trial_close(struct trial *trial)
+{
+    struct device_scope scope;
+    struct status ignored;
+    if (device_enter_relaxed(&scope, trial->device, &ignored) < 0)
+        return;
+    device_ignore(cudaDeviceSynchronize());
+    if (trial->begin)
+        device_ignore(cudaEventDestroy(trial->begin));
+    if (trial->end)
+        device_ignore(cudaEventDestroy(trial->end));
+    pool_release(NULL, trial->counts);
+    trial->begin = trial->end = trial->counts = NULL;
+    device_leave(&scope);
+}
+
+/* Queues the comparison of `bytes` of the memory into the counts at `slot`. */
+static int
+compare(const struct trial *trial, size_t at, size_t bytes, const struct compare_call *with, int slot,
+        struct status *status)
+{
+    struct compare_call call = *with;
+    call.found = trial->memory + at;
+    call.bytes = bytes;
+    call.word = trial->itemsize < LARGEST_WORD ? (unsigned)trial->itemsize : LARGEST_WORD;
+    call.poison = POISON;
+    call.counts = (struct comparison *)trial->counts + slot;
+    const cudaError_t error = compare_launch(&call, NULL);
+    return error == cudaSuccess ? 0 : device_status(status, error, "compare_launch");
+}
+
+static int
+compare_out(const struct trial *trial, int slot, struct status *status)
+{
+    const size_t sum = (size_t)(TRIAL_ARRAYS - 1) * trial->bytes;
+    const struct compare_call with = {.right = trial->now + sum,
+                                      .before = trial->before ? trial->before + sum : NULL,
+                                      .last = trial->last ? trial->last + sum : NULL};
+    return compare(trial, trial->start[TRIAL_ARRAYS - 1], trial->bytes, &with, slot, status);
+}
+
+static int
+compare_all(const struct trial *trial, struct status *status)
+{
+    static const struct compare_call poison = {.right = NULL};
+    size_t at = 0;
+    for (int array = 0; array < TRIAL_ARRAYS; array++) {
+        const struct compare_call with = {.right = trial->now + (size_t)array * trial->bytes};
+        const bool is_out = array == TRIAL_ARRAYS - 1;
+        if (compare(trial, at, trial->start[array] - at, &poison, 2 * array, status) < 0 ||
+            (is_out ? compare_out(trial, 2 * array + 1, status)
+                    : compare(trial, trial->start[array], trial->bytes, &with, 2 * array + 1, status)) < 0)
+            return -1;
+        at = trial->start[array] + trial->bytes;
+    }
+    return compare(trial, at, trial->memory_bytes - at, &poison, TRIAL_REGIONS - 1, status);
+}
+
+static struct trial_count
+count_of(const struct trial *trial, const struct comparison *found)
+{
+    const size_t words = trial->itemsize > LARGEST_WORD ? trial->itemsize / LARGEST_WORD : 1;
+    return (struct trial_count){.wrong = found->wrong,
+                                .first = found->wrong ? found->first / words : 0,
+                                .unwritten = found->unwritten,
+                                .before = found->before,
+                                .last = found->last};
+}
+
+static int
+fetch(const struct trial *trial, struct comparison found[COUNTS], struct status *status)
+{
+    return device_copy_out(trial->device, NULL, found, trial->counts, COUNTS * sizeof *found, status);
+}
+
+/* When the sum that was missing comes, if it does: where another stream makes it, and where another thread queues it.
+ */
+static int
+look_again(const struct trial *trial, struct trial_result *result, struct status *status)
+{
+    struct comparison found[COUNTS];
+    const struct timespec pause = {.tv_sec = LATER_SECONDS};
+    if (rest(status) < 0 || compare_out(trial, OUT_AT_REST, status) < 0)
+        return -1;
+    nanosleep(&pause, NULL);
+    if (rest(status) < 0 || compare_out(trial, OUT_LATER, status) < 0 || fetch(trial, found, status) < 0)
+        return -1;
+    result->at_rest = count_of(trial, &found[OUT_AT_REST]);
+    result->later = count_of(trial, &found[OUT_LATER]);
+    return 0;
+}
+
+static int
+finish(const struct trial *trial, struct trial_result *result, struct status *status)
+{
+    struct comparison found[COUNTS];
+    float milliseconds = 0;
+    cudaError_t error = cudaEventRecord(trial->end, NULL);
+    if (error != cudaSuccess)
+        return device_status(status, error, "cudaEventRecord");
+    if (!trial->bare && compare_all(trial, status) < 0)
+        return -1;
+    error = stream_wait(NULL);
+    if (error == cudaSuccess)
+        error = cudaEventElapsedTime(&milliseconds, trial->begin, trial->end);
+    if (error != cudaSuccess)
+        return device_status(status, error, "cudaEventElapsedTime");
+    result->seconds = milliseconds / 1e3;
+    device_ignore(cudaDeviceGetLimit(&result->persisting, cudaLimitPersistingL2CacheSize));
+    if (trial->bare)
+        return 0;
+    if (fetch(trial, found, status) < 0)
+        return -1;
+    for (int region = 0; region < TRIAL_REGIONS; region++)
+        result->regions[region] = count_of(trial, &found[region]);
+    return result->regions[TRIAL_REGIONS - 2].wrong ? look_again(trial, result, status) : 0;
+}
+
+int
+trial_end(struct trial *trial, struct trial_result *result, struct status *status)
+{
+    struct device_scope scope;
+    *result = (struct trial_result){0};
+    int failed = device_enter_relaxed(&scope, trial->device, status);
+    if (failed == 0) {
+        failed = finish(trial, result, status);
+        device_leave(&scope);
+    }
+    trial_close(trial);
+    return failed;
+}

@@ -1,0 +1,40 @@
+/* The part of the L2 that is set aside for memory that persists there. */
+#include <cuda_runtime_api.h>
+
+#include "../../c/check.h"
+
+static void
+test_what_is_set_aside_is_told(void)
+{
+    size_t bytes = 1, most = 0;
+    CHECK(cudaDeviceGetLimit(&bytes, cudaLimitPersistingL2CacheSize) == cudaSuccess);
+    CHECK(bytes == 0);
+    for (most = (size_t)1 << 16; cudaDeviceSetLimit(cudaLimitPersistingL2CacheSize, most) == cudaSuccess; most *= 2) {
+        CHECK(cudaDeviceGetLimit(&bytes, cudaLimitPersistingL2CacheSize) == cudaSuccess);
+        CHECK(bytes >= most); /* a GPU rounds up */
+    }
+    CHECK(most > (size_t)1 << 16);
+    CHECK(cudaGetLastError() == cudaErrorInvalidValue);
+    CHECK(cudaDeviceSetLimit(cudaLimitPersistingL2CacheSize, 0) == cudaSuccess);
+    CHECK(cudaDeviceGetLimit(&bytes, cudaLimitPersistingL2CacheSize) == cudaSuccess);
+    CHECK(bytes == 0);
+}
+
+static void
+test_lines_are_given_back_and_the_part_stays_set_aside(void)
+{
+    size_t bytes = 0;
+    CHECK(cudaDeviceSetLimit(cudaLimitPersistingL2CacheSize, 1 << 16) == cudaSuccess);
+    CHECK(cudaCtxResetPersistingL2Cache() == cudaSuccess);
+    CHECK(cudaDeviceGetLimit(&bytes, cudaLimitPersistingL2CacheSize) == cudaSuccess);
+    CHECK(bytes >= 1 << 16);
+    CHECK(cudaDeviceSetLimit(cudaLimitPersistingL2CacheSize, 0) == cudaSuccess);
+}
+
+int
+main(void)
+{
+    RUN(test_what_is_set_aside_is_told);
+    RUN(test_lines_are_given_back_and_the_part_stays_set_aside);
+    return check_report();
+}

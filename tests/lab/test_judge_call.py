@@ -1,0 +1,216 @@
+"""_core.judge_call: a call is prepared, compared and timed in C, and every wrong byte is counted where it is."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from arrays import DTYPES
+
+import vecadd
+from vecadd import _core
+from vecadd.bench.axes import dtype_named
+
+N = 300
+GUARD = 40
+START = (GUARD, 2 * GUARD + N, 3 * GUARD + 2 * N)
+SIZE = 4 * GUARD + 3 * N
+VERSIONS = 3
+FOUND = ("in front of a", "a", "between a and b", "b", "between b and out", "out", "behind out")
+
+
+def operands(dtype: str = "float32") -> np.ndarray[Any, Any]:
+    """a, b and their sum for each version, of small numbers that no sum rounds."""
+    made = np.zeros((VERSIONS, 3, N), dtype_named(dtype))
+    for version in range(VERSIONS):
+        made[version, 0] = (np.arange(N) % 5 + version).astype(made.dtype)
+        made[version, 1] = (np.arange(N) % 3 + 1).astype(made.dtype)
+        made[version, 2] = np.add(made[version, 0], made[version, 1])
+    return made
+
+
+@pytest.fixture
+def call(device: int) -> Callable[..., dict[str, Any]]:
+    """call(f, dtype="float32", **how): one judged call of f, or of the rung of that name."""
+
+    def judged(f: Any, dtype: str = "float32", **how: Any) -> dict[str, Any]:
+        memory = _core.to_device(np.zeros(SIZE, dtype_named(dtype)))
+        return _core.judge_call(f, memory, START, _core.to_device(operands(dtype)), **how)
+
+    return judged
+
+
+def wrong(found: dict[str, Any]) -> dict[str, tuple[int, int]]:
+    """Of each region with wrong elements: how many, and the first."""
+    return {name: counts[:2] for name, counts in zip(FOUND, found["regions"], strict=True) if counts[0]}
+
+
+def right(a: Any, b: Any, out: Any) -> None:
+    vecadd.add(a, b, out=out)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_nothing_is_wrong_with_a_right_sum_of_any_dtype(dtype: Any, call: Callable[..., dict[str, Any]]) -> None:
+    found = call(right, str(dtype), before=1, last=2, donor=1, pokes=(0, 7, N - 1), delay=1000)
+    assert wrong(found) == {}
+    assert found["seconds"] >= 0
+    assert found["host"] > 0
+
+
+@pytest.mark.parametrize("rung", ["naive", "tuned", "float4"])
+def test_a_rung_is_called_by_its_name(rung: str, call: Callable[..., dict[str, Any]]) -> None:
+    assert wrong(call(rung)) == {}
+
+
+@pytest.mark.parametrize(("index", "version"), [(0, 0), (7, 1), (N - 1, 2)])
+def test_one_wrong_element_is_found(index: int, version: int, call: Callable[..., dict[str, Any]]) -> None:
+    def one_wrong(a: Any, b: Any, out: Any) -> None:
+        right(a, b, out)
+        _core.clear(out[index : index + 1])
+
+    assert wrong(call(one_wrong, now=version)) == {"out": (1, index)}
+
+
+@pytest.mark.parametrize("region", [0, 2, 4, 6])
+@pytest.mark.parametrize("end", ["first", "last"])
+def test_one_wrong_element_around_the_arrays_is_found(region: int, end: str, device: int) -> None:
+    memory = _core.to_device(np.zeros(SIZE, np.float32))
+    begin = {0: 0, 2: START[0] + N, 4: START[1] + N, 6: START[2] + N}[region]
+    at = begin if end == "first" else begin + GUARD - 1
+
+    def outside(a: Any, b: Any, out: Any) -> None:
+        right(a, b, out)
+        _core.clear(memory[at : at + 1])
+
+    found = _core.judge_call(outside, memory, START, _core.to_device(operands()))
+    assert wrong(found) == {FOUND[region]: (1, at - begin)}
+
+
+@pytest.mark.parametrize("operand", ["a", "b"])
+def test_a_changed_operand_is_found(operand: str, call: Callable[..., dict[str, Any]]) -> None:
+    def changing(a: Any, b: Any, out: Any) -> None:
+        right(a, b, out)
+        _core.clear({"a": a, "b": b}[operand][3:4])
+
+    assert wrong(call(changing)) == {operand: (1, 3)}
+
+
+def test_out_is_poisoned_before_each_call(call: Callable[..., dict[str, Any]]) -> None:
+    found = call(lambda a, b, out: None)
+    assert found["regions"][5] == (N, 0, N, 0, 0)
+    assert found["at_rest"] == found["later"] == (N, 0, N, 0, 0)
+
+
+def test_operands_are_other_ones_until_the_gpu_comes_to_the_call(call: Callable[..., dict[str, Any]]) -> None:
+    """A call that looks at them at once, past the order of the stream, finds those of `before`."""
+    seen = []
+
+    def looks(a: Any, b: Any, out: Any) -> None:
+        seen.append(a.numpy())
+        right(a, b, out)
+
+    assert wrong(call(looks, now=2, before=1)) == {}
+    assert seen[0].tolist() == operands()[2, 0].tolist()
+
+
+def test_sums_of_other_operands_are_told_apart(device: int) -> None:
+    versions = operands()
+    sums = {version: _core.to_device(versions[version, 2]) for version in (1, 2)}
+    zeros = _core.to_device(np.zeros(N, np.float32))
+    for version, counted in ((1, (N, 0, 0, N, 0)), (2, (N, 0, 0, 0, N))):
+        memory = _core.to_device(np.zeros(SIZE, np.float32))
+        found = _core.judge_call(
+            lambda a, b, out, version=version: vecadd.add(sums[version], zeros, out=out),
+            memory, START, _core.to_device(versions), now=0, before=1, last=2,
+        )  # fmt: skip
+        assert found["regions"][5] == counted
+
+
+def test_poked_elements_are_the_donors(call: Callable[..., dict[str, Any]]) -> None:
+    seen = []
+
+    def looks(a: Any, b: Any, out: Any) -> None:
+        right(a, b, out)
+        seen.append(a.numpy())
+
+    assert wrong(call(looks, now=0, donor=2, pokes=(5, 6))) == {}
+    expected = operands()[0, 0]
+    expected[5:7] = operands()[2, 0][5:7]
+    assert seen[0].tolist() == expected.tolist()
+
+
+def test_bare_calls_prepare_and_compare_nothing(device: int) -> None:
+    memory, versions = _core.to_device(np.zeros(SIZE, np.float32)), _core.to_device(operands())
+    _core.judge_call(right, memory, START, versions)
+    found = _core.judge_call(lambda a, b, out: _core.clear(out), memory, START, versions, bare=True)
+    assert wrong(found) == {}
+    assert memory[START[0] : START[0] + N].numpy().tolist() == operands()[0, 0].tolist()
+    assert memory[START[2] : START[2] + N].numpy().tolist() == [0.0] * N
+
+
+def test_the_arrays_are_what_convert_makes_of_them(call: Callable[..., dict[str, Any]]) -> None:
+    found = call(lambda a, b, out: right(a[0], b[0], out[0]), convert=lambda x: [x])
+    assert wrong(found) == {}
+
+
+def test_an_exception_of_the_contestant_is_raised(call: Callable[..., dict[str, Any]]) -> None:
+    def raising(a: Any, b: Any, out: Any) -> None:
+        raise LookupError("of its own")
+
+    with pytest.raises(LookupError, match="of its own"):
+        call(raising)
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ({"now": 3}, "now is 3 of 3 versions"),
+        ({"before": -2}, "before is -2 of 3 versions"),
+        ({"now": -1}, "now must be a version"),
+        ({"pokes": (0,)}, "pokes need a donor"),
+        ({"pokes": (N,), "donor": 1}, "no index"),
+        ({"pokes": (0,) * 17, "donor": 1}, "more than 16"),
+    ],
+)
+def test_numbers_that_fit_nothing_are_refused(
+    how: dict[str, Any], words: str, call: Callable[..., dict[str, Any]]
+) -> None:
+    with pytest.raises(ValueError, match=words):
+        call(right, **how)
+
+
+@pytest.mark.parametrize("start", [(0, N - 1, 2 * N), (-1, N, 2 * N), (0, N, SIZE - N + 1)])
+def test_arrays_that_overlap_or_do_not_fit_are_refused(start: tuple[int, int, int], device: int) -> None:
+    memory, versions = _core.to_device(np.zeros(SIZE, np.float32)), _core.to_device(operands())
+    with pytest.raises(ValueError, match="memory"):
+        _core.judge_call(right, memory, start, versions)
+
+
+def test_other_arrays_are_refused(device: int) -> None:
+    memory, versions = _core.to_device(np.zeros(SIZE, np.float32)), operands()
+    for given in ((np.zeros(SIZE), _core.to_device(versions)), (memory, versions), (memory, memory)):
+        with pytest.raises(TypeError, match="must be a contiguous DeviceArray"):
+            _core.judge_call(right, given[0], START, given[1])
+    with pytest.raises(ValueError, match="of memory's dtype"):
+        _core.judge_call(right, memory, START, _core.to_device(versions.astype(np.int8)))
+    with pytest.raises(TypeError, match="no device rung"):
+        _core.judge_call("pageable", memory, START, _core.to_device(versions))
+
+
+@pytest.mark.parametrize("n", [1, 4, 5, 6, 40])
+def test_repeat_repeats_each_row(n: int, device: int) -> None:
+    rows = np.arange(30, dtype=np.int16).reshape(2, 3, 5)
+    found = _core.repeat(_core.to_device(rows), n).numpy()
+    assert found.tolist() == np.resize(rows.repeat(1), (2, 3, 5))[:, :, np.arange(n) % 5].tolist()
+
+
+@pytest.mark.parametrize("function", ["cudaEventRecord", "cudaMemcpyAsync", "cudaLaunchKernel", "cudaEventElapsedTime"])
+def test_a_call_that_fails_leaves_nothing_behind(function: str, double: Any, device: int) -> None:
+    memory, versions = _core.to_device(np.zeros(SIZE, np.float32)), _core.to_device(operands())
+    _core.judge_call(right, memory, START, versions)
+    before = double.live()
+    double.fail(function, 2 if function != "cudaEventElapsedTime" else 1, 2)
+    with pytest.raises((MemoryError, RuntimeError)):
+        _core.judge_call(right, memory, START, versions)
+    assert double.live() == before
+    assert wrong(_core.judge_call(right, memory, START, versions)) == {}
