@@ -33,7 +33,7 @@ def check(a: Any, b: Any, out: Any = None, /, **keywords: Any) -> None:
         keywords["where"] = _few(where, objects)
         arrays.append(where)
     with np.errstate(all="ignore"):
-        np.add(*few, **keywords)  # type: ignore[arg-type]
+        np.add(*few, **keywords)
     flags = [["writeonly", "no_broadcast"] if i == 2 and out is not None else ["readonly"] for i in range(len(arrays))]
     np.nditer(arrays, ["zerosize_ok", "refs_ok"], flags)  # type: ignore[arg-type]
 

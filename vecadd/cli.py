@@ -1,4 +1,4 @@
-"""The command line: ``vecadd info``, ``bench``, ..., also as ``python -m vecadd``: see COMMANDS.
+"""The command line: ``vecadd`` and a command of COMMANDS below, also as ``python -m vecadd``.
 
 Exit status: 0, 1 for an error (one line on stderr), 2 for what cannot be asked, 130 when interrupted.
 """
@@ -19,6 +19,7 @@ from vecadd._names import unknown
 from vecadd._version import package_version
 from vecadd.bench import command as bench
 from vecadd.info import info
+from vecadd.judge import command as judge
 
 
 @dataclass(frozen=True)
@@ -117,6 +118,7 @@ def _info(arguments: argparse.Namespace) -> int:
 COMMANDS = (
     Command("info", "what this machine and this build have", _info_arguments, _info),
     Command("bench", "how fast this machine adds, against what its memory allows", bench.add_arguments, bench.run),
+    Command("judge", "whether an addition of your own is right, and where it stands", judge.add_arguments, judge.run),
     Command("profile", "what a profiler says of rungs, side by side", profile.add_arguments, profile.run),
     Command("check", "whether this machine does what it should: an acceptance test", check.add_arguments, check.run),
     Command(

@@ -26,8 +26,9 @@ from vecadd.model.theory import with_parameters
 
 if TYPE_CHECKING:
     from vecadd.code.text import Code
+    from vecadd.judge import judge
 
-__all__ = ["diff", "names", "run", "sass", "source", "time"]
+__all__ = ["diff", "judge", "names", "run", "sass", "source", "time"]
 
 
 KINDS = ("host", "device", "transfer", "latency", "matrix")
@@ -165,6 +166,14 @@ def _dtype_of(rung: dict[str, Any], dtype: Any) -> str:
     if name not in taken:
         raise TypeError(f"rung {rung['name']} takes {', '.join(taken)}, not {name}")
     return name
+
+
+def __getattr__(name: str) -> Any:
+    if name == "judge":  # which needs the bench, and the package itself does not
+        from vecadd.judge import judge
+
+        return judge
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 @cache

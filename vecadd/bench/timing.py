@@ -4,7 +4,7 @@ import gc
 import math
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import count, cycle, islice
 from typing import Any, Protocol
@@ -109,16 +109,26 @@ class Timed:
 
 
 def paired_ratio(timed: Timed, reference: Timed) -> tuple[float, float, float]:
-    """Times of one contestant over the reference's of the same round: the median and its 95 % interval around it.
+    """Times of one contestant over the reference's of the same round: `interval` of the ratios."""
+    return paired_interval(timed.samples, reference.samples)
 
-    The interval is that of the sign test, between two of the sorted ratios: it assumes nothing about the distribution
-    of times. Returns (low, median, high).
+
+def paired_interval(samples: Sequence[float], reference: Sequence[float]) -> tuple[float, float, float]:
+    """`interval` of the samples over the reference's of the same rounds."""
+    return interval([a / b for a, b in zip(samples, reference, strict=False)])
+
+
+def interval(values: Iterable[float]) -> tuple[float, float, float]:
+    """The median and its 95 % interval around it: (low, median, high).
+
+    The interval is that of the sign test, between two of the sorted values: it assumes nothing about the distribution
+    of times.
     """
-    ratios = sorted(a / b for a, b in zip(timed.samples, reference.samples, strict=False))
-    reach = 0.98 * math.sqrt(len(ratios))  # 1.96 standard deviations of a fair coin
-    middle = (len(ratios) - 1) / 2
-    low, high = max(0, math.floor(middle - reach)), min(len(ratios) - 1, math.ceil(middle + reach))
-    return ratios[low], float(np.median(ratios)), ratios[high]
+    ordered = sorted(values)
+    reach = 0.98 * math.sqrt(len(ordered))  # 1.96 standard deviations of a fair coin
+    middle = (len(ordered) - 1) / 2
+    low, high = max(0, math.floor(middle - reach)), min(len(ordered) - 1, math.ceil(middle + reach))
+    return ordered[low], float(np.median(ordered)), ordered[high]
 
 
 class Predictions:

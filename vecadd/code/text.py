@@ -32,9 +32,9 @@ class Code(str):
 
     def _highlighted(self) -> str:
         try:
-            from pygments import highlight  # type: ignore[import-untyped]
-            from pygments.formatters import HtmlFormatter  # type: ignore[import-untyped]
-            from pygments.lexers import get_lexer_by_name  # type: ignore[import-untyped]
+            from pygments import highlight
+            from pygments.formatters import HtmlFormatter
+            from pygments.lexers import get_lexer_by_name
         except ImportError:
             return f"<pre>{escape(self)}</pre>"
         formatter = HtmlFormatter(style=STYLE)

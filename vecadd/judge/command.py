@@ -1,0 +1,103 @@
+"""The command ``vecadd judge``: its options, what it prints, its exit status."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from vecadd._command import STDOUT, UnaskableError, epilog, target
+from vecadd._terminal import status_line
+from vecadd.bench import axes, machine, results
+from vecadd.bench.terminal import Screen
+from vecadd.info import info
+from vecadd.judge import clock, contestant, verdict
+from vecadd.judge import run as judgement
+from vecadd.judge.verdict import Verdict
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What `vecadd judge` takes."""
+    parser.add_argument("file", type=Path, metavar="FILE", help="a .py or .cu file with the function")
+    parser.add_argument("--function", default="add", metavar="NAME", help="its name in the file (default: add)")
+    parser.add_argument("--dtype", type=_dtype, default="float32", metavar="DTYPE", help="default: float32")
+    parser.add_argument(
+        "--sizes", type=axes.sizes, metavar="N,...", help="elements: 2^20, 1e6, 1000 (default: 2^16,2^20,2^24,2^28)"
+    )
+    parser.add_argument(
+        "--arrays",
+        choices=contestant.ARRAYS,
+        help="whose arrays a .py file takes (default: torch's or CuPy's where it imports torch, triton or cupy)",
+    )
+    parser.add_argument(
+        "--alignment", type=int, metavar="BYTES", help="what its operands are aligned to (default: to an element)"
+    )
+    parser.add_argument(
+        "--rounds", type=int, default=clock.ROUNDS, metavar="N", help=f"timed calls at each size ({clock.ROUNDS})"
+    )
+    parser.add_argument(
+        "--timeout",
+        type=axes.seconds,
+        default=judgement.TIMEOUT,
+        metavar="S",
+        help=f"seconds that a call or a compiler may take ({judgement.TIMEOUT:.0f})",
+    )
+    parser.add_argument("--json", type=target, metavar="FILE", help="write the verdict there; - is stdout")
+    parser.epilog = epilog(
+        {
+            "vecadd judge kernel.cu": 'its extern "C" function add: a kernel, or a function that launches some',
+            "vecadd judge triton_add.py --sizes 2^24,2^28": "its function add(a, b, out) of torch tensors",
+            "vecadd judge mine.py --function fast --dtype float16 --json verdict.json": "another name and dtype",
+        },
+        {
+            0: "accepted",
+            1: "rejected: one line says why",
+            2: "could not be judged: no such file or function, no GPU, no compiler, a library that is missing",
+        },
+    )
+    parser.description = (
+        f"{parser.description}\n\nThe file's code runs in a process of its own with your rights. That is no sandbox: "
+        "judge only code that\nyou would run."
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Judges, prints, writes; returns the exit status: 0 accepted, 1 rejected. Raises UnaskableError for what cannot be
+    judged."""
+    conditions = machine.conditions_now()
+    found = info()
+    if not found.gpus:
+        raise UnaskableError(f"there is no GPU to judge on: {found.gpu_reason}")
+    try:
+        with status_line("judge") as tell:
+            judged = judgement.judge(
+                arguments.file,
+                arguments.dtype,
+                arguments.sizes,
+                function=arguments.function,
+                arrays=arguments.arrays,
+                alignment=arguments.alignment,
+                rounds=arguments.rounds,
+                timeout=arguments.timeout,
+                tell=tell,
+            )
+    except FileNotFoundError as error:
+        raise UnaskableError(f"{error.filename}: {error.strerror}") from error
+    except (RuntimeError, ValueError) as error:
+        raise UnaskableError(str(error)) from error
+    if arguments.json is not None:
+        meta = machine.meta(found, machine.conditions_since(conditions), method=verdict.METHOD)
+        results.save(arguments.json, {"meta": meta, "verdict": judged.as_dict()})
+    _show(Screen(sys.stderr if arguments.json == STDOUT else None), judged)
+    return 0 if judged.accepted else 1
+
+
+def _show(screen: Screen, judged: Verdict) -> None:
+    if judged.sizes:
+        screen.show([judged.table()])
+    screen.say(*(f"checked: {line}" for line in judged.checked), *judged.sentences())
+    if judged.accepted:
+        screen.say(f"method: {verdict.METHOD}")
+
+
+def _dtype(text: str) -> str:
+    (name,) = axes.dtypes(text)[:1]
+    return name

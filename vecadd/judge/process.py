@@ -1,0 +1,123 @@
+"""The parent's side of the process that a contestant runs in: questions, answers, and how that process may end."""
+
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from ast import literal_eval
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any
+
+from vecadd._environment import of_child
+
+CHILD = "vecadd.judge.child"
+LONGEST_ANSWER = 1 << 20  # bytes
+LINES = 5  # of what the child printed, at most, in the words of its end
+
+
+def is_child() -> bool:
+    """Whether this process is such a child: a script that judges itself must not go on for ever."""
+    main = getattr(sys.modules.get("__main__"), "__spec__", None)
+    return main is not None and main.name == CHILD
+
+
+class EndedError(Exception):
+    """The child gave no answer: it crashed, ended itself, or took too long. ``kind`` is that of the finding."""
+
+    def __init__(self, kind: str, words: str) -> None:
+        super().__init__(words)
+        self.kind = kind
+
+
+class Child:
+    """The process; a context that ends it. It runs foreign code with this user's rights: a process is no sandbox."""
+
+    def __init__(self, spec: Mapping[str, Any]) -> None:
+        self._printed = tempfile.TemporaryFile()  # noqa: SIM115  closed in __exit__
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", CHILD],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._printed,
+            env=of_child(),
+            start_new_session=True,
+        )
+        self._rest = b""
+        self._spec = dict(spec)
+
+    def __enter__(self) -> "Child":
+        return self
+
+    def __exit__(self, *exception: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self._kill()
+        for pipe in (self._process.stdin, self._process.stdout):
+            with contextlib.suppress(BrokenPipeError):
+                if pipe:
+                    pipe.close()
+        self._printed.close()
+
+    def begin(self, timeout: float) -> dict[str, Any]:
+        """Tells the child what it is to judge, and gives its first answer."""
+        return self.ask(timeout, **self._spec)
+
+    def ask(self, timeout: float, **question: Any) -> dict[str, Any]:
+        """The child's answer; raises EndedError where none comes within so many seconds."""
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(f"{question!r}\n".encode())
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            raise self._ended() from None
+        line = self._line(timeout)
+        try:
+            answer = literal_eval(line.decode())
+        except (SyntaxError, ValueError):  # foreign code has written to the pipe
+            answer = None
+        if not isinstance(answer, dict):
+            raise EndedError("crash", "its process wrote something else than an answer")
+        return answer
+
+    def _line(self, timeout: float) -> bytes:
+        assert self._process.stdout is not None
+        end = time.monotonic() + timeout
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._process.stdout, selectors.EVENT_READ)
+            while b"\n" not in self._rest:
+                if not selector.select(max(0.0, end - time.monotonic())):
+                    self._kill()
+                    raise EndedError("hang", f"no answer came within {timeout:.3g} s")
+                read = os.read(self._process.stdout.fileno(), 1 << 16)
+                if not read or len(self._rest) > LONGEST_ANSWER:
+                    raise self._ended()
+                self._rest += read
+        line, _, self._rest = self._rest.partition(b"\n")
+        return line
+
+    def _ended(self) -> EndedError:
+        """Why there is no process any more, with the end of what it printed."""
+        try:
+            status = self._process.wait(5.0)
+        except subprocess.TimeoutExpired:  # it has closed its pipe and goes on
+            self._kill()
+            return EndedError("crash", f"its process closed the pipe of its answers{self._last_words()}")
+        if status >= 0:
+            return EndedError("crash", f"its process ended itself with exit status {status}{self._last_words()}")
+        return EndedError("crash", f"its process was ended by {signal.Signals(-status).name}{self._last_words()}")
+
+    def _last_words(self) -> str:
+        self._printed.seek(0, os.SEEK_END)
+        self._printed.seek(max(0, self._printed.tell() - 4096))
+        lines = self._printed.read().decode(errors="replace").split("\n")
+        said = [line.strip() for line in lines if line.strip()][-LINES:]
+        return f": {' | '.join(said)}" if said else ""
+
+    def _kill(self) -> None:
+        """Ends the child and what it has started."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()

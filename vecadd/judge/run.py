@@ -1,0 +1,172 @@
+"""One judgement from beginning to end: checks, probes, times, verdict."""
+
+import secrets
+from argparse import ArgumentTypeError
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from vecadd import _core, model
+from vecadd.bench.axes import dtype_named
+from vecadd.judge import clock, contestant, foresight, verdict
+from vecadd.judge.court import Court, FoundError
+from vecadd.judge.findings import Finding
+from vecadd.judge.places import LINE
+from vecadd.judge.process import Child, EndedError, is_child
+from vecadd.judge.verdict import Size, Verdict
+from vecadd.model.theory import load_bytes
+
+SIZES = (2**16, 2**20, 2**24, 2**28)
+ARRAYS = 12  # of each size are in the GPU's memory: three versions of the operands and their sum, and the call's own
+MOST_MEMORY = 0.8  # of the GPU's
+TIMEOUT = 120.0  # seconds: nvcc and the compilers of Triton and Numba are slow
+
+Tell = Callable[[str], object]
+
+
+def judge(
+    f: Any,
+    dtype: str = "float32",
+    sizes: Sequence[int] | None = None,
+    *,
+    function: str = "add",
+    arrays: str | None = None,
+    alignment: int | None = None,
+    rounds: int = clock.ROUNDS,
+    timeout: float = TIMEOUT,
+    tell: Tell = lambda what: None,
+) -> Verdict:
+    """Judges an addition: a function of (a, b, out), or the path of a .py or .cu file with the function of that name.
+
+    It runs in a process of its own, on the first GPU. There a, b and out are one-dimensional, contiguous arrays of n
+    elements of ``dtype``: DeviceArrays, or arrays of ``"torch"`` or ``"cupy"`` where ``arrays`` or, for None, what the
+    code imports says so. The function writes a + b into out by work on the current stream, which the legacy default
+    stream is; it need not wait for it. A .cu file has one ``extern "C"`` function, a kernel of (a, b, out, size_t n) or
+    a function of these and a stream (docs/judge.md).
+
+    ``sizes`` are numbers of elements (None: 2^16 to 2^28, as far as they fit): it is checked and timed at sizes near
+    them, drawn at random. ``alignment`` is how many bytes its operands are aligned to at least when it is checked;
+    None: an element's. ``rounds`` of timed calls are made at each size; ``timeout`` is how many seconds each call, and
+    compiling the code, may take. ``tell`` is called with what is done.
+
+    Raises FileNotFoundError, TypeError and ValueError for what cannot be judged, RuntimeError where a GPU, a compiler
+    or a library is missing. All that the contestant does wrong, a crash too, is the verdict's. The process runs foreign
+    code with your rights: it is no sandbox.
+
+    >>> vecadd.ladder.judge(np.add, sizes=[5000]).kind         # NumPy takes no arrays in a GPU's memory
+    'raises'
+    """
+    if is_child():
+        raise RuntimeError("a contestant cannot judge: put the call under if __name__ == '__main__'")
+    itemsize = _itemsize(dtype)
+    alignment = itemsize if alignment is None else alignment
+    if alignment < itemsize or alignment > LINE or alignment & (alignment - 1):
+        raise ValueError(f"alignment must be a power of two from {itemsize}, an element's, to {LINE}, not {alignment}")
+    if rounds < 1:
+        raise ValueError(f"rounds must be at least 1, not {rounds}")
+    spec = {
+        "ask": "begin",
+        **contestant.described(f, function, arrays),
+        "dtype": dtype,
+        "seed": secrets.randbelow(2**32),
+    }
+    checked: list[str] = []
+    gpu: dict[str, Any] = {"name": "a GPU"}
+    try:
+        with Child(spec) as child:
+            tell(f"reading {spec['name']}")
+            begun = _possible(child.begin(timeout))
+            if "uncompiled" in begun:
+                raise FoundError(Finding("does not compile", begun["uncompiled"]))
+            if "raised" in begun:
+                raise FoundError(Finding("raises", f"{begun['raised']} (while its code was read)"))
+            gpu = begun["gpu"]
+            chosen = _sizes(sizes, itemsize, gpu["memory"])
+            court = Court(child, gpu, itemsize, timeout, begun["persisting"])
+            tell("checking")
+            checked += court.check(chosen, alignment)
+            if max(chosen) * 3 * itemsize >= 2 * gpu["l2"]:
+                tell("checking whether it looks ahead")
+                checked.append(foresight.check(court))
+            limits = _probed(spec, timeout, tell)
+            found = [_time(court, n, gpu, dtype, limits, rounds, tell) for n in chosen]
+            court.finish()
+    except FoundError as error:
+        rejection = error.finding
+    except EndedError as error:
+        rejection = Finding(error.kind, str(error))
+    else:
+        return verdict.of(spec, dtype, gpu["name"], checked=tuple(checked), sizes=tuple(found))
+    return verdict.of(spec, dtype, gpu["name"], kind=rejection.kind, words=rejection.words, checked=tuple(checked))
+
+
+def _time(
+    court: Court, n: int, gpu: dict[str, Any], dtype: str, probed: dict[str, Any], rounds: int, tell: Tell
+) -> Size:
+    tell(f"timing {n} elements")
+    candidates = clock.rungs(dtype, 10 * gpu["cc_major"] + gpu["cc_minor"])
+    timed = clock.time(court, n, candidates, rounds)
+    itemsize = court.itemsize
+    limits = model.Limits.of(probed)
+    rung = next(rung for rung in candidates if rung["name"] == timed.rung)
+    nbytes = model.bytes_moved(timed.n, itemsize)
+    limit = nbytes / 1e9 / probed["device"]["gbps"] if nbytes > gpu["l2"] else None
+    return Size.of(timed, itemsize, limit, _advice(gpu, dtype, timed, rung, limits))
+
+
+def _advice(
+    gpu: dict[str, Any], dtype: str, timed: clock.Timed, rung: dict[str, Any], limits: model.Limits
+) -> tuple[str, ...]:
+    """What helps a kernel like the nearest rung; nothing where the driver hides what that takes."""
+    try:
+        advice = model.advise(
+            gpu,
+            dtype,
+            timed.n,
+            LINE,
+            bytes_per_load=load_bytes(rung, dtype_named(dtype).itemsize),
+            loads_in_flight=rung["loads_in_flight"],
+            block=rung["block"] or 256,
+            limits=limits,
+        )
+    except ValueError:
+        return ()
+    rungs = f"Try what {' and '.join(advice.rungs)} do." if advice.rungs else ""
+    return tuple(filter(None, (f"It is as fast as a kernel like {timed.rung}.", *advice.steps[1:], rungs)))
+
+
+def _probed(spec: dict[str, Any], timeout: float, tell: Tell) -> dict[str, Any]:
+    """The limits of this GPU, from a process without foreign code."""
+    tell("probing the GPU")
+    with Child({"ask": "probes"}) as child:
+        limits: dict[str, Any] = _possible(child.begin(timeout))["limits"]
+    return limits
+
+
+def _possible(answer: dict[str, Any]) -> dict[str, Any]:
+    if "impossible" in answer:
+        raise RuntimeError(answer["impossible"])
+    return answer
+
+
+def _sizes(sizes: Sequence[int] | None, itemsize: int, memory: int) -> list[int]:
+    most = int(MOST_MEMORY * memory) // (ARRAYS * itemsize)
+    if sizes is None:
+        return [n for n in SIZES if n <= most]
+    for n in sizes:
+        if not 1 <= n <= most:
+            raise ValueError(
+                f"sizes must be 1 to {most} elements, which is what {ARRAYS} arrays on this GPU allow, not {n}"
+            )
+    if not sizes:
+        raise ValueError("sizes must name at least one number of elements")
+    return list(sizes)
+
+
+def _itemsize(dtype: str) -> int:
+    if dtype not in _core.DTYPES:
+        raise ValueError(f"dtype must be one of {', '.join(_core.DTYPES)}, not {dtype!r}")
+    try:
+        dtype_named(dtype)
+    except ArgumentTypeError as error:
+        raise RuntimeError(str(error)) from None
+    return _core.DTYPES[dtype]

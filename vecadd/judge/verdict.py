@@ -1,0 +1,149 @@
+"""What a judgement came to: for a terminal, a notebook, a file and a test."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from vecadd._rows import Row, as_html, as_text
+from vecadd.bench.axes import show_size
+from vecadd.bench.show import show_rate, show_seconds
+from vecadd.bench.tables.table import Table, columns
+from vecadd.judge.clock import Timed
+from vecadd.model.theory import bytes_moved
+
+Interval = tuple[float, float, float]  # low, median, high
+
+METHOD = (
+    "each call on operands that are new and become ready only when the GPU comes to it, at a place drawn at random; "
+    "out, both operands and the memory around them compared bit for bit right behind it, in the order of its stream; "
+    "times by CUDA events, behind an addition of other arrays that fills the L2 where the operands are not small, "
+    "medians of interleaved rounds with their 95 % interval; limits from probes in a process of their own"
+)
+
+
+@dataclass(frozen=True)
+class Size:
+    """A contestant's time at one size, in seconds: the median with its 95 % interval, beside ``tuned``, the nearest
+    rung and the limit, which is None where the arrays fit in the L2. ``over_tuned`` and ``over_rung`` are its times as
+    a multiple of theirs, by rounds. ``advice`` says what to try next."""
+
+    n: int
+    bytes: int
+    seconds: Interval
+    tuned: float
+    over_tuned: Interval
+    rung: str
+    rung_seconds: float
+    over_rung: Interval
+    limit: float | None
+    advice: tuple[str, ...]
+
+    @classmethod
+    def of(cls, timed: Timed, itemsize: int, limit: float | None, advice: Iterable[str]) -> "Size":
+        """The timed calls, with the limit in seconds."""
+        return cls(bytes=bytes_moved(timed.n, itemsize), limit=limit, advice=tuple(advice), **asdict(timed))
+
+    @property
+    def gbps(self) -> float:
+        """GB/s of all three arrays, at the median."""
+        return self.bytes / self.seconds[1] / 1e9
+
+    @property
+    def share(self) -> float | None:
+        """Of the limit; None where there is none."""
+        return None if self.limit is None else self.limit / self.seconds[1]
+
+    @property
+    def placed(self) -> str:
+        """Where it stands on the ladder, in words: "as float4", "0.91 (0.9 to 0.92) x float4's time"."""
+        low, _, high = self.over_rung
+        return f"as {self.rung}" if low <= 1 <= high else f"{_ratio(self.over_rung)} x {self.rung}'s time"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Accepted, or why not: ``kind`` is one of `vecadd.judge.findings.KINDS`, ``words`` what was seen; both are empty
+    where it is accepted. ``checked`` says what was checked, ``sizes`` has its times where it was accepted."""
+
+    name: str
+    dtype: str
+    arrays: str
+    gpu: str
+    kind: str
+    words: str
+    checked: tuple[str, ...]
+    sizes: tuple[Size, ...]
+
+    @property
+    def accepted(self) -> bool:
+        """Whether nothing was found that rejects it."""
+        return not self.kind
+
+    def __str__(self) -> str:
+        return as_text(self._rows())
+
+    def _repr_html_(self) -> str:
+        return as_html(self._rows())
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain dicts, lists, numbers and strings."""
+        sizes = [asdict(size) | {"gbps": size.gbps, "share": size.share, "placed": size.placed} for size in self.sizes]
+        return asdict(self) | {"accepted": self.accepted, "sizes": sizes}
+
+    def table(self) -> Table:
+        """A line for each size that was timed."""
+        shown = Table(
+            f"{self.name}, {self.dtype}",
+            columns("n", "seconds", "95 %", "GB/s", "% limit", "tuned", "time / tuned", "on the ladder"),
+            spare=("95 %", "tuned"),
+        )
+        for size in self.sizes:
+            low, middle, high = size.seconds
+            shown.add(
+                show_size(size.n),
+                show_seconds(middle),
+                f"{show_seconds(low)} to {show_seconds(high)}",
+                show_rate(size.gbps),
+                "-" if size.share is None else f"{100 * size.share:.0f}",
+                show_seconds(size.tuned),
+                _ratio(size.over_tuned),
+                size.placed,
+            )
+        return shown
+
+    def sentences(self) -> list[str]:
+        """The verdict, and what to try next at each size."""
+        if not self.accepted:
+            return [f"rejected: {self.kind}: {self.words}"]
+        advice = [f"{show_size(size.n)}: {' '.join(size.advice)}" for size in self.sizes if size.advice]
+        return [*advice, "accepted"]
+
+    def _rows(self) -> list[Row]:
+        rows: list[Row] = [
+            ("contestant", [f"{self.name}, {self.dtype}, {self.arrays} arrays, on {self.gpu}"]),
+            ("verdict", ["accepted"] if self.accepted else [f"rejected: {self.kind}", self.words]),
+            ("checked", self.checked or ["nothing"]),
+        ]
+        return [*rows, *((show_size(size.n), _lines(size)) for size in self.sizes)]
+
+
+def _ratio(interval: Interval) -> str:
+    low, middle, high = interval
+    return f"{middle:.3g} ({low:.3g} to {high:.3g})"
+
+
+def _lines(size: Size) -> list[str]:
+    low, middle, high = size.seconds
+    share = "" if size.share is None else f", {100 * size.share:.0f} % of the limit"
+    return [
+        f"{show_seconds(middle)} ({show_seconds(low)} to {show_seconds(high)}), {show_rate(size.gbps)} GB/s{share}",
+        f"{_ratio(size.over_tuned)} x tuned's {show_seconds(size.tuned)}",
+        f"on the ladder {size.placed}",
+        *size.advice,
+    ]
+
+
+def of(spec: Mapping[str, Any], dtype: str, gpu: str, **found: Any) -> Verdict:
+    """A verdict on that contestant."""
+    given = {"kind": "", "words": "", "checked": (), "sizes": ()} | found
+    return Verdict(spec["name"], dtype, "pointers" if spec["path"].endswith(".cu") else spec["arrays"], gpu, **given)
