@@ -11,7 +11,7 @@ from vecadd import _core, model
 from vecadd.bench import results
 from vecadd.model import Limits, Loaded
 from vecadd.model.loaded import in_place_of_a_probe
-from vecadd.model.theory import load_bytes
+from vecadd.model.theory import load_bytes, with_parameters
 
 pytestmark = pytest.mark.no_native
 
@@ -195,7 +195,7 @@ RUNS = {path.stem: run for path in RECORDED if (run := recorded(path))}
 
 
 def of_row(gpu, limits, row):
-    rung = RUNGS[row.rung]
+    rung = with_parameters(RUNGS[row.rung], row.params.get("parameters", {}))
     return model.advise(
         gpu,
         row.dtype,
@@ -238,7 +238,7 @@ def test_an_h200_under_load_answers_later_the_more_it_is_asked():
     points = [(nbytes, limits.loaded.latency(nbytes, 132)) for nbytes, _ in limits.loaded.points]
     few = [seconds for nbytes, seconds in points if nbytes <= 4096]
     more = [seconds for nbytes, seconds in points if nbytes >= 4096]
-    assert max(few) < 1.05 * min(few)
+    assert max(few) < 1.1 * min(few)
     assert limits.dram < min(few) < 1.5 * limits.dram
     assert more == sorted(more)
     assert more[-1] > 8 * more[0]

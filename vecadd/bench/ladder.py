@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from vecadd.model import bytes_in_flight as bytes_in_flight
-from vecadd.model.theory import usual
+from vecadd.model.theory import usual, with_parameters
 
 SIZES = (2**12, 2**20, 2**26)  # all rungs end within 2 s at the first; the last is 16 times the largest L2 there is
 BRIEF_SIZES = (2**26,)
@@ -66,7 +66,7 @@ def load(rung: Mapping[str, Any], chosen: Mapping[str, int]) -> str:
     unless they are told otherwise, narrower ones through it."""
     params = usual(rung, chosen)
     if "through_l1" not in params:
-        return str(rung["load"])
+        return str(with_parameters(rung, params)["load"])
     past = ".BYPASS" if params["bytes"] >= 16 and not params["through_l1"] else ""
     return f"LDGSTS.E{past}" + (".128" if params["bytes"] >= 16 else ".64" if params["bytes"] >= 8 else "")
 

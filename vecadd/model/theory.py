@@ -14,14 +14,17 @@ def usual(rung: Mapping[str, Any], chosen: Mapping[str, int]) -> dict[str, int]:
 
 
 def with_parameters(rung: Mapping[str, Any], chosen: Mapping[str, int]) -> Mapping[str, Any]:
-    """The row of a rung of ``_core.rungs()`` as it is with these parameters: one that is told to add to what the sum
-    holds loads that too, one that is told to write the sum does not.
+    """The row of a rung of ``_core.rungs()`` as it is with these parameters. A rung that is told to add to what the sum
+    holds loads that too; one that is told to write the sum does not. Without its bulk copies a rung loads an element at
+    a time.
 
     >>> rung = next(rung for rung in vecadd._core.rungs() if rung["name"] == "grid_stride")
     >>> written = vecadd.model.theory.with_parameters(rung, {"accumulate": 0})
     >>> written["sum"], written["bytes_per_element"], written["loads_in_flight"]
     ('written', 12, 2)
     """
+    if chosen.get("bulk") == 0:
+        return {**rung, "load": "LDG.E", "bytes_per_load": 4}
     bounds = rung.get("params", {}).get("accumulate")
     accumulates = chosen.get("accumulate", bounds[1]) if bounds else None
     if accumulates is None or accumulates == (rung["sum"] == "added"):
