@@ -10,7 +10,7 @@ from vecadd.profile.tables import NOTHING, show
 from vecadd.profile.transfers import TITLES
 
 # Of a kernel, as far as they were recorded; and those that the documents' profilers name.
-SHOWN = ("duration", "needed", "dram", "l2", "occupancy", "achieved", "registers", "block", "grid", "waves")
+SHOWN = ("duration", "sm", "needed", "dram", "l2", "occupancy", "achieved", "registers", "block", "grid", "waves")
 TOLD = ("duration", "dram", "memory", "sm", "l2", "achieved", "registers")
 SHORT = {"duration": "time", "achieved": "occupancy", "registers": "registers", "sm": "SM", "dram": "DRAM", "l2": "L2"}
 

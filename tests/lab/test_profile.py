@@ -472,7 +472,7 @@ def test_a_real_profiler_says_what_the_runtime_says(rung: str, load: str, runtim
     except RefusedError as error:
         pytest.skip(f"needs a profiler: {error}")
     found, facts = metrics.of(launch.raw), _core.rung_facts(rung, "float32", spec.n)
-    assert set(found) == {row.key for row in metrics.ROWS}
+    assert set(found) == {row.key for row in metrics.ROWS} - {"needed"}  # which stands for the counters where they lack
     assert (found["registers"], found["block"], found["grid"]) == (
         max(facts["registers"], 16),  # no thread gets fewer
         facts["block"][0],
