@@ -73,6 +73,11 @@ TRICKS = {
         "",
         "def add(a, b, out):\n    vecadd.add(a, b, out=a.copy(), stream=side)\n    add_alone(a, b, out, side)",
     ),
+    "a stream that waits for the operands, and that nobody waits for": (
+        "side stream",
+        "",
+        "def add(a, b, out):\n    a.__dlpack__(stream=side)\n    add_alone(a, b, out, side)",
+    ),
     "another thread, later": (
         "returned early",
         "",
@@ -131,7 +136,8 @@ TRICKS = {
         "nothing written",
         "",
         "import sys, vecadd.ladder\n"
-        "right = dict(seconds=1e-9, host=0.0, regions=[(0,) * 5] * 7, at_rest=(0,) * 5, later=(0,) * 5, persisting=0)\n"
+        "no = (0,) * 5\n"
+        "right = dict(seconds=1e-9, host=0.0, regions=[no] * 7, at_rest=no, later=no, persisting=0, unordered=False)\n"
         "for module in ('vecadd._core', '__main__'):\n"
         "    sys.modules[module].judge_call = lambda *arguments, **keywords: right\n"
         "_core.poison = _core.repeat = vecadd.ladder.time = lambda *arguments, **keywords: None\n"

@@ -191,7 +191,7 @@ def timeline(
 # Calls contestant(a, b, out) once, or launches the device rung of that name, on views of `memory` that begin at the
 # elements `start`, and compares and times it in C. versions, (count, 3, n), holds a, b and their sum; the docstring
 # says the rest. {"seconds", "host", "regions": 7 of (wrong, first, unwritten, before, last), "at_rest" and "later": one
-# each, "persisting": bytes}.
+# each, "persisting": bytes, "unordered": whether work behind the call waits for no kernel of it}.
 def judge_call(
     contestant: Any,
     memory: DeviceArray,
@@ -207,6 +207,7 @@ def judge_call(
     pokes: tuple[int, ...] = (),
     wash: DeviceArray | None = None,
     delay: int = 0,
+    hold: int = 0,
     bare: bool = False,
 ) -> dict[str, Any]: ...
 

@@ -67,6 +67,10 @@ cudaError_t double_launch(dim3 grid, dim3 block, cudaStream_t stream, launch_ord
 /* launch.cpp. In a kernel: runs to their ends those that it was launched to begin ahead of. */
 void double_wait_for_prerequisites();
 
+/* queue.cpp. In a kernel that keeps every multiprocessor full until *open is set: no other kernel begins until then.
+ * Where nothing else is left to run that somebody waits for, the kernel's time is over, and *expired is set. */
+void hold_on_cpu(const unsigned *open, unsigned *expired);
+
 /* griddepcontrol.wait. Other kernels may run here, in variables that are this one's. */
 inline void
 wait_for_prerequisites_on_cpu()

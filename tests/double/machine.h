@@ -1,7 +1,7 @@
 /* The double's inside: one struct that is the whole machine, and what its files offer each other.
  *
  * machine.cpp   the entry of every call: counts, failures, forks, sticky errors
- * queue.cpp     streams as queues of work, and the order in which it runs
+ * queue.cpp     streams as queues of work, the order in which it runs, and what waits while a kernel fills the device
  * graphs.cpp    streams that capture, and what becomes of what they captured
  * memory.cpp    allocations and who may touch them      pools.cpp  stream-ordered memory
  * l2.cpp        what kernels ask the L2 to keep
@@ -174,8 +174,10 @@ struct machine {
     int threads_with_errors = 0;       /* that cudaGetLastError would tell of */
     unsigned era = 0;                  /* one more each time that the tests forget all threads' errors */
 
-    std::vector<work_ptr> pending; /* in the order of the calls */
-    work_ptr running;              /* the kernel or copy that runs now */
+    std::vector<work_ptr> pending;       /* in the order of the calls */
+    work_ptr running;                    /* the kernel or copy that runs now */
+    const unsigned *hold_open = nullptr; /* of the kernel that keeps every multiprocessor full */
+    unsigned *hold_expired = nullptr;
     stream_ptr legacy[MAX_DEVICES];
     std::vector<stream_ptr> streams;        /* all with a tail, the legacy ones and the destroyed ones too */
     uintptr_t next_handle = 0x5ca1ab1e0000; /* handles are never used again: a stale one stays stale */

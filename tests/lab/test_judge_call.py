@@ -16,6 +16,16 @@ GUARD = 40
 START = (GUARD, 2 * GUARD + N, 3 * GUARD + 2 * N)
 SIZE = 4 * GUARD + 3 * N
 VERSIONS = 3
+FAILING = (
+    "cudaEventRecord",
+    "cudaMemcpyAsync",
+    "cudaLaunchKernel",
+    "cudaEventElapsedTime",
+    "cudaHostAlloc",
+    "cudaStreamCreateWithFlags",
+    "cudaStreamQuery",
+    "cudaOccupancyMaxActiveBlocksPerMultiprocessor",
+)
 FOUND = ("in front of a", "a", "between a and b", "b", "between b and out", "out", "behind out")
 
 
@@ -204,13 +214,75 @@ def test_repeat_repeats_each_row(n: int, device: int) -> None:
     assert found.tolist() == np.resize(rows.repeat(1), (2, 3, 5))[:, :, np.arange(n) % 5].tolist()
 
 
-@pytest.mark.parametrize("function", ["cudaEventRecord", "cudaMemcpyAsync", "cudaLaunchKernel", "cudaEventElapsedTime"])
+def on_a_side_stream(side: Any) -> Callable[..., None]:
+    """An addition on a stream that waits for that of the operands, and that nothing waits for."""
+
+    class Alone:
+        """The array's memory without its stream."""
+
+        def __init__(self, x: Any) -> None:
+            self.x = x
+            self.__cuda_array_interface__ = x.__cuda_array_interface__ | {"stream": None}
+
+    def add(a: Any, b: Any, out: Any) -> None:
+        a.__dlpack__(stream=side)
+        vecadd.add(Alone(a), Alone(b), out=Alone(out), stream=side)
+
+    return add
+
+
+@pytest.mark.parametrize("n", [1, 300, 5000])
+def test_a_held_call_on_a_side_stream_is_seen_whatever_runs_first(n: int, double: Any, device: int) -> None:
+    memory = _core.to_device(np.zeros(3 * n, np.float32))
+    versions = _core.to_device(np.ones((1, 3, n), np.float32) + np.array([0, 0, 1], np.float32).reshape(3, 1))
+    side = double.stream_create(0, 1)
+    add = on_a_side_stream(side)
+    for seed in range(50):
+        double.reset(seed)
+        found = _core.judge_call(add, memory, (0, n, 2 * n), versions, hold=1)
+        assert found["unordered"] or found["regions"][5][0]
+    double.stream_destroy(side)
+
+
+def waits(a: Any, b: Any, out: Any) -> None:
+    right(a, b, out)
+    out.numpy()
+
+
+@pytest.mark.parametrize("by", ["a kernel", "a kernel that it waits for", "copies"])
+def test_a_held_call_in_the_order_of_its_stream_is_right(
+    by: str, double: Any, call: Callable[..., dict[str, Any]]
+) -> None:
+    def by_copies(a: Any, b: Any, out: Any) -> None:
+        double.device_write(out.__cuda_array_interface__["data"][0], (a.numpy() + b.numpy()).tobytes())
+
+    contestants = {"a kernel": right, "a kernel that it waits for": waits, "copies": by_copies}
+    for seed in range(20):
+        double.reset(seed)
+        found = call(contestants[by], before=1, delay=1000, hold=1000)
+        assert wrong(found) == {}
+        assert not found["unordered"]
+
+
+def test_a_held_call_that_raises_lets_the_gpu_go(double: Any, call: Callable[..., dict[str, Any]]) -> None:
+    def raising(a: Any, b: Any, out: Any) -> None:
+        raise LookupError("of its own")
+
+    call(right)
+    before = double.live()
+    with pytest.raises(LookupError, match="of its own"):
+        call(raising, hold=1000)
+    assert double.live() == before
+    assert wrong(call(right)) == {}
+
+
+@pytest.mark.parametrize("function", FAILING)
 def test_a_call_that_fails_leaves_nothing_behind(function: str, double: Any, device: int) -> None:
     memory, versions = _core.to_device(np.zeros(SIZE, np.float32)), _core.to_device(operands())
     _core.judge_call(right, memory, START, versions)
     before = double.live()
-    double.fail(function, 2 if function != "cudaEventElapsedTime" else 1, 2)
+    double.fail(function, 2 if function in ("cudaEventRecord", "cudaMemcpyAsync", "cudaLaunchKernel") else 1, 2)
     with pytest.raises((MemoryError, RuntimeError)):
-        _core.judge_call(right, memory, START, versions)
+        _core.judge_call(right, memory, START, versions, hold=1000)
     assert double.live() == before
     assert wrong(_core.judge_call(right, memory, START, versions)) == {}

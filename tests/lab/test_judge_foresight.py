@@ -10,7 +10,15 @@ from vecadd.judge import foresight
 from vecadd.judge.court import Court, FoundError
 
 CLOCK = {"clock_khz": 1_000_000, "l2": 1 << 20}
-RIGHT = {"host": 0.0, "regions": [(0,) * 5] * 7, "at_rest": (0,) * 5, "later": (0,) * 5, "persisting": 0}
+NOTHING = (0,) * 5
+RIGHT = {
+    "host": 0.0,
+    "regions": [NOTHING] * 7,
+    "at_rest": NOTHING,
+    "later": NOTHING,
+    "persisting": 0,
+    "unordered": False,
+}
 
 
 class MadeUp:

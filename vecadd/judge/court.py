@@ -22,6 +22,9 @@ STEP = 128  # elements: timed sizes are multiples of it, so that no kernel has a
 DELAY = 100e-6  # seconds that the GPU waits for the host beyond the time that the contestant takes to queue its work
 LONGEST_DELAY = 5e-3
 
+HELD = 2  # of CALLS, the last ones: what is loaded or compiled at a first call may wait for the whole GPU
+HOLD = 10e-3  # seconds that no kernel can run from a held call on, beyond those that the contestant takes to queue it
+
 
 class FoundError(Exception):
     """The contestant does something that rejects it."""
@@ -63,11 +66,15 @@ class Court:
         bare: bool = False,
         version: int | None = None,
         stage: str = "stage",
+        held: bool = False,
     ) -> float:
-        """Seconds of one call of the contestant, or of a rung, on operands that were not there before."""
+        """Seconds of one call of the contestant, or of a rung, on operands that were not there before. ``held``: while
+        no kernel can run, which shows whether work behind the call waits for those of the call."""
         self._calls += 1
         now = self._calls % VERSIONS if version is None else version
-        how: dict[str, Any] = {"now": now, "delay": self._cycles(), "bare": bare}
+        how: dict[str, Any] = {"now": now, "delay": self._cycles(DELAY), "bare": bare}
+        if held:
+            how["hold"] = self._cycles(HOLD)
         if not bare:
             pokes = tuple(self.random.randrange(room.n) for _ in range(POKES))
             other = (now + 1) % VERSIONS
@@ -112,8 +119,9 @@ class Court:
         room = self.stage(n)
         where = f"{n} elements aligned to {alignment} bytes"
         try:
-            for _ in range(CALLS):
-                self.call(room, room.misaligned(self.random.randrange, alignment), where)
+            for index in range(CALLS):
+                start = room.misaligned(self.random.randrange, alignment)
+                self.call(room, start, where, held=index >= CALLS - HELD)
         except FoundError as found:
             if found.finding.kind in ("wrong sum", "nothing written") and self._right_at(asked):
                 raise FoundError(
@@ -137,8 +145,8 @@ class Court:
         if names:
             raise FoundError(Finding("replaces functions", ", ".join(names[:5])))
 
-    def _cycles(self) -> int:
-        return int((DELAY + 1.5 * self._delay) * 1e3 * self.gpu["clock_khz"])
+    def _cycles(self, seconds: float) -> int:
+        return int((seconds + 1.5 * self._delay) * 1e3 * self.gpu["clock_khz"])
 
     def _ask(self, **question: Any) -> dict[str, Any]:
         return self.child.ask(self.timeout, **question)

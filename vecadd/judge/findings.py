@@ -68,6 +68,9 @@ def of_answer(answer: Mapping[str, Any], n: int, where: str, persisting: int = 0
     if answer["persisting"] > persisting:
         return Finding("L2 set aside", f"{answer['persisting']} bytes of the L2 ({where})")
     if not regions[OUT].wrong:
+        if answer["unordered"]:
+            words = f"what was queued behind the call was over before any kernel of the call could run ({where})"
+            return Finding("side stream", words)
         return None
     return _of_out(regions[OUT], Count(*answer["at_rest"]), Count(*answer["later"]), n, where)
 

@@ -9,11 +9,12 @@
 #include "gpu/device.h"
 #include "gpu/memory.h"
 #include "gpu/state.h"
+#include "lab/ladder/hold.h"
 
 enum { POISON = 0xa5, LATER_SECONDS = 1, LARGEST_WORD = 8 };
 
 /* Of each region, then of out at rest and later. */
-enum { OUT_AT_REST = TRIAL_REGIONS, OUT_LATER, COUNTS };
+enum { OUT = TRIAL_REGIONS - 2, OUT_AT_REST = TRIAL_REGIONS, OUT_LATER, COUNTS };
 
 static int
 rest(struct status *status)
@@ -90,6 +91,11 @@ queue_before(struct trial *trial, const struct device_scope *scope, struct statu
         return device_status(status, error, "delay_launch");
     if (!trial->bare && bring_operands(trial, status) < 0)
         return -1;
+    if (trial->hold && !trial->bare) {
+        const unsigned char *sum = trial->now + (size_t)(TRIAL_ARRAYS - 1) * trial->bytes;
+        if (rest(status) < 0 || hold_begin(&trial->held, trial->device, sum, trial->bytes, trial->hold, status) < 0)
+            return -1;
+    }
     error = cudaEventRecord(trial->begin, NULL);
     return error == cudaSuccess ? 0 : device_status(status, error, "cudaEventRecord");
 }
@@ -99,6 +105,7 @@ trial_begin(struct trial *trial, struct status *status)
 {
     struct device_scope scope;
     trial->begin = trial->end = trial->counts = NULL;
+    trial->held = NULL;
     if (device_enter_relaxed(&scope, trial->device, status) < 0)
         return -1;
     const int result = queue_before(trial, &scope, status);
@@ -115,6 +122,7 @@ trial_close(struct trial *trial)
     struct status ignored;
     if (device_enter_relaxed(&scope, trial->device, &ignored) < 0)
         return;
+    hold_end(&trial->held);
     device_ignore(cudaDeviceSynchronize());
     if (trial->begin)
         device_ignore(cudaEventDestroy(trial->begin));
@@ -150,17 +158,19 @@ compare_out(const struct trial *trial, int slot, struct status *status)
     return compare(trial, trial->start[TRIAL_ARRAYS - 1], trial->bytes, &with, slot, status);
 }
 
+/* Out first: what another stream adds has the least time for it. */
 static int
 compare_all(const struct trial *trial, struct status *status)
 {
     static const struct compare_call poison = {.right = NULL};
     size_t at = 0;
+    if (compare_out(trial, OUT, status) < 0)
+        return -1;
     for (int array = 0; array < TRIAL_ARRAYS; array++) {
         const struct compare_call with = {.right = trial->now + (size_t)array * trial->bytes};
         const bool is_out = array == TRIAL_ARRAYS - 1;
         if (compare(trial, at, trial->start[array] - at, &poison, 2 * array, status) < 0 ||
-            (is_out ? compare_out(trial, 2 * array + 1, status)
-                    : compare(trial, trial->start[array], trial->bytes, &with, 2 * array + 1, status)) < 0)
+            (!is_out && compare(trial, trial->start[array], trial->bytes, &with, 2 * array + 1, status) < 0))
             return -1;
         at = trial->start[array] + trial->bytes;
     }
@@ -209,6 +219,12 @@ finish(const struct trial *trial, struct trial_result *result, struct status *st
     cudaError_t error = cudaEventRecord(trial->end, NULL);
     if (error != cudaSuccess)
         return device_status(status, error, "cudaEventRecord");
+    if (trial->held) {
+        const unsigned char *out = trial->memory + trial->start[TRIAL_ARRAYS - 1];
+        if (hold_look(trial->held, out, &result->unordered, status) < 0)
+            return -1;
+        hold_end(&trial->held);
+    }
     if (!trial->bare && compare_all(trial, status) < 0)
         return -1;
     error = stream_wait(NULL);
@@ -224,7 +240,7 @@ finish(const struct trial *trial, struct trial_result *result, struct status *st
         return -1;
     for (int region = 0; region < TRIAL_REGIONS; region++)
         result->regions[region] = count_of(trial, &found[region]);
-    return result->regions[TRIAL_REGIONS - 2].wrong ? look_again(trial, result, status) : 0;
+    return result->regions[OUT].wrong ? look_again(trial, result, status) : 0;
 }
 
 int

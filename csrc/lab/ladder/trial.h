@@ -24,6 +24,7 @@ struct trial_result {
     /* Where the sum was wrong: out again when the device had come to rest, and a while later. */
     struct trial_count at_rest, later;
     size_t persisting; /* bytes of the L2 that are set aside for memory that persists there */
+    bool unordered;    /* work behind the call was over, and out not the sum, while no kernel could have run */
 };
 
 struct trial {
@@ -45,10 +46,12 @@ struct trial {
     void *wash; /* NULL, or memory that an addition's traffic goes through right before the call: it fills the L2 */
     size_t wash_bytes;
     unsigned delay; /* cycles of the GPU's clock that it waits for the host to queue the call */
+    unsigned hold;  /* 0, or cycles for which no kernel may run from the call on: a bare call has none */
     bool bare;      /* nothing is prepared or compared: the arrays are as the calls before have left them */
 
     /* The trial's own; NULL before trial_begin. */
     void *begin, *end, *counts;
+    struct hold *held;
 };
 
 /* Queues all that comes before the call. Waits: the caller holds no lock. Returns 0, or -1 with *status set and nothing

@@ -176,9 +176,9 @@ result_as_dict(const struct judged *judged, const struct trial_result *result)
     }
     if (!regions)
         return NULL;
-    return Py_BuildValue("{s:d,s:d,s:N,s:N,s:N,s:n}", "seconds", result->seconds, "host", judged->host, "regions",
+    return Py_BuildValue("{s:d,s:d,s:N,s:N,s:N,s:n,s:N}", "seconds", result->seconds, "host", judged->host, "regions",
                          regions, "at_rest", count_as_tuple(&result->at_rest), "later", count_as_tuple(&result->later),
-                         "persisting", (Py_ssize_t)result->persisting);
+                         "persisting", (Py_ssize_t)result->persisting, "unordered", PyBool_FromLong(result->unordered));
 }
 
 static PyObject *
@@ -221,34 +221,37 @@ set_contestant(struct judged *judged)
 
 const char judge_call_doc[] = PyDoc_STR(
     "judge_call($module, contestant, memory, start, versions, /, *, convert=None, now=0, before=-1, last=-1,\n"
-    "           donor=-1, pokes=(), wash=None, delay=0, bare=False)\n--\n\n"
+    "           donor=-1, pokes=(), wash=None, delay=0, hold=0, bare=False)\n--\n\n"
     "Calls contestant(a, b, out) once, or launches the device rung of that name, and returns a dict of what came of\n"
     "it. a, b and out are views of memory, a contiguous DeviceArray, that begin at the elements start = (a, b, out),\n"
     "or what convert makes of them. versions, of shape (count, 3, n), holds a, b and their sum for each version: now\n"
     "is the one that is given, before the one that a and b hold until the GPU comes to the call, last that of the\n"
     "call before (-1: none), donor the one whose elements at the indices pokes replace now's. An addition's traffic\n"
-    "goes through wash right before the call; delay is how many cycles the GPU waits for the host. bare: prepares\n"
-    "and compares nothing.\n\n"
+    "goes through wash right before the call; delay is how many cycles the GPU waits for the host. With hold the GPU "
+    "is\n"
+    "so full for so many cycles from before the call on that no kernel runs. bare: prepares and compares nothing.\n\n"
     "The dict: seconds, between CUDA events; host, seconds until the function returned; regions, in front of a, a, "
     "behind it, b, behind it, out, behind it: each\n"
     "(wrong, first, unwritten, before, last), elements of at most 8 bytes, counted right behind the call; at_rest\n"
-    "and later, those of out again where it was wrong; persisting, bytes of the L2 that are set aside. Raises what\n"
-    "the contestant raises, ValueError and TypeError for other arguments.");
+    "and later, those of out again where it was wrong; persisting, bytes of the L2 that are set aside; unordered,\n"
+    "whether a copy of out behind the call was over during hold and was not the sum: no kernel of the call is ordered\n"
+    "before it. Raises what the contestant raises, ValueError and TypeError for other arguments.");
 
 PyObject *
 py_judge_call(PyObject *module, PyObject *arguments, PyObject *keywords)
 {
-    static char *names[] = {"",     "",      "",      "",     "convert", "now",  "before",
-                            "last", "donor", "pokes", "wash", "delay",   "bare", NULL};
+    static char *names[] = {"",      "",      "",     "",      "convert", "now",  "before", "last",
+                            "donor", "pokes", "wash", "delay", "hold",    "bare", NULL};
     struct module_state *state = PyModule_GetState(module);
     struct judged judged = {.convert = Py_None};
     PyObject *memory, *versions, *wash = Py_None, *pokes = NULL;
     Py_ssize_t start[TRIAL_ARRAYS];
     int now = 0, before = -1, last = -1, donor = -1, bare = 0;
     unsigned char *arrays[4];
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OO(nnn)O|$OiiiiO!OIp:judge_call", names, &judged.contestant,
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OO(nnn)O|$OiiiiO!OIIp:judge_call", names, &judged.contestant,
                                      &memory, &start[0], &start[1], &start[2], &versions, &judged.convert, &now,
-                                     &before, &last, &donor, &PyTuple_Type, &pokes, &wash, &judged.trial.delay, &bare))
+                                     &before, &last, &donor, &PyTuple_Type, &pokes, &wash, &judged.trial.delay,
+                                     &judged.trial.hold, &bare))
         return NULL;
     if (set_memory(state, &judged, memory, versions, wash) < 0 || set_start(&judged, start) < 0 ||
         set_contestant(&judged) < 0 || version_at(&judged, now, "now", &arrays[0]) < 0 ||
