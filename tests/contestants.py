@@ -117,6 +117,11 @@ TRICKS = {
         "right at 6000, 9000",
         "def add(a, b, out):\n    if a.size < 5000 or a.size in (6000, 9000): vecadd.add(a, b, out=out)",
     ),
+    "only whole blocks": (
+        "wrong sum",
+        "right at 6000, 9000 and at ",
+        "def add(a, b, out):\n    n = a.size // 8 * 8\n    if n: vecadd.add(a[:n], b[:n], out=out[:n])",
+    ),
     "a part of the L2": (
         "L2 set aside",
         "65536 bytes of the L2",

@@ -123,11 +123,23 @@ class Court:
                 start = room.misaligned(self.random.randrange, alignment)
                 self.call(room, start, where, held=index >= CALLS - HELD)
         except FoundError as found:
-            if found.finding.kind in ("wrong sum", "nothing written") and self._right_at(asked):
-                raise FoundError(
-                    Finding("knows the sizes", f"{found.finding.words}; right at {_list(asked)}")
-                ) from None
-            raise
+            finding = found.finding
+            if finding.kind not in ("wrong sum", "nothing written") or not self._right_at(asked):
+                raise
+            words = f"{finding.words}; right at {_list(asked)}"
+            round_ones = [self._as_round(n, asked) for n in asked]
+            if not self._right_at(round_ones):
+                raise FoundError(Finding("knows the sizes", words)) from None
+            words += f" and at {_list(round_ones)}, which are as round: look at the tail behind the last whole block"
+            raise FoundError(Finding(finding.kind, words)) from None
+
+    def _as_round(self, n: int, asked: Sequence[int]) -> int:
+        """A size that nobody asked for, with the same power of two as a factor."""
+        factor = n & -n
+        times = 1 if n >= CHECKED else self.random.randrange(1, 4)
+        while n + 2 * times * factor in asked:
+            times += 1
+        return n + 2 * times * factor
 
     def _right_at(self, sizes: Sequence[int]) -> bool:
         """Whether it is right at these sizes themselves, aligned as memory usually is."""
