@@ -14,11 +14,13 @@ from imports import ROOT
 
 import vecadd
 from vecadd import cli
+from vecadd.bench.show import show_seconds
 from vecadd.judge import KINDS, Verdict, foresight, judge, run
 
 SIZES = (6000, 9000)
 HANG = 8.0  # seconds after which a contestant is taken to hang: the first answer takes 1 on a quiet machine
-LIMITS = {"device": {"gbps": 1.0, "read_gbps": 1.0, "write_gbps": 1.0}, "launch": {"kernel_seconds": 3e-6}}
+GBPS = 1e6  # no time on the double is shorter than such a memory's, or than this kernel's
+LIMITS = {"device": {"gbps": GBPS, "read_gbps": GBPS, "write_gbps": GBPS}, "launch": {"kernel_seconds": 1e-9}}
 
 
 @pytest.fixture(autouse=True)
@@ -127,9 +129,53 @@ def test_a_larger_one_has_its_share_of_the_limit_and_is_held_against_foresight(m
     monkeypatch.setattr(foresight, "MORE", float("inf"))  # times mean nothing here
     verdict = judge(vecadd.add, sizes=[180_000], rounds=1)
     (size,) = verdict.sizes
-    assert size.limit == size.bytes / 1e9
+    assert size.limit == size.bytes / (1e9 * GBPS)
     assert size.share == size.limit / size.seconds[1]
     assert "in a known order" in verdict.checked[-1]
+
+
+@pytest.mark.parametrize(
+    ("part", "n", "words"),
+    [
+        ({"device": {"gbps": 1e-3}}, 180_000, "where the memory takes "),
+        ({"launch": {"kernel_seconds": 100.0}}, 6000, "where a kernel that does nothing takes 90 s at least"),
+    ],
+    ids=["memory", "launch"],
+)
+def test_a_time_that_nothing_allows_is_rejected(
+    part: dict[str, Any], n: int, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(foresight, "MORE", float("inf"))
+    monkeypatch.setattr(run, "_probed", lambda *ignored: LIMITS | part)
+    verdict = judge(vecadd.add, sizes=[n], rounds=1)
+    assert verdict.kind == "returned early"
+    assert words in verdict.words
+
+
+def test_a_tiny_addition_may_be_quicker_than_a_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "_probed", lambda *ignored: LIMITS | {"launch": {"kernel_seconds": 100.0}})
+    assert judge(vecadd.add, sizes=[200], rounds=1).accepted
+
+
+def test_the_asked_size_is_shown_beside_the_timed_one() -> None:
+    verdict = judge(vecadd.add, sizes=[1 << 14], rounds=1)
+    (size,) = verdict.sizes
+    assert size.asked == 1 << 14
+    table = verdict.table()
+    (line,) = table.lines
+    assert [column.name for column in table.columns[:2]] == ["asked", "n"]
+    assert line is not None
+    assert line.cells[:2] == ("2^14", str(size.n))
+    assert verdict.sentences()[0].startswith("2^14: ")
+
+
+def test_the_advice_says_what_was_measured_and_names_the_nearest_rung(accepted: Verdict) -> None:
+    for size in accepted.sizes:
+        times, about = size.advice[:2]
+        assert (
+            times == f"It takes {show_seconds(size.seconds[1])}, {size.over_rung[1]:.3g} times as long as {size.rung}."
+        )
+        assert about == f"{size.rung} is the nearest rung, and what follows is about a kernel like it."
 
 
 def test_it_is_shown_as_text_as_html_and_as_plain_values(accepted: Verdict) -> None:

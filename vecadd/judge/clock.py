@@ -18,9 +18,10 @@ ROUNDS = 40
 
 @dataclass(frozen=True)
 class Timed:
-    """Seconds at one size: the contestant's median with its 95 % interval, tuned's and the nearest rung's medians, and
-    how many times as long as each of both the contestant takes: low, median, high."""
+    """Seconds at a size drawn near the asked one: the contestant's median with its 95 % interval, tuned's and the
+    nearest rung's medians, and how many times as long as each of both the contestant takes: low, median, high."""
 
+    asked: int
     n: int
     seconds: tuple[float, float, float]
     tuned: float
@@ -61,6 +62,7 @@ def time(court: Court, n: int, candidates: Sequence[Mapping[str, Any]], rounds: 
             samples[name].append(court.seconds(room, where, rung=name))
     court.drop()
     return Timed(
+        n,
         near,
         interval(samples[None]),
         statistics.median(samples[TUNED]),

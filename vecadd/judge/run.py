@@ -7,6 +7,7 @@ from typing import Any
 
 from vecadd import _core, model
 from vecadd.bench.axes import dtype_named
+from vecadd.bench.show import show_seconds
 from vecadd.judge import clock, contestant, foresight, verdict
 from vecadd.judge.court import Court, FoundError
 from vecadd.judge.findings import Finding
@@ -18,6 +19,9 @@ from vecadd.model.theory import load_bytes
 SIZES = (2**16, 2**20, 2**24, 2**28)
 ARRAYS = 12  # of each size are in the GPU's memory: three versions of the operands and their sum, and the call's own
 MOST_MEMORY = 0.8  # of the GPU's
+FASTER = 1.05  # times the probed rate of the memory: what is faster has not been done
+EMPTY = 0.9  # of the time of a kernel that does nothing: what is shorter had no kernel in it
+TINY = 1 << 10  # elements, below which that is not asked
 TIMEOUT = 120.0  # seconds: nvcc and the compilers of Triton and Numba are slow
 
 Tell = Callable[[str], object]
@@ -109,14 +113,30 @@ def _time(
     limits = model.Limits.of(probed)
     rung = next(rung for rung in candidates if rung["name"] == timed.rung)
     nbytes = model.bytes_moved(timed.n, itemsize)
-    limit = nbytes / 1e9 / probed["device"]["gbps"] if nbytes > gpu["l2"] else None
+    rate = 1e9 * probed["device"]["gbps"]
+    limit = nbytes / rate if nbytes > gpu["l2"] else None
+    _believe(timed, (nbytes - gpu["l2"]) / rate / FASTER, EMPTY * probed["launch"]["kernel_seconds"])
     return Size.of(timed, itemsize, limit, _advice(gpu, dtype, timed, rung, limits))
+
+
+def _believe(timed: clock.Timed, memory: float, kernel: float) -> None:
+    """Raises FoundError for a time that the memory, or a launch, does not allow."""
+    seconds = timed.seconds[1]
+    took = f"{show_seconds(seconds)} at {timed.n} elements"
+    if seconds < memory:
+        words = f"{took}, where the memory takes {show_seconds(memory)} at least, whatever the L2 holds"
+    elif seconds < kernel and timed.n >= TINY:
+        words = f"{took}, where a kernel that does nothing takes {show_seconds(kernel)} at least"
+    else:
+        return
+    raise FoundError(Finding("returned early", words))
 
 
 def _advice(
     gpu: dict[str, Any], dtype: str, timed: clock.Timed, rung: dict[str, Any], limits: model.Limits
 ) -> tuple[str, ...]:
-    """What helps a kernel like the nearest rung; nothing where the driver hides what that takes."""
+    """How long it takes beside the nearest rung, and what helps a kernel like that rung; nothing where the driver hides
+    what that takes."""
     try:
         advice = model.advise(
             gpu,
@@ -130,8 +150,10 @@ def _advice(
         )
     except ValueError:
         return ()
-    rungs = f"Try what {' and '.join(advice.rungs)} do." if advice.rungs else ""
-    return tuple(filter(None, (f"It is as fast as a kernel like {timed.rung}.", *advice.steps[1:], rungs)))
+    took = f"It takes {show_seconds(timed.seconds[1])}, {timed.over_rung[1]:.3g} times as long as {timed.rung}."
+    about = f"{timed.rung} is the nearest rung, and what follows is about a kernel like it."
+    rungs = (f"The next rungs to look at: {', '.join(advice.rungs)}.",) if advice.rungs else ()
+    return (took, about, *advice.steps[1:], *rungs)
 
 
 def _probed(spec: dict[str, Any], timeout: float, tell: Tell) -> dict[str, Any]:

@@ -23,10 +23,12 @@ METHOD = (
 
 @dataclass(frozen=True)
 class Size:
-    """A contestant's time at one size, in seconds: the median with its 95 % interval, beside ``tuned``, the nearest
-    rung and the limit, which is None where the arrays fit in the L2. ``over_tuned`` and ``over_rung`` are its times as
-    a multiple of theirs, by rounds. ``advice`` says what to try next."""
+    """A contestant's time at n elements, drawn near the ``asked`` number, in seconds: the median with its 95 %
+    interval, beside ``tuned``, the nearest rung and the limit, which is None where the arrays fit in the L2.
+    ``over_tuned`` and ``over_rung`` are its times as a multiple of theirs, by rounds. ``advice`` says what to try
+    next."""
 
+    asked: int
     n: int
     bytes: int
     seconds: Interval
@@ -94,13 +96,14 @@ class Verdict:
         """A line for each size that was timed."""
         shown = Table(
             f"{self.name}, {self.dtype}",
-            columns("n", "seconds", "95 %", "GB/s", "% limit", "tuned", "time / tuned", "on the ladder"),
+            columns("asked", "n", "seconds", "95 %", "GB/s", "% limit", "tuned", "time / tuned", "on the ladder"),
             spare=("95 %", "tuned"),
         )
         for size in self.sizes:
             low, middle, high = size.seconds
             shown.add(
-                show_size(size.n),
+                show_size(size.asked),
+                str(size.n),
                 show_seconds(middle),
                 f"{show_seconds(low)} to {show_seconds(high)}",
                 show_rate(size.gbps),
@@ -115,7 +118,7 @@ class Verdict:
         """The verdict, and what to try next at each size."""
         if not self.accepted:
             return [f"rejected: {self.kind}: {self.words}"]
-        advice = [f"{show_size(size.n)}: {' '.join(size.advice)}" for size in self.sizes if size.advice]
+        advice = [f"{show_size(size.asked)}: {' '.join(size.advice)}" for size in self.sizes if size.advice]
         return [*advice, "accepted"]
 
     def _rows(self) -> list[Row]:
@@ -124,7 +127,7 @@ class Verdict:
             ("verdict", ["accepted"] if self.accepted else [f"rejected: {self.kind}", self.words]),
             ("checked", self.checked or ["nothing"]),
         ]
-        return [*rows, *((show_size(size.n), _lines(size)) for size in self.sizes)]
+        return [*rows, *((show_size(size.asked), _lines(size)) for size in self.sizes)]
 
 
 def _ratio(interval: Interval) -> str:
@@ -136,6 +139,7 @@ def _lines(size: Size) -> list[str]:
     low, middle, high = size.seconds
     share = "" if size.share is None else f", {100 * size.share:.0f} % of the limit"
     return [
+        f"{size.n} elements",
         f"{show_seconds(middle)} ({show_seconds(low)} to {show_seconds(high)}), {show_rate(size.gbps)} GB/s{share}",
         f"{_ratio(size.over_tuned)} x tuned's {show_seconds(size.tuned)}",
         f"on the ladder {size.placed}",
