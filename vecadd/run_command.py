@@ -1,19 +1,24 @@
 """`vecadd run`: a program unchanged, with vecadd in NumPy's addition."""
 
 import argparse
+import atexit
+import builtins
+import pkgutil
 import runpy
 import sys
-import traceback
 from collections.abc import Sequence
+from importlib.machinery import BuiltinImporter, SourceFileLoader, SourcelessFileLoader
 from pathlib import Path
+from types import ModuleType
+from typing import Any, NoReturn
 
-from vecadd._command import UnaskableError, epilog
-from vecadd._install import install
+from vecadd._command import INTERRUPTED, UnaskableError, epilog
+from vecadd._install import Installation, install
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's own arguments, those before the program."""
-    parser.usage = "vecadd run [-h] [--allocator] [--count] [--least BYTES] (SCRIPT | -m MODULE) [ARGUMENT ...]"
+    parser.usage = "vecadd run [-h] [--allocator] [--count] [--least BYTES] (SCRIPT | -m MODULE | -) [ARGUMENT ...]"
     parser.add_argument(
         "--allocator", action="store_true", help="keep the memory of large arrays for the next ones, in the main thread"
     )
@@ -36,48 +41,82 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def program_begins(words: Sequence[str]) -> int:
     """Where the program begins among the words behind ``vecadd run``: what follows is the program's own."""
     for at, word in enumerate(words):
-        if (not word.startswith("-") or word == "-m") and words[at - 1 : at] != ["--least"]:
+        if (not word.startswith("-") or word == "-" or word.startswith("-m")) and words[at - 1 : at] != ["--least"]:
             return at
     return len(words)
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Runs the program as Python would run it: the exit status is its own."""
+def run(arguments: argparse.Namespace) -> NoReturn:
+    """Runs the program as Python would run it, and ends with its exit status."""
     if arguments.least is not None and arguments.least < 1:
         raise UnaskableError(f"--least takes bytes, 1 or more, not {arguments.least}")
     words = arguments.program
+    if words and words[0].startswith("-m") and words[0] != "-m":
+        words = ["-m", words[0][2:], *words[1:]]
     if words in ([], ["-m"]):
         raise UnaskableError("name a script, or a module after -m")
-    if words[0] != "-m" and not Path(words[0]).exists():
+    if words[0] not in ("-m", "-") and not Path(words[0]).exists():
         raise UnaskableError(f"there is no file {words[0]!r}")
     installation = install(allocator=arguments.allocator, least=arguments.least)
+    if arguments.count:
+        atexit.register(_print_count, installation)  # behind the program's threads and its own handlers
     try:
         _run_program(words)
-    except Exception:  # as the interpreter shows it; SystemExit and KeyboardInterrupt end this process by themselves
-        traceback.print_exc()
-        return 1
-    finally:
-        if arguments.count:
-            print(
-                f"vecadd run: {installation.elements} elements added in {installation.calls} calls of NumPy's loops",
-                file=sys.stderr,
-            )
-    return 0
+    except SystemExit:
+        raise
+    except BaseException as error:
+        sys.exit(_show(error))
+    sys.exit()  # the interpreter flushes the program's output, which the program may have closed
+
+
+def _print_count(installation: Installation) -> None:
+    print(
+        f"vecadd run: {installation.elements} elements added in {installation.calls} calls of NumPy's loops",
+        file=sys.stderr,
+    )
+
+
+def _show(error: BaseException) -> int:
+    """Shows an exception that ended the program, as the interpreter does, and gives the exit status."""
+    trace = error.__traceback__
+    while trace and trace.tb_frame.f_code.co_filename == __file__:
+        trace = trace.tb_next
+    sys.excepthook(type(error), error.with_traceback(trace), trace)
+    return INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
 
 
 def _run_program(words: list[str]) -> None:
-    if words[0] == "-m":
-        sys.argv = words[1:]
-        _search_first(Path.cwd())
-        runpy.run_module(words[1], run_name="__main__", alter_sys=True)
-        return
+    """Runs it in a new ``__main__``, which stays: the program's threads and exit handlers may outlive this call."""
+    main = sys.modules["__main__"] = ModuleType("__main__")
+    names = vars(main)
+    names.update(__annotations__={}, __builtins__=builtins, __loader__=BuiltinImporter)
     sys.argv = words
-    if Path(words[0]).is_file():  # a folder with a __main__.py comes first by itself
+    if words[0] == "-m":
+        sys.argv = ["-m", *words[2:]]
+        _search_first(Path.cwd())
+        runpy._run_module_as_main(words[1])  # type: ignore[attr-defined]  # public functions take __main__ away again
+    elif words[0] == "-":
+        _search_first("")
+        names.update(__file__="<stdin>", __cached__=None)
+        exec(compile(sys.stdin.buffer.read(), "<stdin>", "exec", dont_inherit=True), names)
+    elif pkgutil.get_importer(words[0]):  # a folder or a zip file, with a __main__.py
+        sys.path[: not sys.flags.safe_path] = [str(Path(words[0]).absolute())]
+        runpy._run_module_as_main("__main__", alter_argv=False)  # type: ignore[attr-defined]
+    else:
         _search_first(Path(words[0]).resolve().parent)
-    runpy.run_path(words[0], run_name="__main__")
+        path = str(Path(words[0]).absolute())
+        loader = (SourcelessFileLoader if path.endswith(".pyc") else SourceFileLoader)("__main__", path)
+        names.update(__file__=path, __cached__=None, __loader__=loader)
+        is_source = isinstance(loader, SourceFileLoader)  # its get_code would leave a .pyc file behind
+        code: Any = (
+            compile(loader.get_data(path), path, "exec", dont_inherit=True)
+            if is_source
+            else loader.get_code("__main__")
+        )
+        exec(code, names)
 
 
-def _search_first(folder: Path) -> None:
+def _search_first(folder: Path | str) -> None:
     """Puts the folder where Python has a script's: before the others, in place of this command's own."""
     if not sys.flags.safe_path:
         sys.path[0] = str(folder)

@@ -1,8 +1,10 @@
 """`vecadd run`: a program runs as Python runs it, and vecadd adds in NumPy's place."""
 
+import py_compile
 import signal
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -53,38 +55,133 @@ def test_the_allocator_is_installed_on_request(tmp_path: Path) -> None:
 
 
 SHOWS = (
-    "import sys, helper; print(__name__, sys.argv, helper.__name__, sys.modules['__main__'].__dict__ is globals())\n"
+    "import sys, helper\n"
+    "main = sys.modules['__main__']\n"
+    "print(__name__, sys.argv, main.__dict__ is globals(), sorted(globals()), sys.path)\n"
+    "print(globals().get('__file__'), __spec__ and __spec__.name, repr(__package__), type(__loader__), __builtins__)\n"
 )
+AFTER_MAIN = (
+    "import atexit, pickle, sys, threading\n"
+    "class Kept: pass\n"
+    "def use(): print(type(pickle.loads(pickle.dumps(Kept()))) is Kept, sys.argv, flush=True)\n"
+    "def wait(): threading.main_thread().join(); use()\n"
+    "atexit.register(use)\n"
+    "threading.Thread(target=wait).start()\n"
+)
+SPAWNS = (
+    "import multiprocessing\n"
+    "class Sent:\n"
+    "    def __init__(self, number): self.number = number\n"
+    "def more(sent): return Sent(sent.number + 1)\n"
+    "if __name__ == '__main__':\n"
+    "    with multiprocessing.get_context('spawn').Pool(1) as pool: print(pool.apply(more, [Sent(1)]).number)\n"
+)
+FAILS = (
+    "def inner():\n"
+    "    raise ValueError('no')\n"
+    "try:\n"
+    "    inner()\n"
+    "except ValueError as error:\n"
+    "    raise KeyError(1) from error\n"
+)
+PROGRAMS = {
+    "shows.py": SHOWS,
+    "folder/__main__.py": SHOWS,
+    "folder/helper.py": "",
+    "helper.py": "",
+    "package/__init__.py": "import sys; print(sys.argv)",
+    "package/__main__.py": SHOWS,
+    "package/inner.py": SHOWS,
+    "after_main.py": AFTER_MAIN,
+    "spawns.py": SPAWNS,
+    "fails.py": FAILS,
+    "syntax.py": "x = = 3\n",
+    "group.py": "raise ExceptionGroup('two', [ValueError(1), KeyError(2)])\n",
+    "hook.py": "import sys\nsys.excepthook = lambda *given: print('hooked', given[1])\nraise ValueError('no')\n",
+    "pipe.py": "raise BrokenPipeError('not ours')\n",
+    "warns.py": "import warnings\nwarnings.warn('old', DeprecationWarning)\n",
+    "closes.py": "import sys\nsys.stdout.close()\n",
+    "why.py": "import sys\nsys.exit('why')\n",
+}
 
 
-@pytest.mark.parametrize("words", [["shows.py", "--count", "-m", "x", "--", "-h"], ["-m", "shows", "--count", "-h"]])
-def test_the_program_sees_what_it_sees_under_python(words: list[str], tmp_path: Path) -> None:
-    """Its name, its own arguments whatever they look like, and the modules beside it."""
-    (tmp_path / "shows.py").write_text(SHOWS)
-    (tmp_path / "helper.py").write_text("")
-    alone = subprocess.run([sys.executable, *words], cwd=tmp_path, capture_output=True, text=True)
-    result = vecadd_run(*words, cwd=tmp_path)
-    assert (result.returncode, result.stdout, result.stderr) == (alone.returncode, alone.stdout, alone.stderr)
-    assert alone.returncode == 0
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("programs")
+    for name, code in PROGRAMS.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(code)
+    (folder / "empty").mkdir()
+    (folder / "link.py").symlink_to("folder/__main__.py")
+    py_compile.compile(str(folder / "shows.py"), cfile=str(folder / "compiled.pyc"))
+    with zipfile.ZipFile(folder / "app.zip", "w") as app:
+        app.writestr("__main__.py", SHOWS)
+        app.writestr("helper.py", "")
+    return folder
 
 
-@pytest.mark.parametrize(("ending", "status"), [("sys.exit(7)", 7), ("sys.exit()", 0), ("sys.exit('why')", 1)])
-def test_the_status_is_the_programs(ending: str, status: int, tmp_path: Path) -> None:
-    (tmp_path / "ends.py").write_text(f"import sys\n{ending}\n")
-    assert vecadd_run("ends.py", cwd=tmp_path).returncode == status
+@pytest.mark.parametrize(
+    "words",
+    [
+        "shows.py --count -m x -- -h",
+        "-P | shows.py",
+        "-P | -m shows",
+        "-P | folder",
+        "-W error | warns.py",
+        "link.py",
+        "compiled.pyc",
+        "-m shows --count -h",
+        "-mshows a",
+        "-m package a",
+        "-m package.inner",
+        "-m missing",
+        "-m missing.inner",
+        "-m xml",
+        "folder a",
+        "app.zip a",
+        "empty",
+        "- a -b",
+        "after_main.py a",
+        "-m after_main a",
+        "spawns.py",
+        "-m spawns",
+        "fails.py",
+        "-m fails",
+        "syntax.py",
+        "group.py",
+        "hook.py",
+        "pipe.py",
+        "warns.py",
+        "closes.py",
+        "why.py",
+    ],
+)
+def test_a_program_does_what_it_does_under_python(words: str, programs: Path) -> None:
+    """Its output, tracebacks and status; its name, arguments and modules; what it leaves to threads and to the exit."""
+
+    options, _, program = words.rpartition(" | ")
+
+    def outcome(*before: str) -> tuple[int, str, str]:
+        command = [sys.executable, *options.split(), *before, *program.split()]
+        result = subprocess.run(
+            command, cwd=programs, env=child_environment(), input=SHOWS, capture_output=True, text=True, timeout=120
+        )
+        return result.returncode, result.stdout, result.stderr
+
+    assert outcome("-m", "vecadd", "run") == outcome()
 
 
-def test_an_exception_is_shown_whole(tmp_path: Path) -> None:
-    (tmp_path / "fails.py").write_text("def inner():\n    raise ValueError('no')\n\ninner()\n")
-    result = vecadd_run("fails.py", cwd=tmp_path)
-    assert result.returncode == 1
-    assert 'fails.py", line 2, in inner' in result.stderr
-    assert result.stderr.endswith("ValueError: no\n")
+def test_count_counts_what_threads_and_exit_handlers_add(tmp_path: Path) -> None:
+    code = "import atexit, numpy as np\na = np.ones(3_000_000)\natexit.register(lambda: a + a)\n"
+    (tmp_path / "late.py").write_text(code)
+    assert "3000000 elements added in 1 calls" in vecadd_run("--count", "late.py", cwd=tmp_path).stderr
 
 
 def test_an_interrupt_ends_it(tmp_path: Path) -> None:
     (tmp_path / "waits.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
-    assert vecadd_run("waits.py", cwd=tmp_path).returncode == 128 + signal.SIGINT
+    result = vecadd_run("waits.py", cwd=tmp_path)
+    assert result.returncode == 128 + signal.SIGINT
+    assert result.stderr.endswith("KeyboardInterrupt\n")
 
 
 @pytest.mark.parametrize(
