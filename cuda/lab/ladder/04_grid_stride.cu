@@ -3,8 +3,9 @@
 //   after    single_block
 //   changes  as many blocks as 4 (blocks_per_sm) times the multiprocessors, and a stride of the whole grid.
 //            Accumulates too; with accumulate 0 it writes, as naive does.
-//   expects  in flight on each multiprocessor: 4 blocks * 256 threads * 3 loads * 4 bytes = 12 KiB. An H200 needs some
-//            20 for its 4.8 TB/s at 600 ns; 8 blocks have 24. On the document's 288 GB/s card 4 were enough.
+//   expects  in flight on each multiprocessor: 4 blocks * 256 threads * 3 loads * 4 bytes = 12 KiB, and
+//            4 KiB of stores. An H200 needs 28 KiB for 95 % of its rate; 8 blocks have 32 with their stores. On the
+//            document's 288 GB/s card 4 were enough.
 //   from     founding document 004
 //   try      vecadd bench ladder --rungs grid_stride,naive
 #include "cuda/lab/ladder/rung.cuh"

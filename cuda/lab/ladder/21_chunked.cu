@@ -2,7 +2,7 @@
 //
 //   after    float4
 //   changes  const __restrict__, and a launch for every 2^22 components (chunk), in order on one stream
-//   expects  each launch drains before the next one fills the GPU: some microseconds a chunk, much beside the 11 us
+//   expects  each launch drains before the next one fills the GPU: some microseconds a chunk, much beside the 15 us
 //            that 2^22 float32 take on an H200. The chunk that one launch leaves in the L2 is of no use to the next
 //            launch, which reads other components.
 //   from     founding document 000, whose launches stand between copies, on three buffers that serve again and again:

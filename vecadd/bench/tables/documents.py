@@ -56,8 +56,8 @@ TOLD: Mapping[str, tuple[str, str]] = {
     "chunks": (
         "chunks through the same buffers",
         "the kernels' sum is below the bytes over the bandwidth where the sums stay in the L2 (timed 1 and 2), and not "
-        "where writing them to memory is counted (timed 3). A kernel of 2^22 elements counts its launch too, some 2.8 "
-        "us of an H200's 11. timed 0 and streams2: all of it, which the link bounds",
+        "where writing them to memory is counted (timed 3). A kernel of 2^22 elements counts its launch too: some 2.8 "
+        "us beside the 11 us of its bytes on an H200. timed 0 and streams2: all of it, which the link bounds",
     ),
     "pages": (
         "downloads into touched and untouched pages",
