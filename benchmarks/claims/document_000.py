@@ -143,7 +143,7 @@ CLAIMS = (
         gain(experiment("sizes", "float4", 2**27), experiment("chunks", "chunks_reused", 2**27, timed=2)),
         at_least(1.1),
         why="Each kernel ends while its sum is still in the L2, and nothing that is timed writes it to memory.",
-        why_not="On an H200 the ends of 32 kernels cost more than the sums that stay in its L2 save.",
+        why_not="On an H200 what 32 kernels take to start and to end is more than the sums in its L2 save.",
         otherwise=Verdict.ON_ITS_CARD,
     ),
     Claim(

@@ -76,8 +76,8 @@ CLAIMS = (
         digits(figure("transpose_naive", "004c"), figure("transpose_shared", "004c")),
         gain(matrix("transpose_naive"), matrix("transpose_shared")),
         about(figure("transpose_naive", "004c") / figure("transpose_shared", "004c"), 0.2),
-        why_not="Without padding a column of its tile lies in one bank, which costs an H200 more than half-filled "
-        "sectors do.",
+        why_not="Without padding a column of its tile lies in one bank, which costs an H200 more than stores "
+        "that fill a quarter of their sectors.",
         otherwise=Verdict.ON_ITS_CARD,
     ),
     Claim(

@@ -61,8 +61,8 @@ STEPS: Sequence[Step] = (
          "an H200's 16, and 16-byte loads keep four times as many in flight.", own=2**27),
     Step("000", "RTX 5060 Ti", DOCUMENTS, Which("float4"), Which("chunks_reused"), 4.00 / 2.66,
          "The document adds up the kernels that its profiler shows one by one, at 605 GB/s on a card of 448: each sum "
-         "is still in the L2 when its kernel ends, and writing it to memory is not counted. Here it is the same, but "
-         "each of the 32 kernels counts its launch.", n=2**27),
+         "is still in the L2 when its kernel ends, and writing it to memory is not counted. On an H200 what 32 "
+         "kernels take to start and to end is more than that saves.", n=2**27),
     Step("002", "A100", "blocksize", Which("naive", block=256), Which("naive", block=512), 241.97 / 241.37,
          "Both fill the multiprocessor with 2048 threads, but a block's place is free only when its last warp has "
          "ended, and of 512 threads more wait for that than of 256."),

@@ -2,8 +2,8 @@
 //
 //   after    transpose_copy
 //   changes  one 16-byte load a thread in place of a 4-byte one, in blocks of 256
-//   expects  64 bytes in flight where transpose_copy has 16: 32 KiB on a multiprocessor, at which an H200 has 97 % of
-//            its rate, 130 us for 2^26 elements. What naive and float4 show of additions, shown of copies.
+//   expects  16 bytes in flight a thread where transpose_copy has 4: 32 KiB on a multiprocessor, at which an H200 has
+//            96 % of its rate, 130 us for 2^26 elements. What naive and float4 show of additions, shown of copies.
 //   from     ours: founding document 002 copies between device arrays by the driver alone
 //   try      vecadd bench transpose --rungs transpose_copy,transpose_copy_float4,transpose_memcpy
 #include "cuda/lab/ladder/rung.cuh"

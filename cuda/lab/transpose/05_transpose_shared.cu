@@ -6,8 +6,7 @@
 //   expects  a gain where the memory or the L2 was the limit, as on the document's GPU. All 32 elements of a column of
 //            the square lie in one bank of shared memory, so that a warp's load of a column takes 32 turns: 265 us for
 //            2^26 elements on an H200. The copy's 240 come on top, because a block waits first for its loads and then
-//            for its banks: 500 us. The document's listing does not check the
-//            bounds of its store; ours does.
+//            for its banks: 500 us. The document's listing does not check the bounds of its store; ours does.
 //   from     founding document 004
 //   try      vecadd bench transpose
 #include "cuda/lab/transpose/tiles.cuh"

@@ -2,9 +2,8 @@
 //
 //   after    transpose_shared
 //   changes  rows of the square lie 33 words apart, so that the elements of a column lie in 32 different banks
-//   expects  the copy's speed, less a wait at a barrier: a warp's load of a column takes one turn in place of 32, 255
-//   us
-//            for 2^26 elements on an H200
+//   expects  the copy's speed, less a wait at a barrier: a warp's load of a column takes one turn in place of 32: 255
+//            us for 2^26 elements on an H200
 //   from     ours: founding document 004 has no padding
 //   try      vecadd bench transpose
 #include "cuda/lab/transpose/tiles.cuh"

@@ -50,14 +50,14 @@ TOLD: Mapping[str, tuple[str, str]] = {
     ),
     "division": (
         "/ and % of one-byte elements",
-        "the memory takes a quarter of float32's time for as many elements, so that an index's instructions, some 30 "
-        "of a division, no longer hide behind it",
+        "the bytes take a quarter of float32's time, which leaves less to hide an index's instructions behind, some 30 "
+        "of a division. But loads of one byte keep few bytes in flight, and most of the time is waiting still",
     ),
     "chunks": (
         "chunks through the same buffers",
-        "the kernels' sum is below the bytes over the bandwidth where the sums stay in the L2 (timed 1 and 2), and not "
-        "where writing them to memory is counted (timed 3). A kernel of 2^22 elements counts its launch too: some 2.8 "
-        "us beside the 11 us of its bytes on an H200. timed 0 and streams2: all of it, which the link bounds",
+        "where the sums stay in the L2 (kernels_cold) a kernel waits for its inputs alone, two thirds of the bytes: "
+        "some 7 us of an H200, and 2.8 us of launch. kernels_paid counts writing the sums to memory too. whole "
+        "and streams2: all of it, which the link bounds",
     ),
     "pages": (
         "downloads into touched and untouched pages",
