@@ -205,7 +205,7 @@ def judge_call(
     last: int = -1,
     donor: int = -1,
     pokes: tuple[int, ...] = (),
-    wash: DeviceArray | None = None,
+    flush: DeviceArray | None = None,
     delay: int = 0,
     hold: int = 0,
     bare: bool = False,

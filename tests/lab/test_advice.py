@@ -186,7 +186,7 @@ def recorded(path):
     """The GPU, the limits, and the rows of kernels of a recorded run; () where it has none."""
     meta, rows = results.read(path)
     kernels = [row for row in rows if row.seconds and RUNGS.get(row.rung, {}).get("kind") == "device"]
-    if not meta["gpu"] or not kernels or not meta.get("limits"):
+    if not meta["gpu"] or not kernels or "device" not in meta.get("limits", {}):
         return ()
     return meta["gpu"][0], Limits.of(meta.get("limits", {}), rows, meta["gpu"][0]), kernels
 

@@ -95,7 +95,7 @@ def test_nothing_is_prepared_between_timed_calls() -> None:
     child = MadeUp(1.0)
     check(child)
     timed = [asked for asked in child.asked if asked["ask"] == "call" and asked["how"]["bare"]]
-    assert not any(asked["wash"] for asked in timed)
+    assert not any(asked["flush"] for asked in timed)
     assert len({(asked["stage"], asked["start"]) for asked in timed}) == foresight.SETS
 
 
@@ -104,7 +104,7 @@ def test_timed_calls_find_the_l2_full_where_the_operands_are_not_small() -> None
     court = Court(child, CLOCK, 4, timeout=1.0)  # type: ignore[arg-type]
     for n in (1000, 100_000):
         court.seconds(court.stage(n), "timed")
-    assert [asked["wash"] for asked in child.asked if asked["ask"] == "call"] == [False, True]
+    assert [asked["flush"] for asked in child.asked if asked["ask"] == "call"] == [False, True]
 
 
 def test_sizes_and_places_are_drawn() -> None:

@@ -23,7 +23,7 @@ from vecadd.judge import load, watched
 
 VERSIONS = 3  # of the operands: those given, those that a and b held before, and those of the call before
 PERIOD = 131_071  # elements: a prime number, so that no block or vector meets the same values twice
-WASHES = 4  # memory of so many times the L2's size goes through it before a timed call
+FLUSH_TIMES = 4  # memory of so many times the L2's size goes through it before a timed call
 
 Answer = dict[str, Any]
 
@@ -58,7 +58,7 @@ def answers(spec: Answer) -> Iterator[Callable[[Answer], Answer]]:
     gpus = _core.gpu_facts()
     base = operands(spec["dtype"], spec["seed"])
     first = _core.to_device(np.zeros((1, 1, 1), base.dtype))
-    wash = to_device(np.zeros(WASHES * gpus[0]["l2"], np.uint8))
+    flush = to_device(np.zeros(FLUSH_TIMES * gpus[0]["l2"], np.uint8))
     convert = load.conversion(spec["arrays"])
     replaced = watched.watch(spec["arrays"])
     # What is set aside already is not the contestant's doing.
@@ -96,7 +96,7 @@ def answers(spec: Answer) -> Iterator[Callable[[Answer], Answer]]:
                 asked["start"],
                 versions,
                 convert=convert,
-                wash=wash if asked["wash"] else None,
+                flush=flush if asked["flush"] else None,
                 **asked["how"],
             )
         except lost as error:

@@ -62,7 +62,7 @@ class Court:
         where: str,
         *,
         rung: str | None = None,
-        wash: bool = False,
+        flush: bool = False,
         bare: bool = False,
         version: int | None = None,
         stage: str = "stage",
@@ -79,7 +79,7 @@ class Court:
             pokes = tuple(self.random.randrange(room.n) for _ in range(POKES))
             other = (now + 1) % VERSIONS
             how |= {"before": other, "last": (now - 1) % VERSIONS, "donor": other, "pokes": pokes}
-        answer = self._ask(ask="call", stage=stage, start=tuple(start), rung=rung, wash=wash, how=how)
+        answer = self._ask(ask="call", stage=stage, start=tuple(start), rung=rung, flush=flush, how=how)
         finding = findings.of_answer(answer, room.n, where, self._persisting)
         if finding is not None:
             raise FoundError(finding)
@@ -102,8 +102,8 @@ class Court:
 
     def seconds(self, room: Room, where: str, *, rung: str | None = None) -> float:
         """One timed call: aligned, behind an addition that fills the L2 where the bench's rotation would too."""
-        wash = 16 * 3 * room.n * room.itemsize >= self.gpu["l2"]
-        return self.call(room, room.aligned(self.random.randrange), where, rung=rung, wash=wash)
+        flush = 16 * 3 * room.n * room.itemsize >= self.gpu["l2"]
+        return self.call(room, room.aligned(self.random.randrange), where, rung=rung, flush=flush)
 
     def finish(self) -> None:
         """Raises FoundError where functions were replaced by the end."""

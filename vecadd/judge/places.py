@@ -3,9 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-GUARD = (
-    64 << 10
-)  # bytes in front of, between and behind the arrays: a block of 1024 threads of 16 bytes runs over 16 KiB
+# Bytes in front of, between and behind the arrays: a block of 1024 threads of 16 bytes runs over 16 KiB.
+GUARD = 64 << 10
 LINE = 256  # bytes: the alignment of memory that CUDA allocates
 SLACK = 64  # lines that each array may be shifted by
 

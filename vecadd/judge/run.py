@@ -93,7 +93,7 @@ def judge(
                 checked.append(foresight.check(court))
             limits = _probed(spec, timeout, tell)
             found = [_time(court, n, gpu, dtype, limits, rounds, tell) for n in chosen]
-            court.finish()
+            court.check_functions()
     except FoundError as error:
         rejection = error.finding
     except EndedError as error:

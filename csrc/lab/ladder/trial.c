@@ -59,9 +59,9 @@ bring_operands(const struct trial *trial, struct status *status)
         if (copy(trial, trial->memory + trial->start[array], trial->now + (size_t)array * trial->bytes, trial->bytes,
                  status) < 0)
             return -1;
-    if (!trial->wash)
+    if (!trial->flush)
         return 0;
-    const cudaError_t error = limits_merge_launch(trial->wash, trial->wash_bytes, NULL);
+    const cudaError_t error = limits_merge_launch(trial->flush, trial->flush_bytes, NULL);
     return error == cudaSuccess ? 0 : device_status(status, error, "limits_merge_launch");
 }
 

@@ -1,5 +1,5 @@
-/* One call of somebody else's addition, judged: prepared, timed and compared, without a word from the caller's code in
- * between. All of it is queued on the legacy default stream, which the addition is expected to work on. */
+/* One call of somebody else's addition, judged: prepared, timed and compared in C, so that nothing of the caller's runs
+ * but the call. All of it is queued on the legacy default stream, which the addition is expected to work on. */
 #ifndef VECADD_LAB_LADDER_TRIAL_H
 #define VECADD_LAB_LADDER_TRIAL_H
 
@@ -43,8 +43,8 @@ struct trial {
     const size_t *pokes;
     size_t poke_count;
 
-    void *wash; /* NULL, or memory that an addition's traffic goes through right before the call: it fills the L2 */
-    size_t wash_bytes;
+    void *flush; /* NULL, or memory that an addition's traffic goes through right before the call: it fills the L2 */
+    size_t flush_bytes;
     unsigned delay; /* cycles of the GPU's clock that it waits for the host to queue the call */
     unsigned hold;  /* 0, or cycles for which no kernel may run from the call on: a bare call has none */
     bool bare;      /* nothing is prepared or compared: the arrays are as the calls before have left them */

@@ -90,13 +90,13 @@ array_of(const struct module_state *state, PyObject *object, int ndim, const cha
 
 static int
 set_memory(const struct module_state *state, struct judged *judged, PyObject *memory, PyObject *versions,
-           PyObject *wash)
+           PyObject *flush)
 {
     struct trial *trial = &judged->trial;
     struct device_array *washed = NULL;
     if (!(judged->memory = array_of(state, memory, 0, "memory")) ||
         !(judged->versions = array_of(state, versions, 3, "versions")) ||
-        (wash != Py_None && !(washed = array_of(state, wash, 0, "wash"))))
+        (flush != Py_None && !(washed = array_of(state, flush, 0, "flush"))))
         return -1;
     if (judged->versions->dtype != judged->memory->dtype || judged->versions->shape[1] != TRIAL_ARRAYS ||
         judged->versions->size == 0)
@@ -107,7 +107,7 @@ set_memory(const struct module_state *state, struct judged *judged, PyObject *me
     trial->bytes = (size_t)judged->size * trial->itemsize;
     trial->memory = judged->memory->data;
     trial->memory_bytes = device_array_nbytes(judged->memory);
-    trial->wash = washed ? washed->data : NULL;
+    trial->flush = washed ? washed->data : NULL;
     trial->wash_bytes = washed ? device_array_nbytes(washed) : 0;
     return 0;
 }
@@ -221,18 +221,18 @@ set_contestant(struct judged *judged)
 
 const char judge_call_doc[] = PyDoc_STR(
     "judge_call($module, contestant, memory, start, versions, /, *, convert=None, now=0, before=-1, last=-1,\n"
-    "           donor=-1, pokes=(), wash=None, delay=0, hold=0, bare=False)\n--\n\n"
+    "           donor=-1, pokes=(), flush=None, delay=0, hold=0, bare=False)\n--\n\n"
     "Calls contestant(a, b, out) once, or launches the device rung of that name, and returns a dict of what came of\n"
     "it. a, b and out are views of memory, a contiguous DeviceArray, that begin at the elements start = (a, b, out),\n"
     "or what convert makes of them. versions, of shape (count, 3, n), holds a, b and their sum for each version: now\n"
     "is the one that is given, before the one that a and b hold until the GPU comes to the call, last that of the\n"
     "call before (-1: none), donor the one whose elements at the indices pokes replace now's. An addition's traffic\n"
-    "goes through wash right before the call; delay is how many cycles the GPU waits for the host. With hold the GPU "
-    "is\n"
-    "so full for so many cycles from before the call on that no kernel runs. bare: prepares and compares nothing.\n\n"
-    "The dict: seconds, between CUDA events; host, seconds until the function returned; regions, in front of a, a, "
-    "behind it, b, behind it, out, behind it: each\n"
-    "(wrong, first, unwritten, before, last), elements of at most 8 bytes, counted right behind the call; at_rest\n"
+    "goes through flush right before the call; delay is how many cycles the GPU waits for the host. With hold the\n"
+    "GPU is so full for so many cycles from before the call on that no kernel runs. bare: prepares and compares\n"
+    "nothing.\n\n"
+    "The dict: seconds, between CUDA events; host, seconds until the function returned; regions, in front of a, a,\n"
+    "behind it, b, behind it, out, behind it: each (wrong, first, unwritten, before, last), elements of at most 8\n"
+    "bytes, counted right behind the call; at_rest\n"
     "and later, those of out again where it was wrong; persisting, bytes of the L2 that are set aside; unordered,\n"
     "whether a copy of out behind the call was over during hold and was not the sum: no kernel of the call is ordered\n"
     "before it. Raises what the contestant raises, ValueError and TypeError for other arguments.");
@@ -240,20 +240,20 @@ const char judge_call_doc[] = PyDoc_STR(
 PyObject *
 py_judge_call(PyObject *module, PyObject *arguments, PyObject *keywords)
 {
-    static char *names[] = {"",      "",      "",     "",      "convert", "now",  "before", "last",
-                            "donor", "pokes", "wash", "delay", "hold",    "bare", NULL};
+    static char *names[] = {"",      "",      "",      "",      "convert", "now",  "before", "last",
+                            "donor", "pokes", "flush", "delay", "hold",    "bare", NULL};
     struct module_state *state = PyModule_GetState(module);
     struct judged judged = {.convert = Py_None};
-    PyObject *memory, *versions, *wash = Py_None, *pokes = NULL;
+    PyObject *memory, *versions, *flush = Py_None, *pokes = NULL;
     Py_ssize_t start[TRIAL_ARRAYS];
     int now = 0, before = -1, last = -1, donor = -1, bare = 0;
     unsigned char *arrays[4];
     if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OO(nnn)O|$OiiiiO!OIIp:judge_call", names, &judged.contestant,
                                      &memory, &start[0], &start[1], &start[2], &versions, &judged.convert, &now,
-                                     &before, &last, &donor, &PyTuple_Type, &pokes, &wash, &judged.trial.delay,
+                                     &before, &last, &donor, &PyTuple_Type, &pokes, &flush, &judged.trial.delay,
                                      &judged.trial.hold, &bare))
         return NULL;
-    if (set_memory(state, &judged, memory, versions, wash) < 0 || set_start(&judged, start) < 0 ||
+    if (set_memory(state, &judged, memory, versions, flush) < 0 || set_start(&judged, start) < 0 ||
         set_contestant(&judged) < 0 || version_at(&judged, now, "now", &arrays[0]) < 0 ||
         version_at(&judged, before, "before", &arrays[1]) < 0 || version_at(&judged, last, "last", &arrays[2]) < 0 ||
         version_at(&judged, donor, "donor", &arrays[3]) < 0 || (pokes && set_pokes(&judged, pokes) < 0))
