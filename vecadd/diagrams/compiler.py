@@ -17,9 +17,9 @@ SASS = ("LDG.E R5, [R4.64]", "LDG.E R2, [R2.64]", "FADD R9, R2, R5", "STG.E [R6.
 
 TEXT = (
     "Three boxes from left to right. CUDA C++, one line: c[i] = a[i] + b[i]. nvcc's first half turns it into PTX, "
-    "an assembly language that later GPUs understand too: two ld.global.f32, add.f32, st.global.f32. Its second "
-    "half, ptxas, turns PTX into SASS, the instructions of one kind of GPU: two LDG.E, FADD, STG.E. Below: the file"
-    " holds both; the driver takes SASS that fits the GPU, else it compiles the PTX when the program starts."
+    "an assembly language that a driver compiles for later GPUs: two ld.global.f32, add.f32, st.global.f32. Its second "
+    "half, ptxas, turns PTX into SASS, the instructions of one kind of GPU: two LDG.E, FADD, STG.E. Below: the file "
+    "holds both; the driver takes SASS that fits the GPU, else it compiles the PTX at the kernel's first use."
 )
 
 
