@@ -4,8 +4,9 @@ from matplotlib.figure import Figure
 
 from vecadd.bench.plots import style
 from vecadd.diagrams.canvas import Canvas
+from vecadd.model.gpu import WARP
 
-WARP, BLOCK, NAMED = 32, 256, 5  # NAMED: the block and the warp that are magnified
+BLOCK, NAMED = 256, 5  # NAMED: the block and the warp that are magnified
 
 TEXT = (
     "A grid is a row of blocks. Block 5, magnified, is 256 threads in 8 warps. Its warp 5, magnified, is 32 threads"
