@@ -97,7 +97,7 @@ class Court:
         for n in dict.fromkeys((*near, *reversed(awkward))):
             self._check(n, alignment, asked)
             told.append(f"{n} elements: {CALLS} calls, aligned to {alignment} bytes")
-        self._not_replaced()
+        self.check_functions()
         return told
 
     def seconds(self, room: Room, where: str, *, rung: str | None = None) -> float:
@@ -105,9 +105,11 @@ class Court:
         flush = 16 * 3 * room.n * room.itemsize >= self.gpu["l2"]
         return self.call(room, room.aligned(self.random.randrange), where, rung=rung, flush=flush)
 
-    def finish(self) -> None:
-        """Raises FoundError where functions were replaced by the end."""
-        self._not_replaced()
+    def check_functions(self) -> None:
+        """Raises FoundError where functions of the clocks or the checkers are replaced by now."""
+        names = self._ask(ask="replaced")["replaced"]
+        if names:
+            raise FoundError(Finding("replaces functions", ", ".join(names[:5])))
 
     def near(self, n: int) -> int:
         """A size to time in the place of n: at most 1/NEAR smaller."""
@@ -151,11 +153,6 @@ class Court:
         except FoundError:
             return False
         return bool(sizes)
-
-    def _not_replaced(self) -> None:
-        names = self._ask(ask="replaced")["replaced"]
-        if names:
-            raise FoundError(Finding("replaces functions", ", ".join(names[:5])))
 
     def _cycles(self, seconds: float) -> int:
         return int((seconds + 1.5 * self._delay) * 1e3 * self.gpu["clock_khz"])

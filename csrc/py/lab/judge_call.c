@@ -93,10 +93,10 @@ set_memory(const struct module_state *state, struct judged *judged, PyObject *me
            PyObject *flush)
 {
     struct trial *trial = &judged->trial;
-    struct device_array *washed = NULL;
+    struct device_array *flushed = NULL;
     if (!(judged->memory = array_of(state, memory, 0, "memory")) ||
         !(judged->versions = array_of(state, versions, 3, "versions")) ||
-        (flush != Py_None && !(washed = array_of(state, flush, 0, "flush"))))
+        (flush != Py_None && !(flushed = array_of(state, flush, 0, "flush"))))
         return -1;
     if (judged->versions->dtype != judged->memory->dtype || judged->versions->shape[1] != TRIAL_ARRAYS ||
         judged->versions->size == 0)
@@ -107,8 +107,8 @@ set_memory(const struct module_state *state, struct judged *judged, PyObject *me
     trial->bytes = (size_t)judged->size * trial->itemsize;
     trial->memory = judged->memory->data;
     trial->memory_bytes = device_array_nbytes(judged->memory);
-    trial->flush = washed ? washed->data : NULL;
-    trial->wash_bytes = washed ? device_array_nbytes(washed) : 0;
+    trial->flush = flushed ? flushed->data : NULL;
+    trial->flush_bytes = flushed ? device_array_nbytes(flushed) : 0;
     return 0;
 }
 
