@@ -101,7 +101,7 @@ static struct block *
 block_map(size_t capacity)
 {
     const size_t mapped = capacity + HUGE_PAGE + PAGE;
-    void *mapping = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *mapping = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (mapping == MAP_FAILED)
         return NULL;
     const uintptr_t begin = ((uintptr_t)mapping + PAGE + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;

@@ -346,6 +346,21 @@ def test_large_arrays_find_the_memory_of_those_that_were_dropped() -> None:
     vecadd.release()
 
 
+@pytest.mark.parametrize("make", [np.empty, np.zeros])
+def test_more_than_the_machines_memory_is_refused_as_by_numpy(make: Callable[[int], NDArray[Any]]) -> None:
+    """By a MemoryError, where the system refuses it, and not by the end of the process at the first write."""
+
+    def outcome() -> str:
+        try:
+            return str(make(1 << 42).shape)
+        except MemoryError as error:
+            return str(error)
+
+    alone = outcome()
+    with vecadd.install(allocator=True):
+        assert outcome() == alone
+
+
 @pytest.mark.parametrize("n", [0, 1, 100, MIB - 1, MIB, 3 * MIB])
 @pytest.mark.parametrize("resized", [0, 1, 100, MIB - 1, MIB, 3 * MIB, 5 * MIB])
 def test_arrays_of_our_memory_are_zeroed_and_resized_as_numpys(n: int, resized: int) -> None:
