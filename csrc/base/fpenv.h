@@ -1,7 +1,7 @@
 /* The floating-point environment of one thread: sticky flags and control bits. <fenv.h> would add the x87 half, and its
  * fnstenv alone costs more than a small addition.
  *
- * Only overflow and invalid are reported: an addition cannot divide by zero, and its subnormal results are exact. */
+ * An addition cannot divide by zero, and its subnormal results are exact: it underflows only where they are flushed. */
 #ifndef VECADD_BASE_FPENV_H
 #define VECADD_BASE_FPENV_H
 
@@ -33,13 +33,15 @@ fpenv_without_flags(fpenv_word word)
 static inline unsigned
 fpenv_flags(fpenv_word word)
 {
-    return ((word >> 3) & 1u ? FP_OVERFLOW : 0u) | (word & 1u ? FP_INVALID : 0u);
+    return ((word >> 3) & 1u ? FP_OVERFLOW : 0u) | (word & 1u ? FP_INVALID : 0u) |
+           ((word & 0x8010u) == 0x8010u ? FP_UNDERFLOW : 0u);
 }
 
 static inline fpenv_word
 fpenv_with_flags(fpenv_word word, unsigned flags)
 {
-    return word | (flags & FP_OVERFLOW ? 1u << 3 : 0u) | (flags & FP_INVALID ? 1u : 0u);
+    return word | (flags & FP_OVERFLOW ? 1u << 3 : 0u) | (flags & FP_INVALID ? 1u : 0u) |
+           (flags & FP_UNDERFLOW ? 1u << 4 : 0u);
 }
 
 /* Round to nearest, no flush to zero, no denormals-are-zero, nothing unmasked: what the GPU's arithmetic does. */
@@ -83,13 +85,16 @@ fpenv_without_flags(fpenv_word word)
 static inline unsigned
 fpenv_flags(fpenv_word word)
 {
-    return ((word >> 2) & 1u ? FP_OVERFLOW : 0u) | (word & 1u ? FP_INVALID : 0u);
+    const fpenv_word flushed = (fpenv_word)1 << 56 | 1u << 3;
+    return ((word >> 2) & 1u ? FP_OVERFLOW : 0u) | (word & 1u ? FP_INVALID : 0u) |
+           ((word & flushed) == flushed ? FP_UNDERFLOW : 0u);
 }
 
 static inline fpenv_word
 fpenv_with_flags(fpenv_word word, unsigned flags)
 {
-    return word | (flags & FP_OVERFLOW ? 1u << 2 : 0u) | (flags & FP_INVALID ? 1u : 0u);
+    return word | (flags & FP_OVERFLOW ? 1u << 2 : 0u) | (flags & FP_INVALID ? 1u : 0u) |
+           (flags & FP_UNDERFLOW ? 1u << 3 : 0u);
 }
 
 static inline int

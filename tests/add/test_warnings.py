@@ -1,7 +1,7 @@
 """Floating-point warnings: NumPy's own, once a call, in every errstate mode, on every route, from whichever thread.
 
-Overflow and invalid are all that an addition can raise. bfloat16 overflows only where the float32 sum does, as NumPy
-has it; its rounding to an infinity is silent.
+Overflow and invalid are all that an addition can raise, and underflow where the caller flushes subnormal sums to zero.
+bfloat16 overflows only where the float32 sum does, as NumPy has it; its rounding to an infinity is silent.
 """
 
 import ctypes
@@ -330,6 +330,28 @@ def test_flush_to_zero_of_the_caller_is_every_threads(n, floating_point_environm
     got = vecadd.add(a, a)
     LIBM.fesetenv(environment)
     assert (got == 0).all()
+
+
+def installed(a, b):
+    with vecadd.install(least=1):
+        return np.add(a, b)
+
+
+@x86_only
+@pytest.mark.parametrize("add", [np.add, vecadd.add, installed], ids=["numpy", "vecadd", "installed"])
+@pytest.mark.parametrize("n", [100, 2**20])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+def test_a_sum_that_the_caller_flushes_to_zero_underflows(dtype, n, add, floating_point_environment):
+    a = np.full(n, np.finfo(dtype).smallest_normal, dtype)
+    b = -1.5 * a
+    with np.errstate(all="raise"):
+        add(a, b)
+        environment = ctypes.create_string_buffer(32)
+        LIBM.fegetenv(environment)
+        control = int.from_bytes(environment.raw[28:32], "little") | 0x8000
+        LIBM.fesetenv(ctypes.create_string_buffer(environment.raw[:28] + control.to_bytes(4, "little"), 32))
+        with pytest.raises(FloatingPointError, match="underflow encountered in add"):
+            add(a, b)
 
 
 def test_rounding_mode_of_the_caller_keeps_the_sum_on_the_host(device, floating_point_environment):

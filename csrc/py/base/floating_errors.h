@@ -12,7 +12,8 @@ give_floating_errors(unsigned flags)
     if (!flags)
         return 0;
     return PyUFunc_GiveFloatingpointErrors("add", (flags & FP_OVERFLOW ? NPY_FPE_OVERFLOW : 0) |
-                                                      (flags & FP_INVALID ? NPY_FPE_INVALID : 0));
+                                                      (flags & FP_INVALID ? NPY_FPE_INVALID : 0) |
+                                                      (flags & FP_UNDERFLOW ? NPY_FPE_UNDERFLOW : 0));
 }
 
 #endif
