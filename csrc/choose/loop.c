@@ -48,6 +48,16 @@ plan_run_of_elements(struct plan *plan, const struct loop_call *call, const stru
     return is_ahead(&plan->schedule);
 }
 
+/* Streaming stores in the pieces of a repeated element pay only where the sum alone exceeds the caches: 2^20 float64
+ * took one thread 812 us with them and two 933, on two cores of Cascade Lake, where NumPy took 407. */
+static void
+keep_in_cache(struct host_schedule *schedule, size_t bytes)
+{
+    const struct host_thresholds *from = host_thresholds(); /* for a third of what three arrays take */
+    schedule->streaming_alone = schedule->streaming_alone && bytes / 3 >= from->stream_alone;
+    schedule->streaming = schedule->streaming && bytes / 3 >= from->stream_together;
+}
+
 /* One of a and b is one element, which is not in out. */
 static bool
 plan_with_one_element(struct plan *plan, struct addition *addition, const struct loop_call *call,
@@ -76,6 +86,7 @@ plan_with_one_element(struct plan *plan, struct addition *addition, const struct
         plan->schedule = host_schedule_with(plan->component, call->n * dtype->components, threads_available(), false);
         plan->schedule.block /= dtype->components;
     }
+    keep_in_cache(&plan->schedule, call->n * dtype->itemsize);
     return is_ahead(&plan->schedule);
 }
 
