@@ -281,10 +281,12 @@ class OtherLoop:
             below(arguments, dimensions, steps, data)
 
         self.loop = LOOP(loop)
-        self.place.value = ctypes.cast(self.loop, ctypes.c_void_p).value
+        self.address = ctypes.cast(self.loop, ctypes.c_void_p).value
+        self.place.value = self.address
 
     def take_out(self) -> None:
-        self.place.value = self.before
+        if self.place.value == self.address:
+            self.place.value = self.before
 
 
 @pytest.fixture
@@ -326,6 +328,19 @@ def test_a_loop_above_ours_is_neither_buried_nor_left_without_ours(other_loop: C
     assert other.lengths == [MIB]
     other.take_out()
     vecadd.uninstall()
+
+
+def test_a_library_may_put_the_loop_below_ours_back() -> None:
+    place = place_of_loop("dd->d")
+    below = place.value
+    vecadd.install()
+    place.value = below
+    with vecadd.install() as again:
+        assert (np.ones(4 * MIB) + np.ones(4 * MIB) == 2).all()
+        assert again.calls == 1
+    place.value = below
+    vecadd.uninstall()
+    assert place.value == below
 
 
 def test_large_arrays_find_the_memory_of_those_that_were_dropped() -> None:

@@ -138,13 +138,14 @@ refuse(const char *what, const struct slot_row *slot, PyUFuncGenericFunction abo
     return -1;
 }
 
-/* Whether each of our loops that is in is the one that NumPy calls; else sets an exception. */
+/* Whether no other loop stands above ours; else sets an exception. Where the loop below ours stands again, its library
+ * has put it there itself, and ours is out. */
 static int
 check_on_top(PyUFuncObject *add, const char *what)
 {
     for (int i = 0; installed && i < SLOT_COUNT; i++) {
         const PyUFuncGenericFunction *place = place_of(add, &slots[i]);
-        if (place && *place != slots[i].ours)
+        if (place && *place != slots[i].ours && *place != replaced[i])
             return refuse(what, &slots[i], *place);
     }
     return 0;
