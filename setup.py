@@ -27,8 +27,9 @@ class BuildNative(build_ext):
             install(Build().extension(), path)
         except (BuildError, ToolkitError) as error:
             raise CompileError(str(error)) from error
-        if not self.inplace:  # the package lies beside it, by BuildPython
-            _record_machine_code(path.resolve().parent)
+        package = path.resolve().parent
+        if (package / "code").is_dir():  # written by BuildPython; an editable installation reads the sources
+            _record_machine_code(package)
 
 
 class BuildPython(build_py):
