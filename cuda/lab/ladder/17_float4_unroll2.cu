@@ -2,7 +2,8 @@
 //
 //   after    float4_arg
 //   changes  wide loads first, then modest unrolling
-//   expects  128 KiB of loads in flight an SM, where 19 fill an H200, for 16 registers more: nothing over float4 at full
+//   expects  128 KiB of loads in flight an SM, where 19 fill an H200, for 16 registers more: nothing over float4 at
+//   full
 //            size
 //   from     founding document 003, in words
 //   try      vecadd bench ladder --rungs float4,float4_unroll2
