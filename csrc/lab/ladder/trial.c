@@ -212,7 +212,7 @@ look_again(const struct trial *trial, struct trial_result *result, struct status
 }
 
 static int
-finish(const struct trial *trial, struct trial_result *result, struct status *status)
+finish(struct trial *trial, struct trial_result *result, struct status *status)
 {
     struct comparison found[COUNTS];
     float milliseconds = 0;
