@@ -361,6 +361,7 @@ def test_large_arrays_find_the_memory_of_those_that_were_dropped() -> None:
     vecadd.release()
 
 
+@pytest.mark.skipif("libasan" in os.environ.get("LD_PRELOAD", ""), reason="ASan ends a process that asks for so much")
 @pytest.mark.parametrize("make", [np.empty, np.zeros])
 def test_more_than_the_machines_memory_is_refused_as_by_numpy(make: Callable[[int], NDArray[Any]]) -> None:
     """By a MemoryError, where the system refuses it, and not by the end of the process at the first write."""
