@@ -118,12 +118,12 @@ injected(machine &m, const char *name)
 static bool
 could_wait(const std::string &name)
 {
-    static const std::set<std::string> names = {
-        "cudaMalloc",          "cudaMallocManaged",       "cudaFree",
-        "cudaMallocHost",      "cudaHostAlloc",           "cudaFreeHost",
-        "cudaHostRegister",    "cudaHostUnregister",      "cudaMemPoolCreate",
-        "cudaMemPoolTrimTo",   "cudaMemPoolSetAttribute", "cudaGraphInstantiate",
-        "cudaGraphExecDestroy"};
+    static const auto &names =
+        *new std::set<std::string>{"cudaMalloc",          "cudaMallocManaged",       "cudaFree",
+                                   "cudaMallocHost",      "cudaHostAlloc",           "cudaFreeHost",
+                                   "cudaHostRegister",    "cudaHostUnregister",      "cudaMemPoolCreate",
+                                   "cudaMemPoolTrimTo",   "cudaMemPoolSetAttribute", "cudaGraphInstantiate",
+                                   "cudaGraphExecDestroy"}; /* never destroyed: threads may call at exit */
     return names.count(name);
 }
 
@@ -131,20 +131,21 @@ could_wait(const std::string &name)
 static bool
 needs_room(const std::string &name)
 {
-    static const std::set<std::string> names = {"cudaLaunchKernel",     "cudaLaunchKernelExC",
-                                                "cudaGraphLaunch",      "cudaGraphUpload",
-                                                "cudaEventRecord",      "cudaStreamWaitEvent",
-                                                "cudaFreeAsync",        "cudaMemcpyAsync",
-                                                "cudaMemsetAsync",      "cudaEventCreate",
-                                                "cudaEventDestroy",     "cudaEventCreateWithFlags",
-                                                "cudaStreamCreate",     "cudaStreamCreateWithFlags",
-                                                "cudaStreamDestroy",    "cudaGraphInstantiate",
-                                                "cudaGraphExecDestroy", "cudaHostAlloc",
-                                                "cudaFreeHost",         "cudaMallocHost",
-                                                "cudaMalloc",           "cudaFree",
-                                                "cudaHostRegister",     "cudaHostUnregister",
-                                                "cudaStreamQuery",      "cudaStreamSynchronize",
-                                                "cudaDeviceSynchronize"};
+    static const auto &names =
+        *new std::set<std::string>{"cudaLaunchKernel",     "cudaLaunchKernelExC",
+                                   "cudaGraphLaunch",      "cudaGraphUpload",
+                                   "cudaEventRecord",      "cudaStreamWaitEvent",
+                                   "cudaFreeAsync",        "cudaMemcpyAsync",
+                                   "cudaMemsetAsync",      "cudaEventCreate",
+                                   "cudaEventDestroy",     "cudaEventCreateWithFlags",
+                                   "cudaStreamCreate",     "cudaStreamCreateWithFlags",
+                                   "cudaStreamDestroy",    "cudaGraphInstantiate",
+                                   "cudaGraphExecDestroy", "cudaHostAlloc",
+                                   "cudaFreeHost",         "cudaMallocHost",
+                                   "cudaMalloc",           "cudaFree",
+                                   "cudaHostRegister",     "cudaHostUnregister",
+                                   "cudaStreamQuery",      "cudaStreamSynchronize",
+                                   "cudaDeviceSynchronize"}; /* never destroyed: threads may call at exit */
     return names.count(name);
 }
 
@@ -201,11 +202,11 @@ call_enter(machine &m, const char *name, bool needs_driver)
 static bool
 waits_or_gives_back(const std::string &name)
 {
-    static const std::set<std::string> names = {
+    static const auto &names = *new std::set<std::string>{
         "cudaStreamSynchronize", "cudaDeviceSynchronize", "cudaEventSynchronize", "cudaFree",
         "cudaFreeAsync",         "cudaFreeHost",          "cudaHostUnregister",   "cudaStreamDestroy",
         "cudaEventDestroy",      "cudaGraphDestroy",      "cudaGraphExecDestroy", "cudaMemPoolDestroy",
-        "cudaMemPoolTrimTo"};
+        "cudaMemPoolTrimTo"}; /* never destroyed: threads may call at exit */
     return names.count(name);
 }
 
