@@ -2,7 +2,6 @@
 
 import gc
 import sys
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -434,69 +433,3 @@ def test_without_a_gpu_the_error_says_why(runtime, call):
     with pytest.raises(RuntimeError, match=r"driver|GPU|CUDA"):
         call()
     assert vecadd.add([1], [2]).tolist() == [3]
-
-
-CPU, CUDA = 1, 2
-# name: (fields of the tensor, what the message says)
-BAD_HOST_TENSORS = {
-    "no shape": ({"shapeless": True}, "shape"),
-    "no shape of many dimensions": ({"shapeless": True, "ndim": 64}, "shape"),
-    "negative number of dimensions": ({"ndim": -1}, "-1 dimensions"),
-    "65 dimensions": ({"ndim": 65, "shape": (1,) * 65}, "65 dimensions"),
-    "negative extent": ({"shape": (-N,)}, "shape"),
-    "two negative extents": ({"shape": (-10, -10)}, "shape"),
-    "huge extent": ({"shape": (2**62,)}, "shape"),
-    "product of extents wraps around to 0": ({"shape": (2**32, 2**32)}, "shape"),
-    "no element, and other extents beyond any memory": ({"shape": (0, 2**62)}, "shape"),
-    "stride beyond 64 bits in bytes": ({"strides": (2**62,)}, "stride"),
-    "stride that wraps around to 0": ({"strides": (-(2**62),)}, "stride"),
-    "strides that lead out of the address space": ({"strides": (2**60,)}, "stride"),
-    "strides that lead below the address 0": ({"strides": (-(2**58),), "shape": (9,)}, "stride"),
-    "null pointer": ({"data": 0}, "null"),
-    "null pointer with strides": ({"data": 0, "strides": (2**20,)}, "null"),
-    "offset beyond the address space": ({"byte_offset": 2**64 - 4096}, "offset"),
-    "memory that its capsule has on a GPU": ({"device": (CUDA, 0), "says": (CPU, 0)}, "on the host"),
-    "two lanes": ({"dtype": (2, 32, 2)}, "2 lanes"),
-    "version of the future": ({"major": 2}, "version 2"),
-}
-
-
-def on_host(x, **fields):
-    """The NumPy array x behind __dlpack__, as memory of the host, with fields of its tensor replaced."""
-    array = SimpleNamespace(pointer=x.ctypes.data, dtype=x.dtype, shape=x.shape)
-    return DLPackArray(array, **{"device": (CPU, 0), **fields})
-
-
-@pytest.mark.parametrize("name", BAD_HOST_TENSORS)
-def test_bad_tensor_on_the_host_is_refused_and_deleted_once(name):
-    fields, message = BAD_HOST_TENSORS[name]
-    bad = on_host(np.ones(N, np.float32), **fields)
-    with pytest.raises(BufferError, match=message):
-        _core.host_view(bad)
-    assert (bad.given, bad.deleted) == (1, 1)
-
-
-@pytest.mark.parametrize(
-    "says", [(2**32 + CPU, 0), (CPU, 2**32), (RaisingIndex(), 0), (CPU, RaisingIndex())], ids=range(4)
-)
-def test_tensor_of_no_device_is_not_asked_for(says):
-    bad = on_host(np.ones(N), says=says)
-    with pytest.raises((ValueError, LookupError), match=r"device|index"):
-        _core.host_view(bad)
-    assert bad.given == 0
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [{"shape": (0,), "data": 0}, {"shape": (3, 0), "data": 0, "strides": (2**62, 1)},
-     {"shape": (1,), "strides": (2**59,)}, {"shape": (), "ndim": 0, "shapeless": True}],
-    ids=["no element and no memory", "no element and any stride", "one element and any stride", "no dimension"],
-)  # fmt: skip
-def test_fields_of_a_tensor_on_the_host_that_mean_nothing_may_be_anything(fields):
-    lent = on_host(np.full(N, 7.0), **fields)
-    view = _core.host_view(lent)
-    assert view.shape == fields["shape"]
-    assert view.tolist() == np.full(fields["shape"], 7.0).tolist()
-    del view
-    gc.collect()
-    assert lent.deleted == 1

@@ -134,7 +134,7 @@ CALLS = (
         "csrc/py/operands/host_view.c",
         " || (tensor->ndim > 0 && !tensor->shape)",
         "",
-        "tests/add/test_bad_input.py",
+        "tests/interop/test_dlpack_host.py",
         "on_the_host",
     ),
     Mutant(
