@@ -68,12 +68,12 @@ TRICKS = {
         "    add_alone(a, b, out, side)\n"
         "    double.double_stream_synchronize(ctypes.c_void_p(side))",
     ),
-    "a stream that nobody waits for": (
+    "a side stream that is never joined": (
         "side stream",
         "",
         "def add(a, b, out):\n    vecadd.add(a, b, out=a.copy(), stream=side)\n    add_alone(a, b, out, side)",
     ),
-    "a stream that waits for the operands, and that nobody waits for": (
+    "a side stream that waits for the operands and is never joined": (
         "side stream",
         "",
         "def add(a, b, out):\n    a.__dlpack__(stream=side)\n    add_alone(a, b, out, side)",

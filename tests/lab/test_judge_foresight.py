@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from vecadd.judge import foresight
-from vecadd.judge.court import Court, FoundError
+from vecadd.judge.session import FoundError, Session
 
 CLOCK = {"clock_khz": 1_000_000, "l2": 1 << 20}
 NOTHING = (0,) * 5
@@ -44,7 +44,7 @@ class MadeUp:
 
 
 def check(child: Any) -> str:
-    return foresight.check(Court(child, CLOCK, 4, timeout=1.0))
+    return foresight.check(Session(child, CLOCK, 4, timeout=1.0))
 
 
 @pytest.mark.parametrize("known", [1.0, 0.95, 1.3])
@@ -101,20 +101,20 @@ def test_nothing_is_prepared_between_timed_calls() -> None:
 
 def test_timed_calls_find_the_l2_full_where_the_operands_are_not_small() -> None:
     child = MadeUp(1.0)
-    court = Court(child, CLOCK, 4, timeout=1.0)  # type: ignore[arg-type]
+    session = Session(child, CLOCK, 4, timeout=1.0)  # type: ignore[arg-type]
     for n in (1000, 100_000):
-        court.seconds(court.stage(n), "timed")
+        session.seconds(session.stage(n), "timed")
     assert [asked["flush"] for asked in child.asked if asked["ask"] == "call"] == [False, True]
 
 
 def test_sizes_and_places_are_drawn() -> None:
     """100 draws of a number of which there are more than 50 never give the same one throughout."""
     child = MadeUp(1.0)
-    court = Court(child, CLOCK, 4, timeout=1.0)  # type: ignore[arg-type]
-    assert len({court.near(1 << 20) for _ in range(100)}) > 1
-    room = court.stage(1 << 20)
+    session = Session(child, CLOCK, 4, timeout=1.0)  # type: ignore[arg-type]
+    assert len({session.near(1 << 20) for _ in range(100)}) > 1
+    room = session.stage(1 << 20)
     for _ in range(100):
-        court.seconds(room, "timed")
+        session.seconds(room, "timed")
     calls = [asked for asked in child.asked if asked["ask"] == "call"]
     assert len({asked["start"] for asked in calls}) > 1
     assert len({asked["how"]["pokes"] for asked in calls}) > 1

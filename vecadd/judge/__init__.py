@@ -5,7 +5,7 @@ contestant.py  what is judged, as the child process is told it
 process.py     the child process: questions, answers, how it ends
 child.py       in the child: answers the questions; load.py and compile.py read the contestant's code
 watched.py     in the child: which functions that code has replaced
-court.py       which calls are made, in which order; places.py: where their arrays lie
+session.py     which calls are made, in which order; places.py: where their arrays lie
 findings.py    what can be wrong, by name
 foresight.py   whether it is faster on operands that it can foresee
 clock.py       the times, in rounds with tuned and the nearest rung

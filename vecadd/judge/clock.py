@@ -8,8 +8,8 @@ from typing import Any
 
 from vecadd import _core
 from vecadd.bench.timing import interval, paired_interval
-from vecadd.judge.court import Court, FoundError
 from vecadd.judge.places import Room
+from vecadd.judge.session import FoundError, Session
 
 TUNED = "tuned"
 LOOKS = 3  # calls of each rung before the rounds, to find the nearest
@@ -44,23 +44,23 @@ def rungs(dtype: str, capability: int) -> list[dict[str, Any]]:
     ]
 
 
-def time(court: Court, n: int, candidates: Sequence[Mapping[str, Any]], rounds: int) -> Timed:
+def time(session: Session, n: int, candidates: Sequence[Mapping[str, Any]], rounds: int) -> Timed:
     """Times one size, near n."""
-    near = court.near(n)
-    room = court.stage(near)
+    near = session.near(n)
+    room = session.stage(near)
     where = f"{near} elements, timed"
     for _ in range(LOOKS):  # the first loads or compiles what is called
-        own = court.seconds(room, where)
-    looked = {name: min(found) for name, found in _looks(court, room, candidates) if found}
+        own = session.seconds(room, where)
+    looked = {name: min(found) for name, found in _looks(session, room, candidates) if found}
     nearest = min(looked, key=lambda name: abs(math.log(looked[name] / own)))
     names = dict.fromkeys((None, TUNED, nearest))
     samples: dict[str | None, list[float]] = {name: [] for name in names}
     for _ in range(rounds):
         order = list(names)
-        court.random.shuffle(order)
+        session.random.shuffle(order)
         for name in order:
-            samples[name].append(court.seconds(room, where, rung=name))
-    court.drop()
+            samples[name].append(session.seconds(room, where, rung=name))
+    session.drop()
     return Timed(
         n,
         near,
@@ -73,12 +73,12 @@ def time(court: Court, n: int, candidates: Sequence[Mapping[str, Any]], rounds: 
     )
 
 
-def _looks(court: Court, room: Room, candidates: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, list[float]]]:
+def _looks(session: Session, room: Room, candidates: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, list[float]]]:
     """Seconds of a few calls of each rung; none of one that refuses this size."""
     for rung in candidates:
         name = rung["name"]
         try:
-            yield name, [court.seconds(room, name, rung=name) for _ in range(LOOKS)]
+            yield name, [session.seconds(room, name, rung=name) for _ in range(LOOKS)]
         except FoundError as found:
             if found.finding.kind != "raises":
                 raise

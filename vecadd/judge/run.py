@@ -9,10 +9,10 @@ from vecadd import _core, model
 from vecadd.bench.axes import dtype_named
 from vecadd.bench.show import show_seconds
 from vecadd.judge import clock, contestant, foresight, verdict
-from vecadd.judge.court import Court, FoundError
 from vecadd.judge.findings import Finding
 from vecadd.judge.places import LINE
 from vecadd.judge.process import Child, EndedError, is_child
+from vecadd.judge.session import FoundError, Session
 from vecadd.judge.verdict import Size, Verdict
 from vecadd.model.theory import load_bytes
 
@@ -85,15 +85,15 @@ def judge(
                 raise FoundError(Finding("raises", f"{begun['raised']} (while its code was read)"))
             gpu = begun["gpu"]
             chosen = _sizes(sizes, itemsize, gpu["memory"])
-            court = Court(child, gpu, itemsize, timeout, begun["persisting"])
+            session = Session(child, gpu, itemsize, timeout, begun["persisting"])
             tell("checking")
-            checked += court.check(chosen, alignment)
+            checked += session.check(chosen, alignment)
             if max(chosen) * 3 * itemsize >= 2 * gpu["l2"]:
                 tell("checking whether it looks ahead")
-                checked.append(foresight.check(court))
+                checked.append(foresight.check(session))
             limits = _probed(spec, timeout, tell)
-            found = [_time(court, n, gpu, dtype, limits, rounds, tell) for n in chosen]
-            court.check_functions()
+            found = [_time(session, n, gpu, dtype, limits, rounds, tell) for n in chosen]
+            session.check_functions()
     except FoundError as error:
         rejection = error.finding
     except EndedError as error:
@@ -104,12 +104,12 @@ def judge(
 
 
 def _time(
-    court: Court, n: int, gpu: dict[str, Any], dtype: str, probed: dict[str, Any], rounds: int, tell: Tell
+    session: Session, n: int, gpu: dict[str, Any], dtype: str, probed: dict[str, Any], rounds: int, tell: Tell
 ) -> Size:
     tell(f"timing {n} elements")
     candidates = clock.rungs(dtype, 10 * gpu["cc_major"] + gpu["cc_minor"])
-    timed = clock.time(court, n, candidates, rounds)
-    itemsize = court.itemsize
+    timed = clock.time(session, n, candidates, rounds)
+    itemsize = session.itemsize
     limits = model.Limits.of(probed)
     rung = next(rung for rung in candidates if rung["name"] == timed.rung)
     nbytes = model.bytes_moved(timed.n, itemsize)

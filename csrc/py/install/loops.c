@@ -13,28 +13,9 @@
 #include "py/base/errors.h"
 #include "py/base/methods.h"
 
-/* X(NumPy's number of the type, dtype): each builtin type with a loop of its own. C has two integer types of 64 bits.
- */
-#define EACH_LOOP(X)                                                                                                   \
-    X(NPY_BOOL, BOOL)                                                                                                  \
-    X(NPY_BYTE, INT8)                                                                                                  \
-    X(NPY_UBYTE, UINT8)                                                                                                \
-    X(NPY_SHORT, INT16)                                                                                                \
-    X(NPY_USHORT, UINT16)                                                                                              \
-    X(NPY_INT, INT32)                                                                                                  \
-    X(NPY_UINT, UINT32)                                                                                                \
-    X(NPY_LONG, INT64)                                                                                                 \
-    X(NPY_ULONG, UINT64)                                                                                               \
-    X(NPY_LONGLONG, INT64)                                                                                             \
-    X(NPY_ULONGLONG, UINT64)                                                                                           \
-    X(NPY_HALF, FLOAT16)                                                                                               \
-    X(NPY_FLOAT, FLOAT32)                                                                                              \
-    X(NPY_DOUBLE, FLOAT64)                                                                                             \
-    X(NPY_CFLOAT, COMPLEX64)                                                                                           \
-    X(NPY_CDOUBLE, COMPLEX128)
-
-#define SLOT_OF(TYPE, DTYPE) SLOT_##TYPE,
-enum slot { EACH_LOOP(SLOT_OF) SLOT_COUNT };
+/* Each type with a loop of its own: NumPy's dtypes, and the second of C's two integer types of 64 bits. */
+#define SLOT_OF(ID, ...) SLOT_##ID,
+enum slot { EACH_NUMPY_DTYPE(SLOT_OF) SLOT_LONGLONG, SLOT_ULONGLONG, SLOT_COUNT };
 #undef SLOT_OF
 
 /* A loop that has been replaced stays here for good: another thread may be in ours while ours is taken out. */
@@ -75,20 +56,26 @@ loop(enum slot slot, enum dtype dtype, char **arguments, const npy_intp *dimensi
     atomic_load_explicit(&replaced[slot], memory_order_relaxed)(arguments, dimensions, steps, data);
 }
 
-#define DEFINE_LOOP(TYPE, DTYPE)                                                                                       \
-    static void loop_##TYPE(char **arguments, const npy_intp *dimensions, const npy_intp *steps, void *data)           \
+#define DEFINE_LOOP(SLOT, DTYPE)                                                                                       \
+    static void loop_##SLOT(char **arguments, const npy_intp *dimensions, const npy_intp *steps, void *data)           \
     {                                                                                                                  \
-        loop(SLOT_##TYPE, DTYPE_##DTYPE, arguments, dimensions, steps, data);                                          \
+        loop(SLOT_##SLOT, DTYPE_##DTYPE, arguments, dimensions, steps, data);                                          \
     }
-EACH_LOOP(DEFINE_LOOP)
+#define DEFINE_LOOP_OF(ID, ...) DEFINE_LOOP(ID, ID)
+EACH_NUMPY_DTYPE(DEFINE_LOOP_OF)
+DEFINE_LOOP(LONGLONG, INT64)
+DEFINE_LOOP(ULONGLONG, UINT64)
+#undef DEFINE_LOOP_OF
 
+#define ROW_OF(ID, name, typestr, VALUE, COMPONENT, NUMPY, DLPACK) [SLOT_##ID] = {NUMPY, DTYPE_##ID, loop_##ID},
 static const struct slot_row {
-    int type;
+    int type; /* NumPy's number */
     enum dtype dtype;
     PyUFuncGenericFunction ours;
 } slots[SLOT_COUNT] = {
-#define ROW_OF(TYPE, DTYPE) [SLOT_##TYPE] = {TYPE, DTYPE_##DTYPE, loop_##TYPE},
-    EACH_LOOP(ROW_OF)};
+    EACH_NUMPY_DTYPE(ROW_OF)[SLOT_LONGLONG] = {NPY_LONGLONG, DTYPE_INT64, loop_LONGLONG},
+    [SLOT_ULONGLONG] = {NPY_ULONGLONG, DTYPE_UINT64, loop_ULONGLONG},
+};
 #undef ROW_OF
 
 /* numpy.add's loop of that type: a place in its table; NULL where it has none. */

@@ -34,7 +34,7 @@ class FoundError(Exception):
         self.finding = finding
 
 
-class Court:
+class Session:
     """A child with a contestant, its GPU's facts, and the questions to it. Raises FoundError for an answer that shows
     what rejects it."""
 
@@ -136,7 +136,7 @@ class Court:
             raise FoundError(Finding(finding.kind, words)) from None
 
     def _as_round(self, n: int, asked: Sequence[int]) -> int:
-        """A size that nobody asked for, with the same power of two as a factor."""
+        """A size that is not asked for, with the same power of two as a factor."""
         factor = n & -n
         times = 1 if n >= CHECKED else self.random.randrange(1, 4)
         while n + 2 * times * factor in asked:
