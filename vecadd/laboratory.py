@@ -339,6 +339,7 @@ def _run(sweep: str, axes: Axes) -> Measured:
 def _read(sweep: str, axes: Axes, named: str | None = None) -> Measured:
     """The rows of the newest file that has some for these axes, of the machine of that name or else preferably from one
     with a GPU, so that a notebook's sweeps are from one machine."""
+    axes = replace(axes, dtypes=axes.dtypes or SWEEPS[sweep].dtypes)
     found = []
     for path in _carried.results():
         meta, rows = results.read(path)

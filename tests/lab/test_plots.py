@@ -46,7 +46,8 @@ def test_what_is_recorded_can_be_drawn(path: Path) -> None:
     meta, rows = results.read(path)
     drawn = plots.figures(meta, rows, recorded=True)
     with_pictures = {name for name, sweep in plots.SWEEPS.items() if sweep.plot}
-    assert {row.sweep for row in rows} & with_pictures <= set(drawn)
+    for sweep in {row.sweep for row in rows} & with_pictures:
+        assert {sweep, *(f"{sweep}-{row.dtype}" for row in rows)} & set(drawn), sweep
     for each in drawn.values():
         assert meta["revision"] in title(each)
         assert_words_have_room(each)

@@ -16,7 +16,7 @@ from vecadd.model.theory import ARRAYS, arithmetic_intensity, balance, bytes_mov
 THEORY = 0.92  # of the theoretical bandwidth is reached, where no run measured it
 SMALL_TILE, LARGE_TILE = 1 << 10, 2 << 10  # bytes of a block's copy: asynchronous below, bulk above (document 003)
 WIDEST = 16  # bytes of the widest load
-LITTLE = 0.05  # of a time: what is not worth another kernel
+LITTLE = 0.07  # of a time: what is not worth another kernel
 MUCH = 0.1  # of a time: a launch that takes so much is worth saving
 
 Bound = Literal["nothing", "launch", "start", "memory", "latency", "unknown"]
@@ -136,11 +136,21 @@ def advise(
     needed = loaded.needed() * (arrays - 1) / arrays
     moved = bytes_moved(n, itemsize, arrays)
     least = bytes_moved(n, itemsize) / loaded.best
-    memory = moved / loaded.rate(in_flight * arrays / (arrays - 1))
+    alone = in_flight * arrays / (arrays - 1)
+    average = alone
+    steps.append(what)
+    if blocks > held.blocks * gpu.multiprocessors and blocks * of_a_block >= inputs:  # blocks that end
+        warps, block_starts = -(-block // WARP), gpu.multiprocessors * (limits.block or 0.0)
+        average = loaded.on_average(alone, gpu.multiprocessors, warps, (limits.turnaround or 0.0) + block_starts)
+        steps.append(
+            f"Their places are empty while a block waits for the slowest of its {warps} warps and until the next block "
+            f"loads: {average * (arrays - 1) / arrays / 1024:.3g} KiB on average."
+        )
+    memory = moved / loaded.rate(average)
     start = blocks * (limits.block or 0.0)
     launch = limits.kernel or RECORDED.need("kernel")
     own = max(memory, start)
-    steps += [what, _law(loaded, gpu, in_flight, needed, arrays)]
+    steps.append(_law(loaded, gpu, average, needed))
 
     def advice(bound: Bound, rungs: tuple[str, ...], *words: str) -> Advice:
         return Advice(bound, needed, in_flight, rungs, (*steps, *words))
@@ -159,7 +169,7 @@ def advise(
                 f"The {blocks} blocks start one after the other, which takes {show_seconds(start)}; their bytes take "
                 f"{show_seconds(memory)}. Give each block more to do: more threads, or wider loads.",
             )
-        if in_flight < needed:
+        if average * (arrays - 1) / arrays < needed:
             rungs, words = more(needed / in_flight)
             return advice("latency", rungs, *words)
     if arrays > ARRAYS:
@@ -190,12 +200,12 @@ _UNKNOWN = (
 )
 
 
-def _law(loaded: Loaded, gpu: Gpu, in_flight: float, needed: float, arrays: int) -> str:
-    alone = in_flight * arrays / (arrays - 1)
-    latency = 1e9 * loaded.latency(alone, gpu.multiprocessors)
+def _law(loaded: Loaded, gpu: Gpu, average: float, needed: float) -> str:
+    latency = 1e9 * loaded.latency(average, gpu.multiprocessors)
+    moved, most = loaded.rate(average) / 1e12, ENOUGH * loaded.best / 1e12
     return (
-        f"Little's law: with so many the memory answers after {latency:.0f} ns and moves "
-        f"{loaded.rate(alone) / 1e12:.3g} TB/s; {needed / 1024:.3g} KiB make it {ENOUGH * loaded.best / 1e12:.3g} TB/s."
+        f"Little's law: with so many the memory answers after {latency:.0f} ns and moves {moved:.3g} TB/s; "
+        f"{needed / 1024:.3g} KiB make it {most:.3g} TB/s."
     )
 
 

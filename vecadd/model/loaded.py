@@ -6,6 +6,7 @@ which answers one request in 340 ns, takes 415 ns where each multiprocessor wait
 numbers of bytes.
 """
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -93,6 +94,32 @@ class Loaded:
         '5.55e-07'
         """
         return in_flight * multiprocessors / self.rate(in_flight)
+
+    def on_average(self, places: float, multiprocessors: int, warps: int, start: float) -> float:
+        """Bytes in flight on each multiprocessor on average, where there are places for so many but blocks of ``warps``
+        warps end and others take their places.
+
+        A place is empty while its block waits for the slowest of its warps, and for the ``start`` seconds until the
+        next block loads. Waits in a queue have a long tail: the longest of m is about ln m times their mean. So an
+        H200's 32 KiB for float2 are 17 in blocks of 256 threads, 14 in blocks of 1024.
+
+        >>> loaded = vecadd.model.Loaded(((4096, 1.3e12), (16384, 3.9e12), (32768, 4.5e12)))
+        >>> [round(loaded.on_average(32768, 132, warps, start=230e-9)) for warps in (8, 32)]
+        [19008, 16192]
+        """
+        idle = self.latency(self.points[0][0], multiprocessors)
+
+        def taken(in_flight: float) -> float:
+            """Bytes of the places that keep so many in flight."""
+            mean = self.latency(in_flight, multiprocessors)
+            block = idle + (mean - idle) * max(1.0, math.log(warps)) + start
+            return in_flight * block / mean
+
+        low, high = 0.0, places
+        while high - low > places / 1024:
+            middle = (low + high) / 2
+            low, high = (middle, high) if taken(middle) < places else (low, middle)
+        return high
 
     def needed(self, share: float = ENOUGH) -> float:
         """Bytes in flight on a multiprocessor from which on the rate is that share of the highest.

@@ -162,6 +162,7 @@ SWEEP = Sweep(
     cells,
     f"{EVENTS}; of transfers the whole way there and back by the host's clock, of chunks_reused the part that its row "
     "names, and of downloads the download alone, by events",
+    dtypes=("float32", "int8"),
     extra=extra_rows,
     tables="vecadd.bench.tables.documents",
 )

@@ -69,6 +69,7 @@ SWEEP = Sweep(
     "precision",
     cells,
     f"{EVENTS}; numpy around the Python call, on the host's own arrays",
+    dtypes=ladder.PRECISION_DTYPES,
     tables="vecadd.bench.tables.precision",
     plot="vecadd.bench.plots.precision",
     roofline="precision-roofline",

@@ -133,6 +133,7 @@ class Sweep:
     cells: Callable[[Axes, Machine], Iterator[Cell]]
     clock: str
     needs_gpu: bool = True
+    dtypes: tuple[str, ...] = DEFAULT_DTYPES  # of a run that names none
     extra: Callable[[Axes, Machine], list[Row]] = lambda axes, machine: []  # rows that are not measured in rounds
     tables: str = "vecadd.bench.tables.plain"
     plot: str | None = None  # None: no picture
@@ -145,10 +146,9 @@ def grid(
     axes: Axes,
     own: tuple[int, ...] = DEFAULT_SIZES,
     brief: tuple[int, ...] = BRIEF_SIZES,
-    dtypes: tuple[str, ...] = DEFAULT_DTYPES,
 ) -> Iterator[tuple[np.dtype[Any], int, int]]:
     """(dtype, n, bytes of one set of three arrays) of every cell, of these unless the axes name others."""
-    for name in axes.dtypes or dtypes:
+    for name in axes.dtypes or DEFAULT_DTYPES:
         dtype = dtype_named(name)
         for n in axes.sizes_of(own, brief):
             yield dtype, n, 3 * n * dtype.itemsize
