@@ -109,7 +109,7 @@ PACKAGE = (
     ),
     Mutant(
         "elements that no call had before",
-        "vecadd/judge/court.py",
+        "vecadd/judge/session.py",
         "tuple(self.random.randrange(room.n) for _ in range(POKES))",
         "()",
         "tests/lab/test_judge.py",
@@ -117,7 +117,7 @@ PACKAGE = (
     ),
     Mutant(
         "operands that are ready late",
-        "vecadd/judge/court.py",
+        "vecadd/judge/session.py",
         '"before": other',
         '"before": -1',
         "tests/lab/test_judge.py",
@@ -125,7 +125,7 @@ PACKAGE = (
     ),
     Mutant(
         "sizes near those that were asked for",
-        "vecadd/judge/court.py",
+        "vecadd/judge/session.py",
         "near = [n - 1 - self.random.randrange(max(1, n // NEAR))",
         "near = [n",
         "tests/lab/test_judge.py",
