@@ -17,6 +17,8 @@ from vecadd import cli
 from vecadd.bench.show import show_seconds
 from vecadd.judge import KINDS, Verdict, foresight, judge, run
 
+pytestmark = pytest.mark.no_native  # the C of a judgement is test_judge_call.py's
+
 SIZES = (6000, 9000)
 HANG = 8.0  # seconds after which a contestant is taken to hang: the first answer takes 1 on a quiet machine
 GBPS = 1e6  # no time on the double is shorter than such a memory's, or than this kernel's

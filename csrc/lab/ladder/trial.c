@@ -11,7 +11,8 @@
 #include "gpu/state.h"
 #include "lab/ladder/hold.h"
 
-enum { POISON = 0xa5, LATER_SECONDS = 1, LARGEST_WORD = 8 };
+enum { POISON = 0xa5, LARGEST_WORD = 8 };
+enum { LATER = 300 * 1000 * 1000 }; /* ns in which another thread has queued its work, on a busy machine too */
 
 /* Of each region, then of out at rest and later. */
 enum { OUT = TRIAL_REGIONS - 2, OUT_AT_REST = TRIAL_REGIONS, OUT_LATER, COUNTS };
@@ -200,7 +201,7 @@ static int
 look_again(const struct trial *trial, struct trial_result *result, struct status *status)
 {
     struct comparison found[COUNTS];
-    const struct timespec pause = {.tv_sec = LATER_SECONDS};
+    const struct timespec pause = {.tv_nsec = LATER};
     if (rest(status) < 0 || compare_out(trial, OUT_AT_REST, status) < 0)
         return -1;
     nanosleep(&pause, NULL);
