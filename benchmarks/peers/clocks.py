@@ -14,6 +14,8 @@ IN_A_ROW = 16  # additions, each ready to begin when the one before it ends
 ASLEEP = 200_000  # GPU cycles, 0.1 ms, that the GPU waits for each queued addition: the slowest call takes 15 us
 
 WARM = 400e-6  # seconds of untimed calls: our workers wake after 200 us of calls in a row
+ENOUGH = 300e-6  # seconds of calls that are timed after them
+MOST_CALLS = 2048
 LOOK = 5e-3  # seconds of sleep in which a resting process uses no processor: longer than the kernel's tick of 4 ms
 RESTING = 0.05  # of that time, at most
 LONGEST_REST = 0.4  # seconds: on 16 cores libgomp's workers spin for 7 ms, libiomp's by default for 200
@@ -83,6 +85,25 @@ def by_calls(add: Add, calls: int) -> Timer:
         return seconds / calls
 
     return time
+
+
+def mean_in_a_row(call: Callable[[], object]) -> float:
+    """Seconds of a call among others that follow each other: the workers are awake, and the caches hold what they may.
+    A long call is timed once, after one untimed call."""
+    begin, warm = perf_counter(), 0
+    while not warm or perf_counter() - begin < WARM:
+        call()
+        warm += 1
+    begin = perf_counter()
+    call()
+    once = perf_counter() - begin
+    if once >= ENOUGH:
+        return once
+    calls = min(MOST_CALLS, int(ENOUGH / once))
+    begin = perf_counter()
+    for _ in range(calls):
+        call()
+    return (perf_counter() - begin) / calls
 
 
 def then_resting(timer: Timer) -> Timer:

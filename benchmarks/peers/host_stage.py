@@ -19,7 +19,7 @@ import numpy as np
 
 import vecadd
 from benchmarks.peers import libraries
-from benchmarks.peers.clocks import WARM, Timer, then_resting
+from benchmarks.peers.clocks import ENOUGH, WARM, Timer, mean_in_a_row, then_resting
 from vecadd.bench import limits
 from vecadd.bench.axes import Axes, dtype_named
 from vecadd.bench.buffers import HOST, Buffers
@@ -38,8 +38,6 @@ OTHER_SIZES = (2**4, 2**10, 2**16, 2**18, 2**20)
 LARGEST = {"float16": 2**16, "bfloat16": 2**18}
 STREAMED = 2**24  # elements from which on an addition is held against the best streaming one
 
-ENOUGH = 300e-6  # seconds of calls that are timed after them
-MOST_CALLS = 2048
 IDLE = 1e-3  # seconds: longer than any thread spins
 IDLES = 5  # pauses in a sample of additions that are shorter than that
 KEPT_BYTES = 32 << 20  # of sums that are alive at once
@@ -121,28 +119,9 @@ def _torch() -> Peer | None:
     return Peer("torch", lambda a, b, out: torch.add(a, b, out=out), put=torch.from_numpy, spins=True)
 
 
-def _mean(call: Callable[[], object]) -> float:
-    """Seconds of a call among others that follow each other: the workers are awake, and the caches hold what they may.
-    A long call is timed once, after one untimed call."""
-    begin, warm = perf_counter(), 0
-    while not warm or perf_counter() - begin < WARM:
-        call()
-        warm += 1
-    begin = perf_counter()
-    call()
-    once = perf_counter() - begin
-    if once >= ENOUGH:
-        return once
-    calls = min(MOST_CALLS, int(ENOUGH / once))
-    begin = perf_counter()
-    for _ in range(calls):
-        call()
-    return (perf_counter() - begin) / calls
-
-
 def _into(peer: Peer) -> Timer:
     def timer(sets: Sequence[Buffers]) -> float:
-        return _mean(functools.partial(peer.into, *map(peer.put, sets[0][:3])))
+        return mean_in_a_row(functools.partial(peer.into, *map(peer.put, sets[0][:3])))
 
     return timer
 
@@ -152,7 +131,7 @@ def _dropped(peer: Peer) -> Timer:
 
     def timer(sets: Sequence[Buffers]) -> float:
         a, b, out, _ = sets[0]
-        seconds = _mean(functools.partial(_new(peer), a, b))
+        seconds = mean_in_a_row(functools.partial(_new(peer), a, b))
         out[...] = _new(peer)(a, b)
         return seconds
 

@@ -146,9 +146,10 @@ def grid(
     axes: Axes,
     own: tuple[int, ...] = DEFAULT_SIZES,
     brief: tuple[int, ...] = BRIEF_SIZES,
+    dtypes: tuple[str, ...] = DEFAULT_DTYPES,
 ) -> Iterator[tuple[np.dtype[Any], int, int]]:
     """(dtype, n, bytes of one set of three arrays) of every cell, of these unless the axes name others."""
-    for name in axes.dtypes or DEFAULT_DTYPES:
+    for name in axes.dtypes or dtypes:
         dtype = dtype_named(name)
         for n in axes.sizes_of(own, brief):
             yield dtype, n, 3 * n * dtype.itemsize

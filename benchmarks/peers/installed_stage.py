@@ -1,0 +1,134 @@
+"""NumPy's own addition with vecadd installed in it beside plain NumPy, in each form in which a program writes it.
+
+Both are the same call of the same process: `vecadd.install` and `vecadd.uninstall` stand before and behind each timed
+turn, outside of the clock.
+"""
+
+import functools
+import time
+from collections.abc import Callable, Iterator, Sequence
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+import vecadd
+from benchmarks.peers.clocks import ENOUGH, WARM, Timer, mean_in_a_row
+from vecadd.bench import limits
+from vecadd.bench.axes import Axes, dtype_named
+from vecadd.bench.buffers import HOST, Buffers, WrongSumError
+from vecadd.bench.contestants import Contestant
+from vecadd.bench.sweeps import Machine, Sweep
+from vecadd.bench.timing import Cell
+
+SIZES = (1, *(2**power for power in (4, 8, 10, 12, 13, *range(14, 23), 24, 26, 28)))
+DTYPES = ("float32",)
+NUMBER = 2
+ROW = 8192  # elements of a row, which NumPy hands to the loop one after the other
+PAUSE = 1e-3  # seconds: longer than any thread spins
+
+Clock = Callable[[Sequence[Buffers]], float]
+
+
+def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
+    """A cell for each form."""
+    del machine
+    for name in axes.dtypes or DTYPES:
+        for n in axes.sizes or SIZES:
+            for form, (clock, check) in FORMS.items():
+                if form == ROWS and n < 2 * ROW:
+                    continue
+                meeting = [
+                    Contestant(f"{who} {form}", HOST, turn(clock), {"form": form}, check=check)
+                    for who, turn in (("numpy", _plain), ("installed", _installed))
+                ]
+                yield Cell("peer-installed", dtype_named(name), n, meeting, limits.FixedLimit(None), 1, f"numpy {form}")
+
+
+def _plain(clock: Clock) -> Timer:
+    return clock
+
+
+def _installed(clock: Clock) -> Timer:
+    def timer(sets: Sequence[Buffers]) -> float:
+        with vecadd.install():
+            return clock(sets)
+
+    return timer
+
+
+def _new(sets: Sequence[Buffers]) -> float:
+    a, b, out, _ = sets[0]
+    seconds = mean_in_a_row(lambda: a + b)
+    out[...] = a + b
+    return seconds
+
+
+def _into(sets: Sequence[Buffers]) -> float:
+    a, b, out, _ = sets[0]
+    return mean_in_a_row(functools.partial(np.add, a, b, out=out))
+
+
+def _in_place(sets: Sequence[Buffers]) -> float:
+    a, b, out, _ = sets[0]
+    total = a.copy()
+    seconds = mean_in_a_row(functools.partial(np.add, total, b, out=total))
+    out[...] = a
+    out += b
+    return seconds
+
+
+def _with_a_number(sets: Sequence[Buffers]) -> float:
+    a, _, out, _ = sets[0]
+    seconds = mean_in_a_row(lambda: a + NUMBER)
+    out[...] = a + NUMBER
+    return seconds
+
+
+def _with_a_row(sets: Sequence[Buffers]) -> float:
+    a, b, out, _ = sets[0]
+    rows = (len(a) // ROW, ROW)
+    tall, row, sums = a[: ROW * rows[0]].reshape(rows), b[:ROW], out[: ROW * rows[0]].reshape(rows)
+    return mean_in_a_row(functools.partial(np.add, tall, row, out=sums))
+
+
+def _after_a_pause(sets: Sequence[Buffers]) -> float:
+    a, b, out, _ = sets[0]
+    time.sleep(PAUSE)
+    begin = perf_counter()
+    np.add(a, b, out=out)
+    return perf_counter() - begin
+
+
+def _check_number(buffers: Buffers) -> None:
+    _check(buffers.out, np.add(buffers.a, np.array(NUMBER, buffers.a.dtype)))
+
+
+def _check_rows(buffers: Buffers) -> None:
+    rows = len(buffers.a) // ROW
+    _check(buffers.out[: rows * ROW], (buffers.a[: rows * ROW].reshape(rows, ROW) + buffers.b[:ROW]).ravel())
+
+
+def _check(found: Any, want: Any) -> None:
+    if not np.array_equal(found.view(np.uint8), want.view(np.uint8)):
+        raise WrongSumError("the sum is not plain NumPy's")
+
+
+ROWS = f"a + row of {ROW}"
+FORMS: dict[str, tuple[Clock, Callable[[Buffers], None] | None]] = {
+    "a + b": (_new, None),
+    "out=": (_into, None),
+    "a += b": (_in_place, None),
+    f"a + {NUMBER}": (_with_a_number, _check_number),
+    ROWS: (_with_a_row, _check_rows),
+    "out= after 1 ms": (_after_a_pause, None),
+}
+
+STAGE = Sweep(
+    "peer-installed",
+    cells,
+    f"timed by the host: calls that follow each other on the same operands for {ENOUGH * 1e6:g} us, after "
+    f"{WARM * 1e6:g} us of calls that warm up, and single calls after a pause of {PAUSE * 1e3:g} ms; vecadd is "
+    "installed before its turn and taken out behind it",
+    needs_gpu=False,
+)
