@@ -59,10 +59,10 @@ def install(*, allocator: bool = False, least: int | None = None) -> Installatio
     """Puts vecadd into NumPy's own addition in this process: ``a + b``, ``+=``, ``numpy.add`` and what calls them.
 
     NumPy calls one of its loops for each run of elements. From now on vecadd adds the runs that several threads or
-    streaming stores add faster: of two contiguous arrays from a few hundred KiB on; in place, and with a single
-    element, where the caches are exceeded or the sum is long enough to wake sleeping threads. NumPy's loop adds all
-    others as before: short runs, sums of an axis, cumulative sums, operands that overlap in part, other dtypes.
-    Results and floating-point warnings are the same. No GPU is used.
+    streaming stores add faster: from a few hundred KiB on, both operands contiguous or one of them a single element.
+    Threads that sleep are woken for sums of several MiB, or when calls have followed each other for 0.2 ms. NumPy's
+    loop adds all others as before: short runs, sums of an axis, cumulative sums, operands that overlap in part, other
+    dtypes. Results and floating-point warnings are the same. No GPU is used.
 
     ``allocator``: also keep the memory of large arrays that are dropped for the next ones, in the pool that sums of
     `vecadd.add` lie in (`vecadd.memory_stats` counts it, `vecadd.release` gives it back). NumPy keeps its allocator by

@@ -40,9 +40,11 @@ def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
                     continue
                 meeting = [
                     Contestant(f"{who} {form}", HOST, turn(clock), {"form": form}, check=check)
-                    for who, turn in (("numpy", _plain), ("installed", _installed))
+                    for who, turn in (("installed", _installed), ("numpy", _plain))
                 ]
-                yield Cell("peer-installed", dtype_named(name), n, meeting, limits.FixedLimit(None), 1, f"numpy {form}")
+                yield Cell(
+                    "peer-installed", dtype_named(name), n, meeting, limits.FixedLimit(None), 1, f"installed {form}"
+                )
 
 
 def _plain(clock: Clock) -> Timer:

@@ -45,6 +45,7 @@ TABLES: dict[str, Callable[[list[Row]], list[str]]] = {
     "lessons": ledger.teachings,
     "peer-host": peers.host_forms,
     "peer-host-dtypes": peers.host_dtypes,
+    "peer-installed": peers.installed,
     "peer-device": peers.ratios,
     "peer-queued": peers.queued,
     "peer-misaligned": peers.misaligned,

@@ -18,6 +18,11 @@ def host_forms(rows: list[Row]) -> list[str]:
     return _forms(main, lambda row: show_size(row.n), strip="vecadd ", shares=True)
 
 
+def installed(rows: list[Row]) -> list[str]:
+    """Our time in each form, and that of NumPy alone over it, a line a size."""
+    return _forms(rows, lambda row: show_size(row.n), strip="installed ")
+
+
 def host_dtypes(rows: list[Row]) -> list[str]:
     """The other dtypes on the host, at the sizes that they were measured at."""
     others = [row for row in rows if row.dtype != MAIN]

@@ -10,14 +10,21 @@
 /* ROUTE_NONE: vecadd leaves the addition to NumPy or the operands' library. */
 enum route { ROUTE_HOST, ROUTE_TRANSFER, ROUTE_HYBRID, ROUTE_DEVICE, ROUTE_NONE };
 
+/* Adds the whole of an addition on the calling thread in place of our loop: add(context). */
+struct host_alone {
+    void (*add)(void *context);
+    void *context;
+};
+
 /* How the host runs one addition, derived from this machine's thresholds (host/thresholds.h). */
 struct host_schedule {
-    int threads;          /* at most, including the caller */
-    bool wakes;           /* wakes sleeping workers; otherwise only workers that are awake take part */
-    bool streaming;       /* several threads use streaming stores */
-    bool streaming_alone; /* the caller does, if no worker takes part */
-    bool narrow;          /* uses simd->narrower, if there is one and the component gains by it */
-    size_t block;         /* components a thread takes at a time */
+    int threads;                    /* at most, including the caller */
+    bool wakes;                     /* wakes sleeping workers; otherwise only workers that are awake take part */
+    bool streaming;                 /* several threads use streaming stores */
+    bool streaming_alone;           /* the caller does, if no worker takes part */
+    bool narrow;                    /* uses simd->narrower, if there is one and the component gains by it */
+    size_t block;                   /* components a thread takes at a time */
+    const struct host_alone *alone; /* NULL, or who adds where wakes is false and no worker takes part. Borrowed */
 };
 
 struct host_simd;

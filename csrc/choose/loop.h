@@ -18,6 +18,7 @@ struct loop_call {
     size_t n;
     ssize_t step[LAYOUT_OPERANDS];
     enum dtype dtype;
+    struct host_alone below; /* the loop that has the call where no other thread takes part */
 };
 
 /* From which calls on vecadd adds. */
@@ -31,7 +32,7 @@ struct loop_bounds loop_bounds_usual(void);
 
 /* Whether vecadd adds the call, and then the plan. NumPy keeps calls that depend on the order of the elements (sums of
  * an axis, cumulative sums, any overlap in part), steps that leave gaps, and calls that vecadd adds no faster.
- * `addition` is storage for the plan. Reads at most one element, and makes no CUDA call. */
+ * `addition` is storage for the plan, which borrows the call. Reads at most one element, and makes no CUDA call. */
 bool plan_loop(struct plan *plan, struct addition *addition, const struct loop_call *call,
                const struct loop_bounds *bounds);
 

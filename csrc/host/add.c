@@ -121,9 +121,10 @@ struct host_job {
     host_add_function *add, *alone;
     const char *a, *b;
     char *c;
-    size_t size; /* bytes a component */
-    size_t n;    /* components */
-    size_t skip; /* components of the block grid before c's first one */
+    size_t size;                    /* bytes a component */
+    size_t n;                       /* components */
+    size_t skip;                    /* components of the block grid before c's first one */
+    const struct host_alone *other; /* as the schedule's */
 };
 
 static void
@@ -142,7 +143,10 @@ add_all(void *context, size_t begin, size_t end, int worker)
 {
     const struct host_job *job = context;
     (void)begin, (void)end, (void)worker;
-    job->alone(job->a, job->b, job->c, job->n);
+    if (job->other)
+        job->other->add(job->other->context);
+    else
+        job->alone(job->a, job->b, job->c, job->n);
 }
 
 static unsigned
@@ -177,7 +181,8 @@ host_add(const struct host_simd *simd, const struct host_schedule *schedule, enu
                            .c = c,
                            .size = size,
                            .n = n,
-                           .skip = skip};
+                           .skip = skip,
+                           .other = schedule->alone};
     if (schedule->wakes)
         return threads_run(schedule->threads, n + skip, schedule->block, add_block, &job);
     return threads_run_short(schedule->threads, n + skip, schedule->block, add_block, add_all, &job);

@@ -36,6 +36,7 @@ struct job {
     const char *base[LAYOUT_OPERANDS]; /* the first element that the traversal visits */
     host_add_function *add, *alone;    /* for several threads, and for the caller if no worker takes part */
     size_t itemsize, components;
+    const struct host_alone *other; /* as the schedule's */
 };
 
 static size_t
@@ -220,7 +221,10 @@ add_all(void *context, size_t begin, size_t end, int worker)
 {
     const struct job *job = context;
     (void)worker;
-    add_range(job, job->alone, begin, end);
+    if (job->other)
+        job->other->add(job->other->context);
+    else
+        add_range(job, job->alone, begin, end);
 }
 
 /* The first element of an input that the traversal visits. */
@@ -245,7 +249,8 @@ host_strided_add(const struct plan *plan)
                       .add = host_loop(plan->simd, schedule, dtype->component, apart && schedule->streaming),
                       .alone = host_loop(plan->simd, schedule, dtype->component, apart && schedule->streaming_alone),
                       .itemsize = dtype->itemsize,
-                      .components = dtype->components};
+                      .components = dtype->components,
+                      .other = schedule->alone};
     if (schedule->wakes && schedule->threads > 1)
         return threads_run(schedule->threads, plan->n, schedule->block, add_block, &job);
     return threads_run_short(schedule->threads, plan->n, schedule->block, add_block, add_all, &job);

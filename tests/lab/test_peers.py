@@ -23,6 +23,7 @@ from benchmarks.peers import (
     device_peers,
     files_stage,
     host_stage,
+    installed_stage,
     l2_pollution_stage,
     layouts_stage,
     libraries,
@@ -33,6 +34,7 @@ from benchmarks.peers import (
     transfer_stage,
 )
 from benchmarks.tables import peers as tables
+from vecadd import _core
 from vecadd.bench import limits, timing
 from vecadd.bench.buffers import Buffers
 from vecadd.bench.results import Row
@@ -307,6 +309,24 @@ def test_the_host_stage_runs_anywhere(tmp_path: Path) -> None:
     assert all(row["checked"] for row in rows)
     ratios = [row for row in rows if row["rung"].startswith("numpy")]
     assert [row["params"]["reference"] for row in ratios] == [f"vecadd {form}" for form in HOST_FORMS] * 4
+
+
+def test_numpy_is_timed_with_vecadd_in_it_and_without(run: Callable[..., dict[str, Row]]) -> None:
+    rows = run("installed", torch_that_adds_by(np.add))
+    forms = [form for form in installed_stage.FORMS if form != installed_stage.ROWS]  # whose rows are longer
+    assert list(rows) == [f"{who} {form}" for form in forms for who in ("installed", "numpy")]
+    assert all(row.checked for row in rows.values())
+    assert rows["numpy a + 2"].params["reference"] == "installed a + 2"
+    assert not _core.loop_counts()["installed"]
+
+
+def test_an_installed_sum_that_is_wrong_does_not_pass(
+    run: Callable[..., dict[str, Row]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, check = installed_stage.FORMS["a + 2"]
+    monkeypatch.setitem(installed_stage.FORMS, "a + 2", (lambda sets: 1e-9, check))
+    rows = run("installed", torch_that_adds_by(np.add))
+    assert {label for label, row in rows.items() if not row.checked} == {"installed a + 2", "numpy a + 2"}
 
 
 def test_a_large_addition_on_the_host_has_its_share_of_the_limit(

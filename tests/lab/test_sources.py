@@ -18,6 +18,7 @@ from vecadd.bench.sweeps import SWEEPS
 pytestmark = pytest.mark.no_native
 
 
+HOSTS = ("host", "peer-host", "peer-installed", "peer-files")
 MEASURED = {sweep.name: sweep for sweeps in (SWEEPS.values(), *STAGES.values()) for sweep in sweeps}
 
 KNOWN = {
@@ -120,8 +121,8 @@ def test_a_file_that_times_nothing_changes_no_digest(name: str, tree: Path, unch
 @pytest.mark.parametrize(
     ("name", "dated"),
     [
-        ("cuda/add.cu", {sweep for sweep in SETS if sweep not in ("host", "peer-host", "peer-files")}),
-        ("csrc/gpu/stream.c", {sweep for sweep in SETS if sweep not in ("host", "peer-host", "peer-files")}),
+        ("cuda/add.cu", {sweep for sweep in SETS if sweep not in HOSTS}),
+        ("csrc/gpu/stream.c", {sweep for sweep in SETS if sweep not in HOSTS}),
         ("csrc/host/threads.c", set(SETS)),
         ("vecadd/files.py", {"peer-files"}),
         ("vecadd/bench/latencies.py", {"latency"}),

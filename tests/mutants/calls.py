@@ -28,6 +28,14 @@ INSTALLED = "tests/add/test_install.py"
 
 CALLS = (
     Mutant(
+        "the loop below where no worker is awake",
+        "csrc/choose/loop.c",
+        "        schedule->alone = &call->below;\n",
+        "        schedule->alone = NULL;\n",
+        INSTALLED,
+        "no_worker_is_awake",
+    ),
+    Mutant(
         "a run of NumPy's that depends on its order",
         "csrc/choose/loop.c",
         "if (overlaps_in_part(call->a, call->out, bytes) || overlaps_in_part(call->b, call->out, bytes))",

@@ -18,17 +18,38 @@
 enum slot { EACH_NUMPY_DTYPE(SLOT_OF) SLOT_LONGLONG, SLOT_ULONGLONG, SLOT_COUNT };
 #undef SLOT_OF
 
-/* A loop that has been replaced stays here for good: another thread may be in ours while ours is taken out. */
-static _Atomic(PyUFuncGenericFunction) replaced[SLOT_COUNT];
+/* What every call reads, on one cache line. */
+static struct slot_state {
+    atomic_size_t least; /* elements: shorter calls go straight to the loop below */
+    /* Stays for good: another thread may be in our loop while it is taken out. */
+    _Atomic(PyUFuncGenericFunction) below;
+} states[SLOT_COUNT];
 
-static atomic_size_t least[SLOT_COUNT]; /* elements: shorter calls go straight to the loop below */
-static atomic_bool every_thread;        /* struct loop_bounds */
+static atomic_bool every_thread; /* struct loop_bounds */
 static atomic_bool installed;
 static atomic_size_t counted_calls, counted_elements; /* that our loops added */
 
-/* Returns whether vecadd has added the call. Not inlined: the test of its length comes before it. */
+/* A call of the loop that stood in our place, and whether it has been made. */
+struct call_below {
+    PyUFuncGenericFunction loop;
+    char **arguments;
+    const npy_intp *dimensions, *steps;
+    void *data;
+    bool made;
+};
+
+static void
+make_call_below(void *context)
+{
+    struct call_below *below = context;
+    below->loop(below->arguments, below->dimensions, below->steps, below->data);
+    below->made = true;
+}
+
+/* Returns whether the call has been added, by vecadd or by the loop below. Not inlined: the test of its length comes
+ * before it. */
 static __attribute__((noinline)) bool
-add_call(const struct loop_call *call)
+add_call(const struct loop_call *call, const struct call_below *below)
 {
     const struct loop_bounds bounds = {.every_thread = atomic_load_explicit(&every_thread, memory_order_relaxed)};
     struct plan plan;
@@ -38,6 +59,8 @@ add_call(const struct loop_call *call)
     if (!plan_loop(&plan, &addition, call, &bounds) || plan_run(&plan, &flags, &status) < 0)
         return false;
     fpenv_raise(flags); /* NumPy reads the thread's flags after the loop */
+    if (below->made)
+        return true;
     atomic_fetch_add_explicit(&counted_calls, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&counted_elements, call->n, memory_order_relaxed);
     return true;
@@ -47,13 +70,20 @@ static inline void
 loop(enum slot slot, enum dtype dtype, char **arguments, const npy_intp *dimensions, const npy_intp *steps, void *data)
 {
     const size_t n = (size_t)dimensions[0];
-    if (n >= atomic_load_explicit(&least[slot], memory_order_relaxed)) {
-        const struct loop_call call = {arguments[0], arguments[1], arguments[2], n, {steps[0], steps[1], steps[2]},
-                                       dtype};
-        if (add_call(&call))
+    const PyUFuncGenericFunction loop_below = atomic_load_explicit(&states[slot].below, memory_order_relaxed);
+    if (n >= atomic_load_explicit(&states[slot].least, memory_order_relaxed)) {
+        struct call_below below = {loop_below, arguments, dimensions, steps, data, false};
+        const struct loop_call call = {.a = arguments[0],
+                                       .b = arguments[1],
+                                       .out = arguments[2],
+                                       .n = n,
+                                       .step = {steps[0], steps[1], steps[2]},
+                                       .dtype = dtype,
+                                       .below = {make_call_below, &below}};
+        if (add_call(&call, &below))
             return;
     }
-    atomic_load_explicit(&replaced[slot], memory_order_relaxed)(arguments, dimensions, steps, data);
+    loop_below(arguments, dimensions, steps, data);
 }
 
 #define DEFINE_LOOP(SLOT, DTYPE)                                                                                       \
@@ -132,7 +162,7 @@ check_on_top(PyUFuncObject *add, const char *what)
 {
     for (int i = 0; installed && i < SLOT_COUNT; i++) {
         const PyUFuncGenericFunction *place = place_of(add, &slots[i]);
-        if (place && *place != slots[i].ours && *place != replaced[i])
+        if (place && *place != slots[i].ours && *place != states[i].below)
             return refuse(what, &slots[i], *place);
     }
     return 0;
@@ -151,7 +181,7 @@ set_bounds(const struct loop_bounds *bounds)
 {
     for (int i = 0; i < SLOT_COUNT; i++) {
         const size_t itemsize = dtype_table[slots[i].dtype].itemsize;
-        atomic_store(&least[i], bounds->least / itemsize + (bounds->least % itemsize != 0));
+        atomic_store(&states[i].least, bounds->least / itemsize + (bounds->least % itemsize != 0));
     }
     atomic_store(&every_thread, bounds->every_thread);
 }
@@ -162,7 +192,7 @@ libraries_below(PyUFuncObject *add)
 {
     PyObject *libraries = PyDict_New();
     for (int i = 0; libraries && i < SLOT_COUNT; i++) {
-        PyObject *library = place_of(add, &slots[i]) ? library_of(replaced[i]) : NULL;
+        PyObject *library = place_of(add, &slots[i]) ? library_of(states[i].below) : NULL;
         if (library && PyDict_SetItemString(libraries, dtype_table[slots[i].dtype].name, library) < 0)
             Py_CLEAR(libraries);
         Py_XDECREF(library);
@@ -199,7 +229,7 @@ py_install_loops(PyObject *module, PyObject *given)
         const PyUFuncGenericFunction *place = place_of(add, &slots[i]);
         if (!place || *place == slots[i].ours)
             continue;
-        replaced[i] = *place;
+        states[i].below = *place;
         if (put(add, &slots[i], slots[i].ours) < 0)
             return NULL;
     }
@@ -220,7 +250,7 @@ py_uninstall_loops(PyObject *module, PyObject *Py_UNUSED(none))
     if (!add || check_on_top(add, "uninstall()") < 0)
         return NULL;
     for (int i = 0; installed && i < SLOT_COUNT; i++)
-        if (place_of(add, &slots[i]) && put(add, &slots[i], replaced[i]) < 0)
+        if (place_of(add, &slots[i]) && put(add, &slots[i], states[i].below) < 0)
             return NULL;
     installed = false;
     Py_RETURN_NONE;
