@@ -25,8 +25,8 @@ is_aligned(const struct loop_call *call)
 }
 
 /* Whether more than one thread may add, or streaming stores do: what NumPy does not have. With ordinary stores one
- * thread of ours is no faster than NumPy's loop: it took 1.03 to 1.04 of its time from 2^16 to 2^18 float32 on Cascade
- * Lake. So where no worker is awake, the loop below adds. */
+ * thread of ours is no faster than NumPy's loop: it took 1.03 to 1.04 of its time from 2^16 to 2^18 float32 on an
+ * EPYC. So where no worker is awake, the loop below adds. */
 static bool
 is_ahead(struct host_schedule *schedule, const struct loop_call *call)
 {
@@ -50,16 +50,6 @@ plan_run_of_elements(struct plan *plan, const struct loop_call *call, const stru
     if (bounds->every_thread)
         plan->schedule = host_schedule_with(plan->component, plan->n, threads_available(), false);
     return is_ahead(&plan->schedule, call);
-}
-
-/* Streaming stores in the pieces of a repeated element pay only where the sum alone exceeds the caches: 2^20 float64
- * took one thread 812 us with them and two 933, on two cores of Cascade Lake, where NumPy took 407. */
-static void
-keep_in_cache(struct host_schedule *schedule, size_t bytes)
-{
-    const struct host_thresholds *from = host_thresholds(); /* for a third of what three arrays take */
-    schedule->streaming_alone = schedule->streaming_alone && bytes / 3 >= from->stream_alone;
-    schedule->streaming = schedule->streaming && bytes / 3 >= from->stream_together;
 }
 
 /* One of a and b is one element, which is not in out. */
@@ -90,7 +80,6 @@ plan_with_one_element(struct plan *plan, struct addition *addition, const struct
         plan->schedule = host_schedule_with(plan->component, call->n * dtype->components, threads_available(), false);
         plan->schedule.block /= dtype->components;
     }
-    keep_in_cache(&plan->schedule, call->n * dtype->itemsize);
     return is_ahead(&plan->schedule, call);
 }
 

@@ -33,6 +33,10 @@ struct host_schedule host_schedule_with(enum component component, size_t n, int 
 host_add_function *host_loop(const struct host_simd *simd, const struct host_schedule *schedule,
                              enum component component, bool streaming);
 
+/* The same for an addition of one element to an array (struct host_simd). */
+host_add_function *host_loop_with_one(const struct host_simd *simd, const struct host_schedule *schedule,
+                                      enum component component, bool streaming);
+
 /* Adds n components and returns the floating-point flags raised (fpenv.h). Waits only for its own threads. */
 unsigned host_add(const struct host_simd *simd, const struct host_schedule *schedule, enum component component,
                   const void *a, const void *b, void *c, size_t n);

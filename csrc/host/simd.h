@@ -41,20 +41,24 @@ in_this_order(void)
 
 /* Adds one vector or more. The loop's stores are aligned; the array's first and last vector overlap them. These two
  * sums are computed before the loop and stored after it, so that c may be a or b. Four vectors an iteration keep enough
- * loads in flight; eight gained nothing. */
+ * loads in flight; eight gained nothing. `one`, a constant: b is one element, repeated; the aligned vectors begin
+ * within it where it has two components. */
 ALWAYS_INLINE void
-add_vectors(vec_add_function *add, vec_store_function *store, const char *a, const char *b, char *c, size_t bytes)
+add_vectors(vec_add_function *add, vec_store_function *store, bool one, const char *a, const char *b, char *c,
+            size_t bytes)
 {
     const size_t step = sizeof(vec), last = bytes - step;
     const vec head = add(vec_load(a), vec_load(b));
-    const vec tail = add(vec_load(a + last), vec_load(b + last));
+    const vec tail = add(vec_load(a + last), vec_load(one ? b : b + last));
     size_t i = step - (uintptr_t)c % step;
+    const vec repeated = vec_load(one ? b + i % LONGEST_ELEMENT : b);
+#define OF_B(at) (one ? repeated : vec_load(b + (at)))
 
     for (; i + 3 * step <= last; i += 4 * step) {
-        const vec v0 = add(vec_load(a + i), vec_load(b + i));
-        const vec v1 = add(vec_load(a + i + step), vec_load(b + i + step));
-        const vec v2 = add(vec_load(a + i + 2 * step), vec_load(b + i + 2 * step));
-        const vec v3 = add(vec_load(a + i + 3 * step), vec_load(b + i + 3 * step));
+        const vec v0 = add(vec_load(a + i), OF_B(i));
+        const vec v1 = add(vec_load(a + i + step), OF_B(i + step));
+        const vec v2 = add(vec_load(a + i + 2 * step), OF_B(i + 2 * step));
+        const vec v3 = add(vec_load(a + i + 3 * step), OF_B(i + 3 * step));
         store(c + i, v0);
         in_this_order();
         store(c + i + step, v1);
@@ -64,35 +68,50 @@ add_vectors(vec_add_function *add, vec_store_function *store, const char *a, con
         store(c + i + 3 * step, v3);
     }
     for (; i < last; i += step)
-        store(c + i, add(vec_load(a + i), vec_load(b + i)));
+        store(c + i, add(vec_load(a + i), OF_B(i)));
+#undef OF_B
     vec_store(c, head);
     vec_store(c + last, tail);
 }
 
 ALWAYS_INLINE void
-add_array(vec_add_function *add, vec_store_function *store, const void *a, const void *b, void *c, size_t bytes)
+add_array(vec_add_function *add, vec_store_function *store, bool one, const void *a, const void *b, void *c,
+          size_t bytes)
 {
     if (bytes < sizeof(vec))
         add_short(add, a, b, c, bytes);
     else
-        add_vectors(add, store, a, b, c, bytes);
+        add_vectors(add, store, one, a, b, c, bytes);
 }
 
 #define DEFINE_COMPONENT(COMPONENT, component, bytes, largest)                                                         \
     static void add_##component(const void *a, const void *b, void *c, size_t n)                                       \
     {                                                                                                                  \
-        add_array(vec_add_##component, vec_store, a, b, c, (bytes)*n);                                                 \
+        add_array(vec_add_##component, vec_store, false, a, b, c, (bytes)*n);                                          \
+    }                                                                                                                  \
+    static void add_one_##component(const void *a, const void *b, void *c, size_t n)                                   \
+    {                                                                                                                  \
+        add_array(vec_add_##component, vec_store, true, a, b, c, (bytes)*n);                                           \
     }                                                                                                                  \
     static void stream_##component(const void *a, const void *b, void *c, size_t n)                                    \
     {                                                                                                                  \
-        add_array(vec_add_##component, vec_stream, a, b, c, (bytes)*n);                                                \
+        add_array(vec_add_##component, vec_stream, false, a, b, c, (bytes)*n);                                         \
+        vec_fence();                                                                                                   \
+    }                                                                                                                  \
+    static void stream_one_##component(const void *a, const void *b, void *c, size_t n)                                \
+    {                                                                                                                  \
+        add_array(vec_add_##component, vec_stream, true, a, b, c, (bytes)*n);                                          \
         vec_fence();                                                                                                   \
     }
 
 EACH_COMPONENT(DEFINE_COMPONENT)
 
-#define ADD_ROW(ID, name, ...)    [COMPONENT_##ID] = add_##name,
-#define STREAM_ROW(ID, name, ...) [COMPONENT_##ID] = stream_##name,
-#define HOST_SIMD_FUNCTIONS       .add = {EACH_COMPONENT(ADD_ROW)}, .stream = {EACH_COMPONENT(STREAM_ROW)}
+#define ADD_ROW(ID, name, ...)        [COMPONENT_##ID] = add_##name,
+#define STREAM_ROW(ID, name, ...)     [COMPONENT_##ID] = stream_##name,
+#define ADD_ONE_ROW(ID, name, ...)    [COMPONENT_##ID] = add_one_##name,
+#define STREAM_ONE_ROW(ID, name, ...) [COMPONENT_##ID] = stream_one_##name,
+#define HOST_SIMD_FUNCTIONS                                                                                            \
+    .add = {EACH_COMPONENT(ADD_ROW)}, .stream = {EACH_COMPONENT(STREAM_ROW)},                                          \
+    .add_one = {EACH_COMPONENT(ADD_ONE_ROW)}, .stream_one = {EACH_COMPONENT(STREAM_ONE_ROW)}
 
 #endif

@@ -11,13 +11,18 @@
  * part. */
 typedef void host_add_function(const void *a, const void *b, void *c, size_t n);
 
-/* One instruction set. The tables are complete: every component has both functions. */
+/* Bytes that hold an element again and again: a vector is read from them at any component of the longest element. */
+enum { LONGEST_ELEMENT = 16, REPEATED_BYTES = 128 };
+
+/* One instruction set. The tables are complete: every component has all functions. The functions that end in `_one` add
+ * one element to all of a: b points to REPEATED_BYTES of it. */
 struct host_simd {
     const char *name;                           /* "avx512", "avx2", "neon", "c": the values of VECADD_SIMD */
     bool (*supported)(void);                    /* by this processor and operating system */
     host_add_function *add[COMPONENT_COUNT];    /* ordinary stores */
     host_add_function *stream[COMPONENT_COUNT]; /* non-temporal stores, fenced; or `add` where there are none */
-    const struct host_simd *narrower;           /* vectors of half the length, or NULL */
+    host_add_function *add_one[COMPONENT_COUNT], *stream_one[COMPONENT_COUNT];
+    const struct host_simd *narrower; /* vectors of half the length, or NULL */
 };
 
 /* The levels, one file each; a build has those of its architecture. */

@@ -31,10 +31,14 @@ struct row_operand {
     char *buffer;
 };
 
+struct loops {
+    host_add_function *arrays, *with_one;
+};
+
 struct job {
     const struct strided *strided;
     const char *base[LAYOUT_OPERANDS]; /* the first element that the traversal visits */
-    host_add_function *add, *alone;    /* for several threads, and for the caller if no worker takes part */
+    struct loops add, alone;           /* for several threads, and for the caller if no worker takes part */
     size_t itemsize, components;
     const struct host_alone *other; /* as the schedule's */
 };
@@ -142,16 +146,22 @@ bring(struct row_operand *operand, const char *p, size_t n, size_t itemsize)
 
 /* Adds n elements of one row. */
 static void
-add_in_row(const struct job *job, host_add_function *add, struct row_operand operand[2], const char *a, const char *b,
-           char *c, size_t n)
+add_in_row(const struct job *job, const struct loops *loops, struct row_operand operand[2], const char *a,
+           const char *b, char *c, size_t n)
 {
+    const bool swapped = operand[0].way == WAY_ONE; /* addition is commutative */
+    if (operand[swapped].way == WAY_DIRECT && operand[!swapped].way == WAY_ONE) {
+        const void *one = bring(&operand[!swapped], swapped ? a : b, REPEATED_BYTES / job->itemsize, job->itemsize);
+        loops->with_one(swapped ? b : a, one, c, n * job->components);
+        return;
+    }
     const bool whole = operand[0].way == WAY_DIRECT && operand[1].way == WAY_DIRECT;
     const size_t most = whole ? n : PIECE / job->itemsize;
     for (size_t done = 0; done < n;) {
         const size_t m = n - done < most ? n - done : most;
         const void *x = bring(&operand[0], a + (ptrdiff_t)done * operand[0].stride, m, job->itemsize);
         const void *y = bring(&operand[1], b + (ptrdiff_t)done * operand[1].stride, m, job->itemsize);
-        add(x, y, c + done * job->itemsize, m * job->components);
+        loops->arrays(x, y, c + done * job->itemsize, m * job->components);
         done += m;
     }
 }
@@ -171,7 +181,7 @@ row_operand_of(const struct strided *add, int operand, char *buffer)
 
 /* Adds the elements [begin, end) of the traversal. */
 static void
-add_range(const struct job *job, host_add_function *add, size_t begin, size_t end)
+add_range(const struct job *job, const struct loops *loops, size_t begin, size_t end)
 {
     alignas(64) char buffers[2][PIECE];
     const struct layout *layout = &job->strided->layout;
@@ -191,7 +201,7 @@ add_range(const struct job *job, host_add_function *add, size_t begin, size_t en
     while (begin < end) {
         const size_t in_row = (size_t)(layout->extent[0] - index[0]);
         const size_t n = in_row < end - begin ? in_row : end - begin;
-        add_in_row(job, add, operand, at[0], at[1], (char *)at[2], n);
+        add_in_row(job, loops, operand, at[0], at[1], (char *)at[2], n);
         begin += n;
         /* Moves to the start of the next row, carrying through the outer axes. */
         for (int k = 0; k < LAYOUT_OPERANDS; k++)
@@ -213,7 +223,7 @@ add_block(void *context, size_t begin, size_t end, int worker)
 {
     const struct job *job = context;
     (void)worker;
-    add_range(job, job->add, begin, end);
+    add_range(job, &job->add, begin, end);
 }
 
 static void
@@ -224,7 +234,7 @@ add_all(void *context, size_t begin, size_t end, int worker)
     if (job->other)
         job->other->add(job->other->context);
     else
-        add_range(job, job->alone, begin, end);
+        add_range(job, &job->alone, begin, end);
 }
 
 /* The first element of an input that the traversal visits. */
@@ -233,6 +243,14 @@ begin_of(const struct strided *add, int operand, const void *data)
 {
     return add->is_scalar[operand] ? (const char *)add->scalar[operand]
                                    : (const char *)data + add->layout.offset[operand];
+}
+
+static struct loops
+loops_of(const struct plan *plan, bool streaming)
+{
+    const enum component component = dtype_table[plan->strided->sum].component;
+    return (struct loops){.arrays = host_loop(plan->simd, &plan->schedule, component, streaming),
+                          .with_one = host_loop_with_one(plan->simd, &plan->schedule, component, streaming)};
 }
 
 unsigned
@@ -246,8 +264,8 @@ host_strided_add(const struct plan *plan)
     struct job job = {.strided = add,
                       .base = {begin_of(add, 0, plan->a), begin_of(add, 1, plan->b),
                                (const char *)plan->c + add->layout.offset[LAYOUT_SUM]},
-                      .add = host_loop(plan->simd, schedule, dtype->component, apart && schedule->streaming),
-                      .alone = host_loop(plan->simd, schedule, dtype->component, apart && schedule->streaming_alone),
+                      .add = loops_of(plan, apart && schedule->streaming),
+                      .alone = loops_of(plan, apart && schedule->streaming_alone),
                       .itemsize = dtype->itemsize,
                       .components = dtype->components,
                       .other = schedule->alone};

@@ -65,9 +65,9 @@ check_one(const struct rooms *rooms, const struct host_simd *simd, bool streamin
     const unsigned raised = host_add(simd, &schedule, component, a, b, c, n);
 
     const size_t wrong = first_difference(component, c, expected, n);
-    CHECK(wrong == n, "%s lane %d n %zu stream %d alias %d: element %zu", simd->name, component, n, streaming, alias,
-          wrong);
-    CHECK(raised == flags, "%s lane %d n %zu stream %d: %u, not %u", simd->name, component, n, streaming, raised,
+    CHECK(wrong == n, "%s component %d n %zu stream %d alias %d: element %zu", simd->name, component, n, streaming,
+          alias, wrong);
+    CHECK(raised == flags, "%s component %d n %zu stream %d: %u, not %u", simd->name, component, n, streaming, raised,
           flags);
 
     char *c_room = alias == APART ? rooms->c : alias == C_IS_B ? rooms->b : rooms->a;
@@ -79,7 +79,8 @@ check_one(const struct rooms *rooms, const struct host_simd *simd, bool streamin
     bool untouched = memcmp(rooms->a, a_before, ROOM) == 0 && memcmp(rooms->b, b_before, ROOM) == 0;
     for (size_t i = 0; i < ROOM && c_room == rooms->c; i++)
         untouched = untouched && (unsigned char)rooms->c[i] == 0xa5;
-    CHECK(untouched, "%s lane %d n %zu stream %d alias %d: bytes beside c", simd->name, component, n, streaming, alias);
+    CHECK(untouched, "%s component %d n %zu stream %d alias %d: bytes beside c", simd->name, component, n, streaming,
+          alias);
 }
 
 static const struct placement placements[][3] = {
@@ -131,13 +132,62 @@ every_float16_is_added_as_the_reference(void)
                 reference(component, a, b, expected, N);
                 simd->add[component](a, b, c, N);
                 const size_t wrong = first_difference(component, c, expected, N);
-                CHECK(wrong == N, "%s lane %d: %#zx + %#x", simd->name, component, wrong, partners[partner]);
+                CHECK(wrong == N, "%s component %d: %#zx + %#x", simd->name, component, wrong, partners[partner]);
             }
         }
     }
 }
 
 /* Alone in an array, so that its flags are its own and the padding of a short vector could not hide behind them. */
+/* Adds the element at the beginning of b, of so many components, to n components of a; c lies `beside` components
+ * behind the beginning of its room. The repeated element ends where its room ends. */
+static void
+check_repeated(const struct rooms *rooms, const struct host_simd *simd, bool streaming, enum component component,
+               size_t components, size_t n, size_t beside)
+{
+    static char expected[ROOM], filled[ROOM];
+    const size_t size = component_size[component], element = components * size;
+    char *a = place(rooms->a, (struct placement){true, 0}, n, size), *c = rooms->c + beside * size;
+    char *repeated = rooms->b + ROOM - REPEATED_BYTES;
+    fill(component, a, n);
+    fill(component, repeated, components);
+    for (size_t i = element; i < REPEATED_BYTES; i++)
+        repeated[i] = repeated[i - element];
+    for (size_t i = 0; i < n * size; i++)
+        filled[i] = repeated[i % element];
+    memset(rooms->c, 0xa5, ROOM);
+    const unsigned flags = reference(component, a, filled, expected, n);
+
+    const fpenv_word environment = fpenv_begin();
+    (streaming ? simd->stream_one : simd->add_one)[component](a, repeated, c, n);
+    const unsigned raised = fpenv_end(environment);
+
+    const size_t wrong = first_difference(component, c, expected, n);
+    CHECK(wrong == n, "%s component %d n %zu stream %d: element %zu", simd->name, component, n, streaming, wrong);
+    CHECK(component_is_float(component) ? raised == flags : true, "%s component %d n %zu stream %d: %u, not %u",
+          simd->name, component, n, streaming, raised, flags);
+    bool untouched = true;
+    for (char *i = rooms->c; i < rooms->c + ROOM; i++)
+        untouched = untouched && (i - c >= 0 && i - c < (ssize_t)(n * size) ? true : (unsigned char)*i == 0xa5);
+    CHECK(untouched, "%s component %d n %zu stream %d: bytes beside c", simd->name, component, n, streaming);
+}
+
+static void
+every_level_adds_one_element_to_an_array_of_any_length_at_any_address(void)
+{
+    const struct rooms rooms = {guarded_room(), guarded_room(), guarded_room()};
+    for (size_t level = 0; host_simd_levels[level]; level++)
+        for (enum component component = 0; component < COMPONENT_COUNT && host_simd_levels[level]->supported();
+             component++)
+            for (size_t components = 1; components <= (component_is_float(component) ? 2 : 1); components++)
+                for (size_t n = components; n * component_size[component] <= 640; n += components)
+                    for (size_t beside = 0; beside * component_size[component] < 64; beside += 1 + beside % 4)
+                        if (is_interesting(n * component_size[component]))
+                            for (int streaming = 0; streaming < 2; streaming++)
+                                check_repeated(&rooms, host_simd_levels[level], streaming, component, components, n,
+                                               beside);
+}
+
 static void
 one_element_raises_its_own_flags(void)
 {
@@ -152,8 +202,9 @@ one_element_raises_its_own_flags(void)
                 uint16_t c, expected;
                 const unsigned flags = reference(component, &a, &b, &expected, 1);
                 const unsigned raised = host_add(host_simd_levels[level], &schedule, component, &a, &b, &c, 1);
-                CHECK(raised == flags && same(component, &c, &expected), "%s lane %d: %#x + %#x = %#x, flags %u not %u",
-                      host_simd_levels[level]->name, component, a, b, c, raised, flags);
+                CHECK(raised == flags && same(component, &c, &expected),
+                      "%s component %d: %#x + %#x = %#x, flags %u not %u", host_simd_levels[level]->name, component, a,
+                      b, c, raised, flags);
             }
 }
 
@@ -279,6 +330,7 @@ main(void)
 {
     RUN(every_level_adds_every_component_as_the_reference);
     RUN(every_float16_is_added_as_the_reference);
+    RUN(every_level_adds_one_element_to_an_array_of_any_length_at_any_address);
     RUN(one_element_raises_its_own_flags);
     RUN(the_callers_flags_stay_and_are_not_reported);
     RUN(the_callers_rounding_is_kept);

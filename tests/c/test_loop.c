@@ -5,37 +5,46 @@
 #include "choose/loop.h"
 #include "host/thresholds.h"
 
-/* Plans n float64 and one element, into another array. The arrays' addresses stand for memory that is not read. */
+enum { MOST = 64 << 20 }; /* bytes */
+
+/* Plans n float64, or n and one, into another array. The arrays' addresses stand for memory that is not read. */
 static struct plan
-plan_with_one(size_t n)
+plan_of(struct loop_call *call, struct addition *addition, size_t n, bool with_one)
 {
     static const double one = 1;
-    const struct loop_call call = {.a = (const char *)(uintptr_t)(1ull << 40),
-                                   .b = (const char *)&one,
-                                   .out = (char *)(uintptr_t)(2ull << 40),
-                                   .n = n,
-                                   .step = {sizeof one, 0, sizeof one},
-                                   .dtype = DTYPE_FLOAT64};
+    *call = (struct loop_call){.a = (const char *)(uintptr_t)(1ull << 40),
+                               .b = with_one ? (const char *)&one : (const char *)(uintptr_t)(2ull << 40),
+                               .out = (char *)(uintptr_t)(3ull << 40),
+                               .n = n,
+                               .step = {sizeof one, with_one ? 0 : sizeof one, sizeof one},
+                               .dtype = DTYPE_FLOAT64};
     const struct loop_bounds bounds = loop_bounds_usual();
     struct plan plan = {.n = 0};
-    struct addition addition;
-    plan_loop(&plan, &addition, &call, &bounds);
-    CHECK(plan.n == n, "%zu elements are planned, not %zu", plan.n, n);
+    plan_loop(&plan, addition, call, &bounds);
     return plan;
 }
 
 static void
-one_element_is_added_with_streaming_stores_where_the_sum_alone_exceeds_the_caches(void)
+the_loop_below_adds_what_one_thread_would_add_with_ordinary_stores(void)
 {
-    const size_t caches = 3 * host_thresholds()->stream_alone;
-    const size_t share = caches / sizeof(double);
-    CHECK(!plan_with_one(share * 3 / 4).schedule.streaming_alone);
-    CHECK(plan_with_one(share + 8).schedule.streaming_alone);
+    int below = 0, ours = 0;
+    for (int with_one = 0; with_one < 2; with_one++)
+        for (size_t bytes = loop_bounds_usual().least; bytes <= MOST; bytes *= 2) {
+            struct loop_call call;
+            struct addition addition;
+            const size_t n = bytes / sizeof(double);
+            const struct plan plan = plan_of(&call, &addition, n, with_one);
+            CHECK(plan.n == n, "%zu elements are planned, not %zu", plan.n, n);
+            CHECK(plan.schedule.alone == (plan.schedule.streaming_alone ? NULL : &call.below), "%zu bytes", bytes);
+            below += !plan.schedule.streaming_alone;
+            ours += plan.schedule.streaming_alone;
+        }
+    CHECK(below > 0 && ours > 0);
 }
 
 int
 main(void)
 {
-    RUN(one_element_is_added_with_streaming_stores_where_the_sum_alone_exceeds_the_caches);
+    RUN(the_loop_below_adds_what_one_thread_would_add_with_ordinary_stores);
     return check_report();
 }

@@ -4,6 +4,13 @@ from tests.mutants.mutant import Mutant
 
 HOST = (
     Mutant(
+        "one complex number where a vector begins within it",
+        "csrc/host/simd.h",
+        "one ? b + i % LONGEST_ELEMENT : b",
+        "b",
+        "test_host",
+    ),
+    Mutant(
         "fork handler",
         "csrc/base/runtime.c",
         "pthread_atfork(NULL, NULL, in_forked_child);",
