@@ -5,7 +5,8 @@
 # make lint       ruff, mypy, clang-format, compilation without a warning with CUDA and without
 # make sanitize   C tests, and Python tests of native code, under AddressSanitizer and UndefinedBehaviorSanitizer;
 #                 MARKS="not slow": all Python tests but the slow ones
-# make tsan       C tests under ThreadSanitizer, or those named in PROGRAMS: threads (the folder), or "wakes plan"
+# make tsan       C tests but those of kernels under ThreadSanitizer, or those named in PROGRAMS: threads (the folder),
+#                 or "wakes plan"
 #                 VECADD_TEST_SECONDS=60: sixteen threads add for so long, in place of two seconds
 # make aarch64    the host's C tests, NEON among them, by a cross compiler and qemu-user
 # make mutants    takes one guarded line after another out of the code, on the double: its named test must fail

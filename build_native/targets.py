@@ -55,6 +55,7 @@ class Build:
         """One program a file of tests/c: the core without Python, on the double. Without CUDA those of the host.
         With names, those alone: "threads" is the folder tests/c/threads, "wakes" its test_wakes.c."""
         sources = flags.sources(flags.TESTS if self.cuda else flags.HOST_TESTS)
+        sources = [source for source in sources if source.parent.name != self.variant.leaves_out]
         if names := list(names):
             if missing := [name for name in names if not any(_is_named(source, name) for source in sources)]:
                 raise BuildError(f"tests/c has no folder and no test named {', '.join(missing)}")

@@ -61,7 +61,8 @@ adds_every_component_at_every_alignment(void)
                 const struct plan plan = {
                     .route = ROUTE_DEVICE, .component = component, .n = n, .a = a + skip, .b = b, .c = c, .device = 0};
                 CHECK(device_add(&plan, &status) == 0, "%s", status.text);
-                CHECK(holds_sum(c, component, n, SALT_A, SALT_B), "lane %d n %zu offset %zu", component, n, offset);
+                CHECK(holds_sum(c, component, n, SALT_A, SALT_B), "component %d n %zu offset %zu", component, n,
+                      offset);
                 double_device_free(a);
                 double_device_free(b);
                 double_device_free(c);

@@ -203,9 +203,9 @@ check_blocks(const struct host_simd *simd, const struct format *format, int mode
             wrong += !same(format, c[i], one->bits | (one->cancels && mode == FE_DOWNWARD ? 0x8000 : 0));
         }
     }
-    CHECK(wrong == 0, "%s lane %d mode %#x partner %#x: %zu sums", simd->name, format->component, (unsigned)mode,
+    CHECK(wrong == 0, "%s component %d mode %#x partner %#x: %zu sums", simd->name, format->component, (unsigned)mode,
           partner, wrong);
-    CHECK(wrong_flags == 0, "%s lane %d mode %#x partner %#x: flags of %zu blocks", simd->name, format->component,
+    CHECK(wrong_flags == 0, "%s component %d mode %#x partner %#x: flags of %zu blocks", simd->name, format->component,
           (unsigned)mode, partner, wrong_flags);
     CHECK(kept == EVERY / BLOCK);
 }
@@ -303,8 +303,8 @@ check_pairs(const struct host_simd *simd, enum component component, const char *
             const unsigned flags = scalar(a, b, &expected), raised = host_add(simd, &schedule, component, a, b, &c, 1);
             fesetround(FE_TONEAREST);
             const bool both_nan = (c & quiet) == quiet && (expected & quiet) == quiet;
-            CHECK((c == expected || both_nan) && raised == flags, "%s lane %d mode %#x: values %zu and %zu", simd->name,
-                  component, (unsigned)modes[mode], pair % count, pair / count);
+            CHECK((c == expected || both_nan) && raised == flags, "%s component %d mode %#x: values %zu and %zu",
+                  simd->name, component, (unsigned)modes[mode], pair % count, pair / count);
         }
 }
 

@@ -26,7 +26,7 @@ every_host_rung_adds_every_component(void)
             memset(c, 0xa5, sizeof c);
             CHECK(rung->components >> component & 1);
             CHECK(rung->run(&call, &status) == 0);
-            CHECK(memcmp(c, expected, N * component_size[component]) == 0, "%s lane %d", names[i], component);
+            CHECK(memcmp(c, expected, N * component_size[component]) == 0, "%s component %d", names[i], component);
         }
     }
 }

@@ -55,10 +55,10 @@ every_component_is_added_by_both(void)
             struct arrays arrays = arrays_new(component, bytes[i] / component_size[component], 7);
             double_reset((unsigned)i);
             CHECK(add_slowly(&arrays, 3, &fp_flags, &status) == 0, "%s", status.text);
-            CHECK(fp_flags == 0 && holds_sum(&arrays), "lane %d, %zu bytes", component, bytes[i]);
+            CHECK(fp_flags == 0 && holds_sum(&arrays), "component %d, %zu bytes", component, bytes[i]);
             memset(arrays.c, 0xee, arrays.bytes);
             CHECK(add_slowly(&arrays, 1, &fp_flags, &status) == 0, "%s", status.text);
-            CHECK(fp_flags == 0 && holds_sum(&arrays), "lane %d, %zu bytes", component, bytes[i]);
+            CHECK(fp_flags == 0 && holds_sum(&arrays), "component %d, %zu bytes", component, bytes[i]);
             CHECK((double_calls("cudaLaunchKernel") > 0) == (bytes[i] >= SHARED - 8), "%zu bytes", bytes[i]);
             arrays_free(&arrays);
         }

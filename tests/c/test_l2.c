@@ -92,8 +92,8 @@ check_call(struct memory *m, enum component component, struct placement at, size
     unfence(b, bytes);
 
     char what[120];
-    snprintf(what, sizeof what, "lane %d, bytes past a line %zu %zu %zu, n %zu, block %u, demoted %zu", component, at.a,
-             at.b, at.c, n, block, demoted);
+    snprintf(what, sizeof what, "component %d, bytes past a line %zu %zu %zu, n %zu, block %u, demoted %zu", component,
+             at.a, at.b, at.c, n, block, demoted);
     CHECK(memcmp(c, m->expected, bytes) == 0, "%s", what);
     CHECK(all_canaries(c - MARGIN, MARGIN) && all_canaries(c + bytes, MARGIN), "%s", what);
     check_operand(a, bytes, demoted, what);

@@ -30,7 +30,7 @@ adds_every_component_in_every_mix_of_memory(void)
             for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
                 struct arrays arrays = arrays_new(component, sizes[s], pinned);
                 CHECK(transfer_add(&arrays.plan, NULL, &fp_flags, &status) == 0, "%s", status.text);
-                CHECK(fp_flags == 0 && holds_sum(&arrays), "lane %d n %zu pinned %d", component, sizes[s], pinned);
+                CHECK(fp_flags == 0 && holds_sum(&arrays), "component %d n %zu pinned %d", component, sizes[s], pinned);
                 arrays_free(&arrays);
             }
     CHECK(double_faults() == 0 && live_now().device_blocks == 0);

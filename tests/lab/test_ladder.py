@@ -35,7 +35,8 @@ def test_host_rungs_give_numpys_sum(n, name, dtype):
     assert_same_values(ladder.run(name, a, b), numpys_sum(a, b))
 
 
-# Every kernel at one length; the shortest with one dtype. tests/c/test_device_rungs.c has every length and alignment.
+# Every kernel at one length; the shortest with one dtype. tests/c/kernels/test_device_rungs.c has every length and
+# alignment.
 KERNELS = [(name, dtype, N) for name in WRITTEN for dtype in DTYPES if str(dtype) in WRITTEN[name]]
 SHORTEST = [(name, np.dtype(WRITTEN[name][0]), n) for name in WRITTEN for n in (0, 1)]
 

@@ -24,7 +24,7 @@ PROBES = {
 # Which the double's clock cannot resolve, where nothing takes time.
 DIFFERENCES = ("block", "turnaround", "queued", "node", "job", "fresh_node")
 DIFFERENCES += ("waiting", "triggering", "triggering_node", "triggering_block", "released")
-LONG = ("device_latency", "launch_limits")  # of which tests/c/test_probes.c fails many more calls
+LONG = ("device_latency", "launch_limits")  # of which tests/c/kernels/test_probes.c fails many more calls
 MORE_RATES = ["copy_gbps", "l2_read_gbps", "l2_write_gbps"]
 LAUNCHES = [f"{what}_seconds" for what in ("kernel", "block", "turnaround", "queued", "node", "issued", "waited")]
 TABLES = ["table_seconds", "job_seconds", "bytes", "fresh_node_seconds"]

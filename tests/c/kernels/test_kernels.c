@@ -41,9 +41,10 @@ check_placement(struct memory *m, enum component component, size_t at_a, size_t 
     add_on_device(component, a, b, c, n, NULL);
     unfence(a, bytes);
     unfence(b, bytes);
-    CHECK(memcmp(c, m->expected, bytes) == 0, "lane %d, offsets %zu %zu %zu, n %zu", component, at_a, at_b, at_c, n);
-    CHECK(all_canaries(c - MARGIN, MARGIN) && all_canaries(c + bytes, MARGIN), "lane %d, offsets %zu %zu %zu, n %zu",
-          component, at_a, at_b, at_c, n);
+    CHECK(memcmp(c, m->expected, bytes) == 0, "component %d, offsets %zu %zu %zu, n %zu", component, at_a, at_b, at_c,
+          n);
+    CHECK(all_canaries(c - MARGIN, MARGIN) && all_canaries(c + bytes, MARGIN),
+          "component %d, offsets %zu %zu %zu, n %zu", component, at_a, at_b, at_c, n);
 }
 
 static void
@@ -87,15 +88,15 @@ test_the_sum_may_replace_an_operand(void)
             sums_fill(component, a, N, 1);
             sums_fill(component, b, N, 2);
             add_on_device(component, a, b, a, N, NULL);
-            CHECK(memcmp(a, m.expected, N * size) == 0, "lane %d", component);
+            CHECK(memcmp(a, m.expected, N * size) == 0, "component %d", component);
             sums_fill(component, a, N, 1);
             add_on_device(component, a, b, b, N, NULL);
-            CHECK(memcmp(b, m.expected, N * size) == 0, "lane %d", component);
+            CHECK(memcmp(b, m.expected, N * size) == 0, "component %d", component);
         }
         sums_fill(component, m.a, N, 1);
         sums_expect(component, m.expected, N, 1, 1);
         add_on_device(component, m.a, m.a, m.a, N, NULL);
-        CHECK(memcmp(m.a, m.expected, N * size) == 0, "lane %d", component);
+        CHECK(memcmp(m.a, m.expected, N * size) == 0, "component %d", component);
     }
     memory_close(&m);
 }
@@ -136,7 +137,7 @@ check_patterns(enum component component)
         long wrong = 0;
         for (unsigned i = 0; i < PATTERNS; i++)
             wrong += !same_or_both_nan(component, c[i], expected[i]);
-        CHECK(wrong == 0, "lane %d, salt %u: %ld of %d", component, salt, wrong, PATTERNS);
+        CHECK(wrong == 0, "component %d, salt %u: %ld of %d", component, salt, wrong, PATTERNS);
     }
     memory_close(&m);
 }
@@ -222,7 +223,7 @@ test_flags_are_the_hosts(void)
                     *m.flags = 0;
                     add_on_device(component, m.a, m.b, m.c, N, m.flags);
                     const unsigned expected = host_flags(component, m.a, m.b, m.expected, N);
-                    CHECK(*m.flags == expected, "lane %d, %#lx + %#lx at %zu: %u, host %u", component,
+                    CHECK(*m.flags == expected, "component %d, %#lx + %#lx at %zu: %u, host %u", component,
                           (unsigned long)special[row].patterns[i / 2], (unsigned long)special[row].patterns[j / 2],
                           places[place], *m.flags, expected);
                 }

@@ -45,9 +45,9 @@ check_rung(const struct rung *rung, struct memory *m, enum component component, 
     CHECK(rung->run(&call, &status) == 0, "%s: %s", rung->name, status.text);
     unfence(a, bytes);
     unfence(b, bytes);
-    CHECK(memcmp(c, m->expected, bytes) == 0, "%s, lane %d, n %zu, adds %d, chain %d", rung->name, component, n, adds,
-          chain);
-    CHECK(all_canaries(c - MARGIN, MARGIN) && all_canaries(c + bytes, MARGIN), "%s, lane %d, n %zu, adds %d",
+    CHECK(memcmp(c, m->expected, bytes) == 0, "%s, component %d, n %zu, adds %d, chain %d", rung->name, component, n,
+          adds, chain);
+    CHECK(all_canaries(c - MARGIN, MARGIN) && all_canaries(c + bytes, MARGIN), "%s, component %d, n %zu, adds %d",
           rung->name, component, n, adds);
     CHECK(0 < stages.issue && stages.issue <= stages.total, "%s", rung->name);
 }

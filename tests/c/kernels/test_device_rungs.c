@@ -83,7 +83,7 @@ run(const struct rung *rung, const struct rung_call *call)
     const size_t bytes = call->n * component_size[call->component];
     fence(call->a, bytes);
     fence(call->b, bytes);
-    CHECK(rung->launch(call) == cudaSuccess, "%s, lane %d, n %zu, block %u", rung->name, call->component, call->n,
+    CHECK(rung->launch(call) == cudaSuccess, "%s, component %d, n %zu, block %u", rung->name, call->component, call->n,
           call->block);
     CHECK(cudaStreamSynchronize(NULL) == cudaSuccess);
     unfence(call->a, bytes);
@@ -109,9 +109,9 @@ check_rung(const struct rung *rung, struct memory *m, struct rung_call call, str
     expect(rung, &call, m->expected);
 
     run(rung, &call);
-    CHECK(memcmp(c, m->expected, bytes) == 0, "%s, lane %d, n %zu, block %u, params %d %d %d", rung->name,
+    CHECK(memcmp(c, m->expected, bytes) == 0, "%s, component %d, n %zu, block %u, params %d %d %d", rung->name,
           call.component, call.n, call.block, call.params[0], call.params[1], call.params[2]);
-    CHECK(all_canaries(c - MARGIN, MARGIN) && all_canaries(c + bytes, MARGIN), "%s, lane %d, n %zu, block %u",
+    CHECK(all_canaries(c - MARGIN, MARGIN) && all_canaries(c + bytes, MARGIN), "%s, component %d, n %zu, block %u",
           rung->name, call.component, call.n, call.block);
     if (!written)
         return;
@@ -119,8 +119,8 @@ check_rung(const struct rung *rung, struct memory *m, struct rung_call call, str
     /* In place a component that is added twice is wrong. */
     call.c = (void *)call.a;
     run(rung, &call);
-    CHECK(memcmp(call.c, m->expected, bytes) == 0, "%s in place, lane %d, n %zu, block %u, params %d %d %d", rung->name,
-          call.component, call.n, call.block, call.params[0], call.params[1], call.params[2]);
+    CHECK(memcmp(call.c, m->expected, bytes) == 0, "%s in place, component %d, n %zu, block %u, params %d %d %d",
+          rung->name, call.component, call.n, call.block, call.params[0], call.params[1], call.params[2]);
 }
 
 static struct rung_call
