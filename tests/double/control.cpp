@@ -18,6 +18,7 @@ double_reset(unsigned seed)
 {
     double_fail_allocation(0);
     double_clock(0);
+    double_on_file_call(nullptr);
     const auto lock = hold();
     machine &m = the_machine();
     m.failures.clear();

@@ -4,9 +4,12 @@ import ctypes
 import functools
 import os
 import sys
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 _POINTER, _SIZE, _INT = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
+_FILE_CALL = ctypes.CFUNCTYPE(_INT, ctypes.c_char_p, ctypes.c_longlong, _SIZE)
+_watchers: list[Any] = []  # a thread may be in one that was taken out
 
 # Name: (result, *arguments), as double.h declares them.
 _FUNCTIONS: dict[str, tuple[Any, ...]] = {
@@ -14,6 +17,7 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "double_allocations": (ctypes.c_long,),
     "double_fail_allocation": (None, _INT),
     "double_clock": (None, ctypes.c_longlong),
+    "double_on_file_call": (None, _POINTER),
     "double_fail": (None, ctypes.c_char_p, _INT, _INT, _INT),
     "double_report_earlier": (None, _INT),
     "double_take_errors": (_INT,),
@@ -101,6 +105,14 @@ def allocations() -> int:
 def clock(nanoseconds: int) -> None:
     """Makes the clock that C reads go on by so much each time that it is read; 0: the real clock."""
     _library().double_clock(nanoseconds)
+
+
+def on_file_call(watcher: Callable[[str, int, int], int]) -> None:
+    """Has ``watcher(call, offset, bytes)`` called before each pread, pwrite and posix_fallocate in C, in the thread
+    that makes it. It returns 0, an errno for the call to fail with, or the negative of the most bytes that it moves."""
+    called = _FILE_CALL(lambda call, offset, nbytes: watcher(call.decode(), offset, nbytes))
+    _watchers.append(called)
+    _library().double_on_file_call(ctypes.cast(called, _POINTER))
 
 
 def fill_queues(full: bool = True) -> None:

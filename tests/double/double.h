@@ -51,6 +51,12 @@ long double_allocations(void);
  * time that they take is how often they have looked. 0: the real clock. */
 void double_clock(long long nanoseconds);
 
+/* Called for each pread, pwrite and posix_fallocate of our objects, in whatever thread makes it, before it is made. It
+ * returns 0, an errno for the call to fail with, or the negative of the most bytes that it reads or writes. NULL: no
+ * one is called. */
+typedef int double_file_call(const char *call, long long offset, size_t bytes);
+void double_on_file_call(double_file_call *call);
+
 /* While the queues are full (1), a call that queues work, or takes the lock of the context that a launch into a full
  * queue holds, waits: those that did on an H200, whatever the stream. 0 lets them go on. */
 void double_fill_queues(int full);
