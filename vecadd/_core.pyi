@@ -1,6 +1,7 @@
 """The C extension. `vecadd` re-exports what is public; the rest serves vecadd.ladder, vecadd.bench and vecadd.info."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextvars import Context
 from typing import Any, ClassVar, Final, Literal, NoReturn, SupportsIndex, final
 
 import numpy as np
@@ -79,6 +80,25 @@ def plan(a: Any, b: Any, /, out: Any, *, stream: Any = None) -> Plan: ...
 def add_many(
     xs: Iterable[Any], ys: Iterable[Any], /, out: Iterable[Any] | None = None, *, stream: Any = None
 ) -> list[Any]: ...
+
+# Adds the arrays in two open files into a third, each (a, b, sum); see vecadd.files. The quicker of two ways, if it has
+# compared them.
+def add_files(
+    descriptors: tuple[int, ...],
+    offsets: tuple[int, ...],
+    dtypes: tuple[np.dtype[Any], ...],
+    shapes: tuple[tuple[int, ...], ...],
+    fortran_orders: tuple[bool, ...],
+    names: tuple[object, object],
+    window: int,
+    contexts: list[Context],
+    ways: tuple[int, int, int],
+    sync: bool,
+    adds: bool,
+    check: Callable[[], None],
+    tell: Callable[[int], object] | None,
+    /,
+) -> int | None: ...
 
 # Whether additions of host arrays in the calling thread run on it alone: for threads that add at once.
 def add_alone(alone: object, /) -> None: ...

@@ -1,52 +1,56 @@
 """Adds two .npy files of any size into a third, in bounded memory, so that no failure damages an existing file.
 
 The sum is written to a file beside the target that takes its name only when it is complete and, unless the caller asks
-for less, on the disk. Inputs are read through windows, not mapped: one that shrinks under a mapping is a SIGBUS, and
-here an error.
+for less, on the disk. What is in between, reading, adding and writing, is csrc/files. Inputs are read through windows,
+not mapped: one that shrinks under a mapping is a SIGBUS, and here an error. Mapped, they would save a twentieth on
+tmpfs, and nothing on a disk.
 """
 
 import errno
 import fcntl
 import io
 import math
-import mmap
 import os
 import secrets
 import stat
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, nullcontext
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from contextvars import copy_context
 from pathlib import Path
-from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
 from numpy.lib import format as npy
 
-from vecadd._core import add, add_alone, host_facts
+from vecadd import _core
 from vecadd._npy_input import Input, open_input
-from vecadd._tiles import Shape, Tiles, Walk, fortran_order_of_sum, runs, strides
 from vecadd._uninterrupted import Check, Progress, run_uninterrupted
 
 __all__ = ["Progress", "add_files"]
 
 # Bytes of each input that a thread holds: two fit in 1 MiB of L2, and the sum overwrites the first.
 WINDOW = 512 << 10
-STRETCH = 8  # windows that a thread adds in a row: handing one over costs 30 us, a tenth of its time
-FEWEST_THREADS, MOST_THREADS = 4, 16  # at least 4 where threads wait for a disk
+FEWEST_THREADS, MOST_THREADS = 2, 16  # 2 where they wait for a disk: on two processors 4 took a tenth longer
+
+# How the bytes go: through the page cache, past it (O_DIRECT), or so that the sum is made in the pages of its file.
+CACHE, DIRECT, MAPPED = range(3)
 
 # Writes to a file run one at a time, but threads can touch its mapped pages all at once. On tmpfs 16 threads take 190
-# ms to write 512 MB of sums and 100 ms to add into mapped pages; for 256 MB on two processors it is 148 and 160.
-MAPPED_FROM = 4  # processors
+# ms to write 512 MB of sums and 100 ms to add into mapped pages; two, for 128 MB, 104 ms of processor time and 140.
+MAPPED_FROM = 4  # processors; for sums too short to compare the two, before a long one has
+
+PHASE = 16 << 20  # bytes of the sum that go one way before as many go the other
+
+# The quicker way, by the file systems of the two inputs and the sum and the way beside the page cache. A process
+# compares the two in its first long addition there, on that addition's own bytes. They are kept in no file: they cost
+# nothing to find again, and the number of a file system names another one after the next start of the machine.
+_quicker: dict[tuple[object, ...], int] = {}
 
 # The errors of file systems without unnamed files, or without a way to reserve space.
 _NO_TMPFILE = {errno.EOPNOTSUPP, errno.EISDIR}
 _NO_FALLOCATE = {errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
 
 Name = str | os.PathLike[str]
-_Buffers = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]
 
 
 def add_files(
@@ -60,7 +64,7 @@ def add_files(
 
     window
         Bytes of each file that one thread holds in memory, eight times as many where the files' memory orders differ;
-        there are as many threads as additions use, at most 16, and at least 4 where one of the files is not in memory.
+        there are as many threads as additions use, at most 16, and at least 2 where one of the files is not in memory.
     sync
         Whether to wait until the sum is on the disk (fsync) before it takes its name; without, a crash of the machine
         may leave ``out`` damaged.
@@ -78,20 +82,33 @@ def add_files(
     array([1., 2., 3.])
     """
 
+    _write_sum(a, b, out, window, sync, progress)
+
+
+def move_files(a: Name, b: Name, out: Name, *, sync: bool = True) -> None:
+    """Reads and writes what `add_files` does, by the same ways and threads, and adds nothing: ``out`` becomes as ``a``.
+
+    It is what the addition is measured against. The two files have one shape, order and dtype.
+    """
+    _write_sum(a, b, out, WINDOW, sync, None, adds=False)
+
+
+def _write_sum(
+    a: Name, b: Name, out: Name, window: int, sync: bool, progress: Progress | None, *, adds: bool = True
+) -> None:
     def work(check: Check, tell: Progress | None) -> None:
         with ExitStack() as stack:
             x = stack.enter_context(open_input(Path(a)))
             y = stack.enter_context(open_input(Path(b)))
             shape, dtype = _sum_of(x, y)
-            layouts = (x.shape, x.fortran_order), (y.shape, y.fortran_order)
-            fortran_order = fortran_order_of_sum(*layouts)
+            fortran_order = _fortran_order_of_sum(x, y)
             header = _header(dtype, shape, fortran_order)
             size = math.prod(shape)
             target = stack.enter_context(_replacing(Path(out), len(header) + size * dtype.itemsize, sync, check))
             _write(target, header, 0)
+            total = Input(Path(out), target, dtype, shape, fortran_order, len(header))
             if size:
-                walk = Walk.through(shape, fortran_order, *layouts)
-                _add_tiles(x, y, target, len(header), dtype, walk, window, check, tell)
+                _add(x, y, total, window, sync, check, tell, adds=adds)
 
     run_uninterrupted(work, progress)
 
@@ -118,97 +135,47 @@ def _header(dtype: np.dtype[Any], shape: tuple[int, ...], fortran_order: bool) -
     return file.getvalue()
 
 
-def _add_tiles(
-    x: Input,
-    y: Input,
-    target: int,
-    offset: int,
-    dtype: np.dtype[Any],
-    walk: Walk,
-    window: int,
-    check: Check,
-    progress: Progress | None,
+def _fortran_order_of_sum(*inputs: Input) -> bool:
+    """Whether numpy.add gives the sum in Fortran order: asked of arrays with at most two elements along an axis."""
+    small = [np.zeros([min(n, 2) for n in x.shape], bool, "F" if x.fortran_order else "C") for x in inputs]
+    flags = np.asarray(np.add(*small)).flags
+    return flags.f_contiguous and not flags.c_contiguous
+
+
+def _add(
+    x: Input, y: Input, total: Input, window: int, sync: bool, check: Check, tell: Progress | None, *, adds: bool
 ) -> None:
-    """Keeps one stretch of tiles a thread in flight: while one is read, another is added and a third written."""
-    widest = max(x.dtype.itemsize, y.dtype.itemsize, dtype.itemsize, 1)
-    size = math.prod(walk.extents)
-    together = 1 if walk.turns() else STRETCH
-    tiles = Tiles(walk, walk.tile(max(1, min(size, STRETCH // together * window // widest))))
-    step = math.prod(tiles.extents)
-    processors = min(MOST_THREADS, host_facts()["threads"])
-    waits = not all(map(_in_memory, (x.descriptor, y.descriptor, target)))
-    threads = min(-(-len(tiles) // together), max(FEWEST_THREADS, processors) if waits else processors)
-    in_place = x.dtype == dtype and walk.steps[1] == walk.steps[0]
-    # No process can truncate a file without a name: no access to its pages fails. A stretch along a single axis is one
-    # run of the file.
-    mapped = (
-        processors >= MAPPED_FROM and _in_memory(target) and os.fstat(target).st_nlink == 0 and len(walk.extents) == 1
+    """Adds by as many threads as additions use; the sum has elements."""
+    files = x, y, total
+    processors = min(MOST_THREADS, _core.host_facts()["threads"])
+    in_memory = [_in_memory(file.descriptor) for file in files]
+    threads = processors if all(in_memory) else max(FEWEST_THREADS, processors)
+    if in_memory[2]:
+        # No process can truncate a file without a name: no access to its pages fails.
+        other = MAPPED if os.fstat(total.descriptor).st_nlink == 0 else CACHE
+    else:
+        other = DIRECT if sync else CACHE
+    where = (*(os.fstat(file.descriptor).st_dev for file in files), other)
+    ways = (other if other == MAPPED and processors >= MAPPED_FROM else CACHE, other)
+    if where in _quicker:
+        ways = (_quicker[where], CACHE)
+    found = _core.add_files(
+        tuple(file.descriptor for file in files),
+        tuple(file.offset for file in files),
+        tuple(file.dtype for file in files),
+        tuple(file.shape for file in files),
+        tuple(file.fortran_order for file in files),
+        (x.path, y.path),
+        window,
+        [copy_context() for _ in range(threads)],  # numpy.errstate belongs to the context
+        (*ways, PHASE),
+        sync,
+        adds,
+        check,
+        tell and (lambda done: tell(done, math.prod(total.shape))),
     )
-    free: SimpleQueue[_Buffers] = SimpleQueue()
-    for _ in range(threads):
-        first = np.empty(step, x.dtype)
-        free.put((first, np.empty(step, y.dtype), first if in_place else np.empty(0 if mapped else step, dtype)))
-
-    def where(element: int) -> int:
-        return offset + element * dtype.itemsize
-
-    def add_stretch(begin: int) -> int:
-        """Adds the tiles from this one on, and gives how many elements they have."""
-        stretch = [tiles[number] for number in range(begin, min(begin + together, len(tiles)))]
-        first, done = stretch[0][0][0], sum(math.prod(extents) for _, extents in stretch)
-        buffers = free.get()
-        try:
-            with _pages(target, where(first), where(first + done)) if mapped else nullcontext() as pages:
-                for start, extents in stretch:
-                    check()
-                    a, b = (
-                        _read_tile(source, buffer, walk, number, start, extents)
-                        for number, (source, buffer) in enumerate(zip((x, y), buffers, strict=False), 1)
-                    )
-                    if pages is None:
-                        c = buffers[2][: math.prod(extents)]
-                        add(a, b, out=c.reshape(extents))
-                        _write_tile(target, c, walk, start, extents, where)
-                    else:
-                        lead = where(first) % mmap.ALLOCATIONGRANULARITY
-                        add(a, b, out=np.frombuffer(pages, dtype, extents[0], lead + where(start[0]) - where(first)))
-        finally:
-            free.put(buffers)  # or other threads would wait for ever after a failure
-        return done
-
-    told = 0
-    for done in _in_turn(add_stretch, range(0, len(tiles), together), threads):
-        told += done
-        if progress is not None:
-            progress(told, size)
-
-
-def _read_tile(
-    source: Input, buffer: np.ndarray[Any, Any], walk: Walk, number: int, start: Shape, extents: Shape
-) -> np.ndarray[Any, Any]:
-    """Reads a tile of that array of the walk into the buffer, and gives it with the walk's axes."""
-    begin, itemsize = 0, source.dtype.itemsize
-    for place, count in runs(walk, number, start, extents):
-        _read(source, buffer[begin : begin + count], place)
-        begin += count
-    shape, steps = strides(walk, number, extents)
-    return np.ndarray(shape, source.dtype, buffer, strides=[step * itemsize for step in steps])
-
-
-def _write_tile(
-    target: int, c: np.ndarray[Any, Any], walk: Walk, start: Shape, extents: Shape, where: Callable[[int], int]
-) -> None:
-    left = c
-    for place, count in runs(walk, 0, start, extents):
-        _write(target, _bytes(left[:count]), where(place))
-        left = left[count:]
-
-
-def _pages(descriptor: int, first: int, end: int) -> mmap.mmap:
-    """Maps the pages of a file's bytes [first, end). Their space is reserved first, so that no access to them fails."""
-    os.posix_fallocate(descriptor, first, end - first)
-    begin = first - first % mmap.ALLOCATIONGRANULARITY
-    return mmap.mmap(descriptor, end - begin, offset=begin)
+    if found is not None:
+        _quicker[where] = found
 
 
 def _in_memory(descriptor: int) -> bool:
@@ -218,39 +185,6 @@ def _in_memory(descriptor: int) -> bool:
     except OSError:
         return False
     return True
-
-
-def _in_turn(work: Callable[[int], int], starts: Sequence[int], threads: int) -> Iterator[int]:
-    """The results of ``work`` in the order of ``starts``; no work is running when it ends, even by an exception."""
-    if threads <= 1:
-        yield from map(work, starts)
-        return
-    pending: deque[Future[int]] = deque()
-    with ThreadPoolExecutor(threads, "vecadd-files", add_alone, (True,)) as pool:
-        try:
-            for start in starts:
-                if len(pending) == 2 * threads:
-                    yield pending.popleft().result()
-                # numpy.errstate belongs to the context: the caller's settings hold in these threads too.
-                pending.append(pool.submit(copy_context().run, work, start))
-            while pending:
-                yield pending.popleft().result()
-        finally:
-            for future in pending:
-                future.cancel()
-
-
-def _bytes(x: np.ndarray[Any, Any]) -> memoryview:
-    return x.view(np.uint8).data if x.nbytes else memoryview(b"")
-
-
-def _read(source: Input, x: np.ndarray[Any, Any], start: int) -> None:
-    left, offset = _bytes(x), source.offset + start * source.dtype.itemsize
-    while left:
-        got = os.preadv(source.descriptor, [left], offset)
-        if got == 0:
-            raise OSError(f"{source.path} was cut short while it was read")
-        left, offset = left[got:], offset + got
 
 
 def _write(descriptor: int, data: bytes | memoryview, offset: int) -> None:

@@ -4,8 +4,10 @@ import errno
 import os
 import resource
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -83,20 +85,28 @@ def test_a_disk_without_room_is_known_before_the_work(
     assert_untouched(folder)
 
 
-def test_a_disk_that_fills_meanwhile_touches_nothing(
-    folder: Path, temporary: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    real = os.pwrite
-
-    def full(descriptor: int, data: bytes, offset: int) -> int:
-        if offset > 2000:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return real(descriptor, data, offset)
-
-    monkeypatch.setattr(os, "pwrite", full)
-    with pytest.raises(OSError, match="No space left on device"):
+def test_a_disk_that_fills_meanwhile_touches_nothing(folder: Path, temporary: str, double: ModuleType) -> None:
+    double.on_file_call(lambda call, offset, nbytes: errno.ENOSPC if call == "pwrite" and offset > 2000 else 0)
+    with pytest.raises(OSError, match="No space left on device") as raised:
         add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy", window=64)
+    assert raised.value.errno == errno.ENOSPC
     assert_untouched(folder)
+
+
+def test_a_disk_that_cannot_be_read_touches_nothing(folder: Path, temporary: str, double: ModuleType) -> None:
+    double.on_file_call(lambda call, offset, nbytes: errno.EIO if call == "pread" and offset > 2000 else 0)
+    with pytest.raises(OSError, match="Input/output error") as raised:
+        add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy", window=64)
+    assert raised.value.errno == errno.EIO
+    assert_untouched(folder)
+
+
+def test_short_reads_short_writes_and_signals_are_gone_on_from(folder: Path, double: ModuleType) -> None:
+    calls = count()
+    double.on_file_call(lambda call, offset, nbytes: errno.EINTR if next(calls) % 3 == 0 else -7)
+    add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy", window=64)
+    assert next(calls) > 3 * 4000 // 7
+    np.testing.assert_array_equal(np.load(folder / "c.npy"), np.load(folder / "a.npy") + np.load(folder / "b.npy"))
 
 
 @pytest.fixture
@@ -124,28 +134,16 @@ def test_a_file_in_memory_is_the_one_that_numpy_would_save(
     assert (in_memory / "c.npy").read_bytes() == npy_bytes(np.add(a, b))
 
 
-def test_a_file_in_memory_is_not_written(in_memory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, written = os.pwrite, []
-
-    def note(descriptor: int, data: bytes, offset: int) -> int:
-        written.append(offset)
-        return real(descriptor, data, offset)
-
-    monkeypatch.setattr(os, "pwrite", note)
+def test_a_file_in_memory_is_not_written(in_memory: Path, double: ModuleType) -> None:
+    called: list[str] = []
+    double.on_file_call(lambda call, offset, nbytes: called.append(call) or 0)
     add_files(in_memory / "a.npy", in_memory / "b.npy", in_memory / "c.npy", window=64)
-    assert written == [0]  # the header
+    assert set(called) == {"pread", "posix_fallocate"}
     np.testing.assert_array_equal(np.load(in_memory / "c.npy"), sum(np.load(in_memory / f"{x}.npy") for x in "ab"))
 
 
-def test_memory_that_fills_meanwhile_touches_nothing(in_memory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = os.posix_fallocate
-
-    def full(descriptor: int, offset: int, size: int) -> None:
-        if offset > 2000:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        real(descriptor, offset, size)
-
-    monkeypatch.setattr(os, "posix_fallocate", full)
+def test_memory_that_fills_meanwhile_touches_nothing(in_memory: Path, double: ModuleType) -> None:
+    double.on_file_call(lambda call, offset, nbytes: errno.ENOSPC if call == "posix_fallocate" and offset > 2000 else 0)
     with pytest.raises(OSError, match="No space left on device"):
         add_files(in_memory / "a.npy", in_memory / "b.npy", in_memory / "c.npy", window=64)
     assert_untouched(in_memory)

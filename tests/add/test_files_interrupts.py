@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from queue import SimpleQueue
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -70,21 +71,23 @@ def test_nothing_is_lost_when_the_process_is_killed(moment: int, folder: Path) -
 
 INTERRUPTED = """
     import contextlib, errno, os, signal, sys, threading, time
+    from double import control
     from vecadd import files
-    write, make = os.pwrite, os.open
+    make = os.open
 
-    def slowly(descriptor, data, offset):
-        if offset > 0:  # behind the header
+    def slowly(call, offset, nbytes):
+        if call == "pwrite":
             os.write(1, b"writing\\n")  # at once, beside those of other threads
             time.sleep(0.03)
-        return write(descriptor, data, offset)
+        return 0
 
     def with_a_name(path, flags, *rest, **keywords):
         if flags & os.O_TMPFILE == os.O_TMPFILE:
             raise OSError(errno.EOPNOTSUPP, "Operation not supported")
         return make(path, flags, *rest, **keywords)
 
-    os.pwrite, files.MAPPED_FROM = slowly, 1 << 30
+    control.on_file_call(slowly)
+    files.MAPPED_FROM = 1 << 30
     if sys.argv[1] == "with a name":
         os.open = with_a_name
     started = False
@@ -111,7 +114,7 @@ INTERRUPTED = """
 @pytest.mark.parametrize("kind", ["without a name", "with a name"])
 @pytest.mark.parametrize(("begin", "interrupts"), [("writing", 2), ("writing", 10), ("ready", 10)])
 def test_interrupts_at_any_moment_spoil_no_file(
-    begin: str, interrupts: int, kind: str, moment: int, folder: Path
+    begin: str, interrupts: int, kind: str, moment: int, folder: Path, double: ModuleType
 ) -> None:
     """The second comes while the first is handled. Files that are opened next get the numbers that are free then."""
     whole = npy_bytes(np.load(folder / "a.npy") + np.load(folder / "b.npy"))
@@ -173,4 +176,43 @@ def test_an_interrupt_is_raised_when_nothing_is_at_work_any_more(folder: Path, t
     with pytest.raises(KeyboardInterrupt):
         add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy", window=64, progress=interrupt)
     assert threading.active_count() == before
+    assert_untouched(folder)
+
+
+def test_an_interrupt_ends_work_that_tells_of_no_progress(folder: Path, double: ModuleType) -> None:
+    """Long before its end."""
+    writes: list[int] = []
+
+    def slowly(call: str, offset: int, nbytes: int) -> int:
+        if call == "pwrite":
+            writes.append(offset)
+            if len(writes) == 1:
+                os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.1)
+        return 0
+
+    double.on_file_call(slowly)
+    with pytest.raises(KeyboardInterrupt):
+        add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy", window=64)
+    assert len(writes) < 4000 // 64
+    assert_untouched(folder)
+
+
+def test_an_interrupt_while_the_work_is_cleared_away_leaves_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would come before the file is removed, if the main thread removed it."""
+    unlink = Path.unlink
+
+    def interrupted(path: Path) -> None:
+        signal.raise_signal(signal.SIGINT)
+        unlink(path)
+
+    def fail(done: int, size: int) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(os, "open", open_without_tmpfile)
+    monkeypatch.setattr(Path, "unlink", interrupted)
+    with pytest.raises(MemoryError):
+        add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy", progress=fail)
     assert_untouched(folder)

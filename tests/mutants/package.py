@@ -33,7 +33,7 @@ PACKAGE = (
         "    run_uninterrupted(work, progress)\n",
         "    work(lambda: None, progress)\n",
         "tests/add/test_files_interrupts.py",
-        "spoil_no_file",
+        "cleared_away",
     ),
     Mutant(
         "notebooks that are there",
@@ -44,12 +44,12 @@ PACKAGE = (
         "overwritten_only_by_force",
     ),
     Mutant(
-        "an input whose neighbours are not the sum's",
-        "vecadd/_tiles.py",
-        "        return any(axes != sorted(axes) for axes in map(_order, self.steps))\n",
-        "        return False\n",
-        "tests/add/test_files.py",
-        "read_and_written_in_runs",
+        "pages of a file that can be cut short",
+        "vecadd/files.py",
+        "MAPPED if os.fstat(total.descriptor).st_nlink == 0 else CACHE",
+        "MAPPED",
+        "tests/add/test_files_ways.py",
+        "has_a_name_already",
     ),
     Mutant(
         "interrupts in the middle of work",

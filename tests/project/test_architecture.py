@@ -22,6 +22,7 @@ pytestmark = pytest.mark.no_native
 FLOORS = (
     "csrc/base",
     "csrc/host",
+    "csrc/files",
     "cuda",
     "csrc/gpu",
     "csrc/transfer",
@@ -42,6 +43,7 @@ FLOORS = (
     "csrc/py/operands",
     "csrc/py/calls",
     "csrc/py/array",
+    "csrc/py/files",
     "csrc/py/install",
     "csrc/py/lab",
     "csrc/py",

@@ -206,7 +206,7 @@ def test_bench_keeps_its_result_file_when_the_reader_of_its_tables_leaves(tmp_pa
 
 def test_an_interrupted_add_is_status_130_and_leaves_the_target(folder: Path) -> None:
     (folder / "c.npy").write_bytes(b"old")
-    interrupt = "import sys, vecadd.files as f\ndef add(*a, **k): raise KeyboardInterrupt\nf.add = add"
+    interrupt = "import sys, vecadd.files as f\ndef add(*a, **k): raise KeyboardInterrupt\nf._core.add_files = add"
     result = run_cli("add", "a.npy", "b.npy", "-o", "c.npy", cwd=folder, before=interrupt)
     assert (result.returncode, result.stderr) == (128 + signal.SIGINT, "vecadd add: interrupted\n")
     assert sorted(path.name for path in folder.iterdir()) == ["a.npy", "b.npy", "c.npy"]

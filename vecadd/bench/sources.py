@@ -71,8 +71,8 @@ SETS: dict[str, tuple[str, ...]] = {
     "peer-transfer": (*DEVICE, *PEERS, f"{STAGES}/transfer_stage.py"),
     "peer-end-to-end": (*DEVICE, *PEERS, f"{STAGES}/end_to_end_stage.py"),
     "peer-files": (
-        *(*HOST, *PEERS, f"{STAGES}/files_stage.py"),
-        *(f"vecadd/{name}.py" for name in ("files", "_npy_input", "_tiles", "_uninterrupted")),
+        *(*HOST, "csrc/files", "csrc/py/files", *PEERS, f"{STAGES}/files_stage.py"),
+        *(f"vecadd/{name}.py" for name in ("files", "_npy_input", "_uninterrupted")),
     ),
     "peer-host": (*HOST, *PEERS, f"{STAGES}/host_stage.py"),
     "peer-installed": (*HOST, *PEERS, f"{STAGES}/installed_stage.py", "csrc/py/install", "vecadd/_install.py"),

@@ -1,0 +1,26 @@
+/* Adds one tile in memory, in the calling thread alone. */
+#ifndef VECADD_FILES_ADD_TILE_H
+#define VECADD_FILES_ADD_TILE_H
+
+#include <stdbool.h>
+
+#include "base/dtype.h"
+#include "files/tiles.h"
+
+struct host_simd;
+
+/* How vecadd's own loops add: of dtypes that vecadd has, the sum's last. */
+struct tile_adder {
+    const struct host_simd *simd; /* NULL: they do not */
+    enum dtype dtype[LAYOUT_OPERANDS];
+};
+
+/* Whether the first input's memory may take the sum. */
+bool add_tile_in_place(const struct tile_adder *adder, const struct tiles *tiles);
+
+/* Adds the tile that lies at at[0] and at[1], as tile_strides says, into at[2], and adds the floating-point flags that
+ * this raises to *flags. False, and nothing is done, where vecadd has no loop for it. */
+bool add_tile(const struct tile_adder *adder, const struct tiles *tiles, const struct tile *tile,
+              char *const at[LAYOUT_OPERANDS], unsigned *flags);
+
+#endif

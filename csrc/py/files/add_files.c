@@ -1,0 +1,221 @@
+/* The addition of three open files, for vecadd.files. */
+#include <errno.h>
+
+#include "files/run.h"
+#include "host/add.h"
+#include "py/base/errors.h"
+#include "py/base/floating_errors.h"
+#include "py/base/methods.h"
+#include "py/operands/operand_from.h"
+
+/* One call. The objects are borrowed from its arguments. */
+struct call {
+    struct files_run run;
+    struct module_state *state;
+    PyArray_Descr *descr[LAYOUT_OPERANDS];
+    PyObject *contexts, *check, *tell; /* tell: NULL for None */
+    PyThreadState *released;
+    size_t told;
+    unsigned given;     /* floating-point flags that were warned of */
+    PyObject *error[3]; /* of the first addition by NumPy that failed: type, value, traceback; owned */
+};
+
+/* The tile's memory as an array, in the axes of C order. */
+static PyObject *
+array_of_tile(PyArray_Descr *descr, const struct tiles *tiles, const struct tile *tile, int operand, char *memory)
+{
+    const int ndim = tiles->layout.ndim;
+    ssize_t strides[LAYOUT_DIMENSIONS];
+    npy_intp shape[LAYOUT_DIMENSIONS], turned[LAYOUT_DIMENSIONS];
+    tile_strides(tiles, tile, operand, strides);
+    for (int i = 0; i < ndim; i++) {
+        shape[i] = tile->extent[ndim - 1 - i];
+        turned[i] = strides[ndim - 1 - i];
+    }
+    return PyArray_NewFromDescr(&PyArray_Type, (PyArray_Descr *)Py_NewRef((PyObject *)descr), ndim, shape, turned,
+                                memory, operand == LAYOUT_SUM ? NPY_ARRAY_WRITEABLE : 0, NULL);
+}
+
+/* Adds by numpy.add, in the thread's own copy of the caller's context, which numpy.errstate belongs to. */
+static int
+add_by_numpy(void *context, int worker, const struct tiles *tiles, const struct tile *tile,
+             char *const at[LAYOUT_OPERANDS])
+{
+    struct call *call = context;
+    const PyGILState_STATE before = PyGILState_Ensure();
+    PyObject *array[LAYOUT_OPERANDS], *sum = NULL;
+    for (int k = 0; k < LAYOUT_OPERANDS; k++)
+        array[k] = array_of_tile(call->descr[k], tiles, tile, k, at[k]);
+    if (array[0] && array[1] && array[2])
+        sum = PyObject_CallMethod(PyList_GetItem(call->contexts, worker), "run", "OOOO", call->state->numpy_add,
+                                  array[0], array[1], array[2]);
+    for (int k = 0; k < LAYOUT_OPERANDS; k++)
+        Py_XDECREF(array[k]);
+    if (!sum && !call->error[0])
+        PyErr_Fetch(&call->error[0], &call->error[1], &call->error[2]);
+    else if (!sum)
+        PyErr_Clear();
+    const int failed = sum ? 0 : -1;
+    Py_XDECREF(sum);
+    PyGILState_Release(before);
+    return failed;
+}
+
+/* Calls a function for its exceptions. */
+static int
+call_one(PyObject *function, PyObject *argument)
+{
+    PyObject *result = argument ? PyObject_CallFunctionObjArgs(function, argument, NULL) : NULL;
+    Py_XDECREF(argument);
+    Py_XDECREF(result);
+    return result ? 0 : -1;
+}
+
+static int
+tell(void *context, size_t done, unsigned flags)
+{
+    struct call *call = context;
+    PyEval_RestoreThread(call->released);
+    const unsigned new = flags & ~call->given;
+    call->given = flags;
+    PyObject *result = PyObject_CallNoArgs(call->check);
+    int failed = result ? give_floating_errors(new) : -1;
+    Py_XDECREF(result);
+    if (!failed && call->tell && done > call->told)
+        failed = call_one(call->tell, PyLong_FromSize_t(done));
+    call->told = done;
+    call->released = PyEval_SaveThread();
+    return failed;
+}
+
+/* Takes a shape from a tuple of ints that are an array's. Returns the number of axes, or -1 with an exception set. */
+static int
+shape_from(PyObject *tuple, ssize_t shape[LAYOUT_DIMENSIONS])
+{
+    const Py_ssize_t ndim = PyTuple_Size(tuple);
+    if (ndim > LAYOUT_DIMENSIONS)
+        PyErr_Format(PyExc_ValueError, "%zd axes: an array has at most %d", ndim, LAYOUT_DIMENSIONS);
+    if (ndim < 0 || ndim > LAYOUT_DIMENSIONS)
+        return -1;
+    for (Py_ssize_t i = 0; i < ndim; i++) {
+        shape[i] = PyLong_AsSsize_t(PyTuple_GetItem(tuple, i));
+        if (shape[i] == -1 && PyErr_Occurred())
+            return -1;
+    }
+    return (int)ndim;
+}
+
+/* Fills in layout, item sizes and dtypes. Returns 0, or -1 with an exception set. */
+static int
+describe(struct call *call, PyObject *const shapes[LAYOUT_OPERANDS], const int fortran[LAYOUT_OPERANDS])
+{
+    struct tiles *tiles = &call->run.tiles;
+    ssize_t shape[LAYOUT_OPERANDS][LAYOUT_DIMENSIONS], strides[LAYOUT_OPERANDS][LAYOUT_DIMENSIONS];
+    struct layout_view views[LAYOUT_OPERANDS];
+    struct tile_adder *adder = &call->run.adder;
+    struct status status;
+    bool ours = true;
+    for (int k = 0; k < LAYOUT_OPERANDS; k++) {
+        const int ndim = shape_from(shapes[k], shape[k]);
+        if (ndim < 0)
+            return -1;
+        const int dtype = dtype_of_descr(call->state, call->descr[k]);
+        ours = ours && dtype >= 0;
+        adder->dtype[k] = (enum dtype)dtype;
+        tiles->itemsize[k] = (size_t)PyDataType_ELSIZE(call->descr[k]);
+        ssize_t step = (ssize_t)tiles->itemsize[k];
+        for (int i = 0; i < ndim; i++) {
+            const int axis = fortran[k] ? i : ndim - 1 - i;
+            strides[k][axis] = step;
+            step *= shape[k][axis];
+        }
+        views[k] = (struct layout_view){ndim, shape[k], strides[k], tiles->itemsize[k]};
+    }
+    layout_make(&tiles->layout, views[LAYOUT_SUM].ndim, shape[LAYOUT_SUM], views);
+    adder->simd = ours ? host_simd_chosen(&status) : NULL;
+    if (ours && !adder->simd) {
+        status_raise(call->state, &status);
+        return -1;
+    }
+    return 0;
+}
+
+static PyObject *
+raise_outcome(struct call *call, const struct files_outcome *outcome, PyObject *const names[LAYOUT_SUM])
+{
+    if (call->error[0])
+        PyErr_Restore(call->error[0], call->error[1], call->error[2]);
+    else if (outcome->error == FILES_CUT_SHORT || outcome->error == FILES_CUT_SHORT - 1)
+        PyErr_Format(PyExc_OSError, "%S was cut short while it was read", names[FILES_CUT_SHORT - outcome->error]);
+    else if (outcome->error != FILES_ENDED) {
+        errno = outcome->error;
+        PyErr_SetFromErrno(PyExc_OSError);
+    }
+    return NULL;
+}
+
+static PyObject *
+run_call(struct call *call, PyObject *const names[LAYOUT_SUM])
+{
+    struct files_outcome outcome;
+    files_prepare(&call->run);
+    char *memory = PyMem_Malloc(call->run.memory); /* Python's, which tracemalloc counts */
+    if (!memory)
+        return PyErr_NoMemory();
+    call->released = PyEval_SaveThread();
+    files_run(&call->run, memory, &outcome);
+    PyEval_RestoreThread(call->released);
+    PyMem_Free(memory);
+    if (outcome.error)
+        return raise_outcome(call, &outcome, names);
+    if (outcome.way == WAY_COUNT)
+        Py_RETURN_NONE;
+    return PyLong_FromLong(outcome.way);
+}
+
+const char add_files_doc[] = PyDoc_STR(
+    "add_files($module, descriptors, offsets, dtypes, shapes, fortran_orders, names, window, contexts, ways, sync,\n"
+    "          adds, check, tell, /)\n--\n\n"
+    "Adds the arrays in two open files into a third, each (a, b, sum): their descriptors, the bytes before the\n"
+    "arrays, dtypes, shapes and orders; the sum has elements. Works in as many threads as there are contexts,\n"
+    "without the GIL where vecadd has a loop for the dtypes and rows; numpy.add is called in the contexts.\n\n"
+    "ways: the way of the bytes, 0 the page cache, 1 past it, 2 the pages of the sum's file; and, if not 0, another\n"
+    "that a long sum takes in turns with the page cache, and then the quicker of them, which is returned; else None "
+    "is.\n"
+    "check() is called in this thread every 50 ms and tell(elements done) for every stretch, if it is no None: what\n"
+    "they raise ends the work. Raises OSError.");
+
+PyObject *
+py_add_files(PyObject *module, PyObject *arguments)
+{
+    struct call call = {.state = PyModule_GetState(module)};
+    struct files_run *run = &call.run;
+    long long offset[LAYOUT_OPERANDS];
+    PyObject *shapes[LAYOUT_OPERANDS], *names[LAYOUT_SUM];
+    int fortran[LAYOUT_OPERANDS], ways[2], synced, adds;
+    Py_ssize_t window, phase;
+    if (!PyArg_ParseTuple(arguments, "(iii)(LLL)(O!O!O!)(O!O!O!)(ppp)(OO)nO!(iin)ppOO:add_files", &run->descriptor[0],
+                          &run->descriptor[1], &run->descriptor[2], &offset[0], &offset[1], &offset[2],
+                          &PyArrayDescr_Type, &call.descr[0], &PyArrayDescr_Type, &call.descr[1], &PyArrayDescr_Type,
+                          &call.descr[2], &PyTuple_Type, &shapes[0], &PyTuple_Type, &shapes[1], &PyTuple_Type,
+                          &shapes[2], &fortran[0], &fortran[1], &fortran[2], &names[0], &names[1], &window,
+                          &PyList_Type, &call.contexts, &ways[0], &ways[1], &phase, &synced, &adds, &call.check,
+                          &call.tell))
+        return NULL;
+    if (call.tell == Py_None)
+        call.tell = NULL;
+    for (int k = 0; k < LAYOUT_OPERANDS; k++)
+        run->offset[k] = offset[k];
+    run->window = window > 0 ? (size_t)window : 0;
+    run->threads = (int)PyList_Size(call.contexts);
+    run->way = (enum way)ways[0];
+    run->other = (enum way)ways[1];
+    run->phase = phase > 0 ? (size_t)phase : 0;
+    run->synced = synced;
+    run->moves = !adds;
+    run->in_turn = call.tell != NULL;
+    run->add = add_by_numpy;
+    run->tell = tell;
+    run->context = &call;
+    return describe(&call, shapes, fortran) < 0 ? NULL : run_call(&call, names);
+}

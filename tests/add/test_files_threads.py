@@ -1,0 +1,92 @@
+"""Adding .npy files in threads of C: without the GIL, and with the caller's np.errstate."""
+
+import ctypes
+import os
+import sys
+import threading
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from npy_files import assert_untouched, fill_folder, npy_bytes
+
+from vecadd.files import add_files
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return fill_folder(tmp_path)
+
+
+def overflowing(folder: Path, dtype: str) -> None:
+    """Makes both summands overflow in each of many tiles."""
+    for name in "ab":
+        (folder / f"{name}.npy").write_bytes(npy_bytes(np.full(1000, np.finfo(np.float32).max, dtype)))
+
+
+DTYPES = ["<f4", ">f4"]  # vecadd adds the first, NumPy the second
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_floating_point_error_is_raised_and_touches_nothing(dtype: str, folder: Path) -> None:
+    overflowing(folder, dtype)
+    with np.errstate(over="raise"), pytest.raises(FloatingPointError, match="overflow encountered in add"):
+        add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy", window=64)
+    assert_untouched(folder)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_floating_point_errors_that_are_ignored_give_the_sum(dtype: str, folder: Path) -> None:
+    overflowing(folder, dtype)
+    with np.errstate(over="ignore"):
+        add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy", window=64)
+    assert np.isinf(np.load(folder / "c.npy")).all()
+
+
+def test_a_file_is_warned_of_once(folder: Path) -> None:
+    """As numpy.add warns of an array once, however many tiles overflow."""
+    overflowing(folder, "<f4")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy", window=64, progress=lambda *at: None)
+    assert [str(warning.message) for warning in caught] == ["overflow encountered in add"]
+
+
+def workers() -> list[int]:
+    """The threads of this process that add files."""
+    tasks = Path("/proc/self/task")
+    return [int(task.name) for task in tasks.iterdir() if (task / "comm").read_text().strip() == "vecadd-files"]
+
+
+@pytest.mark.parametrize(
+    ("second", "dtype"), [((4096, 8192), "float32"), ((8192,), "float32"), ((4096, 8192), "int16")]
+)
+def test_files_are_added_while_another_thread_keeps_the_gil(
+    second: tuple[int, ...], dtype: str, tmp_path: Path
+) -> None:
+    """No matter how long: the caller alone waits for it, to look whether it is interrupted."""
+    x, y = np.ones((4096, 8192), np.float32), np.ones(second, dtype)
+    (tmp_path / "a.npy").write_bytes(npy_bytes(x))
+    (tmp_path / "b.npy").write_bytes(npy_bytes(y))
+    libc = ctypes.PyDLL(None)  # calls keep the GIL
+    names = [tmp_path / f"{name}.npy" for name in "abc"]
+    adding = threading.Thread(target=add_files, args=names, kwargs={"sync": False})
+    before = sys.getswitchinterval()
+    adding.start()
+    found: list[int] = []
+    while not found and adding.is_alive():
+        found = workers()
+    sys.setswitchinterval(1000)  # from here on no other thread gets it
+    try:
+        end = time.monotonic() + 30
+        while any(libc.tgkill(os.getpid(), worker, 0) == 0 for worker in found) and time.monotonic() < end:
+            libc.usleep(1000)
+        left = [worker for worker in found if libc.tgkill(os.getpid(), worker, 0) == 0]
+    finally:
+        sys.setswitchinterval(before)
+    adding.join()
+    assert found
+    assert left == []
+    np.testing.assert_array_equal(np.load(tmp_path / "c.npy"), x + y)
