@@ -2,7 +2,7 @@
 
 import atexit
 import fcntl
-import mmap
+import filecmp
 import os
 import shutil
 import tempfile
@@ -10,28 +10,24 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
-from threading import Thread
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 from benchmarks.peers.clocks import Timer
-from vecadd._core import host_facts
 from vecadd.bench.axes import Axes
-from vecadd.bench.buffers import Buffers, Place
+from vecadd.bench.buffers import Buffers, Place, WrongSumError
 from vecadd.bench.contestants import Contestant
 from vecadd.bench.sweeps import Machine, Sweep, grid
 from vecadd.bench.timing import Cell
-from vecadd.files import FEWEST_THREADS, MOST_THREADS, add_files
+from vecadd.files import add_files, move_files
 
 MEMORY, DISK = "in memory", "on disk"
 FOLDERS = {MEMORY: "/dev/shm", DISK: tempfile.gettempdir()}
 SIZES = {MEMORY: (1 << 26,), DISK: (1 << 25,)}  # numpy.save takes 0.3 s for 2^26 float32 in memory
 REFERENCE = "vecadd.add_files"
-
-WINDOW = 256 << 10  # bytes of the limit's windows, two a thread: 1 MiB each was as fast on two processors
-STRETCH = 4 << 20
+MOVING = "moving as much, not adding"
 
 Add = Callable[[Path, Path, Path], object]
 
@@ -59,12 +55,15 @@ def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
             machine.missing.append(f"files {where}: {parent} is not {where}")
             continue
         place = _place(where, parent)
+        how = {"memory": where}
         peers = [
-            Contestant(name, place, _timer(add, where), {"memory": where}, limited=add is add_files)
+            Contestant(name, place, _timer(add, where), how, limited=add is add_files)
             for name, add in {REFERENCE: add_files, "numpy.memmap": _mapped, "numpy.load and save": _loaded}.items()
         ]
         for dtype, n, _ in grid(axes, SIZES[where]):
-            yield Cell("peer-files", dtype, n, peers, FilesLimit(where), sets=1, reference=REFERENCE)
+            moving = Moving(where)
+            mover = Contestant(MOVING, place, moving.time, how, limited=False, check=moving.check)
+            yield Cell("peer-files", dtype, n, [*peers, mover], moving, sets=1, reference=REFERENCE)
 
 
 def _mapped(a: Path, b: Path, out: Path) -> None:
@@ -98,81 +97,41 @@ def _timer(add: Add, where: str) -> Timer:
     return time
 
 
-class FilesLimit:
-    """Reading two files and writing one, by as many threads as `add_files` has, and nothing added.
-
-    The best round of the best way to write: from a thread's memory or, in memory, into the pages of the file. It bounds
-    only additions that read and write in this way.
-    """
+class Moving:
+    """Reading both files and writing one by the ways and threads of `add_files`, adding nothing: a contestant, and by
+    its best round the cell's limit. It bounds only additions that read and write in this way."""
 
     def __init__(self, where: str) -> None:
-        self._where = where
+        self._time = _timer(move_files, where)
         self._best = float("inf")
-        self._inputs: tuple[File, File] | None = None
+        self._nbytes = 0
+
+    def time(self, sets: Sequence[Buffers]) -> float:
+        """Seconds of moving one set."""
+        seconds = self._time(sets)
+        self._best = min(self._best, seconds)
+        self._nbytes = sum(file.path.stat().st_size for file in sets[0][:3])
+        return seconds
+
+    @staticmethod
+    def check(used: Buffers) -> None:
+        """Compares what was written with what was read."""
+        if not filecmp.cmp(used.a.path, used.out.path, shallow=False):
+            raise WrongSumError("the file that was written is not the first one that was read")
 
     def open(self, buffers: Mapping[str, Sequence[Buffers]]) -> None:
-        a, b, _, _ = next(iter(buffers.values()))[0]
-        self._inputs = a, b
+        """Forgets the warm-up's shorter files."""
+        self._best = float("inf")
 
     def round(self) -> None:
-        for mapped in (False, True) if self._where == MEMORY else (False,):
-            self._best = min(self._best, self._move(mapped))
+        """Nothing: it is timed with the other contestants."""
 
     def close(self) -> None:
-        self._inputs = None
+        """Nothing."""
 
     @property
     def gbps(self) -> float | None:
         return self._nbytes / self._best / 1e9
-
-    def _move(self, mapped: bool) -> float:
-        assert self._inputs is not None
-        if self._where == DISK:
-            for file in self._inputs:
-                file.forget()
-        folder = self._inputs[0].path.parent
-        descriptors = [os.open(file.path, os.O_RDONLY) for file in self._inputs]
-        descriptors.append(os.open(folder, os.O_RDWR | os.O_TMPFILE))
-        try:
-            size = os.fstat(descriptors[0]).st_size
-            self._nbytes = 3 * size
-            begin = perf_counter()
-            os.ftruncate(descriptors[2], size)
-            processors = min(MOST_THREADS, host_facts()["threads"])
-            threads = processors if self._where == MEMORY else max(FEWEST_THREADS, processors)
-            firsts = count(0, STRETCH)
-            movers = [Thread(target=_move_stretches, args=(*descriptors, size, firsts, mapped)) for _ in range(threads)]
-            for thread in movers:
-                thread.start()
-            for thread in movers:
-                thread.join()
-            os.fsync(descriptors[2])
-            return perf_counter() - begin
-        finally:
-            for descriptor in descriptors:
-                os.close(descriptor)
-
-
-def _move_stretches(a: int, b: int, out: int, size: int, firsts: Iterator[int], mapped: bool) -> None:
-    buffers = [np.empty(WINDOW, np.uint8) for _ in range(2)]
-    for first in firsts:
-        if first >= size:
-            return
-        end = min(first + STRETCH, size)
-        pages = None
-        if mapped:
-            os.posix_fallocate(out, first, end - first)
-            pages = mmap.mmap(out, end - first, offset=first)
-        for at in range(first, end, WINDOW):
-            x, y = (buffer[: end - at] for buffer in buffers)
-            os.preadv(a, [x.data], at)
-            os.preadv(b, [y.data], at)
-            if pages is None:
-                os.pwrite(out, y.data, at)
-            else:
-                np.copyto(np.frombuffer(pages, np.uint8, y.size, at - first), y)
-        if pages is not None:
-            pages.close()
 
 
 def _place(where: str, parent: str) -> Place:
@@ -210,6 +169,6 @@ STAGE = Sweep(
     "peer-files",
     cells,
     "timed by the host around the whole call, no target there before; on disk the inputs are out of the page cache and "
-    "the sum is synced; the limit reads two files and writes one by as many threads",
+    "the sum is synced; the limit is the best round of moving as much, in C, by the same ways and threads",
     needs_gpu=False,
 )
