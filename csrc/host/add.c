@@ -93,7 +93,7 @@ host_schedule_moving(enum component component, size_t n, bool in_place, size_t m
     const size_t most = smaller(larger(bytes / from->share, 2), blocks); /* two at least, if threads pay at all */
     const bool streaming = !in_place && moved / 3 >= from->stream_together;
     int threads = 1;
-    if (!threads_alone() && (bytes >= from->threads_awake || bytes >= from->threads_asleep))
+    if (bytes >= from->threads_awake || bytes >= from->threads_asleep)
         threads = threads_available();
     if (streaming && (size_t)threads > from->threads_streaming)
         threads = (int)from->threads_streaming;

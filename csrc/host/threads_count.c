@@ -8,8 +8,6 @@
 static atomic_int usable, available; /* 0: not determined yet */
 static atomic_int chosen;            /* by threads_choose; 0: not */
 
-static _Thread_local bool stays_alone;
-
 int
 threads_usable_cpus(void)
 {
@@ -77,16 +75,4 @@ threads_count_forget(void)
 {
     atomic_store(&usable, 0);
     atomic_store(&available, 0);
-}
-
-void
-threads_set_alone(bool alone)
-{
-    stays_alone = alone;
-}
-
-bool
-threads_alone(void)
-{
-    return stays_alone;
 }

@@ -2,8 +2,6 @@
 #ifndef VECADD_HOST_THREADS_COUNT_H
 #define VECADD_HOST_THREADS_COUNT_H
 
-#include <stdbool.h>
-
 enum { THREADS_MAX = 256 };
 
 /* The threads that a job may use: threads_choose()'s, or threads_usual(). */
@@ -19,10 +17,6 @@ int threads_choose(int count);
 /* The environment's variable, and its text if it is set and is no number from 1 to THREADS_MAX; else NULL. */
 #define THREADS_VARIABLE "VECADD_NUM_THREADS"
 const char *threads_invalid_variable(void);
-
-/* Whether additions of the calling thread run on it alone, because several threads add at once. */
-void threads_set_alone(bool alone);
-bool threads_alone(void);
 
 /* cpus_usable(), called once and remembered. */
 int threads_usable_cpus(void);

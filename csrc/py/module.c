@@ -27,7 +27,6 @@
 static PyMethodDef methods[] = {
     WITH_KEYWORDS(add, METH_FASTCALL),
     WITH_KEYWORDS(add_many, METH_FASTCALL),
-    PLAIN(add_alone, METH_O),
     PLAIN(add_files, METH_VARARGS),
     WITH_KEYWORDS(explain_route, METH_FASTCALL),
     WITH_KEYWORDS(plan, METH_FASTCALL),

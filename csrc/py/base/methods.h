@@ -15,8 +15,8 @@ keyword_function py_to_device, py_empty_pinned, py_run_rung, py_latency_stages, 
 positional_function py_use_gpu;
 plain_function py_device_launch_configs, py_routes_key, py_tuned_path, py_tuned_rows, py_host_facts, py_host_memory,
     py_cuda_versions, py_gpu_facts, py_memory_counts, py_output_pool_counts, py_transfer_counts, py_release, py_rungs,
-    py_poison, py_clear, py_repeat, py_host_view, py_add_alone, py_thread_probe_limits, py_get_num_threads,
-    py_set_num_threads, py_add_files, py_install_loops, py_uninstall_loops, py_loop_counts, py_use_array_memory;
+    py_poison, py_clear, py_repeat, py_host_view, py_thread_probe_limits, py_get_num_threads, py_set_num_threads,
+    py_add_files, py_install_loops, py_uninstall_loops, py_loop_counts, py_use_array_memory;
 keyword_function py_raw_launches, py_call_stages;
 
 extern const char add_doc[], add_many_doc[], explain_route_doc[], plan_doc[];
@@ -29,6 +29,6 @@ extern const char to_device_doc[], empty_pinned_doc[], run_rung_doc[], latency_s
     launch_limits_doc[], thread_probe_limits_doc[], judge_call_doc[], repeat_doc[];
 extern const char host_facts_doc[], host_memory_doc[], cuda_versions_doc[], gpu_facts_doc[], memory_counts_doc[],
     output_pool_counts_doc[], transfer_counts_doc[], release_doc[], rungs_doc[], poison_doc[], clear_doc[],
-    host_view_doc[], device_launch_configs_doc[], tuned_path_doc[], tuned_rows_doc[], add_alone_doc[];
+    host_view_doc[], device_launch_configs_doc[], tuned_path_doc[], tuned_rows_doc[];
 
 #endif

@@ -4,7 +4,6 @@
 #include "choose/plan.h"
 #include "gpu/batch.h"
 #include "host/output_pool.h"
-#include "host/threads.h"
 #include "py/base/errors.h"
 #include "py/base/floating_errors.h"
 #include "py/base/methods.h"
@@ -266,18 +265,4 @@ py_add(PyObject *module, PyObject *const *values, Py_ssize_t count, PyObject *ke
     if (add_arguments_parse(state, "add", values, count, keywords, &arguments) < 0)
         return NULL;
     return add_arguments_run(state, &arguments);
-}
-
-const char add_alone_doc[] = PyDoc_STR("add_alone($module, alone, /)\n--\n\n"
-                                       "Whether additions of host arrays in the calling thread run on it alone, as it\n"
-                                       "should where several threads add at once.");
-
-PyObject *
-py_add_alone(PyObject *Py_UNUSED(module), PyObject *wanted)
-{
-    const int alone = PyObject_IsTrue(wanted);
-    if (alone < 0)
-        return NULL;
-    threads_set_alone(alone);
-    Py_RETURN_NONE;
 }
