@@ -3,6 +3,7 @@
 import argparse
 import atexit
 import builtins
+import os
 import pkgutil
 import runpy
 import sys
@@ -12,13 +13,18 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
 
-from vecadd._command import INTERRUPTED, UnaskableError, epilog
+from vecadd import why
+from vecadd._command import INTERRUPTED, UnaskableError, epilog, target
 from vecadd._install import Installation, install
+from vecadd._terminal import status_line
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's own arguments, those before the program."""
-    parser.usage = "vecadd run [-h] [--allocator] [--count] [--least BYTES] (SCRIPT | -m MODULE | -) [ARGUMENT ...]"
+    parser.usage = (
+        "vecadd run [-h] [--allocator] [--count] [--least BYTES] [--why [--install] [--json FILE]]\n"
+        "                  (SCRIPT | -m MODULE | -) [ARGUMENT ...]"
+    )
     parser.add_argument(
         "--allocator", action="store_true", help="keep the memory of large arrays for the next ones, in the main thread"
     )
@@ -29,9 +35,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="BYTES",
         help="for tests: all threads add every run of so many bytes, whether they gain or not",
     )
+    parser.add_argument(
+        "--why",
+        action="store_true",
+        help="print at the end, on stderr, a receipt of the program's additions above 64 KiB: what each line took, "
+        "what this machine allows, and why it took longer. The program runs as it is: without vecadd in NumPy's "
+        "addition",
+    )
+    parser.add_argument(
+        "--install", action="store_true", help="with --why: put vecadd into NumPy's addition all the same"
+    )
+    parser.add_argument("--json", type=target, metavar="FILE", help="with --why: write the receipt there; - is stdout")
     parser.epilog = epilog(
         {
             "vecadd run train.py --epochs 3": "train.py's NumPy adds by vecadd where that is faster",
+            "vecadd run --why train.py": "which of its additions are slow, and why",
             "vecadd run --count -m pytest tests": "says at the end how many elements vecadd added",
         },
         {1: "the program raised an exception; else the status is the program's"},
@@ -41,7 +59,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def program_begins(words: Sequence[str]) -> int:
     """Where the program begins among the words behind ``vecadd run``: what follows is the program's own."""
     for at, word in enumerate(words):
-        if (not word.startswith("-") or word == "-" or word.startswith("-m")) and words[at - 1 : at] != ["--least"]:
+        begins = not word.startswith("-") or word == "-" or word.startswith("-m")
+        if begins and (at == 0 or words[at - 1] not in ("--least", "--json")):
             return at
     return len(words)
 
@@ -57,9 +76,20 @@ def run(arguments: argparse.Namespace) -> NoReturn:
         raise UnaskableError("name a script, or a module after -m")
     if words[0] not in ("-m", "-") and not Path(words[0]).exists():
         raise UnaskableError(f"there is no file {words[0]!r}")
-    installation = install(allocator=arguments.allocator, least=arguments.least)
-    if arguments.count:
-        atexit.register(_print_count, installation)  # behind the program's threads and its own handlers
+    with_install = arguments.install or not arguments.why
+    if not arguments.why and (arguments.install or arguments.json is not None):
+        raise UnaskableError("--install and --json are for --why")
+    if not with_install and (arguments.allocator or arguments.count or arguments.least is not None):
+        raise UnaskableError("--allocator, --count and --least are for vecadd in NumPy's addition: give --install too")
+    # What is registered first runs last: behind the program's threads and its own handlers.
+    if arguments.why:
+        atexit.register(_print_receipt, os.getpid(), arguments.json)
+    if with_install:
+        installation = install(allocator=arguments.allocator, least=arguments.least)
+        if arguments.count:
+            atexit.register(_print_count, installation)
+    if arguments.why:
+        why.start()
     try:
         _run_program(words)
     except SystemExit:
@@ -74,6 +104,16 @@ def _print_count(installation: Installation) -> None:
         f"vecadd run: {installation.elements} elements added in {installation.calls} calls of NumPy's loops",
         file=sys.stderr,
     )
+
+
+def _print_receipt(process: int, file: Path | str | None) -> None:
+    if os.getpid() != process:  # a forked child, whose parent prints
+        return
+    with status_line("why") as tell:
+        receipt = why.stop(tell)
+    receipt.show()
+    if file is not None:
+        receipt.save(file)
 
 
 def _show(error: BaseException) -> int:

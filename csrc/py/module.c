@@ -8,6 +8,7 @@
 #include "py/base/methods.h"
 #include "py/calls/deferred_release.h"
 #include "py/calls/result.h"
+#include "py/receipt/observe.h"
 
 #if VECADD_CUDA
 #include <cuda_runtime_api.h>
@@ -49,6 +50,8 @@ static PyMethodDef methods[] = {
     PLAIN(uninstall_loops, METH_NOARGS),
     PLAIN(loop_counts, METH_NOARGS),
     PLAIN(use_array_memory, METH_O),
+    PLAIN(receipt_start, METH_VARARGS),
+    PLAIN(receipt_stop, METH_NOARGS),
     PLAIN(device_launch_configs, METH_VARARGS),
     PLAIN(tuned_path, METH_VARARGS),
     PLAIN(tuned_rows, METH_VARARGS),
@@ -165,6 +168,7 @@ module_exec(PyObject *module)
     struct module_state *state = PyModule_GetState(module);
     if (warn_of_environment() < 0 || numpy_api_import() < 0 || fill_state(module, state) < 0)
         return -1;
+    observe_methods(methods);
     runtime_start();
     deferred_release_start();
     PyObject *sizes = dtype_sizes(), *dtypes = sizes ? PyDictProxy_New(sizes) : NULL;

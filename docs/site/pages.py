@@ -20,6 +20,7 @@ GROUPS = {
         "sums",
         "errors",
         "tuning",
+        "why",
         "commands",
     ],
     "Reference": ["api/vecadd", "api/*"],

@@ -62,10 +62,26 @@ CALLS = (
     Mutant(
         "another library's loop above ours",
         "csrc/py/install/loops.c",
-        """if (!add || check_on_top(add, "uninstall()") < 0)""",
-        "if (!add)",
+        """if (check_on_top(add, "uninstall()") < 0)""",
+        "if (0)",
         INSTALLED,
         "loop_above_ours",
+    ),
+    Mutant(
+        "loops that are counted while others are installed",
+        "csrc/py/install/loops.c",
+        "    take_counting_out(add); /* of an addition",
+        "    /* of an addition",
+        "tests/add/test_why_noted.py",
+        "leaves_no_counting_loop",
+    ),
+    Mutant(
+        "additions within an addition that is noted",
+        "csrc/py/receipt/observe.c",
+        "if (!observed || inside || !call_read(",
+        "if (!observed || !call_read(",
+        "tests/add/test_why_noted.py",
+        "vecadd_leaves_to_numpy",
     ),
     Mutant(
         "numpy.add's errors in a plan",

@@ -45,6 +45,7 @@ FLOORS = (
     "csrc/py/array",
     "csrc/py/files",
     "csrc/py/install",
+    "csrc/py/receipt",
     "csrc/py/lab",
     "csrc/py",
 )

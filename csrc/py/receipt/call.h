@@ -1,0 +1,27 @@
+/* What a call of an addition is given, as far as a record needs it. */
+#ifndef VECADD_PY_RECEIPT_CALL_H
+#define VECADD_PY_RECEIPT_CALL_H
+
+#include "py/receipt/records.h"
+
+struct call {
+    enum via via;
+    PyObject *a, *b, *out, *device; /* borrowed; out and device are NULL where they are not given, or None */
+    bool others;                    /* there are keywords besides those two */
+    size_t bytes;                   /* of the sum, its elements as wide as the widest array's; 0 where it is no array */
+};
+
+/* Reads the arguments. False for what is no addition of arrays; sets no exception. */
+bool call_read(const struct module_state *state, struct call *call, enum via via, PyObject *const *values,
+               Py_ssize_t count, PyObject *keywords);
+
+/* Fills in all of the key but its place. */
+void call_key(const struct call *call, struct record_key *key);
+
+/* The bytes of the operands and of the sum. */
+long long call_bytes(const struct call *call, PyObject *sum);
+
+/* A dict that says what the operands and the sum are; NULL with an exception set. */
+PyObject *call_described(const struct call *call, PyObject *sum);
+
+#endif

@@ -1,0 +1,293 @@
+/* Notes the additions of a program: what they were, what they took, and in which line they stand.
+ *
+ * numpy.add is one object, and `a + b` calls it as any caller does: by its vectorcall, with the GIL, once an addition,
+ * however many loops NumPy then calls. Ours stands in its place while a receipt is made. To note an addition takes some
+ * 350 ns, for the clock, the line and the record. Large ones are all noted. Of smaller ones a random one in k, which
+ * then stands for k, so that the cost stays at 2 % of their time; but the first SMALL_ALL are all noted. */
+#include "py/receipt/observe.h"
+
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/now.h"
+#include "py/base/methods.h"
+#include "py/install/loops.h"
+#include "py/receipt/call.h"
+
+enum {
+    SUM_MIN = 64 << 10, /* bytes of a sum: additions up to that are not noted */
+    SMALL = 1 << 20,    /* bytes of a sum; to add so many takes 30 us or more */
+    SMALL_ALL = 4096,
+    LOOK_ALL = 16 << 20, /* bytes of a sum, from which the page faults of each addition are counted: 1 to 2 us */
+    LOOK_OF = 16,        /* and of one in so many smaller ones */
+    COUNT_OF = 64,       /* of one in so many the loops are counted, because counting slows short rows by a tenth */
+};
+
+typedef PyObject *ufunc_call(PyObject *ufunc, PyObject *const *values, size_t count, PyObject *keywords);
+typedef PyObject *method_call(PyObject *module, PyObject *const *values, Py_ssize_t count, PyObject *keywords);
+
+static PyMethodDef *add_method, *add_many_method;
+static struct module_state *observed; /* NULL while no receipt is made */
+static unsigned generation;           /* of the records; an addition that outlives its own is not noted */
+static ufunc_call *numpys;            /* numpy.add's own entry */
+static unsigned small_noted;
+static unsigned long long random_state = 1;
+static _Thread_local bool inside; /* an addition that is noted: those that it makes are part of it */
+
+struct observation {
+    struct call call;
+    struct record_key key;
+    struct record *record; /* NULL for the first of its kind */
+    PyUFuncObject *ufunc;  /* whose loops are counted */
+    struct loops_seen seen;
+    unsigned generation;
+    unsigned stands_for; /* additions */
+    bool looks, counts, has_place;
+    long faults;
+    long long begun;
+};
+
+static PyUFuncObject *
+numpys_add(void)
+{
+    return (PyUFuncObject *)observed->numpy_add;
+}
+
+/* Of the calling thread where NumPy adds, else of the process, whose other threads add too. */
+static long
+faults_now(enum via via)
+{
+    struct rusage usage;
+    getrusage(via == VIA_NUMPY && !loops_installed() ? RUSAGE_THREAD : RUSAGE_SELF, &usage);
+    return usage.ru_minflt + usage.ru_majflt;
+}
+
+static bool
+same_shape(PyArrayObject *x, PyArrayObject *y)
+{
+    return PyArray_NDIM(x) == PyArray_NDIM(y) &&
+           memcmp(PyArray_DIMS(x), PyArray_DIMS(y), (size_t)PyArray_NDIM(x) * sizeof(npy_intp)) == 0;
+}
+
+/* Whether an addition has at most SUM_MIN bytes, of the calls that can be judged in a few ns: arrays of one shape, and
+ * Python's numbers. False for all others. */
+static inline bool
+is_tiny(PyObject *const *values, Py_ssize_t count, PyObject *keywords)
+{
+    npy_intp size = 1, itemsize = 1;
+    PyArrayObject *first = NULL;
+    const Py_ssize_t all = count + (keywords ? PyTuple_Size(keywords) : 0);
+    for (Py_ssize_t k = 0; k < all; k++) {
+        if (PyFloat_CheckExact(values[k]) || PyLong_CheckExact(values[k]))
+            continue;
+        PyArrayObject *x = (PyArrayObject *)values[k];
+        if (!PyArray_CheckExact(x) || (first && !same_shape(first, x)))
+            return false;
+        for (int axis = 0; !first && axis < PyArray_NDIM(x); axis++)
+            size *= PyArray_DIM(x, axis);
+        itemsize = PyArray_ITEMSIZE(x) > itemsize ? PyArray_ITEMSIZE(x) : itemsize;
+        first = x;
+    }
+    return size * itemsize <= SUM_MIN;
+}
+
+/* For how many additions one of so many bytes stands; 0 for one that is not noted. */
+static unsigned
+stands_for(size_t bytes)
+{
+    if (bytes >= SMALL || small_noted < SMALL_ALL) {
+        small_noted += bytes < SMALL;
+        return 1;
+    }
+    const unsigned of = (unsigned)(SMALL / bytes);
+    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+    return (random_state >> 33) % of ? 0 : of;
+}
+
+/* Whether the addition is to be noted; then observe_end() must follow. */
+static bool
+observe_begin(struct observation *seen, enum via via, PyObject *const *values, Py_ssize_t count, PyObject *keywords)
+{
+    if (!observed || inside || !call_read(observed, &seen->call, via, values, count, keywords) ||
+        seen->call.bytes <= SUM_MIN || !(seen->stands_for = stands_for(seen->call.bytes)))
+        return false;
+    inside = true; /* before the garbage collector may run */
+    seen->has_place = place_find(&seen->key.place);
+    call_key(&seen->call, &seen->key);
+    seen->record = seen->has_place ? records_find(&seen->key) : NULL;
+    seen->generation = generation;
+    const long long noted = seen->record ? seen->record->noted : 0;
+    seen->looks = seen->call.bytes >= LOOK_ALL || noted % LOOK_OF < 2; /* the first, and one that is not the first */
+    seen->counts = via == VIA_NUMPY && noted % COUNT_OF == 0;
+    if (seen->counts)
+        loops_count_begin(seen->ufunc = numpys_add());
+    if (seen->looks)
+        seen->faults = faults_now(via);
+    seen->begun = now_ns();
+    return true;
+}
+
+static void
+note(struct record *record, const struct observation *seen, long long bytes, long long ns, long faults)
+{
+    const long long times = seen->stands_for;
+    record->calls += times;
+    record->bytes += times * bytes;
+    record->ns += times * ns;
+    if (record->noted++ == 0) {
+        record->first_ns = ns;
+        record->first_faults = faults;
+    } else if (seen->looks) {
+        record->looked++;
+        record->faults += faults;
+    }
+    if (seen->counts && seen->seen.calls) {
+        record->counted++;
+        record->loops += (long long)seen->seen.calls;
+        record->elements += (long long)seen->seen.elements;
+    }
+}
+
+/* `sum` is NULL after an error, which stays set; such an addition is not noted. */
+static void
+observe_end(struct observation *seen, PyObject *sum)
+{
+    const long long ns = now_ns() - seen->begun;
+    const long faults = seen->looks ? faults_now(seen->call.via) - seen->faults : 0;
+    if (seen->counts)
+        seen->seen = loops_count_end(seen->ufunc);
+    if (sum) {
+        /* What may run Python code, and so end the receipt, comes before the look at the records. */
+        const long long bytes = call_bytes(&seen->call, sum);
+        PyObject *example = seen->record || !seen->has_place ? NULL : call_described(&seen->call, sum);
+        if (PyErr_Occurred())
+            PyErr_Clear();
+        if (seen->generation != generation || !observed)
+            Py_XDECREF(example);
+        else if (seen->record || (example && (seen->record = records_add(&seen->key, seen->call.via, example))))
+            note(seen->record, seen, bytes, ns, faults);
+        else
+            records_miss(seen->stands_for, seen->stands_for * ns);
+    }
+    inside = false;
+}
+
+static PyObject *
+observed_numpy_add(PyObject *ufunc, PyObject *const *values, size_t count, PyObject *keywords)
+{
+    struct observation seen;
+    const Py_ssize_t positional = (Py_ssize_t)(count & ~((size_t)1 << (8 * sizeof count - 1)));
+    if (is_tiny(values, positional, keywords) || !observe_begin(&seen, VIA_NUMPY, values, positional, keywords))
+        return numpys(ufunc, values, count, keywords);
+    PyObject *sum = numpys(ufunc, values, count, keywords);
+    observe_end(&seen, sum);
+    return sum;
+}
+
+static PyObject *
+observe_method(method_call *method, enum via via, PyObject *module, PyObject *const *values, Py_ssize_t count,
+               PyObject *keywords)
+{
+    struct observation seen;
+    if (!observe_begin(&seen, via, values, count, keywords))
+        return method(module, values, count, keywords);
+    PyObject *sum = method(module, values, count, keywords);
+    observe_end(&seen, sum);
+    return sum;
+}
+
+static PyObject *
+observed_add(PyObject *module, PyObject *const *values, Py_ssize_t count, PyObject *keywords)
+{
+    return observe_method(py_add, VIA_ADD, module, values, count, keywords);
+}
+
+static PyObject *
+observed_add_many(PyObject *module, PyObject *const *values, Py_ssize_t count, PyObject *keywords)
+{
+    return observe_method(py_add_many, VIA_ADD_MANY, module, values, count, keywords);
+}
+
+void
+observe_methods(PyMethodDef *methods)
+{
+    for (; methods->ml_name; methods++) {
+        if (strcmp(methods->ml_name, "add") == 0)
+            add_method = methods;
+        if (strcmp(methods->ml_name, "add_many") == 0)
+            add_many_method = methods;
+    }
+}
+
+static void
+put_methods(method_call *add, method_call *add_many)
+{
+    add_method->ml_meth = (PyCFunction)(void (*)(void))add;
+    add_many_method->ml_meth = (PyCFunction)(void (*)(void))add_many;
+}
+
+const char receipt_start_doc[] = PyDoc_STR(
+    "receipt_start($module, ours, libraries, /)\n--\n\n"
+    "Notes from now on, in all threads, each addition of NumPy's and of ours whose sum exceeds 64 KiB.\n"
+    "``ours`` and ``libraries`` are tuples of the beginnings of file names: those of NumPy and vecadd, whose frames\n"
+    "are no lines of a program, and those of other libraries.\n\n"
+    "Raises RuntimeError where additions are noted already, where numpy.add is no ufunc, and in a Python\n"
+    "without a GIL, which guards what is noted.");
+
+PyObject *
+py_receipt_start(PyObject *module, PyObject *arguments)
+{
+    PyObject *ours, *libraries;
+    struct module_state *state = PyModule_GetState(module);
+#ifdef Py_GIL_DISABLED
+    PyErr_SetString(PyExc_RuntimeError, "additions are noted under the GIL, which this Python does not have");
+    return NULL;
+#endif
+    if (observed || !PyObject_TypeCheck(state->numpy_add, &PyUFunc_Type)) {
+        PyErr_SetString(PyExc_RuntimeError,
+                        observed ? "additions are noted already" : "numpy.add was no ufunc when vecadd was imported");
+        return NULL;
+    }
+    if (!PyArg_ParseTuple(arguments, "O!O!:receipt_start", &PyTuple_Type, &ours, &PyTuple_Type, &libraries) ||
+        place_start(ours, libraries) < 0)
+        return NULL;
+    if (records_start() < 0) {
+        place_stop();
+        return NULL;
+    }
+    generation++;
+    small_noted = 0;
+    observed = state;
+    ufunc_call *const mine = observed_numpy_add;
+    void *entry = &numpys_add()->vectorcall;
+    if (memcmp(entry, &mine, sizeof mine) != 0) {
+        memcpy(&numpys, entry, sizeof numpys);
+        memcpy(entry, &mine, sizeof mine);
+    }
+    put_methods(observed_add, observed_add_many);
+    Py_RETURN_NONE;
+}
+
+const char receipt_stop_doc[] = PyDoc_STR(
+    "receipt_stop($module, /)\n--\n\n"
+    "Notes no more. Returns what was noted: 'additions', 'missed' calls that there was no room for, and their\n"
+    "'missed_seconds'. Raises RuntimeError where nothing was noted.");
+
+PyObject *
+py_receipt_stop(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
+{
+    if (!observed) {
+        PyErr_SetString(PyExc_RuntimeError, "no additions are noted now");
+        return NULL;
+    }
+    ufunc_call *const mine = observed_numpy_add;
+    void *entry = &numpys_add()->vectorcall;
+    if (memcmp(entry, &mine, sizeof mine) == 0) /* else another has put its own above ours, which then only hands on */
+        memcpy(entry, &numpys, sizeof numpys);
+    put_methods(py_add, py_add_many);
+    observed = NULL;
+    PyObject *noted = records_described();
+    records_stop();
+    place_stop();
+    return noted;
+}

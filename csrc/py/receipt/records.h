@@ -1,0 +1,45 @@
+/* What is noted of the additions that a program makes, by the line and the kind of operands. Guarded by the GIL. */
+#ifndef VECADD_PY_RECEIPT_RECORDS_H
+#define VECADD_PY_RECEIPT_RECORDS_H
+
+#include "py/receipt/place.h"
+
+enum via { VIA_NUMPY, VIA_ADD, VIA_ADD_MANY };
+
+/* Additions with equal keys are noted together. Compared byte by byte, so it is whole words. */
+struct record_key {
+    struct place place;
+    size_t call; /* the entry, which operands share memory, and which keywords there are */
+    struct key_operand {
+        const PyTypeObject *type;
+        size_t facts; /* an array's dtype, dimensions, flags, and its size to three bits behind the leading one */
+    } operand[3];
+};
+
+struct record {
+    struct record_key key;
+    enum via via;
+    PyObject *example; /* what the first of these additions was given; owned; NULL in a free place */
+    /* An addition that stands for others counts as many times here. */
+    long long calls, bytes, ns;
+    long long noted;                    /* additions that were noted */
+    long long first_ns, first_faults;   /* of the first */
+    long long looked, faults;           /* those behind the first whose page faults were counted, and the faults */
+    long long counted, loops, elements; /* those whose loops were counted, the loops, the elements of their sums */
+};
+
+/* Makes room. Returns 0, or -1 with an exception set. */
+int records_start(void);
+/* Forgets all records. */
+void records_stop(void);
+
+struct record *records_find(const struct record_key *key); /* NULL where there is none */
+/* Takes `example`. NULL where the table is full. */
+struct record *records_add(const struct record_key *key, enum via via, PyObject *example);
+/* Counts additions that no record has, and their time together. */
+void records_miss(long long calls, long long ns);
+
+/* {"additions": a list of dicts, "missed": calls, "missed_seconds"}, or NULL with an exception set. */
+PyObject *records_described(void);
+
+#endif

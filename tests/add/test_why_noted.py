@@ -1,0 +1,360 @@
+"""vecadd.why.noted: each addition above 64 KiB is noted at its line, with its operands and what NumPy did for it."""
+
+import mmap
+import os
+import threading
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import vecadd
+from vecadd import _core
+from vecadd.why import layout, noted
+from vecadd.why.layout import Layout
+from vecadd.why.noted import Noted, Run
+
+N = 20_000  # float64: 160 KB
+BUFFER = 8192  # elements that NumPy converts at a time
+KINDS = ["bool", "int8", "uint16", "int32", "int64", "float16", "float32", "float64", "complex64", "complex128"]
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_noted_afterwards() -> Iterator[None]:
+    yield
+    with pytest.raises(RuntimeError, match="no additions are noted now"):
+        noted.stop()
+
+
+def run(code: str, name: str = "program.py", **names: Any) -> Run:
+    """What is noted while the code runs; its first line is line 1."""
+    given = {"np": np, "vecadd": vecadd, "a": np.ones(N), "b": np.ones(N), "c": np.ones(N), **names}
+    compiled = compile(code, name, "exec")
+    noted.start()
+    try:
+        exec(compiled, given)
+    finally:
+        found = noted.stop()
+    return found
+
+
+def only(found: Run) -> Noted:
+    (addition,) = found.additions
+    return addition
+
+
+def by_line(found: Run) -> dict[int, int]:
+    """The calls of each line."""
+    lines: dict[int, int] = {}
+    for addition in found.additions:
+        lines[addition.place.line] = lines.get(addition.place.line, 0) + addition.calls
+    return lines
+
+
+@pytest.mark.parametrize(
+    ("code", "via", "new"),
+    [
+        ("a + b", "numpy", True),
+        ("a += b", "numpy", False),
+        ("np.add(a, b)", "numpy", True),
+        ("np.add(a, b, c)", "numpy", False),
+        ("np.add(a, b, out=c)", "numpy", False),
+        ("np.add(a, b, out=(c,))", "numpy", False),
+        ("np.add(a, b, out=None)", "numpy", True),
+        ("a.__radd__(b)", "numpy", True),
+        ("import operator; operator.iadd(a, b)", "numpy", False),
+        ("vecadd.add(a, b)", "add", True),
+        ("vecadd.add(a, b, c)", "add", False),
+        ("vecadd.add(a, b, out=c)", "add", False),
+        ("vecadd.add(a, b, device='cpu')", "add", True),
+    ],
+)
+def test_an_addition_is_noted_once_with_its_operands(code: str, via: str, new: bool) -> None:
+    found = only(run("\n\n" + code))
+    assert (found.place.file, found.place.line, found.place.function) == ("program.py", 3, "<module>")
+    assert (found.via, found.new, found.calls, found.nbytes) == (via, new, 1, 3 * 8 * N)
+    for operand in (found.a, found.b, found.out):
+        assert isinstance(operand, Layout)
+        assert (operand.dtype, operand.shape, operand.strides) == (np.dtype("float64"), (N,), (8,))
+    assert 0 < found.seconds == found.first_seconds
+
+
+def test_calls_of_a_line_are_counted_together_and_lines_apart() -> None:
+    code = "for i in range(7):\n    a + b\n    if i % 2:\n        a += b; np.add(a, b, out=c)\n"
+    found = run(code)
+    assert by_line(found) == {2: 7, 4: 6}
+    assert sorted(addition.calls for addition in found.additions) == [3, 3, 7]
+
+
+def test_the_line_is_that_of_the_function_that_adds() -> None:
+    code = "def twice(x):\n    return (x\n        + x)\n[twice(a) for _ in range(3)]\n(lambda: a + b)()\n"
+    found = {addition.place.function: addition for addition in run(code).additions}
+    assert {name: addition.calls for name, addition in found.items()} == {"twice": 3, "<lambda>": 1}
+    assert found["twice"].place.line == 2
+
+
+def test_operands_of_other_kinds_and_sizes_are_apart() -> None:
+    code = "for x in (a, a[::2], a.reshape(2, -1), a.astype('f4'), a[: N - N // 4]):\n    x + x\n"
+    assert [addition.calls for addition in run(code, N=N).additions] == [1] * 5
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_sums_of_more_than_64_kib_are_noted(kind: str) -> None:
+    most = np.zeros(65536 // np.dtype(kind).itemsize, kind)
+    more = np.zeros(most.size + 1, kind)
+    code = "most + most; most += most; np.add(most, most, out=most); most.reshape(-1, 16) + most[0]\nmore + more\n"
+    assert by_line(run(code, most=most, more=more)) == {2: 1}
+
+
+def test_the_size_is_that_of_what_the_operands_broadcast_to() -> None:
+    column, row = np.ones((300, 1)), np.ones(300)
+    found = only(run("column + row", column=column, row=row))
+    assert isinstance(found.out, Layout)
+    assert found.out.shape == (300, 300)
+    assert found.nbytes == 8 * (300 * 300 + 300 + 300)
+
+
+@pytest.mark.parametrize(
+    "code", ["a.sum()", "a.cumsum()", "np.add.reduceat(a, [0, 5])", "np.add.at(a, [1], 2.0)", "a * b", "a - b"]
+)
+def test_what_is_no_addition_of_two_arrays_is_not_noted(code: str) -> None:
+    assert run(code).additions == []
+
+
+def test_an_addition_that_fails_is_not_noted() -> None:
+    code = (
+        "try:\n    a + b[1:]\nexcept ValueError:\n    pass\ntry:\n    vecadd.add(a, b[1:])\nexcept ValueError: pass\n"
+    )
+    assert run(code).additions == []
+
+
+def test_what_vecadd_leaves_to_numpy_is_vecadds() -> None:
+    objects = np.ones(N, object)
+    found = only(run("vecadd.add(objects, objects)", objects=objects))
+    assert found.via == "add"
+
+
+def test_numbers_and_keywords_are_said() -> None:
+    assert only(run("a + 1")).b is int
+    assert only(run("2.0 + a")).a is float
+    assert only(run("np.add(a, b, out=c, where=a > 0)")).others
+    assert not only(run("np.add(a, b, out=c)")).others
+    assert only(run("vecadd.add(a, b, device='cpu')")).device == "cpu"
+
+
+def test_a_list_of_additions_is_one() -> None:
+    found = only(run("vecadd.add_many([a, b], [b, c])"))
+    assert (found.via, found.pairs, found.calls, found.nbytes) == ("add_many", 2, 1, 2 * 3 * 8 * N)
+
+
+def test_the_program_s_line_counts_where_a_library_adds() -> None:
+    found = only(run("\nnp.ma.array(a) + b"))
+    assert (found.place.line, found.through) == (2, None)  # NumPy's own frames are no library's
+    pandas = pytest.importorskip("pandas")
+    found = only(run("\nx = frame['a'] + frame['b']", frame=pandas.DataFrame({"a": np.ones(N), "b": np.ones(N)})))
+    assert (found.place.file, found.place.line) == ("program.py", 2)
+    assert found.through is not None
+    assert "pandas" in Path(found.through.file).parts
+
+
+def test_a_library_that_adds_for_the_program_is_named(tmp_path: Path) -> None:
+    folder = tmp_path / "site-packages"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder)
+        found = only(run("a + b", str(folder / "library.py")))
+    assert Path(found.place.file) == Path(__file__)  # its caller is the program
+    assert found.through is not None
+    assert found.through.file == str(folder / "library.py")
+
+
+def test_threads_are_noted_together() -> None:
+    def work() -> None:
+        for _ in range(50):
+            a + a
+
+    a = np.ones(1 << 20)
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    noted.start()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    found = only(noted.stop())
+    assert (found.calls, found.place.function) == (200, f"{test_threads_are_noted_together.__name__}.<locals>.work")
+
+
+def test_a_forked_child_adds_on_and_its_parent_counts_its_own() -> None:
+    a = np.ones(N)
+    noted.start()
+    a + a
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forking beside vecadd's threads
+        child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            right = bool(((a + a) == 2).all())
+            status = 0 if right and sum(addition.calls for addition in noted.stop().additions) == 2 else 1
+        finally:
+            os._exit(status)
+    assert os.waitpid(child, 0)[1] == 0
+    assert only(noted.stop()).calls == 1
+
+
+def test_small_additions_in_great_number_are_estimated() -> None:
+    x = np.ones(1 << 14)  # 128 KiB: one of eight is noted, behind the first 4096
+    found = only(run("for _ in range(20_000):\n    np.add(x, x, out=y)\n", x=x, y=x.copy()))
+    assert found.estimated
+    assert abs(found.calls - 20_000) < 6 * (7 * 15_904) ** 0.5
+    assert found.nbytes == found.calls * 3 * x.nbytes
+    assert not only(run("for _ in range(4000):\n    np.add(x, x, out=y)\n", x=x, y=x.copy())).estimated
+
+
+# --- what NumPy did
+
+
+def loops(code: str, **names: Any) -> tuple[float | None, float | None]:
+    found = only(run(code, **names))
+    return found.loops, found.elements
+
+
+def test_loops_are_counted() -> None:
+    assert loops("a + b") == (1, N)
+    assert loops("a += 1") == (1, N)
+    assert loops("a[::2] + b[::2]") == (1, N // 2)
+
+
+def test_pieces_of_a_cast_are_counted() -> None:
+    single = np.ones(4 * BUFFER, np.float32)
+    assert loops("single + double", single=single, double=np.ones(4 * BUFFER)) == (4, BUFFER)
+    swapped = np.ones(4 * BUFFER, ">f8")
+    assert loops("swapped + double", swapped=swapped, double=np.ones(4 * BUFFER)) == (4, BUFFER)
+
+
+def test_rows_are_counted() -> None:
+    wide = np.ones((100, 20_000))
+    assert loops("np.add(x, x, out=x)", x=wide[:, :15_000]) == (100, 15_000)
+
+
+def test_loops_that_are_not_ours_to_count_are_unknown() -> None:
+    assert loops("x + x", x=np.ones(N, np.longdouble)) == (None, None)
+
+
+def test_loops_are_counted_below_vecadds_too() -> None:
+    x = np.ones(1 << 20)
+    with vecadd.install(least=1) as installation:
+        assert loops("x + x", x=x) == (1, x.size)
+    assert installation.elements == x.size
+
+
+def test_installing_while_loops_are_counted_leaves_no_counting_loop() -> None:
+    class Installs:
+        """Its addition runs within one that is noted."""
+
+        def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
+            vecadd.install(least=1)
+            return np.ones(N)
+
+    x = np.ones(N)
+    run("np.add(x, other)", x=x, other=Installs())
+    assert _core.loop_counts()["installed"]
+    before = _core.loop_counts()["elements"]
+    x + x
+    assert _core.loop_counts()["elements"] == before + N
+    vecadd.uninstall()
+    x + x
+    assert _core.loop_counts()["elements"] == before + N
+
+
+def never_written(nbytes: int) -> NDArray[np.float64]:
+    memory = mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    memory.madvise(mmap.MADV_NOHUGEPAGE)
+    return np.frombuffer(memory, np.float64)
+
+
+def test_page_faults_are_counted() -> None:
+    pages = 256
+    out = never_written(pages * mmap.PAGESIZE)
+    x = np.ones(out.size)
+    found = only(run("for _ in range(3):\n    np.add(x, x, out=out)\n", x=x, out=out))
+    assert found.first_faults >= pages
+    assert found.faults < pages
+
+
+# --- nothing else changes
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_sums_are_numpys_to_the_bit(kind: str) -> None:
+    random = np.random.default_rng(0)
+    x, y = (random.integers(0, 100, 70_000).astype(kind) for _ in range(2))
+    forms = "[x + y, x + x[:1], np.add(x, y, dtype=x.dtype), x[::2] + y[1::2], np.add(x, y, where=x > y, out=x.copy())]"
+    alone = eval(forms, {"np": np, "x": x, "y": y})
+    given: dict[str, Any] = {"x": x, "y": y}
+    noted.start()
+    watched = eval(forms, {"np": np, **given})
+    noted.stop()
+    assert [(sum_.dtype, sum_.tobytes()) for sum_ in watched] == [(sum_.dtype, sum_.tobytes()) for sum_ in alone]
+
+
+def test_warnings_and_errors_stay() -> None:
+    noted.start()
+    try:
+        with pytest.warns(RuntimeWarning, match="overflow encountered in add"):
+            np.full(N, 3e38, np.float32) + np.full(N, 3e38, np.float32)
+        with pytest.raises(ValueError, match="could not be broadcast"):
+            np.ones(N) + np.ones(N + 1)
+        with pytest.raises(TypeError, match="positional"):
+            vecadd.add(np.ones(N))
+    finally:
+        noted.stop()
+
+
+def test_beginning_twice_and_ending_twice_are_errors() -> None:
+    noted.start()
+    with pytest.raises(RuntimeError, match="additions are noted already"):
+        noted.start()
+    noted.stop()
+    with pytest.raises(RuntimeError, match="no additions are noted now"):
+        noted.stop()
+
+
+def test_nothing_is_noted_behind_the_end() -> None:
+    held = vecadd.add  # a name that was bound before
+    run("a + b")
+    found = run("held(a, b)", held=held)
+    assert only(found).via == "add"
+    np.ones(N) + np.ones(N)
+    held(np.ones(N), np.ones(N))
+
+
+# --- arrays that lie as those of the program did
+
+
+@pytest.mark.parametrize(
+    "take",
+    [
+        lambda x: (x, x),
+        lambda x: (x[1:], x[:-1]),
+        lambda x: (x[::2], x[1::2]),
+        lambda x: (x[::-1], x),
+        lambda x: (x.reshape(10, -1).T, x[:50]),
+        lambda x: (x, np.ones(7)),
+    ],
+    ids=["same", "shifted", "interleaved", "reversed", "transposed", "apart"],
+)
+def test_layouts_are_made_anew(take: Any) -> None:
+    given = take(np.arange(1000.0))
+    layouts = [Layout(x.dtype, x.shape, x.strides, x.ctypes.data) for x in given]
+    remade = layout.made(layouts)
+    for x, y in zip(given, remade, strict=True):
+        assert (x.dtype, x.shape, x.strides) == (y.dtype, y.shape, y.strides)
+        assert x.ctypes.data % 64 == y.ctypes.data % 64
+        assert not y.any()
+    assert np.shares_memory(*given) == np.shares_memory(*remade)
+    if np.may_share_memory(*given):
+        assert given[0].ctypes.data - given[1].ctypes.data == remade[0].ctypes.data - remade[1].ctypes.data

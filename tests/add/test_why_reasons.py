@@ -1,0 +1,224 @@
+"""vecadd.why.reasons: the one reason of an addition is the one that shows and whose mending gains most in a rehearsal.
+
+The rehearsals' times are given here, so that no test depends on a clock.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import vecadd
+from vecadd.why import reasons, rehearsal
+from vecadd.why.layout import Layout, share
+from vecadd.why.noted import Noted, Operand, Place
+from vecadd.why.reasons import AT_LIMIT, CACHE, UNKNOWN
+from vecadd.why.rehearsal import Form, Times
+
+SECONDS = 1e-3  # of each addition here
+N = 1 << 20
+
+
+def lies(x: np.ndarray[Any, Any]) -> Layout:
+    return Layout(x.dtype, x.shape, x.strides, x.ctypes.data)
+
+
+def addition(a: Any, b: Any, out: Any = None, **more: Any) -> Noted:
+    """What would be noted of 10 calls."""
+    target = np.add(a, b) if out is None else out
+    operands: list[Operand] = [lies(x) if isinstance(x, np.ndarray) else type(x) for x in (a, b, target)]
+    given: dict[str, Any] = {
+        "place": Place("program.py", 1, "f"), "through": None, "via": "numpy", "a": operands[0], "b": operands[1],
+        "out": operands[2], "new": out is None, "device": None, "others": False, "pairs": 1, "calls": 10,
+        "nbytes": 1, "seconds": 10 * SECONDS, "estimated": False, "first_seconds": SECONDS, "first_faults": 0,
+        "later_faults": 0.0, "loops": 1.0, "elements": float(target.size),
+    }  # fmt: skip
+    return Noted(**(given | more))
+
+
+@pytest.fixture(autouse=True)
+def two_threads() -> Any:
+    before = vecadd.set_num_threads(2)
+    yield
+    vecadd.set_num_threads(before)
+
+
+@pytest.fixture
+def rehearsed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, Form]]:
+    """rehearsed(**times) gives these times to forms; all others take SECONDS. Gives the forms that were asked for."""
+
+    def give(limit: float = SECONDS, memory: bool = True, **times: float | Times) -> dict[str, Form]:
+        asked: dict[str, Form] = {}
+
+        def rehearse(forms: Mapping[str, Form]) -> dict[str, Times]:
+            asked.update(forms)
+            found = {name: times.get(name.replace(" ", "_"), SECONDS) for name in forms}
+            every = {name: x if isinstance(x, Times) else Times(x, x, 4) for name, x in found.items()}
+            return every if memory else {}
+
+        monkeypatch.setattr(rehearsal, "rehearse", rehearse)
+        monkeypatch.setattr(rehearsal, "limit", lambda nbytes: limit)
+        return asked
+
+    return give
+
+
+X, Y = np.ones(N), np.ones(N)
+ROWS = np.ones((N // 4, 4))
+SHOWING: dict[str, Noted] = {
+    "operands that overlap": addition(X[1:], Y[1:], X[:-1]),
+    "a cast in pieces": addition(X, Y.astype("f4"), X, loops=128.0, elements=8192.0),
+    "short rows": addition(ROWS, np.ones(4), ROWS, loops=128.0, elements=8192.0),
+    "gaps between elements": addition(X[::2], Y[::2], Y[1::2]),
+    "page faults of a new sum": addition(X, Y, later_faults=2048.0),
+    "first use of memory": addition(X, X, Y, later_faults=2048.0),
+    "one thread": addition(X, Y, X),
+}
+
+
+def test_every_reason_of_the_table_is_here() -> None:
+    assert [reason.name for reason in reasons.REASONS] == list(SHOWING)
+
+
+@pytest.mark.parametrize("name", SHOWING)
+def test_a_reason_that_shows_is_the_one_where_its_mending_gains_most(name: str, rehearsed: Any) -> None:
+    noted = SHOWING[name]
+    rehearsed(**{name.replace(" ", "_"): SECONDS / 4, "written": SECONDS})
+    found = reasons.find(noted)
+    assert (found.reason, found.change and found.change.gain) == (name, 4)
+    assert found.evidence
+    assert found.rehearsed == SECONDS
+
+
+@pytest.mark.parametrize("name", SHOWING)
+def test_a_reason_that_does_not_show_is_never_found(name: str) -> None:
+    """Of a sum in place on one thread that has been told to take but one: nothing shows."""
+    vecadd.set_num_threads(1)
+    (reason,) = (reason for reason in reasons.REASONS if reason.name == name)
+    assert reason.shows(addition(X, Y, X)) is None
+    assert reason.shows(addition(ROWS, ROWS, ROWS)) is None
+    assert reason.shows(addition(X, 1.0, X)) is None
+
+
+def test_the_largest_gain_is_the_reason_and_the_others_are_told(rehearsed: Any) -> None:
+    noted = replace(SHOWING["page faults of a new sum"], later_faults=2048.0)
+    rehearsed(page_faults_of_a_new_sum=SECONDS / 2, one_thread=SECONDS / 3)
+    found = reasons.find(noted)
+    assert [(change.reason, round(change.gain, 6)) for change in found.changes] == [
+        ("one thread", 3),
+        ("page faults of a new sum", 2),
+    ]
+    assert found.change is found.changes[0]
+
+
+def test_a_gain_that_could_be_noise_is_none(rehearsed: Any) -> None:
+    rehearsed(one_thread=SECONDS / 1.04)
+    assert reasons.find(SHOWING["one thread"]).changes == ()
+
+
+def test_without_a_gain_an_addition_near_the_limit_is_at_it(rehearsed: Any) -> None:
+    rehearsed(limit=SECONDS / 1.1)
+    assert reasons.find(SHOWING["one thread"]).reason == AT_LIMIT
+    rehearsed(limit=SECONDS / 3)
+    found = reasons.find(SHOWING["one thread"])
+    assert (found.reason, found.change) == (UNKNOWN, None)
+
+
+@pytest.mark.parametrize("times", [0.4, 2.5])
+def test_what_the_rehearsal_does_not_repeat_is_not_explained(times: float, rehearsed: Any) -> None:
+    rehearsed(was=SECONDS * times, written=SECONDS * times, one_thread=SECONDS * times / 2)
+    found = reasons.find(SHOWING["one thread"])
+    assert (found.reason, found.change) == (UNKNOWN, None)
+    assert f"took {times:.2f} x the time" in found.evidence
+    assert found.changes[0].gain == 2  # what the rehearsals say is told all the same
+
+
+def test_a_cache_that_did_not_hold_is_told_by_the_time_between_cache_and_memory(rehearsed: Any) -> None:
+    between = Times(SECONDS / 2, SECONDS * 3 / 2, 0)
+    rehearsed(was=between, written=between, one_thread=between)
+    found = reasons.find(SHOWING["one thread"])
+    assert (found.reason, found.cold, found.change and found.change.gain) == (CACHE, 0.5, 2)
+
+
+def test_changes_are_rehearsed_with_the_operands_where_they_were(rehearsed: Any) -> None:
+    was, mended = Times(SECONDS / 4, SECONDS, 0), Times(SECONDS / 5, SECONDS / 8, 0)
+    rehearsed(was=was, written=was, one_thread=mended)
+    found = reasons.find(SHOWING["one thread"])
+    assert found.cold == 1
+    assert [(change.reason, change.gain) for change in found.changes] == [("one thread", 8), (CACHE, 4)]
+
+
+def test_faults_in_a_part_of_the_calls_cost_that_part(rehearsed: Any) -> None:
+    """2 faults a call of the 4 that the rehearsal needs: half of the calls, say, found their pages there."""
+    noted = replace(SHOWING["page faults of a new sum"], later_faults=2.0)
+    asked = rehearsed(was=SECONDS * 3 / 2, page_faults_of_a_new_sum=SECONDS / 2, written=SECONDS / 2)
+    found = reasons.find(noted)
+    assert (asked["was"].fresh, asked["written"].fresh) == ("huge", "")
+    assert (found.rehearsed, found.change and found.change.gain) == (SECONDS, 2)
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "faults", "kind"),
+    [(1 << 20, 256, "small"), (1 << 20, 2, ""), (8 << 20, 2048, "small"), (8 << 20, 4, "huge"), (8 << 20, 0, "")],
+)
+def test_the_size_of_the_pages_is_told_by_the_faults(nbytes: int, faults: float, kind: str) -> None:
+    x = np.empty(nbytes // 8)
+    assert reasons.page_kind(addition(x, x, later_faults=faults)) == kind
+
+
+def test_changes_keep_what_is_the_same_and_part_what_is_not(rehearsed: Any) -> None:
+    asked = rehearsed()
+    reasons.find(addition(ROWS, np.ones(4), ROWS, loops=128.0, elements=8192.0))
+    turned = asked["short rows"]
+    assert isinstance(turned.a, Layout)
+    assert isinstance(turned.b, Layout)
+    assert (turned.a, turned.a.shape, turned.b.shape) == (turned.out, (4, N // 4), (4, 1))
+    reasons.find(SHOWING["operands that overlap"])
+    apart = asked["operands that overlap"]
+    assert isinstance(apart.a, Layout)
+    assert share(asked["was"].a, asked["was"].out)  # type: ignore[arg-type]
+    assert not share(apart.a, apart.out)
+    reasons.find(SHOWING["a cast in pieces"])
+    kept = asked["a cast in pieces"]
+    assert isinstance(kept.b, Layout)
+    assert (kept.a, kept.b.dtype) == (kept.out, np.dtype("float64"))
+
+
+@pytest.mark.parametrize(
+    ("noted", "why"),
+    [
+        (addition(X, Y, X, others=True), "another keyword"),
+        (addition(X, Y, via="add", device="cuda"), "device='cuda'"),
+        (addition(X, Y, via="add_many"), "pairs of add_many"),
+        (addition(X.astype(object), X.astype(object)), "arrays of object"),
+        (replace(addition(X, Y), out=list), "no NumPy array"),
+    ],
+)
+def test_what_cannot_be_made_again_is_not_known(noted: Noted, why: str, rehearsed: Any) -> None:
+    rehearsed(one_thread=SECONDS / 9)
+    found = reasons.find(noted)
+    assert (found.reason, found.changes) == (UNKNOWN, ())
+    assert why in found.evidence
+
+
+def test_without_memory_for_it_nothing_is_rehearsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("vecadd._host.memory_available", lambda: 1 << 20)
+    found = reasons.find(SHOWING["one thread"])
+    assert (found.reason, found.evidence) == (UNKNOWN, "there was too little memory to rehearse it")
+
+
+@pytest.mark.parametrize("name", [*SHOWING, "written"])
+def test_every_form_can_be_rehearsed(name: str) -> None:
+    """With the real clock: each takes some time, and leaves NumPy's loops as they were."""
+    noted = SHOWING.get(name, SHOWING["one thread"])
+    plain = Form(noted.a, noted.b, noted.out, fresh=reasons.page_kind(noted))  # type: ignore[arg-type]
+    mended = next((reason.mended(plain) for reason in reasons.REASONS if reason.name == name), plain)
+    found = rehearsal.rehearse({"was": plain, name: mended})
+    assert all(0 < times.warm <= times.cold for times in found.values())
+    assert found["was"].faults > 0 or not plain.fresh
+
+
+def test_the_limit_is_probed() -> None:
+    assert rehearsal.limit(3 << 16) > 0

@@ -1,0 +1,156 @@
+"""What was noted of a program's additions: one entry for each line and kind of operands."""
+
+import os
+import site
+import sys
+import sysconfig
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+import numpy as np
+
+from vecadd import _core
+from vecadd.why.layout import Layout
+
+LEAST = 64 << 10  # bytes of a sum: smaller additions are not noted
+
+
+@dataclass(frozen=True)
+class Place:
+    """A line of a source file, and the function that it stands in."""
+
+    file: str
+    line: int
+    function: str
+
+    def __str__(self) -> str:
+        inside = os.path.relpath(self.file) if self.file.startswith(os.sep) else self.file
+        return f"{min(inside, self.file, key=len)}:{self.line}"
+
+
+Operand = Layout | type | None  # an array, the type of anything else, nothing
+
+
+@dataclass(frozen=True)
+class Noted:
+    """Additions of one line with operands of one kind, the size to three bits.
+
+    ``via`` is "numpy", "add" or "add_many"; ``through`` the line of a library that made the call for the program's
+    line. ``out`` lies where the first sum lay; ``new`` says that NumPy made it. ``seconds`` and ``nbytes`` are of all
+    ``calls``. Of small additions in great number a part is noted, which stands for all: ``estimated``.
+    """
+
+    place: Place
+    through: Place | None
+    via: str
+    a: Operand
+    b: Operand
+    out: Operand
+    new: bool
+    device: str | None
+    others: bool  # where=, dtype= or another keyword was given
+    pairs: int
+    calls: int
+    nbytes: int
+    seconds: float
+    estimated: bool
+    first_seconds: float
+    first_faults: int
+    later_faults: float | None  # of a call behind the first; None where there is none
+    loops: float | None  # calls of NumPy's loops an addition; None where they could not be counted
+    elements: float | None  # of a call of the loop
+
+    @property
+    def typical(self) -> float:
+        """Seconds of a call behind the first; of the first where it is alone."""
+        return self.seconds if self.calls < 2 else (self.seconds - self.first_seconds) / (self.calls - 1)
+
+    @property
+    def faults(self) -> float:
+        """Page faults of a call behind the first; of the first where it is alone."""
+        return float(self.first_faults) if self.later_faults is None else self.later_faults
+
+    @property
+    def arrays(self) -> list[Layout]:
+        """a, b and the sum, those of them that are NumPy arrays."""
+        return [x for x in (self.a, self.b, self.out) if isinstance(x, Layout)]
+
+
+@dataclass(frozen=True)
+class Run:
+    """Everything that was noted; the whole took so many ``seconds``. For ``missed`` additions there was no room."""
+
+    additions: list[Noted]
+    seconds: float
+    missed: int
+    missed_seconds: float
+
+
+_begun = 0.0
+
+
+def start() -> None:
+    """Notes the additions of this process from now on. Raises RuntimeError where they are noted already."""
+    global _begun
+    _core.receipt_start(*_beginnings())
+    _begun = time.perf_counter()
+
+
+def stop() -> Run:
+    """Notes no more. Raises RuntimeError where nothing was noted."""
+    seconds = time.perf_counter() - _begun
+    found = _core.receipt_stop()
+    return Run([_noted(row) for row in found["additions"]], seconds, found["missed"], found["missed_seconds"])
+
+
+def _beginnings() -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """How the names of files begin: those of NumPy and vecadd, and those of all libraries."""
+    ours = [str(Path(file).parent) for file in (np.__file__, _core.__file__)]
+    names = ("stdlib", "platstdlib", "purelib", "platlib")
+    libraries = {sysconfig.get_path(name) for name in names} | {site.getusersitepackages()}
+    libraries |= {folder for folder in sys.path if Path(folder).name in ("site-packages", "dist-packages")}
+    return tuple(folder + os.sep for folder in ours), ("<frozen ", *(f"{folder}{os.sep}" for folder in libraries))
+
+
+def _place(found: tuple[CodeType, int] | None) -> Place | None:
+    if found is None:
+        return None
+    code, at = found
+    lines = [position[0] for position in code.co_positions()]
+    line = lines[at // 2] if 0 <= at // 2 < len(lines) else None
+    return Place(code.co_filename, line or code.co_firstlineno, code.co_qualname)
+
+
+def _operand(found: Any) -> Operand:
+    return Layout(*found) if isinstance(found, tuple) else found
+
+
+def _noted(row: Mapping[str, Any]) -> Noted:
+    example = row["example"]
+    place = _place(row["place"])
+    assert place is not None
+    return Noted(
+        place,
+        _place(row["through"]),
+        row["via"],
+        _operand(example["a"]),
+        _operand(example["b"]),
+        _operand(example["out"]),
+        example["new"],
+        example["device"],
+        example["others"],
+        example["pairs"],
+        row["calls"],
+        row["bytes"],
+        row["seconds"],
+        row["calls"] != row["noted"],
+        row["first_seconds"],
+        row["first_faults"],
+        row["faults"] / row["looked"] if row["looked"] else None,
+        row["loops"] / row["counted"] if row["counted"] else None,
+        row["elements"] / row["loops"] if row["loops"] else None,
+    )

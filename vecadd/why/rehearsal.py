@@ -1,0 +1,169 @@
+"""The same addition again, as it was and with one thing changed.
+
+A rehearsal runs in the program's process, behind its end, on arrays that lie as the program's did. Each form is timed
+with its operands in the caches as far as they fit (back to back), and with the caches full of other data. What the
+program took says how much of it was which.
+"""
+
+import resource
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from functools import cache
+from statistics import median
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vecadd import _core, _host
+from vecadd._install import install
+from vecadd.bench.limits import WORD
+from vecadd.why.layout import Layout, fresh, made
+from vecadd.why.noted import Operand
+
+ROUNDS, CALLS = 7, 3  # calls of a round that are timed, behind as many that warm the caches
+SECONDS = 0.3  # of an addition's rehearsal
+SHARE = 1 / 8  # of the memory that is free, which the arrays of a rehearsal may take
+EVICTING = 128 << 20  # bytes at most that are written to fill the caches with other data
+LARGEST = 32 << 20  # bytes of an array that is probed; with larger ones a probe takes seconds
+PAGE, HUGE_PAGE = resource.getpagesize(), 2 << 20
+HUGE_FROM = 4 << 20  # bytes: for larger arrays NumPy asks for huge pages
+
+
+@dataclass(frozen=True)
+class Form:
+    """An addition to rehearse. ``fresh``: its sum goes to pages that were never written, "small" or "huge" ones.
+    ``installed``: by vecadd's loops of numpy.add. ``via`` as `Noted` has it."""
+
+    a: Operand
+    b: Operand
+    out: Layout
+    via: str = "numpy"
+    fresh: str = ""
+    installed: bool = False
+
+
+@dataclass(frozen=True)
+class Times:
+    """Seconds with the operands in the caches as far as they fit, and in memory; page faults of a call."""
+
+    warm: float
+    cold: float
+    faults: float
+
+    def mixed(self, cold: float) -> float:
+        """Where such a share of the operands came from memory."""
+        return (1 - cold) * self.warm + cold * self.cold
+
+
+def rehearse(forms: Mapping[str, Form]) -> dict[str, Times]:
+    """Times of each form. Empty where there is too little memory for that."""
+    most = max(sum(layout.extent[1] - layout.extent[0] for layout in _layouts(form)) for form in forms.values())
+    if 2 * most > SHARE * _host.memory_available():
+        return {}
+    arrays = {(layouts := _layouts(form)): made(layouts) for form in forms.values()}
+    calls = {name: _Call(form, arrays[_layouts(form)]) for name, form in forms.items()}
+    evict = _evict() if most < 2 * (_core.host_facts()["l3"] or EVICTING) else None
+    warm: dict[str, list[float]] = {name: [] for name in forms}
+    cold: dict[str, list[float]] = {name: [] for name in forms}
+    end = time.perf_counter() + SECONDS
+    for _ in range(ROUNDS):
+        for name, call in calls.items():
+            warm[name] += [call.once() for _ in range(2 * CALLS)][CALLS:]
+        if evict:
+            for name, call in calls.items():
+                evict()
+                cold[name].append(call.once())
+        if time.perf_counter() > end:
+            break
+    overhead = _overhead()
+    seconds = {name: max(median(taken) - overhead, 1e-9) for name, taken in warm.items()}
+    return {
+        name: Times(
+            seconds[name],
+            max(median(cold[name]) - overhead, seconds[name]) if evict else seconds[name],
+            calls[name].faults,
+        )
+        for name in forms
+    }
+
+
+@cache
+def limit(nbytes: int) -> float:
+    """The least seconds in which this machine adds three arrays of so many bytes in all, again and again: all threads,
+    any stores, a sum that has been written before. Of more than LARGEST bytes an array by the rate of that size."""
+    words = max(1, nbytes // 3 // WORD)
+    probed = min(words, LARGEST // WORD)
+    a, b, out = (np.ones(probed, np.uint32) for _ in range(3))
+    probe = _core.HostLimit(a, b, out)
+    return min(probe.round() for _ in range(3)) * words / probed
+
+
+class _Call:
+    def __init__(self, form: Form, arrays: Sequence[NDArray[Any]]) -> None:
+        self.form = form
+        *inputs, out = arrays
+        given = iter(inputs)
+        a, b = (next(given) if isinstance(x, Layout) else _zero(x) for x in (form.a, form.b))
+        add: Callable[..., Any] = _core.add if form.via == "add" else np.add
+        self._add: Callable[[Any], Any] = lambda target: add(a, b, target)
+        self._out = out
+        self.faults = 0.0
+
+    def once(self) -> float:
+        """Seconds of one addition."""
+        out: NDArray[Any] = fresh(self.form.out, self.form.fresh == "huge") if self.form.fresh else self._out
+        within: AbstractContextManager[Any] = install() if self.form.installed else nullcontext()
+        add = self._add
+        with within:
+            before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+            begun = time.perf_counter()
+            add(out)
+            taken = time.perf_counter() - begun
+        self.faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+        return taken
+
+
+def _layouts(form: Form) -> tuple[Layout, ...]:
+    return tuple(x for x in (form.a, form.b, form.out) if isinstance(x, Layout))
+
+
+def _zero(kind: Any) -> Any:
+    return kind(0) if isinstance(kind, type) else 0
+
+
+@cache
+def _overhead() -> float:
+    """Seconds that the clock adds to a call."""
+    taken = []
+    for _ in range(100):
+        begun = time.perf_counter()
+        _zero(None)
+        taken.append(time.perf_counter() - begun)
+    return median(taken)
+
+
+def _evict() -> Callable[[], None]:
+    """A function that fills the caches with other data."""
+    nbytes = min(EVICTING, 2 * (_core.host_facts()["l3"] or EVICTING))
+    memory = _evicting(nbytes)
+
+    def evict() -> None:
+        _core.add(memory, 1, memory)
+
+    return evict
+
+
+@cache
+def _evicting(nbytes: int) -> NDArray[Any]:
+    return np.zeros(nbytes // 8)
+
+
+def written(form: Form) -> Form:
+    """Its sum goes where a sum has been written before."""
+    return replace(form, fresh="")
+
+
+__all__: Sequence[str] = ["Form", "Times", "limit", "rehearse", "written"]
