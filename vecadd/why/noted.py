@@ -28,6 +28,8 @@ class Place:
     function: str
 
     def __str__(self) -> str:
+        if self.file.startswith("<ipython-input-") or Path(self.file).parent.name.startswith("ipykernel_"):
+            return f"cell:{self.line}"
         inside = os.path.relpath(self.file) if self.file.startswith(os.sep) else self.file
         return f"{min(inside, self.file, key=len)}:{self.line}"
 

@@ -102,7 +102,7 @@ class Receipt:
             return "no addition above 64 KiB was made"
         about = "about " if any(part.estimated for line in self.lines for part, _ in line.parts) else ""
         return (
-            f"{about}{calls:,} additions above 64 KiB took {show_seconds(self.seconds)} "
+            f"{about}{calls:,} addition{'s' * (calls > 1)} above 64 KiB took {show_seconds(self.seconds)} "
             f"of {show_seconds(self.run.seconds)}"
         )
 
