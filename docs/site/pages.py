@@ -21,6 +21,7 @@ GROUPS = {
         "errors",
         "tuning",
         "why",
+        "why-programs",
         "commands",
     ],
     "Reference": ["api/vecadd", "api/*"],

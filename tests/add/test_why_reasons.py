@@ -33,7 +33,7 @@ def addition(a: Any, b: Any, out: Any = None, **more: Any) -> Noted:
         "place": Place("program.py", 1, "f"), "through": None, "via": "numpy", "a": operands[0], "b": operands[1],
         "out": operands[2], "new": out is None, "device": None, "others": False, "pairs": 1, "calls": 10,
         "nbytes": 1, "seconds": 10 * SECONDS, "estimated": False, "first_seconds": SECONDS, "first_faults": 0,
-        "later_faults": 0.0, "loops": 1.0, "elements": float(target.size),
+        "later_faults": 0.0, "loops": 1.0, "elements": float(target.size), "installed": False,
     }  # fmt: skip
     return Noted(**(given | more))
 
@@ -124,6 +124,13 @@ def test_without_a_gain_an_addition_near_the_limit_is_at_it(rehearsed: Any) -> N
     rehearsed(limit=SECONDS / 3)
     found = reasons.find(SHOWING["one thread"])
     assert (found.reason, found.change) == (UNKNOWN, None)
+
+
+def test_what_vecadd_added_is_rehearsed_with_vecadd(rehearsed: Any) -> None:
+    asked = rehearsed()
+    reasons.find(addition(X, Y, X, installed=True))
+    assert list(asked) == ["was", "written"]
+    assert asked["was"].installed
 
 
 @pytest.mark.parametrize("times", [0.4, 2.5])

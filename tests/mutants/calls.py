@@ -78,8 +78,8 @@ CALLS = (
     Mutant(
         "additions within an addition that is noted",
         "csrc/py/receipt/observe.c",
-        "if (!observed || inside || !call_read(",
-        "if (!observed || !call_read(",
+        "    if ((bytes && !stands) || inside || !observed ||\n",
+        "    if ((bytes && !stands) || !observed ||\n",
         "tests/add/test_why_noted.py",
         "vecadd_leaves_to_numpy",
     ),

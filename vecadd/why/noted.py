@@ -65,6 +65,7 @@ class Noted:
     later_faults: float | None  # of a call behind the first; None where there is none
     loops: float | None  # calls of NumPy's loops an addition; None where they could not be counted
     elements: float | None  # of a call of the loop
+    installed: bool  # vecadd added calls of the loop in NumPy's place
 
     @property
     def typical(self) -> float:
@@ -155,4 +156,5 @@ def _noted(row: Mapping[str, Any]) -> Noted:
         row["faults"] / row["looked"] if row["looked"] else None,
         row["loops"] / row["counted"] if row["counted"] else None,
         row["elements"] / row["loops"] if row["loops"] else None,
+        row["added"] > 0,
     )

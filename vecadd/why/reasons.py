@@ -16,7 +16,7 @@ from vecadd.why.rehearsal import HUGE_FROM, HUGE_PAGE, PAGE, Form, Times
 
 GAIN = 1.05  # less than this is not told from no gain
 LIMIT = 1.2  # times the limit: an addition within it is at the limit
-SHORT_ROW = 8192  # elements; also those of NumPy's buffer
+SHORT_ROW = 8192  # elements, those of NumPy's buffer: of longer rows the loop's call costs nothing
 PAGES = 0.1  # of a sum's pages: with fewer faults it was in memory that had been written
 ALL = 0.6  # of its small pages: with fewer faults some pages were huge
 FROM_MEMORY = 0.25  # of the operands: less is not told from none
@@ -92,6 +92,8 @@ def _cast(noted: Noted) -> str | None:
 def _rows(noted: Noted) -> str | None:
     if noted.loops is None or noted.elements is None or noted.loops < 2 or _converted(noted):
         return None
+    if noted.elements > SHORT_ROW:
+        return None
     assert isinstance(noted.out, Layout)
     over = f", over rows of {noted.out.shape[-1]}" if noted.out.shape[-1] < noted.elements else ""
     return f"{noted.loops:.0f} calls of NumPy's loop, {noted.elements:.0f} elements each{over}"
@@ -132,7 +134,7 @@ def _touched(noted: Noted) -> str | None:
 
 
 def _one_thread(noted: Noted) -> str | None:
-    if noted.via != "numpy" or _core.loop_counts()["installed"] or _core.get_num_threads() < 2:
+    if noted.via != "numpy" or noted.installed or _core.get_num_threads() < 2:
         return None
     return f"NumPy adds on one of {_core.get_num_threads()} threads"
 
@@ -196,7 +198,7 @@ def find(noted: Noted) -> Finding:
         return Finding(UNKNOWN, unable)
     out = noted.out
     assert isinstance(out, Layout)
-    plain = Form(noted.a, noted.b, out, noted.via)
+    plain = Form(noted.a, noted.b, out, noted.via, installed=noted.installed)
     was = replace(plain, fresh=page_kind(noted))
     shown = [(reason, evidence) for reason in REASONS if (evidence := reason.shows(noted))]
     forms = {"was": was, "written": plain} | {reason.name: reason.mended(was) for reason, _ in shown}

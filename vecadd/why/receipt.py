@@ -216,6 +216,7 @@ def _row(part: Noted, finding: Finding) -> dict[str, Any]:
         "first_faults": part.first_faults,
         "loops": part.loops,
         "loop_elements": part.elements,
+        "installed": part.installed,
         "reason": finding.reason,
         "evidence": finding.evidence,
         "limit_seconds": part.calls * finding.limit if finding.limit else None,

@@ -7,9 +7,10 @@
 
 #include "py/base/python.h"
 
-/* What NumPy's loops were called for. `calls` is 0 where the addition's loop is not one of those that we count. */
+/* What NumPy's loops were called for. `calls` is 0 where the addition's loop is not one of those that we count; vecadd
+ * has `added` so many of them itself. */
 struct loops_seen {
-    size_t calls, elements;
+    size_t calls, elements, added;
 };
 
 /* Counts from here to loops_count_end() how often NumPy calls a loop in this thread. Both need the GIL. In between,

@@ -34,17 +34,6 @@ broadcast_size(PyArrayObject *const arrays[3])
     return size;
 }
 
-static size_t
-sum_bytes(const struct call *call)
-{
-    PyArrayObject *const arrays[] = {array_of(call->a), array_of(call->b), array_of(call->out)};
-    size_t itemsize = 0;
-    for (int k = 0; k < 3; k++)
-        if (arrays[k])
-            itemsize = larger(itemsize, (size_t)PyArray_ITEMSIZE(arrays[k]));
-    return itemsize ? itemsize * broadcast_size(arrays) : 0;
-}
-
 /* Bytes of an array of any library that says them. Sets no exception. */
 static size_t
 nbytes_of(PyObject *x)
@@ -100,13 +89,22 @@ call_read(const struct module_state *state, struct call *call, enum via via, PyO
             call->others = true;
     }
     call->out = via == VIA_ADD_MANY ? out : given(out);
-    if (via == VIA_ADD_MANY)
-        call->bytes = larger(list_bytes(call->a), list_bytes(call->b));
-    else if (array_of(call->a) || array_of(call->b) || array_of(call->out))
-        call->bytes = sum_bytes(call);
-    else if (via == VIA_ADD)
-        call->bytes = larger(nbytes_of(call->a), nbytes_of(call->b));
-    return call->bytes > 0;
+    return true;
+}
+
+size_t
+call_sum_bytes(const struct call *call)
+{
+    if (call->via == VIA_ADD_MANY)
+        return larger(list_bytes(call->a), list_bytes(call->b));
+    PyArrayObject *const arrays[] = {array_of(call->a), array_of(call->b), array_of(call->out)};
+    size_t itemsize = 0;
+    for (int k = 0; k < 3; k++)
+        if (arrays[k])
+            itemsize = larger(itemsize, (size_t)PyArray_ITEMSIZE(arrays[k]));
+    if (itemsize)
+        return itemsize * broadcast_size(arrays);
+    return call->via == VIA_ADD ? larger(nbytes_of(call->a), nbytes_of(call->b)) : 0;
 }
 
 /* The leading bit's place and the three bits behind it. */

@@ -8,12 +8,15 @@ struct call {
     enum via via;
     PyObject *a, *b, *out, *device; /* borrowed; out and device are NULL where they are not given, or None */
     bool others;                    /* there are keywords besides those two */
-    size_t bytes;                   /* of the sum, its elements as wide as the widest array's; 0 where it is no array */
+    size_t bytes;                   /* call_sum_bytes(), which the caller fills in */
 };
 
-/* Reads the arguments. False for what is no addition of arrays; sets no exception. */
+/* Reads the arguments. False where there are too few; sets no exception. */
 bool call_read(const struct module_state *state, struct call *call, enum via via, PyObject *const *values,
                Py_ssize_t count, PyObject *keywords);
+
+/* Bytes of the sum, its elements as wide as the widest array's; 0 where it is no array. Sets no exception. */
+size_t call_sum_bytes(const struct call *call);
 
 /* Fills in all of the key but its place. */
 void call_key(const struct call *call, struct record_key *key);

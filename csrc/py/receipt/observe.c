@@ -17,10 +17,10 @@
 enum {
     SUM_MIN = 64 << 10, /* bytes of a sum: additions up to that are not noted */
     SMALL = 1 << 20,    /* bytes of a sum; to add so many takes 30 us or more */
-    SMALL_ALL = 4096,
+    SMALL_ALL = 2048,
     LOOK_ALL = 16 << 20, /* bytes of a sum, from which the page faults of each addition are counted: 1 to 2 us */
-    LOOK_OF = 16,        /* and of one in so many smaller ones */
-    COUNT_OF = 64,       /* of one in so many the loops are counted, because counting slows short rows by a tenth */
+    LOOK_OF = 64,  /* and of one in so many smaller ones, behind the first of a line: of those eight times as many */
+    COUNT_OF = 64, /* of one in so many the loops are counted, because counting slows short rows by a tenth */
 };
 
 typedef PyObject *ufunc_call(PyObject *ufunc, PyObject *const *values, size_t count, PyObject *keywords);
@@ -65,36 +65,44 @@ faults_now(enum via via)
 static bool
 same_shape(PyArrayObject *x, PyArrayObject *y)
 {
-    return PyArray_NDIM(x) == PyArray_NDIM(y) &&
-           memcmp(PyArray_DIMS(x), PyArray_DIMS(y), (size_t)PyArray_NDIM(x) * sizeof(npy_intp)) == 0;
+    if (PyArray_NDIM(x) != PyArray_NDIM(y))
+        return false;
+    for (int axis = 0; axis < PyArray_NDIM(x); axis++)
+        if (PyArray_DIM(x, axis) != PyArray_DIM(y, axis))
+            return false;
+    return true;
 }
 
-/* Whether an addition has at most SUM_MIN bytes, of the calls that can be judged in a few ns: arrays of one shape, and
- * Python's numbers. False for all others. */
-static inline bool
-is_tiny(PyObject *const *values, Py_ssize_t count, PyObject *keywords)
+/* call_sum_bytes() for the calls that can be judged in a few ns: arrays of one shape and dtype, and Python's numbers.
+ * 0 for all others, and for a sum of nothing. */
+static inline size_t
+simple_sum_bytes(PyObject *const *values, Py_ssize_t count, PyObject *keywords)
 {
-    npy_intp size = 1, itemsize = 1;
     PyArrayObject *first = NULL;
     const Py_ssize_t all = count + (keywords ? PyTuple_Size(keywords) : 0);
     for (Py_ssize_t k = 0; k < all; k++) {
-        if (PyFloat_CheckExact(values[k]) || PyLong_CheckExact(values[k]))
-            continue;
         PyArrayObject *x = (PyArrayObject *)values[k];
-        if (!PyArray_CheckExact(x) || (first && !same_shape(first, x)))
-            return false;
-        for (int axis = 0; !first && axis < PyArray_NDIM(x); axis++)
-            size *= PyArray_DIM(x, axis);
-        itemsize = PyArray_ITEMSIZE(x) > itemsize ? PyArray_ITEMSIZE(x) : itemsize;
-        first = x;
+        if (PyArray_CheckExact(x)) {
+            if (first && (PyArray_DESCR(x) != PyArray_DESCR(first) || !same_shape(first, x)))
+                return 0;
+            first = x;
+        } else if (!PyFloat_CheckExact(values[k]) && !PyLong_CheckExact(values[k]))
+            return 0;
     }
-    return size * itemsize <= SUM_MIN;
+    if (!first)
+        return 0;
+    size_t bytes = (size_t)PyArray_ITEMSIZE(first);
+    for (int axis = 0; axis < PyArray_NDIM(first); axis++)
+        bytes *= (size_t)PyArray_DIM(first, axis);
+    return bytes;
 }
 
 /* For how many additions one of so many bytes stands; 0 for one that is not noted. */
 static unsigned
 stands_for(size_t bytes)
 {
+    if (bytes <= SUM_MIN)
+        return 0;
     if (bytes >= SMALL || small_noted < SMALL_ALL) {
         small_noted += bytes < SMALL;
         return 1;
@@ -104,27 +112,32 @@ stands_for(size_t bytes)
     return (random_state >> 33) % of ? 0 : of;
 }
 
-/* Whether the addition is to be noted; then observe_end() must follow. */
+/* Page faults are counted of the first addition and of the second, then of fewer, and of all that take long. */
 static bool
-observe_begin(struct observation *seen, enum via via, PyObject *const *values, Py_ssize_t count, PyObject *keywords)
+is_looked_at(size_t bytes, long long noted)
 {
-    if (!observed || inside || !call_read(observed, &seen->call, via, values, count, keywords) ||
-        seen->call.bytes <= SUM_MIN || !(seen->stands_for = stands_for(seen->call.bytes)))
-        return false;
+    return bytes >= LOOK_ALL || noted == 1 || noted % (noted < LOOK_OF ? LOOK_OF / 8 : LOOK_OF) == 0;
+}
+
+/* Begins to note an addition that was found to stand for so many; observe_end() must follow. `call` has been read. */
+static void
+observe_begin(struct observation *seen, unsigned stands)
+{
+    const enum via via = seen->call.via;
+    seen->stands_for = stands;
     inside = true; /* before the garbage collector may run */
     seen->has_place = place_find(&seen->key.place);
     call_key(&seen->call, &seen->key);
     seen->record = seen->has_place ? records_find(&seen->key) : NULL;
     seen->generation = generation;
     const long long noted = seen->record ? seen->record->noted : 0;
-    seen->looks = seen->call.bytes >= LOOK_ALL || noted % LOOK_OF < 2; /* the first, and one that is not the first */
+    seen->looks = is_looked_at(seen->call.bytes, noted);
     seen->counts = via == VIA_NUMPY && noted % COUNT_OF == 0;
     if (seen->counts)
         loops_count_begin(seen->ufunc = numpys_add());
     if (seen->looks)
         seen->faults = faults_now(via);
     seen->begun = now_ns();
-    return true;
 }
 
 static void
@@ -145,6 +158,7 @@ note(struct record *record, const struct observation *seen, long long bytes, lon
         record->counted++;
         record->loops += (long long)seen->seen.calls;
         record->elements += (long long)seen->seen.elements;
+        record->added += (long long)seen->seen.added;
     }
 }
 
@@ -177,8 +191,17 @@ observed_numpy_add(PyObject *ufunc, PyObject *const *values, size_t count, PyObj
 {
     struct observation seen;
     const Py_ssize_t positional = (Py_ssize_t)(count & ~((size_t)1 << (8 * sizeof count - 1)));
-    if (is_tiny(values, positional, keywords) || !observe_begin(&seen, VIA_NUMPY, values, positional, keywords))
+    size_t bytes = simple_sum_bytes(values, positional, keywords);
+    unsigned stands = bytes ? stands_for(bytes) : 0;
+    if ((bytes && !stands) || inside || !observed ||
+        !call_read(observed, &seen.call, VIA_NUMPY, values, positional, keywords))
         return numpys(ufunc, values, count, keywords);
+    if (!bytes)
+        stands = stands_for(bytes = call_sum_bytes(&seen.call));
+    if (!stands)
+        return numpys(ufunc, values, count, keywords);
+    seen.call.bytes = bytes;
+    observe_begin(&seen, stands);
     PyObject *sum = numpys(ufunc, values, count, keywords);
     observe_end(&seen, sum);
     return sum;
@@ -189,10 +212,14 @@ observe_method(method_call *method, enum via via, PyObject *module, PyObject *co
                PyObject *keywords)
 {
     struct observation seen;
-    if (!observe_begin(&seen, via, values, count, keywords))
-        return method(module, values, count, keywords);
+    unsigned stands = 0;
+    if (!inside && observed && call_read(observed, &seen.call, via, values, count, keywords))
+        stands = stands_for(seen.call.bytes = call_sum_bytes(&seen.call));
+    if (stands)
+        observe_begin(&seen, stands);
     PyObject *sum = method(module, values, count, keywords);
-    observe_end(&seen, sum);
+    if (stands)
+        observe_end(&seen, sum);
     return sum;
 }
 

@@ -22,10 +22,10 @@ struct record {
     PyObject *example; /* what the first of these additions was given; owned; NULL in a free place */
     /* An addition that stands for others counts as many times here. */
     long long calls, bytes, ns;
-    long long noted;                    /* additions that were noted */
-    long long first_ns, first_faults;   /* of the first */
-    long long looked, faults;           /* those behind the first whose page faults were counted, and the faults */
-    long long counted, loops, elements; /* those whose loops were counted, the loops, the elements of their sums */
+    long long noted;                  /* additions that were noted */
+    long long first_ns, first_faults; /* of the first */
+    long long looked, faults;         /* those behind the first whose page faults were counted, and the faults */
+    long long counted, loops, elements, added; /* those whose loops were counted, and struct loops_seen of them */
 };
 
 /* Makes room. Returns 0, or -1 with an exception set. */
