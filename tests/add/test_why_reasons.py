@@ -171,8 +171,21 @@ def test_faults_in_a_part_of_the_calls_cost_that_part(rehearsed: Any) -> None:
     [(1 << 20, 256, "small"), (1 << 20, 2, ""), (8 << 20, 2048, "small"), (8 << 20, 4, "huge"), (8 << 20, 0, "")],
 )
 def test_the_size_of_the_pages_is_told_by_the_faults(nbytes: int, faults: float, kind: str) -> None:
-    x = np.empty(nbytes // 8)
-    assert reasons.page_kind(addition(x, x, later_faults=faults)) == kind
+    x, y, out = np.empty((3, nbytes // 8))
+    assert reasons.page_kind(addition(x, y, out, later_faults=faults)) == kind
+
+
+def test_faults_of_a_sum_in_place_are_not_the_sums() -> None:
+    assert reasons.page_kind(addition(X, Y, X, later_faults=2048.0)) == ""
+    assert reasons.page_kind(addition(X[1:], Y[1:], X[:-1], later_faults=2048.0)) == ""
+
+
+def test_where_memory_is_no_slower_the_operands_count_as_in_the_caches(rehearsed: Any) -> None:
+    """Of an addition that does not wait for memory, the time says nothing of where its operands were."""
+    was = Times(SECONDS * 0.9, SECONDS * 1.1, 0)
+    rehearsed(was=was, written=was, one_thread=Times(SECONDS * 0.3, SECONDS * 1.1, 0))
+    found = reasons.find(SHOWING["one thread"])
+    assert (found.cold, found.change and round(found.change.gain, 6)) == (0, 3)
 
 
 def test_changes_keep_what_is_the_same_and_part_what_is_not(rehearsed: Any) -> None:

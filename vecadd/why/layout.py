@@ -60,11 +60,16 @@ def elsewhere(layout: Layout, number: int) -> Layout:
     return replace(layout, address=number << 50)  # beyond all addresses of a process
 
 
-def share(one: Layout, other: Layout) -> bool:
-    """Whether they share memory without being the same elements."""
+def meet(one: Layout, other: Layout) -> bool:
+    """Whether the memory between first and last elements is shared."""
     (low, high), (left, right) = one.extent, other.extent
+    return low < right and left < high
+
+
+def share(one: Layout, other: Layout) -> bool:
+    """Whether they meet without being the same elements."""
     same = (one.address, one.shape, one.strides) == (other.address, other.shape, other.strides)
-    return low < right and left < high and not same
+    return meet(one, other) and not same
 
 
 def made(layouts: Sequence[Layout]) -> list[NDArray[Any]]:

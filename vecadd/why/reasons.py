@@ -10,7 +10,7 @@ from math import prod
 
 from vecadd import _core
 from vecadd.why import rehearsal
-from vecadd.why.layout import Layout, compact, elsewhere, share
+from vecadd.why.layout import Layout, compact, elsewhere, meet, share
 from vecadd.why.noted import Noted
 from vecadd.why.rehearsal import HUGE_FROM, HUGE_PAGE, PAGE, Form, Times
 
@@ -20,6 +20,9 @@ SHORT_ROW = 8192  # elements, those of NumPy's buffer: of longer rows the loop's
 PAGES = 0.1  # of a sum's pages: with fewer faults it was in memory that had been written
 ALL = 0.6  # of its small pages: with fewer faults some pages were huge
 FROM_MEMORY = 0.25  # of the operands: less is not told from none
+TOLD_APART = (
+    1.5  # times the time with operands in the caches: if it takes less from memory, where they were is not known
+)
 EXPLAINED = (0.6, 1.7)  # what the program took, in times of the rehearsal: outside, the rehearsal does not explain it
 
 AT_LIMIT, UNKNOWN = "at the limit", "not known"
@@ -113,8 +116,8 @@ def _gaps(noted: Noted) -> str | None:
 def page_kind(noted: Noted) -> str:
     """ "small" or "huge" pages, where the sum's were faulted in; else ""."""
     out = noted.out
-    if not isinstance(out, Layout):
-        return ""
+    if not isinstance(out, Layout) or any(meet(x, out) for x in noted.arrays[:-1]):
+        return ""  # faults in operands, or in a copy that NumPy made
     small, huge = out.nbytes / PAGE, out.nbytes / HUGE_PAGE
     if noted.faults >= ALL * small or (out.nbytes < HUGE_FROM and noted.faults >= PAGES * small):
         return "small"
@@ -214,7 +217,7 @@ def find(noted: Noted) -> Finding:
             after = faulted * after + (1 - faulted) * min(after, before)
         changes.append(Change(reason.name, evidence, reason.change, before / after))
     warm = faulted * times["was"].warm + (1 - faulted) * times["written"].warm
-    if cold >= FROM_MEMORY:
+    if cold:
         evidence = f"{cold:.0%} of the way from its time in the caches to that from memory"
         changes.append(Change(CACHE, evidence, USE_CACHE, before / warm))
     bound = min(rehearsal.limit(sum(x.nbytes for x in noted.arrays)), before)
@@ -232,9 +235,11 @@ def find(noted: Noted) -> Finding:
 
 
 def _before(typical: float, was: Times, plain: Times, faulted: float) -> tuple[float, float]:
-    """Seconds of the addition as it was, and the share of its operands that came from memory."""
+    """Seconds of the addition as it was, and the share of its operands that came from memory. Where the two are not
+    told apart, as of additions that do not wait for memory, they were in the caches as far as they fit."""
     warm, far = (faulted * a + (1 - faulted) * b for a, b in ((was.warm, plain.warm), (was.cold, plain.cold)))
-    cold = min(1.0, max(0.0, (typical - warm) / (far - warm))) if far > GAIN * warm else 0.0
+    cold = min(1.0, (typical - warm) / (far - warm)) if far > TOLD_APART * warm else 0.0
+    cold = cold if cold >= FROM_MEMORY else 0.0
     return (1 - cold) * warm + cold * far, cold
 
 

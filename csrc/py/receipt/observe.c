@@ -16,7 +16,7 @@
 
 enum {
     SUM_MIN = 64 << 10, /* bytes of a sum: additions up to that are not noted */
-    SMALL = 1 << 20,    /* bytes of a sum; to add so many takes 30 us or more */
+    SMALL = 2 << 20,    /* bytes of a sum; to add so many takes 60 us or more */
     SMALL_ALL = 2048,
     LOOK_ALL = 16 << 20, /* bytes of a sum, from which the page faults of each addition are counted: 1 to 2 us */
     LOOK_OF = 64,  /* and of one in so many smaller ones, behind the first of a line: of those eight times as many */
