@@ -56,6 +56,7 @@ class Noted:
     device: str | None
     others: bool  # where=, dtype= or another keyword was given
     pairs: int
+    route: Mapping[str, Any] | None  # of `vecadd.add`, as `_core.explain_route` says it
     calls: int
     nbytes: int
     seconds: float
@@ -147,6 +148,7 @@ def _noted(row: Mapping[str, Any]) -> Noted:
         example["device"],
         example["others"],
         example["pairs"],
+        example["route"],
         row["calls"],
         row["bytes"],
         row["seconds"],

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from vecadd import _core
-from vecadd.why import rehearsal
+from vecadd.bench.show import show_seconds
+from vecadd.why import device, rehearsal
 from vecadd.why.layout import Layout, compact, elsewhere, meet, share
 from vecadd.why.noted import Noted
 from vecadd.why.rehearsal import HUGE_FROM, HUGE_PAGE, PAGE, Form, Times
@@ -20,9 +21,7 @@ SHORT_ROW = 8192  # elements, those of NumPy's buffer: of longer rows the loop's
 PAGES = 0.1  # of a sum's pages: with fewer faults it was in memory that had been written
 ALL = 0.6  # of its small pages: with fewer faults some pages were huge
 FROM_MEMORY = 0.25  # of the operands: less is not told from none
-TOLD_APART = (
-    1.5  # times the time with operands in the caches: if it takes less from memory, where they were is not known
-)
+TOLD_APART = 1.5  # of memory to caches: with less between them, the time does not tell where the operands were
 EXPLAINED = (0.6, 1.7)  # what the program took, in times of the rehearsal: outside, the rehearsal does not explain it
 
 AT_LIMIT, UNKNOWN = "at the limit", "not known"
@@ -150,6 +149,13 @@ def _changed(form: Form, change: Callable[[Layout], Layout]) -> Form:
     return replace(form, a=changed[0], b=changed[1], out=changed[2])
 
 
+def _pageable(noted: Noted) -> str | None:
+    route = noted.route or {}
+    if route.get("route") not in ("transfer", "hybrid") or route.get("memory") == "pinned":
+        return None
+    return "operands in ordinary memory, which the GPU's copies do not reach"
+
+
 def _own_memory(form: Form) -> Form:
     return replace(form, out=elsewhere(form.out, 3))
 
@@ -178,11 +184,17 @@ def _long_rows(form: Form) -> Form:
 
 
 REASONS = (
+    Reason(
+        "a pageable copy",
+        "keep the arrays in page-locked memory: vecadd.empty_pinned",
+        _pageable,
+        lambda form: replace(form, pinned=True, fresh=""),
+    ),
     Reason("operands that overlap", "add into memory that no operand shares", _overlap, _own_memory),
     Reason("a cast in pieces", "convert the operand once, and keep it in the sum's dtype", _cast, _one_dtype),
     Reason("short rows", "lay the longest axis last, and the arrays in C order", _rows, _long_rows),
     Reason("gaps between elements", "keep the operands contiguous", _gaps, lambda form: _changed(form, compact)),
-    Reason("page faults of a new sum", "reuse the sum: numpy.add(a, b, out=c)", _faults, rehearsal.written),
+    Reason("page faults of a new sum", "reuse the sum's memory: out=c", _faults, rehearsal.written),
     Reason("first use of memory", "write to the arrays beforehand, or reuse others", _touched, rehearsal.written),
     Reason(
         "one thread",
@@ -192,16 +204,41 @@ REASONS = (
     ),
 )
 CACHE = "a cache that did not hold"
+GAP = "a gap between launches"
+USE_PLAN = "vecadd.plan for arrays that stay, vecadd.add_many for independent pairs"
 USE_CACHE = "add in blocks, each while its operands are still in the cache"
 
 
 def find(noted: Noted) -> Finding:
     """Rehearses the addition, and says why it took what it took."""
+    try:
+        if noted.route and noted.route["route"] == "device":
+            return _on_device(noted)
+        return _on_host(noted)
+    except RuntimeError as error:  # CUDA's, above all
+        return Finding(UNKNOWN, f"it could not be rehearsed: {error}")
+
+
+def _on_device(noted: Noted) -> Finding:
+    """Of an addition that a GPU makes while the program goes on: its time is that of the launch."""
+    assert noted.route is not None
+    nbytes = noted.nbytes // noted.calls
+    times = device.rehearse(nbytes, noted.route["device"])
+    if noted.typical <= LIMIT * times.busy:
+        return Finding(AT_LIMIT, "the GPU adds as long as the calls take", (), times.busy, None, times.added)
+    evidence = f"a call takes {show_seconds(noted.typical)}, and the GPU adds for {show_seconds(times.busy)}"
+    change = Change(GAP, evidence, USE_PLAN, times.added / times.planned)
+    if change.gain < GAIN:
+        return Finding(GAP, evidence, (), times.busy, None, times.added)
+    return Finding(GAP, evidence, (change,), times.busy, None, times.added)
+
+
+def _on_host(noted: Noted) -> Finding:
     if unable := _not_rehearsed(noted):
         return Finding(UNKNOWN, unable)
     out = noted.out
     assert isinstance(out, Layout)
-    plain = Form(noted.a, noted.b, out, noted.via, installed=noted.installed)
+    plain = Form(noted.a, noted.b, out, noted.via, installed=noted.installed, device=noted.device)
     was = replace(plain, fresh=page_kind(noted))
     shown = [(reason, evidence) for reason in REASONS if (evidence := reason.shows(noted))]
     forms = {"was": was, "written": plain} | {reason.name: reason.mended(was) for reason, _ in shown}
@@ -220,7 +257,9 @@ def find(noted: Noted) -> Finding:
     if cold:
         evidence = f"{cold:.0%} of the way from its time in the caches to that from memory"
         changes.append(Change(CACHE, evidence, USE_CACHE, before / warm))
-    bound = min(rehearsal.limit(sum(x.nbytes for x in noted.arrays)), before)
+    nbytes = sum(x.nbytes for x in noted.arrays)
+    through = noted.route is not None and noted.route["route"] in ("transfer", "hybrid")
+    bound = min(device.link_limit(nbytes) if through else rehearsal.limit(nbytes), before)
     changes = sorted((change for change in changes if change.gain >= GAIN), key=lambda change: -change.gain)
     low, high = EXPLAINED
     ratio = noted.typical / before
@@ -249,8 +288,6 @@ def _not_rehearsed(noted: Noted) -> str | None:
         return "the pairs of add_many are not rehearsed"
     if not isinstance(noted.out, Layout):
         return "the sum is no NumPy array"
-    if noted.device is not None:
-        return f"device={noted.device!r}: what the GPU took is not noted"
     if noted.others:
         return "called with where=, dtype= or another keyword, which is not rehearsed"
     dtypes = [x.dtype for x in noted.arrays]

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from statistics import median
 from typing import Any
 
@@ -35,7 +35,8 @@ HUGE_FROM = 4 << 20  # bytes: for larger arrays NumPy asks for huge pages
 @dataclass(frozen=True)
 class Form:
     """An addition to rehearse. ``fresh``: its sum goes to pages that were never written, "small" or "huge" ones.
-    ``installed``: by vecadd's loops of numpy.add. ``via`` as `Noted` has it."""
+    ``installed``: by vecadd's loops of numpy.add. ``via`` and ``device`` as `Noted` has them; ``pinned``: arrays in
+    page-locked memory."""
 
     a: Operand
     b: Operand
@@ -43,6 +44,8 @@ class Form:
     via: str = "numpy"
     fresh: str = ""
     installed: bool = False
+    device: str | None = None
+    pinned: bool = False
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,10 @@ def rehearse(forms: Mapping[str, Form]) -> dict[str, Times]:
     if 2 * most > SHARE * _host.memory_available():
         return {}
     arrays = {(layouts := _layouts(form)): made(layouts) for form in forms.values()}
-    calls = {name: _Call(form, arrays[_layouts(form)]) for name, form in forms.items()}
+    calls = {
+        name: _Call(form, [_pinned(x) for x in arrays[_layouts(form)]] if form.pinned else arrays[_layouts(form)])
+        for name, form in forms.items()
+    }
     evict = _evict() if most < 2 * (_core.host_facts()["l3"] or EVICTING) else None
     warm: dict[str, list[float]] = {name: [] for name in forms}
     cold: dict[str, list[float]] = {name: [] for name in forms}
@@ -107,7 +113,7 @@ class _Call:
         *inputs, out = arrays
         given = iter(inputs)
         a, b = (next(given) if isinstance(x, Layout) else _zero(x) for x in (form.a, form.b))
-        add: Callable[..., Any] = _core.add if form.via == "add" else np.add
+        add: Callable[..., Any] = partial(_core.add, device=form.device) if form.via == "add" else np.add
         self._add: Callable[[Any], Any] = lambda target: add(a, b, target)
         self._out = out
         self.faults = 0.0
@@ -124,6 +130,12 @@ class _Call:
             taken = time.perf_counter() - begun
         self.faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
         return taken
+
+
+def _pinned(x: NDArray[Any]) -> NDArray[Any]:
+    copy = _core.empty_pinned(x.shape, x.dtype)
+    copy[...] = x
+    return copy
 
 
 def _layouts(form: Form) -> tuple[Layout, ...]:

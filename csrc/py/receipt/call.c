@@ -208,16 +208,17 @@ operand_described(PyObject *x)
 }
 
 PyObject *
-call_described(const struct call *call, PyObject *sum)
+call_described(const struct call *call, PyObject *sum, PyObject *route)
 {
     const bool many = call->via == VIA_ADD_MANY;
     PyObject *a = operand_described(call->a), *b = operand_described(call->b), *out = operand_described(sum);
     PyObject *device = call->device ? PyObject_Str(call->device) : Py_NewRef(Py_None);
     PyObject *described = a && b && out && device
-                              ? Py_BuildValue("{s:O,s:O,s:O,s:O,s:O,s:O,s:n}", "a", a, "b", b, "out", out, "new",
+                              ? Py_BuildValue("{s:O,s:O,s:O,s:O,s:O,s:O,s:n,s:O}", "a", a, "b", b, "out", out, "new",
                                               call->out ? Py_False : Py_True, "device", device, "others",
                                               call->others ? Py_True : Py_False, "pairs",
-                                              many && PyList_Check(sum) ? PyList_Size(sum) : (Py_ssize_t)1)
+                                              many && PyList_Check(sum) ? PyList_Size(sum) : (Py_ssize_t)1, "route",
+                                              route ? route : Py_None)
                               : NULL;
     Py_XDECREF(a);
     Py_XDECREF(b);

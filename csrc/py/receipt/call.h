@@ -24,7 +24,7 @@ void call_key(const struct call *call, struct record_key *key);
 /* The bytes of the operands and of the sum. */
 long long call_bytes(const struct call *call, PyObject *sum);
 
-/* A dict that says what the operands and the sum are; NULL with an exception set. */
-PyObject *call_described(const struct call *call, PyObject *sum);
+/* A dict that says what the operands and the sum are, and the route, which may be NULL; NULL with an exception set. */
+PyObject *call_described(const struct call *call, PyObject *sum, PyObject *route);
 
 #endif

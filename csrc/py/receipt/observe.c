@@ -47,6 +47,13 @@ struct observation {
     long long begun;
 };
 
+/* Of a function of the module. */
+struct arguments {
+    PyObject *module, *const *values;
+    Py_ssize_t count;
+    PyObject *keywords;
+};
+
 static PyUFuncObject *
 numpys_add(void)
 {
@@ -162,9 +169,20 @@ note(struct record *record, const struct observation *seen, long long bytes, lon
     }
 }
 
-/* `sum` is NULL after an error, which stays set; such an addition is not noted. */
+/* What explain_route() says of a call of add; NULL where it raises. */
+static PyObject *
+route_of(const struct arguments *given)
+{
+    PyObject *route = py_explain_route(given->module, given->values, given->count, given->keywords);
+    if (!route)
+        PyErr_Clear();
+    return route;
+}
+
+/* `sum` is NULL after an error, which stays set; such an addition is not noted. `given` are the arguments of add, NULL
+ * for the other entries. */
 static void
-observe_end(struct observation *seen, PyObject *sum)
+observe_end(struct observation *seen, PyObject *sum, const struct arguments *given)
 {
     const long long ns = now_ns() - seen->begun;
     const long faults = seen->looks ? faults_now(seen->call.via) - seen->faults : 0;
@@ -173,7 +191,10 @@ observe_end(struct observation *seen, PyObject *sum)
     if (sum) {
         /* What may run Python code, and so end the receipt, comes before the look at the records. */
         const long long bytes = call_bytes(&seen->call, sum);
-        PyObject *example = seen->record || !seen->has_place ? NULL : call_described(&seen->call, sum);
+        const bool is_first = !seen->record && seen->has_place;
+        PyObject *route = is_first && given ? route_of(given) : NULL;
+        PyObject *example = is_first ? call_described(&seen->call, sum, route) : NULL;
+        Py_XDECREF(route);
         if (PyErr_Occurred())
             PyErr_Clear();
         if (seen->generation != generation || !observed)
@@ -203,7 +224,7 @@ observed_numpy_add(PyObject *ufunc, PyObject *const *values, size_t count, PyObj
     seen.call.bytes = bytes;
     observe_begin(&seen, stands);
     PyObject *sum = numpys(ufunc, values, count, keywords);
-    observe_end(&seen, sum);
+    observe_end(&seen, sum, NULL);
     return sum;
 }
 
@@ -211,6 +232,7 @@ static PyObject *
 observe_method(method_call *method, enum via via, PyObject *module, PyObject *const *values, Py_ssize_t count,
                PyObject *keywords)
 {
+    const struct arguments given = {module, values, count, keywords};
     struct observation seen;
     unsigned stands = 0;
     if (!inside && observed && call_read(observed, &seen.call, via, values, count, keywords))
@@ -219,7 +241,7 @@ observe_method(method_call *method, enum via via, PyObject *module, PyObject *co
         observe_begin(&seen, stands);
     PyObject *sum = method(module, values, count, keywords);
     if (stands)
-        observe_end(&seen, sum);
+        observe_end(&seen, sum, via == VIA_ADD ? &given : NULL);
     return sum;
 }
 
