@@ -102,8 +102,7 @@ DEFINE_LOOP(ULONGLONG, UINT64)
 
 /* Loops that count their calls stand in numpy.add only while an addition is counted: a call more a row takes 5 to 11 %
  * of the time of short rows. */
-static _Atomic(PyUFuncGenericFunction)
-    counted[SLOT_COUNT];  /* the loops below them; they stay for good, as `replaced` */
+static _Atomic(PyUFuncGenericFunction) counted[SLOT_COUNT]; /* the loops below them; they stay for good, as `below` */
 static unsigned counters; /* additions that are counted now, in all threads; guarded by the GIL */
 
 static inline void
