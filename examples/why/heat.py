@@ -8,10 +8,10 @@ import sys
 
 import numpy as np
 
-N = 4_000_000
+N = 8_000_000
 
 
-def slow(steps: int = 60) -> None:
+def slow(steps: int = 30) -> None:
     """The sum lies over its operands, so NumPy copies an operand first."""
     rod = np.ones(N)
     for _ in range(steps):
@@ -19,7 +19,7 @@ def slow(steps: int = 60) -> None:
         rod *= 0.5
 
 
-def mended(steps: int = 60) -> None:
+def mended(steps: int = 30) -> None:
     """The sum goes to the other rod."""
     rod, other = np.ones(N), np.ones(N)
     for _ in range(steps):

@@ -8,11 +8,11 @@ import sys
 
 import numpy as np
 
-N = 1_000_000
+N = 250_000
 FIELDS = ("x", "y", "z", "vx", "vy", "vz")
 
 
-def slow(steps: int = 30) -> None:
+def slow(steps: int = 100) -> None:
     """The coordinates of two particles lie 24 bytes apart, so that most of each cache line is not asked for."""
     particles = np.ones(N, [(name, np.float32) for name in FIELDS])
     for _ in range(steps):
@@ -20,7 +20,7 @@ def slow(steps: int = 30) -> None:
             particles[name] += particles["v" + name]
 
 
-def mended(steps: int = 30) -> None:
+def mended(steps: int = 100) -> None:
     """Each field is one run of memory."""
     particles = {name: np.ones(N, np.float32) for name in FIELDS}
     for _ in range(steps):

@@ -33,7 +33,8 @@ def addition(a: Any, b: Any, out: Any = None, **more: Any) -> Noted:
         "place": Place("program.py", 1, "f"), "through": None, "via": "numpy", "a": operands[0], "b": operands[1],
         "out": operands[2], "new": out is None, "device": None, "others": False, "pairs": 1, "route": None, "calls": 10,
         "nbytes": 1, "seconds": 10 * SECONDS, "estimated": False, "first_seconds": SECONDS, "first_faults": 0,
-        "later_faults": 0.0, "loops": 1.0, "elements": float(target.size), "installed": False,
+        "later_faults": 0.0, "faulted": float("later_faults" in more),
+        "loops": 1.0, "elements": float(target.size), "installed": False,
     }  # fmt: skip
     return Noted(**(given | more))
 
@@ -160,21 +161,28 @@ def test_changes_are_rehearsed_with_the_operands_where_they_were(rehearsed: Any)
 
 
 def test_faults_in_a_part_of_the_calls_cost_that_part(rehearsed: Any) -> None:
-    """2 faults a call of the 4 that the rehearsal needs: half of the calls, say, found their pages there."""
-    noted = replace(SHOWING["page faults of a new sum"], later_faults=2.0)
+    noted = replace(SHOWING["page faults of a new sum"], later_faults=1024.0, faulted=0.5)
     asked = rehearsed(was=SECONDS * 3 / 2, page_faults_of_a_new_sum=SECONDS / 2, written=SECONDS / 2)
     found = reasons.find(noted)
-    assert (asked["was"].fresh, asked["written"].fresh) == ("huge", "")
+    assert (asked["was"].fresh, asked["written"].fresh) == ("small", "")
     assert (found.rehearsed, found.change and found.change.gain) == (SECONDS, 2)
 
 
 @pytest.mark.parametrize(
-    ("nbytes", "faults", "kind"),
-    [(1 << 20, 256, "small"), (1 << 20, 2, ""), (8 << 20, 2048, "small"), (8 << 20, 4, "huge"), (8 << 20, 0, "")],
+    ("nbytes", "faults", "faulted", "kind"),
+    [
+        (1 << 20, 256, 1, "small"),
+        (1 << 20, 64, 0.25, "small"),
+        (1 << 20, 2, 0, ""),
+        (8 << 20, 2048, 1, "small"),
+        (8 << 20, 4, 1, "huge"),
+        (48 << 20, 477, 1, "huge"),
+        (48 << 20, 12, 0.05, ""),
+    ],
 )
-def test_the_size_of_the_pages_is_told_by_the_faults(nbytes: int, faults: float, kind: str) -> None:
+def test_the_size_of_the_pages_is_told_by_the_faults(nbytes: int, faults: float, faulted: float, kind: str) -> None:
     x, y, out = np.empty((3, nbytes // 8))
-    assert reasons.page_kind(addition(x, y, out, later_faults=faults)) == kind
+    assert reasons.page_kind(addition(x, y, out, later_faults=faults, faulted=faulted)) == kind
 
 
 def test_faults_of_a_sum_in_place_are_not_the_sums() -> None:

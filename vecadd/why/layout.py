@@ -73,7 +73,7 @@ def share(one: Layout, other: Layout) -> bool:
 
 
 def made(layouts: Sequence[Layout]) -> list[NDArray[Any]]:
-    """Arrays of zeros that lie to each other as these do, in memory that has been written."""
+    """Arrays of zeros that lie to each other and in their pages as these do, in memory that has been written."""
     blocks: list[list[int]] = []  # [low, high, numbers of the layouts...] of those that share memory
     for at, layout in sorted(enumerate(layouts), key=lambda pair: pair[1].extent):
         low, high = layout.extent
@@ -84,9 +84,9 @@ def made(layouts: Sequence[Layout]) -> list[NDArray[Any]]:
             blocks.append([low, high, at])
     arrays: dict[int, NDArray[Any]] = {}
     for low, high, *numbers in blocks:
-        memory = np.empty(high - low + 128, np.uint8)
-        memory.fill(0)
-        first = (low - memory.ctypes.data) % 64
+        memory = np.zeros(high - low + mmap.PAGESIZE, np.uint8)
+        memory.fill(0)  # zeros are pages that nothing was written to yet
+        first = (low - memory.ctypes.data) % mmap.PAGESIZE
         for at in numbers:
             layout = layouts[at]
             arrays[at] = np.ndarray(layout.shape, layout.dtype, memory, first + layout.address - low, layout.strides)

@@ -64,6 +64,7 @@ class Noted:
     first_seconds: float
     first_faults: int
     later_faults: float | None  # of a call behind the first; None where there is none
+    faulted: float  # the share of such calls that faulted in most pages of the sum; of the first where it is alone
     loops: float | None  # calls of NumPy's loops an addition; None where they could not be counted
     elements: float | None  # of a call of the loop
     installed: bool  # vecadd added calls of the loop in NumPy's place
@@ -156,6 +157,7 @@ def _noted(row: Mapping[str, Any]) -> Noted:
         row["first_seconds"],
         row["first_faults"],
         row["faults"] / row["looked"] if row["looked"] else None,
+        row["faulted"] / row["looked"] if row["looked"] else float(row["first_faulted"]),
         row["loops"] / row["counted"] if row["counted"] else None,
         row["elements"] / row["loops"] if row["loops"] else None,
         row["added"] > 0,

@@ -13,12 +13,12 @@ from vecadd.bench.show import show_seconds
 from vecadd.why import device, rehearsal
 from vecadd.why.layout import Layout, compact, elsewhere, meet, share
 from vecadd.why.noted import Noted
-from vecadd.why.rehearsal import HUGE_FROM, HUGE_PAGE, PAGE, Form, Times
+from vecadd.why.rehearsal import PAGE, Form, Times
 
 GAIN = 1.05  # less than this is not told from no gain
 LIMIT = 1.2  # times the limit: an addition within it is at the limit
 SHORT_ROW = 8192  # elements, those of NumPy's buffer: of longer rows the loop's call costs nothing
-PAGES = 0.1  # of a sum's pages: with fewer faults it was in memory that had been written
+FAULTED = 0.1  # of the calls: with fewer that fault, sums lay in memory that had been written
 ALL = 0.6  # of its small pages: with fewer faults some pages were huge
 FROM_MEMORY = 0.25  # of the operands: less is not told from none
 TOLD_APART = 1.5  # of memory to caches: with less between them, the time does not tell where the operands were
@@ -117,10 +117,9 @@ def page_kind(noted: Noted) -> str:
     out = noted.out
     if not isinstance(out, Layout) or any(meet(x, out) for x in noted.arrays[:-1]):
         return ""  # faults in operands, or in a copy that NumPy made
-    small, huge = out.nbytes / PAGE, out.nbytes / HUGE_PAGE
-    if noted.faults >= ALL * small or (out.nbytes < HUGE_FROM and noted.faults >= PAGES * small):
-        return "small"
-    return "huge" if out.nbytes >= HUGE_FROM and noted.faults >= PAGES * huge else ""
+    if noted.faulted < FAULTED:
+        return ""
+    return "small" if noted.faults / noted.faulted >= ALL * out.nbytes / PAGE else "huge"
 
 
 def _faults(noted: Noted) -> str | None:
@@ -245,7 +244,7 @@ def _on_host(noted: Noted) -> Finding:
     times = rehearsal.rehearse(forms)
     if not times:
         return Finding(UNKNOWN, "there was too little memory to rehearse it")
-    faulted = min(1.0, noted.faults / max(1.0, times["was"].faults)) if was.fresh else 1.0
+    faulted = noted.faulted if was.fresh else 1.0
     before, cold = _before(noted.typical, times["was"], times["written"], faulted)
     changes = []
     for reason, evidence in shown:

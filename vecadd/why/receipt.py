@@ -214,6 +214,7 @@ def _row(part: Noted, finding: Finding) -> dict[str, Any]:
         "first_seconds": part.first_seconds,
         "faults": part.faults,
         "first_faults": part.first_faults,
+        "faulted": part.faulted,
         "loops": part.loops,
         "loop_elements": part.elements,
         "installed": part.installed,

@@ -28,8 +28,7 @@ SECONDS = 0.3  # of an addition's rehearsal
 SHARE = 1 / 8  # of the memory that is free, which the arrays of a rehearsal may take
 EVICTING = 128 << 20  # bytes at most that are written to fill the caches with other data
 LARGEST = 32 << 20  # bytes of an array that is probed; with larger ones a probe takes seconds
-PAGE, HUGE_PAGE = resource.getpagesize(), 2 << 20
-HUGE_FROM = 4 << 20  # bytes: for larger arrays NumPy asks for huge pages
+PAGE = resource.getpagesize()
 
 
 @dataclass(frozen=True)
@@ -158,19 +157,18 @@ def _overhead() -> float:
 
 
 def _evict() -> Callable[[], None]:
-    """A function that fills the caches with other data."""
-    nbytes = min(EVICTING, 2 * (_core.host_facts()["l3"] or EVICTING))
-    memory = _evicting(nbytes)
+    """A function that fills the caches with other additions' operands and sums."""
+    a, b, out = _others(min(EVICTING, 2 * (_core.host_facts()["l3"] or EVICTING)))
 
     def evict() -> None:
-        _core.add(memory, 1, memory)
+        np.add(a, b, out=out)
 
     return evict
 
 
 @cache
-def _evicting(nbytes: int) -> NDArray[Any]:
-    return np.zeros(nbytes // 8)
+def _others(nbytes: int) -> list[NDArray[Any]]:
+    return [np.ones(nbytes // 24) for _ in range(3)]
 
 
 def written(form: Form) -> Form:

@@ -8,6 +8,7 @@
 
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/now.h"
 #include "py/base/methods.h"
@@ -19,7 +20,9 @@ enum {
     SMALL = 2 << 20,    /* bytes of a sum; to add so many takes 60 us or more */
     SMALL_ALL = 2048,
     LOOK_ALL = 16 << 20, /* bytes of a sum, from which the page faults of each addition are counted: 1 to 2 us */
-    LOOK_OF = 64,  /* and of one in so many smaller ones, behind the first of a line: of those eight times as many */
+    LOOK_OF = 64, /* and of one in so many smaller ones, behind the first of a line: of those eight times as many */
+    HUGE_FROM = 4 << 20, /* bytes of an array */
+    HUGE_PAGE = 2 << 20,
     COUNT_OF = 64, /* of one in so many the loops are counted, because counting slows short rows by a tenth */
 };
 
@@ -147,6 +150,15 @@ observe_begin(struct observation *seen, unsigned stands)
     seen->begun = now_ns();
 }
 
+/* Whether most pages of a sum were new: at least half of them were faulted in. NumPy asks for huge pages for large
+ * arrays, whose ends lie on small ones. */
+static bool
+faulted_in(size_t bytes, long faults)
+{
+    const size_t pages = bytes >= HUGE_FROM ? bytes / HUGE_PAGE : bytes / (size_t)getpagesize();
+    return (size_t)faults >= pages / 2 + (pages < 2);
+}
+
 static void
 note(struct record *record, const struct observation *seen, long long bytes, long long ns, long faults)
 {
@@ -157,9 +169,11 @@ note(struct record *record, const struct observation *seen, long long bytes, lon
     if (record->noted++ == 0) {
         record->first_ns = ns;
         record->first_faults = faults;
+        record->first_faulted = faulted_in(seen->call.bytes, faults);
     } else if (seen->looks) {
         record->looked++;
         record->faults += faults;
+        record->faulted += faulted_in(seen->call.bytes, faults);
     }
     if (seen->counts && seen->seen.calls) {
         record->counted++;

@@ -94,12 +94,13 @@ described(const struct record *record)
     static const char *const via[] = {[VIA_NUMPY] = "numpy", [VIA_ADD] = "add", [VIA_ADD_MANY] = "add_many"};
     const struct place *place = &record->key.place;
     return Py_BuildValue(
-        "{s:N,s:N,s:s,s:O,s:L,s:L,s:d,s:L,s:d,s:L,s:L,s:L,s:L,s:L,s:L,s:L}", "place",
+        "{s:N,s:N,s:s,s:O,s:L,s:L,s:d,s:L,s:d,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L}", "place",
         place_described(place->code, place->at), "through", place_described(place->through, place->through_at), "via",
         via[record->via], "example", record->example, "calls", record->calls, "bytes", record->bytes, "seconds",
         1e-9 * (double)record->ns, "noted", record->noted, "first_seconds", 1e-9 * (double)record->first_ns,
-        "first_faults", record->first_faults, "looked", record->looked, "faults", record->faults, "counted",
-        record->counted, "loops", record->loops, "elements", record->elements, "added", record->added);
+        "first_faults", record->first_faults, "first_faulted", record->first_faulted, "looked", record->looked,
+        "faults", record->faults, "faulted", record->faulted, "counted", record->counted, "loops", record->loops,
+        "elements", record->elements, "added", record->added);
 }
 
 PyObject *

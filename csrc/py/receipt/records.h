@@ -22,9 +22,11 @@ struct record {
     PyObject *example; /* what the first of these additions was given; owned; NULL in a free place */
     /* An addition that stands for others counts as many times here. */
     long long calls, bytes, ns;
-    long long noted;                  /* additions that were noted */
-    long long first_ns, first_faults; /* of the first */
-    long long looked, faults;         /* those behind the first whose page faults were counted, and the faults */
+    long long noted; /* additions that were noted */
+    /* Of the first, and of those behind it whose page faults were counted: the faults, and in how many of them most
+     * pages of the sum were new. */
+    long long first_ns, first_faults, first_faulted;
+    long long looked, faults, faulted;
     long long counted, loops, elements, added; /* those whose loops were counted, and struct loops_seen of them */
 };
 
