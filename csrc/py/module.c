@@ -101,6 +101,8 @@ static const char *const name_text[NAME_COUNT] = {
     [NAME_REQUIRES_GRAD] = "requires_grad",
     [NAME_IS_CONJ] = "is_conj",
     [NAME_IS_NEG] = "is_neg",
+    [NAME_VERSION] = "_version",
+    [NAME_CURRENT_LEVEL] = "_current_level",
 };
 
 PyDoc_STRVAR(device_lost_doc,

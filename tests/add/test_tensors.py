@@ -107,8 +107,8 @@ def test_views_keep_their_layout(view):
 
 @pytest.mark.parametrize(
     "b",
-    [2, 1.5, 1j, True, Tensor(np.ones(1)), Tensor(np.ones(10, "f4")), Tensor(np.array(["a"] * 10))],
-    ids=["int", "float", "complex", "bool", "broadcast", "another dtype", "no dtype of ours"],
+    [2, 1.5, 1j, True, np.float32(2), Tensor(np.ones(1)), Tensor(np.ones(10, "f4")), Tensor(np.array(["a"] * 10))],
+    ids=["int", "float", "complex", "bool", "NumPy's", "broadcast", "another dtype", "no dtype of ours"],
 )
 def test_what_vecadd_would_broadcast_or_cast_is_the_librarys_own_sum(b):
     a = Tensor(np.ones(10))

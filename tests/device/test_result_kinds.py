@@ -55,6 +55,9 @@ class TorchTensor(ByInterface):
     __module__ = "torch"
     is_cuda, requires_grad, device = True, False, "cuda:0"
 
+    def data_ptr(self):
+        return self.__cuda_array_interface__["data"][0]
+
     def is_conj(self):
         return False
 
@@ -97,7 +100,9 @@ class _ModuleWithDtypes:
         vars(self).update(names)
 
     def __getattr__(self, name):
-        return np.dtype(name)
+        if name in np.sctypeDict:
+            return np.dtype(name)
+        raise AttributeError(name)
 
 
 def numpys_result(a, b):

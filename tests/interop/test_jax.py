@@ -15,6 +15,7 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # other tests w
 jax = pytest.importorskip("jax")
 jax.config.update("jax_enable_x64", True)
 jnp = jax.numpy
+KNOWN = jnp.arange(3.0)
 
 
 @pytest.fixture
@@ -167,9 +168,39 @@ def test_out_of_jax_is_refused(gpu):
         vecadd.add(x, x, x)
 
 
-def test_traced_arrays_are_refused():
-    with pytest.raises(TypeError, match=r"jax\.jit"):
-        jax.jit(lambda x: vecadd.add(x, x))(jnp.ones(3))
+TRANSFORMS = {
+    "jit": jax.jit,
+    "vmap": jax.vmap,
+    "grad": lambda f: jax.grad(lambda x: f(x).sum()),
+    "jvp": lambda f: lambda x: jax.jvp(f, (x,), (x,)),
+    "jit of grad": lambda f: jax.jit(jax.grad(lambda x: f(x).sum())),
+}
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS.values(), ids=TRANSFORMS)
+@pytest.mark.parametrize(
+    "call",
+    [lambda add, x: add(x, x), lambda add, x: add(x, 1.5), lambda add, x: add(2, x), lambda add, x: add(x, KNOWN),
+     lambda add, x: add(np.ones(3), x)],
+    ids=["traced", "number", "number first", "not traced", "NumPy's"],
+)  # fmt: skip
+def test_what_jax_traces_gets_jaxs_own_sum(transform, call):
+    x = jnp.arange(6.0).reshape(2, 3)
+    got, want = (transform(lambda x, add=add: call(add, x))(x) for add in (vecadd.add, jnp.add))
+    for p, q in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
+        assert_same_values(np.asarray(p), np.asarray(q))
+
+
+def test_out_and_keywords_of_numpys_go_with_nothing_that_jax_traces():
+    x, out = jnp.ones(3), np.zeros(3)
+    with pytest.raises(TypeError, match="leave out away"):
+        jax.jit(lambda x: vecadd.add(x, x, out))(x)
+    with pytest.raises(TypeError, match="where="):
+        jax.jit(lambda x: vecadd.add(x, x, where=True))(x)
+    seen = []
+    jax.jit(lambda x: seen.append(vecadd.explain(x, x)) or x)(x)
+    assert seen[0].route == "library"
+    assert "jax.numpy.add" in seen[0].why
 
 
 # On the host.

@@ -97,16 +97,11 @@ def test_backward_knows_that_a_saved_tensor_was_written(cuda, write):
 
 
 @pytest.mark.gpu
-def test_a_view_counts_writes_with_its_base_and_inference_tensors_count_none(cuda):
+def test_a_view_counts_writes_with_its_base(cuda):
     base = torch.zeros(1000, device=cuda)
     before = base._version
     vecadd.add(base[500:], 1, base[500:])
     assert base._version == before + 1
-    with torch.inference_mode():
-        out = torch.zeros(1000, device=cuda)
-        vecadd.add(base, base, out)
-    vecadd.add(base, base, out)
-    assert torch.equal(out, base + base)
 
 
 @pytest.mark.gpu
@@ -199,16 +194,6 @@ def test_a_conjugated_view_cannot_be_planned(cuda):
     a, out = torch.ones(10, dtype=torch.complex64, device=cuda), torch.zeros(10, dtype=torch.complex64, device=cuda)
     with pytest.raises(ValueError, match="resolve_conj"):
         vecadd.plan(a.conj(), a, out)
-
-
-@pytest.mark.gpu
-def test_tensor_that_needs_grad_is_refused_with_advice(cuda):
-    a = torch.ones(10, device=cuda, requires_grad=True)
-    with pytest.raises(RuntimeError, match=r"detach\(\).*no_grad\(\)"):
-        vecadd.add(a, a)
-    with torch.no_grad():
-        assert torch.equal(vecadd.add(a, a), torch.full((10,), 2.0, device=cuda))
-    assert torch.equal(vecadd.add(a.detach(), a.detach()), torch.full((10,), 2.0, device=cuda))
 
 
 @pytest.mark.gpu
@@ -390,14 +375,6 @@ def test_conjugated_and_negated_views_on_the_host_are_what_they_mean():
     a = torch.tensor([1 + 2j, 3 - 4j])
     assert torch.equal(vecadd.add(a.conj(), a), a.conj() + a)
     assert torch.equal(vecadd.add(a.conj().imag, a.imag), a.conj().imag + a.imag)
-
-
-def test_tensor_on_the_host_that_needs_its_gradient_is_refused():
-    a = torch.ones(3, requires_grad=True)
-    with pytest.raises(RuntimeError, match=r"detach\(\)"):
-        vecadd.add(a, a)
-    with torch.no_grad():
-        assert torch.equal(vecadd.add(a, a), torch.full((3,), 2.0))
 
 
 @pytest.mark.filterwarnings("ignore:__array_wrap__ must accept:DeprecationWarning")  # torch's own, as numpy.add has it

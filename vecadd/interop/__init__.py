@@ -21,7 +21,8 @@ _known: WeakKeyDictionary[type, Library | None] = WeakKeyDictionary()
 
 def library_of(kind: type) -> Library | None:
     """The library whose array type this is, or is derived from; None where it is none of these."""
-    if kind not in _known:
+    try:
+        return _known[kind]
+    except KeyError:
         modules = (str(base.__module__).partition(".")[0] for base in kind.__mro__)
-        _known[kind] = next((LIBRARIES[module] for module in modules if module in LIBRARIES), None)
-    return _known[kind]
+        return _known.setdefault(kind, next((LIBRARIES[module] for module in modules if module in LIBRARIES), None))

@@ -5,10 +5,13 @@ Operands that have to be broadcast or cast go to the library's own addition, who
 
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from vecadd import _core
 from vecadd.interop.library import Library
+
+_NUMBERS = (int, float, complex, np.generic)
 
 
 def add(library: Library, a: Any, b: Any, out: Any, device: str | None) -> Any:
@@ -42,11 +45,12 @@ def explain(library: Library, a: Any, b: Any, out: Any, device: str | None) -> d
 
 def _views(library: Library, a: Any, b: Any, out: Any) -> list[NDArray[Any]] | str:
     """NumPy arrays in the memory of all operands; a few words on why not where the library has to add."""
-    numbers = any(isinstance(x, int | float | complex) for x in (a, b))
-    tensors = [x for x in (a, b, out) if x is not None and not isinstance(x, int | float | complex)]
-    operands = [library.on_host(x, writing=x is out) for x in tensors]
-    if numbers:
+    if isinstance(a, _NUMBERS) or isinstance(b, _NUMBERS):
         return "an operand is a number, which takes a dtype by the library's rules"
+    tensors = (a, b) if out is None else (a, b, out)
+    if why := library.must_add(tensors, out):
+        return why
+    operands = [library.on_host(x, writing=x is out) for x in tensors]
     try:
         views = [_core.host_view(x) for x in operands]
     except (AttributeError, BufferError, RuntimeError, TypeError, ValueError):

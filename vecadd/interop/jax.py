@@ -1,6 +1,7 @@
 """JAX: arrays are read and sums returned by DLPack alone."""
 
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from numpy.typing import NDArray
@@ -19,15 +20,19 @@ class JAX(Library):
 
     def export(self, array: Any, writing: bool) -> Any:
         jax = sys.modules["jax"]
-        if isinstance(array, jax.core.Tracer):
-            raise TypeError("vecadd.add cannot be traced by JAX: call it outside jax.jit, jax.grad and jax.vmap")
         if writing:
             raise TypeError("out is a JAX array, and those do not change: leave out away, the sum is a new one")
+        if self.must_add((array,), None):
+            return NotImplemented
         if not isinstance(array, jax.Array):
             return None
         if len(array.devices()) > 1:
             raise ValueError("the JAX array is sharded over several devices: add its addressable_shards one by one")
         return array if array.__dlpack_device__()[0] != 1 else None  # 1 is the host, in DLPack's numbers
+
+    def must_add(self, operands: Sequence[Any], out: Any) -> str | None:
+        traced = any(isinstance(x, sys.modules["jax"].core.Tracer) for x in operands)
+        return "JAX traces them (jax.jit, jax.grad, jax.vmap), and the graph gets jax.numpy.add" if traced else None
 
     def result_dtype(self, a: Any, b: Any) -> str | None:
         return str(sys.modules["jax"].numpy.result_type(a, b).name)
@@ -41,5 +46,7 @@ class JAX(Library):
             return jax.device_put(total, like.sharding)
         return jax.dlpack.from_dlpack(total)
 
-    def add(self, a: Any, b: Any, out: Any) -> Any:
+    def add(self, a: Any, b: Any, out: Any, stream: int | None = None) -> Any:
+        if out is not None:
+            raise TypeError("out goes with no array that JAX traces, whose sum is a new one: leave out away")
         return sys.modules["jax"].numpy.add(a, b)

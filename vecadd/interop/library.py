@@ -1,5 +1,6 @@
 """What the C extension asks of a library of arrays, beyond the array interface and DLPack."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from numpy.typing import NDArray
@@ -20,8 +21,19 @@ class Library:
     count_writes: Any = None  # a function to be called with a tuple or list of its arrays that vecadd has written
 
     def export(self, array: Any, writing: bool) -> Any:
-        """The object whose interface is to be read; None where the array is not in device memory."""
+        """The object whose interface is to be read; None where the array is not in device memory, NotImplemented where
+        only the library itself can add it."""
         return array
+
+    def must_add(self, operands: Sequence[Any], out: Any) -> str | None:
+        """Why only the library itself can add these, in a few words; None where vecadd adds them. ``out`` is one of
+        them, or None."""
+        return None
+
+    def explain(self, a: Any, b: Any, out: Any, stream: int | None) -> dict[str, Any]:
+        """What `add` does with operands that only the library can add, as _core.explain_route says it."""
+        why = self.must_add((a, b) if out is None else (a, b, out), out)
+        return {"route": "library", "why": why or "an operand has no memory that can be read"}
 
     def current_stream(self, device: int) -> int | None:
         """The handle of the stream on which the library works now."""
@@ -58,8 +70,9 @@ class Library:
         """An array of the library's, where `like` is, in the memory of this NumPy array or with its elements."""
         return total
 
-    def add(self, a: Any, b: Any, out: Any) -> Any:
-        """The library's own addition, for host arrays that have to be broadcast or cast."""
+    def add(self, a: Any, b: Any, out: Any, stream: int | None = None) -> Any:
+        """The library's own addition, for what only it can add and for host arrays that have to be broadcast or cast.
+        ``stream`` is the handle of the caller's."""
         raise NotImplementedError
 
 

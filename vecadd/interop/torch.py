@@ -1,6 +1,8 @@
 """PyTorch: read by DLPack's exchange table, told of streams and writes."""
 
 import sys
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 from numpy.typing import NDArray
@@ -45,21 +47,52 @@ class Torch(Library):
         return count
 
     def export(self, array: Any, writing: bool) -> Any:
-        return self.on_host(array, writing) if getattr(array, "is_cuda", False) else None
+        if getattr(array, "is_cuda", False) is not True:
+            return None
+        if not _has_memory(array) or self.must_add((array,), array if writing else None):
+            return NotImplemented
+        return self.on_host(array, writing)
 
     def keeps_gradients(self) -> bool:
         """Whether an addition of a tensor that needs its gradient has to keep one."""
         return bool(sys.modules["torch"].is_grad_enabled())
 
+    @property
+    def recorders(self) -> tuple[Callable[[], object], ...]:
+        """Functions that say whether PyTorch passes its operations to a mode or a tracer now: those see no kernel of
+        ours. 0.03 us a call."""
+        core = sys.modules["torch"]._C
+        return getattr(core, "_len_torch_dispatch_stack", bool), getattr(core, "_is_tracing", bool)
+
+    @property
+    def forward_mode(self) -> Any:
+        """The module whose `_current_level` is -1 where no forward-mode derivatives are taken; None: there is none."""
+        return getattr(getattr(sys.modules["torch"], "autograd", None), "forward_ad", None)
+
+    @property
+    def in_inference_mode(self) -> Any:
+        """The function that says whether PyTorch is in its inference mode; None: there is none."""
+        return getattr(sys.modules["torch"], "is_inference_mode_enabled", None)
+
+    def must_add(self, operands: Sequence[Any], out: Any) -> str | None:
+        for recorder in self.recorders:
+            if recorder():
+                return "PyTorch records or traces its own operations at the moment"
+        if getattr(self.forward_mode, "_current_level", -1) >= 0:
+            return "PyTorch takes forward-mode derivatives at the moment"
+        for x in operands:
+            if _has_own_rules(type(x)):
+                return "a tensor's type says itself how its tensors are added"
+            if getattr(x, "requires_grad", False) and self.keeps_gradients():
+                return "a tensor needs its gradient, which torch.add keeps: tensor.detach() or torch.no_grad() does not"
+        if out is not None and self.in_inference_mode and not self.in_inference_mode() and out.is_inference():
+            return "out is an inference tensor, which may be written in torch.inference_mode() alone"
+        return None
+
     def on_host(self, array: Any, writing: bool) -> Any:
-        if str(array.dtype).startswith("torch.float8"):
+        if _is_float8(array.dtype):
             raise NotImplementedError(f"PyTorch does not add tensors of {array.dtype}, and vecadd.add neither")
         if array.requires_grad:
-            if self.keeps_gradients():
-                raise RuntimeError(
-                    "a tensor needs its gradient, and vecadd.add does not keep one: pass tensor.detach(), or call it "
-                    "under torch.no_grad()"
-                )
             array = array.detach()
         if array.is_conj() or array.is_neg():  # the interface reports neither
             if writing:
@@ -93,15 +126,16 @@ class Torch(Library):
 
         if stream is None:
             return make()
-        # ExternalStream(0) would be a new stream of torch's pool.
-        external = torch.cuda.ExternalStream(stream, array.device) if stream else None
-        with torch.cuda.stream(external or torch.cuda.default_stream(array.device)):
+        with torch.cuda.stream(self._stream(stream, array.device)):
             return make()
 
+    @staticmethod
+    def _stream(handle: int, device: Any) -> Any:
+        cuda = sys.modules["torch"].cuda  # ExternalStream(0) would be a new stream of torch's pool
+        return cuda.ExternalStream(handle, device) if handle else cuda.default_stream(device)
+
     def record_stream(self, array: Any, stream: int) -> None:
-        torch = sys.modules["torch"]
-        external = torch.cuda.ExternalStream(stream, array.device) if stream else None
-        array.record_stream(external or torch.cuda.default_stream(array.device))
+        array.record_stream(self._stream(stream, array.device))
 
     def from_host(self, total: NDArray[Any], like: Any) -> Any:
         torch = sys.modules["torch"]
@@ -110,5 +144,37 @@ class Torch(Library):
             return as_integers.view(getattr(torch, total.dtype.name))
         return torch.from_dlpack(total)
 
-    def add(self, a: Any, b: Any, out: Any) -> Any:
-        return sys.modules["torch"].add(a, b, out=out)
+    def add(self, a: Any, b: Any, out: Any, stream: int | None = None) -> Any:
+        torch = sys.modules["torch"]
+        on_gpu = [x for x in (a, b, out) if getattr(x, "is_cuda", False) is True]
+        if stream is None or not on_gpu or stream == self.current_stream(on_gpu[0].device.index):
+            return torch.add(a, b, out=out)
+        side, current = self._stream(stream, on_gpu[0].device), torch.cuda.current_stream(on_gpu[0].device)
+        side.wait_stream(current)
+        with torch.cuda.stream(side):
+            total = torch.add(a, b, out=out)
+        for x in on_gpu:
+            x.record_stream(side)
+        current.wait_stream(side)
+        return total
+
+
+def _has_own_rules(kind: type) -> bool:
+    """Whether a type takes PyTorch's functions over: one derived from torch.Tensor, or that of torch.fx's proxies."""
+    for base in kind.__mro__:
+        if "__torch_function__" in base.__dict__ or "__torch_dispatch__" in base.__dict__:
+            return base.__module__ not in ("torch", "torch.nn.parameter")
+    return False
+
+
+def _has_memory(tensor: Any) -> bool:
+    """Whether the elements lie at an address: not those of sparse tensors and of those inside torch.vmap."""
+    try:
+        return bool(tensor.data_ptr() != 0 or tensor.numel() == 0)
+    except RuntimeError:
+        return False
+
+
+@cache
+def _is_float8(dtype: Any) -> bool:
+    return str(dtype).startswith("torch.float8")

@@ -40,6 +40,8 @@ enum name {
     NAME_REQUIRES_GRAD,
     NAME_IS_CONJ,
     NAME_IS_NEG,
+    NAME_VERSION,
+    NAME_CURRENT_LEVEL,
     NAME_COUNT
 };
 

@@ -181,6 +181,21 @@ add_planned(struct module_state *state, const struct add_arguments *arguments, s
     return sum;
 }
 
+PyObject *
+call_library(struct module_state *state, const char *method, PyObject *library, const struct add_arguments *arguments)
+{
+    void *handle;
+    if (arguments->stream && stream_from_object(state, arguments->stream, &handle) < 0)
+        return NULL;
+    PyObject *out = arguments->objects[ROLE_OUT] ? arguments->objects[ROLE_OUT] : Py_None;
+    PyObject *stream = arguments->stream ? PyLong_FromVoidPtr(handle) : Py_NewRef(Py_None);
+    PyObject *result = stream ? PyObject_CallMethod(library, method, "OOOO", arguments->objects[ROLE_A],
+                                                    arguments->objects[ROLE_B], out, stream)
+                              : NULL;
+    Py_XDECREF(stream);
+    return result;
+}
+
 static PyObject *
 add_arguments_run(struct module_state *state, const struct add_arguments *arguments)
 {
@@ -192,8 +207,11 @@ add_arguments_run(struct module_state *state, const struct add_arguments *argume
     case CALL_PLANNED:
         sum = add_planned(state, arguments, &call);
         break;
-    case CALL_LIBRARY:
+    case CALL_HOST_TENSORS:
         sum = call_in_python("vecadd.interop.host_tensors", "add", call.library, arguments);
+        break;
+    case CALL_LIBRARY:
+        sum = call_library(state, "add", call.library, arguments);
         break;
     case CALL_NUMPY:
         sum = add_by_numpy(state, arguments);
@@ -229,6 +247,8 @@ const char add_doc[] = PyDoc_STR(
     "has the dtype of numpy.add's, PyTorch's where both are its own. It is a contiguous array of the first array's\n"
     "library, or a DeviceArray, whose axes lie in memory as the operands' do (NumPy's order=\"K\"; PyTorch's rule, or\n"
     "C order in JAX, for theirs); the call returns when the work is queued.\n\n"
+    "PyTorch itself (torch.add) adds tensors that need their gradient, which they then get, and all that it traces\n"
+    "or transforms; JAX (jax.numpy.add) what it traces. They add where the arrays are, whatever device= says.\n\n"
     "out\n"
     "    Where the sum goes; it is returned. It may be a or b. An error that is found before the work starts\n"
     "    leaves it as it was.\n"
@@ -244,8 +264,8 @@ const char add_doc[] = PyDoc_STR(
     "device arrays mixed with host arrays; OverflowError for a Python int beyond the sum's dtype; ValueError for\n"
     "shapes that do not go together, an out that is read-only or, on a device, overlaps itself, arrays on two\n"
     "devices and a device that is not there; NotImplementedError for device arrays with a mask; MemoryError;\n"
-    "RuntimeError where CUDA cannot be used, and for tensors that need their gradient; vecadd.DeviceLostError after\n"
-    "a fault on the GPU.\n\n"
+    "RuntimeError where CUDA cannot be used; vecadd.DeviceLostError after a fault on the GPU. Where PyTorch or JAX\n"
+    "adds, the library's own errors.\n\n"
     ">>> vecadd.add(np.arange(3), 0.5)\n"
     "array([0.5, 1.5, 2.5])\n"
     ">>> a = np.ones(1_000_000, np.float32)\n"

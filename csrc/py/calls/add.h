@@ -21,6 +21,10 @@ int count_write(const struct prepared_call *call, PyObject *out);
 /* add(a, b, out=out) without any keyword; out may be NULL. A new reference, or NULL with an exception set. */
 PyObject *add_objects(struct module_state *state, PyObject *a, PyObject *b, PyObject *out);
 
+/* Calls the library's method(a, b, out, stream), stream a handle or None, for what only it can add. */
+PyObject *call_library(struct module_state *state, const char *method, PyObject *library,
+                       const struct add_arguments *arguments);
+
 /* Calls function(a, b, out, device) of a module of vecadd's, with `library` first where that is not NULL. */
 PyObject *call_in_python(const char *module, const char *function, PyObject *library,
                          const struct add_arguments *arguments);

@@ -11,7 +11,7 @@ parse(const struct module_state *state, PyObject *const *values, Py_ssize_t posi
                      positional);
         return -1;
     }
-    *arguments = (struct batch_arguments){values[0], values[1], positional == 3 ? values[2] : NULL, NULL};
+    *arguments = (struct batch_arguments){values[0], values[1], positional == 3 ? values[2] : NULL, NULL, false};
     Py_ssize_t count = keywords ? PyTuple_Size(keywords) : 0;
     for (Py_ssize_t i = 0; i < count; i++) {
         PyObject *name = PyTuple_GetItem(keywords, i);

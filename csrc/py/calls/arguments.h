@@ -14,6 +14,7 @@ struct add_arguments {
     int device;             /* for DEVICE_CUDA: the ordinal, or -1 for the thread's current device */
     PyObject *stream;       /* NULL where it is None or not given */
     const char *numpys_own; /* a keyword that only numpy.add understands; NULL: none */
+    bool plans;             /* for a Plan, which keeps no gradient and is not traced */
 
     /* As passed, for numpy.add. */
     PyObject *const *values;

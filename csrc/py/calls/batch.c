@@ -283,9 +283,9 @@ look_at_pair(struct module_state *state, Py_ssize_t pair, struct batch_call *cal
         return look_at_host_pair(state, objects, pair, call, survey);
 
     struct owned_operand devices[ROLE_COUNT];
-    bool there[ROLE_COUNT] = {false, false, false}, deferred = false;
+    bool there[ROLE_COUNT] = {false, false, false}, deferred = false, left = false;
     int result = -1, found = 0;
-    for (int role = 0; role < ROLE_COUNT && found >= 0; role++) {
+    for (int role = 0; role < ROLE_COUNT && found >= 0 && !left; role++) {
         if (role == ROLE_OUT && there[ROLE_A] && read_as_x(objects, devices)) {
             there[ROLE_OUT] = true;
             continue;
@@ -294,13 +294,16 @@ look_at_pair(struct module_state *state, Py_ssize_t pair, struct batch_call *cal
                                                     &survey->reader, &devices[role])
                               : 0;
         there[role] = found == 1;
-        if (found != DEVICE_OPERAND_DEFERRED)
-            continue;
-        deferred = true;
-        device_operand_clear(&devices[role]);
+        deferred |= found == DEVICE_OPERAND_DEFERRED;
+        left = found == DEVICE_OPERAND_LEFT;
+        if (found > 1)
+            device_operand_clear(&devices[role]);
     }
+    if (left)
+        call->others[call->other_count++] = pair;
     if (found >= 0)
-        result = deferred ? defer_pair(devices, there, pair, call, survey)
+        result = left       ? 0
+                 : deferred ? defer_pair(devices, there, pair, call, survey)
                  : there[ROLE_A] || there[ROLE_B] || there[ROLE_OUT]
                      ? note_device_pair(objects, devices, there, pair, call, survey)
                      : look_at_host_pair(state, objects, pair, call, survey);
@@ -325,6 +328,7 @@ look_at_pairs(struct module_state *state, struct batch_call *call, struct survey
 {
     survey->stream = survey->arguments->stream;
     survey->reader.defers = !survey->stream;
+    survey->reader.leaves = !survey->arguments->plans;
     for (Py_ssize_t pair = 0; pair < call->count; pair++)
         if (look_at_named_pair(state, pair, call, survey) < 0)
             return -1;
@@ -368,7 +372,10 @@ choose_stream(struct module_state *state, struct batch_call *call, const struct 
     PyObject *given = survey->arguments->stream;
     struct status status;
     if (call->place == PLACE_HOST) {
-        if (!given)
+        const bool all_left = !survey->placed && call->other_count; /* libraries add them all */
+        if (all_left)
+            call->stream_object = Py_XNewRef(given);
+        if (!given || all_left)
             return 0;
         PyErr_SetString(PyExc_TypeError, "stream orders work on device arrays, and the operands are in host memory");
         return -1;

@@ -9,6 +9,7 @@
 /* The arguments of add_many. Borrowed; out and stream are NULL where not given. */
 struct batch_arguments {
     PyObject *xs, *ys, *out, *stream;
+    bool plans; /* for a Plan, which keeps no gradient and is not traced */
 };
 
 /* Looks at every pair, chooses the stream, and makes the sums that have no out. Returns 0, and the caller calls

@@ -69,8 +69,11 @@ py_explain_route(PyObject *module, PyObject *const *values, Py_ssize_t count, Py
     case CALL_NUMPY:
         result = explain_plan(plan);
         break;
-    case CALL_LIBRARY:
+    case CALL_HOST_TENSORS:
         result = call_in_python("vecadd.interop.host_tensors", "explain", call.library, &arguments);
+        break;
+    case CALL_LIBRARY:
+        result = call_library(state, "explain", call.library, &arguments);
         break;
     case CALL_MATERIALIZED:
         result = call_in_python("vecadd._materialize", "explain", NULL, &arguments);

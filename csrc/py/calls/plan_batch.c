@@ -87,7 +87,7 @@ batch_plan_open(PyObject *module, const struct add_arguments *given)
 {
     struct module_state *state = PyModule_GetState(module);
     const struct batch_arguments arguments = {given->objects[ROLE_A], given->objects[ROLE_B], given->objects[ROLE_OUT],
-                                              given->stream};
+                                              given->stream, true};
     struct batch_plan *plan = PyMem_Calloc(1, sizeof *plan);
     if (!plan)
         return PyErr_NoMemory(), NULL;
@@ -105,7 +105,7 @@ static PyObject *
 run_on_host(struct batch_plan *plan, PyObject *module)
 {
     const struct batch_arguments arguments = {plan->call.lists[ROLE_A], plan->call.lists[ROLE_B],
-                                              plan->call.lists[ROLE_OUT], NULL};
+                                              plan->call.lists[ROLE_OUT], NULL, true};
     struct batch_call call;
     if (batch_prepare(PyModule_GetState(module), &arguments, &call) < 0)
         return NULL;

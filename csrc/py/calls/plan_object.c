@@ -146,7 +146,7 @@ route_of(const struct plan_object *self)
 {
     if (self->many)
         return batch_plan_route(self->many);
-    return route_name[self->call.kind == CALL_LIBRARY ? ROUTE_NONE : self->call.plan.route];
+    return route_name[self->call.kind == CALL_HOST_TENSORS ? ROUTE_NONE : self->call.plan.route];
 }
 
 static PyObject *
@@ -276,6 +276,7 @@ py_plan(PyObject *module, PyObject *const *values, Py_ssize_t count, PyObject *k
     struct add_arguments arguments;
     if (add_arguments_parse(state, "plan", values, count, keywords, &arguments) < 0 || check_arguments(&arguments) < 0)
         return NULL;
+    arguments.plans = true;
     struct plan_object *self = (struct plan_object *)PyType_GenericAlloc(state->plan_type, 0);
     if (!self)
         return NULL;

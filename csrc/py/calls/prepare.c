@@ -103,7 +103,7 @@ prepare_host(struct module_state *state, const struct add_arguments *arguments, 
     if (found < 0)
         return -1;
     if (found) {
-        call->kind = CALL_LIBRARY;
+        call->kind = CALL_HOST_TENSORS;
         return 0;
     }
     return prepare_host_layout(state, arguments->objects, &request, why, call);
@@ -130,11 +130,12 @@ read_deferred(struct module_state *state, const struct add_arguments *arguments,
     return result;
 }
 
-/* Describes the objects that are in device memory. Returns how many there are, or -1. */
+/* Describes the objects that are in device memory. Returns how many there are, or -1. Stops at one that only its
+ * library can add, and sets call->library. */
 static int
 find_device_operands(struct module_state *state, const struct add_arguments *arguments, struct prepared_call *call)
 {
-    struct operand_reader reader = {.defers = !arguments->stream};
+    struct operand_reader reader = {.defers = !arguments->stream, .leaves = !arguments->plans};
     bool deferred[ROLE_COUNT] = {false, false, false}, any = false;
     for (int role = 0; role < ROLE_COUNT; role++) {
         PyObject *object = arguments->objects[role];
@@ -145,6 +146,10 @@ find_device_operands(struct module_state *state, const struct add_arguments *arg
             return -1;
         call->held[role] = found > 0;
         any |= deferred[role] = found == DEVICE_OPERAND_DEFERRED;
+        if (found == DEVICE_OPERAND_LEFT) {
+            call->library = Py_NewRef(call->operands[role].library);
+            return 0;
+        }
     }
     if (any && read_deferred(state, arguments, deferred, call) < 0)
         return -1;
@@ -243,17 +248,29 @@ prepare_device_layout(struct module_state *state, const struct add_arguments *ar
 }
 
 static int
+refuse_numpys_keyword(const struct add_arguments *arguments)
+{
+    PyErr_Format(PyExc_TypeError, "%s= is numpy.add's, for additions on the host; device arrays do not take it",
+                 arguments->numpys_own);
+    return -1;
+}
+
+static int
+prepare_library(const struct add_arguments *arguments, struct prepared_call *call)
+{
+    call->kind = CALL_LIBRARY;
+    return arguments->numpys_own ? refuse_numpys_keyword(arguments) : 0;
+}
+
+static int
 prepare_device(struct module_state *state, const struct add_arguments *arguments, struct prepared_call *call)
 {
     for (int role = 0; role < ROLE_COUNT; role++)
         if (arguments->objects[role] && !call->held[role] &&
             (role == ROLE_OUT || !scalar_is(arguments->objects[role]) || !(call->held[ROLE_A] || call->held[ROLE_B])))
             return refuse_host_operand((enum role)role);
-    if (arguments->numpys_own) {
-        PyErr_Format(PyExc_TypeError, "%s= is numpy.add's, for additions on the host; device arrays do not take it",
-                     arguments->numpys_own);
-        return -1;
-    }
+    if (arguments->numpys_own)
+        return refuse_numpys_keyword(arguments);
     if (arguments->choice == DEVICE_CPU || arguments->choice == DEVICE_HYBRID) {
         PyErr_Format(PyExc_ValueError, "device is '%s', but the operands are in device memory: leave device out",
                      arguments->choice == DEVICE_CPU ? "cpu" : "hybrid");
@@ -294,7 +311,9 @@ call_prepare(struct module_state *state, const struct add_arguments *arguments, 
     int result = -1;
     const int on_device = find_device_operands(state, arguments, call);
     if (on_device >= 0)
-        result = on_device ? prepare_device(state, arguments, call) : prepare_host(state, arguments, call);
+        result = call->library ? prepare_library(arguments, call)
+                 : on_device   ? prepare_device(state, arguments, call)
+                               : prepare_host(state, arguments, call);
     if (result < 0)
         call_clear(call);
     return result;

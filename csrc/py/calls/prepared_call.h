@@ -9,14 +9,15 @@
 enum call_kind {
     CALL_PLANNED,      /* plan is ready; its c is NULL where there is no out */
     CALL_MATERIALIZED, /* vecadd._materialize broadcasts, casts or copies the operands first */
-    CALL_LIBRARY,      /* host arrays of another library than NumPy: `library` adds them */
+    CALL_HOST_TENSORS, /* host arrays of another library than NumPy: vecadd.interop.host_tensors adds them */
+    CALL_LIBRARY,      /* `library` itself adds, and records that it does */
     CALL_NUMPY,        /* numpy.add adds; plan.why is the reason */
 };
 
 /* Must not be moved: it points into itself. */
 struct prepared_call {
     enum call_kind kind;
-    PyObject *library; /* CALL_LIBRARY: the vecadd.interop.Library, held */
+    PyObject *library; /* CALL_HOST_TENSORS, CALL_LIBRARY: the vecadd.interop.Library, held */
     struct plan plan;
     struct owned_operand operands[ROLE_COUNT]; /* unset for identical contiguous arrays on the host */
     bool held[ROLE_COUNT];                     /* which operands have to be cleared */

@@ -57,8 +57,13 @@ device_operand_read(struct module_state *state, PyObject *object, enum role role
     if (found != 0)
         return found;
     found = interop_export(state, object, role == ROLE_OUT, &result->library, &result->exported);
-    if (found <= 0)
+    if (found <= 0 || (found == DEVICE_OPERAND_LEFT && reader->leaves))
         return found;
+    if (found == DEVICE_OPERAND_LEFT) {
+        found = interop_refuse(result->library, object, role == ROLE_OUT);
+        device_operand_clear(result);
+        return found;
+    }
 
     PyObject *interface;
     found = interop_says(result->library, "by_dlpack_only");

@@ -76,12 +76,25 @@ interop_export(struct module_state *state, PyObject *object, bool writing, PyObj
         return 1;
     }
     *exported = PyObject_CallMethod(*library, "export", "OO", object, writing ? Py_True : Py_False);
-    if (*exported && !Py_IsNone(*exported))
+    const bool left = *exported == Py_NotImplemented;
+    if (*exported && !Py_IsNone(*exported) && !left)
         return 1;
-    int result = *exported ? 0 : -1;
+    int result = left ? DEVICE_OPERAND_LEFT : *exported ? 0 : -1;
     Py_CLEAR(*exported);
-    Py_CLEAR(*library);
+    if (!left)
+        Py_CLEAR(*library);
     return result;
+}
+
+int
+interop_refuse(PyObject *library, PyObject *object, bool writing)
+{
+    PyObject *why = PyObject_CallMethod(library, "must_add", "(O)O", object, writing ? object : Py_None);
+    if (why)
+        PyErr_Format(PyExc_RuntimeError,
+                     "%S: vecadd.add and add_many leave it to its library, and nothing else takes it", why);
+    Py_XDECREF(why);
+    return -1;
 }
 
 int
@@ -142,11 +155,12 @@ interop_empty_like(PyObject *library, PyObject *exported, PyObject *stream, PyOb
     return PyObject_CallMethod(library, "empty_like", "OOOsO", exported, stream, shape, dtype, axes);
 }
 
-/* Python's own numbers, which every library adds to its arrays by its own rules. */
+/* Python's and NumPy's numbers, which every library adds to its arrays by its own rules. */
 static bool
 is_number(PyObject *object)
 {
-    return PyLong_Check(object) || PyFloat_CheckExact(object) || PyComplex_CheckExact(object);
+    return PyLong_Check(object) || PyFloat_CheckExact(object) || PyComplex_CheckExact(object) ||
+           PyArray_IsScalar(object, Generic);
 }
 
 int

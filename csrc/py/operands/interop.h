@@ -17,7 +17,8 @@ int interop_is_operand(struct module_state *state, PyObject *object);
 int interop_library(struct module_state *state, PyObject *object, PyObject **library);
 
 /* Finds the object to read the array interface from: `object` itself, or its library's export of it. Returns 1 with new
- * references (*library may be NULL), 0 where the object is not in device memory, -1 with an exception set. */
+ * references (*library may be NULL), 0 where the object is not in device memory, -1 with an exception set; or
+ * DEVICE_OPERAND_LEFT, with *library alone, where only the library itself can add the object. */
 int interop_export(struct module_state *state, PyObject *object, bool writing, PyObject **library, PyObject **exported);
 
 /* The library's current stream on `device`: 1, 0 where the library has none (or is NULL), or -1. */
@@ -46,6 +47,9 @@ PyObject *interop_empty_like(PyObject *library, PyObject *exported, PyObject *st
 /* Finds the library whose arrays on the host a call's operands are: at least one of a and b, the other possibly a
  * Python number, and any `out`. Returns 1 with a new reference, 0, or -1 with an exception set. */
 int interop_host_library(struct module_state *state, PyObject *const objects[ROLE_COUNT], PyObject **library);
+
+/* Raises the RuntimeError of an array that only its library can add, for those who want its memory. Returns -1. */
+int interop_refuse(PyObject *library, PyObject *object, bool writing);
 
 /* Tells the library that work queued on `stream` uses the array, if the library has to know. Returns 0, or -1. */
 int interop_record_stream(PyObject *library, PyObject *exported, void *stream);

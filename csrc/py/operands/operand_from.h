@@ -75,8 +75,10 @@ struct operand_reader {
         enum dtype dtype;
     } torch_dtype;
     bool defers;         /* see DEVICE_OPERAND_DEFERRED */
+    bool leaves;         /* see DEVICE_OPERAND_LEFT */
     bool again;          /* this call has read and checked the tensors before: only their shape is needed */
     int keeps_gradients; /* one more than PyTorch's grad mode, 1 or 0; 0: not known */
+    int recorded;        /* 1: PyTorch records no operations now, 2: it does; 0: not known */
 };
 
 /* Describes `object` if it is in device memory. Returns 1 (to be cleared), 0 where it is not (nothing to clear), or -1
@@ -90,6 +92,11 @@ int device_operand_from(struct module_state *state, PyObject *object, enum role 
  * operand's. For an object that may have such a producer, a reader that defers makes device_operand_read return this
  * value (to be cleared). device_operand_read_deferred reads the object once the stream is known. */
 enum { DEVICE_OPERAND_DEFERRED = 2 };
+
+/* For what only its library can add, as a tensor that needs its gradient or an array that is traced, a reader that
+ * leaves it makes device_operand_read return this value (to be cleared), with result->library alone. For other readers
+ * it is an error. */
+enum { DEVICE_OPERAND_LEFT = 3 };
 
 /* device_operand_from for one of a call's many arrays. */
 int device_operand_read(struct module_state *state, PyObject *object, enum role role, PyObject *stream,

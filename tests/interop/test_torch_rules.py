@@ -1,0 +1,275 @@
+"""PyTorch's rules, with the real PyTorch: gradients, modes, versions, traces and types with rules of their own."""
+
+import numpy as np
+import pytest
+
+import vecadd
+
+torch = pytest.importorskip("torch")
+# PyTorch's own, of its parts that others replace.
+pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
+
+
+@pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def place(request, runtime):
+    """Where the tensors of a test are."""
+    if request.param == "cuda" and (runtime != "gpu" or not torch.cuda.is_available()):
+        pytest.skip("needs a GPU and a PyTorch that can use it")
+    return request.param
+
+
+def needing(place, *shape, dtype=torch.float32):
+    return torch.arange(1, 1 + int(np.prod(shape)), device=place).to(dtype).reshape(shape).requires_grad_()
+
+
+FORMS = {
+    "two tensors": lambda add, x, y: add(x, y),
+    "itself": lambda add, x, y: add(x, x),
+    "a number": lambda add, x, y: add(x, 1.5),
+    "a number first": lambda add, x, y: add(2, x),
+    "NumPy's number": lambda add, x, y: add(x, np.float32(2)),
+    "a broadcast row": lambda add, x, y: add(x, y[0]),
+    "a broadcast scalar": lambda add, x, y: add(x, y[0, 0]),
+    "two dtypes": lambda add, x, y: add(x, y.to(torch.float64)),
+    "an integer tensor": lambda add, x, y: add(x, torch.arange(4, device=x.device)),
+    "a view": lambda add, x, y: add(x[:, ::2], y.T[:2].T),
+    "no gradient on the other side": lambda add, x, y: add(y.detach(), x),
+}
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+@pytest.mark.parametrize(
+    "dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64], ids=str
+)
+def test_gradients_are_torchs(place, form, dtype):
+    """Summed over broadcast axes, and of the operand's own dtype."""
+    if dtype.is_complex and form is FORMS["two dtypes"]:
+        pytest.skip("float64 does not hold a complex number")
+    found = []
+    for add in (vecadd.add, torch.add):
+        x, y = needing(place, 3, 4, dtype=dtype), needing(place, 3, 4, dtype=dtype)
+        total = form(add, x, y)
+        weights = torch.arange(total.numel(), device=place).reshape(total.shape)
+        (total * weights).sum().abs().backward()
+        found.append((total.detach(), x.grad, y.grad))
+    for got, want in zip(*found, strict=True):
+        assert (got is None) == (want is None)
+        assert got is None or (got.dtype == want.dtype and torch.equal(got, want))
+
+
+def test_gradients_of_gradients_are_torchs(place):
+    x = needing(place, 3)
+    total = vecadd.add(x * x, x).sum()
+    (first,) = torch.autograd.grad(total, x, create_graph=True)
+    (second,) = torch.autograd.grad(vecadd.add(first, x).sum(), x)
+    assert torch.equal(first, 2 * x + 1)
+    assert torch.equal(second, torch.full_like(x, 3))
+
+
+def test_a_module_learns_through_it(place):
+    model = torch.nn.Linear(3, 3).to(place)
+    x = torch.ones(2, 3, device=place)
+    vecadd.add(model(x), model.bias).sum().backward()
+    assert torch.equal(model.bias.grad, torch.full((3,), 4.0, device=place))
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode], ids=["no_grad", "inference_mode"])
+def test_no_gradient_is_kept_where_torch_keeps_none(place, mode):
+    x = needing(place, 1000)
+    with mode():
+        total = vecadd.add(x, x)
+        assert vecadd.explain(x, x).route in ("host", "device")
+        assert vecadd.add(x, 1, out=total) is total
+    assert not total.requires_grad
+    assert torch.equal(total, x.detach() + 1)
+
+
+def outcome(call):
+    try:
+        return call()
+    except RuntimeError as error:
+        return str(error)
+
+
+OUTS = {
+    "an operand that needs its gradient": lambda add, x, a: add(x, a, out=a.clone()),
+    "a leaf as out": lambda add, x, a: add(a, a, out=x),
+    "a leaf in place": lambda add, x, a: add(x, a, out=x),
+    "no leaf in place": lambda add, x, a: add(y := x * 2, a, out=y),
+}
+
+
+@pytest.mark.parametrize("form", OUTS.values(), ids=OUTS)
+def test_out_with_a_gradient_is_refused_as_torch_refuses_it(place, form):
+    x, a = needing(place, 1000), torch.ones(1000, device=place)
+    got, want = (outcome(lambda add=add: form(add, x, a)) for add in (vecadd.add, torch.add))
+    assert got == want
+    assert "don't support automatic differentiation" in got
+    assert torch.equal(x.detach(), torch.arange(1.0, 1001, device=place))
+
+
+def test_a_leaf_may_be_written_without_gradients_and_counts_it(place):
+    x = needing(place, 1000)
+    before = x._version
+    with torch.no_grad():
+        assert vecadd.add(x, 1, out=x) is x
+        assert vecadd.add(x, x, out=x) is x
+    assert x._version == before + 2
+    assert x.requires_grad
+
+
+def test_backward_notices_that_a_saved_sum_was_overwritten(place):
+    x = needing(place, 1000)
+    saved = torch.ones(1000, device=place)
+    total = (x * saved).sum()
+    vecadd.add(saved, saved, out=saved)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        total.backward()
+
+
+def test_inference_tensors_are_written_in_their_mode_alone(place):
+    a = torch.ones(1000, device=place)
+    for _ in range(2):  # the second call reads tensors by what the first has learnt of their type
+        with torch.inference_mode():
+            out = torch.zeros(1000, device=place)
+            assert vecadd.add(a, a, out=out) is out
+            before = a._version
+            vecadd.add(a, 0, out=a)
+            assert a._version == before + 1
+        assert torch.equal(vecadd.add(out, a), 3 * a)
+        with pytest.raises(RuntimeError, match="inference tensor outside InferenceMode"):
+            vecadd.add(a, a, out=out)
+        assert torch.equal(out, 2 * a)
+    x = needing(place, 1000)
+    vecadd.add(out, x).sum().backward()
+    assert torch.equal(x.grad, a)
+
+
+def test_gradients_go_through_the_streams_that_are_given(place):
+    if place == "cpu":
+        with pytest.raises(TypeError, match="stream"):
+            vecadd.add(needing(place, 3), needing(place, 3), stream=0)
+        return
+    side, x = torch.cuda.Stream(), needing(place, 1_000_000)
+    torch.cuda._sleep(20_000_000)
+    y = x * 2
+    total = vecadd.add(y, x, stream=side)
+    total.sum().backward()
+    assert torch.equal(total.detach(), 3 * x.detach())
+    assert torch.equal(x.grad, torch.full_like(x, 3))
+
+
+def test_lists_keep_gradients_pair_by_pair_and_plans_refuse_them(place):
+    x, a = needing(place, 1000), torch.ones(1000, device=place)
+    kept, plain = vecadd.add_many([x, a], [a, a])
+    assert kept.requires_grad
+    assert not plain.requires_grad
+    kept.sum().backward()
+    assert torch.equal(x.grad, a)
+    with pytest.raises(RuntimeError, match=r"detach\(\)|automatic differentiation"):
+        vecadd.plan(x, a, a)()
+
+
+def test_explain_says_that_torch_adds(place):
+    found = vecadd.explain(needing(place, 3), needing(place, 3))
+    assert found.route == "library"
+    assert "gradient" in found.why
+
+
+def test_other_libraries_arrays_do_not_take_a_gradient_with_them():
+    with pytest.raises(RuntimeError, match="requires grad"):
+        vecadd.add(np.ones(3), needing("cpu", 3))
+
+
+# What PyTorch transforms, traces or records.
+
+
+def two(add, x):
+    return add(add(x, x), 1)
+
+
+TRANSFORMS = {
+    "vmap": lambda f: torch.vmap(f),
+    "vmap of vmap": lambda f: torch.vmap(torch.vmap(f)),
+    "grad": lambda f: torch.func.grad(lambda x: f(x).sum()),
+    "vmap of grad": lambda f: torch.vmap(torch.func.grad(lambda x: f(x).sum())),
+    "jvp": lambda f: lambda x: torch.func.jvp(f, (x,), (x,)),
+    "jacobian": lambda f: torch.func.jacrev(f),
+    "functionalize": lambda f: torch.func.functionalize(f),
+}
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS.values(), ids=TRANSFORMS)
+def test_transforms_of_torch_are_those_of_its_own_sum(place, transform):
+    x = torch.arange(6.0, device=place).reshape(2, 3)
+    got, want = (transform(lambda x, add=add: two(add, x))(x) for add in (vecadd.add, torch.add))
+    assert torch.utils._pytree.tree_all(torch.equal, got, want) if isinstance(got, tuple) else torch.equal(got, want)
+
+
+def test_vmap_takes_what_is_not_mapped(place):
+    x, row = torch.arange(6.0, device=place).reshape(2, 3), torch.ones(3, device=place)
+    assert torch.equal(torch.vmap(lambda x: vecadd.add(row, x))(x), x + 1)
+    assert torch.equal(torch.vmap(vecadd.add, in_dims=(0, None))(x, row), x + 1)
+    assert torch.equal(torch.vmap(lambda x: x * vecadd.add(row, row))(x), x * 2)
+
+
+def test_forward_mode_derivatives_are_kept(place):
+    forward = torch.autograd.forward_ad
+    x = torch.arange(1000.0, device=place)
+    for _ in range(2):
+        with forward.dual_level():
+            total = vecadd.add(forward.make_dual(x, 2 * x), x)
+            assert torch.equal(forward.unpack_dual(total).tangent, 2 * x)
+        assert torch.equal(vecadd.add(x, x), 2 * x)
+
+
+def test_graphs_of_fx_have_torchs_sum(place):
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    x = torch.ones(3, device=place)
+    traced = torch.fx.symbolic_trace(lambda x: vecadd.add(x, 1))
+    assert torch.equal(traced(x + 1), x + 2)
+    for mode in ("real", "fake"):
+        graph = make_fx(lambda x: vecadd.add(x, x), tracing_mode=mode)(x)
+        assert torch.equal(graph(x + 1), x + 3)
+
+
+def test_modes_see_the_sum(place):
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    seen = []
+
+    class Mode(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            seen.append(str(function))
+            return function(*args, **(kwargs or {}))
+
+    x = torch.ones(1000, device=place)
+    for _ in range(2):
+        with Mode():
+            vecadd.add(x, x)
+        assert seen == ["aten.add.Tensor"]
+        seen.clear()
+        vecadd.add(x, x)
+
+
+def test_types_with_rules_of_their_own_keep_them(place):
+    class Named(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, function, types, args=(), kwargs=None):
+            with torch._C.DisableTorchFunctionSubclass():
+                return f"{function.__name__} by its own rules"
+
+    class Plain(torch.Tensor):
+        pass
+
+    x = torch.ones(3, device=place)
+    assert vecadd.add(x.as_subclass(Named), x) == vecadd.add(x, x.as_subclass(Named)) == "add by its own rules"
+    assert torch.equal(vecadd.add(x.as_subclass(Plain), x).as_subclass(torch.Tensor), x + 1)
+
+
+@pytest.mark.parametrize("make", [lambda x: x.to_sparse(), lambda x: x.to("meta")], ids=["sparse", "meta"])
+def test_tensors_without_memory_are_torchs(place, make):
+    x = make(torch.ones(3, device=place))
+    got, want = vecadd.add(x, x), torch.add(x, x)
+    assert (got.layout, got.device, got.shape) == (want.layout, want.device, want.shape)
