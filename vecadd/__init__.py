@@ -39,6 +39,7 @@ except ModuleNotFoundError as error:
     from vecadd._not_built import advice
 
     raise ImportError(advice(), name=error.name) from None
+from vecadd._after_import import after_import as _after_import
 from vecadd._memory import memory_stats
 from vecadd.info import info
 
@@ -82,6 +83,10 @@ _LAZY_NAMES = {
     "install": "_install",
     "uninstall": "_install",
 }
+
+
+# PyTorch's compiler, which takes seconds to import, asks nobody before it traces a call.
+_after_import("torch._dynamo", lambda: import_module("vecadd.interop.torch_compile").substitute())
 
 
 def __getattr__(name: str) -> Any:
