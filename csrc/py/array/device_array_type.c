@@ -142,6 +142,8 @@ device_array_make_type(PyObject *module)
         {"__reduce__", (PyCFunction)device_array_reduce, METH_NOARGS, PyDoc_STR("By way of the host.")},
         {"__array__", (PyCFunction)(void (*)(void))device_array_array, METH_VARARGS | METH_KEYWORDS,
          PyDoc_STR("Raises TypeError: a copy to the host is asked for by numpy().")},
+        {"__array_ufunc__", (PyCFunction)(void (*)(void))device_array_ufunc, METH_VARARGS | METH_KEYWORDS,
+         PyDoc_STR("numpy.add(x, y, out=z) is vecadd.add(x, y, out=z). Raises TypeError for NumPy's other functions.")},
         {"__dlpack__", (PyCFunction)(void (*)(void))device_array_dlpack, METH_VARARGS | METH_KEYWORDS,
          device_array_dlpack_doc},
         {"__dlpack_device__", (PyCFunction)device_array_dlpack_device, METH_NOARGS,
@@ -185,9 +187,5 @@ device_array_make_type(PyObject *module)
         .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
         .slots = slots,
     };
-    PyObject *type = PyType_FromModuleAndSpec(module, &spec, NULL);
-    /* None makes ndarray + DeviceArray call DeviceArray.__radd__, whose error names to_device. */
-    if (type && PyObject_SetAttrString(type, "__array_ufunc__", Py_None) < 0)
-        Py_CLEAR(type);
-    return (PyTypeObject *)type;
+    return (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
 }

@@ -23,6 +23,9 @@ PyObject *device_array_repr(struct device_array *self);
 int device_array_truth(PyObject *self);
 extern const char device_array_numpy_doc[];
 
+/* ufunc.c */
+PyObject *device_array_ufunc(PyObject *self, PyObject *arguments, PyObject *keywords);
+
 /* export.c */
 PyObject *device_array_interface(struct device_array *self, void *closure);
 PyObject *device_array_dlpack(struct device_array *self, PyObject *arguments, PyObject *keywords);
