@@ -25,6 +25,7 @@ LENT = Mutant(
 )
 
 INSTALLED = "tests/add/test_install.py"
+OFFERED = "tests/interop/test_exchange_offered.py"
 
 CALLS = (
     Mutant(
@@ -132,6 +133,30 @@ CALLS = (
         ".stream = stream}",
         "tests/device/test_streams.py",
         "drop_its_capsule",
+    ),
+    Mutant(
+        "a consumer by the exchange table",
+        "csrc/py/array/exchange_table.c",
+        "if (has_other_home(array) && join(array, array->stream, NULL) < 0)",
+        "if (false)",
+        OFFERED,
+        "comes_after",
+    ),
+    Mutant(
+        "borrowed memory that is dropped",
+        "csrc/py/array/exchange_table.c",
+        "        device_buffer_hold(array->block);\n        device_buffer_drop_later(drop);\n",
+        "        free(drop);\n",
+        OFFERED,
+        "comes_after",
+    ),
+    Mutant(
+        "what a consumer wrote",
+        "csrc/py/array/exchange_table.c",
+        "if (made && has_other_home(array) && join(array, NULL, array->stream) < 0)",
+        "if (false)",
+        OFFERED,
+        "consumer_wrote",
     ),
     Mutant(
         "a deleter that waits",

@@ -187,5 +187,10 @@ device_array_make_type(PyObject *module)
         .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
         .slots = slots,
     };
-    return (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
+    PyObject *type = PyType_FromModuleAndSpec(module, &spec, NULL);
+    PyObject *table = type ? device_array_exchange_table((PyTypeObject *)type) : NULL;
+    if (type && (!table || PyObject_SetAttrString(type, DL_EXCHANGE_ATTRIBUTE, table) < 0))
+        Py_CLEAR(type);
+    Py_XDECREF(table);
+    return (PyTypeObject *)type;
 }

@@ -1,5 +1,6 @@
 /* Exports a DeviceArray to other libraries: __cuda_array_interface__ version 3, and DLPack versioned and not. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "gpu/stream.h"
 #include "py/array/methods.h"
@@ -35,6 +36,7 @@ device_array_interface(struct device_array *self, void *Py_UNUSED(closure))
 struct export
 {
     struct device_drop drop; /* first: it frees the export; its stream is the consumer's */
+    void *home;              /* the array's stream */
     union {
         struct dl_managed_tensor versioned;
         struct dl_unversioned_tensor unversioned;
@@ -81,25 +83,29 @@ capsule_free(PyObject *capsule)
         export_free(((struct dl_unversioned_tensor *)PyCapsule_GetPointer(capsule, DL_UNVERSIONED_CAPSULE))->context);
 }
 
+struct dl_tensor
+device_array_tensor(struct device_array *array)
+{
+    return (struct dl_tensor){.data = array->data,
+                              .device = {DL_CUDA, array->device},
+                              .ndim = array->ndim,
+                              .dtype = dl_type_of_dtype(array->dtype),
+                              .shape = array->shape,
+                              .strides = device_array_steps(array)};
+}
+
 static struct export *
 export_make(struct device_array *array, void *stream, bool versioned, bool copied)
 {
     struct export *export = malloc(sizeof *export + 2 * (size_t)array->ndim * sizeof *export->sizes);
     if (!export)
         return NULL;
-    int64_t *shape = export->sizes, *strides = export->sizes + array->ndim;
-    for (int i = 0; i < array->ndim; i++) {
-        shape[i] = array->shape[i];
-        strides[i] = device_array_strides(array)[i] / (Py_ssize_t)dtype_table[array->dtype].itemsize;
-    }
-    const struct dl_tensor tensor = {
-        .data = array->data,
-        .device = {DL_CUDA, array->device},
-        .ndim = array->ndim,
-        .dtype = dl_type_of_dtype(array->dtype),
-        .shape = shape,
-        .strides = strides,
-    };
+    struct dl_tensor tensor = device_array_tensor(array);
+    const size_t bytes = (size_t)array->ndim * sizeof *export->sizes;
+    memcpy(export->sizes, tensor.shape, bytes);
+    memcpy(export->sizes + array->ndim, tensor.strides, bytes);
+    tensor.shape = export->sizes;
+    tensor.strides = export->sizes + array->ndim;
     if (versioned)
         export->versioned = (struct dl_managed_tensor){.major = DLPACK_MAJOR,
                                                        .minor = DLPACK_MINOR,
@@ -110,6 +116,7 @@ export_make(struct device_array *array, void *stream, bool versioned, bool copie
     else
         export->unversioned =
             (struct dl_unversioned_tensor){.tensor = tensor, .context = export, .deleter = delete_unversioned};
+    export->home = array->stream;
     export->drop = (struct device_drop){.block = array->block, .stream = stream_of_all_threads(stream)};
     device_buffer_hold(array->block);
     return export;
@@ -126,6 +133,39 @@ capsule_make(struct device_array *array, void *stream, bool versioned, bool copi
     if (!capsule)
         export_free(export);
     return capsule;
+}
+
+struct dl_managed_tensor *
+device_array_lend(struct device_array *array)
+{
+    struct export *export = export_make(array, NULL, true, false);
+    return export ? &export->versioned : (PyErr_NoMemory(), NULL);
+}
+
+PyObject *
+device_array_of_lent(PyTypeObject *type, const struct dl_managed_tensor *managed)
+{
+    const struct dl_tensor *tensor = &managed->tensor;
+    Py_ssize_t strides[MAX_DIMENSIONS];
+    enum dtype dtype;
+    if (managed->deleter != delete_versioned || !dtype_of_dl_type(tensor->dtype, &dtype)) {
+        PyErr_SetString(PyExc_BufferError, "a DeviceArray has memory of vecadd's alone, and this tensor's is another "
+                                           "library's: vecadd.add takes that library's array as it is");
+        return NULL;
+    }
+    const struct export *export = managed->context;
+    for (int i = 0; i < tensor->ndim; i++)
+        strides[i] = tensor->strides[i] * (Py_ssize_t)dtype_table[dtype].itemsize;
+    return device_array_in(type, export->drop.block, tensor->device.id, export->home, dtype,
+                           (char *)tensor->data + tensor->byte_offset, tensor->ndim, tensor->shape, strides);
+}
+
+void
+device_array_end_loan(struct dl_managed_tensor *managed)
+{
+    struct export *export = managed->context;
+    export->drop.stream = export->home;
+    export_delete(export);
 }
 
 /* stream=: None is the legacy default stream, -1 asks for no order. 1 with *stream set, 0 for no order, or -1. */

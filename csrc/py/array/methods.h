@@ -3,6 +3,7 @@
 #define VECADD_PY_ARRAY_METHODS_H
 
 #include "py/operands/device_array.h"
+#include "py/operands/dlpack.h"
 
 /* A new C-contiguous array of the same elements, queued on the home stream, which is also the copy's. */
 PyObject *device_array_copy(struct device_array *self, PyObject *none);
@@ -31,5 +32,21 @@ PyObject *device_array_interface(struct device_array *self, void *closure);
 PyObject *device_array_dlpack(struct device_array *self, PyObject *arguments, PyObject *keywords);
 PyObject *device_array_dlpack_device(struct device_array *self, PyObject *none);
 extern const char device_array_dlpack_doc[];
+
+/* The array as a tensor that lives as long as the array. */
+struct dl_tensor device_array_tensor(struct device_array *array);
+
+/* The array's memory for a consumer that works on the legacy default stream and calls the deleter; NULL with an
+ * exception set. */
+struct dl_managed_tensor *device_array_lend(struct device_array *array);
+
+/* A new array in the memory of such a tensor, which stays the caller's; NULL with an exception set. */
+PyObject *device_array_of_lent(PyTypeObject *type, const struct dl_managed_tensor *managed);
+
+/* The tensor's deleter, for a caller that has ordered the array's stream after the consumer's work. */
+void device_array_end_loan(struct dl_managed_tensor *managed);
+
+/* exchange_table.c: a capsule of DLPack's C exchange table for the type, which it keeps. */
+PyObject *device_array_exchange_table(PyTypeObject *type);
 
 #endif

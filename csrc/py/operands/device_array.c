@@ -10,7 +10,7 @@ static struct device_array *
 array_alloc(PyTypeObject *type, int device, void *stream, enum dtype dtype, int ndim, const Py_ssize_t *shape,
             const Py_ssize_t *strides)
 {
-    struct device_array *array = (struct device_array *)PyType_GenericAlloc(type, 2 * (Py_ssize_t)ndim);
+    struct device_array *array = (struct device_array *)PyType_GenericAlloc(type, 3 * (Py_ssize_t)ndim);
     if (!array)
         return NULL;
     array->block = NULL;
@@ -24,6 +24,7 @@ array_alloc(PyTypeObject *type, int device, void *stream, enum dtype dtype, int 
     for (int i = ndim; i-- > 0;) {
         array->shape[i] = shape[i];
         device_array_strides(array)[i] = strides ? strides[i] : (Py_ssize_t)(array->size * itemsize);
+        device_array_steps(array)[i] = strides ? strides[i] / (Py_ssize_t)itemsize : (Py_ssize_t)array->size;
         array->size *= (size_t)shape[i];
     }
     array->contiguous = !strides || layout_is_contiguous(ndim, shape, strides, itemsize);
@@ -59,11 +60,18 @@ PyObject *
 device_array_view(struct device_array *base, enum dtype dtype, void *data, int ndim, const Py_ssize_t *shape,
                   const Py_ssize_t *strides)
 {
-    PyTypeObject *type = Py_TYPE((PyObject *)base);
-    struct device_array *view = array_alloc(type, base->device, base->stream, dtype, ndim, shape, strides);
+    return device_array_in(Py_TYPE((PyObject *)base), base->block, base->device, base->stream, dtype, data, ndim, shape,
+                           strides);
+}
+
+PyObject *
+device_array_in(PyTypeObject *type, struct device_buffer *block, int device, void *stream, enum dtype dtype, void *data,
+                int ndim, const Py_ssize_t *shape, const Py_ssize_t *strides)
+{
+    struct device_array *view = array_alloc(type, device, stream, dtype, ndim, shape, strides);
     if (!view)
         return NULL;
-    view->block = base->block;
+    view->block = block;
     view->data = view->size ? data : NULL;
     device_buffer_hold(view->block);
     return (PyObject *)view;

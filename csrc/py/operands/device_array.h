@@ -15,13 +15,19 @@ struct device_array {
     int ndim, device;
     bool contiguous;    /* C order, as is every array without elements */
     void *stream;       /* the home stream: the memory is allocated, used and released in its order */
-    Py_ssize_t shape[]; /* then the strides in bytes: device_array_strides() */
+    Py_ssize_t shape[]; /* then the strides in bytes, then in elements: device_array_strides(), device_array_steps() */
 };
 
 static inline Py_ssize_t *
 device_array_strides(struct device_array *array)
 {
     return array->shape + array->ndim;
+}
+
+static inline Py_ssize_t *
+device_array_steps(struct device_array *array)
+{
+    return array->shape + 2 * array->ndim;
 }
 
 static inline size_t
@@ -39,6 +45,10 @@ PyObject *device_array_new(struct module_state *state, int device, void *stream,
 /* A new array in the memory of `base`: `data` is its first element, strides are in bytes, NULL for C order. */
 PyObject *device_array_view(struct device_array *base, enum dtype dtype, void *data, int ndim, const Py_ssize_t *shape,
                             const Py_ssize_t *strides);
+
+/* device_array_view of a block on `device` whose home stream is `stream`. */
+PyObject *device_array_in(PyTypeObject *type, struct device_buffer *block, int device, void *stream, enum dtype dtype,
+                          void *data, int ndim, const Py_ssize_t *shape, const Py_ssize_t *strides);
 
 /* A contiguous array as an operand for rungs. Leaves out a view's strides. */
 struct operand device_array_operand(const struct device_array *array);

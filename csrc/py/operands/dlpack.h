@@ -77,9 +77,11 @@ struct dl_exchange_header {
     struct dl_exchange_header *previous; /* an older table of the same library, or NULL */
 };
 
-/* The table behind `__dlpack_c_exchange_api__`, a type's capsule of this name. Functions return 0, or -1 with an
+/* The table behind the attribute, a type's capsule of this name. Functions return 0, or -1 with an
  * exception set (`allocate`: with set_error called); none of them orders streams. */
-#define DL_EXCHANGE_CAPSULE "dlpack_exchange_api"
+#define DL_EXCHANGE_ATTRIBUTE "__dlpack_c_exchange_api__"
+#define DL_EXCHANGE_CAPSULE   "dlpack_exchange_api"
+enum { DL_EXCHANGE_MINOR = 3 }; /* the version of DLPack that has it */
 
 struct dl_exchange {
     struct dl_exchange_header header;

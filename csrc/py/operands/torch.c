@@ -49,7 +49,7 @@ kind_free(PyObject *capsule)
 static const struct dl_exchange *
 exchange_of(PyObject *type)
 {
-    PyObject *capsule = PyObject_GetAttrString(type, "__dlpack_c_exchange_api__");
+    PyObject *capsule = PyObject_GetAttrString(type, DL_EXCHANGE_ATTRIBUTE);
     const struct dl_exchange_header *header = capsule && PyCapsule_IsValid(capsule, DL_EXCHANGE_CAPSULE)
                                                   ? PyCapsule_GetPointer(capsule, DL_EXCHANGE_CAPSULE)
                                                   : NULL;

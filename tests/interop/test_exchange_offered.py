@@ -1,0 +1,187 @@
+"""DeviceArray's own C exchange table: other libraries take and make DeviceArrays by it, without a call of Python's."""
+
+import ctypes
+from ctypes import byref, c_int, c_void_p
+
+import numpy as np
+import pytest
+import test_exchange_table as table
+from arrays import assert_same_values
+from foreign import _Versioned
+
+import vecadd
+from vecadd import _core
+
+A = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+MANAGED = ctypes.POINTER(_Versioned)
+SET_ERROR = ctypes.CFUNCTYPE(None, c_void_p, ctypes.c_char_p, ctypes.c_char_p)
+LEND = ctypes.PYFUNCTYPE(c_int, ctypes.py_object, ctypes.POINTER(MANAGED))
+TAKE = ctypes.PYFUNCTYPE(c_int, MANAGED, ctypes.POINTER(ctypes.py_object))
+ALLOCATE = ctypes.CFUNCTYPE(c_int, ctypes.POINTER(table.DLTensor), ctypes.POINTER(MANAGED), c_void_p, SET_ERROR)
+
+pointer_of = ctypes.PYFUNCTYPE(c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
+offered = table.Table.from_address(pointer_of(vecadd.DeviceArray.__dlpack_c_exchange_api__, table.CAPSULE))
+lend, take, allocate = (
+    kind(getattr(offered, name))
+    for kind, name in ((LEND, "managed_from_object"), (TAKE, "object_from_managed"), (ALLOCATE, "allocate"))
+)
+
+
+def borrowed(x):
+    tensor = table.DLTensor()
+    assert offered.tensor_from_object(x, byref(tensor)) == 0
+    return tensor
+
+
+def lent(x):
+    made = MANAGED()
+    assert lend(x, byref(made)) == 0
+    return made
+
+
+def taken(managed):
+    found = ctypes.py_object()
+    assert take(managed, byref(found)) == 0
+    x = found.value
+    ctypes.pythonapi.Py_DecRef(found)  # the reference that the table gave
+    return x
+
+
+def like(shape, device=(table.CUDA, 0), dtype=(table.FLOAT, 32, 1)):
+    """A prototype of which only shape, dtype and device count."""
+    extents = (ctypes.c_int64 * len(shape))(*shape)
+    return table.DLTensor(None, *device, len(shape), *dtype, extents, None, 0)
+
+
+def test_the_table_is_of_version_1_and_complete():
+    assert (offered.major, offered.minor, offered.previous) == (1, 3, None)
+    assert all((offered.allocate, offered.managed_from_object, offered.object_from_managed))
+
+
+@pytest.mark.parametrize("kind", [table.CUDA, table.CPU])
+def test_the_work_stream_is_the_legacy_default_stream(kind):
+    stream = c_void_p(7)
+    assert offered.current_stream(kind, 0, byref(stream)) == 0
+    assert stream.value is None
+
+
+@pytest.mark.parametrize(
+    "view", [lambda x: x, lambda x: x[:, ::2, 1:], lambda x: x[1, 1, 1], lambda x: x[:0], lambda x: x[::-1, None]],
+    ids=["whole", "slices", "no dimension", "no element", "backwards"],
+)  # fmt: skip
+def test_an_array_is_described_as_it_is(device, view):
+    x, want = view(vecadd.to_device(A)), view(A)
+    tensor = borrowed(x)
+    assert (tensor.data or 0) + tensor.byte_offset == x.__cuda_array_interface__["data"][0]
+    assert (tensor.device_type, tensor.device_id) == (table.CUDA, 0)
+    assert (tensor.code, tensor.bits, tensor.lanes) == (table.FLOAT, 32, 1)
+    assert tuple(tensor.shape[: tensor.ndim]) == want.shape
+    if want.size:
+        assert tuple(tensor.strides[: tensor.ndim]) == tuple(stride // 4 for stride in want.strides)
+    del tensor
+
+
+def test_lent_memory_stays_until_its_deleter_runs(device, driver):
+    before = _core.memory_counts()
+    x = vecadd.to_device(A)
+    managed = lent(x)
+    tensor = managed.contents.tensor
+    del x
+    target = driver.allocate(A.nbytes)
+    driver.copy(0, target, tensor.data, A.nbytes)
+    np.testing.assert_array_equal(np.frombuffer(driver.read(target, A.nbytes), A.dtype), A.ravel())
+    managed.contents.deleter(ctypes.addressof(managed.contents))
+    _core.release()
+    assert _core.memory_counts() == before
+
+
+def test_lent_memory_becomes_an_array_again(device):
+    x = vecadd.to_device(A)
+    back = taken(lent(x[:, ::2]))
+    assert type(back) is vecadd.DeviceArray
+    assert back.__cuda_array_interface__ == x[:, ::2].__cuda_array_interface__
+    del x
+    assert_same_values((back + 1).numpy(), A[:, ::2] + 1)
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (), (0, 4)], ids=str)
+def test_memory_is_made_and_becomes_an_array(device, driver, foreign, shape):
+    errors, made = [], MANAGED()
+    x = np.arange(np.prod(shape, dtype=int), dtype=np.float32).reshape(shape)
+    # By CFUNCTYPE, which calls without the GIL.
+    assert allocate(byref(like(shape)), byref(made), None, SET_ERROR(lambda *error: errors.append(error))) == 0
+    tensor = made.contents.tensor
+    if x.size:
+        driver.copy(0, tensor.data, foreign(x).pointer, x.nbytes)
+    array = taken(made)
+    assert (array.shape, array.dtype, array.device) == (shape, x.dtype, "cuda:0")
+    assert_same_values(array.numpy(), x)
+    assert errors == []
+
+
+@pytest.mark.parametrize(
+    ("prototype", "kind"),
+    [
+        (like((3,), device=(table.CPU, 0)), b"BufferError"),
+        (like((3,), dtype=(table.FLOAT, 128, 1)), b"BufferError"),
+        (like((3,), dtype=(table.FLOAT, 32, 2)), b"BufferError"),
+        (like((-1,)), b"BufferError"),
+        (like((2**40, 2**40)), b"BufferError"),
+        (like((3,), device=(table.CUDA, 99)), b"ValueError"),
+        (like((2**50,)), b"MemoryError"),
+    ],
+    ids=["the host", "bits", "lanes", "a negative extent", "beyond any memory", "no such GPU", "too large"],
+)
+def test_what_cannot_be_made_is_reported_by_the_callers_function(device, prototype, kind):
+    errors, made = [], MANAGED()
+    report = SET_ERROR(lambda context, kind, message: errors.append((context, kind, message)))
+    assert allocate(byref(prototype), byref(made), 7, report) == -1
+    assert not made
+    ((context, found, message),) = errors
+    assert (context, found) == (7, kind)
+    assert message
+
+
+def test_another_librarys_memory_does_not_become_an_array(foreign):
+    deleted = []
+    deleter = type(_Versioned().deleter)(deleted.append)
+    shape = (ctypes.c_int64 * 1)(3)
+    managed = _Versioned(1, 3, None, deleter)
+    managed.tensor.data = foreign(A).pointer
+    managed.tensor.device.type, managed.tensor.ndim, managed.tensor.shape = table.CUDA, 1, shape
+    managed.tensor.strides = (ctypes.c_int64 * 1)(1)
+    managed.tensor.dtype.code, managed.tensor.dtype.bits, managed.tensor.dtype.lanes = table.FLOAT, 32, 1
+    with pytest.raises(BufferError, match="another library's"):
+        take(ctypes.pointer(managed), byref(ctypes.py_object()))
+    assert deleted == []
+
+
+@pytest.mark.parametrize("how", ["borrowed", "lent"])
+def test_work_on_the_work_stream_comes_after_the_arrays_own_and_before_its_memory_goes(driver, foreign, how):
+    side, n = driver.stream(), 4096
+    ones, target = np.ones(n, np.int32), driver.allocate(4 * n)
+    for i in range(8):
+        driver.delay(side)
+        x = vecadd.add(foreign(ones * i), foreign(ones), stream=side)  # its home is `side`
+        if how == "borrowed":
+            driver.copy(0, target, borrowed(x).data, 4 * n)
+        else:
+            managed = lent(x)
+            driver.copy(0, target, managed.contents.tensor.data, 4 * n)
+            managed.contents.deleter(ctypes.addressof(managed.contents))
+        del x
+        after = vecadd.add(foreign(-ones), foreign(-ones), stream=side)  # may take its memory
+        assert_same_values(after.numpy(), -2 * ones)  # the driver's copy may still be queued
+        np.testing.assert_array_equal(np.frombuffer(driver.read(target, 4 * n), np.int32), ones * (i + 1))
+    driver.synchronize(0)
+    _core.release()
+
+
+def test_what_a_consumer_wrote_is_there_for_later_work_on_the_arrays_own_stream(driver, foreign):
+    side, n = driver.stream(), 4096
+    ones = np.ones(n, np.int32)
+    x, source = vecadd.add(foreign(ones), foreign(ones), stream=side), foreign(ones * 7)
+    managed = lent(x)
+    driver.delay(0)
+    driver.copy(0, managed.contents.tensor.data, source.pointer, 4 * n)
+    assert_same_values(vecadd.add(taken(managed), 1, stream=side).numpy(), ones * 8)
