@@ -56,7 +56,7 @@ def judge(
     or a library is missing. All that the contestant does wrong, a crash too, is the verdict's. The process runs foreign
     code with your rights: it is no sandbox.
 
-    >>> vecadd.ladder.judge(np.add, sizes=[5000]).kind         # NumPy takes no arrays in a GPU's memory
+    >>> vecadd.ladder.judge(np.subtract, sizes=[5000]).kind    # NumPy subtracts no arrays in a GPU's memory
     'raises'
     """
     if is_child():
