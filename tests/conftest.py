@@ -44,7 +44,7 @@ hypothesis.settings.register_profile(
 )
 # Under the sanitizers, which slow an example down tenfold: they look for what any example of a path shows.
 hypothesis.settings.register_profile("brief", hypothesis.settings.get_profile("default"), max_examples=10)
-hypothesis.settings.register_profile("thorough", deadline=None, max_examples=3000, suppress_health_check=ALLOWED)
+hypothesis.settings.register_profile("thorough", deadline=None, max_examples=2000, suppress_health_check=ALLOWED)
 hypothesis.settings.load_profile(os.environ.get("VECADD_HYPOTHESIS", "default"))
 
 
