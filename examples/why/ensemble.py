@@ -8,10 +8,10 @@ import sys
 
 import numpy as np
 
-MODELS, N = 512, 1 << 15
+MODELS, N = 256, 1 << 15
 
 
-def slow(steps: int = 20) -> None:
+def slow(steps: int = 60) -> None:
     """Until a model's turn comes again, the others have taken its place in the cache."""
     models, forcing = [np.ones(N) for _ in range(MODELS)], np.ones(N)
     for _ in range(steps):
@@ -19,7 +19,7 @@ def slow(steps: int = 20) -> None:
             model += forcing
 
 
-def mended(steps: int = 20) -> None:
+def mended(steps: int = 60) -> None:
     """A model stays in the cache for all of its steps."""
     models, forcing = [np.ones(N) for _ in range(MODELS)], np.ones(N)
     for model in models:

@@ -185,6 +185,14 @@ def test_the_size_of_the_pages_is_told_by_the_faults(nbytes: int, faults: float,
     assert reasons.page_kind(addition(x, y, out, later_faults=faults, faulted=faulted)) == kind
 
 
+def test_operands_of_another_byte_order_are_mended_to_the_machines(rehearsed: Any) -> None:
+    asked = rehearsed()
+    reasons.find(addition(X.astype(">f8"), Y, X, loops=128.0, elements=8192.0))
+    mended = asked["a cast in pieces"].a
+    assert isinstance(mended, Layout)
+    assert mended.dtype is np.dtype("float64")
+
+
 def test_faults_of_a_sum_in_place_are_not_the_sums() -> None:
     assert reasons.page_kind(addition(X, Y, X, later_faults=2048.0)) == ""
     assert reasons.page_kind(addition(X[1:], Y[1:], X[:-1], later_faults=2048.0)) == ""
@@ -205,6 +213,7 @@ def test_changes_keep_what_is_the_same_and_part_what_is_not(rehearsed: Any) -> N
     assert isinstance(turned.a, Layout)
     assert isinstance(turned.b, Layout)
     assert (turned.a, turned.a.shape, turned.b.shape) == (turned.out, (4, N // 4), (4, 1))
+    assert turned.a.dtype is turned.out.dtype  # or NumPy copies an operand
     reasons.find(SHOWING["operands that overlap"])
     apart = asked["operands that overlap"]
     assert isinstance(apart.a, Layout)

@@ -50,7 +50,9 @@ class Layout:
 
 def compact(layout: Layout, dtype: np.dtype[Any] | None = None, shape: tuple[int, ...] | None = None) -> Layout:
     """One run of memory in C order, in the machine's byte order."""
-    dtype, shape = (dtype or layout.dtype).newbyteorder("="), shape or layout.shape
+    dtype, shape = dtype or layout.dtype, shape or layout.shape
+    if not dtype.isnative:  # NumPy is slower where equal dtypes are not one object, so the built-in one is asked for
+        dtype = np.dtype(dtype.newbyteorder("=").str)
     strides = tuple(dtype.itemsize * prod(shape[axis + 1 :]) for axis in range(len(shape)))
     return Layout(dtype, shape, strides, layout.address)
 
@@ -84,8 +86,8 @@ def made(layouts: Sequence[Layout]) -> list[NDArray[Any]]:
             blocks.append([low, high, at])
     arrays: dict[int, NDArray[Any]] = {}
     for low, high, *numbers in blocks:
-        memory = np.zeros(high - low + mmap.PAGESIZE, np.uint8)
-        memory.fill(0)  # zeros are pages that nothing was written to yet
+        memory = np.empty(high - low + mmap.PAGESIZE, np.uint8)
+        memory.fill(0)
         first = (low - memory.ctypes.data) % mmap.PAGESIZE
         for at in numbers:
             layout = layouts[at]

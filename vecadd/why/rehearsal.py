@@ -23,8 +23,9 @@ from vecadd.bench.limits import WORD
 from vecadd.why.layout import Layout, fresh, made
 from vecadd.why.noted import Operand
 
-ROUNDS, CALLS = 7, 3  # calls of a round that are timed, behind as many that warm the caches
-SECONDS = 0.3  # of an addition's rehearsal
+ROUNDS = 7
+CALLS, BLOCK = 6, 0.02  # calls at least, and seconds, of a form in a round; the first half fills the caches
+SECONDS = 0.5  # of an addition's rehearsal
 SHARE = 1 / 8  # of the memory that is free, which the arrays of a rehearsal may take
 EVICTING = 128 << 20  # bytes at most that are written to fill the caches with other data
 LARGEST = 32 << 20  # bytes of an array that is probed; with larger ones a probe takes seconds
@@ -76,7 +77,7 @@ def rehearse(forms: Mapping[str, Form]) -> dict[str, Times]:
     end = time.perf_counter() + SECONDS
     for _ in range(ROUNDS):
         for name, call in calls.items():
-            warm[name] += [call.once() for _ in range(2 * CALLS)][CALLS:]
+            warm[name] += _block(call)
         if evict:
             for name, call in calls.items():
                 evict()
@@ -104,6 +105,15 @@ def limit(nbytes: int) -> float:
     a, b, out = (np.ones(probed, np.uint32) for _ in range(3))
     probe = _core.HostLimit(a, b, out)
     return min(probe.round() for _ in range(3)) * words / probed
+
+
+def _block(call: "_Call") -> list[float]:
+    """Seconds of the second half of some calls, one after the other: the caches then hold what they can."""
+    taken: list[float] = []
+    end = time.perf_counter() + BLOCK
+    while len(taken) < CALLS or time.perf_counter() < end:
+        taken.append(call.once())
+    return taken[len(taken) // 2 :]
 
 
 class _Call:
