@@ -131,6 +131,6 @@ def test_a_tensor_without_memory_is_torchs_to_add(tensor, torch, pointer):
         return pointer
 
     torch.add = lambda a, b, out: "torch's own sum"
-    a = tensor(A)
-    a.breaks, a.data_ptr, a.numel = True, data_ptr, lambda: A.size
+    a = tensor(A, data=None)
+    a.breaks, a.data_ptr, a.numel = pointer is None, data_ptr, lambda: A.size
     assert vecadd.add(a, tensor(B)) == "torch's own sum"

@@ -310,7 +310,8 @@ read_tensor(const struct torch_kind *kind, PyObject *object, struct operand_read
         !read_dtype(kind, tensor.dtype, &reader->torch_dtype, &operand->dtype) || !read_layout(&tensor, result))
         return false;
     operand->data = (char *)tensor.data + tensor.byte_offset;
-    return is_multiple(operand->data, component_size[dtype_table[operand->dtype].component]) &&
+    /* Null: a tensor of torch.func's, without memory. */
+    return tensor.data && is_multiple(operand->data, component_size[dtype_table[operand->dtype].component]) &&
            read_stream(exchange, &reader->torch_stream, operand);
 }
 
