@@ -160,9 +160,11 @@ def test_another_librarys_memory_does_not_become_an_array(foreign):
 def test_work_on_the_work_stream_comes_after_the_arrays_own_and_before_its_memory_goes(driver, foreign, how):
     side, n = driver.stream(), 4096
     ones, target = np.ones(n, np.int32), driver.allocate(4 * n)
+    one, minus_one, numbers = foreign(ones), foreign(-ones), [foreign(ones * i) for i in range(8)]
+    driver.synchronize(0)  # a copy from ordinary memory may return before it has arrived
     for i in range(8):
         driver.delay(side)
-        x = vecadd.add(foreign(ones * i), foreign(ones), stream=side)  # its home is `side`
+        x = vecadd.add(numbers[i], one, stream=side)  # its home is `side`
         if how == "borrowed":
             driver.copy(0, target, borrowed(x).data, 4 * n)
         else:
@@ -170,7 +172,7 @@ def test_work_on_the_work_stream_comes_after_the_arrays_own_and_before_its_memor
             driver.copy(0, target, managed.contents.tensor.data, 4 * n)
             managed.contents.deleter(ctypes.addressof(managed.contents))
         del x
-        after = vecadd.add(foreign(-ones), foreign(-ones), stream=side)  # may take its memory
+        after = vecadd.add(minus_one, minus_one, stream=side)  # may take its memory
         assert_same_values(after.numpy(), -2 * ones)  # the driver's copy may still be queued
         np.testing.assert_array_equal(np.frombuffer(driver.read(target, 4 * n), np.int32), ones * (i + 1))
     driver.synchronize(0)

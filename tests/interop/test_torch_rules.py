@@ -145,6 +145,7 @@ def test_inference_tensors_are_written_in_their_mode_alone(place):
     assert torch.equal(x.grad, a)
 
 
+@pytest.mark.filterwarnings("ignore:The AccumulateGrad node's stream")  # as for torch.add on two streams
 def test_gradients_go_through_the_streams_that_are_given(place):
     if place == "cpu":
         with pytest.raises(TypeError, match="stream"):

@@ -47,6 +47,8 @@ class Torch(Library):
         return count
 
     def export(self, array: Any, writing: bool) -> Any:
+        if _has_own_rules(type(array)):  # which its attributes may go by too
+            return NotImplemented
         if getattr(array, "is_cuda", False) is not True:
             return None
         if not _has_memory(array) or self.must_add((array,), array if writing else None):
