@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "check.h"
+#include "files/move.h"
 #include "files/run.h"
 #include "host/add.h"
 
