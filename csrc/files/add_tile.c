@@ -4,6 +4,7 @@
 
 #include "base/plan.h"
 #include "base/strided.h"
+#include "files/add_turned.h"
 #include "host/add.h"
 #include "host/strided.h"
 
@@ -64,6 +65,6 @@ add_tile(const struct tile_adder *adder, const struct tiles *tiles, const struct
     else if (host_strided_possible(&strided, plan.a, plan.b, plan.c))
         *flags |= host_strided_add(&plan);
     else
-        return false;
+        return add_turned(&plan, flags);
     return true;
 }

@@ -119,6 +119,26 @@ def test_shapes_broadcast_and_memory_orders_mix_as_numpys(
     assert (tmp_path / "c.npy").read_bytes() == npy_bytes(np.asarray(np.add(a, b)))
 
 
+TURNED = [
+    ("uint8", "uint8"), ("float16", "float16"), ("float32", "float32"), ("float64", "float64"),
+    ("complex128", "complex128"), ("int8", "float64"), ("bool", "complex64"), ("float16", "float32"), (">f4", "float32")
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", [(70, 300), (33, 3, 150), (3, 200, 35), (20, 40)], ids=str)
+@pytest.mark.parametrize("order", ["CF", "FC"])
+@pytest.mark.parametrize("dtypes", TURNED, ids="+".join)
+def test_rows_of_two_memory_orders_are_added_in_blocks(
+    dtypes: tuple[str, str], order: str, shape: tuple[int, ...], tmp_path: Path
+) -> None:
+    a, b = operands(dtypes[0], shape)[0], operands(dtypes[1], shape)[1]
+    first, second = np.asarray(a, order=order[0]), np.asarray(b, order=order[1])  # type: ignore[call-overload]
+    (tmp_path / "a.npy").write_bytes(npy_bytes(first))
+    (tmp_path / "b.npy").write_bytes(npy_bytes(second))
+    add_files(tmp_path / "a.npy", tmp_path / "b.npy", tmp_path / "c.npy")
+    assert (tmp_path / "c.npy").read_bytes() == npy_bytes(np.add(first, second))
+
+
 def test_files_of_two_memory_orders_are_read_and_written_in_runs(tmp_path: Path, double: ModuleType) -> None:
     """Of some thousand bytes where memory is for some million: not an element at a time."""
     a = np.arange(1 << 20, dtype=np.float32).reshape(1 << 10, 1 << 10)

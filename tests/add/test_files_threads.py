@@ -7,6 +7,7 @@ import threading
 import time
 import warnings
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -61,13 +62,15 @@ def workers() -> list[int]:
 
 
 @pytest.mark.parametrize(
-    ("second", "dtype"), [((4096, 8192), "float32"), ((8192,), "float32"), ((4096, 8192), "int16")]
-)
+    ("second", "dtype", "order"),
+    [((4096, 8192), "float32", "C"), ((8192,), "float32", "C"), ((4096, 8192), "int16", "C"),
+     ((4096, 8192), "float32", "F")],
+)  # fmt: skip
 def test_files_are_added_while_another_thread_keeps_the_gil(
-    second: tuple[int, ...], dtype: str, tmp_path: Path
+    second: tuple[int, ...], dtype: str, order: Literal["C", "F"], tmp_path: Path
 ) -> None:
     """No matter how long: the caller alone waits for it, to look whether it is interrupted."""
-    x, y = np.ones((4096, 8192), np.float32), np.ones(second, dtype)
+    x, y = np.ones((4096, 8192), np.float32), np.ones(second, dtype, order)
     (tmp_path / "a.npy").write_bytes(npy_bytes(x))
     (tmp_path / "b.npy").write_bytes(npy_bytes(y))
     libc = ctypes.PyDLL(None)  # calls keep the GIL

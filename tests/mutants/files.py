@@ -87,6 +87,14 @@ FILES = (
         "keeps_the_gil",
     ),
     Mutant(
+        "the last rows of a block",
+        "csrc/files/add_turned.c",
+        "smaller(ROWS, height - row)",
+        "ROWS",
+        "tests/add/test_files.py",
+        "added_in_blocks",
+    ),
+    Mutant(
         "a look at the caller's wishes",
         "csrc/py/files/add_files.c",
         "PyObject *result = PyObject_CallNoArgs(call->check);",

@@ -151,6 +151,30 @@ ways_that_are_compared_make_the_sum_together(void)
     }
 }
 
+/* The second input lies in Fortran order: element (i, j) is its element j * rows + i. */
+static void
+two_orders_make_the_sum(void)
+{
+    enum { ROWS = 301, COLUMNS = 703 };
+    static const ssize_t shape[] = {ROWS, COLUMNS}, turned[] = {sizeof(float), ROWS * sizeof(float)};
+    const struct layout_view view = {.ndim = 2, .shape = shape, .itemsize = sizeof(float)};
+    struct layout_view views[] = {view, view, view};
+    views[1].strides = turned;
+    struct files files;
+    open_files(&files, ROWS * COLUMNS);
+    layout_make(&files.run.tiles.layout, 2, shape, views);
+    CHECK(add(&files).error == 0);
+    float *c = malloc(files.n * sizeof *c);
+    size_t wrong = 0;
+    CHECK(pread(files.run.descriptor[LAYOUT_SUM], c, files.n * sizeof *c, HEAD) == (ssize_t)(files.n * sizeof *c));
+    for (size_t i = 0; i < ROWS; i++)
+        for (size_t j = 0; j < COLUMNS; j++)
+            wrong += c[i * COLUMNS + j] != (float)(i * COLUMNS + j) + (float)(j * ROWS + i) / 2;
+    CHECK(wrong == 0, "%zu wrong", wrong);
+    free(c);
+    close_files(&files);
+}
+
 static void
 the_caller_ends_a_run_wherever_it_is_told(void)
 {
@@ -196,6 +220,7 @@ main(void)
 {
     RUN(each_way_makes_the_sum);
     RUN(ways_that_are_compared_make_the_sum_together);
+    RUN(two_orders_make_the_sum);
     RUN(the_caller_ends_a_run_wherever_it_is_told);
     RUN(an_input_that_is_cut_short_is_named);
     RUN(a_file_that_cannot_be_written_is_an_error);
