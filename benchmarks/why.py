@@ -1,7 +1,7 @@
 """Whether the receipts of `vecadd run --why` predict what their advice gains, and what a receipt costs.
 
     python -m benchmarks.why                               # a few minutes, on a machine that does nothing else
-    python -m benchmarks.why --json benchmarks/results/MACHINE/why.json
+    python -m benchmarks.why --json benchmarks/results/why-MACHINE.json
     python -m benchmarks.why --programs bias,heat --rounds 1
 
 Each program of examples/why runs as it is and in its mended version, in turns, each with a receipt. The predicted gain
@@ -76,7 +76,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     costs = [] if given.no_cost else [cost(n, form) for n in SIZES for form in FORMS]
     if given.json is not None:
         meta = machine.meta(info(), machine.conditions_since(conditions), method=" ".join((__doc__ or "").split()))
-        results.save(given.json, {"meta": meta, "programs": rows, "costs": costs})
+        kinds = [{"kind": "program", **row} for row in rows] + [{"kind": "cost", **row} for row in costs]
+        results.save(given.json, {"meta": meta, "rows": kinds})
     Screen(sys.stderr).show([_programs(rows), *([_costs(costs)] if costs else [])])
     return 0 if all(row["within"] for row in rows) else 1
 
