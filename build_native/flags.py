@@ -88,7 +88,7 @@ class Variant:
         return (f"qemu-{self.machine}",) if self.machine else ()
 
 
-SANITIZED = ("-O1", "-g", "-fno-omit-frame-pointer")
+SANITIZED = ("-O1", "-g1", "-fno-omit-frame-pointer")
 ADDRESS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 THREAD = ("-fsanitize=thread",)
 VARIANTS = {

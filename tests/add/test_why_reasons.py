@@ -17,6 +17,8 @@ from vecadd.why.noted import Noted, Operand, Place
 from vecadd.why.reasons import AT_LIMIT, CACHE, UNKNOWN
 from vecadd.why.rehearsal import Form, Times
 
+pytestmark = pytest.mark.no_native
+
 SECONDS = 1e-3  # of each addition here
 N = 1 << 20
 
