@@ -111,6 +111,14 @@ def runtime() -> str | None:
     return "gpu" if found else None
 
 
+@pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def place(request: pytest.FixtureRequest, runtime: str | None) -> str:
+    """Where the PyTorch tensors of a test are."""
+    if request.param == "cuda" and (runtime != "gpu" or not pytest.importorskip("torch").cuda.is_available()):
+        pytest.skip("needs a GPU and a PyTorch that can use it")
+    return str(request.param)
+
+
 @pytest.fixture
 def double(runtime: str | None) -> Iterator[ModuleType]:
     """The control of the CUDA-runtime double, reset before and after; skips on the real runtime."""

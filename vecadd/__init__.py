@@ -85,7 +85,7 @@ _LAZY_NAMES = {
 }
 
 
-# PyTorch's compiler, which takes seconds to import, asks nobody before it traces a call.
+# torch.compile has to know of vecadd.add before it traces a call, and its module takes seconds to import.
 _after_import("torch._dynamo", lambda: import_module("vecadd.interop.torch_compile").substitute())
 
 

@@ -5,14 +5,13 @@ turn, outside of the clock.
 """
 
 import functools
-import time
 from collections.abc import Callable, Iterator, Sequence
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 import vecadd
+from benchmarks.peers import host_stage
 from benchmarks.peers.clocks import ENOUGH, WARM, Timer, mean_in_a_row
 from vecadd.bench import limits
 from vecadd.bench.axes import Axes, dtype_named
@@ -25,9 +24,6 @@ SIZES = (1, *(2**power for power in (4, 8, 10, 12, 13, *range(14, 23), 24, 26, 2
 DTYPES = ("float32",)
 NUMBER = 2
 ROW = 8192  # elements of a row, which NumPy hands to the loop one after the other
-PAUSE = 1e-3  # seconds: longer than any thread spins
-
-Clock = Callable[[Sequence[Buffers]], float]
 
 
 def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
@@ -39,36 +35,20 @@ def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
                 if form == ROWS and n < 2 * ROW:
                     continue
                 meeting = [
-                    Contestant(f"{who} {form}", HOST, turn(clock), {"form": form}, check=check)
-                    for who, turn in (("installed", _installed), ("numpy", _plain))
+                    Contestant(f"{who} {form}", HOST, timer, {"form": form}, check=check)
+                    for who, timer in (("installed", _installed(clock)), ("numpy", clock))
                 ]
                 yield Cell(
                     "peer-installed", dtype_named(name), n, meeting, limits.FixedLimit(None), 1, f"installed {form}"
                 )
 
 
-def _plain(clock: Clock) -> Timer:
-    return clock
-
-
-def _installed(clock: Clock) -> Timer:
+def _installed(clock: Timer) -> Timer:
     def timer(sets: Sequence[Buffers]) -> float:
         with vecadd.install():
             return clock(sets)
 
     return timer
-
-
-def _new(sets: Sequence[Buffers]) -> float:
-    a, b, out, _ = sets[0]
-    seconds = mean_in_a_row(lambda: a + b)
-    out[...] = a + b
-    return seconds
-
-
-def _into(sets: Sequence[Buffers]) -> float:
-    a, b, out, _ = sets[0]
-    return mean_in_a_row(functools.partial(np.add, a, b, out=out))
 
 
 def _in_place(sets: Sequence[Buffers]) -> float:
@@ -94,14 +74,6 @@ def _with_a_row(sets: Sequence[Buffers]) -> float:
     return mean_in_a_row(functools.partial(np.add, tall, row, out=sums))
 
 
-def _after_a_pause(sets: Sequence[Buffers]) -> float:
-    a, b, out, _ = sets[0]
-    time.sleep(PAUSE)
-    begin = perf_counter()
-    np.add(a, b, out=out)
-    return perf_counter() - begin
-
-
 def _check_number(buffers: Buffers) -> None:
     _check(buffers.out, np.add(buffers.a, np.array(NUMBER, buffers.a.dtype)))
 
@@ -116,21 +88,26 @@ def _check(found: Any, want: Any) -> None:
         raise WrongSumError("the sum is not plain NumPy's")
 
 
+def _numpys(form: str) -> Timer:
+    """The host stage's clock of NumPy in that form."""
+    return host_stage.FORMS[form](host_stage.NUMPY)
+
+
 ROWS = f"a + row of {ROW}"
-FORMS: dict[str, tuple[Clock, Callable[[Buffers], None] | None]] = {
-    "a + b": (_new, None),
-    "out=": (_into, None),
+FORMS: dict[str, tuple[Timer, Callable[[Buffers], None] | None]] = {
+    "a + b": (_numpys("a + b"), None),
+    "out=": (_numpys("out="), None),
     "a += b": (_in_place, None),
     f"a + {NUMBER}": (_with_a_number, _check_number),
     ROWS: (_with_a_row, _check_rows),
-    "out= after 1 ms": (_after_a_pause, None),
+    "out= after 1 ms": (_numpys("out= after 1 ms"), None),
 }
 
 STAGE = Sweep(
     "peer-installed",
     cells,
     f"timed by the host: calls that follow each other on the same operands for {ENOUGH * 1e6:g} us, after "
-    f"{WARM * 1e6:g} us of calls that warm up, and single calls after a pause of {PAUSE * 1e3:g} ms; vecadd is "
-    "installed before its turn and taken out behind it",
+    f"{WARM * 1e6:g} us of calls that warm up, and single calls after a pause of {host_stage.IDLE * 1e3:g} ms; "
+    "vecadd is installed before its turn and taken out behind it",
     needs_gpu=False,
 )

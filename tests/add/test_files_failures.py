@@ -6,12 +6,11 @@ import resource
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import ModuleType
 
 import numpy as np
 import pytest
-from npy_files import assert_untouched, fill_folder, npy_bytes, open_without_tmpfile, operands
+from npy_files import assert_untouched, fill_folder, filled_in_memory, npy_bytes, open_without_tmpfile, operands
 
 from vecadd import files
 from vecadd.files import add_files
@@ -113,12 +112,8 @@ def test_short_reads_short_writes_and_signals_are_gone_on_from(folder: Path, dou
 def in_memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder as `folder`, on tmpfs, where sums are added into the pages of their file however few processors."""
     monkeypatch.setattr(files, "MAPPED_FROM", 1)
-    try:
-        place = TemporaryDirectory(dir="/dev/shm")
-    except OSError as error:
-        pytest.skip(f"there is no tmpfs: {error}")
-    with place as name:
-        yield fill_folder(Path(name))
+    with filled_in_memory() as folder:
+        yield folder
 
 
 @pytest.mark.parametrize("window", [64, 1 << 20])

@@ -5,12 +5,19 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import ModuleType
 
 import numpy as np
 import pytest
-from npy_files import assert_untouched, fill_folder, npy_bytes, npy_header, open_without_tmpfile, operands
+from npy_files import (
+    assert_untouched,
+    fill_folder,
+    filled_in_memory,
+    npy_bytes,
+    npy_header,
+    open_without_tmpfile,
+    operands,
+)
 
 from vecadd import files
 from vecadd.files import add_files, move_files
@@ -21,12 +28,8 @@ PAGE = 4096
 @pytest.fixture
 def in_memory() -> Iterator[Path]:
     """A folder on tmpfs, with two summands and a target."""
-    try:
-        place = TemporaryDirectory(dir="/dev/shm")
-    except OSError as error:
-        pytest.skip(f"there is no tmpfs: {error}")
-    with place as name:
-        yield fill_folder(Path(name))
+    with filled_in_memory() as folder:
+        yield folder
 
 
 @pytest.fixture

@@ -12,14 +12,6 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
 
 
-@pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
-def place(request, runtime):
-    """Where the tensors of a test are."""
-    if request.param == "cuda" and (runtime != "gpu" or not torch.cuda.is_available()):
-        pytest.skip("needs a GPU and a PyTorch that can use it")
-    return request.param
-
-
 @pytest.fixture
 def compiled():
     """compiled(f): f by torch.compile as one graph, without code for this machine."""
