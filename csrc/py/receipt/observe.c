@@ -3,7 +3,7 @@
  * numpy.add is one object, and `a + b` calls it as any caller does: by its vectorcall, with the GIL, once an addition,
  * however many loops NumPy then calls. Ours stands in its place while a receipt is made. To note an addition takes some
  * 350 ns, for the clock, the line and the record. Large ones are all noted. Of smaller ones a random one in k, which
- * then stands for k, so that the cost stays at 2 % of their time; but the first SMALL_ALL are all noted. */
+ * then stands for k, to keep the cost near 2 % of their time; but the first SMALL_ALL are all noted. */
 #include "py/receipt/observe.h"
 
 #include <string.h>
