@@ -162,9 +162,12 @@ $(VENV)/$(TAG): build_backend.py build_native/toolkit.py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "vecadd needs Python 3.11 or later: make PYTHON=python3.12, say")'
 	$(PYTHON) -m venv --clear $(VENV)
 	$(NATIVE) requirements > $(VENV)/requirements.txt
-	$(BIN)/pip install --disable-pip-version-check -q -r $(VENV)/requirements.txt
+	$(BIN)/pip install --disable-pip-version-check -q --no-compile -r $(VENV)/requirements.txt
 	touch $@
 
+# The compilers work while pip downloads. Python compiles what it imports; pip would compile all that it installs.
 $(VENV)/$(TAG).%: $(VENV)/$(TAG) pyproject.toml setup.py
-	$(BIN)/pip install --disable-pip-version-check -q --no-build-isolation -e '.[$*]'
+	$(NATIVE) objects & status=0; \
+	$(BIN)/pip install --disable-pip-version-check -q --no-compile --no-build-isolation -e '.[$*]' || status=$$?; \
+	wait $$! && exit $$status
 	touch $@

@@ -1,5 +1,6 @@
 """Brings compiled things up to date: python -m build_native [--variant VARIANT] [--run] [--only NAMES] TARGET ...
 
+objects          what the extension is linked from
 extension        vecadd/_core.*.so in the tree, with the CUDA runtime inside (release only; other variants: in build/)
 double           build/double/_core.abi3.so, the module on the CUDA-runtime double
 ctests           build/tests/*, the programs of tests/c on the double
@@ -42,6 +43,11 @@ def _extension(variant: str) -> list[Path]:
     return []
 
 
+def _objects(variant: str) -> list[Path]:
+    Build(variant).objects()
+    return []
+
+
 def _double(variant: str) -> list[Path]:
     Build(variant).double()
     return []
@@ -65,6 +71,7 @@ def _requirements(_variant: str) -> list[Path]:
 
 # Each takes a variant and gives the programs that --run runs.
 TARGETS: dict[str, Callable[[str], list[Path]]] = {
+    "objects": _objects,
     "extension": _extension,
     "double": _double,
     "ctests": _ctests,

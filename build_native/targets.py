@@ -33,13 +33,16 @@ class Build:
 
     def extension(self) -> Path:
         """The module with the CUDA runtime inside: it needs libc and nothing else."""
-        objects = self._core() + self._module()
-        if self.cuda:
-            objects += self._kernels()
-        run(objects)
+        objects = self.objects()
         link = self._link(self.cc, self.folder / "_core.so", objects, *flags.MODULE_LINK, cudart=self.cuda)
         run([link])
         return ROOT / link.output
+
+    def objects(self) -> list[Step]:
+        """What the extension is linked from. Kernels first: they take longest."""
+        objects = (self._kernels() if self.cuda else []) + self._core() + self._module()
+        run(objects)
+        return objects
 
     def double(self) -> Path:
         """The module on the CUDA-runtime double."""

@@ -3,13 +3,13 @@
 import mmap
 import os
 import threading
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from forks import fork
 from numpy.typing import NDArray
 
 import vecadd
@@ -191,9 +191,7 @@ def test_a_forked_child_adds_on_and_its_parent_counts_its_own() -> None:
     a = np.ones(N)
     noted.start()
     a + a
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of forking beside vecadd's threads
-        child = os.fork()
+    child = fork()
     if child == 0:
         status = 1
         try:

@@ -289,6 +289,7 @@ def test_a_capture_goes_on_while_another_thread_calls(driver, foreign, stream, c
     x, y, out = (foreign(a, stream=stream) for a in (A, B, np.zeros_like(A)))
     work = Work(driver, foreign)
     call(work)
+    gc.collect()  # what other tests left of other libraries, whose release would end the capture
     with driver.capture(stream) as graph:
         vecadd.add(x, y, out)
         in_another_thread(partial(call_and_drop, call, work))
