@@ -1,7 +1,8 @@
 #include "py/receipt/place.h"
 
 #include <stdint.h>
-#include <stdlib.h>
+
+#include "py/receipt/pages.h"
 
 enum {
     CODES = 1 << 13, /* a power of two; half of them are used at most */
@@ -38,7 +39,7 @@ place_start(PyObject *ours, PyObject *libraries)
         co_filename = PyUnicode_InternFromString("co_filename");
     if (!f_lasti || !f_back || !co_filename)
         return -1;
-    known.codes = calloc(CODES, sizeof *known.codes);
+    known.codes = pages_new(CODES * sizeof *known.codes);
     if (!known.codes) {
         PyErr_NoMemory();
         return -1;
@@ -55,7 +56,7 @@ place_stop(void)
     if (readers == 0) { /* else they are left in memory */
         for (size_t i = 0; i < CODES; i++)
             Py_XDECREF(known.codes[i].code);
-        free(known.codes);
+        pages_free(known.codes, CODES * sizeof *known.codes);
         Py_DECREF(known.ours);
         Py_DECREF(known.libraries);
     }

@@ -1,7 +1,8 @@
 #include "py/receipt/records.h"
 
-#include <stdlib.h>
 #include <string.h>
+
+#include "py/receipt/pages.h"
 
 enum { RECORDS = 1 << 13 }; /* a power of two; half of them are used at most */
 
@@ -12,7 +13,7 @@ static long long missed, missed_ns;
 int
 records_start(void)
 {
-    table = calloc(RECORDS, sizeof *table);
+    table = pages_new(RECORDS * sizeof *table);
     count = 0;
     missed = missed_ns = 0;
     if (table)
@@ -26,7 +27,7 @@ records_stop(void)
 {
     for (size_t i = 0; table && i < RECORDS; i++)
         Py_XDECREF(table[i].example);
-    free(table);
+    pages_free(table, RECORDS * sizeof *table);
     table = NULL;
 }
 
