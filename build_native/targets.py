@@ -58,7 +58,8 @@ class Build:
         """One program a file of tests/c: the core without Python, on the double. Without CUDA those of the host.
         With names, those alone: "threads" is the folder tests/c/threads, "wakes" its test_wakes.c."""
         sources = flags.sources(flags.TESTS if self.cuda else flags.HOST_TESTS)
-        sources = [source for source in sources if source.parent.name != self.variant.leaves_out]
+        if not self.variant.kernels:
+            sources = [source for source in sources if source.parent.name != "kernels"]
         if names := list(names):
             if missing := [name for name in names if not any(_is_named(source, name) for source in sources)]:
                 raise BuildError(f"tests/c has no folder and no test named {', '.join(missing)}")
@@ -96,7 +97,10 @@ class Build:
     def _double(self) -> list[Step]:
         if not self.cuda:
             raise BuildError("the CUDA-runtime double needs CUDA's headers: build it without VECADD_CUDA=0")
-        return [self._cxx(source, *flags.DOUBLE_FLAGS) for source in flags.sources((*flags.KERNELS, *flags.DOUBLE))]
+        kernels = self if self.variant.kernels else Build("release")
+        return [kernels._cxx(source, *flags.DOUBLE_FLAGS) for source in flags.sources(flags.KERNELS)] + [
+            self._cxx(source, *flags.DOUBLE_FLAGS) for source in flags.sources(flags.DOUBLE)
+        ]
 
     def _programs(self, kind: str, sources: list[Path], objects: list[Step], *, gpu: bool = False) -> list[Path]:
         mains = [self._program(source, gpu=gpu) for source in sources]
