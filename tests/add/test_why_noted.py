@@ -203,6 +203,27 @@ def test_a_forked_child_adds_on_and_its_parent_counts_its_own() -> None:
     assert only(noted.stop()).calls == 1
 
 
+def test_arrays_that_take_turns_are_counted() -> None:
+    arrays = [np.ones(N) for _ in range(3)]
+    code = "for _ in range(5):\n    for x in arrays:\n        np.add(x, a, out=c)\n"
+    assert only(run(code, arrays=arrays)).turns == (3, 1, 1)
+    assert only(run("np.add(a, b, out=c)\n")).turns == (1, 1, 1)  # none came again
+
+
+def test_other_lines_make_a_line_wait_for_its_arrays() -> None:
+    turns = [
+        addition.turns
+        for addition in run("for _ in range(5):\n    np.add(a, b, c)\n    np.add(d, d, d)\n", d=np.ones(N)).additions
+    ]
+    assert turns == [(2, 2, 2), (2, 2, 2)]
+
+
+def test_more_arrays_than_are_remembered_are_many() -> None:
+    arrays = [np.ones(N) for _ in range(9)]
+    code = "for _ in range(3):\n    for x in arrays:\n        np.add(x, a, out=c)\n"
+    assert only(run(code, arrays=arrays)).turns == (noted.MANY, 1, 1)
+
+
 def test_small_additions_in_great_number_are_estimated() -> None:
     x = np.ones(1 << 14)  # 128 KiB: one of sixteen is noted, behind the first 2048
     found = only(run("for _ in range(20_000):\n    np.add(x, x, out=y)\n", x=x, y=x.copy()))

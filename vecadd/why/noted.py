@@ -17,6 +17,7 @@ from vecadd import _core
 from vecadd.why.layout import Layout
 
 LEAST = 64 << 10  # bytes of a sum: smaller additions are not noted
+MANY = 1 << 20  # arrays: more than caches hold of those that are noted
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,7 @@ class Noted:
     loops: float | None  # calls of NumPy's loops an addition; None where they could not be counted
     elements: float | None  # of a call of the loop
     installed: bool  # vecadd added calls of the loop in NumPy's place
+    between: tuple[float | None, ...] = (None, None, None)  # see `turns`
 
     @property
     def typical(self) -> float:
@@ -78,6 +80,13 @@ class Noted:
     def faults(self) -> float:
         """Page faults of a call behind the first; of the first where it is alone."""
         return float(self.first_faults) if self.later_faults is None else self.later_faults
+
+    @property
+    def turns(self) -> tuple[int, ...]:
+        """How many arrays take turns as a, b and sum: the bytes of additions, those of other lines too, from an array's
+        use to its next one, over those of a call. 1 where it is not known; MANY where more arrays than are remembered
+        never came again."""
+        return tuple(max(1, round(min(MANY, x * self.calls / self.nbytes))) if x else 1 for x in self.between)
 
     @property
     def arrays(self) -> list[Layout]:
@@ -161,4 +170,5 @@ def _noted(row: Mapping[str, Any]) -> Noted:
         row["loops"] / row["counted"] if row["counted"] else None,
         row["elements"] / row["loops"] if row["loops"] else None,
         row["added"] > 0,
+        row["between"],
     )

@@ -237,7 +237,7 @@ def _on_host(noted: Noted) -> Finding:
         return Finding(UNKNOWN, unable)
     out = noted.out
     assert isinstance(out, Layout)
-    plain = Form(noted.a, noted.b, out, noted.via, installed=noted.installed, device=noted.device)
+    plain = Form(noted.a, noted.b, out, noted.via, installed=noted.installed, device=noted.device, turns=noted.turns)
     was = replace(plain, fresh=page_kind(noted))
     shown = [(reason, evidence) for reason in REASONS if (evidence := reason.shows(noted))]
     forms = {"was": was, "written": plain} | {reason.name: reason.mended(was) for reason, _ in shown}
@@ -278,7 +278,9 @@ def _before(typical: float, was: Times, plain: Times, faulted: float) -> tuple[f
     warm, far = (faulted * a + (1 - faulted) * b for a, b in ((was.warm, plain.warm), (was.cold, plain.cold)))
     cold = min(1.0, (typical - warm) / (far - warm)) if far > TOLD_APART * warm else 0.0
     cold = cold if cold >= FROM_MEMORY else 0.0
-    return (1 - cold) * warm + cold * far, cold
+    turned = faulted * was.turned + (1 - faulted) * plain.turned
+    mixed = (1 - cold) * warm + cold * far
+    return max(mixed, min(turned, typical)), cold
 
 
 def _not_rehearsed(noted: Noted) -> str | None:

@@ -34,6 +34,7 @@ static struct module_state *observed; /* NULL while no receipt is made */
 static unsigned generation;           /* of the records; an addition that outlives its own is not noted */
 static ufunc_call *numpys;            /* numpy.add's own entry */
 static unsigned small_noted;
+static long long added; /* bytes of all additions that were noted */
 static unsigned long long random_state = 1;
 static _Thread_local bool inside; /* an addition that is noted: those that it makes are part of it */
 
@@ -159,6 +160,16 @@ faulted_in(size_t bytes, long faults)
     return (size_t)faults >= pages / 2 + (pages < 2);
 }
 
+/* Where every addition is noted: of one in k it is not known which were made between. */
+static void
+note_uses(struct record *record, const struct call *call, PyObject *sum)
+{
+    PyObject *const operands[OPERANDS] = {call->a, call->b, sum};
+    for (int k = 0; k < OPERANDS; k++)
+        if (PyArray_Check(operands[k]))
+            records_use(&record->uses[k], PyArray_DATA((PyArrayObject *)operands[k]), added);
+}
+
 static void
 note(struct record *record, const struct observation *seen, long long bytes, long long ns, long faults)
 {
@@ -213,10 +224,13 @@ observe_end(struct observation *seen, PyObject *sum, const struct arguments *giv
             PyErr_Clear();
         if (seen->generation != generation || !observed)
             Py_XDECREF(example);
-        else if (seen->record || (example && (seen->record = records_add(&seen->key, seen->call.via, example))))
+        else if (seen->record || (example && (seen->record = records_add(&seen->key, seen->call.via, example)))) {
             note(seen->record, seen, bytes, ns, faults);
-        else
+            if (seen->stands_for == 1)
+                note_uses(seen->record, &seen->call, sum);
+        } else
             records_miss(seen->stands_for, seen->stands_for * ns);
+        added += seen->stands_for * bytes;
     }
     inside = false;
 }
@@ -320,6 +334,7 @@ py_receipt_start(PyObject *module, PyObject *arguments)
     }
     generation++;
     small_noted = 0;
+    added = 0;
     observed = state;
     ufunc_call *const mine = observed_numpy_add;
     void *entry = &numpys_add()->vectorcall;

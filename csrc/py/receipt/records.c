@@ -77,6 +77,20 @@ records_add(const struct record_key *key, enum via via, PyObject *example)
 }
 
 void
+records_use(struct uses *uses, const void *data, long long before)
+{
+    struct use *use = uses->last;
+    while (use < uses->last + USES && use->data != data)
+        use++;
+    if (use < uses->last + USES) {
+        uses->again++;
+        uses->between += before - use->before;
+    } else
+        use = &uses->last[uses->next++ % USES];
+    *use = (struct use){data, before};
+}
+
+void
 records_miss(long long calls, long long ns)
 {
     missed += calls;
@@ -89,19 +103,30 @@ place_described(PyObject *code, long at)
     return code ? Py_BuildValue("Ol", code, at) : Py_NewRef(Py_None);
 }
 
+/* Bytes from one use of an array to the next, in the mean; infinite where none came again of more arrays than are
+ * remembered, None where none did of fewer. */
+static PyObject *
+between(const struct uses *uses)
+{
+    if (uses->again == 0 && uses->next <= USES)
+        return Py_NewRef(Py_None);
+    return PyFloat_FromDouble(uses->again ? (double)uses->between / (double)uses->again : Py_HUGE_VAL);
+}
+
 static PyObject *
 described(const struct record *record)
 {
     static const char *const via[] = {[VIA_NUMPY] = "numpy", [VIA_ADD] = "add", [VIA_ADD_MANY] = "add_many"};
     const struct place *place = &record->key.place;
     return Py_BuildValue(
-        "{s:N,s:N,s:s,s:O,s:L,s:L,s:d,s:L,s:d,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L}", "place",
+        "{s:N,s:N,s:s,s:O,s:L,s:L,s:d,s:L,s:d,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:(NNN)}", "place",
         place_described(place->code, place->at), "through", place_described(place->through, place->through_at), "via",
         via[record->via], "example", record->example, "calls", record->calls, "bytes", record->bytes, "seconds",
         1e-9 * (double)record->ns, "noted", record->noted, "first_seconds", 1e-9 * (double)record->first_ns,
         "first_faults", record->first_faults, "first_faulted", record->first_faulted, "looked", record->looked,
         "faults", record->faults, "faulted", record->faulted, "counted", record->counted, "loops", record->loops,
-        "elements", record->elements, "added", record->added);
+        "elements", record->elements, "added", record->added, "between", between(&record->uses[0]),
+        between(&record->uses[1]), between(&record->uses[2]));
 }
 
 PyObject *

@@ -6,6 +6,11 @@
 
 enum via { VIA_NUMPY, VIA_ADD, VIA_ADD_MANY };
 
+enum {
+    OPERANDS = 3, /* a, b and the sum */
+    USES = 8,     /* arrays of an operand that are remembered */
+};
+
 /* Additions with equal keys are noted together. Compared byte by byte, so it is whole words. */
 struct record_key {
     struct place place;
@@ -13,7 +18,17 @@ struct record_key {
     struct key_operand {
         const PyTypeObject *type;
         size_t facts; /* an array's dtype, dimensions, flags, and its size to three bits behind the leading one */
-    } operand[3];
+    } operand[OPERANDS];
+};
+
+/* The last arrays that were an operand of a record's additions, and what had been added in the process before. */
+struct uses {
+    struct use {
+        const void *data;
+        long long before; /* bytes */
+    } last[USES];
+    unsigned next;
+    long long again, between; /* arrays that came again, and the bytes that were added from one use on to the next */
 };
 
 struct record {
@@ -28,6 +43,7 @@ struct record {
     long long first_ns, first_faults, first_faulted;
     long long looked, faults, faulted;
     long long counted, loops, elements, added; /* those whose loops were counted, and struct loops_seen of them */
+    struct uses uses[OPERANDS];                /* of a, b and the sum */
 };
 
 /* Makes room. Returns 0, or -1 with an exception set. */
@@ -38,6 +54,8 @@ void records_stop(void);
 struct record *records_find(const struct record_key *key); /* NULL where there is none */
 /* Takes `example`. NULL where the table is full. */
 struct record *records_add(const struct record_key *key, enum via via, PyObject *example);
+/* Tells a record that an array is an operand of the addition that begins behind so many bytes of others. */
+void records_use(struct uses *uses, const void *data, long long before);
 /* Counts additions that no record has, and their time together. */
 void records_miss(long long calls, long long ns);
 
