@@ -273,6 +273,19 @@ def loaded_latency(device: int, nbytes: int, rounds: int) -> dict[Literal["bytes
 # "triggering_block", "programmatic_issued" and "released": these times of programmatic launches.
 def launch_limits(device: int) -> dict[str, Any]: ...
 
+# Bytes of a device's memory that the driver has left, and all of it.
+def device_memory(device: int, /) -> tuple[int, int]: ...
+
+# One device's memory into another's: "access", "atomics" and "rank" of the link, and "ways", whose "rate" is in bytes a
+# second and whose "words" are some of the "wrong" ones, as (index, expected, found).
+def peer_limits(source: int, target: int, nbytes: int, rounds: int, /) -> dict[str, Any]: ...
+
+# Seconds; of the check also the number of wrong words, the array's address, and (index, expected, found) of some.
+def pattern_write(x: NDArray[Any] | DeviceArray, pattern: str, seed: int, /) -> float: ...
+def pattern_check(
+    x: NDArray[Any] | DeviceArray, pattern: str, seed: int, /
+) -> tuple[float, int, int, list[tuple[int, int, int]]]: ...
+
 # How many threads an addition may use; seconds until they have all woken, and until one has.
 def thread_probe_limits() -> dict[Literal["threads", "wake", "wake_one"], float]: ...
 

@@ -25,6 +25,8 @@ double_reset(unsigned seed)
     m.delays.clear();
     m.delayed = false;
     m.capacity = DEVICE_BYTES;
+    m.flipped_copies = 0;
+    m.peer_access = true;
     m.calls.clear();
     m.faults = 0;
     m.evict_last.clear();
@@ -54,6 +56,20 @@ double_capacity(size_t bytes)
 {
     const auto lock = hold();
     the_machine().capacity = bytes;
+}
+
+void
+double_peer_access(int possible)
+{
+    const auto lock = hold();
+    the_machine().peer_access = possible != 0;
+}
+
+void
+double_flip_copies(int count)
+{
+    const auto lock = hold();
+    the_machine().flipped_copies = count;
 }
 
 void

@@ -20,6 +20,9 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "double_on_file_call": (None, _POINTER),
     "double_fail": (None, ctypes.c_char_p, _INT, _INT, _INT),
     "double_report_earlier": (None, _INT),
+    "double_capacity": (None, _SIZE),
+    "double_peer_access": (None, _INT),
+    "double_flip_copies": (None, _INT),
     "double_take_errors": (_INT,),
     "double_fill_queues": (None, _INT),
     "double_waiting": (_INT,),
@@ -85,6 +88,21 @@ def report_earlier(status: int = 999) -> None:
     """Makes every call from now on that waits or gives something back do so and return `status` all the same, as CUDA's
     do that report what earlier work has come to."""
     _library().double_report_earlier(status)
+
+
+def capacity(nbytes: int) -> None:
+    """How many bytes each device has for allocations, those that there are included."""
+    _library().double_capacity(nbytes)
+
+
+def peer_access(possible: bool) -> None:
+    """Whether any device could use another one's memory."""
+    _library().double_peer_access(possible)
+
+
+def flip_copies(count: int) -> None:
+    """So many copies from device to device from now on arrive with bit 2 of their middle byte wrong, and succeed."""
+    _library().double_flip_copies(count)
 
 
 def take_errors() -> int:

@@ -140,6 +140,29 @@ cudaMemcpyAsync(void *target, const void *source, size_t bytes, cudaMemcpyKind k
                      [&](machine &m) { return copy(m, target, source, bytes, kind, stream, waits::asynchronous); });
 }
 
+/* Between two devices, or within one; needs no peer access. */
+cudaError_t
+cudaMemcpyPeerAsync(void *target_start, int target_device, const void *source_start, int source_device, size_t bytes,
+                    cudaStream_t handle)
+{
+    return cuda_call(__func__, [&](machine &m) {
+        stream_ptr stream;
+        const cudaError_t unusable = usable_stream(m, handle, stream);
+        if (unusable != cudaSuccess)
+            return unusable;
+        end target, source;
+        if (!locate(m, target_start, bytes, target) || !locate(m, source_start, bytes, source) || !target.on_device() ||
+            !source.on_device() || target.in->device != target_device || source.in->device != source_device)
+            return cudaErrorInvalidValue;
+        enqueue(m, stream, [&m, target, source] {
+            run_copy(m, target, source);
+            if (m.flipped_copies > 0 && m.flipped_copies--)
+                target.start[target.bytes / 2] ^= 4;
+        });
+        return cudaSuccess;
+    });
+}
+
 static cudaError_t
 fill(machine &m, void *start, int value, size_t bytes, cudaStream_t handle)
 {

@@ -182,6 +182,68 @@ cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int device)
     });
 }
 
+/* What a call about two devices says of them first. */
+static cudaError_t
+two_devices(const machine &m, int device, int peer)
+{
+    const auto there = [&m](int number) { return number >= 0 && number < m.devices; };
+    return there(device) && there(peer) && device != peer ? cudaSuccess : cudaErrorInvalidDevice;
+}
+
+cudaError_t
+cudaDeviceCanAccessPeer(int *can, int device, int peer)
+{
+    return cuda_call(__func__, [&](machine &m) {
+        const cudaError_t error = two_devices(m, device, peer);
+        *can = error == cudaSuccess && m.peer_access;
+        return error;
+    });
+}
+
+/* Every pair has a link of rank 0 with atomic operations, as GPUs behind one NVLink switch have. */
+cudaError_t
+cudaDeviceGetP2PAttribute(int *value, cudaDeviceP2PAttr attribute, int device, int peer)
+{
+    return cuda_call(__func__, [&](machine &m) {
+        *value = attribute != cudaDevP2PAttrPerformanceRank;
+        return two_devices(m, device, peer);
+    });
+}
+
+/* Of the current device to another one's plain memory; its pools' needs an access of its own. */
+cudaError_t
+cudaDeviceEnablePeerAccess(int peer, unsigned flags)
+{
+    return cuda_call(__func__, [&](machine &m) {
+        const cudaError_t error = two_devices(m, current, peer);
+        if (error != cudaSuccess)
+            return error;
+        if (flags)
+            return cudaErrorInvalidValue;
+        if (!m.peer_access)
+            return cudaErrorPeerAccessUnsupported;
+        if (m.peers[current] >> peer & 1)
+            return cudaErrorPeerAccessAlreadyEnabled;
+        m.peers[current] |= 1u << peer;
+        return cudaSuccess;
+    });
+}
+
+cudaError_t
+cudaDeviceDisablePeerAccess(int peer)
+{
+    return cuda_call(__func__, [&](machine &m) {
+        const cudaError_t error = two_devices(m, current, peer);
+        if (error != cudaSuccess)
+            return error;
+        if (!(m.peers[current] >> peer & 1))
+            return cudaErrorPeerAccessNotEnabled;
+        finish_device(m, current);
+        m.peers[current] &= ~(1u << peer);
+        return cudaSuccess;
+    });
+}
+
 cudaError_t
 cudaDeviceGetPCIBusId(char *id, int room, int device)
 {

@@ -34,6 +34,12 @@ void double_report_earlier(int status);
 /* Every call of this CUDA function from now on begins so much later, and other threads' calls go on meanwhile. */
 void double_delay(const char *call, int microseconds);
 
+/* Whether any device could use another one's memory: 1 after a reset. */
+void double_peer_access(int possible);
+
+/* So many copies from device to device from now on arrive with bit 2 of their middle byte wrong, and succeed. */
+void double_flip_copies(int count);
+
 /* How many bytes each device has for allocations, those that there are included: 8 GiB after a reset. What is freed in
  * stream order is room again when the free has run, which is when something waits for it. */
 void double_capacity(size_t bytes);

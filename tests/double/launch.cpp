@@ -44,6 +44,9 @@ double_launch(dim3 grid, dim3 block, cudaStream_t handle, launch_order order, st
                 allowed = allowed && (!pointer || may_touch(m, pointer, device));
             if (allowed) {
                 open_memory(m, device);
+                for (const void *pointer : pointers)
+                    if (const block_ptr found = block_at(m, pointer); found && found->on_device())
+                        open_memory(m, found->device);
                 for (const block_ptr &block : managed)
                     block->pages->allow(true);
                 run(m.below(static_cast<unsigned>(blocks)));

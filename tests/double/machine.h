@@ -195,6 +195,9 @@ struct machine {
     size_t pinned_bytes = 0;
     size_t persisting[MAX_DEVICES] = {};            /* bytes of the L2 that are set aside */
     std::unordered_map<uintptr_t, bool> evict_last; /* by line of the L2: loaded so, and not demoted since */
+    unsigned peers[MAX_DEVICES] = {};               /* bit e of entry d: device d may use plain memory of device e */
+    bool peer_access = true;                        /* any device could use another's memory */
+    int flipped_copies = 0;    /* copies between devices from now on that arrive with one bit wrong */
     unsigned open_devices = 0; /* bit d: device d's memory is accessible, because work is running */
 
     machine();

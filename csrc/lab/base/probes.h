@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include "base/status.h"
+#include "lab/base/pattern.h"
 
 /* Host: adds 32-bit words over the caller's three arrays of `n` words (12 n bytes counted), best over 1 ... threads
  * (powers of two and `threads` itself), static, dynamic and mixed partition, ordinary and non-temporal stores. The
@@ -85,6 +86,34 @@ struct link_limits {
     double to_device, to_host, both;
 };
 int limits_link(int device, size_t bytes, int rounds, struct link_limits *limits, struct status *status);
+
+/* Device memory that the driver has left, and all of it, in bytes. */
+int limits_memory(int device, size_t *left, size_t *all, struct status *status);
+
+/* Writes device memory by a pattern, and looks it through, after what `stream` holds. Waits. The seconds are the
+ * kernel's by CUDA events. */
+int limits_pattern_write(int device, void *stream, uint64_t *memory, size_t words, const struct pattern *pattern,
+                         double *seconds, struct status *status);
+int limits_pattern_check(int device, void *stream, const uint64_t *memory, size_t words, const struct pattern *pattern,
+                         struct pattern_found *found, double *seconds, struct status *status);
+
+/* The ways from one GPU's memory into another's: by a copy engine, by a kernel of the target that reads, and by a
+ * kernel of the source that writes. The kernels need peer access. */
+enum peer_way { PEER_COPY, PEER_READ, PEER_WRITE, PEER_WAYS };
+
+struct peer_limits {
+    bool access;  /* each of the two GPUs may use the other's memory */
+    bool atomics; /* by which atomic operations on it are the link's own */
+    int rank;     /* of the link, as the driver ranks links: 0 is the fastest */
+    struct {
+        double rate;                /* bytes a second, best of the rounds; 0: this way was not possible */
+        struct pattern_found found; /* the words that did not arrive as they were sent, of one copy */
+    } way[PEER_WAYS];
+};
+
+/* `bytes`, a multiple of 16, of device `from` into memory of device `to`. Allocates plain memory, for which alone peer
+ * access is switched on, and switches it off again where nobody had it on. */
+int limits_peers(int from, int to, size_t bytes, int rounds, struct peer_limits *limits, struct status *status);
 
 /* Host: seconds from waking idle threads until all `threads`, the caller among them, have answered, and until one other
  * thread has. Medians. Makes no CUDA call. */

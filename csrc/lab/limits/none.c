@@ -39,3 +39,29 @@ limits_link(int device, size_t bytes, int rounds, struct link_limits *limits, st
 {
     return status_no_cuda(status);
 }
+
+int
+limits_memory(int device, size_t *left, size_t *all, struct status *status)
+{
+    return status_no_cuda(status);
+}
+
+int
+limits_pattern_write(int device, void *stream, uint64_t *memory, size_t words, const struct pattern *pattern,
+                     double *seconds, struct status *status)
+{
+    return status_no_cuda(status);
+}
+
+int
+limits_pattern_check(int device, void *stream, const uint64_t *memory, size_t words, const struct pattern *pattern,
+                     struct pattern_found *found, double *seconds, struct status *status)
+{
+    return status_no_cuda(status);
+}
+
+int
+limits_peers(int from, int to, size_t bytes, int rounds, struct peer_limits *limits, struct status *status)
+{
+    return status_no_cuda(status);
+}

@@ -41,6 +41,10 @@ int limits_table(const struct probe *probe, const struct device_scope *scope, in
 int limits_fresh(const struct device_scope *scope, int rounds, double kernel, struct fresh_seconds sizes[LIMITS_FRESH],
                  struct status *status);
 
+/* pattern.c: looks memory through on the probe's stream; probe->memory has room for a struct pattern_found. */
+int pattern_probe_check(const struct probe *probe, const uint64_t *memory, size_t words, const struct pattern *pattern,
+                        struct pattern_found *found, double *seconds, struct status *status);
+
 /* Evicts everything from the calling core's own caches. */
 void probe_disturb(void);
 

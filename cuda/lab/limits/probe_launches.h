@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "lab/base/pattern.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -35,6 +37,15 @@ struct limits_load {
 };
 cudaError_t limits_loaded_launch(const void *memory, const struct limits_load *load, uint64_t *sink,
                                  cudaStream_t stream);
+
+/* pattern.cu: writes words by a pattern; adds to *found, in device memory, the words that are not the pattern's. */
+cudaError_t limits_pattern_write_launch(uint64_t *memory, size_t words, const struct pattern *pattern,
+                                        cudaStream_t stream);
+cudaError_t limits_pattern_check_launch(const uint64_t *memory, size_t words, const struct pattern *pattern,
+                                        struct pattern_found *found, cudaStream_t stream);
+
+/* pattern.cu: copies a multiple of 16 bytes. Either place may be another GPU's that this one has peer access to. */
+cudaError_t limits_copy_words_launch(const void *from, void *to, size_t bytes, cudaStream_t stream);
 
 #ifdef __cplusplus
 }

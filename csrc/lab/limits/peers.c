@@ -1,0 +1,177 @@
+/* From one GPU's memory into another's: how fast, by which ways, and whether every bit arrives. Each call of a copy
+ * that goes wrong may succeed, so that only the bits tell. */
+#include <cuda_runtime_api.h>
+
+#include "cuda/lab/limits/probe_launches.h"
+#include "gpu/device.h"
+#include "lab/base/probes.h"
+#include "lab/limits/probe.h"
+
+/* One of the two GPUs. */
+struct side {
+    int device;
+    struct probe probe; /* its memory has room for a struct pattern_found */
+    void *memory;       /* plain: a pool's would need an access of its own */
+    bool granted;       /* peer access that was switched on here */
+};
+
+struct pair {
+    struct side from, to;
+    size_t bytes;
+};
+
+/* Runs in the scope of side->device. */
+static int
+side_open_here(struct side *side, const struct device_scope *scope, int peer, bool access, size_t bytes,
+               struct status *status)
+{
+    if (probe_open(&side->probe, scope, sizeof(struct pattern_found), status) < 0)
+        return -1;
+    cudaError_t error = cudaMalloc(&side->memory, bytes);
+    if (error != cudaSuccess)
+        return device_status(status, error, "cudaMalloc");
+    if (!access)
+        return 0;
+    error = cudaDeviceEnablePeerAccess(peer, 0);
+    side->granted = error == cudaSuccess;
+    if (error == cudaSuccess || error == cudaErrorPeerAccessAlreadyEnabled) {
+        device_ignore(error);
+        return 0;
+    }
+    return device_status(status, error, "cudaDeviceEnablePeerAccess");
+}
+
+static int
+side_open(struct side *side, int device, int peer, bool access, size_t bytes, struct status *status)
+{
+    struct device_scope scope;
+    if (device_enter_relaxed(&scope, device, status) < 0)
+        return -1;
+    side->device = device;
+    const int result = side_open_here(side, &scope, peer, access, bytes, status);
+    device_leave(&scope);
+    return result;
+}
+
+/* Takes a side that was never opened too. */
+static void
+side_close(const struct side *side, int peer)
+{
+    struct device_scope scope;
+    if (!side->probe.stream || !device_enter_to_release(&scope, side->device))
+        return;
+    if (side->memory)
+        device_ignore(cudaFree(side->memory));
+    if (side->granted)
+        device_ignore(cudaDeviceDisablePeerAccess(peer));
+    probe_close(&side->probe);
+    device_leave(&scope);
+}
+
+static cudaError_t
+launch_way(const struct probe *probe, const void *argument, enum peer_way way)
+{
+    const struct pair *pair = argument;
+    if (way == PEER_COPY)
+        return cudaMemcpyPeerAsync(pair->to.memory, pair->to.device, pair->from.memory, pair->from.device, pair->bytes,
+                                   probe->stream);
+    return limits_copy_words_launch(pair->from.memory, pair->to.memory, pair->bytes, probe->stream);
+}
+
+static cudaError_t
+launch_copy(const struct probe *probe, const void *argument)
+{
+    return launch_way(probe, argument, PEER_COPY);
+}
+
+static cudaError_t
+launch_kernel(const struct probe *probe, const void *argument)
+{
+    return launch_way(probe, argument, PEER_READ);
+}
+
+/* One pass by this way; its kernel runs on the target where it reads, on the source where it writes. */
+static int
+pass(const struct pair *pair, enum peer_way way, double *seconds, struct status *status)
+{
+    const struct side *runs = way == PEER_READ ? &pair->to : &pair->from;
+    struct device_scope scope;
+    if (device_enter_relaxed(&scope, runs->device, status) < 0)
+        return -1;
+    const int result = probe_time(&runs->probe, 0, way == PEER_COPY ? launch_copy : launch_kernel, pair,
+                                  way == PEER_COPY ? "cudaMemcpyPeerAsync" : "cudaLaunchKernel", seconds, status);
+    device_leave(&scope);
+    return result;
+}
+
+static int
+fill(const struct side *side, const struct pattern *pattern, size_t bytes, struct status *status)
+{
+    double seconds;
+    return limits_pattern_write(side->device, side->probe.stream, side->memory, bytes / sizeof(uint64_t), pattern,
+                                &seconds, status);
+}
+
+/* Sends a pattern over what is its complement in every bit of the target, and looks at each word that has arrived. */
+static int
+compare(const struct pair *pair, enum peer_way way, struct pattern_found *found, struct status *status)
+{
+    const struct pattern sent = {.kind = PATTERN_ADDRESS, .first = (uint64_t)way << 40};
+    const struct pattern before = {.kind = PATTERN_INVERSE, .first = sent.first};
+    double seconds;
+    if (fill(&pair->from, &sent, pair->bytes, status) < 0 || fill(&pair->to, &before, pair->bytes, status) < 0 ||
+        pass(pair, way, &seconds, status) < 0)
+        return -1;
+    struct device_scope scope;
+    if (device_enter_relaxed(&scope, pair->to.device, status) < 0)
+        return -1;
+    const int result = pattern_probe_check(&pair->to.probe, pair->to.memory, pair->bytes / sizeof(uint64_t), &sent,
+                                           found, &seconds, status);
+    device_leave(&scope);
+    return result;
+}
+
+static int
+ask(int from, int to, struct peer_limits *limits, struct status *status)
+{
+    int there = 0, back = 0, atomics = 0;
+    cudaError_t error = cudaDeviceCanAccessPeer(&there, from, to);
+    if (error == cudaSuccess)
+        error = cudaDeviceCanAccessPeer(&back, to, from);
+    if (error == cudaSuccess)
+        error = cudaDeviceGetP2PAttribute(&limits->rank, cudaDevP2PAttrPerformanceRank, from, to);
+    if (error == cudaSuccess)
+        error = cudaDeviceGetP2PAttribute(&atomics, cudaDevP2PAttrNativeAtomicSupported, from, to);
+    limits->access = there && back;
+    limits->atomics = atomics;
+    return error == cudaSuccess ? 0 : device_status(status, error, "cudaDeviceGetP2PAttribute");
+}
+
+int
+limits_peers(int from, int to, size_t bytes, int rounds, struct peer_limits *limits, struct status *status)
+{
+    struct pair pair = {.bytes = bytes};
+    int result = -1;
+    *limits = (struct peer_limits){0};
+    if (device_start(from, status) < 0 || device_start(to, status) < 0 || ask(from, to, limits, status) < 0)
+        return -1;
+    if (side_open(&pair.from, from, to, limits->access, bytes, status) < 0 ||
+        side_open(&pair.to, to, from, limits->access, bytes, status) < 0)
+        goto done;
+    for (int way = PEER_COPY; way < (limits->access ? PEER_WAYS : PEER_READ); way++) {
+        if (compare(&pair, (enum peer_way)way, &limits->way[way].found, status) < 0)
+            goto done;
+        for (int round = 0; round < rounds; round++) {
+            double seconds = 0;
+            if (pass(&pair, (enum peer_way)way, &seconds, status) < 0)
+                goto done;
+            if (seconds > 0 && (double)bytes / seconds > limits->way[way].rate)
+                limits->way[way].rate = (double)bytes / seconds;
+        }
+    }
+    result = 0;
+done:
+    side_close(&pair.from, to);
+    side_close(&pair.to, from);
+    return result;
+}
