@@ -1,9 +1,18 @@
-"""What the tests of vecadd check share: an H200 that is made up, and files of earlier checks."""
+"""What the tests of vecadd check share: an H200 that is made up, files of earlier checks, and checks that are quick."""
 
 import json
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
+from typing import Any
 
-from vecadd import _machine
+import pytest
+from conftest import child_environment
+
+from vecadd import _machine, cli
+from vecadd.bench import limits, timing
+from vecadd.check import measure
+from vecadd.info import info
 
 H200 = _machine.Gpu(
     index=0, name="NVIDIA H200", compute_capability="9.0", multiprocessors=132, clock=1.98e9,
@@ -12,9 +21,70 @@ H200 = _machine.Gpu(
     bandwidth=4.814304e12, ecc=True, link_generation=5, link_width=16, link_generation_max=5, link_width_max=16,
 )  # fmt: skip
 
+EASY = {"streaming": ("host", "add 2^14", 1e-9), "small": ("host", "add 2^10", 1e9)}  # any machine passes
+
+# What a machine with a GPU reports that nothing else uses.
+QUIET: dict[str, Any] = {
+    "load_average": 0.1,
+    "cpus": 16,
+    "gpu_processes": 0,
+    "ecc_errors": 0,
+    "throttled": {"power cap": 0.0, "heat": 0.0},
+}
+
 
 def earlier(path: Path, **figures: tuple[str, str, float]) -> Path:
     """A file of an earlier check: kind, name and figure of its rows."""
     rows = [{"kind": kind, "name": name, "gpu": 0, "median": value} for kind, name, value in figures.values()]
     path.write_text(json.dumps({"meta": {"machine": "elsewhere"}, "rows": rows}))
     return path
+
+
+def make_quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same rows at sizes that the double has time for."""
+    monkeypatch.setattr(measure, "STREAMING", (1 << 14,))
+    monkeypatch.setattr(measure, "DEVICE_SIZES", (1 << 12,))
+    monkeypatch.setattr(measure, "LARGEST", 1 << 13)
+    monkeypatch.setattr(measure, "SECONDS", 1e-3)
+    monkeypatch.setattr(measure, "ENOUGH", 1)
+    monkeypatch.setattr(measure, "PAIR_BYTES", 1 << 12)
+    monkeypatch.setattr(limits, "LINK_BYTES", 1 << 16)
+    monkeypatch.setattr(limits, "PROBE_ROUNDS", 1)
+    monkeypatch.setattr(limits, "DEVICE_CACHES", 1)
+    monkeypatch.setattr(timing, "SETTLE", 0.0)
+    monkeypatch.setenv("PYTHONPATH", child_environment()["PYTHONPATH"])  # for the child that looks for GPUs
+
+
+@cache
+def this_machine() -> _machine.Info:
+    """What vecadd.info() says, asked once."""
+    return info()
+
+
+def hide_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The check finds a machine without a GPU."""
+    found = replace(this_machine(), gpus=(), gpu_status="no GPU", gpu_reason="the driver sees no GPU")
+    monkeypatch.setattr("vecadd.check.command.info", lambda: found)
+
+
+@dataclass(frozen=True)
+class Check:
+    """check(*options): the exit status and the content of the file."""
+
+    folder: Path
+
+    def __call__(self, *options: str) -> tuple[int, dict[str, Any]]:
+        file = self.folder / "check.json"
+        status = cli.main(["check", "--json", str(file), *options])
+        return status, json.loads(file.read_text())
+
+
+def of_id(content: dict[str, Any], id: str) -> dict[str, Any]:
+    """The finding with that id."""
+    (found,) = (finding for finding in content["findings"] if finding["id"] == id)
+    return dict(found)
+
+
+def told(content: dict[str, Any]) -> dict[str, str]:
+    """The severity of each finding that is neither a pass nor worth no more than knowing."""
+    return {each["id"]: each["severity"] for each in content["findings"] if each["severity"] not in ("pass", "info")}

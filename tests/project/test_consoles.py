@@ -25,7 +25,7 @@ from vecadd.bench import results
 from vecadd.bench.show import show_rate, show_seconds
 from vecadd.bench.terminal import drawn
 from vecadd.check import tables
-from vecadd.check.rows import Row
+from vecadd.check.rows import Row, title_of
 from vecadd.profile import ncu, nsys
 from vecadd.profile import tables as profile_tables
 from vecadd.profile.spec import Spec
@@ -190,14 +190,18 @@ def test_check(console: Console, tmp_path: Path, passes: bool) -> None:
     status, out, err = printed(console, tmp_path, "check", "--expect", "old.json", "--json", "x.json")
     shown = check_text(console, out)
     content = json.loads((tmp_path / "x.json").read_text())
-    assert (status, content["verdict"]) == ((0, "passed") if passes else (1, "failed"))
-    for row in content["rows"]:
-        of = Row(row["kind"], row["name"], row["unit"])
-        assert f"{of.title} " in shown
-        for column, name in {"measured": "value", "expected": "expected", "bound": "bound"}.items():
-            assert tables.show(of, row[name]) in shown or column in columns_left_out(shown)
+    assert (status, content["status"]) == ((0, "passed") if passes else (1, "failed"))
+    rows = [each for each in content["findings"] if title_of(each["id"])]
+    assert len(rows) == (2 if passes else 4)
+    for row in rows:
+        of = Row("host", "", row["unit"])
+        assert f"{title_of(row['id'])} " in shown
+        low, high = row["expected"]
+        for figure in (row["value"], high if low is None else low):
+            assert tables.show(of, figure) in shown
         assert {"measured", "bound"}.isdisjoint(columns_left_out(shown))
-    assert shown.endswith("passed" if passes else "failed: device read, launch empty kernel")
+    failed = "device memory/gpu 0/read, launch/gpu 0/empty kernel"
+    assert shown.endswith("passed" if passes else f"failed: {failed}")
     check_status_line(console, err, "check")
 
 

@@ -3,25 +3,34 @@
 import argparse
 import sys
 import time
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from vecadd._command import INTERRUPTED, STDOUT, UnaskableError, epilog, target
+from vecadd import _core
+from vecadd._command import INTERRUPTED, STDOUT, UNASKABLE, UnaskableError, epilog, folder, target
 from vecadd._machine import Info
 from vecadd._terminal import status_line
 from vecadd.bench import machine, results
 from vecadd.bench.terminal import Screen
-from vecadd.check import expected, findings, measure, tables
-from vecadd.check.findings import Finding
+from vecadd.check import cluster, document, expected, findings, measure, outputs, soak, tables, topology
+from vecadd.check.findings import Finding, Found
 from vecadd.check.measure import Measured
-from vecadd.check.rows import Row
 from vecadd.info import info
 
 METHOD = (
     "each figure once a round as vecadd bench measures it, medians of interleaved repeats, every sum of the first and "
-    "the last repeat compared bit for bit with numpy.add's; the worst round counts"
+    "the last repeat compared bit for bit with numpy.add's; what would fail the machine is measured three times, and "
+    "the median of all rounds decides"
 )
+STATUSES: Mapping[document.Status, int] = {"passed": 0, "failed": 1, "unknown": UNASKABLE}
+FORMATS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    "json": results.as_text,
+    "junit": outputs.junit,
+    "prometheus": outputs.prometheus,
+    "html": outputs.page,
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,59 +49,128 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--minutes", type=_minutes, default=0.0, metavar="N", help="repeat for so long (default: one round)"
     )
     parser.add_argument(
-        "--json", type=target, metavar="FILE", help="write rows, findings and verdict there; - is stdout"
+        "--soak",
+        type=_minutes,
+        default=0.0,
+        metavar="MINUTES",
+        help="then fill memory by patterns and look it through for so long; each pattern once at least",
+    )
+    parser.add_argument(
+        "--soak-memory",
+        choices=("both", "device", "host"),
+        default="both",
+        help="which memory the soak fills: the GPUs' free memory but a margin, half of the host's that is available, "
+        "or both (default)",
+    )
+    for name, what in (
+        ("json", "machine, findings and status (vecadd check --schema describes them)"),
+        ("junit", "the findings as JUnit's XML, for CI"),
+        ("prometheus", "the findings as Prometheus' text, for node_exporter's textfile collector"),
+        ("html", "one page, which needs nothing else (pip install 'vecadd[fleet]')"),
+    ):
+        parser.add_argument(f"--{name}", type=target, metavar="FILE", help=f"write {what}; - is stdout")
+    parser.add_argument(
+        "--explain", action="store_true", help="say of each rate what a data sheet and others would show"
+    )
+    parser.add_argument("--schema", action="store_true", help="print the JSON schema of --json, and end")
+    parser.add_argument(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="check every machine of this Dask cluster, one process a machine at a time; local:N: N workers here",
+    )
+    parser.add_argument(
+        "--output", type=folder, metavar="FOLDER", help="with --scheduler: where each machine's JSON file goes"
     )
     parser.epilog = epilog(
         {
             "vecadd check": "against theory and probes of the same run: half a minute",
-            "vecadd check --require-gpu --minutes 30 --json check.json": "to accept a machine with a GPU",
+            "vecadd check --require-gpu --minutes 30 --soak 30 --json check.json": "to accept a machine with a GPU",
             "vecadd check --expect check.json": "later: does it still deliver that",
+            "vecadd check --scheduler tcp://head:8786 --output results": "every machine of a cluster",
         },
         {
             0: "passed",
             1: "failed, or an error",
-            2: "could not be asked: a wrong option, or a file that is missing or of another kind",
+            UNASKABLE: "could not run: nothing could be measured, a wrong option, or a file that is missing or of "
+            "another kind",
             130: "interrupted; whole rounds are shown and written",
         },
     )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Measures, prints, writes; returns the exit status: 0 for a machine that passes, 1 for one that does not, 130 when
-    interrupted. Raises UnaskableError for a file that cannot be read or is of another kind."""
+    """Measures, prints, writes; returns the exit status: 0 for a machine that passes, 1 for one that does not, 2 for
+    one of which nothing could be measured, 130 when interrupted. Raises UnaskableError for a file that cannot be read
+    or is of another kind, for options that do not go together, and for a package that is missing."""
+    if arguments.schema:
+        print(document.schema(), end="")
+        return 0
+    wanted = {name: getattr(arguments, name) for name in FORMATS if getattr(arguments, name) is not None}
+    if "html" in wanted:
+        _ask_for_jinja()
     files = [_expected(path) for path in arguments.expect]
+    if arguments.scheduler is not None:
+        return _run_on_cluster(arguments, wanted)
+    if arguments.output is not None:
+        raise UnaskableError("--output is for --scheduler; --json FILE writes this machine's result")
+    return _run_here(arguments, files, wanted)
+
+
+def _run_here(arguments: argparse.Namespace, files: Sequence[expected.File], wanted: Mapping[str, Path | str]) -> int:
     conditions = machine.conditions_now()  # before CUDA starts here, or this process counts as another on the GPU
-    found = info()
-    measured, rounds, interrupted = Measured(), 0, False
-    end = time.monotonic() + 60 * arguments.minutes
-    try:
-        with status_line("check") as tell:
-            while rounds == 0 or time.monotonic() < end:
-                measure.round_of(found, measured, tell)
-                rounds += 1
-    except KeyboardInterrupt:  # the rounds before it count
-        if rounds == 0:
-            raise
-        interrupted = True
-    for file in files:
-        file.expect(found, measured)
-    expected.of_machine(found.gpus, measured)
-    rows = list(measured.rows.values())
+    here = info()
+    with status_line("check") as tell:
+        measured, rounds, interrupted = _rounds(here, arguments.minutes, tell)
+        for file in files:
+            file.expect(here, measured)
+        expected.of_machine(here.gpus, measured)
+        more: list[Finding] = []
+        try:
+            if not interrupted:
+                measure.repeat_failed(measured, tell)
+            if arguments.soak and not interrupted:
+                more, interrupted = soak.soak(len(here.gpus), arguments.soak, arguments.soak_memory, tell)
+        except KeyboardInterrupt:
+            interrupted = True
+    expected.of_machine(here.gpus, measured)  # of rows that only a repeat has brought
+    more = [*topology.of(here, _facts(here), measured), *more]
     conditions = machine.conditions_since(conditions)
-    noted = findings.of(found, conditions, rows)
-    if arguments.require_gpu and not found.gpus:
-        noted.append(Finding(f"no GPU, which --require-gpu asks for: {found.gpu_reason}", fails=True))
-    passed = not any(row.passed is False for row in rows) and not any(finding.fails for finding in noted)
-    if arguments.json is not None:
-        probed = measured.limits.get(0, {})
-        meta = machine.meta(found, conditions, method=METHOD, limits=probed, rounds=rounds, interrupted=interrupted)
-        _write(arguments.json, meta, rows, noted, passed)
-    screen = Screen(sys.stderr if arguments.json == STDOUT else None)
-    _show(screen, found, rows, noted, rounds, passed, files)
+    found = findings.of(Found(here, conditions, measured, arguments.require_gpu, rounds, more))
+    meta = machine.meta(
+        here, conditions, method=METHOD, limits=measured.limits.get(0, {}), rounds=rounds, interrupted=interrupted,
+        tolerances=dict(expected.TOLERANCES), shares=dict(expected.SHARES),
+    )  # fmt: skip
+    content = document.of(meta, document.machine_type(here), found, conditions)
+    for name, path in wanted.items():
+        results.replace(path, FORMATS[name](content))
+    screen = Screen(sys.stderr if STDOUT in wanted.values() else None)
+    _show(screen, here, measured, found, rounds, files, arguments.explain)
     if interrupted:
         screen.say(f"interrupted: whole rounds that count: {rounds}")
         return INTERRUPTED
-    return 0 if passed else 1
+    return STATUSES[content["status"]]
+
+
+def _rounds(here: Info, minutes: float, tell: Callable[[str], object]) -> tuple[Measured, int, bool]:
+    """What so many minutes of rounds have measured, how many they were, and whether they were interrupted."""
+    measured, rounds = Measured(), 0
+    end = time.monotonic() + 60 * minutes
+    try:
+        while rounds == 0 or time.monotonic() < end:
+            measure.round_of(here, measured, tell)
+            rounds += 1
+    except KeyboardInterrupt:  # the rounds before it count
+        if rounds == 0:
+            raise
+        return measured, rounds, True
+    return measured, rounds, False
+
+
+def _facts(here: Info) -> list[dict[str, Any]]:
+    try:
+        return _core.gpu_facts() if here.gpus else []
+    except RuntimeError:  # the GPU was lost on the way
+        return []
 
 
 def _expected(path: Path) -> expected.File:
@@ -104,34 +182,75 @@ def _expected(path: Path) -> expected.File:
         raise UnaskableError(str(error)) from error
 
 
-def _write(path: Path | str, meta: dict[str, Any], rows: Sequence[Row], noted: Sequence[Finding], passed: bool) -> None:
-    content = {
-        "meta": meta | {"tolerances": dict(expected.TOLERANCES), "shares": dict(expected.SHARES)},
-        "rows": [row.as_dict() for row in rows],
-        "findings": [{"text": finding.text, "fails": finding.fails} for finding in noted],
-        "verdict": "passed" if passed else "failed",
-    }
-    results.save(path, content)
+def _ask_for_jinja() -> None:
+    """Before anything is measured."""
+    try:
+        import jinja2  # noqa: F401
+    except ImportError as error:
+        raise UnaskableError(
+            "--html needs Jinja2, which is not installed: pip install 'vecadd[fleet]', or leave the option out"
+        ) from error
 
 
 def _show(
     screen: Screen,
-    found: Info,
-    rows: Sequence[Row],
-    noted: Sequence[Finding],
+    here: Info,
+    measured: Measured,
+    found: Sequence[Finding],
     rounds: int,
-    passed: bool,
     files: Sequence[expected.File],
+    explain: bool,
 ) -> None:
-    screen.show([tables.table(rows, rounds)])
-    here, failed = machine.name(found), [row.title for row in rows if row.passed is False]
+    screen.show([tables.table(measured.rows.values(), rounds)])
+    name, critical = machine.name(here), [finding.id for finding in found if finding.fails]
+    if explain:
+        for finding in found:
+            screen.say(*([f"{finding.id}:"] if finding.normal else []))
+            screen.say(*(f"  {key}: {text}" for key, text in (finding.normal or {}).items()))
     screen.say(
-        *([] if found.gpus else [f"host rows only: {found.gpu_reason}"]),
-        *(f"{file.path} is of {file.machine}, this machine is {here}" for file in files if file.machine != here),
-        *(f"{row.title} failed: {row.error}" for row in rows if row.error),
-        *(f"{'found' if finding.fails else 'note'}: {finding.text}" for finding in noted),
-        "passed" if passed else f"failed: {', '.join(failed) or 'see what was found'}",
+        *([] if here.gpus else [f"host rows only: {here.gpu_reason}"]),
+        *(f"{file.path} is of {file.machine}, this machine is {name}" for file in files if file.machine != name),
+        *_told(found),
+        f"failed: {', '.join(critical)}" if critical else document.status_of(found),
     )
+
+
+def _told(found: Sequence[Finding]) -> Iterator[str]:
+    """Lines of what is not as it should be; the worst stands last, where a terminal shows it. What is unknown for one
+    reason is one line."""
+    groups = defaultdict(list)
+    for finding in found:
+        if finding.severity == "unknown":
+            groups[finding.next].append(finding)
+    for next, group in groups.items():
+        yield f"unknown: {', '.join(each.id for each in group)}. Next: {next}" if len(group) > 1 else str(group[0])
+    for severity in ("warning", "critical"):
+        yield from (str(finding) for finding in found if finding.severity == severity)
+
+
+def _run_on_cluster(arguments: argparse.Namespace, wanted: Mapping[str, Path | str]) -> int:
+    if wanted or arguments.output is None:
+        raise UnaskableError(
+            "--scheduler writes one JSON file a machine into --output FOLDER"
+            + (f", and no --{', --'.join(wanted)}" if wanted else "")
+        )
+    options = ["--require-gpu"] * arguments.require_gpu + ["--soak-memory", arguments.soak_memory]
+    options += [f"--{name}={value}" for name in ("minutes", "soak") if (value := getattr(arguments, name))]
+    texts = {path.name: path.read_text() for path in arguments.expect}
+    with status_line("check") as tell:
+        found = cluster.check_all(arguments.scheduler, options, texts, tell)
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    screen = Screen()
+    for name, content in zip(cluster.file_names(found), found, strict=True):
+        results.save(arguments.output / name, content)
+        critical = [each["id"] for each in content["findings"] if each["severity"] == "critical"]
+        lost = [each["meaning"] for each in content["findings"]] if content["status"] == "unknown" else []
+        screen.say(
+            f"{content['host']}: {content['status']}{': ' if critical or lost else ''}{', '.join(critical or lost)}"
+        )
+    statuses = [content["status"] for content in found]
+    screen.say(", ".join(f"{status}: {statuses.count(status)}" for status in STATUSES if status in statuses))
+    return next(STATUSES[status] for status in ("failed", "unknown", "passed") if status in statuses)
 
 
 def _minutes(text: str) -> float:

@@ -16,21 +16,23 @@ from vecadd._machine import Gpu, Info
 from vecadd.bench import machine, results
 from vecadd.bench.axes import show_size, sizes
 from vecadd.bench.results import Row as BenchRow
-from vecadd.check import measure
+from vecadd.check import document, measure
 from vecadd.check.measure import DTYPE, SMALL, STREAMERS, Measured
-from vecadd.check.rows import Expected, Row
+from vecadd.check.rows import Expected, Row, title_of
 from vecadd.model.limits import RECORDED
 
 Limits = Mapping[str, Mapping[str, float]]  # of one GPU, as in the meta of a result file
 
 # By kind, the share by which two healthy runs of one machine may differ.
-TOLERANCES: Mapping[str, float] = {"host": 0.20, "link": 0.05, "device": 0.03, "launch": 0.30}
+TOLERANCES: Mapping[str, float] = {"host": 0.20, "link": 0.05, "device": 0.03, "launch": 0.30, "pair": 0.05}
 
 # The expected share of theory or of a probe of the same run.
 SHARES: Mapping[str, float] = {
     "link to the device": 0.75,  # an H200's PCIe 5 x16: 0.81 to 0.88 by its host; the rest is packet headers
     "link to the host": 0.75,  # 0.87
     "link both ways": 0.60,  # of both directions: 0.68 to 0.80
+    "pair by NVLink": 0.60,  # kernels move packets of 128 bytes: four fifths of the wire, and H100s show 0.78
+    "pair by PCIe": 0.60,
     "device read": 0.90,  # 0.93
     "device write": 0.90,  # 0.96
     "device add": 0.80,  # of the model, which is within 10 % of most healthy cells
@@ -45,21 +47,21 @@ def of_machine(gpus: Sequence[Gpu], measured: Measured) -> None:
     for row in measured.rows.values():
         if row.expected is None and row.values:
             gpu = None if row.kind == "host" else gpus[row.gpu]
-            row.expected = _of_machine(row, gpu, measured.probes, measured.limits.get(row.gpu, {}))
+            if row.kind == "pair":
+                row.expected = _of_pair(row, measured)
+            else:
+                row.expected = _of_machine(row, gpu, measured.probes, measured.limits.get(row.gpu, {}))
 
 
 def of_file(path: Path) -> "File":
     """Reads a file of ``vecadd bench --json`` or ``vecadd check --json``; raises ValueError for any other."""
-    content = results.load(path)
+    checked = document.read(path)
+    content = results.load(path) if checked is None else {}
     try:
-        rows = content["rows"]
-        meta = content["meta"]
-        if not isinstance(meta, dict) or not isinstance(rows, list):
-            raise TypeError("its meta is no object or its rows are no list")
-        if rows and "kind" in rows[0]:
-            figures = {_title(row): float(row["median"]) for row in rows if row["median"] is not None}
+        if checked is not None:
+            name, figures = str(checked["machine"]["machine"]), _of_findings(checked["findings"])
         else:
-            figures = _of_bench(meta, results.read(path)[1])
+            name, figures = _of_rows(path, content)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path} is neither a file of vecadd bench nor of vecadd check: {error}") from error
     if not figures:
@@ -67,7 +69,7 @@ def of_file(path: Path) -> "File":
     for title, figure in figures.items():
         if not 0 < figure < float("inf"):
             raise ValueError(f"{path} has {figure:g} for {title}: no machine could be held against that")
-    return File(path, str(meta.get("machine", "unknown")), figures)
+    return File(path, name, figures)
 
 
 class File:
@@ -87,8 +89,27 @@ class File:
                 row.expected = Expected(figure, 1 - TOLERANCES[row.kind], str(self.path))
 
 
+def _of_findings(findings: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """The figures of `vecadd check --json` by their titles."""
+    titles = {title_of(finding["id"]): finding["value"] for finding in findings}
+    return {title: float(value) for title, value in titles.items() if title is not None and value is not None}
+
+
+def _of_rows(path: Path, content: Mapping[str, Any]) -> tuple[str, dict[str, float]]:
+    """The machine and the figures of `vecadd bench --json`, or of a check's file of before there was a schema of its
+    own."""
+    rows, meta = content["rows"], content["meta"]
+    if not isinstance(meta, dict) or not isinstance(rows, list):
+        raise TypeError("its meta is no object or its rows are no list")
+    if rows and "kind" in rows[0]:
+        figures = {_title(row): float(row["median"]) for row in rows if row["median"] is not None}
+    else:
+        figures = _of_bench(meta, results.read(path)[1])
+    return str(meta.get("machine", "unknown")), figures
+
+
 def _title(row: Mapping[str, Any]) -> str:
-    """Of a row of `vecadd check --json`."""
+    """Of a row of `vecadd check --json` as it was."""
     return Row(row["kind"], row["name"], "GB/s", gpu=int(row.get("gpu", 0))).title
 
 
@@ -141,6 +162,8 @@ def _of_link(row: Row, gpu: Gpu) -> Expected | None:
     if gpu.link_generation_max is None or gpu.link_width_max is None:
         return None
     source = f"PCIe {gpu.link_generation_max} x{gpu.link_width_max} in theory"
+    if " node " in row.name:
+        return None  # the near node's figure is the link's, and the far one's has no theory
     if row.name in ("generation", "width"):
         most = gpu.link_generation_max if row.name == "generation" else gpu.link_width_max
         return Expected(most, 1.0, "the most that GPU and slot can have")
@@ -149,6 +172,15 @@ def _of_link(row: Row, gpu: Gpu) -> Expected | None:
         return None
     ways = 2 if row.name == "both ways" else 1
     return Expected(ways * rate / 1e9, SHARES[row.figure], source)
+
+
+def _of_pair(row: Row, measured: Measured) -> Expected | None:
+    target = int(row.name.rpartition(" ")[2])
+    connection = measured.connections.get((row.gpu, target))
+    if connection is None or connection.rate is None or not measured.peers[row.gpu, target]["access"]:
+        return None  # without peer access copies go through the host
+    share = SHARES["pair by NVLink" if connection.nvlink else "pair by PCIe"]
+    return Expected(connection.rate / 1e9, share, f"{connection.name}, in theory {connection.rate / 1e9:.4g} GB/s")
 
 
 def _of_device(row: Row, gpu: Gpu, limits: Limits) -> Expected | None:

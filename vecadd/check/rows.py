@@ -1,11 +1,25 @@
 """A row of the acceptance test: one figure of a machine, its rounds, and what it is compared with."""
 
+import re
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Any, Literal
+from typing import Literal
 
-Kind = Literal["host", "link", "device", "launch"]
+Kind = Literal["host", "link", "device", "launch", "pair"]
 Unit = Literal["GB/s", "s", "generation", "lanes"]
+Severity = Literal["pass", "info", "warning", "critical", "unknown"]
+SEVERITIES: tuple[Severity, ...] = ("pass", "info", "warning", "critical", "unknown")
+
+GROUPS: dict[Kind, str] = {
+    "host": "host memory",
+    "link": "link",
+    "device": "device memory",
+    "launch": "launch",
+    "pair": "pair",
+}
+
+# An error with one of these says nothing of the machine: the figure is then unknown.
+UNMEASURED = ("MemoryError", "OSError")
 
 
 @dataclass(frozen=True)
@@ -19,7 +33,7 @@ class Expected:
 
 @dataclass
 class Row:
-    """``values`` has one figure a round. The worst counts: the lowest rate, or the most seconds."""
+    """``values`` has one figure a round. The median decides; a worse round alone is a warning."""
 
     kind: Kind
     name: str
@@ -27,7 +41,8 @@ class Row:
     values: list[float] = field(default_factory=list)
     expected: Expected | None = None
     error: str | None = None
-    gpu: int = 0  # its index, of all but the host's rows
+    gpu: int = 0  # its index, of all but the host's rows; of a pair the source's
+    spread: tuple[float, float] | None = None  # of the last round's samples: the 10th and the 90th percentile
 
     @property
     def figure(self) -> str:
@@ -40,16 +55,34 @@ class Row:
         return f"{self.figure} of GPU {self.gpu}" if self.gpu else self.figure
 
     @property
+    def where(self) -> str:
+        """The part of the machine: "host", "gpu 0", "gpu 0 to gpu 1"."""
+        if self.kind == "host":
+            return "host"
+        to = re.search(r" to GPU (\d+)$", self.name)
+        return f"gpu {self.gpu} to gpu {to[1]}" if to else f"gpu {self.gpu}"
+
+    @property
+    def id(self) -> str:
+        """In result files: "device memory/gpu 0/read"."""
+        return f"{GROUPS[self.kind]}/{self.where}/{re.sub(r' to GPU .*', '', self.name)}"
+
+    @property
     def value(self) -> float | None:
-        """The worst of all rounds; None where there is none."""
+        """The median of all rounds; None where there is none."""
+        return median(self.values) if self.values else None
+
+    @property
+    def worst(self) -> float | None:
+        """The lowest rate of all rounds, or the most seconds."""
         if not self.values:
             return None
         return max(self.values) if self.unit == "s" else min(self.values)
 
     @property
-    def middle(self) -> float | None:
-        """The median of all rounds."""
-        return median(self.values) if self.values else None
+    def interval(self) -> tuple[float, float] | None:
+        """Of the rounds; of one round's samples where there is one round."""
+        return (min(self.values), max(self.values)) if len(self.values) > 1 else self.spread
 
     @property
     def drift(self) -> float | None:
@@ -67,28 +100,35 @@ class Row:
 
     @property
     def passed(self) -> bool | None:
-        """None without an expectation; a row that could not be measured has failed."""
-        if self.error is not None or self.value is None:
+        """By the median. None without an expectation; a row that could not be measured has failed."""
+        return False if self.error is not None else self._within(self.value)
+
+    @property
+    def severity(self) -> Severity:
+        """A figure that only some rounds missed is a warning."""
+        if self.error is not None and any(name in self.error for name in UNMEASURED):
+            return "unknown"
+        if self.passed is None:
+            return "info"
+        if not self.passed:
+            return "critical"
+        return "pass" if self._within(self.worst) else "warning"
+
+    def _within(self, value: float | None) -> bool | None:
+        if value is None:
             return False
         if self.bound is None:
             return None
-        return self.value <= self.bound if self.unit == "s" else self.value >= self.bound
+        return value <= self.bound if self.unit == "s" else value >= self.bound
 
-    def as_dict(self) -> dict[str, Any]:
-        """For the file: "value" is the worst of "rounds"."""
-        return {
-            "kind": self.kind,
-            "name": self.name,
-            "gpu": self.gpu,
-            "unit": self.unit,
-            "value": self.value,
-            "median": self.middle,
-            "drift": self.drift,
-            "rounds": self.values,
-            "expected": self.expected.value if self.expected else None,
-            "share": self.expected.share if self.expected else None,
-            "bound": self.bound,
-            "source": self.expected.source if self.expected else None,
-            "passed": self.passed,
-            "error": self.error,
-        }
+
+def title_of(id: str) -> str | None:
+    """The title of the row with that id; None where no row has it."""
+    group, _, rest = id.partition("/")
+    where, _, name = rest.partition("/")
+    kind = next((kind for kind, known in GROUPS.items() if known == group), None)
+    place = re.fullmatch(r"host|gpu (\d+)(?: to gpu (\d+))?", where)
+    if kind is None or place is None or not name:
+        return None
+    source, target = place.groups()
+    return Row(kind, f"{name} to GPU {target}" if target else name, "GB/s", gpu=int(source or 0)).title

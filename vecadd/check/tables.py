@@ -9,31 +9,29 @@ from vecadd.check.rows import Row
 
 NOTHING = "-"
 
-_VERDICTS = {True: "pass", False: "FAIL", None: NOTHING}
-
 
 def table(rows: Iterable[Row], rounds: int) -> Table:
     """A line a row, by kind; with more than one round the median and the drift beside the worst."""
-    measured = ("worst", "median", "drift") if rounds > 1 else ("measured",)
+    measured = ("median", "worst", "drift") if rounds > 1 else ("measured",)
     verdict, source = Column("verdict", right=False), Column("expected from", right=False, share=1)
     result = Table(
         "check",
         columns("row", *measured, "expected", "bound", verdict, source),
-        spare=("expected from", "drift", "median", "expected"),
+        spare=("expected from", "drift", "worst", "expected"),
     )
     for _, group in groupby(rows, key=lambda row: row.kind):
         for row in group:
             figures = [show(row, row.value)]
             if rounds > 1:
-                figures += [show(row, row.middle), NOTHING if row.drift is None else f"{100 * row.drift:+.1f} %"]
+                figures += [show(row, row.worst), NOTHING if row.drift is None else f"{100 * row.drift:+.1f} %"]
             result.add(
                 row.title,
                 *figures,
                 show(row, row.expected.value if row.expected else None),
                 show(row, row.bound),
-                _VERDICTS[row.passed],
+                row.severity,
                 row.expected.source if row.expected else "unknown",
-                style=Style.FAILED if row.passed is False else Style.PLAIN,
+                style=Style.FAILED if row.severity == "critical" else Style.PLAIN,
             )
         result.rule()
     return result

@@ -1,0 +1,238 @@
+"""What vecadd check writes for other programs: its JSON by its schema, JUnit's XML, Prometheus' text, a page."""
+
+import json
+import re
+import sys
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import jsonschema
+import pytest
+from checks import H200, QUIET, Check, hide_gpus, make_quick, this_machine
+
+from vecadd import cli
+from vecadd.bench import machine
+from vecadd.check import document, findings, outputs
+from vecadd.check.findings import Finding, Found
+from vecadd.check.measure import Measured
+from vecadd.check.rows import Expected
+
+pytestmark = pytest.mark.no_native
+
+NASTY = 'a "quoted" <b>path</b>\\with\na line & more'
+
+
+@pytest.fixture(scope="module")
+def content() -> dict[str, Any]:
+    """Of a machine with an H200, with a finding of every severity."""
+    here = replace(this_machine(), gpus=(H200,))
+    measured = Measured()
+    for value in (4470.0, 4400.0, 4480.0):
+        measured.add("device", "read", "GB/s", value)
+    measured.add("launch", "empty kernel", "s", 2.9e-6)
+    measured.add("link", "width", "lanes", 8.0)
+    measured.rows["link width"].expected = Expected(16.0, 1.0, NASTY)
+    series = [{"at": at, "GB/s": rate, "clock MHz": None} for at, rate in ((1.0, 4000.0), (2.0, 3000.0), (3.0, 3000.0))]
+    soak = Finding(
+        "soak/gpu 0/rate", "rate over the soak", "gpu 0", "warning", 3000.0, "GB/s", (3000.0, 4000.0), (3800.0, None),
+        "the first fifth", NASTY, "Look.", series=series,
+    )  # fmt: skip
+    found = findings.of(Found(here, QUIET | {"ecc_errors": None}, measured, more=[soak]))
+    meta = machine.meta(here, QUIET, method="", limits={}, rounds=3, interrupted=False)
+    return json.loads(json.dumps(document.of(meta, "1 × NVIDIA H200, 1 × made up", found, QUIET)))  # type: ignore[no-any-return]
+
+
+# JSON
+
+
+@pytest.fixture(scope="module")
+def validator() -> Any:
+    schema = json.loads(document.schema())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return jsonschema.Draft202012Validator(schema)
+
+
+def test_the_file_is_as_its_schema_says(content: dict[str, Any], validator: Any) -> None:
+    validator.validate(content)
+    assert {each["severity"] for each in content["findings"]} == {"pass", "info", "warning", "critical", "unknown"}
+    ids = [each["id"] for each in content["findings"]]
+    assert len(set(ids)) == len(ids)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"schema_version": 1}, {"status": "fine"}, {"findings": [{}]}, {"machine_type": None}, {"time": 3},
+        {"findings": [{"id": "x"}]},
+    ],
+)  # fmt: skip
+def test_the_schema_refuses_another_file(content: dict[str, Any], validator: Any, change: dict[str, Any]) -> None:
+    assert not validator.is_valid({**content, **change})
+    assert not validator.is_valid({name: value for name, value in content.items() if name not in change})
+
+
+def test_the_schema_can_be_printed(capsys: Any) -> None:
+    assert cli.main(["check", "--schema"]) == 0
+    assert json.loads(capsys.readouterr().out)["properties"]["schema"] == {"const": document.SCHEMA}
+
+
+def test_a_whole_run_writes_every_format(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, validator: Any, capsys: Any
+) -> None:
+    pytest.importorskip("jinja2")
+    make_quick(monkeypatch)
+    hide_gpus(monkeypatch)
+    paths = {name: tmp_path / f"x.{name}" for name in ("junit", "prometheus", "html")}
+    options = [f"--{name}={path}" for name, path in paths.items()]
+    status, content = Check(tmp_path)(*options, "--explain")
+    validator.validate(content)
+    assert status == {"passed": 0, "failed": 1, "unknown": 2}[content["status"]]
+    assert (paths["junit"].read_text(), paths["prometheus"].read_text(), paths["html"].read_text()) == (
+        outputs.junit(content),
+        outputs.prometheus(content),
+        outputs.page(content),
+    )
+    assert "\n  STREAM add: with ordinary stores about " in capsys.readouterr().out
+
+
+# The machine's type
+
+
+@pytest.mark.parametrize(
+    ("model", "gpus", "expected"),
+    [
+        ("Intel(R) Xeon(R) Platinum 8480C", 2, "2 × NVIDIA H200, 2 × Intel Xeon Platinum 8480C"),
+        ("AMD EPYC 9654 96-Core Processor", 0, "2 × AMD EPYC 9654"),
+        ("Intel(R) Core(TM) i7-8700 CPU @ 3.20GHz", 1, "1 × NVIDIA H200, 2 × Intel Core i7-8700"),
+    ],
+)
+def test_equal_machines_are_of_one_type(
+    model: str, gpus: int, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for cpu, package in enumerate((0, 0, 1, 1)):
+        (tmp_path / f"cpu{cpu}" / "topology").mkdir(parents=True)
+        (tmp_path / f"cpu{cpu}" / "topology" / "physical_package_id").write_text(f"{package}\n")
+    monkeypatch.setattr(document, "_CPUS", tmp_path)
+    here = this_machine()
+    found = replace(here, cpu=replace(here.cpu, model=model), gpus=(H200,) * gpus)
+    assert document.machine_type(found) == expected
+
+
+# JUnit
+
+
+def test_junit_has_a_case_a_finding(content: dict[str, Any]) -> None:
+    suite = ElementTree.fromstring(outputs.junit(content))[0]
+    cases = suite.findall("testcase")
+    assert [(case.get("classname"), case.get("name")) for case in cases] == [
+        (f"{where}.{group}", name) for group, where, name in (each["id"].split("/", 2) for each in content["findings"])
+    ]
+    by = {
+        severity: [each for each in content["findings"] if each["severity"] == severity]
+        for severity in ("critical", "unknown")
+    }
+    assert [int(suite.get(name, "-1")) for name in ("tests", "failures", "skipped", "errors")] == [
+        len(cases), len(by["critical"]), len(by["unknown"]), 0,
+    ]  # fmt: skip
+    assert [case.find("failure").get("message") for case in cases if case.find("failure") is not None] == [  # type: ignore[union-attr]
+        each["meaning"] for each in by["critical"]
+    ]
+    assert sum(case.find("skipped") is not None for case in cases) == len(by["unknown"])
+
+
+def test_letters_that_xml_has_no_place_for_are_replaced(content: dict[str, Any]) -> None:
+    bad = {**content["findings"][0], "severity": "critical", "meaning": "a\x00b\x1bc\ud800"}
+    suite = ElementTree.fromstring(outputs.junit({**content, "findings": [bad]}).encode())[0]
+    failure = suite.find("testcase/failure")
+    assert failure is not None
+    assert failure.get("message") == "a?b?c?"
+
+
+# Prometheus
+
+
+def test_prometheus_reads_every_value(content: dict[str, Any]) -> None:
+    parser = pytest.importorskip("prometheus_client.parser")
+    families = {family.name: family for family in parser.text_string_to_metric_families(outputs.prometheus(content))}
+    assert all(family.type == "gauge" and family.documentation for family in families.values())
+    status = {sample.labels["status"]: sample.value for sample in families["vecadd_check_status"].samples}
+    assert status == {"passed": 0, "failed": 1, "unknown": 0}
+    severities = {s.labels["id"]: s.labels["severity"] for s in families["vecadd_check_finding"].samples}
+    assert severities == {each["id"]: each["severity"] for each in content["findings"]}
+    values = {
+        sample.labels["id"]: sample.value / (1e9 if name.endswith("bytes_per_second") else 1)
+        for name in ("vecadd_check_bytes_per_second", "vecadd_check_seconds", "vecadd_check_value")
+        for sample in families[name].samples
+    }
+    assert values == {each["id"]: each["value"] for each in content["findings"] if each["value"] is not None}
+
+
+def test_prometheus_lines_are_of_its_grammar(content: dict[str, Any]) -> None:
+    odd = {**content, "machine_type": NASTY}
+    label = r'[a-z_]+="(?:[^"\\\n]|\\[\\"n])*"'
+    sample = re.compile(rf"vecadd_check_[a-z_]+\{{{label}(?:,{label})*\}} (?:[-+0-9.e]+|[+-]?Inf|NaN)")
+    lines = outputs.prometheus(odd).splitlines()
+    assert all(line.startswith(("# HELP ", "# TYPE ")) or sample.fullmatch(line) for line in lines)
+    described = [line.split()[2] for line in lines if line.startswith("# TYPE ")]
+    assert len(described) == len(set(described))
+
+
+# The page
+
+
+class Tags(HTMLParser):
+    """What a page refers to, and whether its tags close."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.targets: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.targets += [value or "" for name, value in attrs if name in ("src", "href")]
+        if tag not in ("meta", "br"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None: ...
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_the_page_stands_alone_and_escapes_what_it_shows(content: dict[str, Any]) -> None:
+    pytest.importorskip("jinja2")
+    page = outputs.page(content)
+    tags = Tags()
+    tags.feed(page)
+    assert (tags.open, tags.targets) == ([], [])
+    assert "<b>" not in page
+    assert "&lt;b&gt;path&lt;/b&gt;" in page
+    for each in content["findings"]:
+        assert f'<tr id="{each["id"].replace(" ", "-")}">' in page
+    assert page.index("Critical") < page.index("Warning") < page.index("Unknown") < page.index("Pass")
+    assert page.count("<polyline") == 2
+    assert "Is this number normal?" in page
+
+
+def test_without_jinja_the_page_names_the_extra_before_anything_is_measured(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any
+) -> None:
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    assert cli.main(["check", "--html", str(tmp_path / "x.html")]) == 2
+    assert "pip install 'vecadd[fleet]'" in capsys.readouterr().err
+    assert not (tmp_path / "x.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "shown"),
+    [
+        (None, "GB/s", "-"), (4470.123, "GB/s", "4470 GB/s"), (2.9e-6, "s", "2.9 µs"), (1.5, "s", "1.5 s"),
+        (3e-10, "s", "0.3 ns"), (0.0, "s", "0 s"), (0.05, "s", "50 ms"), (65536000.0, "bytes", "65,536,000 bytes"),
+        (0.123, "1", "0.123"),
+    ],
+)  # fmt: skip
+def test_figures_are_shown_in_their_unit(value: float | None, unit: str, shown: str) -> None:
+    assert outputs.figure({"value": value, "unit": unit}) == shown

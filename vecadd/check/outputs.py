@@ -1,0 +1,134 @@
+"""The check's result for other programs: JUnit's XML, Prometheus' text and a page of HTML."""
+
+from collections.abc import Iterator, Mapping
+from importlib.resources import files
+from typing import Any
+from xml.etree import ElementTree
+
+from vecadd.check.rows import SEVERITIES
+
+Content = Mapping[str, Any]  # of the result file: schema.json
+
+
+def junit(content: Content) -> str:
+    """JUnit's XML: a test case a finding. What is critical has failed, what is unknown was skipped."""
+    findings = content["findings"]
+    suite = ElementTree.Element(
+        "testsuite",
+        name=f"vecadd check of {content['host']}",
+        hostname=content["host"],
+        timestamp=content["time"],
+        tests=str(len(findings)),
+        failures=str(sum(each["severity"] == "critical" for each in findings)),
+        errors="0",
+        skipped=str(sum(each["severity"] == "unknown" for each in findings)),
+    )
+    for each in findings:
+        group, where, name = each["id"].split("/", 2)
+        case = ElementTree.SubElement(suite, "testcase", classname=f"{where}.{group}", name=name)
+        said = _printable(" ".join(filter(None, (each["meaning"], each["next"]))))
+        if each["severity"] == "critical":
+            ElementTree.SubElement(case, "failure", type="critical", message=_printable(each["meaning"])).text = said
+        elif each["severity"] == "unknown":
+            ElementTree.SubElement(case, "skipped", message=_printable(each["meaning"]))
+        ElementTree.SubElement(case, "system-out").text = f"{each['severity']}: {figure(each)}. {said}"
+    whole = ElementTree.Element("testsuites")
+    whole.append(suite)
+    ElementTree.indent(whole)
+    return ElementTree.tostring(whole, "unicode", xml_declaration=True) + "\n"
+
+
+def _printable(text: str) -> str:
+    """Without the control characters that XML has no place for."""
+    return "".join(letter if letter.isprintable() or letter in "\n\t" else "?" for letter in text)
+
+
+# Of units that have a base unit: the metric's name and how many of it one is. All others keep their unit as a label.
+_METRICS = {"GB/s": ("vecadd_check_bytes_per_second", 1e9), "s": ("vecadd_check_seconds", 1.0)}
+_OTHERS = "vecadd_check_value"
+_ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})  # in a label's value
+
+
+def prometheus(content: Content) -> str:
+    """Prometheus' text format, for node_exporter's textfile collector."""
+    return "".join(line + "\n" for line in _prometheus(content))
+
+
+def _prometheus(content: Content) -> Iterator[str]:
+    host = {"machine_type": content["machine_type"], "version": content["vecadd"]["version"]}
+    yield from _head("vecadd_check_info", "What was checked and by which vecadd; always 1.")
+    yield _sample("vecadd_check_info", host, 1)
+    yield from _head("vecadd_check_status", "1 at the check's status, 0 at the others.")
+    for status in ("passed", "failed", "unknown"):
+        yield _sample("vecadd_check_status", {"status": status}, int(content["status"] == status))
+    yield from _head("vecadd_check_findings", "How many findings have this severity.")
+    for severity in SEVERITIES:
+        count = sum(each["severity"] == severity for each in content["findings"])
+        yield _sample("vecadd_check_findings", {"severity": severity}, count)
+    yield from _head("vecadd_check_finding", "One finding and its severity; always 1.")
+    for each in content["findings"]:
+        yield _sample("vecadd_check_finding", {**_labels(each), "severity": each["severity"]}, 1)
+    for name, what in (
+        ("vecadd_check_bytes_per_second", "A rate, the median of all rounds."),
+        ("vecadd_check_seconds", "A time, the median of all rounds."),
+        (_OTHERS, "Any other value, in the unit of its label."),
+    ):
+        found = [each for each in content["findings"] if each["value"] is not None and _metric(each)[0] == name]
+        yield from _head(name, what) if found else ()
+        for each in found:
+            labels = _labels(each) | ({"unit": each["unit"]} if name == _OTHERS else {})
+            yield _sample(name, labels, each["value"] * _metric(each)[1])
+
+
+def _metric(finding: Mapping[str, Any]) -> tuple[str, float]:
+    return _METRICS.get(finding["unit"], (_OTHERS, 1.0))
+
+
+def _labels(finding: Mapping[str, Any]) -> dict[str, str]:
+    return {"id": finding["id"], "measurement": finding["measurement"], "where": finding["where"]}
+
+
+def _head(name: str, what: str) -> Iterator[str]:
+    yield f"# HELP {name} {what}"
+    yield f"# TYPE {name} gauge"
+
+
+def _sample(name: str, labels: Mapping[str, str], value: float) -> str:
+    pairs = ",".join(f'{key}="{text.translate(_ESCAPES)}"' for key, text in labels.items())
+    return f"{name}{{{pairs}}} {float(value)!r}"
+
+
+def page(content: Content) -> str:
+    """One page of HTML that needs nothing else; it is made by Jinja2."""
+    import jinja2
+
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
+    environment.filters["figure"] = figure
+    environment.filters["bounds"] = bounds
+    template = environment.from_string((files("vecadd.check") / "page.html").read_text())
+    return str(template.render(content, severities=[*reversed(SEVERITIES[1:4]), "unknown", "pass"])) + "\n"
+
+
+def figure(finding: Mapping[str, Any]) -> str:
+    """A finding's value and unit: "55.3 GB/s"."""
+    return _number(finding["value"], finding["unit"])
+
+
+def bounds(finding: Mapping[str, Any]) -> str:
+    """What is expected of it: "at least 45 GB/s"."""
+    low, high = finding["expected"] or (None, None)
+    parts = [f"at least {_number(low, finding['unit'])}"] if low is not None else []
+    parts += [f"at most {_number(high, finding['unit'])}"] if high is not None else []
+    return ", ".join(parts) or "-"
+
+
+def _number(value: float | None, unit: str) -> str:
+    if value is None:
+        return "-"
+    if unit == "s" and 0 < abs(value) < 0.1:
+        scale, name = next(
+            (scale, name) for scale, name in ((1e-3, "ms"), (1e-6, "µs"), (0, "ns")) if abs(value) >= scale
+        )
+        return f"{value / (scale or 1e-9):.4g} {name}"
+    shown = f"{value:.4g}" if abs(value) < 1e5 else f"{value:,.0f}"
+    return shown if unit == "1" else f"{shown} {unit}"
