@@ -5,7 +5,6 @@ has: two at once would measure each other.
 """
 
 import asyncio
-import json
 import platform
 import re
 import sys
@@ -106,11 +105,10 @@ async def _check_here(options: list[str], expected: dict[str, str]) -> dict[str,
         except asyncio.CancelledError:  # whoever asked has gone
             process.terminate()
             raise
-        try:
-            return dict(json.loads(file.read_text()))
-        except (OSError, ValueError):
-            last = said.decode(errors="replace").strip().rpartition("\n")[2]
-            return _lost(platform.node(), RuntimeError(last or f"exit status {process.returncode}"))
+        if file.exists() and (content := document.read(file)) is not None:
+            return content
+        last = said.decode(errors="replace").strip().rpartition("\n")[2]
+        return _lost(platform.node(), RuntimeError(last or f"exit status {process.returncode}"))
 
 
 def _lost(host: str, why: BaseException) -> dict[str, Any]:

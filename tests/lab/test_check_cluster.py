@@ -1,0 +1,210 @@
+"""vecadd check --scheduler: every machine of a Dask cluster is checked once, and no two processes of one at a time."""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from checks import earlier
+
+from vecadd import cli
+from vecadd._command import UnaskableError
+from vecadd.check import cluster, document
+
+pytestmark = pytest.mark.no_native
+
+
+class Client:
+    """A cluster: workers by address, each on a machine of a name. Its checks say how many ran there at once."""
+
+    def __init__(self, workers: dict[str, Any], results: dict[str, Any] | None = None) -> None:
+        self.workers, self.results = workers, results or {}
+        self.turns: list[list[str]] = []
+
+    def run(self, function: Any, *arguments: Any, workers: list[str] | None = None, on_error: str) -> dict[str, Any]:
+        assert on_error == "return"
+        if workers is None:
+            return dict(self.workers)
+        self.turns.append(sorted(workers))
+        found = {each: self.results.get(each, passed(self.workers[each][1])) for each in workers}
+        return {address: result for address, result in found.items() if result is not None}
+
+
+def passed(host: str) -> dict[str, Any]:
+    return {**document.of({"machine": "x"}, "1 × made up", [], {}), "status": "passed", "host": host}
+
+
+def checked(client: Client) -> dict[str, str]:
+    results = cluster._check_each(client, ["--soak=1"], {}, lambda text: None)
+    for result in results:
+        jsonschema.validate(result, json.loads(document.schema()))
+    return {result["host"]: result["status"] for result in results}
+
+
+def test_each_machine_is_checked_by_one_process() -> None:
+    client = Client({"tcp://a:1": ("boot a", "a"), "tcp://a:2": ("boot a", "a"), "tcp://b:1": ("boot b", "b")})
+    assert checked(client) == {"a": "passed", "b": "passed"}
+    assert client.turns == [["tcp://a:1", "tcp://b:1"]]
+
+
+def test_containers_of_one_machine_take_turns() -> None:
+    client = Client({f"tcp://p:{pod}": ("boot a", f"pod{pod}") for pod in range(3)} | {"tcp://b:1": ("boot b", "b")})
+    assert checked(client) == {"b": "passed", **{f"pod{pod}": "passed" for pod in range(3)}}
+    assert client.turns == [["tcp://b:1", "tcp://p:0"], ["tcp://p:1"], ["tcp://p:2"]]
+
+
+def test_a_worker_that_is_lost_is_a_machine_of_unknown_state() -> None:
+    workers = {"tcp://a:1": ("boot a", "a"), "tcp://b:1": ("boot b", "b"), "tcp://c:1": ModuleNotFoundError("vecadd")}
+    client = Client(workers, {"tcp://a:1": OSError("connection closed"), "tcp://b:1": None})
+    assert checked(client) == {"a": "unknown", "b": "unknown", "tcp://c:1": "unknown"}
+    (lost,) = cluster._check_each(Client({"tcp://c:1": ModuleNotFoundError("no vecadd")}), [], {}, lambda text: None)
+    assert lost["findings"][0]["meaning"] == "it could not run there: no vecadd"
+
+
+def test_a_cluster_without_workers_cannot_be_asked() -> None:
+    with pytest.raises(UnaskableError, match="the scheduler has no workers"):
+        checked(Client({}))
+
+
+def test_machines_of_one_name_have_files_of_their_own() -> None:
+    hosts = ["node", "a/b c", "node", "..", "node", "node-2"]
+    names = cluster.file_names([{"host": host} for host in hosts])
+    assert names[:5] == ["node.json", "a-b-c.json", "node-2.json", "unknown.json", "node-3.json"]
+    assert len(set(names)) == len(names)
+
+
+# On the worker
+
+
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """program(code): runs in the place of the interpreter that checks; its arguments are those of the check."""
+
+    def make(code: str) -> None:
+        path = tmp_path / "python"
+        path.write_text(
+            f"#!{sys.executable}\nimport json, sys\nfile = sys.argv[sys.argv.index('--json') + 1]\n{code}\n"
+        )
+        path.chmod(0o755)
+        monkeypatch.setattr(cluster.sys, "executable", str(path))
+
+    return make
+
+
+WRITES = """
+said = {"schema": "vecadd-check", "schema_version": 2, "status": "passed", "host": "here", "findings": []}
+known = [open(each).read() for each in sys.argv if "old" in each]
+json.dump(said | {"arguments": sys.argv[1:], "known": known}, open(file, "w"))
+"""
+
+
+def test_the_check_runs_in_a_process_of_its_own_with_the_files_it_is_to_expect(program: Any) -> None:
+    program(WRITES)
+    result = asyncio.run(cluster._check_here(["--soak=1"], {"old.json": "{1}", "old2.json": "{2}"}))
+    assert result["arguments"][:5] == ["-m", "vecadd", "check", "--soak=1", "--expect"]
+    assert result["known"] == ["{1}", "{2}"]
+
+
+def test_workers_of_a_dask_cluster_are_found_and_asked(program: Any) -> None:
+    distributed = pytest.importorskip("distributed")
+    program(WRITES)
+    few = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    with distributed.LocalCluster(processes=False, protocol="inproc://", **few) as local:
+        (result,) = cluster.check_all(local.scheduler_address, ["--require-gpu"], {}, lambda text: None)
+    assert (result["host"], result["arguments"][3]) == ("here", "--require-gpu")
+
+
+@pytest.mark.slow
+def test_two_worker_processes_of_one_machine_are_one_check(
+    child: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = ["check", "--scheduler", "local:2", "--output", str(tmp_path)]
+    code = f"if __name__ == '__main__':\n    import sys; from vecadd import cli; sys.exit(cli.main({arguments!r}))"
+    (tmp_path / "program.py").write_text(code)  # spawned workers read the program again
+    result = child(
+        f"import runpy; runpy.run_path({str(tmp_path / 'program.py')!r}, run_name='__main__')",
+        check=False,
+        VECADD_DOUBLE_DEVICES="0",
+    )
+    (file,) = tmp_path.glob("*.json")
+    content = json.loads(file.read_text())
+    jsonschema.validate(content, json.loads(document.schema()))
+    assert result.returncode == {"passed": 0, "failed": 1}[content["status"]]
+    assert any(each["id"].startswith("host memory/host/add ") for each in content["findings"])
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_killed_leaves_its_machine_unknown(tmp_path: Path) -> None:
+    distributed = pytest.importorskip("distributed")
+    begun = tmp_path / "begun"
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as local:
+        with distributed.Client(local) as client:
+            (pid,) = client.run(os.getpid).values()
+
+        def kill(text: str) -> None:
+            begun.touch()
+            threading.Timer(1.0, os.kill, (pid, signal.SIGKILL)).start()
+
+        (result,) = cluster.check_all(local.scheduler_address, [], {}, kill)
+    assert (begun.exists(), result["status"]) == (True, "unknown")
+    assert result["findings"][0]["next"] == "See that the worker runs, and that its Python has this vecadd."
+
+
+def test_a_check_that_writes_nothing_is_of_unknown_state(program: Any) -> None:
+    program("sys.exit('vecadd check: something is missing')")
+    result = asyncio.run(cluster._check_here([], {}))
+    jsonschema.validate(result, json.loads(document.schema()))
+    assert (result["status"], result["findings"][0]["severity"]) == ("unknown", "unknown")
+    assert "vecadd check: something is missing" in result["findings"][0]["meaning"]
+
+
+# The command
+
+
+def test_the_results_are_one_file_a_machine_and_one_failure_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    asked: list[Any] = []
+
+    def check_all(scheduler: str, options: list[str], expected: dict[str, str], tell: Any) -> list[dict[str, Any]]:
+        asked.extend([scheduler, options, expected])
+        return [passed("a"), {**passed("b"), "status": "failed"}, cluster._lost("c", OSError("gone"))]
+
+    monkeypatch.setattr(cluster, "check_all", check_all)
+    old = earlier(tmp_path / "old.json", read=("device", "read", 1.0))
+    arguments = ["check", "--scheduler", "tcp://head:1", "--output", str(tmp_path / "new" / "results")]
+    assert cli.main([*arguments, "--require-gpu", "--soak", "2", "--expect", str(old)]) == 1
+    assert asked == [
+        "tcp://head:1", ["--require-gpu", "--soak-memory", "both", "--soak=2.0"], {"old.json": old.read_text()},
+    ]  # fmt: skip
+    files = {path.name: json.loads(path.read_text())["status"] for path in (tmp_path / "new" / "results").iterdir()}
+    assert files == {"a.json": "passed", "b.json": "failed", "c.json": "unknown"}
+    printed = capsys.readouterr().out
+    assert "c: unknown: it could not run there: gone\n" in printed
+    assert printed.endswith("passed: 1, failed: 1, unknown: 1\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--scheduler", "tcp://head:1"], "--scheduler writes one JSON file a machine into --output FOLDER"),
+        (["--scheduler", "x", "--output", ".", "--json", "-"], "into --output FOLDER, and no --json"),
+        (["--output", "."], "--output is for --scheduler; --json FILE writes this machine's result"),
+        (["--scheduler", "nonsense", "--output", "."], "there is no Dask scheduler at nonsense: "),
+    ],
+)
+def test_options_that_do_not_go_together_are_status_2(options: list[str], said: str, capsys: Any) -> None:
+    assert cli.main(["check", *options]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_without_dask_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    assert cli.main(["check", "--scheduler", "local", "--output", "."]) == 2
+    assert "--scheduler needs Dask's distributed: pip install 'vecadd[fleet]'" in capsys.readouterr().err

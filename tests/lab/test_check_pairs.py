@@ -1,0 +1,236 @@
+"""vecadd check on several GPUs and NUMA nodes: how pairs are connected, what is expected of them, where memory lies."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from checks import H200, Check, make_quick, of_id, this_machine
+
+from vecadd.check import expected, links, measure, nodes, topology
+from vecadd.check.links import UNKNOWN, Connection
+from vecadd.check.measure import Measured
+
+pytestmark = pytest.mark.no_native
+
+GPUS = (H200, replace(H200, index=1))
+FACTS = [{"pci_domain": 0, "pci_bus": bus, "pci_device": 0} for bus in (0x18, 0x9A)]
+MATRIX = (
+    "\t\x1b[4mGPU0\tGPU1\tNIC0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\x1b[0m\n"
+    "GPU0\t X \t{0}\tPXB\t0-47\t0\t\tN/A\n"
+    "GPU1\t{0}\t X \tSYS\t48-95\t1\t\tN/A\n"
+    "NIC0\tPXB\tSYS\t X \n\nLegend:\n\n  X    = Self\n  NV#  = Connection traversing a bonded set of # NVLinks\n"
+)
+STATUS = "GPU {0}: NVIDIA H200 (UUID: GPU-1)\n\t Link 0: 26.562 GB/s\n\t Link 1: 26.562 GB/s\n"
+
+
+@pytest.fixture
+def smi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """smi(word): an nvidia-smi that says so of the pair, in whose order the GPUs are the other way round."""
+
+    def make(word: str) -> None:
+        (tmp_path / "topo").write_text(MATRIX.format(word))
+        (tmp_path / "nvlink").write_text(STATUS.format(0) + STATUS.format(1))
+        tool = tmp_path / "nvidia-smi"
+        tool.write_text(
+            f'#!/bin/sh\ncase "$1" in\ntopo) cat {tmp_path}/topo ;;\nnvlink) cat {tmp_path}/nvlink ;;\n'
+            "--query-gpu=index*) printf '0, 00000000:9A:00.0\\n1, 00000000:18:00.0\\n' ;;\nesac\n"
+        )
+        tool.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("word", "name", "rate"),
+    [
+        ("NV18", "NVLink, 18 links", 18 * 26.562e9),
+        ("PIX", "PCIe through one PCIe switch", 63.0e9),
+        ("PXB", "PCIe through PCIe switches", 63.0e9),
+        ("SYS", "PCIe through the link between NUMA nodes", None),
+        ("NEW", "PCIe through NEW", None),
+    ],
+)
+def test_a_connection_is_named_with_its_theory(smi: Any, word: str, name: str, rate: float | None) -> None:
+    smi(word)
+    found = links.connections(GPUS, FACTS)
+    assert found.keys() == {(0, 1), (1, 0)}
+    assert {each.name for each in found.values()} == {name}
+    assert [each.rate for each in found.values()] == [rate if rate is None else pytest.approx(rate, rel=1e-3)] * 2
+
+
+def test_gpus_that_nvidia_smi_does_not_know_have_no_connection(smi: Any) -> None:
+    smi("NV18")
+    assert links.numbers_of(FACTS) == {0: 1, 1: 0}
+    assert links.connections(GPUS, [FACTS[0], {"pci_domain": 0, "pci_bus": 7, "pci_device": 0}]) == {}
+
+
+@pytest.mark.parametrize("text", ["exit 1", "printf 'nonsense\\n'", "sleep 9"])
+def test_an_nvidia_smi_that_does_not_work_leaves_all_unknown(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "nvidia-smi").write_text(f"#!/bin/sh\n{text}\n")
+    (tmp_path / "nvidia-smi").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setattr("vecadd._nvidia_smi.TIMEOUT", 0.3)
+    assert links.connections(GPUS, FACTS) == {}
+
+
+# What is expected of a pair
+
+
+def pair(rate: float, connection: Connection, access: bool = True) -> Measured:
+    measured = Measured(connections={(0, 1): connection}, peers={(0, 1): {"access": access, "atomics": True}})
+    measured.add("pair", "read to GPU 1", "GB/s", rate)
+    expected.of_machine(GPUS, measured)
+    return measured
+
+
+@pytest.mark.parametrize(
+    ("connection", "access", "severities"),
+    [
+        (Connection("NVLink, 18 links", 478e9), True, ["pass", "critical"]),
+        (Connection("PCIe through one PCIe switch", 63e9), True, ["pass", "pass"]),
+        (Connection("PCIe through the link between NUMA nodes"), True, ["info", "info"]),
+        (Connection("PCIe through one PCIe switch", 630e9), False, ["info", "info"]),  # copies go through the host
+        (UNKNOWN, True, ["info", "info"]),
+    ],
+)
+def test_a_pair_is_held_against_its_connection(connection: Connection, access: bool, severities: list[str]) -> None:
+    found = [next(iter(pair(rate, connection, access).rows.values())).severity for rate in (374.0, 280.0)]
+    assert found == severities
+
+
+def test_the_connection_is_a_finding() -> None:
+    def said(connection: Connection, access: bool) -> tuple[str, str]:
+        (found,) = (
+            each for each in topology.of(this_machine(), [], pair(1.0, connection, access)) if "peer" in each.id
+        )
+        assert found.id == "pair/gpu 0 to gpu 1/peer access"
+        return found.severity, found.meaning
+
+    nvlink, pcie = Connection("NVLink, 18 links", 478e9), Connection("PCIe through a PCIe host bridge")
+    assert said(nvlink, True) == (
+        "pass", "The two are connected by NVLink, 18 links, and have access to each other's memory."
+    )  # fmt: skip
+    assert said(nvlink, False)[0] == "critical"
+    assert said(pcie, False) == (
+        "info", "The two are connected by PCIe through a PCIe host bridge, and do not have access to each other's "
+        "memory: a copy goes through the host's memory.",
+    )  # fmt: skip
+    assert "NVLink, by its atomic operations" in said(UNKNOWN, True)[1]
+
+
+def test_what_a_file_has_of_a_pair_and_the_machine_has_not_is_missed() -> None:
+    titles = ("pair copy to GPU 1", "pair read to GPU 1", "pair read to GPU 0 of GPU 1")
+    one = replace(this_machine(), gpus=GPUS[:1])
+    two = replace(this_machine(), gpus=GPUS)
+    alone = {row.title: row.error for row in measure.impossible(one, Measured(), titles)}
+    assert set(alone.values()) == {"there is no GPU 1"}
+    without = Measured()
+    without.add("pair", "copy to GPU 1", "GB/s", 20.0)
+    rows = {row.title: row.error for row in measure.impossible(two, without, titles)}
+    assert rows == dict.fromkeys(titles[1:], "there is no peer access between the two")
+
+
+def test_a_copy_with_a_wrong_bit_fails_the_machine(
+    second_device: int, double: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_quick(monkeypatch)
+    monkeypatch.setattr(measure, "ROWS", {"pair": measure.ROWS["pair"]})
+    double.flip_copies(1)
+    status, content = Check(tmp_path)()
+    copy = of_id(content, "pair/gpu 0 to gpu 1/copy")
+    assert (status, copy["severity"]) == (1, "critical")
+    assert (
+        "1 of 512 words are not those that were sent, and no call reported an error; at byte 2048 " in copy["meaning"]
+    )
+    assert copy["meaning"].endswith("(bits 2)")
+    others = [f"pair/{way}" for way in ("gpu 0 to gpu 1/read", "gpu 0 to gpu 1/write", "gpu 1 to gpu 0/copy")]
+    assert [of_id(content, id)["severity"] for id in others] == ["info"] * 3
+
+
+# NUMA
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two nodes, of which this process has all processors of the first one alone, and a GPU on each."""
+    mine = sorted(os.sched_getaffinity(0))
+    for number, (cpus, gib) in enumerate(((",".join(map(str, mine)), 256), ("4000-4003", 256))):
+        node = tmp_path / "node" / f"node{number}"
+        node.mkdir(parents=True)
+        (node / "cpulist").write_text(f"{cpus}\n")
+        (node / "meminfo").write_text(f"Node {number} MemTotal:       {gib << 20} kB\nNode {number} MemFree: 1 kB\n")
+    for number, facts in enumerate(FACTS):
+        device = tmp_path / "pci" / f"0000:{facts['pci_bus']:02x}:00.0"
+        device.mkdir(parents=True)
+        (device / "numa_node").write_text(f"{number}\n")
+    monkeypatch.setattr(nodes, "NODES", tmp_path / "node")
+    monkeypatch.setattr(nodes, "PCI", tmp_path / "pci")
+    return tmp_path
+
+
+def placed(measured: Measured | None = None) -> dict[str, Any]:
+    found = topology.of(replace(this_machine(), gpus=GPUS), FACTS, measured or Measured())
+    return {each.id: each for each in found}
+
+
+def test_nodes_are_read_from_sysfs(machine: Path) -> None:
+    first, second = nodes.nodes()
+    assert (first.cpus, first.memory) == (frozenset(os.sched_getaffinity(0)), 256 << 30)
+    assert second.cpus == frozenset(range(4000, 4004))
+    assert [nodes.of_gpu(each) for each in FACTS] == [0, 1]
+    assert nodes.on(first, lambda: os.sched_getaffinity(0)) == first.cpus
+    with pytest.raises(OSError, match="Invalid argument"):
+        nodes.on(second, os.getpid)
+
+
+def test_where_memory_and_gpus_lie_is_told(machine: Path) -> None:
+    found = placed()
+    assert {id: each.severity for id, each in found.items()} == {
+        "numa/node 0/memory": "pass",
+        "numa/node 1/memory": "pass",
+        "numa/gpu 0/node": "pass",
+        "numa/gpu 1/node": "warning",  # this process may not run there
+    }
+    assert found["numa/gpu 1/node"].meaning.startswith("GPU 1 is plugged into node 1. This process may run on none")
+
+
+def test_a_node_with_less_memory_and_a_gpu_nearer_to_another_are_warnings(machine: Path) -> None:
+    (machine / "node" / "node1" / "meminfo").write_text(f"Node 1 MemTotal: {128 << 20} kB\n")
+    measured = Measured()
+    measured.add("link", "to the device from node 0", "GB/s", 40.0)
+    measured.add("link", "to the device from node 1", "GB/s", 55.0)
+    found = placed(measured)
+    assert found["numa/node 1/memory"].severity == "warning"
+    assert "It has less memory than others" in found["numa/node 1/memory"].meaning
+    assert found["numa/gpu 0/node"].meaning == (
+        "GPU 0 is plugged into node 0. Copies from node 1 were faster: 55 against 40 GB/s."
+    )
+
+
+def test_what_sysfs_does_not_say_is_unknown(machine: Path) -> None:
+    (machine / "node" / "node0" / "meminfo").unlink()
+    (machine / "node" / "node1" / "cpulist").write_bytes(b"\xff\x00")
+    (machine / "pci" / "0000:18:00.0" / "numa_node").write_text("-1\n")
+    found = placed()
+    assert [found[id].severity for id in ("numa/node 0/memory", "numa/gpu 0/node")] == ["unknown", "unknown"]
+    for path in sorted((machine / "node").rglob("*"), reverse=True):
+        path.unlink() if path.is_file() else path.rmdir()
+    assert {id: each.severity for id, each in placed().items()} == {"numa/host/nodes": "unknown"}
+
+
+def test_copies_are_measured_from_each_node(
+    device: int, machine: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    make_quick(monkeypatch)
+    cpus = (machine / "node" / "node0" / "cpulist").read_text()
+    (machine / "node" / "node1" / "cpulist").write_text(cpus)
+    monkeypatch.setattr(measure, "_link_under_load", lambda gpu: H200)
+    measured = Measured()
+    measure.ROWS["link"](measured, None, device)  # type: ignore[arg-type]
+    names = {f"{way} node {node}" for way in ("to the device from", "to the host on") for node in (0, 1)}
+    assert names <= {row.name for row in measured.rows.values()}

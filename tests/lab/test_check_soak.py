@@ -1,0 +1,164 @@
+"""vecadd check --soak: memory is filled and looked through, and what flips a bit, slows down or is full is told."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from checks import Check, hide_gpus
+
+from vecadd import _core
+from vecadd.check import measure, soak
+from vecadd.check.findings import Finding
+from vecadd.check.measure import Measured
+from vecadd.check.soak import PATTERNS, Part
+
+pytestmark = pytest.mark.no_native
+
+BRIEF = 1e-4  # minutes: each pattern once
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory that the double has time for."""
+    monkeypatch.setattr(soak, "CHUNK", 1 << 14)
+    monkeypatch.setattr(soak, "MARGIN", 1 << 16)
+    monkeypatch.setattr(soak._host, "memory_available", lambda: 100_000)
+
+
+def soaked(gpus: int, memory: str) -> dict[str, Finding]:
+    found, interrupted = soak.soak(gpus, BRIEF, memory, lambda text: None)
+    assert not interrupted
+    return {finding.id: finding for finding in found}
+
+
+def fill(double: Any, nbytes: int) -> int:
+    """Leaves so many bytes of each device's memory; gives those that the soak takes of them."""
+    _core.release()
+    left, whole = _core.device_memory(0)
+    double.capacity(whole - left + nbytes)
+    return nbytes - max(1 << 16, int(soak.MARGIN_SHARE * (whole - left + nbytes)))
+
+
+def test_all_free_memory_but_a_margin_is_soaked(second_device: int, double: Any) -> None:
+    nbytes = fill(double, 200_000)
+    found = soaked(2, "device")
+    assert list(found) == ["soak/gpu 0/memory", "soak/gpu 0/rate", "soak/gpu 1/memory", "soak/gpu 1/rate"]
+    for gpu in (0, 1):
+        memory = found[f"soak/gpu {gpu}/memory"]
+        assert (memory.severity, memory.value, memory.next) == ("pass", 0, "")
+        assert memory.meaning.startswith(f"5 passes of 5 patterns in turn over {nbytes // 8 * 8 / 2**30:.4g} GiB")
+        assert found[f"soak/gpu {gpu}/rate"].severity == "pass"
+
+
+def test_half_of_the_hosts_memory_is_soaked() -> None:
+    found = soaked(0, "both")
+    assert list(found) == ["soak/host/memory", "soak/host/rate"]
+    assert f"over {50_000 / 2**30:.4g} GiB: every word was found as written" in found["soak/host/memory"].meaning
+
+
+@pytest.mark.parametrize("where", ["device", "host"])
+def test_a_bit_that_flips_is_told_by_its_address(
+    device: int, double: Any, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    fill(double, 200_000)
+    real, flipped = _core.pattern_write, {}
+
+    def write(x: Any, pattern: str, seed: int) -> float:
+        """Between the writing and the look a bit of the third pattern's first array flips."""
+        seconds = real(x, pattern, seed)
+        if pattern == "walking one" and not flipped:
+            words = x if where == "host" else x.numpy()
+            address = x.ctypes.data if where == "host" else x.__cuda_array_interface__["data"][0]
+            flipped.update(address=address + 8 * 77, before=int(words[77]), after=int(words[77]) ^ 1 << 40)
+            if where == "host":
+                x[77] = flipped["after"]
+            else:
+                double.device_write(flipped["address"], flipped["after"].to_bytes(8, "little"))
+        return seconds
+
+    monkeypatch.setattr(soak._core, "pattern_write", write)
+    name = "gpu 0" if where == "device" else "host"
+    memory = soaked(1, where)[f"soak/{name}/memory"]
+    assert (memory.severity, memory.value) == ("critical", 1)
+    assert (
+        f"1 words were wrong; the first in pass 3 (walking one) at address {flipped['address']:#x}: "
+        f"{flipped['before']:#018x} was written and {flipped['after']:#018x} found, bit 40." in memory.meaning
+    )
+    assert memory.next.startswith("Take the machine out of service")
+
+
+def test_a_gpu_that_others_fill_is_unknown(device: int, double: Any) -> None:
+    fill(double, 1 << 15)
+    (finding,) = soaked(1, "device").values()
+    assert (finding.id, finding.severity, finding.value) == ("soak/gpu 0/memory", "unknown", None)
+    assert "bytes of the GPU's memory are free: other work holds the rest" in finding.meaning
+
+
+def test_a_gpu_that_fails_on_the_way_is_critical(device: int, double: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(double, 200_000)
+    real, calls = _core.pattern_check, []
+
+    def check(*arguments: Any) -> Any:
+        calls.append(None)
+        if len(calls) == 20:
+            raise RuntimeError("it fell off the bus")
+        return real(*arguments)
+
+    monkeypatch.setattr(soak._core, "pattern_check", check)
+    memory = soaked(1, "device")["soak/gpu 0/memory"]
+    assert memory.severity == "critical"
+    assert memory.meaning.endswith("Then it failed: RuntimeError: it fell off the bus")
+
+
+# Rates over time
+
+
+def rate(rates: list[float], clocks: list[float | None]) -> Finding:
+    part = Part("gpu 0", 0, nbytes=1 << 30, passes=5)
+    for at, (each, clock) in enumerate(zip(rates, clocks, strict=True)):
+        part.moved(int(each * 1e9), 1.0)
+        part.point(float(at), {"clock MHz": clock})
+    return list(soak._findings(part))[1]
+
+
+def test_a_rate_that_stays_passes() -> None:
+    found = rate([100.0, 98.0, 99.0, 101.0], [None] * 4)
+    assert (found.severity, found.value, found.interval) == ("pass", 99.5, (98.0, 101.0))
+    assert found.series == [
+        {"at": float(at), "GB/s": each, "clock MHz": None} for at, each in enumerate([100.0, 98.0, 99.0, 101.0])
+    ]
+
+
+def test_a_clock_that_falls_shows() -> None:
+    found = rate([100.0] * 5 + [70.0] * 5, [1980.0] * 5 + [1400.0] * 5)
+    assert found.severity == "warning"
+    assert found.meaning.endswith("It fell by 30 %. The clock went from 1980 to 1400 MHz.")
+
+
+def test_a_point_without_work_adds_nothing() -> None:
+    part = Part("host", None)
+    part.point(1.0, {})
+    assert part.series == []
+
+
+# The command
+
+
+def test_the_command_soaks_after_its_rounds_and_an_interrupt_keeps_what_there_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def host(measured: Measured, time: Any, gpu: int) -> None:
+        measured.add("host", "add 2^14", "GB/s", 100.0)
+
+    def watch(parts: Any, running: Any, *rest: Any) -> None:
+        while any(part.passes < len(PATTERNS) for part in parts):
+            pass
+        raise KeyboardInterrupt
+
+    hide_gpus(monkeypatch)
+    monkeypatch.setattr(measure, "ROWS", {"host": host})
+    monkeypatch.setattr(soak, "_watch", watch)
+    status, content = Check(tmp_path)("--soak", "60", "--soak-memory", "host")
+    assert (status, content["machine"]["interrupted"], content["status"]) == (130, True, "passed")
+    (memory,) = (each for each in content["findings"] if each["id"] == "soak/host/memory")
+    assert memory["value"] == 0
