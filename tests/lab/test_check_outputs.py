@@ -231,7 +231,7 @@ def test_without_jinja_the_page_names_the_extra_before_anything_is_measured(
     [
         (None, "GB/s", "-"), (4470.123, "GB/s", "4470 GB/s"), (2.9e-6, "s", "2.9 µs"), (1.5, "s", "1.5 s"),
         (3e-10, "s", "0.3 ns"), (0.0, "s", "0 s"), (0.05, "s", "50 ms"), (65536000.0, "bytes", "65,536,000 bytes"),
-        (0.123, "1", "0.123"),
+        (0.123, "1", "0.123"), (5.0, "generation", "PCIe 5"), (16.0, "lanes", "x16"),
     ],
 )  # fmt: skip
 def test_figures_are_shown_in_their_unit(value: float | None, unit: str, shown: str) -> None:

@@ -135,6 +135,23 @@ def test_a_clock_that_falls_shows() -> None:
     assert found.meaning.endswith("It fell by 30 %. The clock went from 1980 to 1400 MHz.")
 
 
+def test_the_hosts_rate_may_vary_more_and_its_first_writing_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert rate([100.0] * 5 + [85.0] * 5, [None] * 10).severity == "warning"
+    part = Part("host", None, nbytes=8, passes=5)
+    for each in [100.0] * 5 + [85.0] * 5:
+        part.moved(int(each * 1e9), 1.0)
+        part.point(0.0, {})
+    assert list(soak._findings(part))[1].severity == "pass"
+
+    fresh = Part("host", None)
+    arrays = list(soak._arrays(fresh))
+    monkeypatch.setattr(soak._core, "pattern_write", lambda *arguments: 2.0)
+    monkeypatch.setattr(soak._core, "pattern_check", lambda *arguments: (1.0, 0, 0, []))
+    for seconds in (1.0, 1.0 + 3.0):  # the look of the first pass; then both of the second
+        soak._pass(fresh, arrays)
+        assert fresh._moved[1] == seconds * len(arrays)
+
+
 def test_a_point_without_work_adds_nothing() -> None:
     part = Part("host", None)
     part.point(1.0, {})

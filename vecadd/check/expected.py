@@ -31,8 +31,8 @@ SHARES: Mapping[str, float] = {
     "link to the device": 0.75,  # an H200's PCIe 5 x16: 0.81 to 0.88 by its host; the rest is packet headers
     "link to the host": 0.75,  # 0.87
     "link both ways": 0.60,  # of both directions: 0.68 to 0.80
-    "pair by NVLink": 0.60,  # kernels move packets of 128 bytes: four fifths of the wire, and H100s show 0.78
-    "pair by PCIe": 0.60,
+    "pair by NVLink": 0.70,  # two H200s: 0.78 by kernels, whose packets are of 128 bytes, 0.82 by copy engines
+    "pair by PCIe": 0.60,  # of the slower GPU's link
     "device read": 0.90,  # 0.93
     "device write": 0.90,  # 0.96
     "device add": 0.80,  # of the model, which is within 10 % of most healthy cells

@@ -11,11 +11,12 @@ from vecadd.bench import machine
 from vecadd.check.measure import Measured
 from vecadd.check.rows import Row
 
+NAMES = ("data sheet", "copy", "STREAM add", "ours", "why")
 UNTOLD = "not told by the driver"
 
 
 def of(row: Row, gpu: Gpu | None, measured: Measured) -> Mapping[str, str] | None:
-    """By name: "data sheet", "copy", "STREAM add", "ours", "why". None for rows that are no rates."""
+    """By NAMES. None for rows that are no rates."""
     if row.unit != "GB/s" or row.name == "figures":
         return None
     if row.kind == "host":
@@ -26,7 +27,7 @@ def of(row: Row, gpu: Gpu | None, measured: Measured) -> Mapping[str, str] | Non
         shown = _of_link(gpu, measured)
     else:
         shown = _of_pair(row, measured)
-    return {**shown, "ours": _rate(row.value)} if "ours" not in shown else shown
+    return {name: {"ours": _rate(row.value), **shown}[name] for name in NAMES}
 
 
 def _of_host(row: Row, measured: Measured) -> dict[str, str]:
@@ -74,11 +75,12 @@ def _of_pair(row: Row, measured: Measured) -> dict[str, str]:
         name: measured.rows.get(Row("pair", f"{name}{row.name[row.name.find(' to GPU') :]}", "GB/s", gpu=row.gpu).title)
         for name in ("copy", "read", "write")
     }
-    shown = {name: _rate(way.value if way else None) for name, way in ways.items()}
+    shown, read = {name: _rate(way.value if way else None) for name, way in ways.items()}, ways["read"]
     return {
         "data sheet": row.expected.source if row.expected else UNTOLD,
         "copy": shown["copy"],
-        "STREAM add": "no more than a third above the slowest way: two of its three arrays cross the link",
+        "STREAM add": f"about {_rate(read.value * 1.5 if read and read.value else None)} where both inputs are read "
+        "across: two of its three arrays cross the link",
         "ours": f"copy engine {shown['copy']}, read by a kernel {shown['read']}, written by one {shown['write']}",
         "why": "A data sheet often has both directions together; half of it is one way. Kernels move packets of 128 "
         "bytes, copy engines of 256, so that headers take a fifth of a kernel's rate and less of a copy's. Without "

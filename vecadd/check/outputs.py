@@ -105,6 +105,7 @@ def page(content: Content) -> str:
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
     environment.filters["figure"] = figure
     environment.filters["bounds"] = bounds
+    environment.filters["interval"] = interval
     template = environment.from_string((files("vecadd.check") / "page.html").read_text())
     return str(template.render(content, severities=[*reversed(SEVERITIES[1:4]), "unknown", "pass"])) + "\n"
 
@@ -112,6 +113,11 @@ def page(content: Content) -> str:
 def figure(finding: Mapping[str, Any]) -> str:
     """A finding's value and unit: "55.3 GB/s"."""
     return _number(finding["value"], finding["unit"])
+
+
+def interval(finding: Mapping[str, Any]) -> str:
+    """Its lowest and highest round: "54.1 GB/s to 55.6 GB/s"; empty where there is one."""
+    return " to ".join(_number(value, finding["unit"]) for value in finding["interval"] or ())
 
 
 def bounds(finding: Mapping[str, Any]) -> str:
@@ -122,6 +128,9 @@ def bounds(finding: Mapping[str, Any]) -> str:
     return ", ".join(parts) or "-"
 
 
+_FORMS = {"generation": "PCIe ", "lanes": "x"}
+
+
 def _number(value: float | None, unit: str) -> str:
     if value is None:
         return "-"
@@ -130,5 +139,7 @@ def _number(value: float | None, unit: str) -> str:
             (scale, name) for scale, name in ((1e-3, "ms"), (1e-6, "µs"), (0, "ns")) if abs(value) >= scale
         )
         return f"{value / (scale or 1e-9):.4g} {name}"
+    if unit in _FORMS:
+        return f"{_FORMS[unit]}{value:.0f}"
     shown = f"{value:.4g}" if abs(value) < 1e5 else f"{value:,.0f}"
     return shown if unit == "1" else f"{shown} {unit}"
