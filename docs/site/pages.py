@@ -22,6 +22,7 @@ GROUPS = {
         "tuning",
         "why",
         "why-programs",
+        "check",
         "commands",
     ],
     "Reference": ["api/vecadd", "api/*"],
