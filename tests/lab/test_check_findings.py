@@ -127,6 +127,7 @@ def test_how_severe_a_row_is(row: Row, severity: str) -> None:
 )
 def test_a_rows_id_leads_back_to_its_title(row: Row, id: str, where: str) -> None:
     assert (row.id, row.where, title_of(row.id)) == (id, where, row.title)
+    assert row.measurement == f"{row.kind} {id.rpartition('/')[2]}"  # the same for every GPU
 
 
 @pytest.mark.parametrize(

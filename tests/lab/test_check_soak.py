@@ -31,22 +31,23 @@ def soaked(gpus: int, memory: str) -> dict[str, Finding]:
     return {finding.id: finding for finding in found}
 
 
-def fill(double: Any, nbytes: int) -> int:
-    """Leaves so many bytes of each device's memory; gives those that the soak takes of them."""
+def fill(double: Any, nbytes: int) -> None:
+    """Leaves so many bytes of the first device's memory."""
     _core.release()
     left, whole = _core.device_memory(0)
     double.capacity(whole - left + nbytes)
-    return nbytes - max(1 << 16, int(soak.MARGIN_SHARE * (whole - left + nbytes)))
 
 
 def test_all_free_memory_but_a_margin_is_soaked(second_device: int, double: Any) -> None:
-    nbytes = fill(double, 200_000)
+    fill(double, 200_000)
+    left, whole = zip(*(_core.device_memory(gpu) for gpu in (0, 1)), strict=True)
     found = soaked(2, "device")
     assert list(found) == ["soak/gpu 0/memory", "soak/gpu 0/rate", "soak/gpu 1/memory", "soak/gpu 1/rate"]
     for gpu in (0, 1):
         memory = found[f"soak/gpu {gpu}/memory"]
         assert (memory.severity, memory.value, memory.next) == ("pass", 0, "")
-        assert memory.meaning.startswith(f"5 passes of 5 patterns in turn over {nbytes // 8 * 8 / 2**30:.4g} GiB")
+        nbytes = (left[gpu] - max(1 << 16, int(soak.MARGIN_SHARE * whole[gpu]))) // 8 * 8
+        assert memory.meaning.startswith(f"5 passes of 5 patterns in turn over {nbytes / 2**30:.4g} GiB")
         assert found[f"soak/gpu {gpu}/rate"].severity == "pass"
 
 

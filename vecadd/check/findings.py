@@ -85,7 +85,7 @@ def _of_row(row: Row, found: Found) -> Finding:
     gpu = found.info.gpus[row.gpu] if row.kind != "host" and row.gpu < len(found.info.gpus) else None
     return Finding(
         id=row.id,
-        measurement=row.figure,
+        measurement=row.measurement,
         where=row.where,
         severity=severity,
         value=row.value,
@@ -106,7 +106,7 @@ def _of_drift(rows: Iterable[Row]) -> Iterator[Finding]:
             continue
         yield Finding(
             id=f"drift/{row.where}/{row.figure}",
-            measurement=f"drift of {row.figure}",
+            measurement=f"drift of {row.measurement}",
             where=row.where,
             severity="warning",
             value=row.drift,

@@ -46,7 +46,7 @@ class Row:
 
     @property
     def figure(self) -> str:
-        """Kind and name, which are the same for every GPU: "device add 2^28"."""
+        """Kind and name: "device add 2^28", "pair copy to GPU 1"."""
         return f"{self.kind} {self.name}"
 
     @property
@@ -65,7 +65,16 @@ class Row:
     @property
     def id(self) -> str:
         """In result files: "device memory/gpu 0/read"."""
-        return f"{GROUPS[self.kind]}/{self.where}/{re.sub(r' to GPU .*', '', self.name)}"
+        return f"{GROUPS[self.kind]}/{self.where}/{self._short}"
+
+    @property
+    def measurement(self) -> str:
+        """Kind and name, the same for every GPU and every pair of them: "pair copy"."""
+        return f"{self.kind} {self._short}"
+
+    @property
+    def _short(self) -> str:
+        return re.sub(r" to GPU \d+$", "", self.name)
 
     @property
     def value(self) -> float | None:
