@@ -1,11 +1,13 @@
 """vecadd check --scheduler: every machine of a Dask cluster is checked once, and no two processes of one at a time."""
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +109,7 @@ json.dump(said | {"arguments": sys.argv[1:], "known": known}, open(file, "w"))
 def test_the_check_runs_in_a_process_of_its_own_with_the_files_it_is_to_expect(program: Any) -> None:
     program(WRITES)
     result = asyncio.run(cluster._check_here(["--soak=1"], {"old.json": "{1}", "old2.json": "{2}"}))
-    assert result["arguments"][:5] == ["-m", "vecadd", "check", "--soak=1", "--expect"]
+    assert result["arguments"][:5] == ["-P", "-c", cluster.PROGRAM, "--soak=1", "--expect"]
     assert result["known"] == ["{1}", "{2}"]
 
 
@@ -139,6 +141,15 @@ def test_two_worker_processes_of_one_machine_are_one_check(
     assert any(each["id"].startswith("host memory/host/add ") for each in content["findings"])
 
 
+def running(option: str) -> bool:
+    """Whether a process has that option."""
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            if option.encode() in path.read_bytes():
+                return True
+    return False
+
+
 @pytest.mark.slow
 def test_a_worker_that_is_killed_leaves_its_machine_unknown(tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed")
@@ -151,9 +162,14 @@ def test_a_worker_that_is_killed_leaves_its_machine_unknown(tmp_path: Path) -> N
             begun.touch()
             threading.Timer(1.0, os.kill, (pid, signal.SIGKILL)).start()
 
-        (result,) = cluster.check_all(local.scheduler_address, [], {}, kill)
+        options = ["--soak=1", "--soak-memory=host", "--minutes=0.123456"]
+        (result,) = cluster.check_all(local.scheduler_address, options, {}, kill)
     assert (begun.exists(), result["status"]) == (True, "unknown")
     assert result["findings"][0]["next"] == "See that the worker runs, and that its Python has this vecadd."
+    end = time.monotonic() + 20
+    while running(options[-1]) and time.monotonic() < end:
+        time.sleep(0.1)
+    assert not running(options[-1])  # the check has ended with its worker
 
 
 def test_a_check_that_writes_nothing_is_of_unknown_state(program: Any) -> None:
