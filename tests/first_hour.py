@@ -103,6 +103,15 @@ def every_notebook_runs_from_top_to_bottom() -> None:
     subprocess.run(["jupyter", "lab", "--version"], env=environment, check=True)
 
 
+def zarr_arrays_are_added() -> None:
+    import zarr
+
+    for name in ("A", "B"):
+        zarr.create_array(f"{name}.zarr", data=np.ones((1000, 10)), chunks=(100, 10), overwrite=True)
+    assert "GB/s" in run("vecadd add A.zarr B.zarr -o C.zarr --scheduler local:2").stderr
+    np.testing.assert_array_equal(zarr.open_array("C.zarr")[:], np.full((1000, 10), 2))
+
+
 STEPS: dict[str, tuple[Callable[[], None], ...]] = {
     "nothing": (
         the_package_is_installed_and_not_the_source_tree,
@@ -115,6 +124,7 @@ STEPS: dict[str, tuple[Callable[[], None], ...]] = {
         what_is_recorded_is_in_the_package,
     ),
     "notebook": (every_notebook_runs_from_top_to_bottom,),
+    "fleet": (zarr_arrays_are_added,),
 }
 
 

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from vecadd._explain import Explanation, explain
     from vecadd._install import Installation, install, uninstall
     from vecadd.files import add_files
+    from vecadd.stores.add import add_zarr
 
 __all__ = [
     "DeviceArray",
@@ -57,6 +58,7 @@ __all__ = [
     "add",
     "add_files",
     "add_many",
+    "add_zarr",
     "empty_pinned",
     "explain",
     "get_num_threads",
@@ -74,11 +76,12 @@ __all__ = [
 ]
 
 # Submodules, and names of submodules, that are imported when they are first asked for.
-_LAZY = frozenset({"bench", "ladder", "model"})
+_LAZY = frozenset({"bench", "dask", "ladder", "model"})
 _LAZY_NAMES = {
     "Explanation": "_explain",
     "Installation": "_install",
     "add_files": "files",
+    "add_zarr": "stores.add",
     "explain": "_explain",
     "install": "_install",
     "uninstall": "_install",

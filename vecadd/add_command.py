@@ -1,55 +1,152 @@
-"""`vecadd add`: two .npy files into a third."""
+"""`vecadd add`: two .npy files into a third, or two Zarr arrays."""
 
 import argparse
+import re
 import sys
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from vecadd._command import epilog
+from vecadd._command import UnaskableError, epilog
 from vecadd._terminal import status_line
 from vecadd.bench.show import show_rate, show_seconds
 from vecadd.files import add_files
 
 _UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
+_SCALES = {"": 1, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([kMGT]?|[KMGT]i)B?")
+
+# Options that only Zarr arrays have, and what they are without.
+_OF_STORES: dict[str, Any] = {
+    "chunks": None,
+    "shards": None,
+    "compressor": "keep",
+    "memory": None,
+    "scheduler": None,
+    "resume": False,
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's arguments."""
-    parser.add_argument("a", metavar="A.npy")
-    parser.add_argument("b", metavar="B.npy")
-    parser.add_argument("-o", "--out", metavar="C.npy", required=True, help="may be one of the inputs")
+    parser.add_argument("a", metavar="A", help="a .npy file or a Zarr array: a folder, in a zip archive, or a URL")
+    parser.add_argument("b", metavar="B", help="of the same kind")
+    parser.add_argument("-o", "--out", metavar="C", required=True, help="may be one of the inputs")
     parser.add_argument(
         "--no-sync",
         dest="sync",
         action="store_false",
-        help="do not wait until the sum is on the disk (fsync): a crash of the machine may then leave C.npy damaged",
+        help="do not wait until the sum is on the disk (fsync): a crash of the machine may then leave it damaged",
     )
+    stores = parser.add_argument_group("Zarr arrays (pip install 'vecadd[fleet]')")
+    stores.add_argument("--chunks", type=_extents, metavar="N,N", help="of the sum; without, those of the operands")
+    stores.add_argument("--shards", type=_extents, metavar="N,N", help="of the sum: whole chunks in one object")
+    stores.add_argument(
+        "--compressor", metavar="NAME", default="keep", help="keep (the operand's), none, zstd, blosc or gzip"
+    )
+    stores.add_argument(
+        "--memory", type=_bytes, metavar="SIZE", help="for arrays and chunks, 2GiB say; of each worker on a cluster"
+    )
+    stores.add_argument(
+        "--scheduler",
+        metavar="WHERE",
+        help="of Dask: tcp://HOST:PORT, or local:N for N workers on this machine; without, threads of this process",
+    )
+    stores.add_argument("--resume", action="store_true", help="go on with an addition that was killed or failed")
     parser.epilog = epilog(
         {
             "vecadd add a.npy b.npy -o c.npy": "c.npy takes its name when it is complete and on the disk",
             "vecadd add a.npy b.npy -o a.npy": "adds b to a",
+            "vecadd add a.zarr b.zarr -o c.zarr --memory 2GiB": "Zarr arrays, chunk by chunk",
+            "vecadd add s3://x/a s3://x/b -o s3://x/c --scheduler tcp://host:8786 --resume": "on a cluster; goes on "
+            "where an earlier call was killed",
         }
     )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Adds the files, and says on standard error how many bytes were read and written in which time."""
+    """Adds, and says on standard error how many bytes were read and written in which time."""
     a, b, out = arguments.a, arguments.b, arguments.out
+    of_stores = _are_stores(arguments)
     with warnings.catch_warnings(), status_line(f"{a} + {b}") as tell:
         # Without the line of our code, which does not help the command's user.
         warnings.showwarning = lambda message, *place: _say(f"warning: {message}")
-        moved = Path(a).stat().st_size + Path(b).stat().st_size
+        add = _add_stores if of_stores else _add_files
         begun = time.perf_counter()
-        add_files(a, b, out, sync=arguments.sync, progress=lambda done, size: tell(f"{100 * done // size} %"))
+        moved = add(arguments, lambda done, size: tell(f"{100 * done // size} %"))
         seconds = time.perf_counter() - begun
-        moved += Path(out).stat().st_size
+    what = "of elements " if of_stores else ""
     written = "and synced to the disk" if arguments.sync else "without a wait for the disk"
+    if "://" in out:
+        written = "in place"
     _say(
-        f"{_show_bytes(moved)} in {show_seconds(seconds)}, {show_rate(moved / seconds / 1e9)} GB/s "
+        f"{_show_bytes(moved)} {what}in {show_seconds(seconds)}, {show_rate(moved / seconds / 1e9)} GB/s "
         f"({a} and {b} read, {out} written {written})"
     )
     return 0
+
+
+def _add_files(arguments: argparse.Namespace, progress: Callable[[int, int], object]) -> int:
+    """The bytes of the three files."""
+    a, b, out = arguments.a, arguments.b, arguments.out
+    read = Path(a).stat().st_size + Path(b).stat().st_size
+    add_files(a, b, out, sync=arguments.sync, progress=progress)
+    return read + Path(out).stat().st_size
+
+
+def _add_stores(arguments: argparse.Namespace, progress: Callable[[int, int], object]) -> int:
+    """The bytes of the three arrays, without a compression."""
+    from vecadd.stores.add import add_zarr
+
+    a, b, out = arguments.a, arguments.b, arguments.out
+    options = {name: getattr(arguments, name) for name in _OF_STORES}
+    try:
+        add_zarr(a, b, out, sync=arguments.sync, progress=progress, **options)
+    except ImportError as error:
+        raise UnaskableError(str(error)) from None
+    from vecadd.stores.names import absolute, open_input
+
+    return sum(open_input(absolute(name)).nbytes for name in (a, b, out))
+
+
+def _are_stores(arguments: argparse.Namespace) -> bool:
+    """Whether the operands are Zarr arrays, by their names. Raises UnaskableError for one of each kind."""
+    names = [arguments.a, arguments.b, arguments.out]
+    stores = [_is_store(name) for name in names]
+    if len(set(stores[:2])) > 1 or (stores[2] and not stores[0]):
+        kinds = ", ".join(
+            f"{name} {'a Zarr array' if is_store else 'a file'}" for name, is_store in zip(names, stores, strict=True)
+        )
+        raise UnaskableError(f"all three have to be .npy files, or all three Zarr arrays; by their names {kinds}")
+    given = [f"--{name}" for name, without in _OF_STORES.items() if getattr(arguments, name) != without]
+    if given and not stores[0]:
+        raise UnaskableError(f"{' and '.join(given)}: for Zarr arrays alone, and {arguments.a} is a file")
+    return stores[0]
+
+
+def _is_store(name: str) -> bool:
+    path = Path(name)
+    return (
+        "://" in name
+        or path.suffix == ".zarr"
+        or path.is_dir()
+        or any(part.endswith((".zarr", ".zip")) for part in path.parts)
+    )
+
+
+def _extents(text: str) -> tuple[int, ...]:
+    if not re.fullmatch(r"\d+(,\d+)*", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no shape; write one extent for each axis: 1000,1000")
+    return tuple(int(extent) for extent in text.split(","))
+
+
+def _bytes(text: str) -> int:
+    found = _SIZE.fullmatch(text)
+    if not found or not float(found[1]):
+        raise argparse.ArgumentTypeError(f"{text!r} is no size; write 500MB or 2GiB")
+    return int(float(found[1]) * _SCALES[found[2]])
 
 
 def _say(text: str) -> None:

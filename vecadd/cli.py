@@ -130,7 +130,9 @@ COMMANDS = (
         notebooks_command.add_arguments,
         notebooks_command.run,
     ),
-    Command("add", "add two .npy files of any size into a third", add_command.add_arguments, add_command.run),
+    Command(
+        "add", "add two .npy files or Zarr arrays of any size into a third", add_command.add_arguments, add_command.run
+    ),
     Command(
         "run",
         "run a Python program with vecadd in NumPy's own addition",

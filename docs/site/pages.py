@@ -16,6 +16,7 @@ GROUPS = {
         "host-arrays",
         "device-arrays",
         "repeated",
+        "larger-than-memory",
         "recipes",
         "sums",
         "errors",

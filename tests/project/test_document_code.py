@@ -32,7 +32,7 @@ PAGES = sorted(
     for path in (*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"))
     if blocks(str(path.relative_to(ROOT)), "python")
 )
-LIBRARIES = ("pandas", "xarray", "dask")  # that the extra "test" brings
+LIBRARIES = ("pandas", "xarray", "dask", "zarr")  # that the extra "test" brings
 
 # What the documents ask of PyTorch, CuPy and JAX, made of vecadd's own arrays.
 LENT = """

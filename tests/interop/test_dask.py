@@ -1,0 +1,116 @@
+"""Collections of Dask and of xarray, added block by block: what x + y is, by vecadd's own addition."""
+
+import operator
+import threading
+from types import ModuleType
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+import xarray as xr
+from arrays import tame_values
+
+import vecadd
+from vecadd import _core, _dask_threads
+from vecadd.dask import add
+
+pytestmark = pytest.mark.no_native
+
+X = tame_values(np.dtype("float32"), 60, seed=1).reshape(6, 10)
+OTHERS: dict[str, Any] = {
+    "other chunks": da.from_array(X[::-1].copy(), chunks=(4, 5)),
+    "a row of another dtype": da.from_array(np.arange(10), chunks=3),
+    "NumPy's array": np.arange(6.0)[:, None],
+    "a number": 2.5,
+    "a number that is wider": 1j,
+    "NumPy's number": np.float64(3),
+    "True": True,
+}
+
+
+@pytest.mark.parametrize("other", OTHERS.values(), ids=OTHERS.keys())
+@pytest.mark.parametrize("turned", [False, True])
+def test_the_sum_is_that_of_dask_and_its_blocks_too(other: Any, turned: bool) -> None:
+    pair = (da.from_array(X, chunks=(3, 4)), other)
+    x, y = reversed(pair) if turned else pair
+    got, want = add(x, y), operator.add(x, y)
+    assert (got.shape, got.dtype, got.chunks) == (want.shape, want.dtype, want.chunks)
+    np.testing.assert_array_equal(got.compute(), want.compute(), strict=True)
+
+
+def test_the_addition_is_fused_with_its_neighbours() -> None:
+    x = da.ones((8, 8), chunks=4)
+    (graph,) = dask.optimize(add(add(x, x) * 2, x))
+    assert len(dict(graph.dask)) == 4  # tasks: one a block
+
+
+@pytest.mark.parametrize("scheduler", ["threads", "synchronous"])
+def test_blocks_are_added_by_vecadd_on_the_threads_that_are_left_to_a_task(
+    scheduler: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[int, bool]] = []
+
+    def note(x: Any, y: Any) -> Any:
+        seen.append((_core.get_num_threads(), threading.current_thread() is threading.main_thread()))
+        return np.add(x, y)
+
+    before = _core.get_num_threads()
+    monkeypatch.setattr("dask.system.CPU_COUNT", 12)
+    monkeypatch.setattr("vecadd.dask._core", type("Core", (), {"add": staticmethod(note)}))
+    x = da.from_array(X, chunks=(3, 4))
+    total = add(x, x)
+    seen.clear()  # Dask has tried it on empty blocks
+    _core.set_num_threads(8)
+    try:
+        with dask.config.set(num_workers=3):
+            np.testing.assert_array_equal(total.compute(scheduler=scheduler), X + X)
+        assert _core.get_num_threads() == 8
+    finally:
+        _core.set_num_threads(before)
+    assert set(seen) == {(4, False) if scheduler == "threads" else (8, True)}
+    assert len(seen) == 6
+    assert _dask_threads._users == 0
+
+
+LEFT = xr.DataArray(
+    da.from_array(X, chunks=(3, 4)), dims=("y", "x"), coords={"x": np.arange(10)}, attrs={"units": "m"}, name="left"
+)
+RIGHT = xr.DataArray(np.arange(10.0), dims="x", coords={"x": np.arange(3, 13), "z": 4}, attrs={"units": "m"}, name="r")
+LABELLED: dict[str, tuple[Any, Any]] = {
+    "arrays that overlap in part": (LEFT, RIGHT),
+    "axes in another order": (LEFT.transpose(), LEFT),
+    "an array and a number": (LEFT, 2),
+    "an array and one of Dask's": (LEFT, da.from_array(X, chunks=2)),
+    "variables": (LEFT.variable, RIGHT.variable),
+    "data sets": (xr.Dataset({"u": LEFT, "v": RIGHT}), xr.Dataset({"v": LEFT, "u": RIGHT, "w": LEFT})),
+    "a data set and an array": (xr.Dataset({"u": LEFT, "v": LEFT}), RIGHT),
+}
+
+
+@pytest.mark.parametrize(("x", "y"), LABELLED.values(), ids=LABELLED.keys())
+@pytest.mark.parametrize("join", ["inner", "outer"])
+def test_xarrays_coordinates_and_attributes_are_those_of_its_own_sum(x: Any, y: Any, join: str) -> None:
+    with xr.set_options(arithmetic_join=join):
+        got, want = add(x, y), x + y
+    assert dask.is_dask_collection(got)
+    assert got.chunks == want.chunks
+    xr.testing.assert_identical(got.compute(), want.compute())
+
+
+def test_blocks_on_a_gpu_are_added_there(double: ModuleType) -> None:
+    x = da.from_array(X, chunks=(3, 4))
+    on_device = x.map_blocks(vecadd.to_device, dtype=x.dtype, meta=np.empty((0, 0), x.dtype))
+    total = add(on_device, on_device).map_blocks(_back, dtype=x.dtype, meta=np.empty((0, 0), x.dtype))
+    np.testing.assert_array_equal(total.compute(scheduler="synchronous"), X + X)
+
+
+def _back(block: Any) -> np.ndarray:
+    assert isinstance(block, vecadd.DeviceArray)
+    return block.numpy()
+
+
+def test_arrays_that_are_no_collections_are_refused() -> None:
+    with pytest.raises(TypeError, match=r"takes a collection of Dask, not ndarray and int; vecadd\.add adds arrays"):
+        add(X, 1)

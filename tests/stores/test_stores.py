@@ -1,0 +1,205 @@
+"""Adding Zarr arrays: the sum, bit for bit numpy.add's, in the chunks, shards and codecs that are asked for."""
+
+import tracemalloc
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pytest
+import zarr
+from hypothesis import given
+from hypothesis import strategies as st
+from npy_files import operands
+from zarr.codecs import BloscCodec, GzipCodec, TransposeCodec, ZstdCodec
+from zarr.storage import MemoryStore
+from zarr_arrays import fill_folder, make, names, read
+
+import vecadd
+
+pytestmark = pytest.mark.no_native
+
+DTYPES = ["bool", "int8", "uint64", "float16", "float32", ">f4", "float64", "complex64"]
+
+
+def assert_same(got: np.ndarray, want: np.ndarray) -> None:
+    """Shape, dtype and every bit."""
+    assert (got.shape, got.dtype) == (want.shape, want.dtype)
+    assert got.tobytes() == want.tobytes()
+
+
+@st.composite
+def additions(draw: st.DrawFn) -> tuple[list[tuple[np.ndarray, dict[str, Any]]], dict[str, Any]]:
+    """Two arrays that broadcast with how they are stored, and how their sum is to be."""
+    shape = tuple(draw(st.lists(st.integers(1, 9), max_size=3)))
+    chunk = st.integers(1, 5)
+    both = []
+    for role in range(2):
+        left_out = draw(st.integers(0, len(shape)))
+        mine = tuple(draw(st.sampled_from((n, 1))) for n in shape[left_out:])
+        stored: dict[str, Any] = {"chunks": tuple(draw(chunk) for _ in mine)}
+        stored["zarr_format"] = draw(st.sampled_from((2, 3)))
+        if mine and stored["zarr_format"] == 3 and draw(st.booleans()):
+            stored["shards"] = tuple(extent * draw(st.integers(1, 3)) for extent in stored["chunks"])
+        both.append((operands(draw(st.sampled_from(DTYPES)), mine)[role], stored))
+    asked: dict[str, Any] = {}
+    ndim = len(np.broadcast_shapes(*(x.shape for x, _ in both)))
+    if draw(st.booleans()):
+        asked["chunks"] = tuple(draw(chunk) for _ in range(ndim))
+        if ndim and draw(st.booleans()):
+            asked["shards"] = tuple(extent * draw(st.integers(1, 3)) for extent in asked["chunks"])
+    asked["memory"] = draw(st.sampled_from((None, 1 << 20)))
+    return both, asked
+
+
+@given(additions())
+def test_the_elements_are_those_of_numpy_whatever_the_chunks_and_shards(
+    addition: tuple[list[tuple[np.ndarray, dict[str, Any]]], dict[str, Any]],
+) -> None:
+    both, asked = addition
+    stores = [MemoryStore(), MemoryStore(), MemoryStore()]
+    for store, (x, stored) in zip(stores, both, strict=False):
+        make(store, x, **stored)
+    vecadd.add_zarr(*stores, **asked)
+    total = zarr.open_array(stores[2])
+    assert_same(np.asarray(total[...]), np.asarray(np.add(both[0][0], both[1][0])))
+    assert total.metadata.zarr_format == 3
+    if "chunks" in asked:
+        assert (total.chunks, total.shards) == (asked["chunks"], asked.get("shards"))
+
+
+def test_folders_archives_and_urls_are_read_and_written(tmp_path: Path) -> None:
+    want = fill_folder(tmp_path)
+    a, b, packed = tmp_path / "a.zarr", tmp_path / "b.zarr", tmp_path / "c.zip"
+    vecadd.add_zarr(a, b, packed)
+    assert_same(read(packed), want)
+    vecadd.add_zarr(packed, f"file://{b}", "memory://folders/sum")
+    assert_same(read("memory://folders/sum"), want + read(b))
+    vecadd.add_zarr("memory://folders/sum", str(packed), tmp_path / "c.zarr")
+    assert_same(read(tmp_path / "c.zarr"), want + read(b) + want)
+    assert names(tmp_path) == ["a.zarr", "b.zarr", "c.zarr", "c.zip"]
+    assert names(tmp_path / "c.zarr") == ["c", "zarr.json"]
+
+
+def test_arrays_in_groups_are_named_by_their_path(tmp_path: Path) -> None:
+    a, b = operands("int16", (7,))
+    group = zarr.create_group(tmp_path / "store.zarr")
+    group.create_array("inner/a", data=a, chunks=(3,))
+    zipped = zarr.storage.ZipStore(tmp_path / "store.zip", mode="w")
+    zarr.create_group(zipped).create_array("b", data=b, chunks=(2,))
+    zipped.close()
+    vecadd.add_zarr(tmp_path / "store.zarr/inner/a", tmp_path / "store.zip/b", tmp_path / "store.zarr/total")
+    assert_same(np.asarray(zarr.open_group(tmp_path / "store.zarr")["total"][:]), a + b)
+
+
+def test_an_operand_may_be_the_target(tmp_path: Path) -> None:
+    want = fill_folder(tmp_path)
+    link = tmp_path / "link.zarr"
+    link.symlink_to("a.zarr")
+    (tmp_path / "a.zarr").chmod(0o750)
+    vecadd.add_zarr(tmp_path / "a.zarr", tmp_path / "b.zarr", link)
+    assert_same(read(tmp_path / "a.zarr"), want)
+    assert link.is_symlink()
+    assert (tmp_path / "a.zarr").stat().st_mode & 0o777 == 0o750
+
+
+def test_times_are_added_by_numpy(tmp_path: Path) -> None:
+    a, b = operands("<M8[s]", (8,))
+    make(tmp_path / "a.zarr", a, (3,))
+    make(tmp_path / "b.zarr", b, (3,))
+    vecadd.add_zarr(tmp_path / "a.zarr", tmp_path / "b.zarr", tmp_path / "c.zarr")
+    assert_same(read(tmp_path / "c.zarr"), a + b)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_negative_zeros_and_payloads_of_nan_stay(dtype: str) -> None:
+    """Zarr leaves out chunks that equal the fill value, to which 0.0 and -0.0 are the same in complex numbers."""
+    zeros = np.full(8, -0.0, dtype)
+    payloads = np.full(8, 0x7FC12345, np.uint32).view(np.float32)
+    for x, fill in ((zeros, 0), (payloads, np.nan)):
+        stores = [MemoryStore(), MemoryStore(), MemoryStore()]
+        for store in stores[:2]:
+            make(store, x, (4,), fill_value=fill, config={"write_empty_chunks": True})
+        vecadd.add_zarr(*stores)
+        assert_same(read(stores[2]), np.add(x, x))
+
+
+def test_chunks_that_both_operands_leave_out_are_left_out_of_the_sum() -> None:
+    stores = [MemoryStore(), MemoryStore(), MemoryStore()]
+    for store in stores[:2]:
+        array = zarr.create_array(store, shape=(100,), chunks=(10,), dtype="float32", fill_value=1.5)
+        array[30:40] = 2
+    vecadd.add_zarr(*stores)
+    total = zarr.open_array(stores[2])
+    assert total.fill_value == 3
+    assert total.nchunks_initialized == 1
+    np.testing.assert_array_equal(total[:], np.repeat([3, 4, 3], [30, 10, 60]))
+
+
+KEPT: list[tuple[dict[str, Any], str, tuple[Any, ...]]] = [
+    ({"compressors": GzipCodec(level=3)}, "keep", (GzipCodec(level=3),)),
+    ({"compressors": None}, "keep", ()),
+    ({"compressors": GzipCodec(level=3)}, "none", ()),
+    ({"compressors": None}, "zstd", (ZstdCodec(),)),
+    ({"compressors": None}, "gzip", (GzipCodec(),)),
+]
+
+
+@pytest.mark.parametrize(("stored", "asked", "codecs"), KEPT, ids=str)
+def test_compressors_are_kept_or_named(stored: dict[str, Any], asked: str, codecs: tuple[Any, ...]) -> None:
+    stores = [MemoryStore(), MemoryStore(), MemoryStore()]
+    for store in stores[:2]:
+        make(store, np.arange(8.0), (4,), **stored)
+    vecadd.add_zarr(*stores, compressor=asked)
+    assert zarr.open_array(stores[2]).compressors == codecs
+
+
+def test_filters_dimension_names_and_codecs_of_version_2_are_kept() -> None:
+    import numcodecs
+
+    x = np.arange(24.0).reshape(4, 6)
+    stores = [MemoryStore() for _ in range(5)]
+    make(stores[0], x, (2, 3), filters=TransposeCodec(order=(1, 0)), dimension_names=("y", "x"))
+    old = make(stores[1], x, (2, 3), zarr_format=2, compressors=numcodecs.Blosc(cname="lz4", clevel=3, shuffle=2))
+    old.attrs["_ARRAY_DIMENSIONS"] = ["lat", "lon"]
+    vecadd.add_zarr(stores[0], stores[1], stores[2])
+    vecadd.add_zarr(stores[1], stores[0], stores[3])
+    first, second = (zarr.open_array(store) for store in stores[2:4])
+    assert first.filters == (TransposeCodec(order=(1, 0)),)
+    assert (first.metadata.dimension_names, second.metadata.dimension_names) == (("y", "x"), ("lat", "lon"))
+    (codec,) = second.compressors
+    assert isinstance(codec, BloscCodec)
+    assert (codec.cname.value, codec.clevel, codec.shuffle.value) == ("lz4", 3, "bitshuffle")
+    np.testing.assert_array_equal(second[:], x + x)
+    make(stores[4], x.astype("float32"), (2, 3), compressors=BloscCodec(typesize=4))
+    total = MemoryStore()
+    vecadd.add_zarr(stores[4], stores[0], total)
+    assert zarr.open_array(total).compressors[0].typesize == 8
+
+
+def test_progress_goes_up_to_all_elements(tmp_path: Path) -> None:
+    fill_folder(tmp_path)
+    told: list[tuple[int, int]] = []
+    vecadd.add_zarr(
+        tmp_path / "a.zarr",
+        tmp_path / "b.zarr",
+        tmp_path / "c.zarr",
+        memory=6000,
+        progress=lambda done, size: told.append((done, size)),
+    )
+    assert told == [(100, 300), (200, 300), (300, 300)]
+
+
+def test_memory_is_bounded() -> None:
+    """By what was allowed, and some more for Python's objects: the arrays have six times as much."""
+    with TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as folder:
+        chunk, n = 1 << 13, 1 << 19
+        for name in ("a", "b"):
+            make(f"{folder}/{name}", np.zeros(n), (chunk,), compressors=None, config={"write_empty_chunks": True})
+        vecadd.add_zarr(f"{folder}/a", f"{folder}/a", f"{folder}/b", memory=1 << 20)  # what is imported for it
+        tracemalloc.start()
+        vecadd.add_zarr(f"{folder}/a", f"{folder}/b", f"{folder}/c", memory=1 << 20)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert peak < (1 << 20) + (1 << 20)
+    assert 3 * 8 * n > 6 * peak

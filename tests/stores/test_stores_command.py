@@ -1,0 +1,86 @@
+"""`vecadd add` of Zarr arrays: what it takes, what it says, and its exit status."""
+
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zarr
+from zarr_arrays import fill_folder, names, read
+
+from vecadd import _extras, cli
+
+pytestmark = pytest.mark.no_native
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    fill_folder(tmp_path)
+    np.save(tmp_path / "a.npy", np.arange(3))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(words: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    """The exit status, and what was said on stderr."""
+    try:
+        status = cli.main(shlex.split(words))
+    except SystemExit as end:  # of argparse
+        status = int(str(end.code))
+    said = capsys.readouterr()
+    assert said.out == ""
+    return status, said.err
+
+
+def test_the_options_say_how_the_sum_is_stored(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = "add a.zarr b.zarr -o sum.zip --chunks 2,3 --shards 4,6 --compressor none --memory 1.5MiB --resume"
+    status, said = run(f"{command} --scheduler threads", capsys)
+    assert status == 0
+    moved = r"vecadd add: 3.6 kB of elements in \S+ \w+, \S+ GB/s "
+    assert re.fullmatch(moved + r"\(a.zarr and b.zarr read, sum.zip written and synced to the disk\)\n", said)
+    total = zarr.open_array(zarr.storage.ZipStore("sum.zip", mode="r"))
+    assert (total.chunks, total.shards, total.compressors) == ((2, 3), (4, 6), ())
+    np.testing.assert_array_equal(read("sum.zip"), read("a.zarr") + read("b.zarr"))
+
+
+REFUSED = {
+    "add a.zarr a.npy -o c.zarr": "by their names a.zarr a Zarr array, a.npy a file, c.zarr a Zarr array",
+    "add a.npy a.npy -o c.zarr": "all three have to be .npy files, or all three Zarr arrays",
+    "add a.npy a.npy -o c.npy --chunks 3 --resume": "--chunks and --resume: for Zarr arrays alone, and a.npy is a file",
+    "add a.zarr b.zarr -o c.zarr --chunks 3x3": "'3x3' is no shape; write one extent for each axis: 1000,1000",
+    "add a.zarr b.zarr -o c.zarr --memory lots": "'lots' is no size; write 500MB or 2GiB",
+}
+
+
+@pytest.mark.parametrize(("words", "says"), REFUSED.items())
+def test_what_cannot_be_asked_is_status_2(
+    words: str, says: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, said = run(words, capsys)
+    assert status == 2
+    assert says in said
+    assert names(folder) == ["a.npy", "a.zarr", "b.zarr", "c.zarr"]
+
+
+def test_an_error_is_one_line_and_status_1(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("add a.zarr nowhere.zarr -o c.zarr", capsys) == (
+        1,
+        f"vecadd add: {folder}/nowhere.zarr: No such file or directory\n",
+    )
+    status, said = run("add a.zarr b.zarr -o c.zarr --compressor zst", capsys)
+    assert (status, said.count("\n")) == (1, 1)
+
+
+def test_without_zarr_the_extra_is_named(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def missing(name: str) -> None:
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+    monkeypatch.setattr(_extras, "import_module", missing)
+    status, said = run("add a.zarr b.zarr -o c.zarr", capsys)
+    assert (status, said) == (
+        2,
+        "vecadd add: an addition of Zarr arrays needs zarr: pip install 'vecadd[fleet]'\n",
+    )

@@ -1,0 +1,119 @@
+"""Adding Zarr arrays: what cannot be added is told before anything is written."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import zarr
+from zarr.storage import MemoryStore
+from zarr_arrays import fill_folder, make, names, read
+
+import vecadd
+from vecadd import _extras
+from vecadd.stores import place
+
+pytestmark = pytest.mark.no_native
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    fill_folder(tmp_path)
+    return tmp_path
+
+
+Spoil = Callable[[Path], object]
+BAD: dict[str, tuple[Spoil, dict[str, Any], type[Exception], str]] = {
+    "an operand that is missing": (
+        lambda folder: shutil.rmtree(folder / "b.zarr"), {}, FileNotFoundError, "No such file"),
+    "a folder that is no array": (
+        lambda folder: (folder / "b.zarr/zarr.json").unlink(), {}, ValueError, r"b\.zarr holds no Zarr array"),
+    "a group": (
+        lambda folder: zarr.create_group(folder / "b.zarr", overwrite=True), {}, ValueError, "holds no Zarr array"),
+    "metadata that is cut short": (
+        lambda folder: (folder / "b.zarr/zarr.json").write_text('{"zarr_format": 3, "node_ty'), {}, ValueError,
+        r"b\.zarr holds no Zarr array that can be read"),
+    "shapes": (
+        lambda folder: make(folder / "b.zarr", np.ones(7), (3,), overwrite=True), {}, ValueError,
+        r"shapes that do not broadcast: \(20, 15\) and \(7,\)"),
+    "text": (
+        lambda folder: make(folder / "b.zarr", np.array([b"x"]), (1,), overwrite=True, zarr_format=2), {}, TypeError,
+        "numbers, times and bool can be added"),
+    "a loop that numpy.add has not": (
+        lambda folder: make(folder / "b.zarr", np.zeros((20, 15), "M8[s]"), (5, 5), overwrite=True), {}, TypeError,
+        "add"),
+    "chunks of another rank": (lambda folder: None, {"chunks": (3,)}, ValueError, r"chunks of \(3,\) for a sum of 2"),
+    "shards of parts of chunks": (
+        lambda folder: None, {"chunks": (2, 2), "shards": (3, 4)}, ValueError, "do not consist of whole chunks"),
+    "a compressor": (lambda folder: None, {"compressor": "zst"}, ValueError, "did you mean zstd"),
+    "memory for less than a chunk": (lambda folder: None, {"memory": 100}, ValueError, "100 bytes of memory a thread"),
+    "no memory": (lambda folder: None, {"memory": 0}, ValueError, "give a positive number"),
+    "a scheduler": (lambda folder: None, {"scheduler": "locl"}, ValueError, "no scheduler is called 'locl'"),
+    "a target that is no array": (
+        lambda folder: (shutil.rmtree(folder / "c.zarr"), (folder / "c.zarr").mkdir()), {}, ValueError,
+        "exists and is no Zarr array; it is not replaced"),
+    "a target that is a group": (
+        lambda folder: zarr.create_group(folder / "c.zarr", overwrite=True), {}, ValueError, "is a Zarr group"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("spoil", "keywords", "error", "says"), BAD.values(), ids=BAD.keys())
+def test_what_cannot_be_added_is_told_before_anything_is_written(
+    spoil: Spoil, keywords: dict[str, Any], error: type[Exception], says: str, folder: Path
+) -> None:
+    spoil(folder)
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    with pytest.raises(error, match=says):
+        vecadd.add_zarr(folder / "a.zarr", folder / "b.zarr", folder / "c.zarr", **keywords)
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+    assert [name for name in names(folder) if name.startswith(".")] == []
+
+
+def test_a_target_in_a_folder_that_is_not_there_is_named(folder: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        vecadd.add_zarr(folder / "a.zarr", folder / "b.zarr", folder / "nowhere/c.zarr")
+
+
+def test_a_store_that_cannot_rename_is_never_overwritten(folder: Path) -> None:
+    store = MemoryStore()
+    make(store, np.ones(3), (3,))
+    with pytest.raises(ValueError, match="exists, and its store cannot rename"):
+        vecadd.add_zarr(folder / "a.zarr", folder / "b.zarr", store)
+    with pytest.raises(ValueError, match="is an operand, and its store cannot rename"):
+        vecadd.add_zarr(store, store, store)
+    np.testing.assert_array_equal(read(store), np.ones(3))
+
+
+def test_an_array_is_not_replaced_where_two_folders_cannot_be_exchanged(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on NFS: it would be missing for a while."""
+
+    def refuse(first: Path, second: Path) -> None:
+        raise OSError(22, "Invalid argument")
+
+    monkeypatch.setattr(place, "exchange", refuse)
+    with pytest.raises(ValueError, match="cannot exchange two folders at once"):
+        vecadd.add_zarr(folder / "a.zarr", folder / "b.zarr", folder / "c.zarr")
+    np.testing.assert_array_equal(read(folder / "c.zarr"), [7, 7, 7])
+    assert names(folder) == ["a.zarr", "b.zarr", "c.zarr"]
+
+
+def test_a_disk_without_room_is_known_before_the_work(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the sum is not compressed: else its size is not known."""
+    monkeypatch.setattr(place.shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(10**6, 10**6, 1000))
+    with pytest.raises(OSError, match="No space left on device: the sum takes 1200 bytes"):
+        vecadd.add_zarr(folder / "a.zarr", folder / "b.zarr", folder / "c.zarr", compressor="none")
+    vecadd.add_zarr(folder / "a.zarr", folder / "b.zarr", folder / "c.zarr")
+
+
+def test_a_protocol_that_nothing_installed_reads_is_named(folder: Path) -> None:
+    with pytest.raises(ImportError, match="nothing that is installed reads nosuch://"):
+        vecadd.add_zarr("nosuch://a/b", folder / "b.zarr", folder / "c.zarr")
+
+
+def test_a_package_that_is_missing_is_named_with_its_extra() -> None:
+    with pytest.raises(ImportError, match=r"this needs no_such_zarr: pip install 'vecadd\[fleet\]'"):
+        _extras.need("fleet", "this", "numpy", "no_such_zarr")

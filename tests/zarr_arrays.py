@@ -1,0 +1,40 @@
+"""Zarr arrays that are added: made, read back, and what may be left beside them."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import zarr
+from npy_files import operands
+from zarr.abc.store import Store
+from zarr.storage import ZipStore
+
+Place = str | Path | Store
+
+
+def make(place: Place, x: np.ndarray, chunks: tuple[int, ...], **keywords: Any) -> "zarr.Array[Any]":
+    """A Zarr array there of those elements."""
+    array = zarr.create_array(place, shape=x.shape, dtype=x.dtype, chunks=chunks, **keywords)
+    array[...] = x
+    return array
+
+
+def read(place: Place) -> np.ndarray:
+    """The elements of the array there."""
+    store = ZipStore(place, mode="r") if str(place).endswith(".zip") else place
+    return np.asarray(zarr.open_array(store, mode="r")[...])
+
+
+def fill_folder(folder: Path, *, chunks: tuple[int, int] = (5, 5)) -> np.ndarray:
+    """There a.zarr and b.zarr of 20 by 15 elements in other chunks, and another c.zarr. Gives the sum of the two."""
+    a, b = operands("float32", (20, 15))
+    make(folder / "a.zarr", a, chunks)
+    make(folder / "b.zarr", b, (20, 2))
+    make(folder / "c.zarr", np.full(3, 7), (3,))
+    total: np.ndarray = a + b
+    return total
+
+
+def names(folder: Path) -> list[str]:
+    """What lies in the folder."""
+    return sorted(path.name for path in folder.iterdir())
