@@ -1,5 +1,6 @@
 """How many threads an addition in a task of Dask's may use, so that those of all tasks fit the processors."""
 
+import multiprocessing
 import sys
 import threading
 import time
@@ -46,8 +47,8 @@ def threads_a_task() -> int:
     worker = _worker()
     if worker is not None:
         tasks = _tasks_here(worker)
-    elif threading.current_thread() is threading.main_thread():
-        tasks = 1  # Dask's synchronous scheduler
+    elif threading.current_thread() is threading.main_thread() and multiprocessing.parent_process() is None:
+        tasks = 1  # Dask's synchronous scheduler, not that of processes
     else:
         import dask
 

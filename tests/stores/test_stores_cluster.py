@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import dask
 import numpy as np
 import pytest
 import zarr
@@ -199,7 +200,10 @@ def test_a_worker_that_is_killed_at_any_moment_leaves_the_sum_right(workers: int
 @pytest.mark.slow
 def test_a_scheduler_that_goes_away_is_an_error_and_resume_goes_on(folder: Path) -> None:
     large(folder)
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster:
+    with (
+        dask.config.set({"distributed.comm.timeouts.connect": "2s"}),
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
+    ):
         client = Client(cluster.scheduler_address, timeout="2s", set_as_default=False)
         closed: list[None] = []
 

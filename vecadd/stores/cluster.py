@@ -110,7 +110,9 @@ class Cluster:
         threads = sum(found["nthreads"] for found in self.workers.values())
         runs = runs_of(todo, threads)
         pending = {
-            self.client.submit(add_on_worker, addition, run, key=f"vecadd-add-{addition.attempt}-{run[0]}"): run
+            self.client.submit(
+                add_on_worker, addition, run, package_version(), key=f"vecadd-add-{addition.attempt}-{run[0]}"
+            ): run
             for run in runs
         }
         try:
@@ -141,8 +143,11 @@ class Cluster:
         raise RuntimeError(str(error) if RESUME in str(error) else f"{type(error).__name__}: {error}: {what}")
 
 
-def add_on_worker(addition: Addition, run: Run) -> None:
-    """The task: adds a run with as many threads as are this task's."""
+def add_on_worker(addition: Addition, run: Run, version: str) -> None:
+    """The task: adds a run with as many threads as are this task's. A worker that came later may be of another version
+    than the one that is asked for."""
+    if package_version() != version:
+        raise RuntimeError(f"a worker has vecadd {package_version()}, and this addition was asked for by {version}")
     with dask_threads():
         add_run(addition, run)
 

@@ -61,10 +61,10 @@ def _remote(url: str, read_only: bool) -> Store:
         from zarr.storage import ObjectStore
 
         return ObjectStore(from_url(url), read_only=read_only)
-    except ImportError:
+    except Exception as by_obstore:  # whose errors for a URL that it does not know are of its own
         raise ImportError(
-            f"nothing that is installed reads {protocol}:// ({by_fsspec}): pip install obstore, or fsspec's package "
-            f"for {protocol}"
+            f"nothing that is installed reads {protocol}:// ({by_fsspec}; {str(by_obstore).splitlines()[0]}): pip "
+            f"install fsspec's package for {protocol}, or obstore"
         ) from None
 
 

@@ -97,7 +97,7 @@ class Folder(Place):
         self._can_exchange()
 
     def _can_exchange(self) -> None:
-        probes = [self._beside(secrets.token_hex(4)) for _ in range(2)]
+        probes = [self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}.probe") for _ in range(2)]
         try:
             for probe in probes:
                 probe.mkdir()

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import zarr
@@ -20,7 +20,10 @@ METADATA = "zarr.json"  # the key whose presence makes an array of a store
 KEEP = "keep"
 COMPRESSORS = ("none", "zstd", "blosc", "gzip")
 
-Array = zarr.Array[Any]
+if TYPE_CHECKING:
+    Array = zarr.Array[Any]
+else:
+    Array = zarr.Array  # no generic type before Zarr 3.1
 
 
 def describe_sum(
@@ -75,11 +78,12 @@ def is_compressed(described: dict[str, Any]) -> bool:
 def open_target(described: dict[str, Any], store: Store) -> Array:
     """The array of that description in a store, to write to: its metadata document need not be there yet."""
     metadata = ArrayV3Metadata.from_dict(described)
+    array = zarr.Array(zarr.AsyncArray(metadata, StorePath(store)))
     # Zarr leaves chunks out that hold nothing but the fill value. It takes -0.0 in complex numbers, and another payload
     # of NaN, for the same value.
-    dtype = metadata.dtype.to_native_dtype()
-    exact = dtype.kind in "biu" or (dtype.kind == "f" and not np.isnan(metadata.fill_value))
-    return zarr.Array(zarr.AsyncArray(metadata, StorePath(store), {"write_empty_chunks": not exact}))
+    if array.dtype.kind in "biu" or (array.dtype.kind == "f" and not np.isnan(array.fill_value)):
+        return array
+    return zarr.Array(zarr.AsyncArray(metadata, StorePath(store), {"write_empty_chunks": True}))
 
 
 def _checked(what: str, given: Sequence[int] | None, ndim: int) -> Shape | None:
