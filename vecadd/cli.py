@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
-from vecadd import add_command, check, notebooks_command, profile, run_command, tune
+from vecadd import add_command, check, compare, fleet, notebooks_command, profile, report, run_command, tune
 from vecadd._command import INTERRUPTED, UNASKABLE, UnaskableError, epilog
 from vecadd._names import unknown
 from vecadd._version import package_version
@@ -121,6 +121,9 @@ COMMANDS = (
     Command("judge", "whether an addition of your own is right, and where it stands", judge.add_arguments, judge.run),
     Command("profile", "what a profiler says of rungs, side by side", profile.add_arguments, profile.run),
     Command("check", "whether this machine does what it should: an acceptance test", check.add_arguments, check.run),
+    Command("fleet", "which machines of many are unlike their peers", fleet.add_arguments, fleet.run),
+    Command("report", "a page of what a machine does, from its result files", report.add_arguments, report.run),
+    Command("compare", "what is faster or slower than in an earlier run", compare.add_arguments, compare.run),
     Command(
         "tune", "search for what is fastest on this machine, and keep it for additions", tune.add_arguments, tune.run
     ),

@@ -25,6 +25,7 @@ GROUPS = {
         "why-programs",
         "check",
         "commands",
+        "fleet",
     ],
     "Reference": ["api/vecadd", "api/*"],
     "Laboratory": ["laboratory", "*"],

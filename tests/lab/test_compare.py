@@ -1,0 +1,158 @@
+"""vecadd compare: which figures of two runs are matched, what their ratio says, and what it prints and writes."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import bench_rows
+import pictured
+import pytest
+import simulated_fleet as simulated
+
+from vecadd import cli
+from vecadd.bench import results
+from vecadd.bench.results import Row
+from vecadd.compare import figures, verdict
+from vecadd.compare.figures import Bench, Figure
+
+pytestmark = pytest.mark.no_native
+
+
+def row(rung: str = "naive", seconds: float | None = 1e-3, spread: float = 0.001, **params: Any) -> Row:
+    """A row whose p10 and p90 are so far from its median, as a share."""
+    made = bench_rows.row("ladder", rung, 1 << 20, seconds, 4500.0, **params)
+    return replace(made, spread=seconds and (seconds * (1 - spread), seconds * (1 + spread)))
+
+
+def verdict_of(old: Figure, new: Figure, least: float = 0.05) -> str:
+    return verdict.compared(old, new, least).verdict
+
+
+def timed(seconds: float, low: float, high: float, unit: str = "s") -> Figure:
+    return Figure("x", seconds, (low, high), unit)
+
+
+def run_of(path: Path, rows: list[Row]) -> str:
+    results.write(path, pictured.META, rows)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("new", "said"),
+    [
+        (timed(1.2, 1.18, 1.22), "slower"),
+        (timed(0.8, 0.79, 0.81), "faster"),
+        (timed(1.01, 1.0, 1.02), "same"),
+        (timed(1.07, 1.02, 1.12), "undecided"),  # not surely by 5 %
+        (timed(1.0, 0.8, 1.25), "undecided"),
+    ],
+    ids=str,
+)
+def test_the_whole_interval_decides(new: Figure, said: str) -> None:
+    assert verdict_of(timed(1.0, 0.999, 1.001), new) == said
+
+
+def test_of_rates_less_is_slower() -> None:
+    old = timed(100, 99.9, 100.1, "GB/s")
+    assert verdict_of(old, timed(80, 79, 81, "GB/s")) == "slower"
+    assert verdict_of(old, timed(120, 119, 121, "GB/s")) == "faster"
+
+
+def test_the_smallest_difference_of_interest_is_the_zone() -> None:
+    old, new = timed(1.0, 0.999, 1.001), timed(1.04, 1.039, 1.041)
+    assert [verdict_of(old, new, least) for least in (0.02, 0.05)] == ["slower", "same"]
+
+
+def test_the_ratio_of_two_intervals_adds_their_widths_in_quadrature() -> None:
+    compared = verdict.compared(timed(1.0, 1 / 1.03, 1.03), timed(2.0, 2 / 1.04, 2 * 1.04), 0.05)
+    assert compared.ratio == pytest.approx(2.0)
+    assert compared.interval == pytest.approx((2 / 1.0505, 2 * 1.0505), rel=1e-3)  # ln 1.03 and ln 1.04, as 3, 4 and 5
+
+
+def test_an_interval_that_is_lopsided_counts_by_the_end_that_matters() -> None:
+    old = timed(100, 50, 100, "GB/s")
+    assert verdict.compared(old, timed(100, 100, 100, "GB/s"), 0.05).interval == pytest.approx((0.5, 1.0))
+    assert verdict.compared(timed(1, 0.5, 1), timed(1, 1, 1), 0.05).interval == pytest.approx((1.0, 2.0))
+
+
+def test_without_an_interval_only_what_is_equal_is_decided() -> None:
+    bare = Figure("x", 16.0, None, "lanes")
+    assert verdict_of(bare, bare) == "same"
+    assert verdict_of(bare, replace(bare, value=8.0)) == "undecided"
+
+
+def test_the_interval_of_a_row_is_students_of_six_rounds() -> None:
+    """By hand: ln(p90 / p10) / 2.563 is sigma, 1.2533 sigma / sqrt(6) the median's error, 2.571 times it the half."""
+    ((_, found),) = figures.side([Bench(Path("x"), {}, [row(seconds=1.0, spread=0.1)])]).figures.items()
+    assert found.interval == pytest.approx((0.9021, 1.1085), abs=1e-4)
+
+
+def test_what_failed_that_did_not_fail_is_worse_and_what_fails_in_both_is_not() -> None:
+    good, bad = Figure("x", 1.0, (1.0, 1.0), "s"), Figure("x", None, None, "s", "wrong result")
+    assert [verdict_of(good, bad), verdict_of(bad, bad), verdict_of(bad, good)] == ["failed", "undecided", "undecided"]
+
+
+def test_rows_are_matched_by_what_they_measure() -> None:
+    old = [row(parameters={"stride": 2}, registers=16), row(parameters={"stride": 4}), row("gone")]
+    new = [row(parameters={"stride": 4}), row(parameters={"stride": 2}, registers=20), row("new")]
+    compared = verdict.of(*(figures.side([Bench(Path("x"), {}, rows)]) for rows in (old, new)), 0.05)
+    assert [each.name for each in compared.rows] == [each.name for each in new[:2]]
+    assert (compared.only_old, compared.only_new) == ([old[2].name], [new[2].name])
+
+
+def test_no_two_recorded_rows_have_one_name() -> None:
+    recorded = Path(__file__).parents[2] / "benchmarks" / "results"
+    for folder in (recorded / "h200", recorded / "intel-xeon-2.50ghz-2t"):
+        read = figures.read([folder])
+        rows = [row for each in read if isinstance(each, Bench) for row in each.rows]
+        assert len(figures.side(read).figures) == len(rows)
+
+
+@pytest.mark.parametrize(("factor", "status"), [(1.0, 0), (1.2, 1), (0.8, 0)])
+def test_the_status_says_whether_something_is_surely_slower(
+    factor: float, status: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old = run_of(tmp_path / "old.json", [row(), row("float4")])
+    new = run_of(tmp_path / "new.json", [row(seconds=1e-3 * factor), row("float4")])
+    assert cli.main(["compare", old, new, "--json", str(tmp_path / "found")]) == status
+    assert capsys.readouterr().out.endswith(f"{2 - (factor != 1)} same, 0 undecided\n")
+    found = json.loads((tmp_path / "found").read_text())
+    assert (found["schema"], found["status"]) == ("vecadd-compare", "slower" if status else "not slower")
+    assert found["rows"][0]["ratio"] == pytest.approx(factor)
+
+
+def test_two_checks_are_compared_by_their_findings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, value in (("old", 100.0), ("new", 70.0)):
+        finding = simulated.finding("link/gpu 0/to the device", "to the device", "gpu 0", value, "GB/s")
+        (tmp_path / f"{name}.json").write_text(json.dumps(simulated.content("node1", [finding])))
+    assert cli.main(["compare", str(tmp_path / "old.json"), str(tmp_path / "new.json")]) == 1
+    assert "to the device, gpu 0" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        ({"schema": 7}, "schema 7"),
+        (simulated.content("node1", []) | {"schema_version": 9}, "schema version 9; this vecadd reads 2"),
+        (simulated.content("node1", []), "have no figure in common"),
+    ],
+)
+def test_what_cannot_be_compared_is_status_2(
+    other: dict[str, Any], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old = run_of(tmp_path / "old.json", [row()])
+    (tmp_path / "new.json").write_text(json.dumps(other))
+    assert cli.main(["compare", old, str(tmp_path / "new.json")]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_the_page_shows_what_is_slower_first_with_its_interval(tmp_path: Path) -> None:
+    pytest.importorskip("jinja2")
+    old = run_of(tmp_path / "old.json", [row(), row("float4"), row("gone")])
+    new = run_of(tmp_path / "new.json", [row(), row("float4", 2e-3)])
+    assert cli.main(["compare", old, new, "--html", str(tmp_path / "page.html")]) == 1
+    page = (tmp_path / "page.html").read_text()
+    assert page.index("ladder float4 float32 2^20") < page.index("ladder naive float32 2^20")
+    assert "Only in the old run: 1" in page
+    assert not [word for word in ("<script", "http://", "https://", " src=", "@import", "url(") if word in page]

@@ -1,0 +1,328 @@
+"""vecadd fleet: which machines are unlike their peers, what they have in common, what it says of files and options."""
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+import pytest
+import simulated_fleet as simulated
+from hypothesis import strategies
+
+from vecadd import cli
+from vecadd.fleet import changes, checks, hostlist, outliers
+
+pytestmark = pytest.mark.no_native
+
+LEAST = 0.05
+Found = dict[tuple[str, str], tuple[str, ...]]  # the hosts of each cause, by its level and its part
+
+
+def read(contents: list[dict[str, Any]]) -> list[checks.Check]:
+    return [checks.of(Path(f"{content['host']}.json"), content) for content in contents]
+
+
+def causes(contents: list[dict[str, Any]]) -> Found:
+    return {(cause.level, cause.where): cause.hosts for cause in outliers.of(read(contents), LEAST).causes}
+
+
+def written(contents: list[dict[str, Any]], folder: Path) -> Path:
+    for number, content in enumerate(contents):
+        (folder / f"{number}.json").write_text(json.dumps(content))
+    return folder
+
+
+def machine(host: str = "node1", value: float | None = 100.0, *, unit: str = "GB/s", **changed: Any) -> dict[str, Any]:
+    """A machine with one figure."""
+    one = simulated.finding("memory/host/add", "add", "host", value, unit)
+    return simulated.content(host, [one]) | changed
+
+
+def machines(values: list[float | None], **changed: Any) -> list[dict[str, Any]]:
+    return [machine(f"node{number:02}", value, **changed) for number, value in enumerate(values)]
+
+
+def eight(values: list[float], host: str = "node1", what: str = "read") -> dict[str, Any]:
+    """A machine with a GPU for each value."""
+    found = [
+        simulated.finding(f"device memory/gpu {gpu}/{what}", what, f"gpu {gpu}", value, "GB/s")
+        for gpu, value in enumerate(values)
+    ]
+    return simulated.content(host, found)
+
+
+# What is unlike its peers
+
+STEADY: list[float | None] = [100.0, 100.5, 99.5, 100.2, 99.8, 100.1, 99.9, 100.3, 99.7]
+
+
+def test_a_slow_machine_is_found_among_its_peers() -> None:
+    assert causes(machines([*STEADY, 90.0])) == {("machine", ""): ("node09",)}
+
+
+@pytest.mark.parametrize("values", [STEADY, [*STEADY, 96.0], [*STEADY, 120.0], [100.0] * 9], ids=str)
+def test_a_machine_that_is_a_little_slower_or_much_faster_is_none(values: list[float | None]) -> None:
+    assert causes(machines(values)) == {}
+
+
+def test_of_times_the_longer_one_is_worse() -> None:
+    assert causes(machines([*STEADY, 120.0], unit="us")) == {("machine", ""): ("node09",)}
+    assert causes(machines([*STEADY, 80.0], unit="us")) == {}
+
+
+def test_noise_widens_what_counts_as_usual() -> None:
+    noisy = [100.0, 112.0, 90.0, 108.0, 95.0, 104.0, 93.0, 110.0, 97.0]
+    assert causes(machines([*noisy, 88.0])) == {}
+
+
+def test_figures_that_are_all_equal_have_an_outlier_too() -> None:
+    assert causes(machines([16.0] * 9 + [8.0], unit="lanes")) == {("machine", ""): ("node09",)}
+
+
+def test_one_bad_gpu_of_eight_is_found_by_its_neighbours_alone() -> None:
+    assert causes([eight([100, 101, 99, 100, 80, 100.5, 99.5, 100.2])]) == {("part", "gpu 4"): ("node1",)}
+
+
+def test_gpus_that_are_slow_by_their_place_have_those_of_other_machines_as_peers() -> None:
+    """A GPU behind the other processor has a slower link on every machine."""
+    placed = [[100 + at, 100, 101 - at / 2, 60 + at / 2] for at in (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)]
+    fleet = [eight(values, f"node{number}") for number, values in enumerate(placed)]
+    assert causes(fleet) == {}
+    fleet[0]["findings"][3]["value"] = 50.0
+    assert causes(fleet) == {("part", "gpu 3"): ("node0",)}
+
+
+def test_more_than_half_of_a_machines_gpus_are_the_machine() -> None:
+    good = [eight([100, 101, 99, 100.5], f"node{number}") for number in range(8)]
+    assert causes([*good, eight([80, 81, 79, 100], "node8")]) == {("machine", ""): ("node8",)}
+    assert causes([*good, eight([80, 81, 99, 100], "node8")]) == {
+        ("part", "gpu 0"): ("node8",),
+        ("part", "gpu 1"): ("node8",),
+    }
+
+
+def test_pairs_that_share_a_gpu_are_that_gpu() -> None:
+    pairs = [f"gpu {a} to gpu {b}" for a in range(4) for b in range(4) if a != b]
+    slow = [100.0 - 50 * ("gpu 2" in pair) for pair in pairs]
+    found = [
+        simulated.finding(f"peer/{pair}/write", "write", pair, rate, "GB/s")
+        for pair, rate in zip(pairs, slow, strict=True)
+    ]
+    healthy = [simulated.content(f"node{n}", [{**each, "value": 100.0 + n / 10} for each in found]) for n in range(6)]
+    assert causes([*healthy, simulated.content("ill", found)]) == {("part", "gpu 2"): ("ill",)}
+
+
+def test_machines_of_another_type_are_no_peers() -> None:
+    assert causes([*machines([100.0] * 9), machine("other", 50.0, machine_type="2 x A100")]) == {}
+
+
+def test_machines_without_peers_are_said_to_have_none() -> None:
+    found = outliers.of(read([*machines([100.0] * 9), machine("other", 50.0, machine_type="2 x A100")]), LEAST)
+    assert found.alone == ["other"]
+
+
+def test_a_figure_that_peers_have_and_one_machine_lacks_is_found() -> None:
+    assert causes(machines([*STEADY, None])) == {("machine", ""): ("node09",)}
+    assert causes(machines([*STEADY, *[None] * 4])) == {}
+
+
+def test_a_rack_is_the_cause_where_most_of_its_machines_are_slow() -> None:
+    names = [f"rack{rack}-node{node}" for rack in range(6) for node in range(4)]
+    values = [80.0 if name.startswith("rack3") and name != "rack3-node0" else 100.0 for name in names]
+    values[0] = 80.0
+    fleet = [machine(name, value) for name, value in zip(names, values, strict=True)]
+    found = outliers.of(read(fleet), LEAST).causes
+    assert [(cause.level, cause.group, cause.hosts) for cause in found] == [
+        ("group", "rack3", ("rack3-node1", "rack3-node2", "rack3-node3")),
+        ("machine", "rack0", ("rack0-node0",)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("host", "group"),
+    [("rack07-node12", "rack07"), ("r3n11", "r3"), ("r3n11.hpc2.example", "r3"), ("node12", None), ("login", None)],
+)
+def test_a_hosts_name_says_its_group(host: str, group: str | None) -> None:
+    assert outliers.by_name(host) == group
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_planted_faults_are_found_and_false_alarms_are_few(seed: int) -> None:
+    """Of 200 machines with 13,200 figures; a thousand machines are in test_fleet_thousand.py."""
+    faults = simulated.planted(simulated.hosts(200), seed)
+    found = simulated.places(outliers.of(read(simulated.fleet(200, seed, faults)), LEAST).causes)
+    assert set(faults) <= found
+    assert len(found - set(faults)) <= 1
+
+
+def test_a_bad_gpu_is_found_in_a_machine_without_peers_and_healthy_ones_are_left_alone() -> None:
+    bad = {("rack00-node00", "gpu 3"): simulated.slow_memory(0.85)}
+    pairs = [[simulated.fleet(1, seed, faults) for faults in (bad, {})] for seed in range(40)]
+    found = [[simulated.places(outliers.of(read(fleet), LEAST).causes) for fleet in pair] for pair in pairs]
+    assert all(set(bad) <= ill for ill, _ in found)
+    assert sum(len(healthy) for _, healthy in found) <= 1
+
+
+# Since the last run
+
+
+def changed(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> changes.Changes:
+    runs = [
+        {**content, "time": f"2026-11-0{day}T00:00:00"} for day, run in ((1, before), (2, after)) for content in run
+    ]
+    return changes.of(*changes.last_runs(read(runs)), LEAST)
+
+
+def test_a_machine_that_has_become_slower_or_faster_is_told_by_direction() -> None:
+    found = changed(machines(STEADY), machines([*STEADY[:-2], 80.0, 130.0]))
+    assert [cause.hosts for cause in found.worse] == [("node07",)]
+    assert [cause.hosts for cause in found.better] == [("node08",)]
+    assert found.noted == []
+
+
+def test_what_has_changed_on_all_machines_is_told_once() -> None:
+    found = changed(machines(STEADY), machines([0.9 * (value or 0) for value in STEADY]))
+    assert found.worse == []
+    (note,) = found.noted
+    assert (note.what, note.before, note.after) == ("median of memory/add", "100 GB/s", "90 GB/s")
+    assert len(note.hosts) == len(STEADY)
+
+
+@pytest.mark.parametrize(("interval", "told"), [([89, 91], 1), ([85, 99.5], 0), (None, 1)], ids=str)
+def test_of_few_machines_the_intervals_decide(interval: list[float] | None, told: int) -> None:
+    after = machine(value=90.0)
+    after["findings"][0]["interval"] = interval
+    assert len(changed([machine()], [after]).worse) == told
+
+
+def test_a_new_verdict_and_a_new_type_are_told() -> None:
+    found = changed([machine()], [machine(status="failed", machine_type="7 x H200")])
+    assert [(note.what, note.before, note.after) for note in found.noted] == [
+        ("machine type", "8 x H200", "7 x H200"),
+        ("verdict", "passed", "failed"),
+    ]
+
+
+# Files
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ({"schema": 1, "rows": []}, 'its "schema" is 1, not "vecadd-check"'),
+        (machine(schema_version=3), "is of schema version 3; this vecadd reads 2"),
+        (machine(schema_version="2"), 'is of schema version "2"'),
+        ({key: value for key, value in machine().items() if key != "host"}, "it has no 'host'"),
+        (machine(status="fine"), '"fine" is none of passed, failed, unknown'),
+        (machine(time="yesterday"), "Invalid isoformat string: 'yesterday'"),
+        (machine(findings=[{"id": "x"}]), "it has no 'measurement'"),
+        (machine(findings=7), "is no file of vecadd check"),
+    ],
+)
+def test_another_file_is_refused_by_what_is_wrong_with_it(content: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=r"^x\.json ") as raised:
+        checks.of(Path("x.json"), content)
+    assert said in str(raised.value)
+
+
+def test_what_is_not_known_in_a_file_is_passed_over() -> None:
+    plain = machine()
+    more = {**plain, "new": 1, "findings": [{**each, "new": [1]} for each in plain["findings"]]}
+    assert read([more]) == read([plain])
+
+
+def test_a_broken_file_of_a_folder_is_told_and_the_others_count(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = written(machines([*STEADY, 80.0]), tmp_path)
+    (folder / "broken.json").write_text("{")
+    assert cli.main(["fleet", str(folder)]) == 1
+    told = capsys.readouterr().out
+    assert "broken.json is not a result file" in told
+    assert told.endswith("to leave out: node09\n")
+
+
+@pytest.mark.parametrize("given", ["broken.json", "nowhere", "."])
+def test_what_cannot_be_read_is_status_2(given: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "broken.json").write_text("{")
+    assert cli.main(["fleet", str(tmp_path / given)]) == 2
+    assert capsys.readouterr().err.startswith("vecadd fleet: ")
+
+
+@pytest.mark.parametrize("option", [["--group", "("], ["--least", "0"], ["--least", "much"]])
+def test_options_that_say_nothing_are_refused(option: list[str], tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(["fleet", str(tmp_path), *option])
+
+
+# What it writes
+
+
+def test_a_healthy_fleet_is_status_0_and_excludes_none(tmp_path: Path) -> None:
+    folder = written(machines(STEADY), tmp_path)
+    assert cli.main(["fleet", str(folder), "--exclude", str(tmp_path / "bad.txt")]) == 0
+    assert (tmp_path / "bad.txt").read_text() == ""
+
+
+def test_machines_that_failed_their_own_check_are_excluded_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fleet = machines([*STEADY, 80.0])
+    fleet[1]["status"], fleet[1]["findings"][0]["severity"] = "failed", "critical"
+    folder = written(fleet, tmp_path)
+    arguments = ["--exclude", str(tmp_path / "bad.txt"), "--json", str(tmp_path / "found")]
+    assert cli.main(["fleet", str(folder), *arguments]) == 1
+    assert (tmp_path / "bad.txt").read_text() == "node[01,09]\n"
+    assert "node01 failed its own check: add, host" in capsys.readouterr().out
+    found = json.loads((tmp_path / "found").read_text())
+    assert (found["schema"], found["schema_version"], found["status"]) == ("vecadd-fleet", 1, "outliers")
+    assert found["exclude"] == ["node01", "node09"]
+    assert [(cause["level"], cause["hosts"]) for cause in found["causes"]] == [("machine", ["node09"])]
+
+
+def test_a_pattern_says_which_machines_are_a_group(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = [f"n{number:02}{'x' if number < 4 else 'y'}" for number in range(20)]
+    folder = written([machine(name, 80.0 if "x" in name else 100.0) for name in names], tmp_path)
+    cli.main(["fleet", str(folder), "--group", "[xy]"])
+    assert "group x" in capsys.readouterr().out
+
+
+def test_the_page_needs_nothing_from_elsewhere_and_believes_no_file(tmp_path: Path) -> None:
+    pytest.importorskip("jinja2")
+    ill = machine("<script>alert(1)</script>", 80.0)
+    folder = written([*machines(STEADY), ill], tmp_path)
+    assert cli.main(["fleet", str(folder), "--html", str(tmp_path / "fleet.html")]) == 1
+    page = (tmp_path / "fleet.html").read_text()
+    assert "&lt;script&gt;alert(1)" in page
+    assert "<script" not in page
+    assert not [word for word in ("http://", "https://", " src=", "@import", "url(") if word in page]
+
+
+# Slurm's lists
+
+
+NAMES = strategies.builds(
+    "{}{:0{}}".format,
+    strategies.sampled_from(["node", "rack1n", "x"]),
+    strategies.integers(0, 120),
+    strategies.integers(1, 3),
+)
+
+
+@hypothesis.given(strategies.sets(NAMES | strategies.just("login"), min_size=1))
+def test_a_compressed_list_names_exactly_its_hosts(hosts: set[str]) -> None:
+    assert set(simulated.expanded(hostlist.compressed(hosts))) == hosts
+
+
+def test_a_compressed_list_is_as_slurm_writes_it() -> None:
+    assert hostlist.compressed([f"node{number:02}" for number in (7, 1, 2, 3)]) == "node[01-03,07]"
+    assert hostlist.compressed(["node9", "node10", "login", "node007"]) == "login,node007,node[9-10]"
+
+
+def test_a_package_that_is_missing_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert cli.main(["fleet", ".", "--html", "page.html"]) == 2
+    assert capsys.readouterr().err == "vecadd fleet: a page needs jinja2: pip install 'vecadd[fleet]'\n"

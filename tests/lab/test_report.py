@@ -1,0 +1,158 @@
+"""vecadd report: a page of what a machine does, by whatever result files there are."""
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import bench_rows
+import pictured
+import pytest
+import simulated_fleet as simulated
+
+from vecadd import cli
+from vecadd.bench import results
+from vecadd.bench.results import Row
+from vecadd.report import sentences
+
+pytestmark = pytest.mark.no_native
+
+pytest.importorskip("jinja2")
+pytest.importorskip("matplotlib")
+
+PARTS = ["limits", "ladder", "sizes", "transfers", "latency", "peers", "conditions", "method"]
+ELSEWHERE = ("<script", "<link", "@import", " src=", "url(http", 'href="http')
+
+
+def reported(folder: Path, rows: list[Row], check: dict[str, Any] | None = None) -> str:
+    """The page of these rows and this check."""
+    given = folder / "given"
+    given.mkdir()
+    if rows:
+        results.write(given / "rows.json", bench_rows.META, rows)
+    if check:
+        (given / "check.json").write_text(json.dumps(check))
+    assert cli.main(["report", str(given), "-o", str(folder / "report.html")]) == 0
+    return (folder / "report.html").read_text()
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A page with the pictures of two of its parts."""
+    rows = [row for row in pictured.ladder() + pictured.size() if row.n <= 2**12]
+    return reported(tmp_path_factory.mktemp("drawn"), rows)
+
+
+def part(page: str, anchor: str) -> str:
+    return page.partition(f'<section aria-labelledby="{anchor}">')[2].partition("</section>")[0]
+
+
+def a_check(**changed: Any) -> dict[str, Any]:
+    finding = simulated.finding("link/gpu 0/width", "width", "gpu 0", 8.0, "lanes")
+    told = {"severity": "critical", "expected": [16, None], "meaning": "Half of the lanes <b>", "next": "Reseat it"}
+    return simulated.content("node7", [finding | told | changed]) | {"status": "failed"}
+
+
+def test_a_page_has_every_part_and_says_what_is_missing(drawn: str) -> None:
+    page = drawn
+    assert re.findall(r'<h2 id="(\w+)">', page) == PARTS
+    assert 'role="img" aria-labelledby="ladder-title ladder-description"' in part(page, "ladder")
+    assert "<summary>The figures: ladder" in part(page, "ladder")
+    for anchor in ("transfers", "latency", "peers", "conditions"):
+        assert "is in the files that the page was made from. To record it: <code>" in part(page, anchor)
+    assert [word for word in ELSEWHERE if word in page] == []
+
+
+def test_no_two_elements_of_a_page_have_one_id_and_every_reference_leads_to_one(drawn: str) -> None:
+    found = re.findall(r'\bid="([^"]+)"', drawn)
+    assert len(found) == len(set(found))
+    referred = re.findall(r'href="#([^"]+)"|url\(#([^)]+)\)|aria-labelledby="([^"]+)"', drawn)
+    assert {name for names in referred for each in names for name in each.split()} <= set(found)
+
+
+def test_a_picture_has_the_pages_colours_and_no_black_or_white_of_its_own(drawn: str) -> None:
+    picture = part(drawn, "sizes").partition('<svg class="picture"')[2].partition("</svg>")[0]
+    assert "var(--paper)" in picture
+    assert "var(--blue)" in picture
+    assert not re.search(r"#(000000|ffffff|0072b2|dddddd)\b", picture, re.IGNORECASE)
+
+
+def test_a_check_alone_makes_a_page_with_its_findings_escaped(tmp_path: Path) -> None:
+    page = reported(tmp_path, [], a_check())
+    found = part(page, "conditions")
+    assert "on node7: failed; 1 critical." in found
+    assert "Half of the lanes &lt;b&gt;" in found
+    assert "16 lanes" in found
+
+
+@pytest.mark.parametrize("kind", ["two machines", "two hosts", "nothing", "another kind"])
+def test_what_is_no_report_of_one_machine_is_status_2(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = {
+        "two machines": "of several machines, here, there",
+        "two hosts": "of several hosts, node7, node8",
+        "nothing": "has no file *.json in it",
+        "another kind": "is not a result file",
+    }
+    for at, name in enumerate(("here", "there") if kind == "two machines" else ()):
+        results.write(tmp_path / f"{at}.json", bench_rows.META | {"machine": name}, pictured.size())
+    for host in ("node7", "node8") if kind == "two hosts" else ():
+        (tmp_path / f"{host}.json").write_text(json.dumps(a_check() | {"host": host}))
+    if kind == "another kind":
+        (tmp_path / "x.json").write_text("[]")
+    assert cli.main(["report", str(tmp_path), "-o", str(tmp_path / "out.html")]) == 2
+    assert said[kind] in capsys.readouterr().err
+    assert not (tmp_path / "out.html").exists()
+
+
+# What the figures say
+
+
+def test_the_ladder_is_told_by_its_fastest_and_its_slowest_rung() -> None:
+    rows = [replace(row, fraction=row.gbps and row.gbps / 4500) for row in pictured.ladder() if row.n == 2**26]
+    first, second = sentences.ladder(rows)
+    assert first.startswith("At 2^26 elements of float32 tuned is the fastest rung: ")
+    assert "The slowest that was timed there is grid_stride (blocks_per_sm 1): 89" in first
+    assert second.startswith("2 of 4 rungs reach 90 % of the limit: float2, tuned.")
+
+
+def test_the_limits_are_beside_theory() -> None:
+    lines = {line.cells[0]: line.cells[1:] for line in sentences.theory(bench_rows.META).lines if line}
+    assert lines["device memory, reading"] == ("4480", "4800", "93")
+    assert lines["link, both ways at once"] == ("100", "126", "79")
+
+
+def test_sizes_are_told_by_where_the_rate_is_near_its_best_and_beside_numpy() -> None:
+    rows = [pictured.row("host", "add", n, seconds) for n, seconds in ((1024, 1e-6), (4096, 1.1e-6), (16384, 4.4e-6))]
+    rows += [replace(row, rung="numpy", seconds=2 * (row.seconds or 0)) for row in rows[:2]]
+    first, second = sentences.sizes(rows)
+    assert first.startswith("On the host vecadd.add of float32 is fastest at ")
+    assert first.endswith("the smallest size with 90 % of that rate is 2^12.")
+    assert second == "NumPy takes 2 times as long at 2^10 elements and 2 times at 2^10, the least and the most."
+
+
+def test_peers_are_counted_by_their_intervals() -> None:
+    ends = [(1.1, 1.2), (0.9, 1.1), (0.8, 0.9), (1.3, 1.4)]
+    rows = [
+        pictured.row("peer-x", f"peer{at}", 1024, 1e-6, ratio=1.0, ratio_interval=end) for at, end in enumerate(ends)
+    ]
+    rows.append(pictured.row("peer-x", "vecadd", 1024, 1e-6))
+    assert sentences.peers(rows) == [
+        "peer-x: of 4 comparisons the other library is surely slower in 2, surely faster in 1, and level in 1."
+    ]
+
+
+def test_the_cheapest_of_many_small_additions_stands_beside_a_loop() -> None:
+    (line,) = sentences.latency(pictured.latency())
+    assert re.fullmatch(r"Of many .* each takes .* by \w+, and .* in a loop of launches\.", line)
+
+
+@pytest.mark.slow
+def test_all_that_is_recorded_makes_a_page(tmp_path: Path) -> None:
+    recorded = Path(__file__).parents[2] / "benchmarks" / "results" / "h200"
+    assert cli.main(["report", str(recorded), "-o", str(tmp_path / "report.html")]) == 0
+    page = (tmp_path / "report.html").read_text()
+    assert page.count("Nothing of this is in the files") == 0
+    assert page.count('<svg class="picture"') >= 15

@@ -1,0 +1,108 @@
+"""The figures of result files, each under a name by which two runs are matched.
+
+A row of ``vecadd bench`` or of a comparison with other libraries is named by its sweep, rung, parameters, dtype and
+size; a finding of ``vecadd check`` by its id. Where several files have the same figure, the newest counts.
+"""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import exp, log, sqrt
+from pathlib import Path
+from typing import Any
+
+from vecadd.bench import results
+from vecadd.bench.results import Row
+from vecadd.bench.timing import FEWEST_ROUNDS
+from vecadd.fleet import checks, files
+from vecadd.fleet.checks import Check
+
+# What of a row's parameters says what was measured; the others are what was found.
+IDENTITY = ("parameters", "memory", "clock", "block", "form", "shape", "kernel", "experiment")
+
+# Of a median of six samples of the normal law whose p10 and p90 are known: Student's 97.5 % quantile for five degrees
+# of freedom, times a median's standard error. The files do not say how many rounds there were; six are the fewest.
+_HALF = 2.571 * sqrt(3.1416 / 2 / FEWEST_ROUNDS)
+_DECILES = 2.563  # standard deviations from p10 to p90
+
+Key = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure with its 95 % interval, which is None where the file does not say; ``value`` is None where it failed."""
+
+    name: str
+    value: float | None
+    interval: tuple[float, float] | None
+    unit: str
+    error: str | None = None
+
+
+@dataclass
+class Side:
+    """One side of the comparison: its figures, and the machines that they are of."""
+
+    figures: dict[Key, Figure]
+    machines: list[str]
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A file of rows, with its meta data."""
+
+    path: Path
+    meta: dict[str, Any]
+    rows: list[Row]
+
+
+def read(paths: Iterable[Path]) -> list[Bench | Check]:
+    """The result files, oldest first. Raises UnaskableError for what is not there, ValueError for other files."""
+    found: list[tuple[str, Bench | Check]] = []
+    for path in files.listed(paths):
+        content = files.content(path)
+        if checks.is_check(content):
+            check = checks.of(path, content)
+            found.append((check.time.isoformat(), check))
+        else:
+            meta, rows = results.read(path)
+            found.append((str(meta.get("date")), Bench(path, meta, rows)))
+    return [each for _, each in sorted(found, key=lambda pair: pair[0])]
+
+
+def side(given: Iterable[Bench | Check]) -> Side:
+    """All figures of these files."""
+    figures: dict[Key, Figure] = {}
+    machines: list[str] = []
+    for each in given:
+        if isinstance(each, Check):
+            machines.append(f"{each.host} ({each.machine_type})")
+            figures |= _of_check(each)
+        else:
+            machines.append(str(each.meta.get("machine", "unknown")))
+            figures |= {_key(row): _of_row(row) for row in each.rows}
+    return Side(figures, list(dict.fromkeys(machines)))
+
+
+def _of_check(check: Check) -> dict[Key, Figure]:
+    return {
+        ("check", finding.id, finding.unit): Figure(finding.name, finding.value, finding.interval, finding.unit)
+        for finding in check.findings
+        if finding.unit
+    }
+
+
+def _key(row: Row) -> Key:
+    identity = {name: row.params[name] for name in IDENTITY if name in row.params}
+    return row.sweep, row.rung, row.dtype, str(row.n), json.dumps(identity, sort_keys=True)
+
+
+def _of_row(row: Row) -> Figure:
+    """The interval is that of the median's logarithm, from the distance between p10 and p90."""
+    interval = None
+    if row.seconds and row.spread and row.spread[0] > 0:
+        low, high = row.spread
+        half = _HALF * log(high / low) / _DECILES
+        interval = row.seconds * exp(-half), row.seconds * exp(half)
+    more = [str(row.params[name]) for name in ("form", "kernel", "experiment") if name in row.params]
+    return Figure(" ".join([row.name, *more]), row.seconds, interval, "s", row.error)

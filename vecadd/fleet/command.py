@@ -1,0 +1,223 @@
+"""The command ``vecadd fleet``: its options, what it prints and writes, its exit status."""
+
+import argparse
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from vecadd import pages
+from vecadd._command import STDOUT, UnaskableError, epilog, target
+from vecadd._version import package_version
+from vecadd.bench import results
+from vecadd.bench.terminal import Screen
+from vecadd.fleet import changes, checks, files, outliers, tables
+from vecadd.fleet.changes import Changes
+from vecadd.fleet.checks import Check
+from vecadd.fleet.hostlist import compressed
+from vecadd.fleet.outliers import Found, Group
+
+SCHEMA, VERSION = "vecadd-fleet", 1
+LEAST = 5.0  # percent
+
+__all__ = ["add_arguments", "run"]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What `vecadd fleet` takes."""
+    parser.add_argument(
+        "results",
+        nargs="+",
+        type=Path,
+        metavar="RESULTS",
+        help="files of vecadd check --json, and folders with such files; several of one host are its runs",
+    )
+    parser.add_argument(
+        "--group",
+        type=_pattern,
+        metavar="REGEX",
+        help="what of a host's name is the name of its group, a rack say: the first parenthesis, or all that matches "
+        "(default: all up to the number before the last one, rack07 of rack07-node12)",
+    )
+    parser.add_argument(
+        "--least",
+        type=percent,
+        default=LEAST,
+        metavar="PERCENT",
+        help=f"smallest difference of interest (default: {LEAST:g})",
+    )
+    parser.add_argument(
+        "--exclude", type=target, metavar="FILE", help="write the machines to leave out there, for Slurm"
+    )
+    parser.add_argument("--json", type=target, metavar="FILE", help="write all that was found there; - is stdout")
+    parser.add_argument("--html", type=target, metavar="PAGE", help="write a page there, which needs no network")
+    parser.epilog = epilog(
+        {
+            "vecadd fleet results": "which machines are unlike their peers, by a folder with a file of each",
+            "vecadd fleet results --exclude bad.txt --html fleet.html": "and sbatch --exclude=$(cat bad.txt)",
+            "vecadd fleet results --group 'r([0-9]+)'": "racks by another pattern of the hosts' names",
+        },
+        {
+            0: "no machine is unlike its peers or has failed its own check",
+            1: "at least one is or has",
+            2: "could not be asked: a wrong option, no file that can be read, or a package that is missing",
+        },
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Reads, compares, prints, writes; returns the exit status."""
+    if arguments.html is not None:
+        pages.require("jinja2")
+    read, left_out = _read(arguments.results)
+    newest, before = changes.last_runs(read)
+    least = arguments.least / 100
+    group = arguments.group or outliers.by_name
+    found = outliers.of(newest, least, group)
+    changed = changes.of(newest, before, least, group)
+    failed = [check.host for check in newest if check.status == "failed"]
+    excluded = sorted({host for cause in found.causes for host in cause.hosts} | set(failed))
+    _write(arguments, newest, found, changed, failed, excluded, left_out)
+    screen = Screen(sys.stderr if STDOUT in (arguments.json, arguments.exclude, arguments.html) else None)
+    shown = [*tables.of_baselines(found), tables.of_outliers(found), *tables.of_changes(changed)]
+    screen.show([table for table in shown if table.lines])
+    screen.say(*_notes(newest, found, left_out), tables.summary(newest, found, failed))
+    if excluded:
+        screen.say(f"to leave out: {compressed(excluded)}")
+    return 1 if excluded else 0
+
+
+def _read(paths: Sequence[Path]) -> tuple[list[Check], list[str]]:
+    """The checks, and what is wrong with each other file: one broken file does not keep the rest of a fleet from being
+    compared. Raises UnaskableError where a file that was named, or all of a folder, cannot be read."""
+    read: list[Check] = []
+    left_out: list[str] = []
+    for path in files.listed(paths):
+        try:
+            read.append(checks.of(path, files.content(path)))
+        except ValueError as error:
+            if path in paths:
+                raise UnaskableError(str(error)) from error
+            left_out.append(str(error))
+    if not read:
+        raise UnaskableError(f"no file can be read as one of vecadd check: {left_out[0]}")
+    return read, left_out
+
+
+def _notes(newest: Sequence[Check], found: Found, left_out: Sequence[str]) -> list[str]:
+    alone = f"too few machines of their type to be compared: {compressed(found.alone)}"
+    return [
+        *(f"left out: {line}" for line in left_out),
+        *([alone] if found.alone else []),
+        *tables.of_failures(newest),
+    ]
+
+
+def _write(
+    arguments: argparse.Namespace,
+    newest: Sequence[Check],
+    found: Found,
+    changed: Changes,
+    failed: Sequence[str],
+    excluded: Sequence[str],
+    left_out: Sequence[str],
+) -> None:
+    if arguments.json is not None:
+        content: dict[str, Any] = {
+            "schema": SCHEMA,
+            "schema_version": VERSION,
+            "vecadd": package_version(),
+            "status": "outliers" if excluded else "none",
+            "machines": len(newest),
+            "least_percent": arguments.least,
+            "baselines": [
+                {name: value for name, value in asdict(each).items() if name != "deviations"}
+                for each in found.baselines
+            ],
+            "causes": [asdict(cause) for cause in found.causes],
+            "failed": list(failed),
+            "alone": found.alone,
+            "changes": asdict(changed),
+            "exclude": list(excluded),
+            "left_out": list(left_out),
+        }
+        results.save(arguments.json, content)
+    if arguments.exclude is not None:
+        results.replace(arguments.exclude, f"{compressed(excluded)}\n" if excluded else "")
+    if arguments.html is not None:
+        results.replace(arguments.html, _page(newest, found, changed, failed, excluded, left_out))
+
+
+def _page(
+    newest: Sequence[Check],
+    found: Found,
+    changed: Changes,
+    failed: Sequence[str],
+    excluded: Sequence[str],
+    left_out: Sequence[str],
+) -> str:
+    newest_time, oldest_time = (each(check.time for check in newest) for each in (max, min))
+    unlike = tables.of_outliers(found)
+    context = {
+        "title": f"Fleet of {len(newest)} machines",
+        "subtitle": f"Checked from {oldest_time:%Y-%m-%d %H:%M} to {newest_time:%Y-%m-%d %H:%M} {newest_time:%Z}",
+        "parts": [
+            ("unlike", "Unlike their peers"),
+            ("peers", "What peers reach"),
+            ("changes", "Since the last run"),
+            ("method", "Method"),
+        ],
+        "verdict": tables.summary(newest, found, failed),
+        "bad": bool(excluded),
+        "exclude": compressed(excluded),
+        "causes": pages.table(unlike) if unlike.lines else None,
+        "changes": [pages.table(table) for table in tables.of_changes(changed)],
+        "types": [
+            _type(found, machine_type) for machine_type in dict.fromkeys(b.machine_type for b in found.baselines)
+        ],
+        "notes": _notes(newest, found, left_out),
+        "method": [tables.METHOD],
+        "version": package_version(),
+    }
+    return pages.render("fleet.html", context)
+
+
+def _type(found: Found, machine_type: str) -> dict[str, Any]:
+    """One type's baselines: a strip of each measurement in percent of its median, with what is unlike as marks."""
+    baselines = [baseline for baseline in found.baselines if baseline.machine_type == machine_type]
+    rows = []
+    for each in baselines:
+        low, middle, high = each.quantiles
+        marks = [100 * deviation.value / middle for deviation in each.deviations if deviation.value is not None]
+        rows.append((each.measurement, 100 * low / middle, 100.0, 100 * high / middle, marks, ""))
+    return {
+        "name": machine_type,
+        "rows": pages.table(*tables.of_baselines(Found(baselines))),
+        "picture": pages.strips(rows, "percent of the median", 100.0),
+    }
+
+
+def _pattern(text: str) -> Group:
+    try:
+        pattern = re.compile(text)
+    except re.error as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no regular expression: {error}") from error
+
+    def group(host: str) -> str | None:
+        found = pattern.search(host)
+        return found and (found[1] if pattern.groups else found[0])
+
+    return group
+
+
+def percent(text: str) -> float:
+    """A share that an option gives in percent."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 100:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of percent above 0 and below 100")
+    return value

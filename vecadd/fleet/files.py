@@ -1,0 +1,36 @@
+"""The JSON files that a command is given: files, and folders with all that lies in them."""
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from vecadd._command import UnaskableError
+
+
+def listed(paths: Iterable[Path]) -> Iterator[Path]:
+    """The files, and the ``*.json`` of each folder and of those within it, by name. Raises UnaskableError for what is
+    not there and for a folder without any."""
+    for path in paths:
+        if path.is_dir():
+            found = sorted(path.rglob("*.json"))
+            if not found:
+                raise UnaskableError(f"{path} has no file *.json in it")
+            yield from found
+        elif path.exists():
+            yield path
+        else:
+            raise UnaskableError(f"{path}: no such file or folder")
+
+
+def content(path: Path) -> dict[str, Any]:
+    """The object of a JSON file. Raises ValueError, which names the file, where it holds none or cannot be read."""
+    try:
+        found = json.loads(path.read_text())
+    except OSError as error:
+        raise ValueError(f"{path}: {error.strerror}") from error
+    except ValueError as error:
+        raise ValueError(f"{path} is not a result file: {error}") from error
+    if not isinstance(found, dict):
+        raise ValueError(f"{path} is not a result file: it holds no object")
+    return found

@@ -1,0 +1,65 @@
+"""The runs of one machine, by its result files."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from vecadd._command import UnaskableError
+from vecadd.bench.results import Row
+from vecadd.compare.figures import Bench, read
+from vecadd.fleet.checks import Check
+
+
+@dataclass(frozen=True)
+class Runs:
+    """``benches`` and ``checks`` are ordered by time, oldest first. Of a sweep that was run several times the newest
+    counts."""
+
+    benches: list[Bench]
+    checks: list[Check]
+
+    @property
+    def check(self) -> Check | None:
+        """The newest one."""
+        return self.checks[-1] if self.checks else None
+
+    def of(self, *sweeps: str) -> tuple[dict[str, Any], list[Row]]:
+        """The rows of these sweeps, and the meta data of the newest file that has some."""
+        meta: dict[str, Any] = {}
+        rows: dict[str, list[Row]] = {}
+        for bench in self.benches:
+            for sweep in dict.fromkeys(row.sweep for row in bench.rows):
+                if sweep in sweeps or any(sweep.startswith(each[:-1]) for each in sweeps if each.endswith("*")):
+                    rows[sweep] = [row for row in bench.rows if row.sweep == sweep]
+                    meta = bench.meta
+        return meta, [row for some in rows.values() for row in some]
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """Of the newest file of rows, with the newest probe of each limit; empty without such a file."""
+        limits: dict[str, Any] = {}
+        for bench in self.benches:
+            for group, probed in bench.meta.get("limits", {}).items():
+                limits[group] = {**limits.get(group, {}), **probed}
+        return {**self.benches[-1].meta, "limits": limits} if self.benches else {}
+
+
+def of(paths: Sequence[Path]) -> Runs:
+    """Reads the files. Raises UnaskableError for what is not there, for other files, and for those of two machines."""
+    try:
+        found = read(paths)
+    except ValueError as error:
+        raise UnaskableError(str(error)) from error
+    benches = [each for each in found if isinstance(each, Bench)]
+    checks = [each for each in found if isinstance(each, Check)]
+    for what, names in (
+        ("machines", {str(bench.meta.get("machine", "unknown")) for bench in benches}),
+        ("hosts", {check.host for check in checks}),
+    ):
+        if len(names) > 1:
+            raise UnaskableError(
+                f"the files are of several {what}, {', '.join(sorted(names))}: a report is of one; vecadd compare "
+                "holds two against each other, and vecadd fleet many"
+            )
+    return Runs(benches, checks)
