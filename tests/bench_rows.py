@@ -185,3 +185,10 @@ ROWS: dict[str, list[Row]] = {
             break_even=None, **GRAPH),
     ],
 }  # fmt: skip
+
+
+def slowed(made: Row, factor: float) -> Row:
+    """The row of a run in which all takes so many times as long."""
+    seconds = made.seconds and factor * made.seconds
+    spread = made.spread and (factor * made.spread[0], factor * made.spread[1])
+    return replace(made, seconds=seconds, spread=spread, gbps=made.gbps and made.gbps / factor)
