@@ -82,6 +82,12 @@ def test_without_an_interval_only_what_is_equal_is_decided() -> None:
     assert verdict_of(bare, replace(bare, value=8.0)) == "undecided"
 
 
+@pytest.mark.parametrize("interval", [(0.0, 9.0), (float("-inf"), 9.0), (8.0, float("inf"))], ids=str)
+def test_an_open_interval_decides_nothing(interval: tuple[float, float]) -> None:
+    found = verdict.compared(timed(1.0, 1.0, 1.0), Figure("x", 8.5, interval, "s"), 0.05)
+    assert (found.interval, found.verdict) == (None, "undecided")
+
+
 def test_the_interval_of_a_row_is_students_of_six_rounds() -> None:
     """By hand: ln(p90 / p10) / 2.563 is sigma, 1.2533 sigma / sqrt(6) the median's error, 2.571 times it the half."""
     ((_, found),) = figures.side([Bench(Path("x"), {}, [row(seconds=1.0, spread=0.1)])]).figures.items()

@@ -218,6 +218,7 @@ def test_a_new_verdict_and_a_new_type_are_told() -> None:
         (machine(time="yesterday"), "Invalid isoformat string: 'yesterday'"),
         (machine(findings=[{"id": "x"}]), "it has no 'measurement'"),
         (machine(findings=7), "is no file of vecadd check"),
+        (machine(value=float("inf")), "Infinity stands where a finite number is expected"),
     ],
 )
 def test_another_file_is_refused_by_what_is_wrong_with_it(content: dict[str, Any], said: str) -> None:

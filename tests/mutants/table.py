@@ -3,7 +3,8 @@
 from tests.mutants.calls import CALLS
 from tests.mutants.device import DEVICE
 from tests.mutants.files import FILES
+from tests.mutants.fleet import FLEET
 from tests.mutants.host import HOST
 from tests.mutants.package import PACKAGE
 
-MUTANTS = (*HOST, *DEVICE, *CALLS, *FILES, *PACKAGE)
+MUTANTS = (*HOST, *DEVICE, *CALLS, *FILES, *PACKAGE, *FLEET)

@@ -8,7 +8,7 @@ or "faster" where it lies outside, and "undecided" where it does neither.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import exp, hypot, log
+from math import exp, hypot, inf, isfinite, log
 
 from vecadd.compare.figures import Figure, Key, Side
 from vecadd.fleet.checks import less_is_better
@@ -59,27 +59,26 @@ def of(old: Side, new: Side, least: float) -> Comparison:
 
 
 def compared(old: Figure, new: Figure, least: float) -> Compared:
-    """One figure of both runs. Figures without an interval are the same where they are equal, else undecided."""
+    """One figure of both runs. Those without an interval, or an open one, are the same where they are equal, else
+    undecided."""
     if not old.value or not new.value:
         verdict = "failed" if old.value and new.value is None else "undecided"
         return Compared(new.name, old.value, new.value, new.unit, None, None, verdict)
     sign = 1 if less_is_better(new.unit) else -1
     ratio = sign * log(new.value / old.value)
-    if old.interval is None or new.interval is None:
-        verdict = "same" if ratio == 0 else "undecided"
-        return Compared(new.name, old.value, new.value, new.unit, exp(ratio), None, verdict)
     below, above = (0, 1) if sign > 0 else (1, 0)
     low = ratio - hypot(_reach(new, below), _reach(old, 1 - below))
     high = ratio + hypot(_reach(new, above), _reach(old, 1 - above))
-    return Compared(
-        new.name, old.value, new.value, new.unit, exp(ratio), (exp(low), exp(high)), _verdict(low, high, log(1 + least))
-    )
+    if not isfinite(high - low):
+        return Compared(new.name, old.value, new.value, new.unit, exp(ratio), None, "undecided" if ratio else "same")
+    verdict = _verdict(low, high, log(1 + least))
+    return Compared(new.name, old.value, new.value, new.unit, exp(ratio), (exp(low), exp(high)), verdict)
 
 
 def _reach(figure: Figure, end: int) -> float:
     """How far the figure's interval reaches at that end, as a logarithm."""
     if figure.value is None or figure.interval is None or figure.interval[end] <= 0:
-        return float("inf")
+        return inf
     return abs(log(figure.interval[end] / figure.value))
 
 

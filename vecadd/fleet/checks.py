@@ -8,6 +8,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from math import inf, isfinite
 from pathlib import Path
 from typing import Any
 
@@ -131,8 +132,8 @@ def _text(value: Any) -> str:
 
 
 def _number(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
-        raise ValueError(f"{json.dumps(value)} stands where a number is expected")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+        raise ValueError(f"{json.dumps(value)} stands where a finite number is expected")
     return float(value)
 
 
@@ -142,8 +143,8 @@ def _interval(value: Any) -> Interval | None:
         return None
     low, high = value
     return (
-        float("-inf") if low is None else _number(low),
-        float("inf") if high is None else _number(high),
+        -inf if low is None else _number(low),
+        inf if high is None else _number(high),
     )
 
 
