@@ -140,6 +140,7 @@ def test_two_checks_are_compared_by_their_findings(tmp_path: Path, capsys: pytes
     ("other", "said"),
     [
         ({"schema": 7}, "schema 7"),
+        ({"schema": 1, "rows": [{"kind": "host"}]}, "is of a vecadd check before its files had versions"),
         (simulated.content("node1", []) | {"schema_version": 9}, "schema version 9; this vecadd reads 2"),
         (simulated.content("node1", []), "have no figure in common"),
     ],

@@ -64,6 +64,10 @@ def read(paths: Iterable[Path]) -> list[Bench | Check]:
         if checks.is_check(content):
             check = checks.of(path, content)
             found.append((check.time.isoformat(), check))
+        elif any("kind" in row for row in content.get("rows") or []):
+            raise ValueError(
+                f"{path} is of a vecadd check before its files had versions: run vecadd check --json again"
+            )
         else:
             meta, rows = results.read(path)
             found.append((str(meta.get("date")), Bench(path, meta, rows)))
