@@ -136,11 +136,12 @@ def test_sizes_are_told_by_where_the_rate_is_near_its_best_and_beside_numpy() ->
 def test_peers_are_counted_by_their_intervals() -> None:
     ends = [(1.1, 1.2), (0.9, 1.1), (0.8, 0.9), (1.3, 1.4)]
     rows = [
-        pictured.row("peer-x", f"peer{at}", 1024, 1e-6, ratio=1.0, ratio_interval=end) for at, end in enumerate(ends)
+        pictured.row("peer-x", f"peer{at}", 1024, 1e-6, ratio=1.0, ratio_interval=end, reference="vecadd")
+        for at, end in enumerate(ends)
     ]
     rows.append(pictured.row("peer-x", "vecadd", 1024, 1e-6))
     assert sentences.peers(rows) == [
-        "peer-x: of 4 comparisons the other library is surely slower in 2, surely faster in 1, and level in 1."
+        "peer-x: of 4 times beside that of vecadd, 2 are surely longer, 1 surely shorter, and 1 level."
     ]
 
 

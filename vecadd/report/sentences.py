@@ -114,11 +114,11 @@ def latency(rows: Sequence[Row]) -> list[str]:
 
 
 def peers(rows: Sequence[Row]) -> list[str]:
-    """In how many comparisons each other library is surely slower, surely faster, or neither."""
+    """Of each comparison, how many times are surely longer than ours, surely shorter, or neither."""
     lines = []
     for sweep in dict.fromkeys(row.sweep for row in rows):
         others = [
-            row
+            row.params
             for row in rows
             if row.sweep == sweep
             and row.seconds
@@ -126,11 +126,13 @@ def peers(rows: Sequence[Row]) -> list[str]:
             and not row.rung.startswith("vecadd")
         ]
         if others:
-            ends = [row.params["ratio_interval"] for row in others]
-            slower, faster = sum(low > 1 for low, _ in ends), sum(high < 1 for _, high in ends)
+            references = {str(params.get("reference")) for params in others}
+            whose = f"that of {references.pop()}" if len(references) == 1 else "those that they are compared with"
+            longer = sum(low > 1 for low, _ in (params["ratio_interval"] for params in others))
+            shorter = sum(high < 1 for _, high in (params["ratio_interval"] for params in others))
             lines.append(
-                f"{sweep}: of {len(others)} comparisons the other library is surely slower in {slower}, surely "
-                f"faster in {faster}, and level in {len(others) - slower - faster}."
+                f"{sweep}: of {len(others)} times beside {whose}, {longer} are surely longer, {shorter} surely "
+                f"shorter, and {len(others) - longer - shorter} level."
             )
     return lines
 
