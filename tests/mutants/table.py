@@ -6,5 +6,6 @@ from tests.mutants.files import FILES
 from tests.mutants.fleet import FLEET
 from tests.mutants.host import HOST
 from tests.mutants.package import PACKAGE
+from tests.mutants.stores import STORES
 
-MUTANTS = (*HOST, *DEVICE, *CALLS, *FILES, *PACKAGE, *FLEET)
+MUTANTS = (*HOST, *DEVICE, *CALLS, *FILES, *STORES, *PACKAGE, *FLEET)

@@ -73,7 +73,9 @@ class Cluster:
         )
 
     def _ask(self, function: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
-        answers: dict[str, Any] = self.client.run(function, *arguments, on_error="return")
+        closed = import_module("distributed.comm").CommClosedError  # of a worker that went meanwhile
+        found = self.client.run(function, *arguments, on_error="return")
+        answers = {name: answer for name, answer in found.items() if not isinstance(answer, closed)}
         self._refuse(
             {
                 name: f"{type(found).__name__}: {found}"
