@@ -18,6 +18,7 @@
 #endif
 
 static constexpr unsigned BLOCK = 256;
+enum { FEW_AXES = 16 };
 
 struct axis {
     uint32_t extent;
@@ -35,8 +36,9 @@ struct side {
     bool rounded; /* values are rounded to the sum's dtype, which is narrower than the type of the computation */
 };
 
-/* A kernel parameter of 2.7 KB, of the 4 KB that a kernel's parameters may have. */
-struct index_map {
+/* A kernel parameter. A launch copies it: 2.7 KB for as many axes as an array can have take 1 us of the GPU's time, so
+ * that the faster forms take additions of FEW_AXES at most, as torch's kernels do. */
+template <int Axes> struct index_map_for {
     uint32_t runs;  /* in the whole grid; a run is up to Count elements of the innermost axis */
     uint32_t last;  /* elements of the last run of each innermost row */
     int dimensions; /* 1 or more */
@@ -46,8 +48,10 @@ struct index_map {
     bool is_signed;
     side sides[LAYOUT_OPERANDS];
     alignas(MAX_ITEMSIZE) unsigned char scalar[LAYOUT_SUM][MAX_ITEMSIZE]; /* repeated to fill the 16 bytes */
-    struct axis axes[LAYOUT_DIMENSIONS];
+    struct axis axes[Axes];
 };
+using index_map = index_map_for<FEW_AXES>;
+using long_index_map = index_map_for<LAYOUT_DIMENSIONS>;
 
 struct run {
     int64_t at[LAYOUT_OPERANDS];
@@ -61,9 +65,9 @@ divided(uint32_t number, const struct axis &axis)
     return (high + number) >> axis.shift;
 }
 
-template <unsigned Count>
+template <unsigned Count, typename Map>
 __device__ inline run
-find_run(const index_map &map, uint32_t number)
+find_run(const Map &map, uint32_t number)
 {
     run run = {{0, 0, 0}, Count};
     ROLLED
@@ -151,11 +155,12 @@ set_extent(struct axis *axis, uint32_t extent)
 }
 
 /* Makes the index map for runs of `count` elements along axis 0, and of `rows` elements along axis 1. */
-inline index_map
+template <typename Map = index_map>
+inline Map
 index_map_of(const struct strided *add, const struct layout *layout, const char *const at[], unsigned count,
              unsigned rows = 1)
 {
-    index_map map;
+    Map map;
     const struct dtype_row *sum = &dtype_table[add->sum];
     const unsigned sum_bits = 8 * static_cast<unsigned>(sum->itemsize);
     const bool is_short =
@@ -192,13 +197,12 @@ index_map_of(const struct strided *add, const struct layout *layout, const char 
     return map;
 }
 
-using kernel = void(const char *, const char *, char *, index_map);
-
+template <typename Map>
 inline cudaError_t
-launch_form(kernel *form, unsigned count, unsigned runs, const struct strided *add, const struct layout *layout,
-            const char *const at[], cudaStream_t stream)
+launch_form(void (*form)(const char *, const char *, char *, Map), unsigned count, unsigned runs,
+            const struct strided *add, const struct layout *layout, const char *const at[], cudaStream_t stream)
 {
-    const index_map map = index_map_of(add, layout, at, count);
+    const Map map = index_map_of<Map>(add, layout, at, count);
     return launch(form, (uint64_t(map.runs) + runs - 1) / runs, BLOCK, stream, add->is_scalar[0] ? nullptr : at[0],
                   add->is_scalar[1] ? nullptr : at[1], const_cast<char *>(at[LAYOUT_SUM]), map);
 }

@@ -9,19 +9,16 @@
 #include "cuda/index_map.cuh"
 
 template <unsigned Size>
+using element_of_size = std::conditional_t<
+    Size == 1, uint8_t,
+    std::conditional_t<Size == 2, uint16_t,
+                       std::conditional_t<Size == 4, uint32_t, std::conditional_t<Size == 8, uint2, uint4>>>>;
+
+template <unsigned Size>
 __device__ inline void
 load_element(packed<16> &to, unsigned i, const char *from)
 {
-    if constexpr (Size == 1)
-        put_element(to, i, *reinterpret_cast<const uint8_t *>(from));
-    else if constexpr (Size == 2)
-        put_element(to, i, *reinterpret_cast<const uint16_t *>(from));
-    else if constexpr (Size == 4)
-        put_element(to, i, *reinterpret_cast<const uint32_t *>(from));
-    else if constexpr (Size == 8)
-        put_element(to, i, *reinterpret_cast<const uint2 *>(from));
-    else
-        put_element(to, i, *reinterpret_cast<const uint4 *>(from));
+    put_element(to, i, *reinterpret_cast<const element_of_size<Size> *>(from));
 }
 
 template <unsigned Size, unsigned Count>

@@ -21,7 +21,7 @@ static constexpr unsigned output_kinds = std::is_integral_v<Value> ? INTEGERS | 
 
 template <typename Value>
 __device__ static Value
-unpack(const index_map &map, const side &side, const element_bytes &bytes)
+unpack(const long_index_map &map, const side &side, const element_bytes &bytes)
 {
     Value value = {};
     with_dtype<input_kinds<Value>>(side.dtype, [&](auto element) {
@@ -35,7 +35,7 @@ unpack(const index_map &map, const side &side, const element_bytes &bytes)
 
 template <typename Value>
 __device__ static Value
-add_values(const index_map &map, Value x, Value y)
+add_values(const long_index_map &map, Value x, Value y)
 {
     if constexpr (is_complex<Value>::value) {
         const Value sum = {x.re + y.re, x.im + y.im};
@@ -55,7 +55,7 @@ add_values(const index_map &map, Value x, Value y)
 
 template <typename Value>
 __device__ static element_bytes
-pack(const index_map &map, Value value)
+pack(const long_index_map &map, Value value)
 {
     element_bytes bytes = {};
     with_dtype<output_kinds<Value>>(map.sides[LAYOUT_SUM].dtype, [&](auto element) {
@@ -66,7 +66,7 @@ pack(const index_map &map, Value value)
 
 template <typename Value, unsigned Runs>
 __global__ static void
-strided(const char *a, const char *b, char *c, const __grid_constant__ index_map map)
+strided(const char *a, const char *b, char *c, const __grid_constant__ long_index_map map)
 {
     const uint32_t first = blockIdx.x * blockDim.x * Runs + threadIdx.x;
     if (!a)
@@ -115,13 +115,14 @@ with_value(enum dtype sum, Visit visit)
 enum { RUNS = 2 }; /* of each thread */
 
 /* The faster forms; the first one that takes the operands adds them. */
-static const struct strided_form *const FORMS[] = {&strided_tiles, &strided_same_dtype, &strided_mixed};
+static const struct strided_form *const FORMS[] = {&strided_number, &strided_tiles, &strided_turned,
+                                                   &strided_same_dtype, &strided_mixed};
 
 static const struct strided_form *
 form_of(const struct strided *add, const struct layout *layout, const char *const at[])
 {
     for (const struct strided_form *form : FORMS)
-        if (form->takes(add, layout, at))
+        if (layout->ndim <= FEW_AXES && form->takes(add, layout, at))
             return form;
     return nullptr;
 }

@@ -8,8 +8,8 @@
 extern "C" {
 #endif
 
-/* The name of that kernel, of the first launch if it takes several: "tiles", "same_dtype", "mixed" or "general". a, b
- * and c point to first elements; NULL counts as aligned, like new memory. */
+/* The name of that kernel, of the first launch if it takes several: "number", "tiles", "turned", "same_dtype", "mixed"
+ * or "general". a, b and c point to first elements; NULL counts as aligned, like new memory. */
 const char *strided_form_name(const struct strided *add, const void *a, const void *b, const void *c);
 
 #ifdef __cplusplus

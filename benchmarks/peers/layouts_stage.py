@@ -19,6 +19,7 @@ from vecadd.bench.sweeps import Machine, Sweep
 from vecadd.bench.timing import Cell
 
 N = 1 << 25  # elements of an array: 134 MB of float32, a set of three beyond any L2
+SIDE = 128  # pixels of an image, at most
 
 Operands = tuple[Any, Any, Any]  # x, y and the sum's array
 
@@ -73,6 +74,23 @@ def _with(dtype: str) -> Callable[[Any, Any, Any, Kept], Operands]:
     return lambda a, b, out, kept: (a, kept.converted(b, dtype), out)
 
 
+def _transposed_with(dtype: str) -> Callable[[Any, Any, Any, Kept], Operands]:
+    return lambda a, b, out, kept: (_square(a).T, _square(kept.converted(b, dtype)), _square(out))
+
+
+def _images(channels: int) -> Callable[[Any, Any, Any, Kept], Operands]:
+    """Images: x in planes, y with its channels last, the sum in planes."""
+
+    def cut(a: Any, b: Any, out: Any, kept: Kept) -> Operands:
+        del kept
+        side = min(SIDE, math.isqrt(a.numel() // channels))
+        n = a.numel() // (channels * side * side) * (channels * side * side)
+        x, total = (whole[:n].reshape(-1, channels, side, side) for whole in (a, out))
+        return x, b[:n].reshape(-1, side, side, channels).swapaxes(1, 3).swapaxes(2, 3), total
+
+    return cut
+
+
 _TRANSPOSED = _squares(lambda a, b, out: (a.T, b, out))
 
 FORMS = (
@@ -80,6 +98,9 @@ FORMS = (
     Form("a.T + b", "float16", _TRANSPOSED),
     Form("a.T + b", "int8", _TRANSPOSED),
     Form("a.T + b", "complex64", _TRANSPOSED),
+    Form("a.T + b.T", "float32", _squares(lambda a, b, out: (a.T, b.T, out))),
+    Form("nchw + channels_last, 3 channels", "float32", _images(3)),
+    Form("nchw + channels_last, 64 channels", "float32", _images(64)),
     Form("(N, 3) + (3,)", "float32", _triples, 2),
     Form("a + row", "float32", _squares(lambda a, b, out: (a, b[0], out)), 2),
     Form("a + column", "float32", _squares(lambda a, b, out: (a, b[:, :1], out)), 2),
@@ -88,6 +109,7 @@ FORMS = (
     Form("a + 2.0", "float16", lambda a, b, out, kept: (a, 2.0, out), 2),
     Form("a + 2.0", "float32", lambda a, b, out, kept: (a, 2.0, out), 2),
     Form("complex64 + float32", "complex64", _with("float32"), 2.5),
+    Form("complex64.T + float32", "complex64", _transposed_with("float32"), 2.5),
     Form("int32 + int8", "int32", _with("int8"), 2.25),
     Form("float32 + float16", "float32", _with("float16"), 2.5),
     Form("float64 + float32", "float64", _with("float32"), 2.5),

@@ -69,48 +69,101 @@ def test_all_else_goes_to_the_strided_kernel(driver, how):
 TURNED = {
     "a.T + b": lambda x, y: (x.T, y),
     "a + b.T": lambda x, y: (x.T.copy(), y.T.copy().T),
+    "a.T + b.T": lambda x, y: (x.T, y.T.copy().T),
     "a.T + row": lambda x, y: (x.T, y[0]),
     "a.T + column": lambda x, y: (x.T, y[:, :1]),
     "outer axes": lambda x, y: (
         x.reshape(2, -1, x.shape[1]).transpose(0, 2, 1),
         y.reshape(y.shape[0], 2, -1).transpose(1, 0, 2).copy(),
     ),
-    "from an element on": lambda x, y: (x[1:, 1:].T, y[1:, 1:]),
-    "every second of the outer axis": lambda x, y: (x[::2].T, y[:, : x.shape[0] // 2]),
+    "from a row on": lambda x, y: (x[16:].T, y[:, 16:].copy()),
+    "every second of the outer axis": lambda x, y: (x[::2].T, y[:, : x.shape[0] // 2].copy()),
 }
+
+
+def added(driver, a, b):
+    """The form that adds these views into a new array in C order; its sum is held against NumPy's."""
+    hosts = [operand if operand.base is None else operand.base for operand in (a, b)]
+    memories = [memory_of(driver, np.asarray(host)) for host in hosts]
+    left, right = (memory.on_device(view) for memory, view in zip(memories, (a, b), strict=True))
+    want = np.add(a, b)
+    out = vecadd.to_device(np.zeros(want.shape, want.dtype))
+    assert_same_values(vecadd.add(left, right, out).numpy(), want)
+    return form(left, right, out)
+
+
+def matrix(dtype, rows, columns, seed):
+    return values(np.dtype(dtype), rows * columns, seed).reshape(rows, columns)
+
+
+def turned(how, dtype, rows, columns):
+    return TURNED[how](matrix(dtype, rows, columns, 1), matrix(dtype, columns, rows, 2))
+
+
+@pytest.mark.parametrize("how", TURNED)
+def test_inputs_along_another_axis_are_added_by_tiles_of_vectors(driver, how):
+    assert added(driver, *turned(how, "f4", 576, 576)) == "tiles"
+    assert added(driver, *turned(how, "f4", 128, 128)) == "turned"  # too few for a block on most multiprocessors
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_tiles_of_vectors_add_every_dtype(driver, dtype):
+    edge = 96 * min(8, 16 // dtype.itemsize)
+    assert added(driver, *turned("a.T + b", dtype, edge + 8, edge)) == "tiles"
+    assert added(driver, *turned("a.T + b.T", dtype, edge, edge + 8)) == "tiles"
 
 
 @pytest.mark.parametrize("how", TURNED)
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_an_operand_along_another_axis_is_added_by_tiles(driver, how, dtype):
-    for extents in ((66, 64), (130, 200)):
-        x, y = values(dtype, extents[0] * extents[1], 1), values(dtype, extents[0] * extents[1], 2)
-        x, y = x.reshape(extents), y.reshape(extents[::-1])
-        a, b = TURNED[how](x, y)
-        hosts = [operand if operand.base is None else operand.base for operand in (a, b)]
-        memories = [memory_of(driver, np.asarray(host)) for host in hosts]
-        left, right = (memory.on_device(view) for memory, view in zip(memories, (a, b), strict=True))
-        want = np.add(a, b)
-        out = vecadd.to_device(np.zeros(want.shape, want.dtype))
-        assert form(left, right, out) == "tiles"
-        assert_same_values(vecadd.add(left, right, out).numpy(), want)
+def test_tiles_of_elements_add_at_any_alignment(driver, how, dtype):
+    assert added(driver, *turned(how, dtype, 66, 63)) == "turned"
 
 
 @pytest.mark.parametrize("turned", [lambda x: (x, 2), lambda x: (2, x)], ids=["first", "second"])
 def test_tiles_turn_over_either_operand_and_leave_numbers_as_they_are(driver, turned):
-    host = numbered((70, 90))
-    on_device = memory_of(driver, host).on_device(host.T)
-    out = vecadd.to_device(np.zeros((90, 70), "f4"))
-    assert form(*turned(on_device), out) == "tiles"
-    assert_same_values(vecadd.add(*turned(on_device), out).numpy(), np.add(*turned(host.T)))
+    for edge, expected in ((90, "turned"), (400, "tiles")):
+        host = numbered((edge, edge))
+        on_device = memory_of(driver, host).on_device(host.T)
+        out = vecadd.to_device(np.zeros((edge, edge), "f4"))
+        assert form(*turned(on_device), out) == expected
+        assert_same_values(vecadd.add(*turned(on_device), out).numpy(), np.add(*turned(host.T)))
 
 
-def test_two_operands_along_another_axis_than_out_are_added_one_by_one(driver):
-    host = numbered((70, 90))
-    on_device = memory_of(driver, host).on_device(host.T)
-    out = vecadd.to_device(np.zeros((90, 70), "f4"))
-    assert form(on_device, on_device, out) == "same_dtype"
-    assert_same_values(vecadd.add(on_device, on_device, out).numpy(), host.T + host.T)
+@pytest.mark.parametrize("dtype", ["i1", "f2", "f4", "c8"])
+def test_few_channels_among_planes_are_added_by_tiles_as_narrow_as_they_are(driver, dtype):
+    for channels in (3, 4, 6, 8, 9):
+        planes = matrix(dtype, 2 * channels, 23 * 17, 1).reshape(2, channels, 23, 17)
+        last = matrix(dtype, 2 * 23 * 17, channels, 2).reshape(2, 23, 17, channels).transpose(0, 3, 1, 2)
+        assert added(driver, planes, last) == added(driver, last, planes) == "turned"
+
+
+def test_inputs_along_two_axes_that_are_not_the_sums_are_added_one_by_one(driver):
+    x, y = numbered((24, 20, 28)), numbered((28, 24, 20))
+    assert added(driver, x.transpose(2, 1, 0), y.transpose(0, 2, 1)) == "same_dtype"
+
+
+def test_small_matrices_do_not_fill_tiles(driver):
+    x, y = numbered((40, 8, 8)), numbered((40, 8, 8))
+    assert added(driver, x.transpose(0, 2, 1), y) == "same_dtype"
+
+
+def test_more_axes_than_the_forms_know_go_to_the_general_kernel(driver):
+    for axes, expected in ((16, "same_dtype"), (17, "general")):
+        x, y = numbered((2,) * axes, "i1"), numbered((2,) * axes, "i1")
+        assert added(driver, x.T, y) == expected
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_a_number_and_contiguous_arrays_have_a_form_of_their_own(driver, dtype):
+    for n in (1, 15, 16, 17, 4099):
+        host = values(dtype, n + 1, 1)
+        memory, number = memory_of(driver, host), values(dtype, 1, 2)[0]
+        with np.errstate(all="ignore"):
+            for x in (host[:n], host[1:]):
+                left = memory.on_device(x)
+                assert form(left, number) == form(number, left) == "number"
+                assert_same_values(vecadd.add(left, number).numpy(), np.add(x, number))
+                assert_same_values(vecadd.add(number, left).numpy(), np.add(number, x))
 
 
 MIXED = [("c8", "f4"), ("c8", "i2"), ("i4", "i1"), ("i4", "?"), ("u4", "u2"), ("i8", "i4"), ("u8", "?"), ("f4", "f2"),
@@ -127,6 +180,14 @@ def test_two_dtypes_are_added_in_vectors(driver, a, b):
         for one, other in ((left.on_device(p), right.on_device(q)), (right.on_device(q), left.on_device(p))):
             assert form(one, other) == "mixed"
             assert_same_values(vecadd.add(one, other).numpy(), np.add(p, q))
+
+
+@pytest.mark.parametrize(("a", "b"), MIXED, ids=str)
+def test_two_dtypes_along_another_axis_than_the_sum_are_added_by_tiles(driver, a, b):
+    x, y = matrix(a, 36, 33, 1), matrix(b, 36, 33, 2)
+    for p, q in ((x.T, y.T.copy()), (x.T.copy(), y.T), (x.T, y.T), (x.T, y[:1, 0])):
+        assert added(driver, p, q) == "turned"
+        assert added(driver, q, p) == "turned"
 
 
 GENERAL = {

@@ -50,6 +50,14 @@ DEVICE = (
         "gives_their_end_back",
     ),
     Mutant(
+        "the barrier of turned tiles",
+        "cuda/strided_turned.cu",
+        "    __syncthreads();\n",
+        "",
+        "tests/device/test_layout_kernels.py",
+        "few_channels",
+    ),
+    Mutant(
         "barrier of a transpose",
         "cuda/lab/transpose/tiles.cuh",
         "    __syncthreads();\n",
