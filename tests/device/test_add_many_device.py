@@ -43,7 +43,7 @@ def windows(array, count):
     return [array.window(3 * i, 3) for i in range(count)]
 
 
-@pytest.mark.parametrize("count", [1, 127, 128, 1023, 1024, 2500])
+@pytest.mark.parametrize("count", [1, 127, 128, 255, 256, 511, 512, 1023, 1024, 2500])
 def test_lists_of_any_length_are_added(device, foreign, count):
     x, y = (tame_values(np.dtype("int32"), 3 * count, seed) for seed in (1, 2))
     out, tail = foreign(np.zeros_like(x), tail=64), np.full(64, 0xAB, np.uint8)

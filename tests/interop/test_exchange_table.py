@@ -320,6 +320,28 @@ def test_tensor_that_needs_its_gradient_is_read_through_the_table_where_none_is_
     np.testing.assert_array_equal(total(out), A + B)
 
 
+def test_a_list_of_tensors_that_need_gradients_is_left_to_torch_where_it_keeps_them(tensor, torch, monkeypatch):
+    monkeypatch.setattr(Tensor, "device", SimpleNamespace(index=0), raising=False)
+    xs, ys, outs = ([tensor(x) for _ in range(3)] for x in (A, B, np.zeros_like(A)))
+    ys[1].requires_grad = True
+    left = []
+    torch.add = lambda a, b, out: left.append((a, b))
+    vecadd.add_many(xs, ys, outs)
+    assert left == [(xs[1], ys[1])]
+    torch.is_grad_enabled = lambda: False
+    vecadd.add_many(xs, ys, outs)
+    assert len(left) == 1
+    assert all(np.array_equal(total(out), A + B) for out in outs)
+
+
+@pytest.mark.parametrize("other", [1, 0])
+def test_the_outs_of_a_list_are_counted_whichever_pairs_are_ours(tensor, foreign, other):
+    xs, ys, outs = ([tensor(x) for _ in range(3)] for x in (A, B, np.zeros_like(A)))
+    outs[other] = foreign(np.zeros_like(A))
+    vecadd.add_many(xs, ys, outs)
+    assert written(*(out for i, out in enumerate(outs) if i != other))
+
+
 @pytest.mark.parametrize("start", [0, 1])
 @pytest.mark.parametrize(
     ("shape", "strides"),

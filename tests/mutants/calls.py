@@ -237,8 +237,8 @@ CALLS = (
     Mutant(
         "writes of a list that torch counts",
         "csrc/py/calls/batch_run.c",
-        "call->written && interop_written(call->count_writes, call->written) < 0",
-        "false && interop_written(call->count_writes, call->written) < 0",
+        "if (count_writes(call) < 0)",
+        "if (false && count_writes(call) < 0)",
         "tests/interop/test_exchange_table.py",
         "counted",
     ),
@@ -273,6 +273,14 @@ CALLS = (
         "False",
         "tests/interop/test_left_to_torch.py",
         "needs_its_gradient",
+    ),
+    Mutant(
+        "gradients in a list",
+        "csrc/py/operands/torch.c",
+        "if (reader->ranges && !keeps_gradients(kind, reader))",
+        "if (reader->ranges)",
+        "tests/interop/test_exchange_table.py",
+        "list_of_tensors",
     ),
     Mutant(
         "what torch records",

@@ -15,13 +15,12 @@
 /* State while the pairs are looked at. */
 struct survey {
     const struct batch_arguments *arguments;
-    /* The intervals of the three lists, one after the other by role: they ascend in few runs, which overlap_find sorts
-     * in as few passes. Has as much room again for the sort; NULL without an out. */
-    struct interval *intervals;
-    size_t interval_count[ROLE_COUNT];
+    struct interval *intervals; /* of all arrays, with as much room again for the sort; NULL without an out */
+    size_t interval_count;
     bool placed; /* some pair has decided where all pairs are */
     struct stream_leader leader;
     struct operand_reader reader;
+    struct known_ranges ranges;
     PyObject *stream;     /* borrowed: the stream passed to producers that order the consumer's stream themselves */
     Py_ssize_t *deferred; /* pairs with such a producer, read once the stream is known */
     size_t deferred_count;
@@ -79,12 +78,11 @@ make_room(struct batch_call *call, struct survey *survey)
 }
 
 static void
-note_interval(const struct batch_call *call, struct survey *survey, Py_ssize_t pair, enum role role, const void *data,
-              size_t bytes)
+note_interval(struct survey *survey, Py_ssize_t pair, enum role role, const void *data, size_t bytes)
 {
     if (!survey->intervals || bytes == 0)
         return;
-    survey->intervals[(size_t)role * (size_t)call->count + survey->interval_count[role]++] = (struct interval){
+    survey->intervals[survey->interval_count++] = (struct interval){
         .begin = (uintptr_t)data, .end = (uintptr_t)data + bytes, .group = (size_t)pair, .written = role == ROLE_OUT};
 }
 
@@ -128,7 +126,7 @@ look_at_host_pair(struct module_state *state, PyObject *const objects[ROLE_COUNT
         PyArrayObject *array = (PyArrayObject *)objects[role];
         if (array && PyArray_Check(objects[role]) &&
             PyArray_CHKFLAGS(array, NPY_ARRAY_C_CONTIGUOUS) | PyArray_CHKFLAGS(array, NPY_ARRAY_F_CONTIGUOUS))
-            note_interval(call, survey, pair, (enum role)role, PyArray_DATA(array), (size_t)PyArray_NBYTES(array));
+            note_interval(survey, pair, (enum role)role, PyArray_DATA(array), (size_t)PyArray_NBYTES(array));
     }
     return 0;
 }
@@ -197,14 +195,18 @@ hold_exported(struct batch_call *call, PyObject *object, const struct owned_oper
 }
 
 static int
-note_written(struct batch_call *call, PyObject *out, const struct owned_operand *operand)
+note_written(struct batch_call *call, Py_ssize_t pair, PyObject *out, const struct owned_operand *operand)
 {
     if (!operand->count_writes)
         return 0;
-    if (!call->written && !(call->written = PyList_New(0)))
-        return -1;
     if (!call->count_writes)
         call->count_writes = Py_NewRef(operand->count_writes);
+    if (pair == call->first_written) {
+        call->first_written++;
+        return 0;
+    }
+    if (!call->written && !(call->written = PyList_New(0)))
+        return -1;
     return PyList_Append(call->written, out);
 }
 
@@ -220,15 +222,17 @@ note_device_pair(PyObject *const objects[ROLE_COUNT], const struct owned_operand
         const struct operand *operand = &devices[role].operand;
         if (!there[role])
             continue;
+        if (!devices[role].operand.strides && (role != ROLE_A || objects[ROLE_A] != objects[ROLE_OUT]))
+            note_interval(survey, pair, (enum role)role, operand->data,
+                          operand->size * dtype_table[operand->dtype].itemsize);
+        if (role == ROLE_OUT && objects[ROLE_A] == objects[ROLE_OUT] && !devices[role].exported)
+            continue; /* noted as x */
         if (note_operand(call, survey, operand) < 0)
             return -1;
-        if (!devices[role].operand.strides && (role != ROLE_A || objects[ROLE_A] != objects[ROLE_OUT]))
-            note_interval(call, survey, pair, (enum role)role, operand->data,
-                          operand->size * dtype_table[operand->dtype].itemsize);
         if (plain && (note_join(call, operand) < 0 || hold_exported(call, objects[role], &devices[role]) < 0))
             return -1;
     }
-    if (plain && there[ROLE_OUT] && note_written(call, objects[ROLE_OUT], &devices[ROLE_OUT]) < 0)
+    if (plain && there[ROLE_OUT] && note_written(call, pair, objects[ROLE_OUT], &devices[ROLE_OUT]) < 0)
         return -1;
     if (plain)
         note_add(call, pair, &devices[ROLE_A].operand, devices[ROLE_B].operand.data,
@@ -329,6 +333,7 @@ look_at_pairs(struct module_state *state, struct batch_call *call, struct survey
     survey->stream = survey->arguments->stream;
     survey->reader.defers = !survey->stream;
     survey->reader.leaves = !survey->arguments->plans;
+    survey->reader.ranges = &survey->ranges;
     for (Py_ssize_t pair = 0; pair < call->count; pair++)
         if (look_at_named_pair(state, pair, call, survey) < 0)
             return -1;
@@ -346,17 +351,11 @@ look_at_pairs(struct module_state *state, struct batch_call *call, struct survey
 }
 
 static int
-check_overlap(const struct batch_call *call, const struct survey *survey)
+check_overlap(const struct survey *survey)
 {
-    size_t found[2], count = 0;
-    if (!survey->intervals)
-        return 0;
-    for (int role = 0; role < ROLE_COUNT; role++) {
-        memmove(survey->intervals + count, survey->intervals + role * call->count,
-                survey->interval_count[role] * sizeof *survey->intervals);
-        count += survey->interval_count[role];
-    }
-    if (!overlap_find(survey->intervals, survey->intervals + ROLE_COUNT * call->count, count, found))
+    const size_t count = survey->interval_count;
+    size_t found[2];
+    if (!survey->intervals || !overlap_find(survey->intervals, survey->intervals + count, count, found))
         return 0;
     PyErr_Format(PyExc_ValueError,
                  "pair %zu: its out overlaps an array of pair %zu, and the additions of one call are made in any "
@@ -464,7 +463,7 @@ batch_prepare(struct module_state *state, const struct batch_arguments *argument
     if (take_list(call, ROLE_A, arguments->xs) < 0 || take_list(call, ROLE_B, arguments->ys) < 0 ||
         take_list(call, ROLE_OUT, arguments->out) < 0 || make_room(call, &survey) < 0)
         goto done;
-    if (look_at_pairs(state, call, &survey) == 0 && check_overlap(call, &survey) == 0 &&
+    if (look_at_pairs(state, call, &survey) == 0 && check_overlap(&survey) == 0 &&
         choose_stream(state, call, &survey) == 0 && batch_check_others(state, call) == 0)
         result = make_result(state, call, arguments->out);
 done:

@@ -13,8 +13,9 @@ struct batch_call {
     PyObject *result;            /* owned: the list of sums */
     PyObject *held;              /* owned: a list of other objects to keep alive until the work is queued, or NULL */
 
-    PyObject *count_writes; /* owned: counts a write to each of `written`; NULL: not needed */
-    PyObject *written;      /* owned: a list of the outs of `adds` whose library counts writes, or NULL */
+    PyObject *count_writes;   /* owned: counts a write to each out of `adds` whose library counts writes; NULL: none */
+    Py_ssize_t first_written; /* these are the outs of so many first pairs */
+    PyObject *written;        /* and those of this list, owned, or NULL */
 
     struct batch_add *adds;
     size_t add_count;

@@ -129,6 +129,20 @@ adopt_sums(struct module_state *state, const struct batch_call *call)
     return 0;
 }
 
+/* Tells the outs' library of the writes. */
+static int
+count_writes(const struct batch_call *call)
+{
+    if (call->first_written) {
+        PyObject *outs = PyTuple_GetSlice(call->lists[ROLE_OUT], 0, call->first_written);
+        const int failed = outs ? interop_written(call->count_writes, outs) : -1;
+        Py_XDECREF(outs);
+        if (failed)
+            return -1;
+    }
+    return call->written ? interop_written(call->count_writes, call->written) : 0;
+}
+
 int
 batch_run(PyObject *module, struct batch_call *call, struct graph *graph)
 {
@@ -139,7 +153,7 @@ batch_run(PyObject *module, struct batch_call *call, struct graph *graph)
         return -1;
     if (!graph && batch_record(state, call) < 0) /* a plan told them when it was made */
         return -1;
-    if (call->written && interop_written(call->count_writes, call->written) < 0)
+    if (count_writes(call) < 0)
         return -1;
     if (call->place == PLACE_DEVICE && adopt_sums(state, call) < 0)
         return -1;

@@ -60,10 +60,18 @@ struct device_shape {
     const Py_ssize_t *strides; /* bytes; of contiguous memory in another order than C's; NULL: C order */
 };
 
+/* The ranges of memory that hold a list's arrays, by the arrays' addresses: caching allocators cut small tensors out of
+ * ranges of 2 MiB, and lists come in any order. Begins as {0}. */
+enum { KNOWN_RANGES = 256, KNOWN_RANGE_BITS = 21 };
+struct known_ranges {
+    struct device_range at[KNOWN_RANGES];
+};
+
 /* What the arrays of one call share, so that it is asked once. Begins as {0}, nothing known. Only for calls in which no
  * library's current stream changes. */
 struct operand_reader {
     struct device_range range[ROLE_COUNT]; /* the range that held each role's last array */
+    struct known_ranges *ranges;           /* of a list's arrays; NULL for a few arrays */
     PyTypeObject *torch_type;              /* of the last tensor, and what torch.c knows of it: borrowed */
     const struct torch_kind *torch_kind;
     struct known_stream {

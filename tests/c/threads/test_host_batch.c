@@ -108,7 +108,8 @@ finds_an_overlap_exactly_where_there_is_one(void)
         bool expected = false;
         for (int i = 0; i < INTERVALS; i++) {
             state = state * 1664525u + 1013904223u;
-            const uintptr_t begin = (state >> 8) % 400, length = 1 + (state >> 20) % 12;
+            const uintptr_t far = (state >> 28) % 2 * ((uintptr_t)1 << (state >> 29) % 2 * 63);
+            const uintptr_t begin = far + (state >> 8) % 300, length = 1 + (state >> 20) % 12;
             given[i] = intervals[i] = (struct interval){begin, begin + length, (size_t)(i / 3), i % 3 == 2};
             for (int j = 0; j < i; j++)
                 expected |= meet(&given[i], &given[j]);
