@@ -14,6 +14,9 @@
 
 static constexpr unsigned USUAL_BLOCK = 256, WARP = 32;
 
+/* The most vectors of a small addition, and those up to which blocks of 128 threads are quicker than of 256. */
+static constexpr uint64_t SMALL = 1 << 17, SMALLEST = 1 << 12;
+
 /* How threads share n components: the first `vectors` threads take one vector each, the next `edges` threads one
  * component each. Kernels get the addresses of the first vector: computing them in each thread took 1 % of a small
  * addition. */
@@ -102,6 +105,37 @@ tuned(const typename Component::element *a, const typename Component::element *b
             atomicOr(fp_flags, flags);
 }
 
+/* tuned for small, aligned operands. One launch behind the other, an addition of 2^10 to 2^16 elements takes about 1
+ * us, and what a block does before its loads counts: with the number of threads known, numbers of 32 bits and loads
+ * under a predicate 2 to 5 % less than in tuned, as much as Triton's kernel (H200). */
+struct small_split {
+    uint32_t head, vectors, edges;
+};
+
+template <typename Component, unsigned Block>
+__global__ static void
+__launch_bounds__(Block) tuned_small(const typename Component::element *a, const typename Component::element *b,
+                                     typename Component::element *c, small_split split)
+{
+    using vector = vector_of<Component>;
+    wait_for_prerequisites();
+    const uint32_t thread = blockIdx.x * Block + threadIdx.x;
+    const bool inside = thread < split.vectors;
+    const words x = load_if(inside, reinterpret_cast<const words *>(a) + thread),
+                y = load_if(inside, reinterpret_cast<const words *>(b) + thread);
+    if (inside) {
+        reinterpret_cast<vector *>(c)[thread] = add_vectors<Component>(bits_as<vector>(x), bits_as<vector>(y));
+        return;
+    }
+    const uint32_t edge = thread - split.vectors;
+    if (edge >= split.edges)
+        return;
+    int64_t i = static_cast<int64_t>(edge) - split.head;
+    if (edge >= split.head)
+        i += static_cast<int64_t>(split.vectors) * vector::size;
+    c[i] = add_elements<Component>(a[i], b[i]);
+}
+
 template <typename Component>
 static auto
 tuned_for(bool shifted, enum add_loads loads, bool flags)
@@ -149,11 +183,22 @@ launch_tuned(const struct add_call *call)
     const unsigned block = call->block ? call->block : USUAL_BLOCK;
     if (block % WARP != 0)
         return cudaErrorInvalidConfiguration; /* demote() relies on whole warps */
-    return launch(tuned_for<Component>(shifted, call->loads, call->fp_flags), split.vectors + split.edges, block,
-                  launch_target(call->stream, call->describe, call->programmatic),
-                  static_cast<const element *>(call->a) + split.head,
-                  static_cast<const element *>(call->b) + split.head, static_cast<element *>(call->c) + split.head,
-                  split, call->fp_flags);
+    const launch_target target(call->stream, call->describe, call->programmatic);
+    const element *const a = static_cast<const element *>(call->a) + split.head, *const b =
+                                                                                     static_cast<const element *>(
+                                                                                         call->b) +
+                                                                                     split.head;
+    element *const c = static_cast<element *>(call->c) + split.head;
+    const uint64_t threads = split.vectors + split.edges;
+    if (!shifted && call->loads == LOADS_PLAIN && !call->fp_flags && block == USUAL_BLOCK && split.vectors <= SMALL) {
+        const small_split small = {static_cast<uint32_t>(split.head), static_cast<uint32_t>(split.vectors),
+                                   static_cast<uint32_t>(split.edges)};
+        if (split.vectors <= SMALLEST)
+            return launch(tuned_small<Component, 128>, threads, 128, target, a, b, c, small);
+        return launch(tuned_small<Component, 256>, threads, 256, target, a, b, c, small);
+    }
+    return launch(tuned_for<Component>(shifted, call->loads, call->fp_flags), threads, block, target, a, b, c, split,
+                  call->fp_flags);
 }
 
 cudaError_t
@@ -167,8 +212,10 @@ add_load(void)
 {
     cudaError_t error = cudaSuccess;
     for (int component = 0; component < COMPONENT_COUNT; ++component)
-        for (int form = 0; form < 6 && error == cudaSuccess; ++form)
+        for (int form = 0; form < 8 && error == cudaSuccess; ++form)
             error = with_component(static_cast<enum component>(component), [form](auto each) {
+                if (form >= 6)
+                    return form == 6 ? load(tuned_small<decltype(each), 128>) : load(tuned_small<decltype(each), 256>);
                 const enum add_loads loads = form / 2 == 1 ? LOADS_EVICT_LAST : LOADS_PLAIN;
                 return load(tuned_for<decltype(each)>(form % 2, loads, form / 2 == 2));
             });

@@ -204,6 +204,31 @@ struct alignas(16) words {
     uint32_t word[4];
 };
 
+/* Loads 16 bytes if `inside`; else zeros. Under a predicate: a branch around the loads would first wait for the
+ * comparison. */
+__device__ inline words
+load_if(bool inside, const words *from)
+{
+#if VECADD_DOUBLE
+    return inside ? *from : words{};
+#else
+    words loaded;
+    asm volatile("{\n\t"
+                 ".reg .pred p;\n\t"
+                 "setp.ne.u32 p, %5, 0;\n\t"
+                 "mov.b32 %0, 0;\n\t"
+                 "mov.b32 %1, 0;\n\t"
+                 "mov.b32 %2, 0;\n\t"
+                 "mov.b32 %3, 0;\n\t"
+                 "@p ld.global.v4.u32 {%0, %1, %2, %3}, [%4];\n\t"
+                 "}"
+                 : "=&r"(loaded.word[0]), "=&r"(loaded.word[1]), "=&r"(loaded.word[2]), "=&r"(loaded.word[3])
+                 : "l"(__cvta_generic_to_global(from)), "r"(static_cast<unsigned>(inside))
+                 : "memory");
+    return loaded;
+#endif
+}
+
 /* Loads 16 bytes, and asks the L2 to evict them last: until demote_line() they outlive plainly loaded lines. On sm_90,
  * where it was measured; elsewhere a plain load. The instruction exists from sm_80 on, but machine code for five more
  * architectures would add 27 KB to the wheel. */

@@ -28,8 +28,8 @@ DEVICE = (
     Mutant(
         "programmatic wait",
         "cuda/add.cu",
-        "    wait_for_prerequisites();\n",
-        "",
+        "    wait_for_prerequisites();\n    const uint32_t thread",
+        "    const uint32_t thread",
         "tests/device/test_captures.py",
         "what_is_there_then",
     ),
