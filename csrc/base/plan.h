@@ -18,12 +18,15 @@ struct host_alone {
 
 /* How the host runs one addition, derived from this machine's thresholds (host/thresholds.h). */
 struct host_schedule {
-    int threads;                    /* at most, including the caller */
-    bool wakes;                     /* wakes sleeping workers; otherwise only workers that are awake take part */
-    bool streaming;                 /* several threads use streaming stores */
-    bool streaming_alone;           /* the caller does, if no worker takes part */
-    bool narrow;                    /* uses simd->narrower, if there is one and the component gains by it */
-    size_t block;                   /* components a thread takes at a time */
+    int threads;          /* at most, including the caller */
+    bool wakes;           /* wakes all threads; otherwise those that sleep only where that pays */
+    bool learns;          /* what earlier calls took decides where it pays (host/ways.h); else in bursts only */
+    bool may_stream;      /* the caller uses streaming stores too where they were quicker than ordinary ones */
+    bool keeps;           /* each thread keeps to its own part, which its cache holds */
+    bool streaming;       /* several threads use streaming stores */
+    bool streaming_alone; /* the caller does, if no worker takes part */
+    bool narrow;          /* uses simd->narrower, if there is one and the component gains by it */
+    size_t block;         /* components a thread takes at a time */
     const struct host_alone *alone; /* NULL, or who adds where wakes is false and no worker takes part. Borrowed */
 };
 

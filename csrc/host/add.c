@@ -65,7 +65,7 @@ cut(enum component component, size_t n, int threads, size_t largest)
     size_t block = BLOCK_MIN;
     while (block < largest && block < wish)
         block *= 2;
-    return (struct host_schedule){.threads = threads, .block = block / size};
+    return (struct host_schedule){.threads = threads, .block = block / size, .learns = !host_thresholds()->tuned};
 }
 
 struct host_schedule
@@ -76,6 +76,7 @@ host_schedule_with(enum component component, size_t n, int threads, bool streami
     schedule.wakes = true;
     schedule.narrow = n * component_size[component] >= from->narrow;
     schedule.streaming = schedule.streaming_alone = streaming;
+    schedule.keeps = !streaming && n * component_size[component] < from->cached;
     return schedule;
 }
 
@@ -104,6 +105,8 @@ host_schedule_moving(enum component component, size_t n, bool in_place, size_t m
     schedule.narrow = bytes >= from->narrow;
     schedule.streaming_alone = !in_place && moved / 3 >= from->stream_alone;
     schedule.streaming = threads > 1 ? streaming : schedule.streaming_alone;
+    schedule.keeps = !schedule.streaming && moved / 3 < from->cached;
+    schedule.may_stream = !in_place && !schedule.streaming_alone && moved > from->l2;
     return schedule;
 }
 
@@ -130,8 +133,24 @@ host_loop_with_one(const struct host_simd *simd, const struct host_schedule *sch
     return streaming ? simd->stream_one[component] : simd->add_one[component];
 }
 
+unsigned
+host_run(const struct host_schedule *schedule, size_t n, size_t bytes, threads_body *body, threads_body *alone,
+         threads_body *alone_streaming, void *context)
+{
+    const struct threads_job job = {.threads = schedule->threads,
+                                    .n = n,
+                                    .block = schedule->block,
+                                    .body = body,
+                                    .alone = schedule->wakes && schedule->threads > 1 ? NULL : alone,
+                                    .alone_streaming = schedule->may_stream ? alone_streaming : NULL,
+                                    .context = context,
+                                    .keeps = schedule->keeps,
+                                    .bytes = schedule->learns ? bytes : 0};
+    return threads_run_job(&job);
+}
+
 struct host_job {
-    host_add_function *add, *alone;
+    host_add_function *add, *alone, *alone_streaming;
     const char *a, *b;
     char *c;
     size_t size;                    /* bytes a component */
@@ -162,6 +181,14 @@ add_all(void *context, size_t begin, size_t end, int worker)
         job->alone(job->a, job->b, job->c, job->n);
 }
 
+static void
+add_all_streaming(void *context, size_t begin, size_t end, int worker)
+{
+    const struct host_job *job = context;
+    (void)begin, (void)end, (void)worker;
+    job->alone_streaming(job->a, job->b, job->c, job->n);
+}
+
 static unsigned
 add_alone(host_add_function *add, bool floating, const void *a, const void *b, void *c, size_t n)
 {
@@ -189,6 +216,7 @@ host_add(const struct host_simd *simd, const struct host_schedule *schedule, enu
     const size_t size = component_size[component], skip = (uintptr_t)c % (schedule->block * size) / size;
     struct host_job job = {.add = host_loop(simd, schedule, component, schedule->streaming),
                            .alone = alone,
+                           .alone_streaming = host_loop(simd, schedule, component, true),
                            .a = a,
                            .b = b,
                            .c = c,
@@ -196,7 +224,5 @@ host_add(const struct host_simd *simd, const struct host_schedule *schedule, enu
                            .n = n,
                            .skip = skip,
                            .other = schedule->alone};
-    if (schedule->wakes)
-        return threads_run(schedule->threads, n + skip, schedule->block, add_block, &job);
-    return threads_run_short(schedule->threads, n + skip, schedule->block, add_block, add_all, &job);
+    return host_run(schedule, n + skip, n * size, add_block, add_all, add_all_streaming, &job);
 }

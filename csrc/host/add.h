@@ -10,6 +10,7 @@
 #include "base/plan.h"
 #include "base/status.h"
 #include "host/simd_level.h"
+#include "host/threads.h"
 
 /* The SIMD levels of this build, best first, NULL at the end. */
 extern const struct host_simd *const host_simd_levels[];
@@ -36,6 +37,11 @@ host_add_function *host_loop(const struct host_simd *simd, const struct host_sch
 /* The same for an addition of one element to an array (struct host_simd). */
 host_add_function *host_loop_with_one(const struct host_simd *simd, const struct host_schedule *schedule,
                                       enum component component, bool streaming);
+
+/* Runs `body` over [0, n) as the schedule says; the job writes so many bytes. `alone` adds all of it where no worker
+ * takes part, or `alone_streaming`, which may be NULL. Returns the floating-point flags raised. */
+unsigned host_run(const struct host_schedule *schedule, size_t n, size_t bytes, threads_body *body, threads_body *alone,
+                  threads_body *alone_streaming, void *context);
 
 /* Adds n components and returns the floating-point flags raised (fpenv.h). Waits only for its own threads. */
 unsigned host_add(const struct host_simd *simd, const struct host_schedule *schedule, enum component component,

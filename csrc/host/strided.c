@@ -269,7 +269,5 @@ host_strided_add(const struct plan *plan)
                       .itemsize = dtype->itemsize,
                       .components = dtype->components,
                       .other = schedule->alone};
-    if (schedule->wakes && schedule->threads > 1)
-        return threads_run(schedule->threads, plan->n, schedule->block, add_block, &job);
-    return threads_run_short(schedule->threads, plan->n, schedule->block, add_block, add_all, &job);
+    return host_run(schedule, plan->n, plan->n * dtype->itemsize, add_block, add_all, NULL, &job);
 }

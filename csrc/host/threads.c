@@ -13,95 +13,87 @@
 #include "base/runtime.h"
 #include "host/futex.h"
 #include "host/output_pool.h"
+#include "host/slices.h"
 #include "host/threads_count.h"
+#include "host/thresholds.h"
+#include "host/ways.h"
 
 enum {
-    CACHE_LINE = 64,
     /* A burst is a series of short jobs with gaps of at most BURST_GAP_NS. Once it has lasted BURST_NS, its caller
      * wakes workers: the wake costs 2-5 us, a fiftieth of the time that has passed, and saves more if the burst lasts
      * as long again. */
     BURST_GAP_NS = 25000,
     BURST_NS = 200000,
+    /* A short job starts one missing worker, and one more for so many bytes: each costs the caller 20 us. */
+    BYTES_A_START = 1 << 20,
+    RESTED_NS = 10000000, /* without a job that lacked workers */
 };
 
-/* A worker's state is the futex it sleeps on. The caller moves it from IDLE or ASLEEP to CALLED, and back when no work
- * is left; so the caller never waits for a worker that has not begun. The worker moves CALLED to WORKING and WORKING to
- * IDLE. A caller that tires of spinning on WORKING makes it AWAITED and sleeps on the same futex. */
-enum worker_state { IDLE, ASLEEP, CALLED, WORKING, AWAITED, STOPPING };
+enum bed { AWAKE, ASLEEP };
+
+/* A job's number is even. A worker writes it to `inside` before it looks at the job, and then makes sure that the job
+ * is still open; a caller that has closed its job waits for all who are inside. So nobody waits for a worker that has
+ * not begun, and no worker touches a job that is over. A caller that tires of spinning adds AWAITED and sleeps there.
+ */
+enum { NO_JOB = 0, AWAITED = 1, STOPPING = 1 };
 
 struct worker {
-    alignas(CACHE_LINE) atomic_uint state;
-    unsigned state_before_call; /* IDLE or ASLEEP; used by the caller */
-    int part;                   /* its number in the job, from 1 on; 0: not called; set by the caller */
+    alignas(2 * CACHE_LINE) atomic_uint inside;
+    atomic_uint bed;    /* enum bed: the futex that it sleeps on */
+    atomic_llong woken; /* when a caller last woke it: now_ns() */
     int number;
     struct thread_pool *pool;
     pthread_t thread;
 };
 
-/* Every thread begins with its own slice of the job, the same one in every job, so that it finds the last job's data in
- * its cache; then it helps with the other slices. */
-struct slice {
-    alignas(CACHE_LINE) atomic_size_t next;
-    size_t end;
-};
-
-struct job {
-    threads_body *body;
-    void *context;
-    size_t block;
-    int threads;
-    fpenv_word control;
-    atomic_uint flags;
-    int asleep[THREADS_MAX]; /* sleeping workers of the job; any of its threads wakes them */
-    atomic_int asleep_count;
-    atomic_int woken;
-};
-
 struct thread_pool {
-    atomic_bool busy;  /* the thread that set it owns the other fields */
-    int started;       /* workers 1 ... started exist; the caller is number 0 */
-    atomic_bool spins; /* there is a processor for every thread */
+    atomic_bool busy;   /* the thread that set it owns the fields that are not atomic */
+    atomic_int started; /* workers 1 ... started exist; the caller is number 0 */
+    unsigned number;    /* of the last job */
+    atomic_bool spins;  /* there is a processor for every thread */
 
-    atomic_int callers_cpu; /* of the last job */
+    /* Any thread uses these. */
+    atomic_int awake;                      /* workers that spin or work */
+    atomic_llong burst_began, short_ended; /* of short jobs that lacked workers: now_ns() */
 
-    /* Not owned: any thread uses `awake`, `burst_began` and `short_ended`. */
-    alignas(CACHE_LINE) atomic_int awake;  /* workers that spin or work */
-    atomic_llong burst_began, short_ended; /* of short jobs that callers ran alone: now_ns() */
+    /* What the workers read; the caller writes it while no job is open. */
+    alignas(2 * CACHE_LINE) atomic_uint open; /* the job's number, NO_JOB or STOPPING */
+    int threads;
+    bool keeps; /* the job's, where nobody has to wake up */
+    const struct threads_job *job;
+    fpenv_word control;
+    atomic_int callers_cpu;                             /* of the last job */
+    alignas(CACHE_LINE) atomic_uchar part[THREADS_MAX]; /* each worker's, from 1 on; 0: it has none */
+    alignas(CACHE_LINE) atomic_uint flags;
 
-    struct job job;
     struct worker worker[THREADS_MAX];
     struct slice slice[THREADS_MAX];
 };
 
-/* Every thread wakes two sleepers before each block: a small job ends before it has paid for many wakes, and a large
- * job has all its threads after a few rounds. */
+/* Runs the block from `begin` on, and all that are left of the slice. */
 static void
-wake_sleepers(struct thread_pool *pool)
+run_from(struct thread_pool *pool, struct slice *slice, size_t begin, int part)
 {
-    struct job *job = &pool->job;
-    for (int i = 0; i < 2; i++) {
-        int next = atomic_load_explicit(&job->woken, memory_order_relaxed);
-        if (next >= atomic_load_explicit(&job->asleep_count, memory_order_acquire))
-            return;
-        if (atomic_compare_exchange_strong(&job->woken, &next, next + 1))
-            futex_wake(&pool->worker[job->asleep[next]].state);
-    }
+    const struct threads_job *job = pool->job;
+    do
+        job->body(job->context, begin, begin + smaller(job->block, slice->end - begin), part);
+    while (slice_take(slice, job->block, &begin));
 }
 
+/* Every thread begins with its own slice, the same one in every job, so that it finds the last job's data in its cache;
+ * then it helps with the other slices, the caller first with that of the worker that was woken last. */
 static void
-work(struct thread_pool *pool, int part)
+work(struct thread_pool *pool, int part, bool keeps)
 {
-    struct job *job = &pool->job;
-    for (int i = 0; i < job->threads; i++) {
-        struct slice *slice = &pool->slice[(part + i) % job->threads];
-        while (atomic_load_explicit(&slice->next, memory_order_relaxed) < slice->end) {
-            wake_sleepers(pool);
-            const size_t begin = atomic_fetch_add_explicit(&slice->next, job->block, memory_order_relaxed);
-            if (begin >= slice->end)
-                break;
-            const size_t left = slice->end - begin;
-            job->body(job->context, begin, begin + (left < job->block ? left : job->block), part);
-        }
+    const int threads = pool->threads;
+    const size_t block = pool->job->block;
+    size_t begin;
+    if (slice_take(&pool->slice[part], block, &begin))
+        run_from(pool, &pool->slice[part], begin, part);
+    for (int i = 1; i < threads; i++) {
+        struct slice *slice = &pool->slice[part ? (part + i) % threads : threads - i];
+        if (keeps ? slice_begin(slice, block, &begin) : slice_take(slice, block, &begin))
+            run_from(pool, slice, begin, part);
     }
 }
 
@@ -114,56 +106,97 @@ may_spin(struct thread_pool *pool)
            sched_getcpu() != atomic_load_explicit(&pool->callers_cpu, memory_order_relaxed);
 }
 
-/* Sleeps until a call. One worker gives memory back meanwhile that no sum uses any more. It is called as ever: a job
- * that begins while it does so is not held up, because the caller waits for no worker that has not begun. */
-static void
-sleep_until_called(struct worker *worker)
+/* The number of a job that is open, that the worker has a part in, and that it has not seen; STOPPING; else NO_JOB. */
+static unsigned
+called(const struct worker *worker, unsigned seen)
 {
-    while (worker->number == 1 && output_pool_age())
-        if (!futex_wait_seconds(&worker->state, ASLEEP, OUTPUT_POOL_SECONDS))
-            return;
-    futex_wait(&worker->state, ASLEEP);
+    const struct thread_pool *pool = worker->pool;
+    const unsigned open = atomic_load(&pool->open);
+    if (open == seen || open == NO_JOB)
+        return NO_JOB;
+    return open == STOPPING || atomic_load_explicit(&pool->part[worker->number], memory_order_relaxed) ? open : NO_JOB;
 }
 
-/* Returns true when the worker has a job, false when it has to end. */
-static bool
-wait_for_call(struct worker *worker)
+static unsigned
+spin_until_called(const struct worker *worker, unsigned seen)
+{
+    const long long deadline = now_ns() + SPIN_NS;
+    unsigned number = NO_JOB;
+    do {
+        for (int i = 0; i < PAUSES_A_LOOK_AT_THE_CLOCK; i++) {
+            if ((number = called(worker, seen)) != NO_JOB)
+                return number;
+            pause_briefly();
+        }
+    } while (may_spin(worker->pool) && now_ns() < deadline);
+    return number;
+}
+
+/* Sleeps until a caller gets it up. One worker gives memory back meanwhile that no sum uses any more. It is woken as
+ * ever: a job that begins while it does so is not held up, because the caller waits for no worker that has not begun.
+ */
+static void
+stay_in_bed(struct worker *worker)
+{
+    while (worker->number == 1 && atomic_load(&worker->bed) == ASLEEP && output_pool_age())
+        futex_wait_seconds(&worker->bed, ASLEEP, OUTPUT_POOL_SECONDS);
+    while (atomic_load(&worker->bed) == ASLEEP)
+        futex_wait(&worker->bed, ASLEEP);
+    ways_note_late(now_ns() - atomic_load_explicit(&worker->woken, memory_order_relaxed));
+}
+
+/* Goes to sleep, unless it is called before its next caller can see that it sleeps. */
+static unsigned
+sleep_until_called(struct worker *worker, unsigned seen)
+{
+    atomic_store(&worker->bed, ASLEEP);
+    atomic_fetch_sub(&worker->pool->awake, 1);
+    const unsigned number = called(worker, seen);
+    unsigned bed = ASLEEP;
+    if (number == NO_JOB)
+        stay_in_bed(worker);
+    else
+        atomic_compare_exchange_strong(&worker->bed, &bed, AWAKE);
+    atomic_fetch_add(&worker->pool->awake, 1);
+    return number;
+}
+
+/* Returns the number of a job, or STOPPING. */
+static unsigned
+wait_for_call(struct worker *worker, unsigned seen)
 {
     for (;;) {
-        if (may_spin(worker->pool))
-            spin_while(&worker->state, IDLE);
-        unsigned state = IDLE;
-        if (atomic_compare_exchange_strong(&worker->state, &state, ASLEEP))
-            state = ASLEEP;
-        if (state == ASLEEP) {
-            atomic_fetch_sub_explicit(&worker->pool->awake, 1, memory_order_relaxed);
-            sleep_until_called(worker);
-            atomic_fetch_add_explicit(&worker->pool->awake, 1, memory_order_relaxed);
-            /* The job that it was woken for is over: it spins in case another follows. */
-            if (atomic_compare_exchange_strong(&worker->state, &state, IDLE))
-                continue;
-        }
-        if (state == STOPPING)
-            return false;
-        if (state == CALLED && atomic_compare_exchange_strong(&worker->state, &state, WORKING))
-            return true;
+        unsigned number = spin_until_called(worker, seen);
+        if (number == NO_JOB) /* a job that it is woken for may be over: then it spins in case another follows */
+            number = sleep_until_called(worker, seen);
+        if (number != NO_JOB)
+            return number;
     }
+}
+
+static void
+take_part(struct worker *worker, unsigned number)
+{
+    struct thread_pool *pool = worker->pool;
+    atomic_store(&worker->inside, number);
+    const int part = atomic_load(&pool->open) == number ? atomic_load(&pool->part[worker->number]) : 0;
+    if (part) {
+        fpenv_set(pool->control);
+        work(pool, part, pool->keeps);
+        const unsigned flags = fpenv_flags(fpenv_get());
+        if (flags) /* no write without flags: the cache line would move from worker to worker for nothing */
+            atomic_fetch_or(&pool->flags, flags);
+    }
+    if (atomic_exchange(&worker->inside, NO_JOB) & AWAITED)
+        futex_wake(&worker->inside);
 }
 
 static void *
 worker_main(void *argument)
 {
     struct worker *worker = argument;
-    struct job *job = &worker->pool->job;
-    while (wait_for_call(worker)) {
-        fpenv_set(job->control);
-        work(worker->pool, worker->part);
-        const unsigned flags = fpenv_flags(fpenv_get());
-        if (flags) /* no write without flags: the cache line would move from worker to worker for nothing */
-            atomic_fetch_or(&job->flags, flags);
-        if (atomic_exchange(&worker->state, IDLE) == AWAITED)
-            futex_wake(&worker->state);
-    }
+    for (unsigned number = NO_JOB; (number = wait_for_call(worker, number)) != STOPPING;)
+        take_part(worker, number);
     return NULL;
 }
 
@@ -174,8 +207,8 @@ start_worker(struct thread_pool *pool, int number)
     sigset_t all, before;
     worker->pool = pool;
     worker->number = number;
-    worker->part = 0;
-    atomic_store(&worker->state, IDLE);
+    atomic_store(&worker->inside, NO_JOB);
+    atomic_store(&worker->bed, AWAKE);
     sigfillset(&all); /* leave signals to the application's threads */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     const int error = pthread_create(&worker->thread, NULL, worker_main, worker);
@@ -187,42 +220,43 @@ start_worker(struct thread_pool *pool, int number)
     return error == 0;
 }
 
-static void
-call(struct job *job, struct worker *worker)
+/* Returns whether it slept. */
+static bool
+wake(struct worker *worker)
 {
-    worker->state_before_call = atomic_exchange(&worker->state, CALLED);
-    if (worker->state_before_call == ASLEEP) {
-        const int count = atomic_load_explicit(&job->asleep_count, memory_order_relaxed);
-        job->asleep[count] = worker->number;
-        atomic_store_explicit(&job->asleep_count, count + 1, memory_order_release);
-    }
+    if (atomic_load(&worker->bed) == AWAKE)
+        return false;
+    atomic_store_explicit(&worker->woken, now_ns(), memory_order_relaxed);
+    if (atomic_exchange(&worker->bed, AWAKE) == AWAKE)
+        return false;
+    futex_wake(&worker->bed);
+    return true;
 }
 
-/* Calls a chosen worker unless it has fallen asleep since; the remaining threads take over its blocks. */
+/* Wakes all workers that have a part. The caller wakes them one by one: on sixteen cores, where workers woke each
+ * other, a job took 1.2 to 3 times as long. */
 static void
-call_if_awake(struct worker *worker)
+wake_workers(struct thread_pool *pool)
 {
-    unsigned state = IDLE;
-    worker->state_before_call = IDLE;
-    if (!atomic_compare_exchange_strong(&worker->state, &state, CALLED))
-        worker->part = 0;
+    const long long began = now_ns();
+    int woken = 0;
+    for (int i = 1; i <= pool->started; i++)
+        if (atomic_load_explicit(&pool->part[i], memory_order_relaxed))
+            woken += wake(&pool->worker[i]);
+    if (woken > 0)
+        ways_note_calls(woken, now_ns() - began);
 }
 
+/* Waits while the worker is inside the job. */
 static void
-dismiss(struct thread_pool *pool, struct worker *worker)
+wait_until_out(struct worker *worker, unsigned number)
 {
-    unsigned state = CALLED;
-    if (atomic_compare_exchange_strong(&worker->state, &state, worker->state_before_call))
+    unsigned inside = number;
+    if (atomic_load(&worker->inside) != number ||
+        !atomic_compare_exchange_strong(&worker->inside, &inside, number | AWAITED))
         return;
-    if (pool->spins)
-        spin_while(&worker->state, WORKING);
-    state = WORKING;
-    if (atomic_compare_exchange_strong(&worker->state, &state, AWAITED))
-        state = AWAITED;
-    while (state == AWAITED) {
-        futex_wait(&worker->state, AWAITED);
-        state = atomic_load(&worker->state);
-    }
+    while (atomic_load(&worker->inside) == (number | AWAITED))
+        futex_wait(&worker->inside, number | AWAITED);
 }
 
 /* The pool, made on first use; NULL if there is no memory for it. */
@@ -233,7 +267,7 @@ the_pool(void)
     if (pool)
         return pool;
     runtime_start();
-    struct thread_pool *fresh = aligned_alloc(CACHE_LINE, sizeof *fresh);
+    struct thread_pool *fresh = aligned_alloc(2 * CACHE_LINE, sizeof *fresh);
     if (fresh == NULL)
         return NULL;
     memset(fresh, 0, sizeof *fresh);
@@ -250,134 +284,128 @@ lock_pool(struct thread_pool *pool)
     return !atomic_exchange_explicit(&pool->busy, true, memory_order_acquire);
 }
 
-static struct thread_pool *
-acquire_pool(void)
-{
-    struct thread_pool *pool = the_pool();
-    return pool && lock_pool(pool) ? pool : NULL;
-}
-
 static void
 release_pool(struct thread_pool *pool)
 {
     atomic_store_explicit(&pool->busy, false, memory_order_release);
 }
 
-/* Starts missing workers; returns the number of threads for the job. */
-static int
-staff_pool(struct thread_pool *pool, int threads)
+/* Starts missing workers, `most` at most, until the job has its threads. */
+static void
+staff_pool(struct thread_pool *pool, int threads, size_t most)
 {
-    if (threads > THREADS_MAX)
-        threads = THREADS_MAX;
-    while (pool->started < threads - 1 && start_worker(pool, pool->started + 1))
+    threads = threads < THREADS_MAX ? threads : THREADS_MAX;
+    for (; pool->started < threads - 1 && most > 0 && start_worker(pool, pool->started + 1); most--)
         pool->started++;
     atomic_store_explicit(&pool->spins, pool->started < threads_usable_cpus(), memory_order_relaxed);
-    return threads <= pool->started ? threads : pool->started + 1;
 }
 
-/* Gives parts to up to threads - 1 workers that are spinning. Returns the number of threads for the job, the caller
- * included. */
+/* Gives parts to up to threads - 1 workers: first to those that are awake, then to up to `sleepers` others. Returns the
+ * number of threads for the job, the caller included. */
 static int
-choose_awake(struct thread_pool *pool, int threads)
+give_parts(struct thread_pool *pool, int threads, int sleepers)
 {
-    int chosen = 1;
+    const bool all_awake = atomic_load(&pool->awake) >= pool->started;
+    unsigned char part[THREADS_MAX] = {0};
+    int given = 1;
+    for (int i = 1; i <= pool->started && given < threads; i++)
+        if (all_awake || atomic_load_explicit(&pool->worker[i].bed, memory_order_relaxed) == AWAKE)
+            part[i] = (unsigned char)given++;
+    for (int i = 1; i <= pool->started && given < threads && sleepers > 0; i++)
+        if (!part[i]) {
+            part[i] = (unsigned char)given++;
+            sleepers--;
+        }
+    for (int i = 1; i <= pool->started; i++) /* the workers' caches keep what stays as it was */
+        if (atomic_load_explicit(&pool->part[i], memory_order_relaxed) != part[i])
+            atomic_store_explicit(&pool->part[i], part[i], memory_order_relaxed);
+    return given;
+}
+
+/* Waits until no block is being worked on. A worker that takes long for its slice gets help: it may have lost its
+ * processor. */
+static void
+wait_for_workers(struct thread_pool *pool)
+{
+    const unsigned number = pool->number;
+    bool helps = pool->keeps;
     for (int i = 1; i <= pool->started; i++) {
         struct worker *worker = &pool->worker[i];
-        const bool spins = atomic_load_explicit(&worker->state, memory_order_relaxed) == IDLE;
-        worker->part = spins && chosen < threads ? chosen++ : 0;
+        if (atomic_load(&worker->inside) != number)
+            continue;
+        if (atomic_load_explicit(&pool->spins, memory_order_relaxed))
+            spin_while(&worker->inside, number);
+        if (helps && atomic_load(&worker->inside) == number) {
+            helps = false;
+            work(pool, 0, false);
+        }
     }
-    return chosen;
-}
-
-static int
-choose_all(struct thread_pool *pool, int threads)
-{
-    const int chosen = staff_pool(pool, threads);
+    atomic_store(&pool->open, NO_JOB);
     for (int i = 1; i <= pool->started; i++)
-        pool->worker[i].part = i < chosen ? i : 0;
-    return chosen;
+        wait_until_out(&pool->worker[i], number);
 }
 
-/* Cuts the job into slices of whole blocks, as even as possible. */
-static void
-cut_slices(struct thread_pool *pool, size_t n)
+/* Runs the job on the caller, on the workers that are awake and on up to `sleepers` others. Returns false, with nothing
+ * done, if it has no worker and may be run alone. */
+static bool
+run_together(struct thread_pool *pool, const struct threads_job *job, int sleepers, unsigned *flags)
 {
-    const struct job *job = &pool->job;
-    const size_t blocks = (n - 1) / job->block + 1;
-    const size_t share = blocks / (size_t)job->threads, rest = blocks % (size_t)job->threads;
-    size_t begin = 0;
-    for (int i = 0; i < job->threads; i++) {
-        const size_t length = (share + ((size_t)i < rest)) * job->block;
-        const size_t end = length < n - begin ? begin + length : n;
-        atomic_store_explicit(&pool->slice[i].next, begin, memory_order_relaxed);
-        pool->slice[i].end = end;
-        begin = end;
-    }
-}
-
-/* Runs the job on `threads` threads, whose parts are assigned. `wakes`: wakes chosen workers that sleep, else skips
- * them. */
-static unsigned
-run_together(struct thread_pool *pool, int threads, bool wakes, size_t n, size_t block, threads_body *body,
-             void *context)
-{
-    struct job *job = &pool->job;
-    job->body = body;
-    job->context = context;
-    job->block = block;
-    job->threads = threads;
-    job->control = fpenv_without_flags(fpenv_get());
+    pool->threads = give_parts(pool, job->threads, sleepers);
+    if (pool->threads < 2 && job->alone)
+        return false;
+    pool->job = job;
+    pool->keeps = job->keeps && atomic_load(&pool->awake) >= pool->threads - 1;
+    pool->control = fpenv_without_flags(fpenv_get());
     atomic_store_explicit(&pool->callers_cpu, sched_getcpu(), memory_order_relaxed);
-    atomic_store_explicit(&job->flags, 0, memory_order_relaxed);
-    atomic_store_explicit(&job->asleep_count, 0, memory_order_relaxed);
-    atomic_store_explicit(&job->woken, 0, memory_order_relaxed);
-    cut_slices(pool, n);
+    atomic_store_explicit(&pool->flags, 0, memory_order_relaxed);
+    slices_cut(pool->slice, pool->threads, job->n, job->block);
 
-    for (int i = 1; i <= pool->started; i++)
-        if (pool->worker[i].part && wakes)
-            call(job, &pool->worker[i]);
-        else if (pool->worker[i].part)
-            call_if_awake(&pool->worker[i]);
-    work(pool, 0);
-    for (int i = 1; i <= pool->started; i++)
-        if (pool->worker[i].part)
-            dismiss(pool, &pool->worker[i]);
-    return atomic_load_explicit(&job->flags, memory_order_relaxed);
+    pool->number += 2;
+    if (pool->number == NO_JOB)
+        pool->number += 2;
+    atomic_store(&pool->open, pool->number);
+    if (sleepers > 0)
+        wake_workers(pool);
+    work(pool, 0, pool->keeps);
+    wait_for_workers(pool);
+    *flags = atomic_load_explicit(&pool->flags, memory_order_relaxed);
+    return true;
+}
+
+/* run_together after up to `starts` missing workers have been started. False too if another caller has the pool. */
+static bool
+run_in_pool(struct thread_pool *pool, const struct threads_job *job, int sleepers, size_t starts, unsigned *flags)
+{
+    if (!lock_pool(pool))
+        return false;
+    if (sleepers > 0)
+        staff_pool(pool, job->threads, starts);
+    const bool done = run_together(pool, job, sleepers, flags);
+    release_pool(pool);
+    return done;
 }
 
 static void
-run_alone(size_t n, size_t block, threads_body *body, void *context)
+run_alone(const struct threads_job *job, bool streaming)
 {
-    for (size_t begin = 0; begin < n; begin += block) {
-        const size_t left = n - begin;
-        body(context, begin, begin + (left < block ? left : block), 0);
-        if (left <= block)
+    if (job->alone) {
+        (streaming ? job->alone_streaming : job->alone)(job->context, 0, job->n, 0);
+        return;
+    }
+    for (size_t begin = 0; begin < job->n; begin += job->block) {
+        const size_t left = job->n - begin;
+        job->body(job->context, begin, begin + (left < job->block ? left : job->block), 0);
+        if (left <= job->block)
             return;
     }
 }
 
-unsigned
-threads_run(int threads, size_t n, size_t block, threads_body *body, void *context)
-{
-    struct thread_pool *pool = threads > 1 && n > block ? acquire_pool() : NULL;
-    const fpenv_word environment = fpenv_begin();
-    unsigned flags = 0;
-
-    if (pool) {
-        flags = run_together(pool, choose_all(pool, threads), true, n, block, body, context);
-        release_pool(pool);
-    } else {
-        run_alone(n, block, body, context);
-    }
-    return flags | fpenv_end(environment);
-}
-
-/* Whether a short job that begins now belongs to a burst that has lasted BURST_NS. If so, a new burst begins with it.
- */
+/* Whether a job that lacks workers and begins now is one of a burst that has lasted BURST_NS. If so, a new burst begins
+ * with it. */
 static bool
-burst_has_lasted(struct thread_pool *pool, long long now)
+burst_has_lasted(struct thread_pool *pool, bool follows, long long now)
 {
-    if (now - atomic_load_explicit(&pool->short_ended, memory_order_relaxed) > BURST_GAP_NS)
+    if (!follows)
         atomic_store_explicit(&pool->burst_began, now, memory_order_relaxed);
     if (now - atomic_load_explicit(&pool->burst_began, memory_order_relaxed) < BURST_NS)
         return false;
@@ -385,29 +413,52 @@ burst_has_lasted(struct thread_pool *pool, long long now)
     return true;
 }
 
-unsigned
-threads_run_short(int threads, size_t n, size_t block, threads_body *body, threads_body *alone, void *context)
+/* Runs a job that lacks workers, with as many of those that sleep as pay. */
+static void
+run_understaffed(struct thread_pool *pool, const struct threads_job *job, int awake, int lacking, unsigned *flags)
 {
-    struct thread_pool *pool = threads > 1 && n > block ? the_pool() : NULL;
+    const long long began = now_ns(), pause = began - atomic_load_explicit(&pool->short_ended, memory_order_relaxed);
+    const struct ways_job known = {.bytes = job->bytes,
+                                   .l2 = host_thresholds()->l2,
+                                   .awake = awake,
+                                   .asleep = lacking,
+                                   .rested = pause > RESTED_NS,
+                                   .streams = job->alone_streaming != NULL};
+    const bool follows = pause <= BURST_GAP_NS, burst = burst_has_lasted(pool, follows, began);
+    const int started = atomic_load(&pool->started);
+    int sleepers = lacking;
+    const enum way way = burst ? WAY_WOKEN : ways_choose(&known, &sleepers);
+    if (way != WAY_WOKEN)
+        sleepers = 0;
+    const size_t starts = burst ? THREADS_MAX : 1 + job->bytes / BYTES_A_START;
+    const bool together = awake + sleepers > 0 && run_in_pool(pool, job, sleepers, starts, flags);
+    if (!together)
+        run_alone(job, way == WAY_STREAMING);
+    const long long ended = now_ns();
+    atomic_store_explicit(&pool->short_ended, ended, memory_order_relaxed);
+    if (!follows && awake == 0 && together == (way == WAY_WOKEN) && atomic_load(&pool->started) == started)
+        ways_note_job(&known, way, ended - began);
+}
+
+unsigned
+threads_run(int threads, size_t n, size_t block, threads_body *body, void *context)
+{
+    const struct threads_job job = {.threads = threads, .n = n, .block = block, .body = body, .context = context};
+    return threads_run_job(&job);
+}
+
+unsigned
+threads_run_job(const struct threads_job *job)
+{
+    struct thread_pool *pool = job->threads > 1 && job->n > job->block ? the_pool() : NULL;
     const fpenv_word environment = fpenv_begin();
     unsigned flags = 0;
-    int chosen = 1;
-
-    if (pool) {
-        const bool awake = atomic_load_explicit(&pool->awake, memory_order_relaxed) > 0;
-        const bool wakes = !awake && burst_has_lasted(pool, now_ns());
-        if ((awake || wakes) && lock_pool(pool)) {
-            chosen = wakes ? choose_all(pool, threads) : choose_awake(pool, threads);
-            if (chosen > 1)
-                flags = run_together(pool, chosen, wakes, n, block, body, context);
-            release_pool(pool);
-        }
-    }
-    if (chosen == 1) {
-        alone(context, 0, n, 0);
-        if (pool)
-            atomic_store_explicit(&pool->short_ended, now_ns(), memory_order_relaxed);
-    }
+    const int awake = pool ? atomic_load_explicit(&pool->awake, memory_order_relaxed) : 0;
+    const int lacking = job->threads - 1 - awake;
+    if (pool && job->alone && lacking > 0)
+        run_understaffed(pool, job, awake, lacking, &flags);
+    else if (!pool || !run_in_pool(pool, job, job->alone ? 0 : THREADS_MAX, THREADS_MAX, &flags))
+        run_alone(job, false);
     return flags | fpenv_end(environment);
 }
 
@@ -417,15 +468,16 @@ threads_stop(void)
     struct thread_pool *pool = atomic_load(&runtime.threads);
     if (pool == NULL)
         return;
-    while (atomic_exchange_explicit(&pool->busy, true, memory_order_acquire))
+    while (!lock_pool(pool))
         sched_yield();
-    for (int i = 1; i <= pool->started; i++) {
-        if (atomic_exchange(&pool->worker[i].state, STOPPING) == ASLEEP)
-            futex_wake(&pool->worker[i].state);
+    atomic_store(&pool->open, STOPPING);
+    for (int i = 1; i <= pool->started; i++)
+        wake(&pool->worker[i]);
+    for (int i = 1; i <= pool->started; i++)
         pthread_join(pool->worker[i].thread, NULL);
-    }
     pool->started = 0;
-    atomic_store_explicit(&pool->awake, 0, memory_order_relaxed);
+    atomic_store(&pool->awake, 0);
+    atomic_store(&pool->open, NO_JOB);
     release_pool(pool);
 }
 

@@ -1,8 +1,8 @@
 /* vecadd's own small thread pool: an OpenMP runtime hangs in a forked child, and starting threads costs 30 us each.
  *
  * A worker spins for 50 us after a job and then sleeps: a burst of jobs finds it awake, and it wastes no other
- * processor time. Threads take blocks dynamically, so that one slow core does not hold up the rest. The caller begins
- * at once and never waits for a worker that has not begun. If the pool is busy with another caller's job, the calling
+ * processor time. Threads take blocks dynamically, so that one slow core does not hold up the rest. The caller never
+ * waits for a worker that has not begun. If the pool is busy with another caller's job, the calling
  * thread works alone; a forked child starts a pool of its own. */
 #ifndef VECADD_HOST_THREADS_H
 #define VECADD_HOST_THREADS_H
@@ -22,10 +22,24 @@ typedef void threads_body(void *context, size_t begin, size_t end, int worker);
  * the job. */
 unsigned threads_run(int threads, size_t n, size_t block, threads_body *body, void *context);
 
-/* threads_run for jobs shorter than a worker's wake-up: only workers that still spin after an earlier job take part. If
- * none spins, the caller runs `alone` over [0, n) in one call. But once a burst of short jobs has lasted 0.2 ms,
- * workers are woken, for the rest of the burst. */
-unsigned threads_run_short(int threads, size_t n, size_t block, threads_body *body, threads_body *alone, void *context);
+/* A job, and how its threads go about it. */
+struct threads_job {
+    int threads; /* at most, the caller included */
+    size_t n, block;
+    threads_body *body;
+    void *context;
+    /* NULL: every thread is woken. Else the job may be over before a worker wakes up: workers that still spin after an
+     * earlier job take part; those that sleep are woken where that is the quickest way for so many bytes (ways.h), and
+     * once a burst of such jobs has lasted 0.2 ms. If none takes part, the caller runs `alone` over [0, n) in one call,
+     * or `alone_streaming` if there is one and it is quicker. */
+    threads_body *alone, *alone_streaming;
+    size_t bytes; /* that the job writes; 0: sleeping workers are woken in bursts only */
+    bool keeps;   /* a thread that is done helps with no slice that another has begun, unless that one is very late:
+                   * for data that lies in the threads' caches */
+};
+
+/* threads_run for such a job. */
+unsigned threads_run_job(const struct threads_job *job);
 
 /* Joins the workers; the next threads_run starts new ones. For the end of the process and for tests. */
 void threads_stop(void);

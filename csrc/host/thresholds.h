@@ -17,6 +17,8 @@ struct host_thresholds {
     size_t block;             /* the largest block that a thread takes at a time, a power of two */
     size_t narrow;            /* the shorter vectors are used, if there is a choice */
     size_t threads_streaming; /* the most threads that stream: fewer than all may saturate the memory */
+    size_t cached;            /* less than this stays in the threads' own caches; as shipped */
+    size_t l2;                /* bytes of a processor's own cache; as shipped */
     bool tuned;               /* read from a file of `vecadd tune host` */
 };
 

@@ -60,11 +60,11 @@ static void
 arrays_between_have_the_threads_that_are_awake(void)
 {
     as_shipped("16");
-    const struct host_schedule smallest = host_schedule_for(COMPONENT_F32, 1 << 16, false);
+    const struct host_schedule smallest = host_schedule_for(COMPONENT_F32, 1 << 15, false);
     const struct host_schedule largest = host_schedule_for(COMPONENT_F32, (1 << 20) - 1, false);
-    CHECK(smallest.threads == 4 && !smallest.wakes, "%d", smallest.threads);
+    CHECK(smallest.threads == 2 && !smallest.wakes, "%d", smallest.threads);
     CHECK(largest.threads == 16 && !largest.wakes, "%d", largest.threads);
-    CHECK(host_schedule_for(COMPONENT_F32, (1 << 16) - 1, false).threads == 1);
+    CHECK(host_schedule_for(COMPONENT_F32, (1 << 15) - 1, false).threads == 1);
     CHECK(host_schedule_for(COMPONENT_F32, 1 << 20, false).wakes);
 }
 
@@ -168,7 +168,7 @@ a_file_that_makes_no_sense_changes_nothing(void)
         const pid_t child = fork(); /* thresholds are found once a process */
         if (child == 0) {
             tuned_to(rows[i]);
-            _exit(host_thresholds()->tuned || host_thresholds()->threads_awake != 256 << 10);
+            _exit(host_thresholds()->tuned || host_thresholds()->threads_awake != 128 << 10);
         }
         int how = -1;
         CHECK(waitpid(child, &how, 0) == child && how == 0, "%zu", i);

@@ -20,7 +20,7 @@ HOST = (
     Mutant(
         "floating-point control of the workers",
         "csrc/host/threads.c",
-        "        fpenv_set(job->control);\n",
+        "        fpenv_set(pool->control);\n",
         "",
         "test_threads",
     ),
@@ -41,15 +41,15 @@ HOST = (
     Mutant(
         "a caller that a signal wakes",
         "csrc/host/threads.c",
-        "    while (state == AWAITED) {",
-        "    if (state == AWAITED) {",
+        "    while (atomic_load(&worker->inside) == (number | AWAITED))",
+        "    if (atomic_load(&worker->inside) == (number | AWAITED))",
         "test_wakes",
     ),
     Mutant(
-        "a worker that wakes for nothing",
+        "a worker that sleeps",
         "csrc/host/threads.c",
-        "if (atomic_compare_exchange_strong(&worker->state, &state, IDLE))\n                continue;",
-        "if (atomic_compare_exchange_strong(&worker->state, &state, CALLED))\n                state = CALLED;",
+        "    atomic_fetch_sub(&worker->pool->awake, 1);\n",
+        "",
         "test_wakes",
     ),
     Mutant(

@@ -46,6 +46,15 @@ visits_each_once(int threads, size_t n, size_t block)
     return right;
 }
 
+/* A job of which nothing is known: it has the workers that are awake. */
+static inline void
+run_short(int threads, size_t n, threads_body *body, threads_body *alone, void *context)
+{
+    const struct threads_job job = {
+        .threads = threads, .n = n, .block = 1, .body = body, .alone = alone, .context = context};
+    threads_run_job(&job);
+}
+
 static inline void
 sleep_us(long us)
 {

@@ -111,7 +111,7 @@ a_short_job_is_done_by_the_caller_while_the_workers_sleep(void)
     struct counted counted = {0};
     for (int i = 0; i < 3; i++) {
         const int before = atomic_load(&counted.alone);
-        threads_run_short(4, 64, 1, mark_briefly, mark_alone, &counted);
+        run_short(4, 64, mark_briefly, mark_alone, &counted);
         CHECK(atomic_load(&counted.alone) == before + 1 && counted.from == 0 && counted.to == 64);
         atomic_uint workers = 0;
         threads_run(4, 64, 1, mark_worker, &workers);
@@ -132,7 +132,7 @@ a_short_job_has_the_workers_that_are_awake(void)
             sleep_us(500); /* by other programs: their time comes to an end */
         threads_run(2, 8, 1, mark_briefly, &counted);
         atomic_store(&counted.workers, 0);
-        threads_run_short(2, 8, 1, mark_briefly, mark_alone, &counted);
+        run_short(2, 8, mark_briefly, mark_alone, &counted);
         CHECK(atomic_load(&counted.alone) == (atomic_load(&counted.workers) == 0));
         seen |= atomic_load(&counted.workers);
     }
@@ -144,7 +144,7 @@ a_burst_of_short_jobs_wakes_the_workers(void)
 {
     struct counted counted = {0};
     for (int i = 0; i < 1000000 && (atomic_load(&counted.workers) & ~1u) == 0; i++)
-        threads_run_short(2, 64, 1, mark_briefly, mark_alone, &counted);
+        run_short(2, 64, mark_briefly, mark_alone, &counted);
     CHECK(atomic_load(&counted.workers) & 2, "%d alone", atomic_load(&counted.alone));
     CHECK(atomic_load(&counted.alone) > 0, "the first ones are done alone");
 }

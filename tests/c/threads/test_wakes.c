@@ -177,6 +177,14 @@ mark_nothing(void *context, size_t begin, size_t end, int worker)
     (void)context, (void)begin, (void)end, (void)worker;
 }
 
+static void
+run_short(int threads, size_t n, atomic_uint *workers)
+{
+    const struct threads_job job = {
+        .threads = threads, .n = n, .block = 1, .body = mark, .alone = mark_nothing, .context = workers};
+    threads_run_job(&job);
+}
+
 /* Who takes part in a short job, right after a long one or some time later. */
 static unsigned
 workers_of_a_short_job(long after_us)
@@ -186,7 +194,7 @@ workers_of_a_short_job(long after_us)
     if (after_us)
         sleep_us(after_us);
     atomic_store(&workers, 0);
-    threads_run_short(2, 8, 1, mark, mark_nothing, &workers);
+    run_short(2, 8, &workers);
     return atomic_load(&workers);
 }
 
@@ -204,7 +212,7 @@ workers_that_woke_for_nothing_are_counted_right(void)
     atomic_uint workers = 0;
     sleep_us(50000);
     for (int i = 0; i < 100000 && !(atomic_load(&workers) & 2); i++)
-        threads_run_short(2, 64, 1, mark, mark_nothing, &workers);
+        run_short(2, 64, &workers);
     CHECK(atomic_load(&workers) & 2, "a burst wakes one");
 
     unsigned seen = 0;
