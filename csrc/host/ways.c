@@ -22,8 +22,8 @@ enum {
     RETRIED = 64,      /* choices until another way that may be quicker is tried again */
 };
 
-/* Another way is taken for this part of the time alone: by an estimate, and where both were measured. Other programs
- * may need the processors, and the program may read the sum from a cache. */
+/* Another way is taken for this part of the time alone: by an estimate, and where both were measured or some workers
+ * take part anyway. Other programs may need the processors, and the program may read the sum from a cache. */
 static const double ESTIMATED = 0.75, MEASURED = 0.9;
 static const double CLOSE = 1.5; /* times as long: may yet be quicker */
 
@@ -144,8 +144,8 @@ ways_choose(const struct ways_job *job, int *sleepers)
     if (job->asleep > 0)
         ns[WAY_WOKEN] = woken_estimated(job, ns[WAY_ALONE], sleepers);
     if (job->awake > 0)
-        return ns[WAY_WOKEN] > 0 && ns[WAY_WOKEN] <= ESTIMATED * ns[WAY_ALONE] / (1 + job->awake) ? WAY_WOKEN
-                                                                                                  : WAY_ALONE;
+        return ns[WAY_WOKEN] > 0 && ns[WAY_WOKEN] <= MEASURED * ns[WAY_ALONE] / (1 + job->awake) ? WAY_WOKEN
+                                                                                                 : WAY_ALONE;
 
     if (job->streams)
         ns[WAY_STREAMING] = scale * value(&class->way[WAY_STREAMING], ns[WAY_ALONE] / scale);

@@ -9,6 +9,7 @@
 #include "base/fpenv.h"
 #include "check.h"
 #include "host/threads.h"
+#include "host/ways.h"
 #include "jobs.h"
 
 static void
@@ -68,21 +69,27 @@ hold_one(void *context, size_t begin, size_t end, int worker)
     atomic_fetch_add(&holding->done, 1);
 }
 
-/* As a slow processor would be: it has one block, the others all the rest of its slice. */
+/* As a slow processor would be: it has one block, the others all the rest of its slice, and where threads keep to their
+ * own, the caller has it. */
 static void
 one_thread_that_is_held_up_holds_up_only_its_block(void)
 {
     for (int worker = 0; worker < 4; worker++) {
-        struct holding holding = {.worker = worker};
-        threads_run(4, HELD_BLOCKS, 1, hold_one, &holding);
-        CHECK(atomic_load(&holding.begun), "worker %d took no part", worker);
-        CHECK(holding.done_meanwhile == HELD_BLOCKS - 1, "worker %d: %d blocks", worker, holding.done_meanwhile);
+        for (int keeps = 0; keeps < 2 && worker >= keeps; keeps++) {
+            struct holding holding = {.worker = worker};
+            const struct threads_job job = {
+                .threads = 4, .n = HELD_BLOCKS, .block = 1, .body = hold_one, .context = &holding, .keeps = keeps};
+            threads_run_job(&job);
+            CHECK(atomic_load(&holding.begun), "worker %d took no part", worker);
+            CHECK(holding.done_meanwhile == HELD_BLOCKS - 1, "worker %d: %d blocks", worker, holding.done_meanwhile);
+        }
     }
 }
 
 struct counted {
     atomic_uint workers; /* a bit each */
     atomic_int alone;    /* calls of mark_alone */
+    atomic_int streamed; /* of mark_streaming */
     size_t from, to;     /* of the last one */
 };
 
@@ -103,6 +110,14 @@ mark_alone(void *context, size_t begin, size_t end, int worker)
     counted->from = begin;
     counted->to = end;
     atomic_fetch_add(&counted->alone, 1);
+}
+
+static void
+mark_streaming(void *context, size_t begin, size_t end, int worker)
+{
+    struct counted *counted = context;
+    CHECK(worker == 0 && begin == 0 && end == 64);
+    atomic_fetch_add(&counted->streamed, 1);
 }
 
 static void
@@ -147,6 +162,55 @@ a_burst_of_short_jobs_wakes_the_workers(void)
         run_short(2, 64, mark_briefly, mark_alone, &counted);
     CHECK(atomic_load(&counted.workers) & 2, "%d alone", atomic_load(&counted.alone));
     CHECK(atomic_load(&counted.alone) > 0, "the first ones are done alone");
+}
+
+/* A job with an own loop for streaming stores, that writes 64 MiB by what it says. */
+static void
+run_large(struct counted *counted)
+{
+    const struct threads_job job = {.threads = 2,
+                                    .n = 64,
+                                    .block = 1,
+                                    .body = mark_briefly,
+                                    .alone = mark_alone,
+                                    .alone_streaming = mark_streaming,
+                                    .context = counted,
+                                    .bytes = 64 << 20};
+    threads_run_job(&job);
+}
+
+static void
+a_short_job_wakes_workers_where_that_is_the_quickest_way(void)
+{
+    struct counted counted = {0};
+    ways_forget();
+    for (int i = 0; i < 100 && (atomic_load(&counted.workers) & 2) == 0; i++) {
+        threads_stop();
+        run_large(&counted);
+    }
+    CHECK(atomic_load(&counted.workers) & 2);
+    CHECK(atomic_load(&counted.alone) == 0 && atomic_load(&counted.streamed) == 0);
+}
+
+static void
+a_short_job_is_done_by_the_caller_the_way_that_was_quickest(void)
+{
+    for (enum way quickest = WAY_ALONE; quickest <= WAY_STREAMING; quickest++) {
+        struct counted counted = {0};
+        ways_forget();
+        for (int i = 0; i < 4; i++)
+            for (int rested = 0; rested < 2; rested++)
+                for (enum way way = 0; way < WAYS; way++)
+                    ways_note_job(&(struct ways_job){.bytes = 64 << 20, .rested = rested}, way,
+                                  way == quickest ? 1000 : 1000000);
+        threads_stop();
+        sleep_us(1000); /* no burst */
+        run_large(&counted);
+        CHECK(atomic_load(&counted.workers) == 0);
+        CHECK(atomic_load(&counted.alone) == (quickest == WAY_ALONE) &&
+              atomic_load(&counted.streamed) == (quickest == WAY_STREAMING));
+    }
+    ways_forget();
 }
 
 struct slow {
@@ -306,8 +370,8 @@ static void *
 keep_the_pool_busy(void *argument)
 {
     (void)argument;
-    /* All workers have begun before anybody forks: a thread that is just starting holds a lock of AddressSanitizer's
-     * own, which its child would wait for. */
+    /* All workers have begun before anybody forks: a thread that is just starting holds a lock of
+     * AddressSanitizer's own, which its child would wait for. */
     atomic_uint workers = 0;
     threads_run(3, 24, 1, mark_worker, &workers);
     while (!atomic_load(&forking_is_over)) {
@@ -408,6 +472,8 @@ main(void)
     RUN(a_short_job_is_done_by_the_caller_while_the_workers_sleep);
     RUN(a_short_job_has_the_workers_that_are_awake);
     RUN(a_burst_of_short_jobs_wakes_the_workers);
+    RUN(a_short_job_wakes_workers_where_that_is_the_quickest_way);
+    RUN(a_short_job_is_done_by_the_caller_the_way_that_was_quickest);
     RUN(a_slow_worker_holds_up_only_its_own_block);
     RUN(a_job_may_run_another);
     RUN(several_callers_share_one_pool);
