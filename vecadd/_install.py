@@ -60,9 +60,9 @@ def install(*, allocator: bool = False, least: int | None = None) -> Installatio
 
     NumPy calls one of its loops for each run of elements. From now on vecadd adds the runs that several threads or
     streaming stores add faster: from a few hundred KiB on, both operands contiguous or one of them a single element.
-    Threads that sleep are woken for sums of several MiB, or when calls have followed each other for 0.2 ms. NumPy's
-    loop adds all others as before: short runs, sums of an axis, cumulative sums, operands that overlap in part, other
-    dtypes. Results and floating-point warnings are the same. No GPU is used.
+    Threads that sleep are woken where that pays. NumPy's loop adds all others as before: short runs, sums of an axis,
+    cumulative sums, operands that overlap in part, other dtypes. Results and floating-point warnings are the same. No
+    GPU is used.
 
     ``allocator``: also keep the memory of large arrays that are dropped for the next ones, in the pool that sums of
     `vecadd.add` lie in (`vecadd.memory_stats` counts it, `vecadd.release` gives it back). NumPy keeps its allocator by

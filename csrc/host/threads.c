@@ -24,7 +24,8 @@ enum {
      * as long again. */
     BURST_GAP_NS = 25000,
     BURST_NS = 200000,
-    /* A short job starts one missing worker, and one more for so many bytes: each costs the caller 20 us. */
+    /* A short job starts one missing worker for so many bytes, and one more if it is not the first: each costs the
+     * caller 20 to 40 us. */
     BYTES_A_START = 1 << 20,
     RESTED_NS = 10000000, /* without a job that lacked workers */
 };
@@ -417,12 +418,13 @@ burst_has_lasted(struct thread_pool *pool, bool follows, long long now)
 static void
 run_understaffed(struct thread_pool *pool, const struct threads_job *job, int awake, int lacking, unsigned *flags)
 {
-    const long long began = now_ns(), pause = began - atomic_load_explicit(&pool->short_ended, memory_order_relaxed);
+    const long long began = now_ns(), last = atomic_load_explicit(&pool->short_ended, memory_order_relaxed);
+    const long long pause = began - last;
     const struct ways_job known = {.bytes = job->bytes,
                                    .l2 = host_thresholds()->l2,
                                    .awake = awake,
                                    .asleep = lacking,
-                                   .rested = pause > RESTED_NS,
+                                   .rested = last != 0 && pause > RESTED_NS,
                                    .streams = job->alone_streaming != NULL};
     const bool follows = pause <= BURST_GAP_NS, burst = burst_has_lasted(pool, follows, began);
     const int started = atomic_load(&pool->started);
@@ -430,7 +432,7 @@ run_understaffed(struct thread_pool *pool, const struct threads_job *job, int aw
     const enum way way = burst ? WAY_WOKEN : ways_choose(&known, &sleepers);
     if (way != WAY_WOKEN)
         sleepers = 0;
-    const size_t starts = burst ? THREADS_MAX : 1 + job->bytes / BYTES_A_START;
+    const size_t starts = burst ? THREADS_MAX : (last != 0) + job->bytes / BYTES_A_START;
     const bool together = awake + sleepers > 0 && run_in_pool(pool, job, sleepers, starts, flags);
     if (!together)
         run_alone(job, way == WAY_STREAMING);

@@ -20,9 +20,10 @@
  *
  * Workers that are awake clearly pay from sums of 256 KiB on: two threads take 0.53 of one thread's time on Cascade
  * Lake, four 0.47 on Sapphire Rapids. At 128 KiB two take 0.7 to 1.1 and 0.71, a gain that the caller's own work
- * between two sums may undo. Waking a sleeping worker costs 3-15 us, and more if half of one L2's data has to move to
- * another L2: then isolated calls took 198 us with two threads against 126 with one at 2^17, 606 against 533 at 2^19,
- * 1053 against 1216 at 2^20.
+ * between two sums may undo; four take 0.64, eight 0.59. All sleeping workers are woken from THREADS_ASLEEP on; for
+ * smaller sums host/ways.h decides. On Cascade Lake isolated calls took 198 us with two threads against 126 with one
+ * at 2^17, 606 against 533 at 2^19, 1053 against 1216 at 2^20; on sixteen cores 48 against 104 at 2^18, 65 against 209
+ * at 2^19.
  *
  * Streaming stores pay when the arrays are larger than the caches of all the threads together. A virtual machine hides
  * the caches beside the L2 or overstates them, so CACHED stands for them: on the EPYC two threads with streaming stores
@@ -35,12 +36,12 @@
  * 1.8, 1.00 to 1.07 and 1.06. */
 enum {
     THREADS_AWAKE = 256 << 10,
-    FOUR_AWAKE = 128 << 10, /* where there are four: 16 threads at 64 KiB each take 0.81 on Sapphire Rapids */
+    FOUR_AWAKE = 128 << 10, /* where there are four */
     THREADS_ASLEEP = 4 << 20,
     NARROW = 64 << 10,
     CACHED = 16 << 20, /* bytes of the three arrays that the caches are assumed to hold */
     L2_AT_MIN = 1 << 20,
-    SHARE = 64 << 10,  /* 256 KiB on Sapphire Rapids: 2, 3, 4, 8, 16 threads take 0.60, 0.49, 0.47, 0.58, 0.87 */
+    SHARE = 32 << 10,  /* 256 KiB on Sapphire Rapids: 1, 2, 4, 8, 16 threads take 9.0, 7.0, 4.6, 3.2, 2.9 us */
     BLOCK = 256 << 10, /* 16 threads: 64 KiB and 1 MiB give 6 and 3 % less, 16 KiB 8 % */
     BLOCK_MIN = 16 << 10,
     BLOCK_MAX = 64 << 20,

@@ -62,7 +62,7 @@ arrays_between_have_the_threads_that_are_awake(void)
     as_shipped("16");
     const struct host_schedule smallest = host_schedule_for(COMPONENT_F32, 1 << 15, false);
     const struct host_schedule largest = host_schedule_for(COMPONENT_F32, (1 << 20) - 1, false);
-    CHECK(smallest.threads == 2 && !smallest.wakes, "%d", smallest.threads);
+    CHECK(smallest.threads == 4 && !smallest.wakes, "%d", smallest.threads);
     CHECK(largest.threads == 16 && !largest.wakes, "%d", largest.threads);
     CHECK(host_schedule_for(COMPONENT_F32, (1 << 15) - 1, false).threads == 1);
     CHECK(host_schedule_for(COMPONENT_F32, 1 << 20, false).wakes);
@@ -98,7 +98,7 @@ every_thread_has_a_block(void)
         CHECK((size_t)schedule.threads * schedule.block <= n || schedule.threads == 1, "%d at %zu", schedule.threads,
               n);
     }
-    CHECK(host_schedule_for(COMPONENT_F32, 1 << 18, false).threads == (1 << 20) / (64 << 10));
+    CHECK(host_schedule_for(COMPONENT_F32, 1 << 18, false).threads == (1 << 20) / (32 << 10));
 }
 
 /* Writes a tuned file of this host with these rows into a folder of its own, and has it read. */
@@ -147,7 +147,7 @@ threads_that_stream_are_as_many_as_were_tuned(void)
 {
     tuned_to("stream_together 1048576\nthreads_streaming 5\nend 2\n");
     CHECK(host_schedule_for(COMPONENT_I8, 1048576, false).threads == 5);
-    CHECK(host_schedule_for(COMPONENT_I8, 1048575, false).threads == 15);
+    CHECK(host_schedule_for(COMPONENT_I8, 1048575, false).threads == 16);
     CHECK(host_schedule_for(COMPONENT_I8, 1048576, true).threads == 16, "in place nothing streams");
 }
 
