@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "host/threads.h"
+#include "base/min_max.h"
 
 /* The threads share out the bytes of all sums, one sum after the other, in units of this size; no component crosses a
  * unit's boundary. */
@@ -14,6 +14,7 @@ struct batch_job {
     const size_t *first; /* each addition's first unit, then the end of the last one */
     size_t count;
     const struct host_schedule *schedule;
+    bool streaming;
 };
 
 static size_t
@@ -42,7 +43,7 @@ static void
 add_piece(const struct batch_job *job, const struct batch_add *add, size_t begin, size_t end)
 {
     const size_t size = component_size[add->component], from = begin * UNIT, to = end * UNIT, bytes = add->n * size;
-    const bool streaming = job->schedule->streaming && add->c != add->a && add->c != add->b;
+    const bool streaming = job->streaming && add->c != add->a && add->c != add->b;
     host_add_function *function = host_loop(job->simd, job->schedule, add->component, streaming);
     function((const char *)add->a + from, (const char *)add->b + from, (char *)add->c + from,
              ((to < bytes ? to : bytes) - from) / size);
@@ -59,6 +60,14 @@ add_units(void *context, size_t begin, size_t end, int worker)
             add_piece(job, &job->adds[i], begin - job->first[i], stop - job->first[i]);
         begin = stop;
     }
+}
+
+static void
+add_all(void *context, size_t begin, size_t end, int worker)
+{
+    struct batch_job job = *(const struct batch_job *)context;
+    job.streaming = job.schedule->streaming_alone;
+    add_units(&job, begin, end, worker);
 }
 
 struct host_schedule
@@ -79,10 +88,16 @@ host_add_batch(const struct host_simd *simd, const struct host_schedule *schedul
     for (size_t i = 0; i < count; i++)
         first[i + 1] = first[i] + units_of(&adds[i]);
 
-    struct batch_job job = {.simd = simd, .adds = adds, .first = first, .count = count, .schedule = schedule};
-    const size_t block = schedule->block / UNIT;
+    struct batch_job job = {.simd = simd,
+                            .adds = adds,
+                            .first = first,
+                            .count = count,
+                            .schedule = schedule,
+                            .streaming = schedule->streaming};
+    struct host_schedule units = *schedule;
+    units.block = larger(schedule->block / UNIT, 1);
     if (first[count])
-        *flags = threads_run(schedule->threads, first[count], block ? block : 1, add_units, &job);
+        *flags = host_run(&units, first[count], first[count] * UNIT, add_units, add_all, NULL, &job);
     free(first);
     return 0;
 }

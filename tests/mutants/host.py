@@ -53,6 +53,20 @@ HOST = (
         "test_wakes",
     ),
     Mutant(
+        "one call that was disturbed",
+        "csrc/host/ways.c",
+        "now = sample > now ? now + now / STEP + 1 : now - now / STEP;",
+        "now = sample;",
+        "test_host_ways",
+    ),
+    Mutant(
+        "a way that is not possible",
+        "csrc/host/ways.c",
+        "if (ns[way] > 0 && ns[way] <= CLOSE * ns[best]",
+        "if (ns[way] <= CLOSE * ns[best]",
+        "test_host_ways",
+    ),
+    Mutant(
         "zeros in a block that was used",
         "csrc/host/output_pool.c",
         "    *zeros = false;\n",
