@@ -50,11 +50,11 @@ pause_briefly(void)
 #endif
 }
 
-/* Spins until the state is no longer `value`, for SPIN_NS at most. */
+/* Spins until the state is no longer `value`, for `ns` at most. */
 static inline void
-spin_while(atomic_uint *state, unsigned value)
+spin_while(atomic_uint *state, unsigned value, long long ns)
 {
-    const long long deadline = now_ns() + SPIN_NS;
+    const long long deadline = now_ns() + ns;
     do {
         for (int i = 0; i < PAUSES_A_LOOK_AT_THE_CLOCK; i++) {
             if (atomic_load_explicit(state, memory_order_relaxed) != value)

@@ -28,6 +28,7 @@ enum {
      * caller 20 to 40 us. */
     BYTES_A_START = 1 << 20,
     RESTED_NS = 10000000, /* without a job that lacked workers */
+    PATIENCE_NS = 10000,  /* a slice that a cache holds takes less */
 };
 
 enum bed { AWAKE, ASLEEP };
@@ -334,12 +335,15 @@ wait_for_workers(struct thread_pool *pool)
         struct worker *worker = &pool->worker[i];
         if (atomic_load(&worker->inside) != number)
             continue;
-        if (atomic_load_explicit(&pool->spins, memory_order_relaxed))
-            spin_while(&worker->inside, number);
+        const bool spins = atomic_load_explicit(&pool->spins, memory_order_relaxed);
+        if (spins && helps)
+            spin_while(&worker->inside, number, PATIENCE_NS);
         if (helps && atomic_load(&worker->inside) == number) {
             helps = false;
             work(pool, 0, false);
         }
+        if (spins)
+            spin_while(&worker->inside, number, SPIN_NS);
     }
     atomic_store(&pool->open, NO_JOB);
     for (int i = 1; i <= pool->started; i++)
@@ -429,7 +433,7 @@ run_understaffed(struct thread_pool *pool, const struct threads_job *job, int aw
     const bool follows = pause <= BURST_GAP_NS, burst = burst_has_lasted(pool, follows, began);
     const int started = atomic_load(&pool->started);
     int sleepers = lacking;
-    const enum way way = burst ? WAY_WOKEN : ways_choose(&known, &sleepers);
+    const enum way way = burst ? WAY_WOKEN : follows && awake == 0 ? WAY_ALONE : ways_choose(&known, &sleepers);
     if (way != WAY_WOKEN)
         sleepers = 0;
     const size_t starts = burst ? THREADS_MAX : (last != 0) + job->bytes / BYTES_A_START;
@@ -440,13 +444,6 @@ run_understaffed(struct thread_pool *pool, const struct threads_job *job, int aw
     atomic_store_explicit(&pool->short_ended, ended, memory_order_relaxed);
     if (!follows && awake == 0 && together == (way == WAY_WOKEN) && atomic_load(&pool->started) == started)
         ways_note_job(&known, way, ended - began);
-}
-
-unsigned
-threads_run(int threads, size_t n, size_t block, threads_body *body, void *context)
-{
-    const struct threads_job job = {.threads = threads, .n = n, .block = block, .body = body, .context = context};
-    return threads_run_job(&job);
 }
 
 unsigned
