@@ -26,7 +26,7 @@ enum {
     BURST_NS = 200000,
     /* A short job starts one missing worker for so many bytes, and one more if it is not the first: each costs the
      * caller 20 to 40 us. */
-    BYTES_A_START = 1 << 20,
+    BYTES_A_START = 256 << 10,
     RESTED_NS = 10000000, /* without a job that lacked workers */
     PATIENCE_NS = 10000,  /* a slice that a cache holds takes less */
 };

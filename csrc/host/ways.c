@@ -64,6 +64,14 @@ value(const struct estimate *estimate, double estimated)
     return get(&estimate->samples) ? get(&estimate->ns) : estimated;
 }
 
+/* Few samples may all have been disturbed: they make an estimate smaller, not larger. */
+static double
+time_of(const struct estimate *way, double estimated)
+{
+    const double ns = value(way, estimated);
+    return is_measured(way) || ns < estimated ? ns : estimated;
+}
+
 static void
 note(struct estimate *estimate, double ns)
 {
@@ -140,7 +148,7 @@ ways_choose(const struct ways_job *job, int *sleepers)
     struct class *class = &known.class[job->rested][class_of(job->bytes)];
     const double scale = (double)job->bytes / (double)least_of(class_of(job->bytes));
     double ns[WAYS] = {0}; /* 0: not possible */
-    ns[WAY_ALONE] = scale * value(&class->way[WAY_ALONE], alone_estimated(job) / scale);
+    ns[WAY_ALONE] = scale * time_of(&class->way[WAY_ALONE], alone_estimated(job) / scale);
     if (job->asleep > 0)
         ns[WAY_WOKEN] = woken_estimated(job, ns[WAY_ALONE], sleepers);
     if (job->awake > 0)
@@ -148,9 +156,9 @@ ways_choose(const struct ways_job *job, int *sleepers)
                                                                                                  : WAY_ALONE;
 
     if (job->streams)
-        ns[WAY_STREAMING] = scale * value(&class->way[WAY_STREAMING], ns[WAY_ALONE] / scale);
+        ns[WAY_STREAMING] = scale * time_of(&class->way[WAY_STREAMING], ns[WAY_ALONE] / scale);
     if (ns[WAY_WOKEN] > 0)
-        ns[WAY_WOKEN] = scale * value(&class->way[WAY_WOKEN], ns[WAY_WOKEN] / scale);
+        ns[WAY_WOKEN] = scale * time_of(&class->way[WAY_WOKEN], ns[WAY_WOKEN] / scale);
     enum way best = WAY_ALONE;
     for (enum way way = WAY_STREAMING; way < WAYS; way++) {
         const bool measured = is_measured(&class->way[way]) && is_measured(&class->way[best]);

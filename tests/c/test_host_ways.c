@@ -115,6 +115,18 @@ the_quickest_way_is_found_and_kept(void)
 }
 
 static void
+a_slow_first_call_decides_nothing(void)
+{
+    const struct ways_job job = {.bytes = 512 * KIB, .l2 = 2 * MIB, .asleep = 15};
+    const struct machine machine = {.ns = {[WAY_ALONE] = 25 * US, [WAY_WOKEN] = 60 * US}};
+    int count[WAYS];
+    ways_forget();
+    ways_note_job(&job, WAY_ALONE, 200 * US);
+    make_calls(&job, &machine, CALLS, count);
+    CHECK(count[WAY_ALONE] >= CALLS * 99 / 100, "%d", count[WAY_ALONE]);
+}
+
+static void
 a_way_that_is_not_possible_is_not_taken(void)
 {
     const struct machine machine = {.ns = {[WAY_ALONE] = 100 * US, [WAY_STREAMING] = 1, [WAY_WOKEN] = 1}};
@@ -169,6 +181,7 @@ main(void)
     RUN(what_a_wake_has_cost_moves_the_bound);
     RUN(workers_that_are_awake_leave_less_to_gain);
     RUN(the_quickest_way_is_found_and_kept);
+    RUN(a_slow_first_call_decides_nothing);
     RUN(a_way_that_is_not_possible_is_not_taken);
     RUN(a_small_gain_is_not_worth_other_programs_processors);
     RUN(a_machine_that_changes_is_followed);
