@@ -72,7 +72,7 @@ cut(enum component component, size_t n, int threads, size_t largest)
     size_t block = BLOCK_MIN;
     while (block < largest && block < wish)
         block *= 2;
-    return (struct host_schedule){.threads = threads, .block = block / size, .learns = !host_thresholds()->tuned};
+    return (struct host_schedule){.threads = threads, .block = block / size, .learns = host_thresholds()->learns};
 }
 
 struct host_schedule

@@ -111,7 +111,8 @@ shipped(void)
                                     .narrow = narrow_from(),
                                     .cached = (size_t)threads_usual() * l2 / 2 / 3,
                                     .l2 = l2,
-                                    .threads_streaming = SIZE_MAX};
+                                    .threads_streaming = SIZE_MAX,
+                                    .learns = true};
 }
 
 static bool
@@ -134,6 +135,7 @@ take_row(void *context, const char *name, const double *number, int count)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (strcmp(name, rows[i].name) == 0 && count == 1 && *number >= 1 && *number <= (double)HOST_NEVER) {
             *rows[i].place = (size_t)*number;
+            found->learns &= rows[i].place != &found->threads_asleep;
             return true;
         }
     return false;
@@ -168,6 +170,7 @@ host_thresholds(void)
     host_key(key, sizeof key);
     if (tuned_file_read("host", key, take_row, &found) && makes_sense(&found)) {
         *thresholds = found;
+        thresholds->threads_asleep = larger(found.threads_awake, found.threads_asleep);
         thresholds->tuned = true;
     }
     struct host_thresholds *first = NULL;

@@ -20,6 +20,8 @@ struct host_thresholds {
     size_t cached;            /* less than this stays in the threads' own caches; as shipped */
     size_t l2;                /* bytes of a processor's own cache; as shipped */
     bool tuned;               /* read from a file of `vecadd tune host` */
+    bool learns;              /* sleeping workers are woken for less where that has been quicker (ways.h): unless the
+                               * file, one of an earlier version, has threads_asleep */
 };
 
 /* 2^60: exact as a double, the type of a tuned file's numbers. */

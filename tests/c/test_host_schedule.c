@@ -125,6 +125,7 @@ thresholds_are_those_that_were_tuned(void)
     tuned_to("threads_awake 65536\nthreads_asleep 1000000\nstream_alone 3000000\nstream_together 1152921504606846976\n"
              "share 16384\nblock 1048576\nnarrow 3000\nthreads_streaming 5\nend 8\n");
     CHECK(host_thresholds()->tuned && host_thresholds()->stream_together == HOST_NEVER);
+    CHECK(!host_schedule_for(COMPONENT_I8, 65536, false).learns, "the file says when workers are woken");
     CHECK(host_schedule_for(COMPONENT_I8, 3000, false).narrow && !host_schedule_for(COMPONENT_I8, 2999, false).narrow);
     CHECK(host_schedule_for(COMPONENT_I8, 65535, false).threads == 1 &&
           host_schedule_for(COMPONENT_I8, 65536, false).threads == 4);
@@ -138,8 +139,16 @@ static void
 two_threads_need_no_share_of_that_size(void)
 {
     tuned_to("threads_awake 65536\nshare 131072\nend 2\n");
+    CHECK(host_schedule_for(COMPONENT_I8, 65536, false).learns, "the calls show when workers are woken");
     CHECK(host_schedule_for(COMPONENT_I8, 65536, false).threads == 2);
     CHECK(host_schedule_for(COMPONENT_I8, 1 << 19, false).threads == 4);
+}
+
+static void
+threads_that_never_pay_awake_are_never_woken(void)
+{
+    tuned_to("threads_awake 1152921504606846976\nend 1\n");
+    CHECK(host_schedule_for(COMPONENT_I8, (size_t)1 << 40, false).threads == 1);
 }
 
 static void
@@ -205,6 +214,7 @@ main(void)
     RUN(every_thread_has_a_block);
     RUN(thresholds_are_those_that_were_tuned);
     RUN(two_threads_need_no_share_of_that_size);
+    RUN(threads_that_never_pay_awake_are_never_woken);
     RUN(threads_that_stream_are_as_many_as_were_tuned);
     RUN(a_file_that_makes_no_sense_changes_nothing);
     RUN(blocks_are_whole_cache_lines_and_divide_addresses);

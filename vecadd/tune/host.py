@@ -7,7 +7,6 @@ each number decides.
 
 import math
 import random
-import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -36,17 +35,14 @@ SHIPPED_BLOCK = 256 * KIB
 
 ROUNDS = 7
 ROUNDS_SHORT = 21  # for calls of microseconds, which gain or lose tenths of one
-IDLE = 1e-3  # seconds after which the workers sleep
 ENOUGH = 200e-6  # seconds: the least that a back-to-back sample lasts
 MOST_CALLS = 15
 LONG = 1e-3  # seconds: a call this long is a sample by itself
 
 PAYS = 0.97  # of the other's time: a smaller gain is within the noise between two runs
 PAYS_AWAKE = 0.85  # threads take processors from others, and a caller's own work between sums slows them
-PAYS_ASLEEP = 0.75  # and a thread that has slept may wake on a busy processor
 CLEARLY_BELOW = 4 * MIB  # of the sum; larger sums go to memory, where few threads gain little, but reliably
 HARMLESS = 1.02
-LEAST_ASLEEP = 1 * MIB  # what a wake costs depends on how deeply a processor sleeps: a pause of 1 ms shows the least
 
 Array = NDArray[np.float32]
 
@@ -84,13 +80,6 @@ def back_to_back(schedule: Schedule, operands: tuple[Array, Array, Array]) -> fl
     return float(np.median([schedule.seconds(operands) for _ in range(calls)]))
 
 
-def after_idling(schedule: Schedule, operands: tuple[Array, Array, Array]) -> float:
-    """Seconds of one call while the workers sleep and the operands are where one thread left them."""
-    Schedule(threads=1).seconds(operands)
-    time.sleep(IDLE)
-    return schedule.seconds(operands)
-
-
 def search(tell: Tell) -> Sequence[Found]:
     """Measures for some seconds. Raises MemoryError where 192 MiB cannot be had."""
     facts = _core.host_facts()
@@ -107,7 +96,6 @@ def search(tell: Tell) -> Sequence[Found]:
         what: str,
         challenger: Schedule,
         holder: Schedule,
-        sample: Sample,
         clearly: float = PAYS,
         more: tuple[int, ...] = (),
     ) -> None:
@@ -116,11 +104,11 @@ def search(tell: Tell) -> Sequence[Found]:
         for size in sizes:
             tell(f"{what}, {bytes_text(size)}")
             pair = [schedule.at(size, rows.get("share", 0)) for schedule in (challenger, holder)]
-            found.append(ratios(pair[0], pair[1], cut(widest, size), sample))
+            found.append(ratios(pair[0], pair[1], cut(widest, size)))
         rows[name] = pays_from(sizes, found, clearly, level=min(more, default=NEVER))
         words.append(f"{what}: {told(rows[name], sizes, [float(np.median(each)) for each in found])}")
 
-    compare("stream_alone", "streaming stores of one thread", Schedule(1, streaming=True), one, back_to_back)
+    compare("stream_alone", "streaming stores of one thread", Schedule(1, streaming=True), one)
     if threads > 1:
         if threads > 2:
             tell("threads for a small sum")
@@ -129,12 +117,10 @@ def search(tell: Tell) -> Sequence[Found]:
             rows["share"] = max(LEAST_SHARE, SMALL // fewest(few, few_times))
             share = bytes_text(rows["share"])
             words.append(f"threads for {bytes_text(SMALL)}: {listed(few, few_times)}; {share} for each at least")
-        compare("threads_awake", f"{threads} threads that are awake", all_, one, back_to_back, PAYS_AWAKE)
-        compare("threads_asleep", f"{threads} threads that sleep", all_, one, after_idling, PAYS_ASLEEP)
-        rows["threads_asleep"] = max(rows["threads_awake"], rows["threads_asleep"], LEAST_ASLEEP)
+        compare("threads_awake", f"{threads} threads that are awake", all_, one, PAYS_AWAKE)
         streaming = Schedule(threads, streaming=True)
         what = f"streaming stores of {threads} threads"
-        compare("stream_together", what, streaming, all_, back_to_back, more=large)
+        compare("stream_together", what, streaming, all_, more=large)
 
         tell("threads that stream")
         counts = thread_counts(threads)
@@ -154,13 +140,12 @@ def search(tell: Tell) -> Sequence[Found]:
     return [Found("host", facts["key"], [(name, (number,)) for name, number in rows.items()], words)]
 
 
-def ratios(challenger: Schedule, holder: Schedule, operands: tuple[Array, Array, Array], sample: Sample) -> list[float]:
+def ratios(challenger: Schedule, holder: Schedule, operands: tuple[Array, Array, Array]) -> list[float]:
     """The challenger's times over the holder's of the same round."""
-    short = operands[0].nbytes <= MIB and sample is back_to_back
     found = []
-    for number in range(ROUNDS_SHORT if short else ROUNDS):
+    for number in range(ROUNDS_SHORT if operands[0].nbytes <= MIB else ROUNDS):
         pair = [challenger, holder]
-        times = {schedule: sample(schedule, operands) for schedule in (pair if number % 2 else pair[::-1])}
+        times = {schedule: back_to_back(schedule, operands) for schedule in (pair if number % 2 else pair[::-1])}
         found.append(times[challenger] / times[holder])
     return found
 
