@@ -24,8 +24,9 @@ enum {
      * as long again. */
     BURST_GAP_NS = 25000,
     BURST_NS = 200000,
-    /* A short job starts one missing worker for so many bytes, and one more if it is not the first: each costs the
+    /* A short job of so many bytes, or one after a rest, starts missing workers, one for so many bytes: each costs the
      * caller 20 to 40 us. */
+    BYTES_TO_START = 1 << 20,
     BYTES_A_START = 256 << 10,
     RESTED_NS = 10000000, /* without a job that lacked workers */
     PATIENCE_NS = 10000,  /* a slice that a cache holds takes less */
@@ -52,7 +53,7 @@ struct thread_pool {
     atomic_bool busy;   /* the thread that set it owns the fields that are not atomic */
     atomic_int started; /* workers 1 ... started exist; the caller is number 0 */
     unsigned number;    /* of the last job */
-    atomic_bool spins;  /* there is a processor for every thread */
+    atomic_bool spins;  /* the last job had a processor for every thread */
 
     /* Any thread uses these. */
     atomic_int awake;                      /* workers that spin or work */
@@ -299,7 +300,6 @@ staff_pool(struct thread_pool *pool, int threads, size_t most)
     threads = threads < THREADS_MAX ? threads : THREADS_MAX;
     for (; pool->started < threads - 1 && most > 0 && start_worker(pool, pool->started + 1); most--)
         pool->started++;
-    atomic_store_explicit(&pool->spins, pool->started < threads_usable_cpus(), memory_order_relaxed);
 }
 
 /* Gives parts to up to threads - 1 workers: first to those that are awake, then to up to `sleepers` others. Returns the
@@ -362,6 +362,7 @@ run_together(struct thread_pool *pool, const struct threads_job *job, int sleepe
     pool->keeps = job->keeps && atomic_load(&pool->awake) >= pool->threads - 1;
     pool->control = fpenv_without_flags(fpenv_get());
     atomic_store_explicit(&pool->callers_cpu, sched_getcpu(), memory_order_relaxed);
+    atomic_store_explicit(&pool->spins, pool->threads <= threads_usable_cpus(), memory_order_relaxed);
     atomic_store_explicit(&pool->flags, 0, memory_order_relaxed);
     slices_cut(pool->slice, pool->threads, job->n, job->block);
 
@@ -424,19 +425,20 @@ run_understaffed(struct thread_pool *pool, const struct threads_job *job, int aw
 {
     const long long began = now_ns(), last = atomic_load_explicit(&pool->short_ended, memory_order_relaxed);
     const long long pause = began - last;
+    const int started = atomic_load(&pool->started);
+    const bool rested = last != 0 && pause > RESTED_NS, may_start = job->bytes >= BYTES_TO_START || rested;
     const struct ways_job known = {.bytes = job->bytes,
                                    .l2 = host_thresholds()->l2,
                                    .awake = awake,
-                                   .asleep = lacking,
-                                   .rested = last != 0 && pause > RESTED_NS,
+                                   .asleep = may_start || started - awake > lacking ? lacking : started - awake,
+                                   .rested = rested,
                                    .streams = job->alone_streaming != NULL};
     const bool follows = pause <= BURST_GAP_NS, burst = burst_has_lasted(pool, follows, began);
-    const int started = atomic_load(&pool->started);
     int sleepers = lacking;
     const enum way way = burst ? WAY_WOKEN : follows && awake == 0 ? WAY_ALONE : ways_choose(&known, &sleepers);
     if (way != WAY_WOKEN)
         sleepers = 0;
-    const size_t starts = burst ? THREADS_MAX : (last != 0) + job->bytes / BYTES_A_START;
+    const size_t starts = burst ? THREADS_MAX : may_start ? 1 + job->bytes / BYTES_A_START : 0;
     const bool together = awake + sleepers > 0 && run_in_pool(pool, job, sleepers, starts, flags);
     if (!together)
         run_alone(job, way == WAY_STREAMING);

@@ -3,6 +3,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/min_max.h"
+
 /* Estimates for as long as no call has shown better. On sixteen cores of Sapphire Rapids a wake held up its caller for
  * 1.2 us after 1 ms and 1.7 after 100, and the worker came after 38 and 60, one in ten after 220. One thread took 43,
  * 95 and 230 ns for a KiB of its sum: in its L2, beyond it, and after 100 ms. */
@@ -18,8 +20,9 @@ enum {
     LEAST = 128 << 10, /* bytes: a smaller job is done before a worker comes */
     CLASSES = 12,      /* of sizes, each twice the one before, from LEAST on */
     FIRST = 4,         /* samples of which the least counts, because what disturbs a call makes it longer; */
-    STEP = 16,         /* each later one moves its estimate by this part of it: towards the median */
-    RETRIED = 64,      /* choices until another way that may be quicker is tried again */
+    PART = 4,          /* a later one moves the estimate by this part of the difference, */
+    MOST = 16,         /* upwards by this part of the estimate at most */
+    RETRIED = 32,      /* choices until another way that may be quicker is tried again */
 };
 
 /* Another way is taken for this part of the time alone: by an estimate, and where both were measured or some workers
@@ -78,7 +81,7 @@ note(struct estimate *estimate, double ns)
     const unsigned sample = ns < 1 ? 1 : ns < 1e9 ? (unsigned)ns : 1000000000, samples = get(&estimate->samples);
     unsigned now = get(&estimate->ns);
     if (samples >= FIRST)
-        now = sample > now ? now + now / STEP + 1 : now - now / STEP;
+        now = sample > now ? now + (unsigned)smaller((sample - now) / PART, now / MOST) : now - (now - sample) / PART;
     else if (samples == 0 || sample < now)
         now = sample;
     set(&estimate->ns, now);

@@ -109,7 +109,7 @@ the_quickest_way_is_found_and_kept(void)
             machine.disturbed = disturbed;
             ways_forget();
             make_calls(&job, &machine, CALLS, count);
-            CHECK(count[fastest] >= CALLS * 97 / 100, "way %d: %d, %d and %d calls, one in %d disturbed", fastest,
+            CHECK(count[fastest] >= CALLS * 94 / 100, "way %d: %d, %d and %d calls, one in %d disturbed", fastest,
                   count[0], count[1], count[2], disturbed);
         }
 }

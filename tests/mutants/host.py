@@ -55,8 +55,8 @@ HOST = (
     Mutant(
         "one call that was disturbed",
         "csrc/host/ways.c",
-        "now = sample > now ? now + now / STEP + 1 : now - now / STEP;",
-        "now = sample;",
+        "smaller((sample - now) / PART, now / MOST)",
+        "((sample - now) / PART)",
         "test_host_ways",
     ),
     Mutant(
