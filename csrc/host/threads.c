@@ -3,7 +3,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdalign.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -14,6 +13,7 @@
 #include "host/futex.h"
 #include "host/output_pool.h"
 #include "host/slices.h"
+#include "host/thread_pool.h"
 #include "host/threads_count.h"
 #include "host/thresholds.h"
 #include "host/ways.h"
@@ -28,49 +28,8 @@ enum {
      * caller 20 to 40 us. */
     BYTES_TO_START = 1 << 20,
     BYTES_A_START = 256 << 10,
-    RESTED_NS = 10000000, /* without a job that lacked workers */
+    RESTED_NS = 10000000, /* without a job */
     PATIENCE_NS = 10000,  /* a slice that a cache holds takes less */
-};
-
-enum bed { AWAKE, ASLEEP };
-
-/* A job's number is even. A worker writes it to `inside` before it looks at the job, and then makes sure that the job
- * is still open; a caller that has closed its job waits for all who are inside. So nobody waits for a worker that has
- * not begun, and no worker touches a job that is over. A caller that tires of spinning adds AWAITED and sleeps there.
- */
-enum { NO_JOB = 0, AWAITED = 1, STOPPING = 1 };
-
-struct worker {
-    alignas(2 * CACHE_LINE) atomic_uint inside;
-    atomic_uint bed;    /* enum bed: the futex that it sleeps on */
-    atomic_llong woken; /* when a caller last woke it: now_ns() */
-    int number;
-    struct thread_pool *pool;
-    pthread_t thread;
-};
-
-struct thread_pool {
-    atomic_bool busy;   /* the thread that set it owns the fields that are not atomic */
-    atomic_int started; /* workers 1 ... started exist; the caller is number 0 */
-    unsigned number;    /* of the last job */
-    atomic_bool spins;  /* the last job had a processor for every thread */
-
-    /* Any thread uses these. */
-    atomic_int awake;                      /* workers that spin or work */
-    atomic_llong burst_began, short_ended; /* of short jobs that lacked workers: now_ns() */
-
-    /* What the workers read; the caller writes it while no job is open. */
-    alignas(2 * CACHE_LINE) atomic_uint open; /* the job's number, NO_JOB or STOPPING */
-    int threads;
-    bool keeps; /* the job's, where nobody has to wake up */
-    const struct threads_job *job;
-    fpenv_word control;
-    atomic_int callers_cpu;                             /* of the last job */
-    alignas(CACHE_LINE) atomic_uchar part[THREADS_MAX]; /* each worker's, from 1 on; 0: it has none */
-    alignas(CACHE_LINE) atomic_uint flags;
-
-    struct worker worker[THREADS_MAX];
-    struct slice slice[THREADS_MAX];
 };
 
 /* Runs the block from `begin` on, and all that are left of the slice. */
@@ -120,19 +79,28 @@ called(const struct worker *worker, unsigned seen)
     return open == STOPPING || atomic_load_explicit(&pool->part[worker->number], memory_order_relaxed) ? open : NO_JOB;
 }
 
+/* A caller that lacks workers learns by this when the last job ended. */
+static void
+note_end(struct thread_pool *pool, long long when)
+{
+    if (when > atomic_load_explicit(&pool->ended, memory_order_relaxed))
+        atomic_store_explicit(&pool->ended, when, memory_order_relaxed);
+}
+
 static unsigned
 spin_until_called(const struct worker *worker, unsigned seen)
 {
-    const long long deadline = now_ns() + SPIN_NS;
-    unsigned number = NO_JOB;
+    const long long since = now_ns();
     do {
         for (int i = 0; i < PAUSES_A_LOOK_AT_THE_CLOCK; i++) {
-            if ((number = called(worker, seen)) != NO_JOB)
+            const unsigned number = called(worker, seen);
+            if (number != NO_JOB)
                 return number;
             pause_briefly();
         }
-    } while (may_spin(worker->pool) && now_ns() < deadline);
-    return number;
+    } while (may_spin(worker->pool) && now_ns() < since + SPIN_NS);
+    note_end(worker->pool, since);
+    return NO_JOB;
 }
 
 /* Sleeps until a caller gets it up. One worker gives memory back meanwhile that no sum uses any more. It is woken as
@@ -423,7 +391,7 @@ burst_has_lasted(struct thread_pool *pool, bool follows, long long now)
 static void
 run_understaffed(struct thread_pool *pool, const struct threads_job *job, int awake, int lacking, unsigned *flags)
 {
-    const long long began = now_ns(), last = atomic_load_explicit(&pool->short_ended, memory_order_relaxed);
+    const long long began = now_ns(), last = atomic_load_explicit(&pool->ended, memory_order_relaxed);
     const long long pause = began - last;
     const int started = atomic_load(&pool->started);
     const bool rested = last != 0 && pause > RESTED_NS, may_start = job->bytes >= BYTES_TO_START || rested;
@@ -443,7 +411,7 @@ run_understaffed(struct thread_pool *pool, const struct threads_job *job, int aw
     if (!together)
         run_alone(job, way == WAY_STREAMING);
     const long long ended = now_ns();
-    atomic_store_explicit(&pool->short_ended, ended, memory_order_relaxed);
+    note_end(pool, ended);
     if (!follows && awake == 0 && together == (way == WAY_WOKEN) && atomic_load(&pool->started) == started)
         ways_note_job(&known, way, ended - began);
 }

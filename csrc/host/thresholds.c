@@ -37,7 +37,7 @@
 enum {
     THREADS_AWAKE = 256 << 10,
     FOUR_AWAKE = 128 << 10, /* where there are four */
-    THREADS_ASLEEP = 4 << 20,
+    THREADS_ASLEEP = 16 << 20,
     NARROW = 64 << 10,
     CACHED = 16 << 20, /* bytes of the three arrays that the caches are assumed to hold */
     L2_AT_MIN = 1 << 20,

@@ -19,9 +19,11 @@ enum {
 enum {
     LEAST = 128 << 10, /* bytes: a smaller job is done before a worker comes */
     CLASSES = 12,      /* of sizes, each twice the one before, from LEAST on */
-    FIRST = 4,         /* samples of which the least counts, because what disturbs a call makes it longer; */
-    PART = 4,          /* a later one moves the estimate by this part of the difference, */
-    MOST = 16,         /* upwards by this part of the estimate at most */
+    FIRST = 4,         /* samples after which an estimate is one */
+    LEAST_OF = 2,      /* of the first two the lesser counts: what disturbs a call makes it longer; */
+    PART = 4,          /* each later one moves the estimate by this part of the difference, */
+    MOST = 16,         /* upwards by this part of the estimate at most, */
+    SETTLED = 16,      /* and by PART of it until there are so many */
     RETRIED = 32,      /* choices until another way that may be quicker is tried again */
 };
 
@@ -36,11 +38,10 @@ struct estimate {
 
 static struct {
     struct estimate call, late;
-    struct class
-    {
+    struct size_class {
         struct estimate way[WAYS]; /* for the class's least size */
         atomic_uint choices;
-    } class[2][CLASSES]; /* [rested] */
+    } sizes[2][CLASSES]; /* [rested] */
 } known;
 
 static unsigned
@@ -80,12 +81,12 @@ note(struct estimate *estimate, double ns)
 {
     const unsigned sample = ns < 1 ? 1 : ns < 1e9 ? (unsigned)ns : 1000000000, samples = get(&estimate->samples);
     unsigned now = get(&estimate->ns);
-    if (samples >= FIRST)
-        now = sample > now ? now + (unsigned)smaller((sample - now) / PART, now / MOST) : now - (now - sample) / PART;
-    else if (samples == 0 || sample < now)
-        now = sample;
+    if (samples == 0 || sample < now)
+        now = samples < LEAST_OF ? sample : now - (now - sample) / PART;
+    else if (samples >= LEAST_OF)
+        now += (unsigned)smaller((sample - now) / PART, now / (samples < SETTLED ? PART : MOST));
     set(&estimate->ns, now);
-    if (samples < FIRST)
+    if (samples < SETTLED)
         set(&estimate->samples, samples + 1);
 }
 
@@ -130,7 +131,7 @@ woken_estimated(const struct ways_job *job, double alone, int *sleepers)
 
 /* A way that is not known, or was not tried for long, and may be quicker than `best`. */
 static enum way
-worth_a_try(struct class *class, const double ns[WAYS], enum way best)
+worth_a_try(struct size_class *class, const double ns[WAYS], enum way best)
 {
     const unsigned choices = get(&class->choices) + 1;
     set(&class->choices, choices);
@@ -148,7 +149,7 @@ ways_choose(const struct ways_job *job, int *sleepers)
     *sleepers = 0;
     if (job->bytes < LEAST)
         return WAY_ALONE;
-    struct class *class = &known.class[job->rested][class_of(job->bytes)];
+    struct size_class *class = &known.sizes[job->rested][class_of(job->bytes)];
     const double scale = (double)job->bytes / (double)least_of(class_of(job->bytes));
     double ns[WAYS] = {0}; /* 0: not possible */
     ns[WAY_ALONE] = scale * time_of(&class->way[WAY_ALONE], alone_estimated(job) / scale);
@@ -177,7 +178,7 @@ ways_note_job(const struct ways_job *job, enum way way, long long ns)
     if (job->bytes < LEAST)
         return;
     const int number = class_of(job->bytes);
-    note(&known.class[job->rested][number].way[way], (double)ns * (double)least_of(number) / (double)job->bytes);
+    note(&known.sizes[job->rested][number].way[way], (double)ns * (double)least_of(number) / (double)job->bytes);
 }
 
 void

@@ -61,11 +61,11 @@ arrays_between_have_the_threads_that_are_awake(void)
 {
     as_shipped("16");
     const struct host_schedule smallest = host_schedule_for(COMPONENT_F32, 1 << 15, false);
-    const struct host_schedule largest = host_schedule_for(COMPONENT_F32, (1 << 20) - 1, false);
+    const struct host_schedule largest = host_schedule_for(COMPONENT_F32, (1 << 22) - 1, false);
     CHECK(smallest.threads == 4 && !smallest.wakes, "%d", smallest.threads);
     CHECK(largest.threads == 16 && !largest.wakes, "%d", largest.threads);
     CHECK(host_schedule_for(COMPONENT_F32, (1 << 15) - 1, false).threads == 1);
-    CHECK(host_schedule_for(COMPONENT_F32, 1 << 20, false).wakes);
+    CHECK(host_schedule_for(COMPONENT_F32, 1 << 22, false).wakes);
 }
 
 static void

@@ -55,7 +55,7 @@ HOST = (
     Mutant(
         "one call that was disturbed",
         "csrc/host/ways.c",
-        "smaller((sample - now) / PART, now / MOST)",
+        "smaller((sample - now) / PART, now / (samples < SETTLED ? PART : MOST))",
         "((sample - now) / PART)",
         "test_host_ways",
     ),
