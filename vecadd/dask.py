@@ -12,8 +12,6 @@ from vecadd import _core
 from vecadd._dask_threads import dask_threads
 from vecadd._extras import need
 
-need("fleet", "vecadd.dask", "dask", "dask.array")
-
 __all__ = ["add"]
 
 
@@ -36,6 +34,7 @@ def add(x: Any, y: Any) -> Any:
     >>> vecadd.dask.add(x, x[0]).sum().compute()
     np.float64(32.0)
     """
+    need("fleet", "vecadd.dask", "dask", "dask.array")
     from dask.base import is_dask_collection
 
     if not (is_dask_collection(x) or is_dask_collection(y)):

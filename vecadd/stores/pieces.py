@@ -11,7 +11,7 @@ Run = tuple[int, int]  # pieces by their numbers, from the first to before the s
 CONCURRENT_CHUNKS = 10
 
 # Bytes of a sum's piece from which on more bring nothing: some chunks to fetch at once, and memory left for others.
-ENOUGH = 32 << 20
+ENOUGH = 16 << 20
 
 # Of what is read in all, as long as a larger piece saves at least a twentieth, it is taken.
 WORTH_WHILE = 0.95
