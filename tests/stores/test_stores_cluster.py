@@ -132,6 +132,11 @@ def test_a_worker_of_another_version_is_named_before_anything_is_written(
     assert names(folder) == ["a.zarr", "b.zarr", "c.zarr"]
 
 
+def test_a_worker_of_another_version_that_came_later_adds_nothing(folder: Path) -> None:
+    with pytest.raises(RuntimeError, match=r"a worker has vecadd .*, and this addition was asked for by 0\.0\.1"):
+        of_cluster.add_on_worker(None, (0, 1), "0.0.1")  # type: ignore[arg-type]
+
+
 def test_a_worker_that_went_meanwhile_is_not_asked(
     client: Client, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
