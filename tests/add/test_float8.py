@@ -84,10 +84,10 @@ def test_on_the_device(device):
     assert same_bits(out, np.add(A, B))
 
 
-@pytest.mark.parametrize("form", ["same_dtype", "tiles"])
+@pytest.mark.parametrize("form", ["same_dtype", "turned"])
 def test_of_any_layout_on_the_device(device, foreign, form):
     a, b = MATRICES
-    views = (a.T, b) if form == "tiles" else (a[::2, ::3], b[::2, ::3])
+    views = (a.T, b) if form == "turned" else (a[::2, ::3], b[::2, ::3])
     x, y = (Typed(View(foreign(whole), whole, view)) for whole, view in zip(MATRICES, views, strict=True))
     a, b = views
     assert _core.explain_route(x, y)["layout"] == form

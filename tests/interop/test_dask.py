@@ -5,16 +5,16 @@ import threading
 from types import ModuleType
 from typing import Any
 
-import dask
-import dask.array as da
 import numpy as np
 import pytest
-import xarray as xr
 from arrays import tame_values
 
 import vecadd
 from vecadd import _core, _dask_threads
 from vecadd.dask import add
+
+dask, xr = pytest.importorskip("dask"), pytest.importorskip("xarray")
+da = pytest.importorskip("dask.array")
 
 pytestmark = pytest.mark.no_native
 

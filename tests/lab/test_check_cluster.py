@@ -11,13 +11,14 @@ import time
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 from checks import earlier
 
 from vecadd import cli
 from vecadd._command import UnaskableError
 from vecadd.check import cluster, document
+
+jsonschema = pytest.importorskip("jsonschema")
 
 pytestmark = pytest.mark.no_native
 

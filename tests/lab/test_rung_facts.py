@@ -43,7 +43,7 @@ def test_several_launches_are_counted_and_the_first_is_shown(device):
 
 
 def test_what_add_launches_is_described_too(device):
-    assert _core.rung_facts("tuned", "float32", 100)["block"] == (256, 1, 1)
+    assert _core.rung_facts("tuned", "float32", 100)["block"] == (128, 1, 1)
 
 
 @pytest.mark.parametrize(
