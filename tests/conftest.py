@@ -16,6 +16,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
@@ -24,6 +25,7 @@ import numpy as np
 import pytest
 
 TESTS = Path(__file__).resolve().parent
+collect_ignore_glob = [] if find_spec("zarr") and find_spec("distributed") else ["stores/*"]
 ON_DOUBLE = os.environ.get("VECADD_TEST_RUNTIME") == "double"
 
 # What was tuned on this machine changes which way an addition takes. The name is made up: there is no such folder.
