@@ -1,4 +1,4 @@
-"""Fleets that nobody owns: the files of ``vecadd check`` of a thousand machines, with faults that are known.
+"""Simulated fleets: the files of ``vecadd check`` of a thousand machines, with faults that are known.
 
 Healthy figures differ by the part (a GPU behind the other processor has a slower link), by the machine a little, and by
 noise: nearly always of the normal law, but one figure in fifty has three times as much (J. W. Tukey's contaminated

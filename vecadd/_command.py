@@ -52,3 +52,14 @@ def folder(text: str) -> Path:
     if path.exists() and not path.is_dir():
         raise ArgumentTypeError(f"{text!r} is a file; name a folder")
     return path
+
+
+def percent(text: str) -> float:
+    """A share that an option gives in percent."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 100:
+        raise ArgumentTypeError(f"{text!r} is not a number of percent above 0 and below 100")
+    return value

@@ -24,6 +24,7 @@ from numpy.lib import format as npy
 
 from vecadd import _core
 from vecadd._npy_input import Input, open_input
+from vecadd._sum import shape_and_dtype
 from vecadd._uninterrupted import Check, Progress, run_uninterrupted
 
 __all__ = ["Progress", "add_files"]
@@ -100,7 +101,7 @@ def _write_sum(
         with ExitStack() as stack:
             x = stack.enter_context(open_input(Path(a)))
             y = stack.enter_context(open_input(Path(b)))
-            shape, dtype = _sum_of(x, y)
+            shape, dtype = shape_and_dtype(x, y, f"{x.path} has {x.shape}, {y.path} has {y.shape}")
             fortran_order = _fortran_order_of_sum(x, y)
             header = _header(dtype, shape, fortran_order)
             size = math.prod(shape)
@@ -111,20 +112,6 @@ def _write_sum(
                 _add(x, y, total, window, sync, check, tell, adds=adds)
 
     run_uninterrupted(work, progress)
-
-
-def _sum_of(x: Input, y: Input) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """The shape and the dtype that numpy.add gives the sum."""
-    try:
-        shape = np.broadcast_shapes(x.shape, y.shape)
-    except ValueError:
-        raise ValueError(
-            f"shapes that do not broadcast: {x.path} has {x.shape}, {y.path} has {y.shape}; along each axis, counted "
-            "from the last, they have to be equal or one of them 1"
-        ) from None
-    dtype = np.add.resolve_dtypes((x.dtype, y.dtype, None))[2]
-    assert isinstance(dtype, np.dtype)
-    return shape, dtype
 
 
 def _header(dtype: np.dtype[Any], shape: tuple[int, ...], fortran_order: bool) -> bytes:

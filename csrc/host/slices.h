@@ -26,7 +26,7 @@ slice_take(struct slice *slice, size_t block, size_t *begin)
     return *begin < slice->end;
 }
 
-/* Takes the first block if nobody has. */
+/* Takes the slice's first block, unless another thread has. */
 static inline bool
 slice_begin(struct slice *slice, size_t block, size_t *begin)
 {

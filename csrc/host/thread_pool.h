@@ -16,8 +16,9 @@ struct threads_job;
 enum bed { AWAKE, ASLEEP };
 
 /* A job's number is even. A worker writes it to `inside` before it looks at the job, and then makes sure that the job
- * is still open; a caller that has closed its job waits for all who are inside. So nobody waits for a worker that has
- * not begun, and no worker touches a job that is over. A caller that tires of spinning adds AWAITED and sleeps there.
+ * is still open; a caller that has closed its job waits for all who are inside. So no caller waits for a worker that
+ * has not begun, and no worker touches a job that is over. A caller that tires of spinning adds AWAITED and sleeps
+ * there.
  */
 enum { NO_JOB = 0, AWAITED = 1, STOPPING = 1 };
 
@@ -43,7 +44,7 @@ struct thread_pool {
     /* What the workers read; the caller writes it while no job is open. */
     alignas(2 * CACHE_LINE) atomic_uint open; /* the job's number, NO_JOB or STOPPING */
     int threads;
-    bool keeps; /* the job's, where nobody has to wake up */
+    bool keeps; /* as the job asks, if its workers are all awake */
     const struct threads_job *job;
     fpenv_word control;
     atomic_int callers_cpu;                             /* of the last job */

@@ -1,13 +1,13 @@
 """The command ``vecadd bench``: its options, what it prints, its exit status."""
 
 import argparse
-import importlib.util
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from vecadd._command import INTERRUPTED, STDOUT, UnaskableError, epilog, folder, target
+from vecadd._extras import need_for
 from vecadd._names import unknown
 from vecadd._terminal import status_line
 from vecadd.bench import axes, formats, machine, opening, results
@@ -108,10 +108,7 @@ def _refuse_what_is_missing(arguments: argparse.Namespace) -> None:
     extras = {"matplotlib": "plot"} if arguments.plot is not None else {}
     if any(map(axes.of_ml_dtypes, arguments.dtypes or ())):
         extras["ml_dtypes"] = "bench"
-    missing = [package for package in extras if importlib.util.find_spec(package) is None]
-    if missing:
-        wanted = ",".join(extras[package] for package in missing)
-        raise UnaskableError(f"this needs {' and '.join(missing)}: pip install 'vecadd[{wanted}]'")
+    need_for("this", extras)
 
 
 def _axes(arguments: argparse.Namespace) -> axes.Axes:

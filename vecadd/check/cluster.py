@@ -109,7 +109,7 @@ async def _check_here(options: list[str], expected: dict[str, str]) -> dict[str,
         )
         try:
             _, said = await process.communicate()
-        except asyncio.CancelledError:  # whoever asked has gone
+        except asyncio.CancelledError:  # the client that asked has gone
             process.terminate()
             raise
         if file.exists() and (content := document.read(file)) is not None:

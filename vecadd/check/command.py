@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from vecadd import _core
+from vecadd import _core, pages
 from vecadd._command import INTERRUPTED, STDOUT, UNASKABLE, UnaskableError, epilog, folder, target
 from vecadd._machine import Info
 from vecadd._terminal import status_line
@@ -107,7 +107,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     wanted = {name: getattr(arguments, name) for name in FORMATS if getattr(arguments, name) is not None}
     if "html" in wanted:
-        _ask_for_jinja()
+        pages.require("jinja2")
     files = [_expected(path) for path in arguments.expect]
     if arguments.scheduler is not None:
         return _run_on_cluster(arguments, wanted)
@@ -180,16 +180,6 @@ def _expected(path: Path) -> expected.File:
         raise UnaskableError(f"{path}: {error.strerror}") from error
     except ValueError as error:
         raise UnaskableError(str(error)) from error
-
-
-def _ask_for_jinja() -> None:
-    """Before anything is measured."""
-    try:
-        import jinja2  # noqa: F401
-    except ImportError as error:
-        raise UnaskableError(
-            "--html needs Jinja2, which is not installed: pip install 'vecadd[fleet]', or leave the option out"
-        ) from error
 
 
 def _show(

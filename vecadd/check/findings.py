@@ -119,7 +119,7 @@ def _of_drift(rows: Iterable[Row]) -> Iterator[Finding]:
 
 
 def _of_links(found: Found) -> Iterator[Finding]:
-    """Generations and widths that nobody tells. Those that are known are rows."""
+    """Generations and widths that neither nvidia-smi nor sysfs tells. Those that are known are rows."""
     for gpu in found.info.gpus:
         known = {row.name for row in found.measured.rows.values() if row.kind == "link" and row.gpu == gpu.index}
         for name, unit in (("generation", "generation"), ("width", "lanes")):

@@ -1,10 +1,10 @@
 """The check's result for other programs: JUnit's XML, Prometheus' text and a page of HTML."""
 
 from collections.abc import Iterator, Mapping
-from importlib.resources import files
 from typing import Any
 from xml.etree import ElementTree
 
+from vecadd import pages
 from vecadd.check.rows import SEVERITIES
 
 Content = Mapping[str, Any]  # of the result file: schema.json
@@ -100,14 +100,8 @@ def _sample(name: str, labels: Mapping[str, str], value: float) -> str:
 
 def page(content: Content) -> str:
     """One page of HTML that needs nothing else; it is made by Jinja2."""
-    import jinja2
-
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
-    environment.filters["figure"] = figure
-    environment.filters["bounds"] = bounds
-    environment.filters["interval"] = interval
-    template = environment.from_string((files("vecadd.check") / "page.html").read_text())
-    return str(template.render(content, severities=[*reversed(SEVERITIES[1:4]), "unknown", "pass"])) + "\n"
+    context = {**content, "severities": [*reversed(SEVERITIES[1:4]), "unknown", "pass"]}
+    return pages.render("check.html", context, {"figure": figure, "bounds": bounds, "interval": interval}) + "\n"
 
 
 def figure(finding: Mapping[str, Any]) -> str:

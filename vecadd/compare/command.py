@@ -6,14 +6,13 @@ from dataclasses import asdict
 from pathlib import Path
 
 from vecadd import pages
-from vecadd._command import STDOUT, UnaskableError, epilog, target
+from vecadd._command import STDOUT, UnaskableError, epilog, percent, target
 from vecadd._version import package_version
 from vecadd.bench import results
 from vecadd.bench.terminal import Screen
 from vecadd.compare import figures, tables, verdict
 from vecadd.compare.figures import Side
 from vecadd.compare.verdict import Comparison
-from vecadd.fleet.command import percent
 
 SCHEMA, VERSION = "vecadd-compare", 1
 LEAST = 5.0  # percent

@@ -4,12 +4,12 @@ import argparse
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from vecadd import pages
-from vecadd._command import STDOUT, UnaskableError, epilog, target
+from vecadd._command import STDOUT, UnaskableError, epilog, percent, target
 from vecadd._version import package_version
 from vecadd.bench import results
 from vecadd.bench.terminal import Screen
@@ -23,6 +23,19 @@ SCHEMA, VERSION = "vecadd-fleet", 1
 LEAST = 5.0  # percent
 
 __all__ = ["add_arguments", "run"]
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """What was read of a fleet, each machine's newest check, and what was found: ``failed`` are the hosts that failed
+    their own check, ``excluded`` those and the hosts of every cause, ``left_out`` says which files are none."""
+
+    newest: Sequence[Check]
+    found: Found
+    changed: Changes
+    failed: list[str]
+    excluded: list[str]
+    left_out: list[str]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -79,11 +92,12 @@ def run(arguments: argparse.Namespace) -> int:
     changed = changes.of(newest, before, least, group)
     failed = [check.host for check in newest if check.status == "failed"]
     excluded = sorted({host for cause in found.causes for host in cause.hosts} | set(failed))
-    _write(arguments, newest, found, changed, failed, excluded, left_out)
+    fleet = Fleet(newest, found, changed, failed, excluded, left_out)
+    _write(arguments, fleet)
     screen = Screen(sys.stderr if STDOUT in (arguments.json, arguments.exclude, arguments.html) else None)
     shown = [*tables.of_baselines(found), tables.of_outliers(found), *tables.of_changes(changed)]
     screen.show([table for table in shown if table.lines])
-    screen.say(*_notes(newest, found, left_out), tables.summary(newest, found, failed))
+    screen.say(*_notes(fleet), tables.summary(newest, found, failed))
     if excluded:
         screen.say(f"to leave out: {compressed(excluded)}")
     return 1 if excluded else 0
@@ -106,62 +120,47 @@ def _read(paths: Sequence[Path]) -> tuple[list[Check], list[str]]:
     return read, left_out
 
 
-def _notes(newest: Sequence[Check], found: Found, left_out: Sequence[str]) -> list[str]:
-    alone = f"too few machines of their type to be compared: {compressed(found.alone)}"
+def _notes(fleet: Fleet) -> list[str]:
+    alone = f"too few machines of their type to be compared: {compressed(fleet.found.alone)}"
     return [
-        *(f"left out: {line}" for line in left_out),
-        *([alone] if found.alone else []),
-        *tables.of_failures(newest),
+        *(f"left out: {line}" for line in fleet.left_out),
+        *([alone] if fleet.found.alone else []),
+        *tables.of_failures(fleet.newest),
     ]
 
 
-def _write(
-    arguments: argparse.Namespace,
-    newest: Sequence[Check],
-    found: Found,
-    changed: Changes,
-    failed: Sequence[str],
-    excluded: Sequence[str],
-    left_out: Sequence[str],
-) -> None:
+def _write(arguments: argparse.Namespace, fleet: Fleet) -> None:
     if arguments.json is not None:
         content: dict[str, Any] = {
             "schema": SCHEMA,
             "schema_version": VERSION,
             "vecadd": package_version(),
-            "status": "outliers" if excluded else "none",
-            "machines": len(newest),
+            "status": "outliers" if fleet.excluded else "none",
+            "machines": len(fleet.newest),
             "least_percent": arguments.least,
             "baselines": [
                 {name: value for name, value in asdict(each).items() if name != "deviations"}
-                for each in found.baselines
+                for each in fleet.found.baselines
             ],
-            "causes": [asdict(cause) for cause in found.causes],
-            "failed": list(failed),
-            "alone": found.alone,
-            "changes": asdict(changed),
-            "exclude": list(excluded),
-            "left_out": list(left_out),
+            "causes": [asdict(cause) for cause in fleet.found.causes],
+            "failed": fleet.failed,
+            "alone": fleet.found.alone,
+            "changes": asdict(fleet.changed),
+            "exclude": fleet.excluded,
+            "left_out": fleet.left_out,
         }
         results.save(arguments.json, content)
     if arguments.exclude is not None:
-        results.replace(arguments.exclude, f"{compressed(excluded)}\n" if excluded else "")
+        results.replace(arguments.exclude, f"{compressed(fleet.excluded)}\n" if fleet.excluded else "")
     if arguments.html is not None:
-        results.replace(arguments.html, _page(newest, found, changed, failed, excluded, left_out))
+        results.replace(arguments.html, _page(fleet))
 
 
-def _page(
-    newest: Sequence[Check],
-    found: Found,
-    changed: Changes,
-    failed: Sequence[str],
-    excluded: Sequence[str],
-    left_out: Sequence[str],
-) -> str:
-    newest_time, oldest_time = (each(check.time for check in newest) for each in (max, min))
-    unlike = tables.of_outliers(found)
+def _page(fleet: Fleet) -> str:
+    newest_time, oldest_time = (each(check.time for check in fleet.newest) for each in (max, min))
+    unlike = tables.of_outliers(fleet.found)
     context = {
-        "title": f"Fleet of {len(newest)} machines",
+        "title": f"Fleet of {len(fleet.newest)} machines",
         "subtitle": f"Checked from {oldest_time:%Y-%m-%d %H:%M} to {newest_time:%Y-%m-%d %H:%M} {newest_time:%Z}",
         "parts": [
             ("unlike", "Unlike their peers"),
@@ -169,15 +168,16 @@ def _page(
             ("changes", "Since the last run"),
             ("method", "Method"),
         ],
-        "verdict": tables.summary(newest, found, failed),
-        "bad": bool(excluded),
-        "exclude": compressed(excluded),
+        "verdict": tables.summary(fleet.newest, fleet.found, fleet.failed),
+        "bad": bool(fleet.excluded),
+        "exclude": compressed(fleet.excluded),
         "causes": pages.table(unlike) if unlike.lines else None,
-        "changes": [pages.table(table) for table in tables.of_changes(changed)],
+        "changes": [pages.table(table) for table in tables.of_changes(fleet.changed)],
         "types": [
-            _type(found, machine_type) for machine_type in dict.fromkeys(b.machine_type for b in found.baselines)
+            _type(fleet.found, machine_type)
+            for machine_type in dict.fromkeys(b.machine_type for b in fleet.found.baselines)
         ],
-        "notes": _notes(newest, found, left_out),
+        "notes": _notes(fleet),
         "method": [tables.METHOD],
         "version": package_version(),
     }
@@ -210,14 +210,3 @@ def _pattern(text: str) -> Group:
         return found and (found[1] if pattern.groups else found[0])
 
     return group
-
-
-def percent(text: str) -> float:
-    """A share that an option gives in percent."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < 100:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of percent above 0 and below 100")
-    return value

@@ -4,12 +4,11 @@
 pictures that the pages share. Needs Jinja2: ``pip install 'vecadd[fleet]'``.
 """
 
-import importlib.util
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import ceil, floor, log10
 from typing import Any
 
-from vecadd._command import UnaskableError
+from vecadd._extras import need_for
 from vecadd.bench.tables.table import Style, Table
 
 _EXTRAS = {"jinja2": "fleet", "matplotlib": "plot"}
@@ -17,14 +16,13 @@ _EXTRAS = {"jinja2": "fleet", "matplotlib": "plot"}
 
 def require(*packages: str) -> None:
     """Raises UnaskableError, which names the extras to install, where one of these packages is missing."""
-    missing = [package for package in packages if importlib.util.find_spec(package) is None]
-    if missing:
-        extras = ",".join(_EXTRAS[package] for package in missing)
-        raise UnaskableError(f"a page needs {' and '.join(missing)}: pip install 'vecadd[{extras}]'")
+    need_for("a page", {package: _EXTRAS[package] for package in packages})
 
 
-def render(template: str, context: Mapping[str, Any]) -> str:
-    """The page of that template. What stands in the context is escaped, whatever a result file says."""
+def render(
+    template: str, context: Mapping[str, Any], filters: Mapping[str, Callable[[Mapping[str, Any]], str]] | None = None
+) -> str:
+    """The page of that template, with filters of its own. What stands in the context is escaped."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -34,6 +32,7 @@ def render(template: str, context: Mapping[str, Any]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters |= filters or {}
     return environment.get_template(template).render(context)
 
 

@@ -13,6 +13,7 @@ from zarr.core.metadata import ArrayV3Metadata
 from zarr.storage import MemoryStore, StorePath
 
 from vecadd._names import unknown
+from vecadd._sum import shape_and_dtype
 from vecadd.stores.names import read_key
 from vecadd.stores.pieces import Shape
 
@@ -34,15 +35,7 @@ def describe_sum(
     Raises ValueError where the shapes do not broadcast, or chunks, shards and compressor are none that can be, and
     TypeError where numpy.add has no loop for the dtypes.
     """
-    try:
-        shape = np.broadcast_shapes(a.shape, b.shape)
-    except ValueError:
-        raise ValueError(
-            f"shapes that do not broadcast: {a.shape} and {b.shape}; along each axis, counted from the last, they have "
-            "to be equal or one of them 1"
-        ) from None
-    dtype = np.add.resolve_dtypes((a.dtype, b.dtype, None))[2]
-    assert isinstance(dtype, np.dtype)
+    shape, dtype = shape_and_dtype(a, b, f"{a.shape} and {b.shape}")
     like = next((array for array in (a, b) if array.shape == shape), a)
     whole = like.shape == shape
     chunks_now = _checked("chunks", chunks, len(shape))

@@ -112,7 +112,7 @@ struct peer_limits {
 };
 
 /* `bytes`, a multiple of 16, of device `from` into memory of device `to`. Allocates plain memory, for which alone peer
- * access is switched on, and switches it off again where nobody had it on. */
+ * access is switched on, and switches it off again where it was off before. */
 int limits_peers(int from, int to, size_t bytes, int rounds, struct peer_limits *limits, struct status *status);
 
 /* Host: seconds from waking idle threads until all `threads`, the caller among them, have answered, and until one other
