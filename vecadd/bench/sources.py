@@ -72,7 +72,7 @@ SETS: dict[str, tuple[str, ...]] = {
     "peer-end-to-end": (*DEVICE, *PEERS, f"{STAGES}/end_to_end_stage.py"),
     "peer-files": (
         *(*HOST, "csrc/files", "csrc/py/files", *PEERS, f"{STAGES}/files_stage.py"),
-        *(f"vecadd/{name}.py" for name in ("files", "_npy_input", "_uninterrupted")),
+        *(f"vecadd/{name}.py" for name in ("files", "_sum", "_npy_input", "_uninterrupted")),
     ),
     "peer-host": (*HOST, *PEERS, f"{STAGES}/host_stage.py"),
     "peer-installed": (
