@@ -81,7 +81,7 @@ TRICKS = {
     "another thread, later": (
         "returned early",
         "",
-        "def add(a, b, out): threading.Timer(0.02, vecadd.add, (a, b, out)).start()",
+        "def add(a, b, out): threading.Timer(0.1, vecadd.add, (a, b, out)).start()",
     ),
     "the sum of the call before": (
         "kept result",

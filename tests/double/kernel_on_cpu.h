@@ -24,9 +24,6 @@ alignas(128) inline thread_local unsigned char shared_memory_on_cpu[MAX_SHARED];
 /* blocks.cpp. In a kernel: waits until every thread of the block has come here. */
 void __syncthreads();
 
-/* blocks.cpp. Runs thread(0); where that comes to a barrier, all `count` threads of the block, and returns true. */
-bool threads_wait(unsigned count, const std::function<void(unsigned number)> &thread);
-
 template <typename Number>
 inline Number
 atomicAdd(Number *address, Number value)
@@ -59,10 +56,10 @@ enum class launch_order { serial, programmatic };
 void l2_holds(const void *vector);
 void l2_demotes(const void *line);
 
-/* launch.cpp. Queues run(first), which runs every block, beginning with that one. `pointers` are the arguments that
- * point to memory: they are held against what is allocated when the kernel runs. */
+/* launch.cpp. Queues a kernel, of which `thread` runs the thread that threadIdx and blockIdx name. `pointers` are the
+ * arguments that point to memory: they are held against what is allocated when the kernel runs. */
 cudaError_t double_launch(dim3 grid, dim3 block, cudaStream_t stream, launch_order order,
-                          std::vector<const void *> pointers, std::function<void(unsigned first)> run);
+                          std::vector<const void *> pointers, std::function<void()> thread);
 
 /* launch.cpp. In a kernel: runs to their ends those that it was launched to begin ahead of. */
 void double_wait_for_prerequisites();
@@ -83,24 +80,6 @@ wait_for_prerequisites_on_cpu()
     gridDim = variables[3];
 }
 
-/* Threads that do not wait for each other run one after the other, each to its end. */
-template <typename Kernel, typename... Arguments>
-void
-run_block(Kernel *kernel, Arguments... arguments)
-{
-    const bool waited = threads_wait(blockDim.x * blockDim.y * blockDim.z, [=](unsigned number) {
-        threadIdx = {number % blockDim.x, number / blockDim.x % blockDim.y, number / blockDim.x / blockDim.y};
-        kernel(arguments...);
-    });
-    if (waited)
-        return;
-    unsigned next = 1; /* thread 0 has run */
-    for (threadIdx.z = 0; threadIdx.z < blockDim.z; ++threadIdx.z)
-        for (threadIdx.y = 0; threadIdx.y < blockDim.y; ++threadIdx.y, next = 0)
-            for (threadIdx.x = next; threadIdx.x < blockDim.x; ++threadIdx.x)
-                kernel(arguments...);
-}
-
 template <typename Kernel, typename... Arguments>
 cudaError_t
 launch_on_cpu(launch_order order, Kernel *kernel, dim3 grid, dim3 block, size_t shared, cudaStream_t stream,
@@ -115,16 +94,7 @@ launch_on_cpu(launch_order order, Kernel *kernel, dim3 grid, dim3 block, size_t 
     };
     (note(arguments), ...);
 
-    return double_launch(grid, block, stream, order, std::move(pointers), [=](unsigned first) {
-        const unsigned blocks = grid.x * grid.y * grid.z;
-        gridDim = {grid.x, grid.y, grid.z};
-        blockDim = {block.x, block.y, block.z};
-        for (unsigned k = 0; k < blocks; ++k) {
-            const unsigned number = k < blocks - first ? first + k : first + k - blocks;
-            blockIdx = {number % grid.x, number / grid.x % grid.y, number / grid.x / grid.y};
-            run_block(kernel, arguments...);
-        }
-    });
+    return double_launch(grid, block, stream, order, std::move(pointers), [=] { kernel(arguments...); });
 }
 
 /* Kernels that anyone launches: in stream order. */

@@ -21,9 +21,23 @@ take_from_host(machine &m, const std::vector<const void *> &pointers)
     return taken;
 }
 
+/* Runs every block, beginning with one that the double draws: none may rely on another's having run. */
+static void
+run_grid(machine &m, dim3 grid, dim3 block, const std::function<void()> &thread)
+{
+    const unsigned blocks = grid.x * grid.y * grid.z, first = m.below(blocks);
+    gridDim = {grid.x, grid.y, grid.z};
+    blockDim = {block.x, block.y, block.z};
+    for (unsigned k = 0; k < blocks; ++k) {
+        const unsigned number = k < blocks - first ? first + k : first + k - blocks;
+        blockIdx = {number % grid.x, number / grid.x % grid.y, number / grid.x / grid.y};
+        run_block(thread);
+    }
+}
+
 cudaError_t
 double_launch(dim3 grid, dim3 block, cudaStream_t handle, launch_order order, std::vector<const void *> pointers,
-              std::function<void(unsigned first)> run)
+              std::function<void()> thread)
 {
     const bool programmatic = order == launch_order::programmatic;
     return cuda_call(programmatic ? "cudaLaunchKernelExC" : "cudaLaunchKernel", [&](machine &m) {
@@ -38,7 +52,7 @@ double_launch(dim3 grid, dim3 block, cudaStream_t handle, launch_order order, st
             return cudaErrorInvalidValue;
         const int device = stream->device; /* whatever the current device is: the real runtime does not mind either */
         const std::vector<block_ptr> managed = take_from_host(m, pointers);
-        const auto kernel = [&m, device, blocks, pointers = std::move(pointers), managed, run = std::move(run)] {
+        const auto kernel = [=, &m, pointers = std::move(pointers), thread = std::move(thread)] {
             bool allowed = m.sticky == cudaSuccess;
             for (const void *pointer : pointers)
                 allowed = allowed && (!pointer || may_touch(m, pointer, device));
@@ -49,7 +63,7 @@ double_launch(dim3 grid, dim3 block, cudaStream_t handle, launch_order order, st
                         open_memory(m, found->device);
                 for (const block_ptr &block : managed)
                     block->pages->allow(true);
-                run(m.below(static_cast<unsigned>(blocks)));
+                run_grid(m, grid, block, thread);
             }
             for (const block_ptr &block : managed)
                 --block->kernels; /* close_memory gives the pages back to the host */

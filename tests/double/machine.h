@@ -4,7 +4,7 @@
  * queue.cpp     streams as queues of work, the order in which it runs, and what waits while a kernel fills the device
  * graphs.cpp    streams that capture, and what becomes of what they captured
  * memory.cpp    allocations and who may touch them      pools.cpp  stream-ordered memory
- * l2.cpp        what kernels ask the L2 to keep
+ * blocks.cpp    the threads of a block               l2.cpp    what kernels ask the L2 to keep
  * devices.cpp, errors.cpp, streams.cpp, events.cpp, copies.cpp, pointers.cpp, launch.cpp, tensor_map.cpp,
  * entry_points.cpp: the CUDA calls
  * allocations.cpp, clock.cpp: the C library's calls that a test decides
@@ -281,6 +281,10 @@ void block_release(machine &m, const block_ptr &block);      /* and gives its by
 bool may_touch(machine &m, const void *address, int device); /* by work that runs now on this device; else a fault */
 void open_memory(machine &m, int device);
 void close_memory(machine &m);
+
+/* blocks.cpp */
+void
+run_block(const std::function<void()> &thread); /* one thread after the other, each to its next barrier or its end */
 
 /* pools.cpp */
 void pool_take_back(machine &m, pool &p, size_t bytes);
