@@ -45,7 +45,11 @@ class Memory:
 
 
 def memory_of(driver, host):
-    return Memory(host, ForeignArray(driver, host))
+    """Freed with its last view: thousands of examples of a property run on one driver, and the double opens all of a
+    device's memory to each kernel."""
+    device = ForeignArray(driver, host)
+    driver.free_with(device, device.base)
+    return Memory(host, device)
 
 
 def shapes():

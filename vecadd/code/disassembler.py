@@ -10,7 +10,9 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -64,14 +66,16 @@ def listings(names: Iterable[str], architecture: str) -> dict[str, str]:
     Raises FileNotFoundError where there is no disassembler."""
     _, nvdisasm = _tools()
     wanted = set(names)
-    found: dict[str, str] = {}
-    with TemporaryDirectory(prefix="vecadd-cubins-") as folder:
-        path = Path(folder, "kernels.cubin")
-        for cubin in {kernels()[architecture][name] for name in wanted}:
+    cubins = {kernels()[architecture][name] for name in wanted}
+    with TemporaryDirectory(prefix="vecadd-cubins-") as folder, ThreadPoolExecutor(os.cpu_count()) as pool:
+
+        def disassembled(number: int, cubin: bytes) -> str:
+            path = Path(folder, f"{number}.cubin")
             path.write_bytes(cubin)
-            said = _run(nvdisasm, "--print-code", "--no-dataflow", str(path), folder=folder)
-            found |= {name: _instructions(code) for name, code in _LISTING.findall(said) if name in wanted}
-    return found
+            return _run(nvdisasm, "--print-code", "--no-dataflow", str(path), folder=folder)
+
+        said = "".join(pool.map(disassembled, count(), cubins))
+    return {name: _instructions(code) for name, code in _LISTING.findall(said) if name in wanted}
 
 
 def _instructions(code: str) -> str:
