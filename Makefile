@@ -14,6 +14,7 @@
 # make docs       the documentation site, build/docs/index.html, its links checked    NOTEBOOKS=off: as they are, not run
 # make docs-links  the documents' links to elsewhere, by the network
 # make wheel      dist/*.whl by way of the source distribution, checked by auditwheel and abi3audit
+#                 ISOLATION=--no-isolation: by the packages of .venv, not by fresh ones
 # make wheels     wheels for PyPI: by cibuildwheel for x86-64 and aarch64 where docker or podman runs, else this machine's
 # make gpu RESULTS=DIR [STAGE=test|large|sanitize|bench|ladder|peers|all]    on a machine with a GPU; needs no network
 # make clean
@@ -25,6 +26,7 @@ PYTHON ?= python3
 STAGE ?= all
 RESULTS ?= build/gpu
 ARGS ?=
+ISOLATION ?=
 PROGRAMS ?=
 # More than four would wait for memory: some tests add gigabytes.
 WORKERS ?= $(shell n=$$(nproc); echo $$((n < 4 ? n : 4)))
@@ -125,11 +127,11 @@ docs-links: $(VENV)/$(TAG).docs
 UNPACKED := build/unpacked
 wheel: $(VENV)/$(TAG).lint
 	rm -rf dist $(UNPACKED)
-	$(BIN)/python -m build --sdist
+	$(BIN)/python -m build $(ISOLATION) --sdist
 	mkdir -p $(UNPACKED)/build
 	tar -xzf dist/*.tar.gz -C $(UNPACKED) --strip-components 1
 	! test -d build/release || cp -r build/release $(UNPACKED)/build
-	$(BIN)/python -m build --wheel --outdir dist $(UNPACKED)
+	$(BIN)/python -m build $(ISOLATION) --wheel --outdir dist $(UNPACKED)
 	$(BIN)/auditwheel show dist/*.whl
 	$(BIN)/abi3audit --strict --report dist/*.whl
 	VECADD_TEST_WHEEL=$$(echo dist/*.whl) $(BIN)/python -m pytest -q -k the_wheel tests/project/test_build.py

@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <iterator>
 #include <memory>
+#include <utility>
 
 #if defined __SANITIZE_ADDRESS__
 #include <dlfcn.h>
@@ -47,7 +48,7 @@ struct fibre : place {
 
 /* The fibres of the block that is running. */
 struct block_fibres {
-    const std::function<void()> &thread;
+    const kernel_call &call;
     std::vector<std::unique_ptr<fibre>> fibres;
     place caller;
     unsigned current = 0;
@@ -129,7 +130,7 @@ begin()
         block_fibres &block = *running;
         arrive(own, &block.caller);
         threadIdx = thread_of(block.current);
-        block.thread();
+        block.call.run_thread();
         own.ended = true;
         change(own, block.caller);
     }
@@ -216,9 +217,9 @@ turn(block_fibres &block, unsigned first)
 /* Runs thread 0, and all threads of the block where that comes to a barrier; returns whether it did. Thread 0 is a
  * fibre in every block, so that it can be left at a barrier. */
 static bool
-threads_wait(const std::function<void()> &thread)
+threads_wait(const kernel_call &call)
 {
-    block_fibres block = {thread, {}, {}};
+    block_fibres block = {call, {}, {}};
     block_fibres *const outer = running;
     running = &block;
     block.fibres.push_back(take_fibre());
@@ -238,13 +239,13 @@ threads_wait(const std::function<void()> &thread)
 
 /* Where thread 0 comes to no barrier, no thread does: the others run one after the other, each to its end. */
 void
-run_block(const std::function<void()> &thread)
+run_block(const kernel_call &call)
 {
-    if (threads_wait(thread))
+    if (threads_wait(call))
         return;
     unsigned next = 1; /* thread 0 has run */
     for (threadIdx.z = 0; threadIdx.z < blockDim.z; ++threadIdx.z)
         for (threadIdx.y = 0; threadIdx.y < blockDim.y; ++threadIdx.y, next = 0)
             for (threadIdx.x = next; threadIdx.x < blockDim.x; ++threadIdx.x)
-                thread();
+                call.run_thread();
 }

@@ -1,13 +1,10 @@
-/* Kernels on the CPU, for cuda/launch.cuh: the built-in variables, and a launch that queues a loop over the grid. */
+/* Kernels on the CPU, for cuda/launch.cuh: the built-in variables, and a launch that queues a loop over the grid.
+ *
+ * Every kernel's file includes it, once for each way to compile: <functional> would take as long as all else in it. */
 #ifndef VECADD_KERNEL_ON_CPU_H
 #define VECADD_KERNEL_ON_CPU_H
 
 #include <cuda_runtime_api.h>
-
-#include <functional>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 #define __launch_bounds__(...) /* of registers, which a CPU has no say in */
 
@@ -28,19 +25,25 @@ template <typename Number>
 inline Number
 atomicAdd(Number *address, Number value)
 {
-    return std::exchange(*address, *address + value); /* one thread of the double runs at a time */
+    const Number before = *address; /* one thread of the double runs at a time */
+    *address = before + value;
+    return before;
 }
 
 inline unsigned
 atomicOr(unsigned *address, unsigned value)
 {
-    return std::exchange(*address, *address | value); /* one thread of the double runs at a time */
+    const unsigned before = *address; /* one thread of the double runs at a time */
+    *address = before | value;
+    return before;
 }
 
 inline unsigned long long
 atomicMin(unsigned long long *address, unsigned long long value)
 {
-    return std::exchange(*address, *address < value ? *address : value); /* one thread of the double runs at a time */
+    const unsigned long long before = *address; /* one thread of the double runs at a time */
+    *address = before < value ? before : value;
+    return before;
 }
 
 inline uint4
@@ -56,10 +59,16 @@ enum class launch_order { serial, programmatic };
 void l2_holds(const void *vector);
 void l2_demotes(const void *line);
 
-/* launch.cpp. Queues a kernel, of which `thread` runs the thread that threadIdx and blockIdx name. `pointers` are the
- * arguments that point to memory: they are held against what is allocated when the kernel runs. */
-cudaError_t double_launch(dim3 grid, dim3 block, cudaStream_t stream, launch_order order,
-                          std::vector<const void *> pointers, std::function<void()> thread);
+/* A kernel and its arguments. */
+struct kernel_call {
+    virtual void run_thread() const = 0; /* the one that threadIdx and blockIdx name */
+    virtual ~kernel_call() = default;
+};
+
+/* launch.cpp. Queues the kernel, and deletes `call` when it has run or is not going to. `pointers` are `count`
+ * arguments, null where one is no pointer: they are held against what is allocated when the kernel runs. */
+cudaError_t double_launch(dim3 grid, dim3 block, cudaStream_t stream, launch_order order, const kernel_call *call,
+                          const void *const *pointers, unsigned count);
 
 /* launch.cpp. In a kernel: runs to their ends those that it was launched to begin ahead of. */
 void double_wait_for_prerequisites();
@@ -80,6 +89,33 @@ wait_for_prerequisites_on_cpu()
     gridDim = variables[3];
 }
 
+template <typename Thread> struct kernel_call_of final : kernel_call {
+    Thread thread;
+
+    explicit kernel_call_of(Thread thread) : thread(thread)
+    {
+    }
+    void
+    run_thread() const override
+    {
+        thread();
+    }
+};
+
+template <typename Argument>
+inline const void *
+pointer_of(const Argument &)
+{
+    return nullptr;
+}
+
+template <typename Argument>
+inline const void *
+pointer_of(Argument *const &argument)
+{
+    return argument;
+}
+
 template <typename Kernel, typename... Arguments>
 cudaError_t
 launch_on_cpu(launch_order order, Kernel *kernel, dim3 grid, dim3 block, size_t shared, cudaStream_t stream,
@@ -87,14 +123,10 @@ launch_on_cpu(launch_order order, Kernel *kernel, dim3 grid, dim3 block, size_t 
 {
     if (shared > MAX_SHARED)
         return cudaErrorInvalidValue;
-    std::vector<const void *> pointers;
-    [[maybe_unused]] const auto note = [&pointers](auto argument) {
-        if constexpr (std::is_pointer_v<decltype(argument)>)
-            pointers.push_back(argument);
-    };
-    (note(arguments), ...);
-
-    return double_launch(grid, block, stream, order, std::move(pointers), [=] { kernel(arguments...); });
+    const auto thread = [=] { kernel(arguments...); };
+    const void *const pointers[] = {pointer_of(arguments)..., nullptr};
+    return double_launch(grid, block, stream, order, new kernel_call_of<decltype(thread)>(thread), pointers,
+                         sizeof...(arguments));
 }
 
 /* Kernels that anyone launches: in stream order. */

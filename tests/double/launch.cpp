@@ -23,7 +23,7 @@ take_from_host(machine &m, const std::vector<const void *> &pointers)
 
 /* Runs every block, beginning with one that the double draws: none may rely on another's having run. */
 static void
-run_grid(machine &m, dim3 grid, dim3 block, const std::function<void()> &thread)
+run_grid(machine &m, dim3 grid, dim3 block, const kernel_call &call)
 {
     const unsigned blocks = grid.x * grid.y * grid.z, first = m.below(blocks);
     gridDim = {grid.x, grid.y, grid.z};
@@ -31,14 +31,18 @@ run_grid(machine &m, dim3 grid, dim3 block, const std::function<void()> &thread)
     for (unsigned k = 0; k < blocks; ++k) {
         const unsigned number = k < blocks - first ? first + k : first + k - blocks;
         blockIdx = {number % grid.x, number / grid.x % grid.y, number / grid.x / grid.y};
-        run_block(thread);
+        run_block(call);
     }
 }
 
 cudaError_t
-double_launch(dim3 grid, dim3 block, cudaStream_t handle, launch_order order, std::vector<const void *> pointers,
-              std::function<void()> thread)
+double_launch(dim3 grid, dim3 block, cudaStream_t handle, launch_order order, const kernel_call *owned,
+              const void *const *arguments, unsigned count)
 {
+    const std::shared_ptr<const kernel_call> call(owned);
+    std::vector<const void *> pointers;
+    std::copy_if(arguments, arguments + count, std::back_inserter(pointers),
+                 [](const void *pointer) { return pointer; });
     const bool programmatic = order == launch_order::programmatic;
     return cuda_call(programmatic ? "cudaLaunchKernelExC" : "cudaLaunchKernel", [&](machine &m) {
         stream_ptr stream;
@@ -52,10 +56,10 @@ double_launch(dim3 grid, dim3 block, cudaStream_t handle, launch_order order, st
             return cudaErrorInvalidValue;
         const int device = stream->device; /* whatever the current device is: the real runtime does not mind either */
         const std::vector<block_ptr> managed = take_from_host(m, pointers);
-        const auto kernel = [=, &m, pointers = std::move(pointers), thread = std::move(thread)] {
+        const auto kernel = [=, &m] {
             bool allowed = m.sticky == cudaSuccess;
             for (const void *pointer : pointers)
-                allowed = allowed && (!pointer || may_touch(m, pointer, device));
+                allowed = allowed && may_touch(m, pointer, device);
             if (allowed) {
                 open_memory(m, device);
                 for (const void *pointer : pointers)
@@ -63,7 +67,7 @@ double_launch(dim3 grid, dim3 block, cudaStream_t handle, launch_order order, st
                         open_memory(m, found->device);
                 for (const block_ptr &block : managed)
                     block->pages->allow(true);
-                run_grid(m, grid, block, thread);
+                run_grid(m, grid, block, *call);
             }
             for (const block_ptr &block : managed)
                 --block->kernels; /* close_memory gives the pages back to the host */

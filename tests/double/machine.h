@@ -283,8 +283,8 @@ void open_memory(machine &m, int device);
 void close_memory(machine &m);
 
 /* blocks.cpp */
-void
-run_block(const std::function<void()> &thread); /* one thread after the other, each to its next barrier or its end */
+struct kernel_call;
+void run_block(const kernel_call &call); /* its threads one after the other, each to its next barrier or its end */
 
 /* pools.cpp */
 void pool_take_back(machine &m, pool &p, size_t bytes);

@@ -3,6 +3,8 @@
 #ifndef VECADD_CONFORMANCE_PROGRAMMATIC_CUH
 #define VECADD_CONFORMANCE_PROGRAMMATIC_CUH
 
+#include <initializer_list>
+
 #include "../../c/check.h"
 #include "cuda/kernels.h"
 #include "cuda/lab/latency/programmatic.cuh"
