@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 import xml.etree.ElementTree
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -25,7 +26,7 @@ WAYS = {
 ADDED = re.compile(r"vecadd run: (\d+) elements added in (\d+) calls")
 
 
-def outcomes(packages: tuple[str, ...], way: list[str]) -> tuple[dict[str, str], int]:
+def outcomes(suite: str, way: str) -> tuple[dict[str, str], int]:
     """What became of each test, and the elements that vecadd added."""
     with TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
@@ -43,7 +44,7 @@ def outcomes(packages: tuple[str, ...], way: list[str]) -> tuple[dict[str, str],
             folder,
         ]
         result = subprocess.run(
-            [sys.executable, *way, "-m", "pytest", *options, f"--junitxml={report}", "--pyargs", *packages],
+            [sys.executable, *WAYS[way], "-m", "pytest", *options, f"--junitxml={report}", "--pyargs", *SUITES[suite]],
             env={**os.environ, "VECADD_NUM_THREADS": "2"},
             cwd=folder,
             capture_output=True,
@@ -56,25 +57,24 @@ def outcomes(packages: tuple[str, ...], way: list[str]) -> tuple[dict[str, str],
             for case in xml.etree.ElementTree.parse(report).iter("testcase")
         }
     added = ADDED.search(result.stderr)
-    print(result.stdout.strip().splitlines()[-1], added[0] if added else "", flush=True)
+    print(f"{suite}, {way}: {result.stdout.strip().splitlines()[-1]}", added[0] if added else "", flush=True)
     return found, int(added[1]) if added else 0
 
 
 def main() -> int:
+    runs = [(suite, way) for suite in SUITES for way in WAYS]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:  # a suite alone keeps one processor busy
+        results = dict(zip(runs, pool.map(lambda run: outcomes(*run), runs), strict=True))
     different = False
-    for name, packages in SUITES.items():
-        alone: dict[str, str] = {}
-        for title, way in WAYS.items():
-            print(f"{name}, {title}: ", end="", flush=True)
-            found, elements = outcomes(packages, way)
-            alone = alone or found
-            for test in sorted(alone.keys() | found.keys()):
-                if found.get(test) != alone.get(test):
-                    print(f"  {test}: {alone.get(test)} alone, {found.get(test)} with vecadd")
-                    different = True
-            if way and not elements and (name, title) != ("pandas", "vecadd run"):  # pandas' arrays are short
-                print("  vecadd added no element: nothing is shown")
+    for (suite, way), (found, elements) in results.items():
+        alone, _ = results[suite, "alone"]
+        for test in sorted(alone.keys() | found.keys()):
+            if found.get(test) != alone.get(test):
+                print(f"{suite}, {test}: {alone.get(test)} alone, {found.get(test)} by {way}")
                 different = True
+        if WAYS[way] and not elements and (suite, way) != ("pandas", "vecadd run"):  # pandas' arrays are short
+            print(f"{suite}, {way}: vecadd added no element: nothing is shown")
+            different = True
     return different
 
 
