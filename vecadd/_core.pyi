@@ -110,9 +110,10 @@ def empty_pinned(shape: int | Sequence[int], dtype: DTypeLike = ...) -> NDArray[
 # What would be done, without doing it: {"route": "host" | "transfer" | "hybrid" | "device" | "numpy" | "library", ...};
 # host routes add "threads", "stores" ("ordinary" | "streaming"), "simd"; "numpy" and "library" add "why". Host operands
 # that are not contiguous arrays of one dtype and shape give "differs", a few words; those that are, or are made so for
-# the GPU, "reason" ("asked" | "no CUDA" | "forbidden" | "untuned" | "failed" | "rounding" | "tuned"), "memory"
-# ("pinned" | "ordinary", only where CUDA may be used), "predicted": seconds by route, empty without a calibration, and
-# after a failure "failure": its message.
+# the GPU, "reason" ("asked" | "no CUDA" | "forbidden" | "untuned" | "failed" | "rounding" | "tuned" | "estimated"),
+# "memory" ("pinned" | "ordinary", only where CUDA may be used), "predicted": seconds by route, empty without a
+# calibration or an estimate. After a failure "failure": its message. Of an estimate "stage" ("learning" | "behind" |
+# "waiting" | "trial" | "measured") and "link", the source of transfer's time ("assumed" | "attributes" | "measured").
 def explain_route(
     a: Any, b: Any, /, out: Any = None, *, device: str | int | None = None, stream: Any = None, **numpy_keywords: Any
 ) -> dict[str, Any]: ...

@@ -23,8 +23,24 @@ _ROUTES = {
 _REASONS = {
     "asked": "device= asks for it",
     "forbidden": "vecadd.use_gpu(False) keeps it on the host",
-    "untuned": "this machine is not measured, so the host is the safe choice: run `vecadd tune routes`",
+    "untuned": "this machine is not measured, and then only page-locked arrays of 32 MiB or more may leave the host: "
+    "`vecadd tune routes` measures all",
     "rounding": "this thread's rounding or flushing of subnormals is not the GPU's",
+}
+
+# Of page-locked arrays on a machine that is not measured: what the time of earlier calls comes to.
+_STAGES = {
+    "learning": "the processor adds the first ones, to learn how long it takes",
+    "behind": "the GPU does not promise to be faster by enough",
+    "waiting": "the GPU promises to be faster, and is tried once a trial can cost next to nothing of such calls' time",
+    "trial": "the GPU may be faster: this call tries the route, to time it",
+    "measured": "the route is the fastest by what such calls took",
+}
+
+_LINKS = {
+    "assumed": "the GPU's time is that of a PCIe 4 x16 link, because the system does not tell its own",
+    "attributes": "the GPU's time is that of its link, by the link's attributes",
+    "measured": "the GPU's time is measured",
 }
 
 
@@ -34,9 +50,10 @@ class Explanation:
 
     ``route`` is "host", "transfer" (by way of the GPU), "hybrid" (processor and GPU), "device" (the operands are
     there), "numpy" or "library" (PyTorch's or JAX's own addition). ``predicted`` are seconds by route from the
-    calibration of this machine, of every route that was measured for such operands; empty where there is none.
-    ``details`` are the route's own: threads, stores, stream. ``operands`` says of a, b and out what they are. ``tuned``
-    are the files of `vecadd tune` that the route goes by, or the lack of them.
+    calibration of this machine, of every route that was measured for such operands; where there is none, by what
+    earlier calls took and what the GPU's link carries; empty for operands of which neither is known. ``details`` are
+    the route's own: threads, stores, stream. ``operands`` says of a, b and out what they are. ``tuned`` are the files
+    of `vecadd tune` that the route goes by, or the lack of them.
 
     >>> vecadd.Explanation("numpy", "left to numpy.add: few elements").route
     'numpy'
@@ -102,6 +119,7 @@ def explain(
     reason, predicted = found.pop("reason", None), found.pop("predicted", {})
     memory, failure = found.pop("memory", "ordinary"), found.pop("failure", "")
     differs, left = found.pop("differs", None), found.pop("why", None)
+    stage, link = found.pop("stage", ""), found.pop("link", "")
     if route in ("numpy", "library"):
         why = _left(differs, left, a=a, b=b, out=out)
     elif route == "device":
@@ -112,11 +130,13 @@ def explain(
         why = f"the GPU has failed under an earlier addition, and vecadd.use_gpu() would try it again: {failure}"
     elif reason == "no CUDA":
         why = _no_cuda()
+    elif reason == "estimated":
+        why = _estimated(stage, link, route)
     else:
         why = _measured(route, memory, predicted) if reason == "tuned" else _asked(route, device) or _REASONS[reason]
         why += f"; {differs}, so the operands are first made one run of memory of the sum's dtype" if differs else ""
     operands = {name: _described(x) for name, x in (("a", a), ("b", b), ("out", out))}
-    return Explanation(route, why, predicted, found, operands, tuple(_tuned_for(route, found, predicted)))
+    return Explanation(route, why, predicted, found, operands, tuple(_tuned_for(route, found, predicted, reason)))
 
 
 def _left(differs: str | None, left: str | None, **operands: Any) -> str:
@@ -150,15 +170,17 @@ def _no_cuda() -> str:
     )
 
 
-def _tuned_for(route: str, found: Mapping[str, Any], predicted: Mapping[str, float]) -> list[_tuned.Tuned]:
-    """The files that decide how the route is taken."""
+def _tuned_for(
+    route: str, found: Mapping[str, Any], predicted: Mapping[str, float], reason: str | None
+) -> list[_tuned.Tuned]:
+    """The files that decide how the route is taken, and the lack of them."""
     if route == "device":
         known = _core.device_launch_configs(found["device"])
         return [_tuned.find("device", "recipes", known["key"], known["source"] == "tuned")]
     if route not in ("host", "transfer", "hybrid"):
         return []
     parts = [] if route == "transfer" else [_tuned.host()]
-    return [*parts, _tuned.routes()] if predicted else parts
+    return [*parts, _tuned.routes(reason != "estimated")] if predicted else parts
 
 
 def _described(x: Any) -> str:
@@ -184,6 +206,15 @@ def _layout(x: Any) -> str:
 def _kind(x: Any) -> str:
     kind = type(x)
     return kind.__name__ if kind.__module__ in ("builtins", "numpy") else f"{kind.__module__}.{kind.__name__}"
+
+
+def _estimated(stage: str, link: str, route: str) -> str:
+    retried = stage == "trial" and route == "host"
+    words = "the processor may have become faster: this call tries it again" if retried else _STAGES[stage]
+    return (
+        f"estimated for large page-locked arrays: {words}; {_LINKS[link]}; `vecadd tune routes` would measure every "
+        "size and ordinary memory too, for all processes"
+    )
 
 
 def _measured(route: str, memory: str, predicted: Mapping[str, float]) -> str:

@@ -22,7 +22,9 @@ class Tuned:
             return f"{self.part}: tuned {self.written}, {self.path}" if self.path else f"{self.part}: tuned"
         if self.path:
             return f"{self.part}: not tuned; {self.path} of {self.written} is used by processes that start from now on"
-        return f"{self.part}: not tuned; `vecadd tune {self.part.split()[0]}` measures this machine"
+        name = self.part.split()[0]
+        instead = ", so page-locked arrays of 32 MiB or more go by what calls took" if name == "routes" else ""
+        return f"{self.part}: not tuned{instead}; `vecadd tune {name}` measures this machine"
 
 
 def find(part: str, kind: str, key: str | None, used: bool | None = None) -> Tuned:
@@ -55,10 +57,10 @@ def gpus(keys: Sequence[str]) -> list[Tuned]:
     ]
 
 
-def routes() -> Tuned:
-    """Of the routes, in a process that goes by their calibration."""
+def routes(used: bool) -> Tuned:
+    """Of the routes, in a process that goes by their calibration or not."""
     try:
         key = _core.routes_key()
     except RuntimeError:  # of a GPU that is lost since
         key = None
-    return find("routes", "routes", key, True)
+    return find("routes", "routes", key, used)

@@ -1,6 +1,7 @@
 #include "choose/plan.h"
 
 #include "base/fpenv.h"
+#include "base/now.h"
 #include "choose/routes.h"
 #include "gpu/device.h"
 #include "host/add.h"
@@ -54,8 +55,7 @@ plan_open(struct plan *plan, struct status *status)
         return -1;
     if (!may_leave_host(plan))
         return 0;
-    plan->route = routes_choose(plan, &plan->device);
-    plan->chosen = plan->route != ROUTE_HOST;
+    routes_choose(plan);
     return 0;
 }
 
@@ -265,10 +265,9 @@ run_on_gpu(transfer_function *add, const struct plan *plan, unsigned *fp_flags, 
     return 0;
 }
 
-int
-plan_run(const struct plan *plan, unsigned *fp_flags, struct status *status)
+static int
+run_route(const struct plan *plan, unsigned *fp_flags, struct status *status)
 {
-    *fp_flags = 0;
     switch (plan->route) {
     case ROUTE_HOST:
         *fp_flags = run_on_host(plan);
@@ -283,4 +282,35 @@ plan_run(const struct plan *plan, unsigned *fp_flags, struct status *status)
         break;
     }
     return status_set(status, STATUS_VALUE, "plan has no route %d", (int)plan->route);
+}
+
+/* A GPU that fails counts by the time until the host has added in its place. */
+static int
+run_estimated(struct plan plan, unsigned *fp_flags, struct status *status)
+{
+    const struct estimate_choice choice = routes_begin(&plan);
+    const long long begin = now_ns();
+    const int result = run_route(&plan, fp_flags, status);
+    routes_end(&plan, &choice, now_ns() - begin);
+    return result;
+}
+
+int
+plan_run(const struct plan *plan, unsigned *fp_flags, struct status *status)
+{
+    *fp_flags = 0;
+    return plan->estimated && may_leave_host(plan) ? run_estimated(*plan, fp_flags, status)
+                                                   : run_route(plan, fp_flags, status);
+}
+
+enum route
+plan_route(const struct plan *plan)
+{
+    if (!plan->estimated)
+        return plan->route;
+    struct plan now = *plan;
+    now.route = ROUTE_HOST;
+    if (may_leave_host(plan))
+        routes_choose(&now);
+    return now.route;
 }

@@ -10,6 +10,8 @@
 #include "base/runtime.h"
 #include "base/tuned_file.h"
 #include "gpu/device.h"
+#include "gpu/link.h"
+#include "host/threads_count.h"
 #include "transfer/transfer.h"
 
 enum {
@@ -18,12 +20,6 @@ enum {
     STEPS_A_SIZE = 8, /* between two measured sizes the fastest route is computed at so many sizes */
     MAX_STEPS = MAX_SIZES * STEPS_A_SIZE,
 };
-
-/* A GPU route must take less than this share of the host's time: the host route leaves link and GPU to other work. */
-#define CLEARLY 0.97
-
-/* The host has to convert short floats; the time of all other components depends on their bytes alone. */
-enum component_class { CLASS_WIDE, CLASS_HALF, CLASSES };
 
 static const char *const memory_name[] = {[MEMORY_ORDINARY] = "ordinary", [MEMORY_PINNED] = "pinned"};
 static const char *const class_name[] = {[CLASS_WIDE] = "wide", [CLASS_HALF] = "half"};
@@ -34,9 +30,9 @@ const char *const route_name[] = {
 };
 
 const char *const routes_reason_name[] = {
-    [ROUTES_ASKED] = "asked",      [ROUTES_NO_CUDA] = "no CUDA", [ROUTES_FORBIDDEN] = "forbidden",
-    [ROUTES_UNTUNED] = "untuned",  [ROUTES_FAILED] = "failed",   [ROUTES_ROUNDING] = "rounding",
-    [ROUTES_CALIBRATED] = "tuned",
+    [ROUTES_ASKED] = "asked",      [ROUTES_NO_CUDA] = "no CUDA",     [ROUTES_FORBIDDEN] = "forbidden",
+    [ROUTES_UNTUNED] = "untuned",  [ROUTES_FAILED] = "failed",       [ROUTES_ROUNDING] = "rounding",
+    [ROUTES_CALIBRATED] = "tuned", [ROUTES_ESTIMATED] = "estimated",
 };
 
 struct step {
@@ -58,24 +54,25 @@ struct calibration {
     struct curve curve[MEMORY_KINDS][CLASSES];
 };
 
-/* Without a calibration the host adds arrays of every size. By founding document 004's formula the GPU, whose stages
- * overlap, takes as long as its slowest stage: two arrays up the link. The host takes as long as three arrays at its
- * threads' rate. So the GPU is faster only if the host moves less than 1.5 times the link's rate: 83 GB/s beside PCIe 5
- * x16, which carries 55.
+/* Without a calibration the host adds all but large page-locked arrays, of which what calls took decides (estimate.h).
  *
- * 1e8 float32 beside an H200: the formula gives 14.5 ms for the GPU, and page-locked arrays took 15.3; 16 threads took
- * 7.74 ms, 8 threads 13.4 and 4 threads 22.3. Ordinary arrays add a stage, in which threads copy them into page-locked
- * memory and the sum back: 17.6 ms with 16 threads, 35 with 4, always slower than the same threads' addition. So the
- * GPU wins only beside few threads and on page-locked arrays. The rates of link and threads are unknown without a
- * calibration: a wrong guess for the GPU costs a factor of two, for the host one of 1.5. */
+ * By founding document 004's formula the GPU, whose stages overlap, takes as long as its slowest stage: two arrays up
+ * the link. The host takes as long as three arrays at its threads' rate. So the GPU is faster only if the host moves
+ * less than 1.5 times the link's rate: 83 GB/s beside PCIe 5 x16, which carries 55. 1e8 float32 beside an H200:
+ * page-locked arrays took 15.3 ms; 16 threads took 7.74 ms, 8 threads 13.4 and 4 threads 22.3.
+ *
+ * Ordinary arrays add a stage, in which threads copy them into page-locked memory and the sum back: 17.6 ms with 16
+ * threads, 35 with 4, always slower than the same threads' addition. Below HYBRID_MIN there is no careful first trial:
+ * the hybrid, which a slow link holds up for no longer than the chunks in flight. */
 atomic_size_t routes_from = SIZE_MAX;
 
-/* `lock` guards all variables below. Only `calibration` is read without it, once `calibrated` is set: it never changes
- * again. */
+/* `lock` guards all variables below but `estimate`, which needs none. `calibration` is read without it, once
+ * `calibrated` is set: it never changes again. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct calibration calibration;
 static atomic_bool calibrated;
-static int calibrated_device;
+static struct route_estimate estimate;
+static atomic_int routes_device; /* that was calibrated, else the first one in use */
 static bool in_use, forbidden, forgotten;
 static bool failed;
 static char failure[sizeof((struct status *)0)->text];
@@ -216,8 +213,9 @@ read_calibration(const char *key)
 static void
 settle(void)
 {
-    size_t least = SIZE_MAX;
-    if (atomic_load(&calibrated) && in_use && !forbidden && !failed && !forgotten)
+    const bool open = in_use && !forbidden && !failed && !forgotten;
+    size_t least = open && !atomic_load(&calibrated) ? HYBRID_MIN : SIZE_MAX;
+    if (open && atomic_load(&calibrated))
         for (int memory = 0; memory < MEMORY_KINDS; memory++)
             for (int components = 0; components < CLASSES; components++) {
                 const struct curve *curve = &calibration.curve[memory][components];
@@ -227,14 +225,19 @@ settle(void)
     atomic_store_explicit(&routes_from, least, memory_order_relaxed);
 }
 
-/* device_watcher: takes the calibration of the first device that has one. */
+/* device_watcher: takes the calibration of the first device that has one; until then the first device is estimated. */
 static void
 device_in_use(int device, const char *key)
 {
+    const double link = device_link_rate(device);
     pthread_mutex_lock(&lock);
+    if (!in_use) {
+        atomic_store(&routes_device, device);
+        estimate_set_link(&estimate, link);
+    }
     in_use = true;
     if (!atomic_load(&calibrated) && read_calibration(key)) {
-        calibrated_device = device;
+        atomic_store(&routes_device, device);
         atomic_store(&calibrated, true);
     }
     settle();
@@ -305,18 +308,46 @@ memory_of(const struct plan *plan)
     return pinned ? MEMORY_PINNED : MEMORY_ORDINARY;
 }
 
-enum route
-routes_choose(const struct plan *plan, int *device)
+static struct estimate_job
+job_of(const struct plan *plan)
 {
-    if (!atomic_load_explicit(&calibrated, memory_order_acquire))
-        return ROUTE_HOST;
-    const size_t bytes = bytes_of(plan);
-    const enum component_class components = class_of(plan->component);
-    const enum route ordinary = route_at(&calibration.curve[MEMORY_ORDINARY][components], bytes);
-    const enum route pinned = route_at(&calibration.curve[MEMORY_PINNED][components], bytes);
-    *device = calibrated_device;
-    /* memory_of asks the driver three times, 0.3 us in all: only if the kind of memory matters. */
-    return ordinary != pinned && memory_of(plan) == MEMORY_PINNED ? pinned : ordinary;
+    return (struct estimate_job){bytes_of(plan), class_of(plan->component), threads_available()};
+}
+
+void
+routes_choose(struct plan *plan)
+{
+    if (!atomic_load_explicit(&calibrated, memory_order_acquire)) {
+        const struct estimate_job job = job_of(plan);
+        plan->estimated = memory_of(plan) == MEMORY_PINNED;
+        plan->route = plan->estimated ? estimate_choose(&estimate, &job).route : ROUTE_HOST;
+    } else {
+        const size_t bytes = bytes_of(plan);
+        const enum component_class components = class_of(plan->component);
+        const enum route ordinary = route_at(&calibration.curve[MEMORY_ORDINARY][components], bytes);
+        const enum route pinned = route_at(&calibration.curve[MEMORY_PINNED][components], bytes);
+        /* memory_of asks the driver three times, 0.3 us in all: only if the kind of memory matters. */
+        plan->route = ordinary != pinned && memory_of(plan) == MEMORY_PINNED ? pinned : ordinary;
+    }
+    plan->device = atomic_load_explicit(&routes_device, memory_order_relaxed);
+    plan->chosen = plan->route != ROUTE_HOST;
+}
+
+struct estimate_choice
+routes_begin(struct plan *plan)
+{
+    const struct estimate_job job = job_of(plan);
+    const struct estimate_choice choice = estimate_begin(&estimate, &job);
+    plan->route = choice.route;
+    plan->chosen = plan->route != ROUTE_HOST;
+    return choice;
+}
+
+void
+routes_end(const struct plan *plan, const struct estimate_choice *choice, long long ns)
+{
+    const struct estimate_job job = job_of(plan);
+    estimate_end(&estimate, &job, choice, ns);
 }
 
 void
@@ -325,13 +356,14 @@ routes_explain(const struct plan *plan, bool asked, struct routes_explanation *e
     *explanation = (struct routes_explanation){.memory = MEMORY_ORDINARY};
     pthread_mutex_lock(&lock);
     const bool live = in_use && !forgotten, known = live && atomic_load(&calibrated);
-    explanation->reason = asked                            ? ROUTES_ASKED
-                          : !live                          ? ROUTES_NO_CUDA
-                          : forbidden                      ? ROUTES_FORBIDDEN
-                          : failed                         ? ROUTES_FAILED
-                          : !known                         ? ROUTES_UNTUNED
-                          : !fpenv_is_default(fpenv_get()) ? ROUTES_ROUNDING
-                                                           : ROUTES_CALIBRATED;
+    explanation->reason = asked                                   ? ROUTES_ASKED
+                          : !live                                 ? ROUTES_NO_CUDA
+                          : forbidden                             ? ROUTES_FORBIDDEN
+                          : failed                                ? ROUTES_FAILED
+                          : !known && bytes_of(plan) < HYBRID_MIN ? ROUTES_UNTUNED
+                          : !fpenv_is_default(fpenv_get())        ? ROUTES_ROUNDING
+                          : known                                 ? ROUTES_CALIBRATED
+                                                                  : ROUTES_ESTIMATED;
     snprintf(explanation->failure, sizeof explanation->failure, "%s", failure);
     pthread_mutex_unlock(&lock);
     if (live)
@@ -341,4 +373,13 @@ routes_explain(const struct plan *plan, bool asked, struct routes_explanation *e
     for (enum route route = ROUTE_HOST; known && bytes > 0 && route < ROUTE_DEVICE; route++)
         if (curve->seconds[route][0] > 0)
             explanation->seconds[route] = interpolate(&calibration, curve->seconds[route], bytes);
+    if (explanation->reason != ROUTES_ESTIMATED)
+        return;
+    if (explanation->memory == MEMORY_ORDINARY) {
+        explanation->reason = ROUTES_UNTUNED;
+        return;
+    }
+    const struct estimate_job job = job_of(plan);
+    explanation->estimate = estimate_choose(&estimate, &job);
+    memcpy(explanation->seconds, explanation->estimate.seconds, sizeof explanation->seconds);
 }

@@ -4,6 +4,7 @@
 #include "gpu/buffer.h"
 #include "gpu/device.h"
 #include "gpu/graph.h"
+#include "gpu/link.h"
 #include "gpu/memory.h"
 #include "gpu/stream.h"
 
@@ -33,6 +34,12 @@ int
 device_routes_key(int device, char key[ROUTES_KEY])
 {
     return -1;
+}
+
+double
+device_link_rate(int device)
+{
+    return 0;
 }
 
 const char *

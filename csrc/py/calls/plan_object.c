@@ -146,7 +146,7 @@ route_of(const struct plan_object *self)
 {
     if (self->many)
         return batch_plan_route(self->many);
-    return route_name[self->call.kind == CALL_HOST_TENSORS ? ROUTE_NONE : self->call.plan.route];
+    return route_name[self->call.kind == CALL_HOST_TENSORS ? ROUTE_NONE : plan_route(&self->call.plan)];
 }
 
 static PyObject *
@@ -311,8 +311,8 @@ plan_make_type(PyObject *module)
 {
     static PyGetSetDef properties[] = {
         {"route", (getter)get_route, NULL,
-         PyDoc_STR("Which way the addition goes: 'device'; 'host', or 'transfer' and 'hybrid' through a GPU, of NumPy\n"
-                   "arrays; or 'numpy' for what is left to numpy.add."),
+         PyDoc_STR("Which way the next call goes: 'device'; 'host', or 'transfer' and 'hybrid' through a GPU, of\n"
+                   "NumPy arrays; or 'numpy' for what is left to numpy.add."),
          NULL},
         {NULL, NULL, NULL, NULL, NULL},
     };

@@ -27,6 +27,20 @@ predicted(const struct routes_explanation *found)
     return dict;
 }
 
+static int
+estimate_facts_add(PyObject *dict, const struct estimate_choice *estimate)
+{
+    static const char *const stage[] = {
+        [ESTIMATE_LEARNING] = "learning", [ESTIMATE_BEHIND] = "behind",     [ESTIMATE_WAITING] = "waiting",
+        [ESTIMATE_TRIAL] = "trial",       [ESTIMATE_MEASURED] = "measured",
+    };
+    static const char *const link[] = {
+        [LINK_ASSUMED] = "assumed", [LINK_ATTRIBUTES] = "attributes", [LINK_MEASURED] = "measured"};
+    return put(dict, "stage", PyUnicode_FromString(stage[estimate->stage])) < 0
+               ? -1
+               : put(dict, "link", PyUnicode_FromString(link[estimate->link]));
+}
+
 int
 route_facts_add(PyObject *dict, const struct plan *plan, bool asked)
 {
@@ -36,6 +50,8 @@ route_facts_add(PyObject *dict, const struct plan *plan, bool asked)
         put(dict, "memory", PyUnicode_FromString(found.memory == MEMORY_PINNED ? "pinned" : "ordinary")) < 0 ||
         put(dict, "predicted", predicted(&found)) < 0)
         return -1;
+    if (found.reason == ROUTES_ESTIMATED)
+        return estimate_facts_add(dict, &found.estimate);
     return found.reason == ROUTES_FAILED ? put(dict, "failure", PyUnicode_FromString(found.failure)) : 0;
 }
 
@@ -43,10 +59,11 @@ const char use_gpu_doc[] = PyDoc_STR(
     "use_gpu($module, wanted=True, /)\n--\n\n"
     "Whether additions of host arrays that name no device may go through the GPU.\n\n"
     "Without this call they may once the process uses CUDA through vecadd, and they do where `vecadd tune routes`\n"
-    "has found that faster on this machine; where it was never run they stay on the host. True starts CUDA now, if\n"
-    "need be; False keeps such additions on the host from now on. device='cuda' and device arrays are not concerned.\n"
-    "Raises RuntimeError for True where CUDA cannot be used.\n\n"
-    ">>> vecadd.use_gpu()           # begin to use the GPU, where tuning found it faster\n"
+    "has found that faster on this machine. Where it was never run, page-locked arrays of 32 MiB or more may go where\n"
+    "such calls took the least time so far, and all others stay on the host. True starts CUDA now, if need be; False\n"
+    "keeps such additions on the host from now on. device='cuda' and device arrays are not concerned. Raises\n"
+    "RuntimeError for True where CUDA cannot be used.\n\n"
+    ">>> vecadd.use_gpu()           # begin to use the GPU, where it is faster\n"
     ">>> vecadd.use_gpu(False)      # and stop");
 
 PyObject *
