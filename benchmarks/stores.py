@@ -1,16 +1,10 @@
 """Zarr arrays that are added by vecadd, a loop with NumPy, dask.array and cubed: time, peak memory of a worker, tasks.
 
     python -m benchmarks.stores                            # two arrays of 1 GiB, a few minutes on an idle machine
-    python -m benchmarks.stores --json benchmarks/results/stores-MACHINE.json
+    python -m benchmarks.stores --json benchmarks/results/MACHINE/stores.json
     python -m benchmarks.stores --mib 256 --chunk 512 --compressor zstd --workers 4 --rounds 5 --folder /data
 
-Each contestant runs in a process of its own, in rounds of random order, on the same arrays, which are dropped from
-memory before. The time is that of the addition, without imports and the start of a cluster, until the sum is on the
-disk; each sum is compared with NumPy's, outside of the clock. Peak memory is what the process, or the worker that took
-most, held above what it held before. The disk's own time is that of two threads that read the operands' files and write
-those of one of them again.
-
-A contestant that is not installed (cubed) is left out, and the result says so.
+METHOD and CLOCK say how. A contestant that is not installed (cubed) is left out, and the result says so.
 """
 
 import argparse
@@ -35,16 +29,27 @@ import numpy as np
 import zarr
 
 import vecadd
+from benchmarks.tables.stores import REFERENCE, table
 from vecadd._command import target
-from vecadd.bench import machine, results
-from vecadd.bench.show import show_gain, show_seconds
-from vecadd.bench.tables.table import Table, columns
+from vecadd.bench import machine, results, sources
+from vecadd.bench.results import Row
 from vecadd.bench.terminal import Screen
 from vecadd.info import info
 
+SWEEP = "stores"
+METHOD = (
+    "medians of rounds in random order, each contestant in a process of its own, on the same arrays, which are dropped "
+    "from memory before; every sum compared with NumPy's, outside of the clock"
+)
+CLOCK = (
+    "timed by the host around the addition, without imports and the start of a cluster, until the sum is on the disk; "
+    "peak memory is what the process, or the worker that took most, held above what it held before; the disk's time is "
+    "that of two threads that read the operands' files and write those of one of them again"
+)
+
 DISK = "the disk, moving as much"
-REFERENCE = "vecadd, threads"
 ROWS = 1 << 12  # elements along the first axis
+ROUNDS = 6  # the fewest of which `vecadd compare` takes p10 and p90
 
 Run = Callable[[Path, Path, Path, int], int]  # operands, target, workers; the number of tasks
 
@@ -56,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--chunk", type=int, default=1024, help="elements of a chunk along both axes (default 1024)")
     parser.add_argument("--compressor", choices=("none", "zstd"), default="none")
     parser.add_argument("--workers", type=int, default=2, help="of the clusters")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--only", default="", metavar="TEXT", help="contestants whose name contains it, and the disk")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
     parser.add_argument("--json", type=target, metavar="FILE")
@@ -73,13 +78,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         make(Path(folder), given)
         order = [name for _ in range(given.rounds) for name in random.sample(chosen, len(chosen))]
         runs = [{"contestant": name, **in_child(name, Path(folder), given.workers)} for name in order]
-    rows = [summary(name, runs) for name in chosen]
-    Screen(sys.stderr).show([_table(rows, missing)])
+    asked = {name: getattr(given, name) for name in ("mib", "chunk", "compressor", "workers")}
+    rows = [row_of(name, runs, asked) for name in chosen]
+    Screen(sys.stderr).show([table(rows, missing)])
     if given.json is not None:
-        method = " ".join((__doc__ or "").split())
-        asked = {name: getattr(given, name) for name in ("mib", "chunk", "compressor", "workers", "rounds")}
-        meta = machine.meta(info(), machine.conditions_since(conditions), method=method, missing=missing, **asked)
-        results.save(given.json, {"meta": meta, "rows": rows})
+        found = machine.conditions_since(conditions)
+        digests = {SWEEP: sources.digest(SWEEP)}
+        meta = machine.meta(
+            info(), found, method=METHOD, clocks={SWEEP: CLOCK}, sources=digests, missing=missing, rounds=given.rounds
+        )
+        results.write(given.json, meta, rows)
     return 0
 
 
@@ -281,37 +289,32 @@ CONTESTANTS: Mapping[str, tuple[Run, Callable[[int], contextlib.AbstractContextM
 }
 
 
-def summary(name: str, runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The medians of a contestant's rounds, and of its share of the disk's own speed."""
+def row_of(name: str, runs: Sequence[Mapping[str, Any]], asked: Mapping[str, Any]) -> Row:
+    """A contestant's median, and that of its share of the disk's own speed. The spread is left out where there are too
+    few rounds for it; the samples are all there."""
     mine = [run for run in runs if run["contestant"] == name]
     seconds, moving = ([run["seconds"] for run in runs if run["contestant"] == who] for who in (name, DISK))
-    return {
-        "contestant": name,
-        "seconds": median(seconds),
-        "spread": [min(seconds), max(seconds)],
-        "of_disk": median(disk / own for disk, own in zip(moving, seconds, strict=True)),
-        "peak": max(run["peak"] for run in mine),
-        "tasks": max(run["tasks"] for run in mine),
-    }
-
-
-def _table(rows: Sequence[Mapping[str, Any]], missing: Sequence[str]) -> Table:
-    reference = next((row["seconds"] for row in rows if row["contestant"] == REFERENCE), None)
-    note = [f"not installed: {', '.join(missing)}"] if missing else []
-    title = "; ".join(["additions of Zarr arrays", *note])
-    table = Table(
-        title, columns("contestant", "time", "time / vecadd", "of the disk's speed", "peak a worker", "tasks")
+    low, high = np.percentile(seconds, (10, 90))
+    nbytes = 3 * asked["mib"] << 20
+    return Row(
+        sweep=SWEEP,
+        rung=name,
+        dtype="float64",
+        n=nbytes // 24,
+        params={
+            **asked,
+            "peak": max(run["peak"] for run in mine),
+            "tasks": max(run["tasks"] for run in mine),
+            "samples": seconds,
+        },
+        seconds=median(seconds),
+        spread=(low, high) if len(seconds) >= ROUNDS else None,
+        bytes=nbytes,
+        gbps=nbytes / median(seconds) / 1e9,
+        limit_gbps=nbytes / median(moving) / 1e9,
+        fraction=median(disk / own for disk, own in zip(moving, seconds, strict=True)),
+        checked=name != DISK,
     )
-    for row in rows:
-        table.add(
-            row["contestant"],
-            show_seconds(row["seconds"]),
-            show_gain(row["seconds"] / reference) if reference else "-",
-            f"{100 * row['of_disk']:.0f} %",
-            f"{row['peak'] / 1e6:.0f} MB",
-            str(row["tasks"]),
-        )
-    return table
 
 
 if __name__ == "__main__":

@@ -1,13 +1,8 @@
 """Whether the receipts of `vecadd run --why` predict what their advice gains, and what a receipt costs.
 
-    python -m benchmarks.why                               # a few minutes, on a machine that does nothing else
-    python -m benchmarks.why --json benchmarks/results/why-MACHINE.json
-    python -m benchmarks.why --programs bias,heat --rounds 1
-
-Each program of examples/why runs as it is and in its mended version, in turns, each with a receipt. The predicted gain
-is that of the change that mends the program's reason, from the receipt of the slow version; the measured gain is what
-the additions of both versions took. The cost is the time of additions while they are noted, over that of the same ones
-while they are not, in alternating rounds.
+python -m benchmarks.why                               # a few minutes, on a machine that does nothing else
+python -m benchmarks.why --json benchmarks/results/MACHINE/why.json
+python -m benchmarks.why --programs bias,heat --rounds 1
 """
 
 import argparse
@@ -24,17 +19,24 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.tables.why import cost_table, is_within, program_table
 from vecadd._command import target
-from vecadd.bench import machine, results
-from vecadd.bench.axes import show_size
-from vecadd.bench.show import show_gain, show_seconds
-from vecadd.bench.tables.table import Column, Style, Table, columns
+from vecadd.bench import machine, results, sources
+from vecadd.bench.results import Row
 from vecadd.bench.terminal import Screen
 from vecadd.info import info
 from vecadd.why import noted
 
 FOLDER = Path(__file__).resolve().parents[1] / "examples" / "why"
-WITHIN = 0.15  # of the measured gain, which a prediction should come to
+PREDICTED, COST = "why-programs", "why-costs"  # the sweeps of a result file
+METHOD = "medians of rounds, in which both sides of a comparison take turns"
+CLOCKS = {
+    PREDICTED: "each program as it is and mended, each with a receipt, in a process of its own; time and mended are "
+    "what the additions of each took, by its receipt; measured is the gain from one to the other, predicted what the "
+    "first receipt says of mending that reason",
+    COST: "timed by the host: a tenth of a second of additions that a receipt notes, and of the same ones without a "
+    "receipt",
+}
 ROUNDS, COST_ROUNDS = 5, 12
 SESSION = 0.1  # seconds of additions, in which the small ones that are all noted are few
 SIZES = (1000, 16_400, 1 << 16, 1 << 18, 1 << 20, 1 << 22)  # float32; the second is the first that is noted
@@ -42,23 +44,25 @@ SIZES = (1000, 16_400, 1 << 16, 1 << 18, 1 << 20, 1 << 22)  # float32; the secon
 
 @dataclass(frozen=True)
 class Program:
-    """A file of examples/why, and the reason that its receipt should find."""
+    """A file of examples/why, the reason that its receipt should find, and one of its sums: elements and dtype."""
 
     name: str
     reason: str
+    n: int
+    dtype: str
 
 
 PROGRAMS = (
-    Program("audio_mix", "first use of memory"),
-    Program("bias", "short rows"),
-    Program("ensemble", "a cache that did not hold"),
-    Program("heat", "operands that overlap"),
-    Program("image_stack", "a cast in pieces"),
-    Program("optimiser", "page faults of a new sum"),
-    Program("pandas_column", "page faults of a new sum"),
-    Program("particles", "gaps between elements"),
-    Program("running_mean", "one thread"),
-    Program("symmetric", "short rows"),
+    Program("audio_mix", "first use of memory", 12_000_000, "float32"),
+    Program("bias", "short rows", 3_000_000, "float32"),
+    Program("ensemble", "a cache that did not hold", 1 << 15, "float64"),
+    Program("heat", "operands that overlap", 7_999_999, "float64"),
+    Program("image_stack", "a cast in pieces", 2160 * 3840, "float32"),
+    Program("optimiser", "page faults of a new sum", 12_000_000, "float32"),
+    Program("pandas_column", "page faults of a new sum", 6_000_000, "float64"),
+    Program("particles", "gaps between elements", 250_000, "float32"),
+    Program("running_mean", "one thread", 1 << 24, "float32"),
+    Program("symmetric", "short rows", 2048 * 2048, "float64"),
 )
 
 
@@ -75,32 +79,49 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rows = [measured(program, given.rounds) for program in chosen]
     costs = [] if given.no_cost else [cost(n, form) for n in SIZES for form in FORMS]
     if given.json is not None:
-        meta = machine.meta(info(), machine.conditions_since(conditions), method=" ".join((__doc__ or "").split()))
-        kinds = [{"kind": "program", **row} for row in rows] + [{"kind": "cost", **row} for row in costs]
-        results.save(given.json, {"meta": meta, "rows": kinds})
-    Screen(sys.stderr).show([_programs(rows), *([_costs(costs)] if costs else [])])
-    return 0 if all(row["within"] for row in rows) else 1
+        digests = {name: sources.digest(name) for name in CLOCKS}
+        conditions = machine.conditions_since(conditions)
+        meta = machine.meta(info(), conditions, method=METHOD, clocks=CLOCKS, sources=digests)
+        results.write(given.json, meta, [*rows, *costs])
+    Screen(sys.stderr).show([program_table(rows), *([cost_table(costs)] if costs else [])])
+    return 0 if all(map(is_within, rows)) else 1
 
 
-def measured(program: Program, rounds: int) -> dict[str, Any]:
+def measured(program: Program, rounds: int) -> Row:
     """The medians of a program's rounds, and the predicted and the measured gain of each round."""
     pairs = [
         prediction(program.reason, receipt(program.name, "slow"), receipt(program.name, "mended"))
         for _ in range(rounds)
     ]
     predicted = [pair["predicted"] for pair in pairs if pair["predicted"] is not None]
-    gain, expected = median(pair["measured"] for pair in pairs), median(predicted) if predicted else None
-    return {
-        "program": program.name,
+    params = {
         "reason": program.reason,
-        "predicted": expected,
-        "measured": gain,
-        "within": expected is not None and abs(expected / gain - 1) <= WITHIN,
+        "predicted": median(predicted) if predicted else None,
+        "measured": median(pair["measured"] for pair in pairs),
         "first": sum(pair["first"] for pair in pairs),  # rounds in which the reason was the one that gains most
-        "seconds": median(pair["seconds"] for pair in pairs),
         "mended_seconds": median(pair["mended_seconds"] for pair in pairs),
         "rounds": [[pair["predicted"], pair["measured"]] for pair in pairs],
     }
+    seconds = median(pair["seconds"] for pair in pairs)
+    return _row(PREDICTED, program.name, program.dtype, program.n, params, seconds, pairs[0]["bytes"])
+
+
+def _row(sweep: str, name: str, dtype: str, n: int, params: dict[str, Any], seconds: float, nbytes: int) -> Row:
+    """Of additions that nothing limits here, whose sums others compare."""
+    return Row(
+        sweep=sweep,
+        rung=name,
+        dtype=dtype,
+        n=n,
+        params=params,
+        seconds=seconds,
+        spread=None,
+        bytes=nbytes,
+        gbps=nbytes / seconds / 1e9,
+        limit_gbps=None,
+        fraction=None,
+        checked=False,
+    )
 
 
 def prediction(reason: str, slow: Mapping[str, Any], mended: Mapping[str, Any]) -> dict[str, Any]:
@@ -112,6 +133,7 @@ def prediction(reason: str, slow: Mapping[str, Any], mended: Mapping[str, Any]) 
         "predicted": gains[0] if gains else None,
         "measured": before / after,
         "seconds": before,
+        "bytes": sum(row["bytes"] for row in slow["lines"]),
         "mended_seconds": after,
         "first": longest["reason"] == reason,
     }
@@ -145,7 +167,7 @@ def _rows(n: int) -> Callable[[], Any]:
 FORMS: Mapping[str, Callable[[int], Callable[[], Any]]] = {"a + b": _new, "out=": _into, "rows of 4": _rows}
 
 
-def cost(n: int, form: str) -> dict[str, Any]:
+def cost(n: int, form: str) -> Row:
     """Seconds of an addition without a receipt and with one, and the median and the quartiles of their ratios."""
     add = FORMS[form](n)
     calls = max(10, int(SESSION / (_session(add, 10) / 10)))
@@ -162,15 +184,12 @@ def cost(n: int, form: str) -> dict[str, Any]:
         on.append(taken[True])
         ratios.append(taken[True] / taken[False])
     ratios.sort()
-    quartiles = [ratios[len(ratios) // 4], ratios[-1 - len(ratios) // 4]]
-    return {
-        "form": form,
-        "n": n,
-        "seconds": median(off),
+    params = {
         "noted_seconds": median(on),
         "ratio": median(ratios),
-        "quartiles": quartiles,
+        "ratio_quartiles": [ratios[len(ratios) // 4], ratios[-1 - len(ratios) // 4]],
     }
+    return _row(COST, form, "float32", n, params, median(off), 12 * n)
 
 
 def _session(add: Callable[[], Any], calls: int) -> float:
@@ -178,39 +197,6 @@ def _session(add: Callable[[], Any], calls: int) -> float:
     for _ in range(calls):
         add()
     return time.perf_counter() - begun
-
-
-def _programs(rows: Sequence[Mapping[str, Any]]) -> Table:
-    reason = Column("reason", right=False)
-    table = Table("predictions", columns("program", reason, "time", "mended", "predicted", "measured", "off by"))
-    for row in rows:
-        expected, gain = row["predicted"], row["measured"]
-        table.add(
-            row["program"],
-            row["reason"],
-            show_seconds(row["seconds"]),
-            show_seconds(row["mended_seconds"]),
-            show_gain(expected) if expected else "-",
-            show_gain(gain),
-            f"{100 * (expected / gain - 1):+.0f} %" if expected else "-",
-            style=Style.PLAIN if row["within"] else Style.FAILED,
-        )
-    return table
-
-
-def _costs(rows: Sequence[Mapping[str, Any]]) -> Table:
-    table = Table("the cost of a receipt", columns("form", "float32", "addition", "noted", "quartiles", "median"))
-    for row in rows:
-        low, high = (f"{100 * (ratio - 1):+.1f}" for ratio in row["quartiles"])
-        table.add(
-            row["form"],
-            show_size(row["n"]),
-            show_seconds(row["seconds"]),
-            show_seconds(row["noted_seconds"]),
-            f"{low} to {high} %",
-            f"{100 * (row['ratio'] - 1):+.1f} %",
-        )
-    return table
 
 
 if __name__ == "__main__":

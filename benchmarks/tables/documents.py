@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.tables import call_costs, ledger, peers, profiles, recordings, sweeps
+from benchmarks.tables import call_costs, ledger, peers, profiles, recordings, stores, sweeps, why
 from benchmarks.tables.recordings import Digest, Run, newest
 from vecadd.bench import sources
 from vecadd.bench.results import Row
@@ -59,6 +59,9 @@ TABLES: dict[str, Callable[[list[Row]], list[str]]] = {
     "call-stages": call_costs.stages,
     "peer-transfer": peers.one_size,
     "peer-routes": peers.routes,
+    "stores": stores.stores,
+    "why-programs": why.programs,
+    "why-costs": why.costs,
 }
 
 _CLAIMED = (

@@ -18,7 +18,8 @@ from vecadd.bench.sweeps import SWEEPS
 pytestmark = pytest.mark.no_native
 
 
-HOSTS = ("host", "peer-host", "peer-installed", "peer-files")
+OTHERS = ("stores", "why-programs", "why-costs")  # timed by programs of their own
+HOSTS = ("host", "peer-host", "peer-installed", "peer-files", *OTHERS)
 MEASURED = {sweep.name: sweep for sweeps in (SWEEPS.values(), *STAGES.values()) for sweep in sweeps}
 
 KNOWN = {
@@ -29,12 +30,14 @@ KNOWN = {
 }
 
 # Imported by what times a sweep, and no part of a time: the axes' names, the result file, the machine's names,
-# other sweeps' cells, the model, the documents' figures, and what builds.
+# digests, other sweeps' cells, the model, the documents' figures, what prints, and what builds.
 INDIFFERENT = {
     *(f"vecadd.bench.{name}" for name in ("axes", "results", "machine", "recorded", "gpudirect")),
     *(f"vecadd.bench.{name}" for name in ("ladder", "latencies", "transfers", "sweeps")),
     *("vecadd", "vecadd.info", "vecadd._host", "vecadd._environment", "vecadd.model", "vecadd.model.theory"),
-    *("build_native.toolkit", "build_native.incremental"),
+    *(f"vecadd._{name}" for name in ("command", "extras", "names", "rows", "version")),
+    *(f"vecadd.bench.{name}" for name in ("show", "sources", "tables.table", "terminal")),
+    *("benchmarks.tables.stores", "benchmarks.tables.why", "build_native.toolkit", "build_native.incremental"),
 }
 
 # Files of the tree that time nothing.
@@ -49,7 +52,7 @@ UNRELATED = (
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the sources: tests leave it as they found it."""
     root = tmp_path_factory.mktemp("tree")
-    for path in sources.files((*sources.EVERYTHING, "benchmarks")):
+    for path in sources.files((*sources.EVERYTHING, "benchmarks", "examples")):
         target = root / path.relative_to(ROOT)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, target)
@@ -83,7 +86,7 @@ def changed(path: Path) -> Iterator[None]:
 
 
 def test_every_sweep_and_every_stage_has_a_set() -> None:
-    assert set(SETS) == {*MEASURED, "profile"}
+    assert set(SETS) == {*MEASURED, "profile", *OTHERS}
 
 
 @pytest.mark.parametrize("sweep", SETS)
@@ -125,6 +128,9 @@ def test_a_file_that_times_nothing_changes_no_digest(name: str, tree: Path, unch
         ("csrc/gpu/stream.c", {sweep for sweep in SETS if sweep not in HOSTS}),
         ("csrc/host/threads.c", set(SETS)),
         ("vecadd/files.py", {"peer-files"}),
+        ("vecadd/stores/work.py", {"stores"}),
+        ("csrc/py/receipt/observe.c", {sweep for sweep in SETS if sweep not in HOSTS} | {"why-programs", "why-costs"}),
+        ("examples/why/bias.py", {"why-programs"}),
         ("vecadd/bench/latencies.py", {"latency"}),
         ("benchmarks/peers/overhead_stage.py", {"peer-overhead"}),
         ("benchmarks/peers/clocks.py", {sweep for sweep in SETS if sweep.startswith("peer-")}),

@@ -5,6 +5,7 @@ What was counted decides here; whether the predicted gains hold is timed by `pyt
 
 import importlib
 import re
+from math import prod
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 import vecadd
 from benchmarks.why import PROGRAMS, Program, prediction
 from vecadd.why import noted, reasons
+from vecadd.why.layout import Layout
 from vecadd.why.noted import Noted
 
 pytestmark = pytest.mark.no_native
@@ -78,6 +80,8 @@ def test_the_reason_shows_in_the_slow_version_alone(name: str, monkeypatch: pyte
     code.mended(3)
     mended = longest(noted.stop().additions)
     assert Path(slow.place.file).name == f"{name}.py"
+    assert isinstance(slow.out, Layout)
+    assert (prod(slow.out.shape), str(slow.out.dtype)) == (program(name).n, program(name).dtype)
     assert shows(name, slow)
     assert not shows(name, mended)
 
@@ -99,8 +103,11 @@ def test_a_prediction_is_that_of_the_programs_reason() -> None:
         {"reason": "one thread", "gain": 3.0, "change": "install", "saved_seconds": 2.0},
         {"reason": "short rows", "gain": 2.5, "change": "turn", "saved_seconds": 1.5},
     ]
-    slow = {"lines": [{"seconds": 3.0, "changes": changes, "reason": "one thread"}, {"seconds": 1.0, "changes": []}]}
+    longest = {"seconds": 3.0, "bytes": 40, "changes": changes, "reason": "one thread"}
+    slow = {"lines": [longest, {"seconds": 1.0, "bytes": 2, "changes": []}]}
     mended = {"lines": [{"seconds": 1.5}, {"seconds": 0.5}]}
     found = prediction("short rows", slow, mended)
-    assert found == {"predicted": 2.5, "measured": 2.0, "seconds": 4.0, "mended_seconds": 2.0, "first": False}
+    assert found == {
+        "predicted": 2.5, "measured": 2.0, "seconds": 4.0, "bytes": 42, "mended_seconds": 2.0, "first": False,
+    }  # fmt: skip
     assert prediction("a cast in pieces", slow, mended)["predicted"] is None

@@ -1,9 +1,9 @@
 """Which sources a table's times depend on, and digests that say whether they have changed since it was recorded.
 
-Each sweep of the bench, the profile and each stage of the peers has a set in SETS: what it times, and the Python that
-times it. A file outside of the set, such as a plot, a table's layout or the command line, leaves the recording as good
-as it was. Whole folders stand in the sets where most of a folder counts: a file that moves within one needs no change
-here.
+Each sweep of the bench, the profile, each stage of the peers and the other programs of `benchmarks` have a set in SETS:
+what is timed, and the Python that times it. A file outside of the set, such as a plot, a table's layout or the command
+line, leaves the recording as good as it was. Whole folders stand in the sets where most of a folder counts: a file that
+moves within one needs no change here.
 
 A wheel has no C sources to make digests of: it carries what `built_from` said when it was built. setup.py runs this
 file by its path, before the extension is there, so that it imports nothing of the package.
@@ -39,6 +39,12 @@ TENSORS = tuple(
     f"{STAGES}/{name}" for name in ("tensors.py", "device_peers.py", "jax_peer.py", "triton_add.py", "*.cu")
 )
 DEVICE_PEERS = (*DEVICE, *PEERS, *FOREIGN, *TENSORS)
+
+# What notes a program's additions and rehearses them.
+RECEIPTS = (
+    *(*HOST, "csrc/py/install", "csrc/py/receipt", "vecadd/_install.py", "vecadd/why"),
+    *(f"{BENCH}/limits.py", f"{BENCH}/buffers.py", "benchmarks/why.py"),
+)
 
 # The sweeps are files of a folder; one that is not named below times kernels.
 SWEEPS = sorted(path.stem for path in (ROOT / BENCH / "sweeps").glob("*.py") if path.stem not in ("__init__", "sweep"))
@@ -79,6 +85,12 @@ SETS: dict[str, tuple[str, ...]] = {
         *(*HOST, *PEERS, f"{STAGES}/installed_stage.py", f"{STAGES}/host_stage.py"),  # the latter's clocks
         *("csrc/py/install", "vecadd/_install.py"),
     ),
+    "stores": (
+        *(*HOST, "vecadd/stores", "benchmarks/stores.py"),
+        *(f"vecadd/{name}.py" for name in ("_dask_threads", "_sum", "_uninterrupted")),
+    ),
+    "why-programs": (*RECEIPTS, "examples/why"),
+    "why-costs": RECEIPTS,
 }
 
 # Everything that is compiled or run: which tree a run was of, whatever it timed.

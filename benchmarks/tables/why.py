@@ -1,0 +1,74 @@
+"""The tables of receipts, for the documents and for the terminal: how well they predict, and what they cost."""
+
+from collections.abc import Sequence
+
+from vecadd.bench.axes import show_size
+from vecadd.bench.formats import as_lines
+from vecadd.bench.results import Row
+from vecadd.bench.show import show_gain, show_seconds
+from vecadd.bench.tables.table import Column, Style, Table, columns
+
+WITHIN = 0.15  # of the measured gain, which a prediction should come to
+LITTLE = 2.0  # percent, which a receipt should cost at most
+
+
+def is_within(row: Row) -> bool:
+    """Whether the prediction came so near."""
+    predicted, measured = row.params["predicted"], row.params["measured"]
+    return predicted is not None and abs(predicted / measured - 1) <= WITHIN
+
+
+def programs(rows: list[Row]) -> list[str]:
+    """A line a program, and how many predictions hold."""
+    holds = sum(map(is_within, rows))
+    return [
+        *as_lines(program_table(rows)),
+        "",
+        f"Of {len(rows)} predictions {holds} are within {100 * WITHIN:.0f} % of the measured gain.",
+    ]
+
+
+def costs(rows: list[Row]) -> list[str]:
+    """A line a form and size, and the range of the medians."""
+    medians = [100 * (row.params["ratio"] - 1) for row in rows]
+    least = f"{sum(cost <= LITTLE for cost in medians)} of {len(medians)} are at most {LITTLE:g} %"
+    return [
+        *as_lines(cost_table(rows)),
+        "",
+        f"The medians lie between {min(medians):+.1f} and {max(medians):+.1f} %; {least}.",
+    ]
+
+
+def program_table(rows: Sequence[Row]) -> Table:
+    """A line a program; what is farther off than WITHIN has failed."""
+    reason = Column("reason", right=False)
+    table = Table("predictions", columns("program", reason, "time", "mended", "predicted", "measured", "off by"))
+    for row in rows:
+        predicted, measured = row.params["predicted"], row.params["measured"]
+        table.add(
+            row.rung,
+            row.params["reason"],
+            show_seconds(row.seconds or 0.0),
+            show_seconds(row.params["mended_seconds"]),
+            show_gain(predicted) if predicted else "-",
+            show_gain(measured),
+            f"{100 * (predicted / measured - 1):+.0f} %" if predicted else "-",
+            style=Style.PLAIN if is_within(row) else Style.FAILED,
+        )
+    return table
+
+
+def cost_table(rows: Sequence[Row]) -> Table:
+    """A line a form and size: an addition without a receipt and with one."""
+    table = Table("the cost of a receipt", columns("form", "float32", "addition", "noted", "quartiles", "median"))
+    for row in rows:
+        low, high = (f"{100 * (ratio - 1):+.1f}" for ratio in row.params["ratio_quartiles"])
+        table.add(
+            row.rung,
+            show_size(row.n),
+            show_seconds(row.seconds or 0.0),
+            show_seconds(row.params["noted_seconds"]),
+            f"{low} to {high} %",
+            f"{100 * (row.params['ratio'] - 1):+.1f} %",
+        )
+    return table

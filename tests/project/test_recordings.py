@@ -1,0 +1,84 @@
+"""What benchmarks.why and benchmarks.stores record is a result file like others, and the documents' tables show it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bench_rows import META
+
+from benchmarks import why
+from benchmarks.tables import documents
+from vecadd.bench import results
+from vecadd.bench.results import Row
+
+pytestmark = pytest.mark.no_native
+
+
+def shown(table: str, rows: list[Row], folder: Path) -> list[str]:
+    """The lines of that table of these rows, by way of a file."""
+    (folder / "here").mkdir()
+    meta = {**META, "method": "made up", "clocks": {table: "by hand"}, "sources": {table: "abc"}}
+    results.write(folder / "here" / "one.json", meta, rows)
+    return documents.fill(f"<!-- table: {table} -->\n<!-- /table -->\n", folder, {table: "abc"}.get).splitlines()
+
+
+def receipts(monkeypatch: pytest.MonkeyPatch, mended_seconds: float, gain: float) -> None:
+    """Every program's slow version takes a second, and its receipt predicts that gain for short rows."""
+    changes = [{"reason": "short rows", "gain": gain}]
+    slow = {"lines": [{"seconds": 1.0, "bytes": 12 << 20, "reason": "short rows", "changes": changes}]}
+    mended = {"lines": [{"seconds": mended_seconds, "bytes": 12 << 20}]}
+    monkeypatch.setattr(why, "receipt", lambda name, version: slow if version == "slow" else mended)
+
+
+def test_a_prediction_is_shown_beside_what_was_gained(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    rows = []
+    for name, gain in (("near", 4.4), ("far", 4.8)):
+        receipts(monkeypatch, 0.25, gain)
+        rows.append(why.measured(why.Program(name, "short rows", 1 << 20, "float32"), 3))
+    lines = shown("why-programs", rows, tmp_path)
+    assert "| near | short rows | 1 s | 250 ms | 4.4 x | 4 x | +10 % |" in lines
+    assert "| far | short rows | 1 s | 250 ms | 4.8 x | 4 x | +20 % |" in lines
+    assert "Of 2 predictions 1 are within 15 % of the measured gain." in lines
+    assert "*By hand.*" in lines
+
+
+def test_a_reason_that_was_not_found_predicts_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    receipts(monkeypatch, 0.5, 2.0)
+    row = why.measured(why.Program("other", "one thread", 1 << 20, "float32"), 1)
+    assert "| other | one thread | 1 s | 500 ms | - | 2 x | - |" in shown("why-programs", [row], tmp_path)
+
+
+def test_the_cost_of_a_receipt_is_that_of_each_form_and_size(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    noting: list[bool] = []
+    monkeypatch.setattr(why.noted, "start", lambda: noting.append(True))
+    monkeypatch.setattr(why.noted, "stop", noting.clear)
+    monkeypatch.setattr(why, "_session", lambda add, calls: calls * (1.03e-6 if noting else 1e-6))
+    lines = shown("why-costs", [why.cost(n, "out=") for n in (1000, 1 << 16)], tmp_path)
+    assert "| out= | 1000 | 1 us | 1.03 us | +3.0 to +3.0 % | +3.0 % |" in lines
+    assert "| out= | 2^16 | 1 us | 1.03 us | +3.0 to +3.0 % | +3.0 % |" in lines
+    assert "The medians lie between +3.0 and +3.0 %; 0 of 2 are at most 2 %." in lines
+
+
+def test_stores_are_shown_beside_the_disk(tmp_path: Path) -> None:
+    pytest.importorskip("zarr")
+    from benchmarks import stores
+
+    asked: dict[str, Any] = {"mib": 512, "chunk": 1024, "compressor": "none", "workers": 2}
+    seconds = {stores.REFERENCE: 2.0, "cubed, threads": 3.0, stores.DISK: 1.0}
+    runs = [
+        {"contestant": name, "seconds": each + turn, "peak": 150e6, "tasks": 1}
+        for name, each in seconds.items()
+        for turn in (-0.5, 0.0, 1.0)
+    ]
+    rows = [stores.row_of(name, runs, asked) for name in seconds]
+    assert [(row.spread, row.bytes) for row in rows] == [(None, 3 << 29)] * 3
+    lines = shown("stores", rows, tmp_path)
+    setting = (
+        "Two arrays of 512 MiB, float64, in chunks of 1024 by 1024, compressor none; the clusters have 2 workers of"
+    )
+    assert f"{setting} one thread." in lines
+    assert "| vecadd, threads | 2 s | 1 x | 50 % | 150 MB | 1 |" in lines
+    assert "| cubed, threads | 3 s | 1.5 x | 33 % | 150 MB | 1 |" in lines
+    assert "| the disk, moving as much | 1 s | 0.5 x | 100 % | 150 MB | 1 |" in lines
+    again = [stores.row_of(name, [*runs, *runs], asked) for name in seconds]
+    assert [row.spread for row in again] == [(1.5, 3.0), (2.5, 4.0), (0.5, 2.0)]
