@@ -97,6 +97,8 @@ write_plainly(int descriptor, const char *from, size_t bytes, off_t at)
 {
     while (bytes) {
         const ssize_t put = pwrite(descriptor, from, bytes, at);
+        if (put == 0)
+            return ENOSPC; /* no errno says why: there was no room, as other programs take it */
         if (put < 0 && errno != EINTR)
             return errno;
         if (put > 0) {
