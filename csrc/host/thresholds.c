@@ -15,25 +15,24 @@
 #include "host/cache.h"
 #include "host/threads_count.h"
 
-/* Defaults without a tuned file. Measured with float32 on 2 cores of Cascade Lake and of an EPYC (1 MiB of L2 each),
- * and on 2 and 16 cores of Sapphire Rapids (2 MiB):
+/* Defaults without a tuned file, for float32. They were decided in November 2026 by runs on 2 cores of Cascade Lake and
+ * of an EPYC (1 MiB of L2 each), and on 2 and 16 cores of Sapphire Rapids (2 MiB), whose files are not kept. On any
+ * machine `vecadd tune host` compares threads, shares, blocks and streaming stores anew.
  *
- * Workers that are awake clearly pay from sums of 256 KiB on: two threads take 0.53 of one thread's time on Cascade
- * Lake, four 0.47 on Sapphire Rapids. At 128 KiB two take 0.7 to 1.1 and 0.71, a gain that the caller's own work
- * between two sums may undo; four take 0.64, eight 0.59. All sleeping workers are woken from THREADS_ASLEEP on; for
- * smaller sums host/ways.h decides. On Cascade Lake isolated calls took 198 us with two threads against 126 with one
- * at 2^17, 606 against 533 at 2^19, 1053 against 1216 at 2^20; on sixteen cores 48 against 104 at 2^18, 65 against 209
- * at 2^19.
+ * Workers that are awake clearly pay from sums of 256 KiB on: two threads took 0.53 of one thread's time on Cascade
+ * Lake, four 0.47 on Sapphire Rapids. At 128 KiB two took 0.7 to 1.1 and 0.71, a gain that the caller's own work
+ * between two sums may undo; four took 0.64 on Sapphire Rapids. All sleeping workers are woken from THREADS_ASLEEP on.
+ * Whether they pay for smaller sums differs: at 2 MiB an isolated call with two threads took 606 us on Cascade Lake
+ * against one thread's 533, with sixteen 65 on Sapphire Rapids against 209. So there host/ways.h decides.
  *
  * Streaming stores pay when the arrays are larger than the caches of all the threads together. A virtual machine hides
  * the caches beside the L2 or overstates them, so CACHED stands for them: on the EPYC two threads with streaming stores
  * took 1.2 times as long for 3 MiB of arrays, as long for 12 and half as long for 48. In place they never pay, because
- * the cache line to be written has been read already: 36 against 81 GB/s at 2^20.
+ * the cache line to be written has been read already: 36 against 81 GB/s at 4 MiB on Sapphire Rapids.
  *
- * On Cascade Lake AVX-512 lowers the clock by a step, and costs some microseconds after a pause: AVX2 takes, of its
- * time, 0.93 to 0.95 for sums on fresh pages, 0.86 after a pause from 512 KiB on, 0.87 back to back from 4 MiB on (0.93
- * streaming), 1.00 to 1.03 in an L2 and twice as long in an L1. On Sapphire Rapids AVX2 takes 0.97 to 1.03, 1.02 to
- * 1.8, 1.00 to 1.07 and 1.06. */
+ * On Cascade Lake AVX-512 lowers the clock by a step, and costs some microseconds after a pause: AVX2 took 0.93 to 0.95
+ * of its time for sums on fresh pages, 0.86 after a pause from 512 KiB on, and 0.87 back to back from 4 MiB on; but
+ * twice as long in an L1, where NARROW leaves AVX-512. On Sapphire Rapids AVX2 was nowhere clearly ahead. */
 enum {
     THREADS_AWAKE = 256 << 10,
     FOUR_AWAKE = 128 << 10, /* where there are four */
@@ -41,8 +40,8 @@ enum {
     NARROW = 64 << 10,
     CACHED = 16 << 20, /* bytes of the three arrays that the caches are assumed to hold */
     L2_AT_MIN = 1 << 20,
-    SHARE = 32 << 10,  /* 256 KiB on Sapphire Rapids: 1, 2, 4, 8, 16 threads take 9.0, 7.0, 4.6, 3.2, 2.9 us */
-    BLOCK = 256 << 10, /* 16 threads: 64 KiB and 1 MiB give 6 and 3 % less, 16 KiB 8 % */
+    SHARE = 32 << 10,  /* 256 KiB on Sapphire Rapids: 1, 2, 4, 8, 16 threads took 9.0, 7.0, 4.6, 3.2, 2.9 us */
+    BLOCK = 256 << 10, /* 16 threads of Sapphire Rapids: 64 KiB and 1 MiB gave 6 and 3 % less, 16 KiB 8 % */
     BLOCK_MIN = 16 << 10,
     BLOCK_MAX = 64 << 20,
 };
