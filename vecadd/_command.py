@@ -1,12 +1,14 @@
 """What the commands share: exit statuses, the end of their help, and files that they write."""
 
-from argparse import ArgumentTypeError
+from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Mapping
 from pathlib import Path
 from shutil import get_terminal_size
 from textwrap import fill
 
 STDOUT = "-"  # as the name of a file that is to be written
+
+LEAST = 5.0  # percent: a smaller difference is of no interest
 
 UNASKABLE, INTERRUPTED = 2, 130  # exit statuses; the second by the shells' convention for SIGINT
 
@@ -52,6 +54,19 @@ def folder(text: str) -> Path:
     if path.exists() and not path.is_dir():
         raise ArgumentTypeError(f"{text!r} is a file; name a folder")
     return path
+
+
+def add_comparison_options(parser: ArgumentParser) -> None:
+    """What the commands share that compare figures: the smallest difference of interest, and files to write."""
+    parser.add_argument(
+        "--least",
+        type=percent,
+        default=LEAST,
+        metavar="PERCENT",
+        help=f"smallest difference of interest (default: {LEAST:g})",
+    )
+    parser.add_argument("--json", type=target, metavar="FILE", help="write all that was found there; - is stdout")
+    parser.add_argument("--html", type=target, metavar="PAGE", help="write a page there, which needs no network")
 
 
 def percent(text: str) -> float:

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from vecadd import pages
-from vecadd._command import STDOUT, UnaskableError, epilog, percent, target
+from vecadd._command import STDOUT, UnaskableError, add_comparison_options, epilog
 from vecadd._version import package_version
 from vecadd.bench import results
 from vecadd.bench.terminal import Screen
@@ -15,7 +15,6 @@ from vecadd.compare.figures import Side
 from vecadd.compare.verdict import Comparison
 
 SCHEMA, VERSION = "vecadd-compare", 1
-LEAST = 5.0  # percent
 PICTURED = 40  # rows, at most; the table has all
 
 __all__ = ["add_arguments", "run"]
@@ -26,16 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what = "files of vecadd bench, of the comparisons with other libraries or of vecadd check: one file, or a folder"
     parser.add_argument("old", type=Path, metavar="OLD", help=f"the earlier run: {what}")
     parser.add_argument("new", type=Path, metavar="NEW", help="the later run")
-    parser.add_argument(
-        "--least",
-        type=percent,
-        default=LEAST,
-        metavar="PERCENT",
-        help=f"smallest difference of interest (default: {LEAST:g})",
-    )
+    add_comparison_options(parser)
     parser.add_argument("--all", action="store_true", help="show the rows that are the same or undecided too")
-    parser.add_argument("--json", type=target, metavar="FILE", help="write the comparison there; - is stdout")
-    parser.add_argument("--html", type=target, metavar="PAGE", help="write a page there, which needs no network")
     parser.epilog = epilog(
         {
             "vecadd compare before.json after.json": "what a change of the code, the driver or the machine has done",

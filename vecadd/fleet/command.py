@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from vecadd import pages
-from vecadd._command import STDOUT, UnaskableError, epilog, percent, target
+from vecadd._command import STDOUT, UnaskableError, add_comparison_options, epilog, target
 from vecadd._version import package_version
 from vecadd.bench import results
 from vecadd.bench.terminal import Screen
@@ -20,7 +20,6 @@ from vecadd.fleet.hostlist import compressed
 from vecadd.fleet.outliers import Found, Group
 
 SCHEMA, VERSION = "vecadd-fleet", 1
-LEAST = 5.0  # percent
 
 __all__ = ["add_arguments", "run"]
 
@@ -54,18 +53,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what of a host's name is the name of its group, a rack say: the first parenthesis, or all that matches "
         "(default: all up to the number before the last one, rack07 of rack07-node12)",
     )
-    parser.add_argument(
-        "--least",
-        type=percent,
-        default=LEAST,
-        metavar="PERCENT",
-        help=f"smallest difference of interest (default: {LEAST:g})",
-    )
+    add_comparison_options(parser)
     parser.add_argument(
         "--exclude", type=target, metavar="FILE", help="write the machines to leave out there, for Slurm"
     )
-    parser.add_argument("--json", type=target, metavar="FILE", help="write all that was found there; - is stdout")
-    parser.add_argument("--html", type=target, metavar="PAGE", help="write a page there, which needs no network")
     parser.epilog = epilog(
         {
             "vecadd fleet results": "which machines are unlike their peers, by a folder with a file of each",
