@@ -10,8 +10,10 @@ import pytest
 from conftest import child_environment
 
 from vecadd import _machine, cli
-from vecadd.bench import limits, timing
-from vecadd.check import measure
+from vecadd.bench import limits, machine, timing
+from vecadd.check import document, findings, measure
+from vecadd.check.findings import Finding, Found
+from vecadd.check.rows import Expected
 from vecadd.info import info
 
 H200 = _machine.Gpu(
@@ -88,3 +90,25 @@ def of_id(content: dict[str, Any], id: str) -> dict[str, Any]:
 def told(content: dict[str, Any]) -> dict[str, str]:
     """The severity of each finding that is neither a pass nor worth no more than knowing."""
     return {each["id"]: each["severity"] for each in content["findings"] if each["severity"] not in ("pass", "info")}
+
+
+NASTY = 'a "quoted" <b>path</b>\\with\na line & more'
+
+
+def graded() -> dict[str, Any]:
+    """The file of a check of a machine with an H200, with a finding of every severity."""
+    here = replace(this_machine(), gpus=(H200,))
+    measured = measure.Measured()
+    for value in (4470.0, 4400.0, 4480.0):
+        measured.add("device", "read", "GB/s", value)
+    measured.add("launch", "empty kernel", "s", 2.9e-6)
+    measured.add("link", "width", "lanes", 8.0)
+    measured.rows["link width"].expected = Expected(16.0, 1.0, NASTY)
+    series = [{"at": at, "GB/s": rate, "clock MHz": None} for at, rate in ((1.0, 4000.0), (2.0, 3000.0), (3.0, 3000.0))]
+    soak = Finding(
+        "soak/gpu 0/rate", "rate over the soak", "gpu 0", "warning", 3000.0, "GB/s", (3000.0, 4000.0), (3800.0, None),
+        "the first fifth", NASTY, "Look.", series=series,
+    )  # fmt: skip
+    found = findings.of(Found(here, QUIET | {"ecc_errors": None}, measured, more=[soak]))
+    meta = machine.meta(here, QUIET, method="", limits={}, rounds=3, interrupted=False)
+    return json.loads(json.dumps(document.of(meta, "1 × NVIDIA H200, 1 × made up", found, QUIET)))  # type: ignore[no-any-return]

@@ -10,40 +10,20 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from checks import H200, QUIET, Check, hide_gpus, make_quick, this_machine
+from checks import H200, NASTY, Check, graded, hide_gpus, make_quick, this_machine
 
 from vecadd import cli
-from vecadd.bench import machine
-from vecadd.check import document, findings, outputs
-from vecadd.check.findings import Finding, Found
-from vecadd.check.measure import Measured
-from vecadd.check.rows import Expected
+from vecadd.bench.show import show_bounds, show_figure
+from vecadd.check import document, outputs
 
 jsonschema = pytest.importorskip("jsonschema")
 
 pytestmark = pytest.mark.no_native
 
-NASTY = 'a "quoted" <b>path</b>\\with\na line & more'
-
 
 @pytest.fixture(scope="module")
 def content() -> dict[str, Any]:
-    """Of a machine with an H200, with a finding of every severity."""
-    here = replace(this_machine(), gpus=(H200,))
-    measured = Measured()
-    for value in (4470.0, 4400.0, 4480.0):
-        measured.add("device", "read", "GB/s", value)
-    measured.add("launch", "empty kernel", "s", 2.9e-6)
-    measured.add("link", "width", "lanes", 8.0)
-    measured.rows["link width"].expected = Expected(16.0, 1.0, NASTY)
-    series = [{"at": at, "GB/s": rate, "clock MHz": None} for at, rate in ((1.0, 4000.0), (2.0, 3000.0), (3.0, 3000.0))]
-    soak = Finding(
-        "soak/gpu 0/rate", "rate over the soak", "gpu 0", "warning", 3000.0, "GB/s", (3000.0, 4000.0), (3800.0, None),
-        "the first fifth", NASTY, "Look.", series=series,
-    )  # fmt: skip
-    found = findings.of(Found(here, QUIET | {"ecc_errors": None}, measured, more=[soak]))
-    meta = machine.meta(here, QUIET, method="", limits={}, rounds=3, interrupted=False)
-    return json.loads(json.dumps(document.of(meta, "1 × NVIDIA H200, 1 × made up", found, QUIET)))  # type: ignore[no-any-return]
+    return graded()
 
 
 # JSON
@@ -183,6 +163,8 @@ def test_prometheus_lines_are_of_its_grammar(content: dict[str, Any]) -> None:
 
 # The page
 
+WORST_FIRST = ("critical", "warning", "info", "unknown", "pass")
+
 
 class Tags(HTMLParser):
     """What a page refers to, and whether its tags close."""
@@ -208,12 +190,13 @@ def test_the_page_stands_alone_and_escapes_what_it_shows(content: dict[str, Any]
     page = outputs.page(content)
     tags = Tags()
     tags.feed(page)
-    assert (tags.open, tags.targets) == ([], [])
+    assert tags.open == []
+    assert tags.targets == ["#content", *(f"#{name}" for name in (*WORST_FIRST, "method"))]
     assert "<b>" not in page
     assert "&lt;b&gt;path&lt;/b&gt;" in page
     for each in content["findings"]:
         assert f'<tr id="{each["id"].replace(" ", "-")}">' in page
-    assert page.index("Critical") < page.index("Warning") < page.index("Unknown") < page.index("Pass")
+    assert re.findall(r'<h2 id="(\w+)">', page) == [*WORST_FIRST, "method"]
     assert page.count("<polyline") == 2
     assert "Is this number normal?" in page
 
@@ -230,10 +213,24 @@ def test_without_jinja_the_page_names_the_extra_before_anything_is_measured(
 @pytest.mark.parametrize(
     ("value", "unit", "shown"),
     [
-        (None, "GB/s", "-"), (4470.123, "GB/s", "4470 GB/s"), (2.9e-6, "s", "2.9 µs"), (1.5, "s", "1.5 s"),
+        (None, "GB/s", "-"), (4470.123, "GB/s", "4470 GB/s"), (2.9e-6, "s", "2.9 us"), (1.5, "s", "1.5 s"),
         (3e-10, "s", "0.3 ns"), (0.0, "s", "0 s"), (0.05, "s", "50 ms"), (65536000.0, "bytes", "65,536,000 bytes"),
-        (0.123, "1", "0.123"), (5.0, "generation", "PCIe 5"), (16.0, "lanes", "x16"),
+        (0.123, "1", "0.123"), (5.0, "generation", "PCIe 5"), (16.0, "lanes", "x16"), (735.0, "µs", "735 us"),
+        (38.64, "GB/s", "38.6 GB/s"), (12.0, "", "12"),
     ],
 )  # fmt: skip
 def test_figures_are_shown_in_their_unit(value: float | None, unit: str, shown: str) -> None:
-    assert outputs.figure({"value": value, "unit": unit}) == shown
+    assert show_figure(value, unit) == shown
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "shown"),
+    [
+        (None, None, "-"),
+        (45.0, None, "at least 45 GB/s"),
+        (None, 9.0, "at most 9 GB/s"),
+        (1.0, 2.0, "at least 1 GB/s, at most 2 GB/s"),
+    ],
+)
+def test_what_is_expected_is_said_by_its_ends(low: float | None, high: float | None, shown: str) -> None:
+    assert show_bounds(low, high, "GB/s") == shown

@@ -83,7 +83,7 @@ def test_a_check_alone_makes_a_page_with_its_findings_escaped(tmp_path: Path) ->
     found = part(page, "conditions")
     assert "on node7: failed; 1 critical." in found
     assert "Half of the lanes &lt;b&gt;" in found
-    assert "16 lanes" in found
+    assert "at least x16" in found
 
 
 @pytest.mark.parametrize("kind", ["two machines", "two hosts", "nothing", "another kind"])

@@ -22,10 +22,9 @@ from checks import earlier
 from conftest import child_environment
 
 from vecadd.bench import results
-from vecadd.bench.show import show_rate, show_seconds
+from vecadd.bench.show import show_figure, show_rate, show_seconds
 from vecadd.bench.terminal import drawn
-from vecadd.check import tables
-from vecadd.check.rows import Row, title_of
+from vecadd.check.rows import title_of
 from vecadd.profile import ncu, nsys
 from vecadd.profile import tables as profile_tables
 from vecadd.profile.spec import Spec
@@ -194,11 +193,10 @@ def test_check(console: Console, tmp_path: Path, passes: bool) -> None:
     rows = [each for each in content["findings"] if title_of(each["id"])]
     assert len(rows) == (2 if passes else 4)
     for row in rows:
-        of = Row("host", "", row["unit"])
         assert f"{title_of(row['id'])} " in shown
         low, high = row["expected"]
         for figure in (row["value"], high if low is None else low):
-            assert tables.show(of, figure) in shown
+            assert show_figure(figure, row["unit"]) in shown
         assert {"measured", "bound"}.isdisjoint(columns_left_out(shown))
     failed = "device memory/gpu 0/read, launch/gpu 0/empty kernel"
     assert shown.endswith("passed" if passes else f"failed: {failed}")

@@ -1,4 +1,4 @@
-"""The pages of fleet, report and compare in Chromium: they load nothing, break at no width, and are for everybody.
+"""The pages of fleet, report, compare and check in Chromium: nothing is loaded, no width breaks them, and all can read.
 
 Needs Playwright for Python and axe-core (``pip install playwright axe-playwright-python``), and the distribution's
 Chromium.
@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import bench_rows
+import checks
 import pictured
 import pytest
 import simulated_fleet as simulated
 
 from vecadd import cli
 from vecadd.bench import results
+from vecadd.check import outputs
 
 pytestmark = [pytest.mark.no_native, pytest.mark.slow]
 
@@ -27,7 +29,7 @@ axe = pytest.importorskip(
     "axe_playwright_python.sync_playwright", reason="axe-core is not installed: pip install axe-playwright-python"
 )
 
-PAGES = ("fleet", "report", "compare")
+PAGES = ("fleet", "report", "compare", "check")
 WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 360, "height": 740}
 PATIENCE = 120e3  # milliseconds: a busy machine is slow
 
@@ -49,6 +51,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert cli.main(["report", str(made / "old.json"), "-o", str(made / "report.html")]) == 0
     both = [str(made / name) for name in ("old.json", "new.json")]
     assert cli.main(["compare", *both, "--html", str(made / "compare.html")]) == 1
+    (made / "check.html").write_text(outputs.page(checks.graded()))
     return made
 
 

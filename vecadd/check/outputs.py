@@ -5,6 +5,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from vecadd import pages
+from vecadd.bench.show import show_bounds, show_figure
 from vecadd.check.rows import SEVERITIES
 
 Content = Mapping[str, Any]  # of the result file: schema.json
@@ -100,40 +101,32 @@ def _sample(name: str, labels: Mapping[str, str], value: float) -> str:
 
 def page(content: Content) -> str:
     """One page of HTML that needs nothing else; it is made by Jinja2."""
-    context = {**content, "severities": [*reversed(SEVERITIES[1:4]), "unknown", "pass"]}
+    worst_first = [*reversed(SEVERITIES[1:4]), "unknown", "pass"]
+    by_severity = {name: [each for each in content["findings"] if each["severity"] == name] for name in worst_first}
+    groups = [(name, listed) for name, listed in by_severity.items() if listed]
+    context = {
+        "title": f"{content['host']}: {content['status']}",
+        "subtitle": f"{content['machine_type']}. Checked {content['time']}.",
+        "parts": [*((name, name.capitalize()) for name, _ in groups), ("method", "Method")],
+        "status": content["status"],
+        "groups": groups,
+        "method": list(filter(None, [content["machine"].get("method")])),
+        "version": content["vecadd"]["version"],
+    }
     return pages.render("check.html", context, {"figure": figure, "bounds": bounds, "interval": interval}) + "\n"
 
 
 def figure(finding: Mapping[str, Any]) -> str:
     """A finding's value and unit: "55.3 GB/s"."""
-    return _number(finding["value"], finding["unit"])
+    return show_figure(finding["value"], finding["unit"])
 
 
 def interval(finding: Mapping[str, Any]) -> str:
     """Its lowest and highest round: "54.1 GB/s to 55.6 GB/s"; empty where there is one."""
-    return " to ".join(_number(value, finding["unit"]) for value in finding["interval"] or ())
+    return " to ".join(show_figure(value, finding["unit"]) for value in finding["interval"] or ())
 
 
 def bounds(finding: Mapping[str, Any]) -> str:
     """What is expected of it: "at least 45 GB/s"."""
     low, high = finding["expected"] or (None, None)
-    parts = [f"at least {_number(low, finding['unit'])}"] if low is not None else []
-    parts += [f"at most {_number(high, finding['unit'])}"] if high is not None else []
-    return ", ".join(parts) or "-"
-
-
-_FORMS = {"generation": "PCIe ", "lanes": "x"}
-
-
-def _number(value: float | None, unit: str) -> str:
-    if value is None:
-        return "-"
-    if unit == "s" and 0 < abs(value) < 0.1:
-        scale, name = next(
-            (scale, name) for scale, name in ((1e-3, "ms"), (1e-6, "µs"), (0, "ns")) if abs(value) >= scale
-        )
-        return f"{value / (scale or 1e-9):.4g} {name}"
-    if unit in _FORMS:
-        return f"{_FORMS[unit]}{value:.0f}"
-    shown = f"{value:.4g}" if abs(value) < 1e5 else f"{value:,.0f}"
-    return shown if unit == "1" else f"{shown} {unit}"
+    return show_bounds(low, high, finding["unit"])

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from itertools import groupby
 
-from vecadd.bench.show import show_seconds
+from vecadd.bench.show import show_figure
 from vecadd.bench.tables.table import Column, Style, Table, columns
 from vecadd.check.rows import Row
 
@@ -21,28 +21,20 @@ def table(rows: Iterable[Row], rounds: int) -> Table:
     )
     for _, group in groupby(rows, key=lambda row: row.kind):
         for row in group:
-            figures = [show(row, row.value)]
+            figures = [show_figure(row.value, row.unit)]
             if rounds > 1:
-                figures += [show(row, row.worst), NOTHING if row.drift is None else f"{100 * row.drift:+.1f} %"]
+                figures += [
+                    show_figure(row.worst, row.unit),
+                    NOTHING if row.drift is None else f"{100 * row.drift:+.1f} %",
+                ]
             result.add(
                 row.title,
                 *figures,
-                show(row, row.expected.value if row.expected else None),
-                show(row, row.bound),
+                show_figure(row.expected.value if row.expected else None, row.unit),
+                show_figure(row.bound, row.unit),
                 row.severity,
                 row.expected.source if row.expected else "unknown",
                 style=Style.FAILED if row.severity == "critical" else Style.PLAIN,
             )
         result.rule()
     return result
-
-
-def show(row: Row, value: float | None) -> str:
-    """A figure of the row in its unit; "-" where there is none."""
-    if value is None:
-        return NOTHING
-    if row.unit == "s":
-        return show_seconds(value)
-    if row.unit == "GB/s":
-        return f"{value:.4g} GB/s"
-    return f"x{value:.0f}" if row.unit == "lanes" else f"PCIe {value:.0f}"

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
+from vecadd.bench.show import show_figure
 from vecadd.bench.tables.table import Column, Style, Table, columns
 from vecadd.compare.verdict import BAD, VERDICTS, Compared, Comparison
-from vecadd.fleet.checks import show
 
 METHOD = (
     "Method: rows are matched by what they measure. The ratio is the later time over the earlier one, of rates the "
@@ -26,8 +26,8 @@ def table(title: str, rows: Iterable[Compared]) -> Table:
     for row in ordered(rows):
         result.add(
             row.name,
-            show(row.old, row.unit),
-            show(row.new, row.unit),
+            show_figure(row.old, row.unit),
+            show_figure(row.new, row.unit),
             "-" if row.ratio is None else f"{row.ratio:.3g}",
             "-" if row.interval is None else f"{row.interval[0]:.3g} to {row.interval[1]:.3g}",
             row.verdict,

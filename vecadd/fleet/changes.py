@@ -7,7 +7,8 @@ from math import exp, log
 
 import numpy as np
 
-from vecadd.fleet.checks import Check, Finding, less_is_better, show
+from vecadd.bench.show import show_figure
+from vecadd.fleet.checks import Check, Finding, less_is_better
 from vecadd.fleet.outliers import FEW, Cause, Deviation, Group, by_name, causes, kind
 from vecadd.fleet.unlike import unlike
 
@@ -91,7 +92,9 @@ def _figures(measurement: str, unit: str, pairs: Sequence[Pair], least: float, f
             middle = (
                 np.median([finding.value or 0.0 for finding in run]) for run in list(zip(*pairs, strict=True))[1:]
             )
-            found.noted.append(Note(hosts, f"median of {measurement}", *(show(float(each), unit) for each in middle)))
+            found.noted.append(
+                Note(hosts, f"median of {measurement}", *(show_figure(float(each), unit) for each in middle))
+            )
     return [
         Deviation(host, measurement, new.where, unit, new.value, old.value or 0.0, exp(ratio), None)
         for is_changed, ratio, (host, old, new) in zip(changed, ratios, pairs, strict=True)

@@ -12,14 +12,13 @@ from math import inf, isfinite
 from pathlib import Path
 from typing import Any
 
-from vecadd.bench.show import show_rate, show_seconds
+from vecadd.bench.show import SECONDS
 
 SCHEMA, VERSIONS = "vecadd-check", (2,)
 STATUSES = ("passed", "failed", "unknown")
 SEVERITIES = ("pass", "info", "warning", "critical", "unknown")
 
-# Units in which less is better, with their seconds where they are times. In all others more is better.
-SECONDS: Mapping[str, float] = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
+# Units in which less is better. In all others more is better.
 LESS = (*SECONDS, "errors", "°C", "W")
 
 Interval = tuple[float, float]
@@ -100,15 +99,6 @@ def of(path: Path, content: Mapping[str, Any]) -> Check:
 def less_is_better(unit: str) -> bool:
     """Whether a machine is the better, the less it has in that unit."""
     return unit in LESS
-
-
-def show(value: float | None, unit: str) -> str:
-    """A figure with its unit; "-" for None."""
-    if value is None:
-        return "-"
-    if unit in SECONDS:
-        return show_seconds(value * SECONDS[unit]) if value > 0 else f"{value:g} {unit}"
-    return f"{show_rate(value)} {unit}" if unit == "GB/s" else f"{value:.4g} {unit}".rstrip()
 
 
 def _finding(given: Mapping[str, Any]) -> Finding:

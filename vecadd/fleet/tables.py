@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Sequence
 from math import log
 
+from vecadd.bench.show import show_figure
 from vecadd.bench.tables.table import Column, Style, Table, columns
 from vecadd.fleet.changes import Changes
-from vecadd.fleet.checks import Check, show
+from vecadd.fleet.checks import Check
 from vecadd.fleet.hostlist import compressed
 from vecadd.fleet.outliers import LEVELS, Cause, Found
 
@@ -35,8 +36,8 @@ def of_causes(causes: Iterable[Cause], title: str, head: Sequence[str]) -> Table
                 subject(cause),
                 hosts_of(cause.hosts),
                 measurement,
-                show(most.value, most.unit),
-                show(most.usual, most.unit),
+                show_figure(most.value, most.unit),
+                show_figure(most.usual, most.unit),
                 "no figure" if most.ratio is None else f"{100 * most.ratio:.0f} %",
                 *([] if len(head) < 4 else ["-" if most.score is None else f"{most.score:.1f}"]),
                 style=Style.FAILED,
@@ -74,7 +75,7 @@ def of_baselines(found: Found) -> list[Table]:
         table = Table(f"what peers reach: {machine_type}", columns(*head), spare=("machines", "figures"))
         for each in found.baselines:
             if each.machine_type == machine_type:
-                quantiles = (show(value, each.unit) for value in each.quantiles)
+                quantiles = (show_figure(value, each.unit) for value in each.quantiles)
                 counts = str(each.machines), str(each.count)
                 table.add(each.measurement, *counts, *quantiles, str(len(each.deviations) or "-"))
         tables.append(table)

@@ -1,6 +1,6 @@
 """HTML pages that need nothing but a browser: one file each, no script, and nothing that is loaded from elsewhere.
 
-`base.html` has the frame, `page.css` its looks in light, dark, narrow and print, `parts.html` the tables and the
+`base.html` has the frame of all, `page.css` its looks in light, dark, narrow and print, `parts.html` the tables and the
 pictures that the pages share. Needs Jinja2: ``pip install 'vecadd[fleet]'``.
 """
 

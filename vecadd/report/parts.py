@@ -2,13 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf, isinf
 from typing import Any
 
 from vecadd import pages
 from vecadd.bench.results import Row
+from vecadd.bench.show import show_bounds, show_figure
 from vecadd.bench.tables import tables
 from vecadd.bench.tables.table import Column, Table, columns
-from vecadd.fleet.checks import Check, show
+from vecadd.fleet.checks import Check
 from vecadd.report import sentences
 from vecadd.report.runs import Runs
 from vecadd.report.sentences import Sentences
@@ -96,14 +98,10 @@ def _findings(check: Check) -> Table:
         ),
     )
     for each in check.findings:
-        expected = "-" if each.expected is None else " to ".join(show(end, each.unit) for end in _ends(each.expected))
-        table.add(each.name, each.severity, show(each.value, each.unit), expected, each.meaning, each.next)
+        low, high = (None if isinf(end) else end for end in each.expected or (-inf, inf))
+        expected = show_bounds(low, high, each.unit)
+        table.add(each.name, each.severity, show_figure(each.value, each.unit), expected, each.meaning, each.next)
     return table
-
-
-def _ends(interval: tuple[float, float]) -> Sequence[float]:
-    """The ends that are not open."""
-    return [end for end in interval if abs(end) != float("inf")]
 
 
 def _part(anchor: str, title: str, record: str) -> dict[str, Any]:
