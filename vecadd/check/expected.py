@@ -16,6 +16,7 @@ from vecadd._machine import Gpu, Info
 from vecadd.bench import machine, results
 from vecadd.bench.axes import show_size, sizes
 from vecadd.bench.results import Row as BenchRow
+from vecadd.bench.show import show_figure
 from vecadd.check import document, measure
 from vecadd.check.measure import DTYPE, SMALL, STREAMERS, Measured
 from vecadd.check.rows import Expected, Row, title_of
@@ -179,8 +180,8 @@ def _of_pair(row: Row, measured: Measured) -> Expected | None:
     connection = measured.connections.get((row.gpu, target))
     if connection is None or connection.rate is None or not measured.peers[row.gpu, target]["access"]:
         return None  # without peer access copies go through the host
-    share = SHARES["pair by NVLink" if connection.nvlink else "pair by PCIe"]
-    return Expected(connection.rate / 1e9, share, f"{connection.name}, in theory {connection.rate / 1e9:.4g} GB/s")
+    share, gbps = SHARES["pair by NVLink" if connection.nvlink else "pair by PCIe"], connection.rate / 1e9
+    return Expected(gbps, share, f"{connection.name}, in theory {show_figure(gbps, 'GB/s')}")
 
 
 def _of_device(row: Row, gpu: Gpu, limits: Limits) -> Expected | None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from vecadd._machine import Gpu
 from vecadd.bench import machine
+from vecadd.bench.show import show_figure
 from vecadd.check.measure import Measured
 from vecadd.check.rows import Row
 
@@ -89,4 +90,4 @@ def _of_pair(row: Row, measured: Measured) -> dict[str, str]:
 
 
 def _rate(gbps: float | None, unknown: str = "not measured") -> str:
-    return unknown if gbps is None else f"{gbps:.4g} GB/s"
+    return unknown if gbps is None else show_figure(gbps, "GB/s")

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from vecadd import _core, _host, _nvidia_smi
+from vecadd.bench.show import show_rate
 from vecadd.check import links
 from vecadd.check.findings import DRIFT, Finding, unknown
 
@@ -198,7 +199,9 @@ def _rate(part: Part) -> Finding:
     drift = DRIFT if part.gpu is not None else DRIFT_OF_HOST
     fell = len(rates) > 2 and late < (1 - drift) * early
     clocks = [point["clock MHz"] for point in part.series if point.get("clock MHz")]
-    meaning = f"The rate of writing and looking through, {early:.4g} GB/s at first and {late:.4g} at last."
+    meaning = (
+        f"The rate of writing and looking through, {show_rate(early)} GB/s at first and {show_rate(late)} at last."
+    )
     if fell:
         meaning += f" It fell by {100 * (1 - late / early):.0f} %."
         meaning += f" The clock went from {clocks[0]:.0f} to {clocks[-1]:.0f} MHz." if clocks else ""

@@ -5,6 +5,7 @@ from statistics import median
 from typing import Any
 
 from vecadd._machine import Info
+from vecadd.bench.show import show_rate
 from vecadd.check import nodes
 from vecadd.check.findings import Finding, unknown
 from vecadd.check.links import UNKNOWN
@@ -63,7 +64,9 @@ def _of_gpus(info: Info, facts: list[dict[str, Any]], measured: Measured) -> Ite
         reached = any(node.number == own and nodes.usable(node) for node in nodes.nodes())
         meaning = f"GPU {gpu.index} is plugged into node {own}."
         if far:
-            meaning += f" Copies from node {best} were faster: {rates[best]:.4g} against {rates[own]:.4g} GB/s."
+            meaning += (
+                f" Copies from node {best} were faster: {show_rate(rates[best])} against {show_rate(rates[own])} GB/s."
+            )
         if not reached:
             meaning += " This process may run on none of that node's processors: every copy crosses the nodes' link."
         severity: Severity = "warning" if far or not reached else "pass"
