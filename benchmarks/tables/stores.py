@@ -15,7 +15,8 @@ def stores(rows: list[Row]) -> list[str]:
     params = rows[0].params
     setting = (
         f"Two arrays of {params['mib']} MiB, {rows[0].dtype}, in chunks of {params['chunk']} by {params['chunk']}, "
-        f"compressor {params['compressor']}; the clusters have {params['workers']} workers of one thread."
+        f"compressor {params['compressor']}; the clusters have {params['workers']} workers of one thread; "
+        f"{len(params['samples'])} rounds."
     )
     return [setting, "", *as_lines(table(rows))]
 

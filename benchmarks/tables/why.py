@@ -24,7 +24,8 @@ def programs(rows: list[Row]) -> list[str]:
     return [
         *as_lines(program_table(rows)),
         "",
-        f"Of {len(rows)} predictions {holds} are within {100 * WITHIN:.0f} % of the measured gain.",
+        f"Of {len(rows)} predictions {holds} are within {100 * WITHIN:.0f} % of the measured gain; "
+        f"{len(rows[0].params['rounds'])} rounds.",
     ]
 
 

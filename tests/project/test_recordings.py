@@ -38,7 +38,7 @@ def test_a_prediction_is_shown_beside_what_was_gained(monkeypatch: pytest.Monkey
     lines = shown("why-programs", rows, tmp_path)
     assert "| near | short rows | 1 s | 250 ms | 4.4 x | 4 x | +10 % |" in lines
     assert "| far | short rows | 1 s | 250 ms | 4.8 x | 4 x | +20 % |" in lines
-    assert "Of 2 predictions 1 are within 15 % of the measured gain." in lines
+    assert "Of 2 predictions 1 are within 15 % of the measured gain; 3 rounds." in lines
     assert "*By hand.*" in lines
 
 
@@ -76,7 +76,7 @@ def test_stores_are_shown_beside_the_disk(tmp_path: Path) -> None:
     setting = (
         "Two arrays of 512 MiB, float64, in chunks of 1024 by 1024, compressor none; the clusters have 2 workers of"
     )
-    assert f"{setting} one thread." in lines
+    assert f"{setting} one thread; 3 rounds." in lines
     assert "| vecadd, threads | 2 s | 1 x | 50 % | 150 MB | 1 |" in lines
     assert "| cubed, threads | 3 s | 1.5 x | 33 % | 150 MB | 1 |" in lines
     assert "| the disk, moving as much | 1 s | 0.5 x | 100 % | 150 MB | 1 |" in lines
