@@ -1,5 +1,7 @@
 # make bench      build in .venv and measure c = a + b on what this machine has      ARGS="--sizes 2^20 --json out.json"
 # make peers      measure beside every other library that .venv has, a result file and a picture a stage; RESULTS=DIR
+# make proof RESULTS=DIR     all pairs of 16-bit and of 8-bit numbers by every way that this machine has, against exact
+#                 arithmetic, into DIR/proof-MACHINE.json: ten minutes on two processors     ARGS="--dtypes float16"
 # make test       build, then the C tests and the Python tests on the CUDA-runtime double    ARGS="tests/add/test_add_host.py"
 #                 MARKS="not slow": those tests alone
 # make lint       ruff, mypy, clang-format, compilation without a warning with CUDA and without
@@ -41,13 +43,13 @@ SHELL := /bin/bash
 .DELETE_ON_ERROR:
 # Without cached bytecode each process of a run compiles all Python itself: three seconds a worker.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: bench peers test lint lint-python lint-format lint-warnings sanitize sanitize-c sanitize-python tsan aarch64 \
+.PHONY: bench peers proof test lint lint-python lint-format lint-warnings sanitize sanitize-c sanitize-python tsan aarch64 \
 	mutants thorough docs docs-links wheel wheels gpu clean
 
 # Another interpreter has another stamp, which makes the environment anew.
 TAG := $(shell $(PYTHON) -c 'import sys; print(sys.implementation.cache_tag + getattr(sys, "abiflags", ""))')
 NATIVE := $(BIN)/python -m build_native
-C_FILES := find csrc cuda tests -name '*.[ch]' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh'
+C_FILES := find csrc cuda tests benchmarks -name '*.[ch]' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh'
 
 bench: $(VENV)/$(TAG).bench
 	$(NATIVE) extension
@@ -56,6 +58,11 @@ bench: $(VENV)/$(TAG).bench
 peers: $(VENV)/$(TAG).bench $(VENV)/$(TAG).plot
 	$(NATIVE) extension
 	$(BIN)/python -m benchmarks.peers --json-dir $(RESULTS) --plot $(RESULTS) $(ARGS)
+
+proof: $(VENV)/$(TAG).bench
+	$(NATIVE) extension
+	mkdir -p $(RESULTS)
+	$(BIN)/python -m benchmarks.proof --json $(RESULTS) $(ARGS)
 
 test: $(VENV)/$(TAG).test
 	$(NATIVE) extension double

@@ -75,9 +75,17 @@ class Build:
         sources = flags.sources((*flags.CONFORMANCE, *flags.GPU_TESTS))
         return self._programs("conformance-gpu", sources, self._core() + self._kernels(), gpu=True)
 
+    def exact(self) -> Path:
+        """The exact sums of benchmarks/proof: a library that is linked with nothing of vecadd's."""
+        objects = [self._exact()]
+        run(objects)
+        link = self._link(self.cc, self._place("proof") / "exact.so", objects, *flags.MODULE_LINK)
+        run([link])
+        return ROOT / link.output
+
     def warnings(self) -> list[str]:
         """Compiles everything and links nothing; gives the compilers' output, of now or of their last run."""
-        steps = self._core() + self._module()
+        steps = [*self._core(), *self._module(), self._exact()]
         if self.cuda:
             programs = flags.sources((*flags.TESTS, *flags.CONFORMANCE))
             steps += self._kernels() + self._double() + [self._program(source) for source in programs]
@@ -90,6 +98,10 @@ class Build:
     def _module(self) -> list[Step]:
         python = flags.python_flags()
         return [self._c(source, *python) for source in flags.sources(flags.MODULE)]
+
+    def _exact(self) -> Step:
+        """Without the options of the CUDA toolkit, which need not be there."""
+        return _compile_step(self.cc, Path(flags.EXACT), self.folder / "obj", flags.C_FLAGS)
 
     def _kernels(self) -> list[Step]:
         return [self._nvcc(source) for source in flags.sources(flags.KERNELS)]

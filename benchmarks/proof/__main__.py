@@ -1,0 +1,114 @@
+"""Adds all pairs of short numbers that there are, and holds each sum against exact arithmetic on its operands' bits.
+
+    make proof RESULTS=DIR                       DIR/proof-MACHINE.json
+    python -m benchmarks.proof --json FILE       the same, into that file
+
+All 2^32 pairs of two dtypes of 16 bits, 2^24 of one of 8 and one of 16, 2^16 of two of 8: on the host at every SIMD
+level of the processor, with threads; where there is a GPU, by every kernel that has those dtypes and through it. A NaN
+may have any sign and payload, and is quiet. A row of the result file is a way to add and the dtypes it added: how many
+pairs, how many wrong, the first wrong one's bits. The exit status is 1 where a sum or a flag was wrong.
+"""
+
+import argparse
+import json
+import multiprocessing
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+from benchmarks.proof import device_ways, host_ways
+from benchmarks.proof.cases import cases
+from benchmarks.proof.ways import Row, Way, held, prove
+from vecadd import _core
+from vecadd.bench import machine, results
+from vecadd.info import info
+
+PLACES = ("host", "device")
+LIMIT = 120  # seconds of a way and a case
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Proves, prints and writes; the exit status is 1 where something was wrong, or nothing was proven."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.proof", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="the result file; proof-MACHINE.json in a folder")
+    parser.add_argument("--places", type=_words, default=PLACES, metavar="host,device")
+    parser.add_argument("--levels", type=_words, metavar="NAME,...", help="SIMD levels; all that this machine has")
+    parser.add_argument("--dtypes", type=_words, metavar="NAME,...", help="left operands of these dtypes alone")
+    parser.add_argument("--lefts", type=int, metavar="N", help="so many left operands in place of all")
+    parser.add_argument("--limit", type=float, default=LIMIT, metavar="SECONDS", help="leave out slower ways")
+    given = parser.parse_args(arguments)
+    conditions, begun = machine.conditions_now(), time.perf_counter()
+    rows = []
+    for row in _rows(given):
+        rows.append(row)
+        if not held(row):
+            print(json.dumps(row), flush=True)
+    seconds = time.perf_counter() - begun
+    wrong = sum(not held(row) for row in rows)
+    print(f"{len(rows)} ways and dtypes, {sum(row['pairs'] for row in rows):,} pairs, {wrong} wrong, {seconds:.0f} s")
+    if given.json is not None:
+        found = info()
+        meta = machine.meta(
+            found,
+            machine.conditions_since(conditions),
+            method=" ".join((__doc__ or "").split()),
+            command=" ".join(sys.argv[1:] if arguments is None else arguments),
+            seconds=round(seconds, 1),
+        )
+        path = given.json / f"proof-{machine.name(found)}.json" if given.json.is_dir() else given.json
+        results.save(path, {"meta": meta, "rows": rows})
+    return 0 if rows and not wrong else 1
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split(","))
+
+
+def _rows(given: argparse.Namespace) -> Iterator[Row]:
+    if "host" in given.places:
+        levels = _core.host_facts()["simd_levels"] if given.levels is None else given.levels
+        for level in levels:
+            yield from _at_level(level, given)
+    if "device" in given.places and info().gpus:
+        yield from _proven(given, device_ways.ways())
+
+
+def _at_level(level: str, given: argparse.Namespace) -> list[Row]:
+    """The host's rows at a SIMD level: a process chooses its level once, so this takes one of its own."""
+    if level == _core.host_facts()["simd"]:
+        return host_rows(given)
+    before = os.environ.get("VECADD_SIMD")
+    os.environ["VECADD_SIMD"] = level
+    try:
+        with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as executor:
+            return executor.submit(host_rows, given).result()
+    finally:
+        if before is None:
+            del os.environ["VECADD_SIMD"]
+        else:
+            os.environ["VECADD_SIMD"] = before
+
+
+def host_rows(given: argparse.Namespace) -> list[Row]:
+    """The host's rows at this process's SIMD level."""
+    return list(_proven(given, host_ways.ways()))
+
+
+def _proven(given: argparse.Namespace, ways: Sequence[Way]) -> Iterator[Row]:
+    """The rows of every case; a line on standard error tells of each that vecadd adds."""
+    for case in cases(given.lefts):
+        if given.dtypes is None or case.a.name in given.dtypes:
+            begun = time.perf_counter()
+            yield from (rows := list(prove(case, ways, given.limit)))
+            note = f"{case.a} + {case.b}, {case.out}: {case.pairs:,} pairs, {len(rows)} ways"
+            if rows:
+                print(f"{note}, {time.perf_counter() - begun:.1f} s", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,144 @@
+"""Which dtypes meet, and blocks of their operands."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import ml_dtypes
+import numpy as np
+
+from benchmarks.proof import exact
+from benchmarks.proof.exact import Array, Dtype
+from vecadd import _core
+
+DTYPES: list[Dtype] = [np.dtype(getattr(ml_dtypes, name, name)) for name in _core.DTYPES]
+SHORT = [dtype for dtype in DTYPES if dtype.itemsize <= 2]
+
+# Sums of a block: enough for streaming stores and every thread. Where two short dtypes have fewer pairs they come again
+# and again, up to so many sums, because the host leaves smaller conversions to NumPy.
+BLOCK, LEAST = 1 << 24, 1 << 20
+
+
+@dataclass(frozen=True)
+class Case:
+    """Every value of dtype a meets every value of dtype b; the sums are of dtype out. ``lefts`` are the bits of the
+    left operands, all of them unless a part is asked for."""
+
+    a: Dtype
+    b: Dtype
+    out: Dtype
+    lefts: range
+    least: int = LEAST
+
+    @cached_property
+    def total(self) -> Dtype:
+        """The dtype that adds."""
+        return np.add(np.zeros(1, self.a), np.zeros(1, self.b)).dtype
+
+    @property
+    def plain(self) -> bool:
+        """Whether nothing is converted."""
+        return self.a == self.b == self.out
+
+    @property
+    def has_flags(self) -> bool:
+        """Whether sums raise floating-point flags of their own. Those of conversions are not held against anything."""
+        return self.plain and self.a.kind in "fV" and self.a.itemsize == 2
+
+    @property
+    def pairs(self) -> int:
+        return len(self.lefts) << 8 * self.b.itemsize
+
+    @property
+    def columns(self) -> int:
+        """Of a block: every right operand, perhaps again and again."""
+        every = 1 << 8 * self.b.itemsize
+        return every * max(1, self.least // (len(self.lefts) * every))
+
+    @property
+    def blocks(self) -> list[range]:
+        """The left operands of each block."""
+        rows = max(1, BLOCK // self.columns)
+        return [self.lefts[k : k + rows] for k in range(0, len(self.lefts), rows)]
+
+
+def cases(lefts: int | None = None, least: int = LEAST) -> Iterator[Case]:
+    """First sums of one dtype, then of two, then those that are cast into out, of which 2^24 pairs have every sum:
+    beside a left operand of 0. ``lefts`` bounds the left operands, from the bits of 1 on."""
+
+    def case(a: Dtype, b: Dtype, out: Dtype, most: int = 1 << 16) -> Case:
+        every = range(1 << 8 * a.itemsize)[:most]
+        one = int(np.ones(1, a).view(f"u{a.itemsize}")[0])
+        return Case(a, b, out, every if lefts is None else range(one, one + lefts), least)
+
+    pairs = [(a, b) for a in SHORT for b in SHORT]
+    totals = {(a, b): np.add(np.zeros(1, a), np.zeros(1, b)).dtype for a, b in pairs}
+    yield from (case(a, a, a) for a in SHORT)
+    yield from (case(a, b, totals[a, b]) for a, b in pairs if a != b and exact.is_known(totals[a, b]))
+    for a, b in pairs:
+        for out in DTYPES:
+            if exact.is_known(out) and out != totals[a, b] and np.can_cast(totals[a, b], out, "same_kind"):
+                yield case(a, b, out, 1 << 8)
+
+
+@dataclass
+class Block:
+    """Some left operands beside every right one: ``x`` and ``y`` hold a pair in each place, ``column`` and ``row``
+    broadcast to the same, ``out`` is for sums. `expect` fills ``due`` and ``flags`` with what is due."""
+
+    case: Case
+    lefts: range
+    x: Array = field(init=False)
+    y: Array = field(init=False)
+    out: Array = field(init=False)
+    due: Array = field(init=False)
+    flags: Array = field(init=False)
+    raised: int = field(init=False)  # all flags together
+
+    def __post_init__(self) -> None:
+        case, shape = self.case, (len(self.lefts), self.case.columns)
+        self.x, self.y, self.out = (np.empty(shape, dtype) for dtype in (case.a, case.b, case.out))
+        self.due, self.flags = np.empty(shape, case.out), np.empty(shape, np.uint8)
+        self.y.view(f"u{case.b.itemsize}")[:] = np.arange(shape[1]).astype(f"u{case.b.itemsize}")
+        self.become(self.lefts)
+
+    def become(self, lefts: range) -> None:
+        """The same block of as many other left operands."""
+        self.lefts = lefts
+        bits = np.arange(lefts.start, lefts.stop).astype(f"u{self.case.a.itemsize}")
+        self.x.view(bits.dtype)[:] = bits[:, None]
+
+    def expect(self) -> None:
+        exact.sums((self.case.a, self.case.b, self.case.total, self.case.out), self.lefts.start, self.due, self.flags)
+        self.raised = int(np.bitwise_or.reduce(self.flags, axis=None))
+
+    @property
+    def column(self) -> Array:
+        return np.ascontiguousarray(self.x[:, :1])
+
+    @property
+    def row(self) -> Array:
+        first: Array = self.y[0]
+        return first
+
+    def operands_of(self, index: int) -> tuple[str, str]:
+        """The bits of the pair in that place."""
+        row, column = divmod(index, self.case.columns)
+        return bits_of(self.x[row, column:]), bits_of(self.y[row, column:])
+
+
+def bits_of(x: Array) -> str:
+    """The bits of the first element, as "0x3c00"."""
+    unsigned = np.dtype(f"u{x.itemsize}")
+    return f"0x{int(x[:1].view(unsigned)[0]):0{2 * x.itemsize}x}"
+
+
+def blocks(case: Case) -> Iterator[Block]:
+    """The blocks of a case, one after another in the same memory; the last may be smaller."""
+    block: Block | None = None
+    for lefts in case.blocks:
+        if block is None or len(lefts) != len(block.lefts):
+            block = Block(case, lefts)
+        else:
+            block.become(lefts)
+        yield block
