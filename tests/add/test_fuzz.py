@@ -13,6 +13,13 @@ def test_random_calls_give_what_numpy_gives(seed):
     assert routes["numpy"] > 10
 
 
+def test_so_many_cases_are_made_as_our_own_code_adds():
+    routes = fuzz_add.share(3, 1, 2, 41, False)
+    assert fuzz_add.ours(routes) == 21
+    assert sum(routes[route] for route in routes if route.startswith("host")) == 21
+    assert routes["numpy"] > 21
+
+
 def test_a_wrong_sum_is_found(monkeypatch):
     def wrong(*operands):
         result = np.add(*operands)
@@ -33,7 +40,13 @@ def test_an_unexpected_fallback_is_found(monkeypatch):
 
 @pytest.mark.parametrize("seed", range(2))
 def test_random_calls_on_the_device_give_what_numpy_gives(seed, device):
-    counts = fuzz_add.run_on_device(seed, range(150))
-    assert counts["device"] > 50
-    assert counts["through the GPU"] > 15
+    counts = fuzz_add.run_on_device(seed, range(4, 154))
+    assert sum(count for route, count in counts.items() if route.startswith("device")) > 50
+    assert counts["transfer"] > 15
     assert counts["refused"] > 3
+
+
+@pytest.mark.slow
+def test_random_calls_that_the_processor_and_the_gpu_share_give_what_numpy_gives(device):
+    counts = fuzz_add.run_on_device(0, range(3, 3 + 8 * fuzz_add.SHARED, fuzz_add.SHARED))
+    assert counts["hybrid"] > 3

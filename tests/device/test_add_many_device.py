@@ -8,6 +8,7 @@ from arrays import assert_same_values, numpys_sum, tame_values, values
 from conftest import ON_DOUBLE
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from orders import orders
 from pairs import PAIRS, X, numbers, on_device
 
 import vecadd
@@ -111,7 +112,7 @@ def test_pairs_of_two_devices_are_refused(second_device):
     assert got.device == f"cuda:{second_device}"
 
 
-@pytest.fixture(params=range(20 if ON_DOUBLE else 3), ids="order {}".format)
+@pytest.fixture(params=orders(20, 3), ids="order {}".format)
 def order(request, device):
     """The seed of the double's order of work."""
     if ON_DOUBLE:

@@ -13,12 +13,13 @@ import pytest
 from arrays import assert_same_values
 from conftest import ON_DOUBLE
 from foreign import Driver, ForeignArray
+from orders import orders
 
 import vecadd
 from vecadd import interop
 
 N = 100_000
-ORDERS = range(6 if ON_DOUBLE else 2)
+ORDERS = orders(6, 2)
 A, B, OTHER = (np.random.default_rng(seed).integers(-1000, 1000, N, np.int32) for seed in range(3))
 ZEROS = np.zeros_like(A)
 

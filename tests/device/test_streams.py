@@ -14,13 +14,14 @@ import numpy as np
 import pytest
 from arrays import assert_same_values
 from conftest import ON_DOUBLE
+from orders import orders
 
 import vecadd
 
 N = 1000
 LEGACY, PER_THREAD = 1, 2  # cudaStreamLegacy, cudaStreamPerThread
 WAITS = ["cudaStreamSynchronize", "cudaDeviceSynchronize", "cudaEventSynchronize", "cudaEventQuery", "cudaStreamQuery"]
-ORDERS = range(40 if ON_DOUBLE else 3)
+ORDERS = orders(40, 3)
 
 
 @pytest.fixture(params=ORDERS, ids="order {}".format)

@@ -12,6 +12,7 @@ import pytest
 from arrays import DTYPES, assert_same_values, numpys_sum, values
 from conftest import ON_DOUBLE
 from foreign import DLPACK_CUDA, DLPackArray
+from orders import orders
 
 import vecadd
 from vecadd import _core
@@ -108,7 +109,7 @@ def test_an_out_in_a_lists_producers_memory_is_refused(lend, driver):
     assert x.deleted == x.given
 
 
-@pytest.mark.parametrize("seed", range(40 if ON_DOUBLE else 3))
+@pytest.mark.parametrize("seed", orders(40, 3))
 @pytest.mark.parametrize("given", [False, True], ids=["no stream=", "stream="])
 def test_sum_comes_after_what_the_producer_queued_on_the_consumers_stream(request, lend, foreign, driver, seed, given):
     if ON_DOUBLE:
@@ -434,7 +435,7 @@ def test_copy_is_memory_of_its_own_and_says_so(device):
     assert _core.memory_counts()["device_blocks"] == before - 1
 
 
-@pytest.mark.parametrize("seed", range(40 if ON_DOUBLE else 3))
+@pytest.mark.parametrize("seed", orders(40, 3))
 def test_consumers_stream_comes_after_the_sum_and_the_release_after_the_consumer(request, driver, foreign, seed):
     if ON_DOUBLE:
         request.getfixturevalue("double").reset(seed)

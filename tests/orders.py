@@ -1,0 +1,15 @@
+"""Seeds of the order in which the double runs work that nothing orders: a few a test, or those that stream_orders.py
+asks for."""
+
+import os
+
+from conftest import ON_DOUBLE
+
+
+def orders(on_double: int, on_gpu: int) -> range:
+    """So many seeds, from 0 on, on the double and on a GPU, whose own order is another one at every run."""
+    asked = os.environ.get("VECADD_TEST_ORDERS")  # "500:1000"
+    if asked and ON_DOUBLE:
+        first, last = map(int, asked.split(":"))
+        return range(first, last)
+    return range(on_double if ON_DOUBLE else on_gpu)
