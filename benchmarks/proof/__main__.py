@@ -7,6 +7,9 @@ All 2^32 pairs of two dtypes of 16 bits, 2^24 of one of 8 and one of 16, 2^16 of
 level of the processor, with threads; where there is a GPU, by every kernel that has those dtypes and through it. A NaN
 may have any sign and payload, and is quiet. A row of the result file is a way to add and the dtypes it added: how many
 pairs, how many wrong, the first wrong one's bits. The exit status is 1 where a sum or a flag was wrong.
+
+A proof may be made in parts, by --places, --levels and --dtypes: in a file of the same sources and machine the rows
+stay that this run does not make.
 """
 
 import argparse
@@ -15,9 +18,10 @@ import multiprocessing
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from typing import Any
 
 from benchmarks.proof import device_ways, host_ways
 from benchmarks.proof.cases import cases
@@ -61,8 +65,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
             seconds=round(seconds, 1),
         )
         path = given.json / f"proof-{machine.name(found)}.json" if given.json.is_dir() else given.json
-        results.save(path, {"meta": meta, "rows": rows})
+        results.save(path, {"meta": meta, "rows": [*_others(path, meta, rows), *rows]})
     return 0 if rows and not wrong else 1
+
+
+def _others(path: Path, meta: Mapping[str, Any], rows: Sequence[Row]) -> list[Row]:
+    """The rows of the file, of the same sources and machine, that are not made anew."""
+    if not path.is_file():
+        return []
+    earlier, made = results.load(path), {_name(row) for row in rows}
+    same = all(earlier["meta"][key] == meta[key] for key in ("machine", "revision", "commit"))
+    return [row for row in earlier["rows"] if _name(row) not in made] if same else []
+
+
+def _name(row: Row) -> tuple[str | None, ...]:
+    return tuple(row.get(key) for key in ("a", "b", "out", "way", "route", "simd"))
 
 
 def _words(text: str) -> tuple[str, ...]:

@@ -26,15 +26,12 @@ class View:
         self.__cuda_array_interface__ = {**interface, "shape": shape, "strides": strides}
 
 
-class Placed:
-    """A block's operands in device memory, and in page-locked memory, which is used again for each block."""
+class Room:
+    """What every block of a case needs: its right operands, and memory for sums, on the device and page-locked."""
 
-    def __init__(self, block: Block, pages: dict[str, Array]) -> None:
-        self.block, self.lefts, self.pages = block, block.lefts, pages
-
-    @cached_property
-    def x(self) -> vecadd.DeviceArray:
-        return vecadd.to_device(self.block.x)
+    def __init__(self, block: Block) -> None:
+        self.block = block
+        self.pages: dict[str, Array] = {}
 
     @cached_property
     def y(self) -> vecadd.DeviceArray:
@@ -43,6 +40,30 @@ class Placed:
     @cached_property
     def row(self) -> vecadd.DeviceArray:
         return vecadd.to_device(self.block.row)
+
+    @cached_property
+    def out(self) -> vecadd.DeviceArray:
+        return vecadd.to_device(self.block.out)
+
+    def page_locked(self, name: str) -> Array:
+        """Page-locked memory for the block's array of that name."""
+        array: Array = getattr(self.block, name)
+        if name not in self.pages:
+            self.pages[name] = vecadd.empty_pinned(array.shape, array.dtype)
+            self.pages[name][:] = array
+        return self.pages[name]
+
+
+class Placed:
+    """A block's left operands in device memory, in several layouts."""
+
+    def __init__(self, room: Room) -> None:
+        self.room, self.block, self.lefts = room, room.block, room.block.lefts
+        self.y, self.row, self.out = room.y, room.row, room.out
+
+    @cached_property
+    def x(self) -> vecadd.DeviceArray:
+        return vecadd.to_device(self.block.x)
 
     @cached_property
     def column(self) -> vecadd.DeviceArray:
@@ -57,9 +78,9 @@ class Placed:
     @cached_property
     def turned(self) -> View:
         """x, its columns side by side in memory."""
-        turned, itemsize = vecadd.to_device(np.ascontiguousarray(self.block.x.T)), self.block.x.itemsize
         rows, columns = self.block.x.shape
-        return View(turned, (rows, columns), (itemsize, rows * itemsize))
+        turned = vecadd.to_device(np.repeat(self.block.column.T, columns, axis=0))
+        return View(turned, (rows, columns), (self.block.x.itemsize, rows * self.block.x.itemsize))
 
     @cached_property
     def apart(self) -> vecadd.DeviceArray:
@@ -67,26 +88,15 @@ class Placed:
         return vecadd.to_device(np.repeat(self.block.x, 2, axis=1))[:, ::2]
 
     @cached_property
-    def out(self) -> vecadd.DeviceArray:
-        return vecadd.to_device(self.block.out)
-
-    def page_locked(self, name: str) -> Array:
-        """Page-locked memory for the block's array of that name."""
-        array: Array = getattr(self.block, name)
-        if name not in self.pages:
-            self.pages[name] = vecadd.empty_pinned(array.shape, array.dtype)
-        return self.pages[name]
-
-    @cached_property
     def pinned(self) -> tuple[Array, Array, Array]:
         """x, y and room for the sums, in page-locked memory."""
-        x, y, out = map(self.page_locked, ("x", "y", "out"))
-        x[:], y[:] = self.block.x, self.block.y
+        x, y, out = map(self.room.page_locked, ("x", "y", "out"))
+        x[:] = self.block.x
         return x, y, out
 
     def sums(self) -> Array:
         """What `out` holds, which is then overwritten, so that no way's sums are taken for the next one's."""
-        sums = self.out.numpy(self.page_locked("out"))
+        sums = self.out.numpy(self.room.page_locked("out"))
         _core.poison(self.out)
         return sums
 
@@ -104,6 +114,9 @@ LAYOUTS: dict[str, Operands] = {
     "transposed": lambda at: (at.turned, at.y, at.out),
 }
 
+# Where a kernel converts, the layouts that it tells apart; and it converts by the same code on every way through a GPU.
+CONVERTING = ("contiguous", "column and row")
+
 
 def ways() -> list[Way]:
     """Those of arrays on the device, those of host arrays, and the rungs."""
@@ -112,9 +125,9 @@ def ways() -> list[Way]:
     def placed(block: Block) -> Placed:
         """The block on the device, copied once for all ways."""
         if not latest or latest[0].block is not block:
-            latest[:] = [Placed(block, {})]
+            latest[:] = [Placed(Room(block))]
         elif latest[0].lefts != block.lefts:
-            latest[:] = [Placed(block, latest[0].pages)]
+            latest[:] = [Placed(latest[0].room)]
         return latest[0]
 
     def way(name: str, add: Add, facts: Facts, flagged: Flagged | None = None, reports: bool = False) -> Way:
@@ -126,7 +139,7 @@ def ways() -> list[Way]:
     for device in ("cuda", "hybrid"):
         flagged = Flagged(partial(vecadd.add, device=device), lanes=0, few=4096)
         found.append(way(f"{device}, ordinary", *_through(device, _ordinary), flagged, True))
-        found.append(way(f"{device}, pinned", *_through(device, lambda at: at.pinned), None, True))
+        found.append(way(f"{device}, pinned", *_through(device, _pinned), None, True))
     for rung in _core.rungs():
         if rung["kind"] in RUNGS:
             found.append(way(f"rung {rung['name']}", partial(_run, rung), partial(_takes, rung)))
@@ -142,7 +155,7 @@ def _add(layout: str, at: Placed) -> Array:
 
 
 def _explained(layout: str, at: Placed) -> Mapping[str, Any] | None:
-    if layout == "transposed" and at.block.case.a.kind == "V":
+    if not (at.block.case.plain or layout in CONVERTING) or (layout == "transposed" and at.block.case.a.kind == "V"):
         return None
     return explained(*LAYOUTS[layout](at))
 
@@ -162,6 +175,10 @@ def _ordinary(at: Placed) -> tuple[Array, Array, Array]:
     return at.block.x, at.block.y, at.block.out
 
 
+def _pinned(at: Placed) -> tuple[Array, Array, Array]:
+    return at.pinned
+
+
 def _through(device: str, operands: Operands) -> tuple[Add, Facts]:
     """Host arrays, added through the GPU."""
 
@@ -172,7 +189,11 @@ def _through(device: str, operands: Operands) -> tuple[Add, Facts]:
         total: Array = out
         return total
 
-    return add, lambda at: explained(*operands(at), device=device)
+    def facts(at: Placed) -> Mapping[str, Any] | None:
+        converting = device == "cuda" and operands is _ordinary
+        return explained(*operands(at), device=device) if at.block.case.plain or converting else None
+
+    return add, facts
 
 
 def _run(rung: Mapping[str, Any], at: Placed) -> Array:

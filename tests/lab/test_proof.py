@@ -159,6 +159,20 @@ def test_the_host_adds_every_value_at_this_level(dtype: Dtype) -> None:
     assert {row["simd"] for row in rows} == {LEVEL}
 
 
+def test_a_proof_is_made_in_parts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Rows of other sources do not stay."""
+    file = tmp_path / "proof.json"
+    parts = [["int8"], ["uint8", "bool"], ["bool"]]
+    for dtypes in parts:
+        monkeypatch.setattr(proof, "cases", lambda lefts, dtypes=dtypes: map(small, dtypes))
+        assert proof.main(["--places", "host", "--levels", LEVEL, "--json", str(file)]) == 0
+    found = results.load(file)
+    assert [row["a"] for row in found["rows"]] == [*["int8"] * 5, *["uint8"] * 5, *["bool"] * 5]
+    file.write_text(file.read_text().replace(found["meta"]["revision"], "0" * 12))
+    assert proof.main(["--places", "host", "--levels", LEVEL, "--json", str(file)]) == 0
+    assert {row["a"] for row in results.load(file)["rows"]} == {"bool"}
+
+
 @pytest.mark.slow
 def test_a_run_proves_every_level_of_the_host(tmp_path: Path) -> None:
     assert proof.main(["--places", "host", "--lefts", "2", "--json", str(tmp_path)]) == 0
