@@ -208,8 +208,12 @@ def _run(rung: Mapping[str, Any], at: Placed) -> Array:
     return out
 
 
+def capability() -> int:
+    """The compute capability, as 90 for 9.0, of the GPU that has the least."""
+    return min(10 * int(gpu["cc_major"]) + int(gpu["cc_minor"]) for gpu in _core.gpu_facts())
+
+
 def _takes(rung: Mapping[str, Any], at: Placed) -> Mapping[str, Any] | None:
     """The facts of a rung, by its row; None where it has not this dtype, or no code for this GPU."""
-    capability = min(10 * gpu["cc_major"] + gpu["cc_minor"] for gpu in _core.gpu_facts())
-    takes = at.block.case.plain and at.block.case.a.name in rung["dtypes"] and rung["min_cc"] <= capability
+    takes = at.block.case.plain and at.block.case.a.name in rung["dtypes"] and rung["min_cc"] <= capability()
     return {"route": f"{rung['kind']} rung", "kernel": rung["name"]} if takes else None

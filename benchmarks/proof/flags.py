@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.proof import exact
-from benchmarks.proof.cases import Block
+from benchmarks.proof.cases import Block, bits_of
 from benchmarks.proof.exact import INVALID, NAMES, OVERFLOW, Array
 
 Counts = dict[str, Any]
@@ -89,8 +89,8 @@ def _hold_calls(counts: Counts, way: Flagged, flag: int, operands: list[Array], 
         with heard() as found:
             way.add(a[k : k + size], b[k : k + size], out[k : k + size])
         if found != due:
-            part = (array[k : k + size].view("u2") for array in (a, b))
-            _wrong(counts, " + ".join(f"{each[each.nonzero()][:1]}" for each in part), set(found))
+            at = k + int(np.argmax((a[k : k + size].view("u2") | b[k : k + size].view("u2")) != 0))
+            _wrong(counts, f"{bits_of(a[at:])} + {bits_of(b[at:])} in a call of {min(size, a.size - k)}", set(found))
 
 
 def _wrong(counts: Counts, where: str, found: set[str]) -> None:

@@ -14,10 +14,10 @@ def test_random_calls_give_what_numpy_gives(seed):
 
 
 def test_so_many_cases_are_made_as_our_own_code_adds():
-    routes = fuzz_add.share(3, 1, 2, 41, False)
-    assert fuzz_add.ours(routes) == 21
-    assert sum(routes[route] for route in routes if route.startswith("host")) == 21
-    assert routes["numpy"] > 21
+    routes = fuzz_add.share(3, 1, 2, 15, False)
+    assert fuzz_add.ours(routes) == 8
+    assert sum(routes[route] for route in routes if route.startswith("host")) == 8
+    assert routes["numpy"] > 8
 
 
 def test_a_wrong_sum_is_found(monkeypatch):
