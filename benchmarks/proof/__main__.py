@@ -122,7 +122,7 @@ def _proven(given: argparse.Namespace, ways: Sequence[Way]) -> Iterator[Row]:
         if given.dtypes is None or case.a.name in given.dtypes:
             begun = time.perf_counter()
             yield from (rows := list(prove(case, ways, given.limit)))
-            note = f"{case.a} + {case.b}, {case.out}: {case.pairs:,} pairs, {len(rows)} ways"
+            note = f"{case.a} + {case.b}, {case.out}: {len(case.lefts) * case.rights:,} pairs, {len(rows)} ways"
             if rows:
                 print(f"{note}, {time.perf_counter() - begun:.1f} s", file=sys.stderr, flush=True)
 

@@ -46,8 +46,9 @@ class Case:
         return self.plain and self.a.kind in "fV" and self.a.itemsize == 2
 
     @property
-    def pairs(self) -> int:
-        return len(self.lefts) << 8 * self.b.itemsize
+    def rights(self) -> int:
+        """How many right operands there are."""
+        return values(self.b, self.a)
 
     @property
     def columns(self) -> int:
@@ -62,14 +63,19 @@ class Case:
         return [self.lefts[k : k + rows] for k in range(0, len(self.lefts), rows)]
 
 
+def values(dtype: Dtype, other: Dtype) -> int:
+    """How many values of a dtype meet the other one's. A byte that is neither 0 nor 1 is a bool's too, to NumPy; the
+    conversions of ml_dtypes, which add 2 for it, know but those two."""
+    return 2 if dtype == np.bool_ and other.kind == "V" else 1 << 8 * dtype.itemsize
+
+
 def cases(lefts: int | None = None, least: int = LEAST) -> Iterator[Case]:
     """First sums of one dtype, then of two, then those that are cast into out, of which 2^24 pairs have every sum:
     beside a left operand of 0. ``lefts`` bounds the left operands, from the bits of 1 on."""
 
     def case(a: Dtype, b: Dtype, out: Dtype, most: int = 1 << 16) -> Case:
-        every = range(1 << 8 * a.itemsize)[:most]
-        one = int(np.ones(1, a).view(f"u{a.itemsize}")[0])
-        return Case(a, b, out, every if lefts is None else range(one, one + lefts), least)
+        every, one = range(values(a, b)), int(np.ones(1, a).view(f"u{a.itemsize}")[0])
+        return Case(a, b, out, every[:most] if lefts is None else every[one : one + lefts], least)
 
     pairs = [(a, b) for a in SHORT for b in SHORT]
     totals = {(a, b): np.add(np.zeros(1, a), np.zeros(1, b)).dtype for a, b in pairs}
@@ -99,7 +105,8 @@ class Block:
         case, shape = self.case, (len(self.lefts), self.case.columns)
         self.x, self.y, self.out = (np.empty(shape, dtype) for dtype in (case.a, case.b, case.out))
         self.due, self.flags = np.empty(shape, case.out), np.empty(shape, np.uint8)
-        self.y.view(f"u{case.b.itemsize}")[:] = np.arange(shape[1]).astype(f"u{case.b.itemsize}")
+        bits = np.arange(shape[1]).astype(f"u{case.b.itemsize}")
+        self.y.view(bits.dtype)[:] = np.minimum(bits, case.rights - 1)
         self.become(self.lefts)
 
     def become(self, lefts: range) -> None:

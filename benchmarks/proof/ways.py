@@ -93,7 +93,7 @@ def _add(row: Row, way: Way, block: Block) -> None:
         row["error"] = f"{type(error).__name__}: {error}"
         return
     row["seconds"] += time.perf_counter() - begun
-    row["pairs"] += len(block.lefts) << 8 * block.case.b.itemsize
+    row["pairs"] += len(block.lefts) * block.case.rights
     row["wrong"] += wrong
     if wrong and row["first"] is None:
         a, b = block.operands_of(first)

@@ -270,9 +270,14 @@ def test_the_gpu_adds_in_every_layout_and_by_every_rung(device: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("a", "b", "out", "layout"), [("int8", "float16", "float16", "general"), ("int16", "uint16", "int32", "mixed")]
+    ("a", "b", "out", "layout"),
+    [
+        ("int8", "float16", "float16", "general"),
+        ("int16", "uint16", "int32", "mixed"),
+        (BFLOAT16, "bool", BFLOAT16, "general"),
+    ],
 )
-def test_the_gpu_converts(device: int, a: str, b: str, out: str, layout: str) -> None:
+def test_the_gpu_converts(device: int, a: Any, b: str, out: Any, layout: str) -> None:
     case = cases.Case(np.dtype(a), np.dtype(b), np.dtype(out), range(0xC0, 0xC1), least=1)
     rows = list(ways.prove(case, device_ways.ways(), 60))
     assert [row for row in rows if not ways.held(row)] == []
