@@ -70,8 +70,9 @@ def values(dtype: Dtype, other: Dtype) -> int:
 
 
 def cases(lefts: int | None = None, least: int = LEAST) -> Iterator[Case]:
-    """First sums of one dtype, then of two, then those that are cast into out, of which 2^24 pairs have every sum:
-    beside a left operand of 0. ``lefts`` bounds the left operands, from the bits of 1 on."""
+    """First sums of one dtype, then of two, then those that are cast into out. What a sum is cast to depends on it
+    alone: each two dtypes are met once, by 2^24 pairs at most, which have every sum of 16 bits, that of 0 and a number.
+    ``lefts`` bounds the left operands, from the bits of 1 on."""
 
     def case(a: Dtype, b: Dtype, out: Dtype, most: int = 1 << 16) -> Case:
         every, one = range(values(a, b)), int(np.ones(1, a).view(f"u{a.itemsize}")[0])
@@ -81,9 +82,12 @@ def cases(lefts: int | None = None, least: int = LEAST) -> Iterator[Case]:
     totals = {(a, b): np.add(np.zeros(1, a), np.zeros(1, b)).dtype for a, b in pairs}
     yield from (case(a, a, a) for a in SHORT)
     yield from (case(a, b, totals[a, b]) for a, b in pairs if a != b and exact.is_known(totals[a, b]))
-    for a, b in pairs:
-        for out in DTYPES:
-            if exact.is_known(out) and out != totals[a, b] and np.can_cast(totals[a, b], out, "same_kind"):
+    cast: set[tuple[Dtype, Dtype]] = set()
+    for a, b in sorted(pairs, key=lambda pair: pair[0] != pair[1]):
+        for out in filter(exact.is_known, DTYPES):
+            total = totals[a, b]
+            if out != total and np.can_cast(total, out, "same_kind") and (total, out) not in cast:
+                cast.add((total, out))
                 yield case(a, b, out, 1 << 8)
 
 

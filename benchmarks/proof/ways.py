@@ -55,12 +55,12 @@ def prove(case: Case, ways: Sequence[Way], limit: float) -> Iterator[Row]:
                 row["left_out"] = f"all would take {row['seconds'] * len(every):.0f} s"
     for row in rows.values():
         row["seconds"] = round(row["seconds"], 3)
-        yield row
+        yield {name: value for name, value in row.items() if value is not None}
 
 
 def held(row: Row) -> bool:
     """Whether every sum and every flag was right."""
-    return row["wrong"] == 0 and "error" not in row and (row["flags"] is None or row["flags"]["wrong"] == 0)
+    return row["wrong"] == 0 and "error" not in row and ("flags" not in row or row["flags"]["wrong"] == 0)
 
 
 def _new(case: Case, way: Way, facts: Mapping[str, Any]) -> Row:
