@@ -1,4 +1,4 @@
-"""Exact sums, by a library that is linked with nothing of vecadd's (exact.c)."""
+"""Exact sums, by a library that is linked with nothing of vecadd's (exact.h, exact.c)."""
 
 import ctypes
 import os

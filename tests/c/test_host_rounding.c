@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/fpenv.h"
+#include "benchmarks/proof/exact.h"
 #include "check.h"
 #include "host/add.h"
 
@@ -16,14 +17,6 @@ enum { MODES = sizeof modes / sizeof *modes };
 
 /* ---- the reference ---- */
 
-struct format {
-    enum component component;
-    int fraction; /* bits */
-    uint32_t infinity;
-};
-
-static const struct format f16 = {COMPONENT_F16, 10, 0x7c00}, bf16 = {COMPONENT_BF16, 7, 0x7f80};
-
 /* `cancels`: a zero that is the sum of unlike numbers, and -0 where the caller rounds downwards. */
 struct expected {
     uint16_t bits;
@@ -31,107 +24,19 @@ struct expected {
     bool cancels;
 };
 
-static bool
-is_nan(const struct format *format, uint16_t x)
-{
-    return (x & 0x7fffu) > format->infinity;
-}
-
-static bool
-is_signalling(const struct format *format, uint16_t x)
-{
-    return is_nan(format, x) && !(x >> (format->fraction - 1) & 1);
-}
-
-static bool
-is_infinite(const struct format *format, uint16_t x)
-{
-    return (x & 0x7fffu) == format->infinity;
-}
-
-/* A finite number is significand * 2^exponent least places. */
-static int
-exponent_of(const struct format *format, uint16_t x)
-{
-    const int exponent = (x & 0x7fff) >> format->fraction;
-    return exponent ? exponent - 1 : 0;
-}
-
-static int64_t
-significand_of(const struct format *format, uint16_t x)
-{
-    const int64_t one = INT64_C(1) << format->fraction, fraction = x & (one - 1);
-    const int64_t magnitude = (x & 0x7fff) >> format->fraction ? one + fraction : fraction;
-    return x & 0x8000 ? -magnitude : magnitude;
-}
-
-/* To nearest even: magnitude * 2^exponent least places, or infinity. */
-static uint16_t
-nearest(const struct format *format, uint64_t magnitude, int exponent)
-{
-    while (magnitude && magnitude < UINT64_C(1) << format->fraction && exponent > 0) {
-        magnitude <<= 1;
-        exponent--;
-    }
-    int up = 0; /* by how many bits the significand is too long */
-    while (magnitude >> up >= UINT64_C(2) << format->fraction)
-        up++;
-    if (up) {
-        const uint64_t rest = magnitude & ((UINT64_C(1) << up) - 1), half = UINT64_C(1) << (up - 1);
-        magnitude >>= up;
-        magnitude += rest > half || (rest == half && (magnitude & 1));
-    }
-    /* The leading bit counts one on the exponent, as a significand that is rounded up to a power of two does. */
-    uint64_t bits = magnitude;
-    if (magnitude)
-        bits += (uint64_t)(exponent + up) << format->fraction;
-    return (uint16_t)(bits > format->infinity ? format->infinity : bits);
-}
-
-/* float16 overflows where the rounded sum does, bfloat16 where the float32 sum does. `top` is the place above the
- * exact sum's leading one. */
-static bool
-overflows(const struct format *format, uint16_t bits, int top)
-{
-    return format->component == COMPONENT_F16 ? bits == format->infinity : top > 128 + 133;
-}
-
-enum { FAR = 40 }; /* places: of what is so much less, one at that distance says which way to round */
+struct short_float {
+    enum component component;
+    const struct format *format;
+};
+static const struct short_float short_floats[] = {{COMPONENT_F16, &formats[F16]}, {COMPONENT_BF16, &formats[BF16]}};
 
 static struct expected
-sum_of_finite(const struct format *format, uint16_t a, uint16_t b)
+expected_of(const struct format *format, uint16_t a, uint16_t b)
 {
-    if (exponent_of(format, a) < exponent_of(format, b))
-        return sum_of_finite(format, b, a);
-    int64_t x = significand_of(format, a), y = significand_of(format, b);
-    const int high = exponent_of(format, a);
-    int low = exponent_of(format, b);
-    if (high - low > FAR) {
-        low = high - FAR;
-        y = (y > 0) - (y < 0);
-    }
-    const int64_t sum = x * (INT64_C(1) << (high - low)) + y;
-    const uint64_t magnitude = (uint64_t)(sum < 0 ? -sum : sum);
-    const bool negative = sum ? sum < 0 : (a & b & 0x8000) != 0;
-    const uint16_t bits = nearest(format, magnitude, low);
-    const int top = magnitude ? 64 - __builtin_clzll(magnitude) + low : 0;
-    return (struct expected){.bits = (uint16_t)(bits | (negative ? 0x8000 : 0)),
-                             .flags = overflows(format, bits, top) ? FP_OVERFLOW : 0,
-                             .cancels = sum == 0 && ((a ^ b) & 0x8000)};
-}
-
-static struct expected
-sum_of(const struct format *format, uint16_t a, uint16_t b)
-{
-    const uint16_t quiet = (uint16_t)(format->infinity | 1u << (format->fraction - 1));
-    const bool infinite = is_infinite(format, a) || is_infinite(format, b);
-    const bool opposite = is_infinite(format, a) && is_infinite(format, b) && a != b;
-    if (is_nan(format, a) || is_nan(format, b) || opposite)
-        return (struct expected){
-            quiet, is_signalling(format, a) || is_signalling(format, b) || opposite ? FP_INVALID : 0, false};
-    if (infinite)
-        return (struct expected){is_infinite(format, a) ? a : b, 0, false};
-    return sum_of_finite(format, a, b);
+    unsigned raised;
+    const uint16_t bits = (uint16_t)sum_of(format, decoded(format, a), decoded(format, b), &raised);
+    const unsigned flags = (raised & OVERFLOW ? FP_OVERFLOW : 0u) | (raised & INVALID ? FP_INVALID : 0u);
+    return (struct expected){bits, flags, (bits & 0x7fff) == 0 && ((a ^ b) & 0x8000)};
 }
 
 /* ---- 16-bit floats ---- */
@@ -141,7 +46,7 @@ sum_of(const struct format *format, uint16_t a, uint16_t b)
 static size_t
 partners_of(const struct format *format, uint16_t partners[])
 {
-    const uint32_t one_place = 1u << format->fraction, infinity = format->infinity;
+    const uint32_t one_place = 1u << format->fraction, infinity = format->greatest + 1;
     const uint32_t one = (infinity >> format->fraction) / 2 << format->fraction;
     const uint32_t half_of_one = one - (((uint32_t)format->fraction + 1) << format->fraction);
     const uint32_t half_of_greatest = infinity - (((uint32_t)format->fraction + 2) << format->fraction);
@@ -183,7 +88,7 @@ same(const struct format *format, uint16_t x, uint16_t y)
 }
 
 static void
-check_blocks(const struct host_simd *simd, const struct format *format, int mode, uint16_t partner,
+check_blocks(const struct host_simd *simd, const struct short_float *type, int mode, uint16_t partner,
              const struct expected expected[EVERY])
 {
     const struct host_schedule schedule = {.threads = 1, .block = BLOCK};
@@ -196,16 +101,16 @@ check_blocks(const struct host_simd *simd, const struct format *format, int mode
             b[i] = partner;
             flags |= expected[block + i].flags;
         }
-        wrong_flags += host_add(simd, &schedule, format->component, a, b, c, BLOCK) != flags;
+        wrong_flags += host_add(simd, &schedule, type->component, a, b, c, BLOCK) != flags;
         kept += fegetround() == mode;
         for (unsigned i = 0; i < BLOCK; i++) {
             const struct expected *one = &expected[block + i];
-            wrong += !same(format, c[i], one->bits | (one->cancels && mode == FE_DOWNWARD ? 0x8000 : 0));
+            wrong += !same(type->format, c[i], one->bits | (one->cancels && mode == FE_DOWNWARD ? 0x8000 : 0));
         }
     }
-    CHECK(wrong == 0, "%s component %d mode %#x partner %#x: %zu sums", simd->name, format->component, (unsigned)mode,
+    CHECK(wrong == 0, "%s component %d mode %#x partner %#x: %zu sums", simd->name, type->component, (unsigned)mode,
           partner, wrong);
-    CHECK(wrong_flags == 0, "%s component %d mode %#x partner %#x: flags of %zu blocks", simd->name, format->component,
+    CHECK(wrong_flags == 0, "%s component %d mode %#x partner %#x: flags of %zu blocks", simd->name, type->component,
           (unsigned)mode, partner, wrong_flags);
     CHECK(kept == EVERY / BLOCK);
 }
@@ -214,17 +119,17 @@ static void
 sixteen_bit_floats_are_rounded_to_nearest_even_in_every_mode(void)
 {
     static struct expected expected[EVERY];
-    const struct format *const formats[] = {&f16, &bf16};
     for (int which = 0; which < 2; which++) {
         uint16_t partners[64];
-        const size_t count = partners_of(formats[which], partners);
+        const struct short_float *type = &short_floats[which];
+        const size_t count = partners_of(type->format, partners);
         for (size_t partner = 0; partner < count; partner++) {
             for (unsigned i = 0; i < EVERY; i++)
-                expected[i] = sum_of(formats[which], (uint16_t)i, partners[partner]);
+                expected[i] = expected_of(type->format, (uint16_t)i, partners[partner]);
             for (size_t level = 0; host_simd_levels[level]; level++)
                 for (int mode = 0; mode < MODES && host_simd_levels[level]->supported(); mode++) {
                     fesetround(modes[mode]);
-                    check_blocks(host_simd_levels[level], formats[which], modes[mode], partners[partner], expected);
+                    check_blocks(host_simd_levels[level], type, modes[mode], partners[partner], expected);
                     fesetround(FE_TONEAREST);
                 }
         }
