@@ -1,8 +1,8 @@
 """Every sum of two short numbers that there is, by every way to add them, against exact arithmetic on their bits.
 
 __main__.py      the command: which cases by which ways, and the result file
-exact.c          the sums that are due: arithmetic in integers, without any code of vecadd's
-exact.py         calls it, on every processor
+exact.h          the sum that is due: arithmetic in integers, without any code of vecadd's
+exact.c          such sums of a whole block; exact.py calls it, on every processor
 cases.py         which dtypes meet, and blocks of operands in which each value meets each
 ways.py          a way to add a block, and its row: what was wrong, and where first
 host_ways.py     the processor's
