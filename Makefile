@@ -55,7 +55,7 @@ bench: $(VENV)/$(TAG).bench
 	$(NATIVE) extension
 	$(BIN)/vecadd bench $(ARGS)
 
-peers: $(VENV)/$(TAG).bench $(VENV)/$(TAG).plot
+peers: $(VENV)/$(TAG).peers
 	$(NATIVE) extension
 	$(BIN)/python -m benchmarks.peers --json-dir $(RESULTS) --plot $(RESULTS) $(ARGS)
 

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from benchmarks.peers import device_peers, host_stage, libraries
 from benchmarks.peers.stages import SECONDS, STAGES
 from vecadd.bench import axes, machine, results
 from vecadd.bench.command import measure_with_progress
@@ -21,7 +22,7 @@ def main() -> int:
     conditions = machine.conditions_now()
     found = info()
     ok = True
-    rows: list[Row] = []
+    table: list[str] = []
     for stage in arguments.stage or STAGES:
         if any(sweep.needs_gpu for sweep in STAGES[stage]) and not found.gpus:
             print(f"left out: {stage} needs a GPU: {found.gpu_reason}")
@@ -33,17 +34,17 @@ def main() -> int:
         for line in [*running.failures, *running.skipped]:
             print(f"left out: {line}")
         meta = running.meta(found, machine.conditions_since(conditions))
+        meta["versions"] |= libraries.versions([*device_peers.entries(), *host_stage.ENTRIES])
         results.write(arguments.json_dir / f"peer-{stage}.json", meta, running.rows)
         if arguments.plot:
             from vecadd.bench import plots
 
             plots.save(meta, running.rows, arguments.plot, recorded=False)
-        rows += running.rows
+        table += [*_lines(running.rows), *running.machine.missing]
         ok = ok and running.ok
         if running.interrupted:
             return 130
-    for line in _lines(rows):
-        print(line)
+    print(*table, sep="\n")
     return 0 if ok else 1
 
 

@@ -1,8 +1,10 @@
 """The clocks that several stages time their peers by."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import cycle, islice
 from time import perf_counter, process_time, sleep
+
+import numpy as np
 
 from benchmarks.peers import libraries
 from benchmarks.peers.libraries import Add, Library
@@ -20,12 +22,41 @@ LOOK = 5e-3  # seconds of sleep in which a resting process uses no processor: lo
 RESTING = 0.05  # of that time, at most
 LONGEST_REST = 0.4  # seconds: on 16 cores libgomp's workers spin for 7 ms, libiomp's by default for 200
 
+TRIED = 5  # rounds in which a library's settings meet before the clock of the cell runs
+
 Timer = Callable[[Sequence[Buffers]], float]
 
 
 def contestant(peer: Library, clock: Callable[[Add], Timer]) -> Contestant:
     """The library as a cell's contestant, timed by that clock."""
     return Contestant(peer.name, peer.place, clock(peer.add))
+
+
+class Fastest:
+    """Times by the fastest of a library's settings. The first call finds it, and so do calls of another size or of more
+    sets: the warm-up's one set is in the L2, later rounds' sets are not."""
+
+    def __init__(self, timers: Mapping[str, Timer]) -> None:
+        self.setting = next(iter(timers))
+        self._timers = timers
+        self._tried = (0, 0)  # the operands' elements and the sets that the settings met at
+
+    def __call__(self, sets: Sequence[Buffers]) -> float:
+        n, tried = len(sets[0].out), self._tried
+        if len(self._timers) > 1 and (n != tried[0] or len(sets) > tried[1]):
+            self.setting, self._tried = self._meet(sets), (n, len(sets))
+        return self._timers[self.setting](sets)
+
+    def _meet(self, sets: Sequence[Buffers]) -> str:
+        for time in self._timers.values():
+            time(sets)  # compiles
+        rounds = [{name: time(sets) for name, time in self._timers.items()} for _ in range(TRIED)]
+        return min(self._timers, key=lambda name: float(np.median([taken[name] for taken in rounds])))
+
+    def facts(self, used: Buffers) -> dict[str, str]:
+        """Which setting was the fastest, where there are several."""
+        del used
+        return {"setting": self.setting} if len(self._timers) > 1 else {}
 
 
 def by_events(add: Add) -> Timer:

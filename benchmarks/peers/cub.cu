@@ -8,6 +8,12 @@
 #include <cuda_fp16.h>
 
 extern "C" int
+cub_version(void)
+{
+    return CCCL_VERSION;
+}
+
+extern "C" int
 cub_add(const CUB_TYPE *a, const CUB_TYPE *b, CUB_TYPE *c, long long n, cudaStream_t stream)
 {
     return cub::DeviceTransform::Transform(cuda::std::make_tuple(a, b), c, n, cuda::std::plus<CUB_TYPE>{}, stream);

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from benchmarks.peers import device_peers, jax_peer, tensors
+from benchmarks.peers import device_peers, jax_peer, libraries, tensors
+from benchmarks.peers.libraries import Entry
 from vecadd.bench import limits
 from vecadd.bench.axes import Axes
-from vecadd.bench.buffers import Place, rotation
-from vecadd.bench.contestants import Contestant
+from vecadd.bench.buffers import rotation
 from vecadd.bench.sweeps import Machine, Sweep, grid
 from vecadd.bench.timing import Cell
 
@@ -21,8 +21,10 @@ SPREAD = 5
 def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
     """Cells by dtype and size, all on the legacy default stream; JAX, which has its own stream, in cells of its own."""
     place = tensors.shared()
-    peers = list(device_peers.all_of(axes.dtypes or DTYPES))
-    by_host_clock = _jax(place)
+    table = device_peers.entries(axes.dtypes or DTYPES)
+    peers = list(libraries.meeting("peer-device", table, machine.missing))
+    jax = Entry("jax", "jax", "jax[cuda13]", lambda: jax_peer.contestants(place))
+    by_host_clock = next(libraries.meeting("peer-device", [jax], machine.missing), [])
     limit = limits.FixedLimit(machine.device_limit)
     for dtype, n, set_bytes in grid(axes, SIZES, dtypes=DTYPES):
         sets = rotation(set_bytes, SPREAD * machine.gpu["l2"], machine.gpu["memory"] // 10)
@@ -30,14 +32,6 @@ def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
         yield Cell("peer-device", dtype, n, meeting, limit, sets, reference="vecadd")
         if by_host_clock:
             yield Cell("peer-device", dtype, n, list(by_host_clock), limit, sets, reference="vecadd (new)")
-
-
-def _jax(place: Place) -> list[Contestant]:
-    try:
-        return jax_peer.contestants(place)
-    except Exception as error:
-        print(f"left out: jax: {type(error).__name__}: {error}", flush=True)
-        return []
 
 
 STAGE = Sweep(

@@ -2,16 +2,22 @@
 also beside the machine's own limit, probed among the rounds.
 
 torch's OpenMP workers spin on for milliseconds after its call and hold the processors that the next contestant needs:
-on 16 cores ours then took 3 to 9 times as long. So torch's turn ends when they sleep, and calls in a row are timed
-after some untimed ones.
+on 16 cores ours then took 3 to 9 times as long. So torch's turn ends when they sleep, and so does JAX's; calls in a row
+are timed after some untimed ones.
+
+Each library is called as its documents advise for one call after another: what it compiles, looks up or converts is
+prepared once, and no call copies an operand or a sum.
 """
 
 import ctypes
-import functools
+import os
 import time
+import weakref
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -19,7 +25,8 @@ import numpy as np
 
 import vecadd
 from benchmarks.peers import libraries
-from benchmarks.peers.clocks import ENOUGH, WARM, Timer, mean_in_a_row, then_resting
+from benchmarks.peers.clocks import ENOUGH, WARM, Fastest, Timer, mean_in_a_row, then_resting
+from benchmarks.peers.libraries import Entry
 from vecadd.bench import limits
 from vecadd.bench.axes import Axes, dtype_named
 from vecadd.bench.buffers import HOST, Buffers
@@ -43,48 +50,54 @@ IDLES = 5  # pauses in a sample of additions that are shorter than that
 KEPT_BYTES = 32 << 20  # of sums that are alive at once
 MOST_KEPT = 256
 
-New = Callable[[Any, Any], Any]
-Into = Callable[[Any, Any, Any], object]
+Call = Callable[[], Any]  # one addition; what it returns is the sum where that is in a new array
+Way = Callable[..., Call]  # (a, b, out) or (a, b), NumPy's → the call that is timed
 
 
 @dataclass(frozen=True)
 class Peer:
-    """A library: how it adds into an existing array and into a new one; ``put`` makes its array from NumPy's.
+    """A library: its ways to add into an existing array and into a new one, by the settings' names in tables; the
+    fastest counts in each cell.
 
-    ``spins``: its workers hold their processors for longer than a sample lasts.
+    ``read`` gives NumPy's array of a new sum; ``apart`` says that its sums into an existing array have to be read too.
+    ``free`` returns memory that it has kept to the system. ``spins``: its workers hold their processors for longer than
+    a sample lasts.
     """
 
     name: str
-    into: Into
-    new: New | None = None
-    put: Callable[[Any], Any] = lambda x: x
+    into: Mapping[str, Way] = field(default_factory=dict)
+    new: Mapping[str, Way] = field(default_factory=dict)
+    dtypes: tuple[str, ...] = DTYPES
+    read: Callable[[Any], Any] = lambda x: x
+    apart: bool = False
+    free: Callable[[], object] = lambda: None
     spins: bool = False
 
-
-VECADD = Peer("vecadd", lambda a, b, out: vecadd.add(a, b, out=out), lambda a, b: vecadd.add(a, b))
-NUMPY = Peer("numpy", lambda a, b, out: np.add(a, b, out=out), lambda a, b: np.add(a, b))
+    def contestant(self, form: str) -> Contestant | None:
+        """The contestant of a form's cell; None where the library has no such form."""
+        clock, into = FORMS[form]
+        timers = {name: clock(self, way) for name, way in (self.into if into else self.new).items()}
+        if not timers:
+            return None
+        fastest = Fastest(timers)
+        timer = then_resting(fastest) if self.spins else fastest
+        return Contestant(f"{self.name} {form}", HOST, timer, inspect=fastest.facts)
 
 
 def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
     """A cell for each form, so that every library is compared with ours in the same form."""
-    torch = _torch()
+    peers = list(libraries.meeting("peer-host", ENTRIES, machine.missing))
     for dtype, n in _grid(axes, machine):
-        peers = [VECADD, NUMPY]
-        if torch and str(dtype) != "bfloat16":  # torch.from_numpy does not know ml_dtypes
-            peers.append(torch)
-        for form, clock in FORMS.items():
-            meeting = [
-                Contestant(f"{peer.name} {form}", HOST, then_resting(clock(peer)) if peer.spins else clock(peer))
-                for peer in peers
-                if form in INTO or peer.new
-            ]
+        here = [peer for peer in peers if str(dtype) in peer.dtypes]
+        for form in FORMS:
+            meeting = [contestant for peer in here if (contestant := peer.contestant(form))]
             if form == LIMITED and n >= STREAMED:
                 limit = limits.HostLimit()
                 yield Cell(
                     *("peer-host", dtype, n, meeting, limit),
                     sets=1,
                     reference=f"vecadd {form}",
-                    derive=functools.partial(_shares, limit),
+                    derive=partial(_shares, limit),
                 )
             else:
                 yield Cell("peer-host", dtype, n, meeting, limits.FixedLimit(None), 1, f"vecadd {form}")
@@ -109,51 +122,207 @@ def _grid(axes: Axes, machine: Machine) -> Iterator[tuple[np.dtype[Any], int]]:
             yield dtype, n
 
 
-def _torch() -> Peer | None:
+def vecadd_host() -> Peer:
+    return Peer("vecadd", {"": lambda a, b, out: partial(vecadd.add, a, b, out=out)}, {"": _of(vecadd.add)})
+
+
+def numpy() -> Peer:
+    return Peer("numpy", {"": lambda a, b, out: partial(np.add, a, b, out=out)}, {"": _of(np.add)})
+
+
+def torch() -> Peer:
     """torch on the CPU, on as many threads as it takes by itself."""
-    try:
-        torch = libraries.module("torch")
-    except Exception as error:
-        print(f"left out: torch on the host: {type(error).__name__}: {error}", flush=True)
-        return None
-    return Peer("torch", lambda a, b, out: torch.add(a, b, out=out), put=torch.from_numpy, spins=True)
+    library = libraries.module("torch")
+
+    def into(a: Any, b: Any, out: Any) -> Call:
+        a, b, out = map(library.from_numpy, (a, b, out))
+        return partial(library.add, a, b, out=out)
+
+    dtypes = tuple(name for name in DTYPES if name != "bfloat16")  # torch.from_numpy does not know ml_dtypes
+    return Peer("torch", {"": into}, dtypes=dtypes, spins=True)
 
 
-def _into(peer: Peer) -> Timer:
+def numexpr() -> Peer:
+    """On one thread or on all processors; `re_evaluate` is `evaluate` without looking the expression up again. Only the
+    dtypes that it adds as what they are."""
+    library = libraries.module("numexpr")
+    most = min(library.MAX_THREADS, _processors())
+
+    def on(threads: int, a: Any, b: Any, **out: Any) -> Call:
+        if library.get_num_threads() != threads:
+            library.set_num_threads(threads)
+        operands = {"a": a, "b": b}
+        library.evaluate("a + b", local_dict=operands, global_dict={}, **out)
+        return partial(library.re_evaluate, local_dict=operands, global_dict={})
+
+    into: dict[str, Way] = {_threads(n): lambda a, b, out, n=n: on(n, a, b, out=out) for n in (1, most)}
+    new: dict[str, Way] = {_threads(n): partial(on, n) for n in (1, most)}
+    return Peer("numexpr", into, new, ("float32", "float64", "complex128", "int32", "int64"))
+
+
+def numkong() -> Peer:
+    """On one thread, or on a pool, as its documents have it: it has no threads of its own and releases the GIL. Of
+    tensors on NumPy's memory, which it looks up sooner than arrays. Its integers saturate, which is another
+    operation."""
+    library = libraries.module("numkong")
+    pool = ThreadPoolExecutor(_processors())
+
+    def on(threads: int, *arrays: Any) -> Call:
+        step = -(-len(arrays[0]) // threads)
+        parts = [
+            [tensor(x[at : at + step]) for x in arrays]  # a, b, out
+            for at in range(0, len(arrays[0]), step)
+        ]
+        if threads == 1:
+            ((a, b, *out),) = parts
+            return partial(library.add, a, b, out=out[0]) if out else partial(library.add, a, b)
+
+        def add() -> None:
+            for done in [pool.submit(library.add, a, b, out=out) for a, b, out in parts]:
+                done.result()
+
+        return add
+
+    def tensor(x: Any) -> Any:
+        return library.from_pointer(x.ctypes.data, (len(x),), str(x.dtype), owner=x)
+
+    into: dict[str, Way] = {_threads(n): partial(on, n) for n in (1, _processors())}
+    dtypes = ("float32", "float64", "float16", "bfloat16", "complex64", "complex128")
+    return Peer("numkong", into, {"": partial(on, 1)}, dtypes, read=np.asarray)
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+def _threads(count: int) -> str:
+    return f"{count} thread{'s' * (count > 1)}"
+
+
+def jax() -> Peer:
+    """JAX on the CPU, which waits for each sum. Into an existing array: into the one that held the sum before, which a
+    call is given for that (a donated argument)."""
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # of the GPU's memory, where there is one
+    library = libraries.module("jax")
+    library.config.update("jax_enable_x64", True)
+    cpu = library.devices("cpu")[0]
+    add = library.jit(lambda a, b: a + b)
+    add_into = library.jit(lambda a, b, out: a + b, donate_argnums=2, keep_unused=True)
+    put = _copied_once(lambda x: library.device_put(x, cpu))
+
+    def into(a: Any, b: Any, out: Any) -> Call:
+        a, b = put(a, b)
+        total = library.device_put(np.zeros_like(out), cpu, may_alias=False)
+
+        def call() -> Any:
+            nonlocal total
+            total = add_into(a, b, total)
+            return total.block_until_ready()
+
+        return call
+
+    def new(a: Any, b: Any) -> Call:
+        a, b = put(a, b)
+        return lambda: add(a, b).block_until_ready()
+
+    return Peer("jax", {"": into}, {"": new}, read=np.asarray, apart=True, spins=True)
+
+
+def arrow() -> Peer:
+    """Arrow's arrays of the same memory. It adds into new arrays alone."""
+    library, compute = libraries.module("pyarrow"), libraries.module("pyarrow.compute")
+
+    def new(a: Any, b: Any) -> Call:
+        return partial(compute.add, library.array(a), library.array(b))
+
+    return Peer(
+        "arrow",
+        new={"": new},
+        dtypes=("float32", "float64", "int8", "int16", "int32", "int64"),
+        read=lambda x: x.to_numpy(),
+        free=library.default_memory_pool().release_unused,
+    )
+
+
+ENTRIES: tuple[Entry[Peer], ...] = (
+    Entry("vecadd", "", "vecadd", vecadd_host),
+    Entry("numpy", "", "numpy", numpy),
+    Entry("torch", "torch", "torch", torch),
+    Entry("numexpr", "numexpr", "numexpr", numexpr),
+    Entry("numkong", "numkong", "numkong", numkong),
+    Entry("jax", "jax", "jax", jax),
+    Entry("arrow", "pyarrow", "pyarrow", arrow),
+)
+
+
+def _of(add: Callable[[Any, Any], Any]) -> Way:
+    """The way of a function that takes NumPy's arrays and returns a new sum."""
+    return lambda a, b: partial(add, a, b)
+
+
+def _copied_once(copy: Callable[[Any], Any]) -> Callable[[Any, Any], Sequence[Any]]:
+    """Copies of two operands, made when they are met: all samples of a cell have the same ones. The next ones' take
+    their place."""
+    met: Sequence[weakref.ref[Any]] = ()
+    copies: Sequence[Any] = ()
+
+    def copied(a: Any, b: Any) -> Sequence[Any]:
+        nonlocal met, copies
+        if not met or any(known() is not x for known, x in zip(met, (a, b), strict=True)):
+            copies = ()
+            met, copies = [weakref.ref(x) for x in (a, b)], [copy(x) for x in (a, b)]
+        return copies
+
+    return copied
+
+
+def _into(peer: Peer, way: Way) -> Timer:
     def timer(sets: Sequence[Buffers]) -> float:
-        return mean_in_a_row(functools.partial(peer.into, *map(peer.put, sets[0][:3])))
-
-    return timer
-
-
-def _dropped(peer: Peer) -> Timer:
-    """Times new sums, each dropped before the next one is made."""
-
-    def timer(sets: Sequence[Buffers]) -> float:
-        a, b, out, _ = sets[0]
-        seconds = mean_in_a_row(functools.partial(_new(peer), a, b))
-        out[...] = _new(peer)(a, b)
+        out, call = sets[0].out, way(*sets[0][:3])
+        seconds = mean_in_a_row(call)
+        if peer.apart:
+            _copy_out(peer, call(), out)
         return seconds
 
     return timer
 
 
-def _kept(peer: Peer) -> Timer:
+def _dropped(peer: Peer, way: Way) -> Timer:
+    """Times new sums, each dropped before the next one is made."""
+
+    def timer(sets: Sequence[Buffers]) -> float:
+        a, b, out, _ = sets[0]
+        call = way(a, b)
+        seconds = mean_in_a_row(call)
+        _copy_out(peer, call(), out)
+        return seconds
+
+    return timer
+
+
+def _kept(peer: Peer, way: Way) -> Timer:
     """Times new sums that all stay alive until the clock has stopped, on memory fresh from the system: neither our pool
     nor NumPy's heap still has that of the last round."""
 
     def timer(sets: Sequence[Buffers]) -> float:
         a, b, out, _ = sets[0]
-        new = _new(peer)
+        call = way(a, b)
+        peer.free()
         _give_back()
         count: int = max(1, min(MOST_KEPT, KEPT_BYTES // a.nbytes))
         begin = perf_counter()
-        sums = [new(a, b) for _ in range(count)]
+        sums = [call() for _ in range(count)]
         seconds: float = perf_counter() - begin
-        out[...] = sums[-1]
+        _copy_out(peer, sums[-1], out)
         return seconds / count
 
     return timer
+
+
+def _copy_out(peer: Peer, total: Any, out: Any) -> None:
+    """Copies a sum into out for the check: the bits, since NumKong's arrays have no name for bfloat16 that NumPy
+    knows."""
+    out[...] = peer.read(total).view(out.dtype)
 
 
 def _give_back() -> None:
@@ -164,32 +333,29 @@ def _give_back() -> None:
         trim(ctypes.c_size_t(0))
 
 
-def _after_a_pause(peer: Peer) -> Timer:
+def _after_a_pause(peer: Peer, way: Way) -> Timer:
     def timer(sets: Sequence[Buffers]) -> float:
-        call = functools.partial(peer.into, *map(peer.put, sets[0][:3]))
+        out, call = sets[0].out, way(*sets[0][:3])
         samples: list[float] = []
         while len(samples) < IDLES and sum(samples) < IDLE:
             time.sleep(IDLE)
             begin = perf_counter()
             call()
             samples.append(perf_counter() - begin)
+        if peer.apart:
+            _copy_out(peer, call(), out)
         return float(np.median(samples))
 
     return timer
 
 
-def _new(peer: Peer) -> New:
-    assert peer.new is not None
-    return peer.new
-
-
-FORMS: Mapping[str, Callable[[Peer], Timer]] = {
-    "out=": _into,
-    "a + b": _dropped,
-    "a + b, kept": _kept,
-    "out= after 1 ms": _after_a_pause,
+# Each form's clock, and whether it adds into an existing array.
+FORMS: Mapping[str, tuple[Callable[[Peer, Way], Timer], bool]] = {
+    "out=": (_into, True),
+    "a + b": (_dropped, False),
+    "a + b, kept": (_kept, False),
+    "out= after 1 ms": (_after_a_pause, True),
 }
-INTO = ("out=", "out= after 1 ms")
 LIMITED = "out="
 
 STAGE = Sweep(
@@ -197,7 +363,7 @@ STAGE = Sweep(
     cells,
     f"timed by the host: calls that follow each other on the same operands for {ENOUGH * 1e6:g} us, after "
     f"{WARM * 1e6:g} us of calls that warm up; sums that are kept, on fresh memory of the system, until there are 32 MB"
-    " of them; single calls after a pause of 1 ms, in which torch's workers go on spinning; after torch's turn a rest "
-    "until they sleep",
+    " of them; single calls after a pause of 1 ms, in which torch's workers go on spinning; after the turns of torch "
+    "and JAX a rest until they sleep; of several settings of a library the fastest in that cell",
     needs_gpu=False,
 )

@@ -90,7 +90,8 @@ def _check(found: Any, want: Any) -> None:
 
 def _numpys(form: str) -> Timer:
     """The host stage's clock of NumPy in that form."""
-    return host_stage.FORMS[form](host_stage.NUMPY)
+    peer, (clock, into) = host_stage.numpy(), host_stage.FORMS[form]
+    return clock(peer, (peer.into if into else peer.new)[""])
 
 
 ROWS = f"a + row of {ROW}"

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from benchmarks.peers import clocks, device_peers, tensors
+from benchmarks.peers import clocks, device_peers, libraries, tensors
 from benchmarks.peers.libraries import Add
 from vecadd.bench import limits
 from vecadd.bench.axes import Axes
@@ -33,8 +33,8 @@ Views = dict[tuple[int, int], tuple[Any, Any]]  # by address and offset: the arr
 def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
     """The operands' bytes are the same in all forms: an aligned set is copied once into views of each offset."""
     place = tensors.shared()
-    makers = (device_peers.ours, device_peers.torch, device_peers.cupy)
-    peers = list(device_peers.found(makers))
+    table = [entry for entry in device_peers.entries() if entry.name in ("vecadd", "torch", "cupy")]
+    peers = list(libraries.meeting("peer-misaligned", table, machine.missing))
     for dtype, _, _ in grid(axes, (1,), dtypes=device_peers.DTYPES):
         for n in axes.sizes or tuple(size // dtype.itemsize for size in BYTES):
             sets = rotation(3 * n * dtype.itemsize, machine.gpu["l2"], machine.gpu["memory"] // 10)

@@ -10,6 +10,7 @@ import numpy as np
 
 import vecadd
 from benchmarks.peers import clocks, device_peers, jax_peer, libraries, tensors
+from benchmarks.peers.libraries import Entry
 from vecadd import _core
 from vecadd.bench import limits
 from vecadd.bench.axes import Axes
@@ -40,7 +41,7 @@ def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
     peers = [_into_out(peer) for peer in found]
     fresh = [_allocating(peer) for peer in found]
     float32 = np.dtype("float32")
-    contestants = [*_bare(machine), *peers, *fresh, *_own(), *_compilers(), *_stages()]
+    contestants = [*_bare(machine), *peers, *fresh, *_own(), *_compilers(machine), *_stages()]
     yield Cell("peer-overhead", float32, N, contestants, limits.FixedLimit(None), sets=1, reference=REFERENCE)
 
 
@@ -72,23 +73,22 @@ def _into_out(peer: libraries.Library) -> Contestant:
     return Contestant(peer.name, peer.place, time)
 
 
-def _compilers() -> Iterator[Contestant]:
-    """Triton and numba into out, JAX into a new array; a missing one prints a line."""
-    for make in (_triton, _numba, _jax):
-        try:
-            yield make()
-        except Exception as error:
-            print(f"left out: {make.__name__[1:]}: {type(error).__name__}: {error}", flush=True)
+def _compilers(machine: Machine) -> Iterator[Contestant]:
+    """What compiles kernels: into out, but JAX into a new array."""
+    table = [entry for entry in device_peers.entries() if entry.name in _SETTINGS]
+    for peer in libraries.meeting("peer-overhead", table, machine.missing):
+        add = peer.settings[_SETTINGS[peer.name]]
+        yield Contestant(peer.name, tensors.shared(), clocks.by_calls(add, CALLS))
+    yield from libraries.meeting("peer-overhead", [Entry("jax", "jax", "jax[cuda13]", _jax)], machine.missing)
 
 
-def _triton() -> Contestant:
-    add = device_peers.triton().settings["block 1024, 4 warps"]
-    return Contestant("triton", tensors.shared(), clocks.by_calls(add, CALLS))
-
-
-def _numba() -> Contestant:
-    add = device_peers.numba().settings["block 256"]
-    return Contestant("numba", tensors.shared(), clocks.by_calls(add, CALLS))
+_SETTINGS = {
+    "torch.compile": "default",
+    "cuda.compute": "",
+    "triton": "block 1024, 4 warps",
+    "helion": "block 1024, 4 warps",
+    "numba": "block 256",
+}
 
 
 def _jax() -> Contestant:

@@ -6,7 +6,7 @@ Here launches that begin before the kernel ahead has ended pay: Triton's are tri
 
 from collections.abc import Iterator
 
-from benchmarks.peers import clocks, device_peers, tensors
+from benchmarks.peers import clocks, device_peers, libraries, tensors
 from benchmarks.peers.device_stage import SPREAD
 from vecadd.bench import limits
 from vecadd.bench.axes import Axes
@@ -21,7 +21,8 @@ DTYPES = ("int8", "float16", "float32", "float64")  # the others move the same b
 def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
     """Cells by dtype and size: the device stage's peers, on the same memory and stream; JAX has its own stream."""
     place = tensors.shared()
-    peers = list(device_peers.all_of(axes.dtypes or DTYPES, in_a_row=True))
+    table = device_peers.entries(axes.dtypes or DTYPES, in_a_row=True)
+    peers = list(libraries.meeting("peer-queued", table, machine.missing))
     limit = limits.FixedLimit(machine.device_limit)
     for dtype, n, set_bytes in grid(axes, SIZES, dtypes=DTYPES):
         if n > max(SIZES):

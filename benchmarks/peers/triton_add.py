@@ -1,7 +1,9 @@
-"""Triton's addition. In a file of its own: Triton reads a kernel's source, and importing this needs Triton."""
+"""Triton's addition, and Helion's, which becomes one of Triton. In a file of its own: both read a kernel's source and
+the names of its file, and importing this needs Triton."""
 
 # mypy: ignore-errors
 
+import functools
 from typing import Any
 
 import triton
@@ -13,6 +15,12 @@ try:
     PROGRAMMATIC = True
 except ImportError:
     PROGRAMMATIC = False
+
+try:
+    import helion
+    import helion.language as hl
+except Exception:  # a Helion that does not fit this Triton is no reason to leave Triton out
+    helion = None
 
 
 @triton.jit
@@ -46,6 +54,23 @@ def add_programmatically(a: Any, b: Any, c: Any, block: int, warps: int) -> None
 def add_with_an_early_trigger(a: Any, b: Any, c: Any, block: int, warps: int) -> None:
     """As add_programmatically; the kernel behind may begin once this one's blocks have, as in Triton's own example."""
     _add_after_wait[_grid(c, block)](a, b, c, c.numel(), BLOCK=block, TRIGGER=True, num_warps=warps, launch_pdl=True)
+
+
+def add_by_helion(a: Any, b: Any, c: Any, block: int, warps: int) -> None:
+    """Queues c = a + b. Needs Helion."""
+    _helions(block, warps)(a, b, c)
+
+
+@functools.cache
+def _helions(block: int, warps: int) -> Any:
+    # For any size: compiled for each, the kernels of all cells would take minutes.
+    config = helion.Config(block_sizes=[block], num_warps=warps)
+    return helion.kernel(_add_tiles, config=config, static_shapes=False)
+
+
+def _add_tiles(a, b, c):
+    for tile in hl.tile(c.size(0)):
+        c[tile] = a[tile] + b[tile]
 
 
 def _grid(c: Any, block: int) -> tuple[int]:
