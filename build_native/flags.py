@@ -16,7 +16,7 @@ DOUBLE = ("tests/double/*.cpp",)
 TESTS = ("tests/c/**/test_*.c",)
 HOST_TESTS = ("tests/c/**/test_host*.c",)
 GPU_TESTS = ("tests/c/kernels/test_device_rungs.c",)  # tests of kernels that the double cannot run
-EXACT = "benchmarks/proof/exact.c"
+EXACT = ("benchmarks/proof/*.c",)
 CONFORMANCE = ("tests/double/conformance/*.c", "tests/double/conformance/*.cpp", "tests/double/conformance/*.cu")
 
 # A folder of csrc with this file calls CUDA. In a build without CUDA only this file of the folder is compiled.

@@ -77,7 +77,7 @@ class Build:
 
     def exact(self) -> Path:
         """The exact sums of benchmarks/proof: a library that is linked with nothing of vecadd's."""
-        objects = [self._exact()]
+        objects = self._exact()
         run(objects)
         link = self._link(self.cc, self._place("proof") / "exact.so", objects, *flags.MODULE_LINK)
         run([link])
@@ -85,7 +85,7 @@ class Build:
 
     def warnings(self) -> list[str]:
         """Compiles everything and links nothing; gives the compilers' output, of now or of their last run."""
-        steps = [*self._core(), *self._module(), self._exact()]
+        steps = [*self._core(), *self._module(), *self._exact()]
         if self.cuda:
             programs = flags.sources((*flags.TESTS, *flags.CONFORMANCE))
             steps += self._kernels() + self._double() + [self._program(source) for source in programs]
@@ -99,9 +99,10 @@ class Build:
         python = flags.python_flags()
         return [self._c(source, *python) for source in flags.sources(flags.MODULE)]
 
-    def _exact(self) -> Step:
+    def _exact(self) -> list[Step]:
         """Without the options of the CUDA toolkit, which need not be there."""
-        return _compile_step(self.cc, Path(flags.EXACT), self.folder / "obj", flags.C_FLAGS)
+        found = flags.sources(flags.EXACT)
+        return [_compile_step(self.cc, source, self.folder / "obj", flags.C_FLAGS) for source in found]
 
     def _kernels(self) -> list[Step]:
         return [self._nvcc(source) for source in flags.sources(flags.KERNELS)]

@@ -2,6 +2,7 @@
 
 import contextlib
 import warnings
+import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -48,8 +49,14 @@ def memory_of(driver, host):
     """Freed with its last view: thousands of examples of a property run on one driver, and the double opens all of a
     device's memory to each kernel."""
     device = ForeignArray(driver, host)
-    driver.free_with(device, device.base)
+    weakref.finalize(device, _free, driver, device.base)
     return Memory(host, device)
+
+
+def _free(driver, pointer):
+    if pointer in driver._memory:  # close() has not freed it
+        driver.synchronize(driver.device_of(pointer))
+        driver.free(pointer)
 
 
 def shapes():

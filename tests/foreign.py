@@ -6,7 +6,6 @@ Both sides give the same few calls, so that a test says once what a producer and
 import contextlib
 import ctypes
 import importlib
-import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, ClassVar
@@ -31,15 +30,6 @@ class Driver(ABC):
 
     def free(self, pointer: int) -> None:
         self._free(pointer, self._memory.pop(pointer))
-
-    def free_with(self, owner: object, pointer: int) -> None:
-        """Frees it when nobody holds `owner` any more, after everything that is queued on its device."""
-        weakref.finalize(owner, self._free_late, pointer)
-
-    def _free_late(self, pointer: int) -> None:
-        if pointer in self._memory:  # close() has not freed it
-            self.synchronize(self._memory[pointer])
-            self.free(pointer)
 
     def stream(self, device: int = 0) -> int:
         """The handle of a new stream that does not wait for the legacy default stream."""
