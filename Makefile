@@ -95,7 +95,7 @@ sanitize-c: $(VENV)/$(TAG).test
 	UBSAN_OPTIONS=print_stacktrace=1 $(NATIVE) --variant asan --run ctests conformance
 
 sanitize-python: MARKS ?= not slow and not no_native
-sanitize-python: export VECADD_TEST_PARAMETERS ?= 6
+sanitize-python: export VECADD_TEST_PARAMETERS ?= 3
 # pytest imports a file before it deselects it by its mark, which takes each worker 7 s: such files are ignored here.
 LEFT_OUT = $(if $(findstring not no_native,$(MARKS)),$(patsubst %,--ignore=%,$(shell grep -l '^pytestmark = pytest.mark.no_native' tests/*/test_*.py)))
 sanitize-python: $(VENV)/$(TAG).test

@@ -66,6 +66,7 @@ KEPT: dict[str, Callable[[NDArray[Any], NDArray[Any]], Any]] = {
     "every other": lambda a, b: a[::2] + b[::2],
     "backwards": lambda a, b: a[::-1] + b,
     "into every other": lambda a, b: np.add(a[::2], b[::2], out=a[::2]),
+    "from a run into every other": lambda a, b: np.add(a[: a.size // 2], b[: a.size // 2], out=np.zeros_like(a)[1::2]),
     "reduceat": lambda a, b: np.add.reduceat(a, np.arange(0, a.size, 5)),
 }
 OTHERS: dict[str, Callable[[NDArray[Any], NDArray[Any]], Any]] = {

@@ -34,6 +34,7 @@ def width(load: str) -> int:
     return next((bits for bits in (128, 64, 16, 8) if re.search(rf"\.[US]?{bits}\b", load)), 32)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RUNGS)
 def test_a_kernel_loads_by_the_instruction_of_its_row(name: str) -> None:
     load, found = RUNGS[name]["load"], loads_of(name)

@@ -41,6 +41,7 @@ def drawn_as(kind: str) -> bytes:
 # Files
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_what_is_recorded_can_be_drawn(path: Path) -> None:
     meta, rows = results.read(path)
