@@ -1,36 +1,39 @@
 """The command line: ``vecadd`` and a command of COMMANDS below, also as ``python -m vecadd``.
 
+A command's module is imported when the command is named: all of them take three times as long as vecadd itself.
+
 Exit status: 0, 1 for an error (one line on stderr), 2 for what cannot be asked, 130 when interrupted.
 """
 
 import argparse
-import json
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from itertools import takewhile
+from types import ModuleType
 from typing import Any
 
-from vecadd import add_command, check, compare, fleet, notebooks_command, profile, report, run_command, tune
-from vecadd._command import INTERRUPTED, UNASKABLE, UnaskableError, epilog
+from vecadd._command import INTERRUPTED, UNASKABLE, UnaskableError
 from vecadd._names import unknown
 from vecadd._version import package_version
-from vecadd.bench import command as bench
-from vecadd.info import info
-from vecadd.judge import command as judge
 
 
 @dataclass(frozen=True)
 class Command:
-    """A subcommand: ``run`` gives the exit status."""
+    """A subcommand. Its module has ``add_arguments``, which takes the command's parser, and ``run``, which takes what
+    was parsed and gives the exit status. Where the last words are a program's, ``program_begins`` says which begins it.
+    """
 
     name: str
     help: str
-    add_arguments: Callable[[argparse.ArgumentParser], None]
-    run: Callable[[argparse.Namespace], int]
-    program_begins: Callable[[Sequence[str]], int] | None = None  # of a command whose last words are a program's
+    module: str
+
+    def code(self) -> ModuleType:
+        """Its module."""
+        return import_module(self.module)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -38,23 +41,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by the caller: `vecadd info >&-`
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", closefd=False))
-    parsed = _parsed(sys.argv[1:] if arguments is None else arguments)
-    command: Command = parsed.command
+    name = "vecadd"
     try:
-        status = command.run(parsed)
+        parsed = _parsed(sys.argv[1:] if arguments is None else arguments)
+        command: Command = parsed.command
+        name = f"vecadd {command.name}"
+        status: int = command.code().run(parsed)
         sys.stdout.flush()
         return status
     except KeyboardInterrupt:
-        print(f"vecadd {command.name}: interrupted", file=sys.stderr)
+        print(f"{name}: interrupted", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:  # `vecadd info | head`: the reader has left, and the interpreter must not complain at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except UnaskableError as error:
-        print(f"vecadd {command.name}: {error}", file=sys.stderr)
+        print(f"{name}: {error}", file=sys.stderr)
         return UNASKABLE
     except (ArithmeticError, OSError, MemoryError, RuntimeError, TypeError, ValueError) as error:
-        print(f"vecadd {command.name}: {_words(error)}", file=sys.stderr)
+        print(f"{name}: {_words(error)}", file=sys.stderr)
         return 1
 
 
@@ -78,17 +83,19 @@ class _CommandParser(argparse.ArgumentParser):
 
 
 def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
-    parser, names = _parser(), [command.name for command in COMMANDS]
-    if arguments and not arguments[0].startswith("-") and arguments[0] not in names:
-        parser.error(unknown("command", arguments[0], names))
-    command = next((command for command in COMMANDS if arguments and command.name == arguments[0]), None)
-    if command is None or command.program_begins is None:
+    named = arguments[0] if arguments and not arguments[0].startswith("-") else None
+    command = next((command for command in COMMANDS if command.name == named), None)
+    parser = _parser(command)
+    if named and command is None:
+        parser.error(unknown("command", named, [command.name for command in COMMANDS]))
+    if command is None or not hasattr(command.code(), "program_begins"):
         return parser.parse_args(arguments)
-    own = 1 + command.program_begins(arguments[1:])
+    own = 1 + command.code().program_begins(arguments[1:])
     return parser.parse_args(arguments[:own], argparse.Namespace(program=list(arguments[own:])))
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(named: Command | None) -> argparse.ArgumentParser:
+    """With the arguments of the named command alone."""
     parser = argparse.ArgumentParser(prog="vecadd", description="c = a + b at the speed of memory")
     parser.add_argument("--version", action="version", version=f"vecadd {package_version()}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND", parser_class=_CommandParser)
@@ -99,48 +106,23 @@ def _parser() -> argparse.ArgumentParser:
             description=command.help,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        command.add_arguments(sub)
-        sub.set_defaults(command=command)
+        if command is named:
+            command.code().add_arguments(sub)
+            sub.set_defaults(command=command)
     return parser
 
 
-def _info_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="as JSON, sizes in bytes")
-    parser.epilog = epilog({"vecadd info --json | jq .gpus": "what a script needs to know of the GPUs"})
-
-
-def _info(arguments: argparse.Namespace) -> int:
-    found = info()
-    print(json.dumps(found.as_dict(), indent=1) if arguments.json else found)
-    return 0
-
-
 COMMANDS = (
-    Command("info", "what this machine and this build have", _info_arguments, _info),
-    Command("bench", "how fast this machine adds, against what its memory allows", bench.add_arguments, bench.run),
-    Command("judge", "whether an addition of your own is right, and where it stands", judge.add_arguments, judge.run),
-    Command("profile", "what a profiler says of rungs, side by side", profile.add_arguments, profile.run),
-    Command("check", "whether this machine does what it should: an acceptance test", check.add_arguments, check.run),
-    Command("fleet", "which machines of many are unlike their peers", fleet.add_arguments, fleet.run),
-    Command("report", "a page of what a machine does, from its result files", report.add_arguments, report.run),
-    Command("compare", "what is faster or slower than in an earlier run", compare.add_arguments, compare.run),
-    Command(
-        "tune", "search for what is fastest on this machine, and keep it for additions", tune.add_arguments, tune.run
-    ),
-    Command(
-        "notebooks",
-        "write the notebooks into a folder, to open them in Jupyter",
-        notebooks_command.add_arguments,
-        notebooks_command.run,
-    ),
-    Command(
-        "add", "add two .npy files or Zarr arrays of any size into a third", add_command.add_arguments, add_command.run
-    ),
-    Command(
-        "run",
-        "run a Python program with vecadd in NumPy's own addition",
-        run_command.add_arguments,
-        run_command.run,
-        run_command.program_begins,
-    ),
+    Command("info", "what this machine and this build have", "vecadd.info_command"),
+    Command("bench", "how fast this machine adds, against what its memory allows", "vecadd.bench.command"),
+    Command("judge", "whether an addition of your own is right, and where it stands", "vecadd.judge.command"),
+    Command("profile", "what a profiler says of rungs, side by side", "vecadd.profile.command"),
+    Command("check", "whether this machine does what it should: an acceptance test", "vecadd.check.command"),
+    Command("fleet", "which machines of many are unlike their peers", "vecadd.fleet.command"),
+    Command("report", "a page of what a machine does, from its result files", "vecadd.report.command"),
+    Command("compare", "what is faster or slower than in an earlier run", "vecadd.compare.command"),
+    Command("tune", "search for what is fastest on this machine, and keep it for additions", "vecadd.tune.command"),
+    Command("notebooks", "write the notebooks into a folder, to open them in Jupyter", "vecadd.notebooks_command"),
+    Command("add", "add two .npy files or Zarr arrays of any size into a third", "vecadd.add_command"),
+    Command("run", "run a Python program with vecadd in NumPy's own addition", "vecadd.run_command"),
 )

@@ -115,7 +115,7 @@ def test_the_child_runs_every_kind_of_rung(spec: Spec, device: int) -> None:
 
 
 def test_rungs_of_a_single_block_get_fewer_elements() -> None:
-    parsed = cli._parser().parse_args(["profile", "single_thread", "naive", "half"])
+    parsed = cli._parsed(["profile", "single_thread", "naive", "half"])
     assert [(spec.rung, spec.dtype, spec.n) for spec in command._specs(parsed)] == [
         ("single_thread", "float32", 1 << 20),
         ("naive", "float32", 1 << 27),

@@ -14,7 +14,3 @@ cluster.py    the check of every machine of a Dask cluster
 tables.py     the rows as a table
 command.py    the command line's `check`
 """
-
-from vecadd.check.command import add_arguments, run
-
-__all__ = ["add_arguments", "run"]

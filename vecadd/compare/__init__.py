@@ -5,7 +5,3 @@ verdict.py    the ratio of two figures with its interval, and what it says
 tables.py     the comparison, for a terminal and for a page
 command.py    the command line's ``compare``
 """
-
-from vecadd.compare.command import add_arguments, run
-
-__all__ = ["add_arguments", "run"]

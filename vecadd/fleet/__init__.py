@@ -9,7 +9,3 @@ hostlist.py   host names as Slurm writes them
 tables.py     what was found, for a terminal and for a page
 command.py    the command line's ``fleet``
 """
-
-from vecadd.fleet.command import add_arguments, run
-
-__all__ = ["add_arguments", "run"]

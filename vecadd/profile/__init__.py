@@ -15,7 +15,3 @@
 
 Every figure comes from a profiler, from the rung's own events or from the CUDA runtime: nothing is estimated.
 """
-
-from vecadd.profile.command import add_arguments, run
-
-__all__ = ["add_arguments", "run"]

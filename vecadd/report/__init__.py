@@ -6,7 +6,3 @@ pictures.py   a figure of matplotlib as part of a page, in the page's colours
 parts.py      the parts of the page: rows, sentences and pictures of each
 command.py    the command line's ``report``
 """
-
-from vecadd.report.command import add_arguments, run
-
-__all__ = ["add_arguments", "run"]

@@ -7,7 +7,3 @@ store.py     the files: where, and written in one step; csrc/base/tuned_file.c r
 compare.py   what additions gain by what was found
 command.py   the table of the parts, and the command line's `tune`
 """
-
-from vecadd.tune.command import add_arguments, run
-
-__all__ = ["add_arguments", "run"]
