@@ -44,7 +44,7 @@ SHELL := /bin/bash
 # Without cached bytecode each process of a run compiles all Python itself: three seconds a worker.
 unexport PYTHONDONTWRITEBYTECODE
 .PHONY: bench peers proof test lint lint-python lint-format lint-warnings sanitize sanitize-c sanitize-python tsan aarch64 \
-	mutants thorough docs docs-links wheel wheels gpu clean
+	mutants environment thorough docs docs-links wheel wheels gpu clean
 
 # Another interpreter has another stamp, which makes the environment anew.
 TAG := $(shell $(PYTHON) -c 'import sys; print(sys.implementation.cache_tag + getattr(sys, "abiflags", ""))')
@@ -156,6 +156,9 @@ wheels: wheel
 	fi
 	$(BIN)/abi3audit --strict --report dist/*.whl
 	ls -l dist/*.whl
+
+# What lint, test, wheel and docs install, so that make -j runs them without a pip beside them.
+environment: $(VENV)/$(TAG).lint $(VENV)/$(TAG).test $(VENV)/$(TAG).docs
 
 thorough: $(VENV)/$(TAG).lint
 	.ci/thorough
