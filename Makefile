@@ -12,7 +12,7 @@
 #                 VECADD_TEST_SECONDS=60: sixteen threads add for so long, in place of two seconds
 # make aarch64    the host's C tests, NEON among them, by a cross compiler and qemu-user
 # make mutants    takes one guarded line after another out of the code, on the double: its named test must fail
-# make thorough   what a change needs once before it is called done, beside .ci/run: an hour on two processors
+# make thorough   what a change needs once before it is called done, beside .ci/run: 75 minutes on two processors
 # make docs       the documentation site, build/docs/index.html, its links checked    NOTEBOOKS=off: as they are, not run
 # make docs-links  the documents' links to elsewhere, by the network
 # make wheel      dist/*.whl by way of the source distribution, checked by auditwheel and abi3audit
