@@ -10,6 +10,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+from double.control import NOTHING
 from npy_files import assert_untouched, fill_folder, filled_in_memory, npy_bytes, open_without_tmpfile, operands
 
 from vecadd import files
@@ -84,8 +85,11 @@ def test_a_disk_without_room_is_known_before_the_work(
     assert_untouched(folder)
 
 
-def test_a_disk_that_fills_meanwhile_touches_nothing(folder: Path, temporary: str, double: ModuleType) -> None:
-    double.on_file_call(lambda call, offset, nbytes: errno.ENOSPC if call == "pwrite" and offset > 2000 else 0)
+@pytest.mark.parametrize("said", [errno.ENOSPC, NOTHING], ids=["an error", "no byte written"])
+def test_a_disk_that_fills_meanwhile_touches_nothing(
+    said: int, folder: Path, temporary: str, double: ModuleType
+) -> None:
+    double.on_file_call(lambda call, offset, nbytes: said if call == "pwrite" and offset > 2000 else 0)
     with pytest.raises(OSError, match="No space left on device") as raised:
         add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy", window=64)
     assert raised.value.errno == errno.ENOSPC

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 _POINTER, _SIZE, _INT = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
 _FILE_CALL = ctypes.CFUNCTYPE(_INT, ctypes.c_char_p, ctypes.c_longlong, _SIZE)
+NOTHING = -(2**31)  # said of a file's call: it moves no byte
 _watchers: list[Any] = []  # a thread may be in one that was taken out
 
 # Name: (result, *arguments), as double.h declares them.
@@ -127,7 +128,8 @@ def clock(nanoseconds: int) -> None:
 
 def on_file_call(watcher: Callable[[str, int, int], int]) -> None:
     """Has ``watcher(call, offset, bytes)`` called before each pread, pwrite and posix_fallocate in C, in the thread
-    that makes it. It returns 0, an errno for the call to fail with, or the negative of the most bytes that it moves."""
+    that makes it. It returns 0, an errno for the call to fail with, or the negative of the most bytes that it moves;
+    NOTHING: it moves none."""
     called = _FILE_CALL(lambda call, offset, nbytes: watcher(call.decode(), offset, nbytes))
     _watchers.append(called)
     _library().double_on_file_call(ctypes.cast(called, _POINTER))

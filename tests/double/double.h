@@ -58,8 +58,8 @@ long double_allocations(void);
 void double_clock(long long nanoseconds);
 
 /* Called for each pread, pwrite and posix_fallocate of our objects, in whatever thread makes it, before it is made. It
- * returns 0, an errno for the call to fail with, or the negative of the most bytes that it reads or writes. NULL: no
- * one is called. */
+ * returns 0, an errno for the call to fail with, or the negative of the most bytes that it reads or writes; INT_MIN: it
+ * moves none. NULL: no one is called. */
 typedef int double_file_call(const char *call, long long offset, size_t bytes);
 void double_on_file_call(double_file_call *call);
 

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <climits>
 #include <cstddef>
 #include <sys/types.h>
 
@@ -15,7 +16,8 @@ double_on_file_call(double_file_call *call)
     watcher = call;
 }
 
-// What the watcher says of a call: an errno, which is left in errno; or the negative of the most bytes; else 0.
+// What the watcher says of a call: an errno, which is left in errno; or the negative of the most bytes, INT_MIN for
+// none; else 0.
 static int
 verdict(const char *call, off_t offset, size_t bytes)
 {
@@ -29,6 +31,8 @@ verdict(const char *call, off_t offset, size_t bytes)
 static size_t
 limited(size_t bytes, int said)
 {
+    if (said == INT_MIN)
+        return 0;
     const size_t most = said < 0 ? static_cast<size_t>(-said) : bytes;
     return most < bytes ? most : bytes;
 }
