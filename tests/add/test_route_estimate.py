@@ -115,10 +115,10 @@ def test_a_plan_goes_by_the_same_calls(estimating: Estimating) -> None:
             assert plan.route == "host" and not call(plan, 100 * SECOND)
         assert plan.route == explained().route == "hybrid"
         libm.fesetround({"x86_64": 0x800, "aarch64": 0x400000}[os.uname().machine])
-        upward = plan.route, "rounding" in explained().why, call(plan, 100 * SECOND)
+        upward = plan.route, "rounding" in explained().why, [call(plan, 100 * SECOND) for _ in range(3)]
         libm.fesetround(0)
-        assert upward == ("host", True, False)
-        assert plan.route == "hybrid" and call(plan, 10 * MS)
+        assert upward == ("host", True, [False] * 3)
+        assert plan.route == "hybrid" and call(plan, 10 * MS)  # whose time they are no part of
         vecadd.use_gpu(False)
         assert plan.route == "host" and not call(plan, 100 * SECOND)
     """)
