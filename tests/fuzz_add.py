@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import recorded_run
 from arrays import DTYPES, bits
 from fuzz_cases import OURS, Cases, copied_together, due, key, offset_in
 from numpy.typing import NDArray
@@ -266,22 +267,16 @@ def main() -> int:
     drawn = f"{ours(routes):,} of {routes.total():,} cases of seed {arguments.seed} added by our own code"
     print(f"{drawn}, all as numpy.add's, in {seconds:.0f} s: {dict(routes)}")
     if arguments.json:
-        from vecadd.bench import machine, results, sources
-
-        record = {
-            "machine": machine.name(),
-            "revision": sources.revision(),
-            "commit": machine.commit(),
-            "numpy": np.__version__,
-            "date": time.strftime("%Y-%m-%d"),
-            "seed": arguments.seed,
-            "cases": ours(routes),
-            "drawn": routes.total(),
-            "differ": 0,
-            "seconds": round(seconds, 1),
-            "routes": dict(sorted(routes.items())),
-        }
-        results.save(arguments.json, record)
+        recorded_run.save(
+            arguments.json,
+            seconds,
+            numpy=np.__version__,
+            seed=arguments.seed,
+            cases=ours(routes),
+            drawn=routes.total(),
+            differ=0,
+            routes=dict(sorted(routes.items())),
+        )
     return 0
 
 

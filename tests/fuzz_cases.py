@@ -38,8 +38,8 @@ class Cases:
         self.pool[key(truths.dtype)] = truths
 
     def call(self, number: int, least: int = 0) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        """The call as a function of add, and its operands for whoever asks about the route. ``least``: of so many bytes
-        at least, where it is given."""
+        """The call, as a function of ``add``, and its operands, by which a test finds the route that is due;
+        ``least``: how many bytes the sum has at least."""
         random = np.random.default_rng((self.seed, number))
         rows = random.random() < LARGE or least > 0
         fortran = rows and random.random() < 0.2

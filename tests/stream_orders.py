@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+import recorded_run
 
 TESTS = Path(__file__).resolve().parent
 TOGETHER = 250  # seeds of a pytest: their tests have to be collected
@@ -72,20 +73,14 @@ def main() -> int:
     tests, failures = sum(count for count, _ in outcomes), [output for _, output in outcomes if output]
     print(*failures, f"{arguments.seeds} seeds, {tests:,} tests passed in {seconds:.0f} s", sep="\n")
     if arguments.json:
-        from vecadd.bench import machine, results, sources
-
-        record = {
-            "machine": machine.name(),
-            "revision": sources.revision(),
-            "commit": machine.commit(),
-            "date": time.strftime("%Y-%m-%d"),
-            "seeds": [0, arguments.seeds - 1],
-            "files": [str(path.relative_to(TESTS.parent)) for path in files()],
-            "passed": tests,
-            "failed": len(failures),
-            "seconds": round(seconds, 1),
-        }
-        results.save(arguments.json, record)
+        recorded_run.save(
+            arguments.json,
+            seconds,
+            seeds=[0, arguments.seeds - 1],
+            files=[str(path.relative_to(TESTS.parent)) for path in files()],
+            passed=tests,
+            failed=len(failures),
+        )
     return 1 if failures else 0
 
 

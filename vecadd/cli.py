@@ -1,6 +1,6 @@
 """The command line: ``vecadd`` and a command of COMMANDS below, also as ``python -m vecadd``.
 
-A command's module is imported when the command is named: all of them take three times as long as vecadd itself.
+A command's module is imported when the command is named, so that no command waits for the modules of the others.
 
 Exit status: 0, 1 for an error (one line on stderr), 2 for what cannot be asked, 130 when interrupted.
 """

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/min_max.h"
+#include "base/relaxed.h"
 #include "transfer/transfer.h"
 
 #define MIB 0x1p20
@@ -42,33 +43,22 @@ enum {
     MOST_WAIT_OF_HOST = 1 << 7, /* which is tried more often: it must never be faster by much */
 };
 
-static unsigned
-get(const atomic_uint *number)
-{
-    return atomic_load_explicit(number, memory_order_relaxed);
-}
-
-static void
-set(atomic_uint *number, unsigned value)
-{
-    atomic_store_explicit(number, value, memory_order_relaxed);
-}
-
 static bool
 is_known(const struct route_time *time)
 {
-    return get(&time->samples) >= TRIALS;
+    return relaxed_get(&time->samples) >= TRIALS;
 }
 
 static void
 note(struct route_time *time, double ns, unsigned call)
 {
-    const unsigned sample = ns < 1 ? 1 : ns < UINT_MAX ? (unsigned)ns : UINT_MAX, samples = get(&time->samples);
-    const unsigned now = get(&time->ns);
-    set(&time->ns, samples == 0 || sample < now ? sample : now + (unsigned)smaller((sample - now) / PART, now / MOST));
-    set(&time->at, call);
+    const unsigned sample = ns < 1 ? 1 : ns < UINT_MAX ? (unsigned)ns : UINT_MAX, samples = relaxed_get(&time->samples);
+    const unsigned now = relaxed_get(&time->ns);
+    relaxed_set(&time->ns,
+                samples == 0 || sample < now ? sample : now + (unsigned)smaller((sample - now) / PART, now / MOST));
+    relaxed_set(&time->at, call);
     if (samples < 2 * MOST_WAIT)
-        set(&time->samples, samples + 1);
+        relaxed_set(&time->samples, samples + 1);
 }
 
 static int
@@ -89,7 +79,7 @@ link_ns(double bytes_a_second)
 void
 estimate_set_link(struct route_estimate *estimate, double bytes_a_second)
 {
-    set(&estimate->link, bytes_a_second > 0 ? (unsigned)fmin(link_ns(bytes_a_second), UINT_MAX) : 0);
+    relaxed_set(&estimate->link, bytes_a_second > 0 ? (unsigned)fmin(link_ns(bytes_a_second), UINT_MAX) : 0);
 }
 
 /* What the transfer takes for a MiB: of this size, else of any, else by the link's attributes. */
@@ -100,9 +90,9 @@ transfer_ns(const struct route_estimate *estimate, const struct size_estimate *s
     *from = LINK_MEASURED;
     for (int i = 0; i < 2; i++)
         if (is_known(measured[i]))
-            return get(&measured[i]->ns);
-    *from = get(&estimate->link) ? LINK_ATTRIBUTES : LINK_ASSUMED;
-    return *from == LINK_ATTRIBUTES ? get(&estimate->link) : link_ns(ASSUMED);
+            return relaxed_get(&measured[i]->ns);
+    *from = relaxed_get(&estimate->link) ? LINK_ATTRIBUTES : LINK_ASSUMED;
+    return *from == LINK_ATTRIBUTES ? relaxed_get(&estimate->link) : link_ns(ASSUMED);
 }
 
 /* What is known of the additions of one size; ns for a MiB by route, 0: unknown. */
@@ -123,12 +113,12 @@ view_of(const struct route_estimate *estimate, const struct estimate_job *job)
     const double transfer = transfer_ns(estimate, size, &view.link);
     view.ns[ROUTE_TRANSFER] = transfer;
     if (atomic_load_explicit(&estimate->threads, memory_order_relaxed) != job->threads ||
-        !get(&size->route[ROUTE_HOST].samples))
+        !relaxed_get(&size->route[ROUTE_HOST].samples))
         return view;
-    const double host = get(&size->route[ROUTE_HOST].ns);
+    const double host = relaxed_get(&size->route[ROUTE_HOST].ns);
     view.ns[ROUTE_HOST] = host;
-    view.ns[ROUTE_HYBRID] =
-        is_known(&size->route[ROUTE_HYBRID]) ? get(&size->route[ROUTE_HYBRID].ns) : 1 / (1 / host + 1 / transfer);
+    view.ns[ROUTE_HYBRID] = is_known(&size->route[ROUTE_HYBRID]) ? relaxed_get(&size->route[ROUTE_HYBRID].ns)
+                                                                 : 1 / (1 / host + 1 / transfer);
     return view;
 }
 
@@ -140,8 +130,8 @@ static double
 risk(const struct view *view, enum route route)
 {
     const double host = view->ns[ROUTE_HOST], hybrid = view->ns[ROUTE_HYBRID], transfer = view->ns[ROUTE_TRANSFER];
-    if (get(&view->size->route[route].samples))
-        return get(&view->size->route[route].ns);
+    if (relaxed_get(&view->size->route[route].samples))
+        return relaxed_get(&view->size->route[route].ns);
     if (route == ROUTE_HYBRID)
         return fmax(host, IN_FLIGHT * SLOWER * transfer / view->mib);
     const bool tells = is_known(&view->size->route[ROUTE_HYBRID]) && hybrid < host;
@@ -182,8 +172,8 @@ is_worth_a_try(const struct view *view, enum route route, enum route best)
         return view->ns[route] <= AHEAD * view->ns[ROUTE_HOST] && view->ns[route] < CLEARLY * view->ns[best] &&
                isfinite(risk(view, route));
     const size_t most = route == ROUTE_HOST ? MOST_WAIT_OF_HOST : MOST_WAIT;
-    const size_t wait = larger(LEAST_WAIT, smaller(get(&view->size->route[best].samples) / 2, most));
-    return route != best && get(&view->size->calls) - get(&time->at) >= wait &&
+    const size_t wait = larger(LEAST_WAIT, smaller(relaxed_get(&view->size->route[best].samples) / 2, most));
+    return route != best && relaxed_get(&view->size->calls) - relaxed_get(&time->at) >= wait &&
            (route == ROUTE_HOST || view->ns[route] <= CLOSE * view->ns[best]);
 }
 
@@ -232,7 +222,7 @@ forget_times(struct route_estimate *estimate)
     for (int components = 0; components < CLASSES; components++)
         for (int i = 0; i < ESTIMATE_SIZES; i++)
             for (enum route route = ROUTE_HOST; route < ROUTE_DEVICE; route++)
-                set(&estimate->size[components][i].route[route].samples, 0);
+                relaxed_set(&estimate->size[components][i].route[route].samples, 0);
 }
 
 void

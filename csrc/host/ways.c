@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/min_max.h"
+#include "base/relaxed.h"
 
 /* Estimates for as long as no call has shown better. On sixteen cores of Sapphire Rapids a wake held up its caller for
  * 1.2 us after 1 ms and 1.7 after 100, and the worker came after 38 and 60, one in ten after 220. One thread took 43,
@@ -44,28 +45,16 @@ static struct {
     } sizes[2][CLASSES]; /* [rested] */
 } known;
 
-static unsigned
-get(const atomic_uint *number)
-{
-    return atomic_load_explicit(number, memory_order_relaxed);
-}
-
-static void
-set(atomic_uint *number, unsigned value)
-{
-    atomic_store_explicit(number, value, memory_order_relaxed);
-}
-
 static bool
 is_measured(const struct estimate *estimate)
 {
-    return get(&estimate->samples) >= FIRST;
+    return relaxed_get(&estimate->samples) >= FIRST;
 }
 
 static double
 value(const struct estimate *estimate, double estimated)
 {
-    return get(&estimate->samples) ? get(&estimate->ns) : estimated;
+    return relaxed_get(&estimate->samples) ? relaxed_get(&estimate->ns) : estimated;
 }
 
 /* Few samples may all have been disturbed: they make an estimate smaller, not larger. */
@@ -79,15 +68,18 @@ time_of(const struct estimate *way, double estimated)
 static void
 note(struct estimate *estimate, double ns)
 {
-    const unsigned sample = ns < 1 ? 1 : ns < 1e9 ? (unsigned)ns : 1000000000, samples = get(&estimate->samples);
-    unsigned now = get(&estimate->ns);
+    const unsigned sample = ns < 1     ? 1
+                            : ns < 1e9 ? (unsigned)ns
+                                       : 1000000000,
+                   samples = relaxed_get(&estimate->samples);
+    unsigned now = relaxed_get(&estimate->ns);
     if (samples == 0 || sample < now)
         now = samples < LEAST_OF ? sample : now - (now - sample) / PART;
     else if (samples >= LEAST_OF)
         now += (unsigned)smaller((sample - now) / PART, now / (samples < SETTLED ? PART : MOST));
-    set(&estimate->ns, now);
+    relaxed_set(&estimate->ns, now);
     if (samples < SETTLED)
-        set(&estimate->samples, samples + 1);
+        relaxed_set(&estimate->samples, samples + 1);
 }
 
 static size_t
@@ -133,8 +125,8 @@ woken_estimated(const struct ways_job *job, double alone, int *sleepers)
 static enum way
 worth_a_try(struct size_class *class, const double ns[WAYS], enum way best)
 {
-    const unsigned choices = get(&class->choices) + 1;
-    set(&class->choices, choices);
+    const unsigned choices = relaxed_get(&class->choices) + 1;
+    relaxed_set(&class->choices, choices);
     if (!is_measured(&class->way[best]))
         return best;
     for (enum way way = 0; way < WAYS; way++)

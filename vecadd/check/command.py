@@ -224,7 +224,7 @@ def _run_on_cluster(arguments: argparse.Namespace, wanted: Mapping[str, Path | s
             "--scheduler writes one JSON file a machine into --output FOLDER"
             + (f", and no --{', --'.join(wanted)}" if wanted else "")
         )
-    from vecadd.check import cluster  # with asyncio: 30 ms of every other command's start
+    from vecadd.check import cluster  # imports asyncio, which a check of one machine does without
 
     options = ["--require-gpu"] * arguments.require_gpu + ["--soak-memory", arguments.soak_memory]
     options += [f"--{name}={value}" for name in ("minutes", "soak") if (value := getattr(arguments, name))]
