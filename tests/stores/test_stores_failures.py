@@ -28,12 +28,18 @@ from zarr_arrays import fill_folder, make, names, read
 
 import vecadd
 from vecadd.stores import manifest as record
-from vecadd.stores import place, run
+from vecadd.stores import place, run, threads
 
 pytestmark = pytest.mark.no_native
 
 MOMENTS = range(int(os.environ.get("VECADD_TEST_MOMENTS", "1")))
 MEMORY = 6000  # bytes, for three pieces of 100 elements
+
+
+@pytest.fixture(autouse=True)
+def two_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On any machine: more threads cut the same memory into smaller pieces."""
+    monkeypatch.setattr(threads, "MOST_THREADS", 2)
 
 
 @pytest.fixture
@@ -285,7 +291,7 @@ def test_chunks_are_on_the_disk_before_they_count_as_finished(folder: Path, monk
 KILLED = """
     import os, sys, time
     import vecadd
-    from vecadd.stores import place, run
+    from vecadd.stores import place, run, threads
     add_piece, finish = run._add_piece, place._finish
     def slowly(*arguments):
         os.write(1, b".")
