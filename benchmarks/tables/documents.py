@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.tables import call_costs, ledger, peers, profiles, recordings, stores, sweeps, why
+from benchmarks.tables import call_costs, checks, ledger, peers, profiles, recordings, stores, sweeps, why
 from benchmarks.tables.recordings import Digest, Run, newest
 from vecadd.bench import sources
 from vecadd.bench.results import Row
@@ -97,9 +97,9 @@ def fill(
     """The text with every marked table made anew from the result files under ``folder``/<machine>/.
 
     A table that no machine has recorded says so. Raises ValueError for a marker that names no table, or a machine that
-    has not recorded it.
+    has not recorded it. The tables of checks are filled too (checks.py).
     """
-    return "".join(_filled(section, folder, digest, method_at) for section in _sections(text))
+    return checks.fill("".join(_filled(section, folder, digest, method_at) for section in _sections(text)))
 
 
 def _sections(text: str) -> list[str]:

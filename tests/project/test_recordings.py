@@ -1,15 +1,19 @@
-"""What benchmarks.why and benchmarks.stores record is a result file like others, and the documents' tables show it."""
+"""What is recorded beside the sweeps: benchmarks.why's and benchmarks.stores' files are result files like others, those
+of `vecadd check` are as its schema says, and the documents' tables show them."""
 
+import json
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 from bench_rows import META
 
 from benchmarks import why
-from benchmarks.tables import documents
+from benchmarks.tables import checks, documents
 from vecadd.bench import results
 from vecadd.bench.results import Row
+from vecadd.check import document
 
 pytestmark = pytest.mark.no_native
 
@@ -82,3 +86,34 @@ def test_stores_are_shown_beside_the_disk(tmp_path: Path) -> None:
     assert "| the disk, moving as much | 1 s | 0.5 x | 100 % | 150 MB | 1 |" in lines
     again = [stores.row_of(name, [*runs, *runs], asked) for name in seconds]
     assert [row.spread for row in again] == [(1.5, 3.0), (2.5, 4.0), (0.5, 2.0)]
+
+
+CHECKS = sorted(checks.FOLDER.rglob("*.json"))
+
+
+@pytest.mark.parametrize("path", CHECKS, ids=lambda path: path.stem)
+def test_a_recorded_check_is_as_its_schema_says(path: Path) -> None:
+    content = json.loads(path.read_text())
+    jsonschema.validate(content, json.loads(document.schema()))
+    assert content["status"] == "passed"
+
+
+def test_a_checks_tables_show_its_values() -> None:
+    tables = {name: checks.fill(f"<!-- check: {name} 2xh200 -->\n<!-- /check -->") for name in checks.TABLES}
+    found = {each["id"]: each for each in json.loads((checks.FOLDER / "2xh200.json").read_text())["findings"]}
+    assert f"| read alone | {found['device memory/gpu 0/read']['value']:.0f} GB/s |" in tables["normal"]
+    ways = (f"{found[f'pair/gpu 1 to gpu 0/{way}']['value']:.0f} GB/s" for way in ("copy", "read", "write"))
+    assert f"| GPU 1 to GPU 0 | {' | '.join(ways)} | NVLink, 18 links" in tables["pairs"]
+    assert f"| GPU 1 | {found['soak/gpu 1/memory']['meaning']} |" in tables["soak"]
+    for table in tables.values():
+        assert "2 × NVIDIA H200" in table
+        assert "(../benchmarks/checks/2xh200.json)" in table
+
+
+@pytest.mark.parametrize(
+    ("marker", "message"),
+    [("normal nowhere", "is no file of vecadd check"), ("another 2xh200", "there is no table 'another'")],
+)
+def test_a_marker_that_names_nothing_is_an_error(marker: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        checks.fill(f"<!-- check: {marker} -->\n<!-- /check -->")
