@@ -9,8 +9,11 @@
     >>> vecadd.explain(a, b).route          # which way it goes; print the explanation to see why
     'host'
     >>> x = vecadd.to_device(a)
-    >>> vecadd.add(x, x).numpy()            # arrays of CuPy, PyTorch, Numba or vecadd on the GPU: there, on its stream
+    >>> vecadd.add(x, x).numpy()            # arrays that are on the GPU are added there, on their stream
     array([0., 2., 4., 6.])
+
+Arrays on a GPU may be vecadd's own, of CuPy, PyTorch, JAX or Numba, or of any library with DLPack or
+`__cuda_array_interface__`.
 
 The package needs NumPy; everything on a GPU needs an NVIDIA driver besides. Importing it does not touch CUDA.
 """

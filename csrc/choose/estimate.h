@@ -1,6 +1,6 @@
 /* Which route is fastest for large page-locked arrays on a machine that `vecadd tune routes` has not measured:
- * estimated at first, from the attributes of the GPU's link and founding document 004's formula, then known from what
- * the calls themselves took.
+ * estimated at first, from the attributes of the GPU's link by the formula of document 004 (docs/ledger.md says which
+ * text that is), then known from what the calls themselves took.
  *
  * Numbers in, a decision out: no clock, no CUDA call. Any thread may call these; they take no lock, and an update that
  * is lost does no harm. */

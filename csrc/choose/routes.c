@@ -56,10 +56,10 @@ struct calibration {
 
 /* Without a calibration the host adds all but large page-locked arrays, of which what calls took decides (estimate.h).
  *
- * By founding document 004's formula the GPU, whose stages overlap, takes as long as its slowest stage: two arrays up
- * the link. The host takes as long as three arrays at its threads' rate. So the GPU is faster only if the host moves
- * less than 1.5 times the link's rate: 83 GB/s beside PCIe 5 x16, which carries 55. 1e8 float32 beside an H200:
- * page-locked arrays took 15.3 ms; 16 threads took 7.74 ms, 8 threads 13.4 and 4 threads 22.3.
+ * By the formula of document 004 (docs/ledger.md) the GPU, whose stages overlap, takes as long as its slowest stage:
+ * two arrays up the link. The host takes as long as three arrays at its threads' rate. So the GPU is faster only if the
+ * host moves less than 1.5 times the link's rate: 83 GB/s beside PCIe 5 x16, which carries 55. 1e8 float32 beside an
+ * H200: page-locked arrays took 15.3 ms; 16 threads took 7.74 ms, 8 threads 13.4 and 4 threads 22.3.
  *
  * Ordinary arrays add a stage, in which threads copy them into page-locked memory and the sum back: 17.6 ms with 16
  * threads, 35 with 4, always slower than the same threads' addition. Below HYBRID_MIN there is no careful first trial:

@@ -1,4 +1,5 @@
-/* What the threads of the pool share (threads.c), and by which words they call each other. */
+/* The thread pool's shared state (threads.c): the open job, each worker's part of it, and the words that workers sleep
+ * on. */
 #ifndef VECADD_HOST_THREAD_POOL_H
 #define VECADD_HOST_THREAD_POOL_H
 
@@ -13,7 +14,7 @@
 
 struct threads_job;
 
-enum bed { AWAKE, ASLEEP };
+enum worker_state { AWAKE, ASLEEP };
 
 /* A job's number is even. A worker writes it to `inside` before it looks at the job, and then makes sure that the job
  * is still open; a caller that has closed its job waits for all who are inside. So no caller waits for a worker that
@@ -24,7 +25,7 @@ enum { NO_JOB = 0, AWAITED = 1, STOPPING = 1 };
 
 struct worker {
     alignas(2 * CACHE_LINE) atomic_uint inside;
-    atomic_uint bed;    /* enum bed: the futex that it sleeps on */
+    atomic_uint state;  /* enum worker_state: the futex that it sleeps on */
     atomic_llong woken; /* when a caller last woke it: now_ns() */
     int number;
     struct thread_pool *pool;

@@ -103,16 +103,15 @@ spin_until_called(const struct worker *worker, unsigned seen)
     return NO_JOB;
 }
 
-/* Sleeps until a caller gets it up. One worker gives memory back meanwhile that no sum uses any more. It is woken as
- * ever: a job that begins while it does so is not held up, because the caller waits for no worker that has not begun.
- */
+/* Sleeps until a caller wakes the worker. Worker 1 meanwhile gives back memory that no sum uses any more. A job that
+ * begins while it does so is not held up: the caller waits for no worker that has not begun. */
 static void
-stay_in_bed(struct worker *worker)
+sleep_until_woken(struct worker *worker)
 {
-    while (worker->number == 1 && atomic_load(&worker->bed) == ASLEEP && output_pool_age())
-        futex_wait_seconds(&worker->bed, ASLEEP, OUTPUT_POOL_SECONDS);
-    while (atomic_load(&worker->bed) == ASLEEP)
-        futex_wait(&worker->bed, ASLEEP);
+    while (worker->number == 1 && atomic_load(&worker->state) == ASLEEP && output_pool_age())
+        futex_wait_seconds(&worker->state, ASLEEP, OUTPUT_POOL_SECONDS);
+    while (atomic_load(&worker->state) == ASLEEP)
+        futex_wait(&worker->state, ASLEEP);
     ways_note_late(now_ns() - atomic_load_explicit(&worker->woken, memory_order_relaxed));
 }
 
@@ -120,14 +119,14 @@ stay_in_bed(struct worker *worker)
 static unsigned
 sleep_until_called(struct worker *worker, unsigned seen)
 {
-    atomic_store(&worker->bed, ASLEEP);
+    atomic_store(&worker->state, ASLEEP);
     atomic_fetch_sub(&worker->pool->awake, 1);
     const unsigned number = called(worker, seen);
-    unsigned bed = ASLEEP;
+    unsigned expected = ASLEEP;
     if (number == NO_JOB)
-        stay_in_bed(worker);
+        sleep_until_woken(worker);
     else
-        atomic_compare_exchange_strong(&worker->bed, &bed, AWAKE);
+        atomic_compare_exchange_strong(&worker->state, &expected, AWAKE);
     atomic_fetch_add(&worker->pool->awake, 1);
     return number;
 }
@@ -179,7 +178,7 @@ start_worker(struct thread_pool *pool, int number)
     worker->pool = pool;
     worker->number = number;
     atomic_store(&worker->inside, NO_JOB);
-    atomic_store(&worker->bed, AWAKE);
+    atomic_store(&worker->state, AWAKE);
     sigfillset(&all); /* leave signals to the application's threads */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     const int error = pthread_create(&worker->thread, NULL, worker_main, worker);
@@ -195,12 +194,12 @@ start_worker(struct thread_pool *pool, int number)
 static bool
 wake(struct worker *worker)
 {
-    if (atomic_load(&worker->bed) == AWAKE)
+    if (atomic_load(&worker->state) == AWAKE)
         return false;
     atomic_store_explicit(&worker->woken, now_ns(), memory_order_relaxed);
-    if (atomic_exchange(&worker->bed, AWAKE) == AWAKE)
+    if (atomic_exchange(&worker->state, AWAKE) == AWAKE)
         return false;
-    futex_wake(&worker->bed);
+    futex_wake(&worker->state);
     return true;
 }
 
@@ -279,7 +278,7 @@ give_parts(struct thread_pool *pool, int threads, int sleepers)
     unsigned char part[THREADS_MAX] = {0};
     int given = 1;
     for (int i = 1; i <= pool->started && given < threads; i++)
-        if (all_awake || atomic_load_explicit(&pool->worker[i].bed, memory_order_relaxed) == AWAKE)
+        if (all_awake || atomic_load_explicit(&pool->worker[i].state, memory_order_relaxed) == AWAKE)
             part[i] = (unsigned char)given++;
     for (int i = 1; i <= pool->started && given < threads && sleepers > 0; i++)
         if (!part[i]) {

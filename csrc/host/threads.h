@@ -22,10 +22,11 @@ struct threads_job {
     size_t n, block;
     threads_body *body;
     void *context;
-    /* NULL: every thread is woken. Else the job may be over before a worker wakes up: workers that still spin after an
-     * earlier job take part; those that sleep are woken where that is the quickest way for so many bytes (ways.h), and
-     * once a burst of such jobs has lasted 0.2 ms. If none takes part, the caller runs `alone` over [0, n) in one call,
-     * or `alone_streaming` if there is one and it is quicker. */
+    /* `alone` does the whole job on the caller's thread, in one call over [0, n); so does `alone_streaming`, by
+     * streaming stores, which may be quicker and may be NULL. The caller uses one of them if no worker takes part.
+     * Workers that still spin after an earlier job take part. Sleeping workers are woken where that is the quickest way
+     * for so many bytes (ways.h), and once a burst of such jobs has lasted 0.2 ms. Without `alone` every thread is
+     * woken. */
     threads_body *alone, *alone_streaming;
     size_t bytes; /* that the job writes; 0: sleeping workers are woken in bursts only */
     bool keeps;   /* a thread that is done helps with no slice that another has begun, unless that one is very late:
