@@ -1,16 +1,19 @@
 """The tables of README.md, docs/*.md and benchmarks/README.md, made from the recorded results.
 
-A table stands between <!-- table: NAME --> and <!-- /table -->. NAME is one of TABLES; where several machines have
-recorded it, <!-- table: NAME MACHINE --> says which. Under each table stands how it was timed; under the last one of a
-section where and when its tables were measured, and whether the timed sources have changed since.
+A table stands between <!-- table: NAME --> and <!-- /table -->. NAME is one of TABLES or TABLES_OF_RUNS.
+Where several machines have recorded it, <!-- table: NAME MACHINE --> says which. Under each table stands how it was
+timed; under the last one of a section where and when its tables were measured, and whether the timed sources have
+changed since.
 """
 
 import os
 import re
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 
-from benchmarks.tables import call_costs, checks, ledger, peers, profiles, recordings, stores, sweeps, why
+from benchmarks import model_check
+from benchmarks.tables import ahead, call_costs, checks, ledger, model, peers, profiles, recordings, stores, sweeps, why
 from benchmarks.tables.recordings import Digest, Run, newest
 from vecadd.bench import sources
 from vecadd.bench.results import Row
@@ -36,8 +39,6 @@ TABLES: dict[str, Callable[[list[Row]], list[str]]] = {
     "cold-start": sweeps.cold_start,
     "documents": sweeps.documents,
     "latency": sweeps.latency,
-    "transpose": sweeps.matrices,
-    "sgemm": sweeps.matrices,
     "steps": sweeps.steps,
     "profile-kernels": profiles.kernels,
     "profile-transfers": profiles.transfers,
@@ -64,6 +65,25 @@ TABLES: dict[str, Callable[[list[Row]], list[str]]] = {
     "why-costs": why.costs,
 }
 
+# Tables that need more of their runs than the rows: the probed limits, or the machine.
+TABLES_OF_RUNS: dict[str, Callable[[list[Run]], list[str]]] = {
+    "transpose": model.matrices,
+    "sgemm": model.matrices,
+    "model": model.counts,
+    "ahead": ahead.ahead,
+    "recorded-peers": peers.recorded,
+}
+WITHOUT_NOTES = ("ahead", "recorded-peers")  # they quote other tables, under which the notes stand
+
+# Tables of ratios: under the first of a section stands what a ratio and bold mean.
+RATIOS = tuple(f"peer-{name}" for name in (
+    "host", "host-dtypes", "installed", "device", "queued", "misaligned", "layouts", "end-to-end", "routes"
+))  # fmt: skip
+RATIO = (
+    "*A ratio is the other's time over ours: above 1 vecadd takes less time. In bold the other surely takes less: the "
+    "whole 95 % interval of the ratio is below 1.*"
+)
+
 _CLAIMED = (
     *("ladder", "inflight", "blocksize", "precision", "transfer", "latency", "transpose", "sgemm"),
     *("documents", "profile"),
@@ -78,6 +98,9 @@ SWEEPS_OF = {
     "call-stages": ("peer-overhead",),
     "peer-host-dtypes": ("peer-host",),
     "peer-routes": ("peer-transfer",),
+    "model": model_check.SWEEPS,
+    "ahead": tuple(ahead.PLACES),
+    "recorded-peers": tuple(peers.RECORDED),
     "steps": ("ladder", "blocksize", "precision", "transfer", "latency", "documents"),
     "profile-kernels": ("profile",),
     "profile-transfers": ("profile",),
@@ -116,7 +139,12 @@ def _sections(text: str) -> list[str]:
 def _filled(section: str, folder: Path, digest: Digest, method_at: str) -> str:
     markers = list(_MARKED.finditer(section))
     tables = [_runs(marker, folder) for marker in markers]
-    below = iter(zip(tables, recordings.notes(tables, digest, method_at), strict=True))
+    noted = [[] if marker["name"] in WITHOUT_NOTES else runs for marker, runs in zip(markers, tables, strict=True)]
+    notes = recordings.notes(noted, digest, method_at)
+    ratios = (note for marker, note in zip(markers, notes, strict=True) if marker["name"] in RATIOS and note)
+    for note in islice(ratios, 1):
+        note.insert(0, RATIO)
+    below = iter(zip(tables, notes, strict=True))
     return _MARKED.sub(lambda marker: _block(marker, *next(below)), section)
 
 
@@ -124,8 +152,8 @@ def _runs(marker: re.Match[str], folder: Path) -> list[Run]:
     """The runs that the marked table is made from: the newest of each of its sweeps, on the machine that it names; none
     where no machine has recorded any."""
     name, asked, opening = marker["name"], marker["machine"], marker["open"].strip()
-    if name not in TABLES:
-        raise ValueError(f"{opening}: there is no table {name!r}; there are {', '.join(TABLES)}")
+    if name not in TABLES.keys() | TABLES_OF_RUNS.keys():
+        raise ValueError(f"{opening}: there is no table {name!r}; there are {', '.join([*TABLES, *TABLES_OF_RUNS])}")
     found = [newest(folder, sweep) for sweep in SWEEPS_OF.get(name, (name,))]
     machines = list(dict.fromkeys(machine for by_machine in found for machine in by_machine))
     if asked is None and len(machines) > 1:
@@ -136,8 +164,13 @@ def _runs(marker: re.Match[str], folder: Path) -> list[Run]:
     return [by_machine[key] for by_machine in found if key in by_machine]
 
 
+def _table(name: str, runs: list[Run]) -> list[str]:
+    if name in TABLES_OF_RUNS:
+        return TABLES_OF_RUNS[name](runs)
+    return TABLES[name]([row for run in runs for row in run.rows])
+
+
 def _block(marker: re.Match[str], runs: list[Run], notes: list[str]) -> str:
-    rows = [row for run in runs for row in run.rows]
-    table = TABLES[marker["name"]](rows) if rows else ["*Not recorded yet.*"]
+    table = _table(marker["name"], runs) if runs else ["*Not recorded yet.*"]
     below = [line for note in notes for line in (note, "")]
     return "\n".join([marker["open"], *table, "", *below, marker["close"]])

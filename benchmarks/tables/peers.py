@@ -1,14 +1,33 @@
 """README.md's tables of the peers: every library's time over ours, by what a stage varies."""
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 
 from benchmarks.tables import cells, nearest_peer, route_sentences
 from benchmarks.tables.call_costs import STAGE
+from benchmarks.tables.recordings import Run
 from vecadd.bench.axes import show_size
 from vecadd.bench.results import Row
 from vecadd.bench.tables.table import markdown
 
 MAIN = "float32"
+
+RECORDED = {"peer-device": "on the device", "peer-host": "on the host"}
+LIBRARIES = (  # by the names of their rows
+    *(
+        "CUB DeviceTransform",
+        "CuTe DSL",
+        "TileLang",
+        "Warp",
+        "arrow",
+        "cuTile",
+        "cuda.compute",
+        "cupy",
+        "helion",
+        "jax",
+    ),
+    *("numba", "numexpr", "numkong", "numpy", "torch", "torch.compile", "triton"),
+)
 
 
 def host_forms(rows: list[Row]) -> list[str]:
@@ -39,6 +58,20 @@ def routes(rows: list[Row]) -> list[str]:
     compared = [row for row in rows if row.params.get("reference", row.rung) == "add as routed"]
     table = _forms(compared, lambda row: f"{row.dtype} {show_size(row.n)}, {row.params['memory']}", strip="add ")
     return [*table, "", route_sentences.of_choice(compared)]
+
+
+def recorded(runs: Sequence[Run]) -> list[str]:
+    """The libraries that the recorded comparisons hold, a line each, with their versions where the file has them."""
+    lines = []
+    for run in runs:
+        rungs = {row.rung for row in run.rows if row.seconds and not row.rung.startswith("vecadd")}
+        names = sorted(
+            name for name in LIBRARIES if any(re.match(rf"{re.escape(name)}(?![\w.])", rung) for rung in rungs)
+        )
+        known = run.meta.get("versions", {})
+        shown = [f"{name} {known[name]}" if name in known else name for name in names]
+        lines.append(f"- {RECORDED[run.sweep]}: {', '.join(shown) or 'none'}")
+    return lines
 
 
 def one_size(rows: list[Row]) -> list[str]:

@@ -1,7 +1,8 @@
 """The recorded runs behind the tables, and the notes under the tables on where, when and how they were made.
 
 A section of a document says once what holds for all of its tables: machines, dates, revisions, whether the sources have
-changed since, and the method. Under each table stands its clock, and its machine where the section has several.
+changed since, and the method. Under each table stands its clock, of a comparison the
+versions of the other libraries, and its machine where the section has several.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,6 +13,8 @@ from typing import Any
 from vecadd.bench import results
 from vecadd.bench.results import Row
 from vecadd.bench.timing import METHOD
+
+OWN = ("vecadd", "kernel")  # among a file's versions: not those of other libraries
 
 Digest = Callable[[str], str | None]  # of what a sweep's times depend on, by the sweep's name
 
@@ -43,6 +46,22 @@ class Run:
         """How the sweep is timed; "" where the file does not say."""
         return str(self.meta.get("clocks", {}).get(self.sweep, ""))
 
+    @property
+    def when(self) -> str:
+        """The day, the commit, and the digest of the sources. A commit that ends in + had uncommitted changes."""
+        commit = str(self.meta.get("commit") or "")
+        changes = " with uncommitted changes" if commit.endswith("+") else ""
+        parts = [self.meta["date"][:10], f"commit {commit.removesuffix('+')}{changes}" if commit else ""]
+        return ", ".join([*filter(None, parts), f"digest of the sources {self.meta['revision']}"])
+
+    @property
+    def versions(self) -> str:
+        """Of the libraries that a comparison has beside vecadd; "" for another sweep."""
+        if not self.sweep.startswith("peer-"):
+            return ""
+        found = [f"{name} {version}" for name, version in self.meta.get("versions", {}).items() if name not in OWN]
+        return f"With {', '.join(found)}" if found else ""
+
     def of_other_sources(self, digest: Digest) -> bool:
         """Whether the timed sources have changed since, or the file is too old to tell."""
         recorded = self.meta.get("sources", {}).get(self.sweep)
@@ -73,8 +92,9 @@ def notes(tables: Sequence[Sequence[Run]], digest: Digest, method_at: str) -> li
             continue
         first = runs[0]
         clock = "" if first.clock in told else first.clock[:1].upper() + first.clock[1:]
-        told.add(first.clock)
-        own = [part for part in (first.machine if several else "", clock) if part]
+        versions = "" if first.versions in told else first.versions
+        told |= {first.clock, first.versions}
+        own = [part for part in (first.machine if several else "", clock, versions) if part]
         under.append([f"*{'. '.join(own)}.*"] if own else [])
     if recorded:
         under[-1].append(_origin([run for runs in recorded for run in runs], digest, method_at))
@@ -85,7 +105,7 @@ def _origin(runs: Sequence[Run], digest: Digest, method_at: str) -> str:
     """The note that holds for all tables of a section."""
     machines: dict[str, list[str]] = {}
     for run in runs:
-        machines.setdefault(run.machine, []).append(f"{run.meta['date'][:10]}, revision {run.meta['revision']}")
+        machines.setdefault(run.machine, []).append(run.when)
     recorded = " and on ".join(f"{name} ({'; '.join(dict.fromkeys(when))})" for name, when in machines.items())
     methods = dict.fromkeys(
         BRIEFLY.format(method_at) if run.meta["method"] == METHOD else run.meta["method"] for run in runs

@@ -12,7 +12,7 @@ import probes
 import pytest
 
 import vecadd
-from benchmarks.tables import documents
+from benchmarks.tables import sweeps as written
 from vecadd import _core, model
 from vecadd.bench import buffers, cublas, limits, matrices, recorded, sweeps, timing
 from vecadd.bench.axes import Axes
@@ -319,13 +319,13 @@ def test_a_transposes_table_has_no_columns_of_products() -> None:
 
 
 def test_documents_show_both_tables_of_products_and_the_step() -> None:
-    lines = documents.TABLES["sgemm"](pictured.sgemm())
+    lines = written.matrices(pictured.sgemm())
     assert "| rung | seconds | TFLOP/s | % limit | gain | model | blocks | occ. % | regs | documents |" in lines
     assert sum(line.startswith("| sgemm_tiled |") for line in lines) == 3, (
         "at both sizes, and in the document's columns"
     )
     assert f"- {layout.steps(pictured.sgemm())[-1]}" in lines
-    assert len(list(filter(None, documents.TABLES["transpose"](pictured.transpose())))) == 2 + 2 + 8
+    assert len(list(filter(None, written.matrices(pictured.transpose())))) == 2 + 2 + 8
 
 
 def test_rates_are_operations_of_products_and_bytes_of_transposes() -> None:

@@ -28,6 +28,7 @@ META: dict[str, Any] = {
     "clocks": dict.fromkeys(["size", "peer-device", "peer-overhead"], "CUDA events"),
 }
 
+ABC = "digest of the sources abc"
 SAME = {"size": "abc", "peer-device": "abc", "peer-overhead": "abc"}.get  # the sources that META was recorded with
 OTHER = {"size": "def"}.get
 
@@ -63,7 +64,7 @@ def test_a_table_shows_rates_and_shares_of_the_limit(recorded: Path) -> None:
         "",
         "*CUDA events.*",
         "",
-        "*Recorded on NVIDIA H200, driver 580.95.05 (2026-01-02, revision abc). Method: median of rounds.*",
+        f"*Recorded on NVIDIA H200, driver 580.95.05 (2026-01-02, {ABC}). Method: median of rounds.*",
         "",
         "<!-- /table -->",
         "after",
@@ -76,7 +77,9 @@ def test_filling_again_changes_nothing(recorded: Path) -> None:
 
 
 def test_a_table_says_when_what_it_times_has_changed(recorded: Path) -> None:
-    assert "revision abc). The sources have changed since. Method" in documents.fill(EMPTY, recorded, OTHER)
+    assert "digest of the sources abc). The sources have changed since. Method" in documents.fill(
+        EMPTY, recorded, OTHER
+    )
     assert "have changed since" not in documents.fill(EMPTY, recorded, SAME)
 
 
@@ -115,12 +118,12 @@ def sectioned(recorded: Path) -> Path:
 def test_a_section_says_once_where_and_when_all_of_its_tables_were_recorded(sectioned: Path) -> None:
     first, second = documents.fill(SECTIONS, sectioned, SAME).split("## Two")
     origin = (
-        "*Recorded on NVIDIA H200, driver 580.95.05 (2026-01-02, revision abc; 2026-02-01, revision later). "
+        f"*Recorded on NVIDIA H200, driver 580.95.05 (2026-01-02, {ABC}; 2026-02-01, digest of the sources later). "
         "Method: median of rounds.*"
     )
     assert first.count("Recorded on") == second.count("Recorded on") == 1
     assert first.index("between") < first.index(origin) < first.index("```")
-    assert "(2026-01-02, revision abc). Method" in second
+    assert "(2026-01-02, digest of the sources abc). Method" in second
 
 
 def test_a_clock_is_told_once_a_section(sectioned: Path) -> None:
@@ -144,8 +147,8 @@ def test_tables_of_a_section_with_several_machines_each_name_theirs(recorded: Pa
     assert "*NVIDIA H200, driver 580.95.05. CUDA events.*" in lines
     assert "*Xeon, 16 threads.*" in lines
     assert (
-        "*Recorded on NVIDIA H200, driver 580.95.05 (2026-01-02, revision abc) and on Xeon, 16 threads (2026-03-01, "
-        "revision abc). Method: median of rounds.*" in lines
+        f"*Recorded on NVIDIA H200, driver 580.95.05 (2026-01-02, {ABC}) and on Xeon, 16 threads (2026-03-01, {ABC}). "
+        "Method: median of rounds.*" in lines
     )
 
 
