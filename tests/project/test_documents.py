@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import vecadd
 from benchmarks import pictures
 from vecadd import _core, cli
 from vecadd.bench import results
@@ -227,6 +228,23 @@ def test_makes_targets_are_there(path: Path) -> None:
     targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     named = re.findall(r"(?:^|`)(?:\w+=\S+ )*make ([a-z][\w-]*)", path.read_text(), re.MULTILINE)
     assert set(named) <= targets
+
+
+def unannounced(text: str) -> set[str]:
+    """Public names and commands that no code font of the text has."""
+    spans = re.findall(r"`([^`]+)`", text)
+    public = [name for name in vecadd.__all__ if not any(re.search(rf"\b{name}\b", span) for span in spans)]
+    named = {span.split()[1] for span in spans if re.match(r"vecadd [a-z]", span)}
+    return {*public, *(command.name for command in cli.COMMANDS if command.name not in named)}
+
+
+def test_the_changelog_tells_of_every_public_name_and_command() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text()
+    assert unannounced(text) == set()
+    assert unannounced(text.replace("`vecadd fleet`", "`fleet`").replace("empty_pinned", "")) == {
+        "fleet",
+        "empty_pinned",
+    }
 
 
 # --- pictures
