@@ -12,35 +12,50 @@
 #include "base/now.h"
 #include "base/ram.h"
 #include "base/runtime.h"
+#include "host/huge_region.h"
 
 enum {
     PAGE = 4096,
-    HUGE_PAGE = 2 << 20,
-    GRANULE = 64 << 10,
+    GRANULE = 1 << 10,
     STEPS = 16, /* block sizes per doubling: a sum up to a sixteenth larger than the last one finds that one's block */
     USUAL_SHARE = 8, /* the default bound is the memory divided by this */
     CACHE_LINE = 64,
 
-    /* malloc gives smaller blocks: huge pages do not make up for a mapping each. On two cores of Cascade Lake sums that
-     * the caller keeps take, of NumPy's time, 0.73 on heap blocks and 1.5 on mappings at 1 MiB, 0.83 and 0.92 at 2 MiB,
-     * 0.64 and 0.53 at 4 MiB. */
+    /* Smaller blocks have no mapping of their own: huge pages do not make up for it. On two cores of Cascade Lake sums
+     * that the caller keeps take, of NumPy's time, 0.73 on heap blocks and 1.5 on mappings at 1 MiB, 0.83 and 0.92 at
+     * 2 MiB, 0.64 and 0.53 at 4 MiB. */
     MAPPED_MIN = 4 << 20,
+
+    /* Where the pool may keep less, sums are not cut: each that is dropped would break up a huge page. */
+    CUTTING_BOUND = HUGE_REGION,
+
+    BUCKETS = 128, /* of kept blocks, by a hash of their capacity */
 };
 
 #define UNUSED_NS (OUTPUT_POOL_SECONDS * 1000000000LL)
 
 /* A block's header, on the cache line before the caller's bytes. */
 struct block {
-    void *memory;
-    size_t mapped; /* bytes; 0: memory is from malloc */
+    void *memory;  /* what it lies in */
+    size_t mapped; /* bytes; 0: memory is from malloc; CUT: it is a struct huge_region */
     size_t capacity;
-    struct block *newer, *older; /* in the list of kept blocks */
-    long long since;             /* when it was given back: now_ns() */
+    struct block *newer, *older;               /* in the list of kept blocks */
+    struct block *bucket_newer, *bucket_older; /* in that of its bucket */
+    union {
+        long long since; /* when it was given back: now_ns() */
+        bool alone;      /* on its way out of a region: other blocks stay there */
+    };
 };
+
+#define CUT SIZE_MAX
 
 static struct pool {
     pthread_mutex_t lock;
     struct block *newest, *oldest;
+    struct block *bucket[BUCKETS]; /* each one's newest */
+    struct huge_region *region;    /* that blocks are cut from */
+    bool cuts;
+    size_t small_used; /* bytes of counts.used_bytes */
     struct output_pool_counts counts;
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .counts.bound = SIZE_MAX};
 
@@ -50,6 +65,12 @@ static void *
 bytes_of(struct block *block)
 {
     return (char *)block + CACHE_LINE;
+}
+
+static char *
+end_of(struct block *block)
+{
+    return (char *)bytes_of(block) + block->capacity;
 }
 
 static struct block *
@@ -72,11 +93,18 @@ usual_bound(void)
 }
 
 static void
+find_bound(void)
+{
+    pool.counts.bound = usual_bound();
+    pool.cuts = pool.counts.bound >= CUTTING_BOUND && huge_regions_are_there();
+}
+
+static void
 lock(void)
 {
     pthread_mutex_lock(&pool.lock);
     if (pool.counts.bound == SIZE_MAX)
-        pool.counts.bound = usual_bound();
+        find_bound();
 }
 
 static void
@@ -111,11 +139,38 @@ block_map(size_t capacity)
     return block;
 }
 
+/* From the pool's region, else from a new one, which then is the pool's. The block's head may be the first that is
+ * written on a huge page, so it is written without the lock. */
 static struct block *
-block_make(size_t capacity)
+block_cut(size_t capacity)
+{
+    lock();
+    struct huge_region *region = pool.region;
+    char *bytes = region ? huge_region_cut(region, CACHE_LINE, capacity, CACHE_LINE) : NULL;
+    unlock();
+    if (!bytes) {
+        region = huge_region_map();
+        if (!region)
+            return NULL;
+        bytes = huge_region_cut(region, CACHE_LINE, capacity, CACHE_LINE);
+        lock();
+        pool.region = region;
+        unlock();
+    }
+    struct block *block = block_of(bytes);
+    *block = (struct block){.memory = region, .mapped = CUT, .capacity = capacity};
+    return block;
+}
+
+/* `cut`: from a huge page, if there is one. */
+static struct block *
+block_make(size_t capacity, bool cut)
 {
     if (capacity >= MAPPED_MIN)
         return block_map(capacity);
+    struct block *of_region = cut ? block_cut(capacity) : NULL;
+    if (of_region)
+        return of_region;
     void *memory = malloc(capacity + 2 * CACHE_LINE); /* aligned_alloc would leave gaps, and touch more of the heap */
     if (memory == NULL)
         return NULL;
@@ -133,9 +188,18 @@ block_destroy(struct block *block)
         free(block->memory);
 }
 
+static struct block **
+bucket_of(size_t capacity)
+{
+    return &pool.bucket[(capacity * 0x9E3779B97F4A7C15U) >> 57];
+}
+
 static void
 unlink_kept(struct block *block)
 {
+    *(block->bucket_newer ? &block->bucket_newer->bucket_older : bucket_of(block->capacity)) = block->bucket_older;
+    if (block->bucket_older)
+        block->bucket_older->bucket_newer = block->bucket_newer;
     *(block->newer ? &block->newer->older : &pool.newest) = block->older;
     *(block->older ? &block->older->newer : &pool.oldest) = block->newer;
     pool.counts.kept_bytes -= block->capacity;
@@ -150,8 +214,24 @@ link_kept(struct block *block)
     block->older = pool.newest;
     *(pool.newest ? &pool.newest->newer : &pool.oldest) = block;
     pool.newest = block;
+    struct block **bucket = bucket_of(block->capacity);
+    block->bucket_newer = NULL;
+    block->bucket_older = *bucket;
+    if (*bucket)
+        (*bucket)->bucket_newer = block;
+    *bucket = block;
     pool.counts.kept_bytes += block->capacity;
     pool.counts.kept_blocks++;
+}
+
+/* Pages of a region that goes as a whole need not go one by one; no other block is cut from it then. */
+static void
+see_who_stays(struct block *block)
+{
+    struct huge_region *region = block->memory;
+    block->alone = region->leaving < region->blocks;
+    if (!block->alone && pool.region == region)
+        pool.region = NULL;
 }
 
 /* Takes out the oldest blocks until no more than `bytes` are kept and none since before `since`. Returns them as a list
@@ -165,8 +245,41 @@ take_oldest(size_t bytes, long long since)
         unlink_kept(block);
         block->older = taken;
         taken = block;
+        if (block->mapped == CUT)
+            ((struct huge_region *)block->memory)->leaving++;
     }
+    for (struct block *block = taken; block; block = block->older)
+        if (block->mapped == CUT)
+            see_who_stays(block);
     return taken;
+}
+
+/* Gives back this block of a region, and those behind it in the list that lie next to it there, so that they leave no
+ * pages that each has a part of. The region goes with its last block. Returns the rest of the list. */
+static struct block *
+leave_region(struct block *block, size_t *bytes)
+{
+    struct huge_region *region = block->memory;
+    const bool alone = block->alone;
+    char *begin = (char *)block, *end = begin;
+    size_t blocks = 0;
+    while (block && block->mapped == CUT && ((char *)block == end || end_of(block) == begin)) {
+        begin = (char *)block < begin ? (char *)block : begin;
+        end = end_of(block) > end ? end_of(block) : end;
+        *bytes += block->capacity;
+        blocks++;
+        block = block->older;
+    }
+    if (alone)
+        huge_region_discard(begin, (size_t)(end - begin));
+    lock();
+    region->leaving -= blocks;
+    region->blocks -= blocks;
+    const bool last = region->blocks == 0;
+    unlock();
+    if (last)
+        huge_region_unmap(region);
+    return block;
 }
 
 static size_t
@@ -174,6 +287,10 @@ destroy_all(struct block *block)
 {
     size_t bytes = 0;
     while (block) {
+        if (block->mapped == CUT) {
+            block = leave_region(block, &bytes);
+            continue;
+        }
         struct block *next = block->older;
         bytes += block->capacity;
         block_destroy(block);
@@ -185,12 +302,19 @@ destroy_all(struct block *block)
 static struct block *
 find_kept(size_t capacity)
 {
-    struct block *block = pool.newest; /* the block most likely to be in a cache */
+    struct block *block = *bucket_of(capacity); /* the newest is the likeliest to be in a cache */
     while (block && block->capacity != capacity)
-        block = block->older;
+        block = block->bucket_older;
     if (block)
         unlink_kept(block);
     return block;
+}
+
+/* Its bytes if a sum of fewer than OUTPUT_POOL_MIN may have it. */
+static size_t
+small(const struct block *block)
+{
+    return block->capacity <= OUTPUT_POOL_MIN ? block->capacity : 0;
 }
 
 static void
@@ -198,6 +322,7 @@ count_used(const struct block *block)
 {
     pool.counts.used_bytes += block->capacity;
     pool.counts.used_blocks++;
+    pool.small_used += small(block);
 }
 
 static void
@@ -205,6 +330,7 @@ uncount_used(const struct block *block)
 {
     pool.counts.used_bytes -= block->capacity;
     pool.counts.used_blocks--;
+    pool.small_used -= small(block);
 }
 
 /* *zeros: whether the block is all zeros. */
@@ -218,14 +344,15 @@ take(size_t bytes, bool *zeros)
     struct block *block = find_kept(capacity);
     if (block)
         count_used(block);
+    const bool cut = pool.cuts;
     unlock();
     *zeros = false;
     if (block)
         return block;
 
-    block = block_make(capacity);
+    block = block_make(capacity, cut);
     if (block == NULL && output_pool_empty() > 0)
-        block = block_make(capacity);
+        block = block_make(capacity, cut);
     if (block == NULL)
         return NULL;
     *zeros = block->mapped > 0;
@@ -301,6 +428,16 @@ output_pool_empty(void)
     return destroy_all(taken);
 }
 
+bool
+output_pool_cuts(size_t *used)
+{
+    lock();
+    const bool cuts = pool.cuts;
+    *used = pool.small_used;
+    unlock();
+    return cuts;
+}
+
 struct output_pool_counts
 output_pool_counts(void)
 {
@@ -320,6 +457,8 @@ in_forked_child(bool used_cuda)
     if (whole)
         return;
     pool.newest = pool.oldest = NULL;
+    memset(pool.bucket, 0, sizeof pool.bucket);
+    pool.region = NULL;
     pool.counts.kept_bytes = pool.counts.kept_blocks = 0;
 }
 

@@ -1,6 +1,6 @@
 /* Memory for new sums. A block returns to the pool when the caller drops its sum, so that the next sum writes to pages
- * that already exist: faulting in and zeroing fresh pages costs 1.5 to 2.5 times the addition. Large blocks use huge
- * pages.
+ * that already exist: faulting in and zeroing fresh pages costs 1.5 to 2.5 times the addition. Large blocks are
+ * mappings of huge pages, smaller ones are cut from such mappings.
  *
  * Any thread may call any of these; none of them makes a CUDA call. */
 #ifndef VECADD_HOST_OUTPUT_POOL_H
@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Use malloc for smaller blocks: the C library keeps freed memory too. */
+/* Use malloc for smaller blocks, unless many are kept: the C library keeps freed memory too. */
 enum { OUTPUT_POOL_MIN = 1 << 20 };
 
 /* A kept block that no sum has used for so long goes back to the system. The next sum then writes to fresh pages: on
@@ -39,6 +39,10 @@ void *output_pool_resize(void *block, size_t bytes);
 
 /* Gives all kept blocks back to the system; returns their bytes. */
 size_t output_pool_empty(void);
+
+/* Whether blocks below OUTPUT_POOL_MIN are cut from huge pages, so that new ones are sooner written than malloc's.
+ * *used: the bytes of such blocks that callers own. */
+bool output_pool_cuts(size_t *used);
 
 struct output_pool_counts {
     size_t used_bytes, used_blocks; /* owned by callers */

@@ -187,6 +187,22 @@ CALLS = (
         "on_the_host",
     ),
     Mutant(
+        "an operand that is resized where the pool makes a sum of medium size",
+        "csrc/py/calls/add.c",
+        "!state->kept_sums.last_pooled",
+        "true",
+        "tests/add/test_kept_sums.py",
+        "finalizer",
+    ),
+    Mutant(
+        "sums that are dropped again",
+        "csrc/py/base/kept_sums.h",
+        "    const bool apart = *met != data;\n",
+        "    const bool apart = true;\n",
+        "tests/add/test_kept_sums.py",
+        "turns",
+    ),
+    Mutant(
         "the ring in release",
         "csrc/py/calls/memory_stats.c",
         " + transfer_release()",

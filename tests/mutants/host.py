@@ -81,6 +81,20 @@ HOST = (
         "test_output_pool_age",
     ),
     Mutant(
+        "pages of a block that leaves others in its region",
+        "csrc/host/output_pool.c",
+        "    if (alone)\n",
+        "    if (false)\n",
+        "test_output_regions",
+    ),
+    Mutant(
+        "a region that goes while the pool still cuts from it",
+        "csrc/host/output_pool.c",
+        "        pool.region = NULL;\n}",
+        "        (void)0;\n}",
+        "test_output_regions",
+    ),
+    Mutant(
         "the pool's lock in a forked child",
         "csrc/host/output_pool.c",
         "    pool.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;\n    if (whole)",

@@ -15,6 +15,7 @@
 #include <numpy/ufuncobject.h>
 
 #include "base/dtype.h"
+#include "py/base/kept_sums.h"
 
 /* Attribute and keyword names, interned once: a keyword's name is then compared by its address. */
 enum name {
@@ -54,6 +55,7 @@ struct module_state {
     PyObject *names[NAME_COUNT];
     _Atomic(PyObject *) library_of; /* vecadd.interop.library_of, imported when first needed */
     PyObject *output_handler;       /* for NumPy, made by calls/result.c */
+    struct kept_sums kept_sums;     /* what calls/result.c knows of the last ones */
     /* What operands/cupy.c knows of CuPy, in a capsule that the first thread to meet CuPy stores for good; NULL until
      * then. */
     _Atomic(const struct cupy_kind *) cupy;

@@ -7,13 +7,10 @@
 #include "py/operands/device_array.h"
 #include "py/operands/interop.h"
 
-PyObject *
-host_result(const struct module_state *state, PyArray_Descr *dtype, int ndim, const npy_intp shape[], bool fortran)
+/* Takes the reference to `dtype`, as PyArray_Empty does. */
+static PyObject *
+pooled_result(const struct module_state *state, PyArray_Descr *dtype, int ndim, const npy_intp shape[], bool fortran)
 {
-    const npy_intp bytes = PyArray_MultiplyList(shape, ndim) * PyDataType_ELSIZE(dtype);
-    Py_INCREF((PyObject *)dtype); /* PyArray_Empty takes the reference */
-    if (bytes < OUTPUT_POOL_MIN)
-        return PyArray_Empty(ndim, shape, dtype, fortran);
     PyObject *before = PyDataMem_SetHandler(state->output_handler);
     if (!before) {
         Py_DECREF((PyObject *)dtype);
@@ -26,6 +23,35 @@ host_result(const struct module_state *state, PyArray_Descr *dtype, int ndim, co
     Py_XDECREF(ours);
     Py_DECREF(before);
     return result;
+}
+
+/* Not inline: a small sum would pay for it with a stack frame, 20 instructions of its call's 2840. */
+static PyObject *__attribute__((noinline)) medium_result(struct module_state *state, PyArray_Descr *dtype, int ndim,
+                                                         const npy_intp shape[], bool fortran, size_t bytes)
+{
+    struct kept_sums *sums = &state->kept_sums;
+    size_t used = 0;
+    const bool pooled = sums->pooled && output_pool_cuts(&used);
+    PyObject *sum =
+        pooled ? pooled_result(state, dtype, ndim, shape, fortran) : PyArray_Empty(ndim, shape, dtype, fortran);
+    sums->last_pooled = pooled; /* a finalizer may have made other sums meanwhile */
+    if (sum && pooled)
+        kept_sums_note_pool(sums, PyArray_DATA((PyArrayObject *)sum), bytes, used);
+    else if (sum)
+        kept_sums_note_heap(sums, PyArray_DATA((PyArrayObject *)sum), bytes);
+    return sum;
+}
+
+PyObject *
+host_result(struct module_state *state, PyArray_Descr *dtype, int ndim, const npy_intp shape[], bool fortran)
+{
+    const npy_intp bytes = PyArray_MultiplyList(shape, ndim) * PyDataType_ELSIZE(dtype);
+    Py_INCREF((PyObject *)dtype);
+    if (bytes < KEPT_SUM_MIN)
+        return PyArray_Empty(ndim, shape, dtype, fortran);
+    if (bytes < OUTPUT_POOL_MIN)
+        return medium_result(state, dtype, ndim, shape, fortran, (size_t)bytes);
+    return pooled_result(state, dtype, ndim, shape, fortran);
 }
 
 static void *

@@ -4,9 +4,9 @@
 
 #include "py/operands/operand_from.h"
 
-/* A new ndarray; a large one's memory is from the output pool. `dtype` is borrowed. */
-PyObject *host_result(const struct module_state *state, PyArray_Descr *dtype, int ndim, const npy_intp shape[],
-                      bool fortran);
+/* A new ndarray; a large one's memory is from the output pool, and that of a smaller one that follows on others which
+ * are kept. `dtype` is borrowed. */
+PyObject *host_result(struct module_state *state, PyArray_Descr *dtype, int ndim, const npy_intp shape[], bool fortran);
 
 /* NumPy's capsule (NEP 49) of the output pool's allocator. */
 PyObject *output_handler_make(void);

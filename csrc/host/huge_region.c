@@ -1,0 +1,75 @@
+#include "host/huge_region.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+
+enum { PAGE = 4096 };
+
+#define THP "/sys/kernel/mm/transparent_hugepage/"
+
+/* Reads a file's first line. */
+static bool
+read_line(const char *path, char line[64])
+{
+    FILE *file = fopen(path, "re");
+    const bool found = file && fgets(line, 64, file);
+    if (file)
+        fclose(file);
+    return found;
+}
+
+bool
+huge_regions_are_there(void)
+{
+    char line[64];
+    if (prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0) > 0 || !read_line(THP "enabled", line) || strstr(line, "[never]"))
+        return false;
+    size_t bytes;
+    return read_line(THP "hpage_pmd_size", line) && sscanf(line, "%zu", &bytes) == 1 && bytes == HUGE_PAGE;
+}
+
+struct huge_region *
+huge_region_map(void)
+{
+    const size_t mapped = HUGE_REGION + HUGE_PAGE - PAGE;
+    char *mapping = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapping == MAP_FAILED)
+        return NULL;
+    const size_t before = -(uintptr_t)mapping % HUGE_PAGE, after = mapped - before - HUGE_REGION;
+    if (before)
+        munmap(mapping, before);
+    if (after)
+        munmap(mapping + before + HUGE_REGION, after);
+    struct huge_region *region = (void *)(mapping + before);
+    madvise(region, HUGE_REGION, MADV_HUGEPAGE);
+    *region = (struct huge_region){.cut = sizeof *region};
+    return region;
+}
+
+void
+huge_region_unmap(struct huge_region *region)
+{
+    munmap(region, HUGE_REGION);
+}
+
+void *
+huge_region_cut(struct huge_region *region, size_t before, size_t bytes, size_t alignment)
+{
+    const size_t begin = (region->cut + before + alignment - 1) / alignment * alignment;
+    if (begin > HUGE_REGION || bytes > HUGE_REGION - begin)
+        return NULL;
+    region->cut = begin + bytes;
+    region->blocks++;
+    return (char *)region + begin;
+}
+
+void
+huge_region_discard(void *from, size_t bytes)
+{
+    const uintptr_t begin = ((uintptr_t)from + PAGE - 1) / PAGE * PAGE, end = ((uintptr_t)from + bytes) / PAGE * PAGE;
+    if (begin < end)
+        madvise((void *)begin, end - begin, MADV_DONTNEED);
+}

@@ -1,0 +1,158 @@
+/* Blocks that are cut from huge pages: where they lie, what the system has back when some of them go, and when all. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "host/huge_region.h"
+#include "host/output_pool.h"
+
+#define KIB ((size_t)1 << 10)
+#define MIB ((size_t)1 << 20)
+
+enum { BLOCKS = 640, BYTES = 96 << 10 }; /* two regions */
+
+static unsigned char *block[BLOCKS];
+
+static uintptr_t
+region_of(const void *address)
+{
+    return (uintptr_t)address / HUGE_PAGE * HUGE_PAGE;
+}
+
+static void
+take_all(void)
+{
+    for (size_t i = 0; i < BLOCKS; i++) {
+        block[i] = output_pool_take(BYTES);
+        memset(block[i], (int)(i % 251 + 1), BYTES);
+    }
+}
+
+static bool
+is_whole(size_t i)
+{
+    return block[i][0] == i % 251 + 1 && memcmp(block[i], block[i] + 1, BYTES - 1) == 0;
+}
+
+/* Bytes of this process: mapped, and of these resident. */
+static void
+count_bytes(long bytes[2])
+{
+    FILE *file = fopen("/proc/self/statm", "r");
+    CHECK(file && fscanf(file, "%ld %ld", &bytes[0], &bytes[1]) == 2 && fclose(file) == 0);
+    for (int i = 0; i < 2; i++)
+        bytes[i] *= sysconf(_SC_PAGESIZE);
+}
+
+static void
+blocks_follow_each_other_on_cache_lines(void)
+{
+    take_all();
+    size_t apart = 0;
+    for (size_t i = 0; i < BLOCKS; i++) {
+        CHECK((uintptr_t)block[i] % 64 == 0 && is_whole(i), "%zu", i);
+        apart += i > 0 && block[i] - block[i - 1] != BYTES + 64;
+    }
+    CHECK(apart == 1, "only where a new region begins");
+    for (size_t i = 0; i < BLOCKS; i++)
+        output_pool_give(block[i]);
+    CHECK(output_pool_empty() == (size_t)BLOCKS * BYTES);
+}
+
+static void
+the_system_has_the_pages_of_blocks_that_go_and_no_others(void)
+{
+    long before[2], after[2];
+    take_all();
+    count_bytes(before);
+    for (size_t i = 0; i < BLOCKS; i++)
+        if (i % 16)
+            output_pool_give(block[i]);
+    CHECK(output_pool_empty() == (size_t)BLOCKS * 15 / 16 * BYTES);
+    count_bytes(after);
+    CHECK(before[1] - after[1] > (long)BLOCKS * BYTES / 16 * 14, "%ld of %ld", before[1] - after[1], before[1]);
+    CHECK(before[0] == after[0], "the regions stay");
+    for (size_t i = 0; i < BLOCKS; i += 16)
+        CHECK(is_whole(i), "%zu", i);
+    for (size_t i = 0; i < BLOCKS; i += 16)
+        output_pool_give(block[i]);
+    output_pool_empty();
+    count_bytes(after);
+    CHECK(before[0] - after[0] == 2 * HUGE_REGION, "%ld", before[0] - after[0]);
+}
+
+static void
+no_block_is_cut_from_a_region_that_goes(void)
+{
+    void *first = output_pool_take(BYTES);
+    output_pool_give(first);
+    output_pool_empty();
+    unsigned char *next = output_pool_take_zeroed(BYTES);
+    CHECK(next[0] == 0 && memcmp(next, next + 1, BYTES - 1) == 0);
+    memset(next, 1, BYTES);
+    output_pool_give(next);
+    CHECK(output_pool_empty() == BYTES);
+}
+
+static void
+zeros_are_zeros_in_pages_that_others_left(void)
+{
+    take_all();
+    for (size_t i = 0; i < BLOCKS; i += 2)
+        output_pool_give(block[i]);
+    for (size_t i = 0; i < BLOCKS; i += 2) {
+        block[i] = output_pool_take_zeroed(BYTES);
+        CHECK(block[i][0] == 0 && memcmp(block[i], block[i] + 1, BYTES - 1) == 0, "%zu", i);
+    }
+    for (size_t i = 0; i < BLOCKS; i++)
+        output_pool_give(block[i]);
+    output_pool_empty();
+}
+
+static void
+a_region_has_room_for_so_much_and_no_more(void)
+{
+    struct huge_region *region = huge_region_map();
+    CHECK(region_of(region) == (uintptr_t)region);
+    size_t blocks = 0;
+    char *last = NULL, *next;
+    while ((next = huge_region_cut(region, 64, MIB, 64)) != NULL) {
+        next[-64] = next[MIB - 1] = 1;
+        last = next;
+        blocks++;
+    }
+    CHECK(blocks == HUGE_REGION / MIB - 1 && region->blocks == blocks);
+    CHECK(last + MIB <= (char *)region + HUGE_REGION);
+    CHECK(huge_region_cut(region, 64, SIZE_MAX, 64) == NULL);
+    CHECK(huge_region_cut(region, 64, KIB, 64) != NULL, "where a smaller one fits, it is cut");
+    huge_region_unmap(region);
+}
+
+static void
+a_small_bound_or_a_system_without_huge_pages_cuts_none(void)
+{
+    setenv("VECADD_POOL_BYTES", "33554431", 1);
+    size_t used;
+    CHECK(!output_pool_cuts(&used) && used == 0);
+    void *small = output_pool_take(MIB);
+    CHECK(region_of(small) + 128 != (uintptr_t)small);
+    output_pool_give(small);
+    output_pool_empty();
+}
+
+int
+main(void)
+{
+    setenv("VECADD_POOL_BYTES", "1073741824", 1); /* more than any test keeps, on a small machine too */
+    RUN(a_region_has_room_for_so_much_and_no_more);
+    RUN(a_small_bound_or_a_system_without_huge_pages_cuts_none);
+    if (huge_regions_are_there()) {
+        RUN(blocks_follow_each_other_on_cache_lines);
+        RUN(the_system_has_the_pages_of_blocks_that_go_and_no_others);
+        RUN(no_block_is_cut_from_a_region_that_goes);
+        RUN(zeros_are_zeros_in_pages_that_others_left);
+    }
+    return check_report();
+}
