@@ -68,7 +68,7 @@ template <typename Value, unsigned Runs>
 __global__ static void
 strided(const char *a, const char *b, char *c, const __grid_constant__ long_index_map map)
 {
-    const uint32_t first = blockIdx.x * blockDim.x * Runs + threadIdx.x;
+    const uint32_t first = blockIdx.x * blockDim.x * map.runs_a_thread + threadIdx.x;
     if (!a)
         a = reinterpret_cast<const char *>(map.scalar[0]);
     if (!b)
@@ -77,7 +77,7 @@ strided(const char *a, const char *b, char *c, const __grid_constant__ long_inde
     element_bytes x[Runs], y[Runs];
     UNROLLED
     for (unsigned r = 0; r < Runs; ++r) {
-        if (first + r * blockDim.x >= map.runs)
+        if (r >= map.runs_a_thread || first + r * blockDim.x >= map.runs)
             break;
         const run run = find_run<1>(map, first + r * blockDim.x);
         x[r] = load_packed<MAX_ITEMSIZE>(a + run.at[0], map.sides[0].itemsize, map.sides[0].whole);
@@ -86,7 +86,7 @@ strided(const char *a, const char *b, char *c, const __grid_constant__ long_inde
     }
     UNROLLED
     for (unsigned r = 0; r < Runs; ++r) {
-        if (first + r * blockDim.x >= map.runs)
+        if (r >= map.runs_a_thread || first + r * blockDim.x >= map.runs)
             break;
         const Value left = unpack<Value>(map, map.sides[0], x[r]), right = unpack<Value>(map, map.sides[1], y[r]);
         const side &side = map.sides[LAYOUT_SUM];

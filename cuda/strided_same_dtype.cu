@@ -19,12 +19,12 @@ template <unsigned Size, unsigned Count, unsigned Runs>
 __global__ static void
 add_alikes(const char *a, const char *b, char *c, const __grid_constant__ index_map map)
 {
-    const uint32_t first = blockIdx.x * blockDim.x * Runs + threadIdx.x;
+    const uint32_t first = blockIdx.x * blockDim.x * map.runs_a_thread + threadIdx.x;
     run run[Runs];
     packed<16> x[Runs], y[Runs];
     UNROLLED
     for (unsigned r = 0; r < Runs; ++r) {
-        if (first + r * blockDim.x >= map.runs)
+        if (r >= map.runs_a_thread || first + r * blockDim.x >= map.runs)
             break;
         run[r] = find_run<Count>(map, first + r * blockDim.x);
         x[r] = a ? load_same_dtype<Size, Count>(a + run[r].at[0], map.sides[0], run[r].count) : scalar_of(map, 0);
@@ -32,7 +32,7 @@ add_alikes(const char *a, const char *b, char *c, const __grid_constant__ index_
     }
     UNROLLED
     for (unsigned r = 0; r < Runs; ++r) {
-        if (first + r * blockDim.x >= map.runs)
+        if (r >= map.runs_a_thread || first + r * blockDim.x >= map.runs)
             break;
         store_same_dtype<Size, Count>(c + run[r].at[LAYOUT_SUM], add_same_dtype<Size>(map.component, x[r], y[r]),
                                       run[r].count);
@@ -136,7 +136,8 @@ launch_any(const struct strided *add, const struct layout *layout, const char *c
             if (takes_runs(add, layout, at, COUNT, false))
                 return launch_form(add_alikes<SIZE, COUNT, RUNS_OF_MORE>, COUNT, RUNS_OF_MORE, add, layout, at, stream);
             if (takes_gathering(add, layout, at))
-                return launch_form(add_gathered<SIZE, COUNT>, 1, COUNT, add, layout, at, stream);
+                return launch_mapped(add_gathered<SIZE, COUNT>, index_map_of(add, layout, at, 1), COUNT, add, at,
+                                     stream);
         }
         return launch_form(add_alikes<SIZE, 1, RUNS_OF_ONE>, 1, RUNS_OF_ONE, add, layout, at, stream);
     });

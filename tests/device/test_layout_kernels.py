@@ -222,3 +222,23 @@ def test_rows_longer_than_a_vector_run_with_tails_of_every_length(driver):
         a, b = x[:, :columns], row[:columns]
         got = vecadd.add(memory.on_device(a), other.on_device(b))
         assert_same_values(got.numpy(), np.add(a, b))
+
+
+# A thread takes several runs where there are more than 2^18, too many for the GPU at once
+
+MANY_RUNS = {
+    "same_dtype": ("f8", lambda x, y: (x[..., 1:], y[..., :1, :-1])),
+    "same_dtype, one by one": ("i1", lambda x, y: (x[..., ::2], y[..., 1::2])),
+    "general": ("f4", lambda x, y: (x[..., ::2], y.view("i4")[..., ::2])),
+}
+
+
+@pytest.mark.parametrize("shape", [(513, 1032), (3, 171, 1032)], ids=["two axes", "three axes"])
+@pytest.mark.parametrize("how", MANY_RUNS)
+def test_every_run_is_added_once_where_a_thread_has_several(driver, how, shape):
+    dtype, cut = MANY_RUNS[how]
+    x, y = (np.resize(np.arange(k, k + 97), shape).astype(dtype) for k in (0, 13))
+    a, b = cut(x, y)
+    left, right = memory_of(driver, x).on_device(a), memory_of(driver, y).on_device(b)
+    assert form(left, right) == how.partition(",")[0]
+    assert_same_values(vecadd.add(left, right).numpy(), np.add(a, b))
