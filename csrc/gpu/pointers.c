@@ -24,8 +24,7 @@ int
 device_check_pointer_near(const void *pointer, size_t bytes, const char *what, struct device_range *known, int *device,
                           struct status *status)
 {
-    if ((uintptr_t)pointer >= known->begin && (uintptr_t)pointer < known->end &&
-        bytes <= known->end - (uintptr_t)pointer) {
+    if (device_range_holds(known, (uintptr_t)pointer, bytes)) {
         *device = known->device;
         return 0;
     }

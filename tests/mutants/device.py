@@ -276,9 +276,9 @@ DEVICE = (
     ),
     Mutant(
         "the end of a known range",
-        "csrc/gpu/pointers.c",
-        "bytes <= known->end - (uintptr_t)pointer) {",
-        "true) {",
+        "csrc/gpu/device.h",
+        "&& bytes <= range->end - begin;",
+        ";",
         "test_device",
     ),
     Mutant(

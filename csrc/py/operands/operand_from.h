@@ -72,8 +72,10 @@ struct known_ranges {
 struct operand_reader {
     struct device_range range[ROLE_COUNT]; /* the range that held each role's last array */
     struct known_ranges *ranges;           /* of a list's arrays; NULL for a few arrays */
-    PyTypeObject *torch_type;              /* of the last tensor, and what torch.c knows of it: borrowed */
-    const struct torch_kind *torch_kind;
+    struct known_kind {
+        PyTypeObject *type; /* of each role's last tensor, and what torch.c knows of it: borrowed */
+        const struct torch_kind *kind;
+    } torch[ROLE_COUNT];
     struct known_stream {
         int device; /* one more than the ordinal; 0: not known */
         void *stream;
@@ -82,11 +84,12 @@ struct operand_reader {
         struct dl_data_type type; /* of the last tensor; without components: not known */
         enum dtype dtype;
     } torch_dtype;
-    bool defers;         /* see DEVICE_OPERAND_DEFERRED */
-    bool leaves;         /* see DEVICE_OPERAND_LEFT */
-    bool again;          /* this call has read and checked the tensors before: only their shape is needed */
-    int keeps_gradients; /* one more than PyTorch's grad mode, 1 or 0; 0: not known */
-    int recorded;        /* 1: PyTorch records no operations now, 2: it does; 0: not known */
+    bool defers;           /* see DEVICE_OPERAND_DEFERRED */
+    bool leaves;           /* see DEVICE_OPERAND_LEFT */
+    bool again;            /* this call has read and checked the tensors before: only their shape is needed */
+    int keeps_gradients;   /* one more than PyTorch's grad mode, 1 or 0; 0: not known */
+    int recorded;          /* 1: PyTorch records no operations now, 2: it does; 0: not known */
+    int outside_inference; /* 1: PyTorch is outside of its inference mode now, 2: inside; 0: not known */
 };
 
 /* Describes `object` if it is in device memory. Returns 1 (to be cleared), 0 where it is not (nothing to clear), or -1
@@ -132,6 +135,24 @@ int torch_operand_from(struct module_state *state, PyObject *object, enum role r
 /* Lets torch_operand_from read later objects of this one's type, if the type has DLPack's C exchange table; `library`
  * is theirs. Returns 0, or -1 with an exception set. */
 int torch_learn(struct module_state *state, PyObject *object, PyObject *library);
+
+/* The last plain tensor of a list, and by it all of its dtype, shape, memory order and device. Begins as {0}. */
+struct known_tensor {
+    bool set;
+    struct owned_operand like; /* in C order; its references are not set */
+    struct dl_data_type type;
+    struct dl_device device;
+    int64_t strides[MAX_DIMENSIONS]; /* as the table gives them: of an axis of one element they may be anything */
+    size_t bytes;
+    PyObject *count_writes; /* of the last pair's out: borrowed, or NULL */
+};
+
+/* Reads a list's pair whose operands are all plain tensors of one dtype and shape in C order, of types that
+ * torch_operand_from has met in their roles: known->like is then x, and data[] the addresses of all (out's is NULL
+ * where the pair has none). Holds no reference. False, without an exception, for every other pair: device_operand_read
+ * reads its operands, and reports what is wrong with them. `reader` has ranges; x and y are not NULL. */
+bool torch_pair_from(struct module_state *state, PyObject *const objects[ROLE_COUNT], struct operand_reader *reader,
+                     struct known_tensor *known, void *data[ROLE_COUNT]);
 
 /* A new reference to the function that counts writes to the library's tensors; NULL, without an exception, if it has
  * none. */

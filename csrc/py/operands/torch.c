@@ -3,32 +3,18 @@
  * Reads only plain tensors: aligned, with elements, in device memory, that need no gradient and are no conjugated or
  * negated views, while PyTorch records nothing. All others are left to operands/device.c, which leaves them to PyTorch
  * or reports what is wrong with them. */
+#include "py/operands/torch.h"
+
 #include <stdint.h>
-#include <string.h>
 
 #include "gpu/device.h"
-#include "py/base/errors.h"
-#include "py/operands/descriptor.h"
-#include "py/operands/dlpack.h"
 #include "py/operands/interop.h"
-#include "py/operands/operand_from.h"
 
 #define KIND_CAPSULE "vecadd.torch_kind"
 
 #define LEGACY_STREAM ((void *)1)
 
 enum { MAX_KINDS = 16 }; /* types are kept for good: Tensor, Parameter and a few of the user's own */
-
-/* What is known of a type of tensors. */
-struct torch_kind {
-    const struct dl_exchange *exchange; /* lives as long as the process */
-    PyObject *library;                  /* owned */
-    struct descriptor requires_grad;
-    struct descriptor version; /* an inference tensor has none; without an object: nor has any tensor here */
-    /* Owned: the library's attributes of these names. NULL: this torch has no such thing. */
-    PyObject *recorders, *forward_mode, *in_inference_mode, *count_writes;
-    PyObject *empty_strided; /* makes tensors of exactly this type, owned; NULL: vecadd.interop makes them */
-};
 
 static void
 kind_free(PyObject *capsule)
@@ -189,12 +175,16 @@ is_unrecorded(const struct module_state *state, const struct torch_kind *kind, s
     return reader->recorded == 1;
 }
 
-/* Whether PyTorch lets the tensor be written: outside of its inference mode no inference tensor, which has no version
- * to count the write by. Inside, reading the version would raise, which takes longer than the question. */
-static bool
-may_be_written(PyObject *tensor, const struct torch_kind *kind)
+/* Outside of its inference mode PyTorch lets no inference tensor be written, which has no version to count the write
+ * by. Inside, reading the version would raise, which takes longer than the question, asked once a call. */
+bool
+torch_may_be_written(PyObject *tensor, const struct torch_kind *kind, struct operand_reader *reader)
 {
-    if (!kind->in_inference_mode || !kind->version.object || !answers_no(kind->in_inference_mode))
+    if (!kind->in_inference_mode || !kind->version.object)
+        return true;
+    if (!reader->outside_inference)
+        reader->outside_inference = answers_no(kind->in_inference_mode) ? 1 : 2;
+    if (reader->outside_inference == 2)
         return true;
     PyObject *version = descriptor_get(&kind->version, tensor);
     Py_XDECREF(version);
@@ -227,12 +217,14 @@ has_odd_stride(const struct owned_operand *tensor)
  * The call takes 0.18 us because PyTorch releases the GIL in it, and would lengthen the reading of a list by half.
  * as_strided() and resize_() of such a part can make its elements adjacent, which is not detected. The address tells
  * nothing: other libraries' complex numbers need not be aligned. */
-static bool
-is_plain(const struct module_state *state, PyObject *tensor, const struct torch_kind *kind,
-         struct operand_reader *reader, const struct owned_operand *result)
+bool
+torch_is_plain(const struct module_state *state, PyObject *tensor, const struct torch_kind *kind,
+               struct operand_reader *reader, const struct owned_operand *result)
 {
     const struct operand *operand = &result->operand;
     const struct dtype_row *row = &dtype_table[operand->dtype];
+    if (!is_unrecorded(state, kind, reader))
+        return false;
     if (!value_is_float(row->value))
         return true;
     if (!needs_no_gradient(tensor, kind, reader))
@@ -299,38 +291,38 @@ read_stream(const struct dl_exchange *exchange, struct known_stream *known, stru
     return true;
 }
 
-static bool
-read_tensor(const struct torch_kind *kind, PyObject *object, struct operand_reader *reader,
-            struct owned_operand *result)
+bool
+torch_is_aligned(const struct dl_tensor *tensor, enum dtype dtype)
 {
-    const struct dl_exchange *exchange = kind->exchange;
-    struct dl_tensor tensor;
-    if (exchange->tensor_from_object(object, &tensor) < 0)
-        return false;
+    /* Null: a tensor of torch.func's, without memory. */
+    return tensor->data &&
+           is_multiple((char *)tensor->data + tensor->byte_offset, component_size[dtype_table[dtype].component]);
+}
+
+bool
+torch_describe(const struct torch_kind *kind, const struct dl_tensor *tensor, struct operand_reader *reader,
+               struct owned_operand *result)
+{
     struct operand *operand = &result->operand;
     *operand = (struct operand){.place = PLACE_DEVICE,
-                                .device = tensor.device.id,
+                                .device = tensor->device.id,
                                 .writable = true,
                                 .has_stream = true,
                                 .stream_kind = STREAM_CURRENT};
-    if ((tensor.device.type != DL_CUDA && tensor.device.type != DL_CUDA_MANAGED) ||
-        !read_dtype(kind, tensor.dtype, &reader->torch_dtype, &operand->dtype) || !read_layout(&tensor, result))
+    if ((tensor->device.type != DL_CUDA && tensor->device.type != DL_CUDA_MANAGED) ||
+        !read_dtype(kind, tensor->dtype, &reader->torch_dtype, &operand->dtype) || !read_layout(tensor, result))
         return false;
-    operand->data = (char *)tensor.data + tensor.byte_offset;
-    /* Null: a tensor of torch.func's, without memory. */
-    return tensor.data && is_multiple(operand->data, component_size[dtype_table[operand->dtype].component]) &&
-           read_stream(exchange, &reader->torch_stream, operand);
+    operand->data = (char *)tensor->data + tensor->byte_offset;
+    return torch_is_aligned(tensor, operand->dtype) && read_stream(kind->exchange, &reader->torch_stream, operand);
 }
 
-/* device_operand_locate by what is known of the reader's other arrays. */
-static int
-locate(struct module_state *state, enum role role, struct operand_reader *reader, struct owned_operand *result)
+int
+torch_locate(struct module_state *state, enum role role, struct operand_reader *reader, struct owned_operand *result)
 {
     enum { MOST = 16 }; /* places that one range takes, all that a segment of PyTorch's allocator has */
     if (!reader->ranges)
         return device_operand_locate(state, role_name[role], &reader->range[role], result);
-    const uintptr_t place = (uintptr_t)result->operand.data >> KNOWN_RANGE_BITS;
-    struct device_range *known = &reader->ranges->at[place % KNOWN_RANGES];
+    struct device_range *known = known_range(reader->ranges, result->operand.data);
     const uintptr_t before = known->begin;
     if (device_operand_locate(state, role_name[role], known, result) < 0)
         return -1;
@@ -340,8 +332,8 @@ locate(struct module_state *state, enum role role, struct operand_reader *reader
     return 0;
 }
 
-static const struct torch_kind *
-kind_of(const struct module_state *state, PyObject *object)
+const struct torch_kind *
+torch_kind_of(const struct module_state *state, PyObject *object)
 {
     PyObject *capsule = PyDict_GetItemWithError(state->torch_kinds, (PyObject *)Py_TYPE(object));
     return capsule ? PyCapsule_GetPointer(capsule, KIND_CAPSULE) : NULL;
@@ -351,96 +343,21 @@ int
 torch_operand_from(struct module_state *state, PyObject *object, enum role role, struct operand_reader *reader,
                    struct owned_operand *result)
 {
-    const bool again = Py_TYPE(object) == reader->torch_type;
-    const struct torch_kind *kind = again ? reader->torch_kind : kind_of(state, object);
-    if (!kind || !read_tensor(kind, object, reader, result) ||
-        !(reader->again || (is_unrecorded(state, kind, reader) && is_plain(state, object, kind, reader, result))) ||
-        (role == ROLE_OUT && !may_be_written(object, kind))) {
+    struct known_kind *const known = &reader->torch[role];
+    const struct torch_kind *kind = Py_TYPE(object) == known->type ? known->kind : torch_kind_of(state, object);
+    struct dl_tensor tensor;
+    if (!kind || kind->exchange->tensor_from_object(object, &tensor) < 0 ||
+        !torch_describe(kind, &tensor, reader, result) ||
+        !(reader->again || torch_is_plain(state, object, kind, reader, result)) ||
+        (role == ROLE_OUT && !torch_may_be_written(object, kind, reader))) {
         PyErr_Clear(); /* operands/device.c reads it again and reports any error */
         return 0;
     }
-    if (!reader->again && locate(state, role, reader, result) < 0)
+    if (!reader->again && torch_locate(state, role, reader, result) < 0)
         return -1;
-    reader->torch_type = Py_TYPE(object);
-    reader->torch_kind = kind;
+    *known = (struct known_kind){Py_TYPE(object), kind};
     result->exported = Py_NewRef(object);
     result->library = Py_NewRef(kind->library);
     result->count_writes = Py_XNewRef(kind->count_writes);
     return 1;
-}
-
-void
-tensor_form_clear(struct tensor_form *form)
-{
-    Py_CLEAR(form->arguments);
-}
-
-static bool
-form_is(const struct tensor_form *form, const struct device_shape *expected)
-{
-    return form->arguments && form->dtype == expected->dtype && form->ndim == expected->ndim &&
-           memcmp(form->shape, expected->shape, (size_t)expected->ndim * sizeof *expected->shape) == 0;
-}
-
-/* Returns 0, or -1 with an exception set and nothing held. */
-static int
-form_fill(const struct module_state *state, struct tensor_form *form, const struct owned_operand *like,
-          const struct device_shape *expected)
-{
-    Py_ssize_t strides[MAX_DIMENSIONS], step = 1;
-    tensor_form_clear(form);
-    for (int i = expected->ndim; i-- > 0; step *= expected->shape[i])
-        strides[i] = step;
-    PyObject *sizes = tuple_of_sizes(expected->ndim, expected->shape), *steps = tuple_of_sizes(expected->ndim, strides);
-    PyObject *dtype = PyObject_GetAttr(like->exported, state->names[NAME_DTYPE]);
-    form->arguments = sizes && steps && dtype ? PyTuple_Pack(3, sizes, steps, dtype) : NULL;
-    Py_XDECREF(sizes);
-    Py_XDECREF(steps);
-    Py_XDECREF(dtype);
-    form->dtype = expected->dtype;
-    form->ndim = expected->ndim;
-    memcpy(form->shape, expected->shape, (size_t)expected->ndim * sizeof *expected->shape);
-    return form->arguments ? 0 : -1;
-}
-
-/* Calls the function that torch's compiled code calls: 1 us, where torch.empty_like parses arguments and dispatches for
- * 4.8 on an H200's host. The exchange table's allocator would wrap one tensor in another, whose memory record_stream()
- * does not know. */
-static PyObject *
-make_tensor(const struct module_state *state, const struct torch_kind *kind, const struct owned_operand *like,
-            const struct device_shape *expected, struct tensor_form *form)
-{
-    if (!form_is(form, expected) && form_fill(state, form, like, expected) < 0)
-        return NULL;
-    return PyObject_Call(kind->empty_strided, form->arguments, NULL);
-}
-
-PyObject *
-torch_empty_like(const struct module_state *state, const struct owned_operand *like,
-                 const struct device_shape *expected, struct tensor_form *form, struct owned_operand *result)
-{
-    const struct torch_kind *kind = like->exported ? kind_of(state, like->exported) : NULL;
-    const struct operand *operand = &like->operand;
-    struct operand_reader reader = {.torch_stream = {operand->device + 1, operand->stream}};
-    struct tensor_form own;
-    struct status status;
-    int device;
-    if (!kind || !kind->empty_strided || expected->dtype != operand->dtype || operand->size == 0)
-        return NULL;
-    if (!(form && form->arguments) && (device_current(&device, &status) < 0 || device != operand->device))
-        return NULL;
-    own.arguments = NULL;
-    PyObject *made = make_tensor(state, kind, like, expected, form ? form : &own);
-    tensor_form_clear(&own);
-    if (made && Py_TYPE(made) == Py_TYPE(like->exported) && read_tensor(kind, made, &reader, result) &&
-        result->operand.device == operand->device && operand_is_expected(&result->operand, expected)) {
-        result->exported = Py_NewRef(made);
-        result->library = Py_NewRef(kind->library);
-        result->count_writes = NULL; /* new memory: no earlier write to count */
-        result->needs_keepalive = false;
-        return made;
-    }
-    Py_XDECREF(made);
-    PyErr_Clear(); /* vecadd.interop makes one, or raises torch's own error */
-    return NULL;
 }
