@@ -269,6 +269,22 @@ def test_an_out_in_another_pairs_memory_is_refused_and_nothing_else(data):
         assert vecadd.add_many(*lists) is lists[2]
 
 
+@pytest.mark.parametrize("inputs", [0, 20], ids=["inputs first", "outs first"])
+def test_outs_apart_from_all_inputs_are_compared_with_each_other(inputs):
+    memory, outs = np.arange(30.0), 10
+    x, y = memory[inputs : inputs + 3], memory[inputs + 3 : inputs + 6]
+    for first, second in [(0, 2), (2, 0), (0, 0)]:
+        with pytest.raises(ValueError, match="its out overlaps an array of pair"):
+            vecadd.add_many([x, x], [y, y], [memory[outs + first :][:3], memory[outs + second :][:3]])
+    np.testing.assert_array_equal(memory, np.arange(30))
+    for first, second in [(0, 3), (3, 0), (0, 7)]:
+        vecadd.add_many([x, x], [y, y], [memory[outs + first :][:3], memory[outs + second :][:3]])
+        assert (memory[outs + first :][:3] == x + y).all()
+        assert (memory[outs + second :][:3] == x + y).all()
+    with pytest.raises(ValueError, match="its out overlaps an array of pair"):
+        vecadd.add_many([x, x], [y, memory[outs : outs + 3]], [memory[outs + 2 :][:3], memory[outs + 5 :][:3]])
+
+
 @pytest.mark.parametrize("kind", [dict, types.MappingProxyType], ids=str)
 def test_mappings_are_refused_because_they_give_their_keys(kind):
     pairs = {0: np.ones(3), 1: np.ones(2)}

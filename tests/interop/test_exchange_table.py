@@ -63,10 +63,12 @@ class Tensor:
 
     def __init__(self, memory, x, **fields):
         self.memory = memory
+        c_order = [stride // x.itemsize for stride in np.ascontiguousarray(x).strides[: x.ndim]]
         self.shape = (ctypes.c_int64 * max(x.ndim, 1))(*x.shape)
+        self.strides = (ctypes.c_int64 * max(x.ndim, 1))(*c_order)
         self.fields = {"data": memory.pointer, "device_type": CUDA, "device_id": 0, "ndim": x.ndim, "code": FLOAT,
-                       "bits": 8 * x.itemsize, "lanes": 1, "shape": self.shape, "strides": None, "byte_offset": 0,
-                       **fields}  # fmt: skip
+                       "bits": 8 * x.itemsize, "lanes": 1, "shape": self.shape, "strides": self.strides,
+                       "byte_offset": 0, **fields}  # fmt: skip
 
     @property
     def __cuda_array_interface__(self):
@@ -280,6 +282,8 @@ def test_byte_offset_and_strides_of_c_order_are_understood(tensor):
     half = Tensor(whole.memory, A, byte_offset=A.nbytes, strides=strides)
     vecadd.add(half, tensor(B), out)
     np.testing.assert_array_equal(total(out), A + B)
+    vecadd.add_many([half] * 3, [tensor(B, strides=None) for _ in range(3)], outs := [tensor(A) for _ in range(3)])
+    assert all(np.array_equal(total(out), A + B) for out in outs)
 
 
 @pytest.mark.parametrize(

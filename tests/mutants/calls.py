@@ -315,6 +315,22 @@ CALLS = (
         "inference_tensor",
     ),
     Mutant(
+        "tensors alike",
+        "csrc/py/operands/torch_pair.c",
+        "if (tensor->shape[i] != known->like.extents[i] || tensor->strides[i] != known->strides[i])",
+        "if (tensor->shape[i] != known->like.extents[i])",
+        "tests/interop/test_tensor_lists.py",
+        "strided",
+    ),
+    Mutant(
+        "an out before the outs before it",
+        "csrc/py/calls/batch_memory.c",
+        "if (add->c && (uintptr_t)add->c < written.end)",
+        "if (false && (uintptr_t)add->c < written.end)",
+        "tests/add/test_add_many.py",
+        "outs_apart",
+    ),
+    Mutant(
         "negated views",
         "csrc/py/operands/torch.c",
         "return has_odd_stride(result) || denies",

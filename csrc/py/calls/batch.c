@@ -1,26 +1,24 @@
 #include "py/calls/batch.h"
 
-#include <string.h>
-
-#include "base/overlap.h"
 #include "base/stream_order.h"
 #include "gpu/device.h"
 #include "gpu/stream.h"
 #include "py/base/errors.h"
+#include "py/calls/batch_memory.h"
 #include "py/calls/batch_others.h"
+#include "py/calls/batch_sums.h"
 #include "py/calls/prepare.h"
-#include "py/calls/result.h"
 #include "py/operands/where.h"
 
 /* State while the pairs are looked at. */
 struct survey {
     const struct batch_arguments *arguments;
-    struct interval *intervals; /* of all arrays, with as much room again for the sort; NULL without an out */
-    size_t interval_count;
+    struct batch_memory memory;
     bool placed; /* some pair has decided where all pairs are */
     struct stream_leader leader;
     struct operand_reader reader;
     struct known_ranges ranges;
+    struct known_tensor tensor;
     PyObject *stream;     /* borrowed: the stream passed to producers that order the consumer's stream themselves */
     Py_ssize_t *deferred; /* pairs with such a producer, read once the stream is known */
     size_t deferred_count;
@@ -28,9 +26,10 @@ struct survey {
 
 /* Copies a list's operands into a tuple, which cannot change meanwhile. */
 static int
-take_list(struct batch_call *call, enum role role, PyObject *given)
+take_list(struct batch_call *call, const struct batch_arguments *arguments, enum role role)
 {
     static const char *const names[] = {[ROLE_A] = "xs", [ROLE_B] = "ys", [ROLE_OUT] = "out"};
+    PyObject *const given = role == ROLE_A ? arguments->xs : role == ROLE_B ? arguments->ys : arguments->out;
     if (!given)
         return 0;
     const bool is_list = PyList_Check(given) || PyTuple_Check(given);
@@ -40,6 +39,10 @@ take_list(struct batch_call *call, enum role role, PyObject *given)
                      "as list(%s.values())",
                      names[role], Py_TYPE(given), names[role]);
         return -1;
+    }
+    if (role == ROLE_OUT && given == arguments->xs && is_list) { /* in place: one tuple for both */
+        call->lists[role] = Py_NewRef(call->lists[ROLE_A]);
+        return 0;
     }
     PyObject *iterator = PyObject_GetIter(given);
     if (!iterator && PyErr_ExceptionMatches(PyExc_TypeError)) {
@@ -68,31 +71,27 @@ make_room(struct batch_call *call, struct survey *survey)
     call->add_pair = PyMem_New(Py_ssize_t, count);
     call->others = PyMem_New(Py_ssize_t, count);
     survey->deferred = PyMem_New(Py_ssize_t, count);
-    if (call->lists[ROLE_OUT])
-        survey->intervals = PyMem_New(struct interval, 2 * ROLE_COUNT * count);
-    if (call->adds && call->add_pair && call->others && survey->deferred &&
-        (survey->intervals || !call->lists[ROLE_OUT]))
+    if (call->adds && call->add_pair && call->others && survey->deferred)
         return 0;
     PyErr_NoMemory();
     return -1;
 }
 
+/* Notes a pair that is made together with others. */
 static void
-note_interval(struct survey *survey, Py_ssize_t pair, enum role role, const void *data, size_t bytes)
+note_add(struct batch_call *call, Py_ssize_t pair, const struct batch_add *add)
 {
-    if (!survey->intervals || bytes == 0)
-        return;
-    survey->intervals[survey->interval_count++] = (struct interval){
-        .begin = (uintptr_t)data, .end = (uintptr_t)data + bytes, .group = (size_t)pair, .written = role == ROLE_OUT};
+    call->adds[call->add_count] = *add;
+    call->add_pair[call->add_count++] = pair;
+    call->missing += !add->c;
 }
 
-static void
-note_add(struct batch_call *call, Py_ssize_t pair, const struct operand *a, const void *b, void *c)
+static struct batch_add
+device_add_of(const struct operand *a, const void *b, void *c)
 {
     const struct dtype_row *dtype = &dtype_table[a->dtype];
-    call->adds[call->add_count] = (struct batch_add){
+    return (struct batch_add){
         .a = a->data, .b = b, .c = c, .n = a->size * dtype->components, .component = dtype->component};
-    call->add_pair[call->add_count++] = pair;
 }
 
 /* Checks that all pairs are in one kind of memory. */
@@ -115,18 +114,21 @@ static int
 look_at_host_pair(struct module_state *state, PyObject *const objects[ROLE_COUNT], Py_ssize_t pair,
                   struct batch_call *call, struct survey *survey)
 {
-    struct batch_add *add = &call->adds[call->add_count];
+    struct batch_add add;
     if (note_place(call, survey, PLACE_HOST) < 0)
         return -1;
-    if (!host_run_from(state, objects, add))
-        call->add_pair[call->add_count++] = pair;
-    else
-        call->others[call->other_count++] = pair;
+    if (!host_run_from(state, objects, &add)) {
+        note_add(call, pair, &add);
+        return 0;
+    }
+    call->others[call->other_count++] = pair;
     for (int role = 0; role < ROLE_COUNT; role++) {
         PyArrayObject *array = (PyArrayObject *)objects[role];
         if (array && PyArray_Check(objects[role]) &&
-            PyArray_CHKFLAGS(array, NPY_ARRAY_C_CONTIGUOUS) | PyArray_CHKFLAGS(array, NPY_ARRAY_F_CONTIGUOUS))
-            note_interval(survey, pair, (enum role)role, PyArray_DATA(array), (size_t)PyArray_NBYTES(array));
+            PyArray_CHKFLAGS(array, NPY_ARRAY_C_CONTIGUOUS) | PyArray_CHKFLAGS(array, NPY_ARRAY_F_CONTIGUOUS) &&
+            batch_memory_note(&survey->memory, call, pair, (enum role)role, PyArray_DATA(array),
+                              (size_t)PyArray_NBYTES(array)) < 0)
+            return -1;
     }
     return 0;
 }
@@ -148,39 +150,20 @@ note_operand(struct batch_call *call, struct survey *survey, const struct operan
     return 0;
 }
 
-static int
-note_join(struct batch_call *call, const struct operand *operand)
-{
-    if (!operand->has_stream || stream_is_among(call->join, call->joins, operand->stream))
-        return 0;
-    if (call->joins == call->join_room) {
-        size_t room = call->join_room ? 2 * call->join_room : 4;
-        void **join = PyMem_Resize(call->join, void *, room);
-        if (!join) {
-            PyErr_NoMemory();
-            return -1;
-        }
-        call->join = join;
-        call->join_room = room;
-    }
-    call->join[call->joins++] = operand->stream;
-    return 0;
-}
-
 /* Whether one kernel can take the pair as it is. add takes the others, or says what is wrong with them. */
 static bool
 is_plain(const struct owned_operand devices[ROLE_COUNT], const bool there[ROLE_COUNT])
 {
-    const struct owned_operand *a = &devices[ROLE_A], *out = &devices[ROLE_OUT];
+    const struct operand *a = &devices[ROLE_A].operand, *b = &devices[ROLE_B].operand;
+    const struct owned_operand *out = &devices[ROLE_OUT];
     for (int role = 0; role < ROLE_COUNT; role++)
         if (there[role] && (devices[role].needs_keepalive || devices[role].operand.size == 0 ||
-                            !operand_is(&devices[role].operand, a->operand.dtype, a->operand.ndim, a->operand.shape)))
+                            !operand_is(&devices[role].operand, a->dtype, a->ndim, a->shape)))
             return false;
     if (!there[ROLE_OUT])
         return true;
-    size_t bytes = a->operand.size * dtype_table[a->operand.dtype].itemsize;
-    return out->operand.writable && !overlaps_in_part(a->operand.data, out->operand.data, bytes) &&
-           !overlaps_in_part(devices[ROLE_B].operand.data, out->operand.data, bytes);
+    const struct batch_add add = device_add_of(a, b->data, out->operand.data);
+    return out->operand.writable && !batch_add_is_shifted(&add);
 }
 
 /* Keeps an operand's export alive, which may be an array of its own: a tensor without its gradient, say. */
@@ -195,12 +178,12 @@ hold_exported(struct batch_call *call, PyObject *object, const struct owned_oper
 }
 
 static int
-note_written(struct batch_call *call, Py_ssize_t pair, PyObject *out, const struct owned_operand *operand)
+note_written(struct batch_call *call, Py_ssize_t pair, PyObject *out, PyObject *count_writes)
 {
-    if (!operand->count_writes)
+    if (!count_writes)
         return 0;
     if (!call->count_writes)
-        call->count_writes = Py_NewRef(operand->count_writes);
+        call->count_writes = Py_NewRef(count_writes);
     if (pair == call->first_written) {
         call->first_written++;
         return 0;
@@ -222,23 +205,26 @@ note_device_pair(PyObject *const objects[ROLE_COUNT], const struct owned_operand
         const struct operand *operand = &devices[role].operand;
         if (!there[role])
             continue;
-        if (!devices[role].operand.strides && (role != ROLE_A || objects[ROLE_A] != objects[ROLE_OUT]))
-            note_interval(survey, pair, (enum role)role, operand->data,
-                          operand->size * dtype_table[operand->dtype].itemsize);
+        if (!plain && !operand->strides &&
+            batch_memory_note(&survey->memory, call, pair, (enum role)role, operand->data,
+                              operand->size * dtype_table[operand->dtype].itemsize) < 0)
+            return -1;
         if (role == ROLE_OUT && objects[ROLE_A] == objects[ROLE_OUT] && !devices[role].exported)
             continue; /* noted as x */
         if (note_operand(call, survey, operand) < 0)
             return -1;
-        if (plain && (note_join(call, operand) < 0 || hold_exported(call, objects[role], &devices[role]) < 0))
+        if (plain && (batch_join(call, operand) < 0 || hold_exported(call, objects[role], &devices[role]) < 0))
             return -1;
     }
-    if (plain && there[ROLE_OUT] && note_written(call, pair, objects[ROLE_OUT], &devices[ROLE_OUT]) < 0)
+    if (plain && there[ROLE_OUT] && note_written(call, pair, objects[ROLE_OUT], devices[ROLE_OUT].count_writes) < 0)
         return -1;
-    if (plain)
-        note_add(call, pair, &devices[ROLE_A].operand, devices[ROLE_B].operand.data,
-                 there[ROLE_OUT] ? devices[ROLE_OUT].operand.data : NULL);
-    else
+    if (!plain) {
         call->others[call->other_count++] = pair;
+        return 0;
+    }
+    const struct batch_add add = device_add_of(&devices[ROLE_A].operand, devices[ROLE_B].operand.data,
+                                               there[ROLE_OUT] ? devices[ROLE_OUT].operand.data : NULL);
+    note_add(call, pair, &add);
     return 0;
 }
 
@@ -270,6 +256,26 @@ read_as_x(PyObject *const objects[ROLE_COUNT], struct owned_operand devices[ROLE
     return true;
 }
 
+/* Returns 1 for a pair of plain tensors alike, 0 where look_at_pair has to look at it, -1 with an exception set. */
+static int
+look_at_tensors(struct module_state *state, PyObject *const objects[ROLE_COUNT], Py_ssize_t pair,
+                struct batch_call *call, struct survey *survey)
+{
+    void *data[ROLE_COUNT];
+    if (!torch_pair_from(state, objects, &survey->reader, &survey->tensor, data))
+        return 0;
+    const struct operand *x = &survey->tensor.like.operand;
+    const struct batch_add add = device_add_of(x, data[ROLE_B], data[ROLE_OUT]);
+    if (batch_add_is_shifted(&add))
+        return 0;
+    /* All three are on x's device and its current stream. */
+    if (note_place(call, survey, PLACE_DEVICE) < 0 || note_operand(call, survey, x) < 0 || batch_join(call, x) < 0 ||
+        note_written(call, pair, objects[ROLE_OUT], survey->tensor.count_writes) < 0)
+        return -1;
+    note_add(call, pair, &add);
+    return 1;
+}
+
 static int
 look_at_pair(struct module_state *state, Py_ssize_t pair, struct batch_call *call, struct survey *survey)
 {
@@ -285,6 +291,9 @@ look_at_pair(struct module_state *state, Py_ssize_t pair, struct batch_call *cal
     }
     if (arrays)
         return look_at_host_pair(state, objects, pair, call, survey);
+    const int tensors = look_at_tensors(state, objects, pair, call, survey);
+    if (tensors)
+        return tensors < 0 ? -1 : 0;
 
     struct owned_operand devices[ROLE_COUNT];
     bool there[ROLE_COUNT] = {false, false, false}, deferred = false, left = false;
@@ -350,20 +359,6 @@ look_at_pairs(struct module_state *state, struct batch_call *call, struct survey
     return result;
 }
 
-static int
-check_overlap(const struct survey *survey)
-{
-    const size_t count = survey->interval_count;
-    size_t found[2];
-    if (!survey->intervals || !overlap_find(survey->intervals, survey->intervals + count, count, found))
-        return 0;
-    PyErr_Format(PyExc_ValueError,
-                 "pair %zu: its out overlaps an array of pair %zu, and the additions of one call are made in any "
-                 "order: add these two one after the other",
-                 found[0], found[1]);
-    return -1;
-}
-
 /* Chooses the stream, and removes it from the streams to join. */
 static int
 choose_stream(struct module_state *state, struct batch_call *call, const struct survey *survey)
@@ -396,78 +391,20 @@ failed:
     return -1;
 }
 
-/* Makes the sum of an addition without an out. */
-static PyObject *
-make_sum(struct module_state *state, struct batch_call *call, struct operand_reader *reader, struct tensor_form *form,
-         struct batch_add *add, PyObject *a)
-{
-    if (call->place == PLACE_HOST) {
-        PyArrayObject *like = (PyArrayObject *)a;
-        PyObject *sum = host_result(state, PyArray_DESCR(like), PyArray_NDIM(like), PyArray_DIMS(like),
-                                    !PyArray_IS_C_CONTIGUOUS(like));
-        if (sum)
-            add->c = PyArray_DATA((PyArrayObject *)sum);
-        return sum;
-    }
-    struct owned_operand like, made;
-    PyObject *sum = NULL;
-    int found = device_operand_read(state, a, ROLE_A, call->stream_object, reader, &like);
-    if (found > 0) {
-        const struct device_shape expected = {like.operand.dtype, like.operand.ndim, like.operand.shape, ROLE_A, NULL};
-        sum = device_result(state, &like, &expected, call->device, call->stream, form, &made);
-        device_operand_clear(&like);
-    } else if (found == 0)
-        PyErr_SetString(PyExc_RuntimeError, "x is no device array any more");
-    if (sum) {
-        add->c = made.operand.data;
-        if (made.operand.stream != call->stream && note_join(call, &made.operand) < 0)
-            Py_CLEAR(sum);
-        device_operand_clear(&made);
-    }
-    return sum;
-}
-
-static int
-make_result(struct module_state *state, struct batch_call *call, PyObject *out)
-{
-    struct operand_reader reader = {.again = true};
-    struct tensor_form form = {0};
-    bool failed = false;
-    call->result = out && PyList_Check(out) ? Py_NewRef(out) : PyList_New(call->count);
-    if (!call->result)
-        return -1;
-    for (Py_ssize_t pair = 0; call->result != out && pair < call->count; pair++) {
-        PyObject *object = batch_object(call, ROLE_OUT, pair);
-        PyList_SetItem(call->result, pair, Py_NewRef(object ? object : Py_None));
-    }
-    for (size_t i = 0; i < call->add_count && !failed; i++) {
-        Py_ssize_t pair = call->add_pair[i];
-        if (batch_object(call, ROLE_OUT, pair))
-            continue;
-        PyObject *x = PyTuple_GetItem(call->lists[ROLE_A], pair);
-        PyObject *sum = make_sum(state, call, &reader, &form, &call->adds[i], x);
-        if (!sum)
-            batch_name_pair(pair);
-        failed = !sum || PyList_SetItem(call->result, pair, sum) < 0;
-    }
-    tensor_form_clear(&form);
-    return failed ? -1 : 0;
-}
-
 int
 batch_prepare(struct module_state *state, const struct batch_arguments *arguments, struct batch_call *call)
 {
     struct survey survey = {.arguments = arguments};
     int result = -1;
     *call = (struct batch_call){.device = -1};
-    if (take_list(call, ROLE_A, arguments->xs) < 0 || take_list(call, ROLE_B, arguments->ys) < 0 ||
-        take_list(call, ROLE_OUT, arguments->out) < 0 || make_room(call, &survey) < 0)
+    if (take_list(call, arguments, ROLE_A) < 0 || take_list(call, arguments, ROLE_B) < 0 ||
+        take_list(call, arguments, ROLE_OUT) < 0 || make_room(call, &survey) < 0)
         goto done;
-    if (look_at_pairs(state, call, &survey) == 0 && check_overlap(&survey) == 0 &&
+    if (look_at_pairs(state, call, &survey) == 0 && batch_memory_check(&survey.memory, call) == 0 &&
         choose_stream(state, call, &survey) == 0 && batch_check_others(state, call) == 0)
-        result = make_result(state, call, arguments->out);
+        result = batch_make_sums(state, call, arguments->out);
 done:
-    PyMem_Free(survey.intervals);
+    batch_memory_clear(&survey.memory);
     PyMem_Free(survey.deferred);
     if (result < 0)
         batch_clear(call);

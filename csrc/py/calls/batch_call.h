@@ -20,6 +20,7 @@ struct batch_call {
     struct batch_add *adds;
     size_t add_count;
     Py_ssize_t *add_pair; /* the pair of each of `adds` */
+    size_t missing;       /* of `adds`: those without an out, whose sums are to be made */
     Py_ssize_t *others;   /* pairs for add itself */
     size_t other_count;
 

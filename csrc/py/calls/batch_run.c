@@ -112,7 +112,7 @@ adopt_sum(struct module_state *state, PyObject *x, PyObject *sum)
 static int
 adopt_sums(struct module_state *state, const struct batch_call *call)
 {
-    for (size_t i = 0; i < call->add_count; i++) {
+    for (size_t i = 0; i < call->add_count && call->missing; i++) {
         const Py_ssize_t pair = call->add_pair[i];
         PyObject *x = batch_object(call, ROLE_A, pair);
         if (batch_object(call, ROLE_OUT, pair) || Py_TYPE(x) == state->device_array_type)

@@ -1,0 +1,14 @@
+/* The sums that a list's pairs have no out for. */
+#ifndef VECADD_PY_CALLS_BATCH_SUMS_H
+#define VECADD_PY_CALLS_BATCH_SUMS_H
+
+#include "py/calls/batch_call.h"
+
+/* Notes an operand's stream among those to join. Returns 0, or -1 with an exception set. */
+int batch_join(struct batch_call *call, const struct operand *operand);
+
+/* Sets call->result: `out` itself where that is a list, and a sum made for each of call->adds without an out, whose
+ * address goes there. Returns 0, or -1 with an exception set. */
+int batch_make_sums(struct module_state *state, struct batch_call *call, PyObject *out);
+
+#endif
