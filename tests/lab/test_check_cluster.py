@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import os
+import platform
 import signal
 import sys
 import threading
@@ -140,6 +141,38 @@ def test_two_worker_processes_of_one_machine_are_one_check(
     jsonschema.validate(content, json.loads(document.schema()))
     assert result.returncode == {"passed": 0, "failed": 1}[content["status"]]
     assert any(each["id"].startswith("host memory/host/add ") for each in content["findings"])
+
+
+def call_the_machine_by_its_gpu() -> None:
+    """Runs on a worker, which is then what a container of a machine with several GPUs is."""
+    platform.node = lambda: f"gpu-{os.environ['CUDA_VISIBLE_DEVICES']}"
+
+
+@pytest.mark.gpu
+@pytest.mark.slow
+def test_containers_with_a_gpu_each_are_checked_in_turn(runtime: str | None, child: Any) -> None:
+    # A child counts the GPUs: a context of this process's would be another process's on them.
+    count = "from vecadd import _core; print(len(_core.gpu_facts()))"
+    if runtime != "gpu" or int(child(count).stdout) < 2:
+        pytest.skip("needs two GPUs")
+    distributed = pytest.importorskip("distributed")
+    workers = {
+        gpu: {"cls": distributed.Nanny, "options": {"nthreads": 1, "env": {"CUDA_VISIBLE_DEVICES": str(gpu)}}}
+        for gpu in range(2)
+    }
+    scheduler = {"cls": distributed.Scheduler, "options": {"dashboard": False, "dashboard_address": ":0"}}
+    told: list[str] = []
+    with distributed.SpecCluster(workers, scheduler) as two:
+        with distributed.Client(two) as client:
+            client.wait_for_workers(2, timeout=60)
+            client.run(call_the_machine_by_its_gpu)
+        results = cluster.check_all(two.scheduler_address, ["--require-gpu"], {}, told.append)
+    assert told == ["1 machines at once, 0 done", "1 machines at once, 1 done"]
+    for result in results:
+        jsonschema.validate(result, json.loads(document.schema()))
+        assert result["status"] in ("passed", "failed")  # what else runs here may slow it down
+        assert len(result["machine"]["gpu"]) == 1
+        assert any(each["id"] == "device memory/gpu 0/read" for each in result["findings"])
 
 
 def running(option: str) -> bool:
