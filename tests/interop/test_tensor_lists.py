@@ -146,7 +146,10 @@ def test_an_out_in_another_tensors_memory_is_refused(tensor, other):
     assert table.written()
 
 
-def test_an_inference_tensor_among_the_outs_is_torchs_to_refuse(lists, torch, monkeypatch):
+@pytest.mark.parametrize("at", [0, 3])
+@pytest.mark.parametrize("in_place", [False, True])
+@pytest.mark.parametrize("known", [False, True], ids=["first tensors", "known tensors"])
+def test_an_inference_tensor_among_the_outs_is_torchs_to_refuse(lists, torch, monkeypatch, known, in_place, at):
     (xs, ys, outs), values = lists
 
     class Inference(table.Tensor):
@@ -172,11 +175,13 @@ def test_an_inference_tensor_among_the_outs_is_torchs_to_refuse(lists, torch, mo
     left = []
     torch.add = lambda a, b, out: left.append(out)
     outs = [Inference(out.memory, x) for out, x in zip(outs, values, strict=True)]
+    xs = outs if in_place else xs
+    if known:
+        vecadd.add_many(xs, ys, outs)
+        assert left == []
+    outs[at].inference = True
     vecadd.add_many(xs, ys, outs)
-    outs[3].inference = True
-    assert left == []
-    vecadd.add_many(xs, ys, outs)
-    assert left == [outs[3]]
+    assert left == [outs[at]]
     inside.mode = True
     vecadd.add_many(xs, ys, outs)
-    assert left == [outs[3]]
+    assert left == [outs[at]]

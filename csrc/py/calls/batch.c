@@ -240,14 +240,15 @@ defer_pair(const struct owned_operand devices[ROLE_COUNT], const bool there[ROLE
     return 0;
 }
 
-/* For an out that is the pair's x: reuses what was read of x. False where x was read from another object in its
- * place. */
+/* For an out that is the pair's x: reuses what was read of x. False where x was read from another object in its place,
+ * and where its library may refuse that it is written. */
 static bool
-read_as_x(PyObject *const objects[ROLE_COUNT], struct owned_operand devices[ROLE_COUNT])
+read_as_x(PyObject *const objects[ROLE_COUNT], struct operand_reader *reader, struct owned_operand devices[ROLE_COUNT])
 {
     const struct owned_operand *x = &devices[ROLE_A];
     struct owned_operand *out = &devices[ROLE_OUT];
-    if (objects[ROLE_OUT] != objects[ROLE_A] || (x->exported && x->exported != objects[ROLE_A]))
+    if (objects[ROLE_OUT] != objects[ROLE_A] || (x->exported && x->exported != objects[ROLE_A]) ||
+        (x->count_writes && !torch_operand_may_be_written(objects[ROLE_OUT], reader)))
         return false;
     out->operand = x->operand;
     out->needs_keepalive = x->needs_keepalive;
@@ -299,7 +300,7 @@ look_at_pair(struct module_state *state, Py_ssize_t pair, struct batch_call *cal
     bool there[ROLE_COUNT] = {false, false, false}, deferred = false, left = false;
     int result = -1, found = 0;
     for (int role = 0; role < ROLE_COUNT && found >= 0 && !left; role++) {
-        if (role == ROLE_OUT && there[ROLE_A] && read_as_x(objects, devices)) {
+        if (role == ROLE_OUT && there[ROLE_A] && read_as_x(objects, &survey->reader, devices)) {
             there[ROLE_OUT] = true;
             continue;
         }

@@ -132,6 +132,9 @@ int device_operand_measure(const char *what, struct owned_operand *result);
 int torch_operand_from(struct module_state *state, PyObject *object, enum role role, struct operand_reader *reader,
                        struct owned_operand *result);
 
+/* Whether PyTorch lets an x be written that torch_operand_from has read. False also where another reader has. */
+bool torch_operand_may_be_written(PyObject *object, struct operand_reader *reader);
+
 /* Lets torch_operand_from read later objects of this one's type, if the type has DLPack's C exchange table; `library`
  * is theirs. Returns 0, or -1 with an exception set. */
 int torch_learn(struct module_state *state, PyObject *object, PyObject *library);

@@ -191,6 +191,15 @@ torch_may_be_written(PyObject *tensor, const struct torch_kind *kind, struct ope
     return version != NULL;
 }
 
+bool
+torch_operand_may_be_written(PyObject *object, struct operand_reader *reader)
+{
+    const struct known_kind *x = &reader->torch[ROLE_A];
+    const bool may = Py_TYPE(object) == x->type && torch_may_be_written(object, x->kind, reader);
+    PyErr_Clear();
+    return may;
+}
+
 /* Whether an address is a multiple of a power of two. A division instead would add 5 % to the reading of a list's
  * tensor. */
 static bool

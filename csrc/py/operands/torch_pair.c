@@ -76,16 +76,14 @@ torch_pair_from(struct module_state *state, PyObject *const objects[ROLE_COUNT],
     for (int role = 0; role < ROLE_COUNT; role++) {
         if (!objects[role])
             continue;
-        if (role == ROLE_OUT && in_place) {
-            data[ROLE_OUT] = data[ROLE_A];
-            continue;
-        }
-        if (!read_one(state, objects[role], (enum role)role, reader, known)) {
+        const bool as_x = role == ROLE_OUT && in_place;
+        if (as_x ? !torch_may_be_written(objects[role], reader->torch[ROLE_A].kind, reader)
+                 : !read_one(state, objects[role], (enum role)role, reader, known)) {
             known->set = false; /* an error may have left it half described */
             PyErr_Clear();
             return false;
         }
-        data[role] = known->like.operand.data;
+        data[role] = as_x ? data[ROLE_A] : known->like.operand.data;
     }
     known->like.operand.data = data[ROLE_A];
     known->count_writes = objects[ROLE_OUT] ? reader->torch[in_place ? ROLE_A : ROLE_OUT].kind->count_writes : NULL;
