@@ -13,7 +13,20 @@ from itertools import islice
 from pathlib import Path
 
 from benchmarks import model_check
-from benchmarks.tables import ahead, call_costs, checks, ledger, model, peers, profiles, recordings, stores, sweeps, why
+from benchmarks.tables import (
+    ahead,
+    call_costs,
+    checks,
+    ledger,
+    model,
+    peers,
+    profiles,
+    recorded,
+    recordings,
+    stores,
+    sweeps,
+    why,
+)
 from benchmarks.tables.recordings import Digest, Run, newest
 from vecadd.bench import sources
 from vecadd.bench.results import Row
@@ -120,9 +133,10 @@ def fill(
     """The text with every marked table made anew from the result files under ``folder``/<machine>/.
 
     A table that no machine has recorded says so. Raises ValueError for a marker that names no table, or a machine that
-    has not recorded it. The tables of checks are filled too (checks.py).
+    has not recorded it. The tables of checks (checks.py) and that of all files (recorded.py) are filled too.
     """
-    return checks.fill("".join(_filled(section, folder, digest, method_at) for section in _sections(text)))
+    filled = "".join(_filled(section, folder, digest, method_at) for section in _sections(text))
+    return recorded.fill(checks.fill(filled), folder, digest)
 
 
 def _sections(text: str) -> list[str]:

@@ -5,7 +5,7 @@ changed since, and the method. Under each table stands its clock, of a compariso
 versions of the other libraries, and its machine where the section has several.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,11 +48,8 @@ class Run:
 
     @property
     def when(self) -> str:
-        """The day, the commit, and the digest of the sources. A commit that ends in + had uncommitted changes."""
-        commit = str(self.meta.get("commit") or "")
-        changes = " with uncommitted changes" if commit.endswith("+") else ""
-        parts = [self.meta["date"][:10], f"commit {commit.removesuffix('+')}{changes}" if commit else ""]
-        return ", ".join([*filter(None, parts), f"digest of the sources {self.meta['revision']}"])
+        """The day, the commit, and the digest of the sources."""
+        return dated(self.meta)
 
     @property
     def versions(self) -> str:
@@ -66,6 +63,14 @@ class Run:
         """Whether the timed sources have changed since, or the file is too old to tell."""
         recorded = self.meta.get("sources", {}).get(self.sweep)
         return recorded is None or recorded != digest(self.sweep)
+
+
+def dated(meta: Mapping[str, Any]) -> str:
+    """When it was recorded, and at which sources. A commit that ends in + had uncommitted changes."""
+    commit = str(meta.get("commit") or "")
+    changes = " with uncommitted changes" if commit.endswith("+") else ""
+    parts = [meta["date"][:10], f"commit {commit.removesuffix('+')}{changes}" if commit else ""]
+    return ", ".join([*filter(None, parts), f"digest of the sources {meta['revision']}"])
 
 
 def newest(folder: Path, sweep: str) -> dict[str, Run]:
@@ -110,10 +115,10 @@ def _origin(runs: Sequence[Run], digest: Digest, method_at: str) -> str:
     methods = dict.fromkeys(
         BRIEFLY.format(method_at) if run.meta["method"] == METHOD else run.meta["method"] for run in runs
     )
-    return f"*Recorded on {recorded}. {_dated(runs, digest)}Method: {'; '.join(methods)}.*"
+    return f"*Recorded on {recorded}. {_changed_since(runs, digest)}Method: {'; '.join(methods)}.*"
 
 
-def _dated(runs: Sequence[Run], digest: Digest) -> str:
+def _changed_since(runs: Sequence[Run], digest: Digest) -> str:
     changed = list(dict.fromkeys(run.sweep for run in runs if run.of_other_sources(digest)))
     if not changed:
         return ""

@@ -2,6 +2,7 @@
 of `vecadd check` are as its schema says, and the documents' tables show them."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,9 @@ import jsonschema
 import pytest
 from bench_rows import META
 
-from benchmarks import why
-from benchmarks.tables import checks, documents
-from vecadd.bench import results
+from benchmarks import gpu_stages, why
+from benchmarks.tables import checks, documents, recorded
+from vecadd.bench import results, sources
 from vecadd.bench.results import Row
 from vecadd.check import document
 
@@ -117,3 +118,25 @@ def test_a_checks_tables_show_its_values() -> None:
 def test_a_marker_that_names_nothing_is_an_error(marker: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         checks.fill(f"<!-- check: {marker} -->\n<!-- /check -->")
+
+
+def test_all_that_is_recorded_is_listed_with_its_sources(tmp_path: Path) -> None:
+    (tmp_path / "here").mkdir()
+    for name, digest in (("same", "abc"), ("other", "def")):
+        results.write(tmp_path / "here" / f"{name}.json", {**META, "sources": {"size": digest}}, [])
+    whole = {"machine": "here", "date": "2026-11-23", "commit": "0123+", "revision": sources.revision()}
+    results.save(tmp_path / "fuzz-here.json", whole)
+    lines = "\n".join(recorded.lines(tmp_path, {"size": "abc"}.get))
+    assert re.search(r"here/same.json\).*\| as they are \|", lines)
+    assert re.search(r"here/other.json\).*\| have changed since \|", lines)
+    assert re.search(r"fuzz-here.json\).*commit 0123 with uncommitted changes, .*\| as they are \|", lines)
+
+
+def test_a_stages_last_run_counts_and_the_others_stay(tmp_path: Path) -> None:
+    file = tmp_path / "here" / gpu_stages.FILE
+    file.parent.mkdir()
+    gpu_stages.main([str(file), "build", "passed", "9", "test", "FAILED", "80"])
+    gpu_stages.main([str(file), "test", "passed", "103"])
+    found = [(stage["stage"], stage["verdict"], stage["seconds"]) for stage in gpu_stages.read(file)]
+    assert found == [("build", "passed", 9), ("test", "passed", 103)]
+    assert "| `make gpu STAGE=test`, here: passed in 103 s |" in "\n".join(recorded.lines(tmp_path, {}.get))

@@ -44,7 +44,7 @@ _LANE = {
 def meta(found: Info, conditions: dict[str, Any], **more: Any) -> dict[str, Any]:
     """The "meta" of a result file. ``conditions`` is what `conditions_since` gave after the run."""
     return {
-        "machine": name(found),
+        **origin(found),
         "gpu": found.as_dict()["gpus"],
         "driver": found.driver or found.cuda_driver,
         "cpu": found.as_dict()["cpu"],
@@ -55,11 +55,18 @@ def meta(found: Info, conditions: dict[str, Any], **more: Any) -> dict[str, Any]
             "cuda": found.cuda_runtime,
             "kernel": platform.release(),
         },
+        "contamination": conditions,
+        **more,
+    }
+
+
+def origin(found: Info | None = None) -> dict[str, Any]:
+    """Of anything that is recorded: on which machine, at which sources, when."""
+    return {
+        "machine": name(found),
         "revision": revision(),
         "commit": commit(),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "contamination": conditions,
-        **more,
     }
 
 
