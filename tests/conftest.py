@@ -8,6 +8,7 @@ import gc
 import importlib
 import os
 import runpy
+import signal
 import subprocess
 import sys
 import tempfile
@@ -30,6 +31,9 @@ ON_DOUBLE = os.environ.get("VECADD_TEST_RUNTIME") == "double"
 
 # What was tuned on this machine changes which way an addition takes. The name is made up: there is no such folder.
 os.environ["VECADD_CACHE_DIR"] = str(Path(tempfile.gettempdir()) / f"vecadd-tests-{os.getpid()}" / "none")
+
+# Tests send SIGINT, which a shell that starts this program in the background has told it, and its children, to ignore.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # For child processes: OpenBLAS's threads, which no test needs, spin while NumPy is imported, 80 of 180 ms of its time.
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
