@@ -166,10 +166,10 @@ def _arrays(part: Part) -> Iterator[Any]:
 
 
 def _findings(part: Part) -> Iterator[Finding]:
-    name, what = f"soak/{part.where}/memory", "memory that keeps what is written"
+    name, what, unit = f"soak/{part.where}/memory", "memory that keeps what is written", "wrong words"
     if part.passes == 0:
         lost = part.failure or "it was interrupted before the first pattern was through"
-        yield unknown(name, what, "words", f"the soak could not run: {lost}.", "End other work, and run it again.")
+        yield unknown(name, what, unit, f"the soak could not run: {lost}.", "End other work, and run it again.")
         return
     failed = bool(part.wrong or part.failure)
     meaning = f"{part.passes} passes of {len(PATTERNS)} patterns in turn over {part.nbytes / 2**30:.4g} GiB: "
@@ -180,7 +180,7 @@ def _findings(part: Part) -> Iterator[Finding]:
         where=part.where,
         severity="critical" if failed else "pass",
         value=part.wrong,
-        unit="words",
+        unit=unit,
         expected=(None, 0.0),
         source="memory that works",
         meaning=meaning + (f" Then it failed: {part.failure}" if part.failure else ""),

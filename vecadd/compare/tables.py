@@ -7,7 +7,7 @@ from vecadd.bench.tables.table import Column, Style, Table, columns
 from vecadd.compare.verdict import BAD, VERDICTS, Compared, Comparison
 
 METHOD = (
-    "Method: rows are matched by what they measure. The ratio is the later time over the earlier one, of rates the "
+    "Rows are matched by what they measure. The ratio is the later time over the earlier one, of rates the "
     "earlier one over the later; above 1 is slower. Its 95 % interval follows from that of both logarithms, in "
     "quadrature: a check's own interval; of a bench, Student's for a median of six rounds, the fewest there are, from "
     "the p10 and p90 that it keeps. Slower or faster: the whole interval is beyond the smallest difference of "
