@@ -21,7 +21,7 @@ from benchmarks.tables import (
     model,
     peers,
     profiles,
-    recorded,
+    recorded_files,
     recordings,
     stores,
     sweeps,
@@ -133,10 +133,10 @@ def fill(
     """The text with every marked table made anew from the result files under ``folder``/<machine>/.
 
     A table that no machine has recorded says so. Raises ValueError for a marker that names no table, or a machine that
-    has not recorded it. The tables of checks (checks.py) and that of all files (recorded.py) are filled too.
+    has not recorded it. The tables of checks (checks.py) and that of all files (recorded_files.py) are filled too.
     """
     filled = "".join(_filled(section, folder, digest, method_at) for section in _sections(text))
-    return recorded.fill(checks.fill(filled), folder, digest)
+    return recorded_files.fill(checks.fill(filled), folder, digest)
 
 
 def _sections(text: str) -> list[str]:

@@ -68,10 +68,8 @@ time_of(const struct estimate *way, double estimated)
 static void
 note(struct estimate *estimate, double ns)
 {
-    const unsigned sample = ns < 1     ? 1
-                            : ns < 1e9 ? (unsigned)ns
-                                       : 1000000000,
-                   samples = relaxed_get(&estimate->samples);
+    const unsigned sample = ns < 1 ? 1 : ns < 1e9 ? (unsigned)ns : 1000000000;
+    const unsigned samples = relaxed_get(&estimate->samples);
     unsigned now = relaxed_get(&estimate->ns);
     if (samples == 0 || sample < now)
         now = samples < LEAST_OF ? sample : now - (now - sample) / PART;

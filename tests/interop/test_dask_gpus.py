@@ -19,7 +19,7 @@ da = pytest.importorskip("dask.array")
 
 pytestmark = [
     pytest.mark.gpu,
-    # Other projects', as they start workers and load each other: those that Python shows nobody by itself.
+    # CuPy, Numba and Dask raise these when a worker starts and imports them. Python hides them by default.
     pytest.mark.filterwarnings(
         "ignore::DeprecationWarning",
         "ignore::PendingDeprecationWarning",

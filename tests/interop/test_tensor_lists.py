@@ -3,6 +3,7 @@
 import ctypes
 from types import SimpleNamespace
 
+import inference_tensors
 import numpy as np
 import pytest
 import test_exchange_table as table
@@ -152,22 +153,7 @@ def test_an_out_in_another_tensors_memory_is_refused(tensor, other):
 def test_an_inference_tensor_among_the_outs_is_torchs_to_refuse(lists, torch, monkeypatch, known, in_place, at):
     (xs, ys, outs), values = lists
 
-    class Inference(table.Tensor):
-        inference = False
-
-        @property
-        def _version(self):
-            if self.inference:
-                raise RuntimeError("Inference tensors do not track version counter.")
-            return 0
-
-        @_version.setter
-        def _version(self, version):
-            raise AttributeError
-
-        def is_inference(self):
-            return self.inference
-
+    Inference = inference_tensors.kind(table.Tensor)
     Inference.__name__, Inference.__module__ = "Tensor", "torch"
     inside = SimpleNamespace(mode=False)
     torch.is_inference_mode_enabled = lambda: inside.mode

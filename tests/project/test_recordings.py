@@ -11,7 +11,7 @@ import pytest
 from bench_rows import META
 
 from benchmarks import gpu_stages, why
-from benchmarks.tables import checks, documents, recorded
+from benchmarks.tables import checks, documents, recorded_files
 from vecadd.bench import results, sources
 from vecadd.bench.results import Row
 from vecadd.check import document
@@ -126,7 +126,7 @@ def test_all_that_is_recorded_is_listed_with_its_sources(tmp_path: Path) -> None
         results.write(tmp_path / "here" / f"{name}.json", {**META, "sources": {"size": digest}}, [])
     whole = {"machine": "here", "date": "2026-11-23", "commit": "0123+", "revision": sources.revision()}
     results.save(tmp_path / "fuzz-here.json", whole)
-    lines = "\n".join(recorded.lines(tmp_path, {"size": "abc"}.get))
+    lines = "\n".join(recorded_files.lines(tmp_path, {"size": "abc"}.get))
     assert re.search(r"here/same.json\).*\| as they are \|", lines)
     assert re.search(r"here/other.json\).*\| have changed since \|", lines)
     assert re.search(r"fuzz-here.json\).*commit 0123 with uncommitted changes, .*\| as they are \|", lines)
@@ -139,4 +139,4 @@ def test_a_stages_last_run_counts_and_the_others_stay(tmp_path: Path) -> None:
     gpu_stages.main([str(file), "test", "passed", "103"])
     found = [(stage["stage"], stage["verdict"], stage["seconds"]) for stage in gpu_stages.read(file)]
     assert found == [("build", "passed", 9), ("test", "passed", 103)]
-    assert "| `make gpu STAGE=test`, here: passed in 103 s |" in "\n".join(recorded.lines(tmp_path, {}.get))
+    assert "| `make gpu STAGE=test`, here: passed in 103 s |" in "\n".join(recorded_files.lines(tmp_path, {}.get))
