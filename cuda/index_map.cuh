@@ -78,7 +78,12 @@ find_run(const Map &map, uint32_t number)
         for (int k = 0; k < LAYOUT_OPERANDS; ++k)
             run.at[k] += static_cast<int64_t>(index) * axis.stride[k];
     };
-    /* As most layouts have. a[:, 1:] + b[:, 1:] of 2^25 float32 takes an H200 95 us so, and 116 by the loop. */
+    /* Most layouts have one axis or two. a[:, 1:] + b[:, 1:] of 2^25 float32 takes an H200 95 us so, and 116 by the
+     * loop; complex64 + float32 of 2^18 takes an H100 1 % less. */
+    if (map.dimensions == 1) {
+        step(0, number);
+        return run;
+    }
     if (map.dimensions == 2) {
         const uint32_t row = divided(number, map.axes[0]);
         step(0, number - row * map.axes[0].extent);

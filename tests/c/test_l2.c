@@ -209,12 +209,18 @@ test_a_block_of_part_of_a_warp_is_refused(void)
 }
 
 static struct add_call
-chosen(int capability, enum component component, size_t n)
+chosen_for(int capability, size_t l2, enum component component, size_t n)
 {
-    const struct launch_configs launch_configs = launch_configs_shipped(capability, 60 * MIB);
+    const struct launch_configs launch_configs = launch_configs_shipped(capability, l2);
     struct add_call call = {.component = component, .n = n};
     launch_config_choose(&launch_configs, &call);
     return call;
+}
+
+static struct add_call
+chosen(int capability, enum component component, size_t n)
+{
+    return chosen_for(capability, 60 * MIB, component, n);
 }
 
 static void
@@ -227,6 +233,21 @@ test_large_calls_hold_and_demote_where_that_was_measured(void)
     CHECK(twice.loads == LOADS_EVICT_LAST && twice.demoted == 30 * MIB && twice.block == 1024);
     CHECK(large.loads == LOADS_EVICT_LAST && large.demoted == 24 * MIB && large.block == 768);
     CHECK(launch_configs_shipped(90, 60 * MIB).source == LAUNCH_CONFIGS_MEASURED);
+}
+
+static void
+test_an_l2_of_50_mib_has_a_table_of_its_own(void)
+{
+    const size_t l2 = 50 * MIB;
+    const struct add_call small = chosen_for(90, l2, COMPONENT_F32, 1 << 22);
+    const struct add_call medium = chosen_for(90, l2, COMPONENT_F32, 1 << 24);
+    const struct add_call large = chosen_for(90, l2, COMPONENT_F32, 1 << 28);
+    CHECK(small.loads == LOADS_PLAIN && small.demoted == 0 && small.block == 256);
+    CHECK(medium.loads == LOADS_EVICT_LAST && medium.demoted == l2 / 60 * 30 && medium.block == 768);
+    CHECK(large.loads == LOADS_EVICT_LAST && large.demoted == l2 / 60 * 24 && large.block == 1024);
+    CHECK(chosen_for(90, l2 + 1, COMPONENT_F32, 1 << 24).loads == LOADS_PLAIN, "an H200's table");
+    CHECK(chosen_for(80, 40 * MIB, COMPONENT_F32, 1 << 24).loads == LOADS_PLAIN, "another compute capability");
+    CHECK(launch_configs_shipped(90, l2).source == LAUNCH_CONFIGS_MEASURED);
 }
 
 static void
@@ -255,9 +276,12 @@ test_other_capabilities_load_plainly(void)
 static void
 test_every_row_of_a_table_can_be_launched_and_comes_in_order(void)
 {
-    static const int capabilities[] = {75, 90};
-    for (int i = 0; i < 2; i++) {
-        const struct launch_configs launch_configs = launch_configs_shipped(capabilities[i], 60 * MIB);
+    static const struct {
+        int capability;
+        size_t l2;
+    } devices[] = {{75, 4 * MIB}, {90, 50 * MIB}, {90, 60 * MIB}};
+    for (int i = 0; i < 3; i++) {
+        const struct launch_configs launch_configs = launch_configs_shipped(devices[i].capability, devices[i].l2);
         CHECK(launch_configs.count > 0 && launch_configs.row[0].min_bytes == 0);
         for (int row = 0; row < launch_configs.count; row++) {
             CHECK(launch_configs.row[row].block % 32 == 0 && launch_configs.row[row].block <= 1024);
@@ -279,6 +303,7 @@ main(void)
     RUN(test_a_call_with_flags_loads_plainly);
     RUN(test_a_block_of_part_of_a_warp_is_refused);
     RUN(test_large_calls_hold_and_demote_where_that_was_measured);
+    RUN(test_an_l2_of_50_mib_has_a_table_of_its_own);
     RUN(test_dtypes_that_move_the_same_bytes_go_the_same_way);
     RUN(test_other_capabilities_load_plainly);
     RUN(test_every_row_of_a_table_can_be_launched_and_comes_in_order);
