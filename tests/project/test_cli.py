@@ -9,14 +9,17 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from importlib import metadata
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from unittest import mock
 
 import numpy as np
 import pytest
 from conftest import child_environment
 
 from vecadd import _terminal, cli
+from vecadd._version import package_version
 
 pytestmark = pytest.mark.no_native
 
@@ -46,6 +49,18 @@ def folder(tmp_path: Path) -> Path:
 def test_version_is_printed() -> None:
     result = run_cli("--version")
     assert (result.returncode, result.stdout.split()[0]) == (0, "vecadd")
+
+
+def test_a_source_tree_tells_its_own_version_and_others_what_is_installed(tmp_path: Path) -> None:
+    tree, another = tmp_path / "pyproject.toml", tmp_path / "another.toml"
+    tree.write_text('[project]\nname = "vecadd"\nversion = "7.8.9"\n')
+    another.write_text('[tool.another]\nname = "vecadd"\n')
+    assert package_version(tree) == "7.8.9"
+    for elsewhere in another, tmp_path / "nothing":
+        with mock.patch("importlib.metadata.version", return_value="1.2.3"):
+            assert package_version(elsewhere) == "1.2.3"
+        with mock.patch("importlib.metadata.version", side_effect=metadata.PackageNotFoundError):
+            assert package_version(elsewhere) == "unknown"
 
 
 def test_info_is_printed() -> None:
