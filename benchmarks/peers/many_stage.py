@@ -1,9 +1,10 @@
 """Many small additions: each library's way with two lists of arrays, beside a loop over their pairs.
 
-And lists shaped like GPT-2's parameters beside one array of the same bytes.
+Pairs of mixed sizes, and lists shaped like GPT-2's parameters beside one array of the same bytes.
 """
 
 import math
+import random
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from time import perf_counter
@@ -24,6 +25,9 @@ from vecadd.bench.timing import Cell
 PAIRS, N = 1000, 2560  # float32: 10 KB each
 REFERENCE = "vecadd, a loop (torch tensors)"
 
+MIXED, LEAST, MOST = 500, 1 << 4, 1 << 18  # pairs, and how many elements they have
+SEED = 0
+
 WIDTH, WORDS, POSITIONS, LAYERS = 768, 50257, 1024, 12  # of the smallest GPT-2
 ONE_ARRAY = "vecadd, one array of the same bytes"
 ASLEEP = 4_000_000  # GPU cycles, 2 ms, that the GPU waits while a list is looked at
@@ -41,17 +45,30 @@ def gpt2_shapes() -> list[Shape]:
     return [(WORDS, WIDTH), (POSITIONS, WIDTH), *(LAYERS * (norm + attention + norm + mlp)), *norm]
 
 
+def mixed_shapes() -> list[Shape]:
+    """The shapes of the MIXED pairs: log-uniform, from LEAST to MOST elements, the same in every run."""
+    drawn = random.Random(SEED)
+    return [(round(2 ** drawn.uniform(math.log2(LEAST), math.log2(MOST))),) for _ in range(MIXED)]
+
+
 def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
-    """Pairs of 10 KB by the host's clock, then GPT-2's parameters by the GPU's."""
+    """Pairs of 10 KB and pairs of mixed sizes by the host's clock, then GPT-2's parameters by the GPU's."""
     del axes
     float32 = np.dtype("float32")
     contestants = [*_torch_lists(), *_cupy_lists(), *_own_lists(), *_host_lists()]
     nothing = limits.FixedLimit(None)
     yield Cell("peer-many", float32, N, contestants, nothing, 1, REFERENCE, additions=PAIRS, length=PAIRS * N)
+    mixed = mixed_shapes()
+    for pair in _mixed(mixed):  # a cell of in-place additions and one of new sums: each has ours as its reference
+        yield Cell("peer-many", float32, _elements(mixed), pair, nothing, 1, pair[0].name)
     shapes = gpt2_shapes()
-    total = sum(math.prod(shape) for shape in shapes)
+    total = _elements(shapes)
     limit = limits.FixedLimit(machine.device_limit)
     yield Cell("peer-many", float32, total, list(_parameters(shapes)), limit, 1, ONE_ARRAY)
+
+
+def _elements(shapes: Sequence[Shape]) -> int:
+    return sum(math.prod(shape) for shape in shapes)
 
 
 def _torch_lists() -> Iterator[Contestant]:
@@ -59,9 +76,7 @@ def _torch_lists() -> Iterator[Contestant]:
     place = _lists_of(libraries.vecadd_torch_tensors().place)
     yield Contestant(REFERENCE, place, _by_call(_loop(vecadd.add)))
     yield Contestant("vecadd.add_many (torch tensors)", place, _by_call(vecadd.add_many))
-    yield Contestant(
-        "vecadd.add_many in place (torch tensors)", place, _in_place(lambda x, y: vecadd.add_many(x, y, x))
-    )
+    yield Contestant("vecadd.add_many in place (torch tensors)", place, _in_place(_own_in_place))
     yield Contestant("vecadd.add_many, new sums (torch tensors)", place, _fresh(vecadd.add_many))
     yield Contestant("vecadd.plan (torch tensors)", place, _planned())
     yield Contestant("torch, a loop", place, _by_call(_loop(libraries.torch_tensors().add)))
@@ -90,6 +105,23 @@ def _host_lists() -> Iterator[Contestant]:
     yield Contestant("numpy, a loop", place, _by_call(_loop(libraries.numpy_host().add)))
     yield Contestant("vecadd, a loop (NumPy arrays)", place, _by_call(_loop(vecadd.add)))
     yield Contestant("vecadd.add_many (NumPy arrays)", place, _by_call(vecadd.add_many))
+
+
+def _mixed(shapes: list[Shape]) -> Iterator[list[Contestant]]:
+    torch = libraries.module("torch")
+    place = _lists_of(libraries.vecadd_torch_tensors().place, shapes)
+    yield [
+        Contestant("vecadd.add_many in place (mixed sizes)", place, _in_place(_own_in_place)),
+        Contestant("torch._foreach_add_ in place (mixed sizes)", place, _in_place(torch._foreach_add_)),
+    ]
+    yield [
+        Contestant("vecadd.add_many, new sums (mixed sizes)", place, _fresh(vecadd.add_many)),
+        Contestant("torch._foreach_add, new sums (mixed sizes)", place, _fresh(torch._foreach_add)),
+    ]
+
+
+def _own_in_place(xs: Any, ys: Any) -> object:
+    return vecadd.add_many(xs, ys, xs)
 
 
 def _parameters(shapes: list[Shape]) -> Iterator[Contestant]:
@@ -227,7 +259,7 @@ def _foreach_by_events(torch: Any) -> Timer:
 STAGE = Sweep(
     "peer-many",
     cells,
-    f"{PAIRS} pairs of {N} elements timed by the host, from an empty queue until all is done; GPT-2's parameters by "
-    "CUDA events while the GPU sleeps through the queueing; what an addition in place starts from is copied outside of "
-    "the clock",
+    f"{PAIRS} pairs of {N} elements, and {MIXED} of mixed sizes, {LEAST} to {MOST} elements drawn log-uniformly, timed "
+    "by the host, from an empty queue until all is done; GPT-2's parameters by CUDA events while the GPU sleeps "
+    "through the queueing; what an addition in place starts from is copied outside of the clock",
 )

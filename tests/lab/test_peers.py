@@ -113,7 +113,15 @@ def run(device: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callabl
     monkeypatch.setattr(transfer_stage, "N", 3000)
     for name, n in (("LARGE_N", 5000), ("READ_N", 3000), ("RESIDENT_N", 2000)):
         monkeypatch.setattr(l2_pollution_stage, name, n)
-    for name, n in (("PAIRS", 5), ("N", 100), ("WIDTH", 3), ("WORDS", 700), ("POSITIONS", 4)):
+    for name, n in (
+        ("PAIRS", 5),
+        ("N", 100),
+        ("MIXED", 7),
+        ("MOST", 300),
+        ("WIDTH", 3),
+        ("WORDS", 700),
+        ("POSITIONS", 4),
+    ):
         monkeypatch.setattr(many_stage, name, n)
     monkeypatch.setattr(device_peers, "_compile_cub", lambda dtypes: {}.popitem())
     monkeypatch.setenv("PYTHONPATH", child_environment()["PYTHONPATH"])
@@ -188,6 +196,27 @@ def test_lists_are_compared_with_loops_and_with_one_array(run: Callable[..., dic
     parameters = rows["vecadd.add_many (GPT-2's parameters)"]
     assert parameters.params["reference"] == many_stage.ONE_ARRAY
     assert parameters.bytes == 3 * 4 * sum(int(np.prod(shape)) for shape in many_stage.gpt2_shapes())
+
+
+def test_pairs_of_mixed_sizes_are_compared_in_place_and_with_new_sums(run: Callable[..., dict[str, Row]]) -> None:
+    rows = {label: row for label, row in run("many", torch_that_adds_by(np.add)).items() if "(mixed sizes)" in label}
+    assert all(row.checked and row.seconds for row in rows.values())
+    assert {row.bytes for row in rows.values()} == {3 * 4 * sum(n for (n,) in many_stage.mixed_shapes())}
+    assert {label: row.params.get("reference") for label, row in rows.items()} == {
+        "vecadd.add_many in place (mixed sizes)": None,
+        "torch._foreach_add_ in place (mixed sizes)": "vecadd.add_many in place (mixed sizes)",
+        "vecadd.add_many, new sums (mixed sizes)": None,
+        "torch._foreach_add, new sums (mixed sizes)": "vecadd.add_many, new sums (mixed sizes)",
+    }
+    wrong = {label for label, row in run("many", torch_that_adds_by(np.subtract)).items() if row.error}
+    assert {"torch._foreach_add_ in place (mixed sizes)", "torch._foreach_add, new sums (mixed sizes)"} <= wrong
+
+
+def test_mixed_sizes_are_the_same_500_in_every_run() -> None:
+    shapes = many_stage.mixed_shapes()
+    assert shapes == many_stage.mixed_shapes()
+    assert (len(shapes), sum(n for (n,) in shapes)) == (500, 14_447_058)
+    assert sum(n < 1 << 11 for (n,) in shapes) == 241  # about half: 2^11 is the middle on the logarithmic scale
 
 
 def test_gpt2_has_148_parameters_of_124_million_numbers() -> None:

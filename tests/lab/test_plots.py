@@ -461,6 +461,14 @@ def test_peers_at_one_size_are_bars_from_where_both_take_the_same_time() -> None
     assert axes.get_xlabel() == "time over that of vecadd"
 
 
+def test_peers_that_each_have_one_size_are_bars_however_many_sizes_there_are() -> None:
+    compared = {"reference": "a loop", "ratio": 2.0, "ratio_interval": [1.9, 2.1]}
+    rows = [pictured.row("peer-many", f"a list of {n}", n, 3e-6, **compared) for n in (1000, 2000, 3000)]
+    (axes,) = figure("peer-many", rows).axes
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    assert names == [f"a list of {n}, float32 {n}" for n in (1000, 2000, 3000)]
+
+
 def with_peers(params: list[dict[str, Any]]) -> Axes:
     compared = [{"ratio_interval": [one["ratio"]] * 2, **one} for one in params]
     rows = [pictured.row("peer-many", f"peer {place}", 1024, 3e-6, **one) for place, one in enumerate(compared)]

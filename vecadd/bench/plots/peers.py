@@ -14,7 +14,7 @@ from vecadd.bench.results import Row
 
 PREFIX = "peer"
 COLUMNS = 2
-BARS_UP_TO = 2  # sizes; more are drawn as lines
+BARS_UP_TO = 2  # sizes of a contestant; more are drawn as lines
 NAMED = 3  # references, at most
 
 LEVEL: dict[str, Any] = {"color": style.BLACK, "linewidth": 1.2, "alpha": 0.6, "zorder": 1.5}  # both take the same time
@@ -38,9 +38,9 @@ def chosen(rows: Sequence[Row]) -> dict[str, list[Row]]:
 
 
 def draw(figure: Figure, meta: Mapping[str, Any], rows: Sequence[Row], *, recorded: bool) -> None:
-    """Lines over the size, a panel a dtype; bars where there are few sizes."""
+    """Lines over the size, a panel a dtype; bars where no contestant has many sizes."""
     subject = f"Time over ours: {rows[0].sweep}"
-    if len({row.n for row in rows}) > BARS_UP_TO:
+    if max(len({row.n for row in line}) for line in by_label(rows).values()) > BARS_UP_TO:
         _lines(figure, rows)
     else:
         _bars(figure, rows)
