@@ -16,7 +16,8 @@ from benchmarks.peers import (
     transfer_stage,
 )
 
-# Seconds of timed work a cell. The device's 140 cells take 160 s; 60 of the host's 220 take 17 s on 16 cores.
+# Seconds of timed work a cell, which has six rounds all the same. The device's 140 cells take 160 s; the host's 216
+# take more than 170 s on 16 cores where numexpr, NumKong, JAX and Arrow are there to be timed.
 SECONDS = {
     "device": 0.6,
     "layouts": 0.25,
