@@ -3,6 +3,7 @@
 import ast
 import re
 import shlex
+import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from importlib import import_module
@@ -245,6 +246,16 @@ def test_the_changelog_tells_of_every_public_name_and_command() -> None:
         "fleet",
         "empty_pinned",
     }
+
+
+def test_the_changelog_begins_with_this_version_and_security_says_that_it_gets_fixes() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    headings = re.findall(r"^## \[(\S+)\] - (\S+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert headings[0][0] == version
+    assert re.fullmatch(r"\d{4}-\d{2}-\d{2}|unreleased", headings[0][1])
+    line = version.rpartition(".")[0]
+    supported = (ROOT / "SECURITY.md").read_text().partition("## Supported versions")[2]
+    assert headings[0][1] == "unreleased" or f"\n{line}, the latest release" in supported
 
 
 # --- pictures
