@@ -219,6 +219,70 @@ assert (out == 7).all()
 """)
 
 
+def test_sums_outlive_a_thread_that_takes_them_out_of_the_list(child):
+    """The threads that add write to sums that nothing else may hold."""
+    child("""
+import threading, time
+import numpy as np, vecadd
+
+x, out = np.ones(2_000_000, np.float32), [None] * 8
+done = threading.Event()
+
+def spoil():
+    while not done.is_set():
+        out[:] = [None] * 8
+        vecadd.release()  # what has been dropped is no memory any more
+
+thread = threading.Thread(target=spoil)
+thread.start()
+end = time.monotonic() + 1
+try:
+    while time.monotonic() < end:
+        vecadd.add_many([x] * 8, [x] * 8, out)
+finally:
+    done.set()
+    thread.join()
+vecadd.add_many([x] * 8, [x] * 8, out)
+assert all((sum == 2).all() for sum in out)
+""")
+
+
+def test_a_list_has_the_sums_of_pairs_without_an_out_once_all_are_made():
+    seen = []
+
+    class Adds:
+        def __radd__(self, other):
+            seen.append(list(outs))
+            return 7
+
+    own = np.zeros(3)
+    outs = [None, own, None]
+    operands = [np.ones(3), np.ones(3), 1], [np.ones(3), np.ones(3), Adds()]
+    assert vecadd.add_many(*operands, outs) is outs
+    assert [out is None for out in seen[-1]] == [True, False, True]
+    assert outs[1] is own
+    assert (outs[0] == 2).all()
+    assert (own == 2).all()
+    assert outs[2] == 7
+
+
+def test_a_list_is_as_it_was_after_an_error():
+    class Refuses:
+        def __radd__(self, other):
+            raise RuntimeError("no")
+
+    outs = [None, None]
+    with pytest.raises(RuntimeError, match="pair 1: no"):
+        vecadd.add_many([np.ones(3), 1], [np.ones(3), Refuses()], outs)
+    with pytest.raises(TypeError, match=r"plan\(\) needs an out"):
+        vecadd.plan([np.ones(3)] * 2, [np.ones(3)] * 2, outs)
+    assert outs == [None, None]
+    with np.errstate(all="raise"), pytest.raises(FloatingPointError):  # which all sums are made before
+        vecadd.add_many([np.array([np.inf]), 1], [np.array([-np.inf]), 2], outs)
+    assert np.isnan(outs[0]).all()
+    assert outs[1] == 3
+
+
 @pytest.mark.parametrize("after", ["vecadd.add(x, y)", "vecadd.add(x, z)", "vecadd.add_many([x], [y])[0]"])
 def test_an_array_that_a_finalizer_resizes_is_not_touched(child, after):
     """Before Python 3.12 a collection begins where an object is made, and so between a look and the work."""

@@ -418,6 +418,7 @@ batch_clear(struct batch_call *call)
     for (int role = 0; role < ROLE_COUNT; role++)
         Py_CLEAR(call->lists[role]);
     Py_CLEAR(call->result);
+    Py_CLEAR(call->gaps);
     Py_CLEAR(call->held);
     Py_CLEAR(call->count_writes);
     Py_CLEAR(call->written);

@@ -5,6 +5,7 @@
 #include "py/calls/add.h"
 #include "py/calls/batch.h"
 #include "py/calls/batch_others.h"
+#include "py/calls/batch_sums.h"
 #include "py/calls/deferred_release.h"
 #include "py/operands/interop.h"
 
@@ -158,5 +159,5 @@ batch_run(PyObject *module, struct batch_call *call, struct graph *graph)
     if (call->place == PLACE_DEVICE && adopt_sums(state, call) < 0)
         return -1;
     /* Reported last: a warning may be an error, and all sums are to be written first. */
-    return batch_run_others(module, call) < 0 ? -1 : give_floating_errors(flags);
+    return batch_run_others(module, call) < 0 || batch_fill_gaps(call) < 0 ? -1 : give_floating_errors(flags);
 }

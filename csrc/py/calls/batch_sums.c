@@ -54,13 +54,26 @@ make_sum(struct module_state *state, struct batch_call *call, struct operand_rea
     return sum;
 }
 
+/* Whether some pair has no out. */
+static bool
+has_gaps(const struct batch_call *call)
+{
+    bool gaps = call->missing > 0;
+    for (size_t i = 0; i < call->other_count && !gaps; i++)
+        gaps = !batch_object(call, ROLE_OUT, call->others[i]);
+    return gaps;
+}
+
 int
 batch_make_sums(struct module_state *state, struct batch_call *call, PyObject *out)
 {
     struct operand_reader reader = {.again = true};
     struct tensor_form form = {0};
     bool failed = false;
-    call->result = out && PyList_Check(out) ? Py_NewRef(out) : PyList_New(call->count);
+    const bool is_list = out && PyList_Check(out);
+    if (is_list && has_gaps(call))
+        call->gaps = Py_NewRef(out);
+    call->result = is_list && !call->gaps ? Py_NewRef(out) : PyList_New(call->count);
     if (!call->result)
         return -1;
     for (Py_ssize_t pair = 0; call->result != out && pair < call->count; pair++) {
@@ -79,4 +92,21 @@ batch_make_sums(struct module_state *state, struct batch_call *call, PyObject *o
     }
     tensor_form_clear(&form);
     return failed ? -1 : 0;
+}
+
+int
+batch_fill_gaps(struct batch_call *call)
+{
+    if (!call->gaps)
+        return 0;
+    for (Py_ssize_t pair = 0; pair < call->count; pair++) {
+        if (batch_object(call, ROLE_OUT, pair))
+            continue;
+        PyObject *sum = PyList_GetItem(call->result, pair);
+        if (!sum || PyList_SetItem(call->gaps, pair, Py_NewRef(sum)) < 0)
+            return -1;
+    }
+    Py_DECREF(call->result);
+    call->result = Py_NewRef(call->gaps);
+    return 0;
 }

@@ -7,8 +7,12 @@
 /* Notes an operand's stream among those to join. Returns 0, or -1 with an exception set. */
 int batch_join(struct batch_call *call, const struct operand *operand);
 
-/* Sets call->result: `out` itself where that is a list, and a sum made for each of call->adds without an out, whose
- * address goes there. Returns 0, or -1 with an exception set. */
+/* Sets call->result and call->gaps, and makes a sum for each of call->adds without an out, whose address goes there.
+ * Returns 0, or -1 with an exception set. */
 int batch_make_sums(struct module_state *state, struct batch_call *call, PyObject *out);
+
+/* Puts the sums into the caller's list once they are made, which then is call->result. Returns 0, or -1 with an
+ * exception set. */
+int batch_fill_gaps(struct batch_call *call);
 
 #endif

@@ -140,6 +140,7 @@ batch_plan_traverse(const struct batch_plan *plan, visitproc visit, void *arg)
     for (int role = 0; role < ROLE_COUNT; role++)
         Py_VISIT(plan->call.lists[role]);
     Py_VISIT(plan->call.result);
+    Py_VISIT(plan->call.gaps);
     Py_VISIT(plan->call.held);
     Py_VISIT(plan->call.count_writes);
     Py_VISIT(plan->call.written);
