@@ -67,9 +67,12 @@ huge_region_cut(struct huge_region *region, size_t before, size_t bytes, size_t 
 }
 
 void
-huge_region_discard(void *from, size_t bytes)
+huge_region_discard(struct huge_region *region, void *from, size_t bytes)
 {
     const uintptr_t begin = ((uintptr_t)from + PAGE - 1) / PAGE * PAGE, end = ((uintptr_t)from + bytes) / PAGE * PAGE;
-    if (begin < end)
-        madvise((void *)begin, end - begin, MADV_DONTNEED);
+    if (begin >= end)
+        return;
+    /* From the region's begin, and so at most two ranges of a region differ for the system. */
+    madvise(region, (end + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE - (uintptr_t)region, MADV_NOHUGEPAGE);
+    madvise((void *)begin, end - begin, MADV_DONTNEED);
 }

@@ -33,8 +33,9 @@ void huge_region_unmap(struct huge_region *region);
  * more. */
 void *huge_region_cut(struct huge_region *region, size_t before, size_t bytes, size_t alignment);
 
-/* Gives the pages that lie in these bytes of a block back to the system. No other block is cut from there. Any thread
- * may call it while the block is counted. */
-void huge_region_discard(void *from, size_t bytes);
+/* Gives the pages that lie in these bytes of a block back to the system. No other block is cut from there. Asks for no
+ * huge pages up to there any more: the system would make one of the few pages that are left, and 50 kept sums of 256
+ * KiB would come to hold 100 MiB. Any thread may call it while the block is counted. */
+void huge_region_discard(struct huge_region *region, void *from, size_t bytes);
 
 #endif

@@ -271,7 +271,7 @@ leave_region(struct block *block, size_t *bytes)
         block = block->older;
     }
     if (alone)
-        huge_region_discard(begin, (size_t)(end - begin));
+        huge_region_discard(region, begin, (size_t)(end - begin));
     lock();
     region->leaving -= blocks;
     region->blocks -= blocks;

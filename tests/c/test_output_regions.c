@@ -46,6 +46,25 @@ count_bytes(long bytes[2])
         bytes[i] *= sysconf(_SC_PAGESIZE);
 }
 
+/* Whether the flags of the mapping that holds an address include this one. */
+static bool
+mapping_has(const void *address, const char *flag)
+{
+    FILE *file = fopen("/proc/self/smaps", "r");
+    CHECK(file != NULL);
+    char line[512];
+    uintptr_t begin, end;
+    bool here = false, found = false;
+    while (file && fgets(line, sizeof line, file)) {
+        if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " ", &begin, &end) == 2)
+            here = begin <= (uintptr_t)address && (uintptr_t)address < end;
+        else if (here && strncmp(line, "VmFlags:", 8) == 0)
+            found = strstr(line, flag) != NULL;
+    }
+    fclose(file);
+    return found;
+}
+
 static void
 blocks_follow_each_other_on_cache_lines(void)
 {
@@ -81,6 +100,23 @@ the_system_has_the_pages_of_blocks_that_go_and_no_others(void)
     output_pool_empty();
     count_bytes(after);
     CHECK(before[0] - after[0] == 2 * HUGE_REGION, "%ld", before[0] - after[0]);
+}
+
+/* The system's own thread would make a huge page of the few small ones that are left of one, zeros and all. */
+static void
+pages_that_went_do_not_come_back_as_a_huge_page(void)
+{
+    take_all();
+    CHECK(mapping_has(block[1], " hg"));
+    for (size_t i = 0; i < BLOCKS; i++)
+        if (i % 64)
+            output_pool_give(block[i]);
+    output_pool_empty();
+    for (size_t i = 0; i < BLOCKS; i += 64) {
+        CHECK(mapping_has(block[i], " nh") && !mapping_has(block[i], " hg"), "%zu", i);
+        output_pool_give(block[i]);
+    }
+    output_pool_empty();
 }
 
 static void
@@ -151,6 +187,7 @@ main(void)
     if (huge_regions_are_there()) {
         RUN(blocks_follow_each_other_on_cache_lines);
         RUN(the_system_has_the_pages_of_blocks_that_go_and_no_others);
+        RUN(pages_that_went_do_not_come_back_as_a_huge_page);
         RUN(no_block_is_cut_from_a_region_that_goes);
         RUN(zeros_are_zeros_in_pages_that_others_left);
     }
