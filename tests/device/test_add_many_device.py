@@ -104,6 +104,22 @@ def test_device_outs_are_untouched_by_an_error_of_a_later_pair(device, foreign):
         assert not read_only.numpy().any()
 
 
+@pytest.mark.parametrize(("then", "typestr"), [(10, "<f4"), (999_999, "<f4"), (1_000_000, "<f2")])
+def test_an_array_that_is_another_at_the_second_look_is_refused(device, foreign, then, typestr):
+    """Its sum is made like it, and would be too small for the first look's elements."""
+    whole, looks = foreign(np.ones(1_000_000, "float32")), []
+
+    class Changes:
+        @property
+        def __cuda_array_interface__(self):
+            looks.append(None)
+            interface = whole.__cuda_array_interface__
+            return interface if len(looks) == 1 else interface | {"shape": (then,), "typestr": typestr}
+
+    with pytest.raises(ValueError, match="pair 0: x has been resized while the lists were looked at"):
+        vecadd.add_many([Changes()], [whole])
+
+
 def test_pairs_of_two_devices_are_refused(second_device):
     xs = [vecadd.to_device(X), vecadd.to_device(X, second_device)]
     with pytest.raises(ValueError, match="pair 1: it is on cuda:1 and the arrays before it on cuda:0"):

@@ -23,6 +23,15 @@ batch_join(struct batch_call *call, const struct operand *operand)
     return 0;
 }
 
+/* Whether an x that is read again still gives what was to be added: Python code that runs between the looks, its own
+ * interface or a later pair's, may resize it. */
+static bool
+is_as_read(const struct operand *x, const struct batch_add *add)
+{
+    const struct dtype_row *dtype = &dtype_table[x->dtype];
+    return x->size * dtype->components == add->n && dtype->component == add->component;
+}
+
 /* Makes the sum of an addition without an out. */
 static PyObject *
 make_sum(struct module_state *state, struct batch_call *call, struct operand_reader *reader, struct tensor_form *form,
@@ -39,7 +48,10 @@ make_sum(struct module_state *state, struct batch_call *call, struct operand_rea
     struct owned_operand like, made;
     PyObject *sum = NULL;
     int found = device_operand_read(state, a, ROLE_A, call->stream_object, reader, &like);
-    if (found > 0) {
+    if (found > 0 && !is_as_read(&like.operand, add)) {
+        PyErr_SetString(PyExc_ValueError, "x has been resized while the lists were looked at");
+        device_operand_clear(&like);
+    } else if (found > 0) {
         const struct device_shape expected = {like.operand.dtype, like.operand.ndim, like.operand.shape, ROLE_A, NULL};
         sum = device_result(state, &like, &expected, call->device, call->stream, form, &made);
         device_operand_clear(&like);
