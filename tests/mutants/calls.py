@@ -235,6 +235,22 @@ CALLS = (
         "later_pair",
     ),
     Mutant(
+        "sums that the caller's list alone holds",
+        "csrc/py/calls/batch_sums.c",
+        "if (is_list && has_gaps(call))",
+        "if (is_list && false && has_gaps(call))",
+        "tests/add/test_add_many.py",
+        "once_all_are_made",
+    ),
+    Mutant(
+        "a second look at an x",
+        "csrc/py/calls/batch_sums.c",
+        "if (found > 0 && !is_as_read(&like.operand, add)) {",
+        "if (found > 0 && !is_as_read(&like.operand, add) && !found) {",
+        "tests/device/test_add_many_device.py",
+        "second_look",
+    ),
+    Mutant(
         "one kind for good",
         "csrc/py/operands/cupy.c",
         "if (atomic_compare_exchange_strong(&state->cupy_owner, &nothing, capsule)) {",

@@ -88,6 +88,13 @@ HOST = (
         "test_output_regions",
     ),
     Mutant(
+        "huge pages made of what is left of a region",
+        "csrc/host/huge_region.c",
+        "MADV_NOHUGEPAGE",
+        "MADV_HUGEPAGE",
+        "test_output_regions",
+    ),
+    Mutant(
         "a region that goes while the pool still cuts from it",
         "csrc/host/output_pool.c",
         "        pool.region = NULL;\n}",
