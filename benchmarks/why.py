@@ -7,6 +7,7 @@ python -m benchmarks.why --programs bias,heat --rounds 1
 
 import argparse
 import json
+import random
 import subprocess
 import sys
 import tempfile
@@ -24,6 +25,7 @@ from vecadd._command import target
 from vecadd.bench import machine, results, sources
 from vecadd.bench.results import Row
 from vecadd.bench.terminal import Screen
+from vecadd.bench.timing import paired_interval
 from vecadd.info import info
 from vecadd.why import noted
 
@@ -34,11 +36,17 @@ CLOCKS = {
     PREDICTED: "each program as it is and mended, each with a receipt, in a process of its own; time and mended are "
     "what the additions of each took, by its receipt; measured is the gain from one to the other, predicted what the "
     "first receipt says of mending that reason",
-    COST: "timed by the host: a tenth of a second of additions that a receipt notes, and of the same ones without a "
+    COST: "timed by the host, in random order in each round: a hundredth of a second of additions that a receipt "
+    "notes, and twice of the same ones without a receipt, each behind additions that are not timed, among them the "
+    "first 512 small ones, which are all noted; median and interval are of the rounds' ratios of noted to not noted, "
+    "the interval holding the median at 95 % by the sign test; same again is that interval of the two without a "
     "receipt",
 }
-ROUNDS, COST_ROUNDS = 5, 12
-SESSION = 0.1  # seconds of additions, in which the small ones that are all noted are few
+ROUNDS = 5
+SESSION = 0.01  # seconds of additions: memory is as fast in two so close, and in two of 0.1 s 3 % apart
+COST_SECONDS, COST_ROUNDS = 12.0, 6  # of a form and size, and rounds at least
+ALL_NOTED = 512  # small additions, which a receipt notes before it notes one in a few: they take 0.2 ms more in all
+ALIKE = 2 << 20  # bytes of a sum from which all are noted
 SIZES = (1000, 16_400, 1 << 16, 1 << 18, 1 << 20, 1 << 22)  # float32; the second is the first that is noted
 
 
@@ -168,28 +176,34 @@ FORMS: Mapping[str, Callable[[int], Callable[[], Any]]] = {"a + b": _new, "out="
 
 
 def cost(n: int, form: str) -> Row:
-    """Seconds of an addition without a receipt and with one, and the median and the quartiles of their ratios."""
+    """Seconds of an addition without a receipt and with one, and the intervals of their ratios: with to without, and of
+    those without to the same again."""
     add = FORMS[form](n)
-    calls = max(10, int(SESSION / (_session(add, 10) / 10)))
-    ratios, off, on = [], [], []
-    for turn in range(COST_ROUNDS):
-        taken = {}
-        for noting in (False, True) if turn % 2 else (True, False):
-            if noting:
+    _session(add, 10)
+    each = _session(add, 10) / 10
+    calls = max(2, round(SESSION / each))
+    settling = 1 + calls // 4  # to start a receipt takes a millisecond, behind which the caches are cold
+    if n * np.dtype(np.float32).itemsize < ALIKE:
+        settling += ALL_NOTED
+    taken: dict[str, list[float]] = {"off": [], "again": [], "on": []}
+    order = random.Random(n)
+    for _ in range(max(COST_ROUNDS, round(COST_SECONDS / (len(taken) * (settling + calls) * each)))):
+        for side in order.sample(list(taken), len(taken)):
+            if side == "on":
                 noted.start()
-            taken[noting] = _session(add, calls) / calls
-            if noting:
+            _session(add, settling)
+            taken[side].append(_session(add, calls) / calls)
+            if side == "on":
                 noted.stop()
-        off.append(taken[False])
-        on.append(taken[True])
-        ratios.append(taken[True] / taken[False])
-    ratios.sort()
+    low, middle, high = paired_interval(taken["on"], taken["off"])
+    least, _, most = paired_interval(taken["again"], taken["off"])
     params = {
-        "noted_seconds": median(on),
-        "ratio": median(ratios),
-        "ratio_quartiles": [ratios[len(ratios) // 4], ratios[-1 - len(ratios) // 4]],
+        "noted_seconds": median(taken["on"]),
+        "ratio": middle,
+        "ratio_interval": [low, high],
+        "same_interval": [least, most],
     }
-    return _row(COST, form, "float32", n, params, median(off), 12 * n)
+    return _row(COST, form, "float32", n, params, median(taken["off"]), 12 * n)
 
 
 def _session(add: Callable[[], Any], calls: int) -> float:

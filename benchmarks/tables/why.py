@@ -30,14 +30,20 @@ def programs(rows: list[Row]) -> list[str]:
 
 
 def costs(rows: list[Row]) -> list[str]:
-    """A line a form and size, and the range of the medians."""
-    medians = [100 * (row.params["ratio"] - 1) for row in rows]
-    least = f"{sum(cost <= LITTLE for cost in medians)} of {len(medians)} are at most {LITTLE:g} %"
-    return [
-        *as_lines(cost_table(rows)),
-        "",
-        f"The medians lie between {min(medians):+.1f} and {max(medians):+.1f} %; {least}.",
-    ]
+    """A line a form and size, the range of the medians, and how many are told from LITTLE."""
+    medians = [_percent(row.params["ratio"]) for row in rows]
+    said = (
+        f"The medians lie between {min(medians):+.1f} and {max(medians):+.1f} %; "
+        f"{sum(cost <= LITTLE for cost in medians)} of {len(medians)} are at most {LITTLE:g} %"
+    )
+    intervals = [row.params["ratio_interval"] for row in rows if "ratio_interval" in row.params]
+    if len(intervals) == len(rows):
+        low, high = ([_percent(interval[side]) for interval in intervals] for side in (0, 1))
+        said += (
+            f". By their intervals {sum(cost <= LITTLE for cost in high)} are surely at most that, "
+            f"{sum(cost > LITTLE for cost in low)} surely more"
+        )
+    return [*as_lines(cost_table(rows)), "", f"{said}."]
 
 
 def program_table(rows: Sequence[Row]) -> Table:
@@ -60,16 +66,29 @@ def program_table(rows: Sequence[Row]) -> Table:
 
 
 def cost_table(rows: Sequence[Row]) -> Table:
-    """A line a form and size: an addition without a receipt and with one."""
-    table = Table("the cost of a receipt", columns("form", "float32", "addition", "noted", "quartiles", "median"))
+    """A line a form and size: an addition without a receipt and with one; what surely takes more than LITTLE has
+    failed."""
+    names = ("form", "float32", "addition", "noted", "median", "interval", "same again")
+    table = Table("the cost of a receipt", columns(*names))
     for row in rows:
-        low, high = (f"{100 * (ratio - 1):+.1f}" for ratio in row.params["ratio_quartiles"])
+        interval, same = (row.params.get(name) for name in ("ratio_interval", "same_interval"))
         table.add(
             row.rung,
             show_size(row.n),
             show_seconds(row.seconds or 0.0),
             show_seconds(row.params["noted_seconds"]),
-            f"{low} to {high} %",
-            f"{100 * (row.params['ratio'] - 1):+.1f} %",
+            f"{_percent(row.params['ratio']):+.1f} %",
+            _range(interval),
+            _range(same),
+            style=Style.FAILED if interval and _percent(interval[0]) > LITTLE else Style.PLAIN,
         )
     return table
+
+
+def _range(ratios: Sequence[float] | None) -> str:
+    """ "+0.1 to +2.3 %"; "-" where it is not recorded."""
+    return " to ".join(f"{_percent(ratio):+.1f}" for ratio in ratios) + " %" if ratios else "-"
+
+
+def _percent(ratio: float) -> float:
+    return 100 * (ratio - 1)

@@ -3,16 +3,19 @@
 The rehearsals' times are given here, so that no test depends on a clock.
 """
 
+import mmap
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import vecadd
-from vecadd.why import device, reasons, rehearsal
-from vecadd.why.layout import Layout, share
+from vecadd.why import device, layout, reasons, rehearsal
+from vecadd.why.layout import Layout, compact, elsewhere, fresh, share
 from vecadd.why.noted import Noted, Operand, Place
 from vecadd.why.reasons import AT_LIMIT, CACHE, UNKNOWN
 from vecadd.why.rehearsal import Form, Times
@@ -55,7 +58,7 @@ def rehearsed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, Form]]
     def give(limit: float = SECONDS, memory: bool = True, **times: float | Times) -> dict[str, Form]:
         asked: dict[str, Form] = {}
 
-        def rehearse(forms: Mapping[str, Form]) -> dict[str, Times]:
+        def rehearse(forms: Mapping[str, Form], calls: int) -> dict[str, Times]:
             asked.update(forms)
             found = {name: times.get(name.replace(" ", "_"), SECONDS) for name in forms}
             every = {name: x if isinstance(x, Times) else Times(x, x, 4) for name, x in found.items()}
@@ -262,3 +265,48 @@ def test_every_form_can_be_rehearsed(name: str) -> None:
 
 def test_the_limit_is_probed() -> None:
     assert rehearsal.limit(3 << 16) > 0
+
+
+def test_what_fills_the_caches_counts_as_often_as_the_program_did_it() -> None:
+    """Of ten calls the first is the coldest, the next four fill the caches, and then each takes 1."""
+    taken = [50.0, 9.0, 5.0, 3.0, 3.0, 1.0, 1.0, 1.0, 1.0, 1.0]
+    assert rehearsal.in_a_row(taken, 7) == (9 + 5 + 3 + 3 + 1 + 1) / 6
+    assert rehearsal.in_a_row(taken, 1) == rehearsal.in_a_row(taken, rehearsal.CALLS) == (9 + 5 + 3 + 3 + 1) / 5
+    assert rehearsal.in_a_row(taken, 1001) == (9 + 5 + 3 + 3 + 996) / 1000
+
+
+def test_a_quick_form_has_more_rounds_than_a_slow_one_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    rounds: dict[Any, int] = {}
+
+    def one_round(self: Any, evict: object) -> None:
+        form = self._call.form
+        rounds[form] = rounds.get(form, 0) + 1
+        self.spent += rehearsal.SECONDS * (1.0 if form.a.dtype == "f4" else 0.1)
+        self._warm.append(SECONDS)
+
+    monkeypatch.setattr(rehearsal._Rehearsed, "round", one_round)
+    slow, quick = (Form(lies(x), lies(Y), lies(Y)) for x in (X.astype("f4"), X))
+    assert list(rehearsal.rehearse({"was": slow, "written": slow, "mended": quick})) == ["was", "written", "mended"]
+    assert rounds == {slow: 1, quick: 5}  # each has half of the time, and the same form is not rehearsed twice
+
+
+def test_mended_arrays_lie_where_numpy_lays_new_ones() -> None:
+    """In small pages below NumPy's size for huge ones, and as far into the page as malloc's header reaches."""
+    new = np.empty(layout.ALONE, np.uint8).ctypes.data % mmap.PAGESIZE
+    noted, backwards = lies(X[3::2]), lies(X[::-1])
+    (mended, reverse), again = layout.made([elsewhere(compact(noted), 1), elsewhere(backwards, 2)]), fresh(noted, False)
+    assert mended.ctypes.data % mmap.PAGESIZE == new
+    assert (reverse.ctypes.data - (N - 1) * 8) % mmap.PAGESIZE == new
+    assert (again.ctypes.data - noted.address) % mmap.PAGESIZE == 0
+
+
+@pytest.mark.parametrize(("nbytes", "kind"), [(3 << 20, False), (8 << 20, True)])
+def test_arrays_have_the_pages_that_numpy_asks_for(nbytes: int, kind: bool) -> None:
+    (array,) = layout.made([Layout(np.dtype("u1"), (nbytes,), (1,), 1 << 50)])
+    flags = ""
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        if match := re.match(r"([0-9a-f]+)-([0-9a-f]+) ", line):
+            holds = int(match[1], 16) <= array.ctypes.data + nbytes // 2 < int(match[2], 16)
+        elif holds and line.startswith("VmFlags"):
+            flags = line
+    assert ("hg" in flags.split()) is kind

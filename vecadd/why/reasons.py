@@ -241,7 +241,7 @@ def _on_host(noted: Noted) -> Finding:
     was = replace(plain, fresh=page_kind(noted))
     shown = [(reason, evidence) for reason in REASONS if (evidence := reason.shows(noted))]
     forms = {"was": was, "written": plain} | {reason.name: reason.mended(was) for reason, _ in shown}
-    times = rehearsal.rehearse(forms)
+    times = rehearsal.rehearse(forms, noted.calls)
     if not times:
         return Finding(UNKNOWN, "there was too little memory to rehearse it")
     faulted = noted.faulted if was.fresh else 1.0

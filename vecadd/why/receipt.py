@@ -25,8 +25,8 @@ SHOWN = 20  # lines of the table
 
 METHOD = (
     "each addition whose sum exceeds 64 KiB timed as the program ran; page faults by getrusage and calls of NumPy's "
-    "loops counted in a part of them; after the run the same addition rehearsed, as it was and with each change, back "
-    "to back and from memory: a gain is the ratio of two rehearsals"
+    "loops counted in a part of them; after the run the same addition rehearsed, as it was and with each change, as "
+    "many times in a row as the program made it, and from memory: a gain is the ratio of two rehearsals"
 )
 
 

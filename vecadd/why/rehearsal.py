@@ -1,8 +1,8 @@
 """The same addition again, as it was and with one thing changed.
 
 A rehearsal runs in the program's process, behind its end, on arrays that lie as the program's did. Each form is timed
-with its operands in the caches as far as they fit (back to back), with as many arrays in turns as the program had, and
-with the caches full of other data. What the program took says how much of it was which.
+with its operands in the caches as far as they fit (as many calls in a row as the program made), with as many arrays in
+turns as the program had, and with the caches full of other data. What the program took says how much of it was which.
 """
 
 import resource
@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from statistics import median
+from statistics import fmean, median
 from typing import Any
 
 import numpy as np
@@ -21,11 +21,11 @@ from vecadd import _core, _host
 from vecadd._install import install
 from vecadd.bench.limits import WORD
 from vecadd.why.layout import Layout, fresh, made
-from vecadd.why.noted import Operand
+from vecadd.why.noted import MANY, Operand
 
 ROUNDS = 7
-CALLS, BLOCK = 6, 0.02  # calls at least, and seconds, of a form in a round; the first half fills the caches
-SECONDS = 0.5  # of an addition's rehearsal
+CALLS, BLOCK = 6, 0.02  # calls at least, and seconds, of a form in a round
+SECONDS = 0.5  # of an addition's rehearsal, which its forms share
 SHARE = 1 / 8  # of the memory that is free, which the arrays of a rehearsal may take
 EVICTING = 128 << 20  # bytes at most that are written to fill the caches with other data
 LARGEST = 32 << 20  # bytes of an array that is probed; with larger ones a probe takes seconds
@@ -64,8 +64,8 @@ class Times:
         return max(self.turned, (1 - cold) * self.warm + cold * self.cold)
 
 
-def rehearse(forms: Mapping[str, Form]) -> dict[str, Times]:
-    """Times of each form. Empty where there is too little memory for that."""
+def rehearse(forms: Mapping[str, Form], calls: int = MANY) -> dict[str, Times]:
+    """Times of each form, in the mean of so many calls. Empty where there is too little memory for that."""
     most = max(sum(layout.extent[1] - layout.extent[0] for layout in _layouts(form)) for form in forms.values())
     if 2 * most > SHARE * _host.memory_available():
         return {}
@@ -74,34 +74,60 @@ def rehearse(forms: Mapping[str, Form]) -> dict[str, Times]:
     while sets > 1 and 2 * sets * most > SHARE * _host.memory_available():
         sets -= 1
     arrays = {layouts: [made(layouts) for _ in range(sets)] for layouts in map(_layouts, forms.values())}
-    calls = {name: _Call(form, arrays[_layouts(form)]) for name, form in forms.items()}
+    rehearsed = {form: _Rehearsed(_Call(form, arrays[_layouts(form)]), calls, sets) for form in forms.values()}
     evict = _evict() if most < 2 * cache else None
-    warm: dict[str, list[float]] = {name: [] for name in forms}
-    turned: dict[str, list[float]] = {name: [] for name in forms}
-    cold: dict[str, list[float]] = {name: [] for name in forms}
-    end = time.perf_counter() + SECONDS
     for _ in range(ROUNDS):
-        for name, call in calls.items():
-            warm[name] += _block(call.once)
-            if sets > 1:
-                turned[name] += _block(call.in_turn, 2 * sets)
-        if evict:
-            for name, call in calls.items():
-                evict()
-                cold[name].append(call.once())
-        if time.perf_counter() > end:
-            break
-    overhead = _overhead()
-    seconds = {name: max(median(taken) - overhead, 1e-9) for name, taken in warm.items()}
-    return {
-        name: Times(
-            seconds[name],
-            max(median(cold[name]) - overhead, seconds[name]) if evict else seconds[name],
-            calls[name].faults,
-            max(median(turned[name]) - overhead, 0.0) if turned[name] else 0.0,
-        )
-        for name in forms
-    }
+        for one in rehearsed.values():
+            if one.spent < SECONDS / len(rehearsed):  # else a quick form had no more rounds than a slow one beside it
+                one.round(evict)
+    return {name: rehearsed[form].times() for name, form in forms.items()}
+
+
+class _Rehearsed:
+    """One form, and the seconds of a call in each round. `sets` of arrays take turns."""
+
+    def __init__(self, call: "_Call", calls: int, sets: int) -> None:
+        self.spent = 0.0
+        self._call, self._calls, self._sets = call, calls, sets
+        self._warm: list[float] = []
+        self._turned: list[float] = []
+        self._cold: list[float] = []
+
+    def round(self, evict: Callable[[], None] | None) -> None:
+        """``evict`` fills the caches with other data; None where they hold none of the operands anyway."""
+        begun = time.perf_counter()
+        self._warm += self._row(self._call.once, CALLS, evict)
+        if self._sets > 1:
+            self._turned += self._row(self._call.in_turn, max(CALLS, 2 * self._sets), evict)
+        self.spent += time.perf_counter() - begun
+
+    def _row(self, once: Callable[[], float], calls: int, evict: Callable[[], None] | None) -> list[float]:
+        if not evict:  # there are no caches to fill: each call tells as much
+            return _block(once, calls)[1:]
+        evict()
+        taken = _block(once, calls)
+        self._cold.append(taken[0])
+        return [in_a_row(taken, self._calls)]
+
+    def times(self) -> Times:
+        """The medians of the rounds."""
+        overhead = _overhead()
+        warm = max(median(self._warm) - overhead, 1e-9)
+        cold = max(median(self._cold) - overhead, warm) if self._cold else warm
+        turned = max(median(self._turned) - overhead, 0.0) if self._turned else 0.0
+        return Times(warm, cold, self._call.faults, turned)
+
+
+def in_a_row(taken: Sequence[float], calls: int) -> float:
+    """Seconds of a call, in the mean of those behind the first of so many in a row, or of CALLS, as `Noted.typical` is.
+
+    The first half of those that were timed also fills the caches: what it took counts as often as the program did it.
+    """
+    calls = max(calls, CALLS)
+    if len(taken) >= calls:
+        return fmean(taken[1:calls])
+    half = len(taken) // 2
+    return (sum(taken[1:half]) + (calls - half) * median(taken[half:])) / (calls - 1)
 
 
 @cache
@@ -116,12 +142,12 @@ def limit(nbytes: int) -> float:
 
 
 def _block(once: Callable[[], float], calls: int = CALLS) -> list[float]:
-    """Seconds of the second half of some calls, one after the other: the caches then hold what they can."""
+    """Seconds of so many calls, one after the other, or of as many as BLOCK has time for."""
     taken: list[float] = []
     end = time.perf_counter() + BLOCK
     while len(taken) < calls or time.perf_counter() < end:
         taken.append(once())
-    return taken[len(taken) // 2 :]
+    return taken
 
 
 class _Call:
