@@ -65,6 +65,8 @@ def open_input(path: Path) -> Iterator[Input]:
             )
         if dtype.kind == "V":
             raise ValueError(f"{path} holds {dtype}, which is structured or raw bytes; numpy.add has no sum for those")
+        if dtype.itemsize == 0:  # NumPy takes memory of such a dtype for elements of one byte
+            raise ValueError(f"{path} holds {dtype}, whose elements have no bytes; there is nothing to add")
         offset = file.tell()
         expected = offset + math.prod(shape) * dtype.itemsize
         if status.st_size != expected:

@@ -187,7 +187,8 @@ def _replacing(path: Path, size: int, sync: bool, check: Check) -> Iterator[int]
     and ``check``, called when they are written (with ``sync``: on the disk), raises none."""
     path = path.resolve()  # a link stays a link: what it points to is replaced
     mode = _mode_of(path)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    # Cut, so that it fits where the name does: a name has 255 bytes, a character up to 4.
+    temporary = path.with_name(f".{path.name[:48]}.{secrets.token_hex(4)}.tmp")
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         descriptor, named = _create(temporary)

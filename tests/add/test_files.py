@@ -186,6 +186,12 @@ def test_a_link_stays_a_link(folder: Path) -> None:
     np.testing.assert_array_equal(np.load(folder / "c.npy"), np.load(folder / "a.npy") + np.load(folder / "b.npy"))
 
 
+@pytest.mark.parametrize("name", ["n" * 251 + ".npy", "\N{SNOWMAN}" * 83 + ".npy"])
+def test_the_target_may_have_the_longest_name(name: str, folder: Path, temporary: str) -> None:
+    add_files(folder / "a.npy", folder / "b.npy", folder / name)
+    np.testing.assert_array_equal(np.load(folder / name), np.load(folder / "a.npy") + np.load(folder / "b.npy"))
+
+
 @pytest.mark.parametrize("second", ["C", "F"])
 def test_memory_is_bounded_by_the_window(second: Literal["C", "F"], tmp_path: Path) -> None:
     """By eight windows where the orders differ."""
@@ -237,6 +243,8 @@ BAD_INPUTS: dict[str, tuple[Callable[[Path], object], type[Exception], str]] = {
         lambda path: path.write_bytes(npy_bytes(np.zeros((10, 100), np.float32))), ValueError, "not broadcast"),
     "objects": (lambda path: np.save(path, np.array([None] * 1000)), ValueError, r"unpickled; .*astype"),
     "structured": (lambda path: np.save(path, np.zeros(1000, "i4,f4")), ValueError, "structured"),
+    "elements of no bytes": (
+        lambda path: path.write_bytes(npy_header("'|S0'", "(3_000_000,)")), ValueError, "have no bytes"),
     "text dtype": (lambda path: np.save(path, np.zeros(1000, "U3")), TypeError, "add"),
     "folder": (lambda path: (path.unlink(), path.mkdir()), OSError, "directory"),
 }  # fmt: skip

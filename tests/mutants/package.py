@@ -28,6 +28,22 @@ PACKAGE = (
         "write_protected",
     ),
     Mutant(
+        "a short name for what becomes a file of the longest",
+        "vecadd/files.py",
+        "path.name[:48]",
+        "path.name",
+        "tests/add/test_files.py",
+        "longest_name",
+    ),
+    Mutant(
+        "arrays of elements without bytes",
+        "vecadd/_npy_input.py",
+        "        if dtype.itemsize == 0:",
+        "        if False:",
+        "tests/add/test_files.py",
+        "bad_input",
+    ),
+    Mutant(
         "files that their own thread closes",
         "vecadd/files.py",
         "    run_uninterrupted(work, progress)\n",
