@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from forks import fork
 from numpy.typing import NDArray
+from other_loops import OtherLoop
 
 import vecadd
 from vecadd import _core
@@ -296,6 +297,27 @@ def test_installing_while_loops_are_counted_leaves_no_counting_loop() -> None:
     vecadd.uninstall()
     x + x
     assert _core.loop_counts()["elements"] == before + N
+
+
+def test_a_loop_that_was_put_above_counting_ones_is_not_counted_in_a_circle() -> None:
+    others: list[OtherLoop] = []
+
+    class Puts:
+        """Its addition runs within one that is noted."""
+
+        def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
+            others.append(OtherLoop())
+            return np.ones(N)
+
+    x = np.ones(N)
+    run("np.add(x, other)", x=x, other=Puts())
+    (other,) = others
+    run("x + x", x=x)
+    assert other.lengths == [N]
+    other.take_out()
+    assert loops("x + x", x=x) == (1, N)
+    x + x
+    assert other.lengths == [N]
 
 
 def never_written(nbytes: int) -> NDArray[np.float64]:

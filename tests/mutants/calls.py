@@ -77,6 +77,14 @@ CALLS = (
         "leaves_no_counting_loop",
     ),
     Mutant(
+        "a loop above counting ones, below which another would call it",
+        "csrc/py/install/loops.c",
+        "(!standing[i] || *place == counted[i])",
+        "*place != slots[i].counting",
+        "tests/add/test_why_noted.py",
+        "in_a_circle",
+    ),
+    Mutant(
         "additions within an addition that is noted",
         "csrc/py/receipt/observe.c",
         "    if ((bytes && !stands) || inside || !observed ||\n",

@@ -103,7 +103,9 @@ DEFINE_LOOP(ULONGLONG, UINT64)
 /* Loops that count their calls stand in numpy.add only while an addition is counted: a call more a row takes 5 to 11 %
  * of the time of short rows. */
 static _Atomic(PyUFuncGenericFunction) counted[SLOT_COUNT]; /* the loops below them; they stay for good, as `below` */
-static unsigned counters; /* additions that are counted now, in all threads; guarded by the GIL */
+static unsigned counters; /* additions that are counted now, in all threads; guarded by the GIL, as is `standing` */
+/* Put and not taken out: another library's loop that was put above it may call it, and must not come to stand below. */
+static bool standing[SLOT_COUNT];
 
 static inline void
 count(enum slot slot, char **arguments, const npy_intp *dimensions, const npy_intp *steps, void *data)
@@ -153,9 +155,10 @@ put_counting(PyUFuncObject *add)
 {
     for (int i = 0; i < SLOT_COUNT; i++) {
         PyUFuncGenericFunction *place = place_of(add, &slots[i]);
-        if (place && *place != slots[i].counting) {
+        if (place && (!standing[i] || *place == counted[i])) {
             counted[i] = *place;
             *place = slots[i].counting;
+            standing[i] = true;
         }
     }
 }
@@ -166,8 +169,10 @@ take_counting_out(PyUFuncObject *add)
 {
     for (int i = 0; i < SLOT_COUNT; i++) {
         PyUFuncGenericFunction *place = place_of(add, &slots[i]);
-        if (place && *place == slots[i].counting)
+        if (place && *place == slots[i].counting) {
             *place = counted[i];
+            standing[i] = false;
+        }
     }
 }
 
