@@ -118,6 +118,33 @@ def test_a_plan_on_a_given_stream_comes_after_its_operands_producers(driver, for
     assert_same_values(out.numpy(), a + b)
 
 
+class OwnedStream:
+    """As CuPy's: who drops the object destroys the stream."""
+
+    def __init__(self, handle):
+        self._handle = handle
+
+    def __cuda_stream__(self):
+        return 0, self._handle
+
+
+@pytest.mark.parametrize("lists", [False, True], ids=["arrays", "lists"])
+def test_a_plan_holds_the_stream_that_it_queues_on(driver, foreign, lists):
+    a, b = numbers(1), numbers(2)
+    out, stream = foreign(np.zeros_like(a)), OwnedStream(driver.stream())
+    operands = (foreign(a), foreign(b), out)
+    plan = vecadd.plan(*(([each] for each in operands) if lists else operands), stream=stream)
+    gone = weakref.ref(stream)
+    del stream
+    gc.collect()
+    assert gone() is not None
+    plan()
+    assert_same_values(out.numpy(), a + b)
+    del plan
+    gc.collect()
+    assert gone() is None
+
+
 def test_owner_may_overwrite_an_operand_at_once(driver, foreign):
     a, b, stream = numbers(1), numbers(2), driver.stream()
     x, later, out = foreign(a, stream=stream), foreign(numbers(3)), foreign(np.zeros_like(a))

@@ -93,6 +93,14 @@ CALLS = (
         "vecadd_leaves_to_numpy",
     ),
     Mutant(
+        "the stream of a plan",
+        "csrc/py/calls/plan_object.c",
+        "self->stream = Py_XNewRef(arguments.stream);",
+        "",
+        "tests/add/test_plan.py",
+        "holds_the_stream",
+    ),
+    Mutant(
         "numpy.add's errors in a plan",
         "csrc/py/calls/plan_object.c",
         "self->call.kind != CALL_NUMPY || ",

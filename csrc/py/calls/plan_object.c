@@ -17,7 +17,9 @@ struct plan_object {
     PyObject_HEAD PyObject *objects[ROLE_COUNT]; /* the caller's; NULL once the garbage collector has cleared them */
     struct prepared_call call;                   /* keeps the memory of device operands */
     struct graph *graph;                         /* of ROUTE_DEVICE; else NULL */
-    struct batch_plan *many;                     /* a plan of lists of arrays, which leaves all else empty; else NULL */
+    struct batch_plan *many;                     /* of lists of arrays, beside which all above is empty; else NULL */
+    PyObject *stream; /* as given; NULL without one. CuPy destroys a stream when its object goes, and the plan queues
+                       * its calls on it */
 };
 
 static struct module_state *
@@ -94,6 +96,7 @@ static int
 plan_traverse(struct plan_object *self, visitproc visit, void *arg)
 {
     Py_VISIT(Py_TYPE((PyObject *)self));
+    Py_VISIT(self->stream);
     int visited = self->many ? batch_plan_traverse(self->many, visit, arg) : 0;
     if (visited)
         return visited;
@@ -127,6 +130,7 @@ plan_clear(struct plan_object *self)
         Py_CLEAR(self->objects[role]);
     call_clear(&self->call);
     memset(self->call.held, 0, sizeof self->call.held);
+    Py_CLEAR(self->stream);
     return 0;
 }
 
@@ -259,9 +263,10 @@ const char plan_doc[] = PyDoc_STR(
     "    move the plan.\n\n"
     "Lists or tuples of arrays in place of all three give a planned add_many: its launches as one graph, and pairs\n"
     "that need add by itself added so in each call.\n\n"
-    "The Plan holds its operands. Their memory must stay where it is: PyTorch's resize_ and set_ move it unseen.\n"
-    "Raises what add raises for its operands, TypeError without out, and ValueError for a conjugated or negated view\n"
-    "of PyTorch's; a call raises ValueError once a NumPy array has been resized or made read-only.\n\n"
+    "The Plan holds its operands and its stream. The operands' memory must stay where it is: PyTorch's resize_ and\n"
+    "set_ move it unseen. Raises what add raises for its operands, TypeError without out, and ValueError for a\n"
+    "conjugated or negated view of PyTorch's; a call raises ValueError once a NumPy array has been resized or made\n"
+    "read-only.\n\n"
     ">>> x = vecadd.to_device(np.ones(4))\n"
     ">>> more = vecadd.plan(x, x, out=x)\n"
     ">>> more() is x\n"
@@ -280,6 +285,7 @@ py_plan(PyObject *module, PyObject *const *values, Py_ssize_t count, PyObject *k
     struct plan_object *self = (struct plan_object *)PyType_GenericAlloc(state->plan_type, 0);
     if (!self)
         return NULL;
+    self->stream = Py_XNewRef(arguments.stream);
     if (batch_plan_meant(&arguments)) {
         if (!(self->many = batch_plan_open(module, &arguments)))
             Py_CLEAR(self);
