@@ -164,6 +164,19 @@ def test_without_resume_what_was_left_is_removed_and_all_is_added(
     assert (len(written), sum(written.values())) == (12, 12)
 
 
+@pytest.mark.parametrize("longer", ["c.zarr.zip", "c.zarr.0123abcd.partial"])
+def test_what_is_left_of_a_longer_name_is_not_ours(folder: Path, monkeypatch: pytest.MonkeyPatch, longer: str) -> None:
+    a, b = folder / "a.zarr", folder / "b.zarr"
+    with monkeypatch.context() as patch:
+        fail_at(patch, MemoryError())
+        with pytest.raises(MemoryError):
+            vecadd.add_zarr(a, b, folder / longer, memory=MEMORY)
+    left = set(folder.glob(f".{longer}.*.partial"))
+    add(folder)
+    np.testing.assert_array_equal(read(folder / "c.zarr"), want(folder))
+    assert set(folder.glob(f".{longer}.*.partial")) == left != set()
+
+
 def test_resume_is_refused_for_another_addition(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         fail_at(patch, MemoryError())

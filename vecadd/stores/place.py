@@ -11,6 +11,7 @@ import errno
 import fcntl
 import json
 import os
+import re
 import secrets
 import shutil
 import stat
@@ -119,9 +120,10 @@ class Folder(Place):
 
     def _left(self) -> Iterator[Path]:
         """What earlier additions left, of which none is under way any more. One that is raises BlockingIOError."""
-        begin = f".{self.path.name}."
+        # Whole names: ".c.zarr.0123abcd.partial" is of c.zarr, and begins as those of c do.
+        ours = re.compile(re.escape(f".{self.path.name}.") + "[0-9a-f]{8}" + re.escape(_PARTIAL))
         for path in sorted(self.path.parent.iterdir()):
-            if path.name.startswith(begin) and path.name.endswith(_PARTIAL) and path.is_dir():
+            if ours.fullmatch(path.name) and path.is_dir():
                 self._hold(path)
                 yield path
                 self.close()
