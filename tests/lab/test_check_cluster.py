@@ -45,7 +45,7 @@ def passed(host: str) -> dict[str, Any]:
 
 
 def checked(client: Client) -> dict[str, str]:
-    results = cluster._check_each(client, ["--soak=1"], {}, lambda text: None)
+    results = cluster._check_each(client, ["--soak=1"], [], lambda text: None)
     for result in results:
         jsonschema.validate(result, json.loads(document.schema()))
     return {result["host"]: result["status"] for result in results}
@@ -67,7 +67,7 @@ def test_a_worker_that_is_lost_is_a_machine_of_unknown_state() -> None:
     workers = {"tcp://a:1": ("boot a", "a"), "tcp://b:1": ("boot b", "b"), "tcp://c:1": ModuleNotFoundError("vecadd")}
     client = Client(workers, {"tcp://a:1": OSError("connection closed"), "tcp://b:1": None})
     assert checked(client) == {"a": "unknown", "b": "unknown", "tcp://c:1": "unknown"}
-    (lost,) = cluster._check_each(Client({"tcp://c:1": ModuleNotFoundError("no vecadd")}), [], {}, lambda text: None)
+    (lost,) = cluster._check_each(Client({"tcp://c:1": ModuleNotFoundError("no vecadd")}), [], [], lambda text: None)
     assert lost["findings"][0]["meaning"] == "it could not run there: no vecadd"
 
 
@@ -110,7 +110,7 @@ json.dump(said | {"arguments": sys.argv[1:], "known": known}, open(file, "w"))
 
 def test_the_check_runs_in_a_process_of_its_own_with_the_files_it_is_to_expect(program: Any) -> None:
     program(WRITES)
-    result = asyncio.run(cluster._check_here(["--soak=1"], {"old.json": "{1}", "old2.json": "{2}"}))
+    result = asyncio.run(cluster._check_here(["--soak=1"], [("old.json", "{1}"), ("old.json", "{2}")]))
     assert result["arguments"][:5] == ["-P", "-c", cluster.PROGRAM, "--soak=1", "--expect"]
     assert result["known"] == ["{1}", "{2}"]
 
@@ -120,7 +120,7 @@ def test_workers_of_a_dask_cluster_are_found_and_asked(program: Any) -> None:
     program(WRITES)
     few = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
     with distributed.LocalCluster(processes=False, protocol="inproc://", **few) as local:
-        (result,) = cluster.check_all(local.scheduler_address, ["--require-gpu"], {}, lambda text: None)
+        (result,) = cluster.check_all(local.scheduler_address, ["--require-gpu"], [], lambda text: None)
     assert (result["host"], result["arguments"][3]) == ("here", "--require-gpu")
 
 
@@ -166,7 +166,7 @@ def test_containers_with_a_gpu_each_are_checked_in_turn(runtime: str | None, chi
         with distributed.Client(two) as client:
             client.wait_for_workers(2, timeout=60)
             client.run(call_the_machine_by_its_gpu)
-        results = cluster.check_all(two.scheduler_address, ["--require-gpu"], {}, told.append)
+        results = cluster.check_all(two.scheduler_address, ["--require-gpu"], [], told.append)
     assert told == ["1 machines at once, 0 done", "1 machines at once, 1 done"]
     for result in results:
         jsonschema.validate(result, json.loads(document.schema()))
@@ -197,7 +197,7 @@ def test_a_worker_that_is_killed_leaves_its_machine_unknown(tmp_path: Path) -> N
             threading.Timer(1.0, os.kill, (pid, signal.SIGKILL)).start()
 
         options = ["--soak=1", "--soak-memory=host", "--minutes=0.123456"]
-        (result,) = cluster.check_all(local.scheduler_address, options, {}, kill)
+        (result,) = cluster.check_all(local.scheduler_address, options, [], kill)
     assert (begun.exists(), result["status"]) == (True, "unknown")
     assert result["findings"][0]["next"] == "See that the worker runs, and that its Python has this vecadd."
     end = time.monotonic() + 20
@@ -208,7 +208,7 @@ def test_a_worker_that_is_killed_leaves_its_machine_unknown(tmp_path: Path) -> N
 
 def test_a_check_that_writes_nothing_is_of_unknown_state(program: Any) -> None:
     program("sys.exit('vecadd check: something is missing')")
-    result = asyncio.run(cluster._check_here([], {}))
+    result = asyncio.run(cluster._check_here([], []))
     jsonschema.validate(result, json.loads(document.schema()))
     assert (result["status"], result["findings"][0]["severity"]) == ("unknown", "unknown")
     assert "vecadd check: something is missing" in result["findings"][0]["meaning"]
@@ -222,7 +222,9 @@ def test_the_results_are_one_file_a_machine_and_one_failure_fails(
 ) -> None:
     asked: list[Any] = []
 
-    def check_all(scheduler: str, options: list[str], expected: dict[str, str], tell: Any) -> list[dict[str, Any]]:
+    def check_all(
+        scheduler: str, options: list[str], expected: list[tuple[str, str]], tell: Any
+    ) -> list[dict[str, Any]]:
         asked.extend([scheduler, options, expected])
         return [passed("a"), {**passed("b"), "status": "failed"}, cluster._lost("c", OSError("gone"))]
 
@@ -231,7 +233,7 @@ def test_the_results_are_one_file_a_machine_and_one_failure_fails(
     arguments = ["check", "--scheduler", "tcp://head:1", "--output", str(tmp_path / "new" / "results")]
     assert cli.main([*arguments, "--require-gpu", "--soak", "2", "--expect", str(old)]) == 1
     assert asked == [
-        "tcp://head:1", ["--require-gpu", "--soak-memory", "both", "--soak=2.0"], {"old.json": old.read_text()},
+        "tcp://head:1", ["--require-gpu", "--soak-memory", "both", "--soak=2.0"], [("old.json", old.read_text())],
     ]  # fmt: skip
     files = {path.name: json.loads(path.read_text())["status"] for path in (tmp_path / "new" / "results").iterdir()}
     assert files == {"a.json": "passed", "b.json": "failed", "c.json": "unknown"}

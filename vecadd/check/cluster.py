@@ -9,7 +9,7 @@ import platform
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -30,10 +30,10 @@ BOOT = Path("/proc/sys/kernel/random/boot_id")  # differs from machine to machin
 
 
 def check_all(
-    scheduler: str, options: Sequence[str], expected: Mapping[str, str], tell: Callable[[str], object]
+    scheduler: str, options: Sequence[str], expected: Sequence[tuple[str, str]], tell: Callable[[str], object]
 ) -> list[dict[str, Any]]:
     """The results of all machines, as schema.json describes them, by their names; ``options`` are those of the check,
-    ``expected`` the texts of its --expect files by their names.
+    ``expected`` the name and the text of each of its --expect files, of which several may have one name.
 
     ``scheduler`` is an address, or "local" with ":N" for N workers on this machine. Raises UnaskableError where there
     is no such cluster, or no worker in it.
@@ -51,7 +51,7 @@ def check_all(
         )
         with distributed.Client(where or scheduler, timeout=10) as client:
             try:
-                return _check_each(client, list(options), dict(expected), tell)
+                return _check_each(client, list(options), list(expected), tell)
             finally:
                 if where is not None:
                     where.close()
@@ -60,7 +60,7 @@ def check_all(
 
 
 def _check_each(
-    client: Any, options: list[str], expected: dict[str, str], tell: Callable[[str], object]
+    client: Any, options: list[str], expected: list[tuple[str, str]], tell: Callable[[str], object]
 ) -> list[dict[str, Any]]:
     results = []
     machines: dict[str, dict[str, str]] = defaultdict(dict)  # by boot: the first worker of each host name
@@ -92,11 +92,11 @@ def _identity() -> tuple[str, str]:
         return name, name
 
 
-async def _check_here(options: list[str], expected: dict[str, str]) -> dict[str, Any]:
+async def _check_here(options: list[str], expected: list[tuple[str, str]]) -> dict[str, Any]:
     """Runs on a worker, beside its event loop: the result of a check in a process of its own."""
     with TemporaryDirectory() as folder:
         file = Path(folder, "check.json")
-        for number, (name, text) in enumerate(expected.items()):
+        for number, (name, text) in enumerate(expected):
             known = Path(folder, str(number), name)
             known.parent.mkdir()
             known.write_text(text)

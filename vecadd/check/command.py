@@ -228,7 +228,7 @@ def _run_on_cluster(arguments: argparse.Namespace, wanted: Mapping[str, Path | s
 
     options = ["--require-gpu"] * arguments.require_gpu + ["--soak-memory", arguments.soak_memory]
     options += [f"--{name}={value}" for name in ("minutes", "soak") if (value := getattr(arguments, name))]
-    texts = {path.name: path.read_text() for path in arguments.expect}
+    texts = [(path.name, path.read_text()) for path in arguments.expect]
     with status_line("check") as tell:
         found = cluster.check_all(arguments.scheduler, options, texts, tell)
     arguments.output.mkdir(parents=True, exist_ok=True)
