@@ -163,3 +163,20 @@ def test_the_page_shows_what_is_slower_first_with_its_interval(tmp_path: Path) -
     assert page.index("ladder float4 float32 2^20") < page.index("ladder naive float32 2^20")
     assert "Only in the old run: 1" in page
     assert not [word for word in ("<script", "http://", "https://", " src=", "@import", "url(") if word in page]
+
+
+def test_a_result_that_has_become_wrong_has_failed_though_it_was_timed(tmp_path: Path) -> None:
+    wrong = replace(row(), error="wrong result")
+    files = [run_of(tmp_path / "old.json", [row()]), run_of(tmp_path / "new.json", [wrong])]
+    assert cli.main(["compare", *files]) == 1
+    assert cli.main(["compare", *reversed(files)]) == 0
+
+
+@pytest.mark.parametrize(
+    "text", ['{"meta": [], "rows": []}', '{"meta": {}, "rows": [3]}', '{"meta": {}, "rows": 5}', "[" * 100_000]
+)
+def test_what_is_no_result_file_is_one_line(tmp_path: Path, text: str, capsys: Any) -> None:
+    file = tmp_path / "x.json"
+    file.write_text(text)
+    assert cli.main(["compare", str(file), str(file)]) == 2
+    assert capsys.readouterr().err.startswith(f"vecadd compare: {file} is not a result file: ")

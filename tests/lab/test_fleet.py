@@ -327,3 +327,10 @@ def test_a_package_that_is_missing_is_named(
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert cli.main(["fleet", ".", "--html", "page.html"]) == 2
     assert capsys.readouterr().err == "vecadd fleet: a page needs jinja2: pip install 'vecadd[fleet]'\n"
+
+
+def test_a_number_that_no_float_holds_is_of_a_broken_file(tmp_path: Path) -> None:
+    content = machine()
+    content["findings"][0]["value"] = 10**400
+    with pytest.raises(ValueError, match="is no file of vecadd check"):
+        checks.of(tmp_path / "x.json", content)

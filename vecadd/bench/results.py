@@ -161,6 +161,8 @@ def read(path: Path | Traversable) -> tuple[dict[str, Any], list[Row]]:
     """The meta data and the rows of a bench's result file; raises ValueError for any other file."""
     content = load(path)
     try:
+        if not isinstance(content["meta"], dict):
+            raise TypeError("its meta is no object")
         rows = [Row(**{**row, "spread": row["spread"] and tuple(row["spread"])}) for row in content["rows"]]
         return content["meta"], rows
     except (KeyError, TypeError, ValueError) as error:

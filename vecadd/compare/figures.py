@@ -5,7 +5,7 @@ size; a finding of ``vecadd check`` by its id. Where several files have the same
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import exp, log, sqrt
 from pathlib import Path
@@ -64,7 +64,7 @@ def read(paths: Iterable[Path]) -> list[Bench | Check]:
         if checks.is_check(content):
             check = checks.of(path, content)
             found.append((check.time.isoformat(), check))
-        elif any("kind" in row for row in content.get("rows") or []):
+        elif any(isinstance(row, dict) and "kind" in row for row in _rows(content)):
             raise ValueError(
                 f"{path} is of a vecadd check before its files had versions: run vecadd check --json again"
             )
@@ -72,6 +72,11 @@ def read(paths: Iterable[Path]) -> list[Bench | Check]:
             meta, rows = results.read(path)
             found.append((str(meta.get("date")), Bench(path, meta, rows)))
     return [each for _, each in sorted(found, key=lambda pair: pair[0])]
+
+
+def _rows(content: Mapping[str, Any]) -> list[Any]:
+    rows = content.get("rows")
+    return rows if isinstance(rows, list) else []
 
 
 def side(given: Iterable[Bench | Check]) -> Side:
@@ -102,11 +107,14 @@ def _key(row: Row) -> Key:
 
 
 def _of_row(row: Row) -> Figure:
-    """The interval is that of the median's logarithm, from the distance between p10 and p90."""
-    interval = None
-    if row.seconds and row.spread and row.spread[0] > 0:
+    """A wrong result has no figure, whatever time it took.
+
+    The interval is that of the median's logarithm, from the distance between p10 and p90.
+    """
+    interval, seconds = None, None if row.error is not None else row.seconds
+    if seconds and row.spread and row.spread[0] > 0:
         low, high = row.spread
         half = _HALF * log(high / low) / _DECILES
-        interval = row.seconds * exp(-half), row.seconds * exp(half)
+        interval = seconds * exp(-half), seconds * exp(half)
     more = [str(row.params[name]) for name in ("form", "kernel", "experiment") if name in row.params]
-    return Figure(" ".join([row.name, *more]), row.seconds, interval, "s", row.error)
+    return Figure(" ".join([row.name, *more]), seconds, interval, "s", row.error)

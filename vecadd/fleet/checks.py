@@ -92,7 +92,7 @@ def of(path: Path, content: Mapping[str, Any]) -> Check:
         )
     except KeyError as error:
         raise ValueError(f"{path} is no whole file of vecadd check: it has no {error}") from error
-    except (AttributeError, TypeError, ValueError) as error:
+    except (AttributeError, OverflowError, TypeError, ValueError) as error:
         raise ValueError(f"{path} is no file of vecadd check: {error}") from error
 
 

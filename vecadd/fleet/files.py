@@ -29,7 +29,7 @@ def content(path: Path) -> dict[str, Any]:
         found = json.loads(path.read_text())
     except OSError as error:
         raise ValueError(f"{path}: {error.strerror}") from error
-    except ValueError as error:
+    except (RecursionError, ValueError) as error:
         raise ValueError(f"{path} is not a result file: {error}") from error
     if not isinstance(found, dict):
         raise ValueError(f"{path} is not a result file: it holds no object")
