@@ -234,3 +234,9 @@ def test_figures_are_shown_in_their_unit(value: float | None, unit: str, shown: 
 )
 def test_what_is_expected_is_said_by_its_ends(low: float | None, high: float | None, shown: str) -> None:
     assert show_bounds(low, high, "GB/s") == shown
+
+
+def test_junit_is_the_same_in_every_encoding_that_holds_ascii(content: dict[str, Any]) -> None:
+    text = outputs.junit({**content, "host": "n\u0153ud"})
+    assert text.isascii()
+    assert ElementTree.fromstring(text.encode())[0].attrib["hostname"] == "n\u0153ud"

@@ -2,12 +2,15 @@
 
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from bench_rows import plain_row
+from conftest import child_environment
 
 from vecadd import _nvidia_smi
 from vecadd.bench import machine, results
@@ -265,3 +268,11 @@ def test_what_nobody_says_of_the_gpu_is_unknown_and_not_none(monkeypatch: pytest
     assert conditions["gpu_processes"] is None
     assert conditions["ecc_errors"] is None
     assert conditions["throttled"] == dict.fromkeys(machine.THROTTLING)
+
+
+def test_a_file_is_utf_8_in_every_locale(tmp_path: Path) -> None:
+    file = tmp_path / "page.html"
+    program = "import sys; from vecadd.bench import results; results.replace(sys.argv[1], '2 \\u00d7 H200')"
+    ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    subprocess.run([sys.executable, "-c", program, str(file)], env=child_environment() | ascii_only, check=True)
+    assert file.read_bytes().decode() == "2 \u00d7 H200"

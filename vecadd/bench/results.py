@@ -114,18 +114,19 @@ def replace(path: Path | str, text: str) -> None:
     """Writes the file in one step: a reader finds the old one or the new one. The path "-" is standard output.
 
     A link stays a link: what it points to is replaced. Pipes and devices (/dev/stdout) are written to, not replaced.
+    UTF-8 in every locale, as pages declare and Prometheus requires.
     """
     if path == STDOUT:
         sys.stdout.write(text)
         return
     path = Path(path)
     if path.exists() and not path.is_file():
-        path.write_text(text)
+        path.write_text(text, encoding="utf-8")
         return
     path = path.resolve()
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        temporary.write_text(text)
+        temporary.write_text(text, encoding="utf-8")
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)

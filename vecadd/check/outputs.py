@@ -36,7 +36,9 @@ def junit(content: Content) -> str:
     whole = ElementTree.Element("testsuites")
     whole.append(suite)
     ElementTree.indent(whole)
-    return ElementTree.tostring(whole, "unicode", xml_declaration=True) + "\n"
+    # Other letters as references: right in a UTF-8 file and in a stdout of another locale.
+    text: bytes = ElementTree.tostring(whole, "us-ascii", xml_declaration=True)
+    return text.decode() + "\n"
 
 
 def _printable(text: str) -> str:
