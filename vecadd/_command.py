@@ -48,6 +48,20 @@ def target(text: str) -> Path | str:
     return path
 
 
+def refuse_shared(targets: Mapping[str, Path | str | None]) -> None:
+    """Raises UnaskableError where two of these options, by their names, are to write to stdout or to one file: neither
+    could be read then."""
+    given = {f"--{name}": path for name, path in targets.items() if path is not None}
+    *first, last = given or [""]
+    options = f"{', '.join(first)} and {last}"
+    if list(given.values()).count(STDOUT) > 1:
+        raise UnaskableError(f"only one of {options} can be -, which is stdout")
+    files = [Path(path).resolve() for path in given.values() if path != STDOUT]
+    files = [path for path in files if path.is_file() or not path.exists()]  # a device or a pipe may get them all
+    if len(set(files)) < len(files):
+        raise UnaskableError(f"{options} name one file: give each its own")
+
+
 def folder(text: str) -> Path:
     """A folder to write into, which need not be there."""
     path = Path(text)

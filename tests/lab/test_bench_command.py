@@ -105,9 +105,7 @@ def test_a_file_called_dash_can_still_be_written(monkeypatch: pytest.MonkeyPatch
 def test_stdout_takes_one_file(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(Run, "measure", lambda *nothing: pytest.fail("measured"))
     assert main(["bench", *BRIEF, "--csv", "-", "--json", "-"]) == 2
-    assert capsys.readouterr().err == (
-        "vecadd bench: only one of --json, --csv and --markdown can be -, which is stdout\n"
-    )
+    assert capsys.readouterr().err == ("vecadd bench: only one of --json and --csv can be -, which is stdout\n")
 
 
 def test_a_file_takes_one_format(
@@ -117,7 +115,7 @@ def test_a_file_takes_one_format(
     (tmp_path / "folder").mkdir()
     both = ["--csv", str(tmp_path / "run"), "--json", str(tmp_path / "folder" / ".." / "run")]
     assert main(["bench", *BRIEF, *both]) == 2
-    assert capsys.readouterr().err == "vecadd bench: --json, --csv and --markdown name one file: give each its own\n"
+    assert capsys.readouterr().err == "vecadd bench: --json and --csv name one file: give each its own\n"
 
 
 def test_a_size_beyond_memory_is_one_line_with_what_fits(capsys: pytest.CaptureFixture[str]) -> None:

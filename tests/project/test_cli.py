@@ -270,3 +270,23 @@ def test_no_terminal_is_too_narrow_for_the_status_line(
     with _terminal.status_line("bench") as tell:
         tell("numpy float32")
     assert capsys.readouterr().err.count("\r\x1b[K") == 2
+
+
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [("check", ("json", "prometheus")), ("fleet x", ("json", "exclude")), ("compare x x", ("json", "html"))],
+)
+def test_stdout_and_a_file_take_one_text(
+    command: str,
+    options: tuple[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    first, second = (f"--{name}" for name in options)
+    name = command.split()[0]
+    assert cli.main([*command.split(), first, "-", second, "-"]) == 2
+    assert capsys.readouterr().err == f"vecadd {name}: only one of {first} and {second} can be -, which is stdout\n"
+    assert cli.main([*command.split(), first, "f", second, "./f"]) == 2
+    assert capsys.readouterr().err == f"vecadd {name}: {first} and {second} name one file: give each its own\n"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from vecadd._command import INTERRUPTED, STDOUT, UnaskableError, epilog, folder, target
+from vecadd._command import INTERRUPTED, STDOUT, epilog, folder, refuse_shared, target
 from vecadd._extras import need_for
 from vecadd._names import unknown
 from vecadd._terminal import status_line
@@ -72,14 +72,9 @@ def run(arguments: argparse.Namespace) -> int:
     Raises UnaskableError where a package is missing, or where two files are to go to stdout.
     """
     _refuse_what_is_missing(arguments)
-    targets = [path for path in (arguments.json, arguments.csv, arguments.markdown) if path is not None]
-    if targets.count(STDOUT) > 1:
-        raise UnaskableError("only one of --json, --csv and --markdown can be -, which is stdout")
-    files = [Path(path).resolve() for path in targets if path != STDOUT]
-    files = [path for path in files if path.is_file() or not path.exists()]  # a device or a pipe may get them all
-    if len(set(files)) < len(files):
-        raise UnaskableError("--json, --csv and --markdown name one file: give each its own")
-    screen = Screen(sys.stderr if STDOUT in targets else None)
+    targets = {"json": arguments.json, "csv": arguments.csv, "markdown": arguments.markdown}
+    refuse_shared(targets)
+    screen = Screen(sys.stderr if STDOUT in targets.values() else None)
     conditions = machine.conditions_now()  # before CUDA starts here, or this process counts as another on the GPU
     found = info()
     possible = [name for name in SWEEPS if found.gpus or not SWEEPS[name].needs_gpu]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from vecadd import _core, pages
-from vecadd._command import INTERRUPTED, STDOUT, UNASKABLE, UnaskableError, epilog, folder, target
+from vecadd._command import INTERRUPTED, STDOUT, UNASKABLE, UnaskableError, epilog, folder, refuse_shared, target
 from vecadd._machine import Info
 from vecadd._terminal import status_line
 from vecadd.bench import machine, results
@@ -106,6 +106,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(document.schema(), end="")
         return 0
     wanted = {name: getattr(arguments, name) for name in FORMATS if getattr(arguments, name) is not None}
+    refuse_shared(wanted)
     if "html" in wanted:
         pages.require("jinja2")
     files = [_expected(path) for path in arguments.expect]

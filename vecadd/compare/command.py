@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from vecadd import pages
-from vecadd._command import STDOUT, UnaskableError, add_comparison_options, epilog
+from vecadd._command import STDOUT, UnaskableError, add_comparison_options, epilog, refuse_shared
 from vecadd._version import package_version
 from vecadd.bench import results
 from vecadd.bench.terminal import Screen
@@ -42,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Reads, compares, prints, writes; returns the exit status."""
+    refuse_shared({"json": arguments.json, "html": arguments.html})
     if arguments.html is not None:
         pages.require("jinja2")
     try:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from vecadd import pages
-from vecadd._command import STDOUT, UnaskableError, add_comparison_options, epilog, target
+from vecadd._command import STDOUT, UnaskableError, add_comparison_options, epilog, refuse_shared, target
 from vecadd._version import package_version
 from vecadd.bench import results
 from vecadd.bench.terminal import Screen
@@ -73,6 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Reads, compares, prints, writes; returns the exit status."""
+    refuse_shared({name: getattr(arguments, name) for name in ("json", "exclude", "html")})
     if arguments.html is not None:
         pages.require("jinja2")
     read, left_out = _read(arguments.results)
