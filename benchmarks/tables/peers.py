@@ -1,7 +1,9 @@
 """README.md's tables of the peers: every library's time over ours, by what a stage varies."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from benchmarks.tables import cells, nearest_peer, route_sentences
 from benchmarks.tables.call_costs import STAGE
@@ -31,10 +33,10 @@ LIBRARIES = (  # by the names of their rows
 
 
 def host_forms(rows: list[Row]) -> list[str]:
-    """float32 on the host: our time in each form and the others' over it, a line a size; our share of the machine's own
-    limit where it was measured beside us."""
+    """float32 on the host: our time in each form, NumPy's and the nearest other's over it, a line a size; our share of
+    the machine's own limit where it was measured beside us."""
     main = [row for row in rows if row.dtype == MAIN]
-    return _forms(main, lambda row: show_size(row.n), strip="vecadd ", shares=True)
+    return _forms(main, lambda row: show_size(row.n), strip="vecadd ", shares=True, apart="numpy")
 
 
 def installed(rows: list[Row]) -> list[str]:
@@ -45,7 +47,7 @@ def installed(rows: list[Row]) -> list[str]:
 def host_dtypes(rows: list[Row]) -> list[str]:
     """The other dtypes on the host, at the sizes that they were measured at."""
     others = [row for row in rows if row.dtype != MAIN]
-    return _forms(others, lambda row: f"{row.dtype} {show_size(row.n)}", strip="vecadd ")
+    return _forms(others, lambda row: f"{row.dtype} {show_size(row.n)}", strip="vecadd ", apart="numpy")
 
 
 def queued(rows: list[Row]) -> list[str]:
@@ -137,17 +139,22 @@ def _forms(
     strip: str = "",
     name: Callable[[Row], str] | None = None,
     shares: bool = False,
+    apart: str | None = None,
 ) -> list[str]:
     """A line for each key, a column for each name: seconds of what others are compared with, else the ratio.
-    ``shares``: a second column of what others are compared with, where some of its rows have a limit."""
+    ``shares``: a second column of what others are compared with, where some of its rows have a limit. ``apart``: that
+    peer keeps its column, and of several others the nearest is named in one."""
     rows = [row for row in rows if row.seconds is not None]
     called = name or _name
+    show_ratio = _cell
+    if apart and _peers(rows, apart) > 1:
+        rows, show_ratio = _nearest(rows, key, apart), _named_cell
     references = {called(row) for row in rows if "ratio" not in row.params}
     limited = {called(row) for row in rows if "limit_share" in row.params} & references
     columns: list[tuple[str, str, Callable[[Row | None], str]]] = []
     for label in dict.fromkeys(map(called, rows)):
         own = label.removeprefix(strip)
-        columns.append((label, f"{own}: time" if label in references else f"{label} / ours", _cell))
+        columns.append((label, f"{own}: time" if label in references else f"{label} / ours", show_ratio))
         if shares and label in limited:
             columns.append((label, f"{own}: % of streaming limit", _share))
     found = {(key(row), called(row)): row for row in rows}
@@ -156,6 +163,28 @@ def _forms(
         for line in dict.fromkeys(map(key, rows))
     ]
     return markdown(["", *(head for _, head, _ in columns)], lines)
+
+
+def _peers(rows: Sequence[Row], apart: str) -> int:
+    """How many libraries but that one are compared with us in the form that most of them have."""
+    others = Counter(
+        row.params["reference"] for row in {row.rung: row for row in rows}.values() if "ratio" in row.params
+    )
+    return max(others.values(), default=0) - any(row.rung.startswith(apart) for row in rows)
+
+
+def _nearest(rows: Sequence[Row], key: Callable[[Row], str], apart: str) -> list[Row]:
+    """Our rows and those of that peer, and in place of the others' the nearest of each line and form."""
+    found: dict[tuple[str, str], Row] = {}
+    for row in rows:
+        if "ratio" not in row.params or row.rung.startswith(apart):
+            found[key(row), row.rung] = row
+            continue
+        library, form = row.rung.split(" ", 1)
+        at = key(row), f"nearest other {form}"
+        if at not in found or row.params["ratio"] < found[at].params["ratio"]:
+            found[at] = replace(row, rung=at[1], params={**row.params, "library": library})
+    return list(found.values())
 
 
 def _name(row: Row) -> str:
@@ -171,6 +200,11 @@ def _cell(row: Row | None) -> str:
     ahead = row.params["ratio_interval"][1] < 1
     ratio = f"{row.params['ratio']:.3g}"
     return f"**{ratio}**" if ahead else ratio
+
+
+def _named_cell(row: Row | None) -> str:
+    library = row.params.get("library") if row else None
+    return f"{library} {_cell(row)}" if library else _cell(row)
 
 
 def _share(row: Row | None) -> str:

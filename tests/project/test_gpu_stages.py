@@ -47,7 +47,8 @@ class Gpu:
         self._calls.unlink(missing_ok=True)
         command = [str(ROOT / ".ci" / "gpu"), str(self.python), str(self.results), " ".join(stages)]
         path = f"{self.python.parent}:{os.environ['PATH']}"
-        changed = {**os.environ, "PATH": path, "CALLS": str(self._calls), **environment}
+        own = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}  # nproc heeds it
+        changed = {**own, "PATH": path, "CALLS": str(self._calls), **environment}
         return subprocess.run(command, env=changed, capture_output=True, text=True, timeout=60)
 
     @property

@@ -272,6 +272,21 @@ def test_forms_on_the_host_are_columns_and_sizes_lines(recorded: Path) -> None:
     assert "| int8 16 | 100 ns | 2 | 100 ns | 2 |" in others
 
 
+def test_of_several_others_the_nearest_stands_beside_numpy(recorded: Path) -> None:
+    rows = []
+    for n, ratios in ((16, {"numpy": 2.5, "torch": 3.0, "jax": 4.0}), (1024, {"numpy": 2.0, "torch": 1.5, "jax": 0.9})):
+        ours = plain_row(sweep="peer-host", rung="vecadd a + b", n=n, seconds=1e-7, params={})
+        rows.append(ours)
+        for peer, ratio in ratios.items():
+            params = {"reference": ours.rung, "ratio": ratio, "ratio_interval": [0.99 * ratio, 1.01 * ratio]}
+            rows.append(replace(ours, rung=f"{peer} a + b", params=params))
+    results.write(recorded / "h200" / "peer-host.json", META, rows)
+    lines = documents.fill(EMPTY.replace("size", "peer-host"), recorded, SAME).splitlines()
+    assert "|  | a + b: time | numpy a + b / ours | nearest other a + b / ours |" in lines
+    assert "| 16 | 100 ns | 2.5 | torch 3 |" in lines
+    assert "| 2^10 | 100 ns | 2 | jax **0.9** |" in lines
+
+
 def test_a_size_that_was_held_against_the_machines_limit_shows_its_share(recorded: Path) -> None:
     rows = []
     for n, share in ((1024, {}), (1 << 24, {"limit_share": 0.957})):

@@ -43,7 +43,8 @@ DEVICE_PEERS = (*DEVICE, *PEERS, *FOREIGN, *TENSORS)
 # What notes a program's additions and rehearses them.
 RECEIPTS = (
     *(*HOST, "csrc/py/install", "csrc/py/receipt", "vecadd/_install.py", "vecadd/why"),
-    *(f"{BENCH}/limits.py", f"{BENCH}/buffers.py", "benchmarks/why.py"),
+    *(f"{BENCH}/{name}.py" for name in ("limits", "buffers", "timing", "contestants")),
+    "benchmarks/why.py",
 )
 
 # The sweeps are files of a folder; one that is not named below times kernels.
