@@ -429,7 +429,7 @@ CLAIMS = (
         gain(transfer("malloc_each_call", n=2**20), transfer("pool", n=2**20)),
         at_least(1.05),
         why="`cudaMalloc` maps memory and `cudaFree` waits for the device.",
-        why_not="In this recording single times of both scatter by a factor of two, more than the allocations take.",
+        why_not="In this recording the times of the pool scatter by more than a factor of two.",
     ),
     Claim(
         "The first `cudaMalloc` pays for CUDA's start, some 140 ms",
