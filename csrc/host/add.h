@@ -38,10 +38,15 @@ host_add_function *host_loop(const struct host_simd *simd, const struct host_sch
 host_add_function *host_loop_with_one(const struct host_simd *simd, const struct host_schedule *schedule,
                                       enum component component, bool streaming);
 
-/* Runs `body` over [0, n) as the schedule says; the job writes so many bytes. `alone` adds all of it where no worker
- * takes part, or `alone_streaming`, which may be NULL. Returns the floating-point flags raised. */
-unsigned host_run(const struct host_schedule *schedule, size_t n, size_t bytes, threads_body *body, threads_body *alone,
-                  threads_body *alone_streaming, void *context);
+/* What adds a part of a job, with the schedule's stores and with ordinary ones, and all of it where no worker takes
+ * part, with the schedule's stores and with streaming ones. NULL where there is none: `body` and `alone` must be. */
+struct host_bodies {
+    threads_body *body, *ordinary, *alone, *alone_streaming;
+};
+
+/* Runs the job over [0, n) as the schedule says; it writes so many bytes. Returns the floating-point flags raised. */
+unsigned host_run(const struct host_schedule *schedule, size_t n, size_t bytes, const struct host_bodies *bodies,
+                  void *context);
 
 /* Adds n components and returns the floating-point flags raised (fpenv.h). Waits only for its own threads. */
 unsigned host_add(const struct host_simd *simd, const struct host_schedule *schedule, enum component component,

@@ -94,10 +94,11 @@ host_add_batch(const struct host_simd *simd, const struct host_schedule *schedul
                             .count = count,
                             .schedule = schedule,
                             .streaming = schedule->streaming};
+    static const struct host_bodies bodies = {.body = add_units, .alone = add_all};
     struct host_schedule units = *schedule;
     units.block = larger(schedule->block / UNIT, 1);
     if (first[count])
-        *flags = host_run(&units, first[count], first[count] * UNIT, add_units, add_all, NULL, &job);
+        *flags = host_run(&units, first[count], first[count] * UNIT, &bodies, &job);
     free(first);
     return 0;
 }

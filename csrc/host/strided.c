@@ -38,7 +38,8 @@ struct loops {
 struct job {
     const struct strided *strided;
     const char *base[LAYOUT_OPERANDS]; /* the first element that the traversal visits */
-    struct loops add, alone;           /* for several threads, and for the caller if no worker takes part */
+    struct loops add, ordinary;        /* for several threads, with the schedule's stores and with ordinary ones */
+    struct loops alone;                /* for the caller if no worker takes part */
     size_t itemsize, components;
     const struct host_alone *other; /* as the schedule's */
 };
@@ -227,6 +228,14 @@ add_block(void *context, size_t begin, size_t end, int worker)
 }
 
 static void
+add_block_ordinary(void *context, size_t begin, size_t end, int worker)
+{
+    const struct job *job = context;
+    (void)worker;
+    add_range(job, &job->ordinary, begin, end);
+}
+
+static void
 add_all(void *context, size_t begin, size_t end, int worker)
 {
     const struct job *job = context;
@@ -265,9 +274,12 @@ host_strided_add(const struct plan *plan)
                       .base = {begin_of(add, 0, plan->a), begin_of(add, 1, plan->b),
                                (const char *)plan->c + add->layout.offset[LAYOUT_SUM]},
                       .add = loops_of(plan, apart && schedule->streaming),
+                      .ordinary = loops_of(plan, false),
                       .alone = loops_of(plan, apart && schedule->streaming_alone),
                       .itemsize = dtype->itemsize,
                       .components = dtype->components,
                       .other = schedule->alone};
-    return host_run(schedule, plan->n, plan->n * dtype->itemsize, add_block, add_all, NULL, &job);
+    const struct host_bodies bodies = {
+        .body = add_block, .ordinary = apart ? add_block_ordinary : NULL, .alone = add_all};
+    return host_run(schedule, plan->n, plan->n * dtype->itemsize, &bodies, &job);
 }

@@ -13,6 +13,7 @@
 #include "host/futex.h"
 #include "host/output_pool.h"
 #include "host/slices.h"
+#include "host/stores.h"
 #include "host/thread_pool.h"
 #include "host/threads_count.h"
 #include "host/thresholds.h"
@@ -415,6 +416,38 @@ run_understaffed(struct thread_pool *pool, const struct threads_job *job, int aw
         ways_note_job(&known, way, ended - began);
 }
 
+/* Runs a job with the stores that it names; `lacking` of its workers sleep. Returns false where it ran on the caller
+ * alone because another had the pool, or there is none. */
+static bool
+run_with_stores(struct thread_pool *pool, const struct threads_job *job, int awake, int lacking, unsigned *flags)
+{
+    if (pool && job->alone && lacking > 0) {
+        run_understaffed(pool, job, awake, lacking, flags);
+        return true;
+    }
+    if (pool && run_in_pool(pool, job, job->alone ? 0 : THREADS_MAX, THREADS_MAX, flags))
+        return true;
+    run_alone(job, false);
+    return false;
+}
+
+/* Runs a job that may have streaming or ordinary stores. Times with sleeping workers say little about the stores. */
+static void
+run_with_quicker_stores(struct thread_pool *pool, const struct threads_job *job, int awake, int lacking,
+                        unsigned *flags)
+{
+    const bool staffed = pool && lacking <= 0;
+    const bool streaming = staffed ? stores_choose_streaming(job->bytes) : stores_prefer_streaming(job->bytes);
+    struct threads_job chosen = *job;
+    if (!streaming) {
+        chosen.body = job->ordinary;
+        chosen.alone = job->alone ? job->ordinary : NULL;
+    }
+    const long long began = now_ns();
+    if (run_with_stores(pool, &chosen, awake, lacking, flags) && staffed)
+        stores_note(job->bytes, streaming, now_ns() - began);
+}
+
 unsigned
 threads_run_job(const struct threads_job *job)
 {
@@ -423,10 +456,10 @@ threads_run_job(const struct threads_job *job)
     unsigned flags = 0;
     const int awake = pool ? atomic_load_explicit(&pool->awake, memory_order_relaxed) : 0;
     const int lacking = job->threads - 1 - awake;
-    if (pool && job->alone && lacking > 0)
-        run_understaffed(pool, job, awake, lacking, &flags);
-    else if (!pool || !run_in_pool(pool, job, job->alone ? 0 : THREADS_MAX, THREADS_MAX, &flags))
-        run_alone(job, false);
+    if (job->ordinary)
+        run_with_quicker_stores(pool, job, awake, lacking, &flags);
+    else
+        run_with_stores(pool, job, awake, lacking, &flags);
     return flags | fpenv_end(environment);
 }
 

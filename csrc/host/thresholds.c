@@ -27,8 +27,9 @@
  *
  * Streaming stores pay when the arrays are larger than the caches of all the threads together. A virtual machine hides
  * the caches beside the L2 or overstates them, so CACHED stands for them: on the EPYC two threads with streaming stores
- * took 1.2 times as long for 3 MiB of arrays, as long for 12 and half as long for 48. In place they never pay, because
- * the cache line to be written has been read already: 36 against 81 GB/s at 4 MiB on Sapphire Rapids.
+ * took 1.2 times as long for 3 MiB of arrays, as long for 12 and half as long for 48. Above CACHED the times of the
+ * calls themselves decide (host/stores.h). In place they never pay, because the cache line to be written has been read
+ * already: 36 against 81 GB/s at 4 MiB on Sapphire Rapids.
  *
  * On Cascade Lake AVX-512 lowers the clock by a step, and costs some microseconds after a pause: AVX2 took 0.93 to 0.95
  * of its time for sums on fresh pages, 0.86 after a pause from 512 KiB on, and 0.87 back to back from 4 MiB on; but

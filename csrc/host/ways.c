@@ -3,8 +3,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "base/min_max.h"
 #include "base/relaxed.h"
+#include "host/known_time.h"
 
 /* Estimates for as long as no call has shown better. On sixteen cores of Sapphire Rapids a wake held up its caller for
  * 1.2 us after 1 ms and 1.7 after 100, and the worker came after 38 and 60, one in ten after 220. One thread took 43,
@@ -20,11 +20,6 @@ enum {
 enum {
     LEAST = 128 << 10, /* bytes: a smaller job is done before a worker comes */
     CLASSES = 12,      /* of sizes, each twice the one before, from LEAST on */
-    FIRST = 4,         /* samples after which an estimate is one */
-    LEAST_OF = 2,      /* of the first two the lesser counts: what disturbs a call makes it longer; */
-    PART = 4,          /* each later one moves the estimate by this part of the difference, */
-    MOST = 16,         /* upwards by this part of the estimate at most, */
-    SETTLED = 16,      /* and by PART of it until there are so many */
     RETRIED = 32,      /* choices until another way that may be quicker is tried again */
 };
 
@@ -33,51 +28,26 @@ enum {
 static const double ESTIMATED = 0.75, MEASURED = 0.9;
 static const double CLOSE = 1.5; /* times as long: may yet be quicker */
 
-struct estimate {
-    atomic_uint ns, samples;
-};
-
 static struct {
-    struct estimate call, late;
+    struct known_time call, late;
     struct size_class {
-        struct estimate way[WAYS]; /* for the class's least size */
+        struct known_time way[WAYS]; /* for the class's least size */
         atomic_uint choices;
     } sizes[2][CLASSES]; /* [rested] */
 } known;
 
-static bool
-is_measured(const struct estimate *estimate)
-{
-    return relaxed_get(&estimate->samples) >= FIRST;
-}
-
 static double
-value(const struct estimate *estimate, double estimated)
+value(const struct known_time *time, double estimated)
 {
-    return relaxed_get(&estimate->samples) ? relaxed_get(&estimate->ns) : estimated;
+    return known_time_is_any(time) ? known_time_ns(time) : estimated;
 }
 
 /* Few samples may all have been disturbed: they make an estimate smaller, not larger. */
 static double
-time_of(const struct estimate *way, double estimated)
+time_of(const struct known_time *way, double estimated)
 {
     const double ns = value(way, estimated);
-    return is_measured(way) || ns < estimated ? ns : estimated;
-}
-
-static void
-note(struct estimate *estimate, double ns)
-{
-    const unsigned sample = ns < 1 ? 1 : ns < 1e9 ? (unsigned)ns : 1000000000;
-    const unsigned samples = relaxed_get(&estimate->samples);
-    unsigned now = relaxed_get(&estimate->ns);
-    if (samples == 0 || sample < now)
-        now = samples < LEAST_OF ? sample : now - (now - sample) / PART;
-    else if (samples >= LEAST_OF)
-        now += (unsigned)smaller((sample - now) / PART, now / (samples < SETTLED ? PART : MOST));
-    relaxed_set(&estimate->ns, now);
-    if (samples < SETTLED)
-        relaxed_set(&estimate->samples, samples + 1);
+    return known_time_is_settled(way) || ns < estimated ? ns : estimated;
 }
 
 static size_t
@@ -125,10 +95,11 @@ worth_a_try(struct size_class *class, const double ns[WAYS], enum way best)
 {
     const unsigned choices = relaxed_get(&class->choices) + 1;
     relaxed_set(&class->choices, choices);
-    if (!is_measured(&class->way[best]))
+    if (!known_time_is_settled(&class->way[best]))
         return best;
     for (enum way way = 0; way < WAYS; way++)
-        if (ns[way] > 0 && ns[way] <= CLOSE * ns[best] && (!is_measured(&class->way[way]) || choices % RETRIED == way))
+        if (ns[way] > 0 && ns[way] <= CLOSE * ns[best] &&
+            (!known_time_is_settled(&class->way[way]) || choices % RETRIED == way))
             return way;
     return best;
 }
@@ -155,7 +126,7 @@ ways_choose(const struct ways_job *job, int *sleepers)
         ns[WAY_WOKEN] = scale * time_of(&class->way[WAY_WOKEN], ns[WAY_WOKEN] / scale);
     enum way best = WAY_ALONE;
     for (enum way way = WAY_STREAMING; way < WAYS; way++) {
-        const bool measured = is_measured(&class->way[way]) && is_measured(&class->way[best]);
+        const bool measured = known_time_is_settled(&class->way[way]) && known_time_is_settled(&class->way[best]);
         if (ns[way] > 0 && ns[way] <= (measured ? MEASURED : ESTIMATED) * ns[best])
             best = way;
     }
@@ -168,19 +139,20 @@ ways_note_job(const struct ways_job *job, enum way way, long long ns)
     if (job->bytes < LEAST)
         return;
     const int number = class_of(job->bytes);
-    note(&known.sizes[job->rested][number].way[way], (double)ns * (double)least_of(number) / (double)job->bytes);
+    known_time_note(&known.sizes[job->rested][number].way[way],
+                    (double)ns * (double)least_of(number) / (double)job->bytes);
 }
 
 void
 ways_note_calls(int wakes, long long ns)
 {
-    note(&known.call, (double)ns / wakes);
+    known_time_note(&known.call, (double)ns / wakes);
 }
 
 void
 ways_note_late(long long ns)
 {
-    note(&known.late, (double)ns);
+    known_time_note(&known.late, (double)ns);
 }
 
 void

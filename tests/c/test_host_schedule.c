@@ -1,4 +1,5 @@
 /* How many threads a host addition has, which stores and which blocks: as shipped, and as a tuned file says. */
+#include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -6,6 +7,7 @@
 #include "check.h"
 #include "host/add.h"
 #include "host/cache.h"
+#include "host/stores.h"
 #include "host/thresholds.h"
 
 /* What this machine has been tuned to is not the subject here. */
@@ -54,6 +56,48 @@ what_is_repeated_needs_no_room_in_a_cache(void)
     CHECK(host_schedule_for(COMPONENT_I8, n, false).streaming);
     CHECK(host_schedule_moving(COMPONENT_I8, n, false, 3 * n).streaming);
     CHECK(!host_schedule_moving(COMPONENT_I8, n, false, 2 * n + 1).streaming);
+}
+
+static void
+count_streaming(void *context, size_t begin, size_t end, int worker)
+{
+    (void)context, (void)begin, (void)end, (void)worker;
+}
+
+static void
+count_ordinary(void *context, size_t begin, size_t end, int worker)
+{
+    (void)begin, (void)end, (void)worker;
+    atomic_store((atomic_bool *)context, true);
+}
+
+/* Whether a job that writes so many bytes has ordinary stores once those were quicker. */
+static bool
+learns(struct host_schedule schedule, size_t bytes)
+{
+    static const struct host_bodies bodies = {count_streaming, count_ordinary, count_streaming, NULL};
+    enum { CALLS = 100 };
+    atomic_bool ordinary = false;
+    for (int i = 0; i < CALLS; i++) {
+        const bool streaming = stores_choose_streaming(bytes);
+        stores_note(bytes, streaming, streaming ? 1000000 : 1000);
+    }
+    schedule.block = 1;
+    host_run(&schedule, CALLS, bytes, &bodies, &ordinary);
+    return atomic_load(&ordinary);
+}
+
+static void
+stores_of_what_the_caches_may_hold_are_learned(void)
+{
+    as_shipped("2");
+    const size_t from = host_thresholds()->stream_together;
+    CHECK(!learns(host_schedule_for(COMPONENT_I8, from - 1, false), from - 1), "the caches hold it");
+    CHECK(learns(host_schedule_for(COMPONENT_I8, from, false), from));
+    CHECK(learns(host_schedule_for(COMPONENT_I8, 4 * from - 1, false), 4 * from - 1));
+    CHECK(!learns(host_schedule_for(COMPONENT_I8, 4 * from, false), 4 * from), "they do not");
+    CHECK(!learns(host_schedule_for(COMPONENT_I8, from, true), from), "in place nothing streams");
+    CHECK(!learns(host_schedule_with(COMPONENT_I8, from, 2, true), from), "a rung has the stores of its name");
 }
 
 static void
@@ -208,6 +252,7 @@ main(void)
     RUN(large_arrays_get_all_threads_and_streaming_stores_unless_in_place);
     RUN(what_the_caches_hold_has_ordinary_stores);
     RUN(what_is_repeated_needs_no_room_in_a_cache);
+    RUN(stores_of_what_the_caches_may_hold_are_learned);
     RUN(arrays_between_have_the_threads_that_are_awake);
     RUN(sums_that_leave_the_first_cache_have_the_shorter_vectors);
     RUN(a_level_that_is_named_is_that_of_every_size);

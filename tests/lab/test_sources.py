@@ -20,6 +20,7 @@ pytestmark = pytest.mark.no_native
 
 OTHERS = ("stores", "why-programs", "why-costs")  # timed by programs of their own
 HOSTS = ("host", "peer-host", "peer-installed", "peer-files", *OTHERS)
+PASSING = ("transfer", "peer-transfer", "peer-end-to-end", "peer-many")  # the host and a GPU add, or hand on
 MEASURED = {sweep.name: sweep for sweeps in (SWEEPS.values(), *STAGES.values()) for sweep in sweeps}
 
 KNOWN = {
@@ -136,10 +137,10 @@ def test_a_file_that_times_nothing_changes_no_digest(name: str, tree: Path, unch
     [
         ("cuda/add.cu", {sweep for sweep in SETS if sweep not in HOSTS}),
         ("csrc/gpu/stream.c", {sweep for sweep in SETS if sweep not in HOSTS}),
-        ("csrc/host/threads.c", set(SETS)),
+        ("csrc/host/threads.c", {*HOSTS, *PASSING}),
         ("vecadd/files.py", {"peer-files"}),
         ("vecadd/stores/work.py", {"stores"}),
-        ("csrc/py/receipt/observe.c", {sweep for sweep in SETS if sweep not in HOSTS} | {"why-programs", "why-costs"}),
+        ("csrc/py/receipt/observe.c", {"why-programs", "why-costs"}),
         ("examples/why/bias.py", {"why-programs"}),
         ("vecadd/bench/latencies.py", {"latency"}),
         ("benchmarks/peers/overhead_stage.py", {"peer-overhead"}),

@@ -54,7 +54,7 @@ HOST = (
     ),
     Mutant(
         "one call that was disturbed",
-        "csrc/host/ways.c",
+        "csrc/host/known_time.h",
         "smaller((sample - now) / PART, now / (samples < SETTLED ? PART : MOST))",
         "((sample - now) / PART)",
         "test_host_ways",
@@ -65,6 +65,27 @@ HOST = (
         "if (ns[way] > 0 && ns[way] <= CLOSE * ns[best]",
         "if (ns[way] <= CLOSE * ns[best]",
         "test_host_ways",
+    ),
+    Mutant(
+        "the first sum after one with other stores",
+        "csrc/host/stores.c",
+        "    if (relaxed_get(&class->last) == streaming)\n",
+        "",
+        "test_host_stores",
+    ),
+    Mutant(
+        "stores of a size of its own",
+        "csrc/host/stores.c",
+        "octave * QUARTERS + (int)quarter",
+        "octave * QUARTERS",
+        "test_host_stores",
+    ),
+    Mutant(
+        "stores of a caller that is alone",
+        "csrc/host/threads.c",
+        "        chosen.alone = job->alone ? job->ordinary : NULL;\n",
+        "",
+        "test_stores",
     ),
     Mutant(
         "zeros in a block that was used",

@@ -22,10 +22,12 @@ KINDS = {".c", ".h", ".cu", ".cuh", ".py", ".pyi"}  # by the end of their names,
 
 BENCH, STAGES = "vecadd/bench", "benchmarks/peers"
 
-# What is compiled for the host alone, and with the kernels. `flags.py` has the compilers' options.
+# What is compiled for the host alone, for arrays on a GPU alone, and for those that pass from the one to the other.
 CALLS = ("csrc/base", "csrc/choose", "csrc/py/base", "csrc/py/operands", "csrc/py/calls", "build_native/flags.py")
 HOST = ("csrc/host", "csrc/lab/base", "csrc/lab/host", *CALLS)
-DEVICE = ("cuda", "csrc", "build_native/flags.py")
+LAB = tuple(f"csrc/lab/{name}" for name in ("base", "ladder", "limits", "rungs.c"))
+DEVICE = ("cuda", "csrc/gpu", "csrc/transfer", *LAB, "csrc/py/array", "csrc/py/lab", "csrc/py/module.c", *CALLS)
+BOTH = (*DEVICE, *HOST)
 
 # The Python that times every contestant, fills and checks its operands, and probes its limits.
 CLOCK = tuple(f"{BENCH}/{name}.py" for name in ("timing", "rows", "buffers", "contestants", "limits", "sweeps/sweep"))
@@ -54,7 +56,7 @@ SETS: dict[str, tuple[str, ...]] = {
     **{sweep: (*KERNELS, f"{BENCH}/sweeps/{sweep}.py") for sweep in SWEEPS},
     "host": (*HOST, *CLOCK, f"{BENCH}/sweeps/host.py"),
     "transfer": (
-        *DEVICE,
+        *BOTH,
         *CLOCK,
         *(f"{BENCH}/{name}.py" for name in ("sweeps/transfer", "transfers", "steps", "cold*")),
     ),
@@ -73,10 +75,10 @@ SETS: dict[str, tuple[str, ...]] = {
     "peer-layouts": (*DEVICE_PEERS, f"{STAGES}/layouts_stage.py"),
     "peer-scaling": (*DEVICE_PEERS, f"{STAGES}/scaling_stage.py"),
     "peer-overhead": (*DEVICE_PEERS, f"{STAGES}/overhead_stage.py"),
-    "peer-many": (*DEVICE_PEERS, f"{STAGES}/many_stage.py"),
+    "peer-many": (*DEVICE_PEERS, "csrc/host", f"{STAGES}/many_stage.py"),
     "peer-l2-pollution": (*DEVICE, *PEERS, f"{STAGES}/l2_pollution_stage.py"),
-    "peer-transfer": (*DEVICE, *PEERS, f"{STAGES}/transfer_stage.py"),
-    "peer-end-to-end": (*DEVICE, *PEERS, f"{STAGES}/end_to_end_stage.py"),
+    "peer-transfer": (*BOTH, *PEERS, f"{STAGES}/transfer_stage.py"),
+    "peer-end-to-end": (*BOTH, *PEERS, f"{STAGES}/end_to_end_stage.py"),
     "peer-files": (
         *(*HOST, "csrc/files", "csrc/py/files", *PEERS, f"{STAGES}/files_stage.py"),
         *(f"vecadd/{name}.py" for name in ("files", "_sum", "_npy_input", "_uninterrupted")),

@@ -1,0 +1,123 @@
+/* A job that may use streaming or ordinary stores uses those that were quicker, whoever runs it. */
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "base/cpus.h"
+#include "check.h"
+#include "host/stores.h"
+#include "jobs.h"
+
+enum { N = 64, TRIES = 10000, SOME_CALLS = 100 };
+
+static const size_t BYTES = 8 << 20;
+
+struct stored {
+    atomic_int streaming, ordinary; /* indices */
+};
+
+static void
+store_streaming(void *context, size_t begin, size_t end, int worker)
+{
+    (void)worker;
+    sleep_us(100);
+    atomic_fetch_add(&((struct stored *)context)->streaming, (int)(end - begin));
+}
+
+static void
+store_ordinary(void *context, size_t begin, size_t end, int worker)
+{
+    (void)worker;
+    atomic_fetch_add(&((struct stored *)context)->ordinary, (int)(end - begin));
+}
+
+static void
+store_alone(void *context, size_t begin, size_t end, int worker)
+{
+    store_streaming(context, begin, end, worker);
+}
+
+static void
+run(struct stored *stored, bool short_job)
+{
+    const struct threads_job job = {.threads = 2,
+                                    .n = N,
+                                    .block = 8,
+                                    .body = store_streaming,
+                                    .ordinary = store_ordinary,
+                                    .bytes = BYTES,
+                                    .alone = short_job ? store_alone : NULL,
+                                    .context = stored};
+    threads_run_job(&job);
+}
+
+static void
+nothing(void *context, size_t begin, size_t end, int worker)
+{
+    (void)context, (void)begin, (void)end, (void)worker;
+}
+
+/* Makes one kind of stores the quicker one, past the calls that try both. */
+static void
+know(bool streaming_is_quicker)
+{
+    stores_forget();
+    for (int i = 0; i < SOME_CALLS; i++) {
+        const bool streaming = stores_choose_streaming(BYTES);
+        stores_note(BYTES, streaming, streaming == streaming_is_quicker ? 1000 : 1000000);
+    }
+}
+
+static void
+the_quicker_stores_are_used_with_workers_and_alone(void)
+{
+    for (int streaming = 0; streaming < 2; streaming++)
+        for (int short_job = 0; short_job < 2; short_job++)
+            for (int asleep = 0; asleep < 2; asleep++) {
+                struct stored stored = {0};
+                threads_run(2, 2, 1, nothing, NULL);
+                know(streaming);
+                if (asleep)
+                    sleep_us(5000);
+                run(&stored, short_job);
+                CHECK(atomic_load(&stored.streaming) == (streaming ? N : 0) &&
+                          atomic_load(&stored.ordinary) == (streaming ? 0 : N),
+                      "streaming %d, short %d, asleep %d: %d and %d", streaming, short_job, asleep,
+                      atomic_load(&stored.streaming), atomic_load(&stored.ordinary));
+            }
+    stores_forget();
+}
+
+static void
+each_call_adds_all_while_both_are_tried(void)
+{
+    stores_forget();
+    for (int i = 1; i <= SOME_CALLS; i++) {
+        struct stored stored = {0};
+        threads_run(2, 2, 1, nothing, NULL);
+        run(&stored, i % 2);
+        CHECK(atomic_load(&stored.streaming) + atomic_load(&stored.ordinary) == N);
+    }
+}
+
+static void
+what_calls_take_is_noted(void)
+{
+    if (cpus_usable() < 2)
+        return; /* where a worker would spin on the caller's processor it sleeps at once */
+    stores_forget();
+    for (int i = 0; i < TRIES && stores_prefer_streaming(BYTES); i++) {
+        struct stored stored = {0};
+        threads_run(2, 2, 1, nothing, NULL);
+        run(&stored, true);
+    }
+    CHECK(!stores_prefer_streaming(BYTES), "a streaming block sleeps for 0.1 ms");
+}
+
+int
+main(void)
+{
+    RUN(the_quicker_stores_are_used_with_workers_and_alone);
+    RUN(each_call_adds_all_while_both_are_tried);
+    RUN(what_calls_take_is_noted);
+    return check_report();
+}
