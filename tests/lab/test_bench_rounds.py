@@ -351,6 +351,23 @@ def test_a_cell_that_does_not_fit_is_left_out_and_named(monkeypatch: pytest.Monk
     ]
 
 
+class OutOfMemoryError(RuntimeError):
+    """PyTorch's and CuPy's have this name, and no common class with MemoryError."""
+
+
+@pytest.mark.parametrize("lack", [MemoryError, OutOfMemoryError])
+def test_a_cell_whose_memory_somebody_else_keeps_is_left_out_and_named(lack: type[Exception]) -> None:
+    class Full(FixedLimit):
+        def open(self, buffers: Mapping[str, Sequence[Buffers]]) -> None:
+            raise lack("8 GiB")
+
+    full = Cell("host", FLOAT32, 1000, [contestant("lost", add_rightly)], Full(None), sets=1)
+    running = measured(full, cell(contestant("right", add_rightly)))
+    assert names(running.rows) == ["right"]
+    assert running.ok
+    assert running.skipped == ["host float32 1000: out of memory: 8 GiB"]
+
+
 def test_a_sweep_that_cannot_start_leaves_the_others() -> None:
     def broken(chosen: Axes, machine: sweeps.Machine) -> Iterator[Cell]:
         raise RuntimeError("the GPU fell off the bus")

@@ -95,10 +95,11 @@ class Run:
         measurement = Measurement(cell, pattern, order)
         try:
             measurement.run(self.axes.seconds)
-        except MemoryError as error:
-            self.skipped.append(f"{cell.name}: out of memory: {error}")
         except Exception as error:
-            self.failures.append(f"{cell.name}: {type(error).__name__}: {error}")
+            if _is_lack_of_memory(error):
+                self.skipped.append(f"{cell.name}: out of memory: {error}")
+            else:
+                self.failures.append(f"{cell.name}: {type(error).__name__}: {error}")
         finally:
             self._keep(cell, rows_of(measurement))
         for timed in measurement.timed:
@@ -143,3 +144,8 @@ class Run:
             if seconds > LONGEST:
                 cell.contestants.remove(contestant)
                 self.skipped.append(f"{contestant.name} of {cell.name}: one addition would take about {seconds:.1f} s")
+
+
+def _is_lack_of_memory(error: Exception) -> bool:
+    """Ours, or PyTorch's and CuPy's OutOfMemoryError: they keep memory for themselves that `_fits` counts as free."""
+    return isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
