@@ -28,8 +28,8 @@ struct threads_job {
      * for so many bytes (ways.h), and once a burst of such jobs has lasted 0.2 ms. Without `alone` every thread is
      * woken. */
     threads_body *alone, *alone_streaming;
-    /* `ordinary` is `body` with ordinary stores where that streams, for any range; NULL: there is no choice. The one
-     * that was quicker for so many bytes is taken (stores.h). */
+    /* `ordinary` is `body` with ordinary stores where that streams; NULL: there is no choice. The one that was quicker
+     * for so many bytes is taken (stores.h). */
     threads_body *ordinary;
     size_t bytes; /* that the job writes; 0: sleeping workers are woken in bursts only */
     bool keeps;   /* a thread that is done helps with no slice that another has begun, unless that one is very late:

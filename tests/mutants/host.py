@@ -81,10 +81,10 @@ HOST = (
         "test_host_stores",
     ),
     Mutant(
-        "stores of a caller that is alone",
+        "stores of a job that wakes its workers",
         "csrc/host/threads.c",
-        "        chosen.alone = job->alone ? job->ordinary : NULL;\n",
-        "",
+        ": stores_prefer_streaming(job->bytes);",
+        ": true;",
         "test_stores",
     ),
     Mutant(
