@@ -82,7 +82,7 @@ def pytest_collection_finish() -> None:
 def child_environment(**changes: str | None) -> dict[str, str]:
     """This process's environment for a child that imports the same vecadd; None removes a variable. A child that runs
     pytest does it with pytest's own plugins and options, whatever this one was started with and is a worker of."""
-    path = [str(Path(vecadd.__file__).parents[1]), str(TESTS)]
+    path = [str(Path(vecadd.__file__).parents[1]), str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])]
     if ON_DOUBLE:
         path.insert(0, str(TESTS / "double" / "preload"))
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}

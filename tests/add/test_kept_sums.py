@@ -57,14 +57,21 @@ print(vecadd.memory_stats()["output_kept_bytes"])
 def test_sums_that_take_turns_are_numpys(child, alive):
     code = f"""
 a, b = pair(16 << 10)
-turns = [None] * {alive}
-most = 0
-for i in range(4000):
-    turns[i % {alive}] = vecadd.add(a, b)
-    most = max(most, used())
-print(most)
+
+def taken(add):
+    turns, addresses, most = [None] * {alive}, set(), 0
+    for i in range(4000):
+        turns[i % {alive}] = add(a, b)
+        addresses.add(turns[i % {alive}].ctypes.data)
+        most = max(most, used())
+    return most, len(addresses)
+
+print(taken(vecadd.add)[0], taken(np.add)[1])
 """
-    assert said(child, code) == ["0"]
+    most, addresses = map(int, said(child, code))
+    if addresses > 1000:
+        pytest.skip(f"NumPy's sums have {addresses} addresses here: all look kept")
+    assert most == 0
 
 
 @pytest.mark.parametrize("alive", [100, 400, 1000])

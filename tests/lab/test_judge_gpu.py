@@ -12,6 +12,7 @@ pytestmark = pytest.mark.gpu
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "judge"
 SIZES = (2**16, 2**24)
+ATTEMPTS = 3  # a trick that warms the L2 gains nothing where kernels of other tests on the GPU evict what it read
 
 TORCH = """
 import torch
@@ -97,5 +98,8 @@ def test_tricks_of_pytorch_are_rejected(name: str, runtime: str | None, tmp_path
     kinds, code = TRICKS[name]
     path = tmp_path / "trick.py"
     path.write_text(TORCH + code)
-    verdict = judge(path, sizes=SIZES, rounds=10)
+    for _ in range(ATTEMPTS):
+        verdict = judge(path, sizes=SIZES, rounds=10)
+        if verdict.kind:
+            break
     assert verdict.kind in kinds, shown(verdict)
