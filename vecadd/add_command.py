@@ -144,9 +144,10 @@ def _extents(text: str) -> tuple[int, ...]:
 
 def _bytes(text: str) -> int:
     found = _SIZE.fullmatch(text)
-    if not found or not float(found[1]):
+    size = float(found[1]) * _SCALES[found[2]] if found else 0
+    if not 0 < size < 2**63:
         raise argparse.ArgumentTypeError(f"{text!r} is no size; write 500MB or 2GiB")
-    return int(float(found[1]) * _SCALES[found[2]])
+    return int(size)
 
 
 def _say(text: str) -> None:

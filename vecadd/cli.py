@@ -77,9 +77,12 @@ class _CommandParser(argparse.ArgumentParser):
         options = re.findall(r"^  (?:-\w.*, )?(--[a-z-]+)", self.format_help(), re.MULTILINE)
         for given in takewhile(lambda given: given != "--", args):
             name = given.partition("=")[0]
-            if name.startswith("--") and not any(option.startswith(name) for option in options):
+            if name.startswith("--") and not any(self._means(name, option) for option in options):
                 self.error(unknown("option", name, options))
         return super().parse_known_args(args, namespace)
+
+    def _means(self, name: str, option: str) -> bool:
+        return option == name or (self.allow_abbrev and option.startswith(name))
 
 
 def _parsed(arguments: Sequence[str]) -> argparse.Namespace:

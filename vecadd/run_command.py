@@ -23,8 +23,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's own arguments, those before the program."""
     parser.usage = (
         "vecadd run [-h] [--allocator] [--count] [--least BYTES] [--why [--install] [--json FILE]]\n"
-        "                  (SCRIPT | -m MODULE | -) [ARGUMENT ...]"
+        "                  (SCRIPT | -m MODULE | -c CODE | -) [ARGUMENT ...]"
     )
+    parser.allow_abbrev = False  # program_begins knows whole names
     parser.add_argument(
         "--allocator", action="store_true", help="keep the memory of large arrays for the next ones, in the main thread"
     )
@@ -59,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def program_begins(words: Sequence[str]) -> int:
     """Where the program begins among the words behind ``vecadd run``: what follows is the program's own."""
     for at, word in enumerate(words):
-        begins = not word.startswith("-") or word == "-" or word.startswith("-m")
+        begins = not word.startswith("-") or word == "-" or word.startswith(("-m", "-c"))
         if begins and (at == 0 or words[at - 1] not in ("--least", "--json")):
             return at
     return len(words)
@@ -70,12 +71,14 @@ def run(arguments: argparse.Namespace) -> NoReturn:
     if arguments.least is not None and arguments.least < 1:
         raise UnaskableError(f"--least takes bytes, 1 or more, not {arguments.least}")
     words = arguments.program
-    if words and words[0].startswith("-m") and words[0] != "-m":
-        words = ["-m", words[0][2:], *words[1:]]
-    if words in ([], ["-m"]):
-        raise UnaskableError("name a script, or a module after -m")
-    if words[0] not in ("-m", "-") and not Path(words[0]).exists():
+    if words and words[0].startswith(("-m", "-c")) and len(words[0]) > 2:
+        words = [words[0][:2], words[0][2:], *words[1:]]
+    if words in ([], ["-m"], ["-c"]):
+        raise UnaskableError("name a script, a module after -m, or code after -c")
+    if words[0] not in ("-m", "-c", "-") and not Path(words[0]).exists():
         raise UnaskableError(f"there is no file {words[0]!r}")
+    if words[0] == "-" and sys.stdin is None:
+        raise UnaskableError("standard input is closed: there is no program to read from it")
     with_install = arguments.install or not arguments.why
     if not arguments.why and (arguments.install or arguments.json is not None):
         raise UnaskableError("--install and --json are for --why")
@@ -135,6 +138,10 @@ def _run_program(words: list[str]) -> None:
         sys.argv = ["-m", *words[2:]]
         _search_first(Path.cwd())
         runpy._run_module_as_main(words[1])  # type: ignore[attr-defined]  # public functions take __main__ away again
+    elif words[0] == "-c":
+        sys.argv = ["-c", *words[2:]]
+        _search_first("")
+        exec(compile(words[1], "<string>", "exec", dont_inherit=True), names)
     elif words[0] == "-":
         _search_first("")
         names.update(__file__="<stdin>", __cached__=None)

@@ -70,6 +70,21 @@ def test_a_bench_file_gives_the_same_figures(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000, '{"meta": {"limits": {"device": {"read_gbps": 1%s}}}, "rows": []}' % ("0" * 400)]
+)
+def test_a_file_that_python_cannot_hold_is_refused_by_name(text: str, tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text(text)
+    with pytest.raises(ValueError, match=r"x\.json is (not a result file|neither a file of vecadd bench nor)"):
+        expected.of_file(tmp_path / "x.json")
+
+
+def test_a_file_may_come_by_a_pipe(tmp_path: Path) -> None:
+    """`vecadd check --expect <(...)`: a pipe can be read once."""
+    text = Path(earlier(tmp_path / "old.json", read=("device", "read", 1000.0))).read_text()
+    assert expected.of_text(tmp_path / "pipe", text).figures == {"device read": 1000.0}
+
+
 @pytest.mark.parametrize("figure", [0.0, -5.0, math.nan, math.inf])
 def test_a_figure_that_no_machine_can_have_is_refused(figure: float, tmp_path: Path) -> None:
     probed = {"device": {"read_gbps": figure, "write_gbps": 4642.0}}

@@ -1,6 +1,8 @@
 """vecadd compare: which figures of two runs are matched, what their ratio says, and what it prints and writes."""
 
 import json
+import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -170,6 +172,18 @@ def test_a_result_that_has_become_wrong_has_failed_though_it_was_timed(tmp_path:
     files = [run_of(tmp_path / "old.json", [row()]), run_of(tmp_path / "new.json", [wrong])]
     assert cli.main(["compare", *files]) == 1
     assert cli.main(["compare", *reversed(files)]) == 0
+
+
+def test_runs_may_come_by_pipes(tmp_path: Path) -> None:
+    """`vecadd compare <(...) <(...)`: a pipe can be read once."""
+    content = Path(run_of(tmp_path / "old.json", [row()])).read_text()
+    pipes = [tmp_path / name for name in ("old", "new")]
+    for pipe in pipes:
+        os.mkfifo(pipe)
+    with ThreadPoolExecutor() as writers:
+        for pipe in pipes:
+            writers.submit(pipe.write_text, content)
+        assert cli.main(["compare", *map(str, pipes)]) == 0
 
 
 @pytest.mark.parametrize(

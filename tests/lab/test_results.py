@@ -149,8 +149,16 @@ def test_a_link_stays_and_what_it_points_to_is_replaced(tmp_path: Path) -> None:
     assert ((tmp_path / "link").is_symlink(), (tmp_path / "folder" / "x.json").read_text()) == (True, "new")
 
 
+def test_a_file_that_is_replaced_keeps_its_permissions(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    path.write_text("old")
+    path.chmod(0o640)
+    results.replace(path, "new")
+    assert (path.read_text(), path.stat().st_mode & 0o777) == ("new", 0o640)
+
+
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{}", '{"meta": {}, "rows": [{}]}', '{"meta": {}, "rows": [{"spread": 1}]}']
+    "text", ["", "[]", "{}", "[" * 100_000, '{"meta": {}, "rows": [{}]}', '{"meta": {}, "rows": [{"spread": 1}]}']
 )
 def test_another_file_is_refused_by_name(text: str, tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text(text)

@@ -1,6 +1,7 @@
 """`vecadd run`: a program runs as Python runs it, and vecadd adds in NumPy's place."""
 
 import py_compile
+import shlex
 import signal
 import subprocess
 import sys
@@ -141,6 +142,9 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "app.zip a",
         "empty",
         "- a -b",
+        "-c print(__name__,sorted(globals()),__loader__,repr(__package__),__import__('sys').argv) a -b",
+        "-cprint(__import__('sys').path)",
+        "-c raise(SystemExit(3))",
         "after_main.py a",
         "-m after_main a",
         "spawns.py",
@@ -187,8 +191,9 @@ def test_an_interrupt_ends_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([], "name a script, or a module after -m"),
-        (["-m"], "name a script, or a module after -m"),
+        ([], "name a script, a module after -m, or code after -c"),
+        (["-m"], "name a script, a module after -m, or code after -c"),
+        (["-c"], "name a script, a module after -m, or code after -c"),
         (["nowhere.py"], "there is no file 'nowhere.py'"),
         (["--least", "0", "x.py"], "--least takes bytes, 1 or more, not 0"),
     ],
@@ -196,6 +201,22 @@ def test_an_interrupt_ends_it(tmp_path: Path) -> None:
 def test_what_cannot_be_run_is_said(words: list[str], said: str, tmp_path: Path) -> None:
     result = vecadd_run(*words, cwd=tmp_path)
     assert (result.returncode, result.stderr) == (2, f"vecadd run: {said}\n")
+
+
+def test_a_program_from_a_standard_input_that_is_closed_is_said(tmp_path: Path) -> None:
+    command = f"{shlex.quote(sys.executable)} -m vecadd run - <&-"
+    result = subprocess.run(command, shell=True, cwd=tmp_path, env=child_environment(), capture_output=True, text=True)
+    assert (result.returncode, result.stderr) == (
+        2, "vecadd run: standard input is closed: there is no program to read from it\n"
+    )  # fmt: skip
+
+
+def test_an_options_value_is_no_program(tmp_path: Path) -> None:
+    """Names of options are not cut short: --js would make its file's name the script's."""
+    (tmp_path / "adds.py").write_text(ADDS)
+    result = vecadd_run("--why", "--js", "receipt.json", "adds.py", cwd=tmp_path)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "did you mean --json?" in result.stderr
 
 
 def test_a_wrong_option_is_said_before_the_program_runs(tmp_path: Path) -> None:

@@ -50,6 +50,8 @@ REFUSED = {
     "add a.npy a.npy -o c.npy --chunks 3 --resume": "--chunks and --resume: for Zarr arrays alone, and a.npy is a file",
     "add a.zarr b.zarr -o c.zarr --chunks 3x3": "'3x3' is no shape; write one extent for each axis: 1000,1000",
     "add a.zarr b.zarr -o c.zarr --memory lots": "'lots' is no size; write 500MB or 2GiB",
+    "add a.zarr b.zarr -o c.zarr --memory 9e9GB": "'9e9GB' is no size; write 500MB or 2GiB",
+    f"add a.zarr b.zarr -o c.zarr --memory {'9' * 400}": "9' is no size; write 500MB or 2GiB",
 }
 
 

@@ -54,6 +54,8 @@ BAD: dict[str, tuple[Spoil, dict[str, Any], type[Exception], str]] = {
     "a target that is no array": (
         lambda folder: (shutil.rmtree(folder / "c.zarr"), (folder / "c.zarr").mkdir()), {}, ValueError,
         "exists and is no Zarr array; it is not replaced"),
+    "a target whose metadata is a list": (
+        lambda folder: (folder / "c.zarr" / "zarr.json").write_text("[]"), {}, ValueError, "is a Zarr group"),
     "a target that is a group": (
         lambda folder: zarr.create_group(folder / "c.zarr", overwrite=True), {}, ValueError, "is a Zarr group"),
 }  # fmt: skip

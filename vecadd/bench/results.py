@@ -26,6 +26,7 @@ version 1, whose fields they have.
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
@@ -113,7 +114,8 @@ def _lines(brackets: str, lines: Iterable[str], indent: str = "") -> str:
 def replace(path: Path | str, text: str) -> None:
     """Writes the file in one step: a reader finds the old one or the new one. The path "-" is standard output.
 
-    A link stays a link: what it points to is replaced. Pipes and devices (/dev/stdout) are written to, not replaced.
+    A link stays a link: what it points to is replaced, and keeps its permissions. Pipes and devices (/dev/stdout) are
+    written to, not replaced.
     UTF-8 in every locale, as pages declare and Prometheus requires.
     """
     if path == STDOUT:
@@ -127,6 +129,8 @@ def replace(path: Path | str, text: str) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         temporary.write_text(text, encoding="utf-8")
+        if path.exists():
+            shutil.copymode(path, temporary)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
@@ -137,14 +141,24 @@ def load(path: Path | Traversable) -> dict[str, Any]:
 
     Raises ValueError for a file that is not a result file, or of a version that is not read.
     """
+    return fields(path, parsed(path, path.read_text()))
+
+
+def parsed(path: Path | Traversable, text: str) -> dict[str, Any]:
+    """The object that is a result file's text. Raises ValueError, which names the file, where it holds none."""
     try:
-        content = json.loads(path.read_text())
-    except ValueError as error:
+        content = json.loads(text)
+    except (RecursionError, ValueError) as error:
         raise ValueError(f"{path} is not a result file: {error}") from error
     if not isinstance(content, dict):
         raise ValueError(f"{path} is not a result file: it holds no object")
-    _check_schema(path, content.pop("schema", SCHEMA))
     return content
+
+
+def fields(path: Path | Traversable, content: Mapping[str, Any]) -> dict[str, Any]:
+    """What `load` gives of a file that has been read."""
+    _check_schema(path, content.get("schema", SCHEMA))
+    return {name: value for name, value in content.items() if name != "schema"}
 
 
 def _check_schema(path: Path | Traversable, found: object) -> None:
@@ -160,7 +174,12 @@ def _check_schema(path: Path | Traversable, found: object) -> None:
 
 def read(path: Path | Traversable) -> tuple[dict[str, Any], list[Row]]:
     """The meta data and the rows of a bench's result file; raises ValueError for any other file."""
-    content = load(path)
+    return rows_of(path, parsed(path, path.read_text()))
+
+
+def rows_of(path: Path | Traversable, content: Mapping[str, Any]) -> tuple[dict[str, Any], list[Row]]:
+    """`read` of what has been read: a pipe can be read once."""
+    content = fields(path, content)
     try:
         if not isinstance(content["meta"], dict):
             raise TypeError("its meta is no object")

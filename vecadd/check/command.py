@@ -109,9 +109,10 @@ def run(arguments: argparse.Namespace) -> int:
     refuse_shared(wanted)
     if "html" in wanted:
         pages.require("jinja2")
-    files = [_expected(path) for path in arguments.expect]
+    texts = [(path, _read(path)) for path in arguments.expect]
+    files = [_expected(path, text) for path, text in texts]
     if arguments.scheduler is not None:
-        return _run_on_cluster(arguments, wanted)
+        return _run_on_cluster(arguments, wanted, [(path.name, text) for path, text in texts])
     if arguments.output is not None:
         raise UnaskableError("--output is for --scheduler; --json FILE writes this machine's result")
     return _run_here(arguments, files, wanted)
@@ -174,11 +175,18 @@ def _facts(here: Info) -> list[dict[str, Any]]:
         return []
 
 
-def _expected(path: Path) -> expected.File:
+def _read(path: Path) -> str:
     try:
-        return expected.of_file(path)
+        return path.read_text()
     except OSError as error:
         raise UnaskableError(f"{path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UnaskableError(f"{path} is not a result file: {error}") from error
+
+
+def _expected(path: Path, text: str) -> expected.File:
+    try:
+        return expected.of_text(path, text)
     except ValueError as error:
         raise UnaskableError(str(error)) from error
 
@@ -219,7 +227,9 @@ def _told(found: Sequence[Finding]) -> Iterator[str]:
         yield from (str(finding) for finding in found if finding.severity == severity)
 
 
-def _run_on_cluster(arguments: argparse.Namespace, wanted: Mapping[str, Path | str]) -> int:
+def _run_on_cluster(
+    arguments: argparse.Namespace, wanted: Mapping[str, Path | str], texts: Sequence[tuple[str, str]]
+) -> int:
     if wanted or arguments.output is None:
         raise UnaskableError(
             "--scheduler writes one JSON file a machine into --output FOLDER"
@@ -229,7 +239,6 @@ def _run_on_cluster(arguments: argparse.Namespace, wanted: Mapping[str, Path | s
 
     options = ["--require-gpu"] * arguments.require_gpu + ["--soak-memory", arguments.soak_memory]
     options += [f"--{name}={value}" for name in ("minutes", "soak") if (value := getattr(arguments, name))]
-    texts = [(path.name, path.read_text()) for path in arguments.expect]
     with status_line("check") as tell:
         found = cluster.check_all(arguments.scheduler, options, texts, tell)
     arguments.output.mkdir(parents=True, exist_ok=True)

@@ -62,9 +62,14 @@ def of(
 
 def read(path: Path) -> dict[str, Any] | None:
     """The content of such a file; None for a file of another kind. Raises ValueError for a version that is not read."""
+    return of_text(path, path.read_text())
+
+
+def of_text(path: Path, text: str) -> dict[str, Any] | None:
+    """`read` of what has been read: a pipe can be read once."""
     try:
-        content = json.loads(path.read_text())
-    except ValueError:
+        content = json.loads(text)
+    except (RecursionError, ValueError):
         return None
     if not isinstance(content, dict) or content.get("schema") != SCHEMA:
         return None

@@ -56,14 +56,19 @@ def of_machine(gpus: Sequence[Gpu], measured: Measured) -> None:
 
 def of_file(path: Path) -> "File":
     """Reads a file of ``vecadd bench --json`` or ``vecadd check --json``; raises ValueError for any other."""
-    checked = document.read(path)
-    content = results.load(path) if checked is None else {}
+    return of_text(path, path.read_text())
+
+
+def of_text(path: Path, text: str) -> "File":
+    """`of_file` of what has been read: a pipe can be read once."""
+    checked = document.of_text(path, text)
+    content = results.fields(path, results.parsed(path, text)) if checked is None else {}
     try:
         if checked is not None:
             name, figures = str(checked["machine"]["machine"]), _of_findings(checked["findings"])
         else:
             name, figures = _of_rows(path, content)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
         raise ValueError(f"{path} is neither a file of vecadd bench nor of vecadd check: {error}") from error
     if not figures:
         raise ValueError(f"{path} has no figure that a machine could be held against")
@@ -105,7 +110,7 @@ def _of_rows(path: Path, content: Mapping[str, Any]) -> tuple[str, dict[str, flo
     if rows and "kind" in rows[0]:
         figures = {_title(row): float(row["median"]) for row in rows if row["median"] is not None}
     else:
-        figures = _of_bench(meta, results.read(path)[1])
+        figures = _of_bench(meta, results.rows_of(path, content)[1])
     return str(meta.get("machine", "unknown")), figures
 
 

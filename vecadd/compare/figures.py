@@ -69,7 +69,7 @@ def read(paths: Iterable[Path]) -> list[Bench | Check]:
                 f"{path} is of a vecadd check before its files had versions: run vecadd check --json again"
             )
         else:
-            meta, rows = results.read(path)
+            meta, rows = results.rows_of(path, content)
             found.append((str(meta.get("date")), Bench(path, meta, rows)))
     return [each for _, each in sorted(found, key=lambda pair: pair[0])]
 

@@ -1,11 +1,11 @@
 """The JSON files that a command is given: files, and folders with all that lies in them."""
 
-import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from vecadd._command import UnaskableError
+from vecadd.bench import results
 
 
 def listed(paths: Iterable[Path]) -> Iterator[Path]:
@@ -26,11 +26,8 @@ def listed(paths: Iterable[Path]) -> Iterator[Path]:
 def content(path: Path) -> dict[str, Any]:
     """The object of a JSON file. Raises ValueError, which names the file, where it holds none or cannot be read."""
     try:
-        found = json.loads(path.read_text())
+        return results.parsed(path, path.read_text())
     except OSError as error:
         raise ValueError(f"{path}: {error.strerror}") from error
-    except (RecursionError, ValueError) as error:
+    except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not a result file: {error}") from error
-    if not isinstance(found, dict):
-        raise ValueError(f"{path} is not a result file: it holds no object")
-    return found

@@ -89,9 +89,7 @@ class Folder(Place):
             return
         if not self.path.is_dir() or not any((self.path / key).is_file() for key in (METADATA, ".zarray")):
             raise ValueError(f"{self.path} exists and is no Zarr array; it is not replaced")
-        if (self.path / METADATA).is_file() and json.loads((self.path / METADATA).read_text()).get(
-            "node_type"
-        ) != "array":
+        if (self.path / METADATA).is_file() and not _is_array(self.path / METADATA):
             raise ValueError(f"{self.path} exists and is a Zarr group; it is not replaced: name an array in it")
         if not os.access(self.path, os.W_OK):
             raise PermissionError(errno.EACCES, "exists and is write-protected", str(self.path))
@@ -302,6 +300,11 @@ def _finish(folder: Path, found: Manifest, sync: bool) -> None:
     (folder / METADATA).write_bytes(_document(found))
     if sync:
         sync_chunks(folder, [METADATA])
+
+
+def _is_array(metadata: Path) -> bool:
+    found = json.loads(metadata.read_text())
+    return isinstance(found, dict) and found.get("node_type") == "array"
 
 
 def _document(found: Manifest) -> bytes:
