@@ -73,11 +73,11 @@ def test_the_model_column_of_matrices_is_computed_and_not_what_was_recorded(swee
             row["params"]["model_seconds"] = 1.0
     (tmp_path / "h200").mkdir()
     (tmp_path / "h200" / f"{sweep}.json").write_text(json.dumps(recorded))
-    assert filled(sweep, tmp_path) == filled(sweep, documents.RESULTS)
+    assert filled(f"{sweep} h200", tmp_path) == filled(f"{sweep} h200", documents.RESULTS)
 
 
 def test_the_models_share_of_cells_is_what_model_check_prints(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = filled("model", documents.RESULTS).splitlines()
+    lines = filled("model h200", documents.RESULTS).splitlines()
     model_check.main([str(H200 / f"{sweep}.json") for sweep in ("ladder", "sgemm")])
     said = capsys.readouterr().out
     for sweep in ("ladder", "sgemm"):
