@@ -25,6 +25,7 @@ from benchmarks.tables import (
     recordings,
     stores,
     sweeps,
+    tuned_host,
     why,
 )
 from benchmarks.tables.recordings import Digest, Run, newest
@@ -74,6 +75,7 @@ TABLES: dict[str, Callable[[list[Row]], list[str]]] = {
     "peer-transfer": peers.one_size,
     "peer-routes": peers.routes,
     "stores": stores.stores,
+    "tuned-host": tuned_host.lines,
     "why-programs": why.programs,
     "why-costs": why.costs,
 }

@@ -18,7 +18,7 @@ from vecadd.bench.sweeps import SWEEPS
 pytestmark = pytest.mark.no_native
 
 
-OTHERS = ("stores", "why-programs", "why-costs")  # timed by programs of their own
+OTHERS = ("stores", "tuned-host", "why-programs", "why-costs")  # timed by programs of their own
 HOSTS = ("host", "peer-host", "peer-installed", "peer-files", *OTHERS)
 PASSING = ("transfer", "peer-transfer", "peer-end-to-end", "peer-many")  # the host and a GPU add, or hand on
 MEASURED = {sweep.name: sweep for sweeps in (SWEEPS.values(), *STAGES.values()) for sweep in sweeps}
@@ -38,7 +38,13 @@ INDIFFERENT = {
     *("vecadd", "vecadd.info", "vecadd._host", "vecadd._environment", "vecadd.model", "vecadd.model.theory"),
     *(f"vecadd._{name}" for name in ("command", "extras", "names", "rows", "version")),
     *(f"vecadd.bench.{name}" for name in ("show", "sources", "tables.table", "terminal")),
-    *("benchmarks.tables.stores", "benchmarks.tables.why", "build_native.toolkit", "build_native.incremental"),
+    *(
+        "benchmarks.tables.stores",
+        "benchmarks.tables.tuned_host",
+        "benchmarks.tables.why",
+        "build_native.toolkit",
+        "build_native.incremental",
+    ),
 }
 
 # Files of the tree that time nothing.
@@ -145,7 +151,7 @@ def test_a_file_that_times_nothing_changes_no_digest(name: str, tree: Path, unch
         ("vecadd/bench/latencies.py", {"latency"}),
         ("benchmarks/peers/overhead_stage.py", {"peer-overhead"}),
         ("benchmarks/peers/clocks.py", {sweep for sweep in SETS if sweep.startswith("peer-")}),
-        ("vecadd/bench/timing.py", {*MEASURED, "why-programs", "why-costs"}),
+        ("vecadd/bench/timing.py", {*MEASURED, "tuned-host", "why-programs", "why-costs"}),
         ("vecadd/profile/child.py", {"profile"}),
     ],
 )

@@ -42,11 +42,13 @@ TENSORS = tuple(
 )
 DEVICE_PEERS = (*DEVICE, *PEERS, *FOREIGN, *TENSORS)
 
+# Where a program of its own takes medians and intervals.
+ROUNDS = tuple(f"{BENCH}/{name}.py" for name in ("limits", "buffers", "timing", "contestants"))
+
 # What notes a program's additions and rehearses them.
 RECEIPTS = (
     *(*HOST, "csrc/py/install", "csrc/py/receipt", "vecadd/_install.py", "vecadd/why"),
-    *(f"{BENCH}/{name}.py" for name in ("limits", "buffers", "timing", "contestants")),
-    "benchmarks/why.py",
+    *(*ROUNDS, "benchmarks/why.py"),
 )
 
 # The sweeps are files of a folder; one that is not named below times kernels.
@@ -91,6 +93,10 @@ SETS: dict[str, tuple[str, ...]] = {
     "stores": (
         *(*HOST, "vecadd/stores", "benchmarks/stores.py"),
         *(f"vecadd/{name}.py" for name in ("_dask_threads", "_sum", "_uninterrupted")),
+    ),
+    "tuned-host": (
+        *(*HOST, *ROUNDS),
+        *("vecadd/tune/host.py", "vecadd/tune/part.py", "benchmarks/tuned_host.py"),
     ),
     "why-programs": (*RECEIPTS, "examples/why"),
     "why-costs": RECEIPTS,
