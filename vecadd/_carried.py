@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]  # of the source tree; of site-packag
 ARCHIVE = "vecadd/_carried.zip"
 
 NOTEBOOKS, RESULTS = "notebooks", "benchmarks/results"
+OTHERS = ("h100",)  # machines with a second kind of GPU: the notebooks speak of one, and the documents have both
 SOURCES = (
     "csrc/lab/host/rungs.c",
     "csrc/lab/ladder/*.[ch]",
@@ -31,14 +32,13 @@ def notebooks() -> list[Traversable]:
 
 def results() -> list[Traversable]:
     """The files of recorded results, a folder a machine: those in the folder that VECADD_RESULTS names, else those that
-    come with the package. Raises FileNotFoundError where there is no such folder."""
+    come with the package, without OTHERS. Raises FileNotFoundError where there is no such folder."""
     named = os.environ.get("VECADD_RESULTS")
     if named and not Path(named).is_dir():
         raise FileNotFoundError(f"VECADD_RESULTS={named}: there is no such folder; it is one with MACHINE/*.json in it")
-    machines = _sorted(Path(named) if named else _folder(RESULTS))
-    return [
-        file for machine in machines if machine.is_dir() for file in _sorted(machine) if file.name.endswith(".json")
-    ]
+    folders = [folder for folder in _sorted(Path(named) if named else _folder(RESULTS)) if folder.is_dir()]
+    machines = [folder for folder in folders if named or folder.name not in OTHERS]
+    return [file for machine in machines for file in _sorted(machine) if file.name.endswith(".json")]
 
 
 def sources() -> dict[str, str]:
@@ -56,7 +56,11 @@ def sources() -> dict[str, str]:
 
 def write_archive(path: Path, root: Path = ROOT) -> None:
     """Packs what an installed package carries: the same bytes for the same files."""
-    swept = (file for file in _matching(root, [f"{RESULTS}/*/*.json"]) if not file.name.startswith("peer-"))
+    swept = (
+        file
+        for file in _matching(root, [f"{RESULTS}/*/*.json"])
+        if file.parent.name not in OTHERS and not file.name.startswith("peer-")
+    )
     with zipfile.ZipFile(path, "w") as archive:
         for file in sorted((*swept, *_matching(root, [f"{NOTEBOOKS}/*.ipynb", *SOURCES]))):
             # A ZipInfo without a time: a file's own would differ from checkout to checkout.

@@ -35,6 +35,12 @@ def test_an_installed_package_has_the_notebooks_and_every_sweep_of_the_source_tr
     assert content() == in_the_tree
 
 
+def test_the_recorded_gpu_is_one_whichever_was_recorded_last() -> None:
+    """The notebooks' text is of an H200, and a sweep's newest file is shown."""
+    metas = (results.load(file)["meta"] for file in _carried.results())
+    assert {meta["gpu"][0]["name"] for meta in metas if meta["gpu"]} == {"NVIDIA H200"}
+
+
 def test_the_archive_is_small_and_the_same_from_the_same_files(tmp_path: Path) -> None:
     for name in ("notebooks", "benchmarks/results", "csrc/lab", "cuda"):
         shutil.copytree(_carried.ROOT / name, tmp_path / name)  # with other times
