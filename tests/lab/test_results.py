@@ -166,6 +166,13 @@ def test_another_file_is_refused_by_name(text: str, tmp_path: Path) -> None:
         results.read(tmp_path / "x.json")
 
 
+def test_a_file_of_other_bytes_than_text_is_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_bytes(b"\xff\xfe{")
+    for read in (results.load, results.read):
+        with pytest.raises(ValueError, match=r"x\.json is not a result file"):
+            read(tmp_path / "x.json")
+
+
 @pytest.mark.parametrize(
     ("params", "label"),
     [

@@ -141,7 +141,15 @@ def load(path: Path | Traversable) -> dict[str, Any]:
 
     Raises ValueError for a file that is not a result file, or of a version that is not read.
     """
-    return fields(path, parsed(path, path.read_text()))
+    return fields(path, parsed(path, text_of(path)))
+
+
+def text_of(path: Path | Traversable) -> str:
+    """The file's text. Raises ValueError, which names the file, where it has none, and OSError."""
+    try:
+        return path.read_text()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not a result file: {error}") from error
 
 
 def parsed(path: Path | Traversable, text: str) -> dict[str, Any]:
@@ -174,7 +182,7 @@ def _check_schema(path: Path | Traversable, found: object) -> None:
 
 def read(path: Path | Traversable) -> tuple[dict[str, Any], list[Row]]:
     """The meta data and the rows of a bench's result file; raises ValueError for any other file."""
-    return rows_of(path, parsed(path, path.read_text()))
+    return rows_of(path, parsed(path, text_of(path)))
 
 
 def rows_of(path: Path | Traversable, content: Mapping[str, Any]) -> tuple[dict[str, Any], list[Row]]:

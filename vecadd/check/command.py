@@ -177,11 +177,11 @@ def _facts(here: Info) -> list[dict[str, Any]]:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text()
+        return results.text_of(path)
     except OSError as error:
         raise UnaskableError(f"{path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise UnaskableError(f"{path} is not a result file: {error}") from error
+    except ValueError as error:
+        raise UnaskableError(str(error)) from error
 
 
 def _expected(path: Path, text: str) -> expected.File:

@@ -62,7 +62,10 @@ def of(
 
 def read(path: Path) -> dict[str, Any] | None:
     """The content of such a file; None for a file of another kind. Raises ValueError for a version that is not read."""
-    return of_text(path, path.read_text())
+    try:
+        return of_text(path, path.read_text())
+    except UnicodeDecodeError:
+        return None
 
 
 def of_text(path: Path, text: str) -> dict[str, Any] | None:

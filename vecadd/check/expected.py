@@ -56,7 +56,7 @@ def of_machine(gpus: Sequence[Gpu], measured: Measured) -> None:
 
 def of_file(path: Path) -> "File":
     """Reads a file of ``vecadd bench --json`` or ``vecadd check --json``; raises ValueError for any other."""
-    return of_text(path, path.read_text())
+    return of_text(path, results.text_of(path))
 
 
 def of_text(path: Path, text: str) -> "File":

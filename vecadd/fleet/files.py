@@ -26,8 +26,6 @@ def listed(paths: Iterable[Path]) -> Iterator[Path]:
 def content(path: Path) -> dict[str, Any]:
     """The object of a JSON file. Raises ValueError, which names the file, where it holds none or cannot be read."""
     try:
-        return results.parsed(path, path.read_text())
+        return results.parsed(path, results.text_of(path))
     except OSError as error:
         raise ValueError(f"{path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not a result file: {error}") from error
