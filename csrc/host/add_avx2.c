@@ -24,6 +24,28 @@ vec_stream(void *target, vec value)
     _mm256_stream_si256(target, value);
 }
 
+/* For float16, as in add_avx512.c. */
+#define HALF_VECTORS
+typedef __m128i half;
+
+static inline half
+half_load(const void *source)
+{
+    return _mm_loadu_si128(source);
+}
+
+static inline void
+half_store(void *target, half value)
+{
+    _mm_storeu_si128(target, value);
+}
+
+static inline void
+half_stream(void *target, half value)
+{
+    _mm_stream_si128(target, value);
+}
+
 static inline void
 vec_fence(void)
 {
@@ -60,19 +82,11 @@ vec_add_i64(vec a, vec b)
     return _mm256_add_epi64(a, b);
 }
 
-static inline __m128i
-add_f16_half(__m128i a, __m128i b)
+static inline half
+vec_add_f16(half a, half b)
 {
     const __m256 sum = _mm256_add_ps(_mm256_cvtph_ps(a), _mm256_cvtph_ps(b));
     return _mm256_cvtps_ph(sum, _MM_FROUND_TO_NEAREST_INT);
-}
-
-static inline vec
-vec_add_f16(vec a, vec b)
-{
-    const __m128i low = add_f16_half(_mm256_castsi256_si128(a), _mm256_castsi256_si128(b));
-    const __m128i high = add_f16_half(_mm256_extracti128_si256(a, 1), _mm256_extracti128_si256(b, 1));
-    return _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
 }
 
 /* Adds the bfloat16 in the upper halves; their rounded sums are in the upper halves of the result. A NaN's lower half

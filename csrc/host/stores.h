@@ -1,6 +1,6 @@
-/* Streaming or ordinary stores for several threads, where nobody can say whether a cache holds the arrays: a virtual
- * machine overstates its caches, other programs use them too, and the caller may add the same arrays again or others.
- * What the calls themselves took decides. Any thread may call these; they take no lock. */
+/* Chooses streaming or ordinary stores for several threads by what earlier calls of that size took with each. Sizes do
+ * not tell whether a cache holds the arrays: a virtual machine overstates its caches, other programs use them too, and
+ * a program adds the same arrays again or others. Any thread may call these; they take no lock. */
 #ifndef VECADD_HOST_STORES_H
 #define VECADD_HOST_STORES_H
 

@@ -128,6 +128,44 @@ def test_flags_are_reported_as_numpy_reports_them(route, names, dtype, mode, cap
     assert (got is None) == (want is None)
 
 
+# What numpy.add converts before it adds is warned of by itself: up to 8192 elements in one dimension or none.
+NARROW = {
+    "8192": lambda x: x,
+    "8193": lambda x: np.append(x, x[:1]),
+    "reversed": lambda x: x[::-1],
+    "every other": lambda x: np.repeat(x, 2)[::2],
+    "one": lambda x: x[5000:5001],
+    "0-d": lambda x: x[5000:5001].reshape(()),
+    "scalar": lambda x: x[5000],
+    "column": lambda x: x[4980:5020, None],
+    "two dimensions": lambda x: np.broadcast_to(x, (40, x.size)).copy(),
+    "without the NaN": lambda x: x[:5000],
+    "imaginary": lambda x: x.view("complex64"),
+    "imaginary, every other": lambda x: np.repeat(x.view("complex64"), 2)[::2],
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("wide", ["float64", "complex128", "int32", "float32"])
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("form", NARROW)
+def test_a_signalling_nan_that_is_converted_is_reported_as_numpy_reports_it(form, order, wide, mode, capsys):
+    row = np.ones(8192, np.float32)
+    row[5000 + form.startswith("imaginary")] = signalling_nan(np.dtype("float32"))
+    x = NARROW[form](row)
+    y = np.ones(np.broadcast_shapes(np.shape(x), (40, 5000 if np.size(x) < 1000 else 1)), wide, order)
+    for a, b in ((x, y), (y, x)):
+        heard, got = events(lambda a=a, b=b: vecadd.add(a, b), mode, capsys)
+        numpy_heard, want = events(lambda a=a, b=b: np.add(a, b), mode, capsys)
+        assert heard == numpy_heard
+        assert (got is None) == (want is None)
+
+
+def test_a_quiet_nan_that_is_converted_is_added_by_our_own_code():
+    x, y = np.full(5000, np.nan, np.float32), np.ones((100, 5000))
+    assert vecadd.explain(x, y).route == "host"
+
+
 @pytest.mark.parametrize(
     ("route", "where", "n", "name", "dtype"),
     covering(3, ROUTES, ["first", "middle", "last"], SIZES, list(TROUBLE), FLOATS),

@@ -29,6 +29,22 @@ OFFERED = "tests/interop/test_exchange_offered.py"
 
 CALLS = (
     Mutant(
+        "a signalling NaN that numpy.add converts before it adds",
+        "csrc/py/operands/host_pair.c",
+        "return has_signalling(first, n * row->components, between);",
+        "return false;",
+        "tests/add/test_warnings.py",
+        "signalling_nan_that",
+    ),
+    Mutant(
+        "the imaginary part of one that is not contiguous",
+        "csrc/py/operands/host_pair.c",
+        "(row->components > 1 && has_signalling(first + between, n, stride))",
+        "false",
+        "tests/add/test_warnings.py",
+        "signalling_nan_that",
+    ),
+    Mutant(
         "the loop below where no worker is awake",
         "csrc/choose/loop.c",
         "        schedule->alone = &call->below;\n",

@@ -5,7 +5,7 @@ from tests.mutants.mutant import Mutant
 HOST = (
     Mutant(
         "one complex number where a vector begins within it",
-        "csrc/host/simd.h",
+        "csrc/host/simd_loops.h",
         "one ? b + i % LONGEST_ELEMENT : b",
         "b",
         "test_host",

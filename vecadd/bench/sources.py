@@ -23,10 +23,12 @@ KINDS = {".c", ".h", ".cu", ".cuh", ".py", ".pyi"}  # by the end of their names,
 BENCH, STAGES = "vecadd/bench", "benchmarks/peers"
 
 # What is compiled for the host alone, for arrays on a GPU alone, and for those that pass from the one to the other.
-CALLS = ("csrc/base", "csrc/choose", "csrc/py/base", "csrc/py/operands", "csrc/py/calls", "build_native/flags.py")
-HOST = ("csrc/host", "csrc/lab/base", "csrc/lab/host", *CALLS)
+CALLS = ("csrc/base", "csrc/choose", "csrc/py/base", "csrc/py/calls", "build_native/flags.py")
+HOST = ("csrc/host", "csrc/lab/base", "csrc/lab/host", "csrc/py/operands", *CALLS)
 LAB = tuple(f"csrc/lab/{name}" for name in ("base", "ladder", "limits", "rungs.c"))
-DEVICE = ("cuda", "csrc/gpu", "csrc/transfer", *LAB, "csrc/py/array", "csrc/py/lab", "csrc/py/module.c", *CALLS)
+READERS = ("csrc/py/operands/[!h]*",)  # of operands, but for host_pair and host_view
+DEVICE = ("cuda", "csrc/gpu", "csrc/transfer", *LAB, *(f"csrc/py/{name}" for name in ("array", "lab", "module.c")))
+DEVICE += (*READERS, *CALLS)
 BOTH = (*DEVICE, *HOST)
 
 # The Python that times every contestant, fills and checks its operands, and probes its limits.

@@ -1,6 +1,8 @@
 #include "py/operands/host_pair.h"
 
 #include <math.h>
+#include <stdint.h>
+#include <string.h>
 
 #include "py/operands/promotion.h"
 
@@ -142,6 +144,48 @@ is_small(PyObject *object, PyObject *other, npy_intp least)
     return itemsize > 0 && PyArray_SIZE(array) < least / itemsize;
 }
 
+/* Whether one of n float32, so many bytes apart, is a signalling NaN. */
+static inline bool
+has_signalling(const char *first, npy_intp n, npy_intp stride)
+{
+    bool any = false; /* without a branch, so that the compiler makes vectors of neighbours */
+    for (npy_intp i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, first + i * stride, sizeof bits);
+        any |= (bits & 0x7fc00000) == 0x7f800000 && (bits & 0x3fffff) != 0;
+    }
+    return any;
+}
+
+/* Whether numpy.add warns of this side's conversion "in cast". It does so where it converts all of an input before it
+ * adds: one of up to NPY_BUFSIZE elements in one dimension or none. The conversion of a signalling NaN is what warns,
+ * and of all that NumPy makes for sums only float32's to float64. */
+static bool
+warns_of_cast(const struct side *side, enum dtype sum)
+{
+    const struct dtype_row *row = &dtype_table[side->dtype];
+    if (row->component != COMPONENT_F32 || dtype_table[sum].component != COMPONENT_F64 ||
+        PyArray_NDIM(side->array) > 1 || PyArray_SIZE(side->array) > NPY_BUFSIZE)
+        return false;
+    const npy_intp n = PyArray_SIZE(side->array), between = sizeof(float);
+    const npy_intp stride = PyArray_NDIM(side->array) ? PyArray_STRIDE(side->array, 0) : 0;
+    const char *first = PyArray_DATA(side->array);
+    if (stride == (npy_intp)row->itemsize)
+        return has_signalling(first, n * row->components, between);
+    return has_signalling(first, n, stride) || (row->components > 1 && has_signalling(first + between, n, stride));
+}
+
+/* Whether the sum may have so many bytes: it has the larger side's elements, or those of both multiplied where the
+ * shapes broadcast each other. */
+static bool
+may_reach(npy_intp least, const struct side side[2], enum dtype sum)
+{
+    const npy_intp a = PyArray_SIZE(side[0].array), b = PyArray_SIZE(side[1].array), larger_one = a > b ? a : b;
+    const npy_intp elements = least / dtype_table[sum].itemsize;
+    const bool flat = PyArray_NDIM(side[0].array) < 2 && PyArray_NDIM(side[1].array) < 2;
+    return larger_one >= elements || (!flat && a > 0 && b >= elements / a);
+}
+
 /* Describes the array. Takes `made`, the reference to a newly made array, or holds the caller's array. */
 static void
 operand_of_array(PyArrayObject *array, enum dtype dtype, PyObject *made, struct owned_operand *result)
@@ -172,7 +216,12 @@ host_pair_from(struct module_state *state, PyObject *const objects[ROLE_COUNT], 
     const char *why = "vecadd adds plain arrays of its own dtypes, and numbers";
     if (side_from(state, objects[ROLE_A], &side[0]) && side_from(state, objects[ROLE_B], &side[1])) {
         why = "vecadd makes no sum of these dtypes, or of such a number and this dtype";
-        if (promote(state, side, sum)) {
+        const bool promoted = promote(state, side, sum);
+        const bool warns = promoted && may_reach(least, side, sum->dtype) &&
+                           (warns_of_cast(&side[0], sum->dtype) || warns_of_cast(&side[1], sum->dtype));
+        if (warns)
+            why = "numpy.add warns of the signalling NaN that it converts first";
+        else if (promoted) {
             for (int k = 0; k < 2; k++)
                 operand_of_array(side[k].array, side[k].dtype, side[k].made, &operands[k]);
             return NULL;
