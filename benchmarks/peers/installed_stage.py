@@ -1,7 +1,7 @@
 """NumPy's own addition with vecadd installed in it beside plain NumPy, in each form in which a program writes it.
 
-Both are the same call of the same process: `vecadd.install` and `vecadd.uninstall` stand before and behind each timed
-turn, outside of the clock.
+Both are the same call of the same process. Both turns come behind `vecadd.install`, which plain NumPy's undoes before
+its clock begins: 0.2 ms of other code leave less in the caches, behind which 8 MiB of rows took 3.8 % longer.
 """
 
 import functools
@@ -36,7 +36,7 @@ def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
                     continue
                 meeting = [
                     Contestant(f"{who} {form}", HOST, timer, {"form": form}, check=check)
-                    for who, timer in (("installed", _installed(clock)), ("numpy", clock))
+                    for who, timer in (("installed", _installed(clock)), ("numpy", _taken_out(clock)))
                 ]
                 yield Cell(
                     "peer-installed", dtype_named(name), n, meeting, limits.FixedLimit(None), 1, f"installed {form}"
@@ -47,6 +47,15 @@ def _installed(clock: Timer) -> Timer:
     def timer(sets: Sequence[Buffers]) -> float:
         with vecadd.install():
             return clock(sets)
+
+    return timer
+
+
+def _taken_out(clock: Timer) -> Timer:
+    def timer(sets: Sequence[Buffers]) -> float:
+        with vecadd.install():
+            pass
+        return clock(sets)
 
     return timer
 
@@ -109,6 +118,6 @@ STAGE = Sweep(
     cells,
     f"timed by the host: calls that follow each other on the same operands for {ENOUGH * 1e6:g} us, after "
     f"{WARM * 1e6:g} us of calls that warm up, and single calls after a pause of {host_stage.IDLE * 1e3:g} ms; "
-    "vecadd is installed before its turn and taken out behind it",
+    "vecadd is installed before each turn, and taken out behind its own and before NumPy's",
     needs_gpu=False,
 )
