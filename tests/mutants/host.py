@@ -88,6 +88,20 @@ HOST = (
         "test_stores",
     ),
     Mutant(
+        "two processors that share a core",
+        "csrc/host/threads.c",
+        "    else if (pool && lacking <= 0 && is_for_one_or_two(job))\n        run_by_one_or_two(pool, job, &flags);\n",
+        "",
+        "test_second_thread",
+    ),
+    Mutant(
+        "two processors that share a core no longer",
+        "csrc/host/second_thread.c",
+        "    relaxed_set(&class->tries, TRIES);\n",
+        "",
+        "test_host_second_thread",
+    ),
+    Mutant(
         "zeros in a block that was used",
         "csrc/host/output_pool.c",
         "    *zeros = false;\n",

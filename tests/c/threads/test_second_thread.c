@@ -1,0 +1,110 @@
+/* A job for two threads whose worker is awake goes to both or to its caller, whichever was quicker. */
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "base/cpus.h"
+#include "check.h"
+#include "host/second_thread.h"
+#include "jobs.h"
+
+enum { N = 64, TRIES = 10000, SOME_CALLS = 100 };
+
+static const size_t BYTES = 256 << 10;
+
+struct added {
+    atomic_int together, alone; /* indices */
+};
+
+static void
+add_slowly(void *context, size_t begin, size_t end, int worker)
+{
+    (void)worker;
+    sleep_us(50);
+    atomic_fetch_add(&((struct added *)context)->together, (int)(end - begin));
+}
+
+static void
+add_alone(void *context, size_t begin, size_t end, int worker)
+{
+    (void)worker;
+    sleep_us(20);
+    atomic_fetch_add(&((struct added *)context)->alone, (int)(end - begin));
+}
+
+static void
+nothing(void *context, size_t begin, size_t end, int worker)
+{
+    (void)context, (void)begin, (void)end, (void)worker;
+}
+
+/* Makes calls whose worker is awake; returns how many of them the caller made alone. */
+static int
+make_calls(threads_body *body, int threads, int calls)
+{
+    int alone = 0;
+    for (int i = 0; i < calls; i++) {
+        struct added added = {0};
+        const struct threads_job job = {.threads = threads,
+                                        .n = N,
+                                        .block = 8,
+                                        .body = body,
+                                        .alone = add_alone,
+                                        .bytes = BYTES,
+                                        .context = &added};
+        threads_run(threads, (size_t)threads, 1, nothing, NULL);
+        threads_run_job(&job);
+        CHECK(atomic_load(&added.together) + atomic_load(&added.alone) == N, "each index once");
+        alone += atomic_load(&added.alone) == N;
+    }
+    return alone;
+}
+
+static void
+what_calls_take_is_noted(void)
+{
+    if (cpus_usable() < 2)
+        return; /* where a worker would spin on the caller's processor it sleeps at once */
+    second_thread_forget();
+    for (int i = 0; i < TRIES && second_thread_is_woken(BYTES); i++)
+        make_calls(add_slowly, 2, 1);
+    CHECK(!second_thread_is_woken(BYTES), "two threads take longer");
+}
+
+/* Past the calls that try both. */
+static void
+know(bool two_are_quicker)
+{
+    second_thread_forget();
+    for (int i = 0; i < SOME_CALLS; i++) {
+        bool timed;
+        const bool together = second_thread_choose(BYTES, &timed);
+        second_thread_note(BYTES, together, together == two_are_quicker ? 1000 : 2000);
+    }
+}
+
+static void
+the_caller_adds_alone_where_that_is_quicker(void)
+{
+    know(false);
+    const int alone = make_calls(add_slowly, 2, SOME_CALLS);
+    CHECK(alone > SOME_CALLS / 2, "%d of %d: but for tries", alone, SOME_CALLS);
+}
+
+static void
+more_than_two_threads_are_not_asked(void)
+{
+    second_thread_forget();
+    make_calls(add_slowly, 3, SOME_CALLS);
+    bool timed;
+    for (int i = 0; i < 4; i++)
+        CHECK(second_thread_choose(BYTES, &timed) && timed, "no call has been counted");
+}
+
+int
+main(void)
+{
+    RUN(what_calls_take_is_noted);
+    RUN(the_caller_adds_alone_where_that_is_quicker);
+    RUN(more_than_two_threads_are_not_asked);
+    return check_report();
+}
