@@ -11,7 +11,7 @@ enum {
     IN_TURNS = 4,      /* jobs of two threads, as many of one, and both again */
     FIRST = 4 * IN_TURNS,
     RETRIED = 1024, /* choices until one thread is tried again: on two cores it takes up to twice as long */
-    TRIES = 3,      /* so often */
+    TRIES = 3,      /* in a row */
     TIMED = 8,      /* of so many jobs two are timed: to read the clock twice takes a hundredth of the shortest */
     WAKES = 8,      /* bursts of which one wakes the worker though one thread is quicker */
 };

@@ -12,8 +12,8 @@ enum {
     CLASSES = OCTAVES * QUARTERS,
     IN_TURNS = 4, /* calls with streaming stores, as many with ordinary ones, and both again, */
     FIRST = 4 * IN_TURNS,
-    RETRIED = 256, /* the slower stores are tried again behind FIRST choices, twice as many, ... and each so many, */
-    TRIES = 3,     /* so often */
+    RETRIED = 256, /* the slower stores are tried again after 16, 32, 64 and 128 choices, then after each so many */
+    TRIES = 3,     /* in a row */
 };
 
 static const double CLOSE = 2.5; /* times as long: may yet be quicker */
