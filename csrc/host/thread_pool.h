@@ -1,5 +1,5 @@
-/* The thread pool's shared state (threads.c): the open job, each worker's part of it, and the words that workers sleep
- * on. */
+/* The thread pool's shared state (threads.c, workers.c): the open job, each worker's part of it, and the words that
+ * workers sleep on. */
 #ifndef VECADD_HOST_THREAD_POOL_H
 #define VECADD_HOST_THREAD_POOL_H
 

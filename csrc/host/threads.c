@@ -1,8 +1,6 @@
 #include "host/threads.h"
 
-#include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -11,7 +9,6 @@
 #include "base/fpenv.h"
 #include "base/runtime.h"
 #include "host/futex.h"
-#include "host/output_pool.h"
 #include "host/second_thread.h"
 #include "host/slices.h"
 #include "host/stores.h"
@@ -19,6 +16,7 @@
 #include "host/threads_count.h"
 #include "host/thresholds.h"
 #include "host/ways.h"
+#include "host/workers.h"
 
 enum {
     /* A burst is a series of short jobs with gaps of at most BURST_GAP_NS. Once it has lasted BURST_NS, its caller
@@ -33,203 +31,6 @@ enum {
     RESTED_NS = 10000000, /* without a job */
     PATIENCE_NS = 10000,  /* a slice that a cache holds takes less */
 };
-
-/* Runs the block from `begin` on, and all that are left of the slice. */
-static void
-run_from(struct thread_pool *pool, struct slice *slice, size_t begin, int part)
-{
-    const struct threads_job *job = pool->job;
-    do
-        job->body(job->context, begin, begin + smaller(job->block, slice->end - begin), part);
-    while (slice_take(slice, job->block, &begin));
-}
-
-/* Every thread begins with its own slice, the same one in every job, so that it finds the last job's data in its cache;
- * then it helps with the other slices, the caller first with that of the worker that was woken last. */
-static void
-work(struct thread_pool *pool, int part, bool keeps)
-{
-    const int threads = pool->threads;
-    const size_t block = pool->job->block;
-    size_t begin;
-    if (slice_take(&pool->slice[part], block, &begin))
-        run_from(pool, &pool->slice[part], begin, part);
-    for (int i = 1; i < threads; i++) {
-        struct slice *slice = &pool->slice[part ? (part + i) % threads : threads - i];
-        if (keeps ? slice_begin(slice, block, &begin) : slice_take(slice, block, &begin))
-            run_from(pool, slice, begin, part);
-    }
-}
-
-/* If all other processors are busy, a worker may wake up on its caller's processor, where spinning would hold up the
- * caller. In bursts of additions of 1 MiB on two cores, one of them busy, that took 50 us of every 250. */
-static bool
-may_spin(struct thread_pool *pool)
-{
-    return atomic_load_explicit(&pool->spins, memory_order_relaxed) &&
-           sched_getcpu() != atomic_load_explicit(&pool->callers_cpu, memory_order_relaxed);
-}
-
-/* The number of a job that is open, that the worker has a part in, and that it has not seen; STOPPING; else NO_JOB. */
-static unsigned
-called(const struct worker *worker, unsigned seen)
-{
-    const struct thread_pool *pool = worker->pool;
-    const unsigned open = atomic_load(&pool->open);
-    if (open == seen || open == NO_JOB)
-        return NO_JOB;
-    return open == STOPPING || atomic_load_explicit(&pool->part[worker->number], memory_order_relaxed) ? open : NO_JOB;
-}
-
-/* A caller that lacks workers learns by this when the last job ended. */
-static void
-note_end(struct thread_pool *pool, long long when)
-{
-    if (when > atomic_load_explicit(&pool->ended, memory_order_relaxed))
-        atomic_store_explicit(&pool->ended, when, memory_order_relaxed);
-}
-
-static unsigned
-spin_until_called(const struct worker *worker, unsigned seen)
-{
-    const long long since = now_ns();
-    do {
-        for (int i = 0; i < PAUSES_A_LOOK_AT_THE_CLOCK; i++) {
-            const unsigned number = called(worker, seen);
-            if (number != NO_JOB)
-                return number;
-            pause_briefly();
-        }
-    } while (may_spin(worker->pool) && now_ns() < since + SPIN_NS);
-    note_end(worker->pool, since);
-    return NO_JOB;
-}
-
-/* Sleeps until a caller wakes the worker. Worker 1 meanwhile gives back memory that no sum uses any more. A job that
- * begins while it does so is not held up: the caller waits for no worker that has not begun. */
-static void
-sleep_until_woken(struct worker *worker)
-{
-    while (worker->number == 1 && atomic_load(&worker->state) == ASLEEP && output_pool_age())
-        futex_wait_seconds(&worker->state, ASLEEP, OUTPUT_POOL_SECONDS);
-    while (atomic_load(&worker->state) == ASLEEP)
-        futex_wait(&worker->state, ASLEEP);
-    ways_note_late(now_ns() - atomic_load_explicit(&worker->woken, memory_order_relaxed));
-}
-
-/* Goes to sleep, unless it is called before its next caller can see that it sleeps. */
-static unsigned
-sleep_until_called(struct worker *worker, unsigned seen)
-{
-    atomic_store(&worker->state, ASLEEP);
-    atomic_fetch_sub(&worker->pool->awake, 1);
-    const unsigned number = called(worker, seen);
-    unsigned expected = ASLEEP;
-    if (number == NO_JOB)
-        sleep_until_woken(worker);
-    else
-        atomic_compare_exchange_strong(&worker->state, &expected, AWAKE);
-    atomic_fetch_add(&worker->pool->awake, 1);
-    return number;
-}
-
-/* Returns the number of a job, or STOPPING. */
-static unsigned
-wait_for_call(struct worker *worker, unsigned seen)
-{
-    for (;;) {
-        unsigned number = spin_until_called(worker, seen);
-        if (number == NO_JOB) /* a job that it is woken for may be over: then it spins in case another follows */
-            number = sleep_until_called(worker, seen);
-        if (number != NO_JOB)
-            return number;
-    }
-}
-
-static void
-take_part(struct worker *worker, unsigned number)
-{
-    struct thread_pool *pool = worker->pool;
-    atomic_store(&worker->inside, number);
-    const int part = atomic_load(&pool->open) == number ? atomic_load(&pool->part[worker->number]) : 0;
-    if (part) {
-        fpenv_set(pool->control);
-        work(pool, part, pool->keeps);
-        const unsigned flags = fpenv_flags(fpenv_get());
-        if (flags) /* no write without flags: the cache line would move from worker to worker for nothing */
-            atomic_fetch_or(&pool->flags, flags);
-    }
-    if (atomic_exchange(&worker->inside, NO_JOB) & AWAITED)
-        futex_wake(&worker->inside);
-}
-
-static void *
-worker_main(void *argument)
-{
-    struct worker *worker = argument;
-    for (unsigned number = NO_JOB; (number = wait_for_call(worker, number)) != STOPPING;)
-        take_part(worker, number);
-    return NULL;
-}
-
-static bool
-start_worker(struct thread_pool *pool, int number)
-{
-    struct worker *worker = &pool->worker[number];
-    sigset_t all, before;
-    worker->pool = pool;
-    worker->number = number;
-    atomic_store(&worker->inside, NO_JOB);
-    atomic_store(&worker->state, AWAKE);
-    sigfillset(&all); /* leave signals to the application's threads */
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int error = pthread_create(&worker->thread, NULL, worker_main, worker);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (error == 0) {
-        atomic_fetch_add_explicit(&pool->awake, 1, memory_order_relaxed);
-        pthread_setname_np(worker->thread, "vecadd");
-    }
-    return error == 0;
-}
-
-/* Returns whether it slept. */
-static bool
-wake(struct worker *worker)
-{
-    if (atomic_load(&worker->state) == AWAKE)
-        return false;
-    atomic_store_explicit(&worker->woken, now_ns(), memory_order_relaxed);
-    if (atomic_exchange(&worker->state, AWAKE) == AWAKE)
-        return false;
-    futex_wake(&worker->state);
-    return true;
-}
-
-/* Wakes all workers that have a part. The caller wakes them one by one: on sixteen cores, where workers woke each
- * other, a job took 1.2 to 3 times as long. */
-static void
-wake_workers(struct thread_pool *pool)
-{
-    const long long began = now_ns();
-    int woken = 0;
-    for (int i = 1; i <= pool->started; i++)
-        if (atomic_load_explicit(&pool->part[i], memory_order_relaxed))
-            woken += wake(&pool->worker[i]);
-    if (woken > 0)
-        ways_note_calls(woken, now_ns() - began);
-}
-
-/* Waits while the worker is inside the job. */
-static void
-wait_until_out(struct worker *worker, unsigned number)
-{
-    unsigned inside = number;
-    if (atomic_load(&worker->inside) != number ||
-        !atomic_compare_exchange_strong(&worker->inside, &inside, number | AWAITED))
-        return;
-    while (atomic_load(&worker->inside) == (number | AWAITED))
-        futex_wait(&worker->inside, number | AWAITED);
-}
 
 /* The pool, made on first use; NULL if there is no memory for it. */
 static struct thread_pool *
@@ -267,7 +68,7 @@ static void
 staff_pool(struct thread_pool *pool, int threads, size_t most)
 {
     threads = threads < THREADS_MAX ? threads : THREADS_MAX;
-    for (; pool->started < threads - 1 && most > 0 && start_worker(pool, pool->started + 1); most--)
+    for (; pool->started < threads - 1 && most > 0 && worker_start(pool, pool->started + 1); most--)
         pool->started++;
 }
 
@@ -309,14 +110,14 @@ wait_for_workers(struct thread_pool *pool)
             spin_while(&worker->inside, number, PATIENCE_NS);
         if (helps && atomic_load(&worker->inside) == number) {
             helps = false;
-            work(pool, 0, false);
+            workers_run(pool, 0, false);
         }
         if (spins)
             spin_while(&worker->inside, number, SPIN_NS);
     }
     atomic_store(&pool->open, NO_JOB);
     for (int i = 1; i <= pool->started; i++)
-        wait_until_out(&pool->worker[i], number);
+        worker_wait_until_out(&pool->worker[i], number);
 }
 
 /* Runs the job on the caller, on the workers that are awake and on up to `sleepers` others. Returns false, with nothing
@@ -340,8 +141,8 @@ run_together(struct thread_pool *pool, const struct threads_job *job, int sleepe
         pool->number += 2;
     atomic_store(&pool->open, pool->number);
     if (sleepers > 0)
-        wake_workers(pool);
-    work(pool, 0, pool->keeps);
+        workers_wake(pool);
+    workers_run(pool, 0, pool->keeps);
     wait_for_workers(pool);
     *flags = atomic_load_explicit(&pool->flags, memory_order_relaxed);
     return true;
@@ -422,7 +223,7 @@ run_understaffed(struct thread_pool *pool, const struct threads_job *job, int aw
     if (!together)
         run_alone(job, way == WAY_STREAMING);
     const long long ended = now_ns();
-    note_end(pool, ended);
+    workers_note_end(pool, ended);
     if (!follows && awake == 0 && together == (way == WAY_WOKEN) && atomic_load(&pool->started) == started)
         ways_note_job(&known, way, ended - began);
 }
@@ -498,14 +299,7 @@ threads_stop(void)
         return;
     while (!lock_pool(pool))
         sched_yield();
-    atomic_store(&pool->open, STOPPING);
-    for (int i = 1; i <= pool->started; i++)
-        wake(&pool->worker[i]);
-    for (int i = 1; i <= pool->started; i++)
-        pthread_join(pool->worker[i].thread, NULL);
-    pool->started = 0;
-    atomic_store(&pool->awake, 0);
-    atomic_store(&pool->open, NO_JOB);
+    workers_stop(pool);
     release_pool(pool);
 }
 

@@ -19,7 +19,7 @@ HOST = (
     ),
     Mutant(
         "floating-point control of the workers",
-        "csrc/host/threads.c",
+        "csrc/host/workers.c",
         "        fpenv_set(pool->control);\n",
         "",
         "test_threads",
@@ -40,14 +40,14 @@ HOST = (
     ),
     Mutant(
         "a caller that a signal wakes",
-        "csrc/host/threads.c",
+        "csrc/host/workers.c",
         "    while (atomic_load(&worker->inside) == (number | AWAITED))",
         "    if (atomic_load(&worker->inside) == (number | AWAITED))",
         "test_wakes",
     ),
     Mutant(
         "a worker that sleeps",
-        "csrc/host/threads.c",
+        "csrc/host/workers.c",
         "    atomic_fetch_sub(&worker->pool->awake, 1);\n",
         "",
         "test_wakes",
