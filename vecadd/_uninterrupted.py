@@ -1,10 +1,10 @@
 """Work on files that no KeyboardInterrupt tears apart, however many come."""
 
+from _thread import allocate_lock, start_new_thread
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import copy_context
 from queue import Empty, SimpleQueue
-from threading import Event, Thread
 
 Check = Callable[[], None]
 Progress = Callable[[int, int], object]
@@ -25,15 +25,19 @@ def run_uninterrupted(work: Callable[[Check, Progress | None], None], progress: 
     The work calls ``check`` now and then, and ``tell`` to have the caller's thread call ``progress``, for which it
     waits. An exception in the caller's thread, from ``progress`` or a signal, makes both raise in the work; it is
     raised here when the work has ended.
+
+    No threading.Thread and no Event: an interrupt within their methods leaves a lock taken, on which the next call, or
+    the end of the process, waits for ever. Queues and locks take an interrupt before or after their work.
     """
-    stop, ended = Event(), Event()
+    stop = ended = False
     told: list[tuple[int, int]] = []
     errors: list[BaseException] = []
     wake: SimpleQueue[None] = SimpleQueue()  # for the caller's thread
     proceed: SimpleQueue[None] = SimpleQueue()  # for the work
+    running = allocate_lock()
 
     def check() -> None:
-        if stop.is_set():
+        if stop:
             raise _Stopped
 
     def tell(done: int, size: int) -> None:
@@ -43,35 +47,38 @@ def run_uninterrupted(work: Callable[[Check, Progress | None], None], progress: 
         check()
 
     def run() -> None:
+        nonlocal ended
         proceed.get()  # not before the caller waits for the end
         try:
             check()
             work(check, tell if progress else None)
         except BaseException as error:
             errors.append(error)
-        ended.set()
+        ended = True
         wake.put(None)
+        running.release()
 
     def call_progress() -> None:
-        if told and progress is not None and not stop.is_set():
+        if told and progress is not None and not stop:
             progress(*told.pop())
             proceed.put(None)
 
     def give_up() -> None:
-        stop.set()
+        nonlocal stop
+        stop = True
         proceed.put(None)
 
     begun = False
     raised: BaseException | None = None
-    thread = Thread(target=copy_context().run, args=(run,), name="vecadd-files")
+    running.acquire()
     try:
-        thread.start()
+        start_new_thread(copy_context().run, (run,))
         while True:
             try:
                 if not begun:
                     begun = True
                     proceed.put(None)
-                while not ended.is_set():
+                while not ended:
                     if raised:
                         give_up()
                     with suppress(Empty):
@@ -80,7 +87,7 @@ def run_uninterrupted(work: Callable[[Check, Progress | None], None], progress: 
                 break
             except BaseException as error:
                 raised = raised or error  # and no call, in which another interrupt would be raised
-        thread.join()
+        running.acquire()
     finally:
         give_up()
     raised = raised or (errors[0] if errors else None)

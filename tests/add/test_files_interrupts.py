@@ -167,6 +167,54 @@ def test_the_work_has_ended_when_several_interrupts_are_raised() -> None:
     assert steps == ["at work", "closed"]
 
 
+# An interrupt at each entry and each end of a function in the caller's thread, while an error may be handled.
+AT_EACH_CALL = """
+    import sys
+    from vecadd._uninterrupted import run_uninterrupted
+
+    def work(check, tell):
+        for step in range(3):
+            tell(step, 3)
+            check()
+
+    def fail(done, size):
+        raise ValueError
+
+    def interrupted_at(number, progress):
+        seen = 0
+
+        def interrupt(*event):
+            nonlocal seen
+            seen += 1
+            if seen == number:
+                raise KeyboardInterrupt  # no profile is called after it
+
+        sys.setprofile(interrupt)
+        try:
+            try:
+                run_uninterrupted(work, progress)
+            finally:
+                sys.setprofile(None)
+        except (ValueError, KeyboardInterrupt):
+            pass
+        return seen >= number
+
+    for progress in (fail, lambda done, size: None):
+        number = 1
+        while interrupted_at(number, progress):
+            number += 1
+        print(number, flush=True)
+"""
+
+
+def test_an_interrupt_in_any_call_leaves_nothing_that_waits_for_ever() -> None:
+    """Neither the next call nor the end of the process: an Event's lock would stay taken."""
+    command = [sys.executable, "-c", textwrap.dedent(AT_EACH_CALL)]
+    done = subprocess.run(command, env=child_environment(), capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert min(map(int, done.stdout.split())) > 10
+
+
 def test_an_interrupt_is_raised_when_nothing_is_at_work_any_more(folder: Path, temporary: str) -> None:
     before = threading.active_count()
 
