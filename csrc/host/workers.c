@@ -8,7 +8,7 @@
 #include "base/now.h"
 #include "host/futex.h"
 #include "host/output_pool.h"
-#include "host/threads.h"
+#include "host/threads_job.h"
 #include "host/ways.h"
 
 /* Runs the block from `begin` on, and all that are left of the slice. */
