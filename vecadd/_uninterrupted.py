@@ -29,12 +29,12 @@ def run_uninterrupted(work: Callable[[Check, Progress | None], None], progress: 
     No threading.Thread and no Event: an interrupt within their methods leaves a lock taken, on which the next call, or
     the end of the process, waits for ever. Queues and locks take an interrupt before or after their work.
     """
-    stop = ended = False
+    stop = False
     told: list[tuple[int, int]] = []
     errors: list[BaseException] = []
     wake: SimpleQueue[None] = SimpleQueue()  # for the caller's thread
     proceed: SimpleQueue[None] = SimpleQueue()  # for the work
-    running = allocate_lock()
+    running = allocate_lock()  # held until the work has ended
 
     def check() -> None:
         if stop:
@@ -47,16 +47,14 @@ def run_uninterrupted(work: Callable[[Check, Progress | None], None], progress: 
         check()
 
     def run() -> None:
-        nonlocal ended
         proceed.get()  # not before the caller waits for the end
         try:
             check()
             work(check, tell if progress else None)
         except BaseException as error:
             errors.append(error)
-        ended = True
-        wake.put(None)
         running.release()
+        wake.put(None)
 
     def call_progress() -> None:
         if told and progress is not None and not stop:
@@ -78,7 +76,7 @@ def run_uninterrupted(work: Callable[[Check, Progress | None], None], progress: 
                 if not begun:
                     begun = True
                     proceed.put(None)
-                while not ended:
+                while running.locked():
                     if raised:
                         give_up()
                     with suppress(Empty):
@@ -87,7 +85,6 @@ def run_uninterrupted(work: Callable[[Check, Progress | None], None], progress: 
                 break
             except BaseException as error:
                 raised = raised or error  # and no call, in which another interrupt would be raised
-        running.acquire()
     finally:
         give_up()
     raised = raised or (errors[0] if errors else None)

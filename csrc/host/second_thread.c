@@ -6,11 +6,11 @@
 #include "host/known_time.h"
 
 enum {
-    LEAST = 128 << 10, /* bytes that a job writes: smaller ones have one thread */
+    LEAST = 128 << 10, /* bytes that a job writes: untuned, smaller ones have one thread */
     CLASSES = 8,       /* of sizes, each twice the one before, from LEAST on */
     IN_TURNS = 4,      /* jobs of two threads, as many of one, and both again */
     FIRST = 4 * IN_TURNS,
-    RETRIED = 1024, /* choices until one thread is tried again: on two cores it takes up to twice as long */
+    RETRIED = 1024, /* choices until the slower is tried again: on two cores one thread takes up to twice as long */
     TRIES = 3,      /* in a row */
     TIMED = 8,      /* of so many jobs two are timed: to read the clock twice takes a hundredth of the shortest */
     WAKES = 8,      /* bursts of which one wakes the worker though one thread is quicker */
@@ -52,7 +52,8 @@ second_thread_choose(size_t bytes, bool *timed)
         return choice / IN_TURNS % 2 == 0;
     if (tries > 0)
         relaxed_set(&class->tries, tries - 1);
-    return tries > 0 || (!one_is_quicker(class) && choice % RETRIED >= TRIES);
+    const bool retries = choice % RETRIED < TRIES;
+    return tries > 0 || one_is_quicker(class) == retries;
 }
 
 /* The first job after one of the other kind counts for nothing: it finds its data in other caches. */

@@ -68,9 +68,20 @@ processors_that_begin_or_end_to_share_a_core_are_noticed(void)
     second_thread_forget();
     make_calls(6000, 4000, CALLS);
     make_calls(6000, 8400, 3000);
-    CHECK(make_calls(6000, 8400, CALLS).together == 0, "one core");
-    CHECK(make_bursts(6000, 8400, 800) == 300, "three tries each time that the worker is woken");
+    CHECK(make_calls(6000, 8400, CALLS).together <= 3 * (CALLS / 1024 + 1), "one core");
+    const int tried = make_bursts(6000, 8400, 800);
+    CHECK(tried >= 300 && tried <= 303, "%d: three tries each time that the worker is woken", tried);
     make_bursts(6000, 4000, 200);
+    CHECK(make_calls(6000, 4000, CALLS).together > CALLS * 99 / 100, "two cores");
+}
+
+/* Larger jobs between them keep it awake: no burst wakes it. */
+static void
+a_worker_that_never_sleeps_is_tried_again(void)
+{
+    second_thread_forget();
+    make_calls(6000, 8400, CALLS);
+    make_calls(6000, 4000, CALLS);
     CHECK(make_calls(6000, 4000, CALLS).together > CALLS * 99 / 100, "two cores");
 }
 
@@ -101,6 +112,7 @@ main(void)
     RUN(both_are_tried_at_first);
     RUN(the_quicker_is_kept_and_few_calls_are_timed);
     RUN(processors_that_begin_or_end_to_share_a_core_are_noticed);
+    RUN(a_worker_that_never_sleeps_is_tried_again);
     RUN(one_thread_is_not_taken_for_little);
     RUN(bursts_seldom_wake_a_worker_that_gains_nothing);
     return check_report();

@@ -31,12 +31,6 @@ add_alone(void *context, size_t begin, size_t end, int worker)
     atomic_fetch_add(&((struct added *)context)->alone, (int)(end - begin));
 }
 
-static void
-nothing(void *context, size_t begin, size_t end, int worker)
-{
-    (void)context, (void)begin, (void)end, (void)worker;
-}
-
 /* Makes calls whose worker is awake; returns how many of them the caller made alone. */
 static int
 make_calls(threads_body *body, int threads, int calls)
@@ -51,7 +45,7 @@ make_calls(threads_body *body, int threads, int calls)
                                         .alone = add_alone,
                                         .bytes = BYTES,
                                         .context = &added};
-        threads_run(threads, (size_t)threads, 1, nothing, NULL);
+        threads_run(threads, (size_t)threads, 1, do_nothing, NULL);
         threads_run_job(&job);
         CHECK(atomic_load(&added.together) + atomic_load(&added.alone) == N, "each index once");
         alone += atomic_load(&added.alone) == N;

@@ -51,12 +51,6 @@ run(struct stored *stored, bool short_job)
     threads_run_job(&job);
 }
 
-static void
-nothing(void *context, size_t begin, size_t end, int worker)
-{
-    (void)context, (void)begin, (void)end, (void)worker;
-}
-
 /* Makes one kind of stores the quicker one, past the calls that try both. */
 static void
 know(bool streaming_is_quicker)
@@ -75,7 +69,7 @@ the_quicker_stores_are_used_whether_workers_sleep_or_not(void)
         for (int short_job = 0; short_job < 2; short_job++)
             for (int asleep = 0; asleep < 2; asleep++) {
                 struct stored stored = {0};
-                threads_run(2, 2, 1, nothing, NULL);
+                threads_run(2, 2, 1, do_nothing, NULL);
                 know(streaming);
                 if (asleep)
                     sleep_us(5000);
@@ -94,7 +88,7 @@ each_call_adds_all_while_both_are_tried(void)
     stores_forget();
     for (int i = 1; i <= SOME_CALLS; i++) {
         struct stored stored = {0};
-        threads_run(2, 2, 1, nothing, NULL);
+        threads_run(2, 2, 1, do_nothing, NULL);
         run(&stored, i % 2);
         CHECK(atomic_load(&stored.streaming) + atomic_load(&stored.ordinary) + atomic_load(&stored.alone) == N);
     }
@@ -108,7 +102,7 @@ what_calls_take_is_noted(void)
     stores_forget();
     for (int i = 0; i < TRIES && stores_prefer_streaming(BYTES); i++) {
         struct stored stored = {0};
-        threads_run(2, 2, 1, nothing, NULL);
+        threads_run(2, 2, 1, do_nothing, NULL);
         run(&stored, true);
     }
     CHECK(!stores_prefer_streaming(BYTES), "a streaming block sleeps for 0.1 ms");
