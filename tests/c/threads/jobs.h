@@ -55,13 +55,6 @@ run_short(int threads, size_t n, threads_body *body, threads_body *alone, void *
     threads_run_job(&job);
 }
 
-/* A body whose job only finds, or leaves, the workers awake. */
-static inline void
-do_nothing(void *context, size_t begin, size_t end, int worker)
-{
-    (void)context, (void)begin, (void)end, (void)worker;
-}
-
 static inline void
 sleep_us(long us)
 {

@@ -6,8 +6,9 @@
 #include "check.h"
 #include "host/second_thread.h"
 #include "jobs.h"
+#include "set_clock.h"
 
-enum { N = 64, TRIES = 10000, SOME_CALLS = 100 };
+enum { N = 64, SOME_CALLS = 100 };
 
 static const size_t BYTES = 256 << 10;
 
@@ -19,7 +20,7 @@ static void
 add_slowly(void *context, size_t begin, size_t end, int worker)
 {
     (void)worker;
-    sleep_us(50);
+    pass_ns(5000);
     atomic_fetch_add(&((struct added *)context)->together, (int)(end - begin));
 }
 
@@ -27,7 +28,7 @@ static void
 add_alone(void *context, size_t begin, size_t end, int worker)
 {
     (void)worker;
-    sleep_us(20);
+    pass_ns(20000);
     atomic_fetch_add(&((struct added *)context)->alone, (int)(end - begin));
 }
 
@@ -36,6 +37,7 @@ static int
 make_calls(threads_body *body, int threads, int calls)
 {
     int alone = 0;
+    wake_workers(threads);
     for (int i = 0; i < calls; i++) {
         struct added added = {0};
         const struct threads_job job = {.threads = threads,
@@ -45,7 +47,6 @@ make_calls(threads_body *body, int threads, int calls)
                                         .alone = add_alone,
                                         .bytes = BYTES,
                                         .context = &added};
-        threads_run(threads, (size_t)threads, 1, do_nothing, NULL);
         threads_run_job(&job);
         CHECK(atomic_load(&added.together) + atomic_load(&added.alone) == N, "each index once");
         alone += atomic_load(&added.alone) == N;
@@ -59,8 +60,7 @@ what_calls_take_is_noted(void)
     if (cpus_usable() < 2)
         return; /* where a worker would spin on the caller's processor it sleeps at once */
     second_thread_forget();
-    for (int i = 0; i < TRIES && second_thread_is_woken(BYTES); i++)
-        make_calls(add_slowly, 2, 1);
+    make_calls(add_slowly, 2, SOME_CALLS);
     CHECK(!second_thread_is_woken(BYTES), "two threads take longer");
 }
 
@@ -97,6 +97,7 @@ more_than_two_threads_are_not_asked(void)
 int
 main(void)
 {
+    set_clock();
     RUN(what_calls_take_is_noted);
     RUN(the_caller_adds_alone_where_that_is_quicker);
     RUN(more_than_two_threads_are_not_asked);

@@ -6,8 +6,9 @@
 #include "check.h"
 #include "host/stores.h"
 #include "jobs.h"
+#include "set_clock.h"
 
-enum { N = 64, TRIES = 10000, SOME_CALLS = 100 };
+enum { N = 64, SOME_CALLS = 100 };
 
 static const size_t BYTES = 8 << 20;
 
@@ -19,7 +20,7 @@ static void
 store_streaming(void *context, size_t begin, size_t end, int worker)
 {
     (void)worker;
-    sleep_us(100);
+    pass_ns(1000);
     atomic_fetch_add(&((struct stored *)context)->streaming, (int)(end - begin));
 }
 
@@ -69,8 +70,9 @@ the_quicker_stores_are_used_whether_workers_sleep_or_not(void)
         for (int short_job = 0; short_job < 2; short_job++)
             for (int asleep = 0; asleep < 2; asleep++) {
                 struct stored stored = {0};
-                threads_run(2, 2, 1, do_nothing, NULL);
+                wake_workers(2);
                 know(streaming);
+                atomic_store(&workers_tire, asleep);
                 if (asleep)
                     sleep_us(5000);
                 run(&stored, short_job);
@@ -86,9 +88,9 @@ static void
 each_call_adds_all_while_both_are_tried(void)
 {
     stores_forget();
+    wake_workers(2);
     for (int i = 1; i <= SOME_CALLS; i++) {
         struct stored stored = {0};
-        threads_run(2, 2, 1, do_nothing, NULL);
         run(&stored, i % 2);
         CHECK(atomic_load(&stored.streaming) + atomic_load(&stored.ordinary) + atomic_load(&stored.alone) == N);
     }
@@ -100,17 +102,18 @@ what_calls_take_is_noted(void)
     if (cpus_usable() < 2)
         return; /* where a worker would spin on the caller's processor it sleeps at once */
     stores_forget();
-    for (int i = 0; i < TRIES && stores_prefer_streaming(BYTES); i++) {
+    wake_workers(2);
+    for (int i = 0; i < SOME_CALLS; i++) {
         struct stored stored = {0};
-        threads_run(2, 2, 1, do_nothing, NULL);
         run(&stored, true);
     }
-    CHECK(!stores_prefer_streaming(BYTES), "a streaming block sleeps for 0.1 ms");
+    CHECK(!stores_prefer_streaming(BYTES), "streaming stores take longer");
 }
 
 int
 main(void)
 {
+    set_clock();
     RUN(the_quicker_stores_are_used_whether_workers_sleep_or_not);
     RUN(each_call_adds_all_while_both_are_tried);
     RUN(what_calls_take_is_noted);
