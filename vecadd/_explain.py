@@ -52,8 +52,9 @@ class Explanation:
     there), "numpy" or "library" (PyTorch's or JAX's own addition). ``predicted`` are seconds by route from the
     calibration of this machine, of every route that was measured for such operands; where there is none, by what
     earlier calls took and what the GPU's link carries; empty for operands of which neither is known. ``details`` are
-    the route's own: threads, stores, stream. ``operands`` says of a, b and out what they are. ``tuned`` are the files
-    of `vecadd tune` that the route goes by, or the lack of them.
+    the route's own: stream, or the threads and stores of a first call; later ones take one of two threads, or ordinary
+    stores in place of streaming ones, where that was quicker. ``operands`` says of a, b and out what they are. ``tuned``
+    are the files of `vecadd tune` that the route goes by, or the lack of them.
 
     >>> vecadd.Explanation("numpy", "left to numpy.add: few elements").route
     'numpy'
