@@ -53,7 +53,7 @@ class Explanation:
     calibration of this machine, of every route that was measured for such operands; where there is none, by what
     earlier calls took and what the GPU's link carries; empty for operands of which neither is known. ``details`` are
     the route's own: stream, or the threads and stores of a first call; later ones take one of two threads, or ordinary
-    stores in place of streaming ones, where that was quicker. ``operands`` says of a, b and out what they are. ``tuned``
+    stores in place of streaming ones, where that was quicker. ``operands`` says what a, b and out are. ``tuned``
     are the files of `vecadd tune` that the route goes by, or the lack of them.
 
     >>> vecadd.Explanation("numpy", "left to numpy.add: few elements").route

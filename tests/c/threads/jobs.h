@@ -61,12 +61,35 @@ sleep_us(long us)
     nanosleep(&(struct timespec){.tv_nsec = us * 1000}, NULL);
 }
 
-static inline void
-mark_worker(void *context, size_t begin, size_t end, int worker)
+/* Whether so many threads took part in a job that lasts until they have, or for 10 s. */
+struct roll_call {
+    int threads;
+    atomic_uint present; /* a bit each */
+};
+
+static inline bool
+are_all_present(const struct roll_call *call)
 {
+    return atomic_load(&call->present) == (1u << call->threads) - 1;
+}
+
+static inline void
+answer(void *context, size_t begin, size_t end, int worker)
+{
+    enum { PATIENCE_MS = 10000 };
+    struct roll_call *call = context;
     (void)begin, (void)end;
-    sleep_us(2000);
-    atomic_fetch_or((atomic_uint *)context, 1u << worker);
+    atomic_fetch_or(&call->present, 1u << worker);
+    for (int ms = 0; ms < PATIENCE_MS && !are_all_present(call); ms++)
+        sleep_us(1000);
+}
+
+static inline bool
+all_threads_take_part(int threads)
+{
+    struct roll_call call = {.threads = threads};
+    threads_run(threads, (size_t)threads, 1, answer, &call);
+    return are_all_present(&call);
 }
 
 #endif

@@ -9,7 +9,8 @@
 #include <stdbool.h>
 #include <time.h>
 
-#include "host/threads.h"
+#include "check.h"
+#include "jobs.h"
 
 static _Thread_local bool is_caller;
 static atomic_llong caller_ns, worker_ns;
@@ -28,27 +29,12 @@ pass_ns(long long ns)
     atomic_fetch_add(&caller_ns, ns);
 }
 
-struct meeting {
-    int threads;
-    atomic_int arrived;
-};
-
-static inline void
-meet(void *context, size_t begin, size_t end, int worker)
-{
-    struct meeting *meeting = context;
-    (void)begin, (void)end, (void)worker;
-    for (atomic_fetch_add(&meeting->arrived, 1); atomic_load(&meeting->arrived) < meeting->threads;)
-        sched_yield();
-}
-
 /* The workers of a job of so many threads are awake after it, until they tire; but where there are fewer processors. */
 static inline void
 wake_workers(int threads)
 {
-    struct meeting meeting = {.threads = threads};
     atomic_store(&workers_tire, false);
-    threads_run(threads, (size_t)threads, 1, meet, &meeting);
+    CHECK(all_threads_take_part(threads));
 }
 
 int

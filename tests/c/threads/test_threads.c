@@ -28,9 +28,7 @@ static void
 all_workers_take_part_awake_or_asleep(void)
 {
     for (int round = 0; round < 4; round++) {
-        atomic_uint workers = 0;
-        threads_run(4, 64, 1, mark_worker, &workers);
-        CHECK(atomic_load(&workers) == 0xf, "%#x in round %d", atomic_load(&workers), round);
+        CHECK(all_threads_take_part(4), "round %d", round);
         sleep_us(5000);
     }
 }
@@ -128,8 +126,7 @@ a_short_job_is_done_by_the_caller_while_the_workers_sleep(void)
         const int before = atomic_load(&counted.alone);
         run_short(4, 64, mark_briefly, mark_alone, &counted);
         CHECK(atomic_load(&counted.alone) == before + 1 && counted.from == 0 && counted.to == 64);
-        atomic_uint workers = 0;
-        threads_run(4, 64, 1, mark_worker, &workers);
+        CHECK(all_threads_take_part(4));
         sleep_us(20000);
     }
     CHECK(atomic_load(&counted.workers) == 0);
@@ -372,8 +369,8 @@ keep_the_pool_busy(void *argument)
     (void)argument;
     /* All workers have begun before anybody forks: a thread that is just starting holds a lock of
      * AddressSanitizer's own, which its child would wait for. */
-    atomic_uint workers = 0;
-    threads_run(3, 24, 1, mark_worker, &workers);
+    if (!all_threads_take_part(3))
+        abort();
     while (!atomic_load(&forking_is_over)) {
         atomic_size_t counted = 0;
         threads_run(3, 1000, 10, count, &counted);
@@ -390,9 +387,7 @@ status_of_child_with_threads(void)
     const pid_t child = fork();
     if (child == 0) {
         alarm(20);
-        atomic_uint workers = 0;
-        threads_run(3, 24, 1, mark_worker, &workers);
-        const bool right = atomic_load(&workers) == 7 && visits_each_once(3, 1000, 10);
+        const bool right = all_threads_take_part(3) && visits_each_once(3, 1000, 10);
         threads_stop();
         _exit(right ? 0 : 1);
     }
