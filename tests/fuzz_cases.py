@@ -187,6 +187,8 @@ def due(operands: tuple[Any, ...]) -> str | None:
         mixed and HALVES & {key(x.dtype) for x in (a, b, total.type(0))}
     ):
         return None
+    if any(x.ndim < 2 and x.size <= np.getbufsize() and _warns_when_cast(x, total) for x in (a, b)):
+        return None  # numpy.add casts all of it before it adds, and names the cast
     views = [np.broadcast_to(x, shape) for x in (a, b)] + ([out] if out is not None else [])
     for axes in (range(len(shape))[::-1], range(len(shape))):
         if all(_rises([abs(x.strides[axis]) for axis in axes if shape[axis] > 1]) for x in views):
@@ -196,6 +198,15 @@ def due(operands: tuple[Any, ...]) -> str | None:
                 return None
             return "host rows" if within and shape[row] >= ROW and (out is None or out.strides[row]) else None
     return None
+
+
+def _warns_when_cast(x: NDArray[Any], dtype: np.dtype[Any]) -> bool:
+    try:
+        with np.errstate(invalid="raise"):
+            x.astype(dtype)
+    except FloatingPointError:
+        return True
+    return False
 
 
 def _rises(steps: list[int]) -> bool:
