@@ -37,11 +37,12 @@ def add_zarr(
     sum is divided into boxes of whole chunks of ``out``, or shards; each is read, added and written once.
 
     ``out`` appears only when it is complete. A local folder or archive is written beside, and may replace an array that
-    is there, one of the operands too; in another store the chunks are written in place, which has to be empty, and the
-    metadata document, without which there is no array, comes last.
+    is there, one of the operands too. Another store has to be empty: the chunks are written in place, and the metadata
+    document, without which there is no array, comes last.
 
     chunks, shards
-        Of ``out``; without, those of the operand that has its shape, or of the longer one along each axis.
+        Of ``out``; without, those of the operand that has its shape. Where neither has it there are no shards, and each
+        axis has the chunks of the first operand that is as long as ``out`` there.
     compressor
         "keep" that of the operand, or "none", "zstd", "blosc", "gzip".
     memory
