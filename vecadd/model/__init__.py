@@ -17,7 +17,7 @@
     gpu         attributes of a GPU, and the occupancy that follows from them
     limits      what a run's probes measured
     loaded      the memory's rate by bytes in flight
-    advice      the decision tree of founding document 003 in words
+    advice      the decision tree of document 003 in words (docs/ledger.md says which text that is)
     access      how each rung goes through memory, as numbers
     matrices    the same of kernels that transpose a matrix or multiply two; matrix_shapes: of which shapes
     predict     the expected time of a rung
