@@ -50,7 +50,7 @@ def run_uninterrupted(work: Callable[[Check, Progress | None], None], progress: 
         proceed.get()  # not before the caller waits for the end
         try:
             check()
-            work(check, tell if progress else None)
+            work(check, None if progress is None else tell)  # an object that is called may be false, as an empty list
         except BaseException as error:
             errors.append(error)
         running.release()
@@ -77,17 +77,18 @@ def run_uninterrupted(work: Callable[[Check, Progress | None], None], progress: 
                     begun = True
                     proceed.put(None)
                 while running.locked():
-                    if raised:
+                    if raised is not None:
                         give_up()
                     with suppress(Empty):
                         wake.get(timeout=0.1)  # an interrupt may have taken the message
                     call_progress()
                 break
             except BaseException as error:
-                raised = raised or error  # and no call, in which another interrupt would be raised
+                raised = error if raised is None else raised  # and no call, in which another interrupt would be raised
     finally:
         give_up()
-    raised = raised or (errors[0] if errors else None)
+    if raised is None and errors:
+        raised = errors[0]
     errors.clear()
     try:
         if raised is not None:

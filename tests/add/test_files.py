@@ -164,6 +164,18 @@ def test_progress_is_told_after_every_eight_windows(folder: Path) -> None:
     assert told == [(400, 1000), (800, 1000), (1000, 1000)]
 
 
+def test_progress_may_be_an_object_that_is_false(folder: Path) -> None:
+    """As a list is before it has got anything."""
+
+    class Told(list[tuple[int, int]]):
+        def __call__(self, done: int, size: int) -> None:
+            self.append((done, size))
+
+    told = Told()
+    add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy", window=200, progress=told)
+    assert told == [(400, 1000), (800, 1000), (1000, 1000)]
+
+
 def test_an_existing_target_keeps_its_permissions(folder: Path, temporary: str) -> None:
     (folder / "c.npy").chmod(0o640)
     add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy")

@@ -45,6 +45,21 @@ def test_a_failure_in_the_middle_touches_nothing(failure: type[BaseException], f
     assert_untouched(folder)
 
 
+def test_an_exception_that_is_false_ends_the_work_too(folder: Path, temporary: str) -> None:
+    """As one is that holds a list of what is wrong and tells its length."""
+
+    class Wrong(Exception):
+        def __len__(self) -> int:
+            return 0
+
+    def fail(done: int, size: int) -> None:
+        raise Wrong
+
+    with pytest.raises(Wrong):
+        add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy", window=64, progress=fail)
+    assert_untouched(folder)
+
+
 def test_an_input_that_shrinks_meanwhile_is_an_error(folder: Path, temporary: str) -> None:
     def shrink(done: int, size: int) -> None:
         os.truncate(folder / "a.npy", 1000)

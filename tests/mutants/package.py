@@ -70,7 +70,7 @@ PACKAGE = (
     Mutant(
         "interrupts in the middle of work",
         "vecadd/_uninterrupted.py",
-        "                raised = raised or error  # and",
+        "                raised = error if raised is None else raised  # and",
         "                raise  # and",
         "tests/add/test_files_interrupts.py",
         "several_interrupts",
