@@ -185,7 +185,7 @@ def _write(descriptor: int, data: bytes | memoryview, offset: int) -> None:
 def _replacing(path: Path, size: int, sync: bool, check: Check) -> Iterator[int]:
     """A descriptor to write ``size`` bytes to; they become the file ``path`` if the block ends without an exception,
     and ``check``, called when they are written (with ``sync``: on the disk), raises none."""
-    path = path.resolve()  # a link stays a link: what it points to is replaced
+    path = Path(os.path.realpath(path))  # a link stays a link: what it points to is replaced
     mode = _mode_of(path)
     # Cut, so that it fits where the name does: a name has 255 bytes, a character up to 4.
     temporary = path.with_name(f".{path.name[:48]}.{secrets.token_hex(4)}.tmp")

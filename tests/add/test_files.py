@@ -1,5 +1,6 @@
 """Adding .npy files: the sum, in bounded memory, and what is refused before the work."""
 
+import errno
 import io
 import os
 import pickle
@@ -196,6 +197,14 @@ def test_a_link_stays_a_link(folder: Path) -> None:
     add_files(folder / "a.npy", folder / "b.npy", folder / "link.npy")
     assert (folder / "link.npy").is_symlink()
     np.testing.assert_array_equal(np.load(folder / "c.npy"), np.load(folder / "a.npy") + np.load(folder / "b.npy"))
+
+
+def test_a_link_to_itself_is_an_error_of_the_system(folder: Path) -> None:
+    (folder / "link.npy").symlink_to("link.npy")
+    with pytest.raises(OSError, match=r"link\.npy") as raised:
+        add_files(folder / "a.npy", folder / "b.npy", folder / "link.npy")
+    assert raised.value.errno == errno.ELOOP
+    assert (folder / "link.npy").is_symlink()
 
 
 @pytest.mark.parametrize("name", ["n" * 251 + ".npy", "\N{SNOWMAN}" * 83 + ".npy"])
