@@ -123,8 +123,17 @@ def _header(dtype: np.dtype[Any], shape: tuple[int, ...], fortran_order: bool) -
 
 
 def _fortran_order_of_sum(*inputs: Input) -> bool:
-    """Whether numpy.add gives the sum in Fortran order: asked of arrays with at most two elements along an axis."""
-    small = [np.zeros([min(n, 2) for n in x.shape], bool, "F" if x.fortran_order else "C") for x in inputs]
+    """Whether numpy.add gives the sum in Fortran order: asked of arrays with at most two elements along an axis.
+
+    Of axes side by side that are alike, two are enough: NumPy puts each further one beside them. Thirty axes of two
+    elements would be 1 GiB an array.
+    """
+    ndim = max(len(x.shape) for x in inputs)
+    shapes = [(*(1,) * (ndim - len(x.shape)), *x.shape) for x in inputs]
+    axes = [tuple(min(shape[i], 2) for shape in shapes) for i in range(ndim)]
+    kept = [axis for i, axis in enumerate(axes) if i < 2 or not axes[i - 2] == axes[i - 1] == axis]
+    few = [[axis[k] for axis in kept] for k in range(len(inputs))]
+    small = [np.zeros(shape, bool, "F" if x.fortran_order else "C") for shape, x in zip(few, inputs, strict=True)]
     flags = np.asarray(np.add(*small)).flags
     return flags.f_contiguous and not flags.c_contiguous
 

@@ -230,6 +230,21 @@ def test_memory_is_bounded_by_the_window(second: Literal["C", "F"], tmp_path: Pa
     assert (tmp_path / "c.npy").stat().st_size == len(header) + (4 << 24)
 
 
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_memory_is_bounded_with_many_short_axes(order: Literal["C", "F"], tmp_path: Path) -> None:
+    x = np.zeros((2,) * 24, np.int8, order)
+    (tmp_path / "a.npy").write_bytes(npy_bytes(x))
+    window = 64 << 10
+    tracemalloc.start()
+    try:
+        add_files(tmp_path / "a.npy", tmp_path / "a.npy", tmp_path / "c.npy", window=window)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 1 << 23
+    assert (tmp_path / "c.npy").read_bytes() == npy_bytes(x)
+
+
 def archive(**arrays: np.ndarray) -> bytes:
     file = io.BytesIO()
     np.savez(file, **arrays)
