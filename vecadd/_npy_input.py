@@ -20,6 +20,8 @@ _READ_HEADER = {
     (3, 0): npy.read_array_header_2_0,
 }
 
+MOST_HEADER = 10_000  # bytes: NumPy refuses longer ones too, once it has read them, and they may be 4 GiB
+
 
 @dataclass(frozen=True)
 class Input:
@@ -51,6 +53,9 @@ def open_input(path: Path) -> Iterator[Input]:
             version = npy.read_magic(file)
             if version not in _READ_HEADER:
                 raise ValueError(f"format version {version[0]}.{version[1]} is unknown, 1.0 to 3.0 are read")
+            length = int.from_bytes(os.pread(file.fileno(), 2 if version == (1, 0) else 4, npy.MAGIC_LEN), "little")
+            if length > MOST_HEADER:
+                raise ValueError(f"its header has {length} bytes, and those of arrays of numbers at most {MOST_HEADER}")
             shape, fortran_order, dtype = _READ_HEADER[version](file)
             if any(extent < 0 for extent in shape):
                 raise ValueError(f"shape {shape} has a negative extent")

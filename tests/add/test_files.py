@@ -272,6 +272,12 @@ BAD_INPUTS: dict[str, tuple[Callable[[Path], object], type[Exception], str]] = {
     "negative extents": (
         lambda path: path.write_bytes(npy_header("'<f4'", "(-10, -100)") + bytes(4000)), ValueError, "negative"),
     "version 9": (lambda path: path.write_bytes(b"\x93NUMPY\x09\x00" + bytes(200)), ValueError, "9"),
+    "a header of 3 GiB": (
+        lambda path: path.write_bytes(b"\x93NUMPY\x02\x00\x00\x00\x00\xc0" + bytes(99)), ValueError,
+        "its header has 3221225472 bytes"),
+    "an extent that no array has": (
+        lambda path: path.write_bytes(npy_header("'<f4'", f"({2**70}, 0, 1)")), ValueError,
+        "no array can have the sum's shape"),
     "one byte short": (lambda path: os.truncate(path, path.stat().st_size - 1), ValueError, "cut short"),
     "one byte long": (lambda path: os.truncate(path, path.stat().st_size + 1), ValueError, "too long"),
     "other shape": (lambda path: path.write_bytes(npy_bytes(np.zeros(999, np.float32))), ValueError, "shapes"),
