@@ -189,7 +189,10 @@ def _described(x: Any) -> str:
     if x is None:
         return "a new array"
     if isinstance(x, bool | int | float | complex | np.generic):
-        text = repr(x)
+        try:
+            text = repr(x)
+        except ValueError:  # an int of more digits than Python writes
+            return f"an int of {x.bit_length():,} bits" if isinstance(x, int) else f"a {_kind(x)}"
         return f"the number {text if len(text) <= 40 else text[:37] + '...'}"
     shape, dtype, nbytes = (getattr(x, name, None) for name in ("shape", "dtype", "nbytes"))
     if shape is None or dtype is None:

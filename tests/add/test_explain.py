@@ -156,6 +156,7 @@ def test_operands_are_described():
     assert described["a"] == "ndarray, float64, shape (5,), 40 B, strides (16,) bytes"
     assert described["b"] == f"the number {str(10**60)[:37]}..."
     assert described["out"] == "a new array"
+    assert vecadd.explain(np.array([1], object), 1 << 20_000).operands["b"] == "an int of 20,001 bits"
     assert vecadd.explain(A, [1.0] * 5).operands["b"] == "a list"
     assert ", in Fortran order" in vecadd.explain(np.ones((2, 3), order="F"), np.ones((2, 3))).operands["a"]
 
