@@ -3,6 +3,7 @@
 import sys
 import warnings
 from contextvars import ContextVar
+from operator import index
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from vecadd import _core
 
 # The handler of NumPy's memory before ours, in each context that has installed it.
 _before: ContextVar[Any] = ContextVar("vecadd_array_memory", default=None)
+
+MOST = 2**63 - 1  # bytes that an array may have
 
 
 class Installation:
@@ -83,8 +86,10 @@ def install(*, allocator: bool = False, least: int | None = None) -> Installatio
     >>> float(total.sum())
     4000000.0
     """
-    if least is not None and least < 1:
-        raise ValueError(f"least is {least}: it takes bytes, 1 or more")
+    if least is not None:
+        least = index(least)
+        if not 1 <= least <= MOST:
+            raise ValueError(f"least is {least}: it takes bytes, 1 or more and at most 2^63 - 1")
     added_loops = not _core.loop_counts()["installed"]
     below = {
         dtype: library

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 from vecadd import why
 from vecadd._command import INTERRUPTED, UnaskableError, epilog, target
-from vecadd._install import Installation, install
+from vecadd._install import MOST, Installation, install
 from vecadd._terminal import status_line
 
 
@@ -68,8 +68,8 @@ def program_begins(words: Sequence[str]) -> int:
 
 def run(arguments: argparse.Namespace) -> NoReturn:
     """Runs the program as Python would run it, and ends with its exit status."""
-    if arguments.least is not None and arguments.least < 1:
-        raise UnaskableError(f"--least takes bytes, 1 or more, not {arguments.least}")
+    if arguments.least is not None and not 1 <= arguments.least <= MOST:
+        raise UnaskableError(f"--least takes bytes, 1 or more and at most 2^63 - 1, not {arguments.least}")
     words = arguments.program
     if words and words[0].startswith(("-m", "-c")) and len(words[0]) > 2:
         words = [words[0][:2], words[0][2:], *words[1:]]

@@ -217,7 +217,7 @@ def test_installing_twice_is_installing_once() -> None:
     vecadd.uninstall()
 
 
-@pytest.mark.parametrize("least", [0, -1])
+@pytest.mark.parametrize("least", [0, -1, 2**63, 2**64])
 def test_least_takes_a_positive_number(least: int) -> None:
     with pytest.raises(ValueError, match=f"least is {least}: it takes bytes, 1 or more"):
         vecadd.install(least=least)
@@ -226,6 +226,11 @@ def test_least_takes_a_positive_number(least: int) -> None:
 def test_least_takes_no_text() -> None:
     with pytest.raises(TypeError):
         vecadd.install(least="1")  # type: ignore[arg-type]
+
+
+def test_least_may_be_an_integer_of_numpys() -> None:
+    with vecadd.install(least=np.int64(8)) as installation:  # type: ignore[arg-type]
+        assert installation.calls == 0
 
 
 def test_threads_add_at_once_while_it_comes_and_goes() -> None:

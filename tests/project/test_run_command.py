@@ -195,7 +195,8 @@ def test_an_interrupt_ends_it(tmp_path: Path) -> None:
         (["-m"], "name a script, a module after -m, or code after -c"),
         (["-c"], "name a script, a module after -m, or code after -c"),
         (["nowhere.py"], "there is no file 'nowhere.py'"),
-        (["--least", "0", "x.py"], "--least takes bytes, 1 or more, not 0"),
+        (["--least", "0", "x.py"], "--least takes bytes, 1 or more and at most 2^63 - 1, not 0"),
+        (["--least", str(2**64), "x.py"], f"--least takes bytes, 1 or more and at most 2^63 - 1, not {2**64}"),
     ],
 )
 def test_what_cannot_be_run_is_said(words: list[str], said: str, tmp_path: Path) -> None:
