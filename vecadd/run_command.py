@@ -116,7 +116,10 @@ def _print_receipt(process: int, file: Path | str | None) -> None:
         receipt = why.stop(tell)
     receipt.show()
     if file is not None:
-        receipt.save(file)
+        try:
+            receipt.save(file)
+        except OSError as error:
+            print(f"vecadd run: {file}: the receipt is not written: {error.strerror}", file=sys.stderr)
 
 
 def _show(error: BaseException) -> int:

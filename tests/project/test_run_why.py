@@ -118,3 +118,13 @@ def test_the_receipt_may_go_to_standard_output(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text("import numpy as np\nnp.ones(100_000) + 1\n")
     result = vecadd_run("--why", "--json", "-", "program.py", cwd=tmp_path)
     assert [row["line"] for row in json.loads(result.stdout)["lines"]] == [2]
+
+
+def test_a_receipt_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "program.py").write_text("import os\nos.rmdir('folder')\n")
+    result = vecadd_run("--why", "--json", "folder/receipt.json", "program.py", cwd=tmp_path)
+    assert result.stderr.splitlines() == [
+        "why: no addition above 64 KiB was made",
+        "vecadd run: folder/receipt.json: the receipt is not written: No such file or directory",
+    ]
