@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from importlib.machinery import BuiltinImporter, SourceFileLoader, SourcelessFileLoader
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, TracebackType
 from typing import Any, NoReturn
 
 from vecadd import why
@@ -93,13 +93,15 @@ def run(arguments: argparse.Namespace) -> NoReturn:
             atexit.register(_print_count, installation)
     if arguments.why:
         why.start()
+    failure: BaseException | None = None
     try:
         _run_program(words)
     except SystemExit:
         raise
     except BaseException as error:
-        sys.exit(_show(error))
-    sys.exit()  # the interpreter flushes the program's output, which the program may have closed
+        failure = error  # shown outside of this block, where no exception is being handled
+    # The interpreter flushes the program's output, which the program may have closed.
+    sys.exit(None if failure is None else _show(failure))
 
 
 def _print_count(installation: Installation) -> None:
@@ -123,12 +125,34 @@ def _print_receipt(process: int, file: Path | str | None) -> None:
 
 
 def _show(error: BaseException) -> int:
-    """Shows an exception that ended the program, as the interpreter does, and gives the exit status."""
+    """Shows an exception that ended the program, as the interpreter does, and gives the exit status.
+
+    The program may have put a hook of its own in the interpreter's place. What that raises is shown beside the
+    exception; SystemExit of it gives the status.
+    """
+    failure: BaseException | None = None
+    trace = _of_program(error)
+    try:
+        sys.excepthook(type(error), error.with_traceback(trace), trace)
+    except SystemExit:
+        raise
+    except BaseException as of_hook:
+        failure = of_hook
+    if failure is not None:
+        print("Error in sys.excepthook:", file=sys.stderr)
+        of_hook_alone = _of_program(failure)
+        sys.__excepthook__(type(failure), failure.with_traceback(of_hook_alone), of_hook_alone)
+        print("\nOriginal exception was:", file=sys.stderr)
+        sys.__excepthook__(type(error), error, trace)
+    return INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
+
+
+def _of_program(error: BaseException) -> TracebackType | None:
+    """Its traceback without the frames of this module."""
     trace = error.__traceback__
     while trace and trace.tb_frame.f_code.co_filename == __file__:
         trace = trace.tb_next
-    sys.excepthook(type(error), error.with_traceback(trace), trace)
-    return INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
+    return trace
 
 
 def _run_program(words: list[str]) -> None:
