@@ -104,16 +104,24 @@ def run(arguments: argparse.Namespace) -> NoReturn:
     sys.exit(None if failure is None else _show(failure))
 
 
+def _has_stderr() -> bool:
+    """Whether the program has left it open."""
+    return sys.stderr is not None and not getattr(sys.stderr, "closed", False)
+
+
 def _print_count(installation: Installation) -> None:
-    print(
-        f"vecadd run: {installation.elements} elements added in {installation.calls} calls of NumPy's loops",
-        file=sys.stderr,
-    )
+    if _has_stderr():
+        print(
+            f"vecadd run: {installation.elements} elements added in {installation.calls} calls of NumPy's loops",
+            file=sys.stderr,
+        )
 
 
 def _print_receipt(process: int, file: Path | str | None) -> None:
     if os.getpid() != process:  # a forked child, whose parent prints
         return
+    if not _has_stderr():
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115  # to the end of the process
     with status_line("why") as tell:
         receipt = why.stop(tell)
     receipt.show()

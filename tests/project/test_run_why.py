@@ -128,3 +128,15 @@ def test_a_receipt_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
         "why: no addition above 64 KiB was made",
         "vecadd run: folder/receipt.json: the receipt is not written: No such file or directory",
     ]
+
+
+@pytest.mark.parametrize("end", ["sys.stderr.close()", "sys.stderr = None"])
+def test_the_receipt_is_written_where_the_program_has_closed_stderr(end: str, receipt: Any) -> None:
+    result, rows = receipt(PROGRAM + end)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "3.0 ['--more'] False\n", "")
+    assert set(rows) == {5, 6}
+
+
+def test_a_count_stays_out_of_standard_output(tmp_path: Path) -> None:
+    result = vecadd_run("--count", "-c", "import sys; sys.stderr = None", cwd=tmp_path)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
