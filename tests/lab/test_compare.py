@@ -194,3 +194,14 @@ def test_what_is_no_result_file_is_one_line(tmp_path: Path, text: str, capsys: A
     file.write_text(text)
     assert cli.main(["compare", str(file), str(file)]) == 2
     assert capsys.readouterr().err.startswith(f"vecadd compare: {file} is not a result file: ")
+
+
+@pytest.mark.parametrize("wrong", [{"params": []}, {"params": None}, {"n": "x"}, {"spread": [1.0]}, {"seconds": "x"}])
+def test_a_row_with_fields_of_other_kinds_is_one_line(tmp_path: Path, wrong: dict[str, Any], capsys: Any) -> None:
+    file = tmp_path / "x.json"
+    run_of(file, [row()])
+    content = json.loads(file.read_text())
+    content["rows"][0] |= wrong
+    file.write_text(json.dumps(content))
+    assert cli.main(["compare", str(file), str(file)]) == 2
+    assert capsys.readouterr().err.startswith(f"vecadd compare: {file} is not a result file: a row cannot be read: ")

@@ -80,16 +80,19 @@ def _rows(content: Mapping[str, Any]) -> list[Any]:
 
 
 def side(given: Iterable[Bench | Check]) -> Side:
-    """All figures of these files."""
+    """All figures of these files. Raises ValueError, which names the file, for a row whose fields are of other kinds."""
     figures: dict[Key, Figure] = {}
     machines: list[str] = []
     for each in given:
         if isinstance(each, Check):
             machines.append(f"{each.host} ({each.machine_type})")
             figures |= _of_check(each)
-        else:
-            machines.append(str(each.meta.get("machine", "unknown")))
+            continue
+        machines.append(str(each.meta.get("machine", "unknown")))
+        try:
             figures |= {_key(row): _of_row(row) for row in each.rows}
+        except (ArithmeticError, AttributeError, TypeError, ValueError) as error:
+            raise ValueError(f"{each.path} is not a result file: a row cannot be read: {error}") from error
     return Side(figures, list(dict.fromkeys(machines)))
 
 
