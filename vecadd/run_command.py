@@ -92,7 +92,7 @@ def run(arguments: argparse.Namespace) -> NoReturn:
         if arguments.count:
             atexit.register(_print_count, installation)
     if arguments.why:
-        why.start()
+        _note_additions()
     failure: BaseException | None = None
     try:
         _run_program(words)
@@ -107,6 +107,14 @@ def run(arguments: argparse.Namespace) -> NoReturn:
 def _has_stderr() -> bool:
     """Whether the program has left it open."""
     return sys.stderr is not None and not getattr(sys.stderr, "closed", False)
+
+
+def _note_additions() -> None:
+    try:
+        why.start()
+    except RuntimeError as error:
+        atexit.unregister(_print_receipt)
+        raise UnaskableError(str(error)) from None
 
 
 def _print_count(installation: Installation) -> None:

@@ -140,3 +140,18 @@ def test_the_receipt_is_written_where_the_program_has_closed_stderr(end: str, re
 def test_a_count_stays_out_of_standard_output(tmp_path: Path) -> None:
     result = vecadd_run("--count", "-c", "import sys; sys.stderr = None", cwd=tmp_path)
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+
+
+def test_where_nothing_can_be_noted_the_program_does_not_run(child: Any, tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text("print('runs')\n")
+    result = child(
+        "from vecadd import _core\n"
+        "from vecadd.cli import main\n"
+        "def refuse(*names):\n"
+        "    raise RuntimeError('this Python has no GIL')\n"
+        "_core.receipt_start = refuse\n"
+        f"raise SystemExit(main(['run', '--why', {str(tmp_path / 'program.py')!r}]))\n",
+        check=False,
+    )
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.splitlines()[-1] == "vecadd run: this Python has no GIL"

@@ -80,7 +80,7 @@ def _rows(content: Mapping[str, Any]) -> list[Any]:
 
 
 def side(given: Iterable[Bench | Check]) -> Side:
-    """All figures of these files. Raises ValueError, which names the file, for a row whose fields are of other kinds."""
+    """All figures of these files. Raises ValueError, which names the file, for a row with fields of other kinds."""
     figures: dict[Key, Figure] = {}
     machines: list[str] = []
     for each in given:
