@@ -1,9 +1,11 @@
 """vecadd.why.noted: each addition above 64 KiB is noted at its line, with its operands and what NumPy did for it."""
 
+import gc
 import mmap
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -379,6 +381,61 @@ def test_beginning_twice_and_ending_twice_are_errors() -> None:
     noted.stop()
     with pytest.raises(RuntimeError, match="no additions are noted now"):
         noted.stop()
+
+
+class Ends:
+    """Ends the receipt when its nbytes are asked for; ``first`` is called before."""
+
+    def __init__(self, first: Callable[[], None] = lambda: None) -> None:
+        self.first = first
+
+    @property
+    def nbytes(self) -> int:
+        self.first()
+        noted.stop()
+        return 1 << 20
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_an_operand_may_end_the_receipt_and_empty_its_list(count: int) -> None:
+    operands: list[Any] = []
+    operands += [Ends(operands.clear), *[Ends()] * (count - 1)]
+    noted.start()
+    with pytest.raises((TypeError, ValueError)):
+        vecadd.add_many(operands, [1] * count)
+
+
+def test_an_operand_may_end_the_receipt_of_its_addition() -> None:
+    noted.start()
+    with pytest.raises(TypeError):
+        vecadd.add(Ends(), Ends())
+
+
+def test_the_collector_may_end_the_receipt() -> None:
+    """Its next run comes with the first object that noting an addition makes."""
+
+    class Cycle:
+        def __init__(self) -> None:
+            self.me = self
+
+        def __del__(self) -> None:
+            with suppress(RuntimeError):
+                noted.stop()
+
+    a = np.ones(N)
+    for threshold in range(1, 12):
+        noted.start()
+        gc.disable()
+        gc.collect()
+        before = gc.get_threshold()
+        Cycle()
+        gc.set_threshold(threshold)
+        gc.enable()
+        try:
+            np.testing.assert_array_equal(a + a, np.full(N, 2.0))
+        finally:
+            gc.set_threshold(*before)
+            gc.collect()
 
 
 def test_nothing_is_noted_behind_the_end() -> None:

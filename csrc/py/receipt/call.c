@@ -57,8 +57,16 @@ list_bytes(PyObject *list)
     if (!is_list && !(list && PyTuple_Check(list)))
         return 0;
     const Py_ssize_t count = is_list ? PyList_Size(list) : PyTuple_Size(list);
-    for (Py_ssize_t i = 0; i < count; i++)
-        bytes += nbytes_of(is_list ? PyList_GetItem(list, i) : PyTuple_GetItem(list, i));
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *const x = is_list ? PyList_GetItem(list, i) : PyTuple_GetItem(list, i);
+        if (x == NULL) { /* what tells its nbytes may have shortened the list */
+            PyErr_Clear();
+            break;
+        }
+        Py_INCREF(x);
+        bytes += nbytes_of(x);
+        Py_DECREF(x);
+    }
     return bytes;
 }
 

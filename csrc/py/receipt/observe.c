@@ -198,7 +198,7 @@ observe_begin(struct observation *seen, unsigned stands)
     seen->generation = generation;
     const long long noted = seen->record ? seen->record->noted : 0;
     seen->looks = is_looked_at(seen->call.bytes, noted);
-    seen->counts = via == VIA_NUMPY && noted % COUNT_OF == 0;
+    seen->counts = observed && via == VIA_NUMPY && noted % COUNT_OF == 0; /* the collector may have ended the receipt */
     if (seen->counts)
         loops_count_begin(seen->ufunc = numpys_add());
     if (seen->looks)
