@@ -8,9 +8,11 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/runtime.h"
+#include "host/thread_pool.h"
 #include "host/threads.h"
 
-enum { MANY = 10000, WORKERS = 8 };
+enum { MANY = 10000, WORKERS = 8, PATIENCE_MS = 10000 };
 
 struct visits {
     atomic_int of[MANY];
@@ -76,7 +78,6 @@ are_all_present(const struct roll_call *call)
 static inline void
 answer(void *context, size_t begin, size_t end, int worker)
 {
-    enum { PATIENCE_MS = 10000 };
     struct roll_call *call = context;
     (void)begin, (void)end;
     atomic_fetch_or(&call->present, 1u << worker);
@@ -90,6 +91,18 @@ all_threads_take_part(int threads)
     struct roll_call call = {.threads = threads};
     threads_run(threads, (size_t)threads, 1, answer, &call);
     return are_all_present(&call);
+}
+
+/* Whether all workers sleep in the end: one that has lost its processor stays awake until it has it again. */
+static inline bool
+all_workers_fall_asleep(void)
+{
+    struct thread_pool *pool = atomic_load(&runtime.threads);
+    int ms = 0;
+    do
+        sleep_us(1000);
+    while (atomic_load(&pool->awake) != 0 && ++ms < PATIENCE_MS);
+    return atomic_load(&pool->awake) == 0;
 }
 
 #endif

@@ -5,7 +5,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/cpus.h"
 #include "base/fpenv.h"
 #include "check.h"
 #include "host/threads.h"
@@ -29,7 +28,8 @@ all_workers_take_part_awake_or_asleep(void)
 {
     for (int round = 0; round < 4; round++) {
         CHECK(all_threads_take_part(4), "round %d", round);
-        sleep_us(5000);
+        if (round % 2)
+            CHECK(all_workers_fall_asleep());
     }
 }
 
@@ -85,10 +85,11 @@ one_thread_that_is_held_up_holds_up_only_its_block(void)
 }
 
 struct counted {
-    atomic_uint workers; /* a bit each */
-    atomic_int alone;    /* calls of mark_alone */
-    atomic_int streamed; /* of mark_streaming */
-    size_t from, to;     /* of the last one */
+    struct roll_call call; /* of answer */
+    atomic_uint workers;   /* of mark_briefly: a bit each */
+    atomic_int alone;      /* calls of mark_alone */
+    atomic_int streamed;   /* of mark_streaming */
+    size_t from, to;       /* of the last one */
 };
 
 static void
@@ -127,48 +128,29 @@ a_short_job_is_done_by_the_caller_while_the_workers_sleep(void)
         run_short(4, 64, mark_briefly, mark_alone, &counted);
         CHECK(atomic_load(&counted.alone) == before + 1 && counted.from == 0 && counted.to == 64);
         CHECK(all_threads_take_part(4));
-        sleep_us(20000);
+        CHECK(all_workers_fall_asleep());
     }
     CHECK(atomic_load(&counted.workers) == 0);
 }
 
 static void
-a_short_job_has_the_workers_that_are_awake(void)
-{
-    unsigned seen = 0;
-    if (cpus_usable() < 2)
-        return; /* where a worker would spin on the caller's processor it sleeps at once */
-    for (int i = 0; i < 20000 && !(seen & 2); i++) { /* it may be kept from its own processor for a while */
-        struct counted counted = {0};
-        if (i >= 1000)
-            sleep_us(500); /* by other programs: their time comes to an end */
-        threads_run(2, 8, 1, mark_briefly, &counted);
-        atomic_store(&counted.workers, 0);
-        run_short(2, 8, mark_briefly, mark_alone, &counted);
-        CHECK(atomic_load(&counted.alone) == (atomic_load(&counted.workers) == 0));
-        seen |= atomic_load(&counted.workers);
-    }
-    CHECK(seen & 2);
-}
-
-static void
 a_burst_of_short_jobs_wakes_the_workers(void)
 {
-    struct counted counted = {0};
-    for (int i = 0; i < 1000000 && (atomic_load(&counted.workers) & ~1u) == 0; i++)
-        run_short(2, 64, mark_briefly, mark_alone, &counted);
-    CHECK(atomic_load(&counted.workers) & 2, "%d alone", atomic_load(&counted.alone));
+    struct counted counted = {.call = {.threads = 2}};
+    for (int i = 0; i < 1000000 && atomic_load(&counted.call.present) == 0; i++)
+        run_short(2, 2, answer, mark_alone, &counted);
+    CHECK(are_all_present(&counted.call), "%d alone", atomic_load(&counted.alone));
     CHECK(atomic_load(&counted.alone) > 0, "the first ones are done alone");
 }
 
 /* A job with an own loop for streaming stores, that writes 64 MiB by what it says. */
 static void
-run_large(struct counted *counted)
+run_large(size_t n, threads_body *body, struct counted *counted)
 {
     const struct threads_job job = {.threads = 2,
-                                    .n = 64,
+                                    .n = n,
                                     .block = 1,
-                                    .body = mark_briefly,
+                                    .body = body,
                                     .alone = mark_alone,
                                     .alone_streaming = mark_streaming,
                                     .context = counted,
@@ -179,13 +161,10 @@ run_large(struct counted *counted)
 static void
 a_short_job_wakes_workers_where_that_is_the_quickest_way(void)
 {
-    struct counted counted = {0};
+    struct counted counted = {.call = {.threads = 2}};
     ways_forget();
-    for (int i = 0; i < 100 && (atomic_load(&counted.workers) & 2) == 0; i++) {
-        threads_stop();
-        run_large(&counted);
-    }
-    CHECK(atomic_load(&counted.workers) & 2);
+    run_large(2, answer, &counted);
+    CHECK(are_all_present(&counted.call));
     CHECK(atomic_load(&counted.alone) == 0 && atomic_load(&counted.streamed) == 0);
 }
 
@@ -202,7 +181,7 @@ a_short_job_is_done_by_the_caller_the_way_that_was_quickest(void)
                                   way == quickest ? 1000 : 1000000);
         threads_stop();
         sleep_us(1000); /* no burst */
-        run_large(&counted);
+        run_large(64, mark_briefly, &counted);
         CHECK(atomic_load(&counted.workers) == 0);
         CHECK(atomic_load(&counted.alone) == (quickest == WAY_ALONE) &&
               atomic_load(&counted.streamed) == (quickest == WAY_STREAMING));
@@ -430,7 +409,7 @@ threads_of_this_process(void)
 static bool
 threads_become(int expected)
 {
-    for (int i = 0; i < 1000 && threads_of_this_process() != expected; i++)
+    for (int ms = 0; ms < PATIENCE_MS && threads_of_this_process() != expected; ms++)
         sleep_us(1000);
     return threads_of_this_process() == expected;
 }
@@ -465,7 +444,6 @@ main(void)
     RUN(all_workers_take_part_awake_or_asleep);
     RUN(one_thread_that_is_held_up_holds_up_only_its_block);
     RUN(a_short_job_is_done_by_the_caller_while_the_workers_sleep);
-    RUN(a_short_job_has_the_workers_that_are_awake);
     RUN(a_burst_of_short_jobs_wakes_the_workers);
     RUN(a_short_job_wakes_workers_where_that_is_the_quickest_way);
     RUN(a_short_job_is_done_by_the_caller_the_way_that_was_quickest);

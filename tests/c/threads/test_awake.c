@@ -1,0 +1,40 @@
+/* A short job has the workers that are awake. */
+#include <stdatomic.h>
+
+#include "base/cpus.h"
+#include "check.h"
+#include "jobs.h"
+#include "set_clock.h"
+
+struct short_job {
+    struct roll_call call;
+    atomic_int alone; /* jobs that the caller did alone */
+};
+
+static void
+count_alone(void *context, size_t begin, size_t end, int worker)
+{
+    (void)begin, (void)end, (void)worker;
+    atomic_fetch_add(&((struct short_job *)context)->alone, 1);
+}
+
+static void
+a_short_job_has_the_workers_that_are_awake(void)
+{
+    if (cpus_usable() < 2)
+        return; /* where a worker would spin on the caller's processor it sleeps at once */
+    wake_workers(2);
+    for (int i = 0; i < 100; i++) {
+        struct short_job job = {.call = {.threads = 2}};
+        run_short(2, 2, answer, count_alone, &job);
+        CHECK(are_all_present(&job.call) && atomic_load(&job.alone) == 0, "job %d", i);
+    }
+}
+
+int
+main(void)
+{
+    set_clock();
+    RUN(a_short_job_has_the_workers_that_are_awake);
+    return check_report();
+}
