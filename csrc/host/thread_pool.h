@@ -9,12 +9,14 @@
 #include <stdbool.h>
 
 #include "base/fpenv.h"
+#include "host/callers_cpu.h"
 #include "host/slices.h"
 #include "host/threads_count.h"
 
 struct threads_job;
 
-enum worker_state { AWAKE, ASLEEP };
+/* WAKING: a caller prepares its wake. */
+enum worker_state { AWAKE, ASLEEP, WAKING };
 
 /* A job's number is even. A worker writes it to `inside` before it looks at the job, and then makes sure that the job
  * is still open; a caller that has closed its job waits for all who are inside. So no caller waits for a worker that
@@ -30,6 +32,7 @@ struct worker {
     int number;
     struct thread_pool *pool;
     pthread_t thread;
+    struct kept_off kept_off;
 };
 
 struct thread_pool {

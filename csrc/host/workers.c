@@ -6,8 +6,10 @@
 
 #include "base/min_max.h"
 #include "base/now.h"
+#include "host/callers_cpu.h"
 #include "host/futex.h"
 #include "host/output_pool.h"
+#include "host/threads_count.h"
 #include "host/threads_job.h"
 #include "host/ways.h"
 
@@ -88,8 +90,8 @@ sleep_until_woken(struct worker *worker)
 {
     while (worker->number == 1 && atomic_load(&worker->state) == ASLEEP && output_pool_age())
         futex_wait_seconds(&worker->state, ASLEEP, OUTPUT_POOL_SECONDS);
-    while (atomic_load(&worker->state) == ASLEEP)
-        futex_wait(&worker->state, ASLEEP);
+    for (unsigned state; (state = atomic_load(&worker->state)) != AWAKE;)
+        futex_wait(&worker->state, state);
     ways_note_late(now_ns() - atomic_load_explicit(&worker->woken, memory_order_relaxed));
 }
 
@@ -97,14 +99,13 @@ sleep_until_woken(struct worker *worker)
 static unsigned
 sleep_until_called(struct worker *worker, unsigned seen)
 {
+    callers_cpu_allow(&worker->kept_off);
     atomic_store(&worker->state, ASLEEP);
     atomic_fetch_sub(&worker->pool->awake, 1);
     const unsigned number = called(worker, seen);
     unsigned expected = ASLEEP;
-    if (number == NO_JOB)
+    if (number == NO_JOB || (!atomic_compare_exchange_strong(&worker->state, &expected, AWAKE) && expected != AWAKE))
         sleep_until_woken(worker);
-    else
-        atomic_compare_exchange_strong(&worker->state, &expected, AWAKE);
     atomic_fetch_add(&worker->pool->awake, 1);
     return number;
 }
@@ -172,11 +173,14 @@ worker_start(struct thread_pool *pool, int number)
 static bool
 wake(struct worker *worker)
 {
-    if (atomic_load(&worker->state) == AWAKE)
+    unsigned expected = ASLEEP;
+    if (!atomic_compare_exchange_strong(&worker->state, &expected, WAKING))
         return false;
+    if (worker->pool->threads == 2 && threads_usable_cpus() == 2)
+        callers_cpu_keep_off(&worker->kept_off, worker->thread,
+                             atomic_load_explicit(&worker->pool->callers_cpu, memory_order_relaxed));
     atomic_store_explicit(&worker->woken, now_ns(), memory_order_relaxed);
-    if (atomic_exchange(&worker->state, AWAKE) == AWAKE)
-        return false;
+    atomic_store(&worker->state, AWAKE);
     futex_wake(&worker->state);
     return true;
 }

@@ -1,0 +1,200 @@
+/* The one worker of two processors is kept off its caller's from when it is woken until it sleeps again. This file's
+ * affinity functions stand in for the C library's: the process has `usable` processors, and the worker those of `mask`.
+ */
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/cpus.h"
+#include "check.h"
+#include "host/threads_count.h"
+#include "jobs.h"
+#include "set_clock.h"
+
+enum { EPERM_ERROR = 1, CALLERS_CPU = 0 }; /* set_clock.h */
+
+static unsigned usable = 2;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static cpu_set_t mask;
+static bool refuses;
+static int changes; /* of the mask, by the library */
+
+int
+pthread_getaffinity_np(pthread_t thread, size_t size, cpu_set_t *set)
+{
+    (void)thread;
+    CHECK(size == sizeof mask);
+    pthread_mutex_lock(&lock);
+    *set = mask;
+    pthread_mutex_unlock(&lock);
+    return 0;
+}
+
+int
+pthread_setaffinity_np(pthread_t thread, size_t size, const cpu_set_t *set)
+{
+    (void)thread;
+    CHECK(size == sizeof mask && CPU_COUNT(set) > 0);
+    pthread_mutex_lock(&lock);
+    const bool refused = refuses;
+    if (!refused) {
+        mask = *set;
+        changes++;
+    }
+    pthread_mutex_unlock(&lock);
+    return refused ? EPERM_ERROR : 0;
+}
+
+/* The processors first ... first + count - 1. */
+static cpu_set_t
+processors(unsigned first, unsigned count)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    for (unsigned cpu = first; cpu < first + count; cpu++)
+        CPU_SET(cpu, &set);
+    return set;
+}
+
+int
+sched_getaffinity(pid_t process, size_t size, cpu_set_t *set)
+{
+    (void)process;
+    CHECK(size >= sizeof *set);
+    memset(set, 0, size);
+    *set = processors(CALLERS_CPU, usable);
+    return 0;
+}
+
+static void
+set_mask(cpu_set_t set)
+{
+    pthread_mutex_lock(&lock);
+    mask = set;
+    changes = 0;
+    pthread_mutex_unlock(&lock);
+}
+
+static bool
+mask_is(cpu_set_t set)
+{
+    pthread_mutex_lock(&lock);
+    const bool is = CPU_EQUAL(&mask, &set);
+    pthread_mutex_unlock(&lock);
+    return is;
+}
+
+/* A worker that a caller has woken, but that has had no processor since, still counts as asleep. */
+static bool
+mask_becomes(cpu_set_t set)
+{
+    for (int ms = 0; ms < PATIENCE_MS && !mask_is(set); ms++)
+        sleep_us(1000);
+    return mask_is(set);
+}
+
+static void
+let_workers_sleep(void)
+{
+    atomic_store(&workers_tire, true);
+    CHECK(all_workers_fall_asleep());
+}
+
+/* A worker that sleeps, with these processors, wakes for a job. */
+static void
+wake_with(cpu_set_t usual)
+{
+    wake_workers(2);
+    let_workers_sleep();
+    set_mask(usual);
+    wake_workers(2);
+}
+
+static void
+a_worker_is_kept_off_until_it_sleeps(void)
+{
+    for (int i = 0; i < 100; i++) {
+        wake_with(processors(CALLERS_CPU, 4));
+        CHECK(mask_is(processors(CALLERS_CPU + 1, 3)));
+        CHECK(all_threads_take_part(2));
+        CHECK(changes == 1, "one that is awake is left alone");
+        let_workers_sleep();
+        CHECK(mask_is(processors(CALLERS_CPU, 4)));
+    }
+}
+
+static void
+processors_that_the_program_chose_meanwhile_stay(void)
+{
+    wake_with(processors(CALLERS_CPU, 4));
+    set_mask(processors(CALLERS_CPU, 2));
+    let_workers_sleep();
+    CHECK(mask_is(processors(CALLERS_CPU, 2)));
+    wake_workers(2);
+    CHECK(mask_is(processors(CALLERS_CPU + 1, 1)));
+}
+
+static void
+a_worker_keeps_processors_that_it_needs_or_cannot_change(void)
+{
+    wake_with(processors(CALLERS_CPU, 1));
+    let_workers_sleep();
+    CHECK(changes == 0, "the only one");
+    wake_with(processors(CALLERS_CPU + 1, 3));
+    let_workers_sleep();
+    CHECK(changes == 0, "the caller's is none of them");
+    refuses = true;
+    wake_with(processors(CALLERS_CPU, 4));
+    let_workers_sleep();
+    refuses = false;
+    CHECK(changes == 0 && mask_is(processors(CALLERS_CPU, 4)), "refused");
+}
+
+static void
+more_threads_or_processors_are_left_to_the_system(void)
+{
+    wake_workers(3);
+    let_workers_sleep();
+    set_mask(processors(CALLERS_CPU, 4));
+    wake_workers(3);
+    CHECK(changes == 0, "three threads");
+    usable = 4;
+    threads_count_forget();
+    wake_with(processors(CALLERS_CPU, 4));
+    CHECK(changes == 0, "four processors");
+}
+
+static void
+visit_nothing(void *context, size_t begin, size_t end, int worker)
+{
+    (void)context, (void)begin, (void)end, (void)worker;
+}
+
+/* Jobs that begin as workers go to sleep: some see them while their caller prepares to wake them. */
+static void
+workers_that_fall_asleep_meanwhile_are_restored_too(void)
+{
+    threads_stop();
+    set_mask(processors(CALLERS_CPU, 4));
+    atomic_store(&workers_tire, true);
+    for (int i = 0; i < 20000; i++)
+        threads_run(2, 2, 1, visit_nothing, NULL);
+    CHECK(all_workers_fall_asleep());
+    CHECK(mask_becomes(processors(CALLERS_CPU, 4)));
+}
+
+int
+main(void)
+{
+    set_clock();
+    if (cpus_usable() == 2) { /* a control group may allow less */
+        RUN(a_worker_is_kept_off_until_it_sleeps);
+        RUN(processors_that_the_program_chose_meanwhile_stay);
+        RUN(a_worker_keeps_processors_that_it_needs_or_cannot_change);
+        RUN(workers_that_fall_asleep_meanwhile_are_restored_too);
+        RUN(more_threads_or_processors_are_left_to_the_system);
+    }
+    return check_report();
+}
