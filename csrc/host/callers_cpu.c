@@ -1,5 +1,7 @@
 #include "host/callers_cpu.h"
 
+#include <stdbool.h>
+
 void
 callers_cpu_keep_off(struct kept_off *kept, pthread_t thread, int cpu)
 {
@@ -7,18 +9,16 @@ callers_cpu_keep_off(struct kept_off *kept, pthread_t thread, int cpu)
         return;
     kept->others = kept->usual;
     CPU_CLR((unsigned)cpu, &kept->others);
-    kept->is_kept = !CPU_EQUAL(&kept->others, &kept->usual) && CPU_COUNT(&kept->others) > 0 &&
-                    pthread_setaffinity_np(thread, sizeof kept->others, &kept->others) == 0;
+    if (CPU_COUNT(&kept->usual) == 2 && CPU_COUNT(&kept->others) == 1 &&
+        pthread_setaffinity_np(thread, sizeof kept->others, &kept->others) == 0)
+        atomic_store(&kept->is_kept, true);
 }
 
 void
-callers_cpu_allow(struct kept_off *kept)
+callers_cpu_allow(struct kept_off *kept, pthread_t thread)
 {
-    const pthread_t self = pthread_self();
     cpu_set_t now;
-    if (!kept->is_kept)
-        return;
-    kept->is_kept = false;
-    if (pthread_getaffinity_np(self, sizeof now, &now) == 0 && CPU_EQUAL(&now, &kept->others))
-        pthread_setaffinity_np(self, sizeof kept->usual, &kept->usual);
+    if (atomic_load_explicit(&kept->is_kept, memory_order_relaxed) && atomic_exchange(&kept->is_kept, false) &&
+        pthread_getaffinity_np(thread, sizeof now, &now) == 0 && CPU_EQUAL(&now, &kept->others))
+        pthread_setaffinity_np(thread, sizeof kept->usual, &kept->usual);
 }

@@ -8,19 +8,21 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <stdbool.h>
+#include <stdatomic.h>
 
-/* The processors that one worker may run on. Its waker's while it sleeps, its own while it is awake. */
+/* The processors that a worker may run on. Its caller's while it is WAKING (thread_pool.h); afterwards whoever takes
+ * `is_kept` may read the sets. */
 struct kept_off {
-    bool is_kept;
+    atomic_bool is_kept;
     cpu_set_t usual, others; /* `others` are the usual ones but for its caller's */
 };
 
-/* Takes `cpu` from the processors of a thread that sleeps. Without effect where no other is left, or the system
- * refuses. */
+/* Leaves a thread that may run on two processors the one that is not `cpu`. Without effect on any other thread, and
+ * where the system refuses. */
 void callers_cpu_keep_off(struct kept_off *kept, pthread_t thread, int cpu);
 
-/* Gives the calling thread its usual processors again, unless the program has chosen others meanwhile. */
-void callers_cpu_allow(struct kept_off *kept);
+/* Gives the thread its usual processors again if it has not got them yet, unless the program has chosen others
+ * meanwhile. */
+void callers_cpu_allow(struct kept_off *kept, pthread_t thread);
 
 #endif

@@ -15,7 +15,7 @@
 
 struct threads_job;
 
-/* WAKING: a caller prepares its wake. */
+/* WAKING: a caller is about to wake the worker, which waits for AWAKE. */
 enum worker_state { AWAKE, ASLEEP, WAKING };
 
 /* A job's number is even. A worker writes it to `inside` before it looks at the job, and then makes sure that the job

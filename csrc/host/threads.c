@@ -9,6 +9,7 @@
 #include "base/fpenv.h"
 #include "base/runtime.h"
 #include "host/futex.h"
+#include "host/second_thread.h"
 #include "host/slices.h"
 #include "host/stores.h"
 #include "host/thread_pool.h"
@@ -188,6 +189,14 @@ burst_has_lasted(struct thread_pool *pool, bool follows, long long now)
     return true;
 }
 
+/* Whether times decide how many threads add. Not where there are more than two, of which some have cores of their own,
+ * nor where two L2 caches do not hold the three arrays. */
+static bool
+is_for_one_or_two(const struct threads_job *job)
+{
+    return job->threads == 2 && job->alone && job->bytes > 0 && 3 * job->bytes <= 2 * host_thresholds()->l2;
+}
+
 /* Runs a job that lacks workers, with as many of those that sleep as pay. */
 static void
 run_understaffed(struct thread_pool *pool, const struct threads_job *job, int awake, int lacking, unsigned *flags)
@@ -203,7 +212,8 @@ run_understaffed(struct thread_pool *pool, const struct threads_job *job, int aw
                                    .rested = rested,
                                    .streams = job->alone_streaming != NULL};
     const bool follows = pause <= BURST_GAP_NS;
-    const bool burst = burst_has_lasted(pool, follows, began);
+    const bool burst =
+        burst_has_lasted(pool, follows, began) && (!is_for_one_or_two(job) || second_thread_is_woken(job->bytes));
     int sleepers = lacking;
     const enum way way = burst ? WAY_WOKEN : follows && awake == 0 ? WAY_ALONE : ways_choose(&known, &sleepers);
     if (way != WAY_WOKEN)
@@ -250,6 +260,20 @@ run_with_quicker_stores(struct thread_pool *pool, const struct threads_job *job,
         stores_note(job->bytes, streaming, now_ns() - began);
 }
 
+/* Runs a job whose worker is awake. */
+static void
+run_by_one_or_two(struct thread_pool *pool, const struct threads_job *job, unsigned *flags)
+{
+    bool timed;
+    const bool together = second_thread_choose(job->bytes, &timed);
+    const long long began = timed ? now_ns() : 0;
+    const bool done = together && run_in_pool(pool, job, 0, THREADS_MAX, flags);
+    if (!done)
+        run_alone(job, false);
+    if (timed && done == together)
+        second_thread_note(job->bytes, together, now_ns() - began);
+}
+
 unsigned
 threads_run_job(const struct threads_job *job)
 {
@@ -260,6 +284,8 @@ threads_run_job(const struct threads_job *job)
     const int lacking = job->threads - 1 - awake;
     if (job->ordinary)
         run_with_quicker_stores(pool, job, awake, lacking, &flags);
+    else if (pool && lacking <= 0 && is_for_one_or_two(job))
+        run_by_one_or_two(pool, job, &flags);
     else
         run_with_stores(pool, job, awake, lacking, &flags);
     return flags | fpenv_end(environment);

@@ -17,9 +17,9 @@ struct threads_job {
     void *context;
     /* `alone` does the whole job on the caller's thread, in one call over [0, n); so does `alone_streaming`, by
      * streaming stores, which may be quicker and may be NULL. The caller uses one of them if no worker takes part.
-     * Workers that still spin after an earlier job take part. Sleeping workers are woken where that is the
-     * quickest way for so many bytes (ways.h), and once a burst of such jobs has lasted 0.2 ms. Without `alone` every
-     * thread is woken. */
+     * Workers that still spin after an earlier job take part; a single one does where that is quicker
+     * (second_thread.h). Sleeping workers are woken where that is the quickest way for so many bytes (ways.h), and
+     * once a burst of such jobs has lasted 0.2 ms. Without `alone` every thread is woken. */
     threads_body *alone, *alone_streaming;
     /* `ordinary` is `body` with ordinary stores where that streams; NULL: there is no choice. The one that was quicker
      * for so many bytes is taken (stores.h). */

@@ -99,7 +99,7 @@ sleep_until_woken(struct worker *worker)
 static unsigned
 sleep_until_called(struct worker *worker, unsigned seen)
 {
-    callers_cpu_allow(&worker->kept_off);
+    callers_cpu_allow(&worker->kept_off, pthread_self());
     atomic_store(&worker->state, ASLEEP);
     atomic_fetch_sub(&worker->pool->awake, 1);
     const unsigned number = called(worker, seen);
@@ -158,6 +158,7 @@ worker_start(struct thread_pool *pool, int number)
     worker->number = number;
     atomic_store(&worker->inside, NO_JOB);
     atomic_store(&worker->state, AWAKE);
+    atomic_store(&worker->kept_off.is_kept, false);
     sigfillset(&all); /* leave signals to the application's threads */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     const int error = pthread_create(&worker->thread, NULL, worker_main, worker);
@@ -169,14 +170,14 @@ worker_start(struct thread_pool *pool, int number)
     return error == 0;
 }
 
-/* Returns whether it slept. */
+/* `keep_off`: its caller's processor. Returns whether it slept. */
 static bool
-wake(struct worker *worker)
+wake(struct worker *worker, bool keep_off)
 {
     unsigned expected = ASLEEP;
     if (!atomic_compare_exchange_strong(&worker->state, &expected, WAKING))
         return false;
-    if (worker->pool->threads == 2 && threads_usable_cpus() == 2)
+    if (keep_off)
         callers_cpu_keep_off(&worker->kept_off, worker->thread,
                              atomic_load_explicit(&worker->pool->callers_cpu, memory_order_relaxed));
     atomic_store_explicit(&worker->woken, now_ns(), memory_order_relaxed);
@@ -191,14 +192,16 @@ void
 workers_wake(struct thread_pool *pool)
 {
     const long long began = now_ns();
+    const bool keep_off = pool->threads == 2 && threads_usable_cpus() == 2;
     int woken = 0;
     for (int i = 1; i <= pool->started; i++)
         if (atomic_load_explicit(&pool->part[i], memory_order_relaxed))
-            woken += wake(&pool->worker[i]);
+            woken += wake(&pool->worker[i], keep_off);
     if (woken > 0)
         ways_note_calls(woken, now_ns() - began);
 }
 
+/* A caller that sleeps leaves its processor to a worker that may have lost its own. */
 void
 worker_wait_until_out(struct worker *worker, unsigned number)
 {
@@ -206,6 +209,7 @@ worker_wait_until_out(struct worker *worker, unsigned number)
     if (atomic_load(&worker->inside) != number ||
         !atomic_compare_exchange_strong(&worker->inside, &inside, number | AWAITED))
         return;
+    callers_cpu_allow(&worker->kept_off, worker->thread);
     while (atomic_load(&worker->inside) == (number | AWAITED))
         futex_wait(&worker->inside, number | AWAITED);
 }
@@ -215,7 +219,7 @@ workers_stop(struct thread_pool *pool)
 {
     atomic_store(&pool->open, STOPPING);
     for (int i = 1; i <= pool->started; i++)
-        wake(&pool->worker[i]);
+        wake(&pool->worker[i], false);
     for (int i = 1; i <= pool->started; i++)
         pthread_join(pool->worker[i].thread, NULL);
     pool->started = 0;

@@ -15,6 +15,7 @@
 
 enum { EPERM_ERROR = 1, CALLERS_CPU = 0 }; /* set_clock.h */
 
+static pthread_t caller;
 static unsigned usable = 2;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static cpu_set_t mask;
@@ -24,8 +25,7 @@ static int changes; /* of the mask, by the library */
 int
 pthread_getaffinity_np(pthread_t thread, size_t size, cpu_set_t *set)
 {
-    (void)thread;
-    CHECK(size == sizeof mask);
+    CHECK(size == sizeof mask && !pthread_equal(thread, caller));
     pthread_mutex_lock(&lock);
     *set = mask;
     pthread_mutex_unlock(&lock);
@@ -35,8 +35,9 @@ pthread_getaffinity_np(pthread_t thread, size_t size, cpu_set_t *set)
 int
 pthread_setaffinity_np(pthread_t thread, size_t size, const cpu_set_t *set)
 {
-    (void)thread;
-    CHECK(size == sizeof mask && CPU_COUNT(set) > 0);
+    CHECK(size == sizeof mask && CPU_COUNT(set) > 0 && !pthread_equal(thread, caller));
+    if (is_caller)
+        sched_yield(); /* the worker may look meanwhile */
     pthread_mutex_lock(&lock);
     const bool refused = refuses;
     if (!refused) {
@@ -56,6 +57,12 @@ processors(unsigned first, unsigned count)
     for (unsigned cpu = first; cpu < first + count; cpu++)
         CPU_SET(cpu, &set);
     return set;
+}
+
+static cpu_set_t
+both(void)
+{
+    return processors(CALLERS_CPU, 2);
 }
 
 int
@@ -116,24 +123,53 @@ static void
 a_worker_is_kept_off_until_it_sleeps(void)
 {
     for (int i = 0; i < 100; i++) {
-        wake_with(processors(CALLERS_CPU, 4));
-        CHECK(mask_is(processors(CALLERS_CPU + 1, 3)));
+        wake_with(both());
+        CHECK(mask_is(processors(CALLERS_CPU + 1, 1)));
         CHECK(all_threads_take_part(2));
         CHECK(changes == 1, "one that is awake is left alone");
         let_workers_sleep();
-        CHECK(mask_is(processors(CALLERS_CPU, 4)));
+        CHECK(mask_is(both()));
     }
 }
 
 static void
 processors_that_the_program_chose_meanwhile_stay(void)
 {
-    wake_with(processors(CALLERS_CPU, 4));
-    set_mask(processors(CALLERS_CPU, 2));
+    wake_with(both());
+    set_mask(processors(CALLERS_CPU, 1));
     let_workers_sleep();
-    CHECK(mask_is(processors(CALLERS_CPU, 2)));
-    wake_workers(2);
-    CHECK(mask_is(processors(CALLERS_CPU + 1, 1)));
+    CHECK(mask_is(processors(CALLERS_CPU, 1)));
+}
+
+struct held {
+    atomic_bool begun, restored;
+};
+
+/* The worker stays in its block until it has its processors again; its caller tires of spinning meanwhile. */
+static void
+stay_until_restored(void *context, size_t begin, size_t end, int worker)
+{
+    struct held *held = context;
+    (void)begin, (void)end;
+    if (worker == 1) {
+        atomic_store(&held->begun, true);
+        for (int ms = 0; ms < PATIENCE_MS && !mask_is(both()); ms++) {
+            pass_ns(1000000);
+            sleep_us(1000);
+        }
+        atomic_store(&held->restored, mask_is(both()));
+    }
+    for (int ms = 0; ms < PATIENCE_MS && !atomic_load(&held->begun); ms++)
+        sleep_us(1000);
+}
+
+static void
+a_caller_that_sleeps_leaves_its_processor_to_the_worker(void)
+{
+    struct held held = {0};
+    wake_with(both());
+    threads_run(2, 2, 1, stay_until_restored, &held);
+    CHECK(atomic_load(&held.restored));
 }
 
 static void
@@ -142,14 +178,17 @@ a_worker_keeps_processors_that_it_needs_or_cannot_change(void)
     wake_with(processors(CALLERS_CPU, 1));
     let_workers_sleep();
     CHECK(changes == 0, "the only one");
-    wake_with(processors(CALLERS_CPU + 1, 3));
+    wake_with(processors(CALLERS_CPU + 1, 2));
     let_workers_sleep();
     CHECK(changes == 0, "the caller's is none of them");
-    refuses = true;
     wake_with(processors(CALLERS_CPU, 4));
     let_workers_sleep();
+    CHECK(changes == 0, "four, of which a control group may use two at a time");
+    refuses = true;
+    wake_with(both());
+    let_workers_sleep();
     refuses = false;
-    CHECK(changes == 0 && mask_is(processors(CALLERS_CPU, 4)), "refused");
+    CHECK(changes == 0 && mask_is(both()), "refused");
 }
 
 static void
@@ -157,13 +196,13 @@ more_threads_or_processors_are_left_to_the_system(void)
 {
     wake_workers(3);
     let_workers_sleep();
-    set_mask(processors(CALLERS_CPU, 4));
+    set_mask(both());
     wake_workers(3);
     CHECK(changes == 0, "three threads");
     usable = 4;
     threads_count_forget();
-    wake_with(processors(CALLERS_CPU, 4));
-    CHECK(changes == 0, "four processors");
+    wake_with(both());
+    CHECK(changes == 0 || cpus_usable() < 4, "four processors"); /* a control group may allow less */
 }
 
 static void
@@ -177,20 +216,22 @@ static void
 workers_that_fall_asleep_meanwhile_are_restored_too(void)
 {
     threads_stop();
-    set_mask(processors(CALLERS_CPU, 4));
+    set_mask(both());
     atomic_store(&workers_tire, true);
     for (int i = 0; i < 20000; i++)
         threads_run(2, 2, 1, visit_nothing, NULL);
     CHECK(all_workers_fall_asleep());
-    CHECK(mask_becomes(processors(CALLERS_CPU, 4)));
+    CHECK(mask_becomes(both()));
 }
 
 int
 main(void)
 {
     set_clock();
-    if (cpus_usable() == 2) { /* a control group may allow less */
+    caller = pthread_self();
+    if (cpus_usable() == 2) {
         RUN(a_worker_is_kept_off_until_it_sleeps);
+        RUN(a_caller_that_sleeps_leaves_its_processor_to_the_worker);
         RUN(processors_that_the_program_chose_meanwhile_stay);
         RUN(a_worker_keeps_processors_that_it_needs_or_cannot_change);
         RUN(workers_that_fall_asleep_meanwhile_are_restored_too);
