@@ -1,8 +1,9 @@
-/* Keeps the one worker of two processors off its caller's when it is woken. Linux may choose that one though the other
- * idles: in a virtual machine an idle processor that its hypervisor has stopped does not count as free. The worker then
- * waits for its caller to pause, or interrupts it. On two processors of an EPYC that befell 11 of 14 series of sums;
- * kept off, 2^18 float32 took 18 us in place of 39. Several workers lose less by one that comes late, and two system
- * calls for each made a sum after a pause 10 to 30 % longer on four, eight and sixteen cores of Sapphire Rapids. */
+/* Where the process has two processors, a caller that wakes its one worker takes its own processor out of the worker's
+ * affinity mask. Linux may otherwise choose that processor though the other one idles: in a virtual machine an idle
+ * processor that the hypervisor has stopped does not count as free. The worker then waits until its caller pauses, or
+ * interrupts it. On an EPYC that happened in 11 of 14 series of sums, and 2^18 float32 took 39 us, with the mask 18. On
+ * four, eight and sixteen processors of Sapphire Rapids the two system calls for each worker made a sum after a pause
+ * 10 to 30 % longer. */
 #ifndef VECADD_HOST_CALLERS_CPU_H
 #define VECADD_HOST_CALLERS_CPU_H
 
@@ -10,19 +11,18 @@
 #include <sched.h>
 #include <stdatomic.h>
 
-/* The processors that a worker may run on. Its caller's while it is WAKING (thread_pool.h); afterwards whoever takes
- * `is_kept` may read the sets. */
+/* A worker's affinity masks. The caller writes them while the worker is WAKING (thread_pool.h), and then sets
+ * `is_kept`. Worker or caller restores the usual mask: the first thread that clears `is_kept`. */
 struct kept_off {
     atomic_bool is_kept;
-    cpu_set_t usual, others; /* `others` are the usual ones but for its caller's */
+    cpu_set_t usual, others; /* before the wake, and without the caller's processor */
 };
 
-/* Leaves a thread that may run on two processors the one that is not `cpu`. Without effect on any other thread, and
- * where the system refuses. */
+/* Takes `cpu` out of the thread's mask if that leaves one processor of two. A refusal by the system is ignored. */
 void callers_cpu_keep_off(struct kept_off *kept, pthread_t thread, int cpu);
 
-/* Gives the thread its usual processors again if it has not got them yet, unless the program has chosen others
- * meanwhile. */
+/* Restores the thread's usual mask, once for each callers_cpu_keep_off. A mask that the program has set in between
+ * stays. */
 void callers_cpu_allow(struct kept_off *kept, pthread_t thread);
 
 #endif

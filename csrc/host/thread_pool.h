@@ -15,7 +15,7 @@
 
 struct threads_job;
 
-/* WAKING: a caller is about to wake the worker, which waits for AWAKE. */
+/* WAKING: a caller has found the worker asleep and sets its affinity mask; the worker waits until it is AWAKE. */
 enum worker_state { AWAKE, ASLEEP, WAKING };
 
 /* A job's number is even. A worker writes it to `inside` before it looks at the job, and then makes sure that the job

@@ -104,7 +104,7 @@ sleep_until_called(struct worker *worker, unsigned seen)
     atomic_fetch_sub(&worker->pool->awake, 1);
     const unsigned number = called(worker, seen);
     unsigned expected = ASLEEP;
-    if (number == NO_JOB || (!atomic_compare_exchange_strong(&worker->state, &expected, AWAKE) && expected != AWAKE))
+    if (number == NO_JOB || !atomic_compare_exchange_strong(&worker->state, &expected, AWAKE))
         sleep_until_woken(worker);
     atomic_fetch_add(&worker->pool->awake, 1);
     return number;
@@ -170,7 +170,7 @@ worker_start(struct thread_pool *pool, int number)
     return error == 0;
 }
 
-/* `keep_off`: its caller's processor. Returns whether it slept. */
+/* `keep_off`: takes the caller's processor out of its mask. Returns whether the worker slept. */
 static bool
 wake(struct worker *worker, bool keep_off)
 {
@@ -201,7 +201,8 @@ workers_wake(struct thread_pool *pool)
         ways_note_calls(woken, now_ns() - began);
 }
 
-/* A caller that sleeps leaves its processor to a worker that may have lost its own. */
+/* A caller that goes to sleep restores the worker's mask: another program may hold the worker's processor, and the
+ * caller's is free now. */
 void
 worker_wait_until_out(struct worker *worker, unsigned number)
 {

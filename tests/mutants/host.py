@@ -109,7 +109,7 @@ HOST = (
         "test_second_thread",
     ),
     Mutant(
-        "a worker that its caller has waited for with less processors",
+        "a worker's processors when its caller sleeps",
         "csrc/host/workers.c",
         "    callers_cpu_allow(&worker->kept_off, worker->thread);\n    while",
         "    while",

@@ -1,6 +1,7 @@
-/* The one worker of two processors is kept off its caller's from when it is woken until it sleeps again. This file's
- * affinity functions stand in for the C library's: the process has `usable` processors, and the worker those of `mask`.
+/* A caller that wakes its one worker takes its own of two processors out of the worker's mask, until either sleeps.
+ * This file's affinity functions stand in for the C library's: the process has `usable` processors, the worker `mask`.
  */
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -13,7 +14,7 @@
 #include "jobs.h"
 #include "set_clock.h"
 
-enum { EPERM_ERROR = 1, CALLERS_CPU = 0 }; /* set_clock.h */
+enum { CALLERS_CPU = 0 }; /* set_clock.h */
 
 static pthread_t caller;
 static unsigned usable = 2;
@@ -45,7 +46,7 @@ pthread_setaffinity_np(pthread_t thread, size_t size, const cpu_set_t *set)
         changes++;
     }
     pthread_mutex_unlock(&lock);
-    return refused ? EPERM_ERROR : 0;
+    return refused ? EPERM : 0;
 }
 
 /* The processors first ... first + count - 1. */
@@ -211,7 +212,7 @@ visit_nothing(void *context, size_t begin, size_t end, int worker)
     (void)context, (void)begin, (void)end, (void)worker;
 }
 
-/* Jobs that begin as workers go to sleep: some see them while their caller prepares to wake them. */
+/* Jobs that begin as the worker goes to sleep: now and then it sees the job while its caller sets the mask. */
 static void
 workers_that_fall_asleep_meanwhile_are_restored_too(void)
 {
