@@ -1,8 +1,8 @@
-/* Two threads or the caller alone, where the worker is awake and their L2 caches hold the arrays: by what earlier calls
- * of that size took. Two processors of a virtual machine may be one core, from one second to the next: on an EPYC two
- * threads then took 1.1 to 1.4 times as long as one for 256 KiB, and half as long when they were two. For
- * larger arrays two threads then took 0.75 to 1.09 of one thread's time. Any thread may call these; they take no lock.
- */
+/* Two threads or the caller alone, where the worker is awake and an L2 cache holds the sum: by what earlier calls of
+ * that size took. Two processors of a virtual machine may be one core, from one second to the next: on an EPYC two
+ * threads then took 1.1 to 1.4 times as long as one for 256 KiB, and half as long when they were two. For larger arrays
+ * two threads then took 0.75 to 1.09 of one thread's time, and jobs tried alone took three times as long in short turns
+ * of 4 MiB. Any thread may call these; they take no lock. */
 #ifndef VECADD_HOST_SECOND_THREAD_H
 #define VECADD_HOST_SECOND_THREAD_H
 

@@ -190,11 +190,11 @@ burst_has_lasted(struct thread_pool *pool, bool follows, long long now)
 }
 
 /* Whether times decide how many threads add. Not where there are more than two, of which some have cores of their own,
- * nor where two L2 caches do not hold the three arrays. */
+ * nor where an L2 cache does not hold the sum. */
 static bool
 is_for_one_or_two(const struct threads_job *job)
 {
-    return job->threads == 2 && job->alone && job->bytes > 0 && 3 * job->bytes <= 2 * host_thresholds()->l2;
+    return job->threads == 2 && job->alone && job->bytes > 0 && job->bytes <= host_thresholds()->l2;
 }
 
 /* Runs a job that lacks workers, with as many of those that sleep as pay. */

@@ -102,9 +102,9 @@ HOST = (
         "test_host_second_thread",
     ),
     Mutant(
-        "two threads for arrays that no L2 holds",
+        "two threads for sums that no L2 holds",
         "csrc/host/threads.c",
-        " && 3 * job->bytes <= 2 * host_thresholds()->l2",
+        " && job->bytes <= host_thresholds()->l2",
         "",
         "test_second_thread",
     ),
