@@ -194,11 +194,19 @@ def _described(x: Any) -> str:
         except ValueError:  # an int of more digits than Python writes
             return f"an int of {x.bit_length():,} bits" if isinstance(x, int) else f"a {_kind(x)}"
         return f"the number {text if len(text) <= 40 else text[:37] + '...'}"
-    shape, dtype, nbytes = (getattr(x, name, None) for name in ("shape", "dtype", "nbytes"))
+    shape, dtype, nbytes = (_read(x, name) for name in ("shape", "dtype", "nbytes"))
     if shape is None or dtype is None:
         return f"a {_kind(x)}"
     size = f", {bytes_text(nbytes)}" if isinstance(nbytes, int) else ""
     return f"{_kind(x)}, {dtype}, shape {tuple(shape)}{size}{_layout(x)}"
+
+
+def _read(x: Any, name: str) -> Any:
+    """An attribute of x; None where there is none, and where reading it raises, as of PyTorch's sparse tensors."""
+    try:
+        return getattr(x, name, None)
+    except RuntimeError:
+        return None
 
 
 def _layout(x: Any) -> str:

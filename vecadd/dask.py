@@ -49,7 +49,19 @@ def add(x: Any, y: Any) -> Any:
 
 def _add_blocks(x: Any, y: Any) -> Any:
     core: Any = import_module("dask.array.core")
+    x, y = _array(x), _array(y)
     return core.elemwise(_add_block, x, y, dtype=np.add(_like(x), _like(y)).dtype)
+
+
+def _array(operand: Any) -> Any:
+    """An array, or a number; a list becomes an array. Raises TypeError for collections of Dask of another kind."""
+    from dask.base import is_dask_collection
+
+    if isinstance(getattr(operand, "dtype", None), np.dtype) or isinstance(operand, (bool, int, float, complex)):
+        return operand
+    if is_dask_collection(operand):
+        raise TypeError(f"vecadd.dask.add takes arrays of Dask, not {type(operand).__name__}: add it with +")
+    return np.asarray(operand)
 
 
 def _like(operand: Any) -> Any:

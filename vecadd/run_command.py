@@ -86,7 +86,7 @@ def run(arguments: argparse.Namespace) -> NoReturn:
         raise UnaskableError("--allocator, --count and --least are for vecadd in NumPy's addition: give --install too")
     # What is registered first runs last: behind the program's threads and its own handlers.
     if arguments.why:
-        atexit.register(_print_receipt, os.getpid(), arguments.json)
+        atexit.register(_print_receipt, os.getpid(), arguments.json, Path.cwd())
     if with_install:
         installation = install(allocator=arguments.allocator, least=arguments.least)
         if arguments.count:
@@ -125,7 +125,8 @@ def _print_count(installation: Installation) -> None:
         )
 
 
-def _print_receipt(process: int, file: Path | str | None) -> None:
+def _print_receipt(process: int, file: Path | str | None, folder: Path) -> None:
+    """``folder``: where the file's name was given. The program may have changed to another."""
     if os.getpid() != process:  # a forked child, whose parent prints
         return
     if not _has_stderr():
@@ -135,9 +136,10 @@ def _print_receipt(process: int, file: Path | str | None) -> None:
     receipt.show()
     if file is not None:
         try:
-            receipt.save(file)
-        except OSError as error:
-            print(f"vecadd run: {file}: the receipt is not written: {error.strerror}", file=sys.stderr)
+            receipt.save(folder / file if isinstance(file, Path) else file)
+        except (OSError, ValueError) as error:  # ValueError: the program has closed stdout
+            why_not = getattr(error, "strerror", None) or error
+            print(f"vecadd run: {file}: the receipt is not written: {why_not}", file=sys.stderr)
 
 
 def _show(error: BaseException) -> int:

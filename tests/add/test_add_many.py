@@ -140,6 +140,12 @@ HOST_ERRORS = [
     (np.ones(3), np.ones(3), np.ones(3, int), TypeError),  # casting
     (np.ones(3), np.ones(3), np.broadcast_to(np.ones(3), (2, 3)), ValueError),  # read-only
     (np.ones(3), np.ones(3, "M8[s]"), np.ones(3), TypeError),
+    (np.ones(3), 1.0, np.broadcast_to(np.ones(3), (2, 3)), ValueError),
+    ([1, 2], np.ones(3), np.ones(3), ValueError),
+    (np.ones(3, "u1"), 300, np.ones(3, "u1"), OverflowError),
+    (np.ones(3), 3.5, np.ones(3, int), TypeError),
+    (np.ones(3), "x", np.ones(3), TypeError),
+    (np.ones(3), [1, 2], None, ValueError),
 ]
 
 
@@ -147,13 +153,25 @@ HOST_ERRORS = [
 def test_host_outs_are_untouched_by_an_error_of_a_later_pair(wrong):
     x, y, out, error = wrong
     outs = [np.zeros_like(X), np.zeros((2, 10), "float32"), out]
-    before = out.copy()
+    before = np.copy(out)
     with pytest.raises(error) as caught:
         vecadd.add_many([X, X, x], [X, X, y], outs)
     assert "pair 2" in str(caught.value) + "".join(getattr(caught.value, "__notes__", ()))
     assert not outs[0].any()
     assert not outs[1].any()
-    assert_same_values(out, before)
+    if out is not None:
+        assert_same_values(out, before)
+
+
+HELD = [("int32", np.full(3, np.nan)), ("float64", np.full(3, 1j)), ("float32", np.full(3, 1e300))]
+
+
+@pytest.mark.parametrize(("dtype", "out"), HELD, ids=[dtype for dtype, _ in HELD])
+def test_what_an_out_of_another_dtype_holds_raises_nothing(dtype, out):
+    one = np.ones(3, dtype)
+    with np.errstate(all="raise"):
+        vecadd.add_many([one], [one], [out])
+    assert_same_values(out, np.full(3, 2, out.dtype))
 
 
 # A pair whose last array changes an earlier one when it is looked at, and what add_many then says.

@@ -7,6 +7,7 @@ import mmap
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,9 @@ import pytest
 import vecadd
 from vecadd.why import device, layout, reasons, rehearsal
 from vecadd.why.layout import Layout, compact, elsewhere, fresh, share
-from vecadd.why.noted import Noted, Operand, Place
+from vecadd.why.noted import Noted, Operand, Place, start
 from vecadd.why.reasons import AT_LIMIT, CACHE, UNKNOWN
+from vecadd.why.receipt import INTERRUPTED, stop
 from vecadd.why.rehearsal import Form, Times
 
 pytestmark = pytest.mark.no_native
@@ -230,6 +232,15 @@ def test_changes_keep_what_is_the_same_and_part_what_is_not(rehearsed: Any) -> N
     assert (kept.a, kept.b.dtype) == (kept.out, np.dtype("float64"))
 
 
+class Small(IntEnum):
+    ONE = 1
+
+
+class Own(np.float32):
+    def __new__(cls, *given: Any) -> "Own":
+        raise AssertionError("code of the program's runs")
+
+
 @pytest.mark.parametrize(
     ("noted", "why"),
     [
@@ -237,6 +248,9 @@ def test_changes_keep_what_is_the_same_and_part_what_is_not(rehearsed: Any) -> N
         (addition(X, Y, via="add_many"), "pairs of add_many"),
         (addition(X.astype(object), X.astype(object)), "arrays of object"),
         (replace(addition(X, Y), out=list), "no NumPy array"),
+        (replace(addition(X, Y), b=list), "type list"),
+        (replace(addition(X, Y), b=Small), "type Small"),
+        (replace(addition(X, Y), a=Own), "type Own"),
     ],
 )
 def test_what_cannot_be_made_again_is_not_known(noted: Noted, why: str, rehearsed: Any) -> None:
@@ -244,6 +258,30 @@ def test_what_cannot_be_made_again_is_not_known(noted: Noted, why: str, rehearse
     found = reasons.find(noted)
     assert (found.reason, found.changes) == (UNKNOWN, ())
     assert why in found.evidence
+
+
+@pytest.mark.parametrize("error", [OSError("no memory"), MemoryError("no memory"), ValueError("no memory")])
+def test_a_rehearsal_that_fails_leaves_the_reason_unknown(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rehearsal, "rehearse", Raises(error))
+    found = reasons.find(addition(X, Y))
+    assert (found.reason, found.evidence) == (UNKNOWN, "it could not be rehearsed: no memory")
+
+
+def test_an_interrupt_ends_the_rehearsals_and_keeps_the_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rehearsal, "rehearse", Raises(KeyboardInterrupt()))
+    start()
+    X + Y
+    X - X + Y  # another line
+    receipt = stop()
+    assert [line.finding.evidence for line in receipt.lines] == [INTERRUPTED] * 2
+
+
+class Raises:
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+    def __call__(self, *given: Any) -> Any:
+        raise self.error
 
 
 def test_without_memory_for_it_nothing_is_rehearsed(monkeypatch: pytest.MonkeyPatch) -> None:

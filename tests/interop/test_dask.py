@@ -2,6 +2,7 @@
 
 import operator
 import threading
+from fractions import Fraction
 from types import ModuleType
 from typing import Any
 
@@ -114,3 +115,14 @@ def _back(block: Any) -> np.ndarray:
 def test_arrays_that_are_no_collections_are_refused() -> None:
     with pytest.raises(TypeError, match=r"takes a collection of Dask, not ndarray and int; vecadd\.add adds arrays"):
         add(X, 1)
+
+
+@pytest.mark.parametrize("other", [[1, 2, 3], Fraction(1, 2)], ids=str)
+def test_what_numpy_makes_an_array_of_is_added(other: Any) -> None:
+    x = da.ones(3, chunks=2)
+    np.testing.assert_array_equal(add(x, other).compute(), (x + other).compute(), strict=True)
+
+
+def test_collections_of_another_kind_are_refused() -> None:
+    with pytest.raises(TypeError, match=r"takes arrays of Dask, not Delayed\w*: add it with \+"):
+        add(da.ones(3), dask.delayed(1))

@@ -266,4 +266,5 @@ def test_types_with_rules_of_their_own_keep_them(place):
 def test_tensors_without_memory_are_torchs(place, make):
     x = make(torch.ones(3, device=place))
     got, want = vecadd.add(x, x), torch.add(x, x)
+    assert "Tensor" in str(vecadd.explain(x, x))
     assert (got.layout, got.device, got.shape) == (want.layout, want.device, want.shape)

@@ -227,6 +227,14 @@ CALLS = (
         "finalizer",
     ),
     Mutant(
+        "what an out of another dtype holds",
+        "csrc/py/calls/batch_others.c",
+        "    if (out_has_sums_dtype(values))\n",
+        "    if (PyArray_CheckExact(values[ROLE_OUT]))\n",
+        "tests/add/test_add_many.py",
+        "holds",
+    ),
+    Mutant(
         "sums that are dropped again",
         "csrc/py/base/kept_sums.h",
         "    const bool apart = *met != data;\n",

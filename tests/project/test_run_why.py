@@ -130,6 +130,27 @@ def test_a_receipt_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     ]
 
 
+def test_the_receipt_is_written_where_its_name_was_given(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "program.py").write_text("import os\nos.chdir('folder')\n")
+    assert vecadd_run("--why", "--json", "receipt.json", "program.py", cwd=tmp_path).returncode == 0
+    assert (tmp_path / "receipt.json").exists()
+    assert not (tmp_path / "folder" / "receipt.json").exists()
+
+
+def test_a_program_may_remove_its_working_directory(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text("import os, numpy as np\nos.mkdir('x')\nos.chdir('x')\nos.rmdir('../x')\nnp.ones(100_000) + 1\n")
+    result = vecadd_run("--why", str(program), cwd=tmp_path)
+    assert f"{program}:5" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_standard_output_may_be_closed_before_the_receipt_comes(tmp_path: Path) -> None:
+    result = vecadd_run("--why", "--json", "-", "-c", "import sys; sys.stdout.close()", cwd=tmp_path)
+    assert result.stderr.splitlines()[-1].startswith("vecadd run: -: the receipt is not written: ")
+
+
 @pytest.mark.parametrize("end", ["sys.stderr.close()", "sys.stderr = None"])
 def test_the_receipt_is_written_where_the_program_has_closed_stderr(end: str, receipt: Any) -> None:
     result, rows = receipt(PROGRAM + end)

@@ -23,7 +23,8 @@ KINDS = {".c", ".h", ".cu", ".cuh", ".py", ".pyi"}  # by the end of their names,
 BENCH, STAGES = "vecadd/bench", "benchmarks/peers"
 
 # What is compiled for the host alone, for arrays on a GPU alone, and for those that pass from the one to the other.
-CALLS = ("csrc/base", "csrc/choose", "csrc/py/base", "csrc/py/calls", "build_native/flags.py")
+CALLS = ("csrc/base", "csrc/choose", "csrc/py/base", "csrc/py/calls/[!b]*", "build_native/flags.py")
+LISTS = ("csrc/py/calls/batch.[ch]", "csrc/py/calls/batch_[!o]*")  # of add_many, but for pairs that add has to make
 HOST = ("csrc/host", "csrc/lab/base", "csrc/lab/host", "csrc/py/operands", *CALLS)
 LAB = tuple(f"csrc/lab/{name}" for name in ("base", "ladder", "limits", "rungs.c"))
 READERS = ("csrc/py/operands/[!h]*",)  # of operands, but for host_pair and host_view
@@ -78,8 +79,8 @@ SETS: dict[str, tuple[str, ...]] = {
     "peer-misaligned": (*DEVICE_PEERS, f"{STAGES}/misaligned_stage.py"),
     "peer-layouts": (*DEVICE_PEERS, f"{STAGES}/layouts_stage.py"),
     "peer-scaling": (*DEVICE_PEERS, f"{STAGES}/scaling_stage.py"),
-    "peer-overhead": (*DEVICE_PEERS, f"{STAGES}/overhead_stage.py"),
-    "peer-many": (*DEVICE_PEERS, "csrc/host", f"{STAGES}/many_stage.py"),
+    "peer-overhead": (*DEVICE_PEERS, *LISTS, f"{STAGES}/overhead_stage.py"),
+    "peer-many": (*DEVICE_PEERS, *LISTS, "csrc/host", f"{STAGES}/many_stage.py"),
     "peer-l2-pollution": (*DEVICE, *PEERS, f"{STAGES}/l2_pollution_stage.py"),
     "peer-transfer": (*BOTH, *PEERS, f"{STAGES}/transfer_stage.py"),
     "peer-end-to-end": (*BOTH, *PEERS, f"{STAGES}/end_to_end_stage.py"),

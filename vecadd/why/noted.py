@@ -6,6 +6,7 @@ import sys
 import sysconfig
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType
@@ -31,7 +32,10 @@ class Place:
     def __str__(self) -> str:
         if self.file.startswith("<ipython-input-") or Path(self.file).parent.name.startswith("ipykernel_"):
             return f"cell:{self.line}"
-        inside = os.path.relpath(self.file) if self.file.startswith(os.sep) else self.file
+        inside = self.file
+        if self.file.startswith(os.sep):
+            with suppress(OSError):  # the program may have removed its working directory
+                inside = os.path.relpath(self.file)
         return f"{min(inside, self.file, key=len)}:{self.line}"
 
 

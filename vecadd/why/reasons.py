@@ -214,7 +214,7 @@ def find(noted: Noted) -> Finding:
         if noted.route and noted.route["route"] == "device":
             return _on_device(noted)
         return _on_host(noted)
-    except RuntimeError as error:  # CUDA's, above all
+    except Exception as error:  # CUDA's, and a system's that has no more memory: the other lines are worth telling
         return Finding(UNKNOWN, f"it could not be rehearsed: {error}")
 
 
@@ -296,4 +296,7 @@ def _not_rehearsed(noted: Noted) -> str | None:
         return f"arrays of {', '.join(sorted({str(dtype) for dtype in dtypes}))} are not rehearsed"
     if any(prod(x.shape) == 0 for x in noted.arrays):
         return "an operand is empty"
+    for kind in (noted.a, noted.b):
+        if isinstance(kind, type) and not rehearsal.is_number(kind):
+            return f"an operand is of the type {kind.__name__}: only arrays and numbers are made again"
     return None

@@ -20,6 +20,7 @@ from vecadd.why.noted import Noted, Run
 from vecadd.why.reasons import Change, Finding
 
 SECONDS = 5.0  # of rehearsals, the additions that took longest first
+INTERRUPTED = "the rehearsals were interrupted"
 SHARE = 0.005  # of the additions' time: one that took less is not rehearsed
 SHOWN = 20  # lines of the table
 
@@ -184,16 +185,21 @@ def stop(tell: Callable[[str], object] = lambda what: None) -> Receipt:
     """
     run = noted.stop()
     whole = sum(part.seconds for part in run.additions)
-    end = time.perf_counter() + SECONDS
+    end, interrupted = time.perf_counter() + SECONDS, False
     found: dict[tuple[object, ...], list[tuple[Noted, Finding]]] = {}
     for part in sorted(run.additions, key=lambda part: -part.seconds):
         if part.seconds < SHARE * whole:
             finding = Finding(reasons.UNKNOWN, "it took too little of the run to be rehearsed")
+        elif interrupted:
+            finding = Finding(reasons.UNKNOWN, INTERRUPTED)
         elif time.perf_counter() > end:
             finding = Finding(reasons.UNKNOWN, "other lines took longer, and were rehearsed first")
         else:
             tell(f"rehearses {part.place}")
-            finding = reasons.find(part)
+            try:
+                finding = reasons.find(part)
+            except KeyboardInterrupt:
+                finding, interrupted = Finding(reasons.UNKNOWN, INTERRUPTED), True
         found.setdefault((part.place, finding.reason), []).append((part, finding))
     lines = [Line(tuple(parts)) for parts in found.values()]
     return Receipt(run, tuple(sorted(lines, key=lambda line: -line.seconds)))

@@ -199,6 +199,11 @@ def _layouts(form: Form) -> tuple[Layout, ...]:
     return tuple(x for x in (form.a, form.b, form.out) if isinstance(x, Layout))
 
 
+def is_number(kind: type) -> bool:
+    """Whether a number of that type can be made without code of the program's."""
+    return kind in (bool, int, float, complex) or (issubclass(kind, np.generic) and np.dtype(kind).type is kind)
+
+
 def _zero(kind: Any) -> Any:
     return kind(0) if isinstance(kind, type) else 0
 
@@ -234,4 +239,4 @@ def written(form: Form) -> Form:
     return replace(form, fresh="")
 
 
-__all__: Sequence[str] = ["Form", "Times", "limit", "rehearse", "written"]
+__all__: Sequence[str] = ["Form", "Times", "is_number", "limit", "rehearse", "written"]

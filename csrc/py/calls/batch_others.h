@@ -10,7 +10,7 @@ PyObject *batch_object(const struct batch_call *call, enum role role, Py_ssize_t
 /* Puts the pair's number into the message of the exception that is set. */
 void batch_name_pair(Py_ssize_t pair);
 
-/* Has add, or NumPy for arrays on the host, report what is wrong with one of call->others before any pair is added.
+/* Has add, or NumPy for what add leaves to it, report what is wrong with one of call->others before any pair is added.
  * Returns 0, or -1 with its exception. */
 int batch_check_others(struct module_state *state, const struct batch_call *call);
 
