@@ -66,7 +66,7 @@ out_has_sums_dtype(PyObject *const values[ROLE_COUNT])
     const int type = PyArray_TYPE((PyArrayObject *)values[ROLE_OUT]);
     const bool has = sum && (PyTypeNum_ISNUMBER(type) || PyTypeNum_ISBOOL(type) || PyTypeNum_ISOBJECT(type)) &&
                      PyArray_EquivTypes(sum, PyArray_DESCR((PyArrayObject *)values[ROLE_OUT]));
-    Py_XDECREF(sum);
+    Py_XDECREF((PyObject *)sum);
     return has;
 }
 
