@@ -19,6 +19,9 @@ def __dir__() -> list[str]:
     return __all__
 
 
+_NUMBERS = (bool, int, float, complex)
+
+
 def add(x: Any, y: Any) -> Any:
     """The sum of two collections of Dask, or of a collection and an array or a number, as a collection.
 
@@ -57,7 +60,7 @@ def _array(operand: Any) -> Any:
     """An array, or a number; a list becomes an array. Raises TypeError for collections of Dask of another kind."""
     from dask.base import is_dask_collection
 
-    if isinstance(getattr(operand, "dtype", None), np.dtype) or isinstance(operand, (bool, int, float, complex)):
+    if isinstance(getattr(operand, "dtype", None), np.dtype) or isinstance(operand, _NUMBERS):
         return operand
     if is_dask_collection(operand):
         raise TypeError(f"vecadd.dask.add takes arrays of Dask, not {type(operand).__name__}: add it with +")
@@ -66,7 +69,7 @@ def _array(operand: Any) -> Any:
 
 def _like(operand: Any) -> Any:
     """Something that numpy.add gives the same dtype with: a number of Python's stays what it is."""
-    return operand if isinstance(operand, (bool, int, float, complex)) else np.zeros(1, operand.dtype)
+    return operand if isinstance(operand, _NUMBERS) else np.zeros(1, operand.dtype)
 
 
 def _add_block(x: Any, y: Any) -> Any:

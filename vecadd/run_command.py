@@ -86,7 +86,8 @@ def run(arguments: argparse.Namespace) -> NoReturn:
         raise UnaskableError("--allocator, --count and --least are for vecadd in NumPy's addition: give --install too")
     # What is registered first runs last: behind the program's threads and its own handlers.
     if arguments.why:
-        atexit.register(_print_receipt, os.getpid(), arguments.json, Path.cwd())
+        folder = Path.cwd() if isinstance(arguments.json, Path) else Path()  # a folder that is gone has no cwd
+        atexit.register(_print_receipt, os.getpid(), arguments.json, folder)
     if with_install:
         installation = install(allocator=arguments.allocator, least=arguments.least)
         if arguments.count:
