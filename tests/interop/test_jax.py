@@ -270,3 +270,10 @@ def test_overflow_on_the_host_warns_as_numpy_does(cpu):
     x = jax.device_put(np.full(10, 3e38, np.float32), cpu)
     with pytest.warns(RuntimeWarning, match="overflow encountered in add"):
         vecadd.add(x, x)
+
+
+def test_keys_of_random_generators_are_a_type_error():
+    key = jax.random.key(0)
+    for operands in ((key, key), (key, 1), (np.ones(2), key)):
+        with pytest.raises(TypeError, match=r"dtype key<.*have no sum"):
+            vecadd.add(*operands)

@@ -377,6 +377,37 @@ def test_conjugated_and_negated_views_on_the_host_are_what_they_mean():
     assert torch.equal(vecadd.add(a.conj().imag, a.imag), a.conj().imag + a.imag)
 
 
+@pytest.mark.parametrize("other", [1.5, torch.tensor(2), torch.arange(3), torch.arange(3.0)], ids=str)
+def test_operands_are_broadcast_into_an_out_on_the_host(other):
+    a, out = torch.arange(3.0), torch.full((2, 3), -1.0)
+    pointer = out.data_ptr()
+    assert vecadd.add(a, other, out) is out
+    assert (out.shape, out.data_ptr()) == ((2, 3), pointer)
+    assert torch.equal(out, torch.add(a, other).expand(2, 3))
+
+
+@pytest.mark.parametrize("write", [
+    lambda a, out: vecadd.add(a, a, out),
+    lambda a, out: vecadd.add_many([a, a], [a, 1.5], [torch.zeros(3), out]),
+    lambda a, out: vecadd.plan([a, a], [a, a], [torch.zeros(3), out])(),
+], ids=["add", "add_many", "plan"])  # fmt: skip
+@pytest.mark.parametrize("shape", [(0,), (2,), (3, 2)], ids=str)
+def test_an_out_on_the_host_into_which_the_sum_is_not_broadcast_is_a_value_error(write, shape):
+    out = torch.full(shape, -1.0)
+    with pytest.raises(ValueError, match="out has shape"):
+        write(torch.arange(3.0), out)
+    assert out.shape == shape
+    assert bool((out == -1).all())
+
+
+@pytest.mark.parametrize("bad", [torch.zeros(3, dtype=torch.int32), torch.zeros(5)], ids=["dtype", "shape"])
+def test_no_pair_of_a_list_on_the_host_is_written_before_an_error(bad):
+    a, first = torch.arange(3.0), torch.zeros(3)
+    with pytest.raises((RuntimeError, ValueError), match=r"^pair 1: "):
+        vecadd.add_many([a, a], [a, a], [first, bad])
+    assert not first.any()
+
+
 @pytest.mark.filterwarnings("ignore:__array_wrap__ must accept:DeprecationWarning")  # torch's own, as numpy.add has it
 def test_tensors_and_numpy_on_the_host_give_what_numpy_gives():
     a = torch.ones(3)

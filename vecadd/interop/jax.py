@@ -26,6 +26,8 @@ class JAX(Library):
             return NotImplemented
         if not isinstance(array, jax.Array):
             return None
+        if not hasattr(array, "__dlpack_device__"):  # keys of random generators
+            raise TypeError(f"JAX arrays of the dtype {array.dtype} have no sum: add arrays of numbers")
         if len(array.devices()) > 1:
             raise ValueError("the JAX array is sharded over several devices: add its addressable_shards one by one")
         return array if array.__dlpack_device__()[0] != 1 else None  # 1 is the host, in DLPack's numbers
