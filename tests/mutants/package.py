@@ -20,6 +20,14 @@ PACKAGE = (
         "counts",
     ),
     Mutant(
+        "an out on the host to which a library would give another shape",
+        "vecadd/interop/host_tensors.py",
+        "    if not _goes_into(shape, wanted):\n",
+        "    if False:\n",
+        "tests/interop/test_host_tensors.py",
+        "refused",
+    ),
+    Mutant(
         "a write-protected target",
         "vecadd/files.py",
         "    if not os.access(path, os.W_OK):\n",

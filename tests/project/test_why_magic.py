@@ -1,5 +1,6 @@
 """`%%why` in a notebook: the cell runs as it is, and a receipt of its additions follows."""
 
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -37,15 +38,112 @@ def test_a_cell_gives_its_receipt(shell: Callable[[str], str]) -> None:
     assert lines[-2:] == ["[('cell:1', 1), ('cell:3', 3)]", "200000.0 True True"]
 
 
-def test_a_cell_that_fails_shows_its_error_and_its_receipt(shell: Callable[[str], str]) -> None:
-    output = shell('cell("%%why\\na + a\\nraise ValueError(7)")\ncell("%%why\\na + a; a + 1")\n')
-    assert output.index("ValueError") < output.index("why: 1 addition above 64 KiB took ")
+FAILS = {
+    "raises": ("raise ValueError(7)", "ValueError: 7"),
+    "is no Python": ("b = = 3", "SyntaxError: invalid syntax"),
+    "is indented wrongly": (
+        "if a is None:\npass",
+        "IndentationError: expected an indented block after 'if' statement on line 1",
+    ),
+    "is interrupted": ("raise KeyboardInterrupt", "KeyboardInterrupt:"),
+    "exits": ("raise SystemExit(3)", "SystemExit: 3"),
+}
+
+
+@pytest.mark.parametrize("name", FAILS)
+def test_a_cell_that_fails_as_a_plain_one_shows_its_receipt_and_then_its_error_once(
+    name: str, shell: Callable[[str], str]
+) -> None:
+    body, error = FAILS[name]
+    code = f"""
+import warnings
+warnings.simplefilter("ignore")
+shell.colors = "nocolor"
+plain = cell({body!r})
+print("-----")
+ran = cell("%%why\\n" + {body!r})
+print("-----")
+kinds = [type(each.error_before_exec or each.error_in_exec) for each in (plain, ran)]
+print(kinds[0] is kinds[1], ran.success)
+cell("a + undefined")
+"""
+    _, shown, after = shell(code).split("\n-----\n")
+    errors = [at for at, text in enumerate(shown.splitlines()) if re.match(rf"{re.escape(error)} *$", text)]
+    assert len(errors) == 1
+    assert shown.splitlines().index("why: no addition above 64 KiB was made") < errors[0]
+    assert after.startswith("True False\n")
+    assert "NameError: name 'undefined' is not defined" in after  # the shell shows the errors of other cells again
+
+
+def test_what_a_cell_added_before_its_error_is_in_its_receipt(shell: Callable[[str], str], tmp_path: Path) -> None:
+    output = shell('cell("%%why receipt.json\\na + a\\nraise ValueError(7)")\ncell("%%why\\na + a; a + 1")\n')
+    assert output.index("why: 1 addition above 64 KiB took ") < output.index("ValueError")
     assert "why: 2 additions above 64 KiB took " in output
+    assert '"lines"' in (tmp_path / "receipt.json").read_text()
+
+
+def test_a_notebook_that_is_executed_stops_at_the_cell(tmp_path: Path) -> None:
+    nbclient = pytest.importorskip("nbclient")
+    nbformat = pytest.importorskip("nbformat")
+    pytest.importorskip("ipykernel")
+    cells = ["%load_ext vecadd", "%%why\nraise ValueError(7)", "open('ran', 'w')"]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    client = nbclient.NotebookClient(notebook, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}})
+    with pytest.raises(nbclient.exceptions.CellExecutionError) as stopped:
+        client.execute()
+    assert (stopped.value.ename, stopped.value.evalue) == ("ValueError", "7")
+    assert [each["output_type"] for each in notebook.cells[1].outputs] == ["display_data", "error"]
+    assert not (tmp_path / "ran").exists()
+
+
+def test_an_errors_handler_is_called_once(shell: Callable[[str], str]) -> None:
+    code = "shell.set_custom_exc((ValueError,), lambda shell, *error, tb_offset=None: print('handled'))\n"
+    assert shell(code + 'cell("%%why\\nraise ValueError(7)")\n').count("handled") == 1
 
 
 def test_the_receipt_goes_to_a_file(shell: Callable[[str], str], tmp_path: Path) -> None:
     shell('cell("%%why receipt.json\\na + a")')
     assert '"lines"' in (tmp_path / "receipt.json").read_text()
+
+
+def test_a_files_name_may_stand_in_quotes_and_is_of_the_folder_before_the_cell(
+    shell: Callable[[str], str], tmp_path: Path
+) -> None:
+    (tmp_path / "other").mkdir()
+    shell("""cell('%%why "my receipt.json"\\nos = __import__("os"); os.chdir("other"); a + a')""")
+    assert [path.name for path in tmp_path.rglob("*receipt*")] == ["my receipt.json"]
+    assert '"lines"' in (tmp_path / "my receipt.json").read_text()
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("one.json two.json", "one.json two.json: 2 names are given; %%why takes the name of one file, in quotes"),
+        ('"one.json', '"one.json: No closing quotation; %%why takes the name of one file, in quotes'),
+        ("folder/one.json", "there is no folder 'folder' to write 'one.json' into"),
+        (".", "'.' is a folder; name a file in it"),
+    ],
+)
+def test_a_file_that_cannot_be_named_so_is_an_error_before_the_cell_runs(
+    line: str, said: str, shell: Callable[[str], str]
+) -> None:
+    code = f"sys.stderr = sys.stdout\nran = cell('%%why ' + {line!r} + '\\nprint(3 * 41)')\n"
+    output = shell(code + "print(type(ran.error_in_exec).__name__)\n")
+    assert f"UsageError: %%why: {said}" in output
+    assert output.endswith("\nUsageError\n")
+    assert "123" not in output
+
+
+@pytest.mark.parametrize(("body", "error"), [("a + a", "UsageError"), ("a + a; raise ValueError(7)", "ValueError")])
+def test_a_file_that_cannot_be_written_loses_neither_the_receipt_nor_the_cells_error(
+    body: str, error: str, shell: Callable[[str], str]
+) -> None:
+    said = "%%why: gone/x.json: the receipt is not written: No such file or directory; name a file that can be written"
+    code = "import os; os.mkdir('gone'); sys.stderr = sys.stdout\n"
+    code += f"ran = cell('%%why gone/x.json\\nimport os; os.rmdir(\"gone\"); {body}')\n"
+    output = shell(code + "print(type(ran.error_in_exec).__name__)\n")
+    assert output.index("why: 1 addition above 64 KiB took ") < output.index(said)
+    assert output.endswith(f"\n{error}\n")
 
 
 def test_an_extension_that_is_taken_out_has_no_magic(shell: Callable[[str], str]) -> None:
