@@ -1,6 +1,7 @@
 """Every sum of two short numbers that there is, by every way to add them, against exact arithmetic on their bits.
 
-__main__.py      the command: which cases by which ways, and the result file
+__main__.py      the command, and the result file
+places.py        which cases by which ways: on the host at each SIMD level, on a GPU
 exact.h          the sum that is due: arithmetic in integers, without any code of vecadd's
 exact.c          such sums of a whole block; exact.py calls it, on every processor
 cases.py         which dtypes meet, and blocks of operands in which each value meets each

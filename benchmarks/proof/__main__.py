@@ -14,18 +14,15 @@ stay that this run does not make.
 
 import argparse
 import json
-import multiprocessing
-import os
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from benchmarks.proof import device_ways, host_ways
-from benchmarks.proof.cases import cases
-from benchmarks.proof.ways import Row, Way, held, prove
+from benchmarks.proof import places
+from benchmarks.proof.places import Part
+from benchmarks.proof.ways import Row, held
 from vecadd import _core
 from vecadd.bench import machine, results
 from vecadd.info import info
@@ -87,44 +84,13 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 def _rows(given: argparse.Namespace) -> Iterator[Row]:
+    part = Part(given.lefts, given.dtypes, given.limit)
     if "host" in given.places:
         levels = _core.host_facts()["simd_levels"] if given.levels is None else given.levels
         for level in levels:
-            yield from _at_level(level, given)
+            yield from places.host(level, part)
     if "device" in given.places and info().gpus:
-        yield from _proven(given, device_ways.ways())
-
-
-def _at_level(level: str, given: argparse.Namespace) -> list[Row]:
-    """The host's rows at a SIMD level: a process chooses its level once, so this takes one of its own."""
-    if level == _core.host_facts()["simd"]:
-        return host_rows(given)
-    before = os.environ.get("VECADD_SIMD")
-    os.environ["VECADD_SIMD"] = level
-    try:
-        with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as executor:
-            return executor.submit(host_rows, given).result()
-    finally:
-        if before is None:
-            del os.environ["VECADD_SIMD"]
-        else:
-            os.environ["VECADD_SIMD"] = before
-
-
-def host_rows(given: argparse.Namespace) -> list[Row]:
-    """The host's rows at this process's SIMD level."""
-    return list(_proven(given, host_ways.ways()))
-
-
-def _proven(given: argparse.Namespace, ways: Sequence[Way]) -> Iterator[Row]:
-    """The rows of every case; a line on standard error tells of each that vecadd adds."""
-    for case in cases(given.lefts):
-        if given.dtypes is None or case.a.name in given.dtypes:
-            begun = time.perf_counter()
-            yield from (rows := list(prove(case, ways, given.limit)))
-            note = f"{case.a} + {case.b}, {case.out}: {len(case.lefts) * case.rights:,} pairs, {len(rows)} ways"
-            if rows:
-                print(f"{note}, {time.perf_counter() - begun:.1f} s", file=sys.stderr, flush=True)
+        yield from places.device(part)
 
 
 if __name__ == "__main__":

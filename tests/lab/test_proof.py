@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,9 +19,10 @@ from numpy.typing import NDArray
 
 import vecadd
 from benchmarks.proof import __main__ as proof
-from benchmarks.proof import cases, device_ways, exact, flags, host_ways, ways
+from benchmarks.proof import cases, device_ways, exact, flags, host_ways, places, ways
 from vecadd import _core
 from vecadd.bench import results
+from vecadd.bench.sources import ROOT
 
 pytestmark = pytest.mark.no_native
 
@@ -163,12 +166,20 @@ def test_a_proof_is_made_in_parts(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     """Rows of other sources do not stay."""
     file = tmp_path / "proof.json"
     for dtypes in (["int8", "uint8"], ["bool", "uint8"]):
-        monkeypatch.setattr(proof, "cases", lambda lefts, dtypes=dtypes: map(small, dtypes))
+        monkeypatch.setattr(places, "cases", lambda lefts, dtypes=dtypes: map(small, dtypes))
         assert proof.main(["--places", "host", "--levels", LEVEL, "--json", str(file)]) == 0
     found = results.load(file)
     ways_each = len(found["rows"]) // 3
     assert [row["a"] for row in found["rows"]] == [name for name in ("int8", "bool", "uint8") for _ in range(ways_each)]
     assert proof._others(file, {**found["meta"], "revision": "0" * 12}, []) == []
+
+
+def test_the_command_proves_other_levels_in_processes_of_their_own(tmp_path: Path) -> None:
+    """As it is called: its main module is none that a spawned process can import."""
+    file = tmp_path / "proof.json"
+    command = [sys.executable, "-m", "benchmarks.proof", "--places", "host", "--dtypes", "bool", "--lefts", "1"]
+    subprocess.run([*command, "--json", str(file)], cwd=ROOT, check=True, capture_output=True)
+    assert {row["simd"] for row in results.load(file)["rows"]} == set(LEVELS)
 
 
 @pytest.mark.slow
@@ -196,7 +207,7 @@ def test_one_wrong_sum_is_found_and_told_with_its_bits(
 ) -> None:
     right = int(due(FLOAT16, 0x3C00, 1 << 16)[0][0x1234])
     monkeypatch.setattr(vecadd, "add", partial(one_wrong, vecadd.add))
-    monkeypatch.setattr(proof, "cases", lambda lefts: [small(FLOAT16)])
+    monkeypatch.setattr(places, "cases", lambda lefts: [small(FLOAT16)])
     file = tmp_path / "proof.json"
     assert proof.main(["--places", "host", "--levels", LEVEL, "--json", str(file)]) == 1
     first = {"a": "0x3c00", "b": "0x1234", "sum": f"{right ^ 1:#06x}", "due": f"{right:#06x}"}
