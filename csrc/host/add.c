@@ -56,7 +56,6 @@ host_simd_chosen(struct status *status)
 enum {
     BLOCK_MIN = 16 << 10, /* bytes of c; the block of c and those of a and b fit an L1 cache */
     BLOCKS_A_THREAD = 4,  /* at least, if c is large enough */
-    MAY_FIT = 4,          /* times the size from which several threads stream */
     KEEPS_FROM = 9,       /* threads: on Sapphire Rapids two to eight took as long either way, sixteen 0.83 to 0.9 for
                            * 2^17 to 2^20 float32 */
 };
@@ -116,7 +115,7 @@ host_schedule_moving(enum component component, size_t n, bool in_place, size_t m
     schedule.streaming_alone = !in_place && moved / 3 >= from->stream_alone;
     schedule.streaming = threads > 1 ? streaming : schedule.streaming_alone;
     schedule.keeps = keeps(&schedule, moved / 3);
-    schedule.may_stream = !in_place && !schedule.streaming_alone && moved > from->l2;
+    schedule.may_stream = !in_place && !schedule.streaming_alone && moved > from->l2 / 2;
     return schedule;
 }
 
@@ -143,22 +142,33 @@ host_loop_with_one(const struct host_simd *simd, const struct host_schedule *sch
     return streaming ? simd->stream_one[component] : simd->add_one[component];
 }
 
-/* Whether the caches may hold a job's arrays, though it streams. On two cores of an EPYC with an L3 of 32 MiB, arrays
- * of 16 to 28 MiB that were added again took 0.4 to 0.9 of the time with ordinary stores, others 1.2. */
+/* Whether the caches may hold a job's arrays, though it streams. */
 static bool
 may_fit(const struct host_schedule *schedule, size_t bytes)
 {
-    return schedule->streaming && schedule->learns && bytes / MAY_FIT < host_thresholds()->stream_together;
+    return schedule->streaming && schedule->learns && bytes < host_thresholds()->spills;
+}
+
+/* On two cores of an EPYC streaming stores took, of the time of ordinary ones, 0.76 for kept sums of 4 MiB, 0.84 after
+ * 100 ms, and 1.7 into the same memory back to back. Not known of more than two threads. */
+bool
+host_ordinary_again(const struct host_schedule *schedule, size_t bytes)
+{
+    return schedule->learns && schedule->threads == 2 && schedule->may_stream && !schedule->streaming &&
+           bytes >= host_thresholds()->l2;
 }
 
 unsigned
 host_run(const struct host_schedule *schedule, size_t n, size_t bytes, const struct host_bodies *bodies, void *context)
 {
+    const bool again = host_ordinary_again(schedule, bytes);
     const struct threads_job job = {.threads = schedule->threads,
                                     .n = n,
                                     .block = schedule->block,
                                     .body = bodies->body,
-                                    .ordinary = may_fit(schedule, bytes) ? bodies->ordinary : NULL,
+                                    .ordinary = again || may_fit(schedule, bytes) ? bodies->ordinary : NULL,
+                                    .ordinary_again = again,
+                                    .sum = bodies->sum,
                                     .alone = schedule->wakes && schedule->threads > 1 ? NULL : bodies->alone,
                                     .alone_streaming = schedule->may_stream ? bodies->alone_streaming : NULL,
                                     .context = context,
@@ -246,7 +256,8 @@ host_add(const struct host_simd *simd, const struct host_schedule *schedule, enu
     /* Blocks begin where c's address is a multiple of their size: no two threads write to one cache line, and one
      * thread alone touches a fresh huge page first. */
     const size_t size = component_size[component], skip = (uintptr_t)c % (schedule->block * size) / size;
-    struct host_job job = {.add = host_loop(simd, schedule, component, schedule->streaming),
+    const bool streaming = schedule->streaming || host_ordinary_again(schedule, n * size);
+    struct host_job job = {.add = host_loop(simd, schedule, component, streaming),
                            .ordinary = host_loop(simd, schedule, component, false),
                            .alone = alone,
                            .alone_streaming = host_loop(simd, schedule, component, true),
@@ -257,6 +268,6 @@ host_add(const struct host_simd *simd, const struct host_schedule *schedule, enu
                            .n = n,
                            .skip = skip,
                            .other = schedule->alone};
-    static const struct host_bodies bodies = {add_block, add_block_ordinary, add_all, add_all_streaming};
+    const struct host_bodies bodies = {add_block, add_block_ordinary, add_all, add_all_streaming, c};
     return host_run(schedule, n + skip, n * size, &bodies, &job);
 }

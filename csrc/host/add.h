@@ -42,7 +42,13 @@ host_add_function *host_loop_with_one(const struct host_simd *simd, const struct
  * part, with the schedule's stores and with streaming ones. NULL where there is none: `body` and `alone` must be. */
 struct host_bodies {
     threads_body *body, *ordinary, *alone, *alone_streaming;
+    const void *sum; /* where the job writes */
 };
+
+/* Whether several threads have ordinary stores for a sum of so many bytes in the memory of the last one and a choice
+ * for others: the caches may not hold a sum that moves, or one after a rest, though its size alone tells nothing
+ * against it. Their `body` streams then. */
+bool host_ordinary_again(const struct host_schedule *schedule, size_t bytes);
 
 /* Runs the job over [0, n) as the schedule says; it writes so many bytes. Returns the floating-point flags raised. */
 unsigned host_run(const struct host_schedule *schedule, size_t n, size_t bytes, const struct host_bodies *bodies,

@@ -6,7 +6,12 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 
-enum { PAGE = 4096 };
+#include "base/min_max.h"
+
+enum {
+    PAGE = 4096,
+    AHEAD_MAX = 8, /* huge pages */
+};
 
 #define THP "/sys/kernel/mm/transparent_hugepage/"
 
@@ -45,7 +50,7 @@ huge_region_map(void)
         munmap(mapping + before + HUGE_REGION, after);
     struct huge_region *region = (void *)(mapping + before);
     madvise(region, HUGE_REGION, MADV_HUGEPAGE);
-    *region = (struct huge_region){.cut = sizeof *region};
+    *region = (struct huge_region){.cut = sizeof *region, .backed = HUGE_PAGE};
     return region;
 }
 
@@ -64,6 +69,18 @@ huge_region_cut(struct huge_region *region, size_t before, size_t bytes, size_t 
     region->cut = begin + bytes;
     region->blocks++;
     return (char *)region + begin;
+}
+
+struct huge_pages
+huge_region_pages_to_back(struct huge_region *region, int threads)
+{
+    if (region->cut <= region->backed)
+        return (struct huge_pages){0};
+    const size_t needed = (region->cut + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE, from = region->backed;
+    const size_t ahead = smaller(from, smaller((size_t)threads, AHEAD_MAX) * HUGE_PAGE);
+    region->backed = smaller(larger(needed, from + ahead), HUGE_REGION);
+    const size_t count = (region->backed - from) / HUGE_PAGE;
+    return (struct huge_pages){(char *)region + from, count > 1 && threads > 1 ? count : 0};
 }
 
 void

@@ -13,6 +13,7 @@
 #include "base/ram.h"
 #include "base/runtime.h"
 #include "host/huge_region.h"
+#include "host/threads_count.h"
 
 enum {
     PAGE = 4096,
@@ -58,6 +59,8 @@ static struct pool {
     size_t small_used; /* bytes of counts.used_bytes */
     struct output_pool_counts counts;
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .counts.bound = SIZE_MAX};
+
+static void (*back_pages)(struct huge_pages pages); /* set while the library is loaded */
 
 _Static_assert(sizeof(struct block) <= CACHE_LINE, "a block's head must fit the line before its bytes");
 
@@ -144,10 +147,16 @@ block_map(size_t capacity)
 static struct block *
 block_cut(size_t capacity)
 {
+    const int threads = threads_available();
+    struct huge_pages pages = {0};
     lock();
     struct huge_region *region = pool.region;
     char *bytes = region ? huge_region_cut(region, CACHE_LINE, capacity, CACHE_LINE) : NULL;
+    if (bytes)
+        pages = huge_region_pages_to_back(region, threads);
     unlock();
+    if (pages.count > 0 && back_pages)
+        back_pages(pages);
     if (!bytes) {
         region = huge_region_map();
         if (!region)
@@ -460,6 +469,12 @@ in_forked_child(bool used_cuda)
     memset(pool.bucket, 0, sizeof pool.bucket);
     pool.region = NULL;
     pool.counts.kept_bytes = pool.counts.kept_blocks = 0;
+}
+
+void
+output_pool_back_pages_by(void (*back)(struct huge_pages pages))
+{
+    back_pages = back;
 }
 
 static void __attribute__((constructor)) register_hooks(void)

@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "host/huge_region.h"
+
 /* Use malloc for smaller blocks, unless many are kept: the C library keeps freed memory too. */
 enum { OUTPUT_POOL_MIN = 1 << 20 };
 
@@ -43,6 +45,10 @@ size_t output_pool_empty(void);
 /* Whether blocks below OUTPUT_POOL_MIN are cut from huge pages, so that new ones are sooner written than malloc's.
  * *used: the bytes of such blocks that callers own. */
 bool output_pool_cuts(size_t *used);
+
+/* `back` faults in the pages that blocks are about to be cut from; the pool calls it without its lock. Call it from a
+ * constructor, before any thread: huge_pages.c does. */
+void output_pool_back_pages_by(void (*back)(struct huge_pages pages));
 
 struct output_pool_counts {
     size_t used_bytes, used_blocks; /* owned by callers */

@@ -23,15 +23,15 @@ static struct size_class {
     atomic_uint choices, bursts;
     atomic_uint tries; /* of two threads that are still to be made */
     atomic_uint last;  /* whether the last job that was noted had two */
-} classes[CLASSES];
+} classes[2][CLASSES]; /* [moves] */
 
 static struct size_class *
-class_of(size_t bytes)
+class_of(size_t bytes, bool moves)
 {
     int number = 0;
     while (number < CLASSES - 1 && bytes >= (size_t)LEAST << (number + 1))
         number++;
-    return &classes[number];
+    return &classes[moves][number];
 }
 
 static bool
@@ -42,9 +42,9 @@ one_is_quicker(const struct size_class *class)
 }
 
 bool
-second_thread_choose(size_t bytes, bool *timed)
+second_thread_choose(size_t bytes, bool moves, bool *timed)
 {
-    struct size_class *class = class_of(bytes);
+    struct size_class *class = class_of(bytes, moves);
     const unsigned choice = relaxed_get(&class->choices), tries = relaxed_get(&class->tries);
     relaxed_set(&class->choices, choice + 1);
     *timed = choice < FIRST || tries > 0 || choice % TIMED < 2 || choice % RETRIED < TRIES;
@@ -58,18 +58,18 @@ second_thread_choose(size_t bytes, bool *timed)
 
 /* The first job after one of the other kind counts for nothing: it finds its data in other caches. */
 void
-second_thread_note(size_t bytes, bool together, long long ns)
+second_thread_note(size_t bytes, bool moves, bool together, long long ns)
 {
-    struct size_class *class = class_of(bytes);
+    struct size_class *class = class_of(bytes, moves);
     if (relaxed_get(&class->last) == together)
         known_time_note(&class->time[together], (double)ns * LEAST / (double)bytes);
     relaxed_set(&class->last, together);
 }
 
 bool
-second_thread_is_woken(size_t bytes)
+second_thread_is_woken(size_t bytes, bool moves)
 {
-    struct size_class *class = class_of(bytes);
+    struct size_class *class = class_of(bytes, moves);
     if (!one_is_quicker(class))
         return true;
     const unsigned bursts = relaxed_get(&class->bursts) + 1;

@@ -9,15 +9,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Whether two threads do the next job, which writes so many bytes; *timed: whether its time is to be noted. */
-bool second_thread_choose(size_t bytes, bool *timed);
+/* Whether two threads do the next job, which writes so many bytes, elsewhere than the last one where it `moves`
+ * (sum_moves.h); *timed: whether its time is to be noted. */
+bool second_thread_choose(size_t bytes, bool moves, bool *timed);
 
 /* The job took so long with two threads, or alone. */
-void second_thread_note(size_t bytes, bool together, long long ns);
+void second_thread_note(size_t bytes, bool moves, bool together, long long ns);
 
 /* Whether a burst of such jobs is to wake the worker. Where one thread is quicker one burst in a few does, whose first
  * jobs then try both. */
-bool second_thread_is_woken(size_t bytes);
+bool second_thread_is_woken(size_t bytes, bool moves);
 
 /* Forgets all that was noted: for tests. */
 void second_thread_forget(void);

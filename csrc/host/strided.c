@@ -83,7 +83,7 @@ host_strided_plan(struct plan *plan, struct status *status)
     plan->schedule.block /= dtype->components;
     /* A streaming store to part of a cache line transfers the whole line twice. */
     if (row_length(&add->layout) * dtype->itemsize < PIECE)
-        plan->schedule.streaming = plan->schedule.streaming_alone = false;
+        plan->schedule.streaming = plan->schedule.streaming_alone = plan->schedule.may_stream = false;
     return 0;
 }
 
@@ -270,16 +270,18 @@ host_strided_add(const struct plan *plan)
     const struct host_schedule *schedule = &plan->schedule;
     /* In place, c has been read already: a streaming store saves no read. */
     const bool apart = plan->c != plan->a && plan->c != plan->b;
+    const size_t bytes = plan->n * dtype->itemsize;
+    const bool streaming = schedule->streaming || host_ordinary_again(schedule, bytes);
     struct job job = {.strided = add,
                       .base = {begin_of(add, 0, plan->a), begin_of(add, 1, plan->b),
                                (const char *)plan->c + add->layout.offset[LAYOUT_SUM]},
-                      .add = loops_of(plan, apart && schedule->streaming),
+                      .add = loops_of(plan, apart && streaming),
                       .ordinary = loops_of(plan, false),
                       .alone = loops_of(plan, apart && schedule->streaming_alone),
                       .itemsize = dtype->itemsize,
                       .components = dtype->components,
                       .other = schedule->alone};
     const struct host_bodies bodies = {
-        .body = add_block, .ordinary = apart ? add_block_ordinary : NULL, .alone = add_all};
-    return host_run(schedule, plan->n, plan->n * dtype->itemsize, &bodies, &job);
+        .body = add_block, .ordinary = apart ? add_block_ordinary : NULL, .alone = add_all, .sum = job.base[2]};
+    return host_run(schedule, plan->n, bytes, &bodies, &job);
 }

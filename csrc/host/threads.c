@@ -9,9 +9,11 @@
 #include "base/fpenv.h"
 #include "base/runtime.h"
 #include "host/futex.h"
+#include "host/page_faults.h"
 #include "host/second_thread.h"
 #include "host/slices.h"
 #include "host/stores.h"
+#include "host/sum_moves.h"
 #include "host/thread_pool.h"
 #include "host/threads_count.h"
 #include "host/thresholds.h"
@@ -197,9 +199,25 @@ is_for_one_or_two(const struct threads_job *job)
     return job->threads == 2 && job->alone && job->bytes > 0 && job->bytes <= host_thresholds()->l2;
 }
 
-/* Runs a job that lacks workers, with as many of those that sleep as pay. */
+static bool
+is_woken(enum way way)
+{
+    return way == WAY_WOKEN || way == WAY_WOKEN_STREAMING;
+}
+
+/* How one thread adds where one or two do. One streams a sum that moves: it waits for what ordinary stores read in
+ * vain, and two share that. On two cores of an EPYC one thread took 0.66 for kept sums of 256 KiB. */
+static enum way
+way_of_one(const struct threads_job *job, bool moves)
+{
+    return moves && job->alone_streaming && is_for_one_or_two(job) ? WAY_STREAMING : WAY_ALONE;
+}
+
+/* Runs a job that lacks workers, with as many of those that sleep as pay. Caches hold little of what was there before a
+ * rest, so that streaming stores come first then; else where the threads `prefer` them. */
 static void
-run_understaffed(struct thread_pool *pool, const struct threads_job *job, int awake, int lacking, unsigned *flags)
+run_understaffed(struct thread_pool *pool, const struct threads_job *job, bool moves, bool prefers_streaming, int awake,
+                 int lacking, unsigned *flags)
 {
     const long long began = now_ns(), last = atomic_load_explicit(&pool->ended, memory_order_relaxed);
     const long long pause = began - last;
@@ -210,68 +228,77 @@ run_understaffed(struct thread_pool *pool, const struct threads_job *job, int aw
                                    .awake = awake,
                                    .asleep = may_start || started - awake > lacking ? lacking : started - awake,
                                    .rested = rested,
-                                   .streams = job->alone_streaming != NULL};
+                                   .streams = job->alone_streaming != NULL,
+                                   .woken_stream = job->ordinary != NULL,
+                                   .stream_first = job->ordinary && (rested || prefers_streaming)};
     const bool follows = pause <= BURST_GAP_NS;
-    const bool burst =
-        burst_has_lasted(pool, follows, began) && (!is_for_one_or_two(job) || second_thread_is_woken(job->bytes));
+    const bool burst = burst_has_lasted(pool, follows, began) &&
+                       (!is_for_one_or_two(job) || second_thread_is_woken(job->bytes, moves));
     int sleepers = lacking;
-    const enum way way = burst ? WAY_WOKEN : follows && awake == 0 ? WAY_ALONE : ways_choose(&known, &sleepers);
-    if (way != WAY_WOKEN)
+    const enum way woken = known.stream_first ? WAY_WOKEN_STREAMING : WAY_WOKEN,
+                   way = burst                   ? woken
+                         : follows && awake == 0 ? way_of_one(job, moves)
+                                                 : ways_choose(&known, &sleepers);
+    if (!is_woken(way))
         sleepers = 0;
+    struct threads_job chosen = *job;
+    if (job->ordinary && (is_woken(way) ? way : woken) == WAY_WOKEN)
+        chosen.body = job->ordinary;
     const size_t starts = burst ? THREADS_MAX : may_start ? 1 + job->bytes / BYTES_A_START : 0;
-    const bool together = awake + sleepers > 0 && run_in_pool(pool, job, sleepers, starts, flags);
+    const bool together = awake + sleepers > 0 && run_in_pool(pool, &chosen, sleepers, starts, flags);
     if (!together)
         run_alone(job, way == WAY_STREAMING);
     const long long ended = now_ns();
     workers_note_end(pool, ended);
-    if (!follows && awake == 0 && together == (way == WAY_WOKEN) && atomic_load(&pool->started) == started)
+    if (!follows && awake == 0 && together == is_woken(way) && atomic_load(&pool->started) == started)
         ways_note_job(&known, way, ended - began);
 }
 
-/* Runs a job with the stores that it names; `lacking` of its workers sleep. Returns false where it ran on the caller
- * alone because another had the pool, or there is none. */
+/* Runs a job with the stores of its body. Returns false where it ran on the caller alone because another had the pool,
+ * or there is none. */
 static bool
-run_with_stores(struct thread_pool *pool, const struct threads_job *job, int awake, int lacking, unsigned *flags)
+run_staffed(struct thread_pool *pool, const struct threads_job *job, unsigned *flags)
 {
-    if (pool && job->alone && lacking > 0) {
-        run_understaffed(pool, job, awake, lacking, flags);
-        return true;
-    }
     if (pool && run_in_pool(pool, job, job->alone ? 0 : THREADS_MAX, THREADS_MAX, flags))
         return true;
     run_alone(job, false);
     return false;
 }
 
-/* Runs a job whose threads may have streaming or ordinary stores. Times with sleeping workers say little about them. A
- * caller alone keeps to its own: after 1 ms one took 527 us for 24 MiB of arrays by streaming stores and 861 by
- * ordinary ones, though two that were awake took 316 and 200. */
+/* Runs a job whose threads may have streaming or ordinary stores and are awake, or are all woken: then times say little
+ * about the stores. A caller alone keeps to its own: after 1 ms one took 527 us for 24 MiB of arrays by streaming
+ * stores and 861 by ordinary ones, though two that were awake took 316 and 200. */
 static void
-run_with_quicker_stores(struct thread_pool *pool, const struct threads_job *job, int awake, int lacking,
+run_with_quicker_stores(struct thread_pool *pool, const struct threads_job *job, bool moves, int lacking,
                         unsigned *flags)
 {
     const bool staffed = pool && lacking <= 0;
-    const bool streaming = staffed ? stores_choose_streaming(job->bytes) : stores_prefer_streaming(job->bytes);
+    const bool streaming =
+        staffed ? stores_choose_streaming(job->bytes, moves) : stores_prefer_streaming(job->bytes, moves);
     struct threads_job chosen = *job;
     if (!streaming)
         chosen.body = job->ordinary;
+    const long faults = moves ? page_faults() : 0;
     const long long began = now_ns();
-    if (run_with_stores(pool, &chosen, awake, lacking, flags) && staffed)
-        stores_note(job->bytes, streaming, now_ns() - began);
+    if (run_staffed(pool, &chosen, flags) && staffed) {
+        const long long ns = now_ns() - began;
+        if (!moves || page_faults() == faults)
+            stores_note(job->bytes, moves, streaming, ns);
+    }
 }
 
 /* Runs a job whose worker is awake. */
 static void
-run_by_one_or_two(struct thread_pool *pool, const struct threads_job *job, unsigned *flags)
+run_by_one_or_two(struct thread_pool *pool, const struct threads_job *job, bool moves, unsigned *flags)
 {
     bool timed;
-    const bool together = second_thread_choose(job->bytes, &timed);
+    const bool together = second_thread_choose(job->bytes, moves, &timed);
     const long long began = timed ? now_ns() : 0;
     const bool done = together && run_in_pool(pool, job, 0, THREADS_MAX, flags);
     if (!done)
-        run_alone(job, false);
+        run_alone(job, way_of_one(job, moves) == WAY_STREAMING);
     if (timed && done == together)
-        second_thread_note(job->bytes, together, now_ns() - began);
+        second_thread_note(job->bytes, moves, together, now_ns() - began);
 }
 
 unsigned
@@ -282,12 +309,22 @@ threads_run_job(const struct threads_job *job)
     unsigned flags = 0;
     const int awake = pool ? atomic_load_explicit(&pool->awake, memory_order_relaxed) : 0;
     const int lacking = job->threads - 1 - awake;
-    if (job->ordinary)
-        run_with_quicker_stores(pool, job, awake, lacking, &flags);
-    else if (pool && lacking <= 0 && is_for_one_or_two(job))
-        run_by_one_or_two(pool, job, &flags);
-    else
-        run_with_stores(pool, job, awake, lacking, &flags);
+    const bool moves = pool && job->bytes > 0 && sum_moves(job->bytes, job->sum);
+    const bool chooses = job->ordinary && (moves || !job->ordinary_again);
+    if (pool && job->alone && lacking > 0)
+        run_understaffed(pool, job, moves, chooses && stores_prefer_streaming(job->bytes, moves), awake, lacking,
+                         &flags);
+    else if (chooses)
+        run_with_quicker_stores(pool, job, moves, lacking, &flags);
+    else {
+        struct threads_job ordinary = *job;
+        if (job->ordinary)
+            ordinary.body = job->ordinary;
+        if (pool && lacking <= 0 && is_for_one_or_two(job))
+            run_by_one_or_two(pool, &ordinary, moves, &flags);
+        else
+            run_staffed(pool, &ordinary, &flags);
+    }
     return flags | fpenv_end(environment);
 }
 

@@ -22,11 +22,13 @@ struct threads_job {
      * once a burst of such jobs has lasted 0.2 ms. Without `alone` every thread is woken. */
     threads_body *alone, *alone_streaming;
     /* `ordinary` is `body` with ordinary stores where that streams; NULL: there is no choice. The one that was quicker
-     * for so many bytes is taken (stores.h). */
+     * for so many bytes is taken (stores.h, ways.h). */
     threads_body *ordinary;
-    size_t bytes; /* that the job writes; 0: sleeping workers are woken in bursts only */
-    bool keeps;   /* a thread that is done helps with no slice that another has begun, unless that one is very late:
-                   * for data that lies in the threads' caches */
+    bool ordinary_again; /* awake threads have a choice for sums that move alone (sum_moves.h): others are `ordinary` */
+    const void *sum;     /* where the job writes */
+    size_t bytes;        /* that the job writes; 0: sleeping workers are woken in bursts only */
+    bool keeps; /* a thread that is done helps with no slice that another has begun, unless that one is very late:
+                 * for data that lies in the threads' caches */
 };
 
 #endif

@@ -13,6 +13,7 @@ struct host_thresholds {
     size_t threads_asleep;    /* sleeping workers are woken */
     size_t stream_alone;      /* one thread uses streaming stores */
     size_t stream_together;   /* several threads use streaming stores */
+    size_t spills;            /* several threads that stream no longer try ordinary stores (stores.h) */
     size_t share;             /* the least bytes per thread if there are more than two threads */
     size_t block;             /* the largest block that a thread takes at a time, a power of two */
     size_t narrow;            /* the shorter vectors are used, if there is a choice */

@@ -107,6 +107,9 @@ worth_a_try(struct size_class *class, const double ns[WAYS], enum way best)
 enum way
 ways_choose(const struct ways_job *job, int *sleepers)
 {
+    const enum way woken = job->stream_first ? WAY_WOKEN_STREAMING : WAY_WOKEN,
+                   other = job->stream_first ? WAY_WOKEN : WAY_WOKEN_STREAMING;
+    const enum way order[WAYS] = {WAY_ALONE, WAY_STREAMING, woken, other};
     *sleepers = 0;
     if (job->bytes < LEAST)
         return WAY_ALONE;
@@ -115,17 +118,19 @@ ways_choose(const struct ways_job *job, int *sleepers)
     double ns[WAYS] = {0}; /* 0: not possible */
     ns[WAY_ALONE] = scale * time_of(&class->way[WAY_ALONE], alone_estimated(job) / scale);
     if (job->asleep > 0)
-        ns[WAY_WOKEN] = woken_estimated(job, ns[WAY_ALONE], sleepers);
+        ns[woken] = woken_estimated(job, ns[WAY_ALONE], sleepers);
     if (job->awake > 0)
-        return ns[WAY_WOKEN] > 0 && ns[WAY_WOKEN] <= MEASURED * ns[WAY_ALONE] / (1 + job->awake) ? WAY_WOKEN
-                                                                                                 : WAY_ALONE;
+        return ns[woken] > 0 && ns[woken] <= MEASURED * ns[WAY_ALONE] / (1 + job->awake) ? woken : WAY_ALONE;
 
     if (job->streams)
         ns[WAY_STREAMING] = scale * time_of(&class->way[WAY_STREAMING], ns[WAY_ALONE] / scale);
-    if (ns[WAY_WOKEN] > 0)
-        ns[WAY_WOKEN] = scale * time_of(&class->way[WAY_WOKEN], ns[WAY_WOKEN] / scale);
+    if (ns[woken] > 0 && job->woken_stream)
+        ns[other] = scale * time_of(&class->way[other], ns[woken] / scale);
+    if (ns[woken] > 0)
+        ns[woken] = scale * time_of(&class->way[woken], ns[woken] / scale);
     enum way best = WAY_ALONE;
-    for (enum way way = WAY_STREAMING; way < WAYS; way++) {
+    for (int i = 1; i < WAYS; i++) {
+        const enum way way = order[i];
         const bool measured = known_time_is_settled(&class->way[way]) && known_time_is_settled(&class->way[best]);
         if (ns[way] > 0 && ns[way] <= (measured ? MEASURED : ESTIMATED) * ns[best])
             best = way;

@@ -10,17 +10,20 @@
 enum way {
     WAY_ALONE,     /* by the caller, with ordinary stores */
     WAY_STREAMING, /* by the caller, with streaming stores */
-    WAY_WOKEN,     /* by the caller and workers that it wakes */
+    WAY_WOKEN,     /* by the caller and workers that it wakes, with ordinary stores or the only ones that they have, */
+    WAY_WOKEN_STREAMING, /* or with streaming stores */
     WAYS,
 };
 
 struct ways_job {
-    size_t bytes; /* that it writes */
-    size_t l2;    /* bytes of the cache that each processor has for itself */
-    int awake;    /* workers that take part anyway */
-    int asleep;   /* that could */
-    bool rested;  /* no job for long: processors sleep deeply, and caches hold other data */
-    bool streams; /* WAY_STREAMING is possible */
+    size_t bytes;      /* that it writes */
+    size_t l2;         /* bytes of the cache that each processor has for itself */
+    int awake;         /* workers that take part anyway */
+    int asleep;        /* that could */
+    bool rested;       /* no job for long: processors sleep deeply, and caches hold other data */
+    bool streams;      /* WAY_STREAMING is possible */
+    bool woken_stream; /* WAY_WOKEN_STREAMING is possible, */
+    bool stream_first; /* and is taken as long as WAY_WOKEN is not known to be quicker */
 };
 
 /* The quickest way, or now and then another that may be quicker. *sleepers: how many to wake for WAY_WOKEN. */

@@ -7,10 +7,11 @@ blocks and malloc's bytes are counted, where the resident memory has room for a 
 import os
 
 import pytest
+from builds import UNDER_ASAN
 
 pytestmark = pytest.mark.no_native
 
-if "libasan" in os.environ.get("LD_PRELOAD", ""):
+if UNDER_ASAN:
     pytest.skip("AddressSanitizer keeps freed memory for a while", allow_module_level=True)
 
 CALLS = int(os.environ.get("VECADD_TEST_CALLS", "20000"))

@@ -13,6 +13,7 @@ import hypothesis
 import numpy as np
 import pytest
 from arrays import NUMPY_DTYPES, bits, values
+from builds import UNDER_ASAN
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from other_loops import OtherLoop, place_of_loop
@@ -343,7 +344,7 @@ def test_large_arrays_find_the_memory_of_those_that_were_dropped() -> None:
     vecadd.release()
 
 
-@pytest.mark.skipif("libasan" in os.environ.get("LD_PRELOAD", ""), reason="ASan ends a process that asks for so much")
+@pytest.mark.skipif(UNDER_ASAN, reason="ASan ends a process that asks for so much")
 @pytest.mark.parametrize("make", [np.empty, np.zeros])
 def test_more_than_the_machines_memory_is_refused_as_by_numpy(make: Callable[[int], NDArray[Any]]) -> None:
     """By a MemoryError, where the system refuses it, and not by the end of the process at the first write."""

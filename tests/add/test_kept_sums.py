@@ -1,9 +1,9 @@
 """Sums of medium size are the pool's while a program keeps them, and NumPy's else."""
 
-import os
 from pathlib import Path
 
 import pytest
+from builds import UNDER_ASAN
 
 THP = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 
@@ -11,9 +11,7 @@ pytestmark = pytest.mark.skipif(
     not THP.exists() or "[never]" in THP.read_text(), reason="the system has no huge pages that blocks are cut from"
 )
 
-address_again = pytest.mark.skipif(
-    "libasan" in os.environ.get("LD_PRELOAD", ""), reason="ASan's heap gives no address again, so that all look kept"
-)
+address_again = pytest.mark.skipif(UNDER_ASAN, reason="ASan's heap gives no address again, so that all look kept")
 
 BEGIN = """
 import gc, sys

@@ -7,6 +7,7 @@ import time
 import numpy as np
 import pytest
 from arrays import assert_same_values
+from builds import UNDER_ASAN
 
 import vecadd
 
@@ -248,9 +249,19 @@ def test_fork_of_a_fork_adds(child):
     )
 
 
-def test_fork_while_another_thread_adds(child):
+@pytest.mark.parametrize(
+    "before",
+    [
+        "check()",
+        pytest.param("", marks=pytest.mark.skipif(UNDER_ASAN, reason="ASan's allocator stays locked in the child")),
+    ],
+    ids=["pool", "no pool"],
+)
+def test_fork_while_another_thread_adds(child, before):
+    """Without a pool, the first fork may find the other thread in malloc or pthread_create."""
     child(
         f"{FORKS}\n"
+        f"{before}\n"
         "import threading\n"
         "stop = threading.Event()\n"
         "def busy():\n"

@@ -76,12 +76,12 @@ count_ordinary(void *context, size_t begin, size_t end, int worker)
 static bool
 learns(struct host_schedule schedule, size_t bytes)
 {
-    static const struct host_bodies bodies = {count_streaming, count_ordinary, count_streaming, NULL};
+    static const struct host_bodies bodies = {count_streaming, count_ordinary, count_streaming, NULL, NULL};
     enum { CALLS = 100, TRIES = 2000 };
     atomic_bool ordinary = false;
     for (int i = 0; i < CALLS; i++) {
-        const bool streaming = stores_choose_streaming(bytes);
-        stores_note(bytes, streaming, streaming ? 1000000 : 1000);
+        const bool streaming = stores_choose_streaming(bytes, false);
+        stores_note(bytes, false, streaming, streaming ? 1000000 : 1000);
     }
     schedule.block = 1;
     for (int i = 0; i < TRIES && !atomic_load(&ordinary); i++)
@@ -93,13 +93,78 @@ static void
 stores_of_what_the_caches_may_hold_are_learned(void)
 {
     as_shipped("2");
-    const size_t from = host_thresholds()->stream_together;
-    CHECK(!learns(host_schedule_for(COMPONENT_I8, from - 1, false), from - 1), "the caches hold it");
+    const size_t from = host_thresholds()->stream_together, l2 = host_thresholds()->l2;
+    CHECK(!learns(host_schedule_for(COMPONENT_I8, l2 - 1, false), l2 - 1), "the caches hold it");
     CHECK(learns(host_schedule_for(COMPONENT_I8, from, false), from));
     CHECK(learns(host_schedule_for(COMPONENT_I8, 4 * from - 1, false), 4 * from - 1));
     CHECK(!learns(host_schedule_for(COMPONENT_I8, 4 * from, false), 4 * from), "they do not");
     CHECK(!learns(host_schedule_for(COMPONENT_I8, from, true), from), "in place nothing streams");
     CHECK(!learns(host_schedule_with(COMPONENT_I8, from, 2, true), from), "a rung has the stores of its name");
+}
+
+/* Which stores the last block of count_stores had. */
+enum stores { NONE, STREAMING, ORDINARY };
+
+static atomic_int stores;
+
+static void
+note_streaming(void *context, size_t begin, size_t end, int worker)
+{
+    (void)context, (void)begin, (void)end, (void)worker;
+    atomic_store(&stores, STREAMING);
+}
+
+static void
+note_ordinary(void *context, size_t begin, size_t end, int worker)
+{
+    (void)context, (void)begin, (void)end, (void)worker;
+    atomic_store(&stores, ORDINARY);
+}
+
+/* How many of some jobs stream, once streaming stores were quicker for sums that move. */
+static int
+streamed(const struct host_schedule *schedule, size_t bytes, const char *const sums[2])
+{
+    enum { CALLS = 100 };
+    for (int i = 0; i < CALLS; i++) {
+        const bool streaming = stores_choose_streaming(bytes, true);
+        stores_note(bytes, true, streaming, streaming ? 1000 : 1000000);
+    }
+    int count = 0;
+    for (int i = 0; i < CALLS; i++) {
+        const struct host_bodies bodies = {note_streaming, note_ordinary, note_ordinary, NULL, sums[i % 2]};
+        host_run(schedule, CALLS, bytes, &bodies, NULL);
+        count += atomic_load(&stores) == STREAMING;
+    }
+    return count;
+}
+
+static bool
+is_ordinary_again(size_t bytes, bool in_place)
+{
+    const struct host_schedule schedule = host_schedule_for(COMPONENT_I8, bytes, in_place);
+    return host_ordinary_again(&schedule, bytes);
+}
+
+static void
+sums_that_move_have_a_choice_of_stores_and_others_have_none(void)
+{
+    as_shipped("2");
+    static const char memory[2];
+    const size_t bytes = host_thresholds()->stream_together - 1, least = host_thresholds()->l2;
+    struct host_schedule schedule = host_schedule_for(COMPONENT_I8, bytes, false);
+    schedule.block = 1;
+    schedule.wakes = true; /* without `alone`, whose stores are its own */
+    stores_forget();
+    const int moved = streamed(&schedule, bytes, (const char *const[]){memory, memory + 1});
+    CHECK(moved > 90, "%d", moved);
+    const int stayed = streamed(&schedule, bytes, (const char *const[]){memory, memory});
+    CHECK(stayed <= 1, "%d: all but the first, which moved", stayed);
+    stores_forget();
+    CHECK(is_ordinary_again(least, false));
+    CHECK(!is_ordinary_again(least - 1, false), "an L2 cache holds the sum");
+    CHECK(!is_ordinary_again(bytes + 1, false), "all such sums have a choice");
+    CHECK(!is_ordinary_again(bytes, true), "in place nothing streams");
 }
 
 static void
@@ -112,6 +177,7 @@ arrays_between_have_the_threads_that_are_awake(void)
     CHECK(largest.threads == 16 && !largest.wakes, "%d", largest.threads);
     CHECK(host_schedule_for(COMPONENT_F32, (1 << 15) - 1, false).threads == 1);
     CHECK(host_schedule_for(COMPONENT_F32, 1 << 22, false).wakes);
+    CHECK(!is_ordinary_again(host_thresholds()->l2, false), "known of two threads alone");
 }
 
 static void
@@ -171,6 +237,7 @@ thresholds_are_those_that_were_tuned(void)
     tuned_to("threads_awake 65536\nthreads_asleep 1000000\nstream_alone 3000000\nstream_together 1152921504606846976\n"
              "share 16384\nblock 1048576\nnarrow 3000\nthreads_streaming 5\nend 8\n");
     CHECK(host_thresholds()->tuned && host_thresholds()->stream_together == HOST_NEVER);
+    CHECK(host_thresholds()->spills == 4 * HOST_NEVER);
     CHECK(!host_schedule_for(COMPONENT_I8, 65536, false).learns, "the file says when workers are woken");
     CHECK(host_schedule_for(COMPONENT_I8, 3000, false).narrow && !host_schedule_for(COMPONENT_I8, 2999, false).narrow);
     CHECK(host_schedule_for(COMPONENT_I8, 65535, false).threads == 1 &&
@@ -204,6 +271,7 @@ threads_that_stream_are_as_many_as_were_tuned(void)
     CHECK(host_schedule_for(COMPONENT_I8, 1048576, false).threads == 5);
     CHECK(host_schedule_for(COMPONENT_I8, 1048575, false).threads == 16);
     CHECK(host_schedule_for(COMPONENT_I8, 1048576, true).threads == 16, "in place nothing streams");
+    CHECK(host_thresholds()->spills > 4 * 1048576, "as shipped: a cache may hold arrays that are added again");
 }
 
 static void
@@ -255,6 +323,7 @@ main(void)
     RUN(what_the_caches_hold_has_ordinary_stores);
     RUN(what_is_repeated_needs_no_room_in_a_cache);
     RUN(stores_of_what_the_caches_may_hold_are_learned);
+    RUN(sums_that_move_have_a_choice_of_stores_and_others_have_none);
     RUN(arrays_between_have_the_threads_that_are_awake);
     RUN(sums_that_leave_the_first_cache_have_the_shorter_vectors);
     RUN(a_level_that_is_named_is_that_of_every_size);

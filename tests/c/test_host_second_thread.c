@@ -20,9 +20,9 @@ make_calls(long long alone, long long together, int calls)
     struct made made = {0, 0};
     for (int i = 0; i < calls; i++) {
         bool timed;
-        const bool both = second_thread_choose(BYTES, &timed);
+        const bool both = second_thread_choose(BYTES, false, &timed);
         if (timed)
-            second_thread_note(BYTES, both, both ? together : alone);
+            second_thread_note(BYTES, false, both, both ? together : alone);
         made.together += both;
         made.timed += timed;
     }
@@ -57,7 +57,7 @@ make_bursts(long long alone, long long together, int bursts)
 {
     int made = 0;
     for (int i = 0; i < bursts; i++)
-        if (second_thread_is_woken(BYTES))
+        if (second_thread_is_woken(BYTES, false))
             made += make_calls(alone, together, 10).together;
     return made;
 }
@@ -97,13 +97,27 @@ static void
 bursts_seldom_wake_a_worker_that_gains_nothing(void)
 {
     second_thread_forget();
-    CHECK(second_thread_is_woken(BYTES), "not known");
+    CHECK(second_thread_is_woken(BYTES, false), "not known");
     make_calls(6000, 8400, CALLS);
     int woken = 0;
     for (int i = 0; i < 800; i++)
-        woken += second_thread_is_woken(BYTES);
+        woken += second_thread_is_woken(BYTES, false);
     CHECK(woken == 100, "%d", woken);
-    CHECK(second_thread_is_woken(4 * BYTES), "another size");
+    CHECK(second_thread_is_woken(4 * BYTES, false), "another size");
+}
+
+static void
+sums_that_move_are_known_apart(void)
+{
+    bool timed;
+    second_thread_forget();
+    make_calls(6000, 8400, CALLS);
+    CHECK(!second_thread_choose(BYTES, false, &timed), "one thread was quicker");
+    CHECK(second_thread_choose(BYTES, true, &timed) && timed, "not known");
+    CHECK(second_thread_is_woken(BYTES, true), "not known");
+    for (int i = 0; i < CALLS; i++)
+        second_thread_note(BYTES, true, false, 100);
+    CHECK(make_calls(6000, 8400, CALLS).together < CALLS / 100, "as before");
 }
 
 int
@@ -115,5 +129,6 @@ main(void)
     RUN(a_worker_that_never_sleeps_is_tried_again);
     RUN(one_thread_is_not_taken_for_little);
     RUN(bursts_seldom_wake_a_worker_that_gains_nothing);
+    RUN(sums_that_move_are_known_apart);
     return check_report();
 }

@@ -25,19 +25,26 @@ forget(void)
     last = true;
 }
 
-/* Makes calls, notes what they took, and counts those that streamed. */
+/* Makes calls whose sums move or do not, notes what they took, and counts those that streamed. */
 static int
-make_calls(const struct machine *machine, int calls)
+make_calls_of(bool moves, const struct machine *machine, int calls)
 {
     int streamed = 0;
     for (int i = 1; i <= calls; i++) {
-        const bool streaming = stores_choose_streaming(BYTES),
+        const bool streaming = stores_choose_streaming(BYTES, moves),
                    disturbed = machine->disturbed && i % machine->disturbed == 0;
-        stores_note(BYTES, streaming, machine->ns[streaming] * (disturbed ? 50 : 1) * (streaming == last ? 1 : 20));
+        stores_note(BYTES, moves, streaming,
+                    machine->ns[streaming] * (disturbed ? 50 : 1) * (streaming == last ? 1 : 20));
         last = streaming;
         streamed += streaming;
     }
     return streamed;
+}
+
+static int
+make_calls(const struct machine *machine, int calls)
+{
+    return make_calls_of(false, machine, calls);
 }
 
 static void
@@ -45,10 +52,10 @@ a_first_call_streams_and_the_next_ones_try_both(void)
 {
     const struct machine machine = {.ns = {300 * US, 300 * US}};
     forget();
-    CHECK(stores_prefer_streaming(BYTES) && stores_choose_streaming(BYTES));
+    CHECK(stores_prefer_streaming(BYTES, false) && stores_choose_streaming(BYTES, false));
     forget();
     CHECK(make_calls(&machine, BEGIN) == BEGIN / 2);
-    CHECK(stores_prefer_streaming(BYTES), "neither is quicker");
+    CHECK(stores_prefer_streaming(BYTES, false), "neither is quicker");
 }
 
 static void
@@ -66,7 +73,7 @@ the_quicker_stores_are_found_and_kept(void)
             const int streamed = make_calls(&machine, CALLS), right = streaming ? streamed : CALLS - streamed;
             CHECK(right >= CALLS * (disturbed ? 85 : 97) / 100, "machine %zu: %d of %d, one in %d disturbed", i, right,
                   CALLS, disturbed);
-            CHECK(stores_prefer_streaming(BYTES) == streaming);
+            CHECK(stores_prefer_streaming(BYTES, false) == streaming);
         }
 }
 
@@ -89,10 +96,10 @@ a_program_that_changes_its_arrays_is_followed(void)
     forget();
     make_calls(&again, CALLS);
     make_calls(&others, 40);
-    CHECK(stores_prefer_streaming(BYTES));
+    CHECK(stores_prefer_streaming(BYTES, false));
     make_calls(&others, CALLS);
     make_calls(&again, CALLS);
-    CHECK(!stores_prefer_streaming(BYTES));
+    CHECK(!stores_prefer_streaming(BYTES, false));
 }
 
 static void
@@ -102,9 +109,9 @@ sizes_learn_apart(void)
     const struct machine machine = {.ns = {100 * US, 220 * US}};
     forget();
     make_calls(&machine, BEGIN);
-    CHECK(!stores_prefer_streaming(BYTES) && !stores_prefer_streaming(BYTES + MIB));
+    CHECK(!stores_prefer_streaming(BYTES, false) && !stores_prefer_streaming(BYTES + MIB, false));
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        CHECK(stores_prefer_streaming(others[i]) && stores_choose_streaming(others[i]), "%zu", others[i]);
+        CHECK(stores_prefer_streaming(others[i], false) && stores_choose_streaming(others[i], false), "%zu", others[i]);
 }
 
 static void
@@ -112,8 +119,31 @@ to_ask_is_no_try(void)
 {
     forget();
     for (int i = 0; i < CALLS; i++)
-        CHECK(stores_prefer_streaming(BYTES));
-    CHECK(stores_choose_streaming(BYTES));
+        CHECK(stores_prefer_streaming(BYTES, false));
+    CHECK(stores_choose_streaming(BYTES, false));
+}
+
+static void
+sums_that_move_are_known_apart(void)
+{
+    const struct machine machine = {.ns = {100 * US, 220 * US}};
+    forget();
+    make_calls(&machine, CALLS);
+    CHECK(!stores_prefer_streaming(BYTES, false));
+    CHECK(stores_prefer_streaming(BYTES, true) && stores_choose_streaming(BYTES, true), "not known");
+}
+
+static void
+sums_that_move_stream_until_ordinary_stores_are_known_to_be_quicker(void)
+{
+    enum { BEGIN_MOVED = 64 };
+    const struct machine held = {.ns = {100 * US, 170 * US}}, spilled = {.ns = {170 * US, 130 * US}};
+    forget();
+    CHECK(make_calls_of(true, &held, BEGIN_MOVED) == BEGIN_MOVED);
+    CHECK(make_calls_of(true, &held, CALLS) < CALLS / 20 && !stores_prefer_streaming(BYTES, true));
+    CHECK(make_calls_of(true, &spilled, CALLS) > CALLS / 2 && stores_prefer_streaming(BYTES, true));
+    forget();
+    CHECK(make_calls_of(true, &spilled, CALLS) > CALLS * 97 / 100);
 }
 
 int
@@ -125,5 +155,7 @@ main(void)
     RUN(a_program_that_changes_its_arrays_is_followed);
     RUN(sizes_learn_apart);
     RUN(to_ask_is_no_try);
+    RUN(sums_that_move_are_known_apart);
+    RUN(sums_that_move_stream_until_ordinary_stores_are_known_to_be_quicker);
     return check_report();
 }

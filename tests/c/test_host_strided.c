@@ -194,6 +194,8 @@ rows_shorter_than_a_piece_are_not_streamed(void)
     const struct strided wide = rows_of(10, 1 << 24, 1 << 27, 1 << 27), narrow = rows_of(1 << 22, 40, 400, 400);
     CHECK(planned(&wide, NULL, NULL, NULL).schedule.streaming);
     CHECK(!planned(&narrow, NULL, NULL, NULL).schedule.streaming);
+    const struct strided fewer = rows_of(1 << 15, 40, 400, 400);
+    CHECK(!planned(&fewer, NULL, NULL, NULL).schedule.may_stream, "nor where their sum moves");
 }
 
 int

@@ -96,12 +96,13 @@ static void
 the_quickest_way_is_found_and_kept(void)
 {
     const struct machine machines[] = {
-        {.ns = {[WAY_ALONE] = 100 * US, [WAY_STREAMING] = 130 * US, [WAY_WOKEN] = 160 * US}},
-        {.ns = {[WAY_ALONE] = 100 * US, [WAY_STREAMING] = 60 * US, [WAY_WOKEN] = 90 * US}},
-        {.ns = {[WAY_ALONE] = 200 * US, [WAY_STREAMING] = 150 * US, [WAY_WOKEN] = 50 * US}},
+        {.ns = {100 * US, 130 * US, 160 * US, 170 * US}},
+        {.ns = {100 * US, 60 * US, 95 * US, 90 * US}},
+        {.ns = {200 * US, 150 * US, 50 * US, 70 * US}},
+        {.ns = {200 * US, 150 * US, 70 * US, 50 * US}},
     };
     struct ways_job job = on_16;
-    job.streams = true;
+    job.streams = job.woken_stream = true;
     for (int fastest = 0; fastest < WAYS; fastest++)
         for (int disturbed = 0; disturbed <= 10; disturbed += 5) {
             struct machine machine = machines[fastest];
@@ -109,9 +110,34 @@ the_quickest_way_is_found_and_kept(void)
             machine.disturbed = disturbed;
             ways_forget();
             make_calls(&job, &machine, CALLS, count);
-            CHECK(count[fastest] >= CALLS * 94 / 100, "way %d: %d, %d and %d calls, one in %d disturbed", fastest,
-                  count[0], count[1], count[2], disturbed);
+            CHECK(count[fastest] >= CALLS * 94 / 100, "way %d: %d, %d, %d and %d calls, one in %d disturbed", fastest,
+                  count[0], count[1], count[2], count[3], disturbed);
         }
+}
+
+static void
+the_stores_that_come_first_are_used_until_others_are_known_to_be_quicker(void)
+{
+    const struct machine close = {.ns = {400 * US, 400 * US, 100 * US, 105 * US}},
+                         far = {.ns = {400 * US, 400 * US, 100 * US, 150 * US}};
+    for (int stream_first = 0; stream_first < 2; stream_first++) {
+        struct ways_job job = on_16;
+        const enum way first = stream_first ? WAY_WOKEN_STREAMING : WAY_WOKEN;
+        int count[WAYS], sleepers;
+        job.woken_stream = true;
+        job.stream_first = stream_first;
+        ways_forget();
+        CHECK(ways_choose(&job, &sleepers) == first && sleepers > 0, "%d", stream_first);
+        make_calls(&job, &close, CALLS, count);
+        CHECK(count[first] >= CALLS * 94 / 100, "%d of %d", count[first], CALLS);
+        ways_forget();
+        make_calls(&job, &far, CALLS, count);
+        CHECK(count[WAY_WOKEN] >= CALLS * 94 / 100, "%d of %d", count[WAY_WOKEN], CALLS);
+        job.bytes = 64 * MIB;
+        job.awake = 12;
+        job.asleep = 3;
+        CHECK(ways_choose(&job, &sleepers) == first && sleepers == 3, "with others that are awake");
+    }
 }
 
 static void
@@ -129,13 +155,18 @@ a_slow_first_call_decides_nothing(void)
 static void
 a_way_that_is_not_possible_is_not_taken(void)
 {
-    const struct machine machine = {.ns = {[WAY_ALONE] = 100 * US, [WAY_STREAMING] = 1, [WAY_WOKEN] = 1}};
+    const struct machine machine = {
+        .ns = {[WAY_ALONE] = 100 * US, [WAY_STREAMING] = 1, [WAY_WOKEN] = 1, [WAY_WOKEN_STREAMING] = 1}};
     struct ways_job job = on_16;
     int count[WAYS];
     job.asleep = 0;
+    job.woken_stream = job.stream_first = true;
     ways_forget();
     make_calls(&job, &machine, CALLS, count);
     CHECK(count[WAY_ALONE] == CALLS);
+    job = on_16;
+    make_calls(&job, &machine, CALLS, count);
+    CHECK(count[WAY_STREAMING] + count[WAY_WOKEN_STREAMING] == 0);
 }
 
 static void
@@ -181,6 +212,7 @@ main(void)
     RUN(what_a_wake_has_cost_moves_the_bound);
     RUN(workers_that_are_awake_leave_less_to_gain);
     RUN(the_quickest_way_is_found_and_kept);
+    RUN(the_stores_that_come_first_are_used_until_others_are_known_to_be_quicker);
     RUN(a_slow_first_call_decides_nothing);
     RUN(a_way_that_is_not_possible_is_not_taken);
     RUN(a_small_gain_is_not_worth_other_programs_processors);

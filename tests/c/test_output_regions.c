@@ -2,11 +2,14 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "check.h"
+#include "host/huge_pages.h"
 #include "host/huge_region.h"
 #include "host/output_pool.h"
+#include "host/threads.h"
 
 #define KIB ((size_t)1 << 10)
 #define MIB ((size_t)1 << 20)
@@ -147,6 +150,102 @@ zeros_are_zeros_in_pages_that_others_left(void)
     output_pool_empty();
 }
 
+/* How many huge pages of a region have their first bytes in memory. */
+static size_t
+pages_there(uintptr_t region)
+{
+    size_t count = 0;
+    for (size_t at = 0; at < HUGE_REGION; at += HUGE_PAGE) {
+        unsigned char there = 0;
+        CHECK(mincore((void *)(region + at), 1, &there) == 0);
+        count += there & 1;
+    }
+    return count;
+}
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+/* Whether the system faults in what it is asked for: Linux 5.14 and later. */
+static bool
+system_backs_pages(void)
+{
+    void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const bool does = madvise(page, 4096, MADV_POPULATE_WRITE) == 0;
+    munmap(page, 4096);
+    return does;
+}
+
+/* Pages that no block has come to, at most, while a region is cut up. */
+static size_t
+pages_ahead(void)
+{
+    enum { COUNT = HUGE_REGION / MIB - 1 };
+    uintptr_t region = 0;
+    size_t most = 0;
+    for (size_t i = 0; i < COUNT; i++) {
+        block[i] = output_pool_take(MIB);
+        block[i][MIB - 1] = 1;
+        region = i > 0 ? region : region_of(block[i]);
+        const size_t cut = ((uintptr_t)block[i] + MIB - region + HUGE_PAGE - 1) / HUGE_PAGE;
+        const size_t there = pages_there(region);
+        CHECK(there >= cut && there <= 2 * cut, "%zu of %zu pages", there, cut);
+        most = there - cut > most ? there - cut : most;
+    }
+    for (size_t i = 0; i < COUNT; i++)
+        output_pool_give(block[i]);
+    output_pool_empty();
+    return most;
+}
+
+/* A worker that comes late leaves its page to a thread that writes there: of many regions one has them all. */
+static void
+several_threads_fault_in_pages_that_blocks_are_about_to_have(void)
+{
+    const int before = threads_choose(4);
+    size_t most = 0;
+    for (int i = 0; i < 200 && most < 3; i++) {
+        const size_t ahead = pages_ahead();
+        CHECK(ahead <= 3, "%zu pages ahead of 4 threads", ahead);
+        most = ahead > most ? ahead : most;
+    }
+    CHECK(most > 0, "no page was ever there before its block");
+    threads_choose(before);
+}
+
+static void
+back_four_pages(void *context, size_t begin, size_t end, int worker)
+{
+    (void)end, (void)worker;
+    if (begin == 0)
+        huge_pages_back((struct huge_pages){(char *)context + 4 * HUGE_PAGE, 4});
+}
+
+static void
+a_caller_whose_workers_are_busy_faults_in_one_page(void)
+{
+    struct huge_region *region = huge_region_map();
+    const size_t before = pages_there((uintptr_t)region);
+    threads_run(2, 2, 1, back_four_pages, region);
+    const size_t more = pages_there((uintptr_t)region) - before;
+    CHECK(more == 1, "%zu more pages", more);
+    huge_region_unmap(region);
+}
+
+static void
+one_page_is_left_to_the_thread_that_writes_there(void)
+{
+    struct huge_region *region = huge_region_map();
+    CHECK(huge_region_cut(region, 64, MIB, 64) != NULL);
+    CHECK(huge_region_pages_to_back(region, 4).count == 0, "it is there");
+    CHECK(huge_region_cut(region, 64, MIB, 64) != NULL);
+    CHECK(huge_region_pages_to_back(region, 4).count == 0, "as much ahead as there is: one");
+    CHECK(huge_region_cut(region, 64, 3 * MIB, 64) != NULL);
+    CHECK(huge_region_pages_to_back(region, 1).count == 0, "one thread, for two pages too");
+    huge_region_unmap(region);
+}
+
 static void
 a_region_has_room_for_so_much_and_no_more(void)
 {
@@ -184,7 +283,12 @@ main(void)
     setenv("VECADD_POOL_BYTES", "1073741824", 1); /* more than any test keeps, on a small machine too */
     RUN(a_region_has_room_for_so_much_and_no_more);
     RUN(a_small_bound_or_a_system_without_huge_pages_cuts_none);
+    RUN(one_page_is_left_to_the_thread_that_writes_there);
+    if (system_backs_pages())
+        RUN(a_caller_whose_workers_are_busy_faults_in_one_page);
     if (huge_regions_are_there()) {
+        if (system_backs_pages())
+            RUN(several_threads_fault_in_pages_that_blocks_are_about_to_have);
         RUN(blocks_follow_each_other_on_cache_lines);
         RUN(the_system_has_the_pages_of_blocks_that_go_and_no_others);
         RUN(pages_that_went_do_not_come_back_as_a_huge_page);

@@ -354,7 +354,8 @@ def test_torchs_streams_and_captures_on_the_second_device(second_device, runtime
     assert torch.equal(got, 2 * (a + 1))
     with torch.cuda.device(SECOND):
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
+        # Without a stream of its own PyTorch makes one for all captures of the process, on this device.
+        with torch.cuda.graph(graph, stream=torch.cuda.Stream(SECOND)):
             vecadd.add(a, a, out)
         out.zero_()
         graph.replay()

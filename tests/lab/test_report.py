@@ -86,7 +86,7 @@ def test_a_check_alone_makes_a_page_with_its_findings_escaped(tmp_path: Path) ->
     assert "at least x16" in found
 
 
-@pytest.mark.parametrize("kind", ["two machines", "two hosts", "nothing", "another kind"])
+@pytest.mark.parametrize("kind", ["two machines", "two hosts", "nothing", "another kind", "of nowhere"])
 def test_what_is_no_report_of_one_machine_is_status_2(
     kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -95,6 +95,7 @@ def test_what_is_no_report_of_one_machine_is_status_2(
         "two hosts": "of several hosts, node7, node8",
         "nothing": "has no file *.json in it",
         "another kind": "is not a result file",
+        "of nowhere": "x.json does not say its contamination, cpu, date, driver, gpu, revision, versions",
     }
     for at, name in enumerate(("here", "there") if kind == "two machines" else ()):
         results.write(tmp_path / f"{at}.json", bench_rows.META | {"machine": name}, pictured.size())
@@ -102,6 +103,8 @@ def test_what_is_no_report_of_one_machine_is_status_2(
         (tmp_path / f"{host}.json").write_text(json.dumps(a_check() | {"host": host}))
     if kind == "another kind":
         (tmp_path / "x.json").write_text("[]")
+    if kind == "of nowhere":
+        results.write(tmp_path / "x.json", {"machine": "here"}, [])
     assert cli.main(["report", str(tmp_path), "-o", str(tmp_path / "out.html")]) == 2
     assert said[kind] in capsys.readouterr().err
     assert not (tmp_path / "out.html").exists()

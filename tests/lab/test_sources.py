@@ -21,6 +21,7 @@ pytestmark = pytest.mark.no_native
 OTHERS = ("stores", "tuned-host", "why-programs", "why-costs")  # timed by programs of their own
 HOSTS = ("host", "peer-host", "peer-installed", "peer-files", *OTHERS)
 PASSING = ("transfer", "peer-transfer", "peer-end-to-end", "peer-many")  # the host and a GPU add, or hand on
+DEVICE_PEERS = {f"peer-{name}" for name in ("device", "queued", "misaligned", "layouts", "scaling", "overhead", "many")}
 MEASURED = {sweep.name: sweep for sweeps in (SWEEPS.values(), *STAGES.values()) for sweep in sweeps}
 
 KNOWN = {
@@ -31,13 +32,15 @@ KNOWN = {
 }
 
 # Imported by what times a sweep, and no part of a time: the axes' names, the result file, the machine's names,
-# digests, other sweeps' cells, the model, the documents' figures, what prints, and what builds.
+# digests, other sweeps' cells, the model, the documents' figures, what prints, what builds, and the libraries whose
+# arrays no stage adds by vecadd.
 INDIFFERENT = {
     *(f"vecadd.bench.{name}" for name in ("axes", "results", "machine", "recorded", "gpudirect")),
     *(f"vecadd.bench.{name}" for name in ("ladder", "latencies", "transfers", "sweeps")),
     *("vecadd", "vecadd.info", "vecadd._host", "vecadd._environment", "vecadd.model", "vecadd.model.theory"),
     *(f"vecadd._{name}" for name in ("command", "extras", "names", "rows", "version")),
     *(f"vecadd.bench.{name}" for name in ("show", "sources", "tables.table", "terminal")),
+    *(f"vecadd.interop.{name}" for name in ("jax", "numba")),
     *(
         "benchmarks.tables.stores",
         "benchmarks.tables.tuned_host",
@@ -145,6 +148,9 @@ def test_a_file_that_times_nothing_changes_no_digest(name: str, tree: Path, unch
         ("csrc/gpu/stream.c", {sweep for sweep in SETS if sweep not in HOSTS}),
         ("csrc/host/threads.c", {*HOSTS, *PASSING}),
         ("csrc/py/operands/host_pair.c", {*HOSTS, *PASSING} - {"peer-many"}),
+        ("csrc/host/output_pool.c", {"peer-host", "peer-end-to-end", "tuned-host", "why-programs", "why-costs"}),
+        ("vecadd/interop/torch.py", DEVICE_PEERS),
+        ("vecadd/interop/host_tensors.py", set()),
         ("vecadd/files.py", {"peer-files"}),
         ("vecadd/stores/work.py", {"stores"}),
         ("csrc/py/receipt/observe.c", {"why-programs", "why-costs"}),
@@ -162,6 +168,11 @@ def test_a_change_dates_what_it_bears_on_alone(
     with changed(tree / name):
         after = digests(tree)
     assert {sweep for sweep in SETS if after[sweep] != unchanged[sweep]} == dated
+
+
+def test_the_memory_of_new_sums_is_all_that_sweeps_with_an_out_leave_out() -> None:
+    left = set(sources.files(["csrc/host"])) - set(sources.files([sources.ADDITIONS]))
+    assert {path.stem for path in left} == {"huge_region", "huge_pages", "output_pool"}
 
 
 def test_new_files_gone_files_and_new_names_count(tree: Path) -> None:

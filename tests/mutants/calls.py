@@ -227,6 +227,14 @@ CALLS = (
         "finalizer",
     ),
     Mutant(
+        "tensors on the host in a list that are judged before any is written",
+        "csrc/py/calls/batch_others.c",
+        "        failed = check_host_tensors(prepared.library, values);\n",
+        "        failed = 0;\n",
+        "tests/interop/test_host_tensors.py",
+        "judges",
+    ),
+    Mutant(
         "what an out of another dtype holds",
         "csrc/py/calls/batch_others.c",
         "    if (out_has_sums_dtype(values))\n",

@@ -170,3 +170,12 @@ def test_a_stages_last_run_counts_and_the_others_stay(tmp_path: Path) -> None:
     found = [(stage["stage"], stage["verdict"], stage["seconds"]) for stage in gpu_stages.read(file)]
     assert found == [("build", "passed", 9), ("test", "passed", 103)]
     assert "| `make gpu STAGE=test`, here: passed in 103 s |" in "\n".join(recorded_files.lines(tmp_path, {}.get))
+
+
+def test_a_stage_that_measures_is_of_its_files_sources_and_a_test_of_all(tmp_path: Path) -> None:
+    file = tmp_path / "here" / gpu_stages.FILE
+    file.parent.mkdir()
+    gpu_stages.main([str(file), "test", "passed", "1", "bench", "passed", "2"])
+    test, bench = list(recorded_files.lines(tmp_path, {}.get))[-2:]
+    assert test.endswith("| as they are |")
+    assert bench.endswith("| those of its files |")

@@ -25,7 +25,9 @@ BENCH, STAGES = "vecadd/bench", "benchmarks/peers"
 # What is compiled for the host alone, for arrays on a GPU alone, and for those that pass from the one to the other.
 CALLS = ("csrc/base", "csrc/choose", "csrc/py/base", "csrc/py/calls/[!b]*", "build_native/flags.py")
 LISTS = ("csrc/py/calls/batch.[ch]", "csrc/py/calls/batch_[!o]*")  # of add_many, but for pairs that add has to make
-HOST = ("csrc/host", "csrc/lab/base", "csrc/lab/host", "csrc/py/operands", *CALLS)
+ADDITIONS = "csrc/host/[!ho]*"  # but for huge_region, huge_pages and output_pool, the memory of sums without an out
+HOST = (ADDITIONS, *(f"csrc/{name}" for name in ("lab/base", "lab/host", "py/operands")), *CALLS)
+NEW_SUMS = (*HOST, "csrc/host")  # where additions have no out, or may have none
 LAB = tuple(f"csrc/lab/{name}" for name in ("base", "ladder", "limits", "rungs.c"))
 READERS = ("csrc/py/operands/[!h]*",)  # of operands, but for host_pair and host_view
 DEVICE = ("cuda", "csrc/gpu", "csrc/transfer", *LAB, *(f"csrc/py/{name}" for name in ("array", "lab", "module.c")))
@@ -38,8 +40,8 @@ KERNELS = (*DEVICE, *CLOCK, f"{BENCH}/ladder.py")
 MATRICES = (*DEVICE, *CLOCK, f"{BENCH}/matrices.py", "vecadd/model/matrix_shapes.py")
 
 PEERS = (*CLOCK, f"{STAGES}/clocks.py", f"{STAGES}/libraries.py")
-# Arrays of other libraries pass through vecadd.interop.
-FOREIGN = ("vecadd/interop",)
+# PyTorch's and CuPy's arrays on a GPU pass through vecadd.interop.
+FOREIGN = tuple(f"vecadd/interop/{name}.py" for name in ("__init__", "library", "cupy", "torch"))
 TENSORS = tuple(
     f"{STAGES}/{name}" for name in ("tensors.py", "device_peers.py", "jax_peer.py", "triton_add.py", "*.cu")
 )
@@ -50,7 +52,7 @@ ROUNDS = tuple(f"{BENCH}/{name}.py" for name in ("limits", "buffers", "timing", 
 
 # What notes a program's additions and rehearses them.
 RECEIPTS = (
-    *(*HOST, "csrc/py/install", "csrc/py/receipt", "vecadd/_install.py", "vecadd/why"),
+    *(*NEW_SUMS, "csrc/py/install", "csrc/py/receipt", "vecadd/_install.py", "vecadd/why"),
     *(*ROUNDS, "benchmarks/why.py"),
 )
 
@@ -80,15 +82,15 @@ SETS: dict[str, tuple[str, ...]] = {
     "peer-layouts": (*DEVICE_PEERS, f"{STAGES}/layouts_stage.py"),
     "peer-scaling": (*DEVICE_PEERS, f"{STAGES}/scaling_stage.py"),
     "peer-overhead": (*DEVICE_PEERS, *LISTS, f"{STAGES}/overhead_stage.py"),
-    "peer-many": (*DEVICE_PEERS, *LISTS, "csrc/host", f"{STAGES}/many_stage.py"),
+    "peer-many": (*DEVICE_PEERS, *LISTS, ADDITIONS, f"{STAGES}/many_stage.py"),
     "peer-l2-pollution": (*DEVICE, *PEERS, f"{STAGES}/l2_pollution_stage.py"),
     "peer-transfer": (*BOTH, *PEERS, f"{STAGES}/transfer_stage.py"),
-    "peer-end-to-end": (*BOTH, *PEERS, f"{STAGES}/end_to_end_stage.py"),
+    "peer-end-to-end": (*BOTH, *NEW_SUMS, *PEERS, f"{STAGES}/end_to_end_stage.py"),
     "peer-files": (
         *(*HOST, "csrc/files", "csrc/py/files", *PEERS, f"{STAGES}/files_stage.py"),
         *(f"vecadd/{name}.py" for name in ("files", "_sum", "_npy_input", "_uninterrupted")),
     ),
-    "peer-host": (*HOST, *PEERS, f"{STAGES}/host_stage.py"),
+    "peer-host": (*NEW_SUMS, *PEERS, f"{STAGES}/host_stage.py"),
     "peer-installed": (
         *(*HOST, *PEERS, f"{STAGES}/installed_stage.py", f"{STAGES}/host_stage.py"),  # the latter's clocks
         *("csrc/py/install", "vecadd/_install.py"),
@@ -98,7 +100,7 @@ SETS: dict[str, tuple[str, ...]] = {
         *(f"vecadd/{name}.py" for name in ("_dask_threads", "_sum", "_uninterrupted")),
     ),
     "tuned-host": (
-        *(*HOST, *ROUNDS),
+        *(*NEW_SUMS, *ROUNDS),
         *("vecadd/tune/host.py", "vecadd/tune/part.py", "benchmarks/tuned_host.py"),
     ),
     "why-programs": (*RECEIPTS, "examples/why"),

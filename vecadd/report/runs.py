@@ -10,6 +10,9 @@ from vecadd.bench.results import Row
 from vecadd.compare.figures import Bench, read
 from vecadd.fleet.checks import Check
 
+# What a page says of a run; `vecadd bench` and the comparisons with other libraries write all of them.
+NEEDED = ("contamination", "cpu", "date", "driver", "gpu", "machine", "revision", "versions")
+
 
 @dataclass(frozen=True)
 class Runs:
@@ -46,12 +49,18 @@ class Runs:
 
 
 def of(paths: Sequence[Path]) -> Runs:
-    """Reads the files. Raises UnaskableError for what is not there, for other files, and for those of two machines."""
+    """Reads the files. Raises UnaskableError for what is not there, for other files, for those of two machines, and for
+    those that do not say where they were recorded."""
     try:
         found = read(paths)
     except ValueError as error:
         raise UnaskableError(str(error)) from error
     benches = [each for each in found if isinstance(each, Bench)]
+    for bench in benches:
+        if missing := [name for name in NEEDED if name not in bench.meta]:
+            raise UnaskableError(
+                f"{bench.path} does not say its {', '.join(missing)}: give a file that vecadd bench has written"
+            )
     checks = [each for each in found if isinstance(each, Check)]
     for what, names in (
         ("machines", {str(bench.meta.get("machine", "unknown")) for bench in benches}),

@@ -100,6 +100,19 @@ check_by_numpy(const struct module_state *state, PyObject *const values[ROLE_COU
     return checked ? 0 : -1;
 }
 
+/* The same for tensors in host memory. */
+static int
+check_host_tensors(PyObject *library, PyObject *const values[ROLE_COUNT])
+{
+    PyObject *module = PyImport_ImportModule("vecadd.interop.host_tensors");
+    PyObject *checked =
+        module ? PyObject_CallMethod(module, "check", "OOOO", library, values[ROLE_A], values[ROLE_B], values[ROLE_OUT])
+               : NULL;
+    Py_XDECREF(module);
+    Py_XDECREF(checked);
+    return checked ? 0 : -1;
+}
+
 static int
 check_pair(struct module_state *state, PyObject *const values[], PyObject *names)
 {
@@ -108,9 +121,13 @@ check_pair(struct module_state *state, PyObject *const values[], PyObject *names
     if (add_arguments_parse(state, "add_many", values, ROLE_COUNT, names, &arguments) < 0 ||
         call_prepare(state, &arguments, &prepared) < 0)
         return -1;
-    const bool numpys = prepared.kind == CALL_NUMPY;
+    int failed = 0;
+    if (prepared.kind == CALL_NUMPY)
+        failed = check_by_numpy(state, values);
+    else if (prepared.kind == CALL_HOST_TENSORS && arguments.objects[ROLE_OUT])
+        failed = check_host_tensors(prepared.library, values);
     call_clear(&prepared);
-    return numpys ? check_by_numpy(state, values) : 0;
+    return failed;
 }
 
 int

@@ -1,10 +1,12 @@
 /* A job that may use streaming or ordinary stores uses those that were quicker, unless its caller is alone. */
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <sys/mman.h>
 
 #include "base/cpus.h"
 #include "check.h"
 #include "host/stores.h"
+#include "host/ways.h"
 #include "jobs.h"
 #include "set_clock.h"
 
@@ -38,17 +40,25 @@ store_alone(void *context, size_t begin, size_t end, int worker)
     atomic_fetch_add(&((struct stored *)context)->alone, (int)(end - begin));
 }
 
+/* A job with a choice of stores, whose threads are all woken. */
+static struct threads_job
+job_into(const void *sum, struct stored *stored)
+{
+    return (struct threads_job){.threads = 2,
+                                .n = N,
+                                .block = 8,
+                                .body = store_streaming,
+                                .ordinary = store_ordinary,
+                                .sum = sum,
+                                .bytes = BYTES,
+                                .context = stored};
+}
+
 static void
 run(struct stored *stored, bool short_job)
 {
-    const struct threads_job job = {.threads = 2,
-                                    .n = N,
-                                    .block = 8,
-                                    .body = store_streaming,
-                                    .ordinary = store_ordinary,
-                                    .bytes = BYTES,
-                                    .alone = short_job ? store_alone : NULL,
-                                    .context = stored};
+    struct threads_job job = job_into(NULL, stored);
+    job.alone = short_job ? store_alone : NULL;
     threads_run_job(&job);
 }
 
@@ -58,8 +68,8 @@ know(bool streaming_is_quicker)
 {
     stores_forget();
     for (int i = 0; i < SOME_CALLS; i++) {
-        const bool streaming = stores_choose_streaming(BYTES);
-        stores_note(BYTES, streaming, streaming == streaming_is_quicker ? 1000 : 1000000);
+        const bool streaming = stores_choose_streaming(BYTES, false);
+        stores_note(BYTES, false, streaming, streaming == streaming_is_quicker ? 1000 : 1000000);
     }
 }
 
@@ -107,7 +117,74 @@ what_calls_take_is_noted(void)
         struct stored stored = {0};
         run(&stored, true);
     }
-    CHECK(!stores_prefer_streaming(BYTES), "streaming stores take longer");
+    CHECK(!stores_prefer_streaming(BYTES, false), "streaming stores take longer");
+}
+
+static void
+store_slowly_on_a_fresh_page(void *context, size_t begin, size_t end, int worker)
+{
+    enum { PAGE = 4096 };
+    volatile char *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    *page = 1;
+    munmap((void *)page, PAGE);
+    store_streaming(context, begin, end, worker);
+}
+
+/* Makes calls with awake workers into two sums in turn. Returns whether streaming stores are preferred then. */
+static bool
+prefers_streaming_after(threads_body *streaming)
+{
+    static const char memory[2];
+    stores_forget();
+    wake_workers(2);
+    for (int i = 0; i < SOME_CALLS; i++) {
+        struct stored stored = {0};
+        struct threads_job job = job_into(&memory[i % 2], &stored);
+        job.body = streaming;
+        job.ordinary_again = true;
+        threads_run_job(&job);
+    }
+    return stores_prefer_streaming(BYTES, true);
+}
+
+static void
+what_a_call_takes_that_faults_pages_in_is_not_noted_of_sums_that_move(void)
+{
+    if (cpus_usable() < 2)
+        return; /* a worker sleeps at once */
+    CHECK(!prefers_streaming_after(store_streaming), "streaming stores take longer");
+    CHECK(prefers_streaming_after(store_slowly_on_a_fresh_page), "but for the pages");
+}
+
+/* Runs a job into the memory of the last one, whose worker has fallen asleep, so long after it. */
+static void
+run_after(long long ns, struct stored *stored)
+{
+    struct threads_job job = job_into(stored, stored);
+    job.alone = store_alone;
+    job.ordinary_again = true;
+    ways_forget();
+    pass_ns(atomic_load(&atomic_load(&runtime.threads)->ended) - atomic_load(&caller_ns) + ns);
+    threads_run_job(&job);
+}
+
+static void
+a_sum_in_the_same_memory_streams_after_a_rest_alone(void)
+{
+    enum { MS = 1000000 };
+    struct stored stored = {0};
+    wake_workers(2);
+    atomic_store(&workers_tire, true);
+    CHECK(all_workers_fall_asleep());
+    run_after(MS, &stored); /* the first, which moves */
+    for (int i = 0; i < 2; i++) {
+        const long long pause = i ? 100LL * MS : MS;
+        CHECK(all_workers_fall_asleep());
+        stored = (struct stored){0};
+        run_after(pause, &stored);
+        const int together = atomic_load(i ? &stored.streaming : &stored.ordinary);
+        CHECK(together > 0 && together + atomic_load(&stored.alone) == N, "%d: %d", i, together);
+    }
 }
 
 int
@@ -117,5 +194,7 @@ main(void)
     RUN(the_quicker_stores_are_used_whether_workers_sleep_or_not);
     RUN(each_call_adds_all_while_both_are_tried);
     RUN(what_calls_take_is_noted);
+    RUN(what_a_call_takes_that_faults_pages_in_is_not_noted_of_sums_that_move);
+    RUN(a_sum_in_the_same_memory_streams_after_a_rest_alone);
     return check_report();
 }
