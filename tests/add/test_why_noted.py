@@ -234,6 +234,46 @@ def test_more_arrays_than_are_remembered_are_many() -> None:
     assert only(run(code, arrays=arrays)).turns == (noted.MANY, 1, 1)
 
 
+def test_arrays_begin_in_cache_lines_as_the_programs_did() -> None:
+    """Of 64, three quarters 16 bytes behind a line's beginning and a quarter 48; the other operands where they lie."""
+    memory = np.ones(64 * (N + 8) + 8)
+    first = -(memory.ctypes.data // 8) % 8  # elements to the next cache line
+    arrays = [memory[first + at * (N + 8) + (6 if at % 4 == 3 else 2) :][:N] for at in range(64)]
+    found = only(run("for x in arrays:\n    np.add(x, a, out=x)\n", arrays=arrays))
+    assert isinstance(found.a, Layout)
+    assert isinstance(found.b, Layout)
+    assert found.out == found.a
+    assert sorted(found.a.starts) == [16, 16, 16, 48]
+    assert set(found.b.starts) == {found.b.address % 64 // 16 * 16}
+
+
+@pytest.mark.parametrize(
+    ("counts", "starts"),
+    [
+        ((0, 0, 0, 0), ()),
+        ((5, 0, 0, 0), (0, 0, 0, 0)),
+        ((0, 0, 9, 1), (32, 32, 32, 32)),
+        ((1, 1, 1, 1), (0, 16, 32, 48)),
+        ((0, 40, 0, 41), (48, 16, 48, 16)),
+        ((0, 300, 0, 100), (16, 16, 48, 16)),
+    ],
+)
+def test_places_in_a_cache_line_are_as_frequent_as_they_were(counts: tuple[int, ...], starts: tuple[int, ...]) -> None:
+    assert noted._spread(counts) == starts
+
+
+@pytest.mark.parametrize("number", range(5))
+def test_layouts_are_made_in_each_place_of_a_cache_line(number: int) -> None:
+    x = np.ones(1000)
+    lies = Layout(x.dtype, x.shape, x.strides, 0x1000 + 24, starts=(32, 0, 48, 16))
+    behind = Layout(x.dtype, x.shape, x.strides, 0x1000 + 24 + 80)  # shares memory with it
+    one, same, other = layout.made((lies, lies, behind), number)
+    assert one.ctypes.data == same.ctypes.data
+    assert one.ctypes.data % 64 == (32, 0, 48, 16, 32)[number] + 8
+    assert other.ctypes.data - one.ctypes.data == 80
+    assert layout.elsewhere(lies, 1).starts == ()
+
+
 def test_small_additions_in_great_number_are_estimated() -> None:
     x = np.ones(1 << 14)  # 128 KiB: one of sixteen is noted, behind the first 512
     found = only(run("for _ in range(20_000):\n    np.add(x, x, out=y)\n", x=x, y=x.copy()))

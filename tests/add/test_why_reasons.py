@@ -301,6 +301,29 @@ def test_every_form_can_be_rehearsed(name: str) -> None:
     assert found["was"].faults > 0 or not plain.fresh
 
 
+def test_each_place_in_a_cache_line_is_rehearsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time in the caches is the mean over the places, and only arrays that take turns are added in turns."""
+    added: list[int] = []
+
+    def add(a: Any, b: Any, out: Any) -> None:
+        added.append(a.ctypes.data % 64)
+
+    x = np.ones(1 << 14)
+    differing = replace(lies(x), starts=(0, 16, 32, 48))
+    monkeypatch.setattr(np, "add", add)
+    monkeypatch.setattr(rehearsal, "_evict", lambda: lambda: None)
+    monkeypatch.setattr(rehearsal, "BLOCK", 0.0)
+    rehearsal.rehearse({"was": Form(differing, float, differing)})
+    assert added == [start for start in (0, 16, 32, 48) for _ in range(rehearsal.CALLS)] * rehearsal.ROUNDS
+    added.clear()
+    rehearsal.rehearse({"was": Form(differing, float, differing, turns=(2, 1, 2))})
+    assert added[:24] == [start for start in (0, 16, 32, 48) for _ in range(rehearsal.CALLS)]
+    assert added[24:30] == [16, 0, 16, 0, 16, 0]
+    added.clear()
+    rehearsal.rehearse({"was": Form(lies(x), float, lies(x))})
+    assert set(added) == {x.ctypes.data % 64}
+
+
 def test_the_limit_is_probed() -> None:
     assert rehearsal.limit(3 << 16) > 0
 

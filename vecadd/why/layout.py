@@ -12,17 +12,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 HUGE_FROM = 4 << 20  # bytes of an array, for which NumPy asks for huge pages
+LINE = 64  # bytes of a cache line
 ALONE = 64 << 20  # bytes of an array that malloc lays in a mapping of its own: it does so from 32 MiB on at the latest
 
 
 @dataclass(frozen=True)
 class Layout:
-    """A NumPy array's dtype, shape, strides in bytes, and address."""
+    """A NumPy array's dtype, shape, strides in bytes, and address.
+
+    ``starts`` are how many bytes behind a cache line the arrays began that took its place in other calls, each as often
+    as its share of them; empty where nothing is known of others.
+    """
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     address: int
+    starts: tuple[int, ...] = ()
 
     @property
     def size(self) -> int:
@@ -65,7 +71,7 @@ def compact(layout: Layout, dtype: np.dtype[Any] | None = None, shape: tuple[int
 def elsewhere(layout: Layout, number: int) -> Layout:
     """The same in memory of its own, where NumPy would lay a new array; one number, one memory."""
     beyond = number << 50  # all addresses of a process
-    return replace(layout, address=beyond + _header() + layout.address - layout.extent[0])
+    return replace(layout, address=beyond + _header() + layout.address - layout.extent[0], starts=())
 
 
 @cache
@@ -87,8 +93,9 @@ def share(one: Layout, other: Layout) -> bool:
     return meet(one, other) and not same
 
 
-def made(layouts: Sequence[Layout]) -> list[NDArray[Any]]:
-    """Arrays of zeros that lie to each other and in their pages as these do, in memory that has been written.
+def made(layouts: Sequence[Layout], number: int = 0) -> list[NDArray[Any]]:
+    """Arrays of zeros that lie to each other and in their pages as these do, in memory that has been written; in cache
+    lines as the arrays of that number among their ``starts``.
 
     It is not NumPy's: after a program, malloc hands out what the program has dropped, huge pages also for small arrays.
     """
@@ -107,7 +114,9 @@ def made(layouts: Sequence[Layout]) -> list[NDArray[Any]]:
             with suppress(OSError):  # a kernel without huge pages
                 memory.madvise(mmap.MADV_HUGEPAGE)
         np.frombuffer(memory, np.uint8).fill(0)
-        first = low % mmap.PAGESIZE
+        lowest = layouts[numbers[0]]
+        moved = lowest.starts[number % len(lowest.starts)] - lowest.address % LINE // 16 * 16 if lowest.starts else 0
+        first = (low + moved) % mmap.PAGESIZE
         for at in numbers:
             layout = layouts[at]
             arrays[at] = np.ndarray(layout.shape, layout.dtype, memory, first + layout.address - low, layout.strides)

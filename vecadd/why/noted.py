@@ -5,9 +5,9 @@ import site
 import sys
 import sysconfig
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import CodeType
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from vecadd import _core
-from vecadd.why.layout import Layout
+from vecadd.why.layout import LINE, Layout
 
 LEAST = 64 << 10  # bytes of a sum: smaller additions are not noted
 MANY = 1 << 20  # arrays: more than caches hold of those that are noted
@@ -143,21 +143,30 @@ def _place(found: tuple[CodeType, int] | None) -> Place | None:
     return Place(code.co_filename, line or code.co_firstlineno, code.co_qualname)
 
 
-def _operand(found: Any) -> Operand:
-    return Layout(*found) if isinstance(found, tuple) else found
+def _operand(found: Any, starts: Sequence[int]) -> Operand:
+    return replace(Layout(*found), starts=_spread(starts)) if isinstance(found, tuple) else found
+
+
+def _spread(counts: Sequence[int]) -> tuple[int, ...]:
+    """As many places in a cache line as there are counts, each as often as its share of them, the rarer ones late."""
+    places: list[int] = []
+    while sum(counts) and len(places) < len(counts):
+        owed = [count * (len(places) + 1) / sum(counts) - places.count(at) for at, count in enumerate(counts)]
+        places.append(max(range(len(counts)), key=owed.__getitem__))
+    return tuple(place * LINE // len(counts) for place in places)
 
 
 def _noted(row: Mapping[str, Any]) -> Noted:
-    example = row["example"]
+    example, starts = row["example"], row["starts"]
     place = _place(row["place"])
     assert place is not None
     return Noted(
         place,
         _place(row["through"]),
         row["via"],
-        _operand(example["a"]),
-        _operand(example["b"]),
-        _operand(example["out"]),
+        _operand(example["a"], starts[0]),
+        _operand(example["b"], starts[1]),
+        _operand(example["out"], starts[2]),
         example["new"],
         example["device"],
         example["others"],

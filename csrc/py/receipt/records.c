@@ -1,5 +1,6 @@
 #include "py/receipt/records.h"
 
+#include <stdint.h>
 #include <string.h>
 
 #include "py/receipt/pages.h"
@@ -88,6 +89,7 @@ records_use(struct uses *uses, const void *data, long long before)
     } else
         use = &uses->last[uses->next++ % USES];
     *use = (struct use){data, before};
+    uses->starts[(uintptr_t)data / 16 % STARTS]++;
 }
 
 void
@@ -114,19 +116,26 @@ between(const struct uses *uses)
 }
 
 static PyObject *
+starts(const struct uses *uses)
+{
+    return Py_BuildValue("LLLL", uses->starts[0], uses->starts[1], uses->starts[2], uses->starts[3]);
+}
+
+static PyObject *
 described(const struct record *record)
 {
     static const char *const via[] = {[VIA_NUMPY] = "numpy", [VIA_ADD] = "add", [VIA_ADD_MANY] = "add_many"};
     const struct place *place = &record->key.place;
     return Py_BuildValue(
-        "{s:N,s:N,s:s,s:O,s:L,s:L,s:d,s:L,s:d,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:(NNN)}", "place",
+        "{s:N,s:N,s:s,s:O,s:L,s:L,s:d,s:L,s:d,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:(NNN),s:(NNN)}", "place",
         place_described(place->code, place->at), "through", place_described(place->through, place->through_at), "via",
         via[record->via], "example", record->example, "calls", record->calls, "bytes", record->bytes, "seconds",
         1e-9 * (double)record->ns, "noted", record->noted, "first_seconds", 1e-9 * (double)record->first_ns,
         "first_faults", record->first_faults, "first_faulted", record->first_faulted, "looked", record->looked,
         "faults", record->faults, "faulted", record->faulted, "counted", record->counted, "loops", record->loops,
         "elements", record->elements, "added", record->added, "between", between(&record->uses[0]),
-        between(&record->uses[1]), between(&record->uses[2]));
+        between(&record->uses[1]), between(&record->uses[2]), "starts", starts(&record->uses[0]),
+        starts(&record->uses[1]), starts(&record->uses[2]));
 }
 
 PyObject *

@@ -9,6 +9,7 @@ enum via { VIA_NUMPY, VIA_ADD, VIA_ADD_MANY };
 enum {
     OPERANDS = 3, /* a, b and the sum */
     USES = 8,     /* arrays of an operand that are remembered */
+    STARTS = 4,   /* where an array may begin in a cache line, by 16 bytes, as malloc aligns */
 };
 
 /* Additions with equal keys are noted together. Compared byte by byte, so it is whole words. */
@@ -21,7 +22,8 @@ struct record_key {
     } operand[OPERANDS];
 };
 
-/* The last arrays that were an operand of a record's additions, and what had been added in the process before. */
+/* The last arrays that were an operand of a record's additions, what had been added in the process before, and where in
+ * a cache line all of them began. */
 struct uses {
     struct use {
         const void *data;
@@ -29,6 +31,7 @@ struct uses {
     } last[USES];
     unsigned next;
     long long again, between; /* arrays that came again, and the bytes that were added from one use on to the next */
+    long long starts[STARTS];
 };
 
 struct record {

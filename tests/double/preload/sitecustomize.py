@@ -1,7 +1,7 @@
 """Puts the module that is linked with the CUDA-runtime double in the place of vecadd._core.
 
 In PYTHONPATH, this file makes every child process use the double; conftest.py runs it for the process of the tests.
-VECADD_DOUBLE_CORE names another build of it.
+VECADD_DOUBLE_CORE names another build of it. Under ASan, whose allocator does nothing at forks, forks wait here too.
 """
 
 import os
@@ -23,3 +23,8 @@ class _DoubleFinder:
 
 
 sys.meta_path.insert(0, _DoubleFinder())
+
+if "libasan" in os.environ.get("LD_PRELOAD", ""):
+    from forks import fork_while_others_sleep  # of the folder of the tests, which children find by PYTHONPATH
+
+    fork_while_others_sleep()
