@@ -17,7 +17,7 @@ from other_loops import OtherLoop
 
 import vecadd
 from vecadd import _core
-from vecadd.why import layout, noted
+from vecadd.why import noted
 from vecadd.why.layout import Layout
 from vecadd.why.noted import Noted, Run
 
@@ -262,18 +262,6 @@ def test_places_in_a_cache_line_are_as_frequent_as_they_were(counts: tuple[int, 
     assert noted._spread(counts) == starts
 
 
-@pytest.mark.parametrize("number", range(5))
-def test_layouts_are_made_in_each_place_of_a_cache_line(number: int) -> None:
-    x = np.ones(1000)
-    lies = Layout(x.dtype, x.shape, x.strides, 0x1000 + 24, starts=(32, 0, 48, 16))
-    behind = Layout(x.dtype, x.shape, x.strides, 0x1000 + 24 + 80)  # shares memory with it
-    one, same, other = layout.made((lies, lies, behind), number)
-    assert one.ctypes.data == same.ctypes.data
-    assert one.ctypes.data % 64 == (32, 0, 48, 16, 32)[number] + 8
-    assert other.ctypes.data - one.ctypes.data == 80
-    assert layout.elsewhere(lies, 1).starts == ()
-
-
 def test_small_additions_in_great_number_are_estimated() -> None:
     x = np.ones(1 << 14)  # 128 KiB: one of sixteen is noted, behind the first 512
     found = only(run("for _ in range(20_000):\n    np.add(x, x, out=y)\n", x=x, y=x.copy()))
@@ -485,31 +473,3 @@ def test_nothing_is_noted_behind_the_end() -> None:
     assert only(found).via == "add"
     np.ones(N) + np.ones(N)
     held(np.ones(N), np.ones(N))
-
-
-# --- arrays that lie as those of the program did
-
-
-@pytest.mark.parametrize(
-    "take",
-    [
-        lambda x: (x, x),
-        lambda x: (x[1:], x[:-1]),
-        lambda x: (x[::2], x[1::2]),
-        lambda x: (x[::-1], x),
-        lambda x: (x.reshape(10, -1).T, x[:50]),
-        lambda x: (x, np.ones(7)),
-    ],
-    ids=["same", "shifted", "interleaved", "reversed", "transposed", "apart"],
-)
-def test_layouts_are_made_anew(take: Any) -> None:
-    given = take(np.arange(1000.0))
-    layouts = [Layout(x.dtype, x.shape, x.strides, x.ctypes.data) for x in given]
-    remade = layout.made(layouts)
-    for x, y in zip(given, remade, strict=True):
-        assert (x.dtype, x.shape, x.strides) == (y.dtype, y.shape, y.strides)
-        assert x.ctypes.data % mmap.PAGESIZE == y.ctypes.data % mmap.PAGESIZE
-        assert not y.any()
-    assert np.shares_memory(*given) == np.shares_memory(*remade)
-    if np.may_share_memory(*given):
-        assert given[0].ctypes.data - given[1].ctypes.data == remade[0].ctypes.data - remade[1].ctypes.data

@@ -7,7 +7,7 @@ import pytest
 
 from vecadd import _core
 from vecadd.bench import limits
-from vecadd.bench.sweeps import ON_DEVICE, ON_THE_WAY, Machine
+from vecadd.bench.sweeps import ON_DEVICE, ON_THE_WAY, Machine, transfer
 
 pytestmark = pytest.mark.no_native
 
@@ -105,6 +105,28 @@ def test_a_transfers_run_keeps_the_links_rates_and_how_soon_threads_wake(device,
     crew = machine.probed["crew"]
     assert crew["bytes"] == [4 << 10, 16 << 10]
     assert len(crew["add_seconds"]) == len(crew["add_one_seconds"]) == 2
+
+
+def test_a_transfers_limit_is_of_the_best_rates_that_any_probe_found(monkeypatch):
+    """A probe that lay in memory that the link reaches slowly does not bound the cells behind a better one."""
+    probes = iter([(50.0, 40.0, 75.0), (45.0, 55.0, 100.0), MemoryError("no page-locked memory"), (1.0, 1.0, 1.0)])
+
+    def probe(device):
+        found = next(probes)
+        if isinstance(found, MemoryError):
+            raise found
+        return dict(zip(("to_device_gbps", "to_host_gbps", "both_gbps", "gbps"), (*found, 0.0), strict=True))
+
+    monkeypatch.setattr(limits, "probe_link", probe)
+    machine = Machine()
+    limit = transfer.LinkLimit(machine)
+    limit.close()
+    best = {"to_device_gbps": 50.0, "to_host_gbps": 55.0, "both_gbps": 100.0, "gbps": 75.0}
+    assert machine.probed["link"] == best
+    limit.close()
+    limit.close()
+    assert limit.gbps == 75.0
+    assert machine.probed["link"] == best
 
 
 def test_idle_threads_wake_after_some_time():
