@@ -30,6 +30,11 @@ enum {
     /* Where the pool may keep less, sums are not cut: each that is dropped would break up a huge page. */
     CUTTING_BOUND = HUGE_REGION,
 
+    /* From so many bytes on other threads clear pages of a region ahead of its blocks. Smaller sums are added by one
+     * thread, which writes sooner to pages in its own cache: on sixteen Xeon processors kept sums of 16 KiB took 7.7 us
+     * on pages that others had cleared and 3.8 on its own, of 64 KiB 18 and 13, of 256 KiB 34 and 64. */
+    CLEARED_TOGETHER_MIN = 256 << 10,
+
     BUCKETS = 128, /* of kept blocks, by a hash of their capacity */
 };
 
@@ -147,7 +152,7 @@ block_map(size_t capacity)
 static struct block *
 block_cut(size_t capacity)
 {
-    const int threads = threads_available();
+    const int threads = capacity >= CLEARED_TOGETHER_MIN ? threads_available() : 1;
     struct huge_pages pages = {0};
     lock();
     struct huge_region *region = pool.region;

@@ -177,23 +177,23 @@ system_backs_pages(void)
     return does;
 }
 
-/* Pages that no block has come to, at most, while a region is cut up. */
+/* Pages that no block has come to, at most, while a region is cut up into blocks of so many bytes. */
 static size_t
-pages_ahead(void)
+pages_ahead(size_t bytes)
 {
-    enum { COUNT = HUGE_REGION / MIB - 1 };
+    const size_t count = HUGE_REGION / bytes - HUGE_REGION / bytes / 16;
     uintptr_t region = 0;
     size_t most = 0;
-    for (size_t i = 0; i < COUNT; i++) {
-        block[i] = output_pool_take(MIB);
-        block[i][MIB - 1] = 1;
+    for (size_t i = 0; i < count; i++) {
+        block[i] = output_pool_take(bytes);
+        block[i][bytes - 1] = 1;
         region = i > 0 ? region : region_of(block[i]);
-        const size_t cut = ((uintptr_t)block[i] + MIB - region + HUGE_PAGE - 1) / HUGE_PAGE;
+        const size_t cut = ((uintptr_t)block[i] + bytes - region + HUGE_PAGE - 1) / HUGE_PAGE;
         const size_t there = pages_there(region);
         CHECK(there >= cut && there <= 2 * cut, "%zu of %zu pages", there, cut);
         most = there - cut > most ? there - cut : most;
     }
-    for (size_t i = 0; i < COUNT; i++)
+    for (size_t i = 0; i < count; i++)
         output_pool_give(block[i]);
     output_pool_empty();
     return most;
@@ -206,11 +206,20 @@ several_threads_fault_in_pages_that_blocks_are_about_to_have(void)
     const int before = threads_choose(4);
     size_t most = 0;
     for (int i = 0; i < 200 && most < 3; i++) {
-        const size_t ahead = pages_ahead();
+        const size_t ahead = pages_ahead(MIB);
         CHECK(ahead <= 3, "%zu pages ahead of 4 threads", ahead);
         most = ahead > most ? ahead : most;
     }
     CHECK(most > 0, "no page was ever there before its block");
+    threads_choose(before);
+}
+
+static void
+small_blocks_are_written_on_pages_that_their_own_thread_faults_in(void)
+{
+    const int before = threads_choose(4);
+    for (int i = 0; i < 20; i++)
+        CHECK(pages_ahead(128 << 10) == 0, "a page is there before its block");
     threads_choose(before);
 }
 
@@ -289,6 +298,7 @@ main(void)
     if (huge_regions_are_there()) {
         if (system_backs_pages())
             RUN(several_threads_fault_in_pages_that_blocks_are_about_to_have);
+        RUN(small_blocks_are_written_on_pages_that_their_own_thread_faults_in);
         RUN(blocks_follow_each_other_on_cache_lines);
         RUN(the_system_has_the_pages_of_blocks_that_go_and_no_others);
         RUN(pages_that_went_do_not_come_back_as_a_huge_page);

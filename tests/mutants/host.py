@@ -235,6 +235,13 @@ HOST = (
         "test_output_regions",
     ),
     Mutant(
+        "small sums on pages that other threads have cleared",
+        "csrc/host/output_pool.c",
+        "capacity >= CLEARED_TOGETHER_MIN ? threads_available() : 1",
+        "threads_available()",
+        "test_output_regions",
+    ),
+    Mutant(
         "a caller that faults in the pages of its busy workers",
         "csrc/host/huge_pages.c",
         "    if (worker == 0 && backing->callers_done)\n",
