@@ -19,8 +19,8 @@
 #                 ISOLATION=--no-isolation: by the packages of .venv, not by fresh ones
 # make wheels     wheels for PyPI: by cibuildwheel for x86-64 and aarch64 where docker or podman runs, else this machine's
 # make gpu RESULTS=DIR    on a machine with a GPU; needs no network     STAGE="test large sanitize": these, in place of all
-#                 but proof and fuzz: test large sanitize bench ladder documents peers hosts tuned proof fuzz (.ci/gpu
-#                 says which does what)     LIMIT=1800: seconds that a stage may last, in place of 480
+#                 but proof and fuzz: test large sanitize bench ladder documents peers hosts installed tuned proof fuzz
+#                 (.ci/gpu says which does what)     LIMIT=1800: seconds that a stage may last, in place of 480
 # make clean
 #
 # PYTHON chooses the interpreter, 3.11 or later; WORKERS how many processes run the Python tests.

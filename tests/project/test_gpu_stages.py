@@ -18,7 +18,7 @@ pytestmark = pytest.mark.no_native
 ROOT = Path(__file__).resolve().parents[2]
 RECORDED = ROOT / "benchmarks" / "results" / "h200"
 
-RECORDERS = ("bench", "ladder", "documents", "peers", "hosts", "tuned")
+RECORDERS = ("bench", "ladder", "documents", "peers", "hosts", "installed", "tuned")
 
 # Without matplotlib and with pytest-xdist.
 PYTHON = """#!/bin/sh
