@@ -41,8 +41,8 @@ struct huge_pages {
 };
 
 /* The pages that several threads are to fault in at once: none until blocks have been cut as far as the next page, then
- * as many as the region has already, so that at most half of what it holds is unused, and one a thread at most. None
- * where one page would do: the thread that writes the block faults that in. */
+ * as many as the region has already, so that at most half of what is backed was never cut, and one a thread at most.
+ * None where one page would do: the thread that writes the block faults that in. */
 struct huge_pages huge_region_pages_to_back(struct huge_region *region, int threads);
 
 /* Gives the pages that lie in these bytes of a block back to the system. No other block is cut from there. Asks for no

@@ -320,6 +320,9 @@ def test_each_place_in_a_cache_line_is_rehearsed(monkeypatch: pytest.MonkeyPatch
     assert added[:24] == [start for start in (0, 16, 32, 48) for _ in range(rehearsal.CALLS)]
     assert added[24:30] == [16, 0, 16, 0, 16, 0]
     added.clear()
+    rehearsal.rehearse({"was": Form(differing, float, differing, turns=(3, 1, 3))})
+    assert added[24:30] == [16, 32, 0, 16, 32, 0]
+    added.clear()
     rehearsal.rehearse({"was": Form(lies(x), float, lies(x))})
     assert set(added) == {x.ctypes.data % 64}
 

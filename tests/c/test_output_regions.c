@@ -1,10 +1,13 @@
 /* Blocks that are cut from huge pages: where they lie, what the system has back when some of them go, and when all. */
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/now.h"
 #include "check.h"
 #include "host/huge_pages.h"
 #include "host/huge_region.h"
@@ -17,6 +20,21 @@
 enum { BLOCKS = 640, BYTES = 96 << 10 }; /* two regions */
 
 static unsigned char *block[BLOCKS];
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+static atomic_uint lost_us;
+
+/* The C library's, but workers that fault in pages lose their processors for so long. */
+int
+madvise(void *address, size_t bytes, int advice)
+{
+    if (advice == MADV_POPULATE_WRITE && gettid() != getpid())
+        usleep(atomic_load(&lost_us));
+    return (int)syscall(SYS_madvise, address, bytes, advice);
+}
 
 static uintptr_t
 region_of(const void *address)
@@ -163,10 +181,6 @@ pages_there(uintptr_t region)
     return count;
 }
 
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23
-#endif
-
 /* Whether the system faults in what it is asked for: Linux 5.14 and later. */
 static bool
 system_backs_pages(void)
@@ -206,6 +220,7 @@ several_threads_fault_in_pages_that_blocks_are_about_to_have(void)
     const int before = threads_choose(4);
     size_t most = 0;
     for (int i = 0; i < 200 && most < 3; i++) {
+        huge_pages_forget();
         const size_t ahead = pages_ahead(MIB);
         CHECK(ahead <= 3, "%zu pages ahead of 4 threads", ahead);
         most = ahead > most ? ahead : most;
@@ -240,6 +255,48 @@ a_caller_whose_workers_are_busy_faults_in_one_page(void)
     const size_t more = pages_there((uintptr_t)region) - before;
     CHECK(more == 1, "%zu more pages", more);
     huge_region_unmap(region);
+}
+
+/* Of four pages that several threads are asked for. */
+static size_t
+backed_of_four(void)
+{
+    struct huge_region *region = huge_region_map();
+    const size_t before = pages_there((uintptr_t)region);
+    huge_pages_back((struct huge_pages){(char *)region + 4 * HUGE_PAGE, 4});
+    const size_t backed = pages_there((uintptr_t)region) - before;
+    huge_region_unmap(region);
+    return backed;
+}
+
+/* Once, for a worker that loses its processor for so long: within a factor of two. */
+static void
+wait_for_a_worker(unsigned us)
+{
+    atomic_store(&lost_us, us);
+    long long waited = 0;
+    for (int i = 0; i < 200 && (waited < us || waited > 2 * us); i++) {
+        huge_pages_forget();
+        const long long began = now_ns();
+        backed_of_four();
+        waited = (now_ns() - began) / 1000;
+    }
+    atomic_store(&lost_us, 0);
+    CHECK(waited >= us && waited <= 2 * us, "%lld us for %u", waited, us);
+}
+
+static void
+a_caller_that_waited_longer_than_was_saved_leaves_the_next_pages_to_the_threads_that_write(void)
+{
+    const int before = threads_choose(2);
+    wait_for_a_worker(20000);
+    for (int i = 0; i < 64; i++)
+        CHECK(backed_of_four() == 0, "%d", i);
+    CHECK(backed_of_four() > 0, "it is tried again");
+    wait_for_a_worker(3000);
+    CHECK(backed_of_four() > 0, "a short wait is made up for");
+    huge_pages_forget();
+    threads_choose(before);
 }
 
 static void
@@ -295,6 +352,8 @@ main(void)
     RUN(one_page_is_left_to_the_thread_that_writes_there);
     if (system_backs_pages())
         RUN(a_caller_whose_workers_are_busy_faults_in_one_page);
+    if (system_backs_pages())
+        RUN(a_caller_that_waited_longer_than_was_saved_leaves_the_next_pages_to_the_threads_that_write);
     if (huge_regions_are_there()) {
         if (system_backs_pages())
             RUN(several_threads_fault_in_pages_that_blocks_are_about_to_have);

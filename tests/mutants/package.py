@@ -230,8 +230,8 @@ PACKAGE = (
     Mutant(
         "the place in a cache line of one array for all",
         "vecadd/why/rehearsal.py",
-        "min(in_turns, sets), min(one, sets))",
-        "min(in_turns, sets), 1)",
+        "calls, min(one, sets))",
+        "calls, 1)",
         "tests/add/test_why_reasons.py",
         "each_place_in_a_cache_line",
     ),

@@ -96,6 +96,14 @@ def test_a_notebook_that_is_executed_stops_at_the_cell(tmp_path: Path) -> None:
     assert not (tmp_path / "ran").exists()
 
 
+def test_an_error_after_which_a_cell_goes_on_is_shown_too(shell: Callable[[str], str], tmp_path: Path) -> None:
+    (tmp_path / "fails.py").write_text("raise ValueError(7)\n")
+    (tmp_path / "wrong.py").write_text("b = = 3\n")
+    output = shell("""shell.colors = "nocolor"\ncell("%%why\\n%run fails.py\\n%run wrong.py\\na + a")\n""")
+    assert [output.count(error) for error in ("\nValueError: 7\n", "\nSyntaxError: invalid syntax")] == [1, 1]
+    assert "why: 1 addition above 64 KiB took " in output
+
+
 def test_an_errors_handler_is_called_once(shell: Callable[[str], str]) -> None:
     code = "shell.set_custom_exc((ValueError,), lambda shell, *error, tb_offset=None: print('handled'))\n"
     assert shell(code + 'cell("%%why\\nraise ValueError(7)")\n').count("handled") == 1

@@ -41,7 +41,8 @@ def add(library: Library, a: Any, b: Any, out: Any, device: str | None) -> Any:
 def check(library: Library, a: Any, b: Any, out: Any) -> None:
     """Raises what `add` into ``out`` raises before it adds; writes nothing.
 
-    The library itself judges the dtypes, on tensors without elements. What it alone can add, it judges when it adds.
+    The library itself judges the dtypes, on tensors without elements. It judges when it adds what it alone can add, and
+    an ``out`` that overlaps itself.
     """
     if isinstance(_views(library, a, b, out), str) and _shapes(library, a, b, out):
         operands = _broadcast(library, a, b, out)

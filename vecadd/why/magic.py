@@ -25,10 +25,13 @@ def register(shell: Any) -> None:
         file = _file(line)
         noted.start()
         try:
-            with _unshown(shell):
+            with _unshown(shell) as errors:
                 ran = shell.run_cell(cell)
         finally:
             receipt = stop()
+        for error in errors:  # those that the cell went on after, as behind %run
+            if error[1] not in (ran.error_before_exec, ran.error_in_exec):
+                shell.showtraceback(error)
         wrong = _saved(receipt, file, line)
         if wrong or not ran.success:  # no cell that fails has a result to be shown
             import_module("IPython.display").display(receipt)
@@ -67,14 +70,19 @@ def _file(line: str) -> Path | str | None:
 
 
 @contextmanager
-def _unshown(shell: Any) -> Iterator[None]:
-    """Leaves a cell's error to be shown where the cell around it fails by it, once and below the receipt."""
-    own = vars(shell)
-    silent = {**dict.fromkeys(_SHOWING, lambda *arguments, **options: None), _HANDLED: ()}
+def _unshown(shell: Any) -> Iterator[list[Any]]:
+    """The errors that the shell would show, as sys.exc_info() has them. The cell's own is shown where the cell around
+    it fails by it, once and below the receipt."""
+    own, errors = vars(shell), []
+
+    def keep(error: Any = None, *arguments: Any, **options: Any) -> None:
+        errors.append(error if isinstance(error, tuple) else sys.exc_info())
+
+    silent = {**dict.fromkeys(_SHOWING, keep), _HANDLED: ()}
     before = {name: own[name] for name in silent if name in own}
     own.update(silent)
     try:
-        yield
+        yield errors
     finally:
         for name in silent:
             own.pop(name, None)

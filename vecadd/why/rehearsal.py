@@ -80,7 +80,7 @@ def rehearse(forms: Mapping[str, Form], calls: int = MANY) -> dict[str, Times]:
         sets -= 1
     arrays = {layouts: [made(layouts, at) for at in range(sets)] for layouts in map(_layouts, forms.values())}
     rehearsed = {
-        form: _Rehearsed(_Call(form, arrays[_layouts(form)]), calls, min(in_turns, sets), min(one, sets))
+        form: _Rehearsed(_Call(form, arrays[_layouts(form)], min(in_turns, sets)), calls, min(one, sets))
         for form, one in of_one.items()
     }
     evict = _evict() if fit else None
@@ -97,12 +97,12 @@ def _differing(form: Form) -> int:
 
 
 class _Rehearsed:
-    """One form, and the seconds of a call in each round. `in_turns` sets of arrays take turns; each of the first
-    `alone` is added again and again."""
+    """One form, and the seconds of a call in each round. Each of the first `alone` sets of arrays is added again and
+    again, and those of the call that take turns in turn."""
 
-    def __init__(self, call: "_Call", calls: int, in_turns: int, alone: int) -> None:
+    def __init__(self, call: "_Call", calls: int, alone: int) -> None:
         self.spent = 0.0
-        self._call, self._calls, self._in_turns, self._alone = call, calls, in_turns, alone
+        self._call, self._calls, self._alone = call, calls, alone
         self._warm: list[float] = []
         self._turned: list[float] = []
         self._cold: list[float] = []
@@ -112,8 +112,8 @@ class _Rehearsed:
         begun = time.perf_counter()
         rows = [self._row(partial(self._call.alone, number), CALLS, evict) for number in range(self._alone)]
         self._warm += map(fmean, zip(*rows, strict=False))
-        if self._in_turns > 1:
-            self._turned += self._row(self._call.in_turn, max(CALLS, 2 * self._in_turns), evict)
+        if self._call.turns > 1:
+            self._turned += self._row(self._call.in_turn, max(CALLS, 2 * self._call.turns), evict)
         self.spent += time.perf_counter() - begun
 
     def _row(self, once: Callable[[], float], calls: int, evict: Callable[[], None] | None) -> list[float]:
@@ -166,13 +166,12 @@ def _block(once: Callable[[], float], calls: int = CALLS) -> list[float]:
 
 
 class _Call:
-    def __init__(self, form: Form, sets: Sequence[Sequence[NDArray[Any]]]) -> None:
-        self.form = form
+    def __init__(self, form: Form, sets: Sequence[Sequence[NDArray[Any]]], turns: int) -> None:
+        self.form, self.turns = form, turns
         self._add: Callable[..., Any] = partial(_core.add, device=form.device) if form.via == "add" else np.add
         self._sets = [_operands(form, arrays) for arrays in sets]
         self._turns = [
-            tuple(self._sets[turn % turns][number] for number, turns in enumerate(form.turns))
-            for turn in range(len(sets))
+            tuple(self._sets[turn % turns][number] for number, turns in enumerate(form.turns)) for turn in range(turns)
         ]
         self._next = 0
         self.faults = 0.0

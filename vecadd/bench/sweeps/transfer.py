@@ -14,15 +14,19 @@ from vecadd.bench.results import Row
 from vecadd.bench.sweeps.sweep import ON_DEVICE, ON_THE_WAY, Machine, Sweep, wanted
 from vecadd.bench.timing import Cell
 
+MORE_PROBES = 3  # ahead of the cells
+
 
 class LinkLimit:
-    """The link's best rates in this run: probed ahead of the cells, and behind each cell's rounds in other memory than
-    the cell's. One probe may be too low: on an H100 it found 75 GB/s for both directions at once, on another day 101,
-    and rungs came to 1.12 of the limit that follows from the 75."""
+    """The link's best rates so far in this run: probed ahead of the cells, and behind each cell's rounds in other
+    memory than the cell's. One probe may be too low: on an H100 it found 75 GB/s for both directions at once, on
+    another day 101, and rungs came to 1.12 of the limit that follows from the 75."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
         _ = machine.link_limit  # which raises what its probe raises
+        for _ in range(MORE_PROBES):
+            self.close()
 
     def open(self, buffers: Mapping[str, Sequence[Buffers]]) -> None: ...
     def round(self) -> None: ...
