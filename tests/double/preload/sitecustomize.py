@@ -11,6 +11,8 @@ from importlib.util import spec_from_file_location
 from pathlib import Path
 from typing import Any
 
+from builds import UNDER_ASAN  # of the folder of the tests, which children find by PYTHONPATH
+
 _BUILT = Path(__file__).resolve().parents[3] / "build" / "double" / "_core.abi3.so"
 _CORE = Path(os.environ.get("VECADD_DOUBLE_CORE", _BUILT))
 
@@ -24,7 +26,7 @@ class _DoubleFinder:
 
 sys.meta_path.insert(0, _DoubleFinder())
 
-if "libasan" in os.environ.get("LD_PRELOAD", ""):
-    from forks import fork_while_others_sleep  # of the folder of the tests, which children find by PYTHONPATH
+if UNDER_ASAN:
+    from forks import fork_while_others_sleep
 
     fork_while_others_sleep()

@@ -26,13 +26,16 @@ class LinkLimit:
         self._machine = machine
         _ = machine.link_limit  # which raises what its probe raises
         for _ in range(MORE_PROBES):
-            self.close()
+            self._probe_again()
 
     def open(self, buffers: Mapping[str, Sequence[Buffers]]) -> None: ...
     def round(self) -> None: ...
 
     def close(self) -> None:
-        """Probes again; a probe that fails leaves the rates as they were."""
+        self._probe_again()
+
+    def _probe_again(self) -> None:
+        """A probe that fails leaves the rates as they were."""
         best = self._machine.probed["link"]
         with suppress(MemoryError, RuntimeError):
             again = limits.probe_link(self._machine.device)
