@@ -1,8 +1,9 @@
-"""What `vecadd tune host` gains here: processes that read its file beside processes that read none.
+"""What `vecadd tune host` finds here gains: processes that read its file beside processes that read none.
 
     python -m benchmarks.tuned_host --minutes 20 --json benchmarks/results/MACHINE/tuned-host.json
 
-METHOD and CLOCK say how. It tunes first, into a folder of its own; files of this user's tuning are not read.
+METHOD and CLOCK say how. It searches first and writes what was found into a folder of its own, where `vecadd tune`
+would keep only what gains; files of this user's tuning are not read.
 """
 
 import argparse
@@ -30,6 +31,7 @@ from vecadd.bench.results import Row
 from vecadd.bench.terminal import Screen
 from vecadd.bench.timing import paired_interval
 from vecadd.info import info
+from vecadd.tune import host, store
 
 SWEEP = "tuned-host"
 METHOD = (
@@ -60,9 +62,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--dtypes", type=axes.dtypes, default=DTYPES, metavar="DTYPE,...")
     parser.add_argument("--json", type=target, metavar="FILE")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--search", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
     if given.child:
         serve()
+        return 0
+    if given.search is not None:
+        search(given.search)
         return 0
     conditions = machine.conditions_now()
     cells = [
@@ -91,9 +97,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def tune(folder: str) -> None:
-    """Has `vecadd tune host` write into that folder, unless nothing is faster than what is shipped."""
-    command = [sys.executable, "-m", "vecadd", "tune", "host"]
-    subprocess.run(command, env=_reading(folder), check=True, stdout=subprocess.DEVNULL)
+    """Has a process that reads no tuned file search, and write what it found into that folder."""
+    command = [sys.executable, "-m", "benchmarks.tuned_host", "--search", folder]
+    subprocess.run(command, env=_reading(folder), check=True)
+
+
+def search(folder: Path) -> None:
+    """Writes what `vecadd tune host` finds, whether additions gain by it or not."""
+    for found in host.search(lambda words: None):
+        assert found.rows is not None
+        store.write(found.kind, found.key, found.rows, folder)
 
 
 Cell = tuple[str, str, int]  # form, dtype, elements

@@ -31,13 +31,14 @@ KNOWN = {
     if path.suffix == ".py"
 }
 
-# Imported by what times a sweep, and no part of a time: the axes' names, the result file, the machine's names,
-# digests, other sweeps' cells, the model, the documents' figures, what prints, what builds, and the libraries whose
+# Imported by what times a sweep, and no part of a time: the names of axes, result files, tuned files, names of machines,
+# digests, cells of other sweeps, the model, figures of the documents, what prints, what builds, and the libraries whose
 # arrays no stage adds by vecadd.
 INDIFFERENT = {
     *(f"vecadd.bench.{name}" for name in ("axes", "results", "machine", "recorded", "gpudirect")),
     *(f"vecadd.bench.{name}" for name in ("ladder", "latencies", "transfers", "sweeps")),
     *("vecadd", "vecadd.info", "vecadd._host", "vecadd._environment", "vecadd.model", "vecadd.model.theory"),
+    "vecadd.tune.store",
     *(f"vecadd._{name}" for name in ("command", "extras", "names", "rows", "version")),
     *(f"vecadd.bench.{name}" for name in ("show", "sources", "tables.table", "terminal")),
     *(f"vecadd.interop.{name}" for name in ("jax", "numba")),

@@ -28,18 +28,24 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def tune(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
-    """tune(found, *arguments): the command with one part, `host`, that finds this: its status, stdout and stderr."""
+    """tune(found, *arguments): the command with one part, `host`, that finds this: its status, stdout and stderr.
 
-    def changes(part: str, before: Path, after: Path, tell: Tell) -> list[str]:
-        return [f"{part} measured from {len(list(before.iterdir()))} file to {len(list(after.iterdir()))}"]
+    ``ratio``: how much faster an addition is by the second folder. Its case names the files in both.
+    """
 
-    def run(found: Sequence[Found], *arguments: str) -> tuple[int, str, str]:
+    def run(
+        found: Sequence[Found], *arguments: str, must_gain: bool = False, ratio: float = 1.5
+    ) -> tuple[int, str, str]:
         def search(tell: Tell) -> Sequence[Found]:
             tell("nothing")
             return found
 
-        monkeypatch.setattr(command, "PARTS", (Part("host", search, needs_gpu=False),))
-        monkeypatch.setattr(compare, "changes", changes)
+        def ratios(part: str, before: Path, after: Path, tell: Tell) -> compare.Ratios:
+            files = [len(list(folder.iterdir())) if folder.exists() else 0 for folder in (before, after)]
+            return {f"of {part} from {files[0]} file to {files[1]}": [ratio] * 4}
+
+        monkeypatch.setattr(command, "PARTS", (Part("host", search, needs_gpu=False, must_gain=must_gain),))
+        monkeypatch.setattr(compare, "ratios", ratios)
         status = cli.main(["tune", *arguments])
         return status, *capsys.readouterr()
 
@@ -134,14 +140,45 @@ def test_nothing_better_writes_nothing_and_forgets_what_was_written(
     store.write("host", KEY, ROWS)
     told = tune(found)[1]
     assert "an earlier search" in told
-    assert told.endswith("host: host measured from 1 file to 0\n")
+    assert told.endswith("host: add is 1.50 x faster of host from 1 file to 0 than before\n")
     assert list(folder.iterdir()) == []
 
 
 def test_it_ends_with_what_has_changed(tune: Callable[..., tuple[int, str, str]]) -> None:
-    assert tune([Found("host", KEY, ROWS)])[1].splitlines()[-1] == "host: host measured from 0 file to 1"
+    faster = "host: add is 1.50 x faster of host from {} file to 1 than before"
+    assert tune([Found("host", KEY, ROWS)])[1].splitlines()[-1] == faster.format(0)
     assert tune([Found("host", KEY, ROWS)])[1].splitlines()[-1].startswith("host: nothing changed")
-    assert tune([Found("host", KEY, ROWS[:1])])[1].splitlines()[-1] == "host: host measured from 1 file to 1"
+    assert tune([Found("host", KEY, ROWS[:1])])[1].splitlines()[-1] == faster.format(1)
+
+
+def test_a_part_that_must_gain_is_kept_where_it_beats_the_build(
+    folder: Path, tune: Callable[..., tuple[int, str, str]]
+) -> None:
+    status, printed, _ = tune([Found("host", KEY, ROWS, ["1024 won"])], must_gain=True)
+    [path] = folder.iterdir()
+    assert status == 0
+    assert printed.splitlines() == [
+        "host: 1024 won",
+        "host: add is 1.50 x faster of host from 0 file to 1 than untuned",
+        f"host: written to {path}; used by processes that start from now on",
+    ]
+
+
+@pytest.mark.parametrize("ratio", [1.0, 0.6])
+def test_a_part_that_must_gain_keeps_nothing_where_it_does_not(
+    folder: Path, tune: Callable[..., tuple[int, str, str]], ratio: float
+) -> None:
+    store.write("host", KEY, ROWS[:1])
+    kept = tune([Found("host", KEY, ROWS)], "--dry-run", must_gain=True, ratio=ratio)[1]
+    assert kept.endswith("host: nothing written\n")
+    assert store.read("host", KEY) is not None
+    told = tune([Found("host", KEY, ROWS)], must_gain=True, ratio=ratio)[1]
+    assert told.endswith("host: nothing written; what an earlier search had written is removed\n")
+    assert list(folder.iterdir()) == []
+
+
+def test_what_the_host_finds_must_gain() -> None:
+    assert [part.name for part in command.PARTS if part.must_gain] == ["host"]
 
 
 def test_a_dry_run_touches_no_file(folder: Path, tune: Callable[..., tuple[int, str, str]]) -> None:

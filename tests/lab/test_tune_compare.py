@@ -1,6 +1,5 @@
-"""vecadd tune ends with what it has changed: additions by the old files against additions by the new ones."""
+"""vecadd tune says what its files change: additions by one folder of them against additions by another."""
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,24 +13,28 @@ pytestmark = pytest.mark.no_native
 
 
 @pytest.mark.parametrize(
-    ("ratios", "sentences"),
+    ("ratios", "sentences", "gains"),
     [
-        ({"at 2 MiB": [1.3, 1.31, 1.29]}, ["add is 1.30 x faster at 2 MiB than before"]),
-        ({"at 2 MiB": [0.5, 0.5, 0.5]}, ["add is 2.00 x slower at 2 MiB than before"]),
-        ({"at 2 MiB": [1.02, 1.01, 1.02]}, ["nothing changed: add is as fast as before at 2 MiB"]),
-        ({"at 2 MiB": [0.7, 1.3, 1.4, 0.8, 1.2]}, ["nothing changed: add is as fast as before at 2 MiB"]),
+        ({"at 2 MiB": [1.3, 1.31, 1.29]}, ["add is 1.30 x faster at 2 MiB than before"], True),
+        ({"at 2 MiB": [0.5, 0.5, 0.5]}, ["add is 2.00 x slower at 2 MiB than before"], False),
+        ({"at 2 MiB": [1.02, 1.01, 1.02]}, ["nothing changed: add is as fast as before at 2 MiB"], False),
+        ({"at 2 MiB": [0.7, 1.3, 1.4, 0.8, 1.2]}, ["nothing changed: add is as fast as before at 2 MiB"], False),
         (
-            {"at 1 MiB": [1.5] * 4, "at 2 MiB": [1.0] * 4, "at 4 MiB": [1.1] * 4, "at 8 MiB": [0.8] * 4},
-            [
-                "add is 1.50 x faster at 1 MiB, 1.10 x faster at 4 MiB than before",
-                "add is 1.25 x slower at 8 MiB than before",
-            ],
+            {"at 1 MiB": [1.5] * 4, "at 2 MiB": [1.0] * 4, "at 4 MiB": [1.1] * 4},
+            ["add is 1.50 x faster at 1 MiB, 1.10 x faster at 4 MiB than before"],
+            True,
+        ),
+        (
+            {"at 1 MiB": [1.5] * 4, "at 8 MiB": [0.8] * 4},
+            ["add is 1.50 x faster at 1 MiB than before", "add is 1.25 x slower at 8 MiB than before"],
+            False,
         ),
     ],
-    ids=["faster", "slower", "noise", "no agreement", "several"],
+    ids=["faster", "slower", "noise", "no agreement", "several", "both"],
 )
-def test_what_the_ratios_say(ratios: dict[str, list[float]], sentences: list[str]) -> None:
-    assert list(compare.sentences(ratios)) == sentences
+def test_what_the_ratios_say(ratios: dict[str, list[float]], sentences: list[str], gains: bool) -> None:
+    assert list(compare.sentences(ratios, "before")) == sentences
+    assert compare.gains(ratios) is gains
 
 
 @pytest.fixture
@@ -44,12 +47,10 @@ def children(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_both_folders_are_measured_by_processes_of_their_own(children: None, tmp_path: Path) -> None:
     told: list[str] = []
-    lines = compare.changes("host", tmp_path / "before", tmp_path / "after", told.append)
+    ratios = compare.ratios("host", tmp_path / "before", tmp_path / "after", told.append)
     assert told == [f"what has changed, {turn} of 3" for turn in (1, 2, 3)]
-    assert lines
-    assert all(
-        re.match(r"(add is \d+\.\d\d x (fast|slow)er|nothing changed: add is as fast as before) at ", x) for x in lines
-    )
+    assert len(ratios) == len(compare.SIZES) + len(compare.PAUSED)
+    assert all(len(rounds) == 3 and min(rounds) > 0 for rounds in ratios.values())
 
 
 def test_a_child_goes_by_its_folder(children: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

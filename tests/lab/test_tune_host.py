@@ -3,7 +3,7 @@
 import pytest
 
 from vecadd import cli
-from vecadd.tune import host
+from vecadd.tune import compare, host
 
 pytestmark = pytest.mark.no_native
 
@@ -66,9 +66,14 @@ def test_additions_use_what_was_found(tmp_path, monkeypatch, capsys, child):
     monkeypatch.setattr(host, "SIZES", (32 << 10, 2 << 20))
     monkeypatch.setattr(host, "ROUNDS", 1)
     monkeypatch.setattr(host, "ROUNDS_SHORT", 1)
+    monkeypatch.setattr(compare, "PAIRS", 1)
+    monkeypatch.setattr(compare, "ROUNDS", 1)
+    monkeypatch.setattr(compare, "gains", lambda ratios: True)
     assert cli.main(["tune", "host"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert all(line.startswith("host: ") for line in lines)
+    assert "untuned" in lines[-2]
+    assert "written to" in lines[-1]
     code = (
         "from vecadd import _core\n"
         "facts = _core.host_facts()\n"

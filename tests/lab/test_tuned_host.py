@@ -1,4 +1,4 @@
-"""benchmarks.tuned_host: additions with what `vecadd tune host` wrote and without, in processes that take turns."""
+"""benchmarks.tuned_host: additions with what `vecadd tune host` finds and without, in processes that take turns."""
 
 import contextlib
 from collections.abc import Iterator
@@ -11,6 +11,8 @@ import pytest
 from benchmarks import tuned_host
 from benchmarks.tables import tuned_host as tables
 from vecadd.bench import results
+from vecadd.tune import store
+from vecadd.tune.part import Found
 
 pytestmark = pytest.mark.no_native
 
@@ -88,6 +90,16 @@ def test_the_table_names_the_cells_that_tuning_surely_gains() -> None:
         "Of 3 cells the untuned addition surely takes more than 1.1 times as long as the tuned one in 1: out= float32 "
         "2^20; more than a second untuned one in 1. 6 generations of processes."
     )
+
+
+def test_what_a_search_finds_is_written_whether_it_gains_or_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [("threads_awake", (65536,)), ("block", (1 << 18,))]
+    monkeypatch.setattr(tuned_host.host, "search", lambda tell: [Found("host", "a processor", rows)])
+    assert tuned_host.main(["--search", str(tmp_path / "tuned")]) == 0
+    monkeypatch.setenv("VECADD_CACHE_DIR", str(tmp_path / "tuned"))
+    assert store.read("host", "a processor") == rows
 
 
 def test_the_command_tunes_first_and_writes_a_result_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -212,6 +212,14 @@ PACKAGE = (
         "what_the_ratios_say",
     ),
     Mutant(
+        "a host's file by which additions are slower",
+        "vecadd/tune/command.py",
+        "found.rows if compare.gains(ratios) else None",
+        "found.rows",
+        "tests/lab/test_tune.py",
+        "must_gain",
+    ),
+    Mutant(
         "a gap before zero-copy's bound",
         "vecadd/tune/routes.py",
         "            break\n        most = size",

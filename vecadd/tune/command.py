@@ -4,6 +4,7 @@ import argparse
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from vecadd._command import epilog
@@ -12,7 +13,7 @@ from vecadd._terminal import status_line
 from vecadd.bench.terminal import Screen
 from vecadd.info import info
 from vecadd.tune import compare, device, host, routes, store
-from vecadd.tune.part import Found, Part
+from vecadd.tune.part import Found, Part, Tell
 
 PARTS: tuple[Part, ...] = (device.PART, host.PART, routes.PART)
 
@@ -27,14 +28,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = epilog(
         {
             "vecadd tune": "everything that can run here: minutes on a GPU",
-            "vecadd tune host --dry-run": "what the host's threads gain, without keeping it",
+            "vecadd tune host --dry-run": "what tuning the host's threads would gain, without keeping it",
         },
         {1: "a part that was named needs a GPU, or a file cannot be written"},
     )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Searches, prints, writes, and says what that has changed; returns the exit status: 0, or 1 where a part that was
+    """Searches, prints, writes, and says what that changes; returns the exit status: 0, or 1 where a part that was
     named cannot run here.
 
     Raises OSError for a folder that cannot be written, before anything is measured, and what the searches raise.
@@ -42,17 +43,18 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.dry_run:
         return _search(arguments, {})
     folder = store.prepare()
-    found: dict[str, list[Found]] = {}
+    found: dict[Part, list[Found]] = {}
     with tempfile.TemporaryDirectory(prefix="vecadd-tune-") as kept:
         before = Path(shutil.copytree(folder, kept, dirs_exist_ok=True))
         status = _search(arguments, found)
         for part, results in found.items():
-            Screen().say(*(f"{part}: {line}" for line in _changes(part, results, before)))
+            if not part.must_gain:  # what the others change is measured now
+                Screen().say(*(f"{part.name}: {line}" for line in _changes(part.name, results, before)))
     return status
 
 
-def _search(arguments: argparse.Namespace, all_found: dict[str, list[Found]]) -> int:
-    """Searches what is wanted, prints and writes what is found, and puts it under its part's name."""
+def _search(arguments: argparse.Namespace, all_found: dict[Part, list[Found]]) -> int:
+    """Searches what is wanted, prints and writes what is found, and puts it under its part."""
     wanted: list[Part] = arguments.parts or list(PARTS)
     gpus = info()
     screen, status = Screen(), 0
@@ -62,11 +64,26 @@ def _search(arguments: argparse.Namespace, all_found: dict[str, list[Found]]) ->
             status = 1 if arguments.parts else status
             continue
         with status_line(part.name) as tell:
-            results = all_found[part.name] = list(part.search(tell))
+            results = list(part.search(tell))
+            if part.must_gain:
+                results = [_if_it_gains(part.name, found, tell) for found in results]
+        all_found[part] = results
         for found in results:
             for line in _settle(found, dry_run=arguments.dry_run):
                 screen.say(f"{part.name}: {line}")
     return status
+
+
+def _if_it_gains(part: str, found: Found, tell: Tell) -> Found:
+    """The same, with words on what additions gain by it; without its rows unless they gain."""
+    if found.rows is None:
+        return found
+    with tempfile.TemporaryDirectory(prefix="vecadd-tune-") as name:
+        shipped, tuned = Path(name, "shipped"), Path(name, "tuned")
+        store.write(found.kind, found.key, found.rows, tuned)
+        ratios = compare.ratios(part, shipped, tuned, tell)
+    words = [*found.words, *compare.sentences(ratios, "untuned")]
+    return replace(found, rows=found.rows if compare.gains(ratios) else None, words=words)
 
 
 def _settle(found: Found, *, dry_run: bool) -> Iterator[str]:
@@ -88,7 +105,7 @@ def _changes(part: str, results: Sequence[Found], before: Path) -> list[str]:
     if all(_content(path) == _content(before / path.name) for path in files):
         return ["nothing changed: what is kept is what was kept before"]
     with status_line(part) as tell:
-        return compare.changes(part, before, files[0].parent, tell)
+        return list(compare.sentences(compare.ratios(part, before, files[0].parent, tell), "before"))
 
 
 def _content(path: Path) -> bytes | None:

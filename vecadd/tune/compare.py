@@ -1,4 +1,4 @@
-"""What a part of ``vecadd tune`` has changed: additions by what was kept before against additions by what is kept now.
+"""What the files of ``vecadd tune`` change: additions by one folder of them against additions by another.
 
 A process reads what was tuned once. So two child processes add, one of each folder, and take turns; several pairs of
 them, because where a process's arrays lie in memory is worth some per cent. Run as ``python -m vecadd.tune.compare
@@ -33,12 +33,15 @@ NOISE = 1.03  # two medians of the same call differ by less
 Case = Callable[[], float]  # gives the seconds of one addition
 
 
-def changes(part: str, before: Path, after: Path, tell: Tell) -> list[str]:
-    """Sentences on what additions gain or lose between two folders of `vecadd tune`, by interleaved rounds.
+Ratios = Mapping[str, Sequence[float]]  # by case, a round each: the seconds by the first folder over the second's
+
+
+def ratios(part: str, before: Path, after: Path, tell: Tell) -> Ratios:
+    """How much faster the part's additions are by the second folder, by interleaved rounds.
 
     Raises RuntimeError where a child process fails.
     """
-    ratios: dict[str, list[float]] = {}
+    found: dict[str, list[float]] = {}
     order = random.Random(0)
     for pair in range(PAIRS):
         with _Child(part, before) as old, _Child(part, after) as new:
@@ -46,16 +49,19 @@ def changes(part: str, before: Path, after: Path, tell: Tell) -> list[str]:
                 tell(f"what has changed, {pair * ROUNDS + turn + 1} of {PAIRS * ROUNDS}")
                 for case in old.cases:
                     seconds = {child: child.seconds(case) for child in order.sample((old, new), 2)}
-                    ratios.setdefault(case, []).append(seconds[old] / seconds[new])
-    return list(sentences(ratios))
+                    found.setdefault(case, []).append(seconds[old] / seconds[new])
+    return found
 
 
-def sentences(ratios: Mapping[str, Sequence[float]]) -> Iterator[str]:
-    """What the times before over the times after say, a list of them for each case.
+def gains(found: Ratios) -> bool:
+    """Whether a case is faster by the second folder, and none slower."""
+    changed = _changed(found).values()
+    return bool(changed) and min(changed) > 1
 
-    A case has changed where three of four rounds say so, and their median is beyond the noise of two runs.
-    """
-    changed = {case: float(np.median(found)) for case, found in ratios.items() if _is_clear(found)}
+
+def sentences(found: Ratios, first: str) -> Iterator[str]:
+    """What the ratios say of the second folder. ``first`` names what the first one holds, after "than" or "as"."""
+    changed = _changed(found)
     for word in ("faster", "slower"):
         told = [
             f"{max(ratio, 1 / ratio):.2f} x {word} {case}"
@@ -63,14 +69,19 @@ def sentences(ratios: Mapping[str, Sequence[float]]) -> Iterator[str]:
             if (ratio > 1) == (word == "faster")
         ]
         if told:
-            yield f"add is {', '.join(told)} than before"
+            yield f"add is {', '.join(told)} than {first}"
     if not changed:
-        yield f"nothing changed: add is as fast as before {', '.join(ratios)}"
+        yield f"nothing changed: add is as fast as {first} {', '.join(found)}"
 
 
-def _is_clear(ratios: Sequence[float]) -> bool:
-    low, median, high = np.percentile(ratios, (25, 50, 75))
-    return bool((low > 1 and median > NOISE) or (high < 1 and median < 1 / NOISE))
+def _changed(found: Ratios) -> dict[str, float]:
+    """The medians of the cases where three of four rounds agree on a change beyond the noise of two runs."""
+    changed = {}
+    for case, rounds in found.items():
+        low, median, high = np.percentile(rounds, (25, 50, 75))
+        if (low > 1 and median > NOISE) or (high < 1 and median < 1 / NOISE):
+            changed[case] = float(median)
+    return changed
 
 
 class _Child:

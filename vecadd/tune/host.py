@@ -219,4 +219,6 @@ def _operands(size: int) -> tuple[Array, Array, Array]:
     return a, a[::-1].copy(), np.zeros(n, np.float32)
 
 
-PART = Part("host", search, needs_gpu=False)
+# Without a file additions learn from what their own calls took. A search on two processors of a virtual machine that
+# shared a core for its minutes kept small sums to one thread: 1.6 to 2.2 times as long once they had a core each.
+PART = Part("host", search, needs_gpu=False, must_gain=True)

@@ -23,8 +23,13 @@ class Found:
 
 @dataclass(frozen=True)
 class Part:
-    """``search`` measures and gives what it found, one `Found` a key; it writes nothing."""
+    """``search`` measures and gives what it found, one `Found` a key; it writes nothing.
+
+    ``must_gain``: what was found is kept only where additions that go by it are faster than by what the build ships
+    with, and nowhere slower.
+    """
 
     name: str
     search: Callable[[Tell], Sequence[Found]]
     needs_gpu: bool = True
+    must_gain: bool = False

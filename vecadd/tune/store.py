@@ -36,13 +36,14 @@ def prepare() -> Path:
     return folder
 
 
-def write(kind: str, key: str, rows: Sequence[TunedRow]) -> Path:
+def write(kind: str, key: str, rows: Sequence[TunedRow], folder: Path | None = None) -> Path:
     """Writes the file in one step, to the disk: a reader finds the old one or the new one, whole. Returns its path.
 
+    ``folder`` is the one that this process reads, unless another is named.
     Raises ValueError for rows that the reader would refuse, OSError where they cannot be written.
     """
     text = _text(key, rows)
-    target = path(kind, key)
+    target = path(kind, key) if folder is None else folder / path(kind, key).name
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor, temporary = _temporary(target.parent)
     try:
