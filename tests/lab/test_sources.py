@@ -31,7 +31,7 @@ KNOWN = {
     if path.suffix == ".py"
 }
 
-# Imported by what times a sweep, and no part of a time: the names of axes, result files, tuned files, names of machines,
+# Imported by what times a sweep, and no part of a time: names of axes, result files, tuned files, names of machines,
 # digests, cells of other sweeps, the model, figures of the documents, what prints, what builds, and the libraries whose
 # arrays no stage adds by vecadd.
 INDIFFERENT = {
