@@ -50,10 +50,14 @@ class Driver(ABC):
         self._graphs.clear()
 
     @contextlib.contextmanager
-    def capture(self, stream: int) -> Iterator[list[int]]:
-        """Captures what is queued on the stream within a with block, into the graph that the list holds after it."""
+    def capture(self, stream: int, *, whole_process: bool = False) -> Iterator[list[int]]:
+        """Captures what is queued on the stream within a with block, into the graph that the list holds after it.
+
+        On a GPU other threads can end it only with ``whole_process``: those of JAX do, when they drop arrays. On the
+        double they always can.
+        """
         captured: list[int] = []
-        self._begin_capture(stream)
+        self._begin_capture(stream, whole_process)
         try:
             yield captured
         finally:
@@ -123,7 +127,7 @@ class Driver(ABC):
     def _destroy(self, stream: int, device: int) -> None: ...
 
     @abstractmethod
-    def _begin_capture(self, stream: int) -> None: ...
+    def _begin_capture(self, stream: int, whole_process: bool) -> None: ...
 
     @abstractmethod
     def _end_capture(self, stream: int) -> int: ...
@@ -137,6 +141,7 @@ class GpuDriver(Driver):
 
     DELAY_BYTES = 1 << 28  # one memset of this takes 0.06 ms or more on any GPU that there is
     DELAY_MEMSETS = 100
+    GLOBAL, THREAD_LOCAL = 0, 1  # CUstreamCaptureMode
     _idle: ClassVar[dict[int, list[int]]] = {}  # streams without work, by device
 
     def __init__(self) -> None:
@@ -224,9 +229,10 @@ class GpuDriver(Driver):
         with self._on(0):
             self._call("cuGraphLaunch", ctypes.c_void_p(graph), ctypes.c_void_p(stream))
 
-    def _begin_capture(self, stream: int) -> None:
+    def _begin_capture(self, stream: int, whole_process: bool) -> None:
+        mode = self.GLOBAL if whole_process else self.THREAD_LOCAL
         with self._on(0):
-            self._call("cuStreamBeginCapture_v2", ctypes.c_void_p(stream), 0)
+            self._call("cuStreamBeginCapture_v2", ctypes.c_void_p(stream), mode)
 
     def _end_capture(self, stream: int) -> int:
         captured, ready = ctypes.c_void_p(), ctypes.c_void_p()
@@ -307,7 +313,7 @@ class DoubleDriver(Driver):
     def launch(self, graph: int, stream: int) -> None:
         self._control.graph_launch(graph, stream)
 
-    def _begin_capture(self, stream: int) -> None:
+    def _begin_capture(self, stream: int, whole_process: bool) -> None:
         self._control.capture_begin(stream)
 
     def _end_capture(self, stream: int) -> int:

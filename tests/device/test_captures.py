@@ -1,18 +1,19 @@
 """Sums captured into another library's graph: nothing in them ends the capture, and replays add what is there then.
 
-The capture is of the strictest mode, in which a wait, an allocation or a query of any thread ends it. What PyTorch and
-CuPy capture is in test_torch.py and test_cupy.py.
+A wait, an allocation or a query of the thread that captures ends the capture; of any thread, where it is of the whole
+process (CUDA's global mode, which PyTorch uses). What PyTorch and CuPy capture is in test_torch.py and test_cupy.py.
 """
 
 import gc
+import importlib
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
 import pytest
 from arrays import assert_same_values
-from conftest import ON_DOUBLE
-from foreign import DLPackArray
+from conftest import ON_DOUBLE, memory_grown
+from foreign import DLPackArray, ForeignArray, open_driver
 
 import vecadd
 from vecadd import _core
@@ -212,7 +213,7 @@ def test_no_room_in_a_capture_is_a_memory_error_and_ends_nothing(double, driver,
     assert_same_values(out.numpy(), A + 2 * B)
 
 
-# Beside a capture of global mode, which a query, a wait or an allocation of any other thread would end.
+# Beside a capture of the whole process, which a query, a wait or an allocation of any other thread would end.
 
 LARGE = np.arange(100_000, dtype=np.int32)
 
@@ -232,32 +233,29 @@ def copy_to_the_host(work):
     assert_same_values((work.ours + work.ours).numpy(), LARGE + LARGE)
 
 
-BESIDE = [
-    one_of_a_library,
-    use_a_plan,
-    copy_to_the_host,
-    lambda work: vecadd.add(work.ours, work.ours, stream=work.stream),
-    lambda work: vecadd.add_many([work.ours], [work.ours]),
-    lambda work: vecadd.to_device(LARGE),
-    lambda work: (work.ours[::2] + work.ours[1::2]).numpy(),
-    lambda work: work.ours.copy(),
-    lambda work: work.ours.__dlpack__(stream=work.stream),
-    lambda work: vecadd.empty_pinned(100),
-    lambda work: vecadd.add(LARGE, LARGE, device="cuda"),
-    lambda work: vecadd.add(*work.pinned, device="cuda"),
-    lambda work: vecadd.add(work.huge, work.huge, work.huge, device="hybrid"),
-    lambda work: vecadd.release(),
-    lambda work: vecadd.memory_stats(),
-    lambda work: vecadd.ladder.run("grid_stride", work.ours, work.ours),
-    lambda work: vecadd.ladder.run("streams2", *work.pinned),
-    lambda work: vecadd.ladder.run("graph", work.ours, work.ours, adds=10),
-    lambda work: _core.device_limits(0, 1 << 16, 2),
-    lambda work: _core.link_limits(0, 1 << 16, 2),
-    lambda work: _core.launch_limits(0),
-]
-NAMES = ["of a library", "plans", "numpy", "add", "add_many", "to_device", "views", "copy", "__dlpack__",
-         "empty_pinned", "staged", "pinned", "hybrid", "release", "memory_stats", "a rung", "a transfer rung",
-         "a latency rung", "rates", "the link", "launches"]  # fmt: skip
+BESIDE = {
+    "of a library": one_of_a_library,
+    "plans": use_a_plan,
+    "numpy": copy_to_the_host,
+    "add": lambda work: vecadd.add(work.ours, work.ours, stream=work.stream),
+    "add_many": lambda work: vecadd.add_many([work.ours], [work.ours]),
+    "to_device": lambda work: vecadd.to_device(LARGE),
+    "views": lambda work: (work.ours[::2] + work.ours[1::2]).numpy(),
+    "copy": lambda work: work.ours.copy(),
+    "__dlpack__": lambda work: work.ours.__dlpack__(stream=work.stream),
+    "empty_pinned": lambda work: vecadd.empty_pinned(100),
+    "staged": lambda work: vecadd.add(LARGE, LARGE, device="cuda"),
+    "pinned": lambda work: vecadd.add(*work.pinned, device="cuda"),
+    "hybrid": lambda work: vecadd.add(work.huge, work.huge, work.huge, device="hybrid"),
+    "release": lambda work: vecadd.release(),
+    "memory_stats": lambda work: vecadd.memory_stats(),
+    "a rung": lambda work: vecadd.ladder.run("grid_stride", work.ours, work.ours),
+    "a transfer rung": lambda work: vecadd.ladder.run("streams2", *work.pinned),
+    "a latency rung": lambda work: vecadd.ladder.run("graph", work.ours, work.ours, adds=10),
+    "rates": lambda work: _core.device_limits(0, 1 << 16, 2),
+    "the link": lambda work: _core.link_limits(0, 1 << 16, 2),
+    "launches": lambda work: _core.launch_limits(0),
+}
 
 
 class Work:
@@ -284,13 +282,19 @@ def in_another_thread(work):
         return pool.submit(work).result(60)
 
 
-@pytest.mark.parametrize("call", BESIDE, ids=NAMES)
-def test_a_capture_goes_on_while_another_thread_calls(driver, foreign, stream, call):
+@pytest.mark.parametrize("name", BESIDE)
+def test_a_capture_goes_on_while_another_thread_calls(device, child, name):
+    """In a process of its own: JAX's threads, which other tests may have started, end captures of the whole process."""
+    child(f"from device.test_captures import go_on_beside\ngo_on_beside({name!r})")
+
+
+def go_on_beside(name):
+    call, driver = BESIDE[name], open_driver(ON_DOUBLE)
+    foreign, stream, before = partial(ForeignArray, driver), driver.stream(), _core.memory_counts()
     x, y, out = (foreign(a, stream=stream) for a in (A, B, np.zeros_like(A)))
     work = Work(driver, foreign)
     call(work)
-    gc.collect()  # what other tests left of other libraries, whose release would end the capture
-    with driver.capture(stream) as graph:
+    with driver.capture(stream, whole_process=True) as graph:
         vecadd.add(x, y, out)
         in_another_thread(partial(call_and_drop, call, work))
         gc.collect()
@@ -299,6 +303,9 @@ def test_a_capture_goes_on_while_another_thread_calls(driver, foreign, stream, c
     assert_same_values(out.numpy(), A + 2 * B)
     del work
     vecadd.release()
+    assert memory_grown(before) == {}
+    driver.close()
+    assert not ON_DOUBLE or importlib.import_module("double.control").faults() == 0
 
 
 @pytest.mark.parametrize("first", ["device", "transfer"])
@@ -308,7 +315,7 @@ import numpy as np, vecadd, foreign
 from concurrent.futures import ThreadPoolExecutor
 driver = foreign.open_driver({ON_DOUBLE})
 a, stream = np.arange(1000.0), driver.stream()
-with driver.capture(stream), ThreadPoolExecutor(1) as pool:
+with driver.capture(stream, whole_process=True), ThreadPoolExecutor(1) as pool:
     if {first!r} == "device":
         assert (pool.submit(lambda: vecadd.to_device(a).numpy()).result() == a).all()
     else:
