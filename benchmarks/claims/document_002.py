@@ -17,6 +17,7 @@ from benchmarks.claims.quantities import (
     param_ratio,
     printed,
     seconds_of,
+    usual_gain,
 )
 from benchmarks.claims.steps import of_steps
 from vecadd.bench.show import show_gain
@@ -106,7 +107,7 @@ CLAIMS = (
     Claim(
         "`cudaMemcpyAsync` in place of `cudaMemcpy` gains time",
         digits(figure("copy_blocking", "002a"), figure("copy_async", "002a")),
-        gain(transfer("copy_blocking"), transfer("copy_async")),
+        usual_gain(transfer("copy_blocking"), transfer("copy_async")),
         at_least(1.05),
         why_not="Upload, kernel and download stand in one stream, one after the other, however the host waits for "
         "them.",
@@ -114,7 +115,7 @@ CLAIMS = (
     Claim(
         "A stream of its own lets copies and kernel overlap",
         digits(figure("copy_async", "002a"), figure("copy_stream", "002a")),
-        gain(transfer("copy_async"), transfer("copy_stream")),
+        usual_gain(transfer("copy_async"), transfer("copy_stream")),
         at_least(1.05),
         why_not="One stream is one order, so that nothing overlaps; it takes chunks on two.",
     ),

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import inf
+from statistics import median
 from typing import Any, Generic, TypeVar
 
 from benchmarks.claims.picks import Pick
@@ -59,11 +60,16 @@ class Recorded:
 
     def gain(self, before: Pick, after: Pick) -> float:
         """How many times as fast ``after`` is, at the largest size that both ran at."""
+        gains = self.gains(before, after)
+        return gains[max(gains)]
+
+    def gains(self, before: Pick, after: Pick) -> dict[int, float]:
+        """How many times as fast ``after`` is, by size. Raises NotRecordedError where there is no common size."""
         second, first = self.by_size(after), self.by_size(before)
         sizes = first.keys() & second.keys()
         if not sizes:
             raise NotRecordedError(f"{before} and {after} are recorded at no common size")
-        return seconds_of(first[max(sizes)]) / seconds_of(second[max(sizes)])
+        return {size: seconds_of(first[size]) / seconds_of(second[size]) for size in sizes}
 
 
 def seconds_of(row: Row | None) -> float:
@@ -133,6 +139,12 @@ def about(value: float, share: float = 0.1) -> Between:
 def gain(before: Pick, after: Pick) -> Quantity[float]:
     """How many times as fast the second is."""
     return Quantity(lambda rows: rows.gain(before, after), show_gain)
+
+
+def usual_gain(before: Pick, after: Pick) -> Quantity[float]:
+    """How many times as fast the second is, the median of the sizes: for copies of ordinary memory, which scatter by a
+    third at the largest."""
+    return Quantity(lambda rows: median(rows.gains(before, after).values()), show_gain)
 
 
 def seconds(pick: Pick) -> Quantity[float]:

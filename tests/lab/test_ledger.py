@@ -11,8 +11,18 @@ import pytest
 
 from benchmarks.claims import CLAIMS, MACHINE, lessons
 from benchmarks.claims.claim import Claim, Verdict, judge
-from benchmarks.claims.picks import Pick, ladder, latency, stage
-from benchmarks.claims.quantities import Between, Is, NotRecordedError, Recorded, about, at_least, at_most, percent
+from benchmarks.claims.picks import Pick, ladder, latency, stage, transfer
+from benchmarks.claims.quantities import (
+    Between,
+    Is,
+    NotRecordedError,
+    Recorded,
+    about,
+    at_least,
+    at_most,
+    percent,
+    usual_gain,
+)
 from benchmarks.tables import ledger
 from benchmarks.tables.documents import RESULTS, ROOT, SWEEPS_OF
 from benchmarks.tables.recordings import newest
@@ -246,6 +256,15 @@ def test_a_gain_is_at_a_size_that_both_ran_at() -> None:
     small = [row for row in ROWS if row.rung != "float4" or row.n <= 2**20]
     times = {row.rung: row.seconds or 0.0 for row in ROWS if row.sweep == "ladder" and row.n == 2**20}
     assert Recorded(small).gain(ladder("naive"), ladder("float4")) == times["naive"] / times["float4"]
+
+
+def test_the_usual_gain_is_the_median_of_the_sizes() -> None:
+    """A tenfold time at the largest size alone does not change it."""
+    before, after = transfer("copy_blocking"), transfer("copy_async")
+    usual = usual_gain(before, after).of(Recorded(ROWS))
+    rare = Recorded(changed(before.at(2**28), slower(10)))
+    assert rare.gain(before, after) > 5
+    assert usual_gain(before, after).of(rare) == pytest.approx(usual, rel=0.1)
 
 
 def test_a_stage_is_known_by_its_name() -> None:
