@@ -340,8 +340,9 @@ def _have_backed(nbytes: int) -> None:
     """Writes to so much memory and returns it to the system, which hands it out next. A virtual machine's host takes
     back what has been free for some seconds: to back 16 MiB again took 36 ms, where they took 0.7, and fell to the
     contestant that asked. It is not malloc's, whose heap would keep up to 32 MiB for NumPy's next sums. It is huge
-    pages, of which the system makes small ones for those who want them, but not the other way round."""
-    memory = mmap.mmap(-1, nbytes)
+    pages, which shared memory is not: the system makes small ones of them for those who want them, but not the other
+    way round."""
+    memory = mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     with suppress(OSError):  # a kernel without huge pages
         memory.madvise(mmap.MADV_HUGEPAGE)
     np.frombuffer(memory, np.uint8).fill(1)

@@ -7,7 +7,10 @@ from vecadd.tune import compare, host
 
 pytestmark = pytest.mark.no_native
 
-SIZES = (1, 2, 4, 8)
+
+def by_size(*ratios):
+    """What a search has found for sizes of 1, 2, 4 and 8 bytes, a round each."""
+    return {1 << power: [ratio] for power, ratio in enumerate(ratios)}
 
 
 @pytest.mark.parametrize(
@@ -23,25 +26,63 @@ SIZES = (1, 2, 4, 8)
     ],
 )
 def test_a_size_pays_where_it_gains_and_nothing_above_it_loses(ratios, size):
-    assert host.pays_from(SIZES, [(ratio,) for ratio in ratios]) == size
+    assert host.pays_from(by_size(*ratios)) == size
 
 
 def test_a_gain_is_one_of_most_rounds():
-    assert host.pays_from((1, 2), [(0.5, 0.5, 0.5, 1.0), (0.5,) * 4]) == 1
-    assert host.pays_from((1, 2), [(0.5, 0.5, 1.0, 1.0), (0.5,) * 4]) == 2
+    assert host.pays_from({1: (0.5, 0.5, 0.5, 1.0), 2: (0.5,) * 4}) == 1
+    assert host.pays_from({1: (0.5, 0.5, 1.0, 1.0), 2: (0.5,) * 4}) == 2
 
 
 def test_a_gain_below_4_mib_is_a_clear_one():
     large = host.CLEARLY_BELOW
-    assert host.pays_from((1, 2, large), [(0.9,), (0.7,), (0.7,)], clearly=0.75) == 2
-    assert host.pays_from((1, 2, large), [(0.9,), (0.9,), (0.9,)], clearly=0.75) == large
+    assert host.pays_from({1: (0.9,), 2: (0.7,), large: (0.7,)}, clearly=0.75) == 2
+    assert host.pays_from({1: (0.9,), 2: (0.9,), large: (0.9,)}, clearly=0.75) == large
 
 
 def test_from_some_size_on_it_is_enough_to_lose_little():
-    found = [(1.0,), (1.0,), (1.05,), (1.04,)]
-    assert host.pays_from(SIZES, found) == host.NEVER
-    assert host.pays_from(SIZES, found, level=4) == 4
-    assert host.pays_from(SIZES, [*found[:3], (1.5,)], level=4) == host.NEVER
+    assert host.pays_from(by_size(1.0, 1.0, 1.05, 1.04)) == host.NEVER
+    assert host.pays_from(by_size(1.0, 1.0, 1.05, 1.04), level=4) == 4
+    assert host.pays_from(by_size(1.0, 1.0, 1.05, 1.5), level=4) == host.NEVER
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "asked", "size"),
+    [
+        ((1.3, 0.5, 1.3, 0.5), {4: 0.5, 1: 0.5}, [4, 1], 1),
+        ((1.3, 0.5, 1.3, 0.5), {4: 1.3}, [4], 8),
+        ((1.3, 0.5, 0.5, 0.5), {1: 1.3}, [1], 2),
+        ((0.5, 0.5, 0.5, 0.5), {}, [], 1),
+    ],
+    ids=["twice disturbed", "slow indeed", "the smallest", "nothing harms"],
+)
+def test_the_largest_size_that_harms_is_measured_again(first, second, asked, size):
+    found, measured = by_size(*first), []
+
+    def measure(size):
+        measured.append(size)
+        return [second[size]]
+
+    host.doubt(found, measure)
+    assert (measured, host.pays_from(found)) == (asked, size)
+
+
+def test_a_search_doubts_what_harms(monkeypatch):
+    """Each comparison harms when it is made first, and pays when it is made again."""
+    made = []
+
+    def ratios(challenger, holder, operands):
+        made.append((challenger, holder, operands[0].nbytes))
+        return [2.0 if made.count(made[-1]) == 1 else 0.5]
+
+    monkeypatch.setattr(host, "SIZES", (32 << 10, 64 << 10))
+    monkeypatch.setattr(host, "LARGE", ())
+    monkeypatch.setattr(host, "ratios", ratios)
+    monkeypatch.setattr(host, "medians", lambda schedules, *given: [1.0] * len(schedules))
+    [found] = host.search(lambda words: None)
+    sizes = {name: numbers[0] for name, numbers in found.rows if name in ("stream_alone", "threads_awake")}
+    assert sizes == dict.fromkeys(sizes, 32 << 10)
+    assert "stream_alone" in sizes
 
 
 def test_the_fewest_threads_that_are_as_quick_are_taken():

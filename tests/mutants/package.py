@@ -220,6 +220,14 @@ PACKAGE = (
         "must_gain",
     ),
     Mutant(
+        "a size that harmed once",
+        "vecadd/tune/host.py",
+        "        doubt(found, measured, level)\n",
+        "",
+        "tests/lab/test_tune_host.py",
+        "a_search_doubts",
+    ),
+    Mutant(
         "a gap before zero-copy's bound",
         "vecadd/tune/routes.py",
         "            break\n        most = size",
