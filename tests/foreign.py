@@ -51,11 +51,8 @@ class Driver(ABC):
 
     @contextlib.contextmanager
     def capture(self, stream: int, *, whole_process: bool = False) -> Iterator[list[int]]:
-        """Captures what is queued on the stream within a with block, into the graph that the list holds after it.
-
-        On a GPU other threads can end it only with ``whole_process``: those of JAX do, when they drop arrays. On the
-        double they always can.
-        """
+        """Captures what is queued on the stream within a with block, into the graph that the list holds after it. On a
+        GPU other threads can end it only with ``whole_process``: those of JAX do, when they drop arrays."""
         captured: list[int] = []
         self._begin_capture(stream, whole_process)
         try:
@@ -141,7 +138,6 @@ class GpuDriver(Driver):
 
     DELAY_BYTES = 1 << 28  # one memset of this takes 0.06 ms or more on any GPU that there is
     DELAY_MEMSETS = 100
-    GLOBAL, THREAD_LOCAL = 0, 1  # CUstreamCaptureMode
     _idle: ClassVar[dict[int, list[int]]] = {}  # streams without work, by device
 
     def __init__(self) -> None:
@@ -230,9 +226,8 @@ class GpuDriver(Driver):
             self._call("cuGraphLaunch", ctypes.c_void_p(graph), ctypes.c_void_p(stream))
 
     def _begin_capture(self, stream: int, whole_process: bool) -> None:
-        mode = self.GLOBAL if whole_process else self.THREAD_LOCAL
-        with self._on(0):
-            self._call("cuStreamBeginCapture_v2", ctypes.c_void_p(stream), mode)
+        with self._on(0):  # 0: global, 1: thread-local
+            self._call("cuStreamBeginCapture_v2", ctypes.c_void_p(stream), 0 if whole_process else 1)
 
     def _end_capture(self, stream: int) -> int:
         captured, ready = ctypes.c_void_p(), ctypes.c_void_p()
@@ -473,8 +468,7 @@ class DLPackArray:
             raise TypeError("__dlpack__() got an unexpected keyword argument")
         self.asked.append(keywords)
         self.produce(keywords["stream"])
-        versioned = 1 in self.versions and keywords.get("max_version") is not None
-        return self._capsule(versioned)
+        return self._capsule(versioned=1 in self.versions and keywords.get("max_version") is not None)
 
     def produce(self, stream: int | None) -> None:
         """What the producer queues so that the consumer's stream has the elements: nothing, they are there."""
