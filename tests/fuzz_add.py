@@ -248,6 +248,11 @@ def share(seed: int, job: int, jobs: int, cases: int, device: bool) -> Counter[s
     return (run_on_device if device else run)(seed, itertools.count(job, jobs), most)
 
 
+def _take_three_threads() -> None:
+    """In each process, and not in this one, whose number of threads names the machine in the record."""
+    os.environ.setdefault("VECADD_NUM_THREADS", "3")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", type=int, default=1000, help="that our own code adds")
@@ -256,11 +261,11 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1, help="processes that share the cases")
     parser.add_argument("--json", type=Path, help="where the counts go")
     arguments = parser.parse_args()
-    if arguments.jobs > 1:  # the processes are threads enough
-        os.environ.setdefault("VECADD_NUM_THREADS", "3")
     begin = time.perf_counter()
     jobs = range(arguments.jobs)
-    with ProcessPoolExecutor(arguments.jobs, mp_context=multiprocessing.get_context("spawn")) as executor:
+    begun = _take_three_threads if arguments.jobs > 1 else None  # the processes are threads enough
+    spawned = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(arguments.jobs, mp_context=spawned, initializer=begun) as executor:
         made = partial(share, arguments.seed, jobs=len(jobs), cases=arguments.cases, device=arguments.device)
         routes = sum(executor.map(made, jobs), Counter[str]())
     seconds = time.perf_counter() - begin
