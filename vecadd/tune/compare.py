@@ -31,8 +31,6 @@ PAIRS, ROUNDS = 3, 5
 NOISE = 1.03  # two medians of the same call differ by less
 
 Case = Callable[[], float]  # gives the seconds of one addition
-
-
 Ratios = Mapping[str, Sequence[float]]  # by case, a round each: the seconds by the first folder over the second's
 
 
