@@ -1,9 +1,9 @@
-"""What `vecadd tune host` finds here gains: processes that read its file beside processes that read none.
+"""Measures what tuning the host gains: processes that read what `vecadd tune host` found beside processes that do not.
 
     python -m benchmarks.tuned_host --minutes 20 --json benchmarks/results/MACHINE/tuned-host.json
 
-METHOD and CLOCK say how. It searches first and writes what was found into a folder of its own, where `vecadd tune`
-would keep only what gains; files of this user's tuning are not read.
+METHOD and CLOCK say how. The program searches first, as `vecadd tune host` does, but it measures whatever the search
+finds, where the command keeps only what gains. The file lies in a folder of its own; the user's files are not read.
 """
 
 import argparse

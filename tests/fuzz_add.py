@@ -274,6 +274,7 @@ def main() -> int:
     if arguments.json:
         recorded_run.save(
             arguments.json,
+            "fuzz",
             seconds,
             numpy=np.__version__,
             seed=arguments.seed,

@@ -4,8 +4,9 @@ from pathlib import Path
 from typing import Any
 
 
-def save(path: Path, seconds: float, **counts: Any) -> None:
-    """Writes the counts, the machine, the sources and the day as JSON."""
-    from vecadd.bench import machine, results
+def save(path: Path, run: str, seconds: float, **counts: Any) -> None:
+    """Writes the counts, the machine, the day and the digest of the sources of such a run as JSON."""
+    from vecadd.bench import machine, results, sources
 
-    results.save(path, {**machine.origin(), "seconds": round(seconds, 1), **counts})
+    digests = {run: sources.digest(run)}
+    results.save(path, {**machine.origin(), "sources": digests, "seconds": round(seconds, 1), **counts})

@@ -337,11 +337,13 @@ def _give_back() -> None:
 
 
 def _have_backed(nbytes: int) -> None:
-    """Writes to so much memory and returns it to the system, which hands it out next. A virtual machine's host takes
-    back what has been free for some seconds: to back 16 MiB again took 36 ms, where they took 0.7, and fell to the
-    contestant that asked. It is not malloc's, whose heap would keep up to 32 MiB for NumPy's next sums. It is huge
-    pages, which shared memory is not: the system makes small ones of them for those who want them, but not the other
-    way round."""
+    """Makes so many bytes of the free memory be backed: writes to them and returns them to the system, which hands them
+    out next. The host of a virtual machine takes back what has been free for some seconds, and the contestant that asks
+    for such memory pays for it: 36 ms for 16 MiB, which otherwise take 0.7.
+
+    The memory is mapped here, because malloc's heap would keep up to 32 MiB for NumPy's next sums. The mapping is
+    private, because shared memory is not huge pages: the system splits huge pages that are free into small ones, but
+    does not join small ones."""
     memory = mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     with suppress(OSError):  # a kernel without huge pages
         memory.madvise(mmap.MADV_HUGEPAGE)

@@ -24,9 +24,10 @@ from benchmarks.proof import places
 from benchmarks.proof.places import Part
 from benchmarks.proof.ways import Row, held
 from vecadd import _core
-from vecadd.bench import machine, results
+from vecadd.bench import machine, results, sources
 from vecadd.info import info
 
+SET = "proof"
 PLACES = ("host", "device")
 LIMIT = 600  # seconds of a way and a case
 
@@ -58,6 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             found,
             machine.conditions_since(conditions),
             method=" ".join((__doc__ or "").split()),
+            sources={SET: sources.digest(SET)},
             command=" ".join(sys.argv[1:] if arguments is None else arguments),
             seconds=round(seconds, 1),
         )
@@ -71,7 +73,7 @@ def _others(path: Path, meta: Mapping[str, Any], rows: Sequence[Row]) -> list[Ro
     if not path.is_file():
         return []
     earlier, made = results.load(path), {_name(row) for row in rows}
-    same = all(earlier["meta"][key] == meta[key] for key in ("machine", "revision", "commit"))
+    same = all(earlier["meta"].get(key) == meta[key] for key in ("machine", "sources"))
     return [row for row in earlier["rows"] if _name(row) not in made] if same else []
 
 

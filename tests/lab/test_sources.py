@@ -1,4 +1,4 @@
-"""Digests of sources: what a sweep's times depend on is in its set, and nothing else dates its recordings."""
+"""Digests of sources: what a recording depends on is in its set, and nothing else dates it."""
 
 import json
 import shutil
@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+import stream_orders
 from imports import imported, modules
 
 from benchmarks.peers.stages import STAGES
@@ -20,6 +21,7 @@ pytestmark = pytest.mark.no_native
 
 OTHERS = ("stores", "tuned-host", "why-programs", "why-costs")  # timed by programs of their own
 HOSTS = ("host", "peer-host", "peer-installed", "peer-files", *OTHERS)
+RUNS = ("proof", "fuzz", "stream-orders")  # of sums in place of times
 PASSING = ("transfer", "peer-transfer", "peer-end-to-end", "peer-many")  # the host and a GPU add, or hand on
 DEVICE_PEERS = {f"peer-{name}" for name in ("device", "queued", "misaligned", "layouts", "scaling", "overhead", "many")}
 MEASURED = {sweep.name: sweep for sweeps in (SWEEPS.values(), *STAGES.values()) for sweep in sweeps}
@@ -63,7 +65,7 @@ UNRELATED = (
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the sources: tests leave it as they found it."""
     root = tmp_path_factory.mktemp("tree")
-    for path in sources.files((*sources.EVERYTHING, "benchmarks", "examples")):
+    for path in sources.files((*sources.EVERYTHING, "benchmarks", "examples", "tests")):
         target = root / path.relative_to(ROOT)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, target)
@@ -104,12 +106,16 @@ def changed(path: Path) -> Iterator[None]:
 
 
 def test_every_sweep_and_every_stage_has_a_set() -> None:
-    assert set(SETS) == {*MEASURED, "profile", *OTHERS}
+    assert set(SETS) == {*MEASURED, "profile", *OTHERS, *RUNS}
 
 
 @pytest.mark.parametrize("sweep", SETS)
 def test_what_a_set_names_is_there(sweep: str) -> None:
     assert [entry for entry in SETS[sweep] if not sources.files([entry])] == []
+
+
+def test_every_test_that_takes_seeds_is_in_the_set_of_stream_orders() -> None:
+    assert set(stream_orders.files()) <= set(sources.files(SETS["stream-orders"]))
 
 
 @pytest.mark.parametrize("sweep", MEASURED)
@@ -147,20 +153,22 @@ def test_a_file_that_times_nothing_changes_no_digest(name: str, tree: Path, unch
     [
         ("cuda/add.cu", {sweep for sweep in SETS if sweep not in HOSTS}),
         ("csrc/gpu/stream.c", {sweep for sweep in SETS if sweep not in HOSTS}),
-        ("csrc/host/threads.c", {*HOSTS, *PASSING}),
-        ("csrc/py/operands/host_pair.c", {*HOSTS, *PASSING} - {"peer-many"}),
-        ("csrc/host/output_pool.c", {"peer-host", "peer-end-to-end", "tuned-host", "why-programs", "why-costs"}),
+        ("csrc/host/threads.c", {*HOSTS, *PASSING, *RUNS}),
+        ("csrc/py/operands/host_pair.c", {*HOSTS, *PASSING, *RUNS} - {"peer-many"}),
+        ("csrc/host/output_pool.c", {"peer-host", "peer-end-to-end", "tuned-host", "why-programs", "why-costs", *RUNS}),
         ("vecadd/interop/torch.py", DEVICE_PEERS),
         ("vecadd/interop/host_tensors.py", set()),
         ("vecadd/files.py", {"peer-files"}),
         ("vecadd/stores/work.py", {"stores"}),
-        ("csrc/py/receipt/observe.c", {"why-programs", "why-costs"}),
+        ("csrc/py/receipt/observe.c", {"why-programs", "why-costs", *RUNS}),
         ("examples/why/bias.py", {"why-programs"}),
         ("vecadd/bench/latencies.py", {"latency"}),
         ("benchmarks/peers/overhead_stage.py", {"peer-overhead"}),
         ("benchmarks/peers/clocks.py", {sweep for sweep in SETS if sweep.startswith("peer-")}),
         ("vecadd/bench/timing.py", {*MEASURED, "tuned-host", "why-programs", "why-costs"}),
         ("vecadd/profile/child.py", {"profile"}),
+        ("benchmarks/proof/exact.h", {"proof"}),
+        ("tests/fuzz_cases.py", {"fuzz"}),
     ],
 )
 def test_a_change_dates_what_it_bears_on_alone(

@@ -1,9 +1,10 @@
-"""Which sources a table's times depend on, and digests that say whether they have changed since it was recorded.
+"""Which sources a recording depends on, and digests that say whether they have changed since it was made.
 
 Each sweep of the bench, the profile, each stage of the peers and the other programs of `benchmarks` have a set in SETS:
-what is timed, and the Python that times it. A file outside of the set, such as a plot, a table's layout or the command
-line, leaves the recording as good as it was. Whole folders stand in the sets where most of a folder counts: a file that
-moves within one needs no change here.
+what is timed, and the Python that times it. The long runs of sums that are checked and not timed have one too: what
+adds, and what checks it. A file outside of the set, such as a plot, a table's layout or the command line, leaves the
+recording as good as it was. Whole folders stand in the sets where most of a folder counts: a file that moves within one
+needs no change here.
 
 A wheel has no C sources to make digests of: it carries what `built_from` said when it was built. setup.py runs this
 file by its path, before the extension is there, so that it imports nothing of the package.
@@ -56,6 +57,13 @@ RECEIPTS = (
     *(*ROUNDS, "benchmarks/why.py"),
 )
 
+# What adds, wherever the operands are: all that is compiled, and how.
+ADDS = ("csrc", "cuda", "build_native")
+ORDERED = (
+    *(f"tests/device/test_{name}.py" for name in ("add_many_device", "orders", "stream_order", "streams")),
+    "tests/interop/test_dlpack.py",
+)
+
 # The sweeps are files of a folder; one that is not named below times kernels.
 SWEEPS = sorted(path.stem for path in (ROOT / BENCH / "sweeps").glob("*.py") if path.stem not in ("__init__", "sweep"))
 
@@ -105,6 +113,9 @@ SETS: dict[str, tuple[str, ...]] = {
     ),
     "why-programs": (*RECEIPTS, "examples/why"),
     "why-costs": RECEIPTS,
+    "proof": (*ADDS, "benchmarks/proof"),
+    "fuzz": (*ADDS, *(f"tests/{name}.py" for name in ("fuzz_*", "arrays"))),
+    "stream-orders": (*ADDS, "tests/double", *ORDERED, *(f"tests/{name}.py" for name in ("orders", "stream_orders"))),
 }
 
 # Everything that is compiled or run: which tree a run was of, whatever it timed.
@@ -112,7 +123,7 @@ EVERYTHING = ("csrc", "cuda", "vecadd", "build_native", "pyproject.toml", "setup
 
 
 def digest(sweep: str, root: Path = ROOT) -> str | None:
-    """The digest of all that the sweep's times depend on; None for a sweep without a set, or without sources."""
+    """The digest of all that the recording depends on; None for a sweep without a set, or without sources."""
     if not _is_tree(root):
         carried: dict[str, str] = _carried(root).get("sources", {})
         return carried.get(sweep)

@@ -242,5 +242,5 @@ def _operands(size: int) -> tuple[Array, Array, Array]:
     return a, a[::-1].copy(), np.zeros(n, np.float32)
 
 
-# Without a file additions learn from what their own calls took, and most searches find nothing better.
+# Without a file additions learn from the times of their own calls, so that a search may find nothing that gains.
 PART = Part("host", search, needs_gpu=False, must_gain=True)
