@@ -1,6 +1,7 @@
 #include "gpu/batch.h"
 #include "gpu/batch_queue.h"
 #include "gpu/graph_kind.h"
+#include "gpu/stream.h"
 
 static cudaError_t
 launch(const void *context, cudaStream_t stream)
@@ -24,6 +25,14 @@ queue(const struct device_scope *scope, const void *work, cudaGraphExec_t graph,
 }
 
 static int
+captures(const void *work, bool *any, struct status *status)
+{
+    const struct device_batch *batch = work;
+    return batch->joins ? stream_any_captures(batch->stream, batch->join, batch->joins, any, status)
+                        : stream_captures(batch->stream, any, status);
+}
+
+static int
 add(const void *work, struct status *status)
 {
     return device_add_batch(work, status);
@@ -32,6 +41,7 @@ add(const void *work, struct status *status)
 int
 graph_of_batch(struct graph **graph, const struct device_batch *batch, struct status *status)
 {
-    static const struct graph_kind kind = {.size = sizeof *batch, .capture = capture, .queue = queue, .add = add};
+    static const struct graph_kind kind = {
+        .size = sizeof *batch, .capture = capture, .queue = queue, .captures = captures, .add = add};
     return graph_open(graph, &kind, batch, batch->device, batch->stream, status);
 }

@@ -14,7 +14,8 @@ struct device_buffer {
     size_t bytes;
     void *stream;
     int device;
-    bool captured; /* allocated in a graph's capture */
+    bool captured;     /* allocated in a graph's capture */
+    atomic_bool moved; /* device_buffer_move */
 };
 
 /* Drops that had to be put off: during a capture only memory allocated in that capture can be freed, and a deleter does
@@ -34,7 +35,9 @@ put_off(struct device_drop *drop)
 static bool
 give_back(struct device_buffer *block)
 {
-    if (block->memory && !block->captured && runtime_cuda_usable() && stream_is_busy(block->stream))
+    if (block->memory && !block->captured && runtime_cuda_usable() && stream_is_busy(block->device, block->stream))
+        return false;
+    if (device_buffer_moved(block) && !stream_join_if_free(block->device, NULL, block->stream))
         return false;
     device_free(block->device, block->stream, block->memory);
     free(block);
@@ -181,6 +184,7 @@ device_buffer_make(int device, void *stream, size_t bytes, struct status *status
     block->device = device;
     block->captured = captures_now(stream);
     atomic_init(&block->holders, 1);
+    atomic_init(&block->moved, false);
     if (device_allocate(device, stream, bytes, &block->memory, status) == 0)
         return block;
     free(block);
@@ -191,6 +195,23 @@ void *
 device_buffer_memory(const struct device_buffer *block)
 {
     return block->memory;
+}
+
+int
+device_buffer_move(struct device_buffer *block, struct status *status)
+{
+    if (!block->memory || block->stream == NULL || device_buffer_moved(block))
+        return 0;
+    if (stream_join(block->device, block->stream, NULL, status) < 0)
+        return -1;
+    atomic_store(&block->moved, true);
+    return 0;
+}
+
+bool
+device_buffer_moved(const struct device_buffer *block)
+{
+    return atomic_load_explicit(&block->moved, memory_order_acquire);
 }
 
 void

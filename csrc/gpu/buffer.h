@@ -17,6 +17,12 @@ struct device_buffer *device_buffer_reuse(int device, void *stream, size_t bytes
 
 void *device_buffer_memory(const struct device_buffer *block); /* NULL where it has 0 bytes */
 
+/* Moves the block to the legacy default stream: that waits for what the block's own stream holds, and vecadd uses the
+ * block in its order from now on. For consumers that work there and do not say when they are done: the memory is given
+ * back after what both streams hold then. Waits while a queue is full. Returns 0, or -1 with *status set. */
+int device_buffer_move(struct device_buffer *block, struct status *status);
+bool device_buffer_moved(const struct device_buffer *block);
+
 void device_buffer_hold(struct device_buffer *block);
 
 /* Removes a holder. The last one gives the memory back in the order of the block's stream, once that stream can be

@@ -145,8 +145,8 @@ graph_run(struct graph *graph, struct status *status)
     struct device_scope scope;
     if (device_enter(&scope, graph->device, status) < 0)
         return -1;
-    bool captures;
-    int result = stream_captures(graph->stream, &captures, status);
+    bool captures; /* a graph cannot be launched then */
+    int result = graph->kind->captures(graph->work, &captures, status);
     if (result == 0 && !captures && graph->exec && take_graph(graph)) {
         result = graph->kind->queue(&scope, graph->work, graph->exec, status);
         pthread_mutex_unlock(&graph->lock);

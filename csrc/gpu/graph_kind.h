@@ -19,6 +19,9 @@ struct graph_kind {
     /* Queues the graph between the joins of the work's streams. */
     int (*queue)(const struct device_scope *scope, const void *work, cudaGraphExec_t graph, struct status *status);
 
+    /* Whether the work's stream captures, or a stream that it is ordered with and that leads it into a capture. */
+    int (*captures)(const void *work, bool *captures, struct status *status);
+
     /* Does the work without a graph. */
     int (*add)(const void *work, struct status *status);
 };

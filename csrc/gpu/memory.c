@@ -62,8 +62,8 @@ pool_allocate(const struct device_scope *scope, cudaStream_t stream, size_t byte
     const enum cudaStreamCaptureMode before = capture_mode_relax();
     cudaError_t error = cudaMallocFromPoolAsync(memory, bytes, pool, stream);
     if (error == cudaErrorMemoryAllocation) {
-        if (!stream_is_busy(stream)) {     /* a wait for a busy stream would end a capture */
-            cudaStreamSynchronize(stream); /* returns what was released on it to the pool */
+        if (!stream_is_busy(scope->device, stream)) { /* a wait for a busy stream would end a capture */
+            cudaStreamSynchronize(stream);            /* returns what was released on it to the pool */
             cudaMemPoolTrimTo(pool, 0);
             error = cudaMallocFromPoolAsync(memory, bytes, pool, stream);
         }

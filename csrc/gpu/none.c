@@ -199,6 +199,24 @@ stream_captures(void *stream, bool *captures, struct status *status)
 }
 
 int
+stream_any_captures(void *stream, void *const *others, size_t count, bool *captures, struct status *status)
+{
+    return status_no_cuda(status);
+}
+
+int
+stream_of_memory(void *stream, void *const *others, size_t count, void **found, struct status *status)
+{
+    return status_no_cuda(status);
+}
+
+int
+stream_join_consumer(int device, void *home, void *consumer, struct status *status)
+{
+    return status_no_cuda(status);
+}
+
+int
 stream_home(int device, void *stream, void **home, struct status *status)
 {
     return status_no_cuda(status);
@@ -217,7 +235,7 @@ stream_join_if_free(int device, void *before, void *after)
 }
 
 bool
-stream_is_busy(void *stream)
+stream_is_busy(int device, void *stream)
 {
     return false;
 }
@@ -275,6 +293,18 @@ void *
 device_buffer_memory(const struct device_buffer *block)
 {
     return NULL;
+}
+
+int
+device_buffer_move(struct device_buffer *block, struct status *status)
+{
+    return status_no_cuda(status);
+}
+
+bool
+device_buffer_moved(const struct device_buffer *block)
+{
+    return false;
 }
 
 void

@@ -1,6 +1,7 @@
 #include "base/overlap.h"
 #include "gpu/device.h"
 #include "gpu/graph_kind.h"
+#include "gpu/stream.h"
 
 static cudaError_t
 launch(const void *context, cudaStream_t stream)
@@ -43,6 +44,14 @@ queue(const struct device_scope *scope, const void *work, cudaGraphExec_t graph,
 }
 
 static int
+captures(const void *work, bool *any, struct status *status)
+{
+    const struct plan *plan = work;
+    return plan->joins ? stream_any_captures(plan->stream, plan->join, (size_t)plan->joins, any, status)
+                       : stream_captures(plan->stream, any, status);
+}
+
+static int
 add(const void *work, struct status *status)
 {
     return device_add(work, status);
@@ -51,6 +60,7 @@ add(const void *work, struct status *status)
 int
 graph_of_plan(struct graph **graph, const struct plan *plan, struct status *status)
 {
-    static const struct graph_kind kind = {.size = sizeof *plan, .capture = capture, .queue = queue, .add = add};
+    static const struct graph_kind kind = {
+        .size = sizeof *plan, .capture = capture, .queue = queue, .captures = captures, .add = add};
     return graph_open(graph, &kind, plan, plan->device, plan->stream, status);
 }

@@ -104,14 +104,15 @@ device_add(const struct plan *plan, struct status *status)
         return -1;
 
     int result = -1;
-    void *temporary = NULL;
+    void *temporary = NULL, *stream = plan->stream; /* of the temporary */
     const size_t bytes = temporary_bytes(plan);
-    if (bytes && pool_allocate(&scope, plan->stream, bytes, &temporary, status) < 0)
+    if (bytes && (stream_of_memory(plan->stream, plan->join, (size_t)plan->joins, &stream, status) < 0 ||
+                  pool_allocate(&scope, stream, bytes, &temporary, status) < 0))
         goto done;
 
     result = queue_add(&(struct addition){&scope, plan, temporary, NULL}, status);
 done:
-    pool_release(plan->stream, temporary);
+    pool_release(stream, temporary);
     device_leave(&scope);
     return result;
 }

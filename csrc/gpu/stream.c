@@ -67,10 +67,8 @@ stream_captures(void *stream, bool *captures, struct status *status)
     return 0;
 }
 
-/* Whether any of the streams captures, so that ordering work between them extends the capture. No CUDA call without
- * others. */
-static int
-any_captures(void *stream, void *const *others, size_t count, bool *captures, struct status *status)
+int
+stream_any_captures(void *stream, void *const *others, size_t count, bool *captures, struct status *status)
 {
     *captures = false;
     if (count > 0 && stream_captures(stream, captures, status) < 0)
@@ -78,6 +76,20 @@ any_captures(void *stream, void *const *others, size_t count, bool *captures, st
     for (size_t i = 0; i < count && !*captures; i++)
         if (stream_captures(others[i], captures, status) < 0)
             return -1;
+    return 0;
+}
+
+int
+stream_of_memory(void *stream, void *const *others, size_t count, void **found, struct status *status)
+{
+    bool captures = false;
+    *found = stream;
+    for (size_t i = 0; i < count && !captures; i++) {
+        if (stream_captures(others[i], &captures, status) < 0)
+            return -1;
+        if (captures)
+            *found = others[i];
+    }
     return 0;
 }
 
@@ -180,12 +192,21 @@ join_in(int device, void *before, void *after, void *other, bool in_capture, str
     return takes_part ? stream_join(device, before, after, status) : 0;
 }
 
+int
+stream_join_consumer(int device, void *home, void *consumer, struct status *status)
+{
+    bool captures, home_captures;
+    if (stream_captures(consumer, &captures, status) < 0 || stream_captures(home, &home_captures, status) < 0)
+        return -1;
+    return captures && !home_captures ? 0 : stream_join(device, home, consumer, status);
+}
+
 static int
 queue_between(int device, void *stream, void *const *others, size_t count, stream_work *work, const void *context,
               bool *queued, struct status *status)
 {
     bool in_capture;
-    if (any_captures(stream, others, count, &in_capture, status) < 0)
+    if (stream_any_captures(stream, others, count, &in_capture, status) < 0)
         return -1;
     for (size_t i = 0; i < count; i++)
         if (join_in(device, others[i], stream, others[i], in_capture, status) < 0)
@@ -228,9 +249,14 @@ state_of(cudaStream_t stream)
 }
 
 bool
-stream_is_busy(void *stream)
+stream_is_busy(int device, void *stream)
 {
-    return state_of(stream) == STREAM_BUSY;
+    struct device_scope scope;
+    if (!device_enter_to_release(&scope, device))
+        return false;
+    const enum stream_state state = state_of(stream);
+    device_leave(&scope);
+    return state == STREAM_BUSY;
 }
 
 bool

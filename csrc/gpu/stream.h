@@ -14,6 +14,10 @@ int stream_check_device(int device, void *stream, struct status *status);
 /* Whether the stream is capturing. No CUDA call for the legacy default stream, which is never captured. */
 int stream_captures(void *stream, bool *captures, struct status *status);
 
+/* Whether any of the streams captures, so that ordering work between them extends the capture. No CUDA call without
+ * others. */
+int stream_any_captures(void *stream, void *const *others, size_t count, bool *captures, struct status *status);
+
 /* cudaStreamPerThread, the per-thread default stream's handle, names another stream in each thread: only the thread
  * that was given it may use it, at once. For later use, or use by another thread, these two replace it; both return any
  * other stream unchanged.
@@ -47,13 +51,22 @@ typedef int stream_work(const void *context, bool *queued, struct status *status
 int stream_queue_between(int device, void *stream, void *const *others, size_t count, stream_work *work,
                          const void *context, struct status *status);
 
+/* The stream on which to allocate and free memory for such work: one of `others` that captures, else `stream`. The work
+ * makes `stream` part of a capture too late for memory, which the graph has to own, and frees on it would be outside of
+ * the joins, which ends the capture. */
+int stream_of_memory(void *stream, void *const *others, size_t count, void **found, struct status *status);
+
+/* stream_join for another library that is to work on an array: `consumer` waits for the array's home stream. A consumer
+ * that captures does not wait for a stream outside, as in stream_queue_between. */
+int stream_join_consumer(int device, void *home, void *consumer, struct status *status);
+
 /* stream_join for destructors, which must not become part of a graph and cannot report an error. False where either
  * stream cannot be used while a stream captures: the caller tries again later. Skips a stream that no longer exists. */
 bool stream_join_if_free(int device, void *before, void *after);
 
-/* Whether nothing may be queued on the stream now, because it captures, or because it is the legacy default stream and
- * some blocking stream captures. */
-bool stream_is_busy(void *stream);
+/* Whether nothing may be queued on the device's stream now, because it captures, or because it is the legacy default
+ * stream and some blocking stream of the device captures. */
+bool stream_is_busy(int device, void *stream);
 
 /* What is known of the work on a stream, for objects that have to live until it is done. */
 enum stream_marked {

@@ -193,6 +193,60 @@ def test_a_stream_that_the_capture_leads_to_becomes_part_of_it(driver, foreign, 
     assert_same_values(out.numpy(), A + 3 * B)
 
 
+@pytest.mark.parametrize("many", [False, True], ids=["add", "add_many"])
+def test_a_new_sum_on_a_stream_that_the_capture_leads_to_belongs_to_the_graph(driver, foreign, stream, many):
+    """Its memory goes to no other array while the graph may still write it."""
+    run_on = driver.stream()
+    x, y, out = (foreign(a, stream=stream) for a in (A, B, np.zeros_like(A)))
+    with driver.capture(stream) as graph:
+        if many:
+            (total,) = vecadd.add_many([x], [y], stream=run_on)
+        else:
+            total = vecadd.add(x, y, stream=run_on)
+        vecadd.add(total, y, out)
+        del total
+    others = [vecadd.add(foreign(B), 0, stream=run_on) for _ in range(3)]
+    driver.launch(graph[0], stream)
+    assert_same_values(out.numpy(), A + 2 * B)
+    for other in others:
+        assert_same_values(other.numpy(), B)
+
+
+def test_a_sum_by_way_of_a_temporary_follows_into_the_capture(driver, foreign, stream):
+    x, before = foreign(A, stream=stream), _core.memory_counts()
+    with driver.capture(stream) as graph:
+        vecadd.add(x.window(0, N - 1), x.window(1, N - 1), x.window(0, N - 1), stream=driver.stream())
+    driver.launch(graph[0], stream)
+    assert_same_values(x.numpy(), shifted(A))
+    assert memory_grown(before) == {}
+
+
+@pytest.mark.parametrize("many", [False, True], ids=["add", "add_many"])
+def test_a_plan_on_a_stream_that_the_capture_leads_to_becomes_part_of_it(driver, foreign, stream, many):
+    x, y, out = (foreign(a, stream=stream) for a in (A, B, np.zeros_like(A)))
+    lists = ([x], [y], [out]) if many else (x, y, out)
+    plan = vecadd.plan(*lists, stream=driver.stream())
+    plan()
+    with driver.capture(stream) as graph:
+        vecadd.add(x, y, x)
+        plan()
+        vecadd.add(out, y, out)
+    driver.launch(graph[0], stream)
+    assert_same_values(out.numpy(), A + 3 * B)
+
+
+def test_an_array_is_exported_to_a_stream_that_captures(device, driver, foreign, stream):
+    """PyTorch's from_dlpack within torch.cuda.graph, say."""
+    x, y, out = vecadd.to_device(A), foreign(B, stream=stream), foreign(np.zeros_like(A), stream=stream)
+    driver.synchronize(0)
+    with driver.capture(stream) as graph:
+        capsule = x.__dlpack__(stream=stream)
+        vecadd.add(x, y, out)
+    driver.launch(graph[0], stream)
+    assert_same_values(out.numpy(), A + B)
+    del capsule
+
+
 @pytest.mark.parametrize("call", ["a new sum", "by way of a temporary"])
 def test_no_room_in_a_capture_is_a_memory_error_and_ends_nothing(double, driver, foreign, stream, call):
     """Outside of one the stream is waited for, which gives back what was released on it, and the pool is trimmed."""

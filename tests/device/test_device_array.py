@@ -127,6 +127,17 @@ class Addend:
         return "the addend's sum"
 
 
+@pytest.mark.parametrize("name", ["__add__", "__radd__"])
+def test_the_operator_may_be_wrapped(device, monkeypatch, name):
+    """As tracers do, and unittest.mock: the type's own addition is then called from Python's."""
+    own = getattr(vecadd.DeviceArray, name)
+    monkeypatch.setattr(vecadd.DeviceArray, name, lambda x, other: own(x, other))
+    a = np.arange(10.0)
+    x = vecadd.to_device(a)
+    for total, due in ((x + 1, a + 1), (1 + x, 1 + a), (x + x, a + a)):
+        assert_same_values(total.numpy(), due)
+
+
 @pytest.mark.parametrize("add", [operator.add, operator.iadd])
 def test_plus_leaves_what_is_no_array_to_its_own_operator(device, add):
     x = vecadd.to_device(np.zeros(3))

@@ -362,3 +362,17 @@ def test_torchs_streams_and_captures_on_the_second_device(second_device, runtime
     torch.cuda.synchronize(SECOND)
     assert torch.equal(out, a + a)
     assert library.current() == before
+
+
+def test_memory_is_not_freed_beside_a_capture_on_its_device(second_device, double, driver):
+    """A free on the legacy default stream would end the capture of a blocking stream; the other device has none."""
+    before = _core.memory_counts()
+    x = vecadd.to_device(np.ones(1 << 20, np.int8), SECOND)
+    with driver.on(SECOND):
+        stream = double.stream_create(SECOND, nonblocking=False)
+    with driver.on(FIRST):
+        with driver.capture(stream):
+            del x
+        _core.release()
+        assert _core.memory_counts() == before
+    double.stream_destroy(stream)

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 import test_exchange_table as table
 from arrays import assert_same_values
+from conftest import ON_DOUBLE
 from foreign import _Versioned
+from orders import orders
 
 import vecadd
 from vecadd import _core
@@ -187,3 +189,62 @@ def test_what_a_consumer_wrote_is_there_for_later_work_on_the_arrays_own_stream(
     driver.delay(0)
     driver.copy(0, managed.contents.tensor.data, source.pointer, 4 * n)
     assert_same_values(vecadd.add(taken(managed), 1, stream=side).numpy(), ones * 8)
+
+
+def test_two_borrowed_arrays_stay_until_the_work_that_uses_both(driver, foreign):
+    """A consumer borrows all arrays of its call before it queues anything."""
+    side, n = driver.stream(), 4096
+    ones, target = np.ones(n, np.int32), driver.allocate(4 * n)
+    one, minus_one, numbers = foreign(ones), foreign(-ones), [foreign(ones * i) for i in range(8)]
+    driver.synchronize(0)
+    for i in range(8):
+        x, y = (vecadd.add(numbers[i], one, stream=side) for _ in range(2))
+        first, second = borrowed(x), borrowed(y)
+        driver.delay(0)
+        for tensor in (second, first):
+            driver.copy(0, target, tensor.data, 4 * n)
+        del x, y
+        after = [vecadd.add(minus_one, minus_one, stream=side) for _ in range(2)]  # may take their memory
+        assert_same_values(after[0].numpy(), -2 * ones)
+        np.testing.assert_array_equal(np.frombuffer(driver.read(target, 4 * n), np.int32), ones * (i + 1))
+    driver.synchronize(0)
+    _core.release()
+
+
+@pytest.mark.parametrize("seed", orders(20, 3))
+@pytest.mark.parametrize("use", ["an operand", "a view", "out", "numpy", "a list", "an export"])
+def test_vecadds_later_work_comes_after_a_consumers_on_a_borrowed_array(request, driver, foreign, use, seed):
+    if ON_DOUBLE:
+        request.getfixturevalue("double").reset(seed)
+    side, other, n = driver.stream(), driver.stream(), 4096
+    ones, sevens = np.ones(n, np.int32), foreign(np.full(n, 7, np.int32))
+    x, out = (vecadd.add(foreign(ones), 0, stream=side) for _ in range(2))
+    view, target = x[:], foreign(np.zeros(n, np.int32))
+    driver.copy_late(0, borrowed(x).data, sevens.pointer, 4 * n)
+    if use == "out":
+        vecadd.add(out, 0, x, stream=side)
+        assert_same_values(x.numpy(), ones)
+    elif use == "numpy":
+        assert_same_values(x.numpy(stream=other), ones * 7)
+    elif use == "an export":
+        capsule = view.__dlpack__(stream=other)
+        driver.copy_late(other, target.pointer, view.__cuda_array_interface__["data"][0], 4 * n)
+        del capsule, x, view
+        for i in range(3):
+            vecadd.add(foreign(ones), i, stream=side)
+        assert_same_values(target.numpy(), ones * 7)
+    else:
+        if use == "a list":
+            vecadd.add_many([x], [1], [out], stream=side)
+        else:
+            vecadd.add(view if use == "a view" else x, 1, out, stream=side)
+        assert_same_values(out.numpy(), ones * 8)
+    driver.synchronize(0)
+
+
+def test_an_array_that_was_borrowed_says_that_it_is_on_the_work_stream(driver, foreign):
+    x = vecadd.add(foreign(np.ones(8)), 1.0, stream=driver.stream())
+    view = x[2:]
+    assert x.__cuda_array_interface__["stream"] != 1
+    borrowed(view)
+    assert x.__cuda_array_interface__["stream"] == view.__cuda_array_interface__["stream"] == 1

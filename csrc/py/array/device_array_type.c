@@ -95,11 +95,12 @@ add_by_operator(PyTypeObject *type, PyObject *a, PyObject *b, PyObject *other, P
     return taken ? add_objects(state, a, b, out) : Py_NewRef(Py_NotImplemented);
 }
 
-/* The DeviceArray may be on either side. The type is final, so an operand with this slot is one. */
+/* The DeviceArray may be on either side. The type is final, so an operand with its dealloc is one; Python code may put
+ * another addition in the type's place. */
 static PyObject *
 device_array_add(PyObject *a, PyObject *b)
 {
-    bool left = PyType_GetSlot(Py_TYPE(a), Py_nb_add) == (void *)device_array_add;
+    const bool left = PyType_GetSlot(Py_TYPE(a), Py_tp_dealloc) == (void *)device_array_dealloc;
     return left ? add_by_operator(Py_TYPE(a), a, b, b, NULL) : add_by_operator(Py_TYPE(b), a, b, a, NULL);
 }
 

@@ -1,33 +1,27 @@
 /* DLPack's C exchange table of DeviceArrays, by which other libraries take and make them without a call of Python's.
  *
- * A table names one work stream for all arrays of a device: the legacy default stream. What is queued on an array of
- * another home stream comes before the consumer's work there, and its memory stays until after that work. */
-#include <stdlib.h>
-
+ * A table names one work stream for all arrays of a device: the legacy default stream. An array that is handed out
+ * moves to that stream: what was queued on it comes before the consumer's work there, and vecadd's later work and the
+ * end of the memory come after. A consumer does not say when it is done with a borrowed array, so that nothing else
+ * would. Plans that were made before do not wait. */
 #include "base/layout.h"
+#include "gpu/buffer.h"
 #include "gpu/device.h"
-#include "gpu/stream.h"
 #include "py/array/methods.h"
 #include "py/base/errors.h"
 #include "py/calls/deferred_release.h"
 
 static PyTypeObject *array_type; /* owned: the table's functions are called without any object of vecadd's */
 
-static bool
-has_other_home(const struct device_array *array)
-{
-    return array->size && array->stream != NULL;
-}
-
-/* Has `after` wait for what `before` holds, of which one is the array's home. Returns 0, or -1 with an exception set.
- */
+/* Returns 0, or -1 with an exception set. */
 static int
-join(struct device_array *array, void *before, void *after)
+move(struct device_array *array)
 {
     struct status status;
+    if (array->stream == NULL || device_buffer_moved(array->block))
+        return 0;
     PyThreadState *released = PyEval_SaveThread(); /* it waits while a queue is full */
-    device_buffers_settle();
-    const int failed = stream_join(array->device, before, after, &status);
+    const int failed = device_buffer_move(array->block, &status);
     PyEval_RestoreThread(released);
     if (failed)
         status_raise(PyType_GetModuleState(Py_TYPE((PyObject *)array)), &status);
@@ -38,32 +32,19 @@ static int
 managed_from_object(void *object, struct dl_managed_tensor **made)
 {
     struct device_array *array = object;
-    if (has_other_home(array) && join(array, array->stream, NULL) < 0)
+    if (move(array) < 0)
         return -1;
     *made = device_array_lend(array);
     return *made ? 0 : -1;
 }
 
-/* The caller holds the array until it returns, and no longer: until its work is done is for the array's home stream to
- * wait, at vecadd's next call on a device. */
+/* The caller holds the array until its work is queued. */
 static int
 tensor_from_object(void *object, struct dl_tensor *borrowed)
 {
     struct device_array *array = object;
-    if (has_other_home(array)) {
-        struct device_drop *drop = malloc(sizeof *drop);
-        if (!drop) {
-            PyErr_NoMemory();
-            return -1;
-        }
-        if (join(array, array->stream, NULL) < 0) {
-            free(drop);
-            return -1;
-        }
-        *drop = (struct device_drop){.block = array->block};
-        device_buffer_hold(array->block);
-        device_buffer_drop_later(drop);
-    }
+    if (move(array) < 0)
+        return -1;
     *borrowed = device_array_tensor(array);
     return 0;
 }
@@ -72,8 +53,7 @@ static int
 object_from_managed(struct dl_managed_tensor *stolen, void **object)
 {
     PyObject *made = device_array_of_lent(array_type, stolen);
-    struct device_array *array = (struct device_array *)made;
-    if (made && has_other_home(array) && join(array, NULL, array->stream) < 0)
+    if (made && move((struct device_array *)made) < 0) /* of a capsule, whose consumer had a stream of its own */
         Py_CLEAR(made);
     if (made)
         device_array_end_loan(stolen);

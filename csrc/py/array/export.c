@@ -15,7 +15,8 @@ PyObject *
 device_array_interface(struct device_array *self, void *Py_UNUSED(closure))
 {
     /* The interface names the legacy default stream 1; 0 is not allowed. */
-    PyObject *stream = self->stream ? PyLong_FromVoidPtr(self->stream) : PyLong_FromLong(1);
+    void *home = device_array_home(self);
+    PyObject *stream = home ? PyLong_FromVoidPtr(home) : PyLong_FromLong(1);
     PyObject *shape = tuple_of_sizes(self->ndim, self->shape);
     PyObject *data = PyLong_FromVoidPtr(self->data);
     PyObject *strides = self->contiguous ? Py_NewRef(Py_None) : tuple_of_sizes(self->ndim, device_array_strides(self));
@@ -284,15 +285,16 @@ device_array_dlpack(struct device_array *self, PyObject *arguments, PyObject *ke
     PyObject *capsule = NULL;
     int failed = 0;
     /* An array without elements needs no order, and its device may not have been used yet. */
-    if (ordered && array->size && stream != array->stream) {
+    void *home = device_array_home(array);
+    if (ordered && array->size && stream != home) {
         PyThreadState *released = PyEval_SaveThread();
-        failed = stream_join(array->device, array->stream, stream, &status);
+        failed = stream_join_consumer(array->device, home, stream, &status);
         PyEval_RestoreThread(released);
     }
     if (failed)
         status_raise(PyType_GetModuleState(Py_TYPE((PyObject *)self)), &status);
     else
-        capsule = capsule_make(array, ordered ? stream : array->stream, versioned, made != (PyObject *)self);
+        capsule = capsule_make(array, ordered ? stream : home, versioned, made != (PyObject *)self);
     Py_DECREF(made);
     return capsule;
 }

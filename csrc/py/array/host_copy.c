@@ -46,7 +46,7 @@ copy_out(struct module_state *state, const struct device_array *from, void *stre
         return 0;
     PyThreadState *released = PyEval_SaveThread();
     int failed = stream_check_device(from->device, stream, &status) < 0 ||
-                 stream_join(from->device, from->stream, stream, &status) < 0 ||
+                 stream_join(from->device, device_array_home(from), stream, &status) < 0 ||
                  device_copy_out(from->device, stream, PyArray_DATA(to), from->data, bytes, &status) < 0;
     PyEval_RestoreThread(released);
     if (!failed)
@@ -93,7 +93,7 @@ device_array_numpy(struct device_array *self, PyObject *arguments, PyObject *key
     static char *names[] = {"out", "stream", NULL};
     struct module_state *state = state_of(self);
     PyObject *out = Py_None, *stream_object = Py_None;
-    void *stream = self->stream;
+    void *stream = device_array_home(self);
     if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|OO:numpy", names, &out, &stream_object) ||
         (!Py_IsNone(stream_object) && stream_from_object(state, stream_object, &stream) < 0))
         return NULL;
@@ -206,14 +206,15 @@ PyObject *
 device_array_copy(struct device_array *self, PyObject *Py_UNUSED(none))
 {
     struct module_state *state = state_of(self);
-    PyObject *copy = device_array_new(state, self->device, self->stream, self->dtype, self->ndim, self->shape, NULL);
+    void *home = device_array_home(self);
+    PyObject *copy = device_array_new(state, self->device, home, self->dtype, self->ndim, self->shape, NULL);
     if (!copy)
         return NULL;
     if (!self->contiguous)
         return gather(self, copy);
     struct status status;
     PyThreadState *released = PyEval_SaveThread();
-    int failed = device_copy(self->device, self->stream, ((struct device_array *)copy)->data, self->data,
+    int failed = device_copy(self->device, home, ((struct device_array *)copy)->data, self->data,
                              device_array_nbytes(self), &status);
     PyEval_RestoreThread(released);
     if (!failed)

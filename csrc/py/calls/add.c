@@ -3,6 +3,7 @@
 
 #include "choose/plan.h"
 #include "gpu/batch.h"
+#include "gpu/stream.h"
 #include "host/output_pool.h"
 #include "py/base/errors.h"
 #include "py/base/floating_errors.h"
@@ -148,9 +149,13 @@ make_sum(struct module_state *state, PyObject *const objects[ROLE_COUNT], struct
         return make_strided_host_sum(state, call);
     if (call->plan.route != ROUTE_DEVICE)
         return make_host_sum(state, objects, &call->plan);
+    const struct plan *plan = &call->plan;
     struct owned_operand *made = &call->operands[ROLE_OUT];
-    PyObject *sum = device_result(state, &call->operands[call->sum.like], &call->sum, call->plan.device,
-                                  call->plan.stream, NULL, made);
+    struct status status;
+    void *stream;
+    if (stream_of_memory(plan->stream, plan->join, (size_t)plan->joins, &stream, &status) < 0)
+        return status_raise(state, &status);
+    PyObject *sum = device_result(state, &call->operands[call->sum.like], &call->sum, plan->device, stream, NULL, made);
     if (sum) {
         call->held[ROLE_OUT] = true;
         call->plan.c = made->operand.data;

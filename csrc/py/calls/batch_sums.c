@@ -1,6 +1,8 @@
 #include "py/calls/batch_sums.h"
 
 #include "base/stream_order.h"
+#include "gpu/stream.h"
+#include "py/base/errors.h"
 #include "py/calls/batch_others.h"
 #include "py/calls/result.h"
 
@@ -53,7 +55,7 @@ make_sum(struct module_state *state, struct batch_call *call, struct operand_rea
         device_operand_clear(&like);
     } else if (found > 0) {
         const struct device_shape expected = {like.operand.dtype, like.operand.ndim, like.operand.shape, ROLE_A, NULL};
-        sum = device_result(state, &like, &expected, call->device, call->stream, form, &made);
+        sum = device_result(state, &like, &expected, call->device, call->sum_stream, form, &made);
         device_operand_clear(&like);
     } else if (found == 0)
         PyErr_SetString(PyExc_RuntimeError, "x is no device array any more");
@@ -82,7 +84,13 @@ batch_make_sums(struct module_state *state, struct batch_call *call, PyObject *o
     struct operand_reader reader = {.again = true};
     struct tensor_form form = {0};
     bool failed = false;
+    struct status status;
     const bool is_list = out && PyList_Check(out);
+    if (call->missing && call->place == PLACE_DEVICE &&
+        stream_of_memory(call->stream, call->join, call->joins, &call->sum_stream, &status) < 0) {
+        status_raise(state, &status);
+        return -1;
+    }
     if (is_list && has_gaps(call))
         call->gaps = Py_NewRef(out);
     call->result = is_list && !call->gaps ? Py_NewRef(out) : PyList_New(call->count);

@@ -87,5 +87,5 @@ device_array_operand(const struct device_array *array)
                             .device = array->device,
                             .writable = true,
                             .has_stream = true,
-                            .stream = array->stream};
+                            .stream = device_array_home(array)};
 }

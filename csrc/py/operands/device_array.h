@@ -14,7 +14,7 @@ struct device_array {
     enum dtype dtype;
     int ndim, device;
     bool contiguous;    /* C order, as is every array without elements */
-    void *stream;       /* the home stream: the memory is allocated, used and released in its order */
+    void *stream;       /* that the memory was allocated on; device_array_home() is the one it is used on */
     Py_ssize_t shape[]; /* then the strides in bytes, then in elements: device_array_strides(), device_array_steps() */
 };
 
@@ -28,6 +28,13 @@ static inline Py_ssize_t *
 device_array_steps(struct device_array *array)
 {
     return array->shape + 2 * array->ndim;
+}
+
+/* The home stream: the memory is used in its order. */
+static inline void *
+device_array_home(const struct device_array *array)
+{
+    return device_buffer_moved(array->block) ? NULL : array->stream;
 }
 
 static inline size_t
