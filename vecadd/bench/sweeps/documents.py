@@ -104,6 +104,10 @@ def _chunks(axes: Axes, machine: Machine, n: int) -> Cell:
     )
 
 
+# Memory as malloc gets it. Shared memory, which mmap makes unless told otherwise, has other pages.
+OWN = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+
+
 def _pages(axes: Axes, machine: Machine, n: int) -> Cell:
     """The download of `pageable` into pages that were written to before, and into pages that were not."""
     return _through_the_link(
@@ -116,7 +120,7 @@ def _download(*, untouched: bool) -> Callable[[Sequence[Buffers]], float]:
     def time(sets: Sequence[Buffers]) -> float:
         seconds = 0.0
         for a, b, out, _ in sets:
-            target = np.frombuffer(mmap.mmap(-1, out.nbytes), out.dtype) if untouched else out
+            target = np.frombuffer(mmap.mmap(-1, out.nbytes, flags=OWN), out.dtype) if untouched else out
             seconds += steps.stages(steps.steps(_core.timeline("pageable", a, b, target)))["to_host"]
             if untouched:
                 out[...] = target
