@@ -61,7 +61,7 @@ RECEIPTS = (
 ADDS = ("csrc", "cuda", "build_native")
 ORDERED = (
     *(f"tests/device/test_{name}.py" for name in ("add_many_device", "orders", "stream_order", "streams")),
-    "tests/interop/test_dlpack.py",
+    *(f"tests/interop/test_{name}.py" for name in ("dlpack", "exchange_offered")),
 )
 
 # The sweeps are files of a folder; one that is not named below times kernels.
