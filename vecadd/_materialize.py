@@ -32,7 +32,7 @@ def explain(a: Any, b: Any, out: Any, device: str) -> dict[str, Any]:
 def _operands(a: Any, b: Any, out: Any) -> tuple[Any, Any, np.dtype[Any], tuple[int, ...]]:
     """The operands, and the sum's dtype and shape; `out` may be larger than the sum."""
     for x, name in ((a, "a"), (b, "b")):
-        if type(x) is not np.ndarray and not isinstance(x, np.generic) and hasattr(type(x), "__array_ufunc__"):
+        if type(x) is not np.ndarray and hasattr(type(x), "__array_ufunc__"):
             raise TypeError(
                 f"{name} is a {type(x).__name__}, which has rules of its own for additions; the GPU adds NumPy arrays "
                 f"only: pass numpy.asarray({name})"

@@ -27,6 +27,26 @@ class WithArrayUfunc:
         return ufunc, method, [type(x) for x in inputs], sorted(kwargs)
 
 
+class ScalarWithArrayUfunc(WithArrayUfunc, np.float32):
+    pass
+
+
+class ScalarWithoutUfuncs(np.float32):
+    __array_ufunc__ = None
+
+
+class Scalar(np.float32):
+    pass
+
+
+class Mixin:
+    pass
+
+
+class MixedScalar(Mixin, np.float32):
+    """Of no dtype, to NumPy: its sums are of objects."""
+
+
 class WithoutUfuncs:
     """Opts out of ufuncs, as NumPy lets a class do."""
 
@@ -199,6 +219,14 @@ CALLS = {
     "__array_ufunc__ as out": lambda add: add(f32(3), f32(3), out=WithArrayUfunc()),
     "__array_ufunc__ and keywords": lambda add: add(f32(3), WithArrayUfunc(), where=True, dtype="f8"),
     "__array_ufunc__ = None": lambda add: add(f32(3), WithoutUfuncs()),
+    "derived from a scalar": lambda add: add(f32(1 << 19), Scalar(1)),
+    "derived from a scalar, beside few": lambda add: add(Scalar(1), f32(3)),
+    "derived from another class first": lambda add: add(f32(1 << 17), MixedScalar(1)),
+    "derived from another class first, beside few": lambda add: add(MixedScalar(1), f32(3)),
+    "__array_ufunc__ of a scalar": lambda add: add(f32(3), ScalarWithArrayUfunc(1)),
+    "__array_ufunc__ of a scalar beside a large array": lambda add: add(f32(1 << 19), ScalarWithArrayUfunc(1)),
+    "__array_ufunc__ of the first, a scalar": lambda add: add(ScalarWithArrayUfunc(1), f32(1 << 19).astype("f8")),
+    "__array_ufunc__ = None of a scalar": lambda add: add(f32(1 << 19), ScalarWithoutUfuncs(1)),
     # out
     "out": into(lambda: np.zeros(6, "f4"), f32(6), f32(6)),
     "out of wider dtype": into(lambda: np.zeros(6, "f8"), f32(6), f32(6)),

@@ -127,6 +127,25 @@ class Addend:
         return "the addend's sum"
 
 
+class Mixin:
+    pass
+
+
+class Scalar(np.float32):
+    pass
+
+
+class MixedScalar(Mixin, np.float32):
+    """Of no dtype, to NumPy."""
+
+
+def test_a_scalar_of_a_derived_class_is_a_number_where_numpy_has_a_dtype_for_it(device):
+    x = vecadd.to_device(np.arange(10, dtype=np.float32))
+    assert_same_values(vecadd.add(x, Scalar(2)).numpy(), np.arange(2, 12, dtype=np.float32))
+    with pytest.raises(TypeError, match="object"):
+        vecadd.add(x, MixedScalar(2))
+
+
 @pytest.mark.parametrize("name", ["__add__", "__radd__"])
 def test_the_operator_may_be_wrapped(device, monkeypatch, name):
     """As tracers do, and unittest.mock: the type's own addition is then called from Python's."""

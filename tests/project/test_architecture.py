@@ -132,6 +132,11 @@ def test_an_include_names_its_folder() -> None:
     assert named <= {idea(path) for path in known}
 
 
+def test_no_file_includes_itself() -> None:
+    for path in native_sources():
+        assert f'#include "{path.removeprefix("csrc/")}"' not in (ROOT / path).read_text(), path
+
+
 def test_no_include_points_up() -> None:
     assert upward(includes()) == []
 

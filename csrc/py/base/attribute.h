@@ -2,7 +2,6 @@
 #ifndef VECADD_PY_BASE_ATTRIBUTE_H
 #define VECADD_PY_BASE_ATTRIBUTE_H
 
-#include "py/base/attribute.h"
 #include "py/base/python.h"
 
 /* 1 with a new reference, 0, or -1 with an exception set. */

@@ -11,12 +11,16 @@
 static PyObject *
 pooled_result(const struct module_state *state, PyArray_Descr *dtype, int ndim, const npy_intp shape[], bool fortran)
 {
+    /* The shape may be an operand's, and NumPy makes a context variable's token here: a finalizer that runs then may
+     * give the operand another shape. */
+    npy_intp extents[NPY_MAXDIMS];
+    memcpy(extents, shape, (size_t)ndim * sizeof *shape);
     PyObject *before = PyDataMem_SetHandler(state->output_handler);
     if (!before) {
         Py_DECREF((PyObject *)dtype);
         return NULL;
     }
-    PyObject *result = PyArray_Empty(ndim, shape, dtype, fortran);
+    PyObject *result = PyArray_Empty(ndim, extents, dtype, fortran);
     PyObject *ours = PyDataMem_SetHandler(before);
     if (!ours)
         Py_CLEAR(result);

@@ -67,7 +67,7 @@ side_from(struct module_state *state, PyObject *object, struct side *side)
         side->weak = object;
         return true;
     }
-    if (PyArray_IsScalar(object, Generic)) {
+    if (scalar_is_of_dtype(object)) {
         side->made = PyArray_FromScalar(object, NULL);
         if (!side->made)
             PyErr_Clear();
@@ -130,7 +130,7 @@ is_small(PyObject *object, PyObject *other, npy_intp least)
         return false;
     PyArrayObject *array = (PyArrayObject *)object;
     npy_intp itemsize = PyArray_ITEMSIZE(array);
-    if (PyArray_IsScalar(other, Generic)) {
+    if (scalar_is_of_dtype(other)) {
         PyArray_Descr *descr = PyArray_DescrFromScalar(other);
         if (!descr) {
             PyErr_Clear();

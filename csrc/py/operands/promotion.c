@@ -17,12 +17,29 @@ scalar_is(PyObject *object)
            PyComplex_Check(object);
 }
 
+bool
+scalar_is_of_dtype(PyObject *object)
+{
+    if (!PyArray_IsScalar(object, Generic))
+        return false;
+    if (PyArray_CheckAnyScalarExact(object))
+        return true;
+    PyArray_Descr *descr = PyArray_DescrFromTypeObject((PyObject *)Py_TYPE(object));
+    const bool found = descr && (PyObject *)descr->typeobj == (PyObject *)Py_TYPE(object);
+    Py_XDECREF((PyObject *)descr);
+    if (!descr)
+        PyErr_Clear();
+    return found;
+}
+
 static int
 numpy_scalar_from(struct module_state *state, PyObject *object, enum role role, struct scalar *scalar)
 {
-    PyArrayObject *array = (PyArrayObject *)PyArray_FromScalar(object, NULL);
-    if (!array)
+    PyObject *made =
+        scalar_is_of_dtype(object) ? PyArray_FromScalar(object, NULL) : PyArray_FromAny(object, NULL, 0, 0, 0, NULL);
+    if (!made)
         return -1;
+    PyArrayObject *array = (PyArrayObject *)made;
     int dtype = dtype_of_descr(state, PyArray_DESCR(array));
     if (dtype < 0)
         dtype_refuse(role_name[role], (PyObject *)PyArray_DESCR(array));

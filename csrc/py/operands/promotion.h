@@ -19,6 +19,11 @@ struct scalar {
 /* Whether `object` is a number of Python's or NumPy's. */
 bool scalar_is(PyObject *object);
 
+/* Whether `object` is a scalar of a dtype's very type, NumPy's or ml_dtypes'. A class that is derived from one may have
+ * rules of its own for additions; derived from another class first, it is none of that dtype to NumPy, whose
+ * PyArray_FromScalar and PyArray_DescrFromScalar crash at it (2.4). */
+bool scalar_is_of_dtype(PyObject *object);
+
 /* Reads the number `object`; scalar_settle sets the value of a Python int. Returns 0, or -1 with an exception set (for
  * dtypes that vecadd does not add). */
 int scalar_from(struct module_state *state, PyObject *object, enum role role, struct scalar *scalar);

@@ -3,7 +3,6 @@
 #define VECADD_PY_OPERANDS_WHERE_H
 
 #include "py/base/python.h"
-#include "py/operands/where.h"
 
 enum device_choice { DEVICE_UNSAID, DEVICE_CPU, DEVICE_HYBRID, DEVICE_CUDA };
 

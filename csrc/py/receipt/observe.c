@@ -370,6 +370,9 @@ put_methods(method_call *add, method_call *add_many)
     add_many_method->ml_meth = (PyCFunction)(void (*)(void))add_many;
 }
 
+static bool changing; /* the tables are made or described: Python code, such as a finalizer, may run meanwhile */
+static bool standing; /* ours is in numpy.add: what was put above it calls it, and must not come to stand below it */
+
 const char receipt_start_doc[] = PyDoc_STR(
     "receipt_start($module, ours, libraries, /)\n--\n\n"
     "Notes from now on, in all threads, each addition of NumPy's and of ours whose sum exceeds 64 KiB.\n"
@@ -387,27 +390,30 @@ py_receipt_start(PyObject *module, PyObject *arguments)
     PyErr_SetString(PyExc_RuntimeError, "additions are noted under the GIL, which this Python does not have");
     return NULL;
 #endif
-    if (observed || !PyObject_TypeCheck(state->numpy_add, &PyUFunc_Type)) {
-        PyErr_SetString(PyExc_RuntimeError,
-                        observed ? "additions are noted already" : "numpy.add was no ufunc when vecadd was imported");
+    if (observed || changing || !PyObject_TypeCheck(state->numpy_add, &PyUFunc_Type)) {
+        PyErr_SetString(PyExc_RuntimeError, observed || changing ? "additions are noted already"
+                                                                 : "numpy.add was no ufunc when vecadd was imported");
         return NULL;
     }
-    if (!PyArg_ParseTuple(arguments, "O!O!:receipt_start", &PyTuple_Type, &ours, &PyTuple_Type, &libraries) ||
-        place_start(ours, libraries) < 0)
+    if (!PyArg_ParseTuple(arguments, "O!O!:receipt_start", &PyTuple_Type, &ours, &PyTuple_Type, &libraries))
         return NULL;
-    if (records_start() < 0) {
+    changing = true;
+    int failed = place_start(ours, libraries);
+    if (!failed && (failed = records_start()) < 0)
         place_stop();
+    changing = false;
+    if (failed)
         return NULL;
-    }
     generation++;
     small_noted = 0;
     added = 0;
     observed = state;
     ufunc_call *const mine = observed_numpy_add;
     void *entry = &numpys_add()->vectorcall;
-    if (memcmp(entry, &mine, sizeof mine) != 0) {
+    if (!standing) {
         memcpy(&numpys, entry, sizeof numpys);
         memcpy(entry, &mine, sizeof mine);
+        standing = true;
     }
     put_methods(observed_add, observed_add_many);
     Py_RETURN_NONE;
@@ -427,12 +433,17 @@ py_receipt_stop(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
     }
     ufunc_call *const mine = observed_numpy_add;
     void *entry = &numpys_add()->vectorcall;
-    if (memcmp(entry, &mine, sizeof mine) == 0) /* else another has put its own above ours, which then only hands on */
+    if (memcmp(entry, &mine, sizeof mine) ==
+        0) { /* else another has put its own above ours, which only hands on then */
         memcpy(entry, &numpys, sizeof numpys);
+        standing = false;
+    }
     put_methods(py_add, py_add_many);
     observed = NULL;
+    changing = true;
     PyObject *noted = records_described();
     records_stop();
     place_stop();
+    changing = false;
     return noted;
 }
