@@ -9,6 +9,7 @@
 
 #include "base/min_max.h"
 #include "base/now.h"
+#include "base/signals.h"
 #include "files/move.h"
 #include "files/stretch.h"
 
@@ -138,14 +139,13 @@ follow(struct job *job)
     }
 }
 
-/* Starts the threads, without signals: those are for the application's. Returns how many there are. */
+/* Starts the threads. Returns how many there are. */
 static int
 start(struct job *job, struct worker workers[])
 {
-    sigset_t all, before;
+    sigset_t before;
     int started = 0, error = 0;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    signals_block(&before);
     while (started < job->all.run->threads && !error) {
         workers[started] = (struct worker){.job = job, .number = started};
         error = pthread_create(&workers[started].thread, NULL, work, &workers[started]);

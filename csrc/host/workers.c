@@ -6,6 +6,7 @@
 
 #include "base/min_max.h"
 #include "base/now.h"
+#include "base/signals.h"
 #include "host/callers_cpu.h"
 #include "host/futex.h"
 #include "host/output_pool.h"
@@ -153,14 +154,13 @@ bool
 worker_start(struct thread_pool *pool, int number)
 {
     struct worker *worker = &pool->worker[number];
-    sigset_t all, before;
+    sigset_t before;
     worker->pool = pool;
     worker->number = number;
     atomic_store(&worker->inside, NO_JOB);
     atomic_store(&worker->state, AWAKE);
     atomic_store(&worker->kept_off.is_kept, false);
-    sigfillset(&all); /* leave signals to the application's threads */
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    signals_block(&before);
     const int error = pthread_create(&worker->thread, NULL, worker_main, worker);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (error == 0) {

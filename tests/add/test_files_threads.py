@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 import pytest
 from npy_files import assert_untouched, fill_folder, npy_bytes
+from signals import FAULTS, taken_by_threads
 
 from vecadd.files import add_files
 
@@ -54,6 +55,18 @@ def test_a_file_is_warned_of_once(folder: Path) -> None:
         warnings.simplefilter("always")
         add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy", window=64, progress=lambda *at: None)
     assert [str(warning.message) for warning in caught] == ["overflow encountered in add"]
+
+
+def test_threads_that_add_files_take_no_signals(folder: Path) -> None:
+    """But those of their own faults. While the first stretches are told, the threads wait with the others."""
+    found: list[list[int]] = []
+    add_files(
+        *(folder / f"{name}.npy" for name in "abc"),
+        window=64,
+        progress=lambda *at: found or found.extend(taken_by_threads("vecadd-files")),
+    )
+    assert len(found) >= 2
+    assert all(taken == FAULTS for taken in found)
 
 
 def workers() -> list[int]:

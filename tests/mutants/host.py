@@ -25,6 +25,14 @@ HOST = (
         "test_threads",
     ),
     Mutant(
+        "the faults of the workers",
+        "csrc/base/signals.h",
+        "        sigdelset(&blocked, faults[i]);\n",
+        "        (void)faults;\n",
+        "tests/add/test_threads.py",
+        "take_no_signals",
+    ),
+    Mutant(
         "float16 to nearest by AVX2",
         "csrc/host/add_avx2.c",
         "_MM_FROUND_TO_NEAREST_INT",
