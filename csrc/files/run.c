@@ -41,6 +41,13 @@ struct worker {
     pthread_t thread;
 };
 
+/* The threads of one go, and what they work on. */
+struct crew {
+    struct job *job;
+    int count;
+    struct worker worker[FILES_MOST_THREADS];
+};
+
 /* Ends the job for all threads; the first error stays. The lock is held. */
 static void
 stop(struct job *job, int error)
@@ -139,23 +146,66 @@ follow(struct job *job)
     }
 }
 
-/* Starts the threads. Returns how many there are. */
-static int
-start(struct job *job, struct worker workers[])
+/* Opens what the way needs and starts the threads. */
+static void
+begin(struct crew *crew, enum way way)
 {
+    struct job *job = crew->job;
+    const struct files_run *run = job->all.run;
     sigset_t before;
-    int started = 0, error = 0;
+    int error = 0;
+    job->all.way = run->tiles.layout.ndim == 1 ? way : WAY_CACHE; /* the others are for tiles of one run */
+    for (int k = 0; k < LAYOUT_OPERANDS; k++) {
+        job->all.file[k] = (struct file){.plain = run->descriptor[k], .direct = -1};
+        if (job->all.way == WAY_DIRECT)
+            file_open_direct(&job->all.file[k], k == LAYOUT_SUM);
+    }
     signals_block(&before);
-    while (started < job->all.run->threads && !error) {
-        workers[started] = (struct worker){.job = job, .number = started};
-        error = pthread_create(&workers[started].thread, NULL, work, &workers[started]);
-        if (!error)
-            pthread_setname_np(workers[started++].thread, "vecadd-files");
+    while (crew->count < run->threads && !error) {
+        struct worker *worker = &crew->worker[crew->count];
+        *worker = (struct worker){.job = job, .number = crew->count};
+        error = pthread_create(&worker->thread, NULL, work, worker);
+        if (!error) {
+            pthread_setname_np(worker->thread, "vecadd-files");
+            crew->count++;
+        }
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (started == 0)
+    if (crew->count == 0)
         job->outcome->error = error;
-    return started;
+}
+
+/* Waits for the threads and closes what was opened. */
+static void
+finish(struct crew *crew)
+{
+    for (int i = 0; i < crew->count; i++)
+        pthread_join(crew->worker[i].thread, NULL);
+    for (int k = 0; k < LAYOUT_OPERANDS; k++)
+        file_close_direct(&crew->job->all.file[k]);
+}
+
+static void
+abandon(void *argument)
+{
+    struct crew *crew = argument;
+    pthread_mutex_lock(&crew->job->lock);
+    stop(crew->job, FILES_ENDED);
+    pthread_mutex_unlock(&crew->job->lock);
+    finish(crew);
+}
+
+/* Tells the caller until the threads have done their work. `tell` may not return: CPython up to 3.13 ends a thread that
+ * asks for the GIL while the interpreter finalises, by pthread_exit. The threads then end before the stack that the job
+ * lies on goes. Those that wait for the GIL themselves are ended in the same way, so that no one waits for ever. */
+static void
+attend(struct crew *crew)
+{
+    pthread_cleanup_push(abandon, crew);
+    pthread_mutex_lock(&crew->job->lock);
+    follow(crew->job);
+    pthread_mutex_unlock(&crew->job->lock);
+    pthread_cleanup_pop(false);
 }
 
 /* Adds the stretches from job->told to `end` that way. Returns the seconds, those of the disk among them where it is
@@ -163,29 +213,17 @@ start(struct job *job, struct worker workers[])
 static double
 go(struct job *job, size_t end, enum way way, bool to_the_disk)
 {
-    struct worker workers[FILES_MOST_THREADS];
+    struct crew crew = {.job = job};
     const double begun = now_seconds();
     if (job->outcome->error || job->told >= end)
         return 0;
     const struct files_run *run = job->all.run;
     const size_t first = job->told;
-    job->all.way = run->tiles.layout.ndim == 1 ? way : WAY_CACHE; /* the others are for tiles of one run */
     job->end = end;
-    for (int k = 0; k < LAYOUT_OPERANDS; k++) {
-        job->all.file[k] = (struct file){.plain = run->descriptor[k], .direct = -1};
-        if (job->all.way == WAY_DIRECT)
-            file_open_direct(&job->all.file[k], k == LAYOUT_SUM);
-    }
-    const int started = start(job, workers);
-    if (started > 0) {
-        pthread_mutex_lock(&job->lock);
-        follow(job);
-        pthread_mutex_unlock(&job->lock);
-    }
-    for (int i = 0; i < started; i++)
-        pthread_join(workers[i].thread, NULL);
-    for (int k = 0; k < LAYOUT_OPERANDS; k++)
-        file_close_direct(&job->all.file[k]);
+    begin(&crew, way);
+    if (crew.count > 0)
+        attend(&crew);
+    finish(&crew);
     if (to_the_disk) {
         struct tile tile;
         tiles_at(&run->tiles, first * run->together, &tile);

@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import os
+import subprocess
 import sys
 import threading
 import time
@@ -12,6 +13,7 @@ from typing import Literal
 
 import numpy as np
 import pytest
+from conftest import child_environment
 from npy_files import assert_untouched, fill_folder, npy_bytes
 from signals import FAULTS, taken_by_threads
 
@@ -115,3 +117,80 @@ def test_files_are_added_while_another_thread_keeps_the_gil(
     assert found
     assert left == []
     np.testing.assert_array_equal(np.load(tmp_path / "c.npy"), x + y)
+
+
+# A daemon thread adds files of zeros, and the process ends. The thread's stack has 64 MiB: the C library keeps none of
+# that size for the next thread.
+DAEMON = """
+import ctypes, os, sys, threading, time
+from pathlib import Path
+import numpy as np
+import vecadd
+
+def adders(listdir=os.listdir, open=open):
+    found = 0
+    for task in listdir("/proc/self/task"):
+        try:
+            with open(f"/proc/self/task/{task}/comm") as file:
+                found += file.read() == "vecadd-files\\n"
+        except OSError:
+            pass
+    return found
+
+def begin(folder, dtype, n, **options):
+    names = [Path(folder, f"{name}.npy") for name in "abc"]
+    for name in names[:2]:
+        with name.open("wb") as file:
+            np.lib.format.write_array_header_1_0(file, {"descr": dtype, "fortran_order": False, "shape": (n,)})
+            file.truncate(file.tell() + 4 * n)
+    threading.stack_size(64 << 20)
+    threading.Thread(target=vecadd.add_files, args=names, kwargs={"sync": False, **options}, daemon=True).start()
+    while not adders():
+        time.sleep(0.001)
+"""
+# In windows of a few bytes it takes seconds. The last object that goes gives the thread time to ask for the GIL, and
+# the others time to use what has gone with its stack. A function of this module as progress would keep it alive.
+WHILE_IT_FINALISES = """
+folder, dtype, told, wait = Path(sys.argv[1]), sys.argv[2], sys.argv[3] == "told", float(sys.argv[4])
+
+class Last:
+    def __del__(self, told=told, adders=adders, now=time.monotonic, sleep=time.sleep, write=os.write):
+        end = now() + (0.2 if told else 10)
+        while adders() and now() < end:
+            sleep(0.01)
+        write(1, b"%d left" % adders())
+
+last = Last()
+begin(folder, dtype, 1 << 26, window=64, progress=max if told else None)
+time.sleep(wait)
+"""
+# Reading takes longer than the interpreter needs to finalise; then the process takes a second to end.
+WHEN_IT_IS_GONE = """
+libc = ctypes.CDLL(None)
+libc.on_exit(ctypes.cast(libc.sleep, ctypes.c_void_p), None)  # called with the exit status
+begin(sys.argv[1], ">f4", 1 << 26, window=64 << 20)
+sys.exit(1)
+"""
+
+
+def run_daemon(code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", DAEMON + code, *map(str, arguments)]
+    environment = child_environment(VECADD_NUM_THREADS="2")
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.parametrize("told", ["told", "not told"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_process_ends_while_a_daemon_thread_adds_files(dtype: str, told: str, tmp_path: Path) -> None:
+    for wait in (0, 0.02, 0.11):
+        done = run_daemon(WHILE_IT_FINALISES, tmp_path, dtype, told, wait)
+        assert (done.returncode, done.stderr) == (0, "")
+        # Where it is told, the thread may wait for the one that called it, which is gone: it keeps what the others use.
+        # So does Python 3.14, which lets no thread go.
+        if told == "not told" and sys.version_info < (3, 14):
+            assert done.stdout == "0 left"
+
+
+def test_threads_that_add_files_ask_for_no_interpreter_that_is_gone(tmp_path: Path) -> None:
+    done = run_daemon(WHEN_IT_IS_GONE, tmp_path)
+    assert (done.returncode, done.stderr) == (1, "")

@@ -87,6 +87,22 @@ FILES = (
         "keeps_the_gil",
     ),
     Mutant(
+        "threads of a caller's thread that ends",
+        "csrc/files/run.c",
+        "    stop(crew->job, FILES_ENDED);\n    pthread_mutex_unlock(&crew->job->lock);\n    finish(crew);\n",
+        "    pthread_mutex_unlock(&crew->job->lock);\n",
+        THREADS,
+        "process_ends",
+    ),
+    Mutant(
+        "an interpreter that is gone",
+        "csrc/py/files/add_files.c",
+        "    if (!Py_IsInitialized())\n        return -1;\n",
+        "",
+        THREADS,
+        "interpreter_that_is_gone",
+    ),
+    Mutant(
         "the last rows of a block",
         "csrc/files/add_turned.c",
         "smaller(ROWS, height - row)",

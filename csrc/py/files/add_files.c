@@ -36,12 +36,15 @@ array_of_tile(PyArray_Descr *descr, const struct tiles *tiles, const struct tile
                                 memory, operand == LAYOUT_SUM ? NPY_ARRAY_WRITEABLE : 0, NULL);
 }
 
-/* Adds by numpy.add, in the thread's own copy of the caller's context, which numpy.errstate belongs to. */
+/* Adds by numpy.add, in the thread's own copy of the caller's context, which numpy.errstate belongs to. While the
+ * interpreter finalises, PyGILState_Ensure ends the thread; once it is gone, the call would crash. */
 static int
 add_by_numpy(void *context, int worker, const struct tiles *tiles, const struct tile *tile,
              char *const at[LAYOUT_OPERANDS])
 {
     struct call *call = context;
+    if (!Py_IsInitialized())
+        return -1;
     const PyGILState_STATE before = PyGILState_Ensure();
     PyObject *array[LAYOUT_OPERANDS], *sum = NULL;
     for (int k = 0; k < LAYOUT_OPERANDS; k++)

@@ -1,6 +1,8 @@
 /* Files that are added: each way of their bytes, in threads, against a sum that is made here. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +23,8 @@ struct files {
     struct files_run run;
     size_t told;
     int ends_at; /* of the calls of tell; 0: none */
+    bool exits;  /* the thread ends there, and not the run */
+    char *memory;
 };
 
 static int
@@ -29,7 +33,11 @@ tell(void *context, size_t done, unsigned flags)
     struct files *files = context;
     CHECK(done >= files->told && done <= files->n && !flags, "%zu after %zu of %zu", done, files->told, files->n);
     files->told = done;
-    return files->ends_at && --files->ends_at == 0 ? -1 : 0;
+    if (!files->ends_at || --files->ends_at > 0)
+        return 0;
+    if (files->exits)
+        pthread_exit(NULL);
+    return -1;
 }
 
 static int
@@ -190,6 +198,61 @@ the_caller_ends_a_run_wherever_it_is_told(void)
     }
 }
 
+static void *
+add_in_a_thread(void *argument)
+{
+    struct files *files = argument;
+    struct files_outcome outcome;
+    files_run(&files->run, files->memory, &outcome);
+    return files;
+}
+
+/* The threads of this process that add files. */
+static int
+adders(void)
+{
+    int found = 0;
+    char name[64];
+    DIR *tasks = opendir("/proc/self/task");
+    for (struct dirent *task; (task = readdir(tasks));) {
+        snprintf(name, sizeof name, "/proc/self/task/%.20s/comm", task->d_name);
+        FILE *file = fopen(name, "r");
+        if (file && fgets(name, sizeof name, file))
+            found += strcmp(name, "vecadd-files\n") == 0;
+        if (file)
+            fclose(file);
+    }
+    closedir(tasks);
+    return found;
+}
+
+/* As Python ends one that asks for the GIL while the interpreter finalises. What the threads share lay on its stack. */
+static void
+a_callers_thread_that_ends_has_ended_the_others(void)
+{
+    for (int at = 1; at < 12; at++) {
+        struct files files;
+        pthread_t caller;
+        void *returned = NULL;
+        open_files(&files, 200000);
+        files.run.in_turn = true;
+        files.run.other = WAY_DIRECT;
+        files.run.phase = 1;
+        files.ends_at = at;
+        files.exits = true;
+        files_prepare(&files.run);
+        files.memory = malloc(files.run.memory);
+        CHECK(pthread_create(&caller, NULL, add_in_a_thread, &files) == 0);
+        pthread_join(caller, &returned);
+        CHECK(returned == NULL);
+        for (int wait = 0; adders() > 0 && wait < 1000; wait++) /* the kernel lists a joined thread a moment longer */
+            usleep(1000);
+        CHECK(adders() == 0, "%d at %d", adders(), at);
+        free(files.memory);
+        close_files(&files);
+    }
+}
+
 static void
 an_input_that_is_cut_short_is_named(void)
 {
@@ -222,6 +285,7 @@ main(void)
     RUN(ways_that_are_compared_make_the_sum_together);
     RUN(two_orders_make_the_sum);
     RUN(the_caller_ends_a_run_wherever_it_is_told);
+    RUN(a_callers_thread_that_ends_has_ended_the_others);
     RUN(an_input_that_is_cut_short_is_named);
     RUN(a_file_that_cannot_be_written_is_an_error);
     return check_report();
