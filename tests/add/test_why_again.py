@@ -59,6 +59,17 @@ def test_below_a_wrapper_that_was_put_above_the_first_additions_do_not_go_in_a_c
     assert len(calls) == 2
 
 
+def test_where_another_library_has_put_numpys_entry_back_later_additions_are_noted(entry: ctypes.c_void_p) -> None:
+    """It had read that entry before ours came, and takes its own out."""
+    numpys = entry.value
+    noted.start()
+    entry.value = numpys
+    noted.stop()
+    for _ in range(2):
+        assert additions() == 1
+        assert entry.value == numpys
+
+
 def test_a_receipt_does_not_begin_while_one_ends() -> None:
     """A collection may begin within the end, which makes objects, and run a finalizer that begins another."""
     began: list[bool] = []

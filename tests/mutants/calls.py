@@ -177,10 +177,18 @@ CALLS = (
     Mutant(
         "a receipt below a wrapper",
         "csrc/py/receipt/observe.c",
-        "    if (!standing) {",
-        "    if (memcmp(entry, &mine, sizeof mine) != 0) {",
+        "    if (!standing || enters(numpys)) {",
+        "    if (!enters(mine)) {",
         "tests/add/test_why_again.py",
         "in_a_circle",
+    ),
+    Mutant(
+        "a receipt behind one that another library took out",
+        "csrc/py/receipt/observe.c",
+        "    if (!standing || enters(numpys)) {",
+        "    if (!standing) {",
+        "tests/add/test_why_again.py",
+        "entry_back",
     ),
     Mutant(
         "a receipt that begins while one ends",

@@ -371,7 +371,15 @@ put_methods(method_call *add, method_call *add_many)
 }
 
 static bool changing; /* the tables are made or described: Python code, such as a finalizer, may run meanwhile */
-static bool standing; /* ours is in numpy.add: what was put above it calls it, and must not come to stand below it */
+/* Put into numpy.add and not taken out: what was put above ours calls it, and must not come to stand below it. */
+static bool standing;
+
+/* Whether numpy.add's entry is this one. */
+static bool
+enters(ufunc_call *call)
+{
+    return memcmp(&numpys_add()->vectorcall, &call, sizeof call) == 0;
+}
 
 const char receipt_start_doc[] = PyDoc_STR(
     "receipt_start($module, ours, libraries, /)\n--\n\n"
@@ -410,7 +418,7 @@ py_receipt_start(PyObject *module, PyObject *arguments)
     observed = state;
     ufunc_call *const mine = observed_numpy_add;
     void *entry = &numpys_add()->vectorcall;
-    if (!standing) {
+    if (!standing || enters(numpys)) { /* where what stood below ours stands again, its owner has taken ours out */
         memcpy(&numpys, entry, sizeof numpys);
         memcpy(entry, &mine, sizeof mine);
         standing = true;
@@ -431,11 +439,8 @@ py_receipt_stop(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
         PyErr_SetString(PyExc_RuntimeError, "no additions are noted now");
         return NULL;
     }
-    ufunc_call *const mine = observed_numpy_add;
-    void *entry = &numpys_add()->vectorcall;
-    if (memcmp(entry, &mine, sizeof mine) ==
-        0) { /* else another has put its own above ours, which only hands on then */
-        memcpy(entry, &numpys, sizeof numpys);
+    if (enters(observed_numpy_add)) { /* else another has put its own above ours, which then only hands on */
+        memcpy(&numpys_add()->vectorcall, &numpys, sizeof numpys);
         standing = false;
     }
     put_methods(py_add, py_add_many);
