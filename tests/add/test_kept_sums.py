@@ -1,5 +1,6 @@
 """Sums of medium size are the pool's while a program keeps them, and NumPy's else."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -153,6 +154,39 @@ print("wrong" in seen, sys.version_info >= (3, 12) or "//" in SHAPE or "refused"
 """
     )
     assert said(child, code) == ["False", "True"]
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="the garbage collector runs only between two instructions")
+def test_a_sum_has_not_the_shape_of_what_a_finalizer_made_in_the_place_of_an_operands(child):
+    """NumPy gives the memory of the operand's old shape to the next array of as many dimensions."""
+    code = """
+a, b = pair(64 << 10)
+sums = keep(a, b, 20)
+kept = []
+
+class Reshapes:
+    def __init__(self): self.itself = self
+    def __del__(self):
+        x.resize((x.size // 4, 4), refcheck=False)
+        kept.extend(np.broadcast_to(np.float32(0), 1 << 60) for _ in range(4))
+
+gc.disable()
+said = set()
+for threshold in range(1, 60):
+    x = np.ones(a.size, np.float32)
+    Reshapes()
+    gc.set_threshold(threshold)
+    gc.enable()
+    try:
+        total = vecadd.add(x, b)
+        said.add("" if total.shape == b.shape and (total == b + 1).all() else "a wrong sum")
+    except ValueError as error:
+        said.add("" if "an operand has been resized" in str(error) else str(error))
+    gc.disable()
+    gc.collect()
+print(said)
+"""
+    assert said(child, code) == ["{''}"]
 
 
 def test_memory_is_given_back_while_single_sums_stay(child):

@@ -175,6 +175,14 @@ CALLS = (
         "scalar",
     ),
     Mutant(
+        "the shape of a sum while finalizers run",
+        "csrc/py/calls/result.c",
+        "PyObject *result = PyArray_Empty(ndim, extents, dtype, fortran);",
+        "PyObject *result = PyArray_Empty(ndim, shape, dtype, fortran);",
+        "tests/add/test_kept_sums.py",
+        "has_not_the_shape",
+    ),
+    Mutant(
         "a receipt below a wrapper",
         "csrc/py/receipt/observe.c",
         "    if (!standing || enters(numpys)) {",
