@@ -16,6 +16,19 @@ class Refuses:
     __array_ufunc__ = None
 
 
+class Scalar(np.float32):
+    pass
+
+
+class ScalarWithRules(np.float32):
+    def __array_ufunc__(self, *_: Any, **__: Any) -> str:
+        return "its own sum"
+
+
+class ScalarThatRefuses(np.float32):
+    __array_ufunc__ = None
+
+
 def floats(n: int = 5) -> Any:
     return np.arange(n, dtype=np.float64)
 
@@ -62,6 +75,11 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "records": lambda: call(np.zeros(2, "V4"), floats(2)),
     "masked arrays that differ": lambda: call(np.ma.ones(3), np.ma.ones(4)),
     "an operand that refuses NumPy's functions": lambda: call(floats(), Refuses()),
+    "a scalar of a derived class": lambda: call(floats(2**18), Scalar(1)),
+    "a scalar with rules of its own": lambda: call(floats(), ScalarWithRules(1)),
+    "a scalar with rules of its own beside many": lambda: call(floats(2**18), ScalarWithRules(1), np.zeros(2**18)),
+    "a scalar that refuses NumPy's functions": lambda: call(ScalarThatRefuses(1), floats()),
+    "one that refuses them beside many": lambda: call(ScalarThatRefuses(1), floats(2**18), np.zeros(2**18)),
     "where= of floats": lambda: call(floats(), floats(), np.zeros(5), where=np.ones(5)),
     "where= of another shape": lambda: call(floats(), floats(), np.zeros(5), where=np.ones(4, bool)),
     "where= that is left": lambda: call(floats(), floats(), np.zeros(5), where=[True] * 5),
@@ -87,6 +105,9 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "the GPU and an int beyond int8": lambda: call(np.ones(5, np.int8), 300, device="cuda"),
     "the GPU and objects": lambda: call(np.array([1], object), floats(1), device="cuda"),
     "the GPU and a masked array": lambda: call(np.ma.ones(5), floats(), device="cuda"),
+    "the GPU and a scalar of a derived class": lambda: call(floats(), Scalar(1), device="cuda"),
+    "the GPU and a scalar with rules of its own": lambda: call(floats(), ScalarWithRules(1), device="cuda"),
+    "the GPU and a scalar that refuses": lambda: call(ScalarThatRefuses(1), floats(2**18), device="cuda"),
     "the GPU and an out of an unsafe dtype": lambda: call(floats(), floats(), np.zeros(5, np.int64), device="cuda"),
     "the GPU and a read-only out": lambda: call(floats(), [1.0] * 5, read_only(), device="cuda"),
     "the GPU and where=": lambda: call(floats(), floats(), device="cuda", where=True),

@@ -146,6 +146,44 @@ def test_a_scalar_of_a_derived_class_is_a_number_where_numpy_has_a_dtype_for_it(
         vecadd.add(x, MixedScalar(2))
 
 
+class ScalarWithRules(np.float32):
+    def __array_ufunc__(self, *call, **keywords):
+        return "the scalar's sum"
+
+
+class NumberWithRules(float):
+    def __array_ufunc__(self, *call, **keywords):
+        return "the scalar's sum"
+
+
+class ScalarThatRefuses(np.float32):
+    __array_ufunc__ = None
+
+
+@pytest.mark.parametrize("kind", [ScalarWithRules, NumberWithRules])
+def test_a_number_with_rules_of_its_own_is_asked_for_them(device, kind):
+    """As NumPy does beside an ndarray; vecadd.add has no rules of others on a GPU."""
+    x, number = vecadd.to_device(np.zeros(10, np.float32)), kind(2)
+    assert np.add(x, number) == np.add(number, x) == "the scalar's sum"
+    for a, b, name in ((x, number, "b"), (number, x, "a")):
+        for call in (vecadd.add, lambda a, b: vecadd.plan(a, b, x), lambda a, b: vecadd.add_many([a], [b])):
+            with pytest.raises(TypeError, match=f"{name} is a {kind.__name__}, which has rules of its own"):
+                call(a, b)
+
+
+def test_the_operator_asks_a_scalar_for_its_rules(device):
+    x = vecadd.to_device(np.zeros(10, np.float32))
+    assert x + ScalarWithRules(2) == ScalarWithRules(2) + x == "the scalar's sum"
+
+
+@pytest.mark.parametrize("add", [operator.add, np.add, vecadd.add])
+def test_a_scalar_that_refuses_additions_is_not_added(device, add):
+    x = vecadd.to_device(np.zeros(10, np.float32))
+    for a, b in ((x, ScalarThatRefuses(2)), (ScalarThatRefuses(2), x)):
+        with pytest.raises(TypeError):
+            add(a, b)
+
+
 @pytest.mark.parametrize("name", ["__add__", "__radd__"])
 def test_the_operator_may_be_wrapped(device, monkeypatch, name):
     """As tracers do, and unittest.mock: the type's own addition is then called from Python's."""

@@ -175,6 +175,22 @@ CALLS = (
         "scalar",
     ),
     Mutant(
+        "a number with rules of its own beside a DeviceArray",
+        "csrc/py/operands/interop.c",
+        "(PyArray_IsAnyScalar(object) && !interop_number_has_rules(state, object))",
+        "PyArray_IsAnyScalar(object)",
+        "tests/device/test_device_array.py",
+        "rules",
+    ),
+    Mutant(
+        "such a number in vecadd.add",
+        "csrc/py/calls/prepare.c",
+        "        if (interop_number_has_rules(state, object))",
+        "        if (false)",
+        "tests/device/test_device_array.py",
+        "refuses_additions",
+    ),
+    Mutant(
         "the shape of a sum while finalizers run",
         "csrc/py/calls/result.c",
         "PyObject *result = PyArray_Empty(ndim, extents, dtype, fortran);",

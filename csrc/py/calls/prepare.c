@@ -170,6 +170,19 @@ refuse_host_operand(enum role role)
     return -1;
 }
 
+/* What _materialize.py raises for host arrays that the GPU is to add. */
+static int
+refuse_number_with_rules(enum role role, PyObject *number)
+{
+    PyObject *type = PyObject_GetAttrString((PyObject *)Py_TYPE(number), "__name__");
+    if (type)
+        PyErr_Format(PyExc_TypeError,
+                     "%s is a %S, which has rules of its own for additions; the GPU adds plain numbers only",
+                     role_name[role], type);
+    Py_XDECREF(type);
+    return -1;
+}
+
 /* Whether all operands are of one dtype and shape, and contiguous: the case of most calls. */
 static bool
 are_runs(const struct prepared_call *call)
@@ -265,10 +278,15 @@ prepare_library(const struct add_arguments *arguments, struct prepared_call *cal
 static int
 prepare_device(struct module_state *state, const struct add_arguments *arguments, struct prepared_call *call)
 {
-    for (int role = 0; role < ROLE_COUNT; role++)
-        if (arguments->objects[role] && !call->held[role] &&
-            (role == ROLE_OUT || !scalar_is(arguments->objects[role]) || !(call->held[ROLE_A] || call->held[ROLE_B])))
+    for (int role = 0; role < ROLE_COUNT; role++) {
+        PyObject *object = arguments->objects[role];
+        if (!object || call->held[role])
+            continue;
+        if (role == ROLE_OUT || !scalar_is(object) || !(call->held[ROLE_A] || call->held[ROLE_B]))
             return refuse_host_operand((enum role)role);
+        if (interop_number_has_rules(state, object))
+            return refuse_number_with_rules((enum role)role, object);
+    }
     if (arguments->numpys_own)
         return refuse_numpys_keyword(arguments);
     if (arguments->choice == DEVICE_CPU || arguments->choice == DEVICE_HYBRID) {

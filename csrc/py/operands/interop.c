@@ -23,12 +23,20 @@ library_of_function(struct module_state *state)
     return function;
 }
 
+bool
+interop_number_has_rules(const struct module_state *state, PyObject *number)
+{
+    return !PyArray_CheckAnyScalarExact(number) &&
+           PyObject_HasAttr((PyObject *)Py_TYPE(number), state->names[NAME_ARRAY_UFUNC]);
+}
+
 /* Whether the type alone tells that an object is no device array: the usual operands beside an ndarray, left to
  * numpy.add. */
 static bool
-plainly_on_host(PyObject *object)
+plainly_on_host(const struct module_state *state, PyObject *object)
 {
-    return PyArray_Check(object) || PyArray_IsAnyScalar(object) || PyList_Check(object) || PyTuple_Check(object);
+    return PyArray_Check(object) || PyList_Check(object) || PyTuple_Check(object) ||
+           (PyArray_IsAnyScalar(object) && !interop_number_has_rules(state, object));
 }
 
 int
@@ -48,7 +56,7 @@ interop_is_operand(struct module_state *state, PyObject *object)
 {
     static const enum name exports[] = {NAME_CUDA_ARRAY_INTERFACE, NAME_DLPACK_DEVICE};
     PyObject *library, *export;
-    if (plainly_on_host(object))
+    if (plainly_on_host(state, object))
         return 1;
     if (interop_library(state, object, &library) < 0)
         return -1;
@@ -64,7 +72,7 @@ int
 interop_export(struct module_state *state, PyObject *object, bool writing, PyObject **library, PyObject **exported)
 {
     *library = *exported = NULL;
-    if (plainly_on_host(object))
+    if (plainly_on_host(state, object))
         return 0;
     if (interop_library(state, object, library) < 0)
         return -1;
@@ -171,7 +179,7 @@ interop_host_library(struct module_state *state, PyObject *const objects[ROLE_CO
         PyObject *found, *object = objects[role];
         if (!object || (role != ROLE_OUT && is_number(object)))
             continue;
-        if (plainly_on_host(object))
+        if (plainly_on_host(state, object))
             goto none;
         if (interop_library(state, object, &found) < 0)
             goto failed;
