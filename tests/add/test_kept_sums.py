@@ -122,56 +122,20 @@ print(used() - held, bool((rows == 2).all()))
     assert said(child, code) == ["8", "True", "9", "True"]
 
 
-@pytest.mark.parametrize("shape", ["16", "(4, 4)", "(x.size // 4, 4)"])
-def test_an_operand_that_a_finalizer_resizes_is_refused(child, shape):
-    """Before Python 3.12 the garbage collector may run where the pool's memory is asked for."""
-    code = (
-        f"SHAPE = {shape!r}"
-        + """
+def additions_with(finalizer):
+    """Code that adds x, which the finalizer gives another shape in a collection within the call, and prints how the
+    calls ended."""
+    return f"""
 a, b = pair(64 << 10)
-sums = keep(a, b, 20)
-
-class Resizes:
-    def __init__(self): self.itself = self
-    def __del__(self):
-        x.resize(eval(SHAPE), refcheck=False)
-
-gc.disable()
-seen = set()
-for threshold in range(1, 60):
-    x = np.ones(a.size, np.float32)
-    Resizes()
-    gc.set_threshold(threshold)
-    gc.enable()
-    try:
-        total = vecadd.add(x, b)
-        seen.add("added" if x.size == 16 or (total == b + 1).all() else "wrong")
-    except ValueError as error:
-        seen.add("refused" if "resized" in str(error) else "wrong")
-    gc.disable()
-    gc.collect()
-print("wrong" in seen, sys.version_info >= (3, 12) or "//" in SHAPE or "refused" in seen)
-"""
-    )
-    assert said(child, code) == ["False", "True"]
-
-
-@pytest.mark.skipif(sys.version_info >= (3, 12), reason="the garbage collector runs only between two instructions")
-def test_a_sum_has_not_the_shape_of_what_a_finalizer_made_in_the_place_of_an_operands(child):
-    """NumPy gives the memory of the operand's old shape to the next array of as many dimensions."""
-    code = """
-a, b = pair(64 << 10)
-sums = keep(a, b, 20)
-kept = []
+sums, kept = keep(a, b, 20), []
 
 class Reshapes:
     def __init__(self): self.itself = self
     def __del__(self):
-        x.resize((x.size // 4, 4), refcheck=False)
-        kept.extend(np.broadcast_to(np.float32(0), 1 << 60) for _ in range(4))
+        {finalizer}
 
 gc.disable()
-said = set()
+seen = set()
 for threshold in range(1, 60):
     x = np.ones(a.size, np.float32)
     Reshapes()
@@ -179,14 +143,30 @@ for threshold in range(1, 60):
     gc.enable()
     try:
         total = vecadd.add(x, b)
-        said.add("" if total.shape == b.shape and (total == b + 1).all() else "a wrong sum")
+        right = total.shape == b.shape and (total == b + 1).all()
+        seen.add("added" if right or x.size == 16 else "wrong")
     except ValueError as error:
-        said.add("" if "an operand has been resized" in str(error) else str(error))
+        seen.add("refused" if "an operand has been resized" in str(error) else "wrong")
     gc.disable()
     gc.collect()
-print(said)
+print(*sorted(seen))
 """
-    assert said(child, code) == ["{''}"]
+
+
+@pytest.mark.parametrize("shape", ["16", "(4, 4)"])
+def test_an_operand_that_a_finalizer_resizes_is_refused(child, shape):
+    """Before Python 3.12 the garbage collector may run where the pool's memory is asked for."""
+    seen = set(said(child, additions_with(f"x.resize({shape}, refcheck=False)")))
+    assert seen <= {"added", "refused"}
+    assert sys.version_info >= (3, 12) or "refused" in seen
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="the garbage collector runs only between two instructions")
+def test_a_sum_has_not_the_shape_of_what_a_finalizer_made_in_the_place_of_an_operands(child):
+    """NumPy gives the memory of the operand's old shape to the next array of as many dimensions."""
+    others = "kept.extend(np.broadcast_to(np.float32(0), 1 << 60) for _ in range(4))"
+    finalizer = f"x.resize((x.size // 4, 4), refcheck=False); {others}"
+    assert set(said(child, additions_with(finalizer))) <= {"added", "refused"}
 
 
 def test_memory_is_given_back_while_single_sums_stay(child):

@@ -59,6 +59,7 @@ RECEIPTS = (
 
 # What adds, wherever the operands are: all that is compiled, and how.
 ADDS = ("csrc", "cuda", "build_native")
+# The tests that take seeds of orders.
 ORDERED = (
     *(f"tests/device/test_{name}.py" for name in ("add_many_device", "orders", "stream_order", "streams")),
     *(f"tests/interop/test_{name}.py" for name in ("dlpack", "exchange_offered")),
