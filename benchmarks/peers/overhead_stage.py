@@ -238,6 +238,6 @@ def _sustained(sets: Sequence[Buffers]) -> float:
 STAGE = Sweep(
     "peer-overhead",
     cells,
-    f"timed by the host over {CALLS} queued calls, the queue empty before and drained after; rows that are called "
-    "'stage' repeat one stage of vecadd.add(a, b, out) alone",
+    f"timed by the host over {CALLS} queued calls, the queue empty before and drained after; the file's rows that are "
+    "called 'stage', which have a table of their own, repeat one stage of vecadd.add(a, b, out) alone",
 )

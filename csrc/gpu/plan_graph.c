@@ -47,8 +47,7 @@ static int
 captures(const void *work, bool *any, struct status *status)
 {
     const struct plan *plan = work;
-    return plan->joins ? stream_any_captures(plan->stream, plan->join, (size_t)plan->joins, any, status)
-                       : stream_captures(plan->stream, any, status);
+    return stream_any_captures(plan->stream, plan->join, (size_t)plan->joins, any, status);
 }
 
 static int

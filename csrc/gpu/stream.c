@@ -70,8 +70,7 @@ stream_captures(void *stream, bool *captures, struct status *status)
 int
 stream_any_captures(void *stream, void *const *others, size_t count, bool *captures, struct status *status)
 {
-    *captures = false;
-    if (count > 0 && stream_captures(stream, captures, status) < 0)
+    if (stream_captures(stream, captures, status) < 0)
         return -1;
     for (size_t i = 0; i < count && !*captures; i++)
         if (stream_captures(others[i], captures, status) < 0)
@@ -205,8 +204,8 @@ static int
 queue_between(int device, void *stream, void *const *others, size_t count, stream_work *work, const void *context,
               bool *queued, struct status *status)
 {
-    bool in_capture;
-    if (stream_any_captures(stream, others, count, &in_capture, status) < 0)
+    bool in_capture = false;
+    if (count > 0 && stream_any_captures(stream, others, count, &in_capture, status) < 0)
         return -1;
     for (size_t i = 0; i < count; i++)
         if (join_in(device, others[i], stream, others[i], in_capture, status) < 0)

@@ -14,8 +14,7 @@ int stream_check_device(int device, void *stream, struct status *status);
 /* Whether the stream is capturing. No CUDA call for the legacy default stream, which is never captured. */
 int stream_captures(void *stream, bool *captures, struct status *status);
 
-/* Whether any of the streams captures, so that ordering work between them extends the capture. No CUDA call without
- * others. */
+/* Whether any of the streams captures, so that ordering work between them extends the capture. */
 int stream_any_captures(void *stream, void *const *others, size_t count, bool *captures, struct status *status);
 
 /* cudaStreamPerThread, the per-thread default stream's handle, names another stream in each thread: only the thread

@@ -177,7 +177,7 @@ CALLS = (
     Mutant(
         "a number with rules of its own beside a DeviceArray",
         "csrc/py/operands/interop.c",
-        "(PyArray_IsAnyScalar(object) && !interop_number_has_rules(state, object))",
+        "(PyArray_IsAnyScalar(object) && !scalar_has_rules(state, object))",
         "PyArray_IsAnyScalar(object)",
         "tests/device/test_device_array.py",
         "rules",
@@ -185,7 +185,7 @@ CALLS = (
     Mutant(
         "such a number in vecadd.add",
         "csrc/py/calls/prepare.c",
-        "        if (interop_number_has_rules(state, object))",
+        "        if (scalar_has_rules(state, object))",
         "        if (false)",
         "tests/device/test_device_array.py",
         "refuses_additions",

@@ -208,8 +208,8 @@ DEVICE = (
     Mutant(
         "a plan on a stream that the capture leads to",
         "csrc/gpu/plan_graph.c",
-        "return plan->joins ?",
-        "return false ?",
+        "return stream_any_captures(plan->stream, plan->join, (size_t)plan->joins, any, status);",
+        "return stream_captures(plan->stream, any, status);",
         "tests/device/test_captures.py",
         "a_plan_on_a_stream",
     ),

@@ -284,7 +284,7 @@ prepare_device(struct module_state *state, const struct add_arguments *arguments
             continue;
         if (role == ROLE_OUT || !scalar_is(object) || !(call->held[ROLE_A] || call->held[ROLE_B]))
             return refuse_host_operand((enum role)role);
-        if (interop_number_has_rules(state, object))
+        if (scalar_has_rules(state, object))
             return refuse_number_with_rules((enum role)role, object);
     }
     if (arguments->numpys_own)

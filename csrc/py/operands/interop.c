@@ -4,6 +4,7 @@
 
 #include "gpu/stream.h"
 #include "py/base/attribute.h"
+#include "py/operands/promotion.h"
 #include "py/operands/where.h"
 
 /* Borrowed: the module's state holds it. */
@@ -23,20 +24,13 @@ library_of_function(struct module_state *state)
     return function;
 }
 
-bool
-interop_number_has_rules(const struct module_state *state, PyObject *number)
-{
-    return !PyArray_CheckAnyScalarExact(number) &&
-           PyObject_HasAttr((PyObject *)Py_TYPE(number), state->names[NAME_ARRAY_UFUNC]);
-}
-
 /* Whether the type alone tells that an object is no device array: the usual operands beside an ndarray, left to
  * numpy.add. */
 static bool
 plainly_on_host(const struct module_state *state, PyObject *object)
 {
     return PyArray_Check(object) || PyList_Check(object) || PyTuple_Check(object) ||
-           (PyArray_IsAnyScalar(object) && !interop_number_has_rules(state, object));
+           (PyArray_IsAnyScalar(object) && !scalar_has_rules(state, object));
 }
 
 int

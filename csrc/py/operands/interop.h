@@ -12,10 +12,6 @@
  * operator. */
 int interop_is_operand(struct module_state *state, PyObject *object);
 
-/* Whether a number's type has an __array_ufunc__, by which NumPy asks it how to add, or which forbids to add. NumPy
- * does not look for one of its own scalars' and Python's numbers' very types. */
-bool interop_number_has_rules(const struct module_state *state, PyObject *number);
-
 /* A new reference to the library of the object's type, NULL where vecadd knows none. Returns 0, or -1 with an exception
  * set. */
 int interop_library(struct module_state *state, PyObject *object, PyObject **library);

@@ -32,6 +32,13 @@ scalar_is_of_dtype(PyObject *object)
     return found;
 }
 
+bool
+scalar_has_rules(const struct module_state *state, PyObject *number)
+{
+    return !PyArray_CheckAnyScalarExact(number) &&
+           PyObject_HasAttr((PyObject *)Py_TYPE(number), state->names[NAME_ARRAY_UFUNC]);
+}
+
 static int
 numpy_scalar_from(struct module_state *state, PyObject *object, enum role role, struct scalar *scalar)
 {

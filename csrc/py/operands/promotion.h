@@ -24,6 +24,10 @@ bool scalar_is(PyObject *object);
  * PyArray_FromScalar and PyArray_DescrFromScalar crash at it (2.4). */
 bool scalar_is_of_dtype(PyObject *object);
 
+/* Whether a number's type has an __array_ufunc__, by which NumPy asks it how to add, or which forbids to add. NumPy
+ * does not look for one of its own scalars' and Python's numbers' very types. */
+bool scalar_has_rules(const struct module_state *state, PyObject *number);
+
 /* Reads the number `object`; scalar_settle sets the value of a Python int. Returns 0, or -1 with an exception set (for
  * dtypes that vecadd does not add). */
 int scalar_from(struct module_state *state, PyObject *object, enum role role, struct scalar *scalar);
