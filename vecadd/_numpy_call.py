@@ -40,7 +40,10 @@ def check(a: Any, b: Any, out: Any = None, /, **keywords: Any) -> None:
 
 def own_rules(x: Any) -> Literal["has", "refuses"] | None:
     """ "refuses" where NumPy's functions may not be called with x, "has" where x answers them itself, else None."""
-    rules = getattr(type(x), "__array_ufunc__", np.ndarray.__array_ufunc__)
+    try:
+        rules = getattr(type(x), "__array_ufunc__", np.ndarray.__array_ufunc__)
+    except Exception:  # of a metaclass: NumPy takes it for no rules
+        return None
     if rules is None:
         return "refuses"
     return None if rules is np.ndarray.__array_ufunc__ else "has"

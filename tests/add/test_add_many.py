@@ -301,6 +301,20 @@ def test_a_list_is_as_it_was_after_an_error():
     assert outs[1] == 3
 
 
+def test_a_metaclass_that_raises_when_asked_for_rules_has_none():
+    class Raises(type):
+        def __getattr__(cls, name):
+            raise ValueError(name)
+
+    class Number(int, metaclass=Raises):
+        pass
+
+    a, out = np.ones(3), np.zeros(3)
+    assert (np.add(a, Number(3)) == 4).all()
+    assert (vecadd.add_many([a], [Number(3)], [out])[0] == 4).all()
+    assert (vecadd.plan(a, Number(4), out)() == 5).all()
+
+
 @pytest.mark.parametrize("after", ["vecadd.add(x, y)", "vecadd.add(x, z)", "vecadd.add_many([x], [y])[0]"])
 def test_an_array_that_a_finalizer_resizes_is_not_touched(child, after):
     """Before Python 3.12 a collection begins where an object is made, and so between a look and the work."""

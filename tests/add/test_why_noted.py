@@ -67,6 +67,7 @@ def by_line(found: Run) -> dict[int, int]:
         ("np.add(a, b, c)", "numpy", False),
         ("np.add(a, b, out=c)", "numpy", False),
         ("np.add(a, b, out=(c,))", "numpy", False),
+        ("np.add(a, b, **{''.join(['o', 'ut']): c})", "numpy", False),  # a name that is not interned
         ("np.add(a, b, out=None)", "numpy", True),
         ("a.__radd__(b)", "numpy", True),
         ("import operator; operator.iadd(a, b)", "numpy", False),

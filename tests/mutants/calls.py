@@ -175,6 +175,22 @@ CALLS = (
         "scalar",
     ),
     Mutant(
+        "an array whose dtype changes while its sum's is asked",
+        "csrc/py/operands/host_pair.c",
+        "if (dtype < 0 || !dtypes_stay(state, side)) {",
+        "if (dtype < 0) {",
+        "tests/add/test_finalizers.py",
+        "dtype",
+    ),
+    Mutant(
+        "an array whose elements become smaller while it is added",
+        "csrc/py/operands/host_pair.c",
+        "(size_t)PyArray_ITEMSIZE(array) != dtype_table[read->dtype].itemsize",
+        "false",
+        "tests/add/test_finalizers.py",
+        "dtype",
+    ),
+    Mutant(
         "a number with rules of its own beside a DeviceArray",
         "csrc/py/operands/interop.c",
         "(PyArray_IsAnyScalar(object) && !scalar_has_rules(state, object))",

@@ -93,6 +93,14 @@ sum_descr(struct module_state *state, const struct side side[2], enum dtype dtyp
     return descr ? (PyArray_Descr *)Py_NewRef((PyObject *)descr) : dtype_descr(state, dtype);
 }
 
+/* NumPy may be asked for a sum's dtype, by Python code: a finalizer that runs then may give an array another dtype. */
+static bool
+dtypes_stay(struct module_state *state, const struct side side[2])
+{
+    return dtype_of_descr(state, PyArray_DESCR(side[0].array)) == (int)side[0].dtype &&
+           dtype_of_descr(state, PyArray_DESCR(side[1].array)) == (int)side[1].dtype;
+}
+
 /* Finds the sum's dtype, and turns a side that is a number into an array. */
 static bool
 promote(struct module_state *state, struct side side[2], struct host_sum *sum)
@@ -111,7 +119,7 @@ promote(struct module_state *state, struct side side[2], struct host_sum *sum)
             return false;
     }
     const int dtype = promoted_dtype(state, side[0].dtype, NOT_WEAK, side[1].dtype, NOT_WEAK);
-    if (dtype < 0) {
+    if (dtype < 0 || !dtypes_stay(state, side)) {
         PyErr_Clear();
         return false;
     }
@@ -251,8 +259,9 @@ host_operands_stay(const struct owned_operand operands[ROLE_COUNT], const bool h
 {
     for (int role = 0; role < ROLE_COUNT; role++) {
         PyArrayObject *array = held[role] ? (PyArrayObject *)operands[role].exported : NULL;
-        if (array && (PyArray_DATA(array) != operands[role].operand.data ||
-                      (size_t)PyArray_SIZE(array) != operands[role].operand.size))
+        const struct operand *read = &operands[role].operand;
+        if (array && (PyArray_DATA(array) != read->data || (size_t)PyArray_SIZE(array) != read->size ||
+                      (size_t)PyArray_ITEMSIZE(array) != dtype_table[read->dtype].itemsize))
             return false;
     }
     return true;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/min_max.h"
+#include "py/base/keyword.h"
 
 static PyArrayObject *
 array_of(PyObject *x)
@@ -88,10 +89,10 @@ call_read(const struct module_state *state, struct call *call, enum via via, PyO
     PyObject *out = count > 2 ? values[2] : NULL;
     const Py_ssize_t named = keywords ? PyTuple_Size(keywords) : 0;
     for (Py_ssize_t i = 0; i < named; i++) {
-        PyObject *name = PyTuple_GetItem(keywords, i);
-        if (name == state->names[NAME_OUT])
+        const enum name name = keyword_name(state, PyTuple_GetItem(keywords, i));
+        if (name == NAME_OUT)
             out = values[count + i];
-        else if (name == state->names[NAME_DEVICE])
+        else if (name == NAME_DEVICE)
             call->device = given(values[count + i]);
         else
             call->others = true;
