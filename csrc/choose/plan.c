@@ -4,6 +4,7 @@
 #include "base/now.h"
 #include "choose/routes.h"
 #include "gpu/device.h"
+#include "gpu/stream.h"
 #include "host/add.h"
 #include "host/strided.h"
 #include "transfer/transfer.h"
@@ -116,7 +117,7 @@ plan_device(struct plan *plan, const struct operand *const operands[3], const st
     for (int i = 0; i < 3; i++)
         if (operands[i] && operands[i]->has_stream)
             plan_join(plan, operands[i]->stream);
-    return 0;
+    return request->has_stream ? 0 : stream_lead(plan->device, &plan->stream, plan->join, (size_t)plan->joins, status);
 }
 
 /* Plans one contiguous run of components if it can, else any layout. A sum without elements gets only component and n.

@@ -28,7 +28,7 @@ static int
 captures(const void *work, bool *any, struct status *status)
 {
     const struct device_batch *batch = work;
-    return stream_any_captures(batch->stream, batch->join, batch->joins, any, status);
+    return stream_any_captures(batch->device, batch->stream, batch->join, batch->joins, any, status);
 }
 
 static int

@@ -162,11 +162,11 @@ device_buffers_release(void)
 }
 
 static bool
-captures_now(void *stream)
+captures_now(int device, void *stream)
 {
     bool captures;
     struct status ignored;
-    return stream_captures(stream, &captures, &ignored) == 0 && captures;
+    return stream_captures(device, stream, &captures, &ignored) == 0 && captures;
 }
 
 struct device_buffer *
@@ -182,7 +182,7 @@ device_buffer_make(int device, void *stream, size_t bytes, struct status *status
     block->bytes = bytes;
     block->stream = stream;
     block->device = device;
-    block->captured = captures_now(stream);
+    block->captured = captures_now(device, stream);
     atomic_init(&block->holders, 1);
     atomic_init(&block->moved, false);
     if (device_allocate(device, stream, bytes, &block->memory, status) == 0)

@@ -95,7 +95,7 @@ static int
 capture_unless_captured(struct graph *graph, const struct device_scope *scope, struct status *status)
 {
     bool captures;
-    if (stream_captures(graph->stream, &captures, status) < 0)
+    if (stream_captures(graph->device, graph->stream, &captures, status) < 0)
         return -1;
     return captures ? 0 : graph->kind->capture(&graph->exec, scope, graph->work, status);
 }

@@ -193,25 +193,31 @@ stream_check_device(int device, void *stream, struct status *status)
 }
 
 int
-stream_captures(void *stream, bool *captures, struct status *status)
+stream_captures(int device, void *stream, bool *captures, struct status *status)
 {
     return status_no_cuda(status);
 }
 
 int
-stream_any_captures(void *stream, void *const *others, size_t count, bool *captures, struct status *status)
+stream_any_captures(int device, void *stream, void *const *others, size_t count, bool *captures, struct status *status)
 {
     return status_no_cuda(status);
 }
 
 int
-stream_of_memory(void *stream, void *const *others, size_t count, void **found, struct status *status)
+stream_lead(int device, void **stream, void **others, size_t count, struct status *status)
 {
     return status_no_cuda(status);
 }
 
 int
-stream_join_consumer(int device, void *home, void *consumer, struct status *status)
+stream_of_memory(int device, void *stream, void *const *others, size_t count, void **found, struct status *status)
+{
+    return status_no_cuda(status);
+}
+
+int
+stream_join_consumer(int device, void *home, void *consumer, bool is_new, struct status *status)
 {
     return status_no_cuda(status);
 }

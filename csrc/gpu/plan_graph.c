@@ -47,7 +47,7 @@ static int
 captures(const void *work, bool *any, struct status *status)
 {
     const struct plan *plan = work;
-    return stream_any_captures(plan->stream, plan->join, (size_t)plan->joins, any, status);
+    return stream_any_captures(plan->device, plan->stream, plan->join, (size_t)plan->joins, any, status);
 }
 
 static int

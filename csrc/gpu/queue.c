@@ -106,7 +106,7 @@ device_add(const struct plan *plan, struct status *status)
     int result = -1;
     void *temporary = NULL, *stream = plan->stream; /* of the temporary */
     const size_t bytes = temporary_bytes(plan);
-    if (bytes && (stream_of_memory(plan->stream, plan->join, (size_t)plan->joins, &stream, status) < 0 ||
+    if (bytes && (stream_of_memory(plan->device, plan->stream, plan->join, (size_t)plan->joins, &stream, status) < 0 ||
                   pool_allocate(&scope, stream, bytes, &temporary, status) < 0))
         goto done;
 

@@ -53,13 +53,17 @@ stream_check_device(int device, void *stream, struct status *status)
     return status_set(status, STATUS_VALUE, "the stream is on cuda:%d and the arrays are on cuda:%d", found, device);
 }
 
-int
-stream_captures(void *stream, bool *captures, struct status *status)
+static bool
+is_legacy(const void *stream)
 {
-    *captures = false;
-    if (stream == NULL || stream == cudaStreamLegacy)
-        return 0;
+    return stream == NULL || stream == cudaStreamLegacy;
+}
+
+static int
+captures_here(cudaStream_t stream, bool *captures, struct status *status)
+{
     enum cudaStreamCaptureStatus capturing;
+    *captures = false;
     cudaError_t error = cudaStreamIsCapturing(stream, &capturing);
     if (error != cudaSuccess)
         return device_status(status, error, "cudaStreamIsCapturing");
@@ -68,26 +72,73 @@ stream_captures(void *stream, bool *captures, struct status *status)
 }
 
 int
-stream_any_captures(void *stream, void *const *others, size_t count, bool *captures, struct status *status)
+stream_captures(int device, void *stream, bool *captures, struct status *status)
 {
-    if (stream_captures(stream, captures, status) < 0)
+    struct device_scope scope;
+    *captures = false;
+    if (is_legacy(stream))
+        return 0;
+    if (stream != STREAM_PER_THREAD)
+        return captures_here(stream, captures, status);
+    if (device_enter(&scope, device, status) < 0)
+        return -1;
+    const int result = captures_here(stream, captures, status);
+    device_leave(&scope);
+    return result;
+}
+
+int
+stream_any_captures(int device, void *stream, void *const *others, size_t count, bool *captures, struct status *status)
+{
+    if (stream_captures(device, stream, captures, status) < 0)
         return -1;
     for (size_t i = 0; i < count && !*captures; i++)
-        if (stream_captures(others[i], captures, status) < 0)
+        if (stream_captures(device, others[i], captures, status) < 0)
             return -1;
     return 0;
 }
 
-int
-stream_of_memory(void *stream, void *const *others, size_t count, void **found, struct status *status)
+/* The first of them that captures; `count` where none does. */
+static int
+first_that_captures(int device, void *const *streams, size_t count, size_t *first, struct status *status)
 {
-    bool captures = false;
-    *found = stream;
-    for (size_t i = 0; i < count && !captures; i++) {
-        if (stream_captures(others[i], &captures, status) < 0)
+    for (*first = 0; *first < count; ++*first) {
+        bool captures;
+        if (stream_captures(device, streams[*first], &captures, status) < 0)
             return -1;
         if (captures)
-            *found = others[i];
+            break;
+    }
+    return 0;
+}
+
+int
+stream_of_memory(int device, void *stream, void *const *others, size_t count, void **found, struct status *status)
+{
+    size_t first;
+    if (first_that_captures(device, others, count, &first, status) < 0)
+        return -1;
+    *found = first < count ? others[first] : stream;
+    return 0;
+}
+
+int
+stream_lead(int device, void **stream, void **others, size_t count, struct status *status)
+{
+    bool captures;
+    size_t first;
+    if (count == 0)
+        return 0;
+    if (stream_captures(device, *stream, &captures, status) < 0)
+        return -1;
+    if (captures)
+        return 0;
+    if (first_that_captures(device, others, count, &first, status) < 0)
+        return -1;
+    if (first < count) {
+        void *const before = *stream;
+        *stream = others[first];
+        others[first] = before;
     }
     return 0;
 }
@@ -120,7 +171,7 @@ stream_home(int device, void *stream, void **home, struct status *status)
         return 0;
     if (device_enter(&scope, device, status) < 0)
         return -1;
-    int result = stream_captures(stream, &captures, status);
+    int result = captures_here(stream, &captures, status);
     if (result == 0 && !captures) {
         const cudaError_t error = home_of(scope.state, home);
         result = error == cudaSuccess ? 0 : device_status(status, error, "cudaStreamCreateWithFlags");
@@ -135,9 +186,7 @@ static cudaError_t
 ask_legacy(cudaStream_t stream)
 {
     enum cudaStreamCaptureStatus capturing;
-    if (stream != NULL && stream != cudaStreamLegacy)
-        return cudaSuccess;
-    return cudaStreamIsCapturing(stream, &capturing);
+    return is_legacy(stream) ? cudaStreamIsCapturing(stream, &capturing) : cudaSuccess;
 }
 
 /* A queued wait keeps the event's last record, so the event may be recorded anew at once. */
@@ -165,6 +214,22 @@ join(struct device_state *state, cudaStream_t before, cudaStream_t after, const 
     return error;
 }
 
+/* Refuses to lead into a capture what other threads use too: the legacy default stream, where trying ends the capture
+ * (measured), and vecadd's own, whose additions would become part of the graph. */
+static int
+check_not_shared(const struct device_state *state, cudaStream_t before, cudaStream_t after, struct status *status)
+{
+    bool captures;
+    if (is_legacy(before) || !(is_legacy(after) || after == atomic_load(&state->home)))
+        return 0;
+    if (captures_here(before, &captures, status) < 0)
+        return -1;
+    return captures ? status_set(status, STATUS_CAPTURE,
+                                 "%s cannot wait for a stream that captures; pass stream=, the one that captures",
+                                 is_legacy(after) ? "the legacy default stream" : "vecadd's own stream")
+                    : 0;
+}
+
 int
 stream_join(int device, void *before, void *after, struct status *status)
 {
@@ -173,12 +238,14 @@ stream_join(int device, void *before, void *after, struct status *status)
     struct device_scope scope;
     if (device_enter(&scope, device, status) < 0)
         return -1;
-    const char *call;
-    const cudaError_t error = join(scope.state, before, after, &call);
-    if (error != cudaSuccess)
-        device_status(status, error, call);
+    int result = check_not_shared(scope.state, before, after, status);
+    if (result == 0) {
+        const char *call;
+        const cudaError_t error = join(scope.state, before, after, &call);
+        result = error == cudaSuccess ? 0 : device_status(status, error, call);
+    }
     device_leave(&scope);
-    return error == cudaSuccess ? 0 : -1;
+    return result;
 }
 
 /* `other` is the stream of the two that may be outside the capture. */
@@ -186,18 +253,35 @@ static int
 join_in(int device, void *before, void *after, void *other, bool in_capture, struct status *status)
 {
     bool takes_part = true;
-    if (in_capture && stream_captures(other, &takes_part, status) < 0)
+    if (in_capture && stream_captures(device, other, &takes_part, status) < 0)
         return -1;
     return takes_part ? stream_join(device, before, after, status) : 0;
 }
 
+static int
+wait_on_host(int device, void *stream, struct status *status)
+{
+    struct device_scope scope;
+    if (device_enter(&scope, device, status) < 0)
+        return -1;
+    cudaError_t error = ask_legacy(stream);
+    if (error == cudaSuccess)
+        error = stream_wait(stream);
+    const int result = error == cudaSuccess ? 0 : device_status(status, error, "cudaStreamSynchronize");
+    device_leave(&scope);
+    return result;
+}
+
 int
-stream_join_consumer(int device, void *home, void *consumer, struct status *status)
+stream_join_consumer(int device, void *home, void *consumer, bool is_new, struct status *status)
 {
     bool captures, home_captures;
-    if (stream_captures(consumer, &captures, status) < 0 || stream_captures(home, &home_captures, status) < 0)
+    if (stream_captures(device, consumer, &captures, status) < 0 ||
+        stream_captures(device, home, &home_captures, status) < 0)
         return -1;
-    return captures && !home_captures ? 0 : stream_join(device, home, consumer, status);
+    if (!captures || home_captures)
+        return stream_join(device, home, consumer, status);
+    return is_new ? wait_on_host(device, home, status) : 0;
 }
 
 static int
@@ -205,7 +289,7 @@ queue_between(int device, void *stream, void *const *others, size_t count, strea
               bool *queued, struct status *status)
 {
     bool in_capture = false;
-    if (count > 0 && stream_any_captures(stream, others, count, &in_capture, status) < 0)
+    if (count > 0 && stream_any_captures(device, stream, others, count, &in_capture, status) < 0)
         return -1;
     for (size_t i = 0; i < count; i++)
         if (join_in(device, others[i], stream, others[i], in_capture, status) < 0)

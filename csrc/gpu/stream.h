@@ -11,11 +11,17 @@
  * where there is one device. A capturing stream passes: asking for its device would end the capture (measured). */
 int stream_check_device(int device, void *stream, struct status *status);
 
-/* Whether the stream is capturing. No CUDA call for the legacy default stream, which is never captured. */
-int stream_captures(void *stream, bool *captures, struct status *status);
+/* Whether the device's stream is capturing. No CUDA call for the legacy default stream, which is never captured. */
+int stream_captures(int device, void *stream, bool *captures, struct status *status);
 
 /* Whether any of the streams captures, so that ordering work between them extends the capture. */
-int stream_any_captures(void *stream, void *const *others, size_t count, bool *captures, struct status *status);
+int stream_any_captures(int device, void *stream, void *const *others, size_t count, bool *captures,
+                        struct status *status);
+
+/* Where one of `others` captures and *stream does not, the two change places: the work becomes part of the graph, and
+ * no stream is led into a capture that its owner did not begin. For work without a stream of the caller's. No CUDA call
+ * without others. Returns 0, or -1 with *status set. */
+int stream_lead(int device, void **stream, void **others, size_t count, struct status *status);
 
 /* cudaStreamPerThread, the per-thread default stream's handle, names another stream in each thread: only the thread
  * that was given it may use it, at once. For later use, or use by another thread, these two replace it; both return any
@@ -36,7 +42,8 @@ stream_of_all_threads(void *stream)
 int stream_home(int device, void *stream, void **home, struct status *status);
 
 /* Makes work queued on `after` from now on wait for what `before` holds now, without a host synchronise. A stream
- * joined with itself is a no-op. */
+ * joined with itself is a no-op. STATUS_CAPTURE where `before` captures and `after` is a stream that other threads use
+ * too, the legacy default stream or vecadd's own: the capture goes on. */
 int stream_join(int device, void *before, void *after, struct status *status);
 
 /* Queues the work that `context` describes; sets *queued once any of it is queued. Returns 0, or -1 with *status
@@ -53,11 +60,12 @@ int stream_queue_between(int device, void *stream, void *const *others, size_t c
 /* The stream on which to allocate and free memory for such work: one of `others` that captures, else `stream`. The work
  * makes `stream` part of a capture too late for memory, which the graph has to own, and frees on it would be outside of
  * the joins, which ends the capture. */
-int stream_of_memory(void *stream, void *const *others, size_t count, void **found, struct status *status);
+int stream_of_memory(int device, void *stream, void *const *others, size_t count, void **found, struct status *status);
 
 /* stream_join for another library that is to work on an array: `consumer` waits for the array's home stream. A consumer
- * that captures does not wait for a stream outside, as in stream_queue_between. */
-int stream_join_consumer(int device, void *home, void *consumer, struct status *status);
+ * that captures does not wait for a stream outside, as in stream_queue_between; where the array `is_new`, made by this
+ * very call, the host does. */
+int stream_join_consumer(int device, void *home, void *consumer, bool is_new, struct status *status);
 
 /* stream_join for destructors, which must not become part of a graph and cannot report an error. False where either
  * stream cannot be used while a stream captures: the caller tries again later. Skips a stream that no longer exists. */

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from arrays import assert_same_values
 from foreign import DLPACK_CUDA, DLPackArray
+from orders import orders
 
 import vecadd
 from vecadd import _core
@@ -376,3 +377,36 @@ def test_memory_is_not_freed_beside_a_capture_on_its_device(second_device, doubl
         _core.release()
         assert _core.memory_counts() == before
     double.stream_destroy(stream)
+
+
+def beside_a_capture(double, driver, call):
+    """call(), while the other device is current and this thread's per-thread stream captures there."""
+    with driver.on(SECOND):
+        double.capture_begin(2)
+        result = call()
+        double.capture_end(2)
+    return result
+
+
+@pytest.mark.parametrize("seed", orders(10, 3))
+def test_a_consumer_on_the_per_thread_stream_waits_where_the_array_is(second_device, double, driver, foreign, seed):
+    double.reset(seed)
+    double.devices(2)
+    x, target = vecadd.add(foreign(A), 1, stream=driver.stream()), foreign(np.zeros_like(A))
+    capsule = beside_a_capture(double, driver, lambda: x.__dlpack__(stream=2))
+    with driver.on(FIRST):
+        driver.copy(2, target.pointer, x.__cuda_array_interface__["data"][0], A.nbytes)
+        double.stream_synchronize(2)
+    assert_same_values(target.numpy(), A + 1)
+    del capsule
+    finish(driver)
+
+
+def test_a_producer_is_told_the_per_thread_stream_where_the_array_is(second_device, double, driver, foreign):
+    with driver.on(FIRST):
+        x = DLPackArray(foreign(A))
+        vecadd.add(x, 0, stream=2)
+    x.asked.clear()
+    beside_a_capture(double, driver, lambda: vecadd.add(x, 0, stream=2))
+    assert x.asked[0]["stream"] == 2
+    finish(driver)

@@ -74,10 +74,13 @@ cudaStreamQuery(cudaStream_t handle)
     });
 }
 
-/* A wait for an event of a capture takes a stream into it, or one that is in it to more of its nodes. */
+/* A wait for an event of a capture takes a stream into it, or one that is in it to more of its nodes; the legacy
+ * default stream cannot be taken, and the capture ends (measured on an H100). */
 static cudaError_t
 capture_join(const stream_ptr &stream, const event &captured)
 {
+    if (stream->legacy)
+        return capture_invalidate(*captured.captured, cudaErrorStreamCaptureImplicit);
     if (stream->capturing && stream->capturing != captured.captured) {
         captured.captured->invalid = true;
         return capture_invalidate(*stream->capturing, cudaErrorStreamCaptureMerge);

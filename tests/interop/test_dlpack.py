@@ -218,7 +218,9 @@ def test_offset_in_bytes_is_added_to_the_pointer(lend, driver):
     finish(driver)
 
 
-@pytest.mark.parametrize(("shape", "strides"), [((3, 4), None), ((3, 4), (4, 1)), ((3, 1), (1, 77))], ids=str)
+@pytest.mark.parametrize(
+    ("shape", "strides"), [((3, 4), None), ((3, 4), (4, 1)), ((3, 1), (1, 77)), ((1,), (2**62,))], ids=str
+)
 def test_strides_of_c_order_are_none(lend, driver, shape, strides):
     a = np.arange(np.prod(shape), dtype=float).reshape(shape)
     x = lend(a, strides=strides)
@@ -426,7 +428,7 @@ def test_copy_is_memory_of_its_own_and_says_so(device):
     a = np.arange(N)
     x = vecadd.to_device(a)
     assert flags_of(x.__dlpack__(max_version=(1, 0))) == flags_of(x.__dlpack__(max_version=(1, 0), copy=False)) == 0
-    assert flags_of(x.__dlpack__(max_version=(1, 0), copy=True)) == COPIED
+    assert [flags_of(x.__dlpack__(max_version=(1, 0), copy=yes)) for yes in (True, np.True_, 1)] == [COPIED] * 3
     assert pointer_in(x.__dlpack__()) == x.__cuda_array_interface__["data"][0]
     copied = x.__dlpack__(copy=True)
     assert pointer_in(copied) != x.__cuda_array_interface__["data"][0]

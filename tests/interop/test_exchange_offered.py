@@ -22,6 +22,8 @@ TAKE = ctypes.PYFUNCTYPE(c_int, MANAGED, ctypes.POINTER(ctypes.py_object))
 ALLOCATE = ctypes.CFUNCTYPE(c_int, ctypes.POINTER(table.DLTensor), ctypes.POINTER(MANAGED), c_void_p, SET_ERROR)
 
 pointer_of = ctypes.PYFUNCTYPE(c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
+rename = ctypes.PYFUNCTYPE(c_int, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_SetName", ctypes.pythonapi))
+USED = b"used_dltensor_versioned"  # kept here: a capsule keeps the pointer
 offered = table.Table.from_address(pointer_of(vecadd.DeviceArray.__dlpack_c_exchange_api__, table.CAPSULE))
 lend, take, allocate = (
     kind(getattr(offered, name))
@@ -189,6 +191,48 @@ def test_what_a_consumer_wrote_is_there_for_later_work_on_the_arrays_own_stream(
     driver.delay(0)
     driver.copy(0, managed.contents.tensor.data, source.pointer, 4 * n)
     assert_same_values(vecadd.add(taken(managed), 1, stream=side).numpy(), ones * 8)
+
+
+@pytest.mark.parametrize("seed", orders(20, 3))
+def test_memory_stays_until_the_work_of_a_consumer_that_gives_its_tensor_back(request, driver, foreign, seed):
+    """The consumer's stream is the one that it named when it took the capsule."""
+    if ON_DOUBLE:
+        request.getfixturevalue("double").reset(seed)
+    side, consumer, n = driver.stream(), driver.stream(), 4096
+    ones = np.ones(n, np.int32)
+    source, target = foreign(ones), foreign(ones * 0)
+    x = vecadd.add(source, 4, stream=side)
+    capsule = x.__dlpack__(stream=consumer, max_version=(1, 0))
+    managed = ctypes.cast(pointer_of(capsule, b"dltensor_versioned"), MANAGED)
+    rename(capsule, USED)
+    driver.copy_late(consumer, target.pointer, managed.contents.tensor.data, 4 * n)
+    back = taken(managed)
+    del x, back
+    for i in range(3):
+        vecadd.add(source, i, stream=side)  # may take the memory
+    assert_same_values(target.numpy(), ones * 5)
+    driver.synchronize(0)
+    _core.release()
+
+
+@pytest.mark.parametrize("seed", orders(20, 3))
+def test_a_copy_made_for_a_capture_is_there_when_the_graph_runs(request, driver, foreign, seed):
+    """A consumer that captures cannot wait for the copy, which is made at once on the array's stream."""
+    if ON_DOUBLE:
+        request.getfixturevalue("double").reset(seed)
+    stream, n = driver.stream(), 4096
+    ones = np.ones(n, np.int32)
+    x, out = vecadd.add(foreign(ones), 6, stream=driver.stream()), foreign(ones * 0, stream=stream)
+    driver.synchronize(0)
+    with driver.capture(stream) as graph:
+        capsule = x.__dlpack__(stream=stream, copy=True, max_version=(1, 0))
+        managed = ctypes.cast(pointer_of(capsule, b"dltensor_versioned"), MANAGED)
+        driver.copy(stream, out.pointer, managed.contents.tensor.data, 4 * n)
+    driver.launch(graph[0], stream)
+    assert_same_values(out.numpy(), ones * 7)
+    driver.synchronize(0)
+    del capsule
+    _core.release()
 
 
 def test_two_borrowed_arrays_stay_until_the_work_that_uses_both(driver, foreign):

@@ -127,7 +127,7 @@ CALLS = (
     Mutant(
         "a consumer by DLPack",
         "csrc/py/array/export.c",
-        "failed = stream_join_consumer(array->device, home, stream, &status);",
+        "failed = stream_join_consumer(array->device, home, stream, copies, &status);",
         "failed = 0;",
         ORDER,
         "consumer_by_dlpack",

@@ -164,9 +164,7 @@ device_array_of_lent(PyTypeObject *type, const struct dl_managed_tensor *managed
 void
 device_array_end_loan(struct dl_managed_tensor *managed)
 {
-    struct export *export = managed->context;
-    export->drop.stream = export->home;
-    export_delete(export);
+    export_delete(managed->context);
 }
 
 /* stream=: None is the legacy default stream, -1 asks for no order. 1 with *stream set, 0 for no order, or -1. */
@@ -227,11 +225,13 @@ stays_here(const struct device_array *self, PyObject *device)
     return -1;
 }
 
+enum { NEITHER = 2 }; /* copy=None, beside 0 and 1 */
+
 /* NumPy exports the host's copy. */
 static PyObject *
-export_on_host(struct device_array *self, PyObject *max_version, PyObject *copy)
+export_on_host(struct device_array *self, PyObject *max_version, int asked)
 {
-    if (Py_IsFalse(copy)) {
+    if (asked == 0) {
         PyErr_SetString(PyExc_BufferError, "a DeviceArray is given to the host by a copy, which copy=False rules out");
         return NULL;
     }
@@ -269,16 +269,17 @@ device_array_dlpack(struct device_array *self, PyObject *arguments, PyObject *ke
         return NULL;
     int versioned = knows_versions(max_version);
     int here = versioned < 0 ? -1 : stays_here(self, device);
-    if (here < 0)
+    int asked = Py_IsNone(copy) ? NEITHER : PyObject_IsTrue(copy);
+    if (here < 0 || asked < 0)
         return NULL;
     if (here == 0)
-        return export_on_host(self, max_version, copy);
+        return export_on_host(self, max_version, asked);
     int ordered = consumer_stream(stream_object, &stream);
     if (ordered < 0)
         return NULL;
 
-    PyObject *made =
-        Py_IsTrue(copy) ? PyObject_CallMethod((PyObject *)self, "copy", NULL) : Py_NewRef((PyObject *)self);
+    const bool copies = asked == true;
+    PyObject *made = copies ? device_array_copy(self, NULL) : Py_NewRef((PyObject *)self);
     if (!made)
         return NULL;
     struct device_array *array = (struct device_array *)made;
@@ -288,13 +289,13 @@ device_array_dlpack(struct device_array *self, PyObject *arguments, PyObject *ke
     void *home = device_array_home(array);
     if (ordered && array->size && stream != home) {
         PyThreadState *released = PyEval_SaveThread();
-        failed = stream_join_consumer(array->device, home, stream, &status);
+        failed = stream_join_consumer(array->device, home, stream, copies, &status);
         PyEval_RestoreThread(released);
     }
     if (failed)
         status_raise(PyType_GetModuleState(Py_TYPE((PyObject *)self)), &status);
     else
-        capsule = capsule_make(array, ordered ? stream : home, versioned, made != (PyObject *)self);
+        capsule = capsule_make(array, ordered ? stream : home, versioned, copies);
     Py_DECREF(made);
     return capsule;
 }

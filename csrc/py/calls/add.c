@@ -153,7 +153,7 @@ make_sum(struct module_state *state, PyObject *const objects[ROLE_COUNT], struct
     struct owned_operand *made = &call->operands[ROLE_OUT];
     struct status status;
     void *stream;
-    if (stream_of_memory(plan->stream, plan->join, (size_t)plan->joins, &stream, &status) < 0)
+    if (stream_of_memory(plan->device, plan->stream, plan->join, (size_t)plan->joins, &stream, &status) < 0)
         return status_raise(state, &status);
     PyObject *sum = device_result(state, &call->operands[call->sum.like], &call->sum, plan->device, stream, NULL, made);
     if (sum) {

@@ -385,6 +385,8 @@ choose_stream(struct module_state *state, struct batch_call *call, const struct 
     for (size_t i = 0; i < call->joins; i++)
         if (call->join[i] == call->stream)
             call->join[i--] = call->join[--call->joins];
+    if (!given && stream_lead(call->device, &call->stream, call->join, call->joins, &status) < 0)
+        goto failed;
     call->stream_object = PyLong_FromVoidPtr(call->stream);
     return call->stream_object ? 0 : -1;
 failed:

@@ -87,7 +87,7 @@ batch_make_sums(struct module_state *state, struct batch_call *call, PyObject *o
     struct status status;
     const bool is_list = out && PyList_Check(out);
     if (call->missing && call->place == PLACE_DEVICE &&
-        stream_of_memory(call->stream, call->join, call->joins, &call->sum_stream, &status) < 0) {
+        stream_of_memory(call->device, call->stream, call->join, call->joins, &call->sum_stream, &status) < 0) {
         status_raise(state, &status);
         return -1;
     }

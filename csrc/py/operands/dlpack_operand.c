@@ -48,12 +48,14 @@ read_strides(const struct dl_tensor *tensor, const char *what, struct owned_oper
     result->operand.strides = NULL;
     if (!tensor->strides || result->operand.size == 0)
         return 0;
-    for (int i = 0; i < result->operand.ndim; i++)
-        if (__builtin_mul_overflow(tensor->strides[i], itemsize, &result->steps[i])) {
+    for (int i = 0; i < result->operand.ndim; i++) {
+        const int64_t stride = tensor->shape[i] > 1 ? tensor->strides[i] : 0; /* of one element it may be any number */
+        if (__builtin_mul_overflow(stride, itemsize, &result->steps[i])) {
             PyErr_Format(PyExc_ValueError, "%s: its stride of %lld elements passes the end of the address space", what,
-                         (long long)tensor->strides[i]);
+                         (long long)stride);
             return -1;
         }
+    }
     device_operand_set_strides(result, result->steps);
     return 0;
 }
@@ -98,7 +100,7 @@ import_on(struct module_state *state, int device, PyObject *object, const char *
     struct status status;
     bool captures;
     int previous;
-    if (start_device(device, &status) < 0 || stream_captures(stream, &captures, &status) < 0 ||
+    if (start_device(device, &status) < 0 || stream_captures(device, stream, &captures, &status) < 0 ||
         device_make_current(device, &previous, &status) < 0) {
         status_raise(state, &status);
         return -1;

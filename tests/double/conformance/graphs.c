@@ -361,6 +361,22 @@ test_the_legacy_stream_is_not_to_be_used_while_a_blocking_stream_captures(void)
     cudaFree(x);
 }
 
+static void
+test_the_legacy_stream_is_not_led_into_a_capture(void)
+{
+    for (unsigned flags = 0; flags < 2; flags++) {
+        cudaStream_t stream = new_stream(flags ? cudaStreamNonBlocking : cudaStreamDefault);
+        cudaEvent_t captured = new_event();
+        begin(stream);
+        CHECK(cudaEventRecord(captured, stream) == cudaSuccess);
+        CHECK(cudaStreamWaitEvent(NULL, captured, 0) == cudaErrorStreamCaptureImplicit);
+        check_invalidated(stream);
+        CHECK(cudaDeviceSynchronize() == cudaSuccess);
+        cudaEventDestroy(captured);
+        cudaStreamDestroy(stream);
+    }
+}
+
 static void *
 use_own_stream(void *given)
 {
@@ -476,6 +492,7 @@ main(void)
     RUN(test_events_of_a_capture_cannot_be_waited_for_outside);
     RUN(test_a_capture_cannot_wait_for_what_is_outside);
     RUN(test_the_legacy_stream_is_not_to_be_used_while_a_blocking_stream_captures);
+    RUN(test_the_legacy_stream_is_not_led_into_a_capture);
     RUN(test_the_per_thread_stream_is_another_one_in_each_thread);
     RUN(test_the_mode_says_whose_calls_may_break_a_capture);
     RUN(test_a_capture_is_ended_by_the_thread_that_began_it);
