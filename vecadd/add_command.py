@@ -79,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
         seconds = time.perf_counter() - begun
     what = "of elements " if of_stores else ""
     written = "and synced to the disk" if arguments.sync else "without a wait for the disk"
-    if "://" in out:
+    if of_stores and _is_in_place(out):
         written = "in place"
     _say(
         f"{_show_bytes(moved)} {what}in {show_seconds(seconds)}, {show_rate(moved / seconds / 1e9)} GB/s "
@@ -109,6 +109,12 @@ def _add_stores(arguments: argparse.Namespace, progress: Callable[[int, int], ob
     from vecadd.stores.names import absolute, open_input
 
     return sum(open_input(absolute(name)).nbytes for name in (a, b, out))
+
+
+def _is_in_place(out: str) -> bool:
+    from vecadd.stores.names import absolute
+
+    return "://" in str(absolute(out))
 
 
 def _are_stores(arguments: argparse.Namespace) -> bool:

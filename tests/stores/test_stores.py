@@ -82,6 +82,17 @@ def test_folders_archives_and_urls_are_read_and_written(tmp_path: Path) -> None:
     assert names(tmp_path / "c.zarr") == ["c", "zarr.json"]
 
 
+@pytest.mark.parametrize("name", ["keep#2", "keep?v=2.zarr", "a%20b.zarr"])
+def test_a_path_behind_file_is_taken_as_it_stands(name: str, tmp_path: Path) -> None:
+    """Neither of them names what lies under the part of its name before the sign."""
+    want = fill_folder(tmp_path)
+    make(tmp_path / "keep", np.full(3, 7), (3,))
+    vecadd.add_zarr(f"file://{tmp_path}/a.zarr", tmp_path / "b.zarr", f"file://{tmp_path}/{name}")
+    assert_same(read(tmp_path / name), want)
+    assert_same(read(tmp_path / "keep"), np.full(3, 7))
+    assert names(tmp_path) == sorted(["a.zarr", "b.zarr", "c.zarr", "keep", name])
+
+
 def test_arrays_in_groups_are_named_by_their_path(tmp_path: Path) -> None:
     a, b = operands("int16", (7,))
     group = zarr.create_group(tmp_path / "store.zarr")

@@ -44,6 +44,15 @@ def test_the_options_say_how_the_sum_is_stored(folder: Path, capsys: pytest.Capt
     np.testing.assert_array_equal(read("sum.zip"), read("a.zarr") + read("b.zarr"))
 
 
+def test_only_a_store_without_a_rename_is_said_to_be_written_in_place(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for out, how in ((f"file://{folder}/d.zarr", "and synced to the disk"), ("memory://in-place", "in place")):
+        status, said = run(f"add a.zarr b.zarr -o {out}", capsys)
+        assert status == 0
+        assert said.endswith(f"{out} written {how})\n")
+
+
 REFUSED = {
     "add a.zarr a.npy -o c.zarr": "by their names a.zarr a Zarr array, a.npy a file, c.zarr a Zarr array",
     "add a.npy a.npy -o c.zarr": "all three have to be .npy files, or all three Zarr arrays",

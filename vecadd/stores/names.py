@@ -7,7 +7,6 @@ import zipfile
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import numpy as np
 import zarr
@@ -28,8 +27,7 @@ def absolute(name: Name) -> str | Store:
     if isinstance(name, Store):
         return name
     text = os.fspath(name)
-    if text.startswith("file://"):
-        text = urlsplit(text).path
+    text = text.removeprefix("file://")  # the path as it stands, as fsspec has it: a file's name may hold #, ? and %
     if _URL.match(text):
         return text.rstrip("/")
     return str(Path(text).absolute())
