@@ -174,6 +174,11 @@ def test_a_result_that_has_become_wrong_has_failed_though_it_was_timed(tmp_path:
     assert cli.main(["compare", *reversed(files)]) == 0
 
 
+def test_each_recorded_file_is_compared_with_itself() -> None:
+    for file in (Path(__file__).parents[2] / "benchmarks" / "results").glob("*/*.json"):
+        assert cli.main(["compare", str(file), str(file)]) == 0, file
+
+
 def test_runs_may_come_by_pipes(tmp_path: Path) -> None:
     """`vecadd compare <(...) <(...)`: a pipe can be read once."""
     content = Path(run_of(tmp_path / "old.json", [row()])).read_text()

@@ -392,7 +392,10 @@ def test_a_transfer_rung_shows_calls_shares_and_rates(
     profiler("nsys")
     file = tmp_path / "profile.json"
     assert cli.main(["profile", "streams2", "--n", "25000", "--json", str(file)]) == 0
-    (row,) = json.loads(file.read_text())["rows"]
+    content = json.loads(file.read_text())
+    assert content["meta"]["link"].keys() == {"to_device", "to_host", "theory", "name"}
+    assert "limits" not in content["meta"]  # which are rates of an addition
+    (row,) = content["rows"]
     profile = row["params"]
     up, kernel, down = profile["parts"]
     assert (up["what"], up["count"], up["seconds"], up["bytes"]) == ("to_device", 4, pytest.approx(6e-3), 300e6)

@@ -71,7 +71,7 @@ def _device(limit: Mapping[str, float] | None, gpu: Mapping[str, Any]) -> str:
 
 
 def _link(limit: Mapping[str, float] | None, gpu: Mapping[str, Any]) -> str:
-    if not limit:
+    if not limit or "gbps" not in limit:  # files of a profile may hold their copies' link here: no rates of an addition
         return ""
     theory = machine.link_theory(gpu.get("link_generation_max"), gpu.get("link_width_max"))
     share = f"; its generation and width give {theory / 1e9:.1f} each way" if theory else ""

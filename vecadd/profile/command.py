@@ -101,7 +101,7 @@ def run(arguments: argparse.Namespace) -> int:
             machine.conditions_since(conditions),
             method="; ".join(_methods(launches, moved)),
             sources={"profile": sources.digest("profile")},
-            limits={"link": asdict(link)} if link else {},
+            **({"link": asdict(link)} if link else {}),
             failures=failures,
         )
         rows = [_row(spec, launch.found.get("duration"), launch.as_dict()) for spec, launch in launches.items()]
