@@ -15,7 +15,7 @@ import textwrap
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -221,6 +221,37 @@ def test_a_record_that_was_cut_short_counts_for_nothing(folder: Path, monkeypatc
         key.write_bytes(key.read_bytes()[:-1])
     assert record.finished(LocalStore(left)) == []
     add(folder, resume=True)
+    assert_whole(folder)
+
+
+DAMAGED: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "a later version's": lambda found: found | {"format": 2},
+    "without its fields": lambda found: {"format": 1},
+    "with a field more": lambda found: found | {"more": 3},
+    "with a piece that is a number": lambda found: found | {"piece": 3},
+    "with a piece of no elements": lambda found: found | {"piece": [0, 5]},
+    "with a piece of more axes": lambda found: found | {"piece": [5, 5, 5]},
+    "with a piece of text": lambda found: found | {"piece": ["5", "5"]},
+    "a list": lambda found: [found],
+    "a number": lambda found: 3,
+    "text": lambda found: "x",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGED.values(), ids=DAMAGED.keys())
+def test_a_record_that_is_damaged_is_named_and_without_resume_all_is_added(
+    damage: Callable[[dict[str, Any]], Any], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        fail_at(patch, MemoryError(), 3)
+        with pytest.raises(MemoryError):
+            add(folder)
+    (left,) = folder.glob(".c.zarr.*.partial")
+    file = left / record.FOLDER / "manifest.json"
+    file.write_text(json.dumps(damage(json.loads(file.read_text()))))
+    with pytest.raises(ValueError, match=r"/\.vecadd/manifest\.json is no record of .* Without --resume"):
+        add(folder, resume=True)
+    add(folder)
     assert_whole(folder)
 
 

@@ -35,6 +35,12 @@ BAD: dict[str, tuple[Spoil, dict[str, Any], type[Exception], str]] = {
     "metadata that is cut short": (
         lambda folder: (folder / "b.zarr/zarr.json").write_text('{"zarr_format": 3, "node_ty'), {}, ValueError,
         r"b\.zarr holds no Zarr array that can be read"),
+    **{
+        f"metadata that is {kind}": (
+            lambda folder, text=text: (folder / "b.zarr/zarr.json").write_text(text), {}, ValueError,
+            r"b\.zarr holds no Zarr array that can be read")
+        for kind, text in (("a list", "[]"), ("null", "null"), ("a number", "3"), ("too deep", "[" * 9999))
+    },
     "shapes": (
         lambda folder: make(folder / "b.zarr", np.ones(7), (3,), overwrite=True), {}, ValueError,
         r"shapes that do not broadcast: \(20, 15\) and \(7,\)"),
@@ -56,6 +62,12 @@ BAD: dict[str, tuple[Spoil, dict[str, Any], type[Exception], str]] = {
         "exists and is no Zarr array; it is not replaced"),
     "a target whose metadata is a list": (
         lambda folder: (folder / "c.zarr" / "zarr.json").write_text("[]"), {}, ValueError, "is a Zarr group"),
+    **{
+        f"a target whose metadata is {kind}": (
+            lambda folder, text=text: (folder / "c.zarr/zarr.json").write_bytes(text), {}, ValueError,
+            r"c\.zarr exists, and its zarr\.json cannot be read .* remove it, or name another target")
+        for kind, text in (("empty", b""), ("cut short", b'{"zarr_format": 3, "node_ty'), ("no text", b"\xff\xfe\xfd"))
+    },
     "a target that is a group": (
         lambda folder: zarr.create_group(folder / "c.zarr", overwrite=True), {}, ValueError, "is a Zarr group"),
 }  # fmt: skip

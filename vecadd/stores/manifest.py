@@ -48,16 +48,26 @@ def save(store: Store, manifest: Manifest) -> None:
 
 
 def load(store: Store) -> Manifest | None:
-    """The manifest; None where there is none, or one whose writer was killed. Raises ValueError for a later format."""
+    """The manifest; None where there is none, or one whose writer was killed. Raises ValueError, which names the file,
+    for one of a later format or of damaged fields."""
     try:
         found = json.loads(read_key(store, _MANIFEST) or b"null")
     except ValueError:
         return None
     if found is None:
         return None
-    if found.get("format") != _FORMAT:
-        raise ValueError(f"the addition that was begun there is recorded by another version of vecadd ({found})")
-    return Manifest(**{**found, "piece": tuple(found["piece"])})
+    try:
+        if found["format"] != _FORMAT:
+            raise ValueError(f"it is of another version of vecadd, of format {found['format']}")
+        piece, shape = tuple(found["piece"]), found["described"]["shape"]
+        if len(piece) != len(shape) or any(type(extent) is not int or extent < 1 for extent in piece):
+            raise ValueError(f"pieces of {piece} divide no sum of shape {shape}")
+        return Manifest(**{**found, "piece": piece})
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"{store}/{_MANIFEST} is no record of an addition to go on with: {error}. Without --resume (resume=True) "
+            "an addition into a local folder or archive begins anew; from another store remove what is there"
+        ) from error
 
 
 def start_attempt(store: Store, name: str) -> None:

@@ -19,6 +19,9 @@ from vecadd.stores.pieces import Side
 
 Name = str | os.PathLike[str] | Store
 
+# What Zarr raises for metadata that is damaged or of a later version.
+_OF_METADATA = (ArithmeticError, AttributeError, KeyError, RecursionError, TypeError, ValueError)
+
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 
 
@@ -82,7 +85,7 @@ def open_input(name: Name) -> "zarr.Array[Any]":
         ) from None
     except NotImplementedError:
         raise ValueError(f"{name} has chunks of several shapes; only regular chunks can be added") from None
-    except (KeyError, TypeError, ValueError) as error:  # of metadata that is damaged or of a later version
+    except _OF_METADATA as error:
         raise ValueError(f"{name} holds no Zarr array that can be read: {error}") from error
     assert len(chunks) == array.ndim
     if array.dtype.kind not in "biufcmM":

@@ -303,7 +303,13 @@ def _finish(folder: Path, found: Manifest, sync: bool) -> None:
 
 
 def _is_array(metadata: Path) -> bool:
-    found = json.loads(metadata.read_text())
+    try:
+        found = json.loads(metadata.read_bytes())
+    except (RecursionError, ValueError) as error:
+        raise ValueError(
+            f"{metadata.parent} exists, and its {METADATA} cannot be read ({error}); it is not replaced: remove it, or "
+            "name another target"
+        ) from error
     return isinstance(found, dict) and found.get("node_type") == "array"
 
 
