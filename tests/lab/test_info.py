@@ -65,6 +65,15 @@ def test_the_host_is_described() -> None:
     assert cpu.memory > 1 << 28
 
 
+@pytest.mark.parametrize("level", ["foo", "neon,c", "AVX2"])
+def test_a_level_that_is_not_there_is_none_and_no_error(level: str, child: Any) -> None:
+    """It is for additions to raise."""
+    code = "import vecadd; found = vecadd.info(); print(found.cpu.simd, str(found))"
+    said = child(code, VECADD_SIMD=level).stdout
+    assert said.startswith("None ")
+    assert re.search(r"^SIMD +unknown \(of (\w+, )*c\)$", said, re.MULTILINE)
+
+
 def test_a_gpu_is_described(found: Any, script: Any) -> None:
     script("nvidia-smi", f"echo '{SMI_ROW}'")
     gpu = found().gpus[0]

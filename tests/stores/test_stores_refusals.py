@@ -115,6 +115,19 @@ def test_an_array_is_not_replaced_where_two_folders_cannot_be_exchanged(
     assert names(folder) == ["a.zarr", "b.zarr", "c.zarr"]
 
 
+def test_a_level_of_instructions_that_is_not_there_is_told_before_the_work(folder: Path, child: Any) -> None:
+    code = (
+        "import os, vecadd\n"
+        f"os.chdir({str(folder)!r})\n"
+        "try:\n"
+        "    vecadd.add_zarr('a.zarr', 'b.zarr', 'd.zarr')\n"
+        "except ValueError as error:\n"
+        "    print(error)\n"
+    )
+    assert child(code, VECADD_SIMD="foo").stdout.startswith('VECADD_SIMD is "foo"')
+    assert names(folder) == ["a.zarr", "b.zarr", "c.zarr"]
+
+
 def test_a_disk_without_room_is_known_before_the_work(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the sum is not compressed: else its size is not known."""
     monkeypatch.setattr(place.shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(10**6, 10**6, 1000))

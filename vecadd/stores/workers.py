@@ -17,7 +17,7 @@ class Workers(Protocol):
         """Bytes that each thread may hold, where a worker may hold so many, and a piece takes at least so many."""
 
     def prepare(self, addition: Addition) -> None:
-        """Raises RuntimeError where a worker does not see the operands or the target."""
+        """Raises RuntimeError where a worker does not see operands or target, ValueError where none can add."""
 
     def add(
         self, addition: Addition, todo: Sequence[Run], check: Callable[[], None], told: Callable[[int], None]

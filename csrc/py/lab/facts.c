@@ -34,18 +34,16 @@ thresholds_dict(const struct host_thresholds *from)
 
 const char host_facts_doc[] = PyDoc_STR(
     "host_facts($module, /)\n--\n\n"
-    "The host as the adders see it, a dict: 'simd' (the level in use), 'simd_levels' (those that work here, best\n"
-    "first), 'threads' (that an addition may use), 'l1', 'l2', 'l3' (bytes, 0: unknown), 'thresholds' (a dict: the\n"
-    "fields of struct host_thresholds, sizes in bytes of the sum), 'tuned' (whether `vecadd tune` found them), 'key'\n"
-    "(of the file that it writes). Raises ValueError where VECADD_SIMD names no level that works.");
+    "The host as the adders see it, a dict: 'simd' (the level in use; None where VECADD_SIMD names no level that\n"
+    "works), 'simd_levels' (those that work here, best first), 'threads' (that an addition may use), 'l1', 'l2', 'l3'\n"
+    "(bytes, 0: unknown), 'thresholds' (a dict: the fields of struct host_thresholds, sizes in bytes of the sum),\n"
+    "'tuned' (whether `vecadd tune` found them), 'key' (of the file that it writes).");
 
 PyObject *
-py_host_facts(PyObject *module, PyObject *Py_UNUSED(none))
+py_host_facts(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
 {
-    struct status status;
-    const struct host_simd *simd = host_simd_chosen(&status);
-    if (!simd)
-        return status_raise(PyModule_GetState(module), &status);
+    struct status why; /* for additions to tell: these are facts, whether one can be made or not */
+    const struct host_simd *simd = host_simd_chosen(&why);
     const struct host_thresholds *thresholds = host_thresholds();
     char key[HOST_KEY];
     host_key(key, sizeof key);
@@ -54,8 +52,8 @@ py_host_facts(PyObject *module, PyObject *Py_UNUSED(none))
         Py_XDECREF(levels);
         return NULL;
     }
-    return Py_BuildValue("{s:s,s:N,s:i,s:n,s:n,s:n,s:N,s:N,s:s}", "simd", simd->name, "simd_levels", levels, "threads",
-                         threads_available(), "l1", (Py_ssize_t)host_cache_bytes(1), "l2",
+    return Py_BuildValue("{s:z,s:N,s:i,s:n,s:n,s:n,s:N,s:N,s:s}", "simd", simd ? simd->name : NULL, "simd_levels",
+                         levels, "threads", threads_available(), "l1", (Py_ssize_t)host_cache_bytes(1), "l2",
                          (Py_ssize_t)host_cache_bytes(2), "l3", (Py_ssize_t)host_cache_bytes(3), "thresholds", sizes,
                          "tuned", PyBool_FromLong(thresholds->tuned), "key", key);
 }
