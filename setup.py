@@ -37,7 +37,7 @@ class BuildPython(build_py):
         super().run()
         if not self.editable_mode:  # which has the sources themselves
             sources, carried = _alone("vecadd/bench/sources.py"), _alone("vecadd/_carried.py")
-            Path(self.build_lib, sources.BUILT_FROM).write_text(sources.built_from())
+            Path(self.build_lib, sources.BUILT_FROM).write_text(sources.built_from(), encoding="utf-8")
             carried.write_archive(Path(self.build_lib, carried.ARCHIVE))
 
 

@@ -64,7 +64,7 @@ def _warnings(variant: str) -> list[Path]:
 
 
 def _requirements(_variant: str) -> list[Path]:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     print(*project["build-system"]["requires"], *toolkit.missing_requirements(), sep="\n")
     return []
 

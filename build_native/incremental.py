@@ -62,7 +62,7 @@ def warnings(steps: Iterable[Step]) -> list[str]:
     for step in steps:
         if not step.stamp.is_file():
             raise BuildError(f"{step.label}: a file that it reads was edited meanwhile: build again")
-        if text := step.stamp.read_text().partition("\n")[2]:
+        if text := step.stamp.read_text(encoding="utf-8").partition("\n")[2]:
             said.append(f"{step.label}\n{text}")
     return said
 
@@ -76,7 +76,7 @@ def _alone() -> Iterator[None]:
     """Locks the build folder: two builds at once, pip's and make's say, would write the same objects."""
     folder = ROOT / "build"
     folder.mkdir(exist_ok=True)
-    with (folder / "lock").open("w") as lock:
+    with (folder / "lock").open("wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
@@ -94,12 +94,13 @@ def _run(step: Step) -> None:
     sys.stdout.flush()
     # A file that was edited while the compiler ran may have been read before or after: no stamp, so it runs again.
     if all((ROOT / path).stat().st_mtime_ns < started for path in _read_by(step)):
-        step.stamp.write_text(f"{_state(step)}\n{process.stdout}")
+        step.stamp.write_text(f"{_state(step)}\n{process.stdout}", encoding="utf-8")
 
 
 def _up_to_date(step: Step) -> bool:
     try:
-        return (ROOT / step.output).is_file() and step.stamp.read_text().partition("\n")[0] == _state(step)
+        state = step.stamp.read_text(encoding="utf-8").partition("\n")[0]
+        return (ROOT / step.output).is_file() and state == _state(step)
     except OSError:
         return False
 
@@ -115,7 +116,7 @@ def _state(step: Step) -> str:
 def _read_by(step: Step) -> Iterator[Path]:
     yield from step.inputs
     if step.depfile:
-        _, _, names = (ROOT / step.depfile).read_text().replace("\\\n", " ").partition(": ")
+        _, _, names = (ROOT / step.depfile).read_text(encoding="utf-8").replace("\\\n", " ").partition(": ")
         yield from (Path(name.replace("\\ ", " ")) for name in re.split(r"(?<!\\)\s+", names.strip()))
 
 

@@ -46,7 +46,9 @@ def sources() -> dict[str, str]:
     without them."""
     archive = ROOT / ARCHIVE
     if not archive.is_file():
-        found = {path.relative_to(ROOT).as_posix(): path.read_text() for path in _matching(ROOT, SOURCES)}
+        found = {
+            path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in _matching(ROOT, SOURCES)
+        }
     else:
         with zipfile.ZipFile(archive) as packed:
             names = (name for name in packed.namelist() if name.startswith(("csrc/", "cuda/")))

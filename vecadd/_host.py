@@ -8,7 +8,7 @@ from vecadd import _core
 def cpu_model() -> str | None:
     """The processor's name; None where the system does not give one (most AArch64 kernels)."""
     try:
-        lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return None
     named = (line.partition(":") for line in lines)

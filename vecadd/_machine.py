@@ -221,7 +221,7 @@ def _link_of_sysfs(address: tuple[int, int, int]) -> Link:
 
     def read(name: str) -> str:
         try:
-            return (folder / name).read_text().split()[0]
+            return (folder / name).read_text(encoding="utf-8").split()[0]
         except (OSError, IndexError):
             return ""
 

@@ -13,7 +13,7 @@ def package_version(project: Path = _PROJECT) -> str:
     if project.is_file():
         import tomllib
 
-        about = tomllib.loads(project.read_text()).get("project", {})
+        about = tomllib.loads(project.read_text(encoding="utf-8")).get("project", {})
         if about.get("name") == "vecadd":
             return str(about["version"])
     try:

@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command that the arguments name and gives its exit status. An error is one line on stderr, and 1."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by the caller: `vecadd info >&-`
-            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", closefd=False))
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8", closefd=False))
     name = "vecadd"
     try:
         parsed = _parsed(sys.argv[1:] if arguments is None else arguments)

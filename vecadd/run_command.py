@@ -131,7 +131,7 @@ def _print_receipt(process: int, file: Path | str | None, folder: Path) -> None:
     if os.getpid() != process:  # a forked child, whose parent prints
         return
     if not _has_stderr():
-        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115  # to the end of the process
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # to the end of the process
     with status_line("why") as tell:
         receipt = why.stop(tell)
     receipt.show()

@@ -147,7 +147,7 @@ def load(path: Path | Traversable) -> dict[str, Any]:
 def text_of(path: Path | Traversable) -> str:
     """The file's text. Raises ValueError, which names the file, where it has none, and OSError."""
     try:
-        return path.read_text()
+        return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not a result file: {error}") from error
 

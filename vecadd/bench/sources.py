@@ -162,4 +162,4 @@ def _is_tree(root: Path) -> bool:
 
 def _carried(root: Path) -> dict[str, Any]:
     path = root / BUILT_FROM
-    return dict(json.loads(path.read_text())) if path.is_file() else {}
+    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else {}

@@ -87,7 +87,7 @@ def _identity() -> tuple[str, str]:
     """Runs on a worker: which machine it is on, and what that is called."""
     name = platform.node() or "unknown"
     try:
-        return BOOT.read_text().strip(), name
+        return BOOT.read_text(encoding="utf-8").strip(), name
     except OSError:
         return name, name
 
@@ -99,7 +99,7 @@ async def _check_here(options: list[str], expected: list[tuple[str, str]]) -> di
         for number, (name, text) in enumerate(expected):
             known = Path(folder, str(number), name)
             known.parent.mkdir()
-            known.write_text(text)
+            known.write_text(text, encoding="utf-8")
             options = [*options, "--expect", str(known)]
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-P", "-c", PROGRAM, *options, "--json", str(file)),

@@ -25,7 +25,7 @@ _CPUS = Path("/sys/devices/system/cpu")
 
 def schema() -> str:
     """The text of the published schema (JSON Schema 2020-12)."""
-    return (files("vecadd.check") / "schema.json").read_text()
+    return (files("vecadd.check") / "schema.json").read_text(encoding="utf-8")
 
 
 def status_of(findings: Sequence[Finding]) -> Status:
@@ -63,7 +63,7 @@ def of(
 def read(path: Path) -> dict[str, Any] | None:
     """The content of such a file; None for a file of another kind. Raises ValueError for a version that is not read."""
     try:
-        return of_text(path, path.read_text())
+        return of_text(path, path.read_text(encoding="utf-8"))
     except UnicodeDecodeError:
         return None
 
@@ -98,7 +98,7 @@ def _sockets() -> int:
     packages = set()
     for path in _CPUS.glob("cpu[0-9]*/topology/physical_package_id"):
         try:
-            packages.add(path.read_text().strip())
+            packages.add(path.read_text(encoding="utf-8").strip())
         except OSError:
             return 1
     return len(packages) or 1

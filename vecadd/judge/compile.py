@@ -62,7 +62,7 @@ def is_kernel(source: str, function: str) -> bool:
 def function_of(path: Path, function: str, dtype: str, capability: str) -> Callable[[Any, Any, Any], None]:
     """The file's function, to be called with three DeviceArrays. Raises CompileError for what does not compile,
     NoCompilerError where nothing is there to compile it."""
-    source = path.read_text()
+    source = path.read_text(encoding="utf-8")
     kernel = is_kernel(source, function)
     architecture = f"sm_{capability}"
     nvcc = find_nvcc()
@@ -90,7 +90,9 @@ def shared_library(
     source, library = path, folder / "contestant.so"
     if kernel:
         source = folder / "contestant.cu"
-        source.write_text(_LAUNCHER.format(path=path, function=function, block=BLOCK))
+        source.write_text(
+            _LAUNCHER.format(path=path, function=function, block=BLOCK), encoding="utf-8", errors="surrogateescape"
+        )
     command = [str(nvcc), "-shared", "-O3", "-std=c++17", "-Xcompiler=-fPIC", f"-arch={architecture}"]
     command += ["-o", str(library), str(source)]
     said = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=TIMEOUT)
