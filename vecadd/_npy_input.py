@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.lib import format as npy
 
+from vecadd._sum import is_possible
+
 # Version 3 differs from 2 only in how names of structured fields are encoded, and structured dtypes are refused.
 _READ_HEADER = {
     (1, 0): npy.read_array_header_1_0,
@@ -57,8 +59,10 @@ def open_input(path: Path) -> Iterator[Input]:
             if length > MOST_HEADER:
                 raise ValueError(f"its header has {length} bytes, and those of arrays of numbers at most {MOST_HEADER}")
             shape, fortran_order, dtype = _READ_HEADER[version](file)
-            if any(extent < 0 for extent in shape):
-                raise ValueError(f"shape {shape} has a negative extent")
+            if any(type(extent) is not int or extent < 0 for extent in shape):
+                raise ValueError(f"shape {shape} has an extent that is negative or no integer")
+            if not is_possible(shape, dtype.itemsize):
+                raise ValueError(f"no array of {dtype} can have its shape, {shape}")
         except OSError:
             raise
         except Exception as error:  # for garbage NumPy passes on the exceptions of tokenize, ast and numpy.dtype

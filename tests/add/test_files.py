@@ -18,7 +18,7 @@ from typing import Literal
 import numpy as np
 import pytest
 from conftest import child_environment
-from npy_files import OLD, fill_folder, npy_bytes, npy_header, open_without_tmpfile, operands
+from npy_files import OLD, assert_untouched, fill_folder, npy_bytes, npy_header, open_without_tmpfile, operands
 
 from vecadd import _core, files
 from vecadd.files import add_files
@@ -118,6 +118,17 @@ def test_shapes_broadcast_and_memory_orders_mix_as_numpys(
     (tmp_path / "b.npy").write_bytes(npy_bytes(b))
     add_files(tmp_path / "a.npy", tmp_path / "b.npy", tmp_path / "c.npy", window=window)
     assert (tmp_path / "c.npy").read_bytes() == npy_bytes(np.asarray(np.add(a, b)))
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("axes", [33, 64])
+def test_files_may_have_as_many_axes_as_numpys_arrays(axes: int, order: Literal["C", "F"], tmp_path: Path) -> None:
+    a = np.asarray(operands("float32", (2, *(1,) * (axes - 2), 3))[0], order=order)
+    b = operands("float32", (5, 1))[1]
+    np.save(tmp_path / "a.npy", a)
+    np.save(tmp_path / "b.npy", b)
+    add_files(tmp_path / "a.npy", tmp_path / "b.npy", tmp_path / "c.npy")
+    assert (tmp_path / "c.npy").read_bytes() == npy_bytes(a + b)
 
 
 TURNED = [
@@ -275,9 +286,18 @@ BAD_INPUTS: dict[str, tuple[Callable[[Path], object], type[Exception], str]] = {
     "a header of 3 GiB": (
         lambda path: path.write_bytes(b"\x93NUMPY\x02\x00\x00\x00\x00\xc0" + bytes(99)), ValueError,
         "its header has 3221225472 bytes"),
+    "extents of truth": (
+        lambda path: path.write_bytes(npy_header("'<f4'", "(True,)") + bytes(4)), ValueError,
+        r"a\.npy is not .*shape \(True,\) has an extent that is negative or no integer"),
     "an extent that no array has": (
         lambda path: path.write_bytes(npy_header("'<f4'", f"({2**70}, 0, 1)")), ValueError,
-        "no array can have the sum's shape"),
+        r"a\.npy is not .*no array of float32 can have its shape"),
+    "extents that no array has, and no elements": (
+        lambda path: path.write_bytes(npy_header("'<f4'", f"(0, {2**32}, {2**32}, 3)")), ValueError,
+        r"a\.npy is not .*no array of float32 can have its shape"),
+    "more axes than arrays have": (
+        lambda path: path.write_bytes(npy_header("'<f4'", f"({'1, ' * 65})") + bytes(4)), ValueError,
+        r"a\.npy is not .*no array of float32 can have its shape"),
     "one byte short": (lambda path: os.truncate(path, path.stat().st_size - 1), ValueError, "cut short"),
     "one byte long": (lambda path: os.truncate(path, path.stat().st_size + 1), ValueError, "too long"),
     "other shape": (lambda path: path.write_bytes(npy_bytes(np.zeros(999, np.float32))), ValueError, "shapes"),
@@ -301,6 +321,15 @@ def test_a_bad_input_touches_nothing(name: str, folder: Path) -> None:
         add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy")
     assert (folder / "c.npy").read_bytes() == OLD
     assert sorted(folder.iterdir()) == before
+
+
+def test_a_sum_that_no_array_can_hold_touches_nothing(folder: Path) -> None:
+    """Neither file has an element, nor would the sum; but NumPy could not load it."""
+    for name, shape in (("a.npy", f"(0, {2**32}, 1)"), ("b.npy", f"(0, 1, {2**32})")):
+        (folder / name).write_bytes(npy_header("'<f4'", shape))
+    with pytest.raises(ValueError, match=r"no array can have the sum's shape, .*a\.npy has .*b\.npy has"):
+        add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy")
+    assert_untouched(folder)
 
 
 def test_a_pipe_is_refused(folder: Path) -> None:

@@ -44,6 +44,10 @@ BAD: dict[str, tuple[Spoil, dict[str, Any], type[Exception], str]] = {
     "shapes": (
         lambda folder: make(folder / "b.zarr", np.ones(7), (3,), overwrite=True), {}, ValueError,
         r"shapes that do not broadcast: \(20, 15\) and \(7,\)"),
+    "axes": (
+        lambda folder: zarr.create_array(
+            folder / "b.zarr", shape=(1,) * 33, chunks=(1,) * 33, dtype="f4", overwrite=True), {}, ValueError,
+        r"the sum of \(20, 15\) and \(1, .* has 33 axes, and Zarr writes at most 32"),
     "text": (
         lambda folder: make(folder / "b.zarr", np.array([b"x"]), (1,), overwrite=True, zarr_format=2), {}, TypeError,
         "numbers, times and bool can be added"),

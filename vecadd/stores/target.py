@@ -18,6 +18,9 @@ from vecadd.stores.names import read_key
 from vecadd.stores.pieces import Shape
 
 METADATA = "zarr.json"  # the key whose presence makes an array of a store
+MOST_AXES = (
+    32  # of arrays that Zarr can write: it looks for empty chunks by numpy.broadcast_arrays, which takes no more
+)
 KEEP = "keep"
 COMPRESSORS = ("none", "zstd", "blosc", "gzip")
 
@@ -36,6 +39,10 @@ def describe_sum(
     TypeError where numpy.add has no loop for the dtypes.
     """
     shape, dtype = shape_and_dtype(a, b, f"{a.shape} and {b.shape}")
+    if len(shape) > MOST_AXES:
+        raise ValueError(
+            f"the sum of {a.shape} and {b.shape} has {len(shape)} axes, and Zarr writes at most {MOST_AXES}"
+        )
     like = next((array for array in (a, b) if array.shape == shape), a)
     whole = like.shape == shape
     chunks_now = _checked("chunks", chunks, len(shape))
