@@ -80,10 +80,11 @@ def files_are_added() -> None:
         np.testing.assert_array_equal(np.load(name), np.ones((1000, 10)) + np.arange(10))
 
 
-def notebooks_are_unpacked_once() -> None:
+def notebooks_are_unpacked_and_a_changed_one_is_kept() -> None:
     shutil.rmtree(NOTEBOOKS, ignore_errors=True)
     command = f"vecadd notebooks '{NOTEBOOKS}'"
     assert run(command).stdout.splitlines()[-1].strip() == f"jupyter lab '{NOTEBOOKS}'"
+    (NOTEBOOKS / "solutions.ipynb").write_text("mine")
     assert "--force" in run(command, status=1).stderr
     run(f"{command} --force")
 
@@ -120,7 +121,7 @@ STEPS: dict[str, tuple[Callable[[], None], ...]] = {
         info_says_what_is_missing,
         a_gpu_adds_or_the_error_says_why_not,
         files_are_added,
-        notebooks_are_unpacked_once,
+        notebooks_are_unpacked_and_a_changed_one_is_kept,
         what_is_recorded_is_in_the_package,
     ),
     "notebook": (every_notebook_runs_from_top_to_bottom,),

@@ -7,12 +7,13 @@ from shlex import quote
 
 from vecadd._carried import notebooks
 from vecadd._command import epilog, folder
+from vecadd.bench.results import replace
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's arguments."""
     parser.add_argument("into", metavar="DIR", type=folder, help="where they are written; it is made if need be")
-    parser.add_argument("--force", action="store_true", help="overwrite notebooks that are there")
+    parser.add_argument("--force", action="store_true", help="overwrite notebooks that are there with other contents")
     parser.epilog = epilog(
         {"vecadd notebooks my-notebooks": "writes them there, and prints the command that opens them"}
     )
@@ -22,12 +23,16 @@ def run(arguments: argparse.Namespace) -> int:
     """Writes the notebooks, and prints the command that opens them."""
     into: Path = arguments.into
     content = {into / file.name: file.read_bytes() for file in notebooks()}
-    there = [path.name for path in content if path.exists()]
+    # One that is as it would be written counts for nothing: so a call goes on where an earlier one failed.
+    there = [path.name for path, written in content.items() if path.exists() and path.read_bytes() != written]
     if there and not arguments.force:
         raise FileExistsError(f"{into} has {', '.join(there)}: name another folder, or overwrite them with --force")
     into.mkdir(parents=True, exist_ok=True)
     for path, written in content.items():
-        path.write_bytes(written)
+        try:
+            replace(path, written.decode())
+        except OSError as error:  # which names a temporary file, or none where the disk is full
+            raise OSError(error.errno, error.strerror, str(path)) from error
         print(path)
     print("\nThey measure this machine; where it has no GPU they show what was recorded on one. To open them:\n")
     if find_spec("jupyterlab") is None:

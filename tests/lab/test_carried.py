@@ -69,6 +69,24 @@ def test_notebooks_are_unpacked_and_the_last_line_opens_them(
     assert last.strip() == f"jupyter lab '{folder}'"
 
 
+def test_a_full_disk_is_named_with_the_notebook_and_a_later_call_goes_on(tmp_path: Path, child: Any) -> None:
+    code = (
+        "import resource\n"
+        "from vecadd import cli\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, ({size}, resource.RLIM_INFINITY))\n"
+        "print(cli.main(['notebooks', {folder!r}]))\n"
+    )
+    sizes = {file.name: len(file.read_bytes()) for file in _carried.notebooks()}
+    largest = max(sizes, key=lambda name: sizes[name])
+    done = child(code.format(size=sizes[largest] - 1, folder=str(tmp_path)))
+    assert done.stdout.endswith("\n1\n")
+    assert done.stderr == f"vecadd notebooks: {tmp_path / largest}: File too large\n"
+    written = {path.name: len(path.read_bytes()) for path in tmp_path.iterdir()}
+    assert written == {name: size for name, size in sizes.items() if name < largest}
+    assert cli.main(["notebooks", str(tmp_path)]) == 0
+    assert {path.name: len(path.read_bytes()) for path in tmp_path.iterdir()} == sizes
+
+
 def test_notebooks_that_are_there_are_overwritten_only_by_force(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -77,8 +95,9 @@ def test_notebooks_that_are_there_are_overwritten_only_by_force(
     (tmp_path / "01_kernels_and_roofline.ipynb").unlink()
     assert cli.main(["notebooks", str(tmp_path)]) == 1
     error = capsys.readouterr().err
-    assert error.startswith(f"vecadd notebooks: {tmp_path} has 00_what_a_gpu_is.ipynb, 02_precision.ipynb, ")
-    assert error.endswith("name another folder, or overwrite them with --force\n")
+    assert error == (
+        f"vecadd notebooks: {tmp_path} has 02_precision.ipynb: name another folder, or overwrite them with --force\n"
+    )
     assert (tmp_path / "02_precision.ipynb").read_text() == "mine"
     assert not (tmp_path / "01_kernels_and_roofline.ipynb").exists()
     assert cli.main(["notebooks", str(tmp_path), "--force"]) == 0
