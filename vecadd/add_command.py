@@ -121,7 +121,9 @@ def _are_stores(arguments: argparse.Namespace) -> bool:
     """Whether the operands are Zarr arrays, by their names. Raises UnaskableError for one of each kind."""
     names = [arguments.a, arguments.b, arguments.out]
     stores = [_is_store(name) for name in names]
-    if len(set(stores[:2])) > 1 or (stores[2] and not stores[0]):
+    # The name of a new array may be any, but one that says .npy is meant as a file.
+    names_a_file = not stores[2] and Path(arguments.out).suffix == ".npy"
+    if len(set(stores[:2])) > 1 or (stores[2] and not stores[0]) or (names_a_file and stores[0]):
         kinds = ", ".join(
             f"{name} {'a Zarr array' if is_store else 'a file'}" for name, is_store in zip(names, stores, strict=True)
         )

@@ -56,6 +56,7 @@ def test_only_a_store_without_a_rename_is_said_to_be_written_in_place(
 REFUSED = {
     "add a.zarr a.npy -o c.zarr": "by their names a.zarr a Zarr array, a.npy a file, c.zarr a Zarr array",
     "add a.npy a.npy -o c.zarr": "all three have to be .npy files, or all three Zarr arrays",
+    "add a.zarr b.zarr -o c.npy": "by their names a.zarr a Zarr array, b.zarr a Zarr array, c.npy a file",
     "add a.npy a.npy -o c.npy --chunks 3 --resume": "--chunks and --resume: for Zarr arrays alone, and a.npy is a file",
     "add a.zarr b.zarr -o c.zarr --chunks 3x3": "'3x3' is no shape; write one extent for each axis: 1000,1000",
     "add a.zarr b.zarr -o c.zarr --memory lots": "'lots' is no size; write 500MB or 2GiB",
