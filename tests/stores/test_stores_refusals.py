@@ -94,6 +94,17 @@ def test_a_target_in_a_folder_that_is_not_there_is_named(folder: Path) -> None:
         vecadd.add_zarr(folder / "a.zarr", folder / "b.zarr", folder / "nowhere/c.zarr")
 
 
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [("plain", "is no folder to write c into"), ("o.zip", "a sum is not written into an archive: name the archive")],
+)
+def test_a_target_below_a_file_says_that_it_is_one(name: str, says: str, folder: Path) -> None:
+    (folder / name).write_bytes(b"")
+    with pytest.raises(NotADirectoryError, match=says) as raised:
+        vecadd.add_zarr(folder / "a.zarr", folder / "b.zarr", folder / name / "group/c")
+    assert raised.value.filename == str(folder / name)
+
+
 def test_a_store_that_cannot_rename_is_never_overwritten(folder: Path) -> None:
     store = MemoryStore()
     make(store, np.ones(3), (3,))
