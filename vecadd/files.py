@@ -198,7 +198,9 @@ def _replacing(path: Path, size: int, sync: bool, check: Check) -> Iterator[int]
     mode = _mode_of(path)
     # Cut, so that it fits where the name does: a name has 255 bytes, a character up to 4.
     temporary = path.with_name(f".{path.name[:48]}.{secrets.token_hex(4)}.tmp")
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    # A folder that may be written but not listed can be named, and cannot be synced.
+    listed = os.access(path.parent, os.R_OK)
+    folder = os.open(path.parent, (os.O_RDONLY if listed else os.O_PATH) | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         descriptor, named = _create(temporary)
         try:
@@ -215,7 +217,7 @@ def _replacing(path: Path, size: int, sync: bool, check: Check) -> Iterator[int]
                 named = True
             temporary.rename(path)
             named = False
-            if sync:
+            if sync and listed:
                 os.fsync(folder)
         finally:
             os.close(descriptor)

@@ -359,6 +359,12 @@ WITHOUT_PRIVILEGES = """
 """
 
 
+def said_without_privileges(*files: Path) -> str:
+    """What a user who is not root is told of an addition of these."""
+    command = [sys.executable, "-c", textwrap.dedent(WITHOUT_PRIVILEGES), *map(str, files)]
+    return subprocess.run(command, env=child_environment(), capture_output=True, text=True, check=True).stdout
+
+
 @pytest.fixture
 def open_folder(folder: Path) -> Iterator[Path]:
     """A folder as `folder`, in which every user may make and rename files."""
@@ -378,14 +384,16 @@ def test_a_write_protected_target_and_a_read_protected_input_are_refused(
     """The folder would let the target be replaced."""
     before = {path.name: path.read_bytes() for path in open_folder.iterdir()}
     (open_folder / name).chmod(mode)
-    result = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(WITHOUT_PRIVILEGES), *(str(open_folder / x) for x in sorted(before))],
-        env=child_environment(),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert str(open_folder / name) in result.stdout
+    assert str(open_folder / name) in said_without_privileges(*(open_folder / x for x in sorted(before)))
     assert stat.S_IMODE((open_folder / name).stat().st_mode) == mode
     (open_folder / name).chmod(0o644)
     assert {path.name: path.read_bytes() for path in open_folder.iterdir()} == before
+
+
+def test_a_folder_that_may_be_written_but_not_listed_takes_a_sum(open_folder: Path) -> None:
+    """As numpy.save's: a drop box for files of others."""
+    box = open_folder / "box"
+    box.mkdir()
+    box.chmod(0o333)
+    assert said_without_privileges(open_folder / "a.npy", open_folder / "b.npy", box / "c.npy") == ""
+    np.testing.assert_array_equal(np.load(box / "c.npy"), sum(np.load(open_folder / f"{x}.npy") for x in "ab"))
