@@ -30,7 +30,8 @@ def add(x: Any, y: Any) -> Any:
     with its neighbours; each block is added by `vecadd.add`, on the GPU where the blocks are CuPy arrays there, and on
     no more threads than leave a processor to each task of Dask's on that machine.
 
-    Raises TypeError where neither operand is a collection of Dask: `vecadd.add` adds those.
+    Raises TypeError where neither operand is a collection of Dask, since `vecadd.add` adds those, and for what cannot
+    be added to one.
 
     >>> import dask.array
     >>> x = dask.array.ones((4, 4), chunks=2)
@@ -68,8 +69,11 @@ def _array(operand: Any) -> Any:
 
 
 def _like(operand: Any) -> Any:
-    """Something that numpy.add gives the same dtype with: a number of Python's stays what it is."""
-    return operand if isinstance(operand, _NUMBERS) else np.zeros(1, operand.dtype)
+    """Something that numpy.add gives the same dtype with: a number of Python's stays what it is, and so does another
+    scalar, of which an object may be none that has an addition."""
+    if isinstance(operand, _NUMBERS) or (isinstance(operand, np.ndarray) and operand.ndim == 0):
+        return operand
+    return np.zeros(1, operand.dtype)
 
 
 def _add_block(x: Any, y: Any) -> Any:

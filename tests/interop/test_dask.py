@@ -123,6 +123,12 @@ def test_what_numpy_makes_an_array_of_is_added(other: Any) -> None:
     np.testing.assert_array_equal(add(x, other).compute(), (x + other).compute(), strict=True)
 
 
+@pytest.mark.parametrize("other", [None, object()], ids=["None", "an object"])
+def test_what_cannot_be_added_is_refused_at_once(other: Any) -> None:
+    with pytest.raises(TypeError, match=type(other).__name__):
+        add(da.ones(3), other)
+
+
 def test_collections_of_another_kind_are_refused() -> None:
     with pytest.raises(TypeError, match=r"takes arrays of Dask, not Delayed\w*: add it with \+"):
         add(da.ones(3), dask.delayed(1))
