@@ -1,5 +1,6 @@
 """What the commands share: exit statuses, the end of their help, and files that they write."""
 
+import os
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Mapping
 from pathlib import Path
@@ -37,7 +38,8 @@ def epilog(examples: Mapping[str, str], statuses: Mapping[int, str] = STATUSES) 
 
 
 def target(text: str) -> Path | str:
-    """A file to write, whose folder exists: checked before the run, not after it. "-" stays as it is: stdout."""
+    """A file to write, whose folder exists and may be written: checked before the run, not after it. "-" stays as it
+    is: stdout."""
     if text == STDOUT:
         return text
     path = Path(text)
@@ -45,6 +47,9 @@ def target(text: str) -> Path | str:
         raise ArgumentTypeError(f"there is no folder {str(path.parent)!r} to write {path.name!r} into")
     if path.is_dir():
         raise ArgumentTypeError(f"{text!r} is a folder; name a file in it")
+    place = path.resolve()  # of a link: what it points to is replaced
+    if (place.is_file() or not place.exists()) and not os.access(place.parent, os.W_OK):
+        raise ArgumentTypeError(f"the folder {str(place.parent)!r} may not be written: name a file in another")
     return path
 
 

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,16 @@ def test_a_dash_is_stdout_and_the_tables_are_on_stderr(
     assert printed.err.startswith("machine: ")
     assert "written to" not in printed.err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_may_not_be_written_is_refused_before_anything_is_measured(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(Run, "measure", lambda *nothing: pytest.fail("measured"))
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path)
+    with pytest.raises(SystemExit, match="2"):
+        main(["bench", *BRIEF, "--json", str(tmp_path / "x.json")])
+    assert f"the folder '{tmp_path}' may not be written: name a file in another" in capsys.readouterr().err
 
 
 def test_a_file_called_dash_can_still_be_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

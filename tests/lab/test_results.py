@@ -1,5 +1,6 @@
 """The result file: what is in it, that it is whole, and under which conditions it was made."""
 
+import errno
 import json
 import os
 import subprocess
@@ -128,6 +129,22 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
         results.write(tmp_path / "x.json", {"run": object()}, [plain_row()])
     assert results.read(tmp_path / "x.json")[0] == {"run": 1}
     assert [path.name for path in tmp_path.iterdir()] == ["x.json"]
+
+
+@pytest.mark.parametrize("call", ["write_text", "replace"])
+def test_a_file_that_cannot_be_written_is_the_one_that_is_named(
+    call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And not the temporary one beside it. A full disk names none by itself."""
+
+    def full(*given: object, **more: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, call, full)
+    with pytest.raises(OSError, match="No space left on device") as raised:
+        results.replace(tmp_path / "x.json", "rows")
+    assert raised.value.filename == str(tmp_path.resolve() / "x.json")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_pipe_is_written_to_and_stays_a_pipe(tmp_path: Path) -> None:

@@ -132,6 +132,9 @@ def replace(path: Path | str, text: str) -> None:
         if path.exists():
             shutil.copymode(path, temporary)
         temporary.replace(path)
+    except OSError as error:  # which may name the temporary, or nothing where a disk is full
+        error.filename, error.filename2 = str(path), None
+        raise
     finally:
         temporary.unlink(missing_ok=True)
 
