@@ -58,6 +58,12 @@ BAD: dict[str, tuple[Spoil, dict[str, Any], type[Exception], str]] = {
     "shards of parts of chunks": (
         lambda folder: None, {"chunks": (2, 2), "shards": (3, 4)}, ValueError, "do not consist of whole chunks"),
     "a compressor": (lambda folder: None, {"compressor": "zst"}, ValueError, "did you mean zstd"),
+    "a compressor that is None": (
+        lambda folder: None, {"compressor": None}, ValueError, "no compressor is called 'None'; did you mean none"),
+    "chunks that no memory can hold": (
+        lambda folder: None, {"chunks": (9999999999999, 9999999)}, ValueError, "more than memory can have; give sm"),
+    "shards that no memory can hold": (
+        lambda folder: None, {"chunks": (1, 1), "shards": (1 << 40, 1 << 40)}, ValueError, "shards of .* give smaller"),
     "memory for less than a chunk": (lambda folder: None, {"memory": 100}, ValueError, "100 bytes of memory a thread"),
     "no memory": (lambda folder: None, {"memory": 0}, ValueError, "give a positive number"),
     "a scheduler": (lambda folder: None, {"scheduler": "locl"}, ValueError, "no scheduler is called 'locl'"),

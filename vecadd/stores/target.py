@@ -1,6 +1,8 @@
 """What the target of an addition is: shape, dtype, chunks, shards and codecs, as its metadata document."""
 
 import json
+import math
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -51,6 +53,10 @@ def describe_sum(
         shards_now = like.shards
     if chunks_now is None:
         chunks_now = tuple(max(1, chunk) for chunk in like.chunks) if whole else _chunks(shape, a, b)
+    largest = math.prod(shards_now or chunks_now) * dtype.itemsize
+    if largest > sys.maxsize:
+        what = f"shards of {shards_now}" if shards_now else f"chunks of {chunks_now}"
+        raise ValueError(f"{what} take {largest} bytes each, more than memory can have; give smaller ones")
     if shards_now and any(shard % chunk for shard, chunk in zip(shards_now, chunks_now, strict=True)):
         raise ValueError(f"shards of {shards_now} do not consist of whole chunks of {chunks_now}")
     store = MemoryStore()
@@ -122,8 +128,8 @@ def _codecs(like: Array, dtype: np.dtype[Any], compressor: str, *, whole: bool) 
     """What zarr.create_array is told of the codecs; ``whole`` says that the sum has the shape of the array."""
     if compressor != KEEP:
         named = {"none": None, "zstd": ZstdCodec(), "blosc": BloscCodec(), "gzip": GzipCodec()}
-        if compressor not in named:
-            raise ValueError(unknown("compressor", compressor, (KEEP, *COMPRESSORS)))
+        if not isinstance(compressor, str) or compressor not in named:
+            raise ValueError(unknown("compressor", str(compressor), (KEEP, *COMPRESSORS)))
         return {"compressors": named[compressor]}
     if like.metadata.zarr_format == 2:
         return {"compressors": [_of_version_3(codec.get_config()) for codec in like.compressors]}  # type: ignore[union-attr]
