@@ -21,7 +21,7 @@ class Tuned:
         if self.used:
             return f"{self.part}: tuned {self.written}, {self.path}" if self.path else f"{self.part}: tuned"
         if self.path:
-            return f"{self.part}: not tuned; {self.path} of {self.written} is used by processes that start from now on"
+            return f"{self.part}: not tuned; {self.path} of {self.written} is read by processes that start from now on"
         name = self.part.split()[0]
         instead = ", so page-locked arrays of 32 MiB or more go by what calls took" if name == "routes" else ""
         return f"{self.part}: not tuned{instead}; `vecadd tune {name}` measures this machine"

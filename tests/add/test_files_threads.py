@@ -60,7 +60,10 @@ def test_a_file_is_warned_of_once(folder: Path) -> None:
 
 
 def test_threads_that_add_files_take_no_signals(folder: Path) -> None:
-    """But those of their own faults. While the first stretches are told, the threads wait with the others."""
+    """But those of their own faults. While the first stretches are told, the threads wait with the others, of which
+    there are more than the threads may be ahead."""
+    for name in "ab":
+        (folder / f"{name}.npy").write_bytes(npy_bytes(np.ones(20_000, "f4")))
     found: list[list[int]] = []
     add_files(
         *(folder / f"{name}.npy" for name in "abc"),

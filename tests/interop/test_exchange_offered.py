@@ -264,7 +264,8 @@ def test_vecadds_later_work_comes_after_a_consumers_on_a_borrowed_array(request,
     ones, sevens = np.ones(n, np.int32), foreign(np.full(n, 7, np.int32))
     x, out = (vecadd.add(foreign(ones), 0, stream=side) for _ in range(2))
     view, target = x[:], foreign(np.zeros(n, np.int32))
-    driver.copy_late(0, borrowed(x).data, sevens.pointer, 4 * n)
+    driver.delay(0)
+    driver.copy(0, borrowed(x).data, sevens.pointer, 4 * n)
     if use == "out":
         vecadd.add(out, 0, x, stream=side)
         assert_same_values(x.numpy(), ones)

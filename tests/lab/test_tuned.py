@@ -48,7 +48,7 @@ def test_a_file_that_is_not_whole_is_none() -> None:
 def test_a_file_that_came_too_late_for_this_process_says_so() -> None:
     path = write("host", "some host")
     found = _tuned.find("host", "host", "some host", used=False)
-    assert str(found) == (f"host: not tuned; {path} of 2026-11-21 10:30 is used by processes that start from now on")
+    assert str(found) == (f"host: not tuned; {path} of 2026-11-21 10:30 is read by processes that start from now on")
 
 
 def test_info_tells_of_the_host_and_of_each_gpu(monkeypatch: pytest.MonkeyPatch) -> None:

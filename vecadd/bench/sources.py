@@ -61,7 +61,7 @@ RECEIPTS = (
 ADDS = ("csrc", "cuda", "build_native")
 # The tests that take seeds of orders.
 ORDERED = (
-    *(f"tests/device/test_{name}.py" for name in ("add_many_device", "orders", "stream_order", "streams")),
+    *(f"tests/device/test_{name}.py" for name in ("add_many_device", "orders", "stream_order", "streams", "two_gpus")),
     *(f"tests/interop/test_{name}.py" for name in ("dlpack", "exchange_offered")),
 )
 
