@@ -65,6 +65,7 @@ class Driver(ABC):
         """Copies x to the device after everything that is queued there, and waits."""
         self.synchronize(self.device_of(pointer))
         self._write(pointer, np.ascontiguousarray(x))
+        self.synchronize(self.device_of(pointer))  # a copy from ordinary memory may return before it has arrived
 
     def read(self, pointer: int, nbytes: int) -> bytes:
         """Copies from the device after everything that is queued there."""
