@@ -165,7 +165,6 @@ def test_work_on_the_work_stream_comes_after_the_arrays_own_and_before_its_memor
     side, n = driver.stream(), 4096
     ones, target = np.ones(n, np.int32), driver.allocate(4 * n)
     one, minus_one, numbers = foreign(ones), foreign(-ones), [foreign(ones * i) for i in range(8)]
-    driver.synchronize(0)  # a copy from ordinary memory may return before it has arrived
     for i in range(8):
         driver.delay(side)
         x = vecadd.add(numbers[i], one, stream=side)  # its home is `side`
