@@ -209,4 +209,4 @@ def test_a_row_with_fields_of_other_kinds_is_one_line(tmp_path: Path, wrong: dic
     content["rows"][0] |= wrong
     file.write_text(json.dumps(content))
     assert cli.main(["compare", str(file), str(file)]) == 2
-    assert capsys.readouterr().err.startswith(f"vecadd compare: {file} is not a result file: a row cannot be read: ")
+    assert capsys.readouterr().err.startswith(f"vecadd compare: {file} is not a result file: ")

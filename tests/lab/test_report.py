@@ -87,6 +87,30 @@ def test_a_check_alone_makes_a_page_with_its_findings_escaped(tmp_path: Path) ->
     assert "at least x16" in found
 
 
+def test_a_run_of_slow_rungs_alone_has_its_pictures(tmp_path: Path) -> None:
+    """Beside others they are too low in the roofline to be drawn."""
+    rows = [replace(row, gbps=0.001 * (row.limit_gbps or 1)) for row in pictured.ladder() if row.rung == "naive"]
+    assert "roofline" in part(reported(tmp_path, rows), "ladder")
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"cpu": {"model": "x"}}, "does not say its cpu.threads"),
+        ({"gpu": [{}]}, "does not say its gpu.name"),
+        ({"contamination": {"throttled": 3}}, "meta.contamination.throttled is 3, not an object"),
+    ],
+    ids=["no count of threads", "a GPU without a name", "conditions of another kind"],
+)
+def test_a_file_with_other_meta_data_is_status_2(
+    changed: dict[str, Any], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results.write(tmp_path / "x.json", bench_rows.META | changed, [bench_rows.plain_row()])
+    assert cli.main(["report", str(tmp_path / "x.json"), "-o", str(tmp_path / "report.html")]) == 2
+    assert says in capsys.readouterr().err
+    assert not (tmp_path / "report.html").exists()
+
+
 @pytest.mark.parametrize("kind", ["two machines", "two hosts", "nothing", "another kind", "of nowhere"])
 def test_what_is_no_report_of_one_machine_is_status_2(
     kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -96,7 +120,7 @@ def test_what_is_no_report_of_one_machine_is_status_2(
         "two hosts": "of several hosts, node7, node8",
         "nothing": "has no file *.json in it",
         "another kind": "is not a result file",
-        "of nowhere": "x.json does not say its contamination, cpu, date, driver, gpu, revision, versions",
+        "of nowhere": "x.json does not say its contamination, cpu, date, driver, gpu, method, revision, versions",
     }
     for at, name in enumerate(("here", "there") if kind == "two machines" else ()):
         results.write(tmp_path / f"{at}.json", bench_rows.META | {"machine": name}, pictured.size())

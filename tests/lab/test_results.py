@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -180,6 +181,34 @@ def test_a_file_that_is_replaced_keeps_its_permissions(tmp_path: Path) -> None:
 def test_another_file_is_refused_by_name(text: str, tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text(text)
     with pytest.raises(ValueError, match=r"x\.json is not a result file"):
+        results.read(tmp_path / "x.json")
+
+
+OTHER_KINDS: dict[str, tuple[dict[str, Any], str]] = {
+    "a number for a rung": ({"rung": 3}, "rows[1].rung is 3, not a text"),
+    "no number for a rung": ({"rung": float("nan")}, "rows[1].rung is NaN, not a text"),
+    "a text for the parameters": ({"params": "x"}, 'rows[1].params is "x", not an object'),
+    "a list for the kernel's parameters": ({"params": {"parameters": []}}, "rows[1].params.parameters is []"),
+    "a text for a ratio's end": ({"params": {"ratio_interval": [1, "x"]}}, 'ratio_interval[1] is "x", not a whole'),
+    "true for a size": ({"n": True}, "rows[1].n is true, not a whole number"),
+    "a part for a size": ({"n": 1.5}, "rows[1].n is 1.5, not a whole number"),
+    "a number for what was checked": ({"checked": 1}, "rows[1].checked is 1, not true or false"),
+    "a text for a rate": ({"gbps": "x"}, 'rows[1].gbps is "x", not a whole number or another number or null'),
+    "one end of a spread": ({"spread": [1.0]}, "not enough values"),
+    "texts for the ends of a spread": ({"spread": ["a", "b"]}, 'spread[0] is "a"'),
+}
+
+
+@pytest.mark.parametrize(("changed", "says"), OTHER_KINDS.values(), ids=OTHER_KINDS.keys())
+def test_a_field_of_another_kind_is_named_when_the_file_is_read(
+    changed: dict[str, Any], says: str, tmp_path: Path
+) -> None:
+    """And not when a plot or a table meets it."""
+    results.write(tmp_path / "x.json", {}, [plain_row(), plain_row()])
+    content = json.loads((tmp_path / "x.json").read_text())
+    content["rows"][1] |= changed
+    (tmp_path / "x.json").write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=rf"x\.json is not a result file: .*{re.escape(says)}"):
         results.read(tmp_path / "x.json")
 
 

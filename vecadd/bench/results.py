@@ -35,6 +35,7 @@ from pathlib import Path
 from typing import Any
 
 from vecadd._command import STDOUT
+from vecadd.bench import kinds
 from vecadd.bench.axes import show_size
 
 SCHEMA = 1  # the version that is written; the only one that is read
@@ -192,9 +193,18 @@ def rows_of(path: Path | Traversable, content: Mapping[str, Any]) -> tuple[dict[
     """`read` of what has been read: a pipe can be read once."""
     content = fields(path, content)
     try:
-        if not isinstance(content["meta"], dict):
-            raise TypeError("its meta is no object")
-        rows = [Row(**{**row, "spread": row["spread"] and tuple(row["spread"])}) for row in content["rows"]]
+        kinds.check("meta", content["meta"], kinds.META)
+        kinds.check("rows", content["rows"], [kinds.ROW])
+        rows = [Row(**{**row, "spread": _spread(row["spread"])}) for row in content["rows"]]
         return content["meta"], rows
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path} is not a result file: {error}") from error
+
+
+def _spread(found: Any) -> tuple[float, float] | None:
+    """Raises TypeError or ValueError where it is something else than two numbers, or null."""
+    if found is None:
+        return None
+    kinds.check("spread", found, [kinds.NUMBER])
+    low, high = found
+    return low, high

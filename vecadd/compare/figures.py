@@ -80,7 +80,7 @@ def _rows(content: Mapping[str, Any]) -> list[Any]:
 
 
 def side(given: Iterable[Bench | Check]) -> Side:
-    """All figures of these files. Raises ValueError, which names the file, for a row with fields of other kinds."""
+    """All figures of these files. Raises ValueError, which names the file, for a row whose numbers cannot be timed."""
     figures: dict[Key, Figure] = {}
     machines: list[str] = []
     for each in given:
@@ -91,7 +91,7 @@ def side(given: Iterable[Bench | Check]) -> Side:
         machines.append(str(each.meta.get("machine", "unknown")))
         try:
             figures |= {_key(row): _of_row(row) for row in each.rows}
-        except (ArithmeticError, AttributeError, TypeError, ValueError) as error:
+        except (ArithmeticError, ValueError) as error:
             raise ValueError(f"{each.path} is not a result file: a row cannot be read: {error}") from error
     return Side(figures, list(dict.fromkeys(machines)))
 

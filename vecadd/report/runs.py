@@ -1,6 +1,6 @@
 """The runs of one machine, by its result files."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,12 @@ from vecadd.compare.figures import Bench, read
 from vecadd.fleet.checks import Check
 
 # What a page says of a run; `vecadd bench` and the comparisons with other libraries write all of them.
-NEEDED = ("contamination", "cpu", "date", "driver", "gpu", "machine", "revision", "versions")
+NEEDED = ("contamination", "cpu", "date", "driver", "gpu", "machine", "method", "revision", "versions")
+NEEDED_WITHIN = {
+    "contamination": ("cpus", "ecc_errors", "gpu_processes", "load_average", "throttled"),
+    "cpu": ("model", "threads"),
+    "gpu": ("name",),
+}
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,7 @@ def of(paths: Sequence[Path]) -> Runs:
         raise UnaskableError(str(error)) from error
     benches = [each for each in found if isinstance(each, Bench)]
     for bench in benches:
-        if missing := [name for name in NEEDED if name not in bench.meta]:
+        if missing := _missing(bench.meta):
             raise UnaskableError(
                 f"{bench.path} does not say its {', '.join(missing)}: give a file that vecadd bench has written"
             )
@@ -72,3 +77,14 @@ def of(paths: Sequence[Path]) -> Runs:
                 "holds two against each other, and vecadd fleet many"
             )
     return Runs(benches, checks)
+
+
+def _missing(meta: Mapping[str, Any]) -> list[str]:
+    """What a page needs and these meta data do not have."""
+    return [name for name in NEEDED if name not in meta] or [
+        f"{name}.{field}"
+        for name, fields in NEEDED_WITHIN.items()
+        for within in (meta[name] if isinstance(meta[name], list) else [meta[name]])
+        for field in fields
+        if field not in within
+    ]

@@ -55,7 +55,8 @@ def draw(figure: Figure, meta: Mapping[str, Any], rows: Sequence[Row], *, record
     figure.set_size_inches(style.WIDTH, 4.8)
     axes = figure.subplots()
     limit = max((row.limit_gbps or 0 for row in rows), default=0) or max(row.gbps or 0 for row in rows)
-    drawn = [row for row in rows if (row.gbps or 0) >= _DRAWN * limit]
+    # Where all are slow there is nothing else to draw.
+    drawn = [row for row in rows if (row.gbps or 0) >= _DRAWN * limit] or list(rows)
     peak = _peak(meta)
     _roofs(axes, rows, limit, peak)
     _name_axes(axes)
