@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def program_begins(words: Sequence[str]) -> int:
     """Where the program begins among the words behind ``vecadd run``: what follows is the program's own."""
     for at, word in enumerate(words):
-        begins = not word.startswith("-") or word == "-" or word.startswith(("-m", "-c"))
+        begins = not word.startswith("-") or word in ("-", "--") or word.startswith(("-m", "-c"))
         if begins and (at == 0 or words[at - 1] not in ("--least", "--json")):
             return at
     return len(words)
@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> NoReturn:
     """Runs the program as Python would run it, and ends with its exit status."""
     if arguments.least is not None and not 1 <= arguments.least <= MOST:
         raise UnaskableError(f"--least takes bytes, 1 or more and at most 2^63 - 1, not {arguments.least}")
-    words = arguments.program
+    words = arguments.program[1:] if arguments.program[:1] == ["--"] else arguments.program
     if words and words[0].startswith(("-m", "-c")) and len(words[0]) > 2:
         words = [words[0][:2], words[0][2:], *words[1:]]
     if words in ([], ["-m"], ["-c"]):

@@ -42,6 +42,14 @@ def test_a_module_adds_by_vecadd(tmp_path: Path) -> None:
     assert "3000000 elements" in result.stderr
 
 
+@pytest.mark.parametrize("options", [(), ("--count",)], ids=["alone", "behind an option"])
+def test_two_dashes_end_the_options(options: tuple[str, ...], tmp_path: Path) -> None:
+    """The program's own, too, are the program's."""
+    (tmp_path / "adds.py").write_text("import sys\nprint(sys.argv)\n")
+    result = vecadd_run(*options, "--", "adds.py", "--", "-x", cwd=tmp_path)
+    assert (result.returncode, result.stdout) == (0, "['adds.py', '--', '-x']\n")
+
+
 def test_least_gives_every_run_of_elements_to_all_threads(tmp_path: Path) -> None:
     (tmp_path / "adds.py").write_text("import numpy as np\nnp.ones(10) + np.ones(10)\n")
     assert "0 elements added in 0 calls" in vecadd_run("--count", "adds.py", cwd=tmp_path).stderr
