@@ -36,10 +36,13 @@ class Guess:
             return "not measured, so that no guess is wrong."
         if self.yours is None:
             return f"it is {self._shown(figure)}; you gave no guess."
+        you, it = self._shown(self.yours), self._shown(figure)
+        if not figure > 0:  # no guess is a number of times as high
+            _, points, verdict = _VERDICTS[-1]
+            return f"you said {you}, it is {it}: {verdict}, {points} of 3 points."
         ratio = self.yours / figure
         points, verdict = next((p, v) for most, p, v in _VERDICTS if max(ratio, 1 / ratio) <= most)
         off = f"{show_gain(max(ratio, 1 / ratio))} as {'high' if ratio > 1 else 'low'}" if ratio != 1 else "not off"
-        you, it = self._shown(self.yours), self._shown(figure)
         return f"you said {you}, it is {it}. You are {off}: {verdict}, {points} of 3 points."
 
     def _shown(self, value: float) -> str:

@@ -1,6 +1,7 @@
 """A reader's guess is set beside the figure and scored; without one, the notebook runs on."""
 
 import math
+import re
 from typing import Any
 
 import pytest
@@ -26,6 +27,12 @@ def test_a_guess_gets_points_by_how_many_times_it_is_off(
 ) -> None:
     laboratory.guess("time of naive", yours, unit="us").score(200)
     assert capsys.readouterr().out == f"time of naive: you said {yours} us, it is 200 us. {says}\n"
+
+
+@pytest.mark.parametrize("figure", [0, -1.5])
+def test_a_figure_that_is_not_above_zero_is_far_off(figure: float, capsys: pytest.CaptureFixture[str]) -> None:
+    laboratory.guess("gain", 2).score(figure)
+    assert re.fullmatch(r"gain: you said 2.*, it is .*: far off, 0 of 3 points\.\n", capsys.readouterr().out)
 
 
 def test_without_a_guess_the_figure_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
