@@ -1,7 +1,5 @@
-"""Another library's device memory, streams and arrays: on a GPU by the driver's own interface, else on the double.
-
-Both sides give the same few calls, so that a test says once what a producer and a consumer do.
-"""
+"""Another library's device memory, streams and arrays: on a GPU by the driver's own interface, else on the double. Both
+sides give the same few calls, so that a test says once what a producer and a consumer do."""
 
 import contextlib
 import ctypes
