@@ -2,6 +2,8 @@
 #include <fenv.h>
 #include <string.h>
 
+#include <cuda_runtime_api.h>
+
 #include "base/fpenv.h"
 #include "base/overlap.h"
 #include "check.h"
@@ -148,10 +150,13 @@ device_operands_run_on_their_device_and_the_legacy_stream(void)
 static void
 the_first_operand_with_a_stream_gives_it(void)
 {
-    int s, t;
-    const struct operand a = device_operand(x, 0), b = streamed_operand(y, &s), out = streamed_operand(z, &t);
+    cudaStream_t s, t; /* which are asked whether they capture */
+    CHECK(cudaStreamCreate(&s) == cudaSuccess && cudaStreamCreate(&t) == cudaSuccess);
+    const struct operand a = device_operand(x, 0), b = streamed_operand(y, s), out = streamed_operand(z, t);
     const struct plan plan = planned(&a, &b, &out, &plainly);
-    CHECK(plan.stream == &s && plan.joins == 1 && plan.join[0] == &t);
+    CHECK(plan.stream == s && plan.joins == 1 && plan.join[0] == t);
+    cudaStreamDestroy(s);
+    cudaStreamDestroy(t);
 }
 
 static void
