@@ -20,9 +20,7 @@ from vecadd.stores.names import read_key
 from vecadd.stores.pieces import Shape
 
 METADATA = "zarr.json"  # the key whose presence makes an array of a store
-MOST_AXES = (
-    32  # of arrays that Zarr can write: it looks for empty chunks by numpy.broadcast_arrays, which takes no more
-)
+MOST_AXES = 32  # that Zarr can write: it looks for empty chunks by numpy.broadcast_arrays, which takes no more
 KEEP = "keep"
 COMPRESSORS = ("none", "zstd", "blosc", "gzip")
 
