@@ -72,9 +72,9 @@ def add_files(
     progress
         Called in this thread with (elements done, elements in all) after every eight windows, in their order.
 
-    Raises ValueError where a file is not an .npy file, is too short or too long, or the two shapes do not broadcast,
-    and TypeError where ``numpy.add`` has no loop for the two dtypes: nothing was written then. Raises OSError where a
-    file cannot be opened, read or written: ``out`` is as it was.
+    Raises ValueError where a file is not an .npy file, is too short or too long, the two shapes do not broadcast, or
+    the window is less than a byte, and TypeError where ``numpy.add`` has no loop for the two dtypes: nothing was
+    written then. Raises OSError where a file cannot be opened, read or written: ``out`` is as it was.
 
     >>> np.save("a.npy", np.ones((1000, 3)))
     >>> np.save("b.npy", np.arange(3))
@@ -82,7 +82,8 @@ def add_files(
     >>> np.load("c.npy")[0]
     array([1., 2., 3.])
     """
-
+    if window < 1:
+        raise ValueError(f"window of {window} bytes; give a positive number")
     _write_sum(a, b, out, window, sync, progress)
 
 

@@ -332,6 +332,13 @@ def test_a_sum_that_no_array_can_hold_touches_nothing(folder: Path) -> None:
     assert_untouched(folder)
 
 
+@pytest.mark.parametrize("window", [0, -5])
+def test_a_window_of_no_bytes_is_refused(window: int, folder: Path) -> None:
+    with pytest.raises(ValueError, match=f"window of {window} bytes; give a positive number"):
+        add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy", window=window)
+    assert_untouched(folder)
+
+
 def test_a_pipe_is_refused(folder: Path) -> None:
     """And not waited for: it has no writer."""
     os.mkfifo(folder / "pipe")
