@@ -2,6 +2,8 @@
 
 import importlib.util
 import json
+import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import simulated_fleet as simulated
 from hypothesis import strategies
 
 from vecadd import cli
-from vecadd.fleet import changes, checks, hostlist, outliers
+from vecadd.fleet import changes, checks, hostlist, outliers, tables
 
 pytestmark = pytest.mark.no_native
 
@@ -66,9 +68,10 @@ def test_a_machine_that_is_a_little_slower_or_much_faster_is_none(values: list[f
     assert causes(machines(values)) == {}
 
 
-def test_of_times_the_longer_one_is_worse() -> None:
-    assert causes(machines([*STEADY, 120.0], unit="us")) == {("machine", ""): ("node09",)}
-    assert causes(machines([*STEADY, 80.0], unit="us")) == {}
+@pytest.mark.parametrize("unit", ["us", "errors", "°C", "W"])
+def test_of_times_errors_heat_and_power_more_is_worse(unit: str) -> None:
+    assert causes(machines([*STEADY, 120.0], unit=unit)) == {("machine", ""): ("node09",)}
+    assert causes(machines([*STEADY, 80.0], unit=unit)) == {}
 
 
 def test_noise_widens_what_counts_as_usual() -> None:
@@ -139,6 +142,13 @@ def test_a_rack_is_the_cause_where_most_of_its_machines_are_slow() -> None:
     ]
 
 
+def test_half_of_a_racks_machines_are_not_the_rack() -> None:
+    slow = [f"rack3-node{node}" for node in range(3)]
+    names = [f"rack{rack}-node{node}" for rack in range(6) for node in range(6)]
+    found = outliers.of(read([machine(name, 80.0 if name in slow else 100.0) for name in names]), LEAST).causes
+    assert [(cause.level, cause.hosts) for cause in found] == [("machine", (name,)) for name in slow]
+
+
 @pytest.mark.parametrize(
     ("host", "group"),
     [("rack07-node12", "rack07"), ("r3n11", "r3"), ("r3n11.hpc2.example", "r3"), ("node12", None), ("login", None)],
@@ -189,6 +199,23 @@ def test_what_has_changed_on_all_machines_is_told_once() -> None:
     assert len(note.hosts) == len(STEADY)
 
 
+def test_what_is_better_on_all_machines_is_told_too() -> None:
+    found = changed(machines(STEADY), machines([1.1 * (value or 0) for value in STEADY]))
+    assert found.better == []
+    assert [(note.before, note.after) for note in found.noted] == [("100 GB/s", "110 GB/s")]
+
+
+def test_the_last_two_runs_are_told_by_their_times_and_not_by_the_order_of_the_files() -> None:
+    days = [machine(value=float(day), time=f"2026-11-{day:02}T00:00:00") for day in (3, 1, 4, 2)]
+    newest, before = changes.last_runs(read(days))
+    assert [check.findings[0].value for check in (*newest, *before.values())] == [4, 3]
+
+
+def test_figures_of_another_type_of_machine_are_not_held_against_those_of_before() -> None:
+    found = changed([machine()], [machine(value=50.0, machine_type="7 x H200")])
+    assert [(found.worse, found.better), [note.what for note in found.noted]] == [([], []), ["machine type"]]
+
+
 @pytest.mark.parametrize(("interval", "told"), [([89, 91], 1), ([85, 99.5], 0), (None, 1)], ids=str)
 def test_of_few_machines_the_intervals_decide(interval: list[float] | None, told: int) -> None:
     after = machine(value=90.0)
@@ -225,6 +252,17 @@ def test_another_file_is_refused_by_what_is_wrong_with_it(content: dict[str, Any
     with pytest.raises(ValueError, match=r"^x\.json ") as raised:
         checks.of(Path("x.json"), content)
     assert said in str(raised.value)
+
+
+def test_a_time_without_a_zone_is_in_utc_wherever_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "JST-9")
+    time.tzset()
+    try:
+        (check,) = read([machine(time="2026-11-01T00:00:00")])
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert check.time == datetime(2026, 11, 1, tzinfo=UTC)
 
 
 def test_what_is_not_known_in_a_file_is_passed_over() -> None:
@@ -280,6 +318,17 @@ def test_machines_that_failed_their_own_check_are_excluded_too(
     assert (found["schema"], found["schema_version"], found["status"]) == ("vecadd-fleet", 1, "outliers")
     assert found["exclude"] == ["node01", "node09"]
     assert [(cause["level"], cause["hosts"]) for cause in found["causes"]] == [("machine", ["node09"])]
+
+
+def test_a_cause_is_shown_by_its_worst_figure_and_its_machine_is_counted_once() -> None:
+    good = [eight([100, 101, 99, 100.5, 100], f"node{number}") for number in range(8)]
+    checked = read([*good, eight([80, 60, 70, 100, 100], "node8"), eight([90, 100, 80, 100, 100], "node9")])
+    found = outliers.of(checked, LEAST)
+    shown = [[line.cells[0], line.cells[3]] for line in tables.of_outliers(found).lines if line]
+    assert shown == [["machine", "60 GB/s"], ["gpu 0", "90 GB/s"], ["gpu 2", "80 GB/s"]]
+    assert tables.summary(checked, found, []) == (
+        "10 machines of 1 type: 1 machine, 2 parts in 2 of them unlike their peers"
+    )
 
 
 def test_a_pattern_says_which_machines_are_a_group(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
