@@ -14,7 +14,9 @@ import simulated_fleet as simulated
 from vecadd import cli
 from vecadd.bench import results
 from vecadd.bench.results import Row
-from vecadd.report import pictures, sentences
+from vecadd.compare.figures import Bench
+from vecadd.report import parts, pictures, sentences
+from vecadd.report.runs import Runs
 
 pytestmark = pytest.mark.no_native
 
@@ -135,6 +137,31 @@ def test_what_is_no_report_of_one_machine_is_status_2(
     assert not (tmp_path / "out.html").exists()
 
 
+# Several runs
+
+
+def ran(date: str, *sweeps: str, **limits: dict[str, float]) -> Bench:
+    """A file of that date with a row of each sweep."""
+    rows = [pictured.row(sweep, f"of {date}", 1024, 1e-6) for sweep in sweeps]
+    return Bench(Path(f"{date}.json"), bench_rows.META | {"date": date, "limits": limits}, rows)
+
+
+def test_of_a_sweep_that_was_run_twice_the_newest_counts() -> None:
+    meta, rows = Runs([ran("Monday", "size", "host"), ran("Friday", "size")], []).of("size", "host")
+    assert meta["date"] == "Friday"
+    assert [(row.sweep, row.rung) for row in rows] == [("size", "of Friday"), ("host", "of Monday")]
+
+
+def test_of_a_limit_that_was_probed_twice_the_newest_counts() -> None:
+    runs = Runs([ran("Monday", device={"gbps": 1.0, "read_gbps": 2.0}), ran("Friday", device={"gbps": 3.0})], [])
+    assert runs.meta["limits"] == {"device": {"gbps": 3.0, "read_gbps": 2.0}}
+
+
+def test_a_sweep_that_no_part_is_about_is_named_and_a_comparison_is_of_one() -> None:
+    rows = [pictured.row(sweep, "add", 1024, 1e-6) for sweep in ("size", "peer-torch", "cold", "peers")]
+    assert parts.others(rows) == ["cold", "peers"]
+
+
 # What the figures say
 
 
@@ -144,6 +171,12 @@ def test_the_ladder_is_told_by_its_fastest_and_its_slowest_rung() -> None:
     assert first.startswith("At 2^26 elements of float32 tuned is the fastest rung: ")
     assert "The slowest that was timed there is grid_stride (blocks_per_sm 1): 89" in first
     assert second.startswith("2 of 4 rungs reach 90 % of the limit: float2, tuned.")
+
+
+def test_a_rung_whose_sum_is_wrong_is_neither_the_fastest_nor_the_slowest() -> None:
+    right = [pictured.row("ladder", f"rung{at}", 2**26, pictured.at(gbps, 2**26)) for at, gbps in enumerate((900, 800))]
+    wrong = [pictured.row("ladder", "race", 2**26, pictured.at(gbps, 2**26), caught="x") for gbps in (9000, 1)]
+    assert sentences.ladder([*wrong, *right]) == sentences.ladder(right)
 
 
 def test_the_limits_are_beside_theory() -> None:
@@ -161,21 +194,49 @@ def test_sizes_are_told_by_where_the_rate_is_near_its_best_and_beside_numpy() ->
     assert second == "NumPy takes 2 times as long at 2^10 elements and 2 times at 2^10, the least and the most."
 
 
+def test_the_smallest_size_near_the_best_rate_is_told_and_not_the_slowest_of_them() -> None:
+    rows = [
+        pictured.row("host", "add", n, n / gbps * 12e-9)
+        for n, gbps in ((1024, 1), (4096, 98), (16384, 92), (65536, 100))
+    ]
+    assert sentences.sizes(rows)[0].endswith("the smallest size with 90 % of that rate is 2^12.")
+
+
+def test_the_fastest_way_is_told_of_each_kind_of_memory() -> None:
+    rates = {"slow": ("pageable", 2), "staged": ("pageable", 8), "copies": ("pinned", 40), "hybrid": ("pinned", 60)}
+    rows = [
+        pictured.row("transfer", rung, 1024, 12 * 1024e-9 / gbps, memory=memory)
+        for rung, (memory, gbps) in rates.items()
+    ]
+    assert sentences.transfers(rows)[1:] == [
+        "With pageable memory the fastest is staged, at 8 GB/s.",
+        "With pinned memory the fastest is hybrid, at 60 GB/s.",
+    ]
+
+
 def test_peers_are_counted_by_their_intervals() -> None:
-    ends = [(1.1, 1.2), (0.9, 1.1), (0.8, 0.9), (1.3, 1.4)]
+    ends = [(1.1, 1.2), (0.9, 1.1), (0.8, 0.9), (1.3, 1.4), (1.0, 1.1), (0.9, 1.0)]
     rows = [
         pictured.row("peer-x", f"peer{at}", 1024, 1e-6, ratio=1.0, ratio_interval=end, reference="vecadd")
         for at, end in enumerate(ends)
     ]
     rows.append(pictured.row("peer-x", "vecadd", 1024, 1e-6))
     assert sentences.peers(rows) == [
-        "peer-x: of 4 times beside that of vecadd, 2 are surely longer, 1 surely shorter, and 1 level."
+        "peer-x: of 6 times beside that of vecadd, 2 are surely longer, 1 surely shorter, and 3 level."
     ]
 
 
 def test_the_cheapest_of_many_small_additions_stands_beside_a_loop() -> None:
     (line,) = sentences.latency(pictured.latency())
     assert re.fullmatch(r"Of many .* each takes .* by \w+, and .* in a loop of launches\.", line)
+
+
+def test_additions_that_wait_for_each_other_are_not_told_as_independent_ones() -> None:
+    alone, chained = (
+        pictured.row("latency", "graph", 256, 1e-3, parameters={"adds": 1000, "chain": chain}, seconds_per_add=each)
+        for chain, each in ((0, 1e-6), (1, 9e-6))
+    )
+    assert sentences.latency([alone, chained]) == sentences.latency([alone])
 
 
 def test_each_recorded_file_makes_a_page_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
