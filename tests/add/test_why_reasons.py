@@ -112,6 +112,19 @@ def test_a_reason_that_does_not_show_is_never_found(name: str) -> None:
     assert reason.shows(addition(X, 1.0, X)) is None
 
 
+def test_elements_that_lie_apart_backwards_have_gaps_too(rehearsed: Any) -> None:
+    rehearsed(gaps_between_elements=SECONDS / 4)
+    found = reasons.find(addition(X[::-2], Y[::-2], np.ones(N)[::-2]))
+    assert (found.reason, found.evidence) == ("gaps between elements", "elements lie 16 bytes apart")
+
+
+def test_page_locked_operands_are_no_pageable_copy() -> None:
+    (pageable,) = (reason for reason in reasons.REASONS if reason.name == "a pageable copy")
+    for memory, shows in (("ordinary", True), ("pinned", False)):
+        found = addition(X, Y, X, via="add", route={"route": "hybrid", "memory": memory})
+        assert (pageable.shows(found) is not None) is shows
+
+
 def test_the_largest_gain_is_the_reason_and_the_others_are_told(rehearsed: Any) -> None:
     noted = replace(SHOWING["page faults of a new sum"], later_faults=2048.0)
     rehearsed(page_faults_of_a_new_sum=SECONDS / 2, one_thread=SECONDS / 3)

@@ -103,6 +103,19 @@ def test_a_call_that_takes_longer_than_the_gpu_is_a_gap(watch: Any, monkeypatch:
     assert reasons.find(noted_addition).reason == AT_LIMIT
 
 
+def test_what_is_rehearsed_on_a_device_is_one_call_of_several(watch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def rehearse(nbytes: int, number: int) -> DeviceTimes:
+        asked.append((nbytes, number))
+        return DeviceTimes(1.0, 1.0, 1.0)
+
+    monkeypatch.setattr(device, "rehearse", rehearse)
+    x, y, out = (vecadd.to_device(each) for each in host())
+    reasons.find(watch(lambda: [vecadd.add(x, y, out) for _ in range(3)]))
+    assert asked == [(3 * x.nbytes, 0)]
+
+
 def test_a_rehearsal_adds_as_many_bytes_there(watch: Any, double: Any) -> None:
     before = vecadd.memory_stats()["device_bytes"]
     found = device.rehearse(3 * 4 * N, 0)

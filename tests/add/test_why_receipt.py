@@ -1,0 +1,82 @@
+"""vecadd.why.receipt: what the receipt says of the lines, by additions and findings that are given here."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from vecadd.why import noted, reasons
+from vecadd.why.layout import Layout
+from vecadd.why.noted import Noted, Place, Run
+from vecadd.why.reasons import AT_LIMIT, UNKNOWN, Change, Finding
+from vecadd.why.receipt import SHOWN, Line, Receipt, stop
+
+pytestmark = pytest.mark.no_native
+
+X = Layout(np.dtype("float64"), (1 << 20,), (8,), 1 << 40)
+
+
+def addition(line: int = 1, **more: Any) -> Noted:
+    """What would be noted of 10 calls, the first of 3 s and the others of 1 s each."""
+    given: dict[str, Any] = {
+        "place": Place("program.py", line, "f"), "through": None, "via": "numpy", "a": X, "b": X, "out": X, "new": True,
+        "device": None, "others": False, "pairs": 1, "route": None, "calls": 10, "nbytes": 240, "seconds": 12.0,
+        "estimated": False, "first_seconds": 3.0, "first_faults": 0, "later_faults": 0.0, "faulted": 0.0, "loops": 1.0,
+        "elements": 8.0, "installed": False,
+    }  # fmt: skip
+    return Noted(**(given | more))
+
+
+def receipt(*lines: Line, missed: int = 0, missed_seconds: float = 0.0) -> Receipt:
+    """Of a run of 100 s."""
+    run = Run([part for line in lines for part, _ in line.parts], 100.0, missed, missed_seconds)
+    return Receipt(run, lines)
+
+
+PLAIN = Line(((addition(), Finding(AT_LIMIT, "", limit=0.5)),))
+
+
+def test_the_heading_counts_additions_that_there_was_no_room_for() -> None:
+    assert receipt(PLAIN).heading() == "10 additions above 64 KiB took 12 s of 100 s"
+    assert receipt(PLAIN, missed=5, missed_seconds=8.0).heading() == "15 additions above 64 KiB took 20 s of 100 s"
+
+
+def test_lines_that_are_not_shown_are_told_with_their_time() -> None:
+    lines = [Line(((addition(line), Finding(UNKNOWN, "")),)) for line in range(SHOWN + 2)]
+    table = receipt(*lines).table()
+    assert (len(table.lines), table.notes) == (SHOWN, ["2 more lines took 24 s"])
+
+
+def test_the_limit_of_a_line_is_known_where_that_of_each_part_is() -> None:
+    known, unknown = (addition(), Finding(AT_LIMIT, "", limit=0.5)), (addition(), Finding(AT_LIMIT, ""))
+    assert Line((known, known)).limit == 10 * 0.5 + 10 * 0.5
+    assert Line((known, unknown)).limit is None
+
+
+def test_the_files_limit_is_that_of_all_calls() -> None:
+    (row,) = receipt(PLAIN).as_dict()["lines"]
+    assert (row["calls"], row["limit_seconds"]) == (10, 5.0)
+
+
+def test_a_change_does_not_save_what_the_first_call_alone_took() -> None:
+    change = Change("one thread", "", "", gain=2.0)
+    line = Line(((addition(), Finding("one thread", "", (change,))),))
+    assert line.saved == 10 * 1.0 / 2
+    assert line.gain == 12 / (12 - 5)
+
+
+def test_additions_of_one_line_with_two_reasons_are_two_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = [addition(seconds=20.0), addition(seconds=12.0, via="add"), addition(seconds=15.0)]
+    monkeypatch.setattr(noted, "stop", lambda: Run(parts, 100.0, 0, 0.0))
+    monkeypatch.setattr(reasons, "find", lambda part: Finding("one thread" if part.via == "numpy" else UNKNOWN, ""))
+    found = [(line.finding.reason, line.seconds) for line in stop().lines]
+    assert found == [("one thread", 35.0), (UNKNOWN, 12.0)]
+
+
+def test_a_file_is_named_from_the_working_directory_where_that_is_shorter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert str(Place(str(tmp_path / "folder" / "program.py"), 7, "f")) == "folder/program.py:7"
+    assert str(Place("/program.py", 7, "f")) == "/program.py:7"
