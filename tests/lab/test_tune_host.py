@@ -97,6 +97,14 @@ def test_another_block_is_taken_where_it_is_clearly_quicker():
     assert host.best_block(host.BLOCKS, [*times[:-1], 0.9]) == host.BLOCKS[-1]
 
 
+def test_threads_have_their_share_at_least_and_are_two_at_least():
+    all_ = host.Schedule(16, streaming=True)
+    assert all_.at(64 << 10, share=16 << 10) == host.Schedule(4, streaming=True)
+    assert all_.at(16 << 10, share=16 << 10) == host.Schedule(2, streaming=True)
+    assert all_.at(16 << 10, share=0) == all_
+    assert host.Schedule(1).at(64 << 10, share=16 << 10) == host.Schedule(1)
+
+
 @pytest.mark.parametrize(("threads", "counts"), [(1, [1]), (2, [1, 2]), (4, [1, 2, 3, 4]), (16, [4, 8, 12, 15, 16])])
 def test_thread_counts(threads, counts):
     assert host.thread_counts(threads) == counts

@@ -60,6 +60,14 @@ def test_memory_for_less_than_a_chunk_is_refused() -> None:
         choose_pieces([side, side], side, 399_999)
 
 
+def test_what_is_on_its_way_counts_by_its_largest_chunks_whoever_has_them() -> None:
+    """The parts of the operands and the sum, 8 bytes each here, and twice one chunk: encoded and decoded."""
+    small, large = Side((1000,), (1,), 8), Side((1000,), (1000,), 8)
+    assert memory_needed((1,), [small, small], small) == 3 * 8 + 2 * 8
+    for sides in ([large, small, small], [small, large, small], [small, small, large]):
+        assert memory_needed((1,), sides[:2], sides[2]) == 3 * 8 + 2 * 8000
+
+
 def test_chunks_that_lie_across_those_of_the_target_are_read_once() -> None:
     """Where memory allows: of columns, a piece has all rows."""
     rows, columns = Side((1000, 1000), (1, 1000), 8), Side((1000, 1000), (1000, 1), 8)
