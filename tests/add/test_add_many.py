@@ -3,6 +3,7 @@
 The sums are add's, in the pairs' order; an error names its pair and leaves every out as it was.
 """
 
+import sys
 import types
 import warnings
 
@@ -299,6 +300,41 @@ def test_a_list_is_as_it_was_after_an_error():
         vecadd.add_many([np.array([np.inf]), 1], [np.array([-np.inf]), 2], outs)
     assert np.isnan(outs[0]).all()
     assert outs[1] == 3
+
+
+def of_a_matrix(dtype):
+    return np.ones((300, 1100), dtype)
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "out"),
+    [
+        (X, X, X),
+        (of_a_matrix("f4"), np.ones(1100, "f4"), of_a_matrix("f4")),
+        (of_a_matrix("f4"), of_a_matrix("f8"), of_a_matrix("f8")),
+        (np.ones(3, "i1"), np.ones(3, "f4"), np.ones(3, "f4")),
+        (np.ones(3, "i1"), [1, 2, 3], np.ones(3, "f8")),
+    ],
+    ids=["a run", "a row beside a matrix", "two dtypes", "left to NumPy", "a list"],
+)
+def test_no_reference_to_a_pairs_arrays_is_left(x, y, out):
+    before = [sys.getrefcount(each) for each in (x, y, out)]
+    for _ in range(3):
+        vecadd.add_many([x], [y], out=[out])
+        vecadd.add_many([x], [y])
+    assert [sys.getrefcount(each) for each in (x, y, out)] == before
+
+
+@pytest.mark.parametrize("ends", [SystemExit("done"), KeyboardInterrupt("now")], ids=repr)
+def test_what_ends_the_program_is_no_error_of_a_pair(ends):
+    class Ends:
+        def __array_ufunc__(self, *given, **keywords):
+            raise ends
+
+    with pytest.raises(type(ends)) as raised:
+        vecadd.add_many([X, Ends()], [X, X])
+    assert raised.value is ends
+    assert (ends.args, getattr(ends, "__notes__", [])) == (("done" if isinstance(ends, SystemExit) else "now",), [])
 
 
 def test_a_metaclass_that_raises_when_asked_for_rules_has_none():
