@@ -282,20 +282,22 @@ def test_a_sum_through_the_gpu_leaves_another_threads_capture_alone(choosing: Ch
     """)
 
 
-def test_what_fails_in_place_says_that_the_output_is_undefined(choosing: Choosing) -> None:
-    choosing("""
+@pytest.mark.parametrize("into", "ab")
+def test_what_fails_in_place_says_that_the_output_is_undefined(choosing: Choosing, into: str) -> None:
+    choosing(f"""
         from double import control
         vecadd.use_gpu()
         a, b, out = arrays(1024)
         control.fail("cudaLaunchKernel", 2, 999, False)
         try:
-            vecadd.add(a, b, a)
+            vecadd.add(a, b, {into})
         except RuntimeError as error:
             assert "output is undefined" in str(error)
         else:
             raise AssertionError("no error")
         control.reset(0)
-        assert (vecadd.add(b, b, out) == 2).all()
+        {into}[...] = 1
+        assert (vecadd.add(a, b, out) == 2).all()
     """)
 
 

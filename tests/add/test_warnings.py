@@ -15,6 +15,7 @@ from arrays import BFLOAT16, DTYPES, NUMPY_FLOATS, assert_same_values, at_offset
 from covering import covering
 
 import vecadd
+from vecadd import _core
 
 FLOATS = [*NUMPY_FLOATS, BFLOAT16]
 MODES = ["ignore", "warn", "raise", "call", "print", "log"]
@@ -390,6 +391,15 @@ def test_a_sum_that_the_caller_flushes_to_zero_underflows(dtype, n, add, floatin
         LIBM.fesetenv(ctypes.create_string_buffer(environment.raw[:28] + control.to_bytes(4, "little"), 32))
         with pytest.raises(FloatingPointError, match="underflow encountered in add"):
             add(a, b)
+
+
+def test_rounding_mode_of_the_caller_keeps_a_hybrid_sum_on_the_host(device, floating_point_environment):
+    a = np.ones(8_400_001, np.float32)
+    routes = []
+    for mode in (0, FE_UPWARD, 0):
+        LIBM.fesetround(mode)
+        routes.append(_core.explain_route(a, a, device="hybrid")["route"])
+    assert routes == ["hybrid", "host", "hybrid"]
 
 
 def test_rounding_mode_of_the_caller_keeps_the_sum_on_the_host(device, floating_point_environment):
