@@ -2,6 +2,7 @@
 
 import ctypes
 import gc
+import weakref
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
@@ -100,3 +101,32 @@ def test_a_receipt_does_not_begin_while_one_ends() -> None:
             assert noted.stop().additions == []
             began.clear()
     assert additions() == 1
+
+
+def test_an_addition_that_outlives_its_receipt_is_in_no_later_one() -> None:
+    class Restarts:
+        def __array_ufunc__(self, *given: Any, **keywords: Any) -> Any:
+            ended.append(noted.stop())
+            noted.start()
+            return np.ones(N)
+
+    ended: list[noted.Run] = []
+    noted.start()
+    for _ in range(2):
+        np.add(np.ones(N), Restarts())
+    assert [run.additions for run in (*ended, noted.stop())] == [[], [], []]
+
+
+def test_a_receipt_that_has_ended_holds_nothing_of_the_program() -> None:
+    class Adds:
+        def __array_ufunc__(self, *given: Any, **keywords: Any) -> Any:
+            return np.ones(N)
+
+    code = compile("x + other", "program.py", "exec")
+    held = [weakref.ref(each) for each in (Adds, code)]
+    noted.start()
+    exec(code, {"x": np.ones(N), "other": Adds()})
+    assert len(noted.stop().additions) == 1
+    del Adds, code
+    gc.collect()
+    assert [each() for each in held] == [None, None]

@@ -176,10 +176,10 @@ def test_a_library_that_adds_for_the_program_is_named(tmp_path: Path) -> None:
     folder = tmp_path / "site-packages"
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(folder)
-        found = only(run("a + b", str(folder / "library.py")))
+        found = only(run("def f():\n    a + b\nf()", str(folder / "library.py")))
     assert Path(found.place.file) == Path(__file__)  # its caller is the program
     assert found.through is not None
-    assert found.through.file == str(folder / "library.py")
+    assert (found.through.file, found.through.line) == (str(folder / "library.py"), 2)  # where it adds
 
 
 def test_threads_are_noted_together() -> None:
