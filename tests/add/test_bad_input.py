@@ -120,6 +120,7 @@ BAD_HOST_CALLS = {
     "device with a sign": (lambda w: vecadd.add(w.host, w.host, w.host_out, device="cuda:-1"), ValueError, "cuda:-1"),
     "device without a number": (lambda w: vecadd.add(w.host, w.host, w.host_out, device="cuda:"), ValueError, "cuda:"),
     "device with a word": (lambda w: vecadd.add(w.host, w.host, w.host_out, device="cuda:x"), ValueError, "cuda:x"),
+    "device with a null": (lambda w: vecadd.add(w.host, w.host, w.host_out, device="cuda\0"), ValueError, "x00"),
     "device with a fraction": (lambda w: vecadd.add(w.host, w.host, w.host_out, device="cuda:1.5"), ValueError, "1.5"),
     "empty device": (lambda w: vecadd.add(w.host, w.host, w.host_out, device=""), ValueError, "device"),
     "device is bytes": (lambda w: vecadd.add(w.host, w.host, w.host_out, device=b"cpu"), TypeError, "device"),

@@ -127,6 +127,19 @@ def test_only_what_the_page_cache_lacks_is_read_past_it(dropped: bool, directly:
     assert last == ((n, PAGE) if dropped else (n, 128))
 
 
+@pytest.mark.parametrize("shortened", ["pread", "pwrite"])
+def test_what_moved_in_part_past_the_page_cache_goes_through_it(
+    shortened: str, directly: Path, double: ModuleType
+) -> None:
+    a, b = operands("uint8", (64 * PAGE,))
+    for name, x in (("a", a), ("b", b)):
+        (directly / f"{name}.npy").write_bytes(npy_bytes(x))
+        drop(directly / f"{name}.npy")
+    double.on_file_call(lambda call, offset, nbytes: -PAGE if call == shortened else 0)
+    add_files(directly / "a.npy", directly / "b.npy", directly / "c.npy", window=16 * PAGE)
+    assert (directly / "c.npy").read_bytes() == npy_bytes(a + b)
+
+
 def test_a_file_that_shrinks_is_an_error_past_the_page_cache_too(directly: Path) -> None:
     for name in "ab":
         (directly / f"{name}.npy").write_bytes(npy_bytes(operands("uint8", (64 * PAGE,))[0]))

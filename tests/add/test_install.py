@@ -234,6 +234,16 @@ def test_least_may_be_an_integer_of_numpys() -> None:
         assert installation.calls == 0
 
 
+@pytest.mark.parametrize(("least", "elements"), [(1, 1), (8, 1), (9, 2), (16, 2), (17, 3)])
+def test_a_run_of_fewer_bytes_than_the_least_is_left_to_numpy(least: int, elements: int) -> None:
+    x = np.ones(elements)
+    with vecadd.install(least=least) as installation:
+        x[1:] + x[1:]
+        assert installation.calls == 0
+        x + x
+        assert installation.calls == 1
+
+
 def test_threads_add_at_once_while_it_comes_and_goes() -> None:
     wrong: list[int] = []
     done = threading.Event()

@@ -250,6 +250,9 @@ def test_what_fails_on_the_gpu_is_added_by_the_host(choosing: Choosing) -> None:
         assert route(a, b, out) == "host"
         assert "no device call" in vecadd.explain(a, b, out).why
         assert (vecadd.add(a, b, out) == 2).all()
+        control.reset(0)
+        vecadd.use_gpu()
+        assert route(a, b, out) == "transfer"
     """)
 
 

@@ -42,6 +42,13 @@ def test_host_adds_in_a_fork(device, child, leave):
     child(IN_A_FORK.format(before=USE_CUDA, inside=inside, leave=leave, after=WORKS))
 
 
+def test_in_a_fork_no_route_leads_through_the_gpu(device, child):
+    large = "a = np.zeros(9_000_000, np.float32)"
+    before = f"{USE_CUDA}; {large}; assert vecadd._core.explain_route(a, a)['reason'] != 'no CUDA'"
+    inside = "assert vecadd._core.explain_route(a, a)['reason'] == 'no CUDA'"
+    child(IN_A_FORK.format(before=before, inside=inside, leave="os._exit(0)", after=""))
+
+
 @pytest.mark.parametrize(
     "call",
     [
