@@ -115,6 +115,16 @@ def test_an_operand_may_be_the_target(tmp_path: Path) -> None:
     assert (tmp_path / "a.zarr").stat().st_mode & 0o777 == 0o750
 
 
+def test_an_archive_that_is_replaced_keeps_its_permissions(tmp_path: Path) -> None:
+    want = fill_folder(tmp_path)
+    for _ in range(2):
+        vecadd.add_zarr(tmp_path / "a.zarr", tmp_path / "b.zarr", tmp_path / "sum.zip")
+        mode = (tmp_path / "sum.zip").stat().st_mode & 0o777
+        (tmp_path / "sum.zip").chmod(0o640)
+    assert_same(read(tmp_path / "sum.zip"), want)
+    assert mode == 0o640
+
+
 def test_times_are_added_by_numpy(tmp_path: Path) -> None:
     a, b = operands("<M8[s]", (8,))
     make(tmp_path / "a.zarr", a, (3,))
@@ -188,6 +198,32 @@ def test_filters_dimension_names_and_codecs_of_version_2_are_kept() -> None:
     total = MemoryStore()
     vecadd.add_zarr(stores[4], stores[0], total)
     assert zarr.open_array(total).compressors[0].typesize == 8
+
+
+@pytest.mark.parametrize(("shuffle", "name"), [(0, "noshuffle"), (1, "shuffle"), (2, "bitshuffle")])
+def test_blosc_shuffles_as_in_version_2(shuffle: int, name: str) -> None:
+    import numcodecs
+
+    x, total = MemoryStore(), MemoryStore()
+    make(x, np.ones(8), (3,), zarr_format=2, compressors=numcodecs.Blosc(shuffle=shuffle))
+    vecadd.add_zarr(x, x, total)
+    (codec,) = zarr.open_array(total).compressors
+    assert codec.to_dict()["configuration"]["shuffle"] == name
+
+
+@pytest.mark.parametrize("names", [["lat"], ["lat", "lon", "height"], "xy"], ids=str)
+def test_names_that_are_not_one_for_each_dimension_are_left_out(names: Any) -> None:
+    x, total = MemoryStore(), MemoryStore()
+    make(x, np.ones((2, 2)), (2, 2), zarr_format=2).attrs["_ARRAY_DIMENSIONS"] = names
+    vecadd.add_zarr(x, x, total)
+    assert zarr.open_array(total).metadata.dimension_names is None
+
+
+def test_as_many_axes_as_zarr_can_write_are_added() -> None:
+    x, total = MemoryStore(), MemoryStore()
+    make(x, np.ones((2, *[1] * 31)), (1,) * 32)
+    vecadd.add_zarr(x, x, total)
+    np.testing.assert_array_equal(read(total), np.full((2, *[1] * 31), 2.0))
 
 
 def test_progress_goes_up_to_all_elements(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

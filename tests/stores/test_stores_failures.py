@@ -118,6 +118,38 @@ def test_a_failure_names_what_was_not_added_and_resume_goes_on(
     assert len(written) == 12
 
 
+def test_where_no_worker_can_go_on_what_is_finished_stays(
+    folder: Path, written: Counter[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: threads.Threads, addition: run.Addition) -> None:
+        raise RuntimeError("a worker does not see the arrays")
+
+    with monkeypatch.context() as patch:
+        fail_at(patch, MemoryError())
+        with pytest.raises(MemoryError):
+            add(folder)
+    assert written
+    with monkeypatch.context() as patch:
+        patch.setattr(threads.Threads, "prepare", refuse)
+        with pytest.raises(RuntimeError, match="does not see"):
+            add(folder, resume=True)
+    add(folder, resume=True)
+    assert_whole(folder)
+    assert set(written.values()) == {1}
+
+
+def test_tasks_of_an_attempt_that_failed_write_no_more(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that a cluster has not begun yet, and cannot cancel."""
+    seen: list[run.Addition] = []
+    with monkeypatch.context() as patch:
+        patch.setattr(threads.Threads, "prepare", lambda self, addition: seen.append(addition))
+        fail_at(patch, MemoryError(), 1)
+        with pytest.raises(MemoryError):
+            add(folder)
+    with pytest.raises(RuntimeError, match="has ended"):
+        run.add_run(seen[0], (0, 1))
+
+
 def test_a_disk_that_fills_is_gone_on_from(folder: Path) -> None:
     """Really: no file may become so large."""
     make(folder / "a.zarr", np.arange(20.0 * 1500).reshape(20, 1500), (5, 1500), overwrite=True, compressors=None)
@@ -189,6 +221,29 @@ def test_resume_is_refused_for_another_addition(folder: Path, monkeypatch: pytes
     make(folder / "b.zarr", np.ones((20, 15), "f4"), (20, 2), overwrite=True)
     with pytest.raises(ValueError, match="had other operands, or another target"):
         add(folder, resume=True)
+    assert_old(folder)
+
+
+@pytest.mark.parametrize("kind", ["version 2", "in an archive"])
+def test_resume_is_refused_where_an_operand_was_written_again(
+    kind: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a = folder / ("a.zip/x" if kind == "in an archive" else "a.zarr")
+
+    def write() -> None:
+        if kind == "version 2":
+            make(a, np.ones((20, 15), "f4"), (5, 5), zarr_format=2, overwrite=True)
+        else:
+            with zarr.storage.ZipStore(a.parent, mode="w") as store:
+                zarr.create_group(store).create_array("x", data=np.ones((20, 15), "f4"), chunks=(5, 5))
+
+    write()
+    fail_at(monkeypatch, MemoryError())
+    with pytest.raises(MemoryError):
+        vecadd.add_zarr(a, folder / "b.zarr", folder / "c.zarr", memory=MEMORY)
+    write()
+    with pytest.raises(ValueError, match="had other operands, or another target"):
+        vecadd.add_zarr(a, folder / "b.zarr", folder / "c.zarr", memory=MEMORY, resume=True)
     assert_old(folder)
 
 
@@ -317,6 +372,20 @@ def test_an_archive_is_packed_again_after_a_kill(folder: Path, monkeypatch: pyte
     vecadd.add_zarr(folder / "a.zarr", folder / "b.zarr", folder / "c.zip", resume=True)
     np.testing.assert_array_equal(read(folder / "c.zip"), want(folder))
     assert names(folder) == ["a.zarr", "b.zarr", "c.zarr", "c.zip"]
+
+
+@pytest.mark.parametrize("sync", [True, False])
+@pytest.mark.parametrize("out", ["c.zarr", "new.zarr", "new.zip"])
+def test_a_target_has_its_name_on_the_disk_before_the_call_returns(
+    out: str, sync: bool, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[object] = []
+    exchange, rename = place.exchange, Path.rename
+    monkeypatch.setattr(place, "_sync", steps.append)
+    monkeypatch.setattr(place, "exchange", lambda first, second: (exchange(first, second), steps.append("named")))
+    monkeypatch.setattr(Path, "rename", lambda path, target: (rename(path, target), steps.append("named")))
+    vecadd.add_zarr(folder / "a.zarr", folder / "b.zarr", folder / out, sync=sync)
+    assert steps[-1] == (folder.resolve() if sync else "named")
 
 
 def test_chunks_are_on_the_disk_before_they_count_as_finished(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
