@@ -4,6 +4,8 @@ that the operands are on.
 Operands are DeviceArrays and another library's memory behind a __cuda_array_interface__.
 """
 
+import sys
+
 import numpy as np
 import pytest
 from arrays import DTYPES, NUMPY_DTYPES, assert_same_values, lane, numpys_sum, values
@@ -223,3 +225,16 @@ def test_dropped_temporaries_are_not_reused_too_early(device):
     for _ in range(50):
         total = total + vecadd.to_device(a) + vecadd.to_device(a)
     assert_same_values(total.numpy(), 101 * a)
+
+
+def test_no_reference_to_what_names_a_stream_is_left(device):
+    class Stream:
+        def __init__(self):
+            self.__cuda_stream__ = (0, 2)
+
+    stream, x = Stream(), vecadd.to_device(np.arange(3.0))
+    named = stream.__cuda_stream__
+    before = sys.getrefcount(stream), sys.getrefcount(named)
+    for _ in range(3):
+        vecadd.add(x, x, x, stream=stream)
+    assert (sys.getrefcount(stream), sys.getrefcount(named)) == before

@@ -350,3 +350,12 @@ def test_repr_copies_a_few_elements(double, device):
 
 def test_repr_of_many_long_axes_shows_no_element(device):
     assert repr(vecadd.to_device(np.zeros((7, 7, 7, 7)))).startswith("DeviceArray([...], shape=(7, 7, 7, 7)")
+
+
+def test_other_elements_are_not_copied_by_an_assignment(device):
+    x = vecadd.to_device(np.arange(8.0))
+    for other in (x[4:8:2], x[0:4:2], x[:2][:, None], vecadd.to_device(np.arange(2.0))):
+        with pytest.raises(TypeError, match="elements are not copied by an assignment"):
+            x[0:2] = other
+    x[0:2] = x[0:2]
+    assert_same_values(x.numpy(), np.arange(8.0))

@@ -1,6 +1,7 @@
 """Adding Zarr arrays: the sum, bit for bit numpy.add's, in the chunks, shards and codecs that are asked for."""
 
 import tracemalloc
+import zipfile
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -113,6 +114,13 @@ def test_an_operand_may_be_the_target(tmp_path: Path) -> None:
     assert_same(read(tmp_path / "a.zarr"), want)
     assert link.is_symlink()
     assert (tmp_path / "a.zarr").stat().st_mode & 0o777 == 0o750
+
+
+def test_an_archive_has_the_array_and_nothing_else(tmp_path: Path) -> None:
+    fill_folder(tmp_path)
+    vecadd.add_zarr(tmp_path / "a.zarr", tmp_path / "b.zarr", tmp_path / "sum.zip", chunks=(20, 15))
+    with zipfile.ZipFile(tmp_path / "sum.zip") as archive:
+        assert sorted(archive.namelist()) == ["c/0/0", "zarr.json"]
 
 
 def test_an_archive_that_is_replaced_keeps_its_permissions(tmp_path: Path) -> None:
