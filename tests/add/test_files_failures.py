@@ -127,6 +127,14 @@ def test_short_reads_short_writes_and_signals_are_gone_on_from(folder: Path, dou
     np.testing.assert_array_equal(np.load(folder / "c.npy"), np.load(folder / "a.npy") + np.load(folder / "b.npy"))
 
 
+def test_a_header_that_is_written_in_parts_is_whole(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pwrite = os.pwrite
+    monkeypatch.setattr(os, "pwrite", lambda descriptor, data, offset: pwrite(descriptor, data[:7], offset))
+    add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy")
+    want = np.load(folder / "a.npy") + np.load(folder / "b.npy")
+    assert (folder / "c.npy").read_bytes() == npy_bytes(want)
+
+
 @pytest.fixture
 def in_memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder as `folder`, on tmpfs, where sums are added into the pages of their file however few processors."""

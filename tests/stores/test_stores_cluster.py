@@ -180,6 +180,20 @@ def test_tasks_of_an_attempt_that_ended_write_no_more(
     assert len(added) <= 4  # one for each thread, of twelve
 
 
+@pytest.mark.parametrize(
+    ("memory", "least", "share"),
+    [(None, 1, 64 << 20), (None, 1 << 30, 1 << 30), (8 << 20, 1, 2 << 20), (8 << 20, 1 << 30, 2 << 20)],
+)
+def test_a_threads_share_is_that_of_the_worker_with_least_and_enough_for_a_piece(
+    memory: int | None, least: int, share: int
+) -> None:
+    """Unless the memory was given. Without a limit a worker has 512 MiB, and with one half of it."""
+    cluster = object.__new__(of_cluster.Cluster)
+    limits = {"small": (4, 512 << 20), "free": (4, None), "large": (2, 1 << 40)}
+    cluster.workers = {name: {"nthreads": n, "memory_limit": limit} for name, (n, limit) in limits.items()}
+    assert cluster.share(memory, least) == share
+
+
 # --- Workers in processes of their own.
 
 

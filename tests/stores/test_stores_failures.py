@@ -150,6 +150,27 @@ def test_tasks_of_an_attempt_that_failed_write_no_more(folder: Path, monkeypatch
         run.add_run(seen[0], (0, 1))
 
 
+def test_what_a_killed_writer_left_of_a_chunk_is_removed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        fail_at(patch, MemoryError())
+        with pytest.raises(MemoryError):
+            add(folder)
+    (working,) = folder.glob(".c.zarr.*.partial")
+    (working / "c/0/0.0123abcd.partial").write_bytes(b"half of a chunk")
+    add(folder, resume=True)
+    assert_whole(folder)
+    assert list((folder / "c.zarr").rglob("*.partial")) == []
+
+
+def test_the_manifest_is_the_last_of_a_record_that_goes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A record that a kill leaves a part of is known as one of an addition that is complete."""
+    removed: list[str] = []
+    monkeypatch.setattr(record, "delete_key", lambda store, key: removed.append(key))
+    add(folder)
+    assert len(removed) > 2
+    assert removed.index(".vecadd/manifest.json") == len(removed) - 1
+
+
 def test_a_disk_that_fills_is_gone_on_from(folder: Path) -> None:
     """Really: no file may become so large."""
     make(folder / "a.zarr", np.arange(20.0 * 1500).reshape(20, 1500), (5, 1500), overwrite=True, compressors=None)
