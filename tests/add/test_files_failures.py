@@ -100,6 +100,15 @@ def test_a_disk_without_room_is_known_before_the_work(
     assert_untouched(folder)
 
 
+def test_a_file_system_that_does_not_say_its_room_is_written_to(
+    folder: Path, temporary: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unknown = os.statvfs_result([4096, 4096, 0, 0, 0, 0, 0, 0, 0, 255])
+    monkeypatch.setattr(os, "fstatvfs", lambda descriptor: unknown)
+    add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy")
+    np.testing.assert_array_equal(np.load(folder / "c.npy"), np.load(folder / "a.npy") + np.load(folder / "b.npy"))
+
+
 @pytest.mark.parametrize("said", [errno.ENOSPC, NOTHING], ids=["an error", "no byte written"])
 def test_a_disk_that_fills_meanwhile_touches_nothing(
     said: int, folder: Path, temporary: str, double: ModuleType

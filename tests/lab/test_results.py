@@ -212,6 +212,26 @@ def test_a_field_of_another_kind_is_named_when_the_file_is_read(
         results.read(tmp_path / "x.json")
 
 
+@pytest.mark.parametrize(
+    ("meta", "says"),
+    [
+        ({"limits": {"device": {"gbps": "x"}}}, 'meta.limits.device.gbps is "x", not a whole number or another number'),
+        ({"limits": {"of our own": 3}}, "meta.limits.of our own is 3, not an object"),
+        ({"limits": {"loaded": {"bytes": [1, None]}}}, "meta.limits.loaded.bytes[1] is null, not a whole number"),
+        ({"gpu": [{"name": "x"}, {"l2": "x"}]}, 'meta.gpu[1].l2 is "x", not a whole number'),
+        ({"cpu": {"threads": 1.5}}, "meta.cpu.threads is 1.5, not a whole number"),
+        ({"contamination": {"throttled": {"heat": "x"}}}, 'meta.contamination.throttled.heat is "x"'),
+    ],
+    ids=str,
+)
+def test_a_field_of_the_meta_data_is_of_its_kind_whatever_it_is_called(
+    meta: dict[str, Any], says: str, tmp_path: Path
+) -> None:
+    results.write(tmp_path / "x.json", meta, [plain_row()])
+    with pytest.raises(ValueError, match=rf"x\.json is not a result file: .*{re.escape(says)}"):
+        results.read(tmp_path / "x.json")
+
+
 def test_a_file_of_other_bytes_than_text_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_bytes(b"\xff\xfe{")
     for read in (results.load, results.read):
