@@ -233,6 +233,9 @@ def test_more_arrays_than_are_remembered_are_many() -> None:
     arrays = [np.ones(N) for _ in range(9)]
     code = "for _ in range(3):\n    for x in arrays:\n        np.add(x, a, out=c)\n"
     assert only(run(code, arrays=arrays)).turns == (noted.MANY, 1, 1)
+    once = "for x in arrays:\n    np.add(x, a, out=c)\n"
+    assert only(run(once, arrays=arrays)).turns == (noted.MANY, 1, 1)
+    assert only(run(once, arrays=arrays[1:])).turns == (1, 1, 1)
 
 
 def test_arrays_begin_in_cache_lines_as_the_programs_did() -> None:

@@ -302,3 +302,11 @@ def test_a_chain_of_2000_dependent_additions_is_exact(device):
         x += y
         x = x + y
     assert_same_values(x.numpy(), a + 2000)
+
+
+@pytest.mark.parametrize("dtype", ["int32", ">f4", "float64"])
+def test_an_out_of_another_dtype_takes_no_copy(device, dtype):
+    out = np.zeros(3, dtype)
+    with pytest.raises(TypeError, match=f"out has dtype {out.dtype} where the array has float32"):
+        vecadd.to_device(np.ones(3, np.float32)).numpy(out)
+    assert not out.any()

@@ -131,3 +131,11 @@ def test_what_the_library_alone_adds_it_judges_itself():
     a, out = Tensor(np.ones(3, np.int8)), Tensor(np.zeros(2))
     vecadd.add(a, a, out)
     assert out.shape == (3,)
+
+
+def test_the_route_of_a_plan_of_tensors_is_numpys():
+    out = Tensor(np.zeros(3, np.float32))
+    plan = vecadd.plan(Tensor(ROW), Tensor(ROW), out)
+    assert plan.route == "numpy"
+    assert plan() is out
+    np.testing.assert_array_equal(out.x, ROW + ROW)
