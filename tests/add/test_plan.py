@@ -145,6 +145,16 @@ def test_a_plan_holds_the_stream_that_it_queues_on(driver, foreign, lists):
     assert gone() is None
 
 
+@pytest.mark.parametrize("lists", [False, True], ids=["arrays", "lists"])
+def test_a_plan_that_its_stream_holds_goes_with_it(driver, foreign, lists):
+    operands, stream = [foreign(numbers(seed)) for seed in range(3)], OwnedStream(driver.stream())
+    stream.plan = vecadd.plan(*(([each] for each in operands) if lists else operands), stream=stream)
+    gone = weakref.ref(stream)
+    del stream
+    gc.collect()
+    assert gone() is None
+
+
 def test_owner_may_overwrite_an_operand_at_once(driver, foreign):
     a, b, stream = numbers(1), numbers(2), driver.stream()
     x, later, out = foreign(a, stream=stream), foreign(numbers(3)), foreign(np.zeros_like(a))
