@@ -5,27 +5,22 @@ from typing import Any
 
 import numpy as np
 import pytest
+import test_why_reasons
 
 from vecadd.why import noted, reasons
-from vecadd.why.layout import Layout
 from vecadd.why.noted import Noted, Place, Run
 from vecadd.why.reasons import AT_LIMIT, UNKNOWN, Change, Finding
 from vecadd.why.receipt import SHOWN, Line, Receipt, stop
 
 pytestmark = pytest.mark.no_native
 
-X = Layout(np.dtype("float64"), (1 << 20,), (8,), 1 << 40)
+X = np.ones(8)
 
 
 def addition(line: int = 1, **more: Any) -> Noted:
     """What would be noted of 10 calls, the first of 3 s and the others of 1 s each."""
-    given: dict[str, Any] = {
-        "place": Place("program.py", line, "f"), "through": None, "via": "numpy", "a": X, "b": X, "out": X, "new": True,
-        "device": None, "others": False, "pairs": 1, "route": None, "calls": 10, "nbytes": 240, "seconds": 12.0,
-        "estimated": False, "first_seconds": 3.0, "first_faults": 0, "later_faults": 0.0, "faulted": 0.0, "loops": 1.0,
-        "elements": 8.0, "installed": False,
-    }  # fmt: skip
-    return Noted(**(given | more))
+    given = {"place": Place("program.py", line, "f"), "nbytes": 240, "seconds": 12.0, "first_seconds": 3.0}
+    return test_why_reasons.addition(X, X, X, **(given | more))
 
 
 def receipt(*lines: Line, missed: int = 0, missed_seconds: float = 0.0) -> Receipt:

@@ -93,6 +93,14 @@ def fail_at(monkeypatch: pytest.MonkeyPatch, error: Exception, piece: int = 2) -
     monkeypatch.setattr(run, "_add_piece", fail)
 
 
+def begin(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An addition that fails behind its first piece, and can be resumed."""
+    with monkeypatch.context() as patch:
+        fail_at(patch, MemoryError())
+        with pytest.raises(MemoryError):
+            add(folder)
+
+
 @pytest.mark.parametrize(
     ("error", "kind"),
     [
@@ -124,10 +132,7 @@ def test_where_no_worker_can_go_on_what_is_finished_stays(
     def refuse(self: threads.Threads, addition: run.Addition) -> None:
         raise RuntimeError("a worker does not see the arrays")
 
-    with monkeypatch.context() as patch:
-        fail_at(patch, MemoryError())
-        with pytest.raises(MemoryError):
-            add(folder)
+    begin(folder, monkeypatch)
     assert written
     with monkeypatch.context() as patch:
         patch.setattr(threads.Threads, "prepare", refuse)
@@ -151,10 +156,7 @@ def test_tasks_of_an_attempt_that_failed_write_no_more(folder: Path, monkeypatch
 
 
 def test_what_a_killed_writer_left_of_a_chunk_is_removed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as patch:
-        fail_at(patch, MemoryError())
-        with pytest.raises(MemoryError):
-            add(folder)
+    begin(folder, monkeypatch)
     (working,) = folder.glob(".c.zarr.*.partial")
     (working / "c/0/0.0123abcd.partial").write_bytes(b"half of a chunk")
     add(folder, resume=True)
@@ -207,10 +209,7 @@ def test_an_interrupt_ends_the_work_and_resume_goes_on(folder: Path, written: Co
 def test_without_resume_what_was_left_is_removed_and_all_is_added(
     folder: Path, written: Counter[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with monkeypatch.context() as patch:
-        fail_at(patch, MemoryError())
-        with pytest.raises(MemoryError):
-            add(folder)
+    begin(folder, monkeypatch)
     written.clear()
     add(folder)
     assert_whole(folder)
@@ -231,10 +230,7 @@ def test_what_is_left_of_a_longer_name_is_not_ours(folder: Path, monkeypatch: py
 
 
 def test_resume_is_refused_for_another_addition(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as patch:
-        fail_at(patch, MemoryError())
-        with pytest.raises(MemoryError):
-            add(folder)
+    begin(folder, monkeypatch)
     with pytest.raises(ValueError, match="had other operands, or another target"):
         add(folder, resume=True, compressor="none")
     with pytest.raises(ValueError, match="needs 2480 bytes of memory a thread"):
@@ -478,10 +474,7 @@ def _finished(folder: Path) -> set[int]:
 
 
 def test_the_manifest_can_be_read_by_people(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as patch:
-        fail_at(patch, MemoryError())
-        with pytest.raises(MemoryError):
-            add(folder)
+    begin(folder, monkeypatch)
     (left,) = folder.glob(".c.zarr.*.partial")
     found = json.loads((left / record.FOLDER / "manifest.json").read_text())
     assert [Path(operand["name"]).name for operand in found["operands"]] == ["a.zarr", "b.zarr"]
