@@ -243,7 +243,7 @@ CLAIMS = (
         why="The last tenth of the blocks runs alone.",
     ),
     Claim(
-        "At 0.9 waves a tenth of the multiprocessors' places is idle",
+        "At 0.9 waves a tenth of the multiprocessors' block slots is idle",
         "0.9 waves",
         gain(waves(90), waves(100)),
         at_least(1.02),
@@ -254,7 +254,7 @@ CLAIMS = (
         "0.9 waves",
         from_rows(_blocks_a_multiprocessor, lambda blocks: f"{blocks:.2g} blocks on each"),
         at_most(1),
-        why_not="The blocks are dealt to all multiprocessors; a wave counts places, of which each has several.",
+        why_not="The blocks are dealt to all multiprocessors; a wave counts block slots, of which each has several.",
     ),
     Claim(
         "Two waves are as good as one",
@@ -302,11 +302,11 @@ CLAIMS = (
         why="32 threads are a warp.",
     ),
     Claim(
-        "32 ways through one warp cost 32 times as much",
+        "A warp that diverges into 32 paths takes 32 times as long",
         "32 branches",
         gain(ladder("divergent", paths=32), ladder("naive")),
         at_least(24),
-        why_not="The ways run one after the other, but other warps' loads fill the wait.",
+        why_not="The paths run one after the other, but other warps' loads fill the wait.",
     ),
     Claim(
         "Division and remainder for an index are very expensive",

@@ -139,8 +139,8 @@ CLAIMS = (
         show_gain(float(_NAIVE["ms"]) / float(_SHARED["ms"])),
         gain(matrix("sgemm_naive"), matrix("sgemm_shared")),
         about(float(_NAIVE["ms"]) / float(_SHARED["ms"])),
-        why="A multiprocessor begins one load of a warp a cycle in both, and the compiler joins four of shared "
-        "memory's.",
+        why="In both a multiprocessor issues one warp's load a cycle; in the second the compiler joins four loads of "
+        "shared memory.",
     ),
     Claim(
         "More results a thread are worth a lower occupancy: from shared to tiled",

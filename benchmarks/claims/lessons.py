@@ -24,8 +24,7 @@ from vecadd.bench import recorded
 from vecadd.bench.results import Row
 from vecadd.bench.show import show_seconds
 
-_BLOCK_BYTES = 256 * 3 * 4  # in flight of single_block: 256 threads, each with two loads and the sum that it adds to
-_ELEMENT_BYTES = 16  # that single_block moves for an element
+_BLOCK_THREADS = 256  # of single_block: each has one element in flight, by three loads, one of the sum that it adds to
 _THEIR_ELEMENT = figure("single_block", "004a") / (recorded.SETTINGS["004a"].elements or 1)
 _BLOCK, _NAIVE, _SMALL, _LOOPING = (
     ladder("single_block"), ladder("naive"), blocksize("naive", 64), blocksize("float4_unroll2", 32)
@@ -55,8 +54,8 @@ def paragraphs(rows: Sequence[Row]) -> dict[str, str]:
 
 
 def _wait(element_seconds: float) -> float:
-    """How long the bytes of one block are in flight, by Little's law."""
-    return _BLOCK_BYTES / (_ELEMENT_BYTES / element_seconds)
+    """How long a load of single_block takes, by Little's law: what is in flight, over the rate."""
+    return _BLOCK_THREADS * element_seconds
 
 
 def _probe(pick: Any, name: str) -> Quantity[float]:
@@ -73,11 +72,11 @@ def _probe(pick: Any, name: str) -> Quantity[float]:
 _LESSONS = (
     Lesson(
         "One block",
-        "A block of 256 threads takes {ours} an element on an H200 and {theirs} on document 004's RTX 4060 Ti. It has "
-        "the same 3 KiB in flight on both. By Little's law they wait {our_wait} on the H200 and {their_wait} on the "
-        "smaller card. The large GPU is no faster where one block works: it has more multiprocessors and more "
-        "bandwidth, and a program must ask for both. With eight blocks on each of its multiprocessors the same loop "
-        "is {grid} as fast.",
+        "A block of 256 threads takes {ours} an element on an H200 and {theirs} on document 004's RTX 4060 Ti. On both "
+        "its threads have 3 KiB of loads in flight. By Little's law a load takes {our_wait} on the H200 and "
+        "{their_wait} on the smaller card. The large GPU is no faster where one block works: it has more "
+        "multiprocessors and more bandwidth, and a program must ask for both. With eight blocks on each of its "
+        "multiprocessors the same loop is {grid} as fast.",
         {
             "ours": element(_BLOCK),
             "theirs": printed(lambda: _THEIR_ELEMENT, show_seconds),
@@ -91,8 +90,8 @@ _LESSONS = (
         "Document 004 reckons with bursts of 128 bytes. By that, a warp that begins 64 bytes past a boundary costs "
         "two, a block 16 threads wide wastes half of each, and elements 32 apart cost 32 times as much. On an H200 "
         "the three take {offset}, {half} and {strided} the time. What moves is a sector of 32 bytes, from memory a "
-        "pair of them. Half a warp fills whole sectors, what is left of a line is a neighbour's and comes from a "
-        "cache, and 64 bytes for 4 are a factor of 16.",
+        "pair of them. The shifted warp shares its two lines with its neighbours, and their halves come from a cache. "
+        "A row of 16 threads fills two whole sectors. Elements 32 apart move 64 bytes for 4, a factor of 16.",
         {
             "offset": gain(ladder("offset", offset=16), _NAIVE),
             "half": gain(ladder("block_shape", x=16, y=2), ladder("block_shape", x=32, y=2)),
@@ -130,9 +129,9 @@ _LESSONS = (
     ),
     Lesson(
         "Instructions beside a memory that is waited for",
-        "32 ways through one warp take {divergent} the time and not 32 times as long: other warps' loads fill the "
-        "wait. A division and a remainder for each index take {divided} the time of `dim3`. A tenth of a wave more "
-        "than fits takes {waves} the time, because then nothing is left that could fill the wait.",
+        "A warp that diverges into 32 paths takes {divergent} the time and not 32 times as long: other warps' loads "
+        "fill the wait. A division and a remainder for each index take {divided} the time of `dim3`. A tenth of a wave "
+        "more than fits takes {waves} the time, because then nothing is left that could fill the wait.",
         {
             "divergent": gain(ladder("divergent", paths=32), _NAIVE),
             "divided": gain(ladder("index_divmod"), ladder("index_dim3")),

@@ -14,7 +14,7 @@ PLACES = {
     "peer-queued": "additions on a GPU, one behind the other",
     "peer-layouts": "layouts and pairs of dtypes on a GPU",
     "peer-host": "on the host",
-    "peer-installed": "in NumPy's own addition, without vecadd",
+    "peer-installed": "NumPy's own addition, vecadd not installed",
     "peer-end-to-end": "from two NumPy arrays to a new one",
     "peer-files": "files",
 }
@@ -27,7 +27,7 @@ def ahead(runs: Sequence[Run]) -> list[str]:
         rows = [row for row in run.rows if _is_other(row)]
         for name in dict.fromkeys(map(_name(run.sweep), rows)):
             cells = [row for row in rows if _name(run.sweep)(row) == name]
-            lines += _line(f"{PLACES[run.sweep]}, {name}", cells)
+            lines += _line(f"{name} ({PLACES[run.sweep]})", cells)
     return lines or ["- None."]
 
 

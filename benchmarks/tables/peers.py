@@ -129,7 +129,8 @@ def plain(rows: Sequence[Row], *, rates: bool = False) -> list[str]:
         ]
         for row in rows
     ]
-    head = ["", "time", *(["GB/s (% of limit)"] if rates else []), f"time / {whose or 'that of'} (95 % interval)"]
+    over = f"time / {whose}" if whose else "time, as a multiple of another row's"
+    head = ["", "time", *(["GB/s (% of limit)"] if rates else []), f"{over} (95 % interval)"]
     return markdown(head, lines)
 
 

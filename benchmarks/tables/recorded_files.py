@@ -21,7 +21,7 @@ def fill(text: str, folder: Path, digest: Digest = sources.digest) -> str:
 
 def lines(folder: Path, digest: Digest) -> Iterator[str]:
     """A line a result file, then one for each stage of `make gpu`."""
-    yield "| what | recorded | the sources that count |"
+    yield "| what | recorded | sources that it depends on |"
     yield "| --- | --- | --- |"
     for path in sorted([*folder.glob("*/*.json"), *folder.glob("*.json")]):
         content = results.load(path)
@@ -31,7 +31,7 @@ def lines(folder: Path, digest: Digest) -> Iterator[str]:
     for path in sorted(folder.glob(f"*/{gpu_stages.FILE}")):
         for stage in gpu_stages.read(path):
             what = f"`make gpu STAGE={stage['stage']}`, {path.parent.name}: {stage['verdict']} in {stage['seconds']} s"
-            state = _state(stage, digest) if stage["stage"] in TESTS else "those of its files"
+            state = _state(stage, digest) if stage["stage"] in TESTS else "see its files"
             yield f"| {what} | {dated(stage)} | {state} |"
 
 

@@ -156,7 +156,7 @@ def test_a_claim_about_rows_is_judged_by_the_rows() -> None:
     ("says", "pick", "times"),
     [
         ("A warp that begins 64 bytes past", ladder("offset", offset=16), 2),
-        ("32 ways through one warp", ladder("divergent", paths=32), 6),
+        ("A warp that diverges into 32 paths", ladder("divergent", paths=32), 6),
         ("Division and remainder for an index are very expensive", ladder("index_divmod"), 1.3),
         ("A block 16 wide", ladder("block_shape", x=16, y=2), 2),
         ("2 to 4 blocks", ladder("grid_stride", blocks_per_sm=4), 0.5),

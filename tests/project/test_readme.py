@@ -250,7 +250,7 @@ def test_each_line_names_what_it_is_compared_with_where_there_are_several(record
         rows += [ours, replace(ours, rung=f"torch, {name}", params=params)]
     results.write(recorded / "h200" / "peer-many.json", META, rows)
     lines = documents.fill(EMPTY.replace("size", "peer-many"), recorded, SAME).splitlines()
-    assert "|  | time | time / that of (95 % interval) |" in lines
+    assert "|  | time | time, as a multiple of another row's (95 % interval) |" in lines
     assert "| torch, a list | 2.5 us | 2.28 (2.27 to 2.31) x a list |" in lines
 
 

@@ -178,4 +178,4 @@ def test_a_stage_that_measures_is_of_its_files_sources_and_a_test_of_all(tmp_pat
     gpu_stages.main([str(file), "test", "passed", "1", "bench", "passed", "2"])
     test, bench = list(recorded_files.lines(tmp_path, {}.get))[-2:]
     assert test.endswith("| as they are |")
-    assert bench.endswith("| those of its files |")
+    assert bench.endswith("| see its files |")
