@@ -109,6 +109,13 @@ def test_rows_are_matched_by_what_they_measure() -> None:
     assert (compared.only_old, compared.only_new) == ([old[2].name], [new[2].name])
 
 
+def test_a_block_counts_where_it_is_swept_and_not_where_the_gpu_chose_it() -> None:
+    runs = [[row("tuned", block=block), replace(row(block=block), sweep="blocksize")] for block in (768, 1024)]
+    compared = verdict.of(*(figures.side([Bench(Path("x"), {}, rows)]) for rows in runs), 0.05)
+    assert [each.name for each in compared.rows] == [runs[1][0].name]
+    assert len(compared.only_old) == len(compared.only_new) == 1
+
+
 def test_no_two_recorded_rows_have_one_name() -> None:
     recorded = Path(__file__).parents[2] / "benchmarks" / "results"
     for folder in (recorded / "h200", recorded / "amd-epyc-2t"):

@@ -1,6 +1,7 @@
 """vecadd bench documents: each experiment of the documents with what it is compared with, at the documents' sizes."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -125,6 +126,12 @@ def test_a_table_has_the_first_of_a_size_beside_the_others_and_the_figures_of_th
     assert tails.lines[0].cells[-1] == "", "the documents' figure is not of this parameter"
     assert "gpudirect_rdma: not measured: no card" in direct.notes
     assert layout.FIRST not in direct.notes
+
+
+def test_the_documents_figures_stand_beside_float32_alone(device: int) -> None:
+    rows = [replace(row("division", "naive", 2**28, 7e-4), dtype=dtype) for dtype in ("float32", "int8")]
+    (table,) = tables(rows)
+    assert [bool(line and line.cells[-1]) for line in table.lines if line] == [True, False]
 
 
 def test_a_documents_step_is_taken_at_its_own_size_where_that_was_measured(device: int) -> None:

@@ -151,7 +151,11 @@ def test_half_of_a_racks_machines_are_not_the_rack() -> None:
 
 @pytest.mark.parametrize(
     ("host", "group"),
-    [("rack07-node12", "rack07"), ("r3n11", "r3"), ("r3n11.hpc2.example", "r3"), ("node12", None), ("login", None)],
+    [
+        *(("rack07-node12", "rack07"), ("r3n11", "r3"), ("r3n11.hpc2.example", "r3"), ("node12", None)),
+        *(("login", None), ("node12.hpc2.example", None)),
+        *(("dc1-rack07-node12", "dc1-rack07"), ("n01x", None), ("r3n11x", "r3")),
+    ],
 )
 def test_a_hosts_name_says_its_group(host: str, group: str | None) -> None:
     assert outliers.by_name(host) == group
@@ -347,6 +351,14 @@ def test_the_page_needs_nothing_from_elsewhere_and_believes_no_file(tmp_path: Pa
     assert "&lt;script&gt;alert(1)" in page
     assert "<script" not in page
     assert not [word for word in ("http://", "https://", " src=", "@import", "url(") if word in page]
+
+
+def test_the_page_has_all_times_in_utc(tmp_path: Path) -> None:
+    pytest.importorskip("jinja2")
+    times = ["2026-11-01T23:30:00-05:00", "2026-11-02T03:30:00+00:00", *["2026-11-02T13:00:00+09:00"] * 7]
+    folder = written([each | {"time": when} for each, when in zip(machines(STEADY), times, strict=True)], tmp_path)
+    cli.main(["fleet", str(folder), "--html", str(tmp_path / "fleet.html")])
+    assert "Checked from 2026-11-02 03:30 to 2026-11-02 04:30 UTC" in (tmp_path / "fleet.html").read_text()
 
 
 # Slurm's lists

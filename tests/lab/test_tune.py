@@ -117,7 +117,7 @@ def test_more_rows_than_are_read_are_not_written(folder: Path) -> None:
 
 
 def test_a_key_of_two_lines_has_no_file() -> None:
-    with pytest.raises(ValueError, match="set VECADD_CACHE_DIR"):
+    with pytest.raises(ValueError, match="VECADD_CACHE_DIR"):
         store.write("host", "two\nlines", ROWS)
 
 
@@ -187,6 +187,17 @@ def test_a_dry_run_touches_no_file(folder: Path, tune: Callable[..., tuple[int, 
     store.write("host", KEY, ROWS)
     tune([Found("host", KEY, None)], "--dry-run")
     assert store.read("host", KEY) is not None
+
+
+@pytest.mark.parametrize("arguments", [[], ["--dry-run"]], ids=str)
+def test_where_there_is_no_folder_nothing_is_searched(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    for name in ("VECADD_CACHE_DIR", "XDG_CACHE_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(command, "PARTS", (Part("host", lambda tell: pytest.fail("searched"), needs_gpu=False),))
+    assert cli.main(["tune", *arguments]) == 1
+    assert "set HOME, or VECADD_CACHE_DIR" in capsys.readouterr().err
 
 
 def test_a_folder_that_cannot_be_written_is_said_before_the_search(

@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--sizes", type=axes.sizes, metavar="N,...", help="elements: 2^20,1e6,1000 (default: the sweep's own)"
     )
     parser.add_argument("--dtypes", type=axes.dtypes, metavar="DTYPE,...", help="default: float32, or the sweep's own")
-    parser.add_argument("--rungs", type=axes.rungs, metavar="RUNG,...", help="default: all that need not be named")
+    parser.add_argument("--rungs", type=axes.rungs, metavar="RUNG,...", help="default: all that run unnamed")
     parser.add_argument(
         "--seconds-per-cell",
         type=axes.seconds,

@@ -169,7 +169,7 @@ NOTES: dict[str, str] = {
     "every rung but sgemm_tiled; a product of 8192 x 16384 elements, with 4096 inner ones, is ours",
     "sgemm_tiled": "document 004's grid of 64 blocks makes 2^20 elements",
     "grid_stride": "document 004 advises 2 to 4 blocks a multiprocessor, later one element a thread",
-    "naive": "document 004's 4 ms are the sum of four launches of a quarter each",
+    "naive": "document 004's 4 ms are the sum of four launches, each of a quarter of 10^8 elements",
     "coarsen2": "document 002 saw a gain of 2 % on an A100 and a loss of 21 % on a T4",
     "chunks_reused": "document 000 adds up 32 kernels of 83.14 us each, without what lies between them; 50.3 MB in "
     "83.14 us are 605 GB/s on a card of 448, but the 33.6 MB that are read are 404: the sum, 16.8 MB, is still in the "

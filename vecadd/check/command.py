@@ -41,8 +41,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help="an earlier file of vecadd bench --json or vecadd check --json, more than once for a run of several files."
-        " What it has and this machine cannot run fails. Default, and for what it lacks: theory, probes of this run",
+        help="an earlier file of vecadd bench --json or vecadd check --json; repeat the option for a run of several "
+        "files. A figure that it has and this machine cannot measure fails. Default, and for what it lacks: theory, "
+        "probes of this run",
     )
     parser.add_argument("--require-gpu", action="store_true", help="fail where there is no GPU that works")
     parser.add_argument(

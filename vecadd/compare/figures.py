@@ -18,7 +18,8 @@ from vecadd.fleet import checks, files
 from vecadd.fleet.checks import Check
 
 # What of a row's parameters says what was measured; the others are what was found.
-IDENTITY = ("parameters", "memory", "clock", "block", "form", "shape", "kernel", "experiment")
+IDENTITY = ("parameters", "memory", "clock", "form", "shape", "kernel", "experiment")
+SWEPT = {"blocksize": ("block",)}  # a block that is not swept is what the GPU's launch config has: two GPUs may differ
 
 # Of a median of six samples of the normal law whose p10 and p90 are known: Student's 97.5 % quantile for five degrees
 # of freedom, times a median's standard error. The files do not say how many rounds there were; six are the fewest.
@@ -105,7 +106,7 @@ def _of_check(check: Check) -> dict[Key, Figure]:
 
 
 def _key(row: Row) -> Key:
-    identity = {name: row.params[name] for name in IDENTITY if name in row.params}
+    identity = {name: row.params[name] for name in (*IDENTITY, *SWEPT.get(row.sweep, ())) if name in row.params}
     return row.sweep, row.rung, row.dtype, str(row.n), json.dumps(identity, sort_keys=True)
 
 

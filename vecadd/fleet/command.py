@@ -5,6 +5,7 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from datetime import UTC
 from pathlib import Path
 from typing import Any
 
@@ -149,11 +150,11 @@ def _write(arguments: argparse.Namespace, fleet: Fleet) -> None:
 
 
 def _page(fleet: Fleet) -> str:
-    newest_time, oldest_time = (each(check.time for check in fleet.newest) for each in (max, min))
+    newest_time, oldest_time = (each(check.time.astimezone(UTC) for check in fleet.newest) for each in (max, min))
     unlike = tables.of_outliers(fleet.found)
     context = {
         "title": f"Fleet of {len(fleet.newest)} machines",
-        "subtitle": f"Checked from {oldest_time:%Y-%m-%d %H:%M} to {newest_time:%Y-%m-%d %H:%M} {newest_time:%Z}",
+        "subtitle": f"Checked from {oldest_time:%Y-%m-%d %H:%M} to {newest_time:%Y-%m-%d %H:%M} UTC",
         "parts": [
             ("unlike", "Unlike their peers"),
             ("peers", "What peers reach"),

@@ -28,7 +28,7 @@ QUANTILES = (0.01, 0.5, 0.99)
 
 Group = Callable[[str], str | None]  # of a host
 
-_GROUP = re.compile(r"([^.]*?[0-9]+)[^0-9.]+[0-9]")  # rack07 of rack07-node12, r3 of r3n11; node12 is of none
+_GROUP = re.compile(r"([^.]*[0-9])[^0-9.]+[0-9]+[^0-9.]*(?:\.|$)")  # rack07 of rack07-node12, r3 of r3n11; node12: none
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="NAME=VALUE",
         dest="params",
-        help="of those of the rungs that have it; more than once for several",
+        help="set a parameter of the rungs that have it; repeat the option for several",
     )
     parser.add_argument(
         "--json", type=target, metavar="FILE", help="write all that the profiler said there; - is stdout"

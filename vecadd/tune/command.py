@@ -38,9 +38,11 @@ def run(arguments: argparse.Namespace) -> int:
     """Searches, prints, writes, and says what that changes; returns the exit status: 0, or 1 where a part that was
     named cannot run here.
 
-    Raises OSError for a folder that cannot be written, before anything is measured, and what the searches raise.
+    Raises ValueError where there is no folder and OSError for one that cannot be written, before anything is measured,
+    and what the searches raise.
     """
     if arguments.dry_run:
+        store.folder()
         return _search(arguments, {})
     folder = store.prepare()
     found: dict[Part, list[Found]] = {}

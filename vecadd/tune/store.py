@@ -16,34 +16,39 @@ _MOST_BYTES = 64 << 10
 
 
 def path(kind: str, key: str) -> Path:
-    """Where that file lies, or would. Raises ValueError where there is no place for it."""
+    """Where that file lies, or would. Raises ValueError where there is no folder for it."""
     found = _core.tuned_path(kind, key)
     if found is None:
         raise ValueError(
-            f"there is no folder for what was tuned of {key!r}: set VECADD_CACHE_DIR to one that can be written"
+            "there is no folder for what is tuned: set HOME, or VECADD_CACHE_DIR to one that can be written"
         )
     return Path(found)
+
+
+def folder() -> Path:
+    """Where all of them lie, or would. Raises ValueError where there is no folder for them."""
+    return path("recipes", "any").parent
 
 
 def prepare() -> Path:
     """The folder, made where it does not exist. Raises OSError where no file can be written into it, before a search
     rather than after it."""
-    folder = path("recipes", "any").parent
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor, temporary = _temporary(folder)
+    made = folder()
+    made.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor, temporary = _temporary(made)
     os.close(descriptor)
     temporary.unlink()
-    return folder
+    return made
 
 
-def write(kind: str, key: str, rows: Sequence[TunedRow], folder: Path | None = None) -> Path:
+def write(kind: str, key: str, rows: Sequence[TunedRow], into: Path | None = None) -> Path:
     """Writes the file in one step, to the disk: a reader finds the old one or the new one, whole. Returns its path.
 
-    ``folder`` is the one that this process reads, unless another is named.
+    ``into`` is the folder that this process reads, unless another is named.
     Raises ValueError for rows that the reader would refuse, OSError where they cannot be written.
     """
     text = _text(key, rows)
-    target = path(kind, key) if folder is None else folder / path(kind, key).name
+    target = path(kind, key) if into is None else into / path(kind, key).name
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor, temporary = _temporary(target.parent)
     try:

@@ -113,10 +113,10 @@ def _elements(row: Row) -> str:
 
 
 def _figures(row: Row) -> list[recorded.Figure]:
-    """The documents' figures of the row's rung at its usual parameters, where they were measured at its size or do not
-    say at which."""
+    """The documents' figures of the row's rung at its usual parameters and in float32, where they were measured at its
+    size or do not say at which."""
     rung = parts.rung_named(row.rung)
-    if rung is None or not is_usual(rung, row.params.get("parameters", {})):
+    if rung is None or row.dtype != "float32" or not is_usual(rung, row.params.get("parameters", {})):
         return []
     return [
         figure
