@@ -42,7 +42,7 @@ def target(text: str) -> Path | str:
     is: stdout."""
     if text == STDOUT:
         return text
-    path = Path(text)
+    path = _named(text)
     if not path.parent.is_dir():
         raise ArgumentTypeError(f"there is no folder {str(path.parent)!r} to write {path.name!r} into")
     if path.is_dir():
@@ -50,6 +50,18 @@ def target(text: str) -> Path | str:
     place = path.resolve()  # of a link: what it points to is replaced
     if (place.is_file() or not place.exists()) and not os.access(place.parent, os.W_OK):
         raise ArgumentTypeError(f"the folder {str(place.parent)!r} may not be written: name a file in another")
+    return path
+
+
+def _named(text: str) -> Path:
+    """The path. Raises ArgumentTypeError for one that the system does not look up: too long a name, a link to itself.
+    One that is not there is looked up."""
+    path = Path(text)
+    try:
+        path.resolve()
+        path.exists()
+    except (OSError, RuntimeError) as error:  # of pathlib, before 3.13: RuntimeError for a link to itself
+        raise ArgumentTypeError(f"{text!r}: {getattr(error, 'strerror', None) or error}") from error
     return path
 
 
@@ -69,7 +81,7 @@ def refuse_shared(targets: Mapping[str, Path | str | None]) -> None:
 
 def folder(text: str) -> Path:
     """A folder to write into, which need not be there."""
-    path = Path(text)
+    path = _named(text)
     if path.exists() and not path.is_dir():
         raise ArgumentTypeError(f"{text!r} is a file; name a folder")
     return path

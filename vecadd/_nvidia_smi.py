@@ -3,8 +3,12 @@
 The tool may be absent, old, or slow on a broken driver; the answer is then empty, never an exception.
 """
 
+import re
 import shutil
 import subprocess
+
+_ANY = re.compile(".*")
+_FORMS = {"index": re.compile("[0-9]+"), "pci.bus_id": re.compile("[0-9A-Fa-f]+(:[0-9A-Fa-f]+){2}[.][0-7]")}
 
 TIMEOUT = 10.0  # seconds; a healthy driver answers in 0.1 to 2, the latter without persistence mode
 
@@ -12,7 +16,8 @@ TIMEOUT = 10.0  # seconds; a healthy driver answers in 0.1 to 2, the latter with
 def query(what: str, *fields: str) -> list[dict[str, str]]:
     """Rows of ``nvidia-smi --query-<what>=<fields>``, one dict a row; [] where they cannot be had.
 
-    Fields that the driver does not support ("[N/A]", "[Not Supported]") are left out of their row.
+    Fields that the driver does not support ("[N/A]", "[Not Supported]"), and numbers and addresses that are none, are
+    left out of their row.
     """
     tool = shutil.which("nvidia-smi")
     if tool is None:
@@ -36,5 +41,5 @@ def _row(line: str, fields: tuple[str, ...]) -> dict[str, str]:
     return {
         field: value
         for field, value in zip(fields, values, strict=True)
-        if value and not value.startswith("[") and value != "N/A"
+        if value and not value.startswith("[") and value != "N/A" and _FORMS.get(field, _ANY).fullmatch(value)
     }

@@ -29,6 +29,13 @@ def coloured(file: TextIO) -> bool:
     return controllable(file) and not os.environ.get("NO_COLOR")
 
 
+def writable(text: str, file: TextIO) -> str:
+    """The text with the numbers of characters that the file's encoding lacks, as those of a file's name that is no
+    UTF-8."""
+    encoding = file.encoding or "utf-8"
+    return text.encode(encoding, "backslashreplace").decode(encoding)
+
+
 @contextmanager
 def status_line(name: str) -> Iterator[Callable[[str], None]]:
     """Gives a function that shows what is done now. Its text stands in a line of the terminal of stderr, until the next

@@ -2,7 +2,8 @@
 
 A command's module is imported when the command is named, so that no command waits for the modules of the others.
 
-Exit status: 0, 1 for an error (one line on stderr), 2 for what cannot be asked, 130 when interrupted.
+Exit status: 0, 1 for an error (one line on stderr; 2 where 1 is a verdict), 2 for what cannot be asked, 130 when
+interrupted.
 """
 
 import argparse
@@ -25,11 +26,13 @@ from vecadd._version import package_version
 class Command:
     """A subcommand. Its module has ``add_arguments``, which takes the command's parser, and ``run``, which takes what
     was parsed and gives the exit status. Where the last words are a program's, ``program_begins`` says which begins it.
+    ``judges``: its exit status 1 is a verdict, so that an error has another.
     """
 
     name: str
     help: str
     module: str
+    judges: bool = False
 
     def code(self) -> ModuleType:
         """Its module."""
@@ -37,15 +40,17 @@ class Command:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command that the arguments name and gives its exit status. An error is one line on stderr, and 1."""
+    """Runs the command that the arguments name and gives its exit status. An error is one line on stderr, and 1, or 2
+    of a command that judges."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by the caller: `vecadd info >&-`
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8", closefd=False))
-    name = "vecadd"
+    name, failed = "vecadd", 1
     try:
         parsed = _parsed(sys.argv[1:] if arguments is None else arguments)
         command: Command = parsed.command
         name = f"vecadd {command.name}"
+        failed = UNASKABLE if command.judges else 1
         status: int = command.code().run(parsed)
         sys.stdout.flush()
         return status
@@ -54,13 +59,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     except BrokenPipeError:  # `vecadd info | head`: the reader has left, and the interpreter must not complain at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+        return failed
     except UnaskableError as error:
         print(f"{name}: {error}", file=sys.stderr)
         return UNASKABLE
     except (ArithmeticError, OSError, MemoryError, RuntimeError, TypeError, ValueError) as error:
         print(f"{name}: {_words(error)}", file=sys.stderr)
-        return 1
+        return failed
 
 
 def _words(error: Exception) -> str:
@@ -118,12 +123,16 @@ def _parser(named: Command | None) -> argparse.ArgumentParser:
 COMMANDS = (
     Command("info", "what this machine and this build have", "vecadd.info_command"),
     Command("bench", "how fast this machine adds, against what its memory allows", "vecadd.bench.command"),
-    Command("judge", "whether an addition of your own is right, and where it stands", "vecadd.judge.command"),
+    Command(
+        "judge", "whether an addition of your own is right, and where it stands", "vecadd.judge.command", judges=True
+    ),
     Command("profile", "what a profiler says of rungs, side by side", "vecadd.profile.command"),
-    Command("check", "whether this machine does what it should: an acceptance test", "vecadd.check.command"),
-    Command("fleet", "which machines of many are unlike their peers", "vecadd.fleet.command"),
+    Command(
+        "check", "whether this machine does what it should: an acceptance test", "vecadd.check.command", judges=True
+    ),
+    Command("fleet", "which machines of many are unlike their peers", "vecadd.fleet.command", judges=True),
     Command("report", "a page of what a machine does, from its result files", "vecadd.report.command"),
-    Command("compare", "what is faster or slower than in an earlier run", "vecadd.compare.command"),
+    Command("compare", "what is faster or slower than in an earlier run", "vecadd.compare.command", judges=True),
     Command("tune", "search for what is fastest on this machine, and keep it for additions", "vecadd.tune.command"),
     Command("notebooks", "write the notebooks into a folder, to open them in Jupyter", "vecadd.notebooks_command"),
     Command("add", "add two .npy files or Zarr arrays of any size into a third", "vecadd.add_command"),

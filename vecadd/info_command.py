@@ -2,8 +2,10 @@
 
 import argparse
 import json
+import sys
 
 from vecadd._command import epilog
+from vecadd._terminal import writable
 from vecadd.info import info
 
 
@@ -16,5 +18,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Prints it."""
     found = info()
-    print(json.dumps(found.as_dict(), indent=1) if arguments.json else found)
+    print(json.dumps(found.as_dict(), indent=1) if arguments.json else writable(str(found), sys.stdout))
     return 0

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import os
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -333,6 +334,26 @@ def test_a_cause_is_shown_by_its_worst_figure_and_its_machine_is_counted_once() 
     assert tables.summary(checked, found, []) == (
         "10 machines of 1 type: 1 machine, 2 parts in 2 of them unlike their peers"
     )
+
+
+def test_a_pipe_in_a_folder_and_a_link_to_a_device_keep_no_machine_from_being_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = written(machines(STEADY), tmp_path)
+    os.mkfifo(folder / "pipe.json")
+    (folder / "zero.json").symlink_to("/dev/zero")
+    assert cli.main(["fleet", str(folder)]) == 0
+    assert f"left out: {folder / 'zero.json'} is not a result file: it is a device" in capsys.readouterr().out
+
+
+def test_a_file_whose_name_is_no_text_is_named_by_its_bytes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("jinja2")
+    folder = written(machines(STEADY), tmp_path)
+    (folder / "bad\udcff.json").write_text("{")
+    page = tmp_path / "fleet.html"
+    assert cli.main(["fleet", str(folder), "--html", str(page)]) == 0
+    assert r"bad\udcff.json is not a result file" in capsys.readouterr().out
+    assert r"bad\udcff.json is not a result file" in page.read_text()
 
 
 def test_a_pattern_says_which_machines_are_a_group(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

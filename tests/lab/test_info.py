@@ -141,7 +141,9 @@ def test_the_child_is_not_led_astray_by_the_current_folder(tmp_path: Path, monke
     assert vecadd.info().gpu_status != "unknown"
 
 
-@pytest.mark.parametrize("answer", ["exit 9", "echo nonsense", "echo ', , , , , , '", f"echo '{SMI_ROW}, 1'"])
+@pytest.mark.parametrize(
+    "answer", ["exit 9", "echo nonsense", "echo ', , , , , , '", f"echo '{SMI_ROW}, 1'", "echo E, x, x, x, x, x, x"]
+)
 def test_what_nvidia_smi_does_not_say_is_unknown(answer: str, found: Any, script: Any, tmp_path: Path) -> None:
     script("nvidia-smi", answer)
     info = found()

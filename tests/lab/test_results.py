@@ -1,6 +1,7 @@
 """The result file: what is in it, that it is whole, and under which conditions it was made."""
 
 import errno
+import io
 import json
 import os
 import re
@@ -12,7 +13,7 @@ from typing import Any
 
 import pytest
 from bench_rows import plain_row
-from conftest import child_environment
+from conftest import child_environment, run_child
 
 from vecadd import _nvidia_smi
 from vecadd.bench import machine, results
@@ -132,7 +133,7 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["x.json"]
 
 
-@pytest.mark.parametrize("call", ["write_text", "replace"])
+@pytest.mark.parametrize("call", ["write_bytes", "replace"])
 def test_a_file_that_cannot_be_written_is_the_one_that_is_named(
     call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -146,6 +147,29 @@ def test_a_file_that_cannot_be_written_is_the_one_that_is_named(
         results.replace(tmp_path / "x.json", "rows")
     assert raised.value.filename == str(tmp_path.resolve() / "x.json")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_device_that_takes_nothing_is_named() -> None:
+    with pytest.raises(OSError, match="No space left on device") as raised:
+        results.replace("/dev/full", "rows")
+    assert raised.value.filename == "/dev/full"
+
+
+def test_a_device_is_not_read() -> None:
+    with pytest.raises(ValueError, match=r"/dev/zero is not a result file: it is a device"):
+        results.load(Path("/dev/zero"))
+
+
+def test_standard_output_gets_utf_8_in_every_locale_and_the_numbers_of_what_that_lacks() -> None:
+    code = r"from vecadd.bench import results; print('page'); results.replace('-', '\u00d7 \udcff')"
+    assert run_child(code, PYTHONIOENCODING="ascii").stdout == "page\n\u00d7 \\udcff"
+
+
+def test_a_notebooks_standard_output_takes_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", shown)
+    results.replace("-", "\u00d7")
+    assert shown.getvalue() == "\u00d7"
 
 
 def test_a_pipe_is_written_to_and_stays_a_pipe(tmp_path: Path) -> None:

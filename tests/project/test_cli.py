@@ -1,6 +1,7 @@
 """The command line: what it prints, where, and its exit status."""
 
 import contextlib
+import errno
 import json
 import os
 import pty
@@ -185,6 +186,8 @@ USAGE = {
     "time in words": (["bench", "--seconds-per-cell", "soon"], "'soon' is not a positive number of seconds"),
     "no folder for the result": (["bench", "--json", "/nowhere/x.json"], "there is no folder '/nowhere'"),
     "a folder for the result": (["bench", "--json", "/tmp"], "'/tmp' is a folder"),
+    "a name that is too long": (["bench", "--json", "x" * 256], "xxx': File name too long"),
+    "a folder's name that is too long": (["bench", "--plot", "x" * 256], "xxx': File name too long"),
 }
 
 
@@ -235,6 +238,34 @@ def test_an_interrupted_add_is_status_130_and_leaves_the_target(folder: Path) ->
     assert (result.returncode, result.stderr) == (128 + signal.SIGINT, "vecadd add: interrupted\n")
     assert sorted(path.name for path in folder.iterdir()) == ["a.npy", "b.npy", "c.npy"]
     assert (folder / "c.npy").read_bytes() == b"old"
+
+
+@pytest.mark.parametrize("command", cli.COMMANDS, ids=lambda command: command.name)
+def test_an_error_is_1_or_2_where_1_is_a_verdict(
+    command: cli.Command, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(arguments: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device", "x.json")
+
+    needed = {
+        "judge": ["f.cu"],
+        "profile": ["naive"],
+        "add": ["a", "b", "-o", "c"],
+        "run": ["p.py"],
+        "notebooks": ["d"],
+    }
+    files = {"fleet": ["x"], "compare": ["x", "y"], "report": ["x", "-o", "p"]}
+    monkeypatch.setattr(command.code(), "run", broken)
+    status = cli.main([command.name, *needed.get(command.name, []), *files.get(command.name, [])])
+    assert status == (2 if command.name in ("judge", "check", "fleet", "compare") else 1)
+    assert capsys.readouterr().err == f"vecadd {command.name}: x.json: No space left on device\n"
+
+
+def test_a_folder_whose_name_is_no_text_is_shown_by_its_bytes(tmp_path: Path) -> None:
+    place = str(tmp_path / "\udcff")
+    environment = child_environment(PYTHONIOENCODING="ascii:strict", VECADD_CACHE_DIR=place)
+    result = subprocess.run([sys.executable, "-m", "vecadd", "info"], env=environment, capture_output=True, timeout=120)
+    assert (result.returncode, rb"\udcff" in result.stdout) == (0, True)
 
 
 def test_a_reader_that_leaves_is_no_traceback() -> None:

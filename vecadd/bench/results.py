@@ -117,25 +117,36 @@ def replace(path: Path | str, text: str) -> None:
 
     A link stays a link: what it points to is replaced, and keeps its permissions. Pipes and devices (/dev/stdout) are
     written to, not replaced.
-    UTF-8 in every locale, as pages declare and Prometheus requires.
+    UTF-8 in every locale, as pages declare and Prometheus requires; what no UTF-8 has, as in a file's name of other
+    bytes, is written as its number.
     """
+    content = text.encode(errors="backslashreplace")
     if path == STDOUT:
-        sys.stdout.write(text)
+        binary = getattr(sys.stdout, "buffer", None)
+        if binary is None:  # of a notebook
+            sys.stdout.write(content.decode())
+        else:
+            sys.stdout.flush()
+            binary.write(content)
         return
     path = Path(path)
-    if path.exists() and not path.is_file():
-        path.write_text(text, encoding="utf-8")
-        return
-    path = path.resolve()
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        temporary.write_text(text, encoding="utf-8")
-        if path.exists():
-            shutil.copymode(path, temporary)
-        temporary.replace(path)
+        if path.exists() and not path.is_file():
+            path.write_bytes(content)
+        else:
+            _replace(path.resolve(), content)
     except OSError as error:  # which may name the temporary, or nothing where a disk is full
         error.filename, error.filename2 = str(path), None
         raise
+
+
+def _replace(path: Path, content: bytes) -> None:
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_bytes(content)
+        if path.exists():
+            shutil.copymode(path, temporary)
+        temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -149,7 +160,10 @@ def load(path: Path | Traversable) -> dict[str, Any]:
 
 
 def text_of(path: Path | Traversable) -> str:
-    """The file's text. Raises ValueError, which names the file, where it has none, and OSError."""
+    """The file's text. Raises ValueError, which names the file, where it has none, and OSError. A device is refused:
+    /dev/zero has no end."""
+    if isinstance(path, Path) and path.is_char_device():
+        raise ValueError(f"{path} is not a result file: it is a device")
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:

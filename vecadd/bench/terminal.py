@@ -11,7 +11,7 @@ from itertools import zip_longest
 from textwrap import wrap
 from typing import TextIO
 
-from vecadd._terminal import coloured, columns
+from vecadd._terminal import coloured, columns, writable
 from vecadd.bench.tables.table import Column, Line, Style, Table
 
 PIPE_WIDTH = 150  # columns of a table with prose that goes to a pipe; one that needs more of them gets more
@@ -49,7 +49,7 @@ class Screen:
 
     def _print(self, text: str, style: Style = Style.PLAIN) -> None:
         colour = _COLOURS.get(style) if self._coloured and text else None
-        print(f"\x1b[{colour}m{text}\x1b[0m" if colour else text, file=self._file)
+        print(writable(f"\x1b[{colour}m{text}\x1b[0m" if colour else text, self._file), file=self._file)
 
 
 def drawn(table: Table, width: int | None) -> list[tuple[str, Style]]:
