@@ -1,17 +1,23 @@
 """vecadd check: what it measures, what it holds that against, and its exit status."""
 
+import itertools
 import json
 import statistics
+from collections import defaultdict
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
-from checks import EASY, Check, earlier, hide_gpus, make_quick, of_id
+from checks import EASY, Check, earlier, hide_gpus, make_quick, of_id, this_machine
 from imports import ROOT
 
 from vecadd import _core, cli
-from vecadd.bench import results
-from vecadd.check import measure
+from vecadd.bench import machine, results
+from vecadd.bench.contestants import Contestant
+from vecadd.bench.timing import Timed
+from vecadd.check import command, measure, soak
 from vecadd.check.measure import Measured
 from vecadd.check.rows import title_of
 
@@ -85,6 +91,53 @@ def test_minutes_repeat_the_round_and_the_median_counts(without_gpu: None, check
         assert len(row["rounds"]) == content["machine"]["rounds"]
         assert row["value"] == statistics.median(row["rounds"])
         assert row["interval"] == [min(row["rounds"]), max(row["rounds"])]
+
+
+def test_minutes_are_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = itertools.count(0, 30)  # half a minute passes from look to look
+    monkeypatch.setattr(command, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    monkeypatch.setattr(measure, "round_of", lambda *arguments: None)
+    _, rounds, interrupted = command._rounds(this_machine(), 2, lambda what: None)
+    assert (rounds, interrupted) == (4, False)
+
+
+def test_what_else_uses_the_gpu_is_asked_before_this_process_uses_it(
+    monkeypatch: pytest.MonkeyPatch, check: Check, without_gpu: None
+) -> None:
+    asked: list[str] = []
+    for module, name in ((machine, "conditions_now"), (command, "info"), (measure, "round_of")):
+        real = getattr(module, name)
+
+        def watched(*arguments: Any, name: str = name, real: Any = real) -> Any:
+            asked.append(name)
+            return real(*arguments)
+
+        monkeypatch.setattr(module, name, watched)
+    check()
+    assert asked[:3] == ["conditions_now", "info", "round_of"]
+
+
+@pytest.mark.parametrize("kind", ["link", "device", "launch"])
+def test_each_gpu_is_probed_itself(kind: Any, second_device: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    probed, put = [], []
+    for name in ("probe_link", "probe_device", "probe_launch", "probe_latency"):
+
+        def probe(gpu: int, *arguments: int) -> Any:
+            probed.append(gpu)
+            return defaultdict(lambda: 1.0)
+
+        monkeypatch.setattr(measure.limits, name, probe)
+    monkeypatch.setattr(measure._core, "link_limits", lambda gpu, *arguments: probed.append(gpu))
+
+    def time(n: int, every: list[Contestant], limit: Any, sets: int) -> list[Timed]:
+        put.extend(each.place.put(np.zeros(4, np.float32)).device for each in every)
+        return [Timed(each, samples=[1e-3] * 3) for each in every]
+
+    measured = Measured()
+    measure.ROWS[kind](measured, time, second_device)
+    assert {*probed, *put} <= {second_device, f"cuda:{second_device}"}
+    assert {row.gpu for row in measured.rows.values()} == {second_device}
+    assert list(measured.limits) == [second_device]
 
 
 def test_a_wrong_sum_fails(
@@ -313,6 +366,18 @@ def test_an_interrupt_keeps_the_rounds_before_it(
     status, content = check("--minutes", "1")
     assert (status, content["machine"]["rounds"], content["machine"]["interrupted"]) == (130, 1, True)
     assert capsys.readouterr().out.endswith("\ninterrupted: whole rounds that count: 1\n")
+
+
+def test_an_interrupted_check_begins_no_soak(without_gpu: None, check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
+    rounds = itertools.count()
+
+    def round_of(*arguments: Any) -> None:
+        if next(rounds):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(measure, "round_of", round_of)
+    monkeypatch.setattr(soak, "soak", lambda *arguments: pytest.fail("soaked"))
+    assert check("--minutes", "9", "--soak", "9")[0] == 130
 
 
 def test_an_interrupt_of_the_first_round_says_so(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:

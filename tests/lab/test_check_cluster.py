@@ -9,6 +9,8 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +83,41 @@ def test_machines_of_one_name_have_files_of_their_own() -> None:
     names = cluster.file_names([{"host": host} for host in hosts])
     assert names[:5] == ["node.json", "a-b-c.json", "node-2.json", "unknown.json", "node-3.json"]
     assert len(set(names)) == len(names)
+
+
+@dataclass
+class Dask:
+    """In the place of the package distributed: which clusters were begun on this machine, and how many were ended."""
+
+    workers: list[int] = field(default_factory=list)
+    asked: list[Any] = field(default_factory=list)
+    closed: int = 0
+
+    def LocalCluster(self, n_workers: int, **options: Any) -> Any:
+        self.workers.append(n_workers)
+        return self
+
+    def close(self) -> None:
+        self.closed += 1
+
+    @contextlib.contextmanager
+    def Client(self, where: Any, timeout: float) -> Iterator[Client]:
+        self.asked.append(where)
+        yield Client({})
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "workers"), [("local", [1]), ("local:3", [3]), ("localhost:8786", []), ("tcp://local:1", [])]
+)
+def test_local_begins_workers_here_which_end_with_the_check(
+    scheduler: str, workers: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dask = Dask()
+    monkeypatch.setattr(cluster, "import_module", lambda name: dask)
+    with pytest.raises(UnaskableError, match="the scheduler has no workers"):
+        cluster.check_all(scheduler, [], [], lambda text: None)
+    assert (dask.workers, dask.closed) == (workers, len(workers))
+    assert dask.asked == [dask if workers else scheduler]
 
 
 # On the worker

@@ -16,6 +16,7 @@ from vecadd.check import expected, measure
 from vecadd.check.measure import Measured
 from vecadd.check.rows import Expected, Row
 from vecadd.info import info
+from vecadd.model.limits import RECORDED
 
 pytestmark = pytest.mark.no_native
 
@@ -109,6 +110,20 @@ def test_the_best_way_of_the_same_run_is_a_rows_figure(best: int) -> None:
     assert measure._best(1000, timed) == pytest.approx(12 * 1000 / 2e-3 / 1e9)
 
 
+def test_one_rounds_interval_is_the_fastest_ways_from_its_least_rate_to_its_greatest() -> None:
+    ways = [Timed(numpy_add(), samples=[1e-3 * each for each in range(1, 12)]), Timed(numpy_add(), samples=[1.0] * 3)]
+    assert measure._spread(1000, ways) == (pytest.approx(12e-6 / 10e-3), pytest.approx(12e-6 / 2e-3))
+    assert measure._spread(1000, [replace(ways[0], error="x"), ways[1]]) is None
+
+
+def test_a_row_that_has_failed_once_has_failed_whatever_a_later_round_gives() -> None:
+    measured = Measured()
+    measured.add("device", "read", "GB/s", None, "RuntimeError: it fell off the bus")
+    measured.add("device", "read", "GB/s", 100.0)
+    (row,) = measured.rows.values()
+    assert (row.error, row.values, row.severity) == ("RuntimeError: it fell off the bus", [100.0], "critical")
+
+
 def test_an_h200s_recorded_figures_pass_by_theory() -> None:
     figures: dict[str, float] = {}
     probed: dict[str, dict[str, float]] = {"launch": LAUNCH, "latency": LATENCY, "device": CACHE}
@@ -144,6 +159,52 @@ def test_theory_is_of_the_link_that_could_be_and_not_of_the_one_that_is() -> Non
     assert rate.expected.value == pytest.approx(63.0, abs=0.1)
     assert both.expected.value == pytest.approx(126.0, abs=0.2)
     assert [row.passed for row in (rate, both, generation, width)] == [False, True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "unit", "bound"),
+    [
+        ("link", "to the device", "GB/s", 0.75 * 63.015),
+        ("link", "to the host", "GB/s", 0.75 * 63.015),
+        ("link", "both ways", "GB/s", 0.60 * 126.03),
+        ("device", "read", "GB/s", 0.90 * 4814.304),
+        ("device", "write", "GB/s", 0.90 * 4814.304),
+        ("launch", "call of add", "s", 4 * LAUNCH["issued_seconds"]),
+        ("launch", "empty kernel", "s", 3 * RECORDED.need("kernel")),
+        ("launch", "queued kernel", "s", 3 * RECORDED.need("queued")),
+        ("host", "add 2^26", "GB/s", 0.60 * 150.0),
+        ("host", "add 2^10", "s", 500e-9),
+    ],
+)
+def test_a_figure_passes_from_its_share_of_theory_or_of_a_probe_on(
+    kind: Any, name: str, unit: Any, bound: float
+) -> None:
+    measured = Measured(probes={"host": 150.0, "numpy": 500e-9}, limits={0: {"launch": LAUNCH}})
+    measured.add(kind, name, unit, 1.0)
+    expected.of_machine([H200], measured)
+    (row,) = measured.rows.values()
+    assert row.bound == pytest.approx(bound, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "unit", "bound"),
+    [
+        ("host", "add 2^26", "GB/s", 80.0),
+        ("link", "to the host", "GB/s", 95.0),
+        ("device", "read", "GB/s", 97.0),
+        ("launch", "empty kernel", "s", 100.0 / 0.7),
+        ("pair", "read to GPU 1", "GB/s", 95.0),
+    ],
+)
+def test_two_runs_of_a_machine_may_differ_by_what_its_kind_of_figure_does(
+    kind: Any, name: str, unit: Any, bound: float, tmp_path: Path
+) -> None:
+    measured = Measured()
+    measured.add(kind, name, unit, 100.0)
+    file = expected.of_file(earlier(tmp_path / "old.json", figure=(kind, name, 100.0)))
+    file.expect(replace(info(), gpus=(H200, replace(H200, index=1))), measured)
+    (row,) = measured.rows.values()
+    assert row.bound == pytest.approx(bound)
 
 
 def test_what_nobody_knows_is_neither_pass_nor_fail() -> None:

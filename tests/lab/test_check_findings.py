@@ -160,6 +160,30 @@ def test_each_rate_says_what_others_would_show() -> None:
     assert "about 75 GB/s" in host["STREAM add"]  # a store that reads its line first: three of four are counted
 
 
+def test_what_others_would_show_is_reckoned_from_the_rows_of_the_same_gpu_and_pair() -> None:
+    measured = Measured(limits={gpu: {"link": {"to_device_gbps": 50.0 + gpu, "gbps": 80.0 + gpu}} for gpu in (0, 1)})
+    measured.add("host", "add 2^26", "GB/s", 100.0)
+    measured.add("link", "to the device", "GB/s", 51.0, gpu=1)
+    for gpu, rate in ((0, 4400.0), (1, 4300.0)):
+        measured.add("device", "add 2^28", "GB/s", rate, gpu=gpu)
+    for way, rate in (("copy", 390.0), ("read", 360.0), ("write", 370.0)):
+        measured.add("pair", f"{way} to GPU 0", "GB/s", rate, gpu=1)
+    gpus = (H200, replace(H200, index=1))
+    found = {
+        each.id: each.normal or {} for each in findings.of(Found(replace(this_machine(), gpus=gpus), QUIET, measured))
+    }
+    assert found["host memory/host/add 2^26"]["copy"] == "a memcpy that counts its bytes once: about 50 GB/s"
+    link = found["link/gpu 1/to the device"]
+    assert link["data sheet"] == "63 GB/s each way"
+    assert link["copy"].startswith("51 GB/s up and not measured down from page-locked memory")
+    assert link["STREAM add"].startswith("at most 81 GB/s: ")
+    assert found["device memory/gpu 1/add 2^28"]["STREAM add"] == "4300 GB/s"
+    pair = found["pair/gpu 1 to gpu 0/read"]
+    assert (pair["data sheet"], pair["copy"]) == ("not told by the driver", "390 GB/s")
+    assert pair["STREAM add"].startswith("about 540 GB/s where both inputs are read across")
+    assert pair["ours"] == "copy engine 390 GB/s, read by a kernel 360 GB/s, written by one 370 GB/s"
+
+
 # Statuses
 
 

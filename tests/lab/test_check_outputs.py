@@ -102,6 +102,22 @@ def test_equal_machines_are_of_one_type(
     assert document.machine_type(found) == expected
 
 
+def test_a_machine_with_two_kinds_of_gpu_is_of_one_type_in_whatever_order_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the system does not say how many sockets there are, one counts."""
+    for cpu, package in enumerate(("0", "1")):
+        (tmp_path / f"cpu{cpu}" / "topology").mkdir(parents=True)
+        (tmp_path / f"cpu{cpu}" / "topology" / "physical_package_id").write_text(package)
+    (tmp_path / "cpu2" / "topology" / "physical_package_id").mkdir(parents=True)
+    monkeypatch.setattr(document, "_CPUS", tmp_path)
+    here, other = this_machine(), replace(H200, name="NVIDIA A100")
+    cpu = replace(here.cpu, model="made up")
+    for gpus in ((H200, other, H200), (other, H200, H200)):
+        found = replace(here, cpu=cpu, gpus=gpus)
+        assert document.machine_type(found) == "1 × NVIDIA A100, 2 × NVIDIA H200, 1 × made up"
+
+
 # JUnit
 
 

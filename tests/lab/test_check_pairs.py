@@ -61,6 +61,19 @@ def test_a_connection_is_named_with_its_theory(smi: Any, word: str, name: str, r
     assert [each.rate for each in found.values()] == [rate if rate is None else pytest.approx(rate, rel=1e-3)] * 2
 
 
+def test_the_links_of_a_gpu_are_those_of_its_own_number(smi: Any, tmp_path: Path) -> None:
+    smi("NV18")
+    (tmp_path / "nvlink").write_text(STATUS.format(0) + STATUS.format(1).replace("26.562", "50"))
+    found = links.connections(GPUS, FACTS)
+    assert (found[0, 1].rate, found[1, 0].rate) == (pytest.approx(18 * 50e9), pytest.approx(18 * 26.562e9))
+
+
+def test_two_gpus_behind_one_switch_are_as_fast_as_the_slower_ones_link(smi: Any) -> None:
+    smi("PIX")
+    found = links.connections((GPUS[0], replace(GPUS[1], link_width_max=8)), FACTS)
+    assert [each.rate for each in found.values()] == [pytest.approx(31.5e9, rel=1e-3)] * 2
+
+
 def test_gpus_that_nvidia_smi_does_not_know_have_no_connection(smi: Any) -> None:
     smi("NV18")
     assert links.numbers_of(FACTS) == {0: 1, 1: 0}
@@ -152,6 +165,24 @@ def test_a_copy_with_a_wrong_bit_fails_the_machine(
     assert [of_id(content, id)["severity"] for id in others] == ["info"] * 3
 
 
+@pytest.mark.parametrize(("memory", "nbytes"), [((8 << 20, 1 << 30), 512 << 10), ((1 << 30, 8 << 20), 512 << 10)])
+def test_copies_between_two_gpus_take_a_sixteenth_of_the_smaller_ones_memory(
+    memory: tuple[int, int], nbytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def peer_limits(*arguments: int) -> dict[str, Any]:
+        asked.append(arguments)
+        return {"access": True, "atomics": True, "ways": {}}
+
+    facts = [{**each, "memory": size} for each, size in zip(FACTS, memory, strict=True)]
+    monkeypatch.setattr(measure._core, "gpu_facts", lambda: facts)
+    monkeypatch.setattr(measure._core, "peer_limits", peer_limits)
+    measured = Measured(connections={(0, 1): UNKNOWN})
+    measure.ROWS["pair"](measured, None, 1)  # type: ignore[arg-type]
+    assert asked == [(1, 0, nbytes, measure.PAIR_ROUNDS)]
+
+
 # NUMA
 
 
@@ -186,6 +217,33 @@ def test_nodes_are_read_from_sysfs(machine: Path) -> None:
     assert nodes.on(first, lambda: os.sched_getaffinity(0)) == first.cpus
     with pytest.raises(OSError, match="Invalid argument"):
         nodes.on(second, os.getpid)
+
+
+def test_nodes_are_ordered_by_their_numbers(machine: Path) -> None:
+    for number in (10, 2):
+        (machine / "node" / f"node{number}").mkdir()
+    assert [node.number for node in nodes.nodes()] == [0, 1, 2, 10]
+
+
+def test_work_on_a_node_stays_on_the_processors_that_this_process_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another affinity than a batch system's would take the processors of another job."""
+    asked = []
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {1, 2})
+    monkeypatch.setattr(os, "sched_setaffinity", lambda process, cpus: asked.append((process, set(cpus))))
+    nodes.on(nodes.Node(0, frozenset({2, 3}), None), lambda: None)
+    assert asked == [(0, {2})]
+
+
+def test_a_node_of_memory_alone_and_one_with_more_than_others_lack_nothing(machine: Path) -> None:
+    for number, gib in ((2, 512), (3, 16)):
+        node = machine / "node" / f"node{number}"
+        node.mkdir()
+        (node / "cpulist").write_text("4004-4007\n" if number == 2 else "\n")
+        (node / "meminfo").write_text(f"Node {number} MemTotal: {gib << 20} kB\n")
+    found = placed()
+    assert [found[f"numa/node {number}/memory"].severity for number in range(4)] == ["pass"] * 4
+    assert found["numa/node 2/memory"].expected == (0.9 * (256 << 30), None)
+    assert found["numa/node 3/memory"].expected is None
 
 
 def test_where_memory_and_gpus_lie_is_told(machine: Path) -> None:

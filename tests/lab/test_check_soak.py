@@ -1,8 +1,13 @@
 """vecadd check --soak: memory is filled and looked through, and what flips a bit, slows down or is full is told."""
 
+import itertools
+import threading
+from concurrent.futures import Future
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from checks import Check, hide_gpus
 
@@ -49,6 +54,13 @@ def test_all_free_memory_but_a_margin_is_soaked(second_device: int, double: Any)
         nbytes = (left[gpu] - max(1 << 16, int(soak.MARGIN_SHARE * whole[gpu]))) // 8 * 8
         assert memory.meaning.startswith(f"5 passes of 5 patterns in turn over {nbytes / 2**30:.4g} GiB")
         assert found[f"soak/gpu {gpu}/rate"].severity == "pass"
+
+
+def test_a_share_of_all_of_a_gpus_memory_is_left_free_and_not_of_what_is_free(
+    device: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(soak._core, "device_memory", lambda gpu: (1_000_000, 10_000_000))
+    assert sum(array.nbytes for array in soak._arrays(Part("gpu 0", device))) == 700_000
 
 
 def test_half_of_the_hosts_memory_is_soaked() -> None:
@@ -111,6 +123,37 @@ def test_a_gpu_that_fails_on_the_way_is_critical(device: int, double: Any, monke
     assert memory.meaning.endswith("Then it failed: RuntimeError: it fell off the bus")
 
 
+def test_patterns_go_round_with_another_seed_until_the_soak_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[tuple[str, int]] = []
+
+    def write(x: Any, pattern: str, seed: int) -> float:
+        written.append((pattern, seed))
+        return 1.0
+
+    clock = itertools.count()  # a second passes from look to look, and none is taken before each pattern is through
+    monkeypatch.setattr(soak._core, "pattern_write", write)
+    monkeypatch.setattr(soak._core, "pattern_check", lambda *arguments: (1.0, 0, 0, []))
+    monkeypatch.setattr(soak, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    part = Part("host", None)
+    soak._soak_part(part, 2.0, threading.Event())
+    assert (part.passes, part.failure) == (7, None)
+    assert list(dict.fromkeys(written)) == [*((name, 0) for name in PATTERNS), (PATTERNS[0], 1), (PATTERNS[1], 1)]
+
+
+def test_of_several_wrong_words_the_first_is_told_and_all_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = itertools.count(2)
+    monkeypatch.setattr(soak._core, "pattern_write", lambda *arguments: 1.0)
+    monkeypatch.setattr(soak._core, "pattern_check", lambda *arguments: (1.0, 3, 0x1000, [(next(wrong), 1, 7)]))
+    part = Part("host", None)
+    for _ in range(2):
+        soak._pass(part, [np.zeros(8, np.uint64)] * 2)
+    assert part.wrong == 12
+    assert part.first == (
+        "the first in pass 1 (address) at address 0x1010: 0x0000000000000001 was written and 0x0000000000000007 "
+        "found, bits 1, 2"
+    )
+
+
 # Rates over time
 
 
@@ -157,6 +200,47 @@ def test_a_point_without_work_adds_nothing() -> None:
     part = Part("host", None)
     part.point(1.0, {})
     assert part.series == []
+
+
+@pytest.mark.parametrize(("minutes", "seconds"), [(1, 1.0), (60, 30.0)])
+def test_the_whole_soak_has_120_points_and_none_sooner_than_a_second(
+    minutes: float, seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = []
+    monkeypatch.setattr(soak, "_soak_part", lambda *arguments: None)
+    monkeypatch.setattr(soak, "_watch", lambda parts, running, begin, step, tell: steps.append(step))
+    soak.soak(0, minutes, "host", lambda text: None)
+    assert steps == [seconds]
+
+
+def test_a_point_has_what_nvidia_smi_says_of_that_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its order is another than CUDA's, and it leaves out what a driver does not say."""
+    buses = [{"index": "0", "pci.bus_id": "00000000:9A:00.0"}, {"index": "1", "pci.bus_id": "00000000:18:00.0"}]
+    seen = [
+        {"index": "0", "clocks.sm": "1980", "power.draw": "ERR!"},
+        {"index": "1", "clocks.sm": "1400", "clocks.mem": "3201", "temperature.gpu": "61", "power.draw": "512.5"},
+    ]
+    monkeypatch.setattr(soak._nvidia_smi, "query", lambda what, *fields: buses if "pci.bus_id" in fields else seen)
+    facts = [{"pci_domain": 0, "pci_bus": bus, "pci_device": 0} for bus in (0x18, 0x9A)]
+    monkeypatch.setattr(soak._core, "gpu_facts", lambda: facts)
+    monkeypatch.setattr(soak, "time", SimpleNamespace(monotonic=lambda: 100.0))
+    parts = [Part("gpu 0", 0, passes=3), Part("gpu 1", 1, failure="it fell off the bus"), Part("host", None, passes=4)]
+    for part in parts:
+        part.moved(int(4e9), 2.0)
+    running: Future[None] = Future()
+    told = []
+
+    def tell(text: str) -> None:
+        told.append(text)
+        running.set_result(None)
+
+    soak._watch(parts, [running], 10.0, 0.001, tell)
+    assert [part.series for part in parts] == [
+        [{"at": 90.0, "GB/s": 2.0, "clock MHz": 1400.0, "memory clock MHz": 3201.0, "°C": 61.0, "W": 512.5}],
+        [{"at": 90.0, "GB/s": 2.0, "clock MHz": 1980.0, "W": None}],
+        [{"at": 90.0, "GB/s": 2.0}],
+    ]
+    assert told == ["soak for 1.5 minutes: 3 passes"]
 
 
 # The command
