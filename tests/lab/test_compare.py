@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -15,8 +16,10 @@ import simulated_fleet as simulated
 from vecadd import cli
 from vecadd.bench import results
 from vecadd.bench.results import Row
-from vecadd.compare import figures, verdict
+from vecadd.bench.tables.table import Style
+from vecadd.compare import figures, tables, verdict
 from vecadd.compare.figures import Bench, Figure
+from vecadd.fleet import checks
 
 pytestmark = pytest.mark.no_native
 
@@ -101,6 +104,17 @@ def test_what_failed_that_did_not_fail_is_worse_and_what_fails_in_both_is_not() 
     assert [verdict_of(good, bad), verdict_of(bad, bad), verdict_of(bad, good)] == ["failed", "undecided", "undecided"]
 
 
+def test_a_count_of_none_has_no_ratio() -> None:
+    none, some = timed(0.0, 0.0, 0.0, "errors"), timed(2.0, 2.0, 2.0, "errors")
+    assert [verdict_of(none, some), verdict_of(some, none), verdict_of(none, none)] == ["undecided"] * 3
+
+
+def test_a_row_with_a_time_of_nothing_among_its_rounds_has_no_interval() -> None:
+    """The clock may not have moved: there is no logarithm of it."""
+    ((_, found),) = figures.side([Bench(Path("x"), {}, [replace(row(), spread=(0.0, 2e-3))])]).figures.items()
+    assert (found.value, found.interval) == (1e-3, None)
+
+
 def test_rows_are_matched_by_what_they_measure() -> None:
     old = [row(parameters={"stride": 2}, registers=16), row(parameters={"stride": 4}), row("gone")]
     new = [row(parameters={"stride": 4}), row(parameters={"stride": 2}, registers=20), row("new")]
@@ -114,6 +128,15 @@ def test_a_block_counts_where_it_is_swept_and_not_where_the_gpu_chose_it() -> No
     compared = verdict.of(*(figures.side([Bench(Path("x"), {}, rows)]) for rows in runs), 0.05)
     assert [each.name for each in compared.rows] == [runs[1][0].name]
     assert len(compared.only_old) == len(compared.only_new) == 1
+
+
+def test_of_a_figure_in_several_files_of_a_run_the_newest_counts(tmp_path: Path) -> None:
+    for name, day, seconds in (("a", 3, 3e-3), ("b", 1, 1e-3), ("c", 2, 2e-3)):
+        meta = pictured.META | {"date": f"2026-01-0{day}T00:00:00+00:00", "machine": f"machine {day % 2}"}
+        results.write(tmp_path / f"{name}.json", meta, [row(seconds=seconds)])
+    found = figures.side(figures.read([tmp_path]))
+    assert [figure.value for figure in found.figures.values()] == [3e-3]
+    assert found.machines == ["machine 1", "machine 0"]  # of those days, each once
 
 
 def test_no_two_recorded_rows_have_one_name() -> None:
@@ -135,6 +158,43 @@ def test_the_status_says_whether_something_is_surely_slower(
     found = json.loads((tmp_path / "found").read_text())
     assert (found["schema"], found["status"]) == ("vecadd-compare", "slower" if status else "not slower")
     assert found["rows"][0]["ratio"] == pytest.approx(factor)
+
+
+def test_the_machines_are_told_where_they_differ_and_the_file_has_all_figures(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old = run_of(tmp_path / "old.json", [row(), row("float4"), row("gone"), row("away")])
+    new = tmp_path / "new.json"
+    results.write(new, pictured.META | {"machine": "another"}, [row(), row("float4", 2e-3), row("come")])
+    assert cli.main(["compare", old, str(new), "--least", "7.5", "--json", str(tmp_path / "found")]) == 1
+    said = capsys.readouterr().out.splitlines()
+    assert "the old run is of made-up, the new one of another" in said
+    assert said[-1] == (
+        "2 figures in both runs, at 7.5 %: 1 slower, 0 failed, 0 faster, 1 same, 0 undecided; 2 only in the old run; "
+        "1 only in the new run"
+    )
+    found = json.loads((tmp_path / "found").read_text())
+    assert (found["machines"], found["least_percent"]) == ({"old": ["made-up"], "new": ["another"]}, 7.5)
+    assert found["counts"] == {"slower": 1, "failed": 0, "faster": 0, "same": 1, "undecided": 0}
+    gone, come = [row("gone").name, row("away").name], [row("come").name]
+    assert (found["only_old"], found["only_new"]) == (gone, come)
+
+
+def test_only_what_is_decided_and_differs_is_shown_unless_all_is_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is worse is first, and of one verdict what differs most."""
+    times = {"same": 1.0, "undecided": 1.0, "much_faster": 0.2, "faster": 0.5, "slower": 2.0, "much_slower": 5.0}
+    spread = {"undecided": 0.5}
+    old = run_of(tmp_path / "old.json", [row(name, 1e-3) for name in times])
+    new = run_of(tmp_path / "new.json", [row(name, 1e-3 * x, spread.get(name, 0.001)) for name, x in times.items()])
+    for option, names in (
+        ([], ["much_slower", "slower", "much_faster", "faster"]),
+        (["--all"], ["much_slower", "slower", "much_faster", "faster", "same", "undecided"]),
+    ):
+        assert cli.main(["compare", old, new, *option]) == 1
+        shown = re.findall(r"^ *ladder (\w+) float32", capsys.readouterr().out, re.MULTILINE)
+        assert shown == names
 
 
 def test_two_checks_are_compared_by_their_findings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -172,6 +232,45 @@ def test_the_page_shows_what_is_slower_first_with_its_interval(tmp_path: Path) -
     assert page.index("ladder float4 float32 2^20") < page.index("ladder naive float32 2^20")
     assert "Only in the old run: 1" in page
     assert not [word for word in ("<script", "http://", "https://", " src=", "@import", "url(") if word in page]
+
+
+def test_the_picture_of_a_page_has_the_forty_figures_that_say_most_by_their_colours(tmp_path: Path) -> None:
+    pytest.importorskip("jinja2")
+    times = {"slower": 2.0, "faster": 0.5, **{f"same{at}": 1.0 for at in range(39)}}
+    old = run_of(tmp_path / "old.json", [row(name, 1e-3) for name in times])
+    new = run_of(tmp_path / "new.json", [row(name, 1e-3 * x) for name, x in times.items()])
+    assert cli.main(["compare", old, new, "--html", str(tmp_path / "page.html")]) == 1
+    page = (tmp_path / "page.html").read_text()
+    assert "The 40 figures that say most, slower ones first" in page
+    shown = re.findall(r'<span class="name">ladder (\w+) float32 2\^20</span>\n<span class="(\w+)">', page)
+    assert shown[:3] == [("slower", "bad"), ("faster", "good"), ("same0", "plain")]
+    assert len(shown) == 40
+
+
+@pytest.mark.parametrize("option", ["--json", "--html"])
+def test_what_is_written_to_stdout_stands_there_alone(
+    option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("jinja2")
+    file = run_of(tmp_path / "x.json", [row()])
+    assert cli.main(["compare", file, file, option, "-"]) == 0
+    printed = capsys.readouterr()
+    assert printed.out.startswith({"--json": "{", "--html": "<!doctype html>"}[option])
+    assert "figures in both runs" in printed.err
+
+
+def test_a_verdict_or_an_advice_of_a_check_is_no_figure(tmp_path: Path) -> None:
+    """It has no unit."""
+    finding = simulated.finding("link/gpu 0/to the device", "to the device", "gpu 0", 50.0, "GB/s")
+    check = checks.of(Path("x"), simulated.content("node1", [finding, {**finding, "id": "a/b/c", "unit": ""}]))
+    assert [figure.unit for figure in figures.side([check]).figures.values()] == ["GB/s"]
+
+
+def test_what_is_slower_or_fails_stands_out_in_the_table() -> None:
+    compared = [verdict.Compared(name, 1.0, 1.0, "s", 1.0, (1.0, 1.0), name) for name in verdict.VERDICTS]
+    assert [line.style is Style.FAILED for line in tables.table("x", compared).lines if line] == [
+        True, True, False, False, False,
+    ]  # fmt: skip
 
 
 def test_a_result_that_has_become_wrong_has_failed_though_it_was_timed(tmp_path: Path) -> None:

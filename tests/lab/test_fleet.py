@@ -14,7 +14,7 @@ import simulated_fleet as simulated
 from hypothesis import strategies
 
 from vecadd import cli
-from vecadd.fleet import changes, checks, hostlist, outliers, tables
+from vecadd.fleet import changes, checks, command, hostlist, outliers, tables
 
 pytestmark = pytest.mark.no_native
 
@@ -67,6 +67,23 @@ def test_a_slow_machine_is_found_among_its_peers() -> None:
 @pytest.mark.parametrize("values", [STEADY, [*STEADY, 96.0], [*STEADY, 120.0], [100.0] * 9], ids=str)
 def test_a_machine_that_is_a_little_slower_or_much_faster_is_none(values: list[float | None]) -> None:
     assert causes(machines(values)) == {}
+
+
+@pytest.mark.parametrize(("count", "compared"), [(4, False), (5, True)])
+def test_five_machines_are_enough_to_be_compared(count: int, compared: bool) -> None:
+    found = outliers.of(read(machines([*STEADY[: count - 1], 50.0])), LEAST)
+    assert ([cause.hosts for cause in found.causes], found.alone) == (
+        ([(f"node{count - 1:02}",)], []) if compared else ([], [f"node{at:02}" for at in range(count)])
+    )
+
+
+def test_a_deviation_stands_beside_what_is_usual_and_a_baseline_spans_98_percent() -> None:
+    """Of a time too: more is worse, and its ratio below 1."""
+    found = outliers.of(read(machines([*[100.0] * 9, 125.0], unit="us")), LEAST)
+    ((deviation,),) = (cause.deviations for cause in found.causes)
+    assert (deviation.value, deviation.usual, deviation.ratio) == (125.0, pytest.approx(100.0), pytest.approx(0.8))
+    (baseline,) = outliers.of(read(machines([100.0 + at for at in range(101)])), LEAST).baselines
+    assert (baseline.quantiles, baseline.machines, baseline.count) == ((101.0, 150.0, 199.0), 101, 101)
 
 
 @pytest.mark.parametrize("unit", ["us", "errors", "°C", "W"])
@@ -150,6 +167,13 @@ def test_half_of_a_racks_machines_are_not_the_rack() -> None:
     assert [(cause.level, cause.hosts) for cause in found] == [("machine", (name,)) for name in slow]
 
 
+def test_two_slow_machines_are_no_group() -> None:
+    slow = ["rack3-node0", "rack3-node1"]
+    names = [f"rack{rack}-node{node}" for rack in range(9) for node in range(2)]
+    found = outliers.of(read([machine(name, 80.0 if name in slow else 100.0) for name in names]), LEAST).causes
+    assert [(cause.level, cause.hosts) for cause in found] == [("machine", (name,)) for name in slow]
+
+
 @pytest.mark.parametrize(
     ("host", "group"),
     [
@@ -221,11 +245,30 @@ def test_figures_of_another_type_of_machine_are_not_held_against_those_of_before
     assert [(found.worse, found.better), [note.what for note in found.noted]] == [([], []), ["machine type"]]
 
 
-@pytest.mark.parametrize(("interval", "told"), [([89, 91], 1), ([85, 99.5], 0), (None, 1)], ids=str)
-def test_of_few_machines_the_intervals_decide(interval: list[float] | None, told: int) -> None:
-    after = machine(value=90.0)
+@pytest.mark.parametrize(
+    ("value", "interval", "told"),
+    [
+        (90.0, [89, 91], (1, 0)),
+        (90.0, [85, 99.5], (0, 0)),
+        (90.0, None, (1, 0)),
+        (110.0, [109, 111], (0, 1)),
+        (110.0, [100.5, 115], (0, 0)),
+    ],
+    ids=str,
+)
+def test_of_few_machines_the_intervals_decide(
+    value: float, interval: list[float] | None, told: tuple[int, int]
+) -> None:
+    after = machine(value=value)
     after["findings"][0]["interval"] = interval
-    assert len(changed([machine()], [after]).worse) == told
+    found = changed([machine()], [after])
+    assert (len(found.worse), len(found.better)) == told
+
+
+def test_what_is_better_is_shown_by_what_has_changed_most() -> None:
+    (better,) = tables.of_changes(changed([eight([100, 100, 100])], [eight([100, 130, 110])]))
+    assert better.title == "better than in the last run"
+    assert [line.cells[3:6] for line in better.lines if line] == [("130 GB/s", "100 GB/s", "130 %")]
 
 
 def test_a_new_verdict_and_a_new_type_are_told() -> None:
@@ -356,11 +399,65 @@ def test_a_file_whose_name_is_no_text_is_named_by_its_bytes(tmp_path: Path, caps
     assert r"bad\udcff.json is not a result file" in page.read_text()
 
 
-def test_a_pattern_says_which_machines_are_a_group(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("pattern", ["[xy]", "[0-9]([xy])"])
+def test_a_pattern_says_which_machines_are_a_group(
+    pattern: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     names = [f"n{number:02}{'x' if number < 4 else 'y'}" for number in range(20)]
     folder = written([machine(name, 80.0 if "x" in name else 100.0) for name in names], tmp_path)
-    cli.main(["fleet", str(folder), "--group", "[xy]"])
+    cli.main(["fleet", str(folder), "--group", pattern])
     assert "group x" in capsys.readouterr().out
+
+
+def test_the_smallest_difference_of_interest_is_given_in_percent(tmp_path: Path) -> None:
+    folder = written(machines([*STEADY, 80.0]), tmp_path)
+    assert [cli.main(["fleet", str(folder), "--least", least]) for least in ("15", "30")] == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("option", "begins"), [("--json", "{"), ("--exclude", "node09\n"), ("--html", "<!doctype html>")]
+)
+def test_what_is_written_to_stdout_stands_there_alone(
+    option: str, begins: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("jinja2")
+    assert cli.main(["fleet", str(written(machines([*STEADY, 80.0]), tmp_path)), option, "-"]) == 1
+    printed = capsys.readouterr()
+    assert printed.out.startswith(begins)
+    assert "to leave out" not in printed.out
+    assert printed.err.endswith("to leave out: node09\n")
+
+
+def test_the_file_says_what_was_left_out_and_who_is_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    others = [machine("other", machine_type="2 x A100"), machine("unsure", status="unknown")]
+    folder = written([*machines([*STEADY, 80.0]), *others], tmp_path)
+    (folder / "broken.json").write_text("{")
+    assert cli.main(["fleet", str(folder), "--json", str(tmp_path / "found"), "--least", "7.5"]) == 1
+    found = json.loads((tmp_path / "found").read_text())
+    assert (found["machines"], found["least_percent"], found["failed"]) == (12, 7.5, [])
+    assert (found["alone"], found["exclude"]) == (["other"], ["node09"])
+    (left_out,) = found["left_out"]
+    assert left_out.startswith(f"{folder / 'broken.json'} is not a result file")
+    said = capsys.readouterr().out
+    assert "too few machines of their type to be compared: other\n" in said
+    assert "unsure was not judged by its own check\n" in said
+
+
+def test_the_picture_of_a_page_is_in_percent_of_the_median(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command.pages, "strips", lambda rows, unit, level: (rows, unit, level))
+    found = outliers.of(read(machines([*[200.0] * 9, 150.0])), LEAST)
+    ((row,), unit, level) = command._type(found, "8 x H200")["picture"]
+    assert (row, unit, level) == (
+        ("memory/add", pytest.approx(77.25), 100.0, 100.0, [75.0], ""), "percent of the median", 100.0
+    )  # fmt: skip
+
+
+def test_the_page_says_from_when_to_when_the_machines_were_checked(tmp_path: Path) -> None:
+    pytest.importorskip("jinja2")
+    times = ("2026-11-03T10:00:00", "2026-11-01T09:30:00", "2026-11-02T08:00:00")
+    fleet = [machine(f"node{at}", time=time) for at, time in enumerate(times)]
+    cli.main(["fleet", str(written(fleet, tmp_path)), "--html", str(tmp_path / "fleet.html")])
+    assert "Checked from 2026-11-01 09:30 to 2026-11-03 10:00 UTC" in (tmp_path / "fleet.html").read_text()
 
 
 def test_the_page_needs_nothing_from_elsewhere_and_believes_no_file(tmp_path: Path) -> None:
