@@ -3,7 +3,7 @@
 import operator
 import threading
 from fractions import Fraction
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -73,6 +73,36 @@ def test_blocks_are_added_by_vecadd_on_the_threads_that_are_left_to_a_task(
     assert set(seen) == {(4, False) if scheduler == "threads" else (8, True)}
     assert len(seen) == 6
     assert _dask_threads._users == 0
+
+
+def test_a_worker_counts_the_tasks_of_its_own_machine_and_asks_again_after_ten_seconds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    utils = pytest.importorskip("distributed.utils")
+    now, asked = [100.0], []
+    hosts = {"tcp://a:1": ("a", 2), "tcp://a:2": ("a", 3), "tcp://b:1": ("b", 50)}
+    workers = {address: {"host": host, "nthreads": threads} for address, (host, threads) in hosts.items()}
+
+    def sync(loop: None, identity: str) -> dict[str, Any]:
+        asked.append(now[0])
+        return {"workers": workers}
+
+    scheduler, state = SimpleNamespace(identity="identity"), SimpleNamespace(nthreads=7)
+    worker = SimpleNamespace(address="tcp://a:1", loop=None, scheduler=scheduler, state=state)
+    monkeypatch.setattr(utils, "sync", sync)
+    monkeypatch.setattr("dask.system.CPU_COUNT", 20)
+    monkeypatch.setattr(_dask_threads, "_asked", {})
+    monkeypatch.setattr(_dask_threads, "_worker", lambda: worker)
+    monkeypatch.setattr(_dask_threads, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    found = []
+    for seconds in (100.0, 109.0, 110.0):
+        now[0] = seconds
+        found.append(_dask_threads.threads_a_task())
+    assert (found, asked) == ([4, 4, 4], [100.0, 110.0])
+    worker.address = "tcp://c:1"  # which the scheduler does not know yet
+    assert _dask_threads.threads_a_task() == 2
+    worker.address = "tcp://b:1"
+    assert _dask_threads.threads_a_task() == 1
 
 
 LEFT = xr.DataArray(

@@ -65,12 +65,22 @@ def test_a_machine_with_all_that_gpudirect_needs_lacks_nothing(tmp_path, name, n
 
 
 @pytest.mark.parametrize(
+    "folder",
+    ["usr/local/cuda-13.0/targets/x86_64-linux/lib", "usr/lib/aarch64-linux-gnu", "usr/lib64"],
+)
+def test_cufile_is_found_wherever_a_package_puts_it(tmp_path, folder):
+    root = machine(tmp_path, DRIVER, STORAGE[0], STORAGE[2], f"{folder}/libcufile.so.1.14")
+    assert gpudirect.missing_for_storage(root) == []
+
+
+@pytest.mark.parametrize(
     ("name", "needed", "left_out", "said"),
     [
         ("gpudirect_storage", STORAGE, DRIVER, "no NVIDIA driver"),
         ("gpudirect_storage", STORAGE, STORAGE[0], "nvidia_fs is not loaded"),
         ("gpudirect_storage", STORAGE, STORAGE[1], "cuFile is not installed"),
         ("gpudirect_storage", STORAGE, STORAGE[2], "no NVMe disk"),
+        ("gpudirect_rdma", RDMA, DRIVER, "no NVIDIA driver"),
         ("gpudirect_rdma", RDMA, RDMA[0], "no RDMA network card"),
         ("gpudirect_rdma", RDMA, RDMA[1], "nvidia_peermem is not loaded"),
     ],

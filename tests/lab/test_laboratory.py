@@ -153,7 +153,10 @@ def test_a_documents_stage_is_no_row_to_compare_with() -> None:
     measured = Measured("transfer", pictured.META, pictured.transfer(), recorded=True)
     row = measured.fastest("pageable", 2**24)
     assert row is not None
-    assert "stage" not in row.params
+    stage = replace(row, seconds=(row.seconds or 0.0) / 2, params={**row.params, "stage": "upload"})
+    more = replace(measured, rows=[*measured.rows, stage])
+    assert more.fastest("pageable", 2**24) == row
+    assert more.gain("pinned", over="pageable", n=2**24) == measured.gain("pinned", over="pageable", n=2**24)
 
 
 def test_a_gain_is_at_a_size_that_both_ran_at() -> None:

@@ -68,6 +68,59 @@ def test_a_probe_that_fails_leaves_nothing_and_works_again(probe, device, double
     assert probe()
 
 
+def test_the_device_bound_reads_two_thirds_and_writes_one():
+    assert limits.device_gbps(read=4e12, write=4e12) == pytest.approx(4000)
+    assert limits.device_gbps(read=4e12, write=2e12) == pytest.approx(3000)
+
+
+def test_the_link_bound_overlaps_the_download_with_one_upload():
+    seconds = 3 * 400e6 / (limits.link_gbps(to_device=55.4e9, both=100e9) * 1e9)
+    assert seconds == pytest.approx(400e6 / 50e9 + 400e6 / 55.4e9)
+
+
+def test_a_link_with_independent_directions_is_bound_by_its_uploads():
+    assert limits.link_gbps(to_device=50e9, both=200e9) == pytest.approx(75)
+
+
+def test_each_rate_is_kept_under_its_own_name_in_gigabytes_a_second(monkeypatch):
+    rates = {"read": 4e12, "write": 2e12, "copy": 3e12, "l2_read": 8e12, "l2_write": 6e12}
+    asked = []
+    monkeypatch.setattr(_core, "device_limits", lambda *arguments: asked.append(arguments) or rates)
+    small, large = (limits.probe_device(1, 50 * MIB, memory) for memory in (4096 * MIB, 1 << 40))
+    assert asked == [(1, 1024 * MIB, limits.PROBE_ROUNDS), (1, 1600 * MIB, limits.PROBE_ROUNDS)]
+    assert small == large
+    assert small == {
+        "read_gbps": 4000.0, "write_gbps": 2000.0, "gbps": 3000.0, "copy_gbps": 3000.0, "l2_read_gbps": 8000.0,
+        "l2_write_gbps": 6000.0,
+    }  # fmt: skip
+    monkeypatch.setattr(_core, "link_limits", lambda *arguments: {"to_device": 50e9, "to_host": 40e9, "both": 200e9})
+    assert limits.probe_link(0) == {
+        "to_device_gbps": 50.0, "to_host_gbps": 40.0, "both_gbps": 200.0, "gbps": pytest.approx(75.0)
+    }  # fmt: skip
+
+
+def test_a_point_of_the_loaded_memory_that_was_not_measured_is_left_out(monkeypatch):
+    found = {"bytes": [0, 1024, 2048], "seconds": [0.0, 1e-6, 2e-6], "rate": [0.0, 2e9, 3e9]}
+    monkeypatch.setattr(_core, "loaded_latency", lambda *arguments: found)
+    assert limits.probe_loaded(0, MIB, 1 << 40) == {
+        "bytes_in_flight": [1024, 2048], "seconds": [1e-6, 2e-6], "gbps": [2.0, 3.0]
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("memory", "count", "alone"), [(1 << 40, 5, 4), (16 * 64 * MIB, 4, 4), (16 * 4 * MIB, 2, 2)])
+def test_the_hosts_probe_takes_a_sixteenth_of_its_memory_an_array_and_one_thread_up_to_64_mib(
+    memory, count, alone, monkeypatch
+):
+    monkeypatch.setattr(_core, "thread_probe_limits", lambda: {"threads": 2, "wake": 5e-6, "wake_one": 4e-6})
+    monkeypatch.setattr(limits, "_host_add", lambda nbytes, threads: (nbytes, threads))
+    found = limits.probe_threads(memory)
+    sizes = [nbytes * MIB for nbytes in (1, 4, 16, 64, 128)][:count]
+    assert found == {
+        "threads": 2, "wake_seconds": 5e-6, "wake_one_seconds": 4e-6, "bytes": sizes,
+        "add_seconds": [(nbytes, 0) for nbytes in sizes], "add_one_seconds": [(nbytes, 1) for nbytes in sizes[:alone]],
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize("probe", PROBES.values(), ids=PROBES)
 def test_every_call_of_a_probe_is_seen_to_fail(probe, device, double):
     for call in ("cudaStreamCreateWithFlags", "cudaStreamSynchronize", "cudaEventRecord"):

@@ -114,6 +114,13 @@ def test_the_child_runs_every_kind_of_rung(spec: Spec, device: int) -> None:
     child.run(spec)
 
 
+def test_a_block_and_a_parameter_are_given_to_the_rungs_that_have_them() -> None:
+    parsed = cli._parsed(["profile", "single_thread", "naive", "strided", "--block", "128", "--param", "stride=4"])
+    assert [(spec.block, spec.params) for spec in command._specs(parsed)] == [
+        (0, ()), (128, ()), (128, (("stride", 4),))
+    ]  # fmt: skip
+
+
 def test_rungs_of_a_single_block_get_fewer_elements() -> None:
     parsed = cli._parsed(["profile", "single_thread", "naive", "half"])
     assert [(spec.rung, spec.dtype, spec.n) for spec in command._specs(parsed)] == [
@@ -352,13 +359,14 @@ def test_pages_without_rules_or_instructions_are_empty() -> None:
 def test_loads_are_counted_by_kind() -> None:
     source = """"Kernel Name","f(int)"
 "#","Address","Source","# Samples","Instructions Executed"
+"2","0x20","      LDGSTS.E.BYPASS.128 [R3], desc[UR4][R2.64] ","7","30"
 "0","0x00","      @!P0 LDG.E.128.CONSTANT R4, desc[UR4][R2.64] ","7","1,000"
 "1","0x10","      @P1  LDG.E.128.CONSTANT R8, desc[UR4][R2.64] ","7","1,000"
-"2","0x20","      LDGSTS.E.BYPASS.128 [R3], desc[UR4][R2.64] ","7","30"
 "3","0x30","      LDS.128 R4, [R3] ","7","30"
 "4","0x40","      STG.E desc[UR4][R2.64], R4 ","7","5"
 """
-    assert ncu.loads(source) == ({"LDG.E.128.CONSTANT": 2000, "LDGSTS.E.BYPASS.128": 30}, 2065)
+    found, instructions = ncu.loads(source)
+    assert (list(found.items()), instructions) == ([("LDG.E.128.CONSTANT", 2000), ("LDGSTS.E.BYPASS.128", 30)], 2065)
 
 
 def test_samples_serve_where_the_averages_are_missing() -> None:
@@ -372,6 +380,8 @@ def test_samples_serve_where_the_averages_are_missing() -> None:
     assert shares == {"long_scoreboard": 0.6, "selected": 0.2, "short_scoreboard": 0.2}
     assert stalls.share(stalls.REASONS[0], shares) == pytest.approx(0.8)
     assert stalls.of({}) == {}
+    averages = {"smsp__average_warps_issue_stalled_wait_per_issue_active.ratio": (2.0, "")}
+    assert stalls.of(raw | averages) == {"wait": 1.0}
 
 
 def test_the_documents_reasons_and_rungs_have_their_place() -> None:

@@ -15,6 +15,7 @@ from vecadd import cli
 from vecadd.bench import results
 from vecadd.bench.results import Row
 from vecadd.compare.figures import Bench
+from vecadd.fleet import checks
 from vecadd.report import parts, pictures, sentences
 from vecadd.report.runs import Runs
 
@@ -87,6 +88,27 @@ def test_a_check_alone_makes_a_page_with_its_findings_escaped(tmp_path: Path) ->
     assert "on node7: failed; 1 critical." in found
     assert "Half of the lanes &lt;b&gt;" in found
     assert "at least x16" in found
+
+
+def test_of_several_checks_the_newest_counts_and_one_without_a_fault_has_nothing_to_report() -> None:
+    days = [checks.of(Path("x"), a_check(severity="pass") | {"time": f"2026-11-0{day}T10:30:00"}) for day in (1, 2)]
+    newest = Runs([], days).check
+    assert newest is days[1]
+    assert sentences.conditions({}, newest) == ["The check of 2026-11-02 10:30 on node7: failed; nothing to report."]
+    severities = ("unknown", "info", "pass", "critical", "warning", "info")
+    found = [each for severity in severities for each in a_check(severity=severity)["findings"]]
+    (line,) = sentences.conditions({}, checks.of(Path("x"), a_check() | {"findings": found}))
+    assert line.endswith("failed; 1 critical, 1 warning, 2 info, 1 unknown.")
+
+
+def test_a_page_says_from_when_to_when_its_files_are_and_how_each_was_measured(tmp_path: Path) -> None:
+    for at, (date, sweep) in enumerate((("2026-03-02", "size"), ("2026-01-05", "transfer"), ("2026-02-01", "size"))):
+        meta = bench_rows.META | {"date": f"{date}T00:00:00", "clocks": {sweep: f"by the clock of {date}"}}
+        results.write(tmp_path / f"{at}.json", meta, [])
+    assert cli.main(["report", str(tmp_path), "-o", str(tmp_path / "page.html")]) == 0
+    page = (tmp_path / "page.html").read_text()
+    assert "Recorded 2026-01-05 to 2026-03-02." in page
+    assert [f"by the clock of {date}" in page for date in ("2026-03-02", "2026-01-05", "2026-02-01")] == [True] * 3
 
 
 def test_a_run_of_slow_rungs_alone_has_its_pictures(tmp_path: Path) -> None:
@@ -173,6 +195,14 @@ def test_the_ladder_is_told_by_its_fastest_and_its_slowest_rung() -> None:
     assert second.startswith("2 of 4 rungs reach 90 % of the limit: float2, tuned.")
 
 
+def test_nine_tenths_of_the_limit_are_near_it() -> None:
+    rows = [
+        replace(pictured.row("ladder", rung, 2**26, 1e-3), fraction=share)
+        for rung, share in (("near", 0.9), ("far", 0.899))
+    ]
+    assert sentences.ladder(rows)[1] == "1 of 2 rungs reach 90 % of the limit: near."
+
+
 def test_a_rung_whose_sum_is_wrong_is_neither_the_fastest_nor_the_slowest() -> None:
     right = [pictured.row("ladder", f"rung{at}", 2**26, pictured.at(gbps, 2**26)) for at, gbps in enumerate((900, 800))]
     wrong = [pictured.row("ladder", "race", 2**26, pictured.at(gbps, 2**26), caught="x") for gbps in (9000, 1)]
@@ -180,18 +210,23 @@ def test_a_rung_whose_sum_is_wrong_is_neither_the_fastest_nor_the_slowest() -> N
 
 
 def test_the_limits_are_beside_theory() -> None:
-    lines = {line.cells[0]: line.cells[1:] for line in sentences.theory(bench_rows.META).lines if line}
-    assert lines["device memory, reading"] == ("4480", "4800", "93")
-    assert lines["link, both ways at once"] == ("100", "126", "79")
+    assert [line.cells for line in sentences.theory(bench_rows.META).lines if line] == [
+        ("device memory, reading", "4480", "4800", "93"),
+        ("device memory, writing", "4650", "4800", "97"),
+        ("device memory, an addition", "4535", "4800", "94"),
+        ("link, to the device", "55", "63", "87"),
+        ("link, to the host", "54", "63", "86"),
+        ("link, both ways at once", "100", "126", "79"),
+    ]
 
 
 def test_sizes_are_told_by_where_the_rate_is_near_its_best_and_beside_numpy() -> None:
     rows = [pictured.row("host", "add", n, seconds) for n, seconds in ((1024, 1e-6), (4096, 1.1e-6), (16384, 4.4e-6))]
-    rows += [replace(row, rung="numpy", seconds=2 * (row.seconds or 0)) for row in rows[:2]]
+    rows += [replace(row, rung="numpy", seconds=k * (row.seconds or 0)) for k, row in zip((2, 5), rows, strict=False)]
     first, second = sentences.sizes(rows)
     assert first.startswith("On the host vecadd.add of float32 is fastest at ")
     assert first.endswith("the smallest size with 90 % of that rate is 2^12.")
-    assert second == "NumPy takes 2 times as long at 2^10 elements and 2 times at 2^10, the least and the most."
+    assert second == "NumPy takes 2 times as long at 2^10 elements and 5 times at 2^12, the least and the most."
 
 
 def test_the_smallest_size_near_the_best_rate_is_told_and_not_the_slowest_of_them() -> None:
@@ -229,6 +264,16 @@ def test_peers_are_counted_by_their_intervals() -> None:
 def test_the_cheapest_of_many_small_additions_stands_beside_a_loop() -> None:
     (line,) = sentences.latency(pictured.latency())
     assert re.fullmatch(r"Of many .* each takes .* by \w+, and .* in a loop of launches\.", line)
+    rows = [
+        pictured.row("latency", rung, n, 1e-3, seconds_per_add=each)
+        for rung, n, each in (
+            ("launch_loop", 256, 4e-6), ("graph", 256, 2e-6), ("batched", 256, 1e-7), ("graph", 16, 1e-6),
+            ("launch_loop", 16, 3e-6), ("batched", 4096, 1e-8),
+        )
+    ]  # fmt: skip
+    assert sentences.latency(rows) == [
+        "Of many independent additions of 16 elements each takes 1 us by graph, and 3 us in a loop of launches."
+    ]
 
 
 def test_additions_that_wait_for_each_other_are_not_told_as_independent_ones() -> None:

@@ -8,11 +8,13 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from bench_rows import plain_row
+from checks import H200
 from conftest import child_environment, run_child
 
 from vecadd import _nvidia_smi
@@ -283,6 +285,21 @@ def test_more_than_the_limit_is_impossible(fraction: float | None, impossible: b
     assert plain_row(fraction=fraction).impossible is impossible
 
 
+@pytest.mark.parametrize(
+    ("generation", "width", "gigabytes"),
+    [
+        (1, 16, 4.0), (2, 16, 8.0), (3, 16, 15.754), (4, 8, 15.754), (5, 16, 63.015), (6, 16, 121.0), (5, None, None),
+        (None, 16, None), (7, 16, None), (5, 0, None),
+    ],
+)  # fmt: skip
+def test_a_links_theory_is_its_lanes_times_their_generations_rate(
+    generation: int | None, width: int | None, gigabytes: float | None
+) -> None:
+    found = machine.link_theory(generation, width)
+    assert (found is None) == (gigabytes is None)
+    assert (found or 0.0) / 1e9 == pytest.approx(gigabytes or 0.0, rel=1e-4)
+
+
 def test_the_meta_data_say_what_a_reader_needs() -> None:
     meta = machine.meta(info(), machine.conditions_since(machine.conditions_now()), method="as described")
     assert json.loads(json.dumps(meta)) == meta
@@ -323,6 +340,32 @@ def test_one_gpu_in_trouble_is_seen_whichever_it_is(first: bool, monkeypatch: py
     assert conditions["ecc_errors"] == 2
 
 
+def test_what_all_gpus_count_is_added_up_and_one_that_does_not_say_is_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    silent = {**gpu_saying(0), machine.ECC_ERRORS: "[N/A]"}
+    monkeypatch.setattr(_nvidia_smi, "query", answering(gpu=[gpu_saying(250_000, 2), silent, gpu_saying(500_000, 3)]))
+    conditions = machine.conditions_now()
+    assert conditions["ecc_errors"] == 5
+    assert conditions["throttled"] == dict.fromkeys(machine.THROTTLING, 0.75)
+
+
+@pytest.mark.parametrize(
+    ("model", "gpu", "name"),
+    [
+        ("Intel(R) Xeon(R) Platinum 8480C", "NVIDIA H100 80GB HBM3", "h100-80gb-hbm3"),
+        ("AMD EPYC 9654 96-Core Processor", None, "amd-epyc-9654-96-core-16t"),
+        ("Intel(R) Core(TM) i7-8700 CPU @ 3.20GHz", None, "intel-core-i7-8700-3.20ghz-16t"),
+    ],
+)
+def test_results_are_filed_by_the_gpu_or_by_the_processor_and_its_threads(
+    model: str, gpu: str | None, name: str
+) -> None:
+    here = info()
+    gpus = () if gpu is None else (replace(H200, name=gpu),)
+    assert machine.name(replace(here, cpu=replace(here.cpu, model=model, threads=16), gpus=gpus)) == name
+
+
 @pytest.mark.parametrize(("before", "after", "kept"), [(1, 5, 5), (5, 1, 5), (None, 4, 4), (3, None, 3)])
 def test_a_link_is_as_it_was_when_it_had_work(
     before: int | None, after: int | None, kept: int, monkeypatch: pytest.MonkeyPatch
@@ -361,6 +404,23 @@ def test_conditions_are_one_line(name: str) -> None:
     conditions, text = DESCRIBED[name]
     described = machine.describe({"load_average": 1.5, "cpus": 2, **conditions}, gpu=True)
     assert described == f"load average 1.5 on 2 CPUs; {text}"
+
+
+@pytest.mark.parametrize(
+    ("now", "most", "text"),
+    [
+        ((5, 16), (5, 16), "PCIe 5 x16"),
+        ((4, 8), (5, 16), "PCIe 4 x8 where 5 x16 is possible"),
+        ((5, 16), (None, 16), "PCIe 5 x16"),
+        ((None, 16), (5, 16), "unknown"),
+    ],
+)
+def test_a_link_is_told_beside_what_is_possible(
+    now: tuple[int | None, int], most: tuple[int | None, int], text: str
+) -> None:
+    link = dict(zip(machine.LINK, (*now, *most), strict=True))
+    conditions = {"load_average": 1.5, "cpus": 2, **DESCRIBED["quiet"][0], "link_width": [link, link]}
+    assert machine.describe(conditions, gpu=True).endswith(f"errors: 0; link: {text}; link: {text}")
 
 
 def test_conditions_without_a_gpu_do_not_speak_of_one() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -223,6 +224,23 @@ def test_an_installed_package_says_what_it_was_built_from(tmp_path: Path, unchan
     assert sources.revision(tmp_path) == sources.revision()
     assert digests(tmp_path) == unchanged
     assert sources.digest("mine", tmp_path) is None
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+def test_a_commit_has_a_plus_once_a_file_of_it_has_changed_and_not_for_others(tmp_path: Path) -> None:
+    def git(*words: str) -> str:
+        who = [word for name in ("user.name", "user.email") for word in ("-c", f"{name}=x")]
+        return subprocess.run(["git", *who, *words], cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+
+    git("init", "-q")
+    (tmp_path / "kept").write_text("first")
+    git("add", "kept")
+    git("commit", "-q", "-m", "x")
+    head = git("rev-parse", "HEAD")[:12]
+    (tmp_path / "new").touch()
+    assert machine.commit(tmp_path) == head
+    (tmp_path / "kept").write_text("second")
+    assert machine.commit(tmp_path) == f"{head}+"
 
 
 def test_unknown_sources_have_no_digest(tmp_path: Path) -> None:

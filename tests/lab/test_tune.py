@@ -69,6 +69,18 @@ def test_what_is_written_is_read(rows: list[tuple[str, tuple[float, ...]]], key:
     assert store.read("host", key) is None
 
 
+@pytest.mark.parametrize("make", [store.prepare, lambda: store.write("host", KEY, ROWS)], ids=["prepare", "write"])
+def test_a_folder_that_is_made_for_the_files_is_its_users_alone(folder: Path, make: Callable[[], Path]) -> None:
+    make()
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+def test_a_file_is_whole_when_it_is_synced_to_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    synced = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(os.fstat(descriptor).st_size))
+    assert [store.write("host", KEY, ROWS).stat().st_size] == synced
+
+
 def test_another_key_has_a_file_of_its_own() -> None:
     store.write("recipes", KEY, ROWS)
     assert store.read("recipes", "GPU-02 driver 13000") is None
@@ -217,6 +229,17 @@ def test_a_part_that_needs_a_gpu_is_left_out_where_there_is_none(
     assert cli.main(["tune"]) == 0
     assert cli.main(["tune", "device"]) == 1
     assert capsys.readouterr().out == "device: left out: none\n" * 2
+
+
+def test_only_the_parts_that_are_named_are_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    searched: list[str] = []
+
+    def part(name: str) -> Part:
+        return Part(name, lambda tell: searched.append(name) or [], needs_gpu=False)  # type: ignore[func-returns-value]
+
+    monkeypatch.setattr(command, "PARTS", (part("one"), part("two"), part("three")))
+    assert [cli.main(["tune", "--dry-run", *names]) for names in ([], ["three", "one"])] == [0, 0]
+    assert searched == ["one", "two", "three", "three", "one"]
 
 
 def test_an_unknown_part_is_named(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,8 +1,11 @@
 """vecadd tune host: what its rules make of times, and that additions use what it writes."""
 
+import itertools
+
+import numpy as np
 import pytest
 
-from vecadd import cli
+from vecadd import _core, cli
 from vecadd.tune import compare, host
 
 pytestmark = pytest.mark.no_native
@@ -85,6 +88,19 @@ def test_a_search_doubts_what_harms(monkeypatch):
     assert "stream_alone" in sizes
 
 
+@pytest.mark.parametrize(("free", "largest"), [(24 << 17, 1 << 17), ((24 << 17) - 8, 1 << 16), (0, 1 << 15)])
+def test_three_arrays_of_a_large_size_take_an_eighth_of_the_free_memory(free, largest, monkeypatch):
+    tried = set()
+    monkeypatch.setattr(host, "SIZES", (1 << 15,))
+    monkeypatch.setattr(host, "LARGE", (1 << 16, 1 << 17))
+    monkeypatch.setattr(host, "memory_available", lambda: free)
+    monkeypatch.setattr(host, "ratios", lambda challenger, holder, operands: [tried.add(operands[0].nbytes) or 0.5])
+    monkeypatch.setattr(host, "medians", lambda schedules, *given: [1.0] * len(schedules))
+    monkeypatch.setattr(_core, "host_facts", lambda: {"threads": 4, "key": "x", "simd": "y"})
+    host.search(lambda words: None)
+    assert max(tried) == largest
+
+
 def test_the_fewest_threads_that_are_as_quick_are_taken():
     assert host.fewest([4, 8, 15, 16], [1.0, 0.51, 0.5, 0.505]) == 8
     assert host.fewest([1, 2], [1.0, 0.9]) == 2
@@ -103,6 +119,38 @@ def test_threads_have_their_share_at_least_and_are_two_at_least():
     assert all_.at(16 << 10, share=16 << 10) == host.Schedule(2, streaming=True)
     assert all_.at(16 << 10, share=0) == all_
     assert host.Schedule(1).at(64 << 10, share=16 << 10) == host.Schedule(1)
+
+
+@pytest.mark.parametrize(
+    ("first", "calls"), [(1e-6, 3 + 15), (50e-6, 3 + 4), (150e-6, 3 + 3), (0.9e-3, 3 + 3), (1e-3, 2)]
+)
+def test_a_sample_of_calls_in_a_row_is_200_us_long_three_calls_at_least_and_its_median_counts(
+    first, calls, monkeypatch
+):
+    """A call of a millisecond is a sample by itself, behind one that wakes what it needs."""
+    left = itertools.chain([first, 2 * first, 3 * first], itertools.cycle([5.0, 7.0, 100.0]))
+    taken = []
+
+    def seconds(schedule, operands):
+        taken.append(next(left))
+        return taken[-1]
+
+    monkeypatch.setattr(host.Schedule, "seconds", seconds)
+    found = host.back_to_back(host.Schedule(1), ())
+    assert len(taken) == calls
+    assert found == (2 * first if calls == 2 else 7.0 if calls != 3 + 4 else 6.0)
+
+
+def test_the_two_that_are_compared_take_turns_at_going_first(monkeypatch):
+    first, second = host.Schedule(1), host.Schedule(2)
+    order = []
+    monkeypatch.setattr(
+        host, "back_to_back", lambda schedule, operands: order.append(schedule.threads) or schedule.threads
+    )
+    for nbytes, rounds in ((host.MIB, host.ROUNDS_SHORT), (2 * host.MIB, host.ROUNDS)):
+        order.clear()
+        assert host.ratios(first, second, (np.zeros(nbytes, np.uint8),)) == [0.5] * rounds
+        assert order == ([2, 1, 1, 2] * rounds)[: 2 * rounds]
 
 
 @pytest.mark.parametrize(("threads", "counts"), [(1, [1]), (2, [1, 2]), (4, [1, 2, 3, 4]), (16, [4, 8, 12, 15, 16])])

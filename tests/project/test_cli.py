@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 from conftest import child_environment
 
-from vecadd import _terminal, cli
+from vecadd import _terminal, add_command, cli
 from vecadd._version import package_version
 
 pytestmark = pytest.mark.no_native
@@ -127,6 +127,23 @@ def test_add_shows_percents_on_a_terminal_and_takes_them_away() -> None:
     *_, line = drawn.split("\r\x1b[K")
     assert line.startswith("vecadd add: 37.7 MB in ")
     assert line.endswith("\n")
+
+
+@pytest.mark.parametrize(
+    ("count", "shown"),
+    [(999, "999 bytes"), (1000, "1 kB"), (1_250_000, "1.25 MB"), (10**9, "1 GB"), (15 * 10**11, "1.5 TB")],
+)
+def test_add_says_bytes_by_powers_of_a_thousand(count: int, shown: str) -> None:
+    assert add_command._show_bytes(count) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("7", 7), ("2k", 2000), ("500MB", 500_000_000), ("1.5 GB", 1_500_000_000), ("1T", 10**12), ("2KiB", 2048),
+     ("3MiB", 3 << 20), ("2GiB", 2 << 30), ("1TiB", 1 << 40), ("8388607TiB", 8388607 << 40)],
+)  # fmt: skip
+def test_a_size_is_read_by_powers_of_a_thousand_or_with_an_i_of_1024(text: str, size: int) -> None:
+    assert add_command._bytes(text) == size
 
 
 def test_an_error_is_one_line_and_status_1(folder: Path) -> None:
