@@ -5,6 +5,7 @@ import pytest
 from awkward_calls import CALLS, differences
 
 import vecadd
+from vecadd import _explain
 
 FEW = "numpy.add is as fast for so few elements"
 
@@ -149,6 +150,20 @@ def test_the_gpu_is_told(device):
 
 def facts(found):
     return [line.split(None, 1) for line in str(found).splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.95, ", and transfer is not ahead by enough to be sure of (0.95 x)"),
+        (1.0, ", where transfer takes 1.00 x as long by what was measured here"),
+        (1.5, ", where transfer takes 1.50 x as long by what was measured here"),
+    ],
+)
+def test_the_next_best_route_is_told_by_its_time(seconds, words):
+    predicted = {"hybrid": 9.0, "host": 1.0, "transfer": seconds}
+    assert _explain._measured("host", "pinned", predicted) == f"the operands are in page-locked memory{words}"
+    assert _explain._measured("host", "ordinary", {"host": 1.0}) == "the operands are in ordinary memory"
 
 
 def test_operands_are_described():

@@ -1,6 +1,8 @@
 """vecadd.why.receipt: what the receipt says of the lines, by additions and findings that are given here."""
 
+import itertools
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -67,6 +69,42 @@ def test_additions_of_one_line_with_two_reasons_are_two_lines(monkeypatch: pytes
     monkeypatch.setattr(reasons, "find", lambda part: Finding("one thread" if part.via == "numpy" else UNKNOWN, ""))
     found = [(line.finding.reason, line.seconds) for line in stop().lines]
     assert found == [("one thread", 35.0), (UNKNOWN, 12.0)]
+
+
+def test_what_took_longest_is_rehearsed_first_until_five_seconds_are_spent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And what took less than one part in 200 of the additions' time is not."""
+    seconds = {1: 4.0, 2: 400.0, 3: 1.0, 4: 300.0, 5: 100.0, 6: 200.0}
+    parts = [addition(line, seconds=taken) for line, taken in seconds.items()]
+    rehearsed: list[int] = []
+    told: list[str] = []
+
+    def find(part: Noted) -> Finding:
+        rehearsed.append(part.place.line)
+        return Finding(AT_LIMIT, "")
+
+    clock = itertools.count(0, 2)  # two seconds pass from look to look
+    monkeypatch.setattr("vecadd.why.receipt.time", SimpleNamespace(perf_counter=lambda: float(next(clock))))
+    monkeypatch.setattr(noted, "stop", lambda: Run(parts, 2000.0, 0, 0.0))
+    monkeypatch.setattr(reasons, "find", find)
+    found = stop(told.append)
+    assert (rehearsed, told) == ([2, 4], ["rehearses program.py:2", "rehearses program.py:4"])
+    late, little = "other lines took longer, and were rehearsed first", "it took too little of the run to be rehearsed"
+    assert [(line.where, line.finding.reason, line.finding.evidence) for line in found.lines] == [
+        ("program.py:2", AT_LIMIT, ""),
+        ("program.py:4", AT_LIMIT, ""),
+        ("program.py:6", UNKNOWN, late),
+        ("program.py:5", UNKNOWN, late),
+        ("program.py:1", UNKNOWN, little),
+        ("program.py:3", UNKNOWN, little),
+    ]
+
+
+def test_a_notebook_shows_names_and_reasons_as_they_are() -> None:
+    odd = addition(place=Place("/<b>.py", 1, "f"), estimated=True)
+    shown = receipt(Line(((odd, Finding("a & b", "")),)))._repr_html_()
+    assert shown.startswith("<p>why: about 10 additions above 64 KiB took 12 s of 100 s</p><table>")
+    assert "<td style='text-align:left'>/&lt;b&gt;.py:1</td>" in shown
+    assert "<td style='text-align:left'>a &amp; b</td>" in shown
 
 
 def test_a_file_is_named_from_the_working_directory_where_that_is_shorter(

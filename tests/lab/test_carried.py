@@ -41,6 +41,17 @@ def test_the_recorded_gpu_is_one_whichever_was_recorded_last() -> None:
     assert {meta["gpu"][0]["name"] for meta in metas if meta["gpu"]} == {"NVIDIA H200"}
 
 
+def test_a_folder_of_results_that_is_named_is_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for machine in ("h200", *_carried.OTHERS):
+        (tmp_path / machine).mkdir()
+        for name in ("b.json", "a.json", "notes.txt"):
+            (tmp_path / machine / name).touch()
+    monkeypatch.setenv("VECADD_RESULTS", str(tmp_path))
+    assert [file.relative_to(tmp_path).as_posix() for file in _carried.results()] == [  # type: ignore[attr-defined]
+        "h100/a.json", "h100/b.json", "h200/a.json", "h200/b.json"
+    ]  # fmt: skip
+
+
 def test_the_archive_is_small_and_the_same_from_the_same_files(tmp_path: Path) -> None:
     for name in ("notebooks", "benchmarks/results", "csrc/lab", "cuda"):
         shutil.copytree(_carried.ROOT / name, tmp_path / name)  # with other times

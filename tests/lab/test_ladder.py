@@ -60,6 +60,15 @@ def test_device_rungs_come_after_the_work_on_both_operands(order, name, request,
     assert_same_values(out.numpy(), 2 * a + 2 * b)
 
 
+@pytest.mark.parametrize("name", [name for name in DEVICE if name not in WRITTEN])
+def test_what_is_added_to_begins_at_0_without_an_out(device, name):
+    """However often a rung adds, and however many of its additions it loses, 1 + 1 comes to an even number."""
+    ones = vecadd.to_device(np.ones(1000, np.float32))
+    got = ladder.run(name, ones, ones).numpy()
+    assert (got > 0).all()
+    assert set(got % 2) == {0.0}
+
+
 @pytest.mark.parametrize("block", [32, 96, 1024])
 def test_block_is_a_device_rungs_threads_a_block(device, block):
     a = numbers(1)

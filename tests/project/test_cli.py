@@ -112,6 +112,27 @@ def all_of(master: int) -> str:
     return text.decode()
 
 
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (MemoryError(), "MemoryError"),
+        (OSError("no name and no number"), "no name and no number"),
+        (OSError(28, "No space left on device", "c.npy"), "c.npy: No space left on device"),
+        (ZeroDivisionError("by nothing"), "by nothing"),
+    ],
+    ids=str,
+)
+def test_an_error_is_told_by_its_words_or_else_by_its_kind(
+    error: Exception, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(arguments: object) -> int:
+        raise error
+
+    monkeypatch.setattr("vecadd.info_command.run", run)
+    assert cli.main(["info"]) == 1
+    assert capsys.readouterr() == ("", f"vecadd info: {said}\n")
+
+
 def test_add_shows_percents_on_a_terminal_and_takes_them_away() -> None:
     with TemporaryDirectory() as folder:
         for name in ("a", "b"):
@@ -327,6 +348,21 @@ def test_no_terminal_is_too_narrow_for_the_status_line(
     with _terminal.status_line("bench") as tell:
         tell("numpy float32")
     assert capsys.readouterr().err.count("\r\x1b[K") == 2
+
+
+@pytest.mark.parametrize(
+    ("what", "shown"), [("four five 6", "bench: four five 6"), ("four five 67", "bench: four ...")]
+)
+def test_the_status_line_leaves_a_terminals_last_column_free(
+    what: str, shown: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where a letter in it begins a new line, which is not taken away again."""
+    monkeypatch.setenv("COLUMNS", "19")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with _terminal.status_line("bench") as tell:
+        tell(what)
+    assert capsys.readouterr().err == f"\r\x1b[K{shown}\r\x1b[K"
 
 
 @pytest.mark.parametrize(
