@@ -417,6 +417,14 @@ def test_outs_apart_from_all_inputs_are_compared_with_each_other(inputs):
         vecadd.add_many([x, x], [y, memory[outs : outs + 3]], [memory[outs + 2 :][:3], memory[outs + 5 :][:3]])
 
 
+def test_an_out_over_its_own_x_is_compared_with_what_lies_within_that_x():
+    memory = np.zeros(140)
+    x, within, out = memory[:100], memory[10:50], memory[40:]
+    with pytest.raises(ValueError, match="pair 0: its out overlaps an array of pair 1"):
+        vecadd.add_many([x, within], [np.ones(100), np.ones(40)], [out, np.empty(40)])
+    assert not memory.any()
+
+
 @pytest.mark.parametrize("kind", [dict, types.MappingProxyType], ids=str)
 def test_mappings_are_refused_because_they_give_their_keys(kind):
     pairs = {0: np.ones(3), 1: np.ones(2)}

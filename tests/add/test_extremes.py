@@ -422,13 +422,14 @@ def assert_as_numpys(number: Any, dtype: Dtype, place: Place) -> None:
 
 
 def weak_integers(dtype: Dtype) -> list[int]:
-    """Where an integer dtype ends, and one on; where a floating-point one rounds, overflows and refuses."""
+    """Where an integer dtype ends, and one on; where a floating-point one rounds, overflows and refuses:
+    464 is halfway between float8's largest number and what would come after it."""
     if dtype in INTEGERS:
         limits = np.iinfo(dtype)
         return [limits.min - 1, limits.min, -1, 0, 1, limits.max, limits.max + 1, 2**63, 2**64 - 1, 2**64, 10**400]
     largest = 2**128 - 2**103  # halfway between the largest float32 and what comes after it
-    found = [0, 257, 2049, 2051, 65519, 65520, 98304, 2**24 + 1, 2**30 + 2**22 + 1, 2**53 + 1, 2**63 - 1, 2**63,
-             2**64 - 1, 2**64, 3 * 2**127, largest - 1, largest, 2**1023, 2**1024 - 2**970 - 1, 2**1024 - 2**970,
+    found = [0, 257, 464, 465, 2049, 2051, 65519, 65520, 98304, 2**24 + 1, 2**30 + 2**22 + 1, 2**53 + 1, 2**63 - 1,
+             2**63, 2**64 - 1, 2**64, 3 * 2**127, largest - 1, largest, 2**1023, 2**1024 - 2**970 - 1, 2**1024 - 2**970,
              2**1024, 10**400]  # fmt: skip
     return found + [-number for number in found]
 

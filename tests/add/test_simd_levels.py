@@ -21,9 +21,12 @@ def test_level_is_used_when_it_is_named(level, child):
     assert child(code, VECADD_SIMD=level).stdout.strip() == level
 
 
-def test_best_level_is_used_when_none_is_named(child):
-    code = "from vecadd import _core; print(_core.host_facts()['simd'])"
-    assert child(code, VECADD_SIMD=None).stdout.strip() == LEVELS[0]
+@pytest.mark.parametrize("nothing", [None, ""], ids=["unset", "empty"])
+def test_best_level_is_used_when_none_is_named(nothing, child):
+    code = "from vecadd import _core; facts = _core.host_facts(); print(facts['simd'], facts['thresholds'])"
+    told = child(code, VECADD_SIMD=nothing).stdout
+    assert told.split()[0] == LEVELS[0]
+    assert told == child(code, VECADD_SIMD=None).stdout
 
 
 def test_plain_c_is_always_there():

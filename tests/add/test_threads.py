@@ -249,6 +249,27 @@ def test_fork_after_use_adds_in_parent_and_child(child):
     )
 
 
+def test_a_forked_child_counts_its_processors_again(child):
+    """So that a worker of a pool that is given one processor does not begin with threads for all."""
+    child(
+        f"{FORKS}\n"
+        "all, before = os.sched_getaffinity(0), vecadd.get_num_threads()\n"
+        "def counted(processors, variable):\n"
+        "    pid = os.fork()\n"
+        "    if pid == 0:\n"
+        "        os.sched_setaffinity(0, processors)\n"
+        "        os.environ['VECADD_NUM_THREADS'] = variable\n"
+        "        count = vecadd.get_num_threads()\n"
+        "        check()\n"
+        "        os._exit(count)\n"
+        "    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])\n"
+        "assert counted({min(all)}, '') == 1\n"
+        "assert counted(all, '5') == 5\n"
+        "assert vecadd.get_num_threads() == before\n",
+        VECADD_NUM_THREADS=None,
+    )
+
+
 def test_fork_of_a_fork_adds(child):
     child(
         f"{FORKS}\n"

@@ -141,6 +141,7 @@ NARROW = {
     "column": lambda x: x[4980:5020, None],
     "two dimensions": lambda x: np.broadcast_to(x, (40, x.size)).copy(),
     "without the NaN": lambda x: x[:5000],
+    "negative": lambda x: (x.view(np.uint32) ^ 0x80000000).view(x.dtype),
     "imaginary": lambda x: x.view("complex64"),
     "imaginary, every other": lambda x: np.repeat(x.view("complex64"), 2)[::2],
 }
@@ -400,6 +401,26 @@ def test_rounding_mode_of_the_caller_keeps_a_hybrid_sum_on_the_host(device, floa
         LIBM.fesetround(mode)
         routes.append(_core.explain_route(a, a, device="hybrid")["route"])
     assert routes == ["hybrid", "host", "hybrid"]
+
+
+SETTINGS = {
+    "denormals are zero": 0x40, "flush to zero": 0x8000, "downwards": 0x2000, "upwards": 0x4000, "to zero": 0x6000,
+    "a trap for invalid": 0x80, "a trap for overflow": 0x400,
+}  # fmt: skip
+
+
+@x86_only
+@pytest.mark.parametrize("bit", SETTINGS.values(), ids=SETTINGS)
+def test_each_setting_that_a_gpu_does_not_have_keeps_the_sum_on_the_host(bit, device, floating_point_environment):
+    a = np.ones(1000, np.float32)
+    environment = ctypes.create_string_buffer(32)
+    LIBM.fegetenv(environment)
+    control = int.from_bytes(environment.raw[28:32], "little") ^ bit  # a trap is a bit that is not set
+    routes = [_core.explain_route(a, a, device="cuda")["route"]]
+    LIBM.fesetenv(ctypes.create_string_buffer(environment.raw[:28] + control.to_bytes(4, "little"), 32))
+    routes.append(_core.explain_route(a, a, device="cuda")["route"])
+    LIBM.fesetenv(environment)
+    assert routes == ["transfer", "host"]
 
 
 def test_rounding_mode_of_the_caller_keeps_the_sum_on_the_host(device, floating_point_environment):

@@ -27,6 +27,11 @@ static const struct expected table[] = {
     {"channels last", ORDER_NUMPY, 4, {2, 3, 5, 7}, {105, 1, 21, 3}, {0, 0, 0, 0}, {105, 1, 21, 3}},
     {"equal strides: the longer axis outside", ORDER_TORCH, 2, {3, 4}, {1, 1}, {0, 0}, {1, 3}},
     {"equal strides: C order", ORDER_NUMPY, 2, {3, 4}, {1, 1}, {0, 0}, {4, 1}},
+    {"equal strides: C order, whatever the other has", ORDER_NUMPY, 2, {3, 4}, {1, 1}, {1, 3}, {4, 1}},
+    {"equal strides and extents: the other decides", ORDER_TORCH, 2, {3, 3}, {1, 1}, {3, 1}, {3, 1}},
+    {"equal strides and extents: the other decides", ORDER_TORCH, 2, {3, 3}, {1, 1}, {1, 3}, {1, 3}},
+    {"axes past one that says nothing", ORDER_TORCH, 3, {3, 5, 4}, {1, 0, 3}, {0, 1, 0}, {1, 3, 15}},
+    {"axes past one that says nothing", ORDER_NUMPY, 3, {3, 5, 4}, {1, 0, 3}, {0, 1, 0}, {1, 12, 3}},
 };
 
 /* An operand's view: extents of 1 where its stride is 0. */

@@ -70,6 +70,15 @@ def test_any_operands_give_a_sum_of_numpys_order(driver, data, shape):
     assert_same_values(got.numpy(), want)
 
 
+def test_axes_of_equal_strides_stay_in_c_order_beside_an_operand_in_fortran_order(driver):
+    host = tame_values(np.dtype("f4"), 16, 1)
+    windows = np.lib.stride_tricks.as_strided(host, (4, 4), (4, 4))
+    x, y = View(ForeignArray(driver, host), host, windows), View(ForeignArray(driver, host), host, host.reshape(4, 4).T)
+    for got, want in ((vecadd.add(x, y), windows + y.numpy()), (vecadd.add(y, x), y.numpy() + windows)):
+        assert (got.shape, got.strides) == (want.shape, want.strides) == ((4, 4), (16, 4))
+        assert_same_values(got.numpy(), want)
+
+
 @pytest.mark.parametrize("number", [2, 2.5, np.float32(1)])
 def test_a_number_leaves_the_order_to_the_array(device, number):
     x = vecadd.to_device(tame_values(np.dtype("f4"), 12, 1).reshape(3, 4))
@@ -88,12 +97,17 @@ class Fortran:
         self.shape, self.dtype = host.T.shape, host.dtype
 
     def transpose(self, axes):
-        self.view = View(self.memory, self.host, self.host.transpose(axes))
+        """The strides of axes of one element, which say nothing, are made up."""
+        turned = self.host.transpose(axes)
+        strides = [4096 if extent == 1 else step for extent, step in zip(turned.shape, turned.strides, strict=True)]
+        turned = np.lib.stride_tricks.as_strided(turned, strides=strides)
+        self.view = View(self.memory, self.host, turned)
         self.__cuda_array_interface__ = self.view.__cuda_array_interface__
         return self
 
 
-def test_the_library_makes_a_sum_whose_largest_stride_comes_first_and_turns_it(driver, monkeypatch):
+@pytest.mark.parametrize(("shape", "empties"), [((2, 3, 4), (2, 3, 4)), ((2, 1, 12), (1, 2, 12))], ids=str)
+def test_the_library_makes_a_sum_whose_largest_stride_comes_first_and_turns_it(driver, monkeypatch, shape, empties):
     def empty(shape, dtype):
         asked.append(shape)
         host = np.zeros(shape, dtype)
@@ -110,12 +124,12 @@ def test_the_library_makes_a_sum_whose_largest_stride_comes_first_and_turns_it(d
     Fortran.device = Device()
     cuda = SimpleNamespace(get_current_stream=lambda device: SimpleNamespace(ptr=0))
     monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(empty=empty, ndarray=object, cuda=cuda))
-    host = tame_values(np.dtype("f4"), 24, 1).reshape(2, 3, 4)
+    host = tame_values(np.dtype("f4"), 24, 1).reshape(shape)
     a, b = Fortran(driver, host), Fortran(driver, host)
     assert kernel(a, b) == "contiguous"
     total = vecadd.add(a, b)
-    assert asked == [(2, 3, 4)]
-    assert total.view.shape == (4, 3, 2)
+    assert asked == [empties]
+    assert total.view.shape == shape[::-1]
     assert_same_values(total.view.numpy(), host.T + host.T)
 
 

@@ -45,6 +45,15 @@ def test_a_file_that_is_not_whole_is_none() -> None:
     assert not _tuned.find("device", "recipes", "GPU-1").used
 
 
+def test_a_file_of_64_kib_is_used_and_a_larger_one_is_not() -> None:
+    path = write("recipes", "GPU-1", [("recipe", (0.25, 256))])
+    text = path.read_text()
+    for size in (2**16, 2**16 + 1):
+        path.write_text(text.replace("0.25", "0.25" + "0" * (size - len(text))))
+        assert path.stat().st_size == size
+        assert _tuned.find("device", "recipes", "GPU-1").used == (size == 2**16)
+
+
 def test_a_file_that_came_too_late_for_this_process_says_so() -> None:
     path = write("host", "some host")
     found = _tuned.find("host", "host", "some host", used=False)

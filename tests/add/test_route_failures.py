@@ -1,0 +1,22 @@
+"""What explain says of a GPU that has failed, beside other reasons to stay on the host."""
+
+import test_route_choice as table
+
+choosing = table.choosing
+
+
+def test_a_gpu_that_the_program_has_forbidden_is_no_failure(choosing: table.Choosing) -> None:
+    """The program has to take its own word back first: use_gpu() then forgets the failure too."""
+    choosing("""
+        from double import control
+        vecadd.use_gpu()
+        a, b, out = arrays(1024)
+        control.fail("cudaLaunchKernel", 1, 719, False)
+        vecadd.add(a, b, out)
+        assert "no device call" in vecadd.explain(a, b, out).why
+        vecadd.use_gpu(False)
+        assert "use_gpu(False)" in vecadd.explain(a, b, out).why
+        control.reset(0)
+        vecadd.use_gpu()
+        assert route(a, b, out) == "transfer"
+    """)
