@@ -40,6 +40,11 @@ class Stream:
         self.__cuda_stream__ = says
 
 
+class RaisingTruth:
+    def __bool__(self):
+        raise LookupError("asked for its truth")
+
+
 class RaisingIndex:
     def __index__(self):
         raise LookupError("asked for its index")
@@ -125,6 +130,7 @@ BAD_HOST_CALLS = {
     "empty device": (lambda w: vecadd.add(w.host, w.host, w.host_out, device=""), ValueError, "device"),
     "device is bytes": (lambda w: vecadd.add(w.host, w.host, w.host_out, device=b"cpu"), TypeError, "device"),
     "stream with host arrays": (lambda w: vecadd.add(w.host, w.host, w.host_out, stream=0), TypeError, "stream"),
+    "a wish for the GPU that raises": (lambda w: vecadd.use_gpu(RaisingTruth()), LookupError, "asked for its truth"),
 }
 
 BAD_DEVICE_CALLS = {
@@ -138,6 +144,8 @@ BAD_DEVICE_CALLS = {
     "to_device to a word": (lambda w: vecadd.to_device(w.host, "gpu"), ValueError, "gpu"),
     "to_device to a float": (lambda w: vecadd.to_device(w.host, 0.0), TypeError, "device"),
     "device operands on the cpu": (lambda w: vecadd.add(w.device, w.device, w.out, device="cpu"), ValueError, "cpu"),
+    "device operands on both": (
+        lambda w: vecadd.add(w.device, w.device, w.out, device="hybrid"), ValueError, "'hybrid', but"),
     # Keywords that only numpy.add has
     "where through the GPU": (
         lambda w: vecadd.add(w.host, w.host, w.host_out, device="cuda", where=True), TypeError, "where"),
@@ -239,6 +247,8 @@ BAD_DEVICE_CALLS = {
         lambda w: vecadd.add(w.device, w.device, w.out, stream=Stream((1, 0))), ValueError, "newer than 0"),
     "stream whose protocol is a handle": (
         lambda w: vecadd.add(w.device, w.device, w.out, stream=Stream(0)), TypeError, "version, handle"),
+    "stream whose protocol gives three": (
+        lambda w: vecadd.add(w.device, w.device, w.out, stream=Stream((0, 0, 0))), TypeError, "version, handle"),
     "stream whose protocol gives a word": (
         lambda w: vecadd.add(w.device, w.device, w.out, stream=Stream((0, "1"))), TypeError, "handle"),
     # __cuda_array_interface__

@@ -49,6 +49,8 @@ for threshold in range(6):
             except ValueError as error:
                 gc.disable()
                 seen.add("refused" if "resized" in str(error) or "broadcast" in str(error) else str(error))
+total = None
+assert vecadd._core.output_pool_counts()["used_blocks"] == 0, "a sum that was refused is left"
 print(*sorted(seen))
 """
 
