@@ -451,7 +451,8 @@ class DLPackArray:
 
     `versions` are the forms that its library knows, the newest of which that the consumer knows too is given; without
     version 1 its __dlpack__ is of the old days and takes `stream` alone. Keywords replace fields of the tensor;
-    `shapeless` has a null pointer in the shape's place, `says` is what __dlpack_device__ gives.
+    `shapeless` has a null pointer in the shape's place, `kept` one in the deleter's, `says` is what __dlpack_device__
+    gives.
     """
 
     def __init__(self, array: ForeignArray, versions: tuple[int, ...] = (0, 1), **fields: Any) -> None:
@@ -485,7 +486,7 @@ class DLPackArray:
             None if strides is None else (ctypes.c_int64 * len(strides))(*strides),
             fields.get("byte_offset", 0),
         )
-        deleter = _DELETER(self._delete)
+        deleter = _DELETER() if fields.get("kept") else _DELETER(self._delete)
         flags, major = fields.get("flags", 0), fields.get("major", 1)
         managed = (
             _Versioned(major, 0, None, deleter, flags, tensor) if versioned else _Unversioned(tensor, None, deleter)

@@ -1,6 +1,7 @@
 """vecadd.plan: an addition that is checked once and made again by each call; what add refuses, it refuses."""
 
 import gc
+import itertools
 import re
 import threading
 import weakref
@@ -241,6 +242,28 @@ def test_what_add_refuses_a_plan_refuses_and_out_is_untouched(operands, foreign)
         with pytest.raises(exception):
             vecadd.plan(*bad)
     assert_same_values(out.numpy(), before)
+
+
+class Moves:
+    """An array that is elsewhere at each look, as a view is whose values are computed anew."""
+
+    def __init__(self, *places):
+        self.places = itertools.cycle(places)
+
+    @property
+    def __cuda_array_interface__(self):
+        return next(self.places).__cuda_array_interface__
+
+
+@pytest.mark.parametrize("moving", range(3), ids=["a", "b", "out"])
+def test_an_operand_that_moves_cannot_be_planned(foreign, moving):
+    arrays = [foreign(numbers(seed)) for seed in range(5)]
+    given = list(arrays[:3])
+    given[moving] = Moves(*arrays[3:])
+    with pytest.raises(ValueError, match="an operand is a view whose values are computed anew for each addition"):
+        vecadd.plan(*given)
+    for seed, array in enumerate(arrays):
+        assert_same_values(array.numpy(), numbers(seed))
 
 
 def test_a_call_takes_no_arguments(operands):

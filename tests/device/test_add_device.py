@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 from arrays import DTYPES, NUMPY_DTYPES, assert_same_values, lane, numpys_sum, values
-from foreign import ForeignArray
+from foreign import DLPackArray, ForeignArray
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -162,6 +162,18 @@ def test_interface_of_version_2_may_lack_stream(foreign):
     assert_same_values(vecadd.add(x, foreign(a)).numpy(), a + a)
 
 
+def test_an_interface_that_is_emptied_while_it_is_read_is_read_as_it_was(foreign):
+    class Empties:
+        def __index__(self):
+            x.__cuda_array_interface__.clear()
+            return 10
+
+    a = np.arange(10.0)
+    x = foreign(a, shape=(Empties(),))
+    assert_same_values(vecadd.add(x, foreign(a)).numpy(), a + a)
+    assert x.__cuda_array_interface__ == {}
+
+
 def test_read_only_operands_are_read(foreign):
     a = np.arange(10.0)
     x = foreign(a)
@@ -174,6 +186,22 @@ def test_pointer_of_an_empty_array_is_not_looked_at(foreign, pointer):
     empty = foreign(np.zeros(0, np.float32), data=(pointer, False))
     assert vecadd.add(empty, empty).shape == (0,)
     assert vecadd.add(empty, empty, empty) is empty
+
+
+def test_what_is_lent_without_elements_is_given_back_at_once(double, foreign):
+    lent = DLPackArray(foreign(np.zeros(0, np.float32)))
+    vecadd.add(lent, lent)
+    before = double.calls("cudaEventRecord")
+    vecadd.add(lent, lent)
+    assert double.calls("cudaEventRecord") == before
+    assert lent.deleted == lent.given == 4
+
+
+def test_arrays_without_elements_are_where_out_is(second_device, foreign):
+    """No pointer tells where they are."""
+    empty, out = foreign(np.zeros(0)), vecadd.to_device(np.zeros(0), second_device)
+    assert vecadd.add(empty, empty, out) is out
+    assert vecadd.explain(empty, 1, out).details["device"] == second_device
 
 
 def test_out_in_a_tuple(device):
@@ -202,6 +230,19 @@ def test_sum_is_made_where_the_operands_are(second_device, foreign):
     assert_same_values(got.numpy(), a + a)
     y = foreign(a, device=second_device)
     assert vecadd.add(y, y).device == f"cuda:{second_device}"
+
+
+def test_an_error_about_two_devices_names_the_two_arrays(second_device):
+    x, other = vecadd.to_device(np.ones(3)), vecadd.to_device(np.ones(3), second_device)
+    here, there = "cuda:0", f"cuda:{second_device}"
+    for operands, words in (
+        ((x, other), f"a is on {here} and b on {there}"),
+        ((x, 1, other), f"a is on {here} and out on {there}"),
+        ((1, x, other), f"b is on {here} and out on {there}"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            vecadd.add(*operands)
+    assert_same_values(other.numpy(), np.ones(3))
 
 
 def test_current_device_is_as_it_was(second_device):

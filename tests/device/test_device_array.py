@@ -295,6 +295,15 @@ def test_copy_to_a_second_device(second_device):
     assert vecadd.to_device(a).device == "cuda:0"
 
 
+def test_a_copy_of_an_array_stays_on_its_device(second_device):
+    x = vecadd.to_device(np.arange(3.0), second_device)
+    for device in (None, second_device, f"cuda:{second_device}"):
+        assert vecadd.to_device(x, device).device == x.device
+    for device in (0, "cuda:0", "cuda"):
+        with pytest.raises(ValueError, match=f"the array is on {x.device}: copy it to cuda:0 by way of its numpy"):
+            vecadd.to_device(x, device)
+
+
 def test_a_chain_of_2000_dependent_additions_is_exact(device):
     a, b = np.arange(1024, dtype=np.float32), np.ones(1024, np.float32)
     x, y = vecadd.to_device(a), vecadd.to_device(b)
@@ -310,3 +319,20 @@ def test_an_out_of_another_dtype_takes_no_copy(device, dtype):
     with pytest.raises(TypeError, match=f"out has dtype {out.dtype} where the array has float32"):
         vecadd.to_device(np.ones(3, np.float32)).numpy(out)
     assert not out.any()
+
+
+def test_a_copy_by_a_stream_of_another_device_is_refused(second_device, driver):
+    x, out = vecadd.to_device(np.ones(3)), np.zeros(3)
+    with pytest.raises(ValueError, match=f"the stream is on cuda:{second_device} and the arrays are on cuda:0"):
+        x.numpy(out, stream=driver.stream(second_device))
+    assert_same_values(out, np.zeros(3))
+    assert_same_values(x.numpy(out, stream=driver.stream()), np.ones(3))
+
+
+def test_a_capsule_of_an_array_without_elements_waits_for_no_stream(double, device, driver):
+    """Its device may not have been used yet."""
+    x = vecadd.to_device(np.zeros((0, 3)))
+    before = double.calls("cudaEventRecord")
+    x.__dlpack__(stream=driver.stream())
+    x.__dlpack__(stream=2, max_version=(1, 0))
+    assert double.calls("cudaEventRecord") == before

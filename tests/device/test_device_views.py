@@ -300,6 +300,13 @@ def test_interfaces_tell_the_strides(arrays, driver, key):
     _core.release()
 
 
+@pytest.mark.parametrize("step", [2**62, 2**63 - 1, -(2**62), -(2**63) + 1])
+def test_a_step_that_is_never_taken_has_no_part_in_the_strides(device, step):
+    x = vecadd.to_device(np.arange(6, dtype=np.int16).reshape(2, 3))
+    assert x[:, ::step].strides == (6, 2)
+    assert x[:, ::step].numpy().tolist() == ([[0], [3]] if step > 0 else [[2], [5]])
+
+
 def test_strides_of_lent_arrays_are_counted_in_elements(foreign, driver):
     a = np.arange(20, dtype=np.int16)
     x = DLPackArray(foreign(a), shape=(4, 3), strides=(5, 2))

@@ -350,3 +350,25 @@ def test_host_out_is_untouched_when_a_transfer_finds_no_memory(double, work):
     with pytest.raises(MemoryError):
         vecadd.add(work.host, work.host, out, device="cuda")
     assert (out == -1).all()
+
+
+FAULTS = (214, 220, 226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 721)
+
+
+@pytest.mark.parametrize("status", FAULTS)
+def test_each_fault_of_a_gpu_is_a_lost_device(status, double, device):
+    x = vecadd.to_device(np.zeros(100_000, np.float32))
+    double.fail("cudaMallocFromPoolAsync", 1, status)
+    with pytest.raises(vecadd.DeviceLostError, match=rf"no device call of this process works any more: .*, {status}\)"):
+        vecadd.add(x, x)
+    double.reset(0)
+
+
+@pytest.mark.parametrize("status", [1, 4, 209, 803, 900, 901, 906])
+def test_an_error_that_passes_is_no_lost_device(status, double, device):
+    x = vecadd.to_device(np.zeros(100_000, np.float32))
+    double.fail("cudaMallocFromPoolAsync", 1, status)
+    with pytest.raises(RuntimeError, match=rf"cudaMallocFromPoolAsync: .*, {status}\)") as raised:
+        vecadd.add(x, x)
+    assert type(raised.value) is RuntimeError
+    assert not (x + x).numpy().any()

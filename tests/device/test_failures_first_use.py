@@ -25,6 +25,8 @@ for name in calls:
             except (RuntimeError, MemoryError):
                 failed = True
             right = ((vecadd.to_device(a) + vecadd.to_device(a)).numpy() == a + a).all()
+            pools = control.calls("cudaMemPoolCreate") - control.calls("cudaMemPoolDestroy")
+            right = right and pools == 1 + (failed and name == "cudaMemPoolCreate")  # that of the device, and no other
             os._exit(0 if not failed and right else 1 if right else 2)
         status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
         statuses[name, nth] = status

@@ -51,6 +51,12 @@ def test_memory_starts_on_a_cache_line(device):
     assert vecadd.empty_pinned(3, np.int8).ctypes.data % 64 == 0
 
 
+@pytest.mark.parametrize("shape", [-1, (3, -1), (0, -5)], ids=str)
+def test_a_negative_extent_is_refused_in_numpys_words(device, shape):
+    with pytest.raises(ValueError, match="negative dimensions are not allowed"):
+        vecadd.empty_pinned(shape)
+
+
 @pytest.mark.parametrize(
     ("shape", "dtype", "exception"),
     [

@@ -80,6 +80,21 @@ def test_kept_blocks_are_held_by_nobody_and_released(double):
     assert double.live() == live
 
 
+def test_kept_blocks_whose_stream_a_capture_keeps_busy_are_released_after_it(double):
+    """Beside the capture of a blocking stream the legacy default stream cannot be used."""
+    live = double.live()
+    a = vecadd.to_device(array(1000))
+    del a
+    stream = double.stream_create(0, nonblocking=False)
+    double.capture_begin(stream)
+    vecadd.release()
+    assert double.live().device_blocks == live.device_blocks + 1
+    double.graph_destroy(double.capture_end(stream))
+    double.stream_destroy(stream)
+    vecadd.release()
+    assert double.live().device_blocks == live.device_blocks
+
+
 def test_a_block_with_another_holder_is_not_reused(device):
     a = vecadd.to_device(array(1000, 7))
     capsule = a.__dlpack__()

@@ -12,6 +12,7 @@ import pytest
 from arrays import assert_same_values
 
 import vecadd
+from vecadd import _core
 
 N = 1000
 
@@ -139,6 +140,66 @@ def test_what_cannot_be_added_is_refused_in_the_interfaces_words(attribute, valu
         vecadd.add(good, bad, good)
     assert FakeArray.interface_reads > 0
     assert_same_values(good.numpy(), np.ones(N))
+
+
+def test_the_sum_of_a_view_has_strides_of_its_own(cupy):
+    view, plain = cupy(np.arange(2.0 * N)), cupy(np.ones(N))
+    view.shape, view.strides, view._c_contiguous = (N,), (16,), False
+    view.device, sys.modules["cupy"].empty = contextlib.nullcontext(), lambda shape, dtype: cupy(np.zeros(shape, dtype))
+    got = vecadd.add(view, plain)
+    assert_same_values(got.numpy(), np.arange(1.0, 2 * N, 2))
+    assert_same_values(view.memory.numpy(), np.arange(2.0 * N))
+
+
+@pytest.mark.parametrize("handle", [0, 1], ids=["0", "cudaStreamLegacy"])
+def test_both_names_of_the_legacy_default_stream_are_one_stream(cupy, handle):
+    _fake.stream = handle
+    a = cupy(np.ones(N))
+    plan = _core.explain_route(a, a, vecadd.to_device(np.ones(N)))
+    assert (plan["stream"], plan["joins"]) == (0, 0)
+
+
+def test_a_misaligned_array_goes_by_the_interface(cupy):
+    a, shifted = np.arange(N, dtype=np.float32), cupy(np.zeros(N + 1, np.float32))
+    bytes_ = np.zeros(4 * N + 4, np.uint8)
+    bytes_[2 : 4 * N + 2] = a.view(np.uint8)
+    shifted.memory = _fake.foreign(bytes_)
+    shifted.shape, shifted.data = (N,), SimpleNamespace(ptr=shifted.memory.pointer + 2)
+    out = cupy(np.zeros(N, np.float32))
+    vecadd.add(shifted, shifted, out)
+    assert FakeArray.interface_reads == 2
+    assert_same_values(out.numpy(), a + a)
+
+
+class OnDevice:
+    """What CuPy's arrays have for a device: with it, another one is current."""
+
+    id = 0
+
+    def __enter__(self):
+        self.before = _fake.double.current_device(0)
+
+    def __exit__(self, *error):
+        _fake.double.current_device(self.before)
+
+
+def test_a_sum_is_made_where_the_operands_are_whatever_device_is_current(cupy, double, monkeypatch):
+    def empty(shape, dtype):
+        made_on.append(double.current_device())
+        return cupy(np.zeros(shape, dtype))
+
+    made_on: list[int] = []
+    sys.modules["cupy"].empty = empty
+    monkeypatch.setattr(_fake, "double", double, raising=False)
+    a = cupy(np.arange(N, dtype=np.float32))
+    a.device = OnDevice()
+    before = double.current_device(1)
+    try:
+        got = vecadd.add(a, a)
+    finally:
+        double.current_device(before)
+    assert made_on == [0]
+    assert_same_values(got.numpy(), 2 * np.arange(N, dtype=np.float32))
 
 
 def test_types_derived_from_cupys_go_by_the_interface(cupy):

@@ -35,6 +35,11 @@ BAD_HOST_TENSORS = {
     "strides that lead below the address 0": ({"strides": (-(2**58),), "shape": (9,)}, "stride"),
     "null pointer": ({"data": 0}, "null"),
     "null pointer with strides": ({"data": 0, "strides": (2**20,)}, "null"),
+    "memory that ends beyond the address space": ({"data": 2**64 - 8}, "address space"),
+    "rows that end beyond the address space": (
+        {"data": 2**64 - 8, "shape": (2, 4), "strides": (8, 1)},
+        "address space",
+    ),
     "offset beyond the address space": ({"byte_offset": 2**64 - 4096}, "offset"),
     "memory that its capsule has on a GPU": ({"device": (CUDA, 0), "says": (CPU, 0)}, "on the host"),
     "two lanes": ({"dtype": (2, 32, 2)}, "2 lanes"),
@@ -81,3 +86,30 @@ def test_fields_of_a_tensor_on_the_host_that_mean_nothing_may_be_anything(fields
     del view
     gc.collect()
     assert lent.deleted == 1
+
+
+@pytest.mark.parametrize("versions", [(0,), (0, 1)], ids=["unversioned", "versioned"])
+def test_a_tensor_without_a_deleter_is_read_and_left_to_its_library(versions):
+    x = np.arange(float(N))
+    lent = on_host(x, versions=versions, kept=True)
+    view = _core.host_view(lent)
+    assert view.ctypes.data == x.ctypes.data
+    assert view.tolist() == x.tolist()
+    del view
+    gc.collect()
+    assert (lent.given, lent.deleted) == (1, 0)
+
+
+class Refuses(DLPackArray):
+    """Whose library cannot give it away now: the error says why."""
+
+    def produce(self, stream):
+        raise BufferError("not while it is written")
+
+
+def test_a_library_that_refuses_is_asked_once_and_its_error_is_told():
+    """Only TypeError says that a library is of the days before the keywords."""
+    refuses = Refuses(SimpleNamespace(pointer=0, dtype=np.dtype("f8"), shape=(N,)), device=(CPU, 0))
+    with pytest.raises(BufferError, match="not while it is written"):
+        _core.host_view(refuses)
+    assert len(refuses.asked) == 1

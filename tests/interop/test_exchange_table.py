@@ -6,6 +6,7 @@ A stand-in for PyTorch has a table written with ctypes; tests/interop/test_torch
 import ctypes
 import gc
 import sys
+from functools import partialmethod
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,7 +16,7 @@ import vecadd
 from vecadd import _core, interop
 
 CUDA, CPU = 2, 1
-FLOAT = 2
+FLOAT, COMPLEX = 2, 5
 CAPSULE = b"dlpack_exchange_api"  # a capsule keeps the address of its name
 
 
@@ -105,11 +106,12 @@ def current_stream(device_type, device, result):
 
 OLD = Table(1, 3, None, None, None, None, tensor_from_object, current_stream)
 NEW = Table(2, 0, ctypes.addressof(OLD), None, None, None, FROM_OBJECT(), CURRENT_STREAM())
+NEWEST = Table(3, 0, ctypes.addressof(NEW), None, None, None, FROM_OBJECT(), CURRENT_STREAM())
 capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
     ("PyCapsule_New", ctypes.pythonapi)
 )
-# Two major versions: the one that vecadd knows stands behind a later one.
-Tensor.__dlpack_c_exchange_api__ = capsule(ctypes.addressof(NEW), CAPSULE, None)
+# Three major versions: the one that vecadd knows stands behind two later ones.
+Tensor.__dlpack_c_exchange_api__ = capsule(ctypes.addressof(NEWEST), CAPSULE, None)
 
 
 WRITTEN = []  # outs, in the order in which they were counted: what a type's writes are counted by is learnt once
@@ -154,6 +156,32 @@ def test_tensors_are_read_through_the_table(tensor):
     np.testing.assert_array_equal(total(out), A + B)
 
 
+@pytest.mark.parametrize("handle", [0, 1], ids=["0", "cudaStreamLegacy"])
+def test_both_names_of_the_legacy_default_stream_are_one_stream(tensor, torch, handle):
+    torch.stream = handle
+    a = tensor(A)
+    plan = _core.explain_route(a, a, vecadd.to_device(B))
+    assert (plan["stream"], plan["joins"]) == (0, 0)
+
+
+def test_an_offset_that_misaligns_a_tensor_is_left_to_its_interface(tensor):
+    """Which says here that the memory begins where the tensor's elements do."""
+    a, b = tensor(A, byte_offset=2), tensor(B, byte_offset=2)
+    outs = [tensor(np.zeros_like(A)) for _ in range(3)]
+    vecadd.add(a, b, outs[0])
+    vecadd.add_many([tensor(A), a], [tensor(B), b], outs[1:])
+    for out in outs:
+        np.testing.assert_array_equal(total(out), A + B)
+
+
+def test_a_conjugated_view_is_not_written(tensor):
+    a, view = tensor(A[:6]), Tensor(tensor(A).memory, A.view("complex64"), code=COMPLEX)
+    vecadd.add(a, a, view)
+    view.conjugated = True
+    with pytest.raises(ValueError, match="conjugated or negated"):
+        vecadd.add(a, a, view)
+
+
 @pytest.fixture
 def made(tensor, torch, foreign):
     """What torch's allocating function was asked for, and a type of tensors that it makes: one that was not met before,
@@ -167,7 +195,7 @@ def made(tensor, torch, foreign):
 
     def empty_strided(*arguments):
         asked.append(arguments)
-        zeros = np.zeros(arguments[0], np.float32)
+        zeros = np.zeros(arguments[0], arguments[2])
         return Met(foreign(zeros), zeros)
 
     torch._C._dynamo = SimpleNamespace(guards=SimpleNamespace(_empty_strided_cuda=empty_strided))
@@ -195,6 +223,40 @@ def test_the_sums_of_a_list_have_their_own_pairs_shapes(made, foreign):
     assert asked == [line, line, ((3, 4), (4, 1), "float32"), ((2, 6), (6, 1), "float32"), line]
     for sum_, x in zip(got, (A, B, A, B, A), strict=True):
         np.testing.assert_array_equal(total(sum_), x + x)
+
+
+def test_the_sums_of_a_list_have_their_own_pairs_dtypes(made, foreign):
+    asked, met = made
+    a, doubles = met(foreign(A), A), met(foreign(A.astype("f8")), A.astype("f8"))
+    doubles.dtype = "float64"
+    got = vecadd.add_many([a, doubles, a], [a, doubles, a])
+    assert [arguments[2] for arguments in asked] == ["float32", "float64", "float32"]
+    np.testing.assert_array_equal(got[1].memory.numpy(), 2 * A.astype("f8"))
+
+
+@pytest.mark.parametrize("elsewhere", ["the sum", "the current device"])
+def test_a_sum_that_would_be_on_another_device_is_made_by_torchs_public_function(
+    made, torch, foreign, double, monkeypatch, elsewhere
+):
+    """The allocating function makes tensors on the current device."""
+    _, met = made
+    a, likes = met(foreign(A), A), []
+
+    def empty_like(like, memory_format):
+        monkeypatch.setattr(met, "__init__", Tensor.__init__)
+        likes.append(like)
+        return met(foreign(np.zeros_like(A)), A)
+
+    torch.empty_like, torch.contiguous_format = empty_like, None
+    if elsewhere == "the sum":
+        monkeypatch.setattr(met, "__init__", partialmethod(Tensor.__init__, device_id=1))
+    before = double.current_device(1 if elsewhere == "the current device" else -1)
+    try:
+        got = vecadd.add(a, a)
+    finally:
+        double.current_device(before)
+    assert likes == [a]
+    np.testing.assert_array_equal(total(got), A + A)
 
 
 def written(*outs):
