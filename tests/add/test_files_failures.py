@@ -3,6 +3,8 @@
 import errno
 import os
 import resource
+import subprocess
+import sys
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -10,6 +12,8 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+from builds import UNDER_ASAN
+from conftest import child_environment
 from double.control import NOTHING
 from npy_files import assert_untouched, fill_folder, filled_in_memory, npy_bytes, open_without_tmpfile, operands
 
@@ -117,6 +121,31 @@ def test_a_disk_that_fills_meanwhile_touches_nothing(
     with pytest.raises(OSError, match="No space left on device") as raised:
         add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy", window=64)
     assert raised.value.errno == errno.ENOSPC
+    assert_untouched(folder)
+
+
+# A stack of Python's thread, in which add_files runs, has room where one of the C library's usual size has none.
+WITHOUT_ROOM_FOR_A_STACK = """
+import resource, sys, threading
+from pathlib import Path
+from vecadd.files import add_files
+names = [Path(sys.argv[1], f"{name}.npy") for name in "abc"]
+threading.stack_size(512 << 10)
+pages = int(Path("/proc/self/statm").read_text().split()[0])
+resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + (3 << 19), resource.RLIM_INFINITY))
+try:
+    add_files(*names, window=64)
+except OSError as error:
+    print(error.errno)
+"""
+
+
+@pytest.mark.skipif(UNDER_ASAN, reason="ASan needs the address space")
+def test_a_system_that_has_no_room_for_a_thread_touches_nothing(folder: Path) -> None:
+    command = [sys.executable, "-c", WITHOUT_ROOM_FOR_A_STACK, str(folder)]
+    environment = child_environment(VECADD_NUM_THREADS="2")
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
+    assert (done.stderr, done.returncode, int(done.stdout)) == ("", 0, errno.EAGAIN)
     assert_untouched(folder)
 
 

@@ -9,7 +9,7 @@
 #include "gpu/launch_configs.h"
 
 #define KEY   "GPU-d0d0d0d0-d0d0-d0d0-d0d0-d0d0d0d0d0d0 driver 13000"
-#define WHOLE "recipe 0 128 0 0\nrecipe 1000000 512 1 30\n"
+#define WHOLE "recipe 0 128 0 0\nrecipe 1200000 512 1 30\n" /* from 100000 float32 on */
 
 static char folder[64];
 
@@ -45,7 +45,7 @@ read_onto_those_of_the_build(void)
 static void
 tuned_rows_take_the_place_of_all_others(void)
 {
-    struct add_call small = {.component = COMPONENT_F32, .n = 83333}, large = {.component = COMPONENT_F32, .n = 83334};
+    struct add_call small = {.component = COMPONENT_F32, .n = 99999}, large = {.component = COMPONENT_F32, .n = 100000};
     write_rows(WHOLE, 2);
     const struct launch_configs launch_configs = read_onto_those_of_the_build();
     CHECK(launch_configs.source == LAUNCH_CONFIGS_TUNED && launch_configs.count == 2 && launch_configs.l2 == 60 << 20);

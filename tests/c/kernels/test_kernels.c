@@ -261,9 +261,25 @@ test_the_hosts_floating_point_environment_is_its_own(void)
 }
 
 static void
+test_a_block_that_is_not_whole_warps_is_refused(void)
+{
+    static const unsigned blocks[] = {1, 16, 48, 100, 1008};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
+        const struct add_call call = {.component = COMPONENT_I8, .n = 1000, .block = blocks[i]};
+        CHECK(add_launch(&call) == cudaErrorInvalidConfiguration, "%u", blocks[i]);
+    }
+}
+
+static void
 test_a_grid_too_large_is_refused(void)
 {
-    const struct add_call call = {.component = COMPONENT_I8, .n = SIZE_MAX / 4};
+    struct kernel_launch launch = {0};
+    struct add_call call = {.component = COMPONENT_I8, .n = SIZE_MAX / 4};
+    CHECK(add_launch(&call) == cudaErrorInvalidConfiguration);
+    call.describe = &launch; /* which queues nothing; 256 threads a block add 16 bytes each */
+    call.n = (size_t)INT32_MAX * 256 * 16;
+    CHECK(add_launch(&call) == cudaSuccess && launch.grid[0] == INT32_MAX, "%u", launch.grid[0]);
+    call.n++;
     CHECK(add_launch(&call) == cudaErrorInvalidConfiguration);
 }
 
@@ -369,6 +385,7 @@ main(void)
     RUN(test_flags_are_the_hosts);
     RUN(test_flags_are_added_to_what_the_word_holds);
     RUN(test_the_hosts_floating_point_environment_is_its_own);
+    RUN(test_a_block_that_is_not_whole_warps_is_refused);
     RUN(test_a_grid_too_large_is_refused);
     RUN(test_nothing_is_queued_for_nothing);
     RUN(test_every_kernel_loads);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -159,6 +160,23 @@ ways_that_are_compared_make_the_sum_together(void)
     }
 }
 
+/* The threads take no signals. Their caller takes those again that it took before. */
+static void
+the_callers_signals_are_as_they_were(void)
+{
+    struct files files;
+    sigset_t before, after;
+    open_files(&files, 20000);
+    sigemptyset(&before);
+    sigaddset(&before, SIGUSR2);
+    CHECK(pthread_sigmask(SIG_SETMASK, &before, NULL) == 0);
+    CHECK(add(&files).error == 0);
+    CHECK(pthread_sigmask(SIG_SETMASK, NULL, &after) == 0);
+    for (int number = 1; number < 32; number++)
+        CHECK(sigismember(&after, number) == (number == SIGUSR2), "%d", number);
+    close_files(&files);
+}
+
 /* The second input lies in Fortran order: element (i, j) is its element j * rows + i. */
 static void
 two_orders_make_the_sum(void)
@@ -283,6 +301,7 @@ main(void)
 {
     RUN(each_way_makes_the_sum);
     RUN(ways_that_are_compared_make_the_sum_together);
+    RUN(the_callers_signals_are_as_they_were);
     RUN(two_orders_make_the_sum);
     RUN(the_caller_ends_a_run_wherever_it_is_told);
     RUN(a_callers_thread_that_ends_has_ended_the_others);
