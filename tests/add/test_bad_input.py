@@ -194,6 +194,9 @@ BAD_DEVICE_CALLS = {
     "no common shape on the device": (lambda w: vecadd.add(w.device, dev(N - 1), w.out), ValueError, "shape"),
     "same size, other shape": (lambda w: vecadd.add(w.device, dev((10, 10)), w.out), ValueError, "shape"),
     "small out on the device": (lambda w: vecadd.add(dev(N + 1), dev(N + 1), w.out), ValueError, "shape"),
+    "out that would have to be repeated": (
+        lambda w: vecadd.add(w.device, w.device, dev(1)),
+        ValueError, r"output operand with shape \(1,\) doesn't match the broadcast shape \(100,\)"),
     "out in a tuple of two": (lambda w: vecadd.add(w.device, w.device, out=(w.out, None)), TypeError, "out"),
     "stream's handle raises": (
         lambda w: vecadd.add(w.device, w.device, w.out, stream=RaisingHandle()), LookupError, "asked"),

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import test_bad_input as bad
 from arrays import DTYPES
+from foreign import Driver
 
 import vecadd
 from vecadd import _core
@@ -101,6 +102,10 @@ ON_HOST = {
     "a complex number": lambda: vecadd.add(WIDE, 1j),
     "NumPy's number": lambda: vecadd.add(WIDE, np.float32(1)),
     "NumPy's number of another dtype": lambda: vecadd.add(np.float64(1), WIDE),
+    "a number that vecadd does not add": lambda: (
+        vecadd.add(WIDE, np.longdouble(1)),
+        vecadd.add(np.longdouble(1), WIDE),
+    ),
     "two dtypes": lambda: vecadd.add(WIDE, ROW),
     "an object": lambda: vecadd.add(np.array([None, 1])[1:], 1),
     "explain": lambda: vecadd.explain(A, A),
@@ -183,6 +188,7 @@ ON_DEVICE = {
     "a row and a column": lambda w: vecadd.add(w.x[None, :20], w.x[:20, None]),
     "memory of another library": lambda w: vecadd.add(w.array, w.array, w.array),
     "a stream object": lambda w: vecadd.add(w.x, w.x, w.y, stream=bad.Stream((0, 2))),
+    "a stream by its handle": lambda w: vecadd.add(w.x, w.x, w.y, stream=int(str(w.stream))),
     "explain": lambda w: vecadd.explain(w.x, w.integers),
     "a plan": lambda w: vecadd.plan(w.x, w.x, w.y)(),
     "a plan in words": lambda w: repr(vecadd.plan(w.x, w.x, w.y)),
@@ -199,8 +205,8 @@ ON_DEVICE = {
 
 
 @pytest.mark.parametrize("name", ON_DEVICE)
-def test_a_call_on_the_device_leaves_nothing(name: str, foreign: Callable[..., object]) -> None:
-    w = SimpleNamespace(x=vecadd.to_device(A), y=vecadd.to_device(A), array=foreign(A))
+def test_a_call_on_the_device_leaves_nothing(name: str, driver: Driver, foreign: Callable[..., object]) -> None:
+    w = SimpleNamespace(x=vecadd.to_device(A), y=vecadd.to_device(A), array=foreign(A), stream=driver.stream())
     w.integers, w.doubles = vecadd.to_device(A.astype("i4")), vecadd.to_device(B)
     assert_nothing_is_left(lambda: ON_DEVICE[name](w))
     vars(w).clear()

@@ -110,6 +110,19 @@ def test_out_that_overlaps_in_part_is_planned_as_it_is_added(driver, foreign):
     assert_same_values(memory.numpy(), want)
 
 
+@pytest.mark.parametrize("first", [True, False], ids=["a", "b"])
+def test_out_that_overlaps_one_operand_in_part_is_planned_as_it_is_added(driver, foreign, first):
+    """The kernel's threads run in any order: a sum that reads what it writes elsewhere goes by a temporary."""
+    a, b = numbers(1, 100_000), numbers(2, 50_000)
+    memory, other = foreign(a), foreign(b)
+    window, out = memory.window(0, 50_000), memory.window(1, 50_000)
+    plan = vecadd.plan(window, other, out) if first else vecadd.plan(other, window, out)
+    plan()
+    want = a.copy()
+    want[1:50_001] = a[:50_000] + b
+    assert_same_values(memory.numpy(), want)
+
+
 def test_a_plan_on_a_given_stream_comes_after_its_operands_producers(driver, foreign):
     a, b = numbers(1), numbers(2)
     late, out, source = foreign(np.zeros_like(a), stream=driver.stream()), foreign(np.zeros_like(a)), foreign(a)
@@ -210,6 +223,27 @@ def test_a_numpy_array_that_changed_since_is_refused(change):
 
 
 # What is refused.
+
+
+def test_numpy_arrays_that_all_changed_to_one_dtype_are_refused():
+    x = np.ones(N, np.float32)
+    plans = vecadd.plan(x, x, x), vecadd.plan([x], [x], [x])
+    x.dtype = np.int32
+    with pytest.raises(ValueError, match="changed its dtype"):
+        plans[0]()
+    assert (x.view(np.float32) == 1).all()
+    plans[1]()  # which looks at its arrays anew
+    assert (x == 2 * np.ones(N, np.float32).view(np.int32)).all()
+
+
+def test_one_numpy_array_in_every_place_that_became_shorter_is_refused():
+    """Its memory may begin where it did."""
+    x = np.ones(N)
+    plan = vecadd.plan(x, x, x)
+    x.resize(N // 2, refcheck=False)
+    with pytest.raises(ValueError, match="has been resized"):
+        plan()
+    assert (x == 1).all()
 
 
 def test_out_is_needed(operands):

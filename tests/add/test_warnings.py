@@ -394,6 +394,14 @@ def test_a_sum_that_the_caller_flushes_to_zero_underflows(dtype, n, add, floatin
             add(a, b)
 
 
+def test_a_hybrid_sum_in_ordinary_memory_which_the_host_adds_warns(device):
+    a = np.zeros(8_400_001, np.float32)
+    a[-1] = np.finfo(np.float32).max
+    assert _core.explain_route(a, a, device="hybrid")["route"] == "hybrid"
+    with np.errstate(all="raise"), pytest.raises(FloatingPointError, match="overflow encountered in add"):
+        vecadd.add(a, a, device="hybrid")
+
+
 def test_rounding_mode_of_the_caller_keeps_a_hybrid_sum_on_the_host(device, floating_point_environment):
     a = np.ones(8_400_001, np.float32)
     routes = []

@@ -108,6 +108,46 @@ def test_after_an_error_that_stays_only_the_host_adds(double, child, call, statu
     child(DEVICE_LOST.format(call=call, status=status))
 
 
+LENT = """
+import numpy as np, vecadd
+import foreign
+from double import control
+memory = foreign.ForeignArray(foreign.open_driver(True), np.zeros(1000, "f4"))
+lent = foreign.DLPackArray(memory)
+control.fail("{call}", 1, 719)
+try:
+    vecadd.add(lent, lent)
+except vecadd.DeviceLostError:
+    print(lent.given, lent.deleted)
+"""
+
+
+def test_what_is_lent_to_a_device_that_is_then_lost_is_given_back(double, child):
+    """Nothing will ever say that the kernel is done."""
+    assert child(LENT.format(call=LAUNCH), VECADD_DOUBLE_DEVICES="1").stdout == "2 2\n"
+
+
+FIRST_ERROR = """
+import numpy as np, vecadd
+from double import control
+a = {make}
+a[:] = 1
+vecadd.add(a, a, device="cuda")
+control.fail("cudaLaunchKernel", 1, 719)
+try:
+    vecadd.add(a, a, device="cuda")
+except vecadd.DeviceLostError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("make", ["np.empty(1000)", "vecadd.empty_pinned(1000)"], ids=["ordinary", "pinned"])
+def test_of_a_transfer_the_error_that_came_first_is_told(double, child, make):
+    """And not one of those that it leads to: after a fault every call fails."""
+    told = child(FIRST_ERROR.format(make=make)).stdout
+    assert re.fullmatch(r"no device call .* \(cudaLaunchKernel: .*, 719\); the output is undefined\n", told)
+
+
 WITHOUT_GPU = """
 import numpy as np, vecadd
 from vecadd import _core

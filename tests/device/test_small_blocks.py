@@ -80,6 +80,14 @@ def test_kept_blocks_are_held_by_nobody_and_released(double):
     assert double.live() == live
 
 
+def test_a_release_has_the_device_give_its_pool_back(double):
+    a = vecadd.to_device(array(SMALL + 1))
+    del a
+    before = double.calls("cudaMemPoolTrimTo")
+    vecadd.release()
+    assert double.calls("cudaMemPoolTrimTo") > before
+
+
 def test_kept_blocks_whose_stream_a_capture_keeps_busy_are_released_after_it(double):
     """Beside the capture of a blocking stream the legacy default stream cannot be used."""
     live = double.live()

@@ -269,3 +269,17 @@ def test_out_may_be_whatever_numpy_takes(device, make_out):
     assert vecadd.add(a, a, out, device="cuda") is out
     np.add(a, a, out=want)
     assert out.tobytes() == want.tobytes()
+
+
+def test_a_transfer_after_one_that_failed_writes_its_own_sum_and_nothing_else(double, device):
+    """The slots that the chunks go through stay for the next transfer, with what they held when it failed."""
+    dtype = np.dtype("float32")
+    long, a, b = np.ones(100_003, dtype), values(dtype, 10, 1), values(dtype, 10, 2)
+    for _ in range(3):
+        double.fail("cudaStreamSynchronize", 1, 999)
+        with pytest.raises(RuntimeError, match="cudaStreamSynchronize"):
+            vecadd.add(long, long, device="cuda")
+        out = offset_empty(dtype, 10, 0)
+        vecadd.add(a, b, out, device="cuda")
+        assert_same_values(out, numpys_sum(a, b))
+        assert guards_intact(out)

@@ -260,6 +260,23 @@ test_the_hosts_floating_point_environment_is_its_own(void)
     memory_close(&m);
 }
 
+/* As those are of a transfer without copies: no kernel that raises flags has vectors that a, b and c begin at different
+ * places of. */
+static void
+test_operands_that_lie_apart_are_added_by_components_where_flags_are_raised(void)
+{
+    struct kernel_launch launch = {0};
+    unsigned flags;
+    const struct add_call call = {.component = COMPONENT_F32,
+                                  .a = (void *)4096,
+                                  .b = (void *)4096,
+                                  .c = (void *)4100,
+                                  .n = 25600,
+                                  .fp_flags = &flags,
+                                  .describe = &launch};
+    CHECK(add_launch(&call) == cudaSuccess && launch.grid[0] == 100 && launch.block[0] == 256, "%u", launch.grid[0]);
+}
+
 static void
 test_a_block_that_is_not_whole_warps_is_refused(void)
 {
@@ -385,6 +402,7 @@ main(void)
     RUN(test_flags_are_the_hosts);
     RUN(test_flags_are_added_to_what_the_word_holds);
     RUN(test_the_hosts_floating_point_environment_is_its_own);
+    RUN(test_operands_that_lie_apart_are_added_by_components_where_flags_are_raised);
     RUN(test_a_block_that_is_not_whole_warps_is_refused);
     RUN(test_a_grid_too_large_is_refused);
     RUN(test_nothing_is_queued_for_nothing);
