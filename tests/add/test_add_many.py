@@ -126,6 +126,23 @@ def test_keywords_are_out_and_stream():
         vecadd.add_many([X], [X], stream=0)
 
 
+def test_an_error_of_what_gives_no_iterator_passes_through():
+    class Raises:
+        def __iter__(self):
+            raise LookupError("asked for its arrays")
+
+    with pytest.raises(LookupError, match="asked for its arrays"):
+        vecadd.add_many(Raises(), [1])
+
+
+@pytest.mark.parametrize("other", [1, np.ones(6)[::2]], ids=["a number", "a view"])
+def test_a_stream_is_refused_by_arrays_on_the_host_of_any_kind(other):
+    a = np.ones(3)
+    for xs, ys in (([a, other], [a, a]), ([other], [a])):
+        with pytest.raises(TypeError, match="stream orders work on device arrays, and the operands are in host memory"):
+            vecadd.add_many(xs, ys, stream=0)
+
+
 def test_an_error_of_a_generator_passes_through():
     def broken():
         yield X

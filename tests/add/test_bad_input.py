@@ -261,6 +261,8 @@ BAD_DEVICE_CALLS = {
     "interface is empty": (
         lambda w: vecadd.add(w.device, Interface({}), w.out), ValueError, "__cuda_array_interface__"),
     "no shape": (lambda w: vecadd.add(w.device, w.cai(shape=...), w.out), ValueError, "shape"),
+    "a typestr that says no byte order": (
+        lambda w: vecadd.add(w.device, w.cai(typestr="|f4"), w.out), TypeError, "has dtype"),
     "no typestr": (lambda w: vecadd.add(w.device, w.cai(typestr=...), w.out), ValueError, "typestr"),
     "no data": (lambda w: vecadd.add(w.device, w.cai(data=...), w.out), ValueError, "data"),
     "no version": (lambda w: vecadd.add(w.device, w.cai(version=...), w.out), ValueError, "version"),

@@ -203,6 +203,8 @@ def test_warnings_come_with_each_call():
     for _ in range(2):
         with pytest.warns(RuntimeWarning, match="overflow"):
             plan()
+    with np.errstate(over="raise"), pytest.raises(FloatingPointError, match="overflow encountered in add"):
+        plan()
 
 
 def read_only(a):
@@ -306,6 +308,8 @@ def test_a_call_takes_no_arguments(operands):
     for call in (lambda: plan(1), lambda: plan(out=out)):
         with pytest.raises(TypeError, match="takes no arguments"):
             call()
+    nothing: dict[str, object] = {}
+    assert plan(**nothing) is out
 
 
 def test_plans_are_made_by_plan_alone():

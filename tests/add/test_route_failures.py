@@ -20,3 +20,18 @@ def test_a_gpu_that_the_program_has_forbidden_is_no_failure(choosing: table.Choo
         vecadd.use_gpu()
         assert route(a, b, out) == "transfer"
     """)
+
+
+def test_a_gpu_without_room_leaves_a_sum_in_place_to_the_host(choosing: table.Choosing) -> None:
+    """Nothing is written by then."""
+    choosing("""
+        from double import control
+        vecadd.use_gpu()
+        a, b, out = arrays(1024)
+        for into in (a, b):
+            assert route(a, b, into) == "transfer"
+            control.fail("cudaMallocFromPoolAsync", 1, 2, True)
+            assert (vecadd.add(a, b, into) == 2).all()
+            control.reset(0)
+            into[...] = 1
+    """)

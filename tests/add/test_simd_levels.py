@@ -99,6 +99,22 @@ def test_unknown_level_is_an_error_that_lists_those_that_work(level, child):
     assert all(name in line for line in lines for name in LEVELS)
 
 
+@pytest.mark.parametrize("level", ["sse9", "sse\udcff"], ids=["a name", "bytes that are no text"])
+def test_unknown_level_installs_no_loops(level, child):
+    result = child(
+        "import vecadd\n"
+        "try:\n"
+        "    vecadd.install()\n"
+        "except ValueError as error:\n"
+        "    print(type(error).__name__, ascii(str(error)))\n"
+        "print(vecadd._core.loop_counts()['installed'])\n",
+        VECADD_SIMD=level,
+    )
+    told, installed = result.stdout.splitlines()
+    assert told.startswith("ValueError 'VECADD_SIMD is \"sse")
+    assert installed == "False"
+
+
 DIGEST = """
 import hashlib, numpy as np, vecadd
 from arrays import DTYPES, bits, values

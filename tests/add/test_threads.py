@@ -59,6 +59,11 @@ def test_nonsense_for_the_number_of_threads_is_told_once_and_does_not_stop_sums(
     assert child(code, VECADD_NUM_THREADS=threads).stdout.startswith(words)
 
 
+def test_256_threads_are_the_most(child):
+    code = "import vecadd; print(vecadd.get_num_threads(), vecadd.set_num_threads(256), vecadd.get_num_threads())"
+    assert child(code, VECADD_NUM_THREADS="256").stdout == "256 256 256\n"
+
+
 def test_an_empty_number_of_threads_is_none(child):
     child(SUMS, VECADD_NUM_THREADS="")
 
@@ -192,10 +197,18 @@ def test_callers_of_one_array_at_once():
     together(4, lambda i: [assert_same_values(vecadd.add(a, a), want) for _ in range(10)])
 
 
-def test_other_python_threads_go_on_during_a_large_sum():
+LARGE = {
+    "add": vecadd.add,
+    "add_many": lambda a, b, out: vecadd.add_many([a], [b], [out]),
+    "rows": lambda a, b, out: vecadd.add(a.reshape(8192, -1), b[:8192], out.reshape(8192, -1)),
+}
+
+
+@pytest.mark.parametrize("add", LARGE.values(), ids=LARGE)
+def test_other_python_threads_go_on_during_a_large_sum(add):
     """With a switch interval of a minute, the sleeper wakes up in mid-sum only if the sum gave the GIL away."""
     a, out, sums, ticks = np.ones(2**26, np.float32), np.empty(2**26, np.float32), 40, 0
-    adder = threading.Thread(target=lambda: [vecadd.add(a, a, out) for _ in range(sums)])
+    adder = threading.Thread(target=lambda: [add(a, a, out) for _ in range(sums)])
     interval = sys.getswitchinterval()
     sys.setswitchinterval(60)
     try:

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import vecadd
+from vecadd import _core
 
 pytestmark = pytest.mark.usefixtures("silent")
 
@@ -195,6 +196,29 @@ def test_what_is_lent_without_elements_is_given_back_at_once(double, foreign):
     vecadd.add(lent, lent)
     assert double.calls("cudaEventRecord") == before
     assert lent.deleted == lent.given == 4
+
+
+def test_what_is_lent_on_many_slow_streams_is_held_until_they_are_done(double, driver, foreign):
+    lent = [DLPackArray(foreign(np.zeros(1000, np.float32))) for _ in range(40)]
+    others = [[foreign(np.zeros(1000, np.float32)) for _ in "bc"] for _ in lent]
+    double.fail("cudaEventQuery", 1, 600, True)  # none is ready
+    for array, (b, out) in zip(lent, others, strict=True):
+        vecadd.add(array, b, out, stream=driver.stream())
+    assert [array.deleted for array in lent] == [0] * len(lent)
+    double.reset(0)
+    driver.synchronize(0)
+    _core.memory_counts()  # looks for what is done
+    assert [array.deleted for array in lent] == [array.given for array in lent]
+
+
+def test_events_behind_what_is_lent_are_used_again(double, driver, foreign):
+    lent, out, events = DLPackArray(foreign(np.zeros(1000, np.float32))), foreign(np.zeros(1000, np.float32)), []
+    for _ in range(60):
+        vecadd.add(lent, lent, out)
+        driver.synchronize(0)
+        _core.memory_counts()
+        events.append(double.live().events)
+    assert events[-1] == events[20]
 
 
 def test_arrays_without_elements_are_where_out_is(second_device, foreign):

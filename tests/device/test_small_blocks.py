@@ -103,6 +103,17 @@ def test_kept_blocks_whose_stream_a_capture_keeps_busy_are_released_after_it(dou
     assert double.live().device_blocks == live.device_blocks
 
 
+def test_a_kept_block_that_is_used_again_is_counted_again(device):
+    before = _core.memory_counts()
+    for _ in range(3):
+        a = vecadd.to_device(array(1000))
+        now = _core.memory_counts()
+        assert now["device_bytes"] == before["device_bytes"] + 1000
+        assert now["device_blocks"] == before["device_blocks"] + 1
+        del a
+        assert _core.memory_counts() == before
+
+
 def test_a_block_with_another_holder_is_not_reused(device):
     a = vecadd.to_device(array(1000, 7))
     capsule = a.__dlpack__()

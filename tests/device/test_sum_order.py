@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import vecadd
-from vecadd import _core
+from vecadd import _core, interop
 
 
 def kernel(a, b):
@@ -131,6 +131,41 @@ def test_the_library_makes_a_sum_whose_largest_stride_comes_first_and_turns_it(d
     assert asked == [empties]
     assert total.view.shape == shape[::-1]
     assert_same_values(total.view.numpy(), host.T + host.T)
+
+
+class InCOrder(interop.Library):
+    """The library "ordered", whose sums are always in C order."""
+
+    sums_in_c_order = True
+
+    def export(self, array, writing):
+        return array
+
+    def must_add(self, operands, out):
+        return None
+
+    def current_stream(self, device):
+        return 0
+
+    def result_dtype(self, a, b):
+        return None
+
+    def empty_like(self, *arguments):
+        return None
+
+
+@pytest.mark.parametrize("rule", ["C order", "NumPy's"])
+def test_a_library_may_have_all_its_sums_in_c_order(driver, monkeypatch, rule):
+    class Ordered(View):
+        __module__ = "ordered"
+
+    if rule == "C order":
+        monkeypatch.setitem(interop.LIBRARIES, "ordered", InCOrder())
+    host = tame_values(np.dtype("f4"), 12, 1).reshape(3, 4)
+    x, y = (Ordered(ForeignArray(driver, host), host, host.T) for _ in "xy")
+    got = vecadd.add(x, y)
+    assert got.strides == ((12, 4) if rule == "C order" else (4, 16))
+    assert_same_values(got.numpy(), host.T + host.T)
 
 
 # With the arrays of the libraries themselves

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from foreign import DLPackArray
 
+import vecadd
 from vecadd import _core
 
 N = 100
@@ -17,7 +18,8 @@ class RaisingIndex:
         raise LookupError("asked for its index")
 
 
-CPU, CUDA = 1, 2
+CPU, CUDA, CUDA_HOST = 1, 2, 3
+READ_ONLY, COPIED = 1, 2  # DLPack's flags
 # name: (fields of the tensor, what the message says)
 BAD_HOST_TENSORS = {
     "no shape": ({"shapeless": True}, "shape"),
@@ -113,3 +115,21 @@ def test_a_library_that_refuses_is_asked_once_and_its_error_is_told():
     with pytest.raises(BufferError, match="not while it is written"):
         _core.host_view(refuses)
     assert len(refuses.asked) == 1
+
+
+def test_page_locked_memory_is_on_the_host(device):
+    x = vecadd.empty_pinned(N)
+    x[:] = 7
+    assert _core.host_view(on_host(x, device=(CUDA_HOST, 0))).tolist() == [7] * N
+
+
+@pytest.mark.parametrize(
+    ("fields", "writable"),
+    [({}, True), ({"flags": READ_ONLY}, False), ({"flags": COPIED}, True), ({"versions": (0,)}, True)],
+    ids=["versioned", "read-only", "copied", "unversioned"],
+)
+def test_a_view_is_read_only_where_its_tensor_says_so(fields, writable):
+    x = np.ones(N)
+    view = _core.host_view(on_host(x, **fields))
+    assert view.flags.writeable == writable
+    assert view.ctypes.data == x.ctypes.data

@@ -26,6 +26,8 @@ def test_a_tensor_that_needs_its_gradient_is_torchs_to_add(tensor, torch):
     assert vecadd.add_many([x, a], [x, b])[1] == (a, b, None)
     assert vecadd.add_many([a], [b], stream=0) == [(a, b, None)]
     assert "gradient" in vecadd.explain(a, b).why
+    with pytest.raises(TypeError, match="where= is numpy"):
+        vecadd.add(a, b, where=True)
     with pytest.raises(RuntimeError, match=r"detach\(\).*no_grad\(\)"):
         vecadd.plan(a, b, b)
     with pytest.raises(RuntimeError, match=r"^pair 1: .*detach\(\)"):
