@@ -12,52 +12,21 @@ import hypothesis
 import pytest
 import simulated_fleet as simulated
 from hypothesis import strategies
+from small_fleets import LEAST, STEADY, eight, machine, machines, read, written
 
 from vecadd import cli
-from vecadd.fleet import changes, checks, command, hostlist, outliers, tables
+from vecadd.fleet import checks, command, hostlist, outliers, tables
 
 pytestmark = pytest.mark.no_native
 
-LEAST = 0.05
 Found = dict[tuple[str, str], tuple[str, ...]]  # the hosts of each cause, by its level and its part
-
-
-def read(contents: list[dict[str, Any]]) -> list[checks.Check]:
-    return [checks.of(Path(f"{content['host']}.json"), content) for content in contents]
 
 
 def causes(contents: list[dict[str, Any]]) -> Found:
     return {(cause.level, cause.where): cause.hosts for cause in outliers.of(read(contents), LEAST).causes}
 
 
-def written(contents: list[dict[str, Any]], folder: Path) -> Path:
-    for number, content in enumerate(contents):
-        (folder / f"{number}.json").write_text(json.dumps(content))
-    return folder
-
-
-def machine(host: str = "node1", value: float | None = 100.0, *, unit: str = "GB/s", **changed: Any) -> dict[str, Any]:
-    """A machine with one figure."""
-    one = simulated.finding("memory/host/add", "add", "host", value, unit)
-    return simulated.content(host, [one]) | changed
-
-
-def machines(values: list[float | None], **changed: Any) -> list[dict[str, Any]]:
-    return [machine(f"node{number:02}", value, **changed) for number, value in enumerate(values)]
-
-
-def eight(values: list[float], host: str = "node1", what: str = "read") -> dict[str, Any]:
-    """A machine with a GPU for each value."""
-    found = [
-        simulated.finding(f"device memory/gpu {gpu}/{what}", what, f"gpu {gpu}", value, "GB/s")
-        for gpu, value in enumerate(values)
-    ]
-    return simulated.content(host, found)
-
-
 # What is unlike its peers
-
-STEADY: list[float | None] = [100.0, 100.5, 99.5, 100.2, 99.8, 100.1, 99.9, 100.3, 99.7]
 
 
 def test_a_slow_machine_is_found_among_its_peers() -> None:
@@ -201,82 +170,6 @@ def test_a_bad_gpu_is_found_in_a_machine_without_peers_and_healthy_ones_are_left
     found = [[simulated.places(outliers.of(read(fleet), LEAST).causes) for fleet in pair] for pair in pairs]
     assert all(set(bad) <= ill for ill, _ in found)
     assert sum(len(healthy) for _, healthy in found) <= 1
-
-
-# Since the last run
-
-
-def changed(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> changes.Changes:
-    runs = [
-        {**content, "time": f"2026-11-0{day}T00:00:00"} for day, run in ((1, before), (2, after)) for content in run
-    ]
-    return changes.of(*changes.last_runs(read(runs)), LEAST)
-
-
-def test_a_machine_that_has_become_slower_or_faster_is_told_by_direction() -> None:
-    found = changed(machines(STEADY), machines([*STEADY[:-2], 80.0, 130.0]))
-    assert [cause.hosts for cause in found.worse] == [("node07",)]
-    assert [cause.hosts for cause in found.better] == [("node08",)]
-    assert found.noted == []
-
-
-def test_what_has_changed_on_all_machines_is_told_once() -> None:
-    found = changed(machines(STEADY), machines([0.9 * (value or 0) for value in STEADY]))
-    assert found.worse == []
-    (note,) = found.noted
-    assert (note.what, note.before, note.after) == ("median of memory/add", "100 GB/s", "90 GB/s")
-    assert len(note.hosts) == len(STEADY)
-
-
-def test_what_is_better_on_all_machines_is_told_too() -> None:
-    found = changed(machines(STEADY), machines([1.1 * (value or 0) for value in STEADY]))
-    assert found.better == []
-    assert [(note.before, note.after) for note in found.noted] == [("100 GB/s", "110 GB/s")]
-
-
-def test_the_last_two_runs_are_told_by_their_times_and_not_by_the_order_of_the_files() -> None:
-    days = [machine(value=float(day), time=f"2026-11-{day:02}T00:00:00") for day in (3, 1, 4, 2)]
-    newest, before = changes.last_runs(read(days))
-    assert [check.findings[0].value for check in (*newest, *before.values())] == [4, 3]
-
-
-def test_figures_of_another_type_of_machine_are_not_held_against_those_of_before() -> None:
-    found = changed([machine()], [machine(value=50.0, machine_type="7 x H200")])
-    assert [(found.worse, found.better), [note.what for note in found.noted]] == [([], []), ["machine type"]]
-
-
-@pytest.mark.parametrize(
-    ("value", "interval", "told"),
-    [
-        (90.0, [89, 91], (1, 0)),
-        (90.0, [85, 99.5], (0, 0)),
-        (90.0, None, (1, 0)),
-        (110.0, [109, 111], (0, 1)),
-        (110.0, [100.5, 115], (0, 0)),
-    ],
-    ids=str,
-)
-def test_of_few_machines_the_intervals_decide(
-    value: float, interval: list[float] | None, told: tuple[int, int]
-) -> None:
-    after = machine(value=value)
-    after["findings"][0]["interval"] = interval
-    found = changed([machine()], [after])
-    assert (len(found.worse), len(found.better)) == told
-
-
-def test_what_is_better_is_shown_by_what_has_changed_most() -> None:
-    (better,) = tables.of_changes(changed([eight([100, 100, 100])], [eight([100, 130, 110])]))
-    assert better.title == "better than in the last run"
-    assert [line.cells[3:6] for line in better.lines if line] == [("130 GB/s", "100 GB/s", "130 %")]
-
-
-def test_a_new_verdict_and_a_new_type_are_told() -> None:
-    found = changed([machine()], [machine(status="failed", machine_type="7 x H200")])
-    assert [(note.what, note.before, note.after) for note in found.noted] == [
-        ("machine type", "8 x H200", "7 x H200"),
-        ("verdict", "passed", "failed"),
-    ]
 
 
 # Files
