@@ -164,6 +164,27 @@ def test_limits_are_read_from_a_result_files_meta_in_si_units():
         limits.need("dram")
 
 
+@pytest.mark.parametrize(
+    ("part", "names"),
+    [
+        (
+            "launch",
+            "kernel block turnaround queued node issued waited table job waiting triggering triggering_node "
+            "triggering_block programmatic_issued released",
+        ),
+        ("latency", "l1 l2 page dram stream atomic"),
+        ("crew", "wake wake_one"),
+        ("device", "read write copy l2_read l2_write"),
+        ("link", "to_device to_host both"),
+    ],
+)
+def test_each_limit_is_read_from_the_figure_of_its_name(part, names):
+    scale, ending = (1e9, "gbps") if part in ("device", "link") else (1.0, "seconds")
+    values = {name: float(at) for at, name in enumerate(names.split(), 1)}
+    limits = Limits.of({part: {f"{name}_{ending}": value for name, value in values.items()}})
+    assert {name: getattr(limits, name) for name in values} == {name: scale * value for name, value in values.items()}
+
+
 @pytest.mark.parametrize("name", [field.name for field in fields(Limits) if getattr(RECORDED, field.name) is not None])
 def test_what_stands_in_for_a_run_is_what_the_recorded_runs_measured(name):
     files = (Path(__file__).parents[2] / "benchmarks/results/h200").glob("*.json")
@@ -192,6 +213,9 @@ def test_a_curve_is_straight_between_what_was_probed():
     assert curve.seconds(40000) == 8e-6
     assert curve.seconds(2**21 - 2**16) == pytest.approx(52e-6)
     assert Curve.line(1e-6, 50e9).seconds(10**12) == pytest.approx(20, rel=1e-5)
+    assert Curve(((100.0, 2.0), (200.0, 1.0))).seconds(150) == 2.0  # more never takes less: a probe was disturbed
+    assert curve.rate(1) == curve.rate(4096) == 4096 / 5e-6
+    assert curve.rate(2**20) == 2**20 / 30e-6
 
 
 def test_curves_are_read_from_lists_beside_their_bytes():

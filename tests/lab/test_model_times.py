@@ -9,7 +9,7 @@ from modelled import H200, LIMITS, RUNGS, expect
 
 import vecadd.ladder
 from vecadd import _core, model
-from vecadd.model import Limits
+from vecadd.model import Limits, kernels
 
 pytestmark = pytest.mark.no_native
 
@@ -94,6 +94,15 @@ def test_a_chain_that_the_l2_keeps_is_sooner_than_pieces_that_it_does_not():
     assert times == sorted(times)
 
 
+def test_a_chain_is_kept_in_whole_by_room_for_its_two_arrays_and_not_at_all_by_half_of_that():
+    room = H200["l2"] // kernels.L2_PARTS
+    kept, half, lost = (expect("graph", room * part // 16, chain=1) for part in (2, 3, 4))
+    assert expect("graph", room // 4, chain=0) == lost
+    plain = [expect("graph", room * part // 16, chain=0) for part in (2, 3)]
+    assert kept < plain[0]
+    assert kept < half < plain[1]
+
+
 def test_a_rest_of_blocks_is_a_generation_of_its_own():
     full, more, twice = (expect("waves", 2**26, percent=percent) for percent in (100, 110, 200))
     assert more > 1.15 * full
@@ -154,6 +163,8 @@ def test_a_batch_is_its_table_and_one_kernel():
     small, large = (expect("batched", 100, adds=adds) for adds in (1, 1001))
     assert small > LIMITS.table
     assert large - small >= 1000 * LIMITS.job
+    slower = expect("batched", 100, limits=replace(LIMITS, l2=LIMITS.l2 + 1e-6, table=LIMITS.table + 1e-3), adds=1)
+    assert slower - small > 1e-3 + 1e-6  # a block looks its addition up in the L2
     n, adds = 2**20, 256
     assert expect("batched", n, adds=adds) > adds * LIMITS.memory_seconds(8 * n, 4 * n)
 

@@ -1,5 +1,6 @@
 """Adding Zarr arrays: the sum, bit for bit numpy.add's, in the chunks, shards and codecs that are asked for."""
 
+import errno
 import tracemalloc
 import zipfile
 from pathlib import Path
@@ -17,7 +18,8 @@ from zarr.storage import MemoryStore
 from zarr_arrays import fill_folder, make, names, read
 
 import vecadd
-from vecadd.stores import threads
+from vecadd.stores import names as stores_names
+from vecadd.stores import place, threads
 
 pytestmark = pytest.mark.no_native
 
@@ -52,6 +54,22 @@ def additions(draw: st.DrawFn) -> tuple[list[tuple[np.ndarray, dict[str, Any]]],
             asked["shards"] = tuple(extent * draw(st.integers(1, 3)) for extent in asked["chunks"])
     asked["memory"] = draw(st.sampled_from((None, 1 << 20)))
     return both, asked
+
+
+def test_a_file_system_without_locks_is_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def flock(*arguments: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    fill_folder(tmp_path)
+    monkeypatch.setattr(place.fcntl, "flock", flock)
+    vecadd.add_zarr(tmp_path / "a.zarr", tmp_path / "b.zarr", tmp_path / "d.zarr")
+    assert_same(read(tmp_path / "d.zarr"), read(tmp_path / "a.zarr") + read(tmp_path / "b.zarr"))
+
+
+def test_a_name_is_a_url_in_capitals_too_and_ends_where_its_array_does() -> None:
+    assert stores_names.absolute("S3://bucket/a.zarr/") == "S3://bucket/a.zarr"
+    assert stores_names.absolute("file:///tmp/a%20b") == "/tmp/a%20b"
+    assert stores_names.absolute("a.zarr/") == str(Path.cwd() / "a.zarr")
 
 
 @given(additions())

@@ -38,6 +38,31 @@ def divisions(draw: st.DrawFn) -> tuple[list[Side], Side, int]:
     return sides[:2], sides[2], least * draw(st.sampled_from((1, 2, 10, 1000)))
 
 
+def test_a_part_that_is_no_whole_number_of_chunks_may_lie_in_one_more() -> None:
+    side = Side((20, 1), (4, 1), 8)
+    assert side.bytes_held((8, 3), 10) == (8 * 8, 2 * 2 * 4 * 8)
+    assert side.bytes_held((5, 3), 10) == (5 * 8, 2 * 3 * 4 * 8)
+    assert side.bytes_held((19, 3), 10) == (19 * 8, 2 * 5 * 4 * 8)  # there are no more
+    assert side.bytes_held((19, 3), 3) == (19 * 8, 2 * 3 * 4 * 8)  # of those at once
+
+
+def test_a_piece_grows_to_16_mib_where_there_is_memory_for_more() -> None:
+    side = Side((1 << 26,), (1 << 16,), 4)
+    assert choose_pieces([side, side], side, 1 << 30).piece == (1 << 22,)
+
+
+def test_a_piece_grows_beyond_that_where_less_is_read_in_all() -> None:
+    """Chunks of the operand that lie across those of the sum are read for each piece that they lie in."""
+    million = 10**6
+    operand, total = Side((3000 * million,), (15 * million,), 1), Side((3000 * million,), (20 * million,), 1)
+    assert choose_pieces([operand, operand], total, 10**12).piece == (60 * million,)
+
+
+def test_runs_are_sixteen_a_thread_and_about_4096_at_most() -> None:
+    assert len(runs_of([(0, 10**6)], 2)) == 32
+    assert len(runs_of([(0, 10**6)], 1000)) == 4082  # of 245 pieces
+
+
 @given(divisions())
 def test_pieces_cover_the_sum_once_and_consist_of_whole_chunks(division: tuple[list[Side], Side, int]) -> None:
     operands, total, memory = division

@@ -1,5 +1,7 @@
 """Adding Zarr arrays: what cannot be added is told before anything is written."""
 
+import errno
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -121,13 +123,14 @@ def test_a_store_that_cannot_rename_is_never_overwritten(folder: Path) -> None:
     np.testing.assert_array_equal(read(store), np.ones(3))
 
 
+@pytest.mark.parametrize("number", [errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP])
 def test_an_array_is_not_replaced_where_two_folders_cannot_be_exchanged(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+    number: int, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As on NFS: it would be missing for a while."""
 
     def refuse(first: Path, second: Path) -> None:
-        raise OSError(22, "Invalid argument")
+        raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(place, "exchange", refuse)
     with pytest.raises(ValueError, match="cannot exchange two folders at once"):
