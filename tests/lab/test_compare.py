@@ -1,5 +1,6 @@
 """vecadd compare: which figures of two runs are matched, what their ratio says, and what it prints and writes."""
 
+import importlib.util
 import json
 import os
 import re
@@ -50,6 +51,7 @@ def run_of(path: Path, rows: list[Row]) -> str:
         (timed(0.8, 0.79, 0.81), "faster"),
         (timed(1.01, 1.0, 1.02), "same"),
         (timed(1.07, 1.02, 1.12), "undecided"),  # not surely by 5 %
+        (timed(0.93, 0.88, 0.98), "undecided"),
         (timed(1.0, 0.8, 1.25), "undecided"),
     ],
     ids=str,
@@ -234,17 +236,22 @@ def test_the_page_shows_what_is_slower_first_with_its_interval(tmp_path: Path) -
     assert not [word for word in ("<script", "http://", "https://", " src=", "@import", "url(") if word in page]
 
 
-def test_the_picture_of_a_page_has_the_forty_figures_that_say_most_by_their_colours(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("same", "most"), [(39, 40), (5, 7)])
+def test_the_picture_of_a_page_has_the_forty_figures_that_say_most_by_their_colours(
+    same: int, most: int, tmp_path: Path
+) -> None:
+    """None that is undecided is among them."""
     pytest.importorskip("jinja2")
-    times = {"slower": 2.0, "faster": 0.5, **{f"same{at}": 1.0 for at in range(39)}}
-    old = run_of(tmp_path / "old.json", [row(name, 1e-3) for name in times])
+    times = {"slower": 2.0, "faster": 0.5, "undecided": 1.1, **{f"same{at}": 1.0 for at in range(same)}}
+    old = run_of(tmp_path / "old.json", [row(name, 1e-3, 0.5 * (name == "undecided")) for name in times])
     new = run_of(tmp_path / "new.json", [row(name, 1e-3 * x) for name, x in times.items()])
     assert cli.main(["compare", old, new, "--html", str(tmp_path / "page.html")]) == 1
     page = (tmp_path / "page.html").read_text()
-    assert "The 40 figures that say most, slower ones first" in page
+    assert f"The {most} figures that say most, slower ones first" in page
     shown = re.findall(r'<span class="name">ladder (\w+) float32 2\^20</span>\n<span class="(\w+)">', page)
     assert shown[:3] == [("slower", "bad"), ("faster", "good"), ("same0", "plain")]
-    assert len(shown) == 40
+    assert len(shown) == most
+    assert "undecided" not in dict(shown)
 
 
 @pytest.mark.parametrize("option", ["--json", "--html"])
@@ -263,7 +270,27 @@ def test_a_verdict_or_an_advice_of_a_check_is_no_figure(tmp_path: Path) -> None:
     """It has no unit."""
     finding = simulated.finding("link/gpu 0/to the device", "to the device", "gpu 0", 50.0, "GB/s")
     check = checks.of(Path("x"), simulated.content("node1", [finding, {**finding, "id": "a/b/c", "unit": ""}]))
-    assert [figure.unit for figure in figures.side([check]).figures.values()] == ["GB/s"]
+    side = figures.side([check])
+    assert ([figure.unit for figure in side.figures.values()], side.machines) == (["GB/s"], ["node1 (8 x H200)"])
+
+
+def test_a_line_has_both_figures_their_ratio_and_its_interval() -> None:
+    both = verdict.Compared("a", 100.0, 80.0, "GB/s", 1.25, (1.2, 1.3), "slower")
+    lost = verdict.Compared("b", 100.0, None, "GB/s", None, None, "failed")
+    assert [line.cells for line in tables.table("x", [both, lost]).lines if line] == [
+        ("a", "100 GB/s", "80 GB/s", "1.25", "1.2 to 1.3", "slower"),
+        ("b", "100 GB/s", "-", "-", "-", "failed"),
+    ]
+
+
+def test_a_page_without_jinja2_is_refused_and_a_comparison_without_a_page_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = run_of(tmp_path / "x.json", [row()])
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert cli.main(["compare", file, file]) == 0
+    assert cli.main(["compare", file, file, "--html", str(tmp_path / "page.html")]) == 2
+    assert capsys.readouterr().err == "vecadd compare: a page needs jinja2: pip install 'vecadd[fleet]'\n"
 
 
 def test_what_is_slower_or_fails_stands_out_in_the_table() -> None:

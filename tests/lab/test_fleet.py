@@ -143,6 +143,12 @@ def test_two_slow_machines_are_no_group() -> None:
     assert [(cause.level, cause.hosts) for cause in found] == [("machine", (name,)) for name in slow]
 
 
+def test_machines_whose_names_say_no_group_are_none_together() -> None:
+    names = ["a", "b", "c", *(f"rack{rack}-node{node}" for rack in range(5) for node in range(3))]
+    found = outliers.of(read([machine(name, 80.0 if len(name) == 1 else 100.0) for name in names]), LEAST).causes
+    assert [(cause.level, cause.hosts) for cause in found] == [("machine", (name,)) for name in "abc"]
+
+
 @pytest.mark.parametrize(
     ("host", "group"),
     [

@@ -18,9 +18,10 @@ def changed(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> change
 
 
 def test_a_machine_that_has_become_slower_or_faster_is_told_by_direction() -> None:
-    found = changed(machines(STEADY), machines([*STEADY[:-2], 80.0, 130.0]))
-    assert [cause.hosts for cause in found.worse] == [("node07",)]
-    assert [cause.hosts for cause in found.better] == [("node08",)]
+    for unit, values in (("GB/s", [80.0, 130.0]), ("us", [130.0, 80.0])):
+        found = changed(machines(STEADY, unit=unit), machines([*STEADY[:-2], *values], unit=unit))
+        assert [cause.hosts for cause in found.worse] == [("node07",)]
+        assert [cause.hosts for cause in found.better] == [("node08",)]
     assert found.noted == []
 
 
@@ -30,6 +31,11 @@ def test_what_has_changed_on_all_machines_is_told_once() -> None:
     (note,) = found.noted
     assert (note.what, note.before, note.after) == ("median of memory/add", "100 GB/s", "90 GB/s")
     assert len(note.hosts) == len(STEADY)
+
+
+def test_a_figure_that_is_missing_in_one_of_two_runs_is_not_held_against_the_other() -> None:
+    for before, after in ((100.0, None), (None, 100.0), (0.0, 100.0)):
+        assert changed([machine(value=before)], [machine(value=after)]) == changes.Changes()
 
 
 def test_what_is_better_on_all_machines_is_told_too() -> None:

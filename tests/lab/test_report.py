@@ -203,6 +203,25 @@ def test_nine_tenths_of_the_limit_are_near_it() -> None:
     assert sentences.ladder(rows)[1] == "1 of 2 rungs reach 90 % of the limit: near."
 
 
+def test_the_largest_size_of_the_first_dtype_is_told_with_its_share_of_the_limit() -> None:
+    rows = [
+        replace(pictured.row("ladder", rung, n, 12 * n / gbps / 1e9), dtype=dtype, gbps=gbps, fraction=gbps / 1000)
+        for rung, n, dtype, gbps in (
+            ("best", 2**20, "float32", 800.0), ("small", 2**10, "float32", 900.0), ("worst", 2**20, "float32", 200.0),
+            ("other", 2**26, "float64", 950.0),
+        )
+    ]  # fmt: skip
+    assert sentences.ladder(rows) == [
+        "At 2^20 elements of float32 best is the fastest rung: 800 GB/s, 80 % of the limit. The slowest that was timed "
+        "there is worst: 200 GB/s, 20 % of the limit."
+    ]
+
+
+def test_a_finding_stands_in_the_table_by_what_it_is_of_and_how_severe_it_is() -> None:
+    (line,) = (line for line in parts._findings(checks.of(Path("x"), a_check())).lines if line)
+    assert line.cells == ("width, gpu 0", "critical", "x8", "at least x16", "Half of the lanes <b>", "Reseat it")
+
+
 def test_a_rung_whose_sum_is_wrong_is_neither_the_fastest_nor_the_slowest() -> None:
     right = [pictured.row("ladder", f"rung{at}", 2**26, pictured.at(gbps, 2**26)) for at, gbps in enumerate((900, 800))]
     wrong = [pictured.row("ladder", "race", 2**26, pictured.at(gbps, 2**26), caught="x") for gbps in (9000, 1)]
@@ -256,8 +275,10 @@ def test_peers_are_counted_by_their_intervals() -> None:
         for at, end in enumerate(ends)
     ]
     rows.append(pictured.row("peer-x", "vecadd", 1024, 1e-6))
+    rows += [replace(row, sweep="peer-y") for row in rows[:2]]
     assert sentences.peers(rows) == [
-        "peer-x: of 6 times beside that of vecadd, 2 are surely longer, 1 surely shorter, and 3 level."
+        "peer-x: of 6 times beside that of vecadd, 2 are surely longer, 1 surely shorter, and 3 level.",
+        "peer-y: of 2 times beside that of vecadd, 1 are surely longer, 0 surely shorter, and 1 level.",
     ]
 
 
