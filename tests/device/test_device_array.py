@@ -65,9 +65,10 @@ def test_interface_is_version_3_and_describes_the_memory(device):
 
 
 def test_interface_of_an_empty_array_has_a_null_pointer(device):
-    interface = vecadd.to_device(np.zeros((0, 4))).__cuda_array_interface__
-    assert interface["data"][0] == 0
-    assert interface["shape"] == (0, 4)
+    for empty in (vecadd.to_device(np.zeros((0, 4))), vecadd.to_device(np.zeros((3, 4)))[2:2]):
+        interface = empty.__cuda_array_interface__
+        assert interface["data"][0] == 0
+        assert interface["shape"] == (0, 4)
 
 
 def test_memory_is_aligned_for_every_vector_load(device):

@@ -300,6 +300,14 @@ def test_interfaces_tell_the_strides(arrays, driver, key):
     _core.release()
 
 
+def test_a_view_of_complex_numbers_of_as_many_axes_as_there_are_is_copied(device):
+    """Their parts would be one axis more."""
+    a = np.arange(6, dtype=np.complex64).reshape((1,) * 63 + (6,)) * (1 - 2j)
+    got = vecadd.to_device(a)[..., ::2].copy()
+    assert got.ndim == 64
+    assert_same_values(got.numpy(), a[..., ::2])
+
+
 @pytest.mark.parametrize("step", [2**62, 2**63 - 1, -(2**62), -(2**63) + 1])
 def test_a_step_that_is_never_taken_has_no_part_in_the_strides(device, step):
     x = vecadd.to_device(np.arange(6, dtype=np.int16).reshape(2, 3))

@@ -283,6 +283,14 @@ def test_memory_of_the_per_thread_stream_goes_back_after_its_users(order, driver
     assert_same_values(out.numpy(), 3 * a)
 
 
+def test_a_copy_comes_after_the_sum_on_its_arrays_own_stream(order, driver, foreign):
+    stream, a = driver.stream(), numbers(1)
+    source, late = foreign(a), foreign(np.zeros(N, np.int32))
+    driver.copy_late(stream, late.pointer, source.pointer, a.nbytes)
+    total = vecadd.add(late, late.window(0, N), stream=stream)
+    assert_same_values(total.copy().numpy(), a + a)
+
+
 def test_a_use_on_the_per_thread_stream_is_recorded_as_one_of_all_threads(driver, monkeypatch):
     """Its library looks at it when the memory goes, in whichever thread."""
     library = Pool(driver)
