@@ -5,7 +5,7 @@ import pytest
 from awkward_calls import CALLS, differences
 
 import vecadd
-from vecadd import _explain
+from vecadd import _core, _explain
 
 FEW = "numpy.add is as fast for so few elements"
 
@@ -214,3 +214,17 @@ def test_an_out_that_overlaps_itself_is_numpys_on_the_host():
     assert vecadd.add(a.reshape(3, 2), b.reshape(3, 2), np.lib.stride_tricks.as_strided(out, **shape)).shape == (3, 2)
     np.add(a.reshape(3, 2), b.reshape(3, 2), np.lib.stride_tricks.as_strided(want, **shape))
     np.testing.assert_array_equal(out, want)
+
+
+def test_an_out_of_another_dtype_is_named_as_the_reason():
+    wide = np.ones((300, 1100), np.float32)
+    found = _core.explain_route(wide[:, :1000], wide[:, 100:], np.empty((300, 1000)))
+    assert (found["route"], found["why"]) == ("numpy", "out is of another dtype than the sum")
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_fewer_elements_are_numpys_where_either_operand_is_converted(swapped):
+    wide, narrow = np.ones((64, 1100)), np.ones((64, 1100), np.float32)
+    assert _core.explain_route(wide[:, 1:], wide[:, 1:])["route"] == "host"
+    found = _core.explain_route(*((narrow, wide) if swapped else (wide, narrow)))
+    assert (found["route"], found["why"]) == ("numpy", FEW)

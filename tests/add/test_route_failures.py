@@ -1,5 +1,6 @@
-"""What explain says of a GPU that has failed, beside other reasons to stay on the host."""
+"""Additions that stay on the host: beside a GPU that has failed, and by a calibration that is none."""
 
+import pytest
 import test_route_choice as table
 
 choosing = table.choosing
@@ -35,3 +36,19 @@ def test_a_gpu_without_room_leaves_a_sum_in_place_to_the_host(choosing: table.Ch
             control.reset(0)
             into[...] = 1
     """)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [[*table.ROWS[:1], ("zero_copy", (-1,)), *table.ROWS[2:]], [*table.ROWS, table.ROWS[0]]],
+    ids=["fewer bytes than none", "sizes that come twice"],
+)
+def test_a_calibration_that_no_search_has_written_is_none(rows: object, choosing: table.Choosing) -> None:
+    choosing(
+        """
+        vecadd.use_gpu()
+        found = vecadd.explain(*arrays(1024))
+        assert found.route == "host" and "vecadd tune routes" in found.why and not found.predicted
+        """,
+        rows,
+    )

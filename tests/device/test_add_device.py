@@ -163,6 +163,14 @@ def test_interface_of_version_2_may_lack_stream(foreign):
     assert_same_values(vecadd.add(x, foreign(a)).numpy(), a + a)
 
 
+@pytest.mark.parametrize("misaligned", range(3), ids=["a", "b", "out"])
+def test_a_misaligned_operand_is_not_for_the_kernel_of_whole_vectors(foreign, misaligned):
+    a = np.arange(100, dtype=np.float32)
+    arrays = [foreign(a, offset=2 if role == misaligned else 0) for role in range(3)]
+    assert _core.explain_route(*arrays)["kernel"] == "strided"
+    assert_same_values(vecadd.add(*arrays).numpy(), a + a)
+
+
 def test_an_interface_that_is_emptied_while_it_is_read_is_read_as_it_was(foreign):
     class Empties:
         def __index__(self):

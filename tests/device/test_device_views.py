@@ -300,6 +300,15 @@ def test_interfaces_tell_the_strides(arrays, driver, key):
     _core.release()
 
 
+def test_views_that_all_run_backwards_are_one_run(device):
+    a, b = np.arange(100.0), np.arange(100.0) ** 2
+    x, y, out = vecadd.to_device(a), vecadd.to_device(b), vecadd.to_device(np.full(300, -1.0))
+    target = out[100:200]
+    assert _core.explain_route(x[::-1], y[::-1], target[::-1])["kernel"] == "contiguous"
+    vecadd.add(x[::-1], y[::-1], target[::-1])
+    assert_same_values(out.numpy(), np.concatenate([np.full(100, -1.0), a + b, np.full(100, -1.0)]))
+
+
 def test_a_view_of_complex_numbers_of_as_many_axes_as_there_are_is_copied(device):
     """Their parts would be one axis more."""
     a = np.arange(6, dtype=np.complex64).reshape((1,) * 63 + (6,)) * (1 - 2j)
