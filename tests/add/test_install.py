@@ -373,6 +373,7 @@ def test_more_than_the_machines_memory_is_refused_as_by_numpy(make: Callable[[in
 @pytest.mark.parametrize("n", [0, 1, 100, MIB - 1, MIB, 3 * MIB])
 @pytest.mark.parametrize("resized", [0, 1, 100, MIB - 1, MIB, 3 * MIB, 5 * MIB])
 def test_arrays_of_our_memory_are_zeroed_and_resized_as_numpys(n: int, resized: int) -> None:
+    used = vecadd.memory_stats()["output_used_bytes"]
     with vecadd.install(allocator=True):
         assert not np.zeros(n, np.uint8).any()
         array = np.zeros(n, np.uint8)
@@ -382,6 +383,8 @@ def test_arrays_of_our_memory_are_zeroed_and_resized_as_numpys(n: int, resized: 
         kept = min(n, resized)
         assert (array[:kept] == before[:kept]).all()
         assert not array[kept:].any()
+        del array, before
+        assert vecadd.memory_stats()["output_used_bytes"] == used
 
 
 def test_the_allocator_holds_in_the_context_that_installed_it() -> None:

@@ -167,9 +167,9 @@ def test_both_names_of_the_legacy_default_stream_are_one_stream(tensor, torch, h
 def test_an_offset_that_misaligns_a_tensor_is_left_to_its_interface(tensor):
     """Which says here that the memory begins where the tensor's elements do."""
     a, b = tensor(A, byte_offset=2), tensor(B, byte_offset=2)
-    outs = [tensor(np.zeros_like(A)) for _ in range(3)]
+    outs = [tensor(np.zeros_like(A)) for _ in range(4)]
     vecadd.add(a, b, outs[0])
-    vecadd.add_many([tensor(A), a], [tensor(B), b], outs[1:])
+    vecadd.add_many([tensor(A), tensor(A), a], [tensor(B), tensor(B), b], outs[1:])
     for out in outs:
         np.testing.assert_array_equal(total(out), A + B)
 
