@@ -15,10 +15,8 @@ import pytest
 from arrays import assert_same_values
 from conftest import ON_DOUBLE
 from orders import orders
-from test_stream_order import Pool, Pooled
 
 import vecadd
-from vecadd import interop
 
 N = 1000
 LEGACY, PER_THREAD = 1, 2  # cudaStreamLegacy, cudaStreamPerThread
@@ -281,28 +279,6 @@ def test_memory_of_the_per_thread_stream_goes_back_after_its_users(order, driver
         for i in range(3):
             in_another_thread(lambda i=i: vecadd.add(x, x, stream=PER_THREAD) is None)
     assert_same_values(out.numpy(), 3 * a)
-
-
-def test_a_copy_comes_after_the_sum_on_its_arrays_own_stream(order, driver, foreign):
-    stream, a = driver.stream(), numbers(1)
-    source, late = foreign(a), foreign(np.zeros(N, np.int32))
-    driver.copy_late(stream, late.pointer, source.pointer, a.nbytes)
-    total = vecadd.add(late, late.window(0, N), stream=stream)
-    assert_same_values(total.copy().numpy(), a + a)
-
-
-def test_a_use_on_the_per_thread_stream_is_recorded_as_one_of_all_threads(driver, monkeypatch):
-    """Its library looks at it when the memory goes, in whichever thread."""
-    library = Pool(driver)
-    monkeypatch.setitem(interop.LIBRARIES, "pooled", library)
-    library.current, other = driver.stream(), driver.stream()
-    arrays = [Pooled(library, library.current) for _ in range(3)]
-    for stream, recorded in ((PER_THREAD, 0), (other, other), (library.current, None)):
-        vecadd.add(*arrays, stream=stream)
-        assert [array.recorded for array in arrays] == [[] if recorded is None else [recorded]] * 3
-        for array in arrays:
-            array.recorded.clear()
-    interop._known.pop(Pooled)
 
 
 def test_consumer_on_the_per_thread_stream_may_drop_its_capsule_in_any_thread(
