@@ -52,7 +52,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     stores.add_argument(
         "--scheduler",
         metavar="WHERE",
-        help="of Dask: tcp://HOST:PORT, or local:N for N workers on this machine; without, threads of this process",
+        help="of Dask: tcp://HOST:PORT, or local:N for N workers on this machine, 4 a processor at most; without, "
+        "threads of this process",
     )
     stores.add_argument("--resume", action="store_true", help="go on with an addition that was killed or failed")
     parser.epilog = epilog(
@@ -99,12 +100,13 @@ def _add_files(arguments: argparse.Namespace, progress: Callable[[int, int], obj
 def _add_stores(arguments: argparse.Namespace, progress: Callable[[int, int], object]) -> int:
     """The bytes of the three arrays, without a compression."""
     from vecadd.stores.add import add_zarr
+    from vecadd.stores.usage import UsageError
 
     a, b, out = arguments.a, arguments.b, arguments.out
     options = {name: getattr(arguments, name) for name in _OF_STORES}
     try:
         add_zarr(a, b, out, sync=arguments.sync, progress=progress, **options)
-    except ImportError as error:
+    except (ImportError, UsageError) as error:
         raise UnaskableError(str(error)) from None
     from vecadd.stores.names import absolute, open_input
 

@@ -62,6 +62,14 @@ REFUSED = {
     "add a.zarr b.zarr -o c.zarr --memory lots": "'lots' is no size; write 500MB or 2GiB",
     "add a.zarr b.zarr -o c.zarr --memory 9e9GB": "'9e9GB' is no size; write 500MB or 2GiB",
     f"add a.zarr b.zarr -o c.zarr --memory {'9' * 400}": "9' is no size; write 500MB or 2GiB",
+    "add a.zarr b.zarr -o c.zarr --memory 100B": "100 bytes of memory a thread are too few",
+    "add a.zarr b.zarr -o c.zarr --chunks 5": "chunks of (5,) for a sum of 2 axes",
+    "add a.zarr b.zarr -o c.zarr --shards 0,7": "shards of (0, 7) for a sum of 2 axes",
+    "add a.zarr b.zarr -o c.zarr --chunks 2,2 --shards 3,4": "shards of (3, 4) do not consist of whole chunks",
+    "add a.zarr b.zarr -o c.zarr --compressor zst": "no compressor is called 'zst'; did you mean zstd",
+    "add a.zarr b.zarr -o c.zarr --scheduler foo": "no scheduler is called 'foo'; there are tcp://HOST:PORT, local,",
+    "add a.zarr b.zarr -o c.zarr --scheduler ''": "no scheduler is called ''",
+    "add a.zarr b.zarr -o c.zarr --scheduler local:99999": "local:99999 asks for 99999 workers; there may be 4 for",
 }
 
 
@@ -80,7 +88,7 @@ def test_an_error_is_one_line_and_status_1(folder: Path, capsys: pytest.CaptureF
         1,
         f"vecadd add: {folder}/nowhere.zarr: No such file or directory\n",
     )
-    status, said = run("add a.zarr b.zarr -o c.zarr --compressor zst", capsys)
+    status, said = run("add a.zarr c.zarr -o d.zarr", capsys)
     assert (status, said.count("\n")) == (1, 1)
 
 

@@ -69,6 +69,8 @@ BAD: dict[str, tuple[Spoil, dict[str, Any], type[Exception], str]] = {
     "memory for less than a chunk": (lambda folder: None, {"memory": 100}, ValueError, "100 bytes of memory a thread"),
     "no memory": (lambda folder: None, {"memory": 0}, ValueError, "give a positive number"),
     "a scheduler": (lambda folder: None, {"scheduler": "locl"}, ValueError, "no scheduler is called 'locl'"),
+    "more local workers than processors have use for": (
+        lambda folder: None, {"scheduler": "local:99999"}, ValueError, "local:99999 asks for 99999 workers"),
     "a target that is no array": (
         lambda folder: (shutil.rmtree(folder / "c.zarr"), (folder / "c.zarr").mkdir()), {}, ValueError,
         "exists and is no Zarr array; it is not replaced"),

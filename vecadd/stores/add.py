@@ -49,8 +49,9 @@ def add_zarr(
         Bytes of arrays and chunks that this process holds, or each worker of the cluster. Without, 512 MiB, or half of
         what the cluster gives a worker, and more where one chunk needs it.
     scheduler
-        Of Dask: an address ("tcp://host:8786"), "local" or "local:4" for workers on this machine, "threads" for threads
-        of this process, or a ``distributed.Client``; without, the active client, and threads where there is none.
+        Of Dask: an address ("tcp://host:8786"), "local" or "local:4" for workers on this machine, 4 for each processor
+        at most, "threads" for threads of this process, or a ``distributed.Client``; without, the active client, and
+        threads where there is none.
     resume
         Goes on with an addition of the same operands that was killed or failed; what it finished is not written again.
         Without one, begins.

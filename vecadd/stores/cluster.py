@@ -12,10 +12,12 @@ from vecadd._version import package_version
 from vecadd.stores.names import open_input, open_store
 from vecadd.stores.pieces import Run, runs_of, show_box
 from vecadd.stores.run import RESUME, Addition, add_run
+from vecadd.stores.usage import UsageError
 
 MEMORY = 512 << 20  # bytes a worker that has no limit
 SHARE = 0.5  # of the limit that Dask has set a worker
 MOST_LOCAL = 4  # workers that "local" makes
+MOST_A_PROCESSOR = 4  # workers of "local:N" for each processor: more are taken for a slip
 _PAUSE = 0.05  # seconds between two looks at the tasks
 _SHOWN = 3  # workers that an error names
 
@@ -49,10 +51,15 @@ def _active() -> Any:
 def _local(scheduler: str) -> Any:
     name, colon, count = scheduler.partition(":")
     if name != "local" or (colon and not (count.isdecimal() and int(count))):
-        raise ValueError(f"no scheduler is called {scheduler!r}; there are tcp://HOST:PORT, local, local:N and threads")
+        raise UsageError(f"no scheduler is called {scheduler!r}; there are tcp://HOST:PORT, local, local:N and threads")
     distributed: Any = import_module("distributed")
     processors = int(import_module("dask.system").CPU_COUNT)
     workers = int(count) if colon else min(MOST_LOCAL, processors)
+    if workers > MOST_A_PROCESSOR * processors:
+        raise UsageError(
+            f"{scheduler} asks for {workers} workers; there may be {MOST_A_PROCESSOR} for each processor that this "
+            f"process may use, {MOST_A_PROCESSOR * processors} in all"
+        )
     threads = max(1, processors // workers)
     return distributed.LocalCluster(n_workers=workers, threads_per_worker=threads, dashboard_address=":0")
 

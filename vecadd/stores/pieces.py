@@ -4,6 +4,8 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from vecadd.stores.usage import UsageError
+
 Shape = tuple[int, ...]
 Run = tuple[int, int]  # pieces by their numbers, from the first to before the second
 
@@ -104,11 +106,11 @@ def choose_pieces(operands: Sequence[Side], total: Side, memory: int, concurrent
     """Pieces that a thread adds within ``memory`` bytes: first so long that chunks of the operands which lie across
     those of the target are read as seldom as possible, then, along the last axes first, so large as is worth while.
 
-    Raises ValueError where not even one chunk of the target, or its shard, fits with what is added to make it.
+    Raises UsageError where not even one chunk of the target, or its shard, fits with what is added to make it.
     """
     unit, least = smallest_piece(operands, total, concurrent)
     if least > memory:
-        raise ValueError(
+        raise UsageError(
             f"{memory} bytes of memory a thread are too few: a chunk of the sum of shape {total.chunks} takes {least} "
             "with what is added to make it; allow more, or name smaller chunks or shards for the sum"
         )

@@ -18,6 +18,7 @@ from vecadd._names import unknown
 from vecadd._sum import shape_and_dtype
 from vecadd.stores.names import read_key
 from vecadd.stores.pieces import Shape
+from vecadd.stores.usage import UsageError
 
 METADATA = "zarr.json"  # the key whose presence makes an array of a store
 MOST_AXES = 32  # that Zarr can write: it looks for empty chunks by numpy.broadcast_arrays, which takes no more
@@ -35,8 +36,8 @@ def describe_sum(
 ) -> dict[str, Any]:
     """The metadata document of the sum of two arrays, in Zarr's version 3.
 
-    Raises ValueError where the shapes do not broadcast, or chunks, shards and compressor are none that can be, and
-    TypeError where numpy.add has no loop for the dtypes.
+    Raises ValueError where the shapes do not broadcast, UsageError where chunks, shards and compressor are none that
+    can be, and TypeError where numpy.add has no loop for the dtypes.
     """
     shape, dtype = shape_and_dtype(a, b, f"{a.shape} and {b.shape}")
     if len(shape) > MOST_AXES:
@@ -54,9 +55,9 @@ def describe_sum(
     largest = math.prod(shards_now or chunks_now) * dtype.itemsize
     if largest > sys.maxsize:
         what = f"shards of {shards_now}" if shards_now else f"chunks of {chunks_now}"
-        raise ValueError(f"{what} take {largest} bytes each, more than memory can have; give smaller ones")
+        raise UsageError(f"{what} take {largest} bytes each, more than memory can have; give smaller ones")
     if shards_now and any(shard % chunk for shard, chunk in zip(shards_now, chunks_now, strict=True)):
-        raise ValueError(f"shards of {shards_now} do not consist of whole chunks of {chunks_now}")
+        raise UsageError(f"shards of {shards_now} do not consist of whole chunks of {chunks_now}")
     store = MemoryStore()
     zarr.create_array(
         store,
@@ -94,7 +95,7 @@ def _checked(what: str, given: Sequence[int] | None, ndim: int) -> Shape | None:
     if given is None:
         return None
     if len(given) != ndim or any(extent < 1 for extent in given):
-        raise ValueError(f"{what} of {tuple(given)} for a sum of {ndim} axes: give one extent from 1 on for each axis")
+        raise UsageError(f"{what} of {tuple(given)} for a sum of {ndim} axes: give one extent from 1 on for each axis")
     return tuple(given)
 
 
@@ -127,7 +128,7 @@ def _codecs(like: Array, dtype: np.dtype[Any], compressor: str, *, whole: bool) 
     if compressor != KEEP:
         named = {"none": None, "zstd": ZstdCodec(), "blosc": BloscCodec(), "gzip": GzipCodec()}
         if not isinstance(compressor, str) or compressor not in named:
-            raise ValueError(unknown("compressor", str(compressor), (KEEP, *COMPRESSORS)))
+            raise UsageError(unknown("compressor", str(compressor), (KEEP, *COMPRESSORS)))
         return {"compressors": named[compressor]}
     if like.metadata.zarr_format == 2:
         return {"compressors": [_of_version_3(codec.get_config()) for codec in like.compressors]}  # type: ignore[union-attr]

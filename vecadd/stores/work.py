@@ -18,6 +18,7 @@ from vecadd.stores.pieces import Side, choose_pieces, memory_needed, smallest_pi
 from vecadd.stores.place import Place, place_of, stamp
 from vecadd.stores.run import Addition
 from vecadd.stores.target import describe_sum, is_compressed, open_target
+from vecadd.stores.usage import UsageError
 from vecadd.stores.workers import Workers, workers_of
 
 
@@ -60,7 +61,7 @@ def add_arrays(a: Name, b: Name, out: Name, asked: Asked, check: Check, tell: Pr
         else:
             needed = memory_needed(begun[0].piece, sides, total)
             if workers.share(asked.memory, needed) < needed:
-                raise ValueError(f"the addition that was begun needs {needed} bytes of memory a thread; allow more")
+                raise UsageError(f"the addition that was begun needs {needed} bytes of memory a thread; allow more")
         found, working = begun
         addition = Addition(a, b, working, found, secrets.token_hex(4), asked.sync)
         _add_pieces(addition, workers, place, check, tell)
