@@ -194,6 +194,24 @@ def test_a_threads_share_is_that_of_the_worker_with_least_and_enough_for_a_piece
     assert cluster.share(memory, least) == share
 
 
+@pytest.mark.parametrize("error", [ValueError("no port"), TypeError("no keys"), OSError("nobody answers")], ids=repr)
+def test_a_client_that_failed_half_made_is_closed(
+    error: Exception, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Client] = []
+
+    async def fail(self: Client, **keywords: Any) -> None:
+        made.append(self)
+        self.status = "connecting"
+        raise error
+
+    monkeypatch.setattr(Client, "_start", fail)
+    with pytest.raises(OSError if isinstance(error, OSError) else ValueError, match=str(error)):
+        add(folder, scheduler="tcp://host:8786")
+    assert [client.status for client in made] == ["closed"]
+    assert names(folder) == ["a.zarr", "b.zarr", "c.zarr"]
+
+
 # --- Workers in processes of their own.
 
 

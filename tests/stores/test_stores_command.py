@@ -2,11 +2,14 @@
 
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 import zarr
+from conftest import child_environment
 from zarr_arrays import fill_folder, names, read
 
 from vecadd import _extras, cli
@@ -71,6 +74,18 @@ REFUSED = {
     "add a.zarr b.zarr -o c.zarr --scheduler ''": "no scheduler is called ''",
     "add a.zarr b.zarr -o c.zarr --scheduler local:99999": "local:99999 asks for 99999 workers; there may be 4 for",
 }
+NO_ADDRESSES = {
+    "tcp://localhost": "missing port number in address 'localhost'",
+    "tcp://host:8786x": "invalid literal for int() with base 10: '8786x'",
+    "tcp://[::1": "invalid address '[::1'; maybe: ipv6 needs brackets like [::1]",
+    "http://127.0.0.1:1": "unknown address scheme 'http'",
+    "://": "unknown address scheme ''",
+    "tls://127.0.0.1:1": "TLS expects a `ssl_context` argument",
+}
+REFUSED |= {
+    f"add a.zarr b.zarr -o c.zarr --scheduler {address}": f"add: no scheduler can be at {address!r}: {says}"
+    for address, says in NO_ADDRESSES.items()
+}
 
 
 @pytest.mark.parametrize(("words", "says"), REFUSED.items())
@@ -81,6 +96,19 @@ def test_what_cannot_be_asked_is_status_2(
     assert status == 2
     assert says in said
     assert names(folder) == ["a.npy", "a.zarr", "b.zarr", "c.zarr"]
+
+
+def test_a_process_ends_at_once_where_no_scheduler_can_be(folder: Path) -> None:
+    """Dask's client that failed half-made would wait for 60 s at its end, and print a traceback."""
+    add = ["add", "a.zarr", "b.zarr", "-o", "c.zarr", "--scheduler", "tcp://localhost"]
+    found = subprocess.run(
+        [sys.executable, "-m", "vecadd", *add], env=child_environment(), capture_output=True, text=True, timeout=50
+    )
+    assert (found.returncode, found.stdout, found.stderr) == (
+        2,
+        "",
+        "vecadd add: no scheduler can be at 'tcp://localhost': missing port number in address 'localhost'\n",
+    )
 
 
 def test_an_error_is_one_line_and_status_1(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,7 +3,7 @@
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import Any
 
@@ -30,8 +30,7 @@ def connected(scheduler: Any) -> Iterator[Any]:
     elif not isinstance(scheduler, str):
         yield scheduler
     elif "://" in scheduler:
-        distributed: Any = import_module("distributed")
-        with distributed.Client(scheduler, set_as_default=False) as client:
+        with _client(scheduler) as client:
             yield client
     else:
         with _local(scheduler) as cluster, cluster.get_client() as client:
@@ -46,6 +45,21 @@ def _active() -> Any:
         return distributed.default_client()
     except ValueError:
         return None
+
+
+def _client(address: str) -> Any:
+    distributed: Any = import_module("distributed")
+    client = distributed.Client.__new__(distributed.Client)
+    try:
+        client.__init__(address, set_as_default=False)
+    except BaseException as error:
+        # A client that failed half-made waits for its thread for 60 s when the interpreter exits, unless it is closed.
+        with suppress(AttributeError):  # of one that failed before it had anything to close
+            client.close()
+        if isinstance(error, (TypeError, ValueError)):  # what an address without a port, or tls:// without keys, raises
+            raise UsageError(f"no scheduler can be at {address!r}: {error}") from None
+        raise
+    return client
 
 
 def _local(scheduler: str) -> Any:
