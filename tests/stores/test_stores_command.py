@@ -86,6 +86,11 @@ REFUSED |= {
     f"add a.zarr b.zarr -o c.zarr --scheduler {address}": f"add: no scheduler can be at {address!r}: {says}"
     for address, says in NO_ADDRESSES.items()
 }
+REFUSED |= {
+    words.format(name): f"vecadd add: {name} is no URL of an array; write PROTOCOL://PATH\n"
+    for name in ("s3://", "memory:///", "://", "://x", "file://", "two words://x", "simplecache::s3://")
+    for words in ("add a.zarr b.zarr -o '{}'", "add '{}' b.zarr -o c.zarr", "add a.zarr '{}' -o c.zarr")
+}
 
 
 @pytest.mark.parametrize(("words", "says"), REFUSED.items())

@@ -115,6 +115,22 @@ def test_a_target_below_a_file_says_that_it_is_one(name: str, says: str, folder:
     assert raised.value.filename == str(folder / name)
 
 
+def test_the_root_of_all_folders_is_no_target(folder: Path) -> None:
+    with pytest.raises(ValueError, match=r"^/ exists and is no Zarr array; it is not replaced$"):
+        vecadd.add_zarr(folder / "a.zarr", folder / "b.zarr", "/")
+
+
+@pytest.mark.parametrize("name", ["s3://", "://", "c://x", "file:///"])
+def test_a_url_without_a_protocol_or_a_path_is_no_local_folder(
+    name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    for a, out in (("a.zarr", name), (name, "c.zarr")):
+        with pytest.raises(ValueError, match=f"^{name} is no URL of an array; write PROTOCOL://PATH$"):
+            vecadd.add_zarr(a, "b.zarr", out)
+    assert names(folder) == ["a.zarr", "b.zarr", "c.zarr"]
+
+
 def test_a_store_that_cannot_rename_is_never_overwritten(folder: Path) -> None:
     store = MemoryStore()
     make(store, np.ones(3), (3,))

@@ -16,20 +16,26 @@ from zarr.core.sync import sync
 from zarr.storage import FsspecStore, LocalStore, ZipStore
 
 from vecadd.stores.pieces import Side
+from vecadd.stores.usage import UsageError
 
 Name = str | os.PathLike[str] | Store
 
 # What Zarr raises for metadata that is damaged or of a later version.
 _OF_METADATA = (ArithmeticError, AttributeError, KeyError, RecursionError, TypeError, ValueError)
 
-_URL = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+# One letter is no protocol: fsspec takes c://x for a local path.
+_MEANT_AS_URL = re.compile("[^/]*://")
+_URL = re.compile(r"[a-z][a-z0-9+.-]+://.*[^/]", re.IGNORECASE | re.DOTALL)
 
 
 def absolute(name: Name) -> str | Store:
-    """The name as it is understood in every folder and process; a store object stays itself."""
+    """The name as it is understood in every folder and process; a store object stays itself. Raises UsageError for a
+    URL without a protocol or a path, which would be the path of a local folder called "s3:", say."""
     if isinstance(name, Store):
         return name
     text = os.fspath(name)
+    if _MEANT_AS_URL.match(text) and not _URL.match(text):
+        raise UsageError(f"{text} is no URL of an array; write PROTOCOL://PATH")
     text = text.removeprefix("file://")  # the path as it stands, as fsspec has it: a file's name may hold #, ? and %
     if _URL.match(text):
         return text.rstrip("/")

@@ -71,7 +71,7 @@ def place_of(name: str | Store, operands: Sequence[str | Store]) -> Place:
             raise ValueError(f"{name} is an operand, and its store cannot rename; name another target")
         return InPlace(name)
     path = Path(name).resolve()  # a link stays a link: what it points to is replaced
-    above = next(parent for parent in path.parents if parent.exists())
+    above = next((parent for parent in path.parents if parent.exists()), path)  # "/" has no parents
     if not above.is_dir():
         advice = "; a sum is not written into an archive: name the archive itself" if above.suffix == ".zip" else ""
         raise NotADirectoryError(errno.ENOTDIR, f"is no folder to write {path.name} into{advice}", str(above))
