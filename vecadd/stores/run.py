@@ -10,9 +10,11 @@ from zarr.storage import LocalStore
 
 from vecadd._core import add
 from vecadd.stores import manifest as record
+from vecadd.stores.chunks import Box, chunks_in
 from vecadd.stores.manifest import Manifest
 from vecadd.stores.names import open_input, open_store
-from vecadd.stores.pieces import Run, part_of, show_box
+from vecadd.stores.operand import Operand
+from vecadd.stores.pieces import Run, show_box
 from vecadd.stores.place import sync_chunks
 from vecadd.stores.target import Array, open_target
 
@@ -47,7 +49,7 @@ def add_run(addition: Addition, run: Run, told: Callable[[int], object] = lambda
     pieces, added = addition.manifest.pieces, 0
     if at >= end:
         return 0
-    a, b = open_input(addition.a), open_input(addition.b)
+    a, b = (Operand(name, open_input(name)) for name in (addition.a, addition.b))
     target = open_target(addition.manifest.described, store)
     for number in range(at, end):
         if addition.is_over(store):
@@ -56,7 +58,7 @@ def add_run(addition: Addition, run: Run, told: Callable[[int], object] = lambda
         try:
             _add_piece(a, b, target, box)
             if addition.sync and isinstance(store, LocalStore):
-                sync_chunks(Path(store.root), _keys(target, box))
+                sync_chunks(Path(store.root), list(chunks_in(target, box)))
             record.note(store, begin, number + 1)
         except Exception as error:
             raise named(error, f"elements {show_box(box)} of the sum were not added; {RESUME}") from error
@@ -66,8 +68,8 @@ def add_run(addition: Addition, run: Run, told: Callable[[int], object] = lambda
     return added
 
 
-def _add_piece(a: Array, b: Array, target: Array, box: tuple[slice, ...]) -> None:
-    x, y = (np.asarray(array[part_of(box, array.shape)]) for array in (a, b))
+def _add_piece(a: Operand, b: Operand, target: Array, box: Box) -> None:
+    x, y = a.read(box), b.read(box)
     shape = tuple(part.stop - part.start for part in box)
     into = next((z for z in (x, y) if z.shape == shape and z.dtype == target.dtype and z.flags.writeable), None)
     if into is None:
@@ -76,18 +78,11 @@ def _add_piece(a: Array, b: Array, target: Array, box: tuple[slice, ...]) -> Non
     target[box] = into
 
 
-def _keys(target: Array, box: tuple[slice, ...]) -> list[str]:
-    """Of the chunks, or shards, that lie in the box."""
-    chunks = target.shards or target.chunks
-    ranges = [range(part.start // chunk, -(-part.stop // chunk)) for part, chunk in zip(box, chunks, strict=True)]
-    at = np.stack(np.meshgrid(*ranges, indexing="ij"), -1).reshape(-1, len(ranges)) if ranges else [()]
-    return [target.metadata.encode_chunk_key(tuple(int(n) for n in coordinates)) for coordinates in at]
-
-
 def named(error: Exception, what: str) -> Exception:
     """The error with what was not done, as an OSError or MemoryError if it was one, else as a RuntimeError."""
     if isinstance(error, OSError):
-        return OSError(error.errno, f"{error.strerror or error}: {what}", error.filename)
+        said = f"{error.strerror or error}: {what}"  # errors of other libraries have no number
+        return OSError(said) if error.errno is None else OSError(error.errno, said, error.filename)
     if isinstance(error, MemoryError):
-        return MemoryError(f"{error or 'no memory'}: {what}")
+        return MemoryError(f"{str(error) or 'no memory'}: {what}")
     return RuntimeError(f"{type(error).__name__}: {error}: {what}")
