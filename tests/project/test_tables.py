@@ -38,8 +38,8 @@ def test_who_is_surely_ahead_has_a_line_with_the_range_and_the_cells(tmp_path: P
     compared(tmp_path, "peer-device", *small, ("triton", "int8", 1 << 20, 0.997), ("torch", "float32", 1 << 24, 0.99))
     compared(tmp_path, "peer-host", ("numpy", "float32", 1 << 10, 2.0))
     lines = filled("ahead h200", tmp_path).splitlines()
-    assert "- one addition on a GPU, triton: 1 to 5 % less time in 4 of 5 cells, all of up to 2^13 elements" in lines
-    assert "- one addition on a GPU, torch: 1 % less time in 1 of 1 cells (2^24 float32)" in lines
+    assert "- triton (one addition on a GPU): 1 to 5 % less time in 4 of 5 cells, all of up to 2^13 elements" in lines
+    assert "- torch (one addition on a GPU): 1 % less time in 1 of 1 cells (2^24 float32)" in lines
     assert not any("numpy" in line or "Recorded" in line for line in lines)
 
 
