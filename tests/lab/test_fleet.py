@@ -370,6 +370,14 @@ def test_the_page_needs_nothing_from_elsewhere_and_believes_no_file(tmp_path: Pa
     assert not [word for word in ("http://", "https://", " src=", "@import", "url(") if word in page]
 
 
+@pytest.mark.parametrize("value", [1.7e308, -1.7e308])
+def test_a_page_is_made_of_figures_whose_differences_overflow(value: float, tmp_path: Path) -> None:
+    pytest.importorskip("jinja2")
+    folder = written(machines([value] * 8), tmp_path)
+    assert cli.main(["fleet", str(folder), "--html", str(tmp_path / "fleet.html")]) in (0, 1)
+    assert "<h1>" in (tmp_path / "fleet.html").read_text()
+
+
 def test_the_page_has_all_times_in_utc(tmp_path: Path) -> None:
     pytest.importorskip("jinja2")
     times = ["2026-11-01T23:30:00-05:00", "2026-11-02T03:30:00+00:00", *["2026-11-02T13:00:00+09:00"] * 7]

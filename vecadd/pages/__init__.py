@@ -11,6 +11,8 @@ from typing import Any
 from vecadd._extras import need_for
 from vecadd.bench.tables.table import Style, Table
 
+FARTHEST = 1e300  # from zero, that is drawn: what lies beyond, an overflow too, ends there
+
 _EXTRAS = {"jinja2": "fleet", "matplotlib": "plot"}
 
 
@@ -62,11 +64,11 @@ def strips(
     """
     ends = [end for _, low, middle, high, marks, _ in rows for end in (low, middle, high, *marks)]
     ends += [] if level is None else [level]
-    ticks = _ticks(min(ends), max(ends))
+    ticks = _ticks(_near(min(ends)), _near(max(ends)))
     first, last = ticks[0], ticks[-1]
 
     def place(value: float) -> float:
-        return round(100 * (value - first) / (last - first), 2)
+        return round(100 * (_near(value) - first) / (last - first), 2)
 
     return {
         "unit": unit,
@@ -84,6 +86,10 @@ def strips(
             for label, low, middle, high, marks, kind in rows
         ],
     }
+
+
+def _near(value: float) -> float:
+    return min(FARTHEST, max(-FARTHEST, value))
 
 
 def _ticks(low: float, high: float) -> list[float]:
