@@ -122,9 +122,22 @@ def test_a_run_of_slow_rungs_alone_has_its_pictures(tmp_path: Path) -> None:
     [
         ({"cpu": {"model": "x"}}, "does not say its cpu.threads"),
         ({"gpu": [{}]}, "does not say its gpu.name"),
+        (
+            {"contamination": bench_rows.META["contamination"] | {"link_width": [{"generation": 5}]}},
+            "does not say its contamination.link_width.generation_max, contamination.link_width.width",
+        ),
+        ({"limits": {"device": {"gbps": 1.0, "read_gbps": 1.0}}}, "does not say its limits.device.write_gbps"),
+        ({"limits": {"loaded": {"seconds": [1, 2], "gbps": [1]}}}, "meta.limits.loaded has lists of 1 and 2 entries"),
         ({"contamination": {"throttled": 3}}, "meta.contamination.throttled is 3, not an object"),
     ],
-    ids=["no count of threads", "a GPU without a name", "conditions of another kind"],
+    ids=[
+        "no count of threads",
+        "a GPU without a name",
+        "half a link",
+        "half a limit",
+        "uneven lists",
+        "conditions of another kind",
+    ],
 )
 def test_a_file_with_other_meta_data_is_status_2(
     changed: dict[str, Any], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -133,6 +146,45 @@ def test_a_file_with_other_meta_data_is_status_2(
     assert cli.main(["report", str(tmp_path / "x.json"), "-o", str(tmp_path / "report.html")]) == 2
     assert says in capsys.readouterr().err
     assert not (tmp_path / "report.html").exists()
+
+
+def row_with(**params: Any) -> dict[str, Any]:
+    return {"params": {"ratio": 1.0, "ratio_interval": [0.9, 1.1], "reference": "vecadd"} | params}
+
+
+NOT_DRAWN: dict[str, tuple[dict[str, Any], str]] = {
+    "one end of an interval": (row_with(ratio_interval=[1.0]), "ratio_interval has 1 entries, not 2"),
+    "a ratio without an interval": ({"params": {"ratio": 1.0, "reference": "x"}}, "has no ratio_interval"),
+    "a ratio to nothing": ({"params": {"ratio": 1.0, "ratio_interval": [0.9, 1.1]}}, "has no reference"),
+    "a ratio of zero": (row_with(ratio=0), "ratio is 0, not above zero"),
+    "a text for seconds": (row_with(destroy="x"), 'params.destroy is "x", not a whole number or another number'),
+    "a short step": (row_with(timeline=[["kernel", 0, 0, 0.0]]), "timeline[0] has 4 entries, not 5"),
+    "a step of another kind": (row_with(timeline=[[0, 0, 0, 0.0, 0.1]]), "timeline[0][0] is 0, not a text"),
+    "many digits": ({"spread": [1, 10**29]}, "spread[1] is 100000000000000000000000000000, which is no number in"),
+    "no number": ({"gbps": float("nan")}, "gbps is NaN, which is no number in range"),
+    "negative seconds": ({"seconds": -1.0}, "seconds is -1.0, not above zero"),
+    "many digits of a parameter": (row_with(parameters={"adds": -1, "chain": 10**29}), "parameters.chain is 1000"),
+}
+
+
+@pytest.mark.parametrize(("changed", "says"), NOT_DRAWN.values(), ids=NOT_DRAWN.keys())
+def test_a_row_that_cannot_be_drawn_is_status_2(
+    changed: dict[str, Any], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "x.json"
+    results.write(file, bench_rows.META, [bench_rows.plain_row(sweep="peer-x", **changed)])
+    assert cli.main(["report", str(file), "-o", str(tmp_path / "report.html")]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"vecadd report: {file} is not a result file: ")
+    assert says in said
+    assert said.count("\n") == 1
+
+
+def test_a_chain_of_another_number_is_a_chain(tmp_path: Path) -> None:
+    rows = [row for row in pictured.latency() if row.n <= 2**12]
+    for row in rows:
+        row.params["parameters"]["chain"] *= 5
+    assert "float32 2560 chain" in part(reported(tmp_path, rows), "latency")
 
 
 @pytest.mark.parametrize("kind", ["two machines", "two hosts", "nothing", "another kind", "of nowhere"])

@@ -16,7 +16,13 @@ NEEDED_WITHIN = {
     "contamination": ("cpus", "ecc_errors", "gpu_processes", "load_average", "throttled"),
     "cpu": ("model", "threads"),
     "gpu": ("name",),
+    "contamination.link_width": ("generation", "generation_max", "width", "width_max"),
+    "limits.device": ("gbps", "read_gbps", "write_gbps"),
+    "limits.launch": ("block_seconds", "kernel_seconds", "queued_seconds"),
+    "limits.latency": ("dram_seconds", "l2_seconds"),
+    "limits.loaded": ("bytes_in_flight", "gbps"),
 }
+WITH_A_RATIO = ("ratio_interval", "reference")  # of the parameters of a row of a comparison
 
 
 @dataclass(frozen=True)
@@ -66,6 +72,10 @@ def of(paths: Sequence[Path]) -> Runs:
             raise UnaskableError(
                 f"{bench.path} does not say its {', '.join(missing)}: give a file that vecadd bench has written"
             )
+        for row in bench.rows:
+            absent = [name for name in WITH_A_RATIO if "ratio" in row.params and name not in row.params]
+            if absent and row.sweep.startswith("peer"):
+                raise UnaskableError(f"{bench.path} is not a result file: {row.name} has no {', '.join(absent)}")
     checks = [each for each in found if isinstance(each, Check)]
     for what, names in (
         ("machines", {str(bench.meta.get("machine", "unknown")) for bench in benches}),
@@ -84,7 +94,14 @@ def _missing(meta: Mapping[str, Any]) -> list[str]:
     return [name for name in NEEDED if name not in meta] or [
         f"{name}.{field}"
         for name, fields in NEEDED_WITHIN.items()
-        for within in (meta[name] if isinstance(meta[name], list) else [meta[name]])
+        for within in _within(meta, name)
         for field in fields
         if field not in within
     ]
+
+
+def _within(meta: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+    """The objects of that name, "limits.device" say; none where a group has none."""
+    group, _, part = name.rpartition(".")
+    found = meta.get(group, {}).get(part) or [] if group else meta[part]
+    return found if isinstance(found, list) else [found]

@@ -88,7 +88,7 @@ def _axes(times: Axes, gains: Axes, rows: Sequence[Row]) -> None:
 
 
 def _chain(row: Row) -> int:
-    return int(row.params["parameters"].get("chain", 0))
+    return int(bool(row.params["parameters"].get("chain")))
 
 
 def _size(row: Row) -> int:

@@ -62,7 +62,7 @@ def gain(row: Row) -> float | None:
 
 def chain(row: Row) -> int:
     """1 where each addition waits for the one before, 0 where they are independent."""
-    return int(row.params.get("parameters", {}).get("chain", 0))
+    return int(bool(row.params.get("parameters", {}).get("chain")))
 
 
 def _figures(row: Row) -> tuple[str, ...]:
