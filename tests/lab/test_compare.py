@@ -117,6 +117,12 @@ def test_a_row_with_a_time_of_nothing_among_its_rounds_has_no_interval() -> None
     assert (found.value, found.interval) == (1e-3, None)
 
 
+@pytest.mark.parametrize("values", [(-1.0, 1.0), (1.0, -1.0), (-2.0, -1.0), (0.0, 1.0), (1.0, 0.0)])
+def test_figures_that_have_no_ratio_are_undecided(values: tuple[float, float]) -> None:
+    found = verdict.compared(*(Figure("x", value, None, "°C") for value in values), 0.05)
+    assert (found.ratio, found.verdict) == (None, "undecided")
+
+
 def test_rows_are_matched_by_what_they_measure() -> None:
     old = [row(parameters={"stride": 2}, registers=16), row(parameters={"stride": 4}), row("gone")]
     new = [row(parameters={"stride": 4}), row(parameters={"stride": 2}, registers=20), row("new")]
@@ -334,7 +340,9 @@ def test_what_is_no_result_file_is_one_line(tmp_path: Path, text: str, capsys: A
     assert capsys.readouterr().err.startswith(f"vecadd compare: {file} is not a result file: ")
 
 
-@pytest.mark.parametrize("wrong", [{"params": []}, {"params": None}, {"n": "x"}, {"spread": [1.0]}, {"seconds": "x"}])
+@pytest.mark.parametrize(
+    "wrong", [{"params": []}, {"params": None}, {"n": "x"}, {"spread": [1.0]}, {"seconds": "x"}, {"seconds": -1.0}]
+)
 def test_a_row_with_fields_of_other_kinds_is_one_line(tmp_path: Path, wrong: dict[str, Any], capsys: Any) -> None:
     file = tmp_path / "x.json"
     run_of(file, [row()])

@@ -60,8 +60,8 @@ def of(old: Side, new: Side, least: float) -> Comparison:
 
 def compared(old: Figure, new: Figure, least: float) -> Compared:
     """One figure of both runs. Those without an interval, or an open one, are the same where they are equal, else
-    undecided."""
-    if not old.value or not new.value:
+    undecided; so are those that have no ratio, because one is zero or below."""
+    if old.value is None or new.value is None or min(old.value, new.value) <= 0:
         verdict = "failed" if old.value and new.value is None else "undecided"
         return Compared(new.name, old.value, new.value, new.unit, None, None, verdict)
     sign = 1 if less_is_better(new.unit) else -1
