@@ -84,6 +84,34 @@ def test_what_the_file_prints_is_not_taken_for_an_answer(file: Callable[[str], P
     assert judge(file(code), sizes=SIZES[:1], rounds=1).accepted
 
 
+WRITTEN = {
+    "no fields": 'b"{}"',
+    "a GPU without fields": """b"{'gpu': {}, 'persisting': 0}\"""",
+    "a number for a GPU": """b"{'gpu': 5, 'persisting': 0}\"""",
+    "a number for a reason": """b"{'raised': 5}\"""",
+    "too few regions": """b"{'regions': [(0, 0, 0, 0, 0)]}\"""",
+    "more signs than a parser holds": 'b"-" * 200_000 + b"1"',
+    "more terms than a parser follows": 'b"1" + b"+1j" * 100_000',
+}
+PIPES = """
+def write(answer):
+    for fd in range(3, 40):
+        try:
+            if os.readlink(f"/proc/self/fd/{fd}").startswith("pipe"): os.write(fd, answer + b"\\n")
+        except OSError: pass
+"""
+
+
+@pytest.mark.parametrize("when", ["read", "called"])
+@pytest.mark.parametrize("answer", WRITTEN.values(), ids=WRITTEN.keys())
+def test_what_the_file_writes_to_the_pipe_of_answers_is_a_crash(
+    answer: str, when: str, file: Callable[[str], Path]
+) -> None:
+    at_once, later = (f"write({answer})", "pass") if when == "read" else ("", f"write({answer})")
+    verdict = judge(file(f"{PIPES}\n{at_once}\ndef add(a, b, out): {later}"), sizes=SIZES[:1], rounds=1)
+    assert (verdict.kind, verdict.words) == ("crash", "its process wrote something else than an answer")
+
+
 @pytest.mark.parametrize("dtype", ["int8", "float16", "float64", "complex128", "bool"])
 def test_other_dtypes_are_judged(dtype: str) -> None:
     verdict = judge(vecadd.add, dtype, sizes=[5000], rounds=1)

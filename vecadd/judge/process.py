@@ -14,9 +14,23 @@ from types import TracebackType
 from typing import Any
 
 from vecadd._environment import of_child
+from vecadd.bench.kinds import NUMBER, Kind, Whole, check
 
 CHILD = "vecadd.judge.child"
 LONGEST_ANSWER = 1 << 20  # bytes
+
+# What an answer has by what was asked; or else one of these texts, which say why there is none.
+REASONS = ("impossible", "uncompiled", "raised", "lost")
+_COUNT: Kind = [int] * 5
+_GPU = ("memory", "l2", "cc_major", "cc_minor", "clock_khz")
+ANSWERS: Mapping[str, Kind] = {
+    "begin": Whole(gpu=Whole(name=str, **dict.fromkeys(_GPU, int)), persisting=int),
+    "replaced": Whole(replaced=[str]),
+    "call": Whole(
+        regions=[_COUNT] * 7, at_rest=_COUNT, later=_COUNT, persisting=int, unordered=bool, seconds=NUMBER, host=NUMBER
+    ),
+}
+
 LINES = 5  # of what the child printed, at most, in the words of its end
 
 
@@ -75,11 +89,11 @@ class Child:
             raise self._ended() from None
         line = self._line(timeout)
         try:
-            answer = literal_eval(line.decode())
-        except (SyntaxError, ValueError):  # foreign code has written to the pipe
-            answer = None
-        if not isinstance(answer, dict):
-            raise EndedError("crash", "its process wrote something else than an answer")
+            answer: dict[str, Any] = literal_eval(line.decode())
+            said = [reason for reason in REASONS if reason in answer]
+            check("answer", answer, dict.fromkeys(said, str) if said else ANSWERS.get(question["ask"], {}))
+        except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError):  # foreign code wrote to the pipe
+            raise EndedError("crash", "its process wrote something else than an answer") from None
         return answer
 
     def _line(self, timeout: float) -> bytes:
