@@ -86,11 +86,19 @@ def test_a_file_may_come_by_a_pipe(tmp_path: Path) -> None:
     assert expected.of_text(tmp_path / "pipe", text).figures == {"device read": 1000.0}
 
 
-@pytest.mark.parametrize("figure", [0.0, -5.0, math.nan, math.inf])
-def test_a_figure_that_no_machine_can_have_is_refused(figure: float, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("figure", "said"),
+    [
+        *((figure, f"bench.json has {figure:g} for device read: no machine could be held") for figure in (0.0, -5.0)),
+        (math.nan, "meta.limits.device.read_gbps is NaN, which is no number in range"),
+        (math.inf, "meta.limits.device.read_gbps is Infinity, which is no number in range"),
+    ],
+    ids=str,
+)
+def test_a_figure_that_no_machine_can_have_is_refused(figure: float, said: str, tmp_path: Path) -> None:
     probed = {"device": {"read_gbps": figure, "write_gbps": 4642.0}}
     results.write(tmp_path / "bench.json", {"limits": probed}, [])
-    with pytest.raises(ValueError, match=f"bench.json has {figure:g} for device read: no machine could be held"):
+    with pytest.raises(ValueError, match=said):
         expected.of_file(tmp_path / "bench.json")
 
 

@@ -25,7 +25,7 @@ STORES = (
     Mutant(
         "chunks on the disk before they are finished",
         "vecadd/stores/run.py",
-        "                sync_chunks(Path(store.root), _keys(target, box))\n",
+        "                sync_chunks(Path(store.root), list(chunks_in(target, box)))\n",
         "                pass\n",
         FAILURES,
         "before_they_count",
