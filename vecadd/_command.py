@@ -54,8 +54,8 @@ def target(text: str) -> Path | str:
 
 
 def _named(text: str) -> Path:
-    """The path. Raises ArgumentTypeError for one that the system does not look up: too long a name, a link to itself.
-    One that is not there is looked up."""
+    """The path, which need not exist. Raises ArgumentTypeError where the system cannot look it up: a name that is too
+    long, a link to itself."""
     path = Path(text)
     try:
         path.resolve()

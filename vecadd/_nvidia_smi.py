@@ -16,8 +16,8 @@ TIMEOUT = 10.0  # seconds; a healthy driver answers in 0.1 to 2, the latter with
 def query(what: str, *fields: str) -> list[dict[str, str]]:
     """Rows of ``nvidia-smi --query-<what>=<fields>``, one dict a row; [] where they cannot be had.
 
-    Fields that the driver does not support ("[N/A]", "[Not Supported]"), and numbers and addresses that are none, are
-    left out of their row.
+    Fields that the driver does not support ("[N/A]", "[Not Supported]"), and a malformed index or PCI address, are left
+    out of their row.
     """
     tool = shutil.which("nvidia-smi")
     if tool is None:

@@ -30,8 +30,8 @@ def coloured(file: TextIO) -> bool:
 
 
 def writable(text: str, file: TextIO) -> str:
-    """The text with the numbers of characters that the file's encoding lacks, as those of a file's name that is no
-    UTF-8."""
+    """The text, with an escape (\\udcff) for each character that the file's encoding lacks: a file's name may have
+    bytes that are no UTF-8."""
     encoding = file.encoding or "utf-8"
     return text.encode(encoding, "backslashreplace").decode(encoding)
 

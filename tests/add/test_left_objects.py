@@ -44,7 +44,7 @@ def assert_nothing_is_left(call: Callable[[], object]) -> None:
             call()
 
     def blocks() -> int:
-        """And references to what is never freed, which nobody would miss."""
+        """Blocks of memory, and references to objects that are never freed: to leak one of these takes no block."""
         gc.collect()
         return sys.getallocatedblocks() + sum(map(sys.getrefcount, SHARED))
 

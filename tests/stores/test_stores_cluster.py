@@ -194,7 +194,7 @@ def test_a_threads_share_is_that_of_the_worker_with_least_and_enough_for_a_piece
     assert cluster.share(memory, least) == share
 
 
-@pytest.mark.parametrize("error", [ValueError("no port"), TypeError("no keys"), OSError("nobody answers")], ids=repr)
+@pytest.mark.parametrize("error", [ValueError("no port"), TypeError("no keys"), OSError("refused")], ids=repr)
 def test_a_client_that_failed_half_made_is_closed(
     error: Exception, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

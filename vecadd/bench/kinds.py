@@ -12,7 +12,7 @@ from typing import Any
 NUMBER = (int, float)
 NO = type(None)
 OTHERS = "*"  # of an object: the fields that are not named
-MOST = 2**63  # of a whole number, which more digits take out of the range of C's and of a float's
+MOST = 2**63  # whole numbers lie below it, as C's int64_t does; a float can hold each, rounded
 
 
 class Whole(dict[str, Any]):

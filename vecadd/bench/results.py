@@ -117,8 +117,8 @@ def replace(path: Path | str, text: str) -> None:
 
     A link stays a link: what it points to is replaced, and keeps its permissions. Pipes and devices (/dev/stdout) are
     written to, not replaced.
-    UTF-8 in every locale, as pages declare and Prometheus requires; what no UTF-8 has, as in a file's name of other
-    bytes, is written as its number.
+    UTF-8 in every locale, as pages declare and Prometheus requires. A byte of a file's name that is no UTF-8 is written
+    as an escape.
     """
     content = text.encode(errors="backslashreplace")
     if path == STDOUT:

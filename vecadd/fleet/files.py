@@ -9,8 +9,8 @@ from vecadd.bench import results
 
 
 def listed(paths: Iterable[Path]) -> Iterator[Path]:
-    """The files, and the ``*.json`` of each folder and of those within it, by name, but for pipes, whose writer may
-    never come. Raises UnaskableError for what is not there and for a folder without any."""
+    """The files, and the ``*.json`` of each folder and of those within it, by name. Pipes in folders are left out: to
+    read one waits for its writer. Raises UnaskableError for what is not there and for a folder without any."""
     for path in paths:
         if path.is_dir():
             found = sorted(each for each in path.rglob("*.json") if not each.is_fifo())

@@ -19,7 +19,8 @@ from vecadd.bench.kinds import NUMBER, Kind, Whole, check
 CHILD = "vecadd.judge.child"
 LONGEST_ANSWER = 1 << 20  # bytes
 
-# What an answer has by what was asked; or else one of these texts, which say why there is none.
+# The fields of an answer that say why the child could not do what it was asked. Other answers have those of ANSWERS, by
+# what was asked.
 REASONS = ("impossible", "uncompiled", "raised", "lost")
 _COUNT: Kind = [int] * 5
 _GPU = ("memory", "l2", "cc_major", "cc_minor", "clock_khz")

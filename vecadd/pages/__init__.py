@@ -11,7 +11,7 @@ from typing import Any
 from vecadd._extras import need_for
 from vecadd.bench.tables.table import Style, Table
 
-FARTHEST = 1e300  # from zero, that is drawn: what lies beyond, an overflow too, ends there
+FARTHEST = 1e300  # the largest magnitude that is drawn: larger figures, and those that overflow, are drawn there
 
 _EXTRAS = {"jinja2": "fleet", "matplotlib": "plot"}
 

@@ -101,7 +101,7 @@ def _missing(meta: Mapping[str, Any]) -> list[str]:
 
 
 def _within(meta: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
-    """The objects of that name, "limits.device" say; none where a group has none."""
+    """The objects at that name ("limits.device"); none where the file has no such part."""
     group, _, part = name.rpartition(".")
     found = meta.get(group, {}).get(part) or [] if group else meta[part]
     return found if isinstance(found, list) else [found]

@@ -1,5 +1,5 @@
-"""What is wrong with a call itself."""
+"""The error of a wrong option or name."""
 
 
 class UsageError(ValueError):
-    """An option or a name that the call cannot have: wrong usage, which a command's exit status tells from an error."""
+    """Raised for an option or a name that is wrong by itself: the command line ends with exit status 2, not 1."""

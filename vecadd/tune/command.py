@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     and what the searches raise.
     """
     if arguments.dry_run:
-        store.folder()
+        store.folder()  # refuses before the search, not after it
         return _search(arguments, {})
     folder = store.prepare()
     found: dict[Part, list[Found]] = {}

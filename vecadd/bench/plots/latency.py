@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 from vecadd.bench.plots import style
 from vecadd.bench.results import Row
+from vecadd.bench.tables.latency import chain
 
 PLAIN = "launch_loop"  # what the others are compared with
 FADED = 1.05  # a smaller gain does not count
@@ -17,13 +18,13 @@ _KINDS = {0: "independent adds", 1: "a chain: each add needs the one before"}
 
 def draw(figure: Figure, meta: Mapping[str, Any], rows: Sequence[Row], *, recorded: bool) -> None:
     """A column for each kind of set: time per add above the gain over plain launches, both over the size of one add."""
-    kinds = [chain for chain in _KINDS if any(_chain(row) == chain for row in rows)]
+    kinds = [kind for kind in _KINDS if any(chain(row) == kind for row in rows)]
     figure.set_size_inches(0.6 + 3.6 * len(kinds), 5.6)
     panels = figure.subplots(2, len(kinds), squeeze=False, sharex=True, sharey="row", height_ratios=(3, 2))
     looks = style.looks(row.rung for row in rows)
     handles: dict[str, Any] = {}
-    for column, chain in enumerate(kinds):
-        some = [row for row in rows if _chain(row) == chain and row.seconds]
+    for column, kind in enumerate(kinds):
+        some = [row for row in rows if chain(row) == kind and row.seconds]
         times, gains = panels[:, column]
         for rung, look in looks.items():
             line = sorted((row for row in some if row.rung == rung), key=lambda row: row.n)
@@ -33,7 +34,7 @@ def draw(figure: Figure, meta: Mapping[str, Any], rows: Sequence[Row], *, record
         faded = fades(some)
         _mark(times, gains, faded)
         _axes(times, gains, some)
-        times.set_title(_title(chain, faded))
+        times.set_title(_title(kind, faded))
         if column:
             times.set_ylabel("")
             gains.set_ylabel("")
@@ -71,9 +72,9 @@ def _mark(times: Axes, gains: Axes, size: int | None) -> None:
         axes.axvline(size, color=style.GREY, linewidth=1, linestyle=(0, (2, 2)))
 
 
-def _title(chain: int, faded: int | None) -> str:
+def _title(kind: int, faded: int | None) -> str:
     found = "something gains 5 % at every size" if faded is None else f"no gain of 5 % from {style.in_bytes(faded)} on"
-    return f"{_KINDS[chain]}\n{found}"
+    return f"{_KINDS[kind]}\n{found}"
 
 
 def _axes(times: Axes, gains: Axes, rows: Sequence[Row]) -> None:
@@ -85,10 +86,6 @@ def _axes(times: Axes, gains: Axes, rows: Sequence[Row]) -> None:
     gains.set_yscale("log")
     style.plain_logarithm(gains.yaxis)
     style.seconds_axis(times, "time per add")
-
-
-def _chain(row: Row) -> int:
-    return int(bool(row.params["parameters"].get("chain")))
 
 
 def _size(row: Row) -> int:
