@@ -117,11 +117,30 @@ def test_a_run_of_slow_rungs_alone_has_its_pictures(tmp_path: Path) -> None:
     assert "roofline" in part(reported(tmp_path, rows), "ladder")
 
 
+def test_half_a_link_and_times_without_their_sizes_are_left_out(tmp_path: Path) -> None:
+    limits = {"link": {"gbps": 80.0}, "launch": bench_rows.META["limits"]["launch"] | {"fresh_node_seconds": [1e-6]}}
+    results.write(tmp_path / "x.json", bench_rows.META | {"limits": limits}, pictured.size())
+    assert cli.main(["report", str(tmp_path / "x.json"), "-o", str(tmp_path / "report.html")]) == 0
+    found = part((tmp_path / "report.html").read_text(), "limits")
+    assert "Launch: " in found
+    assert "Link: " not in found
+
+
+def test_a_row_of_small_additions_without_the_time_of_one_is_status_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = pictured.latency()
+    del rows[1].params["seconds_per_add"]
+    results.write(tmp_path / "x.json", bench_rows.META, rows)
+    assert cli.main(["report", str(tmp_path / "x.json"), "-o", str(tmp_path / "report.html")]) == 2
+    assert f"{rows[1].name} has no seconds_per_add" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("changed", "says"),
     [
         ({"cpu": {"model": "x"}}, "does not say its cpu.threads"),
-        ({"gpu": [{}]}, "does not say its gpu.name"),
+        ({"gpu": [{}]}, "does not say its gpu.l2, gpu.multiprocessors, gpu.name"),
         (
             {"contamination": bench_rows.META["contamination"] | {"link_width": [{"generation": 5}]}},
             "does not say its contamination.link_width.generation_max, contamination.link_width.width",

@@ -223,5 +223,5 @@ def _unit(name: str) -> float:
 
 
 def _curve(part: Mapping[str, Sequence[float]], key: str) -> Curve | None:
-    seconds = part.get(key)
-    return Curve(tuple(zip(part["bytes"], seconds, strict=False))) if seconds else None
+    points = tuple(zip(part.get("bytes", ()), part.get(key, ()), strict=False))
+    return Curve(points) if points else None

@@ -15,7 +15,7 @@ NEEDED = ("contamination", "cpu", "date", "driver", "gpu", "machine", "method", 
 NEEDED_WITHIN = {
     "contamination": ("cpus", "ecc_errors", "gpu_processes", "load_average", "throttled"),
     "cpu": ("model", "threads"),
-    "gpu": ("name",),
+    "gpu": ("l2", "multiprocessors", "name"),
     "contamination.link_width": ("generation", "generation_max", "width", "width_max"),
     "limits.device": ("gbps", "read_gbps", "write_gbps"),
     "limits.launch": ("block_seconds", "kernel_seconds", "queued_seconds"),
@@ -23,6 +23,7 @@ NEEDED_WITHIN = {
     "limits.loaded": ("bytes_in_flight", "gbps"),
 }
 WITH_A_RATIO = ("ratio_interval", "reference")  # of the parameters of a row of a comparison
+OF_MANY_ADDS = ("seconds_per_add",)  # of those of a row of small additions
 
 
 @dataclass(frozen=True)
@@ -73,8 +74,7 @@ def of(paths: Sequence[Path]) -> Runs:
                 f"{bench.path} does not say its {', '.join(missing)}: give a file that vecadd bench has written"
             )
         for row in bench.rows:
-            absent = [name for name in WITH_A_RATIO if "ratio" in row.params and name not in row.params]
-            if absent and row.sweep.startswith("peer"):
+            if absent := [name for name in _needed(row) if name not in row.params]:
                 raise UnaskableError(f"{bench.path} is not a result file: {row.name} has no {', '.join(absent)}")
     checks = [each for each in found if isinstance(each, Check)]
     for what, names in (
@@ -87,6 +87,13 @@ def of(paths: Sequence[Path]) -> Runs:
                 "holds two against each other, and vecadd fleet many"
             )
     return Runs(benches, checks)
+
+
+def _needed(row: Row) -> tuple[str, ...]:
+    """The parameters without which this row cannot be drawn."""
+    if row.sweep.startswith("peer") and "ratio" in row.params:
+        return WITH_A_RATIO
+    return OF_MANY_ADDS if row.sweep == "latency" and row.seconds else ()
 
 
 def _missing(meta: Mapping[str, Any]) -> list[str]:
