@@ -124,11 +124,11 @@ a_short_job_is_done_by_the_caller_while_the_workers_sleep(void)
 {
     struct counted counted = {0};
     for (int i = 0; i < 3; i++) {
+        CHECK(all_threads_take_part(4));
+        CHECK(all_workers_fall_asleep());
         const int before = atomic_load(&counted.alone);
         run_short(4, 64, mark_briefly, mark_alone, &counted);
         CHECK(atomic_load(&counted.alone) == before + 1 && counted.from == 0 && counted.to == 64);
-        CHECK(all_threads_take_part(4));
-        CHECK(all_workers_fall_asleep());
     }
     CHECK(atomic_load(&counted.workers) == 0);
 }
