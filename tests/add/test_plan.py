@@ -4,6 +4,7 @@ import gc
 import itertools
 import re
 import threading
+import warnings
 import weakref
 
 import numpy as np
@@ -230,7 +231,8 @@ def test_a_numpy_array_that_changed_since_is_refused(change):
 def test_numpy_arrays_that_all_changed_to_one_dtype_are_refused():
     x = np.ones(N, np.float32)
     plans = vecadd.plan(x, x, x), vecadd.plan([x], [x], [x])
-    x.dtype = np.int32
+    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # NumPy's from 2.5 on
+        x.dtype = np.int32
     with pytest.raises(ValueError, match="changed its dtype"):
         plans[0]()
     assert (x.view(np.float32) == 1).all()
