@@ -132,7 +132,7 @@ CLAIMS = (
         digits(figure("single_thread", "004b")),
         seconds(ladder("naive", n=2**20)),
         at_most(100e-6),
-        why="All multiprocessors work, and the operands are in the L2.",
+        why="All multiprocessors work; half of the time is the launch.",
     ),
     Claim(
         "Kernel and copies of its small program share the GPU's time as 93.1 : 6.9",
@@ -355,11 +355,11 @@ CLAIMS = (
         why="The driver copies ordinary memory itself, and the host waits for it.",
     ),
     Claim(
-        "One stream of its own gains nothing over the default stream",
+        "One stream of its own gains nothing over the default stream, at 2^28 elements",
         "no figure",
         gain(transfer("pinned_reused"), transfer("stream1_pinned")),
         at_most(1.1),
-        why="One stream is one order.",
+        why="One stream is one order. Small transfers gain: its copies are asynchronous, and the host goes on.",
     ),
     Claim(
         "Without overlap a transfer takes the sum of its parts",
@@ -387,7 +387,7 @@ CLAIMS = (
         "31.5 GB/s in theory",
         param(transfer("pinned", n=2**10), "link_fraction", percent),
         at_most(0.1),
-        why="Beginning a copy takes longer than 4 KiB on the link.",
+        why="Memory is allocated and copies begin, which takes longer than 4 KiB on the link.",
     ),
     Claim(
         "Kernels that read page-locked memory directly are far slower than on device memory",
@@ -429,7 +429,8 @@ CLAIMS = (
         gain(transfer("malloc_each_call", n=2**20), transfer("pool", n=2**20)),
         at_least(1.05),
         why="`cudaMalloc` maps memory and `cudaFree` waits for the device.",
-        why_not="In this recording the times of the pool scatter by more than a factor of two.",
+        why_not="In this recording the times of the pool scatter by more than a factor of two. From 2^10 to 2^18 "
+        "elements it takes 0.39 to 0.62 of the time.",
     ),
     Claim(
         "The first `cudaMalloc` pays for CUDA's start, some 140 ms",

@@ -69,8 +69,8 @@ STEPS: Sequence[Step] = (
     Step("002", "A100", "blocksize", Which("naive", block=256), Which("naive", block=1024), 241.97 / 253.51,
          "Two large blocks leave half a multiprocessor idle while one of them drains."),
     Step("002", "A100", "ladder", Which("naive"), Which("coarsen2"), 241.97 / 237.8,
-         "Neighbouring elements of one thread make each load of a warp touch twice the lines, which costs about what "
-         "the second load in flight brings."),
+         "Neighbouring elements of one thread make each load of a warp touch twice the lines. The second element's "
+         "loads wait for the first one's store, so that no more is in flight; half as many blocks start and end."),
     Step("002", "T4", "ladder", Which("naive"), Which("coarsen2"), 1.57692 / 1.91419,
          "Probably a T4's L1, 64 KiB at most for an H200's 256, keeps less of each line for its second half."),
     Step("002", "A100", "ladder", Which("coarsen2"), Which("coarsen4"), 237.8 / 277.15,
@@ -82,7 +82,7 @@ STEPS: Sequence[Step] = (
     Step("002", "A100", "ladder", Which("float4"), Which("float4_float2"), 235.21 / 233.46,
          "The tails are a few elements of millions."),
     Step("001", "RTX Titan", "precision", Which("naive"), Which("float4"), 25.0 / 23.3,
-         "At this size the launch is a large share, and what fits in the L2 does not wait for the memory.", n=2**20),
+         "At this size the launch is half of the time, so that a faster kernel gains little.", n=2**20),
     Step("001", "RTX Titan", "precision", Which("naive"), Which("half", _HALF), 25.0 / 16.3,
          "Half the bytes, but half the bytes in flight too, and the launch stays.", n=2**20),
     Step("001", "RTX Titan", "precision", Which("half", _HALF), Which("half2", _HALF), 16.3 / 13.2,
@@ -96,7 +96,8 @@ STEPS: Sequence[Step] = (
          "The driver stages ordinary memory through a pinned buffer of its own by one processor core: the faster the "
          "link, the more it waits."),
     Step("000", "RTX 5060 Ti", "transfer", Which("pinned"), Which("streams2"), 140.64 / 119.95,
-         "Overlap hides the download behind the uploads: a third of the time where neither direction slows the other."),
+         "Overlap hides most of the download behind the uploads. The rest of the gain is that the first rung allocates "
+         "three whole arrays in each call."),
     Step("003", "GPU unknown", "latency", Which("launch_loop", chain=0), Which("graph_pdl_trigger", chain=0), 3.0,
          "Of independent additions of 10 KB only the launches take time, and a graph launches them from the GPU.",
          n=2560),

@@ -91,9 +91,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         },
         {
             0: "passed",
-            1: "failed, or an error",
-            UNASKABLE: "could not run: nothing could be measured, a wrong option, or a file that is missing or of "
-            "another kind",
+            1: "failed",
+            UNASKABLE: "could not run: an error, a figure that could not be measured, a wrong option, or a file that "
+            "is missing or of another kind",
             130: "interrupted; whole rounds are shown and written",
         },
     )
