@@ -124,10 +124,12 @@ def test_a_number_beyond_64_bits_is_added_once_in_place(device):
 def test_an_out_without_elements_has_nothing_added(device):
     """Operands of one row go with an out of no row; NumPy warns of no sum that it does not make."""
     large = np.full((1, 1000), 3e38, np.float32)
+    signalling = np.full((1, 1000), 0x7F800001, np.uint32).view(np.float32)
     out = np.empty((0, 1000), np.float32)
     with np.errstate(all="raise"):
-        assert np.add(large, large, out) is out
-        assert vecadd.add(large, large, out, device="cuda") is out
+        for x, y in ((large, large), (signalling, np.ones((1, 1000), np.int64))):
+            assert np.add(x, y, out) is out
+            assert vecadd.add(x, y, out, device="cuda") is out
 
 
 @pytest.mark.parametrize("name", ["cuda", "cuda:0", 0, np.int8(0)])

@@ -28,6 +28,14 @@ PACKAGE = (
         "refused",
     ),
     Mutant(
+        "conversions for a sum without elements",
+        "vecadd/_materialize.py",
+        "    if 0 in shape:\n",
+        "    if False:\n",
+        "tests/device/test_transfer.py",
+        "without_elements",
+    ),
+    Mutant(
         "a write-protected target",
         "vecadd/files.py",
         "    if not os.access(path, os.W_OK):\n",
