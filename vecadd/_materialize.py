@@ -56,7 +56,7 @@ def _dtype_of_sum(x: Any, y: Any) -> np.dtype[Any]:
 
 
 def _flat(x: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[Any]:
-    if 0 in shape:
-        return np.empty(0, dtype)  # numpy.add converts nothing for a sum that it does not make, and warns of nothing
+    if 0 in shape and type(x) not in _NUMBERS:
+        return np.empty(0, dtype)  # numpy.add converts no array for a sum that it does not make, and warns of none
     whole = np.broadcast_to(np.asarray(x, dtype), shape)
     return np.require(whole, requirements=["C", "ALIGNED"]).reshape(-1)

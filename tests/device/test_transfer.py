@@ -1,6 +1,7 @@
 """device="cuda" with host arrays: numpy.add's values, kind and warnings, by way of the GPU, pinned memory or not."""
 
 import threading
+from functools import partial
 
 import numpy as np
 import pytest
@@ -130,6 +131,12 @@ def test_an_out_without_elements_has_nothing_added(device):
         for x, y in ((large, large), (signalling, np.ones((1, 1000), np.int64))):
             assert np.add(x, y, out) is out
             assert vecadd.add(x, y, out, device="cuda") is out
+
+
+@pytest.mark.parametrize("add", [np.add, partial(vecadd.add, device="cuda")], ids=["numpy", "vecadd"])
+def test_a_number_beside_no_elements_is_converted(device, add):
+    with np.errstate(over="warn"), pytest.warns(RuntimeWarning, match="overflow"):
+        add(np.empty((2, 0), np.float16), 70000)
 
 
 @pytest.mark.parametrize("name", ["cuda", "cuda:0", 0, np.int8(0)])
