@@ -1,7 +1,6 @@
 """The clocks that several stages time their peers by."""
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import cycle, islice
 from time import perf_counter, process_time, sleep
 
 import numpy as np
@@ -10,10 +9,6 @@ from benchmarks.peers import libraries
 from benchmarks.peers.libraries import Add, Library
 from vecadd.bench.buffers import Buffers
 from vecadd.bench.contestants import Contestant
-
-IN_A_ROW = 16  # additions, each ready to begin when the one before it ends
-
-ASLEEP = 200_000  # GPU cycles, 0.1 ms, that the GPU waits for each queued addition: the slowest call takes 15 us
 
 WARM = 400e-6  # seconds of untimed calls: our workers wake after 200 us of calls in a row
 ENOUGH = 300e-6  # seconds of calls that are timed after them
@@ -57,48 +52,6 @@ class Fastest:
         """Which setting was the fastest, where there are several."""
         del used
         return {"setting": self.setting} if len(self._timers) > 1 else {}
-
-
-def by_events(add: Add) -> Timer:
-    """Events around each addition. The GPU sleeps while additions are queued, or the caller's time would lie between
-    the events."""
-    torch = libraries.module("torch")
-
-    def time(sets: Sequence[Buffers]) -> float:
-        pairs = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in sets]
-        torch.cuda.synchronize()
-        torch.cuda._sleep(ASLEEP * len(sets))
-        for (begin, end), (a, b, out, _) in zip(pairs, sets, strict=True):
-            begin.record()
-            add(a, b, out)
-            end.record()
-        torch.cuda.synchronize()
-        milliseconds: float = sum(begin.elapsed_time(end) for begin, end in pairs)
-        return milliseconds / 1e3 / len(sets)
-
-    return time
-
-
-def by_events_in_a_row(add: Add) -> Timer:
-    """Events around IN_A_ROW additions at a time: the mean from one addition to the next."""
-    torch = libraries.module("torch")
-
-    def time(sets: Sequence[Buffers]) -> float:
-        rows = -(-len(sets) // IN_A_ROW)
-        used = islice(cycle(sets), rows * IN_A_ROW)
-        pairs = [[torch.cuda.Event(enable_timing=True) for _ in range(2)] for _ in range(rows)]
-        torch.cuda.synchronize()
-        torch.cuda._sleep(ASLEEP * rows * IN_A_ROW)
-        for begin, end in pairs:
-            begin.record()
-            for a, b, out, _ in islice(used, IN_A_ROW):
-                add(a, b, out)
-            end.record()
-        torch.cuda.synchronize()
-        milliseconds: float = sum(begin.elapsed_time(end) for begin, end in pairs)
-        return milliseconds / 1e3 / (rows * IN_A_ROW)
-
-    return time
 
 
 def by_calls(add: Add, calls: int) -> Timer:

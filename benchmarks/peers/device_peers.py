@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import vecadd
-from benchmarks.peers import clocks, libraries
+from benchmarks.peers import clocks, events, libraries
 from benchmarks.peers.libraries import Add, Entry
 from benchmarks.peers.tensors import borrowed, name_of
 from build_native import toolkit
@@ -36,7 +36,7 @@ class DevicePeer:
     dtypes: tuple[str, ...] = DTYPES
     params: Mapping[str, Any] = field(default_factory=dict)
 
-    def contestant(self, place: Place, clock: Callable[[Add], clocks.Timer] = clocks.by_events) -> Contestant:
+    def contestant(self, place: Place, clock: Callable[[Add], clocks.Timer] = events.by_events) -> Contestant:
         """The contestant of one cell; its first call, before the rounds, finds the fastest setting there."""
         fastest = clocks.Fastest({name: clock(add) for name, add in self.settings.items()})
         return Contestant(self.name, place, fastest, self.params, inspect=fastest.facts)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import vecadd
-from benchmarks.peers import clocks, libraries, tensors
+from benchmarks.peers import events, libraries, tensors
 from benchmarks.peers.libraries import Add
 from vecadd.bench import limits
 from vecadd.bench.axes import Axes
@@ -133,7 +133,7 @@ def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
 
 
 def _contestant(name: str, place: Place, form: Form, add: Add, kept: Kept) -> Contestant:
-    by_events = clocks.by_events(add)
+    by_events = events.by_events(add)
 
     def cut(used: Buffers) -> Operands:
         return form.cut(used.a, used.b, used.out, kept)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import vecadd
-from benchmarks.peers import libraries
+from benchmarks.peers import events, libraries
 from vecadd.bench import limits
 from vecadd.bench.axes import Axes
 from vecadd.bench.buffers import DEVICE, HOST, Buffers, Place
@@ -30,7 +30,7 @@ SEED = 0
 
 WIDTH, WORDS, POSITIONS, LAYERS = 768, 50257, 1024, 12  # of the smallest GPT-2
 ONE_ARRAY = "vecadd, one array of the same bytes"
-ASLEEP = 4_000_000  # GPU cycles, 2 ms, that the GPU waits while a list is looked at
+ASLEEP = 2e-3  # seconds at least that the GPU waits while a list is looked at
 
 Shape = tuple[int, ...]
 Add = Callable[[Any, Any, Any], object]
@@ -223,37 +223,18 @@ def _planned() -> Timer:
     return time
 
 
-def _by_events(add: Add) -> Timer:
-    """Times each call by CUDA events; the GPU sleeps while the caller works through the list."""
-    torch = libraries.module("torch")
-
-    def time(sets: Sequence[Buffers]) -> float:
-        milliseconds = 0.0
-        for one in sets:
-            begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            torch.cuda.synchronize()
-            torch.cuda._sleep(ASLEEP)
-            begin.record()
-            add(one.a, one.b, one.out)
-            end.record()
-            torch.cuda.synchronize()
-            milliseconds += begin.elapsed_time(end)
-        return milliseconds / 1e3 / len(sets)
-
-    return time
+def _by_events(add: Add, before: Callable[[Sequence[Buffers]], object] | None = None) -> Timer:
+    """Times each call by CUDA events, one at a time; the GPU sleeps while the caller works through the list."""
+    clock = events.by_events(add, ASLEEP, before)
+    return lambda sets: sum(clock([one]) for one in sets) / len(sets)
 
 
 def _foreach_by_events(torch: Any) -> Timer:
-    clock = _by_events(lambda x, y, out: torch._foreach_add_(out, y))
-
-    def time(sets: Sequence[Buffers]) -> float:
-        seconds = 0.0
-        for one in sets:  # one at a time: the same set may come twice, and holds a sum after the first
+    def fill(sets: Sequence[Buffers]) -> None:
+        for one in sets:  # the same set may come twice, and holds a sum after the first
             torch._foreach_copy_(one.out, one.a)
-            seconds += clock([one])
-        return seconds / len(sets)
 
-    return time
+    return _by_events(lambda x, y, out: torch._foreach_add_(out, y), fill)
 
 
 STAGE = Sweep(

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from benchmarks.peers import clocks, device_peers, libraries, tensors
+from benchmarks.peers import device_peers, events, libraries, tensors
 from benchmarks.peers.libraries import Add
 from vecadd.bench import limits
 from vecadd.bench.axes import Axes
@@ -54,7 +54,7 @@ def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
 
 
 def _timer(add: Add, offsets: Sequence[int], views: Views) -> Callable[[Sequence[Buffers]], float]:
-    by_events = clocks.by_events(add)
+    by_events = events.by_events(add)
 
     def time(sets: Sequence[Buffers]) -> float:
         used = [

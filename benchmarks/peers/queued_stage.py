@@ -6,7 +6,7 @@ Here launches that begin before the kernel ahead has ended pay: Triton's are tri
 
 from collections.abc import Iterator
 
-from benchmarks.peers import clocks, device_peers, libraries, tensors
+from benchmarks.peers import device_peers, events, libraries, tensors
 from benchmarks.peers.device_stage import SPREAD
 from vecadd.bench import limits
 from vecadd.bench.axes import Axes
@@ -28,13 +28,13 @@ def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
         if n > max(SIZES):
             continue
         sets = rotation(set_bytes, SPREAD * machine.gpu["l2"], machine.gpu["memory"] // 10)
-        meeting = [peer.contestant(place, clocks.by_events_in_a_row) for peer in peers if str(dtype) in peer.dtypes]
+        meeting = [peer.contestant(place, events.by_events_in_a_row) for peer in peers if str(dtype) in peer.dtypes]
         yield Cell("peer-queued", dtype, n, meeting, limit, sets, reference="vecadd")
 
 
 STAGE = Sweep(
     "peer-queued",
     cells,
-    f"timed by CUDA events around {clocks.IN_A_ROW} additions in a row, each on its own memory, while the GPU sleeps "
+    f"timed by CUDA events around {events.IN_A_ROW} additions in a row, each on its own memory, while the GPU sleeps "
     "through the queueing: the mean of them; of several settings of a peer the fastest in that cell",
 )

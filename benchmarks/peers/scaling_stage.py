@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from benchmarks.peers import clocks, device_peers, tensors
+from benchmarks.peers import device_peers, events, tensors
 from benchmarks.peers.libraries import Add
 from vecadd.bench import limits
 from vecadd.bench.axes import Axes
@@ -25,14 +25,14 @@ def cells(axes: Axes, machine: Machine) -> Iterator[Cell]:
     for name, n in WHOLE.items():
         meeting = [
             Contestant("vecadd in pieces of 2^28", place, _in_pieces(add)),
-            Contestant("vecadd at once", place, clocks.by_events(add)),
+            Contestant("vecadd at once", place, events.by_events(add)),
         ]
         limit = limits.FixedLimit(machine.device_limit)
         yield Cell("peer-scaling", np.dtype(name), n, meeting, limit, sets=1, reference="vecadd in pieces of 2^28")
 
 
 def _in_pieces(add: Add) -> Callable[[Sequence[Buffers]], float]:
-    by_events = clocks.by_events(add)
+    by_events = events.by_events(add)
 
     def time(sets: Sequence[Buffers]) -> float:
         pieces = [

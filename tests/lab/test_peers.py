@@ -19,8 +19,8 @@ from conftest import child_environment
 
 from benchmarks.peers import __main__ as peers
 from benchmarks.peers import (
-    clocks,
     device_peers,
+    events,
     files_stage,
     host_stage,
     installed_stage,
@@ -81,6 +81,9 @@ class Event:
 
     def elapsed_time(self, end: "Event") -> float:
         return 1e3 * (end.at - self.at)
+
+    def query(self) -> bool:
+        return False
 
 
 def torch_that_adds_by(add: Callable[..., Any]) -> SimpleNamespace:
@@ -160,21 +163,81 @@ def test_additions_one_behind_the_other_are_compared_in_rows_of_their_own(run: C
     assert rows["peer-queued torch"].checked
 
 
+class Queue:
+    """CUDA of a torch that notes what is queued. Its GPU has woken when all is queued, so many times; queueing takes
+    ``takes`` seconds."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, awake: int = 0, takes: float = 0.0) -> None:
+        self.seen: list[str] = []
+        self.left, self.takes, self.now = awake, takes, 0.0
+        monkeypatch.setattr(libraries, "module", {"torch": SimpleNamespace(cuda=self)}.__getitem__)
+        monkeypatch.setattr(events, "perf_counter", lambda: self.now)
+
+    def Event(self, enable_timing: bool) -> SimpleNamespace:
+        return SimpleNamespace(record=lambda: self.seen.append("event"), elapsed_time=lambda end: 32.0, query=self.woke)
+
+    def woke(self) -> bool:
+        self.left, self.now = self.left - 1, self.now + self.takes
+        return self.left >= 0
+
+    def synchronize(self) -> None:
+        pass
+
+    def _sleep(self, cycles: int) -> None:
+        self.seen.append(f"sleep {cycles}")
+
+    @property
+    def slept(self) -> list[int]:
+        return [int(each.removeprefix("sleep ")) for each in self.seen if each.startswith("sleep")]
+
+    def one(self) -> Buffers:
+        return Buffers(None, None, "out", 0)
+
+
 def test_queued_additions_are_timed_so_many_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[str] = []
-    event = SimpleNamespace(record=lambda: seen.append("event"), elapsed_time=lambda end: 32.0)
-    cuda = SimpleNamespace(
-        Event=lambda enable_timing: event, synchronize=lambda: None, _sleep=lambda cycles: seen.append("sleep")
-    )
-    monkeypatch.setattr(libraries, "module", {"torch": SimpleNamespace(cuda=cuda)}.__getitem__)
-    time = clocks.by_events_in_a_row(lambda a, b, out: seen.append(out))
-    sets = [Buffers(None, None, f"out {i}", 0) for i in range(clocks.IN_A_ROW + 1)]
-    assert time(sets) == 32e-3 / clocks.IN_A_ROW
+    queue = Queue(monkeypatch)
+    time = events.by_events_in_a_row(lambda a, b, out: queue.seen.append(out))
+    sets = [Buffers(None, None, f"out {i}", 0) for i in range(events.IN_A_ROW + 1)]
+    assert time(sets) == 32e-3 / events.IN_A_ROW
     outs = [used.out for used in sets]
-    assert seen == [
-        *("sleep", "event", *outs[: clocks.IN_A_ROW], "event"),
-        *("event", *outs[clocks.IN_A_ROW :], *outs[: clocks.IN_A_ROW - 1], "event"),
+    assert queue.seen == [
+        *(f"sleep {2 * events.IN_A_ROW * 200_000}", "event", *outs[: events.IN_A_ROW], "event"),
+        *("event", *outs[events.IN_A_ROW :], *outs[: events.IN_A_ROW - 1], "event"),
     ]
+
+
+def test_the_gpu_sleeps_for_longer_than_the_last_additions_took_to_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+    queue = Queue(monkeypatch, takes=3e-4)
+    time = events.by_events(lambda a, b, out: None)
+    for count in (3, 3, 1):
+        time([queue.one()] * count)
+    assert queue.slept == [600_000, 1_800_000, 600_000]
+    queue.takes = 5.0  # it compiles
+    time([queue.one()])
+    time([queue.one()])
+    assert queue.slept[-1] == events.MOST * events.CLOCK
+    queue.takes = 1e-6
+    time([queue.one()])
+    time([queue.one()])
+    assert queue.slept[-1] == events.LEAST * events.CLOCK
+
+
+def test_what_the_gpu_did_not_sleep_through_is_queued_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    queue = Queue(monkeypatch, awake=2, takes=1e-3)
+    time = events.by_events(
+        lambda a, b, out: queue.seen.append(out), least=1e-3, before=lambda sets: queue.seen.append("before")
+    )
+    assert time([queue.one()]) == 32e-3
+    assert queue.seen == [
+        each for ms in (1, 3, 3) for each in ("before", f"sleep {ms * 2_000_000}", "event", "out", "event")
+    ]
+
+
+def test_a_gpu_that_never_sleeps_long_enough_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    queue = Queue(monkeypatch, awake=events.TRIES)
+    with pytest.raises(RuntimeError, match="5 times the GPU woke before the additions were queued"):
+        events.by_events(lambda a, b, out: None)([queue.one()])
+    assert len(queue.slept) == events.TRIES
 
 
 def test_overhead_is_held_against_bare_launches_and_told_by_stages(run: Callable[..., dict[str, Row]]) -> None:

@@ -166,6 +166,7 @@ def test_a_file_that_times_nothing_changes_no_digest(name: str, tree: Path, unch
         ("vecadd/bench/latencies.py", {"latency"}),
         ("benchmarks/peers/overhead_stage.py", {"peer-overhead"}),
         ("benchmarks/peers/clocks.py", {sweep for sweep in SETS if sweep.startswith("peer-")}),
+        ("benchmarks/peers/events.py", DEVICE_PEERS),
         ("vecadd/bench/timing.py", {*MEASURED, "tuned-host", "why-programs", "why-costs"}),
         ("vecadd/profile/child.py", {"profile"}),
         ("benchmarks/proof/exact.h", {"proof"}),

@@ -44,7 +44,8 @@ PEERS = (*CLOCK, f"{STAGES}/clocks.py", f"{STAGES}/libraries.py")
 # PyTorch's and CuPy's arrays on a GPU pass through vecadd.interop.
 FOREIGN = tuple(f"vecadd/interop/{name}.py" for name in ("__init__", "library", "cupy", "torch"))
 TENSORS = tuple(
-    f"{STAGES}/{name}" for name in ("tensors.py", "device_peers.py", "jax_peer.py", "triton_add.py", "*.cu")
+    f"{STAGES}/{name}"
+    for name in ("tensors.py", "device_peers.py", "events.py", "jax_peer.py", "triton_add.py", "*.cu")
 )
 DEVICE_PEERS = (*DEVICE, *PEERS, *FOREIGN, *TENSORS)
 
