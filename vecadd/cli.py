@@ -79,7 +79,8 @@ class _CommandParser(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """As `argparse` has it; an option that there is not is an error here, ahead of all others."""
-        options = re.findall(r"^  (?:-\w.*, )?(--[a-z-]+)", self.format_help(), re.MULTILINE)
+        plain = re.sub(r"\x1b\[[0-9;]*m", "", self.format_help())  # Python 3.14 colours it on a terminal
+        options = re.findall(r"^  (?:-\w.*, )?(--[a-z-]+)", plain, re.MULTILINE)
         for given in takewhile(lambda given: given != "--", args):
             name = given.partition("=")[0]
             if name.startswith("--") and not any(self._means(name, option) for option in options):

@@ -163,6 +163,16 @@ def test_it_ends_with_what_has_changed(tune: Callable[..., tuple[int, str, str]]
     assert tune([Found("host", KEY, ROWS[:1])])[1].splitlines()[-1] == faster.format(1)
 
 
+def test_other_things_in_the_folder_are_let_be(folder: Path, tune: Callable[..., tuple[int, str, str]]) -> None:
+    """A pipe, which nobody would end reading, and a folder."""
+    folder.mkdir()
+    os.mkfifo(folder / "pipe.txt")
+    (folder / "more").mkdir()
+    status, printed, complaints = tune([Found("host", KEY, ROWS)])
+    assert (status, complaints) == (0, "")
+    assert "of host from 0 file to 3 than before" in printed
+
+
 def test_a_part_that_must_gain_is_kept_where_it_beats_the_build(
     folder: Path, tune: Callable[..., tuple[int, str, str]]
 ) -> None:

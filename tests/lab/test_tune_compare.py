@@ -76,3 +76,11 @@ def test_the_parts_of_a_gpu_have_cases_too(part: str, count: int, double: object
 def test_a_child_that_fails_is_an_error(children: None, tmp_path: Path) -> None:
     with compare._Child("host", tmp_path) as child, pytest.raises(RuntimeError, match="ended with status"):
         child.seconds("no such case")
+
+
+def test_a_child_that_ends_between_two_questions_is_an_error(children: None, tmp_path: Path) -> None:
+    with compare._Child("host", tmp_path) as child:
+        child._process.kill()
+        child._process.wait()
+        with pytest.raises(RuntimeError, match="ended with status -9"):
+            child.seconds(child.cases[0])

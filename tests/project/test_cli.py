@@ -1,5 +1,6 @@
 """The command line: what it prints, where, and its exit status."""
 
+import argparse
 import contextlib
 import errno
 import json
@@ -251,6 +252,17 @@ def test_the_examples_of_a_commands_help_are_understood(
     for example in examples:
         assert cli._parsed(shlex.split(example.partition(" | ")[0])).command == command
     assert re.findall(r"^  (\d+) +\S", shown.partition("\nexit status:\n")[2], re.MULTILINE) == ["0", "1", "2", "130"]
+
+
+def test_options_are_known_where_help_has_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a terminal since Python 3.14."""
+    plain = argparse.ArgumentParser.format_help
+
+    def coloured(self: argparse.ArgumentParser) -> str:
+        return re.sub(r"(?<= )(--?[a-z-]+)", "\x1b[1;36m\\1\x1b[0m", plain(self))
+
+    monkeypatch.setattr(argparse.ArgumentParser, "format_help", coloured)
+    assert cli._parsed(["info", "--json"]).json
 
 
 def test_what_looks_like_an_option_behind_two_dashes_is_none(folder: Path) -> None:

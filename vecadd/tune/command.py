@@ -1,7 +1,6 @@
 """The command ``vecadd tune``: which parts there are, what it prints, its exit status."""
 
 import argparse
-import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -47,7 +46,8 @@ def run(arguments: argparse.Namespace) -> int:
     folder = store.prepare()
     found: dict[Part, list[Found]] = {}
     with tempfile.TemporaryDirectory(prefix="vecadd-tune-") as kept:
-        before = Path(shutil.copytree(folder, kept, dirs_exist_ok=True))
+        before = Path(kept)
+        store.copy(folder, before)
         status = _search(arguments, found)
         for part, results in found.items():
             if not part.must_gain:  # what the others change is measured now

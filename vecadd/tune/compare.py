@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -97,9 +97,10 @@ class _Child:
         self.cases = self._answer().split(";")
 
     def seconds(self, case: str) -> float:
-        """One addition's time."""
+        """One addition's time. Raises RuntimeError where the process has ended."""
         assert self._process.stdin is not None
-        self._process.stdin.write(f"{case}\n")
+        with suppress(BrokenPipeError):  # there is no answer then, which says more
+            self._process.stdin.write(f"{case}\n")
         return float(self._answer())
 
     def _answer(self) -> str:
@@ -114,6 +115,7 @@ class _Child:
 
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
         with ExitStack() as stack:
+            stack.enter_context(suppress(BrokenPipeError))  # a question that no one has read
             stack.enter_context(self._process)
             self._process.kill()
 

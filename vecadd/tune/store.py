@@ -3,8 +3,10 @@
 import math
 import os
 import re
+import shutil
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from vecadd import _core
@@ -39,6 +41,14 @@ def prepare() -> Path:
     os.close(descriptor)
     temporary.unlink()
     return made
+
+
+def copy(source: Path, into: Path) -> None:
+    """Copies the files of one folder into another. What else lies there stays, and so do files that cannot be read."""
+    for file in source.glob(f"*{path('recipes', 'any').suffix}"):
+        with suppress(PermissionError):
+            if file.is_file():
+                shutil.copy(file, into)
 
 
 def write(kind: str, key: str, rows: Sequence[TunedRow], into: Path | None = None) -> Path:
