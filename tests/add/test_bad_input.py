@@ -308,6 +308,9 @@ BAD_DEVICE_CALLS = {
     "typestr is bytes": (lambda w: vecadd.add(w.device, w.cai(typestr=b"<f4"), w.out), TypeError, "typestr"),
     "typestr is empty": (lambda w: vecadd.add(w.device, w.cai(typestr=""), w.out), TypeError, "dtype"),
     "typestr unknown": (lambda w: vecadd.add(w.device, w.cai(typestr="<q9"), w.out), TypeError, "q9"),
+    "typestr with a null": (lambda w: vecadd.add(w.device, w.cai(typestr="<f4\0"), w.out), TypeError, "dtype <f4\0;"),
+    "typestr of half a character": (
+        lambda w: vecadd.add(w.device, w.cai(typestr="<f\ud800"), w.out), TypeError, "dtype <f\ud800;"),
     "typestr of strings": (lambda w: vecadd.add(w.device, w.cai(typestr="<U1"), w.out), TypeError, "U1"),
     "typestr of another width": (lambda w: vecadd.add(w.device, w.cai(typestr="<f16"), w.out), TypeError, "f16|128"),
     "typestr of an unknown library's V2": (lambda w: vecadd.add(*[w.cai(typestr="<V2")] * 2), TypeError, "V2"),

@@ -160,6 +160,9 @@ def test_numbers_and_keywords_are_said() -> None:
 def test_a_list_of_additions_is_one() -> None:
     found = only(run("vecadd.add_many([a, b], [b, c])"))
     assert (found.via, found.pairs, found.calls, found.nbytes) == ("add_many", 2, 1, 2 * 3 * 8 * N)
+    assert found.new
+    assert only(run("vecadd.add_many([a, b], [b, c], out=None)")).new
+    assert not only(run("vecadd.add_many([a], [b], out=[c])")).new
 
 
 def test_the_program_s_line_counts_where_a_library_adds() -> None:

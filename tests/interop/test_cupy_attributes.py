@@ -4,7 +4,9 @@ A stand-in with the attributes of CuPy's types takes its place, so that it runs 
 """
 
 import contextlib
+import gc
 import sys
+import weakref
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
@@ -256,3 +258,29 @@ assert out.memory.numpy().tolist() == [2, 2, 2]
 
 def test_a_type_that_two_threads_learn_at_once_is_known_by_the_first_for_good(device, child):
     child(LEARNING)
+
+
+@pytest.mark.parametrize("arrays", [lambda x, out: (x, x, out), lambda x, out: ([x], (x,), [out])])
+def test_a_plan_keeps_the_stream_that_was_current(cupy, driver, monkeypatch, arrays):
+    """CuPy destroys a stream with its last object."""
+
+    class Stream:
+        ptr = driver.stream()
+
+    current = [Stream()]
+    monkeypatch.setattr(sys.modules["cupy"].cuda, "get_current_stream", lambda device: current[0])
+    known = weakref.ref(current[0])
+    plan = vecadd.plan(*arrays(cupy(np.ones(N)), cupy(np.zeros(N))))
+    current[0] = SimpleNamespace(ptr=0)
+    gc.collect()
+    assert known() is not None
+    plan()
+    del plan
+    assert known() is None
+
+
+def test_a_plan_of_host_arrays_asks_for_no_stream(cupy):
+    _fake.streams_asked = 0
+    x = np.ones(N)
+    vecadd.plan(x, x, x)()
+    assert _fake.streams_asked == 0

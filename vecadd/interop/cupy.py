@@ -29,6 +29,9 @@ class CuPy(Library):
     def current_stream(self, device: int) -> int | None:
         return int(sys.modules["cupy"].cuda.get_current_stream(device).ptr)
 
+    def held_stream(self, array: Any) -> Any:
+        return sys.modules["cupy"].cuda.get_current_stream(array.device.id)
+
     def empty_like(
         self,
         array: Any,

@@ -39,6 +39,11 @@ class Library:
         """The handle of the stream on which the library works now."""
         return None
 
+    def held_stream(self, array: Any) -> Any:
+        """The object of the stream on which the library works now, on the array's device, where the stream goes when
+        its last object goes; else None."""
+        return None
+
     def result_dtype(self, a: Any, b: Any) -> str | None:
         """The name of the dtype that the library gives a + b, two arrays or an array and a number; None: NumPy's."""
         return None

@@ -97,26 +97,28 @@ is_done(struct kept *entry)
     return entry->mark && stream_mark_reached(entry->device, entry->mark);
 }
 
-/* Streams whose oldest entry is not done, so that their younger ones need no check. */
+/* An entry of each stream whose oldest entry is not done, so that its younger ones need no check. */
 struct slow_streams {
-    void *stream[16];
+    const struct kept *entry[16];
     int count;
 };
 
+/* One handle, NULL, is the legacy stream of each device. */
 static bool
-is_slow(const struct slow_streams *slow, void *stream)
+is_slow(const struct slow_streams *slow, const struct kept *entry)
 {
     for (int i = 0; i < slow->count; i++)
-        if (slow->stream[i] == stream)
+        if (slow->entry[i]->stream == entry->stream && slow->entry[i]->device == entry->device)
             return true;
     return false;
 }
 
+/* One handle is the per-thread stream of all threads. */
 static void
-note_slow(struct slow_streams *slow, void *stream)
+note_slow(struct slow_streams *slow, const struct kept *entry)
 {
-    if (slow->count < (int)(sizeof slow->stream / sizeof *slow->stream))
-        slow->stream[slow->count++] = stream;
+    if (entry->stream != STREAM_PER_THREAD && slow->count < (int)(sizeof slow->entry / sizeof *slow->entry))
+        slow->entry[slow->count++] = entry;
 }
 
 /* Removes finished entries from the list. Each stream is checked separately, so a slow one does not delay the
@@ -128,13 +130,13 @@ take_done(void)
     struct kept *done = NULL, *left = NULL, **end = &left;
     for (struct kept *entry = take_all(), *next; entry; entry = next) {
         next = entry->next;
-        if (!is_slow(&slow, entry->stream)) {
+        if (!is_slow(&slow, entry)) {
             if (is_done(entry)) {
                 entry->next = done;
                 done = entry;
                 continue;
             }
-            note_slow(&slow, entry->stream);
+            note_slow(&slow, entry);
         }
         *end = entry;
         end = &entry->next;

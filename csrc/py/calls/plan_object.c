@@ -11,6 +11,7 @@
 #include "py/calls/deferred_release.h"
 #include "py/calls/plan_batch.h"
 #include "py/calls/prepare.h"
+#include "py/operands/interop.h"
 #include "py/operands/where.h"
 
 struct plan_object {
@@ -18,8 +19,9 @@ struct plan_object {
     struct prepared_call call;                   /* keeps the memory of device operands */
     struct graph *graph;                         /* of ROUTE_DEVICE; else NULL */
     struct batch_plan *many;                     /* of lists of arrays, beside which all above is empty; else NULL */
-    PyObject *stream; /* as given; NULL without one. CuPy destroys a stream when its object goes, and the plan queues
-                       * its calls on it */
+    /* A list: the stream that was given, and those that the operands' libraries work on now. CuPy destroys a stream
+     * when its object goes, and the plan queues its calls on it. */
+    PyObject *streams;
 };
 
 static struct module_state *
@@ -96,7 +98,7 @@ static int
 plan_traverse(struct plan_object *self, visitproc visit, void *arg)
 {
     Py_VISIT(Py_TYPE((PyObject *)self));
-    Py_VISIT(self->stream);
+    Py_VISIT(self->streams);
     int visited = self->many ? batch_plan_traverse(self->many, visit, arg) : 0;
     if (visited)
         return visited;
@@ -130,7 +132,7 @@ plan_clear(struct plan_object *self)
         Py_CLEAR(self->objects[role]);
     call_clear(&self->call);
     memset(self->call.held, 0, sizeof self->call.held);
-    Py_CLEAR(self->stream);
+    Py_CLEAR(self->streams);
     return 0;
 }
 
@@ -248,6 +250,51 @@ check_by_numpy(PyObject *const objects[ROLE_COUNT])
     return checked ? 0 : -1;
 }
 
+/* Appends the streams that the libraries of these objects, a tuple or a list, work on now. The objects are on one
+ * device, so that a type is asked once where its objects follow each other. */
+static int
+append_streams(PyObject *streams, struct module_state *state, PyObject *objects)
+{
+    const PyTypeObject *asked = NULL;
+    const Py_ssize_t count = PySequence_Size(objects);
+    int result = count < 0 ? -1 : 0;
+    for (Py_ssize_t i = 0; i < count && result == 0; i++) {
+        PyObject *library = NULL, *stream = NULL, *object = PySequence_GetItem(objects, i);
+        if (!object)
+            return -1;
+        if (Py_TYPE(object) != asked)
+            result = interop_library(state, object, &library);
+        asked = Py_TYPE(object);
+        if (library) {
+            stream = PyObject_CallMethod(library, "held_stream", "O", object);
+            result = !stream ? -1 : Py_IsNone(stream) ? 0 : PyList_Append(streams, stream);
+        }
+        Py_XDECREF(stream);
+        Py_XDECREF(library);
+        Py_DECREF(object);
+    }
+    return result;
+}
+
+static int
+hold_streams(struct plan_object *self, struct module_state *state, const struct add_arguments *arguments)
+{
+    PyObject *const *given = arguments->objects;
+    self->streams = PyList_New(0);
+    if (!self->streams || (arguments->stream && PyList_Append(self->streams, arguments->stream) < 0))
+        return -1;
+    if (route_of(self) != route_name[ROUTE_DEVICE])
+        return 0;
+    for (int role = 0; role < ROLE_COUNT; role++) {
+        PyObject *objects = self->many ? Py_NewRef(given[role]) : PyTuple_Pack(1, given[role]);
+        const int failed = objects ? append_streams(self->streams, state, objects) : -1;
+        Py_XDECREF(objects);
+        if (failed)
+            return -1;
+    }
+    return 0;
+}
+
 const char plan_doc[] = PyDoc_STR(
     "plan($module, a, b, /, out, *, stream=None)\n--\n\n"
     "add(a, b, out, stream=stream) as an object: checked once, then done by each call of it.\n\n"
@@ -285,11 +332,11 @@ py_plan(PyObject *module, PyObject *const *values, Py_ssize_t count, PyObject *k
     struct plan_object *self = (struct plan_object *)PyType_GenericAlloc(state->plan_type, 0);
     if (!self)
         return NULL;
-    self->stream = Py_XNewRef(arguments.stream);
     if (batch_plan_meant(&arguments)) {
-        if (!(self->many = batch_plan_open(module, &arguments)))
-            Py_CLEAR(self);
-        return (PyObject *)self;
+        if ((self->many = batch_plan_open(module, &arguments)) && hold_streams(self, state, &arguments) == 0)
+            return (PyObject *)self;
+        Py_DECREF(self);
+        return NULL;
     }
     if (call_prepare(state, &arguments, &self->call) < 0) {
         memset(self->call.held, 0, sizeof self->call.held); /* already cleared by call_prepare */
@@ -299,7 +346,7 @@ py_plan(PyObject *module, PyObject *const *values, Py_ssize_t count, PyObject *k
     for (int role = 0; role < ROLE_COUNT; role++)
         self->objects[role] = Py_NewRef(arguments.objects[role]);
     if ((self->call.kind != CALL_NUMPY || check_by_numpy(arguments.objects) == 0) &&
-        open_graph(self, state, &arguments) == 0)
+        open_graph(self, state, &arguments) == 0 && hold_streams(self, state, &arguments) == 0)
         return (PyObject *)self;
     Py_DECREF(self);
     return NULL;

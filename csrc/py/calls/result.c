@@ -7,21 +7,29 @@
 #include "py/operands/device_array.h"
 #include "py/operands/interop.h"
 
+/* NumPy's handler is a context variable. Before Python 3.12 the garbage collector may run while one is set: a finalizer
+ * that sets another one, as np.errstate does, frees what CPython reads then, and the process dies. */
+static PyObject *
+set_handler(PyObject *handler)
+{
+    const int collected = PyGC_Disable();
+    PyObject *before = PyDataMem_SetHandler(handler);
+    if (collected)
+        PyGC_Enable();
+    return before;
+}
+
 /* Takes the reference to `dtype`, as PyArray_Empty does. */
 static PyObject *
 pooled_result(const struct module_state *state, PyArray_Descr *dtype, int ndim, const npy_intp shape[], bool fortran)
 {
-    /* The shape may be an operand's, and NumPy makes a context variable's token here: a finalizer that runs then may
-     * give the operand another shape. */
-    npy_intp extents[NPY_MAXDIMS];
-    memcpy(extents, shape, (size_t)ndim * sizeof *shape);
-    PyObject *before = PyDataMem_SetHandler(state->output_handler);
+    PyObject *before = set_handler(state->output_handler);
     if (!before) {
         Py_DECREF((PyObject *)dtype);
         return NULL;
     }
-    PyObject *result = PyArray_Empty(ndim, extents, dtype, fortran);
-    PyObject *ours = PyDataMem_SetHandler(before);
+    PyObject *result = PyArray_Empty(ndim, shape, dtype, fortran);
+    PyObject *ours = set_handler(before);
     if (!ours)
         Py_CLEAR(result);
     Py_XDECREF(ours);
@@ -38,7 +46,7 @@ static PyObject *__attribute__((noinline)) medium_result(struct module_state *st
     const bool pooled = sums->pooled && output_pool_cuts(&used);
     PyObject *sum =
         pooled ? pooled_result(state, dtype, ndim, shape, fortran) : PyArray_Empty(ndim, shape, dtype, fortran);
-    sums->last_pooled = pooled; /* a finalizer may have made other sums meanwhile */
+    sums->last_pooled = pooled;
     if (sum && pooled)
         kept_sums_note_pool(sums, PyArray_DATA((PyArrayObject *)sum), bytes, used);
     else if (sum)

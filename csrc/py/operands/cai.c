@@ -82,14 +82,17 @@ read_typestr(struct module_state *state, PyObject *interface, const char *what, 
         return -1;
     if (!PyUnicode_Check(given))
         return wrong_type(what, "typestr", "a str", given);
-    const char *typestr = PyUnicode_AsUTF8AndSize(given, NULL);
-    if (!typestr)
+    Py_ssize_t length = 0;
+    const char *typestr = PyUnicode_AsUTF8AndSize(given, &length);
+    if (!typestr && !PyErr_ExceptionMatches(PyExc_UnicodeEncodeError)) /* half a character: no dtype's */
         return -1;
+    PyErr_Clear();
 
     for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) {
         const char *native = dtype_table[dtype].typestr;
         bool orderless = native[0] == '|' || dtype_is_ml((enum dtype)dtype);
-        if (!*typestr || strcmp(typestr + 1, native + 1) != 0 || !strchr(orderless ? "|<=" : "<=", *typestr))
+        if ((size_t)length != strlen(native) || memcmp(typestr + 1, native + 1, (size_t)length - 1) != 0 ||
+            !strchr(orderless ? "|<=" : "<=", *typestr))
             continue;
         int taken = dtype_is_ml((enum dtype)dtype) ? void_is(state, result, (enum dtype)dtype) : 1;
         if (taken < 0)

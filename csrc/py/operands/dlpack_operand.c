@@ -140,8 +140,9 @@ dlpack_operand_from(struct module_state *state, PyObject *object, const char *wh
     }
     if (result->operand.device < 0 && ordered)
         result->operand.device = device.id; /* without elements; JAX leaves its last GPU current, not the tensor's */
-    Py_XDECREF(result->exported);
+    PyObject *before = result->exported;
     result->exported = import.owner;
     result->needs_keepalive = true;
+    Py_XDECREF(before); /* last: its finalizer may collect garbage, which visits what a plan holds */
     return 1;
 }

@@ -97,7 +97,7 @@ call_read(const struct module_state *state, struct call *call, enum via via, PyO
         else
             call->others = true;
     }
-    call->out = via == VIA_ADD_MANY ? out : given(out);
+    call->out = via != VIA_ADD_MANY ? given(out) : out && Py_IsNone(out) ? NULL : out;
     return true;
 }
 
