@@ -161,7 +161,14 @@ def test_a_file_that_times_nothing_changes_no_digest(name: str, tree: Path, unch
         ("vecadd/interop/host_tensors.py", set()),
         ("vecadd/files.py", {"peer-files"}),
         ("vecadd/stores/work.py", {"stores"}),
-        ("csrc/py/receipt/observe.c", {"why-programs", "why-costs", *RUNS}),
+        ("csrc/py/receipt/observe.c", {"why-programs", "why-costs", "fuzz", "stream-orders"}),
+        (
+            "csrc/py/calls/result.c",
+            {"peer-host", "peer-end-to-end", "tuned-host", "why-programs", "why-costs", "fuzz", "stream-orders"}
+            | DEVICE_PEERS,
+        ),
+        ("csrc/py/calls/plan_object.c", {"peer-overhead", "peer-many", "fuzz", "stream-orders"}),
+        ("csrc/py/operands/cupy.c", DEVICE_PEERS | {"fuzz", "stream-orders"}),
         ("examples/why/bias.py", {"why-programs"}),
         ("vecadd/bench/latencies.py", {"latency"}),
         ("benchmarks/peers/overhead_stage.py", {"peer-overhead"}),

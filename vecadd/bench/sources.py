@@ -24,13 +24,18 @@ KINDS = {".c", ".h", ".cu", ".cuh", ".py", ".pyi"}  # by the end of their names,
 BENCH, STAGES = "vecadd/bench", "benchmarks/peers"
 
 # What is compiled for the host alone, for arrays on a GPU alone, and for those that pass from the one to the other.
-CALLS = ("csrc/base", "csrc/choose", "csrc/py/base", "csrc/py/calls/[!b]*", "build_native/flags.py")
+CALLS = ("csrc/base", "csrc/choose", "csrc/py/base", "build_native/flags.py")
+CALLS += tuple(f"csrc/py/calls/{name}*" for name in ("[!bdpr]", "prepare", "refusals", "route"))
+RESULTS = "csrc/py/calls/result.[ch]"  # sums without an out
+PLANS = "csrc/py/calls/plan_*"
 LISTS = ("csrc/py/calls/batch.[ch]", "csrc/py/calls/batch_[!o]*")  # of add_many, but for pairs that add has to make
+READERS = ("csrc/py/operands/[!cdht]*", "csrc/py/operands/de*")  # of vecadd's own operands on a GPU
+# Other libraries' operands: by their attributes or DLPack, and kept until the GPU is done with them.
+LENT = ("csrc/py/operands/[ct]*", "csrc/py/operands/dl*", "csrc/py/calls/deferred_release.[ch]")
 ADDITIONS = "csrc/host/[!ho]*"  # but for huge_region, huge_pages and output_pool, the memory of sums without an out
-HOST = (ADDITIONS, *(f"csrc/{name}" for name in ("lab/base", "lab/host", "py/operands")), *CALLS)
-NEW_SUMS = (*HOST, "csrc/host")  # where additions have no out, or may have none
+HOST = (ADDITIONS, "csrc/lab/base", "csrc/lab/host", *READERS, "csrc/py/operands/h*", *CALLS)
+NEW_SUMS = (*HOST, "csrc/host", RESULTS)  # where additions have no out, or may have none
 LAB = tuple(f"csrc/lab/{name}" for name in ("base", "ladder", "limits", "rungs.c"))
-READERS = ("csrc/py/operands/[!h]*",)  # of operands, but for host_pair and host_view
 DEVICE = ("cuda", "csrc/gpu", "csrc/transfer", *LAB, *(f"csrc/py/{name}" for name in ("array", "lab", "module.c")))
 DEVICE += (*READERS, *CALLS)
 BOTH = (*DEVICE, *HOST)
@@ -47,7 +52,7 @@ TENSORS = tuple(
     f"{STAGES}/{name}"
     for name in ("tensors.py", "device_peers.py", "events.py", "jax_peer.py", "triton_add.py", "*.cu")
 )
-DEVICE_PEERS = (*DEVICE, *PEERS, *FOREIGN, *TENSORS)
+DEVICE_PEERS = (*DEVICE, RESULTS, *LENT, *PEERS, *FOREIGN, *TENSORS)
 
 # Where a program of its own takes medians and intervals.
 ROUNDS = tuple(f"{BENCH}/{name}.py" for name in ("limits", "buffers", "timing", "contestants"))
@@ -58,8 +63,9 @@ RECEIPTS = (
     *(*ROUNDS, "benchmarks/why.py"),
 )
 
-# What adds, wherever the operands are: all that is compiled, and how.
+# What adds, wherever the operands are: all that is compiled, and how. The proof's sums all have an out.
 ADDS = ("csrc", "cuda", "build_native")
+INTO_OUT = (*BOTH, "csrc/host", "csrc/lab", "csrc/py/calls/b*", "build_native")
 # The tests that take seeds of orders.
 ORDERED = (
     *(f"tests/device/test_{name}.py" for name in ("add_many_device", "orders", "stream_order", "streams", "two_gpus")),
@@ -91,8 +97,8 @@ SETS: dict[str, tuple[str, ...]] = {
     "peer-misaligned": (*DEVICE_PEERS, f"{STAGES}/misaligned_stage.py"),
     "peer-layouts": (*DEVICE_PEERS, f"{STAGES}/layouts_stage.py"),
     "peer-scaling": (*DEVICE_PEERS, f"{STAGES}/scaling_stage.py"),
-    "peer-overhead": (*DEVICE_PEERS, *LISTS, f"{STAGES}/overhead_stage.py"),
-    "peer-many": (*DEVICE_PEERS, *LISTS, ADDITIONS, f"{STAGES}/many_stage.py"),
+    "peer-overhead": (*DEVICE_PEERS, PLANS, *LISTS, f"{STAGES}/overhead_stage.py"),
+    "peer-many": (*DEVICE_PEERS, PLANS, *LISTS, ADDITIONS, f"{STAGES}/many_stage.py"),
     "peer-l2-pollution": (*DEVICE, *PEERS, f"{STAGES}/l2_pollution_stage.py"),
     "peer-transfer": (*BOTH, *PEERS, f"{STAGES}/transfer_stage.py"),
     "peer-end-to-end": (*BOTH, *NEW_SUMS, *PEERS, f"{STAGES}/end_to_end_stage.py"),
@@ -115,7 +121,7 @@ SETS: dict[str, tuple[str, ...]] = {
     ),
     "why-programs": (*RECEIPTS, "examples/why"),
     "why-costs": RECEIPTS,
-    "proof": (*ADDS, "benchmarks/proof"),
+    "proof": (*INTO_OUT, "benchmarks/proof"),
     "fuzz": (*ADDS, *(f"tests/{name}.py" for name in ("fuzz_*", "arrays"))),
     "stream-orders": (*ADDS, "tests/double", *ORDERED, *(f"tests/{name}.py" for name in ("orders", "stream_orders"))),
 }
