@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+import simulated_fleet as simulated
 from small_fleets import LEAST, STEADY, eight, machine, machines, read
 
 from vecadd.fleet import changes, tables
@@ -36,6 +37,12 @@ def test_what_has_changed_on_all_machines_is_told_once() -> None:
 def test_a_figure_that_is_missing_in_one_of_two_runs_is_not_held_against_the_other() -> None:
     for before, after in ((100.0, None), (None, 100.0), (0.0, 100.0)):
         assert changed([machine(value=before)], [machine(value=after)]) == changes.Changes()
+
+
+def test_a_load_that_has_changed_makes_no_machine_better_or_worse() -> None:
+    loads = [simulated.finding("conditions/host/load", "load", "host", value, "tasks") for value in (0.2, 2.1)]
+    before, after = (simulated.content("node1", [load]) for load in loads)
+    assert changed([before], [after]) == changed([after], [before]) == changes.Changes()
 
 
 def test_what_is_better_on_all_machines_is_told_too() -> None:

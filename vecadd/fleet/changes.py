@@ -59,9 +59,9 @@ def of(newest: Sequence[Check], before: dict[str, Check], least: float, group: G
             ("verdict", then.status, now.status),
         ):
             found.noted += [Note((now.host,), what, old, new)] if old != new else []
-        earlier = {finding.id: finding for finding in then.findings if finding.value and finding.value > 0}
+        earlier = {finding.id: finding for finding in then.findings if _has_figure(finding)}
         for finding in now.findings if then.machine_type == now.machine_type else ():
-            if finding.id in earlier and finding.value and finding.value > 0:
+            if finding.id in earlier and _has_figure(finding):
                 pairs[now.machine_type, kind(finding), finding.unit].append((now.host, earlier[finding.id], finding))
     for machine_type in dict.fromkeys(name for name, _, _ in pairs):
         parts: Counter[tuple[str, str, str]] = Counter()
@@ -75,6 +75,11 @@ def of(newest: Sequence[Check], before: dict[str, Check], least: float, group: G
             some_of = [each for each in deviations if ((each.ratio or 0.0) > 1) == better]
             told += causes(machine_type, some_of, parts, hosts, group)
     return found
+
+
+def _has_figure(finding: Finding) -> bool:
+    """Whether it has a ratio to another figure of the machine."""
+    return finding.is_compared and finding.value is not None and finding.value > 0
 
 
 def _figures(measurement: str, unit: str, pairs: Sequence[Pair], least: float, found: Changes) -> list[Deviation]:

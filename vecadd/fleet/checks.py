@@ -19,7 +19,12 @@ STATUSES = ("passed", "failed", "unknown")
 SEVERITIES = ("pass", "info", "warning", "critical", "unknown")
 
 # Units in which less is better. In all others more is better.
-LESS = (*SECONDS, "errors", "°C", "W")
+LESS = (*SECONDS, "errors", "words", "processes", "tasks", "°C", "W")
+
+# What says nothing of how good a machine is beside others: what else went on during the check, by how much a figure
+# changed in the course of it, and the number of a NUMA node.
+CONDITIONS = ("conditions/", "drift/")
+NUMBERS = ("node",)
 
 Interval = tuple[float, float]
 
@@ -45,6 +50,11 @@ class Finding:
     def name(self) -> str:
         """Measurement and part."""
         return f"{self.measurement}, {self.where}" if self.where else self.measurement
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether it is a figure of the machine, which may be held against those of its peers and of earlier runs."""
+        return bool(self.unit) and self.unit not in NUMBERS and not self.id.startswith(CONDITIONS)
 
 
 @dataclass(frozen=True)

@@ -121,11 +121,11 @@ Figures = dict[tuple[str, str], Finding]  # by host and part
 
 
 def _by_measurement(checks: Iterable[Check]) -> dict[tuple[str, str], Figures]:
-    """The findings of all machines by what is measured and its unit."""
+    """The figures of all machines by what is measured and its unit."""
     found: dict[tuple[str, str], Figures] = defaultdict(dict)
     for check in checks:
         for finding in check.findings:
-            if finding.unit:
+            if finding.is_compared:
                 found[kind(finding), finding.unit][check.host, finding.where] = finding
     return found
 
@@ -171,12 +171,12 @@ def _missing(
     machines: int,
     usual: Mapping[str, float],
 ) -> list[Deviation]:
-    """Findings without a figure, of parts that nearly all machines have one of."""
+    """Findings without a figure, of parts that nearly all machines have one of. A figure of 0 is one."""
     having = Counter(where for _, where in values)
     return [
         Deviation(host, measurement, where, unit, None, usual[where], None, None)
-        for host, where in figures
-        if (host, where) not in values and machines >= FEW and having[where] >= USUAL * machines
+        for (host, where), finding in figures.items()
+        if finding.value is None and machines >= FEW and having[where] >= USUAL * machines
     ]
 
 
