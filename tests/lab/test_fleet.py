@@ -222,6 +222,8 @@ def test_a_bad_gpu_is_found_in_a_machine_without_peers_and_healthy_ones_are_left
         (machine(schema_version=3), "is of schema version 3; this vecadd reads 2"),
         (machine(schema_version="2"), 'is of schema version "2"'),
         ({key: value for key, value in machine().items() if key != "host"}, "it has no 'host'"),
+        (machine(host=""), '"" stands where a text is expected'),
+        (machine(machine_type=8), "8 stands where a text is expected"),
         (machine(status="fine"), '"fine" is none of passed, failed, unknown'),
         (machine(time="yesterday"), "Invalid isoformat string: 'yesterday'"),
         (machine(findings=[{"id": "x"}]), "it has no 'measurement'"),

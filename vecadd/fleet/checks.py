@@ -59,7 +59,8 @@ class Finding:
 
 @dataclass(frozen=True)
 class Check:
-    """One run of the check on one machine. ``machine_type`` is a line that equal machines share."""
+    """One run of the check on one machine. ``machine_type`` is a line that equal machines share; it is empty where the
+    check could not run there."""
 
     path: Path
     host: str
@@ -95,7 +96,7 @@ def of(path: Path, content: Mapping[str, Any]) -> Check:
             _text(content["host"]),
             _time(content["time"]),
             _one_of(STATUSES, content["status"]),
-            _text(content["machine_type"]),
+            _line(content["machine_type"]),
             dict(content.get("machine") or {}),
             dict(content.get("conditions") or {}),
             tuple(_finding(each) for each in content["findings"]),
@@ -126,7 +127,14 @@ def _finding(given: Mapping[str, Any]) -> Finding:
 
 
 def _text(value: Any) -> str:
-    if not isinstance(value, str) or not value:
+    if not _line(value):
+        raise ValueError('"" stands where a text is expected')
+    return str(value)
+
+
+def _line(value: Any) -> str:
+    """A text that may be empty."""
+    if not isinstance(value, str):
         raise ValueError(f"{json.dumps(value)} stands where a text is expected")
     return value
 
