@@ -26,6 +26,36 @@ def test_a_machine_that_has_become_slower_or_faster_is_told_by_direction() -> No
     assert found.noted == []
 
 
+@pytest.mark.parametrize(
+    ("others", "own", "which"), [(0.8, 1.0, "better"), (1.3, 1.0, "worse"), (1.3, 1.03, "worse"), (0.7, 0.9, "better")]
+)
+def test_a_machine_is_told_beside_what_the_others_have_become(others: float, own: float, which: str) -> None:
+    """Its figures may be as they were, or have gone the same way, but less far."""
+    before = machines([*STEADY, 100.0])
+    found = changed(before, machines([*(others * (value or 0) for value in STEADY), own * 100]))
+    told = {"worse": found.worse, "better": found.better}
+    assert [cause.hosts for cause in told.pop(which)] == [("node09",)]
+    assert list(told.values()) == [[]]
+    noted, beside = tables.of_changes(found)
+    assert (noted.title, beside.title) == ("since the last run", f"{which} than the others since the last run")
+    ((*_, after, then, share, score),) = [line.cells for line in beside.lines if line]
+    assert (after, then, share) == (f"{100 * own:.0f} GB/s", "100 GB/s", f"{100 * own:.0f} %")
+    assert (float(score) > 0) == (which == "better")
+
+
+def test_what_is_told_beside_the_others_is_shown_by_the_figure_that_is_farthest_from_them() -> None:
+    """The others have risen by 30 %: 101 % is farther from that than 120 %, though not from 100 %."""
+    before = [eight([100.0, 100.0], f"node{at}") for at in range(9)]
+    after = [eight([130.0, 130.0], f"node{at}") for at in range(8)]
+    (_, worse) = tables.of_changes(changed(before, [*after, eight([120.0, 101.0], "node8")]))
+    assert [line.cells[1:4] for line in worse.lines if line] == [("node8", "device memory/read", "101 GB/s")]
+
+
+def test_two_healthy_runs_of_a_fleet_hardly_differ() -> None:
+    found = changed(simulated.fleet(200, 1), simulated.fleet(200, 2))
+    assert len(found.worse) + len(found.better) <= 2
+
+
 def test_what_has_changed_on_all_machines_is_told_once() -> None:
     found = changed(machines(STEADY), machines([0.9 * (value or 0) for value in STEADY]))
     assert found.worse == []

@@ -28,7 +28,9 @@ class Note:
 @dataclass
 class Changes:
     """``worse`` and ``better`` are figures that have changed, by what they have in common; the usual figure of such a
-    deviation is the one of the run before."""
+    deviation is the one of the run before. One with a score has changed otherwise than the median of its peers has, and
+    is worse or better than that: it may be as it was. One without has too few peers, and is worse or better than it
+    was."""
 
     noted: list[Note] = field(default_factory=list)
     worse: list[Cause] = field(default_factory=list)
@@ -72,10 +74,17 @@ def of(newest: Sequence[Check], before: dict[str, Check], least: float, group: G
                 parts.update((measurement, unit, host) for host, _, _ in some)
                 deviations += _figures(measurement, unit, some, least, found)
         hosts = [check.host for check in newest if check.machine_type == machine_type]
-        for better, told in ((False, found.worse), (True, found.better)):
-            some_of = [each for each in deviations if ((each.ratio or 0.0) > 1) == better]
-            told += causes(machine_type, some_of, parts, hosts, group)
+        for has_peers in (True, False):
+            for better, told in ((False, found.worse), (True, found.better)):
+                some_of = [each for each in deviations if _is(each, has_peers, better)]
+                told += causes(machine_type, some_of, parts, hosts, group)
     return found
+
+
+def _is(deviation: Deviation, has_peers: bool, better: bool) -> bool:
+    if deviation.score is None:
+        return not has_peers and ((deviation.ratio or 0.0) > 1) == better
+    return has_peers and (deviation.score > 0) == better
 
 
 def _has_figure(finding: Finding) -> bool:
@@ -89,11 +98,13 @@ def _figures(measurement: str, unit: str, pairs: Sequence[Pair], least: float, f
     ratios = np.array([sign * (log(new.value or 1) - log(old.value or 1)) for _, old, new in pairs])
     hosts = tuple(sorted({host for host, _, _ in pairs}))
     fence = -log(1 - least)
+    scores: list[float | None] = [None] * len(pairs)
     if len(hosts) < FEW:
         changed = [abs(ratio) > fence and _apart(old, new) for ratio, (_, old, new) in zip(ratios, pairs, strict=True)]
     else:
         judged = unlike(ratios, least)
         changed = [abs(deviation) > judged.fence for deviation in judged.deviations]
+        scores = [float(each) for each in judged.scores]
         if abs(float(np.median(ratios))) > fence:
             middle = (
                 np.median([finding.value or 0.0 for finding in run]) for run in list(zip(*pairs, strict=True))[1:]
@@ -102,8 +113,8 @@ def _figures(measurement: str, unit: str, pairs: Sequence[Pair], least: float, f
                 Note(hosts, f"median of {measurement}", *(show_figure(float(each), unit) for each in middle))
             )
     return [
-        Deviation(host, measurement, new.where, unit, new.value, old.value or 0.0, exp(ratio), None)
-        for is_changed, ratio, (host, old, new) in zip(changed, ratios, pairs, strict=True)
+        Deviation(host, measurement, new.where, unit, new.value, old.value or 0.0, exp(ratio), score)
+        for is_changed, ratio, score, (host, old, new) in zip(changed, ratios, scores, pairs, strict=True)
         if is_changed
     ]
 
