@@ -51,6 +51,21 @@ def test_what_is_told_beside_the_others_is_shown_by_the_figure_that_is_farthest_
     assert [line.cells[1:4] for line in worse.lines if line] == [("node8", "device memory/read", "101 GB/s")]
 
 
+@pytest.mark.parametrize("others", [0.8, 1.0, 1.25])
+def test_both_gpus_of_a_machine_hide_neither_their_own_change_nor_another_machines(others: float) -> None:
+    before = [eight([100.0, 100.3], f"node{at}") for at in range(12)]
+    values = {10: 80.0, 11: 125.0}
+    after = [eight([values.get(at, 100) * others, values.get(at, 100) * others], f"node{at}") for at in range(12)]
+    found = changed(before, after)
+    assert [(cause.level, cause.hosts) for cause in found.worse] == [("machine", ("node10",))]
+    assert [(cause.level, cause.hosts) for cause in found.better] == [("machine", ("node11",))]
+
+
+def test_several_machines_that_have_become_better_are_all_told() -> None:
+    found = changed(machines([100.0] * 12), machines([100.0] * 9 + [130.0] * 3))
+    assert [cause.hosts for cause in found.better] == [("node09",), ("node10",), ("node11",)]
+
+
 def test_two_healthy_runs_of_a_fleet_hardly_differ() -> None:
     found = changed(simulated.fleet(200, 1), simulated.fleet(200, 2))
     assert len(found.worse) + len(found.better) <= 2

@@ -102,9 +102,11 @@ def _figures(measurement: str, unit: str, pairs: Sequence[Pair], least: float, f
     if len(hosts) < FEW:
         changed = [abs(ratio) > fence and _apart(old, new) for ratio, (_, old, new) in zip(ratios, pairs, strict=True)]
     else:
-        judged = unlike(ratios, least)
-        changed = [abs(deviation) > judged.fence for deviation in judged.deviations]
-        scores = [float(each) for each in judged.scores]
+        # Of two runs both ways are told, and what noise does one way it does the other.
+        owners = [host for host, _, _ in pairs]
+        falls, rises = (unlike(each, least, machines=owners) for each in (ratios, -ratios))
+        changed = [bool(each < -falls.fence or each > rises.fence) for each in falls.deviations]
+        scores = [float(each) for each in falls.scores]
         if abs(float(np.median(ratios))) > fence:
             middle = (
                 np.median([finding.value or 0.0 for finding in run]) for run in list(zip(*pairs, strict=True))[1:]
