@@ -265,6 +265,23 @@ def test_a_broken_file_of_a_folder_is_told_and_the_others_count(
     assert told.endswith("to leave out: node09\n")
 
 
+def test_what_the_command_itself_wrote_into_the_folder_is_passed_over(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = written(machines(STEADY), tmp_path)
+    for _ in range(2):
+        assert cli.main(["fleet", str(folder), "--json", str(folder / "fleet.json")]) == 0
+        assert "left out" not in capsys.readouterr().out
+    assert json.loads((folder / "fleet.json").read_text())["left_out"] == []
+    for each in folder.glob("[0-9].json"):
+        each.unlink()
+    for given in (folder, folder / "fleet.json"):
+        assert cli.main(["fleet", str(given)]) == 2
+    nothing, named = capsys.readouterr().err.splitlines()
+    assert nothing == f"vecadd fleet: there is no file of vecadd check in {folder}"
+    assert named.startswith(f'vecadd fleet: {folder / "fleet.json"} is no file of vecadd check: its "schema" is')
+
+
 @pytest.mark.parametrize("given", ["broken.json", "nowhere", "."])
 def test_what_cannot_be_read_is_status_2(given: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "broken.json").write_text("{")
