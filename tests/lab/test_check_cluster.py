@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import small_fleets
 from checks import earlier
 
 from vecadd import cli
 from vecadd._command import UnaskableError
 from vecadd.check import cluster, document
+from vecadd.fleet import changes
 
 jsonschema = pytest.importorskip("jsonschema")
 
@@ -71,6 +73,39 @@ def test_a_worker_that_is_lost_is_a_machine_of_unknown_state() -> None:
     assert checked(client) == {"a": "unknown", "b": "unknown", "tcp://c:1": "unknown"}
     (lost,) = cluster._check_each(Client({"tcp://c:1": ModuleNotFoundError("no vecadd")}), [], [], lambda text: None)
     assert lost["findings"][0]["meaning"] == "it could not run there: no vecadd"
+
+
+def test_the_file_of_a_lost_machine_is_read_beside_those_of_its_peers(tmp_path: Path, capsys: Any) -> None:
+    for content in (*small_fleets.machines(small_fleets.STEADY), cluster._lost("lost", OSError("gone"))):
+        (tmp_path / f"{content['host']}.json").write_text(json.dumps(content))
+    assert cli.main(["fleet", str(tmp_path), "--json", str(tmp_path / "found")]) == 0
+    said = capsys.readouterr().out
+    assert "lost was not judged by its own check" in said
+    assert "left out" not in said
+    assert said.endswith("10 machines of 1 type: none is unlike its peers\n")
+    assert json.loads((tmp_path / "found").read_text())["left_out"] == []
+
+
+def test_a_report_and_a_comparison_of_a_lost_machine_say_that_its_type_is_unknown(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    file, page = tmp_path / "lost.json", tmp_path / "page.html"
+    file.write_text(json.dumps(cluster._lost("lost", OSError("gone"))))
+    assert cli.main(["report", str(file), "-o", str(page)]) == 0
+    assert "a machine of an unknown type. Checked" in page.read_text()
+    assert cli.main(["compare", str(file), str(file), "--html", str(page)]) == 0
+    assert "lost (of an unknown type)" in page.read_text()
+
+
+def test_a_lost_machine_is_told_by_its_verdict_and_has_not_become_another_type() -> None:
+    lost = cluster._lost("node1", OSError("gone")) | {"time": "2026-11-02T12:00:00"}
+    newest, before = changes.last_runs(small_fleets.read([small_fleets.machine(), lost]))
+    assert [(note.what, note.after) for note in changes.of(newest, before, 0.05).noted] == [("verdict", "unknown")]
+
+
+def test_the_file_of_a_lost_machine_has_no_figure_to_expect(tmp_path: Path, capsys: Any) -> None:
+    (tmp_path / "lost.json").write_text(json.dumps(cluster._lost("lost", OSError("gone"))))
+    assert cli.main(["check", "--expect", str(tmp_path / "lost.json")]) == 2
+    assert "lost.json has no figure that a machine could be held against" in capsys.readouterr().err
 
 
 def test_a_cluster_without_workers_cannot_be_asked() -> None:

@@ -214,6 +214,45 @@ def test_two_checks_are_compared_by_their_findings(tmp_path: Path, capsys: pytes
 
 
 @pytest.mark.parametrize(
+    ("severities", "values", "status"),
+    [
+        (("pass", "critical"), (16.0, 8.0), 1),  # no interval: the ratio alone decides nothing
+        (("warning", "critical"), (16.0, 16.0), 1),
+        (("pass", "critical"), (0.0, 3.0), 1),
+        (("unknown", "critical"), (None, 3.0), 1),
+        (("critical", "critical"), (8.0, 8.0), 0),
+        (("critical", "critical"), (None, None), 0),
+        (("critical", "pass"), (8.0, 16.0), 0),
+        (("pass", "warning"), (16.0, 15.0), 0),
+    ],
+)
+def test_what_fails_in_the_later_check_alone_has_failed(
+    severities: tuple[str, str], values: tuple[float | None, float | None], status: int, tmp_path: Path
+) -> None:
+    for name, severity, value in zip(("old", "new"), severities, values, strict=True):
+        finding = simulated.finding("link/gpu 0/width", "width", "gpu 0", value, "lanes")
+        content = simulated.content("node1", [finding | {"severity": severity, "interval": None}])
+        (tmp_path / f"{name}.json").write_text(json.dumps(content))
+    files = [str(tmp_path / f"{name}.json") for name in ("old", "new")]
+    assert cli.main(["compare", *files, "--json", str(tmp_path / "found")]) == status
+    found = json.loads((tmp_path / "found").read_text())
+    assert (found["counts"]["failed"], found["rows"][0]["new"]) == (status, values[1])
+
+
+def test_a_figure_that_fails_keeps_its_ratio_and_is_red_in_the_picture(tmp_path: Path) -> None:
+    pytest.importorskip("jinja2")
+    for name, severity, value in (("old", "pass", 100.0), ("new", "critical", 99.0)):
+        finding = simulated.finding("link/gpu 0/to the host", "to the host", "gpu 0", value, "GB/s")
+        content = simulated.content("node1", [finding | {"severity": severity}])
+        (tmp_path / f"{name}.json").write_text(json.dumps(content))
+    page = tmp_path / "page.html"
+    assert cli.main(["compare", *(str(tmp_path / f"{name}.json") for name in ("old", "new")), "--html", str(page)]) == 1
+    assert re.findall(r'<span class="name">(.*)</span>\n<span class="(\w+)">', page.read_text()) == [
+        ("to the host, gpu 0", "bad")
+    ]
+
+
+@pytest.mark.parametrize(
     ("other", "said"),
     [
         ({"schema": 7}, "schema 7"),

@@ -6,6 +6,7 @@ import os
 import time
 from datetime import UTC, datetime
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import hypothesis
@@ -55,8 +56,8 @@ def test_a_deviation_stands_beside_what_is_usual_and_a_baseline_spans_98_percent
     assert (baseline.quantiles, baseline.machines, baseline.count) == ((101.0, 150.0, 199.0), 101, 101)
 
 
-@pytest.mark.parametrize("unit", ["us", "errors", "°C", "W"])
-def test_of_times_errors_heat_and_power_more_is_worse(unit: str) -> None:
+@pytest.mark.parametrize("unit", ["us", "errors", "words", "processes", "tasks", "°C", "W"])
+def test_of_times_errors_load_heat_and_power_more_is_worse(unit: str) -> None:
     assert causes(machines([*STEADY, 120.0], unit=unit)) == {("machine", ""): ("node09",)}
     assert causes(machines([*STEADY, 80.0], unit=unit)) == {}
 
@@ -115,6 +116,39 @@ def test_machines_without_peers_are_said_to_have_none() -> None:
 def test_a_figure_that_peers_have_and_one_machine_lacks_is_found() -> None:
     assert causes(machines([*STEADY, None])) == {("machine", ""): ("node09",)}
     assert causes(machines([*STEADY, *[None] * 4])) == {}
+
+
+def test_a_figure_of_zero_is_a_figure() -> None:
+    assert causes(machines([*STEADY, 0.0])) == {}
+
+
+@pytest.mark.parametrize("load", [0.0, 0.2, 40.0])
+def test_an_idle_or_a_busy_machine_of_ten_is_as_healthy_as_its_peers(load: float, tmp_path: Path) -> None:
+    """The recorded check of two H200s has every condition."""
+    recorded = json.loads((Path(__file__).parents[2] / "benchmarks" / "checks" / "2xh200.json").read_text())
+    noise = Random(1)
+    for number in range(10):
+        findings = [
+            {**each, "value": each["value"] * (noise.uniform(0.995, 1.005) if each["interval"] else 1)}
+            for each in recorded["findings"]
+        ]
+        (of_load,) = (each for each in findings if each["id"] == "conditions/host/load")
+        of_load["value"] = load if number == 9 else noise.uniform(1.9, 2.3)
+        content = {**recorded, "host": f"node{number:02}", "findings": findings}
+        (tmp_path / f"{number}.json").write_text(json.dumps(content))
+    assert cli.main(["fleet", str(tmp_path), "--exclude", str(tmp_path / "bad.txt")]) == 0
+    assert (tmp_path / "bad.txt").read_text() == ""
+
+
+@pytest.mark.parametrize(
+    ("identifier", "unit"), [("conditions/gpus/throttling", "s"), ("drift/host/add", "1"), ("numa/gpu 0/node", "node")]
+)
+def test_what_is_no_measure_of_a_machine_is_not_compared(identifier: str, unit: str) -> None:
+    """More is worse of the first, less of the others: by the unit alone."""
+    for odd in (1.0, 9.0):
+        values = [3.0] * 9 + [odd]
+        found = [simulated.finding(identifier, "x", identifier.split("/")[1], value, unit) for value in values]
+        assert causes([simulated.content(f"node{at}", [each]) for at, each in enumerate(found)]) == {}
 
 
 def test_a_rack_is_the_cause_where_most_of_its_machines_are_slow() -> None:
@@ -188,6 +222,8 @@ def test_a_bad_gpu_is_found_in_a_machine_without_peers_and_healthy_ones_are_left
         (machine(schema_version=3), "is of schema version 3; this vecadd reads 2"),
         (machine(schema_version="2"), 'is of schema version "2"'),
         ({key: value for key, value in machine().items() if key != "host"}, "it has no 'host'"),
+        (machine(host=""), '"" stands where a text is expected'),
+        (machine(machine_type=8), "8 stands where a text is expected"),
         (machine(status="fine"), '"fine" is none of passed, failed, unknown'),
         (machine(time="yesterday"), "Invalid isoformat string: 'yesterday'"),
         (machine(findings=[{"id": "x"}]), "it has no 'measurement'"),
@@ -227,6 +263,23 @@ def test_a_broken_file_of_a_folder_is_told_and_the_others_count(
     told = capsys.readouterr().out
     assert "broken.json is not a result file" in told
     assert told.endswith("to leave out: node09\n")
+
+
+def test_what_the_command_itself_wrote_into_the_folder_is_passed_over(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = written(machines(STEADY), tmp_path)
+    for _ in range(2):
+        assert cli.main(["fleet", str(folder), "--json", str(folder / "fleet.json")]) == 0
+        assert "left out" not in capsys.readouterr().out
+    assert json.loads((folder / "fleet.json").read_text())["left_out"] == []
+    for each in folder.glob("[0-9].json"):
+        each.unlink()
+    for given in (folder, folder / "fleet.json"):
+        assert cli.main(["fleet", str(given)]) == 2
+    nothing, named = capsys.readouterr().err.splitlines()
+    assert nothing == f"vecadd fleet: there is no file of vecadd check in {folder}"
+    assert named.startswith(f'vecadd fleet: {folder / "fleet.json"} is no file of vecadd check: its "schema" is')
 
 
 @pytest.mark.parametrize("given", ["broken.json", "nowhere", "."])

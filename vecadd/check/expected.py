@@ -65,7 +65,7 @@ def of_text(path: Path, text: str) -> "File":
     content = results.fields(path, results.parsed(path, text)) if checked is None else {}
     try:
         if checked is not None:
-            name, figures = str(checked["machine"]["machine"]), _of_findings(checked["findings"])
+            name, figures = str(checked["machine"].get("machine", "unknown")), _of_findings(checked["findings"])
         else:
             name, figures = _of_rows(path, content)
     except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:

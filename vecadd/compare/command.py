@@ -90,7 +90,7 @@ def _content(arguments: argparse.Namespace, old: Side, new: Side, comparison: Co
 
 
 def _page(arguments: argparse.Namespace, old: Side, new: Side, comparison: Comparison) -> str:
-    kinds = {"slower": "bad", "faster": "good"}
+    kinds = {"slower": "bad", "failed": "bad", "faster": "good"}
     decided = [row for row in comparison.rows if row.ratio and row.interval and row.verdict != "undecided"]
     rows = [
         (row.name, row.interval[0], row.ratio, row.interval[1], (), kinds.get(row.verdict, "plain"))

@@ -31,7 +31,8 @@ Key = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure with its 95 % interval, which is None where the file does not say; ``value`` is None where it failed."""
+    """A figure with its 95 % interval, which is None where the file does not say. ``error`` says that it failed: then a
+    result of a bench has no value; one of a check may have."""
 
     name: str
     value: float | None
@@ -86,7 +87,7 @@ def side(given: Iterable[Bench | Check]) -> Side:
     machines: list[str] = []
     for each in given:
         if isinstance(each, Check):
-            machines.append(f"{each.host} ({each.machine_type})")
+            machines.append(f"{each.host} ({each.machine_type or 'of an unknown type'})")
             figures |= _of_check(each)
             continue
         machines.append(str(each.meta.get("machine", "unknown")))
@@ -99,9 +100,11 @@ def side(given: Iterable[Bench | Check]) -> Side:
 
 def _of_check(check: Check) -> dict[Key, Figure]:
     return {
-        ("check", finding.id, finding.unit): Figure(finding.name, finding.value, finding.interval, finding.unit)
-        for finding in check.findings
-        if finding.unit
+        ("check", each.id, each.unit): Figure(
+            each.name, each.value, each.interval, each.unit, each.severity if each.severity == "critical" else None
+        )
+        for each in check.findings
+        if each.unit
     }
 
 

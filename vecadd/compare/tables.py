@@ -11,7 +11,8 @@ METHOD = (
     "earlier one over the later; above 1 is slower. Its 95 % interval follows from that of both logarithms, in "
     "quadrature: a check's own interval; of a bench, Student's for a median of six rounds, the fewest there are, from "
     "the p10 and p90 that it keeps. Slower or faster: the whole interval is beyond the smallest difference of "
-    "interest; same: the whole interval is within it (two one-sided tests); undecided: neither. What differs from one "
+    "interest; same: the whole interval is within it (two one-sided tests); undecided: neither; failed: there is no "
+    "figure any more, or its check calls it critical and did not before. What differs from one "
     "run to the next on the same machine is in no interval of one run: compare two runs of one version first."
 )
 

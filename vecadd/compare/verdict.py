@@ -59,10 +59,12 @@ def of(old: Side, new: Side, least: float) -> Comparison:
 
 
 def compared(old: Figure, new: Figure, least: float) -> Compared:
-    """One figure of both runs. Those without an interval, or an open one, are the same where they are equal, else
-    undecided; so are those that have no ratio, because one is zero or below."""
+    """One figure of both runs. One that has failed and did not fail before is that, whatever its ratio. Those without
+    an interval, or an open one, are the same where they are equal, else undecided; so are those that have no ratio,
+    because one is zero or below."""
+    has_failed = new.error is not None and old.error is None
     if old.value is None or new.value is None or min(old.value, new.value) <= 0:
-        verdict = "failed" if old.value and new.value is None else "undecided"
+        verdict = "failed" if has_failed or (old.value and new.value is None) else "undecided"
         return Compared(new.name, old.value, new.value, new.unit, None, None, verdict)
     sign = 1 if less_is_better(new.unit) else -1
     ratio = sign * log(new.value / old.value)
@@ -70,8 +72,9 @@ def compared(old: Figure, new: Figure, least: float) -> Compared:
     low = ratio - hypot(_reach(new, below), _reach(old, 1 - below))
     high = ratio + hypot(_reach(new, above), _reach(old, 1 - above))
     if not isfinite(high - low):
-        return Compared(new.name, old.value, new.value, new.unit, exp(ratio), None, "undecided" if ratio else "same")
-    verdict = _verdict(low, high, log(1 + least))
+        verdict = "failed" if has_failed else "undecided" if ratio else "same"
+        return Compared(new.name, old.value, new.value, new.unit, exp(ratio), None, verdict)
+    verdict = "failed" if has_failed else _verdict(low, high, log(1 + least))
     return Compared(new.name, old.value, new.value, new.unit, exp(ratio), (exp(low), exp(high)), verdict)
 
 

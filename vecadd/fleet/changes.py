@@ -28,7 +28,9 @@ class Note:
 @dataclass
 class Changes:
     """``worse`` and ``better`` are figures that have changed, by what they have in common; the usual figure of such a
-    deviation is the one of the run before."""
+    deviation is the one of the run before. One with a score has changed otherwise than the median of its peers has, and
+    is worse or better than that: it may be as it was. One without has too few peers, and is worse or better than it
+    was."""
 
     noted: list[Note] = field(default_factory=list)
     worse: list[Cause] = field(default_factory=list)
@@ -58,10 +60,11 @@ def of(newest: Sequence[Check], before: dict[str, Check], least: float, group: G
             ("machine type", then.machine_type, now.machine_type),
             ("verdict", then.status, now.status),
         ):
-            found.noted += [Note((now.host,), what, old, new)] if old != new else []
-        earlier = {finding.id: finding for finding in then.findings if finding.value and finding.value > 0}
+            # A type is empty where the check could not run: the verdict says that.
+            found.noted += [Note((now.host,), what, old, new)] if old and new and old != new else []
+        earlier = {finding.id: finding for finding in then.findings if _has_figure(finding)}
         for finding in now.findings if then.machine_type == now.machine_type else ():
-            if finding.id in earlier and finding.value and finding.value > 0:
+            if finding.id in earlier and _has_figure(finding):
                 pairs[now.machine_type, kind(finding), finding.unit].append((now.host, earlier[finding.id], finding))
     for machine_type in dict.fromkeys(name for name, _, _ in pairs):
         parts: Counter[tuple[str, str, str]] = Counter()
@@ -71,10 +74,22 @@ def of(newest: Sequence[Check], before: dict[str, Check], least: float, group: G
                 parts.update((measurement, unit, host) for host, _, _ in some)
                 deviations += _figures(measurement, unit, some, least, found)
         hosts = [check.host for check in newest if check.machine_type == machine_type]
-        for better, told in ((False, found.worse), (True, found.better)):
-            some_of = [each for each in deviations if ((each.ratio or 0.0) > 1) == better]
-            told += causes(machine_type, some_of, parts, hosts, group)
+        for has_peers in (True, False):
+            for better, told in ((False, found.worse), (True, found.better)):
+                some_of = [each for each in deviations if _is(each, has_peers, better)]
+                told += causes(machine_type, some_of, parts, hosts, group)
     return found
+
+
+def _is(deviation: Deviation, has_peers: bool, better: bool) -> bool:
+    if deviation.score is None:
+        return not has_peers and ((deviation.ratio or 0.0) > 1) == better
+    return has_peers and (deviation.score > 0) == better
+
+
+def _has_figure(finding: Finding) -> bool:
+    """Whether it has a ratio to another figure of the machine."""
+    return finding.is_compared and finding.value is not None and finding.value > 0
 
 
 def _figures(measurement: str, unit: str, pairs: Sequence[Pair], least: float, found: Changes) -> list[Deviation]:
@@ -83,11 +98,15 @@ def _figures(measurement: str, unit: str, pairs: Sequence[Pair], least: float, f
     ratios = np.array([sign * (log(new.value or 1) - log(old.value or 1)) for _, old, new in pairs])
     hosts = tuple(sorted({host for host, _, _ in pairs}))
     fence = -log(1 - least)
+    scores: list[float | None] = [None] * len(pairs)
     if len(hosts) < FEW:
         changed = [abs(ratio) > fence and _apart(old, new) for ratio, (_, old, new) in zip(ratios, pairs, strict=True)]
     else:
-        judged = unlike(ratios, least)
-        changed = [abs(deviation) > judged.fence for deviation in judged.deviations]
+        # Of two runs both ways are told, and what noise does one way it does the other.
+        owners = [host for host, _, _ in pairs]
+        falls, rises = (unlike(each, least, machines=owners) for each in (ratios, -ratios))
+        changed = [bool(each < -falls.fence or each > rises.fence) for each in falls.deviations]
+        scores = [float(each) for each in falls.scores]
         if abs(float(np.median(ratios))) > fence:
             middle = (
                 np.median([finding.value or 0.0 for finding in run]) for run in list(zip(*pairs, strict=True))[1:]
@@ -96,8 +115,8 @@ def _figures(measurement: str, unit: str, pairs: Sequence[Pair], least: float, f
                 Note(hosts, f"median of {measurement}", *(show_figure(float(each), unit) for each in middle))
             )
     return [
-        Deviation(host, measurement, new.where, unit, new.value, old.value or 0.0, exp(ratio), None)
-        for is_changed, ratio, (host, old, new) in zip(changed, ratios, pairs, strict=True)
+        Deviation(host, measurement, new.where, unit, new.value, old.value or 0.0, exp(ratio), score)
+        for is_changed, ratio, score, (host, old, new) in zip(changed, ratios, scores, pairs, strict=True)
         if is_changed
     ]
 

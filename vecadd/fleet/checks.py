@@ -19,7 +19,12 @@ STATUSES = ("passed", "failed", "unknown")
 SEVERITIES = ("pass", "info", "warning", "critical", "unknown")
 
 # Units in which less is better. In all others more is better.
-LESS = (*SECONDS, "errors", "°C", "W")
+LESS = (*SECONDS, "errors", "words", "processes", "tasks", "°C", "W")
+
+# What says nothing of how good a machine is beside others: what else went on during the check, by how much a figure
+# changed in the course of it, and the number of a NUMA node.
+CONDITIONS = ("conditions/", "drift/")
+NUMBERS = ("node",)
 
 Interval = tuple[float, float]
 
@@ -46,10 +51,16 @@ class Finding:
         """Measurement and part."""
         return f"{self.measurement}, {self.where}" if self.where else self.measurement
 
+    @property
+    def is_compared(self) -> bool:
+        """Whether it is a figure of the machine, which may be held against those of its peers and of earlier runs."""
+        return bool(self.unit) and self.unit not in NUMBERS and not self.id.startswith(CONDITIONS)
+
 
 @dataclass(frozen=True)
 class Check:
-    """One run of the check on one machine. ``machine_type`` is a line that equal machines share."""
+    """One run of the check on one machine. ``machine_type`` is a line that equal machines share; it is empty where the
+    check could not run there."""
 
     path: Path
     host: str
@@ -85,7 +96,7 @@ def of(path: Path, content: Mapping[str, Any]) -> Check:
             _text(content["host"]),
             _time(content["time"]),
             _one_of(STATUSES, content["status"]),
-            _text(content["machine_type"]),
+            _line(content["machine_type"]),
             dict(content.get("machine") or {}),
             dict(content.get("conditions") or {}),
             tuple(_finding(each) for each in content["findings"]),
@@ -116,7 +127,14 @@ def _finding(given: Mapping[str, Any]) -> Finding:
 
 
 def _text(value: Any) -> str:
-    if not isinstance(value, str) or not value:
+    if not _line(value):
+        raise ValueError('"" stands where a text is expected')
+    return str(value)
+
+
+def _line(value: Any) -> str:
+    """A text that may be empty."""
+    if not isinstance(value, str):
         raise ValueError(f"{json.dumps(value)} stands where a text is expected")
     return value
 

@@ -98,18 +98,23 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _read(paths: Sequence[Path]) -> tuple[list[Check], list[str]]:
     """The checks, and what is wrong with each other file: one broken file does not keep the rest of a fleet from being
-    compared. Raises UnaskableError where a file that was named, or all of a folder, cannot be read."""
+    compared. What this command wrote into a folder earlier is passed over. Raises UnaskableError where a file that was
+    named, or all of a folder, cannot be read."""
     read: list[Check] = []
     left_out: list[str] = []
     for path in files.listed(paths):
         try:
-            read.append(checks.of(path, files.content(path)))
+            content = files.content(path)
+            if content.get("schema") != SCHEMA or path in paths:
+                read.append(checks.of(path, content))
         except ValueError as error:
             if path in paths:
                 raise UnaskableError(str(error)) from error
             left_out.append(str(error))
-    if not read:
+    if left_out and not read:
         raise UnaskableError(f"no file can be read as one of vecadd check: {left_out[0]}")
+    if not read:
+        raise UnaskableError(f"there is no file of vecadd check in {', '.join(map(str, paths))}")
     return read, left_out
 
 

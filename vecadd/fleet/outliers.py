@@ -88,10 +88,11 @@ def by_name(host: str) -> str | None:
 
 
 def of(checks: Sequence[Check], least: float, group: Group = by_name) -> Found:
-    """Compares the machines, one check of each, by type. ``least`` is the smallest share of interest."""
+    """Compares the machines, one check of each, by type. ``least`` is the smallest share of interest. A machine whose
+    check could not run there has neither a type nor a figure."""
     found = Found()
     by_type: dict[str, list[Check]] = defaultdict(list)
-    for check in checks:
+    for check in filter(lambda each: each.machine_type, checks):
         by_type[check.machine_type].append(check)
     comparisons = sum(len(check.findings) for check in checks)
     for machine_type, members in by_type.items():
@@ -121,11 +122,11 @@ Figures = dict[tuple[str, str], Finding]  # by host and part
 
 
 def _by_measurement(checks: Iterable[Check]) -> dict[tuple[str, str], Figures]:
-    """The findings of all machines by what is measured and its unit."""
+    """The figures of all machines by what is measured and its unit."""
     found: dict[tuple[str, str], Figures] = defaultdict(dict)
     for check in checks:
         for finding in check.findings:
-            if finding.unit:
+            if finding.is_compared:
                 found[kind(finding), finding.unit][check.host, finding.where] = finding
     return found
 
@@ -171,12 +172,12 @@ def _missing(
     machines: int,
     usual: Mapping[str, float],
 ) -> list[Deviation]:
-    """Findings without a figure, of parts that nearly all machines have one of."""
+    """Findings without a figure, of parts that nearly all machines have one of. A figure of 0 is one."""
     having = Counter(where for _, where in values)
     return [
         Deviation(host, measurement, where, unit, None, usual[where], None, None)
-        for host, where in figures
-        if (host, where) not in values and machines >= FEW and having[where] >= USUAL * machines
+        for (host, where), finding in figures.items()
+        if finding.value is None and machines >= FEW and having[where] >= USUAL * machines
     ]
 
 

@@ -1,14 +1,14 @@
 """What was found, as tables and sentences: for a terminal and for a page."""
 
 from collections.abc import Iterable, Sequence
-from math import log
+from math import inf, log
 
 from vecadd.bench.show import show_figure
 from vecadd.bench.tables.table import Column, Style, Table, columns
 from vecadd.fleet.changes import Changes
 from vecadd.fleet.checks import Check
 from vecadd.fleet.hostlist import compressed
-from vecadd.fleet.outliers import LEVELS, Cause, Found
+from vecadd.fleet.outliers import LEVELS, Cause, Deviation, Found
 
 MOST_HOSTS = 60  # letters of a list of hosts in a table: the JSON has all
 
@@ -31,7 +31,7 @@ def of_causes(causes: Iterable[Cause], title: str, head: Sequence[str]) -> Table
     for cause in causes:
         for measurement in dict.fromkeys(deviation.measurement for deviation in cause.deviations):
             some = [deviation for deviation in cause.deviations if deviation.measurement == measurement]
-            most = max(some, key=lambda deviation: abs(log(deviation.ratio or 1e-9)))
+            most = max(some, key=_distance)
             table.add(
                 subject(cause),
                 hosts_of(cause.hosts),
@@ -46,6 +46,13 @@ def of_causes(causes: Iterable[Cause], title: str, head: Sequence[str]) -> Table
     return table
 
 
+def _distance(deviation: Deviation) -> float:
+    """How far the figure is from where it is expected: from its peers, or else from what it was."""
+    if deviation.ratio is None:
+        return inf
+    return abs(log(deviation.ratio or 1e-9) if deviation.score is None else deviation.score)
+
+
 def of_outliers(found: Found) -> Table:
     """What is unlike its peers."""
     return of_causes(found.causes, "unlike their peers", ("measured", "usual", "of usual", "modified z"))
@@ -56,10 +63,14 @@ def of_changes(changes: Changes) -> list[Table]:
     noted = Table("since the last run", columns("machines", Column("what", right=False), "before", "after"))
     for note in changes.noted:
         noted.add(hosts_of(note.hosts), note.what, note.before, note.after)
-    head = ("after", "before", "of before")
-    worse = of_causes(changes.worse, "worse than in the last run", head)
-    better = of_causes(changes.better, "better than in the last run", head)
-    return [table for table in (noted, worse, better) if table.lines]
+    tables = [noted]
+    for told, how in ((changes.worse, "worse"), (changes.better, "better")):
+        beside = [cause for cause in told if cause.deviations[0].score is not None]
+        alone = [cause for cause in told if cause.deviations[0].score is None]
+        head = ("after", "before", "of before")
+        tables.append(of_causes(beside, f"{how} than the others since the last run", (*head, "modified z")))
+        tables.append(of_causes(alone, f"{how} than in the last run", head))
+    return [table for table in tables if table.lines]
 
 
 def subject(cause: Cause) -> str:
@@ -96,13 +107,13 @@ def of_failures(checks: Iterable[Check]) -> list[str]:
 
 def summary(newest: Sequence[Check], found: Found, failed: Sequence[str]) -> str:
     """The verdict on the fleet in a sentence."""
-    types = len({check.machine_type for check in newest})
+    types = len({check.machine_type for check in newest} - {""})
     counts = {level: sum(cause.level == level for cause in found.causes) for level in LEVELS}
     machines = len({host for cause in found.causes for host in cause.hosts})
     ill = [f"{count} {level}{'s' * (count > 1)}" for level, count in counts.items() if count]
     unlike = f"{', '.join(ill)} in {machines} of them unlike their peers" if ill else "none is unlike its peers"
     own = f", {len(failed)} failed their own check" if failed else ""
-    return f"{len(newest)} machines of {types} type{'s' * (types > 1)}: {unlike}{own}"
+    return f"{len(newest)} machines of {types} type{'s' * (types != 1)}: {unlike}{own}"
 
 
 def hosts_of(hosts: Sequence[str]) -> str:

@@ -18,6 +18,7 @@ node by the area between them, at a fixed similarity of 0.95. A check keeps one 
 such a limit is a fixed difference; docs/fleet.md counts what that finds.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log
 from statistics import NormalDist
@@ -45,14 +46,20 @@ class Unlike:
     fence: float
 
 
-def unlike(logarithms: Figures, least: float, comparisons: int = 0) -> Unlike:
+def unlike(logarithms: Figures, least: float, comparisons: int = 0, machines: Sequence[str] = ()) -> Unlike:
     """Compares each figure with all of them. More is better in them; ``least`` is the smallest share of interest, 0.05
-    say. ``comparisons`` is how many figures the whole fleet compares, if more than these."""
+    say. ``comparisons`` is how many figures the whole fleet compares, if more than these. ``machines`` says of which
+    machine each figure is: then the best ones are those of so many machines, because all parts of one may be freaks."""
     deviations = logarithms - np.median(logarithms)
     sigma = max(MAD_TO_SIGMA * float(np.median(np.abs(deviations))), LEAST_SIGMA)
     count = len(logarithms)
     limit = student(1 - CHANCE / max(count, comparisons), EFFICIENCY * (count - 1))
-    best = np.sort(deviations)[-2 - int(FREAKS * count)]
+    tops = deviations
+    if machines:
+        of_machine = np.unique(machines, return_inverse=True)[1]
+        tops = np.full(of_machine.max() + 1, -np.inf)
+        np.maximum.at(tops, of_machine, deviations)
+    best = np.sort(tops)[-2 - int(FREAKS * len(tops))]
     fence = max(limit * sigma, BEYOND_THE_BEST * float(best), -log(1 - least))
     return Unlike(deviations, deviations / sigma, fence)
 
