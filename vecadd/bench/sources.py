@@ -24,8 +24,10 @@ KINDS = {".c", ".h", ".cu", ".cuh", ".py", ".pyi"}  # by the end of their names,
 BENCH, STAGES = "vecadd/bench", "benchmarks/peers"
 
 # What is compiled for the host alone, for arrays on a GPU alone, and for those that pass from the one to the other.
-CALLS = ("csrc/base", "csrc/choose", "csrc/py/base", "build_native/flags.py")
-CALLS += tuple(f"csrc/py/calls/{name}*" for name in ("[!bdpr]", "prepare", "refusals", "route"))
+CALLS = (
+    *("csrc/base", "csrc/choose", "csrc/py/base", "build_native/flags.py"),
+    *(f"csrc/py/calls/{name}*" for name in ("[!bdpr]", "prepare", "refusals", "route")),
+)
 RESULTS = "csrc/py/calls/result.[ch]"  # sums without an out
 PLANS = "csrc/py/calls/plan_*"
 LISTS = ("csrc/py/calls/batch.[ch]", "csrc/py/calls/batch_[!o]*")  # of add_many, but for pairs that add has to make
