@@ -111,8 +111,8 @@ CALLS = (
     Mutant(
         "the stream of a plan",
         "csrc/py/calls/plan_object.c",
-        "self->stream = Py_XNewRef(arguments.stream);",
-        "",
+        "(arguments->stream && PyList_Append(self->streams, arguments->stream) < 0)",
+        "false",
         "tests/add/test_plan.py",
         "holds_the_stream",
     ),
@@ -239,7 +239,7 @@ CALLS = (
         "left_as_it_was",
     ),
     Mutant(
-        "the stream of a plan",
+        "CuPy's stream of a plan",
         "csrc/py/calls/plan_object.c",
         "Py_IsNone(stream) ? 0 : PyList_Append(streams, stream)",
         "0",
