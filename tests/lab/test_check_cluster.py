@@ -279,6 +279,35 @@ def test_the_results_are_one_file_a_machine_and_one_failure_fails(
     assert printed.endswith("passed: 1, failed: 1, unknown: 1\n")
 
 
+def test_a_machine_whose_file_cannot_be_written_keeps_neither_the_others_nor_the_verdicts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    found = [{**passed("a"), "status": "failed"}, passed("b")]
+    monkeypatch.setattr(cluster, "check_all", lambda *arguments: found)
+    (tmp_path / "a.json").mkdir()  # in the file's place: no user may replace it
+    assert cli.main(["check", "--scheduler", "tcp://head:1", "--output", str(tmp_path)]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == "a: failed\nb: passed\npassed: 1, failed: 1\n"
+    assert printed.err.startswith(f"vecadd check: {tmp_path / 'a.json'}: ")
+    assert json.loads((tmp_path / "b.json").read_text())["status"] == "passed"
+
+
+@pytest.mark.parametrize("place", ["file/results", "/proc/results"])
+def test_a_folder_that_cannot_be_made_is_refused_before_any_machine_is_checked(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    """Root may write to /proc, by its permissions; only the attempt tells."""
+    monkeypatch.setattr(cluster, "check_all", lambda *arguments: pytest.fail("checked"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    try:
+        status: Any = cli.main(["check", "--scheduler", "tcp://head:1", "--output", place])
+    except SystemExit as ended:
+        status = ended.code
+    assert status == 2
+    assert capsys.readouterr().err.splitlines()[-1].startswith("vecadd check: ")
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

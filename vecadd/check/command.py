@@ -4,7 +4,7 @@ import argparse
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -144,10 +144,11 @@ def _run_here(arguments: argparse.Namespace, files: Sequence[expected.File], wan
         tolerances=dict(expected.TOLERANCES), shares=dict(expected.SHARES),
     )  # fmt: skip
     content = document.of(meta, document.machine_type(here), found, conditions)
-    for name, path in wanted.items():
-        results.replace(path, FORMATS[name](content))
     screen = Screen(sys.stderr if STDOUT in wanted.values() else None)
-    _show(screen, here, measured, found, rounds, files, arguments.explain)
+    try:
+        _write((path, FORMATS[name](content)) for name, path in wanted.items())
+    finally:
+        _show(screen, here, measured, found, rounds, files, arguments.explain)
     if interrupted:
         screen.say(f"interrupted: whole rounds that count: {rounds}")
         return INTERRUPTED
@@ -167,6 +168,19 @@ def _rounds(here: Info, minutes: float, tell: Callable[[str], object]) -> tuple[
             raise
         return measured, rounds, True
     return measured, rounds, False
+
+
+def _write(files: Iterable[tuple[Path | str, str]]) -> None:
+    """Writes each of these files. Raises the first error after the last file: a full disk must not keep what took an
+    hour to measure from the others."""
+    failures: list[OSError] = []
+    for path, text in files:
+        try:
+            results.replace(path, text)
+        except OSError as error:
+            failures.append(error)
+    if failures:
+        raise failures[0]
 
 
 def _facts(here: Info) -> list[dict[str, Any]]:
@@ -240,12 +254,22 @@ def _run_on_cluster(
 
     options = ["--require-gpu"] * arguments.require_gpu + ["--soak-memory", arguments.soak_memory]
     options += [f"--{name}={value}" for name in ("minutes", "soak") if (value := getattr(arguments, name))]
+    arguments.output.mkdir(parents=True, exist_ok=True)  # before the check: no permission keeps root from trying
     with status_line("check") as tell:
         found = cluster.check_all(arguments.scheduler, options, texts, tell)
-    arguments.output.mkdir(parents=True, exist_ok=True)
+    try:
+        names = cluster.file_names(found)
+        _write((arguments.output / name, results.as_text(each)) for name, each in zip(names, found, strict=True))
+    finally:
+        _show_verdicts(found)
+    statuses = [content["status"] for content in found]
+    return next(STATUSES[status] for status in ("failed", "unknown", "passed") if status in statuses)
+
+
+def _show_verdicts(found: Sequence[Mapping[str, Any]]) -> None:
+    """A line a machine, and how many there are of each status."""
     screen = Screen()
-    for name, content in zip(cluster.file_names(found), found, strict=True):
-        results.save(arguments.output / name, content)
+    for content in found:
         critical = [each["id"] for each in content["findings"] if each["severity"] == "critical"]
         lost = [each["meaning"] for each in content["findings"]] if content["status"] == "unknown" else []
         screen.say(
@@ -253,7 +277,6 @@ def _run_on_cluster(
         )
     statuses = [content["status"] for content in found]
     screen.say(", ".join(f"{status}: {statuses.count(status)}" for status in STATUSES if status in statuses))
-    return next(STATUSES[status] for status in ("failed", "unknown", "passed") if status in statuses)
 
 
 def _minutes(text: str) -> float:
