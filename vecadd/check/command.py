@@ -24,6 +24,7 @@ METHOD = (
     "the last repeat compared bit for bit with numpy.add's; what would fail the machine is measured three times, and "
     "the median of all rounds decides"
 )
+BOTH = "both"  # memories: the device's and the host's
 STATUSES: Mapping[document.Status, int] = {"passed": 0, "failed": 1, "unknown": UNASKABLE}
 FORMATS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "json": results.as_text,
@@ -58,10 +59,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--soak-memory",
-        choices=("both", "device", "host"),
-        default="both",
-        help="which memory the soak fills: the GPUs' free memory but a margin, half of the host's that is available, "
-        "or both (default)",
+        choices=(BOTH, "device", "host"),
+        help="with --soak: which memory it fills, the GPUs' free memory but a margin, half of the host's that is "
+        "available, or both (default)",
     )
     for name, what in (
         ("json", "machine, findings and status (vecadd check --schema describes them)"),
@@ -108,6 +108,8 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     wanted = {name: getattr(arguments, name) for name in FORMATS if getattr(arguments, name) is not None}
     refuse_shared(wanted)
+    if arguments.soak_memory is not None and not arguments.soak:
+        raise UnaskableError("--soak-memory is for --soak MINUTES, which is not given")
     if "html" in wanted:
         pages.require("jinja2")
     texts = [(path, _read(path)) for path in arguments.expect]
@@ -132,7 +134,7 @@ def _run_here(arguments: argparse.Namespace, files: Sequence[expected.File], wan
             if not interrupted:
                 measure.repeat_failed(measured, tell)
             if arguments.soak and not interrupted:
-                more, interrupted = soak.soak(len(here.gpus), arguments.soak, arguments.soak_memory, tell)
+                more, interrupted = soak.soak(len(here.gpus), arguments.soak, arguments.soak_memory or BOTH, tell)
         except KeyboardInterrupt:
             interrupted = True
     expected.of_machine(here.gpus, measured)  # of rows that only a repeat has brought
@@ -250,10 +252,15 @@ def _run_on_cluster(
             "--scheduler writes one JSON file a machine into --output FOLDER"
             + (f", and no --{', --'.join(wanted)}" if wanted else "")
         )
+    if arguments.explain:
+        raise UnaskableError(
+            "--explain is for one machine; with --scheduler, each machine's JSON file has what it says"
+        )
     from vecadd.check import cluster  # imports asyncio, which a check of one machine does without
 
-    options = ["--require-gpu"] * arguments.require_gpu + ["--soak-memory", arguments.soak_memory]
+    options = ["--require-gpu"] * arguments.require_gpu
     options += [f"--{name}={value}" for name in ("minutes", "soak") if (value := getattr(arguments, name))]
+    options += [f"--soak-memory={arguments.soak_memory or BOTH}"] if arguments.soak else []
     arguments.output.mkdir(parents=True, exist_ok=True)  # before the check: no permission keeps root from trying
     with status_line("check") as tell:
         found = cluster.check_all(arguments.scheduler, options, texts, tell)
