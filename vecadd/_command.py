@@ -80,10 +80,16 @@ def refuse_shared(targets: Mapping[str, Path | str | None]) -> None:
 
 
 def folder(text: str) -> Path:
-    """A folder to write into, which need not be there."""
+    """A folder to write into, which need not be there: that it can be made, and files in it, is checked before the run,
+    not after it."""
     path = _named(text)
-    if path.exists() and not path.is_dir():
-        raise ArgumentTypeError(f"{text!r} is a file; name a folder")
+    place = next(each for each in (path, *path.parents) if os.path.lexists(each))  # "." or "/" at last
+    if not place.exists():
+        raise ArgumentTypeError(f"{str(place)!r} is a link that leads nowhere; name another folder")
+    if not place.is_dir():
+        raise ArgumentTypeError(f"{str(place)!r} is a file; name {'a' if place == path else 'another'} folder")
+    if not os.access(place, os.W_OK):
+        raise ArgumentTypeError(f"the folder {str(place)!r} may not be written: name another")
     return path
 
 

@@ -1,12 +1,14 @@
 """`vecadd notebooks`: the notebooks, in a folder of the caller's."""
 
 import argparse
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 from shlex import quote
 
 from vecadd._carried import notebooks
 from vecadd._command import epilog, folder
+from vecadd._terminal import writable
 from vecadd.bench.results import replace
 
 
@@ -33,9 +35,9 @@ def run(arguments: argparse.Namespace) -> int:
             replace(path, written.decode())
         except OSError as error:  # which names a temporary file, or none where the disk is full
             raise OSError(error.errno, error.strerror, str(path)) from error
-        print(path)
+        print(writable(str(path), sys.stdout))
     print("\nThey measure this machine; where it has no GPU they show what was recorded on one. To open them:\n")
     if find_spec("jupyterlab") is None:
         print("    pip install 'vecadd[notebook]'")
-    print(f"    jupyter lab {quote(str(into))}")
+    print(writable(f"    jupyter lab {quote(str(into))}", sys.stdout))
     return 0

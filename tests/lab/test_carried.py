@@ -1,5 +1,6 @@
 """What an installed package carries for the laboratory: the archive, and the command that unpacks them."""
 
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,14 @@ def test_notebooks_are_unpacked_and_the_last_line_opens_them(
     }
     *_, last = capsys.readouterr().out.splitlines()
     assert last.strip() == f"jupyter lab '{folder}'"
+
+
+def test_a_folder_whose_name_is_no_text_gets_every_notebook(tmp_path: Path, child: Any) -> None:
+    folder = os.fsencode(tmp_path) + b"/\xff"
+    code = f"import os\nfrom vecadd import cli\nprint(cli.main(['notebooks', os.fsdecode({folder!r})]))\n"
+    done = child(code, PYTHONIOENCODING="utf-8:strict")
+    assert done.stdout.endswith(rf"jupyter lab '{tmp_path}/\udcff'" + "\n0\n")
+    assert len(list(Path(os.fsdecode(folder)).iterdir())) == len(list(_carried.notebooks()))
 
 
 def test_a_full_disk_is_named_with_the_notebook_and_a_later_call_goes_on(tmp_path: Path, child: Any) -> None:

@@ -1,5 +1,6 @@
 """vecadd check: what it measures, what it holds that against, and its exit status."""
 
+import errno
 import itertools
 import json
 import statistics
@@ -350,6 +351,31 @@ def test_the_file_may_be_stdout_and_the_table_is_then_on_stderr(without_gpu: Non
     printed = capsys.readouterr()
     assert titles(json.loads(printed.out)) == HOST
     assert printed.err.startswith("check\n\nrow ")
+
+
+def test_a_file_that_cannot_be_written_keeps_neither_the_others_nor_the_table(
+    without_gpu: None, tmp_path: Path, capsys: Any
+) -> None:
+    old = str(earlier(tmp_path / "old.json", **EASY))
+    files = ["--json", "/dev/full", "--junit", str(tmp_path / "j.xml")]
+    assert cli.main(["check", "--expect", old, *files]) == 2
+    printed = capsys.readouterr()
+    assert printed.err == "vecadd check: /dev/full: No space left on device\n"
+    assert printed.out.startswith("check\n\nrow ")
+    assert printed.out.endswith("passed\n")
+    assert (tmp_path / "j.xml").read_text().startswith("<?xml")
+
+
+def test_of_several_files_that_cannot_be_written_the_first_is_named(
+    without_gpu: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    def full(path: Any, text: str) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    monkeypatch.setattr(results, "replace", full)
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["check", "--json", "a", "--prometheus", "b", "--junit", "c"]) == 2
+    assert capsys.readouterr().err == "vecadd check: a: No space left on device\n"
 
 
 def test_an_interrupt_keeps_the_rounds_before_it(

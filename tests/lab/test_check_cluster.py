@@ -305,7 +305,7 @@ def test_the_results_are_one_file_a_machine_and_one_failure_fails(
     arguments = ["check", "--scheduler", "tcp://head:1", "--output", str(tmp_path / "new" / "results")]
     assert cli.main([*arguments, "--require-gpu", "--soak", "2", "--expect", str(old)]) == 1
     assert asked == [
-        "tcp://head:1", ["--require-gpu", "--soak-memory", "both", "--soak=2.0"], [("old.json", old.read_text())],
+        "tcp://head:1", ["--require-gpu", "--soak=2.0", "--soak-memory=both"], [("old.json", old.read_text())],
     ]  # fmt: skip
     files = {path.name: json.loads(path.read_text())["status"] for path in (tmp_path / "new" / "results").iterdir()}
     assert files == {"a.json": "passed", "b.json": "failed", "c.json": "unknown"}
@@ -314,12 +314,62 @@ def test_the_results_are_one_file_a_machine_and_one_failure_fails(
     assert printed.endswith("passed: 1, failed: 1, unknown: 1\n")
 
 
+def test_a_machine_whose_file_cannot_be_written_keeps_neither_the_others_nor_the_verdicts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    found = [{**passed("a"), "status": "failed"}, passed("b")]
+    monkeypatch.setattr(cluster, "check_all", lambda *arguments: found)
+    (tmp_path / "a.json").mkdir()  # in the file's place: no user may replace it
+    assert cli.main(["check", "--scheduler", "tcp://head:1", "--output", str(tmp_path)]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == "a: failed\nb: passed\npassed: 1, failed: 1\n"
+    assert printed.err.startswith(f"vecadd check: {tmp_path / 'a.json'}: ")
+    assert json.loads((tmp_path / "b.json").read_text())["status"] == "passed"
+
+
+@pytest.mark.parametrize("place", ["file/results", "/proc/results"])
+def test_a_folder_that_cannot_be_made_is_refused_before_any_machine_is_checked(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    """Root may write to /proc, by its permissions; only the attempt tells."""
+    monkeypatch.setattr(cluster, "check_all", lambda *arguments: pytest.fail("checked"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    try:
+        status: Any = cli.main(["check", "--scheduler", "tcp://head:1", "--output", place])
+    except SystemExit as ended:
+        status = ended.code
+    assert status == 2
+    assert capsys.readouterr().err.splitlines()[-1].startswith("vecadd check: ")
+
+
+@pytest.mark.parametrize("soak", [[], ["--soak", "2"], ["--soak", "2", "--soak-memory", "host"]])
+def test_a_machine_is_told_which_memory_to_soak_where_it_is_to_soak(
+    soak: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+
+    def check_all(scheduler: str, options: list[str], *rest: Any) -> list[dict[str, Any]]:
+        told.extend(options)
+        return [passed("a")]
+
+    monkeypatch.setattr(cluster, "check_all", check_all)
+    assert cli.main(["check", "--scheduler", "tcp://head:1", "--output", str(tmp_path), *soak]) == 0
+    assert told == (["--soak=2.0", f"--soak-memory={soak[-1] if len(soak) > 2 else 'both'}"] if soak else [])
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
         (["--scheduler", "tcp://head:1"], "--scheduler writes one JSON file a machine into --output FOLDER"),
         (["--scheduler", "x", "--output", ".", "--json", "-"], "into --output FOLDER, and no --json"),
         (["--output", "."], "--output is for --scheduler; --json FILE writes this machine's result"),
+        (
+            ["--scheduler", "x", "--output", ".", "--explain"],
+            "--explain is for one machine; with --scheduler, each machine's JSON file has what it says",
+        ),
+        (["--soak-memory", "host"], "--soak-memory is for --soak MINUTES, which is not given"),
+        (["--scheduler", "x", "--output", ".", "--soak-memory", "both"], "--soak-memory is for --soak MINUTES"),
         (["--scheduler", "nonsense", "--output", "."], "there is no Dask scheduler at nonsense: "),
     ],
 )

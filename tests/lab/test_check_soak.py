@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from checks import Check, hide_gpus
+from checks import Check, hide_gpus, make_quick
+from cuda_failures import CUDA_CALLS, ILLEGAL_ADDRESS
 
 from vecadd import _core
 from vecadd.check import measure, soak
@@ -121,6 +122,40 @@ def test_a_gpu_that_fails_on_the_way_is_critical(device: int, double: Any, monke
     memory = soaked(1, "device")["soak/gpu 0/memory"]
     assert memory.severity == "critical"
     assert memory.meaning.endswith("Then it failed: RuntimeError: it fell off the bus")
+
+
+def of_memory(**found: Any) -> Finding:
+    return next(soak._findings(Part("gpu 0", 0, **found)))
+
+
+@pytest.mark.parametrize("failure", ["DeviceLostError: it fell off the bus", "MemoryError: 8 bytes"])
+def test_wrong_words_are_told_even_where_the_first_pass_fails(failure: str) -> None:
+    memory = of_memory(nbytes=1 << 30, wrong=3, first="the first in pass 1 (address)", failure=failure)
+    assert (memory.severity, memory.value) == ("critical", 3)
+    assert "3 words were wrong; the first in pass 1 (address)." in memory.meaning
+    assert memory.meaning.endswith(f"Then it failed: {failure}")
+    assert memory.next.startswith("Take the machine out of service")
+
+
+def test_a_part_that_fails_in_its_first_pass_is_critical() -> None:
+    memory = of_memory(failure="DeviceLostError: it fell off the bus")
+    assert (memory.severity, memory.value) == ("critical", None)
+    assert memory.meaning == "It failed before the first pattern was through: DeviceLostError: it fell off the bus"
+
+
+@pytest.mark.parametrize("failure", ["MemoryError: 8 bytes", "OSError: it may not be asked", None])
+def test_what_says_nothing_of_the_memory_in_the_first_pass_leaves_it_unknown(failure: str | None) -> None:
+    memory = of_memory(failure=failure)
+    assert (memory.severity, memory.value, memory.next) == ("unknown", None, "End other work, and run it again.")
+    assert (failure or "it was interrupted before the first pattern was through") in memory.meaning
+
+
+def test_an_error_is_known_by_the_kind_that_it_is_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    def arrays(part: Part) -> Any:
+        raise PermissionError("it may not be asked")
+
+    monkeypatch.setattr(soak, "_arrays", arrays)
+    assert soaked(0, "host")["soak/host/memory"].severity == "unknown"
 
 
 def test_patterns_go_round_with_another_seed_until_the_soak_ends(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,6 +279,25 @@ def test_a_point_has_what_nvidia_smi_says_of_that_gpu(monkeypatch: pytest.Monkey
 
 
 # The command
+
+
+def test_a_gpu_that_is_lost_before_the_soak_fails_the_check_and_leaves_the_hosts_soak(
+    device: int, double: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def host(measured: Measured, time: Any, gpu: int) -> None:
+        measured.add("host", "add 2^14", "GB/s", 100.0)
+
+    def lose(*arguments: Any) -> None:
+        for call in CUDA_CALLS:
+            double.fail(call, status=ILLEGAL_ADDRESS, forever=True)
+
+    make_quick(monkeypatch)
+    monkeypatch.setattr(measure, "ROWS", {"host": host})
+    monkeypatch.setattr(measure, "repeat_failed", lose)
+    status, content = Check(tmp_path)("--soak", str(BRIEF))
+    assert (status, content["status"]) == (1, "failed")
+    severities = {each["id"]: each["severity"] for each in content["findings"]}
+    assert (severities["soak/gpu 0/memory"], severities["soak/host/memory"]) == ("critical", "pass")
 
 
 def test_the_command_soaks_after_its_rounds_and_an_interrupt_keeps_what_there_is(

@@ -292,6 +292,7 @@ USAGE = {
     "a dtype that none has": (["naive", "--dtype", "float31"], "no dtype is called 'float31'"),
     "two sizes": (["naive", "--n", "1,2"], "'1,2' is more than one size"),
     "a parameter without a value": (["chunked", "--param", "chunk"], "'chunk' is not a parameter; write name=3"),
+    "a parameter that is less than less": (["chunked", "--param", "a=--3"], "'a=--3' is not a parameter; write name=3"),
 }
 
 

@@ -151,6 +151,15 @@ def test_a_file_that_cannot_be_written_is_the_one_that_is_named(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("letter", ["x", "\u00fc", "\U0001f600", "\udcff"], ids=ascii)
+def test_a_name_may_be_as_long_as_the_system_allows(letter: str, tmp_path: Path) -> None:
+    """255 bytes, and a letter has up to 4: the temporary beside it has a name that is no longer."""
+    name = letter * (255 // len(os.fsencode(letter)))
+    for text in ("old", "new"):
+        results.replace(tmp_path / name, text)
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(name, "new")]
+
+
 def test_a_device_that_takes_nothing_is_named() -> None:
     with pytest.raises(OSError, match="No space left on device") as raised:
         results.replace("/dev/full", "rows")

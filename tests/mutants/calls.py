@@ -1,11 +1,10 @@
-"""Lines between Python's objects and the additions (csrc/py)."""
+"""Calls: from their arguments to the additions (csrc/py/calls, install, receipt)."""
 
 from dataclasses import replace
 
 from tests.mutants.mutant import Mutant
 
 ORDER = "tests/device/test_stream_order.py"
-EXTREMES = "tests/add/test_extremes.py"
 
 RECORD = Mutant(
     "record_stream",
@@ -25,25 +24,8 @@ LENT = Mutant(
 )
 
 INSTALLED = "tests/add/test_install.py"
-OFFERED = "tests/interop/test_exchange_offered.py"
 
 CALLS = (
-    Mutant(
-        "a signalling NaN that numpy.add converts before it adds",
-        "csrc/py/operands/host_pair.c",
-        "return has_signalling(first, n * row->components, between);",
-        "return false;",
-        "tests/add/test_warnings.py",
-        "signalling_nan_that",
-    ),
-    Mutant(
-        "the imaginary part of one that is not contiguous",
-        "csrc/py/operands/host_pair.c",
-        "(row->components > 1 && has_signalling(first + between, n, stride))",
-        "false",
-        "tests/add/test_warnings.py",
-        "signalling_nan_that",
-    ),
     Mutant(
         "the loop below where no worker is awake",
         "csrc/choose/loop.c",
@@ -125,14 +107,6 @@ CALLS = (
         "without_a_driver",
     ),
     Mutant(
-        "a consumer by DLPack",
-        "csrc/py/array/export.c",
-        "failed = stream_join_consumer(array->device, home, stream, copies, &status);",
-        "failed = 0;",
-        ORDER,
-        "consumer_by_dlpack",
-    ),
-    Mutant(
         "producers in lists",
         "csrc/py/calls/batch.c",
         "survey->reader.defers = !survey->stream;",
@@ -173,46 +147,6 @@ CALLS = (
         "",
         "tests/device/test_slow_streams.py",
         "one_thread",
-    ),
-    Mutant(
-        "a consumer on the per-thread stream",
-        "csrc/py/array/export.c",
-        ".stream = stream_of_all_threads(stream)}",
-        ".stream = stream}",
-        "tests/device/test_streams.py",
-        "drop_its_capsule",
-    ),
-    Mutant(
-        "a scalar of a derived class",
-        "csrc/py/operands/host_pair.c",
-        "    if (scalar_is_of_dtype(object)) {",
-        "    if (PyArray_IsScalar(object, Generic)) {",
-        "tests/add/test_add_numpy_calls.py",
-        "scalar",
-    ),
-    Mutant(
-        "an array whose dtype changes while its sum's is asked",
-        "csrc/py/operands/host_pair.c",
-        "if (dtype < 0 || !dtypes_stay(state, side)) {",
-        "if (dtype < 0) {",
-        "tests/add/test_finalizers.py",
-        "dtype",
-    ),
-    Mutant(
-        "an array whose elements become smaller while it is added",
-        "csrc/py/operands/host_pair.c",
-        "(size_t)PyArray_ITEMSIZE(array) != dtype_table[read->dtype].itemsize",
-        "false",
-        "tests/add/test_finalizers.py",
-        "dtype",
-    ),
-    Mutant(
-        "a number with rules of its own beside a DeviceArray",
-        "csrc/py/operands/interop.c",
-        "(PyArray_IsAnyScalar(object) && !scalar_has_rules(state, object))",
-        "PyArray_IsAnyScalar(object)",
-        "tests/device/test_device_array.py",
-        "rules",
     ),
     Mutant(
         "such a number in vecadd.add",
@@ -270,49 +204,9 @@ CALLS = (
         "tests/add/test_why_again.py",
         "while_one_ends",
     ),
-    Mutant(
-        "what a borrower wrote",
-        "csrc/py/operands/device_array.h",
-        "return device_buffer_moved(array->block) ? NULL : array->stream;",
-        "return array->stream;",
-        OFFERED,
-        "later_work",
-    ),
-    Mutant(
-        "an operator that Python code has wrapped",
-        "csrc/py/array/device_array_type.c",
-        "PyType_GetSlot(Py_TYPE(a), Py_tp_dealloc) == (void *)device_array_dealloc",
-        "PyType_GetSlot(Py_TYPE(a), Py_nb_add) == (void *)device_array_add",
-        "tests/device/test_device_array.py",
-        "may_be_wrapped",
-    ),
-    Mutant(
-        "a deleter that waits",
-        "csrc/py/array/export.c",
-        "if (!device_buffer_drop_later(&export->drop))",
-        "device_buffer_drop_after(&export->drop);\n    if (false)",
-        "tests/device/test_full_queues.py",
-        "consumed",
-    ),
     replace(RECORD, name="record_stream, on a GPU", libraries=("Torch",)),
     replace(
         LENT, name="lent, on a GPU", test="tests/interop/test_jax.py", only="dropped_at_once", libraries=("test_jax",)
-    ),
-    Mutant(
-        "an error of __index__",
-        "csrc/py/array/export.c",
-        "number == -1 && PyErr_Occurred() ? -1 : number >= DLPACK_MAJOR",
-        "number >= DLPACK_MAJOR",
-        "tests/add/test_bad_input.py",
-        "raises",
-    ),
-    Mutant(
-        "a tensor without a shape",
-        "csrc/py/operands/host_view.c",
-        " || (tensor->ndim > 0 && !tensor->shape)",
-        "",
-        "tests/interop/test_dlpack_host.py",
-        "on_the_host",
     ),
     Mutant(
         "an operand that is resized where the pool makes a sum of medium size",
@@ -337,14 +231,6 @@ CALLS = (
         "    if (PyArray_CheckExact(values[ROLE_OUT]))\n",
         "tests/add/test_add_many.py",
         "holds",
-    ),
-    Mutant(
-        "sums that are dropped again",
-        "csrc/py/base/kept_sums.h",
-        "    const bool apart = *met != data;\n",
-        "    const bool apart = true;\n",
-        "tests/add/test_kept_sums.py",
-        "turns",
     ),
     Mutant(
         "the ring in release",
@@ -395,14 +281,6 @@ CALLS = (
         "second_look",
     ),
     Mutant(
-        "one kind for good",
-        "csrc/py/operands/cupy.c",
-        "if (atomic_compare_exchange_strong(&state->cupy_owner, &nothing, capsule)) {",
-        "if (atomic_exchange(&state->cupy_owner, capsule) != capsule || nothing) {",
-        "tests/interop/test_cupy_attributes.py",
-        "two_threads",
-    ),
-    Mutant(
         "a write that torch counts",
         "csrc/py/calls/add.c",
         "call->plan.route == ROUTE_DEVICE && count_write(call, out) < 0",
@@ -427,22 +305,6 @@ CALLS = (
         "counts_its_outs",
     ),
     Mutant(
-        "the least integer of a dtype",
-        "csrc/py/operands/promotion.c",
-        "value >= INT64_MIN >> shift",
-        "value > INT64_MIN >> shift",
-        EXTREMES,
-        "pythons_integers",
-    ),
-    Mutant(
-        "the greatest unsigned integer of a dtype",
-        "csrc/py/operands/promotion.c",
-        "*bits <= UINT64_MAX >> shift",
-        "*bits < UINT64_MAX >> shift",
-        EXTREMES,
-        "pythons_integers",
-    ),
-    Mutant(
         "gradients",
         "vecadd/interop/torch.py",
         "self.must_add((array,), array if writing else None)",
@@ -451,51 +313,11 @@ CALLS = (
         "needs_its_gradient",
     ),
     Mutant(
-        "gradients in a list",
-        "csrc/py/operands/torch.c",
-        "if (reader->ranges && !keeps_gradients(kind, reader))",
-        "if (reader->ranges)",
-        "tests/interop/test_exchange_table.py",
-        "list_of_tensors",
-    ),
-    Mutant(
-        "what torch records",
-        "csrc/py/operands/torch.c",
-        "reader->recorded = unrecorded ? 1 : 2;",
-        "reader->recorded = 1;",
-        "tests/interop/test_left_to_torch.py",
-        "records_or_traces",
-    ),
-    Mutant(
-        "inference tensors",
-        "csrc/py/operands/torch.c",
-        "return version != NULL;",
-        "return true;",
-        "tests/interop/test_left_to_torch.py",
-        "inference_tensor",
-    ),
-    Mutant(
-        "tensors alike",
-        "csrc/py/operands/torch_pair.c",
-        "if (tensor->shape[i] != known->like.extents[i] || tensor->strides[i] != known->strides[i])",
-        "if (tensor->shape[i] != known->like.extents[i])",
-        "tests/interop/test_tensor_lists.py",
-        "strided",
-    ),
-    Mutant(
         "an out before the outs before it",
         "csrc/py/calls/batch_memory.c",
         "if (add->c && (uintptr_t)add->c < written.end)",
         "if (false && (uintptr_t)add->c < written.end)",
         "tests/add/test_add_many.py",
         "outs_apart",
-    ),
-    Mutant(
-        "negated views",
-        "csrc/py/operands/torch.c",
-        "return has_odd_stride(result) || denies",
-        "return true || denies",
-        "tests/interop/test_exchange_table.py",
-        "negated_view",
     ),
 )

@@ -5,7 +5,8 @@ from tests.mutants.device import DEVICE
 from tests.mutants.files import FILES
 from tests.mutants.fleet import FLEET
 from tests.mutants.host import HOST
+from tests.mutants.operands import OPERANDS
 from tests.mutants.package import PACKAGE
 from tests.mutants.stores import STORES
 
-MUTANTS = (*HOST, *DEVICE, *CALLS, *FILES, *STORES, *PACKAGE, *FLEET)
+MUTANTS = (*HOST, *DEVICE, *CALLS, *OPERANDS, *FILES, *STORES, *PACKAGE, *FLEET)

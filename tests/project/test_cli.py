@@ -11,6 +11,7 @@ import shlex
 import signal
 import subprocess
 import sys
+from argparse import ArgumentTypeError
 from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
@@ -22,6 +23,7 @@ import pytest
 from conftest import child_environment
 
 from vecadd import _terminal, add_command, cli
+from vecadd._command import folder as folder_to_write
 from vecadd._version import package_version
 
 pytestmark = pytest.mark.no_native
@@ -227,6 +229,9 @@ USAGE = {
     "a folder for the result": (["bench", "--json", "/tmp"], "'/tmp' is a folder"),
     "a name that is too long": (["bench", "--json", "x" * 256], "xxx': File name too long"),
     "a folder's name that is too long": (["bench", "--plot", "x" * 256], "xxx': File name too long"),
+    "pictures in a file": (["bench", "--plot", f"{__file__}/a/b"], f"'{__file__}' is a file; name another folder"),
+    "machines' results in a file": (["check", "--output", f"{__file__}/a"], f"'{__file__}' is a file; name another"),
+    "notebooks in a file": (["notebooks", f"{__file__}/a"], f"'{__file__}' is a file; name another folder"),
 }
 
 
@@ -238,6 +243,31 @@ def test_wrong_usage_is_status_2_and_says_what_is_right(name: str, capsys: pytes
     printed = capsys.readouterr()
     assert (ended.value.code, printed.out) == (2, "")
     assert text in printed.err
+
+
+@pytest.mark.parametrize("place", [".", "new", "new/folder", "link/folder"])
+def test_a_folder_is_refused_where_the_nearest_that_there_is_may_not_be_written(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a link to a folder that is asked of what it points to."""
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to("folder")
+    monkeypatch.chdir(tmp_path)
+    assert folder_to_write(place) == Path(place)
+    nearest = "link/folder".removesuffix("/folder") if place.startswith("link") else "."
+    monkeypatch.setattr(os, "access", lambda path, mode: str(path) != nearest)
+    with pytest.raises(ArgumentTypeError, match=re.escape(f"the folder '{nearest}' may not be written: name another")):
+        folder_to_write(place)
+
+
+@pytest.mark.parametrize("place", ["link", "link/folder"])
+def test_a_folder_behind_a_link_that_leads_nowhere_is_refused(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "link").symlink_to("nowhere")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ArgumentTypeError, match="'link' is a link that leads nowhere; name another folder"):
+        folder_to_write(place)
 
 
 @pytest.mark.parametrize("command", cli.COMMANDS, ids=lambda command: command.name)

@@ -25,7 +25,7 @@ version 1, whose fields they have.
 """
 
 import json
-import os
+import secrets
 import shutil
 import sys
 from collections.abc import Iterable, Mapping
@@ -141,7 +141,8 @@ def replace(path: Path | str, text: str) -> None:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    # Cut, so that it fits where the name does: a name has 255 bytes, a character up to 4.
+    temporary = path.with_name(f".{path.name[:48]}.{secrets.token_hex(4)}.tmp")
     try:
         temporary.write_bytes(content)
         if path.exists():

@@ -4,7 +4,7 @@ import argparse
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ METHOD = (
     "the last repeat compared bit for bit with numpy.add's; what would fail the machine is measured three times, and "
     "the median of all rounds decides"
 )
+BOTH = "both"  # memories: the device's and the host's
 STATUSES: Mapping[document.Status, int] = {"passed": 0, "failed": 1, "unknown": UNASKABLE}
 FORMATS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "json": results.as_text,
@@ -58,10 +59,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--soak-memory",
-        choices=("both", "device", "host"),
-        default="both",
-        help="which memory the soak fills: the GPUs' free memory but a margin, half of the host's that is available, "
-        "or both (default)",
+        choices=(BOTH, "device", "host"),
+        help="with --soak: which memory it fills, the GPUs' free memory but a margin, half of the host's that is "
+        "available, or both (default)",
     )
     for name, what in (
         ("json", "machine, findings and status (vecadd check --schema describes them)"),
@@ -108,6 +108,8 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     wanted = {name: getattr(arguments, name) for name in FORMATS if getattr(arguments, name) is not None}
     refuse_shared(wanted)
+    if arguments.soak_memory is not None and not arguments.soak:
+        raise UnaskableError("--soak-memory is for --soak MINUTES, which is not given")
     if "html" in wanted:
         pages.require("jinja2")
     texts = [(path, _read(path)) for path in arguments.expect]
@@ -132,7 +134,7 @@ def _run_here(arguments: argparse.Namespace, files: Sequence[expected.File], wan
             if not interrupted:
                 measure.repeat_failed(measured, tell)
             if arguments.soak and not interrupted:
-                more, interrupted = soak.soak(len(here.gpus), arguments.soak, arguments.soak_memory, tell)
+                more, interrupted = soak.soak(len(here.gpus), arguments.soak, arguments.soak_memory or BOTH, tell)
         except KeyboardInterrupt:
             interrupted = True
     expected.of_machine(here.gpus, measured)  # of rows that only a repeat has brought
@@ -144,10 +146,11 @@ def _run_here(arguments: argparse.Namespace, files: Sequence[expected.File], wan
         tolerances=dict(expected.TOLERANCES), shares=dict(expected.SHARES),
     )  # fmt: skip
     content = document.of(meta, document.machine_type(here), found, conditions)
-    for name, path in wanted.items():
-        results.replace(path, FORMATS[name](content))
     screen = Screen(sys.stderr if STDOUT in wanted.values() else None)
-    _show(screen, here, measured, found, rounds, files, arguments.explain)
+    try:
+        _write((path, FORMATS[name](content)) for name, path in wanted.items())
+    finally:
+        _show(screen, here, measured, found, rounds, files, arguments.explain)
     if interrupted:
         screen.say(f"interrupted: whole rounds that count: {rounds}")
         return INTERRUPTED
@@ -167,6 +170,19 @@ def _rounds(here: Info, minutes: float, tell: Callable[[str], object]) -> tuple[
             raise
         return measured, rounds, True
     return measured, rounds, False
+
+
+def _write(files: Iterable[tuple[Path | str, str]]) -> None:
+    """Writes each of these files. Raises the first error after the last file: a full disk must not keep what took an
+    hour to measure from the others."""
+    failures: list[OSError] = []
+    for path, text in files:
+        try:
+            results.replace(path, text)
+        except OSError as error:
+            failures.append(error)
+    if failures:
+        raise failures[0]
 
 
 def _facts(here: Info) -> list[dict[str, Any]]:
@@ -236,16 +252,31 @@ def _run_on_cluster(
             "--scheduler writes one JSON file a machine into --output FOLDER"
             + (f", and no --{', --'.join(wanted)}" if wanted else "")
         )
+    if arguments.explain:
+        raise UnaskableError(
+            "--explain is for one machine; with --scheduler, each machine's JSON file has what it says"
+        )
     from vecadd.check import cluster  # imports asyncio, which a check of one machine does without
 
-    options = ["--require-gpu"] * arguments.require_gpu + ["--soak-memory", arguments.soak_memory]
+    options = ["--require-gpu"] * arguments.require_gpu
     options += [f"--{name}={value}" for name in ("minutes", "soak") if (value := getattr(arguments, name))]
+    options += [f"--soak-memory={arguments.soak_memory or BOTH}"] if arguments.soak else []
+    arguments.output.mkdir(parents=True, exist_ok=True)  # before the check: no permission keeps root from trying
     with status_line("check") as tell:
         found = cluster.check_all(arguments.scheduler, options, texts, tell)
-    arguments.output.mkdir(parents=True, exist_ok=True)
+    try:
+        names = cluster.file_names(found)
+        _write((arguments.output / name, results.as_text(each)) for name, each in zip(names, found, strict=True))
+    finally:
+        _show_verdicts(found)
+    statuses = [content["status"] for content in found]
+    return next(STATUSES[status] for status in ("failed", "unknown", "passed") if status in statuses)
+
+
+def _show_verdicts(found: Sequence[Mapping[str, Any]]) -> None:
+    """A line a machine, and how many there are of each status."""
     screen = Screen()
-    for name, content in zip(cluster.file_names(found), found, strict=True):
-        results.save(arguments.output / name, content)
+    for content in found:
         critical = [each["id"] for each in content["findings"] if each["severity"] == "critical"]
         lost = [each["meaning"] for each in content["findings"]] if content["status"] == "unknown" else []
         screen.say(
@@ -253,7 +284,6 @@ def _run_on_cluster(
         )
     statuses = [content["status"] for content in found]
     screen.say(", ".join(f"{status}: {statuses.count(status)}" for status in STATUSES if status in statuses))
-    return next(STATUSES[status] for status in ("failed", "unknown", "passed") if status in statuses)
 
 
 def _minutes(text: str) -> float:

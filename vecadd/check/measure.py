@@ -19,7 +19,7 @@ from vecadd.bench.limits import FixedLimit, HostLimit, Limit
 from vecadd.bench.timing import Cell, Measurement, Timed
 from vecadd.check import links, nodes
 from vecadd.check.links import Connection
-from vecadd.check.rows import GROUPS, UNMEASURED, Kind, Row, Unit
+from vecadd.check.rows import GROUPS, Kind, Row, Unit, said
 from vecadd.info import info
 
 DTYPE = np.dtype("float32")
@@ -96,9 +96,7 @@ def _rows_of(kind: Kind, gpu: int, measured: Measured, tell: Callable[[str], obj
     try:
         ROWS[kind](measured, time, gpu)
     except Exception as error:  # a GPU that cannot be probed does not keep the host from being measured
-        names = {each.__name__ for each in type(error).__mro__}
-        name = next((name for name in UNMEASURED if name in names), type(error).__name__)
-        measured.add(kind, "figures", "GB/s", None, f"{name}: {error}", gpu)
+        measured.add(kind, "figures", "GB/s", None, said(error), gpu)
 
 
 def impossible(found: Info, measured: Measured, titles: Iterable[str]) -> Iterator[Row]:

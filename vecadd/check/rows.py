@@ -22,6 +22,13 @@ GROUPS: dict[Kind, str] = {
 UNMEASURED = ("MemoryError", "OSError")
 
 
+def said(error: BaseException) -> str:
+    """Kind and words of an error, as rows have it. One that is of a kind of UNMEASURED is called by that."""
+    names = {each.__name__ for each in type(error).__mro__}
+    name = next((name for name in UNMEASURED if name in names), type(error).__name__)
+    return f"{name}: {error}"
+
+
 @dataclass(frozen=True)
 class Expected:
     """A figure's expected value. Rates pass from ``share`` of it on, seconds up to it divided by ``share``."""

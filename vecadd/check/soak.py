@@ -18,6 +18,7 @@ from vecadd import _core, _host, _nvidia_smi
 from vecadd.bench.show import show_rate
 from vecadd.check import links
 from vecadd.check.findings import DRIFT, Finding, unknown
+from vecadd.check.rows import UNMEASURED, said
 
 PATTERNS = ("address", "inverse", "walking one", "walking zero", "random")
 CHUNK = 2 << 30  # bytes of an array: the last one is smaller
@@ -88,7 +89,10 @@ def soak(gpus: int, minutes: float, memory: str, tell: Callable[[str], object]) 
 def _watch(
     parts: Sequence[Part], running: Sequence[Future[None]], begin: float, step: float, tell: Callable[[str], object]
 ) -> None:
-    numbers = links.numbers_of(_core.gpu_facts()) if any(part.gpu is not None for part in parts) else {}
+    try:
+        numbers = links.numbers_of(_core.gpu_facts()) if any(part.gpu is not None for part in parts) else {}
+    except RuntimeError:  # a GPU was lost on the way, which its part tells
+        numbers = {}
     waiting: Sequence[Future[None]] = running
     while waiting := list(wait(waiting, timeout=step).not_done):
         seen = {int(row["index"]): row for row in _nvidia_smi.query("gpu", "index", *WATCHED) if "index" in row}
@@ -116,7 +120,7 @@ def _soak_part(part: Part, end: float, stop: threading.Event) -> None:
         while not stop.is_set() and (part.passes < len(PATTERNS) or time.monotonic() < end):
             _pass(part, arrays)
     except Exception as error:  # one GPU's failure leaves the others their soak
-        part.failure = f"{type(error).__name__}: {error}"
+        part.failure = said(error)
 
 
 def _pass(part: Part, arrays: Sequence[Any]) -> None:
@@ -130,11 +134,11 @@ def _pass(part: Part, arrays: Sequence[Any]) -> None:
         part.moved(array.nbytes, seconds)
         part.wrong += wrong
         if wrong and part.first is None:
-            part.first = _said(part.passes, pattern, address, *words[0])
+            part.first = _wrong_word(part.passes, pattern, address, *words[0])
     part.passes += 1
 
 
-def _said(number: int, pattern: str, address: int, index: int, expected: int, found: int) -> str:
+def _wrong_word(number: int, pattern: str, address: int, index: int, expected: int, found: int) -> str:
     bits = [bit for bit in range(64) if (expected ^ found) >> bit & 1]
     which = f"bit {bits[0]}" if len(bits) == 1 else f"bits {', '.join(map(str, bits))}"
     return (
@@ -167,23 +171,27 @@ def _arrays(part: Part) -> Iterator[Any]:
 
 def _findings(part: Part) -> Iterator[Finding]:
     name, what, unit = f"soak/{part.where}/memory", "memory that keeps what is written", "wrong words"
-    if part.passes == 0:
+    looked = part.passes > 0 or part.wrong > 0
+    if not looked and (part.failure is None or part.failure.startswith(UNMEASURED)):
         lost = part.failure or "it was interrupted before the first pattern was through"
         yield unknown(name, what, unit, f"the soak could not run: {lost}.", "End other work, and run it again.")
         return
     failed = bool(part.wrong or part.failure)
     meaning = f"{part.passes} passes of {len(PATTERNS)} patterns in turn over {part.nbytes / 2**30:.4g} GiB: "
     meaning += f"{part.wrong} words were wrong; {part.first}." if part.wrong else "every word was found as written."
+    meaning += f" Then it failed: {part.failure}" if part.failure else ""
+    if not looked:
+        meaning = f"It failed before the first pattern was through: {part.failure}"
     yield Finding(
         id=name,
         measurement=what,
         where=part.where,
         severity="critical" if failed else "pass",
-        value=part.wrong,
+        value=part.wrong if looked else None,
         unit=unit,
         expected=(None, 0.0),
         source="memory that works",
-        meaning=meaning + (f" Then it failed: {part.failure}" if part.failure else ""),
+        meaning=meaning,
         next="Take the machine out of service, and have the memory replaced: nothing that it computes can be trusted."
         if failed
         else "",

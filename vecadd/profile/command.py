@@ -1,6 +1,7 @@
 """The command ``vecadd profile``: its options, what it prints, its exit status."""
 
 import argparse
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
@@ -220,6 +221,6 @@ def _size(text: str) -> int:
 
 def _param(text: str) -> tuple[str, int]:
     name, _, value = text.partition("=")
-    if not name or not value.lstrip("-").isdecimal():
+    if not name or not re.fullmatch(r"-?\d+", value):
         raise argparse.ArgumentTypeError(f"{text!r} is not a parameter; write name=3")
     return name, int(value)
