@@ -209,14 +209,6 @@ CALLS = (
         LENT, name="lent, on a GPU", test="tests/interop/test_jax.py", only="dropped_at_once", libraries=("test_jax",)
     ),
     Mutant(
-        "an operand that is resized where the pool makes a sum of medium size",
-        "csrc/py/calls/add.c",
-        "!state->kept_sums.last_pooled",
-        "true",
-        "tests/add/test_kept_sums.py",
-        "finalizer",
-    ),
-    Mutant(
         "tensors on the host in a list that are judged before any is written",
         "csrc/py/calls/batch_others.c",
         "        failed = check_host_tensors(prepared.library, values);\n",

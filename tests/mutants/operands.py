@@ -56,14 +56,6 @@ OPERANDS = (
         "dtype",
     ),
     Mutant(
-        "an array whose elements become smaller while it is added",
-        "csrc/py/operands/host_pair.c",
-        "(size_t)PyArray_ITEMSIZE(array) != dtype_table[read->dtype].itemsize",
-        "false",
-        "tests/add/test_finalizers.py",
-        "dtype",
-    ),
-    Mutant(
         "a number with rules of its own beside a DeviceArray",
         "csrc/py/operands/interop.c",
         "(PyArray_IsAnyScalar(object) && !scalar_has_rules(state, object))",
