@@ -16,9 +16,11 @@ def taken_by_threads(name: str) -> list[list[int]]:
     """The signals that each thread with that name takes, in their order. The C library, and ASan's, block all of a
     thread's signals while it begins: that is waited for."""
     end = time.monotonic() + BEGUN
-    while any(not taken.issuperset(FAULTS) for taken in _taken(name)) and time.monotonic() < end:
+    found = _taken(name)
+    while not all(taken.issuperset(FAULTS) for taken in found) and time.monotonic() < end:
         time.sleep(0.001)
-    return [sorted(taken) for taken in _taken(name)]
+        found = _taken(name)
+    return [sorted(taken) for taken in found]
 
 
 def _taken(name: str) -> list[set[int]]:

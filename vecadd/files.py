@@ -11,7 +11,6 @@ import fcntl
 import io
 import math
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -25,6 +24,7 @@ from numpy.lib import format as npy
 from vecadd import _core
 from vecadd._npy_input import Input, open_input
 from vecadd._sum import shape_and_dtype
+from vecadd._temporary import beside
 from vecadd._uninterrupted import Check, Progress, run_uninterrupted
 
 __all__ = ["Progress", "add_files"]
@@ -197,8 +197,7 @@ def _replacing(path: Path, size: int, sync: bool, check: Check) -> Iterator[int]
     and ``check``, called when they are written (with ``sync``: on the disk), raises none."""
     path = Path(os.path.realpath(path))  # a link stays a link: what it points to is replaced
     mode = _mode_of(path)
-    # Cut, so that it fits where the name does: a name has 255 bytes, a character up to 4.
-    temporary = path.with_name(f".{path.name[:48]}.{secrets.token_hex(4)}.tmp")
+    temporary = beside(path)
     # A folder that may be written but not listed can be named, and cannot be synced.
     listed = os.access(path.parent, os.R_OK)
     folder = os.open(path.parent, (os.O_RDONLY if listed else os.O_PATH) | os.O_DIRECTORY | os.O_CLOEXEC)

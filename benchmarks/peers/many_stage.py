@@ -223,7 +223,7 @@ def _planned() -> Timer:
     return time
 
 
-def _by_events(add: Add, before: Callable[[Sequence[Buffers]], object] | None = None) -> Timer:
+def _by_events(add: Add, before: Callable[[Sequence[Buffers]], object] = bool) -> Timer:
     """Times each call by CUDA events, one at a time; the GPU sleeps while the caller works through the list."""
     clock = events.by_events(add, ASLEEP, before)
     return lambda sets: sum(clock([one]) for one in sets) / len(sets)

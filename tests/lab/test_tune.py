@@ -164,7 +164,7 @@ def test_it_ends_with_what_has_changed(tune: Callable[..., tuple[int, str, str]]
 
 
 def test_other_things_in_the_folder_are_let_be(folder: Path, tune: Callable[..., tuple[int, str, str]]) -> None:
-    """A pipe, which nobody would end reading, and a folder."""
+    """The command reads no named pipe, for whose writer it would wait, and copies no folder."""
     folder.mkdir()
     os.mkfifo(folder / "pipe.txt")
     (folder / "more").mkdir()

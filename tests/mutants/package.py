@@ -53,7 +53,7 @@ PACKAGE = (
     ),
     Mutant(
         "a short name for what becomes a file of the longest",
-        "vecadd/files.py",
+        "vecadd/_temporary.py",
         "path.name[:48]",
         "path.name",
         "tests/add/test_files.py",

@@ -25,7 +25,6 @@ version 1, whose fields they have.
 """
 
 import json
-import secrets
 import shutil
 import sys
 from collections.abc import Iterable, Mapping
@@ -35,6 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from vecadd._command import STDOUT
+from vecadd._temporary import beside
 from vecadd.bench import kinds
 from vecadd.bench.axes import show_size
 
@@ -141,8 +141,7 @@ def replace(path: Path | str, text: str) -> None:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    # Cut, so that it fits where the name does: a name has 255 bytes, a character up to 4.
-    temporary = path.with_name(f".{path.name[:48]}.{secrets.token_hex(4)}.tmp")
+    temporary = beside(path)
     try:
         temporary.write_bytes(content)
         if path.exists():

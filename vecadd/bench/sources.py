@@ -31,7 +31,10 @@ CALLS = (
 RESULTS = "csrc/py/calls/result.[ch]"  # sums without an out
 PLANS = "csrc/py/calls/plan_*"
 LISTS = ("csrc/py/calls/batch.[ch]", "csrc/py/calls/batch_[!o]*")  # of add_many, but for pairs that add has to make
-READERS = ("csrc/py/operands/[!cdht]*", "csrc/py/operands/de*")  # of vecadd's own operands on a GPU
+READERS = (
+    "csrc/py/operands/[!cdht]*",
+    "csrc/py/operands/de*",
+)  # of what is neither LENT nor host arrays alone
 # Other libraries' operands: by their attributes or DLPack, and kept until the GPU is done with them.
 LENT = ("csrc/py/operands/[ct]*", "csrc/py/operands/dl*", "csrc/py/calls/deferred_release.[ch]")
 ADDITIONS = "csrc/host/[!ho]*"  # but for huge_region, huge_pages and output_pool, the memory of sums without an out
@@ -106,7 +109,7 @@ SETS: dict[str, tuple[str, ...]] = {
     "peer-end-to-end": (*BOTH, *NEW_SUMS, *PEERS, f"{STAGES}/end_to_end_stage.py"),
     "peer-files": (
         *(*HOST, "csrc/files", "csrc/py/files", *PEERS, f"{STAGES}/files_stage.py"),
-        *(f"vecadd/{name}.py" for name in ("files", "_sum", "_npy_input", "_uninterrupted")),
+        *(f"vecadd/{name}.py" for name in ("files", "_sum", "_npy_input", "_temporary", "_uninterrupted")),
     ),
     "peer-host": (*NEW_SUMS, *PEERS, f"{STAGES}/host_stage.py"),
     "peer-installed": (

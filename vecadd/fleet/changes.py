@@ -76,15 +76,16 @@ def of(newest: Sequence[Check], before: dict[str, Check], least: float, group: G
         hosts = [check.host for check in newest if check.machine_type == machine_type]
         for has_peers in (True, False):
             for better, told in ((False, found.worse), (True, found.better)):
-                some_of = [each for each in deviations if _is(each, has_peers, better)]
+                some_of = [
+                    each for each in deviations if (each.score is not None) == has_peers and _is_better(each) == better
+                ]
                 told += causes(machine_type, some_of, parts, hosts, group)
     return found
 
 
-def _is(deviation: Deviation, has_peers: bool, better: bool) -> bool:
-    if deviation.score is None:
-        return not has_peers and ((deviation.ratio or 0.0) > 1) == better
-    return has_peers and (deviation.score > 0) == better
+def _is_better(deviation: Deviation) -> bool:
+    """Than its peers have become; without peers, than it was."""
+    return (deviation.ratio or 0.0) > 1 if deviation.score is None else deviation.score > 0
 
 
 def _has_figure(finding: Finding) -> bool:

@@ -7,10 +7,8 @@
 #include "py/operands/device_array.h"
 #include "py/operands/interop.h"
 
-/* NumPy's handler is a context variable. Before Python 3.12 the garbage collector may run while one is set: a finalizer
- * that sets another one, as np.errstate does, frees what CPython reads then, and the process dies. */
-static PyObject *
-set_handler(PyObject *handler)
+PyObject *
+array_handler_set(PyObject *handler)
 {
     const int collected = PyGC_Disable();
     PyObject *before = PyDataMem_SetHandler(handler);
@@ -23,13 +21,13 @@ set_handler(PyObject *handler)
 static PyObject *
 pooled_result(const struct module_state *state, PyArray_Descr *dtype, int ndim, const npy_intp shape[], bool fortran)
 {
-    PyObject *before = set_handler(state->output_handler);
+    PyObject *before = array_handler_set(state->output_handler);
     if (!before) {
         Py_DECREF((PyObject *)dtype);
         return NULL;
     }
     PyObject *result = PyArray_Empty(ndim, shape, dtype, fortran);
-    PyObject *ours = set_handler(before);
+    PyObject *ours = array_handler_set(before);
     if (!ours)
         Py_CLEAR(result);
     Py_XDECREF(ours);

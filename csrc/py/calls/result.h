@@ -8,6 +8,11 @@
  * are kept. `dtype` is borrowed. */
 PyObject *host_result(struct module_state *state, PyArray_Descr *dtype, int ndim, const npy_intp shape[], bool fortran);
 
+/* PyDataMem_SetHandler without the garbage collector. NumPy's handler is a context variable. Before Python 3.12 the
+ * collector may run while CPython sets one: a finalizer that sets another one then, as np.errstate does, frees what
+ * CPython reads, and the process dies. */
+PyObject *array_handler_set(PyObject *handler);
+
 /* NumPy's capsule (NEP 49) of the output pool's allocator. */
 PyObject *output_handler_make(void);
 

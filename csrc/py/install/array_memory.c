@@ -6,6 +6,7 @@
 
 #include "host/output_pool.h"
 #include "py/base/methods.h"
+#include "py/calls/result.h"
 
 /* Stands before an array's bytes, because NumPy names no size when it resizes or frees what it resized. */
 struct head {
@@ -105,11 +106,11 @@ PyObject *
 py_use_array_memory(PyObject *Py_UNUSED(module), PyObject *handler)
 {
     if (Py_IsNone(handler))
-        return PyDataMem_SetHandler(NULL);
+        return array_handler_set(NULL);
     if (!Py_IsTrue(handler))
-        return PyDataMem_SetHandler(handler);
+        return array_handler_set(handler);
     PyObject *ours = PyCapsule_New(&memory, "mem_handler", NULL); /* an array keeps the capsule, not the module */
-    PyObject *before = ours ? PyDataMem_SetHandler(ours) : NULL;
+    PyObject *before = ours ? array_handler_set(ours) : NULL;
     Py_XDECREF(ours);
     return before;
 }
