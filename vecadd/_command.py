@@ -1,8 +1,9 @@
 """What the commands share: exit statuses, the end of their help, and files that they write."""
 
 import os
+import re
 from argparse import ArgumentParser, ArgumentTypeError
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from shutil import get_terminal_size
 from textwrap import fill
@@ -10,6 +11,8 @@ from textwrap import fill
 STDOUT = "-"  # as the name of a file that is to be written
 
 LEAST = 5.0  # percent: a smaller difference is of no interest
+
+_LINKS = 40  # that a path may lead through, as Linux has it
 
 UNASKABLE, INTERRUPTED = 2, 130  # exit statuses; the second by the shells' convention for SIGINT
 
@@ -47,6 +50,10 @@ def target(text: str) -> Path | str:
         raise ArgumentTypeError(f"there is no folder {str(path.parent)!r} to write {path.name!r} into")
     if path.is_dir():
         raise ArgumentTypeError(f"{text!r} is a folder; name a file in it")
+    if descriptor(path) is not None:
+        if not path.exists():
+            raise ArgumentTypeError(f"nothing is open at {text!r}")
+        return path
     place = path.resolve()  # of a link: what it points to is replaced
     if (place.is_file() or not place.exists()) and not os.access(place.parent, os.W_OK):
         raise ArgumentTypeError(f"the folder {str(place.parent)!r} may not be written: name a file in another")
@@ -65,6 +72,29 @@ def _named(text: str) -> Path:
     return path
 
 
+def descriptor(path: Path) -> int | None:
+    """The descriptor of this process that the path names, as /dev/stdout and /dev/fd/3 do; None where it names none.
+
+    What is open there may be a file of the caller's, such as the log of all it runs: it is written to, not replaced.
+    """
+    for _ in range(_LINKS):
+        named = re.fullmatch(rf"/(?:dev|proc/(?:self|{os.getpid()}))/fd/(\d+)", str(path.absolute()))
+        if named:
+            return int(named[1])
+        if not path.is_symlink():
+            return None
+        path = path.parent / path.readlink()
+    return None
+
+
+def refuse_inputs(targets: Mapping[str, Path | str | None], read: Iterable[Path]) -> None:
+    """Raises UnaskableError where one of these options, by their names, is to write to a file that is read."""
+    inputs = {path.resolve() for path in read}
+    for name, path in targets.items():
+        if path is not None and path != STDOUT and Path(path).resolve() in inputs:
+            raise UnaskableError(f"--{name} {path} is one of the files that are read: name another")
+
+
 def refuse_shared(targets: Mapping[str, Path | str | None]) -> None:
     """Raises UnaskableError where two of these options, by their names, are to write to stdout or to one file: neither
     could be read then."""
@@ -73,7 +103,8 @@ def refuse_shared(targets: Mapping[str, Path | str | None]) -> None:
     options = f"{', '.join(first)} and {last}"
     if list(given.values()).count(STDOUT) > 1:
         raise UnaskableError(f"only one of {options} can be -, which is stdout")
-    files = [Path(path).resolve() for path in given.values() if path != STDOUT]
+    paths = [Path(path) for path in given.values() if path != STDOUT]
+    files = [path.resolve() for path in paths if descriptor(path) is None]
     files = [path for path in files if path.is_file() or not path.exists()]  # a device or a pipe may get them all
     if len(set(files)) < len(files):
         raise UnaskableError(f"{options} name one file: give each its own")

@@ -13,7 +13,7 @@ _LEFT_OUT = " ..."
 
 def columns(file: TextIO) -> int | None:
     """How many columns the file's terminal has; None where it is no terminal. COLUMNS says otherwise."""
-    if not file.isatty():
+    if not _is_terminal(file):
         return None
     given = os.environ.get("COLUMNS", "")
     return int(given) if given.isdecimal() and int(given) else os.get_terminal_size(file.fileno()).columns or WIDTH
@@ -21,7 +21,12 @@ def columns(file: TextIO) -> int | None:
 
 def controllable(file: TextIO) -> bool:
     """Whether control sequences do what they should there."""
-    return file.isatty() and os.environ.get("TERM") != "dumb"
+    return _is_terminal(file) and os.environ.get("TERM") != "dumb"
+
+
+def _is_terminal(file: TextIO) -> bool:
+    """What a program has put in the place of stderr may have no more than write()."""
+    return hasattr(file, "isatty") and file.isatty()
 
 
 def coloured(file: TextIO) -> bool:
@@ -32,7 +37,7 @@ def coloured(file: TextIO) -> bool:
 def writable(text: str, file: TextIO) -> str:
     """The text, with an escape (\\udcff) for each character that the file's encoding lacks: a file's name may have
     bytes that are no UTF-8."""
-    encoding = file.encoding or "utf-8"
+    encoding = getattr(file, "encoding", None) or "utf-8"
     return text.encode(encoding, "backslashreplace").decode(encoding)
 
 

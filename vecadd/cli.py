@@ -11,6 +11,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import takewhile
@@ -55,17 +56,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return status
     except KeyboardInterrupt:
-        print(f"{name}: interrupted", file=sys.stderr)
+        _complain(f"{name}: interrupted")
         return INTERRUPTED
     except BrokenPipeError:  # `vecadd info | head`: the reader has left, and the interpreter must not complain at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return failed
     except UnaskableError as error:
-        print(f"{name}: {error}", file=sys.stderr)
+        _complain(f"{name}: {error}")
         return UNASKABLE
     except (ArithmeticError, OSError, MemoryError, RuntimeError, TypeError, ValueError) as error:
-        print(f"{name}: {_words(error)}", file=sys.stderr)
+        _complain(f"{name}: {_words(error)}")
         return failed
+
+
+def _complain(text: str) -> None:
+    """Where stderr cannot be written, the exit status says it alone: the interpreter's own for that would be a
+    verdict."""
+    with suppress(OSError):
+        print(text, file=sys.stderr, flush=True)
 
 
 def _words(error: Exception) -> str:

@@ -89,7 +89,10 @@ def _add_labelled(x: Any, y: Any) -> Any:
         added = xarray.apply_ufunc(_add_any, x, y, join=join, keep_attrs="drop", dask="allowed")
         return total.copy(data=added.transpose(*total.dims).data)
     if isinstance(x, (xarray.Dataset, xarray.DataArray)) and isinstance(y, (xarray.Dataset, xarray.DataArray)):
-        x, y = xarray.align(x, y, join=join, copy=False)
+        # A Dataset leads: xarray asks it to add itself to an array on its left.
+        turned = not isinstance(x, xarray.Dataset) and isinstance(y, xarray.Dataset)
+        aligned = xarray.align(*((y, x) if turned else (x, y)), join=join, copy=False)
+        x, y = reversed(aligned) if turned else aligned
     parts = {
         name: [side[name] if isinstance(side, xarray.Dataset) else side for side in (x, y)]
         for name in total

@@ -25,6 +25,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Writes the notebooks, and prints the command that opens them."""
     into: Path = arguments.into
     content = {into / file.name: file.read_bytes() for file in notebooks()}
+    if odd := [path.name for path in content if path.exists() and not path.is_file()]:
+        raise FileExistsError(f"{into} has {', '.join(odd)}, which no notebook can replace: name another folder")
     # One that is as it would be written counts for nothing: so a call goes on where an earlier one failed.
     there = [path.name for path, written in content.items() if path.exists() and path.read_bytes() != written]
     if there and not arguments.force:

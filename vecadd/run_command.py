@@ -8,6 +8,7 @@ import pkgutil
 import runpy
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib.machinery import BuiltinImporter, SourceFileLoader, SourcelessFileLoader
 from pathlib import Path
 from types import ModuleType, TracebackType
@@ -132,15 +133,27 @@ def _print_receipt(process: int, file: Path | str | None, folder: Path) -> None:
         return
     if not _has_stderr():
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # to the end of the process
-    with status_line("why") as tell:
-        receipt = why.stop(tell)
-    receipt.show()
-    if file is not None:
+    try:
+        with status_line("why") as tell:
+            receipt = why.stop(tell)
+    except RuntimeError as error:  # the program has stopped it
+        _say(f"vecadd run: there is no receipt: {error}")
+        return
+    why_not: object = None
+    if file is not None:  # first: stderr may be a full disk, or of a reader that has left
         try:
             receipt.save(folder / file if isinstance(file, Path) else file)
         except (OSError, ValueError) as error:  # ValueError: the program has closed stdout
             why_not = getattr(error, "strerror", None) or error
-            print(f"vecadd run: {file}: the receipt is not written: {why_not}", file=sys.stderr)
+    with suppress(OSError, ValueError):
+        receipt.show()
+    if why_not is not None:
+        _say(f"vecadd run: {file}: the receipt is not written: {why_not}")
+
+
+def _say(text: str) -> None:
+    with suppress(OSError, ValueError):
+        print(text, file=sys.stderr, flush=True)
 
 
 def _show(error: BaseException) -> int:

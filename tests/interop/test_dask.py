@@ -117,11 +117,13 @@ LABELLED: dict[str, tuple[Any, Any]] = {
     "variables": (LEFT.variable, RIGHT.variable),
     "data sets": (xr.Dataset({"u": LEFT, "v": RIGHT}), xr.Dataset({"v": LEFT, "u": RIGHT, "w": LEFT})),
     "a data set and an array": (xr.Dataset({"u": LEFT, "v": LEFT}), RIGHT),
+    "an array and a data set": (RIGHT, xr.Dataset({"u": LEFT, "v": LEFT})),
+    "an array and a data set whose coordinates stand in another order": (LEFT[:, ::-1], xr.Dataset({"u": LEFT})),
 }
 
 
 @pytest.mark.parametrize(("x", "y"), LABELLED.values(), ids=LABELLED.keys())
-@pytest.mark.parametrize("join", ["inner", "outer"])
+@pytest.mark.parametrize("join", ["inner", "outer", "left", "right"])
 def test_xarrays_coordinates_and_attributes_are_those_of_its_own_sum(x: Any, y: Any, join: str) -> None:
     with xr.set_options(arithmetic_join=join):
         got, want = add(x, y), x + y

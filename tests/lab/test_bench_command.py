@@ -57,6 +57,18 @@ def test_the_command_writes_every_format_and_the_pictures(tmp_path: Path, capsys
     ]
 
 
+@pytest.mark.parametrize("option", ["json", "csv", "markdown"])
+def test_a_folder_of_pictures_and_a_file_of_one_name_are_refused_before_anything_is_measured(
+    option: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr(Run, "measure", lambda *nothing: pytest.fail("measured"))
+    one = str(tmp_path / "one")
+    assert main(["bench", "host", "--plot", one, f"--{option}", one]) == 2
+    said = f"vecadd bench: --plot {one} is a folder, and a file is to have that name: name another\n"
+    assert capsys.readouterr().err == said
+
+
 def test_pictures_without_matplotlib_are_refused_before_anything_is_measured(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

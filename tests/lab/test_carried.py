@@ -81,6 +81,18 @@ def test_notebooks_are_unpacked_and_the_last_line_opens_them(
     assert last.strip() == f"jupyter lab '{folder}'"
 
 
+@pytest.mark.parametrize("options", [[], ["--force"]], ids=str)
+def test_a_pipe_in_a_notebooks_place_is_not_waited_for(
+    options: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = next(file.name for file in _carried.notebooks())
+    os.mkfifo(tmp_path / name)
+    assert cli.main(["notebooks", str(tmp_path), *options]) == 1
+    said = f"vecadd notebooks: {tmp_path} has {name}, which no notebook can replace: name another folder\n"
+    assert capsys.readouterr().err == said
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
 def test_a_folder_whose_name_is_no_text_gets_every_notebook(tmp_path: Path, child: Any) -> None:
     folder = os.fsencode(tmp_path) + b"/\xff"
     code = f"import os\nfrom vecadd import cli\nprint(cli.main(['notebooks', os.fsdecode({folder!r})]))\n"

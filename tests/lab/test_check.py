@@ -5,6 +5,7 @@ import itertools
 import json
 import statistics
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -341,6 +342,18 @@ def test_a_wrong_sum_is_wrong_the_first_time(without_gpu: None, check: Check, mo
     monkeypatch.setattr(measure, "ENOUGH", 3)
     assert check()[0] == 1
     assert calls == [0]
+
+
+def test_a_simd_level_that_there_is_not_fails_no_machine(
+    without_gpu: None, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    here = command.info()
+    monkeypatch.setenv("VECADD_SIMD", "bogus")
+    monkeypatch.setattr(command, "info", lambda: replace(here, cpu=replace(here.cpu, simd=None)))
+    assert cli.main(["check"]) == 2
+    levels = ", ".join(here.cpu.simd_levels)
+    said = f'vecadd check: VECADD_SIMD is "bogus"; this machine and build have {levels}\n'
+    assert capsys.readouterr() == ("", said)
 
 
 # Files and interrupts

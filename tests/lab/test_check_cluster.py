@@ -155,6 +155,15 @@ def test_local_begins_workers_here_which_end_with_the_check(
     assert dask.asked == [dask if workers else scheduler]
 
 
+@pytest.mark.parametrize("count", [0, 4 * len(os.sched_getaffinity(0)) + 1])
+def test_more_workers_than_a_machine_has_room_for_are_a_slip(count: int, tmp_path: Path, capsys: Any) -> None:
+    pytest.importorskip("distributed")
+    folder = tmp_path / "results"
+    assert cli.main(["check", "--scheduler", f"local:{count}", "--output", str(folder)]) == 2
+    assert f"local:{count} asks for {count} workers; there may be 1 to " in capsys.readouterr().err
+    assert not folder.exists()
+
+
 # On the worker
 
 

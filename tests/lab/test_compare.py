@@ -142,7 +142,7 @@ def test_of_a_figure_in_several_files_of_a_run_the_newest_counts(tmp_path: Path)
     for name, day, seconds in (("a", 3, 3e-3), ("b", 1, 1e-3), ("c", 2, 2e-3)):
         meta = pictured.META | {"date": f"2026-01-0{day}T00:00:00+00:00", "machine": f"machine {day % 2}"}
         results.write(tmp_path / f"{name}.json", meta, [row(seconds=seconds)])
-    found = figures.side(figures.read([tmp_path]))
+    found = figures.side(figures.read(figures.contents([tmp_path])))
     assert [figure.value for figure in found.figures.values()] == [3e-3]
     assert found.machines == ["machine 1", "machine 0"]  # of those days, each once
 
@@ -150,7 +150,7 @@ def test_of_a_figure_in_several_files_of_a_run_the_newest_counts(tmp_path: Path)
 def test_no_two_recorded_rows_have_one_name() -> None:
     recorded = Path(__file__).parents[2] / "benchmarks" / "results"
     for folder in (recorded / "h200", recorded / "amd-epyc-2t"):
-        read = figures.read([folder])
+        read = figures.read(figures.contents([folder]))
         rows = [row for each in read if isinstance(each, Bench) for row in each.rows]
         assert len(figures.side(read).figures) == len(rows)
 
@@ -355,6 +355,26 @@ def test_a_result_that_has_become_wrong_has_failed_though_it_was_timed(tmp_path:
 def test_each_recorded_file_is_compared_with_itself() -> None:
     for file in (Path(__file__).parents[2] / "benchmarks" / "results").glob("*/*.json"):
         assert cli.main(["compare", str(file), str(file)]) == 0, file
+
+
+@pytest.mark.parametrize("option", ["json", "html"])
+@pytest.mark.parametrize("name", ["old.json", "new.json"])
+def test_no_file_that_is_read_is_written(option: str, name: str, tmp_path: Path, capsys: Any) -> None:
+    pytest.importorskip("jinja2")
+    old, new = (run_of(tmp_path / each, [row()]) for each in ("old.json", "new.json"))
+    before = (tmp_path / name).read_bytes()
+    assert cli.main(["compare", old, new, f"--{option}", str(tmp_path / name)]) == 2
+    assert f"--{option} {tmp_path / name} is one of the files that are read: name another" in capsys.readouterr().err
+    assert (tmp_path / name).read_bytes() == before
+
+
+def test_what_a_comparison_wrote_into_a_folder_is_passed_over_and_replaced(tmp_path: Path, capsys: Any) -> None:
+    run_of(tmp_path / "run.json", [row()])
+    for _ in range(2):
+        assert cli.main(["compare", str(tmp_path), str(tmp_path), "--json", str(tmp_path / "found.json")]) == 0
+    capsys.readouterr()
+    assert cli.main(["compare", str(tmp_path / "found.json"), str(tmp_path)]) == 2
+    assert "found.json is what vecadd compare found in result files, and none itself" in capsys.readouterr().err
 
 
 def test_runs_may_come_by_pipes(tmp_path: Path) -> None:

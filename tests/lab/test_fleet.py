@@ -431,6 +431,25 @@ def test_a_page_is_made_of_figures_whose_differences_overflow(value: float, tmp_
     assert "<h1>" in (tmp_path / "fleet.html").read_text()
 
 
+def test_a_page_is_made_of_figures_that_differ_by_rounding_alone(tmp_path: Path) -> None:
+    """Of five equal figures 100 * x / x is not always 100."""
+    pytest.importorskip("jinja2")
+    folder = written(machines([211.85402374841857] * 5), tmp_path)
+    assert cli.main(["fleet", str(folder), "--html", str(tmp_path / "fleet.html")]) == 0
+    assert "<h1>" in (tmp_path / "fleet.html").read_text()
+
+
+@pytest.mark.parametrize("option", ["json", "exclude", "html"])
+def test_no_check_that_is_read_is_written_over(option: str, tmp_path: Path, capsys: Any) -> None:
+    pytest.importorskip("jinja2")
+    folder = written(machines(STEADY), tmp_path)
+    file = next(iter(sorted(folder.glob("*.json"))))
+    before = file.read_bytes()
+    assert cli.main(["fleet", str(folder), f"--{option}", str(file)]) == 2
+    assert f"--{option} {file} is one of the files that are read: name another" in capsys.readouterr().err
+    assert file.read_bytes() == before
+
+
 def test_the_page_has_all_times_in_utc(tmp_path: Path) -> None:
     pytest.importorskip("jinja2")
     times = ["2026-11-01T23:30:00-05:00", "2026-11-02T03:30:00+00:00", *["2026-11-02T13:00:00+09:00"] * 7]

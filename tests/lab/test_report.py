@@ -111,6 +111,15 @@ def test_a_page_says_from_when_to_when_its_files_are_and_how_each_was_measured(t
     assert [f"by the clock of {date}" in page for date in ("2026-03-02", "2026-01-05", "2026-02-01")] == [True] * 3
 
 
+def test_no_file_that_is_read_becomes_the_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "run.json"
+    results.write(file, bench_rows.META, [])
+    before = file.read_bytes()
+    assert cli.main(["report", str(file), "-o", str(file)]) == 2
+    assert f"--out {file} is one of the files that are read: name another" in capsys.readouterr().err
+    assert file.read_bytes() == before
+
+
 def test_a_run_of_slow_rungs_alone_has_its_pictures(tmp_path: Path) -> None:
     """Beside others they are too low in the roofline to be drawn."""
     rows = [replace(row, gbps=0.001 * (row.limit_gbps or 1)) for row in pictured.ladder() if row.rung == "naive"]

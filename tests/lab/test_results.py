@@ -166,6 +166,18 @@ def test_a_device_that_takes_nothing_is_named() -> None:
     assert raised.value.filename == "/dev/full"
 
 
+@pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "link"])
+def test_what_is_open_is_written_to_where_it_stands_and_not_replaced(name: str, tmp_path: Path) -> None:
+    """`vecadd ... --json /dev/stdout >> log`: the log keeps what it has."""
+    (tmp_path / "link").symlink_to("/dev/stdout")
+    log = tmp_path / "log"
+    log.write_text("earlier\n")
+    code = f"from vecadd.bench import results\nprint('before')\nresults.replace({name!r}, 'rows\\n')\nprint('behind')"
+    with log.open("a") as file:
+        subprocess.run([sys.executable, "-c", code], env=child_environment(), stdout=file, cwd=tmp_path, check=True)
+    assert log.read_text() == "earlier\nbefore\nrows\nbehind\n"
+
+
 def test_a_device_is_not_read() -> None:
     with pytest.raises(ValueError, match=r"/dev/zero is not a result file: it is a device"):
         results.load(Path("/dev/zero"))

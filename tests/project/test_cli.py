@@ -136,6 +136,21 @@ def test_an_error_is_told_by_its_words_or_else_by_its_kind(
     assert capsys.readouterr() == ("", f"vecadd info: {said}\n")
 
 
+@pytest.mark.parametrize("stderr", ["/dev/full", "a pipe that nothing reads"])
+def test_where_stderr_cannot_be_written_an_error_is_no_verdict(stderr: str) -> None:
+    """1 of `vecadd compare` would say that something is slower."""
+    if stderr == "/dev/full":
+        target = os.open(stderr, os.O_WRONLY)
+    else:
+        reader, target = os.pipe()
+        os.close(reader)
+    try:
+        command = [sys.executable, "-m", "vecadd", "compare", "/no/old.json", "/no/new.json"]
+        assert subprocess.run(command, env=child_environment(), stderr=target).returncode == 2
+    finally:
+        os.close(target)
+
+
 def test_add_shows_percents_on_a_terminal_and_takes_them_away() -> None:
     with TemporaryDirectory() as folder:
         for name in ("a", "b"):

@@ -151,6 +151,29 @@ def test_standard_output_may_be_closed_before_the_receipt_comes(tmp_path: Path) 
     assert result.stderr.splitlines()[-1].startswith("vecadd run: -: the receipt is not written: ")
 
 
+WITHOUT_ISATTY = """
+class Tee:
+    def write(self, text): pass
+    def flush(self): pass
+sys.stderr = Tee()
+"""
+FULL = "import os; os.dup2(os.open('/dev/full', os.O_WRONLY), 2)"
+UNREAD = "import os; ends = os.pipe(); os.close(ends[0]); os.dup2(ends[1], 2)"
+
+
+@pytest.mark.parametrize("end", [WITHOUT_ISATTY, FULL, UNREAD], ids=["Tee", "full", "unread"])
+def test_the_receipt_is_written_where_stderr_takes_nothing(end: str, receipt: Any) -> None:
+    result, rows = receipt(PROGRAM + end)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "3.0 ['--more'] False\n", "")
+    assert set(rows) == {5, 6}
+
+
+def test_a_program_that_stops_the_notes_itself_has_no_receipt(tmp_path: Path) -> None:
+    code = "import numpy as np; from vecadd import why; np.ones(100_000) + 1; why.stop()"
+    result = vecadd_run("--why", "-c", code, cwd=tmp_path)
+    assert result.stderr.splitlines() == ["vecadd run: there is no receipt: no additions are noted now"]
+
+
 @pytest.mark.parametrize("end", ["sys.stderr.close()", "sys.stderr = None"])
 def test_the_receipt_is_written_where_the_program_has_closed_stderr(end: str, receipt: Any) -> None:
     result, rows = receipt(PROGRAM + end)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from vecadd._command import INTERRUPTED, STDOUT, epilog, folder, refuse_shared, target
+from vecadd._command import INTERRUPTED, STDOUT, UnaskableError, epilog, folder, refuse_shared, target
 from vecadd._extras import need_for
 from vecadd._names import unknown
 from vecadd._terminal import status_line
@@ -74,6 +74,9 @@ def run(arguments: argparse.Namespace) -> int:
     _refuse_what_is_missing(arguments)
     targets = {"json": arguments.json, "csv": arguments.csv, "markdown": arguments.markdown}
     refuse_shared(targets)
+    files = {Path(each).resolve() for each in targets.values() if each is not None}
+    if arguments.plot is not None and arguments.plot.resolve() in files:
+        raise UnaskableError(f"--plot {arguments.plot} is a folder, and a file is to have that name: name another")
     screen = Screen(sys.stderr if STDOUT in targets.values() else None)
     conditions = machine.conditions_now()  # before CUDA starts here, or this process counts as another on the GPU
     found = info()

@@ -25,6 +25,7 @@ version 1, whose fields they have.
 """
 
 import json
+import os
 import shutil
 import sys
 from collections.abc import Iterable, Mapping
@@ -33,7 +34,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
-from vecadd._command import STDOUT
+from vecadd._command import STDOUT, descriptor
 from vecadd._temporary import beside
 from vecadd.bench import kinds
 from vecadd.bench.axes import show_size
@@ -131,7 +132,11 @@ def replace(path: Path | str, text: str) -> None:
         return
     path = Path(path)
     try:
-        if path.exists() and not path.is_file():
+        if (opened := descriptor(path)) is not None:
+            sys.stdout.flush()
+            with os.fdopen(os.dup(opened), "wb") as stream:  # behind what was written there
+                stream.write(content)
+        elif path.exists() and not path.is_file():
             path.write_bytes(content)
         else:
             _replace(path.resolve(), content)

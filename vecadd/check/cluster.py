@@ -5,6 +5,7 @@ has: two at once would measure each other.
 """
 
 import asyncio
+import os
 import platform
 import re
 import sys
@@ -26,6 +27,7 @@ ctypes.CDLL(None).prctl(1, signal.SIGKILL)
 from vecadd import cli
 sys.exit(cli.main(["check", *sys.argv[1:]]))
 """
+MOST_A_PROCESSOR = 4  # workers of "local:N" for each processor: more are taken for a slip
 BOOT = Path("/proc/sys/kernel/random/boot_id")  # differs from machine to machine, and is the same in its containers
 
 
@@ -42,11 +44,11 @@ def check_all(
         distributed: Any = import_module("distributed")
     except ImportError as error:
         raise UnaskableError("--scheduler needs Dask's distributed: pip install 'vecadd[fleet]'") from error
-    local = re.fullmatch(r"local(?::(\d+))?", scheduler)
+    workers = _local_workers(scheduler)
     try:
         where = (
-            distributed.LocalCluster(n_workers=int(local[1] or 1), threads_per_worker=1, dashboard_address=None)
-            if local
+            distributed.LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None)
+            if workers
             else None
         )
         with distributed.Client(where or scheduler, timeout=10) as client:
@@ -57,6 +59,17 @@ def check_all(
                     where.close()
     except (OSError, ValueError) as error:
         raise UnaskableError(f"there is no Dask scheduler at {scheduler}: {error}") from error
+
+
+def _local_workers(scheduler: str) -> int | None:
+    """How many of this machine "local" asks for; None where the scheduler is an address."""
+    local = re.fullmatch(r"local(?::(\d+))?", scheduler)
+    if local is None:
+        return None
+    workers, most = int(local[1] or 1), MOST_A_PROCESSOR * len(os.sched_getaffinity(0))
+    if not 0 < workers <= most:
+        raise UnaskableError(f"{scheduler} asks for {workers} workers; there may be 1 to {most} on this machine")
+    return workers
 
 
 def _check_each(

@@ -1,10 +1,12 @@
 """The command ``vecadd check``: its options, what it prints, its exit status."""
 
 import argparse
+import os
 import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +126,9 @@ def run(arguments: argparse.Namespace) -> int:
 def _run_here(arguments: argparse.Namespace, files: Sequence[expected.File], wanted: Mapping[str, Path | str]) -> int:
     conditions = machine.conditions_now()  # before CUDA starts here, or this process counts as another on the GPU
     here = info()
+    if here.cpu.simd is None:  # every addition would fail, and so would the machine
+        levels = ", ".join(here.cpu.simd_levels)
+        raise UnaskableError(f'VECADD_SIMD is "{os.environ.get("VECADD_SIMD")}"; this machine and build have {levels}')
     with status_line("check") as tell:
         measured, rounds, interrupted = _rounds(here, arguments.minutes, tell)
         for file in files:
@@ -261,9 +266,16 @@ def _run_on_cluster(
     options = ["--require-gpu"] * arguments.require_gpu
     options += [f"--{name}={value}" for name in ("minutes", "soak") if (value := getattr(arguments, name))]
     options += [f"--soak-memory={arguments.soak_memory or BOTH}"] if arguments.soak else []
+    is_new = not arguments.output.exists()
     arguments.output.mkdir(parents=True, exist_ok=True)  # before the check: no permission keeps root from trying
-    with status_line("check") as tell:
-        found = cluster.check_all(arguments.scheduler, options, texts, tell)
+    try:
+        with status_line("check") as tell:
+            found = cluster.check_all(arguments.scheduler, options, texts, tell)
+    except UnaskableError:
+        if is_new:
+            with suppress(OSError):
+                arguments.output.rmdir()
+        raise
     try:
         names = cluster.file_names(found)
         _write((arguments.output / name, results.as_text(each)) for name, each in zip(names, found, strict=True))

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from vecadd import pages
-from vecadd._command import STDOUT, UnaskableError, add_comparison_options, epilog, refuse_shared
+from vecadd._command import STDOUT, UnaskableError, add_comparison_options, epilog, refuse_inputs, refuse_shared
 from vecadd._version import package_version
 from vecadd.bench import results
 from vecadd.bench.terminal import Screen
@@ -42,11 +42,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Reads, compares, prints, writes; returns the exit status."""
-    refuse_shared({"json": arguments.json, "html": arguments.html})
+    targets = {"json": arguments.json, "html": arguments.html}
+    refuse_shared(targets)
     if arguments.html is not None:
         pages.require("jinja2")
     try:
-        old, new = (figures.side(figures.read([path])) for path in (arguments.old, arguments.new))
+        sides = [figures.contents([path]) for path in (arguments.old, arguments.new)]
+        refuse_inputs(targets, [path for side in sides for path in side])
+        old, new = (figures.side(figures.read(side)) for side in sides)
     except ValueError as error:
         raise UnaskableError(str(error)) from error
     comparison = verdict.of(old, new, arguments.least / 100)

@@ -5,7 +5,7 @@ size; a finding of ``vecadd check`` by its id. Where several files have the same
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, log, sqrt
 from pathlib import Path
@@ -58,11 +58,19 @@ class Bench:
     rows: list[Row]
 
 
-def read(paths: Iterable[Path]) -> list[Bench | Check]:
-    """The result files, oldest first. Raises UnaskableError for what is not there, ValueError for other files."""
+def contents(paths: Sequence[Path]) -> dict[Path, dict[str, Any]]:
+    """What the JSON files hold. What a command wrote into a folder earlier, which is no measurement, is passed over.
+    Raises UnaskableError for what is not there, ValueError, which names the file, where it holds no object."""
+    found = {path: files.content(path) for path in files.listed(paths)}
+    return {path: held for path, held in found.items() if held.get("schema") not in files.VERDICTS or path in paths}
+
+
+def read(held: Mapping[Path, dict[str, Any]]) -> list[Bench | Check]:
+    """The result files that hold this, oldest first. Raises ValueError for other files."""
     found: list[tuple[str, Bench | Check]] = []
-    for path in files.listed(paths):
-        content = files.content(path)
+    for path, content in held.items():
+        if writer := files.VERDICTS.get(str(content.get("schema"))):
+            raise ValueError(f"{path} is what {writer} found in result files, and none itself")
         if checks.is_check(content):
             check = checks.of(path, content)
             found.append((check.time.isoformat(), check))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from vecadd import pages
-from vecadd._command import STDOUT, UnaskableError, add_comparison_options, epilog, refuse_shared, target
+from vecadd._command import STDOUT, UnaskableError, add_comparison_options, epilog, refuse_inputs, refuse_shared, target
 from vecadd._version import package_version
 from vecadd.bench import results
 from vecadd.bench.terminal import Screen
@@ -74,10 +74,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Reads, compares, prints, writes; returns the exit status."""
-    refuse_shared({name: getattr(arguments, name) for name in ("json", "exclude", "html")})
+    targets = {name: getattr(arguments, name) for name in ("json", "exclude", "html")}
+    refuse_shared(targets)
     if arguments.html is not None:
         pages.require("jinja2")
     read, left_out = _read(arguments.results)
+    refuse_inputs(targets, [check.path for check in read])
     newest, before = changes.last_runs(read)
     least = arguments.least / 100
     group = arguments.group or outliers.by_name
@@ -98,14 +100,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _read(paths: Sequence[Path]) -> tuple[list[Check], list[str]]:
     """The checks, and what is wrong with each other file: one broken file does not keep the rest of a fleet from being
-    compared. What this command wrote into a folder earlier is passed over. Raises UnaskableError where a file that was
-    named, or all of a folder, cannot be read."""
+    compared. What this command and `vecadd compare` wrote into a folder earlier is passed over. Raises UnaskableError
+    where a file that was named, or all of a folder, cannot be read."""
     read: list[Check] = []
     left_out: list[str] = []
     for path in files.listed(paths):
         try:
             content = files.content(path)
-            if content.get("schema") != SCHEMA or path in paths:
+            if content.get("schema") not in files.VERDICTS or path in paths:
                 read.append(checks.of(path, content))
         except ValueError as error:
             if path in paths:

@@ -7,6 +7,9 @@ from typing import Any
 from vecadd._command import UnaskableError
 from vecadd.bench import results
 
+# The schemas of what is found in measurements, and what writes it.
+VERDICTS = {"vecadd-fleet": "vecadd fleet", "vecadd-compare": "vecadd compare"}
+
 
 def listed(paths: Iterable[Path]) -> Iterator[Path]:
     """The files, and the ``*.json`` of each folder and of those within it, by name. Pipes in folders are left out: to

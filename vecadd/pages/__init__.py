@@ -12,6 +12,7 @@ from vecadd._extras import need_for
 from vecadd.bench.tables.table import Style, Table
 
 FARTHEST = 1e300  # the largest magnitude that is drawn: larger figures, and those that overflow, are drawn there
+_SAME = 1e-9  # of a figure: those that differ by less are drawn as one
 
 _EXTRAS = {"jinja2": "fleet", "matplotlib": "plot"}
 
@@ -94,7 +95,9 @@ def _near(value: float) -> float:
 
 def _ticks(low: float, high: float) -> list[float]:
     """Round numbers around both, four to ten of them."""
-    span = (high - low) or abs(high) or 1.0
+    span = high - low
+    if span <= _SAME * abs(high):  # ticks so near would all be one number
+        span = abs(high) or 1.0
     step = 10.0 ** floor(log10(span / 4))
     step *= next(factor for factor in (1, 2, 5, 10) if span / (step * factor) <= 8)
     return [round(step * at, 12) for at in range(floor(low / step), max(ceil(high / step), floor(low / step) + 1) + 1)]

@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Reads, draws, writes; returns the exit status."""
     pages.require("jinja2", "matplotlib")
-    results.replace(arguments.out, page(runs.of(arguments.results)))
+    results.replace(arguments.out, page(runs.of(arguments.results, arguments.out)))
     return 0
 
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vecadd._command import UnaskableError
+from vecadd._command import UnaskableError, refuse_inputs
 from vecadd.bench.results import Row
-from vecadd.compare.figures import Bench, read
+from vecadd.compare.figures import Bench, contents, read
 from vecadd.fleet.checks import Check
 
 # What a page says of a run; `vecadd bench` and the comparisons with other libraries write all of them.
@@ -60,11 +60,13 @@ class Runs:
         return {**self.benches[-1].meta, "limits": limits} if self.benches else {}
 
 
-def of(paths: Sequence[Path]) -> Runs:
-    """Reads the files. Raises UnaskableError for what is not there, for other files, for those of two machines, and for
-    those that do not say where they were recorded."""
+def of(paths: Sequence[Path], page: Path | str | None = None) -> Runs:
+    """Reads the files, of which ``page`` must be none. Raises UnaskableError for what is not there, for other files,
+    for those of two machines, and for those that do not say where they were recorded."""
     try:
-        found = read(paths)
+        held = contents(paths)
+        refuse_inputs({"out": page}, held)
+        found = read(held)
     except ValueError as error:
         raise UnaskableError(str(error)) from error
     benches = [each for each in found if isinstance(each, Bench)]
