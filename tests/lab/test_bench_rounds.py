@@ -68,6 +68,13 @@ def test_sizes_are_read_as_people_write_them(text: str, sizes: tuple[int, ...]) 
     assert axes.sizes(text) == sizes
 
 
+def test_what_is_named_twice_is_measured_once() -> None:
+    """Two rows of one name would be one figure to `vecadd compare`."""
+    assert axes.sizes("1024,2^10,1e3") == (1024, 1000)
+    assert axes.dtypes("int8,float32,int8") == ("int8", "float32")
+    assert axes.rungs("add,numpy,add") == ("add", "numpy")
+
+
 @pytest.mark.parametrize(("n", "text"), [(1024, "2^10"), (1 << 28, "2^28"), (1000, "1000"), (16, "16"), (1025, "1025")])
 def test_sizes_are_shown_as_people_write_them(n: int, text: str) -> None:
     assert axes.show_size(n) == text

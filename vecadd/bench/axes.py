@@ -44,8 +44,8 @@ class Axes:
 
 
 def sizes(text: str) -> tuple[int, ...]:
-    """ "2^10,1e6,1000" as element counts."""
-    return tuple(_size(part) for part in _parts(text))
+    """ "2^10,1e6,1000" as element counts, each once."""
+    return tuple(dict.fromkeys(_size(part) for part in _parts(text)))
 
 
 def dtypes(text: str) -> tuple[str, ...]:
@@ -123,7 +123,7 @@ def _size(text: str) -> int:
 
 
 def _known(text: str, what: str, known: tuple[str, ...]) -> tuple[str, ...]:
-    names = tuple(_parts(text))
+    names = tuple(dict.fromkeys(_parts(text)))
     for name in names:
         if name not in known:
             raise ArgumentTypeError(unknown(what, name, known))

@@ -85,7 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
     if impossible:
         print(f"vecadd bench: {', '.join(impossible)} needs a GPU: {found.gpu_reason}", file=sys.stderr)
         return 1
-    sweeps = arguments.sweeps or possible
+    sweeps = list(dict.fromkeys(arguments.sweeps)) or possible
     running = Run(_axes(arguments))
     measure_with_progress(running, [SWEEPS[name] for name in sweeps])
     meta = running.meta(found, machine.conditions_since(conditions))
