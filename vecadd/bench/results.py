@@ -29,6 +29,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -116,8 +117,8 @@ def _lines(brackets: str, lines: Iterable[str], indent: str = "") -> str:
 def replace(path: Path | str, text: str) -> None:
     """Writes the file in one step: a reader finds the old one or the new one. The path "-" is standard output.
 
-    A link stays a link: what it points to is replaced, and keeps its permissions. Pipes and devices (/dev/stdout) are
-    written to, not replaced.
+    A link stays a link: what it points to is replaced, and keeps its permissions. Pipes and devices are written to, not
+    replaced, and so is what is open here (/dev/stdout), a file too.
     UTF-8 in every locale, as pages declare and Prometheus requires. A byte of a file's name that is no UTF-8 is written
     as an escape.
     """
@@ -133,7 +134,8 @@ def replace(path: Path | str, text: str) -> None:
     path = Path(path)
     try:
         if (opened := descriptor(path)) is not None:
-            sys.stdout.flush()
+            with suppress(AttributeError, ValueError):  # of a program that has none, or has closed it
+                sys.stdout.flush()
             with os.fdopen(os.dup(opened), "wb") as stream:  # behind what was written there
                 stream.write(content)
         elif path.exists() and not path.is_file():
