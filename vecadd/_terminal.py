@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from textwrap import shorten
 from typing import TextIO
 
@@ -39,6 +39,13 @@ def writable(text: str, file: TextIO) -> str:
     bytes that are no UTF-8."""
     encoding = getattr(file, "encoding", None) or "utf-8"
     return text.encode(encoding, "backslashreplace").decode(encoding)
+
+
+def say(line: str) -> None:
+    """On stderr; nothing where that takes nothing. An exit status then speaks alone, and the interpreter's own for a
+    full disk or a reader that has left would be one that some commands have for a verdict."""
+    with suppress(OSError, ValueError):
+        print(line, file=sys.stderr, flush=True)
 
 
 @contextmanager

@@ -11,7 +11,6 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import takewhile
@@ -20,6 +19,7 @@ from typing import Any
 
 from vecadd._command import INTERRUPTED, UNASKABLE, UnaskableError
 from vecadd._names import unknown
+from vecadd._terminal import say
 from vecadd._version import package_version
 
 
@@ -56,24 +56,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return status
     except KeyboardInterrupt:
-        _complain(f"{name}: interrupted")
+        say(f"{name}: interrupted")
         return INTERRUPTED
     except BrokenPipeError:  # `vecadd info | head`: the reader has left, and the interpreter must not complain at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return failed
     except UnaskableError as error:
-        _complain(f"{name}: {error}")
+        say(f"{name}: {error}")
         return UNASKABLE
     except (ArithmeticError, OSError, MemoryError, RuntimeError, TypeError, ValueError) as error:
-        _complain(f"{name}: {_words(error)}")
+        say(f"{name}: {_words(error)}")
         return failed
-
-
-def _complain(text: str) -> None:
-    """Where stderr cannot be written, the exit status says it alone: the interpreter's own for that would be a
-    verdict."""
-    with suppress(OSError):
-        print(text, file=sys.stderr, flush=True)
 
 
 def _words(error: Exception) -> str:

@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 from vecadd import why
 from vecadd._command import INTERRUPTED, UnaskableError, epilog, target
 from vecadd._install import MOST, Installation, install
-from vecadd._terminal import status_line
+from vecadd._terminal import say, status_line
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -121,10 +121,7 @@ def _note_additions() -> None:
 
 def _print_count(installation: Installation) -> None:
     if _has_stderr():
-        print(
-            f"vecadd run: {installation.elements} elements added in {installation.calls} calls of NumPy's loops",
-            file=sys.stderr,
-        )
+        say(f"vecadd run: {installation.elements} elements added in {installation.calls} calls of NumPy's loops")
 
 
 def _print_receipt(process: int, file: Path | str | None, folder: Path) -> None:
@@ -137,7 +134,7 @@ def _print_receipt(process: int, file: Path | str | None, folder: Path) -> None:
         with status_line("why") as tell:
             receipt = why.stop(tell)
     except RuntimeError as error:  # the program has stopped it
-        _say(f"vecadd run: there is no receipt: {error}")
+        say(f"vecadd run: there is no receipt: {error}")
         return
     why_not: object = None
     if file is not None:  # first: stderr may be a full disk, or of a reader that has left
@@ -148,12 +145,7 @@ def _print_receipt(process: int, file: Path | str | None, folder: Path) -> None:
     with suppress(OSError, ValueError):
         receipt.show()
     if why_not is not None:
-        _say(f"vecadd run: {file}: the receipt is not written: {why_not}")
-
-
-def _say(text: str) -> None:
-    with suppress(OSError, ValueError):
-        print(text, file=sys.stderr, flush=True)
+        say(f"vecadd run: {file}: the receipt is not written: {why_not}")
 
 
 def _show(error: BaseException) -> int:

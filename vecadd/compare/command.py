@@ -13,8 +13,9 @@ from vecadd.bench.terminal import Screen
 from vecadd.compare import figures, tables, verdict
 from vecadd.compare.figures import Side
 from vecadd.compare.verdict import Comparison
+from vecadd.fleet import files
 
-SCHEMA, VERSION = "vecadd-compare", 1
+SCHEMA, VERSION = files.COMPARISON, 1
 PICTURED = 40  # rows, at most; the table has all
 
 __all__ = ["add_arguments", "run"]

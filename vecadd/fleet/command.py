@@ -20,7 +20,7 @@ from vecadd.fleet.checks import Check
 from vecadd.fleet.hostlist import compressed
 from vecadd.fleet.outliers import Found, Group
 
-SCHEMA, VERSION = "vecadd-fleet", 1
+SCHEMA, VERSION = files.FLEET, 1
 
 __all__ = ["add_arguments", "run"]
 

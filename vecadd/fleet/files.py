@@ -8,7 +8,8 @@ from vecadd._command import UnaskableError
 from vecadd.bench import results
 
 # The schemas of what is found in measurements, and what writes it.
-VERDICTS = {"vecadd-fleet": "vecadd fleet", "vecadd-compare": "vecadd compare"}
+FLEET, COMPARISON = "vecadd-fleet", "vecadd-compare"
+VERDICTS = {FLEET: "vecadd fleet", COMPARISON: "vecadd compare"}
 
 
 def listed(paths: Iterable[Path]) -> Iterator[Path]:
