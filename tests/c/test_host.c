@@ -216,9 +216,14 @@ the_callers_flags_stay_and_are_not_reported(void)
     const struct host_schedule schedule = {.threads = 1, .block = 3};
     feclearexcept(FE_ALL_EXCEPT);
     feraiseexcept(FE_INVALID);
-    CHECK(host_add(host_simd_levels[0], &schedule, COMPONENT_F32, a, a, c, 3) == 0);
-    CHECK(host_add(host_simd_levels[0], &schedule, COMPONENT_F32, big, big, c, 3) == FP_OVERFLOW);
-    CHECK(fpenv_flags(fpenv_get()) == FP_INVALID);
+    for (size_t level = 0; host_simd_levels[level]; level++) {
+        const struct host_simd *simd = host_simd_levels[level];
+        if (!simd->supported())
+            continue;
+        CHECK(host_add(simd, &schedule, COMPONENT_F32, a, a, c, 3) == 0, "%s", simd->name);
+        CHECK(host_add(simd, &schedule, COMPONENT_F32, big, big, c, 3) == FP_OVERFLOW, "%s", simd->name);
+        CHECK(fpenv_flags(fpenv_get()) == FP_INVALID, "%s", simd->name);
+    }
 }
 
 static void
@@ -288,12 +293,15 @@ one_flag_in_a_large_array_is_found(void)
     enum { N = 1 << 20 };
     static float a[N], b[N], c[N];
     const struct host_schedule schedule = {.threads = 3, .wakes = true, .streaming = true, .block = 4096};
-    for (size_t where = 0; where < N; where += N / 7) {
-        memset(a, 0, sizeof a);
-        a[where] = b[where] = 3e38f;
-        CHECK(host_add(host_simd_levels[0], &schedule, COMPONENT_F32, a, b, c, N) == FP_OVERFLOW, "at %zu", where);
-        b[where] = 0;
-        CHECK(host_add(host_simd_levels[0], &schedule, COMPONENT_F32, a, b, c, N) == 0, "at %zu", where);
+    for (size_t level = 0; host_simd_levels[level]; level++) {
+        const struct host_simd *simd = host_simd_levels[level];
+        for (size_t where = 0; simd->supported() && where < N; where += N / 7) {
+            memset(a, 0, sizeof a);
+            a[where] = b[where] = 3e38f;
+            CHECK(host_add(simd, &schedule, COMPONENT_F32, a, b, c, N) == FP_OVERFLOW, "%s at %zu", simd->name, where);
+            b[where] = 0;
+            CHECK(host_add(simd, &schedule, COMPONENT_F32, a, b, c, N) == 0, "%s at %zu", simd->name, where);
+        }
     }
 }
 
