@@ -80,7 +80,10 @@ def test_pytest_in_a_child_has_its_own_plugins_and_options(tmp_path, monkeypatch
     assert result.returncode == 0, result.stdout + result.stderr
 
 
-@pytest.mark.parametrize("level", ["sse9", "AVX2", "avx2 ", "neon,c", *({"neon", "avx512"} - set(LEVELS))])
+OTHER_MACHINES = [level for level in ("neon", "avx512", "avx2") if level not in LEVELS]
+
+
+@pytest.mark.parametrize("level", ["sse9", "AVX2", "avx2 ", "neon,c", *OTHER_MACHINES])
 def test_unknown_level_is_an_error_that_lists_those_that_work(level, child):
     result = child(
         "import numpy as np, vecadd\n"
