@@ -7,6 +7,7 @@ extension. Without it the real extension is tested: on the GPU where there is on
 import gc
 import importlib
 import os
+import resource
 import runpy
 import signal
 import subprocess
@@ -34,6 +35,9 @@ os.environ["VECADD_CACHE_DIR"] = str(Path(tempfile.gettempdir()) / f"vecadd-test
 
 # Tests send SIGINT, which a shell that starts this program in the background has told it, and its children, to ignore.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Tests end programs by signals. Where the system keeps cores, none is to lie between the sources.
+resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
 # For child processes: OpenBLAS's threads, which no test needs, spin while NumPy is imported, 80 of 180 ms of its time.
 os.environ["OPENBLAS_NUM_THREADS"] = "1"

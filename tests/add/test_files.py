@@ -377,6 +377,8 @@ def open_folder(folder: Path) -> Iterator[Path]:
     """A folder as `folder`, in which every user may make and rename files."""
     with TemporaryDirectory() as name:
         place = Path(name)
+        if os.getuid() == 0 and not all(parent.stat().st_mode & stat.S_IXOTH for parent in place.parents):
+            pytest.skip(f"root keeps {place} from the others")
         place.chmod(0o777)
         for file in folder.iterdir():
             (place / file.name).write_bytes(file.read_bytes())

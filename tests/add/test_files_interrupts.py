@@ -21,12 +21,15 @@ import pytest
 from conftest import child_environment
 from npy_files import OLD, assert_untouched, fill_folder, npy_bytes, open_without_tmpfile
 
+from vecadd import files
 from vecadd._uninterrupted import run_uninterrupted
 from vecadd.files import add_files
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A sum there is written, in memory too, where it would be mapped with four processors."""
+    monkeypatch.setattr(files, "MAPPED_FROM", 1 << 30)
     return fill_folder(tmp_path)
 
 

@@ -17,6 +17,7 @@ from conftest import child_environment
 from npy_files import assert_untouched, fill_folder, npy_bytes
 from signals import FAULTS, taken_by_threads
 
+from vecadd import files
 from vecadd.files import add_files
 
 
@@ -59,9 +60,10 @@ def test_a_file_is_warned_of_once(folder: Path) -> None:
     assert [str(warning.message) for warning in caught] == ["overflow encountered in add"]
 
 
-def test_threads_that_add_files_take_no_signals(folder: Path) -> None:
+def test_threads_that_add_files_take_no_signals(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """But those of their own faults. While the first stretches are told, the threads wait with the others, of which
-    there are more than the threads may be ahead."""
+    there are more than the threads may be ahead. Of files in memory one processor has one thread, of others two."""
+    monkeypatch.setattr(files, "_in_memory", lambda descriptor: False)
     for name in "ab":
         (folder / f"{name}.npy").write_bytes(npy_bytes(np.ones(20_000, "f4")))
     found: list[list[int]] = []

@@ -28,7 +28,12 @@ KINDS = ["bool", "int8", "uint16", "int32", "int64", "float16", "float32", "floa
 
 @pytest.fixture(autouse=True)
 def nothing_is_noted_afterwards() -> Iterator[None]:
+    """Nor installed. With two threads vecadd takes additions from NumPy, where there is one processor too."""
+    before = vecadd.get_num_threads()
+    vecadd.set_num_threads(2)
     yield
+    vecadd.uninstall()
+    vecadd.set_num_threads(before)
     with pytest.raises(RuntimeError, match="no additions are noted now"):
         noted.stop()
 

@@ -435,7 +435,7 @@ def test_an_interrupt_keeps_what_was_measured() -> None:
     calls = itertools.count()
 
     def interrupt(a: Any, b: Any, out: Any) -> None:
-        if next(calls) == 20:
+        if next(calls) == 5:  # on a busy machine there are no more than nine
             raise KeyboardInterrupt
         add_rightly(a, b, out)
 

@@ -126,8 +126,10 @@ def told(terminal: tuple[TextIO, int]) -> str:
     file, reader = terminal
     file.flush()
     text = b""
-    while select.select([reader], [], [], 0.05)[0]:
+    seconds = 10.0  # for the system to bring the first byte
+    while select.select([reader], [], [], seconds)[0]:
         text += os.read(reader, 65536)
+        seconds = 0.05
     return text.decode().replace("\r\n", "\n")
 
 

@@ -127,8 +127,10 @@ def ended(process: int) -> bool:
     """Whether it ends within ten seconds. One that has ended may stay a zombie: it was adopted by init."""
     end = time.monotonic() + 10
     while time.monotonic() < end:
-        stat = Path(f"/proc/{process}/stat")
-        if not stat.exists() or stat.read_text().rpartition(") ")[2].startswith("Z"):
+        try:
+            if Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2].startswith("Z"):
+                return True
+        except OSError:
             return True
         time.sleep(0.01)
     return False

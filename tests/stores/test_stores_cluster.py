@@ -21,7 +21,8 @@ from vecadd import _core, _dask_threads
 from vecadd.stores import cluster as of_cluster
 from vecadd.stores import run
 
-pytestmark = pytest.mark.no_native
+# Dask's own warning where the machine has no network.
+pytestmark = [pytest.mark.no_native, pytest.mark.filterwarnings("ignore:Couldn't detect a suitable IP address")]
 
 MOMENTS = range(int(os.environ.get("VECADD_TEST_MOMENTS", "1")))
 
