@@ -14,6 +14,7 @@ from queue import SimpleQueue
 from build_native.incremental import processors
 from tests.mutants.mutant import ROOT, Mutant
 from tests.mutants.table import MUTANTS
+from vecadd import _core
 
 BUILD_TIMEOUT, TEST_TIMEOUT, CHECK_SECONDS = 900, 300, 30
 NOTHING_COLLECTED = 5  # pytest's exit status where a file is skipped as a whole
@@ -65,6 +66,8 @@ def _built_for(mutant: Mutant) -> list[str]:
 
 
 def _verdict(mutant: Mutant, tree: Path) -> str:
+    if mutant.level and mutant.level not in _core.host_facts()["simd_levels"]:
+        return f"not held here: the processor has no {mutant.level}"
     path = tree / mutant.path
     original = path.read_text()
     path.write_text(mutant.applied_to(tree))

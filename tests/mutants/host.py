@@ -38,6 +38,7 @@ HOST = (
         "_MM_FROUND_TO_NEAREST_INT",
         "_MM_FROUND_CUR_DIRECTION",
         "test_host_rounding",
+        level="avx2",
     ),
     Mutant(
         "float16 to nearest by AVX-512",
@@ -45,6 +46,7 @@ HOST = (
         "_MM_FROUND_TO_NEAREST_INT",
         "_MM_FROUND_CUR_DIRECTION",
         "test_host_rounding",
+        level="avx512",
     ),
     Mutant(
         "a caller that a signal wakes",

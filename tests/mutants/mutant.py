@@ -10,7 +10,8 @@ ROOT = Path(__file__).resolve().parents[2]
 class Mutant:
     """``test`` is a Python test file, run on the double with ``only`` as its -k, or the name of a C test's program.
 
-    With ``libraries`` it is run on the GPU, and a test of each of them has to fail."""
+    With ``libraries`` it is run on the GPU, and a test of each of them has to fail. ``level`` is the SIMD level, as
+    VECADD_SIMD names it, that a processor needs to run the line."""
 
     name: str
     path: str
@@ -19,6 +20,7 @@ class Mutant:
     test: str
     only: str = ""
     libraries: tuple[str, ...] = ()
+    level: str = ""
 
     def applied_to(self, root: Path) -> str:
         """The file's text with the mutation. Raises ValueError where the old text does not stand there exactly once:

@@ -7,6 +7,7 @@ import pytest
 from tests.mutants import __main__ as mutants
 from tests.mutants.mutant import ROOT, Mutant
 from tests.mutants.table import MUTANTS
+from vecadd import _core
 
 pytestmark = pytest.mark.no_native
 
@@ -34,3 +35,14 @@ def test_a_mutants_tree_has_the_sources_and_what_is_built_for_them(
     monkeypatch.setattr(mutants, "ROOT", tmp_path / "root")
     tree = mutants._copy(tmp_path / "tree")
     assert sorted(str(path.relative_to(tree)) for path in tree.rglob("*.*")) == sorted(kept)
+
+
+def test_a_mutant_that_the_processor_cannot_run_is_not_held(tmp_path: Path) -> None:
+    mutant = Mutant("a level", "a.c", "there", "gone", "test_a", level="avx9")
+    assert mutants._verdict(mutant, tmp_path) == "not held here: the processor has no avx9"
+
+
+@pytest.mark.parametrize("level", _core.host_facts()["simd_levels"])
+def test_a_mutant_that_it_can_run_is_applied(level: str, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"a\.c"):
+        mutants._verdict(Mutant("a level", "a.c", "there", "gone", "test_a", level=level), tmp_path)
