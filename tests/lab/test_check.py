@@ -87,7 +87,7 @@ def test_with_a_gpu_there_are_all_rows(device: int, check: Check) -> None:
 
 
 def test_minutes_repeat_the_round_and_the_median_counts(without_gpu: None, check: Check, tmp_path: Path) -> None:
-    _, content = check("--minutes", "0.01", "--expect", str(earlier(tmp_path / "old.json", **EASY)))
+    _, content = check("--minutes", "0.02", "--expect", str(earlier(tmp_path / "old.json", **EASY)))
     assert content["machine"]["rounds"] > 1
     for row in (of_id(content, STREAMING), of_id(content, SMALL)):
         assert len(row["rounds"]) == content["machine"]["rounds"]
