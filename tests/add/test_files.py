@@ -378,7 +378,7 @@ def open_folder(folder: Path) -> Iterator[Path]:
     with TemporaryDirectory() as name:
         place = Path(name)
         if os.getuid() == 0 and not all(parent.stat().st_mode & stat.S_IXOTH for parent in place.parents):
-            pytest.skip(f"root keeps {place} from the others")
+            pytest.skip(f"no other user can enter {place}: a folder above it is root's alone")
         place.chmod(0o777)
         for file in folder.iterdir():
             (place / file.name).write_bytes(file.read_bytes())

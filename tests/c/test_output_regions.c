@@ -17,6 +17,7 @@
 
 #define KIB ((size_t)1 << 10)
 #define MIB ((size_t)1 << 20)
+#define MS  1000000LL /* in ns */
 
 enum { BLOCKS = 640, BYTES = 96 << 10 }; /* two regions */
 
@@ -277,8 +278,8 @@ backed_of_four(void)
 }
 
 /* Once, for a worker that loses its processor for so long: the batch takes longer than four pages take the caller, by
- * `least` to `most` ns. On a loaded machine the caller may be done before a worker comes, or lose its own processor, so
- * it is tried for ten seconds. */
+ * `least` to `most` ns. What earlier batches have saved makes up for 10 ms. On a loaded machine the caller may be done
+ * before a worker comes, or lose its own processor, so it is tried for ten seconds. */
 static void
 wait_for_a_worker(unsigned us, long long least, long long most)
 {
@@ -303,11 +304,11 @@ static void
 a_caller_that_waited_longer_than_was_saved_leaves_the_next_pages_to_the_threads_that_write(void)
 {
     const int before = threads_choose(2);
-    wait_for_a_worker(20000, 12000000, LLONG_MAX);
+    wait_for_a_worker(20000, 12 * MS, LLONG_MAX);
     for (int i = 0; i < 64; i++)
         CHECK(backed_of_four() == 0, "%d", i);
     CHECK(backed_of_four() > 0, "it is tried again");
-    wait_for_a_worker(3000, 0, 8000000);
+    wait_for_a_worker(3000, 0, 8 * MS);
     CHECK(backed_of_four() > 0, "a short wait is made up for");
     huge_pages_forget();
     threads_choose(before);
