@@ -1,6 +1,5 @@
-"""The one extension, compiled by build_native; what the package says of the sources that it was built from; and what it
-carries for the laboratory.
-Everything else that there is to say stands in pyproject.toml."""
+"""The one extension, compiled by build_native, and what the package carries for the laboratory. The rest is in
+pyproject.toml."""
 
 import os
 import subprocess
@@ -36,8 +35,7 @@ class BuildPython(build_py):
     def run(self) -> None:
         super().run()
         if not self.editable_mode:  # which has the sources themselves
-            sources, carried = _alone("vecadd/bench/sources.py"), _alone("vecadd/_carried.py")
-            Path(self.build_lib, sources.BUILT_FROM).write_text(sources.built_from(), encoding="utf-8")
+            carried = _alone("vecadd/_carried.py")
             carried.write_archive(Path(self.build_lib, carried.ARCHIVE))
 
 

@@ -45,7 +45,7 @@ PICTURES: Mapping[str, Picture] = {
 
 def source(picture: Picture, meta: Mapping[str, Any]) -> str:
     """The recorded run, as the picture's file names it."""
-    return f"{picture.file}, {meta['date']}, revision {meta['revision']}"
+    return f"{picture.file}, {meta['date']}, commit {meta['commit']}"
 
 
 def draw(picture: Picture) -> bytes:

@@ -31,7 +31,7 @@ import zarr
 import vecadd
 from benchmarks.tables.stores import REFERENCE, table
 from vecadd._command import target
-from vecadd.bench import machine, results, sources
+from vecadd.bench import machine, results
 from vecadd.bench.results import Row
 from vecadd.bench.terminal import Screen
 from vecadd.info import info
@@ -83,10 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Screen(sys.stderr).show([table(rows, missing)])
     if given.json is not None:
         found = machine.conditions_since(conditions)
-        digests = {SWEEP: sources.digest(SWEEP)}
-        meta = machine.meta(
-            info(), found, method=METHOD, clocks={SWEEP: CLOCK}, sources=digests, missing=missing, rounds=given.rounds
-        )
+        meta = machine.meta(info(), found, method=METHOD, clocks={SWEEP: CLOCK}, missing=missing, rounds=given.rounds)
         results.write(given.json, meta, rows)
     return 0
 

@@ -26,7 +26,7 @@ import numpy as np
 import vecadd
 from benchmarks.tables.tuned_host import table
 from vecadd._command import target
-from vecadd.bench import axes, machine, results, sources
+from vecadd.bench import axes, machine, results
 from vecadd.bench.results import Row
 from vecadd.bench.terminal import Screen
 from vecadd.bench.timing import paired_interval
@@ -90,7 +90,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             machine.conditions_since(conditions),
             method=METHOD,
             clocks={SWEEP: CLOCK},
-            sources={SWEEP: sources.digest(SWEEP)},
         )
         results.write(given.json, meta, rows)
     return 0

@@ -22,7 +22,7 @@ import numpy as np
 
 from benchmarks.tables.why import cost_table, is_within, program_table
 from vecadd._command import target
-from vecadd.bench import machine, results, sources
+from vecadd.bench import machine, results
 from vecadd.bench.results import Row
 from vecadd.bench.terminal import Screen
 from vecadd.bench.timing import paired_interval
@@ -87,9 +87,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rows = [measured(program, given.rounds) for program in chosen]
     costs = [] if given.no_cost else [cost(n, form) for n in SIZES for form in FORMS]
     if given.json is not None:
-        digests = {name: sources.digest(name) for name in CLOCKS}
         conditions = machine.conditions_since(conditions)
-        meta = machine.meta(info(), conditions, method=METHOD, clocks=CLOCKS, sources=digests)
+        meta = machine.meta(info(), conditions, method=METHOD, clocks=CLOCKS)
         results.write(given.json, meta, [*rows, *costs])
     Screen(sys.stderr).show([program_table(rows), *([cost_table(costs)] if costs else [])])
     return 0 if all(map(is_within, rows)) else 1

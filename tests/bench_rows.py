@@ -16,13 +16,10 @@ META: dict[str, Any] = {
     "driver": "580.1",
     "cpu": {"model": "Made-up CPU", "threads": 16},
     "versions": {"vecadd": "0.1.0"},
-    "revision": "0123456789ab",
+    "commit": "0123456789ab",
     "date": "2026-01-02T03:04:05+00:00",
     "method": "median of rounds",
     "clocks": {"size": "by events", "transfer": "by the host"},
-    "sources": dict.fromkeys(
-        ("host", "size", "ladder", "inflight", "blocksize", "precision", "transfer", "latency"), "0123456789ab"
-    ),
     "limits": {
         "device": {"read_gbps": 4480.0, "write_gbps": 4650.0, "gbps": 4535.0},
         "link": {"to_device_gbps": 55.0, "to_host_gbps": 54.0, "both_gbps": 100.0, "gbps": 78.5},

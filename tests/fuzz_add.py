@@ -274,7 +274,6 @@ def main() -> int:
     if arguments.json:
         recorded_run.save(
             arguments.json,
-            "fuzz",
             seconds,
             numpy=np.__version__,
             seed=arguments.seed,

@@ -23,7 +23,7 @@ META: dict[str, Any] = {
     ],
     "driver": "580.1",
     "cpu": {"model": "Made-up CPU", "threads": 16, "l3": 300 << 20},
-    "revision": "0123456789ab",
+    "commit": "0123456789ab",
     "date": "2026-01-02T03:04:05+00:00",
     "limits": {"device": {"gbps": LIMIT}, "link": {"gbps": LINK}},
 }

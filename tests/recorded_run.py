@@ -1,12 +1,11 @@
-"""The record of a long run of tests: what it counted, on which machine, at which sources."""
+"""The record of a long run of tests: what it counted, on which machine, at which commit."""
 
 from pathlib import Path
 from typing import Any
 
 
-def save(path: Path, run: str, seconds: float, **counts: Any) -> None:
-    """Writes the counts, the machine, the day and the digest of the sources of such a run as JSON."""
-    from vecadd.bench import machine, results, sources  # not before: stream_orders.py is a plugin that loads the double
+def save(path: Path, seconds: float, **counts: Any) -> None:
+    """Writes the counts, the machine, the day and the commit of such a run as JSON."""
+    from vecadd.bench import machine, results  # not before: stream_orders.py is a plugin that loads the double
 
-    digests = {run: sources.digest(run)}
-    results.save(path, {**machine.origin(), "sources": digests, "seconds": round(seconds, 1), **counts})
+    results.save(path, {**machine.origin(), "seconds": round(seconds, 1), **counts})

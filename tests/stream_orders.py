@@ -79,7 +79,6 @@ def main() -> int:
     if arguments.json:
         recorded_run.save(
             arguments.json,
-            "stream-orders",
             seconds,
             seeds=[0, arguments.seeds - 1],
             files=[str(path.relative_to(TESTS.parent)) for path in files()],

@@ -2,7 +2,7 @@
 
     >>> from vecadd import laboratory
     >>> ladder = laboratory.measure("ladder", dtypes=("float32",))
-    ladder: recorded on NVIDIA H200, 2026-11-20, revision 6191fcc006fe (no GPU here: no CUDA driver is loaded)
+    ladder: recorded on NVIDIA H200, 2026-11-20, commit 6191fcc006fe (no GPU here: no CUDA driver is loaded)
     >>> ladder.picture()
     >>> meta, rows, recorded = ladder
 
@@ -368,7 +368,7 @@ def _source(measured: Measured, why: str | None) -> str:
     where = gpus[0] if gpus and SWEEPS[measured.sweep].needs_gpu else host
     if why is None:
         return f"measured on {where}"
-    return f"recorded on {where}, {measured.meta['date'][:10]}, revision {measured.meta['revision']} ({why})"
+    return f"recorded on {where}, {results.dated(measured.meta)} ({why})"
 
 
 def _line(row: Row) -> str:

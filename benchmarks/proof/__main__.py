@@ -8,7 +8,7 @@ level of the processor, with threads; where there is a GPU, by every kernel that
 may have any sign and payload, and is quiet. A row of the result file is a way to add and the dtypes it added: how many
 pairs, how many wrong, the first wrong one's bits. The exit status is 1 where a sum or a flag was wrong.
 
-A proof may be made in parts, by --places, --levels and --dtypes: in a file of the same sources and machine the rows
+A proof may be made in parts, by --places, --levels and --dtypes: in a file of the same commit and machine the rows
 stay that this run does not make.
 """
 
@@ -24,10 +24,9 @@ from benchmarks.proof import places
 from benchmarks.proof.places import Part
 from benchmarks.proof.ways import Row, held
 from vecadd import _core
-from vecadd.bench import machine, results, sources
+from vecadd.bench import machine, results
 from vecadd.info import info
 
-SET = "proof"
 PLACES = ("host", "device")
 LIMIT = 600  # seconds of a way and a case
 
@@ -59,7 +58,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             found,
             machine.conditions_since(conditions),
             method=" ".join((__doc__ or "").split()),
-            sources={SET: sources.digest(SET)},
             command=" ".join(sys.argv[1:] if arguments is None else arguments),
             seconds=round(seconds, 1),
         )
@@ -69,11 +67,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _others(path: Path, meta: Mapping[str, Any], rows: Sequence[Row]) -> list[Row]:
-    """The rows of the file, of the same sources and machine, that are not made anew."""
+    """The rows of the file, of the same commit and machine, that are not made anew."""
     if not path.is_file():
         return []
     earlier, made = results.load(path), {_name(row) for row in rows}
-    same = all(earlier["meta"].get(key) == meta[key] for key in ("machine", "sources"))
+    same = all(earlier["meta"].get(key) == meta[key] for key in ("machine", "commit"))
     return [row for row in earlier["rows"] if _name(row) not in made] if same else []
 
 

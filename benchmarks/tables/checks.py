@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from vecadd.bench import results
 from vecadd.check import document
 
 FOLDER = Path(__file__).resolve().parents[1] / "checks"
@@ -31,8 +32,8 @@ def _block(marker: re.Match[str], folder: Path) -> str:
     if not path.is_file() or (check := document.read(path)) is None:
         raise ValueError(f"{marker['open'].strip()}: {path} is no file of vecadd check")
     origin = (
-        f"*`vecadd check` on {check['machine_type']}, driver {check['machine']['driver']}, {check['time'][:10]}, "
-        f"revision {check['vecadd']['revision']}: [all of it](../benchmarks/checks/{path.name}).*"
+        f"*`vecadd check` on {check['machine_type']}, driver {check['machine']['driver']}, "
+        f"{results.dated({'date': check['time'], **check['vecadd']})}: [all of it](../benchmarks/checks/{path.name}).*"
     )
     return "\n".join([marker["open"], *TABLES[name](check), "", origin, "", marker["close"]])
 

@@ -1,9 +1,8 @@
 """The tables of README.md, docs/*.md and benchmarks/README.md, made from the recorded results.
 
 A table stands between <!-- table: NAME --> and <!-- /table -->. NAME is one of TABLES or TABLES_OF_RUNS.
-Where several machines have recorded it, <!-- table: NAME MACHINE --> says which. Under each table stands how it was
-timed; under the last one of a section where and when its tables were measured, and whether the timed sources have
-changed since.
+Where several machines have recorded it, <!-- table: NAME MACHINE --> says which.
+Under each table: machine, date, commit, versions of the other libraries, and clock.
 """
 
 import os
@@ -21,15 +20,14 @@ from benchmarks.tables import (
     model,
     peers,
     profiles,
-    recorded_files,
     recordings,
     stores,
     sweeps,
     tuned_host,
+    verified,
     why,
 )
-from benchmarks.tables.recordings import Digest, Run, newest
-from vecadd.bench import sources
+from benchmarks.tables.recordings import Run, newest
 from vecadd.bench.results import Row
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -129,16 +127,14 @@ DOCUMENTS = {
 }
 
 
-def fill(
-    text: str, folder: Path = RESULTS, digest: Digest = sources.digest, method_at: str = "benchmarks/README.md"
-) -> str:
+def fill(text: str, folder: Path = RESULTS, method_at: str = "benchmarks/README.md") -> str:
     """The text with every marked table made anew from the result files under ``folder``/<machine>/.
 
     A table that no machine has recorded says so. Raises ValueError for a marker that names no table, or a machine that
-    has not recorded it. The tables of checks (checks.py) and that of all files (recorded_files.py) are filled too.
+    has not recorded it. The tables of checks (checks.py) and that of proofs and tests (verified.py) are filled too.
     """
-    filled = "".join(_filled(section, folder, digest, method_at) for section in _sections(text))
-    return recorded_files.fill(checks.fill(filled), folder, digest)
+    filled = "".join(_filled(section, folder, method_at) for section in _sections(text))
+    return verified.fill(checks.fill(filled), folder)
 
 
 def _sections(text: str) -> list[str]:
@@ -152,11 +148,11 @@ def _sections(text: str) -> list[str]:
     return sections
 
 
-def _filled(section: str, folder: Path, digest: Digest, method_at: str) -> str:
+def _filled(section: str, folder: Path, method_at: str) -> str:
     markers = list(_MARKED.finditer(section))
     tables = [_runs(marker, folder) for marker in markers]
     noted = [[] if marker["name"] in WITHOUT_NOTES else runs for marker, runs in zip(markers, tables, strict=True)]
-    notes = recordings.notes(noted, digest, method_at)
+    notes = recordings.notes(noted, method_at)
     ratios = (note for marker, note in zip(markers, notes, strict=True) if marker["name"] in RATIOS and note)
     for note in islice(ratios, 1):
         note.insert(0, RATIO)

@@ -40,12 +40,12 @@ def record(folder: Path, name: str, rows: list[results.Row], **meta: Any) -> Non
 
 @pytest.mark.usefixtures("no_gpu")
 def test_without_a_gpu_the_newest_recorded_rows_are_given(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    record(folder, "a.json", pictured.transfer(), date="2026-03-01T00:00:00+00:00", revision="new")
-    record(folder, "b.json", pictured.transfer(), date="2026-02-01T00:00:00+00:00", revision="old")
-    record(folder, "c.json", pictured.latency(), date="2026-04-01T00:00:00+00:00", revision="other")
+    record(folder, "a.json", pictured.transfer(), date="2026-03-01T00:00:00+00:00", commit="new")
+    record(folder, "b.json", pictured.transfer(), date="2026-02-01T00:00:00+00:00", commit="old")
+    record(folder, "c.json", pictured.latency(), date="2026-04-01T00:00:00+00:00", commit="other")
     meta, rows, recorded = laboratory.measure("transfer")
-    assert (meta["revision"], len(rows), recorded) == ("new", len(pictured.transfer()), True)
-    line = "transfer: recorded on Made-up GPU, 2026-03-01, revision new (no GPU here: none is plugged in)\n"
+    assert (meta["commit"], len(rows), recorded) == ("new", len(pictured.transfer()), True)
+    line = "transfer: recorded on Made-up GPU, 2026-03-01, commit new (no GPU here: none is plugged in)\n"
     assert capsys.readouterr().out == line
 
 
@@ -120,7 +120,7 @@ def test_the_host_is_measured_without_a_gpu(capsys: pytest.CaptureFixture[str]) 
     assert [row.rung for row in measured.rows] == ["numpy", "add"]
     assert not measured.recorded
     assert capsys.readouterr().out.startswith("host: measured on ")
-    assert json.loads(json.dumps(measured.meta))["revision"]
+    assert json.loads(json.dumps(measured.meta))["date"]
 
 
 def test_the_environment_can_ask_for_what_is_recorded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,7 +50,7 @@ def test_what_is_recorded_can_be_drawn(path: Path) -> None:
     for sweep in {row.sweep for row in rows} & with_pictures:
         assert {sweep, *(f"{sweep}-{row.dtype}" for row in rows)} & set(drawn), sweep
     for each in drawn.values():
-        assert meta["revision"] in title(each)
+        assert meta["commit"] in title(each)
         assert_words_have_room(each)
 
 
@@ -104,9 +104,9 @@ def test_recorded_files_are_drawn_by_a_command(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("sweep", pictured.SWEEPS)
-def test_recorded_data_carry_machine_date_and_revision(sweep: str) -> None:
+def test_recorded_data_carry_machine_date_and_commit(sweep: str) -> None:
     text = title(figure(sweep, pictured.SWEEPS[sweep]()))
-    assert text.endswith("\nrecorded on Made-up GPU, driver 580.1, 2026-01-02, revision 0123456789ab")
+    assert text.endswith("\nrecorded on Made-up GPU, driver 580.1, 2026-01-02, commit 0123456789ab")
 
 
 def test_what_was_just_measured_says_so() -> None:

@@ -22,7 +22,7 @@ from benchmarks.proof import __main__ as proof
 from benchmarks.proof import cases, device_ways, exact, flags, host_ways, places, ways
 from vecadd import _core
 from vecadd.bench import results
-from vecadd.bench.sources import ROOT
+from vecadd.bench.machine import ROOT
 
 pytestmark = pytest.mark.no_native
 
@@ -163,7 +163,7 @@ def test_the_host_adds_every_value_at_this_level(dtype: Dtype) -> None:
 
 
 def test_a_proof_is_made_in_parts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Rows of other sources do not stay."""
+    """Rows of another commit do not stay."""
     file = tmp_path / "proof.json"
     for dtypes in (["int8", "uint8"], ["bool", "uint8"]):
         monkeypatch.setattr(places, "cases", lambda lefts, dtypes=dtypes: map(small, dtypes))
@@ -171,7 +171,7 @@ def test_a_proof_is_made_in_parts(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     found = results.load(file)
     ways_each = len(found["rows"]) // 3
     assert [row["a"] for row in found["rows"]] == [name for name in ("int8", "bool", "uint8") for _ in range(ways_each)]
-    assert proof._others(file, {**found["meta"], "sources": {proof.SET: "0" * 12}}, []) == []
+    assert proof._others(file, {**found["meta"], "commit": "0" * 12}, []) == []
 
 
 def test_the_command_proves_other_levels_in_processes_of_their_own(tmp_path: Path) -> None:
@@ -188,7 +188,7 @@ def test_a_run_proves_every_level_of_the_host(tmp_path: Path) -> None:
     (file,) = tmp_path.iterdir()
     found = results.load(file)
     assert re.fullmatch(r"proof-.+\.json", file.name)
-    assert found["meta"].keys() >= {"machine", "revision", "sources", "commit", "date", "seconds", "command"}
+    assert found["meta"].keys() >= {"machine", "commit", "date", "seconds", "command"}
     assert {row["simd"] for row in found["rows"]} == set(LEVELS)
     assert {row["a"] for row in found["rows"]} == {dtype.name for dtype in cases.SHORT}
     assert {(row["a"], row["b"], row["out"]) for row in found["rows"]} >= {("int16", "uint16", "int32")}

@@ -224,7 +224,7 @@ def test_what_is_no_report_of_one_machine_is_status_2(
         "two hosts": "of several hosts, node7, node8",
         "nothing": "has no file *.json in it",
         "another kind": "is not a result file",
-        "of nowhere": "x.json does not say its contamination, cpu, date, driver, gpu, method, revision, versions",
+        "of nowhere": "x.json does not say its commit, contamination, cpu, date, driver, gpu, method, versions",
     }
     for at, name in enumerate(("here", "there") if kind == "two machines" else ()):
         results.write(tmp_path / f"{at}.json", bench_rows.META | {"machine": name}, pictured.size())

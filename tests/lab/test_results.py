@@ -5,6 +5,7 @@ import io
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -325,9 +326,27 @@ def test_the_meta_data_say_what_a_reader_needs() -> None:
     meta = machine.meta(info(), machine.conditions_since(machine.conditions_now()), method="as described")
     assert json.loads(json.dumps(meta)) == meta
     assert set(meta) == {
-        "machine", "gpu", "driver", "cpu", "versions", "revision", "commit", "date", "contamination", "method"
+        "machine", "gpu", "driver", "cpu", "versions", "commit", "date", "contamination", "method"
     }  # fmt: skip
     assert meta["contamination"]["load_average"] >= 0
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+def test_a_commit_has_a_plus_once_a_file_of_it_has_changed_and_not_for_others(tmp_path: Path) -> None:
+    def git(*words: str) -> str:
+        who = [word for name in ("user.name", "user.email") for word in ("-c", f"{name}=x")]
+        return subprocess.run(["git", *who, *words], cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+
+    assert machine.commit(tmp_path) is None
+    git("init", "-q")
+    (tmp_path / "kept").write_text("first")
+    git("add", "kept")
+    git("commit", "-q", "-m", "x")
+    head = git("rev-parse", "HEAD")[:12]
+    (tmp_path / "new").touch()
+    assert machine.commit(tmp_path) == head
+    (tmp_path / "kept").write_text("second")
+    assert machine.commit(tmp_path) == f"{head}+"
 
 
 def answering(**tables: list[dict[str, str]]) -> Callable[..., list[dict[str, str]]]:

@@ -22,15 +22,10 @@ META: dict[str, Any] = {
     "cpu": {"model": "Xeon", "threads": 16},
     "driver": "580.95.05",
     "date": "2026-01-02T03:04:05+00:00",
-    "revision": "abc",
-    "sources": dict.fromkeys(["size", "peer-device", "peer-overhead"], "abc"),
+    "commit": "abc",
     "method": "median of rounds",
     "clocks": dict.fromkeys(["size", "peer-device", "peer-overhead"], "CUDA events"),
 }
-
-ABC = "digest of the sources abc"
-SAME = {"size": "abc", "peer-device": "abc", "peer-overhead": "abc"}.get  # the sources that META was recorded with
-OTHER = {"size": "def"}.get
 
 EMPTY = "before\n<!-- table: size -->\nstale\n<!-- /table -->\nafter\n"
 
@@ -54,7 +49,7 @@ def test_the_tables_are_those_of_the_recorded_results(document: Path) -> None:
 
 
 def test_a_table_shows_rates_and_shares_of_the_limit(recorded: Path) -> None:
-    assert documents.fill(EMPTY, recorded, SAME).splitlines() == [
+    assert documents.fill(EMPTY, recorded).splitlines() == [
         "before",
         "<!-- table: size -->",
         "",
@@ -62,9 +57,9 @@ def test_a_table_shows_rates_and_shares_of_the_limit(recorded: Path) -> None:
         "| --- | ---: | ---: |",
         "| 2^28 | 3450 (75 %) | 4462 (97 %) |",
         "",
-        "*CUDA events.*",
+        "*NVIDIA H200, driver 580.95.05; 2026-01-02, commit abc. CUDA events.*",
         "",
-        f"*Recorded on NVIDIA H200, driver 580.95.05 (2026-01-02, {ABC}). Method: median of rounds.*",
+        "*Method: median of rounds.*",
         "",
         "<!-- /table -->",
         "after",
@@ -72,21 +67,8 @@ def test_a_table_shows_rates_and_shares_of_the_limit(recorded: Path) -> None:
 
 
 def test_filling_again_changes_nothing(recorded: Path) -> None:
-    once = documents.fill(EMPTY, recorded, SAME)
-    assert documents.fill(once, recorded, SAME) == once
-
-
-def test_a_table_says_when_what_it_times_has_changed(recorded: Path) -> None:
-    assert "digest of the sources abc). The sources have changed since. Method" in documents.fill(
-        EMPTY, recorded, OTHER
-    )
-    assert "have changed since" not in documents.fill(EMPTY, recorded, SAME)
-
-
-def test_a_table_of_before_there_were_digests_of_sweeps_says_that_sources_have_changed(recorded: Path) -> None:
-    meta = {key: value for key, value in META.items() if key != "sources"}
-    results.write(recorded / "h200" / "size.json", meta, [plain_row(sweep="size", rung="tuned", n=1 << 28)])
-    assert "The sources have changed since." in documents.fill(EMPTY, recorded, SAME)
+    once = documents.fill(EMPTY, recorded)
+    assert documents.fill(once, recorded) == once
 
 
 SECTIONS = """# One
@@ -110,60 +92,55 @@ after
 def sectioned(recorded: Path) -> Path:
     """The same folder with a comparison of another day beside the size sweep."""
     ours = plain_row(sweep="peer-device", rung="vecadd", n=1 << 28)
-    later = {**META, "date": "2026-02-01T00:00:00+00:00", "revision": "later"}
+    later = {**META, "date": "2026-02-01T00:00:00+00:00", "commit": "later"}
     results.write(recorded / "h200" / "peer-device.json", later, [ours])
     return recorded
 
 
-def test_a_section_says_once_where_and_when_all_of_its_tables_were_recorded(sectioned: Path) -> None:
-    first, second = documents.fill(SECTIONS, sectioned, SAME).split("## Two")
-    origin = (
-        f"*Recorded on NVIDIA H200, driver 580.95.05 (2026-01-02, {ABC}; 2026-02-01, digest of the sources later). "
-        "Method: median of rounds.*"
-    )
-    assert first.count("Recorded on") == second.count("Recorded on") == 1
-    assert first.index("between") < first.index(origin) < first.index("```")
-    assert "(2026-01-02, digest of the sources abc). Method" in second
+def test_each_table_says_where_and_when_it_was_recorded_and_a_section_once_how(sectioned: Path) -> None:
+    first, second = documents.fill(SECTIONS, sectioned).split("## Two")
+    where = "*NVIDIA H200, driver 580.95.05; "
+    assert [line for line in first.splitlines() if line.startswith(("*NVIDIA", "*Method"))] == [
+        f"{where}2026-01-02, commit abc. CUDA events.*",
+        f"{where}2026-02-01, commit later.*",
+        "*Method: median of rounds.*",
+    ]
+    assert first.index("*Method") < first.index("```")
+    assert f"{where}2026-01-02, commit abc. CUDA events.*\n\n*Method: median of rounds.*" in second
 
 
-def test_a_clock_is_told_once_a_section(sectioned: Path) -> None:
-    first, second = documents.fill(SECTIONS, sectioned, SAME).split("## Two")
-    assert first.count("*CUDA events.*") == second.count("*CUDA events.*") == 1
+def test_a_table_of_several_runs_names_the_commit_and_the_versions_of_each(recorded: Path) -> None:
+    for sweep, commit, versions in (
+        ("ladder", "abc", {"numpy": "2.5.2", "cuda": "13.0", "kernel": "6.18"}),
+        ("blocksize", "def", {"numpy": "2.5.2", "cuda": "13.0"}),
+    ):
+        meta = {**META, "commit": commit, "versions": versions}
+        results.write(recorded / "h200" / f"{sweep}.json", meta, [plain_row(sweep=sweep, rung="naive", n=1 << 28)])
+    text = documents.fill(EMPTY.replace("size", "steps"), recorded)
+    commits = "2026-01-02, commit abc; 2026-01-02, commit def"
+    assert f"*NVIDIA H200, driver 580.95.05; {commits}; numpy 2.5.2, cuda 13.0.*" in text
 
 
-def test_a_section_names_the_sweeps_whose_sources_have_changed(sectioned: Path) -> None:
-    text = documents.fill(SECTIONS, sectioned, {"size": "abc", "peer-device": "def"}.get)
-    first, second = text.split("## Two")
-    assert "The sources of peer-device have changed since." in first
-    assert "have changed since" not in second
-
-
-def test_tables_of_a_section_with_several_machines_each_name_theirs(recorded: Path) -> None:
+def test_a_machine_without_a_gpu_has_no_version_of_cuda(recorded: Path) -> None:
     (recorded / "xeon").mkdir()
-    on_host = {**META, "gpu": [], "date": "2026-03-01T00:00:00+00:00"}
+    on_host = {**META, "gpu": [], "versions": {"numpy": "2.5.2", "cuda": "13.0"}}
     results.write(recorded / "xeon" / "size.json", on_host, [plain_row(sweep="size", rung="tuned", n=1 << 28)])
-    text = "".join(EMPTY.replace("size", f"size {machine}") for machine in ("h200", "xeon"))
-    lines = documents.fill(text, recorded, SAME).splitlines()
-    assert "*NVIDIA H200, driver 580.95.05. CUDA events.*" in lines
-    assert "*Xeon, 16 threads.*" in lines
-    assert (
-        f"*Recorded on NVIDIA H200, driver 580.95.05 (2026-01-02, {ABC}) and on Xeon, 16 threads (2026-03-01, {ABC}). "
-        "Method: median of rounds.*" in lines
-    )
+    lines = documents.fill(EMPTY.replace("size", "size xeon"), recorded).splitlines()
+    assert "*Xeon, 16 threads; 2026-01-02, commit abc; numpy 2.5.2. CUDA events.*" in lines
 
 
 def test_the_newest_record_of_a_machine_counts(recorded: Path) -> None:
     newer = plain_row(sweep="size", rung="tuned", n=1 << 28, gbps=4500.0, fraction=None)
     results.write(recorded / "h200" / "later.json", {**META, "date": "2026-02-01T00:00:00+00:00"}, [newer])
-    assert "| 2^28 | 4500 |" in documents.fill(EMPTY, recorded, SAME)
+    assert "| 2^28 | 4500 |" in documents.fill(EMPTY, recorded)
 
 
 def test_several_machines_must_be_told_apart(recorded: Path) -> None:
     (recorded / "l4").mkdir()
     (recorded / "l4" / "size.json").write_text((recorded / "h200" / "size.json").read_text())
     with pytest.raises(ValueError, match="recorded on h200, l4; say which"):
-        documents.fill(EMPTY, recorded, SAME)
-    assert "4462" in documents.fill(EMPTY.replace("size", "size l4"), recorded, SAME)
+        documents.fill(EMPTY, recorded)
+    assert "4462" in documents.fill(EMPTY.replace("size", "size l4"), recorded)
 
 
 @pytest.mark.parametrize(
@@ -172,14 +149,14 @@ def test_several_machines_must_be_told_apart(recorded: Path) -> None:
 )
 def test_a_marker_of_no_table_and_of_no_machine_is_an_error(marker: str, text: str, recorded: Path) -> None:
     with pytest.raises(ValueError, match=text):
-        documents.fill(EMPTY.replace("size", marker), recorded, SAME)
+        documents.fill(EMPTY.replace("size", marker), recorded)
 
 
 def test_a_table_that_no_machine_has_recorded_says_so(recorded: Path) -> None:
-    text = documents.fill(EMPTY.replace("size", "host"), recorded, SAME)
+    text = documents.fill(EMPTY.replace("size", "host"), recorded)
     assert "<!-- table: host -->\n\n*Not recorded yet.*\n\n<!-- /table -->" in text
-    both = documents.fill(f"{EMPTY}\n{EMPTY.replace('size', 'host')}", recorded, SAME)
-    assert both.index("4462") < both.index("*Not recorded yet.*") < both.index("*Recorded on NVIDIA H200")
+    both = documents.fill(f"{EMPTY}\n{EMPTY.replace('size', 'host')}", recorded)
+    assert both.index("4462") < both.index("*Not recorded yet.*") < both.index("*Method")
 
 
 def test_peers_are_shown_as_ratios_by_size(recorded: Path) -> None:
@@ -187,7 +164,7 @@ def test_peers_are_shown_as_ratios_by_size(recorded: Path) -> None:
     params = {"reference": "vecadd", "ratio": 1.023, "ratio_interval": [1.02, 1.03]}
     torch = replace(ours, rung="torch", seconds=737e-6, params=params)
     results.write(recorded / "h200" / "peer-device.json", META, [ours, torch])
-    text = documents.fill(EMPTY.replace("size", "peer-device"), recorded, SAME)
+    text = documents.fill(EMPTY.replace("size", "peer-device"), recorded)
     assert "|  | vecadd: time | torch / ours |\n| --- | ---: | ---: |\n| 2^28 | 720 us | 1.02 |" in text
 
 
@@ -204,7 +181,7 @@ def test_peers_of_several_dtypes_are_shown_by_the_nearest(recorded: Path) -> Non
         rows += [replace(ours, rung="cupy", params={**params, "ratio": 2.0, "ratio_interval": [1.9, 2.1]})]
         rows += [replace(ours, rung="vecadd (torch tensors)", params={**params, "ratio": 0.5})]
     results.write(recorded / "h200" / "peer-device.json", META, rows)
-    lines = documents.fill(EMPTY.replace("size", "peer-device"), recorded, SAME).splitlines()
+    lines = documents.fill(EMPTY.replace("size", "peer-device"), recorded).splitlines()
     assert "| 2^26 | 100 us, torch 1.02 | 100 us, **torch 0.98** |" in lines
     assert "| 2^10 | 100 us, torch 1 | - |" in lines
     assert (
@@ -225,8 +202,8 @@ def test_additions_one_behind_the_other_have_a_table_of_their_own(recorded: Path
         params = {"reference": "vecadd", "ratio": ratio, "ratio_interval": [ratio - 0.001, ratio + 0.001]}
         rows += [ours, replace(ours, rung="triton", params=params)]
     results.write(recorded / "h200" / "peer-device.json", META, rows)
-    alone = documents.fill(EMPTY.replace("size", "peer-device"), recorded, SAME)
-    queued = documents.fill(EMPTY.replace("size", "peer-queued"), recorded, SAME)
+    alone = documents.fill(EMPTY.replace("size", "peer-device"), recorded)
+    queued = documents.fill(EMPTY.replace("size", "peer-queued"), recorded)
     assert "| 2^10 | 3.5 us, **triton 0.995** | 3.4 us, **triton 0.99** |" in alone
     assert "|  | vecadd: time | triton / ours |" in queued
     assert "| float32 2^10 | 1.1 us | 1.7 |\n| int8 2^10 | 1.2 us | 1.6 |" in queued
@@ -237,7 +214,7 @@ def test_a_comparison_says_what_with_and_how_surely(recorded: Path) -> None:
     params = {"reference": "a loop", "ratio": 2.28, "ratio_interval": [2.27, 2.31]}
     torch = replace(ours, rung="torch", seconds=5.7e-6, params=params)
     results.write(recorded / "h200" / "peer-many.json", META, [ours, torch])
-    text = documents.fill(EMPTY.replace("size", "peer-many"), recorded, SAME)
+    text = documents.fill(EMPTY.replace("size", "peer-many"), recorded)
     assert "|  | time | time / a loop (95 % interval) |" in text
     assert "| a loop | 2.5 us | 1 |\n| torch | 5.7 us | 2.28 (2.27 to 2.31) |" in text
 
@@ -249,7 +226,7 @@ def test_each_line_names_what_it_is_compared_with_where_there_are_several(record
         params = {"reference": name, "ratio": 2.28, "ratio_interval": [2.27, 2.31]}
         rows += [ours, replace(ours, rung=f"torch, {name}", params=params)]
     results.write(recorded / "h200" / "peer-many.json", META, rows)
-    lines = documents.fill(EMPTY.replace("size", "peer-many"), recorded, SAME).splitlines()
+    lines = documents.fill(EMPTY.replace("size", "peer-many"), recorded).splitlines()
     assert "|  | time | time, as a multiple of another row's (95 % interval) |" in lines
     assert "| torch, a list | 2.5 us | 2.28 (2.27 to 2.31) x a list |" in lines
 
@@ -264,11 +241,11 @@ def test_forms_on_the_host_are_columns_and_sizes_lines(recorded: Path) -> None:
             params = {"reference": ours.rung, "ratio": ratio, "ratio_interval": [0.99 * ratio, 1.01 * ratio]}
             rows += [ours, replace(ours, rung=f"numpy {form}", params=params)]
     results.write(recorded / "h200" / "peer-host.json", META, rows)
-    lines = documents.fill(EMPTY.replace("size", "peer-host"), recorded, SAME).splitlines()
+    lines = documents.fill(EMPTY.replace("size", "peer-host"), recorded).splitlines()
     assert "|  | out=: time | numpy out= / ours | a + b: time | numpy a + b / ours |" in lines
     assert "| 16 | 100 ns | 2.5 | 100 ns | 2.5 |" in lines
     assert "| 2^10 | 100 ns | **0.9** | 100 ns | **0.9** |" in lines
-    others = documents.fill(EMPTY.replace("size", "peer-host-dtypes"), recorded, SAME).splitlines()
+    others = documents.fill(EMPTY.replace("size", "peer-host-dtypes"), recorded).splitlines()
     assert "| int8 16 | 100 ns | 2 | 100 ns | 2 |" in others
 
 
@@ -281,7 +258,7 @@ def test_of_several_others_the_nearest_stands_beside_numpy(recorded: Path) -> No
             params = {"reference": ours.rung, "ratio": ratio, "ratio_interval": [0.99 * ratio, 1.01 * ratio]}
             rows.append(replace(ours, rung=f"{peer} a + b", params=params))
     results.write(recorded / "h200" / "peer-host.json", META, rows)
-    lines = documents.fill(EMPTY.replace("size", "peer-host"), recorded, SAME).splitlines()
+    lines = documents.fill(EMPTY.replace("size", "peer-host"), recorded).splitlines()
     assert "|  | a + b: time | numpy a + b / ours | nearest other a + b / ours |" in lines
     assert "| 16 | 100 ns | 2.5 | torch 3 |" in lines
     assert "| 2^10 | 100 ns | 2 | jax **0.9** |" in lines
@@ -294,7 +271,7 @@ def test_a_size_that_was_held_against_the_machines_limit_shows_its_share(recorde
         params = {"reference": "vecadd out=", "ratio": 2.5, "ratio_interval": [2.4, 2.6]}
         rows += [ours, replace(ours, rung="numpy out=", params=params)]
     results.write(recorded / "h200" / "peer-host.json", META, rows)
-    lines = documents.fill(EMPTY.replace("size", "peer-host h200"), recorded, SAME).splitlines()
+    lines = documents.fill(EMPTY.replace("size", "peer-host h200"), recorded).splitlines()
     assert "|  | out=: time | out=: % of streaming limit | numpy out= / ours |" in lines
     assert "| 2^10 | 100 ns | - | 2.5 |" in lines
     assert "| 2^24 | 100 ns | 96 % | 2.5 |" in lines
@@ -314,14 +291,14 @@ def test_a_chosen_route_stands_beside_those_that_it_was_chosen_from(recorded: Pa
             *(replace(ours, rung=name, params={**params, "ratio": ratio}) for name, ratio in other_routes),
         ],
     )
-    routes = documents.fill(EMPTY.replace("size", "peer-routes"), recorded, SAME).splitlines()
+    routes = documents.fill(EMPTY.replace("size", "peer-routes"), recorded).splitlines()
     assert "| float32 2^20, pinned | 100 us | 3 | 0.99 | 0.9 | 0.95 |" in routes
     assert (
         "Of 1 cells the chosen route takes at most 1.05 of the best fixed choice's time in 0, at most 1.111 (float32 "
         "2^20, pinned); the same call, timed twice, differs by 0.990 to 0.990. Hybrid takes at most 1.02 of the better "
         "one's time in 0 of 1 cells, 1.056 to 1.056 (float32 2^20, pinned)." in routes
     )
-    assert "15 ms" in documents.fill(EMPTY.replace("size", "peer-transfer"), recorded, SAME)
+    assert "15 ms" in documents.fill(EMPTY.replace("size", "peer-transfer"), recorded)
 
 
 def test_files_are_shown_with_their_rate_and_its_share(recorded: Path) -> None:
@@ -330,7 +307,7 @@ def test_files_are_shown_with_their_rate_and_its_share(recorded: Path) -> None:
     params = {**here, "reference": "vecadd.add_files", "ratio": 1.6, "ratio_interval": [1.5, 1.7]}
     other = replace(ours, rung="numpy.memmap", params=params, fraction=None)
     results.write(recorded / "h200" / "peer-files.json", META, [replace(ours, gbps=1.61, fraction=0.94), other])
-    lines = documents.fill(EMPTY.replace("size", "peer-files"), recorded, SAME).splitlines()
+    lines = documents.fill(EMPTY.replace("size", "peer-files"), recorded).splitlines()
     assert "|  | time | GB/s (% of limit) | time / vecadd.add_files (95 % interval) |" in lines
     assert "| vecadd.add_files (on disk) | 250 ms | 1.61 (94 %) | 1 |" in lines
     assert any(line.endswith("| - | 1.6 (1.5 to 1.7) |") for line in lines)
@@ -350,7 +327,7 @@ def calls(recorded: Path) -> Path:
 
 
 def test_calls_are_shown_beside_a_bare_launch(calls: Path) -> None:
-    lines = documents.fill(EMPTY.replace("size", "peer-overhead"), calls, SAME).splitlines()
+    lines = documents.fill(EMPTY.replace("size", "peer-overhead"), calls).splitlines()
     assert lines[3:8] == [
         "|  | time | time / vecadd (bare launch from C) (95 % interval) |",
         "| --- | ---: | ---: |",
@@ -362,7 +339,7 @@ def test_calls_are_shown_beside_a_bare_launch(calls: Path) -> None:
 
 
 def test_the_stages_of_a_call_add_up_to_it(calls: Path) -> None:
-    lines = documents.fill(EMPTY.replace("size", "call-stages"), calls, SAME).splitlines()
+    lines = documents.fill(EMPTY.replace("size", "call-stages"), calls).splitlines()
     shown = {line.split(" | ")[0].strip("| "): line.split(" | ")[-1].strip("| ") for line in lines[5:13]}
     assert shown == {"parse": "10", "describe": "40", "plan": "30", "launch": "3900", "rest": "220", "call": "4200",
                      "bare": "4000", "allocate": "150"}  # fmt: skip
@@ -371,7 +348,7 @@ def test_the_stages_of_a_call_add_up_to_it(calls: Path) -> None:
 def test_stages_that_were_not_recorded_are_no_numbers(calls: Path) -> None:
     bare = plain_row(sweep="peer-overhead", rung="vecadd (bare launch from C)", n=1024, seconds=4e-6)
     results.write(calls / "h200" / "peer-overhead.json", META, [bare])
-    lines = documents.fill(EMPTY.replace("size", "call-stages"), calls, SAME).splitlines()
+    lines = documents.fill(EMPTY.replace("size", "call-stages"), calls).splitlines()
     assert sum(line.endswith("| - |") for line in lines) == 7
 
 
@@ -384,7 +361,7 @@ def generated(table: str, folder: Path) -> str:
     (folder / "made-up").mkdir(exist_ok=True)
     for sweep, rows in ROWS.items():
         results.write(folder / "made-up" / f"{sweep}.json", MADE_UP, rows)
-    return documents.fill(f"<!-- table: {table} -->\n<!-- /table -->\n", folder, MADE_UP["sources"].get)
+    return documents.fill(f"<!-- table: {table} -->\n<!-- /table -->\n", folder)
 
 
 @pytest.mark.parametrize("table", GENERATED)

@@ -2,7 +2,6 @@
 of `vecadd check` are as its schema says, and the documents' tables show them."""
 
 import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,9 +11,9 @@ import pytest
 from bench_rows import META
 
 from benchmarks import gpu_stages, why
-from benchmarks.tables import checks, documents, recorded_files
+from benchmarks.tables import checks, documents, verified
 from benchmarks.tables.why import cost_table
-from vecadd.bench import results, sources
+from vecadd.bench import results
 from vecadd.bench.results import Row
 from vecadd.bench.tables.table import Style
 from vecadd.check import document
@@ -25,9 +24,9 @@ pytestmark = pytest.mark.no_native
 def shown(table: str, rows: list[Row], folder: Path) -> list[str]:
     """The lines of that table of these rows, by way of a file."""
     (folder / "here").mkdir()
-    meta = {**META, "method": "made up", "clocks": {table: "by hand"}, "sources": {table: "abc"}}
+    meta = {**META, "method": "made up", "clocks": {table: "by hand"}}
     results.write(folder / "here" / "one.json", meta, rows)
-    return documents.fill(f"<!-- table: {table} -->\n<!-- /table -->\n", folder, {table: "abc"}.get).splitlines()
+    return documents.fill(f"<!-- table: {table} -->\n<!-- /table -->\n", folder).splitlines()
 
 
 def receipts(monkeypatch: pytest.MonkeyPatch, mended_seconds: float, gain: float) -> None:
@@ -47,7 +46,7 @@ def test_a_prediction_is_shown_beside_what_was_gained(monkeypatch: pytest.Monkey
     assert "| near | short rows | 1 s | 250 ms | 4.4 x | 4 x | +10 % |" in lines
     assert "| far | short rows | 1 s | 250 ms | 4.8 x | 4 x | +20 % |" in lines
     assert "Of 2 predictions 1 are within 15 % of the measured gain; 3 rounds." in lines
-    assert "*By hand.*" in lines
+    assert "*Made-up GPU, driver 580.1; 2026-01-02, commit 0123456789ab. By hand.*" in lines
 
 
 def test_a_reason_that_was_not_found_predicts_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -150,32 +149,21 @@ def test_a_marker_that_names_nothing_is_an_error(marker: str, message: str) -> N
         checks.fill(f"<!-- check: {marker} -->\n<!-- /check -->")
 
 
-def test_all_that_is_recorded_is_listed_with_its_sources(tmp_path: Path) -> None:
-    (tmp_path / "here").mkdir()
-    for name, digest in (("same", "abc"), ("other", "def")):
-        results.write(tmp_path / "here" / f"{name}.json", {**META, "sources": {"size": digest}}, [])
-    whole = {"machine": "here", "date": "2026-11-23", "commit": "0123+", "revision": sources.revision()}
-    results.save(tmp_path / "fuzz-here.json", whole)
-    lines = "\n".join(recorded_files.lines(tmp_path, {"size": "abc"}.get))
-    assert re.search(r"here/same.json\).*\| as they are \|", lines)
-    assert re.search(r"here/other.json\).*\| have changed since \|", lines)
-    assert re.search(r"fuzz-here.json\).*commit 0123 with uncommitted changes, .*\| as they are \|", lines)
+def test_proofs_and_tests_are_listed_with_their_commits(tmp_path: Path) -> None:
+    results.save(tmp_path / "fuzz-here.json", {"machine": "here", "date": "2026-11-23", "commit": "0123+"})
+    file = tmp_path / "here" / gpu_stages.FILE
+    file.parent.mkdir()
+    ended = {"verdict": "passed", "seconds": 1, "date": "2026-11-24", "commit": "45"}
+    file.write_text("".join(f"{json.dumps({'stage': stage, **ended})}\n" for stage in ("test", "bench")))
+    assert list(verified.lines(tmp_path))[2:] == [
+        "| [`fuzz-here.json`](results/fuzz-here.json) | 2026-11-23, commit 0123 with uncommitted changes |",
+        "| `make gpu STAGE=test`, here: passed | 2026-11-24, commit 45 |",
+    ]
 
 
 def test_a_stages_last_run_counts_and_the_others_stay(tmp_path: Path) -> None:
-    file = tmp_path / "here" / gpu_stages.FILE
-    file.parent.mkdir()
+    file = tmp_path / gpu_stages.FILE
     gpu_stages.main([str(file), "build", "passed", "9", "test", "FAILED", "80"])
     gpu_stages.main([str(file), "test", "passed", "103"])
     found = [(stage["stage"], stage["verdict"], stage["seconds"]) for stage in gpu_stages.read(file)]
     assert found == [("build", "passed", 9), ("test", "passed", 103)]
-    assert "| `make gpu STAGE=test`, here: passed in 103 s |" in "\n".join(recorded_files.lines(tmp_path, {}.get))
-
-
-def test_a_stage_that_measures_is_of_its_files_sources_and_a_test_of_all(tmp_path: Path) -> None:
-    file = tmp_path / "here" / gpu_stages.FILE
-    file.parent.mkdir()
-    gpu_stages.main([str(file), "test", "passed", "1", "bench", "passed", "2"])
-    test, bench = list(recorded_files.lines(tmp_path, {}.get))[-2:]
-    assert test.endswith("| as they are |")
-    assert bench.endswith("| see its files |")

@@ -40,7 +40,7 @@ def test_who_is_surely_ahead_has_a_line_with_the_range_and_the_cells(tmp_path: P
     lines = filled("ahead h200", tmp_path).splitlines()
     assert "- triton (one addition on a GPU): 1 to 5 % less time in 4 of 5 cells, all of up to 2^13 elements" in lines
     assert "- torch (one addition on a GPU): 1 % less time in 1 of 1 cells (2^24 float32)" in lines
-    assert not any("numpy" in line or "Recorded" in line for line in lines)
+    assert not any("numpy" in line or "Made-up" in line for line in lines)
 
 
 def test_where_nobody_is_ahead_the_list_says_so(tmp_path: Path) -> None:
@@ -52,16 +52,16 @@ def test_a_comparison_names_the_others_versions_and_what_a_ratio_means(tmp_path:
     versions = {"vecadd": "0.1.0", "numpy": "2.4.6", "kernel": "6.18", "torch": "2.9.1"}
     compared(tmp_path, "peer-device", ("torch", "float32", 1 << 24, 0.99), versions=versions)
     text = filled("peer-device", tmp_path)
-    assert "With numpy 2.4.6, torch 2.9.1.*" in text
+    assert "; numpy 2.4.6, torch 2.9.1.*" in text
     assert text.count(documents.RATIO) == 1
     assert "- on the device: torch 2.9.1" in filled("recorded-peers h200", tmp_path).splitlines()
 
 
 def test_a_run_says_its_commit_and_whether_there_were_changes(tmp_path: Path) -> None:
     ratios = ("torch", "float32", 1 << 24, 0.99)
-    for commit, words in (("0a1b+", "commit 0a1b with uncommitted changes, "), ("0a1b", "commit 0a1b, ")):
+    for commit, words in (("0a1b+", ", commit 0a1b with uncommitted changes"), ("0a1b", ", commit 0a1b"), (None, "")):
         compared(tmp_path, "peer-device", ratios, commit=commit)
-        assert f"(2026-01-02, {words}digest of the sources 0123456789ab)" in filled("peer-device", tmp_path)
+        assert f"*Made-up GPU, driver 580.1; 2026-01-02{words}.*" in filled("peer-device", tmp_path)
 
 
 @pytest.mark.parametrize("sweep", ["transpose", "sgemm"])

@@ -17,7 +17,6 @@
     sweeps/         which contestants meet at which sizes against which limit, and how it is shown: a sweep is a file
     timing.py       interleaved rounds, medians, spread
     machine.py      where and under which conditions a run took place
-    sources.py      which sources each sweep's times depend on, and digests of them
     rows.py         makes a row of each contestant of a measured cell
     results.py      a row, and the result file
     tables/         rows as tables, a layout a sweep

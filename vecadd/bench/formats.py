@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from vecadd.bench import opening
-from vecadd.bench.results import Row
+from vecadd.bench.results import Row, dated
 from vecadd.bench.tables import tables
 from vecadd.bench.tables.table import Line, Style, Table, markdown
 
@@ -45,8 +45,8 @@ def as_markdown(meta: Mapping[str, Any], rows: Iterable[Row]) -> str:
 
 
 def origin(meta: Mapping[str, Any]) -> str:
-    """When and of which sources the run was."""
-    return f"{meta['date'][:10]}, vecadd {meta['versions']['vecadd']}, revision {meta['revision'] or 'unknown'}"
+    """When and at which commit the run was."""
+    return f"vecadd {meta['versions']['vecadd']}, {dated(meta)}"
 
 
 def method(meta: Mapping[str, Any]) -> list[str]:

@@ -56,8 +56,8 @@ ROW: Mapping[str, Kind] = {
 
 META: Mapping[str, Kind] = {
     **dict.fromkeys(("date", "machine", "method"), str),
-    **dict.fromkeys(("commit", "driver", "revision"), (str, NO)),
-    **dict.fromkeys(("clocks", "sources", "versions"), dict),
+    **dict.fromkeys(("commit", "driver"), (str, NO)),
+    **dict.fromkeys(("clocks", "versions"), dict),
     "failures": [str],
     "skipped": [str],
     "contamination": {

@@ -12,8 +12,9 @@ import numpy as np
 
 from vecadd import _host, _nvidia_smi
 from vecadd._machine import Info
-from vecadd.bench.sources import ROOT, revision
 from vecadd.info import info
+
+ROOT = Path(__file__).resolve().parents[2]  # of the source tree; of site-packages where the package is installed
 
 # nvidia-smi counts for how long each of these made a GPU slower than it could be.
 THROTTLING = {
@@ -61,10 +62,9 @@ def meta(found: Info, conditions: dict[str, Any], **more: Any) -> dict[str, Any]
 
 
 def origin(found: Info | None = None) -> dict[str, Any]:
-    """Of anything that is recorded: on which machine, at which sources, when."""
+    """Of anything that is recorded: on which machine, at which commit, when."""
     return {
         "machine": name(found),
-        "revision": revision(),
         "commit": commit(),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
     }

@@ -85,6 +85,13 @@ class Row:
         return self.error is None and not self.impossible
 
 
+def dated(meta: Mapping[str, Any]) -> str:
+    """The day and the commit of a recording; the day alone where the commit is unknown."""
+    commit = str(meta.get("commit") or "")
+    changes = " with uncommitted changes" if commit.endswith("+") else ""  # see machine.commit
+    return str(meta["date"])[:10] + (f", commit {commit.removesuffix('+')}{changes}" if commit else "")
+
+
 def write(path: Path | str, meta: Mapping[str, Any], rows: Iterable[Row]) -> None:
     """Writes the result file of a bench, whole or not at all."""
     save(path, {"meta": meta, "rows": [asdict(row) for row in rows]})

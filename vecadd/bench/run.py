@@ -9,7 +9,7 @@ from typing import Any
 
 from vecadd import _host
 from vecadd._machine import Info
-from vecadd.bench import machine, sources
+from vecadd.bench import machine
 from vecadd.bench.axes import Axes, show_size
 from vecadd.bench.buffers import Pattern
 from vecadd.bench.results import Row
@@ -66,7 +66,6 @@ class Run:
             conditions,
             method=METHOD,
             clocks=self.clocks,
-            sources={name: sources.digest(name) for name in self.clocks},
             limits=self.machine.probed,
             skipped=[*self.machine.missing, *self.skipped],
             failures=self.failures,

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from vecadd._machine import Info
 from vecadd._version import package_version
-from vecadd.bench.sources import revision
+from vecadd.bench.machine import commit
 from vecadd.check.findings import Finding
 from vecadd.check.rows import GROUPS
 
@@ -52,7 +52,7 @@ def of(
         "status": status_of(findings),
         "host": platform.node() or "unknown",
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
-        "vecadd": {"version": package_version(), "revision": revision()},
+        "vecadd": {"version": package_version(), "commit": commit()},
         "machine": {name: value for name, value in machine.items() if name != "contamination"},
         "machine_type": machine_type,
         "findings": [finding.as_dict() for finding in findings],

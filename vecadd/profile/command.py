@@ -11,7 +11,7 @@ from vecadd import _core
 from vecadd._command import STDOUT, epilog, target
 from vecadd._machine import Info
 from vecadd._names import unknown
-from vecadd.bench import axes, limits, machine, results, sources
+from vecadd.bench import axes, limits, machine, results
 from vecadd.bench.terminal import Screen
 from vecadd.info import info
 from vecadd.profile import ncu, own, tables, transfers
@@ -101,7 +101,6 @@ def run(arguments: argparse.Namespace) -> int:
             found,
             machine.conditions_since(conditions),
             method="; ".join(_methods(launches, moved)),
-            sources={"profile": sources.digest("profile")},
             **({"link": asdict(link)} if link else {}),
             failures=failures,
         )

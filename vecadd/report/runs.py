@@ -11,7 +11,7 @@ from vecadd.compare.figures import Bench, contents, read
 from vecadd.fleet.checks import Check
 
 # What a page says of a run; `vecadd bench` and the comparisons with other libraries write all of them.
-NEEDED = ("contamination", "cpu", "date", "driver", "gpu", "machine", "method", "revision", "versions")
+NEEDED = ("commit", "contamination", "cpu", "date", "driver", "gpu", "machine", "method", "versions")
 NEEDED_WITHIN = {
     "contamination": ("cpus", "ecc_errors", "gpu_processes", "load_average", "throttled"),
     "cpu": ("model", "threads"),

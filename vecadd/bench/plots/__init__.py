@@ -49,7 +49,7 @@ def figures(meta: Mapping[str, Any], rows: Sequence[Row], *, recorded: bool) -> 
     """The figures of a run by name: that of the sweep, with the dtype behind it where there is one for each, and "-log"
     behind it where bars that a linear axis does not show are drawn on a logarithmic one too.
 
-    ``recorded`` says that the rows come from a file: then the title gives the machine, the date and the revision.
+    ``recorded`` says that the rows come from a file: then the title gives the machine, the date and the commit.
     Sweeps without a timed row, and sweeps without a plot, have no figure.
     """
     return {name: draw() for name, draw in _draws(meta, rows, recorded).items()}

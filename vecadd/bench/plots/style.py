@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, FixedLocator, FuncFormatter, LogLocator, NullLocator
 
 from vecadd import _core
+from vecadd.bench.results import dated
 
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 BLUE, VERMILLION, PURPLE, GREY = "#0072B2", "#D55E00", "#CC79A7", "#7F7F7F"
@@ -104,13 +105,13 @@ def entitle(figure: Figure, subject: str, meta: Mapping[str, Any], *, recorded: 
 
 
 def origin(meta: Mapping[str, Any], *, recorded: bool, host: bool = False) -> str:
-    """ "recorded on NVIDIA H200, driver 580.159.04, 2026-11-20, revision 6191fcc006fe", or the machine alone where the
+    """ "recorded on NVIDIA H200, driver 580.159.04, 2026-11-20, commit 6191fcc006fe", or the machine alone where the
     rows were just measured on it. ``host`` names the processor in place of the GPU."""
     where = machine(meta, host=host)
     if not recorded:
         return f"measured on {where}"
     driver = f", driver {meta['driver']}" if meta["gpu"] and not host else ""
-    return f"recorded on {where}{driver}, {meta['date'][:10]}, revision {meta['revision'] or 'unknown'}"
+    return f"recorded on {where}{driver}, {dated(meta)}"
 
 
 def machine(meta: Mapping[str, Any], *, host: bool = False) -> str:
