@@ -211,6 +211,7 @@ def test_a_run_of_several_files_is_one_expectation(without_gpu: None, check: Che
         '{"meta": 1}',
         '{"schema": "vecadd-check", "schema_version": 2}',
         '{"schema": "vecadd-check", "schema_version": 2, "machine": {"machine": "x"}, "findings": [{"id": 1}]}',
+        '{"schema": "vecadd-check", "schema_version": 2, "machine": {}, "findings": []}',
     ],
 )
 def test_another_file_is_one_line_and_status_2(text: str, tmp_path: Path, capsys: Any) -> None:
@@ -237,6 +238,11 @@ def test_a_check_of_a_newer_version_is_refused_by_it(tmp_path: Path, capsys: Any
 def test_a_missing_file_is_named(capsys: Any) -> None:
     assert cli.main(["check", "--expect", "/nowhere/x.json"]) == 2
     assert capsys.readouterr().err == "vecadd check: /nowhere/x.json: No such file or directory\n"
+
+
+def test_a_memory_to_soak_without_a_soak_is_status_2(capsys: Any) -> None:
+    assert cli.main(["check", "--soak-memory", "host"]) == 2
+    assert "--soak-memory is for --soak MINUTES, which is not given" in capsys.readouterr().err
 
 
 # What this machine cannot run

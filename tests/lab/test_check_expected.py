@@ -2,6 +2,7 @@
 
 import json
 import math
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -82,8 +83,10 @@ def test_a_file_that_python_cannot_hold_is_refused_by_name(text: str, tmp_path: 
 
 def test_a_file_may_come_by_a_pipe(tmp_path: Path) -> None:
     """`vecadd check --expect <(...)`: a pipe can be read once."""
-    text = Path(earlier(tmp_path / "old.json", read=("device", "read", 1000.0))).read_text()
-    assert expected.of_text(tmp_path / "pipe", text).figures == {"device read": 1000.0}
+    file = earlier(tmp_path / "old.json", read=("device", "read", 1000.0))
+    with subprocess.Popen(["cat", file], stdout=subprocess.PIPE) as cat:
+        assert cat.stdout is not None
+        assert expected.of_file(Path(f"/dev/fd/{cat.stdout.fileno()}")).figures == {"device read": 1000.0}
 
 
 @pytest.mark.parametrize(

@@ -245,7 +245,6 @@ USAGE = {
     "a name that is too long": (["bench", "--json", "x" * 256], "xxx': File name too long"),
     "a folder's name that is too long": (["bench", "--plot", "x" * 256], "xxx': File name too long"),
     "pictures in a file": (["bench", "--plot", f"{__file__}/a/b"], f"'{__file__}' is a file; name another folder"),
-    "machines' results in a file": (["check", "--output", f"{__file__}/a"], f"'{__file__}' is a file; name another"),
     "notebooks in a file": (["notebooks", f"{__file__}/a"], f"'{__file__}' is a file; name another folder"),
 }
 

@@ -10,7 +10,6 @@ findings.py   what the check says of the machine; texts.py and normal.py what a 
               topology.py what its parts are and how they are put together
 document.py   the result file, which schema.json describes
 outputs.py    the same for CI, for monitoring, and as a page (pages/check.html)
-cluster.py    the check of every machine of a Dask cluster
 tables.py     the rows as a table
 command.py    the command line's `check`
 """

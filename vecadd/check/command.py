@@ -6,12 +6,11 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from vecadd import _core, pages
-from vecadd._command import INTERRUPTED, STDOUT, UNASKABLE, UnaskableError, epilog, folder, refuse_shared, target
+from vecadd._command import INTERRUPTED, STDOUT, UNASKABLE, UnaskableError, epilog, refuse_shared, target
 from vecadd._machine import Info
 from vecadd._terminal import status_line
 from vecadd.bench import machine, results
@@ -76,20 +75,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--explain", action="store_true", help="say of each rate what a data sheet and others would show"
     )
     parser.add_argument("--schema", action="store_true", help="print the JSON schema of --json, and end")
-    parser.add_argument(
-        "--scheduler",
-        metavar="ADDRESS",
-        help="check every machine of this Dask cluster, one process a machine at a time; local:N: N workers here",
-    )
-    parser.add_argument(
-        "--output", type=folder, metavar="FOLDER", help="with --scheduler: where each machine's JSON file goes"
-    )
     parser.epilog = epilog(
         {
             "vecadd check": "against theory and probes of the same run: half a minute",
             "vecadd check --require-gpu --minutes 30 --soak 30 --json check.json": "to accept a machine with a GPU",
             "vecadd check --expect check.json": "later: does it still deliver that",
-            "vecadd check --scheduler tcp://head:8786 --output results": "every machine of a cluster",
         },
         {
             0: "passed",
@@ -114,16 +104,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise UnaskableError("--soak-memory is for --soak MINUTES, which is not given")
     if "html" in wanted:
         pages.require("jinja2")
-    texts = [(path, _read(path)) for path in arguments.expect]
-    files = [_expected(path, text) for path, text in texts]
-    if arguments.scheduler is not None:
-        return _run_on_cluster(arguments, wanted, [(path.name, text) for path, text in texts])
-    if arguments.output is not None:
-        raise UnaskableError("--output is for --scheduler; --json FILE writes this machine's result")
-    return _run_here(arguments, files, wanted)
-
-
-def _run_here(arguments: argparse.Namespace, files: Sequence[expected.File], wanted: Mapping[str, Path | str]) -> int:
+    files = [_expected(path) for path in arguments.expect]
     conditions = machine.conditions_now()  # before CUDA starts here, or this process counts as another on the GPU
     here = info()
     if here.cpu.simd is None:  # every addition would fail, and so would the machine
@@ -197,18 +178,11 @@ def _facts(here: Info) -> list[dict[str, Any]]:
         return []
 
 
-def _read(path: Path) -> str:
+def _expected(path: Path) -> expected.File:
     try:
-        return results.text_of(path)
+        return expected.of_file(path)
     except OSError as error:
         raise UnaskableError(f"{path}: {error.strerror}") from error
-    except ValueError as error:
-        raise UnaskableError(str(error)) from error
-
-
-def _expected(path: Path, text: str) -> expected.File:
-    try:
-        return expected.of_text(path, text)
     except ValueError as error:
         raise UnaskableError(str(error)) from error
 
@@ -247,55 +221,6 @@ def _told(found: Sequence[Finding]) -> Iterator[str]:
         yield f"unknown: {', '.join(each.id for each in group)}. Next: {next}" if len(group) > 1 else str(group[0])
     for severity in ("warning", "critical"):
         yield from (str(finding) for finding in found if finding.severity == severity)
-
-
-def _run_on_cluster(
-    arguments: argparse.Namespace, wanted: Mapping[str, Path | str], texts: Sequence[tuple[str, str]]
-) -> int:
-    if wanted or arguments.output is None:
-        raise UnaskableError(
-            "--scheduler writes one JSON file a machine into --output FOLDER"
-            + (f", and no --{', --'.join(wanted)}" if wanted else "")
-        )
-    if arguments.explain:
-        raise UnaskableError(
-            "--explain is for one machine; with --scheduler, each machine's JSON file has what it says"
-        )
-    from vecadd.check import cluster  # imports asyncio, which a check of one machine does without
-
-    options = ["--require-gpu"] * arguments.require_gpu
-    options += [f"--{name}={value}" for name in ("minutes", "soak") if (value := getattr(arguments, name))]
-    options += [f"--soak-memory={arguments.soak_memory or BOTH}"] if arguments.soak else []
-    is_new = not arguments.output.exists()
-    arguments.output.mkdir(parents=True, exist_ok=True)  # before the check: no permission keeps root from trying
-    try:
-        with status_line("check") as tell:
-            found = cluster.check_all(arguments.scheduler, options, texts, tell)
-    except UnaskableError:
-        if is_new:
-            with suppress(OSError):
-                arguments.output.rmdir()
-        raise
-    try:
-        names = cluster.file_names(found)
-        _write((arguments.output / name, results.as_text(each)) for name, each in zip(names, found, strict=True))
-    finally:
-        _show_verdicts(found)
-    statuses = [content["status"] for content in found]
-    return next(STATUSES[status] for status in ("failed", "unknown", "passed") if status in statuses)
-
-
-def _show_verdicts(found: Sequence[Mapping[str, Any]]) -> None:
-    """A line a machine, and how many there are of each status."""
-    screen = Screen()
-    for content in found:
-        critical = [each["id"] for each in content["findings"] if each["severity"] == "critical"]
-        lost = [each["meaning"] for each in content["findings"]] if content["status"] == "unknown" else []
-        screen.say(
-            f"{content['host']}: {content['status']}{': ' if critical or lost else ''}{', '.join(critical or lost)}"
-        )
-    statuses = [content["status"] for content in found]
-    screen.say(", ".join(f"{status}: {statuses.count(status)}" for status in STATUSES if status in statuses))
 
 
 def _minutes(text: str) -> float:

@@ -56,11 +56,7 @@ def of_machine(gpus: Sequence[Gpu], measured: Measured) -> None:
 
 def of_file(path: Path) -> "File":
     """Reads a file of ``vecadd bench --json`` or ``vecadd check --json``; raises ValueError for any other."""
-    return of_text(path, results.text_of(path))
-
-
-def of_text(path: Path, text: str) -> "File":
-    """`of_file` of what has been read: a pipe can be read once."""
+    text = results.text_of(path)  # once: it may be a pipe
     checked = document.of_text(path, text)
     content = results.fields(path, results.parsed(path, text)) if checked is None else {}
     try:

@@ -95,7 +95,7 @@ def side(given: Iterable[Bench | Check]) -> Side:
     machines: list[str] = []
     for each in given:
         if isinstance(each, Check):
-            machines.append(f"{each.host} ({each.machine_type or 'of an unknown type'})")
+            machines.append(f"{each.host} ({each.machine_type})")
             figures |= _of_check(each)
             continue
         machines.append(str(each.meta.get("machine", "unknown")))

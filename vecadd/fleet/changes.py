@@ -60,8 +60,7 @@ def of(newest: Sequence[Check], before: dict[str, Check], least: float, group: G
             ("machine type", then.machine_type, now.machine_type),
             ("verdict", then.status, now.status),
         ):
-            # A type is empty where the check could not run: the verdict says that.
-            found.noted += [Note((now.host,), what, old, new)] if old and new and old != new else []
+            found.noted += [Note((now.host,), what, old, new)] if old != new else []
         earlier = {finding.id: finding for finding in then.findings if _has_figure(finding)}
         for finding in now.findings if then.machine_type == now.machine_type else ():
             if finding.id in earlier and _has_figure(finding):

@@ -59,8 +59,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Check:
-    """One run of the check on one machine. ``machine_type`` is a line that equal machines share; it is empty where the
-    check could not run there."""
+    """One run of the check on one machine. ``machine_type`` is a line that equal machines share."""
 
     path: Path
     host: str

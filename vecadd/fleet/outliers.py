@@ -88,11 +88,10 @@ def by_name(host: str) -> str | None:
 
 
 def of(checks: Sequence[Check], least: float, group: Group = by_name) -> Found:
-    """Compares the machines, one check of each, by type. ``least`` is the smallest share of interest. A machine whose
-    check could not run there has neither a type nor a figure."""
+    """Compares the machines, one check of each, by type. ``least`` is the smallest share of interest."""
     found = Found()
     by_type: dict[str, list[Check]] = defaultdict(list)
-    for check in filter(lambda each: each.machine_type, checks):
+    for check in checks:
         by_type[check.machine_type].append(check)
     comparisons = sum(len(check.findings) for check in checks)
     for machine_type, members in by_type.items():

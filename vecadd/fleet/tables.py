@@ -107,7 +107,7 @@ def of_failures(checks: Iterable[Check]) -> list[str]:
 
 def summary(newest: Sequence[Check], found: Found, failed: Sequence[str]) -> str:
     """The verdict on the fleet in a sentence."""
-    types = len({check.machine_type for check in newest} - {""})
+    types = len({check.machine_type for check in newest})
     counts = {level: sum(cause.level == level for cause in found.causes) for level in LEVELS}
     machines = len({host for cause in found.causes for host in cause.hosts})
     ill = [f"{count} {level}{'s' * (count > 1)}" for level, count in counts.items() if count]

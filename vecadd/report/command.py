@@ -56,7 +56,7 @@ def page(found: Runs) -> str:
         dates = sorted(bench.meta["date"][:10] for bench in found.benches)
         when = f"Recorded {' to '.join(dict.fromkeys((dates[0], dates[-1])))}"
     else:
-        name = (check.machine_type or "a machine of an unknown type") if check else "no machine"
+        name = check.machine_type if check else "no machine"
         when = f"Checked {check.time:%Y-%m-%d}" if check else ""
     method = dict.fromkeys(
         line for bench in found.benches if "clocks" in bench.meta for line in formats.method(bench.meta)
