@@ -15,7 +15,8 @@ from imports import ROOT
 import vecadd
 from vecadd import cli
 from vecadd.bench.show import show_seconds
-from vecadd.judge import KINDS, Verdict, foresight, judge, run
+from vecadd.judge import KINDS, Verdict, command, foresight, judge, run
+from vecadd.judge.compile import find_nvcc
 
 pytestmark = pytest.mark.no_native  # the C of a judgement is test_judge_call.py's
 
@@ -61,11 +62,13 @@ def test_a_trick_is_rejected_by_its_name(name: str, file: Callable[[str], Path])
     assert verdict.sizes == ()
 
 
+@pytest.mark.skipif(find_nvcc() is None, reason="needs nvcc")
 def test_a_cu_file_that_does_not_compile_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "mine.cu"
-    path.write_text("__global__ void add(float *a) {}")
+    path.write_text('extern "C" __global__ void add(float *a) { nothing(a); }')
     verdict = judge(path)
-    assert (verdict.kind, verdict.words) == ("does not compile", 'it has no extern "C" function add')
+    assert verdict.kind == "does not compile"
+    assert "nothing" in verdict.words
 
 
 def test_each_kind_has_a_test() -> None:
@@ -302,10 +305,20 @@ def test_the_command_rejects_with_status_1(file: Callable[[str], Path], capsys: 
     assert "rejected: nothing written: all elements of out" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("given", [["nowhere.py"], [__file__, "--function", "nothing"]])
-def test_the_command_cannot_judge_with_status_2(given: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["judge", *given]) == 2
-    assert capsys.readouterr().err.startswith("vecadd judge: ")
+@pytest.mark.parametrize("name", ["mine.py", "mine.cu"])
+def test_the_command_says_with_status_2_whether_the_file_or_its_function_is_missing(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / name
+    path.write_text("")
+    assert cli.main(["judge", str(path)]) == 2
+    function = 'extern "C" function add' if name.endswith(".cu") else "function add"
+    said = f"vecadd judge: {path} has no {function}: define it, or name another by --function\n"
+    assert capsys.readouterr().err == said
+    path.unlink()
+    monkeypatch.setattr(command, "info", lambda: pytest.fail("a GPU was looked for first"))
+    assert cli.main(["judge", str(path)]) == 2
+    assert capsys.readouterr().err == f"vecadd judge: {path}: No such file\n"
 
 
 def test_the_command_needs_a_gpu(double: ModuleType, capsys: pytest.CaptureFixture[str], monkeypatch) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from vecadd.judge import compile as compiler
-from vecadd.judge.compile import CompileError, NoCompilerError
+from vecadd.judge.compile import CompileError, NoCompilerError, NoFunctionError
 
 pytestmark = pytest.mark.no_native
 
@@ -44,7 +44,7 @@ def test_a_kernel_is_told_from_a_function_that_launches_one(source: str, is_kern
 
 @pytest.mark.parametrize("source", ["__global__ void add(float *a) {}", 'extern "C" void other(float *a) {}', ""])
 def test_a_file_without_the_function_is_refused(source: str) -> None:
-    with pytest.raises(CompileError, match='no extern "C" function add'):
+    with pytest.raises(NoFunctionError, match='no extern "C" function add'):
         compiler.is_kernel(source, "add")
 
 

@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         {
             0: "accepted",
             1: "rejected: one line says why",
-            2: "could not be judged: no such file or function, no GPU, no compiler, a library that is missing",
+            2: "could not be judged: the file, its function, a GPU, a compiler or a library is missing",
         },
     )
     parser.description = (
@@ -62,6 +62,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Judges, prints, writes; returns the exit status: 0 accepted, 1 rejected. Raises UnaskableError for what cannot be
     judged."""
+    if not arguments.file.is_file():  # before what else is missing
+        raise UnaskableError(f"{arguments.file}: No such file")
     conditions = machine.conditions_now()
     found = info()
     if not found.gpus:
@@ -79,8 +81,6 @@ def run(arguments: argparse.Namespace) -> int:
                 timeout=arguments.timeout,
                 tell=tell,
             )
-    except FileNotFoundError as error:
-        raise UnaskableError(f"{error.filename}: {error.strerror}") from error
     except (RuntimeError, ValueError) as error:
         raise UnaskableError(str(error)) from error
     if arguments.json is not None:

@@ -40,12 +40,16 @@ class NoCompilerError(Exception):
     """Neither nvcc nor NVRTC is there, or not for this file."""
 
 
+class NoFunctionError(Exception):
+    """The file has no function of that name."""
+
+
 class CompileError(Exception):
     """The compiler refused the file; its words."""
 
 
 def is_kernel(source: str, function: str) -> bool:
-    """Whether the file's function of that name is a kernel; raises CompileError where there is no such function.
+    """Whether the file's function of that name is a kernel; raises NoFunctionError where there is no such function.
 
     >>> is_kernel('extern "C" __global__ void add(const float *a) {}', "add")
     True
@@ -55,13 +59,13 @@ def is_kernel(source: str, function: str) -> bool:
     plain = _COMMENT.sub(" ", source)
     found = re.search(rf'extern\s*"C"\s+([^;{{}}()]*(?:\([^()]*\)[^;{{}}()]*)?)\b{re.escape(function)}\s*\(', plain)
     if not found:
-        raise CompileError(f'it has no extern "C" function {function}')
+        raise NoFunctionError(f'no extern "C" function {function}')
     return "__global__" in found[1]
 
 
 def function_of(path: Path, function: str, dtype: str, capability: str) -> Callable[[Any, Any, Any], None]:
-    """The file's function, to be called with three DeviceArrays. Raises CompileError for what does not compile,
-    NoCompilerError where nothing is there to compile it."""
+    """The file's function, to be called with three DeviceArrays. Raises NoFunctionError where it is not there,
+    CompileError for what does not compile, NoCompilerError where nothing is there to compile it."""
     source = path.read_text(encoding="utf-8")
     kernel = is_kernel(source, function)
     architecture = f"sm_{capability}"

@@ -15,6 +15,8 @@ from vecadd.judge.compile import CompileError
 
 __all__ = ["CompileError", "ImpossibleError", "contestant", "conversion", "told"]
 
+DEFINE = "define it, or name another by --function"
+
 
 class ImpossibleError(Exception):
     """The contestant cannot be judged here: something is missing that is not its fault."""
@@ -42,6 +44,8 @@ def contestant(spec: Mapping[str, Any], gpu: Mapping[str, Any]) -> Callable[...,
     if path.suffix == ".cu":
         try:
             return compiler.function_of(path, spec["function"], spec["dtype"], f"{gpu['cc_major']}{gpu['cc_minor']}")
+        except compiler.NoFunctionError as error:
+            raise ImpossibleError(f"{path} has {error}: {DEFINE}") from error
         except compiler.NoCompilerError as error:
             raise ImpossibleError(str(error)) from error
     module = importlib.util.spec_from_file_location("contestant", path)
@@ -53,7 +57,7 @@ def contestant(spec: Mapping[str, Any], gpu: Mapping[str, Any]) -> Callable[...,
     module.loader.exec_module(made)
     found = getattr(made, spec["function"], None)
     if not callable(found):
-        raise ImpossibleError(f"{path} has no function {spec['function']}: define it, or name another by --function")
+        raise ImpossibleError(f"{path} has no function {spec['function']}: {DEFINE}")
     function: Callable[..., Any] = found
     return function
 
