@@ -1,5 +1,6 @@
 """vecadd.why.layout: arrays of a receipt's rehearsal lie as those of the program did."""
 
+import errno
 import mmap
 from typing import Any
 
@@ -45,3 +46,18 @@ def test_layouts_are_made_in_each_place_of_a_cache_line(number: int) -> None:
     assert one.ctypes.data % 64 == (32, 0, 48, 16, 32)[number] + 8
     assert other.ctypes.data - one.ctypes.data == 80
     assert layout.elsewhere(lies, 1).starts == ()
+
+
+class WithoutHugePages(mmap.mmap):
+    """Memory of a kernel that was built without huge pages."""
+
+    def madvise(self, *advice: int) -> None:
+        raise OSError(errno.EINVAL, "Invalid argument")
+
+
+def test_a_kernel_without_huge_pages_has_arrays_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layout, "_mapped", lambda nbytes: WithoutHugePages(-1, nbytes, flags=mmap.MAP_PRIVATE))
+    lies = Layout(np.dtype("f8"), (layout.HUGE_FROM // 8,), (8,), 0x1000)
+    for array in (layout.fresh(lies, huge=True), layout.fresh(lies, huge=False), *layout.made([lies])):
+        array += 1
+        assert array.shape == lies.shape

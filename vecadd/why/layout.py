@@ -111,8 +111,7 @@ def made(layouts: Sequence[Layout], number: int = 0) -> list[NDArray[Any]]:
     for low, high, *numbers in blocks:
         memory = _mapped(high - low + mmap.PAGESIZE)
         if high - low >= HUGE_FROM:
-            with suppress(OSError):  # a kernel without huge pages
-                memory.madvise(mmap.MADV_HUGEPAGE)
+            _advise(memory, mmap.MADV_HUGEPAGE)
         np.frombuffer(memory, np.uint8).fill(0)
         lowest = layouts[numbers[0]]
         moved = lowest.starts[number % len(lowest.starts)] - lowest.address % LINE // 16 * 16 if lowest.starts else 0
@@ -127,9 +126,14 @@ def fresh(layout: Layout, huge: bool) -> NDArray[Any]:
     """An array in pages that nothing has been written to, small or huge ones."""
     low, high = layout.extent
     memory = _mapped(high - low + mmap.PAGESIZE)
-    memory.madvise(mmap.MADV_HUGEPAGE if huge else mmap.MADV_NOHUGEPAGE)
+    _advise(memory, mmap.MADV_HUGEPAGE if huge else mmap.MADV_NOHUGEPAGE)
     first = low % mmap.PAGESIZE
     return np.ndarray(layout.shape, layout.dtype, memory, first + layout.address - low, layout.strides)
+
+
+def _advise(memory: mmap.mmap, advice: int) -> None:
+    with suppress(OSError):  # of a kernel that was built without huge pages
+        memory.madvise(advice)
 
 
 def _mapped(nbytes: int) -> mmap.mmap:
