@@ -21,6 +21,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -48,6 +49,7 @@ CLOCK = (
 )
 
 DISK = "the disk, moving as much"
+LIBRARIES = ("zarr", "dask", "distributed", "cubed")  # whose versions the result has
 ROWS = 1 << 12  # elements along the first axis
 ROUNDS = 6  # the fewest of which `vecadd compare` takes p10 and p90
 
@@ -84,6 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.json is not None:
         found = machine.conditions_since(conditions)
         meta = machine.meta(info(), found, method=METHOD, clocks={SWEEP: CLOCK}, missing=missing, rounds=given.rounds)
+        meta["versions"] |= {name: version(name) for name in LIBRARIES if importlib.util.find_spec(name)}
         results.write(given.json, meta, rows)
     return 0
 

@@ -3,7 +3,7 @@
 import textwrap
 from collections.abc import Callable, Sequence
 
-from benchmarks.tables.recordings import Run
+from benchmarks.tables.recordings import Run, origin
 from vecadd.bench.axes import show_size
 from vecadd.bench.results import Row
 
@@ -28,7 +28,7 @@ def ahead(runs: Sequence[Run]) -> list[str]:
         for name in dict.fromkeys(map(_name(run.sweep), rows)):
             cells = [row for row in rows if _name(run.sweep)(row) == name]
             lines += _line(f"{name} ({PLACES[run.sweep]})", cells)
-    return lines or ["- None."]
+    return [*(lines or ["- None."]), "", f"*{origin(runs)}.*"]
 
 
 def _line(what: str, cells: Sequence[Row]) -> list[str]:

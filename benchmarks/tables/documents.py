@@ -86,7 +86,7 @@ TABLES_OF_RUNS: dict[str, Callable[[list[Run]], list[str]]] = {
     "ahead": ahead.ahead,
     "recorded-peers": peers.recorded,
 }
-WITHOUT_NOTES = ("ahead", "recorded-peers")  # they quote other tables, under which the notes stand
+WITHOUT_NOTES = ("ahead", "recorded-peers")  # of clock and method: these are under the tables that they quote
 
 # Tables of ratios: under the first of a section stands what a ratio and bold mean.
 RATIOS = tuple(f"peer-{name}" for name in (

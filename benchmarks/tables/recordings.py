@@ -44,12 +44,12 @@ class Run:
         return str(self.meta.get("clocks", {}).get(self.sweep, ""))
 
     @property
-    def versions(self) -> str:
+    def versions(self) -> list[str]:
         """Of the other libraries; of CUDA where there was a GPU."""
         found = {name: version for name, version in self.meta.get("versions", {}).items() if name not in OWN}
         if not self.meta["gpu"]:
             found.pop("cuda", None)
-        return ", ".join(f"{name} {version}" for name, version in found.items())
+        return [f"{name} {version}" for name, version in found.items()]
 
 
 def newest(folder: Path, sweep: str) -> dict[str, Run]:
@@ -64,6 +64,13 @@ def newest(folder: Path, sweep: str) -> dict[str, Run]:
     return found
 
 
+def origin(runs: Sequence[Run]) -> str:
+    """The machine, days, commits, and versions of the other libraries."""
+    parts = dict.fromkeys([*(run.machine for run in runs), *(dated(run.meta) for run in runs)])
+    versions = dict.fromkeys(version for run in runs for version in run.versions)
+    return "; ".join([*parts, *([", ".join(versions)] if versions else [])])
+
+
 def notes(tables: Sequence[Sequence[Run]], method_at: str) -> list[list[str]]:
     """The paragraphs under each table of a section, each table by the runs that it is made from."""
     told: set[str] = set()
@@ -74,8 +81,7 @@ def notes(tables: Sequence[Sequence[Run]], method_at: str) -> list[list[str]]:
             continue
         clock = "" if runs[0].clock in told else runs[0].clock
         told.add(clock)
-        origin = [run.machine for run in runs] + [dated(run.meta) for run in runs] + [run.versions for run in runs]
-        parts = ["; ".join(filter(None, dict.fromkeys(origin))), clock[:1].upper() + clock[1:]]
+        parts = [origin(runs), clock[:1].upper() + clock[1:]]
         under.append([f"*{'. '.join(filter(None, parts))}.*"])
     if recorded := [run for runs in tables for run in runs]:
         methods = dict.fromkeys(

@@ -40,7 +40,8 @@ def test_who_is_surely_ahead_has_a_line_with_the_range_and_the_cells(tmp_path: P
     lines = filled("ahead h200", tmp_path).splitlines()
     assert "- triton (one addition on a GPU): 1 to 5 % less time in 4 of 5 cells, all of up to 2^13 elements" in lines
     assert "- torch (one addition on a GPU): 1 % less time in 1 of 1 cells (2^24 float32)" in lines
-    assert not any("numpy" in line or "Made-up" in line for line in lines)
+    assert not any("numpy" in line for line in lines)
+    assert lines[-3:-1] == ["*Made-up GPU, driver 580.1; 2026-01-02, commit 0123456789ab.*", ""]
 
 
 def test_where_nobody_is_ahead_the_list_says_so(tmp_path: Path) -> None:
