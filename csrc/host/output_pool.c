@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include "base/cgroup.h"
 #include "base/now.h"
@@ -60,8 +61,9 @@ static struct pool {
     struct block *newest, *oldest;
     struct block *bucket[BUCKETS]; /* each one's newest */
     struct huge_region *region;    /* that blocks are cut from */
-    bool cuts;
-    size_t small_used; /* bytes of counts.used_bytes */
+    size_t usual;                  /* the bound where the address space has no limit */
+    bool wished, has_huge, cuts;   /* wished: VECADD_POOL_BYTES says `usual` */
+    size_t small_used;             /* bytes of counts.used_bytes */
     struct output_pool_counts counts;
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .counts.bound = SIZE_MAX};
 
@@ -89,22 +91,37 @@ block_of(void *bytes)
 
 /* VECADD_POOL_BYTES if it is set, where 0 keeps nothing; else an eighth of the memory that this process may use. */
 static size_t
-usual_bound(void)
+usual_bound(bool *wished_for)
 {
     const char *wish = getenv("VECADD_POOL_BYTES");
     char *end = NULL;
     errno = 0;
     const unsigned long long wished = wish ? strtoull(wish, &end, 10) : 0;
-    if (wish && *wish >= '0' && *wish <= '9' && *end == '\0' && errno == 0)
+    *wished_for = wish && *wish >= '0' && *wish <= '9' && *end == '\0' && errno == 0;
+    if (*wished_for)
         return wished < SIZE_MAX ? (size_t)wished : SIZE_MAX - 1;
     return ram_usable(CGROUP_MEMBERSHIP, CGROUP_MOUNT) / USUAL_SHARE;
 }
 
+static bool
+has_limit(int resource)
+{
+    struct rlimit limit;
+    return getrlimit(resource, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+}
+
+/* Where the address space has a limit, what is kept is missing to others in the process, who cannot ask the pool to
+ * give it back: nothing is kept then, unless somebody wished it. A program may set the limit at any time. */
 static void
 find_bound(void)
 {
-    pool.counts.bound = usual_bound();
-    pool.cuts = pool.counts.bound >= CUTTING_BOUND && huge_regions_are_there();
+    if (pool.counts.bound == SIZE_MAX) {
+        pool.usual = usual_bound(&pool.wished);
+        pool.has_huge = huge_regions_are_there();
+    }
+    const bool keeps = pool.wished || (!has_limit(RLIMIT_AS) && !has_limit(RLIMIT_DATA));
+    pool.counts.bound = keeps ? pool.usual : 0;
+    pool.cuts = pool.counts.bound >= CUTTING_BOUND && pool.has_huge;
 }
 
 static void
@@ -112,6 +129,15 @@ lock(void)
 {
     pthread_mutex_lock(&pool.lock);
     if (pool.counts.bound == SIZE_MAX)
+        find_bound();
+}
+
+/* The two system calls, 0.1 us each, are for sums that take at least 30. */
+static void
+lock_for(size_t capacity)
+{
+    lock();
+    if (capacity >= OUTPUT_POOL_MIN)
         find_bound();
 }
 
@@ -354,7 +380,7 @@ take(size_t bytes, bool *zeros)
     const size_t capacity = capacity_for(bytes);
     if (capacity == 0)
         return NULL;
-    lock();
+    lock_for(capacity);
     struct block *block = find_kept(capacity);
     if (block)
         count_used(block);
@@ -400,7 +426,7 @@ output_pool_give(void *bytes)
     if (bytes == NULL)
         return;
     struct block *block = block_of(bytes);
-    lock();
+    lock_for(block->capacity);
     uncount_used(block);
     link_kept(block);
     struct block *taken = take_oldest(pool.counts.bound, block->since - UNUSED_NS);
@@ -411,7 +437,7 @@ output_pool_give(void *bytes)
 bool
 output_pool_age(void)
 {
-    lock();
+    lock_for(SIZE_MAX);
     struct block *taken = take_oldest(pool.counts.bound, now_ns() - UNUSED_NS);
     const bool holds = pool.counts.kept_blocks + pool.counts.used_blocks > 0;
     unlock();
@@ -455,7 +481,7 @@ output_pool_cuts(size_t *used)
 struct output_pool_counts
 output_pool_counts(void)
 {
-    lock();
+    lock_for(SIZE_MAX);
     const struct output_pool_counts counts = pool.counts;
     unlock();
     return counts;

@@ -27,8 +27,8 @@ void *output_pool_take(size_t bytes);
 void *output_pool_take_zeroed(size_t bytes);
 
 /* Takes a block back and keeps it; ignores NULL. The oldest blocks go back to the system when the kept ones exceed the
- * bound: VECADD_POOL_BYTES, or an eighth of the memory that this process may use, and when they have been kept for
- * OUTPUT_POOL_SECONDS. */
+ * bound: VECADD_POOL_BYTES, or an eighth of the memory that this process may use (nothing where RLIMIT_AS or
+ * RLIMIT_DATA limits the address space), and when they have been kept for OUTPUT_POOL_SECONDS. */
 void output_pool_give(void *block);
 
 /* Gives those back that have been kept for OUTPUT_POOL_SECONDS. For a thread that has nothing else to do. Returns

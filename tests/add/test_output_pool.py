@@ -172,6 +172,40 @@ except MemoryError:
     assert child(code, VECADD_NUM_THREADS="1").stdout.strip() == "0 True"
 
 
+# NumPy's array of 512 MiB is where the address space has 640 MiB beside what the process has.
+LIMITED = """
+import resource
+from pathlib import Path
+import numpy as np, vecadd
+a = np.ones(80 << 20, np.float32)
+b = np.ones(1 << 20, np.float32)
+def limit():
+    used = int(Path("/proc/self/statm").read_text().split()[{field}]) * 4096
+    resource.setrlimit(resource.{name}, (used + (640 << 20), -1))
+def drop_sum():
+    return bool((vecadd.add(a, a)[::4096] == 2).all() and (vecadd.add(b, b) == 2).all())
+{first}
+{then}
+print(np.empty(512 << 20, np.uint8).size, vecadd.memory_stats()["output_kept_bytes"])
+"""
+
+
+@pytest.mark.parametrize(("name", "field"), [("RLIMIT_AS", 0), ("RLIMIT_DATA", 5)])
+@pytest.mark.parametrize(
+    "order", [("limit()", "drop_sum()"), ("drop_sum()", "limit(); drop_sum()")], ids=["before", "after"]
+)
+def test_nothing_is_kept_where_the_address_space_has_a_limit(child, name, field, order):
+    """The pool does not see that NumPy finds no memory, and would not give its own."""
+    code = LIMITED.format(name=name, field=field, first=order[0], then=order[1])
+    assert child(code, VECADD_NUM_THREADS="1", VECADD_POOL_BYTES=None).stdout == f"{512 * MIB} 0\n"
+
+
+def test_what_is_to_be_kept_under_a_limit_may_be_said(child):
+    code = LIMITED.format(name="RLIMIT_AS", field=0, first="limit()", then="drop_sum()").replace("512", "1")
+    kept = child(code, VECADD_NUM_THREADS="1", VECADD_POOL_BYTES=str(LARGE)).stdout
+    assert kept == f"{MIB} {LARGE}\n"
+
+
 def test_forked_child_adds_with_the_pool_it_inherits():
     a, b = pair()
     dropped = vecadd.add(a, b)
