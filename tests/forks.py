@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def fork() -> int:
-    """os.fork() without the warnings of Python, of vecadd's threads, and of JAX where another test has imported it."""
+    """os.fork() without the warnings of Python, of threads, and of JAX where another test has imported it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         warnings.filterwarnings("ignore", r"os\.fork", RuntimeWarning)

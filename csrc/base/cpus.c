@@ -6,8 +6,8 @@
 
 #include "base/cgroup.h"
 
-static int
-affinity_count(void)
+int
+cpus_allowed(void)
 {
     for (int size = 1024; size <= 1 << 20; size *= 2) { /* the kernel refuses a mask smaller than its own */
         cpu_set_t *mask = CPU_ALLOC(size);
@@ -54,7 +54,7 @@ cpus_quota(const char *membership, const char *mount)
 int
 cpus_usable(void)
 {
-    const int affinity = affinity_count();
+    const int allowed = cpus_allowed();
     const int quota = cpus_quota(CGROUP_MEMBERSHIP, CGROUP_MOUNT);
-    return quota > 0 && quota < affinity ? quota : affinity;
+    return quota > 0 && quota < allowed ? quota : allowed;
 }

@@ -15,6 +15,14 @@ runtime_register(struct runtime_hooks *hooks)
 }
 
 static void
+before_fork(void)
+{
+    for (const struct runtime_hooks *hooks = first_hooks; hooks; hooks = hooks->next)
+        if (hooks->before_fork)
+            hooks->before_fork();
+}
+
+static void
 in_forked_child(void)
 {
     const bool used_cuda = atomic_load(&runtime.cuda_started);
@@ -37,7 +45,7 @@ at_exit(void)
 static void
 register_handlers(void)
 {
-    pthread_atfork(NULL, NULL, in_forked_child);
+    pthread_atfork(before_fork, NULL, in_forked_child);
     atexit(at_exit);
 }
 

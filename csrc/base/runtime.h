@@ -26,9 +26,10 @@ void runtime_start(void);
 /* Whether a CUDA call may be made: not in a forked child of a process that used CUDA, and not after shutdown. */
 bool runtime_cuda_usable(void);
 
-/* What a part of the library does in a forked child and at exit. A forked child has none of the parent's threads, and
- * the parent's locks may stay held for ever. Either hook may be NULL. */
+/* What a part of the library does before a fork, in the forked child and at exit. A forked child has none of the
+ * parent's threads, and the parent's locks may stay held for ever. Any hook may be NULL. */
 struct runtime_hooks {
+    void (*before_fork)(void); /* in the thread that forks: it must not wait for what another thread may hold */
     void (*in_forked_child)(bool used_cuda); /* whether the parent used CUDA; the child then cannot */
     void (*at_exit)(void);
     struct runtime_hooks *next;

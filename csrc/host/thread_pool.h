@@ -4,6 +4,7 @@
 #define VECADD_HOST_THREAD_POOL_H
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdalign.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -32,6 +33,7 @@ struct worker {
     int number;
     struct thread_pool *pool;
     pthread_t thread;
+    pid_t id; /* the system's, for a caller that has joined it */
     struct kept_off kept_off;
 };
 
@@ -40,6 +42,7 @@ struct thread_pool {
     atomic_int started; /* workers 1 ... started exist; the caller is number 0 */
     unsigned number;    /* of the last job */
     atomic_bool spins;  /* the last job had a processor for every thread */
+    cpu_set_t mask;     /* of a caller that wakes or starts workers: theirs too; empty before the first one */
 
     /* Any thread uses these. */
     atomic_int awake;                /* workers that spin or work */

@@ -1,11 +1,13 @@
 #include "host/threads_count.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "base/cpus.h"
 
 static atomic_int usable, available; /* 0: not determined yet */
+static atomic_int allowed;           /* cpus_allowed(), when `usable` was determined */
 static atomic_int chosen;            /* by threads_choose; 0: not */
 
 int
@@ -13,6 +15,7 @@ threads_usable_cpus(void)
 {
     int count = atomic_load_explicit(&usable, memory_order_relaxed);
     if (count == 0) {
+        atomic_store_explicit(&allowed, cpus_allowed(), memory_order_relaxed);
         count = cpus_usable();
         atomic_store_explicit(&usable, count, memory_order_relaxed);
     }
@@ -47,10 +50,22 @@ threads_usual(void)
     return cpus < THREADS_MAX ? cpus : THREADS_MAX;
 }
 
+/* Whether a process that had one processor may use others since: it has no workers, whose jobs would see that. */
+static bool
+has_got_more(void)
+{
+    return atomic_load_explicit(&usable, memory_order_relaxed) == 1 &&
+           atomic_load_explicit(&allowed, memory_order_relaxed) != cpus_allowed();
+}
+
 int
 threads_available(void)
 {
     int count = atomic_load_explicit(&available, memory_order_relaxed);
+    if (count == 1 && has_got_more()) {
+        threads_count_forget();
+        count = 0;
+    }
     if (count == 0) {
         count = atomic_load_explicit(&chosen, memory_order_relaxed);
         if (count == 0)

@@ -4,7 +4,8 @@
 
 enum { THREADS_MAX = 256 };
 
-/* The threads that a job may use: threads_choose()'s, or threads_usual(). */
+/* The threads that a job may use: threads_choose()'s, or threads_usual(). One processor is looked at again each time.
+ */
 int threads_available(void);
 
 /* VECADD_NUM_THREADS, or min(affinity mask, control group's cpu quota); 1 to THREADS_MAX. */
@@ -18,10 +19,10 @@ int threads_choose(int count);
 #define THREADS_VARIABLE "VECADD_NUM_THREADS"
 const char *threads_invalid_variable(void);
 
-/* cpus_usable(), called once and remembered. */
+/* cpus_usable(), remembered until threads_count_forget(). */
 int threads_usable_cpus(void);
 
-/* Forgets what was counted, not what was chosen: a forked child may have other limits. */
+/* Forgets what was counted, not what was chosen: a forked child may have other limits, a caller another mask. */
 void threads_count_forget(void);
 
 #endif

@@ -3,6 +3,8 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/min_max.h"
 #include "base/now.h"
@@ -145,6 +147,7 @@ static void *
 worker_main(void *argument)
 {
     struct worker *worker = argument;
+    worker->id = (pid_t)syscall(SYS_gettid);
     for (unsigned number = NO_JOB; (number = wait_for_call(worker, number)) != STOPPING;)
         take_part(worker, number);
     return NULL;
@@ -216,6 +219,24 @@ worker_wait_until_out(struct worker *worker, unsigned number)
 }
 
 void
+workers_follow(struct thread_pool *pool, const cpu_set_t *mask)
+{
+    for (int i = 1; i <= pool->started; i++) {
+        atomic_store(&pool->worker[i].kept_off.is_kept, false);
+        pthread_setaffinity_np(pool->worker[i].thread, sizeof *mask, mask);
+    }
+}
+
+/* A thread that has been joined counts as one of the process until the system is done with it. */
+static void
+wait_until_gone(pid_t id)
+{
+    enum { LOOKS = 10000 }; /* a moment is enough; another thread may have got the number */
+    for (int i = 0; i < LOOKS && syscall(SYS_tgkill, getpid(), id, 0) == 0; i++)
+        sched_yield();
+}
+
+void
 workers_stop(struct thread_pool *pool)
 {
     atomic_store(&pool->open, STOPPING);
@@ -223,6 +244,8 @@ workers_stop(struct thread_pool *pool)
         wake(&pool->worker[i], false);
     for (int i = 1; i <= pool->started; i++)
         pthread_join(pool->worker[i].thread, NULL);
+    for (int i = 1; i <= pool->started; i++)
+        wait_until_gone(pool->worker[i].id);
     pool->started = 0;
     atomic_store(&pool->awake, 0);
     atomic_store(&pool->open, NO_JOB);

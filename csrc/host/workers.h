@@ -22,7 +22,10 @@ void worker_wait_until_out(struct worker *worker, unsigned number);
 /* A job ended then: a caller that lacks workers learns by this when the last one did. Any thread may call it. */
 void workers_note_end(struct thread_pool *pool, long long when);
 
-/* Ends all workers and waits for them. */
+/* Has the workers run on these processors. */
+void workers_follow(struct thread_pool *pool, const cpu_set_t *mask);
+
+/* Ends all workers and waits until the system no longer counts them. */
 void workers_stop(struct thread_pool *pool);
 
 #endif

@@ -1,5 +1,6 @@
 """The host's threads: how many, from several callers at once, across forks, and at the end of the process."""
 
+import os
 import signal
 import sys
 import threading
@@ -24,7 +25,7 @@ for n in (0, 1, 1000, 2**18 + 1, 2**22 + 3):
 FORKS = """
 import os, sys, warnings
 import numpy as np, vecadd
-warnings.simplefilter("ignore", DeprecationWarning)  # Python's own, about forks of processes with threads
+warnings.simplefilter("ignore", DeprecationWarning)  # Python's own, where another thread adds meanwhile
 a = np.arange(2**22, dtype=np.float32)
 def check():
     assert (vecadd.add(a, a) == a * 2).all()
@@ -154,6 +155,54 @@ def test_threads_are_no_more_than_the_processors_that_the_process_may_use(child)
     child(code, VECADD_NUM_THREADS=None)
 
 
+MOVES = """
+import os
+from pathlib import Path
+import numpy as np, vecadd
+large = np.zeros(2**23, np.float32)
+everywhere = os.sched_getaffinity(0)
+last = {max(everywhere)}
+def workers():
+    names = {int(task.name): (task / "comm").read_text() for task in Path("/proc/self/task").iterdir()}
+    return [os.sched_getaffinity(id) for id, name in names.items() if name == "vecadd\\n"]
+"""
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two processors")
+def test_threads_run_where_their_caller_may_run_now(child):
+    child(
+        f"{MOVES}\n"
+        "count = vecadd.get_num_threads()\n"
+        "vecadd.add(large, large)\n"
+        "assert len(workers()) == count - 1\n"
+        "os.sched_setaffinity(0, last)\n"
+        "vecadd.add(large, large)\n"
+        "assert workers() == [last] * (count - 1)\n"
+        "assert vecadd.get_num_threads() == 1\n"
+        "os.sched_setaffinity(0, everywhere)\n"
+        "assert vecadd.get_num_threads() == count\n"
+        "vecadd.add(large, large)\n"
+        "vecadd.set_num_threads(4)\n"
+        "vecadd.add(large, large)\n"
+        "assert everywhere in workers()\n",  # of two processors, a worker may be kept off its caller's
+        VECADD_NUM_THREADS=None,
+    )
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two processors")
+def test_a_process_that_gets_a_second_processor_uses_it(child):
+    child(
+        f"{MOVES}\n"
+        "os.sched_setaffinity(0, last)\n"
+        "vecadd.add(large, large)\n"
+        "assert (vecadd.get_num_threads(), workers()) == (1, [])\n"
+        "os.sched_setaffinity(0, everywhere)\n"
+        "vecadd.add(large, large)\n"
+        "assert len(workers()) == vecadd.get_num_threads() - 1 > 0\n",
+        VECADD_NUM_THREADS=None,
+    )
+
+
 def test_import_and_small_sums_start_no_thread(child):
     code = (
         "import os, numpy as np, vecadd\n"
@@ -246,6 +295,24 @@ def test_a_fault_in_a_thread_of_the_pool_reaches_its_handler(tmp_path, child):
         result = child(code, check=False, VECADD_NUM_THREADS="2")
         assert result.returncode == -signal.SIGBUS
         assert "Fatal Python error: Bus error" in result.stderr
+
+
+def test_a_fork_finds_no_idle_thread(child):
+    """Python 3.12 and later warn of others, here an error; the parent counts them after the fork, as this does."""
+    child(
+        "import os, numpy as np, vecadd\n"
+        "from pathlib import Path\n"
+        "a = np.ones(2**23, np.float32)\n"
+        "def threads(): return int(Path('/proc/self/stat').read_text().rpartition(')')[2].split()[17])\n"
+        "for _ in range(20):\n"
+        "    vecadd.add(a, a)\n"
+        "    assert threads() == 4\n"
+        "    pid = os.fork()\n"
+        "    if pid == 0: os._exit(threads())\n"
+        "    assert threads() == 1\n"
+        "    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 1\n",
+        VECADD_NUM_THREADS="4",
+    )
 
 
 def test_fork_after_use_adds_in_parent_and_child(child):

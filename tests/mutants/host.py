@@ -13,8 +13,8 @@ HOST = (
     Mutant(
         "fork handler",
         "csrc/base/runtime.c",
-        "pthread_atfork(NULL, NULL, in_forked_child);",
-        "(void)in_forked_child;",
+        "pthread_atfork(before_fork, NULL, in_forked_child);",
+        "pthread_atfork(before_fork, NULL, NULL);\n    (void)in_forked_child;",
         "test_threads",
     ),
     Mutant(

@@ -1,4 +1,4 @@
-/* A short job has the workers that are awake. */
+/* A short job has the workers that are awake; they run where its caller may. */
 #include <stdatomic.h>
 
 #include "base/cpus.h"
@@ -32,10 +32,34 @@ a_short_job_has_the_workers_that_are_awake(void)
     }
 }
 
+/* They are not woken: a job now and then looks whether the caller's mask is another one. */
+static void
+workers_that_stay_awake_follow_their_caller(void)
+{
+    enum { JOBS = 64 };
+    cpu_set_t all, one, workers;
+    CHECK(sched_getaffinity(0, sizeof all, &all) == 0);
+    wake_workers(2);
+    CPU_ZERO(&one);
+    for (unsigned cpu = 0; CPU_COUNT(&one) == 0; cpu++)
+        if (CPU_ISSET(cpu, &all))
+            CPU_SET(cpu, &one);
+    CHECK(sched_setaffinity(0, sizeof one, &one) == 0);
+    for (int i = 0; i < JOBS; i++) {
+        struct short_job job = {.call = {.threads = 2}};
+        run_short(2, 2, answer, count_alone, &job);
+    }
+    CHECK(pthread_getaffinity_np(atomic_load(&runtime.threads)->worker[1].thread, sizeof workers, &workers) == 0);
+    CHECK(CPU_EQUAL(&workers, &one));
+    CHECK(threads_usable_cpus() == 1);
+}
+
 int
 main(void)
 {
     set_clock();
     RUN(a_short_job_has_the_workers_that_are_awake);
+    if (cpus_usable() > 1)
+        RUN(workers_that_stay_awake_follow_their_caller);
     return check_report();
 }

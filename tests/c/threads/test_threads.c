@@ -331,32 +331,25 @@ flags_of_every_thread_are_returned_and_the_callers_kept(void)
 
 #if !defined(__SANITIZE_THREAD__) /* it knows no threads in a child of a process that has some */
 
-static atomic_bool pool_is_busy, forking_is_over;
+static atomic_int busy;
+static atomic_bool forking_is_over;
 
 static void
-count(void *context, size_t begin, size_t end, int worker)
+stay_until_forking_is_over(void *context, size_t begin, size_t end, int worker)
 {
-    (void)worker;
-    atomic_fetch_add((atomic_size_t *)context, end - begin);
+    (void)context, (void)begin, (void)end, (void)worker;
+    atomic_fetch_add(&busy, 1);
+    while (!atomic_load(&forking_is_over))
+        sleep_us(100);
 }
 
-/* Allocates nothing and, once the pool is busy, starts nothing: AddressSanitizer's own locks do not survive a fork
- * while another thread holds them. */
+/* All workers have begun before anybody forks: a thread that is just starting holds a lock of AddressSanitizer's own,
+ * which its child would wait for. */
 static void *
 keep_the_pool_busy(void *argument)
 {
     (void)argument;
-    /* All workers have begun before anybody forks: a thread that is just starting holds a lock of
-     * AddressSanitizer's own, which its child would wait for. */
-    if (!all_threads_take_part(3))
-        abort();
-    while (!atomic_load(&forking_is_over)) {
-        atomic_size_t counted = 0;
-        threads_run(3, 1000, 10, count, &counted);
-        if (atomic_load(&counted) != 1000)
-            abort();
-        atomic_store(&pool_is_busy, true);
-    }
+    threads_run(3, 3, 1, stay_until_forking_is_over, NULL);
     return NULL;
 }
 
@@ -379,10 +372,9 @@ a_child_forked_in_the_middle_of_a_job_has_its_own_threads(void)
 {
     pthread_t other;
     pthread_create(&other, NULL, keep_the_pool_busy, NULL);
-    while (!atomic_load(&pool_is_busy))
+    while (atomic_load(&busy) < 3)
         sleep_us(100);
-    for (int i = 0; i < 30; i++) {
-        sleep_us(300);
+    for (int i = 0; i < 10; i++) {
         const int how = status_of_child_with_threads();
         CHECK(how == 0, "child %d ended with %#x", i, (unsigned)how);
     }
@@ -405,15 +397,6 @@ threads_of_this_process(void)
     return count;
 }
 
-/* A thread that has been joined is counted until the kernel has buried it. */
-static bool
-threads_become(int expected)
-{
-    for (int ms = 0; ms < PATIENCE_MS && threads_of_this_process() != expected; ms++)
-        sleep_us(1000);
-    return threads_of_this_process() == expected;
-}
-
 static void
 stopping_joins_and_the_next_job_starts_again(void)
 {
@@ -422,9 +405,9 @@ stopping_joins_and_the_next_job_starts_again(void)
     threads_stop();
     for (int i = 0; i < 20; i++) {
         CHECK(visits_each_once(4, 1000, 10));
-        CHECK(threads_become(before + 3));
+        CHECK(threads_of_this_process() == before + 3);
         threads_stop();
-        CHECK(threads_become(before));
+        CHECK(threads_of_this_process() == before);
     }
 }
 
