@@ -91,6 +91,145 @@ def test_an_nvidia_smi_that_does_not_work_leaves_all_unknown(
     assert links.connections(GPUS, FACTS) == {}
 
 
+# NVLinks that are inactive
+
+
+LINK = {True: "26.562 GB/s", False: "<inactive>"}
+
+
+def status(*gpus: str | range, card: str = "NVIDIA H200", count: int = 18) -> str:
+    """What nvidia-smi says of GPUs with these active links, or its words where it lists none."""
+    lines = []
+    for number, active in enumerate(gpus):
+        lines.append(f"GPU {number}: {card} (UUID: GPU-{number})")
+        each = (
+            [f"\t Link {link}: {LINK[link in active]}" for link in range(count)]
+            if isinstance(active, range)
+            else [active]
+        )
+        lines += each
+    return "\n".join(lines) + "\n"
+
+
+def matrix(*rows: str) -> str:
+    """Of words without the diagonal's."""
+    names = [f"GPU{number}" for number in range(len(rows))]
+    lines = ["\t" + "\t".join([*names, "CPU Affinity"])]
+    for number, row in enumerate(rows):
+        words = row.split()
+        lines.append("\t".join([names[number], *words[:number], " X ", *words[number:], "0-47"]))
+    return "\n".join(lines) + "\n"
+
+
+@pytest.fixture
+def connected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """connected(status, matrix): the findings of a machine's NVLinks, and how its pairs are connected."""
+
+    def make(status: str, matrix: str, divided: str = "") -> tuple[dict[str, Any], dict[tuple[int, int], Connection]]:
+        count = matrix.count("GPU") // 2
+        facts = [{"pci_domain": 0, "pci_bus": 0x10 + number, "pci_device": 0} for number in range(count)]
+        (tmp_path / "topo").write_text(matrix)
+        (tmp_path / "nvlink").write_text(status)
+        (tmp_path / "index").write_text("".join(f"{n}, 00000000:{0x10 + n:02X}:00.0\n" for n in range(count)))
+        (tmp_path / "mig").write_text(divided)
+        tool = tmp_path / "nvidia-smi"
+        tool.write_text(
+            f'#!/bin/sh\ncase "$1" in\ntopo) cat {tmp_path}/topo ;;\nnvlink) cat {tmp_path}/nvlink ;;\n'
+            f"*mig.mode*) cat {tmp_path}/mig ;;\n--query-gpu=index*) cat {tmp_path}/index ;;\nesac\n"
+        )
+        tool.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+        monkeypatch.setattr(nodes, "NODES", tmp_path / "none")
+        gpus = tuple(replace(H200, index=number) for number in range(count))
+        found = topology.of(replace(this_machine(), gpus=gpus), facts, Measured())
+        links_found = {each.where: each for each in found if each.id.startswith("nvlink/")}
+        assert all(each.id == f"nvlink/{where}/active links" for where, each in links_found.items())
+        return links_found, links.connections(gpus, facts)
+
+    return make
+
+
+DARK = "NVML: Unable to retrieve NVLink information as all links are inActive"
+FOUR = matrix("NV18 NV18 NV18", "NV18 NV18 NV18", "NV18 NV18 NV18", "NV18 NV18 NV18")
+LESS = matrix("NV9 NV9 NV9", "NV9 NV18 NV18", "NV9 NV18 NV18", "NV9 NV18 NV18")
+ALONE = matrix("PHB PHB SYS", "PHB NV12 SYS", "PHB NV12 SYS", "SYS SYS SYS")
+WITHOUT = matrix("SYS SYS SYS", "SYS NV18 NV18", "SYS NV18 NV18", "SYS NV18 NV18")
+ALL, NONE = range(18), range(0)
+
+
+MACHINES = {
+    "a switch": (status(ALL, ALL, ALL, ALL), FOUR, ["pass"] * 4),
+    "half of one": (status(range(9), ALL, ALL, ALL), LESS, ["critical", "pass", "pass", "pass"]),
+    "one link": (status(range(17), ALL), matrix("NV17", "NV17"), ["critical", "pass"]),
+    "half of all": (status(range(9), range(9)), matrix("NV9", "NV9"), ["critical"] * 2),
+    "a switch has failed": (status(range(14), range(14)), matrix("NV14", "NV14"), ["critical"] * 2),
+    "half of a single GPU": (status(range(9)), matrix(""), ["critical"]),
+    "fewer than a peer": (status(range(12), range(6)), matrix("NV6", "NV6"), ["info", "critical"]),
+    "all of one": (status(NONE, ALL, ALL, ALL), WITHOUT, ["critical", "pass", "pass", "pass"]),
+    "all of one of two": (status(DARK, ALL), matrix("SYS", "SYS"), ["critical", "pass"]),
+    # As they were built.
+    "three bridges of 18": (
+        status(range(12), range(12), card="NVIDIA H100 PCIe"),
+        matrix("NV12", "NV12"),
+        ["info"] * 2,
+    ),
+    "a bridge of 12": (
+        status(range(4), range(4), card="NVIDIA A100-PCIE", count=12),
+        matrix("NV4", "NV4"),
+        ["info"] * 2,
+    ),
+    "a bridge of 4": (status(range(4), range(4), card="NVIDIA A40", count=4), matrix("NV4", "NV4"), ["pass"] * 2),
+    "two of a board of four": (status(range(6), range(6)), matrix("NV6", "NV6"), ["info"] * 2),
+    "no bridge": (status(NONE, NONE), matrix("SYS", "SYS"), ["info"] * 2),
+    "no bridge, in words": (status(DARK, DARK), matrix("SYS", "SYS"), []),
+    "no NVLink": (status("", ""), matrix("SYS", "SYS"), []),
+    "bridges for two of four": (status(NONE, range(12), range(12), NONE), ALONE, ["info"] * 4),
+}
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_inactive_links_fail_unless_the_machine_was_built_so(connected: Any, name: str) -> None:
+    said, topo, severities = MACHINES[name]
+    found, _ = connected(said, topo)
+    assert [each.severity for each in found.values()] == severities
+
+
+def test_a_gpu_in_mig_mode_may_have_no_link(connected: Any) -> None:
+    found, _ = connected(status(NONE, ALL, ALL, ALL), WITHOUT, "0, Enabled\n1, Disabled\n2, Disabled\n3, Disabled\n")
+    assert [each.severity for each in found.values()] == ["info", "pass", "pass", "pass"]
+
+
+def test_cards_of_other_names_are_no_peers(connected: Any) -> None:
+    both = status(range(4), card="NVIDIA RTX A6000", count=4) + status(NONE, card="NVIDIA A40", count=4).replace(
+        "GPU 0", "GPU 1"
+    )
+    found, _ = connected(both, matrix("SYS", "SYS"))
+    assert [each.severity for each in found.values()] == ["pass", "info"]
+
+
+def test_inactive_links_are_named_and_theory_counts_them(connected: Any) -> None:
+    found, pairs = connected(status(range(9), ALL, ALL, ALL), LESS)
+    ill, well = found["gpu 0"], found["gpu 1"]
+    assert (ill.value, ill.expected, well.value, well.expected) == (9, (18, None), 18, (18, None))
+    assert ill.meaning == (
+        "9 NVLinks of GPU 0 are active, where 18 should be. Inactive: links 9, 10, 11, 12, 13, 14, 15, 16, 17."
+    )
+    assert well.meaning == "18 of 18 NVLinks of GPU 1 are active."
+    assert "nvidia-smi nvlink --status" in ill.next
+    assert well.next == ""
+    for pair, name in (
+        ((0, 1), "NVLink, 9 of 18 links"),
+        ((1, 0), "NVLink, 9 of 18 links"),
+        ((1, 2), "NVLink, 18 links"),
+    ):
+        assert (pairs[pair].name, pairs[pair].rate) == (name, pytest.approx(18 * 26.562e9))
+
+
+def test_theory_of_links_that_are_not_plugged_in_is_that_of_the_others(connected: Any) -> None:
+    _, pairs = connected(status(range(12), range(12), card="NVIDIA H100 PCIe"), matrix("NV12", "NV12"))
+    assert pairs[0, 1] == Connection("NVLink, 12 links", pytest.approx(12 * 26.562e9))
+
+
 # What is expected of a pair
 
 
@@ -244,6 +383,26 @@ def test_a_node_of_memory_alone_and_one_with_more_than_others_lack_nothing(machi
     assert [found[f"numa/node {number}/memory"].severity for number in range(4)] == ["pass"] * 4
     assert found["numa/node 2/memory"].expected == (0.9 * (256 << 30), None)
     assert found["numa/node 3/memory"].expected is None
+
+
+def test_memory_of_gpus_and_of_cxl_is_no_other_nodes_measure(machine: Path) -> None:
+    """Two nodes of 480 GiB with processors, and beside them four GPUs' memory, or two modules of CXL."""
+    for number in (0, 1):
+        (machine / "node" / f"node{number}" / "meminfo").write_text(f"Node {number} MemTotal: {480 << 20} kB\n")
+    (machine / "pci" / "0000:9a:00.0" / "numa_node").write_text("5\n")  # the GPU's own memory
+    for gib in (186, 1024):
+        for number in (2, 3, 4, 5):
+            node = machine / "node" / f"node{number}"
+            node.mkdir(exist_ok=True)
+            (node / "cpulist").write_text("\n")
+            (node / "meminfo").write_text(f"Node {number} MemTotal: {gib << 20} kB\n")
+        found = placed()
+        assert {each.severity for each in found.values()} == {"pass"}
+        assert [found[f"numa/node {number}/memory"].expected for number in (0, 1, 2)] == [
+            (0.9 * (480 << 30), None), (0.9 * (480 << 30), None), None
+        ]  # fmt: skip
+    (machine / "node" / "node1" / "meminfo").write_text(f"Node 1 MemTotal: {360 << 20} kB\n")
+    assert placed()["numa/node 1/memory"].severity == "warning"
 
 
 def test_where_memory_and_gpus_lie_is_told(machine: Path) -> None:

@@ -1,10 +1,17 @@
-"""How two GPUs are connected, by nvidia-smi: NVLink and how many links of what rate, or PCIe and what lies between."""
+"""How GPUs are connected, by nvidia-smi: NVLink and how many links of what rate, or PCIe and what lies between.
+
+Which inactive NVLinks are a fault? A card may have links that nothing is plugged into. Bridges and boards that connect
+cards directly take a third of a card's links each: a bridge of an A100 4 of 12, a board of four H100s 6 of 18 for each
+pair, the bridges of an H100 PCIe 12 of 18. So a third or two thirds that are active on all GPUs of a card is how the
+machine was built, and so is none. Any other number is a fault: behind a switch all links are active, and a switch that
+fails takes 2 of 12, or 4 or 5 of 18.
+"""
 
 import re
 import shutil
 import subprocess
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from vecadd import _nvidia_smi
@@ -37,24 +44,79 @@ class Connection:
 UNKNOWN = Connection("an unknown connection")
 
 
+@dataclass
+class NvLinks:
+    """The NVLinks of a GPU, by their numbers. ``card`` is its name, ``rate`` that of one that works, in bytes a second
+    each way, ``expected`` how many should be active."""
+
+    card: str
+    active: list[int] = field(default_factory=list)
+    inactive: list[int] = field(default_factory=list)
+    rate: float | None = None
+    expected: int = 0
+
+    @property
+    def count(self) -> int:
+        return len(self.active) + len(self.inactive)
+
+
+def nvlinks(facts: Sequence[dict[str, Any]]) -> dict[int, NvLinks]:
+    """Of each of our GPUs that nvidia-smi tells of; ``facts`` are those of _core.gpu_facts()."""
+    found = _known_links(_matrix(_said("topo", "-m")))
+    return {ours: found[number] for ours, number in numbers_of(facts).items() if number in found}
+
+
+def _known_links(matrix: Mapping[tuple[int, int], str]) -> dict[int, NvLinks]:
+    """By nvidia-smi's numbers. How many links should be active follows from the other GPUs of the same card."""
+    found = _nvlinks(_said("nvlink", "--status"))
+    for number, links in found.items():
+        card = {other: its for other, its in found.items() if its.card == links.card}
+        most, count = max(len(its.active) for its in card.values()), max(its.count for its in card.values())
+        links.expected = most if 3 * most % (count or 1) == 0 else count
+        if not links.active and (_are_pairs(card, matrix) or _is_divided(number)):
+            links.expected = 0
+    return found
+
+
+def _are_pairs(card: Mapping[int, NvLinks], matrix: Mapping[tuple[int, int], str]) -> bool:
+    """Whether NVLink joins the GPUs of a card two by two, as bridges do: one may have no other."""
+    return all(
+        sum(word.startswith("NV") for (row, _), word in matrix.items() if row == number) == 1
+        for number, links in card.items()
+        if links.active
+    )
+
+
+def _is_divided(number: int) -> bool:
+    """Whether the GPU is in MIG mode, in which an A100's links are off."""
+    return any(
+        row.get("index") == str(number) and row.get("mig.mode.current") == "Enabled"
+        for row in _nvidia_smi.query("gpu", "index", "mig.mode.current")
+    )
+
+
 def connections(gpus: Sequence[Gpu], facts: Sequence[dict[str, Any]]) -> dict[tuple[int, int], Connection]:
     """Of every ordered pair of GPUs that nvidia-smi tells of; ``facts`` are those of _core.gpu_facts()."""
     numbers = numbers_of(facts)
     matrix = _matrix(_said("topo", "-m"))
-    rates = _link_rates(_said("nvlink", "--status"))
+    links = _known_links(matrix)
     found = {}
     for a in gpus:
         for b in gpus:
             word = matrix.get((numbers.get(a.index, -1), numbers.get(b.index, -1)))
             if a is not b and word is not None:
-                found[a.index, b.index] = _connection(word, rates.get(numbers[a.index]), a, b)
+                ends = [links.get(numbers[gpu.index]) for gpu in (a, b)]
+                found[a.index, b.index] = _connection(word, ends, a, b)
     return found
 
 
-def _connection(word: str, link: float | None, a: Gpu, b: Gpu) -> Connection:
+def _connection(word: str, ends: Sequence[NvLinks | None], a: Gpu, b: Gpu) -> Connection:
     if nvlink := re.fullmatch(r"NV(\d+)", word):
         count = int(nvlink[1])
-        return Connection(f"NVLink, {count} links", None if link is None else count * link)
+        full = round(count * max((end.expected / len(end.active) for end in ends if end and end.active), default=1.0))
+        name = f"NVLink, {count} links" if full == count else f"NVLink, {count} of {full} links"
+        rate = ends[0].rate if ends[0] else None
+        return Connection(name, None if rate is None else full * rate)
     pcie = [machine.link_theory(gpu.link_generation_max, gpu.link_width_max) for gpu in (a, b)]
     rate = min(each for each in pcie if each) if all(pcie) and word in DIRECT else None
     return Connection(f"PCIe through {PATHS.get(word, word)}", rate)
@@ -84,16 +146,17 @@ def _matrix(text: str) -> dict[tuple[int, int], str]:
     return found
 
 
-def _link_rates(text: str) -> dict[int, float]:
-    """Bytes a second of one of each GPU's NVLinks, each way."""
-    rates: dict[int, float] = {}
-    gpu = -1
+def _nvlinks(text: str) -> dict[int, NvLinks]:
+    """The links of each GPU, by nvidia-smi's numbers. Of a GPU without an active one it may list none."""
+    found: dict[int, NvLinks] = {}
+    gpu = NvLinks("")
     for line in text.splitlines():
-        if head := re.match(r"GPU (\d+):", line):
-            gpu = int(head[1])
-        elif rate := re.search(r"Link \d+: ([\d.]+) GB/s", line):
-            rates[gpu] = float(rate[1]) * 1e9
-    return rates
+        if head := re.match(r"GPU (\d+): (.*?)(?: \(UUID.*)?$", line):
+            gpu = found[int(head[1])] = NvLinks(head[2])
+        elif link := re.search(r"Link (\d+): (?:([\d.]+) GB/s|<inactive>)", line):
+            (gpu.active if link[2] else gpu.inactive).append(int(link[1]))
+            gpu.rate = max(gpu.rate or 0.0, float(link[2]) * 1e9) if link[2] else gpu.rate
+    return found
 
 
 def _said(*words: str) -> str:

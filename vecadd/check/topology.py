@@ -1,4 +1,4 @@
-"""Findings of how the machine is put together: memory and GPUs by NUMA node, and how pairs of GPUs are connected."""
+"""Findings of how the machine is put together: NUMA nodes and their GPUs, NVLinks, and how GPUs are connected."""
 
 from collections.abc import Iterator
 from statistics import median
@@ -6,9 +6,9 @@ from typing import Any
 
 from vecadd._machine import Info
 from vecadd.bench.show import show_rate
-from vecadd.check import nodes
+from vecadd.check import links, nodes
 from vecadd.check.findings import Finding, unknown
-from vecadd.check.links import UNKNOWN
+from vecadd.check.links import UNKNOWN, NvLinks
 from vecadd.check.measure import Measured
 from vecadd.check.rows import Severity
 
@@ -18,14 +18,14 @@ NEARER = 0.95  # of the best node's rate: one that has less is not the nearest
 
 def of(info: Info, facts: list[dict[str, Any]], measured: Measured) -> list[Finding]:
     """``facts`` are those of _core.gpu_facts(), or none."""
-    return [*_of_memory(), *_of_gpus(info, facts, measured), *_of_pairs(measured)]
+    return [*_of_memory(), *_of_gpus(info, facts, measured), *_of_links(facts), *_of_pairs(measured)]
 
 
 def _of_memory() -> Iterator[Finding]:
     found = nodes.nodes()
     if not found:
         yield unknown("numa/host/nodes", "NUMA nodes", "nodes", f"{nodes.NODES} has no nodes, or cannot be read.")
-    sizes = [node.memory for node in found if node.memory]
+    sizes = [node.memory for node in found if node.memory and node.cpus]  # other memory is a GPU's, or CXL's
     for node in found if len(found) > 1 else ():
         name, what = f"numa/node {node.number}/memory", "memory of a NUMA node"
         if node.memory is None:
@@ -41,7 +41,7 @@ def _of_memory() -> Iterator[Finding]:
             value=node.memory,
             unit="bytes",
             expected=(least, None) if node.cpus else None,
-            source="nine tenths of the median of all nodes",
+            source="nine tenths of the median of all nodes with processors",
             meaning=f"Node {node.number} has {node.memory / 2**30:.4g} GiB and {len(node.cpus)} processors."
             + (" It has less memory than others, so fewer channels may carry it." if low else ""),
             next="Look for a missing or disabled memory module (dmidecode, the BIOS)." if low else "",
@@ -61,7 +61,7 @@ def _of_gpus(info: Info, facts: list[dict[str, Any]], measured: Measured) -> Ite
         rates = _rates(measured, gpu.index)
         best = max(rates, key=lambda node: rates[node], default=own)
         far = own in rates and rates[own] < NEARER * rates[best]
-        reached = any(node.number == own and nodes.usable(node) for node in nodes.nodes())
+        reached = any(node.number == own and (nodes.usable(node) or not node.cpus) for node in nodes.nodes())
         meaning = f"GPU {gpu.index} is plugged into node {own}."
         if far:
             meaning += (
@@ -93,6 +93,41 @@ def _rates(measured: Measured, gpu: int) -> dict[int, float]:
         for row in measured.rows.values()
         if row.kind == "link" and row.gpu == gpu and row.name.startswith("to the device from node ") and row.value
     }
+
+
+def _of_links(facts: list[dict[str, Any]]) -> Iterator[Finding]:
+    for gpu, its in sorted(links.nvlinks(facts).items()) if facts else ():
+        active, missing = len(its.active), its.expected - len(its.active)
+        if not its.count and not missing:
+            continue  # a card without NVLink
+        yield Finding(
+            id=f"nvlink/gpu {gpu}/active links",
+            measurement="active NVLinks",
+            where=f"gpu {gpu}",
+            severity="critical" if missing > 0 else "info" if its.inactive else "pass",
+            value=active,
+            unit="links",
+            expected=(its.expected, None),
+            source="the links of the card, and those that its peers in this machine have",
+            meaning=_of_inactive(gpu, its, missing),
+            next="Look at nvidia-smi nvlink --status and --errorcounters, at the fabric manager, and for Xid 74 in the "
+            "kernel's log; seat bridges anew. Reset the GPU, and have it serviced if they stay inactive."
+            if missing > 0
+            else "",
+        )
+
+
+def _of_inactive(gpu: int, its: NvLinks, missing: int) -> str:
+    active = len(its.active)
+    if missing > 0:
+        numbers = f"links {', '.join(map(str, its.inactive))}" if its.inactive else "all links"
+        return f"{active} NVLinks of GPU {gpu} are active, where {its.expected} should be. Inactive: {numbers}."
+    if active and its.inactive:
+        return (
+            f"{active} of {its.count} NVLinks of GPU {gpu} are active, and no other {its.card} here has more: bridges "
+            "and boards that connect GPUs directly use a third or two thirds."
+        )
+    return f"{active} of {its.count} NVLinks of GPU {gpu} are active" + ("." if active else ": none is connected.")
 
 
 def _of_pairs(measured: Measured) -> Iterator[Finding]:
