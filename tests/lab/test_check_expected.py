@@ -72,6 +72,20 @@ def test_a_bench_file_gives_the_same_figures(tmp_path: Path) -> None:
     }
 
 
+def test_of_a_check_its_rows_count_but_for_those_that_other_work_disturbed(tmp_path: Path) -> None:
+    """Of two GPUs without access to each other's memory, a check has a finding of 0 that is no row."""
+    found = [
+        {"id": "host memory/host/add 2^26", "severity": "unknown", "value": 3.0, "unit": "GB/s"},
+        {"id": "host memory/host/add 2^10", "severity": "critical", "value": 1e-3, "unit": "s"},
+        {"id": "link/gpu 1/width", "severity": "pass", "value": 16, "unit": "lanes"},
+        {"id": "pair/gpu 0 to gpu 1/peer access", "severity": "info", "value": 0.0, "unit": "1"},
+        {"id": "nvlink/gpu 0/active links", "severity": "info", "value": 0, "unit": "links"},
+    ]
+    content = {"schema": "vecadd-check", "schema_version": 2, "machine": {}, "findings": found}
+    (tmp_path / "check.json").write_text(json.dumps(content))
+    assert expected.of_file(tmp_path / "check.json").figures == {"host add 2^10": 1e-3, "link width of GPU 1": 16.0}
+
+
 @pytest.mark.parametrize(
     "text", ["[" * 100_000, '{"meta": {"limits": {"device": {"read_gbps": 1%s}}}, "rows": []}' % ("0" * 400)]
 )

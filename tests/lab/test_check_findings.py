@@ -117,6 +117,32 @@ def test_how_severe_a_row_is(row: Row, severity: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("row", "load", "severity"),
+    [
+        (Row("host", "add 2^26", "GB/s", [50.0], Expected(100.0, 0.9, "")), 16.1, "unknown"),
+        (Row("host", "add 2^26", "GB/s", [50.0], Expected(100.0, 0.9, "")), 16.0, "critical"),
+        (Row("launch", "call of add", "s", [3.0], Expected(1.0, 0.5, "")), 16.1, "unknown"),
+        (Row("host", "add 2^26", "GB/s", [100.0, 50.0, 100.0], Expected(100.0, 0.9, "")), 16.1, "warning"),
+        (Row("host", "add 2^26", "GB/s", [100.0], Expected(100.0, 0.9, "")), 16.1, "pass"),
+        (Row("host", "add 2^26", "GB/s", [50.0], error="wrong sum"), 16.1, "critical"),
+        (Row("device", "read", "GB/s", [50.0], Expected(100.0, 0.9, "")), 16.1, "critical"),
+        (Row("link", "to the host", "GB/s", [50.0], Expected(100.0, 0.9, "")), 16.1, "critical"),
+    ],
+)
+def test_what_processors_miss_while_others_keep_them_busy_fails_no_machine(
+    row: Row, load: float, severity: str
+) -> None:
+    found = said({"load_average": load}, [*LINK, row], 1)
+    (its,) = (each for each in found if each.id == row.id)
+    assert (its.severity, its.value) == (severity, row.value)
+    assert row.severity == severity  # in the table, too
+    assert status_of(found) == {"critical": "failed", "unknown": "unknown"}.get(severity, "passed")
+    if severity == "unknown":
+        assert its.meaning.endswith("by the median of 1. Other work kept the host's processors busy.")
+        assert its.next == "End other work, and run it again."
+
+
+@pytest.mark.parametrize(
     ("row", "id", "where"),
     [
         (Row("host", "add 2^26", "GB/s"), "host memory/host/add 2^26", "host"),

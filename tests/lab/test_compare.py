@@ -213,6 +213,15 @@ def test_two_checks_are_compared_by_their_findings(tmp_path: Path, capsys: pytes
     assert "to the device, gpu 0" in capsys.readouterr().out
 
 
+def test_a_figure_that_other_work_disturbed_is_undecided(tmp_path: Path) -> None:
+    for name, severity, value in (("old", "pass", 100.0), ("new", "unknown", 40.0)):
+        finding = simulated.finding("host memory/host/add 2^26", "host add 2^26", "host", value, "GB/s")
+        (tmp_path / name).write_text(json.dumps(simulated.content("node1", [finding | {"severity": severity}])))
+    assert cli.main(["compare", *(str(tmp_path / name) for name in ("old", "new")), "--json", str(tmp_path / "x")]) == 0
+    (row,) = json.loads((tmp_path / "x").read_text())["rows"]
+    assert (row["verdict"], row["ratio"]) == ("undecided", 2.5)
+
+
 @pytest.mark.parametrize(
     ("severities", "values", "status"),
     [

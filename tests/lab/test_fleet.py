@@ -140,6 +140,31 @@ def test_an_idle_or_a_busy_machine_of_ten_is_as_healthy_as_its_peers(load: float
     assert (tmp_path / "bad.txt").read_text() == ""
 
 
+def test_a_figure_that_other_work_disturbed_is_neither_slow_nor_missing() -> None:
+    fleet = machines([*STEADY, 40.0])
+    fleet[-1]["findings"][0]["severity"] = "unknown"
+    assert causes(fleet) == {}
+
+
+def test_memory_of_nodes_without_processors_is_not_held_against_that_of_others() -> None:
+    """Of two machines: five nodes' memory is compared, so those with processors are each other's peers."""
+    fleet = []
+    for host, sizes in (
+        ("node1", (480.0, 480.0, 96.0)),
+        ("node2", (480.0, 480.0, 96.0)),
+        ("node3", (480.0, 240.0, 96.0)),
+    ):
+        found = [
+            simulated.finding(
+                f"numa/node {number}/memory", "memory of a NUMA node", f"node {number}", size * 2**30, "bytes"
+            )
+            | {"expected": [432.0 * 2**30, None] if size > 96 else None}
+            for number, size in enumerate(sizes)
+        ]
+        fleet.append(simulated.content(host, found))
+    assert causes(fleet) == {("part", "node 1"): ("node3",)}
+
+
 @pytest.mark.parametrize(
     ("identifier", "unit"), [("conditions/gpus/throttling", "s"), ("drift/host/add", "1"), ("numa/gpu 0/node", "node")]
 )

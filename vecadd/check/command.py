@@ -84,8 +84,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         {
             0: "passed",
             1: "failed",
-            UNASKABLE: "could not run: an error, a figure that could not be measured, a wrong option, or a file that "
-            "is missing or of another kind",
+            UNASKABLE: "could not run or judge: an error, a figure that could not be measured or was missed on a busy "
+            "host, a wrong option, or a file that is missing or of another kind",
             130: "interrupted; whole rounds are shown and written",
         },
     )

@@ -9,7 +9,7 @@ H200's.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from vecadd import _core, model
 from vecadd._machine import Gpu, Info
@@ -19,7 +19,7 @@ from vecadd.bench.results import Row as BenchRow
 from vecadd.bench.show import show_figure
 from vecadd.check import document, measure
 from vecadd.check.measure import DTYPE, SMALL, STREAMERS, Measured
-from vecadd.check.rows import Expected, Row, title_of
+from vecadd.check.rows import Expected, Row, Unit, title_of
 from vecadd.model.limits import RECORDED
 
 Limits = Mapping[str, Mapping[str, float]]  # of one GPU, as in the meta of a result file
@@ -92,8 +92,9 @@ class File:
 
 
 def _of_findings(findings: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """The figures of `vecadd check --json` by their titles."""
-    titles = {title_of(finding["id"]): finding["value"] for finding in findings}
+    """The figures of `vecadd check --json` by their titles, without those that other work had disturbed."""
+    rows = [each for each in findings if each["unit"] in get_args(Unit) and each["severity"] != "unknown"]
+    titles = {title_of(row["id"]): row["value"] for row in rows}
     return {title: float(value) for title, value in titles.items() if title is not None and value is not None}
 
 

@@ -10,6 +10,8 @@ from vecadd.check.measure import Measured
 from vecadd.check.rows import Row, Severity
 
 BUSY = 0.5  # of the host's processors, by the load average: above it other work disturbs the figures
+FULL = 1.0  # above it tasks wait for a processor, and those rows that the processors time say little of the machine
+TIMED_BY_HOST = ("host", "launch")
 DRIFT = 0.05  # from the first round to the last: a greater drift is reported
 HARMLESS = ("power cap",)  # throttling that a healthy GPU at full power may show
 
@@ -66,7 +68,9 @@ class Found:
 
 
 def of(found: Found) -> list[Finding]:
-    """Every row and condition, in the order of the table."""
+    """Every row and condition, in the order of the table. Notes which rows other work has disturbed."""
+    for row in found.measured.rows.values():
+        row.disturbed = row.kind in TIMED_BY_HOST and _load(found.conditions) > FULL
     return [
         *(_of_row(row, found) for row in found.measured.rows.values()),
         *(_of_drift(found.measured.rows.values()) if found.rounds > 1 else ()),
@@ -141,9 +145,14 @@ def unknown(id: str, measurement: str, unit: str, meaning: str, next: str = "") 
 LET_ASK = "Run it where nvidia-smi and /sys can be read, as in a container with the driver's tools, or as root."
 
 
+def _load(conditions: Mapping[str, Any]) -> float:
+    """Tasks a processor, before the run."""
+    return float(conditions["load_average"] / conditions["cpus"])
+
+
 def _of_load(conditions: Mapping[str, Any]) -> Finding:
     load, cpus = conditions["load_average"], conditions["cpus"]
-    busy = load > BUSY * cpus
+    busy = _load(conditions) > BUSY
     return Finding(
         id="conditions/host/load",
         measurement="load average before the run",

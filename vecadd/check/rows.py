@@ -50,6 +50,7 @@ class Row:
     error: str | None = None
     gpu: int = 0  # its index, of all but the host's rows; of a pair the source's
     spread: tuple[float, float] | None = None  # of the last round's samples: the 10th and the 90th percentile
+    disturbed: bool = False  # by other work, so that a miss is nobody's fault
 
     @property
     def figure(self) -> str:
@@ -121,13 +122,13 @@ class Row:
 
     @property
     def severity(self) -> Severity:
-        """A figure that only some rounds missed is a warning."""
+        """A figure that only some rounds missed is a warning; one that other work has disturbed cannot fail."""
         if self.error is not None and any(name in self.error for name in UNMEASURED):
             return "unknown"
         if self.passed is None:
             return "info"
         if not self.passed:
-            return "critical"
+            return "unknown" if self.disturbed and self.error is None else "critical"
         return "pass" if self._within(self.worst) else "warning"
 
     def _within(self, value: float | None) -> bool | None:

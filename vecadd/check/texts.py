@@ -60,7 +60,9 @@ def of(row: Row, severity: Severity) -> Text:
     known = max((key for key in _TEXTS if row.figure.startswith(key)), key=len, default=None)
     text = _TEXTS[known] if known else Text(f"Probes of the group {GROUPS[row.kind]!r}.", _LOG)
     if severity == "unknown":
-        return Text(f"{text.meaning} It could not be measured: {row.error}", "End other work, and run it again.")
+        disturbed = f"{_off(row)} Other work kept the host's processors busy."
+        why = f"It could not be measured: {row.error}" if row.error else disturbed
+        return Text(f"{text.meaning} {why}", "End other work, and run it again.")
     if row.error is not None:
         wrong = "wrong" in row.error
         return Text(f"{text.meaning} It failed: {row.error}", _AT_ONCE if wrong else text.next)

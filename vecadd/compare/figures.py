@@ -107,9 +107,14 @@ def side(given: Iterable[Bench | Check]) -> Side:
 
 
 def _of_check(check: Check) -> dict[Key, Figure]:
+    """The interval of a figure that other work has disturbed says nothing of the machine."""
     return {
         ("check", each.id, each.unit): Figure(
-            each.name, each.value, each.interval, each.unit, each.severity if each.severity == "critical" else None
+            each.name,
+            each.value,
+            None if each.is_disturbed else each.interval,
+            each.unit,
+            each.severity if each.severity == "critical" else None,
         )
         for each in check.findings
         if each.unit

@@ -54,7 +54,23 @@ class Finding:
     @property
     def is_compared(self) -> bool:
         """Whether it is a figure of the machine, which may be held against those of its peers and of earlier runs."""
-        return bool(self.unit) and self.unit not in NUMBERS and not self.id.startswith(CONDITIONS)
+        return (
+            bool(self.unit)
+            and self.unit not in NUMBERS
+            and not self.id.startswith(CONDITIONS)
+            and not self.is_disturbed
+            and not self.is_other_memory
+        )
+
+    @property
+    def is_disturbed(self) -> bool:
+        """Whether it missed what was expected while other work kept the host busy."""
+        return self.severity == "unknown" and self.value is not None
+
+    @property
+    def is_other_memory(self) -> bool:
+        """Whether it is the memory of a NUMA node without processors, a GPU's or CXL's: some machines have both."""
+        return self.id.startswith("numa/") and self.value is not None and self.expected is None
 
 
 @dataclass(frozen=True)
