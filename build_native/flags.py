@@ -68,7 +68,7 @@ NVCC_FLAGS = (
 # -z now: no symbol is looked up in the middle of a measurement, and a missing one is seen at import.
 # The double decides which allocations find memory, what the clock says and what comes of reads and writes:
 # tests/double/{allocations,clock,files}.cpp.
-WRAPPED = ("malloc", "calloc", "realloc", "aligned_alloc", "clock_gettime", "pread", "pwrite", "posix_fallocate")
+WRAPPED = ("malloc", "calloc", "realloc", "aligned_alloc", "clock_gettime", "pread", "pwrite")
 DOUBLE_LINK = tuple(f"-Wl,--wrap={name}" for name in WRAPPED)
 MODULE_LINK = ("-shared", "-Wl,-z,now", "-Wl,--as-needed", "-Wl,--exclude-libs,ALL")
 LIBC = ("-lm", "-ldl", "-lpthread", "-lrt")  # all but -lm for the static CUDA runtime; one library since glibc 2.34

@@ -3,14 +3,10 @@
 import errno
 import io
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-import pytest
 from arrays import tame_values
 
 OLD = b"what was there before"
@@ -49,17 +45,6 @@ def fill_folder(folder: Path) -> Path:
         (folder / name).write_bytes(npy_bytes(x))
     (folder / "c.npy").write_bytes(OLD)
     return folder
-
-
-@contextmanager
-def filled_in_memory() -> Iterator[Path]:
-    """A folder as fill_folder's, on tmpfs; skips where there is none."""
-    try:
-        place = TemporaryDirectory(dir="/dev/shm")
-    except OSError as error:
-        pytest.skip(f"there is no tmpfs: {error}")
-    with place as name:
-        yield fill_folder(Path(name))
 
 
 def open_without_tmpfile(path: Any, flags: int, mode: int = 0o777, **keywords: Any) -> int:

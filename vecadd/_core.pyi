@@ -82,24 +82,21 @@ def add_many(
     xs: Iterable[Any], ys: Iterable[Any], /, out: Iterable[Any] | None = None, *, stream: Any = None
 ) -> list[Any]: ...
 
-# Adds the arrays in two open files into a third, each (a, b, sum); see vecadd.files. The quicker of two ways, if it has
-# compared them.
+# Adds the arrays in two open files into a third, each (a, b, sum); see vecadd.files.
 def add_files(
     descriptors: tuple[int, ...],
     offsets: tuple[int, ...],
     dtypes: tuple[np.dtype[Any], ...],
     shapes: tuple[tuple[int, ...], ...],
     fortran_orders: tuple[bool, ...],
-    names: tuple[object, object],
+    names: tuple[str, ...],
     window: int,
     contexts: list[Context],
-    ways: tuple[int, int, int],
-    sync: bool,
     adds: bool,
-    check: Callable[[], None],
     tell: Callable[[int], object] | None,
+    stop: bytearray,
     /,
-) -> int | None: ...
+) -> None: ...
 
 # The most threads that an addition on the host uses; setting gives the number so far.
 def get_num_threads() -> int: ...

@@ -6,12 +6,23 @@ from contextlib import suppress
 from contextvars import copy_context
 from queue import Empty, SimpleQueue
 
-Check = Callable[[], None]
 Progress = Callable[[int, int], object]
 
 
 class _Stopped(Exception):
     """The caller was interrupted: the work has to end."""
+
+
+class Check:
+    """Raises, when it is called, once the caller was interrupted. ``stopped`` is not 0 then: C reads it without
+    Python's lock."""
+
+    def __init__(self) -> None:
+        self.stopped = bytearray(1)
+
+    def __call__(self) -> None:
+        if self.stopped[0]:
+            raise _Stopped
 
 
 def run_uninterrupted(work: Callable[[Check, Progress | None], None], progress: Progress | None) -> None:
@@ -29,16 +40,12 @@ def run_uninterrupted(work: Callable[[Check, Progress | None], None], progress: 
     No threading.Thread and no Event: an interrupt within their methods leaves a lock taken, on which the next call, or
     the end of the process, waits for ever. Queues and locks take an interrupt before or after their work.
     """
-    stop = False
+    check = Check()
     told: list[tuple[int, int]] = []
     errors: list[BaseException] = []
     wake: SimpleQueue[None] = SimpleQueue()  # for the caller's thread
     proceed: SimpleQueue[None] = SimpleQueue()  # for the work
     running = allocate_lock()  # held until the work has ended
-
-    def check() -> None:
-        if stop:
-            raise _Stopped
 
     def tell(done: int, size: int) -> None:
         told.append((done, size))
@@ -57,13 +64,12 @@ def run_uninterrupted(work: Callable[[Check, Progress | None], None], progress: 
         wake.put(None)
 
     def call_progress() -> None:
-        if told and progress is not None and not stop:
+        if told and progress is not None and not check.stopped[0]:
             progress(*told.pop())
             proceed.put(None)
 
     def give_up() -> None:
-        nonlocal stop
-        stop = True
+        check.stopped[0] = 1
         proceed.put(None)
 
     begun = False

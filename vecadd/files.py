@@ -1,19 +1,21 @@
 """Adds two .npy files of any size into a third, in bounded memory, so that no failure damages an existing file.
 
-The sum is written to a file beside the target that takes its name only when it is complete and, unless the caller asks
-for less, on the disk. What is in between, reading, adding and writing, is csrc/files. Inputs are read through windows,
-not mapped: one that shrinks under a mapping is a SIGBUS, and here an error. Mapped, they would save a twentieth on
-tmpfs, and nothing on a disk.
+The sum is written to a file beside the target that takes its name only when it is complete, closed and, unless the
+caller asks for less, on the disk. What is in between, reading, adding and writing, is csrc/files. Inputs are read
+through windows, not mapped: one that shrinks under a mapping is a SIGBUS, and here an error. Mapped, they would save a
+twentieth on tmpfs, and nothing on a disk.
+
+The kernel tells a disk's error once, to the first call that can report it. So no result of a call is ignored between
+the first write and the rename.
 """
 
 import errno
-import fcntl
 import io
 import math
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from contextvars import copy_context
 from pathlib import Path
 from typing import Any
@@ -31,21 +33,7 @@ __all__ = ["Progress", "add_files"]
 
 # Bytes of each input that a thread holds: two fit in 1 MiB of L2, and the sum overwrites the first.
 WINDOW = 512 << 10
-FEWEST_THREADS, MOST_THREADS = 2, 16  # 2 where they wait for a disk: on two processors 4 took a tenth longer
-
-# How the bytes go: through the page cache, past it (O_DIRECT), or so that the sum is made in the pages of its file.
-CACHE, DIRECT, MAPPED = range(3)
-
-# Writes to a file run one at a time, but threads can touch its mapped pages all at once. On tmpfs 16 threads take 190
-# ms to write 512 MB of sums and 100 ms to add into mapped pages; two, for 128 MB, 104 ms of processor time and 140.
-MAPPED_FROM = 4  # processors; for sums too short to compare the two, before a long one has
-
-PHASE = 16 << 20  # bytes of the sum that go one way before as many go the other
-
-# The quicker way, by the file systems of the two inputs and the sum and the way beside the page cache. A process
-# compares the two in its first long addition there, on that addition's own bytes. They are kept in no file: they cost
-# nothing to find again, and the number of a file system names another one after the next start of the machine.
-_quicker: dict[tuple[object, ...], int] = {}
+FEWEST_THREADS, MOST_THREADS = 2, 16  # one waits for the disk while the other adds; on two processors 4 took longer
 
 # The errors of file systems without unnamed files, or without a way to reserve space.
 _NO_TMPFILE = {errno.EOPNOTSUPP, errno.EISDIR}
@@ -65,7 +53,7 @@ def add_files(
 
     window
         Bytes of each file that one thread holds in memory, eight times as many where the files' memory orders differ;
-        there are as many threads as additions use, at most 16, and at least 2 where one of the files is not in memory.
+        there are as many threads as additions use, at least 2 and at most 16.
     sync
         Whether to wait until the sum is on the disk (fsync) before it takes its name; without, a crash of the machine
         may leave ``out`` damaged.
@@ -74,7 +62,8 @@ def add_files(
 
     Raises ValueError where a file is not an .npy file, is too short or too long, the two shapes do not broadcast, or
     the window is less than a byte, and TypeError where ``numpy.add`` has no loop for the two dtypes: nothing was
-    written then. Raises OSError where a file cannot be opened, read or written: ``out`` is as it was.
+    written then. Raises OSError where a file cannot be opened, read, written, synced or closed: ``out`` is as it was.
+    Where the error names its folder, the sum is there, and a crash of the machine may bring back what was there before.
 
     >>> np.save("a.npy", np.ones((1000, 3)))
     >>> np.save("b.npy", np.arange(3))
@@ -88,7 +77,7 @@ def add_files(
 
 
 def move_files(a: Name, b: Name, out: Name, *, sync: bool = True) -> None:
-    """Reads and writes what `add_files` does, by the same ways and threads, and adds nothing: ``out`` becomes as ``a``.
+    """Reads and writes what `add_files` does, by as many threads, and adds nothing: ``out`` becomes as ``a``.
 
     It is what the addition is measured against. The two files have one shape, order and dtype.
     """
@@ -107,10 +96,11 @@ def _write_sum(
             header = _header(dtype, shape, fortran_order)
             size = math.prod(shape)
             target = stack.enter_context(_replacing(Path(out), len(header) + size * dtype.itemsize, sync, check))
-            _write(target, header, 0)
+            with _naming(Path(out)):
+                _write(target, header, 0)
             total = Input(Path(out), target, dtype, shape, fortran_order, len(header))
             if size:
-                _add(x, y, total, window, sync, check, tell, adds=adds)
+                _add(x, y, total, window, check, tell, adds=adds)
 
     run_uninterrupted(work, progress)
 
@@ -139,49 +129,23 @@ def _fortran_order_of_sum(*inputs: Input) -> bool:
     return flags.f_contiguous and not flags.c_contiguous
 
 
-def _add(
-    x: Input, y: Input, total: Input, window: int, sync: bool, check: Check, tell: Progress | None, *, adds: bool
-) -> None:
+def _add(x: Input, y: Input, total: Input, window: int, check: Check, tell: Progress | None, *, adds: bool) -> None:
     """Adds by as many threads as additions use; the sum has elements."""
     files = x, y, total
-    processors = min(MOST_THREADS, _core.host_facts()["threads"])
-    in_memory = [_in_memory(file.descriptor) for file in files]
-    threads = processors if all(in_memory) else max(FEWEST_THREADS, processors)
-    if in_memory[2]:
-        # No process can truncate a file without a name: no access to its pages fails.
-        other = MAPPED if os.fstat(total.descriptor).st_nlink == 0 else CACHE
-    else:
-        other = DIRECT if sync else CACHE
-    where = (*(os.fstat(file.descriptor).st_dev for file in files), other)
-    ways = (other if other == MAPPED and processors >= MAPPED_FROM else CACHE, other)
-    if where in _quicker:
-        ways = (_quicker[where], CACHE)
-    found = _core.add_files(
+    threads = max(FEWEST_THREADS, min(MOST_THREADS, _core.host_facts()["threads"]))
+    _core.add_files(
         tuple(file.descriptor for file in files),
         tuple(file.offset for file in files),
         tuple(file.dtype for file in files),
         tuple(file.shape for file in files),
         tuple(file.fortran_order for file in files),
-        (x.path, y.path),
+        tuple(str(file.path) for file in files),
         window,
         [copy_context() for _ in range(threads)],  # numpy.errstate belongs to the context
-        (*ways, PHASE),
-        sync,
         adds,
-        check,
         tell and (lambda done: tell(done, math.prod(total.shape))),
+        check.stopped,
     )
-    if found is not None:
-        _quicker[where] = found
-
-
-def _in_memory(descriptor: int) -> bool:
-    """Whether the file is on tmpfs, in memory alone: files on other file systems have no seals."""
-    try:
-        fcntl.fcntl(descriptor, fcntl.F_GET_SEALS)
-    except OSError:
-        return False
-    return True
 
 
 def _write(descriptor: int, data: bytes | memoryview, offset: int) -> None:
@@ -194,37 +158,61 @@ def _write(descriptor: int, data: bytes | memoryview, offset: int) -> None:
 @contextmanager
 def _replacing(path: Path, size: int, sync: bool, check: Check) -> Iterator[int]:
     """A descriptor to write ``size`` bytes to; they become the file ``path`` if the block ends without an exception,
-    and ``check``, called when they are written (with ``sync``: on the disk), raises none."""
-    path = Path(os.path.realpath(path))  # a link stays a link: what it points to is replaced
-    mode = _mode_of(path)
-    temporary = beside(path)
+    and ``check``, called when they are written (with ``sync``: on the disk), raises none.
+
+    The file is closed before it takes the name: some file systems (NFS) write, or count a quota, only then.
+    """
+    place = Path(os.path.realpath(path))  # a link stays a link: what it points to is replaced
+    mode = _mode_of(place)
+    temporary = beside(place)
     # A folder that may be written but not listed can be named, and cannot be synced.
-    listed = os.access(path.parent, os.R_OK)
-    folder = os.open(path.parent, (os.O_RDONLY if listed else os.O_PATH) | os.O_DIRECTORY | os.O_CLOEXEC)
+    listed = os.access(place.parent, os.R_OK)
+    folder = os.open(place.parent, (os.O_RDONLY if listed else os.O_PATH) | os.O_DIRECTORY | os.O_CLOEXEC)
+    named = False
     try:
-        descriptor, named = _create(temporary)
+        with _naming(path):
+            descriptor, named = _create(temporary)
         try:
-            if mode is not None:
-                os.fchmod(descriptor, mode)
-            _reserve(descriptor, size, path)
+            with _naming(path):
+                if mode is not None:
+                    os.fchmod(descriptor, mode)
+                _reserve(descriptor, size)
             yield descriptor
-            if sync:
-                os.fsync(descriptor)
-            check()
-            if not named:
-                # Only with a dst_dir_fd does Python ask for the link in /proc to be followed.
-                os.link(f"/proc/self/fd/{descriptor}", temporary.name, dst_dir_fd=folder, follow_symlinks=True)
-                named = True
-            temporary.rename(path)
-            named = False
-            if sync and listed:
-                os.fsync(folder)
-        finally:
+            with _naming(path):
+                if sync:
+                    os.fsync(descriptor)
+                check()
+                if not named:
+                    # Only with a dst_dir_fd does Python ask for the link in /proc to be followed.
+                    os.link(f"/proc/self/fd/{descriptor}", temporary.name, dst_dir_fd=folder, follow_symlinks=True)
+                    named = True
+        except BaseException:
+            with suppress(OSError):  # the first error says more
+                os.close(descriptor)
+            raise
+        with _naming(path):
             os.close(descriptor)
-            if named:
-                temporary.unlink()
+            temporary.rename(place)
+        named = False
+        if sync and listed:
+            with _naming(place.parent):
+                os.fsync(folder)
     finally:
-        os.close(folder)
+        if named:
+            with suppress(OSError):
+                temporary.unlink()
+        with suppress(OSError):  # no write can fail here
+            os.close(folder)
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Errors of the system are said of that path: many calls name none, others a temporary."""
+    try:
+        yield
+    except OSError as error:
+        error.filename, error.filename2 = str(path), None
+        raise
 
 
 def _mode_of(path: Path) -> int | None:
@@ -252,7 +240,7 @@ def _create(temporary: Path) -> tuple[int, bool]:
     return os.open(temporary, flags | os.O_CREAT | os.O_EXCL, 0o666), True
 
 
-def _reserve(descriptor: int, size: int, path: Path) -> None:
+def _reserve(descriptor: int, size: int) -> None:
     """Reserves the disk space, so that a full disk is found before the work and not after it.
 
     Without a block device behind the file, in memory or on another machine, it only checks the free space: on tmpfs one
@@ -261,7 +249,7 @@ def _reserve(descriptor: int, size: int, path: Path) -> None:
     """
     room = os.fstatvfs(descriptor)
     if room.f_blocks > 0 and room.f_bavail * room.f_frsize < size:
-        raise OSError(errno.ENOSPC, f"{os.strerror(errno.ENOSPC)}: the sum takes {size} bytes", str(path))
+        raise OSError(errno.ENOSPC, f"{os.strerror(errno.ENOSPC)}: the sum takes {size} bytes")
     os.ftruncate(descriptor, size)
     if os.major(os.fstat(descriptor).st_dev) == 0:
         return

@@ -98,8 +98,8 @@ def _timer(add: Add, where: str) -> Timer:
 
 
 class Moving:
-    """Reading both files and writing one by the ways and threads of `add_files`, adding nothing: a contestant, and by
-    its best round the cell's limit. It bounds only additions that read and write in this way."""
+    """Reading both files and writing one as `add_files` does, adding nothing: a contestant, and by its best round the
+    cell's limit. It bounds only additions that read and write in this way."""
 
     def __init__(self, where: str) -> None:
         self._time = _timer(move_files, where)
@@ -169,6 +169,6 @@ STAGE = Sweep(
     "peer-files",
     cells,
     "timed by the host around the whole call, no target there before; on disk the inputs are out of the page cache and "
-    "the sum is synced; the limit is the best round of moving as much, in C, by the same ways and threads",
+    "the sum is synced; the limit is the best round of moving as much, in C, by as many threads",
     needs_gpu=False,
 )

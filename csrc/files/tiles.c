@@ -70,11 +70,11 @@ widen(struct tiles *tiles, int operand, size_t goal, size_t most)
 static size_t
 tiles_along(const struct tiles *tiles, int axis)
 {
-    return (size_t)((tiles->layout.extent[axis] + tiles->lead - 1) / tiles->extent[axis] + 1);
+    return (size_t)((tiles->layout.extent[axis] - 1) / tiles->extent[axis] + 1);
 }
 
 void
-tiles_cut(struct tiles *tiles, size_t most, size_t lead)
+tiles_cut(struct tiles *tiles, size_t most)
 {
     static const int order[] = {LAYOUT_SUM, 0, 1};
     const size_t root = root_of(most);
@@ -83,7 +83,6 @@ tiles_cut(struct tiles *tiles, size_t most, size_t lead)
     for (int i = 0; i < LAYOUT_OPERANDS; i++)
         widen(tiles, order[i], root, most);
     widen(tiles, LAYOUT_SUM, most, most);
-    tiles->lead = tiles->layout.ndim == 1 ? (ssize_t)lead : 0;
     tiles->count = 1;
     for (int i = 0; i < tiles->layout.ndim; i++)
         tiles->count *= tiles_along(tiles, i);
@@ -95,10 +94,9 @@ tiles_at(const struct tiles *tiles, size_t number, struct tile *tile)
     tile->size = 1;
     for (int i = 0; i < tiles->layout.ndim; i++) {
         const size_t along = tiles_along(tiles, i);
-        const ssize_t begin = (ssize_t)(number % along) * tiles->extent[i] - tiles->lead;
-        const ssize_t end = begin + tiles->extent[i];
-        tile->start[i] = begin < 0 ? 0 : begin;
-        tile->extent[i] = (end < tiles->layout.extent[i] ? end : tiles->layout.extent[i]) - tile->start[i];
+        tile->start[i] = (ssize_t)(number % along) * tiles->extent[i];
+        const ssize_t left = tiles->layout.extent[i] - tile->start[i];
+        tile->extent[i] = left < tiles->extent[i] ? left : tiles->extent[i];
         tile->size *= (size_t)tile->extent[i];
         number /= along;
     }

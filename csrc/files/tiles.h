@@ -16,7 +16,6 @@ struct tiles {
     size_t itemsize[LAYOUT_OPERANDS];
     size_t count;
     ssize_t extent[LAYOUT_DIMENSIONS]; /* of a tile; those at an axis' end are smaller */
-    ssize_t lead;                      /* of a single axis: so much shorter is the first tile */
 };
 
 struct tile {
@@ -27,9 +26,8 @@ struct tile {
 /* Whether some array has other neighbours than another: then a tile needs breadth along two axes. */
 bool tiles_turn(const struct layout *layout);
 
-/* Cuts the addition into tiles of at most `most` elements, of long runs in each of the files. With a single axis the
- * first tile is `lead` elements shorter, fewer than a tile has. */
-void tiles_cut(struct tiles *tiles, size_t most, size_t lead);
+/* Cuts the addition into tiles of at most `most` elements, of long runs in each of the files. */
+void tiles_cut(struct tiles *tiles, size_t most);
 
 /* The tile of that number, in the order in which they lie in the sum. */
 void tiles_at(const struct tiles *tiles, size_t number, struct tile *tile);

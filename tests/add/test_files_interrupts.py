@@ -21,15 +21,12 @@ import pytest
 from conftest import child_environment
 from npy_files import OLD, assert_untouched, fill_folder, npy_bytes, open_without_tmpfile
 
-from vecadd import files
 from vecadd._uninterrupted import run_uninterrupted
 from vecadd.files import add_files
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A sum there is written, in memory too, where it would be mapped with four processors."""
-    monkeypatch.setattr(files, "MAPPED_FROM", 1 << 30)
+def folder(tmp_path: Path) -> Path:
     return fill_folder(tmp_path)
 
 
@@ -90,7 +87,6 @@ INTERRUPTED = """
         return make(path, flags, *rest, **keywords)
 
     control.on_file_call(slowly)
-    files.MAPPED_FROM = 1 << 30
     if sys.argv[1] == "with a name":
         os.open = with_a_name
     started = False

@@ -127,7 +127,7 @@ def clock(nanoseconds: int) -> None:
 
 
 def on_file_call(watcher: Callable[[str, int, int], int]) -> None:
-    """Has ``watcher(call, offset, bytes)`` called before each pread, pwrite and posix_fallocate in C, in the thread
+    """Has ``watcher(call, offset, bytes)`` called before each pread and pwrite in C, in the thread
     that makes it. It returns 0, an errno for the call to fail with, or the negative of the most bytes that it moves;
     NOTHING: it moves none."""
     called = _FILE_CALL(lambda call, offset, nbytes: watcher(call.decode(), offset, nbytes))

@@ -57,7 +57,7 @@ long double_allocations(void);
  * time that they take is how often they have looked. 0: the real clock. */
 void double_clock(long long nanoseconds);
 
-/* Called for each pread, pwrite and posix_fallocate of our objects, in whatever thread makes it, before it is made. It
+/* Called for each pread and pwrite of our objects, in whatever thread makes it, before it is made. It
  * returns 0, an errno for the call to fail with, or the negative of the most bytes that it reads or writes; INT_MIN: it
  * moves none. NULL: no one is called. */
 typedef int double_file_call(const char *call, long long offset, size_t bytes);

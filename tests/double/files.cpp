@@ -40,7 +40,6 @@ limited(size_t bytes, int said)
 extern "C" {
 ssize_t __real_pread(int descriptor, void *to, size_t bytes, off_t offset);
 ssize_t __real_pwrite(int descriptor, const void *from, size_t bytes, off_t offset);
-int __real_posix_fallocate(int descriptor, off_t offset, off_t bytes);
 
 ssize_t
 __wrap_pread(int descriptor, void *to, size_t bytes, off_t offset)
@@ -54,12 +53,5 @@ __wrap_pwrite(int descriptor, const void *from, size_t bytes, off_t offset)
 {
     const int said = verdict("pwrite", offset, bytes);
     return said > 0 ? -1 : __real_pwrite(descriptor, from, limited(bytes, said), offset);
-}
-
-int
-__wrap_posix_fallocate(int descriptor, off_t offset, off_t bytes)
-{
-    const int said = verdict("posix_fallocate", offset, static_cast<size_t>(bytes));
-    return said > 0 ? said : __real_posix_fallocate(descriptor, offset, bytes);
 }
 }

@@ -2,8 +2,7 @@
 
 from tests.mutants.mutant import Mutant
 
-FAILURES, WAYS = "tests/add/test_files_failures.py", "tests/add/test_files_ways.py"
-THREADS = "tests/add/test_files_threads.py"
+FAILURES, THREADS = "tests/add/test_files_failures.py", "tests/add/test_files_threads.py"
 
 FILES = (
     Mutant(
@@ -16,83 +15,27 @@ FILES = (
     ),
     Mutant(
         "an input that ends meanwhile",
-        "csrc/files/move.c",
-        "            return FILE_CUT_SHORT;\n",
+        "csrc/files/run.c",
+        "            return FILES_CUT_SHORT;\n",
         "            return 0;\n",
         FAILURES,
         "shrinks_meanwhile",
     ),
     Mutant(
         "the rest of a short write",
-        "csrc/files/move.c",
-        "            from += put;\n            at += put;\n            bytes -= (size_t)put;\n",
+        "csrc/files/run.c",
+        "            moving->memory += put;\n            at += put;\n            bytes -= (size_t)put;\n",
         "            bytes = 0;\n",
         FAILURES,
         "gone_on_from",
     ),
     Mutant(
-        "whole pages for runs that stand one behind the other",
-        "csrc/files/run.c",
-        "run->tiles.layout.ndim == 1 ? way : WAY_CACHE;",
-        "way;",
-        WAYS,
-        "spoil_no_other",
-    ),
-    Mutant(
-        "bytes that the page cache has",
-        "csrc/files/move.c",
-        " && is_missing(file, bytes, at)",
-        "",
-        WAYS,
-        "page_cache_lacks",
-    ),
-    Mutant(
-        "a way that was not the quicker one",
-        "csrc/files/run.c",
-        "quicker = quicker && other < GAIN * cache;",
-        "quicker = quicker || other < GAIN * cache;",
-        WAYS,
-        "quicker_way",
-    ),
-    Mutant(
-        "space before pages are mapped",
-        "csrc/files/stretch.c",
-        "int error = posix_fallocate(sum, place, bytes); /* so",
-        "int error = 0; /* so",
-        FAILURES,
-        "memory_that_fills",
-    ),
-    Mutant(
         "floating-point flags of tiles",
-        "csrc/files/stretch.c",
-        "        atomic_fetch_or_explicit(&stretches->flags, flags, memory_order_relaxed);\n",
-        "        (void)stretches;\n",
+        "csrc/files/run.c",
+        "        atomic_fetch_or_explicit(&job->flags, flags, memory_order_relaxed);\n",
+        "        (void)job;\n",
         THREADS,
         "is_raised",
-    ),
-    Mutant(
-        "one warning a file",
-        "csrc/py/files/add_files.c",
-        "flags & ~call->given;",
-        "flags;",
-        THREADS,
-        "warned_of_once",
-    ),
-    Mutant(
-        "threads that wait for no one",
-        "csrc/py/files/add_files.c",
-        "run->in_turn = call.tell != NULL;",
-        "run->in_turn = true;",
-        THREADS,
-        "keeps_the_gil",
-    ),
-    Mutant(
-        "threads of a caller's thread that ends",
-        "csrc/files/run.c",
-        "    stop(crew->job, FILES_ENDED);\n    pthread_mutex_unlock(&crew->job->lock);\n    finish(crew);\n",
-        "    pthread_mutex_unlock(&crew->job->lock);\n",
-        THREADS,
-        "process_ends",
     ),
     Mutant(
         "an interpreter that is gone",
@@ -104,7 +47,7 @@ FILES = (
     ),
     Mutant(
         "the last rows of a block",
-        "csrc/files/add_turned.c",
+        "csrc/files/add_tile.c",
         "smaller(ROWS, height - row)",
         "ROWS",
         "tests/add/test_files.py",
@@ -112,9 +55,9 @@ FILES = (
     ),
     Mutant(
         "a look at the caller's wishes",
-        "csrc/py/files/add_files.c",
-        "PyObject *result = PyObject_CallNoArgs(call->check);",
-        "PyObject *result = Py_NewRef(Py_None);",
+        "csrc/files/run.c",
+        "    if (atomic_load_explicit(run->stop, memory_order_relaxed))\n",
+        "    if (false)\n",
         "tests/add/test_files_interrupts.py",
         "tells_of_no_progress",
     ),

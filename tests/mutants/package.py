@@ -71,7 +71,7 @@ PACKAGE = (
         "files that their own thread closes",
         "vecadd/files.py",
         "    run_uninterrupted(work, progress)\n",
-        "    work(lambda: None, progress)\n",
+        "    work(Check(), progress)\n",
         "tests/add/test_files_interrupts.py",
         "cleared_away",
     ),
@@ -82,14 +82,6 @@ PACKAGE = (
         "    if False:\n",
         "tests/lab/test_carried.py",
         "overwritten_only_by_force",
-    ),
-    Mutant(
-        "pages of a file that can be cut short",
-        "vecadd/files.py",
-        "MAPPED if os.fstat(total.descriptor).st_nlink == 0 else CACHE",
-        "MAPPED",
-        "tests/add/test_files_ways.py",
-        "has_a_name_already",
     ),
     Mutant(
         "interrupts in the middle of work",

@@ -13,10 +13,8 @@ struct call {
     struct files_run run;
     struct module_state *state;
     PyArray_Descr *descr[LAYOUT_OPERANDS];
-    PyObject *contexts, *check, *tell; /* tell: NULL for None */
+    PyObject *names[LAYOUT_OPERANDS], *contexts, *tell;
     PyThreadState *released;
-    size_t told;
-    unsigned given;     /* floating-point flags that were warned of */
     PyObject *error[3]; /* of the first addition by NumPy that failed: type, value, traceback; owned */
 };
 
@@ -64,29 +62,14 @@ add_by_numpy(void *context, int worker, const struct tiles *tiles, const struct 
     return failed;
 }
 
-/* Calls a function for its exceptions. */
 static int
-call_one(PyObject *function, PyObject *argument)
-{
-    PyObject *result = argument ? PyObject_CallFunctionObjArgs(function, argument, NULL) : NULL;
-    Py_XDECREF(argument);
-    Py_XDECREF(result);
-    return result ? 0 : -1;
-}
-
-static int
-tell(void *context, size_t done, unsigned flags)
+tell(void *context, size_t done)
 {
     struct call *call = context;
     PyEval_RestoreThread(call->released);
-    const unsigned new = flags & ~call->given;
-    call->given = flags;
-    PyObject *result = PyObject_CallNoArgs(call->check);
-    int failed = result ? give_floating_errors(new) : -1;
+    PyObject *result = PyObject_CallFunction(call->tell, "n", (Py_ssize_t)done);
+    const int failed = result ? 0 : -1;
     Py_XDECREF(result);
-    if (!failed && call->tell && done > call->told)
-        failed = call_one(call->tell, PyLong_FromSize_t(done));
-    call->told = done;
     call->released = PyEval_SaveThread();
     return failed;
 }
@@ -143,82 +126,92 @@ describe(struct call *call, PyObject *const shapes[LAYOUT_OPERANDS], const int f
     return 0;
 }
 
-static PyObject *
-raise_outcome(struct call *call, const struct files_outcome *outcome, PyObject *const names[LAYOUT_SUM])
+/* Sets the exception that says why the sum is not whole. */
+static void
+raise_outcome(struct call *call, const struct files_outcome *outcome)
 {
-    if (call->error[0])
+    if (call->error[0]) {
         PyErr_Restore(call->error[0], call->error[1], call->error[2]);
-    else if (outcome->error == FILES_CUT_SHORT || outcome->error == FILES_CUT_SHORT - 1)
-        PyErr_Format(PyExc_OSError, "%S was cut short while it was read", names[FILES_CUT_SHORT - outcome->error]);
-    else if (outcome->error != FILES_ENDED) {
+    } else if (outcome->error == FILES_CUT_SHORT) {
+        PyErr_Format(PyExc_OSError, "%S was cut short while it was read", call->names[outcome->operand]);
+    } else if (outcome->error != FILES_ENDED) {
         errno = outcome->error;
-        PyErr_SetFromErrno(PyExc_OSError);
+        PyErr_SetFromErrnoWithFilenameObject(PyExc_OSError,
+                                             outcome->operand < 0 ? NULL : call->names[outcome->operand]);
+    } else if (!PyErr_Occurred()) {
+        PyErr_SetNone(PyExc_KeyboardInterrupt); /* `stop` was set */
     }
-    return NULL;
 }
 
 static PyObject *
-run_call(struct call *call, PyObject *const names[LAYOUT_SUM])
+run_call(struct call *call)
 {
-    struct files_outcome outcome;
     files_prepare(&call->run);
     char *memory = PyMem_Malloc(call->run.memory); /* Python's, which tracemalloc counts */
     if (!memory)
         return PyErr_NoMemory();
     call->released = PyEval_SaveThread();
-    files_run(&call->run, memory, &outcome);
+    const struct files_outcome outcome = files_run(&call->run, memory);
     PyEval_RestoreThread(call->released);
     PyMem_Free(memory);
     if (outcome.error)
-        return raise_outcome(call, &outcome, names);
-    if (outcome.way == WAY_COUNT)
-        Py_RETURN_NONE;
-    return PyLong_FromLong(outcome.way);
+        raise_outcome(call, &outcome);
+    else
+        give_floating_errors(outcome.flags);
+    return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+}
+
+/* Takes the arguments. Returns 0, with a buffer to release, or -1 with an exception set. */
+static int
+parse(struct call *call, PyObject *arguments, PyObject *shapes[], int fortran[], Py_buffer *stop)
+{
+    struct files_run *run = &call->run;
+    long long offset[LAYOUT_OPERANDS];
+    Py_ssize_t window;
+    int adds;
+    if (!PyArg_ParseTuple(arguments, "(iii)(LLL)(O!O!O!)(O!O!O!)(ppp)(UUU)nO!pOy*:add_files", &run->descriptor[0],
+                          &run->descriptor[1], &run->descriptor[2], &offset[0], &offset[1], &offset[2],
+                          &PyArrayDescr_Type, &call->descr[0], &PyArrayDescr_Type, &call->descr[1], &PyArrayDescr_Type,
+                          &call->descr[2], &PyTuple_Type, &shapes[0], &PyTuple_Type, &shapes[1], &PyTuple_Type,
+                          &shapes[2], &fortran[0], &fortran[1], &fortran[2], &call->names[0], &call->names[1],
+                          &call->names[2], &window, &PyList_Type, &call->contexts, &adds, &call->tell, stop))
+        return -1;
+    for (int k = 0; k < LAYOUT_OPERANDS; k++)
+        run->offset[k] = offset[k];
+    run->window = window > 0 ? (size_t)window : 0;
+    run->threads = (int)PyList_Size(call->contexts);
+    run->moves = !adds;
+    run->stop = stop->buf;
+    run->add = add_by_numpy;
+    run->tell = call->tell == Py_None ? NULL : tell;
+    run->context = call;
+    return 0;
 }
 
 const char add_files_doc[] = PyDoc_STR(
-    "add_files($module, descriptors, offsets, dtypes, shapes, fortran_orders, names, window, contexts, ways, sync,\n"
-    "          adds, check, tell, /)\n--\n\n"
+    "add_files($module, descriptors, offsets, dtypes, shapes, fortran_orders, names, window, contexts, adds, tell,\n"
+    "          stop, /)\n--\n\n"
     "Adds the arrays in two open files into a third, each (a, b, sum): their descriptors, the bytes before the\n"
-    "arrays, dtypes, shapes and orders; the sum has elements. Works in as many threads as there are contexts,\n"
+    "arrays, dtypes, shapes, orders and names; the sum has elements. Works in as many threads as there are contexts,\n"
     "without the GIL where vecadd has a loop for the dtypes and rows; numpy.add is called in the contexts.\n\n"
-    "ways: the way of the bytes, 0 the page cache, 1 past it, 2 the pages of the sum's file; and, if not 0, another\n"
-    "that a long sum takes in turns with the page cache, and then the quicker of them, which is returned; else None "
-    "is.\n"
-    "check() is called in this thread every 50 ms and tell(elements done) for every stretch, if it is no None: what\n"
-    "they raise ends the work. Raises OSError.");
+    "tell(elements done), if it is not None, is called in this thread for every stretch: what it raises ends the\n"
+    "work. stop is a byte: once it is not 0, the work ends with KeyboardInterrupt. Raises OSError.");
 
 PyObject *
 py_add_files(PyObject *module, PyObject *arguments)
 {
-    struct call call = {.state = PyModule_GetState(module)};
-    struct files_run *run = &call.run;
-    long long offset[LAYOUT_OPERANDS];
-    PyObject *shapes[LAYOUT_OPERANDS], *names[LAYOUT_SUM];
-    int fortran[LAYOUT_OPERANDS], ways[2], synced, adds;
-    Py_ssize_t window, phase;
-    if (!PyArg_ParseTuple(arguments, "(iii)(LLL)(O!O!O!)(O!O!O!)(ppp)(OO)nO!(iin)ppOO:add_files", &run->descriptor[0],
-                          &run->descriptor[1], &run->descriptor[2], &offset[0], &offset[1], &offset[2],
-                          &PyArrayDescr_Type, &call.descr[0], &PyArrayDescr_Type, &call.descr[1], &PyArrayDescr_Type,
-                          &call.descr[2], &PyTuple_Type, &shapes[0], &PyTuple_Type, &shapes[1], &PyTuple_Type,
-                          &shapes[2], &fortran[0], &fortran[1], &fortran[2], &names[0], &names[1], &window,
-                          &PyList_Type, &call.contexts, &ways[0], &ways[1], &phase, &synced, &adds, &call.check,
-                          &call.tell))
-        return NULL;
-    if (call.tell == Py_None)
-        call.tell = NULL;
-    for (int k = 0; k < LAYOUT_OPERANDS; k++)
-        run->offset[k] = offset[k];
-    run->window = window > 0 ? (size_t)window : 0;
-    run->threads = (int)PyList_Size(call.contexts);
-    run->way = (enum way)ways[0];
-    run->other = (enum way)ways[1];
-    run->phase = phase > 0 ? (size_t)phase : 0;
-    run->synced = synced;
-    run->moves = !adds;
-    run->in_turn = call.tell != NULL;
-    run->add = add_by_numpy;
-    run->tell = tell;
-    run->context = &call;
-    return describe(&call, shapes, fortran) < 0 ? NULL : run_call(&call, names);
+    PyObject *shapes[LAYOUT_OPERANDS], *result = NULL;
+    int fortran[LAYOUT_OPERANDS];
+    Py_buffer stop;
+    struct call *call = PyMem_Calloc(1, sizeof *call); /* not on the stack: see files_run */
+    if (!call)
+        return PyErr_NoMemory();
+    call->state = PyModule_GetState(module);
+    if (parse(call, arguments, shapes, fortran, &stop) == 0) {
+        if (describe(call, shapes, fortran) == 0)
+            result = run_call(call);
+        PyBuffer_Release(&stop);
+    }
+    PyMem_Free(call);
+    return result;
 }

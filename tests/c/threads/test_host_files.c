@@ -1,5 +1,4 @@
-/* Files that are added: each way of their bytes, in threads, against a sum that is made here. */
-#include <dirent.h>
+/* Files that are added in threads, against a sum that is made here. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -7,38 +6,33 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 #include "check.h"
-#include "files/move.h"
 #include "files/run.h"
 #include "host/add.h"
 
-enum { HEAD = 128, WINDOW = 2 * FILE_PAGE, THREADS = 3 };
-
-static const char *const ways[WAY_COUNT] = {"cache", "direct", "mapped"};
+enum { HEAD = 128, WINDOW = 8192, THREADS = 3 };
 
 /* Three files of n float32 behind a head: a[i] = i, b[i] = i / 2, and room for the sum. */
 struct files {
     size_t n;
     struct files_run run;
     size_t told;
-    int ends_at; /* of the calls of tell; 0: none */
-    bool exits;  /* the thread ends there, and not the run */
-    char *memory;
+    atomic_uchar stop;
+    int ends_at, stops_at; /* of the calls of tell; 0: none */
 };
 
 static int
-tell(void *context, size_t done, unsigned flags)
+tell(void *context, size_t done)
 {
     struct files *files = context;
-    CHECK(done >= files->told && done <= files->n && !flags, "%zu after %zu of %zu", done, files->told, files->n);
+    const size_t stretch = files->run.together * (size_t)files->run.tiles.extent[0], left = files->n - files->told;
+    CHECK(done == files->told + (left < stretch ? left : stretch), "%zu after %zu of %zu", done, files->told, files->n);
     files->told = done;
-    if (!files->ends_at || --files->ends_at > 0)
-        return 0;
-    if (files->exits)
-        pthread_exit(NULL);
-    return -1;
+    if (files->stops_at && --files->stops_at == 0)
+        atomic_store(&files->stop, 1);
+    return files->ends_at && --files->ends_at == 0 ? -1 : 0;
 }
 
 static int
@@ -78,8 +72,6 @@ open_files(struct files *files, size_t n)
             CHECK(pwrite(descriptor, x, n * sizeof *x, HEAD) == (ssize_t)(n * sizeof *x));
         else
             CHECK(ftruncate(descriptor, (off_t)(HEAD + n * sizeof *x)) == 0);
-        fsync(descriptor);
-        posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED);
         files->run.descriptor[k] = descriptor;
         files->run.offset[k] = HEAD;
         files->run.tiles.itemsize[k] = sizeof(float);
@@ -90,19 +82,17 @@ open_files(struct files *files, size_t n)
     layout_make(&files->run.tiles.layout, 1, shape, views);
     files->run.window = WINDOW;
     files->run.threads = THREADS;
-    files->run.synced = true;
+    files->run.stop = &files->stop;
     files->run.add = no_other_add;
-    files->run.tell = tell;
     files->run.context = files;
 }
 
 static struct files_outcome
 add(struct files *files)
 {
-    struct files_outcome outcome;
     files_prepare(&files->run);
     char *memory = malloc(files->run.memory);
-    files_run(&files->run, memory, &outcome);
+    const struct files_outcome outcome = files_run(&files->run, memory);
     free(memory);
     return outcome;
 }
@@ -115,49 +105,49 @@ close_files(const struct files *files)
 }
 
 static void
-check_sum(const struct files *files, const char *how)
+check_sum(const struct files *files)
 {
     float *c = malloc(files->n * sizeof *c);
     size_t wrong = 0;
     CHECK(pread(files->run.descriptor[LAYOUT_SUM], c, files->n * sizeof *c, HEAD) == (ssize_t)(files->n * sizeof *c));
     for (size_t i = 0; i < files->n; i++)
         wrong += c[i] != (float)i + (float)i / 2;
-    CHECK(wrong == 0, "%zu elements by %s: %zu wrong", files->n, how, wrong);
+    CHECK(wrong == 0, "%zu elements: %zu wrong", files->n, wrong);
     free(c);
 }
 
+/* The caller is told of each stretch once, in their order; tell itself looks. */
 static void
-each_way_makes_the_sum(void)
+every_size_makes_the_sum(void)
 {
-    static const size_t sizes[] = {1, 2047, 2048, 16352, 16353, 300001};
+    static const size_t sizes[] = {1, 2047, 2048, 16383, 16384, 16385, 300001};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        for (int way = 0; way < WAY_COUNT; way++)
-            for (int in_turn = 0; in_turn < 2; in_turn++) {
-                struct files files;
-                open_files(&files, sizes[i]);
-                files.run.way = (enum way)way;
-                files.run.in_turn = in_turn;
-                const struct files_outcome outcome = add(&files);
-                CHECK(outcome.error == 0 && outcome.way == WAY_COUNT, "%s: %d", ways[way], outcome.error);
-                CHECK(files.told == sizes[i]);
-                check_sum(&files, ways[way]);
-                close_files(&files);
-            }
+        for (int told = 0; told < 2; told++) {
+            struct files files;
+            open_files(&files, sizes[i]);
+            files.run.tell = told ? tell : NULL;
+            const struct files_outcome outcome = add(&files);
+            CHECK(outcome.error == 0 && outcome.flags == 0, "%d", outcome.error);
+            CHECK(files.told == (told ? sizes[i] : 0), "%zu of %zu", files.told, sizes[i]);
+            check_sum(&files);
+            close_files(&files);
+        }
 }
 
 static void
-ways_that_are_compared_make_the_sum_together(void)
+what_is_only_moved_is_the_first_file(void)
 {
-    for (int other = WAY_DIRECT; other < WAY_COUNT; other++) {
-        struct files files;
-        open_files(&files, 1000003);
-        files.run.other = (enum way)other;
-        files.run.phase = 1;
-        const struct files_outcome outcome = add(&files);
-        CHECK(outcome.error == 0 && (outcome.way == WAY_CACHE || (int)outcome.way == other), "%d", (int)outcome.way);
-        check_sum(&files, ways[other]);
-        close_files(&files);
+    struct files files;
+    char bytes[2][4096];
+    open_files(&files, 100003);
+    files.run.moves = true;
+    CHECK(add(&files).error == 0);
+    for (off_t at = HEAD; at < (off_t)(HEAD + 100003 * sizeof(float)); at += sizeof bytes[0]) {
+        const ssize_t got = pread(files.run.descriptor[0], bytes[0], sizeof bytes[0], at);
+        CHECK(got > 0 && pread(files.run.descriptor[LAYOUT_SUM], bytes[1], sizeof bytes[0], at) == got);
+        CHECK(memcmp(bytes[0], bytes[1], (size_t)got) == 0, "at %jd", (intmax_t)at);
     }
+    close_files(&files);
 }
 
 /* The threads take no signals. Their caller takes those again that it took before. */
@@ -204,108 +194,62 @@ two_orders_make_the_sum(void)
 static void
 the_caller_ends_a_run_wherever_it_is_told(void)
 {
-    for (int at = 1; at < 12; at++) {
+    for (int at = 1; at < 24; at++) {
         struct files files;
-        open_files(&files, 200000);
-        files.run.in_turn = true;
-        files.run.other = WAY_DIRECT;
-        files.run.phase = 1;
-        files.ends_at = at;
-        CHECK(add(&files).error == FILES_ENDED);
+        open_files(&files, 400000); /* more stretches than those that threads may have taken by then */
+        files.run.tell = tell;
+        *(at % 2 ? &files.ends_at : &files.stops_at) = at / 2 + 1;
+        CHECK(add(&files).error == FILES_ENDED, "%d", at);
         close_files(&files);
     }
 }
 
-static void *
-add_in_a_thread(void *argument)
-{
-    struct files *files = argument;
-    struct files_outcome outcome;
-    files_run(&files->run, files->memory, &outcome);
-    return files;
-}
-
-/* The threads of this process that add files. */
-static int
-adders(void)
-{
-    int found = 0;
-    char name[64];
-    DIR *tasks = opendir("/proc/self/task");
-    for (struct dirent *task; (task = readdir(tasks));) {
-        snprintf(name, sizeof name, "/proc/self/task/%.20s/comm", task->d_name);
-        FILE *file = fopen(name, "r");
-        if (file && fgets(name, sizeof name, file))
-            found += strcmp(name, "vecadd-files\n") == 0;
-        if (file)
-            fclose(file);
-    }
-    closedir(tasks);
-    return found;
-}
-
-/* As Python ends one that asks for the GIL while the interpreter finalises. What the threads share lay on its stack. */
 static void
-a_callers_thread_that_ends_has_ended_the_others(void)
+a_caller_who_is_not_told_stops_a_run(void)
 {
-    for (int at = 1; at < 12; at++) {
-        struct files files;
-        pthread_t caller;
-        void *returned = NULL;
-        open_files(&files, 200000);
-        files.run.in_turn = true;
-        files.run.other = WAY_DIRECT;
-        files.run.phase = 1;
-        files.ends_at = at;
-        files.exits = true;
-        files_prepare(&files.run);
-        files.memory = malloc(files.run.memory);
-        CHECK(pthread_create(&caller, NULL, add_in_a_thread, &files) == 0);
-        pthread_join(caller, &returned);
-        CHECK(returned == NULL);
-        for (int wait = 0; adders() > 0 && wait < 1000; wait++) /* the kernel lists a joined thread a moment longer */
-            usleep(1000);
-        CHECK(adders() == 0, "%d at %d", adders(), at);
-        free(files.memory);
-        close_files(&files);
-    }
+    struct files files;
+    open_files(&files, 200000);
+    atomic_store(&files.stop, 1);
+    const struct files_outcome outcome = add(&files);
+    CHECK(outcome.error == FILES_ENDED && outcome.operand == -1, "%d", outcome.error);
+    close_files(&files);
 }
 
 static void
 an_input_that_is_cut_short_is_named(void)
 {
-    for (int cut = 0; cut < LAYOUT_SUM; cut++)
-        for (int way = 0; way < WAY_COUNT; way++) {
-            struct files files;
-            open_files(&files, 200000);
-            files.run.way = (enum way)way;
-            CHECK(ftruncate(files.run.descriptor[cut], 300000) == 0);
-            CHECK(add(&files).error == FILES_CUT_SHORT - cut, "%s", ways[way]);
-            close_files(&files);
-        }
+    for (int cut = 0; cut < LAYOUT_SUM; cut++) {
+        struct files files;
+        open_files(&files, 200000);
+        CHECK(ftruncate(files.run.descriptor[cut], 300000) == 0);
+        const struct files_outcome outcome = add(&files);
+        CHECK(outcome.error == FILES_CUT_SHORT && outcome.operand == cut, "%d of %d", outcome.error, outcome.operand);
+        close_files(&files);
+    }
 }
 
 static void
-a_file_that_cannot_be_written_is_an_error(void)
+a_file_that_cannot_be_written_is_named(void)
 {
     struct files files;
     open_files(&files, 200000);
     close(files.run.descriptor[LAYOUT_SUM]);
     files.run.descriptor[LAYOUT_SUM] = open("/dev/full", O_RDWR);
-    CHECK(add(&files).error == ENOSPC);
+    const struct files_outcome outcome = add(&files);
+    CHECK(outcome.error == ENOSPC && outcome.operand == LAYOUT_SUM, "%d of %d", outcome.error, outcome.operand);
     close_files(&files);
 }
 
 int
 main(void)
 {
-    RUN(each_way_makes_the_sum);
-    RUN(ways_that_are_compared_make_the_sum_together);
+    RUN(every_size_makes_the_sum);
+    RUN(what_is_only_moved_is_the_first_file);
     RUN(the_callers_signals_are_as_they_were);
     RUN(two_orders_make_the_sum);
     RUN(the_caller_ends_a_run_wherever_it_is_told);
-    RUN(a_callers_thread_that_ends_has_ended_the_others);
+    RUN(a_caller_who_is_not_told_stops_a_run);
     RUN(an_input_that_is_cut_short_is_named);
-    RUN(a_file_that_cannot_be_written_is_an_error);
+    RUN(a_file_that_cannot_be_written_is_named);
     return check_report();
 }
