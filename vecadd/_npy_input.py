@@ -1,5 +1,6 @@
 """Opens a .npy file to read from: what it holds, or why it cannot be added."""
 
+import ast
 import math
 import os
 import stat
@@ -15,7 +16,7 @@ from numpy.lib import format as npy
 
 from vecadd._sum import is_possible
 
-# Version 3 differs from 2 only in how names of structured fields are encoded, and structured dtypes are refused.
+# Version 3 is read as 2 once its header is a literal in UTF-8: NumPy has no function of its own for it.
 _READ_HEADER = {
     (1, 0): npy.read_array_header_1_0,
     (2, 0): npy.read_array_header_2_0,
@@ -58,12 +59,14 @@ def open_input(path: Path) -> Iterator[Input]:
             length = int.from_bytes(os.pread(file.fileno(), 2 if version == (1, 0) else 4, npy.MAGIC_LEN), "little")
             if length > MOST_HEADER:
                 raise ValueError(f"its header has {length} bytes, and those of arrays of numbers at most {MOST_HEADER}")
+            if version == (3, 0):
+                ast.literal_eval(os.pread(file.fileno(), length, npy.MAGIC_LEN + 4).decode())
             shape, fortran_order, dtype = _READ_HEADER[version](file)
             if any(type(extent) is not int or extent < 0 for extent in shape):
                 raise ValueError(f"shape {shape} has an extent that is negative or no integer")
             if not is_possible(shape, dtype.itemsize):
                 raise ValueError(f"no array of {dtype} can have its shape, {shape}")
-        except OSError:
+        except (OSError, Warning):  # a warning that is an error stays one: NumPy warns of headers of Python 2
             raise
         except Exception as error:  # for garbage NumPy passes on the exceptions of tokenize, ast and numpy.dtype
             raise ValueError(f"{path} is not a .npy file that can be read: {error}") from error

@@ -69,6 +69,23 @@ def test_every_version_of_the_format_is_read(version: tuple[int, int], folder: P
     np.testing.assert_array_equal(np.load(folder / "c.npy"), a + np.load(folder / "b.npy"))
 
 
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"{'descr': '<f4', 'fortran_order': False, 'shape': (1000L,), }",  # of Python 2
+        b"{'descr': '<f4', 'fortran_order': False, 'shape': (1000,), } # \xff",  # not UTF-8
+    ],
+)
+def test_what_numpy_refuses_in_version_3_is_refused(header: bytes, folder: Path) -> None:
+    """In version 2 it is what another encoding, or Python 2, wrote."""
+    (folder / "a.npy").write_bytes(b"\x93NUMPY\x03\x00" + len(header).to_bytes(4, "little") + header + bytes(4000))
+    with pytest.raises(ValueError, match=r"Cannot parse header|codec can't decode"):
+        np.load(folder / "a.npy")
+    with pytest.raises(ValueError, match=r"a\.npy is not a \.npy file that can be read: "):
+        add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy")
+    assert_untouched(folder)
+
+
 def test_fortran_order_stays(tmp_path: Path) -> None:
     a, b = (np.asfortranarray(x) for x in operands("float64", (5, 9)))
     (tmp_path / "a.npy").write_bytes(npy_bytes(a))
