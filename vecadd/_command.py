@@ -113,6 +113,8 @@ def refuse_shared(targets: Mapping[str, Path | str | None]) -> None:
 def folder(text: str) -> Path:
     """A folder to write into, which need not be there: that it can be made, and files in it, is checked before the run,
     not after it."""
+    if text == STDOUT:
+        raise ArgumentTypeError("- means standard output, which takes no folder: name one; ./- means one called -")
     path = _named(text)
     place = next(each for each in (path, *path.parents) if os.path.lexists(each))  # "." or "/" at last
     if not place.exists():

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from vecadd._command import UnaskableError, epilog
+from vecadd._command import STDOUT, UnaskableError, epilog
 from vecadd._terminal import status_line
 from vecadd.bench.show import show_rate, show_seconds
 from vecadd.files import add_files
@@ -70,6 +70,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Adds, and says on standard error how many bytes were read and written in which time."""
     a, b, out = arguments.a, arguments.b, arguments.out
+    if STDOUT in (a, b, out):
+        raise UnaskableError(
+            "- means standard input or output, where no part of a file can be looked up: name a file; ./- means one "
+            "that is called -"
+        )
     of_stores = _are_stores(arguments)
     with warnings.catch_warnings(), status_line(f"{a} + {b}") as tell:
         # Without the line of our code, which does not help the command's user.

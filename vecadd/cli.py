@@ -58,15 +58,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         say(f"{name}: interrupted")
         return INTERRUPTED
-    except BrokenPipeError:  # `vecadd info | head`: the reader has left, and the interpreter must not complain at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # `vecadd info | head`: the reader has left
+        _drop_output()
         return failed
     except UnaskableError as error:
         say(f"{name}: {error}")
         return UNASKABLE
-    except (ArithmeticError, OSError, MemoryError, RuntimeError, TypeError, ValueError) as error:
+    except (ArithmeticError, OSError, MemoryError, RuntimeError, TypeError, ValueError, Warning) as error:
         say(f"{name}: {_words(error)}")
+        _drop_output()
         return failed
+
+
+def _drop_output() -> None:
+    """Drops what stdout does not take. The interpreter would complain of it at exit, with a status of its own."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _words(error: Exception) -> str:

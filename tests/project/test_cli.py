@@ -20,11 +20,13 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from bench_rows import plain_row
 from conftest import child_environment
 
 from vecadd import _terminal, add_command, cli
 from vecadd._command import folder as folder_to_write
 from vecadd._version import package_version
+from vecadd.bench import results
 
 pytestmark = pytest.mark.no_native
 
@@ -122,6 +124,7 @@ def all_of(master: int) -> str:
         (OSError("no name and no number"), "no name and no number"),
         (OSError(28, "No space left on device", "c.npy"), "c.npy: No space left on device"),
         (ZeroDivisionError("by nothing"), "by nothing"),
+        (RuntimeWarning("overflow encountered in add"), "overflow encountered in add"),
     ],
     ids=str,
 )
@@ -149,6 +152,23 @@ def test_where_stderr_cannot_be_written_an_error_is_no_verdict(stderr: str) -> N
         assert subprocess.run(command, env=child_environment(), stderr=target).returncode == 2
     finally:
         os.close(target)
+
+
+@pytest.mark.parametrize("command", [["info"], ["compare", "old.json", "old.json"]], ids=lambda command: command[0])
+def test_a_full_stdout_is_an_error_in_one_line(command: list[str], tmp_path: Path) -> None:
+    """Not the interpreter's complaint at exit, nor its status."""
+    results.write(tmp_path / "old.json", {"machine": "here"}, [plain_row()])
+    with Path("/dev/full").open("wb") as full:
+        result = subprocess.run(
+            [sys.executable, "-m", "vecadd", *command],
+            cwd=tmp_path,
+            env=child_environment(PYTHONUNBUFFERED=""),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert result.stderr == f"vecadd {command[0]}: [Errno 28] No space left on device\n"
+    assert result.returncode == (1 if command == ["info"] else 2)
 
 
 def test_add_shows_percents_on_a_terminal_and_takes_them_away() -> None:
@@ -193,6 +213,32 @@ def test_an_error_is_one_line_and_status_1(folder: Path) -> None:
         "vecadd add: shapes that do not broadcast: a.npy has (1000,), b.npy has (999,); along each axis, counted from "
         "the last, they have to be equal or one of them 1\n"
     )
+
+
+def test_a_warning_that_is_an_error_is_one_line_and_leaves_the_target(folder: Path) -> None:
+    for name in "ab":
+        np.save(folder / f"{name}.npy", np.full(1000, np.finfo(np.float32).max))
+    (folder / "c.npy").write_bytes(b"old")
+    result = run_cli("add", "a.npy", "b.npy", "-o", "c.npy", cwd=folder)
+    assert (result.returncode, result.stderr) == (1, "vecadd add: overflow encountered in add\n")
+    assert (folder / "c.npy").read_bytes() == b"old"
+
+
+@pytest.mark.parametrize("names", [("a.npy", "b.npy", "-"), ("-", "b.npy", "c.npy"), ("a.npy", "-", "c.npy")], ids=str)
+def test_a_sum_comes_from_no_standard_input_and_goes_to_no_standard_output(
+    names: tuple[str, str, str], folder: Path
+) -> None:
+    a, b, c = names
+    result = run_cli("add", a, b, "-o", c, cwd=folder)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr == (
+        "vecadd add: - means standard input or output, where no part of a file can be looked up: name a file; ./- "
+        "means one that is called -\n"
+    )
+    assert sorted(path.name for path in folder.iterdir()) == ["a.npy", "b.npy"]
+    (folder / "b.npy").rename(folder / "-")
+    assert run_cli("add", "a.npy", "./-", "-o", "./-", cwd=folder).returncode == 0
+    np.testing.assert_array_equal(np.load(folder / "-"), np.arange(1, 1001, dtype=np.float32))
 
 
 def test_a_missing_file_is_named(folder: Path) -> None:
@@ -272,6 +318,12 @@ def test_a_folder_is_refused_where_the_nearest_that_there_is_may_not_be_written(
     monkeypatch.setattr(os, "access", lambda path, mode: str(path) != nearest)
     with pytest.raises(ArgumentTypeError, match=re.escape(f"the folder '{nearest}' may not be written: name another")):
         folder_to_write(place)
+
+
+def test_a_folder_is_no_standard_output() -> None:
+    with pytest.raises(ArgumentTypeError, match=r"- means standard output, .* \./- means one called -"):
+        folder_to_write("-")
+    assert folder_to_write("./-") == Path("-")
 
 
 @pytest.mark.parametrize("place", ["link", "link/folder"])
