@@ -54,6 +54,20 @@ def test_what_is_recorded_can_be_drawn(path: Path) -> None:
         assert_words_have_room(each)
 
 
+def test_a_picture_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "size.png").write_bytes(b"old")
+
+    def interrupted(self: Figure, target: Any, **options: Any) -> None:
+        with target.open("wb") if isinstance(target, Path) else target as file:
+            file.write(b"half of a")
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Figure, "savefig", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        plots.save(pictured.META, pictured.size(), tmp_path, recorded=True)
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("size.png", b"old")]
+
+
 def test_each_sweep_is_a_png_and_an_svg(tmp_path: Path) -> None:
     paths = plots.save(pictured.META, pictured.size() + pictured.ladder(), tmp_path / "new", recorded=True)
     names = [f"{name}.{kind}" for name in ("size", "ladder", "roofline") for kind in ("png", "svg")]

@@ -161,6 +161,20 @@ def test_a_name_may_be_as_long_as_the_system_allows(letter: str, tmp_path: Path)
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(name, "new")]
 
 
+def test_standard_output_that_takes_nothing_is_an_error_at_once() -> None:
+    """And not at the end of the process, where nobody is left to tell it."""
+    code = (
+        "from vecadd.bench import results\n"
+        "try:\n    results.replace('-', 'rows')\n"
+        "except OSError as error:\n    print(error.errno, error.filename, file=sys.stderr)\n    os._exit(0)"
+    )
+    command = [sys.executable, "-c", f"import os, sys\n{code}"]
+    with Path("/dev/full").open("wb") as full:
+        buffered = child_environment(PYTHONUNBUFFERED="")
+        done = subprocess.run(command, env=buffered, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (0, f"{errno.ENOSPC} -\n")
+
+
 def test_a_device_that_takes_nothing_is_named() -> None:
     with pytest.raises(OSError, match="No space left on device") as raised:
         results.replace("/dev/full", "rows")

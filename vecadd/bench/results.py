@@ -26,7 +26,6 @@ version 1, whose fields they have.
 
 import json
 import os
-import shutil
 import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -35,8 +34,8 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
+from vecadd import _temporary
 from vecadd._command import STDOUT, descriptor
-from vecadd._temporary import beside
 from vecadd.bench import kinds
 from vecadd.bench.axes import show_size
 
@@ -130,16 +129,17 @@ def replace(path: Path | str, text: str) -> None:
     as an escape.
     """
     content = text.encode(errors="backslashreplace")
-    if path == STDOUT:
-        binary = getattr(sys.stdout, "buffer", None)
-        if binary is None:  # of a notebook
-            sys.stdout.write(content.decode())
-        else:
-            sys.stdout.flush()
-            binary.write(content)
-        return
-    path = Path(path)
     try:
+        if path == STDOUT:
+            binary = getattr(sys.stdout, "buffer", None)
+            if binary is None:  # of a notebook
+                sys.stdout.write(content.decode())
+            else:
+                sys.stdout.flush()
+                binary.write(content)
+                binary.flush()
+            return
+        path = Path(path)
         if (opened := descriptor(path)) is not None:
             with suppress(AttributeError, ValueError):  # of a program that has none, or has closed it
                 sys.stdout.flush()
@@ -148,21 +148,10 @@ def replace(path: Path | str, text: str) -> None:
         elif path.exists() and not path.is_file():
             path.write_bytes(content)
         else:
-            _replace(path.resolve(), content)
+            _temporary.replace(path.resolve(), content)
     except OSError as error:  # which may name the temporary, or nothing where a disk is full
         error.filename, error.filename2 = str(path), None
         raise
-
-
-def _replace(path: Path, content: bytes) -> None:
-    temporary = beside(path)
-    try:
-        temporary.write_bytes(content)
-        if path.exists():
-            shutil.copymode(path, temporary)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def load(path: Path | Traversable) -> dict[str, Any]:

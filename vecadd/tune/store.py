@@ -37,10 +37,8 @@ def prepare() -> Path:
     rather than after it."""
     made = folder()
     made.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor, temporary = _temporary(made)
-    os.close(descriptor)
-    temporary.unlink()
-    return made
+    with tempfile.TemporaryFile(dir=made):  # without a name, where it can be: a kill leaves nothing
+        return made
 
 
 def copy(source: Path, into: Path) -> None:

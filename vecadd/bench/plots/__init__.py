@@ -7,11 +7,13 @@ knows none of these figures, and every call restores matplotlib's settings.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
+from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from matplotlib.figure import Figure
 
+from vecadd import _temporary
 from vecadd.bench.plots import bars, peers, roofline, stages, style, timeline, transfer
 from vecadd.bench.results import Row
 from vecadd.bench.sweeps import SWEEPS
@@ -99,7 +101,9 @@ def _draws(meta: Mapping[str, Any], rows: Sequence[Row], recorded: bool) -> dict
 
 
 def _write_file(figure: Figure, path: Path, kind: str) -> Path:
-    write(figure, path, kind)
+    drawn = BytesIO()
+    write(figure, drawn, kind)
+    _temporary.replace(path.resolve(), drawn.getvalue())
     return path
 
 
