@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import tracemalloc
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -69,6 +70,7 @@ def test_every_version_of_the_format_is_read(version: tuple[int, int], folder: P
     np.testing.assert_array_equal(np.load(folder / "c.npy"), a + np.load(folder / "b.npy"))
 
 
+@pytest.mark.filterwarnings("ignore:Reading .*:UserWarning")  # of a header that is read as version 2
 @pytest.mark.parametrize(
     "header",
     [
@@ -84,6 +86,19 @@ def test_what_numpy_refuses_in_version_3_is_refused(header: bytes, folder: Path)
     with pytest.raises(ValueError, match=r"a\.npy is not a \.npy file that can be read: "):
         add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy")
     assert_untouched(folder)
+
+
+def test_a_header_of_python_2_is_read_with_numpys_warning(folder: Path) -> None:
+    """Which stays one where warnings are errors."""
+    (folder / "a.npy").write_bytes(npy_header("'<f4'", "(1000L,)") + bytes(4000))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UserWarning, match="created on Python 2"):
+            add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy")
+    assert_untouched(folder)
+    with pytest.warns(UserWarning, match="created on Python 2"):
+        add_files(folder / "a.npy", folder / "b.npy", folder / "c.npy")
+    assert (folder / "c.npy").read_bytes() == (folder / "b.npy").read_bytes()
 
 
 def test_fortran_order_stays(tmp_path: Path) -> None:
