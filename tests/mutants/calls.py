@@ -151,8 +151,8 @@ CALLS = (
     Mutant(
         "such a number in vecadd.add",
         "csrc/py/calls/prepare.c",
-        "        if (scalar_has_rules(state, object))",
-        "        if (false)",
+        "const int has_rules = scalar_has_rules(state, object);",
+        "const int has_rules = 0;",
         "tests/device/test_device_array.py",
         "refuses_additions",
     ),
@@ -219,8 +219,8 @@ CALLS = (
     Mutant(
         "what an out of another dtype holds",
         "csrc/py/calls/batch_others.c",
-        "    if (out_has_sums_dtype(values))\n",
-        "    if (PyArray_CheckExact(values[ROLE_OUT]))\n",
+        "const int fits = out_has_sums_dtype(values);",
+        "const int fits = PyArray_CheckExact(values[ROLE_OUT]);",
         "tests/add/test_add_many.py",
         "holds",
     ),

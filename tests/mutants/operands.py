@@ -58,8 +58,8 @@ OPERANDS = (
     Mutant(
         "a number with rules of its own beside a DeviceArray",
         "csrc/py/operands/interop.c",
-        "(PyArray_IsAnyScalar(object) && !scalar_has_rules(state, object))",
-        "PyArray_IsAnyScalar(object)",
+        "PyArray_IsAnyScalar(object) ? scalar_has_rules(state, object) : 1;",
+        "!PyArray_IsAnyScalar(object);",
         "tests/device/test_device_array.py",
         "rules",
     ),
@@ -138,7 +138,7 @@ OPERANDS = (
     Mutant(
         "gradients in a list",
         "csrc/py/operands/torch.c",
-        "if (reader->ranges && !keeps_gradients(kind, reader))",
+        "if (reader->ranges && keeps_no_gradients(kind, reader))",
         "if (reader->ranges)",
         "tests/interop/test_exchange_table.py",
         "list_of_tensors",

@@ -1,5 +1,7 @@
 #include "py/base/attribute.h"
 
+#include "py/base/errors.h"
+
 int
 optional_attribute(PyObject *object, PyObject *name, PyObject **value)
 {
@@ -10,4 +12,14 @@ optional_attribute(PyObject *object, PyObject *name, PyObject **value)
         return -1;
     PyErr_Clear();
     return 0;
+}
+
+int
+has_attribute(PyObject *object, PyObject *name)
+{
+    PyObject *value = PyObject_GetAttr(object, name);
+    if (!value)
+        return clear_refusal();
+    Py_DECREF(value);
+    return 1;
 }

@@ -4,7 +4,10 @@
 
 #include "py/base/python.h"
 
-/* 1 with a new reference, 0, or -1 with an exception set. */
+/* 1 with a new reference, 0 after an AttributeError, or -1 with an exception set. */
 int optional_attribute(PyObject *object, PyObject *name, PyObject **value);
+
+/* 1, 0 (after whatever clear_refusal() clears), or -1 with an exception set. PyObject_HasAttr would clear any. */
+int has_attribute(PyObject *object, PyObject *name);
 
 #endif

@@ -11,6 +11,21 @@ static PyObject **const exception_types[STATUS_CODE_COUNT] = {
     [STATUS_CAPTURE] = &PyExc_RuntimeError, [STATUS_CUDA] = &PyExc_RuntimeError,
 };
 
+int
+clear_refusal(void)
+{
+    PyObject *const refusals[] = {PyExc_AttributeError, PyExc_BufferError, PyExc_OverflowError,
+                                  PyExc_RuntimeError,   PyExc_TypeError,   PyExc_ValueError};
+    if (!PyErr_Occurred())
+        return 0;
+    for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++)
+        if (PyErr_ExceptionMatches(refusals[i])) {
+            PyErr_Clear();
+            return 0;
+        }
+    return -1;
+}
+
 void *
 status_raise(const struct module_state *state, const struct status *status)
 {

@@ -3,6 +3,7 @@
 #include "base/stream_order.h"
 #include "gpu/device.h"
 #include "gpu/stream.h"
+#include "py/base/attribute.h"
 #include "py/base/errors.h"
 #include "py/calls/batch_memory.h"
 #include "py/calls/batch_others.h"
@@ -24,6 +25,16 @@ struct survey {
     size_t deferred_count;
 };
 
+/* 1, 0 or -1. */
+static int
+has_keys(PyObject *object)
+{
+    PyObject *name = PyUnicode_FromString("keys");
+    const int has = name ? has_attribute(object, name) : -1;
+    Py_XDECREF(name);
+    return has;
+}
+
 /* Copies a list's operands into a tuple, which cannot change meanwhile. */
 static int
 take_list(struct batch_call *call, const struct batch_arguments *arguments, enum role role)
@@ -33,7 +44,10 @@ take_list(struct batch_call *call, const struct batch_arguments *arguments, enum
     if (!given)
         return 0;
     const bool is_list = PyList_Check(given) || PyTuple_Check(given);
-    if (!is_list && PyObject_HasAttrString(given, "keys")) {
+    const int is_mapping = is_list ? 0 : has_keys(given);
+    if (is_mapping < 0)
+        return -1;
+    if (is_mapping) {
         PyErr_Format(PyExc_TypeError,
                      "%s must be a sequence of arrays, not %R, which gives its keys in place of them: pass its values, "
                      "as list(%s.values())",
@@ -121,6 +135,8 @@ look_at_host_pair(struct module_state *state, PyObject *const objects[ROLE_COUNT
         note_add(call, pair, &add);
         return 0;
     }
+    if (PyErr_Occurred())
+        return -1;
     call->others[call->other_count++] = pair;
     for (int role = 0; role < ROLE_COUNT; role++) {
         PyArrayObject *array = (PyArrayObject *)objects[role];
@@ -240,21 +256,23 @@ defer_pair(const struct owned_operand devices[ROLE_COUNT], const bool there[ROLE
     return 0;
 }
 
-/* For an out that is the pair's x: reuses what was read of x. False where x was read from another object in its place,
- * and where its library may refuse that it is written. */
-static bool
+/* For an out that is the pair's x: reuses what was read of x. Returns 1; 0 where x was read from another object in its
+ * place, and where its library may refuse that it is written; or -1 with an exception set. */
+static int
 read_as_x(PyObject *const objects[ROLE_COUNT], struct operand_reader *reader, struct owned_operand devices[ROLE_COUNT])
 {
     const struct owned_operand *x = &devices[ROLE_A];
     struct owned_operand *out = &devices[ROLE_OUT];
-    if (objects[ROLE_OUT] != objects[ROLE_A] || (x->exported && x->exported != objects[ROLE_A]) ||
-        (x->count_writes && !torch_operand_may_be_written(objects[ROLE_OUT], reader)))
-        return false;
+    if (objects[ROLE_OUT] != objects[ROLE_A] || (x->exported && x->exported != objects[ROLE_A]))
+        return 0;
+    const int may = x->count_writes ? torch_operand_may_be_written(objects[ROLE_OUT], reader) : 1;
+    if (may <= 0)
+        return may;
     out->operand = x->operand;
     out->needs_keepalive = x->needs_keepalive;
     out->exported = out->library = NULL; /* x holds them */
     out->count_writes = Py_XNewRef(x->count_writes);
-    return true;
+    return 1;
 }
 
 /* Returns 1 for a pair of plain tensors alike, 0 where look_at_pair has to look at it, -1 with an exception set. */
@@ -263,8 +281,9 @@ look_at_tensors(struct module_state *state, PyObject *const objects[ROLE_COUNT],
                 struct batch_call *call, struct survey *survey)
 {
     void *data[ROLE_COUNT];
-    if (!torch_pair_from(state, objects, &survey->reader, &survey->tensor, data))
-        return 0;
+    const int found = torch_pair_from(state, objects, &survey->reader, &survey->tensor, data);
+    if (found <= 0)
+        return found;
     const struct operand *x = &survey->tensor.like.operand;
     const struct batch_add add = device_add_of(x, data[ROLE_B], data[ROLE_OUT]);
     if (batch_add_is_shifted(&add))
@@ -300,8 +319,8 @@ look_at_pair(struct module_state *state, Py_ssize_t pair, struct batch_call *cal
     bool there[ROLE_COUNT] = {false, false, false}, deferred = false, left = false;
     int result = -1, found = 0;
     for (int role = 0; role < ROLE_COUNT && found >= 0 && !left; role++) {
-        if (role == ROLE_OUT && there[ROLE_A] && read_as_x(objects, &survey->reader, devices)) {
-            there[ROLE_OUT] = true;
+        if (role == ROLE_OUT && there[ROLE_A] && (found = read_as_x(objects, &survey->reader, devices)) != 0) {
+            there[ROLE_OUT] = found > 0;
             continue;
         }
         found = objects[role] ? device_operand_read(state, objects[role], (enum role)role, survey->stream,

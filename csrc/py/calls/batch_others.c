@@ -1,5 +1,6 @@
 #include "py/calls/batch_others.h"
 
+#include "py/base/errors.h"
 #include "py/base/methods.h"
 #include "py/calls/add.h"
 #include "py/calls/prepare.h"
@@ -24,8 +25,14 @@ batch_name_pair(Py_ssize_t pair)
         named = PyObject_CallMethod(value, "add_note", "N", PyUnicode_FromFormat("pair %zd", pair));
     Py_XDECREF(named);
     Py_XDECREF(arguments);
-    PyErr_Clear();
-    PyErr_Restore(type, value, traceback);
+    if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception)) { /* an interrupt takes the error's place */
+        Py_XDECREF(type);
+        Py_XDECREF(value);
+        Py_XDECREF(traceback);
+    } else {
+        PyErr_Clear();
+        PyErr_Restore(type, value, traceback);
+    }
 }
 
 PyObject *
@@ -52,21 +59,21 @@ values_of(const struct batch_call *call, Py_ssize_t pair, PyObject *values[ROLE_
     values[ROLE_COUNT] = call->stream_object;
 }
 
-/* Whether the three are arrays and `out` has the dtype of the sum. */
-static bool
+/* Whether the three are arrays and `out` has the dtype of the sum: 1, 0 or -1. */
+static int
 out_has_sums_dtype(PyObject *const values[ROLE_COUNT])
 {
     for (int role = 0; role < ROLE_COUNT; role++)
         if (!PyArray_CheckExact(values[role]))
-            return false;
+            return 0;
     PyArrayObject *operands[] = {(PyArrayObject *)values[ROLE_A], (PyArrayObject *)values[ROLE_B]};
     PyArray_Descr *sum = PyArray_ResultType(ROLE_OUT, operands, 0, NULL);
     if (!sum)
-        PyErr_Clear();
+        return clear_refusal();
     const int type = PyArray_TYPE((PyArrayObject *)values[ROLE_OUT]);
-    const bool has = sum && (PyTypeNum_ISNUMBER(type) || PyTypeNum_ISBOOL(type) || PyTypeNum_ISOBJECT(type)) &&
+    const bool has = (PyTypeNum_ISNUMBER(type) || PyTypeNum_ISBOOL(type) || PyTypeNum_ISOBJECT(type)) &&
                      PyArray_EquivTypes(sum, PyArray_DESCR((PyArrayObject *)values[ROLE_OUT]));
-    Py_XDECREF((PyObject *)sum);
+    Py_DECREF((PyObject *)sum);
     return has;
 }
 
@@ -88,9 +95,10 @@ static int
 check_by_numpy(const struct module_state *state, PyObject *const values[ROLE_COUNT])
 {
     PyObject *checked = NULL;
-    if (out_has_sums_dtype(values))
+    const int fits = out_has_sums_dtype(values);
+    if (fits > 0)
         checked = add_nowhere(state, values);
-    else {
+    else if (fits == 0) {
         PyObject *module = PyImport_ImportModule("vecadd._numpy_call");
         if (module)
             checked = PyObject_CallMethod(module, "check", "OOO", values[ROLE_A], values[ROLE_B], values[ROLE_OUT]);

@@ -173,9 +173,8 @@ plan_repr(struct plan_object *self)
         dtype ? PyUnicode_FromFormat("<vecadd.Plan route=%s shape=%S dtype=%S>", route_of(self), shape, dtype) : NULL;
     Py_XDECREF(shape);
     Py_XDECREF(dtype);
-    if (text)
+    if (text || clear_refusal() < 0)
         return text;
-    PyErr_Clear();
     return PyUnicode_FromFormat("<vecadd.Plan route=%s>", route_of(self));
 }
 

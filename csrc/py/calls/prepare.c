@@ -24,9 +24,12 @@ plan_call(struct module_state *state, const struct addition *addition, const str
     return 0;
 }
 
+/* Returns 0; -1 where the look at the operands has raised what clear_refusal() leaves. */
 static int
 leave_to_numpy(struct prepared_call *call, const char *why)
 {
+    if (PyErr_Occurred())
+        return -1;
     call->kind = CALL_NUMPY;
     call->plan.route = ROUTE_NONE;
     call->plan.why = why;
@@ -99,6 +102,8 @@ prepare_host(struct module_state *state, const struct add_arguments *arguments, 
         status_raise(state, &status);
         return -1;
     }
+    if (PyErr_Occurred())
+        return -1;
     const int found = interop_host_library(state, arguments->objects, &call->library);
     if (found < 0)
         return -1;
@@ -284,8 +289,9 @@ prepare_device(struct module_state *state, const struct add_arguments *arguments
             continue;
         if (role == ROLE_OUT || !scalar_is(object) || !(call->held[ROLE_A] || call->held[ROLE_B]))
             return refuse_host_operand((enum role)role);
-        if (scalar_has_rules(state, object))
-            return refuse_number_with_rules((enum role)role, object);
+        const int has_rules = scalar_has_rules(state, object);
+        if (has_rules)
+            return has_rules < 0 ? -1 : refuse_number_with_rules((enum role)role, object);
     }
     if (arguments->numpys_own)
         return refuse_numpys_keyword(arguments);

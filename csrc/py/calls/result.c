@@ -152,9 +152,9 @@ device_result(struct module_state *state, const struct owned_operand *like, cons
     PyObject *made = NULL;
     if (like->library && stream == like->operand.stream) {
         made = torch_empty_like(state, like, expected, form, result);
-        if (!made && is_like(expected, like))
+        if (!made && !PyErr_Occurred() && is_like(expected, like))
             made = cupy_empty_like(state, like, result);
-        if (made)
+        if (made || PyErr_Occurred())
             return made;
     }
     made = library_result(like, expected, stream);

@@ -55,7 +55,7 @@ add_by_numpy(void *context, int worker, const struct tiles *tiles, const struct 
     if (!sum && !call->error[0])
         PyErr_Fetch(&call->error[0], &call->error[1], &call->error[2]);
     else if (!sum)
-        PyErr_Clear();
+        PyErr_Clear(); /* the call raises the first one; no interrupt, which only the caller's thread gets */
     const int failed = sum ? 0 : -1;
     Py_XDECREF(sum);
     PyGILState_Release(before);
@@ -106,6 +106,8 @@ describe(struct call *call, PyObject *const shapes[LAYOUT_OPERANDS], const int f
         if (ndim < 0)
             return -1;
         const int dtype = dtype_of_descr(call->state, call->descr[k]);
+        if (dtype < 0 && PyErr_Occurred())
+            return -1;
         ours = ours && dtype >= 0;
         adder->dtype[k] = (enum dtype)dtype;
         tiles->itemsize[k] = (size_t)PyDataType_ELSIZE(call->descr[k]);

@@ -71,7 +71,7 @@ void_is(struct module_state *state, const struct owned_operand *result, enum dty
         return -1;
     known = dtype && PyArray_DescrCheck(dtype) && dtype_of_descr(state, (PyArray_Descr *)dtype) == (int)expected;
     Py_XDECREF(dtype);
-    return known;
+    return PyErr_Occurred() ? -1 : known;
 }
 
 static int
@@ -86,7 +86,7 @@ read_typestr(struct module_state *state, PyObject *interface, const char *what, 
     const char *typestr = PyUnicode_AsUTF8AndSize(given, &length);
     if (!typestr && !PyErr_ExceptionMatches(PyExc_UnicodeEncodeError)) /* half a character: no dtype's */
         return -1;
-    PyErr_Clear();
+    PyErr_Clear(); /* UnicodeEncodeError */
 
     for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) {
         const char *native = dtype_table[dtype].typestr;
@@ -140,7 +140,7 @@ read_data(PyObject *interface, const char *what, struct owned_operand *result)
         return wrong_type(what, "data", "a pair (pointer, read-only) of int and bool", data);
 
     unsigned long long address = PyLong_AsUnsignedLongLong(pointer);
-    if (PyErr_Occurred()) {
+    if (PyErr_Occurred()) { /* OverflowError: nothing else is raised for an int */
         PyErr_Clear();
         PyErr_Format(PyExc_ValueError, "%s: %R is no pointer", what, pointer);
         return -1;
@@ -164,7 +164,7 @@ read_version(PyObject *interface, const char *what)
     if (!PyLong_Check(given))
         return wrong_type(what, "version", "an int", given);
     long version = PyLong_AsLong(given);
-    PyErr_Clear(); /* a number too large for a long is -1 */
+    PyErr_Clear(); /* OverflowError: a number too large for a long is -1 */
     if (version >= 0 && version <= 3)
         return (int)version;
     PyErr_Format(PyExc_ValueError, "%s: version %R of " INTERFACE "; vecadd knows 0 to 3", what, given);

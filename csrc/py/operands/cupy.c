@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "gpu/device.h"
+#include "py/base/errors.h"
 #include "py/operands/descriptor.h"
 #include "py/operands/operand_from.h"
 
@@ -48,6 +49,7 @@ kind_free(PyObject *capsule)
     PyMem_Free(kind);
 }
 
+/* Returns 0, or -1 with an exception set. */
 static int
 find_attributes(const struct module_state *state, PyObject *array, struct cupy_kind *kind)
 {
@@ -59,7 +61,7 @@ find_attributes(const struct module_state *state, PyObject *array, struct cupy_k
         kind->attribute[i] = descriptor_find(type, state->names[attribute_name[i]]);
     }
     Py_DECREF(data);
-    return 0;
+    return PyErr_Occurred() ? -1 : 0;
 }
 
 /* Publishes the kind, unless another thread has published one already: readers hold no reference to it. */
@@ -91,10 +93,9 @@ cupy_learn(struct module_state *state, PyObject *object, PyObject *library)
     kind->pooled = kind->current_stream ? PyObject_GetAttrString(library, "pooled_type") : NULL;
     if (!kind->pooled)
         goto done;
-    result = 0;
     if (kind->type == (PyObject *)Py_TYPE(object) && find_attributes(state, object, kind) == 0)
         keep_kind(state, kind, capsule);
-    PyErr_Clear(); /* an array without `data`: an unknown version of CuPy */
+    result = clear_refusal(); /* an array without `data`: an unknown version of CuPy */
 done:
     Py_DECREF(capsule);
     return result;
@@ -165,7 +166,9 @@ read_shape(const struct cupy_kind *kind, PyObject *array, struct owned_operand *
     return size == product && size >= 1 && size <= (size_t)PY_SSIZE_T_MAX / dtype_table[result->operand.dtype].itemsize;
 }
 
-/* Each block of CuPy's pool is its own allocation, so the driver would be asked for each array of a list, and is slower
+/* Sets *known to the range of an array's memory, where its pool tells it; an exception may stay set.
+ *
+ * Each block of CuPy's pool is its own allocation, so the driver would be asked for each array of a list, and is slower
  * with thousands of them. The pool knows its blocks' ranges. Memory of other origin is not trusted in this way. */
 static void
 know_block(const struct cupy_kind *kind, PyObject *data, struct device_range *known)
@@ -178,7 +181,7 @@ know_block(const struct cupy_kind *kind, PyObject *data, struct device_range *kn
         take_number(descriptor_get(&kind->attribute[DEVICE], memory), &device) && begin && device < INT_MAX)
         *known = (struct device_range){begin, begin + bytes, (int)device};
     Py_XDECREF(memory);
-    PyErr_Clear();
+    clear_refusal();
 }
 
 /* Reads the address. `known` holds the last array's range, and is set to this array's if known; NULL: not wanted. */
@@ -191,7 +194,7 @@ read_data(const struct cupy_kind *kind, PyObject *array, struct device_range *kn
     if (found && known && (address < known->begin || address >= known->end))
         know_block(kind, data, known);
     Py_XDECREF(data);
-    if (!found || address % component_size[dtype_table[operand->dtype].component] != 0)
+    if (!found || PyErr_Occurred() || address % component_size[dtype_table[operand->dtype].component] != 0)
         return false;
     operand->data = (void *)(uintptr_t)address;
     return address != 0;
@@ -233,10 +236,8 @@ cupy_operand_from(struct module_state *state, PyObject *object, enum role role, 
         !read_data(kind, object, &reader->range[role], operand) ||
         device_check_pointer_near(operand->data, operand->size * dtype_table[operand->dtype].itemsize, role_name[role],
                                   &reader->range[role], &operand->device, &status) < 0 ||
-        !read_stream(state, &reader->cupy_stream, operand)) {
-        PyErr_Clear(); /* operands/device.c reads it again and reports any error */
-        return 0;
-    }
+        !read_stream(state, &reader->cupy_stream, operand))
+        return clear_refusal(); /* operands/device.c reads it again and reports any error */
     result->exported = Py_NewRef(object);
     result->library = Py_NewRef(kind->library);
     return 1;
@@ -270,6 +271,6 @@ cupy_empty_like(struct module_state *state, const struct owned_operand *like, st
         }
     }
     Py_XDECREF(made);
-    PyErr_Clear(); /* vecadd.interop makes one, or raises CuPy's own error */
+    clear_refusal(); /* vecadd.interop makes one, or raises CuPy's own error */
     return NULL;
 }

@@ -10,7 +10,8 @@ struct descriptor {
     descrgetfunc get;
 };
 
-/* The caller clears it. A type without such a descriptor is no error: the object is then asked by name. */
+/* The caller clears it. A type without such a descriptor is no error: the object is then asked by name. Another
+ * exception stays set, and one that was set before. */
 struct descriptor descriptor_find(PyObject *type, PyObject *name);
 
 void descriptor_clear(struct descriptor *descriptor);

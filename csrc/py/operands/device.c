@@ -11,10 +11,12 @@ learn(struct module_state *state, PyObject *object, struct owned_operand *result
 {
     PyObject *library = result->library;
     int known = interop_says(library, "has_exchange_table");
-    if (known > 0)
+    if (known > 0) {
         result->count_writes = torch_count_writes(library);
-    if (known != 0)
-        return known > 0 ? torch_learn(state, object, library) : -1;
+        return PyErr_Occurred() ? -1 : torch_learn(state, object, library);
+    }
+    if (known < 0)
+        return -1;
     known = interop_says(library, "has_attributes");
     return known > 0 ? cupy_learn(state, object, library) : known;
 }

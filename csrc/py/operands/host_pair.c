@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "py/base/errors.h"
 #include "py/operands/promotion.h"
 
 /* One side as an array; `weak` is a Python number, whose dtype gives way to the other side's. */
@@ -14,6 +15,8 @@ struct side {
     enum dtype dtype;
 };
 
+/* What follows gives up with an exception set where clear_refusal() leaves one. */
+
 /* Whether NumPy turns the Python number into this dtype without a change of kind and without a warning. */
 static bool
 number_fits(struct module_state *state, PyObject *number, enum dtype dtype)
@@ -23,7 +26,7 @@ number_fits(struct module_state *state, PyObject *number, enum dtype dtype)
         return false;
     if (scalar_from(state, number, ROLE_A, &scalar) < 0 ||
         promoted_dtype(state, dtype, NOT_WEAK, scalar.dtype, scalar.weak) != (int)dtype) {
-        PyErr_Clear();
+        clear_refusal();
         return false;
     }
     if (dtype_table[dtype].value != VALUE_FLOAT && dtype_table[dtype].value != VALUE_COMPLEX)
@@ -32,13 +35,13 @@ number_fits(struct module_state *state, PyObject *number, enum dtype dtype)
         return dtype == DTYPE_COMPLEX128;
     const double value = PyFloat_AsDouble(number);
     if (value == -1 && PyErr_Occurred()) {
-        PyErr_Clear();
+        clear_refusal();
         return false;
     }
     return !isfinite(value) || fabs(value) <= component_largest[dtype_table[dtype].component];
 }
 
-/* A 0-d array of the number; NULL, without an exception, where NumPy refuses it. */
+/* A 0-d array of the number; NULL where NumPy refuses it. */
 static PyArrayObject *
 array_of_number(struct module_state *state, PyObject *number, enum dtype dtype)
 {
@@ -46,8 +49,7 @@ array_of_number(struct module_state *state, PyObject *number, enum dtype dtype)
     PyArrayObject *array = descr ? (PyArrayObject *)PyArray_Empty(0, NULL, descr, 0) : NULL;
     if (array && PyArray_Pack(PyArray_DESCR(array), PyArray_DATA(array), number) < 0)
         Py_CLEAR(array);
-    if (!array)
-        PyErr_Clear();
+    clear_refusal();
     return array;
 }
 
@@ -69,11 +71,10 @@ side_from(struct module_state *state, PyObject *object, struct side *side)
     }
     if (scalar_is_of_dtype(object)) {
         side->made = PyArray_FromScalar(object, NULL);
-        if (!side->made)
-            PyErr_Clear();
+        clear_refusal();
         object = side->made;
     }
-    if (!object || !PyArray_CheckExact(object))
+    if (!object || PyErr_Occurred() || !PyArray_CheckExact(object))
         return false;
     side->array = (PyArrayObject *)object;
     const int dtype = dtype_of_descr(state, PyArray_DESCR(side->array));
@@ -120,7 +121,7 @@ promote(struct module_state *state, struct side side[2], struct host_sum *sum)
     }
     const int dtype = promoted_dtype(state, side[0].dtype, NOT_WEAK, side[1].dtype, NOT_WEAK);
     if (dtype < 0 || !dtypes_stay(state, side)) {
-        PyErr_Clear();
+        clear_refusal();
         return false;
     }
     sum->dtype = (enum dtype)dtype;
@@ -141,7 +142,7 @@ is_small(PyObject *object, PyObject *other, npy_intp least)
     if (scalar_is_of_dtype(other)) {
         PyArray_Descr *descr = PyArray_DescrFromScalar(other);
         if (!descr) {
-            PyErr_Clear();
+            clear_refusal();
             return false;
         }
         const npy_intp size = PyDataType_ELSIZE(descr);

@@ -10,8 +10,9 @@ struct host_sum {
 };
 
 /* Describes a and b, of which a number becomes a 0-d array, and finds the sum's dtype as numpy.add does. Returns NULL,
- * and the caller clears *sum and both operands; or, without an exception and nothing to clear, a short reason why NumPy
- * has to add them, as that their sum surely has fewer than `least` bytes. */
+ * and the caller clears *sum and both operands; or, with nothing to clear, a short reason why NumPy has to add them,
+ * for example that their sum has fewer than `least` bytes. An exception is then set where clear_refusal() leaves one.
+ */
 const char *host_pair_from(struct module_state *state, PyObject *const objects[ROLE_COUNT], npy_intp least,
                            struct owned_operand operands[ROLE_COUNT], struct host_sum *sum);
 

@@ -25,12 +25,14 @@ library_of_function(struct module_state *state)
 }
 
 /* Whether the type alone tells that an object is no device array: the usual operands beside an ndarray, left to
- * numpy.add. */
-static bool
+ * numpy.add. Returns 1, 0, or -1 with an exception set. */
+static int
 plainly_on_host(const struct module_state *state, PyObject *object)
 {
-    return PyArray_Check(object) || PyList_Check(object) || PyTuple_Check(object) ||
-           (PyArray_IsAnyScalar(object) && !scalar_has_rules(state, object));
+    if (PyArray_Check(object) || PyList_Check(object) || PyTuple_Check(object))
+        return 1;
+    const int has_rules = PyArray_IsAnyScalar(object) ? scalar_has_rules(state, object) : 1;
+    return has_rules < 0 ? -1 : !has_rules;
 }
 
 int
@@ -50,8 +52,9 @@ interop_is_operand(struct module_state *state, PyObject *object)
 {
     static const enum name exports[] = {NAME_CUDA_ARRAY_INTERFACE, NAME_DLPACK_DEVICE};
     PyObject *library, *export;
-    if (plainly_on_host(state, object))
-        return 1;
+    const int on_host = plainly_on_host(state, object);
+    if (on_host)
+        return on_host;
     if (interop_library(state, object, &library) < 0)
         return -1;
     int found = library != NULL;
@@ -66,14 +69,16 @@ int
 interop_export(struct module_state *state, PyObject *object, bool writing, PyObject **library, PyObject **exported)
 {
     *library = *exported = NULL;
-    if (plainly_on_host(state, object))
-        return 0;
+    const int on_host = plainly_on_host(state, object);
+    if (on_host)
+        return on_host < 0 ? -1 : 0;
     if (interop_library(state, object, library) < 0)
         return -1;
     if (!*library) {
         /* Unknown objects with NumPy's protocol are left to it: it says how they are added. */
-        if (PyObject_HasAttr((PyObject *)Py_TYPE(object), state->names[NAME_ARRAY_UFUNC]))
-            return 0;
+        const int has_rules = has_attribute((PyObject *)Py_TYPE(object), state->names[NAME_ARRAY_UFUNC]);
+        if (has_rules)
+            return has_rules < 0 ? -1 : 0;
         *exported = Py_NewRef(object);
         return 1;
     }
@@ -173,7 +178,10 @@ interop_host_library(struct module_state *state, PyObject *const objects[ROLE_CO
         PyObject *found, *object = objects[role];
         if (!object || (role != ROLE_OUT && is_number(object)))
             continue;
-        if (plainly_on_host(state, object))
+        const int on_host = plainly_on_host(state, object);
+        if (on_host < 0)
+            goto failed;
+        if (on_host)
             goto none;
         if (interop_library(state, object, &found) < 0)
             goto failed;

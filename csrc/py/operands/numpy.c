@@ -2,6 +2,7 @@
 #include "base/overlap.h"
 #include "base/plan.h"
 #include "gpu/batch.h"
+#include "py/base/errors.h"
 #include "py/operands/operand_from.h"
 
 /* One more than the dtype by NumPy's number, 0 for those that vecadd does not add. Includes C's other 64-bit integer
@@ -29,12 +30,13 @@ find_ml_dtype(struct module_state *state, PyObject *ml_dtypes, enum dtype dtype)
     PyArray_Descr *descr = NULL;
     if (scalar_type && PyArray_DescrConverter(scalar_type, &descr) && descr->type_num >= NPY_USERDEF)
         state->ml_type_num[dtype - NUMPY_DTYPES] = descr->type_num;
-    PyErr_Clear();
+    clear_refusal();
     Py_XDECREF((PyObject *)descr);
     Py_XDECREF(scalar_type);
 }
 
-/* NumPy's number of a dtype of ml_dtypes; 0 where ml_dtypes is not imported or has no such type. */
+/* NumPy's number of a dtype of ml_dtypes; 0 where ml_dtypes is not imported or has no such type, and with an exception
+ * set: it may be a module that is loaded when it is first used. */
 static int
 ml_type_num(struct module_state *state, enum dtype dtype)
 {
@@ -43,7 +45,6 @@ ml_type_num(struct module_state *state, enum dtype dtype)
         return *known;
     PyObject *name = PyUnicode_FromString("ml_dtypes");
     PyObject *ml_dtypes = name ? PyImport_GetModule(name) : NULL;
-    PyErr_Clear();
     if (ml_dtypes)
         find_ml_dtype(state, ml_dtypes, dtype);
     Py_XDECREF(ml_dtypes);
@@ -55,7 +56,7 @@ ml_type_num(struct module_state *state, enum dtype dtype)
 static __attribute__((noinline)) int
 ml_dtype_of(struct module_state *state, int type_num)
 {
-    for (int dtype = NUMPY_DTYPES; dtype < DTYPE_COUNT && type_num >= NPY_USERDEF; dtype++)
+    for (int dtype = NUMPY_DTYPES; dtype < DTYPE_COUNT && type_num >= NPY_USERDEF && !PyErr_Occurred(); dtype++)
         if (type_num == ml_type_num(state, (enum dtype)dtype))
             return dtype;
     return -1;
@@ -80,8 +81,9 @@ dtype_descr(struct module_state *state, enum dtype dtype)
     const int type_num = ml_type_num(state, dtype);
     if (type_num)
         return PyArray_DescrFromType(type_num);
-    PyErr_Format(PyExc_RuntimeError, "NumPy knows %s through ml_dtypes only: import ml_dtypes first",
-                 dtype_table[dtype].name);
+    if (!PyErr_Occurred())
+        PyErr_Format(PyExc_RuntimeError, "NumPy knows %s through ml_dtypes only: import ml_dtypes first",
+                     dtype_table[dtype].name);
     return NULL;
 }
 
@@ -89,7 +91,8 @@ void *
 dtype_refuse(const char *what, PyObject *given)
 {
     const char *const names = DTYPE_NAMES;
-    PyErr_Format(PyExc_TypeError, "%s has dtype %S; vecadd takes %s in native byte order", what, given, names + 2);
+    if (!PyErr_Occurred())
+        PyErr_Format(PyExc_TypeError, "%s has dtype %S; vecadd takes %s in native byte order", what, given, names + 2);
     return NULL;
 }
 

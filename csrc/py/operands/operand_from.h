@@ -14,7 +14,8 @@
 enum role { ROLE_A, ROLE_B, ROLE_OUT, ROLE_COUNT };
 extern const char *const role_name[ROLE_COUNT]; /* "a", "b", "out" */
 
-/* The dtype of a NumPy dtype object, or -1 where vecadd does not add it, as with another byte order or metadata. */
+/* The dtype of a NumPy dtype object, or -1 where vecadd does not add it, as with another byte order or metadata, and
+ * with an exception set where ml_dtypes could not be looked at. */
 int dtype_of_descr(struct module_state *state, PyArray_Descr *descr);
 
 /* Whether writing the array is allowed and raises no warning, as NumPy raises for results of numpy.broadcast_arrays. */
@@ -23,12 +24,14 @@ bool written_silently(PyArrayObject *array);
 /* A new reference to the NumPy dtype object; NULL with an exception for a dtype of ml_dtypes that is not imported. */
 PyArray_Descr *dtype_descr(struct module_state *state, enum dtype dtype);
 
-/* Raises the TypeError of an element type that vecadd does not add, with a list of those that it adds. Returns NULL. */
+/* Raises the TypeError of an element type that vecadd does not add, with a list of those that it adds; an exception
+ * that dtype_of_descr has left stays. Returns NULL. */
 void *dtype_refuse(const char *what, PyObject *given);
 
 /* Describes a host addition. Its operands have to be ndarrays (no subclass) of one of vecadd's dtypes, of one shape and
  * memory order, contiguous and aligned, with `out` NULL or writable and overlapping each input wholly or not at all.
- * add->c is NULL where out is. Returns NULL, or a short reason why this is no such addition. */
+ * add->c is NULL where out is. Returns NULL, or a short reason why this is no such addition, with an exception set
+ * where dtype_of_descr leaves one. */
 struct batch_add;
 const char *host_run_from(struct module_state *state, PyObject *const objects[ROLE_COUNT], struct batch_add *add);
 
@@ -132,8 +135,9 @@ int device_operand_measure(const char *what, struct owned_operand *result);
 int torch_operand_from(struct module_state *state, PyObject *object, enum role role, struct operand_reader *reader,
                        struct owned_operand *result);
 
-/* Whether PyTorch lets an x be written that torch_operand_from has read. False also where another reader has. */
-bool torch_operand_may_be_written(PyObject *object, struct operand_reader *reader);
+/* Whether PyTorch lets an x be written that torch_operand_from has read: 1, 0 (also where another reader has), or -1
+ * with an exception set. */
+int torch_operand_may_be_written(PyObject *object, struct operand_reader *reader);
 
 /* Lets torch_operand_from read later objects of this one's type, if the type has DLPack's C exchange table; `library`
  * is theirs. Returns 0, or -1 with an exception set. */
@@ -152,13 +156,13 @@ struct known_tensor {
 
 /* Reads a list's pair whose operands are all plain tensors of one dtype and shape in C order, of types that
  * torch_operand_from has met in their roles: known->like is then x, and data[] the addresses of all (out's is NULL
- * where the pair has none). Holds no reference. False, without an exception, for every other pair: device_operand_read
- * reads its operands, and reports what is wrong with them. `reader` has ranges; x and y are not NULL. */
-bool torch_pair_from(struct module_state *state, PyObject *const objects[ROLE_COUNT], struct operand_reader *reader,
-                     struct known_tensor *known, void *data[ROLE_COUNT]);
+ * where the pair has none). Holds no reference. Returns 1; 0 for every other pair, whose operands device_operand_read
+ * reads, to report what is wrong with them; or -1 with an exception set. `reader` has ranges; x and y are not NULL. */
+int torch_pair_from(struct module_state *state, PyObject *const objects[ROLE_COUNT], struct operand_reader *reader,
+                    struct known_tensor *known, void *data[ROLE_COUNT]);
 
-/* A new reference to the function that counts writes to the library's tensors; NULL, without an exception, if it has
- * none. */
+/* A new reference to the function that counts writes to the library's tensors; NULL if it has none, or with an
+ * exception set. */
 PyObject *torch_count_writes(PyObject *library);
 
 /* The arguments by which torch makes tensors of one dtype and shape. Callers that make many keep it, so that tensors
@@ -172,7 +176,7 @@ struct tensor_form {
 void tensor_form_clear(struct tensor_form *form);
 
 /* A new contiguous tensor in place of a plain torch.Tensor, allocated for torch's current stream and described in
- * *result (to be cleared). `form` may be NULL. NULL, without an exception, where vecadd.interop has to make it. */
+ * *result (to be cleared). `form` may be NULL. NULL where vecadd.interop has to make it, or with an exception set. */
 PyObject *torch_empty_like(const struct module_state *state, const struct owned_operand *like,
                            const struct device_shape *shape, struct tensor_form *form, struct owned_operand *result);
 

@@ -3,6 +3,9 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "py/base/attribute.h"
+#include "py/base/errors.h"
+
 /* Rows and columns of the table: the dtypes, and Python's three weak kinds. */
 static int
 index_of(enum dtype dtype, enum weakness weak)
@@ -27,23 +30,24 @@ scalar_is_of_dtype(PyObject *object)
     PyArray_Descr *descr = PyArray_DescrFromTypeObject((PyObject *)Py_TYPE(object));
     const bool found = descr && (PyObject *)descr->typeobj == (PyObject *)Py_TYPE(object);
     Py_XDECREF((PyObject *)descr);
-    if (!descr)
-        PyErr_Clear();
+    clear_refusal();
     return found;
 }
 
-bool
+int
 scalar_has_rules(const struct module_state *state, PyObject *number)
 {
-    return !PyArray_CheckAnyScalarExact(number) &&
-           PyObject_HasAttr((PyObject *)Py_TYPE(number), state->names[NAME_ARRAY_UFUNC]);
+    return PyArray_CheckAnyScalarExact(number)
+               ? 0
+               : has_attribute((PyObject *)Py_TYPE(number), state->names[NAME_ARRAY_UFUNC]);
 }
 
 static int
 numpy_scalar_from(struct module_state *state, PyObject *object, enum role role, struct scalar *scalar)
 {
-    PyObject *made =
-        scalar_is_of_dtype(object) ? PyArray_FromScalar(object, NULL) : PyArray_FromAny(object, NULL, 0, 0, 0, NULL);
+    PyObject *made = scalar_is_of_dtype(object) ? PyArray_FromScalar(object, NULL)
+                     : PyErr_Occurred()         ? NULL
+                                                : PyArray_FromAny(object, NULL, 0, 0, 0, NULL);
     if (!made)
         return -1;
     PyArrayObject *array = (PyArrayObject *)made;
@@ -92,7 +96,7 @@ int_fits(PyObject *object, const struct dtype_row *row, uint64_t *bits)
     if (row->value == VALUE_UNSIGNED) {
         *bits = PyLong_AsUnsignedLongLong(object);
         bool fits = !PyErr_Occurred() && *bits <= UINT64_MAX >> shift;
-        PyErr_Clear();
+        PyErr_Clear(); /* OverflowError: nothing else is raised for an int */
         return fits;
     }
     int overflow;

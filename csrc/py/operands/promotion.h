@@ -21,12 +21,14 @@ bool scalar_is(PyObject *object);
 
 /* Whether `object` is a scalar of a dtype's very type, NumPy's or ml_dtypes'. A class that is derived from one may have
  * rules of its own for additions; derived from another class first, it is none of that dtype to NumPy, whose
- * PyArray_FromScalar and PyArray_DescrFromScalar crash at it (2.4). */
+ * PyArray_FromScalar and PyArray_DescrFromScalar crash at it (2.4). False as well where an exception stays set: NumPy
+ * asks a class for its dtype. */
 bool scalar_is_of_dtype(PyObject *object);
 
 /* Whether a number's type has an __array_ufunc__, by which NumPy asks it how to add, or which forbids to add. NumPy
- * does not look for one of its own scalars' and Python's numbers' very types. */
-bool scalar_has_rules(const struct module_state *state, PyObject *number);
+ * does not look for one of its own scalars' and Python's numbers' very types. Returns 1, 0, or -1 with an exception
+ * set. */
+int scalar_has_rules(const struct module_state *state, PyObject *number);
 
 /* Reads the number `object`; scalar_settle sets the value of a Python int. Returns 0, or -1 with an exception set (for
  * dtypes that vecadd does not add). */

@@ -8,6 +8,8 @@
 #include <stdint.h>
 
 #include "gpu/device.h"
+#include "py/base/attribute.h"
+#include "py/base/errors.h"
 #include "py/operands/interop.h"
 
 #define KIND_CAPSULE "vecadd.torch_kind"
@@ -31,50 +33,52 @@ kind_free(PyObject *capsule)
     PyMem_Free(kind);
 }
 
-/* The table of the major version that vecadd knows; NULL where the library has none. */
+/* The attribute: a new reference; NULL where there is none or it is None, and with another exception, which may have
+ * been set before. */
+static PyObject *
+attribute_of(PyObject *object, const char *text)
+{
+    PyObject *name = PyErr_Occurred() ? NULL : PyUnicode_FromString(text), *found = NULL;
+    if (name)
+        optional_attribute(object, name, &found);
+    Py_XDECREF(name);
+    if (found && Py_IsNone(found))
+        Py_CLEAR(found);
+    return found;
+}
+
+/* The table of the major version that vecadd knows; NULL where the library has none, or with an exception set. */
 static const struct dl_exchange *
 exchange_of(PyObject *type)
 {
-    PyObject *capsule = PyObject_GetAttrString(type, DL_EXCHANGE_ATTRIBUTE);
+    PyObject *capsule = attribute_of(type, DL_EXCHANGE_ATTRIBUTE);
     const struct dl_exchange_header *header = capsule && PyCapsule_IsValid(capsule, DL_EXCHANGE_CAPSULE)
                                                   ? PyCapsule_GetPointer(capsule, DL_EXCHANGE_CAPSULE)
                                                   : NULL;
     Py_XDECREF(capsule);
-    PyErr_Clear();
     while (header && header->version.major != DLPACK_MAJOR)
         header = header->previous;
     const struct dl_exchange *exchange = (const struct dl_exchange *)header;
     return exchange && exchange->tensor_from_object && exchange->current_stream ? exchange : NULL;
 }
 
+/* False with an exception set too. */
 static bool
 is_tensor_itself(PyObject *type)
 {
-    PyObject *name = PyObject_GetAttrString(type, "__name__"), *module = PyObject_GetAttrString(type, "__module__");
+    PyObject *name = attribute_of(type, "__name__"), *module = name ? attribute_of(type, "__module__") : NULL;
     bool itself = name && module && PyUnicode_Check(name) && PyUnicode_Check(module) &&
                   PyUnicode_CompareWithASCIIString(name, "Tensor") == 0 &&
                   PyUnicode_CompareWithASCIIString(module, "torch") == 0;
     Py_XDECREF(name);
     Py_XDECREF(module);
-    PyErr_Clear();
     return itself;
-}
-
-/* A new reference to what the library has of this name; NULL, without an exception, if it has nothing. */
-static PyObject *
-of_library(PyObject *library, const char *name)
-{
-    PyObject *found = PyObject_GetAttrString(library, name);
-    if (found && Py_IsNone(found))
-        Py_CLEAR(found);
-    PyErr_Clear();
-    return found;
 }
 
 PyObject *
 torch_count_writes(PyObject *library)
 {
-    return of_library(library, "count_writes");
+    return attribute_of(library, "count_writes");
 }
 
 int
@@ -86,10 +90,12 @@ torch_learn(struct module_state *state, PyObject *object, PyObject *library)
     if (PyDict_Size(state->torch_kinds) >= MAX_KINDS)
         return 0;
     const struct dl_exchange *exchange = exchange_of(type);
-    struct torch_kind *kind = exchange ? PyMem_Malloc(sizeof *kind) : NULL;
+    if (!exchange)
+        return PyErr_Occurred() ? -1 : 0;
+    struct torch_kind *kind = PyMem_Malloc(sizeof *kind);
     if (!kind)
-        return exchange ? (PyErr_NoMemory(), -1) : 0;
-    PyObject *make = is_tensor_itself(type) ? of_library(library, "empty_strided") : NULL;
+        return PyErr_NoMemory(), -1;
+    PyObject *make = is_tensor_itself(type) ? attribute_of(library, "empty_strided") : NULL;
     PyObject *capsule = PyCapsule_New(kind, KIND_CAPSULE, kind_free);
     if (!capsule) {
         Py_XDECREF(make);
@@ -98,15 +104,16 @@ torch_learn(struct module_state *state, PyObject *object, PyObject *library)
     }
     *kind = (struct torch_kind){.exchange = exchange,
                                 .library = Py_NewRef(library),
-                                .recorders = of_library(library, "recorders"),
-                                .forward_mode = of_library(library, "forward_mode"),
-                                .in_inference_mode = of_library(library, "in_inference_mode"),
+                                .recorders = attribute_of(library, "recorders"),
+                                .forward_mode = attribute_of(library, "forward_mode"),
+                                .in_inference_mode = attribute_of(library, "in_inference_mode"),
                                 .count_writes = torch_count_writes(library),
                                 .empty_strided = make,
                                 .requires_grad = descriptor_find(type, state->names[NAME_REQUIRES_GRAD]),
                                 .version = descriptor_find(type, state->names[NAME_VERSION])};
     /* A kind that another thread has stored meanwhile stays: readers use it without a reference. */
-    PyObject *kept = PyObject_CallMethod(state->torch_kinds, "setdefault", "OO", type, capsule);
+    PyObject *kept =
+        PyErr_Occurred() ? NULL : PyObject_CallMethod(state->torch_kinds, "setdefault", "OO", type, capsule);
     Py_DECREF(capsule);
     Py_XDECREF(kept);
     return kept ? 0 : -1;
@@ -122,15 +129,18 @@ denies(PyObject *object, PyObject *method)
     return denied;
 }
 
+/* Whether PyTorch keeps no gradients now; false as well with an exception set. Asked once a call. */
 static bool
-keeps_gradients(const struct torch_kind *kind, struct operand_reader *reader)
+keeps_no_gradients(const struct torch_kind *kind, struct operand_reader *reader)
 {
     if (!reader->keeps_gradients) {
         PyObject *kept = PyObject_CallMethod(kind->library, "keeps_gradients", NULL);
-        reader->keeps_gradients = kept && Py_IsFalse(kept) ? 1 : 2;
-        Py_XDECREF(kept);
+        if (!kept)
+            return false;
+        reader->keeps_gradients = Py_IsFalse(kept) ? 1 : 2;
+        Py_DECREF(kept);
     }
-    return reader->keeps_gradients == 2;
+    return reader->keeps_gradients == 1;
 }
 
 /* Whether no gradient would be lost: integers have none, and no_grad mode records none. A list asks for the mode first:
@@ -138,12 +148,12 @@ keeps_gradients(const struct torch_kind *kind, struct operand_reader *reader)
 static bool
 needs_no_gradient(PyObject *tensor, const struct torch_kind *kind, struct operand_reader *reader)
 {
-    if (reader->ranges && !keeps_gradients(kind, reader))
+    if (reader->ranges && keeps_no_gradients(kind, reader))
         return true;
-    PyObject *wanted = descriptor_get(&kind->requires_grad, tensor);
+    PyObject *wanted = PyErr_Occurred() ? NULL : descriptor_get(&kind->requires_grad, tensor);
     const bool none = wanted && Py_IsFalse(wanted);
     Py_XDECREF(wanted);
-    return none || (wanted && !keeps_gradients(kind, reader));
+    return none || (wanted && keeps_no_gradients(kind, reader));
 }
 
 /* Whether a function without arguments gives nothing but 0, False or None. */
@@ -166,10 +176,14 @@ is_unrecorded(const struct module_state *state, const struct torch_kind *kind, s
         const Py_ssize_t count = kind->recorders ? PyTuple_Size(kind->recorders) : 0;
         for (Py_ssize_t i = 0; i < count && unrecorded; i++)
             unrecorded = answers_no(PyTuple_GetItem(kind->recorders, i));
-        PyObject *level =
-            kind->forward_mode ? PyObject_GetAttr(kind->forward_mode, state->names[NAME_CURRENT_LEVEL]) : NULL;
+        PyObject *level = NULL;
+        if (unrecorded && kind->forward_mode &&
+            optional_attribute(kind->forward_mode, state->names[NAME_CURRENT_LEVEL], &level) < 0)
+            return false;
         unrecorded = unrecorded && (!level || PyLong_AsLong(level) < 0);
         Py_XDECREF(level);
+        if (PyErr_Occurred())
+            return false;
         reader->recorded = unrecorded ? 1 : 2;
     }
     return reader->recorded == 1;
@@ -191,13 +205,13 @@ torch_may_be_written(PyObject *tensor, const struct torch_kind *kind, struct ope
     return version != NULL;
 }
 
-bool
+int
 torch_operand_may_be_written(PyObject *object, struct operand_reader *reader)
 {
     const struct known_kind *x = &reader->torch[ROLE_A];
-    const bool may = Py_TYPE(object) == x->type && torch_may_be_written(object, x->kind, reader);
-    PyErr_Clear();
-    return may;
+    if (Py_TYPE(object) != x->type)
+        return 0;
+    return torch_may_be_written(object, x->kind, reader) ? 1 : clear_refusal();
 }
 
 /* Whether an address is a multiple of a power of two. A division instead would add 5 % to the reading of a list's
@@ -358,10 +372,8 @@ torch_operand_from(struct module_state *state, PyObject *object, enum role role,
     if (!kind || kind->exchange->tensor_from_object(object, &tensor) < 0 ||
         !torch_describe(kind, &tensor, reader, result) ||
         !(reader->again || torch_is_plain(state, object, kind, reader, result)) ||
-        (role == ROLE_OUT && !torch_may_be_written(object, kind, reader))) {
-        PyErr_Clear(); /* operands/device.c reads it again and reports any error */
-        return 0;
-    }
+        (role == ROLE_OUT && !torch_may_be_written(object, kind, reader)))
+        return clear_refusal(); /* operands/device.c reads it again and reports any error */
     if (!reader->again && torch_locate(state, role, reader, result) < 0)
         return -1;
     *known = (struct known_kind){Py_TYPE(object), kind};

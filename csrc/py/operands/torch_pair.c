@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#include "py/base/errors.h"
+
 /* Whether torch_describe would say of a tensor what it said of the last one, apart from the address. */
 static bool
 is_alike(const struct known_tensor *known, const struct dl_tensor *tensor)
@@ -64,7 +66,7 @@ read_one(struct module_state *state, PyObject *object, enum role role, struct op
            (role != ROLE_OUT || torch_may_be_written(object, kind, reader));
 }
 
-bool
+int
 torch_pair_from(struct module_state *state, PyObject *const objects[ROLE_COUNT], struct operand_reader *reader,
                 struct known_tensor *known, void *data[ROLE_COUNT])
 {
@@ -72,7 +74,7 @@ torch_pair_from(struct module_state *state, PyObject *const objects[ROLE_COUNT],
     data[ROLE_OUT] = NULL;
     for (int role = 0; role < ROLE_COUNT; role++)
         if (objects[role] && !(role == ROLE_OUT && in_place) && Py_TYPE(objects[role]) != reader->torch[role].type)
-            return false;
+            return 0;
     for (int role = 0; role < ROLE_COUNT; role++) {
         if (!objects[role])
             continue;
@@ -80,12 +82,11 @@ torch_pair_from(struct module_state *state, PyObject *const objects[ROLE_COUNT],
         if (as_x ? !torch_may_be_written(objects[role], reader->torch[ROLE_A].kind, reader)
                  : !read_one(state, objects[role], (enum role)role, reader, known)) {
             known->set = false; /* an error may have left it half described */
-            PyErr_Clear();
-            return false;
+            return clear_refusal();
         }
         data[role] = as_x ? data[ROLE_A] : known->like.operand.data;
     }
     known->like.operand.data = data[ROLE_A];
     known->count_writes = objects[ROLE_OUT] ? reader->torch[in_place ? ROLE_A : ROLE_OUT].kind->count_writes : NULL;
-    return true;
+    return 1;
 }

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "gpu/device.h"
+#include "py/base/errors.h"
 #include "py/operands/torch.h"
 
 void
@@ -78,6 +79,6 @@ torch_empty_like(const struct module_state *state, const struct owned_operand *l
         return made;
     }
     Py_XDECREF(made);
-    PyErr_Clear(); /* vecadd.interop makes one, or raises torch's own error */
+    clear_refusal(); /* vecadd.interop makes one, or raises torch's own error */
     return NULL;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/min_max.h"
+#include "py/base/errors.h"
 #include "py/base/keyword.h"
 
 static PyArrayObject *
@@ -35,17 +36,18 @@ broadcast_size(PyArrayObject *const arrays[3])
     return size;
 }
 
-/* Bytes of an array of any library that says them. Sets no exception. */
+/* Bytes of an array of any library that says them, else 0. What its code raises besides a refusal stays set. */
 static size_t
 nbytes_of(PyObject *x)
 {
     if (array_of(x))
         return (size_t)PyArray_NBYTES((PyArrayObject *)x);
+    if (PyErr_Occurred())
+        return 0;
     PyObject *number = PyObject_GetAttrString(x, "nbytes");
     const Py_ssize_t bytes = number && PyLong_Check(number) ? PyLong_AsSsize_t(number) : 0;
     Py_XDECREF(number);
-    if (PyErr_Occurred())
-        PyErr_Clear();
+    clear_refusal();
     return bytes > 0 ? (size_t)bytes : 0;
 }
 
@@ -57,14 +59,9 @@ list_bytes(PyObject *list)
     const bool is_list = list && PyList_Check(list);
     if (!is_list && !(list && PyTuple_Check(list)))
         return 0;
-    const Py_ssize_t count = is_list ? PyList_Size(list) : PyTuple_Size(list);
-    for (Py_ssize_t i = 0; i < count; i++) {
-        PyObject *const x = is_list ? PyList_GetItem(list, i) : PyTuple_GetItem(list, i);
-        if (x == NULL) { /* what tells its nbytes may have shortened the list */
-            PyErr_Clear();
-            break;
-        }
-        Py_INCREF(x);
+    /* What tells its nbytes may shorten the list. */
+    for (Py_ssize_t i = 0; i < (is_list ? PyList_Size(list) : PyTuple_Size(list)); i++) {
+        PyObject *const x = Py_NewRef(is_list ? PyList_GetItem(list, i) : PyTuple_GetItem(list, i));
         bytes += nbytes_of(x);
         Py_DECREF(x);
     }
@@ -220,15 +217,15 @@ PyObject *
 call_described(const struct call *call, PyObject *sum, PyObject *route)
 {
     const bool many = call->via == VIA_ADD_MANY;
-    PyObject *a = operand_described(call->a), *b = operand_described(call->b), *out = operand_described(sum);
-    PyObject *device = call->device ? PyObject_Str(call->device) : Py_NewRef(Py_None);
-    PyObject *described = a && b && out && device
-                              ? Py_BuildValue("{s:O,s:O,s:O,s:O,s:O,s:O,s:n,s:O}", "a", a, "b", b, "out", out, "new",
-                                              call->out ? Py_False : Py_True, "device", device, "others",
-                                              call->others ? Py_True : Py_False, "pairs",
-                                              many && PyList_Check(sum) ? PyList_Size(sum) : (Py_ssize_t)1, "route",
-                                              route ? route : Py_None)
-                              : NULL;
+    PyObject *a = operand_described(call->a), *b = a ? operand_described(call->b) : NULL;
+    PyObject *out = b ? operand_described(sum) : NULL;
+    PyObject *device = !out ? NULL : call->device ? PyObject_Str(call->device) : Py_NewRef(Py_None);
+    PyObject *described = device ? Py_BuildValue("{s:O,s:O,s:O,s:O,s:O,s:O,s:n,s:O}", "a", a, "b", b, "out", out, "new",
+                                                 call->out ? Py_False : Py_True, "device", device, "others",
+                                                 call->others ? Py_True : Py_False, "pairs",
+                                                 many && PyList_Check(sum) ? PyList_Size(sum) : (Py_ssize_t)1, "route",
+                                                 route ? route : Py_None)
+                                 : NULL;
     Py_XDECREF(a);
     Py_XDECREF(b);
     Py_XDECREF(out);

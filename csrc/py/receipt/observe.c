@@ -12,6 +12,7 @@
 
 #include "base/min_max.h"
 #include "base/now.h"
+#include "py/base/errors.h"
 #include "py/base/methods.h"
 #include "py/install/loops.h"
 #include "py/receipt/call.h"
@@ -185,14 +186,19 @@ is_looked_at(size_t bytes, long long noted)
     return bytes >= LOOK_ALL || noted == 1 || noted % (noted < LOOK_OF ? LOOK_OF / 8 : LOOK_OF) == 0;
 }
 
-/* Begins to note an addition that was found to stand for so many; observe_end() must follow. `call` has been read. */
-static void
+/* Begins to note an addition that was found to stand for so many; observe_end() must follow. `call` has been read.
+ * Returns 0, or -1 with an exception set, and then nothing follows. */
+static int
 observe_begin(struct observation *seen, unsigned stands)
 {
     const enum via via = seen->call.via;
     seen->stands_for = stands;
     inside = true; /* before the garbage collector may run */
     seen->has_place = place_find(&seen->key.place);
+    if (PyErr_Occurred()) {
+        inside = false;
+        return -1;
+    }
     call_key(&seen->call, &seen->key);
     seen->record = seen->has_place ? records_find(&seen->key) : NULL;
     seen->generation = generation;
@@ -204,6 +210,7 @@ observe_begin(struct observation *seen, unsigned stands)
     if (seen->looks)
         seen->faults = faults_now(via);
     seen->begun = now_ns();
+    return 0;
 }
 
 /* Whether most pages of a sum were new: at least half of them were faulted in. NumPy asks for huge pages for large
@@ -249,19 +256,21 @@ note(struct record *record, const struct observation *seen, long long bytes, lon
     }
 }
 
-/* What explain_route() says of a call of add; NULL where it raises. */
+/* What a record keeps of the first addition of its kind; NULL where the operands do not tell, maybe with an exception
+ * set. `given` as in observe_end. */
 static PyObject *
-route_of(const struct arguments *given)
+example_of(const struct call *call, PyObject *sum, const struct arguments *given)
 {
-    PyObject *route = py_explain_route(given->module, given->values, given->count, given->keywords);
-    if (!route)
-        PyErr_Clear();
-    return route;
+    PyObject *route = given ? py_explain_route(given->module, given->values, given->count, given->keywords) : NULL;
+    PyObject *example = clear_refusal() == 0 ? call_described(call, sum, route) : NULL;
+    Py_XDECREF(route);
+    return example;
 }
 
-/* `sum` is NULL after an error, which stays set; such an addition is not noted. `given` are the arguments of add, NULL
- * for the other entries. */
-static void
+/* Returns the sum, whose reference it takes. `sum` is NULL after an error, which stays set; such an addition is not
+ * noted. `given` are the arguments of add, NULL for the other entries. An interrupt that comes while the addition is
+ * noted goes through: NULL with the exception set, and the sum is lost as after an interrupted call. */
+static PyObject *
 observe_end(struct observation *seen, PyObject *sum, const struct arguments *given)
 {
     const long long ns = now_ns() - seen->begun;
@@ -272,12 +281,10 @@ observe_end(struct observation *seen, PyObject *sum, const struct arguments *giv
         /* What may run Python code, and so end the receipt, comes before the look at the records. */
         const long long bytes = call_bytes(&seen->call, sum);
         const bool is_first = !seen->record && seen->has_place;
-        PyObject *route = is_first && given ? route_of(given) : NULL;
-        PyObject *example = is_first ? call_described(&seen->call, sum, route) : NULL;
-        Py_XDECREF(route);
-        if (PyErr_Occurred())
-            PyErr_Clear();
-        if (seen->generation != generation || !observed)
+        PyObject *example = is_first && !PyErr_Occurred() ? example_of(&seen->call, sum, given) : NULL;
+        if (clear_refusal() < 0)
+            Py_CLEAR(sum);
+        if (!sum || seen->generation != generation || !observed)
             Py_XDECREF(example);
         else if (seen->record || (example && (seen->record = records_add(&seen->key, seen->call.via, example)))) {
             note(seen->record, seen, bytes, ns, faults);
@@ -288,6 +295,7 @@ observe_end(struct observation *seen, PyObject *sum, const struct arguments *giv
         added += seen->stands_for * bytes;
     }
     inside = false;
+    return sum;
 }
 
 /* An addition whose sum may be large: of so many bytes, or of 0 where that takes longer to find out. */
@@ -304,10 +312,9 @@ observe_numpys(PyObject *ufunc, PyObject *const *values, size_t count, PyObject 
     if (!stands)
         return numpys(ufunc, values, count, keywords);
     seen.call.bytes = bytes;
-    observe_begin(&seen, stands);
-    PyObject *sum = numpys(ufunc, values, count, keywords);
-    observe_end(&seen, sum, NULL);
-    return sum;
+    if (observe_begin(&seen, stands) < 0)
+        return NULL;
+    return observe_end(&seen, numpys(ufunc, values, count, keywords), NULL);
 }
 
 /* Small additions leave it by a jump, without the frame that noting needs. */
@@ -332,12 +339,10 @@ observe_method(method_call *method, enum via via, PyObject *module, PyObject *co
     unsigned stands = 0;
     if (!inside && observed && call_read(observed, &seen.call, via, values, count, keywords))
         stands = stands_for(seen.call.bytes = call_sum_bytes(&seen.call));
-    if (stands)
-        observe_begin(&seen, stands);
+    if (PyErr_Occurred() || (stands && observe_begin(&seen, stands) < 0))
+        return NULL;
     PyObject *sum = method(module, values, count, keywords);
-    if (stands)
-        observe_end(&seen, sum, via == VIA_ADD ? &given : NULL);
-    return sum;
+    return stands ? observe_end(&seen, sum, via == VIA_ADD ? &given : NULL) : sum;
 }
 
 static PyObject *

@@ -154,7 +154,5 @@ place_find(struct place *place)
     *place = (struct place){0};
     const bool found = walk(place);
     readers--;
-    if (PyErr_Occurred())
-        PyErr_Clear();
     return found;
 }

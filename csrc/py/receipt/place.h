@@ -19,7 +19,7 @@ int place_start(PyObject *ours, PyObject *libraries);
 void place_stop(void);
 
 /* The innermost frame of the program; where only libraries are on the stack, the innermost outside NumPy and vecadd.
- * False where there is none, or no more room to note code objects; sets no exception. */
+ * False where there is none, or no more room to note code objects; MemoryError may be set. */
 bool place_find(struct place *place);
 
 #endif
