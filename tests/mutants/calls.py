@@ -77,8 +77,8 @@ CALLS = (
     Mutant(
         "a loop above counting ones, below which another would call it",
         "csrc/py/install/loops.c",
-        "(!standing[i] || *place == counted[i])",
-        "*place != slots[i].counting",
+        "(!standing[i] || before == counted[i])",
+        "before != slots[i].counting",
         "tests/add/test_why_noted.py",
         "in_a_circle",
     ),

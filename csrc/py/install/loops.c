@@ -155,8 +155,9 @@ put_counting(PyUFuncObject *add)
 {
     for (int i = 0; i < SLOT_COUNT; i++) {
         PyUFuncGenericFunction *place = place_of(add, &slots[i]);
-        if (place && (!standing[i] || *place == counted[i])) {
-            counted[i] = *place;
+        const PyUFuncGenericFunction before = place ? *place : NULL;
+        if (place && (!standing[i] || before == counted[i])) {
+            counted[i] = before;
             *place = slots[i].counting;
             standing[i] = true;
         }
@@ -240,8 +241,9 @@ check_on_top(PyUFuncObject *add, const char *what)
 {
     for (int i = 0; installed && i < SLOT_COUNT; i++) {
         const PyUFuncGenericFunction *place = place_of(add, &slots[i]);
-        if (place && *place != slots[i].ours && *place != states[i].below)
-            return refuse(what, &slots[i], *place);
+        const PyUFuncGenericFunction above = place ? *place : NULL;
+        if (place && above != slots[i].ours && above != states[i].below)
+            return refuse(what, &slots[i], above);
     }
     return 0;
 }
@@ -308,9 +310,10 @@ py_install_loops(PyObject *module, PyObject *given)
     set_bounds(&bounds);
     for (int i = 0; i < SLOT_COUNT; i++) {
         const PyUFuncGenericFunction *place = place_of(add, &slots[i]);
-        if (!place || *place == slots[i].ours)
+        const PyUFuncGenericFunction before = place ? *place : slots[i].ours; /* read once: ours must not call itself */
+        if (before == slots[i].ours)
             continue;
-        states[i].below = *place;
+        states[i].below = before;
         if (put(add, &slots[i], slots[i].ours) < 0)
             return NULL;
     }
