@@ -56,6 +56,15 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "complex into float": lambda: call(np.ones(5, complex), floats(), np.zeros(5)),
     "an out that is a list": lambda: call(floats(), floats(), [0.0] * 5),
     "an out in a tuple by keyword": lambda: call(floats(), floats(), out=(np.zeros(5),)),
+    "an out in a tuple by position": lambda: call(floats(), floats(), (np.zeros(5),)),
+    "two outs by keyword": lambda: call(floats(), floats(), out=(np.zeros(5), np.zeros(5))),
+    "two outs by position": lambda: call(floats(), floats(), (np.zeros(5), np.zeros(5))),
+    "no out in a tuple": lambda: call(floats(), floats(), out=(None,)),
+    "an empty tuple as out": lambda: call(floats(), floats(), out=()),
+    "a tuple in a tuple as out": lambda: call(floats(), floats(), out=((np.zeros(5),),)),
+    "a list as out by keyword": lambda: call(floats(), floats(), out=[np.zeros(5)]),
+    "lists and two outs": lambda: call([1.0], [2.0], out=(np.zeros(1), np.zeros(1))),
+    "two outs and an unknown keyword": lambda: call(floats(), floats(), out=(None, None), bogus=1),
     "int8 and an int beyond it": lambda: call(np.ones(5, np.int8), 300),
     "a large int8 and an int beyond it": lambda: call(np.ones(2**19, np.int8), 300),
     "uint8 and a negative int": lambda: call(np.ones(5, np.uint8), -1),
@@ -98,6 +107,9 @@ CALLS: dict[str, Callable[[], Arguments]] = {
     "a device that is not there, without elements": lambda: call(floats(0), floats(0), device="cuda:99"),
     "the GPU": lambda: call(floats(), floats(), device="cuda"),
     "the GPU by its number": lambda: call(floats(), floats(), np.zeros(5), device=np.int64(0)),
+    "the GPU and an out in a tuple": lambda: call(floats(), floats(), out=(np.zeros(5),), device="cuda"),
+    "the GPU and two outs": lambda: call(floats(), floats(), out=(np.zeros(5), np.zeros(5)), device="cuda"),
+    "the GPU and a tuple by position": lambda: call(floats(), floats(), (np.zeros(5),), device="cuda"),
     "the GPU without elements": lambda: call(floats(0), floats(0), device="cuda"),
     "the GPU and shapes that differ": lambda: call(floats(3), floats(4), device="cuda"),
     "the GPU and two dtypes": lambda: call(np.ones(5, np.float32), floats(), device="cuda"),
@@ -117,6 +129,55 @@ CALLS: dict[str, Callable[[], Arguments]] = {
 }
 
 
+def on_gpu(x: Any = None) -> Any:
+    return vecadd.to_device(floats() if x is None else x)
+
+
+DEVICE_CALLS: dict[str, Callable[[], Arguments]] = {
+    "shapes that differ": lambda: call(on_gpu(floats(3)), on_gpu(floats(4))),
+    "an out of another shape": lambda: call(on_gpu(), on_gpu(), on_gpu(floats(4))),
+    "an out that is larger": lambda: call(on_gpu(), on_gpu(), on_gpu(np.zeros((2, 5)))),
+    "an out of an unsafe dtype": lambda: call(on_gpu(), on_gpu(), on_gpu(np.zeros(5, np.int64))),
+    "an out that overlaps itself": lambda: call(on_gpu(), on_gpu(), Overlapping(on_gpu())),
+    "an out on the host": lambda: call(on_gpu(), on_gpu(), floats()),
+    "an out on the GPU alone": lambda: call(floats(), floats(), on_gpu()),
+    "an out that is a list": lambda: call(on_gpu(), on_gpu(), [0.0] * 5),
+    "an out in a tuple by position": lambda: call(on_gpu(), on_gpu(), (on_gpu(),)),
+    "an out in a tuple by keyword": lambda: call(on_gpu(), on_gpu(), out=(on_gpu(),)),
+    "two outs by keyword": lambda: call(on_gpu(), on_gpu(), out=(on_gpu(), on_gpu())),
+    "no out in a tuple": lambda: call(on_gpu(), on_gpu(), out=(None,)),
+    "a host array": lambda: call(on_gpu(), floats()),
+    "a list": lambda: call([1.0] * 5, on_gpu()),
+    "None": lambda: call(on_gpu(), None),
+    "a string": lambda: call(on_gpu(), "x"),
+    "an object": lambda: call(on_gpu(), object()),
+    "int8 and an int beyond it": lambda: call(on_gpu(np.ones(5, np.int8)), 300),
+    "an int beyond every float": lambda: call(on_gpu(), 2**2000),
+    "a number of a dtype of its own": lambda: call(on_gpu(), np.longdouble(1)),
+    "a scalar with rules of its own": lambda: call(on_gpu(), ScalarWithRules(1)),
+    "a scalar that refuses NumPy's functions": lambda: call(ScalarThatRefuses(1), on_gpu()),
+    "an operand that refuses them": lambda: call(on_gpu(), Refuses()),
+    "where=": lambda: call(on_gpu(), on_gpu(), where=True),
+    "an unknown keyword": lambda: call(on_gpu(), on_gpu(), bogus=1),
+    "the host": lambda: call(on_gpu(), on_gpu(), device="cpu"),
+    "both": lambda: call(on_gpu(), on_gpu(), device="hybrid"),
+    "another device": lambda: call(on_gpu(), on_gpu(), device=99),
+    "an unknown device": lambda: call(on_gpu(), on_gpu(), device="nonsense"),
+    "a stream that is a string": lambda: call(on_gpu(), on_gpu(), stream="x"),
+    "a stream that is no handle": lambda: call(on_gpu(), on_gpu(), stream=77),
+    "two dtypes": lambda: call(on_gpu(), on_gpu(np.ones(5, np.int8))),
+    "a broadcast": lambda: call(on_gpu(), on_gpu(np.ones((3, 1)))),
+    "no elements": lambda: call(on_gpu(floats(0)), on_gpu(floats(0))),
+}
+
+
+class Overlapping:
+    """An array whose elements are all the first one of another."""
+
+    def __init__(self, x: Any) -> None:
+        self.x, self.__cuda_array_interface__ = x, {**x.__cuda_array_interface__, "strides": (0,)}
+
+
 def outcome(function: Callable[..., Any], arguments: Arguments) -> tuple[str, str] | None:
     """The type and the words of what the call raises; None where it raises nothing."""
     positional, keywords = arguments
@@ -127,10 +188,10 @@ def outcome(function: Callable[..., Any], arguments: Arguments) -> tuple[str, st
     return None
 
 
-def differences(name: str) -> list[str]:
+def differences(name: str, calls: dict[str, Callable[[], Arguments]] = CALLS) -> list[str]:
     """How explain, and plan where it takes such a call, answer otherwise than add."""
-    want = outcome(vecadd.add, CALLS[name]())
-    positional, keywords = CALLS[name]()
+    want = outcome(vecadd.add, calls[name]())
+    positional, keywords = calls[name]()
     found = {"explain": outcome(vecadd.explain, (positional, keywords))}
     if len(positional) == 3 and not keywords:
         found["plan"] = outcome(vecadd.plan, (positional, keywords))

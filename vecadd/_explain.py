@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -92,8 +93,7 @@ def explain(
     a: Any,
     b: Any,
     /,
-    out: Any = None,
-    *,
+    *out: Any,  # one at most: add takes a tuple as out= alone
     device: str | int | None = None,
     stream: Any = None,
     **numpy_keywords: Any,
@@ -111,18 +111,18 @@ def explain(
     >>> vecadd.explain(a, a).route
     'host'
     """
-    found = _core.explain_route(a, b, out=out, device=device, stream=stream, **numpy_keywords)
-    if isinstance(out, tuple) and len(out) == 1:
-        out = out[0]
+    found = _core.explain_route(a, b, *out, device=device, stream=stream, **numpy_keywords)
+    given = numpy_keywords.pop("out", None)
+    total = out[0] if out else given[0] if isinstance(given, tuple) else given
     route = found.pop("route")
     if route == "numpy":
-        check(a, b, out, **numpy_keywords)
+        check(a, b, total, **numpy_keywords)
     reason, predicted = found.pop("reason", None), found.pop("predicted", {})
     memory, failure = found.pop("memory", "ordinary"), found.pop("failure", "")
     differs, left = found.pop("differs", None), found.pop("why", None)
     stage, link = found.pop("stage", ""), found.pop("link", "")
     if route in ("numpy", "library"):
-        why = _left(differs, left, a=a, b=b, out=out)
+        why = _left(differs, left, a=a, b=b, out=total)
     elif route == "device":
         why = "the operands are in its memory: nothing has to move"
     elif reason is None:
@@ -136,8 +136,11 @@ def explain(
     else:
         why = _measured(route, memory, predicted) if reason == "tuned" else _asked(route, device) or _REASONS[reason]
         why += f"; {differs}, so the operands are first made one run of memory of the sum's dtype" if differs else ""
-    operands = {name: _described(x) for name, x in (("a", a), ("b", b), ("out", out))}
+    operands = {name: _described(x) for name, x in (("a", a), ("b", b), ("out", total))}
     return Explanation(route, why, predicted, found, operands, tuple(_tuned_for(route, found, predicted, reason)))
+
+
+explain.__signature__ = signature(_core.add)  # type: ignore[attr-defined]  # for help()
 
 
 def _left(differs: str | None, left: str | None, **operands: Any) -> str:

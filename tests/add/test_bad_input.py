@@ -197,7 +197,7 @@ BAD_DEVICE_CALLS = {
     "out that would have to be repeated": (
         lambda w: vecadd.add(w.device, w.device, dev(1)),
         ValueError, r"output operand with shape \(1,\) doesn't match the broadcast shape \(100,\)"),
-    "out in a tuple of two": (lambda w: vecadd.add(w.device, w.device, out=(w.out, None)), TypeError, "out"),
+    "out in a tuple of two": (lambda w: vecadd.add(w.device, w.device, out=(w.out, None)), ValueError, "one entry"),
     "stream's handle raises": (
         lambda w: vecadd.add(w.device, w.device, w.out, stream=RaisingHandle()), LookupError, "asked"),
     "version of DLPack that raises": (

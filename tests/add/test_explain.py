@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from awkward_calls import CALLS, differences
+from awkward_calls import CALLS, DEVICE_CALLS, differences
 
 import vecadd
 from vecadd import _core, _explain
@@ -14,6 +14,11 @@ FEW = "numpy.add is as fast for so few elements"
 @pytest.mark.parametrize("name", CALLS)
 def test_what_add_raises_is_raised_before_any_work(name, device):
     assert differences(name) == []
+
+
+@pytest.mark.parametrize("name", DEVICE_CALLS)
+def test_what_add_raises_of_arrays_on_a_gpu_is_raised_before_any_work(name, device):
+    assert differences(name, DEVICE_CALLS) == []
 
 
 def test_it_is_raised_without_a_driver_too(double, child):

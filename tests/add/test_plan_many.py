@@ -30,6 +30,15 @@ def test_each_call_adds_every_pair_of_the_host():
         plan()
 
 
+@pytest.mark.parametrize("pairs", [1, 2])
+def test_outs_may_be_a_tuple_by_keyword(pairs):
+    """numpy.add takes out=(c,) as out=c; beside lists it is a list of one pair."""
+    xs, ys, outs = (tuple(arrays[:pairs]) for arrays in host_lists())
+    vecadd.plan(xs, ys, out=outs)()
+    for x, y, out in zip(xs, ys, outs, strict=True):
+        assert_same_values(out, x + y)
+
+
 def test_each_call_launches_one_graph(double, device):
     lists = [[vecadd.to_device(x) for x in xs] for xs in host_lists()]
     plan = vecadd.plan(*lists)

@@ -243,7 +243,7 @@ add_objects(struct module_state *state, PyObject *a, PyObject *b, PyObject *out)
 {
     PyObject *values[] = {a, b, out};
     struct add_arguments arguments;
-    if (add_arguments_parse(state, "add", values, out ? 3 : 2, NULL, &arguments) < 0)
+    if (add_arguments_parse(state, "add", false, values, out ? 3 : 2, NULL, &arguments) < 0)
         return NULL;
     return add_arguments_run(state, &arguments);
 }
@@ -296,7 +296,7 @@ py_add(PyObject *module, PyObject *const *values, Py_ssize_t count, PyObject *ke
 {
     struct module_state *state = PyModule_GetState(module);
     struct add_arguments arguments;
-    if (add_arguments_parse(state, "add", values, count, keywords, &arguments) < 0)
+    if (add_arguments_parse(state, "add", false, values, count, keywords, &arguments) < 0)
         return NULL;
     return add_arguments_run(state, &arguments);
 }

@@ -3,15 +3,28 @@
 #include "py/base/keyword.h"
 #include "py/operands/where.h"
 
-/* numpy.add takes out=(c,) as out=c, and out=(None,) as no out. */
-static PyObject *
-unpacked_out(PyObject *out)
+static bool
+is_list(PyObject *object)
 {
-    return PyTuple_CheckExact(out) && PyTuple_Size(out) == 1 ? PyTuple_GetItem(out, 0) : out;
+    return PyList_Check(object) || PyTuple_Check(object);
+}
+
+/* What out= stands for: numpy.add takes out=(c,) as out=c, out=(None,) as no out, and no other tuple. A plan of lists
+ * takes a tuple of arrays. Returns NULL with an exception set. */
+static PyObject *
+unpacked_out(PyObject *out, const struct add_arguments *arguments)
+{
+    if (!PyTuple_CheckExact(out) ||
+        (arguments->plans && is_list(arguments->values[0]) && is_list(arguments->values[1])))
+        return out;
+    if (PyTuple_Size(out) == 1)
+        return PyTuple_GetItem(out, 0);
+    PyErr_SetString(PyExc_ValueError, "The 'out' tuple must have exactly one entry per ufunc output");
+    return NULL;
 }
 
 int
-add_arguments_parse(const struct module_state *state, const char *function, PyObject *const *values,
+add_arguments_parse(const struct module_state *state, const char *function, bool plans, PyObject *const *values,
                     Py_ssize_t positional, PyObject *keywords, struct add_arguments *arguments)
 {
     if (positional < 2 || positional > 3) {
@@ -21,7 +34,8 @@ add_arguments_parse(const struct module_state *state, const char *function, PyOb
     }
     PyObject *out = positional == 3 ? values[2] : Py_None;
     PyObject *device = Py_None, *stream = Py_None;
-    *arguments = (struct add_arguments){.values = values, .positional = positional, .keywords = keywords};
+    *arguments =
+        (struct add_arguments){.plans = plans, .values = values, .positional = positional, .keywords = keywords};
 
     Py_ssize_t count = keywords ? PyTuple_Size(keywords) : 0;
     for (Py_ssize_t i = 0; i < count; i++) {
@@ -33,7 +47,9 @@ add_arguments_parse(const struct module_state *state, const char *function, PyOb
                 PyErr_Format(PyExc_TypeError, "%s() got multiple values for argument 'out'", function);
                 return -1;
             }
-            out = unpacked_out(value);
+            out = unpacked_out(value, arguments);
+            if (!out)
+                return -1;
             break;
         case NAME_DEVICE:
             device = value;

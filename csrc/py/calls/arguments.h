@@ -22,8 +22,8 @@ struct add_arguments {
     PyObject *keywords; /* a tuple of names, or NULL */
 };
 
-/* Parses a call's arguments; `function` names it in messages. All references are borrowed. */
-int add_arguments_parse(const struct module_state *state, const char *function, PyObject *const *values,
+/* Parses a call's arguments; `function` names it in messages, `plans` is for a Plan. All references are borrowed. */
+int add_arguments_parse(const struct module_state *state, const char *function, bool plans, PyObject *const *values,
                         Py_ssize_t positional, PyObject *keywords, struct add_arguments *arguments);
 
 #endif

@@ -126,7 +126,7 @@ check_pair(struct module_state *state, PyObject *const values[], PyObject *names
 {
     struct add_arguments arguments;
     struct prepared_call prepared;
-    if (add_arguments_parse(state, "add_many", values, ROLE_COUNT, names, &arguments) < 0 ||
+    if (add_arguments_parse(state, "add_many", false, values, ROLE_COUNT, names, &arguments) < 0 ||
         call_prepare(state, &arguments, &prepared) < 0)
         return -1;
     int failed = 0;

@@ -325,9 +325,9 @@ py_plan(PyObject *module, PyObject *const *values, Py_ssize_t count, PyObject *k
 {
     struct module_state *state = PyModule_GetState(module);
     struct add_arguments arguments;
-    if (add_arguments_parse(state, "plan", values, count, keywords, &arguments) < 0 || check_arguments(&arguments) < 0)
+    if (add_arguments_parse(state, "plan", true, values, count, keywords, &arguments) < 0 ||
+        check_arguments(&arguments) < 0)
         return NULL;
-    arguments.plans = true;
     struct plan_object *self = (struct plan_object *)PyType_GenericAlloc(state->plan_type, 0);
     if (!self)
         return NULL;
