@@ -15,6 +15,9 @@ _NUMBERS = (bool, int, float, complex)  # exactly these: their dtype gives way t
 def add(a: Any, b: Any, out: Any, device: str) -> Any:
     """add(a, b, out, device=device) with numpy.add's values, dtype and shape, for whatever numpy.asarray takes."""
     x, y, dtype, shape = _operands(a, b, out)
+    if 0 in shape:
+        _core.add(np.empty(0, dtype), np.empty(0, dtype), device=device)  # the GPU has to be there
+        return np.add(x, y, out)  # which converts an operand of one element, and may warn of it
     total = _core.add(_flat(x, dtype, shape), _flat(y, dtype, shape), device=device).reshape(shape)
     if out is None:
         return total[()]  # numpy.add gives a scalar, not an array without dimensions
@@ -56,7 +59,5 @@ def _dtype_of_sum(x: Any, y: Any) -> np.dtype[Any]:
 
 
 def _flat(x: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[Any]:
-    if 0 in shape and type(x) not in _NUMBERS:
-        return np.empty(0, dtype)  # numpy.add converts no array for a sum that it does not make, and warns of none
     whole = np.broadcast_to(np.asarray(x, dtype), shape)
     return np.require(whole, requirements=["C", "ALIGNED"]).reshape(-1)

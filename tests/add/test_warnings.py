@@ -129,6 +129,23 @@ def test_flags_are_reported_as_numpy_reports_them(route, names, dtype, mode, cap
     assert (got is None) == (want is None)
 
 
+@pytest.mark.parametrize("mode", ["warn", "raise"])
+@pytest.mark.parametrize("empty", [(0,), (3, 0)], ids=str)
+@pytest.mark.parametrize("one", [(1,), ()], ids=["one", "0-d"])
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_an_element_that_is_converted_beside_no_elements_is_reported_as_numpy_reports_it(
+    dtype, one, empty, mode, device, capsys
+):
+    signalling = np.full(dtype.itemsize // lane(dtype).itemsize, signalling_nan(dtype)).view(dtype).reshape(one)
+    for wide in ("int8", "float32", "float64", "complex64", "complex128"):
+        x, out = np.ones(empty, wide), np.ones(empty, "complex128")
+        for operands in ((x, signalling), (signalling, x), (signalling, x, out)):
+            heard, got = events(lambda: vecadd.add(*operands, device="cuda"), mode, capsys)  # noqa: B023
+            numpy_heard, want = events(lambda: np.add(*operands), mode, capsys)  # noqa: B023
+            assert heard == numpy_heard
+            assert (got is None) == (want is None)
+
+
 # What numpy.add converts before it adds is warned of by itself: up to 8192 elements in one dimension or none.
 NARROW = {
     "8192": lambda x: x,
