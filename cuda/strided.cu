@@ -47,9 +47,12 @@ add_values(const long_index_map &map, Value x, Value y)
             return x | y;
         const uint64_t left = (x + y) << map.wrap;
         return map.is_signed ? static_cast<uint64_t>(static_cast<int64_t>(left) >> map.wrap) : left >> map.wrap;
-    } else if constexpr (std::is_same_v<Value, float>)
+    } else if constexpr (std::is_same_v<Value, float>) {
+        /* A NaN has a's sign if a is a NaN, else sign 0, as in float8.cuh. */
+        if (map.component == COMPONENT_E4M3FN && (x != x || y != y))
+            return x != x ? x : bits_as<float>(0x7fc00000u);
         return map.sides[LAYOUT_SUM].rounded ? nearest_of(map.component, x + y) : x + y;
-    else
+    } else
         return x + y;
 }
 

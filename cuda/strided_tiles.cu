@@ -51,11 +51,11 @@ transpose(packed<16> (&rows)[EDGE<Size>])
 
 template <unsigned Size>
 __device__ static void
-add_squares(packed<16> (&x)[EDGE<Size>], const packed<16> (&y)[EDGE<Size>], enum component component)
+add_squares(packed<16> (&x)[EDGE<Size>], const packed<16> (&y)[EDGE<Size>], const tiles &tiles)
 {
     UNROLLED
     for (unsigned i = 0; i < EDGE<Size>; ++i)
-        x[i] = add_same_dtype<Size>(component, x[i], y[i]);
+        x[i] = add_inputs<Size>(tiles, x[i], y[i]);
 }
 
 /* How a block's squares lie: 2^across by 2^down of them, a thread each; of a warp, 2^(5 - near) by 2^near. */
@@ -67,7 +67,6 @@ template <unsigned Size, bool Both>
 __global__ static void
 add_tiles(const char *a, const char *b, char *c, const __grid_constant__ tiles tiles, squares squares)
 {
-    const enum component component = tiles.map.component;
     const uint32_t lanes = 5 - squares.near, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const uint32_t warps = squares.across - lanes; /* 2^warps of them lie side by side */
     const uint32_t own[] = {
@@ -90,12 +89,12 @@ add_tiles(const char *a, const char *b, char *c, const __grid_constant__ tiles t
         load_square<Size>(x, a, tiles.stride[0][0]);
         if constexpr (Both) {
             load_square<Size>(y, b, tiles.stride[1][0]);
-            add_squares<Size>(x, y, component);
+            add_squares<Size>(x, y, tiles);
             transpose<Size>(x);
         } else {
             load_straight<Size>(y, b, tiles);
             transpose<Size>(x);
-            add_squares<Size>(x, y, component);
+            add_squares<Size>(x, y, tiles);
         }
         UNROLLED
         for (unsigned j = 0; j < EDGE<Size>; ++j)
@@ -108,7 +107,7 @@ add_tiles(const char *a, const char *b, char *c, const __grid_constant__ tiles t
     for (uint32_t i = 0; i < EDGE<Size> && i < left[0]; ++i) {
         const packed<16> x = load_same_dtype<Size, 1>(a + offset_in(tiles, 0, i, j), tiles.map.sides[0], 1),
                          y = load_same_dtype<Size, 1>(b + offset_in(tiles, 1, i, j), tiles.map.sides[1], 1);
-        store_same_dtype<Size, 1>(c + offset_in(tiles, LAYOUT_SUM, i, j), add_same_dtype<Size>(component, x, y), 1);
+        store_same_dtype<Size, 1>(c + offset_in(tiles, LAYOUT_SUM, i, j), add_inputs<Size>(tiles, x, y), 1);
     }
 }
 

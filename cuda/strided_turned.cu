@@ -71,11 +71,11 @@ load_elements(const tiles &tiles, int operand, const char *from, int64_t step, u
 
 template <unsigned Size>
 __device__ static void
-add_to(elements<Size> &x, const elements<Size> &y, enum component component)
+add_to(elements<Size> &x, const elements<Size> &y, const tiles &tiles)
 {
     UNROLLED
     for (unsigned i = 0; i < elements<Size>::VECTORS; ++i)
-        x.vector[i] = add_same_dtype<Size>(component, x.vector[i], y.vector[i]);
+        x.vector[i] = add_inputs<Size>(tiles, x.vector[i], y.vector[i]);
 }
 
 /* Of A_THREAD elements, each `step` after the one before, how many lie below `left`. */
@@ -96,7 +96,6 @@ add_turned(const char *a, const char *b, char *c, const __grid_constant__ tiles 
     using element = element_of_size<Size>;
     constexpr unsigned PER = elements<Size>::PER, PARTS = parts_of(Mixed);
     __shared__ element shared[MOST_IN_SHARED];
-    const enum component component = tiles.map.component;
     const uint32_t part = 1u << shape.width;
     const tile tile = find_tile(tiles, PARTS * part, 1u << shape.height);
     const uint32_t left[] = {tiles.extent[0] - tile.first[0], tiles.extent[1] - tile.first[1]};
@@ -126,7 +125,7 @@ add_turned(const char *a, const char *b, char *c, const __grid_constant__ tiles 
     UNROLLED
     for (unsigned r = 0; r < PARTS; ++r) {
         if (both)
-            add_to(x[r], y[r], component);
+            add_to(x[r], y[r], tiles);
         UNROLLED
         for (unsigned k = 0; k < A_THREAD; ++k)
             shared[j * shape.pitch + r * part + i + k * across] = element_of<element>(x[r].vector[k / PER], k % PER);
@@ -139,7 +138,7 @@ add_turned(const char *a, const char *b, char *c, const __grid_constant__ tiles 
         for (unsigned k = 0; k < A_THREAD; ++k)
             put_element(sum.vector[k / PER], k % PER, shared[(q + k * down) * shape.pitch + r * part + p]);
         if (!both)
-            add_to(sum, y[r], component);
+            add_to(sum, y[r], tiles);
         char *const to = c + offset_in(tiles, LAYOUT_SUM, r * part + p, q);
         UNROLLED
         for (unsigned k = 0; k < A_THREAD; ++k)

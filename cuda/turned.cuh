@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cuda/index_map.cuh"
+#include "cuda/same_dtype.cuh"
 
 /* Axis 0 is the sum's innermost, axis 1 that of the turned inputs. The first input is turned, the second too or
  * contiguous along axis 0 or broadcast along it. */
@@ -12,7 +13,20 @@ struct tiles {
     index_map map;      /* over tiles, one a block: the extents and strides of axes 0 and 1 count tiles */
     uint32_t extent[2]; /* elements along these axes */
     int64_t stride[LAYOUT_OPERANDS][2];
+    bool swapped; /* the first input is b */
 };
+
+/* The sum of the first input's elements and the second's. The order shows in float8 alone, whose NaNs have a's sign. */
+template <unsigned Size>
+__device__ inline packed<16>
+add_inputs(const tiles &tiles, const packed<16> &x, const packed<16> &y)
+{
+    if constexpr (Size == 1) {
+        const packed<16> a = tiles.swapped ? y : x, b = tiles.swapped ? x : y;
+        return add_same_dtype<Size>(tiles.map.component, a, b);
+    }
+    return add_same_dtype<Size>(tiles.map.component, x, y);
+}
 
 __device__ inline int64_t
 offset_in(const tiles &tiles, int operand, uint32_t i, uint32_t j)
@@ -91,20 +105,21 @@ swap_axes(struct layout *layout, int one, int other)
         std::swap(layout->stride[k][one], layout->stride[k][other]);
 }
 
-/* An addition whose first input is turned: a sum does not depend on its operands' order. */
+/* An addition whose first input is turned: b, where a is not. */
 struct turned_addition {
     struct strided add;
     struct layout layout; /* axis 1 is the turned inputs' */
     const char *at[LAYOUT_OPERANDS];
-    bool both;
+    bool swapped, both;
 
     turned_addition(const struct strided *given, const struct layout *of, const char *const first[])
         : add(*given), layout(*of), at{first[0], first[1], first[LAYOUT_SUM]}
     {
         const turning turning = turning_of(given, of);
         both = turning.both;
+        swapped = turning.second;
         swap_axes(&layout, 1, turning.axis);
-        if (!turning.second)
+        if (!swapped)
             return;
         std::swap(at[0], at[1]);
         std::swap(add.dtype[0], add.dtype[1]);
@@ -118,6 +133,7 @@ struct turned_addition {
     {
         tiles tiles;
         tiles.map = index_map_of(&add, &layout, at, width, height);
+        tiles.swapped = swapped;
         for (int axis = 0; axis < 2; ++axis) {
             tiles.extent[axis] = static_cast<uint32_t>(layout.extent[axis]);
             for (int k = 0; k < LAYOUT_OPERANDS; ++k)

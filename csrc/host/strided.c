@@ -41,6 +41,7 @@ struct job {
     struct loops add, ordinary;        /* for several threads, with the schedule's stores and with ordinary ones */
     struct loops alone;                /* for the caller if no worker takes part */
     size_t itemsize, components;
+    bool commutes;                  /* a + b has the bits of b + a: float8's NaNs have a's sign */
     const struct host_alone *other; /* as the schedule's */
 };
 
@@ -150,7 +151,7 @@ static void
 add_in_row(const struct job *job, const struct loops *loops, struct row_operand operand[2], const char *a,
            const char *b, char *c, size_t n)
 {
-    const bool swapped = operand[0].way == WAY_ONE; /* addition is commutative */
+    const bool swapped = operand[0].way == WAY_ONE && job->commutes;
     if (operand[swapped].way == WAY_DIRECT && operand[!swapped].way == WAY_ONE) {
         const void *one = bring(&operand[!swapped], swapped ? a : b, REPEATED_BYTES / job->itemsize, job->itemsize);
         loops->with_one(swapped ? b : a, one, c, n * job->components);
@@ -280,6 +281,7 @@ host_strided_add(const struct plan *plan)
                       .alone = loops_of(plan, apart && schedule->streaming_alone),
                       .itemsize = dtype->itemsize,
                       .components = dtype->components,
+                      .commutes = dtype->component != COMPONENT_E4M3FN,
                       .other = schedule->alone};
     const struct host_bodies bodies = {
         .body = add_block, .ordinary = apart ? add_block_ordinary : NULL, .alone = add_all, .sum = job.base[2]};

@@ -15,7 +15,6 @@ from vecadd import _core
 
 PATTERNS = np.arange(256, dtype=np.uint8).view(FLOAT8)
 A, B = np.repeat(PATTERNS, 256), np.tile(PATTERNS, 256)
-MATRICES = A.reshape(256, 256), B.reshape(256, 256)
 
 
 class Typed:
@@ -84,14 +83,67 @@ def test_on_the_device(device):
     assert same_bits(out, np.add(A, B))
 
 
-@pytest.mark.parametrize("form", ["same_dtype", "turned"])
-def test_of_any_layout_on_the_device(device, foreign, form):
-    a, b = MATRICES
-    views = (a.T, b) if form == "turned" else (a[::2, ::3], b[::2, ::3])
-    x, y = (Typed(View(foreign(whole), whole, view)) for whole, view in zip(MATRICES, views, strict=True))
-    a, b = views
-    assert _core.explain_route(x, y)["layout"] == form
-    assert same_bits(vecadd.add(x, y), np.add(a, b))
+def wide(x, down=4, across=2):
+    """Every pair again and again, in a matrix that is large enough for threads, or for the GPU's vectors."""
+    return np.tile(x.reshape(256, 256), (down, across))
+
+
+def deep(x):
+    """Of more axes than the faster kernels take."""
+    return wide(x, 2, 1).reshape((2,) * 17)
+
+
+def turned(x):
+    return np.ascontiguousarray(x.T).T
+
+
+def apart(x):
+    return np.repeat(x, 2, 1)[:, ::2]
+
+
+LAYOUTS = {  # a and b, and how the GPU adds them
+    "every other": (apart(wide(A)), apart(wide(B)), "same_dtype"),
+    "the first turned": (turned(wide(A, 2, 1)), wide(B, 2, 1), "turned"),
+    "the second turned": (wide(A, 2, 1), turned(wide(B, 2, 1)), "turned"),
+    "both turned": (turned(wide(A, 2, 1)), turned(wide(B, 2, 1)), "turned"),
+    "the first turned, vectors": (turned(wide(A)), wide(B), "tiles"),
+    "the second turned, vectors": (wide(A), turned(wide(B)), "tiles"),
+    "both turned, vectors": (turned(wide(A)), turned(wide(B)), "tiles"),
+    "a column first": (wide(A)[:, :1], wide(B), "same_dtype"),
+    "a column second": (wide(B), wide(A)[:, :1], "same_dtype"),
+    "a row first": (wide(B)[:1], wide(A), "same_dtype"),
+    "a row second": (wide(A), wide(B)[:1], "same_dtype"),
+    "many axes, the first turned": (turned(deep(A)), deep(B), "general"),
+    "many axes, the second turned": (deep(A), turned(deep(B)), "general"),
+}
+every_layout = pytest.mark.parametrize(("a", "b", "form"), LAYOUTS.values(), ids=LAYOUTS)
+
+
+def contiguous_sum(a, b):
+    x, y = (np.ascontiguousarray(whole) for whole in np.broadcast_arrays(a, b))
+    assert len(np.unique(x.view(np.uint8) * np.uint16(256) + y.view(np.uint8))) == 65536
+    return np.add(x, y)
+
+
+@every_layout
+def test_of_any_layout_on_the_host(a, b, form):
+    want = contiguous_sum(a, b)
+    assert same_bits(vecadd.add(a, b), want)
+    assert same_bits(vecadd.add(a, b, np.zeros_like(want)), want)
+
+
+@every_layout
+def test_of_any_layout_on_the_device(device, foreign, a, b, form):
+    want = contiguous_sum(a, b)
+    x, y = (Typed(View(foreign(base), base, view)) for base, view in ((root(a), a), (root(b), b)))
+    out = vecadd.to_device(np.zeros_like(want))
+    assert _core.explain_route(x, y, out)["layout"] == form
+    assert same_bits(vecadd.add(x, y, out), want)
+
+
+def root(x):
+    """The array whose memory a view is in."""
+    return x if x.base is None else root(x.base)
 
 
 def test_beside_float32_on_the_device(device):
