@@ -136,6 +136,15 @@ is_spread(const struct layout *layout, int operand)
     return layout->ndim == 0 || layout->stride[operand][0] == 0;
 }
 
+/* Whether an input is a number that floats of 16 bits are added to in float32. */
+inline bool
+is_wide_number(const struct strided *add, int input)
+{
+    const enum component component = dtype_table[add->sum].component;
+    return add->is_scalar[input] && add->dtype[input] == DTYPE_FLOAT32 &&
+           (component == COMPONENT_F16 || component == COMPONENT_BF16);
+}
+
 /* The least innermost extent for runs that do not divide it: runs cut short go element by element, so they must be few.
  */
 enum { LONG_AXIS = 64 };
@@ -192,7 +201,7 @@ index_map_of(const struct strided *add, const struct layout *layout, const char 
         side.spread = k != LAYOUT_SUM && is_spread(layout, k);
         side.whole = is_aligned(layout, k, at[k], side.spread ? 1 : count, side.itemsize);
         side.dense = reinterpret_cast<uintptr_t>(at[k]) % 16 == 0 && layout_is_dense(layout, k, side.itemsize);
-        side.rounded = is_short && (k == LAYOUT_SUM || side.dtype != add->sum);
+        side.rounded = is_short && (k == LAYOUT_SUM || (side.dtype != add->sum && !is_wide_number(add, k)));
     }
     for (int k = 0; k < LAYOUT_SUM; ++k)
         for (unsigned i = 0; i < MAX_ITEMSIZE; ++i)

@@ -77,6 +77,22 @@ e4m3fn_bits(double x)
     return (uint8_t)(sign | (significand + half) >> shift);
 }
 
+/* Whether a component of 16 bits has the value of these bits of a float32. */
+static bool
+holds(enum component component, uint32_t bits)
+{
+    const int exponent = (int)(bits >> 23 & 0xff) - 127;
+    if (component == COMPONENT_BF16)
+        return (bits & 0xffffu) == 0;
+    if (component != COMPONENT_F16)
+        return false;
+    if (exponent == 128 || (bits & 0x7fffffffu) == 0) /* infinite, NaN or zero */
+        return true;
+    /* 10 bits of fraction; below 2^-14 one less for each power of two. */
+    const int lost = exponent >= -14 ? 13 : -exponent - 1;
+    return exponent >= -24 && exponent <= 15 && ((bits | 0x800000u) & ((1u << lost) - 1)) == 0;
+}
+
 /* The component nearest to x, in the low bits; an integer component gets 0 or 1. */
 static uint64_t
 component_bits(enum component component, double x)
@@ -115,7 +131,15 @@ scalar_convert(unsigned char *element, enum dtype from, enum dtype to)
         parts[0] = element[0] != 0;
     else if ((from == DTYPE_FLOAT64 || from == DTYPE_COMPLEX128) && value_is_float(row->value))
         memcpy(parts, element, dtype_table[from].itemsize);
-    else
+    else if (from == DTYPE_FLOAT32) {
+        uint32_t bits;
+        float x;
+        memcpy(&bits, element, sizeof bits);
+        memcpy(&x, element, sizeof x);
+        if (!holds(row->component, bits))
+            return false;
+        parts[0] = x;
+    } else
         return false;
     for (size_t i = 0; i < row->components; i++) {
         const uint64_t bits = component_bits(row->component, parts[i]);

@@ -1,6 +1,7 @@
 """Python code runs while operands are read and while additions are noted: their attributes, methods and libraries'. An
 interrupt there goes through, as does every exception that does not say that an operand cannot be read in this way."""
 
+import gc
 import sys
 from types import SimpleNamespace
 
@@ -44,6 +45,7 @@ def swallowed(call, exception):
                     name = frame.f_code.co_qualname
                     raise exception
 
+        gc.disable()  # its callbacks are functions too, whose exceptions Python prints
         sys.setprofile(profile)
         try:
             call()
@@ -51,6 +53,7 @@ def swallowed(call, exception):
             continue
         finally:
             sys.setprofile(None)
+            gc.enable()
         if name is None:
             return number - 1, lost
         lost.append(name)

@@ -17,6 +17,7 @@ class Library:
     has_host_arrays = False  # whether arrays that `export` does not take are on the host, for host_tensors.py
     sums_in_c_order = False  # whether its sums are always in C order; else they follow NumPy's rule, order="K",
     sums_as_first = False  # or in the order of the first array whose strides say one, as torch's iterator has it
+    numbers_as_torch = False  # whether numbers beside device arrays are converted as PyTorch's kernels convert them
     records_streams = False  # whether `record_stream` has to be called for other streams than its current one
     count_writes: Any = None  # a function to be called with a tuple or list of its arrays that vecadd has written
 

@@ -18,6 +18,7 @@ class Torch(Library):
 
     has_host_arrays = True
     sums_as_first = True
+    numbers_as_torch = True
     records_streams = True
 
     @property

@@ -55,10 +55,15 @@ find_sum_dtype(struct module_state *state, const struct add_arguments *arguments
             return -1;
         call->sum.dtype = (enum dtype)sum;
     }
+    const bool numbers_there = !call->held[ROLE_A] || !call->held[ROLE_B];
+    const int as_torch =
+        found && numbers_there ? interop_says(call->operands[call->sum.like].library, "numbers_as_torch") : 0;
+    if (as_torch < 0)
+        return -1;
     for (int role = ROLE_A; role < ROLE_OUT; role++) {
         if (call->held[role])
             continue;
-        if (scalar_settle(arguments->objects[role], call->sum.dtype, &numbers[role]) < 0)
+        if ((as_torch ? scalar_as_torch : scalar_settle)(arguments->objects[role], call->sum.dtype, &numbers[role]) < 0)
             return -1;
         call->operands[role].operand = (struct operand){
             .data = numbers[role].value, .size = 1, .dtype = numbers[role].dtype, .place = PLACE_NUMBER, .device = -1};

@@ -3,6 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/scalar.h"
 #include "py/base/attribute.h"
 #include "py/base/errors.h"
 
@@ -126,6 +127,49 @@ scalar_settle(PyObject *object, enum dtype sum, struct scalar *scalar)
         return -1;
     scalar->dtype = DTYPE_FLOAT64;
     memcpy(scalar->value, &value, sizeof value);
+    return 0;
+}
+
+/* The float32 nearest to an int of 64 bits, signed or unsigned. */
+static double
+float_of_int(PyObject *integer)
+{
+    int overflow;
+    const long long value = PyLong_AsLongLongAndOverflow(integer, &overflow);
+    return overflow > 0 ? (float)PyLong_AsUnsignedLongLong(integer) : (float)value;
+}
+
+int
+scalar_as_torch(PyObject *object, enum dtype sum, struct scalar *scalar)
+{
+    const struct dtype_row *row = &dtype_table[sum];
+    if (!value_is_float(row->value)) {
+        if (scalar->weak != WEAK_INT)
+            return 0;
+        const unsigned long long bits = PyLong_AsUnsignedLongLongMask(object);
+        scalar->dtype = sum; /* its bytes come first */
+        memcpy(scalar->value, &bits, sizeof bits);
+        return PyErr_Occurred() ? -1 : 0;
+    }
+    if (row->value == VALUE_COMPLEX && (PyComplex_Check(object) || PyArray_IsScalar(object, ComplexFloating)))
+        return 0;
+    double value;
+    if (PyIndex_Check(object) && !PyArray_IsScalar(object, Bool)) {
+        PyObject *integer = PyNumber_Index(object);
+        if (!integer)
+            return -1;
+        value = row->component == COMPONENT_F64 ? PyLong_AsDouble(integer) : float_of_int(integer);
+        Py_DECREF(integer);
+    } else
+        value = PyFloat_AsDouble(object);
+    if (PyErr_Occurred())
+        return -1;
+    scalar->dtype = DTYPE_FLOAT64;
+    memcpy(scalar->value, &value, sizeof value);
+    if (row->component == COMPONENT_F16 || row->component == COMPONENT_BF16) {
+        scalar->dtype = DTYPE_FLOAT32;
+        scalar_convert(scalar->value, DTYPE_FLOAT64, DTYPE_FLOAT32);
+    }
     return 0;
 }
 

@@ -37,6 +37,11 @@ int scalar_from(struct module_state *state, PyObject *object, enum role role, st
 /* Sets a Python int's value for a sum of dtype `sum`. Returns 0, or -1 with NumPy's OverflowError. */
 int scalar_settle(PyObject *object, enum dtype sum, struct scalar *scalar);
 
+/* Instead of scalar_settle, by the rules of PyTorch's kernels: an int wraps round an integer dtype; a number beside
+ * floats of 16 bits becomes a float32, added as it is; one beside float32 is rounded once. Returns 0, or -1 with an
+ * exception set. */
+int scalar_as_torch(PyObject *object, enum dtype sum, struct scalar *scalar);
+
 /* The dtype of a sum by NumPy's rules (NEP 50). Returns it, or -1 with an exception set. */
 int promoted_dtype(struct module_state *state, enum dtype a, enum weakness a_weak, enum dtype b, enum weakness b_weak);
 
