@@ -107,6 +107,7 @@ static const char *const name_text[NAME_COUNT] = {
     [NAME_IS_NEG] = "is_neg",
     [NAME_VERSION] = "_version",
     [NAME_CURRENT_LEVEL] = "_current_level",
+    [NAME_BASE] = "_base",
 };
 
 PyDoc_STRVAR(device_lost_doc,

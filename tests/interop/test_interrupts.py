@@ -89,30 +89,24 @@ def maybe_noted(request):
         noted.stop()
 
 
-class Tensor(table.Tensor):
-    """One type for all tests, of which the first meets it: what is known of a type is kept for good."""
-
-    dtype = "float32"
-    nbytes = property(lambda self: A.nbytes)
-    requires_grad = property(lambda self: False)
-
-
-Tensor.__name__, Tensor.__module__ = "Tensor", "torch"
-memory = SimpleNamespace(foreign=None)
-
-
-def made(*arguments, **keywords):
-    return Tensor(memory.foreign(A), A)
-
-
 @every_call
-def test_while_a_tensor_is_read(call, maybe_noted, tensor, torch, foreign, monkeypatch):
-    monkeypatch.setattr(memory, "foreign", foreign)
+def test_while_a_tensor_is_read(call, maybe_noted, tensor, torch, foreign):
+    class Tensor(table.Tensor):
+        dtype = "float32"
+        nbytes = property(lambda self: A.nbytes)
+        requires_grad = property(lambda self: False)
+
+    Tensor.__name__, Tensor.__module__ = "Tensor", "torch"
+
+    def made(*arguments, **keywords):
+        return Tensor(foreign(A), A)
+
     torch._C._dynamo = SimpleNamespace(guards=SimpleNamespace(_empty_strided_cuda=made))
     torch._C._cuda_getCurrentRawStream = {0: 0}.get  # no Python function: a callback of ctypes' calls it
     torch.empty_like, torch.contiguous_format = made, None
     x, y, out = made(), made(), made()
     goes_through(lambda: call(x, y, out))
+    goes_through(lambda: call(x, y, out))  # of a type that has been met
 
 
 @every_call

@@ -4,6 +4,7 @@ The stand-in of test_exchange_table.py takes PyTorch's place; test_torch_rules.p
 """
 
 import contextlib
+import sys
 from types import SimpleNamespace
 
 import inference_tensors
@@ -82,6 +83,50 @@ def test_what_torch_records_or_traces_is_torchs_to_add(made, torch, foreign, mon
     assert vecadd.add(a, a, out) == "torch's own sum"
     state._current_level = -1
     assert vecadd.add(a, a, out) is out
+
+
+def test_a_mode_that_takes_torchs_functions_over_gets_the_sum_but_not_torch_device(made, torch, foreign, monkeypatch):
+    """torch.set_default_device() is such a mode, which only places new tensors."""
+    _, met = made
+    kind = type("Tensor", (met,), {"__module__": "torch"})
+    Context = type("DeviceContext", (), {})
+    modes = []
+    torch._C._is_torch_function_mode_enabled = lambda: bool(modes)
+    torch._C._len_torch_function_stack = lambda: len(modes)
+    torch._C._get_function_stack_at = modes.__getitem__
+    torch._C.DisableTorchFunction = contextlib.nullcontext
+    monkeypatch.setitem(sys.modules, "torch.utils._device", SimpleNamespace(DeviceContext=Context))
+    torch.add = lambda a, b, out: "the mode's own sum"
+    a, out = kind(foreign(A), A), kind(foreign(A), A)
+    assert vecadd.add(a, a, out) is vecadd.add(a, a, out) is out
+    for modes[:], sum_ in (([Context()], out), ([Context(), object()], "the mode's own sum"), ([], out)):
+        assert vecadd.add(a, a, out) is sum_
+        assert vecadd.add_many([a], [a], [out])[0] is out
+        assert ("mode" in vecadd.explain(a, a, out).why) == (sum_ is not out)
+
+
+def test_a_tensor_with_names_is_torchs_to_add(made, torch, foreign):
+    """As PyTorch had them once: their sum has names."""
+    _, met = made
+    kind = type("Tensor", (met,), {"__module__": "torch", "named": False, "has_names": lambda self: self.named})
+    torch.add = lambda a, b, out: "a sum with names"
+    a, b = kind(foreign(A), A), kind(foreign(A), A)
+    assert vecadd.add(a, b, a) is vecadd.add(a, b, a) is a
+    b.named = True
+    assert vecadd.add(a, b, a) == "a sum with names"
+    assert "names" in vecadd.explain(a, b, a).why
+
+
+@pytest.mark.parametrize("what", ["is_nested", "is_quantized"])
+def test_a_tensor_without_plain_elements_is_torchs_to_add(tensor, torch, what):
+    torch.add = lambda a, b, out: "torch's own sum"
+    a = tensor(A)
+    a.breaks = True
+    vecadd.add(a, a, a)
+    setattr(a, what, True)
+    assert vecadd.add(a, tensor(B)) == "torch's own sum"
+    with pytest.raises(RuntimeError, match="no memory that can be read"):
+        vecadd.plan(a, a, tensor(B))
 
 
 def test_an_inference_tensor_is_torchs_to_refuse_outside_of_its_mode(made, torch, foreign):

@@ -223,8 +223,8 @@ def test_graphs_of_fx_have_torchs_sum(place):
     x = torch.ones(3, device=place)
     traced = torch.fx.symbolic_trace(lambda x: vecadd.add(x, 1))
     assert torch.equal(traced(x + 1), x + 2)
-    for mode in ("real", "fake"):
-        graph = make_fx(lambda x: vecadd.add(x, x), tracing_mode=mode)(x)
+    for how in ({"tracing_mode": "real"}, {"tracing_mode": "fake"}, {"pre_dispatch": True}):
+        graph = make_fx(lambda x: vecadd.add(x, x), **how)(x)
         assert torch.equal(graph(x + 1), x + 3)
 
 
@@ -262,9 +262,76 @@ def test_types_with_rules_of_their_own_keep_them(place):
     assert torch.equal(vecadd.add(x.as_subclass(Plain), x).as_subclass(torch.Tensor), x + 1)
 
 
-@pytest.mark.parametrize("make", [lambda x: x.to_sparse(), lambda x: x.to("meta")], ids=["sparse", "meta"])
-def test_tensors_without_memory_are_torchs(place, make):
-    x = make(torch.ones(3, device=place))
-    got, want = vecadd.add(x, x), torch.add(x, x)
-    assert "Tensor" in str(vecadd.explain(x, x))
-    assert (got.layout, got.device, got.shape) == (want.layout, want.device, want.shape)
+STATES = {
+    "sparse": lambda x: x.to_sparse(),
+    "sparse rows": lambda x: torch.diag(x).to_sparse_csr(),
+    "meta": lambda x: x.to("meta"),
+    "nested": lambda x: torch.nested.nested_tensor([x, x[1:]]),
+    "nested, jagged": lambda x: torch.nested.nested_tensor([x, x[1:]], layout=torch.jagged),
+    "without elements of its own": lambda x: torch._efficientzerotensor(3, device=x.device),
+    "functional": lambda x: torch._to_functional_tensor(x),
+    "quantized": lambda x: torch.quantize_per_tensor(x, 1.0, 0, torch.quint8),
+    "without a shape": lambda x: torch.nn.UninitializedParameter(device=x.device),
+    "a buffer without a shape": lambda x: torch.nn.UninitializedBuffer(device=x.device),
+    "named": lambda x: torch.ones(3, names=("N",), device=x.device),
+    "mkldnn": lambda x: x.to_mkldnn(),
+}
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # nested and sparse tensors are prototypes
+@pytest.mark.parametrize("make", STATES.values(), ids=STATES)
+def test_tensors_that_are_more_than_strided_memory_are_torchs(place, make):
+    try:
+        x = make(torch.arange(3.0, device=place))
+    except (AttributeError, NotImplementedError, RuntimeError, TypeError):
+        pytest.skip("PyTorch has no such tensors here")
+
+    def answer(add):
+        try:
+            total = add(x, x)
+        except Exception as error:
+            return type(error), str(error).partition("\n")[0]
+        return type(total), total.layout, total.device, str(total)
+
+    assert answer(vecadd.add) == answer(torch.add)
+
+
+@pytest.mark.parametrize("mode", [torch.enable_grad, torch.no_grad, torch.inference_mode])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int32, torch.complex64, torch.int8], ids=str)
+def test_negated_views_of_any_tensor_are_what_they_mean(place, dtype, mode):
+    with mode():
+        whole, y = torch.arange(1, 101, device=place).to(dtype), torch.full((50,), 7, device=place).to(dtype)
+        for _ in range(2):  # the second time the type is known
+            for x in (torch._neg_view(whole)[3:53], torch._neg_view(whole[3:53]), torch._neg_view(whole)[::2]):
+                assert x.is_neg()
+                for got in (vecadd.add(x, y), *vecadd.add_many([x], [y]), vecadd.add(x, y, torch.empty_like(y))):
+                    assert torch.equal(got, torch.add(x, y))
+                assert torch.equal(vecadd.add(y, x), torch.add(y, x))
+                assert torch.equal(vecadd.add(x, 1), torch.add(x, 1))
+
+
+def test_function_modes_see_the_sum_and_nothing_else(place):
+    from torch.overrides import TorchFunctionMode
+
+    seen = []
+
+    class Mode(TorchFunctionMode):
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            seen.append(function)
+            return function(*args, **(kwargs or {}))
+
+    x, out = torch.ones(1000, device=place), torch.ones(1000, device=place)
+    for _ in range(2):
+        with Mode():
+            vecadd.add(x, x)
+            vecadd.add(x, 1, out)
+            vecadd.add_many([x], [x], [out])
+        assert seen == [torch.add] * 3
+        with Mode():
+            assert vecadd.explain(x, x).route == "library"
+        seen.clear()
+        vecadd.add(x, x)
+        with torch.device("meta"):
+            assert vecadd.explain(x, x).route in ("host", "device")
+            assert torch.equal(vecadd.add(x, x), x * 2)
+        assert not seen

@@ -31,10 +31,13 @@ class Library:
         them, or None."""
         return None
 
+    def why_left(self, operands: Sequence[Any], out: Any) -> str:
+        """Why operands that `export` leaves to the library are left."""
+        return self.must_add(operands, out) or "an operand has no memory that can be read"
+
     def explain(self, a: Any, b: Any, out: Any, stream: int | None) -> dict[str, Any]:
         """What `add` does with operands that only the library can add, as _core.explain_route says it."""
-        why = self.must_add((a, b) if out is None else (a, b, out), out)
-        return {"route": "library", "why": why or "an operand has no memory that can be read"}
+        return {"route": "library", "why": self.why_left((a, b) if out is None else (a, b, out), out)}
 
     def current_stream(self, device: int) -> int | None:
         """The handle of the stream on which the library works now."""

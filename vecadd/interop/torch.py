@@ -50,6 +50,9 @@ class Torch(Library):
     def export(self, array: Any, writing: bool) -> Any:
         if _has_own_rules(type(array)):  # which its attributes may go by too
             return NotImplemented
+        if self.function_mode():  # which would see that the attribute is read
+            with sys.modules["torch"]._C.DisableTorchFunction():
+                return NotImplemented if array.is_cuda else None
         if getattr(array, "is_cuda", False) is not True:
             return None
         if not _has_memory(array) or self.must_add((array,), array if writing else None):
@@ -62,10 +65,27 @@ class Torch(Library):
 
     @property
     def recorders(self) -> tuple[Callable[[], object], ...]:
-        """Functions that say whether PyTorch passes its operations to a mode or a tracer now: those see no kernel of
-        ours. 0.03 us a call."""
+        """Functions that say whether PyTorch may pass its operations to a mode or a tracer now: those see no kernel of
+        ours. 0.03 us a call. Where one says yes, `records` says whether it does."""
         core = sys.modules["torch"]._C
-        return getattr(core, "_len_torch_dispatch_stack", bool), getattr(core, "_is_tracing", bool)
+        names = "_len_torch_dispatch_stack", "_is_tracing", "_is_torch_function_mode_enabled"
+        return tuple(getattr(core, name, bool) for name in names)
+
+    def function_mode(self) -> bool:
+        """Whether a mode takes PyTorch's functions over, but for torch.device's, which only places new tensors."""
+        torch = sys.modules["torch"]
+        if not getattr(torch._C, "_is_torch_function_mode_enabled", bool)():
+            return False
+        device = getattr(sys.modules.get("torch.utils._device"), "DeviceContext", None)
+        modes = [torch._C._get_function_stack_at(i) for i in range(torch._C._len_torch_function_stack())]
+        return any(type(mode) is not device for mode in modes)
+
+    def records(self) -> str | None:
+        """How PyTorch passes its operations to a mode or a tracer now, in a few words; None: it does not."""
+        *others, _ = self.recorders
+        if self.function_mode() or any(recorder() for recorder in others):
+            return "PyTorch records or traces its own operations at the moment, or a mode takes them over"
+        return None
 
     @property
     def forward_mode(self) -> Any:
@@ -78,14 +98,15 @@ class Torch(Library):
         return getattr(sys.modules["torch"], "is_inference_mode_enabled", None)
 
     def must_add(self, operands: Sequence[Any], out: Any) -> str | None:
-        for recorder in self.recorders:
-            if recorder():
-                return "PyTorch records or traces its own operations at the moment"
+        if why := self.records():
+            return why
         if getattr(self.forward_mode, "_current_level", -1) >= 0:
             return "PyTorch takes forward-mode derivatives at the moment"
         for x in operands:
             if _has_own_rules(type(x)):
                 return "a tensor's type says itself how its tensors are added"
+            if (named := getattr(type(x), "has_names", None)) and named(x):
+                return "a tensor's dimensions have names"
             if getattr(x, "requires_grad", False) and self.keeps_gradients():
                 return "a tensor needs its gradient, which torch.add keeps: tensor.detach() or torch.no_grad() does not"
         if out is not None and self.in_inference_mode and not self.in_inference_mode() and out.is_inference():
@@ -149,8 +170,10 @@ class Torch(Library):
 
     def add(self, a: Any, b: Any, out: Any, stream: int | None = None) -> Any:
         torch = sys.modules["torch"]
+        if stream is None:
+            return torch.add(a, b, out=out)
         on_gpu = [x for x in (a, b, out) if getattr(x, "is_cuda", False) is True]
-        if stream is None or not on_gpu or stream == self.current_stream(on_gpu[0].device.index):
+        if not on_gpu or stream == self.current_stream(on_gpu[0].device.index):
             return torch.add(a, b, out=out)
         side, current = self._stream(stream, on_gpu[0].device), torch.cuda.current_stream(on_gpu[0].device)
         side.wait_stream(current)
@@ -166,12 +189,20 @@ def _has_own_rules(kind: type) -> bool:
     """Whether a type takes PyTorch's functions over: one derived from torch.Tensor, or that of torch.fx's proxies."""
     for base in kind.__mro__:
         if "__torch_function__" in base.__dict__ or "__torch_dispatch__" in base.__dict__:
-            return base.__module__ not in ("torch", "torch.nn.parameter")
+            if base.__module__ != "torch.nn.parameter":
+                return base.__module__ != "torch"
+            return base.__name__ not in (
+                "Parameter",
+                "Buffer",
+            )  # parameters that have no shape yet refuse all functions
     return False
 
 
 def _has_memory(tensor: Any) -> bool:
-    """Whether the elements lie at an address: not those of sparse tensors and of those inside torch.vmap."""
+    """Whether the elements are numbers at an address: not those of sparse, nested and quantized tensors, and of tensors
+    inside torch.vmap."""
+    if getattr(tensor, "is_nested", False) is True or getattr(tensor, "is_quantized", False) is True:
+        return False
     try:
         return bool(tensor.data_ptr() != 0 or tensor.numel() == 0)
     except RuntimeError:

@@ -43,6 +43,7 @@ enum name {
     NAME_IS_NEG,
     NAME_VERSION,
     NAME_CURRENT_LEVEL,
+    NAME_BASE,
     NAME_COUNT
 };
 

@@ -96,7 +96,7 @@ interop_export(struct module_state *state, PyObject *object, bool writing, PyObj
 int
 interop_refuse(PyObject *library, PyObject *object, bool writing)
 {
-    PyObject *why = PyObject_CallMethod(library, "must_add", "(O)O", object, writing ? object : Py_None);
+    PyObject *why = PyObject_CallMethod(library, "why_left", "(O)O", object, writing ? object : Py_None);
     if (why)
         PyErr_Format(PyExc_RuntimeError,
                      "%S: vecadd.add and add_many leave it to its library, and nothing else takes it", why);

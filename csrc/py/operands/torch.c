@@ -1,8 +1,8 @@
 /* PyTorch's tensors through DLPack's C exchange table, 0.1 us a tensor where __cuda_array_interface__ takes 2.
  *
- * Reads only plain tensors: aligned, with elements, in device memory, that need no gradient and are no conjugated or
- * negated views, while PyTorch records nothing. All others are left to operands/device.c, which leaves them to PyTorch
- * or reports what is wrong with them. */
+ * Reads only plain tensors: aligned, with elements, in device memory, that need no gradient, have no names and are no
+ * conjugated or negated views, while PyTorch records nothing. All others are left to operands/device.c, which leaves
+ * them to PyTorch or reports what is wrong with them. */
 #include "py/operands/torch.h"
 
 #include <stdint.h>
@@ -28,6 +28,8 @@ kind_free(PyObject *capsule)
     Py_XDECREF(kind->in_inference_mode);
     Py_XDECREF(kind->count_writes);
     Py_XDECREF(kind->empty_strided);
+    Py_XDECREF(kind->has_names);
+    descriptor_clear(&kind->base);
     descriptor_clear(&kind->requires_grad);
     descriptor_clear(&kind->version);
     PyMem_Free(kind);
@@ -109,6 +111,8 @@ torch_learn(struct module_state *state, PyObject *object, PyObject *library)
                                 .in_inference_mode = attribute_of(library, "in_inference_mode"),
                                 .count_writes = torch_count_writes(library),
                                 .empty_strided = make,
+                                .has_names = attribute_of(type, "has_names"),
+                                .base = descriptor_find(type, state->names[NAME_BASE]),
                                 .requires_grad = descriptor_find(type, state->names[NAME_REQUIRES_GRAD]),
                                 .version = descriptor_find(type, state->names[NAME_VERSION])};
     /* A kind that another thread has stored meanwhile stays: readers use it without a reference. */
@@ -119,14 +123,20 @@ torch_learn(struct module_state *state, PyObject *object, PyObject *library)
     return kept ? 0 : -1;
 }
 
-/* Whether object.method() returns false; false as well where the call fails. */
+/* Whether the answer, whose reference is taken, is False; not where it is NULL. */
+static bool
+is_false(PyObject *answer)
+{
+    const bool is = answer && Py_IsFalse(answer);
+    Py_XDECREF(answer);
+    return is;
+}
+
+/* Whether object.method() returns False; not where the call fails. */
 static bool
 denies(PyObject *object, PyObject *method)
 {
-    PyObject *answer = PyObject_CallMethodObjArgs(object, method, NULL);
-    bool denied = answer && Py_IsFalse(answer);
-    Py_XDECREF(answer);
-    return denied;
+    return is_false(PyObject_CallMethodObjArgs(object, method, NULL));
 }
 
 /* Whether PyTorch keeps no gradients now; false as well with an exception set. Asked once a call. */
@@ -151,9 +161,8 @@ needs_no_gradient(PyObject *tensor, const struct torch_kind *kind, struct operan
     if (reader->ranges && keeps_no_gradients(kind, reader))
         return true;
     PyObject *wanted = PyErr_Occurred() ? NULL : descriptor_get(&kind->requires_grad, tensor);
-    const bool none = wanted && Py_IsFalse(wanted);
-    Py_XDECREF(wanted);
-    return none || (wanted && keeps_no_gradients(kind, reader));
+    const bool read = wanted;
+    return is_false(wanted) || (read && keeps_no_gradients(kind, reader));
 }
 
 /* Whether a function without arguments gives nothing but 0, False or None. */
@@ -176,6 +185,11 @@ is_unrecorded(const struct module_state *state, const struct torch_kind *kind, s
         const Py_ssize_t count = kind->recorders ? PyTuple_Size(kind->recorders) : 0;
         for (Py_ssize_t i = 0; i < count && unrecorded; i++)
             unrecorded = answers_no(PyTuple_GetItem(kind->recorders, i));
+        if (!unrecorded && !PyErr_Occurred()) { /* the library looks more closely */
+            PyObject *why = PyObject_CallMethod(kind->library, "records", NULL);
+            unrecorded = why && Py_IsNone(why);
+            Py_XDECREF(why);
+        }
         PyObject *level = NULL;
         if (unrecorded && kind->forward_mode &&
             optional_attribute(kind->forward_mode, state->names[NAME_CURRENT_LEVEL], &level) < 0)
@@ -189,6 +203,19 @@ is_unrecorded(const struct module_state *state, const struct torch_kind *kind, s
     return reader->recorded == 1;
 }
 
+/* False as well with an exception set. Asked once a call. */
+static bool
+is_outside_inference(const struct torch_kind *kind, struct operand_reader *reader)
+{
+    if (!reader->outside_inference) {
+        const bool outside = !kind->in_inference_mode || answers_no(kind->in_inference_mode);
+        if (PyErr_Occurred())
+            return false;
+        reader->outside_inference = outside ? 1 : 2;
+    }
+    return reader->outside_inference == 1;
+}
+
 /* Outside of its inference mode PyTorch lets no inference tensor be written, which has no version to count the write
  * by. Inside, reading the version would raise, which takes longer than the question, asked once a call. */
 bool
@@ -196,10 +223,8 @@ torch_may_be_written(PyObject *tensor, const struct torch_kind *kind, struct ope
 {
     if (!kind->in_inference_mode || !kind->version.object)
         return true;
-    if (!reader->outside_inference)
-        reader->outside_inference = answers_no(kind->in_inference_mode) ? 1 : 2;
-    if (reader->outside_inference == 2)
-        return true;
+    if (!is_outside_inference(kind, reader))
+        return !PyErr_Occurred();
     PyObject *version = descriptor_get(&kind->version, tensor);
     Py_XDECREF(version);
     return version != NULL;
@@ -235,11 +260,24 @@ has_odd_stride(const struct owned_operand *tensor)
     return false;
 }
 
-/* Only complex tensors are conjugated, and only the imaginary part of a conjugated tensor, which is real, is negated.
- * Its elements are two apart, and so an even number apart in each view of it: is_neg() is called for such strides only.
- * The call takes 0.18 us because PyTorch releases the GIL in it, and would lengthen the reading of a list by half.
- * as_strided() and resize_() of such a part can make its elements adjacent, which is not detected. The address tells
- * nothing: other libraries' complex numbers need not be aligned. */
+/* Whether the tensor is no negated view. is_neg() takes 0.18 us because PyTorch releases the GIL in it, and would
+ * lengthen the reading of a list by half, so it is called for views alone. What is negated is a view: the imaginary
+ * part of a conjugated tensor, whose elements are an even number apart in each view of it, or torch._neg_view()'s of
+ * any tensor. PyTorch does not say of inference tensors that they are views. Not detected is the `data` of a view of
+ * torch._neg_view()'s whose elements are adjacent, and such a view of an inference tensor outside of inference mode. */
+static bool
+is_not_negated(const struct module_state *state, PyObject *tensor, const struct torch_kind *kind,
+               struct operand_reader *reader, const struct owned_operand *result)
+{
+    if (has_odd_stride(result) && is_outside_inference(kind, reader)) {
+        PyObject *base = descriptor_get(&kind->base, tensor);
+        Py_XDECREF(base);
+        if (!base || Py_IsNone(base))
+            return base;
+    }
+    return !PyErr_Occurred() && denies(tensor, state->names[NAME_IS_NEG]);
+}
+
 bool
 torch_is_plain(const struct module_state *state, PyObject *tensor, const struct torch_kind *kind,
                struct operand_reader *reader, const struct owned_operand *result)
@@ -248,13 +286,13 @@ torch_is_plain(const struct module_state *state, PyObject *tensor, const struct 
     const struct dtype_row *row = &dtype_table[operand->dtype];
     if (!is_unrecorded(state, kind, reader))
         return false;
-    if (!value_is_float(row->value))
-        return true;
-    if (!needs_no_gradient(tensor, kind, reader))
+    if (kind->has_names && !is_false(PyObject_CallFunctionObjArgs(kind->has_names, tensor, NULL)))
         return false;
-    if (row->components == 2)
-        return denies(tensor, state->names[NAME_IS_CONJ]);
-    return has_odd_stride(result) || denies(tensor, state->names[NAME_IS_NEG]);
+    if (value_is_float(row->value) && !needs_no_gradient(tensor, kind, reader))
+        return false;
+    if (row->components == 2 && !denies(tensor, state->names[NAME_IS_CONJ]))
+        return false;
+    return is_not_negated(state, tensor, kind, reader, result);
 }
 
 /* Reads a tensor of one element or more. Its strides are in elements, and NULL for C order. */

@@ -10,10 +10,11 @@
 struct torch_kind {
     const struct dl_exchange *exchange; /* lives as long as the process */
     PyObject *library;                  /* owned */
-    struct descriptor requires_grad;
+    struct descriptor requires_grad, base;
     struct descriptor version; /* an inference tensor has none; without an object: nor has any tensor here */
     /* Owned: the library's attributes of these names. NULL: this torch has no such thing. */
     PyObject *recorders, *forward_mode, *in_inference_mode, *count_writes;
+    PyObject *has_names;     /* the type's method, owned; NULL: this torch has no named tensors */
     PyObject *empty_strided; /* makes tensors of exactly this type, owned; NULL: vecadd.interop makes them */
 };
 
@@ -29,8 +30,8 @@ bool torch_describe(const struct torch_kind *kind, const struct dl_tensor *tenso
 /* Whether a tensor's first element is at an address, and at a multiple of its component's size. */
 bool torch_is_aligned(const struct dl_tensor *tensor, enum dtype dtype);
 
-/* Whether kernels of ours may add the tensor: PyTorch records nothing now, and the tensor needs no gradient and is no
- * conjugated or negated view. */
+/* Whether kernels of ours may add the tensor: PyTorch records nothing now, and the tensor needs no gradient, has no
+ * names and is no conjugated or negated view. */
 bool torch_is_plain(const struct module_state *state, PyObject *tensor, const struct torch_kind *kind,
                     struct operand_reader *reader, const struct owned_operand *described);
 
