@@ -25,8 +25,8 @@ class Timeout(Exception):
     """What a signal's handler may raise."""
 
 
-# What ctypes' callbacks, finalizers and the end of a generator raise, Python prints.
-PRINTED = {"tensor_from_object", "current_stream", "_delete", "__del__", "<genexpr>"}
+# What callbacks of ctypes and of weak references, finalizers and the end of a generator raise, Python prints.
+PRINTED = {"tensor_from_object", "current_stream", "_delete", "remove", "__del__", "<genexpr>"}
 
 
 def swallowed(call, exception):
