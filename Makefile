@@ -19,7 +19,7 @@
 #                 ISOLATION=--no-isolation: by the packages of .venv, not by fresh ones
 # make wheels     wheels for PyPI: by cibuildwheel for x86-64 and aarch64 where docker or podman runs, else this machine's
 # make gpu RESULTS=DIR    on a machine with a GPU; needs no network     STAGE="test large sanitize": these, in place of all
-#                 but proof and fuzz: test large sanitize bench ladder documents peers hosts installed tuned proof fuzz
+#                 but proof and fuzz: test large sanitize bench ladder documents peers hosts installed proof fuzz
 #                 (.ci/gpu says which does what)     LIMIT=1800: seconds that a stage may last, in place of 480
 # make clean
 #

@@ -30,7 +30,7 @@ TESTS = Path(__file__).resolve().parent
 collect_ignore_glob = [] if find_spec("zarr") and find_spec("distributed") else ["stores/*"]
 ON_DOUBLE = os.environ.get("VECADD_TEST_RUNTIME") == "double"
 
-# What was tuned on this machine changes which way an addition takes. The name is made up: there is no such folder.
+# What was tuned on this machine changes how its GPU adds. The name is made up: there is no such folder.
 os.environ["VECADD_CACHE_DIR"] = str(Path(tempfile.gettempdir()) / f"vecadd-tests-{os.getpid()}" / "none")
 
 # Tests send SIGINT, which a shell that starts this program in the background has told it, and its children, to ignore.

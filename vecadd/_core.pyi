@@ -107,19 +107,15 @@ def empty_pinned(shape: int | Sequence[int], dtype: DTypeLike = ...) -> NDArray[
 # What would be done, without doing it: {"route": "host" | "transfer" | "hybrid" | "device" | "numpy" | "library", ...};
 # host routes add "threads", "stores" ("ordinary" | "streaming"), "simd"; "numpy" and "library" add "why". Host operands
 # that are not contiguous arrays of one dtype and shape give "differs", a few words; those that are, or are made so for
-# the GPU, "reason" ("asked" | "no CUDA" | "forbidden" | "untuned" | "failed" | "rounding" | "tuned" | "estimated"),
-# "memory" ("pinned" | "ordinary", only where CUDA may be used), "predicted": seconds by route, empty without a
-# calibration or an estimate. After a failure "failure": its message. Of an estimate "stage" ("learning" | "behind" |
-# "waiting" | "trial" | "measured") and "link", the source of transfer's time ("assumed" | "attributes" | "measured").
+# the GPU, "reason" ("asked" | "no CUDA" | "forbidden" | "failed" | "small or ordinary" | "rounding" | "predicted"),
+# "memory" ("pinned" | "ordinary", only where CUDA may be used), "predicted": seconds by route, empty for any other
+# reason than "predicted". After a failure "failure": its message.
 def explain_route(
     a: Any, b: Any, /, out: Any = None, *, device: str | int | None = None, stream: Any = None, **numpy_keywords: Any
 ) -> dict[str, Any]: ...
 
 # Whether additions of host arrays that name no device may go through the GPU; True starts CUDA.
 def use_gpu(wanted: object = True, /) -> None: ...
-
-# The key under which the routes' calibration is kept; None where the driver does not give one.
-def routes_key() -> str | None: ...
 
 # The host's {"simd", "simd_levels", "threads", "l1", "l2", "l3", "thresholds", "tuned", "key"}; caches and the sizes of
 # thresholds in bytes. "simd" is None where VECADD_SIMD names no level that works.
@@ -160,7 +156,7 @@ def receipt_stop() -> dict[str, Any]: ...
 # memory.
 def release() -> int: ...
 
-# The file that vecadd tune writes for a kind ("recipes", "host", "routes") and a key, and its rows;
+# The file that vecadd tune writes for a kind ("recipes") and a key, and its rows;
 # csrc/base/tuned_file.h describes its form. The path is None where the environment names no folder, the rows where
 # there is no valid file.
 def tuned_path(kind: str, key: str, /) -> str | None: ...

@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from inspect import signature
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from vecadd import _core, _tuned
+from vecadd import _core
 from vecadd._numpy_call import check, own_rules
 from vecadd._rows import Row, as_html, as_text, bytes_text
 from vecadd.bench.show import show_seconds
@@ -24,24 +26,12 @@ _ROUTES = {
 _REASONS = {
     "asked": "device= asks for it",
     "forbidden": "vecadd.use_gpu(False) keeps it on the host",
-    "untuned": "this machine is not measured, and then only page-locked arrays of 32 MiB or more may leave the host: "
-    "`vecadd tune routes` measures all",
     "rounding": "this thread's rounding or flushing of subnormals is not the GPU's",
 }
 
-# Of page-locked arrays on a machine that is not measured: what the time of earlier calls comes to.
-_STAGES = {
-    "learning": "the processor adds the first ones, to learn how long it takes",
-    "behind": "the GPU does not promise to be faster by enough",
-    "waiting": "the GPU promises to be faster, and is tried once a trial can cost next to nothing of such calls' time",
-    "trial": "the GPU may be faster: this call tries the route, to time it",
-    "measured": "the route is the fastest by what such calls took",
-}
-
-_LINKS = {
-    "assumed": "the GPU's time is that of a PCIe 4 x16 link, because the system does not tell its own",
-    "attributes": "the GPU's time is that of its link, by the link's attributes",
-    "measured": "the GPU's time is measured",
+_UNFIT = {
+    "pinned": "these have less than 32 MiB",
+    "ordinary": "at least one of the three is in ordinary memory (vecadd.empty_pinned makes page-locked arrays)",
 }
 
 
@@ -50,12 +40,11 @@ class Explanation:
     """What `vecadd.explain` found. ``str()`` of it is for a terminal; a notebook shows a table.
 
     ``route`` is "host", "transfer" (by way of the GPU), "hybrid" (processor and GPU), "device" (the operands are
-    there), "numpy" or "library" (PyTorch's or JAX's own addition). ``predicted`` are seconds by route from the
-    calibration of this machine, of every route that was measured for such operands; where there is none, by what
-    earlier calls took and what the GPU's link carries; empty for operands of which neither is known. ``details`` are
-    the route's own: stream, or the threads and stores of a first call; later ones take one of two threads, or ordinary
-    stores in place of streaming ones, where that was quicker. ``operands`` says what a, b and out are. ``tuned``
-    are the files of `vecadd tune` that the route goes by, or the lack of them.
+    there), "numpy" or "library" (PyTorch's or JAX's own addition). ``predicted`` are seconds by route, where they
+    decide: by the number of threads and the GPU's link. ``details`` are the route's own: stream, or the threads and
+    stores of a first call; later ones take one of two threads, or ordinary stores in place of streaming ones, where
+    that was quicker. ``operands`` says what a, b and out are. ``tuned`` says of the route "device" whether `vecadd tune
+    device` has found the GPU's launch configs, when, and in which file.
 
     >>> vecadd.Explanation("numpy", "left to numpy.add: few elements").route
     'numpy'
@@ -66,7 +55,7 @@ class Explanation:
     predicted: Mapping[str, float] = field(default_factory=dict)
     details: Mapping[str, Any] = field(default_factory=dict)
     operands: Mapping[str, str] = field(default_factory=dict)
-    tuned: tuple[_tuned.Tuned, ...] = ()
+    tuned: str | None = None
 
     def _rows(self) -> list[Row]:
         rows: list[Row] = [(self.route, [_ROUTES[self.route]]), ("why", [self.why])]
@@ -77,7 +66,7 @@ class Explanation:
         if self.predicted:
             rows.append(("predicted", [f"{name} {show_seconds(taken)}" for name, taken in self.predicted.items()]))
         if self.tuned:
-            rows.append(("tuned", [str(part) for part in self.tuned]))
+            rows.append(("tuned", [self.tuned]))
         return rows
 
     def __str__(self) -> str:
@@ -120,7 +109,6 @@ def explain(
     reason, predicted = found.pop("reason", None), found.pop("predicted", {})
     memory, failure = found.pop("memory", "ordinary"), found.pop("failure", "")
     differs, left = found.pop("differs", None), found.pop("why", None)
-    stage, link = found.pop("stage", ""), found.pop("link", "")
     if route in ("numpy", "library"):
         why = _left(differs, left, a=a, b=b, out=total)
     elif route == "device":
@@ -131,16 +119,32 @@ def explain(
         why = f"the GPU has failed under an earlier addition, and vecadd.use_gpu() would try it again: {failure}"
     elif reason == "no CUDA":
         why = _no_cuda()
-    elif reason == "estimated":
-        why = _estimated(stage, link, route)
+    elif reason == "small or ordinary":
+        why = f"only page-locked arrays of 32 MiB or more leave the processor by themselves: {_UNFIT[memory]}"
+    elif reason == "predicted":
+        why = _predicted(route)
     else:
-        why = _measured(route, memory, predicted) if reason == "tuned" else _asked(route, device) or _REASONS[reason]
+        why = _asked(route, device) or _REASONS[reason]
         why += f"; {differs}, so the operands are first made one run of memory of the sum's dtype" if differs else ""
     operands = {name: _described(x) for name, x in (("a", a), ("b", b), ("out", total))}
-    return Explanation(route, why, predicted, found, operands, tuple(_tuned_for(route, found, predicted, reason)))
+    known = _core.device_launch_configs(found["device"]) if route == "device" else None
+    tuned = tuned_words(known["key"], used=known["source"] == "tuned") if known else None
+    return Explanation(route, why, predicted, found, operands, tuned)
 
 
 explain.__signature__ = signature(_core.add)  # type: ignore[attr-defined]  # for help()
+
+
+def tuned_words(key: str, *, used: bool | None = None) -> str:
+    """Whether `vecadd tune device` has found launch configs for the GPU of that key, when, and in which file.
+    ``used``: whether this process goes by them; None where it does not know, and then a file counts that is whole."""
+    path = _core.tuned_path("recipes", key)
+    if path is None or _core.tuned_rows("recipes", key) is None:
+        return "tuned" if used else "not tuned; `vecadd tune device` measures this GPU"
+    written = f"{datetime.fromtimestamp(Path(path).stat().st_mtime):%Y-%m-%d %H:%M}"
+    if used is False:
+        return f"not tuned; {path} of {written} is read by processes that start from now on"
+    return f"tuned {written}, {path}"
 
 
 def _left(differs: str | None, left: str | None, **operands: Any) -> str:
@@ -172,19 +176,6 @@ def _no_cuda() -> str:
         "CUDA is not in play: this process has used no GPU through vecadd; where vecadd.info() shows one, "
         "vecadd.use_gpu() makes it a candidate"
     )
-
-
-def _tuned_for(
-    route: str, found: Mapping[str, Any], predicted: Mapping[str, float], reason: str | None
-) -> list[_tuned.Tuned]:
-    """The files that decide how the route is taken, and the lack of them."""
-    if route == "device":
-        known = _core.device_launch_configs(found["device"])
-        return [_tuned.find("device", "recipes", known["key"], known["source"] == "tuned")]
-    if route not in ("host", "transfer", "hybrid"):
-        return []
-    parts = [] if route == "transfer" else [_tuned.host()]
-    return [*parts, _tuned.routes(reason != "estimated")] if predicted else parts
 
 
 def _described(x: Any) -> str:
@@ -223,22 +214,7 @@ def _kind(x: Any) -> str:
     return kind.__name__ if kind.__module__ in ("builtins", "numpy") else f"{kind.__module__}.{kind.__name__}"
 
 
-def _estimated(stage: str, link: str, route: str) -> str:
-    retried = stage == "trial" and route == "host"
-    words = "the processor may have become faster: this call tries it again" if retried else _STAGES[stage]
-    return (
-        f"estimated for large page-locked arrays: {words}; {_LINKS[link]}; `vecadd tune routes` would measure every "
-        "size and ordinary memory too, for all processes"
-    )
-
-
-def _measured(route: str, memory: str, predicted: Mapping[str, float]) -> str:
-    name = "page-locked" if memory == "pinned" else "ordinary"
-    others = [other for other in predicted if other != route]
-    if not others:
-        return f"the operands are in {name} memory"
-    second = min(others, key=predicted.__getitem__)
-    ratio = predicted[second] / predicted[route]
-    if ratio < 1:
-        return f"the operands are in {name} memory, and {second} is not ahead by enough to be sure of ({ratio:.2f} x)"
-    return f"the operands are in {name} memory, where {second} takes {ratio:.2f} x as long by what was measured here"
+def _predicted(route: str) -> str:
+    if route == "hybrid":
+        return "the operands are page-locked and large: predicted to be faster than the processor alone"
+    return "predicted: the GPU's link is too slow to help the processor by 3 % or more"

@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from vecadd import _core, _host, _nvidia_smi, _tuned
+from vecadd import _core, _host, _nvidia_smi
 from vecadd._environment import Variable, of_child, settings
+from vecadd._explain import tuned_words
 from vecadd._rows import Row, as_html, as_text, bytes_text
-from vecadd._tuned import Tuned
 from vecadd._version import package_version
 
 PROBE_TIMEOUT = 30.0  # seconds; CUDA takes 0.2 on one GPU, several on eight without persistence mode
@@ -80,7 +80,7 @@ class Info:
     cuda_driver: str | None  #: the CUDA version that the driver supports, "13.0"
     cuda_runtime: str | None  #: the one that this build carries
     driver: str | None  #: the driver's own version, "580.95.05"
-    tuned: tuple[Tuned, ...]  #: what `vecadd tune` has measured of the host and of each GPU
+    tuned: tuple[str, ...]  #: of each GPU whether `vecadd tune device` has found its launch configs
     environment: tuple[Variable, ...]  #: that vecadd reads when it runs
 
     def as_dict(self) -> dict[str, Any]:
@@ -110,7 +110,7 @@ def look() -> Info:
         cuda_driver=cuda_version(found.get("driver", 0)),
         cuda_runtime=cuda_version(found.get("runtime", _core.CUDA_RUNTIME_VERSION)),
         driver=next((row["driver_version"] for row in smi.values() if "driver_version" in row), None),
-        tuned=(_tuned.host(), *_tuned.gpus([facts["key"] for facts in found.get("gpus", [])])),
+        tuned=tuple(f"GPU {index}: {tuned_words(facts['key'])}" for index, facts in enumerate(found.get("gpus", []))),
         environment=settings(),
     )
 
@@ -265,7 +265,7 @@ def _rows(found: Info) -> list[Row]:
         ("threads", [str(cpu.threads)]),
         ("caches", [", ".join(f"L{i} {bytes_text(x)}" for i, x in enumerate((cpu.l1, cpu.l2, cpu.l3), 1))]),
         ("memory", [bytes_text(cpu.memory)]),
-        ("tuned", [str(part) for part in found.tuned]),
+        *([("tuned", found.tuned)] if found.tuned else []),
         ("environment", [str(variable) for variable in found.environment]),
     ]
 

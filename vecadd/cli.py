@@ -144,7 +144,7 @@ COMMANDS = (
     Command("fleet", "which machines of many are unlike their peers", "vecadd.fleet.command", judges=True),
     Command("report", "a page of what a machine does, from its result files", "vecadd.report.command"),
     Command("compare", "what is faster or slower than in an earlier run", "vecadd.compare.command", judges=True),
-    Command("tune", "search for what is fastest on this machine, and keep it for additions", "vecadd.tune.command"),
+    Command("tune", "find the fastest launch configs of each GPU, and keep them for additions", "vecadd.tune"),
     Command("notebooks", "write the notebooks into a folder, to open them in Jupyter", "vecadd.notebooks_command"),
     Command("add", "add two .npy files or Zarr arrays of any size into a third", "vecadd.add_command"),
     Command("run", "run a Python program with vecadd in NumPy's own addition", "vecadd.run_command"),

@@ -74,7 +74,7 @@ def _routes_cell(dtype: np.dtype[Any], n: int, routes: list[Contestant]) -> Cell
 
 
 def _routes(place: Place) -> Iterator[Contestant]:
-    """The route that add chooses, by `vecadd tune routes` where it was run, beside each that it chooses from.
+    """The route that add chooses beside each other one.
 
     The choice meets itself too: how far the two differ is what the comparison can tell apart.
     """

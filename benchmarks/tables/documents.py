@@ -23,7 +23,6 @@ from benchmarks.tables import (
     recordings,
     stores,
     sweeps,
-    tuned_host,
     verified,
     why,
 )
@@ -73,7 +72,6 @@ TABLES: dict[str, Callable[[list[Row]], list[str]]] = {
     "peer-transfer": peers.one_size,
     "peer-routes": peers.routes,
     "stores": stores.stores,
-    "tuned-host": tuned_host.lines,
     "why-programs": why.programs,
     "why-costs": why.costs,
 }

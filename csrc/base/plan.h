@@ -41,8 +41,7 @@ struct plan {
     void *c;
     const struct host_simd *simd;  /* ROUTE_HOST, ROUTE_HYBRID */
     struct host_schedule schedule; /* ROUTE_HOST, ROUTE_HYBRID */
-    bool chosen;    /* ROUTE_TRANSFER and ROUTE_HYBRID, chosen for speed: the host adds if the GPU fails */
-    bool estimated; /* each run chooses its route anew (choose/estimate.h); `route` is the one of a run now */
+    bool chosen;                   /* ROUTE_HYBRID, chosen for speed: the host adds if the GPU fails */
     const struct strided *strided; /* ROUTE_HOST, ROUTE_DEVICE: NULL for one contiguous run of components; else a, b and
                                     * c point to first elements and n counts elements. Borrowed */
     int device;                    /* all but ROUTE_HOST; -1: the thread's current device */

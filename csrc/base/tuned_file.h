@@ -1,4 +1,4 @@
-/* Results of `vecadd tune` on this machine: small text files, written by vecadd/tune/store.py and read here.
+/* Results of `vecadd tune` on this machine: small text files, written by vecadd/tune.py and read here.
  *
  *     vecadd 1 KEY            the version of the format, and what was tuned: a GPU and its driver, a processor
  *     name number number      rows, in the order written
@@ -21,7 +21,7 @@ enum {
 /* Takes one row; returns false for a row that it rejects, which ends the reading. */
 typedef bool tuned_row_function(void *context, const char *name, const double *number, int count);
 
-/* Hands `row` the rows of the file of that kind ("recipes", "host", "routes") and key, one line without its newline.
+/* Hands `row` the rows of the file of that kind ("recipes") and key, one line without its newline.
  *
  * False if there is no regular file, if it has another key or version, if a line is malformed, or if `row` rejected
  * one. All lines are parsed before the first is handed over; only a rejection can come after some rows were handed

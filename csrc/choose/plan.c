@@ -1,7 +1,6 @@
 #include "choose/plan.h"
 
 #include "base/fpenv.h"
-#include "base/now.h"
 #include "choose/routes.h"
 #include "gpu/device.h"
 #include "gpu/stream.h"
@@ -46,7 +45,7 @@ plan_hybrid(struct plan *plan, struct status *status)
 static bool
 may_leave_host(const struct plan *plan)
 {
-    return routes_may_leave_host(plan->n * component_size[plan->component]) && fpenv_is_default(fpenv_get());
+    return gpu_may_add(plan->n * component_size[plan->component]) && fpenv_is_default(fpenv_get());
 }
 
 static int
@@ -54,9 +53,8 @@ plan_open(struct plan *plan, struct status *status)
 {
     if (plan_host(plan, status) < 0)
         return -1;
-    if (!may_leave_host(plan))
-        return 0;
-    routes_choose(plan);
+    if (may_leave_host(plan))
+        choose_open_route(plan);
     return 0;
 }
 
@@ -261,14 +259,15 @@ run_on_gpu(transfer_function *add, const struct plan *plan, unsigned *fp_flags, 
     const bool in_place = plan->c == plan->a || plan->c == plan->b;
     if (!plan->chosen || (result == TRANSFER_SPOILED && in_place))
         return -1;
-    routes_failed(status);
+    routes_record_failure(status);
     *fp_flags = run_on_host(plan);
     return 0;
 }
 
-static int
-run_route(const struct plan *plan, unsigned *fp_flags, struct status *status)
+int
+plan_run(const struct plan *plan, unsigned *fp_flags, struct status *status)
 {
+    *fp_flags = 0;
     switch (plan->route) {
     case ROUTE_HOST:
         *fp_flags = run_on_host(plan);
@@ -283,37 +282,4 @@ run_route(const struct plan *plan, unsigned *fp_flags, struct status *status)
         break;
     }
     return status_set(status, STATUS_VALUE, "plan has no route %d", (int)plan->route);
-}
-
-/* A GPU that fails counts by the time until the host has added in its place. Not inline: its copy of the plan would
- * cost every call 15 instructions. */
-static __attribute__((noinline)) int
-run_estimated(const struct plan *made, unsigned *fp_flags, struct status *status)
-{
-    struct plan plan = *made;
-    const struct estimate_choice choice = routes_begin(&plan);
-    const long long begin = now_ns();
-    const int result = run_route(&plan, fp_flags, status);
-    routes_end(&plan, &choice, now_ns() - begin);
-    return result;
-}
-
-int
-plan_run(const struct plan *plan, unsigned *fp_flags, struct status *status)
-{
-    *fp_flags = 0;
-    return plan->estimated && may_leave_host(plan) ? run_estimated(plan, fp_flags, status)
-                                                   : run_route(plan, fp_flags, status);
-}
-
-enum route
-plan_route(const struct plan *plan)
-{
-    if (!plan->estimated)
-        return plan->route;
-    struct plan now = *plan;
-    now.route = ROUTE_HOST;
-    if (may_leave_host(plan))
-        routes_choose(&now);
-    return now.route;
 }

@@ -15,7 +15,7 @@
 struct plan_request {
     bool on_device;  /* device="cuda...": the GPU adds host operands */
     bool hybrid;     /* device="hybrid": processor and GPU share them */
-    bool open;       /* no device= given: the route that is fastest by what was measured */
+    bool open;       /* no device= given: the route that choose/routes.h predicts to be the fastest */
     int device;      /* if on_device: the ordinal, or -1 for the thread's current device */
     bool has_stream; /* stream= was given */
     void *stream;
@@ -52,9 +52,6 @@ void plan_join(struct plan *plan, void *stream);
 
 /* The stream on which a device addition runs without stream=. Entries may be NULL. */
 struct stream_leader plan_leader(const struct operand *const operands[3]);
-
-/* Which way the next run of the plan goes. */
-enum route plan_route(const struct plan *plan);
 
 /* Runs the plan. The device route returns when the work is queued, the others when it is done. *fp_flags gets the
  * floating-point flags raised (0 on the device route). Returns 0, or -1 with *status set. */

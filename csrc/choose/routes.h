@@ -1,9 +1,9 @@
-/* Chooses the route of an addition of host arrays when the call has no device=: host, transfer or hybrid.
+/* Chooses between the processor alone and processor and GPU together (the hybrid) for an addition of host arrays whose
+ * call has no device=.
  *
- * vecadd never starts CUDA by itself: the GPU is a candidate only once this process uses CUDA through vecadd or has
- * called use_gpu(). Then the measurements of `vecadd tune routes` on this machine decide, or without them, of large
- * page-locked arrays, what calls took (estimate.h). Until then, and below the smallest size at which a GPU route may be
- * faster, a call pays for one comparison. */
+ * vecadd never starts CUDA by itself: the GPU may take part only once this process uses CUDA through vecadd or has
+ * called use_gpu(). Then a formula decides, of page-locked arrays of HYBRID_MIN bytes or more; all others stay on the
+ * host. Until then, and for smaller arrays, a call pays for one comparison. */
 #ifndef VECADD_CHOOSE_ROUTES_H
 #define VECADD_CHOOSE_ROUTES_H
 
@@ -13,59 +13,59 @@
 
 #include "base/plan.h"
 #include "base/status.h"
-#include "choose/estimate.h"
+#include "transfer/transfer.h"
 
 /* "host", "transfer", "hybrid", "device", "numpy". */
 extern const char *const route_name[];
 
-enum memory_kind { MEMORY_ORDINARY, MEMORY_PINNED, MEMORY_KINDS };
-
-enum routes_reason {
-    ROUTES_ASKED,      /* the call's device= decides */
-    ROUTES_NO_CUDA,    /* CUDA is not in use */
-    ROUTES_FORBIDDEN,  /* use_gpu(False) */
-    ROUTES_UNTUNED,    /* `vecadd tune routes` has not run, and these arrays are small or ordinary memory */
-    ROUTES_FAILED,     /* the GPU failed in an earlier addition, and the host added instead */
-    ROUTES_ROUNDING,   /* the caller's rounding mode is not the GPU's */
-    ROUTES_CALIBRATED, /* the measurements decide */
-    ROUTES_ESTIMATED,  /* `vecadd tune routes` has not run; what calls took decides */
+/* Why the GPU may take no part in additions without device=; 0: it may. */
+enum {
+    GPU_UNUSED = 1,    /* this process has not used CUDA through vecadd */
+    GPU_FORBIDDEN = 2, /* use_gpu(False) */
+    GPU_FAILED = 4,    /* in an earlier addition, and the host added instead */
+    GPU_LEFT = 8,      /* at exit, and in a child of a process that had used CUDA */
 };
-extern const char *const routes_reason_name[];
+extern atomic_uint gpu_barred;
 
-/* The smallest operand in bytes for which a GPU route may be faster than the host; SIZE_MAX: none. */
-extern atomic_size_t routes_from;
-
+/* Whether the GPU may take part in an addition of operands of so many bytes. */
 static inline bool
-routes_may_leave_host(size_t bytes)
+gpu_may_add(size_t bytes)
 {
-    return bytes >= atomic_load_explicit(&routes_from, memory_order_relaxed);
+    return bytes >= HYBRID_MIN && atomic_load_explicit(&gpu_barred, memory_order_acquire) == 0;
 }
 
-/* Sets the plan's route to the fastest for its operands, and what goes with it: device, chosen, estimated; a NULL c
- * will be ordinary memory. Asks the driver for the operands' kind of memory if it matters. Call it only if
- * routes_may_leave_host. */
-void routes_choose(struct plan *plan);
+/* Predicts the seconds of each route for operands of so many bytes each: `threads` of the host, and a link that carries
+ * `link` bytes a second in one direction in theory (0: not known). Returns whether the hybrid is ahead of the host. */
+bool routes_predict(size_t bytes, int threads, double link, double seconds[ROUTE_DEVICE]);
 
-/* Around a run of an estimated plan: sets the route that this run takes, and learns from its time. A run that has begun
- * must end. */
-struct estimate_choice routes_begin(struct plan *plan);
-void routes_end(const struct plan *plan, const struct estimate_choice *choice, long long ns);
+/* Makes a plan of ROUTE_HOST one of ROUTE_HYBRID if that is predicted to be faster. A NULL c will be ordinary memory.
+ * Asks the driver for the operands' kind of memory. Call it only if gpu_may_add. */
+void choose_open_route(struct plan *plan);
 
 /* Reports that a chosen GPU route failed and the host adds instead. From then on the host adds all, unless memory was
  * short or a stream was capturing. */
-void routes_failed(const struct status *status);
+void routes_record_failure(const struct status *status);
 
 /* use_gpu(True) and use_gpu(False). Makes no CUDA call; True forgets failures. */
 void routes_use_gpu(bool wanted);
 
-/* What explain() shows of a plan for host operands. */
+/* What decides the route of a plan of host operands, for explain(). */
+enum routes_reason {
+    ROUTES_ASKED, /* the call's device= */
+    ROUTES_NO_CUDA,
+    ROUTES_FORBIDDEN,
+    ROUTES_FAILED,
+    ROUTES_SMALL_OR_ORDINARY, /* the arrays have less than HYBRID_MIN bytes, or are not all page-locked */
+    ROUTES_ROUNDING,          /* the caller's rounding mode is not the GPU's */
+    ROUTES_PREDICTED,         /* the predicted times */
+};
+
 struct routes_explanation {
     enum routes_reason reason;
-    enum memory_kind memory;                        /* MEMORY_ORDINARY if CUDA is not in use */
-    double seconds[ROUTE_DEVICE];                   /* predicted, by route; 0: unknown */
-    struct estimate_choice estimate;                /* ROUTES_ESTIMATED */
+    bool pinned;                                    /* all three arrays; false if CUDA is not in use */
+    double seconds[ROUTE_DEVICE];                   /* ROUTES_PREDICTED: by route */
     char failure[sizeof((struct status *)0)->text]; /* ROUTES_FAILED: the error's text */
 };
-void routes_explain(const struct plan *plan, bool asked, struct routes_explanation *explanation);
+void routes_explain(const struct plan *plan, bool asked, struct routes_explanation *found);
 
 #endif

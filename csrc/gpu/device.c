@@ -2,7 +2,6 @@
 
 #include <cuda_runtime_api.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +12,6 @@
 #include "gpu/events.h"
 #include "gpu/state.h"
 #include "gpu/tuned_configs.h"
-#include "host/threads.h"
 
 struct device_table {
     int count;
@@ -193,32 +191,12 @@ kernels_find(struct device_state *state, int device, struct status *status)
     return launch_configs_find(&state->launch_configs, device, status);
 }
 
-int
-device_routes_key(int device, char key[ROUTES_KEY])
-{
-    struct status ignored;
-    char gpu[DEVICE_KEY];
-    if (device_key(device, gpu, &ignored) < 0)
-        return -1;
-    snprintf(key, ROUTES_KEY, "%s, %d threads", gpu, threads_available());
-    return 0;
-}
-
-static device_watcher *watcher;
+static device_hook *first_use;
 
 void
-device_watch(device_watcher *function)
+device_on_first_use(device_hook *hook)
 {
-    watcher = function;
-}
-
-/* A device without a key has no calibration, which is no error. */
-static void
-tell_watcher(int device)
-{
-    char key[ROUTES_KEY];
-    if (watcher && device_routes_key(device, key) == 0)
-        watcher(device, key);
+    first_use = hook;
 }
 
 static int
@@ -252,7 +230,8 @@ state_make(struct device_state *state, int device, struct status *status)
         goto done;
     }
     event_give(state, event);
-    tell_watcher(device);
+    if (first_use)
+        first_use(device);
     atomic_store(&state->ready, true);
     result = 0;
 done:

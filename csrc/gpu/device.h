@@ -33,15 +33,10 @@ int device_count(int *count, struct status *status);
 
 int device_facts(int device, struct device_facts *facts, struct status *status);
 
-/* The key of a device's calibration of the routes, which also depends on the number of threads that the host adds with.
- * Returns 0, or -1 where the driver does not say which GPU it is. */
-enum { ROUTES_KEY = 96 };
-int device_routes_key(int device, char key[ROUTES_KEY]);
-
-/* Called in any thread when this process first uses a device, with the device's calibration key. For constructors:
- * there is one watcher, the chooser of routes. */
-typedef void device_watcher(int device, const char *key);
-void device_watch(device_watcher *watcher);
+/* Called in any thread when this process first uses a device. For constructors: there is one hook, that of the chooser
+ * of routes. */
+typedef void device_hook(int device);
+void device_on_first_use(device_hook *hook);
 
 /* Makes `device` (-1: the thread's current one) ready to be used now instead of at its first use. */
 int device_start(int device, struct status *status);

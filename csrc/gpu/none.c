@@ -30,12 +30,6 @@ device_facts(int device, struct device_facts *facts, struct status *status)
     return status_no_cuda(status);
 }
 
-int
-device_routes_key(int device, char key[ROUTES_KEY])
-{
-    return -1;
-}
-
 double
 device_link_rate(int device)
 {
@@ -49,7 +43,7 @@ strided_form_name(const struct strided *add, const void *a, const void *b, const
 }
 
 void
-device_watch(device_watcher *watcher)
+device_on_first_use(device_hook *hook)
 {
 }
 

@@ -32,7 +32,6 @@ static PyMethodDef methods[] = {
     WITH_KEYWORDS(explain_route, METH_FASTCALL),
     WITH_KEYWORDS(plan, METH_FASTCALL),
     {"use_gpu", (PyCFunction)(void (*)(void))py_use_gpu, METH_FASTCALL, use_gpu_doc},
-    PLAIN(routes_key, METH_NOARGS),
     PLAIN(get_num_threads, METH_NOARGS),
     PLAIN(set_num_threads, METH_O),
     WITH_KEYWORDS(to_device, METH_VARARGS),

@@ -19,11 +19,6 @@ hybrid_add(const struct plan *plan, const struct transfer_options *options, unsi
     return status_no_cuda(status);
 }
 
-void
-transfer_set_zero_copy(size_t most_bytes)
-{
-}
-
 bool
 transfer_memory_pinned(const void *memory, size_t bytes)
 {

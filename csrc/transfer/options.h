@@ -1,4 +1,4 @@
-/* Options of a transfer that only the ladder and the calibration set. */
+/* Options of a transfer that only the ladder and tests set. */
 #ifndef VECADD_TRANSFER_OPTIONS_H
 #define VECADD_TRANSFER_OPTIONS_H
 

@@ -27,8 +27,8 @@ enum {
     PAGE = 4096,
 };
 
-/* An H200's, until a calibration replaces it. See zero_copy.c. */
-static atomic_size_t zero_copy_most = 16 << 20;
+/* Bytes of an operand up to which pinned operands go by zero-copy: zero_copy.c has the times beside an H200. */
+enum { ZERO_COPY_MAX = 16 << 20 };
 
 static pthread_mutex_t transferring = PTHREAD_MUTEX_INITIALIZER;
 
@@ -146,7 +146,7 @@ run_transfer(struct transfer *job, const struct device_scope *scope)
     if (way == TRANSFER_STAGED)
         job->a.pinned = job->b.pinned = job->c.pinned = false;
     else if (way != TRANSFER_COPIES && zero_copy_possible(job) &&
-             (way == TRANSFER_ZERO_COPY || job->plan->n * job->width <= atomic_load(&zero_copy_most)))
+             (way == TRANSFER_ZERO_COPY || job->plan->n * job->width <= ZERO_COPY_MAX))
         return run_by_zero_copy(job, scope);
     return run_by_copies(job, scope);
 }
@@ -206,12 +206,6 @@ size_t
 transfer_most_chunks(size_t bytes)
 {
     return bytes / STAGED_MIN + 1;
-}
-
-void
-transfer_set_zero_copy(size_t most_bytes)
-{
-    atomic_store(&zero_copy_most, most_bytes);
 }
 
 /* Takes the ring under the lock and frees it without the lock: freeing page-locked memory waits. */

@@ -38,9 +38,6 @@ int hybrid_add(const struct plan *plan, const struct transfer_options *options, 
 /* An upper limit on the chunks of a transfer of `bytes` an operand. */
 size_t transfer_most_chunks(size_t bytes);
 
-/* Sets the bytes up to which pinned operands go by zero-copy; choose/routes.c sets it from the calibration. */
-void transfer_set_zero_copy(size_t most_bytes);
-
 /* Whether all of [memory, memory + bytes) is pinned, as one allocation or registration; false where the driver cannot
  * say. For a process that uses CUDA. */
 bool transfer_memory_pinned(const void *memory, size_t bytes);

@@ -133,7 +133,7 @@ ON_HOST = {
     "memory of another library": lambda: _core.host_view(A),
     "threads": lambda: vecadd.set_num_threads(vecadd.get_num_threads()),
     "no number of threads": refused(lambda: vecadd.set_num_threads(0)),
-    "what was tuned": lambda: (_core.tuned_path("host", "a"), _core.tuned_rows("host", "a")),
+    "what was tuned": lambda: (_core.tuned_path("recipes", "a"), _core.tuned_rows("recipes", "a")),
     "the host": lambda: (_core.host_facts(), _core.host_memory()),
     "memory": lambda: (vecadd.memory_stats(), vecadd.release()),
     "the routes": lambda: vecadd.use_gpu(False),
@@ -202,7 +202,7 @@ ON_DEVICE = {
         refused(lambda: vecadd.empty_pinned(-1, "f4"))(),
         refused(lambda: vecadd.empty_pinned(3, "S1"))(),
     ),
-    "the GPUs": lambda w: (_core.gpu_facts(), _core.routes_key(), _core.device_launch_configs(0)),
+    "the GPUs": lambda w: (_core.gpu_facts(), _core.device_launch_configs(0)),
 }
 
 

@@ -1,4 +1,7 @@
-"""Which calls take which route: a call that falls back to numpy.add without need is a regression."""
+"""Which calls take which route: a call that falls back to numpy.add without need is a regression, and device=None takes
+the GPU only where CUDA is in use, and never at a caller's cost."""
+
+import textwrap
 
 import numpy as np
 import pytest
@@ -137,10 +140,17 @@ def test_host_arrays_go_through_the_gpu_when_asked_to(device, dtype):
     assert route(a, a, a, device="cuda:0")["route"] == "transfer"
 
 
-def test_host_arrays_stay_on_the_host_in_a_process_that_uses_cuda(device):
-    vecadd.to_device(np.zeros(10))
-    a = np.zeros(LARGE, np.float32)
-    assert route(a, a)["route"] == "host"
+def test_in_a_process_that_uses_cuda_large_page_locked_arrays_leave_the_host_and_others_stay(device, child):
+    child("""
+import numpy as np, vecadd
+a = np.ones(2**23, np.float32)
+vecadd.to_device(a[:3])
+x, y, out = (vecadd.empty_pinned(2**23, np.float32) for _ in range(3))
+x[...], y[...] = 1, 2
+assert vecadd.explain(a, a).route == vecadd.explain(a, a, a).route == vecadd.explain(x, y).route == "host"
+assert vecadd.explain(x, y, out).route == "hybrid"
+assert (vecadd.add(x, y, out) == 3).all()
+""")
 
 
 def test_host_sums_make_no_cuda_call(child):
@@ -152,3 +162,217 @@ def test_host_sums_make_no_cuda_call(child):
         "maps = open('/proc/self/maps').read()\n"
         "assert 'libcuda' not in maps and '/dev/nvidia' not in maps\n"
     )
+
+
+# Each test of an open route is a process of its own, because a process that has used CUDA goes on using it. One thread
+# adds there, and by the double's clock so slowly that the GPU surely gets its share.
+OPEN = """
+import ctypes, ctypes.util, os, struct
+import numpy as np, vecadd
+from double import control
+
+libm = ctypes.CDLL(ctypes.util.find_library("m"))
+upward = {"x86_64": 0x800, "aarch64": 0x400000}[os.uname().machine]
+
+def arrays(mib=32, dtype="float32", make=vecadd.empty_pinned):
+    made = [make(int(mib * 2**20) // np.dtype(dtype).itemsize, dtype) for _ in range(3)]
+    for x in made:
+        x[...] = 1
+    return made
+
+def route(*arguments, **keywords):
+    return vecadd.explain(*arguments, **keywords).route
+
+def why(*arguments):
+    found = vecadd.explain(*arguments)
+    assert found.route == "host" and not found.predicted, found
+    return found.why
+
+def launches(add):
+    # How many kernels the GPU runs for a call of add.
+    before = control.calls("cudaLaunchKernel")
+    control.clock(10**7)
+    add()
+    control.clock(0)
+    return control.calls("cudaLaunchKernel") - before
+"""
+
+
+@pytest.fixture
+def opened(double, device, child):
+    """opened(code): runs code in a process of one thread."""
+    return lambda code: child(OPEN + textwrap.dedent(code), VECADD_NUM_THREADS="1")
+
+
+def test_large_page_locked_arrays_are_shared_with_the_gpu(opened):
+    opened("""
+        vecadd.use_gpu()
+        for dtype in ("float32", "float16", "int8", "complex128"):
+            a, b, out = arrays(32, dtype)
+            found = vecadd.explain(a, b, out)
+            assert found.route == "hybrid" and "faster than the processor alone" in found.why
+            assert launches(lambda: vecadd.add(a, b, out)) > 0 and (out == 2).all()
+            assert route(a[:-1], b[:-1], out[:-1]) == "host"
+            assert "less than 32 MiB" in why(a[:-1], b[:-1], out[:-1])
+            assert launches(lambda: vecadd.add(a[:-1], b[:-1], out[:-1])) == 0
+        host, transfer = 3 * 2**25 / 12e9, 2 * 2**25 / (31.5e9 * 55 / 63)  # of PCIe 4: the double's link says nothing
+        want = {"host": host, "transfer": transfer, "hybrid": 1 / (1 / host + 1 / transfer)}
+        assert found.predicted.keys() == want.keys()
+        assert all(abs(found.predicted[name] / seconds - 1) < 1e-9 for name, seconds in want.items())
+        assert "predicted" in str(found) and "host 8.39 ms" in str(found)
+    """)
+
+
+def test_a_sum_that_is_still_to_be_made_and_mixed_operands_count_as_ordinary(opened):
+    opened("""
+        vecadd.use_gpu()
+        a, b, out = arrays()
+        plain = np.ones_like(a, subok=False)
+        for call in ((a, b), (a, b, plain), (a, plain, out), (plain, b, out)):
+            assert "ordinary memory" in why(*call)
+            assert launches(lambda: vecadd.add(*call)) == 0
+        assert route(a, b, out) == "hybrid"
+    """)
+
+
+def test_without_cuda_in_use_the_host_adds(opened):
+    opened("""
+        a, b, out = arrays(make=np.empty)
+        assert "not in play" in why(a, b, out)
+        vecadd.add(a, b, out)
+        assert control.calls("cudaGetDeviceCount") == 0
+        a, b, out = arrays()
+        assert route(a, b, out) == "hybrid"
+    """)
+
+
+def test_the_first_gpu_in_use_takes_part(opened):
+    opened("""
+        vecadd.to_device(np.ones(3), "cuda:1")
+        vecadd.to_device(np.ones(3), "cuda:0")
+        a, b, out = arrays()
+        switches = control.calls("cudaSetDevice")
+        assert launches(lambda: vecadd.add(a, b, out)) > 0
+        assert control.calls("cudaSetDevice") > switches  # from the current one, cuda:0
+    """)
+
+
+def test_use_gpu_allows_and_forbids(opened):
+    opened("""
+        vecadd.use_gpu(False)
+        a, b, out = arrays()
+        assert "use_gpu(False)" in why(a, b, out)
+        vecadd.use_gpu(True)
+        assert route(a, b, out) == "hybrid"
+        plan = vecadd.plan(a, b, out)
+        assert plan.route == "hybrid" and launches(plan) > 0
+        vecadd.use_gpu(False)
+        assert route(a, b, out) == "host" and launches(plan) == 0
+        assert route(a, b, out, device="cuda") == "transfer"
+        vecadd.use_gpu(True)
+        assert launches(plan) > 0
+    """)
+
+
+def test_what_is_asked_for_is_done(opened):
+    opened("""
+        vecadd.use_gpu()
+        a, b, out = arrays()
+        for device, want in {"cpu": "host", "cuda": "transfer", "hybrid": "hybrid"}.items():
+            found = vecadd.explain(a, b, out, device=device)
+            assert found.route == want and "device= asks" in found.why and not found.predicted
+        assert vecadd._core.explain_route(a, b, out, where=True)["route"] in ("numpy", "host")
+        assert route(a[::2], b[::2], out[::2]) == "numpy"
+    """)
+
+
+def test_a_forked_child_adds_on_the_host(opened):
+    opened("""
+        vecadd.use_gpu()
+        a, b, out = arrays()
+        assert route(a, b, out) == "hybrid"
+        pid = os.fork()
+        if pid == 0:
+            right = "not in play" in why(a, b, out) and (vecadd.add(a, b, out) == 2).all()
+            os._exit(0 if right else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        assert route(a, b, out) == "hybrid"
+    """)
+
+
+def test_an_unusual_rounding_stays_on_the_host(opened):
+    opened("""
+        vecadd.use_gpu()
+        a, b, out = arrays()
+        libm.fesetround(upward)
+        words = why(a, b, out)
+        libm.fesetround(0)
+        assert "rounding" in words and route(a, b, out) == "hybrid"
+    """)
+
+
+def test_a_plan_rounds_and_flushes_as_its_caller_does_at_each_call(opened):
+    opened("""
+        place, flush = {"x86_64": (28, 0x8040), "aarch64": (0, 1 << 24)}[os.uname().machine]
+
+        def flushing(environment):
+            changed = ctypes.create_string_buffer(environment.raw, 64)
+            control_word, = struct.unpack_from("I", changed, place)
+            struct.pack_into("I", changed, place, control_word | flush)
+            return changed
+
+        vecadd.use_gpu()
+        a, b, out = arrays()
+        tiny, _, zero = arrays()
+        b[...], tiny[...] = 2.0 ** -25, 2.0 ** -140
+        sums, zeros = vecadd.plan(a, b, out), vecadd.plan(tiny, tiny, zero)
+        assert sums.route == zeros.route == "hybrid"
+        usual = ctypes.create_string_buffer(64)
+        libm.fegetenv(usual)
+        for _ in range(2):
+            assert launches(sums) > 0 and (out == 1).all()
+            libm.fesetround(upward)
+            try:
+                sums()
+            finally:
+                libm.fesetround(0)
+            assert (out == np.nextafter(np.float32(1), np.float32(2))).all()
+            assert (zeros() == 2.0 ** -139).all()
+            libm.fesetenv(flushing(usual))
+            try:
+                found = zeros().tobytes()
+            finally:
+                libm.fesetenv(usual)
+            assert found == bytes(len(found))
+    """)
+
+
+def test_a_sum_through_the_gpu_leaves_another_threads_capture_alone(opened):
+    """The caller of add does not know that it goes through the GPU, and the thread that captures has not called it."""
+    opened("""
+        from concurrent.futures import ThreadPoolExecutor
+        import foreign
+        driver = foreign.open_driver(True)
+        vecadd.use_gpu()
+        a, b, out = arrays()
+        stream = driver.stream()
+        with driver.capture(stream), ThreadPoolExecutor(1) as pool:  # the first use: buffers are made
+            for _ in range(2):
+                assert pool.submit(launches, lambda: vecadd.add(a, b, out)).result() > 0
+                assert route(a, b, out) == "hybrid" and (out == 2).all()
+        driver.close()
+    """)
+
+
+def test_use_gpu_says_why_there_is_none(double, child):
+    code = """
+import vecadd
+try:
+    vecadd.use_gpu()
+except RuntimeError as error:
+    print(error)
+vecadd.use_gpu(False)
+"""
+    assert "no NVIDIA driver" in child(code, VECADD_DOUBLE_DRIVER="0").stdout
+    with pytest.raises(TypeError, match="at most 1"):
+        vecadd.use_gpu(True, True)

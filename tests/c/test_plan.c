@@ -78,6 +78,35 @@ host_operands_are_added_on_the_host(void)
         CHECK(z[i] == (float)i + 0.5f, "element %d", i);
 }
 
+static bool
+is_near(double seconds, double expected)
+{
+    return seconds > 0.999 * expected && seconds < 1.001 * expected;
+}
+
+/* The arrays are 1e8 float32, whose measured times are beside the constants in choose/routes.c. */
+static void
+the_formula_predicts_each_route(void)
+{
+    static const struct {
+        int threads;
+        double link, host, transfer, hybrid; /* in milliseconds; the link in GB/s */
+        bool ahead;
+    } cases[] = {
+        {1, 63, 100, 14.5455, 12.6984, true},     {4, 63, 25, 14.5455, 9.1954, true},
+        {12, 63, 8.3333, 14.5455, 5.2980, true},  {13, 63, 7.7419, 14.5455, 5.0526, true},
+        {256, 63, 7.7419, 14.5455, 5.0526, true}, {4, 0, 25, 29.0909, 13.4454, true}, /* the link is not known */
+        {16, 3.7, 7.7419, 247.666, 7.5072, true}, {16, 3.6, 7.7419, 254.545, 7.5134, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        double seconds[ROUTE_DEVICE];
+        CHECK(routes_predict(400000000, cases[i].threads, 1e9 * cases[i].link, seconds) == cases[i].ahead, "%zu", i);
+        CHECK(is_near(1e3 * seconds[ROUTE_HOST], cases[i].host), "%zu: %g", i, seconds[ROUTE_HOST]);
+        CHECK(is_near(1e3 * seconds[ROUTE_TRANSFER], cases[i].transfer), "%zu: %g", i, seconds[ROUTE_TRANSFER]);
+        CHECK(is_near(1e3 * seconds[ROUTE_HYBRID], cases[i].hybrid), "%zu: %g", i, seconds[ROUTE_HYBRID]);
+    }
+}
+
 static void
 flags_come_out_of_the_run(void)
 {
@@ -227,6 +256,7 @@ int
 main(void)
 {
     RUN(host_operands_are_added_on_the_host);
+    RUN(the_formula_predicts_each_route);
     RUN(flags_come_out_of_the_run);
     RUN(a_complex_number_is_two_components);
     RUN(no_elements_need_no_memory);

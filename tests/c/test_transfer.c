@@ -19,6 +19,9 @@ extern const struct rung *const transfer_rungs[];
 
 enum { MIB = 1 << 20 };
 
+/* Pinned memory of up to 16 MiB too. */
+static const struct transfer_options by_copies = {.way = TRANSFER_COPIES};
+
 static void
 adds_every_component_in_every_mix_of_memory(void)
 {
@@ -113,23 +116,6 @@ a_part_of_pinned_memory_is_pinned(void)
     pinned_release(memory, 4096);
 }
 
-static void
-the_calibration_says_how_small_is_small(void)
-{
-    struct status status;
-    unsigned fp_flags;
-    struct arrays arrays = arrays_new(COMPONENT_F32, 1000, 7);
-    transfer_set_zero_copy(3999);
-    CHECK(transfer_add(&arrays.plan, NULL, &fp_flags, &status) == 0 && holds_sum(&arrays));
-    CHECK(double_calls("cudaMemcpyAsync") > 0);
-    double_reset(1);
-    transfer_set_zero_copy(4000);
-    CHECK(transfer_add(&arrays.plan, NULL, &fp_flags, &status) == 0 && holds_sum(&arrays));
-    CHECK(double_calls("cudaMemcpyAsync") == 0);
-    transfer_set_zero_copy(2 * MIB);
-    arrays_free(&arrays);
-}
-
 /* Around the chunks of both ways: 128 KiB and 1 MiB staged; 512 KiB doubling to 16 MiB pinned. */
 static void
 chunk_boundaries_are_seamless(void)
@@ -141,7 +127,7 @@ chunk_boundaries_are_seamless(void)
         for (int pinned = 0; pinned < 8; pinned += 7)
             for (int more = -1; more <= 1; more++) {
                 struct arrays arrays = arrays_new(COMPONENT_F32, bytes[i] / sizeof(float) + (size_t)more, pinned);
-                CHECK(transfer_add(&arrays.plan, NULL, &fp_flags, &status) == 0, "%s", status.text);
+                CHECK(transfer_add(&arrays.plan, &by_copies, &fp_flags, &status) == 0, "%s", status.text);
                 CHECK(holds_sum(&arrays), "%zu bytes %+d pinned %d", bytes[i], more, pinned);
                 arrays_free(&arrays);
             }
@@ -169,7 +155,7 @@ any_legal_order_gives_the_sum(void)
         for (unsigned seed = 0; seed < 12; seed++) {
             double_reset(seed);
             memset(arrays.c, 0xee, arrays.bytes);
-            CHECK(transfer_add(&arrays.plan, NULL, &fp_flags, &status) == 0, "%s", status.text);
+            CHECK(transfer_add(&arrays.plan, &by_copies, &fp_flags, &status) == 0, "%s", status.text);
             CHECK(holds_sum(&arrays), "pinned %d seed %u", pinned, seed);
             CHECK(double_faults() == 0);
         }
@@ -186,7 +172,7 @@ out_may_be_an_input(void)
         for (int which = 0; which < 2; which++) {
             struct arrays arrays = arrays_new(COMPONENT_F64, MIB / 4 + 3, pinned);
             arrays.plan.c = which ? arrays.b : arrays.a;
-            CHECK(transfer_add(&arrays.plan, NULL, &fp_flags, &status) == 0, "%s", status.text);
+            CHECK(transfer_add(&arrays.plan, &by_copies, &fp_flags, &status) == 0, "%s", status.text);
             CHECK(memcmp(arrays.plan.c, arrays.expected, arrays.bytes) == 0);
             arrays_free(&arrays);
         }
@@ -208,11 +194,12 @@ floating_point_flags_come_back(void)
                 a[7] = INFINITY;
                 b[7] = -INFINITY;
             }
-            CHECK(transfer_add(&arrays.plan, NULL, &fp_flags, &status) == 0, "%s", status.text);
+            CHECK(transfer_add(&arrays.plan, &by_copies, &fp_flags, &status) == 0, "%s", status.text);
             CHECK(fp_flags == expected, "%u for %u, pinned %d", fp_flags, expected, pinned);
             sums_fill(COMPONENT_F32, a, MIB, SALT_A);
             sums_fill(COMPONENT_F32, b, MIB, SALT_B);
-            CHECK(transfer_add(&arrays.plan, NULL, &fp_flags, &status) == 0 && fp_flags == 0 && holds_sum(&arrays));
+            CHECK(transfer_add(&arrays.plan, &by_copies, &fp_flags, &status) == 0 && fp_flags == 0 &&
+                  holds_sum(&arrays));
             arrays_free(&arrays);
         }
 }
@@ -387,7 +374,6 @@ main(void)
     RUN(pinned_memory_is_added_in_every_way);
     RUN(registered_memory_is_pinned_where_it_is_one_piece);
     RUN(a_part_of_pinned_memory_is_pinned);
-    RUN(the_calibration_says_how_small_is_small);
     RUN(chunk_boundaries_are_seamless);
     RUN(chunks_stop_growing);
     RUN(any_legal_order_gives_the_sum);

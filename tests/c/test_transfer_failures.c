@@ -11,7 +11,11 @@
 
 enum { MIB = 1 << 20 };
 
+/* Pinned memory of up to 16 MiB too. */
+static const struct transfer_options by_copies = {.way = TRANSFER_COPIES};
+
 static struct arrays failing;
+static const struct transfer_options *options = &by_copies; /* of transfer() */
 
 /* After an error nothing writes to the caller's memory any more, and what was refused before the start left it alone.
  */
@@ -20,7 +24,7 @@ transfer(struct status *status)
 {
     unsigned fp_flags;
     memset(failing.c, 0xee, failing.bytes);
-    if (transfer_add(&failing.plan, NULL, &fp_flags, status) == 0) {
+    if (transfer_add(&failing.plan, options, &fp_flags, status) == 0) {
         CHECK(holds_sum(&failing));
         return 0;
     }
@@ -48,7 +52,6 @@ every_failure_is_told_and_leaves_nothing(void)
         "cudaPointerGetAttributes", "cudaStreamCreateWithFlags", "cudaMallocFromPoolAsync", "cudaMemsetAsync",
         "cudaMemcpyAsync",          "cudaLaunchKernel",          "cudaStreamSynchronize",
     };
-    transfer_set_zero_copy(MIB); /* so that 1.25 MiB of pinned memory go by copies */
     for (int pinned = 0; pinned < 8; pinned += 7) {
         struct status status;
         failing = arrays_new(COMPONENT_I32, (pinned ? 5 * MIB / 4 : 5 * MIB / 8) / sizeof(int32_t) + 5, pinned);
@@ -63,10 +66,12 @@ every_failure_is_told_and_leaves_nothing(void)
     }
     static const char *const zero_copys[] = {"cudaPointerGetAttributes", "cudaStreamCreateWithFlags", "cudaHostAlloc",
                                              "cudaLaunchKernel", "cudaStreamSynchronize"};
+    options = NULL; /* by zero-copy */
     failing = arrays_new(COMPONENT_I32, 1000, 7);
     for (size_t i = 0; i < sizeof zero_copys / sizeof *zero_copys; i++)
         CHECK(fail_each_call(zero_copys[i], cudaErrorUnknown, transfer_from_nothing) > 0, "%s", zero_copys[i]);
     arrays_free(&failing);
+    options = &by_copies;
     failing = arrays_new(COMPONENT_I32, 5 * MIB / 8 / sizeof(int32_t) + 5, 0);
     CHECK(fail_each_call("cudaHostAlloc", cudaErrorMemoryAllocation, transfer_from_nothing) > 0);
     arrays_free(&failing);
@@ -90,13 +95,12 @@ a_device_lost_on_the_way_says_that_out_is_undefined(void)
 {
     struct status status;
     unsigned fp_flags;
-    transfer_set_zero_copy(2 * MIB); /* so that 4 MiB of pinned memory go by copies */
     for (int pinned = 0; pinned < 8; pinned += 7) {
         struct arrays arrays = arrays_new(COMPONENT_I32, MIB, pinned);
         double_fail("cudaLaunchKernel", 2, cudaErrorLaunchFailure, 0);
-        CHECK(transfer_add(&arrays.plan, NULL, &fp_flags, &status) < 0 && status.code == STATUS_DEVICE_LOST);
+        CHECK(transfer_add(&arrays.plan, &by_copies, &fp_flags, &status) < 0 && status.code == STATUS_DEVICE_LOST);
         CHECK(strstr(status.text, "output is undefined"), "%s", status.text);
-        CHECK(transfer_add(&arrays.plan, NULL, &fp_flags, &status) < 0 && status.code == STATUS_DEVICE_LOST);
+        CHECK(transfer_add(&arrays.plan, &by_copies, &fp_flags, &status) < 0 && status.code == STATUS_DEVICE_LOST);
         double_reset(1);
         arrays_free(&arrays);
     }

@@ -1,22 +1,31 @@
-"""vecadd tune: what is written is what is read, in one step; what cannot be read is as if it were not there."""
+"""vecadd tune device: what is searched, what counts as won, which table comes of it, and that additions go by the file
+that is written."""
 
+import itertools
 import os
 import stat
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
-import hypothesis
 import pytest
-from hypothesis import strategies as st
 
-from vecadd import cli
-from vecadd.tune import command, compare, store
-from vecadd.tune.part import Found, Part, Tell
+from vecadd import _core, _machine, cli, tune
+from vecadd._explain import tuned_words
+from vecadd.bench.buffers import WrongSumError
+from vecadd.tune import Found, LaunchConfig, Won, candidates, config_for, table
 
 pytestmark = pytest.mark.no_native
 
 KEY = "GPU-01 driver 13000"
-ROWS = [("recipe", (0, 256)), ("recipe", (134217728, 1024.5))]
+PLAIN, HELD, FAST = LaunchConfig(256, 0, 0), LaunchConfig(768, 1, 30), LaunchConfig(512, 0, 0)
+ROWS = [(0, PLAIN), (134217728, HELD)]
+READ = [("recipe", (0.0, 256.0, 0.0, 0.0)), ("recipe", (134217728.0, 768.0, 1.0, 30.0))]
+SHIPPED = [(0, PLAIN), (1000, HELD)]
+SIZES = [100, 400, 1600, 6400]
+
+Tune = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(autouse=True)
@@ -27,64 +36,138 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def tune(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
-    """tune(found, *arguments): the command with one part, `host`, that finds this: its status, stdout and stderr.
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Tune:
+    """run(found, *arguments): the command whose search finds this: its status, stdout and stderr."""
 
-    ``ratio``: how much faster an addition is by the second folder. Its case names the files in both.
-    """
-
-    def run(
-        found: Sequence[Found], *arguments: str, must_gain: bool = False, ratio: float = 1.5
-    ) -> tuple[int, str, str]:
-        def search(tell: Tell) -> Sequence[Found]:
+    def run(found: Sequence[Found], *arguments: str) -> tuple[int, str, str]:
+        def search(tell: tune.Tell) -> Sequence[Found]:
             tell("nothing")
             return found
 
-        def ratios(part: str, before: Path, after: Path, tell: Tell) -> compare.Ratios:
-            files = [len(list(folder.iterdir())) if folder.exists() else 0 for folder in (before, after)]
-            return {f"of {part} from {files[0]} file to {files[1]}": [ratio] * 4}
-
-        monkeypatch.setattr(command, "PARTS", (Part("host", search, needs_gpu=False, must_gain=must_gain),))
-        monkeypatch.setattr(compare, "ratios", ratios)
+        monkeypatch.setattr(tune, "search", search)
         status = cli.main(["tune", *arguments])
         return status, *capsys.readouterr()
 
     return run
 
 
-@hypothesis.given(
-    st.lists(
-        st.tuples(
-            st.from_regex(r"[a-z0-9_]{1,31}", fullmatch=True).filter(lambda name: name != "end"),
-            st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=16).map(tuple),
-        ),
-        max_size=20,
-    ),
-    st.text(st.characters(codec="utf-8", exclude_characters="\n\0"), min_size=1, max_size=60),
+def rows_of(key: str) -> list[tuple[str, tuple[float, ...]]] | None:
+    return _core.tuned_rows("recipes", key)
+
+
+def found_at(rows: Sequence[tuple[int, LaunchConfig]]) -> list[LaunchConfig]:
+    return [config_for(rows, size) for size in SIZES]
+
+
+@pytest.mark.parametrize(
+    ("won", "expected"),
+    [
+        ([], [PLAIN, PLAIN, HELD, HELD]),
+        ([Won(100, FAST)], [FAST, PLAIN, HELD, HELD]),
+        ([Won(400, FAST)], [PLAIN, FAST, HELD, HELD]),
+        ([Won(6400, FAST)], [PLAIN, PLAIN, HELD, FAST]),
+        ([Won(400, FAST), Won(1600, FAST)], [PLAIN, FAST, FAST, HELD]),
+        ([Won(size, FAST) for size in SIZES], [FAST] * 4),
+    ],
+    ids=str,
 )
-def test_what_is_written_is_read(rows: list[tuple[str, tuple[float, ...]]], key: str) -> None:
-    store.write("host", key, rows)
-    assert store.read("host", key) == rows
-    assert store.remove("host", key)
-    assert store.read("host", key) is None
+def test_a_winner_holds_about_its_size_and_the_build_elsewhere(won: list[Won], expected: list[LaunchConfig]) -> None:
+    rows = table(SHIPPED, SIZES, won)
+    assert found_at(rows) == expected
+    assert rows[0][0] == 0
+    assert [start for start, _ in rows] == sorted({start for start, _ in rows})
+    assert all(before[1] != after[1] for before, after in itertools.pairwise(rows))
 
 
-@pytest.mark.parametrize("make", [store.prepare, lambda: store.write("host", KEY, ROWS)], ids=["prepare", "write"])
-def test_a_folder_that_is_made_for_the_files_is_its_users_alone(folder: Path, make: Callable[[], Path]) -> None:
-    make()
+def test_the_builds_own_thresholds_stay_where_nothing_won() -> None:
+    assert table(SHIPPED, SIZES, [Won(100, FAST)]) == [(0, FAST), (200, PLAIN), (1000, HELD)]
+
+
+def test_lines_are_held_only_where_the_kernel_can_and_the_l2_is_passed() -> None:
+    small, large, other = (list(candidates(size, 1000, cc)) for size, cc in ((1999, 90), (2000, 90), (2000, 100)))
+    assert small == other
+    assert {config.loads for config in small} == {0}
+    assert {config.demoted for config in large if config.loads} == set(tune.DEMOTED)
+
+
+def test_every_recipe_of_the_build_is_met_where_it_rules_and_is_among_those_searched(device: int) -> None:
+    known = _core.device_launch_configs(device)
+    shipped = [(row[0], LaunchConfig(*row[1:])) for row in known["shipped"]]
+    met = {size: config_for(shipped, size) for size in tune.BYTES}
+    assert set(met.values()) == {config for _, config in shipped}
+    for size, config in met.items():
+        assert config in candidates(size, known["l2"], tune.HOLDS)
+
+
+class Rounds:
+    """In the place of measurements: each dtype's paired ratios, by config, over the build's."""
+
+    l2, memory, capability = 1000, 1 << 40, 90
+
+    def __init__(self, ratios: dict[str, tuple[float, float, float]]) -> None:
+        self.of = ratios
+
+    def ratios(
+        self, dtype: str, size: int, reference: LaunchConfig, others: Sequence[LaunchConfig], seconds: float
+    ) -> dict[LaunchConfig, tuple[float, float, float]]:
+        del size, reference, seconds
+        return {other: self.of.get(dtype, (0.97, 0.98, 0.99)) if other == FAST else (1.0, 1.1, 1.2) for other in others}
+
+
+@pytest.mark.parametrize(
+    ("ratios", "won"),
+    [
+        ({}, FAST),
+        ({"float32": (0.98, 0.99, 1.0)}, None),
+        ({"int8": (1.01, 1.02, 1.03)}, None),
+        ({"int8": (0.99, 1.02, 1.03)}, FAST),
+    ],
+    ids=["faster", "not surely", "slower in int8", "no slower in int8"],
+)
+def test_a_recipe_wins_where_it_is_surely_faster_and_loses_in_no_dtype(
+    ratios: dict[str, tuple[float, float, float]], won: LaunchConfig | None
+) -> None:
+    words, config = tune._search_size(Rounds(ratios), 5000, PLAIN)
+    assert config == won
+    assert ("stays" in words) == (won is None)
+
+
+@pytest.fixture
+def brief(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("SEARCH_SECONDS", "DECIDE_SECONDS", "AGREE_SECONDS"):
+        monkeypatch.setattr(tune, name, 0.01)
+    monkeypatch.setattr(tune, "BYTES", (3 << 12, 3 << 20))
+    monkeypatch.setattr(tune, "BLOCKS", (128, 256))
+    monkeypatch.setattr(tune, "HELD_BLOCKS", (768,))
+    monkeypatch.setattr("vecadd.bench.timing.SETTLE", 0.0)
+
+
+def test_a_search_says_what_it_found_and_additions_can_go_by_its_rows(device: int, brief: None) -> None:
+    for found in tune.search(lambda what: None):
+        assert found.key.startswith("GPU-")
+        assert len(found.words) == 2
+        assert found.rows is None or found.rows[0][0] == 0
+    assert found.key == _core.device_launch_configs(len(_core.gpu_facts()) - 1)["key"]
+
+
+def test_a_wrong_sum_ends_the_search(device: int, brief: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(*arguments: object) -> None:
+        raise WrongSumError("element 0 is 1, the sum is 2")
+
+    monkeypatch.setattr(tune.Pattern, "check", wrong)
+    with pytest.raises(RuntimeError, match="256 threads failed: wrong result"):
+        tune.search(lambda what: None)
+
+
+def test_a_folder_that_is_made_for_the_files_is_its_users_alone(folder: Path) -> None:
+    tune.write(KEY, ROWS)
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
 def test_a_file_is_whole_when_it_is_synced_to_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     synced = []
     monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(os.fstat(descriptor).st_size))
-    assert [store.write("host", KEY, ROWS).stat().st_size] == synced
-
-
-def test_another_key_has_a_file_of_its_own() -> None:
-    store.write("recipes", KEY, ROWS)
-    assert store.read("recipes", "GPU-02 driver 13000") is None
-    assert store.read("host", KEY) is None
+    assert [tune.write(KEY, ROWS).stat().st_size] == synced
 
 
 @pytest.mark.parametrize(
@@ -93,122 +176,54 @@ def test_another_key_has_a_file_of_its_own() -> None:
     ids=["one byte short", "half", "empty", "letter", "backwards"],
 )
 def test_a_spoiled_file_is_as_if_it_were_not_there(spoil: Callable[[bytes], bytes]) -> None:
-    path = store.write("recipes", KEY, ROWS)
+    path = tune.write(KEY, ROWS)
     path.write_bytes(spoil(path.read_bytes()))
-    assert store.read("recipes", KEY) is None
+    assert rows_of(KEY) is None
+    assert tuned_words(KEY) == "not tuned; `vecadd tune device` measures this GPU"
 
 
 def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store.write("recipes", KEY, ROWS)
+    tune.write(KEY, ROWS)
 
     def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space left"):
-        store.write("recipes", KEY, [("other", (1,))])
-    assert store.read("recipes", KEY) == [(name, tuple(numbers)) for name, numbers in ROWS]
+        tune.write(KEY, ROWS[:1])
+    assert rows_of(KEY) == READ
     assert len(list(folder.iterdir())) == 1
-
-
-@pytest.mark.parametrize(
-    "row",
-    [("end", (1,)), ("Name", (1,)), ("", (1,)), ("n" * 32, (1,)), ("n", ()), ("n", (1,) * 17), ("n", (float("nan"),))],
-    ids=str,
-)
-def test_a_row_that_would_not_be_read_is_not_written(folder: Path, row: tuple[str, tuple[float, ...]]) -> None:
-    with pytest.raises(ValueError, match="is no row"):
-        store.write("host", KEY, [row])
-    assert not folder.exists()
-
-
-def test_more_rows_than_are_read_are_not_written(folder: Path) -> None:
-    with pytest.raises(ValueError, match="more than the 65536 bytes"):
-        store.write("host", KEY, [("row", (1,))] * 12000)
-    assert not folder.exists()
 
 
 def test_a_key_of_two_lines_has_no_file() -> None:
     with pytest.raises(ValueError, match="VECADD_CACHE_DIR"):
-        store.write("host", "two\nlines", ROWS)
+        tune.write("two\nlines", ROWS)
 
 
-def test_the_command_writes_what_its_parts_find(folder: Path, tune: Callable[..., tuple[int, str, str]]) -> None:
-    status, printed, complaints = tune([Found("host", KEY, ROWS, ["1024 won"])])
+@pytest.mark.parametrize("arguments", [[], ["device"]], ids=str)
+def test_the_command_writes_what_its_search_finds(folder: Path, run: Tune, arguments: list[str]) -> None:
+    status, printed, complaints = run([Found(KEY, ROWS, ["1024 won"])], *arguments)
     [path] = folder.iterdir()
     assert (status, complaints) == (0, "")
-    assert printed.splitlines()[0] == "host: 1024 won"
-    assert f"written to {path}" in printed
-    assert store.read("host", KEY) == [(name, tuple(numbers)) for name, numbers in ROWS]
+    assert printed == f"1024 won\nwritten to {path}; used by processes that start from now on\n"
+    assert rows_of(KEY) == READ
+    assert rows_of("GPU-02 driver 13000") is None
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_nothing_better_writes_nothing_and_forgets_what_was_written(
-    folder: Path, tune: Callable[..., tuple[int, str, str]]
-) -> None:
-    found = [Found("host", KEY, None, ["nothing is faster"])]
-    nothing = "host: nothing is faster\nhost: nothing written\n"
-    assert tune(found)[1] == f"{nothing}host: nothing changed: what is kept is what was kept before\n"
-    store.write("host", KEY, ROWS)
-    told = tune(found)[1]
-    assert "an earlier search" in told
-    assert told.endswith("host: add is 1.50 x faster of host from 1 file to 0 than before\n")
+def test_nothing_better_writes_nothing_and_forgets_what_was_written(folder: Path, run: Tune) -> None:
+    found = [Found(KEY, None, ["nothing is faster"])]
+    assert run(found)[1] == "nothing is faster\nnothing written\n"
+    tune.write(KEY, ROWS)
+    assert run(found, "--dry-run")[1] == "nothing is faster\nnothing written\n"
+    assert rows_of(KEY) == READ
+    assert run(found)[1] == "nothing is faster\nnothing written; what an earlier search had written is removed\n"
     assert list(folder.iterdir()) == []
 
 
-def test_it_ends_with_what_has_changed(tune: Callable[..., tuple[int, str, str]]) -> None:
-    faster = "host: add is 1.50 x faster of host from {} file to 1 than before"
-    assert tune([Found("host", KEY, ROWS)])[1].splitlines()[-1] == faster.format(0)
-    assert tune([Found("host", KEY, ROWS)])[1].splitlines()[-1].startswith("host: nothing changed")
-    assert tune([Found("host", KEY, ROWS[:1])])[1].splitlines()[-1] == faster.format(1)
-
-
-def test_other_things_in_the_folder_are_let_be(folder: Path, tune: Callable[..., tuple[int, str, str]]) -> None:
-    """The command reads no named pipe, for whose writer it would wait, and copies no folder."""
-    folder.mkdir()
-    os.mkfifo(folder / "pipe.txt")
-    (folder / "more").mkdir()
-    status, printed, complaints = tune([Found("host", KEY, ROWS)])
-    assert (status, complaints) == (0, "")
-    assert "of host from 0 file to 3 than before" in printed
-
-
-def test_a_part_that_must_gain_is_kept_where_it_beats_the_build(
-    folder: Path, tune: Callable[..., tuple[int, str, str]]
-) -> None:
-    status, printed, _ = tune([Found("host", KEY, ROWS, ["1024 won"])], must_gain=True)
-    [path] = folder.iterdir()
-    assert status == 0
-    assert printed.splitlines() == [
-        "host: 1024 won",
-        "host: add is 1.50 x faster of host from 0 file to 1 than untuned",
-        f"host: written to {path}; used by processes that start from now on",
-    ]
-
-
-@pytest.mark.parametrize("ratio", [1.0, 0.6])
-def test_a_part_that_must_gain_keeps_nothing_where_it_does_not(
-    folder: Path, tune: Callable[..., tuple[int, str, str]], ratio: float
-) -> None:
-    store.write("host", KEY, ROWS[:1])
-    kept = tune([Found("host", KEY, ROWS)], "--dry-run", must_gain=True, ratio=ratio)[1]
-    assert kept.endswith("host: nothing written\n")
-    assert store.read("host", KEY) is not None
-    told = tune([Found("host", KEY, ROWS)], must_gain=True, ratio=ratio)[1]
-    assert told.endswith("host: nothing written; what an earlier search had written is removed\n")
-    assert list(folder.iterdir()) == []
-
-
-def test_what_the_host_finds_must_gain() -> None:
-    assert [part.name for part in command.PARTS if part.must_gain] == ["host"]
-
-
-def test_a_dry_run_touches_no_file(folder: Path, tune: Callable[..., tuple[int, str, str]]) -> None:
-    assert "would be written to" in tune([Found("host", KEY, ROWS)], "--dry-run")[1]
+def test_a_dry_run_touches_no_file(folder: Path, run: Tune) -> None:
+    assert run([Found(KEY, ROWS)], "--dry-run")[1] == f"would be written to {tune.path(KEY)}\n"
     assert not folder.exists()
-    store.write("host", KEY, ROWS)
-    tune([Found("host", KEY, None)], "--dry-run")
-    assert store.read("host", KEY) is not None
 
 
 @pytest.mark.parametrize("arguments", [[], ["--dry-run"]], ids=str)
@@ -217,42 +232,81 @@ def test_where_there_is_no_folder_nothing_is_searched(
 ) -> None:
     for name in ("VECADD_CACHE_DIR", "XDG_CACHE_HOME", "HOME"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(command, "PARTS", (Part("host", lambda tell: pytest.fail("searched"), needs_gpu=False),))
+    monkeypatch.setattr(tune, "search", lambda tell: pytest.fail("searched"))
     assert cli.main(["tune", *arguments]) == 1
     assert "set HOME, or VECADD_CACHE_DIR" in capsys.readouterr().err
 
 
-def test_a_folder_that_cannot_be_written_is_said_before_the_search(
-    folder: Path, tune: Callable[..., tuple[int, str, str]]
-) -> None:
+def test_a_folder_that_cannot_be_written_is_said_before_the_search(folder: Path, run: Tune) -> None:
     folder.write_text("a file in its place")
-    status, printed, complaints = tune([Found("host", KEY, ROWS, ["searched"])])
-    assert (status, printed, complaints) == (1, "", f"vecadd tune: {folder}: File exists\n")
+    assert run([Found(KEY, ROWS, ["searched"])]) == (1, "", f"vecadd tune: {folder}: File exists\n")
 
 
-def test_a_part_that_needs_a_gpu_is_left_out_where_there_is_none(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    nothing = command.info()
-    monkeypatch.setattr(command, "info", lambda: type(nothing)(**{**vars(nothing), "gpus": (), "gpu_reason": "none"}))
-    monkeypatch.setattr(command, "PARTS", (Part("device", lambda tell: pytest.fail("searched")),))
-    assert cli.main(["tune"]) == 0
-    assert cli.main(["tune", "device"]) == 1
-    assert capsys.readouterr().out == "device: left out: none\n" * 2
+def test_without_a_gpu_it_says_so(double: object, child: Callable[..., Any]) -> None:
+    code = "from vecadd import cli; print(cli.main(['tune', '--dry-run']))"
+    told = child(code, VECADD_DOUBLE_DRIVER="0")
+    assert told.stdout == "1\n"
+    assert told.stderr.startswith("vecadd tune: ")
+    assert "no NVIDIA driver" in told.stderr
 
 
-def test_only_the_parts_that_are_named_are_searched(monkeypatch: pytest.MonkeyPatch) -> None:
-    searched: list[str] = []
-
-    def part(name: str) -> Part:
-        return Part(name, lambda tell: searched.append(name) or [], needs_gpu=False)  # type: ignore[func-returns-value]
-
-    monkeypatch.setattr(command, "PARTS", (part("one"), part("two"), part("three")))
-    assert [cli.main(["tune", "--dry-run", *names]) for names in ([], ["three", "one"])] == [0, 0]
-    assert searched == ["one", "two", "three", "three", "one"]
+@pytest.mark.parametrize("part", ["host", "routes"])
+def test_a_part_that_is_gone_is_told_from_one_that_never_was(part: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, said in ((part, f"`tune {part}` is gone: vecadd's additions on the host need no tuning"),
+                       ("sideways", "no part is called 'sideways'; there are device")):  # fmt: skip
+        with pytest.raises(SystemExit):
+            cli.main(["tune", name])
+        assert said in capsys.readouterr().err
 
 
-def test_an_unknown_part_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        cli.main(["tune", "sideways"])
-    assert "no part is called 'sideways'" in capsys.readouterr().err
+def written(key: str) -> Path:
+    """A file of the GPU of that key, with a time of its own."""
+    path = tune.write(key, [(0, LaunchConfig(64, 0, 0))])
+    os.utime(path, (datetime(2026, 11, 21, 10, 30).timestamp(),) * 2)
+    return path
+
+
+def test_info_tells_of_each_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = written("GPU-2")
+    cuda = "cc_major cc_minor clock_khz memory_clock_khz memory_bus_bits pci_domain pci_bus pci_device"
+    fact = dict.fromkeys((*_machine.Gpu.__dataclass_fields__, *cuda.split()), 1)
+    gpus = [{**fact, "name": "X", "key": key} for key in ("GPU-1", "GPU-2")]
+    monkeypatch.setattr(_core, "CUDA_BUILD", True)
+    monkeypatch.setattr(_machine, "_ask_child", lambda: {"driver": 13000, "runtime": 13000, "gpus": gpus})
+    found = _machine.look()
+    assert found.tuned == (
+        "GPU 0: not tuned; `vecadd tune device` measures this GPU",
+        f"GPU 1: tuned 2026-11-21 10:30, {path}",
+    )
+    assert all(line in str(found) for line in found.tuned)
+
+
+def test_the_builds_configs_begin_with_small_additions_and_are_whole_warps(device: int) -> None:
+    found = _core.device_launch_configs(device)
+    assert found["source"] in ("shipped", "inherited")
+    assert found["rows"] == found["shipped"]
+    assert found["rows"][0][0] == 0
+    assert [row[0] for row in found["rows"]] == sorted({row[0] for row in found["rows"]})
+    assert all(row[1] % 32 == 0 for row in found["rows"])
+
+
+def test_additions_go_by_the_file_that_was_there_when_the_gpu_was_first_used(device: int, child: Any) -> None:
+    code = (
+        "import numpy as np, vecadd; x = vecadd.to_device(np.ones(5)); print(vecadd.explain(x, x).tuned)\n"
+        "found = vecadd._core.device_launch_configs(0)\n"
+        "print(found['source'], found['rows'] == found['shipped'], found['rows'][0][1])"
+    )
+    shipped = child(code).stdout.splitlines()
+    assert shipped[0] == "not tuned; `vecadd tune device` measures this GPU"
+    key = _core.device_launch_configs(device)["key"]
+    path = written(key)
+    assert child(code).stdout.splitlines() == [f"tuned 2026-11-21 10:30, {path}", "tuned False 64"]
+    late = f"not tuned; {path} of 2026-11-21 10:30 is read by processes that start from now on"
+    assert tuned_words(key, used=False) == late
+    path.write_text(path.read_text()[:-1])
+    assert child(code).stdout.splitlines() == shipped
+
+
+def test_an_ordinal_that_is_none_is_refused(device: int) -> None:
+    with pytest.raises(ValueError, match="there is no device 99"):
+        _core.device_launch_configs(99)

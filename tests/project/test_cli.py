@@ -281,7 +281,7 @@ USAGE = {
         ["profile", "pined"],
         "no rung that uses a GPU is called 'pined'; did you mean pinned",
     ),
-    "nearly a part": (["tune", "hosts"], "no part is called 'hosts'; did you mean host?"),
+    "nearly a part": (["tune", "devise"], "no part is called 'devise'; did you mean device?"),
     "one argument too many": (["info", "more"], "unrecognized arguments: more"),
     "a file for the pictures": (["bench", "--plot", __file__], "is a file; name a folder"),
     "no time": (["bench", "--seconds-per-cell", "0"], "'0' is not a positive number of seconds"),

@@ -67,15 +67,14 @@ from vecadd.bench import timing
 from vecadd.bench import command as bench
 from vecadd.check import command as check, measure
 from vecadd.profile import command as profile
-from vecadd.tune import command as tune
-from vecadd.tune.part import Found, Part
+from vecadd import tune
 measure.STREAMING, measure.SECONDS, timing.SETTLE = (1 << 14,), 1e-3, 0.0
 found = replace(bench.info(), gpus=(), gpu_status="no GPU", gpu_reason="the driver sees no GPU")
-bench.info = check.info = profile.info = tune.info = lambda: found
+bench.info = check.info = profile.info = lambda: found
 def search(tell):
     tell("16 KiB")
-    return [Found("host", "key", None, ["4 threads take 1.25 us, 1 thread takes 3.75 us: " + "more words " * 9])]
-tune.PARTS = (Part("host", search, needs_gpu=False),)
+    return [tune.Found("key", None, ["256 threads take 1.25 us, 128 threads take 3.75 us: " + "more words " * 9])]
+tune.search = search
 sys.exit(cli.main())
 """
 
@@ -207,9 +206,9 @@ def test_tune(console: Console, tmp_path: Path) -> None:
     status, out, err = printed(console, tmp_path, "tune", "--dry-run")
     assert (status, check_text(console, out)) == (
         0,
-        f"host: 4 threads take 1.25 us, 1 thread takes 3.75 us: {'more words ' * 9}host: nothing written",
+        f"256 threads take 1.25 us, 128 threads take 3.75 us: {'more words ' * 9}nothing written",
     )
-    check_status_line(console, err, "host")
+    check_status_line(console, err, "device")
 
 
 def test_profile_without_a_gpu(console: Console, tmp_path: Path) -> None:

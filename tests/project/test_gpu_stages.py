@@ -18,7 +18,7 @@ pytestmark = pytest.mark.no_native
 ROOT = Path(__file__).resolve().parents[2]
 RECORDED = ROOT / "benchmarks" / "results" / "h100"  # the one that has them all
 
-RECORDERS = ("bench", "ladder", "documents", "peers", "hosts", "installed", "tuned")
+RECORDERS = ("bench", "ladder", "documents", "peers", "hosts", "installed")
 
 # Without matplotlib and with pytest-xdist.
 PYTHON = """#!/bin/sh
@@ -70,7 +70,7 @@ def files(calls: list[list[str]]) -> list[str]:
 def test_the_stages_record_every_sweep_and_every_comparison_once(gpu: Gpu) -> None:
     assert gpu.run(*RECORDERS).returncode == 0
     compared = [sweeps[0].name for sweeps in stages.STAGES.values()]
-    assert sorted(files(gpu.calls)) == sorted(f"{name}.json" for name in [*SWEEPS, *compared, "profile", "tuned-host"])
+    assert sorted(files(gpu.calls)) == sorted(f"{name}.json" for name in [*SWEEPS, *compared, "profile"])
     assert {path.name for path in RECORDED.glob("*.json")} <= set(files(gpu.calls))
 
 

@@ -152,7 +152,7 @@ route_of(const struct plan_object *self)
 {
     if (self->many)
         return batch_plan_route(self->many);
-    return route_name[self->call.kind == CALL_HOST_TENSORS ? ROUTE_NONE : plan_route(&self->call.plan)];
+    return route_name[self->call.kind == CALL_HOST_TENSORS ? ROUTE_NONE : self->call.plan.route];
 }
 
 static PyObject *

@@ -6,23 +6,35 @@ wins where the 95 % interval of its paired ratio there lies below 1. It must not
 bytes. Calls beyond the L2 are timed together with a kernel that reads their sum: at 200 MB that kernel loses what
 evict_last gains the addition. Copies in bulk are not searched: 16 KB tiles gain 0.2 % from 12 GB on, by a second
 kernel.
+
+What wins is kept in a file for each GPU, which csrc/base/tuned_file.c reads.
 """
 
+import argparse
 import itertools
+import os
 import random
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from vecadd import _core
+from vecadd._command import epilog
+from vecadd._names import unknown
 from vecadd._rows import bytes_text
+from vecadd._terminal import status_line
 from vecadd.bench.buffers import Buffers, Pattern, Place, rotation
 from vecadd.bench.contestants import Contestant
 from vecadd.bench.limits import FixedLimit
+from vecadd.bench.terminal import Screen
 from vecadd.bench.timing import Cell, Measurement, Timed, paired_ratio
-from vecadd.tune.part import Found, Part, Tell
+
+GONE = ("host", "routes")  # parts that earlier releases searched
 
 BYTES = tuple(3 << power for power in (16, 20, 22, 24, 26, 27, 28, 30))  # of a, b and c together
 DTYPES = ("float32", "int8", "float16", "float64")  # the first is searched with, the others must agree
@@ -37,6 +49,8 @@ READER = {"warps": 24, "loads": 1}
 
 SEARCH_SECONDS, DECIDE_SECONDS, AGREE_SECONDS = 1.0, 0.8, 0.3
 SHARE = 4  # at most 1/SHARE of the device's memory is used
+
+Tell = Callable[[str], None]  # what is being measured now, a few words
 
 
 class LaunchConfig(NamedTuple):
@@ -63,6 +77,65 @@ class Won(NamedTuple):
     config: LaunchConfig
 
 
+@dataclass(frozen=True)
+class Found:
+    """What a search found on one GPU. ``rows`` are its launch configs, each with the bytes from which on it is used;
+    None where none is faster than the build's. ``words`` are lines for the terminal."""
+
+    key: str
+    rows: Sequence[tuple[int, LaunchConfig]] | None
+    words: Sequence[str] = ()
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What `vecadd tune` takes."""
+    parser.add_argument(
+        "part", nargs="?", type=_part, metavar="device", help="the kernels on each GPU: all that is tuned"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="say what would be written, and leave the files alone")
+    parser.epilog = epilog(
+        {"vecadd tune device": "minutes a GPU", "vecadd tune device --dry-run": "the same, without keeping it"},
+        {1: "there is no GPU, or a file cannot be written"},
+    )
+
+
+def _part(text: str) -> str:
+    if text in GONE:
+        raise argparse.ArgumentTypeError(f"`tune {text}` is gone: vecadd's additions on the host need no tuning")
+    if text != "device":
+        raise argparse.ArgumentTypeError(unknown("part", text, ["device"]))
+    return text
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Searches on each GPU, prints and writes what is found; returns the exit status, 0.
+
+    Raises ValueError where there is no folder for the files and OSError for one that cannot be written, before anything
+    is measured, and what the search raises.
+    """
+    folder = path("any").parent
+    if not arguments.dry_run:
+        prepare(folder)
+    with status_line("device") as tell:
+        results = search(tell)
+    for found in results:
+        Screen().say(*found.words, _keep(found, dry_run=arguments.dry_run))
+    return 0
+
+
+def _keep(found: Found, *, dry_run: bool) -> str:
+    """Writes what was found, or removes an earlier search's file where nothing is faster than the build now."""
+    file = path(found.key)
+    if found.rows is None:
+        removed = file.exists() and not dry_run
+        if removed:
+            file.unlink()
+        return "nothing written" + ("; what an earlier search had written is removed" if removed else "")
+    if dry_run:
+        return f"would be written to {file}"
+    return f"written to {write(found.key, found.rows)}; used by processes that start from now on"
+
+
 def search(tell: Tell) -> list[Found]:
     """What is fastest on each device that the process sees, one `Found` a device. Raises RuntimeError where a kernel
     fails or a sum is wrong, and what device calls raise."""
@@ -78,11 +151,10 @@ def _search_device(device: int, facts: dict[str, Any], tell: Tell) -> Found:
     for size in sizes:
         tell(bytes_text(size))
         line, winner = _search_size(bench, size, config_for(shipped, size))
-        words.append(f"{facts['name']}, {bytes_text(size)}: {line}")
+        words.append(f"GPU {device}, {facts['name']}, {bytes_text(size)}: {line}")
         if winner is not None:
             won.append(Won(size, winner))
-    rows = [("recipe", (start, *config)) for start, config in table(shipped, sizes, won)] if won else None
-    return Found("recipes", known["key"], rows, words)
+    return Found(known["key"], table(shipped, sizes, won) if won else None, words)
 
 
 def _search_size(bench: "_Bench", size: int, ours: LaunchConfig) -> tuple[str, LaunchConfig | None]:
@@ -184,4 +256,38 @@ def _refuse_failed(timed: Timed) -> None:
         raise RuntimeError(f"the kernel with {timed.contestant.name} failed: {timed.error}")
 
 
-PART = Part("device", search)
+def path(key: str) -> Path:
+    """The file of the GPU of that key, whether it exists or not. Raises ValueError where there is no folder for it."""
+    found = _core.tuned_path("recipes", key)
+    if found is None:
+        raise ValueError(
+            "there is no folder for what is tuned: set HOME, or VECADD_CACHE_DIR to one that can be written"
+        )
+    return Path(found)
+
+
+def prepare(folder: Path) -> None:
+    """Makes the folder where it does not exist. Raises OSError where no file can be written into it."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=folder):  # without a name, where it can be: a kill leaves nothing
+        pass
+
+
+def write(key: str, rows: Sequence[tuple[int, LaunchConfig]]) -> Path:
+    """Writes the GPU's file in one step, to the disk: a reader finds the old one or the new one, whole. Returns its
+    path. Raises OSError where it cannot be written."""
+    lines = [f"recipe {start} {config.block} {config.loads} {config.demoted}" for start, config in rows]
+    text = "\n".join([f"vecadd {_core.TUNED_VERSION} {key}", *lines, f"end {len(rows)}", ""])
+    target = path(key)
+    prepare(target.parent)
+    descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=".tuned.", suffix=".tmp")
+    temporary = Path(name)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return target
