@@ -150,7 +150,7 @@ def test_arrays_from_before_may_be_dropped_in_a_capture(driver, foreign, stream)
 
 
 def test_producer_is_told_no_stream_in_a_capture(driver, foreign, stream):
-    """It would have the capturing stream wait for its own, which is not captured."""
+    """It would have the capturing stream wait for its own, which is not captured. -1 is DLPack's word for no order."""
     x, y = DLPackArray(foreign(A)), foreign(B, stream=stream)
     vecadd.add(x, y, y)
     vecadd.add_many([x], [y], [y])
@@ -159,7 +159,38 @@ def test_producer_is_told_no_stream_in_a_capture(driver, foreign, stream):
         vecadd.add(x, y, y)
         vecadd.add_many([x], [y], [y])
     assert x.asked
-    assert {keywords["stream"] for keywords in x.asked} == {None}
+    assert {keywords["stream"] for keywords in x.asked} == {-1}
+    _core.release()
+
+
+class Field:
+    """An object that has an array's memory, and __dlpack__ alone."""
+
+    def __init__(self, memory):
+        self.memory = memory
+
+    def __dlpack__(self, **keywords):
+        return self.memory.__dlpack__(**keywords)
+
+    def __dlpack_device__(self):
+        return self.memory.__dlpack_device__()
+
+
+@pytest.mark.parametrize("many", [False, True], ids=["add", "add_many"])
+def test_an_array_made_in_a_capture_is_read_by_dlpack_alone(driver, foreign, stream, many):
+    """None is DLPack's word for the legacy default stream, which cannot wait for a stream that captures."""
+    y, out = (foreign(a, stream=stream) for a in (B, np.zeros_like(A)))
+    vecadd.add(Field(vecadd.to_device(A)), y, out)
+    driver.synchronize(0)
+    with driver.capture(stream) as graph:
+        inside = vecadd.add(y, 0)
+        if many:
+            vecadd.add_many([Field(inside)], [y], [out])
+        else:
+            vecadd.add(Field(inside), y, out)
+        del inside
+    driver.launch(graph[0], stream)
+    assert_same_values(out.numpy(), 2 * B)
     _core.release()
 
 

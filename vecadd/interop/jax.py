@@ -14,6 +14,7 @@ class JAX(Library):
     it."""
 
     by_dlpack_only = True
+    no_order = None  # the host then waits for the array; JAX would take -1 for a handle
     adopts = True
     has_host_arrays = True
     sums_in_c_order = True

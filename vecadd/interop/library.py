@@ -13,6 +13,7 @@ class Library:
     has_attributes = False  # whether arrays of its `array_type` may be read as csrc/py/operands/cupy.c does
     has_exchange_table = False  # whether its types may have the table that csrc/py/operands/torch.c reads
     by_dlpack_only = False  # whether its __cuda_array_interface__ orders nothing
+    no_order: int | None = -1  # what its __dlpack__ takes for stream= to order nothing: DLPack's own word is -1
     adopts = False  # whether sums are DeviceArrays that `adopt` wraps when their kernel is queued
     has_host_arrays = False  # whether arrays that `export` does not take are on the host, for host_tensors.py
     sums_in_c_order = False  # whether its sums are always in C order; else they follow NumPy's rule, order="K",

@@ -148,13 +148,10 @@ take_unversioned(PyObject *capsule, struct dlpack_import *import)
 }
 
 int
-dlpack_import(struct module_state *state, PyObject *object, const char *what, bool has_stream, void *stream,
+dlpack_import(struct module_state *state, PyObject *object, const char *what, PyObject *stream,
               struct dlpack_import *import)
 {
-    /* The protocol names the legacy default stream 1; 0 is not allowed. */
-    PyObject *handle = !has_stream ? Py_NewRef(Py_None) : stream ? PyLong_FromVoidPtr(stream) : PyLong_FromLong(1);
-    PyObject *capsule = handle ? capsule_of(state, object, handle) : NULL;
-    Py_XDECREF(handle);
+    PyObject *capsule = capsule_of(state, object, stream);
     if (!capsule)
         return -1;
     int result = -1;

@@ -14,10 +14,11 @@ struct dlpack_import {
 /* The device of the object's memory: 1, 0 where the object has no __dlpack_device__, or -1 with an exception set. */
 int dlpack_device_of(struct module_state *state, PyObject *object, const char *what, struct dl_device *device);
 
-/* Imports the tensor of object.__dlpack__(stream=...), without a copy, into *import. The producer orders its queued
- * work before later work on `stream`, a handle; NULL is the legacy default stream. has_stream false passes None, for
- * memory of the host. Returns 0, or -1 with an exception set and any deleter called. */
-int dlpack_import(struct module_state *state, PyObject *object, const char *what, bool has_stream, void *stream,
+/* Imports the tensor of object.__dlpack__(stream=stream), without a copy, into *import. The producer orders its queued
+ * work before later work on the stream: a handle, 1 for the legacy default stream, or -1, which asks for no order. None
+ * is for memory of the host; of a device it means the legacy default stream. Returns 0, or -1 with an exception set and
+ * any deleter called. */
+int dlpack_import(struct module_state *state, PyObject *object, const char *what, PyObject *stream,
                   struct dlpack_import *import);
 
 #endif

@@ -5,6 +5,7 @@
 #include "gpu/stream.h"
 #include "py/base/errors.h"
 #include "py/operands/dlpack_import.h"
+#include "py/operands/interop.h"
 #include "py/operands/operand_from.h"
 
 static bool
@@ -94,7 +95,7 @@ start_device(int device, struct status *status)
 /* dlpack_import with the tensor's device current: the producer gets only a stream's handle, and that of the legacy
  * default stream is the same on every device. */
 static int
-import_on(struct module_state *state, int device, PyObject *object, const char *what, void *stream,
+import_on(struct module_state *state, int device, PyObject *object, const char *what, PyObject *library, void *stream,
           struct dlpack_import *import)
 {
     struct status status;
@@ -105,9 +106,11 @@ import_on(struct module_state *state, int device, PyObject *object, const char *
         status_raise(state, &status);
         return -1;
     }
-    /* A capturing stream may not wait for work outside, which ends the capture. JAX, given no stream, leaves the order
-     * to the caller. */
-    int result = dlpack_import(state, object, what, !captures, stream, import);
+    /* A capturing stream may not wait for work outside, which ends the capture, nor the legacy default stream for work
+     * inside: the order is left to the caller. */
+    PyObject *handle = captures ? interop_no_order(library) : stream ? PyLong_FromVoidPtr(stream) : PyLong_FromLong(1);
+    const int result = handle ? dlpack_import(state, object, what, handle, import) : -1;
+    Py_XDECREF(handle);
     device_make_current_again(previous, device);
     return result;
 }
@@ -124,8 +127,8 @@ dlpack_operand_from(struct module_state *state, PyObject *object, const char *wh
     if (!is_of_cuda(device.type))
         return 0;
     bool ordered = device.type != DL_CUDA_HOST; /* what the host wrote is already there */
-    if ((ordered ? import_on(state, device.id, object, what, stream, &import)
-                 : dlpack_import(state, object, what, false, NULL, &import)) < 0)
+    if ((ordered ? import_on(state, device.id, object, what, result->library, stream, &import)
+                 : dlpack_import(state, object, what, Py_None, &import)) < 0)
         return -1;
     result->operand = (struct operand){.place = PLACE_DEVICE,
                                        .device = -1,

@@ -133,5 +133,5 @@ py_host_view(PyObject *module, PyObject *object)
         PyErr_SetString(PyExc_BufferError, "x has no __dlpack__, or its memory is not on the host");
         return NULL;
     }
-    return dlpack_import(state, object, "x", false, NULL, &import) < 0 ? NULL : array_of(state, &import);
+    return dlpack_import(state, object, "x", Py_None, &import) < 0 ? NULL : array_of(state, &import);
 }

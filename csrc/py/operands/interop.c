@@ -117,6 +117,12 @@ interop_current_stream(PyObject *library, int device, void **stream)
     return result;
 }
 
+PyObject *
+interop_no_order(PyObject *library)
+{
+    return library ? PyObject_GetAttrString(library, "no_order") : PyLong_FromLong(-1);
+}
+
 int
 interop_says(PyObject *library, const char *flag)
 {

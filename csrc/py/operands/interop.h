@@ -24,6 +24,10 @@ int interop_export(struct module_state *state, PyObject *object, bool writing, P
 /* The library's current stream on `device`: 1, 0 where the library has none (or is NULL), or -1. */
 int interop_current_stream(PyObject *library, int device, void **stream);
 
+/* A new reference to what the library's __dlpack__ takes for stream= to order nothing; without a library: DLPack's -1.
+ * NULL with an exception set. */
+PyObject *interop_no_order(PyObject *library);
+
 /* Whether a flag of the Library class is set: 1, 0 (also without a library) or -1. */
 int interop_says(PyObject *library, const char *flag);
 
