@@ -29,9 +29,9 @@ class Driver(ABC):
     def free(self, pointer: int) -> None:
         self._free(pointer, self._memory.pop(pointer))
 
-    def stream(self, device: int = 0) -> int:
-        """The handle of a new stream that does not wait for the legacy default stream."""
-        handle = self._stream(device)
+    def stream(self, device: int = 0, *, blocking: bool = False) -> int:
+        """The handle of a new stream. A blocking one waits for the legacy default stream, and is waited for by it."""
+        handle = self._stream(device, blocking)
         self._streams[handle] = device
         return handle
 
@@ -117,7 +117,7 @@ class Driver(ABC):
     def _read(self, pointer: int, nbytes: int) -> bytes: ...
 
     @abstractmethod
-    def _stream(self, device: int) -> int: ...
+    def _stream(self, device: int, blocking: bool) -> int: ...
 
     @abstractmethod
     def _destroy(self, stream: int, device: int) -> None: ...
@@ -137,12 +137,13 @@ class GpuDriver(Driver):
 
     DELAY_BYTES = 1 << 28  # one memset of this takes 0.06 ms or more on any GPU that there is
     DELAY_MEMSETS = 100
-    _idle: ClassVar[dict[int, list[int]]] = {}  # streams without work, by device
+    _idle: ClassVar[dict[tuple[int, bool], list[int]]] = {}  # streams without work, by device and kind
 
     def __init__(self) -> None:
         super().__init__()
         self._cuda = ctypes.CDLL("libcuda.so.1")
         self._contexts: dict[int, ctypes.c_void_p] = {}
+        self._blocking: set[int] = set()
         self._scratch: dict[int, int] = {}
         self._call("cuInit", 0)
 
@@ -193,19 +194,20 @@ class GpuDriver(Driver):
             self._call("cuMemcpyDtoH_v2", host, ctypes.c_uint64(pointer), ctypes.c_size_t(nbytes))
         return host.raw[:nbytes]
 
-    def _stream(self, device: int) -> int:
-        idle = self._idle.setdefault(device, [])
-        if idle:
-            return idle.pop()
-        handle = ctypes.c_void_p()
-        with self._on(device):
-            self._call("cuStreamCreate", ctypes.byref(handle), 1)
+    def _stream(self, device: int, blocking: bool) -> int:
+        idle = self._idle.setdefault((device, blocking), [])
+        handle = ctypes.c_void_p(idle.pop() if idle else None)
+        if not handle:
+            with self._on(device):
+                self._call("cuStreamCreate", ctypes.byref(handle), int(not blocking))
         assert handle.value is not None
+        if blocking:
+            self._blocking.add(handle.value)
         return handle.value
 
     def _destroy(self, stream: int, device: int) -> None:
         """Kept for the next test: what a failed one holds is freed on it later, and a dead one would crash."""
-        self._idle[device].append(stream)
+        self._idle[device, stream in self._blocking].append(stream)
 
     def delay(self, stream: int, device: int = 0) -> None:
         if device not in self._scratch:
@@ -292,8 +294,8 @@ class DoubleDriver(Driver):
     def _read(self, pointer: int, nbytes: int) -> bytes:
         return bytes(self._control.device_read(pointer, nbytes))
 
-    def _stream(self, device: int) -> int:
-        return int(self._control.stream_create(device))
+    def _stream(self, device: int, blocking: bool) -> int:
+        return int(self._control.stream_create(device, not blocking))
 
     def _destroy(self, stream: int, device: int) -> None:
         self._control.stream_destroy(stream)
@@ -322,6 +324,16 @@ class DoubleDriver(Driver):
 
 def open_driver(on_double: bool) -> Driver:
     return DoubleDriver() if on_double else GpuDriver()
+
+
+class ForeignStream:
+    """A stream as an object of the __cuda_stream__ protocol, which keeps it."""
+
+    def __init__(self, handle: int) -> None:
+        self.handle = handle
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self.handle
 
 
 class ForeignArray:
@@ -436,6 +448,33 @@ class _Versioned(ctypes.Structure):
         ("flags", ctypes.c_uint64),
         ("tensor", _Tensor),
     )
+
+
+MANAGED = ctypes.POINTER(_Versioned)
+pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
+_rename = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_SetName", ctypes.pythonapi))
+_USED = b"used_dltensor_versioned"  # kept here: a capsule keeps the pointer
+
+
+def consume(capsule: Any) -> Any:
+    """The tensor of a versioned capsule, whose deleter the caller has to call from now on."""
+    managed = ctypes.cast(pointer_of(capsule, b"dltensor_versioned"), MANAGED)
+    _rename(capsule, _USED)
+    return managed
+
+
+class Borrowed:
+    """What another library makes of an array by DLPack, for a stream of its own. It gives the memory back when it
+    goes."""
+
+    def __init__(self, x: Any, stream: int | None) -> None:
+        self.managed = consume(x.__dlpack__(stream=stream, max_version=(1, 0)))
+        self.pointer = int(self.managed.contents.tensor.data)
+
+    def __del__(self) -> None:
+        self.managed.contents.deleter(ctypes.addressof(self.managed.contents))
 
 
 _CODES = {"b": 6, "i": 0, "u": 1, "f": 2, "c": 5, "V": 4, "float8_e4m3fn": 10}

@@ -8,14 +8,15 @@
 #include "gpu/stream.h"
 
 struct device_buffer {
-    struct device_drop drop; /* for dropping the block itself; first, so that its address is the block's */
+    struct device_drop drop; /* of the block itself, on its stream; first, so that its address is the block's */
     atomic_size_t holders;
     void *memory;
     size_t bytes;
-    void *stream;
     int device;
     bool captured;     /* allocated in a graph's capture */
     atomic_bool moved; /* device_buffer_move */
+    atomic_bool loose; /* device_buffer_loosen */
+    struct parked_memory parked;
 };
 
 /* Drops that had to be put off: during a capture only memory allocated in that capture can be freed, and a deleter does
@@ -31,15 +32,36 @@ put_off(struct device_drop *drop)
         ;
 }
 
+/* Not so a graph's own memory, which is no pool's. */
+static bool
+has_to_park(const struct device_buffer *block)
+{
+    return atomic_load(&block->loose) && block->memory && !block->captured && runtime_cuda_usable();
+}
+
+static bool
+park(struct device_buffer *block)
+{
+    struct kept_stream *const kept = block->drop.kept;
+    block->parked = (struct parked_memory){.holder = block, .memory = block->memory, .bytes = block->bytes};
+    if (!device_park(block->device, &block->parked))
+        return false;
+    kept_stream_leave(kept); /* the block may be gone by now */
+    return true;
+}
+
 /* Frees a block without holders, which the counts no longer include. False where its stream cannot be used now. */
 static bool
 give_back(struct device_buffer *block)
 {
-    if (block->memory && !block->captured && runtime_cuda_usable() && stream_is_busy(block->device, block->stream))
+    if (has_to_park(block))
+        return park(block);
+    if (block->memory && !block->captured && runtime_cuda_usable() && stream_is_busy(block->device, block->drop.stream))
         return false;
-    if (device_buffer_moved(block) && !stream_join_if_free(block->device, NULL, block->stream))
+    if (atomic_load(&block->moved) && !stream_join_if_free(block->device, NULL, block->drop.stream))
         return false;
-    device_free(block->device, block->stream, block->memory);
+    device_free(block->device, block->drop.stream, block->memory);
+    kept_stream_leave(block->drop.kept);
     free(block);
     return true;
 }
@@ -61,8 +83,9 @@ settle(struct device_drop *drop)
     struct device_buffer *const block = drop->block;
     if ((void *)drop == (void *)block)
         return give_back(block);
-    if (block->memory && !stream_join_if_free(block->device, drop->stream, block->stream))
+    if (block->memory && !stream_join_if_free(block->device, drop->stream, block->drop.stream))
         return false;
+    kept_stream_leave(drop->kept);
     free(drop);
     device_buffer_drop(block);
     return true;
@@ -133,7 +156,7 @@ static bool
 keep(struct device_buffer *block)
 {
     bool taken = false;
-    if (!kept_open(block->stream, block->bytes))
+    if (atomic_load(&block->loose) || !kept_open(block->drop.stream, block->bytes))
         return false;
     for (int i = 0; i < KEPT_BLOCKS && !taken; i++)
         if (!kept.block[i]) {
@@ -148,6 +171,7 @@ void
 device_buffers_release(void)
 {
     device_buffers_settle();
+    device_parked_release();
     for (int i = 0; i < KEPT_BLOCKS; i++) {
         if (!kept_open(NULL, 1))
             return;
@@ -170,7 +194,7 @@ captures_now(int device, void *stream)
 }
 
 struct device_buffer *
-device_buffer_make(int device, void *stream, size_t bytes, struct status *status)
+device_buffer_make(int device, const struct stream_home *home, size_t bytes, struct status *status)
 {
     struct device_buffer *block = malloc(sizeof *block);
     if (!block) {
@@ -178,15 +202,17 @@ device_buffer_make(int device, void *stream, size_t bytes, struct status *status
         return NULL;
     }
     device_buffers_settle();
-    block->drop = (struct device_drop){.block = block, .stream = stream};
+    block->drop = (struct device_drop){.block = block, .stream = home->stream, .kept = home->kept};
     block->bytes = bytes;
-    block->stream = stream;
     block->device = device;
-    block->captured = captures_now(device, stream);
+    block->captured = captures_now(device, home->allocation);
     atomic_init(&block->holders, 1);
     atomic_init(&block->moved, false);
-    if (device_allocate(device, stream, bytes, &block->memory, status) == 0)
+    atomic_init(&block->loose, home->loose);
+    if (device_allocate(device, home->allocation, bytes, &block->memory, status) == 0) {
+        kept_stream_use(home->kept);
         return block;
+    }
     free(block);
     return NULL;
 }
@@ -197,12 +223,30 @@ device_buffer_memory(const struct device_buffer *block)
     return block->memory;
 }
 
+void *
+device_buffer_home(const struct device_buffer *block)
+{
+    return device_buffer_moved(block) ? NULL : block->drop.stream;
+}
+
+struct kept_stream *
+device_buffer_home_kept(const struct device_buffer *block)
+{
+    return device_buffer_moved(block) ? NULL : block->drop.kept;
+}
+
+void
+device_buffer_loosen(struct device_buffer *block)
+{
+    atomic_store(&block->loose, true);
+}
+
 int
 device_buffer_move(struct device_buffer *block, struct status *status)
 {
-    if (!block->memory || block->stream == NULL || device_buffer_moved(block))
+    if (!block->memory || block->drop.stream == NULL || device_buffer_moved(block))
         return 0;
-    if (stream_join(block->device, block->stream, NULL, status) < 0)
+    if (stream_join(block->device, block->drop.stream, NULL, status) < 0)
         return -1;
     atomic_store(&block->moved, true);
     return 0;
@@ -265,8 +309,9 @@ bool
 device_buffer_drop_later(struct device_drop *drop)
 {
     struct device_buffer *const block = drop->block;
-    const bool ordered = !block->memory || drop->stream == block->stream;
+    const bool ordered = !block->memory || drop->stream == block->drop.stream;
     if (ordered && (leave_to_others(block) || device_buffer_drop_at_once(block))) {
+        kept_stream_leave(drop->kept);
         free(drop);
         return true;
     }

@@ -5,17 +5,28 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/kept_stream.h"
 #include "base/status.h"
 
 struct device_buffer;
+struct stream_home;
 
-/* A new block with one holder, to be used in the order of `stream`. NULL with *status set. */
-struct device_buffer *device_buffer_make(int device, void *stream, size_t bytes, struct status *status);
+/* A new block with one holder. NULL with *status set. */
+struct device_buffer *device_buffer_make(int device, const struct stream_home *home, size_t bytes,
+                                         struct status *status);
 
 /* device_buffer_make with a kept block, without a CUDA call or a wait; NULL where no kept block fits. */
 struct device_buffer *device_buffer_reuse(int device, void *stream, size_t bytes);
 
 void *device_buffer_memory(const struct device_buffer *block); /* NULL where it has 0 bytes */
+
+/* The stream in whose order vecadd uses the block, and what keeps it (NULL: nothing has to). */
+void *device_buffer_home(const struct device_buffer *block);
+struct kept_stream *device_buffer_home_kept(const struct device_buffer *block);
+
+/* Says that work may use the block which no stream can be ordered after (STREAM_NONE): its memory is parked before it
+ * is given back (memory.h). */
+void device_buffer_loosen(struct device_buffer *block);
 
 /* Moves the block to the legacy default stream: that waits for what the block's own stream holds, and vecadd uses the
  * block in its order from now on. For consumers that work there and do not say when they are done: the memory is given
@@ -44,6 +55,7 @@ struct device_drop {
     struct device_drop *next;
     struct device_buffer *block;
     void *stream;
+    struct kept_stream *kept; /* what keeps `stream`, of which the drop is a user; NULL: nothing has to */
 };
 
 /* device_buffer_drop for such a holder. */

@@ -291,6 +291,21 @@ device_is_started(int device)
     return device < 0 || device >= table->count || atomic_load(&table->state[device].ready);
 }
 
+int
+device_count_if_known(void)
+{
+    const struct device_table *table = atomic_load_explicit(&runtime.devices, memory_order_acquire);
+    return table ? table->count : 0;
+}
+
+const struct device_state *
+device_state_if_started(int device)
+{
+    const struct device_table *table = atomic_load_explicit(&runtime.devices, memory_order_acquire);
+    const bool exists = table && device >= 0 && device < table->count;
+    return exists && atomic_load(&table->state[device].ready) ? &table->state[device] : NULL;
+}
+
 bool
 device_enter_to_release(struct device_scope *scope, int device)
 {

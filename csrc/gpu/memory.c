@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/runtime.h"
@@ -55,15 +56,117 @@ memory_counts(void)
     };
 }
 
+/* On the current device, in relaxed mode. cudaFree waits for every stream, those that were destroyed with work pending
+ * too, and ends no capture (tests/double/conformance/memory.c and captures.c). cudaDeviceSynchronize and an event of
+ * the context, cuCtxRecordEvent, end all captures. */
+static bool
+wait_for_device(void)
+{
+    void *memory;
+    cudaError_t error = cudaMalloc(&memory, 1);
+    if (error == cudaSuccess)
+        error = cudaFree(memory);
+    if (error != cudaSuccess)
+        cudaGetLastError();
+    return error == cudaSuccess || device_is_lost(error);
+}
+
+bool
+device_wait(int device)
+{
+    struct device_scope scope;
+    if (!runtime_cuda_usable() || !device_enter_to_release(&scope, device))
+        return false;
+    const enum cudaStreamCaptureMode before = capture_mode_relax();
+    const bool waited = wait_for_device();
+    capture_mode_restore(before);
+    device_leave(&scope);
+    return waited;
+}
+
+static void
+park(struct device_state *state, struct parked_memory *parked)
+{
+    atomic_fetch_add(&state->parked_bytes, parked->bytes);
+    parked->next = atomic_load_explicit(&state->parked, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak(&state->parked, &parked->next, parked))
+        ;
+}
+
+bool
+device_park(int device, struct parked_memory *parked)
+{
+    struct device_scope scope;
+    if (!device_enter_to_release(&scope, device))
+        return false;
+    park(scope.state, parked);
+    device_leave(&scope);
+    return true;
+}
+
+/* Gives all that is parked on the current device back, after a wait for it, in relaxed mode. Where that fails it stays
+ * parked. */
+static void
+give_parked_back(struct device_state *state)
+{
+    struct parked_memory *next, *taken = atomic_exchange(&state->parked, NULL);
+    cudaStream_t own;
+    if (!taken)
+        return;
+    const bool done = wait_for_device() && stream_own(state, &own) == cudaSuccess;
+    for (struct parked_memory *parked = taken; parked; parked = next) {
+        next = parked->next;
+        atomic_fetch_sub(&state->parked_bytes, parked->bytes);
+        if (done) {
+            pool_release(own, parked->memory);
+            free(parked->holder);
+        } else
+            park(state, parked);
+    }
+    if (done)
+        stream_wait(own); /* so that the pool has it at once */
+    else
+        cudaGetLastError();
+}
+
+void
+device_parked_release(void)
+{
+    struct device_scope scope;
+    for (int device = 0; runtime_cuda_usable() && device < device_count_if_known(); device++) {
+        const struct device_state *state = device_state_if_started(device);
+        if (!state || !atomic_load(&state->parked) || !device_enter_to_release(&scope, device))
+            continue;
+        const enum cudaStreamCaptureMode before = capture_mode_relax();
+        give_parked_back(scope.state);
+        capture_mode_restore(before);
+        device_leave(&scope);
+    }
+}
+
+/* Whether more is parked than the pool keeps of what is free. */
+static bool
+parked_too_much(struct device_state *state)
+{
+    uint64_t kept = UINT64_MAX;
+    const size_t parked = atomic_load_explicit(&state->parked_bytes, memory_order_relaxed);
+    if (parked && cudaMemPoolGetAttribute(state->pool, cudaMemPoolAttrReleaseThreshold, &kept) != cudaSuccess)
+        cudaGetLastError();
+    return parked > kept;
+}
+
 int
 pool_allocate(const struct device_scope *scope, cudaStream_t stream, size_t bytes, void **memory, struct status *status)
 {
     const cudaMemPool_t pool = scope->state->pool;
     const enum cudaStreamCaptureMode before = capture_mode_relax();
+    if (parked_too_much(scope->state) && !stream_is_busy(scope->device, stream))
+        give_parked_back(scope->state);
     cudaError_t error = cudaMallocFromPoolAsync(memory, bytes, pool, stream);
     if (error == cudaErrorMemoryAllocation) {
         if (!stream_is_busy(scope->device, stream)) { /* a wait for a busy stream would end a capture */
-            cudaStreamSynchronize(stream);            /* returns what was released on it to the pool */
+            give_parked_back(scope->state);
+            cudaStreamSynchronize(stream); /* returns what was released on it to the pool */
             cudaMemPoolTrimTo(pool, 0);
             error = cudaMallocFromPoolAsync(memory, bytes, pool, stream);
         }
@@ -85,10 +188,7 @@ pool_release(cudaStream_t stream, void *memory)
     if (!memory)
         return;
     const enum cudaStreamCaptureMode before = capture_mode_relax();
-    cudaError_t error = cudaFreeAsync(memory, stream);
-    if (error == cudaErrorInvalidResourceHandle || error == cudaErrorContextIsDestroyed)
-        cudaFreeAsync(memory, cudaStreamLegacy);
-    if (error != cudaSuccess)
+    if (cudaFreeAsync(memory, stream) != cudaSuccess)
         cudaGetLastError();
     capture_mode_restore(before);
 }

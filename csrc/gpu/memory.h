@@ -2,6 +2,7 @@
 #ifndef VECADD_GPU_MEMORY_H
 #define VECADD_GPU_MEMORY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/status.h"
@@ -12,8 +13,28 @@ int device_allocate(int device, void *stream, size_t bytes, void **memory, struc
 
 /* Gives memory of device_allocate back once everything queued on `stream` so far is done. Waits while the stream's
  * queue is full, so the caller holds no lock. For destructors: never fails, makes no CUDA call in a forked child or
- * after the runtime has shut down, and takes NULL. Uses the legacy default stream where the stream no longer exists. */
+ * after the runtime has shut down, and takes NULL. */
 void device_free(int device, void *stream, void *memory);
+
+/* Memory that work may still use which no stream can be ordered after: of a non-blocking stream whose handle may be
+ * dead (stream.h). It is given back once a wait for the whole device has ended: in device_parked_release, where there
+ * is no room for an allocation, and in the first one after more is parked than the pool keeps, an eighth of the
+ * device's memory. */
+struct parked_memory {
+    struct parked_memory *next;
+    void *holder; /* malloc'd, perhaps around this struct: freed with the memory */
+    void *memory;
+    size_t bytes;
+};
+
+/* False where the device cannot be entered. No CUDA call that waits, but to enter a device that was never used. */
+bool device_park(int device, struct parked_memory *parked);
+
+/* Waits for the devices that have parked memory. */
+void device_parked_release(void);
+
+/* Waits for all that is queued on the device, on any stream, and ends no capture. False where that fails. */
+bool device_wait(int device);
 
 /* Counts what callers hold: device_allocate adds what it gives. A caller removes what it frees or keeps for later, and
  * adds what it takes up again. */

@@ -164,6 +164,23 @@ device_pools_trim(void)
 {
 }
 
+bool
+device_park(int device, struct parked_memory *parked)
+{
+    return false;
+}
+
+void
+device_parked_release(void)
+{
+}
+
+bool
+device_wait(int device)
+{
+    return true;
+}
+
 void
 device_held_add(size_t bytes)
 {
@@ -216,8 +233,21 @@ stream_join_consumer(int device, void *home, void *consumer, bool is_new, struct
     return status_no_cuda(status);
 }
 
+bool
+stream_is_lasting(int device, const void *stream)
+{
+    return true;
+}
+
 int
-stream_home(int device, void *stream, void **home, struct status *status)
+stream_stand_in(int device, void *stream, enum stream_stand_in *stand_in, struct status *status)
+{
+    return status_no_cuda(status);
+}
+
+int
+stream_home(int device, void *stream, struct kept_stream *kept, bool lasting, struct stream_home *home,
+            struct status *status)
 {
     return status_no_cuda(status);
 }
@@ -277,7 +307,7 @@ graph_close(struct graph *graph)
 }
 
 struct device_buffer *
-device_buffer_make(int device, void *stream, size_t bytes, struct status *status)
+device_buffer_make(int device, const struct stream_home *home, size_t bytes, struct status *status)
 {
     status_no_cuda(status);
     return NULL;
@@ -293,6 +323,23 @@ void *
 device_buffer_memory(const struct device_buffer *block)
 {
     return NULL;
+}
+
+void *
+device_buffer_home(const struct device_buffer *block)
+{
+    return NULL;
+}
+
+struct kept_stream *
+device_buffer_home_kept(const struct device_buffer *block)
+{
+    return NULL;
+}
+
+void
+device_buffer_loosen(struct device_buffer *block)
+{
 }
 
 int

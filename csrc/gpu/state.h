@@ -20,7 +20,9 @@ struct device_state {
     pthread_mutex_t lock;                     /* held while the state is made */
     cudaMemPool_t pool;                       /* private: other libraries' trims and thresholds do not reach it */
     _Atomic(cudaEvent_t) spare[SPARE_EVENTS]; /* events.c; NULL where there is none */
-    _Atomic(cudaStream_t) home;               /* for stream_home; NULL until needed */
+    _Atomic(cudaStream_t) home;               /* stream_own; NULL until needed */
+    _Atomic(struct parked_memory *) parked;   /* memory.h */
+    atomic_size_t parked_bytes;
     struct launch_configs launch_configs;
     bool programmatic; /* whether a kernel may be launched to begin before the one ahead has ended: from 9.0 on */
 };
@@ -48,6 +50,11 @@ bool device_enter_to_release(struct device_scope *scope, int device);
 
 void device_leave(const struct device_scope *scope);
 
+/* The number of devices, 0 before they were first counted; a device's state, NULL where this process has not used it.
+ * No CUDA call, no wait. */
+int device_count_if_known(void);
+const struct device_state *device_state_if_started(int device);
+
 /* The driver's cuPointerGetAttributes: one call where the runtime takes three. NULL with *status set. */
 typedef CUresult device_pointer_attributes(unsigned count, CUpointer_attribute *names, void **values,
                                            CUdeviceptr pointer);
@@ -61,6 +68,10 @@ int device_queue(const struct device_scope *scope, const struct plan *plan, cuda
 /* Waits for all that the stream holds. Where that fails it waits for the device, so that no queued work writes to
  * memory later. Returns the first error. */
 cudaError_t stream_wait(cudaStream_t stream);
+
+/* The device's own stream, where the legacy default stream will not do. It is non-blocking and never destroyed: arrays
+ * and their consumers keep its handle. */
+cudaError_t stream_own(struct device_state *state, cudaStream_t *own);
 
 /* device_allocate and device_free without the count of what DeviceArrays hold. */
 int pool_allocate(const struct device_scope *scope, cudaStream_t stream, size_t bytes, void **memory,

@@ -143,9 +143,8 @@ stream_lead(int device, void **stream, void **others, size_t count, struct statu
     return 0;
 }
 
-/* The device's home stream. Never destroyed: arrays and their consumers keep its handle. */
-static cudaError_t
-home_of(struct device_state *state, void **home)
+cudaError_t
+stream_own(struct device_state *state, cudaStream_t *own)
 {
     cudaStream_t made, known = atomic_load(&state->home);
     if (!known) {
@@ -157,24 +156,67 @@ home_of(struct device_state *state, void **home)
         else if (cudaStreamDestroy(made) != cudaSuccess)
             cudaGetLastError();
     }
-    *home = known;
+    *own = known;
     return cudaSuccess;
 }
 
+bool
+stream_is_lasting(int device, const void *stream)
+{
+    const struct device_state *state = device_state_if_started(device);
+    return is_legacy(stream) || (state && stream == atomic_load(&state->home));
+}
+
+/* On the current device. */
+static int
+find_stand_in(cudaStream_t stream, enum stream_stand_in *stand_in, struct status *status)
+{
+    bool captures;
+    unsigned flags = 0;
+    if (captures_here(stream, &captures, status) < 0)
+        return -1;
+    if (!captures && stream != STREAM_PER_THREAD) {
+        const cudaError_t error = cudaStreamGetFlags(stream, &flags);
+        if (error != cudaSuccess)
+            return device_status(status, error, "cudaStreamGetFlags");
+    }
+    *stand_in = captures ? STREAM_GRAPH : flags & cudaStreamNonBlocking ? STREAM_NONE : STREAM_LEGACY;
+    return 0;
+}
+
 int
-stream_home(int device, void *stream, void **home, struct status *status)
+stream_stand_in(int device, void *stream, enum stream_stand_in *stand_in, struct status *status)
 {
     struct device_scope scope;
-    bool captures;
-    *home = stream;
-    if (stream != STREAM_PER_THREAD)
+    if (device_enter(&scope, device, status) < 0)
+        return -1;
+    const int result = find_stand_in(stream, stand_in, status);
+    device_leave(&scope);
+    return result;
+}
+
+int
+stream_home(int device, void *stream, struct kept_stream *kept, bool lasting, struct stream_home *home,
+            struct status *status)
+{
+    struct device_scope scope;
+    enum stream_stand_in stand_in = STREAM_GRAPH;
+    *home = (struct stream_home){.stream = stream, .allocation = stream, .kept = kept};
+    if (kept || lasting || is_legacy(stream))
         return 0;
     if (device_enter(&scope, device, status) < 0)
         return -1;
-    int result = captures_here(stream, &captures, status);
-    if (result == 0 && !captures) {
-        const cudaError_t error = home_of(scope.state, home);
-        result = error == cudaSuccess ? 0 : device_status(status, error, "cudaStreamCreateWithFlags");
+    int result = find_stand_in(stream, &stand_in, status);
+    if (result == 0 && stand_in == STREAM_LEGACY && stream != STREAM_PER_THREAD)
+        home->stream = NULL;
+    else if (result == 0 && stand_in != STREAM_GRAPH) {
+        cudaStream_t own;
+        const cudaError_t error = stream_own(scope.state, &own);
+        if (error == cudaSuccess) {
+            home->stream = home->allocation = own;
+            home->loose = stand_in == STREAM_NONE;
+        } else
+            result = device_status(status, error, "cudaStreamCreateWithFlags");
     }
     device_leave(&scope);
     return result;
@@ -317,7 +359,7 @@ stream_queue_between(int device, void *stream, void *const *others, size_t count
 enum stream_state {
     STREAM_FREE,
     STREAM_BUSY, /* it captures, or it is the legacy default stream and a blocking stream captures */
-    STREAM_GONE, /* the stream or its device no longer exists */
+    STREAM_LOST, /* nothing can be asked of it: its device is lost */
 };
 
 static enum stream_state
@@ -328,7 +370,7 @@ state_of(cudaStream_t stream)
     if (error == cudaSuccess)
         return capturing == cudaStreamCaptureStatusNone ? STREAM_FREE : STREAM_BUSY;
     cudaGetLastError();
-    return capture_is_why(error) ? STREAM_BUSY : STREAM_GONE;
+    return capture_is_why(error) ? STREAM_BUSY : STREAM_LOST;
 }
 
 bool

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/kept_stream.h"
 #include "base/status.h"
 
 /* Refuses a stream of another device than `device`: its kernels would run there, on this device's memory. No CUDA call
@@ -23,15 +24,23 @@ int stream_any_captures(int device, void *stream, void *const *others, size_t co
  * without others. Returns 0, or -1 with *status set. */
 int stream_lead(int device, void **stream, void **others, size_t count, struct status *status);
 
-/* cudaStreamPerThread, the per-thread default stream's handle, names another stream in each thread: only the thread
- * that was given it may use it, at once. For later use, or use by another thread, these two replace it; both return any
- * other stream unchanged.
+/* A stream that was given in a call may not be used after it: its owner may have destroyed it by then, a call with its
+ * handle ends the process (seen on an H100), and nothing can be asked beforehand. Only these may: the legacy default
+ * stream, vecadd's own, and those whose owner is kept (base/kept_stream.h).
  *
- * stream_of_all_threads gives the legacy default stream, whose order includes every thread's default stream; it cannot
- * be used while a blocking stream captures. stream_home gives a stream of vecadd's own, which can always be used and
- * which the caller orders by joins. While the per-thread stream captures, memory belongs to the graph, so stream_home
- * gives that stream itself. stream_home returns 0, or -1 with *status set. */
+ * Nor may STREAM_PER_THREAD, the per-thread default stream's handle, which names another stream in each thread. */
 #define STREAM_PER_THREAD ((void *)2)
+
+/* Whether it is one of the first two, for which nobody has to be kept. No CUDA call, no wait. */
+bool stream_is_lasting(int device, const void *stream);
+
+/* What may be used after the call in place of a stream that has no owner who is kept. */
+enum stream_stand_in {
+    STREAM_LEGACY, /* the legacy default stream, whose order includes this one's and each thread's default stream */
+    STREAM_NONE,   /* nothing is ordered after it, but what waits for the whole device */
+    STREAM_GRAPH   /* it captures, and asking for its kind would end the capture */
+};
+int stream_stand_in(int device, void *stream, enum stream_stand_in *stand_in, struct status *status);
 
 static inline void *
 stream_of_all_threads(void *stream)
@@ -39,7 +48,22 @@ stream_of_all_threads(void *stream)
     return stream == STREAM_PER_THREAD ? NULL : stream;
 }
 
-int stream_home(int device, void *stream, void **home, struct status *status);
+/* Where memory that a call needs on `stream` is used after the call. */
+struct stream_home {
+    void *stream;             /* in whose order it is used and given back */
+    void *allocation;         /* on which it is allocated, in this call */
+    struct kept_stream *kept; /* what keeps `stream`; NULL: nothing has to */
+    bool loose;               /* work that nothing is ordered after may use it (STREAM_NONE) */
+};
+
+/* `kept` is what keeps the stream; `lasting`: it has not to be kept. Without either the home is
+ *   - the legacy default stream for a blocking stream, which is allocated on: each waits for the other by itself. The
+ *     legacy default stream cannot be used while a blocking stream captures, as this call may have to;
+ *   - a stream of vecadd's own for the others, which the caller orders by joins;
+ *   - the stream itself while it captures: the memory belongs to the graph.
+ * Returns 0, or -1 with *status set. */
+int stream_home(int device, void *stream, struct kept_stream *kept, bool lasting, struct stream_home *home,
+                struct status *status);
 
 /* Makes work queued on `after` from now on wait for what `before` holds now, without a host synchronise. A stream
  * joined with itself is a no-op. STATUS_CAPTURE where `before` captures and `after` is a stream that other threads use
@@ -68,7 +92,7 @@ int stream_of_memory(int device, void *stream, void *const *others, size_t count
 int stream_join_consumer(int device, void *home, void *consumer, bool is_new, struct status *status);
 
 /* stream_join for destructors, which must not become part of a graph and cannot report an error. False where either
- * stream cannot be used while a stream captures: the caller tries again later. Skips a stream that no longer exists. */
+ * stream cannot be used while a stream captures: the caller tries again later. */
 bool stream_join_if_free(int device, void *before, void *after);
 
 /* Whether nothing may be queued on the device's stream now, because it captures, or because it is the legacy default

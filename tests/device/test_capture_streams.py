@@ -6,6 +6,7 @@ import threading
 import numpy as np
 import pytest
 from arrays import assert_same_values
+from foreign import ForeignStream
 
 import vecadd
 from vecadd import _core
@@ -69,7 +70,7 @@ def test_a_shared_stream_is_not_led_into_a_capture(driver, foreign, stream):
     """By an array that goes to it, or by a plan from before whose stream it is: the capture goes on."""
     x = vecadd.to_device(A)
     y, out = (foreign(values, stream=stream) for values in (B, np.zeros_like(A)))
-    plan = vecadd.plan(x, vecadd.add(y, 0), vecadd.to_device(A))
+    plan = vecadd.plan(x, vecadd.add(y, 0, stream=ForeignStream(stream)), vecadd.to_device(A))
     with driver.capture(stream) as graph:
         inside = vecadd.add(y, 0)
         refused(inside.__dlpack__)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from arrays import assert_same_values
 from conftest import ON_DOUBLE, memory_grown
-from foreign import DLPackArray, ForeignArray, open_driver
+from foreign import DLPackArray, ForeignArray, ForeignStream, open_driver
 
 import vecadd
 from vecadd import _core
@@ -51,7 +51,7 @@ def replayed(driver, foreign, stream):
 @pytest.fixture(params=["interface", "DeviceArray", "DLPack", "older DLPack"])
 def make(request, foreign, driver, stream):
     def device_array(x):
-        made = vecadd.add(foreign(x), 0, stream=stream)
+        made = vecadd.add(foreign(x), 0, stream=ForeignStream(stream))
         driver.synchronize(0)
         return made
 
@@ -192,6 +192,14 @@ def test_an_array_made_in_a_capture_is_read_by_dlpack_alone(driver, foreign, str
     driver.launch(graph[0], stream)
     assert_same_values(out.numpy(), 2 * B)
     _core.release()
+
+
+def test_the_double_counts_a_capture_that_was_not_ended(double, stream):
+    graphs = double.live().graphs
+    double.capture_begin(stream)
+    assert double.live().graphs == graphs + 1
+    double.graph_destroy(double.capture_end(stream))
+    assert double.live().graphs == graphs
 
 
 @pytest.mark.parametrize("many", [False, True], ids=["add", "add_many"])

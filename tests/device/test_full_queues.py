@@ -15,7 +15,7 @@ from vecadd import _core
 faulthandler.dump_traceback_later(20, exit=True)  # where it hangs, without the GIL
 a = np.arange(100_000, dtype=np.float32)  # too large for the blocks that are kept
 driver = foreign.open_driver(True)
-stream = driver.stream()
+stream, blocking = driver.stream(), driver.stream(blocking=True)
 out, theirs = foreign.ForeignArray(driver, a), foreign.ForeignArray(driver, a, stream=stream)
 pinned = [vecadd.empty_pinned(a.shape, "f4") for _ in range(3)] if {started} else None
 x = vecadd.to_device(a) if {started} else None
@@ -69,14 +69,15 @@ CALLS = {
     "numpy on a stream": ("", "x.numpy(stream=stream)"),
     "copy": ("", "x.copy()"),
     "exported": ("", "x.__dlpack__(stream=stream, max_version=(1, 0))"),
-    "capsule dropped": ("held = [(x + x).__dlpack__(stream=stream)]", "held.clear()"),
-    "capsule consumed": ("delete = consume((x + x).__dlpack__(stream=stream, max_version=(1, 0)))", "delete()"),
+    "capsule dropped": ("held = [(x + x).__dlpack__(stream=blocking)]", "held.clear()"),
+    "capsule consumed": ("delete = consume((x + x).__dlpack__(stream=blocking, max_version=(1, 0)))", "delete()"),
+    "capsule of a stream that nobody keeps": ("held = [(x + x).__dlpack__(stream=stream)]", "held.clear()"),
     "page-locked": ("", "vecadd.empty_pinned(100)"),
     "page-locked dropped": ("", "pinned.clear()"),
     "staged": ("", "vecadd.add(a, a, device='cuda')"),
     "pinned": ("", "vecadd.add(*pinned, device='cuda')"),
     "release": ("held = x + x; del held", "vecadd.release()"),
-    "memory_stats": ("delete = consume((x + x).__dlpack__(stream=stream, max_version=(1, 0))); delete()",
+    "memory_stats": ("delete = consume((x + x).__dlpack__(stream=blocking, max_version=(1, 0))); delete()",
                      "vecadd.memory_stats()"),
 }  # fmt: skip
 
@@ -104,7 +105,7 @@ def test_a_consumers_deleter_has_the_memory_go_back_soon(double, child):
     """Python's main thread gives it back, whichever thread called the deleter: no call of vecadd's is needed."""
     child(f"""{HEAD.replace("{started}", "True")}
 for _ in range(3):
-    delete = consume((x + x).__dlpack__(stream=stream, max_version=(1, 0)))
+    delete = consume((x + x).__dlpack__(stream=blocking, max_version=(1, 0)))
     blocks = control.live().device_blocks
     thread = threading.Thread(target=delete)
     thread.start()

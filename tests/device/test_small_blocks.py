@@ -4,6 +4,7 @@ its memory; all else comes from the device's pool."""
 import numpy as np
 import pytest
 from arrays import assert_same_values
+from foreign import ForeignStream
 
 import vecadd
 from vecadd import _core
@@ -56,7 +57,7 @@ def test_blocks_are_kept_for_their_own_size(double):
 
 
 def test_arrays_of_other_streams_come_from_the_pool(driver, double):
-    a, stream = vecadd.to_device(array(1000)), driver.stream()
+    a, stream = vecadd.to_device(array(1000)), ForeignStream(driver.stream())
     vecadd.add(a, a, stream=stream)
     double.reset(0)
     vecadd.add(a, a, stream=stream)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from arrays import assert_same_values
 from conftest import ON_DOUBLE
-from foreign import Driver, ForeignArray
+from foreign import Driver, ForeignArray, ForeignStream
 from orders import orders
 
 import vecadd
@@ -66,7 +66,7 @@ class Interface:
 class DeviceArray(Interface):
     def make(self, x, stream):
         a, zeros = ForeignArray(self.driver, x), ForeignArray(self.driver, ZEROS)
-        made = vecadd.add(a, zeros, stream=stream)
+        made = vecadd.add(a, zeros, stream=ForeignStream(stream))
         self.driver.synchronize(0)  # before the operands' memory is given back
         return made
 

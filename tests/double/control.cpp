@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 #include <utility>
 
 /* The control interface goes past failures, counts and the state of the driver. */
@@ -132,8 +133,12 @@ double_live(size_t *device_blocks, size_t *device_bytes, size_t *pinned_blocks, 
         }
     for (const auto &[handle, stream] : m.stream_handles)
         *streams += !stream->foreign;
+    std::set<const capture *> captures; /* each keeps a graph, whether its stream is in use or not */
+    for (const stream_ptr &stream : m.streams)
+        if (stream->capturing && !stream->destroyed)
+            captures.insert(stream->capturing.get());
     *events = m.event_handles.size();
-    *graphs = m.graph_handles.size() + m.graph_exec_handles.size();
+    *graphs = m.graph_handles.size() + m.graph_exec_handles.size() + captures.size();
 }
 
 void
@@ -269,8 +274,6 @@ double_stream_synchronize(void *handle)
     const auto lock = hold();
     machine &m = the_machine();
     const stream_ptr stream = stream_of(m, static_cast<cudaStream_t>(handle));
-    if (!stream)
-        return cudaErrorInvalidResourceHandle;
     finish(m, stream->tail);
     return m.sticky;
 }
@@ -281,8 +284,6 @@ double_copy_async(void *target, const void *source, size_t bytes, void *handle)
     const auto lock = hold();
     machine &m = the_machine();
     const stream_ptr stream = stream_of(m, static_cast<cudaStream_t>(handle));
-    if (!stream)
-        return cudaErrorInvalidResourceHandle;
     work_ptr queued;
     return bytes == 0 ? cudaSuccess : copy_queue(m, target, source, bytes, stream, &queued);
 }

@@ -70,7 +70,7 @@ class Live(NamedTuple):
     pinned_blocks: int
     streams: int
     events: int
-    graphs: int  # those that are instantiated too
+    graphs: int  # those that are instantiated too, and one for each capture that was not ended
 
 
 def reset(seed: int = 0) -> None:

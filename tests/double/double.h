@@ -76,7 +76,7 @@ long double_calls(const char *call);
 /* How many faults there were since the reset. */
 long double_faults(void);
 
-/* What was made by CUDA calls and not yet given back. */
+/* What was made by CUDA calls and not yet given back. A capture that was not ended is a graph. */
 void double_live(size_t *device_blocks, size_t *device_bytes, size_t *pinned_blocks, size_t *streams, size_t *events,
                  size_t *graphs);
 
@@ -107,7 +107,8 @@ int double_device_write(void *device, const void *host, size_t bytes);
 int double_device_read(void *host, const void *device, size_t bytes);
 
 /* Another library's streams and what it queues on them. A source on the host is read at once, a target on the host is
- * written when the stream is waited for. 0, or a cudaError_t. */
+ * written when the stream is waited for. 0, or a cudaError_t. Any later call with the handle of a destroyed stream ends
+ * the process, as on a GPU. */
 void *double_stream_create(int device, int nonblocking);
 int double_stream_destroy(void *stream);
 int double_stream_synchronize(void *stream);

@@ -27,8 +27,6 @@ cudaError_t
 usable_stream(machine &m, cudaStream_t handle, stream_ptr &stream)
 {
     stream = stream_of(m, handle);
-    if (!stream)
-        return cudaErrorInvalidResourceHandle;
     if (stream->capturing && stream->capturing->invalid)
         return cudaErrorStreamCaptureInvalidated;
     if (stream->legacy)
@@ -115,8 +113,6 @@ cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode mode)
 {
     return cuda_call(__func__, [&](machine &m) {
         const stream_ptr stream = stream_of(m, handle);
-        if (!stream)
-            return cudaErrorInvalidResourceHandle;
         if (capture *const other = stream->legacy ? implied(m, *stream) : nullptr)
             return capture_invalidate(*other, cudaErrorStreamCaptureImplicit);
         if (stream->legacy)
@@ -155,8 +151,6 @@ cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t *result)
 {
     return cuda_call(__func__, [&](machine &m) {
         const stream_ptr stream = stream_of(m, handle);
-        if (!stream)
-            return cudaErrorInvalidResourceHandle;
         if (!result)
             return cudaErrorInvalidValue;
         *result = nullptr;
@@ -186,8 +180,6 @@ cudaStreamIsCapturing(cudaStream_t handle, cudaStreamCaptureStatus *status)
 {
     return cuda_call(__func__, [&](machine &m) {
         const stream_ptr stream = stream_of(m, handle);
-        if (!stream)
-            return cudaErrorInvalidResourceHandle;
         if (stream->legacy && implied(m, *stream))
             return cudaErrorStreamCaptureImplicit;
         *status = !stream->capturing           ? cudaStreamCaptureStatusNone

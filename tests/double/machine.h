@@ -248,7 +248,7 @@ cuda_call(const char *name, Body body)
 int current_device();
 
 /* queue.cpp */
-stream_ptr stream_of(machine &m, cudaStream_t handle); /* null: no such stream */
+stream_ptr stream_of(machine &m, cudaStream_t handle); /* ends the process where there is no such stream */
 stream_ptr stream_new(machine &m, int device, bool blocking);
 work_ptr enqueue(machine &m, const stream_ptr &stream, std::function<void()> run, const work_ptr &also = nullptr,
                  work_kind kind = work_kind::other);

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cfenv>
+#include <cstdio>
+#include <cstdlib>
 #include <thread>
 #include <unordered_set>
 #include <utility>
@@ -22,6 +24,15 @@ stream_new(machine &m, int device, bool blocking)
     return made;
 }
 
+/* CUDA reads what a handle points to, and says nothing: a destroyed stream's handle ends the process (seen on an H100).
+ */
+[[noreturn]] static void
+die_of(cudaStream_t handle)
+{
+    std::fprintf(stderr, "CUDA-runtime double: %p is no stream, or was destroyed\n", static_cast<void *>(handle));
+    std::abort();
+}
+
 stream_ptr
 stream_of(machine &m, cudaStream_t handle)
 {
@@ -36,7 +47,9 @@ stream_of(machine &m, cudaStream_t handle)
         return mine;
     }
     const auto found = m.stream_handles.find(reinterpret_cast<uintptr_t>(handle));
-    return found == m.stream_handles.end() ? nullptr : found->second;
+    if (found == m.stream_handles.end())
+        die_of(handle);
+    return found->second;
 }
 
 bool

@@ -30,8 +30,9 @@ cudaError_t
 cudaStreamDestroy(cudaStream_t handle)
 {
     return cuda_call(__func__, [&](machine &m) {
+        stream_of(m, handle);
         const auto found = m.stream_handles.find(reinterpret_cast<uintptr_t>(handle));
-        if (found == m.stream_handles.end())
+        if (found == m.stream_handles.end()) /* a default stream */
             return cudaErrorInvalidResourceHandle;
         found->second->destroyed = true;
         m.stream_handles.erase(found);

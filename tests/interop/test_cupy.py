@@ -1,8 +1,11 @@
 """CuPy's arrays: added where they are, on CuPy's current stream, the sum a CuPy array."""
 
+import threading
+
 import numpy as np
 import pytest
 from arrays import NUMPY_DTYPES, assert_same_values, numpys_sum, values
+from foreign import Borrowed
 
 import vecadd
 import vecadd.interop
@@ -127,3 +130,103 @@ def test_device_arrays_and_cupy_arrays_mix():
 def test_cupy_reads_device_arrays():
     a = np.arange(100.0)
     assert_same_values(cupy.asarray(vecadd.to_device(a)).get(), a)
+
+
+N = 10_000_000
+
+
+def slowly_copied(y):
+    """What y holds now, copied on the current stream behind work that takes the GPU some milliseconds."""
+    busy, target = cupy.zeros(N), cupy.empty_like(y)
+    cupy.cuda.Device().synchronize()  # CuPy orders no stream after another
+    for _ in range(100):
+        busy += 1
+    target[...] = y
+    return target
+
+
+@pytest.mark.parametrize("non_blocking", [False, True])
+def test_a_loan_outlives_the_stream_that_was_current(non_blocking):
+    """CuPy destroys a stream with its last object."""
+    for k in range(5):
+        x = vecadd.to_device(np.full(N, k))
+        with cupy.cuda.Stream(non_blocking=non_blocking):
+            y = cupy.from_dlpack(x)
+            target = slowly_copied(y)
+        del x, y
+        after = vecadd.to_device(np.full(N, -1))  # may take the memory
+        cupy.cuda.Device().synchronize()
+        assert bool((target == k).all())
+        assert (after.numpy() == -1).all()
+
+
+def test_a_sum_outlives_the_stream_that_it_was_made_on():
+    x = vecadd.to_device(np.arange(1000.0))
+    for non_blocking in (False, True):
+        with cupy.cuda.Stream(non_blocking=non_blocking) as stream:
+            totals = vecadd.add(x, 1, stream=stream), vecadd.add(x, 1, stream=stream.ptr)
+            del stream
+        for total in totals:
+            assert_same_values((total + total).numpy(), 2 * np.arange(1000.0) + 2)
+        del totals, total
+
+
+def lend_and_drop(failed):
+    try:
+        for k in range(50):
+            x = vecadd.to_device(np.full(100_000, k))
+            with cupy.cuda.Stream(non_blocking=bool(k % 2)):
+                y = cupy.from_dlpack(x)
+                total = y + y
+                del y, x
+                cupy.cuda.get_current_stream().synchronize()
+            assert bool((total == 2 * k).all())
+    except BaseException as error:
+        failed.append(error)
+
+
+@pytest.mark.parametrize("captured", [False, True], ids=["no capture", "beside a capture"])
+def test_eight_threads_lend_to_streams_of_their_own(captured):
+    failed, out = [], cupy.zeros(1000)
+    vecadd.add(out, 1, out)
+    lend_and_drop(failed)
+    cupy.cuda.Device().synchronize()
+    threads = [threading.Thread(target=lend_and_drop, args=(failed,)) for _ in range(8)]
+    stream = cupy.cuda.Stream(non_blocking=True)
+    if captured:
+        with stream:
+            stream.begin_capture(mode=cupy.cuda.runtime.streamCaptureModeRelaxed)
+            vecadd.add(out, 1, out)
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    vecadd.release()
+    if captured:
+        with stream:
+            vecadd.add(out, 1, out)
+            stream.end_capture().launch(stream)
+            stream.synchronize()
+        assert bool((out == 3).all())
+    assert failed == []
+
+
+def test_memory_lent_to_a_bare_handle_is_not_used_again_before_its_work():
+    runtime = cupy.cuda.runtime
+    for flags in (runtime.streamDefault, runtime.streamNonBlocking):
+        for k in range(5):
+            x, target = vecadd.to_device(np.full(N, k)), cupy.empty(N, np.int64)
+            handle = runtime.streamCreateWithFlags(flags)
+            y = Borrowed(x, handle)
+            busy = cupy.zeros(N)
+            cupy.cuda.Device().synchronize()
+            for _ in range(100):
+                runtime.memsetAsync(busy.data.ptr, 0, busy.nbytes, handle)
+            runtime.memcpyAsync(target.data.ptr, y.pointer, target.nbytes, runtime.memcpyDeviceToDevice, handle)
+            runtime.streamDestroy(handle)
+            del x, y
+            after = [vecadd.to_device(np.full(N, -1)) for _ in range(2)]  # may take the memory
+            cupy.cuda.Device().synchronize()
+            assert bool((target == k).all())
+            del after
+        vecadd.release()

@@ -57,12 +57,12 @@ class FakeArray:
 
 
 FakeArray.__module__, FakeArray.__name__ = "cupy", "ndarray"
-_fake = SimpleNamespace(foreign=None, stream=0, streams_asked=0)
+_fake = SimpleNamespace(foreign=None, stream=0, made=lambda ptr: SimpleNamespace(ptr=ptr), streams_asked=0)
 
 
 def current_stream(device):
     _fake.streams_asked += 1
-    return SimpleNamespace(ptr=_fake.stream)
+    return _fake.made(_fake.stream)
 
 
 @pytest.fixture
@@ -267,11 +267,12 @@ def test_a_plan_keeps_the_stream_that_was_current(cupy, driver, monkeypatch, arr
     class Stream:
         ptr = driver.stream()
 
-    current = [Stream()]
-    monkeypatch.setattr(sys.modules["cupy"].cuda, "get_current_stream", lambda device: current[0])
-    known = weakref.ref(current[0])
+    current = Stream()
+    monkeypatch.setattr(_fake, "stream", current.ptr)
+    monkeypatch.setattr(_fake, "made", lambda ptr: current)
+    known = weakref.ref(current)
     plan = vecadd.plan(*arrays(cupy(np.ones(N)), cupy(np.zeros(N))))
-    current[0] = SimpleNamespace(ptr=0)
+    current = SimpleNamespace(ptr=0)
     gc.collect()
     assert known() is not None
     plan()

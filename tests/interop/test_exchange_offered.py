@@ -8,22 +8,18 @@ import pytest
 import test_exchange_table as table
 from arrays import assert_same_values
 from conftest import ON_DOUBLE
-from foreign import _Versioned
+from foreign import MANAGED, ForeignStream, _Versioned, consume, pointer_of
 from orders import orders
 
 import vecadd
 from vecadd import _core
 
 A = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
-MANAGED = ctypes.POINTER(_Versioned)
 SET_ERROR = ctypes.CFUNCTYPE(None, c_void_p, ctypes.c_char_p, ctypes.c_char_p)
 LEND = ctypes.PYFUNCTYPE(c_int, ctypes.py_object, ctypes.POINTER(MANAGED))
 TAKE = ctypes.PYFUNCTYPE(c_int, MANAGED, ctypes.POINTER(ctypes.py_object))
 ALLOCATE = ctypes.CFUNCTYPE(c_int, ctypes.POINTER(table.DLTensor), ctypes.POINTER(MANAGED), c_void_p, SET_ERROR)
 
-pointer_of = ctypes.PYFUNCTYPE(c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
-rename = ctypes.PYFUNCTYPE(c_int, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_SetName", ctypes.pythonapi))
-USED = b"used_dltensor_versioned"  # kept here: a capsule keeps the pointer
 offered = table.Table.from_address(pointer_of(vecadd.DeviceArray.__dlpack_c_exchange_api__, table.CAPSULE))
 lend, take, allocate = (
     kind(getattr(offered, name))
@@ -167,7 +163,7 @@ def test_work_on_the_work_stream_comes_after_the_arrays_own_and_before_its_memor
     one, minus_one, numbers = foreign(ones), foreign(-ones), [foreign(ones * i) for i in range(8)]
     for i in range(8):
         driver.delay(side)
-        x = vecadd.add(numbers[i], one, stream=side)  # its home is `side`
+        x = vecadd.add(numbers[i], one, stream=ForeignStream(side))  # its home is `side`
         if how == "borrowed":
             driver.copy(0, target, borrowed(x).data, 4 * n)
         else:
@@ -185,7 +181,7 @@ def test_work_on_the_work_stream_comes_after_the_arrays_own_and_before_its_memor
 def test_what_a_consumer_wrote_is_there_for_later_work_on_the_arrays_own_stream(driver, foreign):
     side, n = driver.stream(), 4096
     ones = np.ones(n, np.int32)
-    x, source = vecadd.add(foreign(ones), foreign(ones), stream=side), foreign(ones * 7)
+    x, source = vecadd.add(foreign(ones), foreign(ones), stream=ForeignStream(side)), foreign(ones * 7)
     managed = lent(x)
     driver.delay(0)
     driver.copy(0, managed.contents.tensor.data, source.pointer, 4 * n)
@@ -200,10 +196,10 @@ def test_memory_stays_until_the_work_of_a_consumer_that_gives_its_tensor_back(re
     side, consumer, n = driver.stream(), driver.stream(), 4096
     ones = np.ones(n, np.int32)
     source, target = foreign(ones), foreign(ones * 0)
-    x = vecadd.add(source, 4, stream=side)
+    kept = vecadd.add(source, 0, stream=ForeignStream(consumer))  # which keeps the consumer's stream
+    x = vecadd.add(source, 4, stream=ForeignStream(side))
     capsule = x.__dlpack__(stream=consumer, max_version=(1, 0))
-    managed = ctypes.cast(pointer_of(capsule, b"dltensor_versioned"), MANAGED)
-    rename(capsule, USED)
+    managed = consume(capsule)
     driver.copy_late(consumer, target.pointer, managed.contents.tensor.data, 4 * n)
     back = taken(managed)
     del x, back
@@ -211,6 +207,7 @@ def test_memory_stays_until_the_work_of_a_consumer_that_gives_its_tensor_back(re
         vecadd.add(source, i, stream=side)  # may take the memory
     assert_same_values(target.numpy(), ones * 5)
     driver.synchronize(0)
+    del kept
     _core.release()
 
 
@@ -241,7 +238,7 @@ def test_two_borrowed_arrays_stay_until_the_work_that_uses_both(driver, foreign)
     one, minus_one, numbers = foreign(ones), foreign(-ones), [foreign(ones * i) for i in range(8)]
     driver.synchronize(0)
     for i in range(8):
-        x, y = (vecadd.add(numbers[i], one, stream=side) for _ in range(2))
+        x, y = (vecadd.add(numbers[i], one, stream=ForeignStream(side)) for _ in range(2))
         first, second = borrowed(x), borrowed(y)
         driver.delay(0)
         for tensor in (second, first):
@@ -261,7 +258,7 @@ def test_vecadds_later_work_comes_after_a_consumers_on_a_borrowed_array(request,
         request.getfixturevalue("double").reset(seed)
     side, other, n = driver.stream(), driver.stream(), 4096
     ones, sevens = np.ones(n, np.int32), foreign(np.full(n, 7, np.int32))
-    x, out = (vecadd.add(foreign(ones), 0, stream=side) for _ in range(2))
+    x, out = (vecadd.add(foreign(ones), 0, stream=ForeignStream(side)) for _ in range(2))
     view, target = x[:], foreign(np.zeros(n, np.int32))
     driver.delay(0)
     driver.copy(0, borrowed(x).data, sevens.pointer, 4 * n)
@@ -271,12 +268,14 @@ def test_vecadds_later_work_comes_after_a_consumers_on_a_borrowed_array(request,
     elif use == "numpy":
         assert_same_values(x.numpy(stream=other), ones * 7)
     elif use == "an export":
+        kept = vecadd.add(x, 0, stream=ForeignStream(other))  # which keeps the other stream
         capsule = view.__dlpack__(stream=other)
         driver.copy_late(other, target.pointer, view.__cuda_array_interface__["data"][0], 4 * n)
         del capsule, x, view
         for i in range(3):
             vecadd.add(foreign(ones), i, stream=side)
         assert_same_values(target.numpy(), ones * 7)
+        assert_same_values(kept.numpy(), ones * 7)
     else:
         if use == "a list":
             vecadd.add_many([x], [1], [out], stream=side)
@@ -287,7 +286,7 @@ def test_vecadds_later_work_comes_after_a_consumers_on_a_borrowed_array(request,
 
 
 def test_an_array_that_was_borrowed_says_that_it_is_on_the_work_stream(driver, foreign):
-    x = vecadd.add(foreign(np.ones(8)), 1.0, stream=driver.stream())
+    x = vecadd.add(foreign(np.ones(8)), 1.0, stream=ForeignStream(driver.stream()))
     view = x[2:]
     assert x.__cuda_array_interface__["stream"] != 1
     borrowed(view)

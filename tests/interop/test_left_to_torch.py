@@ -36,7 +36,8 @@ def test_a_tensor_that_needs_its_gradient_is_torchs_to_add(tensor, torch):
 
 
 def test_torchs_own_sum_on_another_stream_is_ordered_behind_and_before_the_current_one(tensor, torch, driver):
-    """PyTorch adds on the stream that is current for it; its allocator is told who reads the operands."""
+    """PyTorch adds on the stream that is current for it. Its allocator is told that the one which was current reads the
+    operands, and not the other: that may be destroyed before their memory goes."""
     events, side = [], driver.stream()
 
     class Stream(contextlib.nullcontext):
@@ -60,8 +61,8 @@ def test_torchs_own_sum_on_another_stream_is_ordered_behind_and_before_the_curre
         x.record_stream = lambda stream: events.append(("read on", stream.handle))
     vecadd.add(a, b, stream=side)
     assert events == [
-        (side, "waits for", "current"), ("on", side), "adds", ("read on", side), ("read on", side),
-        ("current", "waits for", side),
+        (side, "waits for", "current"), ("on", side), "adds", ("current", "waits for", side),
+        ("read on", "current"), ("read on", "current"),
     ]  # fmt: skip
 
 

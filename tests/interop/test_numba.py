@@ -1,5 +1,7 @@
 """Numba's device arrays: added where they are, in the order of their streams, the sum a Numba array."""
 
+import gc
+
 import numpy as np
 import pytest
 from arrays import NUMPY_DTYPES, assert_same_values, numpys_sum, values
@@ -77,3 +79,24 @@ def test_device_arrays_and_numba_arrays_mix():
 def test_numba_reads_device_arrays():
     a = np.arange(100.0)
     assert_same_values(cuda.as_cuda_array(vecadd.to_device(a)).copy_to_host(), a)
+
+
+def test_an_adopted_sum_outlives_the_stream_that_its_operand_names():
+    """Numba destroys a stream some time after its last object; the caller never named it."""
+    n = 10_000_000
+    for k in range(5):
+        stream, a = cuda.stream(), np.full(n, k)
+        x = cuda.to_device(a, stream=stream)
+        total = vecadd.add(x, x)
+        again = vecadd.add(total, total)
+        target = cuda.device_array(n, a.dtype)
+        for _ in range(50):
+            target.copy_to_device(total, stream=stream)
+        del x, stream
+        gc.collect()
+        cuda.current_context().deallocations.clear()
+        del total
+        after = vecadd.to_device(np.full(n, -1))  # may take the memory
+        assert (target.copy_to_host() == 2 * k).all()
+        assert (again.copy_to_host() == 4 * k).all()
+        del again, after

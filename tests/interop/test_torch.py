@@ -299,6 +299,44 @@ def test_a_tensor_that_has_dlpack_alone_is_read_in_a_capture(cuda, given):
 
 
 @pytest.mark.gpu
+def test_a_tensor_may_be_dropped_after_another_librarys_stream_has_gone(cuda):
+    """torch records an event on each stream that it was told of, when the memory goes."""
+    runtime = pytest.importorskip("cupy").cuda.runtime
+    with torch.cuda.stream(torch.cuda.Stream()):
+        made_on_another = torch.ones(1000, device=cuda)
+    for a in (torch.ones(1000, device=cuda), made_on_another):
+        torch.cuda.synchronize()
+        handle = runtime.streamCreateWithFlags(runtime.streamNonBlocking)
+        total, many = vecadd.add(a, a, stream=handle), vecadd.add_many([a], [a], stream=handle)
+        runtime.streamSynchronize(handle)
+        runtime.streamDestroy(handle)
+        assert bool((total == 2).all())
+        assert bool((many[0] == 2).all())
+        del a, total, many
+    del made_on_another
+    torch.cuda.synchronize()
+
+
+@pytest.mark.gpu
+def test_a_loan_outlives_an_external_stream_that_was_current(cuda):
+    """torch's own streams stay; one of another library's that is torch's current one does not."""
+    runtime = pytest.importorskip("cupy").cuda.runtime
+    for k in range(5):
+        x, handle = vecadd.to_device(np.full(1_000_000, k)), runtime.streamCreateWithFlags(runtime.streamNonBlocking)
+        with torch.cuda.stream(torch.cuda.ExternalStream(handle)):
+            y = torch.from_dlpack(x)
+            total = vecadd.add(x, 1, stream=torch.cuda.current_stream())
+            twice = y + y
+        runtime.streamSynchronize(handle)
+        runtime.streamDestroy(handle)
+        del x, y
+        assert (total.numpy() == k + 1).all()
+        assert bool((twice == 2 * k).all())
+        del total
+    vecadd.release()
+
+
+@pytest.mark.gpu
 def test_torch_takes_device_arrays_by_dlpack_both_ways(cuda):
     a = np.arange(1000.0)
     x = vecadd.to_device(a)

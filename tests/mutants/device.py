@@ -6,6 +6,7 @@ from tests.mutants.mutant import Mutant
 
 ORDER = "tests/device/test_stream_order.py"
 EXTREMES = "tests/add/test_extremes.py"
+GONE = "tests/device/test_streams_that_go.py"
 
 AFTER = Mutant(
     "after its producers",
@@ -146,7 +147,7 @@ DEVICE = (
     Mutant(
         "a full device is waited for",
         "csrc/gpu/memory.c",
-        "cudaStreamSynchronize(stream);            /* returns what was released",
+        "cudaStreamSynchronize(stream); /* returns what was released",
         "/* returns what was released",
         "test_memory",
     ),
@@ -176,7 +177,7 @@ DEVICE = (
     Mutant(
         "a home for the per-thread stream's sums",
         "csrc/gpu/stream.c",
-        "if (stream != STREAM_PER_THREAD)\n        return 0;",
+        "if (kept || lasting || is_legacy(stream))\n        return 0;",
         "if (true)\n        return 0;",
         "tests/device/test_streams.py",
         "in_any_thread",
@@ -249,10 +250,34 @@ DEVICE = (
         "the consumer's stream of a tensor that comes back",
         "csrc/py/array/export.c",
         "    export_delete(managed->context);",
-        "    ((struct export *)managed->context)->drop.stream = ((struct export *)managed->context)->home;\n"
+        "    struct device_drop *const drop = managed->context;\n    drop->stream = device_buffer_home(drop->block);\n"
         "    export_delete(managed->context);",
         "tests/interop/test_exchange_offered.py",
         "gives_its_tensor_back",
+    ),
+    Mutant(
+        "a consumer's stream that is kept",
+        "csrc/py/array/export.c",
+        "    kept_stream_use(kept);",
+        "    (void)kept;",
+        GONE,
+        "a_loan_outlives",
+    ),
+    Mutant(
+        "a consumer's stream that nobody keeps",
+        "csrc/py/array/export.c",
+        "        device_buffer_loosen(array->block);",
+        "        (void)array;",
+        GONE,
+        "bare_handle_of_another",
+    ),
+    Mutant(
+        "the stream of an adopted sum",
+        "csrc/gpu/buffer.c",
+        "        kept_stream_use(home->kept);",
+        "        (void)home;",
+        GONE,
+        "adopted_sum",
     ),
     Mutant(
         "a plan on a stream that the capture leads to",
@@ -273,15 +298,15 @@ DEVICE = (
     Mutant(
         "a busy stream of the memory's device",
         "csrc/gpu/buffer.c",
-        "stream_is_busy(block->device, block->stream)",
-        "stream_is_busy(0, block->stream)",
+        "stream_is_busy(block->device, block->drop.stream)",
+        "stream_is_busy(0, block->drop.stream)",
         "tests/device/test_two_gpus.py",
         "a_capture_on_its_device",
     ),
     Mutant(
         "borrowed memory that is dropped",
         "csrc/gpu/buffer.c",
-        "if (device_buffer_moved(block) && !stream_join_if_free(block->device, NULL, block->stream))",
+        "if (atomic_load(&block->moved) && !stream_join_if_free(block->device, NULL, block->drop.stream))",
         "if (false)",
         "tests/interop/test_exchange_offered.py",
         "two_borrowed",
@@ -289,7 +314,7 @@ DEVICE = (
     Mutant(
         "a borrower before whom an array was written",
         "csrc/gpu/buffer.c",
-        "if (stream_join(block->device, block->stream, NULL, status) < 0)",
+        "if (stream_join(block->device, block->drop.stream, NULL, status) < 0)",
         "if (false)",
         "tests/interop/test_exchange_offered.py",
         "comes_after_the_arrays_own",

@@ -3,7 +3,7 @@
 import sys
 from typing import Any
 
-from vecadd.interop.library import Handle, Library, back, in_memory
+from vecadd.interop.library import Handle, Library, back, in_memory, is_foreign
 
 
 class CuPy(Library):
@@ -29,8 +29,9 @@ class CuPy(Library):
     def current_stream(self, device: int) -> int | None:
         return int(sys.modules["cupy"].cuda.get_current_stream(device).ptr)
 
-    def held_stream(self, array: Any) -> Any:
-        return sys.modules["cupy"].cuda.get_current_stream(array.device.id)
+    def stream_owner(self, handle: int, device: int) -> Any:
+        stream = sys.modules["cupy"].cuda.get_current_stream(device)
+        return stream if stream.ptr == handle and not is_foreign(stream, handle) else None
 
     def empty_like(
         self,

@@ -2,11 +2,14 @@
 
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from numpy.typing import NDArray
 
 from vecadd.interop.library import Library
+
+MOST_STREAMS = 64
 
 
 class JAX(Library):
@@ -36,6 +39,23 @@ class JAX(Library):
     def must_add(self, operands: Sequence[Any], out: Any) -> str | None:
         traced = any(isinstance(x, sys.modules["jax"].core.Tracer) for x in operands)
         return "JAX traces them (jax.jit, jax.grad, jax.vmap), and the graph gets jax.numpy.add" if traced else None
+
+    def stream_owner(self, handle: int, device: int) -> Any:
+        jax = sys.modules["jax"]
+        if not jax._src.xla_bridge.backends_are_initialized():
+            return None
+        with suppress(RuntimeError):  # JAX has no GPU
+            for gpu in jax.local_devices(backend="gpu"):
+                # JAX has its producers order one of a few streams, each in its turn, which go with its client.
+                streams: set[int] = set()
+                while gpu.local_hardware_id == device and len(streams) < MOST_STREAMS:
+                    stream = gpu.get_stream_for_external_ready_events()
+                    if stream == handle:
+                        return gpu.client
+                    if stream in streams:
+                        break
+                    streams.add(stream)
+        return None
 
     def result_dtype(self, a: Any, b: Any) -> str | None:
         return str(sys.modules["jax"].numpy.result_type(a, b).name)

@@ -44,9 +44,13 @@ class Library:
         """The handle of the stream on which the library works now."""
         return None
 
-    def held_stream(self, array: Any) -> Any:
-        """The object of the stream on which the library works now, on the array's device, where the stream goes when
-        its last object goes; else None."""
+    def stream_owner(self, handle: int, device: int) -> Any:
+        """What keeps the stream with this handle: an object with which it goes, True where nothing destroys it, None
+        where the library does not know it. Asked of libraries that are imported."""
+        return None
+
+    def stream_of(self, array: Any) -> Any:
+        """The object of the stream that the array's interface names, if the array has one."""
         return None
 
     def result_dtype(self, a: Any, b: Any) -> str | None:
@@ -94,6 +98,15 @@ def in_memory(shape: tuple[int, ...], axes: tuple[int, ...] | None) -> tuple[int
 def back(axes: tuple[int, ...]) -> tuple[int, ...]:
     """The axes that undo the transposition by ``axes``."""
     return tuple(axes.index(axis) for axis in range(len(axes)))
+
+
+def is_foreign(stream: Any, handle: int) -> bool:
+    """Whether a library's stream object wraps a stream that is not its own, and so does not keep it."""
+    return (
+        type(stream).__name__ == "ExternalStream"  # PyTorch's and CuPy's
+        or getattr(stream, "external", False) is True  # Numba's
+        or getattr(stream, "stream_id", None) == handle  # PyTorch's, of a stream that it has been given
+    )
 
 
 class Handle:

@@ -11,6 +11,9 @@ class Numba(Library):
 
     adopts = True
 
+    def stream_of(self, array: Any) -> Any:
+        return getattr(array, "stream", None)
+
     def adopt(self, array: Any) -> Any:
         cuda = sys.modules["numba.cuda"]
         # In the context of the array's device, which the new array takes over. sync=False: by default numba would wait

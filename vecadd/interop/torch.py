@@ -128,6 +128,13 @@ class Torch(Library):
         # The handle alone, as torch's own compilers take it: 0.07 us. torch.cuda.current_stream() takes 1.8 us.
         return int(sys.modules["torch"]._C._cuda_getCurrentRawStream(device))
 
+    def stream_owner(self, handle: int, device: int) -> Any:
+        torch = sys.modules["torch"]
+        if not torch.cuda.is_initialized() or self.current_stream(device) != handle:
+            return None
+        # torch's own streams are from pools that it never gives back. One of another library has its handle for an id.
+        return torch._C._cuda_getCurrentStream(device)[0] != handle or None
+
     def result_dtype(self, a: Any, b: Any) -> str | None:
         # Asked each time, 1 us: the answer depends on dimensions and on torch's default dtype as well.
         return str(sys.modules["torch"].result_type(a, b)).partition(".")[2]
@@ -159,7 +166,11 @@ class Torch(Library):
         return cuda.ExternalStream(handle, device) if handle else cuda.default_stream(device)
 
     def record_stream(self, array: Any, stream: int) -> None:
-        array.record_stream(self._stream(stream, array.device))
+        # torch keeps the handle, and records an event on that stream when the memory goes: it may have been destroyed
+        # by then. torch's current stream, which waits for the other one, will do, unless it is another library's too.
+        current = self.current_stream(array.device.index)
+        if not current or self.stream_owner(current, array.device.index):
+            array.record_stream(sys.modules["torch"].cuda.current_stream(array.device))
 
     def from_host(self, total: NDArray[Any], like: Any) -> Any:
         torch = sys.modules["torch"]
@@ -179,9 +190,9 @@ class Torch(Library):
         side.wait_stream(current)
         with torch.cuda.stream(side):
             total = torch.add(a, b, out=out)
-        for x in on_gpu:
-            x.record_stream(side)
         current.wait_stream(side)
+        for x in on_gpu:
+            self.record_stream(x, stream)
         return total
 
 

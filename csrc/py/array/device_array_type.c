@@ -21,6 +21,7 @@ device_array_dealloc(struct device_array *self)
         PyThreadState *released = PyEval_SaveThread();
         device_buffer_drop(self->block);
         PyEval_RestoreThread(released);
+        kept_streams_sweep();
     }
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
     release(self);

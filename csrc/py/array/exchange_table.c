@@ -18,7 +18,7 @@ static int
 move(struct device_array *array)
 {
     struct status status;
-    if (array->stream == NULL || device_buffer_moved(array->block))
+    if (device_array_home(array) == NULL)
         return 0;
     PyThreadState *released = PyEval_SaveThread(); /* it waits while a queue is full */
     const int failed = device_buffer_move(array->block, &status);
@@ -82,7 +82,7 @@ make_like(const struct dl_tensor *like)
     if (device_find(&device, &status) < 0)
         return status_raise(state, &status);
     deferred_release_sweep();
-    PyObject *array = device_array_new(state, device, NULL, dtype, like->ndim, like->shape, NULL);
+    PyObject *array = device_array_new(state, device, &(struct later_stream){0}, dtype, like->ndim, like->shape, NULL);
     struct dl_managed_tensor *made = array ? device_array_lend((struct device_array *)array) : NULL;
     Py_XDECREF(array);
     return made;

@@ -36,8 +36,7 @@ device_array_interface(struct device_array *self, void *Py_UNUSED(closure))
  * the interpreter has gone. */
 struct export
 {
-    struct device_drop drop; /* first: it frees the export; its stream is the consumer's */
-    void *home;              /* the array's stream */
+    struct device_drop drop; /* first: it frees the export; its stream is the consumer's, or stands in for it */
     union {
         struct dl_managed_tensor versioned;
         struct dl_unversioned_tensor unversioned;
@@ -49,7 +48,7 @@ struct export
 static void
 export_delete(struct export *export)
 {
-    if (!device_buffer_drop_later(&export->drop))
+    if (!device_buffer_drop_later(&export->drop) || kept_streams_left())
         deferred_release_sweep_soon();
 }
 
@@ -72,6 +71,7 @@ export_free(struct export *export)
     PyThreadState *released = PyEval_SaveThread();
     device_buffer_drop_after(&export->drop);
     PyEval_RestoreThread(released);
+    kept_streams_sweep();
 }
 
 /* Frees the tensor of a capsule that was never consumed. */
@@ -95,8 +95,9 @@ device_array_tensor(struct device_array *array)
                               .strides = device_array_steps(array)};
 }
 
+/* Becomes a user of what keeps `stream`. */
 static struct export *
-export_make(struct device_array *array, void *stream, bool versioned, bool copied)
+export_make(struct device_array *array, void *stream, struct kept_stream *kept, bool versioned, bool copied)
 {
     struct export *export = malloc(sizeof *export + 2 * (size_t)array->ndim * sizeof *export->sizes);
     if (!export)
@@ -117,16 +118,16 @@ export_make(struct device_array *array, void *stream, bool versioned, bool copie
     else
         export->unversioned =
             (struct dl_unversioned_tensor){.tensor = tensor, .context = export, .deleter = delete_unversioned};
-    export->home = array->stream;
-    export->drop = (struct device_drop){.block = array->block, .stream = stream_of_all_threads(stream)};
+    export->drop = (struct device_drop){.block = array->block, .stream = stream, .kept = kept};
+    kept_stream_use(kept);
     device_buffer_hold(array->block);
     return export;
 }
 
 static PyObject *
-capsule_make(struct device_array *array, void *stream, bool versioned, bool copied)
+capsule_make(struct device_array *array, const struct later_stream *stream, bool versioned, bool copied)
 {
-    struct export *export = export_make(array, stream, versioned, copied);
+    struct export *export = export_make(array, stream->stream, stream->kept, versioned, copied);
     if (!export)
         return PyErr_NoMemory();
     PyObject *capsule = versioned ? PyCapsule_New(&export->versioned, DL_CAPSULE, capsule_free)
@@ -139,7 +140,7 @@ capsule_make(struct device_array *array, void *stream, bool versioned, bool copi
 struct dl_managed_tensor *
 device_array_lend(struct device_array *array)
 {
-    struct export *export = export_make(array, NULL, true, false);
+    struct export *export = export_make(array, NULL, NULL, true, false);
     return export ? &export->versioned : (PyErr_NoMemory(), NULL);
 }
 
@@ -157,7 +158,7 @@ device_array_of_lent(PyTypeObject *type, const struct dl_managed_tensor *managed
     const struct export *export = managed->context;
     for (int i = 0; i < tensor->ndim; i++)
         strides[i] = tensor->strides[i] * (Py_ssize_t)dtype_table[dtype].itemsize;
-    return device_array_in(type, export->drop.block, tensor->device.id, export->home, dtype,
+    return device_array_in(type, export->drop.block, tensor->device.id, dtype,
                            (char *)tensor->data + tensor->byte_offset, tensor->ndim, tensor->shape, strides);
 }
 
@@ -248,14 +249,50 @@ export_on_host(struct device_array *self, PyObject *max_version, int asked)
     return capsule;
 }
 
+/* Finds what the memory is given back after, in place of a consumer's stream that nobody keeps. */
+static int
+stand_in_for(struct device_array *array, struct later_stream *after, struct status *status)
+{
+    enum stream_stand_in stand_in = STREAM_LEGACY;
+    if (after->stream != STREAM_PER_THREAD && stream_stand_in(array->device, after->stream, &stand_in, status) < 0)
+        return -1;
+    if (stand_in != STREAM_LEGACY)
+        device_buffer_loosen(array->block);
+    after->stream = stand_in == STREAM_LEGACY ? NULL : device_array_home(array);
+    return 0;
+}
+
+/* Orders the consumer's stream after the array's, and finds the stream to give the memory back after. Returns 0, with
+ * *after to be cleared, or -1 with an exception set. */
+static int
+lend_to(struct device_array *array, void *stream, bool is_new, struct later_stream *after)
+{
+    void *const home = device_array_home(array);
+    struct status status;
+    *after = (struct later_stream){.stream = home};
+    if (stream == home)
+        return 0;
+    if (later_stream_find(after, stream, array->device, NULL, NULL, 0, false) < 0)
+        return -1;
+    PyThreadState *released = PyEval_SaveThread();
+    const int failed = stream_join_consumer(array->device, home, stream, is_new, &status) < 0 ||
+                       (!after->kept && !after->lasting && stand_in_for(array, after, &status) < 0);
+    PyEval_RestoreThread(released);
+    if (!failed)
+        return 0;
+    later_stream_clear(after);
+    status_raise(PyType_GetModuleState(Py_TYPE((PyObject *)array)), &status);
+    return -1;
+}
+
 const char device_array_dlpack_doc[] = PyDoc_STR(
     "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
     "A capsule for another library's from_dlpack. Work that the consumer queues on stream from now on comes after\n"
     "what is queued on the array: None or 1 is the legacy default stream, 2 the per-thread one, -1 asks for no order.\n"
     "The capsule is 'dltensor_versioned' where max_version is (1, 0) or more. The memory lives as long as its "
     "holder.\n\n"
-    "Raises ValueError for stream 0, BufferError for a dl_device that is neither this GPU nor the host, and for\n"
-    "copy=False where only a copy will do.");
+    "Raises ValueError for stream 0 and for a stream of another GPU, BufferError for a dl_device that is neither this\n"
+    "GPU nor the host, and for copy=False where only a copy will do.");
 
 PyObject *
 device_array_dlpack(struct device_array *self, PyObject *arguments, PyObject *keywords)
@@ -263,7 +300,6 @@ device_array_dlpack(struct device_array *self, PyObject *arguments, PyObject *ke
     static char *names[] = {"stream", "max_version", "dl_device", "copy", NULL};
     PyObject *stream_object = Py_None, *max_version = Py_None, *device = Py_None, *copy = Py_None;
     void *stream;
-    struct status status;
     if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|$OOOO:__dlpack__", names, &stream_object, &max_version,
                                      &device, &copy))
         return NULL;
@@ -277,25 +313,21 @@ device_array_dlpack(struct device_array *self, PyObject *arguments, PyObject *ke
     int ordered = consumer_stream(stream_object, &stream);
     if (ordered < 0)
         return NULL;
+    struct status status;
+    if (stream_check_device(self->device, stream, &status) < 0)
+        return status_raise(PyType_GetModuleState(Py_TYPE((PyObject *)self)), &status);
 
     const bool copies = asked == true;
     PyObject *made = copies ? device_array_copy(self, NULL) : Py_NewRef((PyObject *)self);
     if (!made)
         return NULL;
     struct device_array *array = (struct device_array *)made;
-    PyObject *capsule = NULL;
-    int failed = 0;
+    struct later_stream after = {0};
     /* An array without elements needs no order, and its device may not have been used yet. */
-    void *home = device_array_home(array);
-    if (ordered && array->size && stream != home) {
-        PyThreadState *released = PyEval_SaveThread();
-        failed = stream_join_consumer(array->device, home, stream, copies, &status);
-        PyEval_RestoreThread(released);
-    }
-    if (failed)
-        status_raise(PyType_GetModuleState(Py_TYPE((PyObject *)self)), &status);
-    else
-        capsule = capsule_make(array, ordered ? stream : home, versioned, copies);
+    const int lent =
+        ordered && array->size ? lend_to(array, stream, copies, &after) : (after.stream = device_array_home(array), 0);
+    PyObject *capsule = lent < 0 ? NULL : capsule_make(array, &after, versioned, copies);
+    later_stream_clear(&after);
     Py_DECREF(made);
     return capsule;
 }

@@ -206,15 +206,15 @@ PyObject *
 device_array_copy(struct device_array *self, PyObject *Py_UNUSED(none))
 {
     struct module_state *state = state_of(self);
-    void *home = device_array_home(self);
-    PyObject *copy = device_array_new(state, self->device, home, self->dtype, self->ndim, self->shape, NULL);
+    const struct later_stream home = device_array_later(self);
+    PyObject *copy = device_array_new(state, self->device, &home, self->dtype, self->ndim, self->shape, NULL);
     if (!copy)
         return NULL;
     if (!self->contiguous)
         return gather(self, copy);
     struct status status;
     PyThreadState *released = PyEval_SaveThread();
-    int failed = device_copy(self->device, home, ((struct device_array *)copy)->data, self->data,
+    int failed = device_copy(self->device, home.stream, ((struct device_array *)copy)->data, self->data,
                              device_array_nbytes(self), &status);
     PyEval_RestoreThread(released);
     if (!failed)

@@ -30,7 +30,8 @@ ordinal_from_object(struct module_state *state, PyObject *object, int *device)
 static PyObject *
 copy_of(struct module_state *state, int device, enum dtype dtype, PyArrayObject *source)
 {
-    PyObject *copy = device_array_new(state, device, NULL, dtype, PyArray_NDIM(source), PyArray_DIMS(source), NULL);
+    PyObject *copy = device_array_new(state, device, &(struct later_stream){0}, dtype, PyArray_NDIM(source),
+                                      PyArray_DIMS(source), NULL);
     if (!copy)
         return NULL;
     const struct device_array *array = (const struct device_array *)copy;

@@ -143,19 +143,21 @@ make_strided_host_sum(struct module_state *state, struct prepared_call *call)
 
 /* Makes a new array for the sum and puts its memory into the plan. */
 static PyObject *
-make_sum(struct module_state *state, PyObject *const objects[ROLE_COUNT], struct prepared_call *call)
+make_sum(struct module_state *state, const struct add_arguments *arguments, struct prepared_call *call)
 {
     if (call->plan.route == ROUTE_HOST && call->plan.strided)
         return make_strided_host_sum(state, call);
     if (call->plan.route != ROUTE_DEVICE)
-        return make_host_sum(state, objects, &call->plan);
+        return make_host_sum(state, arguments->objects, &call->plan);
     const struct plan *plan = &call->plan;
     struct owned_operand *made = &call->operands[ROLE_OUT];
+    struct sum_stream stream = {.given = arguments->stream, .objects = arguments->objects};
     struct status status;
-    void *stream;
-    if (stream_of_memory(plan->device, plan->stream, plan->join, (size_t)plan->joins, &stream, &status) < 0)
+    if (stream_of_memory(plan->device, plan->stream, plan->join, (size_t)plan->joins, &stream.stream, &status) < 0)
         return status_raise(state, &status);
-    PyObject *sum = device_result(state, &call->operands[call->sum.like], &call->sum, plan->device, stream, NULL, made);
+    PyObject *sum =
+        device_result(state, &call->operands[call->sum.like], &call->sum, plan->device, &stream, NULL, made);
+    sum_stream_clear(&stream);
     if (sum) {
         call->held[ROLE_OUT] = true;
         call->plan.c = made->operand.data;
@@ -181,7 +183,7 @@ static PyObject *
 add_planned(struct module_state *state, const struct add_arguments *arguments, struct prepared_call *call)
 {
     PyObject *out = arguments->objects[ROLE_OUT];
-    PyObject *sum = out ? Py_NewRef(out) : make_sum(state, arguments->objects, call);
+    PyObject *sum = out ? Py_NewRef(out) : make_sum(state, arguments, call);
     if (sum && add_run(state, &call->plan) < 0)
         Py_CLEAR(sum);
     if (call->plan.route == ROUTE_DEVICE)

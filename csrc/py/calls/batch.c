@@ -406,7 +406,7 @@ choose_stream(struct module_state *state, struct batch_call *call, const struct 
             call->join[i--] = call->join[--call->joins];
     if (!given && stream_lead(call->device, &call->stream, call->join, call->joins, &status) < 0)
         goto failed;
-    call->stream_object = PyLong_FromVoidPtr(call->stream);
+    call->stream_object = given ? Py_NewRef(given) : PyLong_FromVoidPtr(call->stream);
     return call->stream_object ? 0 : -1;
 failed:
     status_raise(state, &status);
@@ -424,7 +424,7 @@ batch_prepare(struct module_state *state, const struct batch_arguments *argument
         goto done;
     if (look_at_pairs(state, call, &survey) == 0 && batch_memory_check(&survey.memory, call) == 0 &&
         choose_stream(state, call, &survey) == 0 && batch_check_others(state, call) == 0)
-        result = batch_make_sums(state, call, arguments->out);
+        result = batch_make_sums(state, call, arguments->out, arguments->stream);
 done:
     batch_memory_clear(&survey.memory);
     PyMem_Free(survey.deferred);

@@ -30,7 +30,6 @@ struct batch_call {
     int device;       /* on the device: all pairs' device, and the stream that the work runs on */
     void *stream;
     PyObject *stream_object; /* owned: the stream for add; NULL on the host */
-    void *sum_stream;        /* of the memory of sums that are made */
     void **join;
     size_t joins, join_room;
 };

@@ -36,8 +36,8 @@ is_as_read(const struct operand *x, const struct batch_add *add)
 
 /* Makes the sum of an addition without an out. */
 static PyObject *
-make_sum(struct module_state *state, struct batch_call *call, struct operand_reader *reader, struct tensor_form *form,
-         struct batch_add *add, PyObject *a)
+make_sum(struct module_state *state, struct batch_call *call, struct sum_stream *stream, struct operand_reader *reader,
+         struct tensor_form *form, struct batch_add *add, PyObject *a)
 {
     if (call->place == PLACE_HOST) {
         PyArrayObject *like = (PyArrayObject *)a;
@@ -55,7 +55,7 @@ make_sum(struct module_state *state, struct batch_call *call, struct operand_rea
         device_operand_clear(&like);
     } else if (found > 0) {
         const struct device_shape expected = {like.operand.dtype, like.operand.ndim, like.operand.shape, ROLE_A, NULL};
-        sum = device_result(state, &like, &expected, call->device, call->sum_stream, form, &made);
+        sum = device_result(state, &like, &expected, call->device, stream, form, &made);
         device_operand_clear(&like);
     } else if (found == 0)
         PyErr_SetString(PyExc_RuntimeError, "x is no device array any more");
@@ -79,15 +79,16 @@ has_gaps(const struct batch_call *call)
 }
 
 int
-batch_make_sums(struct module_state *state, struct batch_call *call, PyObject *out)
+batch_make_sums(struct module_state *state, struct batch_call *call, PyObject *out, PyObject *given)
 {
     struct operand_reader reader = {.again = true};
     struct tensor_form form = {0};
+    struct sum_stream stream = {.given = given, .objects = call->lists, .lists = true};
     bool failed = false;
     struct status status;
     const bool is_list = out && PyList_Check(out);
     if (call->missing && call->place == PLACE_DEVICE &&
-        stream_of_memory(call->device, call->stream, call->join, call->joins, &call->sum_stream, &status) < 0) {
+        stream_of_memory(call->device, call->stream, call->join, call->joins, &stream.stream, &status) < 0) {
         status_raise(state, &status);
         return -1;
     }
@@ -105,12 +106,13 @@ batch_make_sums(struct module_state *state, struct batch_call *call, PyObject *o
         if (batch_object(call, ROLE_OUT, pair))
             continue;
         PyObject *x = PyTuple_GetItem(call->lists[ROLE_A], pair);
-        PyObject *sum = make_sum(state, call, &reader, &form, &call->adds[i], x);
+        PyObject *sum = make_sum(state, call, &stream, &reader, &form, &call->adds[i], x);
         if (!sum)
             batch_name_pair(pair);
         failed = !sum || PyList_SetItem(call->result, pair, sum) < 0;
     }
     tensor_form_clear(&form);
+    sum_stream_clear(&stream);
     return failed ? -1 : 0;
 }
 

@@ -8,8 +8,8 @@
 int batch_join(struct batch_call *call, const struct operand *operand);
 
 /* Sets call->result and call->gaps, and makes a sum for each of call->adds without an out, whose address goes there.
- * Returns 0, or -1 with an exception set. */
-int batch_make_sums(struct module_state *state, struct batch_call *call, PyObject *out);
+ * `out` and `given`, a stream, are the caller's, or NULL. Returns 0, or -1 with an exception set. */
+int batch_make_sums(struct module_state *state, struct batch_call *call, PyObject *out, PyObject *given);
 
 /* Puts the sums into the caller's list once they are made, which then is call->result. Returns 0, or -1 with an
  * exception set. */

@@ -7,16 +7,18 @@
 
 #include "base/runtime.h"
 #include "gpu/buffer.h"
+#include "gpu/memory.h"
 #include "gpu/stream.h"
 #include "py/operands/interop.h"
+#include "py/operands/kept_streams.h"
 
 /* The owners held for one call. */
 struct kept {
     struct kept *next;
     PyObject *owners[ROLE_COUNT]; /* NULL for operands without one */
     int device;
-    void *stream;
-    void *mark; /* an event behind the call's work; NULL where none could be recorded yet */
+    void *stream; /* lasting where there is no mark */
+    void *mark;   /* an event behind the call's work; NULL where none could be recorded yet */
 };
 
 /* Oldest first. The lock is held for a few instructions, without Python code or CUDA calls. A stream holds about a
@@ -156,7 +158,7 @@ let_go(struct kept *entry)
 void
 deferred_release_sweep(void)
 {
-    if (atomic_load_explicit(&list.count, memory_order_relaxed) == 0 && !device_buffers_wait())
+    if (atomic_load_explicit(&list.count, memory_order_relaxed) == 0 && !device_buffers_wait() && !kept_streams_left())
         return;
     PyThreadState *released = PyEval_SaveThread(); /* freeing and ordering may wait */
     device_buffers_settle();
@@ -167,6 +169,7 @@ deferred_release_sweep(void)
         atomic_fetch_sub(&list.count, 1);
         let_go(done);
     }
+    kept_streams_sweep();
 }
 
 static atomic_bool asked;
@@ -201,31 +204,28 @@ find_needing_keepalive(const struct prepared_call *call, PyObject *owners[ROLE_C
     return any;
 }
 
-/* Waits until the GPU is done, for lack of memory for an entry. False where that cannot be known: the owners are then
- * held for good. */
-static bool
-wait_without_entry(const struct prepared_call *call, enum stream_marked marked, void *mark)
-{
-    while (marked == STREAM_MARKED && !stream_mark_reached(call->plan.device, mark))
-        sched_yield();
-    return marked != STREAM_UNMARKED;
-}
-
-/* `in_graph`: if the stream captures, all work that the call queued on it is part of the capture. */
+/* `in_graph`: if the stream captures, all work that the call queued on it is part of the capture. Where the work can
+ * neither be marked now nor later it is waited for, and where that fails too the owners are held for good. */
 static void
 keep(const struct prepared_call *call, void *stream, bool in_graph, PyObject *const owners[ROLE_COUNT])
 {
+    /* Another thread may record the mark later, and its per-thread stream is a different one. */
+    void *mark, *const later = stream_of_all_threads(stream);
     struct kept *entry = malloc(sizeof *entry);
-    void *mark;
-    bool done = false;
     PyThreadState *released = PyEval_SaveThread();
     enum stream_marked marked = stream_mark(call->plan.device, stream, &mark);
     if (marked == STREAM_CAPTURED)
         marked = in_graph ? STREAM_DONE : STREAM_UNMARKED;
-    if (!entry)
-        done = wait_without_entry(call, marked, mark);
+    while (!entry && marked == STREAM_MARKED && !stream_mark_reached(call->plan.device, mark))
+        sched_yield();
+    bool done = marked == STREAM_DONE || (!entry && marked == STREAM_MARKED);
+    if (marked == STREAM_UNMARKED && (!entry || !stream_is_lasting(call->plan.device, later))) {
+        done = device_wait(call->plan.device);
+        free(entry);
+        entry = NULL;
+    }
     PyEval_RestoreThread(released);
-    if (done || marked == STREAM_DONE) {
+    if (done) {
         free(entry);
         return;
     }
@@ -233,9 +233,7 @@ keep(const struct prepared_call *call, void *stream, bool in_graph, PyObject *co
         Py_XINCREF(owners[role]);
     if (!entry)
         return;
-    /* Another thread may record the mark later, and its per-thread stream is a different one. */
-    *entry = (struct kept){
-        .device = call->plan.device, .stream = mark ? stream : stream_of_all_threads(stream), .mark = mark};
+    *entry = (struct kept){.device = call->plan.device, .stream = mark ? stream : later, .mark = mark};
     for (int role = 0; role < ROLE_COUNT; role++)
         entry->owners[role] = owners[role];
     append(entry);
@@ -251,11 +249,20 @@ defer_release_of_operands(const struct prepared_call *call)
 }
 
 void
-defer_release_of_plan(const struct prepared_call *call)
+defer_release_of_plan(const struct prepared_call *call, bool stream_is_kept)
 {
     PyObject *owners[ROLE_COUNT];
-    if (find_needing_keepalive(call, owners))
+    if (!find_needing_keepalive(call, owners))
+        return;
+    if (stream_is_kept) {
         keep(call, stream_of_all_threads(call->plan.stream), false, owners);
+        return;
+    }
+    PyThreadState *released = PyEval_SaveThread();
+    const bool done = device_wait(call->plan.device);
+    PyEval_RestoreThread(released);
+    for (int role = 0; role < ROLE_COUNT && !done; role++)
+        Py_XINCREF(owners[role]); /* for good */
 }
 
 int

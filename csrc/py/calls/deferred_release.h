@@ -18,8 +18,9 @@ void deferred_release_start(void);
  * those of finished calls. Without any it costs one look at a counter. */
 void defer_release_of_operands(const struct prepared_call *call);
 
-/* Holds them for a plan that is being closed, in any thread, after runs in any thread. */
-void defer_release_of_plan(const struct prepared_call *call);
+/* Holds them for a plan that is being closed, in any thread, after runs in any thread. Waits for the GPU where the
+ * plan's stream is not kept, and may be gone. */
+void defer_release_of_plan(const struct prepared_call *call, bool stream_is_kept);
 
 /* Tells the operands' libraries of the plan's stream where they work on another. Returns 0, or -1 with an exception
  * set. */
@@ -28,8 +29,8 @@ int record_operands(const struct prepared_call *call);
 /* Tells the libraries of a list's or tuple's objects that work queued on `stream` uses them; skips objects of none. */
 int record_objects(struct module_state *state, PyObject *objects, void *stream);
 
-/* Releases the owners whose work is done, and makes drops of blocks that were put off. May run Python code and release
- * the GIL meanwhile. */
+/* Releases the owners whose work is done, makes drops of blocks that were put off, and lets go of the owners of streams
+ * without users. May run Python code and release the GIL meanwhile. */
 void deferred_release_sweep(void);
 
 /* Has Python's main thread call deferred_release_sweep soon: for deleters, in any thread, with or without the GIL. */

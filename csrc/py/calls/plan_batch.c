@@ -134,6 +134,12 @@ batch_plan_count(const struct batch_plan *plan)
     return plan->call.count;
 }
 
+struct device_batch
+batch_plan_device(const struct batch_plan *plan)
+{
+    return batch_of_call(&plan->call);
+}
+
 int
 batch_plan_traverse(const struct batch_plan *plan, visitproc visit, void *arg)
 {
@@ -144,6 +150,7 @@ batch_plan_traverse(const struct batch_plan *plan, visitproc visit, void *arg)
     Py_VISIT(plan->call.held);
     Py_VISIT(plan->call.count_writes);
     Py_VISIT(plan->call.written);
+    Py_VISIT(plan->call.stream_object);
     return 0;
 }
 

@@ -2,6 +2,7 @@
 #ifndef VECADD_PY_CALLS_PLAN_BATCH_H
 #define VECADD_PY_CALLS_PLAN_BATCH_H
 
+#include "gpu/batch.h"
 #include "py/calls/arguments.h"
 
 struct batch_plan;
@@ -18,6 +19,9 @@ PyObject *batch_plan_run(struct batch_plan *plan, PyObject *module);
 /* "device" or "host"; the number of pairs. */
 const char *batch_plan_route(const struct batch_plan *plan);
 Py_ssize_t batch_plan_count(const struct batch_plan *plan);
+
+/* The work that it queues, of device arrays; points into the plan. */
+struct device_batch batch_plan_device(const struct batch_plan *plan);
 
 int batch_plan_traverse(const struct batch_plan *plan, visitproc visit, void *arg);
 

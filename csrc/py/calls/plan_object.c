@@ -5,6 +5,7 @@
 #include "choose/routes.h"
 #include "gpu/batch.h"
 #include "gpu/graph.h"
+#include "gpu/stream.h"
 #include "py/base/errors.h"
 #include "py/base/methods.h"
 #include "py/calls/add.h"
@@ -12,6 +13,7 @@
 #include "py/calls/plan_batch.h"
 #include "py/calls/prepare.h"
 #include "py/operands/interop.h"
+#include "py/operands/kept_streams.h"
 #include "py/operands/where.h"
 
 struct plan_object {
@@ -19,9 +21,8 @@ struct plan_object {
     struct prepared_call call;                   /* keeps the memory of device operands */
     struct graph *graph;                         /* of ROUTE_DEVICE; else NULL */
     struct batch_plan *many;                     /* of lists of arrays, beside which all above is empty; else NULL */
-    /* A list: the stream that was given, and those that the operands' libraries work on now. CuPy destroys a stream
-     * when its object goes, and the plan queues its calls on it. */
-    PyObject *streams;
+    PyObject *streams;                           /* a list of the owners of the streams that its calls use */
+    bool stream_is_kept; /* whether the one that they run on is one of those, or needs no owner */
 };
 
 static struct module_state *
@@ -123,7 +124,7 @@ plan_clear(struct plan_object *self)
     self->many = NULL;
     batch_plan_close(many);
     if (graph) {
-        defer_release_of_plan(&self->call);
+        defer_release_of_plan(&self->call, self->stream_is_kept);
         PyThreadState *released = PyEval_SaveThread(); /* destroying a graph waits while a stream's queue is full */
         graph_close(graph);
         PyEval_RestoreThread(released);
@@ -249,49 +250,48 @@ check_by_numpy(PyObject *const objects[ROLE_COUNT])
     return checked ? 0 : -1;
 }
 
-/* Appends the streams that the libraries of these objects, a tuple or a list, work on now. The objects are on one
- * device, so that a type is asked once where its objects follow each other. */
+/* Appends what keeps a stream, if that is an object. Returns 1, 0 where nothing is known to keep it, or -1. */
 static int
-append_streams(PyObject *streams, struct module_state *state, PyObject *objects)
+append_owner(PyObject *streams, void *stream, int device, PyObject *given, PyObject *arrays)
 {
-    const PyTypeObject *asked = NULL;
-    const Py_ssize_t count = PySequence_Size(objects);
-    int result = count < 0 ? -1 : 0;
-    for (Py_ssize_t i = 0; i < count && result == 0; i++) {
-        PyObject *library = NULL, *stream = NULL, *object = PySequence_GetItem(objects, i);
-        if (!object)
-            return -1;
-        if (Py_TYPE(object) != asked)
-            result = interop_library(state, object, &library);
-        asked = Py_TYPE(object);
-        if (library) {
-            stream = PyObject_CallMethod(library, "held_stream", "O", object);
-            result = !stream ? -1 : Py_IsNone(stream) ? 0 : PyList_Append(streams, stream);
-        }
-        Py_XDECREF(stream);
-        Py_XDECREF(library);
-        Py_DECREF(object);
-    }
-    return result;
+    if (stream == STREAM_PER_THREAD || stream_is_lasting(device, stream))
+        return 1;
+    PyObject *owner = stream_owner(stream, device, given, arrays);
+    int found = !owner ? -1 : !Py_IsNone(owner);
+    if (found > 0 && !PyBool_Check(owner) && PyList_Append(streams, owner) < 0)
+        found = -1;
+    Py_XDECREF(owner);
+    return found;
 }
 
-static int
-hold_streams(struct plan_object *self, struct module_state *state, const struct add_arguments *arguments)
+static struct device_batch
+work_of(const struct plan_object *self)
 {
-    PyObject *const *given = arguments->objects;
+    const struct plan *plan = &self->call.plan;
+    if (self->many)
+        return batch_plan_device(self->many);
+    return (struct device_batch){
+        .device = plan->device, .stream = plan->stream, .join = plan->join, .joins = (size_t)plan->joins};
+}
+
+/* CuPy destroys a stream when its object goes, and the plan queues its calls on it. */
+static int
+hold_streams(struct plan_object *self, const struct add_arguments *arguments)
+{
+    PyObject *given = arguments->stream && !PyIndex_Check(arguments->stream) ? arguments->stream : NULL;
     self->streams = PyList_New(0);
-    if (!self->streams || (arguments->stream && PyList_Append(self->streams, arguments->stream) < 0))
+    if (!self->streams)
         return -1;
     if (route_of(self) != route_name[ROUTE_DEVICE])
         return 0;
-    for (int role = 0; role < ROLE_COUNT; role++) {
-        PyObject *objects = self->many ? Py_NewRef(given[role]) : PyTuple_Pack(1, given[role]);
-        const int failed = objects ? append_streams(self->streams, state, objects) : -1;
-        Py_XDECREF(objects);
-        if (failed)
-            return -1;
-    }
-    return 0;
+    const struct device_batch work = work_of(self);
+    PyObject *arrays = list_of_arrays(arguments->objects, ROLE_COUNT, self->many != NULL);
+    int found = arrays ? append_owner(self->streams, work.stream, work.device, given, arrays) : -1;
+    self->stream_is_kept = found > 0;
+    for (size_t i = 0; i < work.joins && found >= 0; i++)
+        found = append_owner(self->streams, work.join[i], work.device, NULL, arrays);
+    Py_XDECREF(arrays);
+    return found < 0 ? -1 : 0;
 }
 
 const char plan_doc[] = PyDoc_STR(
@@ -332,7 +332,7 @@ py_plan(PyObject *module, PyObject *const *values, Py_ssize_t count, PyObject *k
     if (!self)
         return NULL;
     if (batch_plan_meant(&arguments)) {
-        if ((self->many = batch_plan_open(module, &arguments)) && hold_streams(self, state, &arguments) == 0)
+        if ((self->many = batch_plan_open(module, &arguments)) && hold_streams(self, &arguments) == 0)
             return (PyObject *)self;
         Py_DECREF(self);
         return NULL;
@@ -345,7 +345,7 @@ py_plan(PyObject *module, PyObject *const *values, Py_ssize_t count, PyObject *k
     for (int role = 0; role < ROLE_COUNT; role++)
         self->objects[role] = Py_NewRef(arguments.objects[role]);
     if ((self->call.kind != CALL_NUMPY || check_by_numpy(arguments.objects) == 0) &&
-        open_graph(self, state, &arguments) == 0 && hold_streams(self, state, &arguments) == 0)
+        open_graph(self, state, &arguments) == 0 && hold_streams(self, &arguments) == 0)
         return (PyObject *)self;
     Py_DECREF(self);
     return NULL;

@@ -145,27 +145,46 @@ library_result(const struct owned_operand *like, const struct device_shape *expe
     return made;
 }
 
+void
+sum_stream_clear(struct sum_stream *stream)
+{
+    later_stream_clear(&stream->later);
+}
+
+static PyObject *
+new_device_array(struct module_state *state, const struct device_shape *expected, int device, struct sum_stream *stream)
+{
+    if (!stream->found && later_stream_find(&stream->later, stream->stream, device, stream->given, stream->objects,
+                                            ROLE_COUNT, stream->lists) < 0)
+        return NULL;
+    stream->found = true;
+    return device_array_new(state, device, &stream->later, expected->dtype, expected->ndim, expected->shape,
+                            expected->strides);
+}
+
 PyObject *
 device_result(struct module_state *state, const struct owned_operand *like, const struct device_shape *expected,
-              int device, void *stream, struct tensor_form *form, struct owned_operand *result)
+              int device, struct sum_stream *stream, struct tensor_form *form, struct owned_operand *result)
 {
     PyObject *made = NULL;
-    if (like->library && stream == like->operand.stream) {
+    if (like->library && stream->stream == like->operand.stream) {
         made = torch_empty_like(state, like, expected, form, result);
         if (!made && !PyErr_Occurred() && is_like(expected, like))
             made = cupy_empty_like(state, like, result);
         if (made || PyErr_Occurred())
             return made;
     }
-    made = library_result(like, expected, stream);
-    if (made && Py_IsNone(made)) {
+    made = library_result(like, expected, stream->stream);
+    const bool own = made && Py_IsNone(made);
+    if (own) {
         Py_DECREF(made);
-        made = device_array_new(state, device, stream, expected->dtype, expected->ndim, expected->shape,
-                                expected->strides);
+        made = new_device_array(state, expected, device, stream);
     }
     if (!made)
         return NULL;
     int found = device_operand_from(state, made, ROLE_OUT, NULL, result);
+    if (found > 0 && own && result->operand.stream == NULL)
+        result->operand.has_stream = false; /* allocated on `stream`, which waits for the legacy one by itself */
     if (found > 0 && operand_is_expected(&result->operand, expected))
         return made;
     if (found > 0)

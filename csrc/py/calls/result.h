@@ -2,6 +2,7 @@
 #ifndef VECADD_PY_CALLS_RESULT_H
 #define VECADD_PY_CALLS_RESULT_H
 
+#include "py/operands/kept_streams.h"
 #include "py/operands/operand_from.h"
 
 /* A new ndarray; a large one's memory is from the output pool, and that of a smaller one that follows on others which
@@ -16,11 +17,23 @@ PyObject *array_handler_set(PyObject *handler);
 /* NumPy's capsule (NEP 49) of the output pool's allocator. */
 PyObject *output_handler_make(void);
 
+/* The stream that a call's new sums are allocated on. Begins with all but `later`, of which sums that are DeviceArrays
+ * need more; to be cleared. */
+struct sum_stream {
+    void *stream;
+    PyObject *given;          /* the caller's stream=, borrowed; NULL: none */
+    PyObject *const *objects; /* the call's operands, or tuples of them: later_stream_find's */
+    bool lists;
+    bool found; /* whether `later` is known */
+    struct later_stream later;
+};
+void sum_stream_clear(struct sum_stream *stream);
+
 /* A new array of the expected dtype, shape and order, in the library of the operand `like` if that can make one, else a
  * DeviceArray on `device`. It may be written in the order of `stream`. `form` is for callers that make many arrays,
  * else NULL. Its operand goes to *result, which the caller clears. */
 PyObject *device_result(struct module_state *state, const struct owned_operand *like,
-                        const struct device_shape *expected, int device, void *stream, struct tensor_form *form,
-                        struct owned_operand *result);
+                        const struct device_shape *expected, int device, struct sum_stream *stream,
+                        struct tensor_form *form, struct owned_operand *result);
 
 #endif

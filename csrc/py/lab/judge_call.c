@@ -287,10 +287,10 @@ repeat_row(const struct device_array *base, const struct device_array *target, P
     unsigned char *to = (unsigned char *)target->data + (size_t)row * bytes;
     const unsigned char *from = (const unsigned char *)base->data + (size_t)row * period;
     size_t done = period < bytes ? period : bytes;
-    int failed = device_copy(base->device, base->stream, to, from, done, status);
+    int failed = device_copy(base->device, device_array_home(base), to, from, done, status);
     while (failed == 0 && done < bytes) {
         const size_t more = done < bytes - done ? done : bytes - done;
-        failed = device_copy(base->device, base->stream, to + done, to, more, status);
+        failed = device_copy(base->device, device_array_home(base), to + done, to, more, status);
         done += more;
     }
     return failed;
@@ -314,7 +314,8 @@ py_repeat(PyObject *module, PyObject *arguments)
         return NULL;
     }
     const Py_ssize_t shape[] = {base->shape[0], base->shape[1], n};
-    PyObject *made = device_array_new(state, base->device, base->stream, base->dtype, 3, shape, NULL);
+    const struct later_stream home = device_array_later(base);
+    PyObject *made = device_array_new(state, base->device, &home, base->dtype, 3, shape, NULL);
     struct status status;
     int failed = 0;
     PyThreadState *released = PyEval_SaveThread();

@@ -7,7 +7,7 @@
 
 /* An array without memory. `strides` may be NULL for C order. */
 static struct device_array *
-array_alloc(PyTypeObject *type, int device, void *stream, enum dtype dtype, int ndim, const Py_ssize_t *shape,
+array_alloc(PyTypeObject *type, int device, enum dtype dtype, int ndim, const Py_ssize_t *shape,
             const Py_ssize_t *strides)
 {
     struct device_array *array = (struct device_array *)PyType_GenericAlloc(type, 3 * (Py_ssize_t)ndim);
@@ -19,7 +19,6 @@ array_alloc(PyTypeObject *type, int device, void *stream, enum dtype dtype, int 
     array->dtype = dtype;
     array->ndim = ndim;
     array->device = device;
-    array->stream = stream;
     const size_t itemsize = dtype_table[dtype].itemsize;
     for (int i = ndim; i-- > 0;) {
         array->shape[i] = shape[i];
@@ -32,20 +31,21 @@ array_alloc(PyTypeObject *type, int device, void *stream, enum dtype dtype, int 
 }
 
 PyObject *
-device_array_new(struct module_state *state, int device, void *stream, enum dtype dtype, int ndim,
+device_array_new(struct module_state *state, int device, const struct later_stream *stream, enum dtype dtype, int ndim,
                  const Py_ssize_t *shape, const Py_ssize_t *strides)
 {
-    struct device_array *array = array_alloc(state->device_array_type, device, stream, dtype, ndim, shape, strides);
+    struct device_array *array = array_alloc(state->device_array_type, device, dtype, ndim, shape, strides);
     if (!array)
         return NULL;
 
     struct status status;
-    array->block = device_buffer_reuse(device, stream, device_array_nbytes(array));
+    struct stream_home home;
+    array->block = device_buffer_reuse(device, stream->stream, device_array_nbytes(array));
     if (!array->block) {
         /* When out of memory it waits for the stream, whose work may need the GIL (as CuPy's host functions do). */
         PyThreadState *released = PyEval_SaveThread();
-        if (stream_home(device, stream, &array->stream, &status) == 0)
-            array->block = device_buffer_make(device, array->stream, device_array_nbytes(array), &status);
+        if (stream_home(device, stream->stream, stream->kept, stream->lasting, &home, &status) == 0)
+            array->block = device_buffer_make(device, &home, device_array_nbytes(array), &status);
         PyEval_RestoreThread(released);
     }
     if (array->block) {
@@ -60,15 +60,14 @@ PyObject *
 device_array_view(struct device_array *base, enum dtype dtype, void *data, int ndim, const Py_ssize_t *shape,
                   const Py_ssize_t *strides)
 {
-    return device_array_in(Py_TYPE((PyObject *)base), base->block, base->device, base->stream, dtype, data, ndim, shape,
-                           strides);
+    return device_array_in(Py_TYPE((PyObject *)base), base->block, base->device, dtype, data, ndim, shape, strides);
 }
 
 PyObject *
-device_array_in(PyTypeObject *type, struct device_buffer *block, int device, void *stream, enum dtype dtype, void *data,
-                int ndim, const Py_ssize_t *shape, const Py_ssize_t *strides)
+device_array_in(PyTypeObject *type, struct device_buffer *block, int device, enum dtype dtype, void *data, int ndim,
+                const Py_ssize_t *shape, const Py_ssize_t *strides)
 {
-    struct device_array *view = array_alloc(type, device, stream, dtype, ndim, shape, strides);
+    struct device_array *view = array_alloc(type, device, dtype, ndim, shape, strides);
     if (!view)
         return NULL;
     view->block = block;

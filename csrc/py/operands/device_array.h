@@ -5,6 +5,7 @@
 #include "base/operand.h"
 #include "gpu/buffer.h"
 #include "py/base/python.h"
+#include "py/operands/kept_streams.h"
 
 struct device_array {
     PyObject_VAR_HEAD;
@@ -14,7 +15,6 @@ struct device_array {
     enum dtype dtype;
     int ndim, device;
     bool contiguous;    /* C order, as is every array without elements */
-    void *stream;       /* that the memory was allocated on; device_array_home() is the one it is used on */
     Py_ssize_t shape[]; /* then the strides in bytes, then in elements: device_array_strides(), device_array_steps() */
 };
 
@@ -34,7 +34,14 @@ device_array_steps(struct device_array *array)
 static inline void *
 device_array_home(const struct device_array *array)
 {
-    return device_buffer_moved(array->block) ? NULL : array->stream;
+    return device_buffer_home(array->block);
+}
+
+/* The home stream for another array that is made on it while this one is held. */
+static inline struct later_stream
+device_array_later(const struct device_array *array)
+{
+    return (struct later_stream){device_array_home(array), device_buffer_home_kept(array->block), true};
 }
 
 static inline size_t
@@ -43,19 +50,19 @@ device_array_nbytes(const struct device_array *array)
     return array->size * dtype_table[array->dtype].itemsize;
 }
 
-/* A new array of uninitialised memory, to be used in the order of its home stream: `stream` or, where that handle names
- * another stream in each thread, that of stream_home. NULL with an exception set. `strides`, in bytes, are those of
- * contiguous memory; NULL: C order. */
-PyObject *device_array_new(struct module_state *state, int device, void *stream, enum dtype dtype, int ndim,
-                           const Py_ssize_t *shape, const Py_ssize_t *strides);
+/* A new array of uninitialised memory, for work that is queued on `stream` in this call. Its home is that stream, where
+ * it can be used later, or one that stands in for it (stream_home). NULL with an exception set. `strides`, in bytes,
+ * are those of contiguous memory; NULL: C order. */
+PyObject *device_array_new(struct module_state *state, int device, const struct later_stream *stream, enum dtype dtype,
+                           int ndim, const Py_ssize_t *shape, const Py_ssize_t *strides);
 
 /* A new array in the memory of `base`: `data` is its first element, strides are in bytes, NULL for C order. */
 PyObject *device_array_view(struct device_array *base, enum dtype dtype, void *data, int ndim, const Py_ssize_t *shape,
                             const Py_ssize_t *strides);
 
-/* device_array_view of a block on `device` whose home stream is `stream`. */
-PyObject *device_array_in(PyTypeObject *type, struct device_buffer *block, int device, void *stream, enum dtype dtype,
-                          void *data, int ndim, const Py_ssize_t *shape, const Py_ssize_t *strides);
+/* device_array_view of a block on `device`. */
+PyObject *device_array_in(PyTypeObject *type, struct device_buffer *block, int device, enum dtype dtype, void *data,
+                          int ndim, const Py_ssize_t *shape, const Py_ssize_t *strides);
 
 /* A contiguous array as an operand for rungs. Leaves out a view's strides. */
 struct operand device_array_operand(const struct device_array *array);

@@ -13,6 +13,7 @@
 #include "gpu/buffer.h"
 #include "gpu/device.h"
 #include "gpu/memory.h"
+#include "gpu/stream.h"
 
 enum { THREADS = 16, DEVICES = 2, MOST = 300, MIN_ROUNDS = 3 };
 
@@ -49,13 +50,15 @@ draw_stream(struct worker *worker)
     return streams[draw(worker, 3)];
 }
 
+/* Now and then one that has to be parked. */
 static struct device_buffer *
-take(const struct worker *worker, void *stream, size_t bytes)
+take(struct worker *worker, void *stream, size_t bytes)
 {
+    const struct stream_home home = {.stream = stream, .allocation = stream, .loose = draw(worker, 4) == 0};
     struct status status;
     struct device_buffer *block = device_buffer_reuse(worker->device, stream, bytes);
     if (!block)
-        block = device_buffer_make(worker->device, stream, bytes, &status);
+        block = device_buffer_make(worker->device, &home, bytes, &status);
     CHECK(block != NULL);
     return block;
 }
@@ -71,7 +74,7 @@ drop_after(struct device_buffer *block, void *stream)
 }
 
 static struct device_buffer *
-operand(const struct worker *worker, void *stream, const int32_t *host, size_t n)
+operand(struct worker *worker, void *stream, const int32_t *host, size_t n)
 {
     struct status status;
     struct device_buffer *block = take(worker, stream, n * sizeof *host);

@@ -144,18 +144,46 @@ what_was_released_is_waited_for_before_an_allocation_fails(void)
     CHECK(live_now().device_blocks == 0 && counts_are(0, 0, 0, 0) && cudaGetLastError() == cudaSuccess);
 }
 
-static void
-a_release_outlives_its_stream(void)
+/* A block of 1 KiB, as its holder. */
+static struct parked_memory *
+parked_block(void)
 {
+    struct parked_memory *parked = malloc(sizeof *parked);
     struct status status;
-    void *memory, *stream = double_stream_create(1, 1);
-    CHECK(device_allocate(1, stream, 64, &memory, &status) == 0);
+    *parked = (struct parked_memory){.holder = parked, .bytes = 1024};
+    CHECK(device_allocate(1, NULL, parked->bytes, &parked->memory, &status) == 0, "%s", status.text);
+    device_held_remove(parked->bytes);
+    return parked;
+}
+
+static void
+parked_memory_goes_back_after_all_that_the_device_has_queued(void)
+{
+    unsigned char received[1024] = {0};
+    void *stream = double_stream_create(1, 1);
+    struct parked_memory *parked = parked_block();
+    CHECK(double_copy_async(received, parked->memory, sizeof received, stream) == 0);
     CHECK(double_stream_destroy(stream) == 0);
+    CHECK(device_park(1, parked) && device_park(1, parked_block()));
+    CHECK(live_now().device_blocks == 2);
+    device_parked_release();
     double_synchronize(1);
-    release_memory(1, stream, memory, 64);
+    CHECK(live_now().device_blocks == 0 && double_faults() == 0 && cudaGetLastError() == cudaSuccess);
+}
+
+static void
+parked_memory_stays_where_the_device_cannot_be_waited_for(void)
+{
+    static const char *const calls[] = {"cudaMalloc", "cudaFree", "cudaStreamCreateWithFlags"};
+    CHECK(device_park(1, parked_block()));
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        double_fail(calls[i], 1, cudaErrorUnknown, 0);
+        device_parked_release();
+        CHECK(live_now().device_blocks >= 1, "%s", calls[i]);
+    }
+    device_parked_release();
     double_synchronize(1);
-    CHECK(live_now().device_blocks == 0 && counts_are(0, 0, 0, 0));
-    CHECK(double_faults() == 0 && cudaGetLastError() == cudaSuccess);
+    CHECK(live_now().device_blocks == 1 && cudaGetLastError() == cudaSuccess); /* that of the cudaFree that failed */
 }
 
 static void
@@ -246,7 +274,8 @@ main(void)
     RUN(a_full_device_is_a_memory_error);
     RUN(what_was_released_is_trimmed_before_an_allocation_fails);
     RUN(what_was_released_is_waited_for_before_an_allocation_fails);
-    RUN(a_release_outlives_its_stream);
+    RUN(parked_memory_goes_back_after_all_that_the_device_has_queued);
+    RUN(parked_memory_stays_where_the_device_cannot_be_waited_for);
     RUN(a_release_never_fails);
     RUN(every_failure_is_told_and_leaves_nothing);
     RUN(threads_may_allocate_at_once);

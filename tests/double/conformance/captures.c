@@ -138,6 +138,7 @@ CALL(ask_legacy, cudaStreamIsCapturing(NULL, &(enum cudaStreamCaptureStatus){0})
 CALL(ask_per_thread, cudaStreamIsCapturing(cudaStreamPerThread, &(enum cudaStreamCaptureStatus){0}))
 CALL(device_of_other, cudaStreamGetDevice(s->other, &(int){0}))
 CALL(device_of_captured, cudaStreamGetDevice(s->captured, &(int){0}))
+CALL(flags_of_other, cudaStreamGetFlags(s->other, &(unsigned){0}))
 CALL(flags_of_captured, cudaStreamGetFlags(s->captured, &(unsigned){0}))
 CALL(make_stream, cudaStreamCreateWithFlags(&s->made_stream, cudaStreamNonBlocking))
 CALL(make_event, cudaEventCreateWithFlags(&s->made_event, cudaEventDisableTiming))
@@ -270,6 +271,7 @@ static const struct row {
     {"cudaStreamIsCapturing, the per-thread stream", ask_per_thread, GOES, GOES},
     {"cudaStreamGetDevice, another stream", device_of_other, GOES, GOES},
     {"cudaStreamGetDevice, the captured stream", device_of_captured, NEVER, NEVER},
+    {"cudaStreamGetFlags, another stream", flags_of_other, GOES, GOES},
     {"cudaStreamGetFlags, the captured stream", flags_of_captured, NEVER, NEVER},
     {"cudaStreamCreateWithFlags", make_stream, GOES, GOES},
     {"cudaStreamDestroy", release_stream, GOES, GOES},

@@ -70,6 +70,57 @@ test_pinned_memory_is_the_hosts(void)
     CHECK(cudaHostAlloc((void **)&memory, BYTES, 0x80) == cudaErrorInvalidValue);
 }
 
+/* Queues fills that take a GPU some milliseconds on a non-blocking stream, which it then destroys. `behind` is recorded
+ * after them. */
+static void
+fill_on_a_stream_that_goes(cudaEvent_t behind)
+{
+    enum { BYTES = 32 << 20, FILLS = 60 };
+    static void *memory;
+    cudaStream_t stream;
+    CHECK(memory || cudaMalloc(&memory, BYTES) == cudaSuccess);
+    CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);
+    for (int i = 0; i < FILLS; i++)
+        CHECK(cudaMemsetAsync(memory, i, BYTES, stream) == cudaSuccess);
+    CHECK(cudaEventRecord(behind, stream) == cudaSuccess);
+    CHECK(cudaStreamDestroy(stream) == cudaSuccess);
+}
+
+/* The only call that waits for all streams, those whose handles are gone too, and may be made while one captures. */
+static void
+test_the_blocking_free_waits_for_every_stream(void)
+{
+    cudaEvent_t behind;
+    void *memory;
+    CHECK(cudaEventCreateWithFlags(&behind, cudaEventDisableTiming) == cudaSuccess);
+    for (int round = 0; round < 2; round++) {
+        fill_on_a_stream_that_goes(behind);
+        CHECK(cudaMalloc(&memory, 1) == cudaSuccess && cudaFree(memory) == cudaSuccess);
+        CHECK(cudaEventQuery(behind) == cudaSuccess);
+    }
+    CHECK(cudaEventDestroy(behind) == cudaSuccess);
+}
+
+static void
+test_the_blocking_free_waits_beside_a_capture(void)
+{
+    enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+    cudaStream_t captured;
+    cudaEvent_t behind;
+    cudaGraph_t graph = NULL;
+    void *memory;
+    CHECK(cudaEventCreateWithFlags(&behind, cudaEventDisableTiming) == cudaSuccess);
+    CHECK(cudaStreamCreateWithFlags(&captured, cudaStreamNonBlocking) == cudaSuccess);
+    fill_on_a_stream_that_goes(behind);
+    CHECK(cudaStreamBeginCapture(captured, cudaStreamCaptureModeGlobal) == cudaSuccess);
+    CHECK(cudaThreadExchangeStreamCaptureMode(&mode) == cudaSuccess);
+    CHECK(cudaMalloc(&memory, 1) == cudaSuccess && cudaFree(memory) == cudaSuccess);
+    CHECK(cudaEventQuery(behind) == cudaSuccess);
+    CHECK(cudaStreamEndCapture(captured, &graph) == cudaSuccess);
+    CHECK(cudaGraphDestroy(graph) == cudaSuccess);
+    CHECK(cudaStreamDestroy(captured) == cudaSuccess && cudaEventDestroy(behind) == cudaSuccess);
+}
+
 static void
 test_memory_is_registered_once(void)
 {
@@ -90,6 +141,8 @@ main(void)
     RUN(test_too_much_is_out_of_memory);
     RUN(test_what_was_not_allocated_cannot_be_freed);
     RUN(test_pinned_memory_is_the_hosts);
+    RUN(test_the_blocking_free_waits_for_every_stream);
+    RUN(test_the_blocking_free_waits_beside_a_capture);
     RUN(test_memory_is_registered_once);
     return check_report();
 }

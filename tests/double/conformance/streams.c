@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 #include <pthread.h>
 #include <stdint.h>
+#include <sys/resource.h>
 
 #include "../../c/check.h"
 #include "large_memory.h"
@@ -153,6 +154,84 @@ test_work_outlives_its_stream(void)
     cudaFree(x);
 }
 
+/* Its handle is gone, and only the legacy default stream and the device can still be asked to wait. */
+static void
+test_the_legacy_stream_waits_for_a_blocking_stream_that_is_gone(void)
+{
+    unsigned char *x = device_memory(), *y = device_memory();
+    for (int round = 1; round <= ROUNDS; round++) {
+        cudaStream_t stream;
+        CHECK(cudaStreamCreate(&stream) == cudaSuccess);
+        cudaMemsetAsync(x, round, BYTES, stream);
+        CHECK(cudaStreamDestroy(stream) == cudaSuccess);
+        cudaMemcpyAsync(y, x, BYTES, cudaMemcpyDeviceToDevice, NULL);
+        CHECK(cudaStreamSynchronize(NULL) == cudaSuccess);
+        CHECK(last_byte(y) == round);
+    }
+    cudaFree(x);
+    cudaFree(y);
+}
+
+static cudaError_t
+ask_whether_it_captures(cudaStream_t stream)
+{
+    enum cudaStreamCaptureStatus capturing;
+    return cudaStreamIsCapturing(stream, &capturing);
+}
+
+static cudaError_t
+record_on(cudaStream_t stream)
+{
+    cudaEvent_t event;
+    return cudaEventCreateWithFlags(&event, cudaEventDisableTiming) == cudaSuccess ? cudaEventRecord(event, stream)
+                                                                                   : cudaErrorUnknown;
+}
+
+static cudaError_t
+free_on(cudaStream_t stream)
+{
+    void *memory;
+    return cudaMallocAsync(&memory, BYTES, NULL) == cudaSuccess ? cudaFreeAsync(memory, stream) : cudaErrorUnknown;
+}
+
+static cudaError_t
+fill_on(cudaStream_t stream)
+{
+    unsigned char *memory = device_memory();
+    return memory ? cudaMemsetAsync(memory, 1, BYTES, stream) : cudaErrorUnknown;
+}
+
+/* Whether a call succeeds on a stream that was destroyed while it had work, in a process of its own. */
+static bool
+succeeds_on_a_stream_that_is_gone(cudaError_t (*call)(cudaStream_t))
+{
+    int how = -1;
+    const pid_t child = fork();
+    if (child == 0) {
+        const struct rlimit no_core = {0, 0};
+        cudaStream_t stream;
+        setrlimit(RLIMIT_CORE, &no_core);
+        if (cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess ||
+            fill_on(stream) != cudaSuccess || cudaStreamDestroy(stream) != cudaSuccess)
+            _exit(2);
+        _exit(call(stream) == cudaSuccess ? 0 : 1);
+    }
+    CHECK(child > 0 && waitpid(child, &how, 0) == child);
+    CHECK(!WIFEXITED(how) || WEXITSTATUS(how) != 2);
+    return WIFEXITED(how) && WEXITSTATUS(how) == 0;
+}
+
+/* CUDA promises nothing of such a call. Those that were seen (an H100, driver 580) ended the process, as the double's
+ * do. */
+static void
+test_no_call_succeeds_on_a_stream_that_is_gone(void)
+{
+    CHECK(!succeeds_on_a_stream_that_is_gone(ask_whether_it_captures));
+    CHECK(!succeeds_on_a_stream_that_is_gone(record_on));
+    CHECK(!succeeds_on_a_stream_that_is_gone(free_on));
+    CHECK(!succeeds_on_a_stream_that_is_gone(fill_on));
+}
+
 static void
 test_a_stream_says_what_it_is(void)
 {
@@ -164,6 +243,9 @@ test_a_stream_says_what_it_is(void)
     CHECK(cudaStreamGetFlags(stream, &flags) == cudaSuccess && flags == cudaStreamNonBlocking);
     CHECK(cudaStreamGetDevice(stream, &device) == cudaSuccess && device == 0);
     CHECK(cudaStreamIsCapturing(stream, &capturing) == cudaSuccess && capturing == cudaStreamCaptureStatusNone);
+    CHECK(cudaStreamDestroy(stream) == cudaSuccess);
+    CHECK(cudaStreamCreate(&stream) == cudaSuccess);
+    CHECK(cudaStreamGetFlags(stream, &flags) == cudaSuccess && flags == cudaStreamDefault);
     CHECK(cudaStreamDestroy(stream) == cudaSuccess);
 }
 
@@ -186,6 +268,8 @@ main(void)
     RUN(test_a_query_says_ready_in_the_end);
     RUN(test_the_device_waits_for_every_stream);
     RUN(test_work_outlives_its_stream);
+    RUN(test_the_legacy_stream_waits_for_a_blocking_stream_that_is_gone);
+    RUN(test_no_call_succeeds_on_a_stream_that_is_gone);
     RUN(test_a_stream_says_what_it_is);
     RUN(test_flags_and_handles_are_checked);
     return check_report();
