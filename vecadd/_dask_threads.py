@@ -22,10 +22,22 @@ _asked: dict[str, tuple[float, int]] = {}
 def dask_threads() -> Iterator[None]:
     """While the block runs, and others of this process that do the same, additions use no more threads than are theirs.
 
-    The number is one of the process: blocks that run at once share it, and the last one puts back what was there.
+    The number is one of the process: blocks that run at once share it, and the last one puts back what was there. The
+    main thread does not take part: an interrupt (KeyboardInterrupt) between any two of its steps would leave the count
+    wrong. There Dask runs one task at a time.
     """
     global _users, _before
     count = threads_a_task()
+    if threading.current_thread() is threading.main_thread():
+        before = _core.get_num_threads()
+        try:
+            if count < before:
+                _core.set_num_threads(count)
+            yield
+        finally:
+            if count < before:
+                _core.set_num_threads(before)
+        return
     with _lock:
         if _users == 0:
             _before = _core.get_num_threads()

@@ -77,6 +77,9 @@ def _like(operand: Any) -> Any:
 
 
 def _add_block(x: Any, y: Any) -> Any:
+    if any(isinstance(operand, np.ma.MaskedArray) for operand in (x, y)):
+        # As NumPy's own +, which leaves what is below the mask alone; numpy.add adds it, and warns of it.
+        return x + y
     with dask_threads():
         return _core.add(x, y)
 

@@ -75,6 +75,42 @@ def test_blocks_are_added_by_vecadd_on_the_threads_that_are_left_to_a_task(
     assert _dask_threads._users == 0
 
 
+@pytest.mark.parametrize("call", [1, 2, 3])
+@pytest.mark.parametrize("in_a_child", [False, True])
+def test_an_interrupt_leaves_the_threads_as_they_were(
+    call: int, in_a_child: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the main thread, of this process or of one of Dask's: one call asks for the threads, two set them."""
+    calls = iter(range(1, 4))
+
+    def interrupted(done: Any) -> Any:
+        def step(*arguments: int) -> Any:
+            found = done(*arguments)
+            if next(calls) == call:
+                raise KeyboardInterrupt
+            return found
+
+        return step
+
+    before = _core.get_num_threads()
+    steps = {name: interrupted(getattr(_core, name)) for name in ("get_num_threads", "set_num_threads")}
+    monkeypatch.setattr("dask.system.CPU_COUNT", 3)
+    monkeypatch.setattr(_dask_threads.multiprocessing, "parent_process", lambda: in_a_child or None)
+    _core.set_num_threads(8)
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(_dask_threads, "_core", SimpleNamespace(**steps))
+            with pytest.raises(KeyboardInterrupt), _dask_threads.dask_threads():
+                pass
+        assert (_core.get_num_threads(), _dask_threads._users) == (8, 0)
+        x = da.from_array(X, chunks=(3, 4))
+        np.testing.assert_array_equal(add(x, x).compute(scheduler="threads"), X + X)
+        assert (_core.get_num_threads(), _dask_threads._users) == (8, 0)
+    finally:
+        _core.set_num_threads(before)
+        _dask_threads._users = 0
+
+
 def test_a_worker_counts_the_tasks_of_its_own_machine_and_asks_again_after_ten_seconds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -103,6 +139,33 @@ def test_a_worker_counts_the_tasks_of_its_own_machine_and_asks_again_after_ten_s
     assert _dask_threads.threads_a_task() == 2
     worker.address = "tcp://b:1"
     assert _dask_threads.threads_a_task() == 1
+
+
+def masked(values: Any, mask: Any, **keywords: Any) -> Any:
+    return da.from_array(np.ma.masked_array(values, mask=mask, **keywords), chunks=3)
+
+
+BARE = da.from_array(np.array([1, -np.inf, 3, 4, np.inf, 6]), chunks=2)
+MASKED: dict[str, tuple[Any, Any]] = {
+    "one operand": (masked(np.arange(6.0), [0, 1, 0, 0, 1, 0], fill_value=-9), BARE),
+    "the other one": (BARE, masked(np.arange(6.0), [0, 1, 0, 0, 1, 0])),
+    "both": (masked(np.arange(6.0), [0, 1, 0, 0, 1, 0]), masked(np.arange(6), [1, 1, 0, 0, 0, 0])),
+    "nothing masked": (masked(np.arange(6.0), np.ma.nomask), 2),
+    "a number": (True, masked(np.arange(6), [0, 1, 0, 0, 1, 0])),
+    "a hard mask": (masked(np.arange(6.0), [0, 1, 0, 0, 1, 0], hard_mask=True), BARE),
+    "infinities": (masked(np.full(6, np.inf), [0, 1, 0, 0, 0, 0]), BARE),
+}
+
+
+@pytest.mark.parametrize(("x", "y"), MASKED.values(), ids=MASKED.keys())
+@pytest.mark.parametrize("scheduler", ["threads", "synchronous"])
+def test_masked_blocks_are_added_as_numpys_own_plus_adds_them(x: Any, y: Any, scheduler: str) -> None:
+    """With what is below the mask as it was, and without a warning of infinities of two signs."""
+    got, want = (total.compute(scheduler=scheduler) for total in (add(x, y), x + y))
+    for what in ("dtype", "fill_value", "hardmask"):
+        assert getattr(got, what) == getattr(want, what)
+    np.testing.assert_array_equal(np.ma.getmaskarray(got), np.ma.getmaskarray(want))
+    np.testing.assert_array_equal(got.data, want.data)
 
 
 LEFT = xr.DataArray(
