@@ -109,7 +109,7 @@ def zarr_arrays_are_added() -> None:
 
     for name in ("A", "B"):
         zarr.create_array(f"{name}.zarr", data=np.ones((1000, 10)), chunks=(100, 10), overwrite=True)
-    assert "GB/s" in run("vecadd add A.zarr B.zarr -o C.zarr --scheduler local:2").stderr
+    assert "GB/s" in run("vecadd add A.zarr B.zarr -o C.zarr").stderr
     np.testing.assert_array_equal(zarr.open_array("C.zarr")[:], np.full((1000, 10), 2))
 
 

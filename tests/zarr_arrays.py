@@ -1,4 +1,4 @@
-"""Zarr arrays that are added: made, read back, and what may be left beside them."""
+"""Zarr arrays that are added: made, read back, and what is beside them."""
 
 from pathlib import Path
 from typing import Any
@@ -7,7 +7,6 @@ import numpy as np
 import zarr
 from npy_files import operands
 from zarr.abc.store import Store
-from zarr.storage import ZipStore
 
 Place = str | Path | Store
 
@@ -21,8 +20,7 @@ def make(place: Place, x: np.ndarray, chunks: tuple[int, ...], **keywords: Any) 
 
 def read(place: Place) -> np.ndarray:
     """The elements of the array there."""
-    store = ZipStore(place, mode="r") if str(place).endswith(".zip") else place
-    return np.asarray(zarr.open_array(store, mode="r")[...])
+    return np.asarray(zarr.open_array(place, mode="r")[...])
 
 
 def fill_folder(folder: Path, *, chunks: tuple[int, int] = (5, 5)) -> np.ndarray:
@@ -36,5 +34,10 @@ def fill_folder(folder: Path, *, chunks: tuple[int, int] = (5, 5)) -> np.ndarray
 
 
 def names(folder: Path) -> list[str]:
-    """What lies in the folder."""
+    """What is in the folder."""
     return sorted(path.name for path in folder.iterdir())
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """All files below the folder, and what they contain."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from vecadd._explain import Explanation, explain
     from vecadd._install import Installation, install, uninstall
     from vecadd.files import add_files
-    from vecadd.stores.add import add_zarr
+    from vecadd.stores import add_zarr
 
 __all__ = [
     "DeviceArray",
@@ -84,7 +84,7 @@ _LAZY_NAMES = {
     "Explanation": "_explain",
     "Installation": "_install",
     "add_files": "files",
-    "add_zarr": "stores.add",
+    "add_zarr": "stores",
     "explain": "_explain",
     "install": "_install",
     "uninstall": "_install",

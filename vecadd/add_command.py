@@ -6,34 +6,27 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from vecadd._command import STDOUT, UnaskableError, epilog
+from vecadd._extras import need
 from vecadd._terminal import status_line
 from vecadd.bench.show import show_rate, show_seconds
 from vecadd.files import add_files
 
 _UNITS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
-_SCALES = {"": 1, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
-_SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([kMGT]?|[KMGT]i)B?")
 
 # Options that only Zarr arrays have, and what they are without.
-_OF_STORES: dict[str, Any] = {
-    "chunks": None,
-    "shards": None,
-    "compressor": "keep",
-    "memory": None,
-    "scheduler": None,
-    "resume": False,
-}
+_OF_STORES: dict[str, Any] = {"chunks": None, "shards": None, "compressor": "keep"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's arguments."""
     parser.add_argument("a", metavar="A", help="a .npy file or a Zarr array: a folder, in a zip archive, or a URL")
     parser.add_argument("b", metavar="B", help="of the same kind")
-    parser.add_argument("-o", "--out", metavar="C", required=True, help="may be one of the inputs")
+    parser.add_argument("-o", "--out", metavar="C", required=True, help="of files, may be one of the inputs")
     parser.add_argument(
         "--no-sync",
         dest="sync",
@@ -46,23 +39,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     stores.add_argument(
         "--compressor", metavar="NAME", default="keep", help="keep (the operand's), none, zstd, blosc or gzip"
     )
-    stores.add_argument(
-        "--memory", type=_bytes, metavar="SIZE", help="for arrays and chunks, 2GiB say; of each worker on a cluster"
-    )
-    stores.add_argument(
-        "--scheduler",
-        metavar="WHERE",
-        help="of Dask: tcp://HOST:PORT, or local:N for N workers on this machine, 4 a processor at most; without, "
-        "threads of this process",
-    )
-    stores.add_argument("--resume", action="store_true", help="go on with an addition that was killed or failed")
     parser.epilog = epilog(
         {
             "vecadd add a.npy b.npy -o c.npy": "c.npy takes its name when it is complete and on the disk",
             "vecadd add a.npy b.npy -o a.npy": "adds b to a",
-            "vecadd add a.zarr b.zarr -o c.zarr --memory 2GiB": "Zarr arrays, chunk by chunk",
-            "vecadd add s3://x/a s3://x/b -o s3://x/c --scheduler tcp://host:8786 --resume": "on a cluster; goes on "
-            "where an earlier call was killed",
+            "vecadd add a.zarr b.zarr -o c.zarr": "Zarr arrays, chunk by chunk; c.zarr is replaced when all is there",
+            "vecadd add s3://x/a s3://x/b -o s3://x/c --shards 4000,4000": "where nothing is at s3://x/c yet",
         }
     )
 
@@ -85,8 +67,8 @@ def run(arguments: argparse.Namespace) -> int:
         seconds = time.perf_counter() - begun
     what = "of elements " if of_stores else ""
     written = "and synced to the disk" if arguments.sync else "without a wait for the disk"
-    if of_stores and _is_in_place(out):
-        written = "in place"
+    if of_stores and "://" in out and not out.startswith("file://"):
+        written = "to its store"
     _say(
         f"{_show_bytes(moved)} {what}in {show_seconds(seconds)}, {show_rate(moved / seconds / 1e9)} GB/s "
         f"({a} and {b} read, {out} written {written})"
@@ -104,24 +86,28 @@ def _add_files(arguments: argparse.Namespace, progress: Callable[[int, int], obj
 
 def _add_stores(arguments: argparse.Namespace, progress: Callable[[int, int], object]) -> int:
     """The bytes of the three arrays, without a compression."""
-    from vecadd.stores.add import add_zarr
-    from vecadd.stores.usage import UsageError
+    from vecadd.stores import NEEDED, add_zarr
+
+    try:
+        need(*NEEDED)
+    except ImportError as error:
+        raise UnaskableError(str(error)) from None
+    callbacks: Any = import_module("dask.callbacks")
+
+    from vecadd._zarr import UsageError, absolute_name, open_operand
+
+    def tell(key: Any, result: Any, graph: Any, state: Any, worker: Any) -> None:
+        done = len(state["finished"])
+        progress(done, done + sum(len(state[tasks]) for tasks in ("ready", "waiting", "running")))
 
     a, b, out = arguments.a, arguments.b, arguments.out
     options = {name: getattr(arguments, name) for name in _OF_STORES}
     try:
-        add_zarr(a, b, out, sync=arguments.sync, progress=progress, **options)
+        with callbacks.Callback(posttask=tell):
+            add_zarr(a, b, out, sync=arguments.sync, **options)
     except (ImportError, UsageError) as error:
         raise UnaskableError(str(error)) from None
-    from vecadd.stores.names import absolute, open_input
-
-    return sum(open_input(absolute(name)).nbytes for name in (a, b, out))
-
-
-def _is_in_place(out: str) -> bool:
-    from vecadd.stores.names import absolute
-
-    return "://" in str(absolute(out))
+    return sum(open_operand(absolute_name(name)).nbytes for name in (a, b, out))
 
 
 def _are_stores(arguments: argparse.Namespace) -> bool:
@@ -155,14 +141,6 @@ def _extents(text: str) -> tuple[int, ...]:
     if not re.fullmatch(r"\d+(,\d+)*", text):
         raise argparse.ArgumentTypeError(f"{text!r} is no shape; write one extent for each axis: 1000,1000")
     return tuple(int(extent) for extent in text.split(","))
-
-
-def _bytes(text: str) -> int:
-    found = _SIZE.fullmatch(text)
-    size = float(found[1]) * _SCALES[found[2]] if found else 0
-    if not 0 < size < 2**63:
-        raise argparse.ArgumentTypeError(f"{text!r} is no size; write 500MB or 2GiB")
-    return int(size)
 
 
 def _say(text: str) -> None:

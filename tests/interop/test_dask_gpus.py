@@ -215,7 +215,7 @@ def test_zarr_arrays_are_added_by_the_workers(client: Any, tmp_path: Path) -> No
 
     want = fill_folder(tmp_path)
     asked = len(client.run_on_scheduler(additions))
-    vecadd.add_zarr(*(tmp_path / f"{name}.zarr" for name in "abc"), scheduler=client, memory=12_000)
+    vecadd.add_zarr(*(tmp_path / f"{name}.zarr" for name in "abc"))  # the client is the active one
     assert len(client.run_on_scheduler(additions)) > asked
     assert_same_values(read(tmp_path / "c.zarr"), want)
     assert names(tmp_path) == ["a.zarr", "b.zarr", "c.zarr"]

@@ -1,73 +1,65 @@
-"""Lines of the additions of Zarr arrays (vecadd/stores)."""
+"""Lines of the additions of Zarr arrays (vecadd/_zarr.py) and of Dask's collections."""
 
 from tests.mutants.mutant import Mutant
 
+CODE = "vecadd/_zarr.py"
 SUMS, FAILURES = "tests/stores/test_stores.py", "tests/stores/test_stores_failures.py"
-CLUSTER = "tests/stores/test_stores_cluster.py"
+REFUSALS, CLUSTER = "tests/stores/test_stores_refusals.py", "tests/stores/test_stores_cluster.py"
 
 STORES = (
     Mutant(
-        "the last step of an addition in a folder",
-        "vecadd/stores/work.py",
-        "        if begun is not None and begun[1] == out and place.renames:\n",
-        "        if False:\n",
-        FAILURES,
-        "killed_in_its_last_step",
+        "an array that is replaced at one moment",
+        CODE,
+        "            exchange(working, path)\n",
+        "            shutil.rmtree(path)\n            working.rename(path)\n",
+        "tests/stores/test_stores_sequences.py",
     ),
     Mutant(
-        "a lock on a folder under way",
-        "vecadd/stores/place.py",
-        "            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)\n",
+        "chunks on the disk before the sum has its name",
+        CODE,
+        "            _sync_chunks(store.root, total, box)\n",
         "            pass\n",
         FAILURES,
-        "another_addition_writes",
+        "all_is_on_the_disk",
     ),
     Mutant(
-        "chunks on the disk before they are finished",
-        "vecadd/stores/run.py",
-        "                sync_chunks(Path(store.root), list(chunks_in(target, box)))\n",
-        "                pass\n",
-        FAILURES,
-        "before_they_count",
-    ),
-    Mutant(
-        "a record that is whole",
-        "vecadd/stores/manifest.py",
-        r'rb"(\d+) (\d+)\n"',
-        r'rb"(\d+) (\d+)\n?"',
-        FAILURES,
-        "cut_short",
+        "an addition that has ended",
+        CODE,
+        "        if not _is_under_way(watched, work.addition):\n",
+        "        if False:\n",
+        CLUSTER,
+        "writes_no_more",
     ),
     Mutant(
         "fill values that equal others in value alone",
-        "vecadd/stores/target.py",
+        CODE,
         '{"write_empty_chunks": True}',
         '{"write_empty_chunks": False}',
         SUMS,
         "payloads",
     ),
     Mutant(
-        "a run that was begun before",
-        "vecadd/stores/run.py",
-        "    at = record.reached(store, begin)  #",
-        "    at = begin  #",
-        CLUSTER,
-        "gone_on_from_its_last_piece",
+        "codecs within shards",
+        CODE,
+        "            yield from _names_of(codec.codecs)\n",
+        "            pass\n",
+        REFUSALS,
+        "may_lose_bits",
     ),
     Mutant(
-        "an attempt that has ended",
-        "vecadd/stores/run.py",
-        "        if addition.is_over(store):\n",
-        "        if False:\n",
+        "a store object, of which a worker has a copy",
+        CODE,
+        'scheduler="threads" if here else None',
+        "scheduler=None",
         CLUSTER,
-        "write_no_more",
+        "store_object",
     ),
     Mutant(
         "processors for each task",
         "vecadd/_dask_threads.py",
         "    return max(1, int(CPU_COUNT) // tasks)\n",
         "    return int(CPU_COUNT)\n",
-        CLUSTER,
-        "no_more_threads",
+        "tests/interop/test_dask.py",
+        "counts_the_tasks",
     ),
 )

@@ -196,15 +196,6 @@ def test_add_says_bytes_by_powers_of_a_thousand(count: int, shown: str) -> None:
     assert add_command._show_bytes(count) == shown
 
 
-@pytest.mark.parametrize(
-    ("text", "size"),
-    [("7", 7), ("2k", 2000), ("500MB", 500_000_000), ("1.5 GB", 1_500_000_000), ("1T", 10**12), ("2KiB", 2048),
-     ("3MiB", 3 << 20), ("2GiB", 2 << 30), ("1TiB", 1 << 40), ("8388607TiB", 8388607 << 40)],
-)  # fmt: skip
-def test_a_size_is_read_by_powers_of_a_thousand_or_with_an_i_of_1024(text: str, size: int) -> None:
-    assert add_command._bytes(text) == size
-
-
 def test_an_error_is_one_line_and_status_1(folder: Path) -> None:
     np.save(folder / "b.npy", np.ones(999, np.float32))
     result = run_cli("add", "a.npy", "b.npy", "-o", "c.npy", cwd=folder)
