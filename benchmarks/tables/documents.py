@@ -11,12 +11,11 @@ from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 
-from benchmarks import model_check
+from benchmarks import ledger, model_check
 from benchmarks.tables import (
     ahead,
     call_costs,
     checks,
-    ledger,
     model,
     peers,
     profiles,
@@ -50,11 +49,11 @@ TABLES: dict[str, Callable[[list[Row]], list[str]]] = {
     "cold-start": sweeps.cold_start,
     "documents": sweeps.documents,
     "latency": sweeps.latency,
-    "steps": sweeps.steps,
+    "steps": ledger.steps,
     "profile-kernels": profiles.kernels,
     "profile-transfers": profiles.transfers,
     "ledger": ledger.ledger,
-    "lessons": ledger.teachings,
+    "lessons": ledger.lessons,
     "peer-host": peers.host_forms,
     "peer-host-dtypes": peers.host_dtypes,
     "peer-installed": peers.installed,

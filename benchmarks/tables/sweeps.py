@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from benchmarks.tables import cells
 from vecadd.bench.axes import show_size
 from vecadd.bench.formats import as_lines
-from vecadd.bench.gains import STEPS, measured
 from vecadd.bench.results import Row
 from vecadd.bench.show import show_gain, show_seconds
 from vecadd.bench.tables import blocksize as blocksize_layout
@@ -16,7 +15,7 @@ from vecadd.bench.tables import latency as latency_layout
 from vecadd.bench.tables import matrices as matrices_layout
 from vecadd.bench.tables import transfer as transfer_layout
 from vecadd.bench.tables.precision import speedups
-from vecadd.bench.tables.table import Table, markdown
+from vecadd.bench.tables.table import Table
 
 RATE = "GB/s (% of limit)"
 
@@ -130,26 +129,6 @@ def matrices(rows: list[Row]) -> list[str]:
     rate = first.columns[2].name
     shown = first.only("rung", "seconds", rate, "% limit", "gain", "model", "blocks", "occ. %", "regs", "documents")
     return _each([shown, *others])
-
-
-def steps(rows: list[Row]) -> list[str]:
-    """Each step of the documents: their gain, ours, and why they differ."""
-    lines = []
-    for step in STEPS:
-        ours = measured(step, rows)
-        lines.append(
-            [
-                f"{step.before} → {step.after}",
-                f"{step.document}, {step.where}",
-                show_gain(step.gain),
-                show_gain(ours[1]) if ours else "not recorded",
-                show_size(ours[0]) if ours else "-",
-                step.why,
-            ]
-        )
-    return markdown(
-        ["step", "document", "its gain", "ours", "at", "why"], lines, [False, False, True, True, True, False]
-    )
 
 
 def _each(tables: Sequence[Table]) -> list[str]:

@@ -9,7 +9,7 @@ import pytest
 from bench_rows import plain_row
 
 from vecadd import _core
-from vecadd.bench import gains, recorded
+from vecadd.bench import recorded
 from vecadd.bench.axes import Axes
 from vecadd.bench.buffers import HOST, Pattern
 from vecadd.bench.contestants import DOWNLOADS, Contestant
@@ -132,14 +132,3 @@ def test_the_documents_figures_stand_beside_float32_alone(device: int) -> None:
     rows = [replace(row("division", "naive", 2**28, 7e-4), dtype=dtype) for dtype in ("float32", "int8")]
     (table,) = tables(rows)
     assert [bool(line and line.cells[-1]) for line in table.lines if line] == [True, False]
-
-
-def test_a_documents_step_is_taken_at_its_own_size_where_that_was_measured(device: int) -> None:
-    step = next(step for step in gains.STEPS if (step.before.rung, step.after.rung) == ("naive", "restrict"))
-    ladder = [
-        plain_row(sweep="ladder", rung=rung, n=2**28, seconds=s) for rung, s in (("naive", 4.0), ("restrict", 2.0))
-    ]
-    own = [row("sizes", rung, 2**27, seconds) for rung, seconds in (("naive", 3.0), ("restrict", 1.0))]
-    elsewhere = [row("sizes", rung, 10**6, seconds) for rung, seconds in (("naive", 9.0), ("restrict", 1.0))]
-    assert gains.measured(step, [*ladder, *elsewhere]) == (2**28, 2.0)
-    assert gains.measured(step, [*ladder, *own, *elsewhere]) == (2**27, 3.0)

@@ -11,7 +11,6 @@
     cublas.py       cuBLAS by PyTorch or CuPy, with TF32 off
     latencies.py    how many small additions there are at which size, and from when on a graph pays
     recorded.py     what the founding documents recorded of the same rungs
-    gains.py        the gains from one rung to the next: the documents' and ours
     cold.py         the one-time costs of a new process; cold_program.py is that process
     gpudirect.py    what the machine lacks for GPUDirect, in words
     sweeps/         which contestants meet at which sizes against which limit, and how it is shown: a sweep is a file

@@ -1,8 +1,7 @@
 """What the founding documents recorded of the rungs they describe, beside which ours are printed.
 
 The documents omit a size or a GPU here and there, and contradict themselves in places: the figure holds what is known,
-the note what cannot be right. Another GPU's seconds are no goal; the gain from one rung to the next is, and `gains.py`
-compares ours with theirs.
+the note what cannot be right. Another GPU's seconds are no goal; the gain from one rung to the next is.
 """
 
 from collections.abc import Iterable
