@@ -24,8 +24,8 @@ An expression has numbers, texts, lists, + - * / // **, min, max and these opera
     largest(rows, path, *without)   the name of the largest entry there
     shares(*parts)                  the parts in percent of their sum, a list
 
-Rows are named by sweep, rung, and words that tell them from others: 'blocksize naive block=64|128'. Without a `dtype=`
-float32 is meant. All the parameters that a row has must be named, except `adds`. Of several rows of one size the fastest
+Rows are named by sweep, rung, and words that tell them from others: 'blocksize naive block=64|128'. Without `dtype=`
+float32 is meant. All parameters that a row has must be named, except `adds`. Of several rows of one size the fastest
 counts, for example of 'ladder unroll2|float4'.
 
 Further down in the file, "steps" are the documents' steps from rung to rung, and "lessons" are paragraphs whose {names}

@@ -10,7 +10,7 @@
     matrices.py     matrices to transpose and to multiply, and the exact check of what is left of them
     cublas.py       cuBLAS by PyTorch or CuPy, with TF32 off
     latencies.py    how many small additions there are at which size, and from when on a graph pays
-    recorded.py     what the founding documents recorded of the same rungs
+    recorded.py     what the founding documents recorded of the same rungs; recorded.json has the figures
     cold.py         the one-time costs of a new process; cold_program.py is that process
     gpudirect.py    what the machine lacks for GPUDirect, in words
     sweeps/         which contestants meet at which sizes against which limit, and how it is shown: a sweep is a file
