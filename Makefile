@@ -1,5 +1,5 @@
 # make bench      build in .venv and measure c = a + b on what this machine has      ARGS="--sizes 2^20 --json out.json"
-# make peers      measure beside every other library that .venv has, a result file and a picture a stage; RESULTS=DIR
+# make peers      measure beside every other library that .venv has, a result file a stage; RESULTS=DIR
 # make proof RESULTS=DIR     all pairs of 16-bit and of 8-bit numbers by every way that this machine has, against exact
 #                 arithmetic, into DIR/proof-MACHINE.json     ARGS="--dtypes float16"
 # make test       build, then the C tests and the Python tests on the CUDA-runtime double    ARGS="tests/add/test_add_host.py"
@@ -59,7 +59,7 @@ bench: $(VENV)/$(TAG).bench
 
 peers: $(VENV)/$(TAG).peers
 	$(NATIVE) extension
-	$(BIN)/python -m benchmarks.peers --json-dir $(RESULTS) --plot $(RESULTS) $(ARGS)
+	$(BIN)/python -m benchmarks.peers --json-dir $(RESULTS) $(ARGS)
 
 proof: $(VENV)/$(TAG).bench
 	$(NATIVE) extension

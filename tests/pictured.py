@@ -253,20 +253,3 @@ SWEEPS = {
     "transpose": transpose,
     "sgemm": sgemm,
 }
-
-
-def peers() -> list[Row]:
-    """Two dtypes at three sizes beside two libraries, and calls at one size."""
-    rows = []
-    for dtype in ("float32", "float16"):
-        for n in (2**16, 2**20, 2**24):
-            seconds = at(4000, n) + 3e-6
-            rows.append(row("peer-device", "vecadd", n, seconds, dtype=dtype))
-            for name, ratio in (("torch", 1.02), ("cupy", 1.6)):
-                compared = {"reference": "vecadd", "ratio": ratio, "ratio_interval": [0.98 * ratio, 1.01 * ratio]}
-                rows.append(row("peer-device", name, n, ratio * seconds, dtype=dtype, **compared))
-    rows.append(row("peer-overhead", "vecadd", 1024, 3e-6))
-    for name, ratio in (("torch", 1.5), ("Plan()", 0.5)):
-        compared = {"reference": "vecadd", "ratio": ratio, "ratio_interval": [0.9 * ratio, 1.1 * ratio]}
-        rows.append(row("peer-overhead", name, 1024, 3e-6 * ratio, **compared))
-    return rows

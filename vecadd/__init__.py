@@ -104,10 +104,6 @@ def __getattr__(name: str) -> Any:
         from vecadd._version import package_version
 
         return package_version()
-    from vecadd._deprecated import RENAMED, look_up
-
-    if name in RENAMED:
-        return look_up(name)
     raise AttributeError(f"module 'vecadd' has no attribute {name!r}")
 
 

@@ -36,10 +36,6 @@ def main() -> int:
         meta = running.meta(found, machine.conditions_since(conditions))
         meta["versions"] |= libraries.versions([*device_peers.entries(), *host_stage.ENTRIES])
         results.write(arguments.json_dir / f"peer-{stage}.json", meta, running.rows)
-        if arguments.plot:
-            from vecadd.bench import plots
-
-            plots.save(meta, running.rows, arguments.plot, recorded=False)
         table += [*_lines(running.rows), *running.machine.missing]
         ok = ok and running.ok
         if running.interrupted:
@@ -70,7 +66,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--stage", action="append", choices=STAGES, help="may be repeated (default: all)")
     parser.add_argument("--sizes", type=axes.sizes, metavar="N,...", help="default: the stage's own, where it has any")
     parser.add_argument("--dtypes", type=axes.dtypes, metavar="DTYPE,...", help="the same")
-    parser.add_argument("--plot", type=Path, metavar="DIR", help="for the pictures; needs matplotlib")
     parser.add_argument(
         "--seconds-per-cell", type=axes.seconds, metavar="S", help=f"default: {SECONDS_PER_CELL:g}, or the stage's own"
     )

@@ -77,6 +77,11 @@ def test_public_names_are_there_and_documented():
         assert getattr(vecadd, name).__doc__
 
 
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="module 'vecadd' has no attribute 'sum_of'"):
+        _ = vecadd.sum_of
+
+
 # pip's finder of editable packages would find the compiled part of this tree.
 ALONE = "import sys; sys.meta_path = [x for x in sys.meta_path if 'editable' not in getattr(x, '__module__', '')]"
 

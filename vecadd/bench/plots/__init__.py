@@ -1,4 +1,4 @@
-"""Pictures of a run: a figure a sweep or comparison, the roofline, and the timeline and the stages of transfers.
+"""Pictures of a run: a figure a sweep, the roofline, and the timeline and the stages of transfers.
 
 Needs matplotlib: ``pip install 'vecadd[plot]'``. Other users of matplotlib in the process are not affected: pyplot
 knows none of these figures, and every call restores matplotlib's settings.
@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 from matplotlib.figure import Figure
 
 from vecadd import _temporary
-from vecadd.bench.plots import bars, peers, roofline, stages, style, timeline, transfer
+from vecadd.bench.plots import bars, roofline, stages, style, timeline, transfer
 from vecadd.bench.results import Row
 from vecadd.bench.sweeps import SWEEPS
 
@@ -92,8 +92,6 @@ def _draws(meta: Mapping[str, Any], rows: Sequence[Row], recorded: bool) -> dict
         drawn["timeline" if number == 1 else f"timeline-{number}"] = partial(
             _drawn, timeline.draw, meta, page, recorded
         )
-    for comparison, compared in peers.chosen(rows).items():
-        drawn[comparison] = partial(_drawn, peers.draw, meta, compared, recorded)
     for sweep in SWEEPS.values():
         if sweep.roofline and (several := roofline.chosen(rows, sweep.name)):
             drawn[sweep.roofline] = partial(_drawn, roofline.draw, meta, several, recorded)
