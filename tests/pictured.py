@@ -192,7 +192,7 @@ def transfer() -> list[Row]:
             if n == max(SIZES) and events:
                 params["timeline"] = events
             rows.append(row("transfer", rung, n, 1e-4 + 12 * n / gbps / 1e9, **params))
-    return rows + stages() + [row("transfer", "cold_start", 2**20, 1.4), row("transfer", "gpudirect_rdma", 0, None)]
+    return rows + stages() + [row("transfer", "cold_start", 2**20, 1.4)]
 
 
 def stages() -> list[Row]:

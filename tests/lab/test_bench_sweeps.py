@@ -16,7 +16,6 @@ from vecadd.bench import (
     buffers,
     cold,
     contestants,
-    gpudirect,
     ladder,
     latencies,
     limits,
@@ -70,7 +69,7 @@ GPU_SWEEPS: dict[str, set[str]] = {
     "documents": {
         *("single_block_chunked", "single_block", "grid_stride", "block_range", "naive", "tuned"),
         *("float4", "float4_float2", "float4_arg", "copy_device", "index_dim3", "index_divmod"),
-        *(*contestants.DOWNLOADS, *gpudirect.ROWS),
+        *contestants.DOWNLOADS,
         *("transpose_copy", "transpose_copy_float4", "transpose_memcpy"),
         *("streams2", "chunks_reused", "pageable", "managed", "pinned"),
     },
@@ -216,13 +215,6 @@ def test_what_the_processor_adds_has_no_limit_by_the_link(swept: Callable[..., R
     assert tuned.fraction is not None
 
 
-def test_rows_that_no_rounds_give_are_asked_for_by_name(swept: Callable[..., Run]) -> None:
-    (row,) = swept("transfer", rungs=("gpudirect_rdma",)).rows
-    assert (row.rung, row.seconds, row.error) == ("gpudirect_rdma", None, None)
-    assert row.params["says"].startswith("not measured: ")
-    assert f"gpudirect_rdma: {row.params['says']}" in tables([row])[0].notes
-
-
 def test_small_additions_are_independent_and_in_a_chain(swept: Callable[..., Run]) -> None:
     rows = swept("latency", rungs=("launch_loop", "graph", "batched")).rows
     assert [(row.rung, row.params["parameters"]["chain"]) for row in rows] == [
@@ -350,7 +342,7 @@ def test_no_more_bytes_are_in_flight_than_there_are() -> None:
 def test_what_the_documents_recorded_is_of_rungs_and_settings_that_exist() -> None:
     rungs = {rung["name"] for rung in _core.rungs()}
     documented = {figure.rung for figure in recorded.FIGURES}
-    rungs |= {"numpy", cold.ROW, *gpudirect.ROWS}
+    rungs |= {"numpy", cold.ROW}
     assert documented | {*recorded.NOTES, *ladder.VARIANTS, *ladder.WAVES} <= rungs
     assert {figure.setting for figure in recorded.FIGURES} == set(recorded.SETTINGS)
 

@@ -12,7 +12,6 @@
     latencies.py    how many small additions there are at which size, and from when on a graph pays
     recorded.py     what the founding documents recorded of the same rungs; recorded.json has the figures
     cold.py         the one-time costs of a new process; cold_program.py is that process
-    gpudirect.py    what the machine lacks for GPUDirect, in words
     sweeps/         which contestants meet at which sizes against which limit, and how it is shown: a sweep is a file
     timing.py       interleaved rounds, medians, spread
     machine.py      where and under which conditions a run took place

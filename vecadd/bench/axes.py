@@ -55,10 +55,10 @@ def dtypes(text: str) -> tuple[str, ...]:
 
 def rungs(text: str) -> tuple[str, ...]:
     """ "numpy,threads" as names of rungs of this build, and of the rows that are none."""
-    from vecadd.bench import cold, gpudirect, matrices
+    from vecadd.bench import cold, matrices
     from vecadd.bench.contestants import CALLS, DOWNLOADS
 
-    others = (cold.ROW, *gpudirect.ROWS, matrices.CUBLAS, *DOWNLOADS)
+    others = (cold.ROW, matrices.CUBLAS, *DOWNLOADS)
     return _known(text, "rung", (*CALLS, *(rung["name"] for rung in _core.rungs()), *others))
 
 

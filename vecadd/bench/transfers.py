@@ -1,15 +1,14 @@
 """Transfers as a sweep: which variants of a rung are run on which memory, the model beside them, and what is measured
-once outside of the rounds: the steps of a run, a cold start, what GPUDirect needs."""
+once outside of the rounds: the steps of a run, a cold start."""
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from vecadd import _core
-from vecadd.bench import cold, contestants, gpudirect, recorded, steps
+from vecadd.bench import cold, contestants, recorded, steps
 from vecadd.bench.axes import Axes
 from vecadd.bench.buffers import HOST, PINNED, Buffers, Place
 from vecadd.bench.contestants import Contestant
@@ -85,20 +84,28 @@ def derive(
 
 
 def extra_rows(axes: Axes, device: int) -> list[Row]:
-    """The rows that are not measured in rounds: a cold start, and GPUDirect's where they are named."""
-    rows = []
-    if axes.names(cold.ROW) or (axes.rungs is None and axes.sizes is None):
-        found = cold.measure(device=device)
-        seconds = found["gpu"]["own"]
-        rows.append(
-            _row(cold.ROW, found["n"], {"gpu": found["gpu"], "cpu": found["cpu"]}, seconds, found["gpu"]["checked"])
+    """The row that is not measured in rounds: a cold start."""
+    if not axes.names(cold.ROW) and (axes.rungs is not None or axes.sizes is not None):
+        return []
+    found = cold.measure(device=device)
+    n, checked = found["n"], found["gpu"]["checked"]
+    return [
+        Row(
+            sweep="transfer",
+            rung=cold.ROW,
+            dtype="float32",
+            n=n,
+            params={"gpu": found["gpu"], "cpu": found["cpu"]},
+            seconds=found["gpu"]["own"],
+            spread=None,
+            bytes=12 * n,
+            gbps=None,
+            limit_gbps=None,
+            fraction=None,
+            checked=checked,
+            error=None if checked else "wrong result",
         )
-    return [*rows, *(told_row("transfer", name, {}) for name in gpudirect.ROWS if axes.names(name))]
-
-
-def told_row(sweep: str, name: str, params: Mapping[str, Any]) -> Row:
-    """A row without a time, of one of `gpudirect.ROWS`: what the machine lacks for it, in words."""
-    return replace(_row(name, 0, {**params, "says": gpudirect.describe(name)}), sweep=sweep)
+    ]
 
 
 def round_trips_of(rows: Iterable[Row]) -> list[Row]:
@@ -140,21 +147,3 @@ def _steps(name: str, chosen: Mapping[str, int], look: tuple[str, ...]) -> Inspe
         return {key: known[key] for key in look}
 
     return inspect
-
-
-def _row(rung: str, n: int, params: dict[str, Any], seconds: float | None = None, checked: bool = False) -> Row:
-    return Row(
-        sweep="transfer",
-        rung=rung,
-        dtype="float32",
-        n=n,
-        params=params,
-        seconds=seconds,
-        spread=None,
-        bytes=12 * n,
-        gbps=None,
-        limit_gbps=None,
-        fraction=None,
-        checked=checked,
-        error=None if checked or seconds is None else "wrong result",
-    )

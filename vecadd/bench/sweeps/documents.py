@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from vecadd import _core
-from vecadd.bench import contestants, gpudirect, limits, matrices, recorded, steps, transfers
+from vecadd.bench import contestants, limits, matrices, recorded, steps, transfers
 from vecadd.bench.axes import Axes
 from vecadd.bench.buffers import HOST, PINNED, Buffers
 from vecadd.bench.contestants import DOWNLOADS, Contestant
-from vecadd.bench.results import Row
 from vecadd.bench.sweeps.sweep import EVENTS, ON_DEVICE, Machine, Sweep, device_rung, wanted
 from vecadd.bench.timing import Cell
 
@@ -155,18 +154,11 @@ EXPERIMENTS: Sequence[tuple[str, tuple[int, ...], Callable[[Axes, Machine, int],
 )
 
 
-def extra_rows(axes: Axes, machine: Machine) -> list[Row]:
-    """What the machine lacks for GPUDirect, which no experiment of ours uses."""
-    names = [name for name in gpudirect.ROWS if axes.wants(name)]
-    return [transfers.told_row("documents", name, {"experiment": "gpudirect"}) for name in names]
-
-
 SWEEP = Sweep(
     "documents",
     cells,
     f"{EVENTS}; of transfers the whole way there and back by the host's clock, of chunks_reused the part that its row "
     "names, and of downloads the download alone, by events",
     dtypes=("float32", "int8"),
-    extra=extra_rows,
     tables="vecadd.bench.tables.documents",
 )

@@ -91,7 +91,7 @@ def _round_trips(sweep: str, rows: list[Row]) -> Table:
 
 def _told(rows: list[Row]) -> list[str]:
     """Notes from the rows that were not measured in rounds, a line each."""
-    lines = [f"{row.rung}: {row.params['says']}" for row in rows if "says" in row.params]
+    lines: list[str] = []
     for row in rows:
         if "gpu" not in row.params:
             continue
