@@ -40,14 +40,14 @@ def transfers(rows: list[Row]) -> list[str]:
     lines = []
     for row in rows:
         for index, part in enumerate(row.params.get("parts", ())):
-            each = [part["seconds"] / part["count"] if part["count"] else None, part["least"], part["most"]]
+            each = part["seconds"] / part["count"], part["least"], part["most"]
             lines.append(
                 [
                     row.rung if index == 0 else "",
                     TITLES.get(part["what"], part["what"]),
                     str(part["count"]),
                     show_seconds(part["seconds"]),
-                    *(NOTHING if seconds is None else show_seconds(seconds) for seconds in each),
+                    *map(show_seconds, each),
                     f"{100 * part['share']:.1f} %",
                     NOTHING if part["bytes"] is None else f"{part['bytes'] / 1e6:,.1f}",
                     NOTHING if part["gbps"] is None else f"{part['gbps']:.1f}",

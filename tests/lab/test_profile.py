@@ -13,9 +13,9 @@ from conftest import TESTS, child_environment
 from benchmarks.tables import profiles
 from vecadd import _core, cli
 from vecadd.bench import limits, results, steps
-from vecadd.profile import child, command, documents, metrics, ncu, nsys, own, stalls, transfers
+from vecadd.profile import child, command, documents, metrics, ncu, own, stalls, transfers
+from vecadd.profile.ncu import ProfilerError, RefusedError, find
 from vecadd.profile.spec import Spec
-from vecadd.profile.tools import ProfilerError, RefusedError, find
 
 pytestmark = pytest.mark.no_native
 
@@ -57,12 +57,12 @@ def test_the_newest_profiler_of_the_usual_folders_is_found(
         tool = tmp_path / f"cuda-{version}" / "bin" / "ncu"
         tool.parent.mkdir(parents=True)
         tool.touch()
-    assert find("ncu", ncu.FOLDERS) == tmp_path / "cuda-13.0" / "bin" / "ncu"
+    assert find() == tmp_path / "cuda-13.0" / "bin" / "ncu"
 
 
 def test_the_profiler_on_path_comes_first(profiler: Callable[[str], Path]) -> None:
     installed = profiler("ncu")
-    assert find("ncu", ncu.FOLDERS) == installed
+    assert find() == installed
 
 
 # Run
@@ -397,48 +397,35 @@ def test_the_documents_reasons_and_rungs_have_their_place() -> None:
 # Transfer rungs
 
 
-def test_a_transfer_rung_shows_calls_shares_and_rates(
-    profiler: Callable[[str], Path], device: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_a_transfer_rung_shows_shares_and_rates(
+    device: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    profiler("nsys")
+    monkeypatch.setattr(limits, "LINK_BYTES", 1 << 16)
+    monkeypatch.setenv("PYTHONPATH", child_environment()["PYTHONPATH"])
+    timeline = [("to_device", 0, 0, 0.0, 4e-6), ("kernel", 0, 0, 4e-6, 5e-6), ("to_host", 0, 0, 5e-6, 8e-6)]
+    real = _core.timeline
+
+    def timed(*arguments: Any, **options: Any) -> list[tuple[str, int, int, float, float]]:
+        real(*arguments, **options)
+        return timeline
+
+    monkeypatch.setattr(_core, "timeline", timed)
     file = tmp_path / "profile.json"
     assert cli.main(["profile", "streams2", "--n", "25000", "--json", str(file)]) == 0
     content = json.loads(file.read_text())
     assert content["meta"]["link"].keys() == {"to_device", "to_host", "theory", "name"}
     assert "limits" not in content["meta"]  # which are rates of an addition
     (row,) = content["rows"]
-    profile = row["params"]
-    up, kernel, down = profile["parts"]
-    assert (up["what"], up["count"], up["seconds"], up["bytes"]) == ("to_device", 4, pytest.approx(6e-3), 300e6)
-    assert (up["share"], up["gbps"]) == (pytest.approx(0.6), pytest.approx(50))
-    assert (kernel["what"], kernel["count"], kernel["bytes"]) == ("kernel", 2, None)
-    assert (down["what"], down["gbps"]) == ("to_host", pytest.approx(50))
-    assert profile["api"][0] == {
-        "name": "cudaMalloc", "count": 3, "total": 0.140866925, "average": pytest.approx(0.0469556417),
-        "median": pytest.approx(0.307899e-3), "least": pytest.approx(0.257351e-3),
-        "most": pytest.approx(0.140301675), "deviation": pytest.approx(0.0808400402),
-    }  # fmt: skip
+    assert row["seconds"] == 8e-6
+    up, kernel, down = row["params"]["parts"]
+    assert (up["what"], up["count"], up["seconds"], up["bytes"]) == ("to_device", 1, pytest.approx(4e-6), 200_000)
+    assert (up["share"], up["gbps"]) == (pytest.approx(0.5), pytest.approx(50))
+    assert (kernel["what"], kernel["count"], kernel["bytes"], kernel["gbps"]) == ("kernel", 1, None, None)
+    assert (down["what"], down["gbps"]) == ("to_host", pytest.approx(100 / 3))
     printed = " ".join(capsys.readouterr().out.split())
-    for words in (
-        "copies and kernels of one run",
-        "copies to the device 4 6 ms 60.0 300.0 50.0",
-        "API calls of one run",
-        "cudaMemcpyAsync",
-    ):
-        assert words in printed
-
-
-def test_without_nsight_systems_the_rungs_own_events_serve(
-    device: int, without_profilers: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("PYTHONPATH", child_environment()["PYTHONPATH"])
-    monkeypatch.setattr(nsys, "FOLDERS", ())
-    assert cli.main(["profile", "streams2", "--n", "25000"]) == 0
-    printed = capsys.readouterr().out
-    assert "copies to the device" in printed
-    assert "API calls of one run" not in printed
-    assert "no API calls, and times from the rungs' own events: nsys is neither on PATH" in printed
-    assert "https://developer.nvidia.com/nsight-systems" in printed
+    assert "copies and kernels of one run" in printed
+    assert "copies to the device 1 4 us 50.0 0.2 50.0" in printed
+    assert f"method: {command.METHOD_OF_TRANSFERS}" in printed
 
 
 def test_the_parts_of_a_timeline_add_up() -> None:
@@ -448,7 +435,7 @@ def test_the_parts_of_a_timeline_add_up() -> None:
         ("kernel", 0, 0, 4.0, 5.0),
         ("to_host", 0, 0, 5.0, 8.0),
     ]
-    transfer = transfers.of_events(Spec("streams2", "float16", 3000), steps.steps(events), "because")
+    transfer = transfers.of_events(Spec("streams2", "float16", 3000), steps.steps(events))
     assert [(part.what, part.count, part.seconds, part.bytes) for part in transfer.parts] == [
         ("to_device", 2, 4.0, 12000),
         ("kernel", 1, 1.0, None),
@@ -457,12 +444,6 @@ def test_the_parts_of_a_timeline_add_up() -> None:
     assert [transfer.share(part) for part in transfer.parts] == [0.5, 0.125, 0.375]
     assert [(part.median, part.least, part.most) for part in transfer.parts] == [(2, 2, 2), (1, 1, 1), (3, 3, 3)]
     assert transfer.seconds == 8.0
-    assert (transfer.api, transfer.why) == ((), "because")
-
-
-def test_older_names_of_directions_and_missing_summaries_are_read() -> None:
-    stats = "\n\nTotal (MB),Count,Operation\n1.5,2,[CUDA memcpy HtoD]\n0.5,1,[CUDA memset]\n\nno rows\n"
-    assert nsys.read(stats) == nsys.Summary(copied={"to_device": 1.5e6})
 
 
 def test_the_documents_calls_are_of_whole_programs() -> None:

@@ -1,11 +1,9 @@
 """vecadd profile: a profiler's figures of the rungs beside those of the founding documents.
 
     spec.py       which rung is profiled
-    tools.py      what the profilers have in common: found, made to watch a child, their CSV read
     child.py      the process under the profiler: one rung, warmed up, once between the marks, its sum checked
     ncu.py        Nsight Compute: found, run, and its pages read
     own.py        without it: CUDA events, and what the CUDA runtime knows of a kernel
-    nsys.py       Nsight Systems: found, run, and its summaries read
     metrics.py    which of the profiler's metrics make which row of the table
     stalls.py     why a warp waits, in words
     documents.py  what the founding documents' profilers said

@@ -1,8 +1,7 @@
 """Run by a profiler as ``python -m vecadd.profile.child SPEC``: one rung, warmed up, once between marks, checked.
 
-The marks are the driver's cuProfilerStart and cuProfilerStop: ``ncu --profile-from-start off`` and ``nsys
---capture-range=cudaProfilerApi`` look at nothing outside of them. Without a driver (on the tests' double of the CUDA
-runtime) the rung runs without marks.
+The marks are the driver's cuProfilerStart and cuProfilerStop: ``ncu --profile-from-start off`` looks at nothing outside
+of them. Without a driver (on the tests' double of the CUDA runtime) the rung runs without marks.
 """
 
 import ctypes
@@ -16,8 +15,7 @@ from vecadd import _core
 from vecadd.bench.axes import dtype_named
 from vecadd.bench.buffers import DEVICE, HOST, PINNED, Buffers, Pattern, Place
 from vecadd.model.theory import with_parameters
-from vecadd.profile.spec import Spec
-from vecadd.profile.tools import FAILED
+from vecadd.profile.spec import FAILED, Spec
 
 WARM_UPS = 2  # the first call loads the kernel, the second finds it loaded
 

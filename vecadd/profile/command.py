@@ -15,8 +15,8 @@ from vecadd.bench import axes, limits, machine, results
 from vecadd.bench.terminal import Screen
 from vecadd.info import info
 from vecadd.profile import ncu, own, tables, transfers
+from vecadd.profile.ncu import ProfilerError, RefusedError
 from vecadd.profile.spec import Spec
-from vecadd.profile.tools import ProfilerError, RefusedError
 
 ELEMENTS = 1 << 27  # document 000's size: 1.5 GiB of float32, past the L2 of every GPU
 ELEMENTS_OF_A_BLOCK = 1 << 20  # for rungs of a single block: one thread takes 47 ms a pass, and there are forty
@@ -32,8 +32,9 @@ METHOD_OF_EVENTS = (
     "are; registers, occupancy and waves by the CUDA runtime; the sum compared bit for bit afterwards"
 )
 METHOD_OF_TRANSFERS = (
-    "one run a rung after two of warm-up; shares are of the seconds of all copies and kernels added up, which overlap "
-    "where the rung lets them; the sum compared bit for bit afterwards"
+    "one run a rung after two of warm-up, by CUDA events around each copy and kernel and the host's clock around each "
+    "allocation; shares are of the seconds of all of them added up, which overlap where the rung lets them; the sum "
+    "compared bit for bit afterwards"
 )
 
 
@@ -157,7 +158,7 @@ def _show(
         lines += tables.notes(launches)
     if link:
         shown += tables.transfer_tables(moved, link)
-        lines += tables.transfer_notes(moved, link)
+        lines += tables.transfer_notes(link)
     screen.show(shown)
     screen.say(*lines, *(f"method: {method}" for method in _methods(launches, moved)), *failures)
 

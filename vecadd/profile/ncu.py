@@ -10,17 +10,20 @@ read, with the caches flushed before each pass and the clocks left alone. The re
 Columns are found by their names, others are ignored, and a metric that a version or a GPU lacks is not there.
 """
 
+import csv
 import re
+import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from vecadd._environment import of_child
 from vecadd.profile import metrics, stalls
-from vecadd.profile.spec import Spec
-from vecadd.profile.tools import ProfilerError, RefusedError, failure, find, number, rows_of, watch, words
+from vecadd.profile.spec import FAILED, Spec
 
 FOLDERS = ("/usr/local/cuda*/bin", "/opt/nvidia/nsight-compute/*", "/usr/local/NVIDIA-Nsight-Compute*")
 SECTIONS = (
@@ -76,6 +79,14 @@ REFUSALS = (
 _LOAD = re.compile(r"(?:@!?U?P\w+\s+)?((?:LDG|LDGSTS|UBLKCP|UTMALDG|LD)(?:\.[\w.]+)?)(?=\s|;|$)")
 
 
+class ProfilerError(RuntimeError):
+    """The profiler failed on a rung, or the rung did; the message has its output."""
+
+
+class RefusedError(ProfilerError):
+    """The profiler is missing or refuses to work for any rung: one line that says what to do."""
+
+
 @dataclass(frozen=True)
 class Rule:
     """A piece of the profiler's advice: ``kind`` is its "OPT", "INF" or "WRN"; a speed-up in percent."""
@@ -124,13 +135,21 @@ class Launch:
 
 def profile(spec: Spec) -> Launch:
     """Nsight Compute's figures of one launch of the rung, replayed; raises RefusedError and ProfilerError."""
-    tool = find("ncu", FOLDERS)
+    tool = find()
     if tool is None:
         raise RefusedError(f"ncu is neither on PATH nor in {', '.join(FOLDERS)}: {GET}")
     with TemporaryDirectory(prefix="vecadd-profile-") as folder:
         report = Path(folder) / "launch.ncu-rep"
         try:
-            said = watch(_command(tool, report), spec, TIMEOUT)
+            said = subprocess.run(
+                [*_command(tool, report), *spec.command()],
+                env=of_child(),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=TIMEOUT,
+            )
         except subprocess.TimeoutExpired:
             raise ProfilerError(f"ncu did not end within {TIMEOUT:g} s") from None
         _raise_refusal(said)
@@ -251,7 +270,8 @@ def _raise_refusal(said: "subprocess.CompletedProcess[str]") -> None:
     for sign, line in REFUSALS:
         if sign in output:
             raise RefusedError(line)
-    if wrong := failure(output):
+    lines = (line.partition(FAILED)[2] for line in output.splitlines() if line.startswith(FAILED))
+    if wrong := next(lines, None):
         raise ProfilerError(wrong)
 
 
@@ -259,3 +279,35 @@ def _cell(row: list[str], columns: list[str], *names: str) -> float | None:
     """The number below the first of these headings; a source page may have one twice."""
     at = next((columns.index(name) for name in names if name in columns), None)
     return None if at is None or at >= len(row) else number(row[at])
+
+
+def find() -> Path | None:
+    """The ncu on PATH, else the newest of those in the usual folders."""
+    if on_path := shutil.which("ncu"):
+        return Path(on_path)
+    found = [path for folder in FOLDERS for path in Path("/").glob(f"{folder.lstrip('/')}/ncu") if path.is_file()]
+    return max(found, key=_version, default=None)
+
+
+def words(said: "subprocess.CompletedProcess[str]") -> str:
+    """All that the profiler said."""
+    return (said.stdout + said.stderr).strip() or "nothing"
+
+
+def rows_of(text: str) -> Iterator[list[str]]:
+    """The rows of a CSV text whose cells may hold line breaks."""
+    return csv.reader(StringIO(text, newline=""))
+
+
+def number(text: str) -> float | None:
+    """ "1,234.5" as 1234.5; None for other text."""
+    try:
+        value = float(text.replace(",", ""))
+    except ValueError:
+        return None
+    return value if value == value else None
+
+
+def _version(path: Path) -> tuple[list[int], str]:
+    """The version in the folder's name, for sorting: the greatest is the newest."""
+    return [int(part) for part in re.findall(r"\d+", str(path))], str(path)

@@ -10,9 +10,8 @@ from vecadd import _core
 from vecadd.bench.axes import dtype_named
 from vecadd.bench.buffers import DEVICE, Buffers, WrongSumError
 from vecadd.profile import child
-from vecadd.profile.ncu import Launch
+from vecadd.profile.ncu import Launch, ProfilerError
 from vecadd.profile.spec import Spec
-from vecadd.profile.tools import ProfilerError
 
 RUNS = 9  # timed; the median counts
 

@@ -8,6 +8,8 @@ from typing import Any
 
 from vecadd import _core
 
+FAILED = "vecadd: "  # before the one line of a child that failed
+
 
 @dataclass(frozen=True)
 class Spec:

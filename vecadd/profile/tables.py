@@ -1,6 +1,6 @@
 """Profiles as tables: metrics down, rungs across, the documents' figures beside their rung."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from vecadd.bench import recorded
 from vecadd.bench.axes import show_size
@@ -8,7 +8,6 @@ from vecadd.bench.show import show_seconds
 from vecadd.bench.tables.table import Column, Table, columns
 from vecadd.profile import documents, metrics, stalls
 from vecadd.profile.ncu import Launch, Rule
-from vecadd.profile.nsys import Calls
 from vecadd.profile.spec import Spec
 from vecadd.profile.transfers import TITLES, Link, Transfer
 
@@ -38,19 +37,16 @@ def notes(launches: Mapping[Spec, Launch]) -> list[str]:
 
 
 def transfer_tables(transfers: Mapping[Spec, Transfer], link: Link) -> list[Table]:
-    """What the copies and kernels of each rung take, and the calls of those that a profiler saw."""
-    seen = {spec: transfer.api for spec, transfer in transfers.items() if transfer.api}
-    return [_parts(transfers, link), _each(transfers), *([_calls(seen)] if seen else [])]
+    """What the copies and kernels of each rung take."""
+    return [_parts(transfers, link), _each(transfers)]
 
 
-def transfer_notes(transfers: Mapping[Spec, Transfer], link: Link) -> list[str]:
-    """Where the link's rates come from, what the documents saw, and why calls are missing where they are."""
+def transfer_notes(link: Link) -> list[str]:
+    """Where the link's rates come from, and what the documents saw."""
     lines = [f"the link: {_gbps(link.to_device)} GB/s up and {_gbps(link.to_host)} GB/s down by probes of this run"]
     if link.theory:
         lines[0] += f"; {link.theory:.1f} GB/s each way in theory ({link.name})"
-    lines.append(f"the documents: {documents.PROGRAM}")
-    reasons = dict.fromkeys(transfer.why for transfer in transfers.values() if transfer.why)
-    return lines + [f"no API calls, and times from the rungs' own events: {why}" for why in reasons]
+    return [*lines, f"the documents: {documents.PROGRAM}"]
 
 
 def show(value: float | None, unit: metrics.Unit) -> str:
@@ -135,27 +131,9 @@ def _each(transfers: Mapping[Spec, Transfer]) -> Table:
     table = Table("each copy and kernel", columns("rung", Column("what", right=False), *names), spare=("median",))
     for spec, transfer in transfers.items():
         for index, part in enumerate(transfer.parts):
-            seconds = (part.seconds / part.count if part.count else None, part.median, part.least, part.most)
-            shown = (NOTHING if value is None else show_seconds(value) for value in seconds)
+            shown = map(show_seconds, (part.seconds / part.count, part.median, part.least, part.most))
             title = TITLES.get(part.what, part.what)
             table.add(spec.rung if index == 0 else "", title, str(part.count), *shown)
-        table.rule()
-    return table
-
-
-def _calls(seen: Mapping[Spec, Iterable[Calls]]) -> Table:
-    """The calls of each rung's run, and those of the document's program."""
-    names = ("calls", "total", "average", "median", "min", "max", "deviation")
-    table = Table(
-        "API calls of one run",
-        columns("rung", Column("call", right=False), *names),
-        spare=("deviation", "min", "max", "average"),
-    )
-    rows = [(spec.rung, calls) for spec, calls in seen.items()]
-    for rung, calls in [*rows, ("(004)", [Calls(name, *figures) for name, figures in documents.CALLS.items()])]:
-        for index, call in enumerate(calls):
-            seconds = (call.total, call.average, call.median, call.least, call.most, call.deviation)
-            table.add(rung if index == 0 else "", call.name, str(call.count), *map(show_seconds, seconds))
         table.rule()
     return table
 

@@ -1,7 +1,6 @@
 """The shares of copies and kernels in a transfer rung's time, and the rates that the copies reach on the link.
 
-They come from Nsight Systems where it is installed; else from the rung's own events around each copy and kernel, which
-do not show the API calls.
+They come from the rung's own events around each copy and kernel, and the host's clock around each allocation.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,9 +12,9 @@ from vecadd import _core
 from vecadd.bench.axes import dtype_named
 from vecadd.bench.buffers import Buffers, WrongSumError
 from vecadd.bench.steps import Step, at_work, steps
-from vecadd.profile import child, nsys
+from vecadd.profile import child
+from vecadd.profile.ncu import ProfilerError
 from vecadd.profile.spec import Spec
-from vecadd.profile.tools import ProfilerError, RefusedError
 
 ARRAYS: Mapping[str, int] = {"to_device": 2, "to_host": 1}  # that cross the link each way
 TITLES: Mapping[str, str] = {
@@ -35,10 +34,10 @@ class Part:
     what: str
     count: int
     seconds: float
-    bytes: float | None = None
-    median: float | None = None
-    least: float | None = None
-    most: float | None = None
+    bytes: float | None
+    median: float
+    least: float
+    most: float
 
     @property
     def gbps(self) -> float | None:
@@ -48,12 +47,10 @@ class Part:
 
 @dataclass(frozen=True)
 class Transfer:
-    """One run of a rung. ``api`` is empty and ``why`` says why where no profiler saw the calls."""
+    """One run of a rung. ``seconds`` from the first step's begin to the last one's end, None where it has no step."""
 
     parts: tuple[Part, ...]
-    api: tuple[nsys.Calls, ...] = ()
-    why: str | None = None
-    seconds: float | None = None  # from the first step's begin to the last one's end; None where only sums are known
+    seconds: float | None
 
     def share(self, part: Part) -> float:
         """The part's share of the seconds of all parts, added up."""
@@ -61,8 +58,7 @@ class Transfer:
 
     def as_dict(self) -> dict[str, Any]:
         """This run as plain dicts, lists, numbers and strings."""
-        parts = [asdict(part) | {"share": self.share(part), "gbps": part.gbps} for part in self.parts]
-        return {"parts": parts, "api": [asdict(calls) for calls in self.api], "api_missing": self.why}
+        return {"parts": [asdict(part) | {"share": self.share(part), "gbps": part.gbps} for part in self.parts]}
 
 
 @dataclass(frozen=True)
@@ -76,28 +72,12 @@ class Link:
 
 
 def profile(spec: Spec) -> Transfer:
-    """One run of the rung; raises ProfilerError where neither the profiler nor the rung can time its steps."""
-    try:
-        return of_summary(nsys.profile(spec))
-    except RefusedError as error:
-        return of_events(spec, _timeline(spec), str(error))
+    """One run of the rung; raises ProfilerError where its steps cannot be timed."""
+    return of_events(spec, _timeline(spec))
 
 
-def of_summary(summary: nsys.Summary) -> Transfer:
-    """The run from a summary of Nsight Systems."""
-    parts = []
-    for what in ("to_device", "kernel", "to_host"):
-        of_it = summary.kernels if what == "kernel" else [x for x in summary.copies if nsys.direction(x.name) == what]
-        if of_it:
-            count, seconds = sum(calls.count for calls in of_it), sum(calls.total for calls in of_it)
-            one = of_it[0].median if len(of_it) == 1 else None  # of several names there is no common median
-            least, most = min(calls.least for calls in of_it), max(calls.most for calls in of_it)
-            parts.append(Part(what, count, seconds, summary.copied.get(what), one, least, most))
-    return Transfer(tuple(parts), summary.api)
-
-
-def of_events(spec: Spec, events: Sequence[Step], why: str) -> Transfer:
-    """The run from the rung's own timeline; ``why`` says why the calls are missing."""
+def of_events(spec: Spec, events: Sequence[Step]) -> Transfer:
+    """The run from the rung's own timeline."""
     array = spec.n * dtype_named(spec.dtype).itemsize
     shared = any(rung["name"] == spec.rung and rung["stages"] == "shared" for rung in _core.rungs())
     parts = []
@@ -107,7 +87,7 @@ def of_events(spec: Spec, events: Sequence[Step], why: str) -> Transfer:
         parts.append(
             Part(what, len(durations), sum(durations), crossing, median(durations), min(durations), max(durations))
         )
-    return Transfer(tuple(parts), why=why, seconds=max((event.end for event in events), default=None))
+    return Transfer(tuple(parts), max((event.end for event in events), default=None))
 
 
 def _timeline(spec: Spec) -> list[Step]:
