@@ -1,26 +1,24 @@
 """What vecadd.model expects of each cell of recorded runs, beside what was measured.
 
     python -m benchmarks.model_check FILE...
-    python -m benchmarks.model_check FILE --assume dram=430e-9 --assume clock=1.98e9 --misses
+    python -m benchmarks.model_check FILE --misses
 
 Prints a line a cell, the share of cells within 10 %, and the known reasons for the others; ``--misses`` leaves out the
 cells within 10 %. Transfers are left out: the model gives their least possible time, and ``vecadd bench transfer``
 shows it beside them. Rows that the model does not cover (host rungs, calls, limits that were not probed) are counted
-separately. ``--assume NAME=VALUE`` gives a limit that a recording lacks, by its name in `vecadd.model.Limits`, in
-seconds and bytes a second, or clock in Hz; for a limit by size NAME=SECONDS+RATE, a start and bytes a second. The
-output names the assumptions.
+separately.
 """
 
 import argparse
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 from vecadd import _core
 from vecadd.bench import results
-from vecadd.model import Curve, Limits, Prediction, predict
+from vecadd.model import Limits, Prediction, predict
 
 WITHIN = 0.10
 
@@ -59,9 +57,7 @@ EXPLAINED: Sequence[tuple[tuple[str, ...], str]] = (
     ),
     (("batched",), "the rung fills its table through a description of each addition, which no probe has"),
 )
-LIMITS = {field.name for field in fields(Limits)} - {"loaded"}  # which no expected time depends on
-CURVES = {name for name, kind in get_type_hints(Limits).items() if kind == Curve | None}
-SWEEPS = ("device", "size", "ladder", "blocksize", "precision", "latency", "transpose", "sgemm")
+SWEEPS = ("size", "ladder", "blocksize", "precision", "latency", "transpose", "sgemm")
 
 
 @dataclass(frozen=True)
@@ -89,15 +85,11 @@ class Compared:
         )
 
 
-def compare(file: Mapping[str, Any], assumed: Mapping[str, float | Curve]) -> tuple[list[Compared], Counter[str]]:
+def compare(file: Mapping[str, Any]) -> tuple[list[Compared], Counter[str]]:
     """The cells of a result file that the model covers, and the number of the others by reason."""
     meta = file["meta"]
-    gpu = dict(meta["gpu"][0]) if meta["gpu"] else {}
+    gpu = meta["gpu"][0] if meta["gpu"] else {}
     limits = Limits.of(meta["limits"])
-    instead: dict[str, Any] = {name: value for name, value in assumed.items() if name in LIMITS}
-    limits = replace(limits, **instead)
-    if "clock" in assumed:
-        gpu["clock"] = assumed["clock"]
     rungs = {rung["name"]: rung for rung in _core.rungs()}
     compared, left_out = [], Counter[str]()
     for row in file["rows"]:
@@ -135,31 +127,16 @@ def _compared(row: Mapping[str, Any], rung: Mapping[str, Any], gpu: Mapping[str,
     )
 
 
-def _assumption(text: str) -> tuple[str, float | Curve]:
-    name, _, value = text.partition("=")
-    if name not in LIMITS | {"clock"}:
-        raise argparse.ArgumentTypeError(f"{name} is no limit")
-    try:
-        if name not in CURVES:
-            return name, float(value)
-        start, rate = (float(part) for part in value.split("+"))
-    except ValueError:
-        form = "SECONDS+RATE, a start and bytes a second" if name in CURVES else "a number"
-        raise argparse.ArgumentTypeError(f"{name} must be {form}, not {value!r}") from None
-    return name, Curve.line(start, rate)
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Returns 0 where nine tenths of the cells are within 10 %, else 1."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.model_check", description=__doc__.splitlines()[0])
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
-    parser.add_argument("--assume", action="append", default=[], type=_assumption, metavar="NAME=VALUE")
     parser.add_argument("--misses", action="store_true", help="leave out the cells within 10 %%")
     chosen = parser.parse_args(arguments)
     compared, left_out = [], Counter[str]()
     print(f"{'cell':58} {'measured us':>12} {'expected us':>12} {'error':>9}  decided by")
     for path in chosen.files:
-        of_file, others = compare(results.load(path), dict(chosen.assume))
+        of_file, others = compare(results.load(path))
         for cell in of_file:
             if not (chosen.misses and cell.within):
                 print(cell.line())
@@ -171,8 +148,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         rungs = ", ".join(dict.fromkeys(cell.name.split()[1] for cell in cells))
         errors = ", ".join(f"{100 * cell.error:+.0f} %" for cell in cells)
         print(f"missed, {len(cells)} rows of {rungs} ({errors}): {why or 'nothing explains it'}")
-    for name, value in chosen.assume:
-        print(f"assumed, not measured: {name} = {value if isinstance(value, Curve) else f'{value:g}'}")
     for sweep in dict.fromkeys(cell.sweep for cell in compared):
         cells = [cell for cell in compared if cell.sweep == sweep]
         print(f"{sweep}: {sum(cell.within for cell in cells)} of {len(cells)} cells within 10 %")

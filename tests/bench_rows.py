@@ -25,6 +25,7 @@ META: dict[str, Any] = {
         "link": {"to_device_gbps": 55.0, "to_host_gbps": 54.0, "both_gbps": 100.0, "gbps": 78.5},
         "launch": {"kernel_seconds": 2.1e-6, "block_seconds": 0.6e-9, "queued_seconds": 1.9e-6},
         "latency": {"l2_seconds": 260e-9, "dram_seconds": 600e-9},
+        "loaded": {"bytes_in_flight": [4096, 16384, 65536], "gbps": [1330.0, 3830.0, 4480.0]},
     },
     "contamination": {
         "load_average": 1.5,

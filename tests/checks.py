@@ -13,7 +13,7 @@ from vecadd import _machine, cli
 from vecadd.bench import limits, machine, timing
 from vecadd.check import document, findings, measure
 from vecadd.check.findings import Finding, Found
-from vecadd.check.rows import Expected
+from vecadd.check.rows import GROUPS, Expected
 from vecadd.info import info
 
 H200 = _machine.Gpu(
@@ -36,9 +36,15 @@ QUIET: dict[str, Any] = {
 
 
 def earlier(path: Path, **figures: tuple[str, str, float]) -> Path:
-    """A file of an earlier check: kind, name and figure of its rows."""
-    rows = [{"kind": kind, "name": name, "gpu": 0, "median": value} for kind, name, value in figures.values()]
-    path.write_text(json.dumps({"meta": {"machine": "elsewhere"}, "rows": rows}))
+    """A file of an earlier check: kind, name and figure of its rows, of the first GPU or of it and another."""
+    found = []
+    for kind, name, value in figures.values():
+        what, to, target = name.partition(" to GPU ")
+        where = "host" if kind == "host" else f"gpu 0 to gpu {target}" if to else "gpu 0"
+        group = GROUPS.get(kind, kind)  # type: ignore[call-overload]
+        found.append({"id": f"{group}/{where}/{what}", "severity": "pass", "value": value, "unit": "GB/s"})
+    content = {"schema": document.SCHEMA, "schema_version": document.SCHEMA_VERSION}
+    path.write_text(json.dumps({**content, "machine": {"machine": "elsewhere"}, "findings": found}))
     return path
 
 

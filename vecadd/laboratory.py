@@ -105,8 +105,8 @@ class Measured:
     @property
     def limits(self) -> Limits:
         """The limits that the run's probes found, as `vecadd.model` takes them: None for limits that were not
-        probed. Where no probe measured the memory under load, rows of the run stand in for it."""
-        return Limits.of(self.meta.get("limits", {}), self.rows, self.gpu)
+        probed."""
+        return Limits.of(self.meta.get("limits", {}))
 
     def limit(self, kind: str, name: str) -> float | None:
         """One limit of the run's probes: `limit("device", "gbps")`, `limit("latency", "dram_seconds")`; None where it

@@ -29,7 +29,7 @@ def _block(marker: re.Match[str], folder: Path) -> str:
     name, path = marker["name"], folder / f"{marker['machine']}.json"
     if name not in TABLES:
         raise ValueError(f"{marker['open'].strip()}: there is no table {name!r}; there are {', '.join(TABLES)}")
-    if not path.is_file() or (check := document.read(path)) is None:
+    if not path.is_file() or (check := document.of_text(path, path.read_text(encoding="utf-8"))) is None:
         raise ValueError(f"{marker['open'].strip()}: {path} is no file of vecadd check")
     origin = (
         f"*`vecadd check` on {check['machine_type']}, driver {check['machine']['driver']}, "

@@ -17,7 +17,7 @@ def counts(runs: Sequence[Run]) -> list[str]:
     """A line a sweep: the cells that the model covers, and those within 10 %."""
     lines, total = [], [0, 0]
     for run in runs:
-        cells, _ = model_check.compare({"meta": run.meta, "rows": [asdict(row) for row in run.rows]}, {})
+        cells, _ = model_check.compare({"meta": run.meta, "rows": [asdict(row) for row in run.rows]})
         met = sum(cell.within for cell in cells)
         lines.append([run.sweep, str(met), str(len(cells)), _share(met, len(cells))])
         total = [total[0] + met, total[1] + len(cells)]
@@ -34,7 +34,7 @@ def _expected(run: Run) -> list[Row]:
     """The rows with what the model expects of each; as they were recorded where it lacks a limit."""
     rows = []
     for row in run.rows:
-        cells, _ = model_check.compare({"meta": run.meta, "rows": [asdict(row)]}, {})
+        cells, _ = model_check.compare({"meta": run.meta, "rows": [asdict(row)]})
         for cell in cells:
             row = replace(row, params={**row.params, "model_seconds": cell.prediction.seconds})
         rows.append(row)

@@ -10,7 +10,6 @@ from modelled import A100, H200, LIMITS, RUNGS, T4
 from vecadd import _core, model
 from vecadd.bench import results
 from vecadd.model import Limits, Loaded
-from vecadd.model.loaded import in_place_of_a_probe
 from vecadd.model.theory import load_bytes, with_parameters
 
 pytestmark = pytest.mark.no_native
@@ -196,7 +195,7 @@ def recorded(path):
     kernels = [row for row in rows if row.seconds and RUNGS.get(row.rung, {}).get("kind") == "device"]
     if not meta["gpu"] or not kernels or "device" not in meta.get("limits", {}):
         return ()
-    return meta["gpu"][0], Limits.of(meta.get("limits", {}), rows, meta["gpu"][0]), kernels
+    return meta["gpu"][0], Limits.of(meta.get("limits", {})), kernels
 
 
 RUNS = {path.stem: run for path in RECORDED if (run := recorded(path))}
@@ -259,10 +258,3 @@ def test_large_blocks_are_told_to_load_more():
     advice = advise(2**26, gpu, limits=limits, bytes_per_load=8, block=1024)
     assert (advice.bound, advice.rungs) == ("latency", ("float4",))
     assert "waits for the slowest of its 32 warps" in str(advice)
-
-
-def test_arrays_that_a_launch_or_the_l2_decides_make_no_curve():
-    gpu, _, rows = RUNS["ladder"]
-    assert in_place_of_a_probe(rows, gpu)
-    assert in_place_of_a_probe([row for row in rows if row.n <= 2**20], gpu) is None
-    assert in_place_of_a_probe([], gpu) is None

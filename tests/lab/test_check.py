@@ -205,10 +205,10 @@ def test_a_run_of_several_files_is_one_expectation(without_gpu: None, check: Che
         "",
         "[]",
         "{}",
-        '{"meta": {}, "rows": []}',
-        '{"meta": {}, "rows": [{"kind": "x", "name": "y", "median": 1, "gpu": "z"}]}',
-        '{"meta": {}, "rows": [{"kind": "host"}]}',
-        '{"meta": 1}',
+        '{"schema": 1, "meta": {}, "rows": []}',
+        '{"schema": 1, "meta": {}, "rows": [{"kind": "host"}]}',
+        '{"schema": 1, "meta": 1}',
+        '{"meta": {"machine": "x", "limits": {"device": {"read_gbps": 1.0}}}, "rows": []}',
         '{"schema": "vecadd-check", "schema_version": 2}',
         '{"schema": "vecadd-check", "schema_version": 2, "machine": {"machine": "x"}, "findings": [{"id": 1}]}',
         '{"schema": "vecadd-check", "schema_version": 2, "machine": {}, "findings": []}',
@@ -223,8 +223,8 @@ def test_another_file_is_one_line_and_status_2(text: str, tmp_path: Path, capsys
 
 
 def test_a_file_of_a_newer_schema_is_refused_by_its_version(tmp_path: Path, capsys: Any) -> None:
-    file = earlier(tmp_path / "old.json", **EASY)
-    file.write_text(json.dumps({"schema": results.SCHEMA + 1, **json.loads(file.read_text())}))
+    file = tmp_path / "old.json"
+    file.write_text(json.dumps({"schema": results.SCHEMA + 1, "meta": {}, "rows": []}))
     assert cli.main(["check", "--expect", str(file)]) == 2
     assert f"old.json is a result file of schema {results.SCHEMA + 1};" in capsys.readouterr().err
 

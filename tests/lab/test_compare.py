@@ -265,7 +265,7 @@ def test_a_figure_that_fails_keeps_its_ratio_and_is_red_in_the_picture(tmp_path:
     ("other", "said"),
     [
         ({"schema": 7}, "schema 7"),
-        ({"schema": 1, "rows": [{"kind": "host"}]}, "is of a vecadd check before its files had versions"),
+        ({"rows": [{"kind": "host"}]}, 'has no "schema"'),
         (simulated.content("node1", []) | {"schema_version": 9}, "schema version 9; this vecadd reads 2"),
         (simulated.content("node1", []), "have no figure in common"),
     ],

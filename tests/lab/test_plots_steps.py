@@ -25,18 +25,6 @@ def test_a_stage_is_a_bar_of_its_parts() -> None:
     assert all(text.get_bbox_patch() is not None for text in axes.texts)  # white, over the grid's lines
 
 
-def test_a_stage_that_holds_what_its_copies_waited_is_left_out() -> None:
-    """What four streams wait for one link, as older files have it: longer than the whole run."""
-    rows = pictured.transfer()
-    streams4 = next(row for row in rows if row.params.get("stage") == "streams4")
-    waited = replace(
-        streams4, params={**streams4.params, "stages": {"to_device": 0.0067, "kernel": 1e-4, "to_host": 1e-3}}
-    )
-    (axes,) = figure("stages", [row for row in rows if row is not streams4] + [waited]).axes
-    names = [text.get_text() for text in axes.get_yticklabels()]
-    assert names == ["single_thread", "single_block", "grid_stride", "pinned"]
-
-
 def test_stages_and_a_cold_start_are_no_round_trips() -> None:
     times = figure("transfer", pictured.transfer()).axes[0]
     names = [text.get_text() for text in times.get_yticklabels()]

@@ -100,9 +100,10 @@ def of_schema(path: Path, schema: object) -> Path:
     return path
 
 
-def test_a_file_from_before_there_were_schemas_is_read(tmp_path: Path) -> None:
+def test_a_file_without_a_schema_is_refused(tmp_path: Path) -> None:
     (tmp_path / "old.json").write_text(json.dumps({"meta": {"machine": "here"}, "rows": []}, indent=1))
-    assert results.read(tmp_path / "old.json") == ({"machine": "here"}, [])
+    with pytest.raises(ValueError, match=r'old\.json is not a result file: it has no "schema"'):
+        results.read(tmp_path / "old.json")
 
 
 def test_a_file_of_a_newer_schema_is_refused_and_says_what_to_do(tmp_path: Path) -> None:
@@ -110,8 +111,8 @@ def test_a_file_of_a_newer_schema_is_refused_and_says_what_to_do(tmp_path: Path)
     with pytest.raises(ValueError, match="is a result file of schema") as refused:
         results.read(path)
     assert str(refused.value) == (
-        f"{path} is a result file of schema {results.SCHEMA + 1}; this vecadd reads schema {results.SCHEMA}, and files "
-        "without one: install the vecadd that wrote it, or a newer one"
+        f"{path} is a result file of schema {results.SCHEMA + 1}; this vecadd reads schema {results.SCHEMA}: "
+        "install the vecadd that wrote it, or a newer one"
     )
 
 

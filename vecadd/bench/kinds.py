@@ -72,7 +72,7 @@ META: Mapping[str, Kind] = {
         "device": {OTHERS: NUMBER},
         "latency": {OTHERS: NUMBER},
         "launch": Columns({"bytes": [NUMBER], "fresh_node_seconds": [NUMBER], OTHERS: NUMBER}),
-        "link": {"name": str, OTHERS: NUMBER},
+        "link": {OTHERS: NUMBER},
         "loaded": Columns({OTHERS: [NUMBER]}),
         OTHERS: dict,
     },

@@ -11,8 +11,6 @@ from vecadd.model import Limits, Loaded
 from vecadd.model.loaded import ENOUGH
 from vecadd.model.theory import ARRAYS
 
-LINK = {"gbps", "to_device_gbps", "to_host_gbps", "both_gbps"}  # what a line about the link says
-
 
 def lines(meta: Mapping[str, Any], rows: Iterable[Row]) -> list[str]:
     """The machine, the limits of its memory, link and launches by this run's probes, and its conditions."""
@@ -28,7 +26,7 @@ def lines(meta: Mapping[str, Any], rows: Iterable[Row]) -> list[str]:
                 _link(limits.get("link"), gpu),
                 _launch(limits.get("launch")),
                 _latency(limits.get("latency")),
-                _loaded(Limits.of(limits, rows, gpu).loaded, gpu),
+                _loaded(Limits.of(limits).loaded, gpu),
             )
             if line
         ]
@@ -73,7 +71,7 @@ def _device(limit: Mapping[str, float] | None, gpu: Mapping[str, Any]) -> str:
 
 
 def _link(limit: Mapping[str, float] | None, gpu: Mapping[str, Any]) -> str:
-    if not limit or not limit.keys() >= LINK:  # that of a profile's copies has no rates of an addition
+    if not limit:
         return ""
     theory = machine.link_theory(gpu.get("link_generation_max"), gpu.get("link_width_max"))
     share = f"; its generation and width give {theory / 1e9:.1f} each way" if theory else ""

@@ -20,8 +20,7 @@ is a whole row.
 write fields of their own in the same form.
 
 "schema" is the version of what fields mean. It rises where a reader of the version before would misread a file; a new
-field that may be ignored needs no new version. Files written before there were versions have none. They are read as
-version 1, whose fields they have.
+field that may be ignored needs no new version.
 """
 
 import json
@@ -186,7 +185,9 @@ def parsed(path: Path | Traversable, text: str) -> dict[str, Any]:
 
 def fields(path: Path | Traversable, content: Mapping[str, Any]) -> dict[str, Any]:
     """What `load` gives of a file that has been read."""
-    _check_schema(path, content.get("schema", SCHEMA))
+    if "schema" not in content:
+        raise ValueError(f'{path} is not a result file: it has no "schema"')
+    _check_schema(path, content["schema"])
     return {name: value for name, value in content.items() if name != "schema"}
 
 
@@ -196,8 +197,7 @@ def _check_schema(path: Path | Traversable, found: object) -> None:
     newer = type(found) is int and found > SCHEMA
     advice = "install the vecadd that wrote it, or a newer one" if newer else "measure again to replace it"
     raise ValueError(
-        f"{path} is a result file of schema {json.dumps(found)}; this vecadd reads schema {SCHEMA}, and files without "
-        f"one: {advice}"
+        f"{path} is a result file of schema {json.dumps(found)}; this vecadd reads schema {SCHEMA}: {advice}"
     )
 
 

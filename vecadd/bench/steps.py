@@ -46,11 +46,6 @@ def stages(found: Sequence[Step]) -> dict[str, float]:
 
 
 def stages_of(row: Row) -> Mapping[str, float] | None:
-    """The stages of a row, from its timeline where it has one. None where it has neither, and where its stages hold
-    what they waited, as older files' do: one of them then takes longer than the whole."""
-    if timeline := row.params.get("timeline"):
-        return stages(steps(timeline))
-    recorded: Mapping[str, float] | None = row.params.get("stages")
-    if not recorded or not row.seconds or max(recorded.values()) > row.seconds:
-        return None
-    return recorded
+    """The stages of a row; None where it has none."""
+    found: Mapping[str, float] | None = row.params.get("stages")
+    return found

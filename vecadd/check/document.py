@@ -60,16 +60,9 @@ def of(
     }
 
 
-def read(path: Path) -> dict[str, Any] | None:
-    """The content of such a file; None for a file of another kind. Raises ValueError for a version that is not read."""
-    try:
-        return of_text(path, path.read_text(encoding="utf-8"))
-    except UnicodeDecodeError:
-        return None
-
-
 def of_text(path: Path, text: str) -> dict[str, Any] | None:
-    """`read` of what has been read: a pipe can be read once."""
+    """The content of such a file, from its text; None for a file of another kind. Raises ValueError for a version that
+    is not read."""
     try:
         content = json.loads(text)
     except (RecursionError, ValueError):

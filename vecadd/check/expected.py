@@ -58,20 +58,20 @@ def of_file(path: Path) -> "File":
     """Reads a file of ``vecadd bench --json`` or ``vecadd check --json``; raises ValueError for any other."""
     text = results.text_of(path)  # once: it may be a pipe
     checked = document.of_text(path, text)
-    content = results.fields(path, results.parsed(path, text)) if checked is None else {}
-    try:
-        if checked is not None:
-            name, figures = str(checked["machine"].get("machine", "unknown")), _of_findings(checked["findings"])
-        else:
-            name, figures = _of_rows(path, content)
-    except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
-        raise ValueError(f"{path} is neither a file of vecadd bench nor of vecadd check: {error}") from error
+    if checked is None:
+        meta, rows = results.rows_of(path, results.parsed(path, text))
+        figures = _of_bench(meta, rows)
+    else:
+        try:
+            meta, figures = dict(checked["machine"]), _of_findings(checked["findings"])
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
+            raise ValueError(f"{path} is not a file of vecadd check: {error}") from error
     if not figures:
         raise ValueError(f"{path} has no figure that a machine could be held against")
     for title, figure in figures.items():
         if not 0 < figure < float("inf"):
             raise ValueError(f"{path} has {figure:g} for {title}: no machine could be held against that")
-    return File(path, name, figures)
+    return File(path, str(meta.get("machine", "unknown")), figures)
 
 
 class File:
@@ -98,24 +98,6 @@ def _of_findings(findings: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     return {title: float(value) for title, value in titles.items() if title is not None and value is not None}
 
 
-def _of_rows(path: Path, content: Mapping[str, Any]) -> tuple[str, dict[str, float]]:
-    """The machine and the figures of `vecadd bench --json`, or of a check's file of before there was a schema of its
-    own."""
-    rows, meta = content["rows"], content["meta"]
-    if not isinstance(meta, dict) or not isinstance(rows, list):
-        raise TypeError("its meta is no object or its rows are no list")
-    if rows and "kind" in rows[0]:
-        figures = {_title(row): float(row["median"]) for row in rows if row["median"] is not None}
-    else:
-        figures = _of_bench(meta, results.rows_of(path, content)[1])
-    return str(meta.get("machine", "unknown")), figures
-
-
-def _title(row: Mapping[str, Any]) -> str:
-    """Of a row of `vecadd check --json` as it was."""
-    return Row(row["kind"], row["name"], "GB/s", gpu=int(row.get("gpu", 0))).title
-
-
 def _of_bench(meta: Mapping[str, Any], rows: list[BenchRow]) -> dict[str, float]:
     """A bench's figures under the acceptance test's titles."""
     figures: dict[str, float] = {}
@@ -135,9 +117,9 @@ def _of_bench(meta: Mapping[str, Any], rows: list[BenchRow]) -> dict[str, float]
                 figures[f"host {title}"] = row.seconds
         elif row.sweep == "host" and row.rung in ("add", *STREAMERS):
             figures[f"host {title}"] = max(row.gbps, figures.get(f"host {title}", 0.0))
-        elif row.sweep in ("device", "size") and row.rung == "tuned":
+        elif row.sweep == "size" and row.rung == "tuned":
             figures[f"device {title}"] = row.gbps
-        elif row.sweep in ("device", "size") and row.rung == "add" and row.n == SMALL:
+        elif row.sweep == "size" and row.rung == "add" and row.n == SMALL:
             figures["launch call of add"] = row.seconds
     return figures
 

@@ -74,19 +74,10 @@ def read(held: Mapping[Path, dict[str, Any]]) -> list[Bench | Check]:
         if checks.is_check(content):
             check = checks.of(path, content)
             found.append((check.time.isoformat(), check))
-        elif any(isinstance(row, dict) and "kind" in row for row in _rows(content)):
-            raise ValueError(
-                f"{path} is of a vecadd check before its files had versions: run vecadd check --json again"
-            )
         else:
             meta, rows = results.rows_of(path, content)
             found.append((str(meta.get("date")), Bench(path, meta, rows)))
     return [each for _, each in sorted(found, key=lambda pair: pair[0])]
-
-
-def _rows(content: Mapping[str, Any]) -> list[Any]:
-    rows = content.get("rows")
-    return rows if isinstance(rows, list) else []
 
 
 def side(given: Iterable[Bench | Check]) -> Side:

@@ -10,8 +10,8 @@ REGISTERS_AT_ONCE = 256  # a warp's registers are allocated in steps of so many
 SHARED_AT_ONCE = 128  # bytes: a block's shared memory too
 
 # By compute capability: threads, blocks and shared memory of a multiprocessor in KiB, and its float32 cores (CUDA C++
-# Programming Guide, "Technical Specifications per Compute Capability" and "Arithmetic Instructions"). For the GPUs of
-# older result files, whose facts lack these numbers.
+# Programming Guide, "Technical Specifications per Compute Capability" and "Arithmetic Instructions"). What a dict of
+# facts may leave out: the model can be asked about a GPU that is not here.
 _SPECIFIED: Mapping[int, tuple[int, int, int, int]] = {
     75: (1024, 16, 64, 64),
     80: (2048, 32, 164, 64),
@@ -59,7 +59,7 @@ class Gpu:
 
     @classmethod
     def of(cls, facts: Mapping[str, Any]) -> "Gpu":
-        """From a dict of ``_core.gpu_facts()`` or of ``vecadd.info()``. Facts that older dicts lack come from CUDA's
+        """From a dict of ``_core.gpu_facts()`` or of ``vecadd.info()``. What a dict leaves out comes from CUDA's
         tables. Raises ValueError for a compute capability that the tables lack too.
 
         >>> vecadd.model.Gpu.of({"compute_capability": "7.5", "multiprocessors": 40, "l2": 4 << 20}).blocks

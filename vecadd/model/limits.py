@@ -1,11 +1,11 @@
 """What the probes of a run measured, as the model takes it: seconds, bytes a second, and seconds by bytes."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from vecadd.model.loaded import Loaded, Row, in_place_of_a_probe
+from vecadd.model.loaded import Loaded
 
 # Where each stands in the "limits" of a result file's meta; rates are kept there in GB/s.
 _PLACES: Mapping[str, tuple[str, str]] = {
@@ -140,14 +140,8 @@ class Limits:
     loaded: Loaded | None = None  # the memory's rate by bytes in flight
 
     @classmethod
-    def of(
-        cls,
-        meta_limits: Mapping[str, Mapping[str, Any]],
-        rows: Iterable[Row] = (),
-        gpu: Mapping[str, Any] | None = None,
-    ) -> "Limits":
-        """From the "limits" of a result file's meta. Where no probe measured the memory under load, the file's ``rows``
-        of a few rungs on its ``gpu`` stand in for it.
+    def of(cls, meta_limits: Mapping[str, Mapping[str, Any]]) -> "Limits":
+        """From the "limits" of a result file's meta.
 
         >>> vecadd.model.Limits.of({"device": {"read_gbps": 4500}}).read
         4500000000000.0
@@ -158,8 +152,6 @@ class Limits:
         if under_load := meta_limits.get("loaded"):
             rates = (1e9 * gbps for gbps in under_load["gbps"])
             known["loaded"] = Loaded.through(zip(under_load["bytes_in_flight"], rates, strict=True))
-        elif gpu:
-            known["loaded"] = in_place_of_a_probe(rows, gpu)
         return cls(**known)
 
     def need(self, name: str) -> float:

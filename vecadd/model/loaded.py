@@ -7,34 +7,11 @@ numbers of bytes.
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Protocol
-
-from vecadd import _core
-from vecadd.model.theory import ARRAYS, bytes_in_flight, usual, with_parameters
 
 ENOUGH = 0.95  # of the highest rate: the rest takes several times the bytes
-
-# Where no probe ran: rungs whose warps read whole lines, and whose blocks of 256 start faster than memory serves them.
-STAND_INS = ("grid_stride", "naive", "float4")
-L2_TIMES = 4  # the least that their arrays take together: a launch is then below 5 % of an H200's time
-
-
-class Row(Protocol):
-    """What is read of a row of a result file."""
-
-    @property
-    def rung(self) -> str: ...
-    @property
-    def dtype(self) -> str: ...
-    @property
-    def n(self) -> int: ...
-    @property
-    def params(self) -> Mapping[str, Any]: ...
-    @property
-    def gbps(self) -> float | None: ...
 
 
 @dataclass(frozen=True)
@@ -134,24 +111,3 @@ class Loaded:
         (x, low), (to_x, high) = next(pair for pair in pairwise(self.points) if pair[1][1] >= wanted)
         part = (1 / low - 1 / wanted) / (1 / low - 1 / high)
         return 1 / (1 / x - part * (1 / x - 1 / to_x))
-
-
-def in_place_of_a_probe(rows: Iterable[Row], gpu: Mapping[str, Any]) -> Loaded | None:
-    """The curve through the STAND_INS of a run at its largest size, in blocks of their own size; None where they have
-    fewer than two numbers of bytes in flight, or arrays so small that the launch or the L2 decides their rate."""
-    rungs = {rung["name"]: rung for rung in _core.rungs()}
-    of = [row for row in rows if row.rung in STAND_INS and row.rung in rungs and row.gbps]  # none without CUDA
-    largest = max((row.n * _core.DTYPES[row.dtype] for row in of), default=0)
-    if ARRAYS * largest < L2_TIMES * gpu["l2"]:
-        return None
-    points: dict[float, float] = {}
-    for row in of:
-        itemsize = _core.DTYPES[row.dtype]
-        rung = with_parameters(rungs[row.rung], row.params.get("parameters", {}))
-        if row.n * itemsize < largest or row.params.get("block") != rung["block"]:
-            continue
-        chosen = usual(rung, row.params.get("parameters", {}))
-        arrays = rung["bytes_per_element"] // 4
-        alone = bytes_in_flight(rung, gpu, row.n, itemsize, chosen) * arrays / (arrays - 1)
-        points[alone] = max(points.get(alone, 0.0), 1e9 * (row.gbps or 0.0))
-    return Loaded.through(points.items())

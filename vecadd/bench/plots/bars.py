@@ -9,7 +9,6 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from vecadd import _core
 from vecadd.bench.axes import show_size
 from vecadd.bench.plots import style
 from vecadd.bench.results import Row
@@ -126,7 +125,7 @@ def _write(axes: Axes, place: float, *columns: str) -> None:
 def _meaning(row: Row) -> tuple[str, str, str]:
     if "caught" in row.params:
         return _CAUGHT
-    load = row.params.get("load") or next((rung["load"] for rung in _core.rungs() if rung["name"] == row.rung), None)
+    load = row.params.get("load")
     if load is None:
         return _UNKNOWN
     if not load.startswith("LDG."):

@@ -150,10 +150,6 @@ def _stages(sweep: str, rows: list[Row]) -> Table:
         "kernel : memory: percent of the three, in which what overlaps counts for each; its: document 004's, "
         f"{recorded.SETTINGS['004a']}, with the percent that it prints",
     ]
-    if any(steps.stages_of(row) is None for row in rows if row.ok):
-        table.notes.append(
-            "a stage without its parts was recorded with what its copies waited for each other, which is no work"
-        )
     return table
 
 
